@@ -1,0 +1,3 @@
+module github.com/coppice-dev/coppice
+
+go 1.26

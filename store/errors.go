@@ -1,0 +1,96 @@
+package store
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+// The errors of this package, grouped by the moment at which they occur. Test
+// for them with errors.Is; a *Error around them carries the facts.
+var (
+	// ErrInvalid: the caller's argument cannot be used (a name, a position, a
+	// line). It also matches fs.ErrInvalid.
+	ErrInvalid error = &sentinel{"invalid argument", fs.ErrInvalid}
+	// ErrTooLarge: a line or blob is over the store's limit. Nothing was written.
+	ErrTooLarge error = &sentinel{"too large", nil}
+
+	// ErrNotExist: there is no log or blob of that name. It also matches
+	// fs.ErrNotExist.
+	ErrNotExist error = &sentinel{"does not exist", fs.ErrNotExist}
+	// ErrExist: a log of that name exists already. It also matches fs.ErrExist.
+	ErrExist error = &sentinel{"already exists", fs.ErrExist}
+	// ErrCorrupt: bytes were read that no writer of ours could have left, and
+	// that cannot be read around.
+	ErrCorrupt error = &sentinel{"corrupt", nil}
+
+	// ErrConflict: the log no longer ends where the caller thought. Nothing was
+	// written; read the new lines and decide.
+	ErrConflict error = &sentinel{"conflict: the log has moved on", nil}
+	// ErrLocked: another writer held the log for longer than we wait. Nothing
+	// was written.
+	ErrLocked error = &sentinel{"locked by another writer", nil}
+	// ErrUnknown: an append may or may not have happened. Reopen the log and
+	// look for the entry before trying again.
+	ErrUnknown error = &sentinel{"outcome unknown", nil}
+
+	// ErrClosed: the store or log was closed. It also matches fs.ErrClosed.
+	ErrClosed error = &sentinel{"closed", fs.ErrClosed}
+)
+
+// sentinel is an error that also matches its standard-library cousin.
+type sentinel struct {
+	text string
+	also error
+}
+
+func (s *sentinel) Error() string        { return s.text }
+func (s *sentinel) Is(target error) bool { return s.also != nil && target == s.also }
+
+// Error says what was being done, to which log, where, and why it did not work.
+type Error struct {
+	Op     string // what was being done: "append", "open", …
+	Name   string // the log's name, "" when no log is concerned
+	Path   string // the file, "" where the store has none
+	Offset int64  // the position in the log; meaningful only when At is true
+	At     bool   // whether Offset is known
+	Kind   error  // one of the sentinels above, or nil
+	Err    error  // the cause, or nil
+	Hint   string // what the reader may do about it, or ""
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Op)
+	switch {
+	case e.Path != "":
+		fmt.Fprintf(&b, " %s", e.Path)
+	case e.Name != "":
+		fmt.Fprintf(&b, " %q", e.Name)
+	}
+	if e.At {
+		fmt.Fprintf(&b, " at byte %d", e.Offset)
+	}
+	if e.Kind != nil {
+		fmt.Fprintf(&b, ": %v", e.Kind)
+	}
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	if e.Hint != "" {
+		fmt.Fprintf(&b, " (%s)", e.Hint)
+	}
+	return b.String()
+}
+
+// Unwrap lets errors.Is and errors.As see both the kind and the cause.
+func (e *Error) Unwrap() []error {
+	errs := make([]error, 0, 2)
+	if e.Kind != nil {
+		errs = append(errs, e.Kind)
+	}
+	if e.Err != nil {
+		errs = append(errs, e.Err)
+	}
+	return errs
+}

@@ -1,0 +1,65 @@
+// Package vfs is the seam between the file store and the disk: the few file
+// operations the store needs, behind an interface with four versions.
+//
+//   - OS is the real thing.
+//   - Memory keeps files in memory and can be cloned as a power cut would leave
+//     them: what was not synced may be lost or torn.
+//   - Faulty wraps another FS and makes chosen operations fail.
+//   - Hook (see Faulty) calls back before each operation that changes the disk.
+package vfs
+
+import (
+	"io"
+	"io/fs"
+	"time"
+)
+
+// FS is a file system. Names are absolute or relative paths in the form of the
+// operating system. All methods may be called concurrently.
+type FS interface {
+	// OpenFile opens a file with flags of package os (O_RDONLY, O_RDWR,
+	// O_CREATE, O_EXCL, O_APPEND, O_TRUNC). It does not follow a symbolic link
+	// in the last element of name: that is an error.
+	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
+	// MkdirAll makes a directory and its missing parents. Directories that it
+	// makes are durable when it returns.
+	MkdirAll(name string, perm fs.FileMode) error
+	// Rename moves a file, replacing what is at the new name.
+	Rename(oldname, newname string) error
+	// Remove deletes a file or an empty directory.
+	Remove(name string) error
+	// ReadDir returns the entries of a directory.
+	ReadDir(name string) ([]fs.DirEntry, error)
+	// Lstat describes a file without following a symbolic link.
+	Lstat(name string) (fs.FileInfo, error)
+	// SyncDir makes the creations, renames and removals in a directory durable.
+	SyncDir(name string) error
+}
+
+// File is an open file. All methods may be called concurrently.
+type File interface {
+	io.ReaderAt
+	// Write writes at the end of a file opened with O_APPEND, and else after
+	// the previous Write.
+	io.Writer
+	io.Closer
+	// Truncate changes the file's size.
+	Truncate(size int64) error
+	// Sync makes the file's data and size durable.
+	Sync() error
+	// Stat describes the open file.
+	Stat() (Stat, error)
+	// TryLock takes an exclusive lock on the file if nobody else has it, in
+	// this process or another. The lock goes when the file is closed or the
+	// process ends.
+	TryLock() (bool, error)
+	// Unlock gives the lock back.
+	Unlock() error
+}
+
+// Stat is what the store asks of an open file.
+type Stat struct {
+	Size     int64
+	Modified time.Time
+	Linked   bool // false once no name leads to the file any more: it was deleted or replaced
+}
