@@ -1,0 +1,98 @@
+# make help lists the targets. CI runs make test, and make test is all of it.
+
+GO       ?= go
+FUZZTIME ?= 60s
+# Coverage gate in percent, and the packages it holds for.
+COVERMIN ?= 90
+COVERED  ?= session store store/file
+# TESTFLAGS go to every go test: make test TESTFLAGS='-run Torn -v'
+TESTFLAGS ?= -count=1 -timeout=20m
+
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+
+# The tools are pinned in a module of their own, so that those who import
+# Coppice do not inherit them.
+TOOL := $(GO) tool -modfile=tools/go.mod
+
+# Stamping the commit into binaries fails where git distrusts the checkout.
+export GOFLAGS := $(GOFLAGS) -buildvcs=false
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: deps check cross cover race ## Everything CI does; ends with "N passed, M failed"
+
+.PHONY: check
+check: fmt-check vet lint tidy ## Formatting, vet, staticcheck, go mod tidy
+
+.PHONY: deps
+deps: # Install what the tests need, if it is missing
+	@scripts/deps.sh
+
+.PHONY: fmt
+fmt: ## Format the code
+	$(TOOL) gofumpt -w .
+
+.PHONY: fmt-check
+fmt-check:
+	@echo "== gofumpt"
+	@bad=$$($(TOOL) gofumpt -l .); \
+	if [[ -n $$bad ]]; then echo "not formatted (make fmt does it):"; echo "$$bad"; exit 1; fi
+
+.PHONY: vet
+vet:
+	@echo "== go vet"
+	@$(GO) vet ./...
+
+.PHONY: lint
+lint:
+	@echo "== staticcheck"
+	@$(TOOL) staticcheck ./...
+
+.PHONY: tidy
+tidy:
+	@echo "== go mod tidy"
+	@$(GO) mod tidy -diff
+	@$(GO) -C tools mod tidy -diff
+
+.PHONY: cross
+cross: ## Build and vet, tests included, for every platform without cgo
+	@for p in $(PLATFORMS); do \
+		echo "== build $$p"; \
+		export CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/}; \
+		$(GO) build ./...; \
+		$(GO) vet ./...; \
+	done
+
+.PHONY: cover
+cover: ## Coverage of the core, with its gate; profile in .cache/cover.out
+	@echo "== coverage of $(COVERED)"
+	@mkdir -p .cache
+	@pkgs=$$(printf './%s,' $(COVERED)); \
+	$(GO) run ./scripts/testsum -quiet -- $(TESTFLAGS) \
+		-coverpkg="$${pkgs%,}" -coverprofile=.cache/cover.out ./session/... ./store/...
+	@$(GO) run ./scripts/covergate -min $(COVERMIN) .cache/cover.out $(COVERED)
+
+.PHONY: race
+race: ## All tests under the race detector
+	@echo "== go test -race"
+	@$(GO) run ./scripts/testsum -- -race $(TESTFLAGS) ./...
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (60s)
+	@GO="$(GO)" scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench
+bench: ## Benchmarks beside their raw limits, as a table
+	@$(GO) run ./bench
+
+.PHONY: demo
+demo: ## A short tour: a session grown, branched and cut back
+	@$(GO) run ./examples/garden

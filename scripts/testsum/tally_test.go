@@ -1,0 +1,177 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestTally(t *testing.T) {
+	died := errors.New("exit status 1")
+	tests := []struct {
+		name   string
+		events string
+		exit   error
+		want   error
+		close  string   // the closing line
+		says   []string // what else the output must contain
+		hides  []string // and what it must not
+	}{
+		{
+			name: "leaves count, parents do not",
+			events: `
+				{"Action":"start","Package":"p"}
+				{"Action":"run","Package":"p","Test":"TestA"}
+				{"Action":"run","Package":"p","Test":"TestA/x/y"}
+				{"Action":"output","Package":"p","Test":"TestA/x/y","Output":"chatter\n"}
+				{"Action":"pass","Package":"p","Test":"TestA/x/y"}
+				{"Action":"run","Package":"p","Test":"TestA/z"}
+				{"Action":"pass","Package":"p","Test":"TestA/z"}
+				{"Action":"pass","Package":"p","Test":"TestA"}
+				{"Action":"pass","Package":"p","Elapsed":1.5}`,
+			close: "2 passed, 0 failed",
+			says:  []string{"ok    p  2 passed  1.5s\n"},
+			hides: []string{"chatter"},
+		},
+		{
+			name: "a failure is shown",
+			events: `
+				{"Action":"run","Package":"p","Test":"TestA"}
+				{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
+				{"Action":"run","Package":"p","Test":"TestA/x"}
+				{"Action":"output","Package":"p","Test":"TestA/x","Output":"    a_test.go:7: got 1, want 2\n"}
+				{"Action":"fail","Package":"p","Test":"TestA/x"}
+				{"Action":"fail","Package":"p","Test":"TestA"}
+				{"Action":"run","Package":"p","Test":"TestB"}
+				{"Action":"pass","Package":"p","Test":"TestB"}
+				{"Action":"fail","Package":"p"}`,
+			exit:  died,
+			want:  errFailed,
+			close: "1 passed, 1 failed",
+			says:  []string{"FAIL  p", "got 1, want 2"},
+			hides: []string{"=== RUN"},
+		},
+		{
+			name: "a parent that fails by itself counts",
+			events: `
+				{"Action":"run","Package":"p","Test":"TestA"}
+				{"Action":"run","Package":"p","Test":"TestA/x"}
+				{"Action":"pass","Package":"p","Test":"TestA/x"}
+				{"Action":"fail","Package":"p","Test":"TestA"}
+				{"Action":"fail","Package":"p"}`,
+			exit:  died,
+			want:  errFailed,
+			close: "1 passed, 1 failed",
+		},
+		{
+			name: "a package that does not build is a failure",
+			events: `
+				{"ImportPath":"p [p.test]","Action":"build-output","Output":"p.go:1:1: undefined: X\n"}
+				{"ImportPath":"p [p.test]","Action":"build-fail"}
+				{"Action":"start","Package":"p"}
+				{"Action":"output","Package":"p","Output":"FAIL\tp [build failed]\n"}
+				{"Action":"fail","Package":"p","FailedBuild":"p [p.test]"}`,
+			exit:  died,
+			want:  errFailed,
+			close: "0 passed, 1 failed",
+			says:  []string{"undefined: X", "[build failed]"},
+		},
+		{
+			name: "a test cut short is a failure",
+			events: `
+				{"Action":"run","Package":"p","Test":"TestA"}
+				{"Action":"output","Package":"p","Test":"TestA","Output":"panic: test timed out\n"}
+				{"Action":"fail","Package":"p"}`,
+			exit:  died,
+			want:  errFailed,
+			close: "0 passed, 1 failed",
+			says:  []string{"panic: test timed out"},
+		},
+		{
+			name:   "go test dies in the middle of a package",
+			events: `{"Action":"run","Package":"p","Test":"TestA"}`,
+			exit:   died,
+			want:   errFailed,
+			close:  "0 passed, 1 failed",
+			says:   []string{"FAIL  p"},
+		},
+		{
+			name: "a name that runs twice counts twice",
+			events: `
+				{"Action":"run","Package":"p","Test":"TestA"}
+				{"Action":"pass","Package":"p","Test":"TestA"}
+				{"Action":"run","Package":"p","Test":"TestA"}
+				{"Action":"pass","Package":"p","Test":"TestA"}
+				{"Action":"pass","Package":"p"}`,
+			close: "2 passed, 0 failed",
+		},
+		{
+			name: "skips are named",
+			events: `
+				{"Action":"run","Package":"p","Test":"TestA"}
+				{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:3: needs root\n"}
+				{"Action":"skip","Package":"p","Test":"TestA"}
+				{"Action":"run","Package":"p","Test":"TestB"}
+				{"Action":"pass","Package":"p","Test":"TestB"}
+				{"Action":"pass","Package":"p"}
+				{"Action":"skip","Package":"q"}`,
+			close: "1 passed, 0 failed, 1 skipped",
+			says:  []string{"skipped TestA: a_test.go:3: needs root"},
+			hides: []string{" q "},
+		},
+		{
+			name:  "nothing ran",
+			want:  errNone,
+			close: "0 passed, 0 failed",
+		},
+		{
+			name:   "go test itself fails",
+			events: `not an event`,
+			exit:   died,
+			want:   errFailed,
+			close:  "0 passed, 1 failed",
+			says:   []string{"not an event"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var out strings.Builder
+			sum := newTally(&out, false)
+			if err := read(sum, strings.NewReader(unindent(tt.events))); err != nil {
+				t.Fatal(err)
+			}
+			if err := sum.finish(tt.exit); !errors.Is(err, tt.want) {
+				t.Errorf("finish returned %v, want %v", err, tt.want)
+			}
+			got := out.String()
+			if !strings.HasSuffix("\n"+got, "\n"+tt.close+"\n") {
+				t.Errorf("closing line is not %q in:\n%s", tt.close, got)
+			}
+			for _, s := range tt.says {
+				if !strings.Contains(got, s) {
+					t.Errorf("no %q in:\n%s", s, got)
+				}
+			}
+			for _, s := range tt.hides {
+				if strings.Contains(got, s) {
+					t.Errorf("%q should not be in:\n%s", s, got)
+				}
+			}
+		})
+	}
+}
+
+func TestQuiet(t *testing.T) {
+	var out strings.Builder
+	sum := newTally(&out, true)
+	sum.event(event{Action: "run", Package: "p", Test: "TestA"})
+	sum.event(event{Action: "pass", Package: "p", Test: "TestA"})
+	sum.event(event{Action: "pass", Package: "p"})
+	if err := sum.finish(nil); err != nil || out.Len() > 0 {
+		t.Errorf("quiet run returned %v and printed %q", err, out.String())
+	}
+}
+
+func unindent(s string) string {
+	return strings.ReplaceAll(strings.TrimSpace(s), "\t", "") + "\n"
+}
