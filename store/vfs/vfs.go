@@ -1,11 +1,11 @@
 // Package vfs is the seam between the file store and the disk: the few file
-// operations the store needs, behind an interface with four versions.
+// operations the store needs, behind an interface with three versions.
 //
 //   - OS is the real thing.
 //   - Memory keeps files in memory and can be cloned as a power cut would leave
 //     them: what was not synced may be lost or torn.
-//   - Faulty wraps another FS and makes chosen operations fail.
-//   - Hook (see Faulty) calls back before each operation that changes the disk.
+//   - Faulty wraps another FS, calls back before each operation, and makes
+//     chosen ones fail.
 package vfs
 
 import (
@@ -19,7 +19,8 @@ import (
 type FS interface {
 	// OpenFile opens a file with flags of package os (O_RDONLY, O_RDWR,
 	// O_CREATE, O_EXCL, O_APPEND, O_TRUNC). It does not follow a symbolic link
-	// in the last element of name: that is an error.
+	// in the last element of name: that is an error, ErrSymlink, or
+	// fs.ErrExist with O_EXCL.
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
 	// MkdirAll makes a directory and its missing parents. Directories that it
 	// makes are durable when it returns.
@@ -28,7 +29,7 @@ type FS interface {
 	Rename(oldname, newname string) error
 	// Remove deletes a file or an empty directory.
 	Remove(name string) error
-	// ReadDir returns the entries of a directory.
+	// ReadDir returns the entries of a directory, sorted by name.
 	ReadDir(name string) ([]fs.DirEntry, error)
 	// Lstat describes a file without following a symbolic link.
 	Lstat(name string) (fs.FileInfo, error)
@@ -50,10 +51,11 @@ type File interface {
 	// Stat describes the open file.
 	Stat() (Stat, error)
 	// TryLock takes an exclusive lock on the file if nobody else has it, in
-	// this process or another. The lock goes when the file is closed or the
-	// process ends.
+	// this process or another. The lock belongs to this File: another File of
+	// the same name does not get it, this one gets it again and still holds it
+	// once. It goes when the File is closed or the process ends.
 	TryLock() (bool, error)
-	// Unlock gives the lock back.
+	// Unlock gives the lock back. Without the lock it does nothing.
 	Unlock() error
 }
 
@@ -61,5 +63,10 @@ type File interface {
 type Stat struct {
 	Size     int64
 	Modified time.Time
+	File     FileID
 	Linked   bool // false once no name leads to the file any more: it was deleted or replaced
 }
+
+// FileID tells one file from another, whatever their names: two open files have
+// the same one if and only if they are the same file.
+type FileID struct{ device, file uint64 }
