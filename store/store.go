@@ -28,7 +28,7 @@ type Pos int64
 // Line is one line of a log, without its line end.
 type Line struct {
 	// Data is the line's bytes. It is valid only until the iteration that
-	// yielded it goes on: copy what you keep.
+	// yielded it goes on: copy what you keep. Until then you may change it.
 	Data []byte
 	// Pos is where the line begins and Next where the following one does.
 	Pos, Next Pos
@@ -49,20 +49,23 @@ type Stat struct {
 // may be called concurrently. Names must pass CheckName.
 type Store interface {
 	// Create makes a log that holds exactly the given lines: all of them or, if
-	// it fails or the machine does, no log at all. It returns ErrExist if there
-	// is a log of that name.
+	// it fails or the machine does, no log at all. Each line is copied or
+	// written before the next is asked for. It returns ErrExist if there is a
+	// log of that name.
 	Create(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) (Log, error)
 	// Open returns the log of that name, or ErrNotExist. Opening writes nothing.
 	Open(ctx context.Context, name string) (Log, error)
 	// List yields every log, in no particular order. A log that cannot be
 	// described is yielded with its name and an error; the others follow.
 	List(ctx context.Context) iter.Seq2[Stat, error]
-	// Remove takes the log out of the store, or returns ErrNotExist. Logs that
-	// are open elsewhere accept no more appends.
+	// Remove takes the log out of the store, or returns ErrNotExist. Appends and
+	// watches on handles that are open get ErrNotExist from then on, also when
+	// a log of that name is created again.
 	Remove(ctx context.Context, name string) error
 	// Blobs returns the store's blobs.
 	Blobs() Blobs
-	// Close releases the store. Logs opened from it are closed too.
+	// Close releases the store. Logs opened from it are closed too. Everything
+	// gets ErrClosed afterwards, except that closing again does nothing.
 	Close() error
 }
 
@@ -80,10 +83,13 @@ type Log interface {
 	// Backward yields the lines before a position, the latest first.
 	Backward(ctx context.Context, from Pos) iter.Seq2[Line, error]
 	// Watch is Forward that, at the end, waits for more, until ctx is done (it
-	// then ends without an error) or the log is removed.
+	// then ends without an error), or the log is removed or closed (ErrNotExist,
+	// ErrClosed).
 	Watch(ctx context.Context, from Pos) iter.Seq2[Line, error]
 	// End returns the position after the last whole line.
 	End(ctx context.Context) (Pos, error)
+	// Close waits until what was appended is durable, and releases the handle:
+	// see Store.Close.
 	Close() error
 }
 
@@ -93,7 +99,7 @@ type Log interface {
 type Starter interface {
 	// Start writes the lines as Append does and returns the new end without
 	// waiting for them to be durable; commit waits, and gives Append's error.
-	// The caller must call commit.
+	// The caller must call commit, once, if err is nil.
 	Start(ctx context.Context, at Pos, lines ...[]byte) (end Pos, commit func() error, err error)
 }
 

@@ -1,0 +1,205 @@
+// Package memory is a store that lives in memory and ends with the process: for
+// tests, and for sessions that must leave no trace.
+//
+// It keeps the whole contract of package store, positions that look like byte
+// offsets included, so that code which works on it has nothing to unlearn on
+// disk.
+package memory
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+const defaultMaxLine = 64 << 20
+
+// Options configures a Store. Nil and the zero value mean the defaults.
+type Options struct {
+	// MaxLine is the greatest length of a line in bytes. Zero means 64 MiB.
+	MaxLine int64
+}
+
+// Store is a store.Store in memory. Use New to make one.
+type Store struct {
+	maxLine int64
+	done    chan struct{} // closed by Close; logs watch it too
+
+	mu    sync.RWMutex // guards what follows; taken before a content's mutex
+	logs  map[string]*content
+	blobs map[store.Ref][]byte
+}
+
+var (
+	_ store.Store = (*Store)(nil)
+	_ store.Log   = (*log)(nil)
+	_ store.Blobs = (*blobs)(nil)
+)
+
+// New returns an empty store.
+func New(o *Options) *Store {
+	s := &Store{
+		maxLine: defaultMaxLine,
+		done:    make(chan struct{}),
+		logs:    map[string]*content{},
+		blobs:   map[store.Ref][]byte{},
+	}
+	if o != nil && o.MaxLine > 0 {
+		s.maxLine = o.MaxLine
+	}
+	return s
+}
+
+// MaxLine returns the greatest length of a line in bytes.
+func (s *Store) MaxLine() int64 { return s.maxLine }
+
+// Create implements store.Store.
+func (s *Store) Create(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) (store.Log, error) {
+	const op = "create"
+	if err := s.admit(ctx, op, name); err != nil {
+		return nil, err
+	}
+	// No lock is held while the lines come in: they may come out of this store.
+	c := newContent()
+	for line, err := range lines {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, &store.Error{Op: op, Name: name, Err: err}
+		}
+		if err := s.checkLine(op, name, line); err != nil {
+			return nil, err
+		}
+		c.add(bytes.Clone(line))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case closed(s.done):
+		return nil, &store.Error{Op: op, Name: name, Kind: store.ErrClosed}
+	case s.logs[name] != nil:
+		return nil, &store.Error{Op: op, Name: name, Kind: store.ErrExist}
+	}
+	s.logs[name] = c
+	return s.handle(name, c), nil
+}
+
+// Open implements store.Store.
+func (s *Store) Open(ctx context.Context, name string) (store.Log, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if err := s.admit(ctx, "open", name); err != nil {
+		return nil, err
+	}
+	c := s.logs[name]
+	if c == nil {
+		return nil, &store.Error{Op: "open", Name: name, Kind: store.ErrNotExist}
+	}
+	return s.handle(name, c), nil
+}
+
+// List implements store.Store.
+func (s *Store) List(ctx context.Context) iter.Seq2[store.Stat, error] {
+	return func(yield func(store.Stat, error) bool) {
+		if err := s.ready(ctx, "list", ""); err != nil {
+			yield(store.Stat{}, err)
+			return
+		}
+		for _, stat := range s.stats() {
+			if !yield(stat, nil) {
+				return
+			}
+		}
+	}
+}
+
+// stats is a copy, so that the one who lists may also create and remove.
+func (s *Store) stats() []store.Stat {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	stats := make([]store.Stat, 0, len(s.logs))
+	for name, c := range s.logs {
+		stats = append(stats, c.stat(name))
+	}
+	return stats
+}
+
+// Remove implements store.Store.
+func (s *Store) Remove(ctx context.Context, name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.admit(ctx, "remove", name); err != nil {
+		return err
+	}
+	c := s.logs[name]
+	if c == nil {
+		return &store.Error{Op: "remove", Name: name, Kind: store.ErrNotExist}
+	}
+	delete(s.logs, name)
+	c.remove()
+	return nil
+}
+
+// Blobs implements store.Store.
+func (s *Store) Blobs() store.Blobs { return &blobs{s} }
+
+// Close implements store.Store. It forgets everything.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !closed(s.done) {
+		close(s.done)
+		s.logs, s.blobs = nil, nil
+	}
+	return nil
+}
+
+func (s *Store) handle(name string, c *content) *log {
+	return &log{store: s, name: name, content: c, done: make(chan struct{})}
+}
+
+// admit returns nil if an operation on a log of that name may go on.
+func (s *Store) admit(ctx context.Context, op, name string) error {
+	if e, ok := errors.AsType[*store.Error](store.CheckName(name)); ok {
+		e.Op = op // says more than CheckName can
+		return e
+	}
+	return s.ready(ctx, op, name)
+}
+
+// ready returns nil if the store is open and ctx not done.
+func (s *Store) ready(ctx context.Context, op, name string) error {
+	if closed(s.done) {
+		return &store.Error{Op: op, Name: name, Kind: store.ErrClosed}
+	}
+	if err := ctx.Err(); err != nil {
+		return &store.Error{Op: op, Name: name, Err: err}
+	}
+	return nil
+}
+
+func (s *Store) checkLine(op, name string, line []byte) error {
+	if int64(len(line)) > s.maxLine {
+		cause := fmt.Errorf("line of %d bytes, limit %d", len(line), s.maxLine)
+		return &store.Error{Op: op, Name: name, Kind: store.ErrTooLarge, Err: cause}
+	}
+	if bytes.IndexByte(line, '\n') >= 0 {
+		return &store.Error{Op: op, Name: name, Kind: store.ErrInvalid, Err: errors.New("line contains a newline")}
+	}
+	return nil
+}
+
+func closed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}

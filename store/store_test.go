@@ -1,0 +1,233 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/memory"
+)
+
+func TestCheckName(t *testing.T) {
+	long := strings.Repeat("n", store.MaxName)
+	for _, test := range []struct{ name, reason string }{
+		{"019a3d5e-7c1b-7f00-8a52-3b9c0d1e2f34", ""},
+		{"two words", ""},
+		{"a.b..c", ""},
+		{"会話 😀", ""},
+		{"console", ""},
+		{"com", ""},
+		{"com10", ""},
+		{"comx", ""},
+		{long, ""},
+		{"", "is empty"},
+		{long + "n", "is 201 bytes long"},
+		{"a\xff", "not valid UTF-8"},
+		{".", "begins with a dot"},
+		{"..", "begins with a dot"},
+		{".coppice", "begins with a dot"},
+		{"a/b", "path separator"},
+		{`a\b`, "path separator"},
+		{"/abs", "path separator"},
+		{"C:x", "Windows"},
+		{"a*", "Windows"},
+		{"a\x00b", "control character"},
+		{"a\nb", "control character"},
+		{"a\u202eb", "control character"},
+		{"a\u200bb", "control character"},
+		{"a.", "ends with a dot"},
+		{"a ", "ends with a space"},
+		{" a", "begins or ends with a space"},
+		{"con", "device name"},
+		{"Nul.txt", "device name"},
+		{"lpt0", "device name"},
+		{"COM9.a.b", "device name"},
+	} {
+		err := store.CheckName(test.name)
+		if test.reason == "" {
+			if err != nil {
+				t.Errorf("CheckName(%q) = %v", test.name, err)
+			}
+			continue
+		}
+		if !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), test.reason) {
+			t.Errorf("CheckName(%.40q) = %v, want an invalid argument that %q", test.name, err, test.reason)
+		}
+	}
+}
+
+// However long and strange the name, the message is fit for a terminal.
+func TestCheckNameMessage(t *testing.T) {
+	for _, name := range []string{strings.Repeat("n", 1<<20), "\x1b[2J", "a\nb", "\u202egnp.exe"} {
+		text := store.CheckName(name).Error()
+		if len(text) > 500 || strings.ContainsAny(text, "\x1b\n\u202e") {
+			t.Errorf("CheckName(%.20q) says %.600q", name, text)
+		}
+	}
+}
+
+func FuzzCheckName(f *testing.F) {
+	for _, seed := range []string{"a", "..", "a/b", "nul", "a\x00", "\u202e", "C:"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		if store.CheckName(name) != nil {
+			return
+		}
+		if len(name) > store.MaxName || !utf8.ValidString(name) || !filepath.IsLocal(name) ||
+			filepath.Base(name) != name || strings.ContainsAny(name, "\x00/\\:") {
+			t.Errorf("CheckName(%q) = nil", name)
+		}
+	})
+}
+
+func TestErrorText(t *testing.T) {
+	cause := errors.New("disk on fire")
+	for _, test := range []struct {
+		err  store.Error
+		want string
+	}{
+		{store.Error{Op: "open"}, "open"},
+		{store.Error{Op: "open", Kind: store.ErrClosed}, "open: closed"},
+		{store.Error{Op: "open", Name: "a b"}, `open "a b"`},
+		{store.Error{Op: "open", Name: "a", Path: "/x/a.jsonl"}, "open /x/a.jsonl"},
+		{store.Error{Op: "read", Name: "a", Offset: 12}, `read "a"`},
+		{store.Error{Op: "read", Name: "a", At: true}, `read "a" at byte 0`},
+		{store.Error{Op: "read", Err: cause}, "read: disk on fire"},
+		{
+			store.Error{Op: "append", Name: "a", Offset: 12, At: true, Kind: store.ErrUnknown, Err: cause, Hint: "reopen the log"},
+			`append "a" at byte 12: outcome unknown: disk on fire (reopen the log)`,
+		},
+	} {
+		if got := test.err.Error(); got != test.want {
+			t.Errorf("%#v says %q, want %q", test.err, got, test.want)
+		}
+	}
+}
+
+func TestErrorUnwrap(t *testing.T) {
+	cause := &fs.PathError{Op: "write", Path: "x", Err: io.ErrShortWrite}
+	err := error(&store.Error{Op: "append", Kind: store.ErrUnknown, Err: cause})
+	for _, want := range []error{store.ErrUnknown, cause, io.ErrShortWrite} {
+		if !errors.Is(err, want) {
+			t.Errorf("%v does not match %v", err, want)
+		}
+	}
+	if path, ok := errors.AsType[*fs.PathError](err); !ok || path != cause {
+		t.Errorf("%v does not give its cause", err)
+	}
+	if bare := (&store.Error{Op: "append"}); len(bare.Unwrap()) != 0 {
+		t.Errorf("%v unwraps to %v", bare, bare.Unwrap())
+	}
+}
+
+// Each error matches itself, its cousin in package fs, and nothing else.
+func TestSentinels(t *testing.T) {
+	cousins := map[error]error{
+		store.ErrInvalid:  fs.ErrInvalid,
+		store.ErrNotExist: fs.ErrNotExist,
+		store.ErrExist:    fs.ErrExist,
+		store.ErrClosed:   fs.ErrClosed,
+		store.ErrTooLarge: nil, store.ErrCorrupt: nil, store.ErrConflict: nil, store.ErrLocked: nil, store.ErrUnknown: nil,
+	}
+	for kind, cousin := range cousins {
+		err := error(&store.Error{Op: "do", Kind: kind})
+		for other, otherCousin := range cousins {
+			if errors.Is(err, other) != (kind == other) {
+				t.Errorf("%q matches %q: %v", kind, other, kind != other)
+			}
+			if otherCousin != nil && errors.Is(err, otherCousin) != (cousin == otherCousin) {
+				t.Errorf("%q matches fs's %q: %v", kind, otherCousin, cousin != otherCousin)
+			}
+		}
+	}
+}
+
+func TestRef(t *testing.T) {
+	const empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+	if got := store.RefOf(nil); got != "sha256:"+empty {
+		t.Errorf("RefOf(nil) = %s", got)
+	}
+	if store.RefOf([]byte("a")) == store.RefOf([]byte("b")) {
+		t.Error("different content has the same name")
+	}
+	if got, ok := store.RefOf(nil).Hex(); !ok || got != empty {
+		t.Errorf("Hex() = %q, %v", got, ok)
+	}
+	for _, bad := range []string{
+		"", "sha256:", empty, "md5:" + empty, "SHA256:" + empty, "sha256:" + empty + "0", "sha256:" + empty[1:],
+		"sha256:" + strings.ToUpper(empty), "sha256:g" + empty[1:], "sha256:../" + empty[3:], "sha256:`" + empty[1:],
+	} {
+		if got, ok := store.Ref(bad).Hex(); ok || got != "" {
+			t.Errorf("Ref(%q).Hex() = %q, %v", bad, got, ok)
+		}
+	}
+}
+
+// starter is a Log that only starts.
+type starter struct{ store.Log }
+
+func (starter) Start(_ context.Context, at store.Pos, lines ...[]byte) (store.Pos, func() error, error) {
+	return at + store.Pos(len(lines)), func() error { return errors.New("from Start") }, nil
+}
+
+func TestStartUsesStarter(t *testing.T) {
+	end, commit, err := store.Start(t.Context(), starter{}, 40, []byte("a"), []byte("b"))
+	if end != 42 || err != nil {
+		t.Fatalf("Start = %d, %v", end, err)
+	}
+	if err := commit(); err == nil || err.Error() != "from Start" {
+		t.Errorf("commit() = %v", err)
+	}
+}
+
+func TestStartAppends(t *testing.T) {
+	log, err := memory.New(nil).Create(t.Context(), "a", store.Lines())
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, commit, err := store.Start(t.Context(), log, 0, []byte("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now, err := log.End(t.Context()); err != nil || now != end || end == 0 {
+		t.Errorf("Start returned %d, the log ends at %d, %v", end, now, err)
+	}
+	if err := commit(); err != nil {
+		t.Errorf("commit() = %v", err)
+	}
+	if _, _, err := store.Start(t.Context(), log, 0, []byte("{}")); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("Start at a stale end = %v, want %v", err, store.ErrConflict)
+	}
+}
+
+func TestLines(t *testing.T) {
+	want := [][]byte{[]byte("a"), nil, []byte("b")}
+	var got [][]byte
+	for line, err := range store.Lines(want...) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, line)
+	}
+	if !slices.EqualFunc(got, want, bytes.Equal) {
+		t.Errorf("Lines gave %q, want %q", got, want)
+	}
+	for line := range store.Lines(want...) {
+		if string(line) != "a" {
+			t.Errorf("first line is %q", line)
+		}
+		break
+	}
+	for line := range store.Lines() {
+		t.Errorf("Lines() gave %q", line)
+	}
+}

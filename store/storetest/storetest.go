@@ -1,0 +1,82 @@
+// Package storetest decides whether a store.Store keeps the contract of package
+// store. An implementation runs the whole suite from one test:
+//
+//	func TestStore(t *testing.T) {
+//		storetest.Run(t, func(t *testing.T) store.Store {
+//			s, err := mystore.Open(t.TempDir())
+//			if err != nil {
+//				t.Fatal(err)
+//			}
+//			return s
+//		})
+//	}
+//
+// Run it with the race detector: a good part of the suite is about concurrency.
+// Where the contract leaves an outcome open, the suite takes either, and checks
+// that nothing was lost.
+//
+// What one process cannot see on an open store is not covered: what a crash
+// leaves behind, and what another process does.
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+// Limited is implemented by stores that can tell their limit on the length of a
+// line. For others the suite tries a line of 64 MiB and one byte, which a store
+// may also take.
+type Limited interface {
+	MaxLine() int64
+}
+
+// patience is how long the suite waits for what should happen at once.
+var patience = 10 * time.Second
+
+// check is one test, on a store of its own.
+type check struct {
+	name string
+	run  func(t *testing.T, s store.Store)
+}
+
+// Run checks the store that open returns. It calls open for a new, empty store
+// in each subtest and closes the store afterwards. Lines of up to 5 MiB must be
+// within the store's limit.
+func Run(t *testing.T, open func(t *testing.T) store.Store) {
+	for _, group := range []struct {
+		name   string
+		checks []check
+	}{
+		{"Names", nameChecks},
+		{"Create", createChecks},
+		{"List", listChecks},
+		{"Remove", removeChecks},
+		{"Close", closeChecks},
+		{"Append", appendChecks},
+		{"Bytes", byteChecks},
+		{"Concurrent", concurrentChecks},
+		{"Read", readChecks},
+		{"Watch", watchChecks},
+		{"Start", startChecks},
+		{"Blobs", blobChecks},
+	} {
+		t.Run(group.name, func(t *testing.T) { runAll(t, open, group.checks) })
+	}
+}
+
+func runAll(t *testing.T, open func(t *testing.T) store.Store, checks []check) {
+	for _, c := range checks {
+		t.Run(c.name, func(t *testing.T) {
+			s := open(t)
+			t.Cleanup(func() {
+				if err := s.Close(); err != nil {
+					t.Errorf("close the store: %v", err)
+				}
+			})
+			c.run(t, s)
+		})
+	}
+}

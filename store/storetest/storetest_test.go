@@ -1,0 +1,73 @@
+package storetest_test
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/memory"
+	"github.com/coppice-dev/coppice/store/storetest"
+)
+
+func newMemory() store.Store { return memory.New(&memory.Options{MaxLine: 8 << 20}) }
+
+// The wrappers of the broken stores are themselves right: what the suite finds
+// is what was broken on purpose.
+func TestWrappedStore(t *testing.T) {
+	storetest.Run(t, func(*testing.T) store.Store { return wrap(func(*parts) {}) })
+}
+
+// The memory store is no Starter, so this is where the checks of Start run.
+func TestStartingStore(t *testing.T) {
+	storetest.Run(t, func(*testing.T) store.Store { return wrap(starts(func(*starting) {})) })
+}
+
+// brokenEnv tells a child process which store to break.
+const brokenEnv = "STORETEST_BROKEN"
+
+// TestBrokenStore is what the children of TestSuiteCanFail run.
+func TestBrokenStore(t *testing.T) {
+	breakIt := broken[os.Getenv(brokenEnv)]
+	if breakIt == nil {
+		t.Skip("only run by TestSuiteCanFail")
+	}
+	storetest.SetPatience(300 * time.Millisecond)
+	storetest.Run(t, func(*testing.T) store.Store { return wrap(breakIt) })
+}
+
+// A suite that passes everything proves nothing: each store that is broken in
+// one way must fail the check that is named after it.
+func TestSuiteCanFail(t *testing.T) {
+	for what := range broken {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			check, _, ok := strings.Cut(what, " ")
+			if !ok {
+				t.Fatal("want the check, a space, and what is broken")
+			}
+			wantCheckFails(t, what, check)
+		})
+	}
+}
+
+func wantCheckFails(t *testing.T, what, check string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	group, name, _ := strings.Cut(check, "/")
+	child := exec.CommandContext(t.Context(), self, "-test.timeout=60s",
+		"-test.run=^TestBrokenStore$/^"+group+"$/^"+name+"$")
+	child.Env = append(os.Environ(), brokenEnv+"="+what)
+	out, err := child.CombinedOutput()
+	if _, ok := err.(*exec.ExitError); !ok {
+		t.Fatalf("the suite ended with %v, want it to fail:\n%s", err, out)
+	}
+	if want := "--- FAIL: TestBrokenStore/" + check + " "; !strings.Contains(string(out), want) {
+		t.Fatalf("the suite failed without %q:\n%s", want, out)
+	}
+}
