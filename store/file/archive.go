@@ -1,0 +1,148 @@
+package file
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// Archive compresses a log. It can be read as before, without being unpacked as
+// a whole; the first append to it brings the plain file back.
+func (s *Store) Archive(ctx context.Context, name string) error {
+	return s.changeForm(ctx, "archive", name, s.archiveLocked)
+}
+
+// Unarchive brings an archived log's plain file back. A log that is not
+// archived is left alone.
+func (s *Store) Unarchive(ctx context.Context, name string) error {
+	return s.changeForm(ctx, "unarchive", name, s.unarchiveLocked)
+}
+
+func (s *Store) changeForm(ctx context.Context, op, name string, change func(string) error) error {
+	if err := s.check(ctx, op, name); err != nil {
+		return err
+	}
+	if _, err := s.exists(name); err != nil {
+		return s.fail(op, name, err)
+	}
+	lock, err := s.lockName(ctx, name)
+	if err != nil {
+		return s.fail(op, name, err)
+	}
+	defer lock.release()
+	if err := change(name); err != nil {
+		return s.fail(op, name, err)
+	}
+	return nil
+}
+
+// archiveLocked writes the archive, reads it back, and only then deletes the
+// plain file. A crash in between leaves both, and the plain one counts.
+func (s *Store) archiveLocked(name string) error {
+	src, err := s.openPlain(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		_, err = s.fs.Lstat(s.archivePath(name))
+		return err // nil: it is archived already
+	}
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	stat, err := src.Stat()
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	plain := io.TeeReader(io.NewSectionReader(src, 0, stat.Size), sum)
+	err = s.publish(s.archivePath(name), func(w io.Writer) error { return compressSeekable(w, plain) })
+	if err != nil {
+		return err
+	}
+	if err := s.verifyArchive(name, stat.Size, sum.Sum(nil)); err != nil {
+		return errors.Join(err, s.discard(s.archivePath(name)))
+	}
+	return s.discard(s.Path(name))
+}
+
+func (s *Store) verifyArchive(name string, size int64, want []byte) error {
+	a, err := s.openArchive(name)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	sum := sha256.New()
+	n, err := io.Copy(sum, io.NewSectionReader(a, 0, size))
+	if err != nil {
+		return fmt.Errorf("reading the archive back: %w", err)
+	}
+	if n != size || !bytes.Equal(sum.Sum(nil), want) {
+		return fmt.Errorf("the archive does not read back as what was written: %w", store.ErrCorrupt)
+	}
+	return nil
+}
+
+func (s *Store) unarchiveLocked(name string) error {
+	if _, err := s.fs.Lstat(s.Path(name)); !errors.Is(err, fs.ErrNotExist) {
+		return err // there is a plain file: it counts
+	}
+	a, err := s.openArchive(name)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	stat, err := a.Stat()
+	if err != nil {
+		return err
+	}
+	err = s.publish(s.Path(name), func(w io.Writer) error {
+		_, err := io.Copy(w, io.NewSectionReader(a, 0, stat.Size))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.discard(s.archivePath(name))
+}
+
+// archived is a log's archive: a source whose offsets are those of the plain
+// file.
+type archived struct {
+	*seekable
+	file vfs.File
+}
+
+func (s *Store) openArchive(name string) (source, error) {
+	f, err := s.fs.OpenFile(s.archivePath(name), os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	stat, err := f.Stat()
+	if err == nil {
+		var z *seekable
+		if z, err = openSeekable(f, stat.Size); err == nil {
+			return &archived{z, f}, nil
+		}
+	}
+	f.Close()
+	return nil, fmt.Errorf("archive %s: %w", s.archivePath(name), err)
+}
+
+// Stat gives the size of the log, not of the archive.
+func (a *archived) Stat() (vfs.Stat, error) {
+	stat, err := a.file.Stat()
+	stat.Size = a.size
+	return stat, err
+}
+
+func (a *archived) Close() error {
+	a.seekable.Close()
+	return a.file.Close()
+}

@@ -1,0 +1,338 @@
+// Package file keeps logs as plain JSON-lines files in a directory: one log,
+// one file, readable with cat and jq, copyable with cp.
+//
+//	<dir>/<name>.jsonl                     one log; mode 0600 in a 0700 directory
+//	<dir>/.coppice/locks/<name>.lock       whoever appends holds a lock on this
+//	<dir>/.coppice/blobs/ab/abcd…          content that lines refer to, by SHA-256
+//	<dir>/.coppice/archive/<name>.jsonl.zst  cold logs, compressed, read in place
+//	<dir>/.coppice/trash/                  removed logs, until the trash is emptied
+//	<dir>/.coppice/quarantine/             bytes that a crash tore off a log's end
+//	<dir>/.coppice/tmp/                    files on their way to one of the above
+//
+// What an append costs is one write and, by default, one sync; appends to one
+// log that come close together share the sync. What a reader costs is what it
+// reads: reading takes no lock and writes nothing, ever.
+//
+// A writer holds an exclusive lock for the duration of one append and checks,
+// inside it, that the file still ends where the caller thought. Two processes
+// therefore never interleave: one of them gets store.ErrConflict.
+package file
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"iter"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+const (
+	// DefaultMaxLine is the default of Options.MaxLine.
+	DefaultMaxLine = 64 << 20
+	// DefaultLockWait is the default of Options.LockWait.
+	DefaultLockWait = 10 * time.Second
+
+	logSuffix     = ".jsonl"
+	archiveSuffix = ".jsonl.zst"
+	lockSuffix    = ".lock"
+
+	dirPerm  fs.FileMode = 0o700
+	filePerm fs.FileMode = 0o600
+)
+
+// Sync says when an append is made durable.
+type Sync time.Duration
+
+const (
+	// Always syncs before an append returns: what was acknowledged survives a
+	// power cut. It is the default.
+	Always Sync = 0
+	// Never leaves it to the operating system: what was acknowledged survives
+	// the end of the process, not of the machine.
+	Never Sync = -1
+)
+
+// Every syncs in the background, d after the first append that is not yet
+// durable: a power cut loses at most that much. A sync that fails is reported
+// by the next append or by Close.
+func Every(d time.Duration) Sync { return Sync(max(d, 1)) }
+
+// Options adjusts a Store. The zero value is what most programs want.
+type Options struct {
+	// Sync says when appends are made durable. Default: Always.
+	Sync Sync
+	// MaxLine is the greatest length of a line in bytes. A longer one is refused
+	// with store.ErrTooLarge; when it is met in a file, only its beginning is
+	// read. Default: 64 MiB.
+	MaxLine int64
+	// MaxLog is the greatest size of a log in bytes. An append beyond it is
+	// refused with store.ErrTooLarge. Default: no limit.
+	MaxLog int64
+	// LockWait is how long an append waits for another writer before it gives
+	// up with store.ErrLocked. Default: 10 s.
+	LockWait time.Duration
+	// FS is the file system. Default: the operating system's.
+	FS vfs.FS
+	// Logger is told of repairs. Default: none.
+	Logger *slog.Logger
+}
+
+func (o *Options) withDefaults() Options {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	if opts.MaxLine <= 0 {
+		opts.MaxLine = DefaultMaxLine
+	}
+	if opts.LockWait <= 0 {
+		opts.LockWait = DefaultLockWait
+	}
+	if opts.FS == nil {
+		opts.FS = vfs.OS{}
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return opts
+}
+
+// Store is a directory of logs.
+type Store struct {
+	dir  string
+	opts Options
+	fs   vfs.FS
+
+	mu     sync.Mutex // guards what follows
+	logs   map[*Log]struct{}
+	made   map[string]bool // directories known to exist
+	closed bool
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open returns the store in a directory. It touches nothing: the directory is
+// made when the first log is.
+func Open(dir string, o *Options) (*Store, error) {
+	if dir == "" {
+		return nil, &store.Error{Op: "open store", Kind: store.ErrInvalid, Err: errors.New("the directory's name is empty")}
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, &store.Error{Op: "open store", Path: dir, Err: err}
+	}
+	opts := o.withDefaults()
+	s := &Store{
+		dir:  abs,
+		opts: opts,
+		fs:   opts.FS,
+		logs: make(map[*Log]struct{}),
+		made: make(map[string]bool),
+	}
+	info, err := s.fs.Lstat(abs)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return s, nil
+	case err != nil:
+		return nil, s.fail("open store", "", err)
+	case info.Mode().IsRegular():
+		return nil, &store.Error{Op: "open store", Path: abs, Kind: store.ErrInvalid, Err: errors.New("it is a file, not a directory")}
+	}
+	s.made[abs] = true
+	return s, nil
+}
+
+// Dir returns the store's directory, as an absolute path.
+func (s *Store) Dir() string { return s.dir }
+
+// Path returns where the log of that name is or would be.
+func (s *Store) Path(name string) string { return filepath.Join(s.dir, name+logSuffix) }
+
+// The rooms of the house keeping directory.
+func (s *Store) room(elem ...string) string {
+	return filepath.Join(append([]string{s.dir, ".coppice"}, elem...)...)
+}
+func (s *Store) lockPath(name string) string    { return s.room("locks", name+lockSuffix) }
+func (s *Store) archivePath(name string) string { return s.room("archive", name+archiveSuffix) }
+
+// Open returns the log of that name, whether it is a plain file or archived.
+func (s *Store) Open(ctx context.Context, name string) (store.Log, error) {
+	if err := s.check(ctx, "open", name); err != nil {
+		return nil, err
+	}
+	source, err := s.openSource(name)
+	if err != nil {
+		return nil, s.fail("open", name, err)
+	}
+	return s.adopt(newLog(s, name, source))
+}
+
+// adopt registers a log so that Close finds it.
+func (s *Store) adopt(l *Log) (store.Log, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		l.source.Close()
+		return nil, s.fail("open", l.name, store.ErrClosed)
+	}
+	s.logs[l] = struct{}{}
+	return l, nil
+}
+
+func (s *Store) forget(l *Log) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.logs, l)
+}
+
+// List yields every log: the plain files, then those that are only archived.
+func (s *Store) List(ctx context.Context) iter.Seq2[store.Stat, error] {
+	return func(yield func(store.Stat, error) bool) {
+		if err := s.check(ctx, "list", ""); err != nil {
+			yield(store.Stat{}, err)
+			return
+		}
+		plain, err := s.fs.ReadDir(s.dir)
+		if errors.Is(err, fs.ErrNotExist) && !s.knows(s.dir) {
+			return // nothing was ever created
+		}
+		if err != nil {
+			yield(store.Stat{}, s.fail("list", "", err))
+			return
+		}
+		archived, err := s.fs.ReadDir(s.room("archive"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			yield(store.Stat{}, s.fail("list", "", err))
+			return
+		}
+		seen := make(map[string]bool, len(plain))
+		for _, kind := range []struct {
+			entries []fs.DirEntry
+			suffix  string
+		}{{plain, logSuffix}, {archived, archiveSuffix}} {
+			for _, entry := range kind.entries {
+				name, ok := strings.CutSuffix(entry.Name(), kind.suffix)
+				if !ok || seen[name] || !entry.Type().IsRegular() || store.CheckName(name) != nil {
+					continue
+				}
+				seen[name] = true
+				info, err := entry.Info()
+				if errors.Is(err, fs.ErrNotExist) {
+					continue // removed while we were listing
+				}
+				stat := store.Stat{Name: name, Archived: kind.suffix == archiveSuffix}
+				if err != nil {
+					err = s.fail("list", name, err)
+				} else {
+					stat.Size, stat.Modified = info.Size(), info.ModTime()
+				}
+				if err2 := ctx.Err(); err2 != nil {
+					yield(store.Stat{}, err2)
+					return
+				}
+				if !yield(stat, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Close closes the store and every log opened from it.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	logs := make([]*Log, 0, len(s.logs))
+	for l := range s.logs {
+		logs = append(logs, l)
+	}
+	s.mu.Unlock()
+	var errs []error
+	for _, l := range logs {
+		errs = append(errs, l.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// check refuses what no operation may go on with: a closed store, a done
+// context, and (unless name is empty because there is none) a bad name.
+func (s *Store) check(ctx context.Context, op, name string) error {
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	if closed {
+		return &store.Error{Op: op, Name: name, Kind: store.ErrClosed, Err: errors.New("the store was closed")}
+	}
+	if op != "list" {
+		if err := store.CheckName(name); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// fail wraps an error with what we were doing to which file, and gives it one
+// of the store's kinds where it has one.
+func (s *Store) fail(op, name string, err error) error {
+	var done *store.Error
+	if errors.As(err, &done) {
+		return err
+	}
+	e := &store.Error{Op: op, Name: name, Path: s.dir, Err: err}
+	if name != "" {
+		e.Path = s.Path(name)
+	}
+	for _, kind := range []error{store.ErrClosed, store.ErrExist, store.ErrNotExist, store.ErrLocked, store.ErrCorrupt, store.ErrInvalid} {
+		if err == kind {
+			e.Kind, e.Err = kind, nil
+			return e
+		}
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e.Kind = store.ErrNotExist
+	case errors.Is(err, fs.ErrExist):
+		e.Kind = store.ErrExist
+	case errors.Is(err, vfs.ErrSymlink):
+		e.Kind = store.ErrInvalid
+	}
+	return e
+}
+
+// mkdir makes a directory of the store once.
+func (s *Store) mkdir(dir string) error {
+	if s.knows(dir) {
+		return nil
+	}
+	if err := s.fs.MkdirAll(dir, dirPerm); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.made[dir] = true
+	s.mu.Unlock()
+	return nil
+}
+
+// knows reports whether a directory was there. One that has vanished since is
+// not made again: what was in it is gone, and that must be noticed.
+func (s *Store) knows(dir string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.made[dir]
+}
+
+// syncDir makes renames in a directory durable, unless the store was told not
+// to care.
+func (s *Store) syncDir(dir string) error {
+	if s.opts.Sync == Never {
+		return nil
+	}
+	return s.fs.SyncDir(dir)
+}

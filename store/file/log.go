@@ -1,0 +1,315 @@
+package file
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"sync"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+var newline = []byte{'\n'}
+
+// Log is one open log.
+type Log struct {
+	store *Store
+	name  string
+
+	// writing serialises the appends of this handle; it guards lock and buf.
+	// It is taken before mu.
+	writing sync.Mutex
+	lock    nameLock
+	buf     []byte
+
+	// mu guards which file we are on. Readers hold it shared while they read, so
+	// that the file is not closed under them when it was replaced.
+	mu     sync.RWMutex
+	source source
+	closed bool
+
+	sync syncer
+}
+
+var (
+	_ store.Log     = (*Log)(nil)
+	_ store.Starter = (*Log)(nil)
+)
+
+func newLog(s *Store, name string, src source) *Log {
+	l := &Log{store: s, name: name, source: src, lock: nameLock{store: s, name: name}}
+	l.sync.init(l)
+	return l
+}
+
+// Path returns the log's file.
+func (l *Log) Path() string { return l.store.Path(l.name) }
+
+// Append implements store.Log.
+func (l *Log) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, error) {
+	end, commit, err := l.Start(ctx, at, lines...)
+	if err != nil {
+		return end, err
+	}
+	if err := commit(); err != nil {
+		return at, err
+	}
+	return end, nil
+}
+
+// Start implements store.Starter.
+func (l *Log) Start(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, func() error, error) {
+	for _, line := range lines {
+		if err := l.store.checkLine(l.name, line); err != nil {
+			return at, nil, err
+		}
+	}
+	if at < 0 {
+		return at, nil, l.fail("append", at, store.ErrInvalid, errors.New("the position is negative"))
+	}
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	end, err := l.write(ctx, at, lines)
+	if err != nil {
+		return at, nil, err
+	}
+	if end == at {
+		return at, committed, nil // there were no lines
+	}
+	return end, l.sync.commit(end), nil
+}
+
+// checkLine refuses a line that could not be read back as one line.
+func (s *Store) checkLine(name string, line []byte) error {
+	if int64(len(line)) > s.opts.MaxLine {
+		return &store.Error{
+			Op: "append", Name: name, Kind: store.ErrTooLarge,
+			Err:  fmt.Errorf("the line has %d bytes, the limit is %d", len(line), s.opts.MaxLine),
+			Hint: "raise MaxLine, or keep large content in a blob",
+		}
+	}
+	if i := bytes.IndexByte(line, '\n'); i >= 0 {
+		return &store.Error{Op: "append", Name: name, Kind: store.ErrInvalid, Err: fmt.Errorf("the line has a newline at byte %d", i)}
+	}
+	return nil
+}
+
+// write puts the lines into the file, under the lock and after checking the
+// position. Whether they are on the disk is the syncer's business.
+func (l *Log) write(ctx context.Context, at store.Pos, lines [][]byte) (store.Pos, error) {
+	if err := ctx.Err(); err != nil {
+		return at, err
+	}
+	if err := l.sync.failed(); err != nil {
+		return at, l.poisoned(err)
+	}
+	if l.isClosed() {
+		return at, l.fail("append", at, store.ErrClosed, nil)
+	}
+	fresh, dirty, err := l.lock.acquire(ctx)
+	if err != nil {
+		return at, l.explain("append", at, err)
+	}
+	defer l.lock.unlock()
+	file, err := l.writable(fresh, dirty)
+	if err != nil {
+		return at, l.explain("append", at, err)
+	}
+	if err := l.checkEnd(file, at); err != nil {
+		return at, err
+	}
+	return l.writeAt(file, at, lines)
+}
+
+// writable returns the file to append to. It looks the file up again when it
+// was replaced or may have been, and brings an archived log back first.
+func (l *Log) writable(fresh, dirty bool) (*plain, error) {
+	file, ok := l.source.(*plain)
+	if ok && !fresh && !dirty {
+		stat, err := file.Stat()
+		if err != nil {
+			return nil, err
+		}
+		if stat.Linked {
+			return l.mayWrite(file)
+		}
+	}
+	if err := l.store.unarchiveLocked(l.name); err != nil {
+		return nil, err
+	}
+	if dirty {
+		if err := l.store.rewriteLocked(l.name); err != nil {
+			return nil, fmt.Errorf("writing the log anew after a failed sync: %w", err)
+		}
+		if err := l.lock.clearUnsynced(); err != nil {
+			return nil, err
+		}
+	}
+	src, err := l.store.openPlain(l.name)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.mustBeSame(src); err != nil {
+		return nil, errors.Join(err, src.Close())
+	}
+	l.swap(src)
+	return l.mayWrite(src.(*plain))
+}
+
+// mustBeSame makes sure that a file which is now at our log's path is our log in
+// another form, and not another log of the same name: ours may have been
+// removed and one created since.
+func (l *Log) mustBeSame(other source) error {
+	was, err := l.source.Stat()
+	if err != nil {
+		return err
+	}
+	is, err := other.Stat()
+	if err != nil {
+		return err
+	}
+	if was.File == is.File {
+		return nil
+	}
+	// Rewriting, archiving and bringing back leave the old file without a name;
+	// removing keeps it, in the trash. What was deleted by hand shows in the
+	// first bytes, because no two sessions have the same header.
+	a, b := make([]byte, cutLine), make([]byte, cutLine)
+	n, _ := l.source.ReadAt(a, 0)
+	m, _ := other.ReadAt(b, 0)
+	if was.Linked || !bytes.Equal(a[:min(n, m)], b[:min(n, m)]) {
+		return fmt.Errorf("another log has its name now: %w", fs.ErrNotExist)
+	}
+	return nil
+}
+
+func (l *Log) mayWrite(file *plain) (*plain, error) {
+	if file.readonly != nil {
+		return nil, file.readonly
+	}
+	return file, nil
+}
+
+// swap puts the log onto another file.
+func (l *Log) swap(src source) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.source.Close()
+	l.source = src
+}
+
+// checkEnd makes sure the file ends at the position, repairing what a crashed
+// writer may have left after it. The caller holds the lock, so bytes without a
+// line end are torn, not on their way.
+func (l *Log) checkEnd(file *plain, at store.Pos) error {
+	stat, err := file.Stat()
+	if err != nil {
+		return l.explain("append", at, err)
+	}
+	if stat.Size == int64(at) {
+		return nil
+	}
+	end := at
+	if stat.Size > int64(at) {
+		end, err = l.repairTail(file, stat.Size)
+		if err != nil {
+			return l.explain("repair", at, err)
+		}
+	}
+	if end != at || stat.Size < int64(at) {
+		return l.fail("append", at, store.ErrConflict, fmt.Errorf("the log ends at byte %d", min(stat.Size, max(int64(end), 0))))
+	}
+	return nil
+}
+
+// writeAt writes all lines with one call. What was written of them when it
+// fails is cut off again, so that the next append does not join on to it.
+func (l *Log) writeAt(file *plain, at store.Pos, lines [][]byte) (store.Pos, error) {
+	l.buf = l.buf[:0]
+	for _, line := range lines {
+		l.buf = append(append(l.buf, line...), '\n')
+	}
+	if len(l.buf) == 0 {
+		return at, nil
+	}
+	if limit := l.store.opts.MaxLog; limit > 0 && int64(at)+int64(len(l.buf)) > limit {
+		return at, l.fail("append", at, store.ErrTooLarge,
+			fmt.Errorf("the log would have %d bytes, the limit is %d", int64(at)+int64(len(l.buf)), limit))
+	}
+	n, err := file.Write(l.buf)
+	if err == nil && n < len(l.buf) {
+		err = io.ErrShortWrite
+	}
+	if cap(l.buf) > 1<<20 {
+		l.buf = nil // do not keep what one huge line needed
+	}
+	if err == nil {
+		end := at + store.Pos(n)
+		l.sync.wrote(end)
+		return end, nil
+	}
+	if cutErr := file.Truncate(int64(at)); cutErr != nil {
+		err = fmt.Errorf("%w; and cutting the file back to %d: %w", err, at, cutErr)
+		l.sync.poison(err)
+		return at, l.fail("append", at, store.ErrUnknown, err)
+	}
+	return at, l.fail("append", at, nil, err)
+}
+
+// Close waits for what is not yet durable and closes the files.
+func (l *Log) Close() error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	if l.isClosed() {
+		return nil
+	}
+	syncErr := l.sync.close()
+	l.mu.Lock()
+	l.closed = true
+	closeErr := l.source.Close()
+	l.mu.Unlock()
+	l.lock.close()
+	l.store.forget(l)
+	if err := errors.Join(syncErr, closeErr); err != nil {
+		return l.explain("close", 0, err)
+	}
+	return nil
+}
+
+func (l *Log) isClosed() bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.closed
+}
+
+// poisoned is what appends get after a sync failed.
+func (l *Log) poisoned(cause error) error {
+	return &store.Error{
+		Op: "append", Name: l.name, Path: l.Path(), Kind: store.ErrClosed,
+		Err:  fmt.Errorf("an earlier write or sync failed: %w", cause),
+		Hint: "open the session again: its end is verified then",
+	}
+}
+
+func (l *Log) fail(op string, at store.Pos, kind, err error) error {
+	return &store.Error{Op: op, Name: l.name, Path: l.Path(), Offset: int64(at), At: true, Kind: kind, Err: err}
+}
+
+// explain gives an error of the file system the log's name and the position,
+// and a kind where it has one.
+func (l *Log) explain(op string, at store.Pos, err error) error {
+	var done *store.Error
+	switch {
+	case errors.As(err, &done), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, fs.ErrNotExist):
+		return &store.Error{
+			Op: op, Name: l.name, Path: l.Path(), Kind: store.ErrNotExist, Err: err,
+			Hint: "the session was removed while it was open",
+		}
+	}
+	return l.fail(op, at, nil, err)
+}

@@ -1,0 +1,129 @@
+package file
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+// Create makes a log. It appears under its name only when all of it is on disk:
+// it is written and synced in tmp/, then renamed.
+func (s *Store) Create(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) (store.Log, error) {
+	if err := s.check(ctx, "create", name); err != nil {
+		return nil, err
+	}
+	log, err := s.create(ctx, name, lines)
+	if err != nil {
+		return nil, s.fail("create", name, err)
+	}
+	return s.adopt(log)
+}
+
+func (s *Store) create(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) (*Log, error) {
+	lock, err := s.lockName(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.release()
+	if err := s.mustNotExist(name); err != nil {
+		return nil, err
+	}
+	write := func(w io.Writer) error { return s.writeLines(ctx, name, w, lines) }
+	if err := s.publish(s.Path(name), write); err != nil {
+		return nil, err
+	}
+	source, err := s.openPlain(name)
+	if err != nil {
+		return nil, err
+	}
+	return newLog(s, name, source), nil
+}
+
+// mustNotExist is asked while holding the name's lock.
+func (s *Store) mustNotExist(name string) error {
+	for _, path := range []string{s.Path(name), s.archivePath(name)} {
+		_, err := s.fs.Lstat(path)
+		if err == nil {
+			return store.ErrExist
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) writeLines(ctx context.Context, name string, w io.Writer, lines iter.Seq2[[]byte, error]) error {
+	for line, err := range lines {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil {
+			err = s.checkLine(name, line)
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(line); err != nil {
+			return err
+		}
+		if _, err := w.Write(newline); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// publish writes a file so that it is at path either whole or not at all, also
+// after a power cut: written under another name, synced, renamed, and the
+// rename synced.
+func (s *Store) publish(path string, write func(io.Writer) error) (err error) {
+	for _, dir := range []string{s.dir, s.room("tmp"), filepath.Dir(path)} {
+		if err := s.mkdir(dir); err != nil {
+			return err
+		}
+	}
+	tmp := s.room("tmp", rand.Text())
+	f, err := s.fs.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_EXCL, filePerm)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			s.fs.Remove(tmp) // best effort: what is left in tmp/ harms nothing
+		}
+	}()
+	err = s.fillAndSync(f, write)
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.fs.Rename(tmp, path); err != nil {
+		return err
+	}
+	return s.syncDir(filepath.Dir(path))
+}
+
+func (s *Store) fillAndSync(f io.Writer, write func(io.Writer) error) error {
+	buf := bufio.NewWriterSize(f, 256<<10)
+	if err := write(buf); err != nil {
+		return err
+	}
+	if err := buf.Flush(); err != nil {
+		return err
+	}
+	if s.opts.Sync == Never {
+		return nil
+	}
+	return f.(interface{ Sync() error }).Sync()
+}

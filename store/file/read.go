@@ -1,0 +1,371 @@
+package file
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"syscall"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+const (
+	firstChunk = 16 << 10 // enough for most single lines
+	wholeChunk = 1 << 20  // what a long scan reads at a time
+	// cutLine is how much of an over-long line is read: its head.
+	cutLine = 4 << 10
+)
+
+// readAt reads from whichever file the log is on now.
+func (l *Log) readAt(p []byte, off int64) (int, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return 0, store.ErrClosed
+	}
+	n, err := l.source.ReadAt(p, off)
+	if n > 0 && errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return n, err
+}
+
+func (l *Log) size() (int64, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return 0, store.ErrClosed
+	}
+	stat, err := l.source.Stat()
+	return stat.Size, err
+}
+
+// reader lets the free functions below read a log.
+type readerFunc func(p []byte, off int64) (int, error)
+
+func (f readerFunc) ReadAt(p []byte, off int64) (int, error) { return f(p, off) }
+
+// End implements store.Log.
+func (l *Log) End(ctx context.Context) (store.Pos, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	size, err := l.size()
+	if err != nil {
+		return 0, l.failRead("end", 0, err)
+	}
+	end, err := lastLineEnd(readerFunc(l.readAt), size)
+	if err != nil {
+		return 0, l.failRead("end", size, err)
+	}
+	return store.Pos(end), nil
+}
+
+// lastLineEnd returns the offset after the last newline before size.
+func lastLineEnd(r io.ReaderAt, size int64) (int64, error) {
+	buf := make([]byte, 512) // nearly always the very last byte is it
+	for size > 0 {
+		n := min(int64(len(buf)), size)
+		if _, err := io.ReadFull(io.NewSectionReader(r, size-n, n), buf[:n]); err != nil {
+			return 0, err
+		}
+		if i := bytes.LastIndexByte(buf[:n], '\n'); i >= 0 {
+			return size - n + int64(i) + 1, nil
+		}
+		size -= n
+		if len(buf) < wholeChunk {
+			buf = make([]byte, 8*len(buf))
+		}
+	}
+	return 0, nil
+}
+
+// Forward implements store.Log.
+func (l *Log) Forward(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
+	return func(yield func(store.Line, error) bool) {
+		_, _ = l.forward(ctx, from, yield)
+	}
+}
+
+// forward yields lines until there are no more whole ones, and returns where it
+// stopped and whether the caller of the iteration wants more.
+func (l *Log) forward(ctx context.Context, from store.Pos, yield func(store.Line, error) bool) (store.Pos, bool) {
+	if from < 0 {
+		return from, yieldError(yield, l.fail("read", from, store.ErrInvalid, errors.New("the position is negative")))
+	}
+	buf := make([]byte, firstChunk)
+	for {
+		if err := ctx.Err(); err != nil {
+			return from, yieldError(yield, err)
+		}
+		n, err := l.readAt(buf, int64(from))
+		if err != nil && !errors.Is(err, io.EOF) {
+			return from, yieldError(yield, l.failRead("read", int64(from), err))
+		}
+		used, more := yieldLines(buf[:n], from, yield)
+		from += store.Pos(used)
+		switch {
+		case !more:
+			return from, false
+		case used == 0 && n < len(buf):
+			return from, true // at the end, or before a line that is not whole yet
+		case used == 0 && int64(len(buf)) > l.store.opts.MaxLine:
+			next, more := l.skipLong(buf, from, yield)
+			if next == from || !more {
+				return next, more
+			}
+			from = next
+		case len(buf) < wholeChunk || used == 0:
+			// A line that did not fit is read again from its beginning, not
+			// continued: a writer may have repaired what we saw of it.
+			buf = make([]byte, min(4*int64(len(buf)), max(wholeChunk, l.store.opts.MaxLine+1)))
+		}
+	}
+}
+
+// yieldLines yields the whole lines in buf, which stands at from, and returns
+// how many bytes they take.
+func yieldLines(buf []byte, from store.Pos, yield func(store.Line, error) bool) (used int, more bool) {
+	for {
+		i := bytes.IndexByte(buf[used:], '\n')
+		if i < 0 {
+			return used, true
+		}
+		pos := from + store.Pos(used)
+		line := store.Line{Data: buf[used : used+i : used+i], Pos: pos, Next: pos + store.Pos(i) + 1}
+		used += i + 1
+		if !yield(line, nil) {
+			return used, false
+		}
+	}
+}
+
+// skipLong yields the beginning of a line over the limit and goes on after it.
+func (l *Log) skipLong(buf []byte, from store.Pos, yield func(store.Line, error) bool) (store.Pos, bool) {
+	head := bytes.Clone(buf[:cutLine])
+	at := from + store.Pos(len(buf))
+	for {
+		n, err := l.readAt(buf, int64(at))
+		if err != nil && !errors.Is(err, io.EOF) {
+			return from, yieldError(yield, l.failRead("read", int64(at), err))
+		}
+		if i := bytes.IndexByte(buf[:n], '\n'); i >= 0 {
+			next := at + store.Pos(i) + 1
+			return next, yield(store.Line{Data: head, Pos: from, Next: next, Cut: true}, nil)
+		}
+		if n < len(buf) {
+			return from, true // not whole yet
+		}
+		at += store.Pos(n)
+	}
+}
+
+// Backward implements store.Log.
+func (l *Log) Backward(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
+	return func(yield func(store.Line, error) bool) {
+		if from < 0 {
+			yieldError(yield, l.fail("read", from, store.ErrInvalid, errors.New("the position is negative")))
+			return
+		}
+		w := backWindow{log: l, start: int64(from)}
+		for end := int64(from); end > 0; {
+			if err := ctx.Err(); err != nil {
+				yieldError(yield, err)
+				return
+			}
+			line, err := w.lineBefore(end)
+			if err != nil {
+				yieldError(yield, l.failRead("read", end, err))
+				return
+			}
+			if !yield(line, nil) {
+				return
+			}
+			end = int64(line.Pos)
+		}
+	}
+}
+
+// backWindow is the part of a log that a backward scan has in memory. It grows
+// towards the beginning.
+type backWindow struct {
+	log   *Log
+	buf   []byte
+	start int64 // the offset at which buf begins
+}
+
+// lineBefore returns the line that ends, with its newline, at end.
+func (w *backWindow) lineBefore(end int64) (store.Line, error) {
+	for {
+		if have := int(end - 1 - w.start); have >= 0 {
+			if w.buf[have] != '\n' {
+				return store.Line{}, fmt.Errorf("byte %d is not the end of a line: %w", end, store.ErrInvalid)
+			}
+			i := bytes.LastIndexByte(w.buf[:have], '\n')
+			if i >= 0 || w.start == 0 {
+				return w.line(i+1, have), nil
+			}
+			if int64(have) > w.log.store.opts.MaxLine {
+				return w.longLine(end)
+			}
+		}
+		if err := w.grow(end); err != nil {
+			return store.Line{}, err
+		}
+	}
+}
+
+func (w *backWindow) line(from, to int) store.Line {
+	data, cut := w.buf[from:to:to], false
+	if int64(len(data)) > w.log.store.opts.MaxLine {
+		data, cut = data[:cutLine:cutLine], true
+	}
+	return store.Line{
+		Data: data, Cut: cut,
+		Pos:  store.Pos(w.start + int64(from)),
+		Next: store.Pos(w.start + int64(to) + 1),
+	}
+}
+
+// longLine finds the beginning of a line over the limit without keeping it, and
+// starts the window anew before it.
+func (w *backWindow) longLine(end int64) (store.Line, error) {
+	r := readerFunc(w.log.readAt)
+	start, err := lastLineEnd(r, end-1)
+	if err != nil {
+		return store.Line{}, err
+	}
+	head := make([]byte, cutLine)
+	if _, err := io.ReadFull(io.NewSectionReader(r, start, cutLine), head); err != nil {
+		return store.Line{}, err
+	}
+	w.buf, w.start = nil, start
+	return store.Line{Data: head, Pos: store.Pos(start), Next: store.Pos(end), Cut: true}, nil
+}
+
+// grow reads what stands before the window, keeping what is still needed of it:
+// the bytes before end. The step doubles, so that a long scan reads in large
+// pieces and a long line is copied only a few times.
+func (w *backWindow) grow(end int64) error {
+	keep := w.buf[:max(0, end-w.start)]
+	step := min(max(firstChunk, int64(2*len(w.buf))), max(wholeChunk, int64(2*len(keep))), w.start)
+	buf := make([]byte, step+int64(len(keep)))
+	if _, err := io.ReadFull(io.NewSectionReader(readerFunc(w.log.readAt), w.start-step, step), buf[:step]); err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = fmt.Errorf("the position is beyond the end of the log: %w", store.ErrInvalid)
+		}
+		return err
+	}
+	copy(buf[step:], keep)
+	w.buf, w.start = buf, w.start-step
+	return nil
+}
+
+const (
+	watchPause    = time.Millisecond
+	watchPauseMax = 50 * time.Millisecond
+)
+
+// Watch implements store.Log. It looks at the file's size every so often, which
+// costs a microsecond and works on every file system.
+func (l *Log) Watch(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
+	return func(yield func(store.Line, error) bool) {
+		pause := watchPause
+		for ctx.Err() == nil {
+			next, more := l.forward(ctx, from, func(line store.Line, err error) bool {
+				if err != nil && ctx.Err() != nil {
+					return false // the end of watching is not an error
+				}
+				return yield(line, err)
+			})
+			if !more {
+				return
+			}
+			if next > from {
+				from, pause = next, watchPause
+				continue
+			}
+			if err := l.stillThere(from); err != nil {
+				yield(store.Line{}, err)
+				return
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+			}
+			pause = min(2*pause, watchPauseMax)
+		}
+	}
+}
+
+// stillThere follows the log when its file was replaced, and reports when it
+// was removed or cut short.
+func (l *Log) stillThere(from store.Pos) error {
+	src, err := l.store.openSource(l.name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return l.failRead("watch", int64(from), err)
+	}
+	l.writing.Lock() // the writer does not expect the file to change
+	defer l.writing.Unlock()
+	if l.isClosed() {
+		err = store.ErrClosed
+	}
+	if err == nil {
+		err = l.moveTo(src, int64(from))
+	} else if src != nil {
+		src.Close()
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return l.fail("watch", from, store.ErrNotExist, nil)
+	}
+	if err != nil {
+		return l.failRead("watch", int64(from), err)
+	}
+	return nil
+}
+
+// moveTo puts the log onto the file that has its name now, if it is another.
+func (l *Log) moveTo(src source, from int64) error {
+	was, err := l.source.Stat()
+	if err != nil {
+		return errors.Join(err, src.Close())
+	}
+	is, err := src.Stat()
+	switch {
+	case err != nil:
+	case is.Size < from:
+		err = l.fail("watch", store.Pos(from), store.ErrConflict, fmt.Errorf("the log was cut back to %d bytes", is.Size))
+	case was.File == is.File:
+	default:
+		err = l.mustBeSame(src)
+		if err == nil {
+			l.swap(src)
+			return nil
+		}
+	}
+	return errors.Join(err, src.Close())
+}
+
+func (l *Log) failRead(op string, at int64, err error) error {
+	var done *store.Error
+	switch {
+	case errors.As(err, &done):
+		return err
+	case errors.Is(err, store.ErrClosed):
+		return l.fail(op, store.Pos(at), store.ErrClosed, nil)
+	case errors.Is(err, store.ErrInvalid), errors.Is(err, syscall.EINVAL):
+		return l.fail(op, store.Pos(at), store.ErrInvalid, err)
+	}
+	return l.fail(op, store.Pos(at), nil, err)
+}
+
+// yieldError ends an iteration with an error.
+func yieldError(yield func(store.Line, error) bool, err error) bool {
+	yield(store.Line{}, err)
+	return false
+}

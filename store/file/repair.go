@@ -1,0 +1,100 @@
+package file
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// repairTail deals with bytes after the last line end, which only a writer that
+// died, or a disk that was full, can have left. A whole entry gets its line end;
+// anything else is moved to quarantine/ before it is cut off. It returns the
+// log's end. The caller holds the lock.
+func (l *Log) repairTail(file *plain, size int64) (store.Pos, error) {
+	end, err := lastLineEnd(file, size)
+	if err != nil || end == size {
+		return store.Pos(end), err
+	}
+	torn := make([]byte, min(size-end, l.store.opts.MaxLine+1))
+	if _, err := io.ReadFull(io.NewSectionReader(file, end, int64(len(torn))), torn); err != nil {
+		return 0, err
+	}
+	if isWholeEntry(torn) && int64(len(torn)) == size-end {
+		return l.completeTail(file, end, size)
+	}
+	return store.Pos(end), l.quarantineTail(file, end, size)
+}
+
+// isWholeEntry reports whether the bytes are one JSON object, so that only the
+// line end is missing. A NUL is what a lost block reads as.
+func isWholeEntry(b []byte) bool {
+	b = bytes.TrimSpace(b)
+	return len(b) > 0 && b[0] == '{' && bytes.IndexByte(b, 0) < 0 && json.Valid(b)
+}
+
+func (l *Log) completeTail(file *plain, end, size int64) (store.Pos, error) {
+	if _, err := file.Write(newline); err != nil {
+		return 0, err
+	}
+	if err := l.syncRepair(file); err != nil {
+		return 0, err
+	}
+	l.store.opts.Logger.Warn("completed an entry whose line end was missing", "log", l.name, "offset", end, "bytes", size-end)
+	return store.Pos(size + 1), nil
+}
+
+// quarantineTail copies first and cuts afterwards: a crash in between leaves
+// the bytes in both places, never in none.
+func (l *Log) quarantineTail(file *plain, end, size int64) error {
+	path := l.store.room("quarantine", fmt.Sprintf("%s.%d.%d.torn", l.name, end, time.Now().UnixNano()))
+	torn := io.NewSectionReader(file, end, size-end)
+	err := l.store.publish(path, func(w io.Writer) error {
+		_, err := io.Copy(w, torn)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("moving the torn end to quarantine: %w", err)
+	}
+	if err := file.Truncate(end); err != nil {
+		return fmt.Errorf("cutting off the torn end: %w", err)
+	}
+	if err := l.syncRepair(file); err != nil {
+		return err
+	}
+	l.store.opts.Logger.Warn("moved a torn end to quarantine", "log", l.name, "offset", end, "bytes", size-end, "quarantine", path)
+	return nil
+}
+
+func (l *Log) syncRepair(file vfs.File) error {
+	if l.store.opts.Sync == Never {
+		return nil
+	}
+	if err := file.Sync(); err != nil {
+		l.sync.poison(err)
+		return fmt.Errorf("syncing the repair: %w", err)
+	}
+	return nil
+}
+
+// rewriteLocked writes the log's file anew, so that all of it is known to be on
+// the disk. The caller holds the lock.
+func (s *Store) rewriteLocked(name string) error {
+	src, err := s.openPlain(name)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	stat, err := src.Stat()
+	if err != nil {
+		return err
+	}
+	return s.publish(s.Path(name), func(w io.Writer) error {
+		_, err := io.Copy(w, io.NewSectionReader(src, 0, stat.Size))
+		return err
+	})
+}

@@ -1,0 +1,196 @@
+package file
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+// An archive is a zstd file that any zstd tool unpacks. It is made of frames
+// that each hold frameSize bytes of the log, followed by a table of the frames'
+// sizes in a frame that other tools skip, as the zstd seekable format has it:
+//
+//	frame │ frame │ … │ 0x184D2A5E │ size │ (compressed, plain)… │ count │ 0 │ 0x8F92EAB1
+//
+// all numbers little-endian, four bytes each, but the descriptor 0, which is
+// one byte. So a reader that wants the end of a log unpacks only its last frame.
+const (
+	frameSize      = 1 << 20
+	skippableMagic = 0x184D2A5E
+	seekTableMagic = 0x8F92EAB1
+	footerSize     = 9
+	// maxFrame bounds what one frame of a foreign archive may unpack to.
+	maxFrame = 256 << 20
+)
+
+// compressSeekable writes r as an archive.
+func compressSeekable(w io.Writer, r io.Reader) error {
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return err
+	}
+	defer enc.Close()
+	plain := make([]byte, frameSize)
+	var packed, table []byte
+	frames := uint32(0)
+	for {
+		n, err := io.ReadFull(r, plain)
+		if n > 0 {
+			packed = enc.EncodeAll(plain[:n], packed[:0])
+			if _, err := w.Write(packed); err != nil {
+				return err
+			}
+			table = binary.LittleEndian.AppendUint32(table, uint32(len(packed)))
+			table = binary.LittleEndian.AppendUint32(table, uint32(n))
+			frames++
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	out := binary.LittleEndian.AppendUint32(nil, skippableMagic)
+	out = binary.LittleEndian.AppendUint32(out, uint32(len(table)+footerSize))
+	out = append(out, table...)
+	out = binary.LittleEndian.AppendUint32(out, frames)
+	out = append(out, 0)
+	out = binary.LittleEndian.AppendUint32(out, seekTableMagic)
+	_, err = w.Write(out)
+	return err
+}
+
+// seekable reads an archive at any offset.
+type seekable struct {
+	r      io.ReaderAt
+	dec    *zstd.Decoder
+	frames []frame
+	size   int64 // of the unpacked whole
+
+	mu     sync.Mutex // guards what follows
+	cached [2]struct {
+		index int // of a frame, plus one: zero is empty
+		data  []byte
+	}
+	victim int
+}
+
+// frame says where a frame lies in the archive and in the unpacked whole.
+type frame struct {
+	packedAt, packedLen int64
+	plainAt, plainLen   int64
+}
+
+func openSeekable(r io.ReaderAt, size int64) (*seekable, error) {
+	frames, err := readSeekTable(r, size)
+	if err != nil {
+		return nil, err
+	}
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxFrame))
+	if err != nil {
+		return nil, err
+	}
+	z := &seekable{r: r, dec: dec, frames: frames}
+	if n := len(frames); n > 0 {
+		z.size = frames[n-1].plainAt + frames[n-1].plainLen
+	}
+	return z, nil
+}
+
+func readSeekTable(r io.ReaderAt, size int64) ([]frame, error) {
+	footer := make([]byte, footerSize)
+	if err := readFull(r, footer, size-footerSize); err != nil {
+		return nil, fmt.Errorf("reading the end of the archive: %w", err)
+	}
+	if binary.LittleEndian.Uint32(footer[5:]) != seekTableMagic || footer[4] != 0 {
+		return nil, fmt.Errorf("no seek table at the end: %w", store.ErrCorrupt)
+	}
+	count := int64(binary.LittleEndian.Uint32(footer))
+	tableAt := size - footerSize - 8*count
+	if tableAt < 8 {
+		return nil, fmt.Errorf("a seek table of %d frames does not fit %d bytes: %w", count, size, store.ErrCorrupt)
+	}
+	table := make([]byte, 8*count)
+	if err := readFull(r, table, tableAt); err != nil {
+		return nil, fmt.Errorf("reading the seek table: %w", err)
+	}
+	frames := make([]frame, count)
+	var packedAt, plainAt int64
+	for i := range frames {
+		f := frame{
+			packedAt: packedAt, packedLen: int64(binary.LittleEndian.Uint32(table[8*i:])),
+			plainAt: plainAt, plainLen: int64(binary.LittleEndian.Uint32(table[8*i+4:])),
+		}
+		packedAt += f.packedLen
+		plainAt += f.plainLen
+		if packedAt > tableAt || f.plainLen > maxFrame {
+			return nil, fmt.Errorf("frame %d of the seek table is out of bounds: %w", i, store.ErrCorrupt)
+		}
+		frames[i] = f
+	}
+	return frames, nil
+}
+
+// ReadAt implements io.ReaderAt on the unpacked whole.
+func (z *seekable) ReadAt(p []byte, off int64) (int, error) {
+	done := 0
+	i := sort.Search(len(z.frames), func(i int) bool { return z.frames[i].plainAt+z.frames[i].plainLen > off })
+	for ; done < len(p) && i < len(z.frames); i++ {
+		n, err := z.readFrame(p[done:], i, off+int64(done)-z.frames[i].plainAt)
+		done += n
+		if err != nil {
+			return done, err
+		}
+	}
+	if done < len(p) {
+		return done, io.EOF
+	}
+	return done, nil
+}
+
+// readFrame copies from an offset of frame i, unpacking it unless it is one of
+// the two that were read last.
+func (z *seekable) readFrame(p []byte, i int, off int64) (int, error) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	for _, c := range z.cached {
+		if c.index == i+1 {
+			return copy(p, c.data[off:]), nil
+		}
+	}
+	f := z.frames[i]
+	packed := make([]byte, f.packedLen)
+	if err := readFull(z.r, packed, f.packedAt); err != nil {
+		return 0, err
+	}
+	slot := &z.cached[z.victim]
+	data, err := z.dec.DecodeAll(packed, slot.data[:0])
+	if err == nil && int64(len(data)) != f.plainLen {
+		err = fmt.Errorf("%d bytes instead of %d", len(data), f.plainLen)
+	}
+	if err != nil {
+		slot.index = 0
+		return 0, fmt.Errorf("frame %d of the archive: %w: %w", i, store.ErrCorrupt, err)
+	}
+	slot.index, slot.data = i+1, data
+	z.victim = 1 - z.victim
+	return copy(p, data[off:]), nil
+}
+
+func (z *seekable) Close() { z.dec.Close() }
+
+func readFull(r io.ReaderAt, p []byte, off int64) error {
+	if off < 0 {
+		return fmt.Errorf("the file is too short: %w", store.ErrCorrupt)
+	}
+	_, err := io.ReadFull(io.NewSectionReader(r, off, int64(len(p))), p)
+	return err
+}

@@ -1,0 +1,58 @@
+package file
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// source is what a log reads from: the plain file, or an archive that answers
+// with the same bytes at the same offsets.
+type source interface {
+	ReadAt(p []byte, off int64) (int, error)
+	Stat() (vfs.Stat, error)
+	Close() error
+}
+
+// plain is a log's file.
+type plain struct {
+	vfs.File
+	readonly error // why it could not be opened for writing, or nil
+}
+
+// openSource opens the log wherever it is. The plain file comes first: an
+// archive beside it is left over from an archiving that a crash interrupted.
+func (s *Store) openSource(name string) (source, error) {
+	// A log can move between the two places under our feet; each move leaves it
+	// in one of them at every moment, so a second look finds it.
+	for range 3 {
+		f, err := s.openPlain(name)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return f, err
+		}
+		a, err := s.openArchive(name)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return a, err
+		}
+	}
+	return nil, fs.ErrNotExist
+}
+
+// openPlain opens for reading and appending if it may, and for reading if not.
+func (s *Store) openPlain(name string) (source, error) {
+	f, err := s.fs.OpenFile(s.Path(name), os.O_RDWR|os.O_APPEND, 0)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		readonly := err
+		f, err = s.fs.OpenFile(s.Path(name), os.O_RDONLY, 0)
+		if err == nil {
+			return &plain{f, readonly}, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &plain{f, nil}, nil
+}

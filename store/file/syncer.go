@@ -1,0 +1,171 @@
+package file
+
+import (
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+// syncSlots bounds the syncs in flight in this process. A goroutine blocked in
+// fdatasync keeps a scheduler slot until the runtime notices; sixty-four of
+// them at once make everybody wait for tens of milliseconds, while a handful
+// keeps the disk as busy.
+var syncSlots = make(chan struct{}, max(4, 4*runtime.NumCPU()))
+
+// syncer makes a log's writes durable. Writers that come while a sync is under
+// way wait for the next one, which serves all of them: group commit.
+type syncer struct {
+	log *Log
+
+	mu      sync.Mutex
+	done    sync.Cond // of mu: a sync has ended
+	running bool
+	written store.Pos // the end of what was written through this handle
+	synced  store.Pos // everything written up to here is durable
+	err     error     // set once, and then for good: see poison
+	timer   *time.Timer
+}
+
+func (s *syncer) init(l *Log) {
+	s.log = l
+	s.done.L = &s.mu
+}
+
+// wrote notes that the file now reaches to end.
+func (s *syncer) wrote(end store.Pos) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written = end
+}
+
+// failed returns the error that poisoned the log, or nil.
+func (s *syncer) failed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// poison makes every further append fail. A failed sync is never tried again:
+// the kernel would answer the second one with success although the data is gone.
+func (s *syncer) poison(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.setError(err)
+}
+
+func (s *syncer) setError(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+var committed = func() error { return nil }
+
+// commit returns the function that waits until everything up to end is durable.
+func (s *syncer) commit(end store.Pos) func() error {
+	switch level := s.log.store.opts.Sync; {
+	case level == Never:
+		return committed
+	case level > 0:
+		s.later(time.Duration(level))
+		return committed
+	}
+	return func() error { return s.wait(end) }
+}
+
+// later sees to it that a sync happens within d.
+func (s *syncer) later(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer == nil {
+		s.timer = time.AfterFunc(d, func() {
+			s.mu.Lock()
+			s.timer = nil
+			end := s.written
+			s.mu.Unlock()
+			_ = s.wait(end) // the error stays in s.err and meets the next append
+		})
+	}
+}
+
+// wait returns when the log is durable up to end, or cannot be made so.
+func (s *syncer) wait(end store.Pos) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.synced < end {
+		switch {
+		case s.err != nil:
+			return s.log.fail("sync", end, store.ErrUnknown, s.err)
+		case s.running:
+			s.done.Wait()
+		default:
+			s.run()
+		}
+	}
+	return nil
+}
+
+// run does one sync for everybody who has written by the time it begins. It is
+// called with mu held and gives it up meanwhile.
+func (s *syncer) run() {
+	s.running = true
+	s.mu.Unlock()
+	syncSlots <- struct{}{}
+	s.mu.Lock()
+	end := s.written
+	s.mu.Unlock()
+	err := s.log.syncFile()
+	<-syncSlots
+	if err != nil {
+		s.log.noteUnsynced(err)
+	}
+	s.mu.Lock()
+	s.running = false
+	if err != nil {
+		s.setError(err)
+	} else {
+		s.synced = max(s.synced, end)
+	}
+	s.done.Broadcast()
+}
+
+// close makes the rest durable and stops the timer.
+func (s *syncer) close() error {
+	s.mu.Lock()
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
+	}
+	end := s.written
+	err := s.err
+	s.mu.Unlock()
+	if err != nil || s.log.store.opts.Sync == Never {
+		return nil // an error was reported to whoever it concerned
+	}
+	return s.wait(end)
+}
+
+// syncFile syncs the file we are on.
+func (l *Log) syncFile() error {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	file, ok := l.source.(*plain)
+	if !ok {
+		return nil // an archive is synced when it is made
+	}
+	return file.Sync()
+}
+
+// noteUnsynced leaves word for other writers that a sync failed.
+func (l *Log) noteUnsynced(cause error) {
+	note := nameLock{store: l.store, name: l.name}
+	err := note.open()
+	if err == nil {
+		err = note.markUnsynced()
+		note.close()
+	}
+	l.store.opts.Logger.Error("sync failed; the log accepts no appends until it is opened again",
+		"log", l.name, "cause", cause, "note", err)
+}

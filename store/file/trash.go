@@ -1,0 +1,207 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+// Trashed is a log that was removed and can be restored.
+type Trashed struct {
+	ID      string // names this removal: the log's name and the time
+	Name    string // the log's name
+	Removed time.Time
+	Size    int64
+}
+
+// The form of an ID's time: sortable, fixed width, allowed in file names.
+const trashTime = "20060102T150405.000000000Z"
+
+// Remove moves the log to the trash. It is gone from the store at once, and
+// from the disk when the trash is emptied.
+func (s *Store) Remove(ctx context.Context, name string) error {
+	if err := s.check(ctx, "remove", name); err != nil {
+		return err
+	}
+	if _, err := s.exists(name); err != nil {
+		return s.fail("remove", name, err) // and make no lock file for it
+	}
+	lock, err := s.lockName(ctx, name)
+	if err != nil {
+		return s.fail("remove", name, err)
+	}
+	defer lock.release()
+	if err := s.removeLocked(name); err != nil {
+		return s.fail("remove", name, err)
+	}
+	return nil
+}
+
+// exists returns the path at which the log is.
+func (s *Store) exists(name string) (string, error) {
+	for _, path := range []string{s.Path(name), s.archivePath(name)} {
+		if _, err := s.fs.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return path, err
+		}
+	}
+	return "", fs.ErrNotExist
+}
+
+func (s *Store) removeLocked(name string) error {
+	path, err := s.exists(name)
+	if err != nil {
+		return err
+	}
+	if err := s.mkdir(s.room("trash")); err != nil {
+		return err
+	}
+	suffix := strings.TrimPrefix(filepath.Base(path), name)
+	id := name + "." + time.Now().UTC().Format(trashTime)
+	if err := s.move(path, s.room("trash", id+suffix)); err != nil {
+		return err
+	}
+	if path == s.Path(name) {
+		// An archive left over from an interrupted archiving would otherwise
+		// bring the removed log back.
+		if err := s.discard(s.archivePath(name)); err != nil {
+			return err
+		}
+	}
+	// Writers that have the log open find their lock gone and look for the log.
+	return s.fs.Remove(s.lockPath(name))
+}
+
+// move renames a file and makes both ends of the move durable, the new first:
+// a crash in between may leave both names, not neither.
+func (s *Store) move(from, to string) error {
+	if err := s.fs.Rename(from, to); err != nil {
+		return err
+	}
+	if err := s.syncDir(filepath.Dir(to)); err != nil {
+		return err
+	}
+	return s.syncDir(filepath.Dir(from))
+}
+
+// discard deletes a file that may not be there, durably.
+func (s *Store) discard(path string) error {
+	err := s.fs.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.syncDir(filepath.Dir(path))
+}
+
+// Trash returns what is in the trash, the latest removal first.
+func (s *Store) Trash(ctx context.Context) ([]Trashed, error) {
+	if err := s.check(ctx, "list", ""); err != nil {
+		return nil, err
+	}
+	entries, err := s.fs.ReadDir(s.room("trash"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, s.fail("list trash", "", err)
+	}
+	var all []Trashed
+	for _, entry := range entries {
+		item, ok := parseTrashed(entry.Name())
+		if !ok {
+			continue
+		}
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, s.fail("list trash", item.Name, err)
+		}
+		item.Size = info.Size()
+		all = append(all, item)
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].Removed.After(all[j].Removed) })
+	return all, nil
+}
+
+// parseTrashed reads the name of a file in the trash.
+func parseTrashed(file string) (Trashed, bool) {
+	id, ok := strings.CutSuffix(file, archiveSuffix)
+	if !ok {
+		id, ok = strings.CutSuffix(file, logSuffix)
+	}
+	cut := len(id) - len(trashTime) - 1
+	if !ok || cut <= 0 || id[cut] != '.' {
+		return Trashed{}, false
+	}
+	removed, err := time.Parse(trashTime, id[cut+1:])
+	if err != nil || store.CheckName(id[:cut]) != nil {
+		return Trashed{}, false
+	}
+	return Trashed{ID: id, Name: id[:cut], Removed: removed}, true
+}
+
+// Restore brings a removed log back under its name. It returns store.ErrExist
+// if there is a log of that name again, and store.ErrNotExist if the trash has
+// no such removal.
+func (s *Store) Restore(ctx context.Context, id string) error {
+	item, ok := parseTrashed(id + logSuffix)
+	if !ok {
+		return &store.Error{Op: "restore", Kind: store.ErrInvalid, Err: fmt.Errorf("%.80q does not name a removal", id)}
+	}
+	if err := s.check(ctx, "restore", item.Name); err != nil {
+		return err
+	}
+	lock, err := s.lockName(ctx, item.Name)
+	if err != nil {
+		return s.fail("restore", item.Name, err)
+	}
+	defer lock.release()
+	if err := s.restoreLocked(item); err != nil {
+		return s.fail("restore", item.Name, err)
+	}
+	return nil
+}
+
+func (s *Store) restoreLocked(item Trashed) error {
+	if err := s.mustNotExist(item.Name); err != nil {
+		return err
+	}
+	err := s.move(s.room("trash", item.ID+logSuffix), s.Path(item.Name))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := s.mkdir(s.room("archive")); err != nil {
+		return err
+	}
+	return s.move(s.room("trash", item.ID+archiveSuffix), s.archivePath(item.Name))
+}
+
+// EmptyTrash deletes for good what was removed before a moment, and returns
+// what it deleted.
+func (s *Store) EmptyTrash(ctx context.Context, before time.Time) ([]Trashed, error) {
+	all, err := s.Trash(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var gone []Trashed
+	for _, item := range all {
+		if !item.Removed.Before(before) {
+			continue
+		}
+		for _, suffix := range []string{logSuffix, archiveSuffix} {
+			if err := s.discard(s.room("trash", item.ID+suffix)); err != nil {
+				return gone, s.fail("empty trash", item.Name, err)
+			}
+		}
+		gone = append(gone, item)
+	}
+	return gone, nil
+}
