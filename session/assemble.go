@@ -1,0 +1,297 @@
+package session
+
+// assemble makes a context of a selection. It is a pure function: the same
+// entries give the same context, byte for byte.
+func assemble(sel *selection) *Context {
+	c := &Context{Leaf: sel.leaf, Problems: sel.problems}
+	state := sel.state
+	edits := effectiveEdits(sel)
+	if sel.compaction != nil {
+		c.Compaction = sel.compaction.ID
+		c.Entries = append(c.Entries, *sel.compaction)
+	}
+	// What stands before the compaction in force is older than the state that
+	// the compaction recorded.
+	stale := sel.compaction != nil && sel.compaction.Compaction.State != nil
+	kept := 0 // the entries of the context that stood before the compaction
+	for _, e := range sel.entries {
+		if sel.compaction != nil && e.ID == sel.compaction.ID {
+			stale, kept = false, len(c.Entries)
+		}
+		if !stale {
+			state.update(e)
+		}
+		c.contribute(sel, e, edits)
+	}
+	c.Provider, c.Model, c.ThinkingLevel = state.Provider, state.Model, state.ThinkingLevel
+	c.countTokens(kept)
+	c.pairTools()
+	return c
+}
+
+// effectiveEdits returns the last edit of each entry that was not reverted.
+func effectiveEdits(sel *selection) map[string]*Entry {
+	var edits map[string]*Entry
+	for _, e := range sel.entries {
+		if e.ContextEdit == nil || sel.reverted[e.ID] {
+			continue
+		}
+		if edits == nil {
+			edits = make(map[string]*Entry)
+		}
+		edits[e.ContextEdit.TargetID] = e
+	}
+	return edits
+}
+
+// contribute adds what an entry of the path gives the model.
+func (c *Context) contribute(sel *selection, e *Entry, edits map[string]*Entry) {
+	switch {
+	case e.Message != nil:
+		c.addMessage(e, edits[e.ID])
+	case e.BranchSummary != nil && e.BranchSummary.Summary != "":
+		c.Entries = append(c.Entries, *e)
+	case e.Merge != nil && !sel.reverted[e.ID]:
+		c.Entries = append(c.Entries, *e)
+		for _, id := range e.Merge.EntryIDs {
+			if picked := sel.picked[id]; picked != nil && picked.Message != nil {
+				c.addMessage(picked, edits[id])
+			}
+		}
+	}
+}
+
+func (c *Context) addMessage(e, edit *Entry) {
+	if edit == nil {
+		c.Entries = append(c.Entries, *e)
+		return
+	}
+	if c.Edited == nil {
+		c.Edited = make(map[string]string)
+	}
+	c.Edited[e.ID] = edit.ID
+	message := *e.Message
+	message.Tokens = nil // of the content that is not sent
+	message.Content = edit.ContextEdit.Replacement
+	if message.Content == nil {
+		message.Content = clearedResults(e.Message.Content)
+	}
+	if len(message.Content) > 0 {
+		edited := *e
+		edited.Message = &message
+		c.Entries = append(c.Entries, edited)
+	}
+}
+
+// clearedResults returns a stub for each tool result among the blocks: the
+// calls need an answer.
+func clearedResults(blocks []Content) []Content {
+	var stubs []Content
+	for _, b := range blocks {
+		if b.ToolResult != nil {
+			stubs = append(stubs, ToolResult(b.ToolResult.ToolUseID, clearedText, b.ToolResult.IsError))
+		}
+	}
+	return stubs
+}
+
+// countTokens adds up what was recorded. The usage that a provider reported
+// for a response covers everything before it, so the latest is the base; but
+// not of a response among the first kept entries, whose prompt had more than
+// this context, nor when edits changed what was sent.
+func (c *Context) countTokens(kept int) {
+	for i := len(c.Entries) - 1; i >= 0; i-- {
+		m := c.Entries[i].Message
+		switch {
+		case m == nil:
+			c.Uncounted++
+		case m.Usage != nil && m.Usage.Context() > 0 && len(c.Edited) == 0 && i >= kept:
+			c.Tokens += m.Usage.Context()
+			return
+		case m.Tokens != nil:
+			c.Tokens += *m.Tokens
+		default:
+			c.Uncounted++
+		}
+	}
+}
+
+// pairTools makes every tool call have its result right after the message that
+// made it, and every result its call, because providers refuse anything else:
+// a call without an answer gets one that says so; an answer that came late is
+// moved to its call; an answer without a call is dropped. All of it is reported.
+func (c *Context) pairTools() {
+	p := pairing{open: make(map[string][]*call)}
+	for i := range c.Entries {
+		p.add(&c.Entries[i], i)
+	}
+	if len(p.calls) == 0 && len(p.orphans) == 0 {
+		return
+	}
+	c.Entries = p.arrange(c)
+}
+
+// call is a tool call and what became of it.
+type call struct {
+	id     string
+	entry  int // its index in the context
+	after  int // the index of the last message of the turn that made it
+	result *Content
+	from   int // the index of the entry that has the result
+}
+
+// pairing matches results with calls. Some providers use an id again in each
+// turn, so a result belongs to the latest call of that id that has none.
+type pairing struct {
+	open    map[string][]*call
+	calls   []*call
+	orphans map[*Content]bool
+	turn    int // index of the first call of the run of assistant messages at hand
+	inTurn  bool
+}
+
+func (p *pairing) add(e *Entry, i int) {
+	m := e.Message
+	if m == nil {
+		p.inTurn = false
+		return
+	}
+	if m.Role != string(RoleAssistant) {
+		p.inTurn = false
+	} else if !p.inTurn {
+		p.inTurn, p.turn = true, len(p.calls)
+	}
+	for j := range m.Content {
+		block := &m.Content[j]
+		switch {
+		case block.ToolUse != nil && p.inTurn:
+			c := &call{id: block.ToolUse.ID, entry: i}
+			p.calls = append(p.calls, c)
+			p.open[c.id] = append(p.open[c.id], c)
+		case block.ToolResult != nil:
+			p.answer(block, i)
+		}
+	}
+	if p.inTurn { // the turn's results come after its last message
+		for _, c := range p.calls[p.turn:] {
+			c.after = i
+		}
+	}
+}
+
+func (p *pairing) answer(result *Content, i int) {
+	open := p.open[result.ToolResult.ToolUseID]
+	if len(open) == 0 {
+		if p.orphans == nil {
+			p.orphans = make(map[*Content]bool)
+		}
+		p.orphans[result] = true
+		return
+	}
+	c := open[len(open)-1]
+	p.open[c.id] = open[:len(open)-1]
+	c.result, c.from = result, i
+}
+
+// arrange writes the entries in their final order.
+func (p *pairing) arrange(c *Context) []Entry {
+	misplaced := make(map[*Content]bool) // results that stand elsewhere than they must
+	byTurn := make(map[int][]*call)      // calls by the message after which their results stand
+	for _, call := range p.calls {
+		if call.result == nil || !p.inPlace(c, call) {
+			byTurn[call.after] = append(byTurn[call.after], call)
+			if call.result != nil {
+				misplaced[call.result] = true
+			}
+		}
+	}
+	if len(byTurn) == 0 && len(p.orphans) == 0 {
+		return c.Entries
+	}
+	out := make([]Entry, 0, len(c.Entries)+len(byTurn))
+	for i := 0; i < len(c.Entries); i++ {
+		out = c.appendWithout(out, &c.Entries[i], misplaced, p.orphans)
+		if calls := byTurn[i]; calls != nil {
+			// After the results that are in place, which follow the turn.
+			for i+1 < len(c.Entries) && isToolMessage(&c.Entries[i+1]) {
+				i++
+				out = c.appendWithout(out, &c.Entries[i], misplaced, p.orphans)
+			}
+			for _, call := range calls {
+				out = append(out, c.resultFor(call))
+			}
+		}
+	}
+	return out
+}
+
+// inPlace reports whether a call's result stands in the run of tool messages
+// right after its turn.
+func (p *pairing) inPlace(c *Context, call *call) bool {
+	for i := call.after + 1; i <= call.from; i++ {
+		if !isToolMessage(&c.Entries[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// isToolMessage reports whether a message has tool results and is not the
+// model's: some formats give results the role of the user.
+func isToolMessage(e *Entry) bool {
+	if e.Message == nil || e.Message.Role == string(RoleAssistant) {
+		return false
+	}
+	for i := range e.Message.Content {
+		if e.Message.Content[i].ToolResult != nil {
+			return true
+		}
+	}
+	return e.Message.Role == string(RoleTool)
+}
+
+// appendWithout appends an entry less the blocks that are dropped or moved.
+func (c *Context) appendWithout(out []Entry, e *Entry, moved, orphans map[*Content]bool) []Entry {
+	if e.Message == nil || len(moved) == 0 && len(orphans) == 0 {
+		return append(out, *e)
+	}
+	var kept []Content
+	for i := range e.Message.Content {
+		block := &e.Message.Content[i]
+		switch {
+		case orphans[block]:
+			c.Problems = append(c.Problems, Problem{Kind: ProblemOrphan, EntryID: e.ID, Detail: "dropped: no open call has the id " + block.ToolResult.ToolUseID})
+		case !moved[block]:
+			kept = append(kept, *block)
+		}
+	}
+	if len(kept) == len(e.Message.Content) {
+		return append(out, *e)
+	}
+	if len(kept) == 0 {
+		return out
+	}
+	entry, message := *e, *e.Message
+	message.Content = kept
+	entry.Message = &message
+	return append(out, entry)
+}
+
+// resultFor returns the entry that answers a call whose result is missing or
+// came late.
+func (c *Context) resultFor(call *call) Entry {
+	source := &c.Entries[call.entry]
+	if call.result != nil {
+		late := c.Entries[call.from]
+		message := *late.Message
+		message.Role, message.Content = string(RoleTool), []Content{*call.result}
+		late.Message = &message
+		return late
+	}
+	c.Problems = append(c.Problems, Problem{Kind: ProblemInterrupted, EntryID: source.ID, Detail: "call " + call.id + " has no result"})
+	parent := source.ID
+	return Entry{
+		Type: TypeMessage, ID: InterruptedPrefix + call.id, ParentID: &parent, Timestamp: source.Timestamp,
+		Message: &MessageEntry{Role: string(RoleTool), Content: []Content{ToolResult(call.id, interruptedText, true)}},
+	}
+}

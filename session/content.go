@@ -1,0 +1,152 @@
+package session
+
+import (
+	"encoding/json"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+// ContentType defines the kind of a piece of a message.
+type ContentType string
+
+// The content types. A block of any other type is kept as it is, in Raw.
+const (
+	ContentTypeText       ContentType = "text"
+	ContentTypeImage      ContentType = "image"
+	ContentTypeToolUse    ContentType = "tool_use"
+	ContentTypeToolResult ContentType = "tool_result"
+	ContentTypeThinking   ContentType = "thinking"
+	ContentTypeAudio      ContentType = "audio"
+	ContentTypeFile       ContentType = "file"
+)
+
+// Content is one piece of a message: a tagged union like Entry.
+type Content struct {
+	Type ContentType `json:"type"`
+
+	// Exactly one of these is set.
+	Text       *TextContent       `json:"text,omitempty"`
+	Image      *ImageContent      `json:"image,omitempty"`
+	ToolUse    *ToolUseContent    `json:"tool_use,omitempty"`
+	ToolResult *ToolResultContent `json:"tool_result,omitempty"`
+	Thinking   *ThinkingContent   `json:"thinking,omitempty"`
+	Audio      *AudioContent      `json:"audio,omitempty"`
+	File       *FileContent       `json:"file,omitempty"`
+	Raw        json.RawMessage    `json:"-"` // the whole block, when its type is unknown
+
+	Extra Fields `json:"-"`
+}
+
+// TextContent is plain text.
+type TextContent struct {
+	Content string `json:"content"`
+
+	Extra Fields `json:"-"`
+}
+
+// ImageContent is a picture.
+type ImageContent struct {
+	Source *ImageSource `json:"source"`
+
+	Extra Fields `json:"-"`
+}
+
+// AudioContent is a recording.
+type AudioContent struct {
+	Source *Source `json:"source"`
+
+	Extra Fields `json:"-"`
+}
+
+// FileContent is an attached document.
+type FileContent struct {
+	Name   string  `json:"name,omitempty"`
+	Source *Source `json:"source"`
+
+	Extra Fields `json:"-"`
+}
+
+// Source is where the bytes of an image, a recording or a file are.
+type Source struct {
+	Type      string `json:"type"` // "base64" or "url"
+	MediaType string `json:"media_type"`
+	Data      string `json:"data"` // the bytes in base64, or the URL
+
+	// Blob names the blob that holds the decoded bytes when they are not in the
+	// line. A Session fills Data in when it hands out an entry.
+	Blob store.Ref `json:"blob,omitempty"`
+	Size int64     `json:"size,omitempty"` // of the blob
+
+	Extra Fields `json:"-"`
+}
+
+// ImageSource is the Source of an image.
+type ImageSource = Source
+
+// ToolUseContent is a model's call of a tool.
+type ToolUseContent struct {
+	ID    string         `json:"id"`
+	Name  string         `json:"name"`
+	Input map[string]any `json:"input"`
+
+	Extra    Fields `json:"-"`
+	rawInput json.RawMessage
+}
+
+// ToolResultContent is a tool's answer to a call.
+type ToolResultContent struct {
+	ToolUseID string `json:"tool_use_id"`
+	IsError   bool   `json:"is_error"`
+	Content   string `json:"content"`
+	// Parts is the answer when it is more than text. Content is then its text.
+	Parts []Content `json:"parts,omitempty"`
+
+	// Blob names the blob that holds Content when it is not in the line. A
+	// Session fills Content in when it hands out an entry.
+	Blob store.Ref `json:"blob,omitempty"`
+	Size int64     `json:"size,omitempty"` // of the blob
+
+	Extra Fields `json:"-"`
+}
+
+// ThinkingContent is what a model thought before it answered.
+type ThinkingContent struct {
+	Content   string `json:"content"`
+	Signature string `json:"signature,omitempty"` // the provider's, to be sent back unchanged
+	Redacted  string `json:"redacted,omitempty"`  // what the provider sends instead of the text
+
+	Extra Fields `json:"-"`
+}
+
+// Text returns a piece of plain text.
+func Text(s string) Content {
+	return Content{Type: ContentTypeText, Text: &TextContent{Content: s}}
+}
+
+// ToolUse returns a call of a tool.
+func ToolUse(id, name string, input map[string]any) Content {
+	return Content{Type: ContentTypeToolUse, ToolUse: &ToolUseContent{ID: id, Name: name, Input: input}}
+}
+
+// ToolResult returns the answer to a call.
+func ToolResult(toolUseID, text string, isError bool) Content {
+	return Content{Type: ContentTypeToolResult, ToolResult: &ToolResultContent{ToolUseID: toolUseID, IsError: isError, Content: text}}
+}
+
+// Image returns a picture whose bytes are given in base64.
+func Image(mediaType, base64 string) Content {
+	return Content{Type: ContentTypeImage, Image: &ImageContent{Source: &Source{Type: "base64", MediaType: mediaType, Data: base64}}}
+}
+
+// source returns the block's Source, or nil if it has none.
+func (c *Content) source() *Source {
+	switch {
+	case c.Image != nil:
+		return c.Image.Source
+	case c.Audio != nil:
+		return c.Audio.Source
+	case c.File != nil:
+		return c.File.Source
+	}
+	return nil
+}

@@ -1,0 +1,319 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// ContextOptions says which context to build. The zero value is the context at
+// the session's leaf.
+type ContextOptions struct {
+	// Leaf is the entry at which the path ends. Default: the session's leaf.
+	Leaf string
+}
+
+// Context is what a model would be sent: the part of a path that counts.
+type Context struct {
+	// Leaf is the entry at which the path ends.
+	Leaf string
+	// Entries are, in order: the compaction in force (its summary), if any; then
+	// messages, branch summaries and merges. Tool calls and their results are
+	// paired: a call that was never answered has a result that says so, with an
+	// id that begins with InterruptedPrefix.
+	Entries []Entry
+	// Fingerprints has one for each entry: it stands for everything up to and
+	// including that entry. Two contexts share a prefix as far as their
+	// fingerprints are equal: see Diff.
+	Fingerprints []Fingerprint
+	// Provider, Model and ThinkingLevel are in force at the leaf.
+	Provider, Model, ThinkingLevel string
+	// Tokens is the size of the context as far as it was recorded, and
+	// Uncounted how many of the entries have no count. (Package window counts.)
+	Tokens, Uncounted int
+	// Compaction is the id of the compaction in force, or "".
+	Compaction string
+	// Edited maps the ids of entries whose content was changed by a context
+	// edit to the id of that edit.
+	Edited map[string]string
+	// Problems are the faults that were met and dealt with.
+	Problems []Problem
+}
+
+// InterruptedPrefix begins the id of a result that stands in for one that
+// never came. The call's id follows.
+const InterruptedPrefix = "interrupted:"
+
+// The text that stands in for content that is not there.
+const (
+	interruptedText = "[interrupted: the tool did not return a result]"
+	clearedText     = "[cleared]"
+)
+
+// GetContext returns the entries that a model would be sent, from the summary in
+// force to the leaf: the Entries of Context.
+func (s *Session) GetContext() ([]Entry, error) {
+	c, err := s.buildContext(ContextOptions{}, false)
+	if err != nil {
+		return nil, err
+	}
+	return c.Entries, nil
+}
+
+// Context returns what a model would be sent, with all that is known about it.
+func (s *Session) Context(o ContextOptions) (*Context, error) {
+	return s.buildContext(o, true)
+}
+
+func (s *Session) buildContext(o ContextOptions, fingerprints bool) (*Context, error) {
+	ctx := context.Background()
+	sel, err := s.selectPath(ctx, o.Leaf)
+	if err != nil {
+		return nil, err
+	}
+	c := assemble(sel)
+	for i := range c.Entries {
+		c.Entries[i] = c.Entries[i].clone()
+		c.Problems = append(c.Problems, resolve(ctx, s.store.Blobs(), &c.Entries[i], 0)...)
+	}
+	if fingerprints {
+		if c.Fingerprints, err = fingerprintAll(c.Entries); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// selection is the part of a path that decides the context, decoded.
+type selection struct {
+	leaf string
+	// entries are on the path, from the first that counts to the leaf. The
+	// compaction in force is among them, at its place.
+	entries    []*Entry
+	compaction *Entry // in force, or nil
+	reverted   map[string]bool
+	state      State // before the first of entries
+	picked     map[string]*Entry
+	problems   []Problem
+}
+
+// selectPath finds and reads the entries that decide the context at a leaf.
+func (s *Session) selectPath(ctx context.Context, leaf string) (*selection, error) {
+	path, err := s.pathNodes(ctx, &leaf)
+	if err != nil {
+		return nil, err
+	}
+	sel := &selection{leaf: leaf, reverted: make(map[string]bool), picked: make(map[string]*Entry)}
+	from, err := s.findStart(ctx, sel, path)
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(path[:from]) // root first, as the entries are read
+	if sel.entries, err = s.readPath(ctx, sel, path[:from]); err != nil {
+		return nil, err
+	}
+	if err := s.findState(ctx, sel, path[from:]); err != nil {
+		return nil, err
+	}
+	return sel, s.readPicked(ctx, sel)
+}
+
+// pathNodes returns the path from a leaf back to its root, or as far as the
+// context needs. An empty leaf becomes the session's.
+func (s *Session) pathNodes(ctx context.Context, leaf *string) ([]node, error) {
+	s.mu.RLock()
+	enough := !s.closed && s.tree.complete
+	s.mu.RUnlock()
+	if !enough {
+		if err := s.loadContext(ctx, *leaf); err != nil {
+			return nil, err
+		}
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if *leaf == "" {
+		*leaf = s.tree.leaf
+	}
+	path, ok := s.tree.path(*leaf)
+	if !ok {
+		return nil, s.errNoEntry("context", *leaf)
+	}
+	nodes := make([]node, len(path))
+	for i, at := range path {
+		nodes[i] = s.tree.nodes[at]
+	}
+	return nodes, nil
+}
+
+func (s *Session) errNoEntry(op, id string) error {
+	return &Error{Op: op, Name: s.name, Kind: ErrNotExist, Err: fmt.Errorf("entry %q", id)}
+}
+
+// loadContext reads as much of the log as the context at a leaf needs.
+func (s *Session) loadContext(ctx context.Context, leaf string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return s.errClosed("context")
+	}
+	if s.tree.complete || s.tree.deep {
+		return s.wholeFor(ctx, leaf)
+	}
+	t, err := loadTail(ctx, s.log, s.tree.end, tailContext)
+	if err == nil && t.leaf == s.tree.leaf {
+		t.deep, t.deepFrom = true, t.leaf
+		s.tree = t
+		return s.wholeFor(ctx, leaf)
+	}
+	return s.whole(ctx)
+}
+
+// wholeFor reads everything if the tree does not suffice for a leaf: it does
+// for the one that it was read for and for what was appended since, unless a
+// branch was taken that leads out of it.
+func (s *Session) wholeFor(ctx context.Context, leaf string) error {
+	if s.tree.complete || (leaf == "" || leaf == s.tree.leaf) && s.tree.deepLeaf() {
+		return nil
+	}
+	return s.whole(ctx)
+}
+
+// findStart goes from the leaf towards the root until everything that counts
+// has been met. It returns how many nodes of the path that is, and sets the
+// compaction in force. A compaction whose first kept entry is not on the path
+// would hide everything: it is reported, and its cut does not count.
+func (s *Session) findStart(ctx context.Context, sel *selection, path []node) (int, error) {
+	firstKept := ""
+	for i := range path {
+		n := &path[i]
+		if sel.compaction != nil && n.id == firstKept {
+			return i + 1, nil
+		}
+		if n.kind != kindCompaction && n.kind != kindRevert || sel.reverted[n.id] {
+			continue
+		}
+		e, err := s.entryAt(ctx, n)
+		if err != nil {
+			sel.problems = append(sel.problems, Problem{ProblemDamaged, n.id, n.pos, err.Error()})
+			continue
+		}
+		switch {
+		case e.Revert != nil:
+			sel.reverted[e.Revert.TargetID] = true
+		case sel.compaction == nil:
+			firstKept = e.Compaction.FirstKeptEntryID
+			if firstKept != "" && firstKept != e.ID && !hasNode(path[i+1:], firstKept) {
+				sel.problems = append(sel.problems, Problem{
+					ProblemFirstKept, e.ID, n.pos,
+					fmt.Sprintf("it keeps from %q on, which is not on its path; nothing is left out because of it", firstKept),
+				})
+				continue
+			}
+			sel.compaction = e
+			if firstKept == "" || firstKept == e.ID {
+				return i + 1, nil
+			}
+		}
+	}
+	return len(path), nil
+}
+
+func hasNode(path []node, id string) bool {
+	return slices.ContainsFunc(path, func(n node) bool { return n.id == id })
+}
+
+// readPath decodes the entries of the path. Those that turn out damaged are
+// reported and left out.
+func (s *Session) readPath(ctx context.Context, sel *selection, path []node) ([]*Entry, error) {
+	all, err := s.entriesAt(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	entries := all[:0]
+	for i, e := range all {
+		if e == nil {
+			sel.problems = append(sel.problems, Problem{ProblemDamaged, path[i].id, path[i].pos, "an entry of the path cannot be read"})
+			continue
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// findState finds what was in force before the first entry that counts, unless
+// the compaction tells. before is the rest of the path, the nearest first.
+func (s *Session) findState(ctx context.Context, sel *selection, before []node) error {
+	if sel.compaction != nil && sel.compaction.Compaction.State != nil {
+		sel.state = *sel.compaction.Compaction.State
+		return nil
+	}
+	state := &sel.state
+	for i := range before {
+		if state.Model != "" && state.ThinkingLevel != "" {
+			return nil
+		}
+		switch before[i].kind {
+		case kindMessage, kindModelChange, kindThinkingLevel:
+		default:
+			continue
+		}
+		e, err := s.entryAt(ctx, &before[i])
+		if err != nil {
+			continue // reported when it is asked for
+		}
+		older := State{}
+		older.update(e)
+		if state.Model == "" {
+			state.Provider, state.Model = older.Provider, older.Model
+		}
+		if state.ThinkingLevel == "" {
+			state.ThinkingLevel = older.ThinkingLevel
+		}
+	}
+	return nil
+}
+
+// update applies an entry to the state.
+func (s *State) update(e *Entry) {
+	switch {
+	case e.ModelChange != nil:
+		s.Provider, s.Model = e.ModelChange.Provider, e.ModelChange.ModelID
+	case e.ThinkingLevel != nil:
+		s.ThinkingLevel = e.ThinkingLevel.ThinkingLevel
+	case e.Message != nil && e.Message.Role == string(RoleAssistant) && e.Message.Model != "":
+		s.Model = e.Message.Model
+		if e.Message.Provider != "" {
+			s.Provider = e.Message.Provider
+		}
+	}
+}
+
+// readPicked reads the entries that merges on the path bring along.
+func (s *Session) readPicked(ctx context.Context, sel *selection) error {
+	for _, e := range sel.entries {
+		if e.Merge == nil {
+			continue
+		}
+		for _, id := range e.Merge.EntryIDs {
+			var n node
+			err := s.withWhole(func(t *tree) error {
+				at, ok := t.byID[id]
+				if !ok {
+					return s.errNoEntry("merge", id)
+				}
+				n = t.nodes[at]
+				return nil
+			})
+			var picked *Entry
+			if err == nil {
+				picked, err = s.entryAt(ctx, &n)
+			}
+			if err != nil {
+				sel.problems = append(sel.problems, Problem{ProblemTarget, e.ID, 0, err.Error()})
+				continue
+			}
+			sel.picked[id] = picked
+		}
+	}
+	return nil
+}

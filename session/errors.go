@@ -1,0 +1,89 @@
+package session
+
+import (
+	"fmt"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+// The errors of this package, to be tested with errors.Is. They are the store's:
+// see there for what each means.
+var (
+	ErrInvalid  = store.ErrInvalid
+	ErrTooLarge = store.ErrTooLarge
+	ErrNotExist = store.ErrNotExist
+	ErrExist    = store.ErrExist
+	ErrCorrupt  = store.ErrCorrupt
+	ErrConflict = store.ErrConflict
+	ErrLocked   = store.ErrLocked
+	ErrUnknown  = store.ErrUnknown
+	ErrClosed   = store.ErrClosed
+)
+
+// Error says what was being done, to which session, where, and why it did not
+// work.
+type Error = store.Error
+
+// ConflictError is the error of an append that met another writer. Nothing was
+// written. The session has read what the other wrote, and its leaf is where it
+// was: appending again grows a branch; Refresh goes on from the other's leaf.
+type ConflictError struct {
+	Leaf   string // where we stand
+	Theirs string // where the other writer stands
+	Err    error  // matches ErrConflict
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("%v: we stand at entry %q, the other writer at %q (append again to grow a branch, or Refresh to go on from there)", e.Err, e.Leaf, e.Theirs)
+}
+
+func (e *ConflictError) Unwrap() error { return e.Err }
+
+// CutError says why a compaction may not begin where it was asked to. It
+// matches ErrInvalid.
+type CutError struct {
+	EntryID string // the entry that was to be the first kept one
+	Reason  string
+}
+
+func (e *CutError) Error() string {
+	return fmt.Sprintf("cannot cut before entry %q: %s", e.EntryID, e.Reason)
+}
+
+func (e *CutError) Unwrap() error { return ErrInvalid }
+
+// ProblemKind names a fault in a session.
+type ProblemKind string
+
+// The faults that a session can have and still be read.
+const (
+	ProblemHeader      ProblemKind = "header"                   // missing, not first, or repeated
+	ProblemDamaged     ProblemKind = "damaged line"             // a line that is not an entry
+	ProblemDuplicate   ProblemKind = "duplicate id"             // two entries of one id
+	ProblemSelfParent  ProblemKind = "self parent"              // an entry that names itself as its parent
+	ProblemCycle       ProblemKind = "parent cycle"             // entries that are each other's ancestors
+	ProblemDangling    ProblemKind = "missing parent"           // an entry whose parent is not there
+	ProblemRoots       ProblemKind = "several roots"            // more than one beginning
+	ProblemFirstKept   ProblemKind = "unknown first kept entry" // a compaction that would hide everything
+	ProblemTarget      ProblemKind = "unknown target"           // a label, edit, revert or merge of nothing
+	ProblemOrphan      ProblemKind = "orphan tool result"       // an answer without its call, or a second one
+	ProblemInterrupted ProblemKind = "interrupted tool call"    // a call without an answer
+	ProblemBlob        ProblemKind = "missing blob"             // content that is not in the store
+	ProblemTail        ProblemKind = "torn end"                 // bytes after the last whole line
+)
+
+// Problem is one fault of a session.
+type Problem struct {
+	Kind    ProblemKind
+	EntryID string    // the entry concerned, or ""
+	Pos     store.Pos // where its line begins
+	Detail  string
+}
+
+func (p Problem) String() string {
+	s := string(p.Kind)
+	if p.EntryID != "" {
+		s += fmt.Sprintf(" (entry %s)", p.EntryID)
+	}
+	return fmt.Sprintf("%s at %d: %s", s, p.Pos, p.Detail)
+}

@@ -1,0 +1,252 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/coppice-dev/coppice/session/rawjson"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// Fork copies all of a session, with all its branches, into a new session in
+// the same or another store. Lines are copied as they are. The session itself
+// does not change.
+func (s *Session) Fork(ctx context.Context, to store.Store, o *Options) (*Session, error) {
+	s.mu.RLock()
+	end, leaf, logLeaf := s.tree.end, s.tree.leaf, s.tree.logLeaf
+	s.mu.RUnlock()
+	return create(ctx, to, s.forkHeader(), o, func(yield func([]byte, error) bool) {
+		for line, err := range s.log.Forward(ctx, 0) {
+			if err == nil && line.Next > end {
+				break // appended since
+			}
+			if err == nil && isHeader(line.Data) {
+				continue // the new session has its own
+			}
+			if err == nil && line.Cut {
+				err = &Error{Op: "fork", Name: s.name, Offset: int64(line.Pos), At: true, Kind: ErrTooLarge}
+			}
+			if err == nil {
+				err = s.copyBlobs(ctx, to, line)
+			}
+			if !yield(line.Data, err) {
+				return
+			}
+		}
+		if leaf != logLeaf {
+			yield(s.leafLine(leaf, logLeaf), nil)
+		}
+	})
+}
+
+func isHeader(line []byte) bool {
+	h, ok := rawjson.ScanHead(line)
+	return ok && string(h.Type) == string(TypeSession)
+}
+
+func (s *Session) forkHeader() Header {
+	return Header{ParentSession: s.header.ID, Relation: RelationFork, CWD: s.header.CWD}
+}
+
+// CreateBranchedSession copies the path from the root to an entry into a new
+// session, with the labels of its entries, and returns the new session's path
+// (its id, in a store without files). The session itself does not change.
+func (s *Session) CreateBranchedSession(leafID string) (string, error) {
+	ctx := context.Background()
+	nodes, err := s.branchNodes(ctx, leafID)
+	if err != nil {
+		return "", err
+	}
+	labels, err := s.labelsToCarry(ctx, nodes)
+	if err != nil {
+		return "", err
+	}
+	forked, err := create(ctx, s.store, s.forkHeader(), &s.opts, s.copyLines(ctx, nodes, leafID, labels))
+	if err != nil {
+		return "", err
+	}
+	path := forked.Path()
+	if path == "" {
+		path = forked.ID()
+	}
+	return path, forked.Close()
+}
+
+// branchNodes returns, in the order of the log, the nodes of a path and of the
+// branches from which merges on it have taken entries.
+func (s *Session) branchNodes(ctx context.Context, leafID string) ([]node, error) {
+	var nodes []node
+	err := s.withWhole(func(t *tree) error {
+		if _, ok := t.byID[leafID]; !ok {
+			return s.errNoEntry("branch", leafID)
+		}
+		wanted := make(map[int32]bool)
+		for todo := []string{leafID}; len(todo) > 0; {
+			at, ok := t.byID[todo[0]]
+			todo = todo[1:]
+			for ; ok && at != none && !wanted[at]; at = t.nodes[at].parent {
+				wanted[at] = true
+				if t.nodes[at].kind != kindMerge {
+					continue
+				}
+				if e, err := s.entryAt(ctx, &t.nodes[at]); err == nil {
+					todo = append(todo, e.Merge.EntryIDs...)
+				}
+			}
+		}
+		for i := range t.nodes {
+			if wanted[int32(i)] {
+				nodes = append(nodes, t.nodes[i])
+			}
+		}
+		slices.SortStableFunc(nodes, func(a, b node) int { return int(a.pos - b.pos) }) // gaps stand last in the tree
+		return nil
+	})
+	return nodes, err
+}
+
+// labelsToCarry returns the labels of the nodes' entries that the nodes' own
+// label entries do not give them.
+func (s *Session) labelsToCarry(ctx context.Context, nodes []node) (map[string]string, error) {
+	labels, err := s.Labels()
+	if err != nil {
+		return nil, err
+	}
+	copied := make(map[string]bool)
+	for i := range nodes {
+		copied[nodes[i].id] = true
+	}
+	carry := make(map[string]string)
+	for target, label := range labels {
+		if copied[target] {
+			carry[target] = label
+		}
+	}
+	own := slices.DeleteFunc(slices.Clone(nodes), func(n node) bool { return n.kind != kindLabel })
+	entries, err := s.entriesAt(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		switch {
+		case e == nil:
+		case labels[e.Label.TargetID] == e.Label.Label:
+			delete(carry, e.Label.TargetID)
+		case copied[e.Label.TargetID]:
+			carry[e.Label.TargetID] = labels[e.Label.TargetID]
+		}
+	}
+	return carry, nil
+}
+
+// copyLines yields the lines of nodes as they are, sees to it that the leaf is
+// the given one, and adds labels.
+func (s *Session) copyLines(ctx context.Context, nodes []node, leaf string, labels map[string]string) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		errStop := errors.New("enough")
+		send := func(line []byte) error {
+			if !yield(line, nil) {
+				return errStop
+			}
+			return nil
+		}
+		isGap := func(i int) bool { return nodes[i].kind == kindGap }
+		last := ""
+		err := s.sendGaps(nodes, send)
+		if err == nil {
+			err = s.eachLine(ctx, nodes, isGap, func(i int, line store.Line) error {
+				last = nodes[i].id
+				return send(line.Data)
+			})
+		}
+		if err == nil && last != leaf {
+			err = send(s.leafLine(leaf, last))
+		}
+		for i := 0; i < len(nodes) && err == nil; i++ { // in the order of the log, not of the map
+			if label, ok := labels[nodes[i].id]; ok {
+				e := Entry{Type: TypeLabel, Label: &LabelEntry{TargetID: nodes[i].id, Label: label}}
+				err = send(s.looseLine(&e, leaf))
+				leaf = e.ID
+			}
+		}
+		if err != nil && !errors.Is(err, errStop) {
+			yield(nil, err)
+		}
+	}
+}
+
+// sendGaps yields an entry that stands in for each that is missing, so that the
+// copy hangs together where the original does.
+func (s *Session) sendGaps(nodes []node, send func([]byte) error) error {
+	for i := range nodes {
+		if nodes[i].kind != kindGap {
+			continue
+		}
+		parent := ""
+		err := s.withWhole(func(t *tree) error {
+			if at := nodes[i].parent; at != none {
+				parent = t.nodes[at].id
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		e := Entry{Type: TypeCustom, ID: nodes[i].id, Custom: &CustomEntry{
+			CustomType: "coppice.gap", Data: map[string]any{"session": s.header.ID},
+		}}
+		if err := send(s.looseLine(&e, parent)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leafLine is the line that moves the leaf.
+func (s *Session) leafLine(leaf, from string) []byte {
+	return s.looseLine(&Entry{Type: TypeLeaf, Leaf: &LeafEntry{FromID: from}}, leaf)
+}
+
+// looseLine encodes an entry that is not appended to this session.
+func (s *Session) looseLine(e *Entry, parent string) []byte {
+	if e.ID == "" {
+		e.ID = s.opts.NewID(e.Type)
+	}
+	e.Timestamp = s.opts.Now().UTC()
+	if parent != "" {
+		e.ParentID = &parent
+	}
+	line, _ := appendEntry(nil, e) // nothing in it can fail to encode
+	return line
+}
+
+// copyBlobs puts the blobs that a line refers to into another store.
+func (s *Session) copyBlobs(ctx context.Context, to store.Store, line store.Line) error {
+	if to == s.store || !bytes.Contains(line.Data, []byte(`"blob"`)) {
+		return nil
+	}
+	e, err := decodeEntry(bytes.Clone(line.Data))
+	if err != nil {
+		return nil // it is copied as it is
+	}
+	for _, block := range e.blocks() {
+		ref, _ := block.blobRef()
+		if ref == "" {
+			continue
+		}
+		data, err := s.store.Blobs().Get(ctx, ref)
+		if errors.Is(err, ErrNotExist) {
+			continue // missing here, missing there; both report it
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := to.Blobs().Put(ctx, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,258 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
+)
+
+// Config says where sessions are kept, and how.
+type Config struct {
+	Dir string // the directory of the session files
+
+	// ParentSession is the id of the session that a new one came from, if any.
+	ParentSession string
+	// CWD is the directory that a new session is about, if any.
+	CWD string
+	// Options adjusts the sessions. Default: the zero Options.
+	Options Options
+	// Files adjusts how the files are written. Default: the zero file.Options,
+	// which means that every append is on the disk when it returns.
+	Files file.Options
+}
+
+// Manager makes and loads sessions.
+type Manager interface {
+	New(cfg Config) (*Session, error)
+	Load(path string) (*Session, error)
+}
+
+// FileManager is the Manager of session files. Its zero value is ready to use.
+type FileManager struct{}
+
+var _ Manager = FileManager{}
+
+// New makes a session in cfg.Dir.
+func (FileManager) New(cfg Config) (*Session, error) {
+	st, err := file.Open(cfg.Dir, &cfg.Files)
+	if err != nil {
+		return nil, err
+	}
+	h := Header{ParentSession: cfg.ParentSession, CWD: cfg.CWD}
+	s, err := Create(context.Background(), st, h, &cfg.Options)
+	return s.owning(st, err)
+}
+
+// Load opens the session file at a path.
+func (FileManager) Load(path string) (*Session, error) { return Load(path) }
+
+// owning makes the session close its store, or closes it if there is no session.
+func (s *Session) owning(st store.Store, err error) (*Session, error) {
+	if err != nil {
+		return nil, errors.Join(err, st.Close())
+	}
+	s.ownsStore = true
+	return s, nil
+}
+
+// New makes a session in a directory, which is made if it does not exist.
+// parentSessionID is the session that this one was branched from, or "".
+func New(dir string, parentSessionID string) (*Session, error) {
+	return FileManager{}.New(Config{Dir: dir, ParentSession: parentSessionID})
+}
+
+// Load opens the session file at an absolute path. A file that does not exist
+// gives an error that matches fs.ErrNotExist. Damaged lines do not prevent
+// loading: see Problems.
+func Load(path string) (*Session, error) { return NewManager(filepath.Dir(path)).Load(path) }
+
+// ContinueRecent loads the most recently modified session of a directory. It
+// returns ErrNotExist if there is none.
+func ContinueRecent(dir string) (*Session, error) { return NewManager(dir).ContinueRecent() }
+
+// ForkFrom makes a new session in a directory with all the history of the
+// session file at a path.
+func ForkFrom(sourcePath string, targetDir string) (*Session, error) {
+	return NewManager(targetDir).ForkFrom(sourcePath)
+}
+
+// SessionInfo describes a session in a list.
+type SessionInfo struct {
+	ID           string
+	Path         string
+	Name         string
+	Created      time.Time
+	Modified     time.Time
+	MessageCount int
+
+	ParentSession string
+	Relation      string
+	CWD           string
+	Size          int64
+	Archived      bool
+	// Err is why the file cannot be read as a session, or nil. The fields above
+	// are then as far as they are known.
+	Err error
+}
+
+// List returns what is known of all session files in a directory, the most
+// recently modified first.
+func List(dir string) ([]SessionInfo, error) { return NewManager(dir).List() }
+
+// Directory makes, loads and lists the sessions of a directory.
+type Directory struct {
+	// Config is used for all sessions. It may be changed until the first use.
+	Config
+}
+
+// NewManager returns the sessions of a directory.
+func NewManager(dir string) *Directory { return &Directory{Config{Dir: dir}} }
+
+func (d *Directory) open() (*file.Store, error) { return file.Open(d.Dir, &d.Files) }
+
+// New makes a session in a directory ("" is this one). parentSessionID is the
+// session that it was branched from, or "".
+func (d *Directory) New(dir string, parentSessionID string) (*Session, error) {
+	cfg := d.Config
+	cfg.ParentSession = parentSessionID
+	if dir != "" {
+		cfg.Dir = dir
+	}
+	return FileManager{}.New(cfg)
+}
+
+// Load opens a session of the directory, given its id or its path.
+func (d *Directory) Load(pathOrID string) (*Session, error) {
+	name, err := d.nameOf(pathOrID)
+	if err != nil {
+		return nil, err
+	}
+	st, err := d.open()
+	if err != nil {
+		return nil, err
+	}
+	s, err := Open(context.Background(), st, name, &d.Options)
+	return s.owning(st, err)
+}
+
+// nameOf returns the name of the log that a path or an id means. A path must
+// lead directly into the directory.
+func (d *Directory) nameOf(pathOrID string) (string, error) {
+	name := pathOrID
+	if strings.ContainsAny(pathOrID, `/\`) || strings.HasSuffix(pathOrID, ".jsonl") {
+		path, err := filepath.Abs(pathOrID)
+		if err != nil {
+			return "", err
+		}
+		dir, err := filepath.Abs(d.Dir)
+		if err != nil {
+			return "", err
+		}
+		base, isLog := strings.CutSuffix(filepath.Base(path), ".jsonl")
+		if filepath.Dir(path) != dir || !isLog {
+			return "", &Error{Op: "load", Path: pathOrID, Kind: ErrInvalid, Err: fmt.Errorf("it is not a .jsonl file in %s", dir)}
+		}
+		name = base
+	}
+	return name, store.CheckName(name)
+}
+
+// ContinueRecent loads the most recently modified session that can be read. It
+// returns ErrNotExist if there is none.
+func (d *Directory) ContinueRecent() (*Session, error) {
+	st, err := d.open()
+	if err != nil {
+		return nil, err
+	}
+	stats, err := listStats(st)
+	if err != nil {
+		return nil, errors.Join(err, st.Close())
+	}
+	var failed []error
+	for _, stat := range stats {
+		s, err := Open(context.Background(), st, stat.Name, &d.Options)
+		if err == nil {
+			return s.owning(st, nil)
+		}
+		failed = append(failed, err)
+	}
+	err = &Error{Op: "continue", Path: d.Dir, Kind: ErrNotExist, Err: errors.Join(append(failed, errors.New("no session to continue"))...)}
+	return nil, errors.Join(err, st.Close())
+}
+
+// listStats returns the logs of a store, the most recently modified first.
+func listStats(st store.Store) ([]store.Stat, error) {
+	var stats []store.Stat
+	for stat, err := range st.List(context.Background()) {
+		if err != nil && stat.Name == "" {
+			return nil, err
+		}
+		stats = append(stats, stat)
+	}
+	slices.SortFunc(stats, func(a, b store.Stat) int {
+		return cmp.Or(b.Modified.Compare(a.Modified), cmp.Compare(b.Name, a.Name))
+	})
+	return stats, nil
+}
+
+// ForkFrom makes a new session in the directory with all the history of the
+// session file at a path.
+func (d *Directory) ForkFrom(sourcePath string) (*Session, error) {
+	source, err := Load(sourcePath)
+	if err != nil {
+		return nil, err
+	}
+	defer source.Close()
+	st, err := d.open()
+	if err != nil {
+		return nil, err
+	}
+	s, err := source.Fork(context.Background(), st, &d.Options)
+	return s.owning(st, err)
+}
+
+// List returns what is known of all sessions of the directory, the most recently
+// modified first.
+func (d *Directory) List() ([]SessionInfo, error) {
+	st, err := d.open()
+	if err != nil {
+		return nil, err
+	}
+	defer st.Close()
+	stats, err := listStats(st)
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]SessionInfo, 0, len(stats))
+	for _, stat := range stats {
+		info := SessionInfo{ID: stat.Name, Path: st.Path(stat.Name), Modified: stat.Modified, Size: stat.Size, Archived: stat.Archived}
+		info.Err = d.describe(st, &info)
+		infos = append(infos, info)
+	}
+	return infos, nil
+}
+
+// describe fills in what the log tells.
+func (d *Directory) describe(st store.Store, info *SessionInfo) (err error) {
+	s, err := Open(context.Background(), st, info.ID, &d.Options)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	h := s.Header()
+	info.ID, info.Created, info.ParentSession = h.ID, h.CreatedAt, h.ParentSession
+	info.Relation, info.CWD = h.Relation, h.CWD
+	if info.MessageCount, err = s.MessageCount(); err != nil {
+		return err
+	}
+	info.Name, err = s.Name()
+	return err
+}

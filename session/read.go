@@ -1,0 +1,331 @@
+package session
+
+import (
+	"context"
+	"iter"
+	"slices"
+)
+
+// TreeNode is an entry with its children, in the order in which they were
+// appended.
+type TreeNode struct {
+	Entry    Entry
+	Children []TreeNode
+	Label    string
+}
+
+// GetTree returns the whole session as a tree, one node for each root. Entries
+// of type TypeLeaf, which only move the leaf, are left out unless something
+// hangs on them. An entry that is missing is shown as one of type TypeGap.
+func (s *Session) GetTree() ([]TreeNode, error) {
+	nodes, err := s.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	labels, err := s.Labels()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := s.readAll(nodes)
+	if err != nil {
+		return nil, err
+	}
+	return growTree(nodes, entries, labels), nil
+}
+
+// snapshot returns all nodes as they are now.
+func (s *Session) snapshot() ([]node, error) {
+	var nodes []node
+	err := s.withWhole(func(t *tree) error {
+		nodes = t.nodes[:len(t.nodes):len(t.nodes)] // nodes that were added never change
+		return nil
+	})
+	return nodes, err
+}
+
+// readAll decodes the entries of nodes; gaps and damaged ones become entries of
+// type TypeGap.
+func (s *Session) readAll(nodes []node) ([]Entry, error) {
+	ctx := context.Background()
+	order := make([]int, len(nodes))
+	for i := range order {
+		order[i] = i
+	}
+	// Gaps that settle added stand at the end, not where they belong.
+	slices.SortStableFunc(order, func(a, b int) int { return int(nodes[a].pos - nodes[b].pos) })
+	sorted := make([]node, len(nodes))
+	for i, at := range order {
+		sorted[i] = nodes[at]
+	}
+	decoded, err := s.entriesAt(ctx, sorted)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]Entry, len(nodes))
+	for i, at := range order {
+		if decoded[i] == nil {
+			entries[at] = gapEntry(nodes, at)
+			continue
+		}
+		entries[at] = decoded[i].clone()
+		resolve(ctx, s.store.Blobs(), &entries[at], nodes[at].pos)
+	}
+	return entries, nil
+}
+
+func gapEntry(nodes []node, at int) Entry {
+	e := Entry{Type: TypeGap, ID: nodes[at].id}
+	if parent := nodes[at].parent; parent != none {
+		id := nodes[parent].id
+		e.ParentID = &id
+	}
+	return e
+}
+
+// growTree hangs the entries on their parents. It does not recurse into the
+// depth of the tree, which is the length of the conversation.
+func growTree(nodes []node, entries []Entry, labels map[string]string) []TreeNode {
+	children := make([][]int32, len(nodes))
+	var roots []int32
+	hidden := make([]bool, len(nodes))
+	for i := range nodes {
+		hidden[i] = nodes[i].kind == kindLeaf
+	}
+	for i := range nodes {
+		if parent := nodes[i].parent; parent != none && nodes[i].kind != kindLeaf {
+			hidden[parent] = false
+		}
+	}
+	for i := range nodes {
+		switch parent := nodes[i].parent; {
+		case hidden[i]:
+		case parent == none:
+			roots = append(roots, int32(i))
+		default:
+			children[parent] = append(children[parent], int32(i))
+		}
+	}
+	built := make([]TreeNode, len(nodes))
+	// A node is complete when its children are: visit in post-order.
+	for _, i := range postOrder(roots, children) {
+		built[i] = TreeNode{Entry: entries[i], Label: labels[entries[i].ID]}
+		for _, child := range children[i] {
+			built[i].Children = append(built[i].Children, built[child])
+		}
+	}
+	forest := make([]TreeNode, 0, len(roots))
+	for _, root := range roots {
+		forest = append(forest, built[root])
+	}
+	return forest
+}
+
+// postOrder returns the nodes below roots, children before parents.
+func postOrder(roots []int32, children [][]int32) []int32 {
+	order := slices.Clone(roots)
+	for i := 0; i < len(order); i++ {
+		order = append(order, children[order[i]]...)
+	}
+	slices.Reverse(order)
+	return order
+}
+
+// Entry returns the entry of an id, or ErrNotExist.
+func (s *Session) Entry(id string) (Entry, error) {
+	n, err := s.find("entry", id)
+	if err != nil {
+		return Entry{}, err
+	}
+	return s.read(n)
+}
+
+// find returns the node of an id.
+func (s *Session) find(op, id string) (node, error) {
+	s.mu.RLock()
+	if at, ok := s.tree.byID[id]; ok && !s.closed {
+		defer s.mu.RUnlock()
+		return s.tree.nodes[at], nil
+	}
+	s.mu.RUnlock()
+	var n node
+	err := s.withWhole(func(t *tree) error {
+		at, ok := t.byID[id]
+		if !ok {
+			return s.errNoEntry(op, id)
+		}
+		n = t.nodes[at]
+		return nil
+	})
+	return n, err
+}
+
+// read returns a copy of a node's entry with its content filled in.
+func (s *Session) read(n node) (Entry, error) {
+	ctx := context.Background()
+	e, err := s.entryAt(ctx, &n)
+	if err != nil {
+		return Entry{}, err
+	}
+	c := e.clone()
+	resolve(ctx, s.store.Blobs(), &c, n.pos)
+	return c, nil
+}
+
+// Entries yields every entry of the session in the order of the log. What
+// cannot be read is yielded as an entry of type TypeGap.
+func (s *Session) Entries() iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		nodes, err := s.snapshot()
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		const chunk = 256
+		for from := 0; from < len(nodes); from += chunk {
+			entries, err := s.readSome(nodes, from, min(from+chunk, len(nodes)))
+			if err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			for _, e := range entries {
+				if !yield(e, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (s *Session) readSome(nodes []node, from, to int) ([]Entry, error) {
+	decoded, err := s.entriesAt(context.Background(), nodes[from:to])
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]Entry, len(decoded))
+	for i, e := range decoded {
+		if e == nil {
+			entries[i] = gapEntry(nodes, from+i)
+			continue
+		}
+		entries[i] = e.clone()
+		resolve(context.Background(), s.store.Blobs(), &entries[i], nodes[from+i].pos)
+	}
+	return entries, nil
+}
+
+// PathTo returns the entries from the root to an entry; "" is the leaf.
+func (s *Session) PathTo(id string) ([]Entry, error) {
+	var nodes []node
+	err := s.withWhole(func(t *tree) error {
+		if id == "" {
+			id = t.leaf
+		}
+		path, ok := t.path(id)
+		if !ok {
+			return s.errNoEntry("path", id)
+		}
+		slices.Reverse(path)
+		for _, at := range path {
+			nodes = append(nodes, t.nodes[at])
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	entries, err := s.readAll(nodes)
+	if err != nil {
+		return nil, err
+	}
+	for i := 1; i < len(entries); i++ { // gapEntry does not know this order
+		if entries[i].Type == TypeGap {
+			entries[i].ParentID = &entries[i-1].ID
+		}
+	}
+	return entries, nil
+}
+
+// Leaves returns the ids of the entries that have no children: the ends of all
+// branches, the oldest first. Entries that only move the leaf do not count.
+func (s *Session) Leaves() ([]string, error) {
+	var leaves []string
+	err := s.withWhole(func(t *tree) error {
+		parent := make([]bool, len(t.nodes))
+		for i := range t.nodes {
+			if p := t.nodes[i].parent; p != none && t.nodes[i].kind != kindLeaf {
+				parent[p] = true
+			}
+		}
+		for i := range t.nodes {
+			if !parent[i] && t.nodes[i].kind != kindLeaf {
+				leaves = append(leaves, t.nodes[i].id)
+			}
+		}
+		return nil
+	})
+	return leaves, err
+}
+
+// MessageCount returns how many messages the session has, on all branches.
+func (s *Session) MessageCount() (int, error) {
+	count := 0
+	err := s.withWhole(func(t *tree) error {
+		count = t.messages
+		return nil
+	})
+	return count, err
+}
+
+// Name returns the display name, or "" if the session has none.
+func (s *Session) Name() (string, error) {
+	var last node
+	err := s.withWhole(func(t *tree) error {
+		if n := len(t.infos); n > 0 {
+			last = t.nodes[t.infos[n-1]]
+		}
+		return nil
+	})
+	if err != nil || last.id == "" {
+		return "", err
+	}
+	e, err := s.entryAt(context.Background(), &last)
+	if err != nil {
+		return "", err
+	}
+	return e.SessionInfo.Name, nil
+}
+
+// Labels returns the labels in force, by the ids of the entries they name.
+func (s *Session) Labels() (map[string]string, error) {
+	var nodes []node
+	err := s.withWhole(func(t *tree) error {
+		for _, at := range t.labels {
+			nodes = append(nodes, t.nodes[at])
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	entries, err := s.entriesAt(context.Background(), nodes)
+	if err != nil {
+		return nil, err
+	}
+	labels := make(map[string]string)
+	for _, e := range entries {
+		switch {
+		case e == nil:
+		case e.Label.Label == "":
+			delete(labels, e.Label.TargetID)
+		default:
+			labels[e.Label.TargetID] = e.Label.Label
+		}
+	}
+	return labels, nil
+}
+
+// Label returns the label of an entry, or "".
+func (s *Session) Label(id string) (string, error) {
+	labels, err := s.Labels()
+	return labels[id], err
+}

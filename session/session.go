@@ -1,0 +1,616 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coppice-dev/coppice/session/rawjson"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// DefaultBlobThreshold is the default of Options.BlobThreshold.
+const DefaultBlobThreshold = 32 << 10
+
+// OnConflict says what an append does when another writer was faster.
+type OnConflict int
+
+const (
+	// ReportConflict gives the caller a *ConflictError. It is the default.
+	ReportConflict OnConflict = iota
+	// GrowBranch appends to our own leaf all the same: the tree gets a branch,
+	// and neither writer's path has the other's entries in it.
+	GrowBranch
+)
+
+// Options adjusts a Session. The zero value is what most programs want.
+type Options struct {
+	// OnConflict says what to do when another writer was faster. Default:
+	// ReportConflict.
+	OnConflict OnConflict
+	// BlobThreshold is the size in bytes above which images and tool output are
+	// kept as blobs, once per content. Negative means never. Default: 32 KiB.
+	BlobThreshold int
+	// NewID makes the id of a new entry. It must never return one twice.
+	// Default: UUIDv7.
+	NewID func(EntryType) string
+	// Now tells the time. Default: time.Now.
+	Now func() time.Time
+	// Logger is told of what was found damaged. Default: none.
+	Logger *slog.Logger
+}
+
+func (o *Options) withDefaults() Options {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	if opts.BlobThreshold == 0 {
+		opts.BlobThreshold = DefaultBlobThreshold
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.NewID == nil {
+		now := opts.Now
+		opts.NewID = func(EntryType) string { return ids.next(now()) }
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return opts
+}
+
+// Session is a conversation that can be appended to, branched and read. All its
+// methods may be called concurrently.
+type Session struct {
+	opts      Options
+	store     store.Store
+	ownsStore bool // Close closes the store too
+	log       store.Log
+	name      string
+	header    Header // never changes
+
+	mu     sync.RWMutex // guards what follows; never held while waiting for the disk's sync
+	tree   *tree
+	failed error // why no more can be appended, or nil
+	closed bool
+
+	cache entryCache
+}
+
+// Create makes a new session in a store. The fields of the header that are
+// empty are filled in.
+func Create(ctx context.Context, st store.Store, h Header, o *Options) (*Session, error) {
+	return create(ctx, st, h, o, nil)
+}
+
+// create makes a session that holds the given lines from the start.
+func create(ctx context.Context, st store.Store, h Header, o *Options, lines iter.Seq2[[]byte, error]) (*Session, error) {
+	opts := o.withDefaults()
+	h.Type, h.Version = TypeSession, Version
+	if h.ID == "" {
+		h.ID = opts.NewID(TypeSession)
+	}
+	if h.CreatedAt.IsZero() {
+		h.CreatedAt = opts.Now().UTC()
+	}
+	s := &Session{opts: opts, store: st, name: h.ID, header: h, tree: newTree()}
+	all := func(yield func([]byte, error) bool) {
+		if yield(appendHeader(nil, &h), nil) && lines != nil {
+			lines(yield)
+		}
+	}
+	log, err := st.Create(ctx, h.ID, all)
+	if err != nil {
+		return nil, err
+	}
+	s.log = log
+	s.tree, err = s.loadAll(ctx)
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	return s, nil
+}
+
+// Open returns an existing session of a store. It reads the header and the end
+// of the log; more is read when it is asked for. It writes nothing.
+func Open(ctx context.Context, st store.Store, name string, o *Options) (*Session, error) {
+	log, err := st.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{opts: o.withDefaults(), store: st, log: log, name: name}
+	if err := s.load(ctx); err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	return s, nil
+}
+
+// load reads the header and as much of the log's end as tells the leaf.
+func (s *Session) load(ctx context.Context) error {
+	h, err := readHeader(ctx, s.log)
+	if err != nil {
+		return err
+	}
+	end, err := s.log.End(ctx)
+	if err != nil {
+		return err
+	}
+	s.tree = &tree{end: end}
+	var t *tree
+	if h == nil {
+		err = errNeedAll
+	} else {
+		t, err = loadTail(ctx, s.log, end, tailLeaf)
+	}
+	if errors.Is(err, errNeedAll) {
+		t, err = s.loadAll(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if h == nil {
+		h = t.header
+	}
+	if h == nil {
+		h, err = s.inventHeader(t)
+		if err != nil {
+			return err
+		}
+	}
+	s.tree, s.header = t, *h
+	return s.checkVersion()
+}
+
+// readHeader returns the header if it is where it should be, and nil if not.
+func readHeader(ctx context.Context, log store.Log) (*Header, error) {
+	for line, err := range log.Forward(ctx, 0) {
+		if err != nil {
+			return nil, err
+		}
+		head, ok := rawjson.ScanHead(line.Data)
+		if !ok || string(head.Type) != string(TypeSession) {
+			return nil, nil
+		}
+		h, err := decodeHeader(bytes.Clone(line.Data))
+		if err != nil {
+			return nil, nil // as good as missing: the whole log is read then
+		}
+		return h, nil
+	}
+	return nil, nil
+}
+
+// inventHeader stands in for a header that is missing. A log without a single
+// entry is not a session.
+func (s *Session) inventHeader(t *tree) (*Header, error) {
+	if len(t.nodes) == 0 {
+		return nil, &Error{
+			Op: "open", Name: s.name, Kind: ErrCorrupt,
+			Err:  fmt.Errorf("no header and no entry in %d bytes", t.end),
+			Hint: "LoadOrRecover starts a new session in its place and leaves the file alone",
+		}
+	}
+	t.report(ProblemHeader, "", 0, "the header is missing")
+	h := &Header{Type: TypeSession, ID: s.name, Version: Version}
+	if e, err := s.entryAt(context.Background(), &t.nodes[0]); err == nil {
+		h.CreatedAt = e.Timestamp
+	}
+	return h, nil
+}
+
+func (s *Session) checkVersion() error {
+	if s.header.Version <= Version {
+		return nil
+	}
+	return &Error{
+		Op: "open", Name: s.name, Kind: ErrInvalid,
+		Err:  fmt.Errorf("the session has format version %d, this program reads up to %d", s.header.Version, Version),
+		Hint: "use a newer program; the file was not changed",
+	}
+}
+
+// loadAll reads the whole log up to where we know it.
+func (s *Session) loadAll(ctx context.Context) (*tree, error) {
+	end := s.tree.end
+	if end == 0 {
+		var err error
+		if end, err = s.log.End(ctx); err != nil {
+			return nil, err
+		}
+	}
+	t, err := loadTree(ctx, s.log, end)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range t.problems {
+		s.opts.Logger.Warn("problem in session", "session", s.name, "problem", p.String())
+	}
+	return t, nil
+}
+
+// whole makes the tree complete. It is called with mu held for writing.
+func (s *Session) whole(ctx context.Context) error {
+	if s.tree.complete {
+		return nil
+	}
+	t, err := s.loadAll(ctx)
+	if err != nil {
+		return err
+	}
+	t.leaf = s.tree.leaf // ours, which may differ from the log's after a conflict
+	s.tree = t
+	return nil
+}
+
+// withWhole calls f with the complete tree, under the lock.
+func (s *Session) withWhole(f func(t *tree) error) error {
+	s.mu.RLock()
+	if s.closed {
+		s.mu.RUnlock()
+		return s.errClosed("read")
+	}
+	if s.tree.complete {
+		defer s.mu.RUnlock()
+		return f(s.tree)
+	}
+	s.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return s.errClosed("read")
+	}
+	if err := s.whole(context.Background()); err != nil {
+		return err
+	}
+	return f(s.tree)
+}
+
+func (s *Session) errClosed(op string) error {
+	return &Error{Op: op, Name: s.name, Kind: ErrClosed}
+}
+
+// ID returns the session's id.
+func (s *Session) ID() string { return s.header.ID }
+
+// Header returns the session's header.
+func (s *Session) Header() Header {
+	h := s.header
+	h.Extra = h.Extra.clone()
+	return h
+}
+
+// Path returns the session's file, or "" if its store has no files.
+func (s *Session) Path() string {
+	if p, ok := s.log.(interface{ Path() string }); ok {
+		return p.Path()
+	}
+	return ""
+}
+
+// LeafID returns the entry that the next append will follow, or "" at a root.
+func (s *Session) LeafID() string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.tree.leaf
+}
+
+// Refresh reads what other writers appended, and goes on from where the log
+// says the leaf is. It reports whether there was anything new.
+func (s *Session) Refresh() (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false, s.errClosed("refresh")
+	}
+	before := s.tree.end
+	if err := s.absorb(context.Background()); err != nil {
+		return false, err
+	}
+	s.tree.leaf = s.tree.logLeaf
+	return s.tree.end > before, nil
+}
+
+// absorb takes in the lines that others appended. The leaf stays.
+func (s *Session) absorb(ctx context.Context) error {
+	for line, err := range s.log.Forward(ctx, s.tree.end) {
+		if err != nil {
+			return err
+		}
+		s.tree.addLine(line)
+	}
+	if s.tree.complete {
+		s.tree.settle()
+		return nil
+	}
+	s.tree.pending = nil
+	return nil
+}
+
+// Follow yields the entries after the ones known now, as they are appended by
+// anyone, until ctx is done. It does not change the session: see Refresh.
+func (s *Session) Follow(ctx context.Context) iter.Seq2[Entry, error] {
+	s.mu.RLock()
+	from := s.tree.end
+	s.mu.RUnlock()
+	return func(yield func(Entry, error) bool) {
+		for line, err := range s.log.Watch(ctx, from) {
+			if err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			e, err := decodeEntry(bytes.Clone(line.Data))
+			if err != nil {
+				if !yield(Entry{}, &Error{Op: "follow", Name: s.name, Offset: int64(line.Pos), At: true, Kind: ErrCorrupt, Err: err}) {
+					return
+				}
+				continue
+			}
+			resolve(ctx, s.store.Blobs(), e, line.Pos)
+			if !yield(*e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Close waits until everything appended is as durable as it was promised to be,
+// and releases the session's files.
+func (s *Session) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	err := s.log.Close()
+	if s.ownsStore {
+		err = errors.Join(err, s.store.Close())
+	}
+	return err
+}
+
+// Append adds an entry as a child of the leaf, which then moves to it. The
+// entry's Type and payload are the caller's; its parent is the leaf. An empty
+// ID and a zero Timestamp are filled in. When Append returns nil, the entry is
+// as durable as the store was told to make it.
+func (s *Session) Append(entry Entry) error {
+	_, err := s.append(entry)
+	return err
+}
+
+// AppendAll adds entries one after the other, with one write and one sync: all
+// of them or, if there is a conflict or an error, none. It returns their ids.
+func (s *Session) AppendAll(entries ...Entry) ([]string, error) {
+	ready := make([]Entry, len(entries))
+	for i, e := range entries {
+		if err := s.moveToBlobs(context.Background(), &e); err != nil {
+			return nil, err
+		}
+		ready[i] = e
+	}
+	return s.appendAll(func(*tree) ([]Entry, error) { return ready, nil })
+}
+
+func (s *Session) append(entry Entry) (string, error) {
+	ids, err := s.AppendAll(entry)
+	if err != nil {
+		return "", err
+	}
+	return ids[0], nil
+}
+
+// AppendMessage appends a message.
+func (s *Session) AppendMessage(role MessageRole, content []Content) (string, error) {
+	return s.append(Entry{Type: TypeMessage, Message: &MessageEntry{Role: string(role), Content: content}})
+}
+
+// AppendThinkingLevelChange records how hard the model is to think from here on.
+func (s *Session) AppendThinkingLevelChange(level string) (string, error) {
+	return s.append(Entry{Type: TypeThinkingLevel, ThinkingLevel: &ThinkingLevelEntry{ThinkingLevel: level}})
+}
+
+// AppendModelChange records which model answers from here on.
+func (s *Session) AppendModelChange(provider, modelID string) (string, error) {
+	return s.append(Entry{Type: TypeModelChange, ModelChange: &ModelChangeEntry{Provider: provider, ModelID: modelID}})
+}
+
+// AppendSessionInfo gives the session a display name.
+func (s *Session) AppendSessionInfo(name string) (string, error) {
+	return s.append(Entry{Type: TypeSessionInfo, SessionInfo: &SessionInfoEntry{Name: name}})
+}
+
+// AppendCustomEntry records an extension's data. The model never sees it.
+func (s *Session) AppendCustomEntry(customType string, data map[string]any) (string, error) {
+	return s.append(Entry{Type: TypeCustom, Custom: &CustomEntry{CustomType: customType, Data: data}})
+}
+
+// appendAll appends the entries that make returns. It is called under the lock,
+// so that what it decides from the tree still holds when they are written.
+func (s *Session) appendAll(make func(*tree) ([]Entry, error)) ([]string, error) {
+	ctx := context.Background()
+	s.mu.Lock()
+	ids, commit, err := s.write(ctx, make)
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	// Others may write while we wait: their entries and ours share a sync.
+	if err := commit(); err != nil {
+		s.mu.Lock()
+		s.failed = err
+		s.mu.Unlock()
+		return nil, err
+	}
+	return ids, nil
+}
+
+// write puts entries into the log and the tree, without waiting for the disk.
+func (s *Session) write(ctx context.Context, make func(*tree) ([]Entry, error)) ([]string, func() error, error) {
+	if s.closed {
+		return nil, nil, s.errClosed("append")
+	}
+	if s.failed != nil {
+		return nil, nil, &Error{
+			Op: "append", Name: s.name, Kind: ErrClosed, Err: fmt.Errorf("an earlier append failed: %w", s.failed),
+			Hint: "load the session again to see whether it landed",
+		}
+	}
+	entries, err := make(s.tree)
+	if err != nil {
+		return nil, nil, err
+	}
+	batch, err := s.prepare(entries)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(batch.lines) == 0 {
+		return nil, func() error { return nil }, nil
+	}
+	for {
+		at := s.tree.end
+		end, commit, err := store.Start(ctx, s.log, at, batch.lines...)
+		if err == nil {
+			if err := s.take(ctx, batch, at, end); err != nil {
+				return nil, nil, errors.Join(err, commit())
+			}
+			return batch.ids, commit, nil
+		}
+		if errors.Is(err, ErrUnknown) {
+			s.failed = err
+		}
+		if !errors.Is(err, ErrConflict) {
+			return nil, nil, err
+		}
+		if err := s.absorb(ctx); err != nil {
+			return nil, nil, err
+		}
+		if s.tree.end == at {
+			return nil, nil, err // the log became shorter: nothing to take in
+		}
+		if s.opts.OnConflict == ReportConflict {
+			return nil, nil, &ConflictError{Leaf: s.tree.leaf, Theirs: s.tree.logLeaf, Err: err}
+		}
+	}
+}
+
+// batch is a set of entries ready to be written.
+type batch struct {
+	ids   []string
+	heads []headLine
+	lines [][]byte
+	leaf  string // after them
+}
+
+// prepare chains entries to the leaf, fills in what is missing and encodes
+// them.
+func (s *Session) prepare(entries []Entry) (*batch, error) {
+	b := &batch{leaf: s.tree.leaf}
+	for i := range entries {
+		e := entries[i]
+		if err := s.complete(&e, b); err != nil {
+			return nil, err
+		}
+		line, err := appendEntry(make([]byte, 0, 512), &e)
+		if err != nil {
+			return nil, err
+		}
+		b.add(&e, line)
+	}
+	return b, nil
+}
+
+func (b *batch) add(e *Entry, line []byte) {
+	h := headLine{id: e.ID, isRoot: e.ParentID == nil, kind: kindOfType([]byte(e.Type))}
+	b.leaf = e.ID
+	if e.ParentID != nil {
+		h.parent = *e.ParentID
+	}
+	if h.kind == kindLeaf {
+		b.leaf = h.parent
+	}
+	b.ids = append(b.ids, e.ID)
+	b.heads = append(b.heads, h)
+	b.lines = append(b.lines, line)
+}
+
+// complete gives an entry its parent, its id and its time.
+func (s *Session) complete(e *Entry, b *batch) error {
+	if e.Type == "" || e.Type == TypeSession || e.Type == TypeGap {
+		return &Error{Op: "append", Name: s.name, Kind: ErrInvalid, Err: fmt.Errorf("an entry cannot have the type %q", e.Type)}
+	}
+	if e.Type != TypeLeaf { // whose parent is where the leaf moves
+		e.ParentID = nil
+		if b.leaf != "" {
+			leaf := b.leaf
+			e.ParentID = &leaf
+		}
+	}
+	if e.Timestamp.IsZero() {
+		e.Timestamp = s.opts.Now().UTC()
+	}
+	if e.ID == "" {
+		e.ID = s.opts.NewID(e.Type)
+		return nil
+	}
+	if err := s.whole(context.Background()); err != nil {
+		return err
+	}
+	if _, taken := s.tree.byID[e.ID]; taken || slices.Contains(b.ids, e.ID) {
+		return &Error{Op: "append", Name: s.name, Kind: ErrExist, Err: fmt.Errorf("entry %q", e.ID)}
+	}
+	return nil
+}
+
+// moveToBlobs replaces large content by references.
+func (s *Session) moveToBlobs(ctx context.Context, e *Entry) error {
+	if s.opts.BlobThreshold < 0 {
+		return nil
+	}
+	var err error
+	switch {
+	case e.Message != nil:
+		var blocks []Content
+		blocks, err = externalise(ctx, s.store.Blobs(), s.opts.BlobThreshold, e.Message.Content)
+		if len(blocks) > 0 && &blocks[0] != &e.Message.Content[0] {
+			m := *e.Message
+			m.Content = blocks
+			e.Message = &m
+		}
+	case e.ContextEdit != nil:
+		edit := *e.ContextEdit
+		edit.Replacement, err = externalise(ctx, s.store.Blobs(), s.opts.BlobThreshold, edit.Replacement)
+		e.ContextEdit = &edit
+	}
+	return err
+}
+
+// take puts a batch that was written from at to end into the tree.
+func (s *Session) take(ctx context.Context, b *batch, at, end store.Pos) error {
+	b.heads[0].pos = at
+	if len(b.heads) > 1 {
+		// Only the store knows where the lines after the first begin.
+		i := 0
+		for line, err := range s.log.Forward(ctx, at) {
+			if err != nil {
+				return err
+			}
+			b.heads[i].pos = line.Pos
+			if i++; i == len(b.heads) {
+				break
+			}
+		}
+	}
+	for i := range b.heads {
+		s.tree.addEntry(b.heads[i])
+	}
+	s.tree.end, s.tree.leaf, s.tree.logLeaf = end, b.leaf, b.leaf
+	return nil
+}

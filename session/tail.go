@@ -1,0 +1,200 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/coppice-dev/coppice/session/rawjson"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// errNeedAll says that the end of a log does not tell what was asked, and that
+// all of it must be read. It is always acted on, never returned to a caller.
+var errNeedAll = errors.New("the whole log is needed")
+
+// How far back loadTail reads.
+type tailGoal int
+
+const (
+	tailLeaf    tailGoal = iota // until the leaf is known
+	tailContext                 // until the context at the leaf is known
+)
+
+// loadTail reads a log from a position backwards, only as far as the goal
+// needs. Resuming a session therefore costs what its context costs, not what
+// its history does.
+//
+// A log is not always as our writer leaves it. Wherever the end of the log
+// alone could mislead, loadTail returns errNeedAll.
+func loadTail(ctx context.Context, log store.Log, end store.Pos, goal tailGoal) (*tree, error) {
+	scan := tailScan{goal: goal, reverted: make(map[string]bool)}
+	for line, err := range log.Backward(ctx, end) {
+		if err != nil {
+			return nil, err
+		}
+		done, err := scan.add(line)
+		if err != nil {
+			return nil, err
+		}
+		if done {
+			break
+		}
+	}
+	return scan.tree(end)
+}
+
+// tailScan is the state of reading a log backwards along the leaf's path.
+type tailScan struct {
+	goal   tailGoal
+	heads  []headLine // the latest first
+	header *Header    // set when the beginning was reached
+	leaf   string
+	fromID string // of the last line, when it is a leaf entry
+
+	want      string // the next entry of the path, nearer to the root
+	atRoot    bool   // the path is complete
+	reverted  map[string]bool
+	compacted bool   // a compaction that counts was met
+	firstKept string // by that compaction
+	done      bool   // the goal is reached
+}
+
+// add takes the next line towards the beginning, and reports whether to stop.
+func (s *tailScan) add(line store.Line) (stop bool, err error) {
+	h, ok := rawjson.ScanHead(line.Data)
+	switch {
+	case s.done && string(h.Type) != string(TypeSession):
+		return true, nil // one line more than needed: it might have been the header
+	case line.Cut || !ok || len(h.ID) == 0:
+		return false, errNeedAll
+	case string(h.Type) == string(TypeSession):
+		if line.Pos != 0 || s.header != nil {
+			return false, errNeedAll
+		}
+		s.header, err = decodeHeader(bytes.Clone(line.Data))
+		if err != nil {
+			return false, errNeedAll
+		}
+		return true, nil
+	}
+	s.heads = append(s.heads, newHeadLine(line, h))
+	head := &s.heads[len(s.heads)-1]
+	if len(s.heads) == 1 {
+		err = s.begin(head, line.Data)
+	} else if len(s.heads) == 2 {
+		err = s.checkLeaf()
+	}
+	if err == nil && s.goal == tailContext && !s.atRoot && head.id == s.want {
+		err = s.follow(head, line.Data)
+	}
+	if s.goal == tailLeaf && len(s.heads) == 2 {
+		s.done = true
+	}
+	return false, err
+}
+
+// begin learns the leaf from the last line.
+func (s *tailScan) begin(last *headLine, data []byte) error {
+	s.leaf = last.id
+	if last.kind == kindLeaf {
+		s.leaf = last.parent
+		e, err := decodeEntry(bytes.Clone(data))
+		if err != nil {
+			return errNeedAll
+		}
+		s.fromID = e.Leaf.FromID
+	}
+	s.want = s.leaf
+	s.atRoot = s.leaf == ""
+	return nil
+}
+
+// checkLeaf makes sure that the last line is what it seems. A writer of ours
+// appends a child of the leaf, so the line before is the parent, or the leaf
+// entry that moved to the parent. Anything else may be a repeated line, which
+// does not move the leaf.
+func (s *tailScan) checkLeaf() error {
+	last, before := &s.heads[0], &s.heads[1]
+	stood := before.id // where the leaf stood before the last line
+	if before.kind == kindLeaf {
+		stood = before.parent
+	}
+	if last.kind == kindLeaf {
+		if s.fromID == "" || s.fromID != stood {
+			return errNeedAll
+		}
+		return nil
+	}
+	if last.parent != stood || last.id == before.id {
+		return errNeedAll
+	}
+	return nil
+}
+
+// follow takes an entry of the path into account.
+func (s *tailScan) follow(head *headLine, data []byte) error {
+	s.want = head.parent
+	s.atRoot = head.isRoot
+	var err error
+	if head.kind == kindCompaction || head.kind == kindRevert || head.kind == kindMerge {
+		err = s.control(head, data)
+	}
+	switch {
+	case err != nil:
+		return err
+	case s.compacted && (s.firstKept == "" || s.firstKept == head.id):
+		s.done = true
+	case s.atRoot && s.compacted:
+		return errNeedAll // the first kept entry is not on the path
+	case s.atRoot:
+		s.done = true
+	}
+	return nil
+}
+
+// control reads the entries that decide how far the context goes back.
+func (s *tailScan) control(head *headLine, data []byte) error {
+	if s.reverted[head.id] {
+		return nil
+	}
+	e, err := decodeEntry(bytes.Clone(data))
+	switch {
+	case err != nil:
+		return errNeedAll
+	case e.Revert != nil:
+		s.reverted[e.Revert.TargetID] = true
+	case e.Merge != nil && len(e.Merge.EntryIDs) > 0:
+		return errNeedAll // they can be anywhere
+	case e.Compaction != nil && !s.compacted:
+		if e.Compaction.State == nil {
+			return errNeedAll // the model in force is somewhere before
+		}
+		s.compacted = true
+		s.firstKept = e.Compaction.FirstKeptEntryID
+	}
+	return nil
+}
+
+// tree makes a tree of what was read.
+func (s *tailScan) tree(end store.Pos) (*tree, error) {
+	if s.header == nil && !s.done {
+		return nil, errNeedAll // the log has no header
+	}
+	t := newTree()
+	t.end = end
+	t.header = s.header
+	t.complete = s.header != nil
+	for i := len(s.heads) - 1; i >= 0; i-- {
+		t.addEntry(s.heads[i])
+	}
+	if t.complete {
+		t.settle()
+	}
+	t.pending = nil // parents before the part that was read are not missing
+	if len(t.problems) > 0 || t.logLeaf != s.leaf {
+		return nil, errNeedAll
+	}
+	t.leaf = t.logLeaf
+	return t, nil
+}
