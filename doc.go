@@ -2,23 +2,12 @@
 // code of its own; import github.com/coppice-dev/coppice/session first.
 //
 // The house, from the top floor down. Imports point downward only, and
-// layers_test.go keeps it so:
+// layers_test.go, which also has the floors that are still to come, keeps it so:
 //
-//	cmd/coppice            the command line's main
-//	internal               the faces: commands, terminal UI
-//	server                 HTTP, sockets, stdio, MCP, and the web page
-//	agent                  drives a model and persists as it goes
-//	conversation           categories, boundaries, continuations, context files
-//	transcript             import from and export to other formats
-//	index                  catalogue, search and usage ledger; derived
-//	window                 token counting, budgets, trimming
-//	provider               wire JSON of model providers
-//	keyed                  sessions by key
+//	examples, bench        programs that use the rest
 //	session                entries, tree, context, compaction: the heart
-//	redact                 secrets out of text
 //	store/file             logs as JSONL files, the default
 //	store/memory           logs in memory
-//	store/postgres         logs shared by many machines
 //	store/storetest        the conformance and crash suite, for any store
 //	session/rawjson        JSON read without decoding it
 //	store                  the interfaces: Store, Log, Blobs

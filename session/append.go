@@ -1,0 +1,248 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+// Append adds an entry as a child of the leaf, which then moves to it. The
+// entry's Type and payload are the caller's; its parent is the leaf. An empty
+// ID and a zero Timestamp are filled in. When Append returns nil, the entry is
+// as durable as the store was told to make it.
+func (s *Session) Append(entry Entry) error {
+	_, err := s.append(entry)
+	return err
+}
+
+// AppendAll adds entries one after the other, with one write and one sync: all
+// of them or, if there is a conflict or an error, none. It returns their ids.
+func (s *Session) AppendAll(entries ...Entry) ([]string, error) {
+	ready := make([]Entry, len(entries))
+	for i, e := range entries {
+		if err := s.moveToBlobs(context.Background(), &e); err != nil {
+			return nil, err
+		}
+		ready[i] = e
+	}
+	return s.appendAll(func(*tree) ([]Entry, error) { return ready, nil })
+}
+
+func (s *Session) append(entry Entry) (string, error) {
+	ids, err := s.AppendAll(entry)
+	if err != nil {
+		return "", err
+	}
+	return ids[0], nil
+}
+
+// AppendMessage appends a message.
+func (s *Session) AppendMessage(role MessageRole, content []Content) (string, error) {
+	return s.append(Entry{Type: TypeMessage, Message: &MessageEntry{Role: string(role), Content: content}})
+}
+
+// AppendThinkingLevelChange records how hard the model is to think from here on.
+func (s *Session) AppendThinkingLevelChange(level string) (string, error) {
+	return s.append(Entry{Type: TypeThinkingLevel, ThinkingLevel: &ThinkingLevelEntry{ThinkingLevel: level}})
+}
+
+// AppendModelChange records which model answers from here on.
+func (s *Session) AppendModelChange(provider, modelID string) (string, error) {
+	return s.append(Entry{Type: TypeModelChange, ModelChange: &ModelChangeEntry{Provider: provider, ModelID: modelID}})
+}
+
+// AppendSessionInfo gives the session a display name.
+func (s *Session) AppendSessionInfo(name string) (string, error) {
+	return s.append(Entry{Type: TypeSessionInfo, SessionInfo: &SessionInfoEntry{Name: name}})
+}
+
+// AppendCustomEntry records an extension's data. The model never sees it.
+func (s *Session) AppendCustomEntry(customType string, data map[string]any) (string, error) {
+	return s.append(Entry{Type: TypeCustom, Custom: &CustomEntry{CustomType: customType, Data: data}})
+}
+
+// appendAll appends the entries that make returns. It is called under the lock,
+// so that what it decides from the tree still holds when they are written.
+func (s *Session) appendAll(make func(*tree) ([]Entry, error)) ([]string, error) {
+	ctx := context.Background()
+	s.mu.Lock()
+	ids, commit, err := s.write(ctx, make)
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	// Others may write while we wait: their entries and ours share a sync.
+	if err := commit(); err != nil {
+		s.mu.Lock()
+		s.failed = err
+		s.mu.Unlock()
+		return nil, err
+	}
+	return ids, nil
+}
+
+// write puts entries into the log and the tree, without waiting for the disk.
+func (s *Session) write(ctx context.Context, make func(*tree) ([]Entry, error)) ([]string, func() error, error) {
+	if s.closed {
+		return nil, nil, s.errClosed("append")
+	}
+	if s.failed != nil {
+		return nil, nil, &Error{
+			Op: "append", Name: s.name, Kind: ErrClosed, Err: fmt.Errorf("an earlier append failed: %w", s.failed),
+			Hint: "load the session again to see whether it landed",
+		}
+	}
+	entries, err := make(s.tree)
+	if err != nil {
+		return nil, nil, err
+	}
+	batch, err := s.prepare(entries)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(batch.lines) == 0 {
+		return nil, func() error { return nil }, nil
+	}
+	for {
+		at := s.tree.end
+		end, commit, err := store.Start(ctx, s.log, at, batch.lines...)
+		if err == nil {
+			if err := s.take(ctx, batch, at, end); err != nil {
+				return nil, nil, errors.Join(err, commit())
+			}
+			return batch.ids, commit, nil
+		}
+		if errors.Is(err, ErrUnknown) {
+			s.failed = err
+		}
+		if !errors.Is(err, ErrConflict) {
+			return nil, nil, err
+		}
+		if err := s.absorb(ctx); err != nil {
+			return nil, nil, err
+		}
+		if s.tree.end == at {
+			return nil, nil, err // the log became shorter: nothing to take in
+		}
+		if s.opts.OnConflict == ReportConflict {
+			return nil, nil, &ConflictError{Leaf: s.tree.leaf, Theirs: s.tree.logLeaf, Err: err}
+		}
+	}
+}
+
+// batch is a set of entries ready to be written.
+type batch struct {
+	ids   []string
+	heads []headLine
+	lines [][]byte
+	leaf  string // after them
+}
+
+// prepare chains entries to the leaf, fills in what is missing and encodes
+// them.
+func (s *Session) prepare(entries []Entry) (*batch, error) {
+	b := &batch{leaf: s.tree.leaf}
+	for i := range entries {
+		e := entries[i]
+		if err := s.complete(&e, b); err != nil {
+			return nil, err
+		}
+		line, err := appendEntry(make([]byte, 0, 512), &e)
+		if err != nil {
+			return nil, err
+		}
+		b.add(&e, line)
+	}
+	return b, nil
+}
+
+func (b *batch) add(e *Entry, line []byte) {
+	h := headLine{id: e.ID, isRoot: e.ParentID == nil, kind: kindOfType([]byte(e.Type))}
+	b.leaf = e.ID
+	if e.ParentID != nil {
+		h.parent = *e.ParentID
+	}
+	if h.kind == kindLeaf {
+		b.leaf = h.parent
+	}
+	b.ids = append(b.ids, e.ID)
+	b.heads = append(b.heads, h)
+	b.lines = append(b.lines, line)
+}
+
+// complete gives an entry its parent, its id and its time.
+func (s *Session) complete(e *Entry, b *batch) error {
+	if e.Type == "" || e.Type == TypeSession || e.Type == TypeGap {
+		return &Error{Op: "append", Name: s.name, Kind: ErrInvalid, Err: fmt.Errorf("an entry cannot have the type %q", e.Type)}
+	}
+	if e.Type != TypeLeaf { // whose parent is where the leaf moves
+		e.ParentID = nil
+		if b.leaf != "" {
+			leaf := b.leaf
+			e.ParentID = &leaf
+		}
+	}
+	if e.Timestamp.IsZero() {
+		e.Timestamp = s.opts.Now().UTC()
+	}
+	if e.ID == "" {
+		e.ID = s.opts.NewID(e.Type)
+		return nil
+	}
+	if err := s.whole(context.Background()); err != nil {
+		return err
+	}
+	if _, taken := s.tree.byID[e.ID]; taken || slices.Contains(b.ids, e.ID) {
+		return &Error{Op: "append", Name: s.name, Kind: ErrExist, Err: fmt.Errorf("entry %q", e.ID)}
+	}
+	return nil
+}
+
+// moveToBlobs replaces large content by references.
+func (s *Session) moveToBlobs(ctx context.Context, e *Entry) error {
+	if s.opts.BlobThreshold < 0 {
+		return nil
+	}
+	var err error
+	switch {
+	case e.Message != nil:
+		var blocks []Content
+		blocks, err = externalise(ctx, s.store.Blobs(), s.opts.BlobThreshold, e.Message.Content)
+		if len(blocks) > 0 && &blocks[0] != &e.Message.Content[0] {
+			m := *e.Message
+			m.Content = blocks
+			e.Message = &m
+		}
+	case e.ContextEdit != nil:
+		edit := *e.ContextEdit
+		edit.Replacement, err = externalise(ctx, s.store.Blobs(), s.opts.BlobThreshold, edit.Replacement)
+		e.ContextEdit = &edit
+	}
+	return err
+}
+
+// take puts a batch that was written from at to end into the tree.
+func (s *Session) take(ctx context.Context, b *batch, at, end store.Pos) error {
+	b.heads[0].pos = at
+	if len(b.heads) > 1 {
+		// Only the store knows where the lines after the first begin.
+		i := 0
+		for line, err := range s.log.Forward(ctx, at) {
+			if err != nil {
+				return err
+			}
+			b.heads[i].pos = line.Pos
+			if i++; i == len(b.heads) {
+				break
+			}
+		}
+	}
+	for i := range b.heads {
+		s.tree.addEntry(b.heads[i])
+	}
+	s.tree.end, s.tree.leaf, s.tree.logLeaf = end, b.leaf, b.leaf
+	return nil
+}
