@@ -47,7 +47,7 @@ func (s *Store) changeForm(ctx context.Context, op, name string, change func(str
 // archiveLocked writes the archive, reads it back, and only then deletes the
 // plain file. A crash in between leaves both, and the plain one counts.
 func (s *Store) archiveLocked(name string) error {
-	src, err := s.openPlain(name)
+	size, sum, err := s.pack(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		_, err = s.fs.Lstat(s.archivePath(name))
 		return err // nil: it is archived already
@@ -55,21 +55,27 @@ func (s *Store) archiveLocked(name string) error {
 	if err != nil {
 		return err
 	}
-	defer src.Close()
-	stat, err := src.Stat()
-	if err != nil {
-		return err
-	}
-	sum := sha256.New()
-	plain := io.TeeReader(io.NewSectionReader(src, 0, stat.Size), sum)
-	err = s.publish(s.archivePath(name), func(w io.Writer) error { return compressSeekable(w, plain) })
-	if err != nil {
-		return err
-	}
-	if err := s.verifyArchive(name, stat.Size, sum.Sum(nil)); err != nil {
+	if err := s.verifyArchive(name, size, sum); err != nil {
 		return errors.Join(err, s.discard(s.archivePath(name)))
 	}
 	return s.discard(s.Path(name))
+}
+
+// pack writes the archive and returns the size and the hash of what it holds.
+func (s *Store) pack(name string) (size int64, sum []byte, err error) {
+	src, err := s.openPlain(name)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer src.Close()
+	stat, err := src.Stat()
+	if err != nil {
+		return 0, nil, err
+	}
+	hash := sha256.New()
+	plain := io.TeeReader(io.NewSectionReader(src, 0, stat.Size), hash)
+	err = s.publish(s.archivePath(name), func(w io.Writer) error { return compressSeekable(w, plain) })
+	return stat.Size, hash.Sum(nil), err
 }
 
 func (s *Store) verifyArchive(name string, size int64, want []byte) error {
@@ -93,6 +99,18 @@ func (s *Store) unarchiveLocked(name string) error {
 	if _, err := s.fs.Lstat(s.Path(name)); !errors.Is(err, fs.ErrNotExist) {
 		return err // there is a plain file: it counts
 	}
+	if err := s.unpack(name); err != nil {
+		return err
+	}
+	if err := s.discard(s.archivePath(name)); err != nil {
+		// It no longer counts; somebody may be reading it.
+		s.opts.Logger.Warn("an archive that was unpacked could not be deleted", "log", name, "cause", err)
+	}
+	return nil
+}
+
+// unpack writes the plain file of an archive.
+func (s *Store) unpack(name string) error {
 	a, err := s.openArchive(name)
 	if err != nil {
 		return err
@@ -102,14 +120,10 @@ func (s *Store) unarchiveLocked(name string) error {
 	if err != nil {
 		return err
 	}
-	err = s.publish(s.Path(name), func(w io.Writer) error {
+	return s.publish(s.Path(name), func(w io.Writer) error {
 		_, err := io.Copy(w, io.NewSectionReader(a, 0, stat.Size))
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return s.discard(s.archivePath(name))
 }
 
 // archived is a log's archive: a source whose offsets are those of the plain
