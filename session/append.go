@@ -107,7 +107,7 @@ func (s *Session) write(ctx context.Context, make func(*tree) ([]Entry, error)) 
 		return nil, func() error { return nil }, nil
 	}
 	for {
-		at := s.tree.end
+		at, known := s.tree.end, len(s.tree.nodes)
 		end, commit, err := store.Start(ctx, s.log, at, batch.lines...)
 		if err == nil {
 			if err := s.take(ctx, batch, at, end); err != nil {
@@ -127,7 +127,7 @@ func (s *Session) write(ctx context.Context, make func(*tree) ([]Entry, error)) 
 		if s.tree.end == at {
 			return nil, nil, err // the log became shorter: nothing to take in
 		}
-		if s.opts.OnConflict == ReportConflict {
+		if s.opts.OnConflict == ReportConflict && !s.tree.onlyRemarksSince(known) {
 			return nil, nil, &ConflictError{Leaf: s.tree.leaf, Theirs: s.tree.logLeaf, Err: err}
 		}
 	}

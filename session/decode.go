@@ -63,6 +63,8 @@ func decodeHeader(line []byte) (*Header, error) {
 			return integer(value, &h.Continuation)
 		case "cwd":
 			return str(value, &h.CWD)
+		case "key":
+			return str(value, &h.Key)
 		}
 		return unknown
 	})

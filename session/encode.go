@@ -33,6 +33,7 @@ func appendHeader(dst []byte, h *Header) []byte {
 	w.optStr("relation", h.Relation)
 	w.optInt("continuation_index", int64(h.Continuation))
 	w.optStr("cwd", h.CWD)
+	w.optStr("key", h.Key)
 	w.end(h.Extra)
 	return w.buf
 }

@@ -87,6 +87,8 @@ type Header struct {
 	Continuation int `json:"continuation_index,omitempty"`
 	// CWD is the directory the conversation was about.
 	CWD string `json:"cwd,omitempty"`
+	// Key is the caller's own name for the session, such as "telegram:123456".
+	Key string `json:"key,omitempty"`
 
 	Extra Fields `json:"-"`
 }

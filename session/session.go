@@ -21,7 +21,9 @@ const DefaultBlobThreshold = 32 << 10
 type OnConflict int
 
 const (
-	// ReportConflict gives the caller a *ConflictError. It is the default.
+	// ReportConflict gives the caller a *ConflictError. It is the default. Where
+	// the others only made remarks (labels, names, custom entries) there is no
+	// conflict: the append goes on from our own leaf.
 	ReportConflict OnConflict = iota
 	// GrowBranch appends to our own leaf all the same: the tree gets a branch,
 	// and neither writer's path has the other's entries in it.

@@ -112,12 +112,12 @@ func (s *tailScan) begin(last *headLine, data []byte) error {
 
 // checkLeaf makes sure that the last line is what it seems. A writer of ours
 // appends a child of the leaf, so the line before is the parent, or the leaf
-// entry that moved to the parent. Anything else may be a repeated line, which
-// does not move the leaf.
+// entry that moved to the parent, or a remark that another writer made at the
+// parent. Anything else may be a repeated line, which does not move the leaf.
 func (s *tailScan) checkLeaf() error {
 	last, before := &s.heads[0], &s.heads[1]
 	stood := before.id // where the leaf stood before the last line
-	if before.kind == kindLeaf {
+	if before.kind == kindLeaf || before.kind.isRemark() && last.parent == before.parent {
 		stood = before.parent
 	}
 	if last.kind == kindLeaf {

@@ -299,6 +299,23 @@ func (t *tree) leadsBackTo(from, to int32) bool {
 	return false
 }
 
+// isRemark reports whether an entry of a kind says something about the session
+// and nothing in the conversation: a label, a name, an extension's data.
+func (k kind) isRemark() bool {
+	return k == kindLabel || k == kindSessionInfo || k == kindCustom
+}
+
+// onlyRemarksSince reports whether all nodes from an index on are remarks. Who
+// labels a session while an agent works in it does not get in the agent's way.
+func (t *tree) onlyRemarksSince(from int) bool {
+	for i := from; i < len(t.nodes); i++ {
+		if !t.nodes[i].kind.isRemark() {
+			return false
+		}
+	}
+	return true
+}
+
 // path returns the nodes from an entry back to its root, the entry first.
 func (t *tree) path(id string) ([]int32, bool) {
 	i, ok := t.byID[id]
