@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
+	"github.com/coppice-dev/coppice/session/rawjson"
 	"github.com/coppice-dev/coppice/store"
 )
 
@@ -21,18 +23,21 @@ func (s *Session) Append(entry Entry) error {
 // AppendAll adds entries one after the other, with one write and one sync: all
 // of them or, if there is a conflict or an error, none. It returns their ids.
 func (s *Session) AppendAll(entries ...Entry) ([]string, error) {
-	ready := make([]Entry, len(entries))
-	for i, e := range entries {
-		if err := s.moveToBlobs(context.Background(), &e); err != nil {
+	return s.appendOwn(slices.Clone(entries))
+}
+
+// appendOwn is AppendAll with entries that may be changed.
+func (s *Session) appendOwn(entries []Entry) ([]string, error) {
+	for i := range entries {
+		if err := s.moveToBlobs(context.Background(), &entries[i]); err != nil {
 			return nil, err
 		}
-		ready[i] = e
 	}
-	return s.appendAll(func(*tree) ([]Entry, error) { return ready, nil })
+	return s.appendAll(func(*tree) ([]Entry, error) { return entries, nil })
 }
 
 func (s *Session) append(entry Entry) (string, error) {
-	ids, err := s.AppendAll(entry)
+	ids, err := s.appendOwn([]Entry{entry})
 	if err != nil {
 		return "", err
 	}
@@ -127,13 +132,19 @@ func (s *Session) write(ctx context.Context, make func(*tree) ([]Entry, error)) 
 		if s.tree.end == at {
 			return nil, nil, err // the log became shorter: nothing to take in
 		}
+		for _, id := range batch.ids {
+			if _, taken := s.tree.at(id); taken {
+				return nil, nil, &Error{Op: "append", Name: s.name, Kind: ErrExist, Err: fmt.Errorf("entry %q, of another writer", id)}
+			}
+		}
 		if s.opts.OnConflict == ReportConflict && !s.tree.onlyRemarksSince(known) {
 			return nil, nil, &ConflictError{Leaf: s.tree.leaf, Theirs: s.tree.logLeaf, Err: err}
 		}
 	}
 }
 
-// batch is a set of entries ready to be written.
+// batch is a set of entries ready to be written. A session has one and uses it
+// again and again, but for the ids, which are the caller's.
 type batch struct {
 	ids   []string
 	heads []headLine
@@ -141,20 +152,50 @@ type batch struct {
 	leaf  string // after them
 }
 
-// prepare chains entries to the leaf, fills in what is missing and encodes
-// them.
+// reset empties the batch for so many entries. The memory of its lines stays, up
+// to a limit: one huge line should not be carried along for good.
+func (b *batch) reset(entries int, leaf string) {
+	const enough = 64 << 10
+	for i := range b.lines {
+		if cap(b.lines[i]) > enough {
+			b.lines[i] = nil
+		}
+	}
+	if cap(b.lines) > 64 {
+		b.heads, b.lines = nil, nil
+	}
+	b.ids, b.leaf = make([]string, 0, entries), leaf
+	b.heads, b.lines = b.heads[:0], b.lines[:0]
+}
+
+// spare returns the memory that the next line had in an earlier batch.
+func (b *batch) spare() []byte {
+	if n := len(b.lines); n < cap(b.lines) {
+		return b.lines[:n+1][n][:0]
+	}
+	return nil
+}
+
+// prepare chains entries to the leaf, fills in what is missing, in the entries
+// themselves, and encodes them.
 func (s *Session) prepare(entries []Entry) (*batch, error) {
-	b := &batch{leaf: s.tree.leaf}
+	b := &s.batch
+	b.reset(len(entries), s.tree.leaf)
 	for i := range entries {
-		e := entries[i]
-		if err := s.complete(&e, b); err != nil {
+		e := &entries[i]
+		if err := s.complete(e, b); err != nil {
 			return nil, err
 		}
-		line, err := appendEntry(make([]byte, 0, 512), &e)
+		line, err := appendEntry(b.spare(), e)
 		if err != nil {
 			return nil, err
 		}
-		b.add(&e, line)
+		// A value nested deeper than readers go would be lost; it takes at least
+		// two bytes a level.
+		if len(line) > 20_000 && !rawjson.Valid(line) {
+			return nil, &Error{Op: "append", Name: s.name, Kind: ErrInvalid, Err: errors.New("the entry is nested too deep to be read again")}
+		}
+		b.add(e, line)
 	}
 	return b, nil
 }
@@ -178,24 +219,34 @@ func (s *Session) complete(e *Entry, b *batch) error {
 	if e.Type == "" || e.Type == TypeSession || e.Type == TypeGap {
 		return &Error{Op: "append", Name: s.name, Kind: ErrInvalid, Err: fmt.Errorf("an entry cannot have the type %q", e.Type)}
 	}
-	if e.Type != TypeLeaf { // whose parent is where the leaf moves
+	if t, ok := e.payloadType(); !ok || t != "" && t != e.Type && e.Type != oldThinkingLevel {
+		return &Error{Op: "append", Name: s.name, Kind: ErrInvalid, Err: fmt.Errorf("an entry of type %q has another payload", e.Type)}
+	}
+	if e.Type != TypeLeaf {
 		e.ParentID = nil
 		if b.leaf != "" {
 			leaf := b.leaf
 			e.ParentID = &leaf
 		}
+	} else if e.ParentID != nil && !slices.Contains(b.ids, *e.ParentID) { // which is where the leaf moves
+		if _, err := s.locate("append", *e.ParentID); err != nil {
+			return err
+		}
 	}
-	if e.Timestamp.IsZero() {
+	if _, _, odd := e.Extra.take("timestamp"); e.Timestamp.IsZero() && !odd {
 		e.Timestamp = s.opts.Now().UTC()
 	}
 	if e.ID == "" {
 		e.ID = s.opts.NewID(e.Type)
 		return nil
 	}
+	if !utf8.ValidString(e.ID) { // it would come back as another
+		return &Error{Op: "append", Name: s.name, Kind: ErrInvalid, Err: fmt.Errorf("the id %q is not UTF-8", e.ID)}
+	}
 	if err := s.whole(context.Background()); err != nil {
 		return err
 	}
-	if _, taken := s.tree.byID[e.ID]; taken || slices.Contains(b.ids, e.ID) {
+	if _, taken := s.tree.at(e.ID); taken || slices.Contains(b.ids, e.ID) {
 		return &Error{Op: "append", Name: s.name, Kind: ErrExist, Err: fmt.Errorf("entry %q", e.ID)}
 	}
 	return nil
@@ -241,6 +292,7 @@ func (s *Session) take(ctx context.Context, b *batch, at, end store.Pos) error {
 		}
 	}
 	for i := range b.heads {
+		b.heads[i].id = s.tree.ids.copy(b.heads[i].id)
 		s.tree.addEntry(b.heads[i])
 	}
 	s.tree.end, s.tree.leaf, s.tree.logLeaf = end, b.leaf, b.leaf

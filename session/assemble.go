@@ -1,30 +1,41 @@
 package session
 
+import "slices"
+
 // assemble makes a context of a selection. It is a pure function: the same
 // entries give the same context, byte for byte.
 func assemble(sel *selection) *Context {
-	c := &Context{Leaf: sel.leaf, Problems: sel.problems}
+	c := &Context{Leaf: sel.leaf, Problems: sel.problems, path: sel.entries}
 	state := sel.state
 	edits := effectiveEdits(sel)
 	if sel.compaction != nil {
 		c.Compaction = sel.compaction.ID
 		c.Entries = append(c.Entries, *sel.compaction)
+		c.origin = append(c.origin, notOnPath)
 	}
 	// What stands before the compaction in force is older than the state that
 	// the compaction recorded.
 	stale := sel.compaction != nil && sel.compaction.Compaction.State != nil
-	kept := 0 // the entries of the context that stood before the compaction
-	for _, e := range sel.entries {
-		if sel.compaction != nil && e.ID == sel.compaction.ID {
-			stale, kept = false, len(c.Entries)
+	changed := 0 // so many entries were answered in another context
+	for at, e := range sel.entries {
+		inForce := sel.compaction != nil && e.ID == sel.compaction.ID
+		if inForce {
+			stale = false
+		}
+		if inForce || e.Revert != nil || e.ContextEdit != nil {
+			changed = len(c.Entries)
 		}
 		if !stale {
 			state.update(e)
 		}
 		c.contribute(sel, e, edits)
+		for n := len(c.origin); n < len(c.Entries); n++ {
+			c.origin = append(c.origin, at)
+			at = notOnPath // what else a merge brings
+		}
 	}
 	c.Provider, c.Model, c.ThinkingLevel = state.Provider, state.Model, state.ThinkingLevel
-	c.countTokens(kept)
+	c.countTokens(changed)
 	c.pairTools()
 	return c
 }
@@ -32,7 +43,7 @@ func assemble(sel *selection) *Context {
 // effectiveEdits returns the last edit of each entry that was not reverted.
 func effectiveEdits(sel *selection) map[string]*Entry {
 	var edits map[string]*Entry
-	for _, e := range sel.entries {
+	for _, e := range slices.Concat(sel.olderEdits, sel.entries) {
 		if e.ContextEdit == nil || sel.reverted[e.ID] {
 			continue
 		}
@@ -97,15 +108,15 @@ func clearedResults(blocks []Content) []Content {
 
 // countTokens adds up what was recorded. The usage that a provider reported
 // for a response covers everything before it, so the latest is the base; but
-// not of a response among the first kept entries, whose prompt had more than
-// this context, nor when edits changed what was sent.
-func (c *Context) countTokens(kept int) {
+// not of a response before the last change to what is sent (a compaction, an
+// edit, a revert), nor of one that a merge brought from another branch.
+func (c *Context) countTokens(changed int) {
 	for i := len(c.Entries) - 1; i >= 0; i-- {
 		m := c.Entries[i].Message
 		switch {
 		case m == nil:
 			c.Uncounted++
-		case m.Usage != nil && m.Usage.Context() > 0 && len(c.Edited) == 0 && i >= kept:
+		case m.Usage != nil && m.Usage.Context() > 0 && i >= changed && c.origin[i] != notOnPath:
 			c.Tokens += m.Usage.Context()
 			return
 		case m.Tokens != nil:
@@ -209,19 +220,28 @@ func (p *pairing) arrange(c *Context) []Entry {
 		return c.Entries
 	}
 	out := make([]Entry, 0, len(c.Entries)+len(byTurn))
-	for i := 0; i < len(c.Entries); i++ {
+	var origin []int
+	keep := func(i int) {
 		out = c.appendWithout(out, &c.Entries[i], misplaced, p.orphans)
+		if len(out) > len(origin) && c.origin != nil {
+			origin = append(origin, c.origin[i])
+		}
+	}
+	for i := 0; i < len(c.Entries); i++ {
+		keep(i)
 		if calls := byTurn[i]; calls != nil {
 			// After the results that are in place, which follow the turn.
 			for i+1 < len(c.Entries) && isToolMessage(&c.Entries[i+1]) {
 				i++
-				out = c.appendWithout(out, &c.Entries[i], misplaced, p.orphans)
+				keep(i)
 			}
 			for _, call := range calls {
 				out = append(out, c.resultFor(call))
+				origin = append(origin, notOnPath)
 			}
 		}
 	}
+	c.origin = origin
 	return out
 }
 

@@ -13,8 +13,8 @@ func (s *Session) Branch(entryID string) error {
 		if _, err := s.locate("branch", entryID); err != nil {
 			return nil, err
 		}
-		if s.tree.leaf == entryID {
-			return nil, nil // it is there already
+		if s.tree.leaf == entryID && s.tree.logLeaf == entryID {
+			return nil, nil // it is there already, and the log says so
 		}
 		return []Entry{{Type: TypeLeaf, ParentID: &entryID, Leaf: &LeafEntry{FromID: s.tree.leaf}}}, nil
 	})
@@ -25,7 +25,7 @@ func (s *Session) Branch(entryID string) error {
 // another root.
 func (s *Session) ResetLeaf() error {
 	_, err := s.appendAll(func(t *tree) ([]Entry, error) {
-		if t.leaf == "" {
+		if t.leaf == "" && t.logLeaf == "" {
 			return nil, nil
 		}
 		return []Entry{{Type: TypeLeaf, Leaf: &LeafEntry{FromID: t.leaf}}}, nil
@@ -102,6 +102,9 @@ func (s *Session) Compare(a, b string) (*Comparison, error) {
 func (s *Session) Merge(fromID, summary string, entryIDs ...string) (string, error) {
 	if summary == "" && len(entryIDs) == 0 {
 		return "", &Error{Op: "merge", Name: s.name, Kind: ErrInvalid, Err: fmt.Errorf("neither a summary nor entries of branch %q were given", fromID)}
+	}
+	if fromID == "" {
+		return "", s.errNoEntry("merge", fromID) // to PathTo it would be the leaf
 	}
 	path, err := s.PathTo(fromID)
 	if err != nil {

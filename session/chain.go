@@ -20,6 +20,8 @@ const continuedTo = "coppice.continued_to"
 // returns ErrExist.
 func (s *Session) Continue(carry ...Entry) (*Session, error) {
 	ctx := context.Background()
+	s.continuing.Lock()
+	defer s.continuing.Unlock()
 	if next, err := s.Continuation(); err != nil {
 		return nil, err
 	} else if next != "" {
@@ -33,13 +35,17 @@ func (s *Session) Continue(carry ...Entry) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.owners != nil {
+		s.owners.Add(1)
+		next.owners = s.owners
+	}
 	fresh := slices.Clone(carry)
 	for i := range fresh {
 		fresh[i].ID = ""
 	}
 	_, err = next.AppendAll(fresh...)
 	if err == nil {
-		_, err = s.AppendCustomEntry(continuedTo, map[string]any{"session": next.ID()})
+		_, err = s.AppendCustomEntry(continuedTo, map[string]any{"session": next.ID(), "of": s.header.ID})
 	}
 	if err != nil {
 		return nil, errors.Join(err, next.Close())
@@ -49,12 +55,13 @@ func (s *Session) Continue(carry ...Entry) (*Session, error) {
 
 // Continuation returns the id of the session that continues this one, or "".
 func (s *Session) Continuation() (string, error) {
-	return continuation(context.Background(), s.log)
+	return continuation(context.Background(), s.log, s.header.ID)
 }
 
-// continuation looks for the latest record of a continuation. It stands near
-// the end of a log, where reading begins.
-func continuation(ctx context.Context, log store.Log) (string, error) {
+// continuation looks for the latest record of a session's continuation. It
+// stands near the end of a log, where reading begins. A record of another
+// session came with the history that was copied from there.
+func continuation(ctx context.Context, log store.Log, of string) (string, error) {
 	end, err := log.End(ctx)
 	if err != nil {
 		return "", err
@@ -70,8 +77,10 @@ func continuation(ctx context.Context, log store.Log) (string, error) {
 		if err != nil || e.Custom == nil || e.Custom.CustomType != continuedTo {
 			continue
 		}
-		id, _ := e.Custom.Data["session"].(string)
-		return id, nil
+		if e.Custom.Data["of"] == of {
+			id, _ := e.Custom.Data["session"].(string)
+			return id, nil
+		}
 	}
 	return "", nil
 }
@@ -123,7 +132,14 @@ func continuedBy(ctx context.Context, st store.Store, id string) (string, error)
 		return "", err
 	}
 	defer log.Close()
-	next, err := continuation(ctx, log)
+	h, err := readHeader(ctx, log)
+	if err == nil && h != nil {
+		id = h.ID
+	}
+	next := ""
+	if err == nil {
+		next, err = continuation(ctx, log, id)
+	}
 	if err != nil || next == "" {
 		return "", err
 	}

@@ -139,7 +139,11 @@ func recoverFrom(st *file.Store, name string, cause error, o *Options) (*Session
 	ctx := context.Background()
 	err := st.RestoreBackup(ctx, name)
 	if err == nil {
-		return Open(ctx, st, name, o)
+		s, openErr := Open(ctx, st, name, o)
+		if !errors.Is(openErr, ErrCorrupt) {
+			return s, openErr
+		}
+		err = openErr // the backup is no better
 	}
 	if !errors.Is(err, ErrNotExist) && !errors.Is(err, ErrCorrupt) {
 		return nil, err

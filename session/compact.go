@@ -40,7 +40,7 @@ func PlanCompaction(c *Context, keepTokens int, count func(Entry) int) (*Compact
 	if plan.TokensBefore <= keepTokens {
 		return nil, fmt.Errorf("all %d tokens fit %d: %w", plan.TokensBefore, keepTokens, ErrNothingToCompact)
 	}
-	legal := slices.DeleteFunc(CutPoints(c.Entries), func(at int) bool {
+	legal := slices.DeleteFunc(c.cutPoints(), func(at int) bool {
 		return at == 0 || at == 1 && c.Compaction != "" // would replace a summary by itself
 	})
 	if len(legal) == 0 {
@@ -60,6 +60,26 @@ func PlanCompaction(c *Context, keepTokens int, count func(Entry) int) (*Compact
 	plan.FirstKept = c.Entries[cut].ID
 	plan.Summarise, plan.Kept = c.Entries[:cut:cut], c.Entries[cut:]
 	return plan, nil
+}
+
+// cutPoints returns the indices of the entries before which the context may be
+// cut. If it was built from a path, the path decides: there a result may stand
+// far from its call, and what was merged does not stand at all.
+func (c *Context) cutPoints() []int {
+	if len(c.origin) != len(c.Entries) {
+		return CutPoints(c.Entries)
+	}
+	var cuts Cuts
+	for _, e := range c.path {
+		cuts.Add(*e)
+	}
+	var points []int
+	for i, at := range c.origin {
+		if _, legal := slices.BinarySearch(cuts.legal, at); legal {
+			points = append(points, i)
+		}
+	}
+	return points
 }
 
 // PlanCompaction plans a compaction of the context at the leaf: see the function
@@ -221,12 +241,12 @@ func (s *Session) checkTarget(op, id string, kinds []kind) error {
 // locate finds an entry, reading the whole log if it must. It is called with mu
 // held for writing.
 func (s *Session) locate(op, id string) (int32, error) {
-	at, ok := s.tree.byID[id]
+	at, ok := s.tree.at(id)
 	if !ok {
 		if err := s.whole(context.Background()); err != nil {
 			return none, err
 		}
-		if at, ok = s.tree.byID[id]; !ok {
+		if at, ok = s.tree.at(id); !ok {
 			return none, s.errNoEntry(op, id)
 		}
 	}

@@ -38,7 +38,14 @@ type Context struct {
 	Edited map[string]string
 	// Problems are the faults that were met and dealt with.
 	Problems []Problem
+
+	path   []*Entry // from the first entry that counts to the leaf
+	origin []int    // for each of Entries where it is in path, or notOnPath
 }
+
+// notOnPath is the origin of an entry that is not in its place on the path: it
+// was merged from another branch, moved, or made up.
+const notOnPath = -1
 
 // InterruptedPrefix begins the id of a result that stands in for one that
 // never came. The call's id follows.
@@ -94,6 +101,7 @@ type selection struct {
 	reverted   map[string]bool
 	state      State // before the first of entries
 	picked     map[string]*Entry
+	olderEdits []*Entry // before entries; only if there are picked ones
 	problems   []Problem
 }
 
@@ -115,22 +123,55 @@ func (s *Session) selectPath(ctx context.Context, leaf string) (*selection, erro
 	if err := s.findState(ctx, sel, path[from:]); err != nil {
 		return nil, err
 	}
-	return sel, s.readPicked(ctx, sel)
+	if err := s.readPicked(ctx, sel); err != nil || len(sel.picked) == 0 {
+		return sel, err
+	}
+	return sel, s.readOlderEdits(ctx, sel, path[from:])
+}
+
+// readOlderEdits reads the edits before the first entry that counts: a merge can
+// bring back what they changed. before is that part of the path, the nearest
+// first.
+func (s *Session) readOlderEdits(ctx context.Context, sel *selection, before []node) error {
+	for i := range before {
+		if kind := before[i].kind; kind != kindContextEdit && kind != kindRevert || sel.reverted[before[i].id] {
+			continue
+		}
+		e, err := s.entryAt(ctx, &before[i])
+		switch {
+		case err != nil: // reported when it is asked for
+		case e.Revert != nil:
+			sel.reverted[e.Revert.TargetID] = true
+		default:
+			sel.olderEdits = append(sel.olderEdits, e)
+		}
+	}
+	slices.Reverse(sel.olderEdits)
+	return nil
 }
 
 // pathNodes returns the path from a leaf back to its root, or as far as the
 // context needs. An empty leaf becomes the session's.
 func (s *Session) pathNodes(ctx context.Context, leaf *string) ([]node, error) {
 	s.mu.RLock()
-	enough := !s.closed && s.tree.complete
-	s.mu.RUnlock()
-	if !enough {
-		if err := s.loadContext(ctx, *leaf); err != nil {
-			return nil, err
-		}
+	if !s.closed && s.tree.complete {
+		defer s.mu.RUnlock()
+		return s.walk(leaf)
 	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.mu.RUnlock()
+	// One lock for both steps: otherwise the leaf could move out of the part of
+	// the log that was read.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.loadContext(ctx, *leaf); err != nil {
+		return nil, err
+	}
+	return s.walk(leaf)
+}
+
+// walk returns the path from a leaf as far as it is in memory. It is called with
+// mu held.
+func (s *Session) walk(leaf *string) ([]node, error) {
 	if *leaf == "" {
 		*leaf = s.tree.leaf
 	}
@@ -149,10 +190,9 @@ func (s *Session) errNoEntry(op, id string) error {
 	return &Error{Op: op, Name: s.name, Kind: ErrNotExist, Err: fmt.Errorf("entry %q", id)}
 }
 
-// loadContext reads as much of the log as the context at a leaf needs.
+// loadContext reads as much of the log as the context at a leaf needs. It is
+// called with mu held for writing.
 func (s *Session) loadContext(ctx context.Context, leaf string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.closed {
 		return s.errClosed("context")
 	}
@@ -247,10 +287,11 @@ func (s *Session) findState(ctx context.Context, sel *selection, before []node) 
 		sel.state = *sel.compaction.Compaction.State
 		return nil
 	}
-	state := &sel.state
+	var older []*Entry // the nearest first
+	model, level := false, false
 	for i := range before {
-		if state.Model != "" && state.ThinkingLevel != "" {
-			return nil
+		if model && level {
+			break
 		}
 		switch before[i].kind {
 		case kindMessage, kindModelChange, kindThinkingLevel:
@@ -261,14 +302,16 @@ func (s *Session) findState(ctx context.Context, sel *selection, before []node) 
 		if err != nil {
 			continue // reported when it is asked for
 		}
-		older := State{}
-		older.update(e)
-		if state.Model == "" {
-			state.Provider, state.Model = older.Provider, older.Model
+		var set State
+		set.update(e)
+		model = model || e.ModelChange != nil || set.Provider != ""
+		level = level || e.ThinkingLevel != nil
+		if set.Model != "" || e.ModelChange != nil || e.ThinkingLevel != nil {
+			older = append(older, e)
 		}
-		if state.ThinkingLevel == "" {
-			state.ThinkingLevel = older.ThinkingLevel
-		}
+	}
+	for _, e := range slices.Backward(older) {
+		sel.state.update(e)
 	}
 	return nil
 }
@@ -297,7 +340,7 @@ func (s *Session) readPicked(ctx context.Context, sel *selection) error {
 		for _, id := range e.Merge.EntryIDs {
 			var n node
 			err := s.withWhole(func(t *tree) error {
-				at, ok := t.byID[id]
+				at, ok := t.at(id)
 				if !ok {
 					return s.errNoEntry("merge", id)
 				}

@@ -18,13 +18,14 @@ import (
 // A call that was never answered holds the cuts up only until the user speaks
 // again: it was interrupted, and must not prevent compaction for ever.
 type Cuts struct {
-	n     int
-	ids   []string
-	legal []int          // ascending
-	calls map[string]int // by call id, where it was made
-	open  int            // calls of the present turn that have no result
-	turn  map[string]bool
-	last  *Entry // the last message, nil if the last entry was none
+	n      int
+	ids    []string
+	legal  []int            // ascending
+	calls  map[string][]int // by call id, where those were made that have no result
+	open   int              // calls of the present turn that have no result
+	turn   map[string]int   // the same by call id
+	last   *Entry           // the last message, or nil
+	lastAt int              // its index
 }
 
 // Add takes the next entry of the path into account.
@@ -33,8 +34,8 @@ func (c *Cuts) Add(e Entry) {
 	c.n++
 	c.ids = append(c.ids, e.ID)
 	if c.calls == nil {
-		c.calls = make(map[string]int)
-		c.turn = make(map[string]bool)
+		c.calls = make(map[string][]int)
+		c.turn = make(map[string]int)
 	}
 	if c.mayCutBefore(&e) {
 		c.legal = append(c.legal, at)
@@ -58,7 +59,7 @@ func (c *Cuts) mayCutBefore(e *Entry) bool {
 
 // sameResponse reports whether a message goes on the response of the last one.
 func (c *Cuts) sameResponse(m *MessageEntry) bool {
-	if c.last == nil || c.last.Message.Role != string(RoleAssistant) {
+	if m.Role != string(RoleAssistant) || c.last == nil || c.last.Message.Role != string(RoleAssistant) {
 		return false
 	}
 	if id := c.last.Message.ResponseID; id != "" || m.ResponseID != "" {
@@ -84,13 +85,17 @@ func hasResults(m *MessageEntry) bool {
 	return slices.ContainsFunc(m.Content, func(c Content) bool { return c.ToolResult != nil })
 }
 
-// track follows calls and results. A result takes back the cuts since its call.
+// track follows calls and results. A result takes back the cuts since its call,
+// and a message those since the one whose response it goes on.
 func (c *Cuts) track(e *Entry, at int) {
 	m := e.Message
 	if m == nil {
 		return // the last message is still what it was
 	}
-	c.last = e
+	if c.sameResponse(m) {
+		c.takeBack(c.lastAt)
+	}
+	c.last, c.lastAt = e, at
 	if m.Role != string(RoleAssistant) && !hasResults(m) && m.Role != string(RoleTool) {
 		c.open = 0
 		clear(c.turn)
@@ -98,29 +103,34 @@ func (c *Cuts) track(e *Entry, at int) {
 	for i := range m.Content {
 		switch block := &m.Content[i]; {
 		case block.ToolUse != nil:
-			c.calls[block.ToolUse.ID] = at
-			if !c.turn[block.ToolUse.ID] {
-				c.turn[block.ToolUse.ID] = true
-				c.open++
-			}
+			c.calls[block.ToolUse.ID] = append(c.calls[block.ToolUse.ID], at)
+			c.turn[block.ToolUse.ID]++
+			c.open++
 		case block.ToolResult != nil:
 			c.answer(block.ToolResult.ToolUseID)
 		}
 	}
 }
 
+// answer takes a result for that of the latest call of its id that has none, as
+// the context does.
 func (c *Cuts) answer(id string) {
-	made, ok := c.calls[id]
-	if !ok {
+	made := c.calls[id]
+	if len(made) == 0 {
 		return
 	}
-	delete(c.calls, id)
-	for n := len(c.legal); n > 0 && c.legal[n-1] > made; n-- {
-		c.legal = c.legal[:n-1]
-	}
-	if c.turn[id] {
-		delete(c.turn, id)
+	c.calls[id] = made[:len(made)-1]
+	c.takeBack(made[len(made)-1])
+	if c.turn[id] > 0 {
+		c.turn[id]--
 		c.open--
+	}
+}
+
+// takeBack removes the cuts after an entry.
+func (c *Cuts) takeBack(at int) {
+	for n := len(c.legal); n > 0 && c.legal[n-1] > at; n-- {
+		c.legal = c.legal[:n-1]
 	}
 }
 

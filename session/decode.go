@@ -80,15 +80,16 @@ func decodeEntry(line []byte) (*Entry, error) {
 	e := &Entry{}
 	var flat Fields // members that may belong to a flat payload
 	var payload []byte
-	var head [4]decoding // which of the leading members were read
-	// The first occurrence of a leading member counts, as for the scanner that
-	// reads only the first bytes of a line; a second one is just kept.
+	var seen [4]bool // which of the leading members were there
+	// The first occurrence of a leading member counts, even if it is of the wrong
+	// kind, as for the scanner that reads only the first bytes of a line; a
+	// second one is just kept.
 	first := func(i int, read func() decoding) decoding {
-		if head[i] {
+		if seen[i] {
 			return unknown
 		}
-		head[i] = read()
-		return head[i]
+		seen[i] = true
+		return read()
 	}
 	err := decodeObject("entry", bytes.TrimPrefix(line, bom), &flat, func(key string, value []byte) decoding {
 		switch key {
@@ -106,8 +107,12 @@ func decodeEntry(line []byte) (*Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.Type == "thinking_level_change" {
+	name := string(e.Type)
+	if name == oldThinkingLevel {
 		e.Type = TypeThinkingLevel
+		if raw, _, ok := flat.take(name); !ok || kindOf(raw) != '{' {
+			name = string(TypeThinkingLevel)
+		}
 	}
 	decode := e.payloadDecoder()
 	if decode == nil {
@@ -116,9 +121,9 @@ func decodeEntry(line []byte) (*Entry, error) {
 	}
 	// Nested: the payload is the member named like the type. Flat: the members
 	// of the payload stand among those of the entry.
-	payload, e.Extra, _ = flat.take(string(e.Type))
+	payload, e.Extra, _ = flat.take(name)
 	if kindOf(payload) == '{' {
-		return e, decodeObject(string(e.Type), payload, decode.extra, decode.field)
+		return e, decodeObject(name, payload, decode.extra, decode.field)
 	}
 	e.Extra = nil
 	for _, f := range flat {
@@ -266,17 +271,16 @@ func timestamp(value []byte, into *time.Time) decoding {
 	if !ok {
 		return unknown
 	}
-	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
-		*into = t.UTC()
-		return known
+	t, err := time.Parse(time.RFC3339Nano, s)
+	for i := 0; err != nil && i < len(naiveTimes); i++ {
+		t, err = time.ParseInLocation(naiveTimes[i], s, time.Local)
 	}
-	for _, form := range naiveTimes {
-		if t, err := time.ParseInLocation(form, s, time.Local); err == nil {
-			*into = t.UTC()
-			return known
-		}
+	t = t.UTC()
+	if err != nil || t.Year() < 0 || t.Year() > 9999 { // RFC 3339 has no other years
+		return unknown
 	}
-	return unknown
+	*into = t
+	return known
 }
 
 // kindOf returns the first byte of a value, which tells what it is.
@@ -287,12 +291,16 @@ func kindOf(value []byte) byte {
 	return value[0]
 }
 
-// object decodes a map and keeps its bytes.
+// object decodes a map and keeps its bytes. Of one that Go cannot hold, such as
+// one with the number 1e400, only the bytes are kept.
 func object(value []byte, into *map[string]any, raw *json.RawMessage) decoding {
-	if kindOf(value) != '{' || json.Unmarshal(value, into) != nil {
+	if kindOf(value) != '{' {
 		return decoding(rawjson.IsNull(value))
 	}
 	*raw = value
+	if json.Unmarshal(value, into) != nil {
+		*into = nil
+	}
 	return known
 }
 
@@ -521,7 +529,7 @@ func (c *Content) payload(raw []byte) bool {
 func sourceField(into **Source) func(key string, value []byte) decoding {
 	return func(key string, value []byte) decoding {
 		if key != "source" || kindOf(value) != '{' {
-			return unknown
+			return decoding(key == "source" && rawjson.IsNull(value))
 		}
 		s := &Source{}
 		*into = s

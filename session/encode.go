@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"time"
 
 	"github.com/coppice-dev/coppice/session/rawjson"
 )
@@ -28,13 +29,12 @@ func appendHeader(dst []byte, h *Header) []byte {
 	w.str("id", h.ID)
 	w.int("version", int64(h.Version))
 	w.optStr("parent_session", h.ParentSession)
-	w.key("timestamp")
-	w.buf = rawjson.AppendTime(w.buf, h.CreatedAt)
+	extra := w.timestamp(h.CreatedAt, h.Extra)
 	w.optStr("relation", h.Relation)
 	w.optInt("continuation_index", int64(h.Continuation))
 	w.optStr("cwd", h.CWD)
 	w.optStr("key", h.Key)
-	w.end(h.Extra)
+	w.end(extra)
 	return w.buf
 }
 
@@ -50,17 +50,23 @@ func appendEntry(dst []byte, e *Entry) ([]byte, error) {
 	} else {
 		w.buf = rawjson.AppendString(w.buf, *e.ParentID)
 	}
-	extra := e.Extra
-	w.key("timestamp")
-	if raw, rest, ok := extra.take("timestamp"); ok && e.Timestamp.IsZero() {
-		w.buf = append(w.buf, raw...) // it was not a time, and stays what it was
-		extra = rest
-	} else {
-		w.buf = rawjson.AppendTime(w.buf, e.Timestamp)
-	}
+	extra := w.timestamp(e.Timestamp, e.Extra)
 	w.payload(e)
 	w.end(extra)
 	return w.buf, w.err
+}
+
+// timestamp writes the time and returns the other unknown members. One that was
+// not a time is among them, and stays what it was.
+func (w *writer) timestamp(t time.Time, extra Fields) Fields {
+	w.key("timestamp")
+	raw, rest, ok := extra.take("timestamp")
+	if !ok || !t.IsZero() || timestamp(raw, new(time.Time)) == known {
+		w.buf = rawjson.AppendTime(w.buf, t)
+		return extra
+	}
+	w.raw("timestamp", raw)
+	return rest
 }
 
 // take returns the value of a field and the fields without it.
@@ -171,7 +177,10 @@ func (w *writer) object(name string, m map[string]any, raw json.RawMessage) {
 
 func sameObject(m map[string]any, raw json.RawMessage) bool {
 	var decoded map[string]any
-	return json.Unmarshal(raw, &decoded) == nil && reflect.DeepEqual(m, decoded)
+	if json.Unmarshal(raw, &decoded) != nil {
+		decoded = nil // see object
+	}
+	return reflect.DeepEqual(m, decoded)
 }
 
 func (w *writer) payload(e *Entry) {
@@ -247,7 +256,7 @@ func (w *writer) message(m *MessageEntry) {
 	}
 	w.optStr("stop_reason", m.StopReason)
 	w.optStr("response_id", m.ResponseID)
-	if len(m.Metadata) > 0 {
+	if len(m.Metadata) > 0 || m.rawMetadata != nil && sameObject(m.Metadata, m.rawMetadata) {
 		w.object("metadata", m.Metadata, m.rawMetadata)
 	}
 	w.end(m.Extra)

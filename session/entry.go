@@ -34,6 +34,9 @@ const (
 	// TypeMerge brings another branch's outcome onto this one.
 	TypeMerge EntryType = "merge"
 
+	// oldThinkingLevel is read as TypeThinkingLevel.
+	oldThinkingLevel = "thinking_level_change"
+
 	// TypeGap is never written. It stands in a tree where an entry is known to
 	// have been, because others refer to it or its line is damaged.
 	TypeGap EntryType = "gap"
@@ -262,4 +265,33 @@ type MergeEntry struct {
 	EntryIDs []string `json:"entry_ids,omitempty"` // in the order in which they are given to the model
 
 	Extra Fields `json:"-"`
+}
+
+// payloadType returns the type that the entry's payload belongs to, "" if there
+// is none; ok is false if there are several.
+func (e *Entry) payloadType() (t EntryType, ok bool) {
+	n := 0
+	for _, p := range []struct {
+		set bool
+		of  EntryType
+	}{
+		{e.Message != nil, TypeMessage},
+		{e.ModelChange != nil, TypeModelChange},
+		{e.ThinkingLevel != nil, TypeThinkingLevel},
+		{e.Label != nil, TypeLabel},
+		{e.SessionInfo != nil, TypeSessionInfo},
+		{e.Compaction != nil, TypeCompaction},
+		{e.BranchSummary != nil, TypeBranchSummary},
+		{e.Custom != nil, TypeCustom},
+		{e.Leaf != nil, TypeLeaf},
+		{e.ContextEdit != nil, TypeContextEdit},
+		{e.Revert != nil, TypeRevert},
+		{e.Merge != nil, TypeMerge},
+	} {
+		if p.set {
+			t = p.of
+			n++
+		}
+	}
+	return t, n < 2
 }

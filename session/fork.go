@@ -80,12 +80,12 @@ func (s *Session) CreateBranchedSession(leafID string) (string, error) {
 func (s *Session) branchNodes(ctx context.Context, leafID string) ([]node, error) {
 	var nodes []node
 	err := s.withWhole(func(t *tree) error {
-		if _, ok := t.byID[leafID]; !ok {
+		if _, ok := t.at(leafID); !ok {
 			return s.errNoEntry("branch", leafID)
 		}
 		wanted := make(map[int32]bool)
 		for todo := []string{leafID}; len(todo) > 0; {
-			at, ok := t.byID[todo[0]]
+			at, ok := t.at(todo[0])
 			todo = todo[1:]
 			for ; ok && at != none && !wanted[at]; at = t.nodes[at].parent {
 				wanted[at] = true
@@ -238,7 +238,7 @@ func (s *Session) copyBlobs(ctx context.Context, to store.Store, line store.Line
 			continue
 		}
 		data, err := s.store.Blobs().Get(ctx, ref)
-		if errors.Is(err, ErrNotExist) {
+		if errors.Is(err, ErrNotExist) || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrInvalid) {
 			continue // missing here, missing there; both report it
 		}
 		if err != nil {

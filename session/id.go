@@ -1,6 +1,8 @@
 package session
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -32,20 +34,19 @@ func (s *idSource) next(now time.Time) string {
 }
 
 func formatUUID(hi, lo uint64) string {
-	const digits = "0123456789abcdef"
-	var b [36]byte
-	at := 0
-	for i := range 32 {
-		if i == 8 || i == 12 || i == 16 || i == 20 {
-			b[at] = '-'
-			at++
-		}
-		half, shift := hi, 60-4*i
-		if i >= 16 {
-			half, shift = lo, 124-4*i
-		}
-		b[at] = digits[half>>shift&15]
-		at++
-	}
-	return string(b[:])
+	var raw [16]byte
+	binary.BigEndian.PutUint64(raw[:8], hi)
+	binary.BigEndian.PutUint64(raw[8:], lo)
+	text := [36]byte{8: '-', 13: '-', 18: '-', 23: '-'}
+	hex.Encode(text[0:8], raw[0:4])
+	hex.Encode(text[9:13], raw[4:6])
+	hex.Encode(text[14:18], raw[6:8])
+	hex.Encode(text[19:23], raw[8:10])
+	hex.Encode(text[24:36], raw[10:16])
+	return string(text[:])
+}
+
+// isUUID7 reports whether an id could be one of ours, which sort by time.
+func isUUID7(id string) bool {
+	return len(id) == 36 && id[8] == '-' && id[13] == '-' && id[14] == '7' && id[18] == '-' && id[23] == '-'
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-dev/coppice/store"
@@ -59,7 +60,8 @@ func (s *Session) owning(st store.Store, err error) (*Session, error) {
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
-	s.ownsStore = true
+	s.owners = new(atomic.Int32)
+	s.owners.Add(1)
 	return s, nil
 }
 

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 )
@@ -75,7 +76,9 @@ func (s *Session) readAll(nodes []node) ([]Entry, error) {
 
 func gapEntry(nodes []node, at int) Entry {
 	e := Entry{Type: TypeGap, ID: nodes[at].id}
-	if parent := nodes[at].parent; parent != none {
+	// Of a path, not of the whole tree, the nodes are not where their children
+	// think: see PathTo.
+	if parent := nodes[at].parent; parent != none && int(parent) < len(nodes) {
 		id := nodes[parent].id
 		e.ParentID = &id
 	}
@@ -92,8 +95,11 @@ func growTree(nodes []node, entries []Entry, labels map[string]string) []TreeNod
 		hidden[i] = nodes[i].kind == kindLeaf
 	}
 	for i := range nodes {
-		if parent := nodes[i].parent; parent != none && nodes[i].kind != kindLeaf {
-			hidden[parent] = false
+		if nodes[i].kind == kindLeaf {
+			continue
+		}
+		for at := nodes[i].parent; at != none && hidden[at]; at = nodes[at].parent {
+			hidden[at] = false
 		}
 	}
 	for i := range nodes {
@@ -142,14 +148,14 @@ func (s *Session) Entry(id string) (Entry, error) {
 // find returns the node of an id.
 func (s *Session) find(op, id string) (node, error) {
 	s.mu.RLock()
-	if at, ok := s.tree.byID[id]; ok && !s.closed {
+	if at, ok := s.tree.at(id); ok && !s.closed {
 		defer s.mu.RUnlock()
 		return s.tree.nodes[at], nil
 	}
 	s.mu.RUnlock()
 	var n node
 	err := s.withWhole(func(t *tree) error {
-		at, ok := t.byID[id]
+		at, ok := t.at(id)
 		if !ok {
 			return s.errNoEntry(op, id)
 		}
@@ -278,21 +284,23 @@ func (s *Session) MessageCount() (int, error) {
 
 // Name returns the display name, or "" if the session has none.
 func (s *Session) Name() (string, error) {
-	var last node
+	var infos []node
 	err := s.withWhole(func(t *tree) error {
-		if n := len(t.infos); n > 0 {
-			last = t.nodes[t.infos[n-1]]
+		for _, at := range slices.Backward(t.infos) {
+			infos = append(infos, t.nodes[at])
 		}
 		return nil
 	})
-	if err != nil || last.id == "" {
-		return "", err
+	for i := 0; i < len(infos) && err == nil; i++ {
+		var e *Entry
+		if e, err = s.entryAt(context.Background(), &infos[i]); err == nil {
+			return e.SessionInfo.Name, nil
+		}
+		if errors.Is(err, ErrCorrupt) {
+			err = nil // a damaged one does not hide the one before
+		}
 	}
-	e, err := s.entryAt(context.Background(), &last)
-	if err != nil {
-		return "", err
-	}
-	return e.SessionInfo.Name, nil
+	return "", err
 }
 
 // Labels returns the labels in force, by the ids of the entries they name.

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-dev/coppice/session/rawjson"
@@ -71,15 +73,18 @@ func (o *Options) withDefaults() Options {
 // Session is a conversation that can be appended to, branched and read. All its
 // methods may be called concurrently.
 type Session struct {
-	opts      Options
-	store     store.Store
-	ownsStore bool // Close closes the store too
-	log       store.Log
-	name      string
-	header    Header // never changes
+	opts   Options
+	store  store.Store
+	owners *atomic.Int32 // the sessions of which the last to be closed closes the store too; nil if none does
+	log    store.Log
+	name   string
+	header Header // never changes
+
+	continuing sync.Mutex // so that there is one continuation; taken before mu
 
 	mu     sync.RWMutex // guards what follows; never held while waiting for the disk's sync
 	tree   *tree
+	batch  batch // what is being appended
 	failed error // why no more can be appended, or nil
 	closed bool
 
@@ -208,12 +213,16 @@ func (s *Session) inventHeader(t *tree) (*Header, error) {
 }
 
 func (s *Session) checkVersion() error {
-	if s.header.Version <= Version {
+	version := strconv.Itoa(s.header.Version)
+	odd, _, _ := s.header.Extra.take("version") // a number, but not one that we could have written
+	if rawjson.Kind(odd) == 'n' {
+		version = string(odd)
+	} else if s.header.Version <= Version {
 		return nil
 	}
 	return &Error{
 		Op: "open", Name: s.name, Kind: ErrInvalid,
-		Err:  fmt.Errorf("the session has format version %d, this program reads up to %d", s.header.Version, Version),
+		Err:  fmt.Errorf("the session has format version %s, this program reads up to %d", version, Version),
 		Hint: "use a newer program; the file was not changed",
 	}
 }
@@ -321,6 +330,7 @@ func (s *Session) Refresh() (bool, error) {
 
 // absorb takes in the lines that others appended. The leaf stays.
 func (s *Session) absorb(ctx context.Context) error {
+	s.tree.live = true
 	for line, err := range s.log.Forward(ctx, s.tree.end) {
 		if err != nil {
 			return err
@@ -372,7 +382,7 @@ func (s *Session) Close() error {
 	}
 	s.closed = true
 	err := s.log.Close()
-	if s.ownsStore {
+	if s.owners != nil && s.owners.Add(-1) == 0 {
 		err = errors.Join(err, s.store.Close())
 	}
 	return err

@@ -50,7 +50,8 @@ type tailScan struct {
 	heads  []headLine // the latest first
 	header *Header    // set when the beginning was reached
 	leaf   string
-	fromID string // of the last line, when it is a leaf entry
+	end    store.Pos // after the last line
+	back   string    // where the leaf stood when the line met last was written
 
 	want      string // the next entry of the path, nearer to the root
 	atRoot    bool   // the path is complete
@@ -81,52 +82,63 @@ func (s *tailScan) add(line store.Line) (stop bool, err error) {
 	s.heads = append(s.heads, newHeadLine(line, h))
 	head := &s.heads[len(s.heads)-1]
 	if len(s.heads) == 1 {
-		err = s.begin(head, line.Data)
-	} else if len(s.heads) == 2 {
-		err = s.checkLeaf()
+		s.end = line.Next
+		s.begin(head)
+	} else if s.goal == tailLeaf || len(s.heads) == 2 {
+		err = s.checkBefore(head)
+	}
+	if err == nil && (s.goal == tailLeaf || len(s.heads) == 1) {
+		err = s.lookBack(head, line.Data)
 	}
 	if err == nil && s.goal == tailContext && !s.atRoot && head.id == s.want {
 		err = s.follow(head, line.Data)
 	}
-	if s.goal == tailLeaf && len(s.heads) == 2 {
+	if s.goal == tailLeaf && len(s.heads) >= 2 && s.end-line.Pos > checkedBytes {
 		s.done = true
 	}
 	return false, err
 }
 
+// checkedBytes is how much of the log's end must look as our writer leaves it
+// before its last line is believed. It is read in one go anyway.
+const checkedBytes = 16 << 10
+
 // begin learns the leaf from the last line.
-func (s *tailScan) begin(last *headLine, data []byte) error {
+func (s *tailScan) begin(last *headLine) {
 	s.leaf = last.id
 	if last.kind == kindLeaf {
 		s.leaf = last.parent
-		e, err := decodeEntry(bytes.Clone(data))
-		if err != nil {
-			return errNeedAll
-		}
-		s.fromID = e.Leaf.FromID
 	}
 	s.want = s.leaf
 	s.atRoot = s.leaf == ""
+}
+
+// lookBack notes where the leaf stood when a line was written.
+func (s *tailScan) lookBack(head *headLine, data []byte) error {
+	s.back = head.parent
+	if head.kind != kindLeaf {
+		return nil
+	}
+	e, err := decodeEntry(bytes.Clone(data))
+	if err != nil || e.Leaf.FromID == "" {
+		return errNeedAll
+	}
+	s.back = e.Leaf.FromID
 	return nil
 }
 
-// checkLeaf makes sure that the last line is what it seems. A writer of ours
-// appends a child of the leaf, so the line before is the parent, or the leaf
-// entry that moved to the parent, or a remark that another writer made at the
-// parent. Anything else may be a repeated line, which does not move the leaf.
-func (s *tailScan) checkLeaf() error {
-	last, before := &s.heads[0], &s.heads[1]
-	stood := before.id // where the leaf stood before the last line
-	if before.kind == kindLeaf || before.kind.isRemark() && last.parent == before.parent {
+// checkBefore makes sure that a line is what it seems, given the one before it.
+// A writer of ours appends a child of the leaf, so the line before is the
+// parent, or the leaf entry that moved to the parent, or a remark that another
+// writer made at the parent; or else another writer's, and then the id is newer.
+// Anything else may be a repeated line, which does not move the leaf.
+func (s *tailScan) checkBefore(before *headLine) error {
+	line := &s.heads[len(s.heads)-2]
+	stood := before.id // where the leaf stood before the line
+	if before.kind == kindLeaf || before.kind.isRemark() && line.parent == before.parent {
 		stood = before.parent
 	}
-	if last.kind == kindLeaf {
-		if s.fromID == "" || s.fromID != stood {
-			return errNeedAll
-		}
-		return nil
-	}
-	if last.parent != stood || last.id == before.id {
+	if line.id == before.id || s.back != stood && !(isUUID7(before.id) && isUUID7(line.id) && before.id < line.id) {
 		return errNeedAll
 	}
 	return nil

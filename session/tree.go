@@ -2,8 +2,10 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/coppice-dev/coppice/session/rawjson"
 	"github.com/coppice-dev/coppice/store"
@@ -35,7 +37,7 @@ func kindOfType(t []byte) kind {
 		return kindMessage
 	case TypeModelChange:
 		return kindModelChange
-	case TypeThinkingLevel, "thinking_level_change":
+	case TypeThinkingLevel, oldThinkingLevel:
 		return kindThinkingLevel
 	case TypeLabel:
 		return kindLabel
@@ -76,7 +78,8 @@ type node struct {
 type tree struct {
 	header   *Header
 	nodes    []node // in the order of the log; gaps come where they are found
-	byID     map[string]int32
+	byID     idIndex
+	live     bool      // somebody may be reading nodes: those that are there must not change
 	complete bool      // it goes back to the log's beginning
 	deep     bool      // if not complete: it goes back far enough for the context at deepFrom
 	deepFrom string    // the leaf for which the log's end was read
@@ -89,6 +92,8 @@ type tree struct {
 	infos    []int32 // the session_info entries, in order
 	problems []Problem
 
+	ids idArena // of the nodes
+
 	// Only while loading:
 	pending []pendingParent
 	damage  []damage
@@ -100,14 +105,34 @@ type pendingParent struct {
 	parent string
 }
 
-// damage is a line that could not be read and whose id is not known.
+// damage is a line in which an entry may have been lost.
 type damage struct {
 	pos    store.Pos
-	before int32 // the entry before it, or none
-	used   bool  // it was taken for the line of a missing parent
+	before int32    // the entry before the lost one, or none
+	ids    []string // what looks like ids in it
+	named  bool     // it has a node: only one of those ids can have been lost in it
+	used   bool     // it was taken for the line of a missing parent
 }
 
-func newTree() *tree { return &tree{byID: make(map[string]int32)} }
+// idsIn returns what looks like ids in a damaged line, in which several may have
+// been joined.
+func idsIn(line []byte) []string {
+	var ids []string
+	for len(ids) < 64 {
+		_, rest, ok := bytes.Cut(line, []byte(`"id":"`))
+		id, rest, closed := bytes.Cut(rest, []byte(`"`))
+		if !ok || !closed {
+			break
+		}
+		ids, line = append(ids, string(id)), rest
+	}
+	return ids
+}
+
+func newTree() *tree { return &tree{} }
+
+// at returns the index of the node that has an id.
+func (t *tree) at(id string) (int32, bool) { return t.byID.find(t.nodes, id) }
 
 // loadTree reads a log from its beginning to a position.
 func loadTree(ctx context.Context, log store.Log, end store.Pos) (*tree, error) {
@@ -121,10 +146,51 @@ func loadTree(ctx context.Context, log store.Log, end store.Pos) (*tree, error) 
 			break
 		}
 		t.addLine(line)
+		if len(t.nodes) == sample {
+			t.expect(int(float64(sample) * float64(end) / float64(line.Next)))
+		}
+	}
+	if slices.ContainsFunc(t.pending, t.isDangling) {
+		if err := t.findDamage(ctx, log, end); err != nil {
+			return nil, err
+		}
 	}
 	t.settle()
 	t.leaf = t.logLeaf
 	return t, nil
+}
+
+func (t *tree) isDangling(p pendingParent) bool {
+	_, ok := t.at(p.parent)
+	return !ok
+}
+
+// findDamage looks for lines of which only the first bytes are good: in such a
+// line, one that was torn and to which the next was joined, a parent that is
+// missing may have been lost.
+func (t *tree) findDamage(ctx context.Context, log store.Log, end store.Pos) error {
+	for line, err := range log.Forward(ctx, 0) {
+		if err != nil {
+			return err
+		}
+		if line.Next > end {
+			break
+		}
+		h, ok := rawjson.ScanHead(line.Data)
+		if at, known := t.at(string(h.ID)); ok && known && !h.Whole && t.nodes[at].pos == line.Pos && !rawjson.Valid(line.Data) {
+			t.damage = append(t.damage, damage{pos: line.Pos, before: at, ids: idsIn(line.Data), named: true})
+		}
+	}
+	slices.SortFunc(t.damage, func(a, b damage) int { return cmp.Compare(a.pos, b.pos) })
+	return nil
+}
+
+// sample is how many entries tell how many a log has in all, more or less.
+const sample = 256
+
+// expect makes room for so many entries, and for some that are appended later.
+func (t *tree) expect(entries int) {
+	t.nodes = slices.Grow(t.nodes, max(0, entries+entries/16-len(t.nodes)))
 }
 
 // addLine takes a line into the tree.
@@ -141,7 +207,7 @@ func (t *tree) addLine(line store.Line) {
 	case len(h.ID) == 0:
 		t.addDamage(line)
 	default:
-		t.addEntry(newHeadLine(line, h))
+		t.addEntry(t.headLine(line, h))
 	}
 }
 
@@ -163,25 +229,41 @@ func (t *tree) addHeader(line store.Line) {
 // headLine is an entry as its line's first bytes tell it.
 type headLine struct {
 	id, parent string
-	isRoot     bool // parent_id is null or missing
+	isRoot     bool // parent_id is null, empty or missing
 	kind       kind
 	pos, next  store.Pos
 }
 
 func newHeadLine(line store.Line, h rawjson.Head) headLine {
 	return headLine{
-		id: string(h.ID), parent: string(h.Parent), isRoot: h.Parent == nil,
+		id: string(h.ID), parent: string(h.Parent), isRoot: len(h.Parent) == 0,
 		kind: kindOfType(h.Type), pos: line.Pos, next: line.Next,
 	}
 }
 
+// headLine is newHeadLine without an allocation for every line: the ids are kept
+// together, and a parent's is nearly always that of the entry before.
+func (t *tree) headLine(line store.Line, h rawjson.Head) headLine {
+	head := headLine{
+		id: t.ids.keep(h.ID), isRoot: len(h.Parent) == 0,
+		kind: kindOfType(h.Type), pos: line.Pos, next: line.Next,
+	}
+	if last := len(t.nodes) - 1; last >= 0 && t.nodes[last].id == string(h.Parent) {
+		head.parent = t.nodes[last].id
+	} else {
+		head.parent = string(h.Parent)
+	}
+	return head
+}
+
 func (t *tree) addEntry(h headLine) {
-	if at, ok := t.byID[h.id]; ok {
+	if at, ok := t.add(h); !ok && t.nodes[at].kind == kindGap {
+		t.fillGap(at, h)
+	} else if !ok {
 		t.report(ProblemDuplicate, h.id, h.pos, fmt.Sprintf("the id is that of the entry at %d", t.nodes[at].pos))
 		return // a repeated line must not move the leaf back, nor hide the first
 	}
-	t.add(h)
-	if h.kind == kindRevert || h.kind == kindMerge {
+	if h.kind == kindRevert || h.kind == kindMerge || h.kind == kindCompaction {
 		t.deep = false // it may bring back what lies before the part that was read
 	}
 	if h.kind == kindLeaf {
@@ -192,23 +274,35 @@ func (t *tree) addEntry(h headLine) {
 }
 
 // add puts a node into the tree and finds its parent, or leaves that to settle.
-func (t *tree) add(h headLine) {
+// If there is a node of that id, it returns its index and false.
+func (t *tree) add(h headLine) (at int32, ok bool) {
 	i := int32(len(t.nodes))
-	n := node{id: h.id, pos: h.pos, parent: none, kind: h.kind}
+	if len(t.nodes) == cap(t.nodes) {
+		t.nodes = slices.Grow(t.nodes, len(t.nodes)+1) // append alone would copy a long session often
+	}
+	t.nodes = append(t.nodes, node{id: h.id, pos: h.pos, parent: none, kind: h.kind})
+	if other, ok := t.byID.add(t.nodes); !ok {
+		t.nodes = t.nodes[:i]
+		return other, false
+	}
 	switch {
 	case h.isRoot:
 	case i > 0 && t.nodes[i-1].id == h.parent:
-		n.parent = i - 1 // nearly always
+		t.nodes[i].parent = i - 1 // nearly always
 	default:
-		if at, ok := t.byID[h.parent]; ok {
-			n.parent = at
+		if at, ok := t.at(h.parent); ok && at != i {
+			t.nodes[i].parent = at
 		} else {
 			t.pending = append(t.pending, pendingParent{i, h.parent})
 		}
 	}
-	t.nodes = append(t.nodes, n)
-	t.byID[h.id] = i
-	switch h.kind {
+	t.count(i)
+	return i, true
+}
+
+// count takes note of the entries of which there are lists.
+func (t *tree) count(i int32) {
+	switch t.nodes[i].kind {
 	case kindMessage:
 		t.messages++
 	case kindLabel:
@@ -216,6 +310,19 @@ func (t *tree) add(h headLine) {
 	case kindSessionInfo:
 		t.infos = append(t.infos, i)
 	}
+}
+
+// fillGap puts an entry where one was known to be missing: its line was damaged
+// and written again, or stands after its children.
+func (t *tree) fillGap(at int32, h headLine) {
+	if t.live {
+		t.nodes, t.live = slices.Clone(t.nodes), false
+	}
+	t.nodes[at].pos, t.nodes[at].kind, t.nodes[at].parent = h.pos, h.kind, none
+	if !h.isRoot {
+		t.pending = append(t.pending, pendingParent{at, h.parent})
+	}
+	t.count(at)
 }
 
 // addDamage keeps the place of a line that cannot be read. If at least its id
@@ -226,18 +333,22 @@ func (t *tree) addDamage(line store.Line) {
 	if line.Cut {
 		detail = "longer than the limit; only its beginning was read"
 	}
-	if _, known := t.byID[string(h.ID)]; !ok || known || string(h.Type) == string(TypeSession) {
+	if _, known := t.at(string(h.ID)); !ok || known || string(h.Type) == string(TypeSession) {
 		t.report(ProblemDamaged, "", line.Pos, detail)
-		t.damage = append(t.damage, damage{pos: line.Pos, before: int32(len(t.nodes)) - 1})
+		t.damage = append(t.damage, damage{pos: line.Pos, before: int32(len(t.nodes)) - 1, ids: idsIn(line.Data)})
 		return
 	}
 	gap := newHeadLine(line, h)
 	gap.kind = kindGap
-	if !h.HasParent && len(t.nodes) > 0 {
-		gap.parent, gap.isRoot = t.nodes[len(t.nodes)-1].id, false // the likeliest
+	if _, known := t.at(gap.parent); !h.HasParent || !gap.isRoot && !known {
+		gap.isRoot = len(t.nodes) == 0 // what stands before it is the likeliest
+		if !gap.isRoot {
+			gap.parent = t.nodes[len(t.nodes)-1].id
+		}
 	}
 	t.report(ProblemDamaged, gap.id, line.Pos, detail)
-	t.add(gap)
+	at, _ := t.add(gap)
+	t.damage = append(t.damage, damage{pos: line.Pos, before: at, ids: idsIn(line.Data), named: true})
 }
 
 func (t *tree) report(k ProblemKind, id string, pos store.Pos, detail string) {
@@ -253,18 +364,45 @@ func (t *tree) settle() {
 			t.report(ProblemSelfParent, child.id, child.pos, "taken for a root")
 			continue
 		}
-		at, ok := t.byID[p.parent]
+		at, ok := t.at(p.parent)
 		if !ok {
 			at = t.addGap(p)
 		}
 		t.nodes[p.child].parent = at
-		if t.leadsBackTo(at, p.child) {
-			t.nodes[p.child].parent = none
-			t.report(ProblemCycle, t.nodes[p.child].id, t.nodes[p.child].pos,
-				fmt.Sprintf("its parent %q descends from it; taken for a root", p.parent))
-		}
 	}
+	t.cutCycles()
 	t.pending = nil
+}
+
+// cutCycles makes an entry of each cycle a root: of those whose parent came
+// later, of which each cycle has one, the last.
+func (t *tree) cutCycles() {
+	if len(t.pending) == 0 {
+		return
+	}
+	met := make([]int32, len(t.nodes)) // by which walk towards the root, or zero
+	late := make(map[int32]bool)
+	for _, p := range t.pending {
+		late[p.child] = true
+	}
+	for n, p := range t.pending {
+		walk, at := int32(n)+1, p.child
+		for ; at != none && met[at] == 0; at = t.nodes[at].parent {
+			met[at] = walk
+		}
+		if at == none || met[at] != walk {
+			continue // at a root, or where an earlier walk has been
+		}
+		cut := none
+		for i, first := at, true; first || i != at; i, first = t.nodes[i].parent, false {
+			if late[i] && i > cut {
+				cut = i
+			}
+		}
+		t.report(ProblemCycle, t.nodes[cut].id, t.nodes[cut].pos,
+			fmt.Sprintf("its parent %q descends from it; taken for a root", t.nodes[t.nodes[cut].parent].id))
+		t.nodes[cut].parent = none
+	}
 }
 
 // addGap makes a node for an entry that is missing. If a damaged line stands
@@ -273,23 +411,39 @@ func (t *tree) settle() {
 func (t *tree) addGap(p pendingParent) int32 {
 	child := t.nodes[p.child]
 	before, pos := none, child.pos
-	for i := len(t.damage) - 1; i >= 0; i-- {
-		if d := &t.damage[i]; d.pos < child.pos && !d.used {
-			d.used = true
-			before, pos = d.before, d.pos
-			break
-		}
+	if d := t.damageOf(p.parent, child.pos); d != nil {
+		d.used = true
+		before, pos = d.before, d.pos
 	}
 	t.report(ProblemDangling, child.id, child.pos, fmt.Sprintf("its parent %q is missing", p.parent))
 	i := int32(len(t.nodes))
 	t.nodes = append(t.nodes, node{id: p.parent, pos: pos, parent: before, kind: kindGap})
-	t.byID[p.parent] = i
+	t.byID.add(t.nodes)
 	return i
 }
 
+// damageOf returns the damaged line before a position in which an entry was
+// probably lost: the one that has its id, or else the nearest that may have been
+// anything; nil if there is none.
+func (t *tree) damageOf(id string, before store.Pos) *damage {
+	var nearest *damage
+	for i := len(t.damage) - 1; i >= 0; i-- {
+		d := &t.damage[i]
+		if d.pos >= before {
+			continue
+		}
+		if slices.Contains(d.ids, id) {
+			return d
+		}
+		if nearest == nil && !d.named && !d.used {
+			nearest = d
+		}
+	}
+	return nearest
+}
+
 // leadsBackTo reports whether following parents from one node arrives at
-// another. Parents that were found at once stand earlier in the log, so only
-// those set by settle can close a cycle; each is checked as it is set.
+// another.
 func (t *tree) leadsBackTo(from, to int32) bool {
 	for i := from; i != none; i = t.nodes[i].parent {
 		if i == to {
@@ -318,7 +472,7 @@ func (t *tree) onlyRemarksSince(from int) bool {
 
 // path returns the nodes from an entry back to its root, the entry first.
 func (t *tree) path(id string) ([]int32, bool) {
-	i, ok := t.byID[id]
+	i, ok := t.at(id)
 	if !ok {
 		return nil, id == ""
 	}
@@ -331,8 +485,8 @@ func (t *tree) path(id string) ([]int32, bool) {
 
 // isOnPath reports whether an entry is an ancestor of another, or is it.
 func (t *tree) isOnPath(id, leaf string) bool {
-	want, ok := t.byID[id]
-	at, ok2 := t.byID[leaf]
+	want, ok := t.at(id)
+	at, ok2 := t.at(leaf)
 	if !ok || !ok2 {
 		return false
 	}

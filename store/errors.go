@@ -75,12 +75,20 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, ": %v", e.Kind)
 	}
 	if e.Err != nil {
-		fmt.Fprintf(&b, ": %v", e.Err)
+		fmt.Fprintf(&b, ": %v", e.cause())
 	}
 	if e.Hint != "" {
 		fmt.Fprintf(&b, " (%s)", e.Hint)
 	}
 	return b.String()
+}
+
+// cause is Err without the path, if that was said already.
+func (e *Error) cause() error {
+	if path, ok := e.Err.(*fs.PathError); ok && path.Path == e.Path {
+		return path.Err
+	}
+	return e.Err
 }
 
 // Unwrap lets errors.Is and errors.As see both the kind and the cause.

@@ -74,7 +74,8 @@ type Log interface {
 	// Append writes the lines after the position at, which must be the log's
 	// end, and returns the new end. They are written together: a reader sees a
 	// prefix of them at worst, and after a crash a prefix is what may be left of
-	// an append that never returned. Lines must not contain a newline.
+	// an append that never returned. Lines must not contain a newline. The log
+	// does not keep them: their memory is the caller's again on return.
 	Append(ctx context.Context, at Pos, lines ...[]byte) (Pos, error)
 	// Forward yields the lines from a position on, to the end as it is when the
 	// iteration gets there. A last line that has no line end yet is not there

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
@@ -75,6 +76,7 @@ func (s *Store) pack(name string) (size int64, sum []byte, err error) {
 	hash := sha256.New()
 	plain := io.TeeReader(io.NewSectionReader(src, 0, stat.Size), hash)
 	err = s.publish(s.archivePath(name), func(w io.Writer) error { return compressSeekable(w, plain) })
+	s.keepTime(s.archivePath(name), stat.Modified)
 	return stat.Size, hash.Sum(nil), err
 }
 
@@ -120,17 +122,24 @@ func (s *Store) unpack(name string) error {
 	if err != nil {
 		return err
 	}
-	return s.publish(s.Path(name), func(w io.Writer) error {
+	err = s.publish(s.Path(name), func(w io.Writer) error {
 		_, err := io.Copy(w, io.NewSectionReader(a, 0, stat.Size))
 		return err
 	})
+	s.keepTime(s.Path(name), stat.Modified)
+	return err
 }
+
+// keepTime gives a file the time of the one that it replaces: in another form a
+// log is not newer. It is not worth failing for.
+func (s *Store) keepTime(path string, modified time.Time) { _ = s.fs.Chtimes(path, modified) }
 
 // archived is a log's archive: a source whose offsets are those of the plain
 // file.
 type archived struct {
 	*seekable
 	file vfs.File
+	path string
 }
 
 func (s *Store) openArchive(name string) (source, error) {
@@ -142,11 +151,20 @@ func (s *Store) openArchive(name string) (source, error) {
 	if err == nil {
 		var z *seekable
 		if z, err = openSeekable(f, stat.Size); err == nil {
-			return &archived{z, f}, nil
+			return &archived{z, f, s.archivePath(name)}, nil
 		}
 	}
 	f.Close()
 	return nil, fmt.Errorf("archive %s: %w", s.archivePath(name), err)
+}
+
+// ReadAt implements source.
+func (a *archived) ReadAt(p []byte, off int64) (int, error) {
+	n, err := a.seekable.ReadAt(p, off)
+	if err != nil && err != io.EOF {
+		err = fmt.Errorf("archive %s: %w", a.path, err)
+	}
+	return n, err
 }
 
 // Stat gives the size of the log, not of the archive.

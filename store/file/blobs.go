@@ -22,8 +22,8 @@ type blobs struct{ store *Store }
 
 func (b blobs) path(digits string) string { return b.store.room("blobs", digits[:2], digits) }
 
-// Put implements store.Blobs. A blob that is there was published whole and
-// synced, so finding it is enough.
+// Put implements store.Blobs. A blob that is there was published whole; but
+// whoever did so may not have come to sync its name, so that is done here.
 func (b blobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
 	if err := b.check(ctx); err != nil {
 		return "", err
@@ -32,7 +32,7 @@ func (b blobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
 	digits, _ := ref.Hex()
 	path := b.path(digits)
 	if info, err := b.store.fs.Lstat(path); err == nil && info.Size() == int64(len(data)) {
-		return ref, nil
+		return ref, b.store.syncDir(filepath.Dir(path))
 	}
 	err := b.store.publish(path, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -82,6 +82,9 @@ func (b blobs) All(ctx context.Context) iter.Seq2[store.Ref, error] {
 			return
 		}
 		for _, shelf := range shelves {
+			if !shelf.IsDir() {
+				continue // not ours
+			}
 			dir := b.store.room("blobs", shelf.Name())
 			files, err := b.store.fs.ReadDir(dir)
 			if err == nil {

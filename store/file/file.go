@@ -13,8 +13,9 @@
 // log that come close together share the sync. What a reader costs is what it
 // reads: reading takes no lock and writes nothing, ever.
 //
-// A writer holds an exclusive lock for the duration of one append and checks,
-// inside it, that the file still ends where the caller thought. Two processes
+// A writer holds an exclusive lock for the duration of one append (without syncs:
+// of a few milliseconds of appends) and checks, inside it and before each write,
+// that the file still ends where the caller thought. Two processes
 // therefore never interleave: one of them gets store.ErrConflict.
 package file
 
@@ -296,6 +297,8 @@ func (s *Store) fail(op, name string, err error) error {
 		}
 	}
 	switch {
+	case err == fs.ErrNotExist:
+		e.Kind, e.Err = store.ErrNotExist, nil // it says no more than the kind
 	case errors.Is(err, fs.ErrNotExist):
 		e.Kind = store.ErrNotExist
 	case errors.Is(err, fs.ErrExist):
@@ -329,10 +332,13 @@ func (s *Store) knows(dir string) bool {
 }
 
 // syncDir makes renames in a directory durable, unless the store was told not
-// to care.
+// to care. When it fails they have happened, and may be undone by a crash.
 func (s *Store) syncDir(dir string) error {
 	if s.opts.Sync == Never {
 		return nil
 	}
-	return s.fs.SyncDir(dir)
+	if err := s.fs.SyncDir(dir); err != nil {
+		return &store.Error{Op: "sync", Path: dir, Kind: store.ErrUnknown, Err: err}
+	}
+	return nil
 }

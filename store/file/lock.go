@@ -18,11 +18,53 @@ import (
 // The lock file is removed only together with its log. Somebody who waited for
 // the lock of a removed log gets one that leads nowhere; hence the question
 // whether it is still linked, after every acquisition.
+//
+// # Leases
+//
+// Taking the lock, asking whether it is still linked and giving it back cost
+// more than the write they protect. So while one handle appends again and
+// again, it keeps the lock from one append to the next: a lease. The rules:
+//
+//   - A lease begins only when an append directly follows one of the same handle
+//     (no other writer's bytes in between) within leaseIdle. Writers that take
+//     turns, and writers with pauses, never have one.
+//   - It ends leaseIdle after the latest append, by a timer: nobody is locked out
+//     for longer by a writer that fell silent.
+//   - It ends leaseMax after its beginning, however busy the writer is, who then
+//     leaves the lock alone for leaseGap. Whoever waits looks at the lock more
+//     often than that (see wait), so a busy writer cannot starve the others.
+//   - It ends with any error, and with the process: the lock is the kernel's.
+//   - With Sync: Always there is none. Beside a sync, what it saves is nothing;
+//     and others should get in while we wait for the disk.
+//
+// A lease is nothing but the lock held for longer, so whatever the lock excludes
+// it excludes: no other process appends, repairs, removes, archives or rewrites
+// the log meanwhile. What ignores the lock (rm, an editor) is noticed as soon as
+// without a lease, because the log's own file is looked at before every write.
+// Only the mark of another process's failed sync is seen later, when the lease
+// ends; the appends until then were not promised to be durable on return. A
+// process that is stopped (not killed) keeps its lease, as it would have kept the
+// lock if it had been stopped within an append.
 type nameLock struct {
 	store *Store
 	name  string
 	file  vfs.File
+
+	dirty bool // what acquire returned last
+
+	kept  bool      // a lease is under way: the lock is held between appends
+	since time.Time // when it began
+	rest  time.Time // until when to leave the lock to others
 }
+
+const (
+	leaseIdle = time.Millisecond
+	leaseMax  = 10 * time.Millisecond
+	leaseGap  = time.Millisecond
+	// pollMax bounds the pause between two looks at the lock. It must be below
+	// leaseGap.
+	pollMax = 200 * time.Microsecond
+)
 
 // lockName opens and acquires the lock of a name.
 func (s *Store) lockName(ctx context.Context, name string) (*nameLock, error) {
@@ -37,8 +79,16 @@ func (s *Store) lockName(ctx context.Context, name string) (*nameLock, error) {
 // acquire takes the lock. fresh is true when the lock file is not the one of
 // the previous acquisition, and everything known of the log may be out of date;
 // dirty is true when a sync of the log failed and what was written since the
-// last good one must be written anew (see markUnsynced).
+// last good one must be written anew (see markUnsynced). Under a lease the lock
+// is held already, and nothing can have changed.
 func (l *nameLock) acquire(ctx context.Context) (fresh, dirty bool, err error) {
+	if l.kept {
+		return false, false, nil
+	}
+	if !l.rest.IsZero() {
+		time.Sleep(time.Until(l.rest))
+		l.rest = time.Time{}
+	}
 	for {
 		if l.file == nil {
 			fresh = true
@@ -47,15 +97,17 @@ func (l *nameLock) acquire(ctx context.Context) (fresh, dirty bool, err error) {
 			}
 		}
 		if err := l.wait(ctx); err != nil {
+			l.close() // so that the next acquisition is fresh
 			return false, false, err
 		}
 		stat, err := l.file.Stat()
 		if err != nil {
-			l.file.Unlock()
+			l.close()
 			return false, false, err
 		}
 		if stat.Linked {
-			return fresh, stat.Size > 0, nil
+			l.dirty = stat.Size > 0
+			return fresh, l.dirty, nil
 		}
 		l.close()
 	}
@@ -73,8 +125,8 @@ func (l *nameLock) open() error {
 	return nil
 }
 
-// wait polls: a blocking lock could not be interrupted, and appends hold the
-// lock for microseconds.
+// wait polls: a blocking lock could not be interrupted, and writers hold the
+// lock for microseconds, or for leaseMax at most.
 func (l *nameLock) wait(ctx context.Context) error {
 	deadline := time.Time{}
 	pause := 20 * time.Microsecond
@@ -99,7 +151,7 @@ func (l *nameLock) wait(ctx context.Context) error {
 			return ctx.Err()
 		case <-time.After(pause):
 		}
-		pause = min(2*pause, 5*time.Millisecond)
+		pause = min(2*pause, pollMax)
 	}
 }
 
@@ -110,12 +162,28 @@ func (l *nameLock) release() {
 
 // unlock cannot usefully fail: the lock goes with the descriptor at the latest.
 func (l *nameLock) unlock() {
-	if l.file != nil {
-		l.file.Unlock()
+	l.kept = false
+	if l.file != nil && l.file.Unlock() != nil {
+		l.close()
 	}
 }
 
+// keep begins a lease or goes on with it, instead of unlock, and reports whether
+// it began. A lease that has lasted long enough ends.
+func (l *nameLock) keep(now time.Time) (began bool) {
+	switch {
+	case !l.kept:
+		l.kept, l.since = true, now
+		return true
+	case now.Sub(l.since) >= leaseMax:
+		l.unlock()
+		l.rest = now.Add(leaseGap)
+	}
+	return false
+}
+
 func (l *nameLock) close() {
+	l.kept = false
 	if l.file != nil {
 		l.file.Close()
 		l.file = nil

@@ -8,8 +8,10 @@ import (
 	"io"
 	"io/fs"
 	"sync"
+	"time"
 
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 var newline = []byte{'\n'}
@@ -19,17 +21,22 @@ type Log struct {
 	store *Store
 	name  string
 
-	// writing serialises the appends of this handle; it guards lock and buf.
-	// It is taken before mu.
+	// writing serialises the appends of this handle; it guards what follows. It
+	// is taken before mu.
 	writing sync.Mutex
 	lock    nameLock
 	buf     []byte
+	latest  struct { // the latest append through this handle
+		began time.Time
+		end   store.Pos
+	}
+	idle *time.Timer // ends the lease of a writer that fell silent
 
 	// mu guards which file we are on. Readers hold it shared while they read, so
 	// that the file is not closed under them when it was replaced.
 	mu     sync.RWMutex
 	source source
-	closed bool
+	closed bool // changed only with writing held as well, which is enough to read it
 
 	sync syncer
 }
@@ -79,7 +86,7 @@ func (l *Log) Start(ctx context.Context, at store.Pos, lines ...[]byte) (store.P
 	if end == at {
 		return at, committed, nil // there were no lines
 	}
-	return end, l.sync.commit(end), nil
+	return end, l.sync.commit(), nil
 }
 
 // checkLine refuses a line that could not be read back as one line.
@@ -106,37 +113,100 @@ func (l *Log) write(ctx context.Context, at store.Pos, lines [][]byte) (store.Po
 	if err := l.sync.failed(); err != nil {
 		return at, l.poisoned(err)
 	}
-	if l.isClosed() {
+	if l.closed {
 		return at, l.fail("append", at, store.ErrClosed, nil)
 	}
+	now := time.Now()
 	fresh, dirty, err := l.lock.acquire(ctx)
 	if err != nil {
 		return at, l.explain("append", at, err)
 	}
-	defer l.lock.unlock()
-	file, err := l.writable(fresh, dirty)
+	end, err := l.writeLocked(fresh, dirty, at, lines)
 	if err != nil {
+		l.lock.unlock()
+		return at, err
+	}
+	l.unlockOrKeep(now, at, end)
+	return end, nil
+}
+
+func (l *Log) writeLocked(fresh, dirty bool, at store.Pos, lines [][]byte) (store.Pos, error) {
+	file, stat, err := l.writable(fresh, dirty)
+	if err != nil {
+		l.lock.close() // what we know of the log stays out of date: look again next time
 		return at, l.explain("append", at, err)
 	}
-	if err := l.checkEnd(file, at); err != nil {
+	if err := l.checkEnd(file, stat.Size, at); err != nil {
 		return at, err
 	}
 	return l.writeAt(file, at, lines)
 }
 
-// writable returns the file to append to. It looks the file up again when it
-// was replaced or may have been, and brings an archived log back first.
-func (l *Log) writable(fresh, dirty bool) (*plain, error) {
-	file, ok := l.source.(*plain)
-	if ok && !fresh && !dirty {
-		stat, err := file.Stat()
-		if err != nil {
-			return nil, err
-		}
-		if stat.Linked {
-			return l.mayWrite(file)
-		}
+// unlockOrKeep ends an append that began at a moment: it keeps the lock for the
+// next one if they come close together, and else gives it back. See nameLock.
+func (l *Log) unlockOrKeep(began time.Time, at, end store.Pos) {
+	follows := at == l.latest.end && began.Sub(l.latest.began) < leaseIdle
+	l.latest.began, l.latest.end = began, end
+	if !follows || l.store.opts.Sync == Always {
+		l.lock.unlock()
+		return
 	}
+	if !l.lock.keep(began) {
+		return
+	}
+	if l.idle == nil {
+		l.idle = time.AfterFunc(leaseIdle, l.endIdleLease)
+	} else {
+		l.idle.Reset(leaseIdle)
+	}
+}
+
+// endIdleLease gives the lock back unless there was an append a moment ago.
+func (l *Log) endIdleLease() {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	if !l.lock.kept {
+		return
+	}
+	if left := leaseIdle - time.Since(l.latest.began); left > 0 {
+		l.idle.Reset(left)
+		return
+	}
+	l.lock.unlock()
+}
+
+// writable returns the file to append to, and how it is. It looks the file up
+// again when it was replaced or may have been, and brings an archived log back
+// first.
+func (l *Log) writable(fresh, dirty bool) (*plain, vfs.Stat, error) {
+	file, ok := l.source.(*plain)
+	if !ok || fresh || dirty {
+		return l.lookUp(dirty)
+	}
+	stat, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, stat, err
+	case !stat.Linked:
+		return l.lookUp(false)
+	case file.readonly != nil:
+		return nil, stat, file.readonly
+	}
+	return file, stat, nil
+}
+
+// lookUp puts the log onto the file that has its name now.
+func (l *Log) lookUp(dirty bool) (*plain, vfs.Stat, error) {
+	src, err := l.openForWriting(dirty)
+	if err != nil {
+		return nil, vfs.Stat{}, err
+	}
+	l.swap(src)
+	stat, err := src.Stat()
+	return src, stat, err
+}
+
+func (l *Log) openForWriting(dirty bool) (*plain, error) {
 	if err := l.store.unarchiveLocked(l.name); err != nil {
 		return nil, err
 	}
@@ -152,11 +222,20 @@ func (l *Log) writable(fresh, dirty bool) (*plain, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.mustBeSame(src); err != nil {
+	err = l.mustBeSame(src)
+	if err == nil {
+		// Whoever gave the file its name may have been killed before that was
+		// durable, and an append is worth no more than the name it is found by.
+		err = l.store.syncDir(l.store.dir)
+	}
+	if err != nil {
 		return nil, errors.Join(err, src.Close())
 	}
-	l.swap(src)
-	return l.mayWrite(src.(*plain))
+	file := src.(*plain)
+	if file.readonly != nil {
+		return nil, errors.Join(file.readonly, file.Close())
+	}
+	return file, nil
 }
 
 // mustBeSame makes sure that a file which is now at our log's path is our log in
@@ -180,17 +259,11 @@ func (l *Log) mustBeSame(other source) error {
 	a, b := make([]byte, cutLine), make([]byte, cutLine)
 	n, _ := l.source.ReadAt(a, 0)
 	m, _ := other.ReadAt(b, 0)
-	if was.Linked || !bytes.Equal(a[:min(n, m)], b[:min(n, m)]) {
+	_, packed := l.source.(*archived) // which stays when it could not be deleted
+	if was.Linked && !packed || !bytes.Equal(a[:min(n, m)], b[:min(n, m)]) {
 		return fmt.Errorf("another log has its name now: %w", fs.ErrNotExist)
 	}
 	return nil
-}
-
-func (l *Log) mayWrite(file *plain) (*plain, error) {
-	if file.readonly != nil {
-		return nil, file.readonly
-	}
-	return file, nil
 }
 
 // swap puts the log onto another file.
@@ -204,23 +277,20 @@ func (l *Log) swap(src source) {
 // checkEnd makes sure the file ends at the position, repairing what a crashed
 // writer may have left after it. The caller holds the lock, so bytes without a
 // line end are torn, not on their way.
-func (l *Log) checkEnd(file *plain, at store.Pos) error {
-	stat, err := file.Stat()
-	if err != nil {
-		return l.explain("append", at, err)
-	}
-	if stat.Size == int64(at) {
+func (l *Log) checkEnd(file *plain, size int64, at store.Pos) error {
+	if size == int64(at) {
 		return nil
 	}
-	end := at
-	if stat.Size > int64(at) {
-		end, err = l.repairTail(file, stat.Size)
+	end := store.Pos(size)
+	if size > int64(at) {
+		var err error
+		end, err = l.repairTail(file, size)
 		if err != nil {
 			return l.explain("repair", at, err)
 		}
 	}
-	if end != at || stat.Size < int64(at) {
-		return l.fail("append", at, store.ErrConflict, fmt.Errorf("the log ends at byte %d", min(stat.Size, max(int64(end), 0))))
+	if end != at {
+		return l.fail("append", at, store.ErrConflict, fmt.Errorf("the log ends at byte %d", end))
 	}
 	return nil
 }
@@ -248,15 +318,27 @@ func (l *Log) writeAt(file *plain, at store.Pos, lines [][]byte) (store.Pos, err
 	}
 	if err == nil {
 		end := at + store.Pos(n)
-		l.sync.wrote(end)
+		l.sync.wrote(n, end)
 		return end, nil
 	}
-	if cutErr := file.Truncate(int64(at)); cutErr != nil {
+	if cutErr := l.cutBack(file, at); cutErr != nil {
 		err = fmt.Errorf("%w; and cutting the file back to %d: %w", err, at, cutErr)
 		l.sync.poison(err)
 		return at, l.fail("append", at, store.ErrUnknown, err)
 	}
 	return at, l.fail("append", at, nil, err)
+}
+
+// cutBack takes back what was written of an append. It must be durable: whole
+// lines could come back with a power cut, although their append had failed.
+func (l *Log) cutBack(file *plain, at store.Pos) error {
+	if err := file.Truncate(int64(at)); err != nil {
+		return err
+	}
+	if l.store.opts.Sync != Always {
+		return nil
+	}
+	return l.syncRepair(file)
 }
 
 // Close waits for what is not yet durable and closes the files.
@@ -272,6 +354,9 @@ func (l *Log) Close() error {
 	closeErr := l.source.Close()
 	l.mu.Unlock()
 	l.lock.close()
+	if l.idle != nil {
+		l.idle.Stop()
+	}
 	l.store.forget(l)
 	if err := errors.Join(syncErr, closeErr); err != nil {
 		return l.explain("close", 0, err)

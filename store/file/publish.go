@@ -41,8 +41,8 @@ func (s *Store) create(ctx context.Context, name string, lines iter.Seq2[[]byte,
 		return nil, err
 	}
 	source, err := s.openPlain(name)
-	if err != nil {
-		return nil, err
+	if err != nil { // it is made, and cannot be handed out
+		return nil, &store.Error{Op: "create", Name: name, Path: s.Path(name), Kind: store.ErrUnknown, Err: err}
 	}
 	return newLog(s, name, source), nil
 }

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	firstChunk = 16 << 10 // enough for most single lines
-	wholeChunk = 1 << 20  // what a long scan reads at a time
+	firstChunk = 16 << 10  // enough for most single lines
+	wholeChunk = 256 << 10 // what a long scan reads at a time: it stays in the cache
 	// cutLine is how much of an over-long line is read: its head.
 	cutLine = 4 << 10
 )
@@ -33,6 +33,32 @@ func (l *Log) readAt(p []byte, off int64) (int, error) {
 		err = nil
 	}
 	return n, err
+}
+
+// follow puts the log onto the file that has its name now, if the one that is
+// open was replaced by archiving or bringing back: nothing would ever be
+// appended to that one. A log that was deleted stays readable as it was.
+func (l *Log) follow() {
+	l.mu.RLock()
+	stat, err := l.source.Stat()
+	l.mu.RUnlock()
+	if err != nil || stat.Linked {
+		return
+	}
+	src, err := l.store.openSource(l.name)
+	if err != nil {
+		return
+	}
+	if !l.writing.TryLock() { // a writer is at work, and follows by itself
+		src.Close()
+		return
+	}
+	defer l.writing.Unlock()
+	if l.isClosed() || l.mustBeSame(src) != nil {
+		src.Close()
+		return
+	}
+	l.swap(src)
 }
 
 func (l *Log) size() (int64, error) {
@@ -55,6 +81,7 @@ func (l *Log) End(ctx context.Context) (store.Pos, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
+	l.follow()
 	size, err := l.size()
 	if err != nil {
 		return 0, l.failRead("end", 0, err)
@@ -88,6 +115,7 @@ func lastLineEnd(r io.ReaderAt, size int64) (int64, error) {
 // Forward implements store.Log.
 func (l *Log) Forward(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
 	return func(yield func(store.Line, error) bool) {
+		l.follow()
 		_, _ = l.forward(ctx, from, yield)
 	}
 }
@@ -107,7 +135,7 @@ func (l *Log) forward(ctx context.Context, from store.Pos, yield func(store.Line
 		if err != nil && !errors.Is(err, io.EOF) {
 			return from, yieldError(yield, l.failRead("read", int64(from), err))
 		}
-		used, more := yieldLines(buf[:n], from, yield)
+		used, more := l.yieldLines(buf[:n], from, yield)
 		from += store.Pos(used)
 		switch {
 		case !more:
@@ -115,7 +143,7 @@ func (l *Log) forward(ctx context.Context, from store.Pos, yield func(store.Line
 		case used == 0 && n < len(buf):
 			return from, true // at the end, or before a line that is not whole yet
 		case used == 0 && int64(len(buf)) > l.store.opts.MaxLine:
-			next, more := l.skipLong(buf, from, yield)
+			next, more := l.skipLong(ctx, buf, from, yield)
 			if next == from || !more {
 				return next, more
 			}
@@ -130,14 +158,15 @@ func (l *Log) forward(ctx context.Context, from store.Pos, yield func(store.Line
 
 // yieldLines yields the whole lines in buf, which stands at from, and returns
 // how many bytes they take.
-func yieldLines(buf []byte, from store.Pos, yield func(store.Line, error) bool) (used int, more bool) {
+func (l *Log) yieldLines(buf []byte, from store.Pos, yield func(store.Line, error) bool) (used int, more bool) {
 	for {
 		i := bytes.IndexByte(buf[used:], '\n')
 		if i < 0 {
 			return used, true
 		}
 		pos := from + store.Pos(used)
-		line := store.Line{Data: buf[used : used+i : used+i], Pos: pos, Next: pos + store.Pos(i) + 1}
+		line := store.Line{Pos: pos, Next: pos + store.Pos(i) + 1}
+		line.Data, line.Cut = l.cut(buf[used : used+i : used+i])
 		used += i + 1
 		if !yield(line, nil) {
 			return used, false
@@ -145,11 +174,25 @@ func yieldLines(buf []byte, from store.Pos, yield func(store.Line, error) bool) 
 	}
 }
 
+// cut returns a line or, if it is over the limit, its beginning.
+func (l *Log) cut(line []byte) (data []byte, cut bool) {
+	limit := l.store.opts.MaxLine
+	if int64(len(line)) <= limit {
+		return line, false
+	}
+	n := min(cutLine, limit)
+	return line[:n:n], true
+}
+
 // skipLong yields the beginning of a line over the limit and goes on after it.
-func (l *Log) skipLong(buf []byte, from store.Pos, yield func(store.Line, error) bool) (store.Pos, bool) {
-	head := bytes.Clone(buf[:cutLine])
+func (l *Log) skipLong(ctx context.Context, buf []byte, from store.Pos, yield func(store.Line, error) bool) (store.Pos, bool) {
+	head, _ := l.cut(buf)
+	head = bytes.Clone(head)
 	at := from + store.Pos(len(buf))
 	for {
+		if err := ctx.Err(); err != nil {
+			return from, yieldError(yield, err)
+		}
 		n, err := l.readAt(buf, int64(at))
 		if err != nil && !errors.Is(err, io.EOF) {
 			return from, yieldError(yield, l.failRead("read", int64(at), err))
@@ -172,6 +215,7 @@ func (l *Log) Backward(ctx context.Context, from store.Pos) iter.Seq2[store.Line
 			yieldError(yield, l.fail("read", from, store.ErrInvalid, errors.New("the position is negative")))
 			return
 		}
+		l.follow()
 		w := backWindow{log: l, start: int64(from)}
 		for end := int64(from); end > 0; {
 			if err := ctx.Err(); err != nil {
@@ -204,7 +248,7 @@ func (w *backWindow) lineBefore(end int64) (store.Line, error) {
 	for {
 		if have := int(end - 1 - w.start); have >= 0 {
 			if w.buf[have] != '\n' {
-				return store.Line{}, fmt.Errorf("byte %d is not the end of a line: %w", end, store.ErrInvalid)
+				return store.Line{}, w.log.fail("read", store.Pos(end), store.ErrInvalid, errors.New("it is not the end of a line"))
 			}
 			i := bytes.LastIndexByte(w.buf[:have], '\n')
 			if i >= 0 || w.start == 0 {
@@ -221,10 +265,7 @@ func (w *backWindow) lineBefore(end int64) (store.Line, error) {
 }
 
 func (w *backWindow) line(from, to int) store.Line {
-	data, cut := w.buf[from:to:to], false
-	if int64(len(data)) > w.log.store.opts.MaxLine {
-		data, cut = data[:cutLine:cutLine], true
-	}
+	data, cut := w.log.cut(w.buf[from:to:to])
 	return store.Line{
 		Data: data, Cut: cut,
 		Pos:  store.Pos(w.start + int64(from)),
@@ -240,8 +281,8 @@ func (w *backWindow) longLine(end int64) (store.Line, error) {
 	if err != nil {
 		return store.Line{}, err
 	}
-	head := make([]byte, cutLine)
-	if _, err := io.ReadFull(io.NewSectionReader(r, start, cutLine), head); err != nil {
+	head := make([]byte, min(cutLine, w.log.store.opts.MaxLine))
+	if _, err := io.ReadFull(io.NewSectionReader(r, start, int64(len(head))), head); err != nil {
 		return store.Line{}, err
 	}
 	w.buf, w.start = nil, start
@@ -257,7 +298,7 @@ func (w *backWindow) grow(end int64) error {
 	buf := make([]byte, step+int64(len(keep)))
 	if _, err := io.ReadFull(io.NewSectionReader(readerFunc(w.log.readAt), w.start-step, step), buf[:step]); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			err = fmt.Errorf("the position is beyond the end of the log: %w", store.ErrInvalid)
+			err = w.log.fail("read", store.Pos(end), store.ErrInvalid, errors.New("the position is beyond the end of the log"))
 		}
 		return err
 	}

@@ -75,6 +75,7 @@ func (l *Log) syncRepair(file vfs.File) error {
 		return nil
 	}
 	if err := file.Sync(); err != nil {
+		l.noteUnsynced(err)
 		l.sync.poison(err)
 		return fmt.Errorf("syncing the repair: %w", err)
 	}

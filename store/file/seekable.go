@@ -94,7 +94,8 @@ func openSeekable(r io.ReaderAt, size int64) (*seekable, error) {
 	if err != nil {
 		return nil, err
 	}
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxFrame))
+	// A frame that unpacks to more than the table says is given up on there.
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxFrame), zstd.WithDecodeAllCapLimit(true))
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +173,10 @@ func (z *seekable) readFrame(p []byte, i int, off int64) (int, error) {
 		return 0, err
 	}
 	slot := &z.cached[z.victim]
-	data, err := z.dec.DecodeAll(packed, slot.data[:0])
+	if int64(cap(slot.data)) < f.plainLen {
+		slot.data = make([]byte, 0, f.plainLen)
+	}
+	data, err := z.dec.DecodeAll(packed, slot.data[:0:f.plainLen])
 	if err == nil && int64(len(data)) != f.plainLen {
 		err = fmt.Errorf("%d bytes instead of %d", len(data), f.plainLen)
 	}

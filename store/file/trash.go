@@ -39,6 +39,12 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 		return s.fail("remove", name, err)
 	}
 	defer lock.release()
+	if lock.dirty { // the note goes with the lock file: settle it while we know
+		err = s.rewriteLocked(name)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // an archive was written anew already
+		return s.fail("remove", name, err)
+	}
 	if err := s.removeLocked(name); err != nil {
 		return s.fail("remove", name, err)
 	}
@@ -63,22 +69,26 @@ func (s *Store) removeLocked(name string) error {
 	if err := s.mkdir(s.room("trash")); err != nil {
 		return err
 	}
+	for _, other := range []string{s.Path(name), s.archivePath(name)} {
+		// A log in both forms is left over from an interrupted archiving. The
+		// one that does not count goes first: alone, it would bring back the log
+		// as it once was.
+		if other == path {
+			continue
+		}
+		if err := s.discard(other); err != nil {
+			return err
+		}
+	}
 	suffix := strings.TrimPrefix(filepath.Base(path), name)
 	id := name + "." + time.Now().UTC().Format(trashTime)
 	if err := s.move(path, s.room("trash", id+suffix)); err != nil {
 		return err
 	}
-	if path == s.Path(name) {
-		// An archive left over from an interrupted archiving would otherwise
-		// bring the removed log back.
-		if err := s.discard(s.archivePath(name)); err != nil {
-			return err
-		}
-	}
 	// Writers that have the log open find their lock gone and look for the log.
 	// Where an open file cannot be removed, nobody can have had the log open.
 	if err := s.fs.Remove(s.lockPath(name)); err != nil && runtime.GOOS != "windows" {
-		return err
+		return &store.Error{Op: "remove", Name: name, Path: s.lockPath(name), Kind: store.ErrUnknown, Err: err}
 	}
 	return nil
 }
@@ -95,16 +105,18 @@ func (s *Store) move(from, to string) error {
 	return s.syncDir(filepath.Dir(from))
 }
 
-// discard deletes a file that may not be there, durably.
+// discard deletes a file that may not be there, durably. If it is not there, it
+// may have been deleted by somebody who was killed before that was durable.
 func (s *Store) discard(path string) error {
 	err := s.fs.Remove(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return s.syncDir(filepath.Dir(path))
+	err = s.syncDir(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // nor is its directory
+	}
+	return err
 }
 
 // Trash returns what is in the trash, the latest removal first.
@@ -186,7 +198,11 @@ func (s *Store) restoreLocked(item Trashed) error {
 	if err := s.mkdir(s.room("archive")); err != nil {
 		return err
 	}
-	return s.move(s.room("trash", item.ID+archiveSuffix), s.archivePath(item.Name))
+	err = s.move(s.room("trash", item.ID+archiveSuffix), s.archivePath(item.Name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return &store.Error{Op: "restore", Name: item.Name, Kind: store.ErrNotExist, Err: fmt.Errorf("the trash has no %q", item.ID)}
+	}
+	return err
 }
 
 // EmptyTrash deletes for good what was removed before a moment, and returns

@@ -313,6 +313,18 @@ func (m *Memory) Lstat(name string) (fs.FileInfo, error) {
 	return n.info(filepath.Base(name)), nil
 }
 
+// Chtimes implements FS.
+func (m *Memory) Chtimes(name string, modified time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, err := m.find(name)
+	if err != nil {
+		return &fs.PathError{Op: "chtimes", Path: name, Err: err}
+	}
+	n.modified = modified
+	return nil
+}
+
 // SyncDir implements FS.
 func (m *Memory) SyncDir(name string) error {
 	m.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // OS is the file system of the operating system. On Windows a file cannot be
@@ -66,6 +67,11 @@ func (OS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) 
 
 // Lstat implements FS.
 func (OS) Lstat(name string) (fs.FileInfo, error) { return os.Lstat(name) }
+
+// Chtimes implements FS.
+func (OS) Chtimes(name string, modified time.Time) error {
+	return os.Chtimes(name, time.Time{}, modified)
+}
 
 // SyncDir implements FS.
 func (OS) SyncDir(name string) error { return syncDir(name) }

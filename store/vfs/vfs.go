@@ -33,6 +33,8 @@ type FS interface {
 	ReadDir(name string) ([]fs.DirEntry, error)
 	// Lstat describes a file without following a symbolic link.
 	Lstat(name string) (fs.FileInfo, error)
+	// Chtimes sets the time at which a file was modified last.
+	Chtimes(name string, modified time.Time) error
 	// SyncDir makes the creations, renames and removals in a directory durable.
 	SyncDir(name string) error
 }

@@ -1,0 +1,172 @@
+package session_test
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/memory"
+)
+
+func TestContinue(t *testing.T) {
+	t.Parallel()
+	s := newScribe(t, func(c *session.Config) { c.CWD = "/src" })
+	if next := mustGet(s.Continuation())(t); next != "" {
+		t.Errorf("continued by %q", next)
+	}
+	system := s.message(session.RoleSystem, session.Text("be brief"))
+	s.user("one")
+	carry := mustGet(s.Entry(system))(t)
+	second := scribe{closeWith(t, mustGet(s.Continue(carry))(t)), t}
+	second.sees("system: be brief")
+	if h := second.Header(); h.ParentSession != s.ID() || h.Relation != session.RelationContinuation || h.Continuation != 1 || h.CWD != "/src" {
+		t.Errorf("header %+v", h)
+	}
+	if got := mustGet(second.PathTo(""))(t); got[0].ID == system {
+		t.Error("the carried entry kept its id")
+	}
+	if got := mustGet(s.again().Continuation())(t); got != second.ID() {
+		t.Errorf("continued by %q, want %q", got, second.ID())
+	}
+	s.sees("system: be brief", "user: one") // the record gives the model nothing
+	if _, err := s.Continue(); !errors.Is(err, session.ErrExist) {
+		t.Errorf("a second continuation: %v, want ErrExist", err)
+	}
+	second.user("two")
+	third := scribe{closeWith(t, mustGet(second.Continue())(t)), t}
+	if third.Header().Continuation != 2 {
+		t.Errorf("index %d", third.Header().Continuation)
+	}
+	third.user("three")
+
+	st := mustGet(file.Open(filepath.Dir(s.Path()), nil))(t)
+	defer st.Close()
+	want := []string{s.ID(), second.ID(), third.ID()}
+	for _, id := range want {
+		if diff := cmp.Diff(want, mustGet(session.Chain(t.Context(), st, id))(t)); diff != "" {
+			t.Errorf("chain of %s:\n%s", id, diff)
+		}
+	}
+	// A link that was removed ends the chain, and breaks nothing.
+	mustDo(t, st.Remove(t.Context(), second.ID()))
+	for _, id := range []string{s.ID(), third.ID()} {
+		if got := mustGet(session.Chain(t.Context(), st, id))(t); !slices.Equal(got, []string{id}) {
+			t.Errorf("chain of %s: %v", id, got)
+		}
+	}
+	if _, err := session.Chain(t.Context(), st, second.ID()); !errors.Is(err, session.ErrNotExist) {
+		t.Errorf("chain of what is not there: %v", err)
+	}
+}
+
+// Closing the session that was continued is what a program does next.
+func TestContinuationOutlivesItsParent(t *testing.T) {
+	t.Parallel()
+	s := newScribe(t)
+	s.user("one")
+	next := scribe{closeWith(t, mustGet(s.Continue())(t)), t}
+	mustDo(t, s.Close())
+	next.user("two")
+	next.sees("user: two")
+	mustDo(t, next.Close())
+	next.again().sees("user: two")
+}
+
+// A fork of a session that was continued can be continued itself.
+func TestForkOfAContinuedSession(t *testing.T) {
+	t.Parallel()
+	s := newScribe(t)
+	s.user("one")
+	next := closeWith(t, mustGet(s.Continue())(t))
+	dir := filepath.Dir(s.Path())
+	fork := scribe{closeWith(t, mustGet(session.ForkFrom(s.Path(), dir))(t)), t}
+	branched := loadScribe(t, mustGet(s.CreateBranchedSession(s.LeafID()))(t))
+	st := mustGet(file.Open(dir, nil))(t)
+	defer st.Close()
+	for name, f := range map[string]scribe{"fork": fork, "branched": branched} {
+		if got := mustGet(f.Continuation())(t); got != "" {
+			t.Errorf("%s: continued by %q, which continues the original", name, got)
+		}
+		if got := mustGet(session.Chain(t.Context(), st, f.ID()))(t); !slices.Equal(got, []string{f.ID()}) {
+			t.Errorf("%s: chain %v", name, got)
+		}
+		own := closeWith(t, mustGet(f.Continue())(t))
+		if got := mustGet(session.Chain(t.Context(), st, f.ID()))(t); !slices.Equal(got, []string{f.ID(), own.ID()}) {
+			t.Errorf("%s: chain %v", name, got)
+		}
+	}
+	if got := mustGet(s.Continuation())(t); got != next.ID() {
+		t.Errorf("the original is continued by %q", got)
+	}
+}
+
+// However many ask at once, there is one continuation.
+func TestContinueConcurrently(t *testing.T) {
+	t.Parallel()
+	s := newScribe(t)
+	s.user("one")
+	var mu sync.Mutex
+	var made []string
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			next, err := s.Continue()
+			if err != nil {
+				if !errors.Is(err, session.ErrExist) {
+					t.Errorf("%v, want ErrExist", err)
+				}
+				return
+			}
+			defer next.Close()
+			mu.Lock()
+			made = append(made, next.ID())
+			mu.Unlock()
+		})
+	}
+	wg.Wait()
+	if len(made) != 1 || mustGet(s.Continuation())(t) != made[0] {
+		t.Errorf("continuations %v, recorded %q", made, mustGet(s.Continuation())(t))
+	}
+	if infos := mustGet(session.List(filepath.Dir(s.Path())))(t); len(infos) != 2 {
+		t.Errorf("%d sessions, want 2", len(infos))
+	}
+}
+
+func TestContinueWithSomethingInvalid(t *testing.T) {
+	t.Parallel()
+	s := newScribe(t)
+	s.user("one")
+	if _, err := s.Continue(session.Entry{}); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("%v", err)
+	}
+	if next := mustGet(s.Continuation())(t); next != "" {
+		t.Errorf("continued by %q although it failed", next)
+	}
+}
+
+// Headers that name each other must not make Chain go round for ever, nor lead
+// it out of the store.
+func TestChainOfStrangeHeaders(t *testing.T) {
+	t.Parallel()
+	st := memory.New(nil)
+	for _, h := range []session.Header{
+		{ID: "a", ParentSession: "b", Relation: session.RelationContinuation},
+		{ID: "b", ParentSession: "a", Relation: session.RelationContinuation},
+		{ID: "c", ParentSession: "../../etc", Relation: session.RelationContinuation},
+		{ID: "d", ParentSession: "d", Relation: session.RelationContinuation},
+		{ID: "f", ParentSession: "a", Relation: session.RelationFork},
+	} {
+		closeWith(t, mustGet(session.Create(t.Context(), st, h, nil))(t))
+	}
+	for id, want := range map[string][]string{"a": {"b", "a"}, "c": {"c"}, "d": {"d"}, "f": {"f"}} {
+		if got := mustGet(session.Chain(t.Context(), st, id))(t); !slices.Equal(got, want) {
+			t.Errorf("chain of %s: %v, want %v", id, got, want)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package session
+
+import (
+	"hash/maphash"
+	"strings"
+	"sync"
+)
+
+// idIndex finds nodes by their ids: a hash table with open addressing. It holds
+// no ids, only where in the tree they are, and no pointers: the garbage collector
+// has nothing to look at, however long the session is.
+//
+// The ids that we make rise, and one that is greater than all before it is new
+// without a look at the table. So the table is built when something is looked up
+// for the first time, and loading a session need not build it.
+type idIndex struct {
+	mixed bool // the ids of the nodes do not rise
+
+	mu    sync.Mutex // guards what follows: whoever reads may have to build it
+	slots []idSlot   // as many as a power of two, and at least a quarter of them free
+	known int        // this many nodes, the first, are in the table
+}
+
+type idSlot struct {
+	hash uint32
+	node int32 // its index plus one: zero means that the slot is free
+}
+
+var idSeed = maphash.MakeSeed()
+
+func hashID(id string) uint32 { return uint32(maphash.String(idSeed, id)) }
+
+// find returns the index of the node that has an id.
+func (x *idIndex) find(nodes []node, id string) (at int32, ok bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.build(nodes)
+	slot := x.slot(nodes, id, hashID(id))
+	return slot.node - 1, slot.node != 0
+}
+
+// add takes in the last of the nodes. If another has its id, the node must be
+// dropped again: the other's index is returned then, and false.
+func (x *idIndex) add(nodes []node) (other int32, ok bool) {
+	last := len(nodes) - 1
+	if !x.mixed && (last == 0 || nodes[last-1].id < nodes[last].id) {
+		return none, true
+	}
+	if other, taken := x.find(nodes[:last], nodes[last].id); taken {
+		return other, false
+	}
+	x.mixed = true
+	return none, true
+}
+
+// build puts the nodes into the table that are not there yet.
+func (x *idIndex) build(nodes []node) {
+	size := max(16, len(x.slots))
+	for 4*len(nodes) >= 3*size {
+		size *= 2
+	}
+	if size > len(x.slots) {
+		x.resize(size)
+	}
+	for ; x.known < len(nodes); x.known++ {
+		id := nodes[x.known].id
+		hash := hashID(id)
+		*x.slot(nodes, id, hash) = idSlot{hash, int32(x.known) + 1}
+	}
+}
+
+// slot returns the slot of an id, or the free one where it belongs.
+func (x *idIndex) slot(nodes []node, id string, hash uint32) *idSlot {
+	mask := uint32(len(x.slots) - 1)
+	for i := hash & mask; ; i = (i + 1) & mask {
+		s := &x.slots[i]
+		if s.node == 0 || s.hash == hash && nodes[s.node-1].id == id {
+			return s
+		}
+	}
+}
+
+// resize makes so many slots: a power of two.
+func (x *idIndex) resize(slots int) {
+	old := x.slots
+	x.slots = make([]idSlot, slots)
+	mask := uint32(slots - 1)
+	for _, s := range old {
+		if s.node == 0 {
+			continue
+		}
+		i := s.hash & mask
+		for x.slots[i].node != 0 {
+			i = (i + 1) & mask
+		}
+		x.slots[i] = s
+	}
+}
+
+// idArena keeps ids, many to a piece of memory: an object of its own for each
+// would cost more than the id, and be looked at in every garbage collection.
+type idArena struct {
+	piece strings.Builder // never grows beyond what it was made for: that would copy
+	next  int             // the size of the next piece
+}
+
+const maxPiece = 64 << 10
+
+// keep returns the id as a string.
+func (a *idArena) keep(id []byte) string {
+	from := a.reserve(len(id))
+	a.piece.Write(id)
+	return a.piece.String()[from:]
+}
+
+// copy returns the id as a string that does not keep the given one in memory.
+func (a *idArena) copy(id string) string {
+	from := a.reserve(len(id))
+	a.piece.WriteString(id)
+	return a.piece.String()[from:]
+}
+
+// reserve makes room for so many bytes and returns where they will begin.
+func (a *idArena) reserve(size int) int {
+	if a.piece.Cap()-a.piece.Len() < size {
+		a.next = min(max(512, 2*a.next), maxPiece)
+		a.piece.Reset()
+		a.piece.Grow(max(a.next, size))
+	}
+	return a.piece.Len()
+}

@@ -1,0 +1,181 @@
+package session_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// What the random test found, or finds only seldom.
+
+// pairOfSessions returns two handles of one session, as in two processes.
+func pairOfSessions(t *testing.T) (a, b *session.Session) {
+	t.Helper()
+	disk := vfs.NewMemory()
+	st := storeOn(t, disk)
+	a, err := session.Create(t.Context(), st, session.Header{ID: "s"}, nil)
+	noError(t, err)
+	return a, openOn(t, disk)
+}
+
+func storeOn(t *testing.T, disk vfs.FS) *file.Store {
+	t.Helper()
+	st, err := file.Open("/sessions", &file.Options{FS: disk, Sync: file.Never})
+	noError(t, err)
+	t.Cleanup(func() { st.Close() })
+	return st
+}
+
+func openOn(t *testing.T, disk vfs.FS) *session.Session {
+	t.Helper()
+	s, err := session.Open(t.Context(), storeOn(t, disk), "s", nil)
+	noError(t, err)
+	return s
+}
+
+func say(t *testing.T, s *session.Session, role session.MessageRole, text string) string {
+	t.Helper()
+	id, err := s.AppendMessage(role, []session.Content{session.Text(text)})
+	noError(t, err)
+	return id
+}
+
+func wantContextIDs(t *testing.T, s *session.Session, want ...string) {
+	t.Helper()
+	entries, err := s.GetContext()
+	noError(t, err)
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.ID)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("context (-want +got):\n%s", diff)
+	}
+}
+
+// Branch records where it goes also when that is where this handle stands but
+// the log does not say so, because another writer was the last.
+func TestBranchToWhereWeStand(t *testing.T) {
+	ours, theirs := pairOfSessions(t)
+	here := say(t, ours, session.RoleUser, "hello")
+	_, err := theirs.Refresh()
+	noError(t, err)
+	say(t, theirs, session.RoleUser, "another answer")
+	if _, err := ours.AppendMessage(session.RoleUser, nil); err == nil {
+		t.Fatal("no conflict")
+	}
+	noError(t, ours.Branch(here))
+	_, err = theirs.Refresh()
+	noError(t, err)
+	if got := theirs.LeafID(); got != here {
+		t.Errorf("the log's leaf is %s, want %s", got, here)
+	}
+}
+
+// There is no cut inside a response, also where a label was set in between.
+func TestNoCutInsideAResponse(t *testing.T) {
+	s, _ := pairOfSessions(t)
+	question := say(t, s, session.RoleUser, "why?")
+	thought, err := s.AppendMessage(session.RoleAssistant, []session.Content{
+		{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: "hm"}},
+	})
+	noError(t, err)
+	label, err := s.SetLabel(question, "start")
+	noError(t, err)
+	answer := say(t, s, session.RoleAssistant, "because")
+	for _, id := range []string{thought, question} {
+		entries, err := s.PathTo("")
+		noError(t, err)
+		noError(t, session.CheckCut(entries, id))
+	}
+	for _, id := range []string{label, answer} {
+		if _, err := s.AppendCompaction("summary", id, 0); err == nil {
+			t.Errorf("cut between thinking and what it led to, before %s", id)
+		} else {
+			t.Log(err)
+		}
+	}
+}
+
+// An entry that moves the leaf is shown when something hangs on it, however
+// far below.
+func TestTreeBelowLeafEntries(t *testing.T) {
+	s, _ := pairOfSessions(t)
+	say(t, s, session.RoleUser, "hello")
+	noError(t, s.ResetLeaf())
+	move := func() string { // the id of the last entry, which moves the leaf
+		var last string
+		for e, err := range s.Entries() {
+			noError(t, err)
+			last = e.ID
+		}
+		return last
+	}
+	first := move()
+	noError(t, s.Branch(first))
+	second := move()
+	noError(t, s.Branch(second))
+	below := say(t, s, session.RoleUser, "below")
+	forest, err := s.GetTree()
+	noError(t, err)
+	if !slices.Contains(drawn(forest, ""), "  "+below+" ") {
+		t.Errorf("entry %s is not in the tree: %q", below, drawn(forest, ""))
+	}
+}
+
+// A session that has read only the end of its log reads more when another writer
+// compacts so that earlier entries are kept again.
+func TestForeignCompactionKeepsMore(t *testing.T) {
+	disk := vfs.NewMemory()
+	a, err := session.Create(t.Context(), storeOn(t, disk), session.Header{ID: "s"}, nil)
+	noError(t, err)
+	say(t, a, session.RoleUser, "one")
+	second := say(t, a, session.RoleUser, "two")
+	say(t, a, session.RoleUser, strings.Repeat("much ", 10_000))
+	third := say(t, a, session.RoleUser, "three")
+	compaction, err := a.AppendCompaction("one and two", third, 0)
+	noError(t, err)
+
+	b := openOn(t, disk)
+	wantContextIDs(t, b, compaction, third) // which are at the log's end
+	again, err := a.AppendCompaction("one", second, 0)
+	noError(t, err)
+	_, err = b.Refresh()
+	noError(t, err)
+	entries, err := b.GetContext()
+	noError(t, err)
+	if len(entries) != 4 || entries[0].ID != again || entries[1].ID != second {
+		t.Errorf("%d entries, which begin with %s; want 4 from %s on", len(entries), entries[0].ID, second)
+	}
+}
+
+// What was cleared from the context does not come back through a merge after a
+// compaction.
+func TestMergeOfEditedEntry(t *testing.T) {
+	s, _ := pairOfSessions(t)
+	secret := say(t, s, session.RoleUser, "secret")
+	_, err := s.EditContext(secret, []session.Content{session.Text("removed")})
+	noError(t, err)
+	later := say(t, s, session.RoleUser, "later")
+	merge := func() string {
+		_, err := s.Merge(secret, "", secret)
+		noError(t, err)
+		c, err := s.Context(session.ContextOptions{})
+		noError(t, err)
+		return c.Entries[len(c.Entries)-1].Message.Content[0].Text.Content
+	}
+	if got := merge(); got != "removed" {
+		t.Errorf("the merge shows %q", got)
+	}
+	_, err = s.AppendCompaction("summary", later, 0)
+	noError(t, err)
+	if got := merge(); got != "removed" {
+		t.Errorf("after a compaction the merge shows %q", got)
+	}
+}

@@ -1,0 +1,406 @@
+package file_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"pgregory.net/rapid"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/storetest"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+func archivePath(st *file.Store, name string) string {
+	return filepath.Join(st.Dir(), ".coppice", "archive", name+".jsonl.zst")
+}
+
+// noise returns lines that do not compress well.
+func noise(lines, size int) []byte {
+	random := rand.NewChaCha8([32]byte{})
+	all := make([]byte, lines*(size+1))
+	random.Read(all)
+	for i := range all {
+		all[i] = '0' + all[i]&63
+		if (i+1)%(size+1) == 0 {
+			all[i] = '\n'
+		}
+	}
+	return all
+}
+
+// An archive has the log's bytes, for us and for every other zstd reader.
+func TestArchiveKeepsTheBytes(t *testing.T) {
+	for name, content := range map[string][]byte{
+		"empty":             nil,
+		"small":             []byte("{}\n"),
+		"torn":              []byte("{}\n{\"to"),
+		"one frame":         noise(1, 1<<20-1),
+		"one byte more":     noise(1, 1<<20),
+		"many frames":       noise(30, 100<<10),
+		"compresses a lot":  bytes.Repeat([]byte("{\"text\":\"the same\"}\n"), 60_000),
+		"lines over frames": noise(2, 3<<19),
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := open(t, &file.Options{Sync: file.Never})
+			putLog(t, vfs.OS{}, st.Path("a"), content)
+			before := splitLines(content, file.DefaultMaxLine)
+			for range 2 { // the second time does nothing
+				must(t, st.Archive(t.Context(), "a"))
+			}
+			if _, err := os.Stat(st.Path("a")); !errors.Is(err, os.ErrNotExist) {
+				t.Fatalf("the plain file: %v", err)
+			}
+			f, err := os.Open(archivePath(st, "a"))
+			must(t, err)
+			defer f.Close()
+			dec, err := zstd.NewReader(f)
+			must(t, err)
+			defer dec.Close()
+			if got, err := io.ReadAll(dec); err != nil || !bytes.Equal(got, content) {
+				t.Fatalf("a plain zstd reader gets %d bytes, %v, want %d", len(got), err, len(content))
+			}
+			log := storetest.MustOpen(t, st, "a")
+			wantRead(t, "forward", storetest.MustRead(t, log, 0), before)
+			back := storetest.MustReadBack(t, log, storetest.MustEnd(t, log))
+			slices.Reverse(back)
+			wantRead(t, "backward", back, before)
+			must(t, log.Close())
+			for range 2 {
+				must(t, st.Unarchive(t.Context(), "a"))
+			}
+			if got := mustReadFile(t, st.Path("a")); !bytes.Equal(got, content) {
+				t.Fatalf("brought back, it has %d bytes, want %d", len(got), len(content))
+			}
+			if _, err := os.Stat(archivePath(st, "a")); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the archive: %v", err)
+			}
+		})
+	}
+}
+
+// Reading an archive from anywhere gives what the plain file would.
+func TestArchiveReadsFromAnywhere(t *testing.T) {
+	disk := vfs.NewMemory()
+	st := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never})
+	content := noise(3000, 1000)
+	putLog(t, disk, st.Path("a"), content)
+	must(t, st.Archive(t.Context(), "a"))
+	raw, err := st.OpenRaw(t.Context(), "a")
+	must(t, err)
+	defer raw.Close()
+	rapid.Check(t, func(t *rapid.T) {
+		at := rapid.IntRange(0, len(content)+10).Draw(t, "at")
+		p := make([]byte, rapid.IntRange(0, 3<<20).Draw(t, "n"))
+		n, err := raw.ReadAt(p, int64(at))
+		want := content[min(at, len(content)):min(at+len(p), len(content))]
+		if !bytes.Equal(p[:n], want) {
+			t.Fatalf("%d bytes at %d give %d, want %d", len(p), at, n, len(want))
+		}
+		if (err == nil) != (n == len(p)) || err != nil && err != io.EOF {
+			t.Fatalf("%d of %d bytes with error %v", n, len(p), err)
+		}
+	})
+}
+
+// The end of an archive is read without unpacking what stands before.
+func TestArchiveEndIsCheap(t *testing.T) {
+	var bytesRead atomic.Int64
+	disk := &vfs.Faulty{FS: vfs.NewMemory(), Before: func(op vfs.Op) error {
+		if op.Kind == vfs.OpRead && strings.HasSuffix(op.Name, ".zst") {
+			bytesRead.Add(int64(op.Size))
+		}
+		return nil
+	}}
+	st := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never})
+	content := noise(4000, 2000)
+	putLog(t, disk, st.Path("a"), content)
+	must(t, st.Archive(t.Context(), "a"))
+	bytesRead.Store(0)
+	log := storetest.MustOpen(t, st, "a")
+	n := 0
+	for line, err := range log.Backward(t.Context(), storetest.MustEnd(t, log)) {
+		must(t, err)
+		if n++; n == 20 {
+			break
+		}
+		if len(line.Data) != 2000 {
+			t.Fatalf("line of %d bytes", len(line.Data))
+		}
+	}
+	if got := bytesRead.Load(); got > 3<<19 {
+		t.Errorf("20 lines of the end took %d bytes of an archive of about %d", got, len(content)*3/4)
+	}
+}
+
+// Archiving is no append: the log does not become the latest by it.
+func TestArchiveKeepsTheTime(t *testing.T) {
+	for name, disk := range map[string]vfs.FS{"OS": vfs.OS{}, "memory": vfs.NewMemory()} {
+		t.Run(name, func(t *testing.T) {
+			st := open(t, &file.Options{FS: disk})
+			storetest.MustCreate(t, st, "a", "{}").Close()
+			long := time.Date(2020, 2, 3, 4, 5, 6, 0, time.UTC)
+			must(t, disk.Chtimes(st.Path("a"), long))
+			for _, change := range []func(context.Context, string) error{st.Archive, st.Unarchive} {
+				must(t, change(t.Context(), "a"))
+				for stat, err := range st.List(t.Context()) {
+					must(t, err)
+					if !stat.Modified.Equal(long) {
+						t.Errorf("modified %v, want %v: %+v", stat.Modified, long, stat)
+					}
+				}
+			}
+		})
+	}
+}
+
+// An append to an archived log brings the plain file back, for every handle.
+func TestAppendToArchive(t *testing.T) {
+	skipWindows(t)
+	st := open(t, nil)
+	plain := storetest.MustCreate(t, st, "a", "0")
+	must(t, st.Archive(t.Context(), "a"))
+	archived := storetest.MustOpen(t, st, "a")
+	wantLines(t, plain, "0")
+	wantLines(t, archived, "0")
+	end := storetest.MustAppend(t, archived, "1")
+	if got := string(mustReadFile(t, st.Path("a"))); got != "0\n1\n" {
+		t.Fatalf("the plain file has %q", got)
+	}
+	if _, err := os.Stat(archivePath(st, "a")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the archive: %v", err)
+	}
+	_, err := plain.Append(t.Context(), 2, []byte("2"))
+	wantKind(t, err, store.ErrConflict)
+	_, err = plain.Append(t.Context(), end, []byte("2"))
+	must(t, err)
+	wantLines(t, archived, "0", "1", "2")
+	wantLines(t, plain, "0", "1", "2")
+}
+
+// A crash while archiving, or while bringing back, leaves both files: then the
+// plain one counts.
+func TestArchiveLeftOver(t *testing.T) {
+	skipWindows(t)
+	setup := func(t *testing.T) *file.Store {
+		st := open(t, nil)
+		storetest.MustCreate(t, st, "a", "archived").Close()
+		must(t, st.Archive(t.Context(), "a"))
+		putLog(t, vfs.OS{}, st.Path("a"), []byte("plain\n"))
+		return st
+	}
+	t.Run("read and append", func(t *testing.T) {
+		st := setup(t)
+		log := storetest.MustOpen(t, st, "a")
+		wantLines(t, log, "plain")
+		storetest.MustAppend(t, log, "more")
+		wantLines(t, log, "plain", "more")
+		count := 0
+		for stat, err := range st.List(t.Context()) {
+			must(t, err)
+			if count++; stat.Name != "a" || stat.Archived || stat.Size != 11 {
+				t.Errorf("listed as %+v", stat)
+			}
+		}
+		if count != 1 {
+			t.Errorf("listed %d times", count)
+		}
+	})
+	t.Run("archive again", func(t *testing.T) {
+		st := setup(t)
+		must(t, st.Archive(t.Context(), "a"))
+		wantLines(t, storetest.MustOpen(t, st, "a"), "plain")
+		must(t, st.Unarchive(t.Context(), "a"))
+		wantLines(t, storetest.MustOpen(t, st, "a"), "plain")
+	})
+	t.Run("unarchive", func(t *testing.T) {
+		st := setup(t)
+		must(t, st.Unarchive(t.Context(), "a"))
+		wantLines(t, storetest.MustOpen(t, st, "a"), "plain")
+	})
+	t.Run("remove", func(t *testing.T) {
+		st := setup(t)
+		must(t, st.Remove(t.Context(), "a"))
+		_, err := st.Open(t.Context(), "a")
+		wantKind(t, err, store.ErrNotExist)
+	})
+}
+
+func TestArchiveRefuses(t *testing.T) {
+	st := open(t, nil)
+	for _, change := range []func(context.Context, string) error{st.Archive, st.Unarchive} {
+		wantKind(t, change(t.Context(), "nowhere"), store.ErrNotExist, "archive", st.Path("nowhere"))
+		wantKind(t, change(t.Context(), "../a"), store.ErrInvalid)
+	}
+	must(t, st.Close())
+	wantKind(t, st.Archive(t.Context(), "a"), store.ErrClosed)
+}
+
+// seekTable makes the end of an archive.
+func seekTable(frames ...[2]uint32) []byte {
+	out := binary.LittleEndian.AppendUint32(nil, 0x184D2A5E)
+	out = binary.LittleEndian.AppendUint32(out, uint32(8*len(frames)+9))
+	for _, f := range frames {
+		out = binary.LittleEndian.AppendUint32(out, f[0])
+		out = binary.LittleEndian.AppendUint32(out, f[1])
+	}
+	out = binary.LittleEndian.AppendUint32(out, uint32(len(frames)))
+	return binary.LittleEndian.AppendUint32(append(out, 0), 0x8F92EAB1)
+}
+
+func compress(t testing.TB, plain []byte) []byte {
+	t.Helper()
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer enc.Close()
+	return enc.EncodeAll(plain, nil)
+}
+
+// readAll reads an archive through the store, in both directions, and returns
+// the first error.
+func readAll(ctx context.Context, st *file.Store, name string) error {
+	log, err := st.Open(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	for _, err := range log.Forward(ctx, 0) {
+		if err != nil {
+			return err
+		}
+	}
+	end, err := log.End(ctx)
+	if err != nil {
+		return err
+	}
+	for _, err := range log.Backward(ctx, end) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Whatever an archive holds, reading it gives an error at worst. The file stays,
+// and so do the others.
+func TestCorruptArchive(t *testing.T) {
+	good := compress(t, []byte("{}\n{}\n"))
+	size := uint32(len(good))
+	whole := append(slices.Clone(good), seekTable([2]uint32{size, 6})...)
+	bomb := compress(t, make([]byte, 64<<20))
+	flipped := slices.Clone(whole)
+	flipped[6] ^= 0xff
+	for name, content := range map[string][]byte{
+		"empty":             nil,
+		"short":             []byte("abc"),
+		"no table":          good,
+		"truncated":         whole[:len(whole)-1],
+		"only a footer":     whole[len(whole)-9:],
+		"bad magic":         append(slices.Clone(whole[:len(whole)-1]), 0),
+		"unknown flags":     slices.Concat(whole[:len(whole)-5], []byte{0x80}, whole[len(whole)-4:]),
+		"many frames":       append(slices.Clone(good), 0xff, 0xff, 0xff, 0xff, 0, 0xb1, 0xea, 0x92, 0x8f),
+		"frame too long":    append(slices.Clone(good), seekTable([2]uint32{size + 40, 6})...),
+		"frame in table":    append(slices.Clone(good), seekTable([2]uint32{size + 4, 6})...),
+		"frame too short":   append(slices.Clone(good), seekTable([2]uint32{size - 1, 6})...),
+		"frame too large":   append(slices.Clone(good), seekTable([2]uint32{size, 1 << 30})...),
+		"more than it says": append(slices.Clone(good), seekTable([2]uint32{size, 5})...),
+		"less than it says": append(slices.Clone(good), seekTable([2]uint32{size, 7})...),
+		"bytes flipped":     flipped,
+		"bomb":              append(slices.Clone(bomb), seekTable([2]uint32{uint32(len(bomb)), 6})...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := vfs.NewMemory()
+			st := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never})
+			storetest.MustCreate(t, st, "other", "{}")
+			putLog(t, disk, archivePath(st, "a"), content)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			err := readAll(t.Context(), st, "a")
+			runtime.ReadMemStats(&after)
+			wantKind(t, err, store.ErrCorrupt, "a.jsonl")
+			if used := after.TotalAlloc - before.TotalAlloc; used > 16<<20 {
+				t.Errorf("reading it allocated %d bytes", used)
+			}
+			wantKind(t, st.Unarchive(t.Context(), "a"), store.ErrCorrupt, "unarchive", "a.jsonl.zst")
+			if log, err := st.Open(t.Context(), "a"); err == nil {
+				_, err = log.Append(t.Context(), 6, []byte("{}"))
+				wantKind(t, err, store.ErrCorrupt, "append")
+			}
+			if _, err := disk.Lstat(st.Path("a")); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("a plain file was made of it: %v", err)
+			}
+			left, err := disk.OpenFile(archivePath(st, "a"), os.O_RDONLY, 0)
+			must(t, err)
+			got := make([]byte, len(content)+1)
+			if n, _ := left.ReadAt(got, 0); !bytes.Equal(got[:n], content) {
+				t.Error("the archive has changed")
+			}
+			wantLines(t, storetest.MustOpen(t, st, "other"), "{}")
+			must(t, st.Remove(t.Context(), "a")) // it can at least be put away
+		})
+	}
+}
+
+// An archive of another program, with frames of other sizes, is read too.
+func TestForeignArchive(t *testing.T) {
+	st := open(t, nil)
+	var packed []byte
+	var frames [][2]uint32
+	for i := range 50 {
+		plain := fmt.Appendf(nil, "{\"n\":%d}\n", i)
+		if i%7 == 0 {
+			plain = nil
+		}
+		frame := compress(t, plain)
+		packed = append(packed, frame...)
+		frames = append(frames, [2]uint32{uint32(len(frame)), uint32(len(plain))})
+	}
+	putLog(t, vfs.OS{}, archivePath(st, "a"), append(packed, seekTable(frames...)...))
+	log := storetest.MustOpen(t, st, "a")
+	if got := linesOf(t, log); len(got) != 42 || got[0] != `{"n":1}` || got[41] != `{"n":48}` {
+		t.Errorf("%d lines: %.60q", len(got), got)
+	}
+	storetest.MustAppend(t, log, "{}")
+}
+
+func FuzzSeekTable(f *testing.F) {
+	good := compress(f, []byte("{}\n{}\n"))
+	f.Add(append(slices.Clone(good), seekTable([2]uint32{uint32(len(good)), 6})...))
+	f.Add(append(slices.Concat(good, good), seekTable([2]uint32{uint32(len(good)), 6}, [2]uint32{uint32(len(good)), 6})...))
+	f.Add(append(slices.Clone(good), seekTable([2]uint32{uint32(len(good)), 1 << 28})...))
+	f.Add(seekTable())
+	f.Add(seekTable([2]uint32{0, 0}))
+	f.Add(good)
+	f.Fuzz(func(t *testing.T, archive []byte) {
+		disk := vfs.NewMemory()
+		st := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never, MaxLine: 1 << 20})
+		putLog(t, disk, archivePath(st, "a"), archive)
+		err := readAll(t.Context(), st, "a")
+		if err != nil {
+			wantKind(t, err, store.ErrCorrupt)
+			return
+		}
+		// What can be read can be brought back, and is the same then.
+		log := storetest.MustOpen(t, st, "a")
+		before := storetest.MustRead(t, log, 0)
+		must(t, st.Unarchive(t.Context(), "a"))
+		wantRead(t, "brought back", storetest.MustRead(t, storetest.MustOpen(t, st, "a"), 0), before)
+	})
+}

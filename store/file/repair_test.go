@@ -1,0 +1,186 @@
+package file_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/storetest"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// listener is a logger that remembers its last message.
+type listener struct {
+	bytes.Buffer
+}
+
+func (l *listener) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }
+
+// heard returns the messages since the last call.
+func (l *listener) heard(t *testing.T) []map[string]any {
+	t.Helper()
+	var all []map[string]any
+	for line := range strings.Lines(l.String()) {
+		var one map[string]any
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, one)
+	}
+	l.Reset()
+	return all
+}
+
+// quarantined returns the content of all files in quarantine.
+func quarantined(t *testing.T, st *file.Store) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(st.Dir(), ".coppice", "quarantine", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, path := range paths {
+		all = append(all, string(mustReadFile(t, path)))
+	}
+	return all
+}
+
+// tornCase is a log's end as a crash may leave it, and what becomes of it.
+type tornCase struct {
+	name, tail string
+	whole      bool // only the line end is missing
+}
+
+func tornCases() []tornCase {
+	const entry = `{"id":"e2","text":"käse \"\\ {}"}`
+	cases := []tornCase{
+		{"whole", entry, true},
+		{"whole with spaces", "  " + entry + " \r", true},
+		{"NULs", strings.Repeat("\x00", 700), false},
+		{"whole then NULs", entry + "\x00\x00", false},
+		{"NUL inside", `{"id":"` + "\x00" + `"}`, false},
+		{"two values", `{}{}`, false},
+		{"not an object", `"text"`, false},
+		{"space", " ", false},
+		{"longer than a line may be", `{"id":"` + strings.Repeat("x", 2000) + `"}`, false},
+		{"much longer", strings.Repeat("x", 300<<10), false},
+	}
+	for n := 1; n < len(entry); n++ {
+		cases = append(cases, tornCase{fmt.Sprintf("cut after %d bytes", n), entry[:n], false})
+	}
+	return cases
+}
+
+// Whatever stands after the last line end, the next append neither loses it nor
+// joins on to it.
+func TestTornTail(t *testing.T) {
+	for _, test := range tornCases() {
+		t.Run(test.name, func(t *testing.T) {
+			var said listener
+			st := open(t, &file.Options{MaxLine: 1000, Logger: said.logger(), Sync: file.Never})
+			storetest.MustCreate(t, st, "a", `{"id":"e1"}`).Close()
+			writeRaw(t, st.Path("a"), test.tail)
+
+			log := storetest.MustOpen(t, st, "a")
+			end := storetest.MustEnd(t, log)
+			wantLines(t, log, `{"id":"e1"}`)
+			if heard := said.heard(t); heard != nil || quarantined(t, st) != nil {
+				t.Fatalf("reading said %v and left %d files in quarantine", heard, len(quarantined(t, st)))
+			}
+
+			_, err := log.Append(t.Context(), end, []byte(`{"id":"e3"}`))
+			heard := said.heard(t)
+			if len(heard) != 1 || heard[0]["level"] != "WARN" || heard[0]["log"] != "a" ||
+				heard[0]["offset"] != float64(end) || heard[0]["bytes"] != float64(len(test.tail)) {
+				t.Errorf("the repair said %v", heard)
+			}
+			if test.whole {
+				wantKind(t, err, store.ErrConflict)
+				wantLines(t, log, `{"id":"e1"}`, test.tail)
+				storetest.MustAppend(t, log, `{"id":"e3"}`)
+				wantLines(t, log, `{"id":"e1"}`, test.tail, `{"id":"e3"}`)
+				if got := quarantined(t, st); got != nil {
+					t.Errorf("a whole entry was moved to quarantine: %q", got)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantLines(t, log, `{"id":"e1"}`, `{"id":"e3"}`)
+			if got := quarantined(t, st); len(got) != 1 || got[0] != test.tail {
+				t.Errorf("in quarantine is %.80q, want %.80q", got, test.tail)
+			}
+			if path, _ := heard[0]["quarantine"].(string); string(mustReadFile(t, path)) != test.tail {
+				t.Errorf("the message names %q", path)
+			}
+		})
+	}
+}
+
+// A log that has no whole line at all can be repaired too.
+func TestTornFromTheStart(t *testing.T) {
+	for _, torn := range []string{"", `{"id":`, strings.Repeat("x", 10_000)} {
+		st := open(t, nil)
+		putLog(t, vfs.OS{}, st.Path("a"), []byte(torn))
+		log := storetest.MustOpen(t, st, "a")
+		if end := storetest.MustEnd(t, log); end != 0 {
+			t.Errorf("the log ends at %d", end)
+		}
+		storetest.MustAppend(t, log, "{}")
+		wantLines(t, log, "{}")
+	}
+}
+
+// Damage that is followed by a line end is not a torn tail, and stays.
+func TestDamageInTheMiddleStays(t *testing.T) {
+	st := open(t, nil)
+	damaged := "{}\n\x00\x00\x00\n{\"half\n{}\n"
+	putLog(t, vfs.OS{}, st.Path("a"), []byte(damaged))
+	log := storetest.MustOpen(t, st, "a")
+	storetest.MustAppend(t, log, "{}")
+	if got := string(mustReadFile(t, st.Path("a"))); got != damaged+"{}\n" {
+		t.Errorf("the log has %q", got)
+	}
+	if got := quarantined(t, st); got != nil {
+		t.Errorf("in quarantine is %q", got)
+	}
+}
+
+// A repair is synced before anything is appended after it.
+func TestRepairIsSynced(t *testing.T) {
+	for tail, want := range map[string][]string{
+		`{"torn":`: {
+			"create tmp", "write tmp", "sync tmp", "rename tmp to torn", "syncdir quarantine",
+			"truncate a.jsonl", "sync a.jsonl", "write a.jsonl", "sync a.jsonl",
+		},
+		`{"id":"e"}`: {"write a.jsonl", "sync a.jsonl"}, // its line end; the append meets a conflict
+	} {
+		disk := newRecorder()
+		st := openAt(t, "/s", &file.Options{FS: disk})
+		log := storetest.MustCreate(t, st, "a", "{}")
+		storetest.MustAppend(t, log, "{}")
+		end := storetest.MustEnd(t, log)
+		f, err := disk.FS.OpenFile(st.Path("a"), os.O_RDWR|os.O_APPEND, 0)
+		must(t, err)
+		_, err = f.Write([]byte(tail))
+		must(t, err)
+		must(t, f.Close())
+		got := disk.during(vfs.OpMutating&^vfs.OpMkdir, func() { log.Append(t.Context(), end, []byte("{}")) })
+		for i, op := range got {
+			if strings.HasSuffix(op, ".torn") {
+				got[i] = "rename tmp to torn"
+			}
+		}
+		if strings.Join(got, ", ") != strings.Join(want, ", ") {
+			t.Errorf("after %q the append did %q, want %q", tail, got, want)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// Raw is the bytes of a log as they are at one moment, for whoever repairs it:
+// unlike a Log it also has what stands after the last whole line. It must be
+// closed.
+type Raw struct {
+	store *Store
+	name  string
+	src   source
+	stat  vfs.Stat
+}
+
+// RawLine is a line of a Raw.
+type RawLine struct {
+	store.Line
+	// Torn: it is the last one and has no line end. Next is then where the file
+	// ends.
+	Torn bool
+}
+
+// Piece is a part of a log's new content: bytes of the old content, as they
+// are, or a line.
+type Piece struct {
+	// Line is a line without its line end. Nil means From and To.
+	Line []byte
+	// From and To say which part of the old content is taken over.
+	From, To store.Pos
+}
+
+// OpenRaw opens the log of that name, whether it is a plain file or archived.
+func (s *Store) OpenRaw(ctx context.Context, name string) (*Raw, error) {
+	if err := s.check(ctx, "open", name); err != nil {
+		return nil, err
+	}
+	src, err := s.openSource(name)
+	if err != nil {
+		return nil, s.fail("open", name, err)
+	}
+	stat, err := src.Stat()
+	if err != nil {
+		return nil, errors.Join(s.fail("open", name, err), src.Close())
+	}
+	return &Raw{store: s, name: name, src: src, stat: stat}, nil
+}
+
+// Size is how many bytes there are, archived or not.
+func (r *Raw) Size() int64 { return r.stat.Size }
+
+// ReadAt implements io.ReaderAt.
+func (r *Raw) ReadAt(p []byte, off int64) (int, error) { return r.src.ReadAt(p, off) }
+
+// Close releases the file.
+func (r *Raw) Close() error { return r.src.Close() }
+
+// Lines yields the lines. As for a Log, the data of each is valid until the next
+// is asked for, and of one over the limit there is only the beginning.
+func (r *Raw) Lines(ctx context.Context) iter.Seq2[RawLine, error] {
+	return func(yield func(RawLine, error) bool) {
+		log := newLog(r.store, r.name, r.src)
+		end := store.Pos(r.stat.Size)
+		grown := false
+		at, more := log.forward(ctx, 0, func(line store.Line, err error) bool {
+			if err == nil && line.Next > end {
+				grown = true // appended since
+				return false
+			}
+			return yield(RawLine{Line: line}, err)
+		})
+		if more && !grown && at < end {
+			yield(r.torn(at, end))
+		}
+	}
+}
+
+func (r *Raw) torn(at, end store.Pos) (RawLine, error) {
+	line := RawLine{Line: store.Line{Pos: at, Next: end}, Torn: true}
+	n := int64(end - at)
+	if limit := r.store.opts.MaxLine; n > limit {
+		n, line.Cut = min(cutLine, limit), true
+	}
+	line.Data = make([]byte, n)
+	_, err := io.ReadFull(io.NewSectionReader(r.src, int64(at), n), line.Data)
+	if err != nil {
+		return RawLine{}, r.store.fail("read", r.name, err)
+	}
+	return line, nil
+}
+
+// Rewrite replaces the content of the log by the given pieces, if the log is
+// still as it was when r was opened; if not, nothing changes and the error
+// matches store.ErrConflict. The content before is kept in quarantine/, and
+// Rewrite returns where. A crash leaves the old content or the new. An archived
+// log becomes a plain file; an archive that an interrupted archiving left beside
+// the plain file goes to quarantine/ too.
+//
+// Rewriting is for repair. Handles that others have on the log know positions
+// in the old content. If the first bytes of the new content (the header, say)
+// differ from the old, these handles go on reading the old content, and their
+// appends get store.ErrNotExist. If they do not differ, the handles move to the
+// new content, and an append gets store.ErrConflict unless the log still ends
+// where they think. So change the first bytes whenever anything but the log's
+// end changes.
+func (r *Raw) Rewrite(ctx context.Context, pieces iter.Seq2[Piece, error]) (kept string, err error) {
+	s := r.store
+	if err := s.check(ctx, "rewrite", r.name); err != nil {
+		return "", err
+	}
+	lock, err := s.lockName(ctx, r.name)
+	if err != nil {
+		return "", s.fail("rewrite", r.name, err)
+	}
+	defer lock.release()
+	if kept, err = r.rewriteLocked(ctx, pieces); err != nil {
+		return "", s.fail("rewrite", r.name, err)
+	}
+	if s.opts.Sync == Never {
+		return kept, nil
+	}
+	// All of it is on the disk now, whatever an earlier sync said.
+	return kept, lock.clearUnsynced()
+}
+
+func (r *Raw) rewriteLocked(ctx context.Context, pieces iter.Seq2[Piece, error]) (string, error) {
+	s := r.store
+	if err := r.mustBeCurrent(); err != nil {
+		return "", err
+	}
+	kept := s.room("quarantine", fmt.Sprintf("%s.0.%d.replaced", r.name, time.Now().UnixNano()))
+	if err := s.publish(kept, func(w io.Writer) error { return r.copyTo(w, 0, store.Pos(r.stat.Size)) }); err != nil {
+		return "", fmt.Errorf("keeping a copy: %w", err)
+	}
+	if err := s.publish(s.Path(r.name), func(w io.Writer) error { return r.writePieces(ctx, w, pieces) }); err != nil {
+		return "", err
+	}
+	// From here on the plain file counts, and what may be in archive/ does not.
+	if _, packed := r.src.(*archived); packed {
+		return kept, s.discard(s.archivePath(r.name))
+	}
+	err := s.move(s.archivePath(r.name), kept+".zst")
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return kept, err
+}
+
+// mustBeCurrent makes sure, under the lock, that the log is still what was read.
+func (r *Raw) mustBeCurrent() error {
+	now, err := r.store.openSource(r.name)
+	if err != nil {
+		return err
+	}
+	defer now.Close()
+	stat, err := now.Stat()
+	if err != nil {
+		return err
+	}
+	if stat.File != r.stat.File || stat.Size != r.stat.Size {
+		return &store.Error{
+			Op: "rewrite", Name: r.name, Path: r.store.Path(r.name), Kind: store.ErrConflict,
+			Err: fmt.Errorf("it had %d bytes when it was read and has %d now", r.stat.Size, stat.Size),
+		}
+	}
+	return nil
+}
+
+func (r *Raw) writePieces(ctx context.Context, w io.Writer, pieces iter.Seq2[Piece, error]) error {
+	for p, err := range pieces {
+		if err == nil {
+			err = ctx.Err()
+		}
+		switch {
+		case err != nil:
+			return err
+		case p.Line == nil:
+			err = r.copyTo(w, p.From, p.To)
+		default:
+			err = r.writeLine(w, p.Line)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Raw) writeLine(w io.Writer, line []byte) error {
+	if err := r.store.checkLine(r.name, line); err != nil {
+		return err
+	}
+	if _, err := w.Write(line); err != nil {
+		return err
+	}
+	_, err := w.Write(newline)
+	return err
+}
+
+func (r *Raw) copyTo(w io.Writer, from, to store.Pos) error {
+	if from < 0 || to < from || int64(to) > r.stat.Size {
+		return fmt.Errorf("bytes %d to %d of %d: %w", from, to, r.stat.Size, store.ErrInvalid)
+	}
+	n, err := io.Copy(w, io.NewSectionReader(r.src, int64(from), int64(to-from)))
+	if err == nil && n < int64(to-from) {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
