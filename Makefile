@@ -27,7 +27,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: deps check cross cover race ## Everything CI does; ends with "N passed, M failed"
+test: deps check cross race ## Everything CI does; ends with "N passed, M failed"
 
 .PHONY: check
 check: fmt-check vet lint tidy ## Formatting, vet, staticcheck, go mod tidy
@@ -71,19 +71,23 @@ cross: ## Build and vet, tests included, for every platform without cgo
 		$(GO) vet ./...; \
 	done
 
+.PHONY: race
+race: ## All tests under the race detector, and the coverage gate of the core
+	@echo "== go test -race"
+	@mkdir -p .cache
+	@pkgs=$$(printf './%s,' $(COVERED)); \
+	$(GO) run ./scripts/testsum -- -race $(TESTFLAGS) \
+		-covermode=atomic -coverpkg="$${pkgs%,}" -coverprofile=.cache/cover.out ./... | tee .cache/tests.txt
+	@$(GO) run ./scripts/covergate -min $(COVERMIN) .cache/cover.out $(COVERED)
+	@tail -n 1 .cache/tests.txt
+
 .PHONY: cover
-cover: ## Coverage of the core, with its gate; profile in .cache/cover.out
-	@echo "== coverage of $(COVERED)"
+cover: ## Coverage of the core by its own tests, without the race detector
 	@mkdir -p .cache
 	@pkgs=$$(printf './%s,' $(COVERED)); \
 	$(GO) run ./scripts/testsum -quiet -- $(TESTFLAGS) \
 		-coverpkg="$${pkgs%,}" -coverprofile=.cache/cover.out ./session/... ./store/...
 	@$(GO) run ./scripts/covergate -min $(COVERMIN) .cache/cover.out $(COVERED)
-
-.PHONY: race
-race: ## All tests under the race detector
-	@echo "== go test -race"
-	@$(GO) run ./scripts/testsum -- -race $(TESTFLAGS) ./...
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (60s)

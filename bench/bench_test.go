@@ -1,0 +1,39 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/coppice-dev/coppice/store/file"
+)
+
+// The hot paths as ordinary benchmarks, for profiles:
+//
+//	go test ./bench -run '^$' -bench Append -cpuprofile cpu.prof
+
+func temporary(b *testing.B) *bench { return &bench{dir: b.TempDir()} }
+
+func loop(b *testing.B, call func()) {
+	b.ReportAllocs()
+	for b.Loop() {
+		call()
+	}
+}
+
+func BenchmarkAppend(b *testing.B)     { loop(b, appender(temporary(b).newSession(file.Never))) }
+func BenchmarkAppendLog(b *testing.B)  { loop(b, temporary(b).logAppender(file.Never)) }
+func BenchmarkAppendRaw(b *testing.B)  { loop(b, rawAppender(temporary(b).rawFile(), false)) }
+func BenchmarkAppendSync(b *testing.B) { loop(b, appender(temporary(b).newSession(file.Always))) }
+func BenchmarkResume(b *testing.B) {
+	path := temporary(b).writeSession(compacted(1 << 20))
+	loop(b, func() { resumeOnce(path) })
+}
+
+func BenchmarkLoad(b *testing.B) {
+	path := temporary(b).writeSession(messages(100_000))
+	loop(b, func() { check(loadWhole(path).Close()) })
+}
+
+func BenchmarkLoadRaw(b *testing.B) {
+	path := temporary(b).writeSession(messages(100_000))
+	loop(b, func() { scan(path) })
+}

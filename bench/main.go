@@ -1,0 +1,80 @@
+// Command bench measures what Coppice costs beside what the same work costs
+// without it, and prints one table:
+//
+//	go run ./bench [-quick] [-only words] [-dir directory]
+//
+// Each row is measured against its raw limit in the same run, in turns, several
+// times over; medians are printed. Absolute times differ from machine to machine
+// and from hour to hour; the ratios are what counts, and what the goals are set
+// for.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// work is one thing to measure; it may give several rows.
+type work struct {
+	name string
+	run  func(*bench) []row
+}
+
+var works = []work{
+	{"durable append", durableAppend},
+	{"append without sync", plainAppend},
+	{"append to long sessions", flatAppend},
+	{"many sessions", manySessions},
+	{"group commit", groupCommit},
+	{"resume", resume},
+	{"full load", fullLoad},
+	{"branch", branch},
+	{"fork", fork},
+	{"context again", contextAgain},
+}
+
+// bench is one run.
+type bench struct {
+	dir   string // for all files; deleted at the end
+	quick bool
+	dirs  int
+}
+
+func main() {
+	quick := flag.Bool("quick", false, "smaller files and fewer rounds: less than a minute")
+	only := flag.String("only", "", "measure only the works whose name contains this")
+	dir := flag.String("dir", "", "where to put the files; they are deleted (default: the system's temporary directory)")
+	flag.Parse()
+	tmp, err := os.MkdirTemp(*dir, "coppice-bench-")
+	check(err)
+	defer os.RemoveAll(tmp)
+	defer func() {
+		if r := recover(); r != nil { // see check
+			os.RemoveAll(tmp)
+			fmt.Fprintln(os.Stderr, "bench:", r)
+			os.Exit(1)
+		}
+	}()
+	b := &bench{dir: tmp, quick: *quick}
+	var rows []row
+	for _, w := range works {
+		if !strings.Contains(w.name, *only) {
+			continue
+		}
+		start := time.Now()
+		fmt.Fprintf(os.Stderr, "%s … ", w.name)
+		rows = append(rows, w.run(b)...)
+		fmt.Fprintf(os.Stderr, "%.1f s\n", time.Since(start).Seconds())
+	}
+	printTable(os.Stdout, rows)
+}
+
+// check ends the run: a benchmark has no other use for an error.
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

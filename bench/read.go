@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
+)
+
+const kept = 200 // messages in the context of a compacted session
+
+// compacted returns what fills a session with so many bytes of history, a
+// compaction that replaces it, and the messages after.
+func compacted(size int64) func(*writer) {
+	return func(w *writer) {
+		for w.bytes < size {
+			w.message()
+		}
+		w.write(w.line(session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{
+			Summary: text, TokensBefore: 100_000, State: &session.State{Provider: "provider", Model: "model-1"},
+		}}))
+		for range kept {
+			w.message()
+		}
+	}
+}
+
+func resume(b *bench) []row {
+	sizes := []int64{1 << 20, 10 << 20, 100 << 20, 1 << 30}
+	if b.quick {
+		sizes = sizes[:3]
+	}
+	var measures []func() time.Duration
+	for _, size := range sizes {
+		path := b.writeSession(compacted(size))
+		defer os.Remove(path)
+		measures = append(measures, once(func() { resumeOnce(path) }))
+	}
+	archived := b.writeSession(compacted(100 << 20))
+	st, err := file.Open(filepath.Dir(archived), nil)
+	check(err)
+	check(st.Archive(context.Background(), strings.TrimSuffix(filepath.Base(archived), ".jsonl")))
+	measures = append(measures, once(func() { resumeOnce(archived) }))
+	t := inTurns(b.rounds(15), measures...)
+	var rows []row
+	for i, size := range sizes {
+		rows = append(rows, within(fmt.Sprintf("resume a compacted session of %d MB", size>>20), t[i], 10*time.Millisecond))
+	}
+	last := len(sizes) - 1
+	flat := atMost(fmt.Sprintf("– %d MB beside %d MB", sizes[last]>>20, sizes[0]>>20), t[0], t[last], 2)
+	zst := atMost("– 100 MB, archived, beside 100 MB", t[2], t[last+1], 0)
+	return append(rows, flat, zst)
+}
+
+func resumeOnce(path string) {
+	s := load(path, file.Always)
+	entries, err := s.GetContext()
+	check(err)
+	if len(entries) != kept+1 {
+		check(fmt.Errorf("the context has %d entries", len(entries)))
+	}
+	check(s.Close())
+}
+
+// scan reads a file and counts its lines: what every reader must do at least.
+func scan(path string) (lines int) {
+	f, err := os.Open(path)
+	check(err)
+	defer f.Close()
+	buf := make([]byte, 1<<20)
+	for {
+		n, err := f.Read(buf)
+		for rest := buf[:n]; ; lines++ {
+			i := bytes.IndexByte(rest, '\n')
+			if i < 0 {
+				break
+			}
+			rest = rest[i+1:]
+		}
+		if errors.Is(err, io.EOF) {
+			return lines
+		}
+		check(err)
+	}
+}
+
+func fullLoad(b *bench) []row {
+	const entries = 100_000
+	path := b.writeSession(messages(entries))
+	mixed := b.writeSession(func(w *writer) {
+		w.mixed = true
+		messages(entries)(w)
+	})
+	info, err := os.Stat(path)
+	check(err)
+	t := inTurns(b.rounds(15),
+		once(func() {
+			if n := scan(path); n != entries+1 {
+				check(fmt.Errorf("%d lines", n))
+			}
+		}),
+		once(func() { check(loadWhole(path).Close()) }),
+		once(func() { check(loadWhole(mixed).Close()) }))
+	before := heap()
+	s := loadWhole(path)
+	held := heap() - before
+	check(s.Close())
+	share := float64(held) / float64(info.Size())
+	return []row{
+		atMost(fmt.Sprintf("load %d entries, %d MB, as a whole", entries, info.Size()>>20), t[0], t[1], 3),
+		atMost("– with ids in no order", t[0], t[2], 0),
+		{
+			work: "– memory that it keeps, beside the file",
+			raw:  fmt.Sprintf("%.1f MB", float64(info.Size())/1e6), ours: fmt.Sprintf("%.1f MB", float64(held)/1e6),
+			ratio: fmt.Sprintf("%.2f ×", share), goal: "≤ 1.3 ×", met: share <= 1.3,
+		},
+	}
+}
+
+// loadWhole loads a session and makes it read the shape of its whole tree.
+func loadWhole(path string) *session.Session {
+	s := load(path, file.Always)
+	leaves, err := s.Leaves()
+	check(err)
+	if len(leaves) != 1 {
+		check(fmt.Errorf("%d leaves", len(leaves)))
+	}
+	return s
+}
+
+// heap returns the bytes of the pages that the heap has in use.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // what finalizers released
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse)
+}
+
+// contextAgain measures the turn of an agent: one append and the context.
+func contextAgain(b *bench) []row {
+	const entries = 10_000
+	s := load(b.writeSession(messages(entries)), file.Never)
+	first := once(func() { getContext(s) })()
+	add := appender(s)
+	t := inTurns(b.rounds(9), func() time.Duration {
+		add()
+		return once(func() { getContext(s) })()
+	})
+	r := atMost(fmt.Sprintf("context of %d messages, after one append, beside the first", entries), first, t[0], 0)
+	check(s.Close())
+	return []row{r}
+}
+
+func getContext(s *session.Session) {
+	_, err := s.GetContext()
+	check(err)
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// row is a line of the table. A row without a goal is there to be looked at.
+type row struct {
+	work      string
+	raw, ours string
+	ratio     string
+	goal      string
+	met       bool
+}
+
+// atMost is a row whose time may be at most so many times the raw limit's; no
+// limit if zero.
+func atMost(work string, raw, ours time.Duration, limit float64) row {
+	ratio := float64(ours) / float64(raw)
+	r := row{work: work, raw: show(raw), ours: show(ours), ratio: fmt.Sprintf("%.2f ×", ratio)}
+	if limit > 0 {
+		r.goal, r.met = fmt.Sprintf("≤ %.1f ×", limit), ratio <= limit
+	}
+	return r
+}
+
+// within is a row whose time has a limit of its own.
+func within(work string, ours, limit time.Duration) row {
+	return row{work: work, ours: show(ours), goal: "≤ " + show(limit), met: ours <= limit}
+}
+
+// show writes a duration with three digits.
+func show(d time.Duration) string {
+	switch {
+	case d < time.Microsecond:
+		return fmt.Sprintf("%d ns", d)
+	case d < time.Millisecond:
+		return digits(float64(d)/1e3) + " µs"
+	case d < time.Second:
+		return digits(float64(d)/1e6) + " ms"
+	}
+	return digits(d.Seconds()) + " s"
+}
+
+func digits(x float64) string {
+	switch {
+	case x < 10:
+		return fmt.Sprintf("%.2f", x)
+	case x < 100:
+		return fmt.Sprintf("%.1f", x)
+	}
+	return fmt.Sprintf("%.0f", x)
+}
+
+// perSecond writes a rate.
+func perSecond(n int, d time.Duration) string {
+	return fmt.Sprintf("%.0f/s", float64(n)/d.Seconds())
+}
+
+// printTable writes the rows as a table that is also Markdown.
+func printTable(w io.Writer, rows []row) {
+	t := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
+	fmt.Fprintln(t, "| work\t| raw limit\t| ours\t| ratio\t| goal\t|\t|")
+	fmt.Fprintln(t, "|---\t|---\t|---\t|---\t|---\t|---\t|")
+	for _, r := range rows {
+		verdict := ""
+		if r.goal != "" {
+			verdict = "met"
+			if !r.met {
+				verdict = "MISSED"
+			}
+		}
+		fmt.Fprintln(t, "| "+strings.Join([]string{r.work, r.raw, r.ours, r.ratio, r.goal, verdict}, "\t| ")+"\t|")
+	}
+	check(t.Flush())
+}
