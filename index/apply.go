@@ -1,0 +1,391 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// writer writes records into the database, within one transaction.
+type writer struct {
+	ctx   context.Context
+	tx    *sql.Tx
+	stmts map[string]*sql.Stmt
+	names map[string]int64
+
+	docs    []docRow
+	terms   *termTable
+	nextDoc int64
+	tokens  int64 // in the new documents
+	entries int64 // written
+}
+
+// docRow is a document that waits for the others of its batch.
+type docRow struct {
+	id, session, entry int64
+	part               int
+	kind               Kind
+	role, tool, model  int64
+	cwd                int64
+	length             int
+	tf                 []byte
+	body, whole        string
+}
+
+func newWriter(ctx context.Context, tx *sql.Tx, terms *termTable) (*writer, error) {
+	w := &writer{ctx: ctx, tx: tx, stmts: map[string]*sql.Stmt{}, names: map[string]int64{}, terms: terms}
+	err := tx.QueryRowContext(ctx, `SELECT value FROM counters WHERE name = 'docs'`).Scan(&w.nextDoc)
+	return w, err
+}
+
+// stmt prepares a statement once in a transaction, which ends it.
+func (w *writer) stmt(query string) (*sql.Stmt, error) {
+	if s, ok := w.stmts[query]; ok {
+		return s, nil
+	}
+	s, err := w.tx.PrepareContext(w.ctx, query)
+	if err == nil {
+		w.stmts[query] = s
+	}
+	return s, err
+}
+
+// exec returns how many rows a statement changed.
+func (w *writer) exec(query string, args ...any) (int64, error) {
+	s, err := w.stmt(query)
+	if err != nil {
+		return 0, err
+	}
+	res, err := s.ExecContext(w.ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// find scans a row into dest and reports whether there is one.
+func (w *writer) find(dest []any, query string, args ...any) (bool, error) {
+	s, err := w.stmt(query)
+	if err != nil {
+		return false, err
+	}
+	err = s.QueryRowContext(w.ctx, args...).Scan(dest...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// nameID returns the number that stands for a name; 0 for "".
+func (w *writer) nameID(name string) (int64, error) {
+	if name == "" {
+		return 0, nil
+	}
+	if id, ok := w.names[name]; ok {
+		return id, nil
+	}
+	var id int64
+	found, err := w.find([]any{&id}, `SELECT id FROM names WHERE name = ?`, name)
+	if err == nil && !found {
+		if _, err = w.exec(`INSERT INTO names (name) VALUES (?)`, name); err == nil {
+			_, err = w.find([]any{&id}, `SELECT id FROM names WHERE name = ?`, name)
+		}
+	}
+	w.names[name] = id
+	return id, err
+}
+
+// apply takes a record into a session.
+func (w *writer) apply(s *state, rec *record) error {
+	s.pos, s.tailPos, s.tailSum = int64(rec.next), int64(rec.pos), rec.sum
+	switch {
+	case rec.header != nil:
+		s.setHeader(rec.header, rec.pos)
+		return nil
+	case rec.class == classNoID:
+		s.problems++
+		if rec.pos == 0 {
+			return nil // a header that cannot be read
+		}
+		_, err := w.insert(s, rec, nil, s.next-1)
+		return err
+	}
+	n, err := w.hang(s, rec)
+	if err != nil || n < 0 {
+		return err
+	}
+	if rec.damaged {
+		s.problems++
+	}
+	if rec.class == classDamaged {
+		return nil
+	}
+	w.entries++
+	s.remember(rec)
+	if rec.usage != nil {
+		if err := w.addUsage(s, n, rec); err != nil {
+			return err
+		}
+	}
+	return w.addDocs(s, n, rec)
+}
+
+// hang puts an entry into the tree, under its parent, and moves the leaf. It
+// returns the entry's number, or -1 if the entry is there already and does not
+// count.
+func (w *writer) hang(s *state, rec *record) (int64, error) {
+	parent, missing, err := w.parentOf(s, rec)
+	if err != nil {
+		return -1, err
+	}
+	if missing {
+		var n int64
+		if known, err := w.find([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id = ? AND class <> ?`, s.id, idKey(rec.id), classMissing); err != nil || known {
+			s.problems++
+			return -1, err
+		}
+		if parent, err = w.insertMissing(s, rec.parent); err != nil {
+			return -1, err
+		}
+	}
+	n, err := w.insert(s, rec, idKey(rec.id), parent)
+	if err == nil && n < 0 {
+		n, err = w.fillMissing(s, rec, parent)
+	}
+	if err != nil || n < 0 || rec.class == classDamaged {
+		return n, err
+	}
+	if rec.class == classLeaf {
+		s.leaf, s.leafID = parent, rec.parent
+	} else {
+		s.leaf, s.leafID = n, rec.id
+		s.noteContext(rec)
+	}
+	return n, nil
+}
+
+// noteContext keeps the size of the context at the leaf, as long as the session
+// has no branches; else settle finds it.
+func (s *state) noteContext(rec *record) {
+	if context := rec.context(); context != nil {
+		s.context = *context
+	}
+}
+
+// context returns how many tokens the conversation has after an entry, 0 when
+// that is no longer known, nil when it does not say.
+func (rec *record) context() *int64 {
+	switch {
+	case rec.usage != nil:
+		return &rec.usage.context
+	case rec.isTurn:
+		return new(int64)
+	}
+	return nil
+}
+
+// parentOf returns the number of an entry's parent; -1 stands for none.
+func (w *writer) parentOf(s *state, rec *record) (n int64, missing bool, err error) {
+	switch {
+	case rec.isRoot:
+		return -1, false, nil
+	case rec.parent == rec.id:
+		s.problems++
+		return -1, false, nil
+	case rec.parent == s.prev && s.prev != "", rec.parent == "" && rec.class == classDamaged:
+		return s.next - 1, false, nil // nearly always
+	}
+	found, err := w.find([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id = ?`, s.id, idKey(rec.parent))
+	return n, !found, err
+}
+
+// insert adds an entry and returns its number, or -1 if its id is there already.
+func (w *writer) insert(s *state, rec *record, id any, parent int64) (int64, error) {
+	n := s.next
+	added, err := w.exec(`INSERT INTO entries (session, n, id, parent, pos, time, class, context)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		s.id, n, id, parent, int64(rec.pos), rec.time, int64(rec.class), rec.context())
+	if err != nil || added == 0 {
+		return -1, err
+	}
+	if parent != n-1 || rec.class != classEntry {
+		s.breaks++
+	}
+	s.next++
+	s.prev = rec.id
+	return n, nil
+}
+
+// insertMissing makes a place for an entry that is named as a parent and is not
+// there. If there is a damaged line that could not be read at all, that was it:
+// so damage does not cut a conversation in two.
+func (w *writer) insertMissing(s *state, id string) (int64, error) {
+	s.problems++
+	var n int64
+	found, err := w.find([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id IS NULL ORDER BY n DESC LIMIT 1`, s.id)
+	if err != nil {
+		return -1, err
+	}
+	if found {
+		_, err := w.exec(`UPDATE entries SET id = ?, class = ? WHERE session = ? AND n = ?`, idKey(id), classMissing, s.id, n)
+		return n, err
+	}
+	return w.insert(s, &record{pos: -1, id: id, class: classMissing}, idKey(id), -1)
+}
+
+// fillMissing puts an entry where it was missing. Any other entry whose id is
+// there already is a repetition, which does not count.
+func (w *writer) fillMissing(s *state, rec *record, parent int64) (int64, error) {
+	var n int64
+	found, err := w.find([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id = ? AND class = ?`, s.id, idKey(rec.id), classMissing)
+	if err != nil || !found {
+		s.problems++
+		return -1, err
+	}
+	if loops, err := w.leadsTo(s, parent, n); err != nil || loops {
+		s.problems++
+		parent = -1
+	}
+	_, err = w.exec(`UPDATE entries SET parent = ?, pos = ?, time = ?, class = ?, context = ? WHERE session = ? AND n = ?`,
+		parent, int64(rec.pos), rec.time, int64(rec.class), rec.context(), s.id, n)
+	s.breaks++ // it stands where it was not expected: let settle look
+	return n, err
+}
+
+// leadsTo reports whether following parents from one entry arrives at another.
+func (w *writer) leadsTo(s *state, from, to int64) (bool, error) {
+	for range s.next {
+		if from == to || from < 0 {
+			break
+		}
+		found, err := w.find([]any{&from}, `SELECT parent FROM entries WHERE session = ? AND n = ?`, s.id, from)
+		if err != nil || !found {
+			return false, err
+		}
+	}
+	return from == to, nil
+}
+
+// addDocs lines up an entry's documents.
+func (w *writer) addDocs(s *state, n int64, rec *record) error {
+	for i := range rec.docs {
+		d := &rec.docs[i]
+		row := docRow{
+			session: s.id, entry: n, part: d.ordinal, kind: d.kind,
+			length: d.length, tf: d.tf, body: d.body, whole: d.whole,
+		}
+		tool := d.tool
+		if d.kind == KindOutput {
+			tool = s.toolOf(d.call)
+		}
+		var errs [4]error
+		row.cwd, errs[3] = w.nameID(s.cwd)
+		row.role, errs[0] = w.nameID(d.role)
+		row.tool, errs[1] = w.nameID(tool)
+		row.model, errs[2] = w.nameID(rec.model)
+		if err := errors.Join(errs[:]...); err != nil {
+			return err
+		}
+		w.nextDoc++
+		when := rec.time
+		if when == 0 {
+			when = s.updated
+		}
+		row.id = docID(when, w.nextDoc)
+		w.docs = append(w.docs, row)
+		w.tokens += int64(d.length)
+		s.docs++
+		for _, term := range d.terms {
+			if err := w.addTerm(term); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// docSeqBits is how many bits of a document's id tell it from others of the same
+// second. The fewer they are, the smaller is the full-text table, which keeps the
+// differences of ids.
+const docSeqBits = 8
+
+// docID returns the id that the n-th document should have.
+func docID(ms, n int64) int64 {
+	const last = 1<<40 - 1 // in 35,000 years
+	return min(max(ms/1000, 0), last)<<docSeqBits | n&(1<<docSeqBits-1)
+}
+
+// insertDoc writes a document's row. If its id is taken, because there are very
+// many of the same second, it gets one that follows.
+func (w *writer) insertDoc(d *docRow) error {
+	for {
+		added, err := w.exec(`INSERT INTO docs (id, session, entry, part, kind, role, tool, model, len, tf)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			d.id, d.session, d.entry, d.part, kindNumber(d.kind), d.role, d.tool, d.model, d.length, d.tf)
+		if err != nil || added > 0 {
+			return err
+		}
+		// After the last of those nearby, so that a million of one second do not
+		// have to be tried one by one.
+		if _, err := w.find([]any{&d.id}, `SELECT max(id) + 1 FROM docs WHERE id BETWEEN ? AND ?`, d.id, d.id+1<<12); err != nil {
+			return err
+		}
+	}
+}
+
+// flush writes the documents that are lined up, in the order of their ids, which
+// is what the tables are fastest with.
+func (w *writer) flush() error {
+	byID := func(a, b docRow) int { return cmp.Compare(a.id, b.id) }
+	slices.SortFunc(w.docs, byID)
+	for i := range w.docs {
+		if err := w.insertDoc(&w.docs[i]); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(w.docs, byID)
+	for i := range w.docs {
+		d := &w.docs[i]
+		_, err := w.exec(`INSERT INTO fts (rowid, body, whole, facet) VALUES (?, ?, ?, ?)`, d.id, d.body, d.whole, d.facets())
+		if err != nil {
+			return err
+		}
+	}
+	if len(w.terms.df) > maxTermTable {
+		if err := w.flushTerms(); err != nil {
+			return err
+		}
+	}
+	_, err := w.exec(`UPDATE counters SET value = CASE name WHEN 'docs' THEN ? ELSE value + ? END`, w.nextDoc, w.tokens)
+	return err
+}
+
+// Facets are tokens that no text has, because of their underscore. A filter is a
+// facet that a document must have, so SQLite looks for both at once.
+func (d *docRow) facets() string {
+	var b strings.Builder
+	b.WriteString(facet('s', d.session))
+	b.WriteString(" " + facet('k', kindNumber(d.kind)))
+	for _, f := range []struct {
+		letter byte
+		value  int64
+	}{{'r', d.role}, {'t', d.tool}, {'m', d.model}, {'c', d.cwd}} {
+		if f.value != 0 {
+			b.WriteString(" " + facet(f.letter, f.value))
+		}
+	}
+	return b.String()
+}
+
+func facet(letter byte, value int64) string {
+	return "_" + string(letter) + strconv.FormatInt(value, 10)
+}
+
+// kinds are all kinds; a kind's number is its place. New ones go to the end.
+var kinds = []Kind{KindText, KindThinking, KindCall, KindOutput, KindSummary, KindTitle, KindTag, KindLabel}
+
+func kindNumber(k Kind) int64 { return int64(slices.Index(kinds, k)) }

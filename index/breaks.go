@@ -1,0 +1,156 @@
+package index
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"sort"
+)
+
+// Most entries follow the one with the number before theirs. Those that do not
+// are breaks, and so is what is no ordinary entry. Between two breaks lies a run,
+// in which each entry is the parent of the next:
+//
+//	entry    0  1  2  3 | 4  5 | 6        breaks: 4 (parent 1), 6 (parent 3)
+//	parent   -  0  1  2 | 1  4 | 3        runs: 0–3, 4–5, 6
+//
+// So the path of a leaf is a few pieces of runs, whatever its length, and to know
+// it takes the breaks alone. That spares a flag on every entry that would have to
+// be changed when the leaf moves.
+
+// run is entries that follow one another.
+type run struct {
+	first, last int64
+	parent      int64 // of the first
+	class       entryClass
+}
+
+// span is the entries from first to last.
+type span struct{ first, last int64 }
+
+func (s span) has(n int64) bool { return s.first <= n && n <= s.last }
+
+// shape is a session's tree: its runs, in the order of their numbers.
+type shape struct {
+	runs []run
+	leaf int64
+	live []span // the path of the leaf, the end first
+}
+
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// loadShape reads the breaks of a session that has the entries before next.
+func loadShape(ctx context.Context, q querier, session, next, leaf int64) (*shape, error) {
+	sh := &shape{leaf: leaf}
+	if next == 0 {
+		return sh, nil
+	}
+	rows, err := q.QueryContext(ctx, `SELECT n, parent, class FROM entries
+		WHERE session = ? AND (parent <> n - 1 OR class <> 0) ORDER BY n`, session)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	sh.runs = append(sh.runs, run{first: 0, last: next - 1, parent: -1})
+	for rows.Next() {
+		var r run
+		if err := rows.Scan(&r.first, &r.parent, &r.class); err != nil {
+			return nil, err
+		}
+		r.last = next - 1
+		if r.first == 0 {
+			sh.runs[0] = r
+			continue
+		}
+		sh.runs[len(sh.runs)-1].last = r.first - 1
+		sh.runs = append(sh.runs, r)
+	}
+	sh.live = sh.pathOf(leaf)
+	return sh, rows.Err()
+}
+
+// runOf returns the index of the run that an entry is in.
+func (sh *shape) runOf(n int64) int {
+	return sort.Search(len(sh.runs), func(i int) bool { return sh.runs[i].first > n }) - 1
+}
+
+// pathOf returns the entries from one back to its root.
+func (sh *shape) pathOf(n int64) []span {
+	var path []span
+	for n >= 0 && len(path) <= len(sh.runs) { // a tree has no circles; damage may
+		r := sh.runs[sh.runOf(n)]
+		path = append(path, span{r.first, n})
+		n = r.parent
+	}
+	return path
+}
+
+// isLive reports whether an entry is on the path of the leaf.
+func (sh *shape) isLive(n int64) bool {
+	return slices.ContainsFunc(sh.live, func(s span) bool { return s.has(n) })
+}
+
+// leafOf returns the end of the branch that an entry is on. Of several branches
+// the live one counts, and else the one that was appended to last.
+func (sh *shape) leafOf(n int64) int64 {
+	if sh.isLive(n) {
+		return sh.leaf
+	}
+	at := sh.runOf(n)
+	below := []span{{n, sh.runs[at].last}}
+	for _, r := range sh.runs[at+1:] {
+		if r.class == classLeaf && r.first == r.last || r.class == classNoID {
+			continue
+		}
+		if slices.ContainsFunc(below, func(s span) bool { return s.has(r.parent) }) {
+			below = append(below, span{r.first, r.last})
+		}
+	}
+	return below[len(below)-1].last
+}
+
+// leaves counts the ends of branches: the entries without children. What only
+// moves the leaf, and lines that cannot be read at all, do not count.
+func (sh *shape) leaves() int64 {
+	isParent := make(map[int64]bool)
+	for _, r := range sh.runs {
+		if r.counts() {
+			isParent[r.parent] = true
+		}
+	}
+	var leaves int64
+	for _, r := range sh.runs {
+		if (r.counts() || r.first < r.last) && !isParent[r.last] {
+			leaves++
+		}
+	}
+	return leaves
+}
+
+// counts reports whether the first entry of a run is one that a reader would see
+// in the tree.
+func (r run) counts() bool { return r.class != classLeaf && r.class != classNoID }
+
+// settle brings up to date what depends on the whole tree: how many branches it
+// has, and the size of the context at the leaf.
+func (w *writer) settle(s *state) error {
+	if s.breaks == 0 {
+		s.branches = min(s.next, 1)
+		return nil
+	}
+	sh, err := loadShape(w.ctx, w.tx, s.id, s.next, s.leaf)
+	if err != nil {
+		return err
+	}
+	s.branches, s.context = sh.leaves(), 0
+	for _, part := range sh.live {
+		found, err := w.find([]any{&s.context}, `SELECT context FROM entries WHERE session = ? AND n BETWEEN ? AND ?
+			AND context IS NOT NULL ORDER BY n DESC LIMIT 1`, s.id, part.first, part.last)
+		if err != nil || found {
+			return err
+		}
+	}
+	return nil
+}

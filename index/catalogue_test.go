@@ -1,0 +1,257 @@
+package index_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// shelf makes sessions that differ in everything that they can be sorted by.
+func shelf(f *fixture) {
+	titles := []string{"émile", "Anna", "zoe", "Bob", "bob", "", "中文"}
+	for i, title := range titles {
+		s := f.create(session.Header{ID: fmt.Sprintf("s%d", i), Key: fmt.Sprintf("key:%d", i%3), CWD: fmt.Sprintf("/work/%d", i%2)})
+		for j := range (i*5)%7 + 1 {
+			f.append(s, session.RoleUser, session.Text(fmt.Sprintf("message %d", j)))
+		}
+		f.respond(s, "", "m", session.Usage{Input: (i * 3) % 7, Output: 1}, session.Text("yes"))
+		if title != "" {
+			must[string](f.tb)(s.AppendSessionInfo(title))
+		}
+		if i%2 == 0 {
+			must[string](f.tb)(s.SetTags("even", fmt.Sprintf("t%d", i)))
+		}
+		must[string](f.tb)(s.SetPinned(i == 3 || i == 4))
+		if i == 2 {
+			if err := f.st.Archive(context.Background(), s.ID()); err != nil {
+				f.tb.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestListOrders(t *testing.T) {
+	f := newFixture(t)
+	shelf(f)
+	ix := f.open(t)
+	all, _, err := ix.List(context.Background(), index.ListOptions{Limit: -1})
+	if err != nil || len(all) != 7 {
+		t.Fatal(len(all), err)
+	}
+	less := map[index.Sort]func(a, b index.Session) int{
+		index.ByUpdated:  func(a, b index.Session) int { return a.Updated.Compare(b.Updated) },
+		index.ByCreated:  func(a, b index.Session) int { return a.Created.Compare(b.Created) },
+		index.ByMessages: func(a, b index.Session) int { return a.Messages - b.Messages },
+		index.ByTokens:   func(a, b index.Session) int { return int(a.Tokens - b.Tokens) },
+		index.BySize:     func(a, b index.Session) int { return int(a.Size - b.Size) },
+		index.ByTitle:    func(a, b index.Session) int { return titleRank(a) - titleRank(b) },
+	}
+	for sort, compare := range less {
+		for _, desc := range []bool{false, true} {
+			t.Run(fmt.Sprint(sort, desc), func(t *testing.T) {
+				want := slices.Clone(all)
+				slices.SortStableFunc(want, func(a, b index.Session) int {
+					c := compare(a, b)
+					if c == 0 {
+						c = strings.Compare(a.ID, b.ID)
+					}
+					if desc {
+						return -c
+					}
+					return c
+				})
+				if diff := cmp.Diff(want, pages(t, ix, index.ListOptions{Sort: sort, Desc: desc, Limit: 2})); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// titleRank is the place of a title without regard to case and accents.
+func titleRank(s index.Session) int {
+	return slices.Index([]string{"anna", "bob", "émile", "message 0", "zoe", "中文"}, strings.ToLower(s.Title))
+}
+
+// pages reads a list page by page.
+func pages(t *testing.T, ix *index.Index, o index.ListOptions) []index.Session {
+	t.Helper()
+	var all []index.Session
+	for {
+		page, next, err := ix.List(context.Background(), o)
+		if err != nil || len(page) > o.Limit {
+			t.Fatal(len(page), err)
+		}
+		all = append(all, page...)
+		if next == "" {
+			return all
+		}
+		o.After = next
+	}
+}
+
+func TestListFilters(t *testing.T) {
+	f := newFixture(t)
+	shelf(f)
+	ix := f.open(t)
+	yes, no := true, false
+	third := must[index.Session](t)(ix.Get(context.Background(), "s3"))
+	tests := []struct {
+		name string
+		o    index.ListOptions
+		want string
+	}{
+		{"none", index.ListOptions{}, "s0 s1 s2 s3 s4 s5 s6"},
+		{"tag", index.ListOptions{Tags: []string{"even"}}, "s0 s2 s4 s6"},
+		{"tags", index.ListOptions{Tags: []string{"even", "t4"}}, "s4"},
+		{"cwd", index.ListOptions{CWD: "/work/1"}, "s1 s3 s5"},
+		{"cwd above", index.ListOptions{CWD: "/work"}, "s0 s1 s2 s3 s4 s5 s6"},
+		{"cwd beside", index.ListOptions{CWD: "/wor"}, ""},
+		{"key", index.ListOptions{Key: "key:2"}, "s2 s5"},
+		{"pinned", index.ListOptions{Pinned: &yes}, "s3 s4"},
+		{"not pinned", index.ListOptions{Pinned: &no}, "s0 s1 s2 s5 s6"},
+		{"archived", index.ListOptions{Archived: &yes}, "s2"},
+		{"not archived", index.ListOptions{Archived: &no}, "s0 s1 s3 s4 s5 s6"},
+		{"since", index.ListOptions{Since: third.Updated}, "s3 s4 s5 s6"},
+		{"until", index.ListOptions{Until: third.Updated}, "s0 s1 s2"},
+		{"together", index.ListOptions{Until: third.Updated, Tags: []string{"even"}, Archived: &no}, "s0"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.o.Sort, tt.o.Limit = index.ByCreated, 3
+			var got []string
+			for _, s := range pages(t, ix, tt.o) {
+				got = append(got, s.ID)
+			}
+			if diff := cmp.Diff(tt.want, strings.Join(got, " ")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestListRefuses(t *testing.T) {
+	f := newFixture(t)
+	shelf(f)
+	ix := f.open(t)
+	_, next, err := ix.List(context.Background(), index.ListOptions{Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]index.ListOptions{
+		"an unknown order":         {Sort: "colour"},
+		"nonsense":                 {After: "nonsense"},
+		"another order's cursor":   {After: next, Sort: index.ByTitle},
+		"another way's cursor":     {After: next, Desc: true},
+		"a cursor that is no JSON": {After: "AAAA"},
+	} {
+		if _, _, err := ix.List(context.Background(), o); !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	f := newFixture(t)
+	for _, id := range []string{"abc-1", "abc-2", "abc", "Xyz", "100%_a"} {
+		f.create(session.Header{ID: id, Key: "key of " + id})
+	}
+	ix := f.open(t)
+	for prefix, want := range map[string]string{
+		"abc": "abc", "abc-": "abc-1 abc-2", "ab": "abc abc-1 abc-2", "X": "Xyz", "x": "", "key of Xyz": "Xyz", "key of": "",
+		"": "", "%": "", "100%": "100%_a", "abc-12": "",
+	} {
+		var got []string
+		for _, s := range must[[]index.Session](t)(ix.Find(context.Background(), prefix)) {
+			got = append(got, s.ID)
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q finds %q, want %q", prefix, got, want)
+		}
+	}
+	if _, err := ix.Get(context.Background(), "ab"); !errors.Is(err, store.ErrNotExist) {
+		t.Errorf("Get of a prefix: %v", err)
+	}
+}
+
+func TestChainAndFork(t *testing.T) {
+	f := newFixture(t)
+	s := f.say("hello")
+	next, err := s.Continue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	fork, err := s.Fork(context.Background(), f.st, f.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fork.Close()
+	ix := f.open(t)
+	for id, want := range map[string]index.Session{
+		s.ID():    {ContinuedTo: next.ID()},
+		next.ID(): {Parent: s.ID(), Relation: session.RelationContinuation, Continuation: 1},
+	} {
+		got := must[index.Session](t)(ix.Get(context.Background(), id))
+		if got.ContinuedTo != want.ContinuedTo || got.Parent != want.Parent || got.Relation != want.Relation || got.Continuation != want.Continuation {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	children, _, err := ix.List(context.Background(), index.ListOptions{Parent: s.ID()})
+	if err != nil || len(children) != 2 {
+		t.Errorf("children %+v, %v", children, err)
+	}
+}
+
+func TestTitles(t *testing.T) {
+	for text, want := range map[string]string{
+		"Short":                      "Short",
+		"\n\n  First   line\nSecond": "First line",
+		strings.Repeat("word ", 40):  strings.TrimSpace(strings.Repeat("word ", 15)) + "…",
+		strings.Repeat("文", 100):     strings.Repeat("文", 79) + "…",
+		strings.Repeat("x", 80):      strings.Repeat("x", 80),
+		"\x1b[31mred\u202e text":     "[31mred text",
+	} {
+		f := newFixture(t)
+		f.say(text)
+		page, _, err := f.open(t).List(context.Background(), index.ListOptions{})
+		if err != nil || page[0].Title != want {
+			t.Errorf("%q gives %q, %v; want %q", text, page[0].Title, err, want)
+		}
+	}
+}
+
+func TestTagsAndStatus(t *testing.T) {
+	f := newFixture(t)
+	shelf(f)
+	ix := f.open(t)
+	tags := must[[]index.Count](t)(ix.Tags(context.Background()))
+	if len(tags) != 5 || tags[0] != (index.Count{Name: "even", Count: 4}) {
+		t.Errorf("tags %v", tags)
+	}
+	status := must[index.Status](t)(ix.Status(context.Background()))
+	if status.Sessions != 7 || status.Entries == 0 || status.Texts == 0 || status.Size == 0 || status.SQLite == "" {
+		t.Errorf("status %+v", status)
+	}
+	report, err := ix.Rebuild(context.Background(), nil)
+	if err != nil || !report.Rebuilt || report.Changed != 7 {
+		t.Errorf("rebuild %+v, %v", report, err)
+	}
+	if again := must[index.Status](t)(ix.Status(context.Background())); again.Entries != status.Entries || again.Texts != status.Texts {
+		t.Errorf("status %+v, before %+v", again, status)
+	}
+	if f.now.Before(time.Unix(0, 0)) {
+		t.Error("time")
+	}
+}

@@ -1,0 +1,472 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// A batch is written in one transaction. It ends when it has this many
+// documents, or takes this much memory.
+const (
+	batchDocs  = 4_000
+	batchBytes = 8 << 20
+)
+
+// CatchUp brings the index up to date with the store. What it costs depends on
+// what has changed: sessions that are as they were are not opened, and of those
+// that have grown only the new lines are read. progress, if it is not nil, is
+// called now and then with the number of bytes read and to be read.
+//
+// Logs that cannot be read are listed in the report and do not stop the others.
+// When ctx is done, CatchUp returns its error; what was read until then stays.
+func (ix *Index) CatchUp(ctx context.Context, progress func(done, total int64)) (Report, error) {
+	ix.catching.Lock()
+	defer ix.catching.Unlock()
+	start := time.Now()
+	if progress == nil {
+		progress = func(_, _ int64) {}
+	}
+	if err := ix.follow(ctx); err != nil {
+		return Report{}, ix.fail("catch up", err)
+	}
+	report, err := ix.catchUp(ctx, progress)
+	if isDamage(err) {
+		report, err = ix.catchUp(ctx, progress) // withDB has made it anew
+	}
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err() // and not how SQLite puts it
+	}
+	report.Duration = time.Since(start)
+	return report, ix.fail("catch up", err)
+}
+
+// Rebuild throws the index away and makes it anew from the logs.
+func (ix *Index) Rebuild(ctx context.Context, progress func(done, total int64)) (Report, error) {
+	ix.mu.RLock()
+	db := ix.db
+	ix.mu.RUnlock()
+	if err := ix.reset(ctx, db); err != nil {
+		return Report{}, ix.fail("rebuild", err)
+	}
+	return ix.CatchUp(ctx, progress)
+}
+
+func (ix *Index) catchUp(ctx context.Context, progress func(done, total int64)) (Report, error) {
+	r := &catching{ctx: ctx, ix: ix, progress: progress, terms: newTermTable()}
+	err := ix.withDB(func(db *sql.DB) error {
+		r.db = db
+		return r.run()
+	})
+	if err == nil {
+		ix.mu.Lock()
+		r.report.Rebuilt, ix.rebuilt = ix.rebuilt, false
+		ix.mu.Unlock()
+	}
+	return r.report, err
+}
+
+// catching is one CatchUp.
+type catching struct {
+	ctx      context.Context
+	ix       *Index
+	db       *sql.DB
+	progress func(done, total int64)
+	terms    *termTable
+
+	report      Report
+	done, total int64
+}
+
+// known is what the index has of a log.
+type known struct {
+	id, size, modified int64
+	archived           bool
+	seen               bool // in the store's list
+	// Only of logs that have changed:
+	pos, head        int64
+	tailPos, tailSum int64
+}
+
+// job is a log that has to be read.
+type job struct {
+	stat store.Stat
+	was  *known // nil if the index does not know it
+}
+
+func (r *catching) run() error {
+	// The index is asked before the store: a session that another process adds
+	// meanwhile must not look like one that was removed.
+	logs, err := r.loadKnown()
+	if err != nil {
+		return err
+	}
+	jobs, err := r.compare(logs)
+	if err != nil {
+		return err
+	}
+	if err := r.dropRemoved(logs); err != nil || len(jobs) == 0 {
+		return err
+	}
+	// The newest last, so that documents are written about in the order of time.
+	slices.SortFunc(jobs, func(a, b job) int {
+		return cmp.Or(a.stat.Modified.Compare(b.stat.Modified), cmp.Compare(a.stat.Name, b.stat.Name))
+	})
+	r.progress(0, r.total)
+	if err := r.index(jobs); err != nil {
+		return err
+	}
+	if err := r.inTx((*writer).flushTerms); err != nil {
+		return err
+	}
+	r.progress(r.total, r.total)
+	return r.tidy()
+}
+
+func (r *catching) loadKnown() (map[string]*known, error) {
+	rows, err := r.db.QueryContext(r.ctx, `SELECT name, id, size, modified, archived FROM sessions INDEXED BY stats`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	logs := make(map[string]*known)
+	for rows.Next() {
+		var name sql.NullString
+		k := &known{}
+		if err := rows.Scan(&name, &k.id, &k.size, &k.modified, &k.archived); err != nil {
+			return nil, err
+		}
+		if !name.Valid { // a removal that was interrupted
+			name.String = fmt.Sprintf("\x00%d", k.id)
+		}
+		logs[name.String] = k
+	}
+	return logs, rows.Err()
+}
+
+// compare lists the store and returns what has to be read.
+func (r *catching) compare(logs map[string]*known) ([]job, error) {
+	var jobs []job
+	for stat, err := range r.ix.store.List(r.ctx) {
+		if err != nil && stat.Name == "" {
+			return nil, err
+		}
+		r.report.Sessions++
+		was := logs[stat.Name]
+		if was != nil {
+			was.seen = true
+		}
+		if err != nil {
+			r.unread(stat.Name, err)
+			continue
+		}
+		if was != nil && was.size == stat.Size && was.modified == stat.Modified.UnixNano() && was.archived == stat.Archived {
+			continue
+		}
+		jobs = append(jobs, job{stat, was})
+		r.total += stat.Size
+		if was == nil {
+			continue
+		}
+		r.total -= min(was.size, stat.Size)
+		err = r.db.QueryRowContext(r.ctx, `SELECT pos, head_hash, tail_pos, tail_hash FROM sessions WHERE id = ?`, was.id).
+			Scan(&was.pos, &was.head, &was.tailPos, &was.tailSum)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) { // another process may have removed it
+			return nil, err
+		}
+	}
+	return jobs, nil
+}
+
+func (r *catching) unread(name string, err error) {
+	r.ix.opts.Logger.Warn("a log cannot be read", "session", name, "cause", err)
+	r.report.Unread = append(r.report.Unread, Unread{name, err})
+}
+
+// chunk is some lines of a log, or all.
+type chunk struct {
+	job     job
+	drop    bool // what the index has of the log is of another log of that name
+	from    store.Pos
+	head    int64 // sum of the first line
+	records []*record
+	final   bool // the log was read to its end
+	bytes   int64
+	failed  error // why it was not
+}
+
+// index reads the jobs' logs and writes them into the index. Reading goes on
+// while the batch before is written.
+func (r *catching) index(jobs []job) error {
+	ctx, cancel := context.WithCancel(r.ctx)
+	defer cancel()
+	batches := make(chan []*chunk)
+	readErr := make(chan error, 1)
+	go func() {
+		defer close(batches)
+		b := &batcher{ctx: ctx, ix: r.ix, out: batches}
+		readErr <- b.readAll(jobs)
+	}()
+	var writeErr error
+	for batch := range batches {
+		if writeErr != nil {
+			continue
+		}
+		if writeErr = r.write(batch); writeErr != nil {
+			cancel()
+		}
+	}
+	if writeErr != nil {
+		return writeErr
+	}
+	return <-readErr
+}
+
+// write writes a batch in one transaction.
+func (r *catching) write(batch []*chunk) error {
+	for _, c := range batch {
+		if c.drop && c.job.was != nil {
+			if err := r.dropSession(c.job.was.id); err != nil {
+				return err
+			}
+		}
+	}
+	tx, err := r.db.BeginTx(r.ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	w, err := newWriter(r.ctx, tx, r.terms)
+	if err != nil {
+		return err
+	}
+	for _, c := range batch {
+		if err := w.chunk(c); err != nil {
+			return fmt.Errorf("session %q: %w", c.job.stat.Name, err)
+		}
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	r.account(batch, w)
+	return nil
+}
+
+func (r *catching) account(batch []*chunk, w *writer) {
+	r.report.Entries += w.entries
+	for _, c := range batch {
+		r.report.Bytes += c.bytes
+		r.done += c.bytes
+		if c.failed != nil {
+			r.unread(c.job.stat.Name, c.failed)
+		}
+		if c.final || c.failed != nil {
+			r.report.Changed++
+		}
+	}
+	r.progress(min(r.done, r.total), r.total)
+}
+
+// chunk writes some lines of a log, unless another process was faster: then the
+// log's row is further than we thought, or of another log, and what it has
+// already is left out.
+func (w *writer) chunk(c *chunk) error {
+	s, err := w.loadState(c.job.stat.Name)
+	if err != nil {
+		return err
+	}
+	if s == nil {
+		if c.from != 0 {
+			return nil
+		}
+		if s, err = w.newState(c.job.stat.Name); err != nil {
+			return err
+		}
+		s.head = c.head
+	}
+	if s.head != c.head || s.pos < int64(c.from) {
+		return nil
+	}
+	for _, rec := range c.records {
+		if int64(rec.pos) < s.pos {
+			continue
+		}
+		if err := w.apply(s, rec); err != nil {
+			return err
+		}
+	}
+	if c.final || c.failed != nil {
+		if err := w.finish(s, c); err != nil {
+			return err
+		}
+	}
+	return w.saveState(s)
+}
+
+// finish notes how the store described the log, so that it is left alone until
+// that changes. A log that could not be read to its end is tried again.
+func (w *writer) finish(s *state, c *chunk) error {
+	if s.created == 0 {
+		s.created = millis(c.job.stat.Modified)
+		s.updated = max(s.updated, s.created)
+	}
+	if s.next == 0 && s.pos == 0 {
+		s.problems = 1 // not a session, or an empty one
+	}
+	s.size, s.archived = c.job.stat.Size, c.job.stat.Archived
+	s.modified = c.job.stat.Modified.UnixNano()
+	if c.failed != nil {
+		s.modified = 0
+	}
+	return w.settle(s)
+}
+
+// batcher reads logs and sends what it read in batches.
+type batcher struct {
+	ctx   context.Context
+	ix    *Index
+	out   chan<- []*chunk
+	batch []*chunk
+	docs  int
+	bytes int
+}
+
+func (b *batcher) readAll(jobs []job) error {
+	for _, j := range jobs {
+		if err := b.readLog(j); err != nil {
+			return err
+		}
+	}
+	return b.send()
+}
+
+// send hands the batch over. It returns an error only when nobody wants it.
+func (b *batcher) send() error {
+	if len(b.batch) == 0 {
+		return b.ctx.Err()
+	}
+	select {
+	case b.out <- b.batch:
+	case <-b.ctx.Done():
+		return b.ctx.Err()
+	}
+	b.batch, b.docs, b.bytes = nil, 0, 0
+	return nil
+}
+
+// readLog reads what is new in a log.
+func (b *batcher) readLog(j job) error {
+	c := &chunk{job: j}
+	log, err := b.ix.store.Open(b.ctx, j.stat.Name)
+	if errors.Is(err, store.ErrNotExist) {
+		return nil // removed since it was listed
+	}
+	if err == nil {
+		defer log.Close()
+		err = c.compare(b.ctx, log)
+	}
+	if err != nil {
+		return b.endLog(c, err)
+	}
+	reader := lineReader{blobs: b.ix.store.Blobs(), maxText: b.ix.opts.MaxText}
+	for line, err := range log.Forward(b.ctx, c.from) {
+		if err != nil {
+			return b.endLog(c, err)
+		}
+		rec := reader.read(b.ctx, line)
+		c.bytes += int64(line.Next - line.Pos)
+		if rec == nil {
+			continue
+		}
+		if err := checkVersion(rec.header); err != nil {
+			return b.endLog(c, err)
+		}
+		c.records = append(c.records, rec)
+		b.docs += len(rec.docs)
+		b.bytes += rec.size()
+		if b.docs >= batchDocs || b.bytes >= batchBytes {
+			b.batch = append(b.batch, c)
+			c = &chunk{job: j, head: c.head, from: line.Next}
+			if err := b.send(); err != nil {
+				return err
+			}
+		}
+	}
+	c.final = true
+	return b.endLog(c, nil)
+}
+
+// endLog adds the last chunk of a log.
+func (b *batcher) endLog(c *chunk, err error) error {
+	if err != nil && b.ctx.Err() != nil {
+		return b.ctx.Err()
+	}
+	c.failed = err
+	b.batch = append(b.batch, c)
+	b.bytes += 1000
+	if b.bytes >= batchBytes {
+		return b.send()
+	}
+	return nil
+}
+
+func checkVersion(h *session.Header) error {
+	if h == nil || h.Version <= session.Version {
+		return nil
+	}
+	return &store.Error{Op: "index", Name: h.ID, Kind: store.ErrInvalid, Err: fmt.Errorf("the session has format version %d, this program reads up to %d", h.Version, session.Version)}
+}
+
+// compare finds out from where on the log has to be read: if its first line and
+// the last one that was read are as they were, from there; else from the
+// beginning.
+func (c *chunk) compare(ctx context.Context, log store.Log) error {
+	head, _, err := lineAt(ctx, log, 0)
+	if err != nil {
+		return err
+	}
+	c.head = head
+	was := c.job.was
+	if was == nil || was.pos == 0 && was.head == head {
+		return nil
+	}
+	if was.head == head {
+		end, err := log.End(ctx)
+		if err != nil {
+			return err
+		}
+		if int64(end) >= was.pos {
+			sum, next, err := lineAt(ctx, log, store.Pos(was.tailPos))
+			if err != nil {
+				return err
+			}
+			if sum == was.tailSum && int64(next) == was.pos {
+				c.from = next
+				return nil
+			}
+		}
+	}
+	c.drop = true
+	return nil
+}
+
+// lineAt returns the sum of the line at a position, and where it ends.
+func lineAt(ctx context.Context, log store.Log, pos store.Pos) (sum int64, next store.Pos, err error) {
+	for line, err := range log.Forward(ctx, pos) {
+		if err != nil {
+			return 0, 0, err
+		}
+		return sumOf(line.Data), line.Next, nil
+	}
+	return 0, 0, nil
+}

@@ -1,0 +1,111 @@
+package index
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Tokens returns the tokens of a text: its parts, and its whole identifiers.
+func Tokens(text string) (parts, wholes []string) {
+	text = canonical(text)
+	scan(text, func(t token) {
+		if t.start < 0 || t.end > len(text) || t.start > t.end {
+			panic(fmt.Sprintf("token %+v is not in the text", t))
+		}
+		if t.whole {
+			wholes = append(wholes, t.text)
+		} else {
+			parts = append(parts, t.text)
+		}
+	})
+	return parts, wholes
+}
+
+// Match returns a query in SQLite's language. db must be that of an index.
+func (ix *Index) Match(query string) (string, error) {
+	q, err := parseQuery(query, time.Now())
+	if err != nil {
+		return "", err
+	}
+	var match string
+	err = ix.withDB(func(db *sql.DB) error {
+		m, err := newMatcher(context.Background(), db)
+		if err == nil {
+			match, err = m.node(q.expr, true)
+		}
+		return err
+	})
+	return match, err
+}
+
+// Dump returns what an index knows, without the numbers that depend on the order
+// in which it came to know it.
+func (ix *Index) Dump() (string, error) {
+	var b strings.Builder
+	err := ix.withDB(func(db *sql.DB) error {
+		for _, query := range []string{
+			`SELECT name, sid, key, title, sort_title, tags, cwd, created, updated, entries, messages, branches, tokens,
+				context, models, tools, parent, relation, continuation, continued_to, pinned, problems, docs, size,
+				modified, archived, pos, head_hash, tail_pos, tail_hash, next, leaf, leaf_id, breaks FROM sessions ORDER BY name`,
+			`SELECT s.name, tag FROM tags t JOIN sessions s ON s.id = t.session ORDER BY 1, 2`,
+			`SELECT s.name, n, hex(e.id), e.parent, e.pos, e.time, e.class, e.context FROM entries e JOIN sessions s ON s.id = e.session ORDER BY 1, 2`,
+			`SELECT s.name, d.entry, d.part, d.kind, r.name, t.name, m.name, d.len, hex(d.tf), d.id >> 8,
+				(SELECT count(*) FROM fts WHERE fts.rowid = d.id)
+				FROM docs d JOIN sessions s ON s.id = d.session LEFT JOIN names r ON r.id = d.role
+				LEFT JOIN names t ON t.id = d.tool LEFT JOIN names m ON m.id = d.model ORDER BY 1, 2, 3`,
+			`SELECT (SELECT count(*) FROM docs), (SELECT count(*) FROM fts), (SELECT count(*) FROM usage), (SELECT count(*) FROM entries)`,
+			`SELECT u.response, s.name, counted, entry, time, p.name, m.name, t.name, input, cache_read, cache_write, output, reasoning, cost
+				FROM usage u JOIN sessions s ON s.id = u.session LEFT JOIN names p ON p.id = u.provider
+				LEFT JOIN names m ON m.id = u.model LEFT JOIN names t ON t.id = u.tool ORDER BY 1, 2`,
+		} {
+			if err := dump(db, &b, query); err != nil {
+				return fmt.Errorf("%s: %w", query, err)
+			}
+		}
+		return nil
+	})
+	return b.String(), err
+}
+
+func dump(db *sql.DB, b *strings.Builder, query string) error {
+	rows, err := db.Query(query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	values, dest := make([]any, len(columns)), make([]any, len(columns))
+	for i := range values {
+		dest[i] = &values[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(dest...); err != nil {
+			return err
+		}
+		for i, v := range values {
+			fmt.Fprintf(b, "%s=%v ", columns[i], v)
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteByte('\n')
+	return rows.Err()
+}
+
+// Integrity returns what SQLite finds wrong with the file, or "ok".
+func (ix *Index) Integrity() (string, error) {
+	var result string
+	err := ix.withDB(func(db *sql.DB) error {
+		if err := db.QueryRow(`PRAGMA integrity_check`).Scan(&result); err != nil {
+			return err
+		}
+		_, err := db.Exec(`INSERT INTO fts (fts) VALUES ('integrity-check')`)
+		return err
+	})
+	return result, err
+}

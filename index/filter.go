@@ -1,0 +1,123 @@
+package index
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// filter reads a filter, if that is what stands here.
+func (p *parser) filter(negative bool) bool {
+	start := p.at
+	name, _, ok := strings.Cut(p.text[p.at:], ":")
+	if !ok || !isFilter(name) {
+		return false
+	}
+	p.at += len(name) + 1
+	valueAt := p.at
+	var value string
+	if p.at < len(p.text) && p.text[p.at] == '"' {
+		value = p.quoted()
+	} else {
+		value = p.word()
+	}
+	if value == "" {
+		p.fail(valueAt, "%s: needs a value", name)
+	}
+	if negative && !canNegate(name) {
+		p.fail(start, "%s: cannot be negated", name)
+	}
+	p.take(name, value, valueAt, negative)
+	return true
+}
+
+func isFilter(name string) bool {
+	switch name {
+	case "kind", "role", "tool", "model", "tag", "cwd", "session", "since", "until", "branch":
+		return true
+	}
+	return false
+}
+
+func canNegate(name string) bool {
+	return name == "kind" || name == "role" || name == "tool" || name == "model"
+}
+
+func (p *parser) take(name, value string, at int, negative bool) {
+	lists := map[string][2]*[]string{
+		"kind": {&p.kinds, &p.notKinds}, "role": {&p.roles, &p.notRoles},
+		"tool": {&p.tools, &p.notTools}, "model": {&p.models, &p.notMod},
+		"tag": {&p.tags}, "cwd": {&p.cwd}, "session": {&p.session},
+	}
+	switch name {
+	case "since":
+		p.since = p.time(value, at)
+	case "until":
+		p.until = p.time(value, at)
+	case "branch":
+		if p.branch = Branch(value); p.branch != LiveBranch && p.branch != AllBranches {
+			p.fail(at, "branch: is live or all, not %q", value)
+		}
+	case "kind":
+		if kindNumber(Kind(value)) < 0 {
+			p.fail(at, "there is no kind %q", value)
+		}
+		fallthrough
+	default:
+		i := 0
+		if negative {
+			i = 1
+		}
+		list := lists[name][i]
+		*list = append(*list, value)
+	}
+}
+
+func (p *parser) time(value string, at int) time.Time {
+	t, ok := ParseTime(value, p.now)
+	if !ok {
+		p.fail(at, "%q is no time: 2026-03-14, 2026-03, 12h, 7d, today, yesterday, or as in RFC 3339", value)
+	}
+	return t
+}
+
+// ParseTime reads a time as people write it. Days begin in the time zone of now.
+func ParseTime(value string, now time.Time) (time.Time, bool) {
+	today := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
+	switch value {
+	case "now":
+		return now, true
+	case "today":
+		return today, true
+	case "yesterday":
+		return today.AddDate(0, 0, -1), true
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly, "2006-01", "2006"} {
+		if t, err := time.ParseInLocation(layout, value, now.Location()); err == nil {
+			return t, true
+		}
+	}
+	return parseAge(value, now)
+}
+
+// parseAge reads how long ago something was: 90m, 12h, 7d, 2w.
+func parseAge(value string, now time.Time) (time.Time, bool) {
+	if value == "" {
+		return now, false
+	}
+	n, err := strconv.Atoi(value[:len(value)-1])
+	if err != nil || n < 0 || n > 1_000_000 {
+		return now, false
+	}
+	switch value[len(value)-1] {
+	case 'm':
+		return now.Add(-time.Duration(n) * time.Minute), true
+	case 'h':
+		return now.Add(-time.Duration(n) * time.Hour), true
+	case 'd':
+		return now.AddDate(0, 0, -n), true
+	case 'w':
+		return now.AddDate(0, 0, -7*n), true
+	}
+	return now, false
+}

@@ -1,0 +1,306 @@
+package index
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// place is where the text of a hit stands.
+type place struct {
+	part int
+	pos  store.Pos
+}
+
+// hits turns matches into what the caller sees.
+func (s *search) hits(found []candidate) ([]Hit, error) {
+	hits, places, err := s.locate(found)
+	if err == nil && s.o.SnippetLen > 0 {
+		s.addSnippets(hits, places)
+	}
+	return hits, err
+}
+
+// locate reads the rows of matches.
+func (s *search) locate(found []candidate) ([]Hit, []place, error) {
+	hits := make([]Hit, 0, len(found))
+	places := make([]place, 0, len(found))
+	for _, c := range found {
+		hit, where, ok, err := s.hit(c)
+		if err != nil {
+			return nil, nil, err
+		}
+		if ok {
+			hits, places = append(hits, hit), append(places, where)
+		}
+	}
+	return hits, places, nil
+}
+
+// hit reads a match's rows. It is false if they are gone meanwhile.
+func (s *search) hit(c candidate) (h Hit, where place, ok bool, err error) {
+	rows, err := s.db.QueryContext(s.ctx, `SELECT s.sid, s.name, s.title, s.leaf_id, e.id, e.pos, e.time, d.part, d.kind,
+			ifnull(r.name, ''), ifnull(t.name, ''), ifnull(m.name, '')
+		FROM docs d JOIN sessions s ON s.id = d.session JOIN entries e ON e.session = d.session AND e.n = d.entry
+			LEFT JOIN names r ON r.id = d.role LEFT JOIN names t ON t.id = d.tool LEFT JOIN names m ON m.id = d.model
+		WHERE d.id = ? AND s.name IS NOT NULL`, c.id)
+	if err != nil {
+		return h, where, false, err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return h, where, false, rows.Err()
+	}
+	var entry any
+	var ms, kind int64
+	if err := rows.Scan(&h.Session, &h.Name, &h.Title, &h.Leaf, &entry, &where.pos, &ms, &where.part, &kind,
+		&h.Role, &h.Tool, &h.Model); err != nil {
+		return h, where, false, err
+	}
+	if err := rows.Close(); err != nil {
+		return h, where, false, err
+	}
+	h.Entry, h.Kind, h.Score = idOf(entry), kinds[kind], c.score
+	if h.Time = timeOf(ms); ms == 0 {
+		h.Time = time.Unix(c.id>>docSeqBits, 0).UTC()
+	}
+	return h, where, true, s.place(&h, c)
+}
+
+// place says on which branch a hit is.
+func (s *search) place(h *Hit, c candidate) error {
+	sh, err := s.shape(c.session)
+	if err != nil {
+		return err
+	}
+	if h.Live = sh.isLive(c.entry); h.Live {
+		return nil // the leaf is the session's
+	}
+	var id any
+	err = s.db.QueryRowContext(s.ctx, `SELECT id FROM entries WHERE session = ? AND n = ?`, c.session, sh.leafOf(c.entry)).Scan(&id)
+	h.Leaf = idOf(id)
+	return err
+}
+
+// addSnippets reads the text of the hits from their logs. What cannot be read,
+// or is no longer what was found, gets no snippet.
+func (s *search) addSnippets(hits []Hit, places []place) {
+	s.readTexts(hits, places, func(i int, text string) {
+		hits[i].Snippet, hits[i].Highlights = s.m.snippet(text, s.o.SnippetLen)
+	})
+}
+
+// texts returns the texts of matches, as far as they can be read.
+func (s *search) texts(found []candidate) ([]string, error) {
+	hits, places, err := s.locate(found)
+	if err != nil {
+		return nil, err
+	}
+	var texts []string
+	s.readTexts(hits, places, func(_ int, text string) { texts = append(texts, text) })
+	return texts, nil
+}
+
+// readTexts opens each log once and calls use with the text of each hit.
+func (s *search) readTexts(hits []Hit, places []place, use func(i int, text string)) {
+	logs := make(map[string]store.Log)
+	defer func() {
+		for _, log := range logs {
+			if log != nil {
+				log.Close()
+			}
+		}
+	}()
+	for i := range hits {
+		name := hits[i].Name
+		log, opened := logs[name]
+		if !opened {
+			log, _ = s.ix.store.Open(s.ctx, name)
+			logs[name] = log
+		}
+		if log == nil {
+			continue
+		}
+		if text, ok := s.text(log, &hits[i], places[i]); ok {
+			use(i, text)
+		}
+	}
+}
+
+// text reads a hit's text.
+func (s *search) text(log store.Log, h *Hit, where place) (string, bool) {
+	for line, err := range log.Forward(s.ctx, where.pos) {
+		var e session.Entry
+		if err != nil || e.UnmarshalJSON(line.Data) != nil || e.ID != h.Entry {
+			return "", false
+		}
+		parts := partsOf(s.ctx, s.ix.store.Blobs(), &e, s.ix.opts.MaxText)
+		if where.part >= len(parts) || parts[where.part].kind != h.Kind {
+			return "", false
+		}
+		return canonical(parts[where.part].text), true
+	}
+	return "", false
+}
+
+// snippet returns the piece of a text in which most of the wanted terms are, on
+// one line, and where they are in it.
+func (m *matcher) snippet(text string, length int) (string, []Range) {
+	marks := m.marks(text)
+	from, to := max(0, bestStart(marks, length)-length/4), len(text)
+	if to-from > length {
+		from = wordStart(text, from)
+		to = wordEnd(text, from, min(from+length, to))
+	} else { // the end of the text: show more of what is before it
+		from = wordStart(text, max(0, to-length))
+	}
+	var b strings.Builder
+	if from > 0 {
+		b.WriteString("…")
+	}
+	var ranges []Range
+	at := from
+	for _, mark := range marks {
+		if mark.Start < at || mark.End > to {
+			continue
+		}
+		writeFlat(&b, text[at:mark.Start])
+		start := b.Len()
+		writeFlat(&b, text[mark.Start:mark.End])
+		ranges = append(ranges, Range{start, b.Len()})
+		at = mark.End
+	}
+	writeFlat(&b, text[at:to])
+	if to < len(text) {
+		b.WriteString("…")
+	}
+	return b.String(), ranges
+}
+
+// marks returns where a text has the wanted terms, in order and without overlap.
+func (m *matcher) marks(text string) []Range {
+	var parts, wholes []token
+	scan(text, func(t token) {
+		if t.whole {
+			wholes = append(wholes, t)
+		} else {
+			parts = append(parts, t)
+		}
+	})
+	var marks []Range
+	for _, l := range m.terms {
+		for i := range parts {
+			if l.isAt(parts[i:]) {
+				marks = append(marks, l.mark(parts[i:]))
+			}
+		}
+		want := l.term.whole
+		if len(l.tokens) == 1 {
+			want = l.tokens[0]
+		}
+		for _, t := range wholes {
+			if t.text == want || l.prefix && want != "" && strings.HasPrefix(t.text, want) {
+				marks = append(marks, Range{t.start, t.end})
+			}
+		}
+	}
+	return mergeRanges(marks)
+}
+
+// isAt reports whether the tokens begin with the term's.
+func (l *leaf) isAt(tokens []token) bool {
+	if len(tokens) < len(l.tokens) {
+		return false
+	}
+	for i, want := range l.tokens {
+		have := tokens[i].text
+		if have != want && !(l.prefix && i == len(l.tokens)-1 && strings.HasPrefix(have, want)) {
+			return false
+		}
+	}
+	return true
+}
+
+// mark returns what to highlight where the tokens begin with the term's: of two
+// characters of which one was looked for, that one.
+func (l *leaf) mark(tokens []token) Range {
+	r := Range{tokens[0].start, tokens[len(l.tokens)-1].end}
+	if first, size := utf8.DecodeRuneInString(l.tokens[0]); len(l.tokens) == 1 && size == len(l.tokens[0]) && classOf(first) == dense {
+		r.End = r.Start + size
+	}
+	return r
+}
+
+func mergeRanges(ranges []Range) []Range {
+	slices.SortFunc(ranges, func(a, b Range) int { return a.Start - b.Start })
+	var merged []Range
+	for _, r := range ranges {
+		if n := len(merged); n > 0 && r.Start < merged[n-1].End {
+			merged[n-1].End = max(merged[n-1].End, r.End)
+			continue
+		}
+		merged = append(merged, r)
+	}
+	return merged
+}
+
+// bestStart returns the beginning of the mark after which, within a length, most
+// marks follow.
+func bestStart(marks []Range, length int) int {
+	best, most := 0, 0
+	for i, last := 0, 0; i < len(marks); i++ {
+		for last < len(marks) && marks[last].End <= marks[i].Start+length {
+			last++
+		}
+		if n := last - i; n > most {
+			best, most = marks[i].Start, n
+		}
+	}
+	return best
+}
+
+// wordStart moves an offset to the beginning of a word nearby.
+func wordStart(text string, at int) int {
+	const near = 20
+	for i := at; i > 0 && i > at-near; i-- {
+		if text[i-1] == ' ' || text[i-1] == '\n' {
+			return i
+		}
+	}
+	for at > 0 && at < len(text) && !utf8.RuneStart(text[at]) {
+		at--
+	}
+	return at
+}
+
+// wordEnd moves an offset to the end of a word nearby.
+func wordEnd(text string, from, at int) int {
+	const near = 20
+	if at == len(text) {
+		return at
+	}
+	for i := at; i > from && i > at-near; i-- {
+		if text[i] == ' ' || text[i] == '\n' {
+			return i
+		}
+	}
+	for at > from && !utf8.RuneStart(text[at]) {
+		at--
+	}
+	return at
+}
+
+// writeFlat writes a text on one line, byte for byte as long as it was.
+func writeFlat(b *strings.Builder, text string) {
+	for _, r := range text {
+		if p := printable(r); p != r {
+			b.WriteString(strings.Repeat(" ", utf8.RuneLen(r)))
+			continue
+		}
+		b.WriteRune(r)
+	}
+}

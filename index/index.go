@@ -1,0 +1,202 @@
+package index
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+// DefaultMaxText is the default of Options.MaxText.
+const DefaultMaxText = 1 << 20
+
+// Options adjusts an Index. The zero value is what most programs want.
+type Options struct {
+	// MaxText is how many bytes of a single text, such as one tool's output, are
+	// searchable. Default: 1 MiB.
+	MaxText int
+	// Prices tells what models cost when a log does not. Default:
+	// DefaultPrices().
+	Prices *Prices
+	// Logger is told of rebuilds and of logs that cannot be read. Default: none.
+	Logger *slog.Logger
+}
+
+func (o *Options) withDefaults() Options {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	if opts.MaxText <= 0 {
+		opts.MaxText = DefaultMaxText
+	}
+	if opts.Prices == nil {
+		opts.Prices = DefaultPrices()
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return opts
+}
+
+// Index is an open index of a store's sessions. All methods may be called
+// concurrently.
+type Index struct {
+	store store.Store
+	path  string
+	opts  Options
+
+	catching sync.Mutex // one CatchUp at a time in this process
+
+	mu      sync.RWMutex // guards what follows; held for reading while db is in use
+	db      *sql.DB
+	file    fs.FileInfo // the database file that db is, to notice when it was replaced
+	rebuilt bool        // the file was made anew, and no CatchUp has filled it yet
+	closed  bool
+}
+
+// Open returns the index in the file at path, which is made, with its directory,
+// if it does not exist, and made anew if it is damaged or of another version.
+// Opening reads nothing of the store: call CatchUp. The store must stay open as
+// long as the index is.
+func Open(ctx context.Context, st store.Store, path string, o *Options) (*Index, error) {
+	if path == "" {
+		return nil, &store.Error{Op: "open index", Kind: store.ErrInvalid, Err: errors.New("the path is empty")}
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, &store.Error{Op: "open index", Path: path, Err: err}
+	}
+	if err := os.MkdirAll(filepath.Dir(abs), 0o700); err != nil {
+		return nil, &store.Error{Op: "open index", Path: abs, Err: err}
+	}
+	ix := &Index{store: st, path: abs, opts: o.withDefaults()}
+	if err := ix.openFile(ctx); err != nil {
+		return nil, &store.Error{Op: "open index", Path: abs, Err: err}
+	}
+	return ix, nil
+}
+
+// Path returns the index's file, as an absolute path.
+func (ix *Index) Path() string { return ix.path }
+
+// Close releases the index. Everything gets store.ErrClosed afterwards, except
+// that closing again does nothing.
+func (ix *Index) Close() error {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if ix.closed {
+		return nil
+	}
+	ix.closed = true
+	if ix.db == nil {
+		return nil
+	}
+	return ix.db.Close()
+}
+
+// Status describes an index as a whole.
+type Status struct {
+	Path     string
+	Sessions int
+	Entries  int64
+	Texts    int64 // searchable pieces of text
+	Size     int64 // bytes of the index's files
+	Schema   int   // version of the index's own format
+	SQLite   string
+}
+
+// Status returns the index's size and contents.
+func (ix *Index) Status(ctx context.Context) (Status, error) {
+	s := Status{Path: ix.path, Schema: schemaVersion}
+	err := ix.read(ctx, "status", func(db *sql.DB) error {
+		return db.QueryRowContext(ctx, `SELECT count(*), ifnull(sum(entries), 0), ifnull(sum(docs), 0), sqlite_version()
+			FROM sessions WHERE name IS NOT NULL`).Scan(&s.Sessions, &s.Entries, &s.Texts, &s.SQLite)
+	})
+	for _, suffix := range fileSuffixes {
+		if info, err := os.Stat(ix.path + suffix); err == nil {
+			s.Size += info.Size()
+		}
+	}
+	return s, err
+}
+
+// read calls f with the database. If that turns out to be damaged, it is made
+// anew from the logs, and f is called once more.
+func (ix *Index) read(ctx context.Context, op string, f func(db *sql.DB) error) error {
+	err := ix.withDB(f)
+	if isDamage(err) {
+		if _, err2 := ix.CatchUp(ctx, nil); err2 != nil {
+			return ix.fail(op, errors.Join(err, err2))
+		}
+		err = ix.withDB(f)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err() // and not how SQLite puts it
+	}
+	return ix.fail(op, err)
+}
+
+// withDB calls f with the database, which is not replaced meanwhile. Damage that
+// f meets is noted, so that the next CatchUp makes the index anew.
+func (ix *Index) withDB(f func(db *sql.DB) error) error {
+	ix.mu.RLock()
+	if ix.closed {
+		ix.mu.RUnlock()
+		return store.ErrClosed
+	}
+	db := ix.db
+	err := f(db)
+	ix.mu.RUnlock()
+	if !isDamage(err) {
+		return err
+	}
+	ix.opts.Logger.Warn("the index is damaged and is made anew", "path", ix.path, "cause", err)
+	if err2 := ix.reset(context.Background(), db); err2 != nil {
+		return errors.Join(err, err2)
+	}
+	return err
+}
+
+// fail says what was being done when an error came.
+func (ix *Index) fail(op string, err error) error {
+	var done *store.Error
+	var query *QueryError
+	switch {
+	case err == nil, errors.As(err, &query), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.As(err, &done):
+		return err
+	case errors.Is(err, store.ErrClosed):
+		return &store.Error{Op: op, Path: ix.path, Kind: store.ErrClosed}
+	}
+	return &store.Error{Op: op, Path: ix.path, Err: fmt.Errorf("index: %w", err)}
+}
+
+// Report says what a CatchUp found.
+type Report struct {
+	Sessions int   // in the store
+	Changed  int   // of them, read anew or further
+	Removed  int   // no longer in the store
+	Entries  int64 // read
+	Bytes    int64 // read
+	Rebuilt  bool  // the index had to be made anew
+	Duration time.Duration
+	// Unread lists the logs that could not be read. What was known of them
+	// before is kept.
+	Unread []Unread
+}
+
+// Unread is a log that could not be read, and why.
+type Unread struct {
+	Name string
+	Err  error
+}

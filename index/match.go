@@ -1,0 +1,222 @@
+package index
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"strings"
+)
+
+// How many words a prefix stands for: the most frequent of those that begin with
+// it. Within a phrase every word costs more.
+const (
+	maxExpansions       = 64
+	maxPhraseExpansions = 16
+	maxScanned          = 5_000 // words looked at to find them
+)
+
+// matcher turns a query into SQLite's language, and knows what each term weighs.
+type matcher struct {
+	ctx      context.Context
+	db       *sql.DB
+	docs     float64 // in the index
+	average  float64 // length of a document
+	terms    []*leaf
+	optional bool // we are in an OR
+	bounded  bool // a prefix stands for more words than were taken
+}
+
+// leaf is a wanted term with what ranking needs.
+type leaf struct {
+	*term
+	match    string // in SQLite's language
+	hashes   []uint32
+	whole    uint32
+	weight   float64
+	optional bool           // a document may match without it
+	has      map[int64]bool // if optional: the documents that have it
+}
+
+func newMatcher(ctx context.Context, db *sql.DB) (*matcher, error) {
+	m := &matcher{ctx: ctx, db: db}
+	var docs, tokens float64
+	err := db.QueryRowContext(ctx, `SELECT (SELECT value FROM counters WHERE name = 'docs'),
+		(SELECT value FROM counters WHERE name = 'tokens')`).Scan(&docs, &tokens)
+	m.docs, m.average = max(docs, 1), tokens/max(docs, 1)
+	return m, err
+}
+
+// quote makes a string for a MATCH. Our tokens have no quotation marks in them.
+func quote(s string) string { return `"` + s + `"` }
+
+// node returns the MATCH expression of a part of a query.
+func (m *matcher) node(n node, wanted bool) (string, error) {
+	switch n := n.(type) {
+	case *term:
+		return m.term(n, wanted)
+	case or:
+		before := m.optional
+		m.optional = true
+		defer func() { m.optional = before }()
+		return m.join(n, " OR ", wanted)
+	case and:
+		expr, err := m.join(n.all, " AND ", wanted)
+		if err != nil || len(n.not) == 0 {
+			return expr, err
+		}
+		not, err := m.join(n.not, " OR ", false)
+		if err != nil {
+			return "", err
+		}
+		if expr == "" {
+			expr = anything()
+		}
+		return "(" + expr + " NOT " + not + ")", nil
+	}
+	return "", nil
+}
+
+// anything matches all documents: each has a kind.
+func anything() string {
+	var all []string
+	for _, kind := range kinds {
+		all = append(all, quote(facet('k', kindNumber(kind))))
+	}
+	return "(" + strings.Join(all, " OR ") + ")"
+}
+
+func (m *matcher) join(nodes []node, op string, wanted bool) (string, error) {
+	var parts []string
+	for _, n := range nodes {
+		part, err := m.node(n, wanted)
+		if err != nil {
+			return "", err
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 {
+		return "", nil
+	}
+	return "(" + strings.Join(parts, op) + ")", nil
+}
+
+// term returns the MATCH expression of a term, and keeps it for ranking if it is
+// wanted.
+func (m *matcher) term(t *term, wanted bool) (string, error) {
+	match, df, err := m.alternatives(t)
+	if err != nil || !wanted {
+		return match, err
+	}
+	l := &leaf{term: t, match: match, weight: weight(df, m.docs), optional: m.optional, whole: hashTerm(t.whole)}
+	for _, token := range t.tokens {
+		l.hashes = append(l.hashes, hashTerm(token))
+	}
+	m.terms = append(m.terms, l)
+	return match, nil
+}
+
+// alternatives returns the MATCH expression of a term, and in about how many
+// documents it is.
+func (m *matcher) alternatives(t *term) (match string, df float64, err error) {
+	last := t.tokens[len(t.tokens)-1:]
+	if t.prefix {
+		if last, df, err = m.expand(last[0], len(t.tokens) > 1); err != nil {
+			return "", 0, err
+		}
+	} else if df, err = m.df(last[0]); err != nil {
+		return "", 0, err
+	}
+	for _, token := range t.tokens[:len(t.tokens)-1] {
+		n, err := m.df(token)
+		if err != nil {
+			return "", 0, err
+		}
+		df = min(df, n)
+	}
+	var any []string
+	for _, token := range last {
+		if len(t.tokens) == 1 {
+			any = append(any, quote(token))
+			continue
+		}
+		phrase := append(slices.Clone(t.tokens[:len(t.tokens)-1]), token)
+		any = append(any, "body : "+quote(strings.Join(phrase, " ")))
+	}
+	if t.whole != "" {
+		wholes := []string{t.whole}
+		if t.prefix {
+			if wholes, _, err = m.expand(t.whole, false); err != nil {
+				return "", 0, err
+			}
+		}
+		for _, whole := range wholes {
+			any = append(any, quote(whole))
+		}
+	}
+	return "(" + strings.Join(any, " OR ") + ")", df, nil
+}
+
+// df returns in about how many documents a token is.
+func (m *matcher) df(token string) (float64, error) {
+	var df float64
+	err := m.db.QueryRowContext(m.ctx, `SELECT ifnull((SELECT df FROM terms WHERE term = ?), 0)`, token).Scan(&df)
+	return df, err
+}
+
+// expand returns the tokens that begin with a prefix, or the prefix itself if
+// there is none. SQLite's own prefix search merges the documents of all of them,
+// which for a short prefix takes seconds.
+func (m *matcher) expand(prefix string, inPhrase bool) (tokens []string, df float64, err error) {
+	limit := maxExpansions
+	if inPhrase {
+		limit = maxPhraseExpansions
+	}
+	rows, err := m.db.QueryContext(m.ctx, `SELECT term, df, count(*) OVER () FROM
+		(SELECT term, df FROM terms WHERE term >= ? AND term < ? LIMIT ?) ORDER BY df DESC LIMIT ?`,
+		prefix, afterPrefix(prefix), maxScanned, limit)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var token string
+		var n float64
+		var total int
+		if err := rows.Scan(&token, &n, &total); err != nil {
+			return nil, 0, err
+		}
+		tokens, df = append(tokens, token), df+n
+		if total > limit {
+			m.bounded = true
+		}
+	}
+	if len(tokens) == 0 {
+		tokens = []string{prefix}
+	}
+	return tokens, df, rows.Err()
+}
+
+// score is BM25 over the wanted terms.
+func (m *matcher) score(id int64, length float64, tf []byte) float64 {
+	var sum float64
+	for _, l := range m.terms {
+		if l.optional && !l.has[id] {
+			continue
+		}
+		sum += bm25(l.weight, float64(l.count(tf)), length, m.average)
+	}
+	return sum
+}
+
+// count returns how often a term occurs in a document that has it. A phrase
+// occurs at most as often as the rarest of its words.
+func (l *leaf) count(tf []byte) int {
+	least := 1 << 30
+	for _, hash := range l.hashes {
+		least = min(least, countIn(tf, hash))
+	}
+	if l.term.whole != "" {
+		least = max(least, countIn(tf, l.whole))
+	}
+	return least
+}

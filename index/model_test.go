@@ -1,0 +1,316 @@
+package index_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// TestRandomOperations does to a store what people do to theirs, and compares
+// the index, as it catches up now and then, to what the sessions say themselves
+// and to an index that is made from nothing.
+func TestRandomOperations(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			m := &machine{fixture: newFixture(t), rand: rand.New(rand.NewPCG(seed, 7))}
+			ix := m.open(t)
+			for range 12 {
+				for range 1 + m.rand.IntN(12) {
+					m.step()
+				}
+				mustCatchUp(t, ix)
+				m.compareCatalogue(ix)
+				m.compareLive(ix)
+			}
+			fresh, err := index.Open(context.Background(), m.st, filepath.Join(t.TempDir(), "fresh.db"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer fresh.Close()
+			mustCatchUp(t, fresh)
+			want, got := must[string](t)(fresh.Dump()), must[string](t)(ix.Dump())
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("rebuilt and incremental differ (-rebuilt +incremental):\n%s", diff)
+			}
+			if ok := must[string](t)(ix.Integrity()); ok != "ok" {
+				t.Error(ok)
+			}
+		})
+	}
+}
+
+// machine does random things to a store.
+type machine struct {
+	*fixture
+	rand *rand.Rand
+	n    int
+}
+
+func (m *machine) names() []string {
+	var names []string
+	for stat, err := range m.st.List(context.Background()) {
+		if err != nil {
+			m.tb.Fatal(err)
+		}
+		names = append(names, stat.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (m *machine) step() {
+	ctx := context.Background()
+	names := m.names()
+	if len(names) < 2 || m.rand.IntN(10) == 0 {
+		s := m.create(session.Header{CWD: fmt.Sprintf("/p/%d", m.rand.IntN(3)), Key: fmt.Sprintf("k%d", m.n)})
+		m.n++
+		m.check(s.Close())
+		return
+	}
+	name := names[m.rand.IntN(len(names))]
+	switch m.rand.IntN(20) {
+	case 0:
+		m.check(m.st.Remove(ctx, name))
+		return
+	case 1:
+		trashed, err := m.st.Trash(ctx)
+		m.check(err)
+		if len(trashed) > 0 {
+			m.check(m.st.Restore(ctx, trashed[m.rand.IntN(len(trashed))].ID))
+		}
+		return
+	case 2:
+		m.check(m.st.Archive(ctx, name))
+		return
+	case 3:
+		m.check(m.st.Unarchive(ctx, name))
+		return
+	case 4:
+		m.damage(name)
+		return
+	}
+	s, err := session.Open(ctx, m.st, name, m.options())
+	m.check(err)
+	defer s.Close()
+	m.use(s)
+}
+
+// damage writes into a file what no session would.
+func (m *machine) damage(name string) {
+	m.check(m.st.Unarchive(context.Background(), name))
+	f, err := os.OpenFile(m.st.Path(name), os.O_APPEND|os.O_WRONLY, 0)
+	m.check(err)
+	_, err = f.WriteString([]string{
+		"not json\n", "\n", `{"type":"message","id":"half` + "\n", `{"type":"message"}` + "\n",
+		`{"type":"message","id":"torn","parent_id":null,"timestamp":"2026-03-14T12:00:00Z","message":{"role":"us` + "\n",
+		fmt.Sprintf(`{"type":"message","id":"lost-%d","parent_id":"nobody-%d","timestamp":"2026-03-14T12:00:00Z","message":{"role":"user","content":"found"}}`+"\n", m.n, m.rand.IntN(3)),
+	}[m.rand.IntN(6)])
+	m.check(err)
+	m.check(f.Close())
+}
+
+// use does something to a session.
+func (m *machine) use(s *session.Session) {
+	m.n++
+	var ids []string
+	for e, err := range s.Entries() {
+		m.check(err)
+		if e.Type == session.TypeMessage {
+			ids = append(ids, e.ID)
+		}
+	}
+	some := func() string { return ids[m.rand.IntN(len(ids))] }
+	var err error
+	switch k := m.rand.IntN(14); {
+	case k < 4 || len(ids) == 0:
+		m.append(s, session.RoleUser, session.Text(fmt.Sprintf("question %d about camelCase%d", m.n, m.n%7)))
+	case k < 7:
+		call := fmt.Sprintf("call-%d", m.n)
+		m.respond(s, fmt.Sprintf("resp-%d", m.n), fmt.Sprintf("model-%d", m.n%3), session.Usage{Input: m.n, Output: 2 * m.n},
+			session.Text("answer"), session.ToolUse(call, fmt.Sprintf("tool%d", m.n%4), map[string]any{"arg": m.n}))
+		m.append(s, session.RoleTool, session.ToolResult(call, fmt.Sprintf("output %d", m.n), false))
+	case k == 7:
+		err = s.Branch(some())
+	case k == 8:
+		_, err = s.BranchWithSummary(some(), "we tried that")
+	case k == 9:
+		_, err = s.AppendSessionInfo([]string{"", "A name", "Another Name"}[m.rand.IntN(3)])
+	case k == 10:
+		_, err = s.SetTags([]string{"red", "green", "blue"}[:m.rand.IntN(4)]...)
+	case k == 11:
+		_, err = s.SetPinned(m.rand.IntN(2) == 0)
+	case k == 12:
+		_, err = s.SetLabel(some(), fmt.Sprintf("label %d", m.n))
+	case k == 13:
+		var fork *session.Session
+		if fork, err = s.Fork(context.Background(), m.st, m.options()); err == nil {
+			err = fork.Close()
+		}
+	}
+	m.check(err)
+}
+
+func (m *machine) check(err error) {
+	m.tb.Helper()
+	if err != nil {
+		m.tb.Fatal(err)
+	}
+}
+
+// compareCatalogue compares the catalogue to what the sessions say.
+func (m *machine) compareCatalogue(ix *index.Index) {
+	m.tb.Helper()
+	var want []index.Session
+	for stat, err := range m.st.List(context.Background()) {
+		m.check(err)
+		s, err := session.Open(context.Background(), m.st, stat.Name, nil)
+		m.check(err)
+		info := describe(m.tb, s)
+		info.Size, info.Archived = stat.Size, stat.Archived
+		want = append(want, info)
+		m.check(s.Close())
+	}
+	got, _, err := ix.List(context.Background(), index.ListOptions{Limit: -1})
+	m.check(err)
+	byID := cmpopts.SortSlices(func(a, b index.Session) bool { return a.ID < b.ID })
+	// What counts as a problem is more to a session than to the index.
+	if diff := cmp.Diff(want, got, byID, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(index.Session{}, "Problems")); diff != "" {
+		m.tb.Errorf("catalogue (-want +got):\n%s", diff)
+	}
+}
+
+// describe computes a session's row from the session alone.
+func describe(tb testing.TB, s *session.Session) index.Session {
+	h := s.Header()
+	info := index.Session{
+		ID: h.ID, Name: h.ID, Key: h.Key, CWD: h.CWD, Parent: h.ParentSession, Relation: h.Relation, Continuation: h.Continuation,
+		Created: h.CreatedAt, Updated: h.CreatedAt, Leaf: s.LeafID(),
+		Tags: must[[]string](tb)(s.Tags()), Pinned: must[bool](tb)(s.Pinned()), Messages: must[int](tb)(s.MessageCount()),
+		Branches: len(must[[]string](tb)(s.Leaves())), ContinuedTo: must[string](tb)(s.Continuation()),
+	}
+	models, tools, seen := map[string]int64{}, map[string]int64{}, map[string]bool{}
+	for e, err := range s.Entries() {
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if e.Type == session.TypeGap {
+			continue
+		}
+		info.Entries++
+		if e.Timestamp.After(info.Updated) {
+			info.Updated = e.Timestamp
+		}
+		if e.Message != nil {
+			addMessage(&info, e.Message, models, tools, seen)
+		}
+	}
+	if name := must[string](tb)(s.Name()); name != "" {
+		info.Title, info.Named = name, true
+	}
+	for _, e := range must[[]session.Entry](tb)(s.PathTo("")) {
+		if e.Message != nil && e.Message.Usage != nil {
+			info.Context = int64(e.Message.Usage.Context())
+		}
+	}
+	info.Created, info.Updated = info.Created.Truncate(time.Millisecond), info.Updated.Truncate(time.Millisecond)
+	info.Models, info.Tools = counts(models), counts(tools)
+	return info
+}
+
+func addMessage(info *index.Session, msg *session.MessageEntry, models, tools map[string]int64, seen map[string]bool) {
+	if msg.Role == "user" && info.Title == "" {
+		info.Title = msg.Content[0].Text.Content
+	}
+	if msg.Model != "" {
+		models[msg.Model]++
+	}
+	for _, c := range msg.Content {
+		if c.ToolUse != nil {
+			tools[c.ToolUse.Name]++
+		}
+	}
+	if u := msg.Usage; u != nil && !seen[msg.ResponseID] {
+		seen[msg.ResponseID] = true
+		info.Tokens += int64(u.Context())
+	}
+}
+
+func counts(byName map[string]int64) []index.Count {
+	var list []index.Count
+	for name, n := range byName {
+		list = append(list, index.Count{Name: name, Count: n})
+	}
+	slices.SortFunc(list, func(a, b index.Count) int {
+		if a.Count != b.Count {
+			return int(b.Count - a.Count)
+		}
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+// compareLive compares which user messages are found, and which of them are live
+// and on which branch, to what the sessions say.
+func (m *machine) compareLive(ix *index.Index) {
+	m.tb.Helper()
+	want := map[string]bool{}
+	for _, name := range m.names() {
+		s, err := session.Open(context.Background(), m.st, name, nil)
+		m.check(err)
+		for e, err := range s.Entries() {
+			m.check(err)
+			if e.Message != nil && e.Message.Role == "user" {
+				want[name+" "+e.ID] = false
+			}
+		}
+		for _, e := range must[[]session.Entry](m.tb)(s.PathTo("")) {
+			if e.Message != nil && e.Message.Role == "user" {
+				want[name+" "+e.ID] = true
+			}
+		}
+		m.check(s.Close())
+	}
+	got := map[string]bool{}
+	for _, hit := range search(m.tb, ix, index.SearchOptions{Query: "role:user kind:text", Limit: 10_000}) {
+		got[hit.Session+" "+hit.Entry] = hit.Live
+		m.compareLeaf(hit)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		m.tb.Errorf("live user messages (-want +got):\n%s", diff)
+	}
+	for _, hit := range search(m.tb, ix, index.SearchOptions{Query: "role:user kind:text branch:live", Limit: 10_000}) {
+		if !hit.Live {
+			m.tb.Errorf("entry %s is found on the live branch and is not on it", hit.Entry)
+		}
+	}
+}
+
+// compareLeaf checks that the entry is on the path of the leaf it leads to.
+func (m *machine) compareLeaf(hit index.Hit) {
+	m.tb.Helper()
+	s, err := session.Open(context.Background(), m.st, hit.Name, nil)
+	m.check(err)
+	defer s.Close()
+	path, err := s.PathTo(hit.Leaf)
+	m.check(err)
+	if !slices.ContainsFunc(path, func(e session.Entry) bool { return e.ID == hit.Entry }) {
+		m.tb.Errorf("entry %s is not on the path of %s", hit.Entry, hit.Leaf)
+	}
+	if hit.Snippet == "" {
+		m.tb.Errorf("entry %s has no snippet", hit.Entry)
+	}
+}

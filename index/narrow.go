@@ -1,0 +1,188 @@
+package index
+
+import (
+	"slices"
+	"strings"
+)
+
+// narrow adds the filters to the query. It reports whether anything can be found
+// at all.
+func (s *search) narrow() (possible bool, err error) {
+	o, f := &s.o, &s.f
+	wanted, unwanted := []string{}, []string{}
+	for _, filter := range []struct {
+		letter         byte
+		written, given []string // in the query, and by the caller
+		not            []string
+	}{
+		{'k', f.kinds, kindNames(o.Kinds), f.notKinds},
+		{'r', f.roles, o.Roles, f.notRoles},
+		{'t', f.tools, o.Tools, f.notTools},
+		{'m', f.models, o.Models, f.notMod},
+	} {
+		for _, list := range [][]string{filter.written, filter.given} {
+			if len(list) == 0 {
+				continue
+			}
+			facets, err := s.facets(filter.letter, list)
+			if err != nil || len(facets) == 0 {
+				return false, err
+			}
+			wanted = append(wanted, "("+strings.Join(facets, " OR ")+")")
+		}
+		facets, err := s.facets(filter.letter, filter.not)
+		if err != nil {
+			return false, err
+		}
+		unwanted = append(unwanted, facets...)
+	}
+	sessions, possible, err := s.sessions()
+	if err != nil || !possible {
+		return false, err
+	}
+	s.combine(append(wanted, sessions...), unwanted)
+	s.between()
+	return true, nil
+}
+
+func kindNames(list []Kind) []string {
+	var names []string
+	for _, k := range list {
+		names = append(names, string(k))
+	}
+	return names
+}
+
+// combine puts facets and words together. Facets come first: they are rarer than
+// the words that make a search slow.
+func (s *search) combine(wanted, unwanted []string) {
+	if s.match != "" {
+		wanted = append(wanted, s.match)
+	}
+	if len(wanted) == 0 {
+		wanted = []string{anything()}
+	}
+	s.match = "(" + strings.Join(wanted, " AND ") + ")"
+	if len(unwanted) > 0 {
+		s.match = "(" + s.match + " NOT (" + strings.Join(unwanted, " OR ") + "))"
+	}
+}
+
+// between narrows the search to a range of time, which is a range of ids.
+func (s *search) between() {
+	if !s.f.since.IsZero() {
+		s.from = docID(s.f.since.UnixMilli()+999, 0)
+	}
+	if !s.f.until.IsZero() {
+		s.to = max(docID(s.f.until.UnixMilli()+999, 0), 1)
+	}
+}
+
+// facets returns the facets of names, quoted. Names that the index does not know
+// give none.
+func (s *search) facets(letter byte, list []string) ([]string, error) {
+	var facets []string
+	if letter == 'k' {
+		for _, name := range list {
+			facets = append(facets, quote(facet('k', kindNumber(Kind(name)))))
+		}
+		return facets, nil
+	}
+	for _, name := range list {
+		cond, args := `name = ?1 COLLATE NOCASE`, []any{name}
+		if letter == 'm' { // the date at the end of a model's name is seldom known
+			cond = `lower(name) >= lower(?1) AND lower(name) < lower(?1) || char(1114111) OR instr(lower(name), '/' || lower(?1)) > 0`
+		}
+		rows, err := s.db.QueryContext(s.ctx, `SELECT id FROM names WHERE `+cond, args...)
+		if err != nil {
+			return nil, err
+		}
+		ids, err := scanIDs(rows)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range ids {
+			facets = append(facets, quote(facet(letter, id)))
+		}
+	}
+	return facets, nil
+}
+
+// sessions narrows the search to the sessions that the filters name: by facets
+// if they are few, else by a condition on each match.
+func (s *search) sessions() (facets []string, possible bool, err error) {
+	where, args := s.sessionFilter()
+	if len(s.f.cwd) > 0 {
+		dirs, err := s.directories()
+		if err != nil || len(dirs) == 0 {
+			return nil, false, err
+		}
+		if len(dirs) <= maxFacets {
+			facets = append(facets, "("+strings.Join(dirs, " OR ")+")")
+		} else {
+			where, args = anyOf(where, args, s.f.cwd, underDir)
+		}
+	}
+	if len(where) == 0 {
+		return facets, true, nil
+	}
+	cond := `SELECT s.id FROM sessions s WHERE s.name IS NOT NULL AND ` + strings.Join(where, " AND ")
+	rows, err := s.db.QueryContext(s.ctx, cond+` LIMIT ?`, append(slices.Clone(args), maxFacets+1)...)
+	if err != nil {
+		return nil, false, err
+	}
+	ids, err := scanIDs(rows)
+	if err != nil {
+		return nil, false, err
+	}
+	if len(ids) > maxFacets {
+		s.pass, s.passArgs = "d.session IN ("+cond+")", args
+		return facets, true, nil
+	}
+	var sessions []string
+	for _, id := range ids {
+		sessions = append(sessions, quote(facet('s', id)))
+	}
+	return append(facets, "("+strings.Join(sessions, " OR ")+")"), len(ids) > 0, nil
+}
+
+// directories returns the facets of the directories that sessions are about and
+// that the filters name. There may be one too many.
+func (s *search) directories() ([]string, error) {
+	where, args := anyOf(nil, nil, s.f.cwd, underDir)
+	rows, err := s.db.QueryContext(s.ctx, `SELECT s.id FROM (SELECT id, name AS cwd FROM names) s WHERE `+where[0]+` LIMIT ?`,
+		append(args, maxFacets+1)...)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := scanIDs(rows)
+	var facets []string
+	for _, id := range ids {
+		facets = append(facets, quote(facet('c', id)))
+	}
+	return facets, err
+}
+
+func (s *search) sessionFilter() (where []string, args []any) {
+	for _, tag := range s.f.tags {
+		where, args = append(where, "s.id IN (SELECT session FROM tags WHERE tag = ?)"), append(args, tag)
+	}
+	return anyOf(where, args, s.f.session, func(prefix string) (string, []any) {
+		end := afterPrefix(prefix)
+		return "s.name >= ? AND s.name < ? OR s.sid >= ? AND s.sid < ? OR s.key = ? AND s.key <> ''",
+			[]any{prefix, end, prefix, end, prefix}
+	})
+}
+
+// anyOf adds the condition that one of the values holds.
+func anyOf(where []string, args []any, list []string, cond func(string) (string, []any)) ([]string, []any) {
+	var conds []string
+	for _, value := range list {
+		c, a := cond(value)
+		conds, args = append(conds, "("+c+")"), append(args, a...)
+	}
+	if len(conds) > 0 {
+		where = append(where, "("+strings.Join(conds, " OR ")+")")
+	}
+	return where, args
+}

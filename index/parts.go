@@ -1,0 +1,190 @@
+package index
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// maxBlob is the size above which a tool's output is not fetched to be searched.
+const maxBlob = 64 << 20
+
+// part is a piece of an entry's text that is found by itself.
+type part struct {
+	kind Kind
+	role string
+	tool string // of a call; of an output, once its call is known
+	call string // of an output: the id of the call
+	text string
+}
+
+// partsOf returns the texts of an entry. An entry gives the same parts in the
+// same order whenever it is asked, so that a hit can name one by its number.
+func partsOf(ctx context.Context, blobs store.Blobs, e *session.Entry, maxText int) []part {
+	var parts []part
+	add := func(p part) {
+		if p.text = clip(p.text, maxText); p.text != "" {
+			parts = append(parts, p)
+		}
+	}
+	switch {
+	case e.Message != nil:
+		messageParts(ctx, blobs, e.Message, add)
+	case e.Compaction != nil:
+		add(part{kind: KindSummary, text: e.Compaction.Summary})
+	case e.BranchSummary != nil:
+		add(part{kind: KindSummary, text: e.BranchSummary.Summary})
+	case e.Merge != nil:
+		add(part{kind: KindSummary, text: e.Merge.Summary})
+	case e.Label != nil:
+		add(part{kind: KindLabel, text: e.Label.Label})
+	case e.SessionInfo != nil:
+		add(part{kind: KindTitle, text: e.SessionInfo.Name})
+	case e.Custom != nil && e.Custom.CustomType == session.CustomTags:
+		add(part{kind: KindTag, text: strings.Join(e.Custom.Tags(), " · ")})
+	}
+	return parts
+}
+
+// messageParts adds what was said as one part, what was thought as another, and
+// each call and each output by itself.
+func messageParts(ctx context.Context, blobs store.Blobs, m *session.MessageEntry, add func(part)) {
+	var said, thought []string
+	for i := range m.Content {
+		switch c := &m.Content[i]; {
+		case c.Text != nil:
+			said = append(said, c.Text.Content)
+		case c.File != nil && c.File.Name != "":
+			said = append(said, c.File.Name)
+		case c.Thinking != nil:
+			thought = append(thought, c.Thinking.Content)
+		}
+	}
+	add(part{kind: KindThinking, role: m.Role, text: strings.Join(thought, "\n")})
+	add(part{kind: KindText, role: m.Role, text: strings.Join(said, "\n")})
+	for i := range m.Content {
+		switch c := &m.Content[i]; {
+		case c.ToolUse != nil:
+			add(part{kind: KindCall, role: m.Role, tool: c.ToolUse.Name, text: callText(c.ToolUse)})
+		case c.ToolResult != nil:
+			add(part{kind: KindOutput, role: m.Role, call: c.ToolResult.ToolUseID, text: outputText(ctx, blobs, c.ToolResult)})
+		}
+	}
+}
+
+// callText writes a call so that a person can read it: the tool, and its input
+// with the strings as they are.
+func callText(c *session.ToolUseContent) string {
+	var b strings.Builder
+	b.WriteString(c.Name)
+	for _, key := range slices.Sorted(maps.Keys(c.Input)) {
+		fmt.Fprintf(&b, " %s: ", key)
+		writeValue(&b, c.Input[key], 0)
+	}
+	return b.String()
+}
+
+// writeValue writes a JSON value without quotes and braces.
+func writeValue(b *strings.Builder, v any, depth int) {
+	const tooDeep = 32
+	switch v := v.(type) {
+	case string:
+		b.WriteString(v)
+	case []any:
+		for i, elem := range v {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			if depth < tooDeep {
+				writeValue(b, elem, depth+1)
+			}
+		}
+	case map[string]any:
+		for i, key := range slices.Sorted(maps.Keys(v)) {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			fmt.Fprintf(b, "%s: ", key)
+			if depth < tooDeep {
+				writeValue(b, v[key], depth+1)
+			}
+		}
+	default:
+		if data, err := json.Marshal(v); err == nil {
+			b.Write(data)
+		}
+	}
+}
+
+// outputText returns what a tool answered, as text. Content that is missing from
+// the store gives none.
+func outputText(ctx context.Context, blobs store.Blobs, r *session.ToolResultContent) string {
+	switch {
+	case r.Content != "":
+		return r.Content
+	case r.Blob != "" && r.Size <= maxBlob:
+		data, err := blobs.Get(ctx, r.Blob)
+		if err != nil {
+			return ""
+		}
+		return string(data)
+	}
+	var texts []string
+	for i := range r.Parts {
+		if t := r.Parts[i].Text; t != nil {
+			texts = append(texts, t.Content)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// clip shortens a text to about n bytes, at the beginning of a character.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// maxTitle is the greatest length of a title that is made up from a text.
+const maxTitle = 80
+
+// titleOf returns the beginning of a text's first line that says something.
+func titleOf(text string) string {
+	for line := range strings.Lines(clip(text, 4096)) {
+		line = strings.Map(printable, strings.ToValidUTF8(line, ""))
+		if line = strings.Join(strings.Fields(line), " "); line == "" {
+			continue
+		}
+		runes := []rune(line)
+		if len(runes) <= maxTitle {
+			return line
+		}
+		cut := string(runes[:maxTitle-1])
+		if i := strings.LastIndexByte(cut, ' '); i > len(cut)/2 {
+			cut = cut[:i]
+		}
+		return cut + "…"
+	}
+	return ""
+}
+
+// printable replaces what would do something to a terminal by a space: control
+// characters, and those that turn the direction of writing round.
+func printable(r rune) rune {
+	if unicode.IsControl(r) || 0x202A <= r && r <= 0x202E || 0x2066 <= r && r <= 0x2069 {
+		return ' '
+	}
+	return r
+}

@@ -1,0 +1,126 @@
+package index
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+//go:embed prices.toml
+var defaultPrices []byte
+
+// Price is what a model costs, in micro-dollars for a million tokens.
+type Price struct {
+	Input, Output, CacheRead, CacheWrite int64
+}
+
+// Prices knows what models cost. A nil Prices knows none.
+type Prices struct {
+	models map[string]Price // by the beginning of the model's name
+}
+
+// DefaultPrices returns the prices that this package was built with. They are
+// what providers published for ordinary use at the time, without discounts for
+// batches or surcharges for long contexts.
+func DefaultPrices() *Prices {
+	p := &Prices{models: make(map[string]Price)}
+	if err := p.parse(defaultPrices); err != nil {
+		panic(err) // a test reads it
+	}
+	return p
+}
+
+// ReadPrices returns the default prices with those of a file added: a TOML file
+// like prices.toml in this package. A model of the file replaces the default
+// ones that begin with its name.
+func ReadPrices(path string) (*Prices, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	own := &Prices{models: make(map[string]Price)}
+	if err := own.parse(data); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	all := &Prices{models: maps.Clone(own.models)}
+	for model, price := range DefaultPrices().models {
+		if _, ok := own.find(model); !ok {
+			all.models[model] = price
+		}
+	}
+	return all, nil
+}
+
+// parse adds the prices of a TOML text, which are in dollars.
+func (p *Prices) parse(data []byte) error {
+	var file struct {
+		Models map[string]struct {
+			Input      *float64 `toml:"input"`
+			Output     *float64 `toml:"output"`
+			CacheRead  *float64 `toml:"cache_read"`
+			CacheWrite *float64 `toml:"cache_write"`
+		} `toml:"models"`
+	}
+	if err := toml.Unmarshal(data, &file); err != nil {
+		return err
+	}
+	for name, m := range file.Models {
+		if m.Input == nil || m.Output == nil {
+			return fmt.Errorf("model %q has no price for input or output", name)
+		}
+		price := Price{Input: micro(*m.Input), Output: micro(*m.Output)}
+		price.CacheRead, price.CacheWrite = price.Input, price.Input
+		if m.CacheRead != nil {
+			price.CacheRead = micro(*m.CacheRead)
+		}
+		if m.CacheWrite != nil {
+			price.CacheWrite = micro(*m.CacheWrite)
+		}
+		p.models[strings.ToLower(name)] = price
+	}
+	return nil
+}
+
+func micro(dollars float64) int64 { return int64(math.Round(dollars * 1e6)) }
+
+// find returns the price whose name is the longest beginning of a model's name.
+func (p *Prices) find(model string) (Price, bool) {
+	if p == nil {
+		return Price{}, false
+	}
+	for n := len(model); n > 0; n-- {
+		if price, ok := p.models[model[:n]]; ok {
+			return price, true
+		}
+	}
+	return Price{}, false
+}
+
+// Price returns what a model costs, and whether that is known. Names may have a
+// provider before them: "anthropic/claude-sonnet-4-5".
+func (p *Prices) Price(provider, model string) (Price, bool) {
+	model = strings.ToLower(model)
+	for _, name := range []string{strings.ToLower(provider) + "/" + model, model, model[strings.LastIndexByte(model, '/')+1:]} {
+		if price, ok := p.find(name); ok {
+			return price, true
+		}
+	}
+	return Price{}, false
+}
+
+// Cost returns what usage of a model costs in micro-dollars, rounded to the
+// nearest, and whether the price is known.
+func (p *Prices) Cost(provider, model string, u Usage) (int64, bool) {
+	price, ok := p.Price(provider, model)
+	if !ok {
+		return 0, false
+	}
+	const million = 1_000_000
+	sum := u.Input*price.Input + u.Output*price.Output + u.CacheRead*price.CacheRead + u.CacheWrite*price.CacheWrite
+	return (sum + million/2) / million, true
+}

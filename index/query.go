@@ -1,0 +1,349 @@
+package index
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// QueryError says what is wrong with a query, and where.
+type QueryError struct {
+	Query  string
+	Offset int // in bytes
+	Reason string
+}
+
+func (e *QueryError) Error() string {
+	return fmt.Sprintf("query %q: at character %d: %s", e.Query, utf8.RuneCountInString(e.Query[:e.Offset])+1, e.Reason)
+}
+
+// CheckQuery returns a *QueryError if a query cannot be understood.
+//
+// The language:
+//
+//	deploy script       both words, anywhere in a text
+//	"deploy script"     these words side by side
+//	deploy OR release   one of them; AND binds closer than OR, ( ) groups
+//	-draft              not this; also NOT draft
+//	conf*               words that begin like this
+//	readFile            readFile, read_file, read-file, readfile
+//	kind:output         filters: kind role tool model tag cwd session since until branch
+//
+// Filters hold for the whole query and cannot be part of an OR. A filter that is
+// given twice lets both values pass (of tags, a session must have both). Those of
+// kind, role, tool and model can be negated. since and until take 2026, 2026-03,
+// 2026-03-14, a time as in RFC 3339, today, yesterday, or an age such as 12h, 7d,
+// 2w; branch takes live or all. Anything else with a colon is searched as text.
+func CheckQuery(query string) error {
+	_, err := parseQuery(query, time.Now())
+	return err
+}
+
+// query is what a query asks for.
+type query struct {
+	expr    node // nil if there are only filters
+	filters filters
+}
+
+// filters are what narrows a search.
+type filters struct {
+	kinds, roles, tools, models          []string
+	notKinds, notRoles, notTools, notMod []string
+	tags                                 []string
+	cwd, session                         []string
+	since, until                         time.Time
+	branch                               Branch
+}
+
+// node is a part of a query: a *term, an and or an or.
+type node interface{}
+
+type (
+	// and is everything in it, without anything in not.
+	and struct{ all, not []node }
+	// or is any of these.
+	or []node
+)
+
+// term is a word or a phrase.
+type term struct {
+	tokens []string // side by side
+	whole  string   // the tokens as one word, if they may be an identifier
+	prefix bool     // the last token may go on
+}
+
+const (
+	maxTerms = 64
+	maxDepth = 32
+)
+
+// parser reads a query. It stops at the first mistake.
+type parser struct {
+	text  string // canonical
+	at    int
+	now   time.Time
+	depth int
+	terms int
+	filters
+}
+
+// mistake ends parsing.
+type mistake struct{ err *QueryError }
+
+func (p *parser) fail(at int, format string, args ...any) {
+	panic(mistake{&QueryError{Query: p.text, Offset: at, Reason: fmt.Sprintf(format, args...)}})
+}
+
+func parseQuery(text string, now time.Time) (q *query, err error) {
+	p := &parser{text: canonical(text), now: now}
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case mistake:
+			q, err = nil, r.err
+		default:
+			panic(r)
+		}
+	}()
+	expr := p.or()
+	if p.at < len(p.text) {
+		p.fail(p.at, "there is no ( for this )")
+	}
+	return &query{expr: expr, filters: p.filters}, nil
+}
+
+// or = and { "OR" and }
+func (p *parser) or() node {
+	p.depth++
+	defer func() { p.depth-- }()
+	if p.depth > maxDepth {
+		p.fail(p.at, "too many parentheses")
+	}
+	var any or
+	alternatives := 0
+	filtersAt := -1
+	for {
+		start := p.at
+		n, filter := p.and()
+		if filter >= 0 {
+			filtersAt = filter
+		}
+		if !p.keyword("OR") {
+			if alternatives > 0 && n == nil && p.onlySpace(start) {
+				p.fail(start, "there is nothing after OR")
+			}
+			if n != nil {
+				any = append(any, n)
+			}
+			break
+		}
+		if n == nil && p.onlySpaceBefore(start) {
+			p.fail(p.at-len("OR"), "there is nothing before OR")
+		}
+		alternatives++
+		if n != nil {
+			any = append(any, n)
+		}
+	}
+	if alternatives > 0 {
+		p.refuseNegative(any)
+	}
+	if filtersAt >= 0 && (alternatives > 0 || p.depth > 1) {
+		p.fail(filtersAt, "a filter holds for the whole query: it cannot be in an OR or in parentheses")
+	}
+	switch len(any) {
+	case 0:
+		return nil
+	case 1:
+		return any[0]
+	}
+	return any
+}
+
+// onlySpace reports whether there is nothing but space from start to here.
+func (p *parser) onlySpace(start int) bool { return strings.TrimSpace(p.text[start:p.at]) == "" }
+
+func (p *parser) onlySpaceBefore(start int) bool {
+	return strings.TrimSpace(p.text[start:p.at-len("OR")]) == ""
+}
+
+// refuseNegative refuses alternatives that say only what is not wanted.
+func (p *parser) refuseNegative(alternatives []node) {
+	for _, n := range alternatives {
+		if a, ok := n.(and); ok && len(a.all) == 0 {
+			p.fail(p.at, "a part of an OR needs something that is wanted, not only what is not")
+		}
+	}
+}
+
+// and = { [ "-" | "NOT" ] unit }, and where the last filter in it began, or -1.
+func (p *parser) and() (n node, filter int) {
+	var a and
+	filter = -1
+	for p.more() {
+		if p.keyword("AND") {
+			continue
+		}
+		start := p.at
+		negative := p.negation()
+		if p.filter(negative) {
+			filter = start
+			continue
+		}
+		unit := p.unit()
+		switch {
+		case unit == nil:
+		case negative:
+			a.not = append(a.not, unit)
+		default:
+			a.all = append(a.all, unit)
+		}
+	}
+	switch {
+	case len(a.all) == 1 && len(a.not) == 0:
+		return a.all[0], filter
+	case len(a.all) == 0 && len(a.not) == 0:
+		return nil, filter
+	case len(a.all) == 0 && p.depth > 1:
+		p.fail(p.at, "parentheses need something that is wanted, not only what is not")
+	}
+	return a, filter
+}
+
+// more skips space and reports whether the sequence goes on.
+func (p *parser) more() bool {
+	p.at += len(p.text[p.at:]) - len(strings.TrimLeftFunc(p.text[p.at:], unicode.IsSpace))
+	return p.at < len(p.text) && p.text[p.at] != ')' && !p.seesKeyword("OR")
+}
+
+func (p *parser) seesKeyword(word string) bool {
+	rest, ok := strings.CutPrefix(p.text[p.at:], word)
+	if !ok {
+		return false
+	}
+	next, _ := utf8.DecodeRuneInString(rest)
+	return rest == "" || unicode.IsSpace(next) || next == '(' || next == '"' || next == ')'
+}
+
+func (p *parser) keyword(word string) bool {
+	if !p.seesKeyword(word) {
+		return false
+	}
+	p.at += len(word)
+	return true
+}
+
+// negation reads a "-" that stands right before something, or "NOT".
+func (p *parser) negation() bool {
+	start := p.at
+	if p.keyword("NOT") {
+		if !p.more() {
+			p.fail(start, "there is nothing after NOT")
+		}
+		return true
+	}
+	if p.text[p.at] == '-' && p.at+1 < len(p.text) {
+		if next, _ := utf8.DecodeRuneInString(p.text[p.at+1:]); !unicode.IsSpace(next) && next != ')' {
+			p.at++
+			return true
+		}
+	}
+	return false
+}
+
+// unit = "(" or ")" | phrase | word
+func (p *parser) unit() node {
+	start := p.at
+	switch p.text[p.at] {
+	case '(':
+		p.at++
+		n := p.or()
+		if p.at >= len(p.text) {
+			p.fail(start, "there is no ) for this (")
+		}
+		p.at++
+		return n
+	case '"':
+		text := p.quoted()
+		return p.term(start, text, p.star())
+	}
+	text := p.word()
+	prefix := strings.HasSuffix(text, "*")
+	return p.term(start, text, prefix)
+}
+
+// quoted reads up to the closing quotation mark.
+func (p *parser) quoted() string {
+	start := p.at
+	end := strings.IndexByte(p.text[start+1:], '"')
+	if end < 0 {
+		p.fail(start, "the phrase has no end: a \" is missing")
+	}
+	p.at = start + 1 + end + 1
+	return p.text[start+1 : p.at-1]
+}
+
+// star reads a "*" after a phrase.
+func (p *parser) star() bool {
+	if p.at < len(p.text) && p.text[p.at] == '*' {
+		p.at++
+		return true
+	}
+	return false
+}
+
+func (p *parser) word() string {
+	rest := p.text[p.at:]
+	end := strings.IndexFunc(rest, func(r rune) bool { return unicode.IsSpace(r) || r == '(' || r == ')' || r == '"' })
+	if end < 0 {
+		end = len(rest)
+	}
+	p.at += end
+	return rest[:end]
+}
+
+// term makes a term of a text, or nil if there is nothing in it to search for.
+func (p *parser) term(start int, text string, prefix bool) node {
+	t := newTerm(text, prefix)
+	if t == nil {
+		return nil
+	}
+	if p.terms += len(t.tokens); p.terms > maxTerms {
+		p.fail(start, "the query is too long: %d words are the limit", maxTerms)
+	}
+	return t
+}
+
+func newTerm(text string, prefix bool) *term {
+	t := &term{prefix: prefix}
+	var wholes []token
+	parts, end := 0, 0
+	first := -1
+	s := scanner{text: strings.TrimRight(text, "*"), open: true, emit: func(k token) {
+		if k.whole {
+			wholes = append(wholes, k)
+			return
+		}
+		if first < 0 {
+			first = k.start
+		}
+		parts, end = parts+1, k.end
+		t.tokens = append(t.tokens, k.text)
+	}}
+	s.run()
+	if parts == 0 {
+		return nil
+	}
+	// A single character of a dense script is found where it begins a token, and
+	// every character does.
+	if r, size := utf8.DecodeRuneInString(t.tokens[parts-1]); parts == 1 && size == len(t.tokens[0]) && classOf(r) == dense {
+		t.prefix = true
+	}
+	if i := slices.IndexFunc(wholes, func(k token) bool { return k.start == first && k.end == end }); i >= 0 {
+		t.whole = wholes[i].text
+	}
+	return t
+}

@@ -1,0 +1,226 @@
+package index
+
+import (
+	"bytes"
+	"context"
+	"hash/crc32"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/rawjson"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// entryClass says how an entry stands in the tree.
+type entryClass int64
+
+const (
+	classEntry   entryClass = iota
+	classLeaf               // moves the leaf and is on no path itself
+	classDamaged            // a line that cannot be read, except for its id
+	classNoID               // a line that cannot be read at all
+	classMissing            // an entry that others name as their parent
+)
+
+// record is a line of a log with all that the index wants of it. It is made
+// without the database, so that several processes can read while one writes.
+type record struct {
+	pos, next store.Pos
+	sum       int64 // of the line
+	header    *session.Header
+	damaged   bool // the line, or what follows its head
+	class     entryClass
+	id        string // "" if the line has none
+	parent    string
+	isRoot    bool
+	time      int64
+
+	isMessage   bool
+	isTurn      bool // a compaction: what the provider said of the context no longer holds
+	userText    string
+	name        *string
+	tags        *[]string
+	pinned      *bool
+	continuedTo *string
+	model       string // that answered
+	calls       []call
+	usage       *usageRecord
+	docs        []doc
+}
+
+// call is a tool call: its id and the tool's name.
+type call [2]string
+
+// doc is a part that is ready to be written.
+type doc struct {
+	part
+	body, whole string
+	length      int
+	tf          []byte
+	terms       []string // each once
+	ordinal     int      // among the entry's parts
+}
+
+// continuedTo is the type of the custom entry that names a continuation.
+const continuedTo = "coppice.continued_to"
+
+// lineReader makes records of lines.
+type lineReader struct {
+	blobs   store.Blobs
+	maxText int
+}
+
+var crcTable = crc32.MakeTable(crc32.Castagnoli)
+
+// sumOf tells lines apart: by their length and a checksum.
+func sumOf(line []byte) int64 {
+	return int64(len(line))<<32 | int64(crc32.Checksum(line, crcTable))
+}
+
+// read makes a record of a line, in the way in which package session reads it:
+// the head decides what is an entry. It returns nil for a blank line.
+func (r *lineReader) read(ctx context.Context, line store.Line) *record {
+	rec := &record{pos: line.Pos, next: line.Next, sum: sumOf(line.Data), damaged: true, class: classNoID}
+	head, ok := rawjson.ScanHead(line.Data)
+	switch {
+	case line.Cut || !ok || len(head.ID) == 0 && string(head.Type) != string(session.TypeSession):
+		if len(bytes.TrimSpace(line.Data)) == 0 {
+			return nil
+		}
+		rec.salvage(line.Data)
+	case string(head.Type) == string(session.TypeSession):
+		var h session.Header
+		if h.UnmarshalJSON(line.Data) == nil {
+			rec.header, rec.damaged = &h, false
+		}
+	default:
+		rec.class = classEntry
+		rec.setHead(head)
+		var e session.Entry
+		if e.UnmarshalJSON(line.Data) == nil {
+			rec.damaged = false
+			r.fill(ctx, rec, &e)
+		}
+	}
+	return rec
+}
+
+func (rec *record) setHead(h rawjson.Head) {
+	rec.id, rec.parent, rec.isRoot = string(h.ID), string(h.Parent), h.Parent == nil
+	if string(h.Type) == string(session.TypeLeaf) {
+		rec.class = classLeaf
+	}
+}
+
+// salvage takes the id from a damaged line, if that can still be read.
+func (rec *record) salvage(line []byte) {
+	h, ok := rawjson.LenientHead(line)
+	if !ok || len(h.ID) == 0 || string(h.Type) == string(session.TypeSession) {
+		return
+	}
+	rec.setHead(h)
+	rec.class = classDamaged
+	if !h.HasParent {
+		rec.parent, rec.isRoot = "", false // most likely what stands before it
+	}
+}
+
+// fill takes from an entry what the index wants.
+func (r *lineReader) fill(ctx context.Context, rec *record, e *session.Entry) {
+	rec.time = millis(e.Timestamp)
+	switch {
+	case e.Message != nil:
+		rec.isMessage = true
+		r.fillMessage(rec, e)
+	case e.SessionInfo != nil:
+		rec.name = &e.SessionInfo.Name
+	case e.Compaction != nil:
+		rec.isTurn = true
+	case e.Custom != nil:
+		rec.fillCustom(e.Custom)
+	}
+	for i, p := range partsOf(ctx, r.blobs, e, r.maxText) {
+		if d := newDoc(p); d.length > 0 {
+			d.ordinal = i
+			rec.docs = append(rec.docs, d)
+		}
+		if p.kind == KindText && p.role == string(session.RoleUser) {
+			rec.userText = titleOf(p.text)
+		}
+	}
+}
+
+func (r *lineReader) fillMessage(rec *record, e *session.Entry) {
+	m := e.Message
+	if m.Role == string(session.RoleAssistant) {
+		rec.model = m.Model
+	}
+	for i := range m.Content {
+		if c := m.Content[i].ToolUse; c != nil {
+			rec.calls = append(rec.calls, call{c.ID, c.Name})
+		}
+	}
+	if m.Usage != nil {
+		rec.usage = newUsage(e, rec.calls)
+	}
+}
+
+func (rec *record) fillCustom(c *session.CustomEntry) {
+	switch c.CustomType {
+	case session.CustomTags:
+		tags := c.Tags()
+		rec.tags = &tags
+	case session.CustomPinned:
+		pinned, _ := c.Data["pinned"].(bool)
+		rec.pinned = &pinned
+	case continuedTo:
+		id, _ := c.Data["session"].(string)
+		rec.continuedTo = &id
+	}
+}
+
+// newDoc tokenises a part. The text itself is not kept.
+func newDoc(p part) doc {
+	var body, whole strings.Builder
+	var counts termCounts
+	scan(canonical(p.text), func(t token) {
+		b := &body
+		if t.whole {
+			b = &whole
+		}
+		b.WriteString(t.text)
+		b.WriteByte(' ')
+		counts.add(t.text)
+	})
+	d := doc{
+		part: p, body: body.String(), whole: whole.String(),
+		length: counts.total, tf: counts.encode(), terms: counts.terms(),
+	}
+	d.text = ""
+	return d
+}
+
+// size is about how much memory a record takes.
+func (rec *record) size() int {
+	n := 300
+	for i := range rec.docs {
+		n += 200 + len(rec.docs[i].body) + len(rec.docs[i].whole) + 32*len(rec.docs[i].terms)
+	}
+	return n
+}
+
+// millis returns a time in milliseconds since 1970; 0 stands for none.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func timeOf(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

@@ -1,0 +1,122 @@
+package index
+
+import (
+	"database/sql"
+)
+
+// removeDocs is how many documents are removed in one transaction.
+const removeDocs = 2_000
+
+// dropRemoved removes the sessions that are no longer in the store.
+func (r *catching) dropRemoved(logs map[string]*known) error {
+	for _, k := range logs {
+		if k.seen {
+			continue
+		}
+		if err := r.dropSession(k.id); err != nil {
+			return err
+		}
+		r.report.Removed++
+	}
+	return nil
+}
+
+// dropSession removes a session, the row last and a part of the rest at a time,
+// so that others can write in between. Without its name it is no longer found;
+// if we do not come to the end, the next CatchUp does.
+func (r *catching) dropSession(id int64) error {
+	if _, err := r.db.ExecContext(r.ctx, `UPDATE sessions SET name = NULL WHERE id = ?`, id); err != nil {
+		return err
+	}
+	for {
+		n, err := r.dropDocs(id)
+		if err != nil {
+			return err
+		}
+		if n < removeDocs {
+			break
+		}
+	}
+	return r.inTx(func(w *writer) error {
+		for _, query := range []string{
+			`DELETE FROM entries WHERE session = ?`,
+			`DELETE FROM tags WHERE session = ?`,
+		} {
+			if _, err := w.exec(query, id); err != nil {
+				return err
+			}
+		}
+		if err := w.dropUsage(id); err != nil {
+			return err
+		}
+		_, err := w.exec(`DELETE FROM sessions WHERE id = ?`, id)
+		return err
+	})
+}
+
+// dropDocs removes some documents of a session and returns how many.
+func (r *catching) dropDocs(id int64) (int, error) {
+	var ids []int64
+	err := r.inTx(func(w *writer) error {
+		rows, err := w.tx.QueryContext(w.ctx, `SELECT rowid FROM fts WHERE fts MATCH ? LIMIT ?`, quote(facet('s', id)), removeDocs)
+		if err != nil {
+			return err
+		}
+		if ids, err = scanIDs(rows); err != nil {
+			return err
+		}
+		for _, doc := range ids {
+			if _, err := w.exec(`DELETE FROM fts WHERE rowid = ?`, doc); err != nil {
+				return err
+			}
+			if _, err := w.exec(`DELETE FROM docs WHERE id = ?`, doc); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return len(ids), err
+}
+
+func scanIDs(rows *sql.Rows) ([]int64, error) {
+	defer rows.Close()
+	var ids []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, rows.Err()
+}
+
+func (r *catching) inTx(f func(w *writer) error) error {
+	tx, err := r.db.BeginTx(r.ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	w, err := newWriter(r.ctx, tx, r.terms)
+	if err != nil {
+		return err
+	}
+	if err := f(w); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// tidyEntries is how many entries a CatchUp must have read for the write-ahead
+// log to be worth giving back.
+const tidyEntries = 50_000
+
+// tidy gives back the room that writing much took. Others who are reading may
+// prevent it, which is no harm.
+func (r *catching) tidy() error {
+	if r.report.Entries < tidyEntries {
+		return nil
+	}
+	_, err := r.db.ExecContext(r.ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
+	return err
+}

@@ -1,0 +1,380 @@
+package index
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+const (
+	// schemaVersion is in the file's user_version. An index of any other version
+	// is made anew. Raise it whenever the tables, the tokens or the meaning of a
+	// column change.
+	schemaVersion = 1
+
+	// minSQLite is the first version without the bug that could corrupt a
+	// database when its WAL was reset.
+	minSQLite = "3.51.3"
+
+	busyMillis = 30_000
+)
+
+// fileSuffixes are those of the files that make up a database.
+var fileSuffixes = []string{"", "-wal", "-shm"}
+
+// schema is the whole of it. Times are in milliseconds since 1970.
+//
+// A session's entries are numbered in the order of its log. Most entries follow
+// the one before: those that do not are the breaks, and from them alone it can
+// be told which entries are on the live path (see breaks.go).
+//
+// A document is a searchable piece of text. Its id begins with its time, so that
+// the newest documents have the greatest ids: a range of time is a range of ids,
+// and reading backwards gives the newest first. The full-text table holds no
+// text, only tokens.
+const schema = `
+CREATE TABLE sessions (
+	id           INTEGER PRIMARY KEY AUTOINCREMENT,
+	name         TEXT UNIQUE, -- NULL: being removed
+	sid          TEXT NOT NULL DEFAULT '',
+	key          TEXT NOT NULL DEFAULT '',
+	title        TEXT NOT NULL DEFAULT '',
+	given        TEXT NOT NULL DEFAULT '', -- the name; the title, if there is one
+	first        TEXT NOT NULL DEFAULT '', -- the title otherwise
+	sort_title   TEXT NOT NULL DEFAULT '',
+	tags         TEXT NOT NULL DEFAULT '[]',
+	cwd          TEXT NOT NULL DEFAULT '',
+	created      INTEGER NOT NULL DEFAULT 0,
+	updated      INTEGER NOT NULL DEFAULT 0,
+	entries      INTEGER NOT NULL DEFAULT 0,
+	messages     INTEGER NOT NULL DEFAULT 0,
+	branches     INTEGER NOT NULL DEFAULT 0,
+	tokens       INTEGER NOT NULL DEFAULT 0,
+	context      INTEGER NOT NULL DEFAULT 0,
+	models       TEXT NOT NULL DEFAULT '{}',
+	tools        TEXT NOT NULL DEFAULT '{}',
+	parent       TEXT NOT NULL DEFAULT '',
+	relation     TEXT NOT NULL DEFAULT '',
+	continuation INTEGER NOT NULL DEFAULT 0,
+	continued_to TEXT NOT NULL DEFAULT '',
+	pinned       INTEGER NOT NULL DEFAULT 0,
+	problems     INTEGER NOT NULL DEFAULT 0,
+	docs         INTEGER NOT NULL DEFAULT 0,
+	-- as the store described the log when it was last read
+	size         INTEGER NOT NULL DEFAULT 0,
+	modified     INTEGER NOT NULL DEFAULT 0,
+	archived     INTEGER NOT NULL DEFAULT 0,
+	-- how far the log was read, and how to tell that it is still the same
+	pos          INTEGER NOT NULL DEFAULT 0,
+	head_hash    INTEGER NOT NULL DEFAULT 0,
+	tail_pos     INTEGER NOT NULL DEFAULT 0,
+	tail_hash    INTEGER NOT NULL DEFAULT 0,
+	-- the tree: the number of the next entry, of the last and of the leaf
+	next         INTEGER NOT NULL DEFAULT 0,
+	leaf         INTEGER NOT NULL DEFAULT -1,
+	leaf_id      TEXT NOT NULL DEFAULT '',
+	calls        TEXT NOT NULL DEFAULT '[]', -- the latest tool calls, to know whose output comes
+	breaks       INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX stats       ON sessions (name, size, modified, archived); -- all that a catch-up needs of most
+CREATE INDEX by_updated  ON sessions (updated, id, archived, pinned);
+CREATE INDEX by_created  ON sessions (created, id, archived, pinned, updated);
+CREATE INDEX by_title    ON sessions (sort_title, id, archived, pinned, updated);
+CREATE INDEX by_messages ON sessions (messages, id, archived, pinned, updated);
+CREATE INDEX by_tokens   ON sessions (tokens, id, archived, pinned, updated);
+CREATE INDEX by_size     ON sessions (size, id, archived, pinned, updated);
+CREATE INDEX by_sid      ON sessions (sid);
+CREATE INDEX by_key      ON sessions (key) WHERE key <> '';
+CREATE INDEX by_cwd      ON sessions (cwd) WHERE cwd <> '';
+CREATE INDEX by_parent   ON sessions (parent) WHERE parent <> '';
+CREATE INDEX by_pinned   ON sessions (updated, id) WHERE pinned = 1;
+
+CREATE TABLE tags (
+	tag     TEXT NOT NULL,
+	session INTEGER NOT NULL,
+	PRIMARY KEY (tag, session)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX tags_of ON tags (session);
+
+CREATE TABLE entries (
+	session INTEGER NOT NULL,
+	n       INTEGER NOT NULL,
+	id      ANY,              -- a UUID as its bytes; NULL: a damaged line whose id is not known
+	parent  INTEGER NOT NULL, -- -1: none
+	pos     INTEGER NOT NULL, -- -1: not in the log
+	time    INTEGER NOT NULL,
+	class   INTEGER NOT NULL,
+	context INTEGER,          -- tokens after this response; 0 after a compaction
+	PRIMARY KEY (session, n)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX entry_ids ON entries (session, id);
+CREATE INDEX entry_breaks ON entries (session, n, parent, class) WHERE parent <> n - 1 OR class <> 0;
+
+CREATE TABLE docs (
+	id      INTEGER PRIMARY KEY,
+	session INTEGER NOT NULL,
+	entry   INTEGER NOT NULL,
+	part    INTEGER NOT NULL, -- which text of the entry
+	kind    INTEGER NOT NULL,
+	role    INTEGER NOT NULL, -- names; 0 is none
+	tool    INTEGER NOT NULL,
+	model   INTEGER NOT NULL,
+	len     INTEGER NOT NULL, -- in tokens
+	tf      BLOB              -- the tokens that occur more than once: see rank.go
+) STRICT;
+
+-- Every token, and in about how many documents it is: removing documents does
+-- not lower the number.
+CREATE TABLE terms (term TEXT PRIMARY KEY, df INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+
+CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+INSERT INTO counters VALUES ('docs', 0), ('tokens', 0);
+
+CREATE TABLE usage (
+	response    TEXT NOT NULL, -- what identifies the response, whatever log it is in
+	session     INTEGER NOT NULL,
+	counted     INTEGER NOT NULL, -- 1 in one session for each response
+	entry       INTEGER NOT NULL,
+	time        INTEGER NOT NULL,
+	provider    INTEGER NOT NULL,
+	model       INTEGER NOT NULL,
+	tool        INTEGER NOT NULL, -- the first that the response called
+	input       INTEGER NOT NULL,
+	cache_read  INTEGER NOT NULL,
+	cache_write INTEGER NOT NULL,
+	output      INTEGER NOT NULL,
+	reasoning   INTEGER NOT NULL,
+	cost        INTEGER NOT NULL, -- micro-dollars as recorded; 0: not recorded
+	PRIMARY KEY (response, session)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX usage_of ON usage (session);
+CREATE INDEX usage_time ON usage (time) WHERE counted = 1;
+
+CREATE VIRTUAL TABLE fts USING fts5 (body, whole, facet,
+	content='', contentless_delete=1, tokenize="ascii tokenchars '_'");
+INSERT INTO fts (fts, rank) VALUES ('hashsize', 16777216);
+`
+
+// openFile opens the database file, making or replacing it if need be. Only one
+// who holds mu, or has the index to himself, may call it.
+func (ix *Index) openFile(ctx context.Context) error {
+	for range 3 {
+		if err := ix.createFile(); err != nil {
+			return err
+		}
+		before, err := os.Stat(ix.path)
+		if err != nil {
+			return err
+		}
+		db, err := sql.Open("sqlite", dsn(ix.path))
+		if err != nil {
+			return err
+		}
+		err = patiently(ctx, func() error { return prepare(ctx, db) })
+		if err == nil {
+			ix.db, ix.file = db, before
+			return nil
+		}
+		err = errors.Join(err, db.Close())
+		if !isDamage(err) && !errors.Is(err, errOtherVersion) {
+			return err
+		}
+		ix.opts.Logger.Warn("the index is made anew", "path", ix.path, "cause", err)
+		ix.rebuilt = true
+		if err := ix.discard(before); err != nil {
+			return err
+		}
+	}
+	return errors.New("it is damaged each time it is made anew")
+}
+
+// createFile makes an empty file that only its owner can read, before SQLite
+// would make one that everybody can. An existing file must not be opened: on
+// closing it, the process would lose the locks that SQLite holds on it.
+func (ix *Index) createFile() error {
+	f, err := os.OpenFile(ix.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ix.rebuilt = true
+	return f.Close()
+}
+
+// discard deletes the database's files, unless another process has put a new
+// database in its place already.
+func (ix *Index) discard(old fs.FileInfo) error {
+	if now, err := os.Stat(ix.path); err == nil && !os.SameFile(old, now) {
+		return nil
+	}
+	var errs []error
+	for _, suffix := range fileSuffixes {
+		if err := os.Remove(ix.path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// reset replaces a database that is beyond use by an empty one. It does nothing
+// if somebody did so already.
+func (ix *Index) reset(ctx context.Context, damaged *sql.DB) error {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if ix.closed || ix.db != damaged {
+		return nil
+	}
+	_ = ix.db.Close() // what it may complain of is why it is replaced
+	if err := ix.discard(ix.file); err != nil {
+		return err
+	}
+	return ix.openFile(ctx)
+}
+
+// follow opens the database again if another process has replaced its file.
+func (ix *Index) follow(ctx context.Context) error {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if ix.closed {
+		return nil // whoever uses it next will say so
+	}
+	now, err := os.Stat(ix.path)
+	if err == nil && os.SameFile(now, ix.file) {
+		return nil
+	}
+	_ = ix.db.Close()
+	return ix.openFile(ctx)
+}
+
+func dsn(path string) string {
+	pragmas := url.Values{
+		"_txlock": {"immediate"},
+		"_pragma": {
+			"busy_timeout(" + strconv.Itoa(busyMillis) + ")",
+			"synchronous(NORMAL)",
+			"cache_size(-16000)",
+			"temp_store(MEMORY)",
+			"journal_size_limit(67108864)",
+		},
+	}
+	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: pragmas.Encode()}
+	return u.String()
+}
+
+// patiently tries again while another process holds a lock that SQLite does not
+// wait for: that of changing to WAL mode, or of recovering it.
+func patiently(ctx context.Context, f func() error) error {
+	for deadline := time.Now().Add(busyMillis * time.Millisecond); ; {
+		err := f()
+		var e *sqlite.Error
+		if !errors.As(err, &e) || e.Code()&0xff != sqlite3.SQLITE_BUSY || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+var errOtherVersion = errors.New("the index is of another version")
+
+// prepare makes sure that the database has our tables.
+func prepare(ctx context.Context, db *sql.DB) error {
+	var lib string
+	var version int
+	if err := db.QueryRowContext(ctx, `SELECT sqlite_version()`).Scan(&lib); err != nil {
+		return err
+	}
+	if olderThan(lib, minSQLite) {
+		return fmt.Errorf("SQLite %s can corrupt a database that several processes use; at least %s is needed", lib, minSQLite)
+	}
+	var mode string
+	if err := db.QueryRowContext(ctx, `PRAGMA journal_mode = WAL`).Scan(&mode); err != nil {
+		return err
+	}
+	if err := db.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version); err != nil {
+		return err
+	}
+	if version == 0 {
+		if err := createSchema(ctx, db); err != nil {
+			return err
+		}
+	} else if version != schemaVersion {
+		return fmt.Errorf("%w: it has %d, this program uses %d", errOtherVersion, version, schemaVersion)
+	}
+	var n int
+	return db.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM sessions LIMIT 1)`).Scan(&n)
+}
+
+// createSchema makes the tables, unless another process did so while we waited
+// for the lock.
+func createSchema(ctx context.Context, db *sql.DB) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	var version int
+	if err := tx.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version); err != nil {
+		return err
+	}
+	if version != 0 {
+		return nil
+	}
+	if _, err := tx.ExecContext(ctx, schema); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `PRAGMA user_version = `+strconv.Itoa(schemaVersion)); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// isDamage reports whether an error means that the database cannot be used as it
+// is: its bytes are damaged, or its tables are not ours.
+func isDamage(err error) bool {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return true
+	case sqlite3.SQLITE_ERROR:
+		return strings.Contains(e.Error(), "no such table") || strings.Contains(e.Error(), "no such column")
+	}
+	return false
+}
+
+// olderThan compares dotted version numbers.
+func olderThan(a, b string) bool {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range max(len(x), len(y)) {
+		m, n := 0, 0
+		if i < len(x) {
+			m, _ = strconv.Atoi(x[i])
+		}
+		if i < len(y) {
+			n, _ = strconv.Atoi(y[i])
+		}
+		if m != n {
+			return m < n
+		}
+	}
+	return false
+}

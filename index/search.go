@@ -1,0 +1,281 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+const (
+	defaultHits    = 20
+	defaultNewest  = 2_000
+	defaultSnippet = 160
+
+	// maxFacets is how many sessions, or directories, a search is narrowed to
+	// within the full-text table. If there are more, each match is looked at.
+	maxFacets = 200
+	// maxLooked bounds how many matches are looked at when few of them are in the
+	// sessions, or on the branch, that are wanted.
+	maxLooked = 6_000
+)
+
+// kindWeight is by what a score is multiplied. What was said is looked for more
+// often than what a tool printed.
+var kindWeight = []float64{
+	1.0, // text
+	0.8, // thinking
+	0.9, // call
+	0.7, // output
+	1.0, // summary
+	1.5, // title
+	1.2, // tag
+	1.2, // label
+}
+
+// Search finds text. It returns a *QueryError if the query cannot be understood.
+func (ix *Index) Search(ctx context.Context, o SearchOptions) (*Results, error) {
+	q, err := o.query(time.Now())
+	if err != nil {
+		return nil, err
+	}
+	var res *Results
+	err = ix.read(ctx, "search", func(db *sql.DB) error {
+		s := &search{ctx: ctx, ix: ix, db: db, o: o, f: q.filters, shapes: make(map[int64]*shape)}
+		res, err = s.run(q.expr)
+		return err
+	})
+	return res, err
+}
+
+// query puts the options and the query together.
+func (o *SearchOptions) query(now time.Time) (*query, error) {
+	q, err := parseQuery(o.Query, now)
+	if err != nil {
+		return nil, err
+	}
+	f := &q.filters
+	for _, k := range o.Kinds {
+		if kindNumber(k) < 0 {
+			return nil, &store.Error{Op: "search", Kind: store.ErrInvalid, Err: fmt.Errorf("there is no kind %q", k)}
+		}
+	}
+	f.tags = append(f.tags, o.Tags...)
+	if o.CWD != "" {
+		f.cwd = append(f.cwd, o.CWD)
+	}
+	if o.Session != "" {
+		f.session = append(f.session, o.Session)
+	}
+	if o.Since.After(f.since) {
+		f.since = o.Since
+	}
+	if !o.Until.IsZero() && (f.until.IsZero() || o.Until.Before(f.until)) {
+		f.until = o.Until
+	}
+	if o.Branch == LiveBranch {
+		f.branch = LiveBranch
+	}
+	o.Order = cmp.Or(o.Order, ByRank)
+	o.Limit = cmp.Or(max(o.Limit, 0), defaultHits)
+	o.Newest = cmp.Or(max(o.Newest, 0), defaultNewest)
+	o.SnippetLen = cmp.Or(o.SnippetLen, defaultSnippet)
+	o.Offset = max(o.Offset, 0)
+	if q.expr == nil && !f.any(o) {
+		return nil, &QueryError{Query: o.Query, Reason: "there is nothing to search for"}
+	}
+	return q, nil
+}
+
+// any reports whether something narrows the search.
+func (f *filters) any(o *SearchOptions) bool {
+	n := len(f.kinds) + len(f.roles) + len(f.tools) + len(f.models) + len(f.tags) + len(f.cwd) + len(f.session) +
+		len(f.notKinds) + len(f.notRoles) + len(f.notTools) + len(f.notMod) +
+		len(o.Kinds) + len(o.Roles) + len(o.Tools) + len(o.Models)
+	return n > 0 || !f.since.IsZero() || !f.until.IsZero() || f.branch == LiveBranch
+}
+
+// search is one Search.
+type search struct {
+	ctx    context.Context
+	ix     *Index
+	db     *sql.DB
+	o      SearchOptions
+	f      filters
+	m      *matcher
+	shapes map[int64]*shape // by session
+
+	match string // in SQLite's language
+	// A condition on the sessions of documents, or "", and its parameters.
+	pass     string
+	passArgs []any
+	// The range of documents; 0 as its end is none.
+	from, to int64
+}
+
+// candidate is a document that matches.
+type candidate struct {
+	id, session, entry int64
+	score              float64
+}
+
+func (s *search) run(expr node) (*Results, error) {
+	var err error
+	if s.m, err = newMatcher(s.ctx, s.db); err != nil {
+		return nil, err
+	}
+	if s.match, err = s.m.node(expr, true); err != nil {
+		return nil, err
+	}
+	possible, err := s.narrow()
+	if err != nil || !possible {
+		return &Results{}, err
+	}
+	found, bounded, err := s.candidates()
+	if err != nil {
+		return nil, err
+	}
+	res := &Results{Matches: len(found), Bounded: bounded || s.m.bounded}
+	if s.o.Order == ByRank {
+		slices.SortStableFunc(found, func(a, b candidate) int {
+			return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id))
+		})
+	}
+	from := min(s.o.Offset, len(found))
+	to := min(from+s.o.Limit, len(found))
+	res.Hits, err = s.hits(found[from:to])
+	return res, err
+}
+
+// wanted is how many matches are ranked.
+func (s *search) wanted() int {
+	if s.o.Order == ByTime {
+		return s.o.Offset + s.o.Limit
+	}
+	return max(s.o.Newest, s.o.Offset+s.o.Limit)
+}
+
+// candidates returns the newest matches with their scores, and whether there are
+// more.
+func (s *search) candidates() (found []candidate, bounded bool, err error) {
+	if s.o.Order == ByRank {
+		if err := s.findOptional(); err != nil {
+			return nil, false, err
+		}
+	}
+	rows, err := s.matches()
+	if err != nil {
+		return nil, false, err
+	}
+	defer rows.Close()
+	now, wanted := time.Now(), s.wanted()
+	for looked := 0; rows.Next(); looked++ {
+		if len(found) == wanted || looked >= max(maxLooked, wanted) {
+			return found, true, nil
+		}
+		var c candidate
+		var kind int
+		var length float64
+		var tf sql.RawBytes
+		pass := true
+		if err := rows.Scan(&c.id, &c.session, &c.entry, &kind, &length, &tf, &pass); err != nil {
+			return nil, false, err
+		}
+		if pass, err = s.passes(c, pass); err != nil {
+			return nil, false, err
+		}
+		if !pass {
+			continue
+		}
+		days := now.Sub(time.Unix(c.id>>docSeqBits, 0)).Hours() / 24
+		c.score = s.m.score(c.id, length, tf) * kindWeight[kind] * recency(days)
+		found = append(found, c)
+	}
+	return found, false, rows.Err()
+}
+
+// passes reports whether a match that is in a wanted session, or not, is on a
+// wanted branch, too.
+func (s *search) passes(c candidate, inSession bool) (bool, error) {
+	if !inSession || s.f.branch != LiveBranch {
+		return inSession, nil
+	}
+	sh, err := s.shape(c.session)
+	if err != nil {
+		return false, err
+	}
+	return sh.isLive(c.entry), nil
+}
+
+// matches asks for the matches, the newest first.
+func (s *search) matches() (*sql.Rows, error) {
+	pass := cmp.Or(s.pass, "1")
+	// A plain JOIN might begin with the other table.
+	query := `SELECT f.rowid, d.session, d.entry, d.kind, d.len, d.tf, ` + pass + `
+		FROM fts f CROSS JOIN docs d ON d.id = f.rowid WHERE ` + s.condition()
+	return s.db.QueryContext(s.ctx, query, append(slices.Clone(s.passArgs), s.match)...)
+}
+
+// condition is that of the full-text table, whose last parameter is the match.
+func (s *search) condition() string {
+	cond := `f.fts MATCH ?`
+	if s.from > 0 {
+		cond += ` AND f.rowid >= ` + strconv.FormatInt(s.from, 10)
+	}
+	if s.to > 0 {
+		cond += ` AND f.rowid < ` + strconv.FormatInt(s.to, 10)
+	}
+	return cond + ` ORDER BY f.rowid DESC`
+}
+
+// findOptional finds out which of the newest matches have which of the terms
+// that not all of them have.
+func (s *search) findOptional() error {
+	for _, l := range s.m.terms {
+		if !l.optional {
+			continue
+		}
+		limit := s.wanted()
+		if s.pass != "" || s.f.branch == LiveBranch {
+			limit = max(limit, maxLooked)
+		}
+		rows, err := s.db.QueryContext(s.ctx, `SELECT f.rowid FROM fts f WHERE `+s.condition()+` LIMIT ?`, s.match+" AND "+l.match, limit)
+		if err != nil {
+			return err
+		}
+		ids, err := scanIDs(rows)
+		if err != nil {
+			return err
+		}
+		l.has = make(map[int64]bool, len(ids))
+		for _, id := range ids {
+			l.has[id] = true
+		}
+	}
+	return nil
+}
+
+// shape returns the tree of a session.
+func (s *search) shape(id int64) (*shape, error) {
+	if sh, ok := s.shapes[id]; ok {
+		return sh, nil
+	}
+	var next, leaf, breaks int64
+	err := s.db.QueryRowContext(s.ctx, `SELECT next, leaf, breaks FROM sessions WHERE id = ?`, id).Scan(&next, &leaf, &breaks)
+	if err != nil && err != sql.ErrNoRows { //nolint:errorlint // it comes unwrapped
+		return nil, err
+	}
+	sh := &shape{leaf: leaf, live: []span{{0, leaf}}, runs: []run{{first: 0, last: next - 1, parent: -1}}}
+	if breaks > 0 {
+		if sh, err = loadShape(s.ctx, s.db, id, next, leaf); err != nil {
+			return nil, err
+		}
+	}
+	s.shapes[id] = sh
+	return sh, nil
+}

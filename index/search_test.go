@@ -1,0 +1,307 @@
+package index_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// library makes sessions to search in, and returns names for their entries.
+func library(f *fixture) map[string]string {
+	names := map[string]string{}
+	s := f.create(session.Header{ID: "alpha", CWD: "/home/ann/web", Key: "chat:1"})
+	ask := f.append(s, session.RoleUser, session.Text("How do I fix the readFile helper in src/store/main.go?"))
+	names[ask] = "ask"
+	names[f.respond(s, "r1", "claude-sonnet-4-5", session.Usage{Input: 10, Output: 5},
+		session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: "perhaps the descriptor leaks"}},
+		session.Text("Let me look at it."), session.ToolUse("c1", "bash", map[string]any{"command": "grep -n open main.go"}))] = "look"
+	names[f.append(s, session.RoleTool, session.ToolResult("c1", "42: open(path) // TODO leaks\n", false))] = "grep"
+	names[f.append(s, session.RoleTool, session.ToolResult("c1", strings.Repeat("padding ", 6000)+"haystack needle", false))] = "blob"
+	if err := s.Branch(ask); err != nil {
+		f.tb.Fatal(err)
+	}
+	names[f.append(s, session.RoleAssistant, session.Text("Use defer file.Close() and be done."))] = "defer"
+	names[must[string](f.tb)(s.SetLabel(ask, "the first question"))] = "label"
+	names[must[string](f.tb)(s.AppendSessionInfo("Leaking descriptors"))] = "title"
+	names[must[string](f.tb)(s.SetTags("golang", "bug"))] = "tags"
+
+	f.now = f.now.AddDate(0, 1, 0)
+	s = f.create(session.Header{ID: "beta", CWD: "/home/ann/webshop"})
+	names[f.append(s, session.RoleUser, session.Text("Crème brûlée: 中文字处理 と ひらがな and 한국어, camelcase 🚀"))] = "tongues"
+	names[f.append(s, session.RoleAssistant, session.Text("We leak nothing here. snake_case and camelCase and kebab-case."))] = "cases"
+	return names
+}
+
+func TestSearch(t *testing.T) {
+	tests := []struct {
+		query string
+		want  string // names of entries, sorted
+	}{
+		{"readfile", "ask"},
+		{"readFile", "ask"},
+		{"read_file", "ask"},
+		{"read file", "ask"},
+		{`"file read"`, ""},
+		{"helper", "ask"},
+		{"main.go", "ask look"},
+		{"store/main.go", "ask"},
+		{"src/main.go", ""},
+		{"leaks", "grep look"},
+		{"leak*", "cases grep look title"},
+		{"descriptor OR haystack", "blob look"},
+		{"needle", "blob"},
+		{"kind:thinking", "look"},
+		{"kind:call grep", "look"},
+		{"tool:bash leaks", "grep"},
+		{"tool:BASH", "blob grep look"},
+		{"tool:python", ""},
+		{"role:tool", "blob grep"},
+		{"open -role:tool", "look"},
+		{"open -todo", "look"},
+		{"model:claude", "look"},
+		{"model:gpt", ""},
+		{"leak* -model:claude-sonnet", "cases grep title"},
+		{"branch:live leak*", "cases title"},
+		{"branch:live defer", "defer"},
+		{"file branch:all", "ask defer"},
+		{"tag:golang leak*", "grep look title"},
+		{"tag:golang tag:rust leak*", ""},
+		{"cwd:/home/ann/web leak*", "grep look title"},
+		{"cwd:/home/ann leak*", "cases grep look title"},
+		{"cwd:/home/ann/ leak*", "cases grep look title"},
+		{"session:beta leak*", "cases"},
+		{"session:chat:1 leak*", "grep look title"},
+		{"session:al session:be leak*", "cases grep look title"},
+		{"since:2026-04 leak*", "cases"},
+		{"until:2026-04 leak*", "grep look title"},
+		{"first question", "label"},
+		{"golang", "tags"},
+		{"descriptors", "title"},
+		{"creme BRULEE", "tongues"},
+		{"中文", "tongues"},
+		{"文字处", "tongues"},
+		{"文处", ""},
+		{"字", "tongues"},
+		{"理", "tongues"},
+		{"ひら", "tongues"},
+		{"국어", "tongues"},
+		{"🚀", "tongues"},
+		{"camelcase", "cases tongues"},
+		{"camelCase", "cases tongues"},
+		{"camel", "cases"},
+		{"case", "cases"},
+		{"snakecase", "cases"},
+		{"kebabCase", "cases"},
+		{`"camelCase and kebab"`, "cases"},
+		{`"nothing here"`, "cases"},
+		{`"nothing he"*`, "cases"},
+		{`"here nothing"`, ""},
+		{"(creme OR helper) -fix", "tongues"},
+		{"-leak* kind:text", "ask defer look tongues"},
+		{"of the and zzz", ""},
+	}
+	f := newFixture(t)
+	names := library(f)
+	ix := f.open(t)
+	for _, tt := range tests {
+		t.Run(tt.query, func(t *testing.T) {
+			var got []string
+			for _, hit := range search(t, ix, index.SearchOptions{Query: tt.query}) {
+				got = append(got, names[hit.Entry])
+				checkHighlights(t, hit)
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(tt.want, strings.Join(slices.Compact(got), " ")); diff != "" {
+				t.Errorf("found (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func checkHighlights(t *testing.T, hit index.Hit) {
+	t.Helper()
+	last := 0
+	for _, r := range hit.Highlights {
+		if r.Start < last || r.End <= r.Start || r.End > len(hit.Snippet) {
+			t.Errorf("highlights %v of %q", hit.Highlights, hit.Snippet)
+		}
+		last = r.End
+	}
+}
+
+// marked shows a snippet with its highlights.
+func marked(hit index.Hit) string {
+	var b strings.Builder
+	at := 0
+	for _, r := range hit.Highlights {
+		b.WriteString(hit.Snippet[at:r.Start] + "[" + hit.Snippet[r.Start:r.End] + "]")
+		at = r.End
+	}
+	return b.String() + hit.Snippet[at:]
+}
+
+func TestSnippets(t *testing.T) {
+	tests := []struct{ query, want string }{
+		{"readfile", "How do I fix the [readFile] helper in src/store/main.go?"},
+		{"read fix", "How do I [fix] the [read]File helper in src/store/main.go?"},
+		{"main.go helper kind:text", "How do I fix the readFile [helper] in src/store/[main.go]?"},
+		{"todo", "42: open(path) // [TODO] leaks "},
+		{"needle", "…" + strings.Repeat("padding ", 9) + "haystack [needle]"},
+		{"creme 字 国", ""},
+		{"creme 字", "[Crème] brûlée: 中文[字]处理 と ひらがな and 한국어, camelcase 🚀"},
+		{"文字处", "Crème brûlée: 中[文字处]理 と ひらがな and 한국어, camelcase 🚀"},
+		{"conn* OR camel*", "We leak nothing here. snake_case and [camelCase] and kebab-case."},
+		{"snake* -creme", "We leak nothing here. [snake_case] and camelCase and kebab-case."},
+		{"grep kind:call", "bash command: [grep] -n open main.go"},
+	}
+	f := newFixture(t)
+	library(f)
+	ix := f.open(t)
+	for _, tt := range tests {
+		t.Run(tt.query, func(t *testing.T) {
+			hits := search(t, ix, index.SearchOptions{Query: tt.query, SnippetLen: 80})
+			got := ""
+			if len(hits) > 0 {
+				got = marked(hits[0])
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("snippet (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHit(t *testing.T) {
+	f := newFixture(t)
+	names := library(f)
+	ix := f.open(t)
+	hits := search(t, ix, index.SearchOptions{Query: "todo"})
+	if len(hits) != 1 {
+		t.Fatalf("hits %+v", hits)
+	}
+	hit := hits[0]
+	if names[hit.Entry] != "grep" || names[hit.Leaf] != "blob" || hit.Score <= 0 {
+		t.Errorf("entry %q, leaf %q, score %v", names[hit.Entry], names[hit.Leaf], hit.Score)
+	}
+	want := index.Hit{
+		Session: "alpha", Name: "alpha", Title: "Leaking descriptors", Entry: hit.Entry, Leaf: hit.Leaf, Score: hit.Score,
+		Kind: index.KindOutput, Role: "tool", Tool: "bash", Live: false, Time: hit.Time,
+		Snippet: "42: open(path) // TODO leaks ", Highlights: []index.Range{{Start: 18, End: 22}},
+	}
+	if diff := cmp.Diff(want, hit); diff != "" {
+		t.Errorf("hit (-want +got):\n%s", diff)
+	}
+	if y, m, _ := hit.Time.Date(); y != 2026 || m != time.March {
+		t.Errorf("time %v", hit.Time)
+	}
+	live := search(t, ix, index.SearchOptions{Query: "defer"})[0]
+	if !live.Live || names[live.Leaf] != "tags" {
+		t.Errorf("live hit %+v leads to %s", live, names[live.Leaf])
+	}
+}
+
+func TestSearchOptions(t *testing.T) {
+	f := newFixture(t)
+	names := library(f)
+	ix := f.open(t)
+	tests := []struct {
+		name string
+		o    index.SearchOptions
+		want string
+	}{
+		{"kinds", index.SearchOptions{Query: "leak*", Kinds: []index.Kind{index.KindTitle, index.KindOutput}}, "grep title"},
+		{"kinds twice", index.SearchOptions{Query: "leak* kind:title", Kinds: []index.Kind{index.KindTitle, index.KindOutput}}, "title"},
+		{"roles", index.SearchOptions{Roles: []string{"tool"}}, "blob grep"},
+		{"tools", index.SearchOptions{Query: "leaks", Tools: []string{"bash"}}, "grep"},
+		{"models", index.SearchOptions{Query: "open", Models: []string{"claude-sonnet"}}, "look"},
+		{"tags", index.SearchOptions{Query: "leak*", Tags: []string{"bug", "golang"}}, "grep look title"},
+		{"cwd", index.SearchOptions{Query: "leak*", CWD: "/home/ann/webshop"}, "cases"},
+		{"session", index.SearchOptions{Query: "leak*", Session: "bet"}, "cases"},
+		{"since", index.SearchOptions{Query: "leak*", Since: time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC)}, "cases"},
+		{"until", index.SearchOptions{Query: "leak*", Until: time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC)}, "grep look title"},
+		{"branch", index.SearchOptions{Query: "leak*", Branch: index.LiveBranch}, "cases title"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []string
+			for _, hit := range search(t, ix, tt.o) {
+				got = append(got, names[hit.Entry])
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(tt.want, strings.Join(slices.Compact(got), " ")); diff != "" {
+				t.Errorf("found (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRanking(t *testing.T) {
+	f := newFixture(t)
+	filler := strings.Repeat("lorem ipsum dolor ", 30)
+	f.say("walrus "+filler, "walrus walrus walrus", "a walrus and a carpenter", "carpenter", filler, filler)
+	ix := f.open(t)
+	for _, tt := range []struct{ query, best string }{
+		{"walrus", "walrus walrus walrus"},
+		{"walrus OR carpenter", "a walrus and a carpenter"},
+	} {
+		if hits := search(t, ix, index.SearchOptions{Query: tt.query}); hits[0].Snippet != tt.best {
+			t.Errorf("the best of %q is %q", tt.query, hits[0].Snippet)
+		}
+	}
+}
+
+func TestBounded(t *testing.T) {
+	f := newFixture(t)
+	var texts []string
+	for i := range 60 {
+		texts = append(texts, fmt.Sprintf("common number%d", i))
+	}
+	f.say(texts...)
+	ix := f.open(t)
+	res, err := ix.Search(context.Background(), index.SearchOptions{Query: "common", Newest: 10, Limit: 5})
+	if err != nil || !res.Bounded || res.Matches != 10 || len(res.Hits) != 5 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if res, err = ix.Search(context.Background(), index.SearchOptions{Query: "common"}); err != nil || res.Bounded || res.Matches != 60 {
+		t.Errorf("%+v, %v", res, err)
+	}
+	var seen []string
+	for offset := 0; offset < 60; offset += 20 {
+		for _, hit := range search(t, ix, index.SearchOptions{Query: "common", Order: index.ByTime, Offset: offset}) {
+			seen = append(seen, hit.Snippet)
+		}
+	}
+	slices.Reverse(seen)
+	if diff := cmp.Diff(texts, seen); diff != "" {
+		t.Errorf("by time (-want +got):\n%s", diff)
+	}
+}
+
+// TestManySessionsFilter narrows a search to more sessions, and to more
+// directories, than facets allow.
+func TestManySessionsFilter(t *testing.T) {
+	f := newFixture(t)
+	for i := range 230 {
+		s := f.create(session.Header{ID: fmt.Sprintf("s%d", i), CWD: fmt.Sprintf("/%d/%d", i%23, i)})
+		f.append(s, session.RoleUser, session.Text("word"))
+		f.append(s, session.RoleUser, session.Text("other"))
+	}
+	ix := f.open(t)
+	for filter, want := range map[string]int{
+		"cwd:/7": 10, "cwd:/7 session:s7": 2, "cwd:/": 230, "cwd:/ session:s": 230, "cwd:/ session:s11": 11,
+		"session:s": 230, "session:s1": 111, "session:s -role:user": 0,
+	} {
+		res, err := ix.Search(context.Background(), index.SearchOptions{Query: "(word OR nothing) " + filter})
+		if err != nil || res.Matches != want {
+			t.Errorf("%s: %d matches, %v; want %d", filter, res.Matches, err, want)
+		}
+	}
+}

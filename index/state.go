@@ -1,0 +1,242 @@
+package index
+
+import (
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// maxCalls is how many of a session's latest tool calls are remembered, to know
+// whose output comes later.
+const maxCalls = 64
+
+// state is a session's row while its log is read further.
+type state struct {
+	id   int64
+	name string
+
+	sid, key, title, given, first, cwd    string
+	parent, relation, continuedTo, leafID string
+	pinned, archived                      bool
+	created, updated                      int64
+	entries, messages, branches           int64
+	tokens, context, problems, docs       int64
+	size, modified, continuation          int64
+	pos, head, tailPos, tailSum           int64
+	next, leaf, breaks                    int64
+	tags                                  []string
+	models, tools                         map[string]int64
+	calls                                 []call
+
+	prev      string // the id of the entry before next; "" if not known
+	retagged  bool   // tags differ from the table's
+	sortTitle string
+}
+
+// rowText is the JSON of the columns that hold it.
+type rowText struct{ tags, models, tools, calls string }
+
+// rowColumns are a row's columns, in the order of fields.
+var rowColumns = []string{
+	"sid", "key", "title", "sort_title", "given", "first", "cwd", "parent", "relation", "continued_to", "leaf_id",
+	"pinned", "archived", "created", "updated", "entries", "messages", "branches",
+	"tokens", "context", "problems", "docs", "size", "modified", "continuation",
+	"pos", "head_hash", "tail_pos", "tail_hash", "next", "leaf", "breaks",
+	"tags", "models", "tools", "calls",
+}
+
+var (
+	selectRow = `SELECT id, ` + strings.Join(rowColumns, ", ") + ` FROM sessions WHERE name = ?`
+	updateRow = `UPDATE sessions SET ` + strings.Join(rowColumns, " = ?, ") + ` = ? WHERE id = ?`
+)
+
+// fields are where a row's columns are kept.
+func (s *state) fields(text *rowText) []any {
+	return []any{
+		&s.sid, &s.key, &s.title, &s.sortTitle, &s.given, &s.first, &s.cwd, &s.parent, &s.relation, &s.continuedTo, &s.leafID,
+		&s.pinned, &s.archived, &s.created, &s.updated, &s.entries, &s.messages, &s.branches,
+		&s.tokens, &s.context, &s.problems, &s.docs, &s.size, &s.modified, &s.continuation,
+		&s.pos, &s.head, &s.tailPos, &s.tailSum, &s.next, &s.leaf, &s.breaks,
+		&text.tags, &text.models, &text.tools, &text.calls,
+	}
+}
+
+// loadState returns the row of a log, or nil if there is none.
+func (w *writer) loadState(name string) (*state, error) {
+	s := &state{name: name}
+	var text rowText
+	found, err := w.find(append([]any{&s.id}, s.fields(&text)...), selectRow, name)
+	if err != nil || !found {
+		return nil, err
+	}
+	err = errors.Join(
+		json.Unmarshal([]byte(text.tags), &s.tags), json.Unmarshal([]byte(text.models), &s.models),
+		json.Unmarshal([]byte(text.tools), &s.tools), json.Unmarshal([]byte(text.calls), &s.calls))
+	if err != nil || s.next == 0 {
+		return s, err
+	}
+	var prev any
+	_, err = w.find([]any{&prev}, `SELECT id FROM entries WHERE session = ? AND n = ?`, s.id, s.next-1)
+	s.prev = idOf(prev)
+	return s, err
+}
+
+// newState makes the row of a log.
+func (w *writer) newState(name string) (*state, error) {
+	if _, err := w.exec(`INSERT INTO sessions (name, sid) VALUES (?, ?)`, name, name); err != nil {
+		return nil, err
+	}
+	s := &state{name: name, sid: name, leaf: -1, models: map[string]int64{}, tools: map[string]int64{}}
+	_, err := w.find([]any{&s.id}, `SELECT id FROM sessions WHERE name = ?`, name)
+	return s, err
+}
+
+// saveState writes the row back.
+func (w *writer) saveState(s *state) error {
+	s.title = cmp.Or(s.given, s.first)
+	s.sortTitle = foldTitle(s.title)
+	text := rowText{marshal(s.tags), marshal(s.models), marshal(s.tools), marshal(s.calls)}
+	if len(s.tags) == 0 {
+		text.tags = "[]"
+	}
+	if _, err := w.exec(updateRow, append(values(s.fields(&text)), s.id)...); err != nil {
+		return err
+	}
+	if !s.retagged {
+		return nil
+	}
+	return w.saveTags(s)
+}
+
+func (w *writer) saveTags(s *state) error {
+	if _, err := w.exec(`DELETE FROM tags WHERE session = ?`, s.id); err != nil {
+		return err
+	}
+	for _, tag := range s.tags {
+		if _, err := w.exec(`INSERT OR IGNORE INTO tags (tag, session) VALUES (?, ?)`, tag, s.id); err != nil {
+			return err
+		}
+	}
+	s.retagged = false
+	return nil
+}
+
+// values returns what the pointers of a row's columns point to.
+func values(fields []any) []any {
+	vals := make([]any, len(fields), len(fields)+1)
+	for i, field := range fields {
+		switch f := field.(type) {
+		case *string:
+			vals[i] = *f
+		case *int64:
+			vals[i] = *f
+		case *bool:
+			vals[i] = *f
+		default:
+			panic(fmt.Sprintf("index: a column of type %T", f)) // a mistake in fields
+		}
+	}
+	return vals
+}
+
+func marshal(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // lists and maps of strings and numbers
+	}
+	return string(data)
+}
+
+// setHeader takes what the header tells.
+func (s *state) setHeader(h *session.Header, pos store.Pos) {
+	if pos != 0 {
+		s.problems++
+		if s.created != 0 {
+			return // the first header counts, or the first entry if it came before
+		}
+	}
+	s.sid, s.key, s.cwd = cmp.Or(h.ID, s.name), h.Key, h.CWD
+	s.parent, s.relation, s.continuation = h.ParentSession, h.Relation, int64(h.Continuation)
+	s.created = millis(h.CreatedAt)
+	s.updated = max(s.updated, s.created)
+	if s.sid != s.name {
+		s.problems++
+	}
+}
+
+// remember takes what an entry says about the session as a whole.
+func (s *state) remember(rec *record) {
+	s.entries++
+	s.updated = max(s.updated, rec.time)
+	if s.created == 0 {
+		s.created = rec.time // the header is missing
+	}
+	if rec.isMessage {
+		s.messages++
+	}
+	s.first = cmp.Or(s.first, rec.userText)
+	if rec.name != nil {
+		s.given = titleOf(*rec.name)
+	}
+	if rec.tags != nil {
+		s.tags, s.retagged = *rec.tags, true
+	}
+	if rec.pinned != nil {
+		s.pinned = *rec.pinned
+	}
+	if rec.continuedTo != nil {
+		s.continuedTo = *rec.continuedTo
+	}
+	if rec.model != "" {
+		s.models[rec.model]++
+	}
+	for _, c := range rec.calls {
+		s.tools[c[1]]++
+		s.calls = append(s.calls, c)
+	}
+	if len(s.calls) > maxCalls {
+		s.calls = s.calls[len(s.calls)-maxCalls:]
+	}
+}
+
+// toolOf returns the tool whose call has an id.
+func (s *state) toolOf(callID string) string {
+	for i := len(s.calls) - 1; i >= 0; i-- {
+		if s.calls[i][0] == callID {
+			return s.calls[i][1]
+		}
+	}
+	return ""
+}
+
+// idKey returns an entry's id as it is kept: a UUID takes half the room as bytes.
+func idKey(id string) any {
+	if len(id) == 36 && id[8] == '-' && id[13] == '-' && id[18] == '-' && id[23] == '-' {
+		digits := id[:8] + id[9:13] + id[14:18] + id[19:23] + id[24:]
+		if b, err := hex.DecodeString(digits); err == nil && digits == strings.ToLower(digits) {
+			return b
+		}
+	}
+	return id
+}
+
+// idOf is the reverse of idKey; NULL gives "".
+func idOf(key any) string {
+	switch k := key.(type) {
+	case []byte:
+		if len(k) != 16 {
+			return string(k)
+		}
+		h := hex.EncodeToString(k)
+		return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+	case string:
+		return k
+	}
+	return ""
+}

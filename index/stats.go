@@ -1,0 +1,212 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+// StatsOptions says what to look at.
+type StatsOptions struct {
+	Since, Until time.Time
+	Session      string         // the session of this id or name; "" is all
+	Location     *time.Location // of days and hours. Default: UTC.
+}
+
+// Activity is what was said when, by whom, and with which tools.
+type Activity struct {
+	Messages int64     // with text, thinking, or a tool's call or output
+	Hours    [24]int64 // messages by the hour of the day
+	Weekdays [7]int64  // messages by the day of the week, Sunday first
+	Days     []Count   // messages by the day, in order; days without any are left out
+	Roles    []Count   // messages by role, the most frequent first
+	Models   []Count   // messages by the model that answered
+	Tools    []Count   // calls by tool
+}
+
+// Activity counts messages. It reads a row for each, which takes about a second
+// for a million.
+func (ix *Index) Activity(ctx context.Context, o StatsOptions) (*Activity, error) {
+	a := &Activity{}
+	err := ix.read(ctx, "activity", func(db *sql.DB) error {
+		where, args, err := o.where(ctx, db)
+		if err != nil {
+			return err
+		}
+		// The first part of a message stands for the message.
+		rows, err := db.QueryContext(ctx, `SELECT (d.id >> ?) / 900, d.part = 0, d.kind = ?, ifnull(r.name, ''), ifnull(m.name, ''), ifnull(t.name, ''), count(*)
+			FROM docs d JOIN names r ON r.id = d.role LEFT JOIN names m ON m.id = d.model LEFT JOIN names t ON t.id = d.tool
+			WHERE `+where+` AND (d.part = 0 OR d.kind = ?2) GROUP BY 1, 2, 3, d.role, d.model, d.tool`,
+			append([]any{docSeqBits, kindNumber(KindCall)}, args...)...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		return a.fill(rows, o.location())
+	})
+	return a, err
+}
+
+func (o *StatsOptions) location() *time.Location {
+	if o.Location == nil {
+		return time.UTC
+	}
+	return o.Location
+}
+
+// where is the condition on documents. Its parameters come after the first two.
+func (o *StatsOptions) where(ctx context.Context, db *sql.DB) (string, []any, error) {
+	from, to := int64(0), int64(1)<<62
+	if !o.Since.IsZero() {
+		from = docID(o.Since.UnixMilli()+999, 0)
+	}
+	if !o.Until.IsZero() {
+		to = docID(o.Until.UnixMilli()+999, 0)
+	}
+	where, args := `d.id >= ?3 AND d.id < ?4`, []any{from, to}
+	if o.Session == "" {
+		return where, args, nil
+	}
+	id, err := sessionID(ctx, db, o.Session)
+	return where + ` AND d.id IN (SELECT rowid FROM fts WHERE fts MATCH ?5)`, append(args, quote(facet('s', id))), err
+}
+
+func sessionID(ctx context.Context, db *sql.DB, name string) (int64, error) {
+	var id int64
+	err := db.QueryRowContext(ctx, `SELECT id FROM sessions WHERE name IS NOT NULL AND (name = ?1 OR sid = ?1) LIMIT 1`, name).Scan(&id)
+	if err == sql.ErrNoRows { //nolint:errorlint // it comes unwrapped
+		return 0, &store.Error{Op: "look up", Name: name, Kind: store.ErrNotExist}
+	}
+	return id, err
+}
+
+func (a *Activity) fill(rows *sql.Rows, loc *time.Location) error {
+	days, roles, models, tools := map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}
+	for rows.Next() {
+		var quarter, n int64
+		var first, isCall bool
+		var role, model, tool string
+		if err := rows.Scan(&quarter, &first, &isCall, &role, &model, &tool, &n); err != nil {
+			return err
+		}
+		if isCall {
+			tools[tool] += n
+		}
+		if !first {
+			continue
+		}
+		t := time.Unix(quarter*900, 0).In(loc)
+		a.Messages += n
+		a.Hours[t.Hour()] += n
+		a.Weekdays[t.Weekday()] += n
+		days[t.Format(time.DateOnly)] += n
+		roles[role] += n
+		if model != "" {
+			models[model] += n
+		}
+	}
+	a.Days, a.Roles, a.Models, a.Tools = sortCounts(days), sortCounts(roles), sortCounts(models), sortCounts(tools)
+	slices.SortFunc(a.Days, func(x, y Count) int { return cmp.Compare(x.Name, y.Name) })
+	return rows.Err()
+}
+
+// topicDocs is how many of the newest texts topics are taken from.
+const topicDocs = 400
+
+// Topic is a word that is used more than elsewhere.
+type Topic struct {
+	Word  string
+	Texts int     // of those looked at, that have it
+	Score float64 // greater is more distinctive
+}
+
+// Topics returns the words that set apart what was said, the most distinctive
+// first: those that many of the newest texts have, and few of all others.
+func (ix *Index) Topics(ctx context.Context, o StatsOptions, limit int) ([]Topic, error) {
+	var topics []Topic
+	err := ix.read(ctx, "topics", func(db *sql.DB) error {
+		found, err := newestSaid(ctx, db, o)
+		if err != nil {
+			return err
+		}
+		s := &search{ctx: ctx, ix: ix, db: db, shapes: make(map[int64]*shape)}
+		if s.m, err = newMatcher(ctx, db); err != nil {
+			return err
+		}
+		texts, err := s.texts(found)
+		if err != nil {
+			return err
+		}
+		topics, err = s.m.topics(texts, limit)
+		return err
+	})
+	return topics, err
+}
+
+// newestSaid returns the newest texts that a person or a model said.
+func newestSaid(ctx context.Context, db *sql.DB, o StatsOptions) ([]candidate, error) {
+	where, args, err := o.where(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := db.QueryContext(ctx, `SELECT d.id, d.session, d.entry FROM docs d JOIN names r ON r.id = d.role
+		WHERE `+where+` AND d.kind = ?1 AND r.name IN ('user', 'assistant') ORDER BY d.id DESC LIMIT ?2`,
+		append([]any{kindNumber(KindText), topicDocs}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var found []candidate
+	for rows.Next() {
+		var c candidate
+		if err := rows.Scan(&c.id, &c.session, &c.entry); err != nil {
+			return nil, err
+		}
+		found = append(found, c)
+	}
+	return found, rows.Err()
+}
+
+// topics weighs the words of texts.
+func (m *matcher) topics(texts []string, limit int) ([]Topic, error) {
+	counts := make(map[string]int)
+	for _, text := range texts {
+		seen := make(map[string]bool)
+		scan(text, func(t token) {
+			if !t.whole && !seen[t.text] && isTopical(t.text) {
+				seen[t.text] = true
+				counts[t.text]++
+			}
+		})
+	}
+	var topics []Topic
+	for word, n := range counts {
+		if n < 2 && len(texts) > 10 {
+			continue // said once: anything is rare that way
+		}
+		df, err := m.df(word)
+		if err != nil {
+			return nil, err
+		}
+		topics = append(topics, Topic{Word: word, Texts: n, Score: float64(n) * weight(max(df, float64(n)), m.docs)})
+	}
+	slices.SortFunc(topics, func(a, b Topic) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Word, b.Word))
+	})
+	return topics[:min(len(topics), max(limit, 0))], nil
+}
+
+// isTopical leaves out numbers and what is too short to be a topic.
+func isTopical(word string) bool {
+	r, size := utf8.DecodeRuneInString(word)
+	if classOf(r) == dense {
+		return len(word) > size
+	}
+	return utf8.RuneCountInString(word) > 2 && !strings.ContainsAny(word, "0123456789")
+}

@@ -1,0 +1,362 @@
+package index
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Text is searched by its tokens, and the tokens are ours, not SQLite's, because
+// the words of code and of languages without spaces need more than white space:
+//
+//	readFile, read_file, read-file  read file   and, as a whole, readfile
+//	src/main.go                     src main go
+//	Crème BRÛLÉE                    creme brulee
+//	中文字                          中文 文字 字
+//	🚀                              🚀
+//
+// The parts of a word stand side by side, so that a phrase of them finds it. The
+// whole goes into a column of its own, where it does not come between the parts
+// and what follows.
+
+const (
+	// maxToken is the greatest length of a token in bytes. Of a longer run, which
+	// is no word but a hash, a key or base64, only this much is kept, in one piece.
+	maxToken = 64
+	// maxChain is how many runs, joined by - or _, are taken for one identifier.
+	maxChain = 8
+)
+
+// token is a word, a part of one, or two characters of a language without
+// spaces, folded.
+type token struct {
+	text       string
+	start, end int  // where it stands in the text
+	whole      bool // it is an identifier whose parts stand before it as tokens
+}
+
+// canonical returns text as it is searched: offsets of tokens and highlights
+// refer to this form.
+func canonical(text string) string {
+	if isASCII(text) {
+		return text
+	}
+	if !utf8.ValidString(text) {
+		text = strings.ToValidUTF8(text, "\uFFFD")
+	}
+	if norm.NFC.IsNormalString(text) {
+		return text
+	}
+	return norm.NFC.String(text)
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// class says what a character is to the tokeniser.
+type class uint8
+
+const (
+	separator class = iota
+	lower           // a letter without case, or lower case
+	upper
+	digit
+	mark  // combines with the letter before it
+	dense // of a script without spaces between words
+	symbol
+)
+
+// classOf must give the same answer for a character wherever it stands.
+func classOf(r rune) class {
+	switch {
+	case 'a' <= r && r <= 'z':
+		return lower
+	case 'A' <= r && r <= 'Z':
+		return upper
+	case '0' <= r && r <= '9':
+		return digit
+	case r < utf8.RuneSelf:
+		return separator
+	case isDense(r):
+		return dense
+	case unicode.IsUpper(r), unicode.IsTitle(r):
+		return upper
+	case unicode.IsLetter(r):
+		return lower
+	case unicode.IsNumber(r):
+		return digit
+	case unicode.IsMark(r) && !isVariation(r):
+		return mark
+	case unicode.Is(unicode.So, r) && r != utf8.RuneError:
+		return symbol
+	}
+	return separator
+}
+
+// isVariation reports whether a character only says how an emoji is drawn.
+func isVariation(r rune) bool { return 0xFE00 <= r && r <= 0xFE0F }
+
+// denseRanges are the blocks of the scripts that are written without spaces, and
+// of Korean, whose words carry their particles with them.
+var denseRanges = [][2]rune{
+	{0x0E00, 0x0EFF}, // Thai, Lao
+	{0x1000, 0x109F}, // Myanmar
+	{0x1100, 0x11FF}, // Hangul
+	{0x1780, 0x17FF}, // Khmer
+	{0x2E80, 0x2FDF},
+	{0x3005, 0x3007},
+	{0x3031, 0x318F}, // kana, bopomofo, Hangul
+	{0x31A0, 0x31BF},
+	{0x31F0, 0x31FF},
+	{0x3400, 0x4DBF},
+	{0x4E00, 0x9FFF},
+	{0xA960, 0xA97F},
+	{0xAC00, 0xD7FF},
+	{0xF900, 0xFAFF},
+	{0xFF66, 0xFF9F},
+	{0x20000, 0x3FFFF},
+}
+
+func isDense(r rune) bool {
+	if r < 0x0E00 {
+		return false
+	}
+	for _, block := range denseRanges {
+		if r < block[0] {
+			return false
+		}
+		if r <= block[1] {
+			return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r)
+		}
+	}
+	return false
+}
+
+// scanner cuts a text into tokens.
+type scanner struct {
+	text string // canonical
+	emit func(token)
+	// open: the last run of dense characters may go on beyond the text, as one in
+	// a query may, so its last character is no token of its own.
+	open bool
+
+	chain struct { // runs joined by - or _, up to where the scanner is
+		runs, start, end int
+		text             strings.Builder
+	}
+	fold []byte
+}
+
+// scan calls emit with the tokens of a canonical text, in order; a whole comes
+// after its parts.
+func scan(text string, emit func(token)) {
+	s := scanner{text: text, emit: emit}
+	s.run()
+}
+
+func (s *scanner) run() {
+	for i := 0; i < len(s.text); {
+		r, size := decode(s.text, i)
+		switch classOf(r) {
+		case lower, upper, digit, mark:
+			i = s.word(i)
+		case dense:
+			s.endChain()
+			i = s.dense(i)
+		case symbol:
+			s.endChain()
+			s.emit(token{text: s.text[i : i+size], start: i, end: i + size})
+			i += size
+		default:
+			if r != '_' && r != '-' || s.chain.end != i {
+				s.endChain()
+			}
+			i += size
+		}
+	}
+	s.endChain()
+}
+
+func decode(s string, i int) (rune, int) {
+	if c := s[i]; c < utf8.RuneSelf {
+		return rune(c), 1
+	}
+	return utf8.DecodeRuneInString(s[i:])
+}
+
+// word emits the parts of the run of letters and digits that begins at i, and
+// returns where it ends.
+func (s *scanner) word(i int) int {
+	end, cuts := s.measure(i)
+	if end-i > maxToken {
+		s.endChain()
+		if folded := s.folded(i, end); folded != "" {
+			s.emit(token{text: folded, start: i, end: end})
+		}
+		return end
+	}
+	if s.chain.runs > 0 && s.chain.end != i-1 {
+		s.endChain()
+	}
+	var run strings.Builder
+	start := i
+	for _, cut := range append(cuts, end) {
+		part := s.folded(start, cut)
+		if part != "" {
+			s.emit(token{text: part, start: start, end: cut})
+			run.WriteString(part)
+		}
+		start = cut
+	}
+	if len(cuts) > 0 && run.Len() <= maxToken {
+		s.emit(token{text: run.String(), start: i, end: end, whole: true})
+	}
+	if s.chain.runs == 0 {
+		s.chain.start = i
+	}
+	s.chain.runs++
+	s.chain.end = end
+	s.chain.text.WriteString(run.String())
+	return end
+}
+
+// measure finds the end of a run of letters and digits, and where in it a new
+// part begins: readFile, HTTPServer.
+func (s *scanner) measure(from int) (end int, cuts []int) {
+	var before, last class // the two classes before the character looked at
+	lastAt := from
+	for i := from; i < len(s.text); {
+		r, size := decode(s.text, i)
+		c := classOf(r)
+		switch {
+		case c == mark:
+			i += size
+			continue
+		case c != lower && c != upper && c != digit:
+			return i, cuts
+		case c == upper && (last == lower || last == digit):
+			cuts = append(cuts, i)
+		case c == lower && last == upper && before == upper:
+			cuts = append(cuts, lastAt)
+		}
+		before, last, lastAt = last, c, i
+		i += size
+	}
+	return len(s.text), cuts
+}
+
+// endChain emits the whole of an identifier of several runs.
+func (s *scanner) endChain() {
+	c := &s.chain
+	if c.runs == 0 {
+		return
+	}
+	if c.runs > 1 && c.runs <= maxChain && c.text.Len() <= maxToken {
+		s.emit(token{text: c.text.String(), start: c.start, end: c.end, whole: true})
+	}
+	c.runs, c.end = 0, 0
+	c.text.Reset()
+}
+
+// dense emits the characters of a run two by two, and the last one by itself, so
+// that any single character, too, begins a token.
+func (s *scanner) dense(i int) int {
+	prev := -1
+	for i < len(s.text) {
+		r, size := decode(s.text, i)
+		if classOf(r) != dense {
+			break
+		}
+		if prev >= 0 {
+			s.emit(token{text: s.text[prev : i+size], start: prev, end: i + size})
+		}
+		prev = i
+		i += size
+	}
+	if s.open && i == len(s.text) && prev > 0 && s.isDenseBefore(prev) {
+		return i
+	}
+	s.emit(token{text: s.text[prev:i], start: prev, end: i})
+	return i
+}
+
+func (s *scanner) isDenseBefore(i int) bool {
+	r, _ := utf8.DecodeLastRuneInString(s.text[:i])
+	return classOf(r) == dense
+}
+
+// folded returns a part of the text without case and accents, at most maxToken
+// bytes of it.
+func (s *scanner) folded(start, end int) string {
+	s.fold = s.fold[:0]
+	for i := start; i < end && len(s.fold) < maxToken; {
+		r, size := decode(s.text, i)
+		s.fold = appendFolded(s.fold, r)
+		i += size
+	}
+	return string(s.fold)
+}
+
+// foldings are the letters that are written with others where they cannot be
+// typed, and that Unicode does not take apart.
+var foldings = map[rune]string{
+	'ß': "ss", 'ẞ': "ss", 'æ': "ae", 'Æ': "ae", 'œ': "oe", 'Œ': "oe", 'ø': "o", 'Ø': "o",
+	'ł': "l", 'Ł': "l", 'đ': "d", 'Đ': "d", 'ð': "d", 'Ð': "d", 'þ': "th", 'Þ': "th", 'ı': "i", 'ħ': "h", 'Ħ': "h",
+}
+
+func appendFolded(dst []byte, r rune) []byte {
+	if r < utf8.RuneSelf {
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return append(dst, byte(r))
+	}
+	if s, ok := foldings[r]; ok {
+		return append(dst, s...)
+	}
+	var buf [utf8.UTFMax]byte
+	n := utf8.EncodeRune(buf[:], r)
+	parts := norm.NFKD.Properties(buf[:n]).Decomposition()
+	if parts == nil {
+		parts = buf[:n]
+	}
+	for len(parts) > 0 {
+		r, size := utf8.DecodeRune(parts)
+		parts = parts[size:]
+		// What a compatibility form is made of may not be part of a word: a token
+		// must be one for SQLite, too.
+		if !isAccent(r) && classOf(r) != separator {
+			dst = utf8.AppendRune(dst, unicode.ToLower(r))
+		}
+	}
+	return dst
+}
+
+// isAccent reports whether a mark may be left out of a word without making it
+// another one: those of Latin, Greek and Cyrillic, and the points of Hebrew and
+// Arabic, but not the vowels of Indian scripts.
+func isAccent(r rune) bool {
+	return 0x0300 <= r && r <= 0x036F || 0x0591 <= r && r <= 0x05C7 || 0x0610 <= r && r <= 0x061A ||
+		0x064B <= r && r <= 0x065F || r == 0x0670
+}
+
+// foldTitle returns a title as it is sorted.
+func foldTitle(title string) string {
+	var b []byte
+	for _, r := range canonical(title) {
+		if classOf(r) == separator {
+			b = utf8.AppendRune(b, r)
+			continue
+		}
+		b = appendFolded(b, r)
+	}
+	return string(b)
+}

@@ -1,0 +1,182 @@
+package index
+
+import (
+	"time"
+)
+
+// Session is what the catalogue knows of a session.
+type Session struct {
+	ID    string // as the header has it
+	Name  string // of its log in the store; the ID, unless somebody renamed the file
+	Key   string // the caller's own name for it, or ""
+	Title string // its name, or else the beginning of what the user said first
+	Named bool   // Title is a name that somebody gave
+	Tags  []string
+	CWD   string
+
+	Created time.Time
+	Updated time.Time // of the latest entry
+
+	Entries  int
+	Messages int   // on all branches
+	Branches int   // ends of branches
+	Tokens   int64 // billed for the responses in this log, each counted once: see Usage
+	// Context is how many tokens the conversation had at its leaf when the
+	// provider last said so; 0 if that is not known.
+	Context int64
+	Size    int64 // bytes that the log takes up in the store
+
+	Models []Count // that answered, with the number of messages, the most frequent first
+	Tools  []Count // that were called, with the number of calls, the most frequent first
+
+	Parent       string // the session that this one came from, or ""
+	Relation     string // what the parent is: see session.Header
+	Continuation int    // how many continuations lie between the original and this one
+	ContinuedTo  string // the session that goes on where this one stops, or ""
+
+	Pinned   bool
+	Archived bool
+	Leaf     string // the entry that the next one will follow, or ""
+	// Problems counts the faults met while reading: damaged lines, repeated ids,
+	// missing parents, a missing header. session.Problems finds more.
+	Problems int
+}
+
+// Count is a name and how often it occurs.
+type Count struct {
+	Name  string `json:"name"`
+	Count int64  `json:"count"`
+}
+
+// Sort is an order of sessions.
+type Sort string
+
+// The orders of sessions.
+const (
+	ByUpdated  Sort = "updated"
+	ByCreated  Sort = "created"
+	ByTitle    Sort = "title" // without regard to case and accents
+	ByMessages Sort = "messages"
+	ByTokens   Sort = "tokens"
+	BySize     Sort = "size"
+)
+
+// Sorts are all orders.
+var sorts = map[Sort]string{
+	ByUpdated: "updated", ByCreated: "created", ByTitle: "sort_title",
+	ByMessages: "messages", ByTokens: "tokens", BySize: "size",
+}
+
+// ListOptions says which sessions to list, and how. The zero value lists the 50
+// least recently updated ones; most callers want Desc.
+type ListOptions struct {
+	Sort  Sort // Default: ByUpdated.
+	Desc  bool // greatest or latest first
+	Limit int  // Default: 50. Negative means no limit.
+	// After continues a list: the cursor that the page before it returned. Sort
+	// and Desc must be the same.
+	After string
+
+	// Filters; the zero value of each lets everything pass.
+	Tags     []string  // has all of these
+	CWD      string    // is about this directory or one below it
+	Key      string    // has exactly this key
+	Parent   string    // came from this session
+	Pinned   *bool     // is pinned, or not
+	Archived *bool     // is archived, or not
+	Since    time.Time // was updated at or after this time
+	Until    time.Time // was updated before this time
+}
+
+// Kind says what a searchable piece of text is.
+type Kind string
+
+// The kinds of text.
+const (
+	KindText     Kind = "text"     // of a message
+	KindThinking Kind = "thinking" // what a model thought before it answered
+	KindCall     Kind = "call"     // a tool's name and input
+	KindOutput   Kind = "output"   // of a tool
+	KindSummary  Kind = "summary"  // of a compaction, a branch or a merge
+	KindTitle    Kind = "title"    // a name that was given to the session
+	KindTag      Kind = "tag"
+	KindLabel    Kind = "label" // of an entry
+)
+
+// Order is an order of search hits.
+type Order string
+
+// The orders of search hits.
+const (
+	ByRank Order = "rank" // best first: BM25, with a little weight on what is recent
+	ByTime Order = "time" // newest first
+)
+
+// Branch says which branches are searched.
+type Branch string
+
+// The branches to search.
+const (
+	AllBranches Branch = "all"
+	LiveBranch  Branch = "live" // the path from each session's leaf to its root
+)
+
+// SearchOptions says what to search for. Every filter can also be written into
+// the query; both must hold.
+type SearchOptions struct {
+	// Query is in the query language: see ParseQuery. An empty query with a
+	// filter finds everything that the filter lets pass.
+	Query string
+
+	Kinds   []Kind   // any of these
+	Roles   []string // any of these roles: "user", "assistant", "tool", …
+	Tools   []string // calls and outputs of any of these tools
+	Models  []string // said by any of these models
+	Tags    []string // in sessions that have all of these tags
+	CWD     string   // in sessions about this directory or one below it
+	Session string   // in the sessions whose id or name begins like this, or whose key this is
+	Since   time.Time
+	Until   time.Time // before this time
+	Branch  Branch    // Default: AllBranches.
+
+	Order  Order // Default: ByRank.
+	Limit  int   // Default: 20.
+	Offset int   // how many of the best hits to leave out
+	// Newest is how many of the newest matches are ranked. Default: 2,000.
+	Newest int
+	// SnippetLen is about how many bytes of text a snippet has. Default: 160.
+	// Negative means that no snippets are wanted, which spares reading the logs.
+	SnippetLen int
+}
+
+// Results is the answer to a search.
+type Results struct {
+	Hits []Hit
+	// Matches is how many matches were ranked.
+	Matches int
+	// Bounded is true when there are more matches, which are older than the
+	// ranked ones.
+	Bounded bool
+}
+
+// Hit is a piece of text that matches.
+type Hit struct {
+	Session string // its id
+	Name    string // of its log
+	Title   string
+	Entry   string
+	Kind    Kind
+	Role    string
+	Tool    string // the tool that was called or that answered, or ""
+	Model   string // of the message, or ""
+	Time    time.Time
+	Live    bool    // the entry is on the path of the session's leaf
+	Leaf    string  // the end of the branch that the entry is on: of the live one if it is on several
+	Score   float64 // greater is better; comparable only within one search
+
+	Snippet    string
+	Highlights []Range // what matched, in Snippet
+}
+
+// Range is a part of a string: s[Start:End].
+type Range struct{ Start, End int }

@@ -1,0 +1,306 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// usageRecord is what a message says that its response cost.
+type usageRecord struct {
+	response        string
+	provider, model string
+	tool            string
+	counts          [5]int64 // input, cache read, cache write, output, reasoning
+	cost            int64
+	context         int64
+}
+
+func newUsage(e *session.Entry, calls []call) *usageRecord {
+	m := e.Message
+	u := &usageRecord{
+		response: responseKey(e), provider: m.Provider, model: m.Model,
+		counts: [5]int64{
+			int64(m.Usage.Input), int64(m.Usage.CacheRead), int64(m.Usage.CacheWrite),
+			int64(m.Usage.Output), int64(m.Usage.Reasoning),
+		},
+		cost: int64(m.Usage.CostMicroUSD), context: int64(m.Usage.Context()),
+	}
+	if len(calls) > 0 {
+		u.tool = calls[0][1]
+	}
+	return u
+}
+
+// responseKey identifies a response in whatever log it is. Without the
+// provider's id it is the entry's, which forks share; its time is added because
+// not all writers make ids that are unique in more than one log.
+func responseKey(e *session.Entry) string {
+	if id := e.Message.ResponseID; id != "" {
+		return "r:" + id
+	}
+	return "e:" + e.ID + "@" + strconv.FormatInt(millis(e.Timestamp), 10)
+}
+
+// addUsage enters a response. Messages of one response repeat its usage, or have
+// more of it as it grows: the greatest numbers count, whatever order they come
+// in. Of the sessions that have the response, the oldest is charged.
+func (w *writer) addUsage(s *state, n int64, rec *record) error {
+	u := rec.usage
+	var ids [3]int64
+	for i, name := range []string{u.provider, u.model, u.tool} {
+		id, err := w.nameID(name)
+		if err != nil {
+			return err
+		}
+		ids[i] = id
+	}
+	var one int
+	elsewhere, err := w.find([]any{&one}, `SELECT 1 FROM usage WHERE response = ? AND session <> ?`, u.response, s.id)
+	if err != nil {
+		return err
+	}
+	added, err := w.exec(`INSERT INTO usage (response, session, counted, entry, time, provider, model, tool,
+			input, cache_read, cache_write, output, reasoning, cost) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT DO NOTHING`,
+		u.response, s.id, !elsewhere, n, rec.time, ids[0], ids[1], ids[2],
+		u.counts[0], u.counts[1], u.counts[2], u.counts[3], u.counts[4], u.cost)
+	switch {
+	case err != nil:
+		return err
+	case added == 0:
+		return w.raiseUsage(s, u, ids[2])
+	}
+	s.tokens += billed(u.counts)
+	if !elsewhere {
+		return nil
+	}
+	// The session's row must say how old it is.
+	if _, err := w.exec(`UPDATE sessions SET created = ? WHERE id = ?`, s.created, s.id); err != nil {
+		return err
+	}
+	return w.charge(u.response)
+}
+
+// raiseUsage enters another message of a response that the session has already.
+func (w *writer) raiseUsage(s *state, u *usageRecord, tool int64) error {
+	var counts [5]int64
+	_, err := w.find([]any{&counts[0], &counts[1], &counts[2], &counts[3], &counts[4]},
+		`SELECT input, cache_read, cache_write, output, reasoning FROM usage WHERE response = ? AND session = ?`, u.response, s.id)
+	if err != nil {
+		return err
+	}
+	s.tokens -= billed(counts)
+	for i := range counts {
+		counts[i] = max(counts[i], u.counts[i])
+	}
+	s.tokens += billed(counts)
+	_, err = w.exec(`UPDATE usage SET input = ?, cache_read = ?, cache_write = ?, output = ?, reasoning = ?,
+			cost = max(cost, ?), tool = CASE tool WHEN 0 THEN ? ELSE tool END WHERE response = ? AND session = ?`,
+		counts[0], counts[1], counts[2], counts[3], counts[4], u.cost, tool, u.response, s.id)
+	return err
+}
+
+// billed is how many tokens a response is billed for. Reasoning is in output.
+func billed(counts [5]int64) int64 { return counts[0] + counts[1] + counts[2] + counts[3] }
+
+// charge lets a response count in the oldest session that has it, and only there.
+func (w *writer) charge(response string) error {
+	_, err := w.exec(`UPDATE usage SET counted = session = (
+			SELECT u.session FROM usage u JOIN sessions s ON s.id = u.session
+			WHERE u.response = ?1 ORDER BY s.created, s.name, s.id LIMIT 1)
+		WHERE response = ?1`, response)
+	return err
+}
+
+// dropUsage removes a session from the ledger. Responses that others have too
+// are charged to them.
+func (w *writer) dropUsage(session int64) error {
+	rows, err := w.tx.QueryContext(w.ctx, `SELECT response FROM usage WHERE session = ? AND counted = 1`, session)
+	if err != nil {
+		return err
+	}
+	var responses []string
+	for rows.Next() {
+		var response string
+		if err := rows.Scan(&response); err != nil {
+			rows.Close()
+			return err
+		}
+		responses = append(responses, response)
+	}
+	if err := rows.Close(); err != nil {
+		return err
+	}
+	if _, err := w.exec(`DELETE FROM usage WHERE session = ?`, session); err != nil {
+		return err
+	}
+	for _, response := range responses {
+		if err := w.charge(response); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// By is what usage is added up by.
+type By string
+
+// What usage is added up by. Days and hours are those of UsageOptions.Location.
+const (
+	ByNothing By = ""        // one sum
+	ByDay     By = "day"     // "2026-11-15"
+	ByHour    By = "hour"    // of the day: "00" to "23"
+	ByModel   By = "model"   // the model's name
+	BySession By = "session" // the session's id
+	ByTool    By = "tool"    // the first tool that the response called; "" if none
+)
+
+// UsageOptions says which responses to add up, and how.
+type UsageOptions struct {
+	By       By
+	Location *time.Location // Default: UTC.
+
+	// Filters; the zero value of each lets everything pass.
+	Since, Until time.Time
+	Session      string // the session of this id
+	Model        string
+	Tool         string
+}
+
+// Usage is what some responses cost. Each response is counted once, however many
+// logs it is in.
+type Usage struct {
+	Key        string // what By says
+	Responses  int64
+	Input      int64 // tokens, without what the cache served
+	CacheRead  int64
+	CacheWrite int64
+	Output     int64
+	Reasoning  int64 // included in Output
+	// CostMicroUSD is what they cost in millionths of a US dollar: as recorded in
+	// the log, or else by the price of the model.
+	CostMicroUSD int64
+	// Unpriced is how many of the responses have neither a recorded cost nor a
+	// known price. If it is not 0, the cost is more than CostMicroUSD says.
+	Unpriced int64
+}
+
+// Tokens returns all tokens that were billed.
+func (u Usage) Tokens() int64 { return u.Input + u.CacheRead + u.CacheWrite + u.Output }
+
+// Usage adds up what responses cost, sorted by Key.
+func (ix *Index) Usage(ctx context.Context, o UsageOptions) ([]Usage, error) {
+	query, args, err := o.sql()
+	if err != nil {
+		return nil, ix.fail("usage", err)
+	}
+	var sums []Usage
+	err = ix.read(ctx, "usage", func(db *sql.DB) error {
+		rows, err := db.QueryContext(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		sums, err = ix.sumUsage(rows, o)
+		return err
+	})
+	return sums, err
+}
+
+// sql asks for sums by key, by the quarter of an hour (which all time zones are
+// made of) if times matter, and by what decides the price.
+func (o *UsageOptions) sql() (string, []any, error) {
+	keys := map[By]string{
+		ByNothing: "''", ByDay: "u.time / 900000", ByHour: "u.time / 900000",
+		ByModel: "ifnull(m.name, '')", BySession: "s.sid", ByTool: "ifnull(t.name, '')",
+	}
+	key, ok := keys[o.By]
+	if !ok {
+		return "", nil, fmt.Errorf("usage cannot be added up by %q", o.By)
+	}
+	where, args := []string{"u.counted = 1"}, []any{}
+	filter := func(set bool, cond string, arg any) {
+		if set {
+			where, args = append(where, cond), append(args, arg)
+		}
+	}
+	filter(!o.Since.IsZero(), "u.time >= ?", o.Since.UnixMilli())
+	filter(!o.Until.IsZero(), "u.time < ?", o.Until.UnixMilli())
+	filter(o.Session != "", "s.sid = ?", o.Session)
+	filter(o.Model != "", "m.name = ?", o.Model)
+	filter(o.Tool != "", "t.name = ?", o.Tool)
+	return `SELECT ` + key + `, ifnull(m.name, ''), ifnull(p.name, ''), u.cost > 0, count(*), sum(u.input), sum(u.cache_read),
+			sum(u.cache_write), sum(u.output), sum(u.reasoning), sum(u.cost)
+		FROM usage u JOIN sessions s ON s.id = u.session LEFT JOIN names m ON m.id = u.model
+			LEFT JOIN names p ON p.id = u.provider LEFT JOIN names t ON t.id = u.tool
+		WHERE ` + strings.Join(where, " AND ") + ` GROUP BY 1, 2, 3, 4`, args, nil
+}
+
+func (ix *Index) sumUsage(rows *sql.Rows, o UsageOptions) ([]Usage, error) {
+	sums := make(map[string]*Usage)
+	for rows.Next() {
+		var u Usage
+		var key any
+		var model, provider string
+		var recorded bool
+		if err := rows.Scan(&key, &model, &provider, &recorded, &u.Responses, &u.Input, &u.CacheRead,
+			&u.CacheWrite, &u.Output, &u.Reasoning, &u.CostMicroUSD); err != nil {
+			return nil, err
+		}
+		if !recorded {
+			cost, ok := ix.opts.Prices.Cost(provider, model, u)
+			if u.CostMicroUSD = cost; !ok {
+				u.Unpriced = u.Responses
+			}
+		}
+		u.Key = o.keyOf(key)
+		if sum, ok := sums[u.Key]; ok {
+			sum.add(u)
+		} else {
+			sums[u.Key] = &u
+		}
+	}
+	var list []Usage
+	for _, u := range sums {
+		list = append(list, *u)
+	}
+	slices.SortFunc(list, func(a, b Usage) int { return cmp.Compare(a.Key, b.Key) })
+	return list, rows.Err()
+}
+
+func (u *Usage) add(v Usage) {
+	u.Responses += v.Responses
+	u.Input += v.Input
+	u.CacheRead += v.CacheRead
+	u.CacheWrite += v.CacheWrite
+	u.Output += v.Output
+	u.Reasoning += v.Reasoning
+	u.CostMicroUSD += v.CostMicroUSD
+	u.Unpriced += v.Unpriced
+}
+
+// keyOf turns a key of the database into one for people.
+func (o *UsageOptions) keyOf(key any) string {
+	quarter, ok := key.(int64)
+	if !ok {
+		s, _ := key.(string)
+		return s
+	}
+	loc := o.Location
+	if loc == nil {
+		loc = time.UTC
+	}
+	t := time.UnixMilli(quarter * 900_000).In(loc)
+	if o.By == ByHour {
+		return t.Format("15")
+	}
+	return t.Format(time.DateOnly)
+}
