@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/store/file"
+)
+
+// withIndex calls f with an index that is up to date.
+func (a *app) withIndex(ctx context.Context, f func(ix *index.Index) error) error {
+	return a.withStore(func(st *file.Store) error {
+		ix, err := a.openIndex(ctx, st)
+		if err != nil {
+			return err
+		}
+		if err := a.catchUp(ctx, ix); err != nil {
+			return errors.Join(err, ix.Close())
+		}
+		return errors.Join(f(ix), ix.Close())
+	})
+}
+
+// openIndex opens the store's index, which is beside the sessions, or in the
+// user's cache where one may only read the sessions.
+func (a *app) openIndex(ctx context.Context, st *file.Store) (*index.Index, error) {
+	ix, err := index.Open(ctx, st, filepath.Join(st.Dir(), ".coppice", "index.db"), nil)
+	if err == nil || !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
+		return ix, err
+	}
+	sum := sha256.Sum256([]byte(st.Dir()))
+	cache := filepath.Join(xdg(a.getenv, "XDG_CACHE_HOME", ".cache"), "coppice", hex.EncodeToString(sum[:8])+".db")
+	return index.Open(ctx, st, cache, nil)
+}
+
+// catchUp brings the index up to date, with a progress bar if a person waits.
+func (a *app) catchUp(ctx context.Context, ix *index.Index) error {
+	bar := a.newProgress("indexing")
+	report, err := ix.CatchUp(ctx, bar.show)
+	bar.done()
+	a.sayUnread(report)
+	return err
+}
+
+// sayUnread reports the sessions that could not be read: they are missing from
+// every answer.
+func (a *app) sayUnread(report index.Report) {
+	for _, unread := range report.Unread {
+		a.say("%s %v", a.paint(yellow, "warning:"), unread.Err)
+	}
+}
+
+// progress is a bar on standard error. It appears only on a terminal, and only
+// if there is something to wait for.
+type progress struct {
+	talk    *talk
+	what    string
+	wanted  bool
+	began   time.Time
+	printed time.Time
+}
+
+const (
+	progressAfter = 300 * time.Millisecond
+	progressEvery = 100 * time.Millisecond
+	progressWidth = 30
+)
+
+func (t *talk) newProgress(what string) *progress {
+	f, ok := t.err.(*os.File)
+	return &progress{talk: t, what: what, wanted: ok && term.IsTerminal(int(f.Fd())), began: time.Now()}
+}
+
+func (p *progress) show(done, total int64) {
+	now := time.Now()
+	if !p.wanted || total <= 0 || now.Sub(p.began) < progressAfter || now.Sub(p.printed) < progressEvery {
+		return
+	}
+	p.printed = now
+	filled := int(progressWidth * done / total)
+	fmt.Fprintf(p.talk.err, "\r%s %s%s %3d %%", p.what,
+		strings.Repeat("█", filled), strings.Repeat("░", progressWidth-filled), 100*done/total)
+}
+
+// done wipes the bar away.
+func (p *progress) done() {
+	if !p.printed.IsZero() {
+		fmt.Fprint(p.talk.err, "\r\x1b[K")
+	}
+}

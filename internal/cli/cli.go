@@ -1,0 +1,218 @@
+// Package cli is the command line: one file for each command, named after it.
+//
+// What all commands share is here and in a few other files: the app that a
+// command gets (this file), what is said to a person and how (talk.go), the
+// configuration (config.go), how sessions and entries are named by the user
+// (resolve.go), and how errors become exit codes (exit.go).
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"charm.land/fang/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
+)
+
+// app is what a command works with. Tests make their own.
+type app struct {
+	talk
+	stdin  io.Reader
+	getenv func(string) string
+	flags  flags
+	config config // settled before a command runs
+}
+
+// flags are those that every command has.
+type flags struct {
+	dir   string
+	json  bool
+	color string
+}
+
+// Main runs the program and returns its exit code.
+func Main() int {
+	// A reader that goes away (head, less) is no reason to complain: writing to
+	// it then ends the program quietly, which is what the default does for
+	// standard output.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	a := &app{
+		talk:   talk{out: os.Stdout, err: os.Stderr, getenv: os.Getenv},
+		stdin:  os.Stdin,
+		getenv: os.Getenv,
+	}
+	return a.run(ctx, os.Args[1:])
+}
+
+// run runs one command line.
+func (a *app) run(ctx context.Context, args []string) int {
+	root := a.rootCommand()
+	root.SetArgs(args)
+	root.SetIn(a.stdin)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	err := fang.Execute(ctx, root,
+		fang.WithVersion(version()),
+		fang.WithErrorHandler(func(_ io.Writer, _ fang.Styles, err error) { a.sayError(err) }),
+	)
+	if ctx.Err() != nil && err != nil {
+		return exitInterrupted
+	}
+	return exitCode(err)
+}
+
+// rootCommand assembles the commands.
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "coppice",
+		Short: "Keep, branch, find and shorten conversations with models",
+		Long: "Coppice keeps the conversations of humans, models and tools as append-only\n" +
+			"trees in a directory of plain files.",
+		Example: "  coppice demo            # something to look at\n" +
+			"  coppice ls\n" +
+			"  coppice tree ID\n" +
+			"  coppice search \"that thing\"",
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.settle() },
+	}
+	root.PersistentFlags().StringVar(&a.flags.dir, "dir", "", "the directory of the sessions")
+	root.PersistentFlags().StringVar(&a.flags.color, "color", "", "auto, always or never")
+	root.AddGroup(
+		&cobra.Group{ID: "read", Title: "Read"},
+		&cobra.Group{ID: "write", Title: "Write"},
+		&cobra.Group{ID: "tree", Title: "Branch and shorten"},
+		&cobra.Group{ID: "keep", Title: "Organise and keep"},
+		&cobra.Group{ID: "about", Title: "About the store and the program"},
+	)
+	for _, add := range commands {
+		root.AddCommand(add(a))
+	}
+	return root
+}
+
+// commands are the constructors of all commands.
+var commands = []func(*app) *cobra.Command{
+	newCommand,
+	lsCommand,
+	searchCommand,
+	statsCommand,
+	indexCommand,
+	showCommand,
+	demoCommand,
+	treeCommand,
+	followCommand,
+	contextCommand,
+	appendCommand,
+	exportCommand,
+	branchCommand,
+	forkCommand,
+	mergeCommand,
+	diffCommand,
+	compactCommand,
+	revertCommand,
+	labelCommand,
+	renameCommand,
+	tagCommand,
+	pinCommand,
+	unpinCommand,
+	rmCommand,
+	trashCommand,
+	retainCommand,
+	archiveCommand,
+	unarchiveCommand,
+	fsckCommand,
+	repairCommand,
+	configCommand,
+	versionCommand,
+}
+
+// withJSON gives a reading command the flag --json.
+func (a *app) withJSON(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&a.flags.json, "json", false, "one JSON object a line, stable, for programs")
+	return cmd
+}
+
+// openStore opens the store, which must exist.
+func (a *app) openStore() (*file.Store, error) {
+	dir := a.config.Dir.value
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, &session.Error{
+			Op: "open store", Path: dir, Kind: session.ErrNotExist,
+			Hint: "coppice new begins a session there, coppice demo makes something to look at; --dir and COPPICE_HOME choose another place",
+		}
+	}
+	return a.makeStore(dir)
+}
+
+// makeStore opens the store in a directory that need not exist.
+func (a *app) makeStore(dir string) (*file.Store, error) {
+	opts, err := a.config.fileOptions()
+	if err != nil {
+		return nil, err
+	}
+	return file.Open(dir, opts)
+}
+
+// options are those of the sessions.
+func (a *app) options() *session.Options {
+	return &session.Options{BlobThreshold: a.config.blobThreshold()}
+}
+
+// version is what the build knows of itself.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "unknown"
+	}
+	return info.Main.Version
+}
+
+// withStore calls f with the store and closes it.
+func (a *app) withStore(f func(st *file.Store) error) error {
+	st, err := a.openStore()
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(st), st.Close())
+}
+
+// withSession calls f with the session that a user means by an id, a prefix of
+// one, or a key.
+func (a *app) withSession(ctx context.Context, id string, f func(s *session.Session) error) error {
+	return a.withStore(func(st *file.Store) error {
+		name, err := resolveSession(ctx, st, id)
+		if err != nil {
+			return err
+		}
+		s, err := session.Open(ctx, st, name, a.options())
+		if err != nil {
+			return err
+		}
+		return errors.Join(f(s), s.Close())
+	})
+}
+
+// readText returns the text that is meant by arguments: the words themselves,
+// or all of standard input for "-" or for none.
+func (a *app) readText(args []string) (string, error) {
+	if len(args) == 1 && args[0] != "-" {
+		return args[0], nil
+	}
+	if len(args) > 1 {
+		return "", usageError{fmt.Errorf("%d texts were given; put one in quotes, or use - for standard input", len(args))}
+	}
+	text, err := io.ReadAll(a.stdin)
+	return string(text), err
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
+)
+
+// mostCompletions is how many sessions the shell is offered, the latest first.
+const mostCompletions = 100
+
+// completeSession offers session ids, with titles, for the first argument; with
+// most greater than one, for as many; with 0, for all.
+func (a *app) completeSession(most int) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if most > 0 && len(args) >= most || a.settle() != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var offers []cobra.Completion
+		_ = a.withStore(func(st *file.Store) error { // without a store there is nothing to offer
+			for _, name := range latestNames(cmd.Context(), st, begin) {
+				if !slices.Contains(args, name) {
+					offers = append(offers, cobra.CompletionWithDesc(name, a.titleIn(cmd.Context(), st, name)))
+				}
+			}
+			return nil
+		})
+		return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}
+
+func latestNames(ctx context.Context, st *file.Store, begin string) []string {
+	var found []store.Stat
+	for stat, err := range st.List(ctx) {
+		if err == nil && strings.HasPrefix(stat.Name, begin) {
+			found = append(found, stat)
+		}
+	}
+	slices.SortFunc(found, func(a, b store.Stat) int {
+		return cmp.Or(b.Modified.Compare(a.Modified), cmp.Compare(b.Name, a.Name))
+	})
+	var names []string
+	for _, stat := range found[:min(len(found), mostCompletions)] {
+		names = append(names, stat.Name)
+	}
+	return names
+}
+
+// titleIn is the title of a session of a store, or "" if it cannot be read.
+func (a *app) titleIn(ctx context.Context, st *file.Store, name string) string {
+	s, err := session.Open(ctx, st, name, a.options())
+	if err != nil {
+		return ""
+	}
+	defer s.Close()
+	title, _ := titleOf(s)
+	return oneLine(title, 60)
+}
+
+// titleOf is the name of a session, or else the first line of what its user said
+// first.
+func titleOf(s *session.Session) (string, error) {
+	name, err := s.Name()
+	if name != "" || err != nil {
+		return name, err
+	}
+	for e, err := range s.Entries() {
+		if err != nil {
+			return "", err
+		}
+		if e.Message == nil || e.Message.Role != string(session.RoleUser) {
+			continue
+		}
+		for _, c := range e.Message.Content {
+			if c.Text != nil && strings.TrimSpace(c.Text.Content) != "" {
+				line, _, _ := strings.Cut(strings.TrimSpace(c.Text.Content), "\n")
+				return line, nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// completeEntries offers, for a flag, the labels and the ends of the branches of
+// the session in the first argument.
+func (a *app) completeEntries(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) == 0 || a.settle() != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var offers []cobra.Completion
+	_ = a.withOpened(cmd.Context(), args[0], func(o opened) error {
+		sh, err := o.shape(cmd.Context(), o.LeafID(), false)
+		if err != nil {
+			return err
+		}
+		for _, t := range sh.order {
+			if len(t.children) == 0 || t.label != "" {
+				offers = append(offers, cobra.CompletionWithDesc(sh.id(t), oneLine(t.label+" "+gist(&t.entry), 60)))
+			}
+		}
+		return nil
+	})
+	return offers, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+type contextFlags struct{ leaf, format string }
+
+func contextCommand(a *app) *cobra.Command {
+	var f contextFlags
+	cmd := &cobra.Command{
+		Use:   "context ID",
+		Short: "Show what a model would be sent now",
+		Long: "Context prints what a model would be sent if it were asked now: which entries,\n" +
+			"how many tokens as far as they were counted, and what is left out and why.",
+		Example:           "  coppice context 0199\n  coppice context 0199 --format text\n  coppice context 0199 --json | jq .tokens",
+		GroupID:           "read",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeSession(1),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.runContext(cmd, args[0], &f) },
+	}
+	cmd.Flags().StringVar(&f.leaf, "leaf", "", "the entry at which the path ends: an id or a label")
+	cmd.Flags().StringVar(&f.format, "format", "entries", "entries (a line each) or text (all of it)")
+	_ = cmd.RegisterFlagCompletionFunc("leaf", a.completeEntries)
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"entries", "text"}, cobra.ShellCompDirectiveNoFileComp))
+	return a.withJSON(cmd)
+}
+
+func (a *app) runContext(cmd *cobra.Command, id string, f *contextFlags) error {
+	if f.format != "entries" && f.format != "text" {
+		return usageError{fmt.Errorf("--format is %q; it must be entries or text", f.format)}
+	}
+	return a.withOpened(cmd.Context(), id, func(o opened) error {
+		leaf, err := resolveEntry(o.Session, f.leaf)
+		if err != nil {
+			return err
+		}
+		c, path, err := contextAt(o, leaf)
+		if err != nil {
+			return err
+		}
+		left := leftOut(c, path)
+		if a.flags.json {
+			return a.contextJSON(o, c, left)
+		}
+		ids, err := o.entryIDs(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if f.format == "text" {
+			return a.contextText(c, shortIDs(ids))
+		}
+		return a.contextEntries(c, left, shortIDs(ids))
+	})
+}
+
+// contextAt builds the context at a leaf, and returns its path with it.
+func contextAt(o opened, leaf string) (*session.Context, []session.Entry, error) {
+	if leaf == "" {
+		return &session.Context{}, nil, nil
+	}
+	c, err := o.Context(session.ContextOptions{Leaf: leaf})
+	if err != nil {
+		return nil, nil, err
+	}
+	path, err := o.PathTo(leaf)
+	return c, path, err
+}
+
+func (a *app) contextEntries(c *session.Context, left []leftOutJSON, short map[string]string) error {
+	if err := a.contextHead(c, left, short); err != nil {
+		return err
+	}
+	idWidth := 0
+	for i := range c.Entries {
+		idWidth = max(idWidth, len(shortened(short, c.Entries[i].ID)))
+	}
+	width := a.width()
+	if width == 0 {
+		width = treeWidth
+	}
+	for i := range c.Entries {
+		e := &c.Entries[i]
+		kind, tokens := kindOf(e), "-"
+		if n := tokensOf(e); n != nil {
+			tokens = thousands(*n)
+		}
+		mark := ""
+		if c.Edited[e.ID] != "" {
+			mark = "(edited) "
+		}
+		id := pad(shortened(short, e.ID), idWidth)
+		room := width - idWidth - len(mark) - kindWidth - 8 - 6
+		err := a.print("%s  %s  %s  %s%s", a.paint(dim, id), a.paint(kindColour(kind), pad(kind, kindWidth)),
+			a.paint(dim, fmt.Sprintf("%8s", tokens)), a.paint(yellow, mark), oneLine(gist(e), max(room, 16)))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func shortened(short map[string]string, id string) string { return orElse(short[id], oneLine(id, 0)) }
+
+// contextHead says who would be asked, how much it is, and what is left out.
+func (a *app) contextHead(c *session.Context, left []leftOutJSON, short map[string]string) error {
+	model := orElse(modelName(c.Provider, c.Model), "no model chosen")
+	if c.ThinkingLevel != "" {
+		model += ", thinking " + oneLine(c.ThinkingLevel, 0)
+	}
+	size := counted(len(c.Entries), "entry", "entries") + ", " + counted(c.Tokens, "token", "tokens")
+	if c.Uncounted > 0 {
+		size += fmt.Sprintf(" and %s without a count", counted(c.Uncounted, "entry", "entries"))
+	}
+	lines := []string{a.paint(bold, model), size}
+	for _, l := range left {
+		line := l.Reason
+		if l.EntryID != "" {
+			line += " " + shortened(short, l.EntryID)
+		}
+		if l.Count > 0 {
+			line += ": " + counted(l.Count, "entry", "entries")
+		}
+		if l.Detail != "" {
+			line += " (" + oneLine(l.Detail, 0) + ")"
+		}
+		lines = append(lines, a.paint(yellow, "- ")+line)
+	}
+	return a.print("%s\n", strings.Join(lines, "\n"))
+}
+
+// contextText prints all of the context, as it would be read aloud.
+func (a *app) contextText(c *session.Context, short map[string]string) error {
+	w := &reader{talk: &a.talk, now: time.Now(), width: a.readingWidth(), full: true, short: short, tools: make(map[string]string)}
+	for i := range c.Entries {
+		w.entry(&c.Entries[i])
+		text := w.buf.String()
+		if i == 0 {
+			text = strings.TrimPrefix(text, "\n")
+		}
+		w.buf.Reset()
+		w.buf.WriteString(text)
+		if err := w.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tokensOf is what an entry costs in a context, or nil if that is not known.
+func tokensOf(e *session.Entry) *int {
+	if e.Message == nil {
+		return nil
+	}
+	if e.Message.Tokens == nil && e.Message.Usage != nil && e.Message.Usage.Output > 0 {
+		return &e.Message.Usage.Output
+	}
+	return e.Message.Tokens
+}

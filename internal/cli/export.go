@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/rawjson"
+)
+
+type exportFlags struct {
+	format, out, leaf string
+	force, inline     bool
+}
+
+var exportFormats = []string{"md", "html", "json", "jsonl"}
+
+func exportCommand(a *app) *cobra.Command {
+	var f exportFlags
+	cmd := &cobra.Command{
+		Use:   "export ID",
+		Short: "Write a session as Markdown, HTML or JSON",
+		Long: "Export writes a session for other people and programs:\n\n" +
+			"  md     the conversation as Markdown\n" +
+			"  html   one page that needs nothing else, with all branches, tools and images\n" +
+			"  json   one document with the header, all entries, the leaf and the labels\n" +
+			"  jsonl  the bytes of the log; with --inline what is kept in blobs is filled in",
+		Example:           "  coppice export 0199 -o talk.html\n  coppice export 0199 --format md | less",
+		GroupID:           "read",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeSession(1),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.runExport(cmd, args[0], &f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.format, "format", "", "md, html, json or jsonl; default: as FILE ends, else md")
+	flags.StringVarP(&f.out, "output", "o", "", "write to FILE instead of standard output")
+	flags.StringVar(&f.leaf, "leaf", "", "md and html: the entry at which the path ends")
+	flags.BoolVar(&f.inline, "inline", false, "jsonl: fill in the content that is kept in blobs")
+	flags.BoolVar(&f.force, "force", false, "overwrite FILE")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(exportFormats, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("leaf", a.completeEntries)
+	return cmd
+}
+
+// settle completes the flags, or says what is wrong with them.
+func (f *exportFlags) settle() error {
+	if f.format == "" {
+		f.format = "md"
+		if ending := strings.TrimPrefix(filepath.Ext(f.out), "."); slices.Contains(exportFormats, ending) {
+			f.format = ending
+		}
+	}
+	switch {
+	case !slices.Contains(exportFormats, f.format):
+		return usageError{fmt.Errorf("--format is %q; it must be one of %s", f.format, strings.Join(exportFormats, ", "))}
+	case f.inline && f.format != "jsonl":
+		return usageError{fmt.Errorf("--inline is for jsonl; %s has all content anyway", f.format)}
+	case f.leaf != "" && strings.HasPrefix(f.format, "json"):
+		return usageError{fmt.Errorf("--leaf is for md and html; %s has all branches", f.format)}
+	}
+	return nil
+}
+
+func (a *app) runExport(cmd *cobra.Command, id string, f *exportFlags) error {
+	if err := f.settle(); err != nil {
+		return err
+	}
+	return a.withOpened(cmd.Context(), id, func(o opened) error {
+		leaf, err := resolveEntry(o.Session, f.leaf)
+		if err != nil {
+			return err
+		}
+		write := func(w io.Writer) error { return export(cmd.Context(), w, o, leaf, f) }
+		if f.out == "" || f.out == "-" {
+			w := bufio.NewWriter(a.out)
+			return errors.Join(write(w), w.Flush())
+		}
+		if err := writeFile(f.out, f.force, write); err != nil {
+			return err
+		}
+		a.say("wrote %s", f.out)
+		return nil
+	})
+}
+
+func export(ctx context.Context, w io.Writer, o opened, leaf string, f *exportFlags) error {
+	switch f.format {
+	case "html":
+		return exportHTML(ctx, w, o, leaf)
+	case "json":
+		return exportJSON(w, o)
+	case "jsonl":
+		return exportLines(ctx, w, o, f.inline)
+	}
+	return exportMarkdown(w, o, leaf)
+}
+
+// exportJSON writes one document, an entry at a time.
+func exportJSON(w io.Writer, o opened) error {
+	labels, err := o.Labels()
+	if err != nil {
+		return err
+	}
+	head, err := json.Marshal(o.Header())
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(w, "{\"header\":%s,\n\"entries\":[", head); err != nil {
+		return err
+	}
+	comma := "\n"
+	for e, err := range o.Entries() {
+		if err != nil {
+			return err
+		}
+		line, err := e.MarshalJSON()
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "%s%s", comma, line); err != nil {
+			return err
+		}
+		comma = ",\n"
+	}
+	leaf := []byte("null")
+	if id := o.LeafID(); id != "" {
+		leaf = rawjson.AppendString(nil, id)
+	}
+	named, err := json.Marshal(labels)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "\n],\n\"leaf\":%s,\n\"labels\":%s}\n", leaf, named)
+	return err
+}
+
+// exportLines writes the log as it is, damaged lines included.
+func exportLines(ctx context.Context, w io.Writer, o opened, inline bool) (err error) {
+	log, err := o.store.Open(ctx, o.name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	for line, err := range log.Forward(ctx, 0) {
+		if err != nil {
+			return err
+		}
+		if line.Cut {
+			return &session.Error{
+				Op: "export", Name: o.name, Offset: int64(line.Pos), At: true, Kind: session.ErrTooLarge,
+				Hint: "the line is longer than max_entry; COPPICE_MAX_ENTRY raises that",
+			}
+		}
+		data := line.Data
+		if inline {
+			data = o.inlined(data)
+		}
+		if _, err := w.Write(append(data, '\n')); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inlined returns a line with its blobs filled in. A line that has none, or that
+// cannot be read, stays as it is.
+func (o opened) inlined(line []byte) []byte {
+	h, ok := rawjson.ScanHead(line)
+	if !ok || !bytes.Contains(line, []byte(`"blob"`)) {
+		return line
+	}
+	e, err := o.Entry(string(h.ID))
+	if err != nil {
+		return line
+	}
+	filled, err := e.MarshalJSON()
+	if err != nil {
+		return line
+	}
+	return filled
+}

@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// exportMarkdown writes the path to a leaf:
+//
+//	# Title
+//
+//	**Session ID:** …
+//	**Created:** 2025-10-04 11:42:03
+//	…
+//	---
+//
+//	## 👤 User [11:42:03]
+//
+//	what was said
+//
+// Times are in UTC. What was said cannot break that structure: see
+// markdownText.
+func exportMarkdown(w io.Writer, o opened, leaf string) error {
+	path, err := pathTo(o.Session, leaf)
+	if err != nil {
+		return err
+	}
+	if err := markdownHead(w, o, path); err != nil {
+		return err
+	}
+	for i := range path {
+		text, err := markdownEntry(&path[i])
+		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func markdownHead(w io.Writer, o opened, path []session.Entry) error {
+	name, err := o.Name()
+	if err != nil {
+		return err
+	}
+	title := oneLine(name, 0)
+	if title == "" {
+		title = "Untitled Session"
+	}
+	h := o.Header()
+	updated, messages, tokens := h.CreatedAt, 0, 0
+	for i := range path {
+		if path[i].Timestamp.After(updated) {
+			updated = path[i].Timestamp
+		}
+		if path[i].Message == nil {
+			continue
+		}
+		messages++
+		if n := tokensOf(&path[i]); n != nil {
+			tokens += *n
+		}
+	}
+	_, err = fmt.Fprintf(w, "# %s\n\n**Session ID:** %s\n**Created:** %s\n**Updated:** %s\n**Messages:** %d\n**Total Tokens:** %d\n\n---\n",
+		escapeHTML(title), oneLine(h.ID, 0), h.CreatedAt.UTC().Format(time.DateTime), updated.UTC().Format(time.DateTime), messages, tokens)
+	return err
+}
+
+var roleEmoji = map[string]string{
+	string(session.RoleUser):      "👤 ",
+	string(session.RoleAssistant): "🤖 ",
+	string(session.RoleSystem):    "⚙️ ",
+	string(session.RoleTool):      "🔧 ",
+}
+
+// markdownEntry is an entry with an empty line before it, or nothing for what is
+// not part of the conversation.
+func markdownEntry(e *session.Entry) (string, error) {
+	switch {
+	case e.Message != nil:
+		return markdownMessage(e)
+	case e.Compaction != nil:
+		return markdownQuote("Compacted: a model is sent this instead of what stands above", e.Compaction.Summary), nil
+	case e.BranchSummary != nil:
+		return markdownQuote("Summary of another branch", e.BranchSummary.Summary), nil
+	case e.Merge != nil && e.Merge.Summary != "":
+		return markdownQuote("Merged from another branch", e.Merge.Summary), nil
+	}
+	return "", nil
+}
+
+func markdownQuote(title, text string) string {
+	lines := strings.Split(strings.TrimRight(markdownText(text), "\n"), "\n")
+	return fmt.Sprintf("\n> **%s**\n>\n> %s\n", title, strings.Join(lines, "\n> "))
+}
+
+func markdownMessage(e *session.Entry) (string, error) {
+	m := e.Message
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n## %s%s [%s]\n", roleEmoji[m.Role], escapeHTML(titleCase(oneLine(m.Role, 0))), e.Timestamp.UTC().Format(time.TimeOnly))
+	var calls []toolCall
+	silent := true
+	for i := range m.Content {
+		c := &m.Content[i]
+		if c.ToolUse != nil {
+			call, err := newToolCall(c)
+			if err != nil {
+				return "", err
+			}
+			calls = append(calls, call)
+			continue
+		}
+		if text := markdownBlock(c); text != "" {
+			fmt.Fprintf(&b, "\n%s\n", text)
+			silent = false
+		}
+	}
+	if silent {
+		b.WriteString("\n\n") // its content is empty, and stands there as such
+	}
+	if len(calls) > 0 {
+		text, err := indented(calls)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "\n**Tool Calls:**\n%s\n", fenced("json", text))
+	}
+	return b.String(), nil
+}
+
+func titleCase(role string) string {
+	if role == "" {
+		return "Message"
+	}
+	first, size := utf8.DecodeRuneInString(role)
+	return string(unicode.ToUpper(first)) + role[size:]
+}
+
+func markdownBlock(c *session.Content) string {
+	switch {
+	case c.Text != nil:
+		return strings.Trim(markdownText(c.Text.Content), "\n")
+	case c.Thinking != nil && c.Thinking.Content == "":
+		return ""
+	case c.Thinking != nil:
+		return "<details><summary>Thinking</summary>\n\n" + strings.Trim(markdownText(c.Thinking.Content), "\n") + "\n\n</details>"
+	case c.ToolResult != nil:
+		return markdownResult(c.ToolResult)
+	}
+	return "*" + escapeLine(strings.Trim(mediaGist(c), "[]")) + "*"
+}
+
+// markdownResult fences output of several lines: it is no prose, and would be
+// run together.
+func markdownResult(r *session.ToolResultContent) string {
+	var parts []string
+	if r.IsError {
+		parts = append(parts, "**Error:**")
+	}
+	switch text := strings.Trim(r.Content, "\r\n"); {
+	case strings.Contains(text, "\n"):
+		parts = append(parts, fenced("", plainLines(text)))
+	case text != "":
+		parts = append(parts, markdownText(text))
+	}
+	for i := range r.Parts {
+		if r.Parts[i].Text == nil { // its text is in Content
+			parts = append(parts, markdownBlock(&r.Parts[i]))
+		}
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// toolCall is a call in the form of the Markdown export.
+type toolCall struct {
+	Tool string          `json:"tool"`
+	Args json.RawMessage `json:"args"`
+}
+
+// newToolCall keeps the arguments as they were written: in their order, with
+// every digit.
+func newToolCall(c *session.Content) (toolCall, error) {
+	block, err := c.MarshalJSON()
+	if err != nil {
+		return toolCall{}, err
+	}
+	var raw struct {
+		ToolUse struct {
+			Input json.RawMessage `json:"input"`
+		} `json:"tool_use"`
+	}
+	err = json.Unmarshal(block, &raw)
+	return toolCall{c.ToolUse.Name, raw.ToolUse.Input}, err
+}
+
+// indented is JSON for people: two spaces, and no escapes for < and >.
+func indented(v any) (string, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(v)
+	return strings.TrimRight(b.String(), "\n"), err
+}

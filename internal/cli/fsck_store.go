@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
+)
+
+// checkStore looks at all sessions and at everything else in the store.
+func (c *checker) checkStore(ctx context.Context) error {
+	var names []string
+	for stat, err := range c.store.List(ctx) {
+		if err != nil && stat.Name == "" {
+			return err
+		}
+		names = append(names, stat.Name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if err := c.checkSession(ctx, name); err != nil {
+			return err
+		}
+	}
+	for _, check := range []func(context.Context) error{c.checkIgnored, c.checkModes, c.checkTemporary, c.readTrashRefs, c.checkBlobs} {
+		if err := check(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkIgnored looks for files that seem to be sessions and are not listed.
+func (c *checker) checkIgnored(context.Context) error {
+	entries, err := os.ReadDir(c.store.Dir())
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name, isLog := strings.CutSuffix(e.Name(), ".jsonl")
+		detail := ""
+		switch {
+		case !isLog:
+		case !e.Type().IsRegular():
+			detail = "it is not a regular file, so it is not taken for a session"
+		case store.CheckName(name) != nil:
+			detail = "its name cannot be that of a session: " + store.CheckName(name).Error()
+		}
+		if detail == "" {
+			continue
+		}
+		if err := c.found(finding{Kind: kindIgnored, Path: filepath.Join(c.store.Dir(), e.Name()), Detail: detail}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wide is a file that others than its owner can get at.
+type wide struct {
+	path      string
+	mode, fit fs.FileMode
+}
+
+func (w wide) finding(name string) finding {
+	return finding{
+		Session: name, Kind: kindPermissions, Path: w.path,
+		Detail: fmt.Sprintf("%s has mode %04o, wider than %04o", w.path, w.mode, w.fit),
+	}
+}
+
+// wideMode reports whether a file has more permissions than it should. Windows
+// has others, which are not looked at.
+func wideMode(path string) (wide, bool) {
+	info, err := os.Lstat(path)
+	if err != nil || runtime.GOOS == "windows" {
+		return wide{}, false
+	}
+	w := wide{path, info.Mode().Perm(), 0o600}
+	switch {
+	case info.IsDir():
+		w.fit = 0o700
+	case !info.Mode().IsRegular():
+		return w, false
+	}
+	return w, w.mode&^w.fit != 0
+}
+
+// wideModes returns all files of the store, except those of single sessions,
+// that have more permissions than they should.
+func wideModes(dir string) ([]wide, error) {
+	var all []wide
+	add := func(path string) {
+		if w, ok := wideMode(path); ok {
+			all = append(all, w)
+		}
+	}
+	add(dir)
+	err := filepath.WalkDir(filepath.Join(dir, ".coppice"), func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // removed meanwhile
+		}
+		room := filepath.Base(filepath.Dir(path))
+		if err == nil && (d.IsDir() || room != "archive" && room != "locks") {
+			add(path)
+		}
+		return err
+	})
+	return all, err
+}
+
+func (c *checker) checkModes(context.Context) error {
+	all, err := wideModes(c.store.Dir())
+	for _, w := range all {
+		if err := c.found(w.finding("")); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// staleAfter is how long no writer needs for a temporary file.
+const staleAfter = time.Hour
+
+func (c *checker) checkTemporary(context.Context) error {
+	entries, err := os.ReadDir(c.room("tmp"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || time.Since(info.ModTime()) < staleAfter {
+			continue
+		}
+		err = c.found(finding{
+			Kind: kindStale, Path: c.room("tmp", e.Name()),
+			Detail: fmt.Sprintf("%s that a writer left when it was stopped; it may be deleted", humanBytes(info.Size())),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readTrashRefs notes the blobs that removed sessions refer to: they can be
+// restored. Archived ones cannot be read in the trash.
+func (c *checker) readTrashRefs(ctx context.Context) error {
+	items, err := c.store.Trash(ctx)
+	if err != nil || len(items) == 0 {
+		return err
+	}
+	trashed, err := file.Open(c.room("trash"), nil)
+	if err != nil {
+		return err
+	}
+	defer trashed.Close()
+	for _, item := range items {
+		log, err := trashed.Open(ctx, item.ID)
+		if err == nil {
+			err = errors.Join(c.addLines(ctx, log), log.Close())
+		}
+		if err != nil {
+			c.blind = true
+		}
+	}
+	return nil
+}
+
+// checkBlobs looks at the blobs that no session refers to. The others were read
+// with their sessions.
+func (c *checker) checkBlobs(ctx context.Context) error {
+	for ref, err := range c.store.Blobs().All(ctx) {
+		if err != nil {
+			return err
+		}
+		digits, _ := ref.Hex()
+		if c.refs[digits] {
+			continue
+		}
+		f := finding{Kind: kindUnreferenced, Path: c.room("blobs", digits[:2], digits)}
+		data, err := c.store.Blobs().Get(ctx, ref)
+		switch {
+		case errors.Is(err, session.ErrNotExist):
+			continue
+		case errors.Is(err, session.ErrCorrupt):
+			f.Kind, f.Detail = kindCorruptBlob, "the content does not match its name; no session refers to it"
+		case err != nil:
+			f.Kind, f.Detail = kindUnreadable, err.Error()
+		case c.blind:
+			continue // what could not be read may refer to it
+		default:
+			f.Detail = humanBytes(int64(len(data))) + " that no session refers to"
+		}
+		if err := c.found(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice/index"
+)
+
+type lsFlags struct {
+	sort, after, since, until string
+	reverse, pinned, archived bool
+	list                      index.ListOptions
+}
+
+func lsCommand(a *app) *cobra.Command {
+	var f lsFlags
+	cmd := &cobra.Command{
+		Use:     "ls",
+		Short:   "List the sessions",
+		Long:    "List the sessions, the latest first. What is shortened on a terminal is whole\nin the output of --json.",
+		GroupID: "read",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runLs(cmd, &f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.sort, "sort", "updated", "updated, created, title, messages, tokens or size")
+	flags.BoolVar(&f.reverse, "reverse", false, "the other way round")
+	flags.IntVarP(&f.list.Limit, "limit", "n", 50, "how many; 0 is all")
+	flags.StringVar(&f.list.After, "after", "", "go on where a page ended: the cursor that it printed")
+	flags.StringSliceVar(&f.list.Tags, "tag", nil, "only with this tag; several must all be there")
+	flags.StringVar(&f.list.CWD, "cwd", "", "only about this directory and those below")
+	flags.StringVar(&f.list.Key, "key", "", "only with this key")
+	flags.StringVar(&f.list.Parent, "parent", "", "only forks and continuations of this session")
+	flags.StringVar(&f.since, "since", "", "only updated since: 2026-03-01, or 7d ago")
+	flags.StringVar(&f.until, "until", "", "only updated before")
+	flags.BoolVar(&f.pinned, "pinned", false, "only pinned ones (=false: only others)")
+	flags.BoolVar(&f.archived, "archived", false, "only archived ones (=false: only others)")
+	return a.withJSON(cmd)
+}
+
+// options settles what was asked for.
+func (f *lsFlags) options(cmd *cobra.Command, now time.Time) (o index.ListOptions, err error) {
+	o = f.list
+	o.Sort = index.Sort(f.sort)
+	// The latest and the largest first, but titles from A to Z.
+	o.Desc = (o.Sort != index.ByTitle) != f.reverse
+	if o.Limit == 0 {
+		o.Limit = -1
+	}
+	if cmd.Flags().Changed("pinned") {
+		o.Pinned = &f.pinned
+	}
+	if cmd.Flags().Changed("archived") {
+		o.Archived = &f.archived
+	}
+	if o.Since, err = parseWhen("--since", f.since, now); err != nil {
+		return o, err
+	}
+	o.Until, err = parseWhen("--until", f.until, now)
+	return o, err
+}
+
+// parseWhen reads a time as a person gives it: a day, a moment, or an age.
+func parseWhen(flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, ok := index.ParseTime(text, now)
+	if !ok {
+		return t, usageError{fmt.Errorf("%s: %q is not a time; give 2026-03-01, 2026-03-01T15:04 or an age such as 7d", flag, text)}
+	}
+	return t, nil
+}
+
+func (a *app) runLs(cmd *cobra.Command, f *lsFlags) error {
+	o, err := f.options(cmd, time.Now())
+	if err != nil {
+		return err
+	}
+	return a.withIndex(cmd.Context(), func(ix *index.Index) error {
+		sessions, next, err := ix.List(cmd.Context(), o)
+		if err != nil {
+			return err
+		}
+		if a.flags.json {
+			err = a.printSessionsJSON(sessions)
+		} else {
+			err = a.printSessions(sessions)
+		}
+		if next != "" && err == nil {
+			a.say("%s coppice ls --after %s", a.paint(dim, "more:"), next)
+		}
+		return err
+	})
+}
+
+func (a *app) printSessions(sessions []index.Session) error {
+	if len(sessions) == 0 {
+		a.say("no sessions")
+		return nil
+	}
+	ids := make([]string, len(sessions))
+	for i := range sessions {
+		ids[i] = sessions[i].Name
+	}
+	short, now := shortIDs(ids), time.Now()
+	if !a.isTerminal() {
+		for id := range short {
+			short[id] = id // a program should get the whole id
+		}
+	}
+	t := a.newTable(5, "ID", "UPDATED", "MSGS", "TOKENS", "SIZE", "TITLE", "TAGS")
+	t.right[2], t.right[3], t.right[4] = true, true, true
+	for _, s := range sessions {
+		t.add(a.paint(cyan, short[s.Name]), a.when(s.Updated, now), strconv.Itoa(s.Messages),
+			humanCount(s.Tokens), humanBytes(s.Size), titleWithMarks(s), strings.Join(s.Tags, " "))
+	}
+	return t.print()
+}
+
+// titleWithMarks tells in front of the title what is special about a session.
+func titleWithMarks(s index.Session) string {
+	var marks []string
+	if s.Pinned {
+		marks = append(marks, "★")
+	}
+	if s.Archived {
+		marks = append(marks, "(archived)")
+	}
+	if s.Problems > 0 {
+		marks = append(marks, "(damaged: coppice fsck)")
+	}
+	title := oneLine(s.Title, 0)
+	if title == "" {
+		title = "(empty)"
+	}
+	return strings.Join(append(marks, title), " ")
+}
+
+// humanCount tells a number as a person would, and nothing for none.
+func humanCount(n int64) string {
+	switch {
+	case n == 0:
+		return "-"
+	case n < 1000:
+		return strconv.FormatInt(n, 10)
+	case n < 100_000:
+		return fmt.Sprintf("%.1fk", float64(n)/1000)
+	case n < 1_000_000:
+		return fmt.Sprintf("%dk", n/1000)
+	}
+	return fmt.Sprintf("%.1fM", float64(n)/1e6)
+}
+
+// sessionJSON is a session in the output of --json: see docs/cli.md.
+type sessionJSON struct {
+	ID           string        `json:"id"`
+	Name         string        `json:"name"`
+	Key          string        `json:"key,omitempty"`
+	Title        string        `json:"title"`
+	Named        bool          `json:"named"`
+	Tags         []string      `json:"tags"`
+	CWD          string        `json:"cwd,omitempty"`
+	Created      time.Time     `json:"created"`
+	Updated      time.Time     `json:"updated"`
+	Messages     int           `json:"messages"`
+	Entries      int           `json:"entries"`
+	Branches     int           `json:"branches"`
+	Tokens       int64         `json:"tokens"`
+	Context      int64         `json:"context_tokens"`
+	Size         int64         `json:"size"`
+	Models       []index.Count `json:"models"`
+	Tools        []index.Count `json:"tools"`
+	Parent       string        `json:"parent,omitempty"`
+	Relation     string        `json:"relation,omitempty"`
+	Continuation int           `json:"continuation_index,omitempty"`
+	ContinuedTo  string        `json:"continued_to,omitempty"`
+	Pinned       bool          `json:"pinned"`
+	Archived     bool          `json:"archived"`
+	Leaf         string        `json:"leaf"`
+	Problems     int           `json:"problems"`
+}
+
+func (a *app) printSessionsJSON(sessions []index.Session) error {
+	for _, s := range sessions {
+		err := a.printJSON(sessionJSON{
+			ID: s.ID, Name: s.Name, Key: s.Key, Title: s.Title, Named: s.Named, Tags: orEmpty(s.Tags), CWD: s.CWD,
+			Created: s.Created.UTC(), Updated: s.Updated.UTC(), Messages: s.Messages, Entries: s.Entries,
+			Branches: s.Branches, Tokens: s.Tokens, Context: s.Context, Size: s.Size,
+			Models: orEmpty(s.Models), Tools: orEmpty(s.Tools),
+			Parent: s.Parent, Relation: s.Relation, Continuation: s.Continuation, ContinuedTo: s.ContinuedTo,
+			Pinned: s.Pinned, Archived: s.Archived, Leaf: s.Leaf, Problems: s.Problems,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// orEmpty makes a missing list an empty one: programs should not meet null.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return slices.Clone(list)
+}

@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+type newFlags struct {
+	title, key string
+	tags       []string
+}
+
+func newCommand(a *app) *cobra.Command {
+	var f newFlags
+	cmd := &cobra.Command{
+		Use:     "new",
+		Short:   "Begin a session and print its id",
+		GroupID: "write",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runNew(cmd, &f) },
+	}
+	cmd.Flags().StringVar(&f.title, "title", "", "its display name")
+	cmd.Flags().StringSliceVar(&f.tags, "tag", nil, "a tag; may be given several times")
+	cmd.Flags().StringVar(&f.key, "key", "", "your own name for it, such as telegram:123456")
+	return cmd
+}
+
+func (a *app) runNew(cmd *cobra.Command, f *newFlags) error {
+	st, err := a.makeStore(a.config.Dir.value)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	cwd, _ := os.Getwd() // a session without it is still a session
+	s, err := session.Create(cmd.Context(), st, session.Header{CWD: cwd, Key: f.key}, a.options())
+	if err != nil {
+		return err
+	}
+	if f.title != "" {
+		_, err = s.AppendSessionInfo(f.title)
+	}
+	if err == nil && len(f.tags) > 0 {
+		_, err = s.SetTags(f.tags...)
+	}
+	if err := errors.Join(err, s.Close()); err != nil {
+		return err
+	}
+	return a.print("%s", s.ID())
+}

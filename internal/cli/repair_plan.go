@@ -1,0 +1,357 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
+)
+
+// repairPlan is how a session's file is to be written anew.
+type repairPlan struct {
+	name    string
+	lines   []rawLine
+	header  session.Header
+	leaf    string
+	gaps    map[string]string // the entries that are missing, and their parents
+	filled  map[string]bool   // the gaps that have a marker
+	present map[string]int    // the entries that are there, and in which line first
+	now     time.Time
+
+	seen    map[string][sha256.Size]byte // the entries that were taken over
+	newLeaf string
+	actions []action
+	moved   bool // something changes besides the end
+	pieces  []file.Piece
+}
+
+// planRepair reads a log and decides what to do about each line.
+func (a *app) planRepair(ctx context.Context, st *file.Store, name string, raw *file.Raw) (*repairPlan, error) {
+	p := &repairPlan{
+		name: name, header: session.Header{ID: name, Version: session.Version},
+		gaps: make(map[string]string), filled: make(map[string]bool), present: make(map[string]int),
+		seen: make(map[string][sha256.Size]byte), now: time.Now(),
+	}
+	for line, err := range raw.Lines(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		p.lines = append(p.lines, classify(line)...)
+	}
+	if p.hopeless() {
+		return p, nil
+	}
+	if err := a.readGaps(ctx, st, p); err != nil {
+		return nil, err
+	}
+	p.decide()
+	if c := newChecker(a, st); isFile(st.Path(name)) && isFile(c.archivePath(name)) {
+		p.act("left-over archive", nil, "it goes to quarantine; the plain file counts")
+	}
+	return p, nil
+}
+
+// hopeless reports whether there is nothing to be saved.
+func (p *repairPlan) hopeless() bool {
+	for i := range p.lines {
+		if c := p.lines[i].class; c == lineHeader || c == lineEntry || c == lineLong {
+			return false
+		}
+	}
+	return true
+}
+
+// readGaps asks package session which entries are missing, and what they hung
+// on: it makes more of the damage than a look at single lines can.
+func (a *app) readGaps(ctx context.Context, st *file.Store, p *repairPlan) error {
+	s, err := session.Open(ctx, st, p.name, a.options())
+	if errors.Is(err, session.ErrCorrupt) {
+		return nil // the only line has no line end
+	}
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	p.header, p.leaf = s.Header(), s.LeafID()
+	for e, err := range s.Entries() {
+		if err != nil {
+			return err
+		}
+		if e.Type != session.TypeGap {
+			continue
+		}
+		p.gaps[e.ID] = ""
+		if e.ParentID != nil {
+			p.gaps[e.ID] = *e.ParentID
+		}
+	}
+	return nil
+}
+
+// decide goes through the lines in order and chooses the new content.
+func (p *repairPlan) decide() {
+	for i := range p.lines {
+		l := &p.lines[i]
+		if _, again := p.present[l.id]; l.class == lineEntry && !again {
+			p.present[l.id] = i
+		}
+	}
+	p.findParents()
+	p.decideHeader()
+	for i := range p.lines {
+		l := &p.lines[i]
+		switch l.class {
+		case lineLong:
+			p.keep(l)
+		case lineDamaged:
+			p.decideDamage(l)
+		case lineEntry:
+			p.decideEntry(l)
+		}
+	}
+	p.decideLeaf()
+}
+
+func (p *repairPlan) decideEntry(l *rawLine) {
+	sum, again := p.seen[l.id]
+	if again && sum == l.sum {
+		p.moved = p.moved || !l.torn
+		p.act("repeated line", l, "dropped; it is the same as an earlier one, byte for byte")
+		return
+	}
+	p.fillGap(l.parent, l)
+	p.keep(l)
+	if !again { // a repeated line does not move the leaf
+		p.seen[l.id] = l.sum
+		p.newLeaf = l.leaf()
+	}
+}
+
+func (p *repairPlan) decideDamage(l *rawLine) {
+	if l.torn {
+		p.act("torn end", l, fmt.Sprintf("%s moved to quarantine", counted(int(l.next-l.pos), "byte", "bytes")))
+		return
+	}
+	p.moved = true
+	p.act("damaged line", l, "moved to quarantine")
+	at, isThere := p.present[l.id]
+	if _, done := p.seen[l.id]; isThere && !done && !p.lines[at].torn {
+		p.act("misplaced line", &p.lines[at], "the same entry without damage; moved to where the damage was")
+		p.decideEntry(&p.lines[at])
+		return
+	}
+	p.fillGap(l.id, l)
+}
+
+// decideLeaf sees to it that the leaf is what it was, or else the last of the
+// entries that were saved from the file's end.
+func (p *repairPlan) decideLeaf() {
+	want := p.leaf
+	for i := len(p.lines) - 1; i >= 0; i-- {
+		l := &p.lines[i]
+		if l.class != lineEntry || p.present[l.id] != i {
+			continue
+		}
+		if l.glued || l.torn {
+			want = l.leaf()
+		}
+		break
+	}
+	if want == p.newLeaf {
+		return
+	}
+	e := session.Entry{
+		Type: session.TypeLeaf, ID: "repair-" + strings.ToLower(rand.Text()), Timestamp: p.now.UTC(),
+		Leaf: &session.LeafEntry{FromID: p.newLeaf},
+	}
+	if want != "" {
+		e.ParentID = &want
+	}
+	line, _ := e.MarshalJSON() // nothing in it can fail to encode
+	p.moved = true
+	p.act("leaf", &rawLine{id: want}, "moved back to where it was")
+	p.pieces = append(p.pieces, file.Piece{Line: line})
+}
+
+// findParents adds the entries that only lines refer to which package session
+// could not read. Of one that stood before an entry that was saved, nothing is
+// known but that it came after what came before.
+func (p *repairPlan) findParents() {
+	before := ""
+	for i := range p.lines {
+		l := &p.lines[i]
+		if l.class == lineEntry && (l.glued || l.torn) && l.parent != "" {
+			_, there := p.present[l.parent]
+			if _, known := p.gaps[l.parent]; !known && !there {
+				p.gaps[l.parent] = before
+			}
+		}
+		if _, gap := p.gaps[l.id]; l.class == lineEntry || gap {
+			before = l.id
+		}
+	}
+}
+
+func (p *repairPlan) decideHeader() {
+	first := -1
+	for i := range p.lines {
+		l := &p.lines[i]
+		switch {
+		case l.class != lineHeader:
+		case first >= 0 && l.sum == p.lines[first].sum:
+			p.moved = true
+			p.act("repeated header", l, "dropped; it is the same as the first, byte for byte")
+		case first >= 0:
+			p.moved = true
+			p.act("second header", l, "moved to quarantine; the first counts")
+		default:
+			first = i
+			_ = json.Unmarshal(l.data, &p.header) // it was read before
+			if l.pos != 0 {
+				p.moved = true
+				p.act("misplaced header", l, "moved to the beginning")
+			}
+			if l.torn {
+				p.act("torn end", l, "the line end was missing")
+			}
+			if p.header.ID == "" {
+				p.moved = true
+				p.header.ID = p.name
+				p.act("header without an id", l, "it gets that of the file")
+			}
+		}
+	}
+	if first < 0 {
+		p.moved = true
+		if p.header.CreatedAt.IsZero() {
+			p.header.CreatedAt = p.now
+		}
+		p.act("missing header", nil, "written anew; when the session was created is taken from its first entry")
+	}
+}
+
+// keep takes a line over.
+func (p *repairPlan) keep(l *rawLine) {
+	switch n := len(p.pieces); {
+	case l.glued:
+		p.act("glued line", l, "saved from the line that it was joined to")
+		p.pieces = append(p.pieces, file.Piece{Line: l.data})
+	case l.torn:
+		p.act("torn end", l, "the line end was missing; the entry is whole")
+		p.pieces = append(p.pieces, file.Piece{Line: l.data})
+	case n > 0 && p.pieces[n-1].Line == nil && p.pieces[n-1].To == l.pos:
+		p.pieces[n-1].To = l.next
+	default:
+		p.pieces = append(p.pieces, file.Piece{From: l.pos, To: l.next})
+	}
+}
+
+// fillGap writes a marker in the place of an entry that is missing, after those
+// of the missing ones that it hung on.
+func (p *repairPlan) fillGap(id string, at *rawLine) {
+	var chain []string
+	for p.isMissing(id) && !p.filled[id] {
+		p.filled[id] = true
+		chain = append(chain, id)
+		if p.leadsTo(p.gaps[id], id) {
+			p.gaps[id] = "" // better a root than a cycle
+		}
+		id = p.gaps[id]
+	}
+	for i := len(chain) - 1; i >= 0; i-- {
+		p.moved = true
+		p.act("gap", &rawLine{id: chain[i], pos: at.pos}, "a marker takes the place of an entry that cannot be read")
+		p.pieces = append(p.pieces, file.Piece{Line: p.gapLine(chain[i])})
+		p.newLeaf = chain[i]
+	}
+}
+
+func (p *repairPlan) isMissing(id string) bool {
+	_, gap := p.gaps[id]
+	_, there := p.present[id]
+	return gap && !there
+}
+
+// leadsTo reports whether following parents from one entry arrives at another.
+// Files may have cycles, so it does not follow more parents than there are.
+func (p *repairPlan) leadsTo(from, to string) bool {
+	for range len(p.present) + len(p.gaps) {
+		if from == to {
+			return true
+		}
+		if at, ok := p.present[from]; ok {
+			from = p.lines[at].parent
+		} else if from = p.gaps[from]; from == "" {
+			return false
+		}
+	}
+	return false
+}
+
+// gapLine is the marker: an entry that gives the model nothing.
+func (p *repairPlan) gapLine(id string) []byte {
+	e := session.Entry{
+		Type: session.TypeCustom, ID: id, Timestamp: p.now.UTC(),
+		Custom: &session.CustomEntry{CustomType: "coppice.gap", Data: map[string]any{"session": p.header.ID}},
+	}
+	if parent := p.gaps[id]; parent != "" {
+		e.ParentID = &parent
+	}
+	line, _ := e.MarshalJSON() // nothing in it can fail to encode
+	return line
+}
+
+func (p *repairPlan) act(what string, l *rawLine, detail string) {
+	act := action{Session: p.name, Action: what, Detail: detail}
+	if l != nil {
+		act.Offset = int64(l.pos)
+		if l.class != lineHeader {
+			act.Entry = l.id
+		}
+	}
+	p.actions = append(p.actions, act)
+}
+
+// newContent yields the new content, the header first. When more than the end
+// changes, the header says so: whoever has the file open knows by the first
+// bytes that its positions no longer hold.
+func (p *repairPlan) newContent() iter.Seq2[file.Piece, error] {
+	return func(yield func(file.Piece, error) bool) {
+		if !yield(p.headerPiece(), nil) {
+			return
+		}
+		for _, piece := range p.pieces {
+			if !yield(piece, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (p *repairPlan) headerPiece() file.Piece {
+	if !p.moved {
+		for i := range p.lines {
+			switch l := &p.lines[i]; {
+			case l.class == lineHeader && l.torn:
+				return file.Piece{Line: l.data}
+			case l.class == lineHeader:
+				return file.Piece{From: l.pos, To: l.next}
+			}
+		}
+	}
+	h := p.header
+	h.Extra = slices.DeleteFunc(slices.Clone(h.Extra), func(f session.Field) bool { return f.Name == "repaired" })
+	at, _ := p.now.UTC().MarshalJSON() // fails only for years of five digits
+	h.Extra = append(h.Extra, session.Field{Name: "repaired", Value: at})
+	line, _ := h.MarshalJSON() // nothing in it can fail to encode
+	return file.Piece{Line: line}
+}

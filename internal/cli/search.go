@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice/index"
+)
+
+type searchFlags struct {
+	since, until string
+	kinds        []string
+	live, newest bool
+	search       index.SearchOptions
+}
+
+func searchCommand(a *app) *cobra.Command {
+	var f searchFlags
+	cmd := &cobra.Command{
+		Use:   "search QUERY…",
+		Short: "Find what was said, thought, called and answered",
+		Long: `Find what was said, thought, called and answered, in all sessions.
+
+Words must all be there; "a phrase" as it stands; a OR b; -not; begin*.
+Code is found whole and by its parts: parseHeader, parse, header.
+Filters can be part of the query: role:user tool:bash model:… tag:… cwd:…
+session:… since:7d until:2026-03-01 branch:live`,
+		Example: "  coppice search retry backoff\n" +
+			"  coppice search '\"connection refused\" role:tool since:30d'\n" +
+			"  coppice search parseHeader --live",
+		GroupID: "read",
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.runSearch(cmd, &f, args) },
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&f.search.Roles, "role", nil, "only messages of this role")
+	flags.StringSliceVar(&f.search.Tools, "tool", nil, "only calls and output of this tool")
+	flags.StringSliceVar(&f.search.Models, "model", nil, "only what this model said")
+	flags.StringSliceVar(&f.kinds, "kind", nil, "only text, thinking, call, output, summary, title, tag or label")
+	flags.StringSliceVar(&f.search.Tags, "tag", nil, "only in sessions with this tag")
+	flags.StringVar(&f.search.CWD, "cwd", "", "only in sessions about this directory and those below")
+	flags.StringVar(&f.search.Session, "session", "", "only in this session")
+	flags.StringVar(&f.since, "since", "", "only since: 2026-03-01, or 7d ago")
+	flags.StringVar(&f.until, "until", "", "only before")
+	flags.BoolVar(&f.live, "live", false, "only on the live path of each session, not on branches that were left")
+	flags.BoolVar(&f.newest, "newest", false, "the newest first, instead of the best")
+	flags.IntVarP(&f.search.Limit, "limit", "n", 20, "how many")
+	return a.withJSON(cmd)
+}
+
+func (f *searchFlags) options(args []string, now time.Time) (o index.SearchOptions, err error) {
+	o = f.search
+	o.Query = strings.Join(args, " ")
+	for _, kind := range f.kinds {
+		o.Kinds = append(o.Kinds, index.Kind(kind))
+	}
+	if f.live {
+		o.Branch = index.LiveBranch
+	}
+	if f.newest {
+		o.Order = index.ByTime
+	}
+	if o.Since, err = parseWhen("--since", f.since, now); err != nil {
+		return o, err
+	}
+	o.Until, err = parseWhen("--until", f.until, now)
+	return o, err
+}
+
+func (a *app) runSearch(cmd *cobra.Command, f *searchFlags, args []string) error {
+	o, err := f.options(args, time.Now())
+	if err != nil {
+		return err
+	}
+	return a.withIndex(cmd.Context(), func(ix *index.Index) error {
+		results, err := ix.Search(cmd.Context(), o)
+		if err != nil {
+			return err
+		}
+		if a.flags.json {
+			return a.printHitsJSON(results.Hits)
+		}
+		if err := a.printHits(results.Hits); err != nil {
+			return err
+		}
+		a.sayResults(results)
+		return nil
+	})
+}
+
+// sayResults tells how complete the answer is.
+func (a *app) sayResults(r *index.Results) {
+	switch {
+	case len(r.Hits) == 0:
+		a.say("nothing found")
+	case r.Bounded:
+		a.say("%s", a.paint(dim, fmt.Sprintf("the best of the newest %d matches; there are older ones (narrow it with since:, role:, tool: …)", r.Matches)))
+	case r.Matches > len(r.Hits):
+		a.say("%s", a.paint(dim, fmt.Sprintf("%d of %d matches (-n for more)", len(r.Hits), r.Matches)))
+	}
+}
+
+// printHits prints each hit with the command that opens its place.
+func (a *app) printHits(hits []index.Hit) error {
+	now := time.Now()
+	for i, h := range hits {
+		if i > 0 {
+			if err := a.print(""); err != nil {
+				return err
+			}
+		}
+		who := h.Role
+		if h.Tool != "" {
+			who = h.Tool
+		}
+		if h.Kind != index.KindText && h.Kind != index.KindOutput {
+			who = strings.TrimSpace(who + " " + string(h.Kind))
+		}
+		branch := ""
+		if !h.Live {
+			branch = a.paint(yellow, "  (a branch that was left)")
+		}
+		err := a.print("%s  %s  %s%s", a.paint(bold, oneLine(h.Title, 60)), a.paint(dim, a.when(h.Time, now)), a.paint(blue, who), branch)
+		if err == nil {
+			err = a.print("  %s", a.highlight(h))
+		}
+		if err == nil {
+			err = a.print("  %s", a.paint(dim, openCommand(h)))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openCommand is the command that shows a hit in its place.
+func openCommand(h index.Hit) string {
+	if h.Entry == "" {
+		return "coppice show " + h.Name
+	}
+	return fmt.Sprintf("coppice show %s --leaf %s", h.Name, h.Entry)
+}
+
+// highlight marks what matched in the snippet, which is made harmless and put
+// onto one line piece by piece, so that the ranges still hold.
+func (a *app) highlight(h index.Hit) string {
+	var b strings.Builder
+	at := 0
+	for _, r := range h.Highlights {
+		if r.Start < at || r.End > len(h.Snippet) {
+			continue
+		}
+		b.WriteString(flat(h.Snippet[at:r.Start]))
+		b.WriteString(a.paint(red, flat(h.Snippet[r.Start:r.End])))
+		at = r.End
+	}
+	b.WriteString(flat(h.Snippet[at:]))
+	return b.String()
+}
+
+// flat is a piece of text on one line.
+func flat(text string) string { return strings.Map(printable, text) }
+
+// hitJSON is a hit in the output of --json: see docs/cli.md.
+type hitJSON struct {
+	Session    string    `json:"session"`
+	Title      string    `json:"title"`
+	Entry      string    `json:"entry"`
+	Kind       string    `json:"kind"`
+	Role       string    `json:"role,omitempty"`
+	Tool       string    `json:"tool,omitempty"`
+	Model      string    `json:"model,omitempty"`
+	Time       time.Time `json:"time"`
+	Live       bool      `json:"live"`
+	Leaf       string    `json:"leaf"`
+	Score      float64   `json:"score"`
+	Snippet    string    `json:"snippet"`
+	Highlights [][2]int  `json:"highlights"`
+	Open       string    `json:"open"`
+}
+
+func (a *app) printHitsJSON(hits []index.Hit) error {
+	for _, h := range hits {
+		ranges := [][2]int{}
+		for _, r := range h.Highlights {
+			ranges = append(ranges, [2]int{r.Start, r.End})
+		}
+		err := a.printJSON(hitJSON{
+			Session: h.Session, Title: h.Title, Entry: h.Entry, Kind: string(h.Kind), Role: h.Role, Tool: h.Tool,
+			Model: h.Model, Time: h.Time.UTC(), Live: h.Live, Leaf: h.Leaf, Score: h.Score,
+			Snippet: h.Snippet, Highlights: ranges, Open: openCommand(h),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// each does something for every one that the user named. One that fails does
+// not keep the others from being done; the error of the last that failed is
+// left to the caller unless some were done.
+func (a *app) each(ctx context.Context, given []string, do func(given string) error) error {
+	var last error
+	done := 0
+	for _, id := range given {
+		err := do(id)
+		if err == nil {
+			done++
+			continue
+		}
+		if last != nil {
+			a.sayError(last)
+		}
+		last = err
+		if ctx.Err() != nil {
+			return err
+		}
+	}
+	if last != nil && done > 0 {
+		a.sayError(last)
+		return errPartial
+	}
+	return last
+}
+
+// mostTries is how often a remark is tried again. Each time somebody else got
+// in between, so it ends long before that.
+const mostTries = 100
+
+// remark appends what only says something about a session (a label, a name, a
+// tag). That does not depend on where the leaf is, so a writer who was faster is
+// no reason to give up.
+func remark(s *session.Session, do func() (string, error)) (string, error) {
+	for try := 1; ; try++ {
+		id, err := do()
+		if !errors.Is(err, session.ErrConflict) || try == mostTries {
+			return id, err
+		}
+		if _, err := s.Refresh(); err != nil {
+			return "", err
+		}
+	}
+}
+
+// plainly explains a conflict to somebody who cannot call Refresh.
+func plainly(op, id string, err error) error {
+	var conflict *session.ConflictError
+	if !errors.As(err, &conflict) {
+		return err
+	}
+	return &session.Error{
+		Op: op, Name: id, Kind: session.ErrConflict,
+		Err:  fmt.Errorf("another program wrote to it at the same moment and stands at entry %s; nothing was changed", conflict.Theirs),
+		Hint: "run the command again",
+	}
+}
+
+// flagText is the text that a flag means: itself, or standard input for "-".
+func (a *app) flagText(value string) (string, error) {
+	if value != "-" {
+		return value, nil
+	}
+	text, err := io.ReadAll(a.stdin)
+	return strings.TrimRight(string(text), "\r\n"), err
+}
+
+// completeEntryOf completes a session and then entries of it.
+func (a *app) completeEntryOf(cmd *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return a.completeSession(1)(cmd, args, begin)
+	}
+	return a.completeEntries(cmd, args, begin)
+}
+
+// age is a flag for how long ago: what time.ParseDuration reads, and days and
+// weeks.
+type age struct {
+	time.Duration
+	given string
+}
+
+func (d *age) String() string { return d.given }
+
+func (d *age) Type() string { return "duration" }
+
+func (d *age) Set(text string) error {
+	rest, total := text, time.Duration(0)
+	for {
+		at := strings.IndexAny(rest, "dw")
+		if at < 0 {
+			break
+		}
+		n, err := strconv.Atoi(rest[:at])
+		if err != nil || n < 0 || n > 100_000 {
+			return errAge
+		}
+		unit := 24 * time.Hour
+		if rest[at] == 'w' {
+			unit *= 7
+		}
+		total += time.Duration(n) * unit
+		rest = rest[at+1:]
+	}
+	if rest != "" {
+		short, err := time.ParseDuration(rest)
+		if err != nil || short < 0 {
+			return errAge
+		}
+		total += short
+	}
+	if text == "" {
+		return errAge
+	}
+	d.Duration, d.given = total, text
+	return nil
+}
+
+var errAge = errors.New("it must be a time such as 30d, 2w, 12h or 1d12h")

@@ -1,0 +1,271 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
+)
+
+type statsFlags struct{ since, until string }
+
+func statsCommand(a *app) *cobra.Command {
+	var f statsFlags
+	cmd := &cobra.Command{
+		Use:   "stats [ID]",
+		Short: "Tokens, cost, busiest hours, tools, models and topics",
+		Long: "Tokens and cost over time, when most was said, which tools and models, and what\n" +
+			"it was about: of all sessions, or of one. A response that is in several sessions,\n" +
+			"because one was forked from the other, is counted once.",
+		GroupID:           "read",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.completeSession(1),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.runStats(cmd, &f, args) },
+	}
+	cmd.Flags().StringVar(&f.since, "since", "", "only since: 2026-03-01, or 7d ago")
+	cmd.Flags().StringVar(&f.until, "until", "", "only before")
+	return a.withJSON(cmd)
+}
+
+// stats is everything that the command tells.
+type stats struct {
+	total    index.Usage
+	days     []index.Usage
+	models   []index.Usage
+	activity *index.Activity
+	topics   []index.Topic
+}
+
+const mostTopics = 12
+
+func (a *app) runStats(cmd *cobra.Command, f *statsFlags, args []string) error {
+	o := index.StatsOptions{Location: time.Local}
+	var err error
+	now := time.Now()
+	if o.Since, err = parseWhen("--since", f.since, now); err != nil {
+		return err
+	}
+	if o.Until, err = parseWhen("--until", f.until, now); err != nil {
+		return err
+	}
+	return a.withIndex(cmd.Context(), func(ix *index.Index) error {
+		if len(args) == 1 {
+			s, err := a.sessionIn(cmd.Context(), ix, args[0])
+			if err != nil {
+				return err
+			}
+			o.Session = s.ID
+		}
+		s, err := gatherStats(cmd.Context(), ix, o)
+		if err != nil {
+			return err
+		}
+		if a.flags.json {
+			return a.printStatsJSON(o.Session, s)
+		}
+		return a.printStats(s)
+	})
+}
+
+// sessionIn finds the session that a user means in the index.
+func (a *app) sessionIn(ctx context.Context, ix *index.Index, id string) (index.Session, error) {
+	var name string
+	err := a.withStore(func(st *file.Store) (err error) {
+		name, err = resolveSession(ctx, st, id)
+		return err
+	})
+	if err != nil {
+		return index.Session{}, err
+	}
+	found, err := ix.Find(ctx, name)
+	if err != nil {
+		return index.Session{}, err
+	}
+	for _, s := range found {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return index.Session{}, &store.Error{Op: "find session", Name: name, Kind: store.ErrNotExist, Hint: "coppice fsck tells whether it can be read"}
+}
+
+func gatherStats(ctx context.Context, ix *index.Index, o index.StatsOptions) (*stats, error) {
+	s := &stats{}
+	usage := index.UsageOptions{Since: o.Since, Until: o.Until, Session: o.Session, Location: o.Location}
+	sums, err := ix.Usage(ctx, usage)
+	if err != nil {
+		return nil, err
+	}
+	if len(sums) > 0 {
+		s.total = sums[0]
+	}
+	usage.By = index.ByDay
+	if s.days, err = ix.Usage(ctx, usage); err != nil {
+		return nil, err
+	}
+	usage.By = index.ByModel
+	if s.models, err = ix.Usage(ctx, usage); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(s.models, func(a, b index.Usage) int { return cmp.Compare(b.Tokens(), a.Tokens()) })
+	if s.activity, err = ix.Activity(ctx, o); err != nil {
+		return nil, err
+	}
+	s.topics, err = ix.Topics(ctx, o, mostTopics)
+	return s, err
+}
+
+// printStats draws the numbers.
+func (a *app) printStats(s *stats) error {
+	if err := a.print("%s", a.statsSummary(s)); err != nil {
+		return err
+	}
+	days := make([]index.Count, 0, len(s.days))
+	for _, d := range s.days {
+		days = append(days, index.Count{Name: d.Key, Count: d.Tokens()})
+	}
+	if len(days) > mostDays {
+		days = days[len(days)-mostDays:]
+	}
+	models := make([]index.Count, 0, len(s.models))
+	for _, m := range s.models {
+		models = append(models, index.Count{Name: fmt.Sprintf("%s  %s", m.Key, cost(m)), Count: m.Tokens()})
+	}
+	for _, c := range []struct {
+		title string
+		bars  []index.Count
+	}{
+		{"Tokens a day", days},
+		{"Tokens by model", models},
+		{"Calls by tool", s.activity.Tools[:min(len(s.activity.Tools), mostTools)]},
+	} {
+		if err := a.printBars(c.title, c.bars); err != nil {
+			return err
+		}
+	}
+	if err := a.printHours(s.activity.Hours[:]); err != nil {
+		return err
+	}
+	return a.printTopics(s.topics)
+}
+
+const (
+	mostDays  = 14
+	mostTools = 10
+	barWidth  = 40
+)
+
+func (a *app) statsSummary(s *stats) string {
+	u := s.total
+	lines := []string{fmt.Sprintf("%d messages, %d responses, %s tokens, %s",
+		s.activity.Messages, u.Responses, grouped(u.Tokens()), cost(u))}
+	if u.Responses > 0 {
+		lines = append(lines, fmt.Sprintf("input %s, from the cache %s, into the cache %s, output %s (of which reasoning %s)",
+			grouped(u.Input), grouped(u.CacheRead), grouped(u.CacheWrite), grouped(u.Output), grouped(u.Reasoning)))
+	}
+	if u.Unpriced > 0 {
+		lines = append(lines, fmt.Sprintf("the cost of %d responses is not known", u.Unpriced))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// cost tells money, and says so when some of it is not known.
+func cost(u index.Usage) string {
+	digits := 2
+	if u.CostMicroUSD < 1_000_000 {
+		digits = 4 // single responses cost fractions of a cent
+	}
+	text := fmt.Sprintf("$%.*f", digits, float64(u.CostMicroUSD)/1e6)
+	switch {
+	case u.Responses > 0 && u.Unpriced == u.Responses:
+		return "cost unknown"
+	case u.Unpriced > 0:
+		return "at least " + text
+	}
+	return text
+}
+
+// grouped writes a number with a thin mark at every thousand.
+func grouped(n int64) string {
+	digits := fmt.Sprint(n)
+	var b strings.Builder
+	for i, d := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(d)
+	}
+	return b.String()
+}
+
+// printBars draws a horizontal bar for each count.
+func (a *app) printBars(title string, bars []index.Count) error {
+	if len(bars) == 0 {
+		return nil
+	}
+	if err := a.print("\n%s", a.paint(bold, title)); err != nil {
+		return err
+	}
+	most, widest := int64(1), 0
+	for _, b := range bars {
+		most = max(most, b.Count)
+		widest = max(widest, len([]rune(b.Name)))
+	}
+	for _, b := range bars {
+		name := oneLine(b.Name, 0)
+		if name == "" {
+			name = "-"
+		}
+		if err := a.print("  %-*s  %s %s", widest, name, a.paint(green, bar(b.Count, most, barWidth)), grouped(b.Count)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bar is a bar whose end is drawn to an eighth of a column.
+func bar(n, most int64, width int) string {
+	eighths := int(8 * int64(width) * n / most)
+	text := strings.Repeat("█", eighths/8)
+	if rest := eighths % 8; rest > 0 {
+		text += string([]rune(" ▏▎▍▌▋▊▉")[rest])
+	}
+	if text == "" && n > 0 {
+		text = "▏"
+	}
+	return text
+}
+
+// printHours draws the hours of a day as one line.
+func (a *app) printHours(hours []int64) error {
+	most := slices.Max(hours)
+	if most == 0 {
+		return nil
+	}
+	heights := []rune(" ▁▂▃▄▅▆▇█")
+	var line strings.Builder
+	for _, n := range hours {
+		h := (n*8 + most - 1) / most
+		line.WriteString(strings.Repeat(string(heights[h]), 2))
+	}
+	return a.print("\n%s\n  %s\n  0     3     6     9     12    15    18    21", a.paint(bold, "Messages by the hour"), a.paint(green, line.String()))
+}
+
+func (a *app) printTopics(topics []index.Topic) error {
+	if len(topics) == 0 {
+		return nil
+	}
+	words := make([]string, len(topics))
+	for i, t := range topics {
+		words[i] = t.Word
+	}
+	return a.print("\n%s\n  %s", a.paint(bold, "Topics"), strings.Join(words, ", "))
+}

@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"golang.org/x/term"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// How the program talks, in one place:
+//
+//   - Standard output is data: what was asked for, and nothing else.
+//   - Standard error is talk: errors, hints, receipts, progress.
+//   - An error is one plain line that says what, where and why; a hint may
+//     follow on a line of its own.
+//   - On a terminal there are colours (few), widths are respected, and times
+//     are told as a person would. Elsewhere there is none of that, and times
+//     are RFC 3339. NO_COLOR and --color never win over everything.
+//   - With --json, one object a line, times in RFC 3339, nothing shortened.
+type talk struct {
+	out, err io.Writer
+	getenv   func(string) string
+	color    bool
+}
+
+// say writes a line of talk.
+func (t *talk) say(format string, args ...any) { fmt.Fprintf(t.err, format+"\n", args...) }
+
+// print writes a line of data.
+func (t *talk) print(format string, args ...any) error {
+	_, err := fmt.Fprintf(t.out, format+"\n", args...)
+	return err
+}
+
+// printJSON writes a value as one line of data.
+func (t *talk) printJSON(v any) error {
+	enc := json.NewEncoder(t.out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// sayError reports an error.
+func (t *talk) sayError(err error) {
+	if errors.Is(err, errPartial) || errors.Is(err, context.Canceled) {
+		return // each fault was reported when it was met; who interrupts knows it
+	}
+	var e *session.Error
+	hint := ""
+	if errors.As(err, &e) && e.Hint != "" {
+		plain := *e
+		plain.Hint = ""
+		hint, err = e.Hint, &plain
+	}
+	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
+	t.say("%s %s", t.paint(red, "coppice:"), text)
+	if hint != "" {
+		t.say("%s %s", t.paint(dim, "hint:"), hint)
+	}
+}
+
+// colour is an ANSI colour.
+type colour string
+
+const (
+	red    colour = "31"
+	green  colour = "32"
+	yellow colour = "33"
+	blue   colour = "34"
+	cyan   colour = "36"
+	bold   colour = "1"
+	dim    colour = "2"
+)
+
+// paint colours text, if colours are wanted.
+func (t *talk) paint(c colour, text string) string {
+	if !t.color || text == "" {
+		return text
+	}
+	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
+}
+
+// isTerminal reports whether data goes to a person.
+func (t *talk) isTerminal() bool {
+	f, ok := t.out.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// width is how many columns there are, or 0 for as many as one likes.
+func (t *talk) width() int {
+	if n, err := strconv.Atoi(t.getenv("COLUMNS")); err == nil && n > 0 {
+		return n
+	}
+	if f, ok := t.out.(*os.File); ok && t.isTerminal() {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return n
+		}
+	}
+	return 0
+}
+
+// when tells a time: as a person would on a terminal, exactly elsewhere.
+func (t *talk) when(at, now time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	if !t.isTerminal() {
+		return at.UTC().Format(time.RFC3339)
+	}
+	return ago(at, now)
+}
+
+// ago tells how long ago something was.
+func ago(at, now time.Time) string {
+	d := now.Sub(at)
+	switch {
+	case d < 0:
+		return at.Local().Format("2 Jan 2006 15:04")
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%d h ago", int(d.Hours()))
+	case d < 7*24*time.Hour:
+		return at.Local().Format("Mon 15:04")
+	case at.Year() == now.Year():
+		return at.Local().Format("2 Jan 15:04")
+	}
+	return at.Local().Format("2 Jan 2006")
+}
+
+// bytes tells a size as a person would.
+func humanBytes(n int64) string {
+	const units = "kMGTP"
+	if n < 1000 {
+		return strconv.FormatInt(n, 10) + " B"
+	}
+	v := float64(n)
+	i := -1
+	for v >= 1000 && i < len(units)-1 {
+		v /= 1000
+		i++
+	}
+	if v >= 100 {
+		return fmt.Sprintf("%.0f %cB", v, units[i])
+	}
+	return fmt.Sprintf("%.1f %cB", v, units[i])
+}
+
+// oneLine puts text onto one line of at most n columns (0: any number), without
+// characters that would disturb a terminal.
+func oneLine(text string, n int) string {
+	text = strings.Join(strings.Fields(strings.Map(printable, text)), " ")
+	if n > 0 {
+		return ansi.Truncate(text, n, "…")
+	}
+	return text
+}
+
+// printable replaces control characters: what a tool printed must not be able
+// to move the cursor or set the title of the reader's terminal.
+func printable(r rune) rune {
+	if r == '\n' || r == '\t' {
+		return ' '
+	}
+	switch {
+	case r < ' ', 0x7f <= r && r < 0xa0,
+		0x202a <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069: // these turn the order of what follows
+		return '\uFFFD'
+	}
+	return r
+}
+
+// safe makes text of several lines harmless for a terminal.
+func safe(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return r
+		}
+		return printable(r)
+	}, text)
+}
+
+// table prints rows in aligned columns. The last column that is marked as
+// elastic shrinks so that a line fits the terminal.
+type table struct {
+	talk    *talk
+	header  []string
+	elastic int // the column that is shortened
+	right   map[int]bool
+	rows    [][]string
+}
+
+func (t *talk) newTable(elastic int, header ...string) *table {
+	return &table{talk: t, header: header, elastic: elastic, right: make(map[int]bool)}
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// print writes the table. Off a terminal the cells are separated by tabs and
+// nothing is shortened, so that cut and awk can read them.
+func (t *table) print() error {
+	if !t.talk.isTerminal() && t.talk.width() == 0 {
+		for _, row := range t.rows {
+			if err := t.talk.print("%s", strings.Join(row, "\t")); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	widths := t.widths()
+	if err := t.printRow(t.header, widths, bold); err != nil {
+		return err
+	}
+	for _, row := range t.rows {
+		if err := t.printRow(row, widths, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const columnGap = 2
+
+func (t *table) widths() []int {
+	widths := make([]int, len(t.header))
+	total := columnGap * (len(t.header) - 1)
+	for i := range t.header {
+		widths[i] = ansi.StringWidth(t.header[i])
+		for _, row := range t.rows {
+			widths[i] = max(widths[i], ansi.StringWidth(row[i]))
+		}
+		total += widths[i]
+	}
+	if limit := t.talk.width(); limit > 0 && total > limit {
+		widths[t.elastic] = max(widths[t.elastic]-(total-limit), 8)
+	}
+	return widths
+}
+
+func (t *table) printRow(cells []string, widths []int, c colour) error {
+	var b strings.Builder
+	for i, cell := range cells {
+		cell = ansi.Truncate(cell, widths[i], "…")
+		pad := strings.Repeat(" ", widths[i]-ansi.StringWidth(cell))
+		if c != "" {
+			cell = t.talk.paint(c, cell)
+		}
+		if t.right[i] {
+			cell = pad + cell
+		} else {
+			cell += pad
+		}
+		b.WriteString(cell)
+		if i < len(cells)-1 {
+			b.WriteString(strings.Repeat(" ", columnGap))
+		}
+	}
+	return t.talk.print("%s", strings.TrimRight(b.String(), " "))
+}
+
+// rfc3339 writes a time for programs; "" for none.
+func rfc3339(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339Nano)
+}

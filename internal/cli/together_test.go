@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
+)
+
+// coppice runs the program in a process of its own, as a user would.
+func coppice(dir string, args ...string) (string, error) {
+	cmd := exec.Command("coppice", append([]string{"--dir", dir}, args...)...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("coppice %q: %w: %s", args, err, out)
+	}
+	return string(out), err
+}
+
+// openAll opens the one session of a directory.
+func openAll(t *testing.T, dir, name string, o *session.Options) *session.Session {
+	t.Helper()
+	st, err := file.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := session.Open(t.Context(), st, name, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close(); st.Close() })
+	return s
+}
+
+// Two processes change one session while an agent talks in it: nothing of any
+// of the three is lost.
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "sessions")
+	created, err := session.New(dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := created.AppendMessage(session.RoleUser, []session.Content{session.Text("hello")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := created.ID()
+	created.Close()
+
+	const each = 12
+	var group sync.WaitGroup
+	errs := make(chan error, 1000)
+	for _, who := range []string{"a", "b"} {
+		group.Go(func() {
+			for i := range each {
+				tag := fmt.Sprintf("+%s%02d", who, i)
+				_, err := coppice(dir, "tag", id, tag)
+				errs <- err
+				_, err = coppice(dir, "label", id, first, tag)
+				errs <- err
+			}
+		})
+	}
+	agent := openAll(t, dir, id, &session.Options{OnConflict: session.GrowBranch})
+	var said []string
+	group.Go(func() {
+		for range 100 {
+			entry, err := agent.AppendMessage(session.RoleUser, []session.Content{session.Text("on and on")})
+			errs <- err
+			said = append(said, entry)
+		}
+	})
+	group.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	checkTogether(t, openAll(t, dir, id, nil), said, each)
+}
+
+func checkTogether(t *testing.T, s *session.Session, said []string, each int) {
+	t.Helper()
+	tags, err := s.Tags()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tags) != 2*each {
+		t.Errorf("there are %d tags, want %d: %v", len(tags), 2*each, tags)
+	}
+	labels := 0
+	var messages []string
+	for e, err := range s.Entries() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case e.Label != nil:
+			labels++
+		case e.Message != nil:
+			messages = append(messages, e.ID)
+		}
+	}
+	if labels != 2*each || !slices.Equal(messages[1:], said) {
+		t.Errorf("there are %d labels and %d messages, want %d and %d", labels, len(messages)-1, 2*each, len(said))
+	}
+	problems, err := s.Problems()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("problems: %v, %v", problems, err)
+	}
+}
+
+// Two processes append at once: each either does it or reports a conflict.
+func TestMergesTogether(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "sessions")
+	s, err := session.New(dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("hello")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := s.ID()
+	s.Close()
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	done := 0
+	for range 2 {
+		group.Go(func() {
+			for range 10 {
+				_, err := coppice(dir, "merge", id, first, "--summary", "x")
+				var failed *exec.ExitError
+				mu.Lock()
+				switch {
+				case err == nil:
+					done++
+				case !asExit(err, &failed) || failed.ExitCode() != exitConflict:
+					t.Error(err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	merges := 0
+	for e, err := range openAll(t, dir, id, nil).Entries() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Merge != nil {
+			merges++
+		}
+	}
+	if merges != done || done == 0 {
+		t.Errorf("%d merges were reported done, %d are there", done, merges)
+	}
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+type treeFlags struct {
+	all  bool
+	fold int
+}
+
+func treeCommand(a *app) *cobra.Command {
+	var f treeFlags
+	cmd := &cobra.Command{
+		Use:   "tree ID",
+		Short: "Draw the branches of a session",
+		Long: "Tree draws every branch. The path to the leaf runs straight down; what branches\n" +
+			"off stands indented beside it. The ids can be given to other commands.",
+		Example:           "  coppice tree 0199\n  coppice tree 0199 --fold 4",
+		GroupID:           "read",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeSession(1),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.runTree(cmd, args[0], &f) },
+	}
+	cmd.Flags().BoolVar(&f.all, "all", false, "also names, tags and labels as entries of their own")
+	cmd.Flags().IntVar(&f.fold, "fold", foldIfLong, "fold the middle of runs longer than N entries; 0: never; default: 20 in a session of more than 200")
+	cmd.Flags().Lookup("fold").DefValue = "" // said in words
+	return a.withJSON(cmd)
+}
+
+const (
+	foldIfLong = -1
+	longTree   = 200
+	longRun    = 20
+)
+
+func (a *app) runTree(cmd *cobra.Command, id string, f *treeFlags) error {
+	return a.withOpened(cmd.Context(), id, func(o opened) error {
+		sh, err := o.shape(cmd.Context(), o.LeafID(), f.all || a.flags.json)
+		if err != nil {
+			return err
+		}
+		if a.flags.json {
+			return a.treeJSON(sh)
+		}
+		d := drawing{talk: &a.talk, shape: sh, fold: f.fold, width: a.width()}
+		if f.fold < 0 {
+			d.fold = 0
+			if len(sh.order) > longTree {
+				d.fold = longRun
+			}
+		}
+		return d.draw()
+	})
+}
+
+// treeNode is a line of tree --json.
+type treeNode struct {
+	ID        string  `json:"id"`
+	ParentID  *string `json:"parent_id"`
+	Depth     int     `json:"depth"`
+	Children  int     `json:"children"`
+	Type      string  `json:"type"`
+	Role      string  `json:"role,omitempty"`
+	Timestamp string  `json:"timestamp,omitempty"`
+	Label     string  `json:"label,omitempty"`
+	Live      bool    `json:"live"`
+	Leaf      bool    `json:"leaf"`
+	Text      string  `json:"text"`
+}
+
+func (a *app) treeJSON(sh *shape) error {
+	depths := make(map[*twig]int)
+	for _, t := range sh.order {
+		n := treeNode{
+			ID: t.entry.ID, Type: string(t.entry.Type), Children: len(t.children), Timestamp: rfc3339(t.entry.Timestamp),
+			Label: t.label, Live: t.live, Leaf: t == sh.leaf, Text: gist(&t.entry),
+		}
+		if t.parent != nil {
+			n.ParentID, n.Depth = &t.parent.entry.ID, depths[t.parent]+1
+		}
+		depths[t] = n.Depth
+		if t.entry.Message != nil {
+			n.Role = t.entry.Message.Role
+		}
+		if err := a.printJSON(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isMark reports whether an entry is worth seeing in a run that is folded.
+func (d *drawing) isMark(t *twig) bool {
+	return t.label != "" || t == d.shape.leaf || len(t.children) != 1 || t.entry.Type == session.TypeCompaction
+}

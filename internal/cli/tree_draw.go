@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// drawing draws a shape. Each line is the entry's id, the branches, what the
+// entry is, and as much of what it says as fits:
+//
+//	01a1bd8c-2  ● user       Why does it fail?
+//	01a1bd8c-7  ├─○ assistant  Let me run it.
+//	01a1bd8c-9  │ ○ tool       FAIL
+//	01a1bd8d    ◉ user       Do not run it.  ← leaf
+//
+// The path to the leaf is the trunk and runs straight down, however often the
+// conversation branched: only what branches off is indented.
+type drawing struct {
+	talk    *talk
+	shape   *shape
+	fold    int // runs longer than this are folded; 0: never
+	width   int
+	idWidth int
+}
+
+// treeWidth is the width where there is no terminal to tell.
+const treeWidth = 120
+
+func (d *drawing) draw() error {
+	if d.width == 0 {
+		d.width = treeWidth
+	}
+	for _, t := range d.shape.order {
+		d.idWidth = max(d.idWidth, ansi.StringWidth(d.shape.id(t)))
+	}
+	for i, root := range d.shape.roots {
+		if i > 0 {
+			if err := d.talk.print(""); err != nil {
+				return err
+			}
+		}
+		if err := d.trunk(root, "", ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// trunk draws an entry and how the conversation goes on from it, with what
+// branches off beside it. first stands before the first line, rest before the
+// others. It recurses only into branches of branches.
+func (d *drawing) trunk(t *twig, first, rest string) error {
+	var run []*twig
+	for ; t != nil; t = t.onward() {
+		run = append(run, t)
+	}
+	hidden := d.folded(run)
+	for i := 0; i < len(run); i++ {
+		if n := hidden[i]; n > 0 {
+			if err := d.foldLine(rest, n); err != nil {
+				return err
+			}
+			i += n - 1
+			continue
+		}
+		before := rest
+		if i == 0 {
+			before = first
+		}
+		if err := d.line(run[i], before); err != nil {
+			return err
+		}
+		for _, other := range run[i].others() {
+			if err := d.trunk(other, rest+"├─", rest+"│ "); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// folded returns which parts of a run are not drawn: their lengths by where they
+// begin. Both ends of what stands between two marks stay.
+func (d *drawing) folded(run []*twig) map[int]int {
+	hidden := make(map[int]int)
+	if d.fold <= 0 {
+		return hidden
+	}
+	from := 0
+	for i := 0; i <= len(run); i++ {
+		if i < len(run) && !d.isMark(run[i]) {
+			continue
+		}
+		if n := i - from; n > d.fold+1 { // folding one line away saves nothing
+			hidden[from+(d.fold+1)/2] = n - d.fold
+		}
+		from = i + 1
+	}
+	return hidden
+}
+
+func (d *drawing) foldLine(before string, n int) error {
+	return d.talk.print("%*s  %s%s", d.idWidth, "", d.branches(before), d.talk.paint(dim, fmt.Sprintf("⋮ … %s …", counted(n, "entry", "entries"))))
+}
+
+func (d *drawing) branches(before string) string { return d.talk.paint(dim, before) }
+
+// line draws one entry.
+func (d *drawing) line(t *twig, before string) error {
+	id := d.shape.id(t)
+	kind := kindOf(&t.entry)
+	dot, shade := "○", dim
+	switch {
+	case t == d.shape.leaf:
+		dot, shade = "◉", green
+	case t.live:
+		dot, shade = "●", ""
+	}
+	end := ""
+	if t.label != "" {
+		end += "  [" + oneLine(t.label, 0) + "]"
+	}
+	left := fmt.Sprintf("%-*s  %s%s %s  ", d.idWidth, id, before, dot, pad(kind, kindWidth))
+	mark := ""
+	if t == d.shape.leaf {
+		mark = "  ← leaf"
+	}
+	room := d.width - ansi.StringWidth(left) - ansi.StringWidth(mark)
+	end = ansi.Truncate(end, max(room, 0), "…")
+	text := ""
+	if room -= ansi.StringWidth(end); room > 1 {
+		text = oneLine(gistNaming(&t.entry, d.shape.shortID), room)
+	}
+	painted := d.talk.paint(dim, id) + strings.Repeat(" ", d.idWidth-ansi.StringWidth(id)) + "  " + d.branches(before) +
+		d.talk.paint(shade, dot) + " " + d.kind(kind, t.live) + "  " + d.words(text, kind, t.live) +
+		d.talk.paint(yellow, end) + d.talk.paint(green, mark)
+	return d.talk.print("%s", strings.TrimRight(painted, " "))
+}
+
+// kind paints what an entry is, and pads it.
+func (d *drawing) kind(kind string, live bool) string {
+	c := kindColour(kind)
+	if !live && c != dim {
+		c = dim + ";" + c
+	}
+	return d.talk.paint(c, pad(kind, kindWidth))
+}
+
+// words paints what an entry says: strong where the conversation is.
+func (d *drawing) words(text, kind string, live bool) string {
+	if !live || kindColour(kind) == dim {
+		return d.talk.paint(dim, text)
+	}
+	return text
+}
