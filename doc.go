@@ -4,7 +4,9 @@
 // The house, from the top floor down. Imports point downward only, and
 // layers_test.go, which also has the floors that are still to come, keeps it so:
 //
-//	examples, bench        programs that use the rest
+//	cmd, examples, bench   programs that use the rest
+//	internal/cli           the command line
+//	index                  catalogue, search and usage ledger; derived
 //	session                entries, tree, context, compaction: the heart
 //	store/file             logs as JSONL files, the default
 //	store/memory           logs in memory

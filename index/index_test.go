@@ -248,6 +248,39 @@ func TestUnreadableLogs(t *testing.T) {
 	}
 }
 
+// TestDamagedLines shows that the index follows a conversation across damage as a
+// session does: the latest line that cannot be read is taken for the parent that
+// is missing.
+func TestDamagedLines(t *testing.T) {
+	f := newFixture(t)
+	line := func(id, parent string) string {
+		return fmt.Sprintf(`{"type":"message","id":%q,"parent_id":%s,"timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"say %s"}}`+"\n", id, parent, id)
+	}
+	log := `{"type":"session","id":"x","version":1,"timestamp":"2026-01-01T00:00:00Z"}` + "\n" +
+		line("a", "null") + "damage\n" + line("b", `"a"`) + "more damage\n" + line("c", `"lost"`) + line("d", `"c"`) + line("b", "null")
+	for _, cut := range []int{len(log), strings.Index(log, "more")} { // at once, and in two steps
+		if err := os.WriteFile(f.st.Path("x"), []byte(log[:cut]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ix := f.open(t)
+		if err := os.WriteFile(f.st.Path("x"), []byte(log), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		mustCatchUp(t, ix)
+		var live []string
+		for _, hit := range search(t, ix, index.SearchOptions{Query: "say branch:live", Order: index.ByTime}) {
+			live = append(live, hit.Entry)
+		}
+		info := must[index.Session](t)(ix.Get(context.Background(), "x"))
+		if got := strings.Join(live, " "); got != "d c b a" || info.Leaf != "d" || info.Problems != 4 || info.Entries != 4 {
+			t.Errorf("the live path is %s; session %+v", got, info)
+		}
+		if err := errors.Join(ix.Close(), os.Remove(f.path())); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestManyProcesses lets two processes catch up one index while a third appends.
 func TestManyProcesses(t *testing.T) {
 	if dir := os.Getenv("INDEX_TEST_DIR"); dir != "" {
@@ -267,7 +300,7 @@ func TestManyProcesses(t *testing.T) {
 		}
 		procs = append(procs, cmd)
 	}
-	for i := range 300 {
+	for i := range 200 {
 		f.append(sessions[i%len(sessions)], session.RoleUser, session.Text(fmt.Sprintf("message %d", i)))
 		if i%50 == 20 {
 			if err := sessions[1].Branch(""); err == nil {

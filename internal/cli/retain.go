@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -76,6 +77,10 @@ func (a *app) runRetain(ctx context.Context, st *file.Store, f *retainFlags) err
 	if err != nil {
 		return err
 	}
+	short, err := a.sessionNames(ctx, st)
+	if err != nil {
+		return err
+	}
 	removed, size := 0, int64(0)
 	t := a.newTable(3, "SESSION", "UPDATED", "SIZE", "TITLE", "REASON")
 	t.right[2] = true
@@ -91,7 +96,7 @@ func (a *app) runRetain(ctx context.Context, st *file.Store, f *retainFlags) err
 		removed++
 		size += d.Size
 		if !a.flags.json {
-			t.add(d.Name, a.when(d.last, time.Now()), humanBytes(d.Size), d.title, d.why)
+			t.add(short(d.Name), a.when(d.last, time.Now()), humanBytes(d.Size), d.title, d.why)
 			continue
 		}
 		if err := a.printJSON(retainJSON{d.Name, d.title, d.last.UTC(), d.Size, d.why, removal}); err != nil {
@@ -108,6 +113,20 @@ func (a *app) runRetain(ctx context.Context, st *file.Store, f *retainFlags) err
 		return errPartial
 	}
 	return nil
+}
+
+// sessionNames returns how to show the ids of sessions: in a table for a person
+// the shortest prefix that means them, elsewhere in full.
+func (a *app) sessionNames(ctx context.Context, st *file.Store) (func(string) string, error) {
+	if a.width() == 0 {
+		return func(id string) string { return id }, nil
+	}
+	stats, err := statsOf(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	short := shortIDs(slices.Collect(maps.Keys(stats)))
+	return func(id string) string { return short[id] }, nil
 }
 
 func (a *app) sayRetained(f *retainFlags, removed int, size int64, pinned int) {

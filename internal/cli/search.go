@@ -127,7 +127,7 @@ func (a *app) printHits(hits []index.Hit) error {
 			err = a.print("  %s", a.highlight(h))
 		}
 		if err == nil {
-			err = a.print("  %s", a.paint(dim, openCommand(h)))
+			err = a.print("  %s", a.paint(dim, a.openCommand(h)))
 		}
 		if err != nil {
 			return err
@@ -136,12 +136,26 @@ func (a *app) printHits(hits []index.Hit) error {
 	return nil
 }
 
-// openCommand is the command that shows a hit in its place.
-func openCommand(h index.Hit) string {
-	if h.Entry == "" {
-		return "coppice show " + h.Name
+// openCommand is the command that shows a hit in its place, with ids that a
+// person can still read on a terminal.
+func (a *app) openCommand(h index.Hit) string {
+	name, entry := h.Name, h.Entry
+	if a.isTerminal() {
+		name, entry = halfUUID(name), halfUUID(entry)
 	}
-	return fmt.Sprintf("coppice show %s --leaf %s", h.Name, h.Entry)
+	if entry == "" {
+		return "coppice show " + name
+	}
+	return fmt.Sprintf("coppice show %s --leaf %s", name, entry)
+}
+
+// halfUUID is the first half of a UUID of ours, which has the time and a counter
+// and so is as good as the whole; other ids stay whole.
+func halfUUID(id string) string {
+	if len(id) == 36 && id[8] == '-' && id[13] == '-' && id[14] == '7' && id[18] == '-' {
+		return id[:18]
+	}
+	return id
 }
 
 // highlight marks what matched in the snippet, which is made harmless and put
@@ -191,7 +205,7 @@ func (a *app) printHitsJSON(hits []index.Hit) error {
 		err := a.printJSON(hitJSON{
 			Session: h.Session, Title: h.Title, Entry: h.Entry, Kind: string(h.Kind), Role: h.Role, Tool: h.Tool,
 			Model: h.Model, Time: h.Time.UTC(), Live: h.Live, Leaf: h.Leaf, Score: h.Score,
-			Snippet: h.Snippet, Highlights: ranges, Open: openCommand(h),
+			Snippet: h.Snippet, Highlights: ranges, Open: fmt.Sprintf("coppice show %s --leaf %s", h.Name, h.Entry),
 		})
 		if err != nil {
 			return err

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"time"
 
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
@@ -76,7 +75,7 @@ func (s *Store) pack(name string) (size int64, sum []byte, err error) {
 	hash := sha256.New()
 	plain := io.TeeReader(io.NewSectionReader(src, 0, stat.Size), hash)
 	err = s.publish(s.archivePath(name), func(w io.Writer) error { return compressSeekable(w, plain) })
-	s.keepTime(s.archivePath(name), stat.Modified)
+	s.keepTime(s.Path(name), s.archivePath(name))
 	return stat.Size, hash.Sum(nil), err
 }
 
@@ -126,13 +125,17 @@ func (s *Store) unpack(name string) error {
 		_, err := io.Copy(w, io.NewSectionReader(a, 0, stat.Size))
 		return err
 	})
-	s.keepTime(s.Path(name), stat.Modified)
+	s.keepTime(s.archivePath(name), s.Path(name))
 	return err
 }
 
 // keepTime gives a file the time of the one that it replaces: in another form a
 // log is not newer. It is not worth failing for.
-func (s *Store) keepTime(path string, modified time.Time) { _ = s.fs.Chtimes(path, modified) }
+func (s *Store) keepTime(old, path string) {
+	if info, err := s.fs.Lstat(old); err == nil {
+		_ = s.fs.Chtimes(path, info.ModTime())
+	}
+}
 
 // archived is a log's archive: a source whose offsets are those of the plain
 // file.

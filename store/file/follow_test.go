@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // watcher collects what a Watch yields.
@@ -95,6 +97,35 @@ func TestWatchFollowsTheLog(t *testing.T) {
 	}
 	cancel()
 	w.wantEnd(nil)
+}
+
+// A log that is written anew after a failed sync is followed too. The handle
+// that met the failure takes no more; others do.
+func TestWatchFollowsARewrite(t *testing.T) {
+	var failing atomic.Bool
+	disk := &vfs.Faulty{FS: vfs.NewMemory(), Before: func(op vfs.Op) error {
+		if op.Kind == vfs.OpSync && failing.Load() {
+			return errors.New("disk on fire")
+		}
+		return nil
+	}}
+	st := openAt(t, "/s", &file.Options{FS: disk})
+	log := storetest.MustCreate(t, st, "a", "0")
+	w := watch(t.Context(), t, storetest.MustOpen(t, st, "a"), 0)
+	w.want("0")
+	failing.Store(true)
+	_, err := log.Append(t.Context(), 2, []byte("1"))
+	wantKind(t, err, store.ErrUnknown, "sync", st.Path("a"), "disk on fire")
+	failing.Store(false)
+	_, err = log.Append(t.Context(), 4, []byte("2"))
+	wantKind(t, err, store.ErrClosed, "append", "earlier write or sync failed", "open the session again")
+	w.want("1")
+	got := disk.Count(vfs.OpRename)
+	storetest.MustAppend(t, storetest.MustOpen(t, openAt(t, "/s", &file.Options{FS: disk}), "a"), "2")
+	if disk.Count(vfs.OpRename) == got {
+		t.Error("the log was not written anew")
+	}
+	w.want("2")
 }
 
 func TestWatchOfArchive(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 // syncSlots bounds the syncs in flight in this process. A goroutine blocked in
 // fdatasync keeps a scheduler slot until the runtime notices; sixty-four of
 // them at once make everybody wait for tens of milliseconds, while a few keep
-// the disk as busy. Of 4, 8, 16, 32 and 64 on two cores, 16 did the most work.
+// the disk as busy. Of 4, 8, 16, 32 and 64 on two busy cores, 16 did the most.
 var syncSlots = make(chan struct{}, max(8, 8*runtime.NumCPU()))
 
 // syncer makes a log's writes durable. Writers that come while a sync is under

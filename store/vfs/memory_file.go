@@ -176,7 +176,7 @@ func (f *memoryFile) Stat() (Stat, error) {
 	}
 	defer f.m.mu.Unlock()
 	return Stat{
-		Size: int64(len(f.n.data)), Modified: f.n.modified, Linked: f.n.linked,
+		Size: int64(len(f.n.data)), Linked: f.n.linked,
 		File: FileID{file: uint64(reflect.ValueOf(f.n).Pointer())},
 	}, nil
 }

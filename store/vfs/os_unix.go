@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,20 +26,6 @@ func openFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 // Write implements File. Calling write(2) here directly was no faster than
 // os.File, which also handles interrupted and short writes.
 func (f *osFile) Write(p []byte) (int, error) { return f.f.Write(p) }
-
-func statFD(fd uintptr) (Stat, error) {
-	var st unix.Stat_t
-	err := retry(func() error { return unix.Fstat(int(fd), &st) })
-	if err != nil {
-		return Stat{}, err
-	}
-	return Stat{
-		Size:     st.Size,
-		Modified: time.Unix(st.Mtim.Unix()),
-		File:     FileID{uint64(st.Dev), st.Ino},
-		Linked:   st.Nlink > 0,
-	}, nil
-}
 
 // lockFD uses flock: unlike a POSIX record lock it survives the closing of
 // another descriptor of the same file in this process.

@@ -4,7 +4,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"time"
 
 	"golang.org/x/sys/windows"
 )
@@ -53,10 +52,9 @@ func statFD(fd uintptr) (Stat, error) {
 		return Stat{}, err
 	}
 	return Stat{
-		Size:     int64(info.FileSizeHigh)<<32 | int64(info.FileSizeLow),
-		Modified: time.Unix(0, info.LastWriteTime.Nanoseconds()),
-		File:     FileID{uint64(info.VolumeSerialNumber), uint64(info.FileIndexHigh)<<32 | uint64(info.FileIndexLow)},
-		Linked:   info.NumberOfLinks > 0,
+		Size:   int64(info.FileSizeHigh)<<32 | int64(info.FileSizeLow),
+		File:   FileID{uint64(info.VolumeSerialNumber), uint64(info.FileIndexHigh)<<32 | uint64(info.FileIndexLow)},
+		Linked: info.NumberOfLinks > 0,
 	}, nil
 }
 

@@ -61,12 +61,13 @@ type File interface {
 	Unlock() error
 }
 
-// Stat is what the store asks of an open file.
+// Stat is what the store asks of an open file before it writes. There is no time
+// among it: on Linux, asking for a file's times makes the next write dearer,
+// because that must then give the file a time which differs.
 type Stat struct {
-	Size     int64
-	Modified time.Time
-	File     FileID
-	Linked   bool // false once no name leads to the file any more: it was deleted or replaced
+	Size   int64
+	File   FileID
+	Linked bool // false once no name leads to the file any more: it was deleted or replaced
 }
 
 // FileID tells one file from another, whatever their names: two open files have
