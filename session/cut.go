@@ -19,7 +19,6 @@ import (
 // again: it was interrupted, and must not prevent compaction for ever.
 type Cuts struct {
 	n      int
-	ids    []string
 	legal  []int            // ascending
 	calls  map[string][]int // by call id, where those were made that have no result
 	open   int              // calls of the present turn that have no result
@@ -32,7 +31,6 @@ type Cuts struct {
 func (c *Cuts) Add(e Entry) {
 	at := c.n
 	c.n++
-	c.ids = append(c.ids, e.ID)
 	if c.calls == nil {
 		c.calls = make(map[string][]int)
 		c.turn = make(map[string]int)

@@ -10,8 +10,9 @@
 //	<dir>/.coppice/tmp/                    files on their way to one of the above
 //
 // What an append costs is one write and, by default, one sync; appends to one
-// log that come close together share the sync. What a reader costs is what it
-// reads: reading takes no lock and writes nothing, ever.
+// log that come close together share the sync. (The first through a handle also
+// syncs the directory, in case whoever made the file died before that.) What a
+// reader costs is what it reads: reading takes no lock and writes nothing, ever.
 //
 // A writer holds an exclusive lock for the duration of one append (without syncs:
 // of a few milliseconds of appends) and checks, inside it and before each write,

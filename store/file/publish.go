@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"iter"
@@ -62,12 +63,17 @@ func (s *Store) mustNotExist(name string) error {
 }
 
 func (s *Store) writeLines(ctx context.Context, name string, w io.Writer, lines iter.Seq2[[]byte, error]) error {
+	size := int64(0)
 	for line, err := range lines {
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err == nil {
 			err = s.checkLine(name, line)
+		}
+		size += int64(len(line)) + 1
+		if limit := s.opts.MaxLog; err == nil && limit > 0 && size > limit {
+			err = &store.Error{Op: "create", Name: name, Kind: store.ErrTooLarge, Err: fmt.Errorf("the log would have more than %d bytes", limit)}
 		}
 		if err != nil {
 			return err
