@@ -78,7 +78,7 @@ func (ix *Index) List(ctx context.Context, o ListOptions) (page []Session, next 
 	if err := q.build(); err != nil {
 		return nil, "", &store.Error{Op: "list", Kind: store.ErrInvalid, Err: err}
 	}
-	err = ix.read(ctx, "list", func(db *sql.DB) error {
+	err = ix.read(ctx, "list", func(db *database) error {
 		page, next, err = q.run(ctx, db)
 		return err
 	})
@@ -198,7 +198,7 @@ func underDir(dir string) (string, []any) {
 		[]any{dir, below + "/", below + "0", below + `\`, below + "]"}
 }
 
-func (q *listQuery) run(ctx context.Context, db *sql.DB) (page []Session, next string, err error) {
+func (q *listQuery) run(ctx context.Context, db *database) (page []Session, next string, err error) {
 	dir := ""
 	if q.Desc {
 		dir = " DESC"
@@ -240,7 +240,7 @@ func (ix *Index) Find(ctx context.Context, prefix string) ([]Session, error) {
 		return nil, nil
 	}
 	var found []Session
-	err := ix.read(ctx, "find", func(db *sql.DB) (err error) {
+	err := ix.read(ctx, "find", func(db *database) (err error) {
 		for _, cond := range []string{
 			`s.name = ?1 OR s.sid = ?1`,
 			`s.key = ?1 AND s.key <> ''`,
@@ -255,7 +255,7 @@ func (ix *Index) Find(ctx context.Context, prefix string) ([]Session, error) {
 	return found, err
 }
 
-func findSessions(ctx context.Context, db *sql.DB, cond, prefix string) ([]Session, error) {
+func findSessions(ctx context.Context, db *database, cond, prefix string) ([]Session, error) {
 	rows, err := db.QueryContext(ctx, `SELECT `+sessionColumns+` FROM sessions s
 		WHERE s.name IS NOT NULL AND (`+cond+`) ORDER BY s.updated DESC, s.id DESC LIMIT ?3`, prefix, afterPrefix(prefix), maxFound)
 	if err != nil {
@@ -280,7 +280,7 @@ func afterPrefix(prefix string) string { return prefix + "\U0010FFFF" }
 // Get returns the session of an id or a log's name, or store.ErrNotExist.
 func (ix *Index) Get(ctx context.Context, id string) (Session, error) {
 	var found []Session
-	err := ix.read(ctx, "get", func(db *sql.DB) (err error) {
+	err := ix.read(ctx, "get", func(db *database) (err error) {
 		found, err = findSessions(ctx, db, `s.name = ?1 OR s.sid = ?1 AND ?2 <> ''`, id)
 		return err
 	})
@@ -297,13 +297,13 @@ func (ix *Index) Get(ctx context.Context, id string) (Session, error) {
 // frequent first.
 func (ix *Index) Tags(ctx context.Context) ([]Count, error) {
 	counts := make(map[string]int64)
-	err := ix.read(ctx, "tags", func(db *sql.DB) error {
+	err := ix.read(ctx, "tags", func(db *database) error {
 		return scanCounts(ctx, db, counts, `SELECT tag, count(*) FROM tags GROUP BY tag`)
 	})
 	return sortCounts(counts), err
 }
 
-func scanCounts(ctx context.Context, db *sql.DB, counts map[string]int64, query string, args ...any) error {
+func scanCounts(ctx context.Context, db *database, counts map[string]int64, query string, args ...any) error {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err

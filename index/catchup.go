@@ -61,7 +61,7 @@ func (ix *Index) Rebuild(ctx context.Context, progress func(done, total int64)) 
 
 func (ix *Index) catchUp(ctx context.Context, progress func(done, total int64)) (Report, error) {
 	r := &catching{ctx: ctx, ix: ix, progress: progress, terms: newTermTable()}
-	err := ix.withDB(func(db *sql.DB) error {
+	err := ix.withDB(func(db *database) error {
 		r.db = db
 		return r.run()
 	})
@@ -77,7 +77,7 @@ func (ix *Index) catchUp(ctx context.Context, progress func(done, total int64)) 
 type catching struct {
 	ctx      context.Context
 	ix       *Index
-	db       *sql.DB
+	db       *database
 	progress func(done, total int64)
 	terms    *termTable
 

@@ -2,7 +2,6 @@ package index
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 	"time"
@@ -31,7 +30,7 @@ func (ix *Index) Match(query string) (string, error) {
 		return "", err
 	}
 	var match string
-	err = ix.withDB(func(db *sql.DB) error {
+	err = ix.withDB(func(db *database) error {
 		m, err := newMatcher(context.Background(), db)
 		if err == nil {
 			match, err = m.node(q.expr, true)
@@ -45,7 +44,7 @@ func (ix *Index) Match(query string) (string, error) {
 // in which it came to know it.
 func (ix *Index) Dump() (string, error) {
 	var b strings.Builder
-	err := ix.withDB(func(db *sql.DB) error {
+	err := ix.withDB(func(db *database) error {
 		for _, query := range []string{
 			`SELECT name, sid, key, title, sort_title, tags, cwd, created, updated, entries, messages, branches, tokens,
 				context, models, tools, parent, relation, continuation, continued_to, pinned, problems, docs, size,
@@ -70,7 +69,7 @@ func (ix *Index) Dump() (string, error) {
 	return b.String(), err
 }
 
-func dump(db *sql.DB, b *strings.Builder, query string) error {
+func dump(db *database, b *strings.Builder, query string) error {
 	rows, err := db.Query(query)
 	if err != nil {
 		return err
@@ -100,7 +99,7 @@ func dump(db *sql.DB, b *strings.Builder, query string) error {
 // Integrity returns what SQLite finds wrong with the file, or "ok".
 func (ix *Index) Integrity() (string, error) {
 	var result string
-	err := ix.withDB(func(db *sql.DB) error {
+	err := ix.withDB(func(db *database) error {
 		if err := db.QueryRow(`PRAGMA integrity_check`).Scan(&result); err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package index
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -57,7 +56,7 @@ type Index struct {
 	catching sync.Mutex // one CatchUp at a time in this process
 
 	mu      sync.RWMutex // guards what follows; held for reading while db is in use
-	db      *sql.DB
+	db      *database
 	file    fs.FileInfo // the database file that db is, to notice when it was replaced
 	rebuilt bool        // the file was made anew, and no CatchUp has filled it yet
 	closed  bool
@@ -117,7 +116,7 @@ type Status struct {
 // Status returns the index's size and contents.
 func (ix *Index) Status(ctx context.Context) (Status, error) {
 	s := Status{Path: ix.path, Schema: schemaVersion}
-	err := ix.read(ctx, "status", func(db *sql.DB) error {
+	err := ix.read(ctx, "status", func(db *database) error {
 		return db.QueryRowContext(ctx, `SELECT count(*), ifnull(sum(entries), 0), ifnull(sum(docs), 0), sqlite_version()
 			FROM sessions WHERE name IS NOT NULL`).Scan(&s.Sessions, &s.Entries, &s.Texts, &s.SQLite)
 	})
@@ -131,7 +130,7 @@ func (ix *Index) Status(ctx context.Context) (Status, error) {
 
 // read calls f with the database. If that turns out to be damaged, it is made
 // anew from the logs, and f is called once more.
-func (ix *Index) read(ctx context.Context, op string, f func(db *sql.DB) error) error {
+func (ix *Index) read(ctx context.Context, op string, f func(db *database) error) error {
 	err := ix.withDB(f)
 	if isDamage(err) {
 		if _, err2 := ix.CatchUp(ctx, nil); err2 != nil {
@@ -147,7 +146,7 @@ func (ix *Index) read(ctx context.Context, op string, f func(db *sql.DB) error) 
 
 // withDB calls f with the database, which is not replaced meanwhile. Damage that
 // f meets is noted, so that the next CatchUp makes the index anew.
-func (ix *Index) withDB(f func(db *sql.DB) error) error {
+func (ix *Index) withDB(f func(db *database) error) error {
 	ix.mu.RLock()
 	if ix.closed {
 		ix.mu.RUnlock()

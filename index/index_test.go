@@ -151,6 +151,44 @@ func TestCatchUpReadsOnlyWhatIsNew(t *testing.T) {
 	}
 }
 
+// TestInterrupted shows that a CatchUp that was ended goes on where it stopped.
+func TestInterrupted(t *testing.T) {
+	f := newFixture(t)
+	writeCorpus(t, f.dir, 2, 2500)
+	ix, err := index.Open(context.Background(), f.st, f.path(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ix.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	_, err = ix.CatchUp(ctx, func(done, _ int64) {
+		if done > 0 {
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("CatchUp gives %v", err)
+	}
+	before := must[index.Status](t)(ix.Status(context.Background()))
+	if before.Entries == 0 || before.Entries == 5_000 {
+		t.Fatalf("it was ended after %d entries", before.Entries)
+	}
+	report := mustCatchUp(t, ix)
+	if report.Entries != 5_000-before.Entries {
+		t.Errorf("%d entries were read before, and then %d", before.Entries, report.Entries)
+	}
+	fresh, err := index.Open(context.Background(), f.st, filepath.Join(t.TempDir(), "fresh.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fresh.Close()
+	mustCatchUp(t, fresh)
+	if must[string](t)(fresh.Dump()) != must[string](t)(ix.Dump()) {
+		t.Error("it differs from one that was made at once")
+	}
+}
+
 func size(tb testing.TB, path string) int64 {
 	tb.Helper()
 	info, err := os.Stat(path)

@@ -2,7 +2,6 @@ package index
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 	"strings"
 )
@@ -18,7 +17,7 @@ const (
 // matcher turns a query into SQLite's language, and knows what each term weighs.
 type matcher struct {
 	ctx      context.Context
-	db       *sql.DB
+	db       *database
 	docs     float64 // in the index
 	average  float64 // length of a document
 	terms    []*leaf
@@ -37,7 +36,7 @@ type leaf struct {
 	has      map[int64]bool // if optional: the documents that have it
 }
 
-func newMatcher(ctx context.Context, db *sql.DB) (*matcher, error) {
+func newMatcher(ctx context.Context, db *database) (*matcher, error) {
 	m := &matcher{ctx: ctx, db: db}
 	var docs, tokens float64
 	err := db.QueryRowContext(ctx, `SELECT (SELECT value FROM counters WHERE name = 'docs'),

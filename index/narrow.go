@@ -1,6 +1,7 @@
 package index
 
 import (
+	"math"
 	"slices"
 	"strings"
 )
@@ -70,11 +71,12 @@ func (s *search) combine(wanted, unwanted []string) {
 
 // between narrows the search to a range of time, which is a range of ids.
 func (s *search) between() {
+	s.from, s.to = 0, math.MaxInt64
 	if !s.f.since.IsZero() {
 		s.from = docID(s.f.since.UnixMilli()+999, 0)
 	}
 	if !s.f.until.IsZero() {
-		s.to = max(docID(s.f.until.UnixMilli()+999, 0), 1)
+		s.to = docID(s.f.until.UnixMilli()+999, 0) - 1
 	}
 }
 

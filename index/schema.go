@@ -177,11 +177,12 @@ func (ix *Index) openFile(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		db, err := sql.Open("sqlite", dsn(ix.path))
+		opened, err := sql.Open("sqlite", dsn(ix.path))
 		if err != nil {
 			return err
 		}
-		err = patiently(ctx, func() error { return prepare(ctx, db) })
+		db := newDatabase(opened)
+		err = patiently(ctx, func() error { return prepare(ctx, opened) })
 		if err == nil {
 			ix.db, ix.file = db, before
 			return nil
@@ -231,7 +232,7 @@ func (ix *Index) discard(old fs.FileInfo) error {
 
 // reset replaces a database that is beyond use by an empty one. It does nothing
 // if somebody did so already.
-func (ix *Index) reset(ctx context.Context, damaged *sql.DB) error {
+func (ix *Index) reset(ctx context.Context, damaged *database) error {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	if ix.closed || ix.db != damaged {

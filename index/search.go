@@ -6,16 +6,19 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/coppice-dev/coppice/store"
 )
 
 const (
-	defaultHits    = 20
-	defaultNewest  = 2_000
-	defaultSnippet = 160
+	defaultHits     = 20
+	defaultNewest   = 2_000
+	defaultSnippet  = 160
+	defaultPatience = 25 * time.Millisecond
+
+	// enough is how many matches are ranked, at least, if there are as many.
+	enough = 200
 
 	// maxFacets is how many sessions, or directories, a search is narrowed to
 	// within the full-text table. If there are more, each match is looked at.
@@ -45,7 +48,7 @@ func (ix *Index) Search(ctx context.Context, o SearchOptions) (*Results, error) 
 		return nil, err
 	}
 	var res *Results
-	err = ix.read(ctx, "search", func(db *sql.DB) error {
+	err = ix.read(ctx, "search", func(db *database) error {
 		s := &search{ctx: ctx, ix: ix, db: db, o: o, f: q.filters, shapes: make(map[int64]*shape)}
 		res, err = s.run(q.expr)
 		return err
@@ -85,6 +88,7 @@ func (o *SearchOptions) query(now time.Time) (*query, error) {
 	o.Limit = cmp.Or(max(o.Limit, 0), defaultHits)
 	o.Newest = cmp.Or(max(o.Newest, 0), defaultNewest)
 	o.SnippetLen = cmp.Or(o.SnippetLen, defaultSnippet)
+	o.Patience = cmp.Or(o.Patience, defaultPatience)
 	o.Offset = max(o.Offset, 0)
 	if q.expr == nil && !f.any(o) {
 		return nil, &QueryError{Query: o.Query, Reason: "there is nothing to search for"}
@@ -104,7 +108,7 @@ func (f *filters) any(o *SearchOptions) bool {
 type search struct {
 	ctx    context.Context
 	ix     *Index
-	db     *sql.DB
+	db     *database
 	o      SearchOptions
 	f      filters
 	m      *matcher
@@ -114,13 +118,15 @@ type search struct {
 	// A condition on the sessions of documents, or "", and its parameters.
 	pass     string
 	passArgs []any
-	// The range of documents; 0 as its end is none.
-	from, to int64
+	from, to int64 // the range of documents, both included
 }
 
 // candidate is a document that matches.
 type candidate struct {
 	id, session, entry int64
+	kind               int
+	length             float64
+	tf                 []byte
 	score              float64
 }
 
@@ -163,40 +169,54 @@ func (s *search) wanted() int {
 // candidates returns the newest matches with their scores, and whether there are
 // more.
 func (s *search) candidates() (found []candidate, bounded bool, err error) {
-	if s.o.Order == ByRank {
-		if err := s.findOptional(); err != nil {
-			return nil, false, err
-		}
+	found, bounded, err = s.newest()
+	if err != nil || s.o.Order == ByTime {
+		return found, bounded, err
 	}
+	if err := s.findOptional(found); err != nil {
+		return nil, false, err
+	}
+	now := time.Now()
+	for i := range found {
+		c := &found[i]
+		days := now.Sub(time.Unix(c.id>>docSeqBits, 0)).Hours() / 24
+		c.score = s.m.score(c.id, c.length, c.tf) * kindWeight[c.kind] * recency(days)
+	}
+	return found, bounded, nil
+}
+
+// newest returns the newest matches, and whether there are more.
+func (s *search) newest() (found []candidate, bounded bool, err error) {
 	rows, err := s.matches()
 	if err != nil {
 		return nil, false, err
 	}
 	defer rows.Close()
-	now, wanted := time.Now(), s.wanted()
+	start, wanted := time.Now(), s.wanted()
 	for looked := 0; rows.Next(); looked++ {
-		if len(found) == wanted || looked >= max(maxLooked, wanted) {
+		if len(found) == wanted || looked >= max(maxLooked, wanted) || s.isEnough(len(found), start) {
 			return found, true, nil
 		}
 		var c candidate
-		var kind int
-		var length float64
-		var tf sql.RawBytes
 		pass := true
-		if err := rows.Scan(&c.id, &c.session, &c.entry, &kind, &length, &tf, &pass); err != nil {
+		if err := rows.Scan(&c.id, &c.session, &c.entry, &c.kind, &c.length, &c.tf, &pass); err != nil {
 			return nil, false, err
 		}
 		if pass, err = s.passes(c, pass); err != nil {
 			return nil, false, err
 		}
-		if !pass {
-			continue
+		if pass {
+			found = append(found, c)
 		}
-		days := now.Sub(time.Unix(c.id>>docSeqBits, 0)).Hours() / 24
-		c.score = s.m.score(c.id, length, tf) * kindWeight[kind] * recency(days)
-		found = append(found, c)
 	}
 	return found, false, rows.Err()
+}
+
+// isEnough reports whether to rank what was found, because finding more would
+// take long.
+func (s *search) isEnough(found int, start time.Time) bool {
+	return found >= max(s.o.Offset+s.o.Limit, enough) && found%16 == 0 &&
+		s.o.Patience >= 0 && time.Since(start) > s.o.Patience
 }
 
 // passes reports whether a match that is in a wanted session, or not, is on a
@@ -216,35 +236,24 @@ func (s *search) passes(c candidate, inSession bool) (bool, error) {
 func (s *search) matches() (*sql.Rows, error) {
 	pass := cmp.Or(s.pass, "1")
 	// A plain JOIN might begin with the other table.
-	query := `SELECT f.rowid, d.session, d.entry, d.kind, d.len, d.tf, ` + pass + `
-		FROM fts f CROSS JOIN docs d ON d.id = f.rowid WHERE ` + s.condition()
-	return s.db.QueryContext(s.ctx, query, append(slices.Clone(s.passArgs), s.match)...)
+	query := `SELECT f.rowid, d.session, d.entry, d.kind, d.len, d.tf, ` + pass + ` FROM fts f CROSS JOIN docs d ON d.id = f.rowid
+		WHERE f.fts MATCH ? AND f.rowid BETWEEN ? AND ? ORDER BY f.rowid DESC`
+	return s.db.QueryContext(s.ctx, query, append(slices.Clone(s.passArgs), s.match, s.from, s.to)...)
 }
 
-// condition is that of the full-text table, whose last parameter is the match.
-func (s *search) condition() string {
-	cond := `f.fts MATCH ?`
-	if s.from > 0 {
-		cond += ` AND f.rowid >= ` + strconv.FormatInt(s.from, 10)
+// findOptional finds out which matches have which of the terms that not all of
+// them have.
+func (s *search) findOptional(found []candidate) error {
+	if len(found) == 0 {
+		return nil
 	}
-	if s.to > 0 {
-		cond += ` AND f.rowid < ` + strconv.FormatInt(s.to, 10)
-	}
-	return cond + ` ORDER BY f.rowid DESC`
-}
-
-// findOptional finds out which of the newest matches have which of the terms
-// that not all of them have.
-func (s *search) findOptional() error {
+	newest, oldest := found[0].id, found[len(found)-1].id
 	for _, l := range s.m.terms {
 		if !l.optional {
 			continue
 		}
-		limit := s.wanted()
-		if s.pass != "" || s.f.branch == LiveBranch {
-			limit = max(limit, maxLooked)
-		}
-		rows, err := s.db.QueryContext(s.ctx, `SELECT f.rowid FROM fts f WHERE `+s.condition()+` LIMIT ?`, s.match+" AND "+l.match, limit)
+		rows, err := s.db.QueryContext(s.ctx, `SELECT rowid FROM fts WHERE fts MATCH ? AND rowid BETWEEN ? AND ?`,
+			s.match+" AND "+l.match, oldest, newest)
 		if err != nil {
 			return err
 		}

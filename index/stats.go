@@ -34,7 +34,7 @@ type Activity struct {
 // for a million.
 func (ix *Index) Activity(ctx context.Context, o StatsOptions) (*Activity, error) {
 	a := &Activity{}
-	err := ix.read(ctx, "activity", func(db *sql.DB) error {
+	err := ix.read(ctx, "activity", func(db *database) error {
 		where, args, err := o.where(ctx, db)
 		if err != nil {
 			return err
@@ -61,7 +61,7 @@ func (o *StatsOptions) location() *time.Location {
 }
 
 // where is the condition on documents. Its parameters come after the first two.
-func (o *StatsOptions) where(ctx context.Context, db *sql.DB) (string, []any, error) {
+func (o *StatsOptions) where(ctx context.Context, db *database) (string, []any, error) {
 	from, to := int64(0), int64(1)<<62
 	if !o.Since.IsZero() {
 		from = docID(o.Since.UnixMilli()+999, 0)
@@ -77,7 +77,7 @@ func (o *StatsOptions) where(ctx context.Context, db *sql.DB) (string, []any, er
 	return where + ` AND d.id IN (SELECT rowid FROM fts WHERE fts MATCH ?5)`, append(args, quote(facet('s', id))), err
 }
 
-func sessionID(ctx context.Context, db *sql.DB, name string) (int64, error) {
+func sessionID(ctx context.Context, db *database, name string) (int64, error) {
 	var id int64
 	err := db.QueryRowContext(ctx, `SELECT id FROM sessions WHERE name IS NOT NULL AND (name = ?1 OR sid = ?1) LIMIT 1`, name).Scan(&id)
 	if err == sql.ErrNoRows { //nolint:errorlint // it comes unwrapped
@@ -130,7 +130,7 @@ type Topic struct {
 // first: those that many of the newest texts have, and few of all others.
 func (ix *Index) Topics(ctx context.Context, o StatsOptions, limit int) ([]Topic, error) {
 	var topics []Topic
-	err := ix.read(ctx, "topics", func(db *sql.DB) error {
+	err := ix.read(ctx, "topics", func(db *database) error {
 		found, err := newestSaid(ctx, db, o)
 		if err != nil {
 			return err
@@ -150,7 +150,7 @@ func (ix *Index) Topics(ctx context.Context, o StatsOptions, limit int) ([]Topic
 }
 
 // newestSaid returns the newest texts that a person or a model said.
-func newestSaid(ctx context.Context, db *sql.DB, o StatsOptions) ([]candidate, error) {
+func newestSaid(ctx context.Context, db *database, o StatsOptions) ([]candidate, error) {
 	where, args, err := o.where(ctx, db)
 	if err != nil {
 		return nil, err

@@ -61,7 +61,7 @@ const (
 	BySize     Sort = "size"
 )
 
-// Sorts are all orders.
+// sorts are the columns of the orders.
 var sorts = map[Sort]string{
 	ByUpdated: "updated", ByCreated: "created", ByTitle: "sort_title",
 	ByMessages: "messages", ByTokens: "tokens", BySize: "size",
@@ -144,6 +144,10 @@ type SearchOptions struct {
 	Offset int   // how many of the best hits to leave out
 	// Newest is how many of the newest matches are ranked. Default: 2,000.
 	Newest int
+	// Patience is how long to look for that many. After it, 200 are enough. What
+	// is found may then depend on how busy the machine is; a negative Patience
+	// does not end. Default: 25 ms.
+	Patience time.Duration
 	// SnippetLen is about how many bytes of text a snippet has. Default: 160.
 	// Negative means that no snippets are wanted, which spares reading the logs.
 	SnippetLen int

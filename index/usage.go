@@ -203,7 +203,7 @@ func (ix *Index) Usage(ctx context.Context, o UsageOptions) ([]Usage, error) {
 		return nil, ix.fail("usage", err)
 	}
 	var sums []Usage
-	err = ix.read(ctx, "usage", func(db *sql.DB) error {
+	err = ix.read(ctx, "usage", func(db *database) error {
 		rows, err := db.QueryContext(ctx, query, args...)
 		if err != nil {
 			return err

@@ -129,7 +129,7 @@ func checkAnyFile(t *testing.T, data []byte) {
 	ids := fuzzRead(t, after)
 	for _, want := range append(before, id) {
 		if !slices.Contains(ids, want) {
-			t.Errorf("entry %q is gone; there are %q", want, ids)
+			t.Errorf("entry %q is gone; there are %d", want, len(ids))
 		}
 	}
 	if after.LeafID() != id {
@@ -145,12 +145,12 @@ func checkAnyFile(t *testing.T, data []byte) {
 // know, several at once.
 func TestLoadOfMauledSessions(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(800) {
+	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(seed, 4))
 			w := wanderer{scribe: newScribe(t), rng: rng}
-			for range 10 + rng.IntN(60) {
+			for range 200 + rng.IntN(300) {
 				w.step()
 			}
 			lines := bytes.SplitAfter(readBytes(t, w.Path()), []byte("\n"))
@@ -225,8 +225,9 @@ func fuzzRead(t *testing.T, s scribe) []string {
 	for e, err := range s.Entries() {
 		mustDo(t, err)
 		ids = append(ids, e.ID)
-		if e.Type != session.TypeLeaf && !slices.Contains(tree, e.ID) {
-			t.Errorf("entry %q is not in the tree %q", e.ID, tree)
+		// A gap may have been a leaf entry, which is not shown either.
+		if e.Type != session.TypeLeaf && e.Type != session.TypeGap && !slices.Contains(tree, e.ID) {
+			t.Errorf("entry %q is not in the tree of %d", e.ID, len(tree))
 		}
 	}
 	s.problems()

@@ -13,7 +13,7 @@ import (
 )
 
 type lsFlags struct {
-	sort, after, since, until string
+	sort, since, until        string
 	reverse, pinned, archived bool
 	list                      index.ListOptions
 }
