@@ -17,7 +17,7 @@
 //
 // # Limits
 //
-// A search ranks the newest matches, 2,000 of them by default, and says when
+// A search ranks the newest matches, 1,000 of them by default, and says when
 // there were more: see Results.Bounded. Of a single piece of text the first
 // Options.MaxText bytes are searchable. WAL mode, which SQLite needs for several
 // processes at once, does not work on network file systems: put the index on a

@@ -9,7 +9,7 @@ import (
 // How many words a prefix stands for: the most frequent of those that begin with
 // it. Within a phrase every word costs more.
 const (
-	maxExpansions       = 64
+	maxExpansions       = 32
 	maxPhraseExpansions = 16
 	maxScanned          = 5_000 // words looked at to find them
 )
@@ -170,9 +170,9 @@ func (m *matcher) expand(prefix string, inPhrase bool) (tokens []string, df floa
 	if inPhrase {
 		limit = maxPhraseExpansions
 	}
-	rows, err := m.db.QueryContext(m.ctx, `SELECT term, df, count(*) OVER () FROM
+	rows, err := m.db.QueryContext(m.ctx, `SELECT term, df FROM
 		(SELECT term, df FROM terms WHERE term >= ? AND term < ? LIMIT ?) ORDER BY df DESC LIMIT ?`,
-		prefix, afterPrefix(prefix), maxScanned, limit)
+		prefix, afterPrefix(prefix), maxScanned, limit+1)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -180,14 +180,14 @@ func (m *matcher) expand(prefix string, inPhrase bool) (tokens []string, df floa
 	for rows.Next() {
 		var token string
 		var n float64
-		var total int
-		if err := rows.Scan(&token, &n, &total); err != nil {
+		if err := rows.Scan(&token, &n); err != nil {
 			return nil, 0, err
 		}
-		tokens, df = append(tokens, token), df+n
-		if total > limit {
+		if len(tokens) == limit {
 			m.bounded = true
+			break
 		}
+		tokens, df = append(tokens, token), df+n
 	}
 	if len(tokens) == 0 {
 		tokens = []string{prefix}

@@ -13,7 +13,7 @@ import (
 
 const (
 	defaultHits     = 20
-	defaultNewest   = 2_000
+	defaultNewest   = 1_000
 	defaultSnippet  = 160
 	defaultPatience = 25 * time.Millisecond
 

@@ -142,7 +142,7 @@ type SearchOptions struct {
 	Order  Order // Default: ByRank.
 	Limit  int   // Default: 20.
 	Offset int   // how many of the best hits to leave out
-	// Newest is how many of the newest matches are ranked. Default: 2,000.
+	// Newest is how many of the newest matches are ranked. Default: 1,000.
 	Newest int
 	// Patience is how long to look for that many. After it, 200 are enough. What
 	// is found may then depend on how busy the machine is; a negative Patience

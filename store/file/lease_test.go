@@ -63,7 +63,7 @@ func (w *writer) append() error {
 // scheduler lets us run.
 func (w *writer) burst() {
 	w.t.Helper()
-	for range 1000 {
+	for range 20000 {
 		if err := w.append(); err != nil {
 			w.t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func (w *writer) burst() {
 			return
 		}
 	}
-	w.t.Skip("the machine is too busy for a burst")
+	w.t.Fatal("the lock was never kept")
 }
 
 // locked reports whether somebody holds the log's lock.

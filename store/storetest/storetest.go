@@ -63,8 +63,19 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Start", startChecks},
 		{"Blobs", blobChecks},
 	} {
+		if group.name == "Start" && !canStart(t, open) {
+			continue // the interface is optional
+		}
 		t.Run(group.name, func(t *testing.T) { runAll(t, open, group.checks) })
 	}
+}
+
+// canStart reports whether the store's logs implement store.Starter.
+func canStart(t *testing.T, open func(t *testing.T) store.Store) bool {
+	s := open(t)
+	defer s.Close()
+	_, ok := MustCreate(t, s, "probe").(store.Starter)
+	return ok
 }
 
 func runAll(t *testing.T, open func(t *testing.T) store.Store, checks []check) {

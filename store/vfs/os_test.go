@@ -60,7 +60,7 @@ const lockFileVariable = "VFS_TEST_LOCK_FILE"
 func TestLockHelper(t *testing.T) {
 	name := os.Getenv(lockFileVariable)
 	if name == "" {
-		t.Skip("not the other process")
+		return
 	}
 	f, err := vfs.OS{}.OpenFile(name, rw, 0)
 	if err != nil {
