@@ -299,7 +299,7 @@ func TestManySessionsFilter(t *testing.T) {
 		"cwd:/7": 10, "cwd:/7 session:s7": 2, "cwd:/": 230, "cwd:/ session:s": 230, "cwd:/ session:s11": 11,
 		"session:s": 230, "session:s1": 111, "session:s -role:user": 0,
 	} {
-		res, err := ix.Search(context.Background(), index.SearchOptions{Query: "(word OR nothing) " + filter})
+		res, err := ix.Search(context.Background(), index.SearchOptions{Query: "(word OR nothing) " + filter, Patience: -1})
 		if err != nil || res.Matches != want {
 			t.Errorf("%s: %d matches, %v; want %d", filter, res.Matches, err, want)
 		}
