@@ -153,7 +153,7 @@ func (q *listQuery) build() error {
 			op = "<"
 		}
 		// One comparison of pairs, so that SQLite begins to read right there.
-		q.add("(s."+q.column+", s.id) "+op+" (?, ?)", c.Value, c.ID)
+		q.add("(s."+q.column+", s.ord) "+op+" (?, ?)", c.Value, c.ID)
 	}
 	q.filter()
 	return nil
@@ -203,8 +203,8 @@ func (q *listQuery) run(ctx context.Context, db *database) (page []Session, next
 	if q.Desc {
 		dir = " DESC"
 	}
-	query := `SELECT ` + sessionColumns + `, s.id, s.` + q.column + ` FROM sessions s WHERE ` +
-		strings.Join(q.where, " AND ") + ` ORDER BY s.` + q.column + dir + `, s.id` + dir
+	query := `SELECT ` + sessionColumns + `, s.ord, s.` + q.column + ` FROM sessions s WHERE ` +
+		strings.Join(q.where, " AND ") + ` ORDER BY s.` + q.column + dir + `, s.ord` + dir
 	args := q.args
 	if q.Limit > 0 {
 		query += ` LIMIT ?`

@@ -32,9 +32,11 @@ func (ix *Index) Match(query string) (string, error) {
 	var match string
 	err = ix.withDB(func(db *database) error {
 		m, err := newMatcher(context.Background(), db)
-		if err == nil {
-			match, err = m.node(q.expr, true)
+		if err != nil {
+			return err
 		}
+		words, err := m.node(q.expr, true)
+		match = words.match
 		return err
 	})
 	return match, err

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -48,8 +49,14 @@ func newMatcher(ctx context.Context, db *database) (*matcher, error) {
 // quote makes a string for a MATCH. Our tokens have no quotation marks in them.
 func quote(s string) string { return `"` + s + `"` }
 
-// node returns the MATCH expression of a part of a query.
-func (m *matcher) node(n node, wanted bool) (string, error) {
+// piece is a part of a query in SQLite's language.
+type piece struct {
+	match string
+	df    float64 // in about how many documents it is
+}
+
+// node returns the MATCH expression of a part of a query; "" if there is none.
+func (m *matcher) node(n node, wanted bool) (piece, error) {
 	switch n := n.(type) {
 	case *term:
 		return m.term(n, wanted)
@@ -59,20 +66,18 @@ func (m *matcher) node(n node, wanted bool) (string, error) {
 		defer func() { m.optional = before }()
 		return m.join(n, " OR ", wanted)
 	case and:
-		expr, err := m.join(n.all, " AND ", wanted)
+		all, err := m.join(n.all, " AND ", wanted)
 		if err != nil || len(n.not) == 0 {
-			return expr, err
+			return all, err
 		}
 		not, err := m.join(n.not, " OR ", false)
-		if err != nil {
-			return "", err
+		if all.match == "" {
+			all.match = anything()
 		}
-		if expr == "" {
-			expr = anything()
-		}
-		return "(" + expr + " NOT " + not + ")", nil
+		all.match = "(" + all.match + " NOT " + not.match + ")"
+		return all, err
 	}
-	return "", nil
+	return piece{}, nil
 }
 
 // anything matches all documents: each has a kind.
@@ -84,34 +89,46 @@ func anything() string {
 	return "(" + strings.Join(all, " OR ") + ")"
 }
 
-func (m *matcher) join(nodes []node, op string, wanted bool) (string, error) {
-	var parts []string
+func (m *matcher) join(nodes []node, op string, wanted bool) (piece, error) {
+	var pieces []piece
 	for _, n := range nodes {
-		part, err := m.node(n, wanted)
+		p, err := m.node(n, wanted)
 		if err != nil {
-			return "", err
+			return piece{}, err
 		}
-		parts = append(parts, part)
+		pieces = append(pieces, p)
 	}
-	if len(parts) == 0 {
-		return "", nil
+	if len(pieces) == 0 {
+		return piece{}, nil
 	}
-	return "(" + strings.Join(parts, op) + ")", nil
+	// SQLite looks for the first part of an AND and then whether the others are
+	// there too: the rarest must come first.
+	slices.SortStableFunc(pieces, func(a, b piece) int { return cmp.Compare(a.df, b.df) })
+	joined := piece{df: pieces[0].df}
+	var matches []string
+	for i, p := range pieces {
+		matches = append(matches, p.match)
+		if i > 0 && op == " OR " {
+			joined.df += p.df
+		}
+	}
+	joined.match = "(" + strings.Join(matches, op) + ")"
+	return joined, nil
 }
 
 // term returns the MATCH expression of a term, and keeps it for ranking if it is
 // wanted.
-func (m *matcher) term(t *term, wanted bool) (string, error) {
+func (m *matcher) term(t *term, wanted bool) (piece, error) {
 	match, df, err := m.alternatives(t)
 	if err != nil || !wanted {
-		return match, err
+		return piece{match, df}, err
 	}
 	l := &leaf{term: t, match: match, weight: weight(df, m.docs), optional: m.optional, whole: hashTerm(t.whole)}
 	for _, token := range t.tokens {
 		l.hashes = append(l.hashes, hashTerm(token))
 	}
 	m.terms = append(m.terms, l)
-	return match, nil
+	return piece{match, df}, nil
 }
 
 // alternatives returns the MATCH expression of a term, and in about how many

@@ -46,6 +46,7 @@ const schema = `
 CREATE TABLE sessions (
 	id           INTEGER PRIMARY KEY AUTOINCREMENT,
 	name         TEXT UNIQUE, -- NULL: being removed
+	ord          INTEGER NOT NULL DEFAULT 0, -- the id: SQLite does not begin at a pair whose second is the key itself
 	sid          TEXT NOT NULL DEFAULT '',
 	key          TEXT NOT NULL DEFAULT '',
 	title        TEXT NOT NULL DEFAULT '',
@@ -87,17 +88,17 @@ CREATE TABLE sessions (
 	breaks       INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX stats       ON sessions (name, size, modified, archived); -- all that a catch-up needs of most
-CREATE INDEX by_updated  ON sessions (updated, id, archived, pinned);
-CREATE INDEX by_created  ON sessions (created, id, archived, pinned, updated);
-CREATE INDEX by_title    ON sessions (sort_title, id, archived, pinned, updated);
-CREATE INDEX by_messages ON sessions (messages, id, archived, pinned, updated);
-CREATE INDEX by_tokens   ON sessions (tokens, id, archived, pinned, updated);
-CREATE INDEX by_size     ON sessions (size, id, archived, pinned, updated);
+CREATE INDEX by_updated  ON sessions (updated, ord, archived, pinned);
+CREATE INDEX by_created  ON sessions (created, ord, archived, pinned, updated);
+CREATE INDEX by_title    ON sessions (sort_title, ord, archived, pinned, updated);
+CREATE INDEX by_messages ON sessions (messages, ord, archived, pinned, updated);
+CREATE INDEX by_tokens   ON sessions (tokens, ord, archived, pinned, updated);
+CREATE INDEX by_size     ON sessions (size, ord, archived, pinned, updated);
 CREATE INDEX by_sid      ON sessions (sid);
 CREATE INDEX by_key      ON sessions (key) WHERE key <> '';
 CREATE INDEX by_cwd      ON sessions (cwd) WHERE cwd <> '';
 CREATE INDEX by_parent   ON sessions (parent) WHERE parent <> '';
-CREATE INDEX by_pinned   ON sessions (updated, id) WHERE pinned = 1;
+CREATE INDEX by_pinned   ON sessions (updated, ord) WHERE pinned = 1;
 
 CREATE TABLE tags (
 	tag     TEXT NOT NULL,

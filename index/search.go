@@ -135,9 +135,11 @@ func (s *search) run(expr node) (*Results, error) {
 	if s.m, err = newMatcher(s.ctx, s.db); err != nil {
 		return nil, err
 	}
-	if s.match, err = s.m.node(expr, true); err != nil {
+	words, err := s.m.node(expr, true)
+	if err != nil {
 		return nil, err
 	}
+	s.match = words.match
 	possible, err := s.narrow()
 	if err != nil || !possible {
 		return &Results{}, err

@@ -44,7 +44,7 @@ type rowText struct{ tags, models, tools, calls string }
 
 // rowColumns are a row's columns, in the order of fields.
 var rowColumns = []string{
-	"sid", "key", "title", "sort_title", "given", "first", "cwd", "parent", "relation", "continued_to", "leaf_id",
+	"ord", "sid", "key", "title", "sort_title", "given", "first", "cwd", "parent", "relation", "continued_to", "leaf_id",
 	"pinned", "archived", "created", "updated", "entries", "messages", "branches",
 	"tokens", "context", "problems", "docs", "size", "modified", "continuation",
 	"pos", "head_hash", "tail_pos", "tail_hash", "next", "leaf", "breaks",
@@ -59,7 +59,7 @@ var (
 // fields are where a row's columns are kept.
 func (s *state) fields(text *rowText) []any {
 	return []any{
-		&s.sid, &s.key, &s.title, &s.sortTitle, &s.given, &s.first, &s.cwd, &s.parent, &s.relation, &s.continuedTo, &s.leafID,
+		&s.id, &s.sid, &s.key, &s.title, &s.sortTitle, &s.given, &s.first, &s.cwd, &s.parent, &s.relation, &s.continuedTo, &s.leafID,
 		&s.pinned, &s.archived, &s.created, &s.updated, &s.entries, &s.messages, &s.branches,
 		&s.tokens, &s.context, &s.problems, &s.docs, &s.size, &s.modified, &s.continuation,
 		&s.pos, &s.head, &s.tailPos, &s.tailSum, &s.next, &s.leaf, &s.breaks,

@@ -342,19 +342,22 @@ func TestBadLineOverTheLimit(t *testing.T) {
 func TestBadDuplicateIDs(t *testing.T) {
 	t.Parallel()
 	a, b, c := messageLine("a", "", "user", "one"), messageLine("b", "a", "assistant", "two"), messageLine("c", "b", "user", "three")
+	far := messageLine("far", "c", "user", strings.Repeat("long ", 10_000))
 	for name, test := range map[string]struct {
 		lines []string
 		leaf  string
 		sees  []string
 	}{
-		"the same line, last":      {[]string{a, b, c, a}, "c", []string{"user: one", "assistant: two", "user: three"}},
-		"the same line, parent's":  {[]string{a, b, c, b}, "c", []string{"user: one", "assistant: two", "user: three"}},
-		"the leaf's own line":      {[]string{a, b, c, c}, "c", []string{"user: one", "assistant: two", "user: three"}},
-		"a line twice at once":     {[]string{a, b, b, c}, "c", []string{"user: one", "assistant: two", "user: three"}},
-		"other bytes":              {[]string{a, b, messageLine("b", "a", "assistant", "other"), c}, "c", []string{"user: one", "assistant: two", "user: three"}},
-		"other bytes, last":        {[]string{a, b, c, messageLine("a", "c", "user", "other")}, "c", []string{"user: one", "assistant: two", "user: three"}},
-		"two lines of the middle":  {[]string{a, b, c, a, b}, "c", []string{"user: one", "assistant: two", "user: three"}},
-		"everything, header too":   {[]string{a, b, c, headerLine, a, b, c}, "c", []string{"user: one", "assistant: two", "user: three"}},
+		"the same line, last":     {[]string{a, b, c, a}, "c", []string{"user: one", "assistant: two", "user: three"}},
+		"the same line, parent's": {[]string{a, b, c, b}, "c", []string{"user: one", "assistant: two", "user: three"}},
+		"the leaf's own line":     {[]string{a, b, c, c}, "c", []string{"user: one", "assistant: two", "user: three"}},
+		"a line twice at once":    {[]string{a, b, b, c}, "c", []string{"user: one", "assistant: two", "user: three"}},
+		"other bytes":             {[]string{a, b, messageLine("b", "a", "assistant", "other"), c}, "c", []string{"user: one", "assistant: two", "user: three"}},
+		"other bytes, last":       {[]string{a, b, c, messageLine("a", "c", "user", "other")}, "c", []string{"user: one", "assistant: two", "user: three"}},
+		"two lines of the middle": {[]string{a, b, c, a, b}, "c", []string{"user: one", "assistant: two", "user: three"}},
+		"everything, header too":  {[]string{a, b, c, headerLine, a, b, c}, "c", []string{"user: one", "assistant: two", "user: three"}},
+		// The first of them is so far back that a resume does not meet it.
+		"far from the first":       {[]string{a, b, c, far, a, b}, "far", []string{"user: one", "assistant: two", "user: three", "user: long long long long … (50000 bytes)"}},
 		"everything but the start": {[]string{a, b, c, b, c}, "c", []string{"user: one", "assistant: two", "user: three"}},
 	} {
 		t.Run(name, func(t *testing.T) {

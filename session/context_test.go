@@ -100,12 +100,17 @@ func TestStateOfAForeignCompaction(t *testing.T) {
 		`,"state":null`: "p2/m2/low",
 	} {
 		compaction := `{"type":"compaction","id":"c","parent_id":"m2",` + stamp + `,"compaction":{"summary":"s","first_kept_entry_id":"k","tokens_before":5` + state + `}}`
-		s := loadScribe(t, writeLog(t, append(lines[:len(lines):len(lines)], compaction)...))
-		c := s.at("")
-		if got := c.Provider + "/" + c.Model + "/" + c.ThinkingLevel; got != want {
-			t.Errorf("state %q: %s, want %s", state, got, want)
+		long := strings.Repeat("long ", 10_000) // a resume does not meet more than it must
+		for _, more := range [][]string{nil, {messageLine("x", "c", "user", long), messageLine("y", "x", "user", long)}} {
+			s := loadScribe(t, writeLog(t, slices.Concat(lines, []string{compaction}, more)...))
+			c := s.at("")
+			if got := c.Provider + "/" + c.Model + "/" + c.ThinkingLevel; got != want {
+				t.Errorf("state %q: %s, want %s", state, got, want)
+			}
+			if got := view(c.Entries)[:2]; !slices.Equal(got, []string{"summary: s", "user: kept"}) {
+				t.Errorf("state %q: %q", state, got)
+			}
 		}
-		s.sees("summary: s", "user: kept")
 	}
 }
 
@@ -644,6 +649,9 @@ func (w *wanderer) step() {
 	w.t.Helper()
 	w.n++
 	text := fmt.Sprintf("text %d", w.n)
+	if w.rng.IntN(6) == 0 { // so that a resume meets only a part of the log
+		text += strings.Repeat(" and on", 1000)
+	}
 	switch w.rng.IntN(24) {
 	case 0, 1, 2, 3:
 		w.user(text)
@@ -770,6 +778,15 @@ func TestResumeWhenTheFirstKeptIsFarBack(t *testing.T) {
 	if got := view(tail.at(old).Entries); len(got) != 4 {
 		t.Errorf("context of an old entry: %q", got)
 	}
+	// An entry that the resume has met, but for whose context it has not read
+	// enough: there the compaction does not count.
+	tail = s.again()
+	met := mustGet(tail.GetContext())(t)[7]
+	tail.branch(met.ID)
+	if got := len(mustGet(tail.GetContext())(t)); got != 50+1+6 {
+		t.Errorf("%d entries at %s, want 57", got, viewMessage(met.Message))
+	}
+	compareTail(t, tail)
 	tail = s.again()
 	mustGet(tail.GetContext())(t)
 	tail.branch(old)

@@ -1,8 +1,10 @@
 package session_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -12,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/memory"
 )
 
 // script makes entries of a short notation, one word an entry:
@@ -349,6 +353,54 @@ func TestAppendCompactionRefuses(t *testing.T) {
 	refused(other, "not on the path")
 	s.compact("sum", u)
 	s.again().sees("summary: sum", "user: one", "assistant: call c1, call c2", "tool: c1 = out of c1", "tool: c2 = out of c2")
+}
+
+// meddler is a store whose logs let somebody in while they are read.
+type meddler struct {
+	store.Store
+	meddle func() // called once
+}
+
+type meddledLog struct {
+	store.Log
+	store *meddler
+}
+
+func (m *meddler) Open(ctx context.Context, name string) (store.Log, error) {
+	log, err := m.Store.Open(ctx, name)
+	return meddledLog{log, m}, err
+}
+
+func (l meddledLog) Forward(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
+	if meddle := l.store.meddle; meddle != nil {
+		l.store.meddle = nil
+		meddle()
+	}
+	return l.Log.Forward(ctx, from)
+}
+
+// The agent calls a tool between the moment when a compaction was found legal
+// and the moment when it is written.
+func TestCompactionWhenACallComesInBetween(t *testing.T) {
+	t.Parallel()
+	st := &meddler{Store: memory.New(nil)}
+	made := scribe{closeWith(t, mustGet(session.Create(t.Context(), st, session.Header{ID: "s"}, nil))(t)), t}
+	made.user("one")
+	kept := made.user("two")
+	s := scribe{closeWith(t, mustGet(session.Open(t.Context(), st, "s", nil))(t)), t}
+	mustGet(s.MessageCount())(t) // the tree is in memory, the entries are not
+	st.meddle = func() { s.call("c") }
+	var cut *session.CutError
+	if _, err := s.AppendCompaction("sum", kept, 1); !errors.As(err, &cut) {
+		t.Errorf("%v, want a CutError", err)
+	}
+	if st.meddle != nil {
+		t.Fatal("nobody meddled")
+	}
+	s.result("c")
+	s.compact("sum", kept)
+	s.sees("summary: sum", "user: two", "assistant: call c", "tool: c = out of c")
+	checkNoSplit(t, mustGet(s.PathTo(""))(t))
 }
 
 // A compaction that is decided in the background while the agent goes on can

@@ -36,7 +36,7 @@ func (a *app) withIndex(ctx context.Context, f func(ix *index.Index) error) erro
 // openIndex opens the store's index, which is beside the sessions, or in the
 // user's cache where one may only read the sessions.
 func (a *app) openIndex(ctx context.Context, st *file.Store) (*index.Index, error) {
-	ix, err := index.Open(ctx, st, filepath.Join(st.Dir(), ".coppice", "index.db"), nil)
+	ix, err := index.Open(ctx, st, indexPath(st), nil)
 	if err == nil || !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
 		return ix, err
 	}
@@ -44,6 +44,9 @@ func (a *app) openIndex(ctx context.Context, st *file.Store) (*index.Index, erro
 	cache := filepath.Join(xdg(a.getenv, "XDG_CACHE_HOME", ".cache"), "coppice", hex.EncodeToString(sum[:8])+".db")
 	return index.Open(ctx, st, cache, nil)
 }
+
+// indexPath is where the index of a store is, if one may write there.
+func indexPath(st *file.Store) string { return filepath.Join(st.Dir(), ".coppice", "index.db") }
 
 // catchUp brings the index up to date, with a progress bar if a person waits.
 func (a *app) catchUp(ctx context.Context, ix *index.Index) error {

@@ -56,6 +56,7 @@ const (
 	kindIgnored      = "ignored file"
 	kindUnsynced     = "failed sync"
 	kindUsage        = "usage"
+	kindIndex        = "index"
 )
 
 // severityOf tells damage from what a store in good health may have, too: a tool

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
@@ -32,12 +33,23 @@ func (c *checker) checkStore(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, check := range []func(context.Context) error{c.checkIgnored, c.checkModes, c.checkTemporary, c.readTrashRefs, c.checkBlobs} {
+	for _, check := range []func(context.Context) error{c.checkIgnored, c.checkModes, c.checkTemporary, c.readTrashRefs, c.checkBlobs, c.checkIndex} {
 		if err := check(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// checkIndex looks for damage in the index, which can always be made anew.
+func (c *checker) checkIndex(ctx context.Context) error {
+	path := indexPath(c.store)
+	err := index.Verify(ctx, path)
+	if !errors.Is(err, store.ErrCorrupt) {
+		return err
+	}
+	detail := "damaged: coppice index rebuild makes it anew: " + err.Error()
+	return c.found(finding{Kind: kindIndex, Path: path, Detail: detail})
 }
 
 // checkIgnored looks for files that seem to be sessions and are not listed.

@@ -1,0 +1,39 @@
+package index
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+// Verify looks for damage in the index at a path without changing anything, and
+// returns an error that matches store.ErrCorrupt if there is any. An index that
+// does not exist is in order: it will be made. So is one of another version.
+func Verify(ctx context.Context, path string) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: "mode=ro&_pragma=busy_timeout(5000)"}
+	db, err := sql.Open("sqlite", uri.String())
+	if err != nil {
+		return &store.Error{Op: "verify index", Path: path, Err: err}
+	}
+	defer db.Close()
+	var result string
+	err = db.QueryRowContext(ctx, `PRAGMA integrity_check`).Scan(&result)
+	switch {
+	case isDamage(err):
+		return &store.Error{Op: "verify index", Path: path, Kind: store.ErrCorrupt, Err: err}
+	case err != nil:
+		return &store.Error{Op: "verify index", Path: path, Err: err}
+	case result != "ok":
+		return &store.Error{Op: "verify index", Path: path, Kind: store.ErrCorrupt, Err: errors.New(result)}
+	}
+	return nil
+}

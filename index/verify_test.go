@@ -1,0 +1,51 @@
+package index_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+)
+
+func TestVerify(t *testing.T) {
+	f := newFixture(t)
+	s := f.create(session.Header{ID: "s"})
+	for range 200 {
+		f.append(s, session.RoleUser, session.Text("some words to fill a few pages of the index with"))
+	}
+	ix := f.open(t)
+	path := ix.Path()
+	if err := ix.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := index.Verify(context.Background(), filepath.Join(t.TempDir(), "none.db")); err != nil {
+		t.Errorf("an index that does not exist: %v", err)
+	}
+	if err := index.Verify(context.Background(), path); err != nil {
+		t.Errorf("a good index: %v", err)
+	}
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, bad := range map[string][]byte{
+		"not a database": []byte("this is not a database, however long one looks at it ........................................................."),
+		"a lost page":    append(append(bytes.Clone(good[:8192]), make([]byte, 4096)...), good[12288:]...),
+	} {
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := index.Verify(context.Background(), path); !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, bad) {
+			t.Errorf("%s: the file was changed, %v", what, err)
+		}
+	}
+}
