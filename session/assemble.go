@@ -84,8 +84,11 @@ func (c *Context) addMessage(e, edit *Entry) {
 	message := *e.Message
 	message.Tokens = nil // of the content that is not sent
 	message.Content = edit.ContextEdit.Replacement
-	if message.Content == nil {
-		message.Content = clearedResults(e.Message.Content)
+	switch {
+	case message.Content == nil:
+		message.Content = replacedResults(e.Message.Content, clearedText)
+	case hasResults(e.Message) && !hasResults(&message):
+		message.Content = replacedResults(e.Message.Content, textOf(message.Content))
 	}
 	if len(message.Content) > 0 {
 		edited := *e
@@ -94,16 +97,16 @@ func (c *Context) addMessage(e, edit *Entry) {
 	}
 }
 
-// clearedResults returns a stub for each tool result among the blocks: the
-// calls need an answer.
-func clearedResults(blocks []Content) []Content {
-	var stubs []Content
+// replacedResults returns the tool results among the blocks with another text:
+// the calls need an answer.
+func replacedResults(blocks []Content, text string) []Content {
+	var results []Content
 	for _, b := range blocks {
 		if b.ToolResult != nil {
-			stubs = append(stubs, ToolResult(b.ToolResult.ToolUseID, clearedText, b.ToolResult.IsError))
+			results = append(results, ToolResult(b.ToolResult.ToolUseID, text, b.ToolResult.IsError))
 		}
 	}
-	return stubs
+	return results
 }
 
 // countTokens adds up what was recorded. The usage that a provider reported

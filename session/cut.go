@@ -51,8 +51,10 @@ func (c *Cuts) mayCutBefore(e *Entry) bool {
 		return false
 	case RoleAssistant:
 		return c.open == 0 && !hasCalls(m) && !c.sameResponse(m)
+	case RoleUser:
+		return !hasResults(m) // the user speaks: what has no answer was interrupted
 	}
-	return !hasResults(m) // the user speaks: what has no answer was interrupted
+	return c.open == 0 && !hasResults(m)
 }
 
 // sameResponse reports whether a message goes on the response of the last one.
@@ -94,7 +96,7 @@ func (c *Cuts) track(e *Entry, at int) {
 		c.takeBack(c.lastAt)
 	}
 	c.last, c.lastAt = e, at
-	if m.Role != string(RoleAssistant) && !hasResults(m) && m.Role != string(RoleTool) {
+	if m.Role == string(RoleUser) && !hasResults(m) {
 		c.open = 0
 		clear(c.turn)
 	}

@@ -244,7 +244,8 @@ type LeafEntry struct {
 type ContextEditEntry struct {
 	TargetID string `json:"target_id"`
 	// Replacement is given instead of the target's content; nil gives nothing
-	// (of a tool result a stub remains, because its call needs an answer).
+	// (of a tool result a stub remains, because its call needs an answer). For
+	// tool results, text without a result becomes the text of each.
 	Replacement []Content `json:"replacement"`
 
 	Extra Fields `json:"-"`

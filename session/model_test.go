@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/coppice-dev/coppice/session"
 )
@@ -121,8 +122,12 @@ func contextOf(log, path []modelEntry) []shown {
 	message := func(e modelEntry) {
 		blocks := e.blocks
 		if edit, ok := edits[e.id]; ok {
-			if blocks = edit.replacement; blocks == nil {
-				blocks = stubs(e.blocks)
+			isResult, answers := has(e.blocks, session.ContentTypeToolResult), has(edit.replacement, session.ContentTypeToolResult)
+			switch blocks = edit.replacement; {
+			case blocks == nil:
+				blocks = stubs(e.blocks, "[cleared]")
+			case isResult && !answers:
+				blocks = stubs(e.blocks, textOf(blocks))
 			}
 			if len(blocks) == 0 {
 				return
@@ -152,15 +157,27 @@ func contextOf(log, path []modelEntry) []shown {
 	return out
 }
 
-// stubs is what is left of a message that was cleared.
-func stubs(blocks []block) []block {
+// stubs is what is left of the results of a message that was cleared, or
+// replaced by a text.
+func stubs(blocks []block, text string) []block {
 	var out []block
 	for _, b := range blocks {
 		if b.Kind == session.ContentTypeToolResult {
-			out = append(out, block{Kind: b.Kind, ID: b.ID, Text: "[cleared]", Failed: b.Failed})
+			out = append(out, block{Kind: b.Kind, ID: b.ID, Text: text, Failed: b.Failed})
 		}
 	}
 	return out
+}
+
+// textOf joins the text of blocks, a line each.
+func textOf(blocks []block) string {
+	var texts []string
+	for _, b := range blocks {
+		if b.Kind == session.ContentTypeText {
+			texts = append(texts, b.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
 }
 
 // place is where a block stands.
@@ -300,17 +317,18 @@ func mayCut(path []modelEntry, at int) bool {
 		return false
 	case speaks(e):
 		return true
-	case e.kind != session.TypeMessage:
-		return !waiting(path[:at])
+	case e.role == string(session.RoleTool), has(e.blocks, session.ContentTypeToolResult):
+		return false
+	case e.role == string(session.RoleAssistant) && has(e.blocks, session.ContentTypeToolUse):
+		return false
 	}
-	return e.role == string(session.RoleAssistant) && !has(e.blocks, session.ContentTypeToolUse) && !waiting(path[:at])
+	return !waiting(path[:at])
 }
 
-// speaks reports whether an entry is a message of the user, or anyone besides
-// the model and its tools.
+// speaks reports whether an entry is a message of the user, and not one that
+// brings results.
 func speaks(e modelEntry) bool {
-	return e.kind == session.TypeMessage && e.role != string(session.RoleAssistant) &&
-		e.role != string(session.RoleTool) && !has(e.blocks, session.ContentTypeToolResult)
+	return e.kind == session.TypeMessage && e.role == string(session.RoleUser) && !has(e.blocks, session.ContentTypeToolResult)
 }
 
 func asShown(path []modelEntry) []shown {
