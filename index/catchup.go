@@ -394,7 +394,7 @@ func (b *batcher) readLog(j job) error {
 		c.records = append(c.records, rec)
 		b.docs += len(rec.docs)
 		b.bytes += rec.size()
-		if b.docs >= batchDocs || b.bytes >= batchBytes {
+		if b.docs >= b.ix.batch || b.bytes >= batchBytes {
 			b.batch = append(b.batch, c)
 			c = &chunk{job: j, head: c.head, from: line.Next}
 			if err := b.send(); err != nil {

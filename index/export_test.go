@@ -23,6 +23,9 @@ func Tokens(text string) (parts, wholes []string) {
 	return parts, wholes
 }
 
+// SetBatch sets how many documents are written in one transaction.
+func (ix *Index) SetBatch(docs int) { ix.batch = docs }
+
 // Match returns a query in SQLite's language. db must be that of an index.
 func (ix *Index) Match(query string) (string, error) {
 	q, err := parseQuery(query, time.Now())

@@ -52,6 +52,7 @@ type Index struct {
 	store store.Store
 	path  string
 	opts  Options
+	batch int // documents written in one transaction
 
 	catching sync.Mutex // one CatchUp at a time in this process
 
@@ -77,7 +78,7 @@ func Open(ctx context.Context, st store.Store, path string, o *Options) (*Index,
 	if err := os.MkdirAll(filepath.Dir(abs), 0o700); err != nil {
 		return nil, &store.Error{Op: "open index", Path: abs, Err: err}
 	}
-	ix := &Index{store: st, path: abs, opts: o.withDefaults()}
+	ix := &Index{store: st, path: abs, opts: o.withDefaults(), batch: batchDocs}
 	if err := ix.openFile(ctx); err != nil {
 		return nil, &store.Error{Op: "open index", Path: abs, Err: err}
 	}

@@ -154,12 +154,13 @@ func TestCatchUpReadsOnlyWhatIsNew(t *testing.T) {
 // TestInterrupted shows that a CatchUp that was ended goes on where it stopped.
 func TestInterrupted(t *testing.T) {
 	f := newFixture(t)
-	writeCorpus(t, f.dir, 2, 2500)
+	writeCorpus(t, f.dir, 2, 100)
 	ix, err := index.Open(context.Background(), f.st, f.path(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ix.Close()
+	ix.SetBatch(30)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	_, err = ix.CatchUp(ctx, func(done, _ int64) {
@@ -171,11 +172,11 @@ func TestInterrupted(t *testing.T) {
 		t.Fatalf("CatchUp gives %v", err)
 	}
 	before := must[index.Status](t)(ix.Status(context.Background()))
-	if before.Entries == 0 || before.Entries == 5_000 {
+	if before.Entries == 0 || before.Entries == 200 {
 		t.Fatalf("it was ended after %d entries", before.Entries)
 	}
 	report := mustCatchUp(t, ix)
-	if report.Entries != 5_000-before.Entries {
+	if report.Entries != 200-before.Entries {
 		t.Errorf("%d entries were read before, and then %d", before.Entries, report.Entries)
 	}
 	fresh, err := index.Open(context.Background(), f.st, filepath.Join(t.TempDir(), "fresh.db"), nil)
