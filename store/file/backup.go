@@ -67,18 +67,5 @@ func (s *Store) restoreBackupLocked(name string) error {
 
 // quarantineFile copies the log's file to quarantine/.
 func (s *Store) quarantineFile(name string) error {
-	src, err := s.openPlain(name)
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	stat, err := src.Stat()
-	if err != nil {
-		return err
-	}
-	path := s.room("quarantine", fmt.Sprintf("%s.0.%d.replaced", name, time.Now().UnixNano()))
-	return s.publish(path, func(w io.Writer) error {
-		_, err := io.Copy(w, io.NewSectionReader(src, 0, stat.Size))
-		return err
-	})
+	return s.copyLog(name, s.room("quarantine", fmt.Sprintf("%s.0.%d.replaced", name, time.Now().UnixNano())))
 }

@@ -84,7 +84,10 @@ func (l *Log) syncRepair(file vfs.File) error {
 
 // rewriteLocked writes the log's file anew, so that all of it is known to be on
 // the disk. The caller holds the lock.
-func (s *Store) rewriteLocked(name string) error {
+func (s *Store) rewriteLocked(name string) error { return s.copyLog(name, s.Path(name)) }
+
+// copyLog publishes a copy of the log's file at a path, which may be its own.
+func (s *Store) copyLog(name, path string) error {
 	src, err := s.openPlain(name)
 	if err != nil {
 		return err
@@ -94,7 +97,7 @@ func (s *Store) rewriteLocked(name string) error {
 	if err != nil {
 		return err
 	}
-	return s.publish(s.Path(name), func(w io.Writer) error {
+	return s.publish(path, func(w io.Writer) error {
 		_, err := io.Copy(w, io.NewSectionReader(src, 0, stat.Size))
 		return err
 	})
