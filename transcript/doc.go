@@ -1,0 +1,31 @@
+// Package transcript brings conversations home from other programs' files, and
+// writes them back into files that those programs accept.
+//
+// # Reading
+//
+// A Format knows one program's files: how to tell them, how to read them, and
+// where they lie on a machine. Its Read turns a File into conversations: trees
+// of records, each a session entry with the name that it has in its source. It
+// gives them to a Sink, one after the other, and keeps nothing itself, so that a
+// file of any size can be read.
+//
+// Readers are lenient: a record that they do not know is kept and counted, a
+// line that is not JSON is reported, and neither prevents reading the rest.
+//
+// # Identity
+//
+// A record has its native id, if its source gives it one, and that is the id of
+// the entry too. Records without one are named by a hash of their conversation,
+// their place and their content. Either way a record that is read again is the
+// same entry again: importing twice is importing once.
+//
+// # What is kept
+//
+// Every byte that was read is kept as well, compressed, beside the entries made
+// of it, so that a better reader can read it again when the source is long gone.
+//
+// # Writing
+//
+// A Format that has Write can turn a conversation into its program's files. What
+// the files cannot hold is listed, never dropped in silence.
+package transcript

@@ -1,0 +1,230 @@
+package transcript
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// File is a source: a file, standard input, or bytes from elsewhere. What is
+// compressed (.zst, .gz) is read as if it were not. A File is used by one
+// goroutine.
+type File struct {
+	// Path is where the file is, as an absolute path. Bytes that are no file
+	// have a name here, such as "-".
+	Path string
+
+	open func() (io.ReadCloser, error) // the decompressed content from the beginning
+	dir  string                        // where what lies beside it is; "" if nothing does
+	head []byte                        // its beginning, once it was asked for
+	tap  func([]byte)                  // sees every byte of a Lines or ReadAll, in order
+}
+
+const (
+	headSize = 64 << 10
+	// maxWhole is the greatest document that is read as a whole.
+	maxWhole = 1 << 30
+	// maxBeside is the greatest file beside a source that is read.
+	maxBeside = 64 << 20
+	// maxRatio is how much larger than its compressed bytes content may be.
+	maxRatio = 1000
+)
+
+// OpenFile returns the file at a path. Its content is opened when it is read.
+func OpenFile(path string) (*File, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(abs)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &session.Error{Op: "read", Path: abs, Kind: session.ErrInvalid, Err: errors.New("not a regular file")}
+	}
+	return &File{
+		Path: abs,
+		dir:  filepath.Dir(abs),
+		open: func() (io.ReadCloser, error) { return openPlain(abs) },
+	}, nil
+}
+
+// FileOf returns bytes as a source. The name tells what they are, and is looked
+// at as a path is.
+func FileOf(name string, data []byte) *File {
+	return &File{
+		Path: name,
+		open: func() (io.ReadCloser, error) { return decompress(name, io.NopCloser(bytes.NewReader(data))) },
+	}
+}
+
+func openPlain(path string) (io.ReadCloser, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return decompress(path, f)
+}
+
+// decompress looks at the first bytes of a stream, and not at its name: a cold
+// file keeps its name with some programs.
+func decompress(path string, from io.ReadCloser) (io.ReadCloser, error) {
+	var magic [4]byte
+	n, err := io.ReadFull(from, magic[:])
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, errors.Join(err, from.Close())
+	}
+	whole := io.MultiReader(bytes.NewReader(magic[:n]), from)
+	packed := &counter{from: whole}
+	switch {
+	case bytes.Equal(magic[:n], []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		d, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20))
+		if err != nil {
+			return nil, errors.Join(err, from.Close())
+		}
+		return &unpacked{path: path, from: d, packed: packed, close: func() error { d.Close(); return from.Close() }}, nil
+	case n >= 2 && magic[0] == 0x1f && magic[1] == 0x8b:
+		d, err := gzip.NewReader(packed)
+		if err != nil {
+			return nil, errors.Join(err, from.Close())
+		}
+		return &unpacked{path: path, from: d, packed: packed, close: from.Close}, nil
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{whole, from}, nil
+}
+
+// counter counts what is read.
+type counter struct {
+	from io.Reader
+	n    int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// unpacked is a decompressed stream that refuses to become a bomb.
+type unpacked struct {
+	path   string
+	from   io.Reader
+	packed *counter
+	n      int64
+	close  func() error
+}
+
+func (u *unpacked) Read(p []byte) (int, error) {
+	n, err := u.from.Read(p)
+	u.n += int64(n)
+	if u.n > headSize && u.n/maxRatio > u.packed.n {
+		return n, &session.Error{
+			Op: "read", Path: u.path, Offset: u.n, At: true, Kind: session.ErrTooLarge,
+			Err: fmt.Errorf("it unpacks to more than %d times its size", maxRatio),
+		}
+	}
+	return n, err
+}
+
+func (u *unpacked) Close() error { return u.close() }
+
+// Head returns the file's first 64 KiB, or all of it if it has less, or nil if
+// it cannot be read.
+func (f *File) Head() []byte {
+	if f.head != nil {
+		return f.head
+	}
+	r, err := f.open()
+	if err != nil {
+		return nil
+	}
+	defer r.Close()
+	head := make([]byte, headSize)
+	n, _ := io.ReadFull(r, head)
+	f.head = head[:n]
+	return f.head
+}
+
+// Open returns the content from the beginning. What is read through it is not
+// kept beside the entries: see Lines and ReadAll.
+func (f *File) Open() (io.ReadCloser, error) { return f.open() }
+
+// ReadAll returns all of the content, for formats whose file is one document.
+func (f *File) ReadAll() ([]byte, error) {
+	r, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	data, err := readLimited(f.Path, r, maxWhole)
+	if err == nil && f.tap != nil {
+		f.tap(data)
+	}
+	return data, err
+}
+
+func readLimited(path string, r io.Reader, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		return nil, &session.Error{
+			Op: "read", Path: path, Kind: session.ErrTooLarge,
+			Err: fmt.Errorf("it is one document of more than %d MiB", limit>>20),
+		}
+	}
+	return data, err
+}
+
+// Beside returns the content of a file that lies beside this one, given by a
+// relative path with slashes. It never leaves the file's directory, not through
+// ".." and not through a link. It returns fs.ErrNotExist if there is none.
+func (f *File) Beside(path string) ([]byte, error) {
+	root, err := f.root()
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	file, err := root.Open(filepath.FromSlash(path))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, fs.ErrNotExist)
+	}
+	return readLimited(file.Name(), file, maxBeside)
+}
+
+// Around returns the names of the files in a directory beside this one (its own
+// for "."), with the same care as Beside. A directory that is missing is empty.
+func (f *File) Around(dir string) ([]fs.DirEntry, error) {
+	root, err := f.root()
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	entries, err := fs.ReadDir(root.FS(), filepath.ToSlash(filepath.Clean(dir)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return entries, err
+}
+
+func (f *File) root() (*os.Root, error) {
+	if f.dir == "" {
+		return nil, fs.ErrNotExist
+	}
+	return os.OpenRoot(f.dir)
+}

@@ -1,0 +1,52 @@
+package transcript
+
+import (
+	"context"
+	"path/filepath"
+)
+
+// Format is one program's way to keep conversations.
+type Format struct {
+	Name  string // as --from and --to have it: "claude-code"
+	Title string // as people say it: "Claude Code"
+
+	// Detect reports whether a file is of this format. It may look at the path,
+	// at the beginning (File.Head) and at what lies beside it. Formats are asked
+	// in a fixed order, the specific before the general.
+	Detect func(f *File) bool
+	// Read gives the file's conversations to a sink. It returns an error when
+	// the file as a whole cannot be read, and passes the sink's errors on. What
+	// is wrong with single records is told to the sink and does not end it.
+	Read func(ctx context.Context, f *File, to Sink) error
+	// Places returns where the program keeps its files on a machine. Nil means
+	// that it has no such place.
+	Places func(env Env) []Place
+	// Write makes the program's files of a conversation. Nil means that the
+	// format is only read.
+	Write func(ctx context.Context, s *Script, env Env) (*Output, error)
+}
+
+// Place is where a program keeps its files.
+type Place struct {
+	Dir string // an absolute path, which need not exist
+	// Match reports whether the file of a path relative to Dir, with slashes, is
+	// to be read. The files that Read looks up by itself do not match. A place
+	// whose Dir is a single file has a nil Match.
+	Match func(path string) bool
+}
+
+// Env is the machine as far as a format needs to know it.
+type Env struct {
+	Home   string              // the user's home directory
+	Getenv func(string) string // the environment
+	GOOS   string              // the operating system, as runtime.GOOS has it
+}
+
+// Dir returns the directory that an environment variable names, or else one
+// below the home directory, which is given with slashes.
+func (e Env) Dir(variable, fallback string) string {
+	if dir := e.Getenv(variable); filepath.IsAbs(dir) {
+		return dir
+	}
+	return filepath.Join(e.Home, filepath.FromSlash(fallback))
+}

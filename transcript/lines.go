@@ -1,0 +1,163 @@
+package transcript
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"iter"
+)
+
+// Line is one line of a file.
+type Line struct {
+	// Data is the line without its line end, and without a byte order mark or a
+	// carriage return around it. It is valid until the next line is asked for.
+	Data []byte
+	Span       // where it is, with all that was left out of Data
+	No   int64 // counted from 1
+	// Torn: the file ends without a line end. It may be half of a line that
+	// somebody is still writing.
+	Torn bool
+	// Cut: the line is longer than MaxLine, and Data is its beginning.
+	Cut bool
+}
+
+// MaxLine is the length in bytes above which a line is not read as a whole.
+const MaxLine = 256 << 20
+
+const (
+	readSize = 1 << 20
+	// cutSize is how much of a line above the limit is given.
+	cutSize = 64 << 10
+)
+
+// Lines yields the file's lines that are not empty.
+func (f *File) Lines(ctx context.Context) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		r, err := f.open()
+		if err != nil {
+			yield(Line{}, err)
+			return
+		}
+		defer r.Close()
+		l := liner{from: r, tap: f.tap, max: MaxLine}
+		for {
+			if err := ctx.Err(); err != nil {
+				yield(Line{}, err)
+				return
+			}
+			line, err := l.next()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(Line{}, err)
+				return
+			}
+			if len(line.Data) > 0 && !yield(line, nil) {
+				return
+			}
+		}
+	}
+}
+
+// liner cuts a stream into lines. Its memory is that of the longest line.
+type liner struct {
+	from io.Reader
+	tap  func([]byte)
+	max  int
+
+	buf        []byte // what was read
+	start, end int    // of what was not given out yet
+	pos        int64  // of start, in the stream
+	no         int64
+	eof        bool
+}
+
+func (l *liner) next() (Line, error) {
+	searched := 0
+	for {
+		if at := bytes.IndexByte(l.buf[l.start+searched:l.end], '\n'); at >= 0 {
+			return l.take(searched+at+1, false), nil
+		}
+		searched = l.end - l.start
+		if l.eof {
+			if searched == 0 {
+				return Line{}, io.EOF
+			}
+			return l.take(searched, true), nil
+		}
+		if searched > l.max {
+			return l.cut()
+		}
+		if err := l.fill(); err != nil {
+			return Line{}, err
+		}
+	}
+}
+
+// take gives out the next n bytes as a line.
+func (l *liner) take(n int, torn bool) Line {
+	raw := l.buf[l.start : l.start+n]
+	l.no++
+	line := Line{Data: raw, Span: Span{Pos: l.pos, Len: int64(n)}, No: l.no, Torn: torn}
+	if !torn {
+		line.Data = raw[:n-1]
+	}
+	if l.no == 1 {
+		line.Data = bytes.TrimPrefix(line.Data, []byte("\xef\xbb\xbf"))
+	}
+	line.Data = bytes.TrimSuffix(line.Data, []byte("\r"))
+	if len(bytes.TrimSpace(line.Data)) == 0 {
+		line.Data = nil
+	}
+	l.start += n
+	l.pos += int64(n)
+	return line
+}
+
+// cut gives out the beginning of a line that is too long, and skips the rest.
+func (l *liner) cut() (Line, error) {
+	l.no++
+	line := Line{Data: bytes.Clone(l.buf[l.start : l.start+cutSize]), Span: Span{Pos: l.pos}, No: l.no, Cut: true}
+	for {
+		at := bytes.IndexByte(l.buf[l.start:l.end], '\n')
+		skip := l.end - l.start
+		if at >= 0 {
+			skip = at + 1
+		}
+		l.start += skip
+		l.pos += int64(skip)
+		line.Len += int64(skip)
+		if at >= 0 || l.eof {
+			return line, nil
+		}
+		if err := l.fill(); err != nil {
+			return Line{}, err
+		}
+	}
+}
+
+// fill reads more.
+func (l *liner) fill() error {
+	if l.start > 0 {
+		copy(l.buf, l.buf[l.start:l.end])
+		l.end -= l.start
+		l.start = 0
+	}
+	if len(l.buf)-l.end < readSize/2 {
+		grown := make([]byte, max(readSize, 2*len(l.buf)))
+		copy(grown, l.buf[:l.end])
+		l.buf = grown
+	}
+	n, err := l.from.Read(l.buf[l.end:])
+	if n > 0 && l.tap != nil {
+		l.tap(l.buf[l.end : l.end+n])
+	}
+	l.end += n
+	if errors.Is(err, io.EOF) {
+		l.eof = true
+		return nil
+	}
+	return err
+}

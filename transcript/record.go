@@ -1,0 +1,149 @@
+package transcript
+
+import (
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Conversation is what a source says of a conversation as a whole.
+type Conversation struct {
+	// ID is the conversation's native id. It must not be empty: a format without
+	// ids makes one of what identifies the conversation (see HashID).
+	ID string
+	// Family names the conversation in whose tree the records belong, when that
+	// is not ID: the copies of one conversation, such as a fork that repeats its
+	// original's records under their old ids, share a family and become branches
+	// of one session. Default: ID.
+	Family string
+
+	Title   string    // the name that somebody or something gave it, or ""
+	CWD     string    // the directory it is about, or ""
+	Created time.Time // zero means the time of the first record
+	Tags    []string
+
+	// Parent is the native id (the family, where there is one) of the
+	// conversation that this one came from, and Relation what that is to it: one
+	// of the session.Relation constants. ParentCall is the tool call of the
+	// parent that started it, for a subagent.
+	Parent     string
+	Relation   string
+	ParentCall string
+
+	// Leaf is the native id of the record at which the conversation stands.
+	// Default: the last record.
+	Leaf string
+	// Extra are facts that have no other place here, such as the git branch.
+	Extra map[string]any
+}
+
+// Record is one piece of a conversation: what will be one entry.
+type Record struct {
+	// ID is the record's native id, unique within its conversation. Empty means
+	// that it has none, and that one is made from its content and place.
+	ID string
+	// Parent is the native id of the record that this one follows. The default
+	// is the record before it in its conversation; Root is none.
+	Parent string
+	// Aliases are further native ids by which other records may refer to this
+	// one: of the records that were merged into it, or that lead to it.
+	Aliases []string
+
+	// Entry is the record as an entry: Type, Timestamp and the payload. Its own
+	// id and parent are left empty. Where a payload refers to entries (the first
+	// kept one of a compaction, the target of a label), it has native ids.
+	Entry session.Entry
+
+	// From are the places in the source that the record was made of.
+	From []Span
+}
+
+// Root is the Parent of a record that follows none.
+const Root = "\x00root"
+
+// Span is a place in a source.
+type Span struct {
+	Pos int64 // of the first byte, in the (decompressed) file or in what Sink.Keep was given
+	Len int64
+}
+
+// Sink takes what a reader finds. A reader calls it from one goroutine, in the
+// order of the source.
+type Sink interface {
+	// Begin says that a conversation begins or goes on: the records that follow
+	// are its. A reader calls it again, with the same ID, when it has learnt
+	// more of the conversation (a title, where it stands), or when it returns to
+	// it after another one. Empty fields do not take back what was said before.
+	Begin(c Conversation) error
+	// Add adds a record to the conversation. The sink may keep it: a reader does
+	// not touch again what it has given away.
+	Add(r Record) error
+	// Keep keeps bytes that are not the file's own: a database's row as JSON, or
+	// a file beside the source. It returns where they are kept.
+	Keep(what string, raw []byte) (Span, error)
+	// Count says what became of n source records: what they were, and what they
+	// are now, in a few words: "assistant line", "message". Where nothing came
+	// of them but the bytes that are kept, became is OnlyKept.
+	Count(what, became string, n int)
+	// Problem reports a record that could not be read, and goes on.
+	Problem(p Problem)
+}
+
+// OnlyKept is what became of a record that no entry was made of.
+const OnlyKept = "kept as bytes"
+
+// Problem is something in a source that could not be read as what it is.
+type Problem struct {
+	Pos    int64 // where, in bytes
+	Line   int64 // the line, counted from 1; 0 where there are no lines
+	Reason string
+}
+
+// Script is a conversation that is to be written.
+type Script struct {
+	Header session.Header
+	Name   string // the display name, or ""
+	// Path are the entries from the root to the leaf, remarks included, and
+	// Context is what a model would be sent now.
+	Path    []session.Entry
+	Context *session.Context
+	// All are all entries in the order of the log, for formats that hold trees;
+	// Leaf is where the conversation stands.
+	All  []session.Entry
+	Leaf string
+	// NativeID is the id that the conversation had in a source of the same
+	// format, or "".
+	NativeID string
+	// Now is the time of writing, for what needs one.
+	Now time.Time
+}
+
+// Output is what writing a conversation gives.
+type Output struct {
+	// Files are to be written all or none. The first is the conversation itself.
+	Files []OutputFile
+	// Base is the directory below which the program looks for them, "" for a
+	// format that belongs to no program.
+	Base string
+	// Resume is the command that goes on with the conversation there, or "".
+	Resume string
+	// Losses are what the format cannot hold.
+	Losses []Loss
+}
+
+// OutputFile is a file to be written.
+type OutputFile struct {
+	Path string // relative to Base, with slashes
+	Data []byte
+	// Merge, if it is not nil, makes the content from that of the file that is
+	// there, which is nil if there is none: for files that many conversations
+	// share, such as a list of them.
+	Merge func(old []byte) ([]byte, error)
+}
+
+// Loss is something that a format cannot hold.
+type Loss struct {
+	EntryID string // the entry concerned, or ""
+	What    string // "image", "branch", "thinking signature"
+	Why     string
+}
