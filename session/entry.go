@@ -62,6 +62,7 @@ const (
 	RelationFork         = "fork"         // a copy of the parent's history
 	RelationContinuation = "continuation" // goes on where the parent reached its limit
 	RelationRecovery     = "recovery"     // stands in for a parent that cannot be read
+	RelationSubagent     = "subagent"     // was started by a tool call of the parent
 )
 
 // Field is a member of a JSON object that this version does not know. It is

@@ -251,19 +251,16 @@ func (s *Session) PathTo(id string) ([]Entry, error) {
 	return entries, nil
 }
 
-// Leaves returns the ids of the entries that have no children: the ends of all
-// branches, the oldest first. Entries that only move the leaf do not count.
+// Leaves returns the ids of the entries with which branches end, the oldest
+// first. What only says something about the session (labels, names, custom
+// entries) or moves the leaf does not count: the last entry before it ends the
+// branch, and a session that has nothing else has no branches.
 func (s *Session) Leaves() ([]string, error) {
 	var leaves []string
 	err := s.withWhole(func(t *tree) error {
-		parent := make([]bool, len(t.nodes))
+		goesOn := t.goesOn()
 		for i := range t.nodes {
-			if p := t.nodes[i].parent; p != none && t.nodes[i].kind != kindLeaf {
-				parent[p] = true
-			}
-		}
-		for i := range t.nodes {
-			if !parent[i] && t.nodes[i].kind != kindLeaf {
+			if !goesOn[i] && !t.nodes[i].kind.isAside() {
 				leaves = append(leaves, t.nodes[i].id)
 			}
 		}

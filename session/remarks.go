@@ -6,17 +6,37 @@ import (
 	"strings"
 )
 
-// The custom entries with which a session is organised. Of each, the latest
-// counts, whatever branch it is on.
+// The custom entries with which a session is organised. They count whatever
+// branch they are on, in the order of the log.
 const (
-	// CustomTags has the data {"tags": ["a", "b"]}.
+	// CustomTags has the data {"tags": ["a", "b"]}, which are then all tags, or
+	// {"add": ["a"], "remove": ["b"]}, which leaves other tags as they are: so
+	// two programs that change tags at the same time both get what they want.
 	CustomTags = "coppice.tags"
-	// CustomPinned has the data {"pinned": true}.
+	// CustomPinned has the data {"pinned": true}. The latest counts.
 	CustomPinned = "coppice.pinned"
 )
 
 // SetTags replaces the session's tags. They are sorted, and each is kept once.
 func (s *Session) SetTags(tags ...string) (string, error) {
+	return s.AppendCustomEntry(CustomTags, map[string]any{"tags": tagList(tags)})
+}
+
+// ChangeTags adds tags to those that the session has and takes others away. A
+// tag in both lists is taken away.
+func (s *Session) ChangeTags(add, remove []string) (string, error) {
+	data := make(map[string]any)
+	if list := tagList(add); len(list) > 0 {
+		data["add"] = list
+	}
+	if list := tagList(remove); len(list) > 0 {
+		data["remove"] = list
+	}
+	return s.AppendCustomEntry(CustomTags, data)
+}
+
+// tagList returns tags as they are written: sorted, and each once.
+func tagList(tags []string) []any {
 	var clean []string
 	for _, tag := range tags {
 		if tag = strings.TrimSpace(tag); tag != "" {
@@ -28,28 +48,62 @@ func (s *Session) SetTags(tags ...string) (string, error) {
 	for _, tag := range slices.Compact(clean) {
 		list = append(list, tag)
 	}
-	return s.AppendCustomEntry(CustomTags, map[string]any{"tags": list})
+	return list
 }
 
 // Tags returns the session's tags, sorted.
 func (s *Session) Tags() ([]string, error) {
-	e, err := s.lastCustom(CustomTags)
-	if err != nil || e == nil {
+	nodes, err := s.snapshot()
+	if err != nil {
 		return nil, err
 	}
-	return e.Custom.Tags(), nil
-}
-
-// Tags returns the tags that an entry of type CustomTags sets.
-func (c *CustomEntry) Tags() []string {
-	list, _ := c.Data["tags"].([]any)
 	var tags []string
-	for _, tag := range list {
-		if s, ok := tag.(string); ok {
-			tags = append(tags, s)
+	var changes []*CustomEntry // the latest first
+	for i := len(nodes) - 1; i >= 0; i-- {
+		if nodes[i].kind != kindCustom {
+			continue
+		}
+		e, err := s.entryAt(context.Background(), &nodes[i])
+		if err != nil || e.Custom.CustomType != CustomTags {
+			continue // what cannot be read changes nothing
+		}
+		changes = append(changes, e.Custom)
+		if _, all := e.Custom.Data["tags"]; all {
+			break
 		}
 	}
-	return tags
+	for _, c := range slices.Backward(changes) {
+		tags = c.ApplyTags(tags)
+	}
+	return tags, nil
+}
+
+// Tags returns the tags that an entry of type CustomTags sets or adds.
+func (c *CustomEntry) Tags() []string { return append(c.strings("tags"), c.strings("add")...) }
+
+// ApplyTags returns the tags, sorted, that a session has after an entry of type
+// CustomTags if it had others before.
+func (c *CustomEntry) ApplyTags(before []string) []string {
+	if _, all := c.Data["tags"]; all {
+		before = nil
+	}
+	tags := append(slices.Clone(before), c.Tags()...)
+	gone := c.strings("remove")
+	tags = slices.DeleteFunc(tags, func(tag string) bool { return slices.Contains(gone, tag) })
+	slices.Sort(tags)
+	return slices.Compact(tags)
+}
+
+// strings returns the strings of a list in the entry's data.
+func (c *CustomEntry) strings(name string) []string {
+	list, _ := c.Data[name].([]any)
+	var found []string
+	for _, v := range list {
+		if s, ok := v.(string); ok {
+			found = append(found, s)
+		}
+	}
+	return found
 }
 
 // SetPinned pins the session, or unpins it: retention leaves pinned sessions

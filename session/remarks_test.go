@@ -89,3 +89,77 @@ func TestRemarksAreNoConflict(t *testing.T) {
 		t.Errorf("a message in between: %v", err)
 	}
 }
+
+func TestChangeTags(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		data []map[string]any
+		want []string
+	}{
+		{"nothing", nil, nil},
+		{"added to none", []map[string]any{{"add": []any{"b", "a"}}}, []string{"a", "b"}},
+		{"added to some", []map[string]any{{"tags": []any{"b"}}, {"add": []any{"a", "b"}}}, []string{"a", "b"}},
+		{"taken away", []map[string]any{{"tags": []any{"a", "b"}}, {"remove": []any{"a", "z"}}}, []string{"b"}},
+		{"added and taken away", []map[string]any{{"add": []any{"a", "b"}, "remove": []any{"b"}}}, []string{"a"}},
+		{"set anew", []map[string]any{{"add": []any{"a"}}, {"tags": []any{"c"}}, {"add": []any{"d"}}}, []string{"c", "d"}},
+		{"set to none", []map[string]any{{"add": []any{"a"}}, {"tags": []any{}}}, nil},
+		{"not lists", []map[string]any{{"add": []any{"a"}}, {"add": "b", "remove": []any{1.0}}}, []string{"a"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := mustGet(session.New(t.TempDir(), ""))(t)
+			defer s.Close()
+			for _, data := range tc.data {
+				mustGet(s.AppendCustomEntry(session.CustomTags, data))(t)
+				mustGet(s.AppendCustomEntry("other", map[string]any{"tags": []any{"other"}}))(t)
+			}
+			if tags := mustGet(s.Tags())(t); !slices.Equal(tags, tc.want) {
+				t.Errorf("tags %q, want %q", tags, tc.want)
+			}
+		})
+	}
+}
+
+// Two programs that know nothing of each other both get the tags they want.
+func TestTagsOfTwoWriters(t *testing.T) {
+	a := mustGet(session.New(t.TempDir(), ""))(t)
+	defer a.Close()
+	mustGet(a.SetTags("old", "kept"))(t)
+	b := mustGet(session.Load(a.Path()))(t)
+	defer b.Close()
+	mustGet(a.ChangeTags([]string{"ours"}, []string{"old"}))(t)
+	mustGet(b.ChangeTags([]string{" theirs ", "theirs", ""}, nil))(t)
+	for name, s := range map[string]*session.Session{"the last writer": b, "a reader": mustGet(session.Load(a.Path()))(t)} {
+		if tags := mustGet(s.Tags())(t); !slices.Equal(tags, []string{"kept", "ours", "theirs"}) {
+			t.Errorf("%s sees the tags %q", name, tags)
+		}
+		s.Close()
+	}
+}
+
+// A label at the end of a branch, or beside it, is no branch.
+func TestRemarksEndNoBranch(t *testing.T) {
+	s := scribe{mustGet(session.New(t.TempDir(), ""))(t), t}
+	defer s.Close()
+	leaves := func(want ...string) {
+		t.Helper()
+		if got := mustGet(s.Leaves())(t); !slices.Equal(got, want) {
+			t.Errorf("leaves %q, want %q", got, want)
+		}
+	}
+	mustGet(s.AppendSessionInfo("a name"))(t)
+	leaves()
+	first := s.user("one")
+	leaves(first)
+	label := mustGet(s.SetLabel(first, "here"))(t)
+	mustGet(s.AppendCustomEntry("mine", nil))(t)
+	leaves(first)
+	mustDo(t, s.Branch(first)) // beside the label
+	second := s.user("two")
+	leaves(second)
+	mustDo(t, s.Branch(label)) // below the label
+	third := s.user("three")
+	leaves(second, third)
+	mustDo(t, s.Branch(first))
+	mustGet(s.SetTags("tag"))(t)
+	leaves(second, third)
+}

@@ -459,6 +459,24 @@ func (k kind) isRemark() bool {
 	return k == kindLabel || k == kindSessionInfo || k == kindCustom
 }
 
+// isAside reports whether an entry of a kind is no part of the conversation: a
+// remark, or a move of the leaf.
+func (k kind) isAside() bool { return k.isRemark() || k == kindLeaf }
+
+// goesOn tells of each node whether the conversation goes on below it.
+func (t *tree) goesOn() []bool {
+	goesOn := make([]bool, len(t.nodes))
+	for i := range t.nodes {
+		if t.nodes[i].kind.isAside() {
+			continue
+		}
+		for p := t.nodes[i].parent; p != none && !goesOn[p]; p = t.nodes[p].parent {
+			goesOn[p] = true
+		}
+	}
+	return goesOn
+}
+
 // onlyRemarksSince reports whether all nodes from an index on are remarks. Who
 // labels a session while an agent works in it does not get in the agent's way.
 func (t *tree) onlyRemarksSince(from int) bool {

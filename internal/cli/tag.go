@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -77,27 +76,17 @@ func newTagChange(changes []string) (tagChange, error) {
 	return change, nil
 }
 
-func (change tagChange) apply(tags []string) []string {
-	set := make(map[string]bool)
-	for _, tag := range tags {
-		set[tag] = true
+// from returns what has to be added to a session's tags, and taken away.
+func (change tagChange) from(tags []string) (add, remove []string) {
+	for tag, wanted := range change {
+		switch has := slices.Contains(tags, tag); {
+		case wanted && !has:
+			add = append(add, tag)
+		case !wanted && has:
+			remove = append(remove, tag)
+		}
 	}
-	maps.Copy(set, change)
-	maps.DeleteFunc(set, func(_ string, wanted bool) bool { return !wanted })
-	return slices.Sorted(maps.Keys(set))
-}
-
-// changeBetween is what makes the second of the first.
-func changeBetween(from, to []string) tagChange {
-	change := make(tagChange)
-	for _, tag := range from {
-		change[tag] = false
-	}
-	for _, tag := range to {
-		change[tag] = true
-	}
-	maps.DeleteFunc(change, func(tag string, added bool) bool { return added && slices.Contains(from, tag) })
-	return change
+	return add, remove
 }
 
 func (a *app) runTag(cmd *cobra.Command, id string, changes []string) error {
@@ -154,49 +143,16 @@ func (a *app) printTags(o opened) error {
 	return nil
 }
 
-// changeTags changes the tags of a session. An entry holds all tags, so somebody
-// who changes them at the same moment would lose his change: we look at what
-// came in between, and if need be put it back.
-func changeTags(s *session.Session, change tagChange) (id string, err error) {
-	for try := 1; ; try++ {
-		if _, err := s.Refresh(); err != nil {
-			return id, err
-		}
-		was, err := s.Tags()
-		if err != nil {
-			return id, err
-		}
-		tags := change.apply(was)
-		if slices.Equal(tags, was) {
-			return id, nil
-		}
-		id, err = remark(s, func() (string, error) { return s.SetTags(tags...) })
-		if err != nil || try == mostTries {
-			return id, err
-		}
-		between, err := tagsBefore(s, id)
-		if err != nil || slices.Equal(between, was) {
-			return id, err
-		}
-		lost := changeBetween(was, between)
-		maps.Copy(lost, change) // what we were told to do goes first
-		change = lost
+// changeTags changes the tags of a session and returns the id of the entry that
+// does so, or "" if they are like that already.
+func changeTags(s *session.Session, change tagChange) (string, error) {
+	tags, err := s.Tags()
+	if err != nil {
+		return "", err
 	}
-}
-
-// tagsBefore returns the tags as they were before an entry.
-func tagsBefore(s *session.Session, id string) ([]string, error) {
-	var tags []string
-	for e, err := range s.Entries() {
-		if err != nil {
-			return nil, err
-		}
-		if e.ID == id {
-			break
-		}
-		if e.Custom != nil && e.Custom.CustomType == session.CustomTags {
-			tags = e.Custom.Tags()
-		}
+	add, remove := change.from(tags)
+	if len(add)+len(remove) == 0 {
+		return "", nil
 	}
-	return tags, nil
+	return remark(s, func() (string, error) { return s.ChangeTags(add, remove) })
 }
