@@ -137,10 +137,22 @@ func (s *Session) write(ctx context.Context, make func(*tree) ([]Entry, error)) 
 				return nil, nil, &Error{Op: "append", Name: s.name, Kind: ErrExist, Err: fmt.Errorf("entry %q, of another writer", id)}
 			}
 		}
-		if s.opts.OnConflict == ReportConflict && !s.tree.onlyRemarksSince(known) {
+		if s.reports(known) {
 			return nil, nil, &ConflictError{Leaf: s.tree.leaf, Theirs: s.tree.logLeaf, Err: err}
 		}
 	}
+}
+
+// reports reports whether what others wrote, the nodes from an index on, is a
+// conflict to the caller.
+func (s *Session) reports(known int) bool {
+	switch s.opts.OnConflict {
+	case GrowBranch:
+		return false
+	case ReportAll:
+		return true
+	}
+	return !s.tree.onlyRemarksSince(known)
 }
 
 // batch is a set of entries ready to be written. A session has one and uses it

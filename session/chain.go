@@ -10,28 +10,39 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// continuedTo is the type of the custom entry that names a session's
-// continuation.
-const continuedTo = "coppice.continued_to"
+// CustomContinuedTo is the type of the custom entry that names a session's
+// continuation. It has the data {"session": id, "of": the session's own id}.
+const CustomContinuedTo = "coppice.continued_to"
 
 // Continue starts the session that goes on where this one stops, carrying the
 // given entries over (with new ids), and records in this one where it went. Each
 // session has at most one continuation: if this one has been continued, Continue
 // returns ErrExist.
+//
+// The record comes first and names a session that is then made with all that it
+// carries, or not at all. So of several writers one makes the continuation,
+// nobody sees it half filled, and what was cut short between the two steps is
+// finished by the next Continue.
 func (s *Session) Continue(carry ...Entry) (*Session, error) {
 	ctx := context.Background()
 	s.continuing.Lock()
 	defer s.continuing.Unlock()
-	if next, err := s.Continuation(); err != nil {
+	lines, err := s.carriedLines(ctx, carry)
+	if err != nil {
 		return nil, err
-	} else if next != "" {
-		return nil, &Error{Op: "continue", Name: s.name, Kind: ErrExist, Err: fmt.Errorf("it continues in session %q", next)}
+	}
+	id, err := s.recordContinuation()
+	if err != nil {
+		return nil, err
 	}
 	h := Header{
-		ParentSession: s.header.ID, Relation: RelationContinuation,
+		ID: id, ParentSession: s.header.ID, Relation: RelationContinuation,
 		Continuation: s.header.Continuation + 1, CWD: s.header.CWD,
 	}
-	next, err := Create(ctx, s.store, h, &s.opts)
+	next, err := create(ctx, s.store, h, &s.opts, store.Lines(lines...))
+	if errors.Is(err, ErrExist) {
+		return nil, &Error{Op: "continue", Name: s.name, Kind: ErrExist, Err: fmt.Errorf("it continues in session %q", id)}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -39,18 +50,39 @@ func (s *Session) Continue(carry ...Entry) (*Session, error) {
 		s.owners.Add(1)
 		next.owners = s.owners
 	}
+	return next, nil
+}
+
+// carriedLines are the lines with which a continuation begins.
+func (s *Session) carriedLines(ctx context.Context, carry []Entry) ([][]byte, error) {
 	fresh := slices.Clone(carry)
 	for i := range fresh {
 		fresh[i].ID = ""
+		if err := s.moveToBlobs(ctx, &fresh[i]); err != nil {
+			return nil, err
+		}
 	}
-	_, err = next.AppendAll(fresh...)
-	if err == nil {
-		_, err = s.AppendCustomEntry(continuedTo, map[string]any{"session": next.ID(), "of": s.header.ID})
-	}
+	next := Session{opts: s.opts, store: s.store, name: s.name, tree: newTree()}
+	b, err := next.prepare(fresh)
 	if err != nil {
-		return nil, errors.Join(err, next.Close())
+		return nil, err
 	}
-	return next, nil
+	return b.lines, nil
+}
+
+// recordContinuation returns the id of the continuation that the log names, and
+// first makes it name one if it does not. Of two writers that do so at once, the
+// one whose record comes first is right.
+func (s *Session) recordContinuation() (string, error) {
+	id, err := s.Continuation()
+	if err != nil || id != "" {
+		return id, err
+	}
+	data := map[string]any{"session": s.opts.NewID(TypeSession), "of": s.header.ID}
+	if _, err := s.AppendCustomEntry(CustomContinuedTo, data); err != nil {
+		return "", err
+	}
+	return s.Continuation()
 }
 
 // Continuation returns the id of the session that continues this one, or "".
@@ -58,23 +90,18 @@ func (s *Session) Continuation() (string, error) {
 	return continuation(context.Background(), s.log, s.header.ID)
 }
 
-// continuation looks for the latest record of a session's continuation. It
-// stands near the end of a log, where reading begins. A record of another
-// session came with the history that was copied from there.
+// continuation looks for the first record of a session's continuation. A record
+// of another session came with the history that was copied from there.
 func continuation(ctx context.Context, log store.Log, of string) (string, error) {
-	end, err := log.End(ctx)
-	if err != nil {
-		return "", err
-	}
-	for line, err := range log.Backward(ctx, end) {
+	for line, err := range log.Forward(ctx, 0) {
 		if err != nil {
 			return "", err
 		}
-		if !bytes.Contains(line.Data, []byte(continuedTo)) {
+		if !bytes.Contains(line.Data, []byte(CustomContinuedTo)) {
 			continue
 		}
 		e, err := decodeEntry(bytes.Clone(line.Data))
-		if err != nil || e.Custom == nil || e.Custom.CustomType != continuedTo {
+		if err != nil || e.Custom == nil || e.Custom.CustomType != CustomContinuedTo {
 			continue
 		}
 		if e.Custom.Data["of"] == of {

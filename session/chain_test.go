@@ -2,9 +2,11 @@ package session_test
 
 import (
 	"errors"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -168,5 +170,61 @@ func TestChainOfStrangeHeaders(t *testing.T) {
 		if got := mustGet(session.Chain(t.Context(), st, id))(t); !slices.Equal(got, want) {
 			t.Errorf("chain of %s: %v, want %v", id, got, want)
 		}
+	}
+}
+
+// Writers that have the session open each for himself agree on one continuation,
+// and it is whole when it is first seen.
+func TestContinueByTwoWriters(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		st := memory.New(nil)
+		first := mustGet(session.Create(t.Context(), st, session.Header{ID: "first"}, nil))(t)
+		mustGet(first.AppendMessage(session.RoleUser, []session.Content{session.Text("one")}))(t)
+		carry := mustGet(first.PathTo(""))(t)
+		var made, lost atomic.Int32
+		var wg sync.WaitGroup
+		for range 4 {
+			s := mustGet(session.Open(t.Context(), st, "first", nil))(t)
+			wg.Go(func() {
+				next, err := s.Continue(carry...)
+				switch {
+				case err == nil:
+					made.Add(1)
+					if n, err := next.MessageCount(); n != 1 {
+						t.Errorf("%d messages, %v", n, err)
+					}
+				case errors.Is(err, session.ErrExist):
+					lost.Add(1)
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if made.Load() != 1 || lost.Load() != 3 {
+			t.Fatalf("%d made a continuation, %d found one", made.Load(), lost.Load())
+		}
+		chain := mustGet(session.Chain(t.Context(), st, "first"))(t)
+		if stats := slices.Collect(maps.Keys(maps.Collect(st.List(t.Context())))); len(chain) != 2 || len(stats) != 2 {
+			t.Fatalf("chain %v, logs %v", chain, stats)
+		}
+	}
+}
+
+// A crash between the record and the session that it names is made good by
+// whoever continues next.
+func TestContinueWhatWasCutShort(t *testing.T) {
+	t.Parallel()
+	s := newScribe(t)
+	s.user("one")
+	mustGet(s.AppendCustomEntry(session.CustomContinuedTo, map[string]any{"session": "lost", "of": s.ID()}))(t)
+	next := scribe{closeWith(t, mustGet(s.Continue(mustGet(s.PathTo(""))(t)...))(t)), t}
+	if next.ID() != "lost" {
+		t.Errorf("continued by %q", next.ID())
+	}
+	next.sees("user: one")
+	if _, err := s.Continue(); !errors.Is(err, session.ErrExist) {
+		t.Errorf("%v, want ErrExist", err)
 	}
 }

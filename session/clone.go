@@ -5,6 +5,9 @@ import (
 	"slices"
 )
 
+// Clone returns a copy that shares nothing with the entry that could be changed.
+func (e Entry) Clone() Entry { return e.clone() }
+
 // clone returns a copy that shares nothing the caller could change. Decoding
 // gave us strings and raw bytes that nobody writes to: those are shared, except
 // that the raw bytes which are visible to the caller are copied.

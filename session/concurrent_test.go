@@ -419,3 +419,30 @@ func TestContextWhileTheLeafMoves(t *testing.T) {
 		mustGet(s.Refresh())(t)
 	}
 }
+
+// Whoever wants to have seen everything is told of remarks too.
+func TestReportAll(t *testing.T) {
+	t.Parallel()
+	a := newScribe(t, func(c *session.Config) { c.Options.OnConflict = session.ReportAll })
+	start := a.user("start")
+	b := a.again()
+	remark := mustGet(b.SetLabel(start, "here"))(t)
+	_, err := a.AppendMessage(session.RoleUser, []session.Content{session.Text("a's")})
+	var conflict *session.ConflictError
+	if !errors.As(err, &conflict) || conflict.Theirs != remark {
+		t.Fatalf("%v, want a ConflictError at %s", err, remark)
+	}
+	mustGet(a.Refresh())(t)
+	a.user("a's")
+	b.again().sees("user: start", "user: a's")
+}
+
+func TestEntryClone(t *testing.T) {
+	t.Parallel()
+	s := newScribe(t)
+	e := mustGet(s.Entry(s.user("as it was")))(t)
+	e.Clone().Message.Content[0].Text.Content = "changed"
+	if got := viewMessage(e.Message); got != "user: as it was" {
+		t.Errorf("the copy changed the entry: %s", got)
+	}
+}

@@ -30,6 +30,9 @@ const (
 	// GrowBranch appends to our own leaf all the same: the tree gets a branch,
 	// and neither writer's path has the other's entries in it.
 	GrowBranch
+	// ReportAll is ReportConflict for remarks too: an append lands only where
+	// the session has seen everything before it.
+	ReportAll
 )
 
 // Options adjusts a Session. The zero value is what most programs want.
