@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/json"
 
+	"github.com/coppice-dev/coppice/session/rawjson"
 	"github.com/coppice-dev/coppice/store"
 )
 
@@ -126,6 +127,26 @@ func Text(s string) Content {
 // ToolUse returns a call of a tool.
 func ToolUse(id, name string, input map[string]any) Content {
 	return Content{Type: ContentTypeToolUse, ToolUse: &ToolUseContent{ID: id, Name: name, Input: input}}
+}
+
+// ToolUseJSON returns a call of a tool whose input is given as the text of a
+// JSON object, which is kept: the order of its members and every digit of its
+// numbers. Of anything else there is no input.
+func ToolUseJSON(id, name string, input json.RawMessage) Content {
+	c := ToolUse(id, name, nil)
+	if rawjson.Valid(input) {
+		object(input, &c.ToolUse.Input, &c.ToolUse.rawInput)
+	}
+	return c
+}
+
+// InputJSON returns the input as JSON: the text that was read, if Input is
+// still what it says.
+func (t *ToolUseContent) InputJSON() (json.RawMessage, error) {
+	if t.rawInput != nil && sameObject(t.Input, t.rawInput) {
+		return t.rawInput, nil
+	}
+	return rawjson.AppendAny(nil, t.Input)
 }
 
 // ToolResult returns the answer to a call.
