@@ -1,0 +1,100 @@
+package window
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Category is how important an entry is for the window. The smaller number is
+// the more important one.
+type Category int
+
+// The categories, the most important first.
+const (
+	System       Category = iota + 1 // instructions to the model: never trimmed
+	Context                          // documents, requirements, summaries
+	Dialog                           // what the user and the model say
+	SystemOutput                     // what tools answered
+)
+
+// Categories are all of them, the most important first.
+func Categories() []Category { return []Category{System, Context, Dialog, SystemOutput} }
+
+// trimOrder is the order in which categories give way. System never does.
+var trimOrder = [...]Category{SystemOutput, Dialog, Context}
+
+var categoryNames = [...]string{System: "SYSTEM", Context: "CONTEXT", Dialog: "DIALOG", SystemOutput: "SYSTEM_OUTPUT"}
+
+// formerName is what SYSTEM_OUTPUT was once called. It is read, never written.
+const formerName = "ACTIONS"
+
+func (c Category) String() string {
+	if c < System || c > SystemOutput {
+		return fmt.Sprintf("Category(%d)", int(c))
+	}
+	return categoryNames[c]
+}
+
+// ParseCategory returns the category of a name. ACTIONS is SYSTEM_OUTPUT. Any
+// other name gives an error that matches session.ErrInvalid.
+func ParseCategory(name string) (Category, error) {
+	if name == formerName {
+		return SystemOutput, nil
+	}
+	if at := slices.Index(categoryNames[:], name); at >= int(System) {
+		return Category(at), nil
+	}
+	return 0, fmt.Errorf("category %q is none of SYSTEM, CONTEXT, DIALOG, SYSTEM_OUTPUT: %w", name, session.ErrInvalid)
+}
+
+// MarshalText writes the category's name.
+func (c Category) MarshalText() ([]byte, error) {
+	if c < System || c > SystemOutput {
+		return nil, fmt.Errorf("category %d: %w", int(c), session.ErrInvalid)
+	}
+	return []byte(categoryNames[c]), nil
+}
+
+// UnmarshalText reads a category's name.
+func (c *Category) UnmarshalText(name []byte) error {
+	parsed, err := ParseCategory(string(name))
+	if err != nil {
+		return err
+	}
+	*c = parsed
+	return nil
+}
+
+// CategoryOf returns the category of an entry: the one that its message names
+// or, where it names none that is known, the one that goes with its role.
+// Summaries are CONTEXT: they stand for what is no longer sent.
+func CategoryOf(e *session.Entry) Category {
+	m := e.Message
+	if m == nil {
+		return Context
+	}
+	if m.Category != "" {
+		if c, err := ParseCategory(m.Category); err == nil {
+			return c
+		}
+	}
+	switch session.MessageRole(m.Role) {
+	case session.RoleSystem:
+		return System
+	case session.RoleTool, session.RoleBashExecution:
+		return SystemOutput
+	case session.RoleCustom, session.RoleBranchSummary, session.RoleCompactionSummary:
+		return Context
+	case session.RoleUser: // some formats give results the role of the user
+		if answersTools(m) {
+			return SystemOutput
+		}
+	}
+	return Dialog
+}
+
+func answersTools(m *session.MessageEntry) bool {
+	return slices.ContainsFunc(m.Content, func(c session.Content) bool { return c.ToolResult != nil })
+}

@@ -1,0 +1,65 @@
+package window
+
+import (
+	"log/slog"
+
+	"github.com/coppice-dev/coppice/window/estimate"
+)
+
+// Counter counts the tokens of a text. Package window/tiktoken has exact ones
+// for OpenAI's models; Estimate returns one for any model.
+type Counter interface {
+	// Name says which counter it is, for logs and reports.
+	Name() string
+	// CountText returns how many tokens a text has. It must return the same for
+	// the same text until it is told better (see Observer), and never less than
+	// nothing.
+	CountText(text string) int
+}
+
+// Observer is a Counter that learns. A Planner tells it what providers report.
+type Observer interface {
+	Counter
+	// Observe says that what was counted as so many tokens was reported to be so
+	// many.
+	Observe(reported, counted int)
+}
+
+// Estimate returns a counter that needs no vocabulary: it looks at each text's
+// characters and knows how many tokens a provider's models make of such. Empty
+// names give the most cautious guess.
+func Estimate(provider, model string) Counter { return estimator{estimate.For(provider, model)} }
+
+type estimator struct{ *estimate.Profile }
+
+func (e estimator) Name() string              { return "estimate/" + e.Profile.Name }
+func (e estimator) CountText(text string) int { return e.Count(text) }
+
+// Chooser picks the counter for a model. The zero Chooser estimates.
+type Chooser struct {
+	// Exact are asked in order for an exact counter of a model; nil means that
+	// they have none. See tiktoken.For.
+	Exact []func(provider, model string) Counter
+	// Logger is told at debug level which counter was chosen. Default: none.
+	Logger *slog.Logger
+}
+
+// Counter returns the counter for a model: an exact one if there is any, or else
+// an estimate that learns.
+func (c Chooser) Counter(provider, model string) Counter {
+	var chosen Counter
+	why := "no exact counter for this model: estimating, and learning from reported usage"
+	for _, exact := range c.Exact {
+		if chosen = exact(provider, model); chosen != nil {
+			why = "exact counter for this model"
+			break
+		}
+	}
+	if chosen == nil {
+		chosen = NewLearning(Estimate(provider, model))
+	}
+	if c.Logger != nil {
+		c.Logger.Debug("token counter chosen", "counter", chosen.Name(), "provider", provider, "model", model, "why", why)
+	}
+	return chosen
+}

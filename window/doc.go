@@ -1,0 +1,2 @@
+// Package window fits conversations into the context windows of models.
+package window

@@ -1,0 +1,72 @@
+package window
+
+import "github.com/coppice-dev/coppice/session"
+
+// View is what fits a window of a conversation. It is a value of its own: the
+// session and its log are as they were, and a later view does not change an
+// earlier one. The entries are shared with other views: do not change what they
+// point to.
+type View struct {
+	// Entries are what to send, in order.
+	Entries []session.Entry
+	// Costs has what each of Entries costs.
+	Costs []Cost
+	// Report says what the view holds and what was left out.
+	Report Report
+}
+
+// Report says what a view holds, and what it leaves out and why.
+type Report struct {
+	// Counter is the name of the counter that was used.
+	Counter string
+	// Tokens and Bytes are the size of the view; Room and ByteRoom are what
+	// there is room for, 0 if there is no limit.
+	Tokens, Bytes  int
+	Room, ByteRoom int
+	// Categories are the parts: System, Context, Dialog, SystemOutput. Their
+	// tokens add up to Tokens, and those that were left out to LeftOutTokens.
+	Categories []CategoryReport
+	// LeftOutTokens is how many tokens smaller the view is than the whole.
+	LeftOutTokens int
+	// Omissions are what was left out or shortened, in the order in which that
+	// was decided.
+	Omissions []Omission
+}
+
+// CategoryReport is the part of a category in a view.
+type CategoryReport struct {
+	Category Category
+	// Share is what the category is sure to keep, in a strict budget what it may
+	// take at most; 0 if there is no limit.
+	Share int
+	// Entries and Tokens are in the view.
+	Entries, Tokens int
+	// LeftOutEntries and LeftOutTokens are not.
+	LeftOutEntries, LeftOutTokens int
+}
+
+// Kind says what was done to make room.
+type Kind string
+
+// The kinds of omissions.
+const (
+	// LeftOut: the entry is not in the view.
+	LeftOut Kind = "left out"
+	// Shortened: the middle of the entry was replaced by a marker.
+	Shortened Kind = "shortened"
+	// ImageLeftOut: an image of the entry was replaced by a placeholder.
+	ImageLeftOut Kind = "image left out"
+)
+
+// Omission is one thing that a view does not have.
+type Omission struct {
+	Kind     Kind
+	EntryID  string
+	Category Category
+	// Tokens and Bytes are what the view is smaller for it.
+	Tokens, Bytes int
+	// Why says for which budget it was.
+	Why string
+	// Reference opens an image that was left out: see Recall.
+	Reference string
+}
