@@ -36,7 +36,9 @@ func assemble(sel *selection) *Context {
 	}
 	c.Provider, c.Model, c.ThinkingLevel = state.Provider, state.Model, state.ThinkingLevel
 	c.countTokens(changed)
-	c.pairTools()
+	if !sel.unpaired {
+		c.pairTools()
+	}
 	return c
 }
 

@@ -11,6 +11,10 @@ import (
 type ContextOptions struct {
 	// Leaf is the entry at which the path ends. Default: the session's leaf.
 	Leaf string
+	// Unpaired leaves tool calls and results as they stand on the path: none is
+	// moved, dropped or made up. It is for showing a conversation, not for
+	// sending it.
+	Unpaired bool
 }
 
 // Context is what a model would be sent: the part of a path that counts.
@@ -78,6 +82,7 @@ func (s *Session) buildContext(o ContextOptions, fingerprints bool) (*Context, e
 	if err != nil {
 		return nil, err
 	}
+	sel.unpaired = o.Unpaired
 	c := assemble(sel)
 	for i := range c.Entries {
 		c.Entries[i] = c.Entries[i].clone()
@@ -103,6 +108,7 @@ type selection struct {
 	picked     map[string]*Entry
 	olderEdits []*Entry // before entries; only if there are picked ones
 	problems   []Problem
+	unpaired   bool // see ContextOptions
 }
 
 // selectPath finds and reads the entries that decide the context at a leaf.

@@ -12,6 +12,11 @@ import (
 // ids are strictly increasing within the process.
 var ids idSource
 
+// NewID returns a new id for an entry. Ids are unique, and those of one process
+// are in the order in which they were made. It is for an Options.NewID that
+// wants to see them.
+func NewID() string { return ids.next(time.Now()) }
+
 // idSource makes UUIDs of version 7: they sort by time, and with 62 random bits
 // beside a millisecond and a counter they are unique across processes.
 type idSource struct {
