@@ -72,9 +72,21 @@ func (s *Session) AppendCustomEntry(customType string, data map[string]any) (str
 // appendAll appends the entries that make returns. It is called under the lock,
 // so that what it decides from the tree still holds when they are written.
 func (s *Session) appendAll(make func(*tree) ([]Entry, error)) ([]string, error) {
+	return s.appendBatch(func() (*batch, error) {
+		entries, err := make(s.tree)
+		if err != nil {
+			return nil, err
+		}
+		return s.prepare(entries)
+	})
+}
+
+// appendBatch appends the batch that prepare returns, which is called under the
+// lock.
+func (s *Session) appendBatch(prepare func() (*batch, error)) ([]string, error) {
 	ctx := context.Background()
 	s.mu.Lock()
-	ids, commit, err := s.write(ctx, make)
+	ids, commit, err := s.write(ctx, prepare)
 	s.mu.Unlock()
 	if err != nil {
 		return nil, err
@@ -90,7 +102,7 @@ func (s *Session) appendAll(make func(*tree) ([]Entry, error)) ([]string, error)
 }
 
 // write puts entries into the log and the tree, without waiting for the disk.
-func (s *Session) write(ctx context.Context, make func(*tree) ([]Entry, error)) ([]string, func() error, error) {
+func (s *Session) write(ctx context.Context, prepare func() (*batch, error)) ([]string, func() error, error) {
 	if s.closed {
 		return nil, nil, s.errClosed("append")
 	}
@@ -100,11 +112,7 @@ func (s *Session) write(ctx context.Context, make func(*tree) ([]Entry, error)) 
 			Hint: "load the session again to see whether it landed",
 		}
 	}
-	entries, err := make(s.tree)
-	if err != nil {
-		return nil, nil, err
-	}
-	batch, err := s.prepare(entries)
+	batch, err := prepare()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -202,15 +210,17 @@ func (s *Session) prepare(entries []Entry) (*batch, error) {
 		if err != nil {
 			return nil, err
 		}
-		// A value nested deeper than readers go would be lost; it takes at least
-		// two bytes a level.
-		if len(line) > 20_000 && !rawjson.Valid(line) {
-			return nil, &Error{Op: "append", Name: s.name, Kind: ErrInvalid, Err: errors.New("the entry is nested too deep to be read again")}
+		if len(line) > deepLine && !rawjson.Valid(line) {
+			return nil, s.errTooDeep()
 		}
 		b.add(e, line)
 	}
 	return b, nil
 }
+
+// deepLine is the length from which on a line is checked: a value nested deeper
+// than readers go would be lost, and it takes at least two bytes a level.
+const deepLine = 20_000
 
 func (b *batch) add(e *Entry, line []byte) {
 	h := headLine{id: e.ID, isRoot: e.ParentID == nil, kind: kindOfType([]byte(e.Type))}
@@ -226,13 +236,21 @@ func (b *batch) add(e *Entry, line []byte) {
 	b.lines = append(b.lines, line)
 }
 
-// complete gives an entry its parent, its id and its time.
-func (s *Session) complete(e *Entry, b *batch) error {
+// checkPayload refuses an entry that would not be read as what it is.
+func (s *Session) checkPayload(e *Entry) error {
 	if e.Type == "" || e.Type == TypeSession || e.Type == TypeGap {
 		return &Error{Op: "append", Name: s.name, Kind: ErrInvalid, Err: fmt.Errorf("an entry cannot have the type %q", e.Type)}
 	}
 	if t, ok := e.payloadType(); !ok || t != "" && t != e.Type && e.Type != oldThinkingLevel {
 		return &Error{Op: "append", Name: s.name, Kind: ErrInvalid, Err: fmt.Errorf("an entry of type %q has another payload", e.Type)}
+	}
+	return nil
+}
+
+// complete gives an entry its parent, its id and its time.
+func (s *Session) complete(e *Entry, b *batch) error {
+	if err := s.checkPayload(e); err != nil {
+		return err
 	}
 	if e.Type != TypeLeaf {
 		e.ParentID = nil

@@ -92,6 +92,7 @@ type ToolUseContent struct {
 
 	Extra    Fields `json:"-"`
 	rawInput json.RawMessage
+	opaque   bool // rawInput was never decoded: it counts as long as Input is nil
 }
 
 // ToolResultContent is a tool's answer to a call.
@@ -140,9 +141,23 @@ func ToolUseJSON(id, name string, input json.RawMessage) Content {
 	return c
 }
 
+// ToolUseOpaque is ToolUseJSON for those who only pass the call on: the input is
+// not decoded, and Input stays nil until the call is read from a log. InputJSON
+// has it.
+func ToolUseOpaque(id, name string, input json.RawMessage) Content {
+	c := ToolUse(id, name, nil)
+	if rawjson.Kind(input) == 'o' && rawjson.Valid(input) {
+		c.ToolUse.rawInput, c.ToolUse.opaque = input, true
+	}
+	return c
+}
+
 // InputJSON returns the input as JSON: the text that was read, if Input is
 // still what it says.
 func (t *ToolUseContent) InputJSON() (json.RawMessage, error) {
+	if t.opaque && t.Input == nil {
+		return t.rawInput, nil
+	}
 	if t.rawInput != nil && sameObject(t.Input, t.rawInput) {
 		return t.rawInput, nil
 	}

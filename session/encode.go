@@ -341,7 +341,12 @@ func (w *writer) content(c *Content) {
 		w.begin("tool_use")
 		w.str("id", c.ToolUse.ID)
 		w.str("name", c.ToolUse.Name)
-		w.object("input", c.ToolUse.Input, c.ToolUse.rawInput)
+		if c.ToolUse.opaque && c.ToolUse.Input == nil {
+			w.key("input")
+			w.raw("input", c.ToolUse.rawInput)
+		} else {
+			w.object("input", c.ToolUse.Input, c.ToolUse.rawInput)
+		}
 		w.end(c.ToolUse.Extra)
 	case c.ToolResult != nil:
 		w.toolResult(c.ToolResult)

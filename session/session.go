@@ -91,6 +91,8 @@ type Session struct {
 	failed error // why no more can be appended, or nil
 	closed bool
 
+	grafted []byte // the memory of the last graft's lines
+
 	cache entryCache
 }
 
