@@ -19,6 +19,7 @@ type writer struct {
 
 	docs    []docRow
 	terms   *termTable
+	places  *docPlaces
 	nextDoc int64
 	tokens  int64 // in the new documents
 	entries int64 // written
@@ -36,8 +37,9 @@ type docRow struct {
 	body, whole        string
 }
 
-func newWriter(ctx context.Context, tx *sql.Tx, terms *termTable) (*writer, error) {
-	w := &writer{ctx: ctx, tx: tx, stmts: map[string]*sql.Stmt{}, names: map[string]int64{}, terms: terms}
+func (r *catching) newWriter(tx *sql.Tx) (*writer, error) {
+	ctx := r.ctx
+	w := &writer{ctx: ctx, tx: tx, stmts: map[string]*sql.Stmt{}, names: map[string]int64{}, terms: r.terms, places: &r.places}
 	err := tx.QueryRowContext(ctx, `SELECT value FROM counters WHERE name = 'docs'`).Scan(&w.nextDoc)
 	return w, err
 }
@@ -212,7 +214,7 @@ func (w *writer) insert(s *state, rec *record, id any, parent int64) (int64, err
 	if err != nil || added == 0 {
 		return -1, err
 	}
-	if parent != n-1 || rec.class != classEntry {
+	if parent != n-1 || rec.class != classEntry && rec.class != classRemark {
 		s.breaks++
 	}
 	s.next++
@@ -306,35 +308,6 @@ func (w *writer) addDocs(s *state, n int64, rec *record) error {
 		}
 	}
 	return nil
-}
-
-// docSeqBits is how many bits of a document's id tell it from others of the same
-// second. The fewer they are, the smaller is the full-text table, which keeps the
-// differences of ids.
-const docSeqBits = 8
-
-// docID returns the id that the n-th document should have.
-func docID(ms, n int64) int64 {
-	const last = 1<<40 - 1 // in 35,000 years
-	return min(max(ms/1000, 0), last)<<docSeqBits | n&(1<<docSeqBits-1)
-}
-
-// insertDoc writes a document's row. If its id is taken, because there are very
-// many of the same second, it gets one that follows.
-func (w *writer) insertDoc(d *docRow) error {
-	for {
-		added, err := w.exec(`INSERT INTO docs (id, session, entry, part, kind, role, tool, model, len, tf)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-			d.id, d.session, d.entry, d.part, kindNumber(d.kind), d.role, d.tool, d.model, d.length, d.tf)
-		if err != nil || added > 0 {
-			return err
-		}
-		// After the last of those nearby, so that a million of one second do not
-		// have to be tried one by one.
-		if _, err := w.find([]any{&d.id}, `SELECT max(id) + 1 FROM docs WHERE id BETWEEN ? AND ?`, d.id, d.id+1<<12); err != nil {
-			return err
-		}
-	}
 }
 
 // flush writes the documents that are lined up, in the order of their ids, which

@@ -6,6 +6,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -61,7 +62,7 @@ func writeCorpus(tb testing.TB, dir string, sessions, messages int) {
 		}
 		w := bufio.NewWriterSize(f, 1<<18)
 		at := start.Add(time.Duration(s) * time.Hour)
-		fmt.Fprintf(w, `{"type":"session","id":%q,"version":1,"timestamp":%q,"cwd":"/home/u/p%d"}`+"\n", sessionName(s), at.Format(time.RFC3339Nano), s%50)
+		fmt.Fprintf(w, `{"type":"session","id":%q,"version":1,"timestamp":%q,"cwd":"/home/u/p%d","parent_session":"p%d"}`+"\n", sessionName(s), at.Format(time.RFC3339Nano), s%50, s%1000)
 		parent := "null"
 		for m := range messages {
 			at = at.Add(20 * time.Second)
@@ -76,6 +77,9 @@ func writeCorpus(tb testing.TB, dir string, sessions, messages int) {
 				id, parent, at.Format(time.RFC3339Nano), role, buf, extra)
 			parent = id
 		}
+		if messages < messagesPerSession { // for the lists
+			writeRemarks(w, s, parent, at)
+		}
 		if err := w.Flush(); err != nil {
 			tb.Fatal(err)
 		}
@@ -85,6 +89,21 @@ func writeCorpus(tb testing.TB, dir string, sessions, messages int) {
 		if err := os.Chtimes(f.Name(), at, at); err != nil {
 			tb.Fatal(err)
 		}
+	}
+}
+
+// writeRemarks tags a session, one in fifty with the tag "mid", and pins one in a
+// thousand.
+func writeRemarks(w io.Writer, s int, parent string, at time.Time) {
+	tags := `"all"`
+	if s%50 == 9 {
+		tags += `,"mid"`
+	}
+	fmt.Fprintf(w, `{"type":"custom","id":"tags","parent_id":%s,"timestamp":%q,"custom":{"custom_type":"coppice.tags","data":{"tags":[%s]}}}`+"\n",
+		parent, at.Format(time.RFC3339Nano), tags)
+	if s%1000 == 9 {
+		fmt.Fprintf(w, `{"type":"custom","id":"pin","parent_id":"tags","timestamp":%q,"custom":{"custom_type":"coppice.pinned","data":{"pinned":true}}}`+"\n",
+			at.Format(time.RFC3339Nano))
 	}
 }
 
@@ -236,36 +255,44 @@ func BenchmarkCatchUpOne(b *testing.B) {
 // BenchmarkList lists 50 of 100,000 sessions. Goal: at most 1 ms.
 func BenchmarkList(b *testing.B) {
 	c := getCorpus(b, 100_000, 1)
-	no := false
-	for _, o := range []struct {
+	yes, no := true, false
+	for _, filter := range []struct {
 		name string
 		index.ListOptions
 	}{
-		{"updated", index.ListOptions{Sort: index.ByUpdated, Desc: true}},
-		{"created", index.ListOptions{Sort: index.ByCreated, Desc: true}},
-		{"title", index.ListOptions{Sort: index.ByTitle}},
-		{"messages", index.ListOptions{Sort: index.ByMessages, Desc: true}},
-		{"tokens", index.ListOptions{Sort: index.ByTokens, Desc: true}},
-		{"size", index.ListOptions{Sort: index.BySize, Desc: true}},
-		{"updated not archived", index.ListOptions{Sort: index.ByUpdated, Desc: true, Archived: &no}},
-		{"cwd", index.ListOptions{Sort: index.ByUpdated, Desc: true, CWD: "/home/u/p7"}},
+		{"all", index.ListOptions{}},
+		{"fold", index.ListOptions{Fold: true}},
+		{"not archived", index.ListOptions{Archived: &no}},
+		{"pinned", index.ListOptions{Pinned: &yes}},
+		{"tag of all", index.ListOptions{Tags: []string{"all"}}},
+		{"tag of 2,000", index.ListOptions{Tags: []string{"mid"}}},
+		{"cwd of 2,000", index.ListOptions{CWD: "/home/u/p7"}},
+		{"cwd of all, 50 below", index.ListOptions{CWD: "/home/u"}},
+		{"parent of 100", index.ListOptions{Parent: "p7"}},
 	} {
-		b.Run(o.name, func(b *testing.B) {
-			durations := make([]time.Duration, 0, 1000)
-			began := cpuTime()
-			for b.Loop() {
-				start := time.Now()
-				page, next, err := c.ix.List(context.Background(), o.ListOptions)
-				if err != nil || len(page) != 50 {
-					b.Fatal(len(page), err)
-				}
-				durations = append(durations, time.Since(start))
-				o.After = next // walk through the pages, and begin anew at the end
-			}
-			reportPercentiles(b, durations)
-			reportCPU(b, began)
-		})
+		for _, sort := range []index.Sort{index.ByUpdated, index.ByCreated, index.ByTitle, index.ByMessages, index.ByTokens, index.BySize} {
+			o := filter.ListOptions
+			o.Sort, o.Desc = sort, sort != index.ByTitle
+			b.Run(filter.name+"/"+string(sort), func(b *testing.B) { benchList(b, c.ix, o) })
+		}
 	}
+}
+
+// benchList walks through the pages, and begins anew at the end.
+func benchList(b *testing.B, ix *index.Index, o index.ListOptions) {
+	durations := make([]time.Duration, 0, 1000)
+	began := cpuTime()
+	for b.Loop() {
+		start := time.Now()
+		page, next, err := ix.List(context.Background(), o)
+		if err != nil || len(page) != 50 {
+			b.Fatal(len(page), err)
+		}
+		durations = append(durations, time.Since(start))
+		o.After = next
+	}
+	reportPercentiles(b, durations)
+	reportCPU(b, began)
 }
 
 func reportPercentiles(b *testing.B, durations []time.Duration) {

@@ -48,7 +48,7 @@ func loadShape(ctx context.Context, q querier, session, next, leaf int64) (*shap
 		return sh, nil
 	}
 	rows, err := q.QueryContext(ctx, `SELECT n, parent, class FROM entries
-		WHERE session = ? AND (parent <> n - 1 OR class <> 0) ORDER BY n`, session)
+		WHERE session = ? AND (parent <> n - 1 OR class NOT IN (0, 5)) ORDER BY n`, session)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (sh *shape) leafOf(n int64) int64 {
 	at := sh.runOf(n)
 	below := []span{{n, sh.runs[at].last}}
 	for _, r := range sh.runs[at+1:] {
-		if r.class == classLeaf && r.first == r.last || r.class == classNoID {
+		if !r.counts() && r.first == r.last || r.class == classNoID {
 			continue
 		}
 		if slices.ContainsFunc(below, func(s span) bool { return s.has(r.parent) }) {
@@ -111,40 +111,77 @@ func (sh *shape) leafOf(n int64) int64 {
 	return below[len(below)-1].last
 }
 
-// leaves counts the ends of branches: the entries without children. What only
-// moves the leaf, and lines that cannot be read at all, do not count.
-func (sh *shape) leaves() int64 {
-	isParent := make(map[int64]bool)
-	for _, r := range sh.runs {
-		if r.counts() {
-			isParent[r.parent] = true
+// leaves counts the ends of branches, as session.Leaves does: the entries below
+// which the conversation does not go on. remarks are the numbers of those that
+// are no part of it, in order.
+func (sh *shape) leaves(remarks []int64) int64 {
+	ends := make([]int64, len(sh.runs))
+	for i, r := range sh.runs {
+		ends[i] = r.end(remarks)
+	}
+	speaks := make([]bool, len(sh.runs)) // the run, or one that hangs on it, is part of the conversation
+	goesOn := make([]bool, len(sh.runs)) // the conversation goes on below the run's end
+	for i := range sh.runs {
+		if ends[i] < 0 {
+			continue
+		}
+		for at := i; !speaks[at]; {
+			speaks[at] = true
+			parent := sh.runs[at].parent
+			if parent < 0 {
+				break
+			}
+			at = sh.runOf(parent)
+			goesOn[at] = goesOn[at] || parent >= ends[at]
 		}
 	}
 	var leaves int64
-	for _, r := range sh.runs {
-		if (r.counts() || r.first < r.last) && !isParent[r.last] {
+	for i := range sh.runs {
+		if ends[i] >= 0 && !goesOn[i] {
 			leaves++
 		}
 	}
 	return leaves
 }
 
-// counts reports whether the first entry of a run is one that a reader would see
-// in the tree.
-func (r run) counts() bool { return r.class != classLeaf && r.class != classNoID }
+// end returns the last entry of a run that is part of the conversation, or -1.
+func (r run) end(remarks []int64) int64 {
+	for n := r.last; n >= r.first; n-- {
+		_, isRemark := slices.BinarySearch(remarks, n)
+		if !isRemark && (n > r.first || r.counts()) {
+			return n
+		}
+	}
+	return -1
+}
+
+// counts reports whether the first entry of a run is part of the conversation.
+func (r run) counts() bool {
+	return r.class != classLeaf && r.class != classNoID && r.class != classRemark
+}
 
 // settle brings up to date what depends on the whole tree: how many branches it
 // has, and the size of the context at the leaf.
 func (w *writer) settle(s *state) error {
 	if s.breaks == 0 {
-		s.branches = min(s.next, 1)
-		return nil
+		var one int64
+		_, err := w.find([]any{&one}, `SELECT 1 FROM entries WHERE session = ? AND class <> ? LIMIT 1`, s.id, int64(classRemark))
+		s.branches = one
+		return err
 	}
 	sh, err := loadShape(w.ctx, w.tx, s.id, s.next, s.leaf)
 	if err != nil {
 		return err
 	}
-	s.branches, s.context = sh.leaves(), 0
+	rows, err := w.tx.QueryContext(w.ctx, `SELECT n FROM entries WHERE session = ? AND class = 5 ORDER BY n`, s.id)
+	if err != nil {
+		return err
+	}
+	remarks, err := scanIDs(rows)
+	if err != nil {
+		return err
+	}
+	s.branches, s.context = sh.leaves(remarks), 0
 	for _, part := range sh.live {
 		found, err := w.find([]any{&s.context}, `SELECT context FROM entries WHERE session = ? AND n BETWEEN ? AND ?
 			AND context IS NOT NULL ORDER BY n DESC LIMIT 1`, s.id, part.first, part.last)

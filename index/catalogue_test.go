@@ -118,6 +118,11 @@ func TestListFilters(t *testing.T) {
 		{"cwd above", index.ListOptions{CWD: "/work"}, "s0 s1 s2 s3 s4 s5 s6"},
 		{"cwd beside", index.ListOptions{CWD: "/wor"}, ""},
 		{"key", index.ListOptions{Key: "key:2"}, "s2 s5"},
+		{"no such tag", index.ListOptions{Tags: []string{"odd"}}, ""},
+		{"tag and cwd", index.ListOptions{Tags: []string{"even"}, CWD: "/work/1"}, ""},
+		{"tag and pinned", index.ListOptions{Tags: []string{"even"}, Pinned: &yes}, "s4"},
+		{"cwd and pinned", index.ListOptions{CWD: "/work/1", Pinned: &yes}, "s3"},
+		{"pinned and archived", index.ListOptions{Pinned: &yes, Archived: &yes}, ""},
 		{"pinned", index.ListOptions{Pinned: &yes}, "s3 s4"},
 		{"not pinned", index.ListOptions{Pinned: &no}, "s0 s1 s2 s5 s6"},
 		{"archived", index.ListOptions{Archived: &yes}, "s2"},
@@ -128,16 +133,86 @@ func TestListFilters(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.o.Sort, tt.o.Limit = index.ByCreated, 3
-			var got []string
-			for _, s := range pages(t, ix, tt.o) {
-				got = append(got, s.ID)
-			}
-			if diff := cmp.Diff(tt.want, strings.Join(got, " ")); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+			for _, sort := range []index.Sort{index.ByCreated, index.ByUpdated, index.ByTitle, index.ByMessages, index.ByTokens, index.BySize} {
+				for _, tt.o.Desc = range []bool{false, true} {
+					tt.o.Sort, tt.o.Limit = sort, 3
+					if diff := cmp.Diff(tt.want, sortedIDs(pages(t, ix, tt.o))); diff != "" {
+						t.Errorf("by %s (-want +got):\n%s", sort, diff)
+					}
+				}
 			}
 		})
 	}
+}
+
+func sortedIDs(sessions []index.Session) string {
+	var ids []string
+	for _, s := range sessions {
+		ids = append(ids, s.ID)
+	}
+	slices.Sort(ids)
+	return strings.Join(ids, " ")
+}
+
+// A directory with many below it is read in another way than one with few.
+func TestListDirectories(t *testing.T) {
+	f := newFixture(t)
+	for i := range 40 {
+		f.create(session.Header{ID: fmt.Sprintf("s%02d", i), CWD: fmt.Sprintf("/few/%d", i%3)})
+		f.create(session.Header{ID: fmt.Sprintf("t%02d", i), CWD: fmt.Sprintf("/many/%d", i)})
+	}
+	ix := f.open(t)
+	for _, cwd := range []string{"/few", "/many"} {
+		for _, desc := range []bool{false, true} {
+			list := pages(t, ix, index.ListOptions{CWD: cwd, Desc: desc, Limit: 7})
+			if len(list) != 40 {
+				t.Errorf("%s: %d sessions", cwd, len(list))
+			}
+			if !slices.IsSortedFunc(list, func(a, b index.Session) int {
+				if desc {
+					a, b = b, a
+				}
+				return a.Updated.Compare(b.Updated)
+			}) {
+				t.Errorf("%s: not in order: %s", cwd, sortedIDs(list))
+			}
+		}
+	}
+}
+
+// Subagents are folded under the session that started them, whichever is seen
+// first, and are listed by themselves when that is gone.
+func TestSubagents(t *testing.T) {
+	f := newFixture(t)
+	ctx := context.Background()
+	check := func(ix *index.Index, o index.ListOptions, want string) {
+		t.Helper()
+		list, _, err := ix.List(ctx, o)
+		if err != nil || sortedIDs(list) != want {
+			t.Errorf("%+v lists %q, %v; want %q", o, sortedIDs(list), err, want)
+		}
+	}
+	f.create(session.Header{ID: "sub1", ParentSession: "boss", Relation: session.RelationSubagent})
+	f.create(session.Header{ID: "fork", ParentSession: "boss", Relation: session.RelationFork})
+	f.create(session.Header{ID: "self", ParentSession: "self", Relation: session.RelationSubagent})
+	ix := f.open(t)
+	check(ix, index.ListOptions{Fold: true}, "fork self sub1") // nobody to fold them under
+	f.create(session.Header{ID: "boss"})
+	mustCatchUp(t, ix)
+	f.create(session.Header{ID: "sub2", ParentSession: "boss", Relation: session.RelationSubagent})
+	mustCatchUp(t, ix)
+	check(ix, index.ListOptions{Fold: true}, "boss fork self")
+	check(ix, index.ListOptions{}, "boss fork self sub1 sub2")
+	check(ix, index.ListOptions{Relation: session.RelationSubagent}, "self sub1 sub2")
+	check(ix, index.ListOptions{Relation: session.RelationSubagent, Parent: "boss"}, "sub1 sub2")
+	if boss := must[index.Session](t)(ix.Get(ctx, "boss")); boss.Subagents != 2 {
+		t.Errorf("the parent has %d subagents", boss.Subagents)
+	}
+	if err := f.st.Remove(ctx, "boss"); err != nil {
+		t.Fatal(err)
+	}
+	mustCatchUp(t, ix)
+	check(ix, index.ListOptions{Fold: true}, "fork self sub1 sub2")
 }
 
 func TestListRefuses(t *testing.T) {

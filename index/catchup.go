@@ -80,6 +80,7 @@ type catching struct {
 	db       *database
 	progress func(done, total int64)
 	terms    *termTable
+	places   docPlaces
 
 	report      Report
 	done, total int64
@@ -243,7 +244,7 @@ func (r *catching) write(batch []*chunk) error {
 		return err
 	}
 	defer tx.Rollback()
-	w, err := newWriter(r.ctx, tx, r.terms)
+	w, err := r.newWriter(tx)
 	if err != nil {
 		return err
 	}

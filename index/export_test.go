@@ -23,6 +23,30 @@ func Tokens(text string) (parts, wholes []string) {
 	return parts, wholes
 }
 
+// DecodeRow reads what a list shows of a session.
+func DecodeRow(row []byte) (Session, error) { return decodeRow(row) }
+
+// EncodeRow writes what decodeRow reads.
+func EncodeRow(s Session) []byte {
+	row := state{
+		sid: s.ID, name: s.Name, key: s.Key, title: s.Title, cwd: s.CWD, parent: s.Parent, relation: s.Relation,
+		continuedTo: s.ContinuedTo, leafID: s.Leaf, created: millis(s.Created), updated: millis(s.Updated),
+		entries: int64(s.Entries), messages: int64(s.Messages), branches: int64(s.Branches), tokens: s.Tokens,
+		context: s.Context, size: s.Size, continuation: int64(s.Continuation), problems: int64(s.Problems),
+		pinned: s.Pinned, archived: s.Archived, tags: s.Tags, models: map[string]int64{}, tools: map[string]int64{},
+	}
+	if s.Named {
+		row.given = s.Title
+	}
+	for _, c := range s.Models {
+		row.models[c.Name] = c.Count
+	}
+	for _, c := range s.Tools {
+		row.tools[c.Name] = c.Count
+	}
+	return row.encodeRow()
+}
+
 // SetBatch sets how many documents are written in one transaction.
 func (ix *Index) SetBatch(docs int) { ix.batch = docs }
 
@@ -52,7 +76,7 @@ func (ix *Index) Dump() (string, error) {
 	err := ix.withDB(func(db *database) error {
 		for _, query := range []string{
 			`SELECT name, sid, key, title, sort_title, tags, cwd, created, updated, entries, messages, branches, tokens,
-				context, models, tools, parent, relation, continuation, continued_to, pinned, problems, docs, size,
+				context, models, tools, parent, relation, continuation, continued_to, pinned, problems, docs, size, folded, hex(row) AS row,
 				modified, archived, pos, head_hash, tail_pos, tail_hash, next, leaf, leaf_id, breaks FROM sessions ORDER BY name`,
 			`SELECT s.name, tag FROM tags t JOIN sessions s ON s.id = t.session ORDER BY 1, 2`,
 			`SELECT s.name, n, hex(e.id), e.parent, e.pos, e.time, e.class, e.context FROM entries e JOIN sessions s ON s.id = e.session ORDER BY 1, 2`,

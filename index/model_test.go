@@ -73,7 +73,11 @@ func (m *machine) step() {
 	ctx := context.Background()
 	names := m.names()
 	if len(names) < 2 || m.rand.IntN(10) == 0 {
-		s := m.create(session.Header{CWD: fmt.Sprintf("/p/%d", m.rand.IntN(3)), Key: fmt.Sprintf("k%d", m.n)})
+		h := session.Header{CWD: fmt.Sprintf("/p/%d", m.rand.IntN(3)), Key: fmt.Sprintf("k%d", m.n)}
+		if len(names) > 0 && m.rand.IntN(2) == 0 {
+			h.ParentSession, h.Relation = names[m.rand.IntN(len(names))], session.RelationSubagent
+		}
+		s := m.create(h)
 		m.n++
 		m.check(s.Close())
 		return
@@ -132,7 +136,7 @@ func (m *machine) use(s *session.Session) {
 	}
 	some := func() string { return ids[m.rand.IntN(len(ids))] }
 	var err error
-	switch k := m.rand.IntN(14); {
+	switch k := m.rand.IntN(16); {
 	case k < 4 || len(ids) == 0:
 		m.append(s, session.RoleUser, session.Text(fmt.Sprintf("question %d about camelCase%d", m.n, m.n%7)))
 	case k < 7:
@@ -157,6 +161,13 @@ func (m *machine) use(s *session.Session) {
 		if fork, err = s.Fork(context.Background(), m.st, m.options()); err == nil {
 			err = fork.Close()
 		}
+	case k == 14:
+		_, err = s.ChangeTags([]string{"red", "grey"}[:m.rand.IntN(3)], []string{"blue", "grey"}[:m.rand.IntN(3)])
+	case k == 15: // as if somebody had labelled an entry while an agent went on from it
+		at := some()
+		if _, err = s.SetLabel(at, "beside"); err == nil {
+			err = s.Branch(at)
+		}
 	}
 	m.check(err)
 }
@@ -180,6 +191,16 @@ func (m *machine) compareCatalogue(ix *index.Index) {
 		info.Size, info.Archived = stat.Size, stat.Archived
 		want = append(want, info)
 		m.check(s.Close())
+	}
+	for i := range want {
+		isHis := func(s index.Session) bool {
+			return s.Relation == session.RelationSubagent && s.Parent == want[i].ID
+		}
+		for _, s := range want {
+			if isHis(s) {
+				want[i].Subagents++
+			}
+		}
 	}
 	got, _, err := ix.List(context.Background(), index.ListOptions{Limit: -1})
 	m.check(err)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -21,7 +22,7 @@ type Price struct {
 
 // Prices knows what models cost. A nil Prices knows none.
 type Prices struct {
-	models map[string]Price // by the beginning of the model's name
+	models map[string]Price // by the model's name, as canonicalModel has it
 }
 
 // DefaultPrices returns the prices that this package was built with. They are
@@ -36,8 +37,8 @@ func DefaultPrices() *Prices {
 }
 
 // ReadPrices returns the default prices with those of a file added: a TOML file
-// like prices.toml in this package. A model of the file replaces the default
-// ones that begin with its name.
+// like prices.toml in this package. A model of the file replaces the default one
+// of the same name.
 func ReadPrices(path string) (*Prices, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -47,12 +48,8 @@ func ReadPrices(path string) (*Prices, error) {
 	if err := own.parse(data); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	all := &Prices{models: maps.Clone(own.models)}
-	for model, price := range DefaultPrices().models {
-		if _, ok := own.find(model); !ok {
-			all.models[model] = price
-		}
-	}
+	all := DefaultPrices()
+	maps.Copy(all.models, own.models)
 	return all, nil
 }
 
@@ -81,20 +78,35 @@ func (p *Prices) parse(data []byte) error {
 		if m.CacheWrite != nil {
 			price.CacheWrite = micro(*m.CacheWrite)
 		}
-		p.models[strings.ToLower(name)] = price
+		p.models[canonicalModel(name)] = price
 	}
 	return nil
 }
 
 func micro(dollars float64) int64 { return int64(math.Round(dollars * 1e6)) }
 
-// find returns the price whose name is the longest beginning of a model's name.
-func (p *Prices) find(model string) (Price, bool) {
+// versionDot is the dot of a version number, for which some write a dash.
+var versionDot = regexp.MustCompile(`(\d)\.(\d)`)
+
+func canonicalModel(name string) string {
+	return versionDot.ReplaceAllString(strings.ToLower(name), "$1-$2")
+}
+
+// release is what may follow a model's name without making it another model: that
+// it is a preview, its date, its number, and Bedrock's version.
+var release = regexp.MustCompile(`^(-preview|-exp|-latest)?([-@](\d{8}|\d{4}-\d\d-\d\d|\d\d-\d{2,4}|\d{3}))?(-v\d+(:\d+)?)?$`)
+
+// vendor is what Bedrock writes before a model's name.
+var vendor = regexp.MustCompile(`^([a-z]+\.)?anthropic\.`)
+
+// find returns the price of the model of a canonical name, or of one that differs
+// from it only by its release.
+func (p *Prices) find(name string) (Price, bool) {
 	if p == nil {
 		return Price{}, false
 	}
-	for n := len(model); n > 0; n-- {
-		if price, ok := p.models[model[:n]]; ok {
+	for n := len(name); n > 0; n-- {
+		if price, ok := p.models[name[:n]]; ok && release.MatchString(name[n:]) {
 			return price, true
 		}
 	}
@@ -104,8 +116,9 @@ func (p *Prices) find(model string) (Price, bool) {
 // Price returns what a model costs, and whether that is known. Names may have a
 // provider before them: "anthropic/claude-sonnet-4-5".
 func (p *Prices) Price(provider, model string) (Price, bool) {
-	model = strings.ToLower(model)
-	for _, name := range []string{strings.ToLower(provider) + "/" + model, model, model[strings.LastIndexByte(model, '/')+1:]} {
+	model = canonicalModel(model)
+	last := model[strings.LastIndexByte(model, '/')+1:]
+	for _, name := range []string{canonicalModel(provider) + "/" + model, model, last, vendor.ReplaceAllString(last, "")} {
 		if price, ok := p.find(name); ok {
 			return price, true
 		}

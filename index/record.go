@@ -21,6 +21,7 @@ const (
 	classDamaged            // a line that cannot be read, except for its id
 	classNoID               // a line that cannot be read at all
 	classMissing            // an entry that others name as their parent
+	classRemark             // says something about the session and is no part of the conversation
 )
 
 // record is a line of a log with all that the index wants of it. It is made
@@ -40,7 +41,7 @@ type record struct {
 	isTurn      bool // a compaction: what the provider said of the context no longer holds
 	userText    string
 	name        *string
-	tags        *[]string
+	tags        *session.CustomEntry // changes them
 	pinned      *bool
 	continuedTo *string
 	model       string // that answered
@@ -108,8 +109,11 @@ func (r *lineReader) read(ctx context.Context, line store.Line) *record {
 
 func (rec *record) setHead(h rawjson.Head) {
 	rec.id, rec.parent, rec.isRoot = string(h.ID), string(h.Parent), h.Parent == nil
-	if string(h.Type) == string(session.TypeLeaf) {
+	switch session.EntryType(h.Type) {
+	case session.TypeLeaf:
 		rec.class = classLeaf
+	case session.TypeLabel, session.TypeSessionInfo, session.TypeCustom:
+		rec.class = classRemark
 	}
 }
 
@@ -169,8 +173,7 @@ func (r *lineReader) fillMessage(rec *record, e *session.Entry) {
 func (rec *record) fillCustom(c *session.CustomEntry) {
 	switch c.CustomType {
 	case session.CustomTags:
-		tags := c.Tags()
-		rec.tags = &tags
+		rec.tags = c
 	case session.CustomPinned:
 		pinned, _ := c.Data["pinned"].(bool)
 		rec.pinned = &pinned

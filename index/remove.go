@@ -25,7 +25,14 @@ func (r *catching) dropRemoved(logs map[string]*known) error {
 // so that others can write in between. Without its name it is no longer found;
 // if we do not come to the end, the next CatchUp does.
 func (r *catching) dropSession(id int64) error {
-	if _, err := r.db.ExecContext(r.ctx, `UPDATE sessions SET name = NULL WHERE id = ?`, id); err != nil {
+	err := r.inTx(func(w *writer) error {
+		if err := w.unfold(id); err != nil {
+			return err
+		}
+		_, err := w.exec(`UPDATE sessions SET name = NULL WHERE id = ?`, id)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	for {
@@ -97,7 +104,7 @@ func (r *catching) inTx(f func(w *writer) error) error {
 		return err
 	}
 	defer tx.Rollback()
-	w, err := newWriter(r.ctx, tx, r.terms)
+	w, err := r.newWriter(tx)
 	if err != nil {
 		return err
 	}

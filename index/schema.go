@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +22,7 @@ const (
 	// schemaVersion is in the file's user_version. An index of any other version
 	// is made anew. Raise it whenever the tables, the tokens or the meaning of a
 	// column change.
-	schemaVersion = 2
+	schemaVersion = 3
 
 	// minSQLite is the first version without the bug that could corrupt a
 	// database when its WAL was reset.
@@ -32,7 +34,7 @@ const (
 // fileSuffixes are those of the files that make up a database.
 var fileSuffixes = []string{"", "-wal", "-shm"}
 
-// schema is the whole of it. Times are in milliseconds since 1970.
+// schema is all but the indexes that each order of sessions has. Times are in milliseconds since 1970.
 //
 // A session's entries are numbered in the order of its log. Most entries follow
 // the one before: those that do not are the breaks, and from them alone it can
@@ -48,6 +50,9 @@ CREATE TABLE sessions (
 	name         TEXT UNIQUE, -- NULL: being removed
 	ord          INTEGER NOT NULL DEFAULT 0, -- the id: SQLite does not begin at a pair whose second is the key itself
 	sid          TEXT NOT NULL DEFAULT '',
+	row          BLOB NOT NULL DEFAULT x'', -- what a list shows of it: see row.go
+	dir          INTEGER NOT NULL DEFAULT 0, -- a name: cwd
+	folded       INTEGER NOT NULL DEFAULT 0, -- 1: a subagent whose parent is here
 	key          TEXT NOT NULL DEFAULT '',
 	title        TEXT NOT NULL DEFAULT '',
 	given        TEXT NOT NULL DEFAULT '', -- the name; the title, if there is one
@@ -88,21 +93,23 @@ CREATE TABLE sessions (
 	breaks       INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX stats       ON sessions (name, size, modified, archived); -- all that a catch-up needs of most
-CREATE INDEX by_updated  ON sessions (updated, ord, archived, pinned);
-CREATE INDEX by_created  ON sessions (created, ord, archived, pinned, updated);
-CREATE INDEX by_title    ON sessions (sort_title, ord, archived, pinned, updated);
-CREATE INDEX by_messages ON sessions (messages, ord, archived, pinned, updated);
-CREATE INDEX by_tokens   ON sessions (tokens, ord, archived, pinned, updated);
-CREATE INDEX by_size     ON sessions (size, ord, archived, pinned, updated);
 CREATE INDEX by_sid      ON sessions (sid);
 CREATE INDEX by_key      ON sessions (key) WHERE key <> '';
-CREATE INDEX by_cwd      ON sessions (cwd) WHERE cwd <> '';
-CREATE INDEX by_parent   ON sessions (parent) WHERE parent <> '';
-CREATE INDEX by_pinned   ON sessions (updated, ord) WHERE pinned = 1;
+CREATE INDEX by_parent   ON sessions (parent, updated, ord) WHERE parent <> '';
+CREATE INDEX by_relation ON sessions (relation, updated, ord) WHERE relation <> '';
+CREATE INDEX folds       ON sessions (parent) WHERE folded = 1;
 
+-- What sessions are sorted by is repeated here, so that a list of one tag can be
+-- read in any order.
 CREATE TABLE tags (
-	tag     TEXT NOT NULL,
-	session INTEGER NOT NULL,
+	tag        TEXT NOT NULL,
+	session    INTEGER NOT NULL,
+	updated    INTEGER NOT NULL DEFAULT 0,
+	created    INTEGER NOT NULL DEFAULT 0,
+	sort_title TEXT NOT NULL DEFAULT '',
+	messages   INTEGER NOT NULL DEFAULT 0,
+	tokens     INTEGER NOT NULL DEFAULT 0,
+	size       INTEGER NOT NULL DEFAULT 0,
 	PRIMARY KEY (tag, session)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX tags_of ON tags (session);
@@ -119,7 +126,8 @@ CREATE TABLE entries (
 	PRIMARY KEY (session, n)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX entry_ids ON entries (session, id);
-CREATE INDEX entry_breaks ON entries (session, n, parent, class) WHERE parent <> n - 1 OR class <> 0;
+CREATE INDEX entry_breaks ON entries (session, n, parent, class) WHERE parent <> n - 1 OR class NOT IN (0, 5);
+CREATE INDEX entry_remarks ON entries (session, n) WHERE class = 5;
 
 CREATE TABLE docs (
 	id      INTEGER PRIMARY KEY,
@@ -166,6 +174,26 @@ CREATE VIRTUAL TABLE fts USING fts5 (body, whole, facet,
 	content='', contentless_delete=1, tokenize="ascii tokenchars '_'");
 INSERT INTO fts (fts, rank) VALUES ('hashsize', 16777216);
 `
+
+// sortIndexes are the indexes of one order of sessions: of all, of those of a
+// directory or a tag, and of the few that are pinned or archived. The columns
+// after ord are there for filters, so that a row is fetched only if it is listed.
+const sortIndexes = `
+CREATE INDEX by_COLUMN       ON sessions (COLUMN, ord, archived, pinned, folded, updated, dir);
+CREATE INDEX dir_COLUMN      ON sessions (dir, COLUMN, ord, archived, pinned, folded, updated);
+CREATE INDEX pinned_COLUMN   ON sessions (COLUMN, ord, archived, folded, updated) WHERE pinned = 1;
+CREATE INDEX archived_COLUMN ON sessions (COLUMN, ord, pinned, folded, updated) WHERE archived = 1;
+CREATE INDEX tag_COLUMN      ON tags (tag, COLUMN, session);
+`
+
+// allTables returns the whole schema.
+func allTables() string {
+	all := schema
+	for _, column := range slices.Sorted(maps.Values(sorts)) {
+		all += strings.ReplaceAll(sortIndexes, "COLUMN", column)
+	}
+	return all
+}
 
 // openFile opens the database file, making or replacing it if need be. Only one
 // who holds mu, or has the index to himself, may call it.
@@ -338,7 +366,7 @@ func createSchema(ctx context.Context, db *sql.DB) error {
 	if version != 0 {
 		return nil
 	}
-	if _, err := tx.ExecContext(ctx, schema); err != nil {
+	if _, err := tx.ExecContext(ctx, allTables()); err != nil {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, `PRAGMA user_version = `+strconv.Itoa(schemaVersion)); err != nil {

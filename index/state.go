@@ -34,6 +34,9 @@ type state struct {
 	models, tools                         map[string]int64
 	calls                                 []call
 
+	dir       int64  // the name of cwd
+	headed    bool   // the header was read: others may hang on the session now, or it on others
+	row       []byte // for lists
 	prev      string // the id of the entry before next; "" if not known
 	retagged  bool   // tags differ from the table's
 	sortTitle string
@@ -44,7 +47,7 @@ type rowText struct{ tags, models, tools, calls string }
 
 // rowColumns are a row's columns, in the order of fields.
 var rowColumns = []string{
-	"ord", "sid", "key", "title", "sort_title", "given", "first", "cwd", "parent", "relation", "continued_to", "leaf_id",
+	"ord", "row", "dir", "sid", "key", "title", "sort_title", "given", "first", "cwd", "parent", "relation", "continued_to", "leaf_id",
 	"pinned", "archived", "created", "updated", "entries", "messages", "branches",
 	"tokens", "context", "problems", "docs", "size", "modified", "continuation",
 	"pos", "head_hash", "tail_pos", "tail_hash", "next", "leaf", "breaks",
@@ -59,7 +62,7 @@ var (
 // fields are where a row's columns are kept.
 func (s *state) fields(text *rowText) []any {
 	return []any{
-		&s.id, &s.sid, &s.key, &s.title, &s.sortTitle, &s.given, &s.first, &s.cwd, &s.parent, &s.relation, &s.continuedTo, &s.leafID,
+		&s.id, &s.row, &s.dir, &s.sid, &s.key, &s.title, &s.sortTitle, &s.given, &s.first, &s.cwd, &s.parent, &s.relation, &s.continuedTo, &s.leafID,
 		&s.pinned, &s.archived, &s.created, &s.updated, &s.entries, &s.messages, &s.branches,
 		&s.tokens, &s.context, &s.problems, &s.docs, &s.size, &s.modified, &s.continuation,
 		&s.pos, &s.head, &s.tailPos, &s.tailSum, &s.next, &s.leaf, &s.breaks,
@@ -92,7 +95,7 @@ func (w *writer) newState(name string) (*state, error) {
 	if _, err := w.exec(`INSERT INTO sessions (name, sid) VALUES (?, ?)`, name, name); err != nil {
 		return nil, err
 	}
-	s := &state{name: name, sid: name, leaf: -1, models: map[string]int64{}, tools: map[string]int64{}}
+	s := &state{name: name, sid: name, headed: true, leaf: -1, models: map[string]int64{}, tools: map[string]int64{}}
 	_, err := w.find([]any{&s.id}, `SELECT id FROM sessions WHERE name = ?`, name)
 	return s, err
 }
@@ -101,6 +104,11 @@ func (w *writer) newState(name string) (*state, error) {
 func (w *writer) saveState(s *state) error {
 	s.title = cmp.Or(s.given, s.first)
 	s.sortTitle = foldTitle(s.title)
+	var err error
+	if s.dir, err = w.nameID(s.cwd); err != nil {
+		return err
+	}
+	s.row = s.encodeRow()
 	text := rowText{marshal(s.tags), marshal(s.models), marshal(s.tools), marshal(s.calls)}
 	if len(s.tags) == 0 {
 		text.tags = "[]"
@@ -108,23 +116,59 @@ func (w *writer) saveState(s *state) error {
 	if _, err := w.exec(updateRow, append(values(s.fields(&text)), s.id)...); err != nil {
 		return err
 	}
-	if !s.retagged {
-		return nil
-	}
-	return w.saveTags(s)
-}
-
-func (w *writer) saveTags(s *state) error {
-	if _, err := w.exec(`DELETE FROM tags WHERE session = ?`, s.id); err != nil {
+	if err := w.saveTags(s); err != nil || !s.headed {
 		return err
 	}
-	for _, tag := range s.tags {
-		if _, err := w.exec(`INSERT OR IGNORE INTO tags (tag, session) VALUES (?, ?)`, tag, s.id); err != nil {
+	s.headed = false
+	return w.fold(s)
+}
+
+// saveTags writes the session's tags, with what each order sorts by.
+func (w *writer) saveTags(s *state) error {
+	if s.retagged {
+		if _, err := w.exec(`DELETE FROM tags WHERE session = ?`, s.id); err != nil {
+			return err
+		}
+		for _, tag := range s.tags {
+			if _, err := w.exec(`INSERT OR IGNORE INTO tags (tag, session) VALUES (?, ?)`, tag, s.id); err != nil {
+				return err
+			}
+		}
+		s.retagged = false
+	}
+	if len(s.tags) == 0 {
+		return nil
+	}
+	_, err := w.exec(`UPDATE tags SET updated = ?, created = ?, sort_title = ?, messages = ?, tokens = ?, size = ? WHERE session = ?`,
+		s.updated, s.created, s.sortTitle, s.messages, s.tokens, s.size, s.id)
+	return err
+}
+
+// fold hides a subagent under its parent, and under a session that is new its
+// subagents that came before it.
+func (w *writer) fold(s *state) error {
+	if s.relation == session.RelationSubagent {
+		_, err := w.exec(`UPDATE sessions SET folded = EXISTS (SELECT 1 FROM sessions p
+			WHERE p.sid = ?1 AND p.id <> ?2 AND p.name IS NOT NULL) WHERE id = ?2`, s.parent, s.id)
+		if err != nil {
 			return err
 		}
 	}
-	s.retagged = false
-	return nil
+	_, err := w.exec(`UPDATE sessions SET folded = 1 WHERE parent = ?1 AND parent <> '' AND relation = ?2 AND id <> ?3`,
+		s.sid, session.RelationSubagent, s.id)
+	return err
+}
+
+// unfold lets the subagents of a session that is removed be listed by themselves.
+func (w *writer) unfold(id int64) error {
+	var sid string
+	if found, err := w.find([]any{&sid}, `SELECT sid FROM sessions WHERE id = ?`, id); err != nil || !found {
+		return err
+	}
+	_, err := w.exec(`UPDATE sessions SET folded = EXISTS (SELECT 1 FROM sessions p
+		WHERE p.sid = ?1 AND p.id NOT IN (sessions.id, ?2) AND p.name IS NOT NULL)
+		WHERE parent = ?1 AND parent <> '' AND folded = 1`, sid, id)
+	return err
 }
 
 // values returns what the pointers of a row's columns point to.
@@ -137,6 +181,8 @@ func values(fields []any) []any {
 		case *int64:
 			vals[i] = *f
 		case *bool:
+			vals[i] = *f
+		case *[]byte:
 			vals[i] = *f
 		default:
 			panic(fmt.Sprintf("index: a column of type %T", f)) // a mistake in fields
@@ -161,6 +207,7 @@ func (s *state) setHeader(h *session.Header, pos store.Pos) {
 			return // the first header counts, or the first entry if it came before
 		}
 	}
+	s.headed = true
 	s.sid, s.key, s.cwd = cmp.Or(h.ID, s.name), h.Key, h.CWD
 	s.parent, s.relation, s.continuation = h.ParentSession, h.Relation, int64(h.Continuation)
 	s.created = millis(h.CreatedAt)
@@ -185,7 +232,7 @@ func (s *state) remember(rec *record) {
 		s.given = titleOf(*rec.name)
 	}
 	if rec.tags != nil {
-		s.tags, s.retagged = *rec.tags, true
+		s.tags, s.retagged = rec.tags.ApplyTags(s.tags), true
 	}
 	if rec.pinned != nil {
 		s.pinned = *rec.pinned

@@ -31,6 +31,7 @@ type Session struct {
 
 	Parent       string // the session that this one came from, or ""
 	Relation     string // what the parent is: see session.Header
+	Subagents    int    // how many sessions its tool calls started, as far as they are in the store
 	Continuation int    // how many continuations lie between the original and this one
 	ContinuedTo  string // the session that goes on where this one stops, or ""
 
@@ -82,6 +83,8 @@ type ListOptions struct {
 	CWD      string    // is about this directory or one below it
 	Key      string    // has exactly this key
 	Parent   string    // came from this session
+	Relation string    // is this to its parent: see session.Header
+	Fold     bool      // leave out subagents whose parent is in the store: Session.Subagents counts them
 	Pinned   *bool     // is pinned, or not
 	Archived *bool     // is archived, or not
 	Since    time.Time // was updated at or after this time

@@ -1,0 +1,292 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+const (
+	defaultLimit = 50
+	// maxDirs is up to how many directories are read one after the other, each in
+	// the order wanted. If there are more, all sessions are read in that order.
+	maxDirs = 16
+)
+
+// List returns a page of the catalogue and the cursor with which the next page
+// begins, which is "" when there is none. A session that changes its place
+// between two pages may be missed or listed twice; others are not.
+func (ix *Index) List(ctx context.Context, o ListOptions) (page []Session, next string, err error) {
+	o.Sort = cmp.Or(o.Sort, ByUpdated)
+	o.Limit = cmp.Or(o.Limit, defaultLimit)
+	c, err := o.check()
+	if err != nil {
+		return nil, "", &store.Error{Op: "list", Kind: store.ErrInvalid, Err: err}
+	}
+	err = ix.read(ctx, "list", func(db *database) error {
+		q := &listQuery{ListOptions: o, column: sorts[o.Sort]}
+		if err := q.build(ctx, db, c); err != nil {
+			return err
+		}
+		page, next, err = q.run(ctx, db)
+		return err
+	})
+	return page, next, err
+}
+
+// check reads the cursor, if there is one.
+func (o *ListOptions) check() (c cursor, err error) {
+	if _, ok := sorts[o.Sort]; !ok {
+		return c, fmt.Errorf("sessions cannot be sorted by %q", o.Sort)
+	}
+	if o.After == "" {
+		return c, nil
+	}
+	return o.cursor()
+}
+
+// cursor is the place of a session in an order.
+type cursor struct {
+	Sort  Sort  `json:"s"`
+	Desc  bool  `json:"d,omitempty"`
+	Value any   `json:"v"`
+	ID    int64 `json:"i"`
+}
+
+func (c cursor) String() string {
+	data, err := json.Marshal(c)
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	return base64.RawURLEncoding.EncodeToString(data)
+}
+
+var errCursor = errors.New("the cursor is not one of this list")
+
+func (o *ListOptions) cursor() (c cursor, err error) {
+	data, err := base64.RawURLEncoding.DecodeString(o.After)
+	if err != nil {
+		return c, errCursor
+	}
+	dec := json.NewDecoder(strings.NewReader(string(data)))
+	dec.UseNumber()
+	if dec.Decode(&c) != nil || c.Sort != o.Sort || c.Desc != o.Desc {
+		return c, errCursor
+	}
+	if n, ok := c.Value.(json.Number); ok {
+		if c.Value, err = n.Int64(); err != nil {
+			return c, errCursor
+		}
+	}
+	if _, isText := c.Value.(string); isText != (c.Sort == ByTitle) {
+		return c, errCursor
+	}
+	return c, nil
+}
+
+// listQuery is a List on its way to SQL. There is an index for each order of all
+// sessions, of those of a directory, of a tag, and of the pinned and the archived
+// ones: one of them gives the page in its order, and what else is wanted is
+// checked of each session that it gives.
+type listQuery struct {
+	ListOptions
+	column string
+	from   string // the table to read, with its index
+	order  string // the columns to sort by
+	where  []string
+	args   []any
+	dirs   []any // the directories to read instead, one after the other
+}
+
+func (q *listQuery) add(cond string, args ...any) {
+	q.where = append(q.where, cond)
+	q.args = append(q.args, args...)
+}
+
+// build chooses an index and adds the filters.
+func (q *listQuery) build(ctx context.Context, db *database, c cursor) error {
+	tags := q.Tags
+	q.from, q.order = "sessions s INDEXED BY by_"+q.column, "s."+q.column+", s.ord"
+	switch {
+	case q.Key != "":
+		q.from = "sessions s INDEXED BY by_key"
+	case q.Parent != "":
+		q.from = "sessions s INDEXED BY by_parent"
+	case len(tags) > 0:
+		q.from = "tags t INDEXED BY tag_" + q.column + " CROSS JOIN sessions s ON s.id = t.session"
+		q.order = "t." + q.column + ", t.session"
+		q.add("t.tag = ?", tags[0])
+		tags = tags[1:]
+	case q.CWD != "":
+		if err := q.findDirs(ctx, db); err != nil {
+			return err
+		}
+	case q.Relation != "":
+		q.from = "sessions s INDEXED BY by_relation"
+	case q.Pinned != nil && *q.Pinned:
+		q.from = "sessions s INDEXED BY pinned_" + q.column
+	case q.Archived != nil && *q.Archived:
+		q.from = "sessions s INDEXED BY archived_" + q.column
+	}
+	for _, tag := range tags {
+		q.add("EXISTS (SELECT 1 FROM tags o WHERE o.tag = ? AND o.session = s.id)", tag)
+	}
+	q.after(c)
+	q.filter()
+	return nil
+}
+
+// after begins where a page ended: with one comparison of pairs, so that SQLite
+// begins to read right there.
+func (q *listQuery) after(c cursor) {
+	if q.After == "" {
+		return
+	}
+	op := ">"
+	if q.Desc {
+		op = "<"
+	}
+	q.add("("+q.order+") "+op+" (?, ?)", c.Value, c.ID)
+}
+
+// findDirs looks up the directories that are meant. Few of them are read one
+// after the other.
+func (q *listQuery) findDirs(ctx context.Context, db *database) error {
+	cond, args := underDir(q.CWD)
+	rows, err := db.QueryContext(ctx, `SELECT s.id FROM (SELECT id, name AS cwd FROM names) s WHERE `+cond+` LIMIT ?`, append(args, maxDirs+1)...)
+	if err != nil {
+		return err
+	}
+	ids, err := scanIDs(rows)
+	if err != nil || len(ids) > maxDirs {
+		return err
+	}
+	q.from = "sessions s INDEXED BY dir_" + q.column
+	for _, id := range ids {
+		q.dirs = append(q.dirs, id)
+	}
+	// A few different queries are soon all prepared: so there are 1, 2, 4, … of
+	// them, some of which no session has.
+	for n := len(q.dirs); n == 0 || n&(n-1) != 0; n = len(q.dirs) {
+		q.dirs = append(q.dirs, -1)
+	}
+	return nil
+}
+
+func (q *listQuery) filter() {
+	q.add("s.name IS NOT NULL")
+	if q.CWD != "" && len(q.dirs) == 0 {
+		cond, args := underDir(q.CWD)
+		q.add("s.dir IN (SELECT s.id FROM (SELECT id, name AS cwd FROM names) s WHERE "+cond+")", args...)
+	}
+	if q.Key != "" {
+		q.add("s.key = ? AND s.key <> ''", q.Key)
+	}
+	if q.Parent != "" {
+		q.add("s.parent = ? AND s.parent <> ''", q.Parent)
+	}
+	if q.Relation != "" {
+		q.add("s.relation = ? AND s.relation <> ''", q.Relation)
+	}
+	if q.Fold {
+		q.add("s.folded = 0")
+	}
+	q.filterFlag("s.pinned", q.Pinned)
+	q.filterFlag("s.archived", q.Archived)
+	if !q.Since.IsZero() {
+		q.add("s.updated >= ?", q.Since.UnixMilli())
+	}
+	if !q.Until.IsZero() {
+		q.add("s.updated < ?", q.Until.UnixMilli())
+	}
+}
+
+// filterFlag adds a condition in the words of the indexes of pinned and archived
+// sessions, which fit only then.
+func (q *listQuery) filterFlag(column string, want *bool) {
+	switch {
+	case want == nil:
+	case *want:
+		q.add(column + " = 1")
+	default:
+		q.add(column + " = 0")
+	}
+}
+
+// underDir is the condition that a session is about a directory or one below it.
+func underDir(dir string) (string, []any) {
+	dir = filepath.Clean(dir)
+	below := strings.TrimRight(dir, `/\`)
+	// '0' is the character after '/', and ']' the one after '\'.
+	return `(s.cwd = ? OR s.cwd > ? AND s.cwd < ? OR s.cwd > ? AND s.cwd < ?) AND s.cwd <> ''`,
+		[]any{dir, below + "/", below + "0", below + `\`, below + "]"}
+}
+
+// sql returns the query and its parameters.
+func (q *listQuery) sql() (string, []any) {
+	columns := sessionColumns + `, ` + strings.Replace(q.order, ", ", ` AS v, `, 1) + ` AS o`
+	if len(q.dirs) == 0 {
+		query, args := q.page(columns, q.where, q.args)
+		return query, args
+	}
+	// Of each directory a page, without what is shown; then the first of them all.
+	var parts []string
+	var args []any
+	for _, dir := range q.dirs {
+		part, partArgs := q.page("s."+q.column+" AS v, s.ord AS o", append([]string{"s.dir = ?"}, q.where...), append([]any{dir}, q.args...))
+		parts, args = append(parts, "SELECT * FROM ("+part+")"), append(args, partArgs...)
+	}
+	all, args := q.limited(`SELECT v, o FROM (`+strings.Join(parts, " UNION ALL ")+`) ORDER BY `+q.sorted("v, o"), args)
+	return `SELECT ` + sessionColumns + `, p.v, p.o FROM (` + all + `) p CROSS JOIN sessions s ON s.id = p.o ORDER BY ` + q.sorted("p.v, p.o"), args
+}
+
+func (q *listQuery) page(columns string, where []string, args []any) (string, []any) {
+	return q.limited(`SELECT `+columns+` FROM `+q.from+` WHERE `+strings.Join(where, " AND ")+` ORDER BY `+q.sorted(q.order), args)
+}
+
+// sorted is an ORDER BY of two columns.
+func (q *listQuery) sorted(columns string) string {
+	if !q.Desc {
+		return columns
+	}
+	return strings.Replace(columns, ", ", " DESC, ", 1) + " DESC"
+}
+
+// limited adds the limit: one more than wanted, to know whether there is a next
+// page.
+func (q *listQuery) limited(query string, args []any) (string, []any) {
+	if q.Limit <= 0 {
+		return query, args
+	}
+	return query + ` LIMIT ?`, append(slices.Clone(args), q.Limit+1)
+}
+
+func (q *listQuery) run(ctx context.Context, db *database) (page []Session, next string, err error) {
+	query, args := q.sql()
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, "", err
+	}
+	defer rows.Close()
+	last := cursor{Sort: q.Sort, Desc: q.Desc}
+	page = make([]Session, 0, max(q.Limit, 0))
+	for rows.Next() {
+		if q.Limit > 0 && len(page) == q.Limit {
+			return page, last.String(), nil
+		}
+		s, err := scanSession(rows, &last.Value, &last.ID)
+		if err != nil {
+			return nil, "", err
+		}
+		page = append(page, s)
+	}
+	return page, "", rows.Err()
+}
