@@ -1,0 +1,29 @@
+// Package provider is the wire JSON of model providers: what their requests and
+// responses look like, turned into session entries and back.
+//
+// The packages below it know one provider each: openai (Chat Completions and
+// Responses), anthropic (Messages), google (Gemini contents) and bedrock
+// (Converse). They have the same shape:
+//
+//   - Decode reads a body, whatever it is: a request, a response, a list of
+//     messages, or a single one;
+//   - Encode writes the entries of a session.Context as the messages of a
+//     request, and says what it could not take along;
+//   - EncodeResponse writes the answer of a model as the provider would have;
+//   - Fold makes one response of the events of a stream.
+//
+// There is no HTTP here.
+//
+// # Nothing is lost
+//
+// What a body says and entries have no place for (unknown members, the way a
+// text was written, ids of items) is kept with the entry, as an unknown member
+// with the name of the wire format. Encoding for the same format gives it back:
+// a body that is decoded and encoded again has equal JSON values. Blocks of
+// unknown types are kept whole, byte for byte.
+//
+// # Stable bytes
+//
+// The same entries are encoded to the same bytes, always, and a longer context
+// begins with the bytes of a shorter one, because prompt caches compare bytes.
+package provider

@@ -1,0 +1,139 @@
+package wire
+
+import (
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Message is a message as it is to be sent.
+type Message struct {
+	Entry string // the id of the entry that it is from
+	// Role is one of system, user, assistant and tool. Tool results are all of
+	// the content of the messages that are tool, and of no others.
+	Role session.MessageRole
+	// Part: it is what follows in an entry after the tool results in it, or
+	// before them.
+	Part bool
+	*session.MessageEntry
+}
+
+// What stands before summaries, so that a model knows what it reads.
+const (
+	compactionLead = "Previous conversation summary: "
+	branchLead     = "Summary of a branch of the conversation that was left: "
+	mergeLead      = "Summary of another branch of the conversation: "
+)
+
+// Messages returns the entries of a context as messages. Entries that a model
+// is not told of give none.
+func Messages(entries []session.Entry) []Message {
+	var list []Message
+	for i := range entries {
+		e := &entries[i]
+		switch {
+		case e.Message != nil:
+			list = appendMessage(list, e)
+		case e.Compaction != nil:
+			list = appendSummary(list, e, compactionLead, e.Compaction.Summary)
+		case e.BranchSummary != nil:
+			list = appendSummary(list, e, branchLead, e.BranchSummary.Summary)
+		case e.Merge != nil:
+			list = appendSummary(list, e, mergeLead, e.Merge.Summary)
+		}
+	}
+	return list
+}
+
+func appendSummary(list []Message, e *session.Entry, lead, summary string) []Message {
+	if summary == "" {
+		return list
+	}
+	return append(list, Message{Entry: e.ID, Role: session.RoleUser, MessageEntry: &session.MessageEntry{
+		Role: string(session.RoleUser), Content: []session.Content{session.Text(lead + summary)},
+	}})
+}
+
+// appendMessage appends a message, cut where tool results begin and end: some
+// sources put results and words into one message.
+func appendMessage(list []Message, e *session.Entry) []Message {
+	m := Message{Entry: e.ID, Role: roleOf(e.Message), MessageEntry: e.Message}
+	runs := runsOf(e.Message.Content)
+	if len(runs) == 0 {
+		return append(list, m)
+	}
+	for i, run := range runs {
+		m := m
+		if len(runs) > 1 {
+			part := *e.Message
+			part.Content = run
+			if m.Part = i > 0; m.Part {
+				part.Extra = nil
+			}
+			m.MessageEntry = &part
+		}
+		switch {
+		case run[0].ToolResult != nil:
+			m.Role = session.RoleTool
+		case m.Role == session.RoleTool:
+			m.Role = session.RoleUser
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+func roleOf(m *session.MessageEntry) session.MessageRole {
+	switch role := session.MessageRole(m.Role); role {
+	case session.RoleSystem, session.RoleAssistant, session.RoleTool:
+		return role
+	}
+	// Commands, extensions' messages and summaries are told as the user's.
+	return session.RoleUser
+}
+
+// runsOf cuts blocks into runs of tool results and of others.
+func runsOf(blocks []session.Content) [][]session.Content {
+	var runs [][]session.Content
+	from := 0
+	for i := range blocks {
+		if i+1 == len(blocks) || (blocks[i].ToolResult != nil) != (blocks[i+1].ToolResult != nil) {
+			runs = append(runs, blocks[from:i+1])
+			from = i + 1
+		}
+	}
+	return runs
+}
+
+// TextOf joins the text of blocks.
+func TextOf(blocks []session.Content) string {
+	var texts []string
+	for i := range blocks {
+		if blocks[i].Text != nil {
+			texts = append(texts, blocks[i].Text.Content)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// Describe names a block, for notes.
+func Describe(c *session.Content) string {
+	switch {
+	case c.Raw != nil && c.Type != "":
+		return "a block of type " + string(c.Type)
+	case c.Raw != nil:
+		return "a block of unknown type"
+	case c.Type == session.ContentTypeImage, c.Type == session.ContentTypeAudio:
+		return "an " + string(c.Type)
+	}
+	return "a " + string(c.Type)
+}
+
+// IsPlain reports whether blocks are one text and nothing else of this format.
+func IsPlain(blocks []session.Content, format string) bool {
+	if len(blocks) != 1 || blocks[0].Text == nil {
+		return false
+	}
+	_, kept := ResidueOf(blocks[0].Extra, format)
+	return !kept
+}

@@ -1,0 +1,77 @@
+package wire
+
+import (
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Types of sources, besides base64 and url which package session names.
+const (
+	SourceBase64 = "base64"
+	SourceURL    = "url"
+	SourceFile   = "file" // Data is the provider's id of an uploaded file
+	SourceText   = "text" // Data is the text itself
+)
+
+// FromURL returns the source that a URL names. The bytes of a data: URL are
+// taken out, so that they can be kept once.
+func FromURL(url string) *session.Source {
+	rest, isData := strings.CutPrefix(url, "data:")
+	mediaType, data, isBase64 := strings.Cut(rest, ";base64,")
+	if isData && isBase64 && !strings.ContainsAny(mediaType, ",;") {
+		return &session.Source{Type: SourceBase64, MediaType: mediaType, Data: data}
+	}
+	return &session.Source{Type: SourceURL, Data: url}
+}
+
+// ToURL returns a source as a URL; ok is false if it has none.
+func ToURL(s *session.Source) (url string, ok bool) {
+	switch s.Type {
+	case SourceBase64:
+		return "data:" + s.MediaType + ";base64," + s.Data, true
+	case SourceURL:
+		return s.Data, true
+	}
+	return "", false
+}
+
+// SourceOf returns where the bytes of a block are, or nil.
+func SourceOf(c *session.Content) *session.Source {
+	switch {
+	case c.Image != nil:
+		return c.Image.Source
+	case c.Audio != nil:
+		return c.Audio.Source
+	case c.File != nil:
+		return c.File.Source
+	}
+	return nil
+}
+
+// Media returns a block with a source: an image, a recording or a file, as its
+// media type says.
+func Media(s *session.Source) session.Content {
+	switch {
+	case strings.HasPrefix(s.MediaType, "image/"):
+		return session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: s}}
+	case strings.HasPrefix(s.MediaType, "audio/"):
+		return session.Content{Type: session.ContentTypeAudio, Audio: &session.AudioContent{Source: s}}
+	}
+	return File("", s)
+}
+
+// File returns a block with a file.
+func File(name string, s *session.Source) session.Content {
+	return session.Content{Type: session.ContentTypeFile, File: &session.FileContent{Name: name, Source: s}}
+}
+
+// Image returns a block with an image.
+func Image(s *session.Source) session.Content {
+	return session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: s}}
+}
+
+// Thinking returns a block with what a model thought.
+func Thinking(text, signature string) session.Content {
+	return session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: text, Signature: signature}}
+}

@@ -1,0 +1,144 @@
+package wire
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/session/rawjson"
+)
+
+// Merged is a JSON value that grows as the pieces of a stream are merged into
+// it: strings are lengthened, objects get members, lists get elements. Elements
+// that say their index are merged with the element of the same index.
+type Merged struct {
+	raw     json.RawMessage // of what does not grow
+	text    *strings.Builder
+	members []mergedMember
+	list    []*Merged
+	kind    byte // as rawjson.Kind has it
+}
+
+type mergedMember struct {
+	name  string
+	value *Merged
+}
+
+// whole are members that come whole, again and again: they do not grow.
+var whole = []string{"role", "id", "type", "name", "index", "format"}
+
+// Add merges a piece.
+func (m *Merged) Add(piece json.RawMessage) {
+	kind := rawjson.Kind(piece)
+	switch {
+	case kind == '0' && m.kind != 0: // says nothing
+	case kind == 's' && m.kind == 's':
+		s, _ := rawjson.String(piece)
+		m.text.WriteString(s)
+	case kind == 'o' && m.kind == 'o':
+		m.addMembers(Members(piece))
+	case kind == 'a' && m.kind == 'a':
+		m.addElements(piece)
+	default:
+		m.set(piece, kind)
+	}
+}
+
+func (m *Merged) set(piece json.RawMessage, kind byte) {
+	*m = Merged{kind: kind}
+	switch kind {
+	case 's':
+		s, _ := rawjson.String(piece)
+		m.text = &strings.Builder{}
+		m.text.WriteString(s)
+	case 'o':
+		m.addMembers(Members(piece))
+	case 'a':
+		m.addElements(piece)
+	default:
+		m.raw = piece
+	}
+}
+
+func (m *Merged) addMembers(o Object) {
+	m.kind = 'o'
+	for _, f := range o {
+		value := m.Member(f.Name)
+		if slices.Contains(whole, f.Name) {
+			if s, ok := rawjson.String(f.Value); value.kind == 's' && ok && s == "" {
+				continue // said before, and not repeated
+			}
+			if rawjson.IsNull(f.Value) && value.kind != 0 {
+				continue
+			}
+			value.set(f.Value, rawjson.Kind(f.Value))
+			continue
+		}
+		value.Add(f.Value)
+	}
+}
+
+// Member returns a member, and adds it if there is none.
+func (m *Merged) Member(name string) *Merged {
+	m.kind = 'o'
+	for _, have := range m.members {
+		if have.name == name {
+			return have.value
+		}
+	}
+	value := &Merged{}
+	m.members = append(m.members, mergedMember{name, value})
+	return value
+}
+
+func (m *Merged) addElements(piece json.RawMessage) {
+	list, _ := Elements(piece)
+	for _, raw := range list {
+		if index, ok := rawjson.Int(Members(raw).Get("index")); ok {
+			if have := m.byIndex(index); have != nil {
+				have.Add(raw)
+				continue
+			}
+		}
+		added := &Merged{}
+		added.Add(raw)
+		m.list = append(m.list, added)
+	}
+}
+
+func (m *Merged) byIndex(index int64) *Merged {
+	for _, have := range m.list {
+		for _, member := range have.members {
+			if n, ok := rawjson.Int(member.value.raw); member.name == "index" && ok && n == index {
+				return have
+			}
+		}
+	}
+	return nil
+}
+
+// JSON returns the value as text.
+func (m *Merged) JSON() json.RawMessage {
+	switch m.kind {
+	case 's':
+		return Quote(m.text.String())
+	case 'o':
+		var o Object
+		for _, member := range m.members {
+			if member.value.kind != 0 {
+				o = append(o, Object{{Name: member.name, Value: member.value.JSON()}}...)
+			}
+		}
+		return o.JSON()
+	case 'a':
+		list := make([]json.RawMessage, len(m.list))
+		for i, e := range m.list {
+			list[i] = e.JSON()
+		}
+		return List(list)
+	}
+	if m.raw == nil {
+		return json.RawMessage("null")
+	}
+	return m.raw
+}

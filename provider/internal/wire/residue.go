@@ -1,0 +1,167 @@
+package wire
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/rawjson"
+)
+
+// Residue is what the session model has no place for in an object of a wire
+// format. It is kept with the message or block that was made of the object, as
+// one unknown member that has the name of the format, so that an encoder of the
+// same format can give everything back and all others can tell it is foreign.
+type Residue struct {
+	// Fields are members that have no place, and known members whose value is
+	// not what was expected. When the object is written again, they replace what
+	// the encoder would write under their names.
+	Fields Object
+	// Absent are members that the encoder would write, and that were not there.
+	Absent []string
+	// Form says how something was written that can be written in several ways;
+	// empty is the usual way. What the forms are is each codec's own affair.
+	Form string
+	// Text is something as it was written, where what was made of it does not
+	// tell: the arguments of a call.
+	Text *string
+	// Join says whether the message was written into one with the message
+	// before it, where that is not what the encoder would do.
+	Join *bool
+	// Envelope are members of the response that the message came in.
+	Envelope Object
+}
+
+// Members of a residue as it is kept.
+const (
+	residueFields   = "fields"
+	residueAbsent   = "absent"
+	residueForm     = "form"
+	residueText     = "text"
+	residueJoin     = "join"
+	residueEnvelope = "envelope"
+)
+
+// Empty reports whether there is nothing to keep.
+func (r *Residue) Empty() bool {
+	return len(r.Fields) == 0 && len(r.Absent) == 0 && r.Form == "" && r.Text == nil && r.Join == nil && len(r.Envelope) == 0
+}
+
+// Miss adds the names that the object does not have to Absent.
+func (r *Residue) Miss(o Object, names ...string) {
+	for _, name := range names {
+		if !o.Has(name) {
+			r.Absent = append(r.Absent, name)
+		}
+	}
+}
+
+// Keep adds the residue to extra under the name of a format, unless there is
+// nothing to keep.
+func (r *Residue) Keep(extra *session.Fields, format string) {
+	if !r.Empty() {
+		r.Mark(extra, format)
+	}
+}
+
+// Mark is Keep that adds an empty residue too: it says where something is from.
+func (r *Residue) Mark(extra *session.Fields, format string) {
+	var o Object
+	if len(r.Fields) > 0 {
+		o.SetObject(residueFields, r.Fields)
+	}
+	if len(r.Absent) > 0 {
+		names := make([]json.RawMessage, len(r.Absent))
+		for i, name := range r.Absent {
+			names[i] = Quote(name)
+		}
+		o.Set(residueAbsent, List(names))
+	}
+	if r.Form != "" {
+		o.SetStr(residueForm, r.Form)
+	}
+	if r.Text != nil {
+		o.SetStr(residueText, *r.Text)
+	}
+	if r.Join != nil {
+		o.Set(residueJoin, boolean(*r.Join))
+	}
+	if len(r.Envelope) > 0 {
+		o.SetObject(residueEnvelope, r.Envelope)
+	}
+	(*Object)(extra).Set(format, o.JSON())
+}
+
+func boolean(b bool) json.RawMessage {
+	if b {
+		return json.RawMessage("true")
+	}
+	return json.RawMessage("false")
+}
+
+// ResidueOf returns what was kept for a format; ok is false if nothing was.
+func ResidueOf(extra session.Fields, format string) (r Residue, ok bool) {
+	o := Members(Object(extra).Get(format))
+	if o == nil {
+		return Residue{}, false
+	}
+	r.Fields = Members(o.Get(residueFields))
+	if names, ok := Elements(o.Get(residueAbsent)); ok {
+		for _, name := range names {
+			s, _ := rawjson.String(name)
+			r.Absent = append(r.Absent, s)
+		}
+	}
+	r.Form = o.Str(residueForm)
+	if text, ok := rawjson.String(o.Get(residueText)); ok {
+		r.Text = &text
+	}
+	if join, ok := rawjson.Bool(o.Get(residueJoin)); ok {
+		r.Join = &join
+	}
+	r.Envelope = Members(o.Get(residueEnvelope))
+	return r, true
+}
+
+// Restore gives an object that was just made the members that its original had
+// besides, and takes those from it that the original had not.
+func (r *Residue) Restore(o *Object) {
+	for _, f := range r.Fields {
+		o.Set(f.Name, f.Value)
+	}
+	for _, name := range r.Absent {
+		o.Take(name)
+	}
+}
+
+// Inner returns the residue of an object within the object, which was kept as a
+// member of Fields, and removes it from there.
+func (r *Residue) Inner(name string) Object {
+	inner, _ := r.Fields.TakeObject(name)
+	return inner
+}
+
+// Around returns an object of the envelope.
+func (r *Residue) Around(name string) Object { return Members(r.Envelope.Get(name)) }
+
+// formats are all the names under which residues are kept.
+var formats = []string{Chat, Responses, Anthropic, Google, Bedrock}
+
+// The names of the wire formats.
+const (
+	Chat      = "openai_chat"
+	Responses = "openai_responses"
+	Anthropic = "anthropic"
+	Google    = "google"
+	Bedrock   = "bedrock"
+)
+
+// Foreign reports whether extra says that what it belongs to came from another
+// format than the given one, and not from this one too.
+func Foreign(extra session.Fields, format string) bool {
+	o := Object(extra)
+	if o.Has(format) {
+		return false
+	}
+	return slices.ContainsFunc(formats, o.Has)
+}

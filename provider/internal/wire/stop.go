@@ -1,0 +1,28 @@
+package wire
+
+// Stops translates between a wire's reasons to stop and Coppice's.
+type Stops struct {
+	In  map[string]string // from the wire
+	Out map[string]string // to the wire, where several lead to one
+}
+
+// Decode returns the reason and what must be kept to write the same again: ""
+// if the reason alone leads back.
+func (s Stops) Decode(native string) (reason, keep string) {
+	reason, ok := s.In[native]
+	if !ok {
+		reason = native
+	}
+	if s.Encode(reason) != native {
+		keep = native
+	}
+	return reason, keep
+}
+
+// Encode returns a reason in the wire's words.
+func (s Stops) Encode(reason string) string {
+	if native, ok := s.Out[reason]; ok {
+		return native
+	}
+	return reason
+}

@@ -1,0 +1,152 @@
+package wire
+
+import (
+	"encoding/json"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/rawjson"
+)
+
+// Call returns a tool call whose arguments are a string that should be a JSON
+// object. Arguments that are not, or that were not written as the log would
+// keep them, are added to the residue.
+func Call(id, name, arguments string, r *Residue) session.Content {
+	input, err := Compact([]byte(arguments))
+	if err != nil || rawjson.Kind(input) != 'o' {
+		r.Text = &arguments
+		return session.ToolUse(id, name, nil)
+	}
+	if string(input) != arguments {
+		r.Text = &arguments
+	}
+	return session.ToolUseJSON(id, name, input)
+}
+
+// textInput is the one member of the input of a call that takes free text.
+const textInput = "input"
+
+// TextCall returns a call of a tool that takes free text.
+func TextCall(id, name, text string) session.Content {
+	var o Object
+	o.SetStr(textInput, text)
+	return session.ToolUseJSON(id, name, o.JSON())
+}
+
+// CallText returns the free text of a call; ok is false if there is other input
+// too, or none.
+func CallText(t *session.ToolUseContent) (text string, ok bool) {
+	text, ok = t.Input[textInput].(string)
+	return text, ok && len(t.Input) == 1
+}
+
+// Arguments returns the arguments of a call as a string.
+func Arguments(t *session.ToolUseContent, r *Residue) (string, error) {
+	input, err := t.InputJSON()
+	if err != nil {
+		return "", err
+	}
+	none := rawjson.IsNull(input)
+	if r.Text != nil {
+		if same, err := Compact([]byte(*r.Text)); none || err == nil && string(same) == string(input) {
+			return *r.Text, nil
+		}
+	}
+	if none {
+		return "{}", nil
+	}
+	return string(input), nil
+}
+
+// Input returns the input of a call as a JSON object. Arguments that were none
+// are given as one that holds them as text.
+func Input(t *session.ToolUseContent, extra session.Fields, notes *Notes) (json.RawMessage, error) {
+	input, err := t.InputJSON()
+	if err != nil || rawjson.Kind(input) == 'o' {
+		return input, err
+	}
+	for _, format := range formats {
+		r, _ := ResidueOf(extra, format)
+		if r.Text != nil && *r.Text != "" {
+			notes.Add("the arguments of a call of %s are not a JSON object and are sent as text in one", t.Name)
+			var o Object
+			o.SetStr("arguments", *r.Text)
+			return o.JSON(), nil
+		}
+	}
+	return json.RawMessage("{}"), nil
+}
+
+// Result returns a tool's answer. An answer that is one plain text needs no
+// parts.
+func Result(id string, parts []session.Content, format string) session.Content {
+	c := session.ToolResult(id, TextOf(parts), false)
+	if len(parts) > 0 && !IsPlain(parts, format) {
+		c.ToolResult.Parts = parts
+	}
+	return c
+}
+
+// Parts returns a tool's answer as blocks.
+func Parts(r *session.ToolResultContent) []session.Content {
+	switch {
+	case len(r.Parts) > 0:
+		return r.Parts
+	case r.Content == "":
+		return nil
+	}
+	return []session.Content{session.Text(r.Content)}
+}
+
+// Pairs finds the call that a result without an id answers: the first open one
+// of its name.
+type Pairs struct {
+	open []openCall
+	n    int // how many ids were made
+}
+
+type openCall struct{ id, name string }
+
+// Turn says that the model begins to speak: what it called before and was not
+// answered will not be.
+func (p *Pairs) Turn() { p.open = nil }
+
+// Call notes a call. One without an id gets one.
+func (p *Pairs) Call(id, name string) string {
+	if id == "" {
+		p.n++
+		id = madeID(p.n)
+	}
+	p.open = append(p.open, openCall{id, name})
+	return id
+}
+
+func madeID(n int) string { return "call_auto_" + string(rawjson.AppendInt(nil, int64(n))) }
+
+// Answer returns the id of the call that a result answers, given the id that the
+// result has, or else the name of the tool, or else its place. If no call is open, an id is made:
+// an orphan is kept too.
+func (p *Pairs) Answer(id, name string) string {
+	for i, c := range p.open {
+		if c.id == id || id == "" && (name == "" || c.name == name) {
+			p.open = append(p.open[:i:i], p.open[i+1:]...)
+			return c.id
+		}
+	}
+	if id != "" {
+		return id
+	}
+	p.n++
+	return madeID(p.n)
+}
+
+// Names finds the names of the tools that results answer.
+type Names map[string]string
+
+// Note notes the calls of a message.
+func (n Names) Note(blocks []session.Content) {
+	for i := range blocks {
+		if t := blocks[i].ToolUse; t != nil {
+			n[t.ID] = t.Name
+		}
+	}
+}

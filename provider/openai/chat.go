@@ -1,0 +1,354 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/rawjson"
+)
+
+// Roles that entries have no name for.
+const (
+	roleDeveloper = "developer"
+	roleFunction  = "function"
+)
+
+// The forms of chat messages and their parts: see wire.Residue.
+const (
+	formParts        = "parts"             // a content that could be a string is a list
+	formString       = "string"            // an object is just a string
+	formRefusal      = "refusal"           // a text is the refusal of a message
+	formRefusalPart  = "refusal_part"      // a text is a refusal among the parts
+	formAudio        = "audio"             // a recording is the message's own, not a part
+	formFunctionCall = "function_call"     // a call in the old way, one in a message
+	formCustom       = "custom"            // a call whose input is free text
+	formReasoning    = "reasoning"         // thinking under the name that OpenRouter has for it
+	formDetails      = "reasoning_details" // thinking that stands in the details only
+	reasoningContent = "reasoning_content" // thinking under the name that most services have for it
+)
+
+// chatStops are the reasons to stop. A call in the old way has its own.
+var chatStops = wire.Stops{
+	In: map[string]string{
+		"stop": provider.StopEndTurn, "length": provider.StopMaxTokens, "tool_calls": provider.StopToolUse,
+		"function_call": provider.StopToolUse, "content_filter": provider.StopRefusal,
+	},
+	Out: map[string]string{
+		provider.StopEndTurn: "stop", provider.StopSequence: "stop", provider.StopPause: "stop", provider.StopMaxTokens: "length",
+		provider.StopToolUse: "tool_calls", provider.StopRefusal: "content_filter",
+	},
+}
+
+// DecodeChat reads a body of Chat Completions: a request, a response, a list of
+// messages, or one message.
+func DecodeChat(data []byte) (*provider.Body, error) {
+	data, err := wire.Compact(data)
+	if err != nil {
+		return nil, fmt.Errorf("openai chat: %w", err)
+	}
+	var d ChatDecoder
+	if list, ok := wire.Elements(data); ok {
+		entries, err := d.messages(list)
+		return &provider.Body{Kind: provider.KindMessages, Entries: entries}, err
+	}
+	o := wire.Members(data)
+	switch {
+	case rawjson.Kind(o.Get("messages")) == 'a':
+		list, _ := o.TakeElements("messages")
+		entries, err := d.messages(list)
+		return &provider.Body{Kind: provider.KindRequest, Entries: entries, Model: o.Str("model"), Fields: session.Fields(o)}, err
+	case rawjson.Kind(o.Get("choices")) == 'a':
+		return d.response(o)
+	case o.Has("role"):
+		return &provider.Body{Kind: provider.KindMessage, Entries: []session.Entry{d.message(o)}}, nil
+	case o.Has("error"):
+		return nil, fmt.Errorf("openai chat: an error, not a conversation: %.200s", o.Get("error"))
+	}
+	return nil, errors.New("openai chat: neither messages, nor choices, nor a role")
+}
+
+// ChatDecoder reads messages one after the other. The zero value is ready.
+// It remembers the calls, so that results without ids find theirs.
+type ChatDecoder struct {
+	pairs wire.Pairs
+}
+
+// Message reads one message.
+func (d *ChatDecoder) Message(raw []byte) (session.Entry, error) {
+	raw, err := wire.Compact(raw)
+	if err != nil {
+		return session.Entry{}, fmt.Errorf("openai chat: %w", err)
+	}
+	o, err := wire.Parse(raw)
+	if err != nil {
+		return session.Entry{}, fmt.Errorf("openai chat: a message must be an object: %w", err)
+	}
+	return d.message(o), nil
+}
+
+func (d *ChatDecoder) messages(list []json.RawMessage) ([]session.Entry, error) {
+	entries := make([]session.Entry, 0, len(list))
+	for i, raw := range list {
+		o, err := wire.Parse(raw)
+		if err != nil {
+			return nil, fmt.Errorf("openai chat: message %d must be an object, not %.40s", i, raw)
+		}
+		entries = append(entries, d.message(o))
+	}
+	return entries, nil
+}
+
+func (d *ChatDecoder) message(o wire.Object) session.Entry {
+	m := &session.MessageEntry{Role: string(session.RoleUser)}
+	var r wire.Residue
+	r.Miss(o, "role", "content")
+	if role, ok := o.TakeStr("role"); ok {
+		switch m.Role = role; session.MessageRole(role) {
+		case session.RoleSystem, session.RoleUser, session.RoleAssistant, session.RoleTool:
+		default:
+			r.Fields.SetStr("role", role)
+			switch role {
+			case roleDeveloper:
+				m.Role = string(session.RoleSystem)
+			case roleFunction:
+				m.Role = string(session.RoleTool)
+			}
+		}
+	}
+	switch session.MessageRole(m.Role) {
+	case session.RoleAssistant:
+		d.assistant(&o, m, &r)
+	case session.RoleTool:
+		d.result(&o, m, &r)
+	default:
+		m.Content = chatContent(&o, &r)
+	}
+	for _, f := range o {
+		r.Fields.Set(f.Name, f.Value)
+	}
+	if wire.HasRaw(m.Content) || m.Role != string(session.RoleUser) && wire.HasMedia(m.Content) {
+		r.Mark(&m.Extra, wire.Chat) // such blocks are left out of messages from elsewhere
+	}
+	r.Keep(&m.Extra, wire.Chat)
+	return session.Entry{Type: session.TypeMessage, Message: m}
+}
+
+// chatContent takes the content of a message.
+func chatContent(o *wire.Object, r *wire.Residue) []session.Content {
+	if text, ok := o.TakeStr("content"); ok {
+		return []session.Content{session.Text(text)}
+	}
+	list, ok := o.TakeElements("content")
+	if !ok {
+		return nil // null, absent, or something else: what is there stays
+	}
+	blocks := make([]session.Content, len(list))
+	for i, raw := range list {
+		blocks[i] = chatPart(raw)
+	}
+	if len(blocks) == 0 || wire.IsPlain(blocks, wire.Chat) {
+		r.Form = formParts
+	}
+	return blocks
+}
+
+// assistant takes what only a model's message has.
+func (d *ChatDecoder) assistant(o *wire.Object, m *session.MessageEntry, r *wire.Residue) {
+	d.pairs.Turn()
+	m.Content = append(m.Content, chatThinking(o)...)
+	text := chatContent(o, r)
+	if m.Content = append(m.Content, text...); len(text) == 0 && rawjson.IsNull(o.Get("content")) {
+		o.Take("content") // what a message without text has anyway
+	}
+	if text, ok := o.TakeStr("refusal"); ok {
+		c := session.Text(text)
+		(&wire.Residue{Form: formRefusal}).Keep(&c.Extra, wire.Chat)
+		m.Content = append(m.Content, c)
+	}
+	if c, ok := spokenAudio(o); ok {
+		m.Content = append(m.Content, c)
+	}
+	if c, ok := d.functionCall(o); ok {
+		m.Content = append(m.Content, c)
+	}
+	m.Content = append(m.Content, d.toolCalls(o)...)
+}
+
+// chatThinking takes what the model thought, for which services have different
+// names. Where several say it, the others stay.
+func chatThinking(o *wire.Object) []session.Content {
+	for _, name := range []string{reasoningContent, formReasoning} {
+		if text, ok := o.TakeStr(name); ok {
+			return []session.Content{thought(text, name)}
+		}
+	}
+	details, ok := wire.Elements(o.Get(formDetails))
+	if !ok || len(details) == 0 {
+		return nil
+	}
+	text := ""
+	for _, raw := range details {
+		detail := wire.Members(raw)
+		text += detail.Str("text") + detail.Str("summary")
+	}
+	return []session.Content{thought(text, formDetails)} // the details stay
+}
+
+func thought(text, form string) session.Content {
+	c := wire.Thinking(text, "")
+	(&wire.Residue{Form: form}).Keep(&c.Extra, wire.Chat)
+	return c
+}
+
+// spokenAudio takes the recording of an answer. A mere reference to one stays.
+func spokenAudio(o *wire.Object) (session.Content, bool) {
+	audio := wire.Members(o.Get("audio"))
+	data, ok := audio.TakeStr("data")
+	if !ok {
+		return session.Content{}, false
+	}
+	o.Take("audio")
+	c := wire.Media(&session.Source{Type: wire.SourceBase64, MediaType: "audio/unknown", Data: data})
+	(&wire.Residue{Form: formAudio, Fields: audio}).Keep(&c.Extra, wire.Chat)
+	return c, true
+}
+
+// functionCall takes a call in the old way.
+func (d *ChatDecoder) functionCall(o *wire.Object) (session.Content, bool) {
+	call := wire.Members(o.Get("function_call"))
+	name, hasName := call.TakeStr("name")
+	arguments, hasArguments := call.TakeStr("arguments")
+	if !hasName || !hasArguments {
+		return session.Content{}, false
+	}
+	o.Take("function_call")
+	r := wire.Residue{Form: formFunctionCall, Fields: call}
+	c := wire.Call(d.pairs.Call("", name), name, arguments, &r)
+	r.Keep(&c.Extra, wire.Chat)
+	return c, true
+}
+
+// toolCalls takes the calls. If one of them is not what a call looks like, the
+// member stays as well, and replaces what is made of the calls when the message
+// is written again.
+func (d *ChatDecoder) toolCalls(o *wire.Object) []session.Content {
+	list, ok := wire.Elements(o.Get("tool_calls"))
+	if !ok || len(list) == 0 {
+		return nil
+	}
+	var calls []session.Content
+	all := true
+	for _, raw := range list {
+		if c, ok := d.toolCall(wire.Members(raw)); ok {
+			calls = append(calls, c)
+		} else {
+			all = false
+		}
+	}
+	if all {
+		o.Take("tool_calls")
+	}
+	return calls
+}
+
+func (d *ChatDecoder) toolCall(o wire.Object) (session.Content, bool) {
+	var r wire.Residue
+	r.Miss(o, "id", "type")
+	kind, _ := o.TakeStr("type")
+	member, text := "function", "arguments"
+	if kind == formCustom {
+		r.Form, member, text = formCustom, formCustom, "input"
+	} else if kind != "" && kind != member {
+		return session.Content{}, false
+	}
+	inner, ok := o.TakeObject(member)
+	name, hasName := inner.TakeStr("name")
+	value, hasText := inner.TakeStr(text)
+	if !ok || !hasName || !hasText {
+		return session.Content{}, false
+	}
+	id, _ := o.TakeStr("id")
+	if id == "" && len(r.Absent) == 0 {
+		r.Fields.SetStr("id", "")
+	}
+	id = d.pairs.Call(id, name)
+	var c session.Content
+	if kind == formCustom {
+		c = wire.TextCall(id, name, value)
+	} else {
+		c = wire.Call(id, name, value, &r)
+	}
+	for _, f := range o {
+		r.Fields.Set(f.Name, f.Value)
+	}
+	if len(inner) > 0 {
+		r.Fields.SetObject(member, inner)
+	}
+	r.Keep(&c.Extra, wire.Chat)
+	return c, true
+}
+
+// result takes a tool's answer.
+func (d *ChatDecoder) result(o *wire.Object, m *session.MessageEntry, r *wire.Residue) {
+	r.Miss(*o, "tool_call_id")
+	id, ok := o.TakeStr("tool_call_id")
+	if ok && id == "" {
+		r.Fields.SetStr("tool_call_id", "")
+	}
+	c := wire.Result(d.pairs.Answer(id, o.Str("name")), chatContent(o, r), wire.Chat)
+	m.Content = []session.Content{c}
+}
+
+// response reads the answers of a response.
+func (d *ChatDecoder) response(o wire.Object) (*provider.Body, error) {
+	choices, _ := o.TakeElements("choices")
+	b := &provider.Body{Kind: provider.KindResponse, Model: o.Str("model")}
+	usage := wire.Usage(&o, "usage", wire.Chat, provider.OpenAIChatUsage)
+	for i, raw := range choices {
+		choice, err := wire.Parse(raw)
+		if err != nil {
+			return nil, fmt.Errorf("openai chat: choice %d must be an object, not %.40s", i, raw)
+		}
+		e, err := d.choice(o, choice)
+		if err != nil {
+			return nil, fmt.Errorf("openai chat: choice %d: %w", i, err)
+		}
+		if i == 0 {
+			e.Message.Usage = usage // of all the choices together
+			b.Entries = []session.Entry{e}
+		} else {
+			b.Alternatives = append(b.Alternatives, []session.Entry{e})
+		}
+	}
+	return b, nil
+}
+
+func (d *ChatDecoder) choice(response, choice wire.Object) (session.Entry, error) {
+	message, ok := choice.TakeObject("message")
+	if !ok {
+		return session.Entry{}, errors.New("it has no message")
+	}
+	e := d.message(message)
+	m := e.Message
+	response = append(wire.Object(nil), response...)
+	m.ResponseID, _ = response.TakeStr("id")
+	m.Model, _ = response.TakeStr("model")
+	if seconds := response.Int("created"); seconds > 0 {
+		e.Timestamp = time.Unix(int64(seconds), 0).UTC()
+	}
+	if native, ok := choice.TakeStr("finish_reason"); ok {
+		reason, keep := chatStops.Decode(native)
+		if m.StopReason = reason; keep != "" {
+			choice.SetStr("finish_reason", keep)
+		}
+	}
+	r, _ := wire.ResidueOf(m.Extra, wire.Chat)
+	r.Envelope = wire.Object{{Name: "response", Value: response.JSON()}, {Name: "choice", Value: choice.JSON()}}
+	r.Mark(&m.Extra, wire.Chat)
+	return e, nil
+}

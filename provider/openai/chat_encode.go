@@ -1,0 +1,278 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// ChatOptions say how to write messages. The zero value is what OpenAI accepts.
+type ChatOptions struct {
+	// Reasoning is the member in which a message carries what a model of another
+	// provider thought, such as "reasoning_content". Default: it is left out.
+	Reasoning string
+}
+
+// EncodeChat writes the entries of a context as the messages of a request.
+func EncodeChat(entries []session.Entry, o *ChatOptions) (*provider.Messages, error) {
+	var e chatEncoder
+	if o != nil {
+		e.options = *o
+	}
+	list := []json.RawMessage{}
+	for _, m := range wire.Messages(entries) {
+		raw, err := e.message(m)
+		if err != nil {
+			return nil, fmt.Errorf("openai chat: entry %s: %w", m.Entry, err)
+		}
+		if raw != nil {
+			list = append(list, raw...)
+		}
+	}
+	return &provider.Messages{Fields: session.Fields{{Name: "messages", Value: wire.List(list)}}, Notes: e.notes.List}, nil
+}
+
+type chatEncoder struct {
+	options ChatOptions
+	notes   wire.Notes
+	own     bool // the message at hand came from this format
+}
+
+// message writes a message. Each tool result is a message of its own.
+func (e *chatEncoder) message(m wire.Message) ([]json.RawMessage, error) {
+	e.notes.Of(m.Entry)
+	r, own := wire.ResidueOf(m.Extra, wire.Chat)
+	e.own = own
+	if m.Role != session.RoleTool {
+		o, err := e.one(m, &r)
+		if o == nil || err != nil {
+			return nil, err
+		}
+		r.Restore(&o)
+		return []json.RawMessage{o.JSON()}, nil
+	}
+	var list []json.RawMessage
+	for i := range m.Content {
+		o := e.result(m.Content[i].ToolResult, &r)
+		if i == 0 {
+			r.Restore(&o)
+		}
+		list = append(list, o.JSON())
+	}
+	return list, nil
+}
+
+// one returns a message that is no tool result, or nil if nothing is left of it.
+func (e *chatEncoder) one(m wire.Message, r *wire.Residue) (wire.Object, error) {
+	var o wire.Object
+	o.SetStr("role", string(m.Role))
+	if m.Role == session.RoleAssistant {
+		return e.assistant(o, m, r)
+	}
+	parts := e.parts(m.Content, m.Role)
+	if len(parts) == 0 && len(m.Content) > 0 {
+		return nil, nil
+	}
+	o.Set("content", content(m.Content, parts, r.Form, `""`))
+	return o, nil
+}
+
+// content returns the content of a message: a string if it is one text, unless
+// it was a list.
+func content(blocks []session.Content, parts []json.RawMessage, form, empty string) json.RawMessage {
+	switch {
+	case form == formParts:
+	case len(parts) == 0:
+		return json.RawMessage(empty)
+	case wire.IsPlain(blocks, wire.Chat):
+		return wire.Quote(blocks[0].Text.Content)
+	}
+	return wire.List(parts)
+}
+
+func (e *chatEncoder) assistant(o wire.Object, m wire.Message, r *wire.Residue) (wire.Object, error) {
+	var said []session.Content // what goes into the content
+	var rest wire.Object       // the other members
+	var calls []json.RawMessage
+	for i := range m.Content {
+		c := &m.Content[i]
+		own, _ := wire.ResidueOf(c.Extra, wire.Chat)
+		switch {
+		case c.Thinking != nil:
+			e.thinking(c.Thinking, own.Form, &rest)
+		case c.Text != nil && own.Form == formRefusal:
+			rest.SetStr("refusal", c.Text.Content)
+		case c.Audio != nil && own.Form == formAudio:
+			audio := append(own.Fields, session.Field{Name: "data", Value: wire.Quote(c.Audio.Source.Data)})
+			rest.SetObject("audio", audio)
+		case c.ToolUse != nil && own.Form == formFunctionCall:
+			call, err := functionOf(c.ToolUse, &own)
+			if err != nil {
+				return nil, err
+			}
+			rest.SetObject("function_call", call)
+		case c.ToolUse != nil:
+			call, err := e.call(c.ToolUse, &own)
+			if err != nil {
+				return nil, err
+			}
+			calls = append(calls, call)
+		default:
+			if len(calls) > 0 {
+				e.notes.Add("what was said after a call stands before it")
+			}
+			said = append(said, *c)
+		}
+	}
+	parts := e.parts(said, m.Role)
+	if len(parts)+len(calls)+len(rest) == 0 && len(m.Content) > 0 && r.Fields.Get(formDetails) == nil {
+		return nil, nil
+	}
+	o.Set("content", content(said, parts, r.Form, "null"))
+	o = append(o, rest...)
+	if len(calls) > 0 {
+		o.Set("tool_calls", wire.List(calls))
+	}
+	return o, nil
+}
+
+func (e *chatEncoder) thinking(t *session.ThinkingContent, form string, rest *wire.Object) {
+	switch {
+	case form == formDetails: // they are among the members that were kept
+	case form != "":
+		rest.SetStr(form, t.Content)
+	case e.options.Reasoning != "" && t.Content != "":
+		rest.SetStr(e.options.Reasoning, rest.Str(e.options.Reasoning)+t.Content)
+		if t.Signature != "" || t.Redacted != "" {
+			e.notes.Add("the signature of thinking is left out")
+		}
+	default:
+		e.notes.Add("thinking is left out")
+	}
+}
+
+func functionOf(t *session.ToolUseContent, r *wire.Residue) (wire.Object, error) {
+	arguments, err := wire.Arguments(t, r)
+	if err != nil {
+		return nil, err
+	}
+	var o wire.Object
+	o.SetStr("name", t.Name)
+	o.SetStr("arguments", arguments)
+	r.Restore(&o)
+	return o, nil
+}
+
+func (e *chatEncoder) call(t *session.ToolUseContent, r *wire.Residue) (json.RawMessage, error) {
+	var o, inner wire.Object
+	o.SetStr("id", t.ID)
+	member := "function"
+	inner.SetStr("name", t.Name)
+	if text, ok := wire.CallText(t); ok && r.Form == formCustom {
+		member = formCustom
+		inner.SetStr("input", text)
+	} else {
+		arguments, err := wire.Arguments(t, r)
+		if err != nil {
+			return nil, err
+		}
+		inner.SetStr("arguments", arguments)
+	}
+	for _, f := range r.Inner(member) {
+		inner.Set(f.Name, f.Value)
+	}
+	o.SetStr("type", member)
+	o.SetObject(member, inner)
+	r.Restore(&o)
+	return o.JSON(), nil
+}
+
+// result returns the message of a tool's answer.
+func (e *chatEncoder) result(t *session.ToolResultContent, r *wire.Residue) wire.Object {
+	var o wire.Object
+	o.SetStr("role", string(session.RoleTool))
+	o.SetStr("tool_call_id", t.ToolUseID)
+	blocks := wire.Parts(t)
+	o.Set("content", content(blocks, e.parts(blocks, session.RoleTool), r.Form, `""`))
+	if t.IsError {
+		e.notes.Add("that a tool's result is an error is not said")
+	}
+	return o
+}
+
+// EncodeChatResponse writes an answer, or several alternatives, as a response.
+func EncodeChatResponse(answers ...session.Entry) (json.RawMessage, []provider.Note, error) {
+	e := chatEncoder{options: ChatOptions{Reasoning: reasoningContent}}
+	var response wire.Object
+	var choices []json.RawMessage
+	for i := range answers {
+		choice, around, err := e.choice(&answers[i], i)
+		if err != nil {
+			return nil, nil, fmt.Errorf("openai chat: answer %d: %w", i, err)
+		}
+		if i == 0 {
+			response = around
+		}
+		choices = append(choices, choice)
+	}
+	response.Set("choices", wire.List(choices))
+	return response.JSON(), e.notes.List, nil
+}
+
+// choice returns an answer and the response around it.
+func (e *chatEncoder) choice(entry *session.Entry, index int) (json.RawMessage, wire.Object, error) {
+	if entry.Message == nil || entry.Message.Role != string(session.RoleAssistant) {
+		return nil, nil, fmt.Errorf("entry %s is no message of a model", entry.ID)
+	}
+	m := entry.Message
+	message, err := e.message(wire.Message{Entry: entry.ID, Role: session.RoleAssistant, MessageEntry: m})
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(message) == 0 {
+		message = []json.RawMessage{json.RawMessage(`{"role":"assistant","content":null}`)}
+	}
+	r, _ := wire.ResidueOf(m.Extra, wire.Chat)
+	var choice, around wire.Object
+	if len(r.Envelope) == 0 {
+		choice.Set("index", wire.Number(index))
+		around.SetStr("object", "chat.completion")
+		around.Set("created", wire.Number(int(entry.Timestamp.Unix())))
+	}
+	choice.Set("message", message[0])
+	setStr(&choice, "finish_reason", chatStops.Encode(m.StopReason))
+	setStr(&around, "id", m.ResponseID)
+	setStr(&around, "model", m.Model)
+	if m.Usage != nil {
+		around.Set("usage", chatUsage(m.Usage))
+	}
+	for _, f := range r.Around("choice") {
+		choice.Set(f.Name, f.Value)
+	}
+	for _, f := range r.Around("response") {
+		around.Set(f.Name, f.Value)
+	}
+	return choice.JSON(), around, nil
+}
+
+func setStr(o *wire.Object, name, s string) {
+	if s != "" {
+		o.SetStr(name, s)
+	}
+}
+
+// chatUsage returns the usage as OpenAI counts it.
+func chatUsage(u *session.Usage) json.RawMessage {
+	if raw, ok := wire.UsageText(u, wire.Chat, provider.OpenAIChatUsage); ok {
+		return raw
+	}
+	prompt := u.Input + u.CacheRead + u.CacheWrite
+	o := wire.Counts(wire.Count{Name: "prompt_tokens", N: prompt}, wire.Count{Name: "completion_tokens", N: u.Output},
+		wire.Count{Name: "total_tokens", N: prompt + u.Output})
+	o.SetObject("prompt_tokens_details", wire.Counts(wire.Count{Name: "cached_tokens", N: u.CacheRead}))
+	o.SetObject("completion_tokens_details", wire.Counts(wire.Count{Name: "reasoning_tokens", N: u.Reasoning}))
+	return o.JSON()
+}

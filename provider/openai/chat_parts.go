@@ -1,0 +1,191 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// chatPart reads a part of a message. One that is not understood is kept whole.
+func chatPart(raw json.RawMessage) session.Content {
+	if o := wire.Members(raw); o != nil {
+		kind, _ := o.TakeStr("type")
+		var r wire.Residue
+		if c, ok := partOf(kind, &o, &r); ok {
+			for _, f := range o {
+				r.Fields.Set(f.Name, f.Value)
+			}
+			r.Keep(&c.Extra, wire.Chat)
+			return c
+		}
+	}
+	return wire.Raw(raw)
+}
+
+func partOf(kind string, o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
+	switch kind {
+	case "text":
+		text, ok := o.TakeStr("text")
+		return session.Text(text), ok
+	case "refusal":
+		text, ok := o.TakeStr("refusal")
+		r.Form = formRefusalPart
+		return session.Text(text), ok
+	case "image_url":
+		return imagePart(o, r)
+	case "input_audio":
+		inner, _ := o.TakeObject("input_audio")
+		data, hasData := inner.TakeStr("data")
+		format, hasFormat := inner.TakeStr("format")
+		keepInner(r, "input_audio", inner)
+		return wire.Media(&session.Source{Type: wire.SourceBase64, MediaType: "audio/" + format, Data: data}), hasData && hasFormat
+	case "file":
+		return filePart(o, r)
+	}
+	return c, false
+}
+
+func keepInner(r *wire.Residue, name string, inner wire.Object) {
+	if len(inner) > 0 {
+		r.Fields.SetObject(name, inner)
+	}
+}
+
+func imagePart(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
+	if url, ok := o.TakeStr("image_url"); ok {
+		r.Form = formString
+		return wire.Image(wire.FromURL(url)), true
+	}
+	inner, _ := o.TakeObject("image_url")
+	url, ok := inner.TakeStr("url")
+	keepInner(r, "image_url", inner)
+	return wire.Image(wire.FromURL(url)), ok
+}
+
+func filePart(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
+	inner, _ := o.TakeObject("file")
+	name, hasName := inner.TakeStr("filename")
+	if hasName && name == "" {
+		inner.SetStr("filename", "")
+	}
+	var source *session.Source
+	if id, ok := inner.TakeStr("file_id"); ok {
+		source = &session.Source{Type: wire.SourceFile, Data: id}
+	} else if data, ok := inner.TakeStr("file_data"); ok && strings.HasPrefix(data, "data:") {
+		source = wire.FromURL(data)
+	}
+	keepInner(r, "file", inner)
+	return wire.File(name, source), source != nil
+}
+
+// parts writes blocks as the parts of a message.
+func (e *chatEncoder) parts(blocks []session.Content, role session.MessageRole) []json.RawMessage {
+	list := []json.RawMessage{}
+	for i := range blocks {
+		if part := e.part(&blocks[i], role); part != nil {
+			list = append(list, part)
+		}
+	}
+	return list
+}
+
+// part writes a block, or notes that it cannot be written and returns nil.
+func (e *chatEncoder) part(c *session.Content, role session.MessageRole) json.RawMessage {
+	if c.Raw != nil {
+		if e.own {
+			return wire.RawOf(c)
+		}
+		e.notes.Add("%s is left out", wire.Describe(c))
+		return nil
+	}
+	r, _ := wire.ResidueOf(c.Extra, wire.Chat)
+	if c.Text == nil && role != session.RoleUser && !e.own {
+		e.notes.Add("%s is left out: only users can send one", wire.Describe(c))
+		return nil
+	}
+	o, restore := e.newPart(c, &r)
+	if o == nil {
+		e.notes.Add("%s is left out", wire.Describe(c))
+		return nil
+	}
+	if restore != "" { // what was left of the object in the part
+		inner := wire.Members(o.Get(restore))
+		for _, f := range r.Inner(restore) {
+			inner.Set(f.Name, f.Value)
+		}
+		if r.Form != formString {
+			o.SetObject(restore, inner)
+		}
+	}
+	r.Restore(&o)
+	return o.JSON()
+}
+
+// newPart returns a part, and the name of the object in it, if it has one.
+func (e *chatEncoder) newPart(c *session.Content, r *wire.Residue) (o wire.Object, inner string) {
+	source := wire.SourceOf(c)
+	switch {
+	case c.Text != nil && (r.Form == formRefusalPart || r.Form == formRefusal):
+		o.SetStr("type", "refusal")
+		o.SetStr("refusal", c.Text.Content)
+	case c.Text != nil:
+		o.SetStr("type", "text")
+		o.SetStr("text", c.Text.Content)
+	case source == nil:
+		return nil, ""
+	case c.Image != nil:
+		return newImagePart(source, r)
+	case c.Audio != nil && source.Type == wire.SourceBase64:
+		o.SetStr("type", "input_audio")
+		var audio wire.Object
+		audio.SetStr("data", source.Data)
+		audio.SetStr("format", strings.TrimPrefix(source.MediaType, "audio/"))
+		o.SetObject("input_audio", audio)
+		return o, "input_audio"
+	case c.File != nil:
+		return e.newFilePart(c.File)
+	}
+	return o, ""
+}
+
+func newImagePart(source *session.Source, r *wire.Residue) (o wire.Object, inner string) {
+	url, ok := wire.ToURL(source)
+	if !ok {
+		return nil, ""
+	}
+	o.SetStr("type", "image_url")
+	if r.Form == formString {
+		o.SetStr("image_url", url)
+		return o, ""
+	}
+	var image wire.Object
+	image.SetStr("url", url)
+	o.SetObject("image_url", image)
+	return o, "image_url"
+}
+
+func (e *chatEncoder) newFilePart(f *session.FileContent) (o wire.Object, inner string) {
+	var file wire.Object
+	switch f.Source.Type {
+	case wire.SourceFile:
+		file.SetStr("file_id", f.Source.Data)
+	case wire.SourceBase64:
+		url, _ := wire.ToURL(f.Source)
+		file.SetStr("file_data", url)
+	case wire.SourceText:
+		e.notes.Add("the file %s is sent as text", f.Name)
+		o.SetStr("type", "text")
+		o.SetStr("text", f.Source.Data)
+		return o, ""
+	default:
+		return nil, ""
+	}
+	if f.Name != "" {
+		file.SetStr("filename", f.Name)
+	}
+	o.SetStr("type", "file")
+	o.SetObject("file", file)
+	return o, "file"
+}

@@ -1,0 +1,3 @@
+// Package openai is the wire JSON of OpenAI's two ways to talk to a model, Chat
+// Completions and Responses, and of the many services that speak the former.
+package openai
