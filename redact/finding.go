@@ -1,0 +1,58 @@
+package redact
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Finding is a secret that was found. The secret itself is not in it, so that a
+// finding can be printed and logged.
+type Finding struct {
+	// Kind says what it is, in lower-case words joined by dashes: "github-token".
+	Kind string `json:"kind"`
+	// Path is where the string that has it stands in a JSON value, such as
+	// message.content[0].text.content; "" in plain text, and for a value that is
+	// a string itself.
+	Path string `json:"path,omitempty"`
+	// Start and End say which bytes it is: of the text, or of the string at Path
+	// after decoding.
+	Start int `json:"start"`
+	End   int `json:"end"`
+	// Preview tells a person which secret is meant without telling it: what is
+	// public of it or stands before it, and its length.
+	Preview string `json:"preview"`
+}
+
+// Replacement is what stands in the place of a secret.
+func Replacement(kind string) string { return mark + kind + "]" }
+
+// mark begins every replacement.
+const mark = "[REDACTED:"
+
+// maxShown bounds what a preview shows of what stands before a secret.
+const maxShown = 48
+
+// preview makes a Finding's Preview. shown must not be part of the secret, but
+// it comes from the same text and may repeat it.
+func preview(shown string, secret []byte) string {
+	if len(shown) > maxShown {
+		shown = "…" + strings.ToValidUTF8(shown[len(shown)-maxShown:], "")
+	}
+	if strings.Contains(shown, string(secret)) {
+		shown = ""
+	}
+	return fmt.Sprintf("%s… (%d characters)", shown, len(secret))
+}
+
+// replace returns the text with the findings replaced. They are in order and do
+// not overlap.
+func replace(text []byte, found []Finding) []byte {
+	out := make([]byte, 0, len(text))
+	done := 0
+	for _, f := range found {
+		out = append(out, text[done:f.Start]...)
+		out = append(out, Replacement(f.Kind)...)
+		done = f.End
+	}
+	return append(out, text[done:]...)
+}

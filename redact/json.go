@@ -1,0 +1,286 @@
+package redact
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// SyntaxError says where bytes are not JSON.
+type SyntaxError struct{ Offset int }
+
+func (e *SyntaxError) Error() string { return fmt.Sprintf("not JSON at byte %d", e.Offset) }
+
+// JSON replaces the secrets in the strings of a JSON value, and in the names of
+// its members. All other bytes stay as they are; without findings, what comes back
+// is what was given. What is not JSON gets a *SyntaxError.
+func JSON(value []byte) ([]byte, []Finding, error) { return new(Scanner).JSON(value) }
+
+// JSON is the function JSON.
+func (s *Scanner) JSON(value []byte) ([]byte, []Finding, error) {
+	var found []Finding
+	var out []byte
+	done := 0
+	err := walk(value, func(w *walker, start, end int, isName bool) {
+		body := value[start:end]
+		for _, f := range s.inString(w, body, isName) {
+			found = append(found, f)
+			from, to := start+rawOffset(body, f.Start), start+rawOffset(body, f.End)
+			out = append(out, value[done:from]...)
+			out = append(out, Replacement(f.Kind)...)
+			done = to
+		}
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(found) == 0 {
+		return value, nil, nil
+	}
+	return append(out, value[done:]...), found, nil
+}
+
+// Bytes replaces the secrets in what may be JSON: if it is not, it is text.
+func (s *Scanner) Bytes(data []byte) ([]byte, []Finding) {
+	if out, found, err := s.JSON(data); err == nil {
+		return out, found
+	}
+	found := s.Find(data)
+	if len(found) == 0 {
+		return data, nil
+	}
+	return replace(data, found), found
+}
+
+// Bytes replaces the secrets in what may be JSON: if it is not, it is text.
+func Bytes(data []byte) ([]byte, []Finding) { return new(Scanner).Bytes(data) }
+
+// Strings calls visit with each string of a JSON value that is not the name of a
+// member, and with where it stands. The text is valid during the call.
+func Strings(value []byte, visit func(path string, text []byte)) error {
+	var scratch []byte
+	return walk(value, func(w *walker, start, end int, isName bool) {
+		if !isName {
+			visit(w.path(), decode(value[start:end], &scratch))
+		}
+	})
+}
+
+// inString finds the secrets in a string, given as it stands between its quotes.
+func (s *Scanner) inString(w *walker, body []byte, isName bool) []Finding {
+	name := ""
+	if !isName {
+		name = w.name()
+	}
+	if slices.Contains(opaque, name) {
+		return nil
+	}
+	text := decode(body, &w.scratch)
+	found := s.find(name, text)
+	if len(found) == 0 {
+		return nil
+	}
+	path := w.path()
+	if s.Keep != nil && s.Keep(path) {
+		return nil
+	}
+	s.tell(text, found)
+	// A member's name may be a secret, too.
+	path = string(replace([]byte(path), s.find("", []byte(path))))
+	for i := range found {
+		found[i].Path = path
+	}
+	return found
+}
+
+// opaque are the names of what only its provider can read, and wants back as it
+// was.
+var opaque = []string{
+	"signature", "redacted", "encrypted_content", "thoughtSignature", "thought_signature", "thinkingSignature", "textSignature",
+	"reasoning_opaque", "reasoning_encrypted",
+}
+
+// walker goes through a JSON value and knows where it is.
+type walker struct {
+	b       []byte
+	i       int
+	steps   []step
+	each    func(w *walker, start, end int, isName bool)
+	scratch []byte
+}
+
+// step is one level of a path.
+type step struct {
+	name  []byte // of the member at hand, as it stands between its quotes
+	index int    // of the element at hand
+	array bool
+}
+
+// maxDepth is how deep values may be nested: as deep as encoding/json goes.
+const maxDepth = 10_000
+
+// walk calls each with the place of every string, between its quotes.
+func walk(b []byte, each func(w *walker, start, end int, isName bool)) error {
+	w := &walker{b: b, each: each}
+	if !w.value() {
+		return &SyntaxError{min(w.i, len(b))}
+	}
+	if w.space(); w.i < len(b) {
+		return &SyntaxError{w.i}
+	}
+	return nil
+}
+
+func (w *walker) space() {
+	for w.i < len(w.b) && (w.b[w.i] == ' ' || w.b[w.i] == '\n' || w.b[w.i] == '\t' || w.b[w.i] == '\r') {
+		w.i++
+	}
+}
+
+// next passes over a byte if it is the wanted one.
+func (w *walker) next(c byte) bool {
+	w.space()
+	if w.i < len(w.b) && w.b[w.i] == c {
+		w.i++
+		return true
+	}
+	return false
+}
+
+func (w *walker) value() bool {
+	w.space()
+	if w.i >= len(w.b) || len(w.steps) > maxDepth {
+		return false
+	}
+	switch w.b[w.i] {
+	case '{':
+		w.i++
+		return w.members()
+	case '[':
+		w.i++
+		return w.elements()
+	case '"':
+		start, end := w.str()
+		if end < 0 {
+			return false
+		}
+		w.each(w, start, end, false)
+		return true
+	}
+	return w.scalar()
+}
+
+func (w *walker) members() bool {
+	if w.next('}') {
+		return true
+	}
+	w.steps = append(w.steps, step{})
+	at := len(w.steps) - 1
+	for {
+		if w.space(); w.i >= len(w.b) || w.b[w.i] != '"' {
+			return false
+		}
+		start, end := w.str()
+		if end < 0 {
+			return false
+		}
+		w.steps[at].name = w.b[start:end]
+		w.each(w, start, end, true)
+		if !w.next(':') || !w.value() {
+			return false
+		}
+		if !w.next(',') {
+			break
+		}
+	}
+	w.steps = w.steps[:at]
+	return w.next('}')
+}
+
+func (w *walker) elements() bool {
+	if w.next(']') {
+		return true
+	}
+	at := len(w.steps)
+	for index := 0; ; index++ {
+		w.steps = append(w.steps[:at], step{index: index, array: true})
+		if !w.value() {
+			return false
+		}
+		if !w.next(',') {
+			break
+		}
+	}
+	w.steps = w.steps[:at]
+	return w.next(']')
+}
+
+// str passes over a string and returns where it is between its quotes.
+func (w *walker) str() (start, end int) {
+	start = w.i + 1
+	for at := start; ; {
+		n := bytes.IndexByte(w.b[at:], '"')
+		if n < 0 {
+			w.i = len(w.b)
+			return start, -1
+		}
+		at += n
+		slashes := 0
+		for at-1-slashes >= start && w.b[at-1-slashes] == '\\' {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			w.i = at + 1
+			return start, at
+		}
+		at++
+	}
+}
+
+// scalar passes over a number, true, false or null.
+func (w *walker) scalar() bool {
+	from := w.i
+	for w.i < len(w.b) && (letterDigits[w.b[w.i]] || w.b[w.i] == '-' || w.b[w.i] == '+' || w.b[w.i] == '.') {
+		w.i++
+	}
+	switch text := w.b[from:w.i]; {
+	case len(text) == 0:
+		return false
+	case text[0] == '-' || digits[text[0]]:
+		return true
+	default:
+		return string(text) == "true" || string(text) == "false" || string(text) == "null"
+	}
+}
+
+// name returns the name of the member whose value is at hand.
+func (w *walker) name() string {
+	if len(w.steps) == 0 || w.steps[len(w.steps)-1].array {
+		return ""
+	}
+	var scratch []byte
+	return string(decode(w.steps[len(w.steps)-1].name, &scratch))
+}
+
+// path returns where the walker is: members are joined by dots, elements have
+// their index in brackets.
+func (w *walker) path() string {
+	var out, scratch []byte
+	for _, s := range w.steps {
+		if s.array {
+			out = append(strconv.AppendInt(append(out, '['), int64(s.index), 10), ']')
+			continue
+		}
+		name := decode(s.name, &scratch)
+		if len(name) == 0 || !wordDash.has(name) {
+			out = append(strconv.AppendQuote(append(out, '['), string(name)), ']')
+			continue
+		}
+		if len(out) > 0 {
+			out = append(out, '.')
+		}
+		out = append(out, name...)
+	}
+	return string(out)
+}

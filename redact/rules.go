@@ -1,0 +1,149 @@
+package redact
+
+// rule finds one kind of secret.
+type rule struct {
+	// anchors are the bytes at which to look closer; in lower case if fold.
+	anchors []string
+	fold    bool
+	rank    int
+	// match looks at a place that has an anchor of n bytes.
+	match func(text []byte, at, n int) (candidate, bool)
+}
+
+func allRules() []rule {
+	rules := []rule{
+		{anchors: []string{"-----begin "}, fold: true, match: matchPrivateKey},
+		{anchors: []string{"eyJ"}, match: matchJWT},
+		{anchors: []string{"://"}, rank: rankPlaced, match: matchURL},
+		{anchors: []string{"bearer ", "basic "}, fold: true, rank: rankPlaced, match: matchAuthorization},
+		{anchors: []string{"hooks.slack.com/services/", "hooks.slack.com/workflows/"}, rank: rankPlaced, match: matchWebhook},
+		{anchors: []string{"discord.com/api/webhooks/", "discordapp.com/api/webhooks/"}, rank: rankPlaced, match: matchWebhook},
+		{anchors: []string{":AA"}, match: matchTelegram},
+		{anchors: []string{"sig="}, rank: rankPlaced, match: matchAzureSignature},
+		{anchors: nameAnchors, fold: true, rank: rankNamed, match: matchAssignment},
+	}
+	for i := range tokens {
+		t := &tokens[i]
+		rules = append(rules, rule{anchors: t.prefixes, match: t.match})
+	}
+	return rules
+}
+
+// token is a secret that begins with fixed bytes.
+type token struct {
+	kind     string
+	prefixes []string
+	body     *alphabet
+	min, max int // bytes after the prefix; max 0 means any number
+	// check, if there is one, has the last word on the bytes after the prefix.
+	check func(body []byte) bool
+}
+
+// tokens are the secrets that their issuers made easy to tell. The lengths are
+// the issuers', a little below where they have been known to vary.
+var tokens = []token{
+	// Clouds.
+	{"aws-access-key", []string{"AKIA", "ASIA", "ABIA", "ACCA"}, base32, 16, 16, nil},
+	{"aws-bedrock-key", []string{"ABSK"}, base64Std, 100, 0, nil},
+	{"google-api-key", []string{"AIza"}, wordDash, 35, 35, nil},
+	{"google-oauth-secret", []string{"GOCSPX-"}, wordDash, 28, 28, nil},
+	{"google-oauth-token", []string{"ya29."}, wordDash, 30, 0, nil},
+	{"google-refresh-token", []string{"1//0"}, wordDash, 40, 0, nil},
+	{"azure-storage-key", []string{"AccountKey="}, base64Std, 86, 88, nil},
+	{"azure-shared-key", []string{"SharedAccessKey="}, base64Std, 40, 88, nil},
+	{"digitalocean-token", []string{"dop_v1_", "doo_v1_", "dor_v1_"}, hexDigits, 64, 64, nil},
+	{"heroku-key", []string{"HRKU-"}, wordDash, 30, 0, nil},
+	{"tailscale-key", []string{"tskey-auth-", "tskey-api-", "tskey-client-"}, wordDash, 20, 0, nil},
+	{"fly-token", []string{"FlyV1 fm2_", "FlyV1 fm1r_"}, base64Std, 40, 0, nil},
+	{"terraform-token", []string{".atlasv1."}, wordDash, 60, 0, nil},
+	{"vault-token", []string{"hvs.", "hvb.", "hvr."}, wordDash, 24, 0, nil},
+	{"databricks-token", []string{"dapi"}, hexDash, 32, 34, nil},
+	{"pulumi-token", []string{"pul-"}, hexDigits, 40, 40, nil},
+	{"planetscale-token", []string{"pscale_tkn_", "pscale_oauth_", "pscale_pw_"}, wordDash, 32, 0, nil},
+	{"supabase-key", []string{"sbp_"}, hexDigits, 40, 40, nil},
+	{"supabase-key", []string{"sb_secret_"}, wordDash, 20, 0, nil},
+
+	// Where code lives.
+	{"github-token", []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}, letterDigits, 36, 255, nil},
+	{"github-token", []string{"github_pat_"}, word, 60, 255, nil},
+	{"gitlab-token", []string{"glpat-", "gldt-", "glrt-", "glcbt-", "glptt-", "glft-", "glsoat-", "glagent-", "gloas-", "glimt-"}, wordDashDot, 20, 0, nil},
+	{"npm-token", []string{"npm_"}, letterDigits, 36, 36, nil},
+	{"pypi-token", []string{"pypi-AgE"}, wordDash, 50, 0, nil},
+	{"rubygems-key", []string{"rubygems_"}, hexDigits, 48, 48, nil},
+	{"crates-token", []string{"cio"}, letterDigits, 32, 32, mixed},
+	{"docker-token", []string{"dckr_pat_", "dckr_oat_"}, wordDash, 27, 0, nil},
+	{"buildkite-token", []string{"bkua_"}, hexDigits, 40, 40, nil},
+	{"circleci-token", []string{"CCIPAT_", "CCIPRJ_"}, word, 40, 0, nil},
+	{"sentry-token", []string{"sntrys_", "sntryu_"}, base64Word, 40, 0, nil},
+	{"atlassian-token", []string{"ATATT3", "ATCTT3"}, base64Word, 60, 0, nil},
+
+	// Models.
+	{"anthropic-key", []string{"sk-ant-"}, wordDash, 32, 0, nil},
+	{"openai-key", []string{"sk-proj-", "sk-svcacct-", "sk-admin-", "sk-None-"}, wordDash, 32, 0, nil},
+	{"openrouter-key", []string{"sk-or-v1-"}, hexDigits, 64, 64, nil},
+	{"api-key", []string{"sk-"}, letterDigits, 32, 64, mixed}, // OpenAI's older keys, and many that copied them
+	{"huggingface-token", []string{"hf_"}, letterDigits, 34, 40, nil},
+	{"groq-key", []string{"gsk_"}, letterDigits, 40, 0, nil},
+	{"xai-key", []string{"xai-"}, letterDigits, 60, 0, nil},
+	{"perplexity-key", []string{"pplx-"}, letterDigits, 40, 0, nil},
+	{"replicate-token", []string{"r8_"}, letterDigits, 37, 40, nil},
+	{"langsmith-key", []string{"lsv2_pt_", "lsv2_sk_"}, word, 40, 0, nil},
+	{"tavily-key", []string{"tvly-"}, wordDash, 24, 0, mixed},
+	{"nvidia-key", []string{"nvapi-"}, wordDash, 50, 0, nil},
+
+	// Talk, mail, money and the rest.
+	{"slack-token", []string{"xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xoxe.xoxp-", "xoxe.xoxb-", "xapp-"}, wordDash, 24, 0, mixed},
+	{"stripe-key", []string{"sk_live_", "rk_live_", "sk_test_", "rk_test_"}, letterDigits, 20, 0, nil},
+	{"webhook-secret", []string{"whsec_"}, base64Word, 24, 0, nil},
+	{"square-token", []string{"sq0atp-", "sq0csp-"}, wordDash, 22, 0, nil},
+	{"shopify-token", []string{"shpat_", "shpca_", "shppa_", "shpss_"}, hexDigits, 32, 32, nil},
+	{"sendgrid-key", []string{"SG."}, wordDashDot, 60, 72, hasDot},
+	{"linear-key", []string{"lin_api_", "lin_oauth_"}, letterDigits, 40, 0, nil},
+	{"notion-key", []string{"ntn_"}, letterDigits, 40, 0, nil},
+	{"figma-token", []string{"figd_", "figu_"}, wordDash, 38, 0, nil},
+	{"postman-key", []string{"PMAK-"}, hexDash, 59, 59, nil},
+	{"grafana-token", []string{"glc_", "glsa_"}, base64Word, 32, 0, nil},
+	{"newrelic-key", []string{"NRAK-"}, letterDigits, 27, 27, nil},
+	{"doppler-token", []string{"dp.pt.", "dp.st.", "dp.sa."}, wordDashDot, 40, 0, nil},
+	{"age-key", []string{"AGE-SECRET-KEY-1"}, letterDigits, 58, 58, nil},
+}
+
+// match looks at a prefix. The token must begin and end there, not be a part of
+// something longer.
+func (t *token) match(text []byte, at, n int) (candidate, bool) {
+	from := at + n
+	end := from + t.body.run(text[from:])
+	length := end - from
+	if length < t.min || t.max > 0 && length > t.max || end < len(text) && word[text[end]] {
+		return candidate{}, false
+	}
+	start := at
+	if text[at] == '.' { // the prefix stands in the middle
+		for start > 0 && letterDigits[text[start-1]] && !isEscape(text, start) {
+			start--
+		}
+	}
+	if !beginsAt(text, start) || letterDigits.has(text[at:from]) && isAfterBase64(text, at) {
+		return candidate{}, false
+	}
+	body := text[from:end]
+	if isStandIn(body) || !isVaried(body) || t.check != nil && !t.check(body) {
+		return candidate{}, false
+	}
+	if text[from-1] == '=' { // the prefix is a name, and stays
+		start = from
+	}
+	return candidate{Finding: Finding{
+		Kind: t.kind, Start: start, End: end, Preview: preview(string(text[at:from]), text[from:end]),
+	}}, true
+}
+
+// hasDot reports whether there is a dot inside.
+func hasDot(body []byte) bool {
+	for _, c := range body[1 : len(body)-1] {
+		if c == '.' {
+			return true
+		}
+	}
+	return false
+}
