@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -12,38 +13,97 @@ import (
 
 // place is where the text of a hit stands.
 type place struct {
-	part int
-	pos  store.Pos
+	part    int
+	pos     store.Pos
+	created int64 // when its session was
+	session int64
+}
+
+// older reports whether one session was created before another.
+func (p place) older(q place) bool {
+	return cmp.Or(cmp.Compare(p.created, q.created), cmp.Compare(p.session, q.session)) < 0
 }
 
 // hits turns matches into what the caller sees.
 func (s *search) hits(found []candidate) ([]Hit, error) {
 	hits, places, err := s.locate(found)
-	if err == nil && s.o.SnippetLen > 0 {
+	if err != nil {
+		return nil, err
+	}
+	from := min(s.o.Offset, len(hits))
+	hits, places = hits[from:], places[from:]
+	if s.o.SnippetLen > 0 {
 		s.addSnippets(hits, places)
 	}
-	return hits, err
+	return hits, nil
 }
 
-// locate reads the rows of matches.
-func (s *search) locate(found []candidate) ([]Hit, []place, error) {
-	hits := make([]Hit, 0, len(found))
-	places := make([]place, 0, len(found))
-	for _, c := range found {
+// original tells texts apart that are not copies of each other. Not all writers
+// make ids that are unique in more than one session, so there is more to it.
+type original struct {
+	entry string
+	part  int
+	kind  Kind
+	time  int64 // of the entry
+	len   float64
+}
+
+// maxCopies is how many matches are looked at, once there are enough hits, to
+// find the copies of the last ones.
+const maxCopies = 200
+
+// locate reads the rows of the best matches. Those that a fork repeats become one
+// hit.
+func (s *search) locate(found []candidate) (hits []Hit, places []place, err error) {
+	wanted := s.o.Offset + s.o.Limit
+	seen := make(map[original]int)
+	for i, spare := 0, maxCopies; i < len(found) && spare > 0; i++ {
+		c := found[i]
+		if len(hits) == wanted {
+			if spare--; i > 0 && !s.mayBeCopy(found[i-1], c) {
+				break
+			}
+		}
 		hit, where, ok, err := s.hit(c)
 		if err != nil {
 			return nil, nil, err
 		}
-		if ok {
+		key := original{hit.Entry, where.part, hit.Kind, hit.Time.UnixMilli(), c.length}
+		if at, copied := seen[key]; ok && copied {
+			hits[at].collapse(&places[at], hit, where)
+		} else if ok && len(hits) < wanted {
+			seen[key] = len(hits)
 			hits, places = append(hits, hit), append(places, where)
 		}
 	}
 	return hits, places, nil
 }
 
+// mayBeCopy reports whether two matches that follow one another may be copies:
+// they would have the same score and time.
+func (s *search) mayBeCopy(a, b candidate) bool {
+	if s.o.Order == ByTime {
+		return a.id>>docSeqBits == b.id>>docSeqBits
+	}
+	return a.score == b.score
+}
+
+// collapse takes a copy into a hit. The one on a live path stands for both, or
+// else the one of the older session.
+func (h *Hit) collapse(where *place, other Hit, there place) {
+	better := other.Live && !h.Live || other.Live == h.Live && there.older(*where)
+	if better {
+		other.Also, h.Also = h.Also, nil
+		*h, other = other, *h
+		*where = there
+	}
+	h.Also = append(h.Also, other.Session)
+	slices.Sort(h.Also)
+}
+
 // hit reads a match's rows. It is false if they are gone meanwhile.
 func (s *search) hit(c candidate) (h Hit, where place, ok bool, err error) {
-	rows, err := s.db.QueryContext(s.ctx, `SELECT s.sid, s.name, s.title, s.leaf_id, e.id, e.pos, e.time, d.part, d.kind,
+	rows, err := s.db.QueryContext(s.ctx, `SELECT s.sid, s.name, s.title, s.leaf_id, s.created, s.id, e.id, e.pos, e.time, d.part, d.kind,
 			ifnull(r.name, ''), ifnull(t.name, ''), ifnull(m.name, '')
 		FROM docs d JOIN sessions s ON s.id = d.session JOIN entries e ON e.session = d.session AND e.n = d.entry
 			LEFT JOIN names r ON r.id = d.role LEFT JOIN names t ON t.id = d.tool LEFT JOIN names m ON m.id = d.model
@@ -57,7 +117,7 @@ func (s *search) hit(c candidate) (h Hit, where place, ok bool, err error) {
 	}
 	var entry any
 	var ms, kind int64
-	if err := rows.Scan(&h.Session, &h.Name, &h.Title, &h.Leaf, &entry, &where.pos, &ms, &where.part, &kind,
+	if err := rows.Scan(&h.Session, &h.Name, &h.Title, &h.Leaf, &where.created, &where.session, &entry, &where.pos, &ms, &where.part, &kind,
 		&h.Role, &h.Tool, &h.Model); err != nil {
 		return h, where, false, err
 	}

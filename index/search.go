@@ -154,19 +154,13 @@ func (s *search) run(expr node) (*Results, error) {
 			return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id))
 		})
 	}
-	from := min(s.o.Offset, len(found))
-	to := min(from+s.o.Limit, len(found))
-	res.Hits, err = s.hits(found[from:to])
+	res.Hits, err = s.hits(found)
 	return res, err
 }
 
-// wanted is how many matches are ranked.
-func (s *search) wanted() int {
-	if s.o.Order == ByTime {
-		return s.o.Offset + s.o.Limit
-	}
-	return max(s.o.Newest, s.o.Offset+s.o.Limit)
-}
+// wanted is how many matches are ranked. In the order of time fewer would do,
+// were some of them not copies of others.
+func (s *search) wanted() int { return max(s.o.Newest, s.o.Offset+s.o.Limit) }
 
 // candidates returns the newest matches with their scores, and whether there are
 // more.

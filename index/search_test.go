@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/session"
@@ -302,6 +303,56 @@ func TestManySessionsFilter(t *testing.T) {
 		res, err := ix.Search(context.Background(), index.SearchOptions{Query: "(word OR nothing) " + filter, Patience: -1})
 		if err != nil || res.Matches != want {
 			t.Errorf("%s: %d matches, %v; want %d", filter, res.Matches, err, want)
+		}
+	}
+}
+
+// What forks repeat is one hit, that of the original, which names the others.
+func TestCopiesAreOneHit(t *testing.T) {
+	f := newFixture(t)
+	ctx := context.Background()
+	s := f.say("the heron flew")
+	heron := s.LeafID()
+	f.append(s, session.RoleUser, session.Text("the heron came back"))
+	var forks []string
+	for range 3 {
+		fork := must[*session.Session](t)(s.Fork(ctx, f.st, f.options()))
+		f.append(fork, session.RoleUser, session.Text("another heron"))
+		forks = append(forks, fork.ID())
+		fork.Close()
+	}
+	slices.Sort(forks)
+	f.say("the heron flew") // said again, and no copy
+	ix := f.open(t)
+	for _, order := range []index.Order{index.ByRank, index.ByTime} {
+		hits := search(t, ix, index.SearchOptions{Query: "heron", Order: order})
+		if len(hits) != 6 {
+			t.Errorf("by %s: %d hits, want 6", order, len(hits))
+		}
+		for _, h := range hits {
+			switch {
+			case h.Session != s.ID() && len(h.Also) > 0:
+				t.Errorf("by %s: %+v is a hit of a fork", order, h)
+			case h.Session == s.ID() && !slices.Equal(h.Also, forks):
+				t.Errorf("by %s: also in %q, want %q", order, h.Also, forks)
+			}
+		}
+		var paged []index.Hit
+		for n := range 7 {
+			paged = append(paged, search(t, ix, index.SearchOptions{Query: "heron", Order: order, Limit: 1, Offset: n})...)
+		}
+		if diff := cmp.Diff(hits, paged, cmpopts.IgnoreFields(index.Hit{}, "Score")); diff != "" { // it ages
+			t.Errorf("by %s, one at a time (-want +got):\n%s", order, diff)
+		}
+	}
+	// Where the original has left the branch, a fork on which it is live stands for it.
+	if err := s.ResetLeaf(); err != nil {
+		t.Fatal(err)
+	}
+	mustCatchUp(t, ix)
+	for _, h := range search(t, ix, index.SearchOptions{Query: "heron"}) {
+		if h.Entry == heron && (!h.Live || h.Session == s.ID() || len(h.Also) != 3) {
+			t.Errorf("%+v stands for the copies", h)
 		}
 	}
 }

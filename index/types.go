@@ -183,6 +183,10 @@ type Hit struct {
 
 	Snippet    string
 	Highlights []Range // what matched, in Snippet
+
+	// Also are the ids of other sessions that have the same entry, because one was
+	// forked from the other, sorted.
+	Also []string
 }
 
 // Range is a part of a string: s[Start:End].

@@ -243,3 +243,35 @@ func TestTopics(t *testing.T) {
 		t.Errorf("topics %+v", topics)
 	}
 }
+
+// What every text says, or every language needs, is no topic.
+func TestTopicsWithoutStopWords(t *testing.T) {
+	for name, text := range map[string]string{
+		"English":    "We should now really look at what the compost does because they need it",
+		"German":     "Wir müssen jetzt aber noch über den Compost sein, weil das für uns nicht geht",
+		"French":     "Nous avons déjà été dans le compost, mais cela doit être fait avec tous les autres",
+		"Spanish":    "Esto también está en el compost porque ahora no hay otra",
+		"Italian":    "Questo è anche nel compost, perché adesso sono tutti qui",
+		"Portuguese": "Isso também está no compost porque agora não tem outra para você",
+		"Dutch":      "Dit is ook niet voor het compost, maar het moet toch worden",
+		"Russian":    "Это уже можно было для compost если они только там",
+	} {
+		f := newFixture(t)
+		f.say(text)
+		f.say(text)
+		for _, topic := range must[[]index.Topic](t)(f.open(t).Topics(context.Background(), index.StatsOptions{}, 20)) {
+			if topic.Word != "compost" {
+				t.Errorf("%s: %+v", name, topic)
+			}
+		}
+	}
+	f := newFixture(t)
+	for i := range 100 {
+		f.say(fmt.Sprintf("ubiquitous %d", i))
+	}
+	f.say("a rare orchid", "the orchid again")
+	topics := must[[]index.Topic](t)(f.open(t).Topics(context.Background(), index.StatsOptions{}, 10))
+	if len(topics) != 1 || topics[0].Word != "orchid" {
+		t.Errorf("topics %+v", topics)
+	}
+}

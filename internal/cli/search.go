@@ -92,13 +92,17 @@ func (a *app) runSearch(cmd *cobra.Command, f *searchFlags, args []string) error
 
 // sayResults tells how complete the answer is.
 func (a *app) sayResults(r *index.Results) {
+	shown := len(r.Hits)
+	for _, h := range r.Hits {
+		shown += len(h.Also)
+	}
 	switch {
 	case len(r.Hits) == 0:
 		a.say("nothing found")
 	case r.Bounded:
 		a.say("%s", a.paint(dim, fmt.Sprintf("the best of the newest %d matches; there are older ones (narrow it with since:, role:, tool: …)", r.Matches)))
-	case r.Matches > len(r.Hits):
-		a.say("%s", a.paint(dim, fmt.Sprintf("%d of %d matches (-n for more)", len(r.Hits), r.Matches)))
+	case r.Matches > shown:
+		a.say("%s", a.paint(dim, fmt.Sprintf("%d of %d matches (-n for more)", shown, r.Matches)))
 	}
 }
 
@@ -127,13 +131,29 @@ func (a *app) printHits(hits []index.Hit) error {
 			err = a.print("  %s", a.highlight(h))
 		}
 		if err == nil {
-			err = a.print("  %s", a.paint(dim, a.openCommand(h)))
+			err = a.print("  %s", a.paint(dim, a.openCommand(h)+a.alsoIn(h)))
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// alsoIn tells in which other sessions the hit is: the first, and how many more.
+func (a *app) alsoIn(h index.Hit) string {
+	if len(h.Also) == 0 {
+		return ""
+	}
+	first := h.Also[0]
+	if a.isTerminal() {
+		first = halfUUID(first)
+	}
+	text := "  # also in " + oneLine(first, 0)
+	if more := len(h.Also) - 1; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // openCommand is the command that shows a hit in its place, with ids that a
@@ -193,6 +213,7 @@ type hitJSON struct {
 	Score      float64   `json:"score"`
 	Snippet    string    `json:"snippet"`
 	Highlights [][2]int  `json:"highlights"`
+	Also       []string  `json:"also"`
 	Open       string    `json:"open"`
 }
 
@@ -205,7 +226,7 @@ func (a *app) printHitsJSON(hits []index.Hit) error {
 		err := a.printJSON(hitJSON{
 			Session: h.Session, Title: h.Title, Entry: h.Entry, Kind: string(h.Kind), Role: h.Role, Tool: h.Tool,
 			Model: h.Model, Time: h.Time.UTC(), Live: h.Live, Leaf: h.Leaf, Score: h.Score,
-			Snippet: h.Snippet, Highlights: ranges, Open: fmt.Sprintf("coppice show %s --leaf %s", h.Name, h.Entry),
+			Snippet: h.Snippet, Highlights: ranges, Also: orEmpty(h.Also), Open: fmt.Sprintf("coppice show %s --leaf %s", h.Name, h.Entry),
 		})
 		if err != nil {
 			return err

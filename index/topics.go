@@ -1,0 +1,139 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// topicDocs is how many of the newest texts topics are taken from.
+const topicDocs = 400
+
+// Topic is a word that is used more than elsewhere.
+type Topic struct {
+	Word  string
+	Texts int     // of those looked at, that have it
+	Score float64 // greater is more distinctive
+}
+
+// Topics returns the words that set apart what was said, the most distinctive
+// first: those that many of the newest texts have, and few of all others.
+func (ix *Index) Topics(ctx context.Context, o StatsOptions, limit int) ([]Topic, error) {
+	var topics []Topic
+	err := ix.read(ctx, "topics", func(db *database) error {
+		found, err := newestSaid(ctx, db, o)
+		if err != nil {
+			return err
+		}
+		s := &search{ctx: ctx, ix: ix, db: db, o: SearchOptions{Limit: topicDocs}, shapes: make(map[int64]*shape)}
+		if s.m, err = newMatcher(ctx, db); err != nil {
+			return err
+		}
+		texts, err := s.texts(found)
+		if err != nil {
+			return err
+		}
+		topics, err = s.m.topics(texts, limit)
+		return err
+	})
+	return topics, err
+}
+
+// newestSaid returns the newest texts that a person or a model said.
+func newestSaid(ctx context.Context, db *database, o StatsOptions) ([]candidate, error) {
+	where, args, err := o.where(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := db.QueryContext(ctx, `SELECT d.id, d.session, d.entry, d.len FROM docs d JOIN names r ON r.id = d.role
+		WHERE `+where+` AND d.kind = ?1 AND r.name IN ('user', 'assistant') ORDER BY d.id DESC LIMIT ?2`,
+		append([]any{kindNumber(KindText), topicDocs}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var found []candidate
+	for rows.Next() {
+		var c candidate
+		if err := rows.Scan(&c.id, &c.session, &c.entry, &c.length); err != nil {
+			return nil, err
+		}
+		found = append(found, c)
+	}
+	return found, rows.Err()
+}
+
+// Words that more than a third of all texts have are about nothing in particular,
+// once there are enough texts to tell.
+const (
+	everywhere = 1.0 / 3
+	enoughDocs = 100
+)
+
+// topics weighs the words of texts.
+func (m *matcher) topics(texts []string, limit int) ([]Topic, error) {
+	counts := countTopical(texts)
+	var topics []Topic
+	for word, n := range counts {
+		if n < 2 && len(texts) > 10 {
+			continue // said once: anything is rare that way
+		}
+		df, err := m.df(word)
+		if err != nil {
+			return nil, err
+		}
+		if df = max(df, float64(n)); m.docs >= enoughDocs && df > everywhere*m.docs {
+			continue
+		}
+		topics = append(topics, Topic{Word: word, Texts: n, Score: float64(n) * weight(df, m.docs)})
+	}
+	slices.SortFunc(topics, func(a, b Topic) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Word, b.Word))
+	})
+	return topics[:min(len(topics), max(limit, 0))], nil
+}
+
+// countTopical counts in how many texts each word is that may be a topic.
+func countTopical(texts []string) map[string]int {
+	stop := stopWords()
+	counts := make(map[string]int)
+	for _, text := range texts {
+		seen := make(map[string]bool)
+		scan(text, func(t token) {
+			if !t.whole && !seen[t.text] && !stop[t.text] && isTopical(t.text) {
+				seen[t.text] = true
+				counts[t.text]++
+			}
+		})
+	}
+	return counts
+}
+
+//go:embed stopwords.txt
+var stopWordList string
+
+// stopWords are the words that are about nothing, in some languages.
+func stopWords() map[string]bool {
+	words := make(map[string]bool)
+	for line := range strings.Lines(stopWordList) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		for _, word := range strings.Fields(line) {
+			words[word] = true
+		}
+	}
+	return words
+}
+
+// isTopical leaves out numbers and what is too short to be a topic.
+func isTopical(word string) bool {
+	r, size := utf8.DecodeRuneInString(word)
+	if classOf(r) == dense {
+		return len(word) > size
+	}
+	return utf8.RuneCountInString(word) > 2 && !strings.ContainsAny(word, "0123456789")
+}
