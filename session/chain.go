@@ -74,7 +74,10 @@ func (s *Session) carriedLines(ctx context.Context, carry []Entry) ([][]byte, er
 // first makes it name one if it does not. Of two writers that do so at once, the
 // one whose record comes first is right.
 func (s *Session) recordContinuation() (string, error) {
-	id, err := s.Continuation()
+	id, at, err := continuation(context.Background(), s.log, s.header.ID)
+	if err == nil && id != "" {
+		err = s.checkSeen(at)
+	}
 	if err != nil || id != "" {
 		return id, err
 	}
@@ -85,17 +88,33 @@ func (s *Session) recordContinuation() (string, error) {
 	return s.Continuation()
 }
 
-// Continuation returns the id of the session that continues this one, or "".
-func (s *Session) Continuation() (string, error) {
-	return continuation(context.Background(), s.log, s.header.ID)
+// checkSeen reports a conflict if a writer that wants to have seen everything
+// has not seen what stands at a position.
+func (s *Session) checkSeen(at store.Pos) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opts.OnConflict != ReportAll || at < s.tree.end {
+		return nil
+	}
+	if err := s.absorb(context.Background()); err != nil {
+		return err
+	}
+	return &ConflictError{Leaf: s.tree.leaf, Theirs: s.tree.logLeaf, Err: &Error{Op: "continue", Name: s.name, Kind: ErrConflict}}
 }
 
-// continuation looks for the first record of a session's continuation. A record
-// of another session came with the history that was copied from there.
-func continuation(ctx context.Context, log store.Log, of string) (string, error) {
+// Continuation returns the id of the session that continues this one, or "".
+func (s *Session) Continuation() (string, error) {
+	id, _, err := continuation(context.Background(), s.log, s.header.ID)
+	return id, err
+}
+
+// continuation looks for the first record of a session's continuation, and
+// returns where it stands. A record of another session came with the history
+// that was copied from there.
+func continuation(ctx context.Context, log store.Log, of string) (id string, at store.Pos, err error) {
 	for line, err := range log.Forward(ctx, 0) {
 		if err != nil {
-			return "", err
+			return "", 0, err
 		}
 		if !bytes.Contains(line.Data, []byte(CustomContinuedTo)) {
 			continue
@@ -106,10 +125,10 @@ func continuation(ctx context.Context, log store.Log, of string) (string, error)
 		}
 		if e.Custom.Data["of"] == of {
 			id, _ := e.Custom.Data["session"].(string)
-			return id, nil
+			return id, line.Pos, nil
 		}
 	}
-	return "", nil
+	return "", 0, nil
 }
 
 // Chain returns the ids of a session and of all the sessions it continues and is
@@ -165,7 +184,7 @@ func continuedBy(ctx context.Context, st store.Store, id string) (string, error)
 	}
 	next := ""
 	if err == nil {
-		next, err = continuation(ctx, log, id)
+		next, _, err = continuation(ctx, log, id)
 	}
 	if err != nil || next == "" {
 		return "", err

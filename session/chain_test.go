@@ -228,3 +228,21 @@ func TestContinueWhatWasCutShort(t *testing.T) {
 		t.Errorf("%v, want ErrExist", err)
 	}
 }
+
+// Who insists on having seen everything does not fill a continuation that was
+// decided on after what it has seen.
+func TestContinueUnseen(t *testing.T) {
+	t.Parallel()
+	a := newScribe(t, func(c *session.Config) { c.Options.OnConflict = session.ReportAll })
+	a.user("one")
+	b := a.again()
+	b.user("two")
+	mustGet(b.AppendCustomEntry(session.CustomContinuedTo, map[string]any{"session": "next", "of": a.ID()}))(t)
+	if _, err := a.Continue(); !errors.Is(err, session.ErrConflict) {
+		t.Fatalf("%v, want ErrConflict", err)
+	}
+	mustGet(a.Refresh())(t)
+	a.sees("user: one", "user: two")
+	next := scribe{closeWith(t, mustGet(a.Continue(mustGet(a.PathTo(""))(t)...))(t)), t}
+	next.sees("user: one", "user: two")
+}
