@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -8,22 +10,26 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/store"
 )
 
 type lsFlags struct {
 	sort, since, until        string
 	reverse, pinned, archived bool
+	all                       bool
 	list                      index.ListOptions
 }
 
 func lsCommand(a *app) *cobra.Command {
 	var f lsFlags
 	cmd := &cobra.Command{
-		Use:     "ls",
-		Short:   "List the sessions",
-		Long:    "List the sessions, the latest first. What is shortened on a terminal is whole\nin the output of --json.",
+		Use:   "ls",
+		Short: "List the sessions",
+		Long: "List the sessions, the latest first. What is shortened on a terminal is whole\nin the output of --json.\n\n" +
+			"Subagents, which a tool call of another session started, are counted there and\nlisted only with --all, --parent or --relation.",
 		GroupID: "read",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runLs(cmd, &f) },
@@ -36,7 +42,9 @@ func lsCommand(a *app) *cobra.Command {
 	flags.StringSliceVar(&f.list.Tags, "tag", nil, "only with this tag; several must all be there")
 	flags.StringVar(&f.list.CWD, "cwd", "", "only about this directory and those below")
 	flags.StringVar(&f.list.Key, "key", "", "only with this key")
-	flags.StringVar(&f.list.Parent, "parent", "", "only forks and continuations of this session")
+	flags.StringVar(&f.list.Parent, "parent", "", "only forks, continuations and subagents of this session")
+	flags.StringVar(&f.list.Relation, "relation", "", "only what is this to its parent: fork, continuation, recovery, subagent")
+	flags.BoolVar(&f.all, "all", false, "list subagents, too")
 	flags.StringVar(&f.since, "since", "", "only updated since: 2026-03-01, or 7d ago")
 	flags.StringVar(&f.until, "until", "", "only updated before")
 	flags.BoolVar(&f.pinned, "pinned", false, "only pinned ones (=false: only others)")
@@ -53,6 +61,7 @@ func (f *lsFlags) options(cmd *cobra.Command, now time.Time) (o index.ListOption
 	if o.Limit == 0 {
 		o.Limit = -1
 	}
+	o.Fold = !f.all && o.Parent == "" && o.Relation == ""
 	if cmd.Flags().Changed("pinned") {
 		o.Pinned = &f.pinned
 	}
@@ -84,6 +93,9 @@ func (a *app) runLs(cmd *cobra.Command, f *lsFlags) error {
 		return err
 	}
 	return a.withIndex(cmd.Context(), func(ix *index.Index) error {
+		if err := a.findParent(cmd.Context(), ix, &o); err != nil {
+			return err
+		}
 		sessions, next, err := ix.List(cmd.Context(), o)
 		if err != nil {
 			return err
@@ -94,10 +106,50 @@ func (a *app) runLs(cmd *cobra.Command, f *lsFlags) error {
 			err = a.printSessions(sessions)
 		}
 		if next != "" && err == nil {
-			a.say("%s coppice ls --after %s", a.paint(dim, "more:"), next)
+			a.say("%s %s", a.paint(dim, "more:"), nextPage(cmd, next))
 		}
 		return err
 	})
+}
+
+// findParent completes the id of the parent. One that is no longer in the store
+// stays as it was given: its children still name it.
+func (a *app) findParent(ctx context.Context, ix *index.Index, o *index.ListOptions) error {
+	if o.Parent == "" {
+		return nil
+	}
+	s, err := a.sessionIn(ctx, ix, o.Parent)
+	switch {
+	case errors.Is(err, store.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	o.Parent = s.ID
+	return nil
+}
+
+// nextPage is the command that goes on where a page ended: the same flags with
+// another cursor.
+func nextPage(cmd *cobra.Command, cursor string) string {
+	words := []string{cmd.CommandPath()}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Name == "after" {
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
+			if f.Value.Type() == "bool" {
+				words = append(words, "--"+f.Name+"="+value)
+			} else {
+				words = append(words, "--"+f.Name, shellWord(value))
+			}
+		}
+	})
+	return strings.Join(append(words, "--after", cursor), " ")
 }
 
 func (a *app) printSessions(sessions []index.Session) error {
@@ -132,6 +184,9 @@ func titleWithMarks(s index.Session) string {
 	}
 	if s.Archived {
 		marks = append(marks, "(archived)")
+	}
+	if s.Subagents > 0 {
+		marks = append(marks, "("+counted(s.Subagents, "subagent", "subagents")+")")
 	}
 	if s.Problems > 0 {
 		marks = append(marks, "(damaged: coppice fsck)")
@@ -181,6 +236,7 @@ type sessionJSON struct {
 	Relation     string        `json:"relation,omitempty"`
 	Continuation int           `json:"continuation_index,omitempty"`
 	ContinuedTo  string        `json:"continued_to,omitempty"`
+	Subagents    int           `json:"subagents"`
 	Pinned       bool          `json:"pinned"`
 	Archived     bool          `json:"archived"`
 	Leaf         string        `json:"leaf"`
@@ -194,7 +250,7 @@ func (a *app) printSessionsJSON(sessions []index.Session) error {
 			Created: s.Created.UTC(), Updated: s.Updated.UTC(), Messages: s.Messages, Entries: s.Entries,
 			Branches: s.Branches, Tokens: s.Tokens, Context: s.Context, Size: s.Size,
 			Models: orEmpty(s.Models), Tools: orEmpty(s.Tools),
-			Parent: s.Parent, Relation: s.Relation, Continuation: s.Continuation, ContinuedTo: s.ContinuedTo,
+			Parent: s.Parent, Relation: s.Relation, Continuation: s.Continuation, ContinuedTo: s.ContinuedTo, Subagents: s.Subagents,
 			Pinned: s.Pinned, Archived: s.Archived, Leaf: s.Leaf, Problems: s.Problems,
 		})
 		if err != nil {
