@@ -140,7 +140,7 @@ func matchAssignment(text []byte, at, n int) (candidate, bool) {
 // namedValue looks at a text that is as a whole the value of a name: a string of
 // a JSON object.
 func namedValue(name string, text []byte) (candidate, bool) {
-	if name == "" || len(text) > maxValue || len(text) < minPassword {
+	if name == "" || len(text) > maxValue || len(text) < minPassword || !wordDashDot.has([]byte(name)) {
 		return candidate{}, false
 	}
 	kind := kindOfName([]byte(name))

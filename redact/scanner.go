@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"sync"
@@ -109,13 +110,51 @@ const (
 	rankKnown
 )
 
-// find looks at a text that is the value of a name, or of none.
+// mostRounds bounds how often a text is looked at again. Two or three rounds are
+// enough unless somebody glues secrets together for sport.
+const mostRounds = 16
+
+// find looks at a text that is the value of a name, or of none. Replacing one
+// secret can uncover another that was glued to it, so it looks until there is
+// nothing more to find: what was redacted once has nothing left to be redacted.
 func (s *Scanner) find(name string, text []byte) []Finding {
+	found := settle(s.candidates(name, text))
+	for round := 0; len(found) > 0 && round < mostRounds; round++ {
+		uncovered := settle(s.candidates(name, replace(text, found)))
+		if len(uncovered) == 0 {
+			break
+		}
+		found = merge(found, uncovered)
+	}
+	return found
+}
+
+// merge adds findings whose places are those in a text in which found has been
+// replaced.
+func merge(found, uncovered []Finding) []Finding {
+	all := slices.Clone(found)
+	for _, u := range uncovered {
+		shift := 0
+		for _, f := range found {
+			if u.Start < f.Start+shift {
+				break
+			}
+			shift += len(Replacement(f.Kind)) - (f.End - f.Start)
+		}
+		u.Start, u.End = u.Start-shift, u.End-shift
+		all = append(all, u)
+	}
+	slices.SortFunc(all, func(a, b Finding) int { return cmp.Compare(a.Start, b.Start) })
+	return all
+}
+
+// candidates returns all that the rules find in a text, and what is known.
+func (s *Scanner) candidates(name string, text []byte) []candidate {
 	rules := builtin()
 	var all []candidate
 	rules.anchors.scan(text, func(at int, found *needle) {
 		r := &rules.list[found.number]
-		if c, ok := r.match(text, at, len(found.text)); ok {
+		if c, ok := r.match(text, at, len(found.text)); ok && !touchesMark(text, c.Start, c.End) {
 			c.rank = r.rank
 			all = append(all, c)
 		}
@@ -132,7 +171,17 @@ func (s *Scanner) find(name string, text []byte) []Finding {
 			})
 		})
 	}
-	return settle(all)
+	return all
+}
+
+// touchesMark reports whether a place has a part of a replacement in it.
+func touchesMark(text []byte, start, end int) bool {
+	const longest = 64 // more than a mark and a kind have
+	from := max(0, start-longest)
+	if at := bytes.LastIndex(text[from:start], []byte(mark)); at >= 0 && bytes.IndexByte(text[from+at:start], ']') < 0 {
+		return true
+	}
+	return bytes.Contains(text[start:end], []byte(mark))
 }
 
 // settle decides where candidates overlap.
