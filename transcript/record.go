@@ -114,6 +114,8 @@ type Script struct {
 	// NativeID is the id that the conversation had in a source of the same
 	// format, or "".
 	NativeID string
+	// Facts are the Extra of the conversation in that source, or nil.
+	Facts map[string]any
 	// Now is the time of writing, for what needs one.
 	Now time.Time
 }
