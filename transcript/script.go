@@ -1,0 +1,61 @@
+package transcript
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Tags returns the session's tags: the latest entry that sets them counts,
+// whatever branch it is on.
+func (s *Script) Tags() []string {
+	var tags []string
+	for i := range s.All {
+		if c := s.All[i].Custom; c != nil && c.CustomType == session.CustomTags {
+			tags = c.Tags()
+		}
+	}
+	return tags
+}
+
+// OtherBranches returns the loss of a format that holds one list of messages: the
+// messages that are not on the path, if there are any.
+func (s *Script) OtherBranches() []Loss {
+	onPath := make(map[string]bool)
+	for i := range s.Path {
+		onPath[s.Path[i].ID] = true
+	}
+	left := 0
+	for i := range s.All {
+		if s.All[i].Message != nil && !onPath[s.All[i].ID] {
+			left++
+		}
+	}
+	if left == 0 {
+		return nil
+	}
+	return []Loss{{What: "branches", Why: fmt.Sprintf("a conversation is one list there: %d messages of other branches are left out", left)}}
+}
+
+// Lost returns the losses of a message whose blocks a format holds only if it
+// holds their types. why says what the format has instead.
+func Lost(e *session.Entry, why string, holds ...session.ContentType) []Loss {
+	var losses []Loss
+	for i := range e.Message.Content {
+		b := &e.Message.Content[i]
+		what := string(b.Type)
+		switch {
+		case b.ToolResult != nil && len(b.ToolResult.Parts) > 0 && !holdsParts(b.ToolResult.Parts, holds):
+			what = "parts of a tool's result"
+		case slices.Contains(holds, b.Type):
+			continue
+		}
+		losses = append(losses, Loss{EntryID: e.ID, What: what, Why: why})
+	}
+	return losses
+}
+
+func holdsParts(parts []session.Content, holds []session.ContentType) bool {
+	return !slices.ContainsFunc(parts, func(p session.Content) bool { return !slices.Contains(holds, p.Type) })
+}
