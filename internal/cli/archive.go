@@ -57,6 +57,9 @@ func (a *app) runArchive(ctx context.Context, st *file.Store, given []string, ol
 		}
 		return err
 	})
+	if err != nil && len(done) == 0 {
+		return err
+	}
 	return errors.Join(err, a.sayArchived(ctx, st, before, done))
 }
 

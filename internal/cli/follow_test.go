@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -195,23 +194,6 @@ func TestExitCodes(t *testing.T) {
 		f := runProgram(t, dir, strings.Fields(test.args)...)
 		if code := <-f.code; code != test.want {
 			t.Errorf("coppice %s: exit code %d, want %d", test.args, code, test.want)
-		}
-	}
-}
-
-func TestNoPermission(t *testing.T) {
-	if runtime.GOOS == "windows" || os.Geteuid() == 0 {
-		t.Skip("nothing is forbidden here")
-	}
-	dir := t.TempDir()
-	s := newSession(t, dir)
-	say(t, s, "hello")
-	if err := os.Chmod(filepath.Join(dir, s.ID()+".jsonl"), 0); err != nil {
-		t.Fatal(err)
-	}
-	for _, command := range []string{"show", "tree", "context", "export", "follow"} {
-		if code := <-runProgram(t, dir, command, s.ID()).code; code != exitError {
-			t.Errorf("%s: exit code %d, want %d", command, code, exitError)
 		}
 	}
 }

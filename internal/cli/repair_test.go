@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -237,28 +236,6 @@ func TestRepairUnderAnOpenSession(t *testing.T) {
 	}
 	if out, err := coppice(dir, "fsck", "x"); err != nil {
 		t.Error(out, err)
-	}
-}
-
-// A file that may not be read is said to be so, by every command.
-func TestUnreadableSession(t *testing.T) {
-	t.Parallel()
-	if os.Getuid() == 0 || runtime.GOOS == "windows" {
-		t.Skip("root may read everything")
-	}
-	dir := filepath.Join(t.TempDir(), "s")
-	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "x.jsonl"), someLines(t), 0)); err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range [][]string{{"rename", "x", "y"}, {"fork", "x"}, {"rm", "x"}, {"archive", "x"}, {"repair", "x"}} {
-		a, out := testApp(t, dir)
-		if code := a.run(t.Context(), args); code != exitError || !strings.Contains(out.String(), "permission denied") {
-			t.Errorf("%v: exit code %d: %s", args, code, out)
-		}
-	}
-	a, out := testApp(t, dir)
-	if code := a.run(t.Context(), []string{"fsck"}); code != exitCorrupt || !strings.Contains(out.String(), "unreadable") {
-		t.Errorf("fsck: exit code %d: %s", code, out)
 	}
 }
 

@@ -1,0 +1,145 @@
+//go:build unix
+
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// forbidden is a place where the program runs as a user who may not do
+// everything. Root may, so root runs it as nobody.
+type forbidden struct {
+	t        *testing.T
+	dir, exe string
+}
+
+func newForbidden(t *testing.T) *forbidden {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "forbidden") // t.TempDir's parents are closed to others
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &forbidden{t, dir, filepath.Join(dir, "coppice")} // whose name makes it the program
+	home := filepath.Join(dir, "home")
+	err = errors.Join(os.Chmod(dir, 0o755), os.WriteFile(f.exe, program, 0o755), os.Mkdir(home, 0o777), os.Chmod(home, 0o777))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// store makes a directory with a session x. If nobody may read the file, it is
+// at least in the user's own directory.
+func (f *forbidden) store(name string, dirMode, fileMode fs.FileMode) string {
+	f.t.Helper()
+	dir := filepath.Join(f.dir, name)
+	path := filepath.Join(dir, "x.jsonl")
+	err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(path, someLines(f.t), 0o600), os.Chmod(path, fileMode), os.Chmod(dir, dirMode))
+	if os.Getuid() == 0 && fileMode == 0 {
+		err = errors.Join(err, os.Chown(dir, 65534, 65534))
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return dir
+}
+
+// run runs the program and returns its exit code and what it printed.
+func (f *forbidden) run(dir string, args ...string) (int, string) {
+	f.t.Helper()
+	cmd := exec.Command(f.exe, args...)
+	cmd.Env = []string{"HOME=" + filepath.Join(f.dir, "home"), "COPPICE_HOME=" + dir, "NO_COLOR=1", "PATH=" + os.Getenv("PATH")}
+	cmd.Dir = f.dir
+	if os.Getuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	out, err := cmd.CombinedOutput()
+	var failed *exec.ExitError
+	if err != nil && !errors.As(err, &failed) {
+		f.t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+// A file that may not be read is said to be so, by every command, in one line
+// that names it.
+func TestUnreadableSession(t *testing.T) {
+	t.Parallel()
+	f := newForbidden(t)
+	dir := f.store("secret", 0o700, 0)
+	for _, command := range []string{
+		"show x", "tree x", "context x", "export x", "follow x", "append x --role user hello", "branch x y", "fork x",
+		"merge x y --summary s", "diff x y z", "compact x --summary s", "revert x", "label x y z", "rename x y", "tag x +y", "tag x",
+		"pin x", "unpin x", "rm x", "archive x", "repair x",
+	} {
+		code, out := f.run(dir, strings.Fields(command)...)
+		if code != exitError || strings.Count(out, "permission denied") != 1 || !strings.Contains(out, "x.jsonl") || strings.Count(out, "\n") > 2 {
+			t.Errorf("%s: exit code %d: %s", command, code, out)
+		}
+	}
+	if code, out := f.run(dir, "fsck"); code != exitCorrupt || !strings.Contains(out, "unreadable") {
+		t.Errorf("fsck: exit code %d: %s", code, out)
+	}
+	for _, command := range []string{"ls", "search hello", "stats", "index status"} {
+		if code, out := f.run(dir, strings.Fields(command)...); code != exitOK || !strings.Contains(out, "permission denied") {
+			t.Errorf("%s: exit code %d: %s", command, code, out)
+		}
+	}
+}
+
+// In a directory in which one may only read, what only reads works.
+func TestReadOnlyStore(t *testing.T) {
+	t.Parallel()
+	f := newForbidden(t)
+	dir := f.store("locked", 0o555, 0o444)
+	for _, command := range []string{
+		"show x", "tree x", "context x", "export x", "ls", "search garden", "stats", "fsck x", "tag x", "index status",
+	} {
+		if code, out := f.run(dir, strings.Fields(command)...); code != exitOK && code != exitCorrupt {
+			t.Errorf("%s: exit code %d: %s", command, code, out)
+		}
+	}
+	for _, command := range []string{
+		"new", "append x --role user hello", "fork x", "rename x y", "tag x +y", "pin x", "rm x", "archive x", "demo " + dir + " --force",
+	} {
+		code, out := f.run(dir, strings.Fields(command)...)
+		if code != exitError || strings.Count(out, "permission denied") != 1 || !strings.Contains(out, dir) || strings.Count(out, "\n") > 2 {
+			t.Errorf("%s: exit code %d: %s", command, code, out)
+		}
+	}
+}
+
+// A directory that one may not even look into.
+func TestClosedStore(t *testing.T) {
+	t.Parallel()
+	f := newForbidden(t)
+	dir := f.store("closed", 0o700, 0o644)
+	if os.Getuid() != 0 {
+		if err := os.Chmod(dir, 0); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.Chmod(dir, 0o700) })
+	}
+	for _, command := range []string{"ls", "show x", "fsck", "search hello", "stats", "trash ls", "new", "follow --all", "retain --max-count 1"} {
+		code, out := f.run(dir, strings.Fields(command)...)
+		if code != exitError || strings.Count(out, "permission denied") != 1 || !strings.Contains(out, dir) || strings.Count(out, "\n") > 2 {
+			t.Errorf("%s: exit code %d: %s", command, code, out)
+		}
+	}
+}
