@@ -1,8 +1,10 @@
 package transcripttest_test
 
 import (
+	"context"
 	"encoding/json"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -98,5 +100,28 @@ func TestScript(t *testing.T) {
 	}
 	if _, err := transcripttest.Script(t.Context(), &transcript.CollectedConversation{Records: []transcript.Record{{Entry: bad[0]}}}); err == nil {
 		t.Error("a record that cannot be written is written")
+	}
+}
+
+func TestFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.jsonl")
+	t.Setenv("COPPICE_UPDATE", "1")
+	transcripttest.Golden(t, path, "one\n")
+	t.Setenv("COPPICE_UPDATE", "")
+	transcripttest.Golden(t, path, "one\n")
+	format := &transcript.Format{
+		Detect: func(f *transcript.File) bool { return string(f.Head()) == "one\n" },
+		Read:   func(context.Context, *transcript.File, transcript.Sink) error { return nil },
+	}
+	if c := transcripttest.Collect(t, format, transcripttest.Open(t, path)); len(c.Conversations) != 0 {
+		t.Errorf("nothing was read, and %v found", c)
+	}
+	t.Setenv("COPPICE_SAMPLES", "")
+	if paths := transcripttest.Samples(t, "*"); paths != nil {
+		t.Errorf("without samples there are %q", paths)
+	}
+	t.Setenv("COPPICE_SAMPLES", filepath.Dir(path))
+	if paths := transcripttest.Samples(t, "*.jsonl"); len(paths) != 1 {
+		t.Errorf("the samples are %q", paths)
 	}
 }
