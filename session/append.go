@@ -29,7 +29,7 @@ func (s *Session) AppendAll(entries ...Entry) ([]string, error) {
 // appendOwn is AppendAll with entries that may be changed.
 func (s *Session) appendOwn(entries []Entry) ([]string, error) {
 	for i := range entries {
-		if err := s.moveToBlobs(context.Background(), &entries[i]); err != nil {
+		if err := s.makeReady(context.Background(), &entries[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -278,6 +278,30 @@ func (s *Session) complete(e *Entry, b *batch) error {
 	}
 	if _, taken := s.tree.at(e.ID); taken || slices.Contains(b.ids, e.ID) {
 		return &Error{Op: "append", Name: s.name, Kind: ErrExist, Err: fmt.Errorf("entry %q", e.ID)}
+	}
+	return nil
+}
+
+// makeReady does what has to be done to an entry before it is chained and
+// encoded: it is cleaned, and only then is anything of it kept in blobs.
+func (s *Session) makeReady(ctx context.Context, e *Entry) error {
+	if err := s.clean(e); err != nil {
+		return err
+	}
+	return s.moveToBlobs(ctx, e)
+}
+
+// clean calls Options.Clean.
+func (s *Session) clean(e *Entry) error {
+	if s.opts.Clean == nil {
+		return nil
+	}
+	before, _ := e.payloadType()
+	if err := s.opts.Clean(e); err != nil {
+		return &Error{Op: "append", Name: s.name, Err: fmt.Errorf("cleaning the entry: %w", err)}
+	}
+	if after, _ := e.payloadType(); after != before {
+		return &Error{Op: "append", Name: s.name, Kind: ErrInvalid, Err: errors.New("cleaning the entry changed the type of its payload")}
 	}
 	return nil
 }

@@ -37,15 +37,17 @@ func (s *Session) ResetLeaf() error {
 // summary of the path that is left, which the model will see. It returns the
 // summary's id, which is the new leaf.
 func (s *Session) BranchWithSummary(branchFromID string, summary string) (string, error) {
+	e := Entry{Type: TypeBranchSummary, BranchSummary: &BranchSummaryEntry{Summary: summary}}
+	if err := s.clean(&e); err != nil {
+		return "", err
+	}
 	ids, err := s.appendAll(func(*tree) ([]Entry, error) {
 		if _, err := s.locate("branch", branchFromID); err != nil {
 			return nil, err
 		}
 		left := s.tree.leaf
-		return []Entry{
-			{Type: TypeLeaf, ParentID: &branchFromID, Leaf: &LeafEntry{FromID: left}},
-			{Type: TypeBranchSummary, BranchSummary: &BranchSummaryEntry{Summary: summary, FromID: left}},
-		}, nil
+		e.BranchSummary.FromID = left
+		return []Entry{{Type: TypeLeaf, ParentID: &branchFromID, Leaf: &LeafEntry{FromID: left}}, e}, nil
 	})
 	if err != nil {
 		return "", err
@@ -56,11 +58,15 @@ func (s *Session) BranchWithSummary(branchFromID string, summary string) (string
 // SetLabel names an entry; an empty label removes its name. It returns the id
 // of the label entry.
 func (s *Session) SetLabel(targetID string, label string) (string, error) {
+	e := Entry{Type: TypeLabel, Label: &LabelEntry{TargetID: targetID, Label: label}}
+	if err := s.clean(&e); err != nil {
+		return "", err
+	}
 	ids, err := s.appendAll(func(*tree) ([]Entry, error) {
 		if _, err := s.locate("label", targetID); err != nil {
 			return nil, err
 		}
-		return []Entry{{Type: TypeLabel, Label: &LabelEntry{TargetID: targetID, Label: label}}}, nil
+		return []Entry{e}, nil
 	})
 	if err != nil {
 		return "", err

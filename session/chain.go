@@ -58,7 +58,7 @@ func (s *Session) carriedLines(ctx context.Context, carry []Entry) ([][]byte, er
 	fresh := slices.Clone(carry)
 	for i := range fresh {
 		fresh[i].ID = ""
-		if err := s.moveToBlobs(ctx, &fresh[i]); err != nil {
+		if err := s.makeReady(ctx, &fresh[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -99,6 +99,12 @@ func (s *Session) PlanCompaction(keepTokens int, count func(Entry) int) (*Compac
 // why. An empty firstKeptID keeps nothing but the summary. tokens is the size of
 // the context before.
 func (s *Session) AppendCompaction(summary, firstKeptID string, tokens int) (string, error) {
+	e := Entry{Type: TypeCompaction, Compaction: &CompactionEntry{
+		Summary: summary, FirstKeptEntryID: firstKeptID, TokensBefore: tokens,
+	}}
+	if err := s.clean(&e); err != nil {
+		return "", err
+	}
 	for {
 		leaf, state, err := s.checkCompaction(firstKeptID)
 		if err != nil {
@@ -108,9 +114,8 @@ func (s *Session) AppendCompaction(summary, firstKeptID string, tokens int) (str
 			if t.leaf != leaf {
 				return nil, errLeafMoved // a call may have been appended meanwhile
 			}
-			return []Entry{{Type: TypeCompaction, Compaction: &CompactionEntry{
-				Summary: summary, FirstKeptEntryID: firstKeptID, TokensBefore: tokens, State: state,
-			}}}, nil
+			e.Compaction.State = state
+			return []Entry{e}, nil
 		})
 		switch {
 		case err == nil:
@@ -199,7 +204,7 @@ func (s *Session) Revert(targetID string) (string, error) {
 // edit back.
 func (s *Session) EditContext(targetID string, replacement []Content) (string, error) {
 	e := Entry{Type: TypeContextEdit, ContextEdit: &ContextEditEntry{TargetID: targetID, Replacement: replacement}}
-	if err := s.moveToBlobs(context.Background(), &e); err != nil {
+	if err := s.makeReady(context.Background(), &e); err != nil {
 		return "", err
 	}
 	return s.appendTo("edit", targetID, e, kindMessage)

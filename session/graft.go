@@ -19,7 +19,7 @@ import (
 func (s *Session) Graft(entries ...Entry) error {
 	own := slices.Clone(entries)
 	for i := range own {
-		if err := s.moveToBlobs(context.Background(), &own[i]); err != nil {
+		if err := s.makeReady(context.Background(), &own[i]); err != nil {
 			return err
 		}
 	}

@@ -48,6 +48,11 @@ type Options struct {
 	NewID func(EntryType) string
 	// Now tells the time. Default: time.Now.
 	Now func() time.Time
+	// Clean, if it is not nil, may change each entry before any of it is written,
+	// to take secrets out, say; an error refuses the entry. The payload is the
+	// caller's: Clean replaces what it changes. It must leave the type of the
+	// payload alone and not call the session. Package session/clean has one.
+	Clean func(*Entry) error
 	// Logger is told of what was found damaged. Default: none.
 	Logger *slog.Logger
 }
