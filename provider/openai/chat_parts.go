@@ -73,11 +73,11 @@ func filePart(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 	var source *session.Source
 	if id, ok := inner.TakeStr("file_id"); ok {
 		source = &session.Source{Type: wire.SourceFile, Data: id}
-	} else if data, ok := inner.TakeStr("file_data"); ok && strings.HasPrefix(data, "data:") {
+	} else if data, ok := inner.TakeStr("file_data"); ok {
 		source = wire.FromURL(data)
 	}
 	keepInner(r, "file", inner)
-	return wire.File(name, source), source != nil
+	return wire.File(name, source), source != nil && source.Type != wire.SourceURL
 }
 
 // parts writes blocks as the parts of a message.

@@ -2,7 +2,6 @@ package openai_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -50,72 +49,19 @@ var chatBodies = map[string]string{
 	"escaped and unicode":    `[{"role":"user","content":"<b>&\u2028 é 😀 \u0000"}]`,
 }
 
+var chat = wiretest.Codec{
+	Decode: openai.DecodeChat, EncodeResponse: openai.EncodeChatResponse, List: "messages",
+	Encode: func(entries []session.Entry) (*provider.Messages, error) { return openai.EncodeChat(entries, nil) },
+}
+
 func TestChatRoundTrip(t *testing.T) {
 	for name, body := range chatBodies {
-		t.Run(name, func(t *testing.T) { checkChat(t, []byte(body)) })
+		t.Run(name, func(t *testing.T) {
+			if _, err := chat.RoundTrip([]byte(body)); err != nil {
+				t.Error(err)
+			}
+		})
 	}
-}
-
-// checkChat decodes a body, sends it through a log, and encodes it again.
-func checkChat(t *testing.T, body []byte) *provider.Body {
-	t.Helper()
-	decoded, err := openai.DecodeChat(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	direct := encodeChat(t, decoded, decoded.Entries)
-	entries, err := wiretest.ThroughLog(decoded.Entries)
-	if err != nil {
-		t.Fatal(err)
-	}
-	logged := encodeChat(t, decoded, entries)
-	if diff := wiretest.Diff(body, logged); diff != "" {
-		t.Errorf("the body came back otherwise (-want +got):\n%s", diff)
-	}
-	if !bytes.Equal(direct, logged) {
-		t.Errorf("the log changed the bytes:\n%s\n%s", direct, logged)
-	}
-	return decoded
-}
-
-// encodeChat encodes what a body decoded to as the same kind of body.
-func encodeChat(t *testing.T, b *provider.Body, entries []session.Entry) []byte {
-	t.Helper()
-	if b.Kind == provider.KindResponse {
-		for _, other := range b.Alternatives {
-			entries = append(entries, other...)
-		}
-		raw, notes, err := openai.EncodeChatResponse(entries...)
-		if err != nil || len(notes) > 0 {
-			t.Fatalf("encoding: %v, notes %v", err, notes)
-		}
-		return raw
-	}
-	m, err := openai.EncodeChat(entries, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(m.Notes) > 0 {
-		t.Errorf("notes on what came from the same format: %v", m.Notes)
-	}
-	return unwrap(t, b.Kind, m, b.Fields)
-}
-
-// unwrap returns the part of an encoded request that a body of a kind is.
-func unwrap(t *testing.T, kind provider.Kind, m *provider.Messages, fields session.Fields) []byte {
-	t.Helper()
-	if kind == provider.KindRequest {
-		return m.Request(fields)
-	}
-	list := m.Fields[len(m.Fields)-1].Value
-	if kind == provider.KindMessages {
-		return list
-	}
-	var one []json.RawMessage
-	if err := json.Unmarshal(list, &one); err != nil || len(one) != 1 {
-		t.Fatalf("want one message, got %s, %v", list, err)
-	}
-	return one[0]
 }
 
 func TestChatSamples(t *testing.T) {
@@ -124,7 +70,9 @@ func TestChatSamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkChat(t, data)
+		if _, err := chat.RoundTrip(data); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
 	}
 	for _, file := range wiretest.Samples("openai-chat/*.sse.txt") {
 		data, err := os.ReadFile(file)
@@ -136,7 +84,11 @@ func TestChatSamples(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 			continue
 		}
-		b := checkChat(t, folded)
+		b, err := chat.RoundTrip(folded)
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
 		n := wiretest.Count(b.Entries)
 		if want := bytes.Count(data, []byte(`"type":"function"`)); n.Messages != 1 || n.Calls > want || (n.Calls > 0) != (want > 0) {
 			t.Errorf("%s: %+v, want %d calls", file, n, want)

@@ -137,3 +137,15 @@ func IsPlain(blocks []session.Content, format string) bool {
 	_, kept := ResidueOf(blocks[0].Extra, format)
 	return !kept
 }
+
+// CutSystem returns the system messages at the beginning, and the others. A
+// system message that stood among the others in this format stays there.
+func CutSystem(list []Message, format string) (system, rest []Message) {
+	for i, m := range list {
+		r, _ := ResidueOf(m.Extra, format)
+		if m.Role != session.RoleSystem || r.Fields.Has("role") {
+			return list[:i], list[i:]
+		}
+	}
+	return list, nil
+}

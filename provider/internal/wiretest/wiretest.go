@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/rawjson"
 )
 
 // Diff returns how two JSON texts differ in value, or "" if they do not. Numbers
@@ -38,7 +40,7 @@ func value(raw []byte) (v any, err error) {
 func ThroughLog(entries []session.Entry) ([]session.Entry, error) {
 	back := make([]session.Entry, len(entries))
 	for i := range entries {
-		line, err := json.Marshal(entries[i])
+		line, err := entries[i].MarshalJSON() // as a log has it, without escapes for HTML
 		if err != nil {
 			return nil, err
 		}
@@ -84,4 +86,27 @@ func Count(entries []session.Entry) Counts {
 		}
 	}
 	return n
+}
+
+// Ambiguous reports whether a text has no one value: names that occur twice in
+// an object, or bytes that are not UTF-8, or halves of surrogate pairs, for each
+// of which JSON readers have their own ideas.
+func Ambiguous(raw []byte) bool {
+	return !utf8.Valid(raw) || bytes.Contains(bytes.ToLower(raw), []byte(`\ud`)) || repeats(raw)
+}
+
+// repeats reports whether an object has two members of one name.
+func repeats(raw []byte) bool {
+	found := false
+	_ = rawjson.Array(raw, func(value []byte) error {
+		found = found || repeats(value)
+		return nil
+	})
+	seen := map[string]bool{}
+	_ = rawjson.Object(raw, func(key, value []byte) error {
+		found = found || seen[string(key)] || repeats(value)
+		seen[string(key)] = true
+		return nil
+	})
+	return found
 }

@@ -1,0 +1,130 @@
+package anthropic
+
+import (
+	"encoding/json"
+
+	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/rawjson"
+)
+
+// blocks reads the blocks of a message.
+func blocks(list []json.RawMessage) []session.Content {
+	out := make([]session.Content, len(list))
+	for i, raw := range list {
+		out[i] = block(raw)
+	}
+	return out
+}
+
+// block reads a block. One that is not understood is kept whole, and so is what
+// the provider's own tools said and did: nobody has to answer it, and nobody
+// else can use it.
+func block(raw json.RawMessage) session.Content {
+	o := wire.Members(raw)
+	kind, _ := o.TakeStr("type")
+	var r wire.Residue
+	c, ok := blockOf(kind, &o, &r)
+	if !ok {
+		return wire.Raw(raw)
+	}
+	for _, f := range o {
+		r.Fields.Set(f.Name, f.Value)
+	}
+	r.Keep(&c.Extra, wire.Anthropic)
+	return c
+}
+
+func blockOf(kind string, o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
+	switch kind {
+	case "text":
+		text, ok := o.TakeStr("text")
+		return session.Text(text), ok
+	case "thinking":
+		r.Miss(*o, "signature")
+		text, ok := o.TakeStr("thinking")
+		signature, _ := o.TakeStr("signature")
+		return wire.Thinking(text, signature), ok
+	case "redacted_thinking":
+		data, ok := o.TakeStr("data")
+		c := wire.Thinking("", "")
+		c.Thinking.Redacted = data
+		return c, ok && data != ""
+	case "tool_use":
+		return toolUse(o)
+	case "tool_result":
+		return toolResult(o, r)
+	case "image":
+		source, ok := takeSource(o, r)
+		return wire.Image(source), ok
+	case "document":
+		source, ok := takeSource(o, r)
+		title := o.Str("title")
+		if title != "" {
+			o.Take("title")
+		}
+		return wire.File(title, source), ok
+	}
+	return c, false
+}
+
+func toolUse(o *wire.Object) (c session.Content, ok bool) {
+	id, hasID := o.TakeStr("id")
+	name, hasName := o.TakeStr("name")
+	input := o.Get("input")
+	if !hasID || !hasName || input == nil {
+		return c, false
+	}
+	if rawjson.Kind(input) == 'o' {
+		o.Take("input")
+	}
+	return session.ToolUseJSON(id, name, input), true
+}
+
+// toolResult takes a tool's answer: a text, blocks, or nothing.
+func toolResult(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
+	r.Miss(*o, "content")
+	id, ok := o.TakeStr("tool_use_id")
+	if text, isText := o.TakeStr("content"); isText {
+		c = session.ToolResult(id, text, false)
+	} else {
+		list, isList := o.TakeElements("content")
+		c = wire.Result(id, blocks(list), wire.Anthropic)
+		if isList && len(c.ToolResult.Parts) == 0 {
+			r.Form = formParts
+		}
+	}
+	if isError, _ := rawjson.Bool(o.Get("is_error")); isError {
+		o.Take("is_error")
+		c.ToolResult.IsError = true
+	}
+	return c, ok
+}
+
+// takeSource takes the source of an image or a document.
+func takeSource(o *wire.Object, r *wire.Residue) (*session.Source, bool) {
+	inner, _ := o.TakeObject("source")
+	s := &session.Source{}
+	s.Type, _ = inner.TakeStr("type")
+	s.MediaType, _ = inner.TakeStr("media_type")
+	member := sourceMember(s.Type)
+	data, ok := inner.TakeStr(member)
+	s.Data = data
+	if len(inner) > 0 {
+		r.Fields.SetObject("source", inner)
+	}
+	return s, ok && member != ""
+}
+
+// sourceMember returns the name of the member that holds the data of a source.
+func sourceMember(kind string) string {
+	switch kind {
+	case wire.SourceBase64, wire.SourceText:
+		return "data"
+	case wire.SourceURL:
+		return "url"
+	case wire.SourceFile:
+		return "file_id"
+	}
+	return ""
+}

@@ -1,0 +1,233 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/rawjson"
+)
+
+// The forms of messages: see wire.Residue.
+const (
+	formParts  = "parts"  // a content that would be a string is a list
+	formString = "string" // a content that would be a list is a string
+	formSystem = "system" // the system prompt that stands beside the messages
+)
+
+// Decode reads a body of Messages: a request, a response, a list of messages, or
+// one message.
+func Decode(data []byte) (*provider.Body, error) {
+	data, err := wire.Compact(data)
+	if err != nil {
+		return nil, fmt.Errorf("anthropic: %w", err)
+	}
+	if list, ok := wire.Elements(data); ok {
+		entries, err := messages(list)
+		return &provider.Body{Kind: provider.KindMessages, Entries: entries}, err
+	}
+	o := wire.Members(data)
+	switch {
+	case rawjson.Kind(o.Get("messages")) == 'a':
+		return request(o)
+	case o.Str("type") == "message" && o.Has("role"):
+		b := &provider.Body{Kind: provider.KindResponse, Model: o.Str("model")}
+		b.Entries = []session.Entry{response(o)}
+		return b, nil
+	case o.Has("role"):
+		return &provider.Body{Kind: provider.KindMessage, Entries: message(o)}, nil
+	case o.Has("error"):
+		return nil, fmt.Errorf("anthropic: an error, not a conversation: %.200s", o.Get("error"))
+	}
+	return nil, errors.New("anthropic: neither messages nor a role")
+}
+
+// DecodeMessage reads one message, also one that is a response. A user's message
+// that has tool results gives several entries.
+func DecodeMessage(raw []byte) ([]session.Entry, error) {
+	b, err := Decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	if b.Kind != provider.KindMessage && b.Kind != provider.KindResponse {
+		return nil, fmt.Errorf("anthropic: want a message, not %s", b.Kind)
+	}
+	return b.Entries, nil
+}
+
+// DecodeContent reads the content of a message: a string or a list of blocks.
+func DecodeContent(raw []byte) ([]session.Content, error) {
+	raw, err := wire.Compact(raw)
+	if err != nil {
+		return nil, fmt.Errorf("anthropic: %w", err)
+	}
+	if text, ok := rawjson.String(raw); ok {
+		return []session.Content{session.Text(text)}, nil
+	}
+	list, ok := wire.Elements(raw)
+	if !ok {
+		return nil, fmt.Errorf("anthropic: content must be a string or a list, not %.40s", raw)
+	}
+	return blocks(list), nil
+}
+
+func messages(list []json.RawMessage) ([]session.Entry, error) {
+	var entries []session.Entry
+	for i, raw := range list {
+		o, err := wire.Parse(raw)
+		if err != nil {
+			return nil, fmt.Errorf("anthropic: message %d must be an object, not %.40s", i, raw)
+		}
+		added := message(o)
+		// Results that follow results would be written into one message with
+		// them; those that were not say so.
+		if n := len(entries); n > 0 && joins(entries[n-1].Message, added[0].Message) {
+			setJoin(added[0].Message, false)
+		}
+		entries = append(entries, added...)
+	}
+	return entries, nil
+}
+
+// joins reports whether two messages are written as one unless they say
+// otherwise: all the results of a turn must stand in one message.
+func joins(a, b *session.MessageEntry) bool {
+	return a.Role == string(session.RoleTool) && b.Role == string(session.RoleTool)
+}
+
+func setJoin(m *session.MessageEntry, join bool) {
+	r, _ := wire.ResidueOf(m.Extra, wire.Anthropic)
+	r.Join = &join
+	r.Mark(&m.Extra, wire.Anthropic)
+}
+
+// message reads a message and cuts it where tool results begin and end.
+func message(o wire.Object) []session.Entry {
+	m := &session.MessageEntry{Role: string(session.RoleUser)}
+	var r wire.Residue
+	r.Miss(o, "role", "content")
+	if role, ok := o.TakeStr("role"); ok {
+		switch m.Role = role; session.MessageRole(role) {
+		case session.RoleUser, session.RoleAssistant:
+		default:
+			r.Fields.SetStr("role", role)
+		}
+	}
+	m.Content = content(&o, &r, m.Role)
+	for _, f := range o {
+		r.Fields.Set(f.Name, f.Value)
+	}
+	if needsOrigin(m.Content) {
+		r.Mark(&m.Extra, wire.Anthropic)
+	}
+	r.Keep(&m.Extra, wire.Anthropic)
+	return split(m)
+}
+
+// needsOrigin reports whether blocks are such that they are written only in a
+// message that came from here: unknown ones, empty texts, unsigned thinking.
+func needsOrigin(blocks []session.Content) bool {
+	return wire.HasRaw(blocks) || slices.ContainsFunc(blocks, func(c session.Content) bool {
+		return c.Text != nil && c.Text.Content == "" ||
+			c.Thinking != nil && c.Thinking.Signature == "" && c.Thinking.Redacted == ""
+	})
+}
+
+// content takes the content of a message.
+func content(o *wire.Object, r *wire.Residue, role string) []session.Content {
+	plain := role != string(session.RoleAssistant) // what one text usually is
+	if text, ok := o.TakeStr("content"); ok {
+		if !plain {
+			r.Form = formString
+		}
+		return []session.Content{session.Text(text)}
+	}
+	list, ok := o.TakeElements("content")
+	if !ok {
+		return nil
+	}
+	blocks := blocks(list)
+	for i := range blocks {
+		if !plain && blocks[i].ToolResult != nil {
+			blocks[i] = wire.Raw(list[i]) // not for a model to say
+		}
+	}
+	if plain && wire.IsPlain(blocks, wire.Anthropic) {
+		r.Form = formParts
+	}
+	return blocks
+}
+
+// split gives the tool results of a user's message their own messages.
+func split(m *session.MessageEntry) []session.Entry {
+	if m.Role == string(session.RoleAssistant) {
+		return []session.Entry{{Type: session.TypeMessage, Message: m}}
+	}
+	var entries []session.Entry
+	for i, part := range wire.Messages([]session.Entry{{Message: m}}) {
+		one := part.MessageEntry
+		if part.Role == session.RoleTool {
+			one = &session.MessageEntry{Role: string(session.RoleTool), Content: part.Content, Extra: part.Extra}
+		}
+		if i > 0 {
+			setJoin(one, true)
+		}
+		entries = append(entries, session.Entry{Type: session.TypeMessage, Message: one})
+	}
+	return entries
+}
+
+func request(o wire.Object) (*provider.Body, error) {
+	b := &provider.Body{Kind: provider.KindRequest, Model: o.Str("model")}
+	if system, ok := systemPrompt(&o); ok {
+		b.Entries = append(b.Entries, system)
+	}
+	list, _ := o.TakeElements("messages")
+	entries, err := messages(list)
+	if err != nil {
+		return nil, err
+	}
+	b.Entries = append(b.Entries, entries...)
+	b.Fields = session.Fields(o)
+	return b, nil
+}
+
+// systemPrompt takes the system prompt of a request.
+func systemPrompt(o *wire.Object) (e session.Entry, ok bool) {
+	m := &session.MessageEntry{Role: string(session.RoleSystem)}
+	r := wire.Residue{}
+	if text, ok := o.TakeStr("system"); ok {
+		m.Content = []session.Content{session.Text(text)}
+	} else if list, ok := o.TakeElements("system"); ok {
+		m.Content = blocks(list)
+		if len(list) == 0 || wire.IsPlain(m.Content, wire.Anthropic) {
+			r.Form = formParts
+		}
+	} else {
+		return e, false
+	}
+	if needsOrigin(m.Content) {
+		r.Mark(&m.Extra, wire.Anthropic)
+	}
+	r.Keep(&m.Extra, wire.Anthropic)
+	return session.Entry{Type: session.TypeMessage, Message: m}, true
+}
+
+// response reads a response. Its content is all the model's, whatever it is.
+func response(o wire.Object) session.Entry {
+	m := &session.MessageEntry{Role: string(session.RoleAssistant), Provider: "anthropic"}
+	var r wire.Residue
+	r.Miss(o, "content")
+	m.Content = content(&o, &r, m.Role)
+	m.ResponseID, _ = o.TakeStr("id")
+	m.Model, _ = o.TakeStr("model")
+	m.StopReason, _ = o.TakeStr("stop_reason")
+	m.Usage = wire.Usage(&o, "usage", wire.Anthropic, provider.AnthropicUsage)
+	r.Envelope = o
+	r.Mark(&m.Extra, wire.Anthropic)
+	return session.Entry{Type: session.TypeMessage, Message: m}
+}

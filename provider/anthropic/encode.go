@@ -1,0 +1,308 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Encode writes the entries of a context as the messages of a request, and the
+// system messages at its beginning as its system prompt.
+func Encode(entries []session.Entry) (*provider.Messages, error) {
+	var e encoder
+	var fields wire.Object
+	list := wire.Messages(entries)
+	system, list := wire.CutSystem(list, wire.Anthropic)
+	if prompt := e.system(system); prompt != nil {
+		fields.Set("system", prompt)
+	}
+	out, err := e.messages(list)
+	if err != nil {
+		return nil, err
+	}
+	fields.Set("messages", wire.List(out))
+	return &provider.Messages{Fields: session.Fields(fields), Notes: e.notes.List}, nil
+}
+
+type encoder struct {
+	notes wire.Notes
+	own   bool   // the message at hand came from this format
+	maker string // the provider whose model made the message at hand
+}
+
+// of says which message is at hand.
+func (e *encoder) of(m wire.Message) wire.Residue {
+	e.notes.Of(m.Entry)
+	r, own := wire.ResidueOf(m.Extra, wire.Anthropic)
+	e.own, e.maker = own || m.Part && e.own, m.Provider
+	return r
+}
+
+// system returns the system prompt: a string if it is one text, unless it was a
+// list.
+func (e *encoder) system(list []wire.Message) json.RawMessage {
+	if len(list) == 0 {
+		return nil
+	}
+	r := e.of(list[0])
+	if len(list) == 1 && r.Form != formParts && wire.IsPlain(list[0].Content, wire.Anthropic) {
+		return wire.Quote(list[0].Content[0].Text.Content)
+	}
+	blocks := []json.RawMessage{}
+	for _, m := range list {
+		e.of(m)
+		for i := range m.Content {
+			if m.Content[i].Text == nil && m.Content[i].Raw == nil {
+				e.notes.Add("%s in a system message is left out", wire.Describe(&m.Content[i]))
+				continue
+			}
+			added, _ := e.block(&m.Content[i]) // texts cannot fail
+			blocks = append(blocks, added...)
+		}
+	}
+	return wire.List(blocks)
+}
+
+// messages writes messages, those that belong together as one.
+func (e *encoder) messages(list []wire.Message) ([]json.RawMessage, error) {
+	out := []json.RawMessage{}
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && joined(list[n-1], list[n]) {
+			n++
+		}
+		raw, err := e.message(list[:n])
+		if err != nil {
+			return nil, fmt.Errorf("anthropic: entry %s: %w", list[0].Entry, err)
+		}
+		if raw != nil {
+			out = append(out, raw)
+		}
+		list = list[n:]
+	}
+	return out, nil
+}
+
+// joined reports whether a message is written into one with the one before it.
+func joined(before, m wire.Message) bool {
+	if before.Role == session.RoleAssistant || m.Role == session.RoleAssistant {
+		return false
+	}
+	if r, _ := wire.ResidueOf(m.Extra, wire.Anthropic); r.Join != nil {
+		return *r.Join
+	}
+	return m.Part && m.Entry == before.Entry || before.Role == session.RoleTool && m.Role == session.RoleTool
+}
+
+// message writes the messages that are one, or returns nil if nothing is left.
+func (e *encoder) message(parts []wire.Message) (json.RawMessage, error) {
+	role := session.RoleUser
+	if parts[0].Role == session.RoleAssistant {
+		role = session.RoleAssistant
+	}
+	var r wire.Residue
+	blocks, had := []json.RawMessage{}, 0
+	for i, m := range parts {
+		own := e.of(m)
+		if i == 0 {
+			r = own
+		}
+		if m.Role == session.RoleSystem && !own.Fields.Has("role") {
+			e.notes.Add("a system message amid the conversation is sent as the user's")
+		}
+		for j := range m.Content {
+			added, err := e.block(&m.Content[j])
+			if err != nil {
+				return nil, err
+			}
+			had++
+			blocks = append(blocks, added...)
+		}
+	}
+	if len(blocks) == 0 && had > 0 {
+		return nil, nil
+	}
+	var o wire.Object
+	o.SetStr("role", string(role))
+	plain := len(parts) == 1 && wire.IsPlain(parts[0].Content, wire.Anthropic)
+	if plain && (r.Form == formString || role == session.RoleUser && r.Form != formParts) {
+		o.SetStr("content", parts[0].Content[0].Text.Content)
+	} else {
+		o.Set("content", wire.List(blocks))
+	}
+	r.Restore(&o)
+	return o.JSON(), nil
+}
+
+// block writes a block, or notes why it cannot be written.
+func (e *encoder) block(c *session.Content) ([]json.RawMessage, error) {
+	if c.Raw != nil {
+		if e.own || slices.Contains(providerBlocks, string(c.Type)) {
+			return []json.RawMessage{wire.RawOf(c)}, nil
+		}
+		e.notes.Add("%s is left out", wire.Describe(c))
+		return nil, nil
+	}
+	r, own := wire.ResidueOf(c.Extra, wire.Anthropic)
+	if c.Text != nil && c.Text.Content == "" && !own && !e.own {
+		return nil, nil // refused, and says nothing
+	}
+	if c.Thinking != nil && !e.ownThinking(c, own) {
+		e.notes.Add("thinking of another provider is left out")
+		return nil, nil
+	}
+	o, err := e.newBlock(c, &r)
+	if o == nil || err != nil {
+		if err == nil {
+			e.notes.Add("%s is left out", wire.Describe(c))
+		}
+		return nil, err
+	}
+	if inner := r.Inner("source"); inner != nil {
+		source := wire.Members(o.Get("source"))
+		for _, f := range inner {
+			source.Set(f.Name, f.Value)
+		}
+		o.SetObject("source", source)
+	}
+	r.Restore(&o)
+	return []json.RawMessage{o.JSON()}, nil
+}
+
+// providerBlocks are blocks that the provider's own tools make. They may come
+// from a source that keeps blocks without saying whose they are.
+var providerBlocks = []string{
+	"server_tool_use", "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result",
+	"bash_code_execution_tool_result", "text_editor_code_execution_tool_result", "mcp_tool_use", "mcp_tool_result",
+	"search_result", "container_upload", "tool_reference",
+}
+
+// ownThinking reports whether thinking can be sent back: it must be from this
+// provider, and signed, or else it is refused.
+func (e *encoder) ownThinking(c *session.Content, own bool) bool {
+	if foreign := wire.Foreign(c.Extra, wire.Anthropic); own || foreign || e.own {
+		return !foreign
+	}
+	if c.Thinking.Signature == "" && c.Thinking.Redacted == "" {
+		return false
+	}
+	return e.maker == "" || e.maker == "anthropic"
+}
+
+func (e *encoder) newBlock(c *session.Content, r *wire.Residue) (wire.Object, error) {
+	var o wire.Object
+	switch {
+	case c.Text != nil:
+		o.SetStr("type", "text")
+		o.SetStr("text", c.Text.Content)
+	case c.Thinking != nil && c.Thinking.Redacted != "":
+		o.SetStr("type", "redacted_thinking")
+		o.SetStr("data", c.Thinking.Redacted)
+	case c.Thinking != nil:
+		o.SetStr("type", "thinking")
+		o.SetStr("thinking", c.Thinking.Content)
+		o.SetStr("signature", c.Thinking.Signature)
+	case c.ToolUse != nil:
+		input, err := wire.Input(c.ToolUse, c.Extra, &e.notes)
+		if err != nil {
+			return nil, err
+		}
+		o.SetStr("type", "tool_use")
+		o.SetStr("id", c.ToolUse.ID)
+		o.SetStr("name", c.ToolUse.Name)
+		o.Set("input", input)
+	case c.ToolResult != nil:
+		return e.toolResult(c.ToolResult, r)
+	case c.Image != nil && c.Image.Source != nil:
+		return withSource("image", c.Image.Source), nil
+	case c.File != nil && c.File.Source != nil:
+		o = withSource("document", c.File.Source)
+		if o != nil && c.File.Name != "" {
+			o.SetStr("title", c.File.Name)
+		}
+	}
+	return o, nil
+}
+
+func withSource(kind string, s *session.Source) wire.Object {
+	member := sourceMember(s.Type)
+	if member == "" {
+		return nil
+	}
+	var o, source wire.Object
+	source.SetStr("type", s.Type)
+	if s.MediaType != "" {
+		source.SetStr("media_type", s.MediaType)
+	}
+	source.SetStr(member, s.Data)
+	o.SetStr("type", kind)
+	o.SetObject("source", source)
+	return o
+}
+
+func (e *encoder) toolResult(t *session.ToolResultContent, r *wire.Residue) (wire.Object, error) {
+	var o wire.Object
+	o.SetStr("type", "tool_result")
+	o.SetStr("tool_use_id", t.ToolUseID)
+	if len(t.Parts) == 0 && r.Form != formParts {
+		o.SetStr("content", t.Content)
+	} else {
+		parts := []json.RawMessage{}
+		for _, c := range wire.Parts(t) {
+			added, err := e.block(&c)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, added...)
+		}
+		o.Set("content", wire.List(parts))
+	}
+	if t.IsError {
+		o.Set("is_error", json.RawMessage("true"))
+	}
+	return o, nil
+}
+
+// EncodeResponse writes an answer as a response.
+func EncodeResponse(answers ...session.Entry) (json.RawMessage, []provider.Note, error) {
+	if len(answers) != 1 || answers[0].Message == nil || answers[0].Message.Role != string(session.RoleAssistant) {
+		return nil, nil, fmt.Errorf("anthropic: a response is one message of a model, not %d entries", len(answers))
+	}
+	m := answers[0].Message
+	var e encoder
+	message, err := e.message([]wire.Message{{Entry: answers[0].ID, Role: session.RoleAssistant, MessageEntry: m}})
+	if err != nil {
+		return nil, nil, fmt.Errorf("anthropic: entry %s: %w", answers[0].ID, err)
+	}
+	r, _ := wire.ResidueOf(m.Extra, wire.Anthropic)
+	o := wire.Members(message)
+	for _, f := range []struct{ name, value string }{{"id", m.ResponseID}, {"model", m.Model}, {"stop_reason", m.StopReason}} {
+		if f.value != "" {
+			o.SetStr(f.name, f.value)
+		}
+	}
+	o.SetStr("type", "message")
+	if message == nil {
+		o.SetStr("role", m.Role)
+		o.Set("content", json.RawMessage("[]"))
+	}
+	if m.Usage != nil {
+		o.Set("usage", usage(m.Usage))
+	}
+	for _, f := range r.Envelope {
+		o.Set(f.Name, f.Value)
+	}
+	return o.JSON(), e.notes.List, nil
+}
+
+func usage(u *session.Usage) json.RawMessage {
+	if raw, ok := wire.UsageText(u, wire.Anthropic, provider.AnthropicUsage); ok {
+		return raw
+	}
+	return wire.Counts(wire.Count{Name: "input_tokens", N: u.Input}, wire.Count{Name: "cache_creation_input_tokens", N: u.CacheWrite},
+		wire.Count{Name: "cache_read_input_tokens", N: u.CacheRead}, wire.Count{Name: "output_tokens", N: u.Output}).JSON()
+}

@@ -1,0 +1,374 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// EncodeResponses writes the entries of a context as the input of a request.
+// A system prompt that came as instructions is given as such.
+func EncodeResponses(entries []session.Entry) (*provider.Messages, error) {
+	var e itemEncoder
+	var fields wire.Object
+	messages := wire.Messages(entries)
+	if text, ok := promptOf(messages, formInstructions); ok {
+		fields.SetStr("instructions", text)
+		messages = messages[1:]
+	}
+	if text, ok := promptOf(messages, formInput); ok && len(messages) == 1 {
+		fields.SetStr("input", text)
+		return &provider.Messages{Fields: session.Fields(fields)}, nil
+	}
+	items, err := e.all(messages)
+	if err != nil {
+		return nil, err
+	}
+	fields.Set("input", wire.List(items))
+	return &provider.Messages{Fields: session.Fields(fields), Notes: e.notes.List}, nil
+}
+
+// promptOf returns the text of the first message, if it came in a form.
+func promptOf(messages []wire.Message, form string) (string, bool) {
+	if len(messages) == 0 || !wire.IsPlain(messages[0].Content, wire.Responses) {
+		return "", false
+	}
+	r, _ := wire.ResidueOf(messages[0].Extra, wire.Responses)
+	return messages[0].Content[0].Text.Content, r.Form == form
+}
+
+type itemEncoder struct {
+	notes wire.Notes
+	items []json.RawMessage
+	own   bool // the message at hand came from this format
+}
+
+func (e *itemEncoder) all(messages []wire.Message) ([]json.RawMessage, error) {
+	e.items = []json.RawMessage{}
+	for _, m := range messages {
+		e.notes.Of(m.Entry)
+		if err := e.message(m); err != nil {
+			return nil, fmt.Errorf("openai responses: entry %s: %w", m.Entry, err)
+		}
+	}
+	return e.items, nil
+}
+
+func (e *itemEncoder) message(m wire.Message) error {
+	var r wire.Residue
+	r, e.own = wire.ResidueOf(m.Extra, wire.Responses)
+	switch {
+	case r.Form == formItem && len(m.Content) == 1 && m.Content[0].Raw != nil:
+		e.items = append(e.items, wire.RawOf(&m.Content[0]))
+	case m.Role == session.RoleAssistant:
+		return e.answer(m)
+	case m.Role == session.RoleTool:
+		for i := range m.Content {
+			e.result(&m.Content[i])
+		}
+	default:
+		e.said(m, &r)
+	}
+	return nil
+}
+
+// said writes a message that is not the model's.
+func (e *itemEncoder) said(m wire.Message, r *wire.Residue) {
+	parts := e.parts(m.Content, inputText)
+	if len(parts) == 0 && len(m.Content) > 0 {
+		return
+	}
+	var o wire.Object
+	o.SetStr("type", itemMessage)
+	o.SetStr("role", string(m.Role))
+	if r.Form == formString && wire.IsPlain(m.Content, wire.Responses) {
+		o.SetStr("content", m.Content[0].Text.Content)
+	} else {
+		o.Set("content", wire.List(parts))
+	}
+	r.Restore(&o)
+	e.items = append(e.items, o.JSON())
+}
+
+// answer writes a message of the model as items.
+func (e *itemEncoder) answer(m wire.Message) error {
+	for i := 0; i < len(m.Content); i++ {
+		c := &m.Content[i]
+		r, own := wire.ResidueOf(c.Extra, wire.Responses)
+		var item wire.Object
+		var err error
+		switch {
+		case c.Raw != nil && e.own:
+			e.items = append(e.items, wire.RawOf(c))
+			continue
+		case c.Text != nil:
+			last := i
+			for last+1 < len(m.Content) && joined(&m.Content[last+1]) {
+				last++
+			}
+			item = e.answerText(m.Content[i : last+1])
+			i = last
+		case c.Thinking != nil && own:
+			item = reasoningItem(c.Thinking, &r)
+		case c.ToolUse != nil:
+			item, err = callItem(c.ToolUse, &r)
+		case c.Image != nil && r.Form == formImageItem && c.Image.Source != nil:
+			item.SetStr("type", formImageItem)
+			item.SetStr("result", c.Image.Source.Data)
+			r.Restore(&item)
+		case c.Thinking != nil:
+			e.notes.Add("thinking of another provider is left out")
+			continue
+		default:
+			e.notes.Add("%s is left out", wire.Describe(c))
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		e.items = append(e.items, item.JSON())
+	}
+	return nil
+}
+
+// joined reports whether a text is in one item with the text before it.
+func joined(c *session.Content) bool {
+	r, _ := wire.ResidueOf(c.Extra, wire.Responses)
+	return c.Text != nil && r.Join != nil && *r.Join
+}
+
+func (e *itemEncoder) answerText(texts []session.Content) wire.Object {
+	first, _ := wire.ResidueOf(texts[0].Extra, wire.Responses)
+	r, _ := wire.ResidueOf(session.Fields(first.Envelope), wire.Responses)
+	var o wire.Object
+	o.SetStr("type", itemMessage)
+	o.SetStr("role", string(session.RoleAssistant))
+	if r.Form == formString {
+		o.SetStr("content", texts[0].Text.Content)
+	} else {
+		o.Set("content", wire.List(e.parts(texts, outputText)))
+	}
+	r.Restore(&o)
+	return o
+}
+
+func reasoningItem(t *session.ThinkingContent, r *wire.Residue) wire.Object {
+	var o wire.Object
+	o.SetStr("type", "reasoning")
+	o.Set("summary", summaryOf(t.Content))
+	setStr(&o, "encrypted_content", t.Signature)
+	r.Restore(&o)
+	return o
+}
+
+func callItem(t *session.ToolUseContent, r *wire.Residue) (wire.Object, error) {
+	var o wire.Object
+	tool, ok := toolItems[r.Form]
+	text, isText := wire.CallText(t)
+	if !ok || r.Form == "custom_tool_call" && !isText {
+		arguments, err := wire.Arguments(t, r)
+		if err != nil {
+			return nil, err
+		}
+		o.SetStr("type", "function_call")
+		o.SetStr("call_id", t.ID)
+		o.SetStr("name", t.Name)
+		o.SetStr("arguments", arguments)
+		r.Restore(&o)
+		return o, nil
+	}
+	o.SetStr("type", r.Form)
+	o.SetStr("call_id", t.ID)
+	if tool.name == "" {
+		o.SetStr("name", t.Name)
+		o.SetStr(tool.input, text)
+	} else {
+		input, err := t.InputJSON()
+		if err != nil {
+			return nil, err
+		}
+		o.Set(tool.input, input)
+	}
+	r.Restore(&o)
+	return o, nil
+}
+
+// result writes a tool's answer.
+func (e *itemEncoder) result(c *session.Content) {
+	r, own := wire.ResidueOf(c.Extra, wire.Responses)
+	t := c.ToolResult
+	var o wire.Object
+	o.SetStr("type", "function_call_output")
+	setStr(&o, "type", r.Form)
+	o.SetStr("call_id", t.ToolUseID)
+	switch {
+	case len(t.Parts) == 1 && isScreenshot(&t.Parts[0]):
+		o.Set("output", screenshot(&t.Parts[0]))
+	case len(t.Parts) > 0:
+		o.Set("output", wire.List(e.parts(t.Parts, inputText)))
+	default:
+		o.SetStr("output", t.Content)
+	}
+	if t.IsError && !own {
+		e.notes.Add("that a tool's result is an error is not said")
+	}
+	r.Restore(&o)
+	e.items = append(e.items, o.JSON())
+}
+
+const formScreenshot = "computer_screenshot"
+
+func isScreenshot(c *session.Content) bool {
+	r, _ := wire.ResidueOf(c.Extra, wire.Responses)
+	return c.Image != nil && c.Image.Source != nil && r.Form == formScreenshot
+}
+
+func screenshot(c *session.Content) json.RawMessage {
+	r, _ := wire.ResidueOf(c.Extra, wire.Responses)
+	url, _ := wire.ToURL(c.Image.Source)
+	var o wire.Object
+	o.SetStr("type", formScreenshot)
+	o.SetStr("image_url", url)
+	r.Restore(&o)
+	return o.JSON()
+}
+
+// parts writes blocks as the parts of a message or an output.
+func (e *itemEncoder) parts(blocks []session.Content, usual string) []json.RawMessage {
+	list := []json.RawMessage{}
+	for i := range blocks {
+		c := &blocks[i]
+		if c.Raw != nil && e.own {
+			list = append(list, wire.RawOf(c))
+			continue
+		}
+		r, _ := wire.ResidueOf(c.Extra, wire.Responses)
+		o := newItemPart(c, r.Form, usual)
+		if o == nil {
+			e.notes.Add("%s is left out", wire.Describe(c))
+			continue
+		}
+		for _, f := range r.Inner("input_audio") {
+			inner := wire.Members(o.Get("input_audio"))
+			inner.Set(f.Name, f.Value)
+			o.SetObject("input_audio", inner)
+		}
+		r.Restore(&o)
+		list = append(list, o.JSON())
+	}
+	return list
+}
+
+// newItemPart returns a block as a part, or nil if it cannot be one.
+func newItemPart(c *session.Content, form, usual string) wire.Object {
+	var o wire.Object
+	source := wire.SourceOf(c)
+	switch {
+	case c.Text != nil && form == formRefusalPart:
+		o.SetStr("type", "refusal")
+		o.SetStr("refusal", c.Text.Content)
+	case c.Text != nil:
+		o.SetStr("type", usual)
+		setStr(&o, "type", form)
+		o.SetStr("text", c.Text.Content)
+	case source == nil:
+		return nil
+	case c.Image != nil && source.Type == wire.SourceFile:
+		o.SetStr("type", "input_image")
+		o.SetStr("file_id", source.Data)
+	case c.Image != nil:
+		url, ok := wire.ToURL(source)
+		if !ok {
+			return nil
+		}
+		o.SetStr("type", "input_image")
+		o.SetStr("image_url", url)
+	case c.Audio != nil && source.Type == wire.SourceBase64:
+		o.SetStr("type", "input_audio")
+		var audio wire.Object
+		audio.SetStr("data", source.Data)
+		audio.SetStr("format", strings.TrimPrefix(source.MediaType, "audio/"))
+		o.SetObject("input_audio", audio)
+	case c.File != nil:
+		return newInputFile(c.File)
+	}
+	return o
+}
+
+func newInputFile(f *session.FileContent) wire.Object {
+	var o wire.Object
+	o.SetStr("type", "input_file")
+	switch f.Source.Type {
+	case wire.SourceFile:
+		o.SetStr("file_id", f.Source.Data)
+	case wire.SourceURL:
+		o.SetStr("file_url", f.Source.Data)
+	case wire.SourceBase64:
+		url, _ := wire.ToURL(f.Source)
+		o.SetStr("file_data", url)
+	case wire.SourceText:
+		return wire.Object{{Name: "type", Value: wire.Quote(inputText)}, {Name: "text", Value: wire.Quote(f.Source.Data)}}
+	default:
+		return nil
+	}
+	setStr(&o, "filename", f.Name)
+	return o
+}
+
+// EncodeResponse writes the messages of one answer as a response.
+func EncodeResponse(answer ...session.Entry) (json.RawMessage, []provider.Note, error) {
+	var e itemEncoder
+	items, err := e.all(wire.Messages(answer))
+	if err != nil {
+		return nil, nil, err
+	}
+	var o wire.Object
+	if len(answer) > 0 && answer[len(answer)-1].Message != nil {
+		o = responseAround(&answer[len(answer)-1])
+	}
+	o.Set("output", wire.List(items))
+	return o.JSON(), e.notes.List, nil
+}
+
+// responseAround returns the members of a response besides its output.
+func responseAround(last *session.Entry) wire.Object {
+	m := last.Message
+	r, _ := wire.ResidueOf(m.Extra, wire.Responses)
+	var o wire.Object
+	setStr(&o, "id", m.ResponseID)
+	setStr(&o, "model", m.Model)
+	around := r.Around("response")
+	if around == nil {
+		o.SetStr("object", "response")
+		o.Set("created_at", wire.Number(int(last.Timestamp.Unix())))
+		o.SetStr("status", "completed")
+		if reason := responsesStops.Encode(m.StopReason); reason != m.StopReason {
+			o.SetStr("status", "incomplete")
+			o.Set("incomplete_details", wire.Object{{Name: "reason", Value: wire.Quote(reason)}}.JSON())
+		}
+	}
+	if m.Usage != nil {
+		o.Set("usage", responsesUsage(m.Usage))
+	}
+	for _, f := range around {
+		o.Set(f.Name, f.Value)
+	}
+	return o
+}
+
+func responsesUsage(u *session.Usage) json.RawMessage {
+	if raw, ok := wire.UsageText(u, wire.Responses, provider.OpenAIResponsesUsage); ok {
+		return raw
+	}
+	input := u.Input + u.CacheRead + u.CacheWrite
+	o := wire.Counts(wire.Count{Name: "input_tokens", N: input})
+	o.SetObject("input_tokens_details", wire.Counts(wire.Count{Name: "cached_tokens", N: u.CacheRead}))
+	o.Set("output_tokens", wire.Number(u.Output))
+	o.SetObject("output_tokens_details", wire.Counts(wire.Count{Name: "reasoning_tokens", N: u.Reasoning}))
+	o.Set("total_tokens", wire.Number(input+u.Output))
+	return o.JSON()
+}

@@ -1,0 +1,270 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/rawjson"
+)
+
+// toolItem is a call of a tool that the caller runs, and where its input is.
+type toolItem struct {
+	name  string // of the tool, where the item has none
+	input string // the member that holds the input
+}
+
+// toolItems are the calls besides functions. What OpenAI runs itself (searches,
+// code, remote MCP) is no call that anybody has to answer: those items are kept
+// whole.
+var toolItems = map[string]toolItem{
+	"custom_tool_call": {"", "input"},
+	"computer_call":    {"computer", "action"},
+	"local_shell_call": {"local_shell", "action"},
+	"shell_call":       {"shell", "action"},
+	"apply_patch_call": {"apply_patch", "operation"},
+}
+
+// answerBlock makes a block of an item of an answer.
+func answerBlock(raw json.RawMessage, kind string, o wire.Object) session.Content {
+	var r wire.Residue
+	var c session.Content
+	ok := false
+	o.Take("type")
+	switch kind {
+	case "reasoning":
+		c, ok = reasoningBlock(&o, &r)
+	case "function_call":
+		c, ok = functionBlock(&o, &r)
+	case formImageItem:
+		c, ok = generatedImage(&o, &r)
+	default:
+		if tool, is := toolItems[kind]; is {
+			c, ok = toolBlock(kind, tool, &o, &r)
+		}
+	}
+	if !ok {
+		return wire.Raw(raw)
+	}
+	for _, f := range o {
+		r.Fields.Set(f.Name, f.Value)
+	}
+	// Marked even if nothing is left: thinking is sent back to its own only.
+	r.Mark(&c.Extra, wire.Responses)
+	return c
+}
+
+// reasoningBlock returns what the model thought: the summary, or else the text.
+// The encrypted form is what is sent back.
+func reasoningBlock(o *wire.Object, r *wire.Residue) (session.Content, bool) {
+	summary := textsOf(o.Get("summary"), "summary_text")
+	if text := o.Get("content"); len(summary) == 0 && text != nil {
+		summary = textsOf(text, "reasoning_text")
+	}
+	c := wire.Thinking(strings.Join(summary, "\n\n"), "")
+	if c.Thinking.Signature = o.Str("encrypted_content"); c.Thinking.Signature != "" {
+		o.Take("encrypted_content")
+	}
+	r.Miss(*o, "summary")
+	if string(o.Get("summary")) == string(summaryOf(c.Thinking.Content)) && !o.Has("content") {
+		o.Take("summary") // what is made of the text again
+	}
+	return c, true
+}
+
+func textsOf(raw json.RawMessage, kind string) []string {
+	var texts []string
+	list, _ := wire.Elements(raw)
+	for _, raw := range list {
+		if part := wire.Members(raw); part.Str("type") == kind {
+			texts = append(texts, part.Str("text"))
+		}
+	}
+	return texts
+}
+
+// summaryOf returns a summary that is one text.
+func summaryOf(text string) json.RawMessage {
+	if text == "" {
+		return json.RawMessage("[]")
+	}
+	o := wire.Object{{Name: "type", Value: wire.Quote("summary_text")}, {Name: "text", Value: wire.Quote(text)}}
+	return wire.List([]json.RawMessage{o.JSON()})
+}
+
+func functionBlock(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
+	id, hasID := o.TakeStr("call_id")
+	name, hasName := o.TakeStr("name")
+	arguments, ok := o.TakeStr("arguments")
+	return wire.Call(id, name, arguments, r), hasID && hasName && ok
+}
+
+func toolBlock(kind string, tool toolItem, o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
+	id, hasID := o.TakeStr("call_id")
+	r.Form = kind
+	name := tool.name
+	if name == "" {
+		if name, ok = o.TakeStr("name"); !ok {
+			return c, false
+		}
+	}
+	if text, ok := o.TakeStr(tool.input); ok && kind == "custom_tool_call" {
+		return wire.TextCall(id, name, text), hasID
+	}
+	input := o.Get(tool.input)
+	if rawjson.Kind(input) != 'o' || kind == "custom_tool_call" {
+		return c, false
+	}
+	o.Take(tool.input)
+	return session.ToolUseJSON(id, name, input), hasID
+}
+
+// generatedImage takes the picture that a model made, so that its bytes are kept
+// once.
+func generatedImage(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
+	data, ok := o.TakeStr("result")
+	format := o.Str("output_format")
+	if format == "" {
+		format = "png"
+	}
+	r.Form = formImageItem
+	return wire.Image(&session.Source{Type: wire.SourceBase64, MediaType: "image/" + format, Data: data}), ok
+}
+
+// result adds a tool's answer. One without an id is kept whole: in a message of
+// its own, because it is nothing that the model said.
+func (d *itemDecoder) result(raw json.RawMessage, kind string, o wire.Object) {
+	m := &session.MessageEntry{Role: string(session.RoleTool)}
+	var r wire.Residue
+	id, ok := o.TakeStr("call_id")
+	if !ok {
+		m.Role, m.Content = string(session.RoleUser), []session.Content{wire.Raw(raw)}
+		(&wire.Residue{Form: formItem}).Mark(&m.Extra, wire.Responses)
+		d.add(m)
+		return
+	}
+	o.Take("type")
+	if kind != "function_call_output" {
+		r.Form = kind
+	}
+	c := outputBlock(id, &o, &r)
+	for _, f := range o {
+		r.Fields.Set(f.Name, f.Value)
+	}
+	r.Keep(&c.Extra, wire.Responses)
+	m.Content = []session.Content{c}
+	if wire.HasRaw(m.Content) || wire.HasMedia(m.Content) {
+		(&wire.Residue{}).Mark(&m.Extra, wire.Responses)
+	}
+	d.add(m)
+}
+
+// outputBlock takes the output: a text, parts, or a screenshot. Of anything else
+// the text is its JSON, and the output stays as well.
+func outputBlock(id string, o *wire.Object, r *wire.Residue) session.Content {
+	if text, ok := o.TakeStr("output"); ok {
+		return session.ToolResult(id, text, false)
+	}
+	output := o.Get("output")
+	if list, ok := wire.Elements(output); ok {
+		parts := itemParts(list, inputText)
+		if len(parts) == 0 || wire.HasRaw(parts) { // a tool's own structure
+			return session.ToolResult(id, string(output), false)
+		}
+		o.Take("output")
+		c := session.ToolResult(id, wire.TextOf(parts), false)
+		c.ToolResult.Parts = parts
+		return c
+	}
+	screen := wire.Members(output)
+	if url, ok := screen.TakeStr("image_url"); ok && screen.Str("type") == formScreenshot {
+		o.Take("output")
+		image := wire.Image(wire.FromURL(url))
+		screen.Take("type")
+		(&wire.Residue{Form: formScreenshot, Fields: screen}).Keep(&image.Extra, wire.Responses)
+		c := session.ToolResult(id, "", false)
+		c.ToolResult.Parts = []session.Content{image}
+		return c
+	}
+	r.Miss(*o, "output")
+	return session.ToolResult(id, string(output), false)
+}
+
+// The usual types of texts: what is said to a model, and what it says.
+const (
+	inputText  = "input_text"
+	outputText = "output_text"
+)
+
+// itemParts reads the parts of a message or of an output, whose texts usually
+// have the given type.
+func itemParts(list []json.RawMessage, usual string) []session.Content {
+	blocks := make([]session.Content, len(list))
+	for i, raw := range list {
+		blocks[i] = itemPart(raw, usual)
+	}
+	return blocks
+}
+
+func itemPart(raw json.RawMessage, usual string) session.Content {
+	o := wire.Members(raw)
+	kind, _ := o.TakeStr("type")
+	var r wire.Residue
+	c, ok := itemPartOf(kind, &o, &r)
+	if r.Form == usual {
+		r.Form = ""
+	}
+	if !ok {
+		return wire.Raw(raw)
+	}
+	for _, f := range o {
+		r.Fields.Set(f.Name, f.Value)
+	}
+	r.Keep(&c.Extra, wire.Responses)
+	return c
+}
+
+func itemPartOf(kind string, o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
+	switch kind {
+	case inputText, outputText, "text":
+		text, ok := o.TakeStr("text")
+		r.Form = kind
+		return session.Text(text), ok
+	case "refusal":
+		text, ok := o.TakeStr("refusal")
+		r.Form = formRefusalPart
+		return session.Text(text), ok
+	case "input_image":
+		if url, ok := o.TakeStr("image_url"); ok {
+			return wire.Image(wire.FromURL(url)), true
+		}
+		id, ok := o.TakeStr("file_id")
+		return wire.Image(&session.Source{Type: wire.SourceFile, Data: id}), ok
+	case "input_audio":
+		inner, _ := o.TakeObject("input_audio")
+		data, hasData := inner.TakeStr("data")
+		format, hasFormat := inner.TakeStr("format")
+		keepInner(r, "input_audio", inner)
+		return wire.Media(&session.Source{Type: wire.SourceBase64, MediaType: "audio/" + format, Data: data}), hasData && hasFormat
+	case "input_file":
+		return inputFile(o)
+	}
+	return c, false
+}
+
+func inputFile(o *wire.Object) (c session.Content, ok bool) {
+	name := o.Str("filename")
+	if name != "" {
+		o.Take("filename")
+	}
+	if id, ok := o.TakeStr("file_id"); ok {
+		return wire.File(name, &session.Source{Type: wire.SourceFile, Data: id}), true
+	}
+	if url, ok := o.TakeStr("file_url"); ok {
+		return wire.File(name, &session.Source{Type: wire.SourceURL, Data: url}), true
+	}
+	data, ok := o.TakeStr("file_data")
+	source := wire.FromURL(data)
+	return wire.File(name, source), ok && source.Type == wire.SourceBase64
+}
