@@ -26,7 +26,16 @@ type File struct {
 	open func() (io.ReadCloser, error) // the decompressed content from the beginning
 	dir  string                        // where what lies beside it is; "" if nothing does
 	head []byte                        // its beginning, once it was asked for
-	tap  func([]byte)                  // sees every byte of a Lines or ReadAll, in order
+	tap  tap                           // nil: nobody keeps what is read
+}
+
+// tap sees what is read of a file.
+type tap interface {
+	// part sees a piece of a file that is read by lines, the next one or, when
+	// it is read a second time, one that was seen before.
+	part(pos int64, b []byte)
+	// whole sees a file that is read at once. The bytes stay as they are.
+	whole(b []byte)
 }
 
 const (
@@ -76,6 +85,34 @@ func openPlain(path string) (io.ReadCloser, error) {
 	return decompress(path, f)
 }
 
+// openAt returns the content from a position on.
+func (f *File) openAt(pos int64) (io.ReadCloser, error) {
+	r, err := f.open()
+	if err != nil || pos == 0 {
+		return r, err
+	}
+	if plain, ok := r.(*plainFile); ok {
+		if _, err := plain.f.Seek(pos, io.SeekStart); err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
+		plain.rest = plain.f
+		return r, nil
+	}
+	if _, err := io.CopyN(io.Discard, r, pos); err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// plainFile is a file that is not compressed.
+type plainFile struct {
+	rest io.Reader
+	f    *os.File
+}
+
+func (p *plainFile) Read(b []byte) (int, error) { return p.rest.Read(b) }
+func (p *plainFile) Close() error               { return p.f.Close() }
+
 // decompress looks at the first bytes of a stream, and not at its name: a cold
 // file keeps its name with some programs.
 func decompress(path string, from io.ReadCloser) (io.ReadCloser, error) {
@@ -99,6 +136,9 @@ func decompress(path string, from io.ReadCloser) (io.ReadCloser, error) {
 			return nil, errors.Join(err, from.Close())
 		}
 		return &unpacked{path: path, from: d, packed: packed, close: from.Close}, nil
+	}
+	if f, ok := from.(*os.File); ok {
+		return &plainFile{whole, f}, nil
 	}
 	return struct {
 		io.Reader
@@ -171,7 +211,7 @@ func (f *File) ReadAll() ([]byte, error) {
 	defer r.Close()
 	data, err := readLimited(f.Path, r, maxWhole)
 	if err == nil && f.tap != nil {
-		f.tap(data)
+		f.tap.whole(data)
 	}
 	return data, err
 }

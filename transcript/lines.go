@@ -32,15 +32,19 @@ const (
 )
 
 // Lines yields the file's lines that are not empty.
-func (f *File) Lines(ctx context.Context) iter.Seq2[Line, error] {
+func (f *File) Lines(ctx context.Context) iter.Seq2[Line, error] { return f.LinesFrom(ctx, 0, 0) }
+
+// LinesFrom yields the lines from a position on, which must be where a line
+// begins, and before which there are so many lines.
+func (f *File) LinesFrom(ctx context.Context, pos, before int64) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
-		r, err := f.open()
+		r, err := f.openAt(pos)
 		if err != nil {
 			yield(Line{}, err)
 			return
 		}
 		defer r.Close()
-		l := liner{from: r, tap: f.tap, max: MaxLine}
+		l := liner{from: r, tap: f.tap, max: MaxLine, pos: pos, no: before}
 		for {
 			if err := ctx.Err(); err != nil {
 				yield(Line{}, err)
@@ -64,7 +68,7 @@ func (f *File) Lines(ctx context.Context) iter.Seq2[Line, error] {
 // liner cuts a stream into lines. Its memory is that of the longest line.
 type liner struct {
 	from io.Reader
-	tap  func([]byte)
+	tap  tap // or nil
 	max  int
 
 	buf        []byte // what was read
@@ -104,7 +108,7 @@ func (l *liner) take(n int, torn bool) Line {
 	if !torn {
 		line.Data = raw[:n-1]
 	}
-	if l.no == 1 {
+	if line.Pos == 0 {
 		line.Data = bytes.TrimPrefix(line.Data, []byte("\xef\xbb\xbf"))
 	}
 	line.Data = bytes.TrimSuffix(line.Data, []byte("\r"))
@@ -152,7 +156,7 @@ func (l *liner) fill() error {
 	}
 	n, err := l.from.Read(l.buf[l.end:])
 	if n > 0 && l.tap != nil {
-		l.tap(l.buf[l.end : l.end+n])
+		l.tap.part(l.pos+int64(l.end-l.start), l.buf[l.end:l.end+n])
 	}
 	l.end += n
 	if errors.Is(err, io.EOF) {

@@ -1,0 +1,272 @@
+package transcript
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// flush writes what waits. Remarks come before the records, so that the last
+// line of the log is a record and the leaf; but a session begins with a record.
+func (t *target) flush() error {
+	if len(t.queue) == 0 && (t.s == nil || len(t.remarks) == 0) || t.w.im.DryRun {
+		return nil
+	}
+	if t.s == nil {
+		if err := t.create(); err != nil {
+			return err
+		}
+	}
+	entries := slices.Concat(t.remarks, t.queue)
+	on := t.s.LeafID()
+	if on == "" && len(t.queue) > 0 {
+		entries = slices.Concat(t.queue[:1], t.remarks, t.queue[1:])
+		on = t.queue[0].ID
+	}
+	for i := range entries {
+		if isRemark(&entries[i]) && on != "" {
+			entries[i].ParentID = &on
+		}
+	}
+	t.moved = true // unless the last line is where the conversation stands
+	if err := t.graft(entries); err != nil {
+		return err
+	}
+	t.queue, t.remarks = t.queue[:0], nil
+	clear(t.queued)
+	return nil
+}
+
+func isRemark(e *session.Entry) bool {
+	return e.Custom != nil && (e.Custom.CustomType == CustomImport || e.Custom.CustomType == CustomFidelity)
+}
+
+// create makes the session, or opens the one that another importer made in the
+// meantime.
+func (t *target) create() error {
+	c := &t.conv
+	h := session.Header{ID: t.id, CWD: c.CWD, Key: t.w.format.Name + ":" + c.ID, CreatedAt: c.Created, Relation: c.Relation}
+	if h.CreatedAt.IsZero() {
+		h.CreatedAt = t.queue[0].Timestamp
+	}
+	if c.Parent != "" {
+		h.ParentSession = SessionID(t.w.format.Name, c.Parent)
+	}
+	origin := map[string]any{"format": t.w.format.Name, "id": c.ID, "path": t.w.file.Path}
+	if c.ParentCall != "" {
+		origin["parent_call"] = c.ParentCall
+	}
+	maps.Copy(origin, c.Extra)
+	raw, err := json.Marshal(origin)
+	if err != nil {
+		return err
+	}
+	h.Extra = session.Fields{{Name: originField, Value: raw}}
+	t.s, err = session.Create(t.w.ctx, t.w.im.Store, h, t.w.options())
+	if errors.Is(err, session.ErrExist) {
+		t.s, err = session.Open(t.w.ctx, t.w.im.Store, t.id, t.w.options())
+		return err
+	}
+	t.created = err == nil
+	return err
+}
+
+// originField is the member of a header that says where a session comes from.
+const originField = "origin"
+
+// graft appends entries, without those that another importer was faster with.
+func (t *target) graft(entries []session.Entry) error {
+	for range 100 {
+		err := t.s.Graft(entries...)
+		switch {
+		case err == nil || len(entries) == 0:
+			return nil
+		case errors.Is(err, session.ErrExist):
+			if _, err := t.s.Refresh(); err != nil {
+				return err
+			}
+			if entries, err = t.missing(entries); err != nil {
+				return err
+			}
+		case len(entries) > 1 && (errors.Is(err, session.ErrTooLarge) || errors.Is(err, session.ErrInvalid)):
+			for i := range entries {
+				if err := t.graft(entries[i : i+1]); err != nil {
+					return err
+				}
+			}
+			return nil
+		case errors.Is(err, session.ErrTooLarge) || errors.Is(err, session.ErrInvalid):
+			if isStub(&entries[0]) {
+				return err
+			}
+			entries = []session.Entry{t.stub(&entries[0], err)}
+		default:
+			return err
+		}
+	}
+	return fmt.Errorf("session %s: other importers leave no room: %w", t.id, session.ErrConflict)
+}
+
+func (t *target) missing(entries []session.Entry) ([]session.Entry, error) {
+	var rest []session.Entry
+	for i := range entries {
+		has, err := t.s.Has(entries[i].ID)
+		if err != nil {
+			return nil, err
+		}
+		if !has {
+			rest = append(rest, entries[i])
+		}
+	}
+	return rest, nil
+}
+
+// customUnwritable stands for a record that a session cannot hold.
+const customUnwritable = "coppice.unwritable"
+
+func isStub(e *session.Entry) bool { return e.Custom != nil && e.Custom.CustomType == customUnwritable }
+
+// stub stands in for an entry that cannot be written, so that what follows it
+// has a parent. Its bytes are kept.
+func (t *target) stub(e *session.Entry, why error) session.Entry {
+	t.tally.problem(Problem{Reason: fmt.Sprintf("record %s is only kept as bytes: %v", e.ID, why)})
+	s := session.Entry{Type: session.TypeCustom, ID: e.ID, ParentID: e.ParentID, Timestamp: e.Timestamp}
+	s.Custom = &session.CustomEntry{CustomType: customUnwritable, Data: map[string]any{"type": string(e.Type), "reason": why.Error()}}
+	for _, f := range e.Extra {
+		if f.Name == sourceField {
+			s.Extra = session.Fields{f}
+		}
+	}
+	return s
+}
+
+// finish records the name, the tags and what became of the source, and moves the
+// leaf to where the conversation stands.
+func (t *target) finish() error {
+	if t.w.im.DryRun {
+		return nil
+	}
+	if err := t.flush(); err != nil || t.s == nil {
+		return err
+	}
+	if err := t.name(); err != nil {
+		return err
+	}
+	if t.created && len(t.conv.Tags) > 0 {
+		if _, err := t.s.SetTags(t.conv.Tags...); err != nil {
+			return err
+		}
+	}
+	if !t.moved {
+		return nil
+	}
+	if t.added > 0 {
+		t.remark("fidelity-"+HashID(t.id, t.last, t.w.im.now().String())[:18], t.fidelity())
+		if err := t.flush(); err != nil {
+			return err
+		}
+	}
+	return t.moveLeaf()
+}
+
+func (t *target) fidelity() *session.CustomEntry {
+	data := map[string]any{"format": t.w.format.Name, "path": t.w.file.Path, "new": t.added, "known": t.known}
+	if t.again > 0 {
+		data["revised"] = t.again
+	}
+	counts := make(map[string]any)
+	for _, f := range t.tally.fidelity() {
+		became, _ := counts[f.What].(map[string]any)
+		if became == nil {
+			became = make(map[string]any)
+			counts[f.What] = became
+		}
+		became[f.Became] = f.N
+	}
+	if len(counts) > 0 {
+		data["became"] = counts
+	}
+	if t.tally.n > 0 {
+		var list []any
+		for _, p := range t.tally.problems {
+			list = append(list, map[string]any{"pos": p.Pos &^ keptSpace, "line": p.Line, "reason": p.Reason})
+		}
+		data["problem_count"], data["problems"] = t.tally.n, list
+	}
+	return &session.CustomEntry{CustomType: CustomFidelity, Data: data}
+}
+
+// name gives the session the conversation's title, unless somebody renamed it
+// here.
+func (t *target) name() error {
+	if t.conv.Title == "" {
+		return nil
+	}
+	now, err := t.s.Name()
+	if err != nil || now == t.conv.Title {
+		return err
+	}
+	if now != "" {
+		if ours, err := t.s.Has(t.titleID(now)); !ours || err != nil {
+			return err
+		}
+	}
+	e := session.Entry{Type: session.TypeSessionInfo, ID: t.titleID(t.conv.Title), SessionInfo: &session.SessionInfoEntry{Name: t.conv.Title}}
+	if on := t.s.LeafID(); on != "" {
+		e.ParentID = &on
+	}
+	e.Timestamp = t.w.im.now().UTC().Truncate(time.Millisecond)
+	t.moved = true
+	if has, err := t.s.Has(e.ID); has || err != nil { // it had this name before
+		e.ID += "~" + HashID(e.Timestamp.String())[:8]
+	}
+	return t.graft([]session.Entry{e})
+}
+
+func (t *target) titleID(title string) string { return "title-" + HashID(t.id, title)[:18] }
+
+// moveLeaf sees to it that the session stands where the conversation does.
+func (t *target) moveLeaf() error {
+	want := t.last
+	if want == "" {
+		want = t.base
+	}
+	if t.leaf != "" {
+		if id := t.entryID(t.leaf); id != "" {
+			if has, err := t.s.Has(id); err != nil {
+				return err
+			} else if has {
+				want = id
+			}
+		}
+	}
+	if want == "" || t.s.LeafID() == want {
+		return nil
+	}
+	return t.s.Branch(want)
+}
+
+func (t *target) close() error {
+	if t.s == nil {
+		return nil
+	}
+	err := t.s.Close()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+func (t *target) report() SessionReport {
+	return SessionReport{
+		ID: t.id, Native: t.conv.ID, Title: t.conv.Title, Created: t.created || t.w.im.DryRun && t.s == nil && t.added > 0,
+		New: t.added, Known: t.known, Revised: t.again,
+		Fidelity: t.tally.fidelity(), Problems: t.tally.problems, ProblemCount: t.tally.n,
+	}
+}

@@ -1,0 +1,176 @@
+package transcript
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// The custom entries that an import leaves in a session. They count for nothing
+// in the conversation.
+const (
+	// CustomImport says where a piece of the source is kept: see Raw.
+	CustomImport = "coppice.import"
+	// CustomFidelity says what an import made of the source's records.
+	CustomFidelity = "coppice.fidelity"
+)
+
+// Importer brings the conversations of files into a store.
+type Importer struct {
+	Store store.Store
+	// Options are those of the sessions.
+	Options session.Options
+	// Ledger remembers the files. Default: none, and every file is read whole.
+	Ledger *Ledger
+	// DryRun looks at what would be added, and writes nothing.
+	DryRun bool
+	// Again reads files that did not change, too.
+	Again bool
+	// Clean, if it is set, takes out of a record what must not be kept (secrets).
+	// The bytes of the source are then not kept.
+	Clean func(*session.Entry)
+	// Now tells the time. Default: time.Now.
+	Now func() time.Time
+	// Progress, if it is set, is told how many more bytes were read.
+	Progress func(n int64)
+}
+
+func (im *Importer) now() time.Time {
+	if im.Now != nil {
+		return im.Now()
+	}
+	return time.Now()
+}
+
+// SessionID returns the id of the session that a conversation of a format
+// becomes; native is the conversation's own id, or its family.
+func SessionID(format, native string) string { return HashID("session", format, native) }
+
+// Import imports a file of a format. What was imported before is not imported
+// again: of a file that grew the new records are added, of one that was
+// rewritten those that changed, as further branches. If it fails half-way, what
+// was imported so far stays, and importing again adds the rest.
+func (im *Importer) Import(ctx context.Context, format *Format, f *File) (*Report, error) {
+	report := &Report{Path: f.Path, Format: format.Name}
+	before := im.Ledger.Get(f.Path)
+	src := &Source{Path: f.Path, Format: format.Name}
+	if before != nil && (before.Format == format.Name || before.Exported != "") {
+		src.Exported, src.Native = before.Exported, before.Native
+	}
+	if info, err := f.stat(); err == nil {
+		if before != nil && before.Format == format.Name && before.unchanged(info) && !im.Again {
+			report.Unchanged = true
+			return report, nil
+		}
+		src.stamp(info, im.now())
+	}
+	run := &run{im: im, format: format, file: f, before: before, src: src, report: report}
+	if err := run.do(ctx); err != nil {
+		return report, err
+	}
+	if im.DryRun || f.dir == "" {
+		return report, nil
+	}
+	return report, im.Ledger.Put(src)
+}
+
+// stat describes the file, if it is one.
+func (f *File) stat() (fs.FileInfo, error) {
+	if f.dir == "" {
+		return nil, fs.ErrNotExist
+	}
+	return os.Stat(f.Path)
+}
+
+// run is the import of one file.
+type run struct {
+	im     *Importer
+	format *Format
+	file   *File
+	before *Source // what is known of the file, or nil
+	src    *Source // what will be
+	report *Report
+}
+
+// do reads and writes at the same time.
+func (r *run) do(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	from := r.resumable(ctx)
+	var kept []Kept
+	if r.before != nil {
+		kept = r.before.Chunks
+	}
+	s := &sink{
+		ctx: ctx, keeper: newKeeper(from, kept), rows: newKeeper(keptSpace, kept),
+		out: make(chan *parcel, 1), stopped: make(chan struct{}), tallies: make(map[string]*tally),
+	}
+	if from > 0 {
+		s.saved.pos, s.saved.lines, s.saved.state = from, r.before.Line, r.before.State
+		r.src.Chunks = r.before.keptUpTo(from)
+	}
+	r.file.tap = s.keeper
+	w := &writer{run: r, ctx: ctx, targets: make(map[string]*target), families: make(map[string]*target)}
+	go func() {
+		defer close(s.stopped)
+		s.failed = w.work(s.out)
+		if s.failed != nil {
+			cancel() // so that a reader that waits for something else ends too
+		}
+	}()
+	err := r.format.Read(ctx, r.file, s)
+	err = errors.Join(err, s.finish())
+	close(s.out)
+	<-s.stopped
+	s.keeper.done.Wait()
+	s.rows.done.Wait()
+	r.file.tap = nil
+	if s.failed != nil {
+		err = s.failed // the reader's error is only its echo
+	}
+	r.report.Bytes = min(s.keeper.from, 1<<60) - from
+	if s.save.state != nil {
+		r.src.At, r.src.Line, r.src.State = s.save.pos, s.save.lines, s.save.state
+	}
+	return errors.Join(err, w.finish(s.tallies, err == nil))
+}
+
+// resumable returns the position from which a file that grew can be read on, or
+// 0: its sessions must be there, and the end of what was read must still be what
+// it was.
+func (r *run) resumable(ctx context.Context) int64 {
+	b := r.before
+	if b == nil || b.Format != r.format.Name || b.State == nil || b.At == 0 || len(b.Sessions) == 0 {
+		return 0
+	}
+	at := slices.IndexFunc(b.Chunks, func(k Kept) bool { return k.From < keptSpace && k.From+k.Len == b.At })
+	if at < 0 {
+		return 0
+	}
+	for _, id := range b.Sessions {
+		log, err := r.im.Store.Open(ctx, id)
+		if err != nil {
+			return 0
+		}
+		if log.Close() != nil {
+			return 0
+		}
+	}
+	in, err := r.file.openAt(b.Chunks[at].From)
+	if err != nil {
+		return 0
+	}
+	defer in.Close()
+	raw := make([]byte, b.Chunks[at].Len)
+	if _, err := io.ReadFull(in, raw); err != nil || sumOf(raw) != b.Chunks[at].Sum {
+		return 0
+	}
+	return b.At
+}

@@ -1,0 +1,182 @@
+package transcript
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+const (
+	// chunkSize is how much of a file read by lines is kept together.
+	chunkSize = 4 << 20
+	// documentChunk is the same for files read at once. Their programs write
+	// them anew when they change, mostly at the end: small chunks mean that
+	// what did not change is kept once.
+	documentChunk = 256 << 10
+	// maxChunk is the longest chunk: it ends within a line only if it must.
+	maxChunk = 64 << 20
+)
+
+// chunk is a piece of a source that is kept.
+type chunk struct {
+	from int64 // in the source
+	raw  []byte
+	sum  string // SHA-256 of raw, in hex
+	size int64  // of raw, also when that is gone
+
+	packed []byte        // raw, compressed; nil if it is in a blob
+	ref    store.Ref     // the blob, once it is in one
+	ready  chan struct{} // closed when sum and packed are there
+	placed bool          // a session has it
+}
+
+func (c *chunk) end() int64 { return c.from + c.size }
+
+// keeper cuts what is read into chunks and has them compressed.
+type keeper struct {
+	known  map[string]store.Ref // the blobs of what is kept already, by its sum
+	before map[int64]Kept       // what is kept already, by where it begins
+	buf    []byte
+	from   int64 // where buf begins, in the source
+	sealed int64 // the end of the last chunk
+	chunks []*chunk
+	jobs   chan *chunk
+	done   sync.WaitGroup
+	spare  sync.Pool // of *[]byte
+}
+
+// newKeeper begins to keep a source at a position, of which parts may be kept.
+func newKeeper(from int64, kept []Kept) *keeper {
+	k := &keeper{
+		from: from, sealed: from, jobs: make(chan *chunk, 4),
+		known: make(map[string]store.Ref), before: make(map[int64]Kept),
+	}
+	for _, c := range kept {
+		k.known[c.Sum], k.before[c.From] = c.Blob, c
+	}
+	k.done.Go(k.pack)
+	return k
+}
+
+// part implements tap.
+func (k *keeper) part(pos int64, b []byte) {
+	end := k.from + int64(len(k.buf))
+	if pos+int64(len(b)) <= end {
+		return // read a second time
+	}
+	if pos < end {
+		b = b[end-pos:]
+	}
+	if k.buf == nil {
+		k.buf = k.room()
+	}
+	k.buf = append(k.buf, b...)
+	for cut := k.cut(); cut > 0; cut = k.cut() {
+		rest := append(k.room(), k.buf[cut:]...)
+		k.seal(k.buf[:cut])
+		k.buf = rest
+	}
+}
+
+// cut returns where the next chunk ends, or 0 if that is not known yet. If what
+// was read begins with what is kept, the chunks are as they were, so that of a
+// file that grew only the new part is kept.
+func (k *keeper) cut() int {
+	if c, ok := k.before[k.from]; ok {
+		if int64(len(k.buf)) < c.Len && len(k.buf) < maxChunk {
+			return 0
+		}
+		if int64(len(k.buf)) >= c.Len && sumOf(k.buf[:c.Len]) == c.Sum {
+			return int(c.Len)
+		}
+	}
+	if len(k.buf) < chunkSize {
+		return 0
+	}
+	cut := bytes.LastIndexByte(k.buf, '\n') + 1
+	if cut == 0 && len(k.buf) > maxChunk {
+		cut = len(k.buf)
+	}
+	return cut
+}
+
+func sumOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+func (k *keeper) room() []byte {
+	if b, ok := k.spare.Get().(*[]byte); ok {
+		return (*b)[:0]
+	}
+	return make([]byte, 0, chunkSize+2*readSize)
+}
+
+// whole implements tap.
+func (k *keeper) whole(b []byte) {
+	if k.sealed > 0 {
+		return
+	}
+	for len(b) > 0 {
+		n := min(len(b), documentChunk)
+		k.seal(b[:n:n])
+		b = b[n:]
+	}
+}
+
+// piece takes bytes that are no part of a file, and returns where they are.
+func (k *keeper) piece(b []byte) int64 {
+	at := k.from + int64(len(k.buf))
+	k.buf = append(k.buf, b...)
+	if len(k.buf) >= documentChunk {
+		k.seal(k.buf)
+		k.buf = nil
+	}
+	return at
+}
+
+// seal makes a chunk of the next bytes.
+func (k *keeper) seal(raw []byte) {
+	c := &chunk{from: k.from, raw: raw, size: int64(len(raw)), ready: make(chan struct{})}
+	k.from += c.size
+	k.sealed = k.from
+	k.chunks = append(k.chunks, c)
+	k.jobs <- c
+}
+
+// finish seals what is left, up to a position, and waits for nothing.
+func (k *keeper) finish(upTo int64) {
+	if n := min(int64(len(k.buf)), upTo-k.from); n > 0 {
+		k.seal(k.buf[:n])
+	}
+	k.buf = nil
+	close(k.jobs)
+}
+
+// pack compresses chunks until there are no more.
+func (k *keeper) pack() {
+	enc := newPacker()
+	for c := range k.jobs {
+		c.sum = sumOf(c.raw)
+		if c.ref = k.known[c.sum]; c.ref == "" {
+			c.packed = enc.EncodeAll(c.raw, make([]byte, 0, len(c.raw)/4))
+		}
+		raw := c.raw
+		c.raw = nil
+		if cap(raw) == chunkSize+2*readSize {
+			k.spare.Put(&raw)
+		}
+		close(c.ready)
+	}
+}
+
+func newPacker() *zstd.Encoder {
+	enc, _ := zstd.NewWriter(nil, // without options that could be wrong there is no error
+		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false))
+	return enc
+}

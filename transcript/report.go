@@ -1,0 +1,85 @@
+package transcript
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Report is what came of importing a file.
+type Report struct {
+	Path   string
+	Format string
+	Bytes  int64 // read
+	// Unchanged: the file is as it was when it was imported last, or as it was
+	// written by an export. It was not read.
+	Unchanged bool
+	Sessions  []SessionReport
+	Problems  int // of all sessions, and of what belongs to none
+}
+
+// SessionReport says what became of the records of one conversation.
+type SessionReport struct {
+	ID      string // the session
+	Native  string // the conversation's own id
+	Title   string
+	Created bool // the session is new
+	New     int  // entries that were added
+	Known   int  // records that were there already
+	Revised int  // of New, those that are another version of a known record
+	// Fidelity says what the source records were and what they are now.
+	Fidelity []Fidelity
+	// Problems are the first records that could not be read as what they are,
+	// and ProblemCount how many there were.
+	Problems     []Problem
+	ProblemCount int
+}
+
+// Fidelity says what so many source records became.
+type Fidelity struct {
+	What   string `json:"what"`
+	Became string `json:"became"`
+	N      int    `json:"n"`
+}
+
+// New returns how many entries were added in all.
+func (r *Report) New() int {
+	n := 0
+	for i := range r.Sessions {
+		n += r.Sessions[i].New
+	}
+	return n
+}
+
+// maxProblems is how many problems of a conversation are kept one by one.
+const maxProblems = 20
+
+// tally counts what became of the records of one conversation.
+type tally struct {
+	counts   map[Became]int
+	problems []Problem
+	n        int
+}
+
+func (t *tally) count(what, became string, n int) {
+	if t.counts == nil {
+		t.counts = make(map[Became]int)
+	}
+	t.counts[Became{what, became}] += n
+}
+
+func (t *tally) problem(p Problem) {
+	if t.n++; len(t.problems) < maxProblems {
+		t.problems = append(t.problems, p)
+	}
+}
+
+func (t *tally) fidelity() []Fidelity {
+	var list []Fidelity
+	for k, n := range t.counts {
+		list = append(list, Fidelity{k.What, k.Became, n})
+	}
+	slices.SortFunc(list, func(a, b Fidelity) int {
+		return cmp.Or(-cmp.Compare(a.N, b.N), cmp.Compare(a.What, b.What), cmp.Compare(a.Became, b.Became))
+	})
+	return list
+}

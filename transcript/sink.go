@@ -1,0 +1,157 @@
+package transcript
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Resumer is a Sink that remembers where a reader stood, for formats whose files
+// only grow. A reader that can go on asks for it with a type assertion.
+type Resumer interface {
+	Sink
+	// Saved returns what an earlier reading of the file left: the position and
+	// the number of lines before it, and the reader's state. State is nil if the
+	// file is to be read from its beginning.
+	Saved() (pos, lines int64, state json.RawMessage)
+	// Save leaves that for the next reading. What lies after the position is
+	// not kept now: it will be read again.
+	Save(pos, lines int64, state json.RawMessage)
+}
+
+// keptSpace is where the positions of bytes given to Keep begin, far above those
+// of any file.
+const keptSpace = 1 << 60
+
+// step is one thing that a reader said, on its way to the writer: that a
+// conversation begins, or a record of it.
+type step struct {
+	begin *Conversation
+	rec   *Record
+	// How far the file, and what Keep was given, must be sealed.
+	end, keptEnd int64
+}
+
+// parcel is a row of steps that may be written, and the chunks that were sealed
+// since the last one.
+type parcel struct {
+	steps  []step
+	chunks []*chunk
+}
+
+// sink is what a reader fills when a file is imported. It passes what it gets on
+// to a writer that works at the same time.
+type sink struct {
+	ctx     context.Context
+	keeper  *keeper // of the file
+	rows    *keeper // of what Keep is given
+	out     chan *parcel
+	stopped chan struct{} // closed when the writer has ended; failed is then set
+	failed  error
+
+	steps   []step // not passed on yet
+	passed  int64  // how much was sealed when steps were passed on last
+	current string
+	tallies map[string]*tally
+
+	saved, save struct {
+		pos, lines int64
+		state      json.RawMessage
+	}
+}
+
+var _ Resumer = (*sink)(nil)
+
+func (s *sink) Saved() (pos, lines int64, state json.RawMessage) {
+	return s.saved.pos, s.saved.lines, s.saved.state
+}
+
+func (s *sink) Save(pos, lines int64, state json.RawMessage) {
+	s.save.pos, s.save.lines, s.save.state = pos, lines, state
+}
+
+func (s *sink) Begin(c Conversation) error {
+	if c.ID == "" {
+		return errNoID
+	}
+	s.current = c.ID
+	return s.add(step{begin: &c})
+}
+
+func (s *sink) Add(r Record) error {
+	st := step{rec: &r}
+	for _, span := range r.From {
+		if span.Pos < keptSpace {
+			st.end = max(st.end, span.Pos+span.Len)
+		} else {
+			st.keptEnd = max(st.keptEnd, span.Pos+span.Len)
+		}
+	}
+	return s.add(st)
+}
+
+func (s *sink) Keep(_ string, raw []byte) (Span, error) {
+	return Span{Pos: s.rows.piece(raw), Len: int64(len(raw))}, nil
+}
+
+func (s *sink) Count(what, became string, n int) { s.tally().count(what, became, n) }
+
+func (s *sink) Problem(p Problem) { s.tally().problem(p) }
+
+func (s *sink) tally() *tally {
+	t := s.tallies[s.current]
+	if t == nil {
+		t = &tally{}
+		s.tallies[s.current] = t
+	}
+	return t
+}
+
+// add takes a step, and passes steps on when more of the source was sealed.
+func (s *sink) add(st step) error {
+	s.steps = append(s.steps, st)
+	more := s.keeper.sealed+s.rows.sealed > s.passed
+	if more || len(s.steps) >= maxSteps && s.ready(&s.steps[0]) {
+		return s.pass()
+	}
+	return nil
+}
+
+// maxSteps is how many steps wait at most when they could be passed on.
+const maxSteps = 4096
+
+func (s *sink) ready(st *step) bool {
+	return st.end <= s.keeper.sealed && st.keptEnd <= s.rows.sealed
+}
+
+// pass gives the writer the steps whose bytes are sealed.
+func (s *sink) pass() error {
+	s.passed = s.keeper.sealed + s.rows.sealed
+	n := 0
+	for n < len(s.steps) && s.ready(&s.steps[n]) {
+		n++
+	}
+	p := &parcel{steps: s.steps[:n:n], chunks: append(s.keeper.chunks, s.rows.chunks...)}
+	s.steps = append([]step(nil), s.steps[n:]...)
+	s.keeper.chunks, s.rows.chunks = nil, nil
+	select {
+	case s.out <- p:
+		return nil
+	case <-s.stopped:
+		return s.failed
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
+}
+
+// finish passes on what is left when the reader is done. What a reader that will
+// go on later has not used yet is not kept.
+func (s *sink) finish() error {
+	end := int64(1 << 62)
+	if s.save.state != nil {
+		end = s.save.pos
+	}
+	s.keeper.finish(end)
+	s.rows.finish(1 << 62)
+	s.keeper.sealed, s.rows.sealed = 1<<62, 1<<62
+	return s.pass()
+}

@@ -1,0 +1,396 @@
+package transcript
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/rawjson"
+)
+
+// target is the session that a conversation, or a family of them, becomes.
+type target struct {
+	w       *writer
+	id      string           // of the session
+	conv    Conversation     // of the first of the family
+	natives []string         // the ids of all of the family
+	s       *session.Session // nil until there is something to write
+	created bool             // by this import
+	trusted bool             // what has a known id is known: see writer.newTarget
+
+	queue   []session.Entry // of records
+	remarks []session.Entry // about the session
+	queued  map[string]bool // the ids of both
+	aliases map[string]string // from native ids to entry ids, where they differ
+	seen    map[string]int    // how often a content without an id was met
+	base    string            // the session's leaf before this import
+	last    string            // the entry of the last record
+	leaf    string            // where the conversation stands: a native id, or ""
+	moved   bool              // an entry was added since the leaf was last right
+	time    time.Time         // of the last record
+
+	tally               tally
+	added, known, again int
+}
+
+func (w *writer) newTarget(c Conversation, family string) (*target, error) {
+	t := &target{
+		w: w, id: SessionID(w.format.Name, family), conv: Conversation{ID: c.ID},
+		queued: make(map[string]bool), aliases: make(map[string]string), seen: make(map[string]int), time: c.Created,
+	}
+	// What an export wrote and its program went on with is the session that was
+	// exported. Its records are not compared: an export may have simplified them.
+	if w.src.Exported != "" && w.src.Native == c.ID {
+		t.id, t.trusted = w.src.Exported, true
+	}
+	s, err := session.Open(w.ctx, w.im.Store, t.id, w.options())
+	switch {
+	case err == nil:
+		t.s, t.base = s, s.LeafID()
+	case !errors.Is(err, session.ErrNotExist):
+		return nil, err
+	}
+	return t, nil
+}
+
+// options are those with which sessions are filled. Another importer may be
+// filling the same one: entries have parents of their own, so that its entries
+// are no conflict.
+func (w *writer) options() *session.Options {
+	o := w.im.Options
+	o.OnConflict = session.GrowBranch
+	return &o
+}
+
+// learn takes in what a reader says of the conversation.
+func (t *target) learn(c Conversation) {
+	if !slices.Contains(t.natives, c.ID) {
+		t.natives = append(t.natives, c.ID)
+	}
+	if c.ID == t.conv.ID {
+		t.conv = t.conv.with(c)
+	} else if t.conv.Title == "" {
+		t.conv.Title = c.Title
+	}
+	if c.Leaf != "" {
+		t.leaf = c.Leaf
+	}
+	if t.time.IsZero() {
+		t.time = c.Created
+	}
+}
+
+// has reports whether the session has an entry, or will have it.
+func (t *target) has(id string) (bool, error) {
+	if t.queued[id] {
+		return true, nil
+	}
+	if t.s == nil {
+		return false, nil
+	}
+	return t.s.Has(id)
+}
+
+// entryID returns the id of the entry that a native id means.
+func (t *target) entryID(native string) string {
+	if id, ok := t.aliases[native]; ok {
+		return id
+	}
+	if validID(native) {
+		return native
+	}
+	return HashID("entry", t.id, native)
+}
+
+// add adds a record, unless it is there.
+func (t *target) add(r *Record) error {
+	e := r.Entry
+	t.settle(&e)
+	if t.w.im.Clean != nil {
+		t.w.im.Clean(&e)
+	}
+	if err := t.linkParent(r, &e); err != nil {
+		return err
+	}
+	native := r.ID
+	if native == "" {
+		native = t.contentID(&e)
+	}
+	delete(t.aliases, native) // of an earlier meaning
+	e.ID = t.entryID(native)
+	known, err := t.isKnown(r, &e)
+	if err != nil {
+		return err
+	}
+	if e.ID != native {
+		t.aliases[native] = e.ID
+	}
+	for _, alias := range r.Aliases {
+		if own, err := t.has(alias); err != nil {
+			return err
+		} else if !own && alias != e.ID {
+			t.aliases[alias] = e.ID
+		}
+	}
+	t.last = e.ID
+	if known {
+		t.known++
+		return nil
+	}
+	return t.enqueue(r, &e)
+}
+
+// settle gives an entry a time, and the entries that it refers to their ids.
+func (t *target) settle(e *session.Entry) {
+	if e.Timestamp.IsZero() {
+		e.Timestamp = t.time
+	}
+	if e.Timestamp.IsZero() {
+		e.Timestamp = time.Unix(0, 0).UTC()
+		if info, err := t.w.file.stat(); err == nil {
+			e.Timestamp = info.ModTime().UTC()
+		}
+	}
+	t.time = e.Timestamp
+	refer := func(id *string) {
+		if *id != "" {
+			*id = t.entryID(*id)
+		}
+	}
+	switch {
+	case e.Compaction != nil:
+		refer(&e.Compaction.FirstKeptEntryID)
+	case e.Label != nil:
+		refer(&e.Label.TargetID)
+	case e.ContextEdit != nil:
+		refer(&e.ContextEdit.TargetID)
+	case e.Revert != nil:
+		refer(&e.Revert.TargetID)
+	case e.BranchSummary != nil:
+		refer(&e.BranchSummary.FromID)
+	case e.Leaf != nil:
+		refer(&e.Leaf.FromID)
+	case e.Merge != nil:
+		refer(&e.Merge.FromID)
+		for i := range e.Merge.EntryIDs {
+			refer(&e.Merge.EntryIDs[i])
+		}
+	}
+}
+
+// linkParent finds the entry's parent. One that is nowhere is replaced by the
+// record before, so that the conversation hangs together.
+func (t *target) linkParent(r *Record, e *session.Entry) error {
+	parent := t.last
+	if parent == "" { // a resumed reading begins in the middle
+		parent = t.base
+	}
+	switch r.Parent {
+	case "":
+	case Root:
+		e.ParentID = nil
+		return nil
+	default:
+		id := t.entryID(r.Parent)
+		ok, err := t.has(id)
+		if err != nil {
+			return err
+		}
+		if ok {
+			parent = id
+		} else {
+			t.tally.problem(Problem{Pos: r.pos(), Reason: "the record " + strconv.Quote(r.Parent) + ", which comes before this one, is missing"})
+		}
+	}
+	if parent != "" {
+		e.ParentID = &parent
+	}
+	return nil
+}
+
+func (r *Record) pos() int64 {
+	if len(r.From) == 0 {
+		return 0
+	}
+	return r.From[0].Pos
+}
+
+// contentID names a record that has no id by its content, and by how often that
+// was met before: so the name stays when records before it are taken away.
+func (t *target) contentID(e *session.Entry) string {
+	hash := t.fingerprint(e, false)
+	t.seen[hash]++
+	return HashID("record", t.id, hash, strconv.Itoa(t.seen[hash]))
+}
+
+// isKnown reports whether the record is in the session. If there is another
+// version of it there, the entry's id becomes that of a revision.
+func (t *target) isKnown(r *Record, e *session.Entry) (bool, error) {
+	known, err := t.has(e.ID)
+	if !known || err != nil {
+		return false, err
+	}
+	if t.queued[e.ID] || t.trusted || t.created || r.ID == "" {
+		return true, nil // the source repeats itself, or the id says it all
+	}
+	for _, alias := range r.Aliases { // it was read in parts before
+		if own, err := t.has(alias); own && alias != e.ID || err != nil {
+			e.ID = alias
+			return own, err
+		}
+	}
+	stored, err := t.s.Entry(e.ID)
+	if err != nil {
+		return false, err
+	}
+	hash := t.fingerprint(e, true)
+	if t.fingerprint(&stored, true) == hash && t.sameParent(&stored, e) {
+		return true, nil
+	}
+	parent := ""
+	if e.ParentID != nil {
+		parent = *e.ParentID
+	}
+	e.ID += "~" + HashID("revision", hash, parent)[:8]
+	known, err = t.has(e.ID)
+	if !known {
+		t.again++
+	}
+	return known, err
+}
+
+// sameParent reports whether a record follows what it followed before, or at
+// least nothing that was revised.
+func (t *target) sameParent(stored, e *session.Entry) bool {
+	if e.ParentID == nil || !isRevision(*e.ParentID) {
+		return true
+	}
+	return stored.ParentID != nil && *stored.ParentID == *e.ParentID
+}
+
+func isRevision(id string) bool { return len(id) > 9 && id[len(id)-9] == '~' }
+
+// fingerprint is the same for two entries that say the same, wherever they are
+// in a tree. With a time it is part of what they say.
+func (t *target) fingerprint(e *session.Entry, withTime bool) string {
+	plain := *e
+	plain.ID, plain.ParentID = "", nil
+	if !withTime {
+		plain.Timestamp = time.Unix(0, 0)
+	}
+	plain.Extra = slices.DeleteFunc(slices.Clone(e.Extra), func(f session.Field) bool { return f.Name == sourceField })
+	line, err := plain.MarshalJSON()
+	if err != nil {
+		return HashID(string(e.Type), err.Error())
+	}
+	var read session.Entry // text that is not UTF-8 is changed when it is written
+	if json.Unmarshal(line, &read) == nil {
+		if again, err := read.MarshalJSON(); err == nil {
+			line = again
+		}
+	}
+	return sumOf(line)
+}
+
+// sourceField is the member of an entry that says which bytes it was made of.
+const sourceField = "source"
+
+// enqueue adds an entry to what will be written.
+func (t *target) enqueue(r *Record, e *session.Entry) error {
+	source, err := t.source(r.From)
+	if err != nil {
+		return err
+	}
+	if source != nil {
+		e.Extra = append(e.Extra, session.Field{Name: sourceField, Value: source})
+	}
+	t.queue = append(t.queue, *e)
+	t.queued[e.ID] = true
+	t.added++
+	t.moved = true
+	return nil
+}
+
+// source says which bytes an entry was made of.
+func (t *target) source(from []Span) (json.RawMessage, error) {
+	if t.w.im.Clean != nil {
+		return nil, nil
+	}
+	var b []byte
+	for _, span := range from {
+		for span.Len > 0 {
+			c := t.w.chunkAt(span.Pos)
+			if c == nil {
+				break
+			}
+			id, err := t.imported(c)
+			if err != nil {
+				return nil, err
+			}
+			n := min(span.Len, c.end()-span.Pos)
+			b = append(b, `,{"in":"`...)
+			b = append(b, id...)
+			b = append(b, `","pos":`...)
+			b = rawjson.AppendInt(b, span.Pos&^keptSpace)
+			b = append(b, `,"len":`...)
+			b = rawjson.AppendInt(b, n)
+			b = append(b, '}')
+			span.Pos += n
+			span.Len -= n
+		}
+	}
+	if b == nil {
+		return nil, nil
+	}
+	b[0] = '['
+	return append(b, ']'), nil
+}
+
+// maxInline is the size up to which compressed bytes stand in the session.
+const maxInline = 4 << 10
+
+// imported returns the id of the entry that says where a chunk is kept, and
+// adds it if it is not there.
+func (t *target) imported(c *chunk) (string, error) {
+	c.placed = true
+	if t.w.im.Clean != nil {
+		return "", nil
+	}
+	id := "import-" + HashID(t.w.file.Path, strconv.FormatInt(c.from, 10), c.sum)[:18]
+	if has, err := t.has(id); has || err != nil {
+		return id, err
+	}
+	if c.ref == "" && len(c.packed) > maxInline && !t.w.im.DryRun {
+		ref, err := t.w.im.Store.Blobs().Put(t.w.ctx, c.packed)
+		if err != nil {
+			return "", err
+		}
+		c.ref = ref
+	}
+	data := map[string]any{
+		"format": t.w.format.Name, "path": t.w.file.Path, "from": c.from &^ keptSpace, "len": c.size,
+		"sha256": c.sum, "encoding": "zstd",
+	}
+	if c.from >= keptSpace {
+		data["beside"] = true
+	}
+	if c.ref != "" {
+		data["blob"] = string(c.ref)
+	} else {
+		data["data"] = base64.StdEncoding.EncodeToString(c.packed)
+	}
+	t.remark(id, &session.CustomEntry{CustomType: CustomImport, Data: data})
+	return id, nil
+}
+
+// remark adds an entry about the session.
+func (t *target) remark(id string, c *session.CustomEntry) {
+	t.remarks = append(t.remarks, session.Entry{
+		Type: session.TypeCustom, ID: id, Custom: c, Timestamp: t.w.im.now().UTC().Truncate(time.Millisecond),
+	})
+	t.queued[id] = true
+}
