@@ -1,0 +1,430 @@
+package keyed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// chat is the conversation of one key while it is in memory.
+type chat struct {
+	manager *SessionManager
+	key, id string
+
+	// writing is held by whoever changes the conversation or reads the log. It
+	// guards what follows.
+	writing sync.Mutex
+	session *session.Session // nil if it is not open
+	wanted  bool             // it is to be made if it does not exist
+	written view             // what the log says
+	undo    *undo            // what to do before the next append, or nil
+	pending []change         // what is not in the log yet
+	refused []error          // what will never be, and nobody was told yet
+	newIDs  []string         // that the last append made
+
+	// showing guards what readers see. It is never held during I/O, so no
+	// reader waits for the disk.
+	showing sync.RWMutex
+	shown   view
+	created time.Time
+	exists  bool
+	size    atomic.Int64 // of shown, in bytes
+
+	// Guarded by the manager's mu.
+	users   int
+	used    time.Time
+	counted int64 // the part of the manager's bytes
+}
+
+// snapshot is what a reader gets.
+type snapshot struct {
+	view
+	created time.Time
+	exists  bool
+}
+
+// read returns the conversation as it is now, also what other processes wrote.
+// While somebody here is writing, it is as it was before.
+func (c *chat) read() snapshot {
+	if c.writing.TryLock() {
+		c.look()
+		c.writing.Unlock()
+	} else if !c.isShown() {
+		c.writing.Lock() // it is being opened: there is nothing to see before
+		c.look()
+		c.writing.Unlock()
+	}
+	c.showing.RLock()
+	defer c.showing.RUnlock()
+	return snapshot{c.shown, c.created, c.exists}
+}
+
+func (c *chat) isShown() bool {
+	c.showing.RLock()
+	defer c.showing.RUnlock()
+	return c.exists
+}
+
+// look takes in what is new in the log. What cannot be read now stays as it was:
+// Save says why.
+func (c *chat) look() {
+	if c.session == nil {
+		_ = c.open()
+	} else if changed, err := c.session.Refresh(); err == nil && changed {
+		_ = c.load()
+	}
+	c.show()
+}
+
+// want makes the session if it does not exist. If that fails, Save says why.
+func (c *chat) want() {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.wanted = true
+	_ = c.ensure()
+	c.show()
+}
+
+// do makes changes and shows their effect. What cannot be written is kept.
+func (c *chat) do(changes ...change) {
+	c.pending = append(c.pending, changes...)
+	c.wanted = true
+	_ = c.flush() // Save says it
+	c.show()
+}
+
+// flush writes what is pending, in order.
+func (c *chat) flush() error {
+	if err := c.ensure(); err != nil {
+		return err
+	}
+	for len(c.pending) > 0 {
+		err := c.write(c.pending[0])
+		var never refusal
+		if errors.As(err, &never) {
+			c.refuse(err) // it must not hold up what comes after
+		} else if err != nil {
+			return err
+		}
+		c.pending = c.pending[1:]
+	}
+	c.pending = nil
+	return nil
+}
+
+// ensure opens the session, or makes it if it is wanted. That there is none is
+// no error.
+func (c *chat) ensure() error {
+	switch {
+	case c.session != nil:
+		return nil
+	case c.wanted:
+		return c.openOrCreate()
+	}
+	if err := c.open(); !errors.Is(err, session.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// refusal is the error of an append that no retry will make.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
+func (c *chat) refuse(err error) {
+	c.refused = append(c.refused, fmt.Errorf("session %.80q: not recorded: %w", c.key, err))
+}
+
+// show lets readers see how things are.
+func (c *chat) show() {
+	v := c.written
+	if len(c.pending) > 0 {
+		v = v.with(c.pending)
+	}
+	c.showing.Lock()
+	defer c.showing.Unlock()
+	c.shown = v
+	c.exists = c.session != nil || c.wanted
+	if c.session != nil {
+		c.created = c.session.Header().CreatedAt
+	} else if c.wanted && c.created.IsZero() {
+		c.created = c.manager.opts.Now().UTC()
+	}
+	if v.updated.IsZero() {
+		c.shown.updated = c.created
+	}
+	c.size.Store(int64(v.bytes + len(v.summary)))
+}
+
+const (
+	// mostConflicts is how often an append gives way to other writers. Each time
+	// one of them got further; this is for a log that is not what it seems.
+	mostConflicts = 1000
+	// mostReopens is how often an append opens the session anew.
+	mostReopens = 2
+)
+
+// write appends what a change says.
+func (c *chat) write(ch change) error {
+	conflicts, reopens := 0, 0
+	for {
+		err := c.tryWrite(ch)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, session.ErrConflict) && conflicts < mostConflicts:
+			conflicts++
+			if _, err := c.session.Refresh(); err != nil {
+				return err
+			}
+			if err := c.load(); err != nil {
+				return err
+			}
+		case lost(err) && reopens < mostReopens:
+			reopens++
+			landed, err := c.reopen()
+			if err != nil || landed {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// lost reports whether the session must be opened again to go on: it may or may
+// not have taken the entries, it was removed, or it was closed below us.
+func lost(err error) bool {
+	return errors.Is(err, session.ErrUnknown) || errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrClosed)
+}
+
+func (c *chat) tryWrite(ch change) error {
+	if c.undo != nil {
+		if err := c.undo.apply(c.session); err != nil {
+			return err
+		}
+		c.undo = nil
+	}
+	c.newIDs = c.newIDs[:0]
+	entries := ch.entries(c.written)
+	if len(entries) == 0 {
+		return nil
+	}
+	ids, err := c.session.AppendAll(entries...)
+	if errors.Is(err, session.ErrInvalid) || errors.Is(err, session.ErrTooLarge) {
+		return refusal{err}
+	}
+	if err != nil {
+		return err
+	}
+	for i := range entries {
+		entries[i].ID = ids[i]
+		c.written = c.written.after(entries[i])
+	}
+	return nil
+}
+
+// reopen opens the session anew, and reports whether the last append is in it.
+// Entries that were not made yet have not landed.
+func (c *chat) reopen() (landed bool, err error) {
+	made := slices.Clone(c.newIDs)
+	c.close()
+	if err := c.openOrCreate(); err != nil {
+		return false, err
+	}
+	for _, id := range made {
+		if _, err := c.session.Entry(id); errors.Is(err, session.ErrNotExist) {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+	}
+	return len(made) > 0, nil
+}
+
+// close releases the session. The log is complete: whatever was to be written
+// has been, or is still pending.
+func (c *chat) close() {
+	if c.session != nil {
+		// An error here is of an append that has reported it already.
+		_ = c.session.Close()
+	}
+	c.session, c.written, c.undo = nil, view{}, nil
+}
+
+func (c *chat) openOrCreate() error {
+	err := c.open()
+	if !errors.Is(err, session.ErrNotExist) {
+		return err
+	}
+	st, err := c.manager.store()
+	if err != nil {
+		return err
+	}
+	header := session.Header{ID: c.id, Key: c.key, CreatedAt: c.manager.opts.Now().UTC()}
+	s, err := session.Create(context.Background(), st, header, c.options())
+	if errors.Is(err, session.ErrExist) {
+		return c.open() // another process was faster
+	}
+	if err != nil {
+		return err
+	}
+	c.session = s
+	return c.load()
+}
+
+// open opens the session of the key or, if there is none, takes over what
+// picoclaw has left. It returns ErrNotExist if there is neither.
+func (c *chat) open() error {
+	st, err := c.manager.store()
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	s, err := session.Open(ctx, st, c.id, c.options())
+	if errors.Is(err, session.ErrNotExist) {
+		if err := c.takeOver(ctx, st); err != nil {
+			return err
+		}
+		s, err = session.Open(ctx, st, c.id, c.options())
+	}
+	if err != nil {
+		return err
+	}
+	if key := s.Header().Key; key != c.key && key != "" { // a damaged header has none
+		err := fmt.Errorf("it is the session of %.80q, not of %.80q", key, c.key)
+		return errors.Join(&session.Error{Op: "open", Name: c.id, Kind: session.ErrCorrupt, Err: err}, s.Close())
+	}
+	c.session = s
+	return c.load()
+}
+
+// options makes the session tell which ids it makes, so that an append whose
+// outcome is unknown can be looked for.
+func (c *chat) options() *session.Options {
+	return &session.Options{
+		Now:    c.manager.opts.Now,
+		Logger: c.manager.opts.Logger,
+		NewID: func(session.EntryType) string {
+			id := session.NewID()
+			c.newIDs = append(c.newIDs, id)
+			return id
+		},
+	}
+}
+
+// load makes the view of what the log says.
+func (c *chat) load() error {
+	v, found, err := viewAt(c.session, "")
+	if err != nil {
+		return err
+	}
+	c.undo = nil
+	cut, err := cutShort(c.session, found, v)
+	if err != nil {
+		return err
+	}
+	if cut != nil {
+		c.undo, v = cut, view{}
+		if cut.to != "" {
+			if v, _, err = viewAt(c.session, cut.to); err != nil {
+				return err
+			}
+		}
+	}
+	c.written = v
+	return nil
+}
+
+// viewAt returns the view of the path to an entry; "" is the leaf.
+func viewAt(s *session.Session, leaf string) (view, *session.Context, error) {
+	found, err := s.Context(session.ContextOptions{Leaf: leaf, Unpaired: true})
+	if err != nil {
+		return view{}, nil, err
+	}
+	updated := s.Header().CreatedAt
+	if found.Leaf != "" {
+		last, err := s.Entry(found.Leaf)
+		if err != nil {
+			return view{}, nil, err
+		}
+		updated = last.Timestamp
+	}
+	return viewOf(found, updated), found, nil
+}
+
+// setSummary notes a summary. It waits for the truncation that mostly follows,
+// so that both are one entry and a crash leaves both or neither.
+func (c *chat) setSummary(summary string, at time.Time) {
+	if r := c.waiting(); r != nil {
+		r.summary, r.at = &summary, at
+	} else {
+		c.pending = append(c.pending, &rewrite{at: at, summary: &summary})
+	}
+	c.wanted = true
+	c.look()
+}
+
+// waiting returns the summary that nothing has followed yet, or nil.
+func (c *chat) waiting() *rewrite {
+	if len(c.pending) == 0 {
+		return nil
+	}
+	r, ok := c.pending[len(c.pending)-1].(*rewrite)
+	if !ok || r.truncate != nil || r.replace != nil || r.keepFrom != "" {
+		return nil
+	}
+	return r
+}
+
+// truncate keeps the last messages.
+func (c *chat) truncate(keepLast int, at time.Time) {
+	c.look()
+	if len(c.shown.items) == 0 {
+		return // nobody but the holder of writing changes shown
+	}
+	t := &truncation{keepLast: keepLast, end: c.shown.items[len(c.shown.items)-1].entry.ID}
+	r := c.waiting()
+	if r == nil {
+		r = &rewrite{}
+		c.pending = append(c.pending, r)
+	}
+	r.truncate, r.at = t, at
+	c.do()
+}
+
+// everything returns all messages that were ever recorded.
+func (c *chat) everything() ([]Message, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.look()
+	history := []Message{}
+	if err := c.ensure(); err != nil {
+		return history, err
+	}
+	if c.session != nil {
+		for e, err := range c.session.Entries() {
+			if err != nil {
+				return history, err
+			}
+			if e.Message != nil {
+				history = append(history, spoken(e.Message)...)
+			}
+		}
+	}
+	for _, ch := range c.pending {
+		if a, ok := ch.(addition); ok {
+			for _, m := range messagesOf(&a.entry) {
+				history = append(history, m.clone())
+			}
+		}
+	}
+	return history, nil
+}

@@ -1,0 +1,177 @@
+package keyed
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// extraName is the member of an entry's payload that holds what only this
+// package knows.
+const extraName = "keyed"
+
+// entryOf returns the entry that says a message.
+func entryOf(m Message, at time.Time) (session.Entry, error) {
+	m, err := m.normal()
+	if err != nil {
+		return session.Entry{}, err
+	}
+	said := &session.MessageEntry{Role: m.Role, Model: m.Model}
+	if said.Extra, err = packExtra(m.Extra); err != nil {
+		return session.Entry{}, err
+	}
+	if m.ReasoningContent != "" {
+		thinking := &session.ThinkingContent{Content: m.ReasoningContent}
+		said.Content = append(said.Content, session.Content{Type: session.ContentTypeThinking, Thinking: thinking})
+	}
+	switch {
+	case m.ToolCallID != "":
+		said.Content = append(said.Content, session.ToolResult(m.ToolCallID, m.Content, false))
+	case m.Content != "":
+		said.Content = append(said.Content, session.Text(m.Content))
+	}
+	for _, c := range m.ToolCalls {
+		call := session.ToolUse(c.ID, c.Name, c.Arguments)
+		if call.ToolUse.Extra, err = packExtra(c.Extra); err != nil {
+			return session.Entry{}, err
+		}
+		said.Content = append(said.Content, call)
+	}
+	return session.Entry{Type: session.TypeMessage, Timestamp: at, Message: said}, nil
+}
+
+// packExtra puts members under one name, where they cannot be taken for members
+// of the entry.
+func packExtra(fields session.Fields) (session.Fields, error) {
+	if len(fields) == 0 {
+		return nil, nil
+	}
+	text, err := withFields([]byte("{}"), fields)
+	if err != nil {
+		return nil, &session.Error{Op: "add message", Kind: session.ErrInvalid, Err: err}
+	}
+	return session.Fields{{Name: extraName, Value: text}}, nil
+}
+
+// unpackExtra takes them out again. They come back sorted by name.
+func unpackExtra(fields session.Fields) session.Fields {
+	for _, f := range fields {
+		if f.Name != extraName {
+			continue
+		}
+		if members, err := readObject(extraName, f.Value); err == nil {
+			return members.rest()
+		}
+	}
+	return nil
+}
+
+// messagesOf returns what an entry adds to a history: mostly one message, but
+// each tool result is a message of its own.
+func messagesOf(e *session.Entry) []Message {
+	switch {
+	case e.Message != nil:
+		return spoken(e.Message)
+	case e.BranchSummary != nil && e.BranchSummary.Summary != "":
+		return []Message{{Role: string(session.RoleSystem), Content: e.BranchSummary.Summary}}
+	case e.Merge != nil && e.Merge.Summary != "":
+		return []Message{{Role: string(session.RoleSystem), Content: e.Merge.Summary}}
+	}
+	return nil
+}
+
+func spoken(said *session.MessageEntry) []Message {
+	m := Message{Role: said.Role, Model: said.Model, Extra: unpackExtra(said.Extra)}
+	var results []Message
+	var texts, thoughts []string
+	for i := range said.Content {
+		switch c := &said.Content[i]; {
+		case c.Text != nil:
+			texts = append(texts, c.Text.Content)
+		case c.Thinking != nil:
+			thoughts = append(thoughts, c.Thinking.Content)
+		case c.ToolUse != nil:
+			m.ToolCalls = append(m.ToolCalls, ToolCall{
+				ID: c.ToolUse.ID, Name: c.ToolUse.Name, Arguments: c.ToolUse.Input, Extra: unpackExtra(c.ToolUse.Extra),
+			})
+		case c.ToolResult != nil:
+			results = append(results, Message{
+				Role: string(session.RoleTool), Content: resultText(c.ToolResult), ToolCallID: c.ToolResult.ToolUseID,
+			})
+		default:
+			texts = append(texts, placeholder(c))
+		}
+	}
+	m.Content, m.ReasoningContent = strings.Join(texts, "\n"), strings.Join(thoughts, "\n")
+	if len(results) == 0 {
+		return []Message{m}
+	}
+	if len(texts) == 0 && len(m.ToolCalls) == 0 { // nothing but results
+		first := &results[0]
+		first.Model, first.Extra, first.ReasoningContent = m.Model, m.Extra, m.ReasoningContent
+		return results
+	}
+	return append(results, m)
+}
+
+// resultText is a tool's answer as text, with a mark for each part that is none.
+func resultText(r *session.ToolResultContent) string {
+	text := r.Content
+	for i := range r.Parts {
+		if r.Parts[i].Text == nil {
+			text = strings.TrimPrefix(text+"\n"+placeholder(&r.Parts[i]), "\n")
+		}
+	}
+	return text
+}
+
+// placeholder stands in a history, whose messages are text, for what is none.
+func placeholder(c *session.Content) string {
+	var source *session.Source
+	switch {
+	case c.Image != nil:
+		source = c.Image.Source
+	case c.Audio != nil:
+		source = c.Audio.Source
+	case c.File != nil:
+		source = c.File.Source
+	}
+	if source == nil || source.MediaType == "" {
+		return "[" + string(c.Type) + "]"
+	}
+	return "[" + string(c.Type) + " " + source.MediaType + "]"
+}
+
+// marks is what a compaction of ours says besides its summary.
+type marks struct {
+	// OpenCalls are the calls that were cleared before their results came.
+	OpenCalls []string `json:"open_calls,omitempty"`
+	// Follows is how many entries of a new history come right after. If there
+	// are fewer, a crash has cut the replacement short: see cutShort. Items is
+	// how many there are with those that were kept.
+	Follows int `json:"follows,omitempty"`
+	Items   int `json:"items,omitempty"`
+}
+
+func (m marks) fields() session.Fields {
+	if len(m.OpenCalls) == 0 && m.Follows == 0 {
+		return nil
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		return nil // strings and a number have no such error
+	}
+	return session.Fields{{Name: extraName, Value: text}}
+}
+
+func marksOf(c *session.CompactionEntry) marks {
+	var m marks
+	for _, f := range c.Extra {
+		if f.Name == extraName && json.Unmarshal(f.Value, &m) != nil {
+			return marks{}
+		}
+	}
+	return m
+}

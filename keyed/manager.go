@@ -1,0 +1,290 @@
+package keyed
+
+import (
+	"container/list"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/memory"
+)
+
+const (
+	// DefaultMaxOpen is the default of Options.MaxOpen.
+	DefaultMaxOpen = 20
+	// DefaultMaxBytes is the default of Options.MaxBytes.
+	DefaultMaxBytes = 64 << 20
+)
+
+// Options adjusts a SessionManager. The zero value keeps everything in memory.
+type Options struct {
+	// Dir is the directory of the session files, in which picoclaw's are looked
+	// for too. Empty means that sessions live in memory and end with the manager.
+	Dir string
+	// Store keeps the sessions, if it is not nil. The manager does not close it.
+	// Default: files in Dir.
+	Store store.Store
+	// MaxOpen is how many conversations stay open. Those that were used within
+	// the last second stay too, up to eight times as many. Default: 20.
+	MaxOpen int
+	// MaxBytes is about how much memory conversations take that nobody is using
+	// at the moment. Default: 64 MiB.
+	MaxBytes int64
+	// Now tells the time. Default: time.Now.
+	Now func() time.Time
+	// Logger is told of what was found damaged, and of errors that nobody else
+	// is told of. Default: none.
+	Logger *slog.Logger
+}
+
+func (o *Options) withDefaults() Options {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	if opts.MaxOpen <= 0 {
+		opts.MaxOpen = DefaultMaxOpen
+	}
+	if opts.MaxBytes <= 0 {
+		opts.MaxBytes = DefaultMaxBytes
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return opts
+}
+
+// SessionManager keeps conversations by key. All its methods may be called
+// concurrently.
+type SessionManager struct {
+	opts     Options
+	logs     store.Store
+	storeErr error // why there is no store
+	owned    bool  // the store is ours to close
+	old      *oldFiles
+
+	busy sync.WaitGroup // calls that have not returned
+	done chan struct{}  // closed by Close
+
+	mu     sync.Mutex // guards what follows; never held during I/O
+	chats  map[string]*list.Element
+	recent *list.List // of *chat, the one used last first
+	bytes  int64
+	closed bool
+}
+
+// NewSessionManager returns the sessions of a directory, which is made when the
+// first is. An empty storage means that they live in memory.
+func NewSessionManager(storage string) *SessionManager {
+	return New(&Options{Dir: storage})
+}
+
+// New returns a session manager. It touches nothing yet; if the store cannot be
+// used, Save says why.
+func New(o *Options) *SessionManager {
+	opts := o.withDefaults()
+	sm := &SessionManager{
+		opts:   opts,
+		logs:   opts.Store,
+		old:    &oldFiles{dir: opts.Dir},
+		done:   make(chan struct{}),
+		chats:  make(map[string]*list.Element),
+		recent: list.New(),
+	}
+	switch {
+	case sm.logs != nil:
+	case opts.Dir == "":
+		sm.logs, sm.owned = memory.New(nil), true
+	default:
+		st, err := file.Open(opts.Dir, &file.Options{Logger: opts.Logger})
+		if err != nil {
+			sm.storeErr = err
+			break
+		}
+		sm.logs, sm.owned = st, true
+	}
+	return sm
+}
+
+func (sm *SessionManager) store() (store.Store, error) { return sm.logs, sm.storeErr }
+
+// GetOrCreate returns the session of a key as it is now, and makes it if there
+// is none.
+func (sm *SessionManager) GetOrCreate(key string) *Session {
+	s := &Session{Key: key, Messages: []Message{}}
+	sm.use(key, func(c *chat) {
+		c.want()
+		now := c.read()
+		s.Messages, s.Summary = now.history(), now.summary
+		s.Created, s.Updated = now.created, now.updated
+	})
+	return s
+}
+
+// AddMessage adds a message of a role ("user", "assistant", "system") to the
+// session of a key.
+func (sm *SessionManager) AddMessage(sessionKey, role, content string) {
+	sm.AddFullMessage(sessionKey, Message{Role: role, Content: content})
+}
+
+// AddFullMessage adds a message with all that it has to the session of a key.
+func (sm *SessionManager) AddFullMessage(sessionKey string, msg Message) {
+	at := sm.opts.Now().UTC()
+	sm.change(sessionKey, func(c *chat) {
+		entry, err := entryOf(msg, at)
+		if err != nil {
+			c.refuse(err)
+			return
+		}
+		c.do(addition{entry})
+	})
+}
+
+// GetHistory returns a copy of the messages of a key's session: all since the
+// last truncation. Of a session that does not exist it is empty, not nil.
+func (sm *SessionManager) GetHistory(key string) []Message {
+	history := []Message{}
+	sm.use(key, func(c *chat) { history = c.read().history() })
+	return history
+}
+
+// SetHistory replaces the messages of a key's session.
+func (sm *SessionManager) SetHistory(key string, history []Message) {
+	at := sm.opts.Now().UTC()
+	sm.change(key, func(c *chat) {
+		r := &replacement{}
+		for _, m := range history {
+			entry, err := entryOf(m, at)
+			if err != nil {
+				c.refuse(err)
+				return
+			}
+			r.add(entry)
+		}
+		c.do(&rewrite{at: at, replace: r})
+	})
+}
+
+// GetSummary returns the summary of what came before the history, or "".
+func (sm *SessionManager) GetSummary(key string) string {
+	summary := ""
+	sm.use(key, func(c *chat) { summary = c.read().summary })
+	return summary
+}
+
+// SetSummary sets the summary of what came before the history. It is written
+// together with the TruncateHistory that follows, and at the latest by Save.
+func (sm *SessionManager) SetSummary(key string, summary string) {
+	at := sm.opts.Now().UTC()
+	sm.change(key, func(c *chat) { c.setSummary(summary, at) })
+}
+
+// TruncateHistory keeps the last messages of a key's session: as many as
+// keepLast says, and before them those that belong to the same tool calls. With
+// 0 it keeps none. What is left out stays in the log: see History.
+func (sm *SessionManager) TruncateHistory(key string, keepLast int) {
+	at := sm.opts.Now().UTC()
+	sm.use(key, func(c *chat) {
+		c.writing.Lock()
+		defer c.writing.Unlock()
+		c.truncate(keepLast, at)
+	})
+}
+
+// Scope says which messages of a session are meant.
+type Scope int
+
+const (
+	// Current are the messages that GetHistory returns.
+	Current Scope = iota
+	// All are all messages that were ever recorded, in the order in which they
+	// were.
+	All
+)
+
+// History returns messages of a key's session. Of a session that does not exist
+// there are none.
+func (sm *SessionManager) History(key string, scope Scope) ([]Message, error) {
+	if scope == Current {
+		return sm.GetHistory(key), nil
+	}
+	history := []Message{}
+	err := sm.try(key, func(c *chat) (err error) {
+		history, err = c.everything()
+		return err
+	})
+	return history, err
+}
+
+// Active returns the keys whose conversations are in memory, the one used last
+// first.
+func (sm *SessionManager) Active() []string {
+	sm.mu.Lock()
+	defer sm.mu.Unlock()
+	keys := make([]string, 0, sm.recent.Len())
+	for e := sm.recent.Front(); e != nil; e = e.Next() {
+		if c := e.Value.(*chat); c.isShown() {
+			keys = append(keys, c.key)
+		}
+	}
+	return keys
+}
+
+// Keys returns the keys of all sessions, sorted, also of those that picoclaw
+// left and nobody has used since. It reads the first line of every session.
+func (sm *SessionManager) Keys() ([]string, error) {
+	st, err := sm.store()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := storedKeys(st)
+	if err != nil {
+		return nil, err
+	}
+	oldKeys, err := sm.old.keys()
+	if err != nil {
+		return nil, err
+	}
+	keys = append(keys, oldKeys...)
+	slices.Sort(keys)
+	return slices.Compact(keys), nil
+}
+
+// use calls f with the chat of a key. A key that is not valid has none: Save
+// says so.
+func (sm *SessionManager) use(key string, f func(*chat)) {
+	_ = sm.try(key, func(c *chat) error {
+		f(c)
+		return nil
+	})
+}
+
+// try calls f with the chat of a key.
+func (sm *SessionManager) try(key string, f func(*chat) error) error {
+	c, err := sm.acquire(key)
+	if err != nil {
+		return err
+	}
+	defer sm.release(c)
+	return f(c)
+}
+
+// change calls f with the chat of a key, ready to be written.
+func (sm *SessionManager) change(key string, f func(*chat)) {
+	sm.use(key, func(c *chat) {
+		c.writing.Lock()
+		defer c.writing.Unlock()
+		f(c)
+	})
+}
+
+func errClosed() error {
+	return &session.Error{Op: "use session manager", Kind: session.ErrClosed}
+}

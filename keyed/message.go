@@ -1,0 +1,270 @@
+package keyed
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Session is a conversation as it was at one moment. Changing it changes nothing
+// but itself.
+type Session struct {
+	Key      string    `json:"key"`
+	Messages []Message `json:"messages"`
+	Summary  string    `json:"summary,omitempty"`
+	Created  time.Time `json:"created"`
+	Updated  time.Time `json:"updated"`
+}
+
+// Message is what somebody said.
+type Message struct {
+	Role    string // "user", "assistant", "system" or "tool"
+	Content string
+	// ReasoningContent is what a model thought before it answered.
+	ReasoningContent string
+	// Model is the model that answered, if it is known.
+	Model string
+	// ToolCalls are the calls that an assistant's message makes.
+	ToolCalls []ToolCall
+	// ToolCallID names the call whose result the message is. A message that has
+	// one is of role "tool".
+	ToolCallID string
+
+	// Extra are other members of the message's JSON. They are kept as they are.
+	Extra session.Fields
+}
+
+// ToolCall is a call of a tool.
+type ToolCall struct {
+	ID        string
+	Name      string
+	Arguments map[string]interface{}
+
+	// Extra are other members of the call's JSON. They are kept as they are.
+	Extra session.Fields
+}
+
+// messageJSON has the members of a message that we know.
+type messageJSON struct {
+	Role             string     `json:"role"`
+	Content          string     `json:"content"`
+	ReasoningContent string     `json:"reasoning_content,omitempty"`
+	Model            string     `json:"model_name,omitempty"`
+	ToolCalls        []ToolCall `json:"tool_calls,omitempty"`
+	ToolCallID       string     `json:"tool_call_id,omitempty"`
+}
+
+// MarshalJSON writes the message as picoclaw's files have it.
+func (m Message) MarshalJSON() ([]byte, error) {
+	known, err := json.Marshal(messageJSON{m.Role, m.Content, m.ReasoningContent, m.Model, m.ToolCalls, m.ToolCallID})
+	if err != nil {
+		return nil, err
+	}
+	return withFields(known, m.Extra)
+}
+
+// UnmarshalJSON reads a message. A member that is not of the type that we expect
+// goes to Extra, like those that we do not know.
+func (m *Message) UnmarshalJSON(data []byte) error {
+	members, err := readObject("message", data)
+	if err != nil {
+		return err
+	}
+	*m = Message{}
+	take(members, "role", &m.Role)
+	take(members, "content", &m.Content)
+	take(members, "reasoning_content", &m.ReasoningContent)
+	take(members, "model_name", &m.Model)
+	take(members, "tool_calls", &m.ToolCalls)
+	take(members, "tool_call_id", &m.ToolCallID)
+	m.Extra = members.rest()
+	return nil
+}
+
+// MarshalJSON writes the call.
+func (c ToolCall) MarshalJSON() ([]byte, error) {
+	known, err := json.Marshal(struct {
+		ID        string         `json:"id"`
+		Name      string         `json:"name"`
+		Arguments map[string]any `json:"arguments"`
+	}{c.ID, c.Name, c.Arguments})
+	if err != nil {
+		return nil, err
+	}
+	return withFields(known, c.Extra)
+}
+
+// UnmarshalJSON reads a call in either of the shapes that are used: with name
+// and arguments in it, or with a function that has them, its arguments as text.
+func (c *ToolCall) UnmarshalJSON(data []byte) error {
+	members, err := readObject("tool call", data)
+	if err != nil {
+		return err
+	}
+	*c = ToolCall{}
+	take(members, "id", &c.ID)
+	if raw, ok := members["function"]; ok {
+		if inner, err := readObject("function", raw); err == nil {
+			delete(members, "function")
+			members.takeConstant("type", `"function"`)
+			for name, value := range inner {
+				if _, taken := members[name]; !taken {
+					members[name] = value
+				}
+			}
+		}
+	}
+	take(members, "name", &c.Name)
+	c.Arguments = members.takeArguments()
+	c.Extra = members.rest()
+	return nil
+}
+
+// object is the members of a JSON object that were not taken yet.
+type object map[string]json.RawMessage
+
+func readObject(what string, data []byte) (object, error) {
+	var members object
+	if err := json.Unmarshal(data, &members); err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	if members == nil {
+		return nil, fmt.Errorf("%s: null is not an object", what)
+	}
+	return members, nil
+}
+
+// take reads a member if it is of the right type, and else leaves it.
+func take[T any](o object, name string, into *T) {
+	var value T
+	if raw, ok := o[name]; ok && json.Unmarshal(raw, &value) == nil {
+		*into = value
+		delete(o, name)
+	}
+}
+
+// takeConstant removes a member that says nothing new.
+func (o object) takeConstant(name, value string) {
+	if string(o[name]) == value {
+		delete(o, name)
+	}
+}
+
+// takeArguments reads the arguments of a call: an object, or the text of one.
+func (o object) takeArguments() map[string]any {
+	raw := o["arguments"]
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		raw = json.RawMessage(text)
+	}
+	var arguments map[string]any
+	if len(raw) > 0 && json.Unmarshal(raw, &arguments) == nil {
+		delete(o, "arguments")
+	}
+	return arguments
+}
+
+// rest returns the members that are left, sorted by name.
+func (o object) rest() session.Fields {
+	var fields session.Fields
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		fields = append(fields, session.Field{Name: name, Value: o[name]})
+	}
+	return fields
+}
+
+// withFields adds members to the text of a JSON object.
+func withFields(text []byte, fields session.Fields) ([]byte, error) {
+	for _, f := range fields {
+		name, err := json.Marshal(f.Name)
+		if err != nil {
+			return nil, err
+		}
+		if !json.Valid(f.Value) {
+			return nil, fmt.Errorf("%s: %.40q is not JSON", name, f.Value)
+		}
+		comma := ","
+		if len(text) == len("{}") {
+			comma = ""
+		}
+		text = fmt.Appendf(text[:len(text)-1], "%s%s:%s}", comma, name, f.Value)
+	}
+	return text, nil
+}
+
+// clone returns a copy that shares nothing that can be changed.
+func (m Message) clone() Message {
+	m.Extra = cloneFields(m.Extra)
+	m.ToolCalls = slices.Clone(m.ToolCalls)
+	for i := range m.ToolCalls {
+		c := &m.ToolCalls[i]
+		c.Extra = cloneFields(c.Extra)
+		if c.Arguments != nil {
+			c.Arguments = cloneValue(c.Arguments).(map[string]any)
+		}
+	}
+	return m
+}
+
+func cloneFields(fields session.Fields) session.Fields {
+	fields = slices.Clone(fields)
+	for i := range fields {
+		fields[i].Value = slices.Clone(fields[i].Value)
+	}
+	return fields
+}
+
+// cloneValue copies a value as encoding/json makes them.
+func cloneValue(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		c := make(map[string]any, len(v))
+		for name, value := range v {
+			c[name] = cloneValue(value)
+		}
+		return c
+	case []any:
+		c := make([]any, len(v))
+		for i := range v {
+			c[i] = cloneValue(v[i])
+		}
+		return c
+	}
+	return v
+}
+
+// normal returns the message as it will be read again: with valid UTF-8, and
+// with arguments of the types that JSON has. The copy shares nothing with m.
+func (m Message) normal() (Message, error) {
+	m = m.clone() // what json cannot copy, such as a []string, is replaced below
+	for _, s := range []*string{&m.Role, &m.Content, &m.ReasoningContent, &m.Model, &m.ToolCallID} {
+		*s = strings.ToValidUTF8(*s, "\uFFFD")
+	}
+	if len(m.ToolCalls) == 0 {
+		m.ToolCalls = nil
+	}
+	if m.ToolCallID != "" {
+		m.Role = string(session.RoleTool)
+	}
+	for i := range m.ToolCalls {
+		c := &m.ToolCalls[i]
+		c.ID, c.Name = strings.ToValidUTF8(c.ID, "\uFFFD"), strings.ToValidUTF8(c.Name, "\uFFFD")
+		if c.Arguments == nil {
+			continue
+		}
+		text, err := json.Marshal(c.Arguments)
+		if err != nil {
+			return m, &session.Error{Op: "add message", Kind: session.ErrInvalid, Err: fmt.Errorf("arguments of tool call %q: %w", c.ID, err)}
+		}
+		c.Arguments = nil
+		if err := json.Unmarshal(text, &c.Arguments); err != nil {
+			return m, &session.Error{Op: "add message", Kind: session.ErrInvalid, Err: fmt.Errorf("arguments of tool call %q: %w", c.ID, err)}
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,212 @@
+package keyed
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// oldFiles finds the sessions that picoclaw left in a directory. It had two
+// formats: one JSON file a session, and later a file with one message a line and
+// a .meta.json beside it. The files are named by the key, in which some
+// characters are replaced; so the name only tells where to look, and the key in
+// the file decides.
+type oldFiles struct {
+	dir string // "" if there is none
+
+	once    sync.Once
+	aliases map[string]string // by other keys, the names of .jsonl files
+}
+
+const (
+	jsonSuffix     = ".json"
+	migratedSuffix = ".json.migrated" // what picoclaw itself has converted
+	linesSuffix    = ".jsonl"
+	metaSuffix     = ".meta.json"
+)
+
+// oldMeta is the .meta.json of a session.
+type oldMeta struct {
+	Key     string   `json:"key"`
+	Summary string   `json:"summary"`
+	Skip    int      `json:"skip"` // so many lines are no longer part of the history
+	Created oldTime  `json:"created_at"`
+	Updated oldTime  `json:"updated_at"`
+	Aliases []string `json:"aliases"`
+}
+
+// find reads the old session of a key, or returns nil if there is none. If there
+// is one that makes no sense, the session has a broken reason.
+func (o *oldFiles) find(key string) (*oldSession, error) {
+	if o.dir == "" {
+		return nil, nil
+	}
+	names := oldNames(key)
+	for _, read := range []func(name, key string) (*oldSession, error){o.readLines, o.readJSON, o.readMigrated} {
+		for _, name := range names {
+			if s, err := read(name, key); s != nil || err != nil {
+				return s, err
+			}
+		}
+	}
+	o.once.Do(o.findAliases)
+	if name, ok := o.aliases[key]; ok {
+		return o.readLines(name, key)
+	}
+	return nil, nil
+}
+
+// oldNames returns the names that picoclaw has given to files of a key.
+func oldNames(key string) []string {
+	first := strings.ReplaceAll(key, ":", "_")
+	later := strings.NewReplacer(":", "_", "/", "_", `\`, "_").Replace(key)
+	names := []string{later}
+	if first != later && !strings.ContainsAny(first, `/\`) {
+		names = append(names, first)
+	}
+	return names
+}
+
+// read returns a file, or nil if there is none, or none of such a name can be.
+func (o *oldFiles) read(name string) ([]byte, error) {
+	const longest = 255
+	if len(name) > longest || strings.ContainsRune(name, 0) {
+		return nil, nil
+	}
+	path := filepath.Join(o.dir, name)
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("old session: %w", err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("old session: %w", err)
+	}
+	return data, nil
+}
+
+func (o *oldFiles) readJSON(name, key string) (*oldSession, error) {
+	return o.readWhole(name+jsonSuffix, name, key)
+}
+
+func (o *oldFiles) readMigrated(name, key string) (*oldSession, error) {
+	return o.readWhole(name+migratedSuffix, name, key)
+}
+
+// readWhole reads a session that is one JSON object.
+func (o *oldFiles) readWhole(file, name, key string) (*oldSession, error) {
+	data, err := o.read(file)
+	if data == nil || err != nil {
+		return nil, err
+	}
+	return parseWhole(file, name, key, data), nil
+}
+
+// readLines reads a session that has a message a line.
+func (o *oldFiles) readLines(name, key string) (*oldSession, error) {
+	data, err := o.read(name + linesSuffix)
+	if data == nil || err != nil {
+		return nil, err
+	}
+	metaText, err := o.read(name + metaSuffix)
+	if err != nil {
+		return nil, err
+	}
+	if metaText == nil {
+		// Nothing tells whose it is but the name, which several keys may have.
+		if name != key {
+			return nil, nil
+		}
+		return parseLines(name+linesSuffix, data, oldMeta{Key: key}, nil), nil
+	}
+	var meta oldMeta
+	if err := json.Unmarshal(metaText, &meta); err != nil {
+		if name != key {
+			return nil, nil
+		}
+		meta = oldMeta{Key: key}
+	}
+	if meta.Key != key && !slices.Contains(meta.Aliases, key) {
+		return nil, nil
+	}
+	return parseLines(name+linesSuffix, data, meta, metaText), nil
+}
+
+// findAliases reads all .meta.json files for the other keys that they name.
+func (o *oldFiles) findAliases() {
+	o.aliases = make(map[string]string)
+	_ = o.metas(func(name string, meta oldMeta) { // one that cannot be read names none
+		for _, alias := range append(meta.Aliases, meta.Key) {
+			if _, taken := o.aliases[alias]; !taken {
+				o.aliases[alias] = name
+			}
+		}
+	})
+}
+
+func (o *oldFiles) metas(f func(name string, meta oldMeta)) error {
+	return o.each(metaSuffix, func(name string, data []byte) {
+		var meta oldMeta
+		if json.Unmarshal(data, &meta) == nil {
+			f(name, meta)
+		}
+	})
+}
+
+// each reads the files whose names end in suffix.
+func (o *oldFiles) each(suffix string, f func(name string, data []byte)) error {
+	entries, err := os.ReadDir(o.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("old sessions: %w", err)
+	}
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), suffix)
+		if !ok || e.IsDir() {
+			continue
+		}
+		data, err := o.read(e.Name())
+		if err != nil {
+			return err
+		}
+		f(name, data)
+	}
+	return nil
+}
+
+// keys returns the keys of the old sessions.
+func (o *oldFiles) keys() ([]string, error) {
+	if o.dir == "" {
+		return nil, nil
+	}
+	var keys []string
+	add := func(key string) {
+		if badKey(key) == "" {
+			keys = append(keys, key)
+		}
+	}
+	err := o.metas(func(_ string, meta oldMeta) { add(meta.Key) })
+	for _, suffix := range []string{jsonSuffix, migratedSuffix} {
+		err = errors.Join(err, o.each(suffix, func(name string, data []byte) {
+			var head struct {
+				Key      string          `json:"key"`
+				Messages json.RawMessage `json:"messages"`
+			}
+			if json.Unmarshal(data, &head) == nil && head.Messages != nil {
+				add(head.Key)
+			}
+		}))
+	}
+	return keys, err
+}

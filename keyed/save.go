@@ -1,0 +1,121 @@
+package keyed
+
+import (
+	"errors"
+	"sync"
+	"time"
+)
+
+// SaveInterval is how often SaveEvery saves if it is not told otherwise.
+const SaveInterval = 30 * time.Second
+
+// Save makes sure that everything that was done to a key's session so far is on
+// the disk, and says what is not. A key that is not valid gives an error that
+// matches os.ErrInvalid; other errors are the store's. Messages that could not
+// be written are kept, and the next Save tries again. A message that can never
+// be written, because it is too large for example, is reported once.
+//
+// Without storage there is nothing to be saved. Of a session that does not exist
+// there is neither.
+func (sm *SessionManager) Save(key string) error {
+	return sm.try(key, (*chat).save)
+}
+
+func (c *chat) save() error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	err := c.flush()
+	c.show()
+	err = errors.Join(append(c.refused, err)...)
+	c.refused = nil
+	return err
+}
+
+// SaveAsync saves a key's session without blocking, and then calls report with
+// the result of Save. If report is nil, an error goes to the Logger.
+func (sm *SessionManager) SaveAsync(key string, report func(error)) {
+	c, err := sm.acquire(key) // so that Close waits for it
+	tell := func(err error) {
+		if report != nil {
+			report(err)
+		} else if err != nil {
+			sm.opts.Logger.Error("save session", "key", key, "error", err)
+		}
+	}
+	if err != nil {
+		go tell(err)
+		return
+	}
+	go func() {
+		err := c.save()
+		sm.release(c) // first: report may call Close
+		tell(err)
+	}()
+}
+
+// SaveEvery saves all active sessions again and again until stop is called or
+// the manager is closed. What goes wrong is told to report or, if that is nil, to
+// the Logger. An interval of 0 means SaveInterval.
+func (sm *SessionManager) SaveEvery(interval time.Duration, report func(key string, err error)) (stop func()) {
+	if interval <= 0 {
+		interval = SaveInterval
+	}
+	if report == nil {
+		report = func(key string, err error) { sm.opts.Logger.Error("save session", "key", key, "error", err) }
+	}
+	quit, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-sm.done:
+				return
+			case <-ticker.C:
+				sm.saveActive(report)
+			}
+		}
+	}()
+	end := sync.OnceFunc(func() { close(quit) })
+	return func() {
+		end()
+		<-ended
+	}
+}
+
+func (sm *SessionManager) saveActive(report func(key string, err error)) {
+	for _, key := range sm.Active() {
+		if err := sm.Save(key); err != nil {
+			report(key, err)
+		}
+	}
+}
+
+// Close saves everything and releases the files. Calls that come later do
+// nothing, and Save returns an error that matches session.ErrClosed.
+func (sm *SessionManager) Close() error {
+	sm.mu.Lock()
+	if sm.closed {
+		sm.mu.Unlock()
+		return nil
+	}
+	sm.closed = true
+	close(sm.done)
+	sm.mu.Unlock()
+	sm.busy.Wait()
+	var errs []error
+	for e := sm.recent.Front(); e != nil; e = e.Next() {
+		c := e.Value.(*chat)
+		errs = append(errs, c.save())
+		c.writing.Lock()
+		c.close()
+		c.writing.Unlock()
+	}
+	if sm.owned {
+		errs = append(errs, sm.logs.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,107 @@
+package keyed
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+const (
+	// SummarizeAfter is the number of messages beyond which Summarize summarises.
+	SummarizeAfter = 20
+	// SummarizeKeep is how many messages Summarize keeps.
+	SummarizeKeep = 4
+
+	summaryPrefix = "Previous conversation summary: "
+)
+
+// Summarize replaces the beginning of a history of more than SummarizeAfter
+// messages by a summary, keeps the last SummarizeKeep messages, and saves. It
+// reports whether it did.
+//
+// The summary is what summarize returns, given the summary so far and the
+// messages that are to go. Messages may be added meanwhile: they all stay, which
+// GetHistory, SetSummary and TruncateHistory one after the other cannot promise.
+// If summarize returns an error or nothing but white space, nothing changes.
+func (sm *SessionManager) Summarize(key string, summarize func(summary string, old []Message) (string, error)) (bool, error) {
+	done := false
+	err := sm.try(key, func(c *chat) error {
+		if err := c.save(); err != nil { // only what is written can be summarised
+			return err
+		}
+		now := c.read()
+		cut := now.cut(SummarizeKeep)
+		if now.messages <= SummarizeAfter || cut == 0 {
+			return nil
+		}
+		summary, err := summarize(now.summary, copyMessages(now.items[:cut], now.messages))
+		if err == nil && strings.TrimSpace(summary) == "" {
+			err = fmt.Errorf("the summary is empty: %w", session.ErrInvalid)
+		}
+		if err != nil {
+			return fmt.Errorf("summarize session %.80q: %w", key, err)
+		}
+		done = c.summarized(summary, now.items[cut].entry.ID)
+		return c.save()
+	})
+	return done, err
+}
+
+// summarized puts a summary in the place of what comes before an entry, unless
+// the entry is no longer in the history.
+func (c *chat) summarized(summary, keepFrom string) bool {
+	at := c.manager.opts.Now().UTC()
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.look()
+	if c.shown.index(keepFrom) < 0 {
+		return false
+	}
+	c.do(&rewrite{at: at, summary: &summary, keepFrom: keepFrom})
+	return true
+}
+
+// BuildContext returns what to send to a model: the system prompt, the summary if
+// there is one, the history, and what the user says now. Every tool call in it
+// has its result right after it and every result its call, because providers
+// refuse anything else: a call that was never answered gets a result that says
+// so, and a result without a call is left out.
+func (sm *SessionManager) BuildContext(key, systemPrompt, userMessage string) ([]Message, error) {
+	messages := []Message{{Role: string(session.RoleSystem), Content: systemPrompt}}
+	err := sm.try(key, func(c *chat) error {
+		summary, history, err := c.paired()
+		if summary != "" {
+			messages = append(messages, Message{Role: string(session.RoleSystem), Content: summaryPrefix + summary})
+		}
+		messages = append(messages, history...)
+		return err
+	})
+	return append(messages, Message{Role: string(session.RoleUser), Content: userMessage}), err
+}
+
+// paired returns the summary and the history as a model can take them.
+func (c *chat) paired() (summary string, history []Message, err error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if err := c.flush(); err != nil {
+		c.show()
+		return c.shown.summary, c.shown.history(), err
+	}
+	c.look()
+	leaf := ""
+	if c.undo != nil {
+		leaf = c.undo.to
+	}
+	if c.session == nil || c.undo != nil && leaf == "" {
+		return "", nil, nil
+	}
+	found, err := c.session.Context(session.ContextOptions{Leaf: leaf})
+	if err != nil {
+		return c.shown.summary, c.shown.history(), err
+	}
+	for i := range found.Entries {
+		history = append(history, messagesOf(&found.Entries[i])...)
+	}
+	return c.written.summary, history, nil
+}
