@@ -44,14 +44,26 @@ func preview(shown string, secret []byte) string {
 	return fmt.Sprintf("%s… (%d characters)", shown, len(secret))
 }
 
+// replacement is what stands in the place of a secret of n bytes.
+func (s *Scanner) replacement(kind string, n int) string {
+	full := Replacement(kind)
+	switch {
+	case !s.SameLength:
+		return full
+	case len(full) > n:
+		return strings.Repeat("*", n)
+	}
+	return full + strings.Repeat("*", n-len(full))
+}
+
 // replace returns the text with the findings replaced. They are in order and do
 // not overlap.
-func replace(text []byte, found []Finding) []byte {
+func (s *Scanner) replace(text []byte, found []Finding) []byte {
 	out := make([]byte, 0, len(text))
 	done := 0
 	for _, f := range found {
 		out = append(out, text[done:f.Start]...)
-		out = append(out, Replacement(f.Kind)...)
+		out = append(out, s.replacement(f.Kind, f.End-f.Start)...)
 		done = f.End
 	}
 	return append(out, text[done:]...)

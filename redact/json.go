@@ -28,7 +28,7 @@ func (s *Scanner) JSON(value []byte) ([]byte, []Finding, error) {
 			found = append(found, f)
 			from, to := start+rawOffset(body, f.Start), start+rawOffset(body, f.End)
 			out = append(out, value[done:from]...)
-			out = append(out, Replacement(f.Kind)...)
+			out = append(out, s.replacement(f.Kind, to-from)...)
 			done = to
 		}
 	})
@@ -50,7 +50,7 @@ func (s *Scanner) Bytes(data []byte) ([]byte, []Finding) {
 	if len(found) == 0 {
 		return data, nil
 	}
-	return replace(data, found), found
+	return s.replace(data, found), found
 }
 
 // Bytes replaces the secrets in what may be JSON: if it is not, it is text.
@@ -87,7 +87,7 @@ func (s *Scanner) inString(w *walker, body []byte, isName bool) []Finding {
 	}
 	s.tell(text, found)
 	// A member's name may be a secret, too.
-	path = string(replace([]byte(path), s.find("", []byte(path))))
+	path = string(new(Scanner).replace([]byte(path), s.find("", []byte(path))))
 	for i := range found {
 		found[i].Path = path
 	}

@@ -268,7 +268,7 @@ func skipSpace(text []byte, i *int) bool {
 
 // looksReal reports whether a value is what its name promises.
 func looksReal(kind string, v []byte, quoted bool) bool {
-	if isStandIn(v) || bytes.ContainsAny(v, " \t\n\r") || bytes.Contains(v, []byte("://")) || bytes.HasPrefix(v, []byte("[")) {
+	if isStandIn(v) || isDigest(v) || bytes.ContainsAny(v, " \t\n\r") || bytes.Contains(v, []byte("://")) || bytes.HasPrefix(v, []byte("[")) {
 		return false
 	}
 	if kind == isPassword {

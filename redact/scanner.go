@@ -15,6 +15,11 @@ type Scanner struct {
 	// Seen, if it is not nil, is told each secret that is found and not kept. It
 	// is the only way to learn one from this package.
 	Seen func(kind, secret string)
+	// SameLength makes what stands in the place of a secret as long as it was, so
+	// that the places of everything else stay what they were: a replacement that
+	// is too short is filled up with asterisks, and one that is too long is nothing
+	// but asterisks.
+	SameLength bool
 
 	known *needles
 	kinds []string // of the known secrets, by number
@@ -85,7 +90,7 @@ func (s *Scanner) Text(text string) (string, []Finding) {
 	if len(found) == 0 {
 		return text, nil
 	}
-	return string(replace([]byte(text), found)), found
+	return string(s.replace([]byte(text), found)), found
 }
 
 // Find returns the secrets in a text, in order. They do not overlap.
@@ -120,18 +125,18 @@ const mostRounds = 16
 func (s *Scanner) find(name string, text []byte) []Finding {
 	found := settle(s.candidates(name, text))
 	for round := 0; len(found) > 0 && round < mostRounds; round++ {
-		uncovered := settle(s.candidates(name, replace(text, found)))
+		uncovered := settle(s.candidates(name, s.replace(text, found)))
 		if len(uncovered) == 0 {
 			break
 		}
-		found = merge(found, uncovered)
+		found = s.merge(found, uncovered)
 	}
 	return found
 }
 
 // merge adds findings whose places are those in a text in which found has been
 // replaced.
-func merge(found, uncovered []Finding) []Finding {
+func (s *Scanner) merge(found, uncovered []Finding) []Finding {
 	all := slices.Clone(found)
 	for _, u := range uncovered {
 		shift := 0
@@ -139,7 +144,8 @@ func merge(found, uncovered []Finding) []Finding {
 			if u.Start < f.Start+shift {
 				break
 			}
-			shift += len(Replacement(f.Kind)) - (f.End - f.Start)
+			n := f.End - f.Start
+			shift += len(s.replacement(f.Kind, n)) - n
 		}
 		u.Start, u.End = u.Start-shift, u.End-shift
 		all = append(all, u)
@@ -162,15 +168,25 @@ func (s *Scanner) candidates(name string, text []byte) []candidate {
 	if c, ok := namedValue(name, text); ok {
 		all = append(all, c)
 	}
-	if s.known != nil {
-		s.known.scan(text, func(at int, found *needle) {
-			secret := text[at : at+len(found.text)]
-			all = append(all, candidate{
-				Finding{Kind: s.kinds[found.number], Start: at, End: at + len(secret), Preview: preview("", secret)},
-				rankKnown,
-			})
-		})
+	return append(all, s.knownIn(text)...)
+}
+
+// Known returns where the secrets stand that the scanner was told of, in order;
+// the rules are not asked.
+func (s *Scanner) Known(text []byte) []Finding { return settle(s.knownIn(text)) }
+
+func (s *Scanner) knownIn(text []byte) []candidate {
+	if s.known == nil {
+		return nil
 	}
+	var all []candidate
+	s.known.scan(text, func(at int, found *needle) {
+		secret := text[at : at+len(found.text)]
+		all = append(all, candidate{
+			Finding{Kind: s.kinds[found.number], Start: at, End: at + len(secret), Preview: preview("", secret)},
+			rankKnown,
+		})
+	})
 	return all
 }
 

@@ -140,6 +140,14 @@ func isWord(part []byte) bool {
 
 func isNumber(part []byte) bool { return digits.has(part) }
 
+// isDigest reports whether a text says itself that it is a hash: sha256:…, as the
+// names of images and of blobs are, or sha512-….
+func isDigest(value []byte) bool {
+	rest, ok := bytes.CutPrefix(bytes.ToLower(value), []byte("sha"))
+	n := digits.run(rest)
+	return ok && n > 0 && n < len(rest) && (rest[n] == ':' || rest[n] == '-')
+}
+
 // isUUID reports whether a text is a UUID, with or without a prefix of letters.
 func isUUID(value []byte) bool {
 	if len(value) < 36 {

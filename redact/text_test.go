@@ -76,7 +76,7 @@ func TestIsNoSecret(t *testing.T) {
 			`"max_tokens": 4096, "token_count": 123`, "tokenizer = Tokenizer2000Factory", `secret: process.env.CLIENT_SECRET_2`, `os.environ["API_KEY_1"]`,
 			`token: "next-page-12"`, `nextToken: "` + random(alnum, 40) + `"`, `password_hash = "$2b$12$` + random(alnum, 53) + `"`, `{"password": {"type": "string"}}`,
 			"PrivateKey: testRSA2048PrivateKey,", "PWD=/home/user1/Projects", "OLDPWD=/Home/User1/x", "password == other.password1", `label: "Password (8+ characters)"`, "API_KEY_NAME=stripe-prod-2024-live-key",
-			`secret_name: "prod/db/Password2"`, "eos_token: '<|endoftext|>'", `secretName: my-tls-secret-2024-01`, "token=" + uuid, "password=" + uuid,
+			`secret_name: "prod/db/Password2"`, "eos_token: '<|endoftext|>'", `secretName: my-tls-secret-2024-01`, "token=" + uuid, "image_token: sha256:" + hash, "password=" + uuid,
 		},
 		"almost": {
 			"AKIA" + random(base32Only, 15), "AKIA" + random(base32Only, 17), "xAKIA" + random(base32Only, 16), "ghp_" + random(alnum, 20), "xghp_" + random(alnum, 36), "sk-" + random(lowerLetters, 40),
@@ -144,6 +144,37 @@ func TestScannerKnows(t *testing.T) {
 	}
 	if got, found := s.Text("nothing"); got != "nothing" || found != nil {
 		t.Errorf("got %q, %v", got, found)
+	}
+}
+
+// With SameLength nothing moves.
+func TestSameLength(t *testing.T) {
+	s := &redact.Scanner{SameLength: true}
+	gh := "ghp_" + random(alnum, 36)
+	for in, want := range map[string]string{
+		"a " + gh + " b":                        "a [REDACTED:github-token]" + strings.Repeat("*", 17) + " b",
+		"password=kX9mQ2vL b":                   "password=******** b",
+		"password=kX9mQ2vL " + gh + " b":        "password=******** [REDACTED:github-token]" + strings.Repeat("*", 17) + " b",
+		`{"a":"\u0067hp_` + gh[4:] + `","b":1}`: `{"a":"[REDACTED:github-token]` + strings.Repeat("*", 22) + `","b":1}`,
+	} {
+		got, found := s.Bytes([]byte(in))
+		if string(got) != want || len(found) == 0 {
+			t.Errorf("%q became %q, want %q", in, got, want)
+		}
+		if again, found := s.Bytes(got); string(again) != want || found != nil {
+			t.Errorf("then it became %q with %v", again, found)
+		}
+	}
+}
+
+func TestKnownOnly(t *testing.T) {
+	s := redact.NewScanner(redact.Known{Kind: "a", Value: "open sesame"})
+	found := s.Known([]byte("API_KEY=" + random(hexOnly, 32) + " open sesame"))
+	if len(found) != 1 || found[0].Kind != "a" || found[0].Start != 41 {
+		t.Errorf("found %+v", found)
+	}
+	if found := new(redact.Scanner).Known([]byte("open sesame")); found != nil {
+		t.Errorf("found %+v", found)
 	}
 }
 
