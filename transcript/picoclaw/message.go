@@ -1,0 +1,112 @@
+package picoclaw
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/coppice-dev/coppice/provider/openai"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript/loose"
+	"github.com/coppice-dev/coppice/transcript/residue"
+)
+
+// chat makes entries of messages, which are OpenAI's with a few members more.
+type chat struct{ decoder openai.ChatDecoder }
+
+// entry makes an entry of a message. One that does not say when it was said gets
+// the given time.
+func (c *chat) entry(m loose.Value, began time.Time) session.Entry {
+	at := m.Get("created_at").Time(time.Local)
+	if at.IsZero() {
+		at = began
+	}
+	if isTransient(m) {
+		return session.Entry{Type: session.TypeCustom, Timestamp: at, Custom: &session.CustomEntry{
+			CustomType: transient, Data: m.Map(),
+		}}
+	}
+	entry, err := c.decoder.Message(standard(m))
+	if err != nil || entry.Message == nil {
+		entry = plain(m)
+	}
+	entry.Timestamp = at
+	entry.Message.Model = m.Get("model_name").Text()
+	entry.Message.Extra = residue.Keep(entry.Message.Extra, name, residue.Of(loose.Value(encode(&entry)[0]), m))
+	return entry
+}
+
+// isTransient tells a line that the program itself leaves out when it reads: what
+// a model thought before an answer that stands in a line of its own.
+func isTransient(m loose.Value) bool {
+	return m.Get("role").Text() == "assistant" && m.Get("content").Text() == "" && m.Get("reasoning_content").Text() != "" &&
+		m.Get("tool_calls").First() == nil && m.Get("media").First() == nil && m.Get("attachments").First() == nil
+}
+
+// plain is a message that is not even roughly one of OpenAI's: its text.
+func plain(m loose.Value) session.Entry {
+	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
+		Role: m.Get("role").Text(), Content: []session.Content{session.Text(m.Get("content").Text())},
+	}}
+}
+
+// standard returns a message with the calls as OpenAI has them: in early versions
+// a call had its name and its arguments, as an object, beside its id.
+func standard(m loose.Value) []byte {
+	o := residue.Object(m.Except("model_name", "created_at"))
+	if calls := m.Get("tool_calls"); calls.IsArray() {
+		var list []json.RawMessage
+		for call := range calls.Items() {
+			list = append(list, standardCall(call))
+		}
+		o.Set("tool_calls", residue.List(list))
+	}
+	return o.JSON()
+}
+
+func standardCall(call loose.Value) json.RawMessage {
+	if call.Get("function").IsObject() || !call.Has("name") {
+		return call.Raw()
+	}
+	arguments := call.Get("arguments")
+	text := arguments.Text()
+	if !arguments.IsString() {
+		text = string(arguments)
+	}
+	var function, o residue.Object
+	function.Set("name", call.Get("name").Text())
+	function.Set("arguments", text)
+	o.Set("id", call.Get("id").Text())
+	o.Set("type", "function")
+	o.Set("function", function.JSON())
+	return o.JSON()
+}
+
+// encode makes messages of an entry: one, or one for each result of several
+// tools.
+func encode(e *session.Entry) []json.RawMessage {
+	var list []json.RawMessage
+	encoded, err := openai.EncodeChat([]session.Entry{*e}, &openai.ChatOptions{Reasoning: "reasoning_content"})
+	if err == nil {
+		for message := range loose.Value(encoded.Request(nil)).Get("messages").Items() {
+			list = append(list, withOwn(e, residue.Object(message.Except())))
+		}
+	}
+	if list == nil {
+		var o residue.Object
+		o.Set("role", e.Message.Role)
+		o.Set("content", "")
+		list = append(list, withOwn(e, o))
+	}
+	return list
+}
+
+// withOwn adds the members that are picoclaw's own.
+func withOwn(e *session.Entry, o residue.Object) json.RawMessage {
+	if e.Message.Model != "" {
+		o.Set("model_name", e.Message.Model)
+	}
+	if !e.Timestamp.IsZero() {
+		o.Set("created_at", e.Timestamp.UTC().Format(time.RFC3339Nano))
+	}
+	return o.JSON()
+}
