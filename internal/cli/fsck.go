@@ -52,6 +52,7 @@ const (
 	kindUnreferenced = "unreferenced blob"
 	kindLeftover     = "left-over archive"
 	kindStale        = "stale temporary file"
+	kindStaleLock    = "stale lock"
 	kindPermissions  = "permissions"
 	kindIgnored      = "ignored file"
 	kindUnsynced     = "failed sync"
@@ -63,7 +64,7 @@ const (
 // that was interrupted, a conversation begun anew, blobs of deleted sessions.
 func severityOf(kind string) string {
 	switch kind {
-	case string(session.ProblemInterrupted), string(session.ProblemRoots), kindUnreferenced, kindStale, kindLeftover:
+	case string(session.ProblemInterrupted), string(session.ProblemRoots), kindUnreferenced, kindStale, kindStaleLock, kindLeftover:
 		return severityNote
 	}
 	return severityFault

@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/session"
@@ -33,7 +32,7 @@ func (c *checker) checkStore(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, check := range []func(context.Context) error{c.checkIgnored, c.checkModes, c.checkTemporary, c.readTrashRefs, c.checkBlobs, c.checkIndex} {
+	for _, check := range []func(context.Context) error{c.checkIgnored, c.checkModes, c.checkStale, c.readTrashRefs, c.checkBlobs, c.checkIndex} {
 		if err := check(ctx); err != nil {
 			return err
 		}
@@ -141,28 +140,26 @@ func (c *checker) checkModes(context.Context) error {
 	return err
 }
 
-// staleAfter is how long no writer needs for a temporary file.
-const staleAfter = time.Hour
-
-func (c *checker) checkTemporary(context.Context) error {
-	entries, err := os.ReadDir(c.room("tmp"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+// checkStale looks for what interrupted programs left.
+func (c *checker) checkStale(ctx context.Context) error {
+	stale, err := c.store.Stale(ctx)
+	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil || time.Since(info.ModTime()) < staleAfter {
-			continue
-		}
-		err = c.found(finding{
-			Kind: kindStale, Path: c.room("tmp", e.Name()),
-			Detail: fmt.Sprintf("%s that a writer left when it was stopped; it may be deleted", humanBytes(info.Size())),
-		})
-		if err != nil {
+	for _, f := range stale {
+		kind, detail := describeStale(f)
+		if err := c.found(finding{Kind: kind, Path: f.Path, Detail: detail + "; coppice repair --stale deletes it"}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func describeStale(f file.Stale) (kind, detail string) {
+	if f.Name != "" {
+		return kindStaleLock, fmt.Sprintf("the lock of a session %q that does not exist", f.Name)
+	}
+	return kindStale, humanBytes(f.Size) + " that a writer left when it was stopped"
 }
 
 // readTrashRefs notes the blobs that removed sessions refer to: they can be

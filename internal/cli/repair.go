@@ -13,32 +13,70 @@ import (
 )
 
 func repairCommand(a *app) *cobra.Command {
-	var dryRun bool
+	var dryRun, stale bool
 	cmd := &cobra.Command{
-		Use:   "repair ID…",
+		Use:   "repair ID… | --stale",
 		Short: "Repair the files of a session",
 		Long: "Repairs what can be repaired without guessing: a torn end, lines that were glued\n" +
 			"together, a missing or misplaced header, damaged lines (a marker takes their place,\n" +
 			"so that what hung on them still hangs together), repeated lines, permissions. The\n" +
 			"file as it was is kept in quarantine.\n\n" +
 			"Prints what it did. What it cannot repair is left as it is and said; the exit code\n" +
-			"is then 3.",
+			"is then 3.\n\n" +
+			"With --stale it deletes what interrupted programs left in the store: temporary\n" +
+			"files that are older than an hour, and locks of sessions that do not exist.",
 		GroupID:           "about",
-		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !stale && len(args) == 0 {
+				return usageError{errors.New("a session or --stale is needed")}
+			}
 			return a.withStore(func(st *file.Store) error {
+				if stale {
+					if err := a.removeStale(cmd.Context(), st, dryRun); err != nil {
+						return err
+					}
+				}
 				return a.each(cmd.Context(), args, func(id string) error { return a.runRepair(cmd.Context(), st, id, dryRun) })
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be done")
+	cmd.Flags().BoolVar(&stale, "stale", false, "delete what interrupted programs left")
 	return a.withJSON(cmd)
+}
+
+// removeStale deletes what interrupted programs left in the store.
+func (a *app) removeStale(ctx context.Context, st *file.Store, dryRun bool) error {
+	stale, err := st.Stale(ctx)
+	if err != nil {
+		return err
+	}
+	size := int64(0)
+	for _, f := range stale {
+		if !dryRun {
+			if err := st.RemoveStale(ctx, f); err != nil {
+				return err
+			}
+		}
+		size += f.Size
+		kind, detail := describeStale(f)
+		if err := a.printAction(action{Session: f.Name, Action: kind, Path: f.Path, Detail: detail}); err != nil {
+			return err
+		}
+	}
+	what := counted(len(stale), "stale file", "stale files") + ", " + humanBytes(size)
+	if dryRun {
+		a.say("would delete %s", what)
+	} else {
+		a.say("deleted %s", what)
+	}
+	return nil
 }
 
 // action is something that repair does, as repair --json prints it.
 type action struct {
-	Session string `json:"session"`
+	Session string `json:"session"` // "" if it is of no session
 	Action  string `json:"action"`
 	Entry   string `json:"entry,omitempty"`
 	Offset  int64  `json:"offset,omitempty"` // in the file as it was
@@ -80,6 +118,9 @@ func (a *app) printAction(act action) error {
 		return a.printJSON(act)
 	}
 	where := act.Session
+	if where == "" {
+		where = act.Path
+	}
 	if act.Offset > 0 {
 		where += fmt.Sprintf(" at byte %d", act.Offset)
 	}
