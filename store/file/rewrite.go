@@ -114,35 +114,60 @@ func (r *Raw) torn(at, end store.Pos) (RawLine, error) {
 // where they think. So change the first bytes whenever anything but the log's
 // end changes.
 func (r *Raw) Rewrite(ctx context.Context, pieces iter.Seq2[Piece, error]) (kept string, err error) {
+	err = r.underLock(ctx, func() error {
+		kept, err = r.rewriteLocked(ctx, pieces)
+		return err
+	})
+	return kept, err
+}
+
+// Replace is Rewrite that keeps nothing of the content before, in quarantine/ or
+// elsewhere: it is for content that must not be kept.
+func (r *Raw) Replace(ctx context.Context, pieces iter.Seq2[Piece, error]) error {
+	return r.underLock(ctx, func() error {
+		if err := r.publishPieces(ctx, pieces); err != nil {
+			return err
+		}
+		return r.store.discard(r.store.archivePath(r.name))
+	})
+}
+
+// underLock calls change while nobody else changes the log, if it is still what
+// was read.
+func (r *Raw) underLock(ctx context.Context, change func() error) error {
 	s := r.store
 	if err := s.check(ctx, "rewrite", r.name); err != nil {
-		return "", err
+		return err
 	}
 	lock, err := s.lockName(ctx, r.name)
 	if err != nil {
-		return "", s.fail("rewrite", r.name, err)
+		return s.fail("rewrite", r.name, err)
 	}
 	defer lock.release()
-	if kept, err = r.rewriteLocked(ctx, pieces); err != nil {
-		return "", s.fail("rewrite", r.name, err)
+	if err = r.mustBeCurrent(); err == nil {
+		err = change()
+	}
+	if err != nil {
+		return s.fail("rewrite", r.name, err)
 	}
 	if s.opts.Sync == Never {
-		return kept, nil
+		return nil
 	}
 	// All of it is on the disk now, whatever an earlier sync said.
-	return kept, lock.clearUnsynced()
+	return lock.clearUnsynced()
+}
+
+func (r *Raw) publishPieces(ctx context.Context, pieces iter.Seq2[Piece, error]) error {
+	return r.store.publish(r.store.Path(r.name), func(w io.Writer) error { return r.writePieces(ctx, w, pieces) })
 }
 
 func (r *Raw) rewriteLocked(ctx context.Context, pieces iter.Seq2[Piece, error]) (string, error) {
 	s := r.store
-	if err := r.mustBeCurrent(); err != nil {
-		return "", err
-	}
 	kept := s.room("quarantine", fmt.Sprintf("%s.0.%d.replaced", r.name, time.Now().UnixNano()))
 	if err := s.publish(kept, func(w io.Writer) error { return r.copyTo(w, 0, store.Pos(r.stat.Size)) }); err != nil {
 		return "", fmt.Errorf("keeping a copy: %w", err)
 	}
-	if err := s.publish(s.Path(r.name), func(w io.Writer) error { return r.writePieces(ctx, w, pieces) }); err != nil {
+	if err := r.publishPieces(ctx, pieces); err != nil {
 		return "", err
 	}
 	// From here on the plain file counts, and what may be in archive/ does not.
