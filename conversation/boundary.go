@@ -1,0 +1,231 @@
+package conversation
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// The members of a message's metadata with which a continuation begins.
+const (
+	metaType    = "type"
+	metaCarried = "carried_from" // the id of the message that this is a copy of
+
+	typeTransition = "session_transition"
+
+	metaPrevious         = "previous_session"
+	metaPreviousTokens   = "previous_session_tokens"
+	metaOriginal         = "original_session"
+	metaOriginalCreated  = "original_created_at"
+	metaEarlierMessages  = "earlier_messages"
+	metaEarlierTokens    = "earlier_tokens"
+	transitionTextFormat = "Continuing from session %s"
+)
+
+// isMarker reports whether a message marks where a continuation begins.
+func isMarker(e *session.Entry) bool { return e.Message.Metadata[metaType] == typeTransition }
+
+// copiedFrom returns the id of the message that this one is a copy of, or "".
+func copiedFrom(e *session.Entry) string {
+	id, _ := e.Message.Metadata[metaCarried].(string)
+	return id
+}
+
+// isCopy reports whether a message is in a link only so that the link can be
+// understood without those before it.
+func isCopy(e *session.Entry) bool { return isMarker(e) || copiedFrom(e) != "" }
+
+// full reports whether a link has reached its boundary. What it was given by the
+// link before counts, but never so much that links would consist of nothing else.
+func (l *link) full(limit int) bool {
+	return len(l.entries) >= limit && len(l.entries)-l.copies >= l.copies
+}
+
+// due reports whether a link must be continued before an entry is added to it.
+//
+// A boundary falls between two turns: so nothing is torn apart, neither a call
+// from its result nor a question from its answer. A turn without end is cut when
+// the link is twice as long as it should be, but never while a call waits.
+func (l *link) due(e *session.Entry, limit int) bool {
+	if !l.full(limit) || l.pairs.pending() || e.Message == nil {
+		return false
+	}
+	return beginsTurn(e) || len(l.entries) >= 2*limit && !l.goesOn(e)
+}
+
+// goesOn reports whether a message is part of the response before it, or a
+// result that comes late.
+func (l *link) goesOn(e *session.Entry) bool {
+	for i := range e.Message.Content {
+		if e.Message.Content[i].ToolResult != nil {
+			return true
+		}
+	}
+	last := l.entries[len(l.entries)-1].Message
+	return e.Message.ResponseID != "" && e.Message.ResponseID == last.ResponseID
+}
+
+// carry returns what a continuation begins with: the title, all SYSTEM messages,
+// all CONTEXT messages, the marker, and of a turn that is not over what is
+// needed to go on with it. Markers of earlier links stay where they are.
+func (l *link) carry(limit int) []session.Entry {
+	var entries []session.Entry
+	if l.title != "" {
+		entries = append(entries, session.Entry{Type: session.TypeSessionInfo, SessionInfo: &session.SessionInfoEntry{Name: l.title}})
+	}
+	if len(l.metadata) > 0 {
+		entries = append(entries, session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: customMetadata, Data: l.metadata}})
+	}
+	gone := make(map[string]bool)
+	for _, target := range l.cleared {
+		gone[target] = true
+	}
+	for _, category := range []MessageCategory{CategorySystem, CategoryContext} {
+		for i := range l.entries {
+			e := &l.entries[i]
+			if fromEntry(*e).Category == category && !isMarker(e) && !gone[e.ID] {
+				entries = append(entries, copyOf(e))
+			}
+		}
+	}
+	entries = append(entries, l.marker())
+	for _, e := range l.turnInFlight(limit) {
+		entries = append(entries, copyOf(&e))
+	}
+	return entries
+}
+
+// copyOf returns what a continuation is given of a message. What it cost was
+// paid once.
+func copyOf(e *session.Entry) session.Entry {
+	c := e.Clone()
+	if c.Message.Metadata == nil {
+		c.Message.Metadata = make(map[string]any)
+	}
+	if copiedFrom(e) == "" {
+		c.Message.Metadata[metaCarried] = e.ID
+	}
+	c.Message.Usage = nil
+	return c
+}
+
+// marker says that the conversation goes on here, and what came before.
+func (l *link) marker() session.Entry {
+	text := []session.Content{session.Text(fmt.Sprintf(transitionTextFormat, l.id))}
+	e := session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
+		Role: string(session.RoleSystem), Content: text, Category: CategorySystem.String(),
+		Metadata: map[string]any{
+			metaType: typeTransition, metaPrevious: l.id, metaPreviousTokens: l.tokens,
+			metaOriginal: l.before.root, metaOriginalCreated: l.before.created.UTC().Format(time.RFC3339Nano),
+			metaEarlierMessages: l.count(), metaEarlierTokens: l.before.tokens + l.tokens,
+		},
+	}}
+	tokens := fromEntry(e).EstimateTokens()
+	e.Message.Tokens = &tokens
+	return e
+}
+
+// originFrom reads what a marker says of the links before; what it does not say
+// stays as it was.
+func originFrom(marker *session.Entry, o origin) origin {
+	d := marker.Message.Metadata
+	if root, ok := d[metaOriginal].(string); ok {
+		o.root = root
+	}
+	if text, ok := d[metaOriginalCreated].(string); ok {
+		if created, err := time.Parse(time.RFC3339Nano, text); err == nil {
+			o.created = created
+		}
+	}
+	o.messages, o.tokens = number(d[metaEarlierMessages]), number(d[metaEarlierTokens])
+	return o
+}
+
+// number reads a number that may have been through JSON.
+func number(v any) int {
+	switch v := v.(type) {
+	case int:
+		return v
+	case float64:
+		return int(v)
+	case json.Number:
+		n, _ := v.Int64()
+		return int(n)
+	}
+	return 0
+}
+
+// turnInFlight returns the messages of a turn that is not over: from the user's
+// message on or, if the turn is so long that it would fill the next link, that
+// message and the call that waits with the results it has.
+func (l *link) turnInFlight(limit int) []session.Entry {
+	begin := l.turnBegin()
+	if begin < 0 {
+		return nil
+	}
+	turn := l.entries[begin:]
+	if last := turn[len(turn)-1]; !l.pairs.pending() && last.Message.Role == string(session.RoleAssistant) {
+		return nil // it was answered
+	}
+	if len(turn) <= max(1, limit/2) {
+		return withoutMarkers(turn)
+	}
+	short := []session.Entry{turn[0]}
+	if l.pairs.pending() {
+		short = append(short, turn[lastCall(turn):]...)
+	}
+	return withoutMarkers(short)
+}
+
+// turnBegin returns the index of the last message that begins a turn, or -1.
+func (l *link) turnBegin() int {
+	for i := len(l.entries) - 1; i >= 0; i-- {
+		if beginsTurn(&l.entries[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// lastCall returns the index of the last message that calls tools.
+func lastCall(turn []session.Entry) int {
+	for i := len(turn) - 1; i > 0; i-- {
+		for _, c := range turn[i].Message.Content {
+			if c.ToolUse != nil {
+				return i
+			}
+		}
+	}
+	return len(turn)
+}
+
+// withoutMarkers leaves out what is carried anyway: it is not of the dialogue.
+func withoutMarkers(turn []session.Entry) []session.Entry {
+	var kept []session.Entry
+	for _, e := range turn {
+		if c := fromEntry(e).Category; c == CategoryDialog || c == CategorySystemOutput {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// cloneMap returns a copy of a map that is never nil.
+func cloneMap(m map[string]any) map[string]any {
+	c := make(map[string]any, len(m))
+	maps.Copy(c, m)
+	return c
+}
+
+// sameJSON reports whether two maps are the same once they are stored.
+func sameJSON(a, b map[string]any) bool {
+	if len(a) == 0 && len(b) == 0 {
+		return true
+	}
+	x, err1 := json.Marshal(a)
+	y, err2 := json.Marshal(b)
+	return err1 == nil && err2 == nil && string(x) == string(y)
+}

@@ -1,0 +1,254 @@
+package conversation
+
+import (
+	"math"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+)
+
+// cache keeps links open: the most recently used ones, up to a number and an
+// amount of memory. Links in use, and pinned ones, stay whatever the limits say.
+type cache struct {
+	mu       sync.Mutex
+	items    map[string]*cached
+	clock    uint64 // counts uses
+	count    int    // the limits
+	bytes    int64
+	pressure func() bool
+	pins     map[string]bool
+	priority map[string]int // 0 if it has none
+	closing  func(*link)    // closes a link that was evicted
+}
+
+type cached struct {
+	link  *link
+	err   error         // of loading
+	ready chan struct{} // closed when link or err is set
+	users int
+	used  uint64 // when it was last used, by the cache's clock
+}
+
+func newCache(s Settings, pressure func() bool, closing func(*link)) *cache {
+	return &cache{
+		items: make(map[string]*cached), pins: make(map[string]bool), priority: make(map[string]int),
+		count: s.MaxSessionsInMemory, bytes: s.MaxBytesInMemory, pressure: pressure, closing: closing,
+	}
+}
+
+// get returns the link of an id, which is loaded if it must be. The caller
+// releases it.
+func (c *cache) get(id string, load func() (*link, error)) (*link, error) {
+	c.mu.Lock()
+	item, ok := c.items[id]
+	if !ok {
+		item = &cached{ready: make(chan struct{})}
+		c.items[id] = item
+	}
+	c.use(item)
+	c.mu.Unlock()
+	if !ok {
+		item.link, item.err = load()
+		close(item.ready)
+	}
+	<-item.ready
+	if item.err != nil {
+		c.forget(id, item)
+		return nil, item.err
+	}
+	return item.link, nil
+}
+
+func (c *cache) use(item *cached) {
+	c.clock++
+	item.used = c.clock
+	item.users++
+}
+
+// put adds a link that was just made. The caller releases it. If the link is
+// there already, that one is returned and the new one is closed.
+func (c *cache) put(l *link) *link {
+	got, _ := c.get(l.id, func() (*link, error) { return l, nil })
+	if got != nil && got != l {
+		c.closing(l)
+	}
+	return got
+}
+
+// release ends the use of a link, and makes room.
+func (c *cache) release(l *link) {
+	c.mu.Lock()
+	if item := c.items[l.id]; item != nil && item.link == l {
+		item.users--
+	}
+	c.mu.Unlock()
+	c.evict()
+}
+
+// forget takes an item out, if it still stands for the id.
+func (c *cache) forget(id string, item *cached) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.items[id] == item {
+		delete(c.items, id)
+	}
+}
+
+// drop takes a link out that is no longer good, and closes it.
+func (c *cache) drop(id string) {
+	c.mu.Lock()
+	item := c.items[id]
+	delete(c.items, id)
+	c.mu.Unlock()
+	if item != nil {
+		<-item.ready
+		if item.err == nil {
+			c.closing(item.link)
+		}
+	}
+}
+
+// limit changes the limits.
+func (c *cache) limit(s Settings) {
+	c.mu.Lock()
+	c.count, c.bytes = s.MaxSessionsInMemory, s.MaxBytesInMemory
+	c.mu.Unlock()
+	c.evict()
+}
+
+// evict closes links until the limits hold, or half of them if memory is short.
+func (c *cache) evict() {
+	c.mu.Lock()
+	count, bytes := c.count, c.bytes
+	if len(c.items) > 1 && c.pressure() {
+		count, bytes = count/2, bytes/2
+	}
+	victims := c.shrink(count, bytes)
+	c.mu.Unlock()
+	for _, v := range victims {
+		c.closing(v)
+	}
+}
+
+// shrink takes out links until the limits hold or none is left that may go.
+func (c *cache) shrink(count int, bytes int64) (victims []*link) {
+	for len(c.items) > count || c.size() > bytes {
+		id := c.victim()
+		if id == "" {
+			break
+		}
+		victims = append(victims, c.items[id].link)
+		delete(c.items, id)
+	}
+	return victims
+}
+
+func (c *cache) size() (total int64) {
+	for _, item := range c.items {
+		if item.loaded() {
+			total += item.link.bytes.Load()
+		}
+	}
+	return total
+}
+
+func (i *cached) loaded() bool {
+	select {
+	case <-i.ready:
+		return i.err == nil
+	default:
+		return false
+	}
+}
+
+// victim returns the id of the link that may go first: of those with the lowest
+// priority the one that was not used for longest.
+func (c *cache) victim() (id string) {
+	lowest, oldest := math.MaxInt, uint64(math.MaxUint64)
+	for candidate, item := range c.items {
+		if item.users > 0 || c.pins[candidate] {
+			continue
+		}
+		p := c.priority[candidate]
+		if p < lowest || p == lowest && item.used < oldest {
+			id, lowest, oldest = candidate, p, item.used
+		}
+	}
+	return id
+}
+
+// open returns the links that are in the cache now. The caller releases them.
+func (c *cache) open() []*link {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var links []*link
+	for _, item := range c.items {
+		if item.loaded() {
+			item.users++ // not a use that counts as recent
+			links = append(links, item.link)
+		}
+	}
+	return links
+}
+
+// heapNearLimit reports whether the heap is above nine tenths of the limit that
+// was set for it, if one was.
+func heapNearLimit() bool {
+	limit := debug.SetMemoryLimit(-1) // a negative one only asks
+	if limit == math.MaxInt64 {
+		return false
+	}
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Kind() == metrics.KindUint64 && sample[0].Value.Uint64() > uint64(limit)/10*9
+}
+
+func (c *cache) pin(id string, pinned bool) {
+	c.mu.Lock()
+	if pinned {
+		c.pins[id] = true
+	} else {
+		delete(c.pins, id)
+	}
+	c.mu.Unlock()
+	c.evict()
+}
+
+func (c *cache) prioritise(id string, priority int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.priority[id] = priority
+}
+
+// contents returns the ids of the links and their size.
+func (c *cache) contents() (ids []string, bytes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id := range c.items {
+		ids = append(ids, id)
+	}
+	return ids, c.size()
+}
+
+// shrinkTo closes links until they take at most so many bytes.
+func (c *cache) shrinkTo(bytes int64) {
+	c.mu.Lock()
+	victims := c.shrink(math.MaxInt, bytes)
+	c.mu.Unlock()
+	for _, v := range victims {
+		c.closing(v)
+	}
+}
+
+// close closes all links, also those in use.
+func (c *cache) close() {
+	c.mu.Lock()
+	ids := make([]string, 0, len(c.items))
+	for id := range c.items {
+		ids = append(ids, id)
+	}
+	c.mu.Unlock()
+	for _, id := range ids {
+		c.drop(id)
+	}
+}

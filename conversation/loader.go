@@ -1,0 +1,299 @@
+package conversation
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// ContextConfigName is the file in a context directory that says what is in it.
+const ContextConfigName = "context_config.yml"
+
+// MaxContextFile is the largest context file that is loaded.
+const MaxContextFile = 4 << 20
+
+// sampleConfig is what a new context directory begins with.
+const sampleConfig = `# Files in this directory that every conversation should know.
+core_files: []
+# Anything worth remembering about them.
+notes: ""
+`
+
+// The members of the metadata of a message that was loaded from a file.
+const (
+	metaHash     = "sha256"
+	metaModified = "modified"
+	metaSize     = "size"
+
+	sourcePrefix = "context/"
+)
+
+// ContextConfig is the content of a ContextConfigName.
+type ContextConfig struct {
+	CoreFiles []string `yaml:"core_files"` // relative to the directory
+	Notes     string   `yaml:"notes"`
+}
+
+// ContextFile describes a file in a context directory.
+type ContextFile struct {
+	Path     string // relative to the directory, with slashes
+	Size     int64
+	Modified time.Time
+	Core     bool
+	Type     string // markdown, yaml or text
+}
+
+// ContextLoader loads files of a directory into conversations, and notices when
+// they change. It never reads outside of the directory, whatever a path or a
+// symbolic link says.
+type ContextLoader struct {
+	root *os.Root
+}
+
+// NewContextLoader returns the loader of a directory, which is made, with a
+// sample configuration, if it does not exist. The caller closes it.
+func NewContextLoader(dir string) (*ContextLoader, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("context directory: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("context directory: %w", err)
+	}
+	l := &ContextLoader{root: root}
+	if err := l.writeSample(); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return l, nil
+}
+
+func (l *ContextLoader) writeSample() error {
+	f, err := l.root.OpenFile(ContextConfigName, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("context directory: %w", err)
+	}
+	_, err = f.WriteString(sampleConfig)
+	return errors.Join(err, f.Close())
+}
+
+// Close releases the directory.
+func (l *ContextLoader) Close() error { return l.root.Close() }
+
+// Config reads the configuration. One that is not there is empty.
+func (l *ContextLoader) Config() (ContextConfig, error) {
+	var c ContextConfig
+	data, _, err := l.read(ContextConfigName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err != nil {
+		return c, err
+	}
+	if err := yaml.Unmarshal(data, &c); err != nil {
+		return ContextConfig{}, fmt.Errorf("context file %s: %w: %w", ContextConfigName, session.ErrInvalid, err)
+	}
+	return c, nil
+}
+
+// read returns the content of a file of the directory.
+func (l *ContextLoader) read(name string) ([]byte, fs.FileInfo, error) {
+	if !filepath.IsLocal(filepath.FromSlash(name)) {
+		return nil, nil, fmt.Errorf("context file %.200q: %w: it is not in the directory", name, session.ErrInvalid)
+	}
+	info, err := l.root.Stat(name)
+	if err == nil && !info.Mode().IsRegular() { // opening a pipe would wait for ever
+		err = fmt.Errorf("%w: it is not a regular file", session.ErrInvalid)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("context file %.200q: %w", name, err)
+	}
+	f, err := l.root.Open(name)
+	if err != nil {
+		return nil, nil, fmt.Errorf("context file %.200q: %w", name, err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, MaxContextFile+1))
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("context file %.200q: %w", name, err)
+	case len(data) > MaxContextFile:
+		return nil, nil, fmt.Errorf("context file %.200q: %w: over %d bytes", name, session.ErrTooLarge, MaxContextFile)
+	case !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0:
+		return nil, nil, fmt.Errorf("context file %.200q: %w: it is not text", name, session.ErrInvalid)
+	}
+	return data, info, nil
+}
+
+// ListAvailableFiles describes the files that could be loaded, sorted by path.
+// Hidden ones, the configuration and links to elsewhere are not among them.
+func (l *ContextLoader) ListAvailableFiles() ([]ContextFile, error) {
+	config, err := l.Config()
+	if err != nil {
+		return nil, err
+	}
+	var files []ContextFile
+	err = fs.WalkDir(l.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name != "." && strings.HasPrefix(d.Name(), ".") {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		info, err := l.root.Stat(name)
+		if err != nil || !info.Mode().IsRegular() || name == ContextConfigName {
+			return nil // a directory, or a link that leads nowhere we go
+		}
+		files = append(files, ContextFile{
+			Path: name, Size: info.Size(), Modified: info.ModTime(), Type: typeOf(name),
+			Core: slices.ContainsFunc(config.CoreFiles, func(core string) bool { return path.Clean(core) == name }),
+		})
+		return nil
+	})
+	return files, err
+}
+
+func typeOf(name string) string {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".md", ".markdown":
+		return "markdown"
+	case ".yml", ".yaml":
+		return "yaml"
+	}
+	return "text"
+}
+
+// LoadCoreContext loads the core files into a conversation, as CONTEXT, and
+// returns the messages that were added. A file that is in the conversation is
+// not added again unless it has changed; then the new version takes the place of
+// the old one. What cannot be loaded is reported and does not keep the rest out.
+func (l *ContextLoader) LoadCoreContext(c *ConversationSystem) ([]Message, error) {
+	config, err := l.Config()
+	if err != nil {
+		return nil, err
+	}
+	return l.loadAll(c, config.CoreFiles)
+}
+
+func (l *ContextLoader) loadAll(c *ConversationSystem, names []string) (added []Message, _ error) {
+	var errs []error
+	for _, name := range names {
+		m, fresh, err := l.LoadFile(c, name)
+		if err != nil {
+			errs = append(errs, err)
+		} else if fresh {
+			added = append(added, m)
+		}
+	}
+	return added, errors.Join(errs...)
+}
+
+// LoadFile loads a file into a conversation: see LoadCoreContext. It returns its
+// message, and whether that was added now.
+func (l *ContextLoader) LoadFile(c *ConversationSystem, name string) (_ Message, added bool, _ error) {
+	data, info, err := l.read(name)
+	if err != nil {
+		return Message{}, false, err
+	}
+	source := sourcePrefix + path.Clean(filepath.ToSlash(name))
+	sum := sha256.Sum256(data)
+	hash := hex.EncodeToString(sum[:])
+	loaded, err := c.loadedFrom(source)
+	if err != nil {
+		return Message{}, false, err
+	}
+	if n := len(loaded); n > 0 && loaded[n-1].Metadata[metaHash] == hash {
+		return loaded[n-1], false, nil
+	}
+	m, err := c.AddMessage(string(session.RoleSystem), contextText(source, string(data)), CategoryContext, map[string]any{
+		metaSource: source, metaHash: hash, metaSize: len(data), metaModified: info.ModTime().UTC().Format(time.RFC3339Nano),
+	})
+	if err != nil {
+		return Message{}, false, err
+	}
+	return m, true, c.supersede(source)
+}
+
+// Refresh loads those files again that a conversation has and that have changed
+// since, and returns the messages that were added. Of a file that is gone the
+// conversation keeps what it has.
+func (l *ContextLoader) Refresh(c *ConversationSystem) ([]Message, error) {
+	loaded, err := c.loadedFrom("")
+	if err != nil {
+		return nil, err
+	}
+	var changed []string
+	for _, m := range loaded {
+		name := strings.TrimPrefix(m.Metadata[metaSource].(string), sourcePrefix)
+		info, err := l.root.Stat(name)
+		if err != nil {
+			continue
+		}
+		same := m.Metadata[metaModified] == info.ModTime().UTC().Format(time.RFC3339Nano) && number(m.Metadata[metaSize]) == int(info.Size())
+		if !same && !slices.Contains(changed, name) {
+			changed = append(changed, name)
+		}
+	}
+	return l.loadAll(c, changed)
+}
+
+// loadedFrom returns the messages of a conversation that were loaded from a file
+// and count, the oldest first; an empty source is any.
+func (c *ConversationSystem) loadedFrom(source string) ([]Message, error) {
+	id := c.ID()
+	if id == "" {
+		return nil, nil
+	}
+	l, err := c.manager.tail(id)
+	if err != nil {
+		return nil, err
+	}
+	defer c.manager.cache.release(l)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var loaded []Message
+	for i := range l.entries {
+		m := fromEntry(l.entries[i])
+		from, _ := m.Metadata[metaSource].(string)
+		_, isFile := m.Metadata[metaHash].(string)
+		if isFile && m.Category == CategoryContext && (source == "" || from == source) && strings.HasPrefix(from, sourcePrefix) && !l.isCleared(m.ID) {
+			loaded = append(loaded, m)
+		}
+	}
+	return loaded, nil
+}
+
+// supersede takes all but the latest version of a file out of the context. They
+// stay in the log.
+func (c *ConversationSystem) supersede(source string) error {
+	loaded, err := c.loadedFrom(source)
+	if err != nil || len(loaded) < 2 {
+		return err
+	}
+	var edits []session.Entry
+	for _, old := range loaded[:len(loaded)-1] {
+		edits = append(edits, session.Entry{ID: newID(), Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: old.ID}})
+	}
+	_, err = c.manager.append(c.ID(), edits...)
+	return err
+}

@@ -1,0 +1,208 @@
+package conversation
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Message is what somebody said: a human, a model, a tool or the system. It is a
+// value: what is handed out is yours, and changing it changes nothing else.
+type Message struct {
+	ID        string
+	Role      string
+	Content   []session.Content
+	Category  MessageCategory
+	Timestamp time.Time
+	Metadata  map[string]any
+	Tokens    *int // nil is unknown, not zero
+
+	// What is known of a model's reply.
+	Model, Provider, StopReason, ResponseID string
+	Usage                                   *session.Usage
+
+	// Extra are the members of a stored message that this version does not know.
+	Extra session.Fields
+}
+
+// NewMessage returns a message with an id and the present time. content is what
+// ParseContent takes; an empty category is chosen by Categorise.
+func NewMessage(role string, content any, category MessageCategory) (Message, error) {
+	blocks, err := ParseContent(content)
+	if err != nil {
+		return Message{}, err
+	}
+	m := Message{Role: role, Content: blocks, Category: category}.withDefaults(time.Now())
+	return m, m.Validate()
+}
+
+// newID returns an id that sorts by time and is unique across processes.
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// withDefaults fills in what was left empty.
+func (m Message) withDefaults(now time.Time) Message {
+	if m.ID == "" {
+		m.ID = newID()
+	}
+	if m.Timestamp.IsZero() {
+		m.Timestamp = now.UTC()
+	}
+	if m.Category == 0 {
+		m.Category = Categorise(m.Role, m.Content, "")
+	}
+	return m
+}
+
+// Validate returns what is wrong with a message, or nil. The error matches
+// session.ErrInvalid.
+func (m Message) Validate() error {
+	var faults []error
+	if m.ID == "" {
+		faults = append(faults, errors.New("it has no id"))
+	}
+	if m.Role == "" {
+		faults = append(faults, errors.New("it has no role"))
+	}
+	if m.Category < CategorySystem || m.Category > CategorySystemOutput {
+		faults = append(faults, fmt.Errorf("it has no category, but %d", int(m.Category)))
+	}
+	if m.Timestamp.IsZero() {
+		faults = append(faults, errors.New("it has no time"))
+	}
+	if m.Tokens != nil && *m.Tokens < 0 {
+		faults = append(faults, fmt.Errorf("it has %d tokens", *m.Tokens))
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return fmt.Errorf("message %.80q: %w: %w", m.ID, session.ErrInvalid, errors.Join(faults...))
+}
+
+// Clone returns a copy that shares nothing with the message that could be
+// changed.
+func (m Message) Clone() Message { return fromEntry(m.entry().Clone()) }
+
+// Text returns the message's text, without images, calls and the like.
+func (m Message) Text() string { return textOf(m.Content) }
+
+// entry is the message as a log keeps it.
+func (m Message) entry() session.Entry {
+	return session.Entry{Type: session.TypeMessage, ID: m.ID, Timestamp: m.Timestamp, Message: &session.MessageEntry{
+		Role: m.Role, Content: m.Content, Category: m.Category.String(), Tokens: m.Tokens, Metadata: m.Metadata,
+		Model: m.Model, Provider: m.Provider, StopReason: m.StopReason, ResponseID: m.ResponseID, Usage: m.Usage,
+		Extra: m.Extra,
+	}}
+}
+
+// fromEntry returns the message of an entry, which must have one. It shares the
+// entry's content.
+func fromEntry(e session.Entry) Message {
+	stored := e.Message
+	m := Message{
+		ID: e.ID, Role: stored.Role, Content: stored.Content, Timestamp: e.Timestamp, Metadata: stored.Metadata, Tokens: stored.Tokens,
+		Model: stored.Model, Provider: stored.Provider, StopReason: stored.StopReason, ResponseID: stored.ResponseID, Usage: stored.Usage,
+		Extra: stored.Extra,
+	}
+	category, err := ParseCategory(stored.Category)
+	if err != nil { // none, or one of a later version
+		category = Categorise(m.Role, m.Content, "")
+	}
+	m.Category = category
+	return m
+}
+
+// APIMessage is a message in the shape that model APIs commonly take.
+type APIMessage struct {
+	Role string `json:"role"`
+	// Content is a string, or a list of parts where text alone does not do.
+	Content any `json:"content"`
+}
+
+// APIFormat returns the message as model APIs take it: role and content, no more.
+func (m Message) APIFormat() APIMessage {
+	if isPlainText(m.Content) {
+		return APIMessage{m.Role, m.Content[0].Text.Content}
+	}
+	return APIMessage{m.Role, apiParts(m.Content)}
+}
+
+// The tokens that EstimateTokens takes a block for when it is no text.
+const (
+	imageTokens = 1000
+	audioTokens = 500
+	fileTokens  = 250
+)
+
+// EstimateTokens is a fallback for when there is nothing better to count with: a
+// token for every four bytes of text, and fixed numbers for the rest.
+func (m Message) EstimateTokens() int {
+	bytes, tokens := estimate(m.Content)
+	return bytes/4 + 1 + tokens
+}
+
+// estimate returns the bytes of text in blocks, and the tokens of what is none.
+func estimate(blocks []session.Content) (bytes, tokens int) {
+	for i := range blocks {
+		switch c := &blocks[i]; {
+		case c.Text != nil:
+			bytes += len(c.Text.Content)
+		case c.Image != nil:
+			tokens += imageTokens
+		case c.Audio != nil:
+			tokens += audioTokens
+		case c.File != nil:
+			tokens += fileTokens
+		case c.ToolResult != nil && len(c.ToolResult.Parts) > 0:
+			b, t := estimate(c.ToolResult.Parts)
+			bytes, tokens = bytes+b, tokens+t
+		case c.ToolResult != nil:
+			bytes += len(c.ToolResult.Content)
+		default:
+			raw, _ := c.MarshalJSON()
+			bytes += len(raw)
+		}
+	}
+	return bytes, tokens
+}
+
+// tokens returns the message's tokens, estimated if they are not known.
+func (m Message) tokens() int {
+	if m.Tokens != nil {
+		return *m.Tokens
+	}
+	return m.EstimateTokens()
+}
+
+// Dict returns the message as a map that JSON can write: the inverse of
+// MessageFromDict.
+func (m Message) Dict() (map[string]any, error) { return dict(m) }
+
+// MessageFromDict reads and validates what Dict wrote.
+func MessageFromDict(d map[string]any) (Message, error) {
+	var m Message
+	err := fromDict(d, &m)
+	return m, err
+}
+
+func dict(v json.Marshaler) (map[string]any, error) {
+	raw, err := v.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	var d map[string]any
+	err = json.Unmarshal(raw, &d)
+	return d, err
+}
+
+func fromDict(d map[string]any, into json.Unmarshaler) error {
+	raw, err := json.Marshal(d)
+	if err != nil {
+		return fmt.Errorf("%w: %w", session.ErrInvalid, err)
+	}
+	return into.UnmarshalJSON(raw)
+}

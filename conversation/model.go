@@ -1,0 +1,119 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
+)
+
+// Model answers requests. Package provider has real ones; anything that answers
+// will do.
+type Model interface {
+	// Respond returns the whole reply.
+	Respond(ctx context.Context, r Request) (Reply, error)
+}
+
+// StreamingModel is a Model that can also answer piece by piece.
+type StreamingModel interface {
+	Model
+	// Stream calls emit with each piece of text as it arrives, and returns the
+	// whole reply as Respond would. If it fails half-way it returns the error
+	// and what it has of the reply; where that has no content, what was emitted
+	// counts. An error of emit ends the stream and is returned.
+	Stream(ctx context.Context, r Request, emit func(text string) error) (Reply, error)
+}
+
+// Capable is a Model that knows what it can do. What it says is what the context
+// window goes by.
+type Capable interface {
+	Capabilities() Capabilities
+}
+
+// Capabilities are what the context window must know of a model.
+type Capabilities struct {
+	Provider, Model string
+	// ContextWindow is the size of the window in tokens. Default: DefaultWindow.
+	ContextWindow int
+	// MaxReply is how much of the window is kept free for the reply.
+	MaxReply int
+	// MaxRequestBytes is the largest request that the provider accepts. Default:
+	// no limit.
+	MaxRequestBytes int
+	// Counter counts tokens as the model does. Default: the best there is for
+	// the provider and the model.
+	Counter window.Counter
+}
+
+// Request is what a model is sent.
+type Request struct {
+	Conversation string // the id of the original session
+	Session      string // the id of the session that the reply will be in
+	// Entries are what fits the window of the conversation, in order. They are
+	// shared: do not change what they point to.
+	Entries []session.Entry
+	// Report says what was left out and why.
+	Report window.Report
+}
+
+// Messages returns the entries that are messages, as copies.
+func (r Request) Messages() []Message {
+	var messages []Message
+	for _, e := range r.Entries {
+		if e.Message != nil {
+			messages = append(messages, fromEntry(e.Clone()))
+		}
+	}
+	return messages
+}
+
+// History returns the entries as model APIs take them. Summaries are messages of
+// the user.
+func (r Request) History() []APIMessage { return apiHistory(r.Entries) }
+
+func apiHistory(entries []session.Entry) []APIMessage {
+	history := make([]APIMessage, 0, len(entries))
+	for i := range entries {
+		if e := &entries[i]; e.Message != nil {
+			history = append(history, fromEntry(*e).APIFormat())
+		} else if text := summaryOf(e); text != "" {
+			history = append(history, APIMessage{string(session.RoleUser), text})
+		}
+	}
+	return history
+}
+
+// summaryOf is what an entry that is no message gives the model.
+func summaryOf(e *session.Entry) string {
+	switch {
+	case e.Compaction != nil:
+		return e.Compaction.Summary
+	case e.BranchSummary != nil:
+		return e.BranchSummary.Summary
+	case e.Merge != nil:
+		return e.Merge.Summary
+	}
+	return ""
+}
+
+// Reply is what a model answered.
+type Reply struct {
+	Content []session.Content // text, thinking, calls of tools
+
+	Provider, Model, StopReason, ResponseID string
+	Usage                                   *session.Usage
+}
+
+// ErrEmptyReply says that a model answered nothing at all. Nothing was stored.
+var ErrEmptyReply = errors.New("the model's reply is empty")
+
+// The stop reasons of replies that did not come to their end.
+const (
+	StopCancelled = "cancelled" // the caller no longer wanted it
+	StopFailed    = "error"     // the model or the way to it failed
+)
+
+// MetaIncomplete is set, to what ended it, in the metadata of a reply that did
+// not come to its end.
+const MetaIncomplete = "incomplete"

@@ -1,0 +1,95 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Respond sends a model what fits its window, and adds its reply to the
+// conversation. With emit, which may be nil, the reply's text is also given piece
+// by piece as it arrives; apart from that the two ways are the same.
+//
+// A reply is added when it is complete. Of one that ends early, because ctx is
+// done or the model fails, what has arrived is added, marked by its stop reason
+// and MetaIncomplete; the error is returned beside it.
+func (c *ConversationSystem) Respond(ctx context.Context, model Model, emit func(text string)) (Message, error) {
+	request, err := c.Request()
+	if err != nil {
+		return Message{}, err
+	}
+	reply, err := ask(ctx, model, request, emit)
+	if err != nil {
+		return c.addIncomplete(ctx, reply, err)
+	}
+	if len(reply.Content) == 0 {
+		return Message{}, ErrEmptyReply
+	}
+	return c.AddAssistantMessage(reply)
+}
+
+// ask calls the model in the way that the caller wants and the model can. After
+// an error, the reply is what has arrived.
+func ask(ctx context.Context, model Model, request Request, emit func(string)) (Reply, error) {
+	streaming, can := model.(StreamingModel)
+	if emit == nil {
+		return model.Respond(ctx, request)
+	}
+	if !can {
+		reply, err := model.Respond(ctx, request)
+		if text := textOf(reply.Content); err == nil && text != "" {
+			emit(text)
+		}
+		return reply, err
+	}
+	var arrived strings.Builder
+	reply, err := streaming.Stream(ctx, request, func(text string) error {
+		if err := ctx.Err(); err != nil {
+			return err // nobody listens any more
+		}
+		arrived.WriteString(text)
+		emit(text)
+		return nil
+	})
+	if err != nil && len(reply.Content) == 0 && arrived.Len() > 0 {
+		reply.Content = []session.Content{session.Text(arrived.String())}
+	}
+	return reply, err
+}
+
+// addIncomplete keeps what has arrived of a reply, and returns the cause.
+func (c *ConversationSystem) addIncomplete(ctx context.Context, reply Reply, cause error) (Message, error) {
+	kept := usable(reply.Content)
+	if len(kept) == 0 {
+		return Message{}, cause
+	}
+	stop := StopFailed
+	if ctx.Err() != nil || errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
+		stop = StopCancelled
+	}
+	m, err := c.Add(Message{
+		Role: string(session.RoleAssistant), Content: kept, Category: CategoryDialog,
+		Model: reply.Model, Provider: reply.Provider, ResponseID: reply.ResponseID, Usage: reply.Usage,
+		StopReason: stop, Metadata: map[string]any{MetaIncomplete: cause.Error()},
+	})
+	if err != nil {
+		return Message{}, errors.Join(cause, fmt.Errorf("keep what arrived: %w", err))
+	}
+	return m, cause
+}
+
+// usable returns the blocks of an incomplete reply that can be kept: its text. A
+// call may lack half of its input, and thinking its signature; either would make
+// every later request fail.
+func usable(blocks []session.Content) []session.Content {
+	var kept []session.Content
+	for _, block := range blocks {
+		if block.Text != nil && block.Text.Content != "" {
+			kept = append(kept, block)
+		}
+	}
+	return kept
+}

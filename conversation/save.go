@@ -1,0 +1,223 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// now is the time that new messages get.
+func now() time.Time { return time.Now().UTC() }
+
+// SaveSession stores what was added to a session since it was loaded: messages
+// at the end of its conversation, and metadata. It returns when all of that and
+// all that was stored before is in the store, and reports whether there was a
+// session to save: false for the zero Session.
+//
+// What is stored is never taken back: messages that the given session lacks,
+// because it was trimmed or somebody else has added them, stay, and those that
+// were changed stay as they were.
+func (m *SessionManager) SaveSession(s Session) (bool, error) {
+	if s.ID == "" {
+		return false, nil
+	}
+	if err := s.Validate(); err != nil {
+		return false, err
+	}
+	if err := m.ensure(s); err != nil {
+		return false, err
+	}
+	if err := m.saveMessages(s); err != nil {
+		return false, err
+	}
+	if err := m.saveMetadata(s); err != nil {
+		return false, err
+	}
+	return true, m.Save(s.ID)
+}
+
+// ensure makes the session if it is in no store yet.
+func (m *SessionManager) ensure(s Session) error {
+	there, err := m.exists(s.ID)
+	if err != nil || there {
+		return err
+	}
+	h := session.Header{ID: s.ID, CreatedAt: s.CreatedAt}
+	h.CWD, _ = s.Metadata[MetaDirectory].(string)
+	l, err := m.create(h)
+	if errors.Is(err, session.ErrExist) {
+		return nil // somebody else was faster
+	}
+	if err == nil {
+		m.cache.release(l)
+	}
+	return err
+}
+
+// saveMessages appends those messages that the conversation does not have.
+func (m *SessionManager) saveMessages(s Session) error {
+	known := make(map[string]bool)
+	err := m.eachLink(s.ID, func(l *link) bool {
+		for id := range l.known {
+			known[id] = true
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	var fresh []session.Entry
+	for _, msg := range s.Messages {
+		if !known[msg.ID] {
+			fresh = append(fresh, msg.entry().Clone())
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	_, err = m.append(s.ID, fresh...)
+	return err
+}
+
+func (m *SessionManager) saveMetadata(s Session) error {
+	for range maxAttempts {
+		l, err := m.tail(s.ID)
+		if err != nil {
+			return err
+		}
+		l.mu.Lock()
+		entries := l.changes(s.Metadata)
+		if len(entries) > 0 {
+			err = l.append(entries...)
+		}
+		settled := err == nil
+		err = m.settle(l, err)
+		l.mu.Unlock()
+		m.cache.release(l)
+		if err != nil || settled {
+			return err
+		}
+	}
+	return &session.Error{Op: "save", Name: s.ID, Kind: session.ErrConflict, Err: errors.New("other writers were always faster")}
+}
+
+// Save makes sure that everything that was added to a session is in the store:
+// it looks there. (Adding a message has stored it; so this finds out what
+// happened to the store since.)
+func (m *SessionManager) Save(id string) error {
+	l, err := m.acquire(id)
+	if err != nil {
+		return err
+	}
+	defer m.cache.release(l)
+	return m.saveLink(l)
+}
+
+func (m *SessionManager) saveLink(l *link) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := l.verify(func() (*session.Session, error) {
+		return session.Open(context.Background(), m.store, l.id, m.sessionOptions())
+	})
+	if err != nil {
+		return fmt.Errorf("save session %s: %w", l.id, err)
+	}
+	l.modified = false
+	return nil
+}
+
+// SaveAll saves all sessions that are in memory and were modified.
+func (m *SessionManager) SaveAll() error { return m.saveModified() }
+
+func (m *SessionManager) saveModified() error {
+	var errs []error
+	for _, l := range m.cache.open() {
+		l.mu.Lock()
+		modified := l.modified
+		l.mu.Unlock()
+		if modified {
+			errs = append(errs, m.saveLink(l))
+		}
+		m.cache.release(l)
+	}
+	return errors.Join(errs...)
+}
+
+// SaveError returns what went wrong while saving in the background since it was
+// last asked, or nil.
+func (m *SessionManager) SaveError() error { return m.saver.take() }
+
+// saver saves in the background, again and again.
+type saver struct {
+	save func() error
+	tell func(error)
+
+	starting sync.Mutex // so that there is one goroutine; taken before mu
+	quit     func()     // ends it and waits for it; nil if there is none; guarded by starting
+
+	mu   sync.Mutex // guards what follows
+	errs []error    // what went wrong and was not asked for yet
+}
+
+func newSaver(save func() error, tell func(error)) *saver { return &saver{save: save, tell: tell} }
+
+// start saves every interval from now on; not at all if that is not positive.
+func (s *saver) start(interval time.Duration) {
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	if s.quit != nil {
+		s.quit()
+		s.quit = nil
+	}
+	if interval <= 0 {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.run(ctx, interval)
+	}()
+	s.quit = func() { cancel(); <-done }
+}
+
+func (s *saver) run(ctx context.Context, interval time.Duration) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := s.save(); err != nil {
+				s.report(err)
+			}
+		}
+	}
+}
+
+// stop ends saving, and waits for one that is under way.
+func (s *saver) stop() { s.start(0) }
+
+// report keeps an error until somebody asks, and tells whoever wants to be told.
+func (s *saver) report(err error) {
+	const enough = 16
+	s.mu.Lock()
+	if len(s.errs) < enough {
+		s.errs = append(s.errs, err)
+	}
+	s.mu.Unlock()
+	s.tell(err)
+}
+
+func (s *saver) take() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := errors.Join(s.errs...)
+	s.errs = nil
+	return err
+}

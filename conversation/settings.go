@@ -1,0 +1,148 @@
+package conversation
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
+)
+
+// Settings are the limits of a SessionManager. They may be changed while it
+// works: see SessionManager.SetSettings.
+type Settings struct {
+	// MaxMessagesPerSession is how many messages a session may have before the
+	// conversation goes on in another. Default: 5000.
+	MaxMessagesPerSession int
+	// MaxSessionsInMemory is how many sessions are kept open. Default: 20.
+	MaxSessionsInMemory int
+	// MaxBytesInMemory is how much memory the messages of open sessions may
+	// take, roughly. Default: 256 MiB.
+	MaxBytesInMemory int64
+	// AutoSaveInterval is how often it is made sure that everything is stored.
+	// Negative means never. Default: 60 s.
+	AutoSaveInterval time.Duration
+}
+
+// DefaultSettings are the settings that zero values stand for.
+var DefaultSettings = Settings{
+	MaxMessagesPerSession: 5000,
+	MaxSessionsInMemory:   20,
+	MaxBytesInMemory:      256 << 20,
+	AutoSaveInterval:      60 * time.Second,
+}
+
+// withDefaults fills in what is zero and refuses what makes no sense.
+func (s Settings) withDefaults() (Settings, error) {
+	if s.MaxMessagesPerSession == 0 {
+		s.MaxMessagesPerSession = DefaultSettings.MaxMessagesPerSession
+	}
+	if s.MaxSessionsInMemory == 0 {
+		s.MaxSessionsInMemory = DefaultSettings.MaxSessionsInMemory
+	}
+	if s.MaxBytesInMemory == 0 {
+		s.MaxBytesInMemory = DefaultSettings.MaxBytesInMemory
+	}
+	if s.AutoSaveInterval == 0 {
+		s.AutoSaveInterval = DefaultSettings.AutoSaveInterval
+	}
+	if s.MaxMessagesPerSession < 0 || s.MaxSessionsInMemory < 0 || s.MaxBytesInMemory < 0 {
+		return s, fmt.Errorf("settings: %w: a limit is negative in %+v", session.ErrInvalid, s)
+	}
+	return s, nil
+}
+
+// settingsYAML is the part of a configuration file that is ours.
+type settingsYAML struct {
+	Sessions struct {
+		MaxMessagesPerSession int      `yaml:"max_messages_per_session"`
+		MaxSessionsInMemory   int      `yaml:"max_sessions_in_memory"`
+		MaxBytesInMemory      int64    `yaml:"max_bytes_in_memory"`
+		AutoSaveInterval      *float64 `yaml:"auto_save_interval"` // in seconds; 0 turns it off
+	} `yaml:"sessions"`
+}
+
+// LoadSettings reads the section "sessions" of a config.yml. What it does not
+// name has its default, as has everything if there is no such file; other
+// sections are none of our business.
+func LoadSettings(path string) (Settings, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Settings{}, err
+	}
+	var y settingsYAML
+	if err := yaml.Unmarshal(raw, &y); err != nil {
+		return Settings{}, fmt.Errorf("settings in %s: %w: %w", path, session.ErrInvalid, err)
+	}
+	s := Settings{
+		MaxMessagesPerSession: y.Sessions.MaxMessagesPerSession,
+		MaxSessionsInMemory:   y.Sessions.MaxSessionsInMemory,
+		MaxBytesInMemory:      y.Sessions.MaxBytesInMemory,
+	}
+	if seconds := y.Sessions.AutoSaveInterval; seconds != nil {
+		s.AutoSaveInterval = time.Duration(*seconds * float64(time.Second))
+		if s.AutoSaveInterval <= 0 {
+			s.AutoSaveInterval = -1
+		}
+	}
+	if s, err = s.withDefaults(); err != nil {
+		return Settings{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+// Options adjusts a SessionManager. The zero value is what most programs want.
+type Options struct {
+	Settings Settings
+	// Files adjusts how the files of sessions are written. Default: every
+	// message is on the disk when adding it returns.
+	Files file.Options
+	// OnTransition is called when a conversation goes on in another session, so
+	// that what belongs to the old one can be cleaned up. It must not call the
+	// manager. Default: none.
+	OnTransition func(Transition)
+	// OnSaveError is told what went wrong while saving in the background.
+	// Default: none; see also SessionManager.SaveError.
+	OnSaveError func(error)
+	// UnderPressure reports whether memory is short; sessions are then closed
+	// until half of what is allowed is left. Default: when the heap is above
+	// nine tenths of the limit that was set for it (GOMEMLIMIT).
+	UnderPressure func() bool
+	// Logger is told of damage, of recoveries and of transitions. Default: none.
+	Logger *slog.Logger
+}
+
+// Transition says that a conversation has gone on in another session.
+type Transition struct {
+	Conversation string // the id of the original session
+	From, To     string // the ids of the sessions
+	Index        int    // the number of continuations since the original
+}
+
+func (o *Options) withDefaults() (Options, error) {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	if opts.OnTransition == nil {
+		opts.OnTransition = func(Transition) {}
+	}
+	if opts.OnSaveError == nil {
+		opts.OnSaveError = func(error) {}
+	}
+	if opts.UnderPressure == nil {
+		opts.UnderPressure = heapNearLimit
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	opts.Settings, err = opts.Settings.withDefaults()
+	return opts, err
+}

@@ -1,0 +1,326 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// A thread is a chain of links that is one conversation. Messages are added to
+// its last link; a link is continued once, by whoever gets there first.
+
+// maxAttempts is how often an append is tried while others are faster. Each
+// time somebody else's append has succeeded.
+const maxAttempts = 1000
+
+// maxUnsettled is how often an append is tried again whose outcome was unknown.
+const maxUnsettled = 3
+
+// errUnsettled says that an append must be looked for and tried again.
+var errUnsettled = errors.New("the outcome is not known yet")
+
+// tail returns the last link of the chain that a session is in. The caller
+// releases it.
+func (m *SessionManager) tail(id string) (*link, error) {
+	l, err := m.acquireTail(id)
+	if err != nil {
+		return nil, err
+	}
+	for range maxAttempts {
+		l.mu.Lock()
+		next := l.next
+		l.mu.Unlock()
+		if next == "" {
+			m.rememberTail(id, l.id)
+			return l, nil
+		}
+		following, err := m.follow(l, next)
+		m.cache.release(l)
+		if err != nil {
+			return nil, err
+		}
+		l = following
+	}
+	m.cache.release(l)
+	return nil, &session.Error{Op: "follow", Name: id, Kind: session.ErrCorrupt, Err: errors.New("the chain of its continuations has no end")}
+}
+
+// acquireTail returns the last link as far as it is known, or the session itself.
+func (m *SessionManager) acquireTail(id string) (*link, error) {
+	m.mu.Lock()
+	known := m.tails[id]
+	m.mu.Unlock()
+	if known != "" {
+		l, err := m.acquire(known)
+		if !errors.Is(err, session.ErrNotExist) {
+			return l, err
+		}
+	}
+	return m.acquire(id)
+}
+
+// rememberTail saves the next caller the way.
+func (m *SessionManager) rememberTail(id, tail string) {
+	const enough = 10_000
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.tails) >= enough {
+		clear(m.tails)
+	}
+	m.tails[id] = tail
+}
+
+// follow returns the continuation of a link. If the link names one that does not
+// exist, because a crash came between or it was removed, it is made now.
+func (m *SessionManager) follow(l *link, next string) (*link, error) {
+	following, err := m.acquire(next)
+	if !errors.Is(err, session.ErrNotExist) {
+		return following, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		s, err := l.s.Continue(l.carry(m.Settings().MaxMessagesPerSession)...)
+		switch {
+		case err == nil:
+			return m.adopt(s)
+		case errors.Is(err, session.ErrExist):
+			return m.acquire(next) // somebody else was faster
+		case !errors.Is(err, session.ErrConflict):
+			return nil, err
+		}
+		if err := l.refresh(); err != nil { // what it carries must be what was there
+			return nil, err
+		}
+	}
+}
+
+// append adds entries at the end of a conversation and returns the id of the
+// session that the last of them is in. Entries must have ids.
+func (m *SessionManager) append(id string, entries ...session.Entry) (string, error) {
+	unsettled := 0
+	for range maxAttempts {
+		l, err := m.tail(id)
+		if err != nil {
+			return "", err
+		}
+		rest, moved, err := m.appendTo(l, entries)
+		m.cache.release(l)
+		if moved != nil {
+			m.transition(*moved)
+		}
+		if errors.Is(err, errUnsettled) && unsettled < maxUnsettled {
+			unsettled++
+			rest, err = m.missing(l.id, rest)
+		}
+		if err != nil {
+			return "", err
+		}
+		if entries = rest; len(entries) == 0 {
+			m.advance(id, l.id)
+			return l.id, nil
+		}
+	}
+	return "", &session.Error{Op: "append", Name: id, Kind: session.ErrConflict, Err: errors.New("other writers were always faster")}
+}
+
+// missing loads a link again and returns those of the entries that it does not
+// have: after an append of which nobody knows, that tells.
+func (m *SessionManager) missing(id string, entries []session.Entry) ([]session.Entry, error) {
+	m.cache.drop(id)
+	l, err := m.acquire(id)
+	if err != nil {
+		return nil, err
+	}
+	defer m.cache.release(l)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lacks(entries), nil
+}
+
+// advance makes the session that a conversation has come to the current one, if
+// the conversation is the current one.
+func (m *SessionManager) advance(id, tail string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.current == id {
+		m.current = tail
+	}
+}
+
+// appendTo adds as many of the entries to a link as belong there, and returns
+// the rest. moved is set if the link was continued instead.
+func (m *SessionManager) appendTo(l *link, entries []session.Entry) (rest []session.Entry, moved *Transition, _ error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rest = l.lacks(entries)
+	if l.next != "" || len(rest) == 0 {
+		return rest, nil, nil
+	}
+	limit := m.Settings().MaxMessagesPerSession
+	if l.due(&rest[0], limit) {
+		moved, err := m.continueLink(l, limit)
+		return rest, moved, m.settle(l, err)
+	}
+	batch := rest
+	if len(l.entries)+len(rest) > limit {
+		batch = rest[:1] // the boundary may be after any of them
+	}
+	err := l.append(batch...)
+	if err == nil {
+		return rest[len(batch):], nil, nil
+	}
+	settled := m.settle(l, err)
+	if errors.Is(err, session.ErrExist) && len(l.lacks(batch)) == len(batch) {
+		return rest, nil, err // an entry of that id is on another branch
+	}
+	return rest, nil, settled
+}
+
+// lacks returns those of the entries that the link does not have.
+func (l *link) lacks(entries []session.Entry) []session.Entry {
+	return slices.DeleteFunc(slices.Clone(entries), func(e session.Entry) bool { return l.known[e.ID] })
+}
+
+// continueLink starts the continuation of a link. The link is locked.
+func (m *SessionManager) continueLink(l *link, limit int) (*Transition, error) {
+	if l.s.LeafID() != l.leaf {
+		return nil, errBehind
+	}
+	s, err := l.s.Continue(l.carry(limit)...)
+	if err != nil {
+		return nil, err
+	}
+	next, err := m.adopt(s)
+	if err != nil {
+		return nil, err
+	}
+	defer m.cache.release(next)
+	l.next = next.id
+	l.leaf = l.s.LeafID() // the record of the continuation
+	l.modified = true
+	return &Transition{Conversation: next.before.root, From: l.id, To: next.id, Index: next.header.Continuation}, nil
+}
+
+// settle makes of an error of a link what the caller has to know: nil if the
+// attempt can simply be repeated.
+func (m *SessionManager) settle(l *link, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, session.ErrConflict), errors.Is(err, errBehind), errors.Is(err, session.ErrExist):
+		return l.refresh()
+	case errors.Is(err, session.ErrUnknown), errors.Is(err, session.ErrClosed):
+		return fmt.Errorf("%w: %w", errUnsettled, err)
+	}
+	return err
+}
+
+// transition tells those who want to know.
+func (m *SessionManager) transition(t Transition) {
+	m.mu.Lock()
+	if m.current == t.From {
+		m.current = t.To
+	}
+	m.mu.Unlock()
+	m.options.Logger.Info("conversation continued in another session", "conversation", t.Conversation, "from", t.From, "to", t.To, "index", t.Index)
+	m.options.OnTransition(t)
+}
+
+// AddMessage adds a message at the end of the conversation that a session is
+// part of, and returns it as it was stored. If the session has reached its
+// boundary, the message goes into its continuation. What the message lacks (id,
+// time, category) is filled in.
+func (m *SessionManager) AddMessage(id string, msg Message) (Message, error) {
+	msg = msg.withDefaults(now())
+	if err := msg.Validate(); err != nil {
+		return Message{}, err
+	}
+	l, err := m.tail(id)
+	if err != nil {
+		return Message{}, err
+	}
+	l.mu.Lock()
+	taken := l.known[msg.ID]
+	l.mu.Unlock()
+	m.cache.release(l)
+	if taken {
+		return Message{}, &session.Error{Op: "add message", Name: l.id, Kind: session.ErrExist, Err: fmt.Errorf("message %q", msg.ID)}
+	}
+	_, err = m.append(id, msg.entry().Clone())
+	return msg, err
+}
+
+// CheckSessionBoundary reports whether a session has as many messages as one may
+// have.
+func (m *SessionManager) CheckSessionBoundary(s Session) bool {
+	return s.MessageCount() >= m.Settings().MaxMessagesPerSession
+}
+
+// CreateContinuationSession starts the session that goes on where a session
+// stops, whether it has reached its boundary or not, and makes it the current
+// one. If the session has been continued already, that continuation is returned.
+func (m *SessionManager) CreateContinuationSession(source Session) (Session, error) {
+	if _, err := m.SaveSession(source); err != nil {
+		return Session{}, err
+	}
+	for range maxAttempts {
+		next, moved, err := m.continued(source.ID)
+		if moved != nil {
+			m.transition(*moved)
+		}
+		if err != nil {
+			return Session{}, err
+		}
+		if next != "" {
+			return m.LoadSession(next)
+		}
+	}
+	return Session{}, &session.Error{Op: "continue", Name: source.ID, Kind: session.ErrConflict, Err: errors.New("other writers were always faster")}
+}
+
+// continued returns the continuation of a session, which is made if there is
+// none; "" means that it must be tried again.
+func (m *SessionManager) continued(id string) (next string, moved *Transition, _ error) {
+	l, err := m.acquire(id)
+	if err != nil {
+		return "", nil, err
+	}
+	defer m.cache.release(l)
+	l.mu.Lock()
+	next = l.next
+	if next == "" {
+		moved, err = m.continueLink(l, m.Settings().MaxMessagesPerSession)
+		if err = m.settle(l, err); moved != nil {
+			next = moved.To
+		}
+		l.mu.Unlock()
+		return next, moved, err
+	}
+	l.mu.Unlock()
+	following, err := m.follow(l, next)
+	if err != nil {
+		return "", nil, err
+	}
+	defer m.cache.release(following)
+	return following.id, nil, nil
+}
+
+// exists reports whether there is a session of an id.
+func (m *SessionManager) exists(id string) (bool, error) {
+	if err := store.CheckName(id); err != nil {
+		return false, err
+	}
+	log, err := m.store.Open(context.Background(), id)
+	if errors.Is(err, session.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, log.Close()
+}

@@ -1,0 +1,275 @@
+package conversation
+
+import (
+	"log/slog"
+	"sync"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
+)
+
+// DefaultWindow is the size in tokens of the window of a model that does not say.
+const DefaultWindow = 100_000
+
+// ContextWindowManager counts tokens, keeps to budgets and trims. It never
+// changes what is stored: trimming gives a new value.
+type ContextWindowManager struct {
+	logger *slog.Logger
+
+	mu      sync.Mutex // guards what follows
+	options window.Options
+	version int // counts the changes of options
+}
+
+// NewContextWindowManager returns a manager of windows with the default budget:
+// DefaultWindow tokens, of which 10 % are for SYSTEM, 35 % for CONTEXT, 50 % for
+// DIALOG and 5 % for SYSTEM_OUTPUT at most, except that a category may use what
+// less important ones leave. The logger, which may be nil, is told at debug
+// level how tokens are counted.
+func NewContextWindowManager(logger *slog.Logger) *ContextWindowManager {
+	w := &ContextWindowManager{logger: logger}
+	w.options = window.Options{Budget: window.Budget{Tokens: DefaultWindow, Strict: true}, Logger: logger}
+	w.options.Counter = w.choose("", "", nil)
+	return w
+}
+
+// choose returns the counter for a model.
+func (w *ContextWindowManager) choose(provider, model string, own window.Counter) window.Counter {
+	if own == nil {
+		return window.Chooser{Logger: w.logger}.Counter(provider, model)
+	}
+	if w.logger != nil {
+		w.logger.Debug("token counter chosen", "counter", own.Name(), "provider", provider, "model", model, "why", "the model brings its own")
+	}
+	return own
+}
+
+// SetModel makes the window that of a model. Conversations go on: what does not
+// fit the new window is left out of the next request.
+func (w *ContextWindowManager) SetModel(c Capabilities) {
+	counter := w.choose(c.Provider, c.Model, c.Counter)
+	w.change(func(o *window.Options) {
+		o.Provider, o.Model, o.Counter = c.Provider, c.Model, counter
+		o.Budget.Tokens, o.Budget.Reserve, o.Budget.Bytes = c.ContextWindow, c.MaxReply, c.MaxRequestBytes
+		if o.Budget.Tokens == 0 {
+			o.Budget.Tokens = DefaultWindow
+		}
+	})
+}
+
+// SetBudget changes the budget. It returns an error that matches
+// session.ErrInvalid, and changes nothing, if the budget makes no sense.
+func (w *ContextWindowManager) SetBudget(b window.Budget) error {
+	if _, err := window.NewPlanner(window.Options{Budget: b, Counter: w.Options().Counter}); err != nil {
+		return err
+	}
+	w.change(func(o *window.Options) { o.Budget = b })
+	return nil
+}
+
+// SetImages says how many images are sent, the newest first; of the others a
+// text with a reference remains. See window.Options.
+func (w *ContextWindowManager) SetImages(n int) {
+	w.change(func(o *window.Options) { o.Images = n })
+}
+
+func (w *ContextWindowManager) change(f func(*window.Options)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f(&w.options)
+	w.version++
+}
+
+// Options returns what is in force.
+func (w *ContextWindowManager) Options() window.Options {
+	o, _ := w.inForce()
+	return o
+}
+
+func (w *ContextWindowManager) inForce() (window.Options, int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.options, w.version
+}
+
+// CountTokens returns how many tokens a message takes: those that were recorded
+// with it, or else what the model's counter counts.
+func (w *ContextWindowManager) CountTokens(m Message) int {
+	o := w.Options()
+	e := m.entry()
+	return window.CountEntry(o.Counter, o.Provider, &e).Tokens
+}
+
+// Usage reports how a session uses the window, and what trimming would leave out.
+func (w *ContextWindowManager) Usage(s Session) (window.Report, error) {
+	_, report, err := w.Trim(s)
+	return report, err
+}
+
+// Trim returns a session that has only what fits the window, and a report of
+// what it lacks. The given session is not changed. If the SYSTEM messages alone
+// do not fit, or the newest message, the error is a *window.OverflowError.
+func (w *ContextWindowManager) Trim(s Session) (Session, window.Report, error) {
+	p, err := window.NewPlanner(w.Options())
+	if err != nil {
+		return Session{}, window.Report{}, err
+	}
+	for _, m := range s.Messages {
+		p.Add(m.entry())
+	}
+	v, err := p.View()
+	if err != nil {
+		return Session{}, window.Report{}, err
+	}
+	trimmed := s
+	trimmed.Messages = make([]Message, len(v.Entries))
+	for i := range v.Entries {
+		trimmed.Messages[i] = fromEntry(v.Entries[i])
+	}
+	return trimmed.Clone(), v.Report, nil
+}
+
+// view is what of a conversation fits a window. It is kept up to date message by
+// message, across the boundaries of sessions.
+type view struct {
+	planner *window.Planner
+	version int    // of the options that the planner was made with
+	link    string // where it stands: in this link
+	seen    int    // after so many of its messages
+	last    string // the id of the last of these
+}
+
+// update takes in what was added since the last time, and returns what fits.
+func (v *view) update(m *SessionManager, w *ContextWindowManager, id string) (*window.View, error) {
+	options, version := w.inForce()
+	if v.planner == nil || v.version != version || !v.advance(m, id) {
+		if err := v.rebuild(m, id, options, version); err != nil {
+			return nil, err
+		}
+	}
+	return v.planner.View()
+}
+
+// advance takes in what comes after the place where the view stands; false means
+// that it must be built anew.
+func (v *view) advance(m *SessionManager, id string) bool {
+	var links []*link // from the tail back to where we stand
+	plain := true
+	err := m.walkBack(id, func(l *link) bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		plain = plain && l.isPlain()
+		if l.id == v.link {
+			plain = plain && v.seen <= len(l.entries) && (v.seen == 0 || l.entries[v.seen-1].ID == v.last)
+		}
+		links = append(links, l)
+		return plain && l.id != v.link
+	})
+	if err != nil || !plain || links[len(links)-1].id != v.link {
+		return false
+	}
+	for i := len(links) - 1; i >= 0; i-- {
+		v.take(links[i])
+	}
+	return true
+}
+
+// take adds the messages of a link that the view has not seen yet. What was
+// carried over to it has been seen in the link before.
+func (v *view) take(l *link) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.id != v.link {
+		v.link, v.seen = l.id, 0
+	}
+	for i := v.seen; i < len(l.entries); i++ {
+		if e := &l.entries[i]; !isCopy(e) {
+			v.planner.Add(*e)
+		}
+	}
+	v.stand(l)
+}
+
+// stand notes that the view has seen all of a link.
+func (v *view) stand(l *link) {
+	v.link, v.seen, v.last = l.id, len(l.entries), ""
+	if v.seen > 0 {
+		v.last = l.entries[v.seen-1].ID
+	}
+}
+
+// isPlain reports whether what a link gives the model is simply its messages.
+func (l *link) isPlain() bool { return !l.composed && !l.pairs.loose }
+
+// rebuild makes the view anew: from the last links of the chain, as many as are
+// needed to fill the window. The rest could only be left out.
+func (v *view) rebuild(m *SessionManager, id string, options window.Options, version int) error {
+	planner, err := window.NewPlanner(options)
+	if err != nil {
+		return err
+	}
+	*v = view{planner: planner, version: version}
+	var parts [][]session.Entry // the last first
+	tokens := 0
+	err = m.walkBack(id, func(l *link) bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		entries, whole := l.context()
+		if v.link == "" {
+			v.stand(l)
+		}
+		parts = append(parts, entries)
+		tokens += l.tokens
+		return whole && tokens <= options.Budget.Room()
+	})
+	if err != nil {
+		return err
+	}
+	for i := len(parts) - 1; i >= 0; i-- {
+		for j := range parts[i] {
+			e := &parts[i][j]
+			if first := i == len(parts)-1; e.Message == nil || !isMarker(e) && (first || copiedFrom(e) == "") {
+				planner.Add(*e)
+			}
+		}
+	}
+	return nil
+}
+
+// context returns what a link gives the model; whole is false if a summary
+// stands for all that came before.
+func (l *link) context() (_ []session.Entry, whole bool) {
+	if l.isPlain() {
+		return l.entries, true
+	}
+	entries, err := l.s.GetContext()
+	if err != nil {
+		return l.entries, true // the messages are in memory all the same
+	}
+	there := make(map[string]bool)
+	compacted := false
+	for i := range entries {
+		there[entries[i].ID] = true
+		compacted = compacted || entries[i].Compaction != nil
+	}
+	if !compacted {
+		return entries, true
+	}
+	// Instructions and reference are not summarised away.
+	var kept []session.Entry
+	for i := range l.entries {
+		if e := &l.entries[i]; fromEntry(*e).Category <= CategoryContext && !there[e.ID] && !l.isCleared(e.ID) {
+			kept = append(kept, *e)
+		}
+	}
+	return append(kept, entries...), false
+}
+
+func (l *link) isCleared(id string) bool {
+	for _, target := range l.cleared {
+		if target == id {
+			return true
+		}
+	}
+	return false
+}
