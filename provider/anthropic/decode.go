@@ -82,27 +82,9 @@ func messages(list []json.RawMessage) ([]session.Entry, error) {
 		if err != nil {
 			return nil, fmt.Errorf("anthropic: message %d must be an object, not %.40s", i, raw)
 		}
-		added := message(o)
-		// Results that follow results would be written into one message with
-		// them; those that were not say so.
-		if n := len(entries); n > 0 && joins(entries[n-1].Message, added[0].Message) {
-			setJoin(added[0].Message, false)
-		}
-		entries = append(entries, added...)
+		entries = wire.Append(entries, message(o), wire.Anthropic)
 	}
 	return entries, nil
-}
-
-// joins reports whether two messages are written as one unless they say
-// otherwise: all the results of a turn must stand in one message.
-func joins(a, b *session.MessageEntry) bool {
-	return a.Role == string(session.RoleTool) && b.Role == string(session.RoleTool)
-}
-
-func setJoin(m *session.MessageEntry, join bool) {
-	r, _ := wire.ResidueOf(m.Extra, wire.Anthropic)
-	r.Join = &join
-	r.Mark(&m.Extra, wire.Anthropic)
 }
 
 // message reads a message and cuts it where tool results begin and end.
@@ -125,7 +107,7 @@ func message(o wire.Object) []session.Entry {
 		r.Mark(&m.Extra, wire.Anthropic)
 	}
 	r.Keep(&m.Extra, wire.Anthropic)
-	return split(m)
+	return wire.Split(m, wire.Anthropic)
 }
 
 // needsOrigin reports whether blocks are such that they are written only in a
@@ -160,25 +142,6 @@ func content(o *wire.Object, r *wire.Residue, role string) []session.Content {
 		r.Form = formParts
 	}
 	return blocks
-}
-
-// split gives the tool results of a user's message their own messages.
-func split(m *session.MessageEntry) []session.Entry {
-	if m.Role == string(session.RoleAssistant) {
-		return []session.Entry{{Type: session.TypeMessage, Message: m}}
-	}
-	var entries []session.Entry
-	for i, part := range wire.Messages([]session.Entry{{Message: m}}) {
-		one := part.MessageEntry
-		if part.Role == session.RoleTool {
-			one = &session.MessageEntry{Role: string(session.RoleTool), Content: part.Content, Extra: part.Extra}
-		}
-		if i > 0 {
-			setJoin(one, true)
-		}
-		entries = append(entries, session.Entry{Type: session.TypeMessage, Message: one})
-	}
-	return entries
 }
 
 func request(o wire.Object) (*provider.Body, error) {

@@ -70,32 +70,16 @@ func (e *encoder) system(list []wire.Message) json.RawMessage {
 // messages writes messages, those that belong together as one.
 func (e *encoder) messages(list []wire.Message) ([]json.RawMessage, error) {
 	out := []json.RawMessage{}
-	for len(list) > 0 {
-		n := 1
-		for n < len(list) && joined(list[n-1], list[n]) {
-			n++
-		}
-		raw, err := e.message(list[:n])
+	for _, parts := range wire.Joined(list, wire.Anthropic) {
+		raw, err := e.message(parts)
 		if err != nil {
-			return nil, fmt.Errorf("anthropic: entry %s: %w", list[0].Entry, err)
+			return nil, fmt.Errorf("anthropic: entry %s: %w", parts[0].Entry, err)
 		}
 		if raw != nil {
 			out = append(out, raw)
 		}
-		list = list[n:]
 	}
 	return out, nil
-}
-
-// joined reports whether a message is written into one with the one before it.
-func joined(before, m wire.Message) bool {
-	if before.Role == session.RoleAssistant || m.Role == session.RoleAssistant {
-		return false
-	}
-	if r, _ := wire.ResidueOf(m.Extra, wire.Anthropic); r.Join != nil {
-		return *r.Join
-	}
-	return m.Part && m.Entry == before.Entry || before.Role == session.RoleTool && m.Role == session.RoleTool
 }
 
 // message writes the messages that are one, or returns nil if nothing is left.

@@ -259,11 +259,11 @@ func (d *ChatDecoder) toolCalls(o *wire.Object) []session.Content {
 func (d *ChatDecoder) toolCall(o wire.Object) (session.Content, bool) {
 	var r wire.Residue
 	r.Miss(o, "id", "type")
-	kind, _ := o.TakeStr("type")
+	kind, hasKind := o.TakeStr("type")
 	member, text := "function", "arguments"
 	if kind == formCustom {
 		r.Form, member, text = formCustom, formCustom, "input"
-	} else if kind != "" && kind != member {
+	} else if hasKind && kind != member {
 		return session.Content{}, false
 	}
 	inner, ok := o.TakeObject(member)

@@ -1,0 +1,130 @@
+package bedrock
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/rawjson"
+)
+
+var stops = wire.Stops{
+	In:  map[string]string{"guardrail_intervened": provider.StopRefusal, "content_filtered": provider.StopRefusal},
+	Out: map[string]string{provider.StopRefusal: "content_filtered"},
+}
+
+// Decode reads a body of Converse: a request, a response, a list of messages, or
+// one message.
+func Decode(data []byte) (*provider.Body, error) {
+	data, err := wire.Compact(data)
+	if err != nil {
+		return nil, fmt.Errorf("bedrock: %w", err)
+	}
+	if list, ok := wire.Elements(data); ok {
+		entries, err := messages(list)
+		return &provider.Body{Kind: provider.KindMessages, Entries: entries}, err
+	}
+	o := wire.Members(data)
+	switch {
+	case rawjson.Kind(o.Get("messages")) == 'a':
+		return request(o)
+	case rawjson.Kind(o.Get("output")) == 'o':
+		return response(o)
+	case o.Has("role"):
+		return &provider.Body{Kind: provider.KindMessage, Entries: message(o)}, nil
+	}
+	return nil, errors.New("bedrock: neither messages, nor output, nor a role")
+}
+
+func messages(list []json.RawMessage) ([]session.Entry, error) {
+	var entries []session.Entry
+	for i, raw := range list {
+		o, err := wire.Parse(raw)
+		if err != nil {
+			return nil, fmt.Errorf("bedrock: message %d must be an object, not %.40s", i, raw)
+		}
+		entries = wire.Append(entries, message(o), wire.Bedrock)
+	}
+	return entries, nil
+}
+
+func message(o wire.Object) []session.Entry {
+	m := &session.MessageEntry{Role: string(session.RoleUser)}
+	var r wire.Residue
+	r.Miss(o, "role", "content")
+	switch role := o.Str("role"); session.MessageRole(role) {
+	case session.RoleUser, session.RoleAssistant:
+		o.Take("role")
+		m.Role = role
+	}
+	if list, ok := o.TakeElements("content"); ok {
+		m.Content = blocks(list, m.Role)
+	}
+	r.Fields = o
+	if needsOrigin(m.Content) {
+		r.Mark(&m.Extra, wire.Bedrock)
+	}
+	r.Keep(&m.Extra, wire.Bedrock)
+	return wire.Split(m, wire.Bedrock)
+}
+
+// needsOrigin reports whether blocks are such that they are written only in a
+// message that came from here: unknown ones and empty texts.
+func needsOrigin(blocks []session.Content) bool {
+	for i := range blocks {
+		if t := blocks[i].Text; t != nil && t.Content == "" {
+			return true
+		}
+	}
+	return wire.HasRaw(blocks)
+}
+
+func request(o wire.Object) (*provider.Body, error) {
+	b := &provider.Body{Kind: provider.KindRequest, Model: o.Str("modelId")}
+	if list, ok := o.TakeElements("system"); ok {
+		m := &session.MessageEntry{Role: string(session.RoleSystem), Content: blocks(list, string(session.RoleSystem))}
+		if needsOrigin(m.Content) {
+			(&wire.Residue{}).Mark(&m.Extra, wire.Bedrock)
+		}
+		b.Entries = append(b.Entries, session.Entry{Type: session.TypeMessage, Message: m})
+	}
+	list, _ := o.TakeElements("messages")
+	entries, err := messages(list)
+	if err != nil {
+		return nil, err
+	}
+	b.Entries = append(b.Entries, entries...)
+	b.Fields = session.Fields(o)
+	return b, nil
+}
+
+func response(o wire.Object) (*provider.Body, error) {
+	output, _ := o.TakeObject("output")
+	inner, ok := output.TakeObject("message")
+	if !ok {
+		return nil, errors.New("bedrock: a response without a message")
+	}
+	m := &session.MessageEntry{Role: string(session.RoleAssistant)}
+	var r wire.Residue
+	r.Miss(inner, "role", "content")
+	if inner.Str("role") == m.Role {
+		inner.Take("role")
+	}
+	if list, ok := inner.TakeElements("content"); ok {
+		m.Content = blocks(list, m.Role)
+	}
+	r.Fields = inner
+	if native, ok := o.TakeStr("stopReason"); ok {
+		reason, keep := stops.Decode(native)
+		if m.StopReason = reason; keep != "" {
+			o.SetStr("stopReason", keep)
+		}
+	}
+	m.Usage = wire.Usage(&o, "usage", wire.Bedrock, provider.BedrockUsage)
+	r.Envelope = wire.Object{{Name: "response", Value: o.JSON()}, {Name: "output", Value: output.JSON()}}
+	r.Mark(&m.Extra, wire.Bedrock)
+	return &provider.Body{Kind: provider.KindResponse, Entries: []session.Entry{{Type: session.TypeMessage, Message: m}}}, nil
+}

@@ -1,0 +1,2 @@
+// Package bedrock is the wire JSON of Amazon Bedrock's Converse.
+package bedrock

@@ -1,0 +1,226 @@
+package google
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/rawjson"
+)
+
+const (
+	roleModel = "model"
+	roleUser  = "user"
+)
+
+// The forms of contents: see wire.Residue.
+const (
+	formSnake   = "snake "  // the system prompt's name is spelt with an underscore
+	formString  = "string"  // the system prompt is a string; it may be spelt so too
+	formNothing = "nothing" // an answer without content
+)
+
+// The names of a system prompt.
+const (
+	systemCamel = "systemInstruction"
+	systemSnake = "system_instruction"
+)
+
+var stops = wire.Stops{
+	In: map[string]string{
+		"STOP": provider.StopEndTurn, "MAX_TOKENS": provider.StopMaxTokens, "SAFETY": provider.StopRefusal,
+		"RECITATION": provider.StopRefusal, "BLOCKLIST": provider.StopRefusal, "PROHIBITED_CONTENT": provider.StopRefusal,
+		"SPII": provider.StopRefusal, "IMAGE_SAFETY": provider.StopRefusal,
+	},
+	Out: map[string]string{
+		provider.StopEndTurn: "STOP", provider.StopToolUse: "STOP", provider.StopSequence: "STOP", provider.StopPause: "STOP",
+		provider.StopMaxTokens: "MAX_TOKENS", provider.StopRefusal: "SAFETY",
+	},
+}
+
+// Decode reads a body of Gemini: a request, a response, a list of contents, or
+// one content.
+func Decode(data []byte) (*provider.Body, error) {
+	data, err := wire.Compact(data)
+	if err != nil {
+		return nil, fmt.Errorf("google: %w", err)
+	}
+	d := Decoder{names: wire.Names{}}
+	if list, ok := wire.Elements(data); ok {
+		entries, err := d.contents(list)
+		return &provider.Body{Kind: provider.KindMessages, Entries: entries}, err
+	}
+	o := wire.Members(data)
+	switch {
+	case rawjson.Kind(o.Get("contents")) == 'a':
+		return d.request(o)
+	case rawjson.Kind(o.Get("candidates")) == 'a':
+		return d.response(o)
+	case o.Has("parts") || o.Has("role"):
+		return &provider.Body{Kind: provider.KindMessage, Entries: d.content(o)}, nil
+	case o.Has("error"):
+		return nil, fmt.Errorf("google: an error, not a conversation: %.200s", o.Get("error"))
+	}
+	return nil, errors.New("google: neither contents, nor candidates, nor parts")
+}
+
+// Decoder reads contents one after the other. It remembers the calls, so that
+// results without ids find theirs. The zero value is ready.
+type Decoder struct {
+	pairs wire.Pairs
+	names wire.Names // of the tools that were called, by id
+}
+
+// Content reads one content. One of the user that has results of functions gives
+// several entries.
+func (d *Decoder) Content(raw []byte) ([]session.Entry, error) {
+	raw, err := wire.Compact(raw)
+	if err != nil {
+		return nil, fmt.Errorf("google: %w", err)
+	}
+	o, err := wire.Parse(raw)
+	if err != nil {
+		return nil, fmt.Errorf("google: a content must be an object: %w", err)
+	}
+	return d.content(o), nil
+}
+
+func (d *Decoder) contents(list []json.RawMessage) ([]session.Entry, error) {
+	var entries []session.Entry
+	for i, raw := range list {
+		o, err := wire.Parse(raw)
+		if err != nil {
+			return nil, fmt.Errorf("google: content %d must be an object, not %.40s", i, raw)
+		}
+		entries = wire.Append(entries, d.content(o), wire.Google)
+	}
+	return entries, nil
+}
+
+func (d *Decoder) content(o wire.Object) []session.Entry {
+	m := &session.MessageEntry{Role: string(session.RoleUser)}
+	var r wire.Residue
+	r.Miss(o, "role", "parts")
+	switch o.Str("role") {
+	case roleModel:
+		o.Take("role")
+		m.Role = string(session.RoleAssistant)
+		d.pairs.Turn()
+	case roleUser:
+		o.Take("role")
+	}
+	if list, ok := o.TakeElements("parts"); ok {
+		m.Content = d.parts(list, m.Role)
+	}
+	r.Fields = o
+	if wire.HasRaw(m.Content) {
+		r.Mark(&m.Extra, wire.Google)
+	}
+	r.Keep(&m.Extra, wire.Google)
+	return wire.Split(m, wire.Google)
+}
+
+func (d *Decoder) request(o wire.Object) (*provider.Body, error) {
+	b := &provider.Body{Kind: provider.KindRequest, Model: o.Str("model")}
+	if system, ok := d.system(&o); ok {
+		b.Entries = append(b.Entries, system)
+	}
+	list, _ := o.TakeElements("contents")
+	entries, err := d.contents(list)
+	if err != nil {
+		return nil, err
+	}
+	b.Entries = append(b.Entries, entries...)
+	b.Fields = session.Fields(o)
+	return b, nil
+}
+
+// system takes the system prompt of a request. What is neither a content nor a
+// string stays.
+func (d *Decoder) system(o *wire.Object) (e session.Entry, ok bool) {
+	name := systemCamel
+	var r wire.Residue
+	if !o.Has(name) && o.Has(systemSnake) {
+		name, r.Form = systemSnake, formSnake
+	}
+	m := &session.MessageEntry{Role: string(session.RoleSystem)}
+	if text, ok := o.TakeStr(name); ok {
+		m.Content = []session.Content{session.Text(text)}
+		r.Form += formString
+	} else if inner, ok := o.TakeObject(name); ok {
+		r.Miss(inner, "parts")
+		if list, ok := inner.TakeElements("parts"); ok {
+			m.Content = d.parts(list, m.Role)
+		}
+		r.Envelope = inner
+	} else {
+		return e, false
+	}
+	if wire.HasRaw(m.Content) {
+		r.Mark(&m.Extra, wire.Google)
+	}
+	r.Keep(&m.Extra, wire.Google)
+	return session.Entry{Type: session.TypeMessage, Message: m}, true
+}
+
+// response reads the answers of a response.
+func (d *Decoder) response(o wire.Object) (*provider.Body, error) {
+	list, _ := o.TakeElements("candidates")
+	b := &provider.Body{Kind: provider.KindResponse, Model: o.Str("modelVersion")}
+	usage := wire.Usage(&o, "usageMetadata", wire.Google, provider.GeminiUsage)
+	if len(list) == 0 { // the prompt was refused, say
+		return nil, fmt.Errorf("google: a response without an answer: %.200s", o.JSON())
+	}
+	for i, raw := range list {
+		candidate, err := wire.Parse(raw)
+		if err != nil {
+			return nil, fmt.Errorf("google: candidate %d must be an object, not %.40s", i, raw)
+		}
+		e := d.candidate(o, candidate)
+		if i == 0 {
+			e.Message.Usage = usage // of all the candidates together
+			b.Entries = []session.Entry{e}
+		} else {
+			b.Alternatives = append(b.Alternatives, []session.Entry{e})
+		}
+	}
+	return b, nil
+}
+
+func (d *Decoder) candidate(response, candidate wire.Object) session.Entry {
+	e := session.Entry{Type: session.TypeMessage}
+	m := &session.MessageEntry{Role: string(session.RoleAssistant)}
+	e.Message = m
+	var r wire.Residue
+	if content, ok := candidate.TakeObject("content"); ok {
+		r.Miss(content, "role", "parts")
+		if content.Str("role") == roleModel {
+			content.Take("role")
+		}
+		if list, ok := content.TakeElements("parts"); ok {
+			m.Content = d.parts(list, m.Role)
+		}
+		r.Fields = content
+	} else {
+		r.Form = formNothing
+	}
+	response = append(wire.Object(nil), response...)
+	m.ResponseID, _ = response.TakeStr("responseId")
+	m.Model, _ = response.TakeStr("modelVersion")
+	if created, err := time.Parse(time.RFC3339Nano, response.Str("createTime")); err == nil {
+		e.Timestamp = created.UTC()
+	}
+	if native, ok := candidate.TakeStr("finishReason"); ok {
+		reason, keep := stops.Decode(native)
+		if m.StopReason = reason; keep != "" {
+			candidate.SetStr("finishReason", keep)
+		}
+	}
+	r.Envelope = wire.Object{{Name: "response", Value: response.JSON()}, {Name: "candidate", Value: candidate.JSON()}}
+	r.Mark(&m.Extra, wire.Google)
+	return e
+}

@@ -1,0 +1,325 @@
+package google
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/rawjson"
+)
+
+// Encode writes the entries of a context as the contents of a request, and the
+// system messages at its beginning as its system prompt.
+func Encode(entries []session.Entry) (*provider.Messages, error) {
+	e := encoder{names: wire.Names{}}
+	var fields wire.Object
+	system, list := wire.CutSystem(wire.Messages(entries), wire.Google)
+	if err := e.system(system, &fields); err != nil {
+		return nil, err
+	}
+	contents := []json.RawMessage{}
+	for _, parts := range wire.Joined(list, wire.Google) {
+		raw, err := e.content(parts)
+		if err != nil {
+			return nil, fmt.Errorf("google: entry %s: %w", parts[0].Entry, err)
+		}
+		if raw != nil {
+			contents = append(contents, raw)
+		}
+	}
+	fields.Set("contents", wire.List(contents))
+	return &provider.Messages{Fields: session.Fields(fields), Notes: e.notes.List}, nil
+}
+
+type encoder struct {
+	notes wire.Notes
+	names wire.Names // of the tools that were called, by id
+	own   bool       // the message at hand came from this format
+}
+
+// of says which message is at hand.
+func (e *encoder) of(m wire.Message) wire.Residue {
+	e.notes.Of(m.Entry)
+	r, own := wire.ResidueOf(m.Extra, wire.Google)
+	e.own = own || m.Part && e.own
+	return r
+}
+
+// system sets the system prompt.
+func (e *encoder) system(list []wire.Message, fields *wire.Object) error {
+	if len(list) == 0 {
+		return nil
+	}
+	r := e.of(list[0])
+	name := systemCamel
+	if strings.HasPrefix(r.Form, formSnake) {
+		name = systemSnake
+	}
+	if strings.HasSuffix(r.Form, formString) && len(list) == 1 && wire.IsPlain(list[0].Content, wire.Google) {
+		fields.SetStr(name, list[0].Content[0].Text.Content)
+		return nil
+	}
+	parts, _, err := e.parts(list)
+	if err != nil {
+		return fmt.Errorf("google: entry %s: %w", list[0].Entry, err)
+	}
+	o := wire.Object{{Name: "parts", Value: wire.List(parts)}}
+	for _, f := range r.Envelope {
+		o.Set(f.Name, f.Value)
+	}
+	r.Restore(&o)
+	fields.SetObject(name, o)
+	return nil
+}
+
+// content writes the messages that are one, or returns nil if nothing is left.
+func (e *encoder) content(list []wire.Message) (json.RawMessage, error) {
+	parts, had, err := e.parts(list)
+	if err != nil || len(parts) == 0 && had > 0 {
+		return nil, err
+	}
+	var o wire.Object
+	o.SetStr("role", roleUser)
+	if list[0].Role == session.RoleAssistant {
+		o.SetStr("role", roleModel)
+	}
+	r := e.of(list[0])
+	if list[0].Role == session.RoleSystem && !r.Fields.Has("role") {
+		e.notes.Add("a system message amid the conversation is sent as the user's")
+	}
+	o.Set("parts", wire.List(parts))
+	r.Restore(&o)
+	return o.JSON(), nil
+}
+
+// parts writes the blocks of messages, and returns how many there were.
+func (e *encoder) parts(list []wire.Message) (parts []json.RawMessage, had int, err error) {
+	parts = []json.RawMessage{}
+	for _, m := range list {
+		e.of(m)
+		e.names.Note(m.Content)
+		for i := range m.Content {
+			had++
+			part, err := e.part(&m.Content[i])
+			if err != nil {
+				return nil, 0, err
+			}
+			if part != nil {
+				parts = append(parts, part)
+			}
+		}
+	}
+	return parts, had, nil
+}
+
+// part writes a block, or notes why it cannot be written and returns nil.
+func (e *encoder) part(c *session.Content) (json.RawMessage, error) {
+	r, own := wire.ResidueOf(c.Extra, wire.Google)
+	switch {
+	case c.Raw != nil && e.own:
+		return wire.RawOf(c), nil
+	case c.Text != nil:
+		var o wire.Object
+		o.SetStr("text", c.Text.Content)
+		r.Restore(&o)
+		return o.JSON(), nil
+	case c.Thinking != nil && own:
+		return thought(c.Thinking, &r), nil
+	case c.Thinking != nil:
+		e.notes.Add("thinking of another provider is left out")
+		return nil, nil
+	case c.ToolUse != nil:
+		return e.call(c, &r)
+	case c.ToolResult != nil:
+		return e.result(c.ToolResult, &r), nil
+	}
+	if part := media(c, &r); part != nil {
+		return part, nil
+	}
+	e.notes.Add("%s is left out", wire.Describe(c))
+	return nil, nil
+}
+
+func thought(t *session.ThinkingContent, r *wire.Residue) json.RawMessage {
+	var o wire.Object
+	o.SetStr("text", t.Content)
+	o.Set("thought", json.RawMessage("true"))
+	if t.Signature != "" {
+		o.SetStr("thoughtSignature", t.Signature)
+	}
+	r.Restore(&o)
+	return o.JSON()
+}
+
+// around returns a part that holds an object, with what stood around it.
+func around(name string, inner wire.Object, r *wire.Residue) json.RawMessage {
+	r.Restore(&inner)
+	var o wire.Object
+	o.SetObject(name, inner)
+	for _, f := range r.Envelope {
+		o.Set(f.Name, f.Value)
+	}
+	return o.JSON()
+}
+
+func media(c *session.Content, r *wire.Residue) json.RawMessage {
+	source := wire.SourceOf(c)
+	if source == nil {
+		return nil
+	}
+	var s spelling
+	switch source.Type {
+	case wire.SourceBase64:
+		s = spelt(r.Form, inlineSpellings)
+	case wire.SourceURL:
+		s = spelt(r.Form, fileSpellings)
+	case wire.SourceText:
+		return wire.Object{{Name: "text", Value: wire.Quote(source.Data)}}.JSON()
+	default:
+		return nil
+	}
+	var o wire.Object
+	o.SetStr(s.mime, source.MediaType)
+	o.SetStr(s.data, source.Data)
+	return around(s.part, o, r)
+}
+
+func spelt(form string, spellings []spelling) spelling {
+	for _, s := range spellings {
+		if form == s.part+"/"+s.mime {
+			return s
+		}
+	}
+	return spellings[0]
+}
+
+func (e *encoder) call(c *session.Content, r *wire.Residue) (json.RawMessage, error) {
+	args, err := wire.Input(c.ToolUse, c.Extra, &e.notes)
+	if err != nil {
+		return nil, err
+	}
+	var o wire.Object
+	o.SetStr("id", c.ToolUse.ID)
+	o.SetStr("name", c.ToolUse.Name)
+	o.Set("args", args)
+	return around(named(r.Form, callNames), o, r), nil
+}
+
+func named(form string, names []string) string {
+	if form != "" {
+		return form
+	}
+	return names[0]
+}
+
+func (e *encoder) result(t *session.ToolResultContent, r *wire.Residue) json.RawMessage {
+	var o wire.Object
+	o.SetStr("id", t.ToolUseID)
+	name := e.names[t.ToolUseID]
+	if name == "" && !r.Fields.Has("name") {
+		e.notes.Add("the result %s answers no call, so its function has no name", t.ToolUseID)
+		name = "unknown"
+	}
+	o.SetStr("name", name)
+	o.Set("response", response(t, r))
+	if wire.HasMedia(t.Parts) || wire.HasRaw(t.Parts) {
+		e.notes.Add("of a tool's result only the text is sent")
+	}
+	return around(named(r.Form, resultNames), o, r)
+}
+
+// response returns a function's result as the object that it must be.
+func response(t *session.ToolResultContent, r *wire.Residue) json.RawMessage {
+	form := formOutput
+	if r.Text != nil {
+		form = *r.Text
+	}
+	text := t.Content
+	if text == "" {
+		text = wire.TextOf(t.Parts)
+	}
+	if form == formJSON {
+		if rawjson.Kind([]byte(text)) == 'o' && rawjson.Valid([]byte(text)) {
+			return json.RawMessage(text)
+		}
+		form = formOutput // it was edited
+	}
+	if t.IsError {
+		form = formError
+	}
+	return wire.Object{{Name: form, Value: wire.Quote(text)}}.JSON()
+}
+
+// EncodeResponse writes an answer, or several alternatives, as a response.
+func EncodeResponse(answers ...session.Entry) (json.RawMessage, []provider.Note, error) {
+	e := encoder{names: wire.Names{}}
+	var response wire.Object
+	var candidates []json.RawMessage
+	for i := range answers {
+		m := answers[i].Message
+		if m == nil || m.Role != string(session.RoleAssistant) {
+			return nil, nil, fmt.Errorf("google: answer %d is no message of a model", i)
+		}
+		candidate, err := e.candidate(&answers[i])
+		if err != nil {
+			return nil, nil, fmt.Errorf("google: answer %d: %w", i, err)
+		}
+		candidates = append(candidates, candidate)
+		if i == 0 {
+			response = responseAround(m)
+		}
+	}
+	response.Set("candidates", wire.List(candidates))
+	return response.JSON(), e.notes.List, nil
+}
+
+func (e *encoder) candidate(entry *session.Entry) (json.RawMessage, error) {
+	m := entry.Message
+	content, err := e.content([]wire.Message{{Entry: entry.ID, Role: session.RoleAssistant, MessageEntry: m}})
+	if err != nil {
+		return nil, err
+	}
+	r, _ := wire.ResidueOf(m.Extra, wire.Google)
+	var o wire.Object
+	if content != nil && r.Form != formNothing {
+		o.Set("content", content)
+	}
+	if m.StopReason != "" {
+		o.SetStr("finishReason", stops.Encode(m.StopReason))
+	}
+	for _, f := range r.Around("candidate") {
+		o.Set(f.Name, f.Value)
+	}
+	return o.JSON(), nil
+}
+
+func responseAround(m *session.MessageEntry) wire.Object {
+	r, _ := wire.ResidueOf(m.Extra, wire.Google)
+	var o wire.Object
+	if m.ResponseID != "" {
+		o.SetStr("responseId", m.ResponseID)
+	}
+	if m.Model != "" {
+		o.SetStr("modelVersion", m.Model)
+	}
+	if m.Usage != nil {
+		o.Set("usageMetadata", usage(m.Usage))
+	}
+	for _, f := range r.Around("response") {
+		o.Set(f.Name, f.Value)
+	}
+	return o
+}
+
+func usage(u *session.Usage) json.RawMessage {
+	if raw, ok := wire.UsageText(u, wire.Google, provider.GeminiUsage); ok {
+		return raw
+	}
+	prompt := u.Input + u.CacheRead + u.CacheWrite
+	return wire.Counts(wire.Count{Name: "promptTokenCount", N: prompt}, wire.Count{Name: "cachedContentTokenCount", N: u.CacheRead},
+		wire.Count{Name: "candidatesTokenCount", N: max(u.Output-u.Reasoning, 0)}, wire.Count{Name: "thoughtsTokenCount", N: u.Reasoning},
+		wire.Count{Name: "totalTokenCount", N: prompt + u.Output}).JSON()
+}
