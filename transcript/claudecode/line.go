@@ -1,0 +1,157 @@
+package claudecode
+
+import (
+	"encoding/hex"
+	"time"
+
+	"github.com/coppice-dev/coppice/session/rawjson"
+)
+
+// line is what a line says, as slices of its text.
+type line struct {
+	typ, subtype      []byte
+	uuid, parent      []byte
+	logicalParent     []byte
+	sessionID         []byte
+	agentID           []byte
+	requestID         []byte
+	timestamp         []byte
+	cwd, branch       []byte
+	version           []byte
+	text              []byte // of lines that say something about the session
+	leaf              []byte
+	operation         []byte
+	sidechain         bool
+	meta              bool
+	summary           bool // isCompactSummary
+	message           []byte
+	content           []byte // of system lines
+	attachment        []byte
+	compact           []byte // compactMetadata or microcompactMetadata
+	result            []byte // toolUseResult
+	messageID, model  []byte // of message
+	stopReason, usage []byte
+	blocks            []byte
+}
+
+// parse reads a line. It keeps what it needs and nothing of the rest.
+func (l *line) parse(data []byte) error {
+	*l = line{}
+	return rawjson.Object(data, l.member)
+}
+
+// str returns the text of a string, without a copy if it has no escapes, or nil.
+func str(value []byte) []byte {
+	text, _ := rawjson.StringBytes(value, nil)
+	return text
+}
+
+func (l *line) member(key, value []byte) error {
+	switch string(key) {
+	case "type":
+		l.typ = str(value)
+	case "subtype":
+		l.subtype = str(value)
+	case "uuid":
+		l.uuid = str(value)
+	case "parentUuid":
+		l.parent = str(value)
+	case "logicalParentUuid":
+		l.logicalParent = str(value)
+	case "sessionId":
+		l.sessionID = str(value)
+	case "agentId":
+		l.agentID = str(value)
+	case "requestId":
+		l.requestID = str(value)
+	case "timestamp":
+		l.timestamp = str(value)
+	case "cwd":
+		l.cwd = str(value)
+	case "gitBranch":
+		l.branch = str(value)
+	case "version":
+		l.version = str(value)
+	case "isSidechain":
+		l.sidechain, _ = rawjson.Bool(value)
+	case "isMeta":
+		l.meta, _ = rawjson.Bool(value)
+	case "isCompactSummary":
+		l.summary, _ = rawjson.Bool(value)
+	case "message":
+		if rawjson.Kind(value) == 'o' {
+			l.message = value
+		}
+	case "content":
+		l.content = value
+	case "attachment":
+		l.attachment = value
+	case "compactMetadata", "microcompactMetadata":
+		l.compact = value
+	case "toolUseResult":
+		l.result = value
+	case "summary", "customTitle", "aiTitle":
+		l.text = str(value)
+	case "leafUuid":
+		l.leaf = str(value)
+	case "operation":
+		l.operation = str(value)
+	}
+	return nil
+}
+
+// parseMessage reads the message of a line.
+func (l *line) parseMessage() {
+	_ = rawjson.Object(l.message, func(key, value []byte) error { // it was walked before: it is whole
+		switch string(key) {
+		case "id":
+			l.messageID = str(value)
+		case "model":
+			l.model = str(value)
+		case "stop_reason":
+			l.stopReason = str(value)
+		case "usage":
+			l.usage = value
+		case "content":
+			l.blocks = value
+		}
+		return nil
+	})
+}
+
+func (l *line) time() time.Time {
+	t, err := time.Parse(time.RFC3339Nano, string(l.timestamp))
+	if err != nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// key is an id of a line in little room.
+type key [16]byte
+
+// keyOf returns the key of an id: the bytes of a UUID, or what stands for
+// another text.
+func keyOf(id []byte) key {
+	var k key
+	if len(id) == 36 && id[8] == '-' && id[13] == '-' && id[18] == '-' && id[23] == '-' {
+		var digits [32]byte
+		copy(digits[0:], id[0:8])
+		copy(digits[8:], id[9:13])
+		copy(digits[12:], id[14:18])
+		copy(digits[16:], id[19:23])
+		copy(digits[20:], id[24:36])
+		if _, err := hex.Decode(k[:], digits[:]); err == nil {
+			return k
+		}
+	}
+	return hashKey(id)
+}
+
+func isUUID(id string) bool {
+	if len(id) != 36 || id[8] != '-' || id[13] != '-' || id[18] != '-' || id[23] != '-' {
+		return false
+	}
+	_, err := hex.DecodeString(id[:8] + id[9:13] + id[14:18] + id[19:23] + id[24:])
+	return err == nil
+}

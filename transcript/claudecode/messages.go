@@ -1,0 +1,299 @@
+package claudecode
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/rawjson"
+	"github.com/coppice-dev/coppice/transcript"
+)
+
+// user reads a line in the user's name: what the user said, what tools answered,
+// or what the program put there.
+func (r *reader) user(l *line, t *thread, rec *transcript.Record, parent int32) error {
+	l.parseMessage()
+	if l.summary {
+		return r.bareSummary(l, t, rec, parent)
+	}
+	results, rest := split(contents(l.blocks))
+	if len(results) == 0 {
+		return r.prompt(l, t, rec, parent, rest)
+	}
+	rec.Entry.Type = session.TypeMessage
+	m := message(rec, session.RoleTool, results)
+	for i := range results {
+		if res := results[i].ToolResult; res != nil {
+			r.results[res.ToolUseID] = rec.ID
+			if err := r.loadPersisted(res, rec); err != nil {
+				return err
+			}
+		}
+	}
+	if agent := agentOf(l.result); agent != "" && len(results) == 1 {
+		m.Metadata = map[string]any{"subagent": r.agentConversation(agent)}
+	}
+	r.count("tool result line", "message")
+	t.place(rec, parent, false)
+	if err := r.emit(t, *rec); err != nil || len(rest) == 0 {
+		return err
+	}
+	// What follows the results is said by a human.
+	more := transcript.Record{ID: rec.ID + ":text", From: slices.Clone(rec.From)}
+	more.Entry.Timestamp = rec.Entry.Timestamp
+	return r.prompt(l, t, &more, t.last(), rest)
+}
+
+// split separates the answers of tools from the rest.
+func split(blocks []session.Content) (results, rest []session.Content) {
+	at := slices.IndexFunc(blocks, func(c session.Content) bool { return c.ToolResult != nil })
+	if at < 0 {
+		return nil, blocks
+	}
+	for i := range blocks {
+		if blocks[i].ToolResult != nil {
+			results = append(results, blocks[i])
+		} else {
+			rest = append(rest, blocks[i])
+		}
+	}
+	return results, rest
+}
+
+// prompt reads what was said in the user's name.
+func (r *reader) prompt(l *line, t *thread, rec *transcript.Record, parent int32, content []session.Content) error {
+	m := message(rec, session.RoleUser, content)
+	first := ""
+	for i := range content {
+		if content[i].Text != nil {
+			first = content[i].Text.Content
+			break
+		}
+	}
+	by := injected(first)
+	if by == "" && l.meta {
+		by = "meta"
+	}
+	if by != "" {
+		m.Metadata = map[string]any{"injected": by}
+	}
+	if t == r.main {
+		r.titles.rename(first)
+	}
+	what := "prompt line"
+	if by != "" {
+		what = "injected line"
+	}
+	r.count(what, "message")
+	if t != r.main && len(t.nodes) == 0 {
+		r.linkTask(t, first)
+	}
+	t.place(rec, parent, by == "")
+	// A prompt ends the turn: the reply before it is complete.
+	if by == "" {
+		if err := r.closeReply(t); err != nil {
+			return err
+		}
+	}
+	return r.emit(t, *rec)
+}
+
+// assistant reads a line of a reply.
+func (r *reader) assistant(l *line, t *thread, rec *transcript.Record, parent int32) error {
+	l.parseMessage()
+	blocks := contents(l.blocks)
+	r.noteTasks(t, blocks)
+	r.count("assistant line", "message")
+	if open := t.reply; open != nil && len(l.messageID) > 0 && open.messageID == string(l.messageID) &&
+		open.requestID == string(l.requestID) && len(open.rec.From) < maxHeld {
+		open.merge(blocks, l)
+		open.rec.Aliases = append(open.rec.Aliases, rec.ID)
+		open.rec.From = append(open.rec.From, rec.From...)
+		return nil
+	}
+	if err := r.closeReply(t); err != nil {
+		return err
+	}
+	m := message(rec, session.RoleAssistant, blocks)
+	m.Provider = "anthropic"
+	m.Model = modelName(l.model)
+	if m.Model == synthetic {
+		m.Model, m.Provider, m.Metadata = "", "", map[string]any{"synthetic": true}
+	}
+	m.ResponseID = t.responseID(l)
+	reply := &reply{rec: *rec, msg: m, messageID: string(l.messageID), requestID: string(l.requestID)}
+	reply.charge(l)
+	if m.Provider == "" {
+		m.Usage, m.ResponseID = nil, ""
+	}
+	t.place(&reply.rec, parent, false)
+	t.reply = reply
+	return nil
+}
+
+// synthetic is the model of texts that the program wrote itself.
+const synthetic = "<synthetic>"
+
+// modelName returns a model's name. There are few, and they need not be copied
+// for each reply.
+func modelName(name []byte) string { return string(name) }
+
+// responseID returns the id of a reply. Some gateways give one id to several
+// requests: the later ones are told apart by the request.
+func (t *thread) responseID(l *line) string {
+	id, request := string(l.messageID), string(l.requestID)
+	if id == "" {
+		return ""
+	}
+	first, seen := t.served[id]
+	if !seen {
+		if len(t.served) > maxServed {
+			clear(t.served)
+		}
+		if t.served == nil {
+			t.served = make(map[string]string)
+		}
+		t.served[id] = request
+		return id
+	}
+	if first == request {
+		return id
+	}
+	return id + ":" + request
+}
+
+// maxServed is how many replies are remembered.
+const maxServed = 1024
+
+// noteTasks remembers the calls that start subagents.
+func (r *reader) noteTasks(t *thread, blocks []session.Content) {
+	for i := range blocks {
+		use := blocks[i].ToolUse
+		if use == nil || use.Name != "Task" && use.Name != "Agent" || t != r.main {
+			continue
+		}
+		input, _ := use.InputJSON()
+		prompt := ""
+		_ = rawjson.Object(input, func(k, v []byte) error { // it is valid
+			if string(k) == "prompt" {
+				prompt, _ = rawjson.String(v)
+			}
+			return nil
+		})
+		r.tasks = append(r.tasks, task{use.ID, prompt})
+		if len(r.tasks) > maxServed {
+			r.tasks = slices.Delete(r.tasks, 0, maxServed/2)
+		}
+	}
+}
+
+// linkTask finds the call that started a subagent: the one that has its prompt.
+func (r *reader) linkTask(t *thread, prompt string) {
+	for i := len(r.tasks) - 1; i >= 0; i-- {
+		if r.tasks[i].prompt == prompt {
+			t.conv.ParentCall = r.tasks[i].call
+			r.tasks = slices.Delete(r.tasks, i, i+1)
+			return
+		}
+	}
+}
+
+// agentOf returns the subagent that a tool's outcome names, or "".
+func agentOf(result []byte) string {
+	if rawjson.Kind(result) != 'o' {
+		return ""
+	}
+	agent := ""
+	_ = rawjson.Object(result, func(k, v []byte) error { // it was walked before: it is whole
+		if string(k) == "agentId" {
+			agent, _ = rawjson.String(v)
+		}
+		return nil
+	})
+	return agent
+}
+
+const persistedMark = "<persisted-output>"
+
+// loadPersisted fills in an answer that was too large for the line, from the
+// folder that is made for them and from nowhere else.
+func (r *reader) loadPersisted(res *session.ToolResultContent, rec *transcript.Record) error {
+	if !strings.Contains(res.Content, persistedMark) {
+		return nil
+	}
+	name := persistedName(res.Content)
+	id, _ := fileID(r.file.Path)
+	if name == "" || id == "" {
+		return nil
+	}
+	data, err := r.file.Beside(id + "/tool-results/" + name)
+	if err != nil {
+		reason := "the tool's output in tool-results/" + name + " is missing"
+		if !errors.Is(err, fs.ErrNotExist) {
+			reason = "the tool's output in tool-results/" + name + ": " + err.Error()
+		}
+		r.to.Problem(transcript.Problem{Pos: rec.From[0].Pos, Reason: reason})
+		return nil
+	}
+	span, err := r.to.Keep("tool result", data)
+	if err != nil {
+		return err
+	}
+	rec.From = append(rec.From, span)
+	notice := rawjson.AppendString(nil, res.Content)
+	res.Extra = append(res.Extra, session.Field{Name: "persisted", Value: notice})
+	res.Content = strings.ToValidUTF8(string(data), "\uFFFD")
+	r.count("persisted output", "tool result")
+	return nil
+}
+
+// persistedName returns the name of the file that an answer points to.
+func persistedName(text string) string {
+	for _, sep := range []string{"/tool-results/", `\tool-results\`} {
+		_, rest, ok := strings.Cut(text, sep)
+		if !ok {
+			continue
+		}
+		end := strings.IndexAny(rest, " \t\r\n<>\"'`)")
+		if end >= 0 {
+			rest = rest[:end]
+		}
+		if rest != "" && filepath.Base(rest) == rest && !strings.ContainsAny(rest, `/\`) && rest != ".." && rest != "." {
+			return rest
+		}
+	}
+	return ""
+}
+
+// attachment reads what was attached to a turn. A prompt that was typed while
+// the model worked is one.
+func (r *reader) attachment(l *line, t *thread, rec *transcript.Record, parent int32) error {
+	var typ, prompt string
+	var blocks []byte
+	_ = rawjson.Object(l.attachment, func(k, v []byte) error { // it was walked before, or is missing
+		switch string(k) {
+		case "type":
+			typ, _ = rawjson.String(v)
+		case "prompt":
+			prompt, _ = rawjson.String(v)
+			blocks = v
+		}
+		return nil
+	})
+	if typ != "queued_command" || blocks == nil {
+		r.count("attachment line", transcript.OnlyKept)
+		return nil
+	}
+	content := contents(blocks)
+	m := message(rec, session.RoleUser, content)
+	m.Metadata = map[string]any{"queued": true}
+	if by := injected(prompt); by != "" {
+		m.Metadata["injected"] = by
+	}
+	r.count("queued prompt line", "message")
+	t.place(rec, parent, false) // it was typed into what goes on: nobody went back
+	return r.emit(t, *rec)
+}

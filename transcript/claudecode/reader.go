@@ -1,0 +1,412 @@
+package claudecode
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+)
+
+// reader reads one file.
+type reader struct {
+	file *transcript.File
+	to   transcript.Sink
+
+	main    *thread
+	threads map[string]*thread // of subagents in the file, by agent
+	begun   *thread            // what the sink was told last
+	lines   map[key]at
+	recent  []string // the lines that lead to the main thread's last record
+	titles  titles
+	summary map[key]string // texts of summaries by the line they are of
+	tasks   []task         // calls that may have started a subagent
+	results map[string]string
+	pending *boundary
+	counts  map[transcript.Became]int
+
+	pos int64 // up to which everything was read
+	no  int64
+}
+
+// task is a call that starts a subagent.
+type task struct{ call, prompt string }
+
+// boundary is a compaction whose summary has not come yet.
+type boundary struct {
+	rec    transcript.Record
+	parent int32
+	thread *thread
+	span   transcript.Span
+	no     int64
+}
+
+func newReader(f *transcript.File, to transcript.Sink) *reader {
+	return &reader{
+		file: f, to: to, threads: make(map[string]*thread), lines: make(map[key]at),
+		summary: make(map[key]string), results: make(map[string]string), counts: make(map[transcript.Became]int),
+	}
+}
+
+func (r *reader) read(ctx context.Context) error {
+	resumer, ok := r.to.(transcript.Resumer)
+	if !ok {
+		return r.all(ctx, 0, 0)
+	}
+	pos, no, raw := resumer.Saved()
+	var saved state
+	if raw == nil || json.Unmarshal(raw, &saved) != nil || saved.Tail == "" {
+		if err := r.all(ctx, 0, 0); err != nil {
+			return err
+		}
+		r.save(resumer)
+		return nil
+	}
+	needed, err := r.needsReplay(ctx, pos, no, &saved)
+	if err != nil {
+		return err
+	}
+	if needed {
+		err = r.replay(ctx, pos)
+	} else {
+		r.restore(&saved)
+	}
+	if err == nil {
+		err = r.all(ctx, pos, no)
+	}
+	if err == nil {
+		r.save(resumer)
+	}
+	return err
+}
+
+// needsReplay looks through what is new for lines that hang on others than the
+// last: they need the tree of what was read before.
+func (r *reader) needsReplay(ctx context.Context, pos, no int64, saved *state) (bool, error) {
+	known := make(map[string]bool)
+	for _, id := range saved.Lines {
+		known[id] = true
+	}
+	var l line
+	for text, err := range r.file.LinesFrom(ctx, pos, no) {
+		if err != nil {
+			return false, err
+		}
+		if l.parse(text.Data) != nil || len(l.uuid) == 0 {
+			continue
+		}
+		parent := l.parent
+		if parent == nil {
+			parent = l.logicalParent
+		}
+		if l.sidechain && len(l.agentID) > 0 && r.isAgentFile() {
+			l.sidechain = false
+		}
+		if l.sidechain || !known[string(parent)] {
+			return true, nil
+		}
+		known[string(l.uuid)] = true
+	}
+	return false, nil
+}
+
+// replay reads what was read before once more, for its tree alone.
+func (r *reader) replay(ctx context.Context, upTo int64) error {
+	to := r.to
+	r.to = nowhere{}
+	for text, err := range r.file.Lines(ctx) {
+		if err != nil {
+			return err
+		}
+		if text.Pos >= upTo {
+			break
+		}
+		if err := r.line(&text); err != nil {
+			return err
+		}
+	}
+	err := r.close()
+	r.to, r.begun = to, nil
+	clear(r.counts)
+	return err
+}
+
+// nowhere is a sink that forgets.
+type nowhere struct{}
+
+func (nowhere) Begin(transcript.Conversation) error          { return nil }
+func (nowhere) Add(transcript.Record) error                  { return nil }
+func (nowhere) Keep(string, []byte) (transcript.Span, error) { return transcript.Span{}, nil }
+func (nowhere) Count(string, string, int)                    {}
+func (nowhere) Problem(transcript.Problem)                   {}
+
+// restore takes up the end of what was read before.
+func (r *reader) restore(s *state) {
+	r.main = &thread{
+		conv:  transcript.Conversation{ID: s.ID, Family: s.Family},
+		nodes: []node{{id: s.Tail}}, tails: []int32{0},
+	}
+	r.titles = s.Titles
+	for _, id := range s.Lines {
+		r.lines[keyOf([]byte(id))] = at{r.main, 0}
+	}
+	r.recent = s.Lines
+}
+
+// save leaves where we stand.
+func (r *reader) save(to transcript.Resumer) {
+	if r.main == nil || len(r.main.nodes) == 0 {
+		return
+	}
+	s := state{
+		ID: r.main.conv.ID, Family: r.main.conv.Family,
+		Tail: r.main.nodes[r.main.tails[r.main.now]].id, Lines: r.recent, Titles: r.titles,
+	}
+	to.Save(r.pos, r.no, s.encode())
+}
+
+// all reads the lines from a position on.
+func (r *reader) all(ctx context.Context, pos, no int64) error {
+	r.pos, r.no = pos, no
+	for text, err := range r.file.LinesFrom(ctx, pos, no) {
+		if err != nil {
+			return err
+		}
+		if text.Torn && !json.Valid(text.Data) {
+			break // not yet
+		}
+		if err := r.line(&text); err != nil {
+			return err
+		}
+		r.pos, r.no = text.Pos+text.Len, text.No
+	}
+	if r.pending != nil { // its summary is not yet there
+		r.pos, r.no = r.pending.span.Pos, r.pending.no-1
+	}
+	return r.finish()
+}
+
+// finish gives out what was held back, and says what became of the lines.
+func (r *reader) finish() error {
+	if err := r.close(); err != nil {
+		return err
+	}
+	if r.main == nil {
+		return nil
+	}
+	if err := r.begin(r.main, true); err != nil {
+		return err
+	}
+	keys := make([]transcript.Became, 0, len(r.counts))
+	for k := range r.counts {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b transcript.Became) int { return strings.Compare(a.What+a.Became, b.What+b.Became) })
+	for _, k := range keys {
+		r.to.Count(k.What, k.Became, r.counts[k])
+	}
+	return nil
+}
+
+// begin tells the sink that a thread's records follow.
+func (r *reader) begin(t *thread, again bool) error {
+	if r.begun == t && !again {
+		return nil
+	}
+	r.begun = t
+	c := t.conv
+	if t == r.main && again {
+		c.Title = r.title()
+	}
+	return r.to.Begin(c)
+}
+
+// title returns the session's name. A summary counts if it is of a line of this
+// file: others are of other files.
+func (r *reader) title() string {
+	for k, text := range r.summary {
+		if at, ok := r.lines[k]; ok && at.thread == r.main {
+			r.titles.Summary = text
+		}
+	}
+	return r.titles.best()
+}
+
+// count notes what a line became.
+func (r *reader) count(what, became string) {
+	r.counts[transcript.Became{What: what, Became: became}]++
+}
+
+// line reads one line.
+func (r *reader) line(text *transcript.Line) error {
+	var l line
+	err := l.parse(text.Data)
+	if text.Cut {
+		err = fmt.Errorf("the line has %d bytes, more than %d", text.Len, transcript.MaxLine)
+	}
+	if err != nil {
+		r.to.Problem(transcript.Problem{Pos: text.Pos, Line: text.No, Reason: err.Error()})
+		return nil
+	}
+	if len(l.uuid) == 0 {
+		r.remark(&l)
+		return nil
+	}
+	t := r.threadOf(&l)
+	parent := r.parentOf(&l, t)
+	rec := transcript.Record{ID: string(l.uuid), From: []transcript.Span{text.Span}}
+	rec.Entry.Timestamp = l.time()
+	if t.conv.Created.IsZero() {
+		t.conv.Created = rec.Entry.Timestamp
+	}
+	before := len(t.nodes)
+	err = r.node(&l, t, &rec, parent, text)
+	r.lines[keyOf(l.uuid)] = at{t, max(t.last(), 0)}
+	if len(t.nodes) == before && parent >= 0 { // nothing was made of it: what follows it follows its parent
+		r.lines[keyOf(l.uuid)] = at{t, parent}
+	}
+	if t == r.main {
+		if len(t.nodes) > before {
+			r.recent = r.recent[:0]
+		}
+		r.recent = append(r.recent, string(l.uuid))
+		if len(r.recent) > maxRecent {
+			r.recent = slices.Delete(r.recent, 0, maxRecent/2)
+		}
+	}
+	return err
+}
+
+// maxRecent is how many lines are remembered for the next time.
+const maxRecent = 256
+
+// node makes a record of a line of the tree, if it is one.
+func (r *reader) node(l *line, t *thread, rec *transcript.Record, parent int32, text *transcript.Line) error {
+	if r.pending != nil && r.pending.thread == t && (string(l.typ) == "user" || string(l.typ) == "assistant") {
+		done, err := r.summarise(l, rec)
+		if done || err != nil {
+			return err
+		}
+	}
+	switch string(l.typ) {
+	case "user":
+		return r.user(l, t, rec, parent)
+	case "assistant":
+		return r.assistant(l, t, rec, parent)
+	case "system":
+		return r.system(l, t, rec, parent, text)
+	case "attachment":
+		return r.attachment(l, t, rec, parent)
+	}
+	r.count(string(l.typ)+" line", transcript.OnlyKept)
+	return nil
+}
+
+// parentOf returns the record that a line follows, or -1.
+func (r *reader) parentOf(l *line, t *thread) int32 {
+	parent := l.parent
+	if parent == nil {
+		parent = l.logicalParent
+	}
+	if parent == nil {
+		return -1
+	}
+	at, ok := r.lines[keyOf(parent)]
+	if !ok || at.thread != t || len(t.nodes) == 0 {
+		return -1
+	}
+	return at.node
+}
+
+// remark takes in a line that is not of the tree.
+func (r *reader) remark(l *line) {
+	became := transcript.OnlyKept
+	switch string(l.typ) {
+	case "summary":
+		r.summary[keyOf(l.leaf)] = string(l.text)
+		became = "title"
+	case "custom-title":
+		r.titles.Custom = string(l.text)
+		became = "title"
+	case "ai-title":
+		r.titles.AI = string(l.text)
+		became = "title"
+	}
+	what := string(l.typ)
+	if what == "" || len(what) > 40 {
+		what = "unknown"
+	}
+	r.count(what+" line", became)
+}
+
+// emit gives a record to the sink, or holds it back while the reply before it is
+// not complete.
+func (r *reader) emit(t *thread, rec transcript.Record) error {
+	if t.reply != nil {
+		t.held = append(t.held, rec)
+		if len(t.held) < maxHeld {
+			return nil
+		}
+		return r.closeReply(t)
+	}
+	if err := r.begin(t, false); err != nil {
+		return err
+	}
+	return r.to.Add(rec)
+}
+
+// maxHeld is how many records wait for the end of a reply.
+const maxHeld = 1000
+
+// closeReply gives out a reply and what was held back for it.
+func (r *reader) closeReply(t *thread) error {
+	if t.reply == nil {
+		return nil
+	}
+	reply, held := t.reply, t.held
+	t.reply, t.held = nil, nil
+	if err := r.emit(t, reply.rec); err != nil {
+		return err
+	}
+	for i := range held {
+		if err := r.emit(t, held[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close gives out what was held back.
+func (r *reader) close() error {
+	r.pending = nil
+	var list []*thread
+	if r.main != nil {
+		list = append(list, r.main)
+	}
+	for _, t := range r.threads {
+		list = append(list, t)
+	}
+	slices.SortFunc(list, func(a, b *thread) int { return strings.Compare(a.conv.ID, b.conv.ID) })
+	for _, t := range list {
+		if err := r.closeReply(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isAgentFile reports whether the file is that of a subagent.
+func (r *reader) isAgentFile() bool {
+	_, agent := fileID(r.file.Path)
+	return agent
+}
+
+// message makes the entry of a message.
+func message(rec *transcript.Record, role session.MessageRole, content []session.Content) *session.MessageEntry {
+	m := &session.MessageEntry{Role: string(role), Content: content}
+	rec.Entry.Type, rec.Entry.Message = session.TypeMessage, m
+	return m
+}

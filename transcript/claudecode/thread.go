@@ -1,0 +1,141 @@
+package claudecode
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+)
+
+// thread is one conversation of a file: the session's own, or that of a
+// subagent whose lines stand between its lines.
+type thread struct {
+	conv   transcript.Conversation
+	nodes  []node  // its records
+	tails  []int32 // the last record of each branch
+	now    int32   // the branch of the last record
+	reply  *reply  // that may not be complete
+	held   []transcript.Record
+	served map[string]string // the request ids of replies, by message id
+}
+
+// node is a record as far as the tree is concerned.
+type node struct {
+	id       string
+	branch   int32
+	prompted int32 // 1 + the record that a prompt was put after when it followed this one
+}
+
+// at is where a line's uuid leads.
+type at struct {
+	thread *thread
+	node   int32
+}
+
+// reply is a reply of the model while its lines come in.
+type reply struct {
+	rec       transcript.Record
+	msg       *session.MessageEntry
+	messageID string
+	requestID string
+	usage     []byte
+}
+
+// place finds what a record follows, makes a node of it, and sets its parent. A
+// record follows the last one of its branch: that lines hang on others before it
+// only means that things happened at the same time. Only where a second prompt
+// follows a record did somebody go back.
+func (t *thread) place(rec *transcript.Record, parent int32, prompt bool) {
+	n := node{id: rec.ID}
+	switch {
+	case len(t.nodes) == 0:
+		rec.Parent = transcript.Root
+		t.tails = append(t.tails, 0)
+	case parent >= 0 && prompt && t.nodes[parent].prompted > 0:
+		rec.Parent = t.nodes[t.nodes[parent].prompted-1].id
+		n.branch = int32(len(t.tails))
+		t.tails = append(t.tails, 0)
+	default:
+		n.branch = t.now
+		if parent >= 0 {
+			n.branch = t.nodes[parent].branch
+		}
+		tail := t.tails[n.branch]
+		rec.Parent = t.nodes[tail].id
+		if prompt {
+			t.nodes[tail].prompted = tail + 1
+			if parent >= 0 {
+				t.nodes[parent].prompted = tail + 1
+			}
+		}
+	}
+	t.now = n.branch
+	t.tails[n.branch] = int32(len(t.nodes))
+	t.nodes = append(t.nodes, n)
+}
+
+// last returns the node of the record that was added last.
+func (t *thread) last() int32 { return int32(len(t.nodes)) - 1 }
+
+// merge adds a line of the reply that is open. Sometimes a line repeats what
+// came before with more of it.
+func (r *reply) merge(blocks []session.Content, l *line) {
+	if extends(r.msg.Content, blocks) {
+		r.msg.Content = blocks
+	} else {
+		r.msg.Content = append(r.msg.Content, blocks...)
+	}
+	r.charge(l)
+}
+
+// charge takes in the usage of a line: it is that of the whole reply, and the
+// output grows.
+func (r *reply) charge(l *line) {
+	if len(l.stopReason) > 0 {
+		r.msg.StopReason = string(l.stopReason)
+	}
+	if len(l.usage) == 0 || bytes.Equal(l.usage, r.usage) {
+		return
+	}
+	u := usage(l.usage)
+	r.usage = append(r.usage[:0], l.usage...)
+	switch have := r.msg.Usage; {
+	case u == nil:
+	case have == nil:
+		r.msg.Usage = u
+	default:
+		have.Input = max(have.Input, u.Input)
+		have.Output = max(have.Output, u.Output)
+		have.CacheRead = max(have.CacheRead, u.CacheRead)
+		have.CacheWrite = max(have.CacheWrite, u.CacheWrite)
+	}
+}
+
+// extends reports whether blocks are what was there and more.
+func extends(have, blocks []session.Content) bool {
+	if len(have) == 0 || len(blocks) < len(have) {
+		return false
+	}
+	for i := range have {
+		if !extendsBlock(&have[i], &blocks[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func extendsBlock(have, more *session.Content) bool {
+	switch {
+	case have.Type != more.Type:
+		return false
+	case have.Text != nil && more.Text != nil:
+		return strings.HasPrefix(more.Text.Content, have.Text.Content)
+	case have.ToolUse != nil && more.ToolUse != nil:
+		return have.ToolUse.ID == more.ToolUse.ID
+	case have.Thinking != nil && more.Thinking != nil:
+		h, m := have.Thinking, more.Thinking
+		return strings.HasPrefix(m.Content, h.Content) && (h.Signature == "" || h.Signature == m.Signature) && h.Redacted == m.Redacted
+	}
+	return have.Raw != nil && bytes.Equal(have.Raw, more.Raw)
+}

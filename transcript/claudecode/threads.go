@@ -1,0 +1,121 @@
+package claudecode
+
+import (
+	"bytes"
+	"path/filepath"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+)
+
+// threadOf returns the conversation that a line is of.
+func (r *reader) threadOf(l *line) *thread {
+	if r.main == nil {
+		r.main = &thread{conv: r.conversation(l)}
+	}
+	if r.main.conv.CWD == "" {
+		r.main.conv.CWD = string(l.cwd)
+	}
+	if !l.sidechain || r.isAgentFile() {
+		return r.main
+	}
+	if parent, ok := r.lines[keyOf(l.parent)]; ok && l.parent != nil && parent.thread != r.main {
+		return parent.thread
+	}
+	name := string(l.agentID)
+	if name == "" {
+		name = string(l.uuid)
+	}
+	t := r.threads[name]
+	if t == nil {
+		t = &thread{conv: transcript.Conversation{
+			ID: r.agentConversation(name), CWD: string(l.cwd), Parent: r.main.family(), Relation: session.RelationSubagent,
+		}}
+		r.threads[name] = t
+	}
+	return t
+}
+
+func (t *thread) family() string {
+	if t.conv.Family != "" {
+		return t.conv.Family
+	}
+	return t.conv.ID
+}
+
+// agentConversation returns the id of a subagent's conversation.
+func (r *reader) agentConversation(agent string) string { return r.session() + "/agent-" + agent }
+
+// session returns the id of the session that the file is of.
+func (r *reader) session() string {
+	if r.main == nil {
+		return ""
+	}
+	id, _, _ := bytes.Cut([]byte(r.main.conv.ID), []byte("/agent-"))
+	return string(id)
+}
+
+// conversation returns what is known of the file's conversation from its first
+// line of the tree.
+func (r *reader) conversation(l *line) transcript.Conversation {
+	c := transcript.Conversation{CWD: string(l.cwd), Extra: make(map[string]any)}
+	if len(l.branch) > 0 {
+		c.Extra["git_branch"] = string(l.branch)
+	}
+	if len(l.version) > 0 {
+		c.Extra["version"] = string(l.version)
+	}
+	id, agent := fileID(r.file.Path)
+	if !agent {
+		if c.ID = id; id == "" {
+			c.ID = string(l.sessionID)
+		}
+		if c.ID == "" {
+			c.ID = transcript.HashID(Name, string(l.uuid))
+		}
+		// A fork repeats the lines of its original under their ids, and says
+		// nothing of it.
+		c.Family = family(l.uuid)
+		return c
+	}
+	parent := string(l.sessionID)
+	c.ID, c.Relation = parent+"/agent-"+id, session.RelationSubagent
+	if c.Parent = r.parentFamily(parent); c.Parent == "" {
+		c.Parent = parent
+	}
+	return c
+}
+
+// family returns the name of all files that begin with a line, or "" if its id
+// is too short to be the only one of its kind.
+func family(uuid []byte) string {
+	if len(uuid) < 16 {
+		return ""
+	}
+	return string(uuid)
+}
+
+// parentFamily looks into the file of the session that started a subagent, in
+// either of the places where it may be, for what its family is.
+func (r *reader) parentFamily(id string) string {
+	if !isUUID(id) || !filepath.IsAbs(r.file.Path) {
+		return ""
+	}
+	dir := filepath.Dir(r.file.Path)
+	for _, path := range []string{dir, filepath.Join(dir, "..", "..")} {
+		f, err := transcript.OpenFile(filepath.Join(path, id+".jsonl"))
+		if err != nil {
+			continue
+		}
+		head := f.Head()
+		for len(head) > 0 {
+			text, rest, _ := bytes.Cut(head, []byte{'\n'})
+			head = rest
+			var l line
+			if l.parse(text) == nil && len(l.uuid) > 0 {
+				return family(l.uuid)
+			}
+		}
+	}
+	return ""
+}

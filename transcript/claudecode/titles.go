@@ -1,0 +1,80 @@
+package claudecode
+
+import "strings"
+
+// titles are the names that a session was given, the strongest first.
+type titles struct {
+	Custom  string `json:"custom,omitempty"`
+	Renamed string `json:"renamed,omitempty"`
+	AI      string `json:"ai,omitempty"`
+	Summary string `json:"summary,omitempty"`
+}
+
+// best returns the name to use, or "".
+func (t *titles) best() string {
+	for _, name := range []string{t.Custom, t.Renamed, t.AI, t.Summary} {
+		if name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// rename takes in a /rename that somebody typed.
+func (t *titles) rename(text string) {
+	if !strings.Contains(text, "<command-name>/rename</command-name>") {
+		return
+	}
+	if name := strings.TrimSpace(between(text, "<command-args>", "</command-args>")); name != "" {
+		t.Renamed = name
+	}
+}
+
+func between(text, begin, end string) string {
+	_, rest, ok := strings.Cut(text, begin)
+	if !ok {
+		return ""
+	}
+	inner, _, ok := strings.Cut(rest, end)
+	if !ok {
+		return ""
+	}
+	return inner
+}
+
+// injectedBy are beginnings of texts in the user's name that are not the user's.
+var injectedBy = []struct{ begin, by string }{
+	{"<system-reminder>", "system-reminder"},
+	{"<command-name>", "command"},
+	{"<command-message>", "command"},
+	{"<command-args>", "command"},
+	{"<local-command-stdout>", "local-command"},
+	{"<local-command-stderr>", "local-command"},
+	{"<local-command-caveat>", "local-command"},
+	{"<task-notification>", "task-notification"},
+	{"<bash-stdout>", "local-command"},
+	{"<bash-input>", "local-command"},
+	{"<ide_opened_file>", "ide"},
+	{"<ide_selection>", "ide"},
+	{"[Request interrupted", "interruption"},
+	{"Caveat:", "caveat"},
+	{"Stop hook feedback:", "hook"},
+}
+
+// injected returns what put a text in the user's name, or "" if the user did.
+func injected(text string) string {
+	text = strings.TrimLeft(text, " \t\r\n")
+	for _, i := range injectedBy {
+		if !strings.HasPrefix(text, i.begin) {
+			continue
+		}
+		if i.by == "ide" { // it may stand before what the user typed
+			_, rest, ok := strings.Cut(text, "</"+i.begin[1:])
+			if ok && strings.TrimSpace(rest) != "" {
+				return ""
+			}
+		}
+		return i.by
+	}
+	return ""
+}
