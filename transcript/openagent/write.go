@@ -1,7 +1,6 @@
 package openagent
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"path/filepath"
@@ -118,7 +117,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	whole.Set("metadata", meta)
 	whole.Set("messages", residue.List(messages))
 	out.Files = []transcript.OutputFile{
-		{Path: id + ".json", Data: indent(whole.JSON())},
+		{Path: id + ".json", Data: whole.Indented()},
 		{Path: indexFile, Merge: func(old []byte) ([]byte, error) { return mergeIndex(old, id, meta) }},
 	}
 	return out, nil
@@ -165,15 +164,7 @@ func mergeIndex(old []byte, id string, meta json.RawMessage) ([]byte, error) {
 	if !loose.Value(index.JSON()).Has("version") {
 		index.Set("version", "1.0")
 	}
-	return indent(index.JSON()), nil
-}
-
-func indent(data []byte) []byte {
-	var b bytes.Buffer
-	if err := json.Indent(&b, data, "", "  "); err != nil {
-		return data
-	}
-	return b.Bytes()
+	return index.Indented(), nil
 }
 
 func lossOfEntry(e *session.Entry) []transcript.Loss {

@@ -117,7 +117,7 @@ func (d *draft) document() []byte {
 	if d.skip > 0 {
 		d.losses = append(d.losses, transcript.Loss{What: "messages before the summary", Why: "they have no place there"})
 	}
-	return indent(o.JSON())
+	return o.Indented()
 }
 
 func (d *draft) lines() []byte {
@@ -137,7 +137,7 @@ func (d *draft) meta() []byte {
 	o.Set("count", len(d.messages))
 	setTime(&o, "created_at", d.script.Header.CreatedAt)
 	setTime(&o, "updated_at", d.updated)
-	return indent(o.JSON())
+	return o.Indented()
 }
 
 // setTime sets a time, unless the one that is there is not earlier: a program
@@ -157,12 +157,4 @@ func (d *draft) facts() residue.Object {
 		o.Set(member, raw(meta[member]))
 	}
 	return o
-}
-
-func indent(data []byte) []byte {
-	var b bytes.Buffer
-	if err := json.Indent(&b, data, "", "  "); err != nil {
-		return data
-	}
-	return b.Bytes()
 }
