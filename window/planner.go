@@ -2,6 +2,7 @@ package window
 
 import (
 	"log/slog"
+	"slices"
 
 	"github.com/coppice-dev/coppice/session"
 )
@@ -29,25 +30,293 @@ const (
 
 // Trim returns what of a context fits a window. It is a pure function: the same
 // entries and options give the same view, and so does a Planner that saw the
-// entries one by one.
-func Trim(c *session.Context, o Options) (*View, error) { panic("soon") }
+// entries one by one. It returns an *OverflowError if the SYSTEM messages or the
+// newest group alone do not fit.
+func Trim(c *session.Context, o Options) (*View, error) {
+	p, err := NewPlanner(o)
+	if err != nil {
+		return nil, err
+	}
+	return p.Update(c)
+}
 
-// Planner keeps the view of a conversation that grows. Adding an entry costs
-// the same however long the conversation is.
-type Planner struct{}
+// Planner keeps the view of a conversation that grows. A turn costs the same
+// however long the conversation is. A Planner must not be used concurrently;
+// the views it hands out may.
+type Planner struct {
+	options Options
+	budget  Budget // with defaults
+	state
+}
+
+// state is what a planner knows of its conversation.
+type state struct {
+	counter         Counter
+	provider, model string
+	whose           string // both, by which images are priced
+
+	// The conversation. Entries, costs and owner are what will be in the view,
+	// and what has gone since the last one was made. Views share their arrays, so
+	// they are only appended to; what must change waits in changed.
+	entries []session.Entry
+	costs   []Cost
+	owner   []int32 // the item of each
+	changed map[int32]session.Entry
+	dirty   bool // something has gone or changed since the last view
+
+	items  []item
+	groups []group
+	joins  grouping
+	queues [SystemOutput + 1][]int32 // groups by class, the oldest first
+	newest int32                     // the newest group that is not SYSTEM, or none
+	large  []int32                   // groups that may be worth shortening
+	added  int                       // tokens ever added
+
+	// The view's size, and what was left out.
+	total     Cost
+	used      sums // tokens in the view
+	count     sums // entries in the view
+	gone      sums // tokens that are not
+	goneCount sums
+	omissions []Omission
+
+	images   []int32 // items with images that are not placeholders, the oldest first
+	pictures int     // how many images these have
+	usage    lastUsage
+
+	// What the planner was last brought up to date with.
+	fingerprint session.Fingerprint
+	updated     int // entries, or none if entries were added otherwise
+	compaction  string
+	edited      map[string]string
+}
 
 // NewPlanner returns a planner of an empty conversation. It returns an error
 // that matches session.ErrInvalid if the options make no sense.
-func NewPlanner(o Options) (*Planner, error) { panic("soon") }
+func NewPlanner(o Options) (*Planner, error) {
+	budget, err := o.Budget.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if o.Images == 0 {
+		o.Images = 1
+	}
+	p := &Planner{options: o, budget: budget}
+	p.begin(o.Provider, o.Model)
+	return p, nil
+}
 
-// Add takes the next entries of the conversation into account.
-func (p *Planner) Add(entries ...session.Entry) { panic("soon") }
+// begin forgets the conversation, and chooses the counter for a model.
+func (p *Planner) begin(provider, model string) {
+	p.state = state{provider: provider, model: model, whose: provider + "/" + model, newest: none, counter: p.options.Counter}
+	if p.counter == nil {
+		p.counter = Chooser{Logger: p.options.Logger}.Counter(provider, model)
+	}
+}
+
+// Reset forgets the conversation.
+func (p *Planner) Reset() { p.begin(p.provider, p.model) }
 
 // Update makes the planner's conversation a context: it adds what is new or, if
 // what was there has changed, or another model is in force, begins again. It
-// returns the view, as View does.
-func (p *Planner) Update(c *session.Context) (*View, error) { panic("soon") }
+// returns the view, as View does. A context without fingerprints is always begun
+// again.
+func (p *Planner) Update(c *session.Context) (*View, error) {
+	provider, model := p.options.Provider, p.options.Model
+	if provider == "" && model == "" {
+		provider, model = c.Provider, c.Model
+	}
+	if provider != p.provider || model != p.model || !p.beginsLike(c) {
+		p.begin(provider, model)
+	}
+	p.edited = c.Edited
+	p.grow(len(c.Entries) - len(p.items))
+	p.Add(c.Entries[len(p.items):]...)
+	if n := len(c.Entries); n > 0 && len(c.Fingerprints) == n {
+		p.fingerprint, p.updated, p.compaction = c.Fingerprints[n-1], n, c.Compaction
+	}
+	return p.View()
+}
 
-// View returns what fits the window now. It returns an *OverflowError if the
-// SYSTEM messages or the newest group alone do not.
-func (p *Planner) View() (*View, error) { panic("soon") }
+// beginsLike reports whether a context begins with what the planner has seen.
+// One fingerprint stands for all before it.
+func (p *Planner) beginsLike(c *session.Context) bool {
+	n := len(p.items)
+	switch {
+	case n == 0:
+		return true
+	case n != p.updated || n > len(c.Entries) || len(c.Fingerprints) != len(c.Entries):
+		return false
+	}
+	return c.Fingerprints[n-1] == p.fingerprint && c.Compaction == p.compaction
+}
+
+// grow makes room for entries.
+func (p *Planner) grow(n int) {
+	p.entries, p.costs, p.owner = slices.Grow(p.entries, n), slices.Grow(p.costs, n), slices.Grow(p.owner, n)
+	p.items, p.groups = slices.Grow(p.items, n), slices.Grow(p.groups, n)
+}
+
+// Add takes the next entries of the conversation into account.
+func (p *Planner) Add(entries ...session.Entry) {
+	for i := range entries {
+		p.add(&entries[i])
+	}
+}
+
+func (p *Planner) add(e *session.Entry) {
+	p.updated = none
+	at := int32(len(p.items))
+	it := item{category: CategoryOf(e), next: none, at: int32(len(p.entries))}
+	p.learn(e)
+	it.cost = CountEntry(p.counter, p.whose, e)
+	if e.Message != nil {
+		it.images = int32(imagesIn(e.Message.Content))
+	}
+	p.entries = append(p.entries, *e)
+	p.costs = append(p.costs, it.cost)
+	p.owner = append(p.owner, at)
+	p.items = append(p.items, it)
+
+	joined := p.joins.join(e)
+	of := p.place(at, e, joined)
+	p.joins.note(e, of)
+	p.added += it.cost.Tokens
+	p.total.add(it.cost)
+	p.used[it.category] += it.cost.Tokens
+	p.count[it.category]++
+	if p.groups[of].gone {
+		p.leaveOut(at, "its call was left out")
+		return
+	}
+	if p.groups[of].class != System {
+		p.newest = of
+	}
+	p.addImages(at)
+	p.fit()
+}
+
+// place puts an item into the group that it joins, or into a new one.
+func (p *Planner) place(at int32, e *session.Entry, joined []int32) int32 {
+	it := &p.items[at]
+	if len(joined) == 0 {
+		it.group = int32(len(p.groups))
+		p.groups = append(p.groups, group{
+			cost: it.cost, begun: p.added, first: at, last: at, class: it.category,
+			byUser: e.Message != nil && e.Message.Role == string(session.RoleUser) && it.category == Dialog,
+		})
+		p.queues[it.category] = append(p.queues[it.category], it.group)
+		return it.group
+	}
+	of := slices.Min(joined)
+	for _, other := range joined {
+		p.merge(of, other)
+	}
+	g := &p.groups[of]
+	it.group = of
+	p.items[g.last].next, g.last = at, at
+	g.cost.add(it.cost)
+	p.reclass(of, classWith(g.class, it.category))
+	return of
+}
+
+// merge makes two groups one: a message answered calls of both.
+func (p *Planner) merge(into, from int32) {
+	if into == from || p.groups[from].first == none {
+		return
+	}
+	a, b := &p.groups[into], &p.groups[from]
+	for at := b.first; at != none; at = p.items[at].next {
+		p.items[at].group = into
+	}
+	p.items[a.last].next, a.last = b.first, b.last
+	class := classWith(a.class, b.class)
+	a.cost.add(b.cost)
+	// One that is gone takes the other along: neither can be sent without it.
+	half := a.gone != b.gone
+	*b = group{first: none, last: none, gone: true}
+	if p.newest == from {
+		p.newest = into
+	}
+	for id, open := range p.joins.calls {
+		for i := range open {
+			if open[i] == from {
+				p.joins.calls[id][i] = into
+			}
+		}
+	}
+	p.reclass(into, class)
+	if half {
+		a.gone = false
+		p.drop(into, "a call that it goes with was left out")
+	}
+}
+
+func (p *Planner) reclass(of int32, class Category) {
+	if g := &p.groups[of]; g.class != class {
+		g.class = class
+		p.queues[class] = append(p.queues[class], of)
+	}
+}
+
+// drop leaves a group out of the view.
+func (p *Planner) drop(of int32, why string) {
+	g := &p.groups[of]
+	for at := g.first; at != none; at = p.items[at].next {
+		if !p.items[at].gone {
+			p.leaveOut(at, why)
+		}
+	}
+	g.gone = true
+}
+
+// leaveOut leaves an item out of the view.
+func (p *Planner) leaveOut(at int32, why string) {
+	it := &p.items[at]
+	it.gone, p.dirty = true, true
+	p.total.Tokens -= it.cost.Tokens
+	p.total.Bytes -= it.cost.Bytes
+	p.used[it.category] -= it.cost.Tokens
+	p.count[it.category]--
+	p.gone[it.category] += it.cost.Tokens
+	p.goneCount[it.category]++
+	p.pictures -= int(it.images)
+	it.images = 0
+	p.omissions = append(p.omissions, Omission{
+		Kind: LeftOut, EntryID: p.entries[it.at].ID, Category: it.category,
+		Tokens: it.cost.Tokens, Bytes: it.cost.Bytes, Why: why,
+	})
+}
+
+// current returns an item's entry as the next view will have it.
+func (p *Planner) current(at int32) *session.Entry {
+	if e, ok := p.changed[at]; ok {
+		return &e
+	}
+	return &p.entries[p.items[at].at]
+}
+
+// change gives an item other content, which must not cost more, and says so.
+func (p *Planner) change(at int32, content []session.Content, o Omission) {
+	it := &p.items[at]
+	e := *p.current(at)
+	message := *e.Message
+	message.Content, message.Tokens, message.Usage = content, nil, nil
+	e.Message = &message
+	if p.changed == nil {
+		p.changed = make(map[int32]session.Entry)
+	}
+	p.changed[at], p.dirty = e, true
+
+	cost := countAfresh(p.counter, p.whose, &e)
+	cost.Tokens = min(cost.Tokens, it.cost.Tokens) // what was recorded may have been less
+	saved := Cost{it.cost.Tokens - cost.Tokens, it.cost.Bytes - cost.Bytes}
+	it.cost = cost
+	g := &p.groups[it.group]
+	g.cost.add(Cost{-saved.Tokens, -saved.Bytes})
+	p.total.add(Cost{-saved.Tokens, -saved.Bytes})
+	p.used[it.category] -= saved.Tokens
+	p.gone[it.category] += saved.Tokens
+	o.EntryID, o.Category, o.Tokens, o.Bytes = e.ID, it.category, saved.Tokens, saved.Bytes
+	p.omissions = append(p.omissions, o)
+}

@@ -1,0 +1,233 @@
+package window
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// largePart is from which part of the room on a group is remembered as large.
+const largePart = 64
+
+// tailPart is the part of the room whose newest groups are spared as long as
+// there are others: the work at hand needs what its tools just answered.
+const tailPart = 4
+
+// fit makes the conversation fit the budget again if it has outgrown it. Once it
+// cuts, it cuts down to the lower mark: a boundary that moves with every message
+// would make every prompt cache miss every time.
+//
+// It runs after each entry, so what it does depends on the entries alone, not on
+// when a view was asked for.
+func (p *Planner) fit() {
+	p.noteLarge(p.newest)
+	over := p.exceeded()
+	if over == (excess{}) {
+		return
+	}
+	p.shedImages(over)
+	p.shortenLarge(over)
+	p.cutCategories(over)
+	p.cutTotal(over)
+	p.cutBeyondShares()
+	p.shortenNewest()
+}
+
+// excess says which limits are exceeded.
+type excess struct {
+	tokens, bytes bool
+	categories    bool // one has more than its ceiling
+}
+
+func (p *Planner) exceeded() excess {
+	return excess{
+		tokens:     p.total.Tokens > p.budget.Room(),
+		bytes:      p.total.Bytes > p.budget.byteRoom(),
+		categories: p.overCeiling(),
+	}
+}
+
+// overCeiling reports whether a category has more than a strict budget gives it.
+// What is over because of SYSTEM shows in the total.
+func (p *Planner) overCeiling() bool {
+	if !p.budget.Strict || p.budget.Tokens == 0 {
+		return false
+	}
+	ceilings := p.budget.ceilings(p.used)
+	return p.used[Context] > ceilings[Context] || p.used[Dialog] > ceilings[Dialog] || p.used[SystemOutput] > ceilings[SystemOutput]
+}
+
+// above reports whether what was exceeded is still more than some limits.
+func (p *Planner) above(over excess, tokens, bytes int) bool {
+	return over.tokens && p.total.Tokens > tokens || over.bytes && p.total.Bytes > bytes
+}
+
+// shedImages makes room in a request that has too many bytes by placeholders,
+// the oldest images first. The newest group keeps its own as long as it can.
+func (p *Planner) shedImages(over excess) {
+	if !over.bytes {
+		return
+	}
+	target := p.budget.lower(p.budget.byteRoom())
+	why := fmt.Sprintf("the request had more than %d bytes", p.budget.byteRoom())
+	for p.total.Bytes > target {
+		p.images = slices.DeleteFunc(p.images, func(at int32) bool { return p.items[at].images == 0 })
+		if len(p.images) == 0 || p.items[p.images[0]].group == p.newest {
+			return
+		}
+		p.removeImage(p.images[0], why)
+	}
+}
+
+// cutCategories trims, in a strict budget, the categories that exceed their
+// ceilings.
+func (p *Planner) cutCategories(over excess) {
+	if !over.categories {
+		return
+	}
+	for _, c := range trimOrder {
+		ceiling := p.budget.ceilings(p.used)[c]
+		if p.used[c] <= ceiling {
+			continue
+		}
+		keep := p.budget.lower(ceiling)
+		why := fmt.Sprintf("%v had more than its %d tokens", c, ceiling)
+		for p.mayGive(c, keep) {
+			of := p.oldest(c, 0)
+			if of == none {
+				break
+			}
+			p.drop(of, why)
+		}
+	}
+}
+
+// cutTotal trims the categories down to the lower mark of the window, each as
+// far as to what it is sure to keep. CONTEXT is sure of its whole share; of the
+// others, which grow with every turn, it is the lower mark of theirs.
+func (p *Planner) cutTotal(over excess) {
+	if !over.tokens && !over.bytes {
+		return
+	}
+	tokens, bytes := p.budget.lower(p.budget.Room()), p.budget.lower(p.budget.byteRoom())
+	why := p.whyFull(over)
+	for _, c := range trimOrder {
+		keep := math.MaxInt
+		if over.tokens {
+			keep = p.budget.due(c, p.used[System])
+			if c != Context {
+				keep = p.budget.lower(keep)
+			}
+		}
+		dropped := false
+		for p.above(over, tokens, bytes) && (p.mayGive(c, keep) || p.above(excess{bytes: over.bytes}, 0, bytes)) {
+			of := p.oldest(c, p.tail())
+			if of == none {
+				break
+			}
+			p.drop(of, why)
+			dropped = true
+		}
+		if c == Dialog && dropped && over.tokens {
+			p.settle(keep / 4)
+		}
+	}
+}
+
+// tail is how many of the newest tokens are spared. In a strict budget the
+// shares alone decide.
+func (p *Planner) tail() int {
+	if p.budget.Strict || p.budget.Tokens == 0 {
+		return 0
+	}
+	return max(0, p.budget.Room()-p.used[System]) / tailPart
+}
+
+// settle moves a cut of the dialogue on to where the user speaks, if that is
+// near: an answer without its question is of little use.
+func (p *Planner) settle(most int) {
+	for most > 0 {
+		of := p.oldest(Dialog, p.tail())
+		if of == none || p.groups[of].byUser {
+			return
+		}
+		if most -= p.groups[of].cost.Tokens; most >= 0 {
+			p.drop(of, "the question before it was left out")
+		}
+	}
+}
+
+// mayGive reports whether a category has more than it is to keep. The newest
+// group may be all of that; then half of it is for the others.
+func (p *Planner) mayGive(c Category, keep int) bool {
+	if p.used[c] <= keep {
+		return false
+	}
+	return p.used[c]-p.newestOf(c) > keep/2
+}
+
+// newestOf is how many tokens of a category are in the newest group.
+func (p *Planner) newestOf(c Category) int {
+	n := 0
+	if p.newest == none {
+		return n
+	}
+	for at := p.groups[p.newest].first; at != none; at = p.items[at].next {
+		if p.items[at].category == c && !p.items[at].gone {
+			n += p.items[at].cost.Tokens
+		}
+	}
+	return n
+}
+
+// oldest returns the oldest group that is trimmed with a category, or none. The
+// newest group is never among them, nor those in the newest tail of tokens. What
+// tools answered goes with the dialogue around it.
+func (p *Planner) oldest(c Category, tail int) int32 {
+	of := p.head(c)
+	if c == Dialog {
+		if output := p.head(SystemOutput); of == none || output != none && output < of {
+			of = output
+		}
+	}
+	if of == none || of == p.newest || tail > 0 && p.added-p.groups[of].begun <= tail {
+		return none
+	}
+	return of
+}
+
+// head returns the first group of a class that is still there, or none.
+func (p *Planner) head(class Category) int32 {
+	queue := p.queues[class]
+	for len(queue) > 0 && (p.groups[queue[0]].gone || p.groups[queue[0]].class != class) {
+		queue = queue[1:]
+	}
+	p.queues[class] = queue
+	if len(queue) == 0 {
+		return none
+	}
+	return queue[0]
+}
+
+// cutBeyondShares trims what is left until the window is big enough: SYSTEM or
+// the newest groups take more than their part.
+func (p *Planner) cutBeyondShares() {
+	over := p.exceeded()
+	why := p.whyFull(over)
+	for _, c := range trimOrder {
+		for p.above(over, p.budget.Room(), p.budget.byteRoom()) {
+			of := p.oldest(c, 0)
+			if of == none {
+				break
+			}
+			p.drop(of, why)
+		}
+	}
+}
+
+func (p *Planner) whyFull(over excess) string {
+	if over.tokens {
+		return fmt.Sprintf("the window had more than %d tokens", p.budget.Room())
+	}
+	return fmt.Sprintf("the request had more than %d bytes", p.budget.byteRoom())
+}

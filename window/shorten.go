@@ -1,0 +1,219 @@
+package window
+
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// noteLarge remembers a group that may one day be worth shortening.
+func (p *Planner) noteLarge(of int32) {
+	if of == none || p.budget.Tokens == 0 {
+		return
+	}
+	if g := &p.groups[of]; !g.large && g.cost.Tokens > p.budget.Room()/largePart {
+		g.large = true
+		p.large = append(p.large, of)
+	}
+}
+
+// shortenLarge shortens groups that are larger than what there is for all of
+// their category, before anything else has to go because of them.
+func (p *Planner) shortenLarge(over excess) {
+	if !over.tokens && !over.categories {
+		return
+	}
+	p.large = slices.DeleteFunc(p.large, func(of int32) bool { return p.groups[of].gone })
+	for _, of := range p.large {
+		g := &p.groups[of]
+		if g.class == System {
+			continue
+		}
+		if limit := p.limit(g.class); g.cost.Tokens > limit {
+			p.shorten(of, g.cost.Tokens-p.budget.lower(limit), tokensOf, fmt.Sprintf("it was larger than all there is for %v, %d tokens", g.class, limit))
+		}
+	}
+}
+
+// limit is the largest group of a class that is left alone when there is too
+// much: the category's share or, if shares are no ceilings, a quarter of the
+// room where that is more.
+func (p *Planner) limit(class Category) int {
+	share := p.budget.due(class, p.used[System])
+	if p.budget.Strict {
+		return share
+	}
+	return max(share, max(0, p.budget.Room()-p.used[System])/4)
+}
+
+// shortenNewest shortens the newest group to what is left for it: it is kept in
+// any case, and nothing else is there any more that could give way.
+func (p *Planner) shortenNewest() {
+	over := p.exceeded()
+	if p.newest == none || !over.tokens && !over.bytes {
+		return
+	}
+	why := p.whyFull(over)
+	if over.tokens {
+		p.shorten(p.newest, p.total.Tokens-p.budget.Room(), tokensOf, why)
+	}
+	for at := p.groups[p.newest].first; at != none; at = p.items[at].next {
+		for p.above(over, p.budget.Room(), p.budget.byteRoom()) && p.items[at].images > 0 && !p.items[at].gone {
+			p.removeImage(at, why)
+		}
+	}
+	if by := p.total.Bytes - p.budget.byteRoom(); by > 0 {
+		p.shorten(p.newest, by, bytesOf, why)
+	}
+}
+
+// measure is one of the two sides of a cost.
+type measure struct {
+	of   func(Cost) int
+	text func(*Planner, string) int
+}
+
+var (
+	tokensOf = measure{func(c Cost) int { return c.Tokens }, func(p *Planner, text string) int { return p.counter.CountText(text) }}
+	bytesOf  = measure{func(c Cost) int { return c.Bytes }, func(_ *Planner, text string) int { return textBytes(text) }}
+)
+
+// shorten cuts the texts of a group to make it smaller by a number of tokens or
+// bytes: the longest first, all of them to one length. Calls, thinking and
+// blocks of unknown types stay whole: half of one is an error.
+func (p *Planner) shorten(of int32, by int, m measure, why string) {
+	var sizes []int
+	texts, afresh, now := 0, 0, 0
+	size := func(text string) int { return m.text(p, text) }
+	for at := p.groups[of].first; at != none; at = p.items[at].next {
+		if !p.mayShorten(at) {
+			continue
+		}
+		e := p.current(at)
+		eachText(e.Message.Content, func(text string) {
+			sizes = append(sizes, size(text))
+			texts += sizes[len(sizes)-1]
+		})
+		afresh += m.of(countAfresh(p.counter, p.whose, e))
+		now += m.of(p.items[at].cost)
+	}
+	// What was recorded may be another number than what is counted. The texts
+	// are cut in proportion, and so far that the count is small enough too.
+	longest := level(sizes, max(by*texts/max(now, 1), afresh-(now-by)))
+	for at := p.groups[of].first; at != none; at = p.items[at].next {
+		if !p.mayShorten(at) {
+			continue
+		}
+		if content, cut := shortened(p.current(at).Message.Content, longest, size); cut {
+			p.change(at, content, Omission{Kind: Shortened, Why: why})
+		}
+	}
+}
+
+func (p *Planner) mayShorten(at int32) bool {
+	it := &p.items[at]
+	return !it.gone && it.category != System && p.current(at).Message != nil
+}
+
+// level returns the length to which the longest must be cut so that all together
+// become shorter by a number.
+func level(sizes []int, by int) int {
+	slices.SortFunc(sizes, func(a, b int) int { return b - a })
+	for n := range sizes {
+		next := 0
+		if n+1 < len(sizes) {
+			next = sizes[n+1]
+		}
+		// The first n+1 can be cut down to the next one's length.
+		if gain := (n + 1) * (sizes[n] - next); gain < by {
+			by -= gain
+			continue
+		}
+		return max(0, sizes[n]-(by+n)/(n+1))
+	}
+	return 0
+}
+
+// eachText visits the texts that may be cut: plain text, and what tools
+// answered.
+func eachText(blocks []session.Content, visit func(string)) {
+	for i := range blocks {
+		switch b := &blocks[i]; {
+		case b.Text != nil:
+			visit(b.Text.Content)
+		case b.ToolResult != nil && len(b.ToolResult.Parts) > 0:
+			eachText(b.ToolResult.Parts, visit)
+		case b.ToolResult != nil:
+			visit(b.ToolResult.Content)
+		}
+	}
+}
+
+// shortened returns the blocks with every text cut to a size, and whether any
+// was longer. What it is given stays as it is.
+func shortened(blocks []session.Content, most int, size func(string) int) (_ []session.Content, cut bool) {
+	blocks = slices.Clone(blocks)
+	for i := range blocks {
+		switch b := &blocks[i]; {
+		case b.Text != nil:
+			if text, short := shortText(b.Text.Content, most, size); short {
+				t := *b.Text
+				t.Content, b.Text, cut = text, &t, true
+			}
+		case b.ToolResult != nil && len(b.ToolResult.Parts) > 0:
+			if parts, short := shortened(b.ToolResult.Parts, most, size); short {
+				r := *b.ToolResult
+				r.Parts, r.Content = parts, textOf(parts)
+				b.ToolResult, cut = &r, true
+			}
+		case b.ToolResult != nil:
+			if text, short := shortText(b.ToolResult.Content, most, size); short {
+				r := *b.ToolResult
+				r.Content, r.Blob, r.Size = text, "", 0
+				b.ToolResult, cut = &r, true
+			}
+		}
+	}
+	return blocks, cut
+}
+
+// shortText cuts the middle out of a text until its size is no more than most,
+// and puts a marker there. If not even the marker fits, less is left of it.
+func shortText(text string, most int, size func(string) int) (string, bool) {
+	has := size(text)
+	if has <= most {
+		return text, false
+	}
+	for keep := len(text); keep > 0; {
+		keep = int(float64(keep) * float64(most) / float64(has) * 0.9) // texts are not alike all over
+		head, tail := runeEnd(text, keep*2/3), runeStart(text, len(text)-keep/3)
+		short := text[:head] + fmt.Sprintf("\n[… %d bytes left out …]\n", tail-head) + text[tail:]
+		if has = size(short); has <= most {
+			return short, true
+		}
+	}
+	for _, short := range []string{"[…]", "…"} {
+		if size(short) <= most {
+			return short, true
+		}
+	}
+	return "", true
+}
+
+// runeEnd returns the last position up to at that does not split a character.
+func runeEnd(s string, at int) int {
+	for at > 0 && at < len(s) && !utf8.RuneStart(s[at]) {
+		at--
+	}
+	return at
+}
+
+// runeStart returns the first position from at on that does not split one.
+func runeStart(s string, at int) int {
+	for at < len(s) && !utf8.RuneStart(s[at]) {
+		at++
+	}
+	return at
+}

@@ -1,0 +1,40 @@
+package window
+
+import "github.com/coppice-dev/coppice/session"
+
+// lastUsage is what a provider last reported, and what was counted since.
+type lastUsage struct {
+	prompt   int // tokens of the last request that has a report; 0 if none has
+	response string
+	items    int // how many items there were
+	added    int // tokens added before the response
+	cuts     int // omissions by then
+}
+
+// learn tells the counter what a response's usage says about the entries since
+// the response before: by how much the request has grown. The difference leaves
+// out what is in every request and not among the entries, such as the schemas of
+// the tools.
+func (p *Planner) learn(e *session.Entry) {
+	observer, ok := p.counter.(Observer)
+	m := e.Message
+	if !ok || m == nil || m.Usage == nil || m.Role != string(session.RoleAssistant) ||
+		m.Model != "" && p.model != "" && m.Model != p.model {
+		return
+	}
+	last := p.usage
+	if m.ResponseID != "" && m.ResponseID == last.response {
+		return // the same report again
+	}
+	prompt := m.Usage.Context() - m.Usage.Output
+	p.usage = lastUsage{prompt, m.ResponseID, len(p.items), p.added, len(p.omissions)}
+	if last.prompt == 0 || len(p.omissions) != last.cuts {
+		return // nothing to compare with, or the request was cut in between
+	}
+	for _, it := range p.items[last.items:] {
+		if it.images > 0 {
+			return // an image says nothing about text
+		}
+	}
+	observer.Observe(prompt-last.prompt, p.added-last.added)
+}

@@ -1,0 +1,119 @@
+package window
+
+import (
+	"math"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// View returns what fits the window now. It returns an *OverflowError if the
+// SYSTEM messages or the newest group alone do not.
+func (p *Planner) View() (*View, error) {
+	if err := p.overflow(); err != nil {
+		return nil, err
+	}
+	if p.dirty {
+		p.compact()
+	}
+	n := len(p.entries)
+	return &View{Entries: p.entries[:n:n], Costs: p.costs[:n:n], Report: p.report()}, nil
+}
+
+// overflow says what does not fit, if anything: all that could give way has.
+func (p *Planner) overflow() error {
+	room, byteRoom := p.budget.Room(), p.budget.byteRoom()
+	if p.total.Tokens <= room && p.total.Bytes <= byteRoom {
+		return nil
+	}
+	err := &OverflowError{Category: System, Need: p.total.Tokens, Budget: room, Unit: Tokens}
+	if p.total.Tokens <= room {
+		err.Need, err.Budget, err.Unit = p.total.Bytes, byteRoom, Bytes
+	}
+	var system, largest Cost
+	for i := range p.items {
+		it := &p.items[i]
+		if it.gone {
+			continue
+		}
+		if it.category == System {
+			system.add(it.cost)
+		}
+		if err.of(it.cost) > err.of(largest) {
+			largest, err.EntryID = it.cost, p.entries[it.at].ID
+		}
+	}
+	switch {
+	case err.of(system) > err.Budget:
+		err.Need = err.of(system)
+	case p.newest != none:
+		err.Category = p.groups[p.newest].class
+	}
+	return err
+}
+
+// of returns the side of a cost that the error is about.
+func (e *OverflowError) of(c Cost) int {
+	if e.Unit == Bytes {
+		return c.Bytes
+	}
+	return c.Tokens
+}
+
+// compact makes the arrays anew, without what has gone. Earlier views keep the
+// old ones.
+func (p *Planner) compact() {
+	left := 0
+	for _, c := range p.count {
+		left += c
+	}
+	room := left + left/4 + 16 // for what comes before the next cut
+	entries, costs, owner := make([]session.Entry, 0, room), make([]Cost, 0, room), make([]int32, 0, room)
+	for i, at := range p.owner {
+		it := &p.items[at]
+		if it.gone {
+			continue
+		}
+		e := &p.entries[i]
+		if changed, ok := p.changed[at]; ok {
+			e = &changed
+		}
+		it.at = int32(len(entries))
+		entries, costs, owner = append(entries, *e), append(costs, it.cost), append(owner, at)
+	}
+	p.entries, p.costs, p.owner = entries, costs, owner
+	p.changed, p.dirty = nil, false
+}
+
+func (p *Planner) report() Report {
+	n := len(p.omissions)
+	r := Report{
+		Counter: p.counter.Name(),
+		Tokens:  p.total.Tokens, Bytes: p.total.Bytes,
+		Room: limitOrZero(p.budget.Room()), ByteRoom: limitOrZero(p.budget.byteRoom()),
+		Categories: make([]CategoryReport, 0, SystemOutput),
+		Omissions:  p.omissions[:n:n],
+	}
+	var ceilings sums
+	if p.budget.Strict && p.budget.Tokens > 0 {
+		ceilings = p.budget.ceilings(p.used)
+	}
+	for _, c := range Categories() {
+		r.LeftOutTokens += p.gone[c]
+		part := CategoryReport{
+			Category: c, Share: ceilings[c], Entries: p.count[c], Tokens: p.used[c],
+			LeftOutEntries: p.goneCount[c], LeftOutTokens: p.gone[c],
+		}
+		if !p.budget.Strict && p.budget.Tokens > 0 {
+			part.Share = p.budget.due(c, p.used[System])
+		}
+		r.Categories = append(r.Categories, part)
+	}
+	return r
+}
+
+func limitOrZero(limit int) int {
+	if limit == math.MaxInt {
+		return 0
+	}
+	return limit
+}
