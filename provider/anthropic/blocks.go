@@ -46,10 +46,10 @@ func blockOf(kind string, o *wire.Object, r *wire.Residue) (c session.Content, o
 		signature, _ := o.TakeStr("signature")
 		return wire.Thinking(text, signature), ok
 	case "redacted_thinking":
-		data, ok := o.TakeStr("data")
+		data, ok := o.TakeText("data")
 		c := wire.Thinking("", "")
 		c.Thinking.Redacted = data
-		return c, ok && data != ""
+		return c, ok
 	case "tool_use":
 		return toolUse(o)
 	case "tool_result":
@@ -59,10 +59,7 @@ func blockOf(kind string, o *wire.Object, r *wire.Residue) (c session.Content, o
 		return wire.Image(source), ok
 	case "document":
 		source, ok := takeSource(o, r)
-		title := o.Str("title")
-		if title != "" {
-			o.Take("title")
-		}
+		title, _ := o.TakeText("title")
 		return wire.File(title, source), ok
 	}
 	return c, false
@@ -106,7 +103,7 @@ func takeSource(o *wire.Object, r *wire.Residue) (*session.Source, bool) {
 	inner, _ := o.TakeObject("source")
 	s := &session.Source{}
 	s.Type, _ = inner.TakeStr("type")
-	s.MediaType, _ = inner.TakeStr("media_type")
+	s.MediaType, _ = inner.TakeText("media_type")
 	member := sourceMember(s.Type)
 	data, ok := inner.TakeStr(member)
 	s.Data = data

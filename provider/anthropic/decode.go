@@ -186,9 +186,9 @@ func response(o wire.Object) session.Entry {
 	var r wire.Residue
 	r.Miss(o, "content")
 	m.Content = content(&o, &r, m.Role)
-	m.ResponseID, _ = o.TakeStr("id")
-	m.Model, _ = o.TakeStr("model")
-	m.StopReason, _ = o.TakeStr("stop_reason")
+	m.ResponseID, _ = o.TakeText("id")
+	m.Model, _ = o.TakeText("model")
+	m.StopReason, _ = o.TakeText("stop_reason")
 	m.Usage = wire.Usage(&o, "usage", wire.Anthropic, provider.AnthropicUsage)
 	r.Envelope = o
 	r.Mark(&m.Extra, wire.Anthropic)

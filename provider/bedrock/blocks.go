@@ -84,7 +84,7 @@ func bytesOf(o *wire.Object) (data string, ok bool) {
 }
 
 func media(kind string, o *wire.Object) (c session.Content, ok bool) {
-	format, hasFormat := o.TakeStr("format")
+	format, hasFormat := o.TakeText("format")
 	data, ok := bytesOf(o)
 	return wire.Media(&session.Source{Type: wire.SourceBase64, MediaType: kind + "/" + format, Data: data}), ok && hasFormat
 }
@@ -92,9 +92,9 @@ func media(kind string, o *wire.Object) (c session.Content, ok bool) {
 func document(o *wire.Object) (c session.Content, ok bool) {
 	format, _ := o.TakeStr("format")
 	mediaType, known := documentTypes[format]
-	name, hasName := o.TakeStr("name")
+	name, hasName := o.TakeText("name")
 	data, ok := bytesOf(o)
-	return wire.File(name, &session.Source{Type: wire.SourceBase64, MediaType: mediaType, Data: data}), ok && known && hasName && name != ""
+	return wire.File(name, &session.Source{Type: wire.SourceBase64, MediaType: mediaType, Data: data}), ok && known && hasName
 }
 
 func toolUse(o *wire.Object) (c session.Content, ok bool) {
@@ -151,15 +151,13 @@ func isJSON(c *session.Content) bool {
 
 func reasoning(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 	c = wire.Thinking("", "")
-	if data, ok := o.TakeStr("redactedContent"); ok && data != "" {
+	if data, ok := o.TakeText("redactedContent"); ok {
 		c.Thinking.Redacted = data
 		return c, len(*o) == 0
 	}
 	inner, _ := o.TakeObject("reasoningText")
 	c.Thinking.Content, ok = inner.TakeStr("text")
-	if c.Thinking.Signature = inner.Str("signature"); c.Thinking.Signature != "" {
-		inner.Take("signature")
-	}
+	c.Thinking.Signature, _ = inner.TakeText("signature")
 	if len(inner) > 0 {
 		r.Fields.SetObject("reasoningText", inner)
 	}

@@ -117,7 +117,7 @@ func response(o wire.Object) (*provider.Body, error) {
 		m.Content = blocks(list, m.Role)
 	}
 	r.Fields = inner
-	if native, ok := o.TakeStr("stopReason"); ok {
+	if native, ok := o.TakeText("stopReason"); ok {
 		reason, keep := stops.Decode(native)
 		if m.StopReason = reason; keep != "" {
 			o.SetStr("stopReason", keep)

@@ -209,12 +209,12 @@ func (d *Decoder) candidate(response, candidate wire.Object) session.Entry {
 		r.Form = formNothing
 	}
 	response = append(wire.Object(nil), response...)
-	m.ResponseID, _ = response.TakeStr("responseId")
-	m.Model, _ = response.TakeStr("modelVersion")
+	m.ResponseID, _ = response.TakeText("responseId")
+	m.Model, _ = response.TakeText("modelVersion")
 	if created, err := time.Parse(time.RFC3339Nano, response.Str("createTime")); err == nil {
 		e.Timestamp = created.UTC()
 	}
-	if native, ok := candidate.TakeStr("finishReason"); ok {
+	if native, ok := candidate.TakeText("finishReason"); ok {
 		reason, keep := stops.Decode(native)
 		if m.StopReason = reason; keep != "" {
 			candidate.SetStr("finishReason", keep)

@@ -97,11 +97,8 @@ func textPart(o *wire.Object) session.Content {
 		return session.Text(text)
 	}
 	o.Take("thought")
-	c := wire.Thinking(text, o.Str("thoughtSignature"))
-	if c.Thinking.Signature != "" {
-		o.Take("thoughtSignature")
-	}
-	return c
+	signature, _ := o.TakeText("thoughtSignature")
+	return wire.Thinking(text, signature)
 }
 
 func mediaPart(o *wire.Object, r *wire.Residue, spellings []spelling, source string) (c session.Content, ok bool) {
@@ -123,15 +120,12 @@ func mediaPart(o *wire.Object, r *wire.Residue, spellings []spelling, source str
 }
 
 func (d *Decoder) call(o wire.Object, r *wire.Residue) (c session.Content, ok bool) {
-	name, ok := o.TakeStr("name")
+	name, ok := o.TakeText("name")
 	if !ok {
 		return c, false
 	}
 	r.Miss(o, "id", "args")
-	id, hasID := o.TakeStr("id")
-	if hasID && id == "" {
-		o.SetStr("id", "")
-	}
+	id, _ := o.TakeText("id") // one that is empty stays
 	id = d.pairs.Call(id, name)
 	d.note(id, name)
 	args := o.Get("args")
@@ -158,15 +152,12 @@ const (
 )
 
 func (d *Decoder) result(o wire.Object, r *wire.Residue) (c session.Content, ok bool) {
-	name, ok := o.TakeStr("name")
+	name, ok := o.TakeText("name")
 	if !ok {
 		return c, false
 	}
 	r.Miss(o, "id", "response")
-	id, hasID := o.TakeStr("id")
-	if hasID && id == "" {
-		o.SetStr("id", "")
-	}
+	id, _ := o.TakeText("id") // one that is empty stays
 	id = d.pairs.Answer(id, name)
 	if d.names[id] != name {
 		o.SetStr("name", name) // the call does not tell

@@ -272,10 +272,7 @@ func (d *ChatDecoder) toolCall(o wire.Object) (session.Content, bool) {
 	if !ok || !hasName || !hasText {
 		return session.Content{}, false
 	}
-	id, _ := o.TakeStr("id")
-	if id == "" && len(r.Absent) == 0 {
-		r.Fields.SetStr("id", "")
-	}
+	id, _ := o.TakeText("id") // one that is empty stays
 	id = d.pairs.Call(id, name)
 	var c session.Content
 	if kind == formCustom {
@@ -296,10 +293,7 @@ func (d *ChatDecoder) toolCall(o wire.Object) (session.Content, bool) {
 // result takes a tool's answer.
 func (d *ChatDecoder) result(o *wire.Object, m *session.MessageEntry, r *wire.Residue) {
 	r.Miss(*o, "tool_call_id")
-	id, ok := o.TakeStr("tool_call_id")
-	if ok && id == "" {
-		r.Fields.SetStr("tool_call_id", "")
-	}
+	id, _ := o.TakeText("tool_call_id") // one that is empty stays
 	c := wire.Result(d.pairs.Answer(id, o.Str("name")), chatContent(o, r), wire.Chat)
 	m.Content = []session.Content{c}
 }
@@ -336,12 +330,12 @@ func (d *ChatDecoder) choice(response, choice wire.Object) (session.Entry, error
 	e := d.message(message)
 	m := e.Message
 	response = append(wire.Object(nil), response...)
-	m.ResponseID, _ = response.TakeStr("id")
-	m.Model, _ = response.TakeStr("model")
+	m.ResponseID, _ = response.TakeText("id")
+	m.Model, _ = response.TakeText("model")
 	if seconds := response.Int("created"); seconds > 0 {
 		e.Timestamp = time.Unix(int64(seconds), 0).UTC()
 	}
-	if native, ok := choice.TakeStr("finish_reason"); ok {
+	if native, ok := choice.TakeText("finish_reason"); ok {
 		reason, keep := chatStops.Decode(native)
 		if m.StopReason = reason; keep != "" {
 			choice.SetStr("finish_reason", keep)

@@ -66,10 +66,7 @@ func imagePart(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 
 func filePart(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 	inner, _ := o.TakeObject("file")
-	name, hasName := inner.TakeStr("filename")
-	if hasName && name == "" {
-		inner.SetStr("filename", "")
-	}
+	name, _ := inner.TakeText("filename")
 	var source *session.Source
 	if id, ok := inner.TakeStr("file_id"); ok {
 		source = &session.Source{Type: wire.SourceFile, Data: id}

@@ -227,8 +227,8 @@ func (d *itemDecoder) response(o wire.Object) (*provider.Body, error) {
 	if d.items(list); len(d.entries) == 0 {
 		d.add(&session.MessageEntry{Role: string(session.RoleAssistant)})
 	}
-	id, _ := o.TakeStr("id")
-	model, _ := o.TakeStr("model")
+	id, _ := o.TakeText("id")
+	model, _ := o.TakeText("model")
 	for i := range d.entries {
 		e := &d.entries[i]
 		e.Message.ResponseID = id

@@ -63,9 +63,7 @@ func reasoningBlock(o *wire.Object, r *wire.Residue) (session.Content, bool) {
 		summary = textsOf(text, "reasoning_text")
 	}
 	c := wire.Thinking(strings.Join(summary, "\n\n"), "")
-	if c.Thinking.Signature = o.Str("encrypted_content"); c.Thinking.Signature != "" {
-		o.Take("encrypted_content")
-	}
+	c.Thinking.Signature, _ = o.TakeText("encrypted_content")
 	r.Miss(*o, "summary")
 	if string(o.Get("summary")) == string(summaryOf(c.Thinking.Content)) && !o.Has("content") {
 		o.Take("summary") // what is made of the text again
@@ -254,10 +252,7 @@ func itemPartOf(kind string, o *wire.Object, r *wire.Residue) (c session.Content
 }
 
 func inputFile(o *wire.Object) (c session.Content, ok bool) {
-	name := o.Str("filename")
-	if name != "" {
-		o.Take("filename")
-	}
+	name, _ := o.TakeText("filename")
 	if id, ok := o.TakeStr("file_id"); ok {
 		return wire.File(name, &session.Source{Type: wire.SourceFile, Data: id}), true
 	}

@@ -122,6 +122,15 @@ func (o *Object) TakeStr(name string) (s string, ok bool) {
 	return s, ok
 }
 
+// TakeText is TakeStr of a string that is not empty, for members that an encoder
+// leaves out when they are.
+func (o *Object) TakeText(name string) (s string, ok bool) {
+	if o.Str(name) == "" {
+		return "", false
+	}
+	return o.TakeStr(name)
+}
+
 // TakeObject returns a member that is an object and removes it. One that is
 // something else stays.
 func (o *Object) TakeObject(name string) (Object, bool) {

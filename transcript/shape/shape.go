@@ -1,0 +1,165 @@
+// Package shape tells what JSON looks like from its beginning: which members
+// there are, and what short texts they hold. The text may be cut off anywhere, and
+// may be several values one after the other, as in a file of lines.
+package shape
+
+import (
+	"github.com/coppice-dev/coppice/session/rawjson"
+)
+
+// Shape is the members that were seen. A path names a member from the outside in:
+// "messages[].role" is the role of an element of messages, "[].from" is a member
+// of an element of an array that is the whole text.
+type Shape struct {
+	paths map[string]bool
+	texts map[string]bool // path, NUL, text
+}
+
+const (
+	maxDepth = 8    // deeper members are not looked at
+	maxPaths = 4096 // and no more than these
+	maxText  = 64   // longer texts are not remembered
+)
+
+// Of looks at the beginning of a text.
+func Of(head []byte) *Shape {
+	s := &scanner{text: head, shape: Shape{paths: make(map[string]bool), texts: make(map[string]bool)}}
+	if len(head) >= 3 && string(head[:3]) == "\xef\xbb\xbf" {
+		s.at = 3
+	}
+	for s.value("", 0) {
+	}
+	return &s.shape
+}
+
+// Has reports whether one of the paths was seen.
+func (s *Shape) Has(paths ...string) bool {
+	for _, path := range paths {
+		if s.paths[path] {
+			return true
+		}
+	}
+	return false
+}
+
+// Is reports whether one of the texts was seen at a path.
+func (s *Shape) Is(path string, texts ...string) bool {
+	for _, text := range texts {
+		if s.texts[path+"\x00"+text] {
+			return true
+		}
+	}
+	return false
+}
+
+// scanner walks over JSON, and stops in silence where that ends or is none.
+type scanner struct {
+	text  []byte
+	at    int
+	shape Shape
+}
+
+// next returns the next byte that is no white space, or 0 at the end.
+func (s *scanner) next() byte {
+	for ; s.at < len(s.text); s.at++ {
+		switch c := s.text[s.at]; c {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// value walks over a value and reports whether it was whole.
+func (s *scanner) value(path string, depth int) bool {
+	if depth > maxDepth {
+		return s.skip()
+	}
+	switch s.next() {
+	case 0:
+		return false
+	case '{':
+		return s.object(path, depth)
+	case '[':
+		return s.array(path, depth)
+	case '"':
+		from := s.at
+		if !s.skip() {
+			return false
+		}
+		if s.at-from <= maxText {
+			text, _ := rawjson.String(s.text[from:s.at])
+			s.shape.texts[path+"\x00"+text] = true
+		}
+		return true
+	}
+	return s.skip()
+}
+
+// skip passes over a value without looking.
+func (s *scanner) skip() bool {
+	end := rawjson.Skip(s.text, s.at)
+	if end < 0 {
+		s.at = len(s.text)
+		return false
+	}
+	s.at = end
+	return true
+}
+
+func (s *scanner) object(path string, depth int) bool {
+	s.at++
+	if path != "" {
+		path += "."
+	}
+	for {
+		switch s.next() {
+		case '}':
+			s.at++
+			return true
+		case ',':
+			s.at++
+			continue
+		case '"':
+		default:
+			return false
+		}
+		from := s.at
+		if !s.skip() {
+			return false
+		}
+		name, _ := rawjson.String(s.text[from:s.at])
+		if s.next() != ':' {
+			return false
+		}
+		s.at++
+		member := path + name
+		if len(s.shape.paths) >= maxPaths {
+			return false
+		}
+		s.shape.paths[member] = true
+		if !s.value(member, depth+1) {
+			return false
+		}
+	}
+}
+
+func (s *scanner) array(path string, depth int) bool {
+	s.at++
+	path += "[]"
+	s.shape.paths[path] = true
+	for {
+		switch s.next() {
+		case ']':
+			s.at++
+			return true
+		case ',':
+			s.at++
+			continue
+		}
+		if !s.value(path, depth+1) {
+			return false
+		}
+	}
+}
