@@ -48,12 +48,7 @@ func (s *Session) snapshot() ([]node, error) {
 // type TypeGap.
 func (s *Session) readAll(nodes []node) ([]Entry, error) {
 	ctx := context.Background()
-	order := make([]int, len(nodes))
-	for i := range order {
-		order[i] = i
-	}
-	// Gaps that settle added stand at the end, not where they belong.
-	slices.SortStableFunc(order, func(a, b int) int { return int(nodes[a].pos - nodes[b].pos) })
+	order := byPosition(nodes) // gaps that settle added stand at the end, not where they belong
 	sorted := make([]node, len(nodes))
 	for i, at := range order {
 		sorted[i] = nodes[at]

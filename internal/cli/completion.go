@@ -71,21 +71,36 @@ func titleOf(s *session.Session) (string, error) {
 	if name != "" || err != nil {
 		return name, err
 	}
-	for e, err := range s.Entries() {
+	ids, err := s.EntryIDs()
+	if err != nil {
+		return "", err
+	}
+	const few = 16 // it is nearly always among the first
+	for some := range slices.Chunk(ids, few) {
+		entries, err := s.Peek(some...)
 		if err != nil {
 			return "", err
 		}
-		if e.Message == nil || e.Message.Role != string(session.RoleUser) {
-			continue
-		}
-		for _, c := range e.Message.Content {
-			if c.Text != nil && strings.TrimSpace(c.Text.Content) != "" {
-				line, _, _ := strings.Cut(strings.TrimSpace(c.Text.Content), "\n")
+		for i := range entries {
+			if line := firstUserLine(&entries[i]); line != "" {
 				return line, nil
 			}
 		}
 	}
 	return "", nil
+}
+
+func firstUserLine(e *session.Entry) string {
+	if e.Message == nil || e.Message.Role != string(session.RoleUser) {
+		return ""
+	}
+	for _, c := range e.Message.Content {
+		if c.Text != nil && strings.TrimSpace(c.Text.Content) != "" {
+			line, _, _ := strings.Cut(strings.TrimSpace(c.Text.Content), "\n")
+			return line
+		}
+	}
+	return ""
 }
 
 // completeEntries offers, for a flag, the labels and the ends of the branches of
@@ -96,14 +111,21 @@ func (a *app) completeEntries(cmd *cobra.Command, args []string, _ string) ([]co
 	}
 	var offers []cobra.Completion
 	_ = a.withOpened(cmd.Context(), args[0], func(o opened) error {
-		sh, err := o.shape(cmd.Context(), o.LeafID(), false)
+		sh, err := o.shape(o.LeafID(), false)
 		if err != nil {
 			return err
 		}
+		var offered []*twig
 		for _, t := range sh.order {
 			if len(t.children) == 0 || t.label != "" {
-				offers = append(offers, cobra.CompletionWithDesc(sh.id(t), oneLine(t.label+" "+gist(&t.entry), 60)))
+				offered = append(offered, t)
 			}
+		}
+		if err := o.read(cmd.Context(), offered); err != nil {
+			return err
+		}
+		for _, t := range offered {
+			offers = append(offers, cobra.CompletionWithDesc(sh.id(t), oneLine(t.label+" "+gist(&t.entry), 60)))
 		}
 		return nil
 	})

@@ -97,7 +97,7 @@ func (a *app) entryNames(ctx context.Context, o opened) (func(string) string, er
 	if a.width() == 0 {
 		return func(id string) string { return id }, nil
 	}
-	ids, err := o.entryIDs(ctx)
+	ids, err := o.EntryIDs()
 	if err != nil {
 		return nil, err
 	}

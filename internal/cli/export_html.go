@@ -59,8 +59,11 @@ type pageEntry struct {
 // are in it, and its script only shows one of them at a time. Should anything
 // hostile get through the escaping, the page's policy lets no other script run.
 func exportHTML(ctx context.Context, w io.Writer, o opened, leaf string) error {
-	sh, err := o.shape(ctx, leaf, false)
+	sh, err := o.shape(leaf, false)
 	if err != nil {
+		return err
+	}
+	if err := o.readWhole(sh); err != nil {
 		return err
 	}
 	p, err := newPage(o, sh)

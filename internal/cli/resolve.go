@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/session"
@@ -40,19 +41,20 @@ func resolveEntry(s *session.Session, given string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	ids, err := s.EntryIDs()
+	if err != nil {
+		return "", err
+	}
 	var found, labelled []string
-	for e, err := range s.Entries() {
-		if err != nil {
-			return "", err
-		}
-		if e.ID == given {
+	for _, id := range ids {
+		if id == given {
 			return given, nil
 		}
-		if strings.HasPrefix(e.ID, given) {
-			found = append(found, e.ID)
+		if strings.HasPrefix(id, given) {
+			found = append(found, id)
 		}
-		if labels[e.ID] == given {
-			labelled = append(labelled, e.ID)
+		if labels[id] == given {
+			labelled = append(labelled, id)
 		}
 	}
 	if len(found) == 0 {
@@ -78,26 +80,33 @@ func theOne(what, given string, found []string) (string, error) {
 	return "", usageError{fmt.Errorf("%q begins the ids of several: %s%s; give more of it", given, strings.Join(found, ", "), more)}
 }
 
+// minShort is how many characters a shortened id has at least.
+const minShort = 8
+
 // shortIDs returns for each id the shortest prefix, of at least eight
-// characters, that none of the others has.
+// characters, that none of the others has. In the order of the alphabet it is
+// enough to compare each with its neighbours.
 func shortIDs(ids []string) map[string]string {
-	short := make(map[string]string, len(ids))
-	taken := make(map[string]int)
-	for _, id := range ids {
-		for n := minShort; n <= len(id); n++ {
-			taken[id[:n]]++
+	sorted := slices.Compact(slices.Sorted(slices.Values(ids)))
+	short := make(map[string]string, len(sorted))
+	for i, id := range sorted {
+		n := minShort - 1
+		if i > 0 {
+			n = max(n, sharedPrefix(id, sorted[i-1]))
 		}
-	}
-	for _, id := range ids {
-		short[id] = id
-		for n := minShort; n < len(id); n++ {
-			if taken[id[:n]] == 1 {
-				short[id] = id[:n]
-				break
-			}
+		if i+1 < len(sorted) {
+			n = max(n, sharedPrefix(id, sorted[i+1]))
 		}
+		short[id] = id[:min(n+1, len(id))]
 	}
 	return short
 }
 
-const minShort = 8
+// sharedPrefix is how many bytes two strings have in common at the beginning.
+func sharedPrefix(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}

@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/session/rawjson"
 	"github.com/coppice-dev/coppice/store/file"
 )
 
@@ -48,25 +48,10 @@ func (o opened) shortName(ctx context.Context) (string, error) {
 // entryIDs returns the ids of all entries in the order of the log, those that
 // only move the leaf included: a prefix that is shown to the user must mean one
 // of them.
-func (o opened) entryIDs(ctx context.Context) (ids []string, err error) {
-	log, err := o.store.Open(ctx, o.name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, log.Close()) }()
-	for line, err := range log.Forward(ctx, 0) {
-		if err != nil {
-			return nil, err
-		}
-		h, ok := rawjson.ScanHead(bytes.TrimPrefix(line.Data, []byte("\xef\xbb\xbf")))
-		if ok && string(h.Type) != string(session.TypeSession) {
-			ids = append(ids, string(h.ID))
-		}
-	}
-	return ids, nil
-}
+func (o opened) entryIDs(context.Context) ([]string, error) { return o.EntryIDs() }
 
-// twig is an entry in the tree of a session as it is told to a person.
+// twig is an entry in the tree of a session as it is told to a person. Of the
+// entry only the id, the parent and the type are there until it is read.
 type twig struct {
 	entry    session.Entry
 	label    string
@@ -87,31 +72,70 @@ type shape struct {
 	short map[string]string
 }
 
-// isAside reports whether an entry is about the session rather than part of the
-// conversation.
-func isAside(e *session.Entry) bool {
-	switch {
-	case e.Label != nil, e.SessionInfo != nil, e.Type == session.TypeLeaf:
-		return true
-	case e.Custom != nil:
-		return e.Custom.CustomType == session.CustomTags || e.Custom.CustomType == session.CustomPinned
+// asides returns the ids of the entries that are about the session rather than
+// part of the conversation.
+func (o opened) asides(forest []session.TreeNode) (map[string]bool, error) {
+	asides := make(map[string]bool)
+	var customs []string
+	for n := range walkNodes(forest) {
+		switch n.Entry.Type {
+		case session.TypeLabel, session.TypeSessionInfo, session.TypeLeaf:
+			asides[n.Entry.ID] = true
+		case session.TypeCustom:
+			customs = append(customs, n.Entry.ID)
+		}
 	}
-	return false
+	for ids := range slices.Chunk(customs, readAtOnce) {
+		entries, err := o.Peek(ids...)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if c := e.Custom; c != nil {
+				asides[e.ID] = c.CustomType == session.CustomTags || c.CustomType == session.CustomPinned
+			}
+		}
+	}
+	return asides, nil
 }
 
-// shape reads the tree. leaf is the entry at which the path ends that counts as
-// live.
-func (o opened) shape(ctx context.Context, leaf string, all bool) (*shape, error) {
-	forest, err := o.GetTree()
+// walkNodes yields all nodes of a forest. A conversation is as deep as it is
+// long, so it does not recurse.
+func walkNodes(forest []session.TreeNode) iter.Seq[*session.TreeNode] {
+	return func(yield func(*session.TreeNode) bool) {
+		stack := [][]session.TreeNode{forest}
+		for len(stack) > 0 {
+			nodes := stack[len(stack)-1]
+			stack = stack[:len(stack)-1]
+			for i := range nodes {
+				if !yield(&nodes[i]) {
+					return
+				}
+				stack = append(stack, nodes[i].Children)
+			}
+		}
+	}
+}
+
+// shape reads the tree, and none of the entries. leaf is the entry at which the
+// path ends that counts as live.
+func (o opened) shape(leaf string, all bool) (*shape, error) {
+	forest, err := o.Outline()
 	if err != nil {
 		return nil, err
 	}
-	ids, err := o.entryIDs(ctx)
+	ids, err := o.EntryIDs()
 	if err != nil {
 		return nil, err
+	}
+	asides := map[string]bool{}
+	if !all {
+		if asides, err = o.asides(forest); err != nil {
+			return nil, err
+		}
 	}
 	sh := &shape{byID: make(map[string]*twig), short: shortIDs(ids)}
-	sh.grow(forest, all)
+	sh.grow(forest, asides)
 	sh.setNewest(ids)
 	sh.leaf = sh.byID[leaf]
 	for t := sh.leaf; t != nil; t = t.parent {
@@ -120,9 +144,70 @@ func (o opened) shape(ctx context.Context, leaf string, all bool) (*shape, error
 	return sh, nil
 }
 
-// grow makes twigs of nodes. A conversation is as deep as it is long, so it does
-// not recurse.
-func (sh *shape) grow(forest []session.TreeNode, all bool) {
+const (
+	// readAtOnce is how many entries are in memory at a time.
+	readAtOnce = 256
+	// maxFetched is the size above which the output of a tool is not fetched only
+	// to show its beginning.
+	maxFetched = 4 << 20
+)
+
+// read reads the entries of twigs, as far as a terminal shows them: images, and
+// very long output, are told by their size.
+func (o opened) read(ctx context.Context, twigs []*twig) error {
+	ids := make([]string, len(twigs))
+	for i, t := range twigs {
+		ids[i] = t.entry.ID
+	}
+	entries, err := o.Peek(ids...)
+	if err != nil {
+		return err
+	}
+	for i := range entries {
+		o.fetchOutput(ctx, &entries[i])
+		entries[i].ParentID = twigs[i].entry.ParentID // also of what is missing
+		twigs[i].entry = entries[i]
+	}
+	return nil
+}
+
+// fetchOutput fills in the output of tools that is kept in blobs.
+func (o opened) fetchOutput(ctx context.Context, e *session.Entry) {
+	if e.Message == nil {
+		return
+	}
+	for i := range e.Message.Content {
+		r := e.Message.Content[i].ToolResult
+		switch {
+		case r == nil || r.Blob == "" || r.Content != "":
+		case r.Size > maxFetched:
+			r.Content = fmt.Sprintf("[%s of output; coppice export shows it]", humanBytes(r.Size))
+		default:
+			data, err := o.store.Blobs().Get(ctx, r.Blob)
+			if r.Content = string(data); err != nil {
+				r.Content = fmt.Sprintf("[content is missing: %s]", r.Blob)
+			}
+		}
+	}
+}
+
+// readWhole reads all entries of a shape with all of their content.
+func (o opened) readWhole(sh *shape) error {
+	for e, err := range o.Entries() {
+		if err != nil {
+			return err
+		}
+		if t := sh.byID[e.ID]; t != nil && t.entry.ID == e.ID {
+			e.ParentID = t.entry.ParentID
+			t.entry = e
+		}
+	}
+	return nil
+}
+
+// grow makes twigs of nodes, except of those that are to be left out. It does not
+// recurse either.
+func (sh *shape) grow(forest []session.TreeNode, asides map[string]bool) {
 	type todo struct {
 		node   *session.TreeNode
 		parent *twig
@@ -138,7 +223,7 @@ func (sh *shape) grow(forest []session.TreeNode, all bool) {
 		next := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
 		at := next.parent
-		if all || !isAside(&next.node.Entry) {
+		if !asides[next.node.Entry.ID] {
 			at = sh.add(next.node, next.parent)
 		} else {
 			sh.byID[next.node.Entry.ID] = at
@@ -198,6 +283,16 @@ func (t *twig) tip() *twig {
 		t = next
 	}
 	return t
+}
+
+// path is the live path, from the root to the leaf.
+func (sh *shape) path() []*twig {
+	var path []*twig
+	for t := sh.leaf; t != nil; t = t.parent {
+		path = append(path, t)
+	}
+	slices.Reverse(path)
+	return path
 }
 
 // otherRoots are the beginnings that are not live.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,7 +94,7 @@ func (a *app) showAll(cmd *cobra.Command, o opened, f *showFlags) error {
 	if err != nil {
 		return err
 	}
-	ids, err := o.entryIDs(cmd.Context())
+	ids, err := o.EntryIDs()
 	if err != nil {
 		return err
 	}
@@ -101,13 +102,17 @@ func (a *app) showAll(cmd *cobra.Command, o opened, f *showFlags) error {
 	if w.labels, err = o.Labels(); err != nil {
 		return err
 	}
-	for e, err := range o.Entries() {
-		if err == nil {
-			w.entry(&e)
-			err = w.flush()
-		}
+	for some := range slices.Chunk(ids, readAtOnce) {
+		entries, err := o.Peek(some...)
 		if err != nil {
 			return err
+		}
+		for i := range entries {
+			o.fetchOutput(cmd.Context(), &entries[i])
+			w.entry(&entries[i])
+			if err := w.flush(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -118,7 +123,7 @@ func (a *app) showPath(cmd *cobra.Command, o opened, leaf string, f *showFlags) 
 	if err != nil {
 		return err
 	}
-	sh, err := o.shape(cmd.Context(), leaf, false)
+	sh, err := o.shape(leaf, false)
 	if err != nil {
 		return err
 	}
@@ -130,23 +135,46 @@ func (a *app) showPath(cmd *cobra.Command, o opened, leaf string, f *showFlags) 
 	if err != nil {
 		return err
 	}
-	var path []*twig
-	for t := sh.leaf; t != nil; t = t.parent {
-		path = append(path, t)
+	roots := sh.otherRoots()
+	if err := o.read(cmd.Context(), roots); err != nil {
+		return err
 	}
-	w.branches(sh, sh.otherRoots(), name, "here")
-	for i := len(path) - 1; i >= 0; i-- {
-		w.entry(&path[i].entry)
-		if i > 0 {
-			w.branches(sh, path[i].others(), name, "here")
-		} else {
-			w.branches(sh, path[i].children, name, "below")
-		}
-		if err := w.flush(); err != nil {
+	w.branches(sh, roots, name, "here")
+	for some := range slices.Chunk(sh.path(), readAtOnce) {
+		if err := a.showTwigs(cmd, o, w, sh, name, some); err != nil {
 			return err
 		}
 	}
 	return w.flush()
+}
+
+// showTwigs shows a part of the path, and what branches off from it.
+func (a *app) showTwigs(cmd *cobra.Command, o opened, w *reader, sh *shape, name string, path []*twig) error {
+	wanted := slices.Clone(path)
+	others := make(map[*twig][]*twig)
+	for _, t := range path {
+		others[t] = t.others()
+		if t == sh.leaf {
+			others[t] = t.children
+		}
+		wanted = append(wanted, others[t]...)
+	}
+	if err := o.read(cmd.Context(), wanted); err != nil {
+		return err
+	}
+	for _, t := range path {
+		where := "here"
+		if t == sh.leaf {
+			where = "below"
+		}
+		w.entry(&t.entry)
+		w.branches(sh, others[t], name, where)
+		if err := w.flush(); err != nil {
+			return err
+		}
+		t.entry = session.Entry{ID: t.entry.ID} // it is shown: let the memory go
+	}
+	return nil
 }
 
 // newReader prepares to write a conversation, and writes its head.

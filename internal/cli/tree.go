@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"context"
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/session"
@@ -38,12 +41,12 @@ const (
 
 func (a *app) runTree(cmd *cobra.Command, id string, f *treeFlags) error {
 	return a.withOpened(cmd.Context(), id, func(o opened) error {
-		sh, err := o.shape(cmd.Context(), o.LeafID(), f.all || a.flags.json)
+		sh, err := o.shape(o.LeafID(), f.all || a.flags.json)
 		if err != nil {
 			return err
 		}
 		if a.flags.json {
-			return a.treeJSON(sh)
+			return a.treeJSON(cmd.Context(), o, sh)
 		}
 		d := drawing{talk: &a.talk, shape: sh, fold: f.fold, width: a.width()}
 		if f.fold < 0 {
@@ -52,7 +55,7 @@ func (a *app) runTree(cmd *cobra.Command, id string, f *treeFlags) error {
 				d.fold = longRun
 			}
 		}
-		return d.draw()
+		return d.draw(func(twigs []*twig) error { return o.read(cmd.Context(), twigs) })
 	})
 }
 
@@ -71,9 +74,21 @@ type treeNode struct {
 	Text      string  `json:"text"`
 }
 
-func (a *app) treeJSON(sh *shape) error {
+func (a *app) treeJSON(ctx context.Context, o opened, sh *shape) error {
 	depths := make(map[*twig]int)
-	for _, t := range sh.order {
+	for some := range slices.Chunk(sh.order, readAtOnce) {
+		if err := o.read(ctx, some); err != nil {
+			return err
+		}
+		if err := a.treeLinesJSON(sh, some, depths); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) treeLinesJSON(sh *shape, twigs []*twig, depths map[*twig]int) error {
+	for _, t := range twigs {
 		n := treeNode{
 			ID: t.entry.ID, Type: string(t.entry.Type), Children: len(t.children), Timestamp: rfc3339(t.entry.Timestamp),
 			Label: t.label, Live: t.live, Leaf: t == sh.leaf, Text: gist(&t.entry),
@@ -88,6 +103,7 @@ func (a *app) treeJSON(sh *shape) error {
 		if err := a.printJSON(n); err != nil {
 			return err
 		}
+		t.entry = session.Entry{ID: t.entry.ID} // it is printed: let the memory go
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -23,35 +24,72 @@ type drawing struct {
 	fold    int // runs longer than this are folded; 0: never
 	width   int
 	idWidth int
+	lines   []drawnLine // in the order in which they are printed
+}
+
+// drawnLine is a line of the drawing: an entry, or how many are folded away.
+type drawnLine struct {
+	twig   *twig // nil: folded
+	folded int
+	before string
 }
 
 // treeWidth is the width where there is no terminal to tell.
 const treeWidth = 120
 
-func (d *drawing) draw() error {
+// draw plans all lines, and then prints them: read is called for the entries that
+// are about to be printed, and for no others.
+func (d *drawing) draw(read func([]*twig) error) error {
 	if d.width == 0 {
 		d.width = treeWidth
 	}
 	for _, t := range d.shape.order {
 		d.idWidth = max(d.idWidth, ansi.StringWidth(d.shape.id(t)))
 	}
-	for i, root := range d.shape.roots {
-		if i > 0 {
-			if err := d.talk.print(""); err != nil {
-				return err
-			}
-		}
-		if err := d.trunk(root, "", ""); err != nil {
+	for _, root := range d.shape.roots {
+		d.trunk(root, "", "")
+	}
+	for lines := range slices.Chunk(d.lines, readAtOnce) {
+		if err := d.print(lines, read); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// trunk draws an entry and how the conversation goes on from it, with what
+func (d *drawing) print(lines []drawnLine, read func([]*twig) error) error {
+	var twigs []*twig
+	for _, l := range lines {
+		if l.twig != nil {
+			twigs = append(twigs, l.twig)
+		}
+	}
+	if err := read(twigs); err != nil {
+		return err
+	}
+	for _, l := range lines {
+		var err error
+		switch {
+		case l.twig == nil:
+			err = d.foldLine(l.before, l.folded)
+		case l.twig.parent == nil && l.twig != d.shape.roots[0]:
+			if err = d.talk.print(""); err == nil {
+				err = d.line(l.twig, l.before)
+			}
+		default:
+			err = d.line(l.twig, l.before)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// trunk plans an entry and how the conversation goes on from it, with what
 // branches off beside it. first stands before the first line, rest before the
 // others. It recurses only into branches of branches.
-func (d *drawing) trunk(t *twig, first, rest string) error {
+func (d *drawing) trunk(t *twig, first, rest string) {
 	var run []*twig
 	for ; t != nil; t = t.onward() {
 		run = append(run, t)
@@ -59,9 +97,7 @@ func (d *drawing) trunk(t *twig, first, rest string) error {
 	hidden := d.folded(run)
 	for i := 0; i < len(run); i++ {
 		if n := hidden[i]; n > 0 {
-			if err := d.foldLine(rest, n); err != nil {
-				return err
-			}
+			d.lines = append(d.lines, drawnLine{folded: n, before: rest})
 			i += n - 1
 			continue
 		}
@@ -69,16 +105,11 @@ func (d *drawing) trunk(t *twig, first, rest string) error {
 		if i == 0 {
 			before = first
 		}
-		if err := d.line(run[i], before); err != nil {
-			return err
-		}
+		d.lines = append(d.lines, drawnLine{twig: run[i], before: before})
 		for _, other := range run[i].others() {
-			if err := d.trunk(other, rest+"├─", rest+"│ "); err != nil {
-				return err
-			}
+			d.trunk(other, rest+"├─", rest+"│ ")
 		}
 	}
-	return nil
 }
 
 // folded returns which parts of a run are not drawn: their lengths by where they

@@ -1,0 +1,97 @@
+package session
+
+import (
+	"context"
+	"slices"
+)
+
+// What a session's tree looks like stands in the first bytes of each line, which
+// are read when it is opened. So it costs little to draw a tree, and to decode
+// only the entries that are looked at.
+
+// EntryIDs returns the ids of all entries in the order of the log, those that
+// only move the leaf included. Entries that are missing stand at the end.
+func (s *Session) EntryIDs() ([]string, error) {
+	nodes, err := s.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(nodes))
+	for i := range nodes {
+		ids[i] = nodes[i].id
+	}
+	return ids, nil
+}
+
+// Outline returns the tree as GetTree does, without reading the entries: of each
+// only the id, the parent and the type are set, and the type only if this version
+// knows it. Peek reads those that are wanted.
+func (s *Session) Outline() ([]TreeNode, error) {
+	nodes, err := s.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	labels, err := s.Labels()
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]Entry, len(nodes))
+	for i := range nodes {
+		entries[i] = gapEntry(nodes, i)
+		entries[i].Type = nodes[i].kind.entryType()
+	}
+	return growTree(nodes, entries, labels), nil
+}
+
+// Peek returns entries as they are in the log: content that is kept in blobs is
+// not fetched. What cannot be read is an entry of type TypeGap; an id that the
+// session does not have is ErrNotExist.
+func (s *Session) Peek(ids ...string) ([]Entry, error) {
+	nodes := make([]node, len(ids))
+	for i, id := range ids {
+		n, err := s.find("peek", id)
+		if err != nil {
+			return nil, err
+		}
+		nodes[i] = n
+	}
+	order := byPosition(nodes)
+	sorted := make([]node, len(nodes))
+	for i, at := range order {
+		sorted[i] = nodes[at]
+	}
+	decoded, err := s.entriesAt(context.Background(), sorted)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]Entry, len(nodes))
+	for i, at := range order {
+		if decoded[i] == nil {
+			entries[at] = Entry{Type: TypeGap, ID: nodes[at].id}
+		} else {
+			entries[at] = decoded[i].clone()
+		}
+	}
+	return entries, nil
+}
+
+// byPosition returns the indexes of nodes in the order of the log.
+func byPosition(nodes []node) []int {
+	order := make([]int, len(nodes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return int(nodes[a].pos - nodes[b].pos) })
+	return order
+}
+
+// entryType is the reverse of kindOfType; "" for types that are not known.
+func (k kind) entryType() EntryType {
+	types := [...]EntryType{
+		kindMessage: TypeMessage, kindModelChange: TypeModelChange, kindThinkingLevel: TypeThinkingLevel,
+		kindLabel: TypeLabel, kindSessionInfo: TypeSessionInfo, kindCompaction: TypeCompaction,
+		kindBranchSummary: TypeBranchSummary, kindCustom: TypeCustom, kindLeaf: TypeLeaf,
+		kindContextEdit: TypeContextEdit, kindRevert: TypeRevert, kindMerge: TypeMerge, kindGap: TypeGap,
+	}
+	return types[k]
+}

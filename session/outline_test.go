@@ -1,0 +1,87 @@
+package session_test
+
+import (
+	"errors"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// bare is what an outline tells of an entry.
+func bare(forest []session.TreeNode) []session.TreeNode {
+	var all []session.TreeNode
+	for _, n := range forest {
+		e := session.Entry{Type: n.Entry.Type, ID: n.Entry.ID, ParentID: n.Entry.ParentID}
+		if e.Type == "other" {
+			e.Type = ""
+		}
+		all = append(all, session.TreeNode{Entry: e, Label: n.Label, Children: bare(n.Children)})
+	}
+	return all
+}
+
+func TestOutline(t *testing.T) {
+	s := scribe{mustGet(session.New(t.TempDir(), ""))(t), t}
+	defer s.Close()
+	first := s.user("one")
+	mustGet(s.AppendModelChange("p", "m"))(t)
+	mustGet(s.AppendThinkingLevelChange("high"))(t)
+	mustGet(s.AppendSessionInfo("name"))(t)
+	mustGet(s.SetLabel(first, "label"))(t)
+	mustGet(s.AppendCustomEntry("mine", nil))(t)
+	mustDo(t, s.Append(session.Entry{Type: "other"}))
+	mustGet(s.BranchWithSummary(first, "left"))(t)
+	second := s.user("two")
+	edit := mustGet(s.EditContext(first, nil))(t)
+	mustGet(s.Revert(edit))(t)
+	mustGet(s.Merge(first, "", first))(t)
+	mustGet(s.AppendCompaction("sum", second, 1))(t)
+
+	want := bare(mustGet(s.GetTree())(t))
+	if diff := cmp.Diff(want, mustGet(s.Outline())(t)); diff != "" {
+		t.Errorf("outline (-want +got):\n%s", diff)
+	}
+	ids := mustGet(s.EntryIDs())(t)
+	var entries []session.Entry
+	for e, err := range s.Entries() {
+		mustDo(t, err)
+		entries = append(entries, e)
+	}
+	slices.Reverse(ids)
+	slices.Reverse(entries)
+	if got := mustGet(s.Peek(ids...))(t); !reflect.DeepEqual(got, entries) {
+		t.Errorf("peek gives\n%+v, want\n%+v", got, entries)
+	}
+	if _, err := s.Peek("nobody"); !errors.Is(err, session.ErrNotExist) {
+		t.Errorf("peek at nobody: %v", err)
+	}
+}
+
+// Blobs are not fetched, and damage is a gap.
+func TestPeekFetchesNothing(t *testing.T) {
+	s := scribe{mustGet(session.New(t.TempDir(), ""))(t), t}
+	s.user("one")
+	id := mustGet(s.AppendMessage(session.RoleTool, []session.Content{session.ToolResult("c", strings.Repeat("x", 100_000), false)}))(t)
+	e := mustGet(s.Peek(id))(t)[0]
+	if r := e.Message.Content[0].ToolResult; r.Content != "" || r.Blob == "" || r.Size != 100_000 {
+		t.Errorf("peek gives %+v", r)
+	}
+	if r := mustGet(s.Entry(id))(t).Message.Content[0].ToolResult; len(r.Content) != 100_000 {
+		t.Error("the entry is not whole")
+	}
+	path := s.Path()
+	mustDo(t, s.Close())
+	data := strings.Replace(string(readBytes(t, path)), `"one"`, `"one`, 1)
+	mustDo(t, os.WriteFile(path, []byte(data), 0o600))
+	again := mustGet(session.Load(path))(t)
+	defer again.Close()
+	if e := mustGet(again.Peek(mustGet(again.EntryIDs())(t)...))(t)[0]; e.Type != session.TypeGap {
+		t.Errorf("a damaged line is %+v", e)
+	}
+}
