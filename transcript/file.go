@@ -27,6 +27,9 @@ type File struct {
 	dir  string                        // where what lies beside it is; "" if nothing does
 	head []byte                        // its beginning, once it was asked for
 	tap  tap                           // nil: nobody keeps what is read
+
+	// clean, if it is set, changes what Lines and ReadAll give and tap sees.
+	clean func([]byte) []byte
 }
 
 // tap sees what is read of a file.
@@ -210,6 +213,9 @@ func (f *File) ReadAll() ([]byte, error) {
 	}
 	defer r.Close()
 	data, err := readLimited(f.Path, r, maxWhole)
+	if err == nil && f.clean != nil {
+		data = f.clean(data)
+	}
 	if err == nil && f.tap != nil {
 		f.tap.whole(data)
 	}

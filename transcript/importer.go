@@ -33,9 +33,10 @@ type Importer struct {
 	DryRun bool
 	// Again reads files that did not change, too.
 	Again bool
-	// Clean, if it is set, takes out of a record what must not be kept (secrets).
-	// The bytes of the source are then not kept.
-	Clean func(*session.Entry)
+	// Clean, if it is set, takes out what must not be kept, such as secrets. It
+	// is given lines of the source, whole documents, and entries as JSON, and
+	// must leave JSON JSON. Files are then always read from the beginning.
+	Clean func(raw []byte) []byte
 	// Now tells the time. Default: time.Now.
 	Now func() time.Time
 	// Progress, if it is set, is told how many more bytes were read.
@@ -116,7 +117,7 @@ func (r *run) do(ctx context.Context) error {
 		s.saved.pos, s.saved.lines, s.saved.state = from, r.before.Line, r.before.State
 		r.src.Chunks = r.before.keptUpTo(from)
 	}
-	r.file.tap = s.keeper
+	r.file.tap, r.file.clean, s.clean = s.keeper, r.im.Clean, r.im.Clean
 	w := &writer{run: r, ctx: ctx, targets: make(map[string]*target), families: make(map[string]*target)}
 	go func() {
 		defer close(s.stopped)
@@ -131,12 +132,12 @@ func (r *run) do(ctx context.Context) error {
 	<-s.stopped
 	s.keeper.done.Wait()
 	s.rows.done.Wait()
-	r.file.tap = nil
+	r.file.tap, r.file.clean = nil, nil
 	if s.failed != nil {
 		err = s.failed // the reader's error is only its echo
 	}
 	r.report.Bytes = min(s.keeper.from, 1<<60) - from
-	if s.save.state != nil {
+	if s.save.state != nil && r.im.Clean == nil {
 		r.src.At, r.src.Line, r.src.State = s.save.pos, s.save.lines, s.save.state
 	}
 	return errors.Join(err, w.finish(s.tallies, err == nil))
@@ -147,7 +148,7 @@ func (r *run) do(ctx context.Context) error {
 // it was.
 func (r *run) resumable(ctx context.Context) int64 {
 	b := r.before
-	if b == nil || b.Format != r.format.Name || b.State == nil || b.At == 0 || len(b.Sessions) == 0 {
+	if b == nil || r.im.Clean != nil || b.Format != r.format.Name || b.State == nil || b.At == 0 || len(b.Sessions) == 0 {
 		return 0
 	}
 	at := slices.IndexFunc(b.Chunks, func(k Kept) bool { return k.From < keptSpace && k.From+k.Len == b.At })

@@ -45,6 +45,10 @@ func (f *File) LinesFrom(ctx context.Context, pos, before int64) iter.Seq2[Line,
 		}
 		defer r.Close()
 		l := liner{from: r, tap: f.tap, max: MaxLine, pos: pos, no: before}
+		cleaner := cleaner{clean: f.clean, tap: f.tap}
+		if f.clean != nil {
+			l.tap = nil
+		}
 		for {
 			if err := ctx.Err(); err != nil {
 				yield(Line{}, err)
@@ -57,6 +61,9 @@ func (f *File) LinesFrom(ctx context.Context, pos, before int64) iter.Seq2[Line,
 			if err != nil {
 				yield(Line{}, err)
 				return
+			}
+			if f.clean != nil {
+				cleaner.line(&line)
 			}
 			if len(line.Data) > 0 && !yield(line, nil) {
 				return
@@ -164,4 +171,24 @@ func (l *liner) fill() error {
 		return nil
 	}
 	return err
+}
+
+// cleaner changes lines before anybody sees them. Their places are then those in
+// the changed text.
+type cleaner struct {
+	clean func([]byte) []byte
+	tap   tap
+	pos   int64
+}
+
+func (c *cleaner) line(line *Line) {
+	if len(line.Data) > 0 {
+		line.Data = c.clean(line.Data)
+	}
+	text := append(line.Data[:len(line.Data):len(line.Data)], '\n')
+	line.Span = Span{Pos: c.pos, Len: int64(len(text))}
+	if c.tap != nil {
+		c.tap.part(c.pos, text)
+	}
+	c.pos += line.Len
 }

@@ -52,6 +52,7 @@ type sink struct {
 	passed  int64  // how much was sealed when steps were passed on last
 	current string
 	tallies map[string]*tally
+	clean   func([]byte) []byte // or nil
 
 	saved, save struct {
 		pos, lines int64
@@ -90,6 +91,9 @@ func (s *sink) Add(r Record) error {
 }
 
 func (s *sink) Keep(_ string, raw []byte) (Span, error) {
+	if s.clean != nil {
+		raw = s.clean(raw)
+	}
 	return Span{Pos: s.rows.piece(raw), Len: int64(len(raw))}, nil
 }
 

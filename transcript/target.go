@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -109,10 +110,10 @@ func (t *target) entryID(native string) string {
 // add adds a record, unless it is there.
 func (t *target) add(r *Record) error {
 	e := r.Entry
-	t.settle(&e)
-	if t.w.im.Clean != nil {
-		t.w.im.Clean(&e)
+	if err := t.clean(&e); err != nil {
+		return err
 	}
+	t.settle(&e)
 	if err := t.linkParent(r, &e); err != nil {
 		return err
 	}
@@ -142,6 +143,23 @@ func (t *target) add(r *Record) error {
 		return nil
 	}
 	return t.enqueue(r, &e)
+}
+
+// clean takes out of an entry what must not be kept. The lines that it was made
+// of are clean already, but not all of it need come from lines.
+func (t *target) clean(e *session.Entry) error {
+	if t.w.im.Clean == nil {
+		return nil
+	}
+	dirty, err := e.MarshalJSON()
+	if err != nil {
+		return nil // it cannot be written: see stub
+	}
+	raw := t.w.im.Clean(dirty)
+	if bytes.Equal(raw, dirty) {
+		return nil
+	}
+	return json.Unmarshal(raw, e)
 }
 
 // settle gives an entry a time, and the entries that it refers to their ids.
@@ -317,9 +335,6 @@ func (t *target) enqueue(r *Record, e *session.Entry) error {
 
 // source says which bytes an entry was made of.
 func (t *target) source(from []Span) (json.RawMessage, error) {
-	if t.w.im.Clean != nil {
-		return nil, nil
-	}
 	var b []byte
 	for _, span := range from {
 		for span.Len > 0 {
@@ -357,9 +372,6 @@ const maxInline = 4 << 10
 // adds it if it is not there.
 func (t *target) imported(c *chunk) (string, error) {
 	c.placed = true
-	if t.w.im.Clean != nil {
-		return "", nil
-	}
 	id := "import-" + HashID(t.w.file.Path, strconv.FormatInt(c.from, 10), c.sum)[:18]
 	if has, err := t.has(id); has || err != nil {
 		return id, err

@@ -255,6 +255,9 @@ func (r *reader) line(text *transcript.Line) error {
 		r.remark(&l)
 		return nil
 	}
+	if err := r.open(&l); err != nil {
+		return err
+	}
 	t := r.threadOf(&l)
 	parent := r.parentOf(&l, t)
 	rec := transcript.Record{ID: string(l.uuid), From: []transcript.Span{text.Span}}

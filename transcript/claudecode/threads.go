@@ -8,14 +8,20 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 )
 
+// open begins the file's own conversation, with the first line of its tree.
+func (r *reader) open(l *line) error {
+	if r.main != nil {
+		if r.main.conv.CWD == "" {
+			r.main.conv.CWD = string(l.cwd)
+		}
+		return nil
+	}
+	r.main = &thread{conv: r.conversation(l)}
+	return r.begin(r.main, false)
+}
+
 // threadOf returns the conversation that a line is of.
 func (r *reader) threadOf(l *line) *thread {
-	if r.main == nil {
-		r.main = &thread{conv: r.conversation(l)}
-	}
-	if r.main.conv.CWD == "" {
-		r.main.conv.CWD = string(l.cwd)
-	}
 	if !l.sidechain || r.isAgentFile() {
 		return r.main
 	}
@@ -78,7 +84,10 @@ func (r *reader) conversation(l *line) transcript.Conversation {
 		c.Family = family(l.uuid)
 		return c
 	}
-	parent := string(l.sessionID)
+	parent := sessionOfAgent(r.file.Path)
+	if parent == "" {
+		parent = string(l.sessionID)
+	}
 	c.ID, c.Relation = parent+"/agent-"+id, session.RelationSubagent
 	if c.Parent = r.parentFamily(parent); c.Parent == "" {
 		c.Parent = parent
@@ -95,20 +104,20 @@ func family(uuid []byte) string {
 	return string(uuid)
 }
 
-// parentFamily looks into the file of the session that started a subagent, in
-// either of the places where it may be, for what its family is.
+// parentFamily looks into the file of the session that started a subagent, which
+// lies beside the subagent's or above it, for what its family is.
 func (r *reader) parentFamily(id string) string {
 	if !isUUID(id) || !filepath.IsAbs(r.file.Path) {
 		return ""
 	}
 	dir := filepath.Dir(r.file.Path)
-	for _, path := range []string{dir, filepath.Join(dir, "..", "..")} {
-		f, err := transcript.OpenFile(filepath.Join(path, id+".jsonl"))
+	for range maxNested {
+		f, err := transcript.OpenFile(filepath.Join(dir, id+".jsonl"))
 		if err != nil {
+			dir = filepath.Dir(dir)
 			continue
 		}
-		head := f.Head()
-		for len(head) > 0 {
+		for head := f.Head(); len(head) > 0; {
 			text, rest, _ := bytes.Cut(head, []byte{'\n'})
 			head = rest
 			var l line
@@ -116,6 +125,25 @@ func (r *reader) parentFamily(id string) string {
 				return family(l.uuid)
 			}
 		}
+		return ""
+	}
+	return ""
+}
+
+// maxNested is how far above a subagent's file the session's own may be:
+// <session>.jsonl beside <session>/subagents/workflows/<id>/.
+const maxNested = 6
+
+// sessionOfAgent returns the session that a subagent's file lies below, or "".
+func sessionOfAgent(path string) string {
+	dir := filepath.Dir(path)
+	for range maxNested {
+		if filepath.Base(dir) == "subagents" {
+			if id := filepath.Base(filepath.Dir(dir)); isUUID(id) {
+				return id
+			}
+		}
+		dir = filepath.Dir(dir)
 	}
 	return ""
 }
