@@ -36,13 +36,28 @@ func (a *app) withIndex(ctx context.Context, f func(ix *index.Index) error) erro
 // openIndex opens the store's index, which is beside the sessions, or in the
 // user's cache where one may only read the sessions.
 func (a *app) openIndex(ctx context.Context, st *file.Store) (*index.Index, error) {
-	ix, err := index.Open(ctx, st, indexPath(st), nil)
+	prices, err := readPrices(filepath.Join(filepath.Dir(configPath(a.getenv)), "prices.toml"))
+	if err != nil {
+		return nil, err
+	}
+	o := &index.Options{Prices: prices}
+	ix, err := index.Open(ctx, st, indexPath(st), o)
 	if err == nil || !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
 		return ix, err
 	}
 	sum := sha256.Sum256([]byte(st.Dir()))
 	cache := filepath.Join(xdg(a.getenv, "XDG_CACHE_HOME", ".cache"), "coppice", hex.EncodeToString(sum[:8])+".db")
-	return index.Open(ctx, st, cache, nil)
+	return index.Open(ctx, st, cache, o)
+}
+
+// readPrices returns the prices that the user has written down, beside the
+// others, or nil if he has none.
+func readPrices(path string) (*index.Prices, error) {
+	prices, err := index.ReadPrices(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return prices, err
 }
 
 // indexPath is where the index of a store is, if one may write there.
