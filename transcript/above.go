@@ -1,0 +1,16 @@
+package transcript
+
+import "path/filepath"
+
+// Above returns the file as it is seen from a directory so many levels above its
+// own: Beside and Around begin there. It is for formats whose files are spread
+// over a tree.
+func (f *File) Above(levels int) *File {
+	seen := *f
+	for range levels {
+		if seen.dir != "" {
+			seen.dir = filepath.Dir(seen.dir)
+		}
+	}
+	return &seen
+}
