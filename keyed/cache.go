@@ -54,6 +54,20 @@ func (sm *SessionManager) release(c *chat) {
 	}
 }
 
+// inMemory returns the keys of the chats in memory that a condition holds for,
+// the one used last first.
+func (sm *SessionManager) inMemory(condition func(*chat) bool) []string {
+	sm.mu.Lock()
+	defer sm.mu.Unlock()
+	keys := make([]string, 0, sm.recent.Len())
+	for e := sm.recent.Front(); e != nil; e = e.Next() {
+		if c := e.Value.(*chat); condition(c) {
+			keys = append(keys, c.key)
+		}
+	}
+	return keys
+}
+
 // count takes a chat's present size into account.
 func (sm *SessionManager) count(c *chat) {
 	size := c.size.Load()

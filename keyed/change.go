@@ -34,7 +34,8 @@ type rewrite struct {
 // truncation keeps the last messages, counted where the caller saw the end.
 type truncation struct {
 	keepLast int
-	end      string // the last entry that the caller saw
+	end      string // the last entry that the caller saw; "" if there was none
+	items    int    // how many items the view had from there on
 }
 
 // replacement is another history.
@@ -107,7 +108,7 @@ func (r *rewrite) entries(v view) []session.Entry {
 func (t *truncation) keep(v view) int {
 	keep := max(0, t.keepLast)
 	if at := v.index(t.end); at >= 0 {
-		for _, it := range v.items[at+1:] {
+		for _, it := range v.items[min(at+t.items, len(v.items)):] {
 			keep += len(it.messages)
 		}
 	}

@@ -387,10 +387,12 @@ func (c *chat) waiting() *rewrite {
 // truncate keeps the last messages.
 func (c *chat) truncate(keepLast int, at time.Time) {
 	c.look()
-	if len(c.shown.items) == 0 {
-		return // nobody but the holder of writing changes shown
+	v := c.shown // nobody but the holder of writing changes it
+	if len(v.items) == 0 {
+		return
 	}
-	t := &truncation{keepLast: keepLast, end: c.shown.items[len(c.shown.items)-1].entry.ID}
+	t := &truncation{keepLast: keepLast, end: v.last()}
+	t.items = len(v.items) - v.index(t.end)
 	r := c.waiting()
 	if r == nil {
 		r = &rewrite{}

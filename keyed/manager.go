@@ -226,15 +226,7 @@ func (sm *SessionManager) History(key string, scope Scope) ([]Message, error) {
 // Active returns the keys whose conversations are in memory, the one used last
 // first.
 func (sm *SessionManager) Active() []string {
-	sm.mu.Lock()
-	defer sm.mu.Unlock()
-	keys := make([]string, 0, sm.recent.Len())
-	for e := sm.recent.Front(); e != nil; e = e.Next() {
-		if c := e.Value.(*chat); c.isShown() {
-			keys = append(keys, c.key)
-		}
-	}
-	return keys
+	return sm.inMemory((*chat).isShown)
 }
 
 // Keys returns the keys of all sessions, sorted, also of those that picoclaw

@@ -87,7 +87,8 @@ func (sm *SessionManager) SaveEvery(interval time.Duration, report func(key stri
 }
 
 func (sm *SessionManager) saveActive(report func(key string, err error)) {
-	for _, key := range sm.Active() {
+	every := func(*chat) bool { return true } // also what there is only an error of
+	for _, key := range sm.inMemory(every) {
 		if err := sm.Save(key); err != nil {
 			report(key, err)
 		}

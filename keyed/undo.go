@@ -34,19 +34,37 @@ func cutShort(s *session.Session, found *session.Context, v view) (*undo, error)
 		return nil, err
 	}
 	at := slices.IndexFunc(path, func(e session.Entry) bool { return e.ID == found.Compaction })
-	after := path[at+1:]
-	if at < 0 || len(after) >= mark.Follows || slices.ContainsFunc(after, isNoMessage) {
-		return nil, nil // the view is shorter because of what somebody else did
+	if at < 0 || slices.ContainsFunc(path[at+1:], isNoMessage) {
+		return nil, nil // somebody else was there since
 	}
-	// Or somebody went back on purpose to one in the middle: that one has a child.
-	leaves, err := s.Leaves()
-	if err != nil || !slices.Contains(leaves, found.Leaf) {
+	// Either the rest was never written, or somebody went back on purpose.
+	if n, err := chainAfter(s, found.Compaction); err != nil || n >= mark.Follows {
 		return nil, err
 	}
 	if path[at].ParentID == nil {
 		return &undo{}, nil
 	}
 	return &undo{to: *path[at].ParentID}, nil
+}
+
+// chainAfter returns how many entries follow one in the log, each the child of
+// the one before, as they were written together.
+func chainAfter(s *session.Session, id string) (int, error) {
+	n, last := 0, ""
+	for e, err := range s.Entries() {
+		switch {
+		case err != nil:
+			return 0, err
+		case last == "" && e.ID == id:
+			last = id
+		case last == "":
+		case e.ParentID == nil || *e.ParentID != last:
+			return n, nil
+		default:
+			n, last = n+1, e.ID
+		}
+	}
+	return n, nil
 }
 
 func isNoMessage(e session.Entry) bool { return e.Message == nil }

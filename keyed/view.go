@@ -134,9 +134,20 @@ func sizeOf(v any) int {
 	return n
 }
 
-// index returns where the item of an entry is, or -1.
+// index returns where the item of an entry is, or -1. Merged entries do not
+// count: they may be there twice.
 func (v view) index(id string) int {
-	return slices.IndexFunc(v.items, func(it item) bool { return it.entry.ID == id })
+	return slices.IndexFunc(v.items, func(it item) bool { return it.entry.ID == id && !it.merged })
+}
+
+// last returns the last entry that is in its place, or "".
+func (v view) last() string {
+	for _, it := range slices.Backward(v.items) {
+		if !it.merged {
+			return it.entry.ID
+		}
+	}
+	return ""
 }
 
 // history returns a copy of the messages.
