@@ -116,6 +116,7 @@ var commands = []func(*app) *cobra.Command{
 	contextCommand,
 	appendCommand,
 	exportCommand,
+	importCommand,
 	branchCommand,
 	forkCommand,
 	mergeCommand,
