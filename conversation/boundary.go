@@ -53,7 +53,7 @@ func (l *link) due(e *session.Entry, limit int) bool {
 	if !l.full(limit) || l.pairs.pending() || e.Message == nil {
 		return false
 	}
-	return beginsTurn(e) || len(l.entries) >= 2*limit && !l.goesOn(e)
+	return beginsTurn(e) || len(l.entries) >= 2*max(limit, 2*l.copies) && !l.goesOn(e)
 }
 
 // goesOn reports whether a message is part of the response before it, or a
@@ -70,8 +70,9 @@ func (l *link) goesOn(e *session.Entry) bool {
 
 // carry returns what a continuation begins with: the title, all SYSTEM messages,
 // all CONTEXT messages, the marker, and of a turn that is not over what is
-// needed to go on with it. Markers of earlier links stay where they are.
-func (l *link) carry(limit int) []session.Entry {
+// needed to go on with it. Markers of earlier links stay where they are. next is
+// the message that the continuation is for, or nil.
+func (l *link) carry(limit int, next *session.Entry) []session.Entry {
 	var entries []session.Entry
 	if l.title != "" {
 		entries = append(entries, session.Entry{Type: session.TypeSessionInfo, SessionInfo: &session.SessionInfoEntry{Name: l.title}})
@@ -92,8 +93,10 @@ func (l *link) carry(limit int) []session.Entry {
 		}
 	}
 	entries = append(entries, l.marker())
-	for _, e := range l.turnInFlight(limit) {
-		entries = append(entries, copyOf(&e))
+	if next == nil && !l.answered() || next != nil && !beginsTurn(next) {
+		for _, e := range l.turnInFlight(limit) {
+			entries = append(entries, copyOf(&e))
+		}
 	}
 	return entries
 }
@@ -158,26 +161,32 @@ func number(v any) int {
 	return 0
 }
 
+// answered reports whether the last turn looks as if it were over.
+func (l *link) answered() bool {
+	n := len(l.entries)
+	return n == 0 || !l.pairs.pending() && l.entries[n-1].Message.Role == string(session.RoleAssistant)
+}
+
 // turnInFlight returns the messages of a turn that is not over: from the user's
 // message on or, if the turn is so long that it would fill the next link, that
 // message and the call that waits with the results it has.
 func (l *link) turnInFlight(limit int) []session.Entry {
-	begin := l.turnBegin()
-	if begin < 0 {
+	begin, pending := l.turnBegin(), l.pairs.pending()
+	if begin < 0 && !pending {
 		return nil
 	}
-	turn := l.entries[begin:]
-	if last := turn[len(turn)-1]; !l.pairs.pending() && last.Message.Role == string(session.RoleAssistant) {
-		return nil // it was answered
+	if begin < 0 { // nobody asked for the call
+		return dialogOf(l.entries[lastCall(l.entries):])
 	}
+	turn := l.entries[begin:]
 	if len(turn) <= max(1, limit/2) {
-		return withoutMarkers(turn)
+		return dialogOf(turn)
 	}
 	short := []session.Entry{turn[0]}
-	if l.pairs.pending() {
+	if pending {
 		short = append(short, turn[lastCall(turn):]...)
 	}
-	return withoutMarkers(short)
+	return dialogOf(short)
 }
 
 // turnBegin returns the index of the last message that begins a turn, or -1.
@@ -190,9 +199,10 @@ func (l *link) turnBegin() int {
 	return -1
 }
 
-// lastCall returns the index of the last message that calls tools.
+// lastCall returns the index of the last message that calls tools, or the length
+// of the turn if none does.
 func lastCall(turn []session.Entry) int {
-	for i := len(turn) - 1; i > 0; i-- {
+	for i := len(turn) - 1; i >= 0; i-- {
 		for _, c := range turn[i].Message.Content {
 			if c.ToolUse != nil {
 				return i
@@ -202,8 +212,8 @@ func lastCall(turn []session.Entry) int {
 	return len(turn)
 }
 
-// withoutMarkers leaves out what is carried anyway: it is not of the dialogue.
-func withoutMarkers(turn []session.Entry) []session.Entry {
+// dialogOf leaves out what is carried anyway.
+func dialogOf(turn []session.Entry) []session.Entry {
 	var kept []session.Entry
 	for _, e := range turn {
 		if c := fromEntry(e).Category; c == CategoryDialog || c == CategorySystemOutput {

@@ -84,7 +84,7 @@ func (m *SessionManager) follow(l *link, next string) (*link, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for {
-		s, err := l.s.Continue(l.carry(m.Settings().MaxMessagesPerSession)...)
+		s, err := l.s.Continue(l.carry(m.Settings().MaxMessagesPerSession, nil)...)
 		switch {
 		case err == nil:
 			return m.adopt(s)
@@ -163,7 +163,7 @@ func (m *SessionManager) appendTo(l *link, entries []session.Entry) (rest []sess
 	}
 	limit := m.Settings().MaxMessagesPerSession
 	if l.due(&rest[0], limit) {
-		moved, err := m.continueLink(l, limit)
+		moved, err := m.continueLink(l, &rest[0])
 		return rest, moved, m.settle(l, err)
 	}
 	batch := rest
@@ -186,12 +186,13 @@ func (l *link) lacks(entries []session.Entry) []session.Entry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e session.Entry) bool { return l.known[e.ID] })
 }
 
-// continueLink starts the continuation of a link. The link is locked.
-func (m *SessionManager) continueLink(l *link, limit int) (*Transition, error) {
+// continueLink starts the continuation of a link, for a message or, if that is
+// nil, because somebody wants it. The link is locked.
+func (m *SessionManager) continueLink(l *link, first *session.Entry) (*Transition, error) {
 	if l.s.LeafID() != l.leaf {
 		return nil, errBehind
 	}
-	s, err := l.s.Continue(l.carry(limit)...)
+	s, err := l.s.Continue(l.carry(m.Settings().MaxMessagesPerSession, first)...)
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +295,7 @@ func (m *SessionManager) continued(id string) (next string, moved *Transition, _
 	l.mu.Lock()
 	next = l.next
 	if next == "" {
-		moved, err = m.continueLink(l, m.Settings().MaxMessagesPerSession)
+		moved, err = m.continueLink(l, nil)
 		if err = m.settle(l, err); moved != nil {
 			next = moved.To
 		}

@@ -2,6 +2,8 @@ package conversation
 
 import (
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/coppice-dev/coppice/session"
@@ -137,12 +139,13 @@ type view struct {
 	link    string // where it stands: in this link
 	seen    int    // after so many of its messages
 	last    string // the id of the last of these
+	waiting bool   // a result is made up that may yet come
 }
 
 // update takes in what was added since the last time, and returns what fits.
 func (v *view) update(m *SessionManager, w *ContextWindowManager, id string) (*window.View, error) {
 	options, version := w.inForce()
-	if v.planner == nil || v.version != version || !v.advance(m, id) {
+	if v.planner == nil || v.version != version || v.waiting || !v.advance(m, id) {
 		if err := v.rebuild(m, id, options, version); err != nil {
 			return nil, err
 		}
@@ -210,13 +213,14 @@ func (v *view) rebuild(m *SessionManager, id string, options window.Options, ver
 	}
 	*v = view{planner: planner, version: version}
 	var parts [][]session.Entry // the last first
-	tokens := 0
+	tokens, pending := 0, false
 	err = m.walkBack(id, func(l *link) bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		entries, whole := l.context()
 		if v.link == "" {
 			v.stand(l)
+			pending = l.pairs.pending()
 		}
 		parts = append(parts, entries)
 		tokens += l.tokens
@@ -225,15 +229,60 @@ func (v *view) rebuild(m *SessionManager, id string, options window.Options, ver
 	if err != nil {
 		return err
 	}
-	for i := len(parts) - 1; i >= 0; i-- {
-		for j := range parts[i] {
-			e := &parts[i][j]
-			if first := i == len(parts)-1; e.Message == nil || !isMarker(e) && (first || copiedFrom(e) == "") {
-				planner.Add(*e)
+	all := joined(parts)
+	v.waiting = pending && slices.ContainsFunc(all, func(e session.Entry) bool { return interruptedCall(&e) != "" })
+	planner.Add(all...)
+	return nil
+}
+
+// joined makes one conversation of what links give the model, the last first.
+// Copies count in the first link that there is; elsewhere the original is there.
+func joined(parts [][]session.Entry) []session.Entry {
+	answered := make(map[string]bool) // calls that have a result
+	for _, part := range parts {
+		for i := range part {
+			if e := &part[i]; e.Message != nil && !isCopy(e) && interruptedCall(e) == "" {
+				noteResults(e, answered)
 			}
 		}
 	}
-	return nil
+	var all []session.Entry
+	for i := len(parts) - 1; i >= 0; i-- {
+		first := i == len(parts)-1
+		for j := range parts[i] {
+			e := &parts[i][j]
+			if e.Message != nil && (isMarker(e) || !first && isCopy(e)) {
+				continue
+			}
+			// A call whose turn crossed a boundary is seen on both sides, and
+			// lacks its result on one or both.
+			if id := interruptedCall(e); id != "" {
+				if answered[id] {
+					continue
+				}
+				answered[id] = true
+			}
+			all = append(all, *e)
+		}
+	}
+	return all
+}
+
+// interruptedCall returns the id of the call for whose missing result an entry
+// stands in, or "".
+func interruptedCall(e *session.Entry) string {
+	if id, ok := strings.CutPrefix(e.ID, session.InterruptedPrefix); ok {
+		return id
+	}
+	return ""
+}
+
+func noteResults(e *session.Entry, answered map[string]bool) {
+	for i := range e.Message.Content {
+		if r := e.Message.Content[i].ToolResult; r != nil {
+			answered[r.ToolUseID] = true
+		}
+	}
 }
 
 // context returns what a link gives the model; whole is false if a summary

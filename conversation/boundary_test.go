@@ -1,0 +1,498 @@
+package conversation_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-dev/coppice/conversation"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/memory"
+)
+
+// say adds messages to a conversation, which is made if the id is empty.
+func say(t testing.TB, m *conversation.SessionManager, id string, messages ...conversation.Message) string {
+	t.Helper()
+	if id == "" {
+		id = must(m.CreateSession(""))(t).ID
+	}
+	for _, msg := range messages {
+		must(m.AddMessage(id, msg))(t)
+	}
+	return id
+}
+
+// links returns what the sessions of a conversation hold, each for itself.
+func links(t testing.TB, m *conversation.SessionManager, id string) [][]string {
+	t.Helper()
+	var all [][]string
+	for _, l := range must(m.Conversation(id))(t).Links {
+		all = append(all, texts(must(m.LoadSession(l.ID))(t).Messages))
+	}
+	return all
+}
+
+func marker(id string) string { return "system: Continuing from session " + id }
+
+func TestBoundary(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name     string
+		limit    int
+		messages []conversation.Message
+		want     func(ids []string) [][]string
+	}{
+		{
+			"SYSTEM, then CONTEXT, then the marker", 4,
+			[]conversation.Message{contextMessage("c"), systemMessage("s"), user("1"), assistant("2"), user("3")},
+			func(ids []string) [][]string {
+				return [][]string{{"system: c", "system: s", "user: 1", "assistant: 2"}, {"system: s", "system: c", marker(ids[0]), "user: 3"}}
+			},
+		},
+		{
+			"an answer stays with its question", 1,
+			[]conversation.Message{user("1"), assistant("2"), user("3")},
+			func(ids []string) [][]string {
+				return [][]string{{"user: 1", "assistant: 2"}, {marker(ids[0]), "user: 3"}}
+			},
+		},
+		{
+			"a call delays the boundary until its result and the answer", 2,
+			[]conversation.Message{user("1"), call("a"), result("a", "x"), assistant("2"), user("3")},
+			func(ids []string) [][]string {
+				return [][]string{{"user: 1", "assistant: call a", "tool: result a", "assistant: 2"}, {marker(ids[0]), "user: 3"}}
+			},
+		},
+		{
+			"a call that waits delays it even if the user goes on", 2,
+			[]conversation.Message{user("1"), call("a"), user("2"), assistant("3"), user("4")},
+			func(ids []string) [][]string {
+				return [][]string{{"user: 1", "assistant: call a", "user: 2", "assistant: 3"}, {marker(ids[0]), "user: 4"}}
+			},
+		},
+		{
+			"a turn without end is cut, with what it is about", 3,
+			[]conversation.Message{
+				user("1"), call("a"), result("a", "x"), call("b"), result("b", "x"), call("c"), result("c", "x"), call("d"), result("d", "x"), assistant("2"),
+			},
+			func(ids []string) [][]string {
+				return [][]string{
+					{"user: 1", "assistant: call a", "tool: result a", "assistant: call b", "tool: result b", "assistant: call c", "tool: result c"},
+					{marker(ids[0]), "user: 1", "assistant: call d", "tool: result d", "assistant: 2"},
+				}
+			},
+		},
+		{
+			"what is carried leaves room for something else", 2,
+			[]conversation.Message{systemMessage("a"), systemMessage("b"), user("1"), assistant("2"), user("3"), assistant("4"), user("5")},
+			func(ids []string) [][]string {
+				return [][]string{
+					{"system: a", "system: b"},
+					{"system: a", "system: b", marker(ids[0]), "user: 1", "assistant: 2", "user: 3", "assistant: 4"},
+					{"system: a", "system: b", marker(ids[1]), "user: 5"},
+				}
+			},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			m := newManager(t, "", tt.limit)
+			id := say(t, m, "", tt.messages...)
+			var ids []string
+			for _, l := range must(m.Conversation(id))(t).Links {
+				ids = append(ids, l.ID)
+			}
+			if diff := cmp.Diff(tt.want(ids), links(t, m, id)); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(texts(tt.messages), texts(must(m.Conversation(id))(t).Messages)); diff != "" {
+				t.Errorf("read as one conversation:\n%s", diff)
+			}
+		})
+	}
+}
+
+// Messages of one response are not torn apart, however long it is.
+func TestBoundaryWithinAResponse(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, "", 1)
+	id := say(t, m, "", user("1"))
+	for i := range 5 {
+		part := assistant(fmt.Sprint("part ", i))
+		part.ResponseID = "r1"
+		say(t, m, id, part)
+	}
+	other := assistant("another")
+	other.ResponseID = "r2"
+	say(t, m, id, other)
+	got := links(t, m, id)
+	if len(got) != 2 || len(got[0]) != 6 || !slices.Contains(got[1], "user: 1") || !slices.Contains(got[1], "assistant: another") {
+		t.Errorf("links %v", got)
+	}
+}
+
+func TestCreateContinuationSession(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := newManager(t, dir, 100)
+	s := must(m.CreateSession("A title"))(t)
+	s.Metadata["project"] = "garden"
+	s = s.AddMessage(systemMessage("s")).AddMessage(user("1")).AddMessage(assistant("2"))
+	next := must(m.CreateContinuationSession(s))(t)
+	if current, ok, err := m.CurrentSession(); err != nil || !ok || current.ID != next.ID {
+		t.Errorf("the current session is %s (%v, %v), want the continuation %s", current.ID, ok, err, next.ID)
+	}
+	want := map[string]any{
+		"title": "A title", "project": "garden", "continued_from": s.ID, "continuation_index": 1, "message_count": 2,
+		"token_count": next.TotalTokens(),
+	}
+	if diff := cmp.Diff(want, next.Metadata); diff != "" {
+		t.Errorf("metadata of the continuation:\n%s", diff)
+	}
+	source := must(m.LoadSession(s.ID))(t)
+	if source.Metadata["continued_to"] != next.ID || source.Metadata["continuation_index"] != 0 {
+		t.Errorf("metadata of the source: %v", source.Metadata)
+	}
+	again := must(m.CreateContinuationSession(source))(t)
+	if again.ID != next.ID {
+		t.Errorf("a second continuation %s beside %s", again.ID, next.ID)
+	}
+	// The marker says where it came from.
+	mark := next.Messages[1]
+	if mark.Category != conversation.CategorySystem || mark.Metadata["previous_session"] != s.ID || mark.Metadata["original_session"] != s.ID {
+		t.Errorf("marker %+v", mark)
+	}
+	// Another program sees the same.
+	if diff := cmp.Diff(next.Metadata, must(newManager(t, dir, 100).LoadSession(next.ID))(t).Metadata); diff != "" {
+		t.Errorf("after reading it again:\n%s", diff)
+	}
+}
+
+// An explicit continuation in the middle of a turn takes the turn along.
+func TestContinuationTakesTheTurnAlong(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name     string
+		limit    int
+		messages []conversation.Message
+		carried  []string
+	}{
+		{"a question without an answer", 100, []conversation.Message{user("1"), assistant("2"), user("3")}, []string{"user: 3"}},
+		{"a call that waits", 100, []conversation.Message{user("1"), call("a")}, []string{"user: 1", "assistant: call a"}},
+		{"a result without an answer", 100, []conversation.Message{user("1"), call("a"), result("a", "x")}, []string{"user: 1", "assistant: call a", "tool: result a"}},
+		{"one of two results", 100, []conversation.Message{user("1"), both("a", "b"), result("a", "x")}, []string{"user: 1", "assistant: call acall b", "tool: result a"}},
+		{"nothing in flight", 100, []conversation.Message{user("1"), assistant("2")}, nil},
+		{"nobody asked", 100, []conversation.Message{call("a")}, []string{"assistant: call a"}},
+		{"nobody asked or called", 100, []conversation.Message{assistant("1")}, nil},
+		{"a long turn", 2, []conversation.Message{user("1"), call("a"), result("a", "x"), call("b")}, []string{"user: 1", "assistant: call b"}},
+		{"a long turn without a call", 2, []conversation.Message{user("1"), call("a"), result("a", "x")}, []string{"user: 1"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			m := newManager(t, "", tt.limit)
+			id := say(t, m, "", tt.messages...)
+			next := must(m.CreateContinuationSession(must(m.LoadSession(id))(t)))(t)
+			want := append([]string{marker(id)}, tt.carried...)
+			if diff := cmp.Diff(want, texts(next.Messages)); diff != "" {
+				t.Error(diff)
+			}
+			for _, msg := range next.Messages {
+				if msg.Usage != nil {
+					t.Errorf("%s is billed twice", msg.Text())
+				}
+			}
+			if diff := cmp.Diff(texts(tt.messages), texts(must(m.Conversation(id))(t).Messages)); diff != "" {
+				t.Errorf("read as one conversation:\n%s", diff)
+			}
+		})
+	}
+}
+
+func both(a, b string) conversation.Message {
+	m := call(a)
+	m.Content = append(m.Content, call(b).Content...)
+	m.Usage = &session.Usage{Output: 7}
+	return m
+}
+
+// What a model is sent does not depend on where the boundaries are.
+func TestBoundaryIsInvisible(t *testing.T) {
+	t.Parallel()
+	var want []string
+	for _, limit := range []int{1000, 7, 3, 1} {
+		m := newManager(t, "", limit)
+		c := newSystem(t, m)
+		c.SetSystemPrompt("be brief")
+		for i := range 20 {
+			must(c.PrepareConversation(fmt.Sprint("question ", i)))(t)
+			if i%5 == 4 {
+				must(c.Add(call(fmt.Sprint(i))))(t)
+				must(c.AddActionResult(fmt.Sprint(i), "found", false))(t)
+			}
+			if i == 9 {
+				must(c.AddContext("notes.md", "remember"))(t)
+			}
+			must(c.View())(t)
+			must(c.AddAssistantMessage(conversation.Reply{Content: []session.Content{session.Text("answer")}}))(t)
+		}
+		v := must(c.View())(t)
+		if want == nil {
+			want = entryTexts(v.Entries)
+		}
+		if diff := cmp.Diff(want, entryTexts(v.Entries)); diff != "" {
+			t.Errorf("with %d messages a session:\n%s", limit, diff)
+		}
+		// The same from scratch.
+		other := newSystem(t, m)
+		do(t, other.Load(c.ID()))
+		if diff := cmp.Diff(want, entryTexts(must(other.View())(t).Entries)); diff != "" {
+			t.Errorf("with %d messages a session, loaded:\n%s", limit, diff)
+		}
+	}
+}
+
+func TestConversationOfAnyLink(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, t.TempDir(), 2)
+	id := say(t, m, "", user("1"), assistant("2"), user("3"), assistant("4"), user("Five"), assistant("6"))
+	c := must(m.Conversation(id))(t)
+	if len(c.Links) != 3 || c.ID != id {
+		t.Fatalf("%+v", c.Links)
+	}
+	for i, l := range c.Links {
+		if l.First != 2*i || l.Messages != 2 || l.Started.IsZero() {
+			t.Errorf("link %d: %+v", i, l)
+		}
+		if diff := cmp.Diff(c, must(m.Conversation(l.ID))(t)); diff != "" {
+			t.Errorf("from link %d:\n%s", i, diff)
+		}
+		if got := must(m.Totals(l.ID))(t); got.Messages != 6 || got.Tokens != c.TotalTokens() || got.Conversation != id || got.Sessions != 3 || got.Tail != c.Links[2].ID {
+			t.Errorf("totals from link %d: %+v", i, got)
+		}
+		if found := must(m.Search(l.ID, "FIVE"))(t); len(found) != 1 || found[0].Text() != "Five" {
+			t.Errorf("found %v", texts(found))
+		}
+		for page, want := range [][]string{{"user: 1", "assistant: 2", "user: 3", "assistant: 4"}, {"user: Five", "assistant: 6"}, {}} {
+			if diff := cmp.Diff(want, texts(must(m.LoadMessages(l.ID, page+1, 4))(t))); diff != "" {
+				t.Errorf("page %d:\n%s", page+1, diff)
+			}
+		}
+	}
+	_, err := m.LoadMessages(id, 0, 5)
+	wantError(t, err, session.ErrInvalid)
+	for _, missing := range []func() error{
+		func() error { _, err := m.Conversation("missing"); return err },
+		func() error { _, err := m.Totals("missing"); return err },
+		func() error { _, err := m.Search("missing", ""); return err },
+		func() error { _, err := m.LoadMessages("missing", 1, 1); return err },
+	} {
+		wantError(t, missing(), session.ErrNotExist)
+	}
+}
+
+// Results of tools can be found too.
+func TestSearchResults(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, "", 100)
+	id := say(t, m, "", user("1"), call("a"), result("a", "a needle in it"))
+	if found := must(m.Search(id, "needle"))(t); len(found) != 1 {
+		t.Errorf("found %v", texts(found))
+	}
+}
+
+func TestCheckSessionBoundary(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, "", 2)
+	s := conversation.NewSession().AddMessage(user("1"))
+	if m.CheckSessionBoundary(s) {
+		t.Error("one of two messages is no boundary")
+	}
+	if !m.CheckSessionBoundary(s.AddMessage(user("2"))) {
+		t.Error("two of two are")
+	}
+	if d := newManager(t, "", 0).Settings(); d.MaxMessagesPerSession != 5000 {
+		t.Errorf("the default is %d", d.MaxMessagesPerSession)
+	}
+}
+
+func TestOnTransition(t *testing.T) {
+	t.Parallel()
+	var seen []conversation.Transition
+	o := quiet(1)
+	o.OnTransition = func(tr conversation.Transition) { seen = append(seen, tr) }
+	m := must(conversation.NewSessionManager("", o))(t)
+	id := say(t, m, "", user("1"), assistant("2"), user("3"), assistant("4"), user("5"))
+	c := must(m.Conversation(id))(t)
+	want := []conversation.Transition{
+		{Conversation: id, From: id, To: c.Links[1].ID, Index: 1},
+		{Conversation: id, From: c.Links[1].ID, To: c.Links[2].ID, Index: 2},
+	}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Error(diff)
+	}
+	if s, _, _ := m.CurrentSession(); s.ID != c.Links[2].ID {
+		t.Errorf("the current session is %s, want the last", s.ID)
+	}
+	do(t, m.Close())
+}
+
+// A crash between deciding on a continuation and making it loses nothing.
+func TestCrashAtBoundary(t *testing.T) {
+	t.Parallel()
+	st := &crashing{Store: memory.New(nil)}
+	m := newManagerOn(t, st, 2)
+	id := say(t, m, "", systemMessage("s"), user("1"), assistant("2"))
+	st.crash = true
+	if _, err := m.AddMessage(id, user("3")); !errors.Is(err, errCrash) {
+		t.Fatalf("%v, want the crash", err)
+	}
+	st.crash = false
+	after := newManagerOn(t, st, 2)
+	say(t, after, id, user("3 again"))
+	c := must(after.Conversation(id))(t)
+	if diff := cmp.Diff([]string{"system: s", "user: 1", "assistant: 2", "user: 3 again"}, texts(c.Messages)); diff != "" {
+		t.Error(diff)
+	}
+	if len(c.Links) != 2 {
+		t.Errorf("%d links", len(c.Links))
+	}
+}
+
+// A last link that was removed is made again; one in the middle leaves two
+// conversations.
+func TestRemovedLinks(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, t.TempDir(), 2)
+	id := say(t, m, "", systemMessage("s"), user("1"), assistant("2"), user("3"), assistant("4"), user("5"))
+	c := must(m.Conversation(id))(t)
+	if len(c.Links) != 3 {
+		t.Fatalf("%d links", len(c.Links))
+	}
+	must(m.DeleteSession(c.Links[2].ID))(t)
+	say(t, m, id, user("6"))
+	if diff := cmp.Diff([]string{"system: s", "user: 1", "assistant: 2", "user: 3", "assistant: 4", "user: 6"}, texts(must(m.Conversation(id))(t).Messages)); diff != "" {
+		t.Error(diff)
+	}
+	must(m.DeleteSession(c.Links[1].ID))(t)
+	rest := must(m.Conversation(c.Links[2].ID))(t)
+	if diff := cmp.Diff([]string{"system: s", "user: 6"}, texts(rest.Messages)); diff != "" {
+		t.Errorf("what is left after the gap:\n%s", diff)
+	}
+}
+
+// A continuation that another program made has no marker; its conversation is
+// whole all the same.
+func TestForeignContinuation(t *testing.T) {
+	t.Parallel()
+	st := memory.New(nil)
+	m := newManagerOn(t, st, 100)
+	id := say(t, m, "", user("1"), assistant("2"))
+	s := must(session.Open(t.Context(), st, id, nil))(t)
+	next := must(s.Continue())(t)
+	must(next.AppendMessage(session.RoleUser, []session.Content{session.Text("3")}))(t)
+	m.ReleaseMemory(0)
+	totals := must(m.Totals(id))(t)
+	if totals.Messages != 3 || totals.Conversation != id || totals.Tail != next.ID() {
+		t.Errorf("%+v", totals)
+	}
+	if diff := cmp.Diff([]string{"user: 1", "assistant: 2", "user: 3"}, texts(must(m.Conversation(id))(t).Messages)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Headers that name each other must not keep us busy for ever.
+func TestStrangeChains(t *testing.T) {
+	t.Parallel()
+	st := memory.New(nil)
+	for _, h := range []session.Header{
+		{ID: "a", ParentSession: "b", Relation: session.RelationContinuation},
+		{ID: "b", ParentSession: "a", Relation: session.RelationContinuation},
+		{ID: "c", ParentSession: "../x", Relation: session.RelationContinuation},
+	} {
+		s := must(session.Create(t.Context(), st, h, nil))(t)
+		must(s.AppendMessage(session.RoleUser, []session.Content{session.Text(h.ID)}))(t)
+	}
+	m := newManagerOn(t, st, 100)
+	if got := texts(must(m.Conversation("c"))(t).Messages); !slices.Equal(got, []string{"user: c"}) {
+		t.Errorf("%v", got)
+	}
+	must(m.Conversation("a"))(t)
+	// Sessions that claim to continue in each other.
+	for _, pair := range [][2]string{{"a", "b"}, {"b", "a"}} {
+		s := must(session.Open(t.Context(), st, pair[0], nil))(t)
+		must(s.AppendCustomEntry(session.CustomContinuedTo, map[string]any{"session": pair[1], "of": pair[0]}))(t)
+	}
+	m.ReleaseMemory(0)
+	_, err := m.AddMessage("a", user("1"))
+	wantError(t, err, session.ErrCorrupt)
+}
+
+// unsettled is a store whose appends land but claim not to know.
+type unsettled struct {
+	store.Store
+	lie *int // how often; negative: always, and nothing lands
+}
+
+func (u unsettled) Create(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) (store.Log, error) {
+	log, err := u.Store.Create(ctx, name, lines)
+	return unsettledLog{log, u.lie}, err
+}
+
+func (u unsettled) Open(ctx context.Context, name string) (store.Log, error) {
+	log, err := u.Store.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return unsettledLog{log, u.lie}, nil
+}
+
+type unsettledLog struct {
+	store.Log
+	lie *int
+}
+
+func (u unsettledLog) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, error) {
+	if *u.lie < 0 {
+		return 0, store.ErrUnknown
+	}
+	if *u.lie > 0 {
+		*u.lie--
+		if *u.lie%2 == 0 { // every other time it landed
+			if _, err := u.Log.Append(ctx, at, lines...); err != nil {
+				return 0, err
+			}
+		}
+		return 0, store.ErrUnknown
+	}
+	return u.Log.Append(ctx, at, lines...)
+}
+
+// After an append of which nobody knows whether it landed, somebody looks.
+func TestUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	for lies := range 4 {
+		lie := 0
+		m := newManagerOn(t, unsettled{memory.New(nil), &lie}, 100)
+		id := say(t, m, "", user("1"))
+		lie = lies
+		say(t, m, id, user("2"))
+		if diff := cmp.Diff([]string{"user: 1", "user: 2"}, texts(must(m.Conversation(id))(t).Messages)); diff != "" {
+			t.Errorf("after %d unknown outcomes:\n%s", lies, diff)
+		}
+	}
+	lie := 0
+	m := newManagerOn(t, unsettled{memory.New(nil), &lie}, 100)
+	id := say(t, m, "", user("1"))
+	lie = -1
+	_, err := m.AddMessage(id, user("2"))
+	wantError(t, err, session.ErrUnknown)
+	lie = 0
+}
