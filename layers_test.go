@@ -31,7 +31,7 @@ var floors = [][]string{
 	{"store/file", "store/memory", "store/postgres", "store/storetest"},
 	{"redact"},
 	{"session"},
-	{"index/...", "window/...", "provider/...", "keyed/...", "store/storetest/powerloss/..."},
+	{"session/clean", "index/...", "window/...", "provider/...", "keyed/...", "store/storetest/powerloss/..."},
 	{"agent/...", "conversation/...", "transcript/..."},
 	{"server/..."},
 	{"internal/..."},

@@ -1,0 +1,124 @@
+// Package clean takes secrets out of sessions. What a secret is, package redact
+// knows; here is where they may be: in entries that are about to be appended, and
+// in everything that a store has of a session.
+//
+// A session that appends nothing but clean entries:
+//
+//	session.New(dir, &session.Options{Clean: clean.Append})
+//
+// A store is cleaned in two steps, so that a person can look at what was found
+// before anything is lost for good:
+//
+//	sweep, err := clean.Look(ctx, st, "0197…")
+//	…
+//	receipt, err := sweep.Apply(ctx)
+//
+// Ids of entries, and signatures and encrypted thoughts, which providers want back
+// as they were, are left alone, and so is base64.
+package clean
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"regexp"
+
+	"github.com/coppice-dev/coppice/redact"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Append is for session.Options.Clean.
+func Append(e *session.Entry) error {
+	_, err := Entry(e)
+	return err
+}
+
+// Entry takes the secrets out of an entry, and returns what it found. The paths
+// are those that the strings have in the session's log. What the entry pointed to
+// before is not changed.
+func Entry(e *session.Entry) ([]redact.Finding, error) {
+	line, err := e.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	line, found, err := newCleaner(new(redact.Scanner)).scan.JSON(line)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	var cleaned session.Entry
+	if err := cleaned.UnmarshalJSON(line); err != nil {
+		return nil, err
+	}
+	cleaned.Type, cleaned.ID, cleaned.ParentID, cleaned.Timestamp = e.Type, e.ID, e.ParentID, e.Timestamp
+	*e = cleaned
+	return found, nil
+}
+
+// structure are the paths of what holds a session together.
+var structure = regexp.MustCompile(`^(type|id|parent_id|timestamp|parent_session|` +
+	`[a-z_]+\.(target_id|from_id|first_kept_entry_id)|merge\.entry_ids\[\d+\])$|\.blob$`)
+
+// cleaner cleans the lines and the blobs of a session.
+type cleaner struct {
+	scan *redact.Scanner // for what Coppice wrote
+	raw  *redact.Scanner // for what others wrote, in which places are known by number
+}
+
+func newCleaner(s *redact.Scanner) *cleaner {
+	scan, raw := *s, *s
+	scan.Keep = structure.MatchString
+	raw.SameLength = true
+	return &cleaner{scan: &scan, raw: &raw}
+}
+
+// line cleans a line of a log as it stands there.
+func (c *cleaner) line(line []byte) ([]byte, []redact.Finding, error) {
+	out, kept, err := c.keptSource(line)
+	if err != nil {
+		return nil, nil, err
+	}
+	out, found := c.scan.Bytes(out)
+	return out, append(found, kept...), nil
+}
+
+// typeImport is the custom type of an entry that has a piece of the file that the
+// session was imported from: compressed, in a blob or, if it is small, in base64.
+const typeImport = "coppice.import"
+
+// keptSource cleans what stands in base64 in an entry of typeImport.
+func (c *cleaner) keptSource(line []byte) ([]byte, []redact.Finding, error) {
+	e, ok := importEntry(line)
+	if !ok {
+		return line, nil, nil
+	}
+	text, _ := e.Custom.Data["data"].(string)
+	packed, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || !isPacked(packed) {
+		return line, nil, nil
+	}
+	packed, sum, found, err := c.packed(packed)
+	if err != nil || len(found) == 0 {
+		return line, nil, err
+	}
+	e.Custom.Data["data"] = base64.StdEncoding.EncodeToString(packed)
+	e.Custom.Data["sha256"] = sum
+	for i := range found {
+		found[i].Path = "custom.data.data"
+	}
+	out, err := e.MarshalJSON()
+	return out, found, err
+}
+
+func importEntry(line []byte) (*session.Entry, bool) {
+	var e session.Entry
+	if !bytes.Contains(line, []byte(typeImport)) || e.UnmarshalJSON(line) != nil || e.Custom == nil {
+		return nil, false
+	}
+	return &e, e.Custom.CustomType == typeImport
+}
+
+func hexSum(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,95 @@
+package clean
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/coppice-dev/coppice/redact"
+)
+
+// maxUnpacked bounds what compressed bytes may become.
+const maxUnpacked = 512 << 20
+
+// magic begins what is compressed.
+var magic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+
+func isPacked(data []byte) bool { return bytes.HasPrefix(data, magic) }
+
+// Packed takes the secrets out of bytes that an import kept, which are compressed
+// with zstd, and returns them compressed again; if there are none, it returns what
+// it was given. Nothing in them moves: see redact.Scanner.SameLength.
+func Packed(data []byte) ([]byte, []redact.Finding, error) {
+	out, _, found, err := newCleaner(new(redact.Scanner)).packed(data)
+	return out, found, err
+}
+
+// packed also returns the SHA-256 of the bytes before compression.
+func (c *cleaner) packed(data []byte) (out []byte, sum string, found []redact.Finding, err error) {
+	plain, err := unpack(data)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	cleaned, found := document(c.raw, plain)
+	if len(found) == 0 {
+		return data, "", nil, nil
+	}
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return nil, "", nil, err
+	}
+	defer enc.Close()
+	return enc.EncodeAll(cleaned, nil), hexSum(cleaned), found, nil
+}
+
+func unpack(data []byte) ([]byte, error) {
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxUnpacked))
+	if err != nil {
+		return nil, err
+	}
+	defer dec.Close()
+	plain, err := dec.DecodeAll(data, nil)
+	if err != nil {
+		return nil, fmt.Errorf("unpacking what was kept of a source: %w", err)
+	}
+	return plain, nil
+}
+
+// document cleans bytes of which nothing is known: JSON, lines of JSON, and text.
+// Lines that are JSON are looked at one by one; what stands between them is one
+// text, because a private key has many lines. What has NULs in it is no text.
+func document(s *redact.Scanner, data []byte) ([]byte, []redact.Finding) {
+	if bytes.IndexByte(data, 0) >= 0 {
+		return data, nil
+	}
+	if out, found, err := s.JSON(data); err == nil {
+		return out, found
+	}
+	var out []byte
+	var found []redact.Finding
+	add := func(part []byte) {
+		cleaned, more := s.Bytes(part)
+		out, found = append(out, cleaned...), append(found, more...)
+	}
+	text := 0 // where the text before the line at hand begins
+	for at := 0; at < len(data); {
+		end := len(data)
+		if n := bytes.IndexByte(data[at:], '\n'); n >= 0 {
+			end = at + n + 1
+		}
+		if line := bytes.TrimSpace(data[at:end]); len(line) > 0 && (line[0] == '{' || line[0] == '[') && json.Valid(line) {
+			if text < at {
+				add(data[text:at])
+			}
+			add(data[at:end])
+			text = end
+		}
+		at = end
+	}
+	if text < len(data) {
+		add(data[text:])
+	}
+	return out, found
+}

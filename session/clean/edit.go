@@ -1,0 +1,146 @@
+package clean
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/coppice-dev/coppice/redact"
+	"github.com/coppice-dev/coppice/session/rawjson"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// editor cleans the lines of a store's logs together with the blobs that they
+// refer to.
+type editor struct {
+	*cleaner
+	blobs store.Blobs
+	write bool // new blobs are put into the store
+	known map[store.Ref]*blob
+}
+
+// blob is what becomes of a blob.
+type blob struct {
+	found []redact.Finding // none: it stays as it is
+	ref   store.Ref        // its new name
+	size  int
+	sum   string // SHA-256 of a kept source, before compression
+}
+
+func newEditor(s *redact.Scanner, blobs store.Blobs, write bool) *editor {
+	return &editor{cleaner: newCleaner(s), blobs: blobs, write: write, known: make(map[store.Ref]*blob)}
+}
+
+// edited is what becomes of a line.
+type edited struct {
+	line    []byte
+	entry   string // its id
+	secrets []Secret
+}
+
+// edit cleans a line and the blobs that it refers to. New blobs are durable before
+// it returns, so that a line never refers to what is not there.
+func (ed *editor) edit(ctx context.Context, line []byte) (edited, error) {
+	out, found, err := ed.line(line)
+	if err != nil {
+		return edited{}, err
+	}
+	e := edited{line: out}
+	if head, ok := rawjson.LenientHead(line); ok {
+		e.entry = string(head.ID)
+	}
+	for _, f := range found {
+		e.secrets = append(e.secrets, Secret{Entry: e.entry, Path: f.Path, Kind: f.Kind, Preview: f.Preview})
+	}
+	if !bytes.Contains(line, []byte(`"sha256:`)) {
+		return e, nil
+	}
+	for _, r := range refsIn(line) {
+		b, err := ed.blob(ctx, r.ref)
+		if err != nil {
+			return edited{}, err
+		}
+		if len(b.found) == 0 {
+			continue
+		}
+		for _, f := range b.found {
+			e.secrets = append(e.secrets, Secret{Entry: e.entry, Path: r.path, Kind: f.Kind, Preview: f.Preview, Blob: r.ref})
+		}
+		e.line = b.replaceIn(e.line, r.ref)
+	}
+	return e, nil
+}
+
+// reference is where a line names a blob.
+type reference struct {
+	path string
+	ref  store.Ref
+}
+
+func refsIn(line []byte) []reference {
+	var refs []reference
+	// A line that is not JSON refers to nothing.
+	_ = redact.Strings(line, func(path string, text []byte) {
+		if _, ok := store.Ref(text).Hex(); ok {
+			refs = append(refs, reference{path, store.Ref(text)})
+		}
+	})
+	return refs
+}
+
+// blob finds out what becomes of a blob. One that is missing or damaged, or that
+// is no text, stays as it is.
+func (ed *editor) blob(ctx context.Context, ref store.Ref) (*blob, error) {
+	if b, ok := ed.known[ref]; ok {
+		return b, nil
+	}
+	b := &blob{}
+	data, err := ed.blobs.Get(ctx, ref)
+	if err != nil && !errors.Is(err, store.ErrNotExist) && !errors.Is(err, store.ErrCorrupt) {
+		return nil, err
+	}
+	var cleaned []byte
+	switch {
+	case err != nil:
+	case isPacked(data):
+		cleaned, b.sum, b.found, err = ed.packed(data)
+		if err != nil { // not ours, whatever it is
+			b.found = nil
+		}
+	default:
+		cleaned, b.found = document(ed.scan, data)
+	}
+	if len(b.found) > 0 {
+		b.ref, b.size = store.RefOf(cleaned), len(cleaned)
+		if ed.write {
+			if _, err := ed.blobs.Put(ctx, cleaned); err != nil {
+				return nil, err
+			}
+		}
+	}
+	ed.known[ref] = b
+	return b, nil
+}
+
+// replaceIn makes a line refer to the new blob. The other members stay as they
+// are, but for those that describe the blob.
+func (b *blob) replaceIn(line []byte, old store.Ref) []byte {
+	line = bytes.ReplaceAll(line, []byte(`"`+old+`"`), []byte(`"`+b.ref+`"`))
+	size := regexp.MustCompile(fmt.Sprintf(`("blob"\s*:\s*"%s"\s*,\s*"size"\s*:\s*)\d+`, b.ref))
+	line = size.ReplaceAll(line, []byte("${1}"+strconv.Itoa(b.size)))
+	if b.sum == "" {
+		return line
+	}
+	e, ok := importEntry(line)
+	if !ok {
+		return line
+	}
+	e.Custom.Data["sha256"] = b.sum
+	if out, err := e.MarshalJSON(); err == nil {
+		return out
+	}
+	return line
+}

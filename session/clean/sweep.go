@@ -1,0 +1,267 @@
+package clean
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/redact"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/rawjson"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
+)
+
+// Secret is a secret in a store. The secret itself is not in it.
+type Secret struct {
+	Session string    `json:"session"`
+	Entry   string    `json:"entry,omitempty"`
+	Path    string    `json:"path,omitempty"` // of the string in the entry, or of what refers to the blob
+	Kind    string    `json:"kind"`
+	Preview string    `json:"preview"`
+	Blob    store.Ref `json:"blob,omitempty"` // it stands in this blob
+	File    string    `json:"file,omitempty"` // it stands in this copy of the session: see file.Store.Copies
+}
+
+// Sweep is what was found in a store.
+type Sweep struct {
+	Secrets []Secret
+
+	store   *file.Store
+	names   []string
+	secrets map[redact.Known]bool
+	logs    map[string]bool // those that have to be changed
+	copies  []file.Copy     // the same
+	tooLong []Left
+	pending []store.Ref     // blobs to be deleted when nothing refers to them
+	forms   map[string]bool // the logs that are archived
+}
+
+// Look looks for secrets in sessions, and in all if none is named: in their logs,
+// in the blobs that these refer to, and in the copies of the logs. A secret that
+// was found in one place is found in all others, also where nothing but its value
+// tells that it is one. Look changes nothing.
+func Look(ctx context.Context, st *file.Store, names ...string) (*Sweep, error) {
+	s := &Sweep{
+		store: st, names: names, secrets: make(map[redact.Known]bool), logs: make(map[string]bool), forms: make(map[string]bool),
+	}
+	for stat, err := range st.List(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		s.forms[stat.Name] = stat.Archived
+	}
+	if len(names) == 0 {
+		s.names = slices.Sorted(maps.Keys(s.forms))
+	}
+	copies, err := s.listCopies(ctx, len(names) == 0)
+	if err != nil {
+		return nil, err
+	}
+	collect := newEditor(&redact.Scanner{Seen: func(kind, secret string) { s.secrets[redact.Known{Kind: kind, Value: secret}] = true }}, st.Blobs(), false)
+	if err := s.each(ctx, collect, copies, func(*file.Copy, string, edited) {}); err != nil {
+		return nil, err
+	}
+	if s.pending, err = s.readPending(); err != nil || len(s.secrets) == 0 {
+		return s, err
+	}
+	s.tooLong = nil
+	list := newEditor(s.scanner(), st.Blobs(), false)
+	if err := s.each(ctx, list, copies, s.add); err != nil {
+		return nil, err
+	}
+	for _, ref := range slices.Sorted(maps.Keys(list.known)) {
+		if len(list.known[ref].found) > 0 {
+			s.pending = append(s.pending, ref)
+		}
+	}
+	return s, nil
+}
+
+// listCopies returns the copies of the sessions: in a sweep of all, also of those
+// that were removed.
+func (s *Sweep) listCopies(ctx context.Context, all bool) ([]file.Copy, error) {
+	if all {
+		return s.store.Copies(ctx, "")
+	}
+	var copies []file.Copy
+	for _, name := range s.names {
+		some, err := s.store.Copies(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		copies = append(copies, some...)
+	}
+	return copies, nil
+}
+
+// scanner returns one that knows all that was found.
+func (s *Sweep) scanner() *redact.Scanner {
+	known := slices.SortedFunc(maps.Keys(s.secrets), func(a, b redact.Known) int {
+		return strings.Compare(a.Kind+a.Value, b.Kind+b.Value) // so that the outcome is always the same
+	})
+	return redact.NewScanner(known...)
+}
+
+// each calls found with what would become of each line.
+func (s *Sweep) each(ctx context.Context, ed *editor, copies []file.Copy, found func(c *file.Copy, name string, e edited)) error {
+	for _, name := range s.names {
+		raw, err := s.store.OpenRaw(ctx, name)
+		if err != nil {
+			return err
+		}
+		err = s.eachLine(ctx, raw, name, ed, func(e edited, _ file.RawLine) { found(nil, name, e) })
+		if err := errors.Join(err, raw.Close()); err != nil {
+			return err
+		}
+	}
+	for i := range copies {
+		err := s.store.ReadCopy(ctx, copies[i], func(line []byte) error {
+			e, err := ed.edit(ctx, line)
+			if err == nil {
+				found(&copies[i], copies[i].Name, e)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Sweep) eachLine(ctx context.Context, raw *file.Raw, name string, ed *editor, found func(e edited, line file.RawLine)) error {
+	for line, err := range raw.Lines(ctx) {
+		if err != nil {
+			return err
+		}
+		if line.Cut {
+			s.tooLong = append(s.tooLong, Left{
+				Path: s.store.Path(name), Session: name,
+				Why: fmt.Sprintf("the line at byte %d is longer than the limit, and was not looked at", line.Pos),
+			})
+			continue
+		}
+		e, err := ed.edit(ctx, line.Data)
+		if err != nil {
+			return fmt.Errorf("session %s at byte %d: %w", name, line.Pos, err)
+		}
+		found(e, line)
+	}
+	return nil
+}
+
+func (s *Sweep) add(c *file.Copy, name string, e edited) {
+	if len(e.secrets) == 0 {
+		return
+	}
+	if c == nil {
+		s.logs[name] = true
+	} else if !slices.Contains(s.copies, *c) {
+		s.copies = append(s.copies, *c)
+	}
+	for _, secret := range e.secrets {
+		secret.Session = name
+		if c != nil {
+			secret.File = c.Path
+		}
+		s.Secrets = append(s.Secrets, secret)
+	}
+}
+
+// mostTries is how often a log is planned again because somebody wrote to it.
+const mostTries = 100
+
+// rewriteLog replaces the secrets in a log.
+func (s *Sweep) rewriteLog(ctx context.Context, name string, ed *editor) (err error) {
+	for try := 1; ; try++ {
+		err = s.rewriteOnce(ctx, name, ed)
+		if !errors.Is(err, store.ErrConflict) || try == mostTries {
+			break
+		}
+	}
+	if err == nil && s.forms[name] {
+		err = s.store.Archive(ctx, name)
+	}
+	return err
+}
+
+func (s *Sweep) rewriteOnce(ctx context.Context, name string, ed *editor) (err error) {
+	raw, err := s.store.OpenRaw(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, raw.Close()) }()
+	return raw.Replace(ctx, s.pieces(ctx, raw, ed))
+}
+
+// pieces yields the new content of a log. Whoever has the log open must notice
+// that places have moved, so the header says that something was replaced.
+func (s *Sweep) pieces(ctx context.Context, raw *file.Raw, ed *editor) iter.Seq2[file.Piece, error] {
+	return func(yield func(file.Piece, error) bool) {
+		var same file.Piece // what is taken over as it is
+		for line, err := range raw.Lines(ctx) {
+			p := file.Piece{From: line.Pos, To: line.Next}
+			if err == nil && !line.Cut {
+				p, err = ed.piece(ctx, line)
+			}
+			switch {
+			case err != nil:
+				yield(file.Piece{}, err)
+				return
+			case p.Line == nil && p.From == same.To:
+				same.To = p.To
+				continue
+			case same.To > same.From && !yield(same, nil):
+				return
+			}
+			if same = p; p.Line != nil {
+				if !yield(p, nil) {
+					return
+				}
+				same = file.Piece{From: line.Next, To: line.Next}
+			}
+		}
+		if same.To > same.From {
+			yield(same, nil)
+		}
+	}
+}
+
+func (ed *editor) piece(ctx context.Context, line file.RawLine) (file.Piece, error) {
+	same := file.Piece{From: line.Pos, To: line.Next}
+	e, err := ed.edit(ctx, line.Data)
+	if err != nil {
+		return same, err
+	}
+	if line.Pos == 0 {
+		e.line = markHeader(e.line)
+	}
+	if bytes.Equal(e.line, line.Data) {
+		return same, nil
+	}
+	return file.Piece{Line: bytes.Clone(e.line)}, nil
+}
+
+// markHeader notes in a header when something was taken out last. What is no
+// header stays as it is.
+func markHeader(line []byte) []byte {
+	var h session.Header
+	head, ok := rawjson.ScanHead(line)
+	if !ok || string(head.Type) != string(session.TypeSession) || h.UnmarshalJSON(line) != nil {
+		return line
+	}
+	h.Extra = slices.DeleteFunc(slices.Clone(h.Extra), func(f session.Field) bool { return f.Name == "redacted" })
+	h.Extra = append(h.Extra, session.Field{Name: "redacted", Value: rawjson.AppendTime(nil, time.Now())})
+	out, err := h.MarshalJSON()
+	if err != nil {
+		return line
+	}
+	return out
+}
