@@ -10,7 +10,9 @@ import (
 // Cost is what an entry takes of a window.
 type Cost struct {
 	Tokens int
-	Bytes  int // of its content as it is sent, images in base64
+	// Bytes is the size of the content as it is sent, images in base64. What
+	// JSON escapes is not counted twice: it is little where bytes matter.
+	Bytes int
 }
 
 func (c *Cost) add(d Cost) {
@@ -147,7 +149,7 @@ func attachmentTokens(c Counter, s *session.Source, bytesPerToken int) int {
 // entryBytes is how many bytes an entry has when it is sent.
 func entryBytes(e *session.Entry) int {
 	if e.Message == nil {
-		return messageBytes + textBytes(summaryOf(e))
+		return messageBytes + len(summaryOf(e))
 	}
 	n := messageBytes
 	for i := range e.Message.Content {
@@ -159,9 +161,9 @@ func entryBytes(e *session.Entry) int {
 func contentBytes(b *session.Content) int {
 	switch {
 	case b.Text != nil:
-		return textBytes(b.Text.Content)
+		return len(b.Text.Content)
 	case b.Thinking != nil:
-		return textBytes(b.Thinking.Content) + len(b.Thinking.Signature) + len(b.Thinking.Redacted)
+		return len(b.Thinking.Content) + len(b.Thinking.Signature) + len(b.Thinking.Redacted)
 	case b.ToolUse != nil:
 		return blockBytes + len(b.ToolUse.Name) + mapBytes(b.ToolUse.Input)
 	case b.ToolResult != nil && len(b.ToolResult.Parts) > 0:
@@ -171,7 +173,7 @@ func contentBytes(b *session.Content) int {
 		}
 		return n
 	case b.ToolResult != nil:
-		return blockBytes + textBytes(b.ToolResult.Content)
+		return blockBytes + len(b.ToolResult.Content)
 	case b.Image != nil:
 		return blockBytes + sourceBytes(b.Image.Source)
 	case b.Audio != nil:
@@ -191,17 +193,12 @@ func sourceBytes(s *session.Source) int {
 	return max(len(s.Data), base64.StdEncoding.EncodedLen(int(s.Size)))
 }
 
-// textBytes is the size of a text in JSON: what is escaped takes two bytes.
-func textBytes(s string) int {
-	return len(s) + strings.Count(s, "\n") + strings.Count(s, `"`) + strings.Count(s, `\`)
-}
-
 // mapBytes is the size of a call's input in JSON. It is not written for that:
 // that would cost more than all the rest of planning.
 func mapBytes(m map[string]any) int {
 	n := 2
 	for key, value := range m {
-		n += textBytes(key) + 4 + valueBytes(value)
+		n += len(key) + 4 + valueBytes(value)
 	}
 	return n
 }
@@ -209,7 +206,7 @@ func mapBytes(m map[string]any) int {
 func valueBytes(value any) int {
 	switch v := value.(type) {
 	case string:
-		return textBytes(v) + 2
+		return len(v) + 2
 	case map[string]any:
 		return mapBytes(v)
 	case []any:

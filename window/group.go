@@ -29,13 +29,19 @@ type group struct {
 
 // grouping finds out which group an entry belongs to.
 type grouping struct {
-	// calls has, by call id, the groups with calls that have no result yet. Some
-	// providers use ids again, so a result is for the latest.
-	calls map[string][]int32
+	// waiting has, by call id, the latest call that has no result yet, as a place
+	// in calls. Some providers use ids again, so there may be others under it.
+	waiting map[string]int32
+	calls   []openCall
 	// last is the last message, if it was the model's.
 	last         *session.MessageEntry
 	lastGroup    int32
 	onlyThinking bool
+}
+
+type openCall struct {
+	group int32
+	under int32 // the call of the same id that waited before, or none
 }
 
 // join returns the groups that an entry brings together. None means that it
@@ -51,9 +57,9 @@ func (g *grouping) join(e *session.Entry) []int32 {
 	}
 	for i := range m.Content {
 		if result := m.Content[i].ToolResult; result != nil {
-			if open := g.calls[result.ToolUseID]; len(open) > 0 {
-				joined = append(joined, open[len(open)-1])
-				g.calls[result.ToolUseID] = open[:len(open)-1]
+			if at, ok := g.waiting[result.ToolUseID]; ok {
+				joined = append(joined, g.calls[at].group)
+				g.answered(result.ToolUseID, at)
 			}
 		}
 	}
@@ -88,11 +94,43 @@ func (g *grouping) note(e *session.Entry, at int32) {
 			g.onlyThinking = false
 		}
 		if call := m.Content[i].ToolUse; call != nil {
-			if g.calls == nil {
-				g.calls = make(map[string][]int32)
-			}
-			g.calls[call.ID] = append(g.calls[call.ID], at)
+			g.wait(call.ID, at)
 		}
+	}
+}
+
+func (g *grouping) wait(id string, group int32) {
+	if g.waiting == nil {
+		g.waiting = make(map[string]int32)
+	}
+	under, ok := g.waiting[id]
+	if !ok {
+		under = none
+	}
+	if len(g.waiting) == 0 {
+		g.calls = g.calls[:0] // nobody refers to them any more
+	}
+	g.waiting[id] = int32(len(g.calls))
+	g.calls = append(g.calls, openCall{group, under})
+}
+
+func (g *grouping) answered(id string, at int32) {
+	if under := g.calls[at].under; under != none {
+		g.waiting[id] = under
+		return
+	}
+	delete(g.waiting, id)
+}
+
+// merged makes calls of one group those of another.
+func (g *grouping) merged(into, from int32) {
+	for i := range g.calls {
+		if g.calls[i].group == from {
+			g.calls[i].group = into
+		}
+	}
+	if g.lastGroup == from {
+		g.lastGroup = into
 	}
 }
 

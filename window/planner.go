@@ -119,8 +119,8 @@ func (p *Planner) Reset() { p.begin(p.provider, p.model) }
 
 // Update makes the planner's conversation a context: it adds what is new or, if
 // what was there has changed, or another model is in force, begins again. It
-// returns the view, as View does. A context without fingerprints is always begun
-// again.
+// returns the view, as View does; the view shares the context's entries. A
+// context without fingerprints is always begun again.
 func (p *Planner) Update(c *session.Context) (*View, error) {
 	provider, model := p.options.Provider, p.options.Model
 	if provider == "" && model == "" {
@@ -131,7 +131,14 @@ func (p *Planner) Update(c *session.Context) (*View, error) {
 	}
 	p.edited = c.Edited
 	p.grow(len(c.Entries) - len(p.items))
-	p.Add(c.Entries[len(p.items):]...)
+	if len(p.items) > 0 {
+		p.Add(c.Entries[len(p.items):]...)
+	} else {
+		for i := range c.Entries {
+			p.entries = c.Entries[: i+1 : i+1] // a copy would cost as much as the planning
+			p.add(&c.Entries[i])
+		}
+	}
 	if n := len(c.Entries); n > 0 && len(c.Fingerprints) == n {
 		p.fingerprint, p.updated, p.compaction = c.Fingerprints[n-1], n, c.Compaction
 	}
@@ -153,27 +160,29 @@ func (p *Planner) beginsLike(c *session.Context) bool {
 
 // grow makes room for entries.
 func (p *Planner) grow(n int) {
-	p.entries, p.costs, p.owner = slices.Grow(p.entries, n), slices.Grow(p.costs, n), slices.Grow(p.owner, n)
+	p.costs, p.owner = slices.Grow(p.costs, n), slices.Grow(p.owner, n)
 	p.items, p.groups = slices.Grow(p.items, n), slices.Grow(p.groups, n)
 }
 
 // Add takes the next entries of the conversation into account.
 func (p *Planner) Add(entries ...session.Entry) {
 	for i := range entries {
+		p.entries = append(p.entries, entries[i])
 		p.add(&entries[i])
 	}
 }
 
+// add takes the last of entries into account.
+
 func (p *Planner) add(e *session.Entry) {
 	p.updated = none
 	at := int32(len(p.items))
-	it := item{category: CategoryOf(e), next: none, at: int32(len(p.entries))}
+	it := item{category: CategoryOf(e), next: none, at: int32(len(p.entries) - 1)}
 	p.learn(e)
 	it.cost = CountEntry(p.counter, p.whose, e)
 	if e.Message != nil {
 		it.images = int32(imagesIn(e.Message.Content))
 	}
-	p.entries = append(p.entries, *e)
 	p.costs = append(p.costs, it.cost)
 	p.owner = append(p.owner, at)
 	p.items = append(p.items, it)
@@ -238,13 +247,7 @@ func (p *Planner) merge(into, from int32) {
 	if p.newest == from {
 		p.newest = into
 	}
-	for id, open := range p.joins.calls {
-		for i := range open {
-			if open[i] == from {
-				p.joins.calls[id][i] = into
-			}
-		}
-	}
+	p.joins.merged(into, from)
 	p.reclass(into, class)
 	if half {
 		a.gone = false
@@ -282,7 +285,7 @@ func (p *Planner) leaveOut(at int32, why string) {
 	p.goneCount[it.category]++
 	p.pictures -= int(it.images)
 	it.images = 0
-	p.omissions = append(p.omissions, Omission{
+	p.omit(Omission{
 		Kind: LeftOut, EntryID: p.entries[it.at].ID, Category: it.category,
 		Tokens: it.cost.Tokens, Bytes: it.cost.Bytes, Why: why,
 	})
@@ -318,5 +321,14 @@ func (p *Planner) change(at int32, content []session.Content, o Omission) {
 	p.used[it.category] -= saved.Tokens
 	p.gone[it.category] += saved.Tokens
 	o.EntryID, o.Category, o.Tokens, o.Bytes = e.ID, it.category, saved.Tokens, saved.Bytes
+	p.omit(o)
+}
+
+// omit records an omission. Cuts leave out many entries at once: what is to come
+// is judged by how long the conversation is.
+func (p *Planner) omit(o Omission) {
+	if len(p.omissions) == cap(p.omissions) {
+		p.omissions = slices.Grow(p.omissions, max(16, len(p.items)/2))
+	}
 	p.omissions = append(p.omissions, o)
 }

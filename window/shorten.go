@@ -77,7 +77,7 @@ type measure struct {
 
 var (
 	tokensOf = measure{func(c Cost) int { return c.Tokens }, func(p *Planner, text string) int { return p.counter.CountText(text) }}
-	bytesOf  = measure{func(c Cost) int { return c.Bytes }, func(_ *Planner, text string) int { return textBytes(text) }}
+	bytesOf  = measure{func(c Cost) int { return c.Bytes }, func(_ *Planner, text string) int { return len(text) }}
 )
 
 // shorten cuts the texts of a group to make it smaller by a number of tokens or

@@ -18,7 +18,8 @@ import (
 type Features struct {
 	LowerWords  int // words that begin with a small letter
 	UpperWords  int // words that begin with a capital
-	LongLetters int // letters of words beyond the fifth
+	LongLetters int // letters of words beyond the fifth, up to the tenth
+	MoreLetters int // letters of words beyond the tenth
 	Digits      int // groups of up to three digits
 	Marks       int // runs of punctuation
 	MoreMarks   int // punctuation beyond the first of a run
@@ -113,7 +114,8 @@ func (f *Features) word(text string, i int) int {
 	}
 	i = run(text, i, lower)
 	if n := i - start - 5; n > 0 {
-		f.LongLetters += n
+		f.LongLetters += min(n, 5)
+		f.MoreLetters += max(0, n-5)
 	}
 	if i < len(text) {
 		if next := classes[text[i]]; next == upper || next == digit {

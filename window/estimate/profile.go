@@ -28,31 +28,32 @@ type Profile struct {
 	Foreign float64 // other scripts
 }
 
-// The prices of the pieces in tokens of o200k_base. Fitted, except for more of
-// the same marks and line breaks: those come free, but not in endless numbers.
+// The prices of the pieces in tokens of o200k_base, as fitted.
 const (
-	priceLowerWord  = 0.742
-	priceUpperWord  = 1.290
-	priceLongLetter = 0.275
-	priceDigits     = 1.268
-	priceMark       = 0.867
-	priceMoreMarks  = 0.03
-	priceBreak      = 0.03
-	priceIndent     = 1.219
-	priceSwitch     = 0.110
-	priceHan        = 0.782
-	priceKana       = 0.725
-	priceHangul     = 0.754
-	priceCyrillic   = 0.317
-	priceAccented   = 0.536
-	priceOther      = 0.410
-	priceSymbol     = 0.535
+	priceLowerWord  = 0.959
+	priceUpperWord  = 1.384
+	priceLongLetter = 0.054
+	priceMoreLetter = 0.426
+	priceDigits     = 1.274
+	priceMark       = 0.744
+	priceMoreMarks  = 0.141
+	priceBreak      = 0.072
+	priceIndent     = 1.393
+	priceSwitch     = 0.031
+	priceHan        = 0.752
+	priceKana       = 0.717
+	priceHangul     = 0.751
+	priceCyrillic   = 0.315
+	priceAccented   = 0.272
+	priceOther      = 0.406
+	priceSymbol     = 0.836
 )
 
 // price adds up what the pieces cost.
 func (p *Profile) price(f *Features) float64 {
 	n := func(count int, price float64) float64 { return float64(count) * price }
-	words := n(f.LowerWords, priceLowerWord) + n(f.UpperWords, priceUpperWord) + n(f.LongLetters, priceLongLetter)
+	words := n(f.LowerWords, priceLowerWord) + n(f.UpperWords, priceUpperWord) + n(f.LongLetters, priceLongLetter) +
+		n(f.MoreLetters, priceMoreLetter)
 	marks := n(f.Digits, priceDigits) + n(f.Marks, priceMark) + n(f.MoreMarks, priceMoreMarks) +
 		n(f.Breaks, priceBreak) + n(f.Indents, priceIndent) + n(f.Symbols, priceSymbol)
 	cjk := n(f.Han, priceHan) + n(f.Kana, priceKana) + n(f.Hangul, priceHangul)
