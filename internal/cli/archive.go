@@ -17,7 +17,7 @@ func archiveCommand(a *app) *cobra.Command {
 	var olderThan age
 	cmd := &cobra.Command{
 		Use:   "archive [ID…]",
-		Short: "Compress sessions; they can be read and found as before",
+		Short: "Compress sessions, still readable",
 		Long: "Compresses sessions. Nothing else changes: they are listed, read and searched as\n" +
 			"before, and the first append to one brings its plain file back.",
 		Example: "  coppice archive 0197ab\n" +
@@ -114,7 +114,7 @@ func statsOf(ctx context.Context, st *file.Store) (map[string]store.Stat, error)
 func unarchiveCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:               "unarchive ID…",
-		Short:             "Bring the plain files of archived sessions back",
+		Short:             "Bring the plain files back",
 		GroupID:           "keep",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeSession(0),

@@ -8,7 +8,7 @@ func branchCommand(a *app) *cobra.Command {
 	var summary string
 	cmd := &cobra.Command{
 		Use:   "branch ID ENTRY",
-		Short: "Go on from an earlier entry, and print where",
+		Short: "Go on from an earlier entry",
 		Long: "Moves the leaf to an entry: what is appended next follows that entry. The branch\n" +
 			"that is left stays where it is. With --summary, an entry tells the model what\n" +
 			"happened on it.",

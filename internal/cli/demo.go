@@ -18,7 +18,7 @@ func demoCommand(a *app) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "demo [DIR]",
-		Short: "Write a few believable sessions to look at",
+		Short: "Write some sessions to look at",
 		Long: "Demo writes sessions with branches, tool calls, a compaction, an image, labels,\n" +
 			"a fork and a continuation, dated over the last days, and prints the directory.\n" +
 			"DIR defaults to the directory of the sessions.",

@@ -11,7 +11,7 @@ import (
 func diffCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:   "diff ID A B",
-		Short: "Show what each of two branches has alone",
+		Short: "Compare two branches",
 		Long: "Compares the paths to two entries: the last entry that they share (=), what the\n" +
 			"first has alone (-) and what the second has alone (+).",
 		GroupID:           "read",

@@ -12,7 +12,7 @@ func forkCommand(a *app) *cobra.Command {
 	var at string
 	cmd := &cobra.Command{
 		Use:   "fork ID",
-		Short: "Copy a session into a new one and print its id",
+		Short: "Copy a session into a new one",
 		Long: "Copies all of a session, with all its branches, into a new session. With --at,\n" +
 			"only the path from the root to that entry. The session itself does not change.",
 		GroupID:           "tree",

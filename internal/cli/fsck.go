@@ -16,7 +16,7 @@ import (
 func fsckCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:   "fsck [ID…]",
-		Short: "Look for faults in sessions and in the store",
+		Short: "Look for faults in the store",
 		Long: "Reads sessions, or without an ID all of them and everything else in the store,\n" +
 			"and prints every fault by name and place. It changes nothing.\n\n" +
 			"Faults are damage, and things that should not be as they are; with any of them\n" +

@@ -9,7 +9,7 @@ import (
 func labelCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "label ID ENTRY TEXT",
-		Short: "Name an entry, so that it can be meant by that name",
+		Short: "Give an entry a name of your own",
 		Long: "Gives an entry a label. Wherever an entry is asked for, its label will do. An\n" +
 			"empty TEXT takes the label away; - reads it from standard input.",
 		GroupID:           "keep",

@@ -43,7 +43,7 @@ func lsCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.list.CWD, "cwd", "", "only about this directory and those below")
 	flags.StringVar(&f.list.Key, "key", "", "only with this key")
 	flags.StringVar(&f.list.Parent, "parent", "", "only forks, continuations and subagents of this session")
-	flags.StringVar(&f.list.Relation, "relation", "", "only what is this to its parent: fork, continuation, recovery, subagent")
+	flags.StringVar(&f.list.Relation, "relation", "", "only fork, continuation, recovery or subagent")
 	flags.BoolVar(&f.all, "all", false, "list subagents, too")
 	flags.StringVar(&f.since, "since", "", "only updated since: 2026-03-01, or 7d ago")
 	flags.StringVar(&f.until, "until", "", "only updated before")
@@ -129,6 +129,11 @@ func (a *app) findParent(ctx context.Context, ix *index.Index, o *index.ListOpti
 	return nil
 }
 
+const (
+	narrow   = 100 // columns, below which a list leaves something out
+	mostTags = 30  // columns
+)
+
 // nextPage is the command that goes on where a page ended: the same flags with
 // another cursor.
 func nextPage(cmd *cobra.Command, cursor string) string {
@@ -142,10 +147,13 @@ func nextPage(cmd *cobra.Command, cursor string) string {
 			values = list.GetSlice()
 		}
 		for _, value := range values {
-			if f.Value.Type() == "bool" {
-				words = append(words, "--"+f.Name+"="+value)
-			} else {
+			switch {
+			case f.Value.Type() != "bool":
 				words = append(words, "--"+f.Name, shellWord(value))
+			case value == "true":
+				words = append(words, "--"+f.Name)
+			default:
+				words = append(words, "--"+f.Name+"="+value)
 			}
 		}
 	})
@@ -171,7 +179,10 @@ func (a *app) printSessions(sessions []index.Session) error {
 	t.right[2], t.right[3], t.right[4] = true, true, true
 	for _, s := range sessions {
 		t.add(a.paint(cyan, short[s.Name]), a.when(s.Updated, now), strconv.Itoa(s.Messages),
-			humanCount(s.Tokens), humanBytes(s.Size), titleWithMarks(s), strings.Join(s.Tags, " "))
+			humanCount(s.Tokens), humanBytes(s.Size), titleWithMarks(s), oneLine(strings.Join(s.Tags, " "), mostTags))
+	}
+	if width := a.width(); width > 0 && width < narrow {
+		t.drop(4) // the title says more than the size
 	}
 	return t.print()
 }

@@ -11,7 +11,7 @@ func mergeCommand(a *app) *cobra.Command {
 	var picks []string
 	cmd := &cobra.Command{
 		Use:   "merge ID LEAF",
-		Short: "Bring what another branch arrived at onto this one",
+		Short: "Bring another branch's outcome here",
 		Long: "Appends an entry that gives the model a summary of another branch, chosen\n" +
 			"messages of it, or both. The messages stay where they are.",
 		GroupID:           "tree",

@@ -73,6 +73,10 @@ func theOne(what, given string, found []string) (string, error) {
 	}
 	const most = 8
 	more := ""
+	short := shortIDs(found) // which are as good: all others begin differently
+	for i, id := range found {
+		found[i] = oneLine(short[id], 0)
+	}
 	if len(found) > most {
 		more = fmt.Sprintf(" and %d more", len(found)-most)
 		found = found[:most]

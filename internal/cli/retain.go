@@ -164,7 +164,7 @@ func (a *app) chooseOld(ctx context.Context, st *file.Store, f *retainFlags) (go
 	for _, d := range all { // the latest first
 		switch {
 		case f.olderThan.Duration > 0 && d.last.Before(cutoff):
-			d.why = "last written to more than " + f.olderThan.String() + " ago"
+			d.why = "older than " + f.olderThan.String()
 		case f.maxCount >= 0 && !d.pinned && rank >= f.maxCount:
 			d.why = fmt.Sprintf("not among the %d latest", f.maxCount)
 		case !d.pinned:

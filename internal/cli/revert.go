@@ -7,7 +7,7 @@ import (
 func revertCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revert ID [ENTRY]",
-		Short: "Take back a compaction, an edit, a merge or a revert",
+		Short: "Take back a compaction, edit or merge",
 		Long: "Appends an entry that takes back the effect of another. Without an entry, the\n" +
 			"compaction in force is taken back: the model sees again what it replaced.\n" +
 			"Reverting a revert does the thing again.",

@@ -21,7 +21,7 @@ func searchCommand(a *app) *cobra.Command {
 	var f searchFlags
 	cmd := &cobra.Command{
 		Use:   "search QUERY…",
-		Short: "Find what was said, thought, called and answered",
+		Short: "Find what was said, done and answered",
 		Long: `Find what was said, thought, called and answered, in all sessions.
 
 Words must all be there; "a phrase" as it stands; a OR b; -not; begin*.
@@ -128,7 +128,7 @@ func (a *app) printHits(hits []index.Hit) error {
 		}
 		err := a.print("%s  %s  %s%s", a.paint(bold, oneLine(h.Title, 60)), a.paint(dim, a.when(h.Time, now)), a.paint(blue, who), branch)
 		if err == nil {
-			err = a.print("  %s", a.highlight(h))
+			err = a.print("%s", a.wrap(a.highlight(h), "  "))
 		}
 		if err == nil {
 			err = a.print("  %s", a.paint(dim, a.openCommand(h)+a.alsoIn(h)))
@@ -195,8 +195,14 @@ func (a *app) highlight(h index.Hit) string {
 	return b.String()
 }
 
-// flat is a piece of text on one line.
-func flat(text string) string { return strings.Map(printable, text) }
+// flat is a piece of text on one line, without runs of spaces.
+func flat(text string) string {
+	text = strings.Map(printable, text)
+	for strings.Contains(text, "  ") {
+		text = strings.ReplaceAll(text, "  ", " ")
+	}
+	return text
+}
 
 // hitJSON is a hit in the output of --json: see docs/cli.md.
 type hitJSON struct {

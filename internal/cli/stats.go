@@ -3,11 +3,13 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/index"
@@ -21,7 +23,7 @@ func statsCommand(a *app) *cobra.Command {
 	var f statsFlags
 	cmd := &cobra.Command{
 		Use:   "stats [ID]",
-		Short: "Tokens, cost, busiest hours, tools, models and topics",
+		Short: "Tokens, cost, hours, tools and topics",
 		Long: "Tokens and cost over time, when most was said, which tools and models, and what\n" +
 			"it was about: of all sessions, or of one. A response that is in several sessions,\n" +
 			"because one was forked from the other, is counted once.",
@@ -125,7 +127,10 @@ func gatherStats(ctx context.Context, ix *index.Index, o index.StatsOptions) (*s
 
 // printStats draws the numbers.
 func (a *app) printStats(s *stats) error {
-	if err := a.print("%s", a.statsSummary(s)); err != nil {
+	if err := a.print("%s", a.wrap(a.statsSummary(s), "")); err != nil {
+		return err
+	}
+	if err := a.printTrend(s.days); err != nil {
 		return err
 	}
 	days := make([]index.Count, 0, len(s.days))
@@ -161,20 +166,39 @@ const (
 	mostDays  = 14
 	mostTools = 10
 	barWidth  = 40
+
+	trendWidth = 76 // columns
 )
 
 func (a *app) statsSummary(s *stats) string {
 	u := s.total
-	lines := []string{fmt.Sprintf("%d messages, %d responses, %s tokens, %s",
-		s.activity.Messages, u.Responses, grouped(u.Tokens()), cost(u))}
+	lines := []string{strings.Join([]string{
+		counted(int(s.activity.Messages), "message", "messages"), counted(int(u.Responses), "response", "responses"),
+		counted(int(u.Tokens()), "token", "tokens"), cost(u),
+	}, ", ")}
 	if u.Responses > 0 {
-		lines = append(lines, fmt.Sprintf("input %s, from the cache %s, into the cache %s, output %s (of which reasoning %s)",
-			grouped(u.Input), grouped(u.CacheRead), grouped(u.CacheWrite), grouped(u.Output), grouped(u.Reasoning)))
+		lines = append(lines, tokenKinds(u))
 	}
 	if u.Unpriced > 0 {
-		lines = append(lines, fmt.Sprintf("the cost of %d responses is not known", u.Unpriced))
+		lines = append(lines, "the cost of "+counted(int(u.Unpriced), "response", "responses")+" is not known")
 	}
 	return strings.Join(lines, "\n")
+}
+
+// tokenKinds tells what kinds of tokens there were.
+func tokenKinds(u index.Usage) string {
+	parts := []string{"input " + grouped(u.Input)}
+	if u.CacheRead > 0 {
+		parts = append(parts, "from the cache "+grouped(u.CacheRead))
+	}
+	if u.CacheWrite > 0 {
+		parts = append(parts, "into the cache "+grouped(u.CacheWrite))
+	}
+	output := "output " + grouped(u.Output)
+	if u.Reasoning > 0 {
+		output += " (of which reasoning " + grouped(u.Reasoning) + ")"
+	}
+	return strings.Join(append(parts, output), ", ")
 }
 
 // cost tells money, and says so when some of it is not known.
@@ -217,14 +241,18 @@ func (a *app) printBars(title string, bars []index.Count) error {
 	most, widest := int64(1), 0
 	for _, b := range bars {
 		most = max(most, b.Count)
-		widest = max(widest, len([]rune(b.Name)))
+		widest = max(widest, ansi.StringWidth(oneLine(b.Name, 0)))
+	}
+	room := barWidth
+	if width := a.width(); width > 0 {
+		room = max(min(room, width-widest-len("      ")-len(grouped(most))), 8)
 	}
 	for _, b := range bars {
 		name := oneLine(b.Name, 0)
 		if name == "" {
 			name = "-"
 		}
-		if err := a.print("  %-*s  %s %s", widest, name, a.paint(green, bar(b.Count, most, barWidth)), grouped(b.Count)); err != nil {
+		if err := a.print("  %s  %s %s", pad(name, widest), a.paint(green, bar(b.Count, most, room)), grouped(b.Count)); err != nil {
 			return err
 		}
 	}
@@ -244,17 +272,59 @@ func bar(n, most int64, width int) string {
 	return text
 }
 
+// height is a bar of one character that stands upright. What is not nothing is
+// drawn.
+func height(n, most int64) rune {
+	heights := []rune(" ▁▂▃▄▅▆▇█")
+	return heights[(n*8+most-1)/most]
+}
+
+// printTrend draws the tokens of all days as one line, those without any
+// included, if the bars of single days cannot show all of them. A character
+// stands for one day, or for several.
+func (a *app) printTrend(days []index.Usage) error {
+	if len(days) <= mostDays {
+		return nil
+	}
+	first, err := time.Parse(time.DateOnly, days[0].Key)
+	last, err2 := time.Parse(time.DateOnly, days[len(days)-1].Key)
+	if err != nil || err2 != nil {
+		return errors.Join(err, err2)
+	}
+	const day = 24 * time.Hour
+	span := int(last.Sub(first)/day) + 1
+	room := trendWidth
+	if width := a.width(); width > 0 {
+		room = min(room, width-2)
+	}
+	each := (span + room - 1) / room
+	sums := make([]int64, (span+each-1)/each)
+	for _, d := range days {
+		if at, err := time.Parse(time.DateOnly, d.Key); err == nil {
+			sums[int(at.Sub(first)/day)/each] += d.Tokens()
+		}
+	}
+	most := max(slices.Max(sums), 1)
+	var line strings.Builder
+	for _, sum := range sums {
+		line.WriteRune(height(sum, most))
+	}
+	title := fmt.Sprintf("Tokens from %s to %s", days[0].Key, days[len(days)-1].Key)
+	if each > 1 {
+		title += fmt.Sprintf(", %d days a column", each)
+	}
+	return a.print("\n%s\n  %s", a.paint(bold, title), a.paint(green, line.String()))
+}
+
 // printHours draws the hours of a day as one line.
 func (a *app) printHours(hours []int64) error {
 	most := slices.Max(hours)
 	if most == 0 {
 		return nil
 	}
-	heights := []rune(" ▁▂▃▄▅▆▇█")
 	var line strings.Builder
 	for _, n := range hours {
-		h := (n*8 + most - 1) / most
-		line.WriteString(strings.Repeat(string(heights[h]), 2))
+		line.WriteString(strings.Repeat(string(height(n, most)), 2))
 	}
 	return a.print("\n%s\n  %s\n  0     3     6     9     12    15    18    21", a.paint(bold, "Messages by the hour"), a.paint(green, line.String()))
 }
@@ -267,5 +337,5 @@ func (a *app) printTopics(topics []index.Topic) error {
 	for i, t := range topics {
 		words[i] = t.Word
 	}
-	return a.print("\n%s\n  %s", a.paint(bold, "Topics"), strings.Join(words, ", "))
+	return a.print("\n%s\n%s", a.paint(bold, "Topics"), a.wrap(strings.Join(words, ", "), "  "))
 }

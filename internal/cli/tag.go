@@ -13,7 +13,7 @@ import (
 func tagCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tag ID [+TAG -TAG …]",
-		Short: "Show a session's tags, add some (+), take some away (-)",
+		Short: "Show, add (+) and take away (-) tags",
 		Example: "  coppice tag 0197ab +work -draft\n" +
 			"  coppice tag 0197ab",
 		GroupID:           "keep",

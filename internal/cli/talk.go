@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -167,6 +168,15 @@ func oneLine(text string, n int) string {
 	return text
 }
 
+// wrap breaks text between words so that it fits the terminal, with something
+// before each line. Elsewhere lines stay whole.
+func (t *talk) wrap(text, before string) string {
+	if width := t.width(); width > 0 {
+		text = ansi.Wrap(text, max(width-ansi.StringWidth(before), 20), "")
+	}
+	return before + strings.ReplaceAll(text, "\n", "\n"+before)
+}
+
 // printable replaces control characters: what a tool printed must not be able
 // to move the cursor or set the title of the reader's terminal.
 func printable(r rune) rune {
@@ -203,6 +213,26 @@ type table struct {
 
 func (t *talk) newTable(elastic int, header ...string) *table {
 	return &table{talk: t, header: header, elastic: elastic, right: make(map[int]bool)}
+}
+
+// drop leaves a column out.
+func (t *table) drop(column int) {
+	t.header = slices.Delete(slices.Clone(t.header), column, column+1)
+	for i := range t.rows {
+		t.rows[i] = slices.Delete(t.rows[i], column, column+1)
+	}
+	right := make(map[int]bool)
+	for at := range t.right {
+		if at < column {
+			right[at] = true
+		} else if at > column {
+			right[at-1] = true
+		}
+	}
+	t.right = right
+	if t.elastic > column {
+		t.elastic--
+	}
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }

@@ -20,7 +20,7 @@ import (
 func trashCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "trash",
-		Short:   "See, bring back or delete for good what was removed",
+		Short:   "See, restore or delete what was removed",
 		GroupID: "keep",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
