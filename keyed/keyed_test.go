@@ -122,7 +122,11 @@ func sameText(t testing.TB, what string, got, want []string) {
 	}
 }
 
-func same(t testing.TB, what string, got, want any) {
+func same(t interface {
+	Helper()
+	Errorf(format string, args ...any)
+}, what string, got, want any,
+) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)

@@ -361,3 +361,20 @@ func TestFilesAreNamedByIDs(t *testing.T) {
 		t.Errorf("the header lacks the key: %s, %v", text, err)
 	}
 }
+
+// A result that is left out stays left out when what stands around it is kept.
+func TestLateResultAmongWhatIsKept(t *testing.T) {
+	dir := t.TempDir()
+	m := inDir(t, dir)
+	m.talk("u1", "+x")
+	m.TruncateHistory(key, 0)
+	m.talk("u2", "=x", "a2")
+	for _, change := range []func(){
+		func() { m.SetSummary(key, "sum"); m.save(key) },
+		func() { m.SetHistory(key, messages("u2", "a2", "u3")) },
+	} {
+		change()
+		inDir(t, dir).sees(brief(m.GetHistory(key))...)
+	}
+	m.sees("u2", "a2", "u3")
+}

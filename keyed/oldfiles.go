@@ -47,12 +47,9 @@ func (o *oldFiles) find(key string) (*oldSession, error) {
 	if o.dir == "" {
 		return nil, nil
 	}
-	names := oldNames(key)
 	for _, read := range []func(name, key string) (*oldSession, error){o.readLines, o.readJSON, o.readMigrated} {
-		for _, name := range names {
-			if s, err := read(name, key); s != nil || err != nil {
-				return s, err
-			}
+		if s, err := read(oldName(key), key); s != nil || err != nil {
+			return s, err
 		}
 	}
 	o.once.Do(o.findAliases)
@@ -62,15 +59,9 @@ func (o *oldFiles) find(key string) (*oldSession, error) {
 	return nil, nil
 }
 
-// oldNames returns the names that picoclaw has given to files of a key.
-func oldNames(key string) []string {
-	first := strings.ReplaceAll(key, ":", "_")
-	later := strings.NewReplacer(":", "_", "/", "_", `\`, "_").Replace(key)
-	names := []string{later}
-	if first != later && !strings.ContainsAny(first, `/\`) {
-		names = append(names, first)
-	}
-	return names
+// oldName returns the name that picoclaw gave to files of a key.
+func oldName(key string) string {
+	return strings.NewReplacer(":", "_", "/", "_", `\`, "_").Replace(key)
 }
 
 // read returns a file, or nil if there is none, or none of such a name can be.

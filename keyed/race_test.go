@@ -58,7 +58,7 @@ func TestRegressionSummaryRacesWithTools(t *testing.T) {
 			t.Run(name+", "+place, func(t *testing.T) {
 				rounds := 20
 				if place != "memory" {
-					rounds = 4
+					rounds = 2
 				}
 				for range rounds {
 					raceWithTools(t, place, background)

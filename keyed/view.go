@@ -25,6 +25,7 @@ type item struct {
 	entry    session.Entry
 	messages []Message
 	bytes    int
+	late     []string // results that are not among the messages: their calls are cleared
 	// merged: another branch's entry, which a merge brought. The view cannot
 	// begin with it.
 	merged bool
@@ -62,6 +63,7 @@ func (v view) after(e session.Entry) view {
 	for _, m := range messagesOf(&e) {
 		if m.ToolCallID != "" && slices.Contains(v.cleared, m.ToolCallID) {
 			v.cleared = without(v.cleared, m.ToolCallID)
+			it.late = append(it.late, m.ToolCallID)
 			continue // its call is not here: no model would take it
 		}
 		for _, call := range m.ToolCalls {
@@ -194,7 +196,7 @@ func (v view) cut(keepLast int) int {
 func (v view) overlap(history []Message) (from, shared int) {
 	rest := v.messages
 	for i := range v.items {
-		if rest <= len(history) && !v.items[i].merged && startsWith(history, v.items[i:]) {
+		if rest > 0 && rest <= len(history) && !v.items[i].merged && startsWith(history, v.items[i:]) {
 			return i, rest
 		}
 		rest -= len(v.items[i].messages)
@@ -215,7 +217,7 @@ func startsWith(history []Message, items []item) bool {
 }
 
 // clearedBefore returns the calls that a view from an item on, followed by more
-// entries, would lack although their results are still to come.
+// entries, would lack while their results come later or are in it.
 func (v view) clearedBefore(from int, follow []session.Entry) []string {
 	open := v.cleared
 	for _, it := range v.items[:from] {
@@ -230,6 +232,7 @@ func (v view) clearedBefore(from int, follow []session.Entry) []string {
 		for _, m := range it.messages {
 			open = without(open, m.ToolCallID)
 		}
+		open = append(slices.Clip(open), it.late...) // which must stay left out
 	}
 	for i := range follow { // given by the caller, who wants to see them
 		for _, m := range messagesOf(&follow[i]) {

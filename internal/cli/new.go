@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -36,7 +37,13 @@ func (a *app) runNew(cmd *cobra.Command, f *newFlags) error {
 	}
 	defer st.Close()
 	cwd, _ := os.Getwd() // a session without it is still a session
-	s, err := session.Create(cmd.Context(), st, session.Header{CWD: cwd, Key: f.key}, a.options())
+	header := session.Header{CWD: cwd, Key: f.key}
+	if cmd.Flags().Changed("key") { // so that whoever knows the key finds the session
+		if header.ID, err = keyed.SessionID(f.key); err != nil {
+			return usageError{err}
+		}
+	}
+	s, err := session.Create(cmd.Context(), st, header, a.options())
 	if err != nil {
 		return err
 	}
