@@ -109,3 +109,57 @@ func TestDamage(t *testing.T) {
 		t.Error("JSON in a column is read wrong")
 	}
 }
+
+// TestReadsACopy: a database that cannot be read in place, here because its
+// shared memory cannot be had, is read from a copy, of which nothing stays.
+func TestReadsACopy(t *testing.T) {
+	scratch := t.TempDir()
+	t.Setenv("TMPDIR", scratch)
+	t.Setenv("TMP", scratch)
+	path := filepath.Join(t.TempDir(), "wal.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []string{`PRAGMA journal_mode=WAL`, schema, `INSERT INTO notes(id) VALUES('a')`} {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(db.Close(), os.Mkdir(path+"-shm", 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if got := rows(t, path, "", ""); len(got) != 1 {
+		t.Errorf("rows are %q", got)
+	}
+	if left, err := os.ReadDir(scratch); err != nil || len(left) != 0 {
+		t.Errorf("the copy stays: %v (%v)", left, err)
+	}
+}
+
+// TestDamagedTable: a table that is broken is an error, and not an empty table.
+func TestDamagedTable(t *testing.T) {
+	path := transcripttest.Database(t, "x.db", schema, `INSERT INTO notes(id, rest) VALUES('a', hex(zeroblob(20000)))`)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 4096; i < len(data); i++ {
+		data[i] = 0xff
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sqlitefile.Open(t.Context(), transcripttest.Open(t, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var failed error
+	for _, err := range db.Rows(t.Context(), "notes", "", "") {
+		failed = err
+	}
+	if !errors.Is(failed, session.ErrCorrupt) {
+		t.Errorf("a broken table gives %v, want ErrCorrupt", failed)
+	}
+}
