@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -58,12 +57,7 @@ func (t *target) create() error {
 	if c.Parent != "" {
 		h.ParentSession = SessionID(t.w.format.Name, c.Parent)
 	}
-	origin := map[string]any{"format": t.w.format.Name, "id": c.ID, "path": t.w.file.Path}
-	if c.ParentCall != "" {
-		origin["parent_call"] = c.ParentCall
-	}
-	maps.Copy(origin, c.Extra)
-	raw, err := json.Marshal(origin)
+	raw, err := json.Marshal(origin{t.w.format.Name, c.ID, t.w.file.Path, c.ParentCall, c.Extra})
 	if err != nil {
 		return err
 	}
@@ -79,6 +73,15 @@ func (t *target) create() error {
 
 // originField is the member of a header that says where a session comes from.
 const originField = "origin"
+
+// origin is the value of that member.
+type origin struct {
+	Format     string         `json:"format"`
+	ID         string         `json:"id"`
+	Path       string         `json:"path"`
+	ParentCall string         `json:"parent_call,omitempty"`
+	Facts      map[string]any `json:"facts,omitempty"`
+}
 
 // graft appends entries, without those that another importer was faster with.
 func (t *target) graft(entries []session.Entry) error {

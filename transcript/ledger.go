@@ -81,11 +81,13 @@ func (l *Ledger) Put(s *Source) error {
 	if err := os.MkdirAll(l.Dir, 0o700); err != nil {
 		return err
 	}
-	return replaceFile(l.path(s.Path), data, false)
+	return replaceFile(l.path(s.Path), data, false, nil)
 }
 
-// replaceFile writes a file so that it is there whole or not at all.
-func replaceFile(path string, data []byte, sync bool) (err error) {
+// replaceFile writes a file so that it is there whole or not at all; if it is to
+// be durable, also after a power cut. before, if it is not nil, is called when the new file is written and the old one is still
+// there.
+func replaceFile(path string, data []byte, durable bool, before func() error) (err error) {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
@@ -96,11 +98,16 @@ func replaceFile(path string, data []byte, sync bool) (err error) {
 		}
 	}()
 	_, err = temp.Write(data)
-	if err == nil && sync {
+	if err == nil && durable {
 		err = temp.Sync()
 	}
-	if err := errors.Join(err, temp.Close()); err != nil {
+	if err = errors.Join(err, temp.Close()); err != nil {
 		return err
+	}
+	if before != nil {
+		if err = before(); err != nil {
+			return err
+		}
 	}
 	return os.Rename(temp.Name(), path)
 }

@@ -16,16 +16,16 @@ import (
 // target is the session that a conversation, or a family of them, becomes.
 type target struct {
 	w       *writer
-	id      string           // of the session
+	id, own string           // of the session, and of the one that the conversation usually becomes
 	conv    Conversation     // of the first of the family
 	natives []string         // the ids of all of the family
 	s       *session.Session // nil until there is something to write
 	created bool             // by this import
 	trusted bool             // what has a known id is known: see writer.newTarget
 
-	queue   []session.Entry // of records
-	remarks []session.Entry // about the session
-	queued  map[string]bool // the ids of both
+	queue   []session.Entry   // of records
+	remarks []session.Entry   // about the session
+	queued  map[string]bool   // the ids of both
 	aliases map[string]string // from native ids to entry ids, where they differ
 	seen    map[string]int    // how often a content without an id was met
 	base    string            // the session's leaf before this import
@@ -39,8 +39,9 @@ type target struct {
 }
 
 func (w *writer) newTarget(c Conversation, family string) (*target, error) {
+	own := SessionID(w.format.Name, family)
 	t := &target{
-		w: w, id: SessionID(w.format.Name, family), conv: Conversation{ID: c.ID},
+		w: w, id: own, own: own, conv: Conversation{ID: c.ID},
 		queued: make(map[string]bool), aliases: make(map[string]string), seen: make(map[string]int), time: c.Created,
 	}
 	// What an export wrote and its program went on with is the session that was
@@ -48,14 +49,32 @@ func (w *writer) newTarget(c Conversation, family string) (*target, error) {
 	if w.src.Exported != "" && w.src.Native == c.ID {
 		t.id, t.trusted = w.src.Exported, true
 	}
-	s, err := session.Open(w.ctx, w.im.Store, t.id, w.options())
+	return t, t.open()
+}
+
+// open opens the session, if it exists.
+func (t *target) open() error {
+	s, err := session.Open(t.w.ctx, t.w.im.Store, t.id, t.w.options())
 	switch {
 	case err == nil:
 		t.s, t.base = s, s.LeafID()
 	case !errors.Is(err, session.ErrNotExist):
-		return nil, err
+		return err
 	}
-	return t, nil
+	return nil
+}
+
+// detach makes of what an export wrote a session of its own, because its records
+// are not those that were written: somebody else's file has taken its place.
+func (t *target) detach(r *Record) error {
+	if err := t.close(); err != nil {
+		return err
+	}
+	t.id, t.trusted, t.s, t.base = t.own, false, nil, ""
+	if err := t.open(); err != nil {
+		return err
+	}
+	return t.add(r)
 }
 
 // options are those with which sessions are filled. Another importer may be
@@ -126,6 +145,9 @@ func (t *target) add(r *Record) error {
 	known, err := t.isKnown(r, &e)
 	if err != nil {
 		return err
+	}
+	if !known && t.trusted && t.known+t.added == 0 {
+		return t.detach(r)
 	}
 	if e.ID != native {
 		t.aliases[native] = e.ID

@@ -19,8 +19,8 @@ import (
 )
 
 type exportFlags struct {
-	format, out, leaf string
-	force, inline     bool
+	format, to, out, leaf string
+	force, inline, redact bool
 }
 
 var exportFormats = []string{"md", "html", "json", "jsonl"}
@@ -34,7 +34,10 @@ func exportCommand(a *app) *cobra.Command {
 			"  md     the conversation as Markdown\n" +
 			"  html   one page that needs nothing else, with all branches, tools and images\n" +
 			"  json   one document with the header, all entries, the leaf and the labels\n" +
-			"  jsonl  the bytes of the log; with --inline what is kept in blobs is filled in",
+			"  jsonl  the bytes of the log; with --inline what is kept in blobs is filled in\n\n" +
+			"With --to it writes the files of another program, where that program looks for\n" +
+			"them, and prints their paths and the command that goes on there. They are read\n" +
+			"back before they are put there; what they cannot hold is listed.",
 		Example:           "  coppice export 0199 -o talk.html\n  coppice export 0199 --format md | less",
 		GroupID:           "read",
 		Args:              cobra.ExactArgs(1),
@@ -47,6 +50,10 @@ func exportCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.leaf, "leaf", "", "md and html: the entry at which the path ends")
 	flags.BoolVar(&f.inline, "inline", false, "jsonl: fill in the content that is kept in blobs")
 	flags.BoolVar(&f.force, "force", false, "overwrite FILE")
+	flags.StringVar(&f.to, "to", "", "another program's format: "+strings.Join(formatNames(true), ", "))
+	flags.BoolVar(&f.redact, "redact", false, "with --to: take out secrets")
+	cmd.MarkFlagsMutuallyExclusive("to", "format")
+	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(formatNames(true), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(exportFormats, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("leaf", a.completeEntries)
 	return cmd
@@ -61,6 +68,8 @@ func (f *exportFlags) settle() error {
 		}
 	}
 	switch {
+	case f.redact:
+		return usageError{fmt.Errorf("--redact goes with --to; coppice redact takes secrets out of a session itself")}
 	case !slices.Contains(exportFormats, f.format):
 		return usageError{fmt.Errorf("--format is %q; it must be one of %s", f.format, strings.Join(exportFormats, ", "))}
 	case f.inline && f.format != "jsonl":
@@ -72,6 +81,9 @@ func (f *exportFlags) settle() error {
 }
 
 func (a *app) runExport(cmd *cobra.Command, id string, f *exportFlags) error {
+	if f.to != "" {
+		return a.runExportTo(cmd.Context(), id, f)
+	}
 	if err := f.settle(); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,8 +11,8 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// resolveSession returns the name of the session that a user means: its id, or
-// a prefix that no other id has.
+// resolveSession returns the name of the session that a user means: its id, a
+// prefix that no other id has, or its key.
 func resolveSession(ctx context.Context, st store.Store, given string) (string, error) {
 	if given == "" {
 		return "", usageError{fmt.Errorf("the session's id is empty")}
@@ -28,7 +29,42 @@ func resolveSession(ctx context.Context, st store.Store, given string) (string, 
 			found = append(found, stat.Name)
 		}
 	}
+	if len(found) == 0 && strings.Contains(given, ":") {
+		var err error
+		if found, err = sessionsByKey(ctx, st, given); err != nil {
+			return "", err
+		}
+	}
 	return theOne("session", given, found)
+}
+
+// sessionsByKey returns the sessions that have a key, such as
+// "telegram:123456" or "claude-code:" and the id that the session has there.
+func sessionsByKey(ctx context.Context, st store.Store, key string) ([]string, error) {
+	var found []string
+	for stat, err := range st.List(ctx) {
+		if err != nil {
+			if stat.Name == "" {
+				return nil, err
+			}
+			continue
+		}
+		log, err := st.Open(ctx, stat.Name)
+		if err != nil {
+			continue // gone meanwhile, or unreadable: fsck says so
+		}
+		for line, err := range log.Forward(ctx, 0) {
+			var h session.Header
+			if err == nil && json.Unmarshal(line.Data, &h) == nil && h.Key == key {
+				found = append(found, stat.Name)
+			}
+			break
+		}
+		if err := log.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
 }
 
 // resolveEntry returns the id of the entry that a user means: its id, a prefix

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -8,10 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
 )
 
 type showFlags struct {
-	leaf      string
+	leaf, raw string
 	all, full bool
 }
 
@@ -33,13 +35,18 @@ func showCommand(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&f.leaf, "leaf", "", "the entry at which the path ends: an id or a label")
 	cmd.Flags().BoolVar(&f.all, "all", false, "every entry of the session, in the order of the log")
 	cmd.Flags().BoolVar(&f.full, "full", false, "all of tool calls and results")
-	cmd.MarkFlagsMutuallyExclusive("all", "leaf")
+	cmd.Flags().StringVar(&f.raw, "raw", "", "the bytes of the source that an imported entry was made of")
+	cmd.MarkFlagsMutuallyExclusive("all", "leaf", "raw")
 	_ = cmd.RegisterFlagCompletionFunc("leaf", a.completeEntries)
+	_ = cmd.RegisterFlagCompletionFunc("raw", a.completeEntries)
 	return a.withJSON(cmd)
 }
 
 func (a *app) runShow(cmd *cobra.Command, id string, f *showFlags) error {
 	return a.withOpened(cmd.Context(), id, func(o opened) error {
+		if f.raw != "" {
+			return a.showRaw(cmd.Context(), o, f.raw)
+		}
 		leaf, err := resolveEntry(o.Session, f.leaf)
 		if err != nil {
 			return err
@@ -54,6 +61,24 @@ func (a *app) runShow(cmd *cobra.Command, id string, f *showFlags) error {
 		}
 		return a.showPath(cmd, o, leaf, f)
 	})
+}
+
+// showRaw prints what an entry was in the file that it was imported from.
+func (a *app) showRaw(ctx context.Context, o opened, given string) error {
+	id, err := resolveEntry(o.Session, given)
+	if err != nil {
+		return err
+	}
+	e, err := o.Entry(id)
+	if err != nil {
+		return err
+	}
+	raw, err := transcript.Raw(ctx, o.store, o.Session, &e)
+	if err != nil {
+		return err
+	}
+	_, err = a.out.Write(raw)
+	return err
 }
 
 func (a *app) showAllJSON(o opened) error {

@@ -1,0 +1,242 @@
+package transcript
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// NewScript returns a session as a writer of a format is given it, up to an
+// entry; "" is the leaf. What only an import left in the session is left out.
+func NewScript(s *session.Session, format, leaf string, now time.Time) (*Script, error) {
+	script := &Script{Header: s.Header(), Leaf: leaf, Now: now}
+	if leaf == "" {
+		script.Leaf = s.LeafID()
+	}
+	var err error
+	if script.Leaf != "" {
+		if script.Path, err = s.PathTo(script.Leaf); err != nil {
+			return nil, err
+		}
+	}
+	if script.Context, err = s.Context(session.ContextOptions{Leaf: script.Leaf}); err != nil {
+		return nil, err
+	}
+	for e, err := range s.Entries() {
+		if err != nil {
+			return nil, err
+		}
+		script.All = append(script.All, e)
+	}
+	script.Path, script.All = ownEntries(script.Path), ownEntries(script.All)
+	script.Context.Entries = ownEntries(script.Context.Entries)
+	if script.Name, err = s.Name(); err != nil {
+		return nil, err
+	}
+	script.nativeIn(format)
+	return script, nil
+}
+
+// ownEntries returns entries without what an import noted.
+func ownEntries(entries []session.Entry) []session.Entry {
+	entries = slices.DeleteFunc(slices.Clone(entries), func(e session.Entry) bool { return isRemark(&e) })
+	for i := range entries {
+		entries[i].Extra = slices.DeleteFunc(slices.Clone(entries[i].Extra), func(f session.Field) bool { return f.Name == sourceField })
+	}
+	return entries
+}
+
+// nativeIn fills in what the conversation was in a source of a format.
+func (s *Script) nativeIn(format string) {
+	raw := slices.IndexFunc(s.Header.Extra, func(f session.Field) bool { return f.Name == originField })
+	var from origin
+	if raw < 0 || json.Unmarshal(s.Header.Extra[raw].Value, &from) != nil || from.Format != format {
+		return
+	}
+	s.NativeID, s.Facts = from.ID, from.Facts
+}
+
+// Exporter writes sessions into other programs' files.
+type Exporter struct {
+	Env Env
+	// Ledger remembers what was written, so that importing it again does not
+	// make another session of it. Default: none.
+	Ledger *Ledger
+	// Clean, if it is set, changes the files' content: see Importer.
+	Clean func([]byte) []byte
+}
+
+// Prepare makes the files of a conversation and makes sure that they can be read
+// as what was meant. Nothing is written to where the files belong. old returns
+// what is there now, for files that several conversations share; nil if nothing.
+func (x *Exporter) Prepare(ctx context.Context, format *Format, s *Script, old func(path string) ([]byte, error)) (*Output, string, error) {
+	if format.Write == nil {
+		return nil, "", &session.Error{Op: "export", Kind: session.ErrInvalid, Err: fmt.Errorf("%s can be read but not written", format.Title)}
+	}
+	out, err := format.Write(ctx, s, x.Env)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(out.Files) == 0 {
+		return nil, "", &session.Error{Op: "export", Kind: session.ErrInvalid, Err: errors.New("there is nothing to write")}
+	}
+	for i := range out.Files {
+		f := &out.Files[i]
+		if f.Merge != nil {
+			have, err := old(f.Path)
+			if err != nil {
+				return nil, "", err
+			}
+			if f.Data, err = f.Merge(have); err != nil {
+				return nil, "", fmt.Errorf("%s: %w", f.Path, err)
+			}
+		}
+		if x.Clean != nil {
+			f.Data = cleanText(x.Clean, f.Data)
+		}
+	}
+	native, err := x.readBack(ctx, format, s, out)
+	return out, native, err
+}
+
+// cleanText cleans a file: as a whole if it is one document, else by lines.
+func cleanText(clean func([]byte) []byte, data []byte) []byte {
+	if json.Valid(data) {
+		return clean(data)
+	}
+	var all bytes.Buffer
+	for line := range bytes.Lines(data) {
+		text, ended := bytes.CutSuffix(line, []byte{'\n'})
+		all.Write(clean(text))
+		if ended {
+			all.WriteByte('\n')
+		}
+	}
+	return all.Bytes()
+}
+
+// readBack writes the files to a place of their own, reads them with the
+// format's reader, and compares. It returns the conversation's id there.
+func (x *Exporter) readBack(ctx context.Context, format *Format, s *Script, out *Output) (string, error) {
+	dir, err := os.MkdirTemp("", "coppice-export-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	for _, f := range out.Files {
+		if !fs.ValidPath(f.Path) {
+			return "", &session.Error{Op: "export", Path: f.Path, Kind: session.ErrInvalid, Err: errors.New("a writer wants to leave its directory")}
+		}
+		path := filepath.Join(dir, filepath.FromSlash(f.Path))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(path, f.Data, 0o600); err != nil {
+			return "", err
+		}
+	}
+	f, err := OpenFile(filepath.Join(dir, filepath.FromSlash(out.Files[0].Path)))
+	if err != nil {
+		return "", err
+	}
+	read, err := Collect(ctx, format, f)
+	if err != nil {
+		return "", fmt.Errorf("what was written cannot be read: %w", err)
+	}
+	return compare(s, out, read, x.Clean != nil)
+}
+
+// compare makes sure that what was said is in what was read back, except for
+// what the writer said would be lost.
+func compare(s *Script, out *Output, read *Collected, cleaned bool) (string, error) {
+	if len(read.Conversations) == 0 {
+		if len(s.Path) == 0 {
+			return "", nil
+		}
+		return "", errReadBack("there is no conversation in it")
+	}
+	if len(read.Problems) > 0 {
+		return "", errReadBack(fmt.Sprintf("line %d: %s", read.Problems[0].Line, read.Problems[0].Reason))
+	}
+	there := said{texts: make(map[string]bool), calls: make(map[string]bool)}
+	for _, c := range read.Conversations {
+		for i := range c.Records {
+			there.add(&c.Records[i].Entry)
+		}
+	}
+	native := read.Conversations[0].ID
+	if cleaned {
+		return native, nil
+	}
+	lost := make(map[string]bool)
+	for _, l := range out.Losses {
+		lost[l.EntryID] = true
+	}
+	for i := range s.Context.Entries {
+		e := &s.Context.Entries[i]
+		if lost[e.ID] || strings.HasPrefix(e.ID, session.InterruptedPrefix) {
+			continue
+		}
+		if what := there.lacks(e); what != "" {
+			return "", errReadBack(fmt.Sprintf("entry %s: %s is missing", e.ID, what))
+		}
+	}
+	return native, nil
+}
+
+func errReadBack(why string) error {
+	return &session.Error{Op: "export", Kind: session.ErrCorrupt, Err: fmt.Errorf("what was written reads as something else: %s", why)}
+}
+
+// said is what was said in a conversation, and which tools were called.
+type said struct {
+	texts map[string]bool
+	whole strings.Builder // a format may join texts
+	calls map[string]bool
+}
+
+func (s *said) add(e *session.Entry) {
+	if e.Message == nil {
+		return
+	}
+	for i := range e.Message.Content {
+		c := &e.Message.Content[i]
+		switch {
+		case c.Text != nil:
+			text := plain(c.Text.Content)
+			s.texts[text] = true
+			s.whole.WriteString(text + "\n")
+		case c.ToolUse != nil:
+			s.calls[c.ToolUse.Name] = true
+		}
+	}
+}
+
+func plain(text string) string { return strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")) }
+
+// lacks returns what of an entry is not there, or "".
+func (s *said) lacks(e *session.Entry) string {
+	if e.Message == nil || e.Message.Role != string(session.RoleUser) && e.Message.Role != string(session.RoleAssistant) {
+		return ""
+	}
+	for i := range e.Message.Content {
+		c := &e.Message.Content[i]
+		switch {
+		case c.Text != nil && !s.texts[plain(c.Text.Content)] && !strings.Contains(s.whole.String(), plain(c.Text.Content)):
+			return "a text"
+		case c.ToolUse != nil && !s.calls[c.ToolUse.Name]:
+			return "a call of " + c.ToolUse.Name
+		}
+	}
+	return ""
+}

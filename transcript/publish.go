@@ -1,0 +1,93 @@
+package transcript
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Publish writes prepared files below a directory and returns their paths. Each
+// is written under another name, synced and renamed; what a file replaces stays
+// beside it as .bak. A conversation that is there already and is not what this
+// session wrote is replaced only with force.
+func (x *Exporter) Publish(format *Format, s *Script, out *Output, native, base string, force bool) ([]string, error) {
+	var paths []string
+	for i := range out.Files {
+		path, err := filepath.Abs(filepath.Join(base, filepath.FromSlash(out.Files[i].Path)))
+		if err != nil {
+			return nil, err
+		}
+		if err := x.mayReplace(path, s.Header.ID, &out.Files[i], force); err != nil {
+			return nil, err
+		}
+		paths = append(paths, path)
+	}
+	// The conversation itself comes last: when it is there, all of it is.
+	for i := len(paths) - 1; i >= 0; i-- {
+		if err := replaceWithBackup(paths[i], out.Files[i].Data); err != nil {
+			return nil, err
+		}
+	}
+	for _, path := range paths {
+		if err := x.remember(format, s.Header.ID, native, path); err != nil {
+			return nil, err
+		}
+	}
+	return paths, nil
+}
+
+// mayReplace refuses to overwrite what may be somebody's only copy.
+func (x *Exporter) mayReplace(path, id string, f *OutputFile, force bool) error {
+	have, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && (force || f.Merge != nil || bytes.Equal(have, f.Data)) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if known := x.Ledger.Get(path); known != nil && known.Exported == id && known.unchanged(info) {
+		return nil // our own work
+	}
+	return &session.Error{
+		Op: "export", Path: path, Kind: session.ErrExist,
+		Err:  errors.New("another conversation, or another state of this one"),
+		Hint: "--force replaces it and keeps it as .bak; -o writes elsewhere",
+	}
+}
+
+// replaceWithBackup writes a file: under another name, then what is there is
+// copied to .bak, then the new file takes its name.
+func replaceWithBackup(path string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	have, err := os.ReadFile(path)
+	switch {
+	case err == nil && bytes.Equal(have, data):
+		return nil
+	case err == nil:
+		return replaceFile(path, data, true, func() error { return replaceFile(path+".bak", have, true, nil) })
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return replaceFile(path, data, true, nil)
+}
+
+// remember notes that a file is ours.
+func (x *Exporter) remember(format *Format, id, native, path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return x.Ledger.Put(&Source{
+		Path: path, Format: format.Name, Size: info.Size(), Modified: info.ModTime(), Exported: id, Native: native, Sessions: []string{id},
+	})
+}
