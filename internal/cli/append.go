@@ -49,7 +49,7 @@ func appendCommand(a *app) *cobra.Command {
 	cmd.MarkFlagsOneRequired("role", "entry")
 	cmd.MarkFlagsMutuallyExclusive("role", "entry")
 	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"user", "assistant", "system", "tool"}, cobra.ShellCompDirectiveNoFileComp))
-	return cmd
+	return a.withRedact(cmd)
 }
 
 func (a *app) runAppend(cmd *cobra.Command, args []string, f *appendFlags) error {

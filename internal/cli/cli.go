@@ -35,9 +35,10 @@ type app struct {
 
 // flags are those that every command has.
 type flags struct {
-	dir   string
-	json  bool
-	color string
+	dir    string
+	json   bool
+	color  string
+	redact string // of the commands that append: "true", "false", or "" if not given
 }
 
 // Main runs the program and returns its exit code.
@@ -131,6 +132,7 @@ var commands = []func(*app) *cobra.Command{
 	rmCommand,
 	trashCommand,
 	retainCommand,
+	redactCommand,
 	archiveCommand,
 	unarchiveCommand,
 	fsckCommand,
@@ -168,7 +170,11 @@ func (a *app) makeStore(dir string) (*file.Store, error) {
 
 // options are those of the sessions.
 func (a *app) options() *session.Options {
-	return &session.Options{BlobThreshold: a.config.blobThreshold()}
+	opts := &session.Options{BlobThreshold: a.config.blobThreshold()}
+	if yes, _ := a.config.redacts(); yes { // it was checked by settle
+		opts.Clean = a.cleanAndSay
+	}
+	return opts
 }
 
 // version is what the build knows of itself.

@@ -29,6 +29,7 @@ type config struct {
 	MaxEntry      setting // the greatest size of an entry, in bytes
 	BlobThreshold setting // the size above which content is kept in blobs, in bytes
 	Color         setting // "auto", "always", "never"
+	Redact        setting // "true" or "false": whether secrets are taken out of what is appended
 }
 
 // source says where a setting may come from, besides the file.
@@ -48,6 +49,7 @@ func (a *app) sources(c *config) []source {
 		{"max_entry", &c.MaxEntry, "", "", "COPPICE_MAX_ENTRY", strconv.Itoa(file.DefaultMaxLine)},
 		{"blob_threshold", &c.BlobThreshold, "", "", "COPPICE_BLOB_THRESHOLD", strconv.Itoa(session.DefaultBlobThreshold)},
 		{"color", &c.Color, a.flags.color, "--color", "", "auto"},
+		{"redact", &c.Redact, a.flags.redact, "--redact", "COPPICE_REDACT", "false"},
 	}
 }
 
@@ -69,6 +71,9 @@ func (a *app) settle() error {
 		}
 	}
 	if _, err := a.config.fileOptions(); err != nil {
+		return err
+	}
+	if _, err := a.config.redacts(); err != nil {
 		return err
 	}
 	a.color, err = a.wantColor()

@@ -160,6 +160,9 @@ func (a *app) checkSetting(key, value string) error {
 	if _, err := c.fileOptions(); err != nil {
 		return err
 	}
+	if _, err := c.redacts(); err != nil {
+		return err
+	}
 	trial := *a
 	trial.config = c
 	_, err := trial.wantColor()

@@ -48,7 +48,10 @@ type Left struct {
 // Whoever has one of the sessions open must open it again. The index has to be
 // made anew.
 func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
-	r := &Receipt{Time: time.Now().UTC(), Kinds: make(map[string]int), Blobs: make(map[store.Ref]store.Ref), Left: s.tooLong}
+	r := &Receipt{
+		Time: time.Now().UTC(), Kinds: make(map[string]int), Sessions: []string{}, Copies: []string{},
+		Blobs: make(map[store.Ref]store.Ref), Removed: []string{}, Left: append([]Left{}, s.tooLong...),
+	}
 	for _, secret := range s.Secrets {
 		r.Kinds[secret.Kind]++
 	}
