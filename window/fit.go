@@ -94,13 +94,17 @@ func (p *Planner) cutCategories(over excess) {
 		why := fmt.Sprintf("%v had more than its %d tokens", c, ceiling)
 		for p.mayGive(c, keep) {
 			of := p.oldest(c, 0)
-			if of == none {
+			if of == none || p.used[c] <= ceiling && p.overshoots(of, p.used[c]-keep) {
 				break
 			}
 			p.drop(of, why)
 		}
 	}
 }
+
+// overshoots reports whether a group is so much more than what is still to be
+// left out that it had better stay.
+func (p *Planner) overshoots(of int32, tokens int) bool { return p.groups[of].cost.Tokens > 2*tokens }
 
 // cutTotal trims the categories down to the lower mark of the window, each as
 // far as to what it is sure to keep. CONTEXT is sure of its whole share; of the
@@ -122,7 +126,7 @@ func (p *Planner) cutTotal(over excess) {
 		dropped := false
 		for p.above(over, tokens, bytes) && (p.mayGive(c, keep) || p.above(excess{bytes: over.bytes}, 0, bytes)) {
 			of := p.oldest(c, p.tail())
-			if of == none {
+			if of == none || !p.full() && p.overshoots(of, p.total.Tokens-tokens) {
 				break
 			}
 			p.drop(of, why)
@@ -132,6 +136,11 @@ func (p *Planner) cutTotal(over excess) {
 			p.settle(keep / 4)
 		}
 	}
+}
+
+// full reports whether there is more than the window or the request holds.
+func (p *Planner) full() bool {
+	return p.total.Tokens > p.budget.Room() || p.total.Bytes > p.budget.byteRoom()
 }
 
 // tail is how many of the newest tokens are spared. In a strict budget the

@@ -32,7 +32,7 @@ func (p *Planner) shortenLarge(over excess) {
 			continue
 		}
 		if limit := p.limit(g.class); g.cost.Tokens > limit {
-			p.shorten(of, g.cost.Tokens-p.budget.lower(limit), tokensOf, fmt.Sprintf("it was larger than all there is for %v, %d tokens", g.class, limit))
+			p.shorten(of, g.cost.Tokens-p.budget.lower(limit), tokensOf, fmt.Sprintf("it was larger than the %d tokens that one turn may take of %v", limit, g.class))
 		}
 	}
 }

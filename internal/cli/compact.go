@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
 )
 
 // defaultKeepTokens is how much of a conversation's end compact keeps. It is
@@ -31,8 +31,8 @@ func compactCommand(a *app) *cobra.Command {
 		Long: "Appends a compaction: from here on the model is sent the summary instead of what\n" +
 			"stands before the first kept entry. The session keeps it all, and coppice revert\n" +
 			"takes the compaction back. A tool call is never separated from its result.\n\n" +
-			"Tokens are counted as recorded in the entries, and where nothing was recorded\n" +
-			"estimated at four bytes each.",
+			"Tokens are counted as recorded in the entries. Where nothing was recorded they\n" +
+			"are counted, or for models whose vocabulary is not public estimated.",
 		GroupID:           "tree",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeSession(1),
@@ -59,12 +59,16 @@ func (a *app) runCompact(ctx context.Context, id string, f *compactFlags) error 
 		return usageError{errors.New("--keep-tokens is negative")}
 	}
 	return a.withOpened(ctx, id, func(o opened) error {
-		plan, err := planCompaction(o.Session, f)
+		counter, err := counterOf(o.Session)
+		if err != nil {
+			return err
+		}
+		plan, err := planCompaction(o.Session, f, counter)
 		if err != nil {
 			return explainPlan(o.name, err)
 		}
 		if f.dryRun {
-			return a.showPlan(ctx, o, plan)
+			return a.showPlan(ctx, o, plan, counter)
 		}
 		compaction, err := o.AppendCompaction(summary, plan.FirstKept, plan.TokensBefore)
 		if err != nil {
@@ -89,7 +93,7 @@ func explainPlan(name string, err error) error {
 }
 
 // planCompaction finds the cut, and refuses one that would not be legal.
-func planCompaction(s *session.Session, f *compactFlags) (*session.CompactionPlan, error) {
+func planCompaction(s *session.Session, f *compactFlags, counter tokenCounter) (*session.CompactionPlan, error) {
 	path, err := s.PathTo("")
 	if err != nil {
 		return nil, err
@@ -102,7 +106,7 @@ func planCompaction(s *session.Session, f *compactFlags) (*session.CompactionPla
 		return nil, &session.CutError{EntryID: s.LeafID(), Reason: "a tool call still waits for its result"}
 	}
 	if f.firstKept == "" {
-		return s.PlanCompaction(f.keepTokens, entryTokens)
+		return s.PlanCompaction(f.keepTokens, counter.entry)
 	}
 	first, err := resolveEntry(s, f.firstKept)
 	if err != nil {
@@ -111,13 +115,13 @@ func planCompaction(s *session.Session, f *compactFlags) (*session.CompactionPla
 	if err := session.CheckCut(path, first); err != nil {
 		return nil, err
 	}
-	return planFrom(s, path, first)
+	return planFrom(s, path, first, counter)
 }
 
 // planFrom is the plan of a compaction that keeps a path from an entry on. That
 // may be more than the context has now: an earlier compaction is then replaced
 // by one that keeps more.
-func planFrom(s *session.Session, path []session.Entry, first string) (*session.CompactionPlan, error) {
+func planFrom(s *session.Session, path []session.Entry, first string, counter tokenCounter) (*session.CompactionPlan, error) {
 	c, err := s.Context(session.ContextOptions{})
 	if err != nil {
 		return nil, err
@@ -131,10 +135,10 @@ func planFrom(s *session.Session, path []session.Entry, first string) (*session.
 		}
 		kept[e.ID] = true
 		plan.Kept = append(plan.Kept, e)
-		plan.TokensKept += entryTokens(e)
+		plan.TokensKept += counter.entry(e)
 	}
 	for _, e := range c.Entries {
-		plan.TokensBefore += entryTokens(e)
+		plan.TokensBefore += counter.entry(e)
 		if !kept[e.ID] {
 			plan.Summarise = append(plan.Summarise, e)
 		}
@@ -142,49 +146,20 @@ func planFrom(s *session.Session, path []session.Entry, first string) (*session.
 	return plan, nil
 }
 
-// What is assumed where no count was recorded.
-const (
-	bytesPerToken  = 4
-	tokensPerImage = 1500
-)
-
-// entryTokens is the size of an entry as it was recorded, or an estimate.
-func entryTokens(e session.Entry) int {
-	switch {
-	case e.Message != nil && e.Message.Tokens != nil:
-		return *e.Message.Tokens
-	case e.Message != nil:
-		return contentTokens(e.Message.Content)
-	case e.Compaction != nil:
-		return len(e.Compaction.Summary) / bytesPerToken
-	case e.BranchSummary != nil:
-		return len(e.BranchSummary.Summary) / bytesPerToken
-	case e.Merge != nil:
-		return len(e.Merge.Summary) / bytesPerToken
-	}
-	return 0
+// tokenCounter counts entries as they were recorded and, where nothing was, as
+// the model in force counts.
+type tokenCounter struct {
+	window.Counter
+	whose string // the provider and the model
 }
 
-func contentTokens(blocks []session.Content) int {
-	size, images := 0, 0
-	for _, c := range blocks {
-		switch {
-		case c.Text != nil:
-			size += len(c.Text.Content)
-		case c.Thinking != nil:
-			size += len(c.Thinking.Content)
-		case c.ToolUse != nil:
-			input, _ := json.Marshal(c.ToolUse.Input) // what came out of JSON goes back
-			size += len(c.ToolUse.Name) + len(input)
-		case c.ToolResult != nil && len(c.ToolResult.Parts) > 0:
-			images += contentTokens(c.ToolResult.Parts)
-		case c.ToolResult != nil:
-			size += len(c.ToolResult.Content)
-		case c.Image != nil:
-			images += tokensPerImage
-		default:
-			size += len(c.Raw)
-		}
+func counterOf(s *session.Session) (tokenCounter, error) {
+	c, err := s.Context(session.ContextOptions{})
+	if err != nil {
+		return tokenCounter{}, err
 	}
-	return (size+bytesPerToken-1)/bytesPerToken + images
+	counter, err := counterNamed("", c.Provider, c.Model)
+	return tokenCounter{counter, c.Provider + "/" + c.Model}, err
 }
+
+func (t tokenCounter) entry(e session.Entry) int { return window.CountEntry(t, t.whose, &e).Tokens }

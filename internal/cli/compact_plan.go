@@ -26,13 +26,13 @@ type planEntryJSON struct {
 }
 
 // showPlan prints what a compaction would do.
-func (a *app) showPlan(ctx context.Context, o opened, plan *session.CompactionPlan) error {
+func (a *app) showPlan(ctx context.Context, o opened, plan *session.CompactionPlan, counter tokenCounter) error {
 	if a.flags.json {
 		return a.printJSON(planJSON{
 			Session: o.ID(), FirstKept: plan.FirstKept,
 			TokensBefore: plan.TokensBefore, TokensKept: plan.TokensKept,
 			Estimated: estimated(plan.Summarise) || estimated(plan.Kept),
-			Summarise: planEntries(plan.Summarise), Kept: planEntries(plan.Kept),
+			Summarise: planEntries(plan.Summarise, counter), Kept: planEntries(plan.Kept, counter),
 		})
 	}
 	short, err := a.entryNames(ctx, o)
@@ -44,7 +44,7 @@ func (a *app) showPlan(ctx context.Context, o opened, plan *session.CompactionPl
 	add := func(what string, entries []session.Entry) {
 		for i := range entries {
 			e := &entries[i]
-			t.add(what, short(e.ID), kindOf(e), fmt.Sprint(entryTokens(*e)), gist(e))
+			t.add(what, short(e.ID), kindOf(e), fmt.Sprint(counter.entry(*e)), gist(e))
 		}
 	}
 	add("summarise", plan.Summarise)
@@ -52,9 +52,9 @@ func (a *app) showPlan(ctx context.Context, o opened, plan *session.CompactionPl
 	if err := t.print(); err != nil {
 		return err
 	}
-	a.say("the summary would stand for %s; kept: %s, about %s of %s (where no count was recorded, estimated at %d bytes each)",
+	a.say("the summary would stand for %s; kept: %s, about %s of %s (where no count was recorded, by %s)",
 		counted(len(plan.Summarise), "entry", "entries"), counted(len(plan.Kept), "entry", "entries"),
-		thousands(plan.TokensKept), counted(plan.TokensBefore, "token", "tokens"), bytesPerToken)
+		thousands(plan.TokensKept), counted(plan.TokensBefore, "token", "tokens"), counter.Name())
 	return nil
 }
 
@@ -67,10 +67,10 @@ func estimated(entries []session.Entry) bool {
 	return false
 }
 
-func planEntries(entries []session.Entry) []planEntryJSON {
+func planEntries(entries []session.Entry, counter tokenCounter) []planEntryJSON {
 	list := make([]planEntryJSON, len(entries))
 	for i := range entries {
-		list[i] = planEntryJSON{entries[i].ID, kindOf(&entries[i]), entryTokens(entries[i]), gist(&entries[i])}
+		list[i] = planEntryJSON{entries[i].ID, kindOf(&entries[i]), counter.entry(entries[i]), gist(&entries[i])}
 	}
 	return list
 }

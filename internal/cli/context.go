@@ -8,9 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
 )
 
-type contextFlags struct{ leaf, format string }
+type contextFlags struct {
+	leaf, format string
+	window       windowFlags
+}
 
 func contextCommand(a *app) *cobra.Command {
 	var f contextFlags
@@ -18,8 +22,12 @@ func contextCommand(a *app) *cobra.Command {
 		Use:   "context ID",
 		Short: "Show what a model would be sent now",
 		Long: "Context prints what a model would be sent if it were asked now: which entries,\n" +
-			"how many tokens as far as they were counted, and what is left out and why.",
-		Example:           "  coppice context 0199\n  coppice context 0199 --format text\n  coppice context 0199 --json | jq .tokens",
+			"how many tokens as far as they were counted, and what is left out and why.\n\n" +
+			"With --window it prints what of that fits a window. The oldest goes first, of\n" +
+			"what tools answered, then of the dialogue, then of the documents; never the\n" +
+			"system prompt, and never a tool call without its results. Nothing is written.",
+		Example: "  coppice context 0199\n  coppice context 0199 --format text\n  coppice context 0199 --json | jq .tokens\n" +
+			"  coppice context 0199 --window 200000 --reserve 16000",
 		GroupID:           "read",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeSession(1),
@@ -27,6 +35,7 @@ func contextCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&f.leaf, "leaf", "", "the entry at which the path ends: an id or a label")
 	cmd.Flags().StringVar(&f.format, "format", "entries", "entries (a line each) or text (all of it)")
+	f.window.register(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("leaf", a.completeEntries)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"entries", "text"}, cobra.ShellCompDirectiveNoFileComp))
 	return a.withJSON(cmd)
@@ -35,6 +44,9 @@ func contextCommand(a *app) *cobra.Command {
 func (a *app) runContext(cmd *cobra.Command, id string, f *contextFlags) error {
 	if f.format != "entries" && f.format != "text" {
 		return usageError{fmt.Errorf("--format is %q; it must be entries or text", f.format)}
+	}
+	if err := f.window.check(cmd); err != nil {
+		return err
 	}
 	return a.withOpened(cmd.Context(), id, func(o opened) error {
 		leaf, err := resolveEntry(o.Session, f.leaf)
@@ -46,17 +58,21 @@ func (a *app) runContext(cmd *cobra.Command, id string, f *contextFlags) error {
 			return err
 		}
 		left := leftOut(c, path)
+		view, err := f.window.view(c)
+		if err != nil {
+			return plainly("context", o.name, err)
+		}
 		if a.flags.json {
-			return a.contextJSON(o, c, left)
+			return a.contextJSON(o, c, left, view)
 		}
 		ids, err := o.entryIDs(cmd.Context())
 		if err != nil {
 			return err
 		}
 		if f.format == "text" {
-			return a.contextText(c, shortIDs(ids))
+			return a.contextText(shown(c, view), shortIDs(ids))
 		}
-		return a.contextEntries(c, left, shortIDs(ids))
+		return a.contextEntries(c, left, view, shortIDs(ids))
 	})
 }
 
@@ -73,23 +89,40 @@ func contextAt(o opened, leaf string) (*session.Context, []session.Entry, error)
 	return c, path, err
 }
 
-func (a *app) contextEntries(c *session.Context, left []leftOutJSON, short map[string]string) error {
+// shown are the entries of a context, or of its view if there is one.
+func shown(c *session.Context, view *window.View) []session.Entry {
+	if view != nil {
+		return view.Entries
+	}
+	return c.Entries
+}
+
+func (a *app) contextEntries(c *session.Context, left []leftOutJSON, view *window.View, short map[string]string) error {
 	if err := a.contextHead(c, left, short); err != nil {
 		return err
 	}
+	if view != nil {
+		if err := a.windowHead(view, short); err != nil {
+			return err
+		}
+	}
+	entries := shown(c, view)
 	idWidth := 0
-	for i := range c.Entries {
-		idWidth = max(idWidth, len(shortened(short, c.Entries[i].ID)))
+	for i := range entries {
+		idWidth = max(idWidth, len(shortened(short, entries[i].ID)))
 	}
 	width := a.width()
 	if width == 0 {
 		width = treeWidth
 	}
-	for i := range c.Entries {
-		e := &c.Entries[i]
+	for i := range entries {
+		e := &entries[i]
 		kind, tokens := kindOf(e), "-"
 		if n := tokensOf(e); n != nil {
 			tokens = thousands(*n)
+		}
+		if view != nil {
+			tokens = thousands(view.Costs[i].Tokens)
 		}
 		mark := ""
 		if c.Edited[e.ID] != "" {
@@ -136,10 +169,10 @@ func (a *app) contextHead(c *session.Context, left []leftOutJSON, short map[stri
 }
 
 // contextText prints all of the context, as it would be read aloud.
-func (a *app) contextText(c *session.Context, short map[string]string) error {
+func (a *app) contextText(entries []session.Entry, short map[string]string) error {
 	w := &reader{talk: &a.talk, now: time.Now(), width: a.readingWidth(), full: true, short: short, tools: make(map[string]string)}
-	for i := range c.Entries {
-		w.entry(&c.Entries[i])
+	for i := range entries {
+		w.entry(&entries[i])
 		text := w.buf.String()
 		if i == 0 {
 			text = strings.TrimPrefix(text, "\n")

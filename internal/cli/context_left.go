@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
 )
 
 // contextJSON is what context --json prints.
@@ -17,6 +18,7 @@ type contextJSON struct {
 	Uncounted     int             `json:"uncounted"`
 	Compaction    string          `json:"compaction,omitempty"`
 	LeftOut       []leftOutJSON   `json:"left_out"`
+	Window        *windowJSON     `json:"window,omitempty"`
 	Entries       []session.Entry `json:"entries"`
 }
 
@@ -29,10 +31,10 @@ type leftOutJSON struct {
 	Detail  string `json:"detail,omitempty"`
 }
 
-func (a *app) contextJSON(o opened, c *session.Context, left []leftOutJSON) error {
+func (a *app) contextJSON(o opened, c *session.Context, left []leftOutJSON, view *window.View) error {
 	out := contextJSON{
 		Session: o.ID(), Leaf: c.Leaf, Provider: c.Provider, Model: c.Model, ThinkingLevel: c.ThinkingLevel,
-		Tokens: c.Tokens, Uncounted: c.Uncounted, Compaction: c.Compaction, LeftOut: left, Entries: c.Entries,
+		Tokens: c.Tokens, Uncounted: c.Uncounted, Compaction: c.Compaction, LeftOut: left, Window: windowReport(view), Entries: shown(c, view),
 	}
 	if out.LeftOut == nil {
 		out.LeftOut = []leftOutJSON{}
