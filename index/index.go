@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/coppice-dev/coppice/store"
@@ -80,6 +81,9 @@ func Open(ctx context.Context, st store.Store, path string, o *Options) (*Index,
 	}
 	ix := &Index{store: st, path: abs, opts: o.withDefaults(), batch: batchDocs}
 	if err := ix.openFile(ctx); err != nil {
+		if isFull(err) {
+			err = syscall.ENOSPC
+		}
 		return nil, &store.Error{Op: "open index", Path: abs, Err: err}
 	}
 	return ix, nil
@@ -177,6 +181,9 @@ func (ix *Index) fail(op string, err error) error {
 		return err
 	case errors.Is(err, store.ErrClosed):
 		return &store.Error{Op: op, Path: ix.path, Kind: store.ErrClosed}
+	}
+	if isFull(err) {
+		err = syscall.ENOSPC // which says what to do about it
 	}
 	return &store.Error{Op: op, Path: ix.path, Err: fmt.Errorf("index: %w", err)}
 }

@@ -391,6 +391,12 @@ func isDamage(err error) bool {
 	return false
 }
 
+// isFull reports whether there was no room for what had to be written.
+func isFull(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL
+}
+
 // olderThan compares dotted version numbers.
 func olderThan(a, b string) bool {
 	x, y := strings.Split(a, "."), strings.Split(b, ".")

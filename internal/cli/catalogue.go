@@ -22,32 +22,61 @@ import (
 // withIndex calls f with an index that is up to date.
 func (a *app) withIndex(ctx context.Context, f func(ix *index.Index) error) error {
 	return a.withStore(func(st *file.Store) error {
-		ix, err := a.openIndex(ctx, st)
+		ix, err := a.currentIndex(ctx, st)
 		if err != nil {
 			return err
-		}
-		if err := a.catchUp(ctx, ix); err != nil {
-			return errors.Join(err, ix.Close())
 		}
 		return errors.Join(f(ix), ix.Close())
 	})
 }
 
+// currentIndex opens the index and brings it up to date: elsewhere if there is no
+// room for it beside the sessions. On a full disk one must be able to look what
+// could go.
+func (a *app) currentIndex(ctx context.Context, st *file.Store) (*index.Index, error) {
+	ix, err := a.openIndex(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	if err = a.catchUp(ctx, ix); err == nil {
+		return ix, nil
+	}
+	err = errors.Join(err, ix.Close())
+	if !errors.Is(err, syscall.ENOSPC) || ix.Path() != indexPath(st) {
+		return nil, err
+	}
+	a.say("%s there is no room for the index beside the sessions; one in the cache is used", a.paint(yellow, "warning:"))
+	if ix, err = a.openIndexAt(ctx, st, a.cachedIndexPath(st)); err != nil {
+		return nil, err
+	}
+	if err := a.catchUp(ctx, ix); err != nil {
+		return nil, errors.Join(err, ix.Close())
+	}
+	return ix, nil
+}
+
 // openIndex opens the store's index, which is beside the sessions, or in the
-// user's cache where one may only read the sessions.
+// user's cache where one may only read the sessions or the disk is full.
 func (a *app) openIndex(ctx context.Context, st *file.Store) (*index.Index, error) {
+	ix, err := a.openIndexAt(ctx, st, indexPath(st))
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOSPC) {
+		return a.openIndexAt(ctx, st, a.cachedIndexPath(st))
+	}
+	return ix, err
+}
+
+func (a *app) openIndexAt(ctx context.Context, st *file.Store, path string) (*index.Index, error) {
 	prices, err := readPrices(filepath.Join(filepath.Dir(configPath(a.getenv)), "prices.toml"))
 	if err != nil {
 		return nil, err
 	}
-	o := &index.Options{Prices: prices}
-	ix, err := index.Open(ctx, st, indexPath(st), o)
-	if err == nil || !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
-		return ix, err
-	}
+	return index.Open(ctx, st, path, &index.Options{Prices: prices})
+}
+
+// cachedIndexPath is where the index of a store is, if it cannot be beside it.
+func (a *app) cachedIndexPath(st *file.Store) string {
 	sum := sha256.Sum256([]byte(st.Dir()))
-	cache := filepath.Join(xdg(a.getenv, "XDG_CACHE_HOME", ".cache"), "coppice", hex.EncodeToString(sum[:8])+".db")
-	return index.Open(ctx, st, cache, o)
+	return filepath.Join(xdg(a.getenv, "XDG_CACHE_HOME", ".cache"), "coppice", hex.EncodeToString(sum[:8])+".db")
 }
 
 // readPrices returns the prices that the user has written down, beside the

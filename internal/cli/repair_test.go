@@ -271,6 +271,13 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("%.20q: the file has changed: %v", args, err)
 		}
 	}
+	// To see what could go, the index is somewhere else.
+	a, out := testApp(t, filepath.Join(dir, "s"))
+	env := map[string]string{"HOME": t.TempDir(), "COPPICE_HOME": filepath.Join(dir, "s")}
+	a.getenv = func(name string) string { return env[name] }
+	if code := a.run(t.Context(), []string{"ls"}); code != exitOK || !strings.Contains(out.String(), "x\t") {
+		t.Errorf("ls: exit code %d: %s", code, out)
+	}
 }
 
 // fill writes a file until there is no room.
