@@ -133,3 +133,8 @@ func contextMessage(text string) conversation.Message {
 	m.Category = conversation.CategoryContext
 	return m
 }
+
+// pixel is a PNG file, or enough of one to be told.
+func pixel(n byte) []byte {
+	return append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x10\x00\x00\x00\x10\x08\x02\x00\x00\x00"), n)
+}

@@ -1,0 +1,177 @@
+package conversation_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-dev/coppice/conversation"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// script is a model that says what it was told to, word by word.
+type script struct {
+	reply   conversation.Reply
+	err     error
+	after   int    // how many words come before err; all if it is nil
+	partial bool   // whether what has arrived is also in the reply
+	onWord  func() // called before each word
+	calls   *[]string
+}
+
+func (s script) Respond(context.Context, conversation.Request) (conversation.Reply, error) {
+	s.note("plain")
+	if s.err != nil {
+		return conversation.Reply{}, s.err
+	}
+	return s.reply, nil
+}
+
+func (s script) note(how string) {
+	if s.calls != nil {
+		*s.calls = append(*s.calls, how)
+	}
+}
+
+func (s script) Stream(ctx context.Context, _ conversation.Request, emit func(string) error) (conversation.Reply, error) {
+	s.note("stream")
+	for i, word := range strings.SplitAfter(blocksText(s.reply.Content), " ") {
+		if s.err != nil && i == s.after {
+			break
+		}
+		if s.onWord != nil {
+			s.onWord()
+		}
+		if err := emit(word); err != nil {
+			return conversation.Reply{Model: "m"}, err
+		}
+	}
+	if s.err == nil {
+		return s.reply, ctx.Err()
+	}
+	if s.partial {
+		half := s.reply
+		half.Content = append([]session.Content{session.Text("half")}, session.ToolUse("a", "ls", nil))
+		return half, s.err
+	}
+	return conversation.Reply{}, s.err
+}
+
+// plain hides that a model can stream.
+type plain struct{ conversation.Model }
+
+func reply(text string) conversation.Reply {
+	return conversation.Reply{
+		Content: []session.Content{session.Text(text)}, Model: "m", Provider: "p", StopReason: "end_turn", ResponseID: "r1", Usage: &session.Usage{Input: 5, Output: 3},
+	}
+}
+
+// Streaming and plain calls leave the same in the conversation.
+func TestRespond(t *testing.T) {
+	t.Parallel()
+	var first conversation.Message
+	for name, ask := range map[string]struct {
+		model  conversation.Model
+		stream bool
+	}{
+		"plain": {script{reply: reply("one two")}, false}, "streaming": {script{reply: reply("one two")}, true},
+		"a model that cannot stream": {plain{script{reply: reply("one two")}}, true},
+	} {
+		var got strings.Builder
+		var emit func(string)
+		if ask.stream {
+			emit = func(text string) { got.WriteString(text) }
+		}
+		c := newSystem(t, newManager(t, "", 1))
+		must(c.AddUserMessage("hello"))(t)
+		m := must(c.Respond(t.Context(), ask.model, emit))(t)
+		if ask.stream && got.String() != "one two" {
+			t.Errorf("%s: %q was streamed", name, got.String())
+		}
+		if m.Model != "m" || m.StopReason != "end_turn" || m.Usage == nil || m.ResponseID != "r1" || m.Tokens == nil {
+			t.Errorf("%s: %+v", name, m)
+		}
+		m.ID, m.Timestamp = "", first.Timestamp
+		if first.Role == "" {
+			first = m
+			first.Timestamp = m.Timestamp
+		}
+		if diff := cmp.Diff(texts([]conversation.Message{first}), texts([]conversation.Message{m})); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
+		if diff := cmp.Diff([]string{"user: hello", "assistant: one two"}, texts(must(c.Conversation())(t).Messages)); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
+	}
+}
+
+var errDown = errors.New("the line is down")
+
+// A reply that does not come to its end is kept as far as it came, and marked.
+func TestIncompleteReply(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		model func(cancel func()) script
+		want  string // what is stored of the reply
+		stop  string
+		err   error
+	}{
+		{"cancelled", func(cancel func()) script {
+			n := 0
+			return script{reply: reply("one two three"), onWord: func() {
+				if n++; n == 3 {
+					cancel()
+				}
+			}}
+		}, "one two ", conversation.StopCancelled, context.Canceled},
+		{"failed", func(func()) script { return script{reply: reply("one two three"), err: errDown, after: 1} }, "one ", conversation.StopFailed, errDown},
+		{"failed with part of a reply", func(func()) script {
+			return script{reply: reply("one two three"), err: errDown, after: 1, partial: true}
+		}, "half", conversation.StopFailed, errDown},
+		{"failed at once", func(func()) script { return script{reply: reply("one"), err: errDown} }, "", "", errDown},
+		{"timed out", func(func()) script {
+			return script{reply: reply("one two"), err: context.DeadlineExceeded, after: 1}
+		}, "one ", conversation.StopCancelled, context.DeadlineExceeded},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			c := newSystem(t, newManager(t, "", 100))
+			must(c.AddUserMessage("hello"))(t)
+			m, err := c.Respond(ctx, tt.model(cancel), func(string) {})
+			wantError(t, err, tt.err)
+			want := []string{"user: hello"}
+			if tt.want != "" {
+				want = append(want, "assistant: "+tt.want)
+				if m.StopReason != tt.stop || m.Metadata[conversation.MetaIncomplete] == nil || m.Text() != tt.want {
+					t.Errorf("%+v", m)
+				}
+			}
+			if diff := cmp.Diff(want, texts(must(c.Conversation())(t).Messages)); diff != "" {
+				t.Error(diff)
+			}
+			// The next request is a good one.
+			must(c.AddUserMessage("go on"))(t)
+			must(c.Respond(t.Context(), script{reply: reply("done")}, nil))(t)
+		})
+	}
+}
+
+func TestRespondWithoutAReply(t *testing.T) {
+	t.Parallel()
+	c := newSystem(t, newManager(t, "", 100))
+	must(c.AddUserMessage("hello"))(t)
+	_, err := c.Respond(t.Context(), script{}, nil)
+	wantError(t, err, conversation.ErrEmptyReply)
+	_, err = c.Respond(t.Context(), plain{script{err: errDown}}, func(string) { t.Error("something was streamed") })
+	wantError(t, err, errDown)
+	if n := len(must(c.Conversation())(t).Messages); n != 1 {
+		t.Errorf("%d messages", n)
+	}
+}

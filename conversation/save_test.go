@@ -1,0 +1,72 @@
+package conversation_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coppice-dev/coppice/conversation"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/memory"
+)
+
+// Saving looks whether what was added is there.
+func TestSaveIsABarrier(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := must(conversation.NewSessionManager(dir, quiet(100)))(t)
+	empty := must(m.CreateSession(""))(t)
+	do(t, m.Save(empty.ID))
+	id := say(t, m, "", user("1"))
+	do(t, m.Save(id))
+	do(t, m.SaveAll())
+	wantError(t, m.Save("missing"), session.ErrNotExist)
+
+	// Another program removes what we have stored.
+	path := filepath.Join(dir, id+".jsonl")
+	whole := must(os.ReadFile(path))(t)
+	say(t, m, id, user("2"))
+	do(t, os.WriteFile(path, whole, 0o600))
+	wantError(t, m.Save(id), session.ErrNotExist)
+	do(t, os.Remove(path))
+	wantError(t, m.SaveAll(), session.ErrNotExist)
+	c := newSystem(t, m)
+	do(t, c.Save()) // nothing yet
+	wantError(t, m.Close(), session.ErrNotExist)
+}
+
+func TestAutoSave(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		st := memory.New(nil)
+		told := 0
+		m := must(conversation.NewSessionManagerOn(st, &conversation.Options{OnSaveError: func(error) { told++ }}))(t)
+		id := say(t, m, "", user("1"))
+		time.Sleep(61 * time.Second)
+		synctest.Wait()
+		do(t, m.SaveError())
+		say(t, m, id, user("2"))
+		do(t, st.Remove(t.Context(), id))
+		time.Sleep(60 * time.Second)
+		synctest.Wait()
+		wantError(t, m.SaveError(), session.ErrNotExist)
+		if told != 1 {
+			t.Errorf("told %d times", told)
+		}
+		// It can be turned off, and on again with another interval.
+		do(t, m.SetSettings(conversation.Settings{AutoSaveInterval: -1}))
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		do(t, m.SaveError())
+		do(t, m.SetSettings(conversation.Settings{AutoSaveInterval: time.Second}))
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		wantError(t, m.SaveError(), session.ErrNotExist)
+		if told != 21 {
+			t.Errorf("told %d times", told)
+		}
+		wantError(t, m.Close(), session.ErrNotExist)
+	})
+}
