@@ -67,6 +67,12 @@ func (a *app) runRedact(ctx context.Context, st *file.Store, given []string, app
 	}
 	if !apply {
 		a.say("%s found; nothing was changed", counted(len(sweep.Secrets), "secret", "secrets"))
+		for _, l := range sweep.Unread {
+			a.say("%s %s: %s", a.paint(yellow, "warning:"), l.Path, oneLine(l.Why, 0))
+		}
+		if len(sweep.Unread) > 0 {
+			return errPartial
+		}
 		return nil
 	}
 	return a.applyRedaction(ctx, st, sweep)

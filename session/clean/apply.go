@@ -26,7 +26,7 @@ type Receipt struct {
 	// that were deleted: the blobs as they were, and left-over temporary files.
 	Blobs   map[store.Ref]store.Ref `json:"blobs"`
 	Removed []string                `json:"removed"`
-	// Left are the places that still have one of the secrets.
+	// Left are the places that still have one of the secrets, or may have one.
 	Left []Left `json:"left"`
 }
 
@@ -50,7 +50,7 @@ type Left struct {
 func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 	r := &Receipt{
 		Time: time.Now().UTC(), Kinds: make(map[string]int), Sessions: []string{}, Copies: []string{},
-		Blobs: make(map[store.Ref]store.Ref), Removed: []string{}, Left: append([]Left{}, s.tooLong...),
+		Blobs: make(map[store.Ref]store.Ref), Removed: []string{}, Left: append([]Left{}, s.Unread...),
 	}
 	for _, secret := range s.Secrets {
 		r.Kinds[secret.Kind]++
@@ -62,17 +62,9 @@ func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 		return r, err
 	}
 	ed := newEditor(s.scanner(), s.store.Blobs(), true)
-	for _, name := range slices.Sorted(maps.Keys(s.logs)) {
-		if err := s.rewriteLog(ctx, name, ed); err != nil {
-			return r, err
-		}
-		r.Sessions = append(r.Sessions, name)
-	}
-	for _, c := range s.copies {
-		if err := s.rewriteCopy(ctx, c, ed); err != nil {
-			return r, err
-		}
-		r.Copies = append(r.Copies, c.Path)
+	failed := s.rewriteAll(ctx, ed, r)
+	if ctx.Err() != nil {
+		return r, ctx.Err()
 	}
 	for old, b := range ed.known {
 		if len(b.found) == 0 {
@@ -84,12 +76,33 @@ func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 		}
 	}
 	if err := s.rewriteOthers(ctx, ed, r); err != nil {
-		return r, err
+		return r, errors.Join(failed, err)
 	}
 	if err := s.search(ctx, r); err != nil {
-		return r, err
+		return r, errors.Join(failed, err)
 	}
-	return r, s.forgetPending()
+	return r, errors.Join(failed, s.forgetPending())
+}
+
+// rewriteAll writes the logs and the copies anew. One that fails does not keep the
+// others from being written.
+func (s *Sweep) rewriteAll(ctx context.Context, ed *editor, r *Receipt) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(s.logs)) {
+		if err := s.rewriteLog(ctx, name, ed); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		r.Sessions = append(r.Sessions, name)
+	}
+	for _, c := range s.copies {
+		if err := s.rewriteCopy(ctx, c, ed); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		r.Copies = append(r.Copies, c.Path)
+	}
+	return errors.Join(errs...)
 }
 
 // rewriteCopy replaces the secrets in a copy. One that vanished has none.

@@ -32,15 +32,16 @@ type Secret struct {
 // Sweep is what was found in a store.
 type Sweep struct {
 	Secrets []Secret
+	// Unread are the places that could not be looked at.
+	Unread []Left
 
 	store   *file.Store
 	names   []string
 	secrets map[redact.Known]bool
 	logs    map[string]bool // those that have to be changed
 	copies  []file.Copy     // the same
-	tooLong []Left
 	pending []store.Ref     // blobs to be deleted when nothing refers to them
-	forms   map[string]bool // the logs that are archived
+	forms   map[string]bool // the logs, and whether they are archived
 }
 
 // Look looks for secrets in sessions, and in all if none is named: in their logs,
@@ -52,7 +53,7 @@ func Look(ctx context.Context, st *file.Store, names ...string) (*Sweep, error) 
 		store: st, names: names, secrets: make(map[redact.Known]bool), logs: make(map[string]bool), forms: make(map[string]bool),
 	}
 	for stat, err := range st.List(ctx) {
-		if err != nil {
+		if err != nil && stat.Name == "" {
 			return nil, err
 		}
 		s.forms[stat.Name] = stat.Archived
@@ -71,7 +72,7 @@ func Look(ctx context.Context, st *file.Store, names ...string) (*Sweep, error) 
 	if s.pending, err = s.readPending(); err != nil || len(s.secrets) == 0 {
 		return s, err
 	}
-	s.tooLong = nil
+	s.Unread = nil
 	list := newEditor(s.scanner(), st.Blobs(), false)
 	if err := s.each(ctx, list, copies, s.add); err != nil {
 		return nil, err
@@ -109,16 +110,16 @@ func (s *Sweep) scanner() *redact.Scanner {
 	return redact.NewScanner(known...)
 }
 
-// each calls found with what would become of each line.
+// each calls found with what would become of each line. What cannot be read is
+// noted, and does not keep the rest from being looked at.
 func (s *Sweep) each(ctx context.Context, ed *editor, copies []file.Copy, found func(c *file.Copy, name string, e edited)) error {
 	for _, name := range s.names {
-		raw, err := s.store.OpenRaw(ctx, name)
-		if err != nil {
+		err := s.eachLine(ctx, name, ed, func(e edited) { found(nil, name, e) })
+		switch {
+		case ctx.Err() != nil, errors.Is(err, store.ErrNotExist), errors.Is(err, store.ErrClosed):
 			return err
-		}
-		err = s.eachLine(ctx, raw, name, ed, func(e edited, _ file.RawLine) { found(nil, name, e) })
-		if err := errors.Join(err, raw.Close()); err != nil {
-			return err
+		case err != nil:
+			s.unread(s.store.Path(name), name, err.Error())
 		}
 	}
 	for i := range copies {
@@ -129,30 +130,39 @@ func (s *Sweep) each(ctx context.Context, ed *editor, copies []file.Copy, found 
 			}
 			return err
 		})
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
 			return err
+		case err != nil:
+			s.unread(copies[i].Path, copies[i].Name, err.Error())
 		}
 	}
 	return nil
 }
 
-func (s *Sweep) eachLine(ctx context.Context, raw *file.Raw, name string, ed *editor, found func(e edited, line file.RawLine)) error {
+func (s *Sweep) unread(path, name, why string) {
+	s.Unread = append(s.Unread, Left{Path: path, Session: name, Why: "it could not be looked at: " + why})
+}
+
+func (s *Sweep) eachLine(ctx context.Context, name string, ed *editor, found func(e edited)) (err error) {
+	raw, err := s.store.OpenRaw(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, raw.Close()) }()
 	for line, err := range raw.Lines(ctx) {
 		if err != nil {
 			return err
 		}
 		if line.Cut {
-			s.tooLong = append(s.tooLong, Left{
-				Path: s.store.Path(name), Session: name,
-				Why: fmt.Sprintf("the line at byte %d is longer than the limit, and was not looked at", line.Pos),
-			})
+			s.unread(s.store.Path(name), name, fmt.Sprintf("the line at byte %d is longer than the limit", line.Pos))
 			continue
 		}
 		e, err := ed.edit(ctx, line.Data)
 		if err != nil {
 			return fmt.Errorf("session %s at byte %d: %w", name, line.Pos, err)
 		}
-		found(e, line)
+		found(e)
 	}
 	return nil
 }

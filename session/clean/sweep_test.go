@@ -2,8 +2,10 @@ package clean_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -368,7 +370,7 @@ func TestSweepDamage(t *testing.T) {
 	sweep, err := clean.Look(t.Context(), small, "two")
 	f.must(err)
 	r := f.apply(sweep)
-	if len(r.Left) != 2 || !strings.Contains(r.Left[0].Why, "longer than the limit") {
+	if len(r.Left) != 2 || !strings.Contains(r.Left[0].Why, "longer than the limit") || !strings.Contains(r.Left[1].Why, "the same secret") {
 		t.Errorf("the receipt is %+v", r)
 	}
 }
@@ -386,6 +388,132 @@ func TestSweepUnderAnOpenSession(t *testing.T) {
 	}
 	if got := f.texts("one"); !slices.Equal(got, []string{"a " + gone}) {
 		t.Errorf("it reads %q", got)
+	}
+}
+
+// What cannot be read is named, and the rest is cleaned.
+func TestSweepUnreadable(t *testing.T) {
+	f := newFixture(t)
+	secret := token(10)
+	f.session("one", message(secret))
+	f.session("two", message(secret))
+	f.must(f.st.Archive(t.Context(), "two"))
+	archive := filepath.Join(f.st.Dir(), ".coppice", "archive", "two.jsonl.zst")
+	f.must(os.WriteFile(archive, []byte("damaged"), 0o600))
+	trashed := filepath.Join(f.st.Dir(), ".coppice", "quarantine", "one.0.1.replaced.zst")
+	f.must(os.MkdirAll(filepath.Dir(trashed), 0o700))
+	f.must(os.WriteFile(trashed, append([]byte{0x28, 0xb5, 0x2f, 0xfd}, secret...), 0o600))
+	sweep := f.look()
+	if len(sweep.Unread) != 2 || len(sweep.Secrets) != 1 {
+		t.Errorf("unread %+v, secrets %+v", sweep.Unread, sweep.Secrets)
+	}
+	if r := f.apply(sweep); len(r.Left) != 2 || !slices.Equal(r.Sessions, []string{"one"}) {
+		t.Errorf("the receipt is %+v", r)
+	}
+}
+
+// Cleaning loses nothing that others write meanwhile.
+func TestSweepBesideAWriter(t *testing.T) {
+	f := newFixture(t)
+	secret := token(11)
+	f.session("one", message(secret))
+	done := make(chan []string)
+	go func() {
+		var ids []string
+		for len(ids) < 40 {
+			s, err := session.Open(t.Context(), f.st, "one", &f.opts)
+			if err != nil {
+				continue
+			}
+			for err == nil && len(ids) < 40 {
+				var id string
+				if id, err = s.AppendMessage(session.RoleUser, []session.Content{session.Text("more " + secret)}); err == nil {
+					ids = append(ids, id)
+				}
+			}
+			s.Close()
+		}
+		done <- ids
+	}()
+	var ids []string
+	for ids == nil {
+		f.apply(f.look("one"))
+		select {
+		case ids = <-done:
+		default:
+		}
+	}
+	f.apply(f.look("one"))
+	s, err := session.Open(t.Context(), f.st, "one", nil)
+	f.must(err)
+	defer s.Close()
+	for _, id := range ids {
+		if e, err := s.Entry(id); err != nil || e.Message.Content[0].Text.Content != "more "+gone {
+			t.Errorf("entry %s: %v", id, err)
+		}
+	}
+	if where := grep(t, f.st.Dir(), secret); len(where) > 0 {
+		t.Errorf("it is in %v", where)
+	}
+}
+
+// Content that is no text, or not what it seems, stays as it is.
+func TestSweepBinary(t *testing.T) {
+	f := newFixture(t)
+	secret := token(12)
+	binary := base64.StdEncoding.EncodeToString([]byte("\x00\x01" + secret + strings.Repeat("x", 300)))
+	packed := base64.StdEncoding.EncodeToString(append([]byte{0x28, 0xb5, 0x2f, 0xfd}, strings.Repeat("no zstd", 60)...))
+	image := func(data string) session.Entry {
+		return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: "user", Content: []session.Content{session.Image("image/png", data)}}}
+	}
+	odd := session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: "coppice.import", Data: map[string]any{"data": "not base64!"}}}
+	gone := session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: "x", Data: map[string]any{"blob": "sha256:" + strings.Repeat("0", 64)}}}
+	f.session("one", image(binary), image(packed), odd, gone)
+	if sweep := f.look("one"); len(sweep.Secrets) > 0 || len(sweep.Unread) > 0 {
+		t.Errorf("found %+v, %+v", sweep.Secrets, sweep.Unread)
+	}
+	f.session("two", message(secret)) // now its value is known
+	r := f.apply(f.look())
+	if len(r.Left) != 1 || r.Left[0].Session != "one" || len(r.Blobs) > 0 {
+		t.Errorf("the receipt is %+v", r)
+	}
+}
+
+// Interrupted or overtaken by others, Apply leaves a store that is whole, and the
+// next does what is left.
+func TestApplyInterrupted(t *testing.T) {
+	f := newFixture(t)
+	secret := token(13)
+	f.session("one", message("a"), message(secret), message("b"), message("c"), result(strings.Repeat("x ", 200)+secret))
+	f.must(f.st.Remove(t.Context(), "one"))
+	f.session("one", message("a"), message(secret), message("b"), message("c"), result(strings.Repeat("x ", 200)+secret))
+	f.session("two", message(secret))
+	sweep := f.look("one", "two")
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := sweep.Apply(canceled); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := clean.Look(canceled, f.st, "one"); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if got := f.texts("one"); got[1] != secret {
+		t.Errorf("it reads %q", got)
+	}
+	_, err := f.st.EmptyTrash(t.Context(), time.Now())
+	f.must(err)
+	f.must(f.st.Remove(t.Context(), "two"))
+	_, err = f.st.EmptyTrash(t.Context(), time.Now())
+	f.must(err)
+	r, err := sweep.Apply(t.Context())
+	if !errors.Is(err, store.ErrNotExist) || !slices.Equal(r.Sessions, []string{"one"}) {
+		t.Errorf("got %v, %+v", err, r)
+	}
+	if diff := cmp.Diff([]string{"a", gone, "b", "c", strings.Repeat("x ", 200) + gone}, f.texts("one")); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if where := grep(t, f.st.Dir(), secret); len(where) > 0 {
+		t.Errorf("it is in %v", where)
 	}
 }
 
