@@ -1,0 +1,88 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/loose"
+	"github.com/coppice-dev/coppice/transcript/records"
+	"github.com/coppice-dev/coppice/transcript/shape"
+)
+
+const oasst = "oasst"
+
+// OASST returns the format of OpenAssistant: trees of messages, as a tree in each
+// record or as messages that name their parents.
+func OASST() *transcript.Format {
+	return &transcript.Format{
+		Name: oasst, Title: "OpenAssistant",
+		Detect: func(f *transcript.File) bool {
+			return has(shape.Of(f.Head()), "message_tree_id")
+		},
+		Read: func(ctx context.Context, f *transcript.File, to transcript.Sink) error {
+			r := &recordReader{format: oasst, file: f, to: to}
+			return records.Each(ctx, f, to, r.oasst)
+		},
+	}
+}
+
+// oasst reads a tree, or a message of one. Message ids are unique everywhere.
+func (r *recordReader) oasst(rec records.Record) error {
+	tree := rec.Get("message_tree_id").Text()
+	if tree == "" {
+		return records.Bad(errors.New("it has no message_tree_id"))
+	}
+	if err := r.to.Begin(transcript.Conversation{ID: tree}); err != nil {
+		return err
+	}
+	root := rec.Get("prompt")
+	if !root.IsObject() {
+		return r.node(rec.Value, rec.Get("parent_id").Text(), rec.Span)
+	}
+	// A list of what is to do, not recursion: replies nest as deep as they like.
+	type todo struct {
+		node   loose.Value
+		parent string
+	}
+	for stack := []todo{{root, ""}}; len(stack) > 0; {
+		next := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if err := r.node(next.node, next.parent, rec.Span); err != nil {
+			return err
+		}
+		var replies []todo
+		for reply := range next.node.Get("replies").Items() {
+			replies = append(replies, todo{reply, next.node.Get("message_id").Text()})
+		}
+		for i := len(replies) - 1; i >= 0; i-- { // the first is next
+			stack = append(stack, replies[i])
+		}
+	}
+	return nil
+}
+
+// node adds a message of a tree.
+func (r *recordReader) node(v loose.Value, parent string, span transcript.Span) error {
+	id := v.Get("message_id").Text()
+	if id == "" {
+		return records.Bad(errors.New("a message without message_id"))
+	}
+	if parent == "" {
+		parent = transcript.Root
+	}
+	m := &session.MessageEntry{
+		Role: string(session.RoleUser), Content: text(v.Get("text")), Model: v.Get("model_name").Text(),
+		Extra: besides(oasst, v, "message_id", "parent_id", "text", "created_date", "model_name", "message_tree_id", "replies"),
+	}
+	if role := v.Get("role").Text(); role == "assistant" {
+		m.Role = role
+	}
+	r.to.Count(m.Role+" message", "message", 1)
+	return r.to.Add(transcript.Record{
+		ID: id, Parent: parent, From: []transcript.Span{span},
+		Entry: session.Entry{Type: session.TypeMessage, Timestamp: v.Get("created_date").Time(time.UTC), Message: m},
+	})
+}
