@@ -92,8 +92,8 @@ func (a *app) runImport(ctx context.Context, args []string, f *importFlags) erro
 		return err
 	}
 	im := &transcript.Importer{Store: st, Options: *a.options(), Ledger: ledgerOf(st), DryRun: f.dryRun, Again: f.again}
-	if f.redact {
-		im.Clean = redacted
+	if yes, _ := a.config.redacts(); f.redact || yes { // it was checked by settle
+		im.Clean, im.Options.Clean = redacted, nil
 	}
 	run := &importRun{app: a, flags: f, im: im}
 	if f.watch {
