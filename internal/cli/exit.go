@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -32,12 +33,13 @@ var errPartial = errors.New("not everything was done")
 // exitCode is the one table from errors to exit codes.
 func exitCode(err error) int {
 	var usage usageError
+	var query *index.QueryError
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, errPartial):
 		return exitPartial
-	case errors.As(err, &usage), isCobraUsage(err):
+	case errors.As(err, &usage), errors.As(err, &query), isCobraUsage(err):
 		return exitUsage
 	case errors.Is(err, session.ErrConflict):
 		return exitConflict

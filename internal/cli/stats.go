@@ -42,6 +42,9 @@ type stats struct {
 	total    index.Usage
 	days     []index.Usage
 	models   []index.Usage
+	sessions []index.Usage     // the dearest first; none if one session was asked for
+	titles   map[string]string // of the first of them
+	context  *int64            // of the session that was asked for
 	activity *index.Activity
 	topics   []index.Topic
 }
@@ -59,17 +62,19 @@ func (a *app) runStats(cmd *cobra.Command, f *statsFlags, args []string) error {
 		return err
 	}
 	return a.withIndex(cmd.Context(), func(ix *index.Index) error {
+		var context *int64
 		if len(args) == 1 {
 			s, err := a.sessionIn(cmd.Context(), ix, args[0])
 			if err != nil {
 				return err
 			}
-			o.Session = s.ID
+			o.Session, context = s.ID, &s.Context
 		}
 		s, err := gatherStats(cmd.Context(), ix, o)
 		if err != nil {
 			return err
 		}
+		s.context = context
 		if a.flags.json {
 			return a.printStatsJSON(o.Session, s)
 		}
@@ -118,11 +123,36 @@ func gatherStats(ctx context.Context, ix *index.Index, o index.StatsOptions) (*s
 		return nil, err
 	}
 	slices.SortStableFunc(s.models, func(a, b index.Usage) int { return cmp.Compare(b.Tokens(), a.Tokens()) })
+	if o.Session == "" {
+		usage.By = index.BySession
+		if err := s.gatherSessions(ctx, ix, usage); err != nil {
+			return nil, err
+		}
+	}
 	if s.activity, err = ix.Activity(ctx, o); err != nil {
 		return nil, err
 	}
 	s.topics, err = ix.Topics(ctx, o, mostTopics)
 	return s, err
+}
+
+// gatherSessions finds the sessions that cost most.
+func (s *stats) gatherSessions(ctx context.Context, ix *index.Index, usage index.UsageOptions) (err error) {
+	if s.sessions, err = ix.Usage(ctx, usage); err != nil {
+		return err
+	}
+	slices.SortStableFunc(s.sessions, func(a, b index.Usage) int {
+		return cmp.Or(cmp.Compare(b.CostMicroUSD, a.CostMicroUSD), cmp.Compare(b.Tokens(), a.Tokens()))
+	})
+	s.titles = make(map[string]string)
+	for _, u := range s.sessions[:min(len(s.sessions), mostSessions)] {
+		found, err := ix.Get(ctx, u.Key)
+		if err != nil {
+			return err
+		}
+		s.titles[u.Key] = found.Title
+	}
+	return nil
 }
 
 // printStats draws the numbers.
@@ -150,6 +180,7 @@ func (a *app) printStats(s *stats) error {
 	}{
 		{"Tokens a day", days},
 		{"Tokens by model", models},
+		{"Tokens of the dearest sessions", s.sessionBars()},
 		{"Calls by tool", s.activity.Tools[:min(len(s.activity.Tools), mostTools)]},
 	} {
 		if err := a.printBars(c.title, c.bars); err != nil {
@@ -165,10 +196,21 @@ func (a *app) printStats(s *stats) error {
 const (
 	mostDays  = 14
 	mostTools = 10
-	barWidth  = 40
+
+	mostSessions = 5
+	barWidth     = 40
 
 	trendWidth = 76 // columns
 )
+
+func (s *stats) sessionBars() []index.Count {
+	var bars []index.Count
+	for _, u := range s.sessions[:min(len(s.sessions), mostSessions)] {
+		title := oneLine(orElse(s.titles[u.Key], halfUUID(u.Key)), 30)
+		bars = append(bars, index.Count{Name: fmt.Sprintf("%s  %s", title, cost(u)), Count: u.Tokens()})
+	}
+	return bars
+}
 
 func (a *app) statsSummary(s *stats) string {
 	u := s.total
@@ -178,6 +220,9 @@ func (a *app) statsSummary(s *stats) string {
 	}, ", ")}
 	if u.Responses > 0 {
 		lines = append(lines, tokenKinds(u))
+	}
+	if s.context != nil && *s.context > 0 {
+		lines = append(lines, "in the context now: "+counted(int(*s.context), "token", "tokens"))
 	}
 	if u.Unpriced > 0 {
 		lines = append(lines, "the cost of "+counted(int(u.Unpriced), "response", "responses")+" is not known")

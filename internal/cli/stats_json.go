@@ -26,10 +26,12 @@ func usagesJSON(sums []index.Usage) []usageJSON {
 // statsJSON is the output of stats --json: see docs/cli.md.
 type statsJSON struct {
 	Session  string        `json:"session,omitempty"`
+	Context  *int64        `json:"context_tokens,omitempty"`
 	Messages int64         `json:"messages"`
 	Total    usageJSON     `json:"total"`
 	Days     []usageJSON   `json:"days"`
 	Models   []usageJSON   `json:"models"`
+	Sessions []usageJSON   `json:"sessions"`
 	Tools    []index.Count `json:"tools"`
 	Roles    []index.Count `json:"roles"`
 	Hours    [24]int64     `json:"hours"`
@@ -43,8 +45,8 @@ func (a *app) printStatsJSON(session string, s *stats) error {
 		topics = append(topics, t.Word)
 	}
 	return a.printJSON(statsJSON{
-		Session: session, Messages: s.activity.Messages, Total: usageJSON(s.total),
-		Days: usagesJSON(s.days), Models: usagesJSON(s.models),
+		Session: session, Context: s.context, Messages: s.activity.Messages, Total: usageJSON(s.total),
+		Days: usagesJSON(s.days), Models: usagesJSON(s.models), Sessions: usagesJSON(s.sessions),
 		Tools: orEmpty(s.activity.Tools), Roles: orEmpty(s.activity.Roles),
 		Hours: s.activity.Hours, Weekdays: s.activity.Weekdays, Topics: topics,
 	})

@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -14,6 +17,9 @@ func tagCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tag ID [+TAG -TAG …]",
 		Short: "Show, add (+) and take away (-) tags",
+		Long: "Without changes, the tags of the session are printed. --suggest prints words that\n" +
+			"set the session apart from others, of which tags can be made: those first that\n" +
+			"are tags of other sessions.",
 		Example: "  coppice tag 0197ab +work -draft\n" +
 			"  coppice tag 0197ab",
 		GroupID:           "keep",
@@ -22,6 +28,8 @@ func tagCommand(a *app) *cobra.Command {
 		DisableFlagParsing: true,
 	}
 	var args, changes []string
+	var suggest bool
+	cmd.Flags().BoolVar(&suggest, "suggest", false, "print words of which tags can be made")
 	cmd.PersistentPreRunE = func(cmd *cobra.Command, given []string) error {
 		var err error
 		if args, changes, err = parseTagArgs(cmd, given); err != nil {
@@ -35,6 +43,9 @@ func tagCommand(a *app) *cobra.Command {
 		}
 		if len(args) != 1 {
 			return usageError{fmt.Errorf("one session and its changes are needed, each of which begins with + or -; there are %d other arguments", len(args))}
+		}
+		if suggest {
+			return a.suggestTags(cmd.Context(), args[0], changes)
 		}
 		return a.runTag(cmd, args[0], changes)
 	}
@@ -112,6 +123,64 @@ func (a *app) runTag(cmd *cobra.Command, id string, changes []string) error {
 		}
 		return a.printTags(o)
 	})
+}
+
+const mostSuggested = 8
+
+// suggestTags prints words that set a session apart, and that are not its tags.
+func (a *app) suggestTags(ctx context.Context, id string, changes []string) error {
+	if len(changes) > 0 {
+		return usageError{errors.New("--suggest only prints; give the changes without it")}
+	}
+	return a.withIndex(ctx, func(ix *index.Index) error {
+		s, err := a.sessionIn(ctx, ix, id)
+		if err != nil {
+			return err
+		}
+		tags, err := ix.Tags(ctx)
+		if err != nil {
+			return err
+		}
+		topics, err := ix.Topics(ctx, index.StatsOptions{Session: s.ID}, 4*mostSuggested)
+		if err != nil {
+			return err
+		}
+		isTag := make(map[string]bool)
+		for _, tag := range tags {
+			isTag[strings.ToLower(tag.Name)] = true
+		}
+		words := []string{}
+		for _, topic := range topics {
+			if !slices.Contains(s.Tags, topic.Word) {
+				words = append(words, topic.Word)
+			}
+		}
+		slices.SortStableFunc(words, func(x, y string) int {
+			switch {
+			case isTag[x] == isTag[y]:
+				return 0
+			case isTag[x]:
+				return -1
+			}
+			return 1
+		})
+		words = words[:min(len(words), mostSuggested)]
+		if a.flags.json {
+			return a.printJSON(suggestionsJSON{s.ID, words})
+		}
+		for _, word := range words {
+			if err := a.print("%s", word); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// suggestionsJSON is what tag --suggest --json prints.
+type suggestionsJSON struct {
+	Session   string   `json:"session"`
+	Suggested []string `json:"suggested"`
 }
 
 func orNone(tags []string) string {

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -162,5 +163,45 @@ func TestMergesTogether(t *testing.T) {
 	}
 	if merges != done || done == 0 {
 		t.Errorf("%d merges were reported done, %d are there", done, merges)
+	}
+}
+
+// Two processes write into one store and search it at the same time: each finds
+// what it wrote, and in the end everything is found once.
+func TestIndexTogether(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "sessions")
+	const each = 8
+	var group sync.WaitGroup
+	for _, who := range []string{"heron", "otter"} {
+		group.Go(func() {
+			id, err := coppice(dir, "new", "--title", who)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			id = strings.TrimSpace(id)
+			for i := range each {
+				if _, err := coppice(dir, "append", id, "--role", "user", fmt.Sprintf("%s number%d", who, i)); err != nil {
+					t.Error(err)
+				}
+				out, err := coppice(dir, "search", "--json", who, fmt.Sprintf("number%d", i))
+				if err != nil || strings.Count(out, "\n") != 1 || !strings.Contains(out, id) {
+					t.Errorf("%s finds %q, %v", who, out, err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	out, err := coppice(dir, "search", "--json", "-n", "100", "--kind", "text", "heron", "OR", "otter")
+	if err != nil || strings.Count(out, "\n") != 2*each {
+		t.Errorf("in the end %d are found: %v", strings.Count(out, "\n"), err)
+	}
+	out, err = coppice(dir, "ls", "--json")
+	if err != nil || strings.Count(out, fmt.Sprintf(`"messages":%d,`, each)) != 2 {
+		t.Errorf("the list has %s, %v", out, err)
+	}
+	if out, err := coppice(dir, "fsck"); err != nil {
+		t.Error(out, err)
 	}
 }
