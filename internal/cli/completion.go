@@ -121,7 +121,7 @@ func (a *app) completeEntries(cmd *cobra.Command, args []string, _ string) ([]co
 				offered = append(offered, t)
 			}
 		}
-		if err := o.read(cmd.Context(), offered); err != nil {
+		if err := o.read(cmd.Context(), offered, maxFetched); err != nil {
 			return err
 		}
 		for _, t := range offered {

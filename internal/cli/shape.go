@@ -152,9 +152,9 @@ const (
 	maxFetched = 4 << 20
 )
 
-// read reads the entries of twigs, as far as a terminal shows them: images, and
-// very long output, are told by their size.
-func (o opened) read(ctx context.Context, twigs []*twig) error {
+// read reads the entries of twigs, as far as a terminal shows them: images are told
+// by their size, and so is output of more than limit bytes.
+func (o opened) read(ctx context.Context, twigs []*twig, limit int64) error {
 	ids := make([]string, len(twigs))
 	for i, t := range twigs {
 		ids[i] = t.entry.ID
@@ -164,7 +164,7 @@ func (o opened) read(ctx context.Context, twigs []*twig) error {
 		return err
 	}
 	for i := range entries {
-		o.fetchOutput(ctx, &entries[i])
+		o.fetchOutput(ctx, &entries[i], limit)
 		entries[i].ParentID = twigs[i].entry.ParentID // also of what is missing
 		twigs[i].entry = entries[i]
 	}
@@ -172,7 +172,7 @@ func (o opened) read(ctx context.Context, twigs []*twig) error {
 }
 
 // fetchOutput fills in the output of tools that is kept in blobs.
-func (o opened) fetchOutput(ctx context.Context, e *session.Entry) {
+func (o opened) fetchOutput(ctx context.Context, e *session.Entry, limit int64) {
 	if e.Message == nil {
 		return
 	}
@@ -180,8 +180,8 @@ func (o opened) fetchOutput(ctx context.Context, e *session.Entry) {
 		r := e.Message.Content[i].ToolResult
 		switch {
 		case r == nil || r.Blob == "" || r.Content != "":
-		case r.Size > maxFetched:
-			r.Content = fmt.Sprintf("[%s of output; coppice export shows it]", humanBytes(r.Size))
+		case r.Size > limit:
+			r.Content = fmt.Sprintf("[%s of output; coppice show --full shows it]", humanBytes(r.Size))
 		default:
 			data, err := o.store.Blobs().Get(ctx, r.Blob)
 			if r.Content = string(data); err != nil {

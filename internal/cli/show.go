@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -15,6 +16,14 @@ import (
 type showFlags struct {
 	leaf, raw string
 	all, full bool
+}
+
+// fetched is how much output of one call is fetched.
+func (f *showFlags) fetched() int64 {
+	if f.full {
+		return math.MaxInt64
+	}
+	return maxFetched
 }
 
 func showCommand(a *app) *cobra.Command {
@@ -133,7 +142,7 @@ func (a *app) showAll(cmd *cobra.Command, o opened, f *showFlags) error {
 			return err
 		}
 		for i := range entries {
-			o.fetchOutput(cmd.Context(), &entries[i])
+			o.fetchOutput(cmd.Context(), &entries[i], f.fetched())
 			w.entry(&entries[i])
 			if err := w.flush(); err != nil {
 				return err
@@ -161,12 +170,12 @@ func (a *app) showPath(cmd *cobra.Command, o opened, leaf string, f *showFlags) 
 		return err
 	}
 	roots := sh.otherRoots()
-	if err := o.read(cmd.Context(), roots); err != nil {
+	if err := o.read(cmd.Context(), roots, maxFetched); err != nil {
 		return err
 	}
 	w.branches(sh, roots, name, "here")
 	for some := range slices.Chunk(sh.path(), readAtOnce) {
-		if err := a.showTwigs(cmd, o, w, sh, name, some); err != nil {
+		if err := a.showTwigs(cmd, o, w, sh, name, some, f.fetched()); err != nil {
 			return err
 		}
 	}
@@ -174,7 +183,7 @@ func (a *app) showPath(cmd *cobra.Command, o opened, leaf string, f *showFlags) 
 }
 
 // showTwigs shows a part of the path, and what branches off from it.
-func (a *app) showTwigs(cmd *cobra.Command, o opened, w *reader, sh *shape, name string, path []*twig) error {
+func (a *app) showTwigs(cmd *cobra.Command, o opened, w *reader, sh *shape, name string, path []*twig, limit int64) error {
 	wanted := slices.Clone(path)
 	others := make(map[*twig][]*twig)
 	for _, t := range path {
@@ -184,7 +193,7 @@ func (a *app) showTwigs(cmd *cobra.Command, o opened, w *reader, sh *shape, name
 		}
 		wanted = append(wanted, others[t]...)
 	}
-	if err := o.read(cmd.Context(), wanted); err != nil {
+	if err := o.read(cmd.Context(), wanted, limit); err != nil {
 		return err
 	}
 	for _, t := range path {

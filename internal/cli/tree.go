@@ -55,7 +55,7 @@ func (a *app) runTree(cmd *cobra.Command, id string, f *treeFlags) error {
 				d.fold = longRun
 			}
 		}
-		return d.draw(func(twigs []*twig) error { return o.read(cmd.Context(), twigs) })
+		return d.draw(func(twigs []*twig) error { return o.read(cmd.Context(), twigs, maxFetched) })
 	})
 }
 
@@ -77,7 +77,7 @@ type treeNode struct {
 func (a *app) treeJSON(ctx context.Context, o opened, sh *shape) error {
 	depths := make(map[*twig]int)
 	for some := range slices.Chunk(sh.order, readAtOnce) {
-		if err := o.read(ctx, some); err != nil {
+		if err := o.read(ctx, some, maxFetched); err != nil {
 			return err
 		}
 		if err := a.treeLinesJSON(sh, some, depths); err != nil {
