@@ -3,6 +3,7 @@ package anthropic
 import (
 	"encoding/json"
 
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/rawjson"
@@ -116,11 +117,11 @@ func takeSource(o *wire.Object, r *wire.Residue) (*session.Source, bool) {
 // sourceMember returns the name of the member that holds the data of a source.
 func sourceMember(kind string) string {
 	switch kind {
-	case wire.SourceBase64, wire.SourceText:
+	case provider.SourceBase64, provider.SourceText:
 		return "data"
-	case wire.SourceURL:
+	case provider.SourceURL:
 		return "url"
-	case wire.SourceFile:
+	case provider.SourceFile:
 		return "file_id"
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/rawjson"
@@ -86,7 +87,7 @@ func bytesOf(o *wire.Object) (data string, ok bool) {
 func media(kind string, o *wire.Object) (c session.Content, ok bool) {
 	format, hasFormat := o.TakeText("format")
 	data, ok := bytesOf(o)
-	return wire.Media(&session.Source{Type: wire.SourceBase64, MediaType: kind + "/" + format, Data: data}), ok && hasFormat
+	return wire.Media(&session.Source{Type: provider.SourceBase64, MediaType: kind + "/" + format, Data: data}), ok && hasFormat
 }
 
 func document(o *wire.Object) (c session.Content, ok bool) {
@@ -94,7 +95,7 @@ func document(o *wire.Object) (c session.Content, ok bool) {
 	mediaType, known := documentTypes[format]
 	name, hasName := o.TakeText("name")
 	data, ok := bytesOf(o)
-	return wire.File(name, &session.Source{Type: wire.SourceBase64, MediaType: mediaType, Data: data}), ok && known && hasName
+	return wire.File(name, &session.Source{Type: provider.SourceBase64, MediaType: mediaType, Data: data}), ok && known && hasName
 }
 
 func toolUse(o *wire.Object) (c session.Content, ok bool) {
@@ -166,7 +167,7 @@ func reasoning(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 
 // formatOf returns the format of a medium of a kind, or "".
 func formatOf(kind string, s *session.Source) string {
-	if s == nil || s.Type != wire.SourceBase64 {
+	if s == nil || s.Type != provider.SourceBase64 {
 		return ""
 	}
 	if kind == "document" {

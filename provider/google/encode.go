@@ -172,11 +172,11 @@ func media(c *session.Content, r *wire.Residue) json.RawMessage {
 	}
 	var s spelling
 	switch source.Type {
-	case wire.SourceBase64:
+	case provider.SourceBase64:
 		s = spelt(r.Form, inlineSpellings)
-	case wire.SourceURL:
+	case provider.SourceURL:
 		s = spelt(r.Form, fileSpellings)
-	case wire.SourceText:
+	case provider.SourceText:
 		return wire.Object{{Name: "text", Value: wire.Quote(source.Data)}}.JSON()
 	default:
 		return nil

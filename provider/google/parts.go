@@ -3,6 +3,7 @@ package google
 import (
 	"encoding/json"
 
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/rawjson"
@@ -59,9 +60,9 @@ func (d *Decoder) part(raw json.RawMessage) (c session.Content, ok bool) {
 		}
 		return c, true
 	case o.Has(inlineSpellings[0].part) || o.Has(inlineSpellings[1].part):
-		c, ok = mediaPart(&o, &r, inlineSpellings, wire.SourceBase64)
+		c, ok = mediaPart(&o, &r, inlineSpellings, provider.SourceBase64)
 	case o.Has(fileSpellings[0].part) || o.Has(fileSpellings[1].part):
-		c, ok = mediaPart(&o, &r, fileSpellings, wire.SourceURL)
+		c, ok = mediaPart(&o, &r, fileSpellings, provider.SourceURL)
 	default:
 		if inner, is := takeNamed(&o, callNames, &r); is {
 			c, ok = d.call(inner, &r)

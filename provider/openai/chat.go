@@ -213,7 +213,7 @@ func spokenAudio(o *wire.Object) (session.Content, bool) {
 		return session.Content{}, false
 	}
 	o.Take("audio")
-	c := wire.Media(&session.Source{Type: wire.SourceBase64, MediaType: "audio/unknown", Data: data})
+	c := wire.Media(&session.Source{Type: provider.SourceBase64, MediaType: "audio/unknown", Data: data})
 	(&wire.Residue{Form: formAudio, Fields: audio}).Keep(&c.Extra, wire.Chat)
 	return c, true
 }

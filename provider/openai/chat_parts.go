@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
 	"github.com/coppice-dev/coppice/session"
 )
@@ -40,7 +41,7 @@ func partOf(kind string, o *wire.Object, r *wire.Residue) (c session.Content, ok
 		data, hasData := inner.TakeStr("data")
 		format, hasFormat := inner.TakeStr("format")
 		keepInner(r, "input_audio", inner)
-		return wire.Media(&session.Source{Type: wire.SourceBase64, MediaType: "audio/" + format, Data: data}), hasData && hasFormat
+		return wire.Media(&session.Source{Type: provider.SourceBase64, MediaType: "audio/" + format, Data: data}), hasData && hasFormat
 	case "file":
 		return filePart(o, r)
 	}
@@ -56,12 +57,12 @@ func keepInner(r *wire.Residue, name string, inner wire.Object) {
 func imagePart(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 	if url, ok := o.TakeStr("image_url"); ok {
 		r.Form = formString
-		return wire.Image(wire.FromURL(url)), true
+		return wire.Image(provider.SourceAt(url)), true
 	}
 	inner, _ := o.TakeObject("image_url")
 	url, ok := inner.TakeStr("url")
 	keepInner(r, "image_url", inner)
-	return wire.Image(wire.FromURL(url)), ok
+	return wire.Image(provider.SourceAt(url)), ok
 }
 
 func filePart(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
@@ -69,12 +70,12 @@ func filePart(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 	name, _ := inner.TakeText("filename")
 	var source *session.Source
 	if id, ok := inner.TakeStr("file_id"); ok {
-		source = &session.Source{Type: wire.SourceFile, Data: id}
+		source = &session.Source{Type: provider.SourceFile, Data: id}
 	} else if data, ok := inner.TakeStr("file_data"); ok {
-		source = wire.FromURL(data)
+		source = provider.SourceAt(data)
 	}
 	keepInner(r, "file", inner)
-	return wire.File(name, source), source != nil && source.Type != wire.SourceURL
+	return wire.File(name, source), source != nil && source.Type != provider.SourceURL
 }
 
 // parts writes blocks as the parts of a message.
@@ -134,7 +135,7 @@ func (e *chatEncoder) newPart(c *session.Content, r *wire.Residue) (o wire.Objec
 		return nil, ""
 	case c.Image != nil:
 		return newImagePart(source, r)
-	case c.Audio != nil && source.Type == wire.SourceBase64:
+	case c.Audio != nil && source.Type == provider.SourceBase64:
 		o.SetStr("type", "input_audio")
 		var audio wire.Object
 		audio.SetStr("data", source.Data)
@@ -148,7 +149,7 @@ func (e *chatEncoder) newPart(c *session.Content, r *wire.Residue) (o wire.Objec
 }
 
 func newImagePart(source *session.Source, r *wire.Residue) (o wire.Object, inner string) {
-	url, ok := wire.ToURL(source)
+	url, ok := provider.URLOf(source)
 	if !ok {
 		return nil, ""
 	}
@@ -166,12 +167,12 @@ func newImagePart(source *session.Source, r *wire.Residue) (o wire.Object, inner
 func (e *chatEncoder) newFilePart(f *session.FileContent) (o wire.Object, inner string) {
 	var file wire.Object
 	switch f.Source.Type {
-	case wire.SourceFile:
+	case provider.SourceFile:
 		file.SetStr("file_id", f.Source.Data)
-	case wire.SourceBase64:
-		url, _ := wire.ToURL(f.Source)
+	case provider.SourceBase64:
+		url, _ := provider.URLOf(f.Source)
 		file.SetStr("file_data", url)
-	case wire.SourceText:
+	case provider.SourceText:
 		e.notes.Add("the file %s is sent as text", f.Name)
 		o.SetStr("type", "text")
 		o.SetStr("text", f.Source.Data)

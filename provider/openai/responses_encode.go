@@ -229,7 +229,7 @@ func isScreenshot(c *session.Content) bool {
 
 func screenshot(c *session.Content) json.RawMessage {
 	r, _ := wire.ResidueOf(c.Extra, wire.Responses)
-	url, _ := wire.ToURL(c.Image.Source)
+	url, _ := provider.URLOf(c.Image.Source)
 	var o wire.Object
 	o.SetStr("type", formScreenshot)
 	o.SetStr("image_url", url)
@@ -277,17 +277,17 @@ func newItemPart(c *session.Content, form, usual string) wire.Object {
 		o.SetStr("text", c.Text.Content)
 	case source == nil:
 		return nil
-	case c.Image != nil && source.Type == wire.SourceFile:
+	case c.Image != nil && source.Type == provider.SourceFile:
 		o.SetStr("type", "input_image")
 		o.SetStr("file_id", source.Data)
 	case c.Image != nil:
-		url, ok := wire.ToURL(source)
+		url, ok := provider.URLOf(source)
 		if !ok {
 			return nil
 		}
 		o.SetStr("type", "input_image")
 		o.SetStr("image_url", url)
-	case c.Audio != nil && source.Type == wire.SourceBase64:
+	case c.Audio != nil && source.Type == provider.SourceBase64:
 		o.SetStr("type", "input_audio")
 		var audio wire.Object
 		audio.SetStr("data", source.Data)
@@ -303,14 +303,14 @@ func newInputFile(f *session.FileContent) wire.Object {
 	var o wire.Object
 	o.SetStr("type", "input_file")
 	switch f.Source.Type {
-	case wire.SourceFile:
+	case provider.SourceFile:
 		o.SetStr("file_id", f.Source.Data)
-	case wire.SourceURL:
+	case provider.SourceURL:
 		o.SetStr("file_url", f.Source.Data)
-	case wire.SourceBase64:
-		url, _ := wire.ToURL(f.Source)
+	case provider.SourceBase64:
+		url, _ := provider.URLOf(f.Source)
 		o.SetStr("file_data", url)
-	case wire.SourceText:
+	case provider.SourceText:
 		return wire.Object{{Name: "type", Value: wire.Quote(inputText)}, {Name: "text", Value: wire.Quote(f.Source.Data)}}
 	default:
 		return nil

@@ -1,10 +1,10 @@
 package dataset
 
 import (
-	"encoding/json"
 	"strconv"
 	"time"
 
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/openai"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
@@ -106,16 +106,7 @@ func (b *builder) call(v loose.Value) session.Content {
 	if text := input.Text(); text != "" { // written as text
 		input = loose.Value(text)
 	}
-	return session.ToolUseJSON(id, v.Get("name").Text(), compact(input))
-}
-
-// compact returns a value in one line, or nil if it is none.
-func compact(v loose.Value) json.RawMessage {
-	parsed, err := loose.Parse(v)
-	if err != nil {
-		return nil
-	}
-	return oneLine(parsed)
+	return session.ToolUseJSON(id, v.Get("name").Text(), records.OneLine(input))
 }
 
 // result returns a tool's answer, to the first call that has none.
@@ -136,4 +127,9 @@ func besides(format string, v loose.Value, known ...string) session.Fields {
 		return nil
 	}
 	return residue.Keep(nil, format, residue.Object(rest).JSON())
+}
+
+// image returns a picture, of which data sets have the path or the URL.
+func image(url string) session.Content {
+	return session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: provider.SourceAt(url)}}
 }

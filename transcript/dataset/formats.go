@@ -1,9 +1,7 @@
 package dataset
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/loose"
@@ -51,13 +49,4 @@ func has(s *shape.Shape, paths ...string) bool {
 		}
 	}
 	return true
-}
-
-// oneLine returns JSON without the white space between its tokens.
-func oneLine(v loose.Value) json.RawMessage {
-	var buf bytes.Buffer
-	if json.Compact(&buf, v) != nil {
-		return nil
-	}
-	return buf.Bytes()
 }

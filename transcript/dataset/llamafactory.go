@@ -59,14 +59,13 @@ func (b *builder) typedPart(part loose.Value, role string) session.Content {
 	case kind == "reasoning":
 		return session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: value.Text()}}
 	case kind == "image_url":
-		source := &session.Source{Type: "url", Data: value.Text()}
-		return session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: source}}
+		return image(value.Text())
 	case kind == "tool_call":
 		if call, err := loose.Parse([]byte(value.Text())); err == nil && call.Has("name") {
 			return b.call(call)
 		}
 	}
-	return session.Content{Type: session.ContentType(part.Get("type").Text()), Raw: oneLine(part)}
+	return session.Content{Type: session.ContentType(part.Get("type").Text()), Raw: records.OneLine(part)}
 }
 
 // either adds a conversation and another version of it, which leaves it where the
@@ -75,7 +74,7 @@ func (b *builder) either(chosen, rejected loose.Value, decode func(v loose.Value
 	var places []string // the id before each message of the chosen one
 	var said []string
 	for v := range chosen.Items() {
-		places, said = append(places, b.last), append(said, string(oneLine(v)))
+		places, said = append(places, b.last), append(said, string(records.OneLine(v)))
 		if err := b.add(decode(v)); err != nil {
 			return err
 		}
@@ -85,7 +84,7 @@ func (b *builder) either(chosen, rejected loose.Value, decode func(v loose.Value
 	}
 	best, n, same := b.last, 0, true
 	for v := range rejected.Items() {
-		if same = same && n < len(said) && said[n] == string(oneLine(v)); same {
+		if same = same && n < len(said) && said[n] == string(records.OneLine(v)); same {
 			n++
 			continue
 		}

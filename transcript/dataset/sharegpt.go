@@ -177,8 +177,7 @@ func (d *turnDecoder) withImages(s string) []session.Content {
 		if before != "" {
 			blocks = append(blocks, session.Text(before))
 		}
-		source := &session.Source{Type: "url", Data: d.images[0]}
-		blocks = append(blocks, session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: source}})
+		blocks = append(blocks, image(d.images[0]))
 		s, d.images = after, d.images[1:]
 	}
 	if s != "" || blocks == nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/loose"
@@ -77,7 +78,11 @@ func turnsOf(m *session.MessageEntry, images *[]string) []json.RawMessage {
 			first = false
 		case b.Image != nil && b.Image.Source != nil:
 			said += imageMark
-			*images = append(*images, urlOf(b.Image.Source))
+			url, ok := provider.URLOf(b.Image.Source)
+			if !ok {
+				url = b.Image.Source.Data
+			}
+			*images = append(*images, url)
 			first = false
 		case b.ToolUse != nil:
 			calls = append(calls, callOf(b.ToolUse))
@@ -126,13 +131,6 @@ func callOf(t *session.ToolUseContent) json.RawMessage {
 	o.Set("name", t.Name)
 	o.Set("arguments", input)
 	return o.JSON()
-}
-
-func urlOf(s *session.Source) string {
-	if s.Type == "base64" {
-		return "data:" + s.MediaType + ";base64," + s.Data
-	}
-	return s.Data
 }
 
 func texts(blocks []session.Content) string {

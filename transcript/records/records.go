@@ -5,6 +5,7 @@ package records
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"strconv"
@@ -146,4 +147,14 @@ func ID(format string, f *transcript.File, native string, n int, raw []byte) str
 		native = "#" + strconv.Itoa(n)
 	}
 	return transcript.HashID(format, f.Path, native)
+}
+
+// OneLine returns JSON without the white space between its tokens, or nil for
+// what is not JSON.
+func OneLine(v []byte) json.RawMessage {
+	var buf bytes.Buffer
+	if json.Compact(&buf, v) != nil {
+		return nil
+	}
+	return buf.Bytes()
 }

@@ -170,7 +170,7 @@ func (r *eventReader) call(v loose.Value, action string, args loose.Value) *sess
 		}
 	}
 	r.calls[v.Get("id").Name()] = id
-	m.Content = append(m.Content, session.ToolUseJSON(id, name, oneLine(input)))
+	m.Content = append(m.Content, session.ToolUseJSON(id, name, records.OneLine(input)))
 	r.response(m, v)
 	return m
 }
@@ -227,6 +227,10 @@ func (r *eventReader) observation(v loose.Value, kind string) *session.MessageEn
 
 func message(role session.MessageRole, text string) *session.MessageEntry {
 	return &session.MessageEntry{Role: string(role), Content: []session.Content{session.Text(text)}}
+}
+
+func image(url string) session.Content {
+	return session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: provider.SourceAt(url)}}
 }
 
 func finalWords(args loose.Value) string {

@@ -2,6 +2,7 @@ package trajectory
 
 import (
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -66,7 +67,7 @@ func (r *run) add(m *session.MessageEntry, at time.Time) error {
 func (r *run) openai(v loose.Value, beside ...string) error {
 	var message, rest residue.Object
 	for name, value := range v.Members() {
-		if contains(beside, name) {
+		if slices.Contains(beside, name) {
 			rest.Set(name, value.Raw())
 		} else {
 			message.Set(name, value.Raw())
@@ -85,15 +86,6 @@ func (r *run) openai(v loose.Value, beside ...string) error {
 	e.Message.Model = response.Get("model").Text()
 	e.Message.Usage = provider.OpenAIChatUsage(response.Get("usage"))
 	return r.add(e.Message, v.Get("extra", "timestamp").Time(time.UTC))
-}
-
-func contains(names []string, name string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
 }
 
 // has reports whether one of the paths is there, in lines or in an array.
