@@ -10,8 +10,11 @@ import (
 // Options says what a view is to be like.
 type Options struct {
 	Budget Budget
-	// Counter counts. Default: what Chooser picks for Provider and Model.
+	// Counter counts. Default: what a Chooser picks for Provider and Model, and
+	// picks again when they change.
 	Counter Counter
+	// Exact are asked for exact counters: see Chooser. Default: none.
+	Exact []func(provider, model string) Counter
 	// Provider and Model are who is to read the view. Default: those in force in
 	// the context.
 	Provider, Model string
@@ -110,7 +113,7 @@ func NewPlanner(o Options) (*Planner, error) {
 func (p *Planner) begin(provider, model string) {
 	p.state = state{provider: provider, model: model, whose: provider + "/" + model, newest: none, counter: p.options.Counter}
 	if p.counter == nil {
-		p.counter = Chooser{Logger: p.options.Logger}.Counter(provider, model)
+		p.counter = Chooser{Exact: p.options.Exact, Logger: p.options.Logger}.Counter(provider, model)
 	}
 }
 

@@ -1,0 +1,72 @@
+package window_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
+)
+
+// R14, R15, ruling 4.
+func TestCategoryNames(t *testing.T) {
+	for i, name := range []string{"SYSTEM", "CONTEXT", "DIALOG", "SYSTEM_OUTPUT"} {
+		c, err := window.ParseCategory(name)
+		if err != nil || int(c) != i+1 || c.String() != name {
+			t.Errorf("%s is %d, %q, error %v", name, c, c, err)
+		}
+		if data, err := json.Marshal(c); err != nil || string(data) != `"`+name+`"` {
+			t.Errorf("%s is written as %s, error %v", name, data, err)
+		}
+	}
+	var c window.Category
+	if err := json.Unmarshal([]byte(`"ACTIONS"`), &c); err != nil || c != window.SystemOutput {
+		t.Errorf("ACTIONS is read as %v, error %v", c, err)
+	}
+	for _, name := range []string{"", "dialog", "OTHER"} {
+		if _, err := window.ParseCategory(name); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("%q: error is %v", name, err)
+		}
+	}
+	if err := json.Unmarshal([]byte(`"OTHER"`), &c); err == nil {
+		t.Error("OTHER is read")
+	}
+	if _, err := window.Category(9).MarshalText(); !errors.Is(err, session.ErrInvalid) || window.Category(9).String() != "Category(9)" {
+		t.Errorf("category 9 is %v, error %v", window.Category(9), err)
+	}
+}
+
+// R16: what belongs where.
+func TestCategoryOf(t *testing.T) {
+	message := func(role session.MessageRole, category string, content ...session.Content) session.Entry {
+		return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: string(role), Category: category, Content: content}}
+	}
+	tests := map[string]struct {
+		entry session.Entry
+		want  window.Category
+	}{
+		"prompt":                  {message(session.RoleSystem, ""), window.System},
+		"question":                {message(session.RoleUser, ""), window.Dialog},
+		"answer":                  {message(session.RoleAssistant, ""), window.Dialog},
+		"result":                  {message(session.RoleTool, ""), window.SystemOutput},
+		"result as the user's":    {message(session.RoleUser, "", session.ToolResult("c", "x", false)), window.SystemOutput},
+		"command":                 {message(session.RoleBashExecution, ""), window.SystemOutput},
+		"extension's":             {message(session.RoleCustom, ""), window.Context},
+		"summary":                 {message(session.RoleCompactionSummary, ""), window.Context},
+		"compaction":              {session.Entry{Compaction: &session.CompactionEntry{Summary: "s"}}, window.Context},
+		"branch summary":          {session.Entry{BranchSummary: &session.BranchSummaryEntry{Summary: "s"}}, window.Context},
+		"named":                   {message(session.RoleUser, "CONTEXT"), window.Context},
+		"formerly named":          {message(session.RoleUser, "ACTIONS"), window.SystemOutput},
+		"named, but not known so": {message(session.RoleUser, "INTERNAL"), window.Dialog},
+		"system message of tools": {message(session.RoleSystem, "SYSTEM_OUTPUT"), window.SystemOutput},
+		"another role":            {message("developer", ""), window.Dialog},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := window.CategoryOf(&tt.entry); got != tt.want {
+				t.Errorf("category is %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
