@@ -151,7 +151,11 @@ func (w *writer) finish(tallies map[string]*tally, whole bool) error {
 	if len(w.order) > 0 && w.order[0].created && whole {
 		errs = append(errs, w.placeChunks(w.rows))
 	}
-	for _, t := range w.order {
+	for i, t := range w.order {
+		if i == 0 && tallies[""] != nil { // what was said before it began
+			t.tally.addAll(tallies[""])
+			delete(tallies, "")
+		}
 		for _, id := range t.natives {
 			if tally := tallies[id]; tally != nil {
 				t.tally.addAll(tally)

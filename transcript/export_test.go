@@ -1,0 +1,230 @@
+package transcript_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+)
+
+// desk exports sessions of a home.
+type desk struct {
+	*home
+	x *transcript.Exporter
+}
+
+func newDesk(t *testing.T) *desk {
+	h := newHome(t)
+	env := transcript.Env{Home: t.TempDir(), Getenv: func(string) string { return "" }}
+	return &desk{h, &transcript.Exporter{Env: env, Ledger: h.im.Ledger}}
+}
+
+// write exports a session.
+func (d *desk) write(format *transcript.Format, id string, force bool) ([]string, error) {
+	d.t.Helper()
+	script, err := transcript.NewScript(d.open(id), format.Name, "", toyTime)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	out, native, err := d.x.Prepare(context.Background(), format, script, func(path string) ([]byte, error) {
+		data, err := os.ReadFile(filepath.Join(d.x.Env.Home, path))
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, nil
+		}
+		return data, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d.x.Publish(format, script, out, native, d.x.Env.Home, force)
+}
+
+func (d *desk) mustWrite(id string, force bool) []string {
+	d.t.Helper()
+	paths, err := d.write(toy(), id, force)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return paths
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestScriptHasNoRemarks(t *testing.T) {
+	d := newDesk(t)
+	d.bring(toyFile(t, lines(toyLine{Conv: "c", Title: "T"}, said("1", "one"), said("2", "two"))))
+	s, err := transcript.NewScript(d.open(toyID("c")), "toy", "1", toyTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.NativeID != "c" || s.Name != "T" || s.Leaf != "1" || len(s.Path) != 1 || len(s.Context.Entries) != 1 {
+		t.Errorf("the script is %+v", s)
+	}
+	for _, e := range s.All {
+		if e.Custom != nil && strings.HasPrefix(e.Custom.CustomType, "coppice.") || len(e.Extra) > 0 {
+			t.Errorf("the script has %+v", e)
+		}
+	}
+	if other, err := transcript.NewScript(d.open(toyID("c")), "other", "", toyTime); err != nil || other.NativeID != "" {
+		t.Errorf("in another format it has the id %q, %v", other.NativeID, err)
+	}
+}
+
+func TestExportAndImport(t *testing.T) {
+	d := newDesk(t)
+	d.bring(toyFile(t, lines(toyLine{Conv: "c"}, said("1", "one"), said("2", "two"))))
+	paths := d.mustWrite(toyID("c"), false)
+	if got, want := read(t, paths[0]), lines(toyLine{Conv: "c"}, said("1", "one"), said("2", "two")); got != want {
+		t.Errorf("written: %q", got)
+	}
+	if got := read(t, paths[1]); got != "c\n" {
+		t.Errorf("the list is %q", got)
+	}
+	// It does not come back as another session, nor as a change of this one.
+	if report := d.bring(paths[0]); !report.Unchanged {
+		t.Errorf("imported again: %+v", report)
+	}
+	// When the program goes on with it, the session does.
+	text := read(t, paths[0]) + lines(said("3", "three"))
+	rewrite(t, paths[0], text)
+	if report := d.bring(paths[0]); report.New() != 1 || report.Sessions[0].ID != toyID("c") {
+		t.Errorf("imported after it grew: %+v", report.Sessions)
+	}
+	if got := path(t, d.open(toyID("c"))); got != "one two three" {
+		t.Errorf("the path is %q", got)
+	}
+}
+
+// TestExportedElsewhere: a session of our own is exported, and what the other
+// program adds comes back to it. A file that only has its name does not.
+func TestExportedElsewhere(t *testing.T) {
+	d := newDesk(t)
+	s, err := session.Create(context.Background(), d.st, session.Header{ID: "own"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _ := s.AppendMessage(session.RoleUser, []session.Content{session.Text("hello")})
+	paths := d.mustWrite("own", false)
+	rewrite(t, paths[0], lines(toyLine{Conv: "exported-own"}, said(first, "hello, simplified"), said("new", "there")))
+	if report := d.bring(paths[0]); report.New() != 1 || report.Sessions[0].ID != "own" {
+		t.Errorf("the report is %+v", report.Sessions)
+	}
+	rewrite(t, paths[0], lines(toyLine{Conv: "exported-own"}, said("z", "somebody else")))
+	if report := d.bring(paths[0]); report.New() != 1 || report.Sessions[0].ID != toyID("exported-own") {
+		t.Errorf("the report is %+v", report.Sessions)
+	}
+}
+
+func TestExportRefusesToOverwrite(t *testing.T) {
+	d := newDesk(t)
+	d.bring(toyFile(t, lines(toyLine{Conv: "c"}, said("1", "one"))))
+	paths := d.mustWrite(toyID("c"), false)
+	d.mustWrite(toyID("c"), false) // the same again is no harm
+	if _, err := d.open(toyID("c")).AppendMessage(session.RoleUser, []session.Content{session.Text("more")}); err != nil {
+		t.Fatal(err)
+	}
+	d.mustWrite(toyID("c"), false) // our own work may be replaced
+	if !strings.Contains(read(t, paths[0]), "more") || strings.Contains(read(t, paths[0]+".bak"), "more") {
+		t.Error("the file and its backup are not as they should be")
+	}
+	rewrite(t, paths[0], "somebody's work\n")
+	if _, err := d.write(toy(), toyID("c"), false); !errors.Is(err, session.ErrExist) || read(t, paths[0]) != "somebody's work\n" {
+		t.Errorf("overwriting: %v", err)
+	}
+	d.mustWrite(toyID("c"), true)
+	if read(t, paths[0]+".bak") != "somebody's work\n" {
+		t.Error("what was replaced is gone")
+	}
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(paths[0]), ".*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %q, %v", left, err)
+	}
+}
+
+func TestExportReadsBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*transcript.Output)
+		want   string
+	}{
+		"a text is missing": {func(o *transcript.Output) {
+			o.Files[0].Data = bytes.ReplaceAll(o.Files[0].Data, []byte("two"), []byte("TWO"))
+		}, "a text is missing"},
+		"said to be lost": {func(o *transcript.Output) {
+			o.Files[0].Data = bytes.ReplaceAll(o.Files[0].Data, []byte("two"), []byte("TWO"))
+			o.Losses = []transcript.Loss{{EntryID: "2", What: "text"}}
+		}, ""},
+		"garbage":            {func(o *transcript.Output) { o.Files[0].Data = append(o.Files[0].Data, "x\n"...) }, "line 4"},
+		"no conversation":    {func(o *transcript.Output) { o.Files[0].Data = nil }, "no conversation"},
+		"not to be read":     {func(o *transcript.Output) { o.Files[0].Data = []byte{0x1f, 0x8b, 0, 0} }, "cannot be read"},
+		"leaves its place":   {func(o *transcript.Output) { o.Files[0].Path = "../x" }, "leave its directory"},
+		"no files":           {func(o *transcript.Output) { o.Files = nil }, "nothing to write"},
+		"as it is":           {func(*transcript.Output) {}, ""},
+		"joined to one text": {func(o *transcript.Output) { o.Files[0].Data = []byte(lines(toyLine{Conv: "c"}, said("1", "one\ntwo"))) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			d.bring(toyFile(t, lines(toyLine{Conv: "c"}, said("1", "one"), said("2", "two"))))
+			format := toy()
+			format.Write = func(ctx context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
+				out, err := writeToy(ctx, s, env)
+				test.change(out)
+				return out, err
+			}
+			_, err := d.write(format, toyID("c"), false)
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want %q", err, test.want)
+			}
+			if _, found := os.Stat(filepath.Join(d.x.Env.Home, "toys")); test.want != "" && found == nil {
+				t.Error("something was published")
+			}
+		})
+	}
+}
+
+func TestExportErrors(t *testing.T) {
+	d := newDesk(t)
+	d.bring(toyFile(t, lines(toyLine{Conv: "c"}, said("1", "one"))))
+	format := toy()
+	format.Write = nil
+	if _, err := d.write(format, toyID("c"), false); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("a format without a writer: %v", err)
+	}
+	boom := errors.New("boom")
+	format.Write = func(context.Context, *transcript.Script, transcript.Env) (*transcript.Output, error) {
+		return nil, boom
+	}
+	if _, err := d.write(format, toyID("c"), false); !errors.Is(err, boom) {
+		t.Errorf("a writer that fails: %v", err)
+	}
+	rewrite(t, filepath.Join(d.x.Env.Home, "list"), "broken")
+	if _, err := d.write(toy(), toyID("c"), false); err == nil || !strings.Contains(err.Error(), "the list is broken") {
+		t.Errorf("a shared file that is broken: %v", err)
+	}
+	if _, err := transcript.NewScript(d.open(toyID("c")), "toy", "none", time.Now()); !errors.Is(err, session.ErrNotExist) {
+		t.Errorf("no such leaf: %v", err)
+	}
+}
+
+func TestExportClean(t *testing.T) {
+	d := newDesk(t)
+	d.bring(toyFile(t, lines(toyLine{Conv: "c"}, said("1", "hunter2"), said("2", "two"))))
+	d.x.Clean = func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("hunter2"), []byte("-")) }
+	paths := d.mustWrite(toyID("c"), false)
+	if got := read(t, paths[0]); strings.Contains(got, "hunter2") || strings.Count(got, "\n") != 3 {
+		t.Errorf("written: %q", got)
+	}
+}
