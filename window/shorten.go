@@ -20,7 +20,8 @@ func (p *Planner) noteLarge(of int32) {
 }
 
 // shortenLarge shortens groups that are larger than what there is for all of
-// their category, before anything else has to go because of them.
+// their category, before anything else has to go because of them. It takes no
+// more from them than is needed to come to the lower mark.
 func (p *Planner) shortenLarge(over excess) {
 	if !over.tokens && !over.categories {
 		return
@@ -31,10 +32,24 @@ func (p *Planner) shortenLarge(over excess) {
 		if g.class == System {
 			continue
 		}
-		if limit := p.limit(g.class); g.cost.Tokens > limit {
-			p.shorten(of, g.cost.Tokens-p.budget.lower(limit), tokensOf, fmt.Sprintf("it was larger than the %d tokens that one turn may take of %v", limit, g.class))
+		limit := p.limit(g.class)
+		by := min(g.cost.Tokens-p.budget.lower(limit), p.needed(over, g.class))
+		if g.cost.Tokens > limit && by > 0 {
+			p.shorten(of, by, tokensOf, fmt.Sprintf("it was larger than the %d tokens that one turn may take of %v", limit, g.class))
 		}
 	}
+}
+
+// needed is by how much the window or a category is above its lower mark.
+func (p *Planner) needed(over excess, class Category) int {
+	tokens := 0
+	if over.tokens {
+		tokens = p.total.Tokens - p.budget.lower(p.budget.Room())
+	}
+	if over.categories {
+		tokens = max(tokens, p.used[class]-p.budget.lower(p.budget.ceilings(p.used)[class]))
+	}
+	return tokens
 }
 
 // limit is the largest group of a class that is left alone when there is too
