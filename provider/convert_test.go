@@ -1,0 +1,327 @@
+package provider_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/anthropic"
+	"github.com/coppice-dev/coppice/provider/bedrock"
+	"github.com/coppice-dev/coppice/provider/google"
+	"github.com/coppice-dev/coppice/provider/openai"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// codecs are all the wire formats.
+var codecs = map[string]struct {
+	decode   func([]byte) (*provider.Body, error)
+	encode   func([]session.Entry) (*provider.Messages, error)
+	response func(...session.Entry) (json.RawMessage, []provider.Note, error)
+}{
+	"chat": {openai.DecodeChat, func(e []session.Entry) (*provider.Messages, error) {
+		return openai.EncodeChat(e, &openai.ChatOptions{Reasoning: "reasoning_content"})
+	}, openai.EncodeChatResponse},
+	"responses": {openai.DecodeResponses, openai.EncodeResponses, openai.EncodeResponse},
+	"anthropic": {anthropic.Decode, anthropic.Encode, anthropic.EncodeResponse},
+	"google":    {google.Decode, google.Encode, google.EncodeResponse},
+	"bedrock":   {bedrock.Decode, bedrock.Encode, bedrock.EncodeResponse},
+}
+
+func message(id string, role session.MessageRole, blocks ...session.Content) session.Entry {
+	return session.Entry{Type: session.TypeMessage, ID: id, Message: &session.MessageEntry{Role: string(role), Content: blocks}}
+}
+
+func source(kind session.ContentType, s *session.Source) session.Content {
+	switch kind {
+	case session.ContentTypeImage:
+		return session.Content{Type: kind, Image: &session.ImageContent{Source: s}}
+	case session.ContentTypeAudio:
+		return session.Content{Type: kind, Audio: &session.AudioContent{Source: s}}
+	}
+	return session.Content{Type: kind, File: &session.FileContent{Name: "f", Source: s}}
+}
+
+// everything is a context with all that a context can have, from nowhere in
+// particular.
+func everything() []session.Entry {
+	withParts := session.ToolResult("c2", "text", false)
+	withParts.ToolResult.Parts = []session.Content{session.Text("text"), session.Image("image/png", "AAAA")}
+	return []session.Entry{
+		message("sys", session.RoleSystem, session.Text("be brief")),
+		{Type: session.TypeCompaction, ID: "comp", Compaction: &session.CompactionEntry{Summary: "they met"}},
+		{Type: session.TypeBranchSummary, ID: "branch", BranchSummary: &session.BranchSummaryEntry{Summary: "a dead end"}},
+		{Type: session.TypeMerge, ID: "merge", Merge: &session.MergeEntry{Summary: "found it"}},
+		{Type: session.TypeMerge, ID: "picked", Merge: &session.MergeEntry{EntryIDs: []string{"x"}}},
+		message("u1", session.RoleUser, session.Text("look"), session.Image("image/png", "AAAA"),
+			source(session.ContentTypeImage, &session.Source{Type: "url", MediaType: "image/png", Data: "https://x/y.png"}),
+			source(session.ContentTypeImage, &session.Source{Type: "file", Data: "f1"}),
+			source(session.ContentTypeAudio, &session.Source{Type: "base64", MediaType: "audio/wav", Data: "BBBB"}),
+			source(session.ContentTypeFile, &session.Source{Type: "base64", MediaType: "application/pdf", Data: "CCCC"}),
+			source(session.ContentTypeFile, &session.Source{Type: "text", MediaType: "text/plain", Data: "words"}),
+			source(session.ContentTypeFile, &session.Source{Type: "odd"}),
+			session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{}},
+			session.Content{Type: "hologram", Raw: json.RawMessage(`{"type":"hologram"}`)}, session.Text("")),
+		message("a1", session.RoleAssistant,
+			session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: "hm"}},
+			session.Text("I look"), session.ToolUse("c1", "look", map[string]any{"x": 1.0}), session.ToolUse("c2", "look", nil), session.Text("so")),
+		message("t1", session.RoleTool, session.ToolResult("c1", "a cat", false)),
+		message("t2", session.RoleTool, withParts),
+		message("s2", session.RoleSystem, session.Text("now in German")),
+		message("b1", session.RoleBashExecution, session.Text("$ ls")),
+		message("mix", session.RoleUser, session.Text("before"), session.ToolResult("c9", "", true), session.Text("after")),
+	}
+}
+
+// TestFromElsewhere: every encoder makes a request of any context that its own
+// decoder reads with the same calls and results, and says what it left out.
+func TestFromElsewhere(t *testing.T) {
+	said := map[string][]string{
+		"chat":      {"u1: an image is left out", "u1: a file is left out", "a1: what was said after a call stands before it", "t2: an image is left out: only users can send one", "mix: that a tool's result is an error is not said"},
+		"responses": {"u1: a file is left out", "a1: thinking of another provider is left out", "mix: that a tool's result is an error is not said"},
+		"anthropic": {"u1: an audio is left out", "a1: thinking of another provider is left out", "s2: a system message amid the conversation is sent as the user's"},
+		"google":    {"u1: an image is left out", "a1: thinking of another provider is left out", "t2: of a tool's result only the text is sent", "mix: the result c9 answers no call, so its function has no name", "s2: a system message amid the conversation is sent as the user's"},
+		"bedrock":   {"u1: an image is left out", "u1: a file is left out", "a1: thinking of another provider is left out", "s2: a system message amid the conversation is sent as the user's"},
+	}
+	for name, codec := range codecs {
+		t.Run(name, func(t *testing.T) {
+			m, err := codec.encode(everything())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var notes []string
+			for _, n := range m.Notes {
+				notes = append(notes, n.String())
+			}
+			for _, want := range append(said[name], "u1: a block of type hologram is left out") {
+				if !slices.Contains(notes, want) {
+					t.Errorf("nothing says %q, only %q", want, notes)
+				}
+			}
+			request := m.Request(nil)
+			body, err := codec.decode(request)
+			if err != nil {
+				t.Fatalf("%s: %v", request, err)
+			}
+			if diff := cmp.Diff([]string{"call c1", "call c2", "result c1 a cat", "result c2 text", "result c9 "}, tools(body.Entries)); diff != "" {
+				t.Errorf("calls and results (-want +got):\n%s", diff)
+			}
+			for _, words := range []string{"be brief", "they met", "a dead end", "found it", "I look", "so", "now in German", "$ ls", "before", "after"} {
+				if !bytes.Contains(request, []byte(words)) {
+					t.Errorf("%q is not in %s", words, request)
+				}
+			}
+			if bytes.Contains(request, []byte("hologram")) {
+				t.Error("a foreign block was sent")
+			}
+		})
+	}
+}
+
+func tools(entries []session.Entry) []string {
+	var list []string
+	for _, e := range entries {
+		for _, c := range e.Message.Content {
+			if c.ToolUse != nil {
+				list = append(list, "call "+c.ToolUse.ID)
+			}
+			if c.ToolResult != nil {
+				list = append(list, fmt.Sprintf("result %s %s", c.ToolResult.ToolUseID, c.ToolResult.Content))
+			}
+		}
+	}
+	return list
+}
+
+// TestResponseFromElsewhere: an answer of one provider can be given as one of
+// another.
+func TestResponseFromElsewhere(t *testing.T) {
+	answer := message("a1", session.RoleAssistant, session.Text("hi"), session.ToolUse("c1", "f", map[string]any{}))
+	answer.Message.Model, answer.Message.ResponseID, answer.Message.StopReason = "m", "r1", provider.StopMaxTokens
+	answer.Message.Usage = &session.Usage{Input: 100, CacheRead: 20, Output: 50, Reasoning: 10}
+	for name, codec := range codecs {
+		t.Run(name, func(t *testing.T) {
+			raw, notes, err := codec.response(answer)
+			if err != nil || len(notes) > 0 {
+				t.Fatalf("%v, notes %v", err, notes)
+			}
+			body, err := codec.decode(raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := body.Entries[0].Message
+			if body.Kind != provider.KindResponse || m.StopReason != provider.StopMaxTokens || m.Usage == nil || m.Usage.Context() != 170 {
+				t.Errorf("%s became %+v with usage %+v", raw, m, m.Usage)
+			}
+			if name != "bedrock" && (m.ResponseID != "r1" || m.Model != "m") {
+				t.Errorf("the response is %s of %s", m.ResponseID, m.Model)
+			}
+			if name != "responses" { // which are items, of whoever
+				if _, _, err := codec.response(message("u1", session.RoleUser)); err == nil {
+					t.Error("a user's message is a response")
+				}
+			}
+			foreign := message("a2", session.RoleAssistant, session.Content{Type: "hologram", Raw: json.RawMessage(`{"type":"hologram"}`)})
+			raw, notes, err = codec.response(foreign)
+			if err != nil || len(notes) != 1 {
+				t.Errorf("%s, %v, notes %v", raw, err, notes)
+			}
+		})
+	}
+}
+
+// TestStopReasons: the reasons to stop mean the same afterwards.
+func TestStopReasons(t *testing.T) {
+	tests := []struct{ codec, body, want string }{
+		{"chat", `{"choices":[{"message":{"role":"assistant"},"finish_reason":"tool_calls"}]}`, provider.StopToolUse},
+		{"chat", `{"choices":[{"message":{"role":"assistant"},"finish_reason":"content_filter"}]}`, provider.StopRefusal},
+		{"chat", `{"choices":[{"message":{"role":"assistant"},"finish_reason":"eos"}]}`, "eos"},
+		{"responses", `{"id":"r","output":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}],"status":"completed"}`, provider.StopToolUse},
+		{"responses", `{"id":"r","output":[],"status":"incomplete","incomplete_details":{"reason":"content_filter"}}`, provider.StopRefusal},
+		{"responses", `{"id":"r","output":[],"status":"cancelled"}`, "cancelled"},
+		{"anthropic", `{"type":"message","role":"assistant","content":[],"stop_reason":"pause_turn"}`, provider.StopPause},
+		{"google", `{"candidates":[{"finishReason":"RECITATION"}]}`, provider.StopRefusal},
+		{"bedrock", `{"output":{"message":{}},"stopReason":"guardrail_intervened"}`, provider.StopRefusal},
+	}
+	for _, tt := range tests {
+		body, err := codecs[tt.codec].decode([]byte(tt.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := body.Entries[0].Message.StopReason; got != tt.want {
+			t.Errorf("%s: the reason is %s, want %s", tt.body, got, tt.want)
+		}
+	}
+}
+
+// TestBadArguments: arguments that are not JSON reach a provider that must have
+// an object.
+func TestBadArguments(t *testing.T) {
+	body, err := openai.DecodeChat([]byte(`[{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\": tru"}}]}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"anthropic", "google", "bedrock"} {
+		m, err := codecs[name].encode(body.Entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if request := string(m.Request(nil)); !strings.Contains(request, `{"arguments":"{\"a\": tru"}`) || len(m.Notes) != 1 {
+			t.Errorf("%s: %s, notes %v", name, request, m.Notes)
+		}
+	}
+}
+
+// TestUnencodable: an input that no JSON can hold is an error that names the
+// entry.
+func TestUnencodable(t *testing.T) {
+	entries := []session.Entry{message("a1", session.RoleAssistant, session.ToolUse("c", "f", map[string]any{"x": func() {}}))}
+	for name, codec := range codecs {
+		if _, err := codec.encode(entries); err == nil || !strings.Contains(err.Error(), "a1") {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+		if _, _, err := codec.response(entries...); err == nil {
+			t.Errorf("%s: a response was made", name)
+		}
+	}
+}
+
+// TestNoBody: what is no body is refused.
+func TestNoBody(t *testing.T) {
+	for name, codec := range codecs {
+		for _, text := range []string{``, `{`, `7`, `"x"`, `{}`, `{"a":1}`, `{"error":{"message":"no"}}`} {
+			if b, err := codec.decode([]byte(text)); err == nil {
+				t.Errorf("%s: %q is %+v", name, text, b)
+			}
+		}
+		if name != "responses" {
+			if _, err := codec.decode([]byte(`[7]`)); err == nil {
+				t.Errorf("%s: a number is a message", name)
+			}
+		}
+	}
+	for _, text := range []string{`{"choices":[7]}`, `{"choices":[{}]}`, `{"messages":[7]}`} {
+		if _, err := openai.DecodeChat([]byte(text)); err == nil {
+			t.Errorf("chat: %s was read", text)
+		}
+	}
+	for _, text := range []string{`{"input":7}`, `{"object":"response"}`} {
+		if _, err := openai.DecodeResponses([]byte(text)); err == nil {
+			t.Errorf("responses: %s was read", text)
+		}
+	}
+	for _, text := range []string{`{"candidates":[]}`, `{"candidates":[7]}`, `{"contents":[7]}`} {
+		if _, err := google.Decode([]byte(text)); err == nil {
+			t.Errorf("google: %s was read", text)
+		}
+	}
+	for _, text := range []string{`{"output":{}}`, `{"messages":[7]}`} {
+		if _, err := bedrock.Decode([]byte(text)); err == nil {
+			t.Errorf("bedrock: %s was read", text)
+		}
+	}
+	if _, err := anthropic.Decode([]byte(`{"messages":[7]}`)); err == nil {
+		t.Error("anthropic: a number is a message")
+	}
+}
+
+// TestStable: the same entries give the same bytes, and more entries give bytes
+// that begin with those of fewer, so that prompt caches hit.
+func TestStable(t *testing.T) {
+	for name, codec := range codecs {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				entries := turns(t)
+				whole, err := codec.encode(entries)
+				if err != nil {
+					t.Fatal(err)
+				}
+				again, err := codec.encode(entries)
+				if err != nil || !bytes.Equal(whole.Request(nil), again.Request(nil)) {
+					t.Fatalf("the bytes differ, %v", err)
+				}
+				for n := range entries {
+					if n == 0 || entries[n].Message.Role != string(session.RoleUser) {
+						continue // results are written into one message
+					}
+					part, err := codec.encode(entries[:n])
+					if err != nil {
+						t.Fatal(err)
+					}
+					prefix := bytes.TrimRight(part.Request(nil), "]}")
+					if !bytes.HasPrefix(whole.Request(nil), prefix) {
+						t.Fatalf("the request of %d entries does not begin as that of %d:\n%s\n%s", len(entries), n, whole.Request(nil), prefix)
+					}
+				}
+			})
+		})
+	}
+}
+
+// turns draws a conversation.
+func turns(t *rapid.T) []session.Entry {
+	entries := []session.Entry{message("s", session.RoleSystem, session.Text("s"))}
+	for i := range rapid.IntRange(1, 6).Draw(t, "turns") {
+		id := fmt.Sprint("m", i)
+		entries = append(entries, message("u"+id, session.RoleUser, session.Text(rapid.StringN(1, 8, -1).Draw(t, "said"))))
+		a := message("a"+id, session.RoleAssistant, session.Text("ok"))
+		var results []session.Content
+		for j := range rapid.IntRange(0, 3).Draw(t, "calls") {
+			call := fmt.Sprint(id, "c", j)
+			input := rapid.MapOfN(rapid.StringN(1, 4, -1), rapid.Just(any("v")), 0, 3).Draw(t, "input")
+			a.Message.Content = append(a.Message.Content, session.ToolUse(call, "f", input))
+			results = append(results, session.ToolResult(call, "r", j == 1))
+		}
+		entries = append(entries, a)
+		for _, r := range results {
+			entries = append(entries, message("t"+r.ToolResult.ToolUseID, session.RoleTool, r))
+		}
+	}
+	return entries
+}
