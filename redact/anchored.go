@@ -240,7 +240,7 @@ var weakPasswords = []string{
 	"administrator", "root", "user", "username", "guest", "demo", "default", "changeit", "changethis", "letmein", "welcome",
 	"qwerty", "abc", "foo", "bar", "baz", "foobar", "hello", "postgres", "mysql", "mongo", "redis", "rabbitmq",
 	"minio", "minioadmin", "dev", "development", "local", "prod", "production", "apikey", "api_key", "key", "mypassword", "mysecret",
-	"supersecret", "topsecret", "opensesame", "open sesame", "hunter", "none", "null", "undefined", "string", "credentials", "value", "port",
+	"supersecret", "topsecret", "opensesame", "open sesame", "hunter", "none", "null", "undefined", "anonymous", "pserver:anoncvs", "string", "credentials", "value", "port",
 }
 
 // isWeak reports whether a password is the user's name, or a well-known one with

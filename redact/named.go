@@ -222,11 +222,20 @@ func readValue(text []byte, i int, spaced bool) (value, bool) {
 	if end-i > maxValue || end < len(text) && text[end] == '(' { // a call
 		return value{}, false
 	}
-	if spaced && bytes.IndexByte(text[i:end], '.') >= 0 && !mixed(text[i:end]) {
-		return value{}, false // x = a.b
+	if spaced && isSelector(text[i:end]) {
+		return value{}, false
 	}
 	end = i + len(bytes.TrimRight(text[i:end], ".:"))
 	return value{start: i, end: end}, end > i
+}
+
+// isSelector reports whether a text is names joined by dots, as in x = a.b: code,
+// and not a value.
+func isSelector(text []byte) bool {
+	parts := bytes.Split(text, []byte("."))
+	return len(parts) > 1 && !slices.ContainsFunc(parts, func(part []byte) bool {
+		return len(part) < 2 || digits[part[0]] || !word.has(part)
+	})
 }
 
 func readQuoted(text []byte, quote, slashes int) (value, bool) {

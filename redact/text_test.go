@@ -66,7 +66,7 @@ func TestIsNoSecret(t *testing.T) {
 			"password=xxxxxxxx", "sk-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "ghp_" + lowerLetters + digitsOnly,
 			"password: ********", "Authorization: Bearer <token>", "Authorization: Bearer $TOKEN", "Authorization: Bearer YOUR_ACCESS_TOKEN_HERE_12",
 			"postgres://user:password@localhost/db", "postgres://postgres:postgres@db/x", "https://user:pass@example.com", "https://${USER}:${PASS}@host", "mysql://root:$PW@db",
-			"http://bob:Kx93kdk2@api.example.com/", "amqp://guest:guest@rabbit", "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----", "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA...\n-----END RSA PRIVATE KEY-----",
+			"http://bob:Kx93kdk2@api.example.com/", "amqp://guest:guest@rabbit", "cvs://:pserver:anoncvs@x.org/y", "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----", "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA...\n-----END RSA PRIVATE KEY-----",
 			"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiaWF0IjoxNTE2MjM5MDIyfQ.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c",
 			"Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", "password = \"password123\"", `"password": "changeme1!"`, "DB_PASSWORD=secret123", "[REDACTED:password]: aB3#fG7!kL9@",
 			"https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX", "SECRET=00000000000000000000000000000000",
@@ -75,7 +75,7 @@ func TestIsNoSecret(t *testing.T) {
 			"token = get_token(user1, True2)", "const token = response.data.token2", "password: str", "password: string;", "def f(password=None):", "self.password = password",
 			`"max_tokens": 4096, "token_count": 123`, "tokenizer = Tokenizer2000Factory", `secret: process.env.CLIENT_SECRET_2`, `os.environ["API_KEY_1"]`,
 			`token: "next-page-12"`, `nextToken: "` + random(alnum, 40) + `"`, `password_hash = "$2b$12$` + random(alnum, 53) + `"`, `{"password": {"type": "string"}}`,
-			"PrivateKey: testRSA2048PrivateKey,", "PWD=/home/user1/Projects", "OLDPWD=/Home/User1/x", "password == other.password1", `label: "Password (8+ characters)"`, "API_KEY_NAME=stripe-prod-2024-live-key",
+			"PrivateKey: testRSA2048PrivateKey,", "private_key: ed25519.Ed25519PrivateKey", "PWD=/home/user1/Projects", "OLDPWD=/Home/User1/x", "password == other.password1", `label: "Password (8+ characters)"`, "API_KEY_NAME=stripe-prod-2024-live-key",
 			`secret_name: "prod/db/Password2"`, "eos_token: '<|endoftext|>'", `secretName: my-tls-secret-2024-01`, "token=" + uuid, "image_token: sha256:" + hash, "password=" + uuid,
 		},
 		"almost": {
