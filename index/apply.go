@@ -248,9 +248,15 @@ func (w *writer) fillMissing(s *state, rec *record, parent int64) (int64, error)
 		s.problems++
 		return -1, err
 	}
-	if loops, err := w.leadsTo(s, parent, n); err != nil || loops {
+	cut, err := w.circleAt(s, parent, n, int64(rec.pos))
+	if err != nil {
+		return -1, err
+	}
+	if cut >= 0 { // as session does: its parent came later than it
 		s.problems++
-		parent = -1
+		if _, err := w.exec(`UPDATE entries SET parent = -1 WHERE session = ? AND n = ?`, s.id, cut); err != nil {
+			return -1, err
+		}
 	}
 	_, err = w.exec(`UPDATE entries SET parent = ?, pos = ?, time = ?, class = ?, context = ? WHERE session = ? AND n = ?`,
 		parent, int64(rec.pos), rec.time, int64(rec.class), rec.context(), s.id, n)
@@ -258,18 +264,31 @@ func (w *writer) fillMissing(s *state, rec *record, parent int64) (int64, error)
 	return n, err
 }
 
-// leadsTo reports whether following parents from one entry arrives at another.
-func (w *writer) leadsTo(s *state, from, to int64) (bool, error) {
-	for range s.next {
-		if from == to || from < 0 {
+// circleAt returns where to cut the circle that would arise if the entry n, at a
+// position, hung on a parent: of the entries whose parent stands after them in
+// the log, of which each circle has one, the last. Without a circle it is -1.
+func (w *writer) circleAt(s *state, parent, n, pos int64) (int64, error) {
+	cut, last, at := int64(-1), int64(-1), parent
+	for range s.next { // no path is longer
+		if at < 0 || at == n {
 			break
 		}
-		found, err := w.find([]any{&from}, `SELECT parent FROM entries WHERE session = ? AND n = ?`, s.id, from)
-		if err != nil || !found {
-			return false, err
+		var above, here, abovePos int64
+		found, err := w.find([]any{&above, &here}, `SELECT parent, pos FROM entries WHERE session = ? AND n = ?`, s.id, at)
+		if err != nil || !found || above < 0 {
+			return -1, err
 		}
+		if abovePos = pos; above != n {
+			if _, err := w.find([]any{&abovePos}, `SELECT pos FROM entries WHERE session = ? AND n = ?`, s.id, above); err != nil {
+				return -1, err
+			}
+		}
+		if abovePos > here && here > last {
+			cut, last = at, here
+		}
+		at = above
 	}
-	return from == to, nil
+	return cut, nil
 }
 
 // addDocs lines up an entry's documents.

@@ -107,3 +107,13 @@ func FuzzQuery(f *testing.F) {
 		_ = fmt.Sprint(err)
 	})
 }
+
+func TestCheckQuery(t *testing.T) {
+	if err := index.CheckQuery(`deploy "the script" role:user`); err != nil {
+		t.Error(err)
+	}
+	var wrong *index.QueryError
+	if err := index.CheckQuery(`"no end`); !errors.As(err, &wrong) {
+		t.Errorf("an open quotation: %v", err)
+	}
+}

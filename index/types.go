@@ -127,7 +127,7 @@ const (
 // SearchOptions says what to search for. Every filter can also be written into
 // the query; both must hold.
 type SearchOptions struct {
-	// Query is in the query language: see ParseQuery. An empty query with a
+	// Query is in the query language: see CheckQuery. An empty query with a
 	// filter finds everything that the filter lets pass.
 	Query string
 
