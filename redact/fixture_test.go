@@ -66,6 +66,8 @@ func samples() map[string][]string {
 		},
 		"telegram-token":    {"«" + random("123456789", 10) + ":AA" + random(alnum, 33) + "»"},
 		"azure-sas":         {"https://x.blob.core.windows.net/c?sv=2022-11-02&sp=r&sig=«" + random(alnum, 40) + "%2Bx%3D»&se=2026"},
+		"sendgrid-key":      {"«SG." + random(alnum, 22) + "." + random(alnum, 43) + "»"},
+		"postman-key":       {"«PMAK-" + random(hexOnly, 24) + "-" + random(hexOnly, 34) + "»"},
 		"azure-storage-key": {"DefaultEndpointsProtocol=https;AccountName=x;AccountKey=«" + random(base64Only, 86) + "==»;EndpointSuffix=core.windows.net"},
 		"azure-shared-key":  {"SharedAccessKeyName=Root;SharedAccessKey=«" + random(base64Only, 43) + "=»"},
 		"password": {

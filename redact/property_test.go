@@ -140,3 +140,32 @@ func TestCorpus(t *testing.T) {
 		}
 	}
 }
+
+// The manual lists the kinds that there are, and no others.
+func TestManualListsKinds(t *testing.T) {
+	manual, err := os.ReadFile(filepath.Join("..", "docs", "redaction.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(manual), "| kind | what |")
+	table, _, _ = strings.Cut(table, "**What is not.**")
+	all := samples()
+	for _, kind := range redact.TokenKinds() {
+		if _, ok := all[kind]; !ok {
+			t.Errorf("there is no sample of %s", kind)
+		}
+	}
+	for kind := range all {
+		if !strings.Contains(table, "`"+kind+"`") {
+			t.Errorf("the manual does not list %s", kind)
+		}
+	}
+	for _, row := range strings.Split(table, "\n") {
+		kinds, _, _ := strings.Cut(strings.TrimPrefix(row, "|"), "|")
+		for i, kind := range strings.Split(kinds, "`") {
+			if _, ok := all[kind]; i%2 == 1 && !ok {
+				t.Errorf("the manual lists %s, of which there is no sample", kind)
+			}
+		}
+	}
+}
