@@ -26,18 +26,19 @@ func (p *Planner) shortenLarge(over excess) {
 	if !over.tokens && !over.categories {
 		return
 	}
-	p.large = slices.DeleteFunc(p.large, func(of int32) bool { return p.groups[of].gone })
-	for _, of := range p.large {
+	p.large = slices.DeleteFunc(p.large, func(of int32) bool {
 		g := &p.groups[of]
-		if g.class == System {
-			continue
+		if g.gone || g.class == System {
+			return true
 		}
 		limit := p.limit(g.class)
 		by := min(g.cost.Tokens-p.budget.lower(limit), p.needed(over, g.class))
-		if g.cost.Tokens > limit && by > 0 {
-			p.shorten(of, by, tokensOf, fmt.Sprintf("it was larger than the %d tokens that one turn may take of %v", limit, g.class))
+		if g.cost.Tokens <= limit || by <= 0 {
+			return false
 		}
-	}
+		p.shorten(of, by, tokensOf, fmt.Sprintf("it was larger than the %d tokens that one turn may take of %v", limit, g.class))
+		return true // once is enough: it is no better than the others now
+	})
 }
 
 // needed is by how much the window or a category is above its lower mark.
@@ -194,6 +195,10 @@ func shortened(blocks []session.Content, most int, size func(string) int) (_ []s
 	return blocks, cut
 }
 
+// marker stands where the middle of a text was. It does not say how much that
+// was: what was cut before may be cut again.
+const marker = "\n[… middle left out …]\n"
+
 // shortText cuts the middle out of a text until its size is no more than most,
 // and puts a marker there. If not even the marker fits, less is left of it.
 func shortText(text string, most int, size func(string) int) (string, bool) {
@@ -204,7 +209,7 @@ func shortText(text string, most int, size func(string) int) (string, bool) {
 	for keep := len(text); keep > 0; {
 		keep = int(float64(keep) * float64(most) / float64(has) * 0.9) // texts are not alike all over
 		head, tail := runeEnd(text, keep*2/3), runeStart(text, len(text)-keep/3)
-		short := text[:head] + fmt.Sprintf("\n[… %d bytes left out …]\n", tail-head) + text[tail:]
+		short := text[:head] + marker + text[tail:]
 		if has = size(short); has <= most {
 			return short, true
 		}
