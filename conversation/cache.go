@@ -59,6 +59,13 @@ func (c *cache) get(id string, load func() (*link, error)) (*link, error) {
 	return item.link, nil
 }
 
+// has reports whether a link is in the cache.
+func (c *cache) has(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.items[id] != nil
+}
+
 func (c *cache) use(item *cached) {
 	c.clock++
 	item.used = c.clock

@@ -144,10 +144,8 @@ func (m *SessionManager) peek(id string) (*link, error) {
 
 // peekTail reads the last link of a chain that there is.
 func (m *SessionManager) peekTail(l *link) (*link, error) {
-	for range maxAttempts {
-		if l.next == "" {
-			break
-		}
+	for seen := map[string]bool{}; l.next != "" && !seen[l.id]; {
+		seen[l.id] = true
 		next, err := m.peek(l.next)
 		if errors.Is(err, session.ErrNotExist) {
 			break

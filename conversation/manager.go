@@ -187,19 +187,28 @@ func (m *SessionManager) acquire(id string) (*link, error) {
 		return nil, err
 	}
 	m.mu.Lock()
-	closed, stand := m.closed, m.recovered[id]
+	closed := m.closed
 	m.mu.Unlock()
 	if closed {
 		return nil, fmt.Errorf("session manager: %w", session.ErrClosed)
 	}
-	if stand != "" {
-		id = stand
-	}
+	id = m.resolve(id)
 	l, err := m.cache.get(id, func() (*link, error) { return m.load(id) })
 	if errors.Is(err, session.ErrCorrupt) {
 		return m.recover(id, err)
 	}
 	return l, err
+}
+
+// resolve returns the id of what stands in for a session that cannot be read, or
+// the id itself.
+func (m *SessionManager) resolve(id string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if stand := m.recovered[id]; stand != "" {
+		return stand
+	}
+	return id
 }
 
 func (m *SessionManager) load(id string) (*link, error) {

@@ -111,6 +111,23 @@ func TestSaveSession(t *testing.T) {
 	wantError(t, err, session.ErrInvalid)
 }
 
+// However many messages are saved at once, all of them are.
+func TestSaveManyMessages(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []int{2, 10_000} {
+		st := memory.New(nil)
+		m := newManagerOn(t, st, limit)
+		s := conversation.NewSession()
+		for i := range 1500 {
+			s.Messages = append(s.Messages, conversation.NewSession().AddMessage(user(fmt.Sprint(i))).Messages[0])
+		}
+		must(m.SaveSession(s))(t)
+		if diff := cmp.Diff(texts(s.Messages), texts(must(newManagerOn(t, st, limit).Conversation(s.ID))(t).Messages)); diff != "" {
+			t.Errorf("%d messages a session:\n%s", limit, diff)
+		}
+	}
+}
+
 func TestHandedOutValues(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, "", 100)

@@ -71,27 +71,28 @@ func (c *ConversationSystem) Load(id string) error {
 	if err := c.manager.refreshTail(id); err != nil {
 		return err
 	}
-	s, err := c.manager.LoadSession(id)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sent, err := c.wasSent(id, c.systemPrompt)
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.id, c.view = s.ID, view{}
-	c.systemPromptSent, err = c.wasSent(c.systemPrompt)
-	return err
+	c.id, c.view, c.systemPromptSent = c.manager.resolve(id), view{}, sent
+	return nil
 }
 
-// wasSent reports whether the conversation has a prompt in it.
-func (c *ConversationSystem) wasSent(prompt string) (sent bool, _ error) {
-	if prompt == "" {
-		return false, nil
-	}
-	l, err := c.manager.tail(c.id)
+// wasSent reports whether a conversation, which becomes the current one, has a
+// prompt in it.
+func (c *ConversationSystem) wasSent(id, prompt string) (sent bool, _ error) {
+	l, err := c.manager.tail(id)
 	if err != nil {
 		return false, err
 	}
 	defer c.manager.cache.release(l)
+	c.manager.setCurrent(l.id)
+	if prompt == "" {
+		return false, nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range l.entries {
@@ -309,7 +310,8 @@ func (l library) Entry(id string) (found session.Entry, _ error) {
 	return found, errors.Join(err, missing)
 }
 
-// Save makes sure that the whole conversation is in the store.
+// Save makes sure that everything that was added to the conversation since the
+// last time is in the store.
 func (c *ConversationSystem) Save() error {
 	id := c.ID()
 	if id == "" {
@@ -317,8 +319,13 @@ func (c *ConversationSystem) Save() error {
 	}
 	var errs []error
 	err := c.manager.walkBack(id, func(l *link) bool {
-		errs = append(errs, c.manager.saveLink(l))
-		return true
+		l.mu.Lock()
+		modified := l.modified
+		l.mu.Unlock()
+		if modified {
+			errs = append(errs, c.manager.saveLink(l))
+		}
+		return modified // a link is written to only after those before it
 	})
 	return errors.Join(append(errs, err)...)
 }

@@ -30,7 +30,8 @@ func (m *SessionManager) tail(id string) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	for range maxAttempts {
+	for seen := map[string]bool{}; !seen[l.id]; {
+		seen[l.id] = true
 		l.mu.Lock()
 		next := l.next
 		l.mu.Unlock()
@@ -77,6 +78,9 @@ func (m *SessionManager) rememberTail(id, tail string) {
 // follow returns the continuation of a link. If the link names one that does not
 // exist, because a crash came between or it was removed, it is made now.
 func (m *SessionManager) follow(l *link, next string) (*link, error) {
+	if !m.cache.has(next) {
+		next = m.skip(next)
+	}
 	following, err := m.acquire(next)
 	if !errors.Is(err, session.ErrNotExist) {
 		return following, err
@@ -99,11 +103,36 @@ func (m *SessionManager) follow(l *link, next string) (*link, error) {
 	}
 }
 
+// skip returns the last link after a session, without reading the messages of
+// those between: a conversation is resumed at its end.
+func (m *SessionManager) skip(id string) string {
+	for seen := map[string]bool{}; !seen[id]; {
+		seen[id] = true
+		next := m.nextOf(id)
+		if there, err := m.exists(next); err != nil || !there {
+			break
+		}
+		id = next
+	}
+	return id
+}
+
+// nextOf returns what a session says of its continuation, or "" if nothing.
+func (m *SessionManager) nextOf(id string) string {
+	s, err := session.Open(context.Background(), m.store, id, m.sessionOptions())
+	if err != nil {
+		return "" // whoever asks for it is told why
+	}
+	defer s.Close()
+	next, _ := s.Continuation()
+	return next
+}
+
 // append adds entries at the end of a conversation and returns the id of the
 // session that the last of them is in. Entries must have ids.
 func (m *SessionManager) append(id string, entries ...session.Entry) (string, error) {
 	unsettled := 0
-	for range maxAttempts {
+	for attempts := 0; attempts < maxAttempts; attempts++ {
 		l, err := m.tail(id)
 		if err != nil {
 			return "", err
@@ -120,10 +149,14 @@ func (m *SessionManager) append(id string, entries ...session.Entry) (string, er
 		if err != nil {
 			return "", err
 		}
-		if entries = rest; len(entries) == 0 {
+		if len(rest) == 0 {
 			m.advance(id, l.id)
 			return l.id, nil
 		}
+		if len(rest) < len(entries) || moved != nil {
+			attempts = 0 // that was no failure
+		}
+		entries = rest
 	}
 	return "", &session.Error{Op: "append", Name: id, Kind: session.ErrConflict, Err: errors.New("other writers were always faster")}
 }
@@ -166,10 +199,7 @@ func (m *SessionManager) appendTo(l *link, entries []session.Entry) (rest []sess
 		moved, err := m.continueLink(l, &rest[0])
 		return rest, moved, m.settle(l, err)
 	}
-	batch := rest
-	if len(l.entries)+len(rest) > limit {
-		batch = rest[:1] // the boundary may be after any of them
-	}
+	batch := rest[:min(len(rest), max(1, limit-len(l.entries)))] // beyond that the boundary may be anywhere
 	err := l.append(batch...)
 	if err == nil {
 		return rest[len(batch):], nil, nil
@@ -201,6 +231,9 @@ func (m *SessionManager) continueLink(l *link, first *session.Entry) (*Transitio
 		return nil, err
 	}
 	defer m.cache.release(next)
+	next.mu.Lock()
+	next.modified = true
+	next.mu.Unlock()
 	l.next = next.id
 	l.leaf = l.s.LeafID() // the record of the continuation
 	l.modified = true
