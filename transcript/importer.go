@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
@@ -151,10 +150,6 @@ func (r *run) resumable(ctx context.Context) int64 {
 	if b == nil || r.im.Clean != nil || b.Format != r.format.Name || b.State == nil || b.At == 0 || len(b.Sessions) == 0 {
 		return 0
 	}
-	at := slices.IndexFunc(b.Chunks, func(k Kept) bool { return k.From < keptSpace && k.From+k.Len == b.At })
-	if at < 0 {
-		return 0
-	}
 	for _, id := range b.Sessions {
 		log, err := r.im.Store.Open(ctx, id)
 		if err != nil {
@@ -164,14 +159,31 @@ func (r *run) resumable(ctx context.Context) int64 {
 			return 0
 		}
 	}
-	in, err := r.file.openAt(b.Chunks[at].From)
-	if err != nil {
-		return 0
-	}
-	defer in.Close()
-	raw := make([]byte, b.Chunks[at].Len)
-	if _, err := io.ReadFull(in, raw); err != nil || sumOf(raw) != b.Chunks[at].Sum {
+	if !r.sameEnd(b) {
 		return 0
 	}
 	return b.At
+}
+
+// sameEnd reports whether the last few megabytes before the place where the
+// reader stood are what they were.
+func (r *run) sameEnd(b *Source) bool {
+	end := b.At
+	for i := len(b.Chunks) - 1; i >= 0 && b.At-end < chunkSize; i-- {
+		c := &b.Chunks[i]
+		if c.From >= keptSpace || c.From+c.Len != end {
+			continue
+		}
+		in, err := r.file.openAt(c.From)
+		if err != nil {
+			return false
+		}
+		raw := make([]byte, c.Len)
+		_, err = io.ReadFull(in, raw)
+		if errors.Join(err, in.Close()) != nil || sumOf(raw) != c.Sum {
+			return false
+		}
+		end = c.From
+	}
+	return end < b.At
 }

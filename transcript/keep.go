@@ -72,8 +72,8 @@ func (k *keeper) part(pos int64, b []byte) {
 	if pos < end {
 		b = b[end-pos:]
 	}
-	if k.buf == nil {
-		k.buf = k.room()
+	if n := len(k.buf) + len(b); n > cap(k.buf) && n > readSize { // small files need less
+		k.buf = append(k.room(), k.buf...)
 	}
 	k.buf = append(k.buf, b...)
 	for cut := k.cut(); cut > 0; cut = k.cut() {
