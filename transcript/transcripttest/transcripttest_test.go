@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -124,4 +125,55 @@ func TestFiles(t *testing.T) {
 	if paths := transcripttest.Samples(t, "*.jsonl"); len(paths) != 1 {
 		t.Errorf("the samples are %q", paths)
 	}
+}
+
+func TestRun(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.jsonl")
+	for name, text := range map[string]string{path: "one", filepath.Join(dir, "x.txt"): transcripttest.Outline(found())} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("COPPICE_UPDATE", "")
+	format := &transcript.Format{
+		Detect: func(*transcript.File) bool { return true },
+		Read: func(_ context.Context, _ *transcript.File, to transcript.Sink) error {
+			c := found()
+			for _, conv := range c.Conversations {
+				if err := to.Begin(conv.Conversation); err != nil {
+					return err
+				}
+				for _, r := range conv.Records {
+					if err := to.Add(r); err != nil {
+						return err
+					}
+				}
+			}
+			for k, n := range c.Counts {
+				to.Count(k.What, k.Became, n)
+			}
+			to.Problem(c.Problems[0])
+			return nil
+		},
+	}
+	transcripttest.ReadFixtures(t, format, filepath.Join(dir, "*"))
+	c := transcripttest.Collect(t, format, transcripttest.Open(t, path))
+	if got := transcripttest.Count(c); got != (transcripttest.Counts{Messages: 3, Calls: 1, Results: 1}) {
+		t.Errorf("the counts are %+v", got)
+	}
+}
+
+func FuzzNothing(f *testing.F) {
+	path := filepath.Join(f.TempDir(), "x.jsonl")
+	if err := os.WriteFile(path, []byte("one"), 0o600); err != nil {
+		f.Fatal(err)
+	}
+	format := &transcript.Format{Read: func(_ context.Context, _ *transcript.File, to transcript.Sink) error {
+		if err := to.Begin(found().Conversations[0].Conversation); err != nil {
+			return err
+		}
+		return to.Add(found().Conversations[0].Records[0])
+	}}
+	transcripttest.FuzzReader(f, format, path)
 }
