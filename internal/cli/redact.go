@@ -103,6 +103,7 @@ func (a *app) applyRedaction(ctx context.Context, st *file.Store, sweep *clean.S
 		return err
 	}
 	if len(receipt.Left) > 0 {
+		a.say("not all of it could be taken out; the receipt names what is left. coppice redact --all --apply also looks at the other sessions")
 		return errPartial
 	}
 	return nil

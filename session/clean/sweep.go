@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/coppice-dev/coppice/redact"
 	"github.com/coppice-dev/coppice/session"
@@ -37,11 +38,11 @@ type Sweep struct {
 
 	store   *file.Store
 	names   []string
-	secrets map[redact.Known]bool
-	logs    map[string]bool // those that have to be changed
-	copies  []file.Copy     // the same
-	pending []store.Ref     // blobs to be deleted when nothing refers to them
-	forms   map[string]bool // the logs, and whether they are archived
+	secrets map[redact.Known]bool // those that are looked for by their value
+	logs    map[string]bool       // those that have to be changed
+	copies  []file.Copy           // the same
+	pending []store.Ref           // blobs to be deleted when nothing refers to them
+	forms   map[string]bool       // the logs, and whether they are archived
 }
 
 // Look looks for secrets in sessions, and in all if none is named: in their logs,
@@ -65,11 +66,17 @@ func Look(ctx context.Context, st *file.Store, names ...string) (*Sweep, error) 
 	if err != nil {
 		return nil, err
 	}
-	collect := newEditor(&redact.Scanner{Seen: func(kind, secret string) { s.secrets[redact.Known{Kind: kind, Value: secret}] = true }}, st.Blobs(), false)
+	found := false
+	collect := newEditor(&redact.Scanner{Seen: func(kind, secret string) {
+		found = true
+		if !isPlainWord(secret) {
+			s.secrets[redact.Known{Kind: kind, Value: secret}] = true
+		}
+	}}, st.Blobs(), false)
 	if err := s.each(ctx, collect, copies, func(*file.Copy, string, edited) {}); err != nil {
 		return nil, err
 	}
-	if s.pending, err = s.readPending(); err != nil || len(s.secrets) == 0 {
+	if s.pending, err = s.readPending(); err != nil || !found {
 		return s, err
 	}
 	s.Unread = nil
@@ -83,6 +90,12 @@ func Look(ctx context.Context, st *file.Store, names ...string) (*Sweep, error) 
 		}
 	}
 	return s, nil
+}
+
+// isPlainWord reports whether a secret is nothing but letters. Such a password is
+// taken out where it is used as one, and not wherever somebody uses the word.
+func isPlainWord(secret string) bool {
+	return !strings.ContainsFunc(secret, func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
 // listCopies returns the copies of the sessions: in a sweep of all, also of those

@@ -517,6 +517,16 @@ func TestApplyInterrupted(t *testing.T) {
 	}
 }
 
+// A password that is a word is taken out where it is one, and the word stays.
+func TestSweepPlainWord(t *testing.T) {
+	f := newFixture(t)
+	f.session("one", message("redis://:butterflies@cache:6379"), message("butterflies are insects"))
+	r := f.apply(f.look("one"))
+	if got := f.texts("one"); !slices.Equal(got, []string{"redis://:[REDACTED:url-password]@cache:6379", "butterflies are insects"}) || len(r.Left) > 0 {
+		t.Errorf("it reads %q; %+v", got, r)
+	}
+}
+
 func TestLookFails(t *testing.T) {
 	f := newFixture(t)
 	if _, err := clean.Look(t.Context(), f.st, "nothing"); err == nil {
