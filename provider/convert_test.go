@@ -218,6 +218,60 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
+// TestUnsafeNames: ids and names that a provider would refuse are changed, calls
+// and results alike.
+func TestUnsafeNames(t *testing.T) {
+	long := strings.Repeat("x", 100)
+	entries := []session.Entry{
+		message("a1", session.RoleAssistant, session.ToolUse("call|1", "fs.read", nil), session.ToolUse("call/1", long+long, nil), session.ToolUse(long, "f", nil)),
+		message("t1", session.RoleTool, session.ToolResult("call|1", "1", false), session.ToolResult("call/1", "2", false), session.ToolResult(long, "3", false)),
+	}
+	for _, name := range []string{"chat", "responses", "anthropic", "bedrock"} {
+		m, err := codecs[name].encode(entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := codecs[name].decode(m.Request(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var calls, results []string
+		for _, e := range b.Entries {
+			for _, c := range e.Message.Content {
+				if c.ToolUse != nil {
+					calls = append(calls, c.ToolUse.ID)
+					for _, s := range []string{c.ToolUse.ID, c.ToolUse.Name} {
+						if s == "" || len(s) > 128 || strings.ContainsAny(s, "|/.") {
+							t.Errorf("%s: %q is sent", name, s)
+						}
+					}
+				}
+				if c.ToolResult != nil {
+					results = append(results, c.ToolResult.ToolUseID)
+				}
+			}
+		}
+		slices.Sort(calls)
+		slices.Sort(results)
+		if !slices.Equal(calls, results) || len(slices.Compact(calls)) != 3 {
+			t.Errorf("%s: calls %q, results %q", name, calls, results)
+		}
+		if len(m.Notes) != 2 {
+			t.Errorf("%s: notes %v", name, m.Notes)
+		}
+	}
+}
+
+// TestNothingSaid: a message of nothing is not sent, because it is refused.
+func TestNothingSaid(t *testing.T) {
+	for name, codec := range codecs {
+		m, err := codec.encode([]session.Entry{message("a", session.RoleAssistant), message("u", session.RoleUser)})
+		if err != nil || !strings.HasSuffix(string(m.Request(nil)), `:[]}`) {
+			t.Errorf("%s: %s, %v", name, m.Request(nil), err)
+		}
+	}
+}
+
 // TestUnencodable: an input that no JSON can hold is an error that names the
 // entry.
 func TestUnencodable(t *testing.T) {

@@ -41,6 +41,7 @@ var bodies = map[string]string{
 	"bare response":         `{"type":"message","role":"assistant","content":[],"stop_reason":null}`,
 	"odd response":          `{"type":"message","role":"user","content":"x","usage":null,"id":7}`,
 	"response of thinking":  `{"type":"message","role":"assistant","content":[{"type":"thinking","thinking":"a"}]}`,
+	"unsafe names":          `[{"role":"assistant","content":[{"type":"tool_use","id":"a|b","name":"f.g","input":{}},{"type":"tool_use","id":"","name":"","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a|b","content":"r"}]}]`,
 	"one message":           `{"role":"user","content":"x"}`,
 }
 

@@ -9,6 +9,12 @@ import (
 	"github.com/coppice-dev/coppice/session/rawjson"
 )
 
+// The greatest lengths of ids and of names of tools.
+const (
+	maxID   = 64
+	maxName = 128
+)
+
 // blocks reads the blocks of a message.
 func blocks(list []json.RawMessage) []session.Content {
 	out := make([]session.Content, len(list))
@@ -52,7 +58,7 @@ func blockOf(kind string, o *wire.Object, r *wire.Residue) (c session.Content, o
 		c.Thinking.Redacted = data
 		return c, ok
 	case "tool_use":
-		return toolUse(o)
+		return toolUse(o, r)
 	case "tool_result":
 		return toolResult(o, r)
 	case "image":
@@ -66,7 +72,7 @@ func blockOf(kind string, o *wire.Object, r *wire.Residue) (c session.Content, o
 	return c, false
 }
 
-func toolUse(o *wire.Object) (c session.Content, ok bool) {
+func toolUse(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 	id, hasID := o.TakeStr("id")
 	name, hasName := o.TakeStr("name")
 	input := o.Get("input")
@@ -76,6 +82,8 @@ func toolUse(o *wire.Object) (c session.Content, ok bool) {
 	if rawjson.Kind(input) == 'o' {
 		o.Take("input")
 	}
+	r.KeepUnsafe("id", id, maxID)
+	r.KeepUnsafe("name", name, maxName)
 	return session.ToolUseJSON(id, name, input), true
 }
 
@@ -83,6 +91,7 @@ func toolUse(o *wire.Object) (c session.Content, ok bool) {
 func toolResult(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 	r.Miss(*o, "content")
 	id, ok := o.TakeStr("tool_use_id")
+	r.KeepUnsafe("tool_use_id", id, maxID)
 	if text, isText := o.TakeStr("content"); isText {
 		c = session.ToolResult(id, text, false)
 	} else {

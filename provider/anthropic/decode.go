@@ -111,9 +111,10 @@ func message(o wire.Object) []session.Entry {
 }
 
 // needsOrigin reports whether blocks are such that they are written only in a
-// message that came from here: unknown ones, empty texts, unsigned thinking.
+// message that came from here: unknown ones, empty texts, unsigned thinking; and
+// so are messages of nothing.
 func needsOrigin(blocks []session.Content) bool {
-	return wire.HasRaw(blocks) || slices.ContainsFunc(blocks, func(c session.Content) bool {
+	return len(blocks) == 0 || wire.HasRaw(blocks) || slices.ContainsFunc(blocks, func(c session.Content) bool {
 		return c.Text != nil && c.Text.Content == "" ||
 			c.Thinking != nil && c.Thinking.Signature == "" && c.Thinking.Redacted == ""
 	})

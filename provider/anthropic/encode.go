@@ -107,7 +107,7 @@ func (e *encoder) message(parts []wire.Message) (json.RawMessage, error) {
 			blocks = append(blocks, added...)
 		}
 	}
-	if len(blocks) == 0 && had > 0 {
+	if len(blocks) == 0 && (had > 0 || !e.own) {
 		return nil, nil
 	}
 	var o wire.Object
@@ -196,8 +196,10 @@ func (e *encoder) newBlock(c *session.Content, r *wire.Residue) (wire.Object, er
 			return nil, err
 		}
 		o.SetStr("type", "tool_use")
-		o.SetStr("id", c.ToolUse.ID)
-		o.SetStr("name", c.ToolUse.Name)
+		o.SetStr("id", wire.SafeID(c.ToolUse.ID, maxID))
+		if !r.Fields.Has("name") {
+			o.SetStr("name", e.notes.SafeName(c.ToolUse.Name, maxName))
+		}
 		o.Set("input", input)
 	case c.ToolResult != nil:
 		return e.toolResult(c.ToolResult, r)
@@ -231,7 +233,7 @@ func withSource(kind string, s *session.Source) wire.Object {
 func (e *encoder) toolResult(t *session.ToolResultContent, r *wire.Residue) (wire.Object, error) {
 	var o wire.Object
 	o.SetStr("type", "tool_result")
-	o.SetStr("tool_use_id", t.ToolUseID)
+	o.SetStr("tool_use_id", wire.SafeID(t.ToolUseID, maxID))
 	if len(t.Parts) == 0 && r.Form != formParts {
 		o.SetStr("content", t.Content)
 	} else {

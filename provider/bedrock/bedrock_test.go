@@ -25,6 +25,7 @@ var bodies = map[string]string{
 	"reasoning":     `[{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"hm","signature":"S"}}},{"reasoningContent":{"reasoningText":{"text":"hm"}}},{"reasoningContent":{"reasoningText":{"text":"","signature":"","x":1},"y":2}},{"reasoningContent":{"redactedContent":"R"}},{"reasoningContent":{"redactedContent":""}},{"reasoningContent":{}}]}]`,
 	"response":      `{"output":{"message":{"role":"assistant","content":[{"text":"hi"}]}},"stopReason":"end_turn","usage":{"inputTokens":3,"outputTokens":4,"totalTokens":7},"metrics":{"latencyMs":5}}`,
 	"odd response":  `{"output":{"message":{"role":"user"},"x":1},"stopReason":"guardrail_intervened","usage":null}`,
+	"unsafe names":  `[{"role":"assistant","content":[{"toolUse":{"toolUseId":"a|b","name":"f.g","input":{}}}]},{"role":"user","content":[{"toolResult":{"toolUseId":"a|b","content":[{"text":"r"}]}}]}]`,
 	"one message":   `{"role":"user","content":[{"text":"x"}]}`,
 }
 

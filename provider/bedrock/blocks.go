@@ -16,6 +16,9 @@ const (
 	formParts = "parts" // a tool's answer is a list of nothing
 )
 
+// maxID is the greatest length of an id, and of the name of a tool.
+const maxID = 64
+
 // documentTypes are the formats of documents and their media types.
 var documentTypes = map[string]string{
 	"pdf": "application/pdf", "csv": "text/csv", "html": "text/html", "txt": "text/plain", "md": "text/markdown",
@@ -55,7 +58,7 @@ func block(raw json.RawMessage) (c session.Content, ok bool) {
 	case "document":
 		c, ok = document(&inner)
 	case "toolUse":
-		c, ok = toolUse(&inner)
+		c, ok = toolUse(&inner, &r)
 	case "toolResult":
 		c, ok = toolResult(&inner, &r)
 	case "reasoningContent":
@@ -98,13 +101,15 @@ func document(o *wire.Object) (c session.Content, ok bool) {
 	return wire.File(name, &session.Source{Type: provider.SourceBase64, MediaType: mediaType, Data: data}), ok && known && hasName
 }
 
-func toolUse(o *wire.Object) (c session.Content, ok bool) {
+func toolUse(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 	id, hasID := o.TakeStr("toolUseId")
 	name, hasName := o.TakeStr("name")
 	input := o.Get("input")
 	if rawjson.Kind(input) == 'o' {
 		o.Take("input")
 	}
+	r.KeepUnsafe("toolUseId", id, maxID)
+	r.KeepUnsafe("name", name, maxID)
 	return session.ToolUseJSON(id, name, input), hasID && hasName && input != nil
 }
 
@@ -114,6 +119,7 @@ func toolResult(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 	if !ok || !hasID {
 		return c, false
 	}
+	r.KeepUnsafe("toolUseId", id, maxID)
 	parts := make([]session.Content, len(list))
 	for i, raw := range list {
 		parts[i] = resultPart(raw)

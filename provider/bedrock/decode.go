@@ -72,14 +72,15 @@ func message(o wire.Object) []session.Entry {
 }
 
 // needsOrigin reports whether blocks are such that they are written only in a
-// message that came from here: unknown ones and empty texts.
+// message that came from here: unknown ones and empty texts; and so are messages
+// of nothing.
 func needsOrigin(blocks []session.Content) bool {
 	for i := range blocks {
 		if t := blocks[i].Text; t != nil && t.Content == "" {
 			return true
 		}
 	}
-	return wire.HasRaw(blocks)
+	return len(blocks) == 0 || wire.HasRaw(blocks)
 }
 
 func request(o wire.Object) (*provider.Body, error) {

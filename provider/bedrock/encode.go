@@ -45,7 +45,7 @@ type encoder struct {
 // message writes the messages that are one, or returns nil if nothing is left.
 func (e *encoder) message(parts []wire.Message) (json.RawMessage, error) {
 	blocks, had, err := e.blocks(parts)
-	if err != nil || len(blocks) == 0 && had > 0 {
+	if err != nil || len(blocks) == 0 && (had > 0 || !e.own) {
 		return nil, err
 	}
 	var o wire.Object
@@ -104,8 +104,10 @@ func (e *encoder) block(c *session.Content) (json.RawMessage, error) {
 			return nil, err
 		}
 		var o wire.Object
-		o.SetStr("toolUseId", c.ToolUse.ID)
-		o.SetStr("name", c.ToolUse.Name)
+		o.SetStr("toolUseId", wire.SafeID(c.ToolUse.ID, maxID))
+		if !r.Fields.Has("name") {
+			o.SetStr("name", e.notes.SafeName(c.ToolUse.Name, maxID))
+		}
 		o.Set("input", input)
 		return tagged("toolUse", o, &r), nil
 	case c.ToolResult != nil:
@@ -191,7 +193,7 @@ func (e *encoder) toolResult(t *session.ToolResultContent, r *wire.Residue) (jso
 		}
 	}
 	var o wire.Object
-	o.SetStr("toolUseId", t.ToolUseID)
+	o.SetStr("toolUseId", wire.SafeID(t.ToolUseID, maxID))
 	o.Set("content", wire.List(list))
 	if t.IsError {
 		o.SetStr("status", "error")

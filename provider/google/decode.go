@@ -117,7 +117,7 @@ func (d *Decoder) content(o wire.Object) []session.Entry {
 		m.Content = d.parts(list, m.Role)
 	}
 	r.Fields = o
-	if wire.HasRaw(m.Content) {
+	if len(m.Content) == 0 || wire.HasRaw(m.Content) {
 		r.Mark(&m.Extra, wire.Google)
 	}
 	r.Keep(&m.Extra, wire.Google)

@@ -78,7 +78,7 @@ func (e *encoder) system(list []wire.Message, fields *wire.Object) error {
 // content writes the messages that are one, or returns nil if nothing is left.
 func (e *encoder) content(list []wire.Message) (json.RawMessage, error) {
 	parts, had, err := e.parts(list)
-	if err != nil || len(parts) == 0 && had > 0 {
+	if err != nil || len(parts) == 0 && (had > 0 || !e.own) {
 		return nil, err
 	}
 	var o wire.Object

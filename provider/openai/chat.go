@@ -18,6 +18,13 @@ const (
 	roleFunction  = "function"
 )
 
+// The greatest lengths of ids and of names of tools.
+const (
+	maxChatID      = 40
+	maxResponsesID = 64
+	maxName        = 64
+)
+
 // The forms of chat messages and their parts: see wire.Residue.
 const (
 	formParts        = "parts"             // a content that could be a string is a list
@@ -131,8 +138,8 @@ func (d *ChatDecoder) message(o wire.Object) session.Entry {
 	for _, f := range o {
 		r.Fields.Set(f.Name, f.Value)
 	}
-	if wire.HasRaw(m.Content) || m.Role != string(session.RoleUser) && wire.HasMedia(m.Content) {
-		r.Mark(&m.Extra, wire.Chat) // such blocks are left out of messages from elsewhere
+	if len(m.Content) == 0 || wire.HasRaw(m.Content) || m.Role != string(session.RoleUser) && wire.HasMedia(m.Content) {
+		r.Mark(&m.Extra, wire.Chat) // from elsewhere, such blocks and messages are left out
 	}
 	r.Keep(&m.Extra, wire.Chat)
 	return session.Entry{Type: session.TypeMessage, Message: m}
@@ -227,10 +234,18 @@ func (d *ChatDecoder) functionCall(o *wire.Object) (session.Content, bool) {
 		return session.Content{}, false
 	}
 	o.Take("function_call")
+	keepName(&call, name)
 	r := wire.Residue{Form: formFunctionCall, Fields: call}
 	c := wire.Call(d.pairs.Call("", name), name, arguments, &r)
 	r.Keep(&c.Extra, wire.Chat)
 	return c, true
+}
+
+// keepName keeps a name that would be written otherwise.
+func keepName(o *wire.Object, name string) {
+	r := wire.Residue{Fields: *o}
+	r.KeepUnsafe("name", name, maxName)
+	*o = r.Fields
 }
 
 // toolCalls takes the calls. If one of them is not what a call looks like, the
@@ -273,6 +288,9 @@ func (d *ChatDecoder) toolCall(o wire.Object) (session.Content, bool) {
 		return session.Content{}, false
 	}
 	id, _ := o.TakeText("id") // one that is empty stays
+	if id != "" {
+		r.KeepUnsafe("id", id, maxChatID)
+	}
 	id = d.pairs.Call(id, name)
 	var c session.Content
 	if kind == formCustom {
@@ -283,9 +301,8 @@ func (d *ChatDecoder) toolCall(o wire.Object) (session.Content, bool) {
 	for _, f := range o {
 		r.Fields.Set(f.Name, f.Value)
 	}
-	if len(inner) > 0 {
-		r.Fields.SetObject(member, inner)
-	}
+	keepName(&inner, name)
+	keepInner(&r, member, inner)
 	r.Keep(&c.Extra, wire.Chat)
 	return c, true
 }
@@ -294,6 +311,9 @@ func (d *ChatDecoder) toolCall(o wire.Object) (session.Content, bool) {
 func (d *ChatDecoder) result(o *wire.Object, m *session.MessageEntry, r *wire.Residue) {
 	r.Miss(*o, "tool_call_id")
 	id, _ := o.TakeText("tool_call_id") // one that is empty stays
+	if id != "" {
+		r.KeepUnsafe("tool_call_id", id, maxChatID)
+	}
 	c := wire.Result(d.pairs.Answer(id, o.Str("name")), chatContent(o, r), wire.Chat)
 	m.Content = []session.Content{c}
 }
@@ -327,6 +347,8 @@ func (d *ChatDecoder) choice(response, choice wire.Object) (session.Entry, error
 	if !ok {
 		return session.Entry{}, errors.New("it has no message")
 	}
+	role := message.Get("role")
+	message.SetStr("role", string(session.RoleAssistant)) // who else could it be
 	e := d.message(message)
 	m := e.Message
 	response = append(wire.Object(nil), response...)
@@ -342,6 +364,11 @@ func (d *ChatDecoder) choice(response, choice wire.Object) (session.Entry, error
 		}
 	}
 	r, _ := wire.ResidueOf(m.Extra, wire.Chat)
+	if role == nil {
+		r.Absent = append(r.Absent, "role")
+	} else if string(role) != `"assistant"` {
+		r.Fields.Set("role", role)
+	}
 	r.Envelope = wire.Object{{Name: "response", Value: response.JSON()}, {Name: "choice", Value: choice.JSON()}}
 	r.Mark(&m.Extra, wire.Chat)
 	return e, nil

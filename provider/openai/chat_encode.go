@@ -67,6 +67,9 @@ func (e *chatEncoder) message(m wire.Message) ([]json.RawMessage, error) {
 
 // one returns a message that is no tool result, or nil if nothing is left of it.
 func (e *chatEncoder) one(m wire.Message, r *wire.Residue) (wire.Object, error) {
+	if len(m.Content) == 0 && !e.own {
+		return nil, nil
+	}
 	var o wire.Object
 	o.SetStr("role", string(m.Role))
 	if m.Role == session.RoleAssistant {
@@ -109,7 +112,7 @@ func (e *chatEncoder) assistant(o wire.Object, m wire.Message, r *wire.Residue) 
 			audio := append(own.Fields, session.Field{Name: "data", Value: wire.Quote(c.Audio.Source.Data)})
 			rest.SetObject("audio", audio)
 		case c.ToolUse != nil && own.Form == formFunctionCall:
-			call, err := functionOf(c.ToolUse, &own)
+			call, err := e.function(c.ToolUse, &own)
 			if err != nil {
 				return nil, err
 			}
@@ -154,13 +157,13 @@ func (e *chatEncoder) thinking(t *session.ThinkingContent, form string, rest *wi
 	}
 }
 
-func functionOf(t *session.ToolUseContent, r *wire.Residue) (wire.Object, error) {
+func (e *chatEncoder) function(t *session.ToolUseContent, r *wire.Residue) (wire.Object, error) {
 	arguments, err := wire.Arguments(t, r)
 	if err != nil {
 		return nil, err
 	}
 	var o wire.Object
-	o.SetStr("name", t.Name)
+	o.SetStr("name", e.name(t.Name, r.Fields))
 	o.SetStr("arguments", arguments)
 	r.Restore(&o)
 	return o, nil
@@ -168,20 +171,24 @@ func functionOf(t *session.ToolUseContent, r *wire.Residue) (wire.Object, error)
 
 func (e *chatEncoder) call(t *session.ToolUseContent, r *wire.Residue) (json.RawMessage, error) {
 	var o, inner wire.Object
-	o.SetStr("id", t.ID)
+	o.SetStr("id", wire.SafeID(t.ID, maxChatID))
 	member := "function"
-	inner.SetStr("name", t.Name)
-	if text, ok := wire.CallText(t); ok && r.Form == formCustom {
+	if r.Form == formCustom {
 		member = formCustom
+	}
+	rest := r.Inner(member)
+	inner.SetStr("name", e.name(t.Name, rest))
+	if text, ok := wire.CallText(t); ok && r.Form == formCustom {
 		inner.SetStr("input", text)
 	} else {
+		member = "function"
 		arguments, err := wire.Arguments(t, r)
 		if err != nil {
 			return nil, err
 		}
 		inner.SetStr("arguments", arguments)
 	}
-	for _, f := range r.Inner(member) {
+	for _, f := range rest {
 		inner.Set(f.Name, f.Value)
 	}
 	o.SetStr("type", member)
@@ -190,11 +197,19 @@ func (e *chatEncoder) call(t *session.ToolUseContent, r *wire.Residue) (json.Raw
 	return o.JSON(), nil
 }
 
+// name returns the name of a tool, unless it was kept as it was.
+func (e *chatEncoder) name(name string, kept wire.Object) string {
+	if kept.Has("name") {
+		return name
+	}
+	return e.notes.SafeName(name, maxName)
+}
+
 // result returns the message of a tool's answer.
 func (e *chatEncoder) result(t *session.ToolResultContent, r *wire.Residue) wire.Object {
 	var o wire.Object
 	o.SetStr("role", string(session.RoleTool))
-	o.SetStr("tool_call_id", t.ToolUseID)
+	o.SetStr("tool_call_id", wire.SafeID(t.ToolUseID, maxChatID))
 	blocks := wire.Parts(t)
 	o.Set("content", content(blocks, e.parts(blocks, session.RoleTool), r.Form, `""`))
 	if t.IsError {

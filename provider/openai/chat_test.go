@@ -46,6 +46,9 @@ var chatBodies = map[string]string{
 	"big numbers":            `[{"role":"user","content":"x","n":12345678901234567890.125}]`,
 	"single message":         `{"role":"user","content":"x"}`,
 	"unknown part in result": `[{"role":"tool","tool_call_id":"c","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}},{"type":"weird"}]}]`,
+	"unsafe names":           `[{"role":"assistant","content":null,"tool_calls":[{"id":"a|b","type":"function","function":{"name":"f.g","arguments":"{}"}},{"id":"c","type":"custom","custom":{"name":"x y","input":"i"}},{"id":"01234567890123456789012345678901234567890","type":"function","function":{"name":"","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a|b","content":"r"},{"role":"assistant","content":null,"function_call":{"name":"f.g","arguments":"{}"}}]`,
+	"response":               `{"id":"c1","object":"chat.completion","created":5,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"a"},"logprobs":null,"finish_reason":"stop"},{"index":1,"message":{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}},"finish_reason":"function_call"}],"usage":{"prompt_tokens":5,"completion_tokens":2,"x":1},"service_tier":"default"}`,
+	"odd response":           `{"id":"","model":7,"choices":[{"message":{"role":"user","content":"a"},"finish_reason":""}],"usage":null}`,
 	"escaped and unicode":    `[{"role":"user","content":"<b>&\u2028 é 😀 \u0000"}]`,
 }
 

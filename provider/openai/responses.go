@@ -141,7 +141,7 @@ func (d *itemDecoder) message(raw json.RawMessage, o wire.Object) {
 	}
 	m.Content = itemContent(&o, &r)
 	r.Fields = o
-	if wire.HasRaw(m.Content) {
+	if len(m.Content) == 0 || wire.HasRaw(m.Content) {
 		r.Mark(&m.Extra, wire.Responses)
 	}
 	r.Keep(&m.Extra, wire.Responses)

@@ -79,7 +79,7 @@ func (e *itemEncoder) message(m wire.Message) error {
 // said writes a message that is not the model's.
 func (e *itemEncoder) said(m wire.Message, r *wire.Residue) {
 	parts := e.parts(m.Content, inputText)
-	if len(parts) == 0 && len(m.Content) > 0 {
+	if len(parts) == 0 && (len(m.Content) > 0 || !e.own) {
 		return
 	}
 	var o wire.Object
@@ -115,7 +115,7 @@ func (e *itemEncoder) answer(m wire.Message) error {
 		case c.Thinking != nil && own:
 			item = reasoningItem(c.Thinking, &r)
 		case c.ToolUse != nil:
-			item, err = callItem(c.ToolUse, &r)
+			item, err = e.call(c.ToolUse, &r)
 		case c.Image != nil && r.Form == formImageItem && c.Image.Source != nil:
 			item.SetStr("type", formImageItem)
 			item.SetStr("result", c.Image.Source.Data)
@@ -165,7 +165,7 @@ func reasoningItem(t *session.ThinkingContent, r *wire.Residue) wire.Object {
 	return o
 }
 
-func callItem(t *session.ToolUseContent, r *wire.Residue) (wire.Object, error) {
+func (e *itemEncoder) call(t *session.ToolUseContent, r *wire.Residue) (wire.Object, error) {
 	var o wire.Object
 	tool, ok := toolItems[r.Form]
 	text, isText := wire.CallText(t)
@@ -175,16 +175,16 @@ func callItem(t *session.ToolUseContent, r *wire.Residue) (wire.Object, error) {
 			return nil, err
 		}
 		o.SetStr("type", "function_call")
-		o.SetStr("call_id", t.ID)
-		o.SetStr("name", t.Name)
+		o.SetStr("call_id", wire.SafeID(t.ID, maxResponsesID))
+		o.SetStr("name", e.name(t.Name, r))
 		o.SetStr("arguments", arguments)
 		r.Restore(&o)
 		return o, nil
 	}
 	o.SetStr("type", r.Form)
-	o.SetStr("call_id", t.ID)
+	o.SetStr("call_id", wire.SafeID(t.ID, maxResponsesID))
 	if tool.name == "" {
-		o.SetStr("name", t.Name)
+		o.SetStr("name", e.name(t.Name, r))
 		o.SetStr(tool.input, text)
 	} else {
 		input, err := t.InputJSON()
@@ -197,6 +197,14 @@ func callItem(t *session.ToolUseContent, r *wire.Residue) (wire.Object, error) {
 	return o, nil
 }
 
+// name returns the name of a tool, unless it was kept as it was.
+func (e *itemEncoder) name(name string, r *wire.Residue) string {
+	if r.Fields.Has("name") {
+		return name
+	}
+	return e.notes.SafeName(name, maxName)
+}
+
 // result writes a tool's answer.
 func (e *itemEncoder) result(c *session.Content) {
 	r, own := wire.ResidueOf(c.Extra, wire.Responses)
@@ -204,7 +212,7 @@ func (e *itemEncoder) result(c *session.Content) {
 	var o wire.Object
 	o.SetStr("type", "function_call_output")
 	setStr(&o, "type", r.Form)
-	o.SetStr("call_id", t.ToolUseID)
+	o.SetStr("call_id", wire.SafeID(t.ToolUseID, maxResponsesID))
 	switch {
 	case len(t.Parts) == 1 && isScreenshot(&t.Parts[0]):
 		o.Set("output", screenshot(&t.Parts[0]))

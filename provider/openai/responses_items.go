@@ -48,6 +48,10 @@ func answerBlock(raw json.RawMessage, kind string, o wire.Object) session.Conten
 	if !ok {
 		return wire.Raw(raw)
 	}
+	if t := c.ToolUse; t != nil {
+		r.KeepUnsafe("call_id", t.ID, maxResponsesID)
+		r.KeepUnsafe("name", t.Name, maxName)
+	}
 	for _, f := range o {
 		r.Fields.Set(f.Name, f.Value)
 	}
@@ -147,6 +151,7 @@ func (d *itemDecoder) result(raw json.RawMessage, kind string, o wire.Object) {
 	if kind != "function_call_output" {
 		r.Form = kind
 	}
+	r.KeepUnsafe("call_id", id, maxResponsesID)
 	c := outputBlock(id, &o, &r)
 	for _, f := range o {
 		r.Fields.Set(f.Name, f.Value)

@@ -1,0 +1,64 @@
+package wire
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// Names of tools and ids of calls must be made of letters, digits, _ and - for
+// most providers, and not be too long. Those of other providers and programs
+// need not be.
+
+// hashSize is how much of a hash makes an id that was changed unique.
+const hashSize = 8
+
+// SafeID returns an id that a provider accepts: the id itself if it is such a
+// one, or else one that is made from it, always the same.
+func SafeID(id string, most int) string {
+	if isSafe(id) && len(id) <= most && id != "" {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	safe := safe(id)
+	if cut := most - hashSize - 1; len(safe) > cut {
+		safe = safe[:cut]
+	}
+	return safe + "_" + hex.EncodeToString(sum[:hashSize/2])
+}
+
+// SafeName returns a name that a provider accepts.
+func (n *Notes) SafeName(name string, most int) string {
+	if isSafe(name) && len(name) <= most {
+		return name
+	}
+	safe := safe(name)
+	if len(safe) > most {
+		safe = safe[:most]
+	}
+	n.Add("the tool %s is called %s", name, safe)
+	return safe
+}
+
+// KeepUnsafe keeps an id or a name that came from a provider although it is not
+// such as it says, under the name of its member.
+func (r *Residue) KeepUnsafe(member, value string, most int) {
+	if !isSafe(value) || len(value) > most || value == "" {
+		r.Fields.SetStr(member, value)
+	}
+}
+
+func isSafe(s string) bool { return strings.IndexFunc(s, isUnsafe) < 0 }
+
+func isUnsafe(c rune) bool {
+	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-'
+}
+
+func safe(s string) string {
+	return strings.Map(func(c rune) rune {
+		if isUnsafe(c) {
+			return '_'
+		}
+		return c
+	}, s)
+}
