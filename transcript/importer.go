@@ -30,7 +30,7 @@ type Importer struct {
 	Ledger *Ledger
 	// DryRun looks at what would be added, and writes nothing.
 	DryRun bool
-	// Again reads files that did not change, too.
+	// Again reads every file from its beginning, also if it did not change.
 	Again bool
 	// Clean, if it is set, takes out what must not be kept, such as secrets. It
 	// is given lines of the source, whole documents, and entries as JSON, and
@@ -147,7 +147,7 @@ func (r *run) do(ctx context.Context) error {
 // it was.
 func (r *run) resumable(ctx context.Context) int64 {
 	b := r.before
-	if b == nil || r.im.Clean != nil || b.Format != r.format.Name || b.State == nil || b.At == 0 || len(b.Sessions) == 0 {
+	if b == nil || r.im.Clean != nil || r.im.Again || b.Format != r.format.Name || b.State == nil || b.At == 0 || len(b.Sessions) == 0 {
 		return 0
 	}
 	for _, id := range b.Sessions {

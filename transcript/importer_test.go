@@ -388,6 +388,26 @@ func TestImportClean(t *testing.T) {
 	}
 }
 
+// TestImportRedacted: what was taken out of a session does not come back.
+func TestImportRedacted(t *testing.T) {
+	h := newHome(t)
+	h.im.Clean = func(b []byte) []byte {
+		return bytes.ReplaceAll(bytes.ReplaceAll(b, []byte("hunter2"), []byte("[REDACTED:password]")), []byte("s3cr3t"), []byte("[REDACTED:token-x]"))
+	}
+	file := toyFile(t, lines(toyLine{Conv: "c"}, said("1", "hunter2 and s3cr3t, so"), said("2", "two")))
+	h.bring(file)
+	h.im.Clean, h.im.Again = nil, true
+	if report := h.bring(file); report.New() != 0 {
+		t.Errorf("the secret is back: %+v", report.Sessions[0])
+	}
+	for _, text := range []string{"hunter2 or s3cr3t, so", "x hunter2 and s3cr3t, so", "hunter2 and s3cr3t, so?"} {
+		rewrite(t, file, lines(toyLine{Conv: "c"}, said("1", text)))
+		if report := h.bring(file); report.Sessions[0].Revised != 1 {
+			t.Errorf("%q is not a change: %+v", text, report.Sessions[0])
+		}
+	}
+}
+
 // TestImportTogether: importers that work at the same time double nothing.
 func TestImportTogether(t *testing.T) {
 	dir := t.TempDir()

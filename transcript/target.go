@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -262,7 +263,7 @@ func (r *Record) pos() int64 {
 // contentID names a record that has no id by its content, and by how often that
 // was met before: so the name stays when records before it are taken away.
 func (t *target) contentID(e *session.Entry) string {
-	hash := t.fingerprint(e, false)
+	hash := sumOf(saidIn(e, false))
 	t.seen[hash]++
 	return HashID("record", t.id, hash, strconv.Itoa(t.seen[hash]))
 }
@@ -287,10 +288,11 @@ func (t *target) isKnown(r *Record, e *session.Entry) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	hash := t.fingerprint(e, true)
-	if t.fingerprint(&stored, true) == hash && t.sameParent(&stored, e) {
+	line, have := saidIn(e, true), saidIn(&stored, true)
+	if (bytes.Equal(line, have) || isRedactedFrom(have, line)) && t.sameParent(&stored, e) {
 		return true, nil
 	}
+	hash := sumOf(line)
 	parent := ""
 	if e.ParentID != nil {
 		parent = *e.ParentID
@@ -314,9 +316,9 @@ func (t *target) sameParent(stored, e *session.Entry) bool {
 
 func isRevision(id string) bool { return len(id) > 9 && id[len(id)-9] == '~' }
 
-// fingerprint is the same for two entries that say the same, wherever they are
-// in a tree. With a time it is part of what they say.
-func (t *target) fingerprint(e *session.Entry, withTime bool) string {
+// saidIn is the same for two entries that say the same, wherever they are in a
+// tree. With a time it is part of what they say.
+func saidIn(e *session.Entry, withTime bool) []byte {
 	plain := *e
 	plain.ID, plain.ParentID = "", nil
 	if !withTime {
@@ -325,7 +327,7 @@ func (t *target) fingerprint(e *session.Entry, withTime bool) string {
 	plain.Extra = slices.DeleteFunc(slices.Clone(e.Extra), func(f session.Field) bool { return f.Name == sourceField })
 	line, err := plain.MarshalJSON()
 	if err != nil {
-		return HashID(string(e.Type), err.Error())
+		return []byte(err.Error())
 	}
 	var read session.Entry // text that is not UTF-8 is changed when it is written
 	if json.Unmarshal(line, &read) == nil {
@@ -333,7 +335,28 @@ func (t *target) fingerprint(e *session.Entry, withTime bool) string {
 			line = again
 		}
 	}
-	return sumOf(line)
+	return line
+}
+
+// redaction is what stands for a secret that was taken out of a session.
+var redaction = regexp.MustCompile(`\[REDACTED:[a-z0-9-]+\]`)
+
+// isRedactedFrom reports whether what is stored is what a source says, but for
+// secrets that were taken out since: they must not come back.
+func isRedactedFrom(stored, line []byte) bool {
+	pieces := redaction.Split(string(stored), -1)
+	rest, ok := bytes.CutPrefix(line, []byte(pieces[0]))
+	if len(pieces) == 1 || !ok {
+		return false
+	}
+	for _, piece := range pieces[1 : len(pieces)-1] {
+		at := bytes.Index(rest, []byte(piece))
+		if at < 0 {
+			return false
+		}
+		rest = rest[at+len(piece):]
+	}
+	return bytes.HasSuffix(rest, []byte(pieces[len(pieces)-1]))
 }
 
 // sourceField is the member of an entry that says which bytes it was made of.

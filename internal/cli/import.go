@@ -51,7 +51,7 @@ func importCommand(a *app) *cobra.Command {
 	flags.BoolVar(&f.watch, "watch", false, "go on importing as files grow, until interrupted")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be imported")
 	flags.BoolVar(&f.redact, "redact", false, "take out secrets, also of the bytes that are kept")
-	flags.BoolVar(&f.again, "again", false, "also read files that did not change since the last import")
+	flags.BoolVar(&f.again, "again", false, "read files from the beginning, also those that did not change")
 	flags.DurationVar(&f.interval, "interval", time.Second, "how often --watch looks")
 	cmd.MarkFlagsMutuallyExclusive("watch", "dry-run")
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(formatNames(false), cobra.ShellCompDirectiveNoFileComp))
@@ -200,7 +200,10 @@ func (r *importRun) one(ctx context.Context, src importSource) {
 	if err != nil && ctx.Err() == nil {
 		r.failed++
 		r.bar.clear()
-		r.sayError(fmt.Errorf("%s: %w", src.path, err))
+		if !strings.Contains(err.Error(), src.path) {
+			err = fmt.Errorf("%s: %w", src.path, err)
+		}
+		r.sayError(err)
 	}
 	r.count(report)
 	if err := r.show(src, report, err); err != nil {
@@ -208,7 +211,7 @@ func (r *importRun) one(ctx context.Context, src importSource) {
 	}
 }
 
-var errNoFormat = &session.Error{Op: "import", Kind: session.ErrInvalid, Err: errors.New("no known format"), Hint: "--from says what it is"}
+var errNoFormat = errors.New("no known format")
 
 func (r *importRun) importFile(ctx context.Context, src importSource) (*transcript.Report, error) {
 	f, err := r.openSource(src.path)
@@ -221,7 +224,9 @@ func (r *importRun) importFile(ctx context.Context, src importSource) (*transcri
 	}
 	if format == nil {
 		if format = all.Detect(f); format == nil {
-			return nil, errNoFormat
+			return nil, &session.Error{
+				Op: "import", Path: src.path, Kind: session.ErrInvalid, Err: errNoFormat, Hint: "--from says what it is",
+			}
 		}
 	}
 	return r.im.Import(ctx, format, f)
