@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/memory"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/api"
 	"github.com/coppice-dev/coppice/transcript/transcripttest"
@@ -157,7 +158,7 @@ func TestConversion(t *testing.T) {
 	}
 }
 
-type calls struct{ uses, results, errors int }
+type calls struct{ uses, results int }
 
 func callsOf(c *transcript.Collected) (n calls) {
 	for _, r := range c.Conversations[0].Records {
@@ -188,6 +189,62 @@ func thinks(c *transcript.Collected) bool {
 		}
 	}
 	return false
+}
+
+// TestTwice: importing twice is importing once.
+func TestTwice(t *testing.T) {
+	for file, format := range fixtures(t) {
+		importer := transcript.Importer{Store: memory.New(nil)}
+		first, err := importer.Import(t.Context(), format, open(t, file))
+		if err != nil || first.New() == 0 {
+			t.Fatalf("%s: %d new, %v", file, first.New(), err)
+		}
+		second, err := importer.Import(t.Context(), format, open(t, file))
+		if err != nil || second.New() != 0 {
+			t.Errorf("%s: %d new at the second time, %v", file, second.New(), err)
+		}
+	}
+}
+
+// TestGrown: a request that was sent again with more messages continues its
+// conversation.
+func TestGrown(t *testing.T) {
+	importer := transcript.Importer{Store: memory.New(nil)}
+	for i, text := range []string{
+		`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`,
+		`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"a"}]}`,
+	} {
+		report, err := importer.Import(t.Context(), api.OpenAI(), transcript.FileOf("/x/chat.json", []byte(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(report.Sessions) != 1 || i == 1 && (report.Sessions[0].Known != 2 || report.Sessions[0].Created) {
+			t.Errorf("the report is %+v", report.Sessions)
+		}
+	}
+}
+
+// TestCorpus reads the real data sets of this shape, where there are any.
+func TestCorpus(t *testing.T) {
+	dir := os.Getenv("COPPICE_CORPUS")
+	if dir == "" {
+		return
+	}
+	for _, name := range []string{"sgd-dialogues/sgd-test.messages.jsonl", "llama-factory/kto_en_demo.json", "llama-factory/mllm_demo.json"} {
+		path := filepath.Join(dir, name)
+		c := transcripttest.Collect(t, api.OpenAI(), transcripttest.Open(t, path))
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		messages := 0
+		for _, conversation := range c.Conversations {
+			messages += len(conversation.Records)
+		}
+		if n, m := bytes.Count(data, []byte(`"messages":`)), bytes.Count(data, []byte(`"role":`)); n != len(c.Conversations) || m != messages || len(c.Problems) > 0 {
+			t.Errorf("%s: %d conversations of %d, %d messages of %d, problems %v", name, len(c.Conversations), n, messages, m, c.Problems)
+		}
+	}
 }
 
 func TestRefused(t *testing.T) {

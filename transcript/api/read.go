@@ -80,18 +80,14 @@ func (r *reader) stream() error {
 
 // list reads a file that is a list of messages.
 func (r *reader) list() error {
-	data, err := r.file.ReadAll()
+	whole, err := records.Whole(r.file)
 	if err != nil {
 		return err
 	}
-	v, err := loose.Parse(data)
-	if err != nil {
-		return &session.Error{Op: "read", Path: r.file.Path, Kind: session.ErrCorrupt, Err: err}
-	}
-	for m := range v.Items() {
+	for m := range whole.Items() {
 		r.messages = append(r.messages, json.RawMessage(m))
 	}
-	r.spans = []transcript.Span{{Len: int64(len(data))}}
+	r.spans = []transcript.Span{whole.Span}
 	return r.conversation()
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/memory"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/dataset"
 	"github.com/coppice-dev/coppice/transcript/loose"
@@ -38,6 +39,21 @@ func TestRead(t *testing.T) {
 			got := transcripttest.Collect(t, format, open(t, name))
 			transcripttest.Golden(t, filepath.Join("testdata", filepath.Base(name)+".golden"), transcripttest.Outline(got))
 		})
+	}
+}
+
+// TestTwice: importing twice is importing once.
+func TestTwice(t *testing.T) {
+	for name, format := range fixtures {
+		importer := transcript.Importer{Store: memory.New(nil)}
+		first, err := importer.Import(t.Context(), format, open(t, name))
+		if err != nil || first.New() == 0 {
+			t.Fatalf("%s: %d new, %v", name, first.New(), err)
+		}
+		second, err := importer.Import(t.Context(), format, open(t, name))
+		if err != nil || second.New() != 0 {
+			t.Errorf("%s: %d new at the second time, %v", name, second.New(), err)
+		}
 	}
 }
 

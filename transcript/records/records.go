@@ -17,6 +17,9 @@ import (
 	"github.com/coppice-dev/coppice/transcript/loose"
 )
 
+// bom is what some programs begin text with.
+var bom = []byte("\xef\xbb\xbf")
+
 // Record is an object of a file.
 type Record struct {
 	loose.Value
@@ -52,19 +55,28 @@ func Each(ctx context.Context, f *transcript.File, to transcript.Sink, do func(r
 	case len(head) > 0 && head[0] == '[':
 		return eachElement(ctx, f, to, do)
 	}
-	data, err := f.ReadAll()
+	whole, err := Whole(f)
 	if err != nil {
 		return err
 	}
-	v, err := loose.Parse(data)
-	if err != nil {
-		return &session.Error{Op: "read", Path: f.Path, Kind: session.ErrCorrupt, Err: err}
-	}
-	err = do(Record{Value: v, Span: transcript.Span{Len: int64(len(data))}, N: 1, Only: true})
+	err = do(whole)
 	if bad := (*badError)(nil); errors.As(err, &bad) {
 		return Refuse(f, bad.err)
 	}
 	return err
+}
+
+// Whole returns a file as one record.
+func Whole(f *transcript.File) (Record, error) {
+	data, err := f.ReadAll()
+	if err != nil {
+		return Record{}, err
+	}
+	v, err := loose.Parse(bytes.TrimPrefix(data, bom))
+	if err != nil {
+		return Record{}, &session.Error{Op: "read", Path: f.Path, Kind: session.ErrCorrupt, Err: err}
+	}
+	return Record{Value: v, Span: transcript.Span{Len: int64(len(data))}, N: 1, Only: true}, nil
 }
 
 // Refuse returns the error of a file that is not of the format.
@@ -73,7 +85,7 @@ func Refuse(f *transcript.File, err error) error {
 }
 
 func trim(head []byte) []byte {
-	return bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")))
+	return bytes.TrimSpace(bytes.TrimPrefix(head, bom))
 }
 
 // IsLines reports whether a file is objects one a line: whether its first line is
