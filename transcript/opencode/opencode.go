@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/session"
@@ -46,7 +47,18 @@ func detect(f *transcript.File) bool {
 		return sqlitefile.Has(f, "session", "message.data", "part.data")
 	}
 	head := bytes.TrimSpace(f.Head())
-	return isExport(head) || isSession(f, head)
+	return isExport(head) || isSession(f, head) || isPiece(f, head)
+}
+
+// isPiece tells a file of the tree that is a part of a session: a message, or a
+// part of one. It is read with its session.
+func isPiece(f *transcript.File, head []byte) bool {
+	dirs := strings.Split(filepath.ToSlash(filepath.Dir(f.Path)), "/")
+	if !slices.Contains(dirs, "message") && !slices.Contains(dirs, "part") {
+		return false
+	}
+	v, err := loose.Parse(head)
+	return err == nil && v.Has("id") && (v.Has("sessionID") || v.Has("messageID") || v.Has("type", "time"))
 }
 
 func isExport(head []byte) bool {
@@ -77,8 +89,12 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 		return &session.Error{Op: "read", Path: f.Path, Kind: session.ErrCorrupt, Err: err}
 	}
 	span := transcript.Span{Len: int64(len(data))}
-	if v.Get("info").IsObject() {
+	switch {
+	case v.Get("info").IsObject():
 		return readExport(v, span, to)
+	case isPiece(f, data):
+		to.Count("piece of a session", "left to the session's own file", 1)
+		return nil
 	}
 	return readTree(f, v, to)
 }

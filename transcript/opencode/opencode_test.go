@@ -148,6 +148,18 @@ func TestOlderTrees(t *testing.T) {
 	}
 }
 
+// TestPieces: the files of a tree that are no sessions are nobody else's either.
+func TestPieces(t *testing.T) {
+	root := filepath.Dir(filepath.Dir(filepath.Dir(tree(t))))
+	for _, name := range []string{"message/ses_a/msg_1.json", "part/msg_2/prt_06.json"} {
+		path := filepath.Join(root, name)
+		transcripttest.WriteFile(t, path, `{"id":"x","sessionID":"ses_a","type":"reasoning"}`)
+		if got := transcripttest.Collect(t, opencode.Format(), transcripttest.Open(t, path)); len(got.Conversations) != 0 || len(got.Counts) != 1 {
+			t.Errorf("%s is read as\n%s", name, transcripttest.Outline(got))
+		}
+	}
+}
+
 func TestBadFiles(t *testing.T) {
 	for text, want := range map[string]error{`{"info":{`: session.ErrCorrupt, `{"id":"ses_1","title":"","time":{}}`: session.ErrInvalid} {
 		if _, err := transcript.Collect(t.Context(), opencode.Format(), transcript.FileOf("x.json", []byte(text))); !errors.Is(err, want) {

@@ -63,11 +63,16 @@ func read(_ context.Context, f *transcript.File, to transcript.Sink) error {
 	if err != nil {
 		return err
 	}
-	v, err := loose.Parse(data)
-	if filepath.Base(f.Path) == indexFile {
+	base := filepath.Base(f.Path)
+	if base == indexFile {
 		to.Count("index of the sessions", "left to the sessions' own files", 1)
 		return nil
 	}
+	if _, err := f.Beside(strings.TrimSuffix(base, ".bak")); err == nil && strings.HasSuffix(base, ".bak") {
+		to.Count("backup", "left to the session's own file", 1)
+		return nil
+	}
+	v, err := loose.Parse(data)
 	span := transcript.Span{Len: int64(len(data))}
 	if err != nil {
 		if v, span, err = backup(f, err, to); err != nil {

@@ -183,6 +183,9 @@ func TestBadFiles(t *testing.T) {
 	if penguin.Format().Detect(transcript.FileOf("x.json", []byte(`{"messages":[]}`))) {
 		t.Error("any list of messages is taken for a session")
 	}
+	if got := transcripttest.Collect(t, penguin.Format(), transcripttest.Open(t, second+".bak")); len(got.Conversations) != 0 {
+		t.Error("a backup is taken for a session of its own")
+	}
 	places := penguin.Format().Places(env)
 	if !places[0].Match("agent/session_1.json") || places[0].Match("session_index.json") || places[0].Match("a.json.bak") || !places[1].Match("cp.json.gz") {
 		t.Error("other files than sessions are looked at")

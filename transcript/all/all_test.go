@@ -1,0 +1,80 @@
+package all_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/all"
+)
+
+func TestNames(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, f := range all.Formats() {
+		switch {
+		case f.Name == "" || f.Title == "" || f.Detect == nil || f.Read == nil:
+			t.Errorf("format %q is not complete", f.Name)
+		case seen[f.Name]:
+			t.Errorf("two formats are called %q", f.Name)
+		case all.Named(f.Name) == nil || all.Named(f.Name).Title != f.Title:
+			t.Errorf("format %q is not found by its name", f.Name)
+		}
+		seen[f.Name] = true
+	}
+	if all.Named("nobody") != nil {
+		t.Error("there is a format of any name")
+	}
+}
+
+// TestSniffing asks all formats about the fixtures of each: no other format may
+// take one for its own.
+func TestSniffing(t *testing.T) {
+	packages := make(map[string]bool)
+	for _, f := range all.Formats() {
+		packages[strings.ReplaceAll(f.Name, "-", "")] = true
+	}
+	packages["copilot"], packages["sqlitefile"] = true, false
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.Contains(path, "testdata") || strings.Contains(path, "fuzz") {
+			return err
+		}
+		own := strings.Split(filepath.ToSlash(path), "/")[1]
+		if !packages[own] || strings.HasSuffix(path, ".golden") {
+			return nil
+		}
+		f, err := transcript.OpenFile(path)
+		if err != nil {
+			return err
+		}
+		if format := all.Detect(f); format != nil && strings.ReplaceAll(format.Name, "-", "") != own && !strings.HasPrefix(format.Name, own) {
+			t.Errorf("%s is taken for %s", path, format.Name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNothingIsAnything: files that are of no format are of none.
+func TestNothingIsAnything(t *testing.T) {
+	for name, text := range map[string]string{
+		"empty": "", "text.txt": "hello\n", "object.json": "{}", "list.json": "[]", "number.json": "7", "lines.jsonl": "{}\n{}\n",
+		"package.json": `{"name":"x","version":"1.0.0"}`, "binary": "\x00\x01\x02", "torn.json": `{"a":`,
+	} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := transcript.OpenFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if format := all.Detect(f); format != nil {
+			t.Errorf("%s is taken for %s", name, format.Name)
+		}
+	}
+}
