@@ -1,6 +1,7 @@
 package redact_test
 
 import (
+	"encoding/base64"
 	"maps"
 	"slices"
 	"strings"
@@ -125,6 +126,18 @@ func TestSeveralInOneText(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"github-token", "aws-access-key", "github-token"}, kinds); diff != "" {
 		t.Errorf("kinds (-want +got)\n%s", diff)
+	}
+}
+
+// A secret that is glued to another is found, too, when that one is gone.
+func TestGluedTogether(t *testing.T) {
+	basic := base64.StdEncoding.EncodeToString([]byte("svc:Kx8#pq!2vL"))
+	age := "AGE-SECRET-KEY-1" + random(base32Only, 58)
+	text := "one Authorization: Basic " + basic + age + " and two Authorization: Basic " + basic + age
+	got, found := redact.Text(text)
+	want := "one Authorization: Basic [REDACTED:basic-auth][REDACTED:age-key] and two Authorization: Basic [REDACTED:basic-auth][REDACTED:age-key]"
+	if got != want || len(found) != 4 || text[found[2].Start:found[2].End] != basic || text[found[3].Start:found[3].End] != age {
+		t.Errorf("got %q with %+v", got, found)
 	}
 }
 

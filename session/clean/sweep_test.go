@@ -120,6 +120,9 @@ func (f *fixture) texts(id string) []string {
 			case c.Text != nil:
 				all = append(all, c.Text.Content)
 			case c.ToolResult != nil:
+				if c.ToolResult.Blob != "" && c.ToolResult.Size != int64(len(c.ToolResult.Content)) {
+					f.Errorf("the log says %d bytes, the blob has %d", c.ToolResult.Size, len(c.ToolResult.Content))
+				}
 				all = append(all, c.ToolResult.Content)
 			}
 		}
@@ -323,8 +326,9 @@ func TestSweepTemporaryFiles(t *testing.T) {
 	secret := token(6)
 	f.session("one", message(secret))
 	tmp := filepath.Join(f.st.Dir(), ".coppice", "tmp")
-	for _, name := range []string{"old", "new"} {
-		f.must(os.WriteFile(filepath.Join(tmp, name), []byte(strings.Repeat("x", 2<<20)+secret), 0o600))
+	// Files are searched a part at a time; the secret stands where parts may meet.
+	for name, before := range map[string]int{"old": 1<<20 - 10, "new": 1<<20 + 6*len(secret) - 10} {
+		f.must(os.WriteFile(filepath.Join(tmp, name), []byte(strings.Repeat("x", before)+secret+strings.Repeat("x", 1<<20)), 0o600))
 	}
 	stray, err := f.st.Blobs().Put(t.Context(), []byte("stray "+secret))
 	f.must(err)
@@ -493,6 +497,9 @@ func TestApplyInterrupted(t *testing.T) {
 	cancel()
 	if _, err := sweep.Apply(canceled); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(f.st.Dir(), ".coppice", "redact.pending")); err != nil {
+		t.Errorf("what is to be done was not noted: %v", err)
 	}
 	if _, err := clean.Look(canceled, f.st, "one"); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
