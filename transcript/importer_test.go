@@ -200,6 +200,19 @@ func TestImportReadInParts(t *testing.T) {
 	}
 }
 
+// TestImportRepeatedID: of records of one id the first counts, now and later.
+func TestImportRepeatedID(t *testing.T) {
+	h := newHome(t)
+	h.im.Again = true
+	file := toyFile(t, lines(toyLine{Conv: "c"}, said("1", "one"), said("1", "uno"), said("2", "two")))
+	for range 3 {
+		h.bring(file)
+	}
+	if got := tree(t, h.open(toyID("c"))); got != "1<-:one 2<1:two" {
+		t.Errorf("the tree is %q", got)
+	}
+}
+
 func TestImportVanished(t *testing.T) {
 	h := newHome(t)
 	file := toyFile(t, lines(toyLine{Conv: "c"}, said("1", "one")))

@@ -29,6 +29,7 @@ type target struct {
 	queued  map[string]bool   // the ids of both
 	aliases map[string]string // from native ids to entry ids, where they differ
 	seen    map[string]int    // how often a content without an id was met
+	met     map[string]bool   // the known entries that were compared
 	base    string            // the session's leaf before this import
 	last    string            // the entry of the last record
 	leaf    string            // where the conversation stands: a native id, or ""
@@ -43,7 +44,7 @@ func (w *writer) newTarget(c Conversation, family string) (*target, error) {
 	own := SessionID(w.format.Name, family)
 	t := &target{
 		w: w, id: own, own: own, conv: Conversation{ID: c.ID},
-		queued: make(map[string]bool), aliases: make(map[string]string), seen: make(map[string]int), time: c.Created,
+		queued: make(map[string]bool), aliases: make(map[string]string), seen: make(map[string]int), met: make(map[string]bool), time: c.Created,
 	}
 	// What an export wrote and its program went on with is the session that was
 	// exported. Its records are not compared: an export may have simplified them.
@@ -275,9 +276,10 @@ func (t *target) isKnown(r *Record, e *session.Entry) (bool, error) {
 	if !known || err != nil {
 		return false, err
 	}
-	if t.queued[e.ID] || t.trusted || t.created || r.ID == "" {
+	if t.queued[e.ID] || t.trusted || t.created || t.met[e.ID] || r.ID == "" {
 		return true, nil // the source repeats itself, or the id says it all
 	}
+	t.met[e.ID] = true
 	for _, alias := range r.Aliases { // it was read in parts before
 		if own, err := t.has(alias); own && alias != e.ID || err != nil {
 			e.ID = alias
