@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestImportWatch runs the real program: it imports what is there, then what is
+// appended, and ends in order when it is interrupted.
+func TestImportWatch(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // there is no way to interrupt another process politely
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "projects", "11111111-4d57-4a54-9be1-3f6b1b2f6f10.jsonl")
+	appendLine := func(n int) {
+		t.Helper()
+		parent := "null"
+		if n > 1 {
+			parent = fmt.Sprintf(`"aaaaaaaa-0000-4000-8000-%012d"`, n-1)
+		}
+		line := fmt.Sprintf(`{"parentUuid":%s,"cwd":"/w","sessionId":"s","type":"user","message":{"role":"user","content":"line %d"},"uuid":"aaaaaaaa-0000-4000-8000-%012d","timestamp":"2026-01-02T03:04:05.000Z"}`+"\n", parent, n, n)
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteString(line[:50]); err != nil { // a reader may see half of it
+			t.Fatal(err)
+		}
+		if _, err := f.WriteString(line[50:]); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	appendLine(1)
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "import", "--watch", "--interval", "10ms", filepath.Dir(path))
+	cmd.Args[0] = "coppice" // testscript's main runs the command of this name
+	cmd.Env = append(os.Environ(), "HOME="+dir, "COPPICE_HOME="+filepath.Join(dir, "sessions"), "NO_COLOR=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var talk strings.Builder
+	cmd.Stderr = &talk
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stuck := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	defer stuck.Stop()
+	lines := bufio.NewScanner(out)
+	for n := 1; n <= 4; n++ {
+		if !lines.Scan() {
+			t.Fatalf("it ended after %d lines: %s", n-1, talk.String())
+		}
+		if !strings.Contains(lines.Text(), "\tclaude-code\t1\t") {
+			t.Errorf("line %d is %q", n, lines.Text())
+		}
+		if n < 4 {
+			appendLine(n + 1)
+		}
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if lines.Scan() {
+		t.Errorf("it printed more: %q", lines.Text())
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("it ended with %v: %s", err, talk.String())
+	}
+	if !strings.Contains(talk.String(), "imported 4 entries into") {
+		t.Errorf("it said %s", talk.String())
+	}
+}
+
+func TestBarText(t *testing.T) {
+	if got, want := barText(50, 200, time.Second), "███████░░░░░░░░░░░░░░░░░░░░░░░  25 %  50 B of 200 B  50 B/s"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := barText(300, 0, 0); !strings.Contains(got, "100 %") {
+		t.Errorf("got %q", got)
+	}
+}
