@@ -22,7 +22,7 @@ func collect(t *testing.T, path string) *transcript.Collected {
 func fixtures(t testing.TB) []string {
 	t.Helper()
 	var all []string
-	for _, pattern := range []string{"testdata/*.json*", "testdata/*/*.jsonl"} {
+	for _, pattern := range []string{"testdata/*.json*", "testdata/day/*.jsonl", "testdata/home/sessions/*/*/*/*.jsonl"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -1,8 +1,10 @@
 package codex
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
+	"path"
 	"strings"
 	"time"
 
@@ -44,6 +46,7 @@ func (r *reader) header(v loose.Value) error {
 			r.conv.Extra[fact] = text
 		}
 	}
+	r.conv.Title = r.title()
 	r.origin = r.conv.ID
 	r.link(v)
 	return nil
@@ -112,24 +115,59 @@ func (p *past) entry(id string) (session.Entry, bool) {
 	return e, ok
 }
 
-// readPast reads the parent's file if it lies beside this one. Most do: a
-// subagent is started on the day of its parent.
+// readPast reads the parent's file, if it is there. Rollouts lie in directories of
+// days, sessions/2026/02/01, and a thread's id tells the time at which it began.
 func (r *reader) readPast(parent string) *past {
-	entries, err := r.file.Around(".")
+	if p := readFrom(r.file, ".", parent); p != nil {
+		return p
+	}
+	at, ok := uuidTime(parent)
+	if !ok {
+		return nil
+	}
+	all := r.file.Above(3)
+	for _, days := range []int{0, -1, 1} { // the days are the user's, not UTC's
+		if p := readFrom(all, at.AddDate(0, 0, days).Format("2006/01/02"), parent); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// readFrom reads the rollout of a thread in a directory, given as seen from a
+// file.
+func readFrom(f *transcript.File, dir, thread string) *past {
+	entries, err := f.Around(dir)
 	if err != nil {
 		return nil
 	}
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), "rollout-") || !strings.Contains(e.Name(), parent) {
+		if !strings.HasPrefix(e.Name(), "rollout-") || !strings.Contains(e.Name(), thread) {
 			continue
 		}
-		data, err := r.file.Beside(e.Name())
+		data, err := f.Beside(path.Join(dir, e.Name()))
 		if err != nil {
 			return nil
 		}
 		return readPast(transcript.FileOf(e.Name(), data))
 	}
 	return nil
+}
+
+// title returns the name that a thread has in Codex's list of them, in which the
+// last counts.
+func (r *reader) title() string {
+	data, err := r.file.Above(4).Beside("session_index.jsonl")
+	if err != nil {
+		return ""
+	}
+	title := ""
+	for line := range bytes.Lines(data) {
+		if v := loose.Value(line); v.Get("id").Text() == r.conv.ID {
+			title = v.Get("thread_name").Text()
+		}
+	}
+	return title
 }
 
 func readPast(f *transcript.File) *past {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
@@ -203,10 +204,15 @@ func (r *reader) conversation() transcript.Conversation {
 			conv.Extra[fact] = value
 		}
 	}
+	levels := 1                     // the project's directory is above chats
 	if text("kind") == "subagent" { // chats/<parent's id>/<id>.jsonl
+		levels = 2
 		if parent := filepath.Base(filepath.Dir(r.file.Path)); parent != "chats" && parent != "." {
 			conv.Parent, conv.Relation = parent, session.RelationSubagent
 		}
+	}
+	if root, err := r.file.Above(levels).Beside(".project_root"); err == nil && conv.CWD == "" {
+		conv.CWD = strings.TrimSpace(string(root))
 	}
 	return conv
 }

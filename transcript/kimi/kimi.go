@@ -41,6 +41,9 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	if created := jsonl.Head(f, 1); len(created) > 0 {
 		r.conv.Created = created[0].Get("created_at").Time(time.UTC)
 	}
+	if state, err := f.Above(2).Beside("state.json"); err == nil {
+		r.learn(loose.Value(state))
+	}
 	if err := to.Begin(r.conv); err != nil {
 		return err
 	}
@@ -67,6 +70,19 @@ func conversation(f *transcript.File) transcript.Conversation {
 		return transcript.Conversation{ID: id}
 	}
 	return transcript.Conversation{ID: transcript.HashID(name, f.Path)}
+}
+
+// learn takes in what is known of the session: its state lies two directories
+// above the logs of its agents.
+func (r *reader) learn(state loose.Value) {
+	if r.conv.Parent == "" {
+		r.conv.Title = state.Get("title").Text()
+	}
+	for _, member := range []string{"workDir", "cwd"} {
+		if cwd := state.Get(member).Text(); cwd != "" {
+			r.conv.CWD = cwd
+		}
+	}
 }
 
 type reader struct {

@@ -1,7 +1,6 @@
 package kimi_test
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -10,20 +9,13 @@ import (
 	"github.com/coppice-dev/coppice/transcript/transcripttest"
 )
 
+const fixtures = "testdata/*/*/*/*.jsonl"
+
 // TestRead reads a log with all that is done to a context: messages, the steps of
 // the model's loop, an undone turn, compactions, a new beginning.
-func TestRead(t *testing.T) {
-	data, err := os.ReadFile("testdata/wire.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := transcript.FileOf("/sessions/wd_garden/session_8f00/agents/main/wire.jsonl", data)
-	c := transcripttest.Collect(t, kimi.Format(), f)
-	transcripttest.CheckTree(t, c)
-	transcripttest.Golden(t, "testdata/wire.txt", transcripttest.Outline(c))
-}
+func TestRead(t *testing.T) { transcripttest.ReadFixtures(t, kimi.Format(), fixtures) }
 
-func FuzzRead(f *testing.F) { transcripttest.FuzzReader(f, kimi.Format(), "testdata/*.jsonl") }
+func FuzzRead(f *testing.F) { transcripttest.FuzzReader(f, kimi.Format(), fixtures) }
 
 func TestReadAgents(t *testing.T) {
 	header := []byte(`{"type":"metadata","protocol_version":"1.4"}`)
