@@ -6,10 +6,12 @@ import (
 
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/aider"
+	"github.com/coppice-dev/coppice/transcript/amp"
 	"github.com/coppice-dev/coppice/transcript/api"
 	"github.com/coppice-dev/coppice/transcript/chatgpt"
 	"github.com/coppice-dev/coppice/transcript/claudeai"
 	"github.com/coppice-dev/coppice/transcript/claudecode"
+	"github.com/coppice-dev/coppice/transcript/cline"
 	"github.com/coppice-dev/coppice/transcript/codex"
 	"github.com/coppice-dev/coppice/transcript/copilot"
 	"github.com/coppice-dev/coppice/transcript/crush"
@@ -18,6 +20,8 @@ import (
 	"github.com/coppice-dev/coppice/transcript/droid"
 	"github.com/coppice-dev/coppice/transcript/geminicli"
 	"github.com/coppice-dev/coppice/transcript/goose"
+	"github.com/coppice-dev/coppice/transcript/grok"
+	"github.com/coppice-dev/coppice/transcript/kimi"
 	"github.com/coppice-dev/coppice/transcript/llm"
 	"github.com/coppice-dev/coppice/transcript/openagent"
 	"github.com/coppice-dev/coppice/transcript/opencode"
@@ -36,7 +40,7 @@ func Formats() []*transcript.Format {
 	return slices.Concat(
 		[]*transcript.Format{
 			codex.Format(), geminicli.Format(), qwen.Format(), claudecode.Format(), pi.Format(),
-			copilot.Format(), droid.Format(), cursor.Format(),
+			copilot.Format(), droid.Format(), cursor.Format(), kimi.Format(), grok.Format(), amp.Format(), cline.Format(),
 			opencode.Format(), crush.Format(), goose.Format(), llm.Format(), aider.Format(),
 			penguin.Format(), openagent.Format(), picoclaw.Format(),
 			chatgpt.Format(), claudeai.Format(),
