@@ -54,3 +54,10 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 }
+
+// TestImport: importing twice is importing once.
+func TestImport(t *testing.T) {
+	if got := transcripttest.Import(t, cline.Format(), transcripttest.Fixtures(t, fixtures)...); len(got) != 1 {
+		t.Errorf("the fixtures become %d sessions, want 1", len(got))
+	}
+}

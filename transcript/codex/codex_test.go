@@ -170,3 +170,14 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestImport: importing twice is importing once, and a fork becomes a branch of
+// what it was forked from: two of the day's five threads are one session, and so
+// are the two threads of the home.
+func TestImport(t *testing.T) {
+	for pattern, want := range map[string]int{"testdata/day/*.jsonl": 4, "testdata/home/sessions/*/*/*/*.jsonl": 1, "testdata/*.json*": 7} {
+		if got := transcripttest.Import(t, codex.Format(), transcripttest.Fixtures(t, pattern)...); len(got) != want {
+			t.Errorf("%s becomes %d sessions, want %d", pattern, len(got), want)
+		}
+	}
+}

@@ -64,3 +64,11 @@ func TestSamples(t *testing.T) {
 		})
 	}
 }
+
+// TestImport: importing twice is importing once.
+func TestImport(t *testing.T) {
+	paths := transcripttest.Fixtures(t, "testdata/*.jsonl", "testdata/*/*/*.jsonl")
+	if got := transcripttest.Import(t, cursor.Format(), paths...); len(got) != 2 {
+		t.Errorf("the fixtures become %d sessions, want 2", len(got))
+	}
+}

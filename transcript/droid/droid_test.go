@@ -89,3 +89,10 @@ func TestSamples(t *testing.T) {
 		})
 	}
 }
+
+// TestImport: importing twice is importing once.
+func TestImport(t *testing.T) {
+	if got := transcripttest.Import(t, droid.Format(), transcripttest.Fixtures(t, fixtures)...); len(got) != 2 {
+		t.Errorf("the fixtures become %d sessions, want 2", len(got))
+	}
+}

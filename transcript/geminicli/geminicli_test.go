@@ -125,3 +125,10 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestImport: importing twice is importing once.
+func TestImport(t *testing.T) {
+	if got := transcripttest.Import(t, geminicli.Format(), fixtures(t)...); len(got) != len(fixtures(t)) {
+		t.Errorf("%d files become %d sessions", len(fixtures(t)), len(got))
+	}
+}

@@ -41,3 +41,10 @@ func TestPlaces(t *testing.T) {
 		t.Errorf("the place is %+v", place)
 	}
 }
+
+// TestImport: importing twice is importing once.
+func TestImport(t *testing.T) {
+	if got := transcripttest.Import(t, grok.Format(), transcripttest.Fixtures(t, fixtures)...); len(got) != 1 {
+		t.Errorf("the fixtures become %d sessions, want 1", len(got))
+	}
+}

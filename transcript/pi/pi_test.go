@@ -134,3 +134,13 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestImport: importing twice is importing once, and forks that repeat their
+// original become branches of it.
+func TestImport(t *testing.T) {
+	for pattern, want := range map[string]int{"testdata/fork/*.jsonl": 2, "testdata/*.jsonl": 4} {
+		if got := transcripttest.Import(t, pi.Format(), transcripttest.Fixtures(t, pattern)...); len(got) != want {
+			t.Errorf("%s becomes %d sessions, want %d", pattern, len(got), want)
+		}
+	}
+}

@@ -46,3 +46,10 @@ func TestPlaces(t *testing.T) {
 		t.Errorf("the place is %+v", place)
 	}
 }
+
+// TestImport: importing twice is importing once.
+func TestImport(t *testing.T) {
+	if got := transcripttest.Import(t, qwen.Format(), transcripttest.Fixtures(t, fixtures)...); len(got) != 2 {
+		t.Errorf("the fixtures become %d sessions, want 2", len(got))
+	}
+}
