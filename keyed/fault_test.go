@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -151,6 +152,41 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("full from %d on: the disk has %s", from, state(again))
 		}
 	}
+}
+
+// What a reader has got does not change when what was only in memory is written.
+func TestReadersWhileTheDiskIsFull(t *testing.T) {
+	var isFull atomic.Bool
+	faulty := &vfs.Faulty{FS: vfs.NewMemory(), Before: func(op vfs.Op) error {
+		if isFull.Load() && op.Kind == vfs.OpWrite {
+			return errors.New("no space left")
+		}
+		return nil
+	}}
+	m := manager{keyed.New(&keyed.Options{Store: storeOn(t, faulty)}), t}
+	stop := make(chan struct{})
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				history := brief(m.GetHistory(key))
+				sameText(t, "history", history, numbered("u", len(history)))
+			}
+		}
+	})
+	for i, word := range numbered("u", 200) {
+		isFull.Store(i%5 > 1)
+		m.talk(word)
+	}
+	close(stop)
+	wait.Wait()
+	isFull.Store(false)
+	m.save(key)
+	m.sees(numbered("u", 200)...)
+	m.close()
 }
 
 // Whenever the power fails, what comes back is the state after the last step

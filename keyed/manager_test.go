@@ -2,6 +2,7 @@ package keyed_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,7 +44,7 @@ func TestCallersCannotChangeTheStore(t *testing.T) {
 			Extra: session.Fields{{Name: "media", Value: json.RawMessage(`["m"]`)}},
 		}
 		m.AddFullMessage(key, said)
-		want := m.GetHistory(key)
+		want := fmt.Sprintf("%+v", m.GetHistory(key))
 		spoil := func(messages []keyed.Message) {
 			messages[0].Role = "spoilt"
 			messages[0].Extra[0].Value[2] = 'X'
@@ -61,7 +62,7 @@ func TestCallersCannotChangeTheStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		spoil(all)
-		same(t, "history", m.GetHistory(key), want)
+		same(t, "history", fmt.Sprintf("%+v", m.GetHistory(key)), want)
 	})
 }
 

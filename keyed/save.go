@@ -53,8 +53,8 @@ func (sm *SessionManager) SaveAsync(key string, report func(error)) {
 	}()
 }
 
-// SaveEvery saves all active sessions again and again until stop is called or
-// the manager is closed. What goes wrong is told to report or, if that is nil, to
+// SaveEvery saves all active sessions again and again until stop is called, which
+// report must not do, or the manager is closed. What goes wrong is told to report or, if that is nil, to
 // the Logger. An interval of 0 means SaveInterval.
 func (sm *SessionManager) SaveEvery(interval time.Duration, report func(key string, err error)) (stop func()) {
 	if interval <= 0 {

@@ -121,6 +121,39 @@ func TestCloseWhileTalking(t *testing.T) {
 	}
 }
 
+// A conversation that is in use is neither closed with the others nor under its
+// user's feet.
+func TestClosingWaitsForUsers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClock()
+		st := memory.New(nil)
+		m := manager{keyed.New(&keyed.Options{Store: st, MaxOpen: 1, Now: c.now}), t}
+		m.talk(numbered("u", 21)...)
+		goOn, summarised, closed := make(chan struct{}), make(chan error), make(chan error)
+		go func() {
+			_, err := m.Summarize(key, func(string, []keyed.Message) (string, error) { <-goOn; return "sum", nil })
+			summarised <- err
+		}()
+		synctest.Wait()
+		fill(m, c, 0, 3, 2*time.Second)
+		same(t, "active", m.Active(), []string{"chat:2", key})
+		go func() { closed <- m.Close() }()
+		synctest.Wait()
+		select {
+		case <-closed:
+			t.Error("closed while a conversation is in use")
+		default:
+		}
+		close(goOn)
+		if err := errors.Join(<-summarised, <-closed); err != nil {
+			t.Error(err)
+		}
+		after := manager{keyed.New(&keyed.Options{Store: st}), t}
+		after.summaryIs("sum")
+		after.close()
+	})
+}
+
 func TestBuildContext(t *testing.T) {
 	dir := t.TempDir()
 	m := inDir(t, dir)

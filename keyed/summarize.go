@@ -23,7 +23,8 @@ const (
 // The summary is what summarize returns, given the summary so far and the
 // messages that are to go. Messages may be added meanwhile: they all stay, which
 // GetHistory, SetSummary and TruncateHistory one after the other cannot promise.
-// If summarize returns an error or nothing but white space, nothing changes.
+// If summarize returns an error or nothing but white space, nothing changes. It
+// must not call Close, which waits for it.
 func (sm *SessionManager) Summarize(key string, summarize func(summary string, old []Message) (string, error)) (bool, error) {
 	done := false
 	err := sm.try(key, func(c *chat) error {
