@@ -82,10 +82,7 @@ func (s *search) locate(found []candidate) (hits []Hit, places []place, err erro
 // mayBeCopy reports whether two matches that follow one another may be copies:
 // they would have the same score and time.
 func (s *search) mayBeCopy(a, b candidate) bool {
-	if s.o.Order == ByTime {
-		return a.id>>docSeqBits == b.id>>docSeqBits
-	}
-	return a.score == b.score
+	return a.score == b.score && a.id>>docSeqBits == b.id>>docSeqBits
 }
 
 // collapse takes a copy into a hit. The one on a live path stands for both, or
