@@ -60,7 +60,7 @@ func (s *search) locate(found []candidate) (hits []Hit, places []place, err erro
 	for i, spare := 0, maxCopies; i < len(found) && spare > 0; i++ {
 		c := found[i]
 		if len(hits) == wanted {
-			if spare--; i > 0 && !s.mayBeCopy(found[i-1], c) {
+			if spare--; i > 0 && !mayBeCopy(found[i-1], c) {
 				break
 			}
 		}
@@ -81,7 +81,7 @@ func (s *search) locate(found []candidate) (hits []Hit, places []place, err erro
 
 // mayBeCopy reports whether two matches that follow one another may be copies:
 // they would have the same score and time.
-func (s *search) mayBeCopy(a, b candidate) bool {
+func mayBeCopy(a, b candidate) bool {
 	return a.score == b.score && a.id>>docSeqBits == b.id>>docSeqBits
 }
 
