@@ -2,6 +2,8 @@ package keyed_test
 
 // The code of this file is that of the session manager's API reference, block by
 // block. Only the import paths are ours.
+//
+//lint:file-ignore ST1019 the reference has two packages, here they are one
 
 import (
 	"errors"

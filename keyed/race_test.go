@@ -58,7 +58,7 @@ func TestRegressionSummaryRacesWithTools(t *testing.T) {
 			t.Run(name+", "+place, func(t *testing.T) {
 				rounds := 20
 				if place != "memory" {
-					rounds = 2
+					rounds = 1
 				}
 				for range rounds {
 					raceWithTools(t, place, background)
