@@ -262,6 +262,62 @@ func TestUnsafeNames(t *testing.T) {
 	}
 }
 
+// TestEdited: what was changed after it was read is sent as it is now, however
+// odd it was.
+func TestEdited(t *testing.T) {
+	tests := []struct{ codec, body string }{
+		{"chat", `[{"role":"user","content":null}]`},
+		{"chat", `[{"role":"assistant"}]`},
+		{"chat", `[{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{"}}]}]`},
+		{"chat", `[{"role":"tool","tool_call_id":"c"}]`},
+		{"responses", `[{"role":"user","content":7}]`},
+		{"responses", `[{"type":"function_call_output","call_id":"c","output":{"a":1}}]`},
+		{"responses", `[{"type":"function_call_output","call_id":"c"}]`},
+		{"anthropic", `[{"role":"user"}]`},
+		{"anthropic", `[{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":"x"}]}]`},
+		{"anthropic", `[{"role":"user","content":[{"type":"tool_result","tool_use_id":"c"}]}]`},
+		{"google", `[{"role":"user"}]`},
+		{"google", `[{"role":"model","parts":[{"functionCall":{"name":"f"}}]}]`},
+		{"google", `[{"role":"user","parts":[{"functionResponse":{"name":"f","response":"x"}}]}]`},
+		{"google", `[{"role":"user","parts":[{"functionResponse":{"name":"f"}}]}]`},
+		{"bedrock", `[{"role":"user"}]`},
+		{"bedrock", `[{"role":"assistant","content":[{"toolUse":{"toolUseId":"c","name":"f","input":"x"}}]}]`},
+	}
+	for _, tt := range tests {
+		b, err := codecs[tt.codec].decode([]byte(tt.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := b.Entries[0].Message
+		switch {
+		case len(m.Content) == 0:
+			m.Content = []session.Content{session.Text("edited")}
+		case m.Content[0].ToolUse != nil:
+			m.Content[0].ToolUse.Input = map[string]any{"now": "edited"}
+		default:
+			m.Content[0].ToolResult.Content = "edited"
+		}
+		messages, err := codecs[tt.codec].encode(b.Entries)
+		if err != nil || !strings.Contains(string(messages.Request(nil)), "edited") {
+			t.Errorf("%s: %s became %s, %v", tt.codec, tt.body, messages.Request(nil), err)
+		}
+	}
+}
+
+// TestClearedResult: the answer to a call that is no function's stays one, even
+// if nothing of it is left.
+func TestClearedResult(t *testing.T) {
+	b, err := openai.DecodeResponses([]byte(`[{"type":"custom_tool_call","call_id":"c","name":"sh","input":"ls"},{"type":"custom_tool_call_output","call_id":"c","output":"a lot"}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Entries[1].Message.Content = []session.Content{session.ToolResult("c", "[cleared]", false)}
+	m, err := openai.EncodeResponses(b.Entries)
+	if err != nil || !strings.Contains(string(m.Request(nil)), `{"type":"custom_tool_call_output","call_id":"c","output":"[cleared]"}`) {
+		t.Errorf("%s, %v", m.Request(nil), err)
+	}
+}
+
 // TestNothingSaid: a message of nothing is not sent, because it is refused.
 func TestNothingSaid(t *testing.T) {
 	for name, codec := range codecs {
@@ -300,7 +356,7 @@ func TestNoBody(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{`{"choices":[7]}`, `{"choices":[{}]}`, `{"messages":[7]}`} {
+	for _, text := range []string{`{"choices":[]}`, `{"choices":[7]}`, `{"choices":[{}]}`, `{"messages":[7]}`} {
 		if _, err := openai.DecodeChat([]byte(text)); err == nil {
 			t.Errorf("chat: %s was read", text)
 		}

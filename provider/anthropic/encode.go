@@ -113,6 +113,9 @@ func (e *encoder) message(parts []wire.Message) (json.RawMessage, error) {
 	var o wire.Object
 	o.SetStr("role", string(role))
 	plain := len(parts) == 1 && wire.IsPlain(parts[0].Content, wire.Anthropic)
+	if len(blocks) > 0 {
+		r.Forget("content")
+	}
 	if plain && (r.Form == formString || role == session.RoleUser && r.Form != formParts) {
 		o.SetStr("content", parts[0].Content[0].Text.Content)
 	} else {
@@ -195,6 +198,9 @@ func (e *encoder) newBlock(c *session.Content, r *wire.Residue) (wire.Object, er
 		if err != nil {
 			return nil, err
 		}
+		if c.ToolUse.Input != nil {
+			r.Forget("input")
+		}
 		o.SetStr("type", "tool_use")
 		o.SetStr("id", wire.SafeID(c.ToolUse.ID, maxID))
 		if !r.Fields.Has("name") {
@@ -246,6 +252,9 @@ func (e *encoder) toolResult(t *session.ToolResultContent, r *wire.Residue) (wir
 			parts = append(parts, added...)
 		}
 		o.Set("content", wire.List(parts))
+	}
+	if len(t.Parts) > 0 || t.Content != "" {
+		r.Forget("content")
 	}
 	if t.IsError {
 		o.Set("is_error", json.RawMessage("true"))

@@ -59,6 +59,9 @@ func (e *encoder) message(parts []wire.Message) (json.RawMessage, error) {
 	}
 	o.Set("content", wire.List(blocks))
 	r, _ := wire.ResidueOf(parts[0].Extra, wire.Bedrock)
+	if len(blocks) > 0 {
+		r.Forget("content")
+	}
 	r.Restore(&o)
 	return o.JSON(), nil
 }
@@ -102,6 +105,9 @@ func (e *encoder) block(c *session.Content) (json.RawMessage, error) {
 		input, err := wire.Input(c.ToolUse, c.Extra, &e.notes)
 		if err != nil {
 			return nil, err
+		}
+		if c.ToolUse.Input != nil {
+			r.Forget("input")
 		}
 		var o wire.Object
 		o.SetStr("toolUseId", wire.SafeID(c.ToolUse.ID, maxID))

@@ -91,6 +91,9 @@ func (e *encoder) content(list []wire.Message) (json.RawMessage, error) {
 		e.notes.Add("a system message amid the conversation is sent as the user's")
 	}
 	o.Set("parts", wire.List(parts))
+	if len(parts) > 0 {
+		r.Forget("parts")
+	}
 	r.Restore(&o)
 	return o.JSON(), nil
 }
@@ -201,6 +204,9 @@ func (e *encoder) call(c *session.Content, r *wire.Residue) (json.RawMessage, er
 	if err != nil {
 		return nil, err
 	}
+	if len(c.ToolUse.Input) > 0 {
+		r.Forget("args")
+	}
 	var o wire.Object
 	o.SetStr("id", c.ToolUse.ID)
 	o.SetStr("name", c.ToolUse.Name)
@@ -224,6 +230,9 @@ func (e *encoder) result(t *session.ToolResultContent, r *wire.Residue) json.Raw
 		name = "unknown"
 	}
 	o.SetStr("name", name)
+	if was, _ := responseText(r.Fields.Get("response")); was != t.Content {
+		r.Forget("response")
+	}
 	o.Set("response", response(t, r))
 	if wire.HasMedia(t.Parts) || wire.HasRaw(t.Parts) {
 		e.notes.Add("of a tool's result only the text is sent")

@@ -321,6 +321,9 @@ func (d *ChatDecoder) result(o *wire.Object, m *session.MessageEntry, r *wire.Re
 // response reads the answers of a response.
 func (d *ChatDecoder) response(o wire.Object) (*provider.Body, error) {
 	choices, _ := o.TakeElements("choices")
+	if len(choices) == 0 {
+		return nil, fmt.Errorf("openai chat: a response without an answer: %.200s", o.JSON())
+	}
 	b := &provider.Body{Kind: provider.KindResponse, Model: o.Str("model")}
 	usage := wire.Usage(&o, "usage", wire.Chat, provider.OpenAIChatUsage)
 	for i, raw := range choices {

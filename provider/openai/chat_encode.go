@@ -80,6 +80,9 @@ func (e *chatEncoder) one(m wire.Message, r *wire.Residue) (wire.Object, error) 
 		return nil, nil
 	}
 	o.Set("content", content(m.Content, parts, r.Form, `""`))
+	if len(parts) > 0 {
+		r.Forget("content")
+	}
 	return o, nil
 }
 
@@ -108,7 +111,7 @@ func (e *chatEncoder) assistant(o wire.Object, m wire.Message, r *wire.Residue) 
 			e.thinking(c.Thinking, own.Form, &rest)
 		case c.Text != nil && own.Form == formRefusal:
 			rest.SetStr("refusal", c.Text.Content)
-		case c.Audio != nil && own.Form == formAudio:
+		case c.Audio != nil && own.Form == formAudio && c.Audio.Source != nil:
 			audio := append(own.Fields, session.Field{Name: "data", Value: wire.Quote(c.Audio.Source.Data)})
 			rest.SetObject("audio", audio)
 		case c.ToolUse != nil && own.Form == formFunctionCall:
@@ -135,6 +138,9 @@ func (e *chatEncoder) assistant(o wire.Object, m wire.Message, r *wire.Residue) 
 		return nil, nil
 	}
 	o.Set("content", content(said, parts, r.Form, "null"))
+	if len(parts) > 0 {
+		r.Forget("content")
+	}
 	o = append(o, rest...)
 	if len(calls) > 0 {
 		o.Set("tool_calls", wire.List(calls))
@@ -211,7 +217,11 @@ func (e *chatEncoder) result(t *session.ToolResultContent, r *wire.Residue) wire
 	o.SetStr("role", string(session.RoleTool))
 	o.SetStr("tool_call_id", wire.SafeID(t.ToolUseID, maxChatID))
 	blocks := wire.Parts(t)
-	o.Set("content", content(blocks, e.parts(blocks, session.RoleTool), r.Form, `""`))
+	parts := e.parts(blocks, session.RoleTool)
+	o.Set("content", content(blocks, parts, r.Form, `""`))
+	if len(parts) > 0 {
+		r.Forget("content")
+	}
 	if t.IsError {
 		e.notes.Add("that a tool's result is an error is not said")
 	}

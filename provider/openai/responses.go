@@ -89,7 +89,7 @@ func (d *itemDecoder) items(list []json.RawMessage) {
 func (d *itemDecoder) item(raw json.RawMessage) {
 	o := wire.Members(raw)
 	kind := o.Str("type")
-	if kind == "" && o.Has("role") {
+	if !o.Has("type") && o.Has("role") {
 		kind = itemMessage
 	}
 	switch {

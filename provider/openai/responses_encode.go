@@ -44,11 +44,12 @@ func promptOf(messages []wire.Message, form string) (string, bool) {
 type itemEncoder struct {
 	notes wire.Notes
 	items []json.RawMessage
-	own   bool // the message at hand came from this format
+	kinds map[string]string // of the calls besides functions, by id
+	own   bool              // the message at hand came from this format
 }
 
 func (e *itemEncoder) all(messages []wire.Message) ([]json.RawMessage, error) {
-	e.items = []json.RawMessage{}
+	e.items, e.kinds = []json.RawMessage{}, make(map[string]string)
 	for _, m := range messages {
 		e.notes.Of(m.Entry)
 		if err := e.message(m); err != nil {
@@ -89,6 +90,9 @@ func (e *itemEncoder) said(m wire.Message, r *wire.Residue) {
 		o.SetStr("content", m.Content[0].Text.Content)
 	} else {
 		o.Set("content", wire.List(parts))
+	}
+	if len(parts) > 0 {
+		r.Forget("content")
 	}
 	r.Restore(&o)
 	e.items = append(e.items, o.JSON())
@@ -181,6 +185,7 @@ func (e *itemEncoder) call(t *session.ToolUseContent, r *wire.Residue) (wire.Obj
 		r.Restore(&o)
 		return o, nil
 	}
+	e.kinds[t.ID] = r.Form
 	o.SetStr("type", r.Form)
 	o.SetStr("call_id", wire.SafeID(t.ID, maxResponsesID))
 	if tool.name == "" {
@@ -211,7 +216,13 @@ func (e *itemEncoder) result(c *session.Content) {
 	t := c.ToolResult
 	var o wire.Object
 	o.SetStr("type", "function_call_output")
+	if kind := e.kinds[t.ToolUseID]; kind != "" {
+		o.SetStr("type", kind+"_output")
+	}
 	setStr(&o, "type", r.Form)
+	if output := r.Fields.Get("output"); len(t.Parts) > 0 || string(output) != t.Content {
+		r.Forget("output")
+	}
 	o.SetStr("call_id", wire.SafeID(t.ToolUseID, maxResponsesID))
 	switch {
 	case len(t.Parts) == 1 && isScreenshot(&t.Parts[0]):

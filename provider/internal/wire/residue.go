@@ -134,6 +134,13 @@ func (r *Residue) Restore(o *Object) {
 	}
 }
 
+// Forget drops what is kept of a member, because it has changed since: an edit
+// counts, not what stood there before.
+func (r *Residue) Forget(name string) {
+	r.Fields.Take(name)
+	r.Absent = slices.DeleteFunc(r.Absent, func(absent string) bool { return absent == name })
+}
+
 // Inner returns the residue of an object within the object, which was kept as a
 // member of Fields, and removes it from there.
 func (r *Residue) Inner(name string) Object {
