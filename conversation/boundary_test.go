@@ -435,15 +435,55 @@ func TestStrangeChains(t *testing.T) {
 	wantError(t, err, session.ErrCorrupt)
 }
 
+// What is carried on and on is still known by its first id.
+func TestCopiesOfCopies(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, "", 1)
+	id := say(t, m, "", systemMessage("s"), user("1"), assistant("2"), user("3"), assistant("4"), user("5"))
+	original := must(m.LoadSession(id))(t).Messages[0].ID
+	c := must(m.Conversation(id))(t)
+	if len(c.Links) < 3 {
+		t.Fatalf("%d links", len(c.Links))
+	}
+	for _, l := range c.Links[1:] {
+		if first := must(m.LoadSession(l.ID))(t).Messages[0]; first.Metadata["carried_from"] != original || first.ID == original {
+			t.Errorf("%+v", first)
+		}
+	}
+}
+
+// A call that crosses a boundary after one that was interrupted is given its
+// result, not one that was made up while it waited.
+func TestResultAfterABoundary(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, "", 100)
+	c := newSystem(t, m)
+	for _, msg := range []conversation.Message{user("1"), call("a"), user("2"), call("b")} {
+		must(c.Add(msg))(t)
+	}
+	must(m.CreateContinuationSession(must(m.LoadSession(c.ID()))(t)))(t)
+	must(c.View())(t)
+	must(c.AddActionResult("b", "real", false))(t)
+	v := must(c.View())(t)
+	want := []string{"user: 1", "assistant: call a", "tool: result a", "user: 2", "assistant: call b", "tool: result b"}
+	if diff := cmp.Diff(want, entryTexts(v.Entries)); diff != "" {
+		t.Fatal(diff)
+	}
+	if got := v.Entries[5].Message.Content[0].ToolResult.Content; got != "real" {
+		t.Errorf("the result is %q", got)
+	}
+}
+
 // unsettled is a store whose appends land but claim not to know.
 type unsettled struct {
 	store.Store
-	lie *int // how often; negative: always, and nothing lands
+	lie  *int   // how often; negative: always, and nothing lands
+	then func() // called after a lie; may be nil
 }
 
 func (u unsettled) Create(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) (store.Log, error) {
 	log, err := u.Store.Create(ctx, name, lines)
-	return unsettledLog{log, u.lie}, err
+	return unsettledLog{log, u}, err
 }
 
 func (u unsettled) Open(ctx context.Context, name string) (store.Log, error) {
@@ -451,28 +491,31 @@ func (u unsettled) Open(ctx context.Context, name string) (store.Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	return unsettledLog{log, u.lie}, nil
+	return unsettledLog{log, u}, nil
 }
 
 type unsettledLog struct {
 	store.Log
-	lie *int
+	u unsettled
 }
 
-func (u unsettledLog) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, error) {
-	if *u.lie < 0 {
+func (l unsettledLog) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, error) {
+	switch {
+	case *l.u.lie == 0:
+		return l.Log.Append(ctx, at, lines...)
+	case *l.u.lie < 0:
 		return 0, store.ErrUnknown
 	}
-	if *u.lie > 0 {
-		*u.lie--
-		if *u.lie%2 == 0 { // every other time it landed
-			if _, err := u.Log.Append(ctx, at, lines...); err != nil {
-				return 0, err
-			}
+	*l.u.lie--
+	if *l.u.lie%2 == 0 { // every other time it lands
+		if _, err := l.Log.Append(ctx, at, lines...); err != nil {
+			return 0, err
 		}
-		return 0, store.ErrUnknown
 	}
-	return u.Log.Append(ctx, at, lines...)
+	if l.u.then != nil {
+		l.u.then()
+	}
+	return 0, store.ErrUnknown
 }
 
 // After an append of which nobody knows whether it landed, somebody looks.
@@ -480,7 +523,7 @@ func TestUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for lies := range 4 {
 		lie := 0
-		m := newManagerOn(t, unsettled{memory.New(nil), &lie}, 100)
+		m := newManagerOn(t, unsettled{memory.New(nil), &lie, nil}, 100)
 		id := say(t, m, "", user("1"))
 		lie = lies
 		say(t, m, id, user("2"))
@@ -489,10 +532,28 @@ func TestUnknownOutcome(t *testing.T) {
 		}
 	}
 	lie := 0
-	m := newManagerOn(t, unsettled{memory.New(nil), &lie}, 100)
+	m := newManagerOn(t, unsettled{memory.New(nil), &lie, nil}, 100)
 	id := say(t, m, "", user("1"))
 	lie = -1
 	_, err := m.AddMessage(id, user("2"))
 	wantError(t, err, session.ErrUnknown)
 	lie = 0
+}
+
+// Also if the conversation has gone on in another session meanwhile.
+func TestUnknownOutcomeAtABoundary(t *testing.T) {
+	t.Parallel()
+	st := memory.New(nil)
+	other := newManagerOn(t, st, 100)
+	lie, id := 0, ""
+	m := newManagerOn(t, unsettled{st, &lie, func() {
+		must(other.CreateContinuationSession(must(other.LoadSession(id))(t)))(t)
+	}}, 100)
+	id = say(t, m, "", user("1"))
+	lie = 1
+	say(t, m, id, user("2"))
+	c := must(m.Conversation(id))(t)
+	if diff := cmp.Diff([]string{"user: 1", "user: 2"}, texts(c.Messages)); diff != "" || len(c.Links) != 2 {
+		t.Errorf("%d links\n%s", len(c.Links), diff)
+	}
 }

@@ -71,7 +71,8 @@ func TestContextLoader(t *testing.T) {
 	if diff := cmp.Diff(want, must(l.ListAvailableFiles())(t), cmpopts.IgnoreFields(conversation.ContextFile{}, "Modified")); diff != "" {
 		t.Error(diff)
 	}
-	c := newSystem(t, newManager(t, t.TempDir(), 3))
+	m := newManager(t, t.TempDir(), 3)
+	c := newSystem(t, m)
 	added, err := l.LoadCoreContext(c)
 	wantError(t, err, os.ErrNotExist) // of missing.md, which is said
 	if len(added) != 2 || !strings.Contains(err.Error(), "missing.md") {
@@ -117,6 +118,9 @@ func TestContextLoader(t *testing.T) {
 	all := must(c.Conversation())(t)
 	if len(all.Links) != 2 {
 		t.Fatalf("%d links", len(all.Links))
+	}
+	if carried := strings.Join(texts(must(m.LoadSession(all.Links[1].ID))(t).Messages), "|"); strings.Contains(carried, "the specification") || !strings.Contains(carried, "the new specification") {
+		t.Errorf("carried over: %s", carried)
 	}
 	change(t, filepath.Join(dir, "spec.md"), "the third", 3*time.Hour)
 	must(l.Refresh(c))(t)
