@@ -127,13 +127,22 @@ func (l *Log) forward(ctx context.Context, from store.Pos, yield func(store.Line
 		return from, yieldError(yield, l.fail("read", from, store.ErrInvalid, errors.New("the position is negative")))
 	}
 	buf := make([]byte, firstChunk)
+	var ahead readAhead
+	defer ahead.wait()
 	for {
 		if err := ctx.Err(); err != nil {
 			return from, yieldError(yield, err)
 		}
-		n, err := l.readAt(buf, int64(from))
+		var err error
+		n := ahead.take(&buf, int64(from))
+		if n == 0 {
+			n, err = l.readAt(buf, int64(from))
+		}
 		if err != nil && !errors.Is(err, io.EOF) {
 			return from, yieldError(yield, l.failRead("read", int64(from), err))
+		}
+		if n == wholeChunk {
+			ahead.start(l, int64(from)+int64(bytes.LastIndexByte(buf, '\n'))+1)
 		}
 		used, more := l.yieldLines(buf[:n], from, yield)
 		from += store.Pos(used)
@@ -153,6 +162,45 @@ func (l *Log) forward(ctx context.Context, from store.Pos, yield func(store.Line
 			// continued: a writer may have repaired what we saw of it.
 			buf = make([]byte, min(4*int64(len(buf)), max(wholeChunk, l.store.opts.MaxLine+1)))
 		}
+	}
+}
+
+// readAhead reads the chunk that a long scan will want next while the lines of
+// this one are looked at. Its zero value is ready to use.
+type readAhead struct {
+	off  int64
+	buf  []byte
+	n    int
+	done chan struct{} // closed when it is read; nil if nothing is under way
+}
+
+func (a *readAhead) start(l *Log, off int64) {
+	if a.buf == nil {
+		a.buf = make([]byte, wholeChunk)
+	}
+	a.off, a.done = off, make(chan struct{})
+	go func() {
+		defer close(a.done)
+		a.n, _ = l.readAt(a.buf, off) // an error comes again when it is read in earnest
+	}()
+}
+
+// take gives the chunk at an offset in exchange for another buffer, and returns
+// its length; 0 if it has none. A chunk that is not full was read at the end of
+// the log, which may have grown since: it is read again.
+func (a *readAhead) take(buf *[]byte, off int64) int {
+	a.wait()
+	if a.n < wholeChunk || a.off != off || len(*buf) != wholeChunk {
+		return 0
+	}
+	*buf, a.buf, a.n = a.buf, *buf, 0
+	return wholeChunk
+}
+
+func (a *readAhead) wait() {
+	if a.done != nil {
+		<-a.done
+		a.done = nil
 	}
 }
 
