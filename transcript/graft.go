@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/coppice-dev/coppice/session"
 )
@@ -62,9 +61,9 @@ func (t *target) create() error {
 		return err
 	}
 	h.Extra = session.Fields{{Name: originField, Value: raw}}
-	t.s, err = session.Create(t.w.ctx, t.w.im.Store, h, t.w.options())
+	t.s, err = session.Create(t.w.ctx, t.w.im.Store, h, t.options())
 	if errors.Is(err, session.ErrExist) {
-		t.s, err = session.Open(t.w.ctx, t.w.im.Store, t.id, t.w.options())
+		t.s, err = session.Open(t.w.ctx, t.w.im.Store, t.id, t.options())
 		return err
 	}
 	t.created = err == nil
@@ -224,10 +223,10 @@ func (t *target) name() error {
 	if on := t.s.LeafID(); on != "" {
 		e.ParentID = &on
 	}
-	e.Timestamp = t.w.im.now().UTC().Truncate(time.Millisecond)
+	e.Timestamp = t.when()
 	t.moved = true
 	if has, err := t.s.Has(e.ID); has || err != nil { // it had this name before
-		e.ID += "~" + HashID(e.Timestamp.String())[:8]
+		e.ID += "~" + HashID(t.w.im.now().String())[:8]
 	}
 	return t.graft([]session.Entry{e})
 }

@@ -259,12 +259,24 @@ func TestImportFails(t *testing.T) {
 	}
 }
 
+// TestImporterClock: importing a conversation is not going on with it. What is
+// said about it has the time of its newest record, and says when it was imported.
 func TestImporterClock(t *testing.T) {
 	h := newHome(t)
 	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	h.im.Now = func() time.Time { return at }
 	h.bring(toyFile(t, lines(toyLine{Conv: "c"}, said("1", "one"))))
-	if got := customs(t, h.open(toyID("c")), transcript.CustomFidelity)[0].Timestamp; !got.Equal(at) {
-		t.Errorf("noted at %v", got)
+	s := h.open(toyID("c"))
+	newest, err := s.Entry("1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for e, err := range s.Entries() {
+		if err != nil || e.Timestamp.After(newest.Timestamp) {
+			t.Errorf("%s %s has the time %v (%v)", e.Type, e.ID, e.Timestamp, err)
+		}
+	}
+	if got := customs(t, s, transcript.CustomImport)[0].Custom.Data["imported"]; got != "2030-01-01T00:00:00Z" {
+		t.Errorf("imported at %v", got)
 	}
 }

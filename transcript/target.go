@@ -35,6 +35,7 @@ type target struct {
 	leaf    string            // where the conversation stands: a native id, or ""
 	moved   bool              // an entry was added since the leaf was last right
 	time    time.Time         // of the last record
+	newest  time.Time         // the greatest time of a record
 
 	tally               tally
 	added, known, again int
@@ -56,7 +57,7 @@ func (w *writer) newTarget(c Conversation, family string) (*target, error) {
 
 // open opens the session, if it exists.
 func (t *target) open() error {
-	s, err := session.Open(t.w.ctx, t.w.im.Store, t.id, t.w.options())
+	s, err := session.Open(t.w.ctx, t.w.im.Store, t.id, t.options())
 	switch {
 	case err == nil:
 		t.s, t.base = s, s.LeafID()
@@ -82,10 +83,20 @@ func (t *target) detach(r *Record) error {
 // options are those with which sessions are filled. Another importer may be
 // filling the same one: entries have parents of their own, so that its entries
 // are no conflict.
-func (w *writer) options() *session.Options {
-	o := w.im.Options
+func (t *target) options() *session.Options {
+	o := t.w.im.Options
 	o.OnConflict = session.GrowBranch
+	o.Now = t.when
 	return &o
+}
+
+// when is the time of what an import says about a session: that of its newest
+// record, because importing a conversation is not going on with it.
+func (t *target) when() time.Time {
+	if t.newest.IsZero() {
+		return t.w.im.now().UTC().Truncate(time.Millisecond)
+	}
+	return t.newest
 }
 
 // learn takes in what a reader says of the conversation.
@@ -198,6 +209,9 @@ func (t *target) settle(e *session.Entry) {
 		}
 	}
 	t.time = e.Timestamp
+	if e.Timestamp.After(t.newest) {
+		t.newest = e.Timestamp
+	}
 	refer := func(id *string) {
 		if *id != "" {
 			*id = t.entryID(*id)
@@ -432,7 +446,7 @@ func (t *target) imported(c *chunk) (string, error) {
 	}
 	data := map[string]any{
 		"format": t.w.format.Name, "path": t.w.file.Path, "from": c.from &^ keptSpace, "len": c.size,
-		"sha256": c.sum, "encoding": "zstd",
+		"sha256": c.sum, "encoding": "zstd", "imported": t.w.im.now().UTC().Format(time.RFC3339),
 	}
 	if c.from >= keptSpace {
 		data["beside"] = true
@@ -449,7 +463,7 @@ func (t *target) imported(c *chunk) (string, error) {
 // remark adds an entry about the session.
 func (t *target) remark(id string, c *session.CustomEntry) {
 	t.remarks = append(t.remarks, session.Entry{
-		Type: session.TypeCustom, ID: id, Custom: c, Timestamp: t.w.im.now().UTC().Truncate(time.Millisecond),
+		Type: session.TypeCustom, ID: id, Custom: c, Timestamp: t.when(),
 	})
 	t.queued[id] = true
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/picoclaw"
 	"github.com/coppice-dev/coppice/transcript/qwen"
 	"github.com/coppice-dev/coppice/transcript/trajectory"
+	"github.com/coppice-dev/coppice/transcript/zed"
 )
 
 // Formats returns all formats in the order in which files are asked whether they
@@ -41,7 +42,7 @@ func Formats() []*transcript.Format {
 		[]*transcript.Format{
 			codex.Format(), geminicli.Format(), qwen.Format(), claudecode.Format(), pi.Format(),
 			copilot.Format(), droid.Format(), cursor.Format(), kimi.Format(), grok.Format(), amp.Format(), cline.Format(),
-			opencode.Format(), crush.Format(), goose.Format(), llm.Format(), aider.Format(),
+			opencode.Format(), crush.Format(), goose.Format(), llm.Format(), zed.Format(), aider.Format(),
 			penguin.Format(), openagent.Format(), picoclaw.Format(),
 			chatgpt.Format(), claudeai.Format(),
 		},

@@ -131,6 +131,7 @@ func (r *reader) line(l line) error {
 	}
 	if l.kind == "thread.started" {
 		r.conv.ID = l.payload.Get("thread_id").Text()
+		r.conv.Created, _ = uuidTime(r.conv.ID) // the lines have no times
 	}
 	if err := r.begin(); err != nil {
 		return err
