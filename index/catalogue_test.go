@@ -330,3 +330,24 @@ func TestTagsAndStatus(t *testing.T) {
 		t.Error("time")
 	}
 }
+
+// TestInjectedIsNoTitle: what a program says in the user's name does not name the
+// session.
+func TestInjectedIsNoTitle(t *testing.T) {
+	f := newFixture(t)
+	s := f.create(session.Header{ID: "s"})
+	for _, m := range []session.MessageEntry{
+		{Content: []session.Content{session.Text("<system-reminder>")}, Metadata: map[string]any{"injected": true}},
+		{Content: []session.Content{session.Text("<environment>")}, Metadata: map[string]any{"injected": "meta"}},
+		{Content: []session.Content{session.Text("what I want")}, Metadata: map[string]any{"injected": false}},
+	} {
+		m.Role = string(session.RoleUser)
+		if err := s.Append(session.Entry{Type: session.TypeMessage, Message: &m}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, _, err := f.open(t).List(context.Background(), index.ListOptions{})
+	if err != nil || len(page) != 1 || page[0].Title != "what I want" {
+		t.Errorf("the catalogue has %+v, %v", page, err)
+	}
+}

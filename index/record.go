@@ -149,10 +149,20 @@ func (r *lineReader) fill(ctx context.Context, rec *record, e *session.Entry) {
 			d.ordinal = i
 			rec.docs = append(rec.docs, d)
 		}
-		if p.kind == KindText && p.role == string(session.RoleUser) {
+		if p.kind == KindText && p.role == string(session.RoleUser) && !isInjected(e) {
 			rec.userText = titleOf(p.text)
 		}
 	}
+}
+
+// isInjected reports whether a program said something in the user's name, as the
+// importers mark it: reminders, contexts, notices. It is no title.
+func isInjected(e *session.Entry) bool {
+	if e.Message == nil {
+		return false
+	}
+	by, marked := e.Message.Metadata["injected"]
+	return marked && by != false
 }
 
 func (r *lineReader) fillMessage(rec *record, e *session.Entry) {
