@@ -19,7 +19,7 @@ import (
 // compaction in force is there to be seen; what the model is sent is the
 // context, item by item.
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
-	w := &writer{script: s, id: threadID(s), created: s.Header.CreatedAt, index: make(map[string]int)}
+	w := &writer{script: s, id: threadID(s), created: s.Header.CreatedAt, index: make(map[string]int), states: statesOf(s.Path)}
 	if w.created.IsZero() {
 		w.created = s.Now
 	}
@@ -64,7 +64,8 @@ type writer struct {
 	script  *transcript.Script
 	id      string
 	created time.Time
-	index   map[string]int // of entries on the path, by id
+	index   map[string]int  // of entries on the path, by id
+	states  []session.State // at each of them
 	data    bytes.Buffer
 	model   string
 	effort  string
@@ -281,17 +282,25 @@ func (w *writer) inForce(e *session.Entry) (model, effort string) {
 	if !ok {
 		return w.model, w.effort
 	}
-	for _, before := range w.script.Path[:at+1] {
-		switch {
-		case before.ModelChange != nil:
-			model = before.ModelChange.ModelID
-		case before.ThinkingLevel != nil:
-			effort = before.ThinkingLevel.ThinkingLevel
-		case before.Message != nil && before.Message.Model != "":
-			model = before.Message.Model
+	return w.states[at].Model, w.states[at].ThinkingLevel
+}
+
+// statesOf returns what is in force at each entry of a path.
+func statesOf(path []session.Entry) []session.State {
+	states := make([]session.State, len(path))
+	var now session.State
+	for i := range path {
+		switch e := &path[i]; {
+		case e.ModelChange != nil:
+			now.Model = e.ModelChange.ModelID
+		case e.ThinkingLevel != nil:
+			now.ThinkingLevel = e.ThinkingLevel.ThinkingLevel
+		case e.Message != nil && e.Message.Model != "":
+			now.Model = e.Message.Model
 		}
+		states[i] = now
 	}
-	return model, effort
+	return states
 }
 
 // show writes the events of which Codex rebuilds what the user sees.
