@@ -27,7 +27,6 @@ func (r *reader) user(l *line, t *thread, rec *transcript.Record, parent int32) 
 	m := message(rec, session.RoleTool, results)
 	for i := range results {
 		if res := results[i].ToolResult; res != nil {
-			r.results[res.ToolUseID] = rec.ID
 			if err := r.loadPersisted(res, rec); err != nil {
 				return err
 			}
@@ -38,6 +37,11 @@ func (r *reader) user(l *line, t *thread, rec *transcript.Record, parent int32) 
 	}
 	r.count("tool result line", "message")
 	t.place(rec, parent, false)
+	for i := range results {
+		if t == r.main && results[i].ToolResult != nil {
+			r.results[keyOf([]byte(results[i].ToolResult.ToolUseID))] = t.last()
+		}
+	}
 	if err := r.emit(t, *rec); err != nil || len(rest) == 0 {
 		return err
 	}

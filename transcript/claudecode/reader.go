@@ -17,14 +17,15 @@ type reader struct {
 	to   transcript.Sink
 
 	main    *thread
-	threads map[string]*thread // of subagents in the file, by agent
+	threads []*thread          // all of them
+	agents  map[string]*thread // of subagents in the file, by agent
 	begun   *thread            // what the sink was told last
 	lines   map[key]at
 	recent  []string // the lines that lead to the main thread's last record
 	titles  titles
 	summary map[key]string // texts of summaries by the line they are of
 	tasks   []task         // calls that may have started a subagent
-	results map[string]string
+	results map[key]int32  // the main thread's answers, by call
 	pending *boundary
 	counts  map[transcript.Became]int
 
@@ -46,8 +47,8 @@ type boundary struct {
 
 func newReader(f *transcript.File, to transcript.Sink) *reader {
 	return &reader{
-		file: f, to: to, threads: make(map[string]*thread), lines: make(map[key]at),
-		summary: make(map[key]string), results: make(map[string]string), counts: make(map[transcript.Became]int),
+		file: f, to: to, agents: make(map[string]*thread), lines: make(map[key]at),
+		summary: make(map[key]string), results: make(map[key]int32), counts: make(map[transcript.Became]int),
 	}
 }
 
@@ -145,13 +146,13 @@ func (nowhere) Problem(transcript.Problem)                   {}
 
 // restore takes up the end of what was read before.
 func (r *reader) restore(s *state) {
-	r.main = &thread{
+	r.main = r.add(&thread{
 		conv:  transcript.Conversation{ID: s.ID, Family: s.Family},
 		nodes: []node{{id: s.Tail}}, tails: []int32{0},
-	}
+	})
 	r.titles = s.Titles
 	for _, id := range s.Lines {
-		r.lines[keyOf([]byte(id))] = at{r.main, 0}
+		r.lines[keyOf([]byte(id))] = at{r.main.index, 0}
 	}
 	r.recent = s.Lines
 }
@@ -228,7 +229,7 @@ func (r *reader) begin(t *thread, again bool) error {
 // file: others are of other files.
 func (r *reader) title() string {
 	for k, text := range r.summary {
-		if at, ok := r.lines[k]; ok && at.thread == r.main {
+		if at, ok := r.lines[k]; ok && at.thread == r.main.index {
 			r.titles.Summary = text
 		}
 	}
@@ -267,9 +268,9 @@ func (r *reader) line(text *transcript.Line) error {
 	}
 	before := len(t.nodes)
 	err = r.node(&l, t, &rec, parent, text)
-	r.lines[keyOf(l.uuid)] = at{t, max(t.last(), 0)}
+	r.lines[keyOf(l.uuid)] = at{t.index, max(t.last(), 0)}
 	if len(t.nodes) == before && parent >= 0 { // nothing was made of it: what follows it follows its parent
-		r.lines[keyOf(l.uuid)] = at{t, parent}
+		r.lines[keyOf(l.uuid)] = at{t.index, parent}
 	}
 	if t == r.main {
 		if len(t.nodes) > before {
@@ -318,7 +319,7 @@ func (r *reader) parentOf(l *line, t *thread) int32 {
 		return -1
 	}
 	at, ok := r.lines[keyOf(parent)]
-	if !ok || at.thread != t || len(t.nodes) == 0 {
+	if !ok || at.thread != t.index || len(t.nodes) == 0 {
 		return -1
 	}
 	return at.node
@@ -385,15 +386,7 @@ func (r *reader) closeReply(t *thread) error {
 // close gives out what was held back.
 func (r *reader) close() error {
 	r.pending = nil
-	var list []*thread
-	if r.main != nil {
-		list = append(list, r.main)
-	}
 	for _, t := range r.threads {
-		list = append(list, t)
-	}
-	slices.SortFunc(list, func(a, b *thread) int { return strings.Compare(a.conv.ID, b.conv.ID) })
-	for _, t := range list {
 		if err := r.closeReply(t); err != nil {
 			return err
 		}

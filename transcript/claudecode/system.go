@@ -81,10 +81,11 @@ func (r *reader) microcompact(l *line, t *thread, rec *transcript.Record, parent
 	})
 	var edited []string
 	for _, call := range calls {
-		target := r.results[call]
-		if target == "" || slices.Contains(edited, target) {
+		at, ok := r.results[keyOf([]byte(call))]
+		if !ok || t != r.main || slices.Contains(edited, t.nodes[at].id) {
 			continue
 		}
+		target := t.nodes[at].id
 		edit := transcript.Record{ID: rec.ID, From: slices.Clone(rec.From)}
 		if len(edited) > 0 {
 			edit.ID += ":" + call

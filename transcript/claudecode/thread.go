@@ -11,6 +11,7 @@ import (
 // thread is one conversation of a file: the session's own, or that of a
 // subagent whose lines stand between its lines.
 type thread struct {
+	index  int32 // in the reader's list
 	conv   transcript.Conversation
 	nodes  []node  // its records
 	tails  []int32 // the last record of each branch
@@ -27,11 +28,9 @@ type node struct {
 	prompted int32 // 1 + the record that a prompt was put after when it followed this one
 }
 
-// at is where a line's uuid leads.
-type at struct {
-	thread *thread
-	node   int32
-}
+// at is where a line's uuid leads. There is one for each line of a file, which
+// may have millions.
+type at struct{ thread, node int32 }
 
 // reply is a reply of the model while its lines come in.
 type reply struct {

@@ -16,8 +16,15 @@ func (r *reader) open(l *line) error {
 		}
 		return nil
 	}
-	r.main = &thread{conv: r.conversation(l)}
+	r.main = r.add(&thread{conv: r.conversation(l)})
 	return r.begin(r.main, false)
+}
+
+// add gives a thread its number.
+func (r *reader) add(t *thread) *thread {
+	t.index = int32(len(r.threads))
+	r.threads = append(r.threads, t)
+	return t
 }
 
 // threadOf returns the conversation that a line is of.
@@ -25,19 +32,19 @@ func (r *reader) threadOf(l *line) *thread {
 	if !l.sidechain || r.isAgentFile() {
 		return r.main
 	}
-	if parent, ok := r.lines[keyOf(l.parent)]; ok && l.parent != nil && parent.thread != r.main {
-		return parent.thread
+	if parent, ok := r.lines[keyOf(l.parent)]; ok && l.parent != nil && parent.thread != r.main.index {
+		return r.threads[parent.thread]
 	}
 	name := string(l.agentID)
 	if name == "" {
 		name = string(l.uuid)
 	}
-	t := r.threads[name]
+	t := r.agents[name]
 	if t == nil {
-		t = &thread{conv: transcript.Conversation{
+		t = r.add(&thread{conv: transcript.Conversation{
 			ID: r.agentConversation(name), CWD: string(l.cwd), Parent: r.main.family(), Relation: session.RelationSubagent,
-		}}
-		r.threads[name] = t
+		}})
+		r.agents[name] = t
 	}
 	return t
 }
