@@ -48,7 +48,7 @@ func packExtra(fields session.Fields) (session.Fields, error) {
 	if len(fields) == 0 {
 		return nil, nil
 	}
-	text, err := withFields([]byte("{}"), fields)
+	text, err := writeObject(fields)
 	if err != nil {
 		return nil, &session.Error{Op: "add message", Kind: session.ErrInvalid, Err: err}
 	}

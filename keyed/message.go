@@ -49,23 +49,15 @@ type ToolCall struct {
 	Extra session.Fields
 }
 
-// messageJSON has the members of a message that we know.
-type messageJSON struct {
-	Role             string     `json:"role"`
-	Content          string     `json:"content"`
-	ReasoningContent string     `json:"reasoning_content,omitempty"`
-	Model            string     `json:"model_name,omitempty"`
-	ToolCalls        []ToolCall `json:"tool_calls,omitempty"`
-	ToolCallID       string     `json:"tool_call_id,omitempty"`
-}
-
 // MarshalJSON writes the message as picoclaw's files have it.
 func (m Message) MarshalJSON() ([]byte, error) {
-	known, err := json.Marshal(messageJSON{m.Role, m.Content, m.ReasoningContent, m.Model, m.ToolCalls, m.ToolCallID})
-	if err != nil {
-		return nil, err
-	}
-	return withFields(known, m.Extra)
+	return writeObject(m.Extra,
+		member{"role", m.Role, true},
+		member{"content", m.Content, true},
+		member{"reasoning_content", m.ReasoningContent, m.ReasoningContent != ""},
+		member{"model_name", m.Model, m.Model != ""},
+		member{"tool_calls", m.ToolCalls, len(m.ToolCalls) > 0},
+		member{"tool_call_id", m.ToolCallID, m.ToolCallID != ""})
 }
 
 // UnmarshalJSON reads a message. A member that is not of the type that we expect
@@ -88,15 +80,10 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes the call.
 func (c ToolCall) MarshalJSON() ([]byte, error) {
-	known, err := json.Marshal(struct {
-		ID        string         `json:"id"`
-		Name      string         `json:"name"`
-		Arguments map[string]any `json:"arguments"`
-	}{c.ID, c.Name, c.Arguments})
-	if err != nil {
-		return nil, err
-	}
-	return withFields(known, c.Extra)
+	return writeObject(c.Extra,
+		member{"id", c.ID, true},
+		member{"name", c.Name, true},
+		member{"arguments", c.Arguments, true})
 }
 
 // UnmarshalJSON reads a call in either of the shapes that are used: with name
@@ -158,9 +145,9 @@ func (o object) takeConstant(name, value string) {
 // takeArguments reads the arguments of a call: an object, or the text of one.
 func (o object) takeArguments() map[string]any {
 	raw := o["arguments"]
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		raw = json.RawMessage(text)
+	var text *string
+	if json.Unmarshal(raw, &text) == nil && text != nil {
+		raw = json.RawMessage(*text)
 	}
 	var arguments map[string]any
 	if len(raw) > 0 && json.Unmarshal(raw, &arguments) == nil {
@@ -178,9 +165,30 @@ func (o object) rest() session.Fields {
 	return fields
 }
 
-// withFields adds members to the text of a JSON object.
-func withFields(text []byte, fields session.Fields) ([]byte, error) {
-	for _, f := range fields {
+// member is a member of a JSON object that we know.
+type member struct {
+	name  string
+	value any
+	write bool // whether it is there at all
+}
+
+// writeObject writes members and then those that we do not know. One that was
+// not of the type that we know stays what it was.
+func writeObject(extra session.Fields, members ...member) ([]byte, error) {
+	var fields session.Fields
+	for _, m := range members {
+		odd := slices.ContainsFunc(extra, func(f session.Field) bool { return f.Name == m.name })
+		if !m.write || odd {
+			continue
+		}
+		value, err := json.Marshal(m.value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m.name, err)
+		}
+		fields = append(fields, session.Field{Name: m.name, Value: value})
+	}
+	text := []byte("{")
+	for _, f := range append(fields, extra...) {
 		name, err := json.Marshal(f.Name)
 		if err != nil {
 			return nil, err
@@ -188,13 +196,12 @@ func withFields(text []byte, fields session.Fields) ([]byte, error) {
 		if !json.Valid(f.Value) {
 			return nil, fmt.Errorf("%s: %.40q is not JSON", name, f.Value)
 		}
-		comma := ","
-		if len(text) == len("{}") {
-			comma = ""
+		if len(text) > len("{") {
+			text = append(text, ',')
 		}
-		text = fmt.Appendf(text[:len(text)-1], "%s%s:%s}", comma, name, f.Value)
+		text = append(append(append(text, name...), ':'), f.Value...)
 	}
-	return text, nil
+	return append(text, '}'), nil
 }
 
 // clone returns a copy that shares nothing that can be changed.

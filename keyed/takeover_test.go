@@ -343,6 +343,7 @@ func FuzzMessageJSON(f *testing.F) {
 	for _, line := range strings.Split(oldLines, "\n") {
 		f.Add([]byte(line))
 	}
+	f.Add([]byte(`{"role":"assistant","content":["parts"],"tool_calls":[{"arguments":null},{"arguments":""},{"arguments":"x"}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var m keyed.Message
 		if json.Unmarshal(text, &m) != nil {
