@@ -15,7 +15,7 @@ import (
 // Managers that race over boundaries lose no message, double none, and make one
 // chain: of each link there is one continuation, with one marker.
 func TestBoundaryRace(t *testing.T) {
-	runs := 200
+	runs := 100
 	if testing.Short() {
 		runs = 20
 	}

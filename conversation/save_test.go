@@ -34,6 +34,11 @@ func TestSaveIsABarrier(t *testing.T) {
 	wantError(t, m.SaveAll(), session.ErrNotExist)
 	c := newSystem(t, m)
 	do(t, c.Save()) // nothing yet
+	must(c.AddUserMessage("3"))(t)
+	do(t, c.Save())
+	must(c.AddUserMessage("4"))(t)
+	do(t, os.Remove(filepath.Join(dir, c.ID()+".jsonl")))
+	wantError(t, c.Save(), session.ErrNotExist)
 	wantError(t, m.Close(), session.ErrNotExist)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-dev/coppice/conversation"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/memory"
 	"github.com/coppice-dev/coppice/window"
 )
 
@@ -232,16 +233,15 @@ func TestChangeOfModel(t *testing.T) {
 // Of a long chain only the end is read to build a request.
 func TestViewReadsWhatItNeeds(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	m := newManager(t, dir, 10)
+	st := memory.New(nil)
+	m := newManagerOn(t, st, 10)
 	id := say(t, m, "", systemMessage("be brief"))
 	for i := range 100 {
 		say(t, m, id, user(fmt.Sprint("question ", i, strings.Repeat(" word", 100))), assistant("answer"))
 	}
-	fresh := newManager(t, dir, 10)
+	fresh := newManagerOn(t, st, 10)
 	c := conversation.NewConversationSystem(fresh, small(t, 2000))
-	tail := must(m.Totals(id))(t).Tail
-	do(t, c.Load(tail))
+	do(t, c.Load(id))
 	v := must(c.View())(t)
 	got := entryTexts(v.Entries)
 	if got[0] != "system: be brief" || got[len(got)-1] != "assistant: answer" || v.Report.Tokens > 2000 || len(got) < 6 {
