@@ -11,7 +11,6 @@ package residue
 import (
 	"bytes"
 	"encoding/json"
-	"reflect"
 	"strconv"
 
 	"github.com/coppice-dev/coppice/session"
@@ -29,7 +28,7 @@ const (
 // Of returns what must be done to a value to make it equal to the original, or
 // nil if it is equal. Both are the text of a JSON object.
 func Of(made, original loose.Value) json.RawMessage {
-	if same(made, original) {
+	if bytes.Equal(made, original) {
 		return nil
 	}
 	var o, set, in Object
@@ -70,24 +69,30 @@ func setObject(o *Object, name string, value Object) {
 // or arrays of one length, or else as a whole.
 func difference(have, want loose.Value, name string, set, in *Object) {
 	switch {
-	case same(have, want):
 	case have.IsObject() && want.IsObject():
 		if inner := Of(have, want); inner != nil {
 			in.Set(name, inner)
 		}
+		return
 	case have.IsArray() && want.IsArray():
-		if inner, ok := ofElements(have, want); ok {
+		inner, ok := ofElements(have, want)
+		if ok && inner != nil {
 			in.Set(name, inner)
+		}
+		if ok {
 			return
 		}
-		set.Set(name, want.Raw())
-	default:
-		set.Set(name, want.Raw())
+	case same(have, want):
+		return
 	}
+	set.Set(name, want.Raw())
 }
 
 // ofElements compares two arrays of the same length element by element.
 func ofElements(have, want loose.Value) (json.RawMessage, bool) {
+	if bytes.Equal(have, want) {
+		return nil, true
+	}
 	a, b := elements(have), elements(want)
 	if len(a) != len(b) {
 		return nil, false
@@ -98,6 +103,9 @@ func ofElements(have, want loose.Value) (json.RawMessage, bool) {
 	}
 	setObject(&o, put, set)
 	setObject(&o, deep, in)
+	if len(o) == 0 {
+		return nil, true
+	}
 	return o.JSON(), true
 }
 
@@ -152,13 +160,10 @@ func restoreArray(made, what loose.Value) json.RawMessage {
 	return List(list)
 }
 
-// same reports whether two texts are the same JSON value.
+// same reports whether two texts are the same value, which is no object and no
+// array. A string may be written in several ways.
 func same(a, b loose.Value) bool {
-	if bytes.Equal(a, b) {
-		return true
-	}
-	// The same value may be written in several ways: escapes, spaces, order.
-	return len(a) > 0 && len(b) > 0 && reflect.DeepEqual(a.Any(), b.Any())
+	return bytes.Equal(a, b) || a.IsString() && b.IsString() && a.Text() == b.Text()
 }
 
 // Keep adds a residue to the unknown members of something, under the name of a
