@@ -37,7 +37,7 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	if isWeb(f) {
 		return readWeb(ctx, f, to)
 	}
-	return newReader(f, to).read(ctx)
+	return newReader(ctx, f, to).read(ctx)
 }
 
 // metaTypes are the types of lines that have no uuid and that no other program

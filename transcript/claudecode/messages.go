@@ -229,11 +229,10 @@ func (r *reader) loadPersisted(res *session.ToolResultContent, rec *transcript.R
 		return nil
 	}
 	name := persistedName(res.Content)
-	id, _ := fileID(r.file.Path)
-	if name == "" || id == "" {
+	if name == "" {
 		return nil
 	}
-	data, err := r.file.Beside(id + "/tool-results/" + name)
+	data, err := r.persisted(name)
 	if err != nil {
 		reason := "the tool's output in tool-results/" + name + " is missing"
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -252,6 +251,26 @@ func (r *reader) loadPersisted(res *session.ToolResultContent, rec *transcript.R
 	res.Content = strings.ToValidUTF8(string(data), "\uFFFD")
 	r.count("persisted output", "tool result")
 	return nil
+}
+
+// persisted reads a file of the session's tool-results. A subagent's file lies in
+// the session's directory, or in one below it.
+func (r *reader) persisted(name string) ([]byte, error) {
+	id, agent := fileID(r.file.Path)
+	if !agent {
+		if id == "" {
+			return nil, fs.ErrNotExist
+		}
+		return r.file.Beside(id + "/tool-results/" + name)
+	}
+	dir := filepath.Dir(r.file.Path)
+	for levels := 0; levels < maxNested; levels++ {
+		if filepath.Base(dir) == sessionOfAgent(r.file.Path) {
+			return r.file.Above(levels).Beside("tool-results/" + name)
+		}
+		dir = filepath.Dir(dir)
+	}
+	return nil, fs.ErrNotExist
 }
 
 // persistedName returns the name of the file that an answer points to.

@@ -302,6 +302,59 @@ func TestReadAgentFiles(t *testing.T) {
 	}
 }
 
+func TestReadAgentCall(t *testing.T) {
+	const root = "11111111-2222-4333-8444-555555555555"
+	outcome := `"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t-outcome","content":"7"}]},"toolUseResult":{"agentId":"a7"}`
+	for name, test := range map[string]struct{ line, want string }{
+		"queued as JSON":     {`{"type":"queue-operation","operation":"enqueue","content":"{\"task_id\":\"a7\",\"tool_use_id\":\"t-queued\"}"}`, "t-queued"},
+		"queued with tags":   {`{"type":"queue-operation","operation":"enqueue","content":"<task-id>a7</task-id><tool-use-id>t-tags</tool-use-id>"}`, "t-tags"},
+		"of another":         {`{"type":"queue-operation","operation":"enqueue","content":"<task-id>a77</task-id><tool-use-id>t-tags</tool-use-id>"}`, "t-outcome"},
+		"shown":              {`{"type":"progress","uuid":"p","parentToolUseID":"t-shown","data":{"type":"agent_progress","agentId":"a7"}}`, "t-shown"},
+		"only the outcome":   {`{"type":"progress","uuid":"p","parentToolUseID":"t-shown","data":{"type":"other","agentId":"a7"}}`, "t-outcome"},
+		"a line that is not": {`{"type":"user","a7`, "t-outcome"},
+	} {
+		dir := filepath.Join(t.TempDir(), "-p")
+		parent := new(script).user(root, "", "go").tree("user", "r1", root, outcome).line(test.line)
+		saveAs(t, filepath.Join(dir, sessionID+".jsonl"), parent.b.String())
+		saveAs(t, filepath.Join(dir, sessionID, "tool-results", "x.txt"), "the output")
+		child := new(script).user("c1", "", "work").result("c2", "c1", "t", `<persisted-output>saved to /p/`+sessionID+`/tool-results/x.txt`)
+		c := transcripttest.Collect(t, claudecode.Format(), transcripttest.Open(t, saveAs(t, filepath.Join(dir, sessionID, "subagents", "w", "agent-a7.jsonl"), child.b.String())))
+		if got := c.Conversations[0]; got.ParentCall != test.want || got.Parent != root {
+			t.Errorf("%s: the call is %q of %q", name, got.ParentCall, got.Parent)
+		}
+		if got := c.Conversations[0].Records[1].Entry.Message.Content[0].ToolResult.Content; got != "the output" {
+			t.Errorf("%s: the persisted output is %q", name, got)
+		}
+	}
+}
+
+// TestReadHostile: what is made to harm is reported, and what stands around it is
+// read.
+func TestReadHostile(t *testing.T) {
+	deep := strings.Repeat("[", 200_000)
+	s := new(script).user("u1", "", "one").
+		line(`{"type":"user","uuid":"d1","sessionId":"s","message":`+deep+strings.Repeat("]", 200_000)+`}`).
+		tree("user", "u2", "u2", `"message":{"role":"user","content":"its own parent"}`).
+		tree("user", "u3", "u4", `"message":{"role":"user","content":"a cycle"}`).
+		tree("user", "u4", "u3", `"message":{"role":"user","content":"and back"}`).
+		tree("user", "u5", "u4", `"message":{"role":7,"content":{"x":1}}`).
+		tree("assistant", "u6", "u5", `"message":[]`)
+	c := transcripttest.Collect(t, claudecode.Format(), transcripttest.Open(t, save(t, s)))
+	if len(c.Problems) != 1 || !strings.Contains(c.Problems[0].Reason, "nested deeper") {
+		t.Errorf("problems: %v", c.Problems)
+	}
+	parent := transcript.Root
+	for _, rec := range c.Conversations[0].Records {
+		if rec.Parent != parent {
+			t.Errorf("%s hangs on %s, not on %s", rec.ID, rec.Parent, parent)
+		}
+		parent = rec.ID
+	}
+	if len(c.Conversations[0].Records) != 6 {
+		t.Errorf("%d records", len(c.Conversations[0].Records))
+	}
+}
+
 func TestReadPersisted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "projects", "-p")
 	saveAs(t, filepath.Join(dir, sessionID, "tool-results", "t1.txt"), "all of the output")

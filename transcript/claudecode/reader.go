@@ -13,6 +13,7 @@ import (
 
 // reader reads one file.
 type reader struct {
+	ctx  context.Context
 	file *transcript.File
 	to   transcript.Sink
 
@@ -45,9 +46,9 @@ type boundary struct {
 	no     int64
 }
 
-func newReader(f *transcript.File, to transcript.Sink) *reader {
+func newReader(ctx context.Context, f *transcript.File, to transcript.Sink) *reader {
 	return &reader{
-		file: f, to: to, agents: make(map[string]*thread), lines: make(map[key]at),
+		ctx: ctx, file: f, to: to, agents: make(map[string]*thread), lines: make(map[key]at),
 		summary: make(map[key]string), results: make(map[key]int32), counts: make(map[transcript.Became]int),
 	}
 }

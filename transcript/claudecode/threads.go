@@ -2,7 +2,6 @@ package claudecode
 
 import (
 	"bytes"
-	"path/filepath"
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
@@ -96,8 +95,12 @@ func (r *reader) conversation(l *line) transcript.Conversation {
 		parent = string(l.sessionID)
 	}
 	c.ID, c.Relation = parent+"/agent-"+id, session.RelationSubagent
-	if c.Parent = r.parentFamily(parent); c.Parent == "" {
-		c.Parent = parent
+	c.Parent = parent
+	if f := r.parentFile(parent); f != nil {
+		if family := familyOf(f); family != "" {
+			c.Parent = family
+		}
+		c.ParentCall = callOf(r.ctx, f, id)
 	}
 	return c
 }
@@ -109,48 +112,4 @@ func family(uuid []byte) string {
 		return ""
 	}
 	return string(uuid)
-}
-
-// parentFamily looks into the file of the session that started a subagent, which
-// lies beside the subagent's or above it, for what its family is.
-func (r *reader) parentFamily(id string) string {
-	if !isUUID(id) || !filepath.IsAbs(r.file.Path) {
-		return ""
-	}
-	dir := filepath.Dir(r.file.Path)
-	for range maxNested {
-		f, err := transcript.OpenFile(filepath.Join(dir, id+".jsonl"))
-		if err != nil {
-			dir = filepath.Dir(dir)
-			continue
-		}
-		for head := f.Head(); len(head) > 0; {
-			text, rest, _ := bytes.Cut(head, []byte{'\n'})
-			head = rest
-			var l line
-			if l.parse(text) == nil && len(l.uuid) > 0 {
-				return family(l.uuid)
-			}
-		}
-		return ""
-	}
-	return ""
-}
-
-// maxNested is how far above a subagent's file the session's own may be:
-// <session>.jsonl beside <session>/subagents/workflows/<id>/.
-const maxNested = 6
-
-// sessionOfAgent returns the session that a subagent's file lies below, or "".
-func sessionOfAgent(path string) string {
-	dir := filepath.Dir(path)
-	for range maxNested {
-		if filepath.Base(dir) == "subagents" {
-			if id := filepath.Base(filepath.Dir(dir)); isUUID(id) {
-				return id
-			}
-		}
-		dir = filepath.Dir(dir)
-	}
-	return ""
 }

@@ -17,7 +17,7 @@ func readWeb(ctx context.Context, f *transcript.File, to transcript.Sink) error 
 	if err != nil {
 		return err
 	}
-	r := newReader(f, to)
+	r := newReader(ctx, f, to)
 	no, pos := int64(0), 0
 	found := false
 	err = rawjson.Object(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), func(k, v []byte) error {
