@@ -82,6 +82,7 @@ type state struct {
 	gone      sums // tokens that are not
 	goneCount sums
 	omissions []Omission
+	expected  int // entries, as far as is known
 
 	images   []int32 // items with images that are not placeholders, the oldest first
 	pictures int     // how many images these have
@@ -165,6 +166,7 @@ func (p *Planner) beginsLike(c *session.Context) bool {
 func (p *Planner) grow(n int) {
 	p.costs, p.owner = slices.Grow(p.costs, n), slices.Grow(p.owner, n)
 	p.items, p.groups = slices.Grow(p.items, n), slices.Grow(p.groups, n)
+	p.expected = len(p.items) + n
 }
 
 // Add takes the next entries of the conversation into account.
@@ -327,11 +329,11 @@ func (p *Planner) change(at int32, content []session.Content, o Omission) {
 	p.omit(o)
 }
 
-// omit records an omission. Cuts leave out many entries at once: what is to come
-// is judged by how long the conversation is.
+// omit records an omission. Cuts leave out many entries at once, and of a long
+// conversation nearly all in the end.
 func (p *Planner) omit(o Omission) {
 	if len(p.omissions) == cap(p.omissions) {
-		p.omissions = slices.Grow(p.omissions, max(16, len(p.items)/2))
+		p.omissions = slices.Grow(p.omissions, max(16, len(p.items)/2, p.expected-len(p.omissions)))
 	}
 	p.omissions = append(p.omissions, o)
 }

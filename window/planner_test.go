@@ -351,9 +351,25 @@ func TestCutSettlesAtAQuestion(t *testing.T) {
 		b.message(session.RoleUser, session.Text(words(8)))
 		b.message(session.RoleAssistant, session.Text(words(8)))
 	}
-	v := trimmed(t, b.entries, window.Options{Budget: window.Budget{Tokens: 1500}})
-	if role := v.Entries[0].Message.Role; role != string(session.RoleUser) {
-		t.Errorf("the view begins with the %s", role)
+	for tokens := 1000; tokens < 1500; tokens += 17 {
+		v := trimmed(t, b.entries, window.Options{Budget: window.Budget{Tokens: tokens}})
+		if role := v.Entries[0].Message.Role; role != string(session.RoleUser) {
+			t.Errorf("in a window of %d tokens the view begins with the %s", tokens, role)
+		}
+	}
+}
+
+// A result that is an instruction is kept, and its call with it.
+func TestInstructionsOfTools(t *testing.T) {
+	b := &builder{}
+	b.message(session.RoleAssistant, session.ToolUse("a", "rules", nil))
+	b.message(session.RoleTool, session.ToolResult("a", "Never cut the old rose.", false)).Category = "SYSTEM"
+	for range 100 {
+		b.message(session.RoleUser, session.Text(words(20)))
+	}
+	v := trimmed(t, b.entries, window.Options{Budget: window.Budget{Tokens: 800}})
+	if ids := idsOf(v.Entries); len(ids) < 3 || len(ids) > 50 || ids[0] != b.entries[0].ID || ids[1] != b.entries[1].ID {
+		t.Errorf("%v are left", ids)
 	}
 }
 
