@@ -4,7 +4,7 @@ GO       ?= go
 FUZZTIME ?= 60s
 # Coverage gate in percent, and the packages it holds for.
 COVERMIN ?= 90
-COVERED  ?= session store store/file
+COVERED  ?= session store store/file window keyed conversation redact session/clean provider transcript
 # TESTFLAGS go to every go test: make test TESTFLAGS='-run Torn -v'
 TESTFLAGS ?= -count=1 -timeout=20m
 
@@ -86,7 +86,7 @@ cover: ## Coverage of the core by its own tests, without the race detector
 	@mkdir -p .cache
 	@pkgs=$$(printf './%s,' $(COVERED)); \
 	$(GO) run ./scripts/testsum -quiet -- $(TESTFLAGS) \
-		-coverpkg="$${pkgs%,}" -coverprofile=.cache/cover.out ./session/... ./store/...
+		-coverpkg="$${pkgs%,}" -coverprofile=.cache/cover.out $(addprefix ./,$(addsuffix /...,$(COVERED)))
 	@$(GO) run ./scripts/covergate -min $(COVERMIN) .cache/cover.out $(COVERED)
 
 .PHONY: fuzz
