@@ -100,7 +100,26 @@ func (a *app) rootCommand() *cobra.Command {
 	for _, add := range commands {
 		root.AddCommand(add(a))
 	}
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		refuseUnknown(cmd)
+	}
 	return root
+}
+
+// refuseUnknown makes a command that only has others below it complain of one
+// that it does not have: cobra would print the help and call that a success.
+func refuseUnknown(cmd *cobra.Command) {
+	if !cmd.HasSubCommands() || cmd.Runnable() {
+		return
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 }
 
 // commands are the constructors of all commands.
