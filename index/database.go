@@ -7,7 +7,7 @@ import (
 )
 
 // maxStatements is how many statements are kept ready.
-const maxStatements = 64
+const maxStatements = 128
 
 // database is a database that keeps its queries prepared: SQLite takes longer to
 // understand most of ours than to answer them.
