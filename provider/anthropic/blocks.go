@@ -35,9 +35,7 @@ func block(raw json.RawMessage) session.Content {
 	if !ok {
 		return wire.Raw(raw)
 	}
-	for _, f := range o {
-		r.Fields.Set(f.Name, f.Value)
-	}
+	r.Fields.Merge(o)
 	r.Keep(&c.Extra, wire.Anthropic)
 	return c
 }

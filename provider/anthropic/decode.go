@@ -100,9 +100,7 @@ func message(o wire.Object) []session.Entry {
 		}
 	}
 	m.Content = content(&o, &r, m.Role)
-	for _, f := range o {
-		r.Fields.Set(f.Name, f.Value)
-	}
+	r.Fields.Merge(o)
 	if needsOrigin(m.Content) {
 		r.Mark(&m.Extra, wire.Anthropic)
 	}

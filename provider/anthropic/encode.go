@@ -151,9 +151,7 @@ func (e *encoder) block(c *session.Content) ([]json.RawMessage, error) {
 	}
 	if inner := r.Inner("source"); inner != nil {
 		source := wire.Members(o.Get("source"))
-		for _, f := range inner {
-			source.Set(f.Name, f.Value)
-		}
+		source.Merge(inner)
 		o.SetObject("source", source)
 	}
 	r.Restore(&o)
@@ -288,9 +286,7 @@ func EncodeResponse(answers ...session.Entry) (json.RawMessage, []provider.Note,
 	if m.Usage != nil {
 		o.Set("usage", usage(m.Usage))
 	}
-	for _, f := range r.Envelope {
-		o.Set(f.Name, f.Value)
-	}
+	o.Merge(r.Envelope)
 	return o.JSON(), e.notes.List, nil
 }
 

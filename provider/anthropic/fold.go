@@ -14,7 +14,7 @@ import (
 // Fold reads a stream of Messages and returns the response that would have come
 // without streaming. A stream that breaks off gives what there was of it.
 func Fold(r io.Reader) ([]byte, error) {
-	var f fold
+	f := fold{at: make(map[int]*blockFold)}
 	err := wire.Events(r, f.add)
 	if err == nil && f.message == nil {
 		err = errors.New("it has no message_start")
@@ -29,10 +29,10 @@ func Fold(r io.Reader) ([]byte, error) {
 type fold struct {
 	message wire.Object
 	blocks  []*blockFold
+	at      map[int]*blockFold // the newest block of each index
 }
 
 type blockFold struct {
-	index     int
 	block     wire.Object
 	text      map[string]*strings.Builder // members that grow
 	input     strings.Builder             // the input of a call, as text
@@ -48,17 +48,16 @@ func (f *fold) add(data []byte) error {
 		f.message, _ = o.TakeObject("message")
 	case "content_block_start":
 		block, _ := o.TakeObject("content_block")
-		f.blocks = append(f.blocks, &blockFold{index: o.Int("index"), block: block, text: map[string]*strings.Builder{}})
+		b := &blockFold{block: block, text: map[string]*strings.Builder{}}
+		f.blocks, f.at[o.Int("index")] = append(f.blocks, b), b
 	case "content_block_delta":
-		if b := f.at(o.Int("index")); b != nil {
+		if b := f.at[o.Int("index")]; b != nil {
 			delta, _ := o.TakeObject("delta")
 			b.add(delta)
 		}
 	case "message_delta":
 		delta, _ := o.TakeObject("delta")
-		for _, field := range delta {
-			f.message.Set(field.Name, field.Value)
-		}
+		f.message.Merge(delta)
 		f.addUsage(wire.Members(o.Get("usage")))
 	}
 	return nil
@@ -67,22 +66,10 @@ func (f *fold) add(data []byte) error {
 // addUsage takes over the newest counts.
 func (f *fold) addUsage(newer wire.Object) {
 	usage := wire.Members(f.message.Get("usage"))
-	for _, field := range newer {
-		usage.Set(field.Name, field.Value)
-	}
+	usage.Merge(newer)
 	if len(usage) > 0 {
 		f.message.SetObject("usage", usage)
 	}
-}
-
-// at returns the newest block of an index, or nil.
-func (f *fold) at(index int) *blockFold {
-	for i := len(f.blocks) - 1; i >= 0; i-- {
-		if f.blocks[i].index == index {
-			return f.blocks[i]
-		}
-	}
-	return nil
 }
 
 func (b *blockFold) add(delta wire.Object) {

@@ -67,9 +67,7 @@ func block(raw json.RawMessage) (c session.Content, ok bool) {
 	if !ok {
 		return c, false
 	}
-	for _, f := range inner {
-		r.Fields.Set(f.Name, f.Value)
-	}
+	r.Fields.Merge(inner)
 	if c.Thinking != nil {
 		r.Mark(&c.Extra, wire.Bedrock) // sent back to its own only
 	}

@@ -173,9 +173,7 @@ func (e *encoder) reasoning(c *session.Content, r *wire.Residue, own bool) json.
 	if t.Signature != "" {
 		text.SetStr("signature", t.Signature)
 	}
-	for _, f := range r.Inner("reasoningText") {
-		text.Set(f.Name, f.Value)
-	}
+	text.Merge(r.Inner("reasoningText"))
 	o.SetObject("reasoningText", text)
 	return tagged("reasoningContent", o, r)
 }
@@ -240,9 +238,7 @@ func EncodeResponse(answers ...session.Entry) (json.RawMessage, []provider.Note,
 	if m.Usage != nil {
 		o.Set("usage", usage(m.Usage))
 	}
-	for _, f := range r.Around("response") {
-		o.Set(f.Name, f.Value)
-	}
+	o.Merge(r.Around("response"))
 	return o.JSON(), e.notes.List, nil
 }
 

@@ -67,9 +67,7 @@ func (e *encoder) system(list []wire.Message, fields *wire.Object) error {
 		return fmt.Errorf("google: entry %s: %w", list[0].Entry, err)
 	}
 	o := wire.Object{{Name: "parts", Value: wire.List(parts)}}
-	for _, f := range r.Envelope {
-		o.Set(f.Name, f.Value)
-	}
+	o.Merge(r.Envelope)
 	r.Restore(&o)
 	fields.SetObject(name, o)
 	return nil
@@ -162,9 +160,7 @@ func around(name string, inner wire.Object, r *wire.Residue) json.RawMessage {
 	r.Restore(&inner)
 	var o wire.Object
 	o.SetObject(name, inner)
-	for _, f := range r.Envelope {
-		o.Set(f.Name, f.Value)
-	}
+	o.Merge(r.Envelope)
 	return o.JSON()
 }
 
@@ -299,9 +295,7 @@ func (e *encoder) candidate(entry *session.Entry) (json.RawMessage, error) {
 	if m.StopReason != "" {
 		o.SetStr("finishReason", stops.Encode(m.StopReason))
 	}
-	for _, f := range r.Around("candidate") {
-		o.Set(f.Name, f.Value)
-	}
+	o.Merge(r.Around("candidate"))
 	return o.JSON(), nil
 }
 
@@ -317,9 +311,7 @@ func responseAround(m *session.MessageEntry) wire.Object {
 	if m.Usage != nil {
 		o.Set("usageMetadata", usage(m.Usage))
 	}
-	for _, f := range r.Around("response") {
-		o.Set(f.Name, f.Value)
-	}
+	o.Merge(r.Around("response"))
 	return o
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/coppice-dev/coppice/provider/internal/wire"
 	"github.com/coppice-dev/coppice/session/rawjson"
@@ -22,7 +23,7 @@ func Fold(r io.Reader) ([]byte, error) {
 	if err == nil && len(data) > maxStream {
 		err = fmt.Errorf("it has more than %d MiB", maxStream>>20)
 	}
-	var f fold
+	f := fold{at: make(map[int]*candidateFold)}
 	if err == nil {
 		err = f.addAll(data)
 	}
@@ -39,13 +40,14 @@ func Fold(r io.Reader) ([]byte, error) {
 type fold struct {
 	response   wire.Object
 	candidates []*candidateFold
+	at         map[int]*candidateFold // the candidates by their index
 }
 
 type candidateFold struct {
-	index     int
 	candidate wire.Object
 	content   wire.Object
 	parts     []wire.Object
+	text      strings.Builder // of the last part, if that is text
 }
 
 func (f *fold) addAll(data []byte) error {
@@ -74,9 +76,7 @@ func (f *fold) add(data []byte) error {
 		return fmt.Errorf("the stream has an error: %.200s", e)
 	}
 	list, _ := o.TakeElements("candidates")
-	for _, field := range o {
-		f.response.Set(field.Name, field.Value)
-	}
+	f.response.Merge(o)
 	for _, raw := range list {
 		f.addCandidate(wire.Members(raw))
 	}
@@ -84,42 +84,40 @@ func (f *fold) add(data []byte) error {
 }
 
 func (f *fold) addCandidate(o wire.Object) {
-	var c *candidateFold
-	for _, have := range f.candidates {
-		if have.index == o.Int("index") {
-			c = have
-		}
-	}
+	c := f.at[o.Int("index")]
 	if c == nil {
-		c = &candidateFold{index: o.Int("index")}
-		f.candidates = append(f.candidates, c)
+		c = &candidateFold{}
+		f.candidates, f.at[o.Int("index")] = append(f.candidates, c), c
 	}
 	content, _ := o.TakeObject("content")
 	parts, _ := content.TakeElements("parts")
 	for _, raw := range parts {
 		c.addPart(wire.Members(raw))
 	}
-	for _, field := range content {
-		c.content.Set(field.Name, field.Value)
-	}
-	for _, field := range o {
-		c.candidate.Set(field.Name, field.Value)
-	}
+	c.content.Merge(content)
+	c.candidate.Merge(o)
 }
 
 // addPart adds a part, or lengthens the last one if both are texts of a kind.
 func (c *candidateFold) addPart(o wire.Object) {
 	if n := len(c.parts); n > 0 && isText(c.parts[n-1]) && isText(o) && !c.parts[n-1].Has("thoughtSignature") &&
 		bytes.Equal(c.parts[n-1].Get("thought"), o.Get("thought")) {
-		last := &c.parts[n-1]
-		text := last.Str("text") + o.Str("text")
-		for _, field := range o {
-			last.Set(field.Name, field.Value)
-		}
-		last.SetStr("text", text)
+		c.text.WriteString(o.Str("text"))
+		o.Take("text")
+		c.parts[n-1].Merge(o)
 		return
 	}
+	c.endText()
 	c.parts = append(c.parts, o)
+	c.text.WriteString(o.Str("text"))
+}
+
+// endText gives the last part the text that it has grown to.
+func (c *candidateFold) endText() {
+	if n := len(c.parts); n > 0 && isText(c.parts[n-1]) {
+		c.parts[n-1].SetStr("text", c.text.String())
+	}
+	c.text.Reset()
 }
 
 func isText(o wire.Object) bool { return rawjson.Kind(o.Get("text")) == 's' }
@@ -127,6 +125,7 @@ func isText(o wire.Object) bool { return rawjson.Kind(o.Get("text")) == 's' }
 func (f *fold) json() []byte {
 	list := make([]json.RawMessage, len(f.candidates))
 	for i, c := range f.candidates {
+		c.endText()
 		parts := make([]json.RawMessage, len(c.parts))
 		for j, part := range c.parts {
 			parts[j] = part.JSON()

@@ -135,9 +135,7 @@ func (d *ChatDecoder) message(o wire.Object) session.Entry {
 	default:
 		m.Content = chatContent(&o, &r)
 	}
-	for _, f := range o {
-		r.Fields.Set(f.Name, f.Value)
-	}
+	r.Fields.Merge(o)
 	if len(m.Content) == 0 || wire.HasRaw(m.Content) || m.Role != string(session.RoleUser) && wire.HasMedia(m.Content) {
 		r.Mark(&m.Extra, wire.Chat) // from elsewhere, such blocks and messages are left out
 	}
@@ -298,9 +296,7 @@ func (d *ChatDecoder) toolCall(o wire.Object) (session.Content, bool) {
 	} else {
 		c = wire.Call(id, name, value, &r)
 	}
-	for _, f := range o {
-		r.Fields.Set(f.Name, f.Value)
-	}
+	r.Fields.Merge(o)
 	keepName(&inner, name)
 	keepInner(&r, member, inner)
 	r.Keep(&c.Extra, wire.Chat)

@@ -194,9 +194,7 @@ func (e *chatEncoder) call(t *session.ToolUseContent, r *wire.Residue) (json.Raw
 		}
 		inner.SetStr("arguments", arguments)
 	}
-	for _, f := range rest {
-		inner.Set(f.Name, f.Value)
-	}
+	inner.Merge(rest)
 	o.SetStr("type", member)
 	o.SetObject(member, inner)
 	r.Restore(&o)
@@ -274,12 +272,8 @@ func (e *chatEncoder) choice(entry *session.Entry, index int) (json.RawMessage, 
 	if m.Usage != nil {
 		around.Set("usage", chatUsage(m.Usage))
 	}
-	for _, f := range r.Around("choice") {
-		choice.Set(f.Name, f.Value)
-	}
-	for _, f := range r.Around("response") {
-		around.Set(f.Name, f.Value)
-	}
+	choice.Merge(r.Around("choice"))
+	around.Merge(r.Around("response"))
 	return choice.JSON(), around, nil
 }
 

@@ -14,7 +14,7 @@ import (
 // would have come without streaming. A stream that breaks off gives what there
 // was of it.
 func FoldChat(r io.Reader) ([]byte, error) {
-	var f chatFold
+	f := chatFold{at: make(map[int]*choiceFold)}
 	err := wire.Events(r, f.add)
 	if err == nil && f.response == nil {
 		err = errors.New("no chunk has choices")
@@ -29,10 +29,10 @@ func FoldChat(r io.Reader) ([]byte, error) {
 type chatFold struct {
 	response wire.Object // without its choices
 	choices  []*choiceFold
+	at       map[int]*choiceFold // the choices by their index
 }
 
 type choiceFold struct {
-	index    int
 	choice   wire.Object // without what grows
 	message  wire.Merged
 	logprobs wire.Merged
@@ -60,7 +60,11 @@ func (f *chatFold) add(data []byte) error {
 }
 
 func (f *chatFold) addChoice(o wire.Object) {
-	c := f.at(o.Int("index"))
+	c := f.at[o.Int("index")]
+	if c == nil {
+		c = &choiceFold{}
+		f.choices, f.at[o.Int("index")] = append(f.choices, c), c
+	}
 	if delta := o.Take("delta"); rawjson.Kind(delta) == 'o' {
 		c.message.Add(delta)
 	}
@@ -68,17 +72,6 @@ func (f *chatFold) addChoice(o wire.Object) {
 		c.logprobs.Add(logprobs)
 	}
 	update(&c.choice, o)
-}
-
-func (f *chatFold) at(index int) *choiceFold {
-	for _, c := range f.choices {
-		if c.index == index {
-			return c
-		}
-	}
-	c := &choiceFold{index: index}
-	f.choices = append(f.choices, c)
-	return c
 }
 
 // update sets the members that the newer object has and knows.

@@ -15,9 +15,7 @@ func chatPart(raw json.RawMessage) session.Content {
 		kind, _ := o.TakeStr("type")
 		var r wire.Residue
 		if c, ok := partOf(kind, &o, &r); ok {
-			for _, f := range o {
-				r.Fields.Set(f.Name, f.Value)
-			}
+			r.Fields.Merge(o)
 			r.Keep(&c.Extra, wire.Chat)
 			return c
 		}
@@ -110,9 +108,7 @@ func (e *chatEncoder) part(c *session.Content, role session.MessageRole) json.Ra
 	}
 	if restore != "" { // what was left of the object in the part
 		inner := wire.Members(o.Get(restore))
-		for _, f := range r.Inner(restore) {
-			inner.Set(f.Name, f.Value)
-		}
+		inner.Merge(r.Inner(restore))
 		if r.Form != formString {
 			o.SetObject(restore, inner)
 		}

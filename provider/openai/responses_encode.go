@@ -373,9 +373,7 @@ func responseAround(last *session.Entry) wire.Object {
 	if m.Usage != nil {
 		o.Set("usage", responsesUsage(m.Usage))
 	}
-	for _, f := range around {
-		o.Set(f.Name, f.Value)
-	}
+	o.Merge(around)
 	return o
 }
 

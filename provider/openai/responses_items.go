@@ -52,9 +52,7 @@ func answerBlock(raw json.RawMessage, kind string, o wire.Object) session.Conten
 		r.KeepUnsafe("call_id", t.ID, maxResponsesID)
 		r.KeepUnsafe("name", t.Name, maxName)
 	}
-	for _, f := range o {
-		r.Fields.Set(f.Name, f.Value)
-	}
+	r.Fields.Merge(o)
 	// Marked even if nothing is left: thinking is sent back to its own only.
 	r.Mark(&c.Extra, wire.Responses)
 	return c
@@ -153,9 +151,7 @@ func (d *itemDecoder) result(raw json.RawMessage, kind string, o wire.Object) {
 	}
 	r.KeepUnsafe("call_id", id, maxResponsesID)
 	c := outputBlock(id, &o, &r)
-	for _, f := range o {
-		r.Fields.Set(f.Name, f.Value)
-	}
+	r.Fields.Merge(o)
 	r.Keep(&c.Extra, wire.Responses)
 	m.Content = []session.Content{c}
 	if wire.HasRaw(m.Content) || wire.HasMedia(m.Content) {
@@ -222,9 +218,7 @@ func itemPart(raw json.RawMessage, usual string) session.Content {
 	if !ok {
 		return wire.Raw(raw)
 	}
-	for _, f := range o {
-		r.Fields.Set(f.Name, f.Value)
-	}
+	r.Fields.Merge(o)
 	r.Keep(&c.Extra, wire.Responses)
 	return c
 }

@@ -3,6 +3,7 @@ package dataset
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
@@ -12,7 +13,12 @@ import (
 	"github.com/coppice-dev/coppice/transcript/shape"
 )
 
-const oasst = "oasst"
+const (
+	oasst = "oasst"
+	// maxReplies is how deep replies may be nested. Every level is walked over
+	// once more, so there must be an end; real trees are a dozen deep.
+	maxReplies = 200
+)
 
 // OASST returns the format of OpenAssistant: trees of messages, as a tree in each
 // record or as messages that name their parents.
@@ -42,20 +48,24 @@ func (r *recordReader) oasst(rec records.Record) error {
 	if !root.IsObject() {
 		return r.node(rec.Value, rec.Get("parent_id").Text(), rec.Span)
 	}
-	// A list of what is to do, not recursion: replies nest as deep as they like.
+	// A list of what is to do, not recursion.
 	type todo struct {
 		node   loose.Value
 		parent string
+		depth  int
 	}
-	for stack := []todo{{root, ""}}; len(stack) > 0; {
+	for stack := []todo{{root, "", 0}}; len(stack) > 0; {
 		next := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
+		if next.depth > maxReplies {
+			return records.Bad(fmt.Errorf("replies are nested more than %d deep", maxReplies))
+		}
 		if err := r.node(next.node, next.parent, rec.Span); err != nil {
 			return err
 		}
 		var replies []todo
 		for reply := range next.node.Get("replies").Items() {
-			replies = append(replies, todo{reply, next.node.Get("message_id").Text()})
+			replies = append(replies, todo{reply, next.node.Get("message_id").Text(), next.depth + 1})
 		}
 		for i := len(replies) - 1; i >= 0; i-- { // the first is next
 			stack = append(stack, replies[i])

@@ -15,8 +15,10 @@ type Merged struct {
 	raw     json.RawMessage // of what does not grow
 	text    *strings.Builder
 	members []mergedMember
+	names   map[string]*Merged // the members by their names
 	list    []*Merged
-	kind    byte // as rawjson.Kind has it
+	indexed map[int64]*Merged // the elements by the index that they say
+	kind    byte              // as rawjson.Kind has it
 }
 
 type mergedMember struct {
@@ -81,12 +83,14 @@ func (m *Merged) addMembers(o Object) {
 // Member returns a member, and adds it if there is none.
 func (m *Merged) Member(name string) *Merged {
 	m.kind = 'o'
-	for _, have := range m.members {
-		if have.name == name {
-			return have.value
-		}
+	if have := m.names[name]; have != nil {
+		return have
+	}
+	if m.names == nil {
+		m.names = make(map[string]*Merged)
 	}
 	value := &Merged{}
+	m.names[name] = value
 	m.members = append(m.members, mergedMember{name, value})
 	return value
 }
@@ -94,27 +98,21 @@ func (m *Merged) Member(name string) *Merged {
 func (m *Merged) addElements(piece json.RawMessage) {
 	list, _ := Elements(piece)
 	for _, raw := range list {
-		if index, ok := rawjson.Int(Members(raw).Get("index")); ok {
-			if have := m.byIndex(index); have != nil {
-				have.Add(raw)
-				continue
-			}
+		index, ok := rawjson.Int(Members(raw).Get("index"))
+		if have := m.indexed[index]; ok && have != nil {
+			have.Add(raw)
+			continue
 		}
 		added := &Merged{}
 		added.Add(raw)
 		m.list = append(m.list, added)
-	}
-}
-
-func (m *Merged) byIndex(index int64) *Merged {
-	for _, have := range m.list {
-		for _, member := range have.members {
-			if n, ok := rawjson.Int(member.value.raw); member.name == "index" && ok && n == index {
-				return have
+		if ok {
+			if m.indexed == nil {
+				m.indexed = make(map[int64]*Merged)
 			}
+			m.indexed[index] = added
 		}
 	}
-	return nil
 }
 
 // JSON returns the value as text.

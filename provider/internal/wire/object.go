@@ -27,9 +27,26 @@ func Parse(raw []byte) (Object, error) {
 	return o.unique(), nil
 }
 
+// fewMembers is how many members are compared with one another: for so many that
+// is faster than remembering them.
+const fewMembers = 16
+
+// repeats reports whether a name occurs twice.
+func (o Object) repeats() bool {
+	for i := range o {
+		if o[:i].index(o[i].Name) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // unique leaves the last of the members that share a name, in the place of the
 // first.
 func (o Object) unique() Object {
+	if len(o) <= fewMembers && !o.repeats() {
+		return o
+	}
 	at := make(map[string]int, len(o))
 	kept := o[:0]
 	for _, f := range o {
@@ -159,6 +176,18 @@ func (o *Object) Set(name string, value json.RawMessage) {
 		return
 	}
 	*o = append(*o, session.Field{Name: name, Value: value})
+}
+
+// Merge sets all members of another object.
+func (o *Object) Merge(other Object) {
+	have := *o // the others differ from one another
+	for _, f := range other {
+		if i := have.index(f.Name); i >= 0 {
+			(*o)[i].Value = f.Value
+			continue
+		}
+		*o = append(*o, f)
+	}
 }
 
 // SetStr sets a member to a string.

@@ -126,9 +126,7 @@ func ResidueOf(extra session.Fields, format string) (r Residue, ok bool) {
 // Restore gives an object that was just made the members that its original had
 // besides, and takes those from it that the original had not.
 func (r *Residue) Restore(o *Object) {
-	for _, f := range r.Fields {
-		o.Set(f.Name, f.Value)
-	}
+	o.Merge(r.Fields)
 	for _, name := range r.Absent {
 		o.Take(name)
 	}

@@ -98,45 +98,63 @@ func Parts(r *session.ToolResultContent) []session.Content {
 }
 
 // Pairs finds the call that a result without an id answers: the first open one
-// of its name.
+// of its name. The zero value is ready.
 type Pairs struct {
-	open []openCall
-	n    int // how many ids were made
+	open     []string            // ids of calls, in order
+	byName   map[string][]string // and by the name of the tool
+	answered map[string]bool     // calls that are in the lists and not open any more
+	n        int                 // how many ids were made
 }
-
-type openCall struct{ id, name string }
 
 // Turn says that the model begins to speak: what it called before and was not
 // answered will not be.
-func (p *Pairs) Turn() { p.open = nil }
+func (p *Pairs) Turn() { *p = Pairs{n: p.n} }
 
 // Call notes a call. One without an id gets one.
 func (p *Pairs) Call(id, name string) string {
 	if id == "" {
-		p.n++
-		id = madeID(p.n)
+		id = p.madeID()
 	}
-	p.open = append(p.open, openCall{id, name})
+	if p.byName == nil {
+		p.byName, p.answered = make(map[string][]string), make(map[string]bool)
+	}
+	delete(p.answered, id)
+	p.open = append(p.open, id)
+	p.byName[name] = append(p.byName[name], id)
 	return id
 }
 
-func madeID(n int) string { return "call_auto_" + string(rawjson.AppendInt(nil, int64(n))) }
+func (p *Pairs) madeID() string {
+	p.n++
+	return "call_auto_" + string(rawjson.AppendInt(nil, int64(p.n)))
+}
 
 // Answer returns the id of the call that a result answers, given the id that the
-// result has, or else the name of the tool, or else its place. If no call is open, an id is made:
-// an orphan is kept too.
+// result has, or else the name of the tool, or else its place. If no call is open,
+// an id is made: an orphan is kept too.
 func (p *Pairs) Answer(id, name string) string {
-	for i, c := range p.open {
-		if c.id == id || id == "" && (name == "" || c.name == name) {
-			p.open = append(p.open[:i:i], p.open[i+1:]...)
-			return c.id
+	if id == "" && name == "" {
+		id, p.open = p.first(p.open)
+	} else if id == "" && p.byName != nil {
+		id, p.byName[name] = p.first(p.byName[name])
+	}
+	if id == "" {
+		return p.madeID()
+	}
+	if p.answered != nil {
+		p.answered[id] = true
+	}
+	return id
+}
+
+// first returns the first open call of a list and what follows it.
+func (p *Pairs) first(list []string) (id string, rest []string) {
+	for i, id := range list {
+		if !p.answered[id] {
+			return id, list[i+1:]
 		}
 	}
-	if id != "" {
-		return id
-	}
-	p.n++
-	return madeID(p.n)
+	return "", nil
 }
 
 // Names finds the names of the tools that results answer.
