@@ -79,7 +79,9 @@ func (r *reader) said(e session.Entry, l *line, parts ...string) error {
 		return err
 	}
 	if m.Role == string(session.RoleUser) {
-		r.learnCWD(m)
+		if err := r.learnCWD(m); err != nil {
+			return err
+		}
 		if isInjected(m.Content) {
 			setMetadata(m, "injected", true)
 		} else {
@@ -132,15 +134,16 @@ func hasFailed(output string) bool {
 // cwdPattern finds the working directory where the header does not have it.
 var cwdPattern = regexp.MustCompile(`<cwd>([^<]+)</cwd>`)
 
-func (r *reader) learnCWD(m *session.MessageEntry) {
+func (r *reader) learnCWD(m *session.MessageEntry) error {
 	if r.conv.CWD != "" || len(m.Content) == 0 || m.Content[0].Text == nil {
-		return
+		return nil
 	}
-	if found := cwdPattern.FindStringSubmatch(m.Content[0].Text.Content); found != nil {
-		r.conv.CWD = found[1]
-		// The sink passes its errors on when the record is added.
-		_ = r.to.Begin(transcript.Conversation{ID: r.conv.ID, CWD: found[1]})
+	found := cwdPattern.FindStringSubmatch(m.Content[0].Text.Content)
+	if found == nil {
+		return nil
 	}
+	r.conv.CWD = found[1]
+	return r.to.Begin(transcript.Conversation{ID: r.conv.ID, CWD: found[1]})
 }
 
 // injected begin what Codex says in the user's name.

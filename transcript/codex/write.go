@@ -108,7 +108,7 @@ func (w *writer) meta() {
 	o.Set("originator", text("originator", "codex_cli_rs"))
 	o.Set("cli_version", text("cli_version", wireVersion))
 	o.Set("source", "cli")
-	o.Set("model_provider", w.provider())
+	o.Set("model_provider", "openai") // what every Codex has in its configuration
 	git.SetText("branch", text("git_branch", ""))
 	git.SetText("commit_hash", text("git_commit", ""))
 	git.SetText("repository_url", text("git_repository", ""))
@@ -124,10 +124,6 @@ func (w *writer) meta() {
 		w.line(kindEvent, w.created, title.JSON())
 	}
 }
-
-// provider returns the provider that goes on with the thread. Codex must have it
-// in its configuration, and by default has OpenAI's.
-func (w *writer) provider() string { return "openai" }
 
 // conversation writes the path up to the compaction in force as it was, and from
 // there on what the model is sent.

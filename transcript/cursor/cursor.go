@@ -41,7 +41,7 @@ func places(env transcript.Env) []transcript.Place {
 }
 
 func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
-	r := &reader{to: to, id: strings.TrimSuffix(filepath.Base(f.Path), filepath.Ext(f.Path))}
+	r := &reader{to: to, id: idOf(f.Path)}
 	if err := to.Begin(conversation(f, r.id)); err != nil {
 		return err
 	}
@@ -54,6 +54,14 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 		}
 	}
 	return nil
+}
+
+// idOf returns a transcript's id: the name of its file, where Cursor put it.
+func idOf(file string) string {
+	if !strings.Contains(filepath.ToSlash(file), "/agent-transcripts/") {
+		return transcript.HashID(name, file)
+	}
+	return strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 }
 
 // conversation tells what the path says: a transcript is named by its id, and one

@@ -16,10 +16,23 @@ import (
 // TestRead reads calls without ids and results that name none, notes in the
 // user's name, blocks of other spellings, and a subagent's transcript.
 func TestRead(t *testing.T) {
-	transcripttest.ReadFixtures(t, cursor.Format(), "testdata/*.jsonl", "testdata/*/*/*.jsonl")
+	transcripttest.ReadFixtures(t, cursor.Format(), "testdata/agent-transcripts/*.jsonl", "testdata/agent-transcripts/*/*/*.jsonl")
 }
 
-func FuzzRead(f *testing.F) { transcripttest.FuzzReader(f, cursor.Format(), "testdata/*.jsonl") }
+func FuzzRead(f *testing.F) {
+	transcripttest.FuzzReader(f, cursor.Format(), "testdata/agent-transcripts/*.jsonl")
+}
+
+// TestReadElsewhere: files of one name that are not where Cursor puts them are
+// different conversations.
+func TestReadElsewhere(t *testing.T) {
+	line := []byte(`{"role":"user","message":{"content":[]}}`)
+	a := transcripttest.Collect(t, cursor.Format(), transcript.FileOf("/a/x.jsonl", line)).Conversations[0].ID
+	b := transcripttest.Collect(t, cursor.Format(), transcript.FileOf("/b/x.jsonl", line)).Conversations[0].ID
+	if a == b || a == "x" {
+		t.Errorf("they are %q and %q", a, b)
+	}
+}
 
 func TestDetect(t *testing.T) {
 	for text, want := range map[string]bool{
@@ -67,7 +80,7 @@ func TestSamples(t *testing.T) {
 
 // TestImport: importing twice is importing once.
 func TestImport(t *testing.T) {
-	paths := transcripttest.Fixtures(t, "testdata/*.jsonl", "testdata/*/*/*.jsonl")
+	paths := transcripttest.Fixtures(t, "testdata/agent-transcripts/*.jsonl", "testdata/agent-transcripts/*/*/*.jsonl")
 	if got := transcripttest.Import(t, cursor.Format(), paths...); len(got) != 2 {
 		t.Errorf("the fixtures become %d sessions, want 2", len(got))
 	}
