@@ -359,6 +359,21 @@ func TestCutSettlesAtAQuestion(t *testing.T) {
 	}
 }
 
+// What tools answered long ago does not stay behind the dialogue around it, even
+// if it is within its share.
+func TestOldToolTurnsGoWithTheirDialogue(t *testing.T) {
+	b := &builder{}
+	b.message(session.RoleUser, session.Text("Look."))
+	b.toolTurn(1, 1, true, false)
+	for range 300 {
+		b.message(session.RoleUser, session.Text(words(20)))
+	}
+	v := trimmed(t, b.entries, window.Options{Budget: window.Budget{Tokens: 4000}})
+	if calls, _ := callsAndResults(v.Entries); len(calls) > 0 {
+		t.Errorf("the call %v is left of %d messages before %s", calls, len(b.entries)-len(v.Entries), v.Entries[2].ID)
+	}
+}
+
 // A result that is an instruction is kept, and its call with it.
 func TestInstructionsOfTools(t *testing.T) {
 	b := &builder{}
