@@ -93,6 +93,14 @@ func TestReadWithoutHeader(t *testing.T) {
 	}
 }
 
+func TestReadEmpty(t *testing.T) {
+	meta := `{"timestamp":"2026-02-01T10:00:00.000Z","type":"session_meta","payload":{"id":"x","cwd":"/p"}}`
+	c := transcripttest.Collect(t, codex.Format(), transcript.FileOf("x.jsonl", []byte(meta)))
+	if len(c.Conversations) != 1 || c.Conversations[0].CWD != "/p" {
+		t.Errorf("found %+v", c.Conversations)
+	}
+}
+
 func TestReadBadDocument(t *testing.T) {
 	f := transcript.FileOf("x.json", []byte(`{"session":{"id":"x"},"items":[`))
 	if _, err := transcript.Collect(t.Context(), codex.Format(), f); err == nil {

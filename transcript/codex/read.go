@@ -121,6 +121,11 @@ func (r *reader) finish() error {
 			return err
 		}
 	}
+	if r.conv.ID != "" { // a header and nothing else is a conversation too
+		if err := r.begin(); err != nil {
+			return err
+		}
+	}
 	return r.flush()
 }
 
