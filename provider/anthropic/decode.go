@@ -112,10 +112,10 @@ func message(o wire.Object) []session.Entry {
 // message that came from here: unknown ones, empty texts, unsigned thinking; and
 // so are messages of nothing.
 func needsOrigin(blocks []session.Content) bool {
-	return len(blocks) == 0 || wire.HasRaw(blocks) || slices.ContainsFunc(blocks, func(c session.Content) bool {
-		return c.Text != nil && c.Text.Content == "" ||
-			c.Thinking != nil && c.Thinking.Signature == "" && c.Thinking.Redacted == ""
-	})
+	unsigned := func(c session.Content) bool {
+		return c.Thinking != nil && c.Thinking.Signature == "" && c.Thinking.Redacted == ""
+	}
+	return len(blocks) == 0 || wire.HasRaw(blocks) || wire.HasEmpty(blocks) || slices.ContainsFunc(blocks, unsigned)
 }
 
 // content takes the content of a message.

@@ -75,12 +75,7 @@ func message(o wire.Object) []session.Entry {
 // message that came from here: unknown ones and empty texts; and so are messages
 // of nothing.
 func needsOrigin(blocks []session.Content) bool {
-	for i := range blocks {
-		if t := blocks[i].Text; t != nil && t.Content == "" {
-			return true
-		}
-	}
-	return len(blocks) == 0 || wire.HasRaw(blocks)
+	return len(blocks) == 0 || wire.HasRaw(blocks) || wire.HasEmpty(blocks)
 }
 
 func request(o wire.Object) (*provider.Body, error) {

@@ -193,7 +193,7 @@ func (d *Decoder) response(o wire.Object) (*provider.Body, error) {
 
 func (d *Decoder) candidate(response, candidate wire.Object) session.Entry {
 	e := session.Entry{Type: session.TypeMessage}
-	m := &session.MessageEntry{Role: string(session.RoleAssistant)}
+	m := &session.MessageEntry{Role: string(session.RoleAssistant), Provider: "google"}
 	e.Message = m
 	var r wire.Residue
 	if content, ok := candidate.TakeObject("content"); ok {

@@ -310,8 +310,12 @@ func (d *ChatDecoder) result(o *wire.Object, m *session.MessageEntry, r *wire.Re
 	if id != "" {
 		r.KeepUnsafe("tool_call_id", id, maxChatID)
 	}
-	c := wire.Result(d.pairs.Answer(id, o.Str("name")), chatContent(o, r), wire.Chat)
-	m.Content = []session.Content{c}
+	id = d.pairs.Answer(id, o.Str("name"))
+	if text, ok := o.TakeStr("content"); ok {
+		m.Content = []session.Content{session.ToolResult(id, text, false)}
+		return
+	}
+	m.Content = []session.Content{wire.Result(id, chatContent(o, r), wire.Chat)}
 }
 
 // response reads the answers of a response.

@@ -233,7 +233,7 @@ func (d *itemDecoder) response(o wire.Object) (*provider.Body, error) {
 		e := &d.entries[i]
 		e.Message.ResponseID = id
 		if e.Message.Role == string(session.RoleAssistant) {
-			e.Message.Model = model
+			e.Message.Model, e.Message.Provider = model, "openai"
 		}
 		if seconds := o.Int("created_at"); seconds > 0 {
 			e.Timestamp = time.Unix(int64(seconds), 0).UTC()

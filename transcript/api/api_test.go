@@ -72,9 +72,14 @@ func TestDetect(t *testing.T) {
 			}
 		}
 	}
+	long := `{"messages":[{"content":"` + strings.Repeat("x", 100<<10) + `","role":"user"}]}`
+	if !api.OpenAI().Detect(transcript.FileOf("/x", []byte(long))) {
+		t.Error("a long message hides its role")
+	}
 	for name, text := range map[string]string{
 		"nothing": "", "text": "hello", "number": "7", "object": `{"a":1}`, "sharegpt": `[{"conversations":[{"from":"human","value":"x"}]}]`,
 		"alpaca": `[{"instruction":"a","input":"","output":"b"}]`, "events of nobody": "data: {}\n\n",
+		"users": `[{"role":"admin","name":"x"}]`, "members": `[{"role":"user","name":"x"}]`,
 		"codex": `{"type":"response_item","timestamp":"t","payload":{"type":"function_call"}}`,
 	} {
 		for _, format := range api.Formats() {

@@ -64,7 +64,7 @@ func Responses() *transcript.Format {
 func Anthropic() *transcript.Format {
 	w := &wire{
 		name: "anthropic", title: "Anthropic Messages", provider: "anthropic", list: "messages",
-		looks: looksAnthropic, events: []string{`"message_start"`, `message_start`}, message: []string{"role"},
+		looks: looksAnthropic, events: []string{`message_start`}, message: []string{"role"},
 		decode: anthropic.Decode, encode: anthropic.Encode, fold: anthropic.Fold,
 	}
 	return w.format()
@@ -189,8 +189,9 @@ func looksOpenAI(s *shape.Shape) bool {
 	if s.Has("choices[].message", "[].choices[].message", "response.body.choices[].message", "response.choices[].message") {
 		return true
 	}
-	if s.Has("messages[].role", "[].messages[].role", "body.messages[].role", "request.messages[].role", "[].role") {
-		return true
+	if isAt(s, "messages", "role", "user", "assistant", "system", "tool", "developer", "function") {
+		return s.Has(at("messages", "content")...) || s.Has(at("messages", "tool_calls")...) || s.Has(at("messages", "function_call")...)
 	}
-	return s.Has("role") && s.Has("content") && isAt(s, "messages", "role", "user", "assistant", "system", "tool", "developer", "function")
+	// The role may stand after a content that is longer than what is looked at.
+	return s.Has("messages[].content", "[].messages[].content", "body.messages[].content") && !s.Has(at("messages", "role")...)
 }

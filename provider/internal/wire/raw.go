@@ -42,6 +42,11 @@ func HasMedia(blocks []session.Content) bool {
 	return has(blocks, func(c *session.Content) bool { return SourceOf(c) != nil })
 }
 
+// HasEmpty reports whether there is a text without a letter.
+func HasEmpty(blocks []session.Content) bool {
+	return has(blocks, func(c *session.Content) bool { return c.Text != nil && c.Text.Content == "" })
+}
+
 func has(blocks []session.Content, is func(c *session.Content) bool) bool {
 	for i := range blocks {
 		c := &blocks[i]

@@ -76,11 +76,11 @@ func Input(t *session.ToolUseContent, extra session.Fields, notes *Notes) (json.
 	return json.RawMessage("{}"), nil
 }
 
-// Result returns a tool's answer. An answer that is one plain text needs no
-// parts.
+// Result returns a tool's answer that is a list. One that is a plain text needs no
+// parts, unless the text is empty: nothing would be left of it.
 func Result(id string, parts []session.Content, format string) session.Content {
 	c := session.ToolResult(id, TextOf(parts), false)
-	if len(parts) > 0 && !IsPlain(parts, format) {
+	if len(parts) > 0 && (!IsPlain(parts, format) || c.ToolResult.Content == "") {
 		c.ToolResult.Parts = parts
 	}
 	return c
