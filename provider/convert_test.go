@@ -318,6 +318,15 @@ func TestClearedResult(t *testing.T) {
 	}
 }
 
+// TestOnlyThinking: a message that only thinks has a content for OpenAI.
+func TestOnlyThinking(t *testing.T) {
+	thought := session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: "hm"}}
+	m, err := codecs["chat"].encode([]session.Entry{message("a", session.RoleAssistant, thought)})
+	if want := `{"messages":[{"role":"assistant","content":"","reasoning_content":"hm"}]}`; err != nil || string(m.Request(nil)) != want {
+		t.Errorf("%s, %v", m.Request(nil), err)
+	}
+}
+
 // TestNothingSaid: a message of nothing is not sent, because it is refused.
 func TestNothingSaid(t *testing.T) {
 	for name, codec := range codecs {

@@ -103,12 +103,15 @@ func (e *chatEncoder) assistant(o wire.Object, m wire.Message, r *wire.Residue) 
 	var said []session.Content // what goes into the content
 	var rest wire.Object       // the other members
 	var calls []json.RawMessage
+	empty := "null" // the content, if there is none
 	for i := range m.Content {
 		c := &m.Content[i]
 		own, _ := wire.ResidueOf(c.Extra, wire.Chat)
 		switch {
 		case c.Thinking != nil:
-			e.thinking(c.Thinking, own.Form, &rest)
+			if e.thinking(c.Thinking, own.Form, &rest); own.Form == "" {
+				empty = `""` // null without calls is refused
+			}
 		case c.Text != nil && own.Form == formRefusal:
 			rest.SetStr("refusal", c.Text.Content)
 		case c.Audio != nil && own.Form == formAudio && c.Audio.Source != nil:
@@ -137,7 +140,10 @@ func (e *chatEncoder) assistant(o wire.Object, m wire.Message, r *wire.Residue) 
 	if len(parts)+len(calls)+len(rest) == 0 && len(m.Content) > 0 && r.Fields.Get(formDetails) == nil {
 		return nil, nil
 	}
-	o.Set("content", content(said, parts, r.Form, "null"))
+	if len(calls) > 0 {
+		empty = "null"
+	}
+	o.Set("content", content(said, parts, r.Form, empty))
 	if len(parts) > 0 {
 		r.Forget("content")
 	}

@@ -7,32 +7,59 @@ import (
 
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/api"
+	"github.com/coppice-dev/coppice/transcript/claudecode"
+	"github.com/coppice-dev/coppice/transcript/codex"
+	"github.com/coppice-dev/coppice/transcript/geminicli"
 	"github.com/coppice-dev/coppice/transcript/loose"
+	"github.com/coppice-dev/coppice/transcript/pi"
 	"github.com/coppice-dev/coppice/transcript/transcripttest"
 )
 
 // TestRules: what is written obeys the rules that the providers document, for
 // whichever of them the conversation was held with.
 func TestRules(t *testing.T) {
-	rules := map[string]func(loose.Value) error{"openai": chatRules, "anthropic": anthropicRules, "google": googleRules}
 	for file, from := range fixtures(t) {
-		for _, c := range transcripttest.Collect(t, from, open(t, file)).Conversations {
-			script, err := transcripttest.Script(t.Context(), c)
+		checkRules(t, file, transcripttest.Collect(t, from, open(t, file)))
+	}
+}
+
+// TestRulesOnSamples: so does what is written of real sessions of agents.
+func TestRulesOnSamples(t *testing.T) {
+	for pattern, from := range map[string]*transcript.Format{
+		"claude-code/*/*.jsonl": claudecode.Format(), "codex/*/*.jsonl": codex.Format(), "pi/*/*.jsonl": pi.Format(),
+		"gemini-cli/*.json": geminicli.Format(), "gemini-cli/*/*.json": geminicli.Format(),
+	} {
+		for _, file := range transcripttest.Samples(t, pattern) {
+			c, err := transcript.Collect(t.Context(), from, transcripttest.Open(t, file))
+			if err != nil {
+				t.Errorf("%s: %v", file, err)
+				continue
+			}
+			checkRules(t, file, c)
+		}
+	}
+}
+
+// checkRules writes conversations for all providers whose rules are known.
+func checkRules(t *testing.T, file string, c *transcript.Collected) {
+	t.Helper()
+	rules := map[string]func(loose.Value) error{"openai": chatRules, "anthropic": anthropicRules, "google": googleRules}
+	for _, conversation := range c.Conversations {
+		script, err := transcripttest.Script(t.Context(), conversation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, to := range api.Formats() {
+			check := rules[to.Name]
+			if check == nil {
+				continue
+			}
+			out, err := to.Write(t.Context(), script, transcript.Env{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, to := range api.Formats() {
-				check := rules[to.Name]
-				if check == nil {
-					continue
-				}
-				out, err := to.Write(t.Context(), script, transcript.Env{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := check(out.Files[0].Data); err != nil {
-					t.Errorf("%s as %s: %v\n%s", file, to.Name, err, out.Files[0].Data)
-				}
+			if err := check(out.Files[0].Data); err != nil {
+				t.Errorf("%s as %s: %.300v", file, to.Name, err)
 			}
 		}
 	}
