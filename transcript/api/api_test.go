@@ -264,6 +264,7 @@ func TestRefused(t *testing.T) {
 		{"a stream that is none", "data: {\n\n", api.OpenAI(), session.ErrInvalid},
 		{"a stream where there are none", "data: {}\n\n", api.Bedrock(), session.ErrInvalid},
 		{"no messages", `[7]`, api.Google(), nil},
+		{"half a list", `[{"role":"user"},`, api.OpenAI(), session.ErrCorrupt},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/loose"
 	"github.com/coppice-dev/coppice/transcript/records"
+	"github.com/coppice-dev/coppice/transcript/residue"
 	"github.com/coppice-dev/coppice/transcript/shape"
 )
 
@@ -85,6 +86,10 @@ func (r *reader) list() error {
 		return err
 	}
 	for m := range whole.Items() {
+		if !m.IsObject() {
+			r.to.Problem(transcript.Problem{Reason: fmt.Sprintf("a message must be an object, not %.40s", m)})
+			continue
+		}
 		r.messages = append(r.messages, json.RawMessage(m))
 	}
 	r.spans = []transcript.Span{whole.Span}
@@ -115,11 +120,12 @@ func (r *reader) isMessage(v loose.Value) bool {
 
 // conversation adds the messages that are a conversation together.
 func (r *reader) conversation() error {
-	body, err := r.wire.decode(array(r.messages))
+	all := residue.List(r.messages)
+	body, err := r.wire.decode(all)
 	if err != nil {
 		return records.Refuse(r.file, err)
 	}
-	if err := r.to.Begin(transcript.Conversation{ID: records.ID(r.wire.name, r.file, "", 1, array(r.messages))}); err != nil {
+	if err := r.to.Begin(transcript.Conversation{ID: records.ID(r.wire.name, r.file, "", 1, all)}); err != nil {
 		return err
 	}
 	for i := range body.Entries {
@@ -132,18 +138,6 @@ func (r *reader) conversation() error {
 		}
 	}
 	return nil
-}
-
-func array(list []json.RawMessage) []byte {
-	return append(append([]byte{'['}, bytes.Join(raws(list), []byte{','})...), ']')
-}
-
-func raws(list []json.RawMessage) [][]byte {
-	out := make([][]byte, len(list))
-	for i, raw := range list {
-		out[i] = raw
-	}
-	return out
 }
 
 // document reads a body, in whatever it is wrapped.
