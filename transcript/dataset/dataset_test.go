@@ -20,7 +20,7 @@ import (
 var fixtures = map[string]*transcript.Format{
 	"sharegpt.json": dataset.ShareGPT(), "llama-factory.jsonl": dataset.LlamaFactory(), "alpaca.json": dataset.Alpaca(),
 	"lmsys.jsonl": dataset.Chats(), "oasst.jsonl": dataset.OASST(), "preference.jsonl": dataset.Preference(),
-	"ultrachat.jsonl": dataset.UltraChat(), "mt/question.jsonl": dataset.MTBench(),
+	"ultrachat.jsonl": dataset.UltraChat(), "mt/question.jsonl": dataset.MTBench(), "bfcl.jsonl": dataset.BFCL(),
 }
 
 // open gives a fixture a path that is the same everywhere.

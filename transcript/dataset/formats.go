@@ -11,7 +11,7 @@ import (
 
 // Formats returns the formats.
 func Formats() []*transcript.Format {
-	return []*transcript.Format{ShareGPT(), LlamaFactory(), Alpaca(), OASST(), Chats(), Preference(), UltraChat(), MTBench()}
+	return []*transcript.Format{ShareGPT(), LlamaFactory(), Alpaca(), OASST(), Chats(), Preference(), UltraChat(), MTBench(), BFCL()}
 }
 
 // simple returns a format whose files are records, each a conversation.
