@@ -72,8 +72,10 @@ func TestCompressedFiles(t *testing.T) {
 			if err != nil || string(got) != text {
 				t.Errorf("%s: ReadAll gave %d bytes, %v", name, len(got), err)
 			}
-			if string(f.Head()) != text || string(f.Head()) != text {
-				t.Errorf("%s: Head gave %q", name, f.Head())
+			for range 2 { // the second time it is remembered
+				if got := f.Head(); string(got) != text {
+					t.Errorf("%s: Head gave %q", name, got)
+				}
 			}
 			n := 0
 			for l, err := range f.LinesFrom(context.Background(), 30, 2) {
