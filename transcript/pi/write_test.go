@@ -186,6 +186,7 @@ func message(role session.MessageRole, blocks ...session.Content) session.Entry 
 func TestWriteCoppice(t *testing.T) {
 	audio := session.Content{Type: session.ContentTypeAudio, Audio: &session.AudioContent{Source: &session.Source{Type: "base64", MediaType: "audio/wav", Data: "AAAA"}}}
 	link := session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: &session.Source{Type: "url", Data: "https://example.org/x.png"}}}
+	redacted := session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Redacted: "opaque"}}
 	file := session.Content{Type: session.ContentTypeFile, File: &session.FileContent{Name: "a.pdf"}}
 	entries := []session.Entry{
 		entry("s", "", message(session.RoleSystem, session.Text("be"), session.Text("brief"))),
@@ -195,7 +196,7 @@ func TestWriteCoppice(t *testing.T) {
 			Usage: &session.Usage{Input: 1, Output: 2, Reasoning: 1, CostMicroUSD: 1_250_000},
 		}}),
 		entry("t1", "a1", message(session.RoleTool, session.ToolResult("c1", "x", false), session.ToolResult("c2", "", true), session.Text("and thanks"))),
-		entry("a2", "t1", session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: "assistant", Content: []session.Content{session.Text("done")}, StopReason: "odd"}}),
+		entry("a2", "t1", session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: "assistant", Content: []session.Content{redacted, session.Text("done")}, StopReason: "odd"}}),
 		entry("k1", "a2", session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{Summary: "S", FirstKeptEntryID: "a2"}}),
 		entry("r1", "k1", session.Entry{Type: session.TypeRevert, Revert: &session.RevertEntry{TargetID: "k1"}}),
 		entry("b1", "r1", message(session.RoleBashExecution, session.Text("$ ls"), link, session.Text("x\n"))),
@@ -230,7 +231,7 @@ func TestWriteCoppice(t *testing.T) {
 		`t1 <- a1 2026-06-01T10:00:02Z tool: [result c1 "x"]`,
 		`t1-2 <- t1 2026-06-01T10:00:02Z tool: [error c2 ""]`,
 		`t1-3 <- t1-2 2026-06-01T10:00:02Z user: "and thanks"`,
-		`a2 <- t1-3 2026-06-01T10:00:02Z assistant: "done" stop=end_turn usage=0+0r+0w>0(0)$0`,
+		`a2 <- t1-3 2026-06-01T10:00:02Z assistant: [thinking "" redacted=opaque] "done" stop=end_turn usage=0+0r+0w>0(0)$0`,
 		`k1 <- a2 2026-06-01T10:00:02Z custom {"custom_type":"coppice.compaction","data":{"compaction":{"first_kept_entry_id":"a2","summary":"S","tokens_before":0}}}`,
 		`r1 <- k1 2026-06-01T10:00:02Z custom {"custom_type":"coppice.revert","data":{"revert":{"target_id":"k1"}}}`,
 		`b1 <- r1 2026-06-01T10:00:02Z bashExecution: "$ ls" "x\n"`,
