@@ -104,11 +104,16 @@ func otherMembers(raw json.RawMessage, named ...string) session.Fields {
 	for _, name := range named {
 		delete(all, name)
 	}
-	var rest session.Fields
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		rest = append(rest, session.Field{Name: name, Value: all[name]})
+	return fieldsOf(all)
+}
+
+// fieldsOf returns members in the order of their names.
+func fieldsOf(members map[string]json.RawMessage) session.Fields {
+	var fields session.Fields
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		fields = append(fields, session.Field{Name: name, Value: members[name]})
 	}
-	return rest
+	return fields
 }
 
 // block translates a block of another API, and names the members that went into

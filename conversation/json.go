@@ -93,17 +93,20 @@ func (m Message) MarshalJSON() ([]byte, error) {
 // their defaults; unknown ones are kept.
 func (m *Message) UnmarshalJSON(raw []byte) error {
 	var j messageJSON
-	if err := json.Unmarshal(raw, &j); err != nil {
+	extra, err := decodeMembers(raw, &j, messageMembers)
+	if err != nil {
 		return fmt.Errorf("message: %w: %w", session.ErrInvalid, err)
 	}
-	content, err := parseJSON(j.Content)
-	if err != nil && j.Content != nil {
-		return fmt.Errorf("message %.80q: %w", j.ID, err)
+	var content []session.Content
+	if j.Content != nil {
+		if content, err = parseJSON(j.Content); err != nil {
+			return fmt.Errorf("message %.80q: %w", j.ID, err)
+		}
 	}
 	read := Message{
 		ID: j.ID, Role: j.Role, Content: content, Timestamp: time.Time(j.Timestamp), Metadata: j.Metadata, Tokens: j.Tokens,
 		Model: j.Model, Provider: j.Provider, StopReason: j.StopReason, ResponseID: j.ResponseID, Usage: j.Usage,
-		Extra: otherMembers(raw, messageMembers...),
+		Extra: extra,
 	}
 	if c, err := ParseCategory(j.Category); err == nil {
 		read.Category = c
@@ -133,18 +136,41 @@ func (s Session) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads and validates a session; unknown members are kept.
 func (s *Session) UnmarshalJSON(raw []byte) error {
 	var j sessionJSON
-	if err := json.Unmarshal(raw, &j); err != nil {
+	extra, err := decodeMembers(raw, &j, sessionMembers)
+	if err != nil {
 		return fmt.Errorf("session: %w: %w", session.ErrInvalid, err)
 	}
 	read := Session{
 		ID: j.ID, CreatedAt: time.Time(j.CreatedAt), LastActive: time.Time(j.LastActive), Metadata: j.Metadata,
-		Messages: j.Messages, Extra: otherMembers(raw, sessionMembers...),
+		Messages: j.Messages, Extra: extra,
 	}
 	if err := read.Validate(); err != nil {
 		return err
 	}
 	*s = read
 	return nil
+}
+
+// decodeMembers reads the named members of an object into a struct, and returns
+// the others. encoding/json alone would take "Messages" for "messages", and then
+// it would be there twice.
+func decodeMembers(raw []byte, into any, named []string) (session.Fields, error) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return nil, err
+	}
+	known := make(map[string]json.RawMessage, len(named))
+	for _, name := range named {
+		if value, ok := all[name]; ok {
+			known[name] = value
+			delete(all, name)
+		}
+	}
+	exact, err := json.Marshal(known)
+	if err != nil {
+		return nil, err
+	}
+	return fieldsOf(all), json.Unmarshal(exact, into)
 }
 
 // withMembers writes a struct and, after its own, the given members.

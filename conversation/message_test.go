@@ -229,6 +229,16 @@ func TestMessageDict(t *testing.T) {
 	}
 }
 
+// A member whose name only looks like one of ours is not ours.
+func TestNamesAreExact(t *testing.T) {
+	t.Parallel()
+	var m conversation.Message
+	do(t, json.Unmarshal([]byte(`{"role":"user","Content":"x","Role":"y"}`), &m))
+	if m.Role != "user" || len(m.Content) != 0 || len(m.Extra) != 2 {
+		t.Errorf("%+v", m)
+	}
+}
+
 func TestAPIFormat(t *testing.T) {
 	t.Parallel()
 	if got := user("hi").APIFormat(); got.Role != "user" || got.Content != "hi" {
