@@ -232,11 +232,7 @@ func (s *Session) copyBlobs(ctx context.Context, to store.Store, line store.Line
 	if err != nil {
 		return nil // it is copied as it is
 	}
-	for _, block := range e.blocks() {
-		ref, _ := block.blobRef()
-		if ref == "" {
-			continue
-		}
+	for _, ref := range e.blobs() {
 		data, err := s.store.Blobs().Get(ctx, ref)
 		if errors.Is(err, ErrNotExist) || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrInvalid) {
 			continue // missing here, missing there; both report it
@@ -249,4 +245,21 @@ func (s *Session) copyBlobs(ctx context.Context, to store.Store, line store.Line
 		}
 	}
 	return nil
+}
+
+// blobs returns the blobs that an entry refers to. A custom entry may name one
+// in its data.
+func (e *Entry) blobs() []store.Ref {
+	var refs []store.Ref
+	for _, block := range e.blocks() {
+		if ref, _ := block.blobRef(); ref != "" {
+			refs = append(refs, ref)
+		}
+	}
+	if e.Custom != nil {
+		if ref, ok := e.Custom.Data["blob"].(string); ok {
+			refs = append(refs, store.Ref(ref))
+		}
+	}
+	return refs
 }

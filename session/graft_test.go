@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/memory"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
@@ -137,6 +138,22 @@ func TestGraftCrash(t *testing.T) {
 	again := mustGet(session.Open(ctx, mustGet(file.Open("/s", &file.Options{FS: crashed}))(t), "g", nil))(t)
 	if again.LeafID() != "d" {
 		t.Errorf("after a power cut the leaf is %q", again.LeafID())
+	}
+}
+
+// TestForkTakesBlobsOfCustomEntries: what an import keeps goes along.
+func TestForkTakesBlobsOfCustomEntries(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	from, to := memory.New(nil), memory.New(nil)
+	s := mustGet(session.Create(ctx, from, session.Header{}, nil))(t)
+	ref := mustGet(from.Blobs().Put(ctx, []byte("kept")))(t)
+	for _, blob := range []any{string(ref), "sha256:none", 7} {
+		mustGet(s.AppendCustomEntry("x", map[string]any{"blob": blob}))(t)
+	}
+	mustGet(s.Fork(ctx, to, nil))(t)
+	if got, err := to.Blobs().Get(ctx, ref); err != nil || string(got) != "kept" {
+		t.Errorf("the blob there is %q, %v", got, err)
 	}
 }
 
