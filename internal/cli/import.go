@@ -232,13 +232,22 @@ func (r *importRun) importFile(ctx context.Context, src importSource) (*transcri
 	return r.im.Import(ctx, format, f)
 }
 
+// maxStdin is how much of standard input is read: it is held in memory.
+const maxStdin = 1 << 30
+
 func (r *importRun) openSource(path string) (*transcript.File, error) {
 	if path != "-" {
 		return transcript.OpenFile(path)
 	}
-	data, err := io.ReadAll(r.stdin)
+	data, err := io.ReadAll(io.LimitReader(r.stdin, maxStdin+1))
 	if err != nil {
 		return nil, err
+	}
+	if len(data) > maxStdin {
+		return nil, &session.Error{
+			Op: "import", Path: "-", Kind: session.ErrTooLarge, Err: fmt.Errorf("more than %d MiB", maxStdin>>20),
+			Hint: "put it into a file: files of any size are read",
+		}
 	}
 	return transcript.FileOf("-", data), nil
 }
@@ -266,10 +275,10 @@ func (r *importRun) watch(ctx context.Context, args []string) error {
 	seen := make(map[string]os.FileInfo)
 	tick := time.NewTicker(r.flags.interval)
 	defer tick.Stop()
-	for {
+	for first := true; ; first = false {
 		sources, err := r.sources(args)
-		if err != nil {
-			return err
+		if err != nil && first {
+			return err // later it may have gone for a moment
 		}
 		if err := r.importAll(ctx, changed(sources, seen)); err != nil {
 			break
