@@ -232,7 +232,7 @@ func (d *itemDecoder) response(o wire.Object) (*provider.Body, error) {
 	for i := range d.entries {
 		e := &d.entries[i]
 		e.Message.ResponseID = id
-		if e.Message.Role == string(session.RoleAssistant) {
+		if e.Message.Role == string(session.RoleAssistant) || i == len(d.entries)-1 { // which tells of the response
 			e.Message.Model, e.Message.Provider = model, "openai"
 		}
 		if seconds := o.Int("created_at"); seconds > 0 {

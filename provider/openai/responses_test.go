@@ -38,6 +38,7 @@ var responsesBodies = map[string]string{
 	"response with a call":  `{"id":"resp_1","object":"response","output":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}`,
 	"response with results": `{"id":"r","output":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"x"},{"type":"web_search_call"}]}`,
 	"unsafe names":          `[{"type":"function_call","call_id":"a|b","name":"f.g","arguments":"{}"},{"type":"custom_tool_call","call_id":"","name":"f.g","input":"x"},{"type":"function_call_output","call_id":"a|b","output":"r"}]`,
+	"response of a user":    `{"object":"response","model":"m","output":[{"type":"message","role":"user","content":"x"}]}`,
 	"one item":              `{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}`,
 }
 
