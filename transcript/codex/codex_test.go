@@ -93,6 +93,23 @@ func TestReadWithoutHeader(t *testing.T) {
 	}
 }
 
+// TestReadSaidAgain: what is said again after it was taken back is another record.
+func TestReadSaidAgain(t *testing.T) {
+	said := `{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"plant one"}]}}` + "\n"
+	back := `{"type":"event_msg","payload":{"type":"thread_rolled_back","num_turns":1}}` + "\n"
+	meta := `{"type":"session_meta","payload":{"id":"x"}}` + "\n"
+	c := transcripttest.Collect(t, codex.Format(), transcript.FileOf("x.jsonl", []byte(meta+said+back+said+back+said)))
+	transcripttest.CheckTree(t, c)
+	for _, r := range c.Conversations[0].Records {
+		if r.Parent != transcript.Root {
+			t.Errorf("%s follows %s, want nothing", r.ID, r.Parent)
+		}
+	}
+	if n := len(c.Conversations[0].Records); n != 3 {
+		t.Errorf("there are %d records, want 3", n)
+	}
+}
+
 func TestReadEmpty(t *testing.T) {
 	meta := `{"timestamp":"2026-02-01T10:00:00.000Z","type":"session_meta","payload":{"id":"x","cwd":"/p"}}`
 	c := transcripttest.Collect(t, codex.Format(), transcript.FileOf("x.jsonl", []byte(meta)))

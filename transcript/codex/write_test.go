@@ -133,6 +133,9 @@ func TestWriteOutput(t *testing.T) {
 	if !strings.Contains(string(out.Files[0].Data), `"git":{"branch":"main","commit_hash":"abc"}`) {
 		t.Error("the branch is not there")
 	}
+	if strings.Contains(string(out.Files[0].Data), `"user_message","message":"# AGENTS.md`) {
+		t.Error("what was injected is shown as the user's")
+	}
 	index := out.Files[1]
 	for old, want := range map[string]string{"": "", "{}\n": "{}\n", "{}": "{}\n"} {
 		data, err := index.Merge([]byte(old))
