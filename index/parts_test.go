@@ -82,6 +82,10 @@ func TestParentsThatComeLater(t *testing.T) {
 				ix.SetBatch(batch)
 				mustCatchUp(t, ix)
 				compareTree(t, f.st, ix)
+				got := must[index.Session](t)(ix.Get(context.Background(), "x"))
+				if strings.HasPrefix(name, "a circle") && got.Problems != 2 { // a missing parent, and the circle
+					t.Errorf("%d problems, want 2", got.Problems)
+				}
 			})
 		}
 	}

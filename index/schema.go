@@ -391,10 +391,11 @@ func isDamage(err error) bool {
 	return false
 }
 
-// isFull reports whether there was no room for what had to be written.
+// isFull reports whether there was no room for what had to be written. Of the
+// shared memory beside the file SQLite only says that it could not be enlarged.
 func isFull(err error) bool {
 	var e *sqlite.Error
-	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL
+	return errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_FULL || e.Code() == sqlite3.SQLITE_IOERR_SHMSIZE)
 }
 
 // olderThan compares dotted version numbers.

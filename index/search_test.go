@@ -345,6 +345,25 @@ func TestCopiesAreOneHit(t *testing.T) {
 			t.Errorf("by %s, one at a time (-want +got):\n%s", order, diff)
 		}
 	}
+	// Where the forks have left the branch, the original stands for them all the same.
+	for _, name := range forks {
+		fork := must[*session.Session](t)(session.Open(ctx, f.st, name, f.options()))
+		if err := fork.ResetLeaf(); err != nil {
+			t.Fatal(err)
+		}
+		fork.Close()
+	}
+	mustCatchUp(t, ix)
+	for _, h := range search(t, ix, index.SearchOptions{Query: "heron"}) {
+		if h.Entry == heron && (!h.Live || h.Session != s.ID()) {
+			t.Errorf("%+v stands for the original", h)
+		}
+	}
+	back := must[*session.Session](t)(session.Open(ctx, f.st, forks[0], f.options()))
+	if err := back.Branch(heron); err != nil {
+		t.Fatal(err)
+	}
+	back.Close()
 	// Where the original has left the branch, a fork on which it is live stands for it.
 	if err := s.ResetLeaf(); err != nil {
 		t.Fatal(err)

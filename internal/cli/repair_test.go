@@ -243,7 +243,7 @@ func TestRepairUnderAnOpenSession(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", dir).CombinedOutput(); err != nil {
 		t.Skipf("no small disk: %v: %s", err, out)
 	}
 	t.Cleanup(func() {
@@ -252,11 +252,25 @@ func TestFullDisk(t *testing.T) {
 		}
 	})
 	path := filepath.Join(dir, "s", "x.jsonl")
-	content := append(someLines(t), `{"type":"mess`...)
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "s"), 0o700), os.WriteFile(path, content, 0o600)); err != nil {
+	first := someLines(t)
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "s"), 0o700), os.WriteFile(path, first, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := coppice(filepath.Join(dir, "s"), "tag", "x"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := coppice(filepath.Join(dir, "s"), "ls"); err != nil { // so that there is an index
+		t.Fatal(err)
+	}
+	if _, err := coppice(filepath.Join(dir, "s"), "pin", "x"); err != nil { // which the index does not know of
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content = append(content, `{"type":"mess`...)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	fill(t, filepath.Join(dir, "full"))
