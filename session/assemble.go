@@ -90,7 +90,7 @@ func (c *Context) addMessage(e, edit *Entry) {
 	case message.Content == nil:
 		message.Content = replacedResults(e.Message.Content, clearedText)
 	case hasResults(e.Message) && !hasResults(&message):
-		message.Content = replacedResults(e.Message.Content, textOf(message.Content))
+		message.Content = replacedResults(e.Message.Content, TextOf(message.Content))
 	}
 	if len(message.Content) > 0 {
 		edited := *e

@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/coppice-dev/coppice/session/rawjson"
 	"github.com/coppice-dev/coppice/store"
@@ -185,4 +186,15 @@ func (c *Content) source() *Source {
 		return c.File.Source
 	}
 	return nil
+}
+
+// TextOf joins the texts of blocks, one below the other.
+func TextOf(blocks []Content) string {
+	var texts []string
+	for i := range blocks {
+		if blocks[i].Text != nil {
+			texts = append(texts, blocks[i].Text.Content)
+		}
+	}
+	return strings.Join(texts, "\n")
 }

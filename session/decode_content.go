@@ -164,25 +164,10 @@ func (r *ToolResultContent) field(key string, value []byte) decoding {
 		if contents(value, &r.Parts) == unknown {
 			return unknown
 		}
-		r.Content = textOf(r.Parts)
+		r.Content = TextOf(r.Parts)
 		return known
 	case "parts":
 		return contents(value, &r.Parts)
 	}
 	return blobField(key, value, &r.Blob, &r.Size)
-}
-
-// textOf joins the text of blocks.
-func textOf(blocks []Content) string {
-	text := ""
-	for _, c := range blocks {
-		if c.Text == nil {
-			continue
-		}
-		if text != "" {
-			text += "\n"
-		}
-		text += c.Text.Content
-	}
-	return text
 }

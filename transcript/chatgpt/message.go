@@ -105,21 +105,11 @@ func (t *tree) answer(n *node, m *session.MessageEntry) {
 		return
 	}
 	failed := n.message.Get("content", "content_type").Text() == "system_error"
-	result := session.ToolResult(id, textOf(m.Content), failed)
+	result := session.ToolResult(id, session.TextOf(m.Content), failed)
 	if len(m.Content) != 1 || m.Content[0].Text == nil {
 		result.ToolResult.Parts = m.Content
 	}
 	m.Content = []session.Content{result}
-}
-
-func textOf(blocks []session.Content) string {
-	var texts []string
-	for _, b := range blocks {
-		if b.Text != nil {
-			texts = append(texts, b.Text.Content)
-		}
-	}
-	return strings.Join(texts, "\n")
 }
 
 // blocks makes the content of a message. A message to anyone but "all" is a call

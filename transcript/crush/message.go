@@ -27,22 +27,12 @@ func records(row loose.Value, summary string) []transcript.Record {
 	at := row.Get("created_at").Time(time.UTC)
 	entry := session.Entry{Type: session.TypeMessage, Timestamp: at, Message: m}
 	if id == summary || row.Get("is_summary_message").Int() == 1 {
-		entry = session.Entry{Type: session.TypeCompaction, Timestamp: at, Compaction: &session.CompactionEntry{Summary: textOf(m.Content)}}
+		entry = session.Entry{Type: session.TypeCompaction, Timestamp: at, Compaction: &session.CompactionEntry{Summary: session.TextOf(m.Content)}}
 	}
 	if entry.Message != nil && len(m.Content) == 0 {
 		return nil
 	}
 	return []transcript.Record{{ID: id, Entry: entry}}
-}
-
-func textOf(blocks []session.Content) string {
-	var texts []string
-	for _, b := range blocks {
-		if b.Text != nil {
-			texts = append(texts, b.Text.Content)
-		}
-	}
-	return strings.Join(texts, "\n")
 }
 
 // add adds a part to a message.

@@ -117,7 +117,7 @@ func (r *reader) compaction(meta loose.Value, said []session.Content) (string, b
 		return "", false
 	}
 	r.hidden = false
-	return textOf(said), true
+	return session.TextOf(said), true
 }
 
 // charge gives an answer what the ledger has for it: the first line that is not
@@ -218,14 +218,4 @@ func response(b loose.Value) session.Content {
 		c.ToolResult.Parts = nil
 	}
 	return c
-}
-
-func textOf(blocks []session.Content) string {
-	var texts []string
-	for _, b := range blocks {
-		if b.Text != nil {
-			texts = append(texts, b.Text.Content)
-		}
-	}
-	return strings.Join(texts, "\n")
 }
