@@ -168,7 +168,7 @@ func compare(s *Script, out *Output, read *Collected, cleaned bool) (string, err
 	if len(read.Problems) > 0 {
 		return "", errReadBack(fmt.Sprintf("line %d: %s", read.Problems[0].Line, read.Problems[0].Reason))
 	}
-	there := said{texts: make(map[string]bool), calls: make(map[string]bool)}
+	there := said{texts: make(map[string]bool)}
 	for _, c := range read.Conversations {
 		for i := range c.Records {
 			there.add(&c.Records[i].Entry)
@@ -182,14 +182,19 @@ func compare(s *Script, out *Output, read *Collected, cleaned bool) (string, err
 	for _, l := range out.Losses {
 		lost[l.EntryID] = true
 	}
+	calls := 0
 	for i := range s.Context.Entries {
 		e := &s.Context.Entries[i]
 		if lost[e.ID] || strings.HasPrefix(e.ID, session.InterruptedPrefix) {
 			continue
 		}
-		if what := there.lacks(e); what != "" {
-			return "", errReadBack(fmt.Sprintf("entry %s: %s is missing", e.ID, what))
+		if there.lacks(e) {
+			return "", errReadBack(fmt.Sprintf("entry %s: a text is missing", e.ID))
 		}
+		calls += callsIn(e)
+	}
+	if there.calls < calls {
+		return "", errReadBack(fmt.Sprintf("%d of %d calls of tools are missing", calls-there.calls, calls))
 	}
 	return native, nil
 }
@@ -198,11 +203,12 @@ func errReadBack(why string) error {
 	return &session.Error{Op: "export", Kind: session.ErrCorrupt, Err: fmt.Errorf("what was written reads as something else: %s", why)}
 }
 
-// said is what was said in a conversation, and which tools were called.
+// said is what was said in a conversation, and how many tools were called: their
+// names may have to be changed.
 type said struct {
 	texts map[string]bool
 	whole strings.Builder // a format may join texts
-	calls map[string]bool
+	calls int
 }
 
 func (s *said) add(e *session.Entry) {
@@ -210,33 +216,35 @@ func (s *said) add(e *session.Entry) {
 		return
 	}
 	for i := range e.Message.Content {
-		c := &e.Message.Content[i]
-		switch {
-		case c.Text != nil:
+		if c := &e.Message.Content[i]; c.Text != nil {
 			text := plain(c.Text.Content)
 			s.texts[text] = true
 			s.whole.WriteString(text + "\n")
-		case c.ToolUse != nil:
-			s.calls[c.ToolUse.Name] = true
 		}
 	}
+	s.calls += callsIn(e)
+}
+
+func callsIn(e *session.Entry) int {
+	n := 0
+	if e.Message != nil {
+		for i := range e.Message.Content {
+			if e.Message.Content[i].ToolUse != nil {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func plain(text string) string { return strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")) }
 
-// lacks returns what of an entry is not there, or "".
-func (s *said) lacks(e *session.Entry) string {
+// lacks reports whether a text of an entry is not there.
+func (s *said) lacks(e *session.Entry) bool {
 	if e.Message == nil || e.Message.Role != string(session.RoleUser) && e.Message.Role != string(session.RoleAssistant) {
-		return ""
+		return false
 	}
-	for i := range e.Message.Content {
-		c := &e.Message.Content[i]
-		switch {
-		case c.Text != nil && !s.texts[plain(c.Text.Content)] && !strings.Contains(s.whole.String(), plain(c.Text.Content)):
-			return "a text"
-		case c.ToolUse != nil && !s.calls[c.ToolUse.Name]:
-			return "a call of " + c.ToolUse.Name
-		}
-	}
-	return ""
+	return slices.ContainsFunc(e.Message.Content, func(c session.Content) bool {
+		return c.Text != nil && !s.texts[plain(c.Text.Content)] && !strings.Contains(s.whole.String(), plain(c.Text.Content))
+	})
 }

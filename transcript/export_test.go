@@ -195,6 +195,33 @@ func TestExportReadsBack(t *testing.T) {
 	}
 }
 
+// TestExportMissesCalls: a call that got lost is noticed, one whose name had to be
+// changed is not lost.
+func TestExportMissesCalls(t *testing.T) {
+	d := newDesk(t)
+	s, err := session.Create(context.Background(), d.st, session.Header{ID: "own"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.AppendMessage(session.RoleAssistant, []session.Content{session.Text("x"), session.ToolUse("c", "a.b", nil)}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"": "1 of 1 calls", "a_b": ""} {
+		format := toy()
+		format.Read = func(_ context.Context, _ *transcript.File, to transcript.Sink) error {
+			m := &session.MessageEntry{Role: "assistant", Content: []session.Content{session.Text("x")}}
+			if name != "" {
+				m.Content = append(m.Content, session.ToolUse("c", name, nil))
+			}
+			return errors.Join(to.Begin(transcript.Conversation{ID: "c"}), to.Add(transcript.Record{Entry: session.Entry{Type: session.TypeMessage, Message: m}}))
+		}
+		_, err := d.write(format, "own", true)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v", name, err)
+		}
+	}
+}
+
 func TestExportErrors(t *testing.T) {
 	d := newDesk(t)
 	d.bring(toyFile(t, lines(toyLine{Conv: "c"}, said("1", "one"))))

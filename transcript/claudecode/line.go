@@ -20,7 +20,6 @@ type line struct {
 	version           []byte
 	text              []byte // of lines that say something about the session
 	leaf              []byte
-	operation         []byte
 	sidechain         bool
 	meta              bool
 	summary           bool // isCompactSummary
@@ -94,8 +93,6 @@ func (l *line) member(key, value []byte) error {
 		l.text = str(value)
 	case "leafUuid":
 		l.leaf = str(value)
-	case "operation":
-		l.operation = str(value)
 	}
 	return nil
 }

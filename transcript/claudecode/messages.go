@@ -123,7 +123,7 @@ func (r *reader) assistant(l *line, t *thread, rec *transcript.Record, parent in
 	}
 	m := message(rec, session.RoleAssistant, blocks)
 	m.Provider = "anthropic"
-	m.Model = modelName(l.model)
+	m.Model = string(l.model)
 	if m.Model == synthetic {
 		m.Model, m.Provider, m.Metadata = "", "", map[string]any{"synthetic": true}
 	}
@@ -140,10 +140,6 @@ func (r *reader) assistant(l *line, t *thread, rec *transcript.Record, parent in
 
 // synthetic is the model of texts that the program wrote itself.
 const synthetic = "<synthetic>"
-
-// modelName returns a model's name. There are few, and they need not be copied
-// for each reply.
-func modelName(name []byte) string { return string(name) }
 
 // responseID returns the id of a reply. Some gateways give one id to several
 // requests: the later ones are told apart by the request.

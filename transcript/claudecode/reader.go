@@ -13,7 +13,7 @@ import (
 
 // reader reads one file.
 type reader struct {
-	ctx  context.Context
+	ctx  context.Context // of this reading: other files may have to be looked at
 	file *transcript.File
 	to   transcript.Sink
 

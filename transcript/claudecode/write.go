@@ -32,6 +32,9 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	for i := range s.Path {
 		w.entry(&s.Path[i])
 	}
+	if len(w.buf) == 0 {
+		return &transcript.Output{Losses: w.losses}, nil // nothing that the program could hold
+	}
 	if s.Name != "" {
 		w.open()
 		w.str("type", "custom-title")

@@ -173,7 +173,9 @@ func TestWriteOthers(t *testing.T) {
 }
 
 func TestWriteQuotesTheDirectory(t *testing.T) {
-	sc, err := transcripttest.ScriptOf(context.Background(), session.Header{Type: session.TypeSession, ID: sessionID, Version: 1, CWD: "/my dir/it's"}, nil)
+	hello := session.Entry{Type: session.TypeMessage, ID: "u", Message: &session.MessageEntry{Role: "user", Content: []session.Content{session.Text("hi")}}}
+	header := session.Header{Type: session.TypeSession, ID: sessionID, Version: 1, CWD: "/my dir/it's"}
+	sc, err := transcripttest.ScriptOf(context.Background(), header, []session.Entry{hello})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,5 +188,19 @@ func TestWriteQuotesTheDirectory(t *testing.T) {
 	}
 	if out.Files[0].Path != "-my-dir-it-s/"+sessionID+".jsonl" {
 		t.Errorf("the path is %s", out.Files[0].Path)
+	}
+}
+
+// TestWriteNothing: what the program can hold nothing of is no file.
+func TestWriteNothing(t *testing.T) {
+	sc, err := transcripttest.ScriptOf(context.Background(), session.Header{Type: session.TypeSession, ID: sessionID, Version: 1}, []session.Entry{
+		{Type: session.TypeMessage, ID: "s", Message: &session.MessageEntry{Role: "system", Content: []session.Content{session.Text("x")}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := claudecode.Format().Write(context.Background(), sc, writeEnv())
+	if err != nil || len(out.Files) != 0 || len(out.Losses) == 0 {
+		t.Errorf("%+v, %v", out, err)
 	}
 }
