@@ -152,7 +152,7 @@ func TestImportGrows(t *testing.T) {
 	if want[len(want)-1] != "edited" || len(wantBilled) != 12 || wantBilled["msg_0"].Output != 7 {
 		t.Fatalf("at once: %q, %v", want, wantBilled)
 	}
-	for cut := 0; cut < len(whole); cut += 61 {
+	for cut := 0; cut < len(whole); cut += 151 {
 		h := newHome(t)
 		path := saveAs(t, filepath.Join(t.TempDir(), sessionID+".jsonl"), whole[:cut])
 		age(t, path, cut)
