@@ -51,7 +51,7 @@ func exportCommand(a *app) *cobra.Command {
 	flags.BoolVar(&f.inline, "inline", false, "jsonl: fill in the content that is kept in blobs")
 	flags.BoolVar(&f.force, "force", false, "overwrite FILE")
 	flags.StringVar(&f.to, "to", "", "another program's format: "+strings.Join(formatNames(true), ", "))
-	flags.BoolVar(&f.redact, "redact", false, "with --to: take out secrets")
+	flags.BoolVar(&f.redact, "redact", false, "take out secrets")
 	cmd.MarkFlagsMutuallyExclusive("to", "format")
 	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(formatNames(true), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(exportFormats, cobra.ShellCompDirectiveNoFileComp))
@@ -68,8 +68,6 @@ func (f *exportFlags) settle() error {
 		}
 	}
 	switch {
-	case f.redact:
-		return usageError{fmt.Errorf("--redact goes with --to; coppice redact takes secrets out of a session itself")}
 	case !slices.Contains(exportFormats, f.format):
 		return usageError{fmt.Errorf("--format is %q; it must be one of %s", f.format, strings.Join(exportFormats, ", "))}
 	case f.inline && f.format != "jsonl":
@@ -92,6 +90,14 @@ func (a *app) runExport(cmd *cobra.Command, id string, f *exportFlags) error {
 		if err != nil {
 			return err
 		}
+		if f.redact && f.format != "jsonl" {
+			copied, err := redactedCopy(cmd.Context(), o.Session)
+			if err != nil {
+				return err
+			}
+			defer copied.Close()
+			o.Session = copied
+		}
 		write := func(w io.Writer) error { return export(cmd.Context(), w, o, leaf, f) }
 		if f.out == "" || f.out == "-" {
 			w := bufio.NewWriter(a.out)
@@ -112,7 +118,7 @@ func export(ctx context.Context, w io.Writer, o opened, leaf string, f *exportFl
 	case "json":
 		return exportJSON(w, o)
 	case "jsonl":
-		return exportLines(ctx, w, o, f.inline)
+		return exportLines(ctx, w, o, f)
 	}
 	return exportMarkdown(w, o, leaf)
 }
@@ -156,8 +162,10 @@ func exportJSON(w io.Writer, o opened) error {
 	return err
 }
 
-// exportLines writes the log as it is, damaged lines included.
-func exportLines(ctx context.Context, w io.Writer, o opened, inline bool) (err error) {
+// exportLines writes the log as it is, damaged lines included; with --redact,
+// without the secrets in its lines (what is in blobs is not written, unless
+// --inline fills it in first).
+func exportLines(ctx context.Context, w io.Writer, o opened, f *exportFlags) (err error) {
 	log, err := o.store.Open(ctx, o.name)
 	if err != nil {
 		return err
@@ -174,8 +182,11 @@ func exportLines(ctx context.Context, w io.Writer, o opened, inline bool) (err e
 			}
 		}
 		data := line.Data
-		if inline {
+		if f.inline {
 			data = o.inlined(data)
+		}
+		if f.redact {
+			data = redacted(data)
 		}
 		if _, err := w.Write(append(data, '\n')); err != nil {
 			return err

@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/clean"
+	"github.com/coppice-dev/coppice/store/memory"
+)
+
+// redactedCopy returns a copy of a session in memory, without its secrets: what
+// an export shows must not depend on how it shows it.
+func redactedCopy(ctx context.Context, s *session.Session) (*session.Session, error) {
+	copied, err := session.Create(ctx, memory.New(nil), s.Header(), &session.Options{Clean: clean.Append, BlobThreshold: -1})
+	if err != nil {
+		return nil, err
+	}
+	if err := graftAll(copied, s); err != nil {
+		return nil, errors.Join(err, copied.Close())
+	}
+	if leaf := s.LeafID(); leaf != "" && leaf != copied.LeafID() {
+		if err := copied.Branch(leaf); err != nil {
+			return nil, errors.Join(err, copied.Close())
+		}
+	}
+	return copied, nil
+}
+
+// graftAll copies the entries of a session one by one, in the order of its log.
+// What is missing in it is missing in the copy: what stood below a gap begins
+// anew.
+func graftAll(to, from *session.Session) error {
+	for e, err := range from.Entries() {
+		if err != nil {
+			return err
+		}
+		if e.Type == session.TypeGap {
+			continue
+		}
+		if e.ParentID != nil {
+			if has, err := to.Has(*e.ParentID); err != nil {
+				return err
+			} else if !has {
+				e.ParentID = nil
+			}
+		}
+		if err := to.Graft(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
