@@ -24,8 +24,15 @@
 // Every byte that was read is kept as well, compressed, beside the entries made
 // of it, so that a better reader can read it again when the source is long gone.
 //
+// # Importing
+//
+// An Importer puts what a reader finds into sessions of a store: it reads,
+// compresses and writes at the same time, adds only what is new, and remembers
+// in a Ledger how far it got. Raw gives back the bytes of an entry.
+//
 // # Writing
 //
 // A Format that has Write can turn a conversation into its program's files. What
-// the files cannot hold is listed, never dropped in silence.
+// the files cannot hold is listed, never dropped in silence. An Exporter reads
+// them back and compares before it puts them in their place.
 package transcript
