@@ -43,7 +43,7 @@ func Categorise(role string, content []session.Content, systemPrompt string) Mes
 	case session.RoleBranchSummary, session.RoleCompactionSummary:
 		return CategoryContext
 	case session.RoleSystem:
-		return categoriseSystem(textOf(content), systemPrompt)
+		return categoriseSystem(session.TextOf(content), systemPrompt)
 	}
 	return CategoryDialog
 }

@@ -153,7 +153,7 @@ func (f *foreign) toolResult() (session.Content, []string) {
 			return session.Content{}, nil
 		}
 	}
-	result := session.ToolResult(f.ToolUseID, textOf(parts), f.IsError)
+	result := session.ToolResult(f.ToolUseID, session.TextOf(parts), f.IsError)
 	if len(parts) > 0 && !isPlainText(parts) {
 		result.ToolResult.Parts = parts
 	}
@@ -180,17 +180,6 @@ func sourceFromURL(url string) *session.Source {
 		}
 	}
 	return &session.Source{Type: "url", Data: url}
-}
-
-// textOf joins the texts of blocks.
-func textOf(blocks []session.Content) string {
-	var texts []string
-	for i := range blocks {
-		if blocks[i].Text != nil {
-			texts = append(texts, blocks[i].Text.Content)
-		}
-	}
-	return strings.Join(texts, "\n")
 }
 
 // isPlainText reports whether content is one text and nothing else.

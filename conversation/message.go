@@ -88,7 +88,7 @@ func (m Message) Validate() error {
 func (m Message) Clone() Message { return fromEntry(m.entry().Clone()) }
 
 // Text returns the message's text, without images, calls and the like.
-func (m Message) Text() string { return textOf(m.Content) }
+func (m Message) Text() string { return session.TextOf(m.Content) }
 
 // entry is the message as a log keeps it.
 func (m Message) entry() session.Entry {

@@ -40,7 +40,7 @@ func ask(ctx context.Context, model Model, request Request, emit func(string)) (
 	}
 	if !can {
 		reply, err := model.Respond(ctx, request)
-		if text := textOf(reply.Content); err == nil && text != "" {
+		if text := session.TextOf(reply.Content); err == nil && text != "" {
 			emit(text)
 		}
 		return reply, err

@@ -268,6 +268,10 @@ func TestChainAndFork(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer next.Close()
+	// A second record, of a writer that came too late, does not count.
+	if _, err := s.AppendCustomEntry(session.CustomContinuedTo, map[string]any{"session": "late", "of": s.ID()}); err != nil {
+		t.Fatal(err)
+	}
 	fork, err := s.Fork(context.Background(), f.st, f.options())
 	if err != nil {
 		t.Fatal(err)
@@ -277,6 +281,7 @@ func TestChainAndFork(t *testing.T) {
 	for id, want := range map[string]index.Session{
 		s.ID():    {ContinuedTo: next.ID()},
 		next.ID(): {Parent: s.ID(), Relation: session.RelationContinuation, Continuation: 1},
+		fork.ID(): {Parent: s.ID(), Relation: session.RelationFork}, // it does not go on where its original does
 	} {
 		got := must[index.Session](t)(ix.Get(context.Background(), id))
 		if got.ContinuedTo != want.ContinuedTo || got.Parent != want.Parent || got.Relation != want.Relation || got.Continuation != want.Continuation {

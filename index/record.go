@@ -43,7 +43,7 @@ type record struct {
 	name        *string
 	tags        *session.CustomEntry // changes them
 	pinned      *bool
-	continuedTo *string
+	continuedTo *continued
 	model       string // that answered
 	calls       []call
 	usage       *usageRecord
@@ -62,9 +62,6 @@ type doc struct {
 	terms       []string // each once
 	ordinal     int      // among the entry's parts
 }
-
-// continuedTo is the type of the custom entry that names a continuation.
-const continuedTo = "coppice.continued_to"
 
 // lineReader makes records of lines.
 type lineReader struct {
@@ -187,11 +184,15 @@ func (rec *record) fillCustom(c *session.CustomEntry) {
 	case session.CustomPinned:
 		pinned, _ := c.Data["pinned"].(bool)
 		rec.pinned = &pinned
-	case continuedTo:
+	case session.CustomContinuedTo:
 		id, _ := c.Data["session"].(string)
-		rec.continuedTo = &id
+		of, _ := c.Data["of"].(string)
+		rec.continuedTo = &continued{of, id}
 	}
 }
+
+// continued names the session in which another goes on.
+type continued struct{ of, to string }
 
 // newDoc tokenises a part. The text itself is not kept.
 func newDoc(p part) doc {

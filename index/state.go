@@ -237,8 +237,10 @@ func (s *state) remember(rec *record) {
 	if rec.pinned != nil {
 		s.pinned = *rec.pinned
 	}
-	if rec.continuedTo != nil {
-		s.continuedTo = *rec.continuedTo
+	// The first that is about this session counts: a fork copies that of its
+	// original, and of two writers the earlier one is right.
+	if c := rec.continuedTo; c != nil && c.of == s.sid && s.continuedTo == "" {
+		s.continuedTo = c.to
 	}
 	if rec.model != "" {
 		s.models[rec.model]++

@@ -102,7 +102,7 @@ func withoutFirstImage(entryID string, blocks []session.Content) (_ []session.Co
 		case blocks[i].ToolResult != nil && imagesIn(blocks[i].ToolResult.Parts) > 0:
 			result := *blocks[i].ToolResult
 			result.Parts, reference = withoutFirstImage(entryID, result.Parts)
-			result.Content = textOf(result.Parts)
+			result.Content = session.TextOf(result.Parts)
 			blocks = slices.Clone(blocks)
 			blocks[i].ToolResult = &result
 			return blocks, reference
@@ -121,15 +121,4 @@ func placeholder(s *session.Source, reference string) string {
 		what += fmt.Sprintf(", %d by %d", size.Width, size.Height)
 	}
 	return fmt.Sprintf("[image left out to save room: %s; reference %s]", what, reference)
-}
-
-// textOf is the text of blocks, as tool results have it beside their parts.
-func textOf(blocks []session.Content) string {
-	var texts []string
-	for i := range blocks {
-		if blocks[i].Text != nil {
-			texts = append(texts, blocks[i].Text.Content)
-		}
-	}
-	return strings.Join(texts, "\n")
 }

@@ -181,7 +181,7 @@ func shortened(blocks []session.Content, most int, size func(string) int) (_ []s
 		case b.ToolResult != nil && len(b.ToolResult.Parts) > 0:
 			if parts, short := shortened(b.ToolResult.Parts, most, size); short {
 				r := *b.ToolResult
-				r.Parts, r.Content = parts, textOf(parts)
+				r.Parts, r.Content = parts, session.TextOf(parts)
 				b.ToolResult, cut = &r, true
 			}
 		case b.ToolResult != nil:

@@ -244,7 +244,7 @@ func response(t *session.ToolResultContent, r *wire.Residue) json.RawMessage {
 	}
 	text := t.Content
 	if text == "" {
-		text = wire.TextOf(t.Parts)
+		text = session.TextOf(t.Parts)
 	}
 	if form == formJSON {
 		if rawjson.Kind([]byte(text)) == 'o' && rawjson.Valid([]byte(text)) {

@@ -173,7 +173,7 @@ func outputBlock(id string, o *wire.Object, r *wire.Residue) session.Content {
 			return session.ToolResult(id, string(output), false)
 		}
 		o.Take("output")
-		c := session.ToolResult(id, wire.TextOf(parts), false)
+		c := session.ToolResult(id, session.TextOf(parts), false)
 		c.ToolResult.Parts = parts
 		return c
 	}

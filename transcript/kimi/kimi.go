@@ -171,7 +171,7 @@ func (r *reader) message(o jsonl.Object, v loose.Value) error {
 	}
 	switch m.Role {
 	case string(session.RoleTool):
-		m.Content = []session.Content{session.ToolResult(v.Get("toolCallId").Text(), textOf(m.Content), v.Get("isError").Bool())}
+		m.Content = []session.Content{session.ToolResult(v.Get("toolCallId").Text(), session.TextOf(m.Content), v.Get("isError").Bool())}
 	case string(session.RoleUser):
 		if origin := v.Get("origin", "kind").Text(); origin != "" && origin != "user" {
 			m.Metadata = map[string]any{"injected": true, "origin": origin}
@@ -202,16 +202,6 @@ func block(part loose.Value) session.Content {
 	default:
 		return session.Content{Type: session.ContentType(kind), Raw: part.Raw()}
 	}
-}
-
-func textOf(blocks []session.Content) string {
-	var texts []string
-	for _, c := range blocks {
-		if c.Text != nil {
-			texts = append(texts, c.Text.Content)
-		}
-	}
-	return strings.Join(texts, "\n")
 }
 
 // event reads an event of the model's loop.

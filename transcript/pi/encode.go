@@ -118,9 +118,9 @@ func encodeMessage(e *session.Entry, tools map[string]string) json.RawMessage {
 	case string(session.RoleBashExecution):
 		encodeBash(&o, m)
 	case string(session.RoleBranchSummary), string(session.RoleCompactionSummary):
-		o.Set("summary", textOf(m.Content))
+		o.Set("summary", session.TextOf(m.Content))
 	case string(session.RoleSystem):
-		o.Set("content", textOf(m.Content))
+		o.Set("content", session.TextOf(m.Content))
 	default:
 		o.Set("content", encodeBlocks(m.Content))
 	}
@@ -309,16 +309,6 @@ func unfit(c *session.Content) string {
 		what += " " + source.MediaType
 	}
 	return "[" + strings.TrimSpace(what) + "]"
-}
-
-func textOf(blocks []session.Content) string {
-	var texts []string
-	for _, c := range blocks {
-		if c.Text != nil {
-			texts = append(texts, c.Text.Content)
-		}
-	}
-	return strings.Join(texts, "\n")
 }
 
 // created returns the time at which a conversation began.

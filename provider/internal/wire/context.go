@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"strings"
-
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -103,17 +101,6 @@ func runsOf(blocks []session.Content) [][]session.Content {
 		}
 	}
 	return runs
-}
-
-// TextOf joins the text of blocks.
-func TextOf(blocks []session.Content) string {
-	var texts []string
-	for i := range blocks {
-		if blocks[i].Text != nil {
-			texts = append(texts, blocks[i].Text.Content)
-		}
-	}
-	return strings.Join(texts, "\n")
 }
 
 // Describe names a block, for notes.

@@ -79,7 +79,7 @@ func Input(t *session.ToolUseContent, extra session.Fields, notes *Notes) (json.
 // Result returns a tool's answer that is a list. One that is a plain text needs no
 // parts, unless the text is empty: nothing would be left of it.
 func Result(id string, parts []session.Content, format string) session.Content {
-	c := session.ToolResult(id, TextOf(parts), false)
+	c := session.ToolResult(id, session.TextOf(parts), false)
 	if len(parts) > 0 && (!IsPlain(parts, format) || c.ToolResult.Content == "") {
 		c.ToolResult.Parts = parts
 	}
