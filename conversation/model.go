@@ -77,24 +77,11 @@ func apiHistory(entries []session.Entry) []APIMessage {
 	for i := range entries {
 		if e := &entries[i]; e.Message != nil {
 			history = append(history, fromEntry(*e).APIFormat())
-		} else if text := summaryOf(e); text != "" {
+		} else if text := e.Summary(); text != "" {
 			history = append(history, APIMessage{string(session.RoleUser), text})
 		}
 	}
 	return history
-}
-
-// summaryOf is what an entry that is no message gives the model.
-func summaryOf(e *session.Entry) string {
-	switch {
-	case e.Compaction != nil:
-		return e.Compaction.Summary
-	case e.BranchSummary != nil:
-		return e.BranchSummary.Summary
-	case e.Merge != nil:
-		return e.Merge.Summary
-	}
-	return ""
 }
 
 // Reply is what a model answered.

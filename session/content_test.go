@@ -46,3 +46,24 @@ func TestInputJSONAfterChange(t *testing.T) {
 		t.Error("a function was encoded")
 	}
 }
+
+func TestEntrySummary(t *testing.T) {
+	tests := []struct {
+		name  string
+		entry session.Entry
+		want  string
+	}{
+		{"compaction", session.Entry{Compaction: &session.CompactionEntry{Summary: "before"}}, "before"},
+		{"branch", session.Entry{BranchSummary: &session.BranchSummaryEntry{Summary: "aside"}}, "aside"},
+		{"merge", session.Entry{Merge: &session.MergeEntry{Summary: "joined"}}, "joined"},
+		{"message", session.Entry{Message: &session.MessageEntry{Content: []session.Content{session.Text("said")}}}, ""},
+		{"nothing", session.Entry{}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.entry.Summary(); got != tt.want {
+				t.Errorf("summary %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

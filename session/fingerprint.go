@@ -42,12 +42,8 @@ func (w *writer) contribution(e *Entry) {
 		w.str("role", e.Message.Role)
 		w.key("content")
 		w.contents(e.Message.Content)
-	case e.Compaction != nil:
-		w.str("summary", e.Compaction.Summary)
-	case e.BranchSummary != nil:
-		w.str("summary", e.BranchSummary.Summary)
-	case e.Merge != nil:
-		w.str("summary", e.Merge.Summary)
+	case e.Compaction != nil, e.BranchSummary != nil, e.Merge != nil:
+		w.str("summary", e.Summary())
 	}
 	w.buf = append(w.buf, '}')
 }

@@ -46,7 +46,7 @@ func CountEntry(c Counter, provider string, e *session.Entry) Cost {
 func countAfresh(c Counter, provider string, e *session.Entry) Cost {
 	cost := Cost{messageTokens, entryBytes(e)}
 	if e.Message == nil {
-		cost.Tokens += c.CountText(summaryOf(e))
+		cost.Tokens += c.CountText(e.Summary())
 		return cost
 	}
 	cost.Tokens += CountContent(c, provider, e.Message.Content).Tokens
@@ -74,18 +74,6 @@ func thinks(m *session.MessageEntry) bool {
 		}
 	}
 	return false
-}
-
-func summaryOf(e *session.Entry) string {
-	switch {
-	case e.Compaction != nil:
-		return e.Compaction.Summary
-	case e.BranchSummary != nil:
-		return e.BranchSummary.Summary
-	case e.Merge != nil:
-		return e.Merge.Summary
-	}
-	return ""
 }
 
 // CountContent returns what blocks of content cost, whatever was recorded.
@@ -149,7 +137,7 @@ func attachmentTokens(c Counter, s *session.Source, bytesPerToken int) int {
 // entryBytes is how many bytes an entry has when it is sent.
 func entryBytes(e *session.Entry) int {
 	if e.Message == nil {
-		return messageBytes + len(summaryOf(e))
+		return messageBytes + len(e.Summary())
 	}
 	n := messageBytes
 	for i := range e.Message.Content {

@@ -178,7 +178,6 @@ func (p *Planner) Add(entries ...session.Entry) {
 }
 
 // add takes the last of entries into account.
-
 func (p *Planner) add(e *session.Entry) {
 	p.updated = none
 	at := int32(len(p.items))
