@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/coppice-dev/coppice/session"
@@ -155,36 +154,4 @@ func clip(s string, n int) string {
 		n--
 	}
 	return s[:n]
-}
-
-// maxTitle is the greatest length of a title that is made up from a text.
-const maxTitle = 80
-
-// titleOf returns the beginning of a text's first line that says something.
-func titleOf(text string) string {
-	for line := range strings.Lines(clip(text, 4096)) {
-		line = strings.Map(printable, strings.ToValidUTF8(line, ""))
-		if line = strings.Join(strings.Fields(line), " "); line == "" {
-			continue
-		}
-		runes := []rune(line)
-		if len(runes) <= maxTitle {
-			return line
-		}
-		cut := string(runes[:maxTitle-1])
-		if i := strings.LastIndexByte(cut, ' '); i > len(cut)/2 {
-			cut = cut[:i]
-		}
-		return cut + "…"
-	}
-	return ""
-}
-
-// printable replaces what would do something to a terminal by a space: control
-// characters, and those that turn the direction of writing round.
-func printable(r rune) rune {
-	if unicode.IsControl(r) || 0x202A <= r && r <= 0x202E || 0x2066 <= r && r <= 0x2069 {
-		return ' '
-	}
-	return r
 }

@@ -38,8 +38,8 @@ type record struct {
 	time      int64
 
 	isMessage   bool
-	isTurn      bool // a compaction: what the provider said of the context no longer holds
-	userText    string
+	isTurn      bool   // a compaction: what the provider said of the context no longer holds
+	prompt      string // as a title
 	name        *string
 	tags        *session.CustomEntry // changes them
 	pinned      *bool
@@ -132,7 +132,7 @@ func (r *lineReader) fill(ctx context.Context, rec *record, e *session.Entry) {
 	rec.time = millis(e.Timestamp)
 	switch {
 	case e.Message != nil:
-		rec.isMessage = true
+		rec.isMessage, rec.prompt = true, TitleIn(e)
 		r.fillMessage(rec, e)
 	case e.SessionInfo != nil:
 		rec.name = &e.SessionInfo.Name
@@ -146,20 +146,7 @@ func (r *lineReader) fill(ctx context.Context, rec *record, e *session.Entry) {
 			d.ordinal = i
 			rec.docs = append(rec.docs, d)
 		}
-		if p.kind == KindText && p.role == string(session.RoleUser) && !isInjected(e) {
-			rec.userText = titleOf(p.text)
-		}
 	}
-}
-
-// isInjected reports whether a program said something in the user's name, as the
-// importers mark it: reminders, contexts, notices. It is no title.
-func isInjected(e *session.Entry) bool {
-	if e.Message == nil {
-		return false
-	}
-	by, marked := e.Message.Metadata["injected"]
-	return marked && by != false
 }
 
 func (r *lineReader) fillMessage(rec *record, e *session.Entry) {

@@ -227,7 +227,7 @@ func (s *state) remember(rec *record) {
 	if rec.isMessage {
 		s.messages++
 	}
-	s.first = cmp.Or(s.first, rec.userText)
+	s.first = BetterTitle(s.first, rec.prompt)
 	if rec.name != nil {
 		s.given = titleOf(*rec.name)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
@@ -65,11 +66,11 @@ func (a *app) titleIn(ctx context.Context, st *file.Store, name string) string {
 }
 
 // titleOf is the name of a session, or else the first line of what its user said
-// first.
+// first, as in the index.
 func titleOf(s *session.Session) (string, error) {
-	name, err := s.Name()
-	if name != "" || err != nil {
-		return name, err
+	title, err := s.Name()
+	if title != "" || err != nil {
+		return title, err
 	}
 	ids, err := s.EntryIDs()
 	if err != nil {
@@ -82,25 +83,13 @@ func titleOf(s *session.Session) (string, error) {
 			return "", err
 		}
 		for i := range entries {
-			if line := firstUserLine(&entries[i]); line != "" {
-				return line, nil
-			}
+			title = index.BetterTitle(title, index.TitleIn(&entries[i]))
+		}
+		if title != "" && !index.IsCommand(title) {
+			break
 		}
 	}
-	return "", nil
-}
-
-func firstUserLine(e *session.Entry) string {
-	if e.Message == nil || e.Message.Role != string(session.RoleUser) {
-		return ""
-	}
-	for _, c := range e.Message.Content {
-		if c.Text != nil && strings.TrimSpace(c.Text.Content) != "" {
-			line, _, _ := strings.Cut(strings.TrimSpace(c.Text.Content), "\n")
-			return line
-		}
-	}
-	return ""
+	return title, nil
 }
 
 // completeEntries offers, for a flag, the labels and the ends of the branches of

@@ -203,8 +203,11 @@ func titleWithMarks(s index.Session) string {
 		marks = append(marks, "(damaged: coppice fsck)")
 	}
 	title := oneLine(s.Title, 0)
-	if title == "" {
+	switch {
+	case title == "" && s.Messages == 0:
 		title = "(empty)"
+	case title == "":
+		title = "(no prompt)"
 	}
 	return strings.Join(append(marks, title), " ")
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/transcript"
 )
 
 // opened is a session with the store it is in and its name there.
@@ -62,7 +63,7 @@ type twig struct {
 }
 
 // shape is the tree of a session. What only says something about the session
-// (its name, tags, labels) is left out unless all is asked for; what hangs on
+// (its name, tags, labels, where it came from) is left out unless all is asked for; what hangs on
 // such an entry then hangs on the entry before it.
 type shape struct {
 	roots []*twig
@@ -92,11 +93,20 @@ func (o opened) asides(forest []session.TreeNode) (map[string]bool, error) {
 		}
 		for _, e := range entries {
 			if c := e.Custom; c != nil {
-				asides[e.ID] = c.CustomType == session.CustomTags || c.CustomType == session.CustomPinned
+				asides[e.ID] = isAside(c.CustomType)
 			}
 		}
 	}
 	return asides, nil
+}
+
+// isAside reports whether custom entries of a type are about the session.
+func isAside(customType string) bool {
+	switch customType {
+	case session.CustomTags, session.CustomPinned, transcript.CustomImport, transcript.CustomFidelity:
+		return true
+	}
+	return false
 }
 
 // walkNodes yields all nodes of a forest. A conversation is as deep as it is
