@@ -162,9 +162,9 @@ func (m *ConversationManager) use(id string) (*active, error) {
 	if a == nil {
 		a = fresh
 		m.active[totals.Conversation] = a
-		m.forgetIdle()
 	}
-	a.users++
+	a.users++ // before idle ones are forgotten: it is not one of them
+	m.forgetIdle()
 	return a, nil
 }
 
@@ -227,8 +227,7 @@ func (m *ConversationManager) respond(ctx context.Context, a *active, stream fun
 // ProcessMessage is a whole turn: it loads the conversation of an id, or goes on
 // with the current one if that is empty, looks whether its context files have
 // changed, adds what the user says, gets the model's response and returns its
-// text. Turns of one conversation wait for each
-// other.
+// text. Turns of one conversation wait for each other.
 func (m *ConversationManager) ProcessMessage(ctx context.Context, message, conversationID string) (string, error) {
 	return m.Process(ctx, Turn{Message: message, Conversation: conversationID})
 }

@@ -1,10 +1,14 @@
 package conversation_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -184,6 +188,57 @@ func TestManyConversations(t *testing.T) {
 		must(m.ProcessMessage(t.Context(), "again", id))(t)
 		if got := texts(must(m.Sessions.Conversation(id))(t).Messages); len(got) != 4 || got[0] != fmt.Sprint("user: ", i) {
 			t.Errorf("%v", got)
+		}
+	}
+}
+
+// counting is a model that notices when it is asked twice at once in one
+// conversation.
+type counting struct {
+	t     *testing.T
+	asked *sync.Map // *atomic.Int32 by conversation
+}
+
+func (c counting) Respond(_ context.Context, r conversation.Request) (conversation.Reply, error) {
+	n, _ := c.asked.LoadOrStore(r.Conversation, new(atomic.Int32))
+	if n := n.(*atomic.Int32).Add(1); n != 1 {
+		c.t.Errorf("%d turns at once", n)
+	}
+	for range 10 {
+		runtime.Gosched()
+	}
+	n.(*atomic.Int32).Add(-1)
+	return reply("yes"), nil
+}
+
+// Turns of one conversation wait for each other, also when more conversations
+// are in use than are remembered.
+func TestTurnsWait(t *testing.T) {
+	t.Parallel()
+	o := quiet(100)
+	o.Settings.MaxSessionsInMemory = 1
+	m := newConversations(t, "", conversation.ManagerOptions{Sessions: *o, Model: counting{t, new(sync.Map)}})
+	ids := make([]string, 4)
+	for i := range ids {
+		ids[i] = must(m.CreateConversation(""))(t)
+	}
+	const each = 15
+	var wg sync.WaitGroup
+	for w := range 4 * len(ids) {
+		wg.Go(func() {
+			for range each {
+				if _, err := m.ProcessMessage(t.Context(), "well?", ids[w%len(ids)]); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, id := range ids {
+		for i, msg := range must(m.Sessions.Conversation(id))(t).Messages {
+			if want := []string{"user", "assistant"}[i%2]; msg.Role != want {
+				t.Fatalf("message %d is of the %s", i, msg.Role)
+			}
 		}
 	}
 }
