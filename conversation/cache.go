@@ -125,9 +125,10 @@ func (c *cache) limit(s Settings) {
 
 // evict closes links until the limits hold, or half of them if memory is short.
 func (c *cache) evict() {
+	short := c.pressure() // not under the lock: it may ask what is in memory
 	c.mu.Lock()
 	count, bytes := c.count, c.bytes
-	if len(c.items) > 1 && c.pressure() {
+	if short && len(c.items) > 1 {
 		count, bytes = count/2, bytes/2
 	}
 	victims := c.shrink(count, bytes)

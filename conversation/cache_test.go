@@ -92,8 +92,12 @@ func TestMemoryPressure(t *testing.T) {
 	t.Parallel()
 	pressure := false
 	o := quiet(100)
-	o.UnderPressure = func() bool { return pressure }
-	m := must(conversation.NewSessionManager("", o))(t)
+	var m *conversation.SessionManager
+	o.UnderPressure = func() bool {
+		m.SessionsInMemory() // it may want to know
+		return pressure
+	}
+	m = must(conversation.NewSessionManager("", o))(t)
 	defer m.Close()
 	makeSessions(t, m, 20, "x")
 	if n := len(inMemory(m)); n != 20 {

@@ -158,6 +158,7 @@ type saver struct {
 
 	starting sync.Mutex // so that there is one goroutine; taken before mu
 	quit     func()     // ends it and waits for it; nil if there is none; guarded by starting
+	stopped  bool       // for good; guarded by starting
 
 	mu   sync.Mutex // guards what follows
 	errs []error    // what went wrong and was not asked for yet
@@ -173,7 +174,7 @@ func (s *saver) start(interval time.Duration) {
 		s.quit()
 		s.quit = nil
 	}
-	if interval <= 0 {
+	if interval <= 0 || s.stopped {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -200,8 +201,13 @@ func (s *saver) run(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// stop ends saving, and waits for one that is under way.
-func (s *saver) stop() { s.start(0) }
+// stop ends saving for good, and waits for one that is under way.
+func (s *saver) stop() {
+	s.starting.Lock()
+	s.stopped = true
+	s.starting.Unlock()
+	s.start(0)
+}
 
 // report keeps an error until somebody asks, and tells whoever wants to be told.
 func (s *saver) report(err error) {

@@ -75,3 +75,13 @@ func TestAutoSave(t *testing.T) {
 		wantError(t, m.Close(), session.ErrNotExist)
 	})
 }
+
+// A manager that was closed does not begin to save again.
+func TestSettingsAfterClose(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // which fails if a goroutine is left
+		m := must(conversation.NewSessionManagerOn(memory.New(nil), nil))(t)
+		do(t, m.Close())
+		do(t, m.SetSettings(conversation.Settings{AutoSaveInterval: time.Second}))
+	})
+}
