@@ -36,11 +36,11 @@ func appendCommand(a *app) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runAppend(cmd, args, &f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.role, "role", "", "user, assistant, system, tool, or another")
+	flags.StringVar(&f.role, "role", "", "who says it: user, assistant, system, tool, or another")
 	flags.StringVar(&f.entry, "entry", "", "a whole entry as JSON; - reads it from standard input")
 	flags.StringVar(&f.model, "model", "", "the model that answered")
 	flags.StringVar(&f.provider, "provider", "", "the model's provider")
-	flags.StringVar(&f.category, "category", "", "SYSTEM, CONTEXT, DIALOG or SYSTEM_OUTPUT")
+	flags.StringVar(&f.category, "category", "", "one of SYSTEM, CONTEXT, DIALOG and SYSTEM_OUTPUT")
 	flags.StringVar(&f.stopReason, "stop-reason", "", "why the model stopped")
 	flags.StringVar(&f.responseID, "response-id", "", "the provider's id of the response")
 	flags.IntVar(&f.tokens, "tokens", 0, "what the message costs in a context")

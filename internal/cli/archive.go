@@ -31,7 +31,7 @@ func archiveCommand(a *app) *cobra.Command {
 			return a.withStore(func(st *file.Store) error { return a.runArchive(cmd.Context(), st, args, olderThan.Duration) })
 		},
 	}
-	cmd.Flags().Var(&olderThan, "older-than", "all that were last written to longer ago, such as 30d, 2w or 12h")
+	cmd.Flags().Var(&olderThan, "older-than", "all last written to longer ago, such as 30d, 2w or 12h")
 	return cmd
 }
 

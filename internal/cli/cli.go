@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"charm.land/fang/v2"
@@ -89,7 +90,7 @@ func (a *app) rootCommand() *cobra.Command {
 		PersistentPreRunE: func(*cobra.Command, []string) error { return a.settle() },
 	}
 	root.PersistentFlags().StringVar(&a.flags.dir, "dir", "", "the directory of the sessions")
-	root.PersistentFlags().StringVar(&a.flags.color, "color", "", "auto, always or never")
+	root.PersistentFlags().StringVar(&a.flags.color, "color", "", "colours: auto, always or never")
 	root.AddGroup(
 		&cobra.Group{ID: "read", Title: "Read"},
 		&cobra.Group{ID: "write", Title: "Write"},
@@ -100,11 +101,41 @@ func (a *app) rootCommand() *cobra.Command {
 	for _, add := range commands {
 		root.AddCommand(add(a))
 	}
+	root.SetCompletionCommandGroupID("about")
+	root.SetHelpCommandGroupID("about")
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		refuseUnknown(cmd)
+		flowHelp(cmd)
+		if cmd.Name() == "completion" {
+			cmd.Short = "Print what a shell needs to complete"
+		}
 	}
 	return root
+}
+
+// flowHelp joins the lines of each paragraph of a command's help, and of the
+// commands below it: the help is wrapped to the terminal, and lines that end
+// twice leave single words on lines of their own. Indented lines stay.
+func flowHelp(cmd *cobra.Command) {
+	lines := strings.Split(cmd.Long, "\n")
+	var flowing strings.Builder
+	for i, line := range lines {
+		if i > 0 {
+			own := line == "" || lines[i-1] == "" || strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") ||
+				strings.HasPrefix(lines[i-1], " ") || strings.HasPrefix(lines[i-1], "\t")
+			if own {
+				flowing.WriteByte('\n')
+			} else {
+				flowing.WriteByte(' ')
+			}
+		}
+		flowing.WriteString(line)
+	}
+	cmd.Long = flowing.String()
+	for _, below := range cmd.Commands() {
+		flowHelp(below)
+	}
 }
 
 // refuseUnknown makes a command that only has others below it complain of one

@@ -27,7 +27,7 @@ func compactCommand(a *app) *cobra.Command {
 	var f compactFlags
 	cmd := &cobra.Command{
 		Use:   "compact ID --summary TEXT",
-		Short: "Replace the beginning of the context by a summary",
+		Short: "Let a summary stand for the beginning",
 		Long: "Appends a compaction: from here on the model is sent the summary instead of what\n" +
 			"stands before the first kept entry. The session keeps it all, and coppice revert\n" +
 			"takes the compaction back. A tool call is never separated from its result.\n\n" +

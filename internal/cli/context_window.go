@@ -26,7 +26,7 @@ func (f *windowFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.bytes, "bytes", 0, "the largest request in bytes")
 	flags.IntVar(&f.images, "images", 1, "keep this many images, the newest; -1 keeps all")
 	flags.BoolVar(&f.strict, "strict", false, "trim each category to its share even if the window has room")
-	flags.StringVar(&f.model, "model", "", "count as for this model (default: the one in force), such as openai/gpt-5")
+	flags.StringVar(&f.model, "model", "", "count as for this model (default: the one in force)")
 	flags.StringVar(&f.counter, "counter", "", "count with estimate, o200k or cl100k (default: the model's)")
 	_ = cmd.RegisterFlagCompletionFunc("counter", cobra.FixedCompletions([]string{"estimate", "o200k", "cl100k"}, cobra.ShellCompDirectiveNoFileComp))
 }

@@ -29,28 +29,29 @@ func exportCommand(a *app) *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{
 		Use:   "export ID",
-		Short: "Write a session as Markdown, HTML or JSON",
+		Short: "Write a session for people or programs",
 		Long: "Export writes a session for other people and programs:\n\n" +
 			"  md     the conversation as Markdown\n" +
-			"  html   one page that needs nothing else, with all branches, tools and images\n" +
+			"  html   one page with all branches, tools and images, for reading offline\n" +
 			"  json   one document with the header, all entries, the leaf and the labels\n" +
-			"  jsonl  the bytes of the log; with --inline what is kept in blobs is filled in\n\n" +
+			"  jsonl  the bytes of the log; --inline fills in what is kept in blobs\n\n" +
 			"With --to it writes the files of another program, where that program looks for\n" +
 			"them, and prints their paths and the command that goes on there. They are read\n" +
-			"back before they are put there; what they cannot hold is listed.",
-		Example:           "  coppice export 0199 -o talk.html\n  coppice export 0199 --format md | less",
+			"back before they are put there; what they cannot hold is listed. The formats are\n" +
+			strings.Join(formatNames(true), ", ") + ".",
+		Example:           "  coppice export 0199 -o talk.html\n  coppice export 0199 --format md | less\n  coppice export 0199 --to codex",
 		GroupID:           "read",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeSession(1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runExport(cmd, args[0], &f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.format, "format", "", "md, html, json or jsonl; default: as FILE ends, else md")
+	flags.StringVar(&f.format, "format", "", "as md, html, json or jsonl; default: as FILE ends, else md")
 	flags.StringVarP(&f.out, "output", "o", "", "write to FILE instead of standard output")
-	flags.StringVar(&f.leaf, "leaf", "", "md and html: the entry at which the path ends")
-	flags.BoolVar(&f.inline, "inline", false, "jsonl: fill in the content that is kept in blobs")
+	flags.StringVar(&f.leaf, "leaf", "", "the entry at which the path ends (not with json, jsonl)")
+	flags.BoolVar(&f.inline, "inline", false, "with jsonl: fill in the content that is kept in blobs")
 	flags.BoolVar(&f.force, "force", false, "overwrite FILE")
-	flags.StringVar(&f.to, "to", "", "another program's format: "+strings.Join(formatNames(true), ", "))
+	flags.StringVar(&f.to, "to", "", "another program's format, such as codex")
 	flags.BoolVar(&f.redact, "redact", false, "take out secrets")
 	cmd.MarkFlagsMutuallyExclusive("to", "format")
 	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(formatNames(true), cobra.ShellCompDirectiveNoFileComp))

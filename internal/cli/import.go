@@ -31,7 +31,7 @@ func importCommand(a *app) *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
 		Use:   "import [PATH…|-]",
-		Short: "Bring conversations home from other programs",
+		Short: "Read the transcripts of other programs",
 		Long: "Import reads the transcripts of other programs into sessions. A directory means\n" +
 			"all transcripts in it, - standard input. What a file is of is told by its\n" +
 			"content; --from says it.\n\n" +

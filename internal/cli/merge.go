@@ -22,7 +22,7 @@ func mergeCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&summary, "summary", "", "what the branch arrived at; - is standard input")
-	cmd.Flags().StringSliceVar(&picks, "pick", nil, "a message of the branch to show the model here; may be given several times")
+	cmd.Flags().StringSliceVar(&picks, "pick", nil, "a message of the branch to show here; may be given several times")
 	_ = cmd.RegisterFlagCompletionFunc("pick", a.completeEntries) // fails only for a flag that does not exist
 	return cmd
 }

@@ -22,7 +22,7 @@ func redactCommand(a *app) *cobra.Command {
 	var f redactFlags
 	cmd := &cobra.Command{
 		Use:   "redact [ID…]",
-		Short: "Find secrets in sessions, and take them out for good",
+		Short: "Find secrets and take them out for good",
 		Long: "Lists the keys, tokens and passwords in sessions, each with its place, and never\n" +
 			"the secret itself. With --apply each is replaced by [REDACTED:kind]: in the log, in\n" +
 			"blobs, in what was kept of an import's source, in the trash and in quarantine, and\n" +

@@ -45,7 +45,7 @@ func retainCommand(a *app) *cobra.Command {
 			return a.withStore(func(st *file.Store) error { return a.runRetain(cmd.Context(), st, &f) })
 		},
 	}
-	cmd.Flags().Var(&f.olderThan, "older-than", "remove what was last written to longer ago, such as 30d, 2w or 12h")
+	cmd.Flags().Var(&f.olderThan, "older-than", "what was last written to longer ago, such as 30d, 2w or 12h")
 	cmd.Flags().IntVar(&f.maxCount, "max-count", -1, "remove all but this many of the latest")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only list what would be removed")
 	cmd.MarkFlagsOneRequired("older-than", "max-count")

@@ -44,7 +44,7 @@ session:… since:7d until:2026-03-01 branch:live`,
 	flags.StringVar(&f.search.Session, "session", "", "only in this session")
 	flags.StringVar(&f.since, "since", "", "only since: 2026-03-01, or 7d ago")
 	flags.StringVar(&f.until, "until", "", "only before")
-	flags.BoolVar(&f.live, "live", false, "only on the live path of each session, not on branches that were left")
+	flags.BoolVar(&f.live, "live", false, "only on the live path, not on branches that were left")
 	flags.BoolVar(&f.newest, "newest", false, "the newest first, instead of the best")
 	flags.IntVarP(&f.search.Limit, "limit", "n", 20, "how many")
 	return a.withJSON(cmd)

@@ -28,7 +28,7 @@ func treeCommand(a *app) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runTree(cmd, args[0], &f) },
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "also names, tags and labels as entries of their own")
-	cmd.Flags().IntVar(&f.fold, "fold", foldIfLong, "fold the middle of runs longer than N entries; 0: never; default: 20 in a session of more than 200")
+	cmd.Flags().IntVar(&f.fold, "fold", foldIfLong, "fold runs of more than N entries; 0 never (default: 20 if long)")
 	cmd.Flags().Lookup("fold").DefValue = "" // said in words
 	return a.withJSON(cmd)
 }

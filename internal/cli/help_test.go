@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// documented are the commands that docs/cli.md must have, without those below
+// them and without help, which explains itself.
+func documented(root *cobra.Command) []*cobra.Command {
+	return slices.DeleteFunc(root.Commands(), func(cmd *cobra.Command) bool { return cmd.Name() == "help" })
+}
+
+// everywhere are the flags that every command or every reading command has;
+// the beginning of docs/cli.md tells of them.
+var everywhere = []string{"dir", "color", "help", "json", "no-descriptions"}
+
+// TestDocs holds docs/cli.md against the commands and their flags.
+func TestDocs(t *testing.T) {
+	text, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := make(map[string]string)
+	for _, part := range strings.Split(string(text), "\n## ")[1:] {
+		name, body, _ := strings.Cut(part, "\n")
+		sections[name] = body
+	}
+	for _, cmd := range documented((&app{}).rootCommand()) {
+		section, ok := sections[cmd.Name()]
+		delete(sections, cmd.Name())
+		if !ok {
+			t.Errorf("docs/cli.md does not have %s", cmd.Name())
+			continue
+		}
+		for _, one := range append(cmd.Commands(), cmd) {
+			if one != cmd && !strings.Contains(section, one.Name()) {
+				t.Errorf("docs/cli.md: %s does not have %s", cmd.Name(), one.Name())
+			}
+			one.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+				said := regexp.MustCompile(`--` + f.Name + `\b`).MatchString(section) ||
+					f.Shorthand != "" && regexp.MustCompile(`-`+f.Shorthand+`\b`).MatchString(section)
+				if !said && !slices.Contains(everywhere, f.Name) {
+					t.Errorf("docs/cli.md: %s does not have --%s", one.CommandPath(), f.Name)
+				}
+				if f.Name == "json" && !strings.Contains(section, "--json") {
+					t.Errorf("docs/cli.md does not tell what %s --json prints", one.CommandPath())
+				}
+			})
+		}
+	}
+	delete(sections, "man") // made by fang when the program runs
+	for name := range sections {
+		t.Errorf("docs/cli.md has %s, and the program has not", name)
+	}
+}
+
+// TestHelpFits looks at the lists of commands and flags in the help of every
+// command: they are not wrapped, and have to fit a terminal of 80 columns.
+func TestHelpFits(t *testing.T) {
+	row := regexp.MustCompile(`^    \S.*\S {2,}\S`)
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		t.Run(cmd.CommandPath(), func(t *testing.T) {
+			var out, talk bytes.Buffer
+			none := func(string) string { return "" }
+			a := &app{stdin: strings.NewReader(""), getenv: none}
+			a.out, a.err, a.talk.getenv = &out, &talk, none
+			args := append(strings.Fields(cmd.CommandPath())[1:], "--help")
+			if code := a.run(context.Background(), args); code != 0 {
+				t.Fatalf("exit code %d: %s", code, talk.String())
+			}
+			_, lists, _ := strings.Cut(out.String(), "USAGE")
+			rows := 0
+			for line := range strings.Lines(lists) {
+				line = strings.TrimRight(line, " \n")
+				if row.MatchString(line) {
+					rows++
+				}
+				if n := utf8.RuneCountInString(line); n > 80 && row.MatchString(line) {
+					t.Errorf("%d columns: %s", n, line)
+				}
+			}
+			if rows == 0 {
+				t.Errorf("there are no flags in:\n%s", out.String())
+			}
+		})
+		for _, below := range cmd.Commands() {
+			visit(below)
+		}
+	}
+	visit((&app{}).rootCommand())
+}
