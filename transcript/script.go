@@ -48,7 +48,7 @@ func Lost(e *session.Entry, why string, holds ...session.ContentType) []Loss {
 		switch {
 		case b.ToolResult != nil && len(b.ToolResult.Parts) > 0 && !holdsParts(b.ToolResult.Parts, holds):
 			what = "parts of a tool's result"
-		case slices.Contains(holds, b.Type):
+		case b.Raw == nil && slices.Contains(holds, b.Type): // raw is what no reader understood
 			continue
 		}
 		losses = append(losses, Loss{EntryID: e.ID, What: what, Why: why})
@@ -57,5 +57,5 @@ func Lost(e *session.Entry, why string, holds ...session.ContentType) []Loss {
 }
 
 func holdsParts(parts []session.Content, holds []session.ContentType) bool {
-	return !slices.ContainsFunc(parts, func(p session.Content) bool { return !slices.Contains(holds, p.Type) })
+	return !slices.ContainsFunc(parts, func(p session.Content) bool { return p.Raw != nil || !slices.Contains(holds, p.Type) })
 }

@@ -2,6 +2,8 @@ package picoclaw
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/provider/openai"
@@ -52,7 +54,7 @@ func plain(m loose.Value) session.Entry {
 // standard returns a message with the calls as OpenAI has them: in early versions
 // a call had its name and its arguments, as an object, beside its id.
 func standard(m loose.Value) []byte {
-	o := residue.Object(m.Except("model_name", "created_at"))
+	o := withPictures(m, residue.Object(m.Except("model_name", "created_at")))
 	if calls := m.Get("tool_calls"); calls.IsArray() {
 		var list []json.RawMessage
 		for call := range calls.Items() {
@@ -88,7 +90,7 @@ func encode(e *session.Entry) []json.RawMessage {
 	encoded, err := openai.EncodeChat([]session.Entry{*e}, &openai.ChatOptions{Reasoning: "reasoning_content"})
 	if err == nil {
 		for message := range loose.Value(encoded.Request(nil)).Get("messages").Items() {
-			list = append(list, withOwn(e, residue.Object(message.Except())))
+			list = append(list, withOwn(e, flat(message)))
 		}
 	}
 	if list == nil {
@@ -98,6 +100,57 @@ func encode(e *session.Entry) []json.RawMessage {
 		list = append(list, withOwn(e, o))
 	}
 	return list
+}
+
+// flat returns a message whose content is a string, because the program reads no
+// other. The pictures have a member of their own.
+func flat(message loose.Value) residue.Object {
+	o := residue.Object(message.Except())
+	content := message.Get("content")
+	if !content.IsArray() {
+		return o
+	}
+	var texts, pictures []string
+	for part := range content.Items() {
+		switch part.Get("type").Text() {
+		case "text":
+			texts = append(texts, part.Get("text").Text())
+		case "image_url":
+			pictures = append(pictures, part.Get("image_url").Get("url").Text())
+		}
+	}
+	o.Set("content", strings.Join(texts, "\n\n"))
+	if pictures != nil {
+		o.Set("media", pictures)
+	}
+	return o
+}
+
+// withPictures is the reverse of flat. Pictures that are only named in a message,
+// and are elsewhere, stay named.
+func withPictures(m loose.Value, o residue.Object) residue.Object {
+	var parts []json.RawMessage
+	for item := range m.Get("media").Items() {
+		if url := item.Text(); strings.HasPrefix(url, "data:image/") {
+			var image, part residue.Object
+			image.Set("url", url)
+			part.Set("type", "image_url")
+			part.Set("image_url", image.JSON())
+			parts = append(parts, part.JSON())
+		}
+	}
+	if parts == nil || !m.Get("content").IsString() {
+		return o
+	}
+	if text := m.Get("content").Text(); text != "" {
+		var part residue.Object
+		part.Set("type", "text")
+		part.Set("text", text)
+		parts = slices.Insert(parts, 0, json.RawMessage(part.JSON()))
+	}
+	o = residue.Object(loose.Value(o.JSON()).Except("media"))
+	o.Set("content", residue.List(parts))
+	return o
 }
 
 // withOwn adds the members that are picoclaw's own.

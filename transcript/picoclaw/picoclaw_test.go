@@ -170,6 +170,50 @@ func TestWriteOurs(t *testing.T) {
 	}
 }
 
+// TestContentIsAString: the program reads no other, so that pictures stand beside
+// it and what nobody understands is left out, and listed.
+func TestContentIsAString(t *testing.T) {
+	at := transcripttest.Now()
+	picture := session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{
+		Source: &session.Source{Type: "base64", MediaType: "image/png", Data: "aGk="},
+	}}
+	unknown := session.Content{Type: "tool_use", Raw: json.RawMessage(`{"type":"tool_use","name":"x"}`)}
+	entries := []session.Entry{
+		{Type: session.TypeMessage, ID: "a", Timestamp: at, Message: &session.MessageEntry{Role: "user", Content: []session.Content{session.Text("see"), picture, session.Text("this")}}},
+		{Type: session.TypeMessage, ID: "b", Timestamp: at, Message: &session.MessageEntry{Role: "assistant", Content: []session.Content{session.Text("well"), unknown}}},
+	}
+	entries[1].ParentID = &entries[0].ID
+	script, err := transcripttest.ScriptOf(t.Context(), session.Header{Type: session.TypeSession, ID: "s1", Version: 1, CreatedAt: at}, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &transcript.Exporter{Env: env}
+	out, _, err := x.Prepare(t.Context(), picoclaw.Format(), script, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := values(t, out.Files[0].Data)
+	user, assistant := lines[0].(map[string]any), lines[1].(map[string]any)
+	if user["content"] != "see\n\nthis" || !cmp.Equal(user["media"], []any{"data:image/png;base64,aGk="}) {
+		t.Errorf("a message with a picture is %v", user)
+	}
+	if assistant["content"] != "well" {
+		t.Errorf("a message with an unknown block is %v", assistant)
+	}
+	if len(out.Losses) != 1 || out.Losses[0].EntryID != "b" {
+		t.Errorf("losses are %v", out.Losses)
+	}
+	dir := t.TempDir()
+	for _, f := range out.Files {
+		write(t, filepath.Join(dir, f.Path), string(f.Data))
+	}
+	got := transcripttest.Collect(t, picoclaw.Format(), transcripttest.Open(t, filepath.Join(dir, out.Files[0].Path))).Conversations[0]
+	said := got.Records[0].Entry.Message.Content
+	if len(said) != 2 || said[1].Image == nil || !cmp.Equal(said[1].Image.Source, picture.Image.Source) {
+		t.Errorf("the picture is read back as %+v", said)
+	}
+}
+
 func TestBadFiles(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "x.jsonl"), `{"role":"user","content":"hi"}`)
