@@ -30,7 +30,7 @@ const MaxContextFile = 4 << 20
 // sampleConfig is what a new context directory begins with.
 const sampleConfig = `# Files in this directory that every conversation should know.
 core_files: []
-# Anything worth remembering about them.
+# Anything worth remembering about them. It stays here: no model is sent it.
 notes: ""
 `
 
@@ -46,7 +46,7 @@ const (
 // ContextConfig is the content of a ContextConfigName.
 type ContextConfig struct {
 	CoreFiles []string `yaml:"core_files"` // relative to the directory
-	Notes     string   `yaml:"notes"`
+	Notes     string   `yaml:"notes"`      // for those who keep the directory; no model is sent them
 }
 
 // ContextFile describes a file in a context directory.
@@ -242,19 +242,14 @@ func (l *ContextLoader) Refresh(c *ConversationSystem) ([]Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	var changed []string
+	var names []string
 	for _, m := range loaded {
 		name := strings.TrimPrefix(m.Metadata[metaSource].(string), sourcePrefix)
-		info, err := l.root.Stat(name)
-		if err != nil {
-			continue
-		}
-		same := m.Metadata[metaModified] == info.ModTime().UTC().Format(time.RFC3339Nano) && number(m.Metadata[metaSize]) == int(info.Size())
-		if !same && !slices.Contains(changed, name) {
-			changed = append(changed, name)
+		if _, err := l.root.Stat(name); err == nil && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
-	return l.loadAll(c, changed)
+	return l.loadAll(c, names) // their content tells: time and size may be the same
 }
 
 // loadedFrom returns the messages of a conversation that were loaded from a file

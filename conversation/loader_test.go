@@ -132,6 +132,27 @@ func TestContextLoader(t *testing.T) {
 	if added := must(l.Refresh(c))(t); len(added) != 0 {
 		t.Errorf("%v", texts(added))
 	}
+	// The notes of the configuration are for those who keep the directory.
+	if strings.Contains(strings.Join(got, "|"), "see spec.md first") {
+		t.Errorf("the notes were sent: %v", got)
+	}
+}
+
+// A file is another if its content is, whatever its time and size say.
+func TestChangeOfTheSameTimeAndSize(t *testing.T) {
+	t.Parallel()
+	dir, l := contextDir(t, map[string]string{"spec.md": "one"})
+	path := filepath.Join(dir, "spec.md")
+	c := newSystem(t, newManager(t, "", 100))
+	if _, _, err := l.LoadFile(c, "spec.md"); err != nil {
+		t.Fatal(err)
+	}
+	info := must(os.Stat(path))(t)
+	do(t, os.WriteFile(path, []byte("two"), 0o600))
+	do(t, os.Chtimes(path, info.ModTime(), info.ModTime()))
+	if added := must(l.Refresh(c))(t); len(added) != 1 || !strings.Contains(added[0].Text(), "two") {
+		t.Errorf("%v", texts(added))
+	}
 }
 
 func TestContextLoaderRefuses(t *testing.T) {
