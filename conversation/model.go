@@ -20,8 +20,8 @@ type StreamingModel interface {
 	Model
 	// Stream calls emit with each piece of text as it arrives, and returns the
 	// whole reply as Respond would. If it fails half-way it returns the error
-	// and what it has of the reply; where that has no content, what was emitted
-	// counts. An error of emit ends the stream and is returned.
+	// and what it has of the reply. Where a reply has no content, what was
+	// emitted counts. An error of emit ends the stream and is returned.
 	Stream(ctx context.Context, r Request, emit func(text string) error) (Reply, error)
 }
 

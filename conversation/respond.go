@@ -54,7 +54,7 @@ func ask(ctx context.Context, model Model, request Request, emit func(string)) (
 		emit(text)
 		return nil
 	})
-	if err != nil && len(reply.Content) == 0 && arrived.Len() > 0 {
+	if len(reply.Content) == 0 && arrived.Len() > 0 {
 		reply.Content = []session.Content{session.Text(arrived.String())}
 	}
 	return reply, err
