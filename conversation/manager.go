@@ -169,6 +169,16 @@ func (m *SessionManager) CurrentSession() (_ Session, ok bool, _ error) {
 	return l.session(), true, nil
 }
 
+// orCurrent returns a session or, for the zero Session, the current one; that is
+// zero too if there is none.
+func (m *SessionManager) orCurrent(s Session) (Session, error) {
+	if s.ID != "" || len(s.Messages) > 0 {
+		return s, nil
+	}
+	current, _, err := m.CurrentSession()
+	return current, err
+}
+
 func (m *SessionManager) currentID() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -332,6 +332,42 @@ func TestRecoveryWithoutFiles(t *testing.T) {
 	}
 }
 
+// Where a session is asked for, none stands for the current one.
+func TestTheCurrentSessionIsMeant(t *testing.T) {
+	t.Parallel()
+	var none conversation.Session
+	m := newManager(t, t.TempDir(), 2)
+	if saved, err := m.SaveSession(none); saved || err != nil {
+		t.Errorf("nothing to save: %v, %v", saved, err)
+	}
+	if m.CheckSessionBoundary(none) {
+		t.Error("no session has reached its boundary")
+	}
+	_, err := m.CreateContinuationSession(none)
+	wantError(t, err, session.ErrInvalid)
+	_, err = m.SaveSession(none.AddMessage(user("of no session")))
+	wantError(t, err, session.ErrInvalid)
+
+	id := say(t, m, "", user("1"))
+	if saved, err := m.SaveSession(none); !saved || err != nil {
+		t.Errorf("%v, %v", saved, err)
+	}
+	if m.CheckSessionBoundary(none) {
+		t.Error("one of two messages is no boundary")
+	}
+	say(t, m, id, assistant("2"))
+	if !m.CheckSessionBoundary(none) {
+		t.Error("two of two are")
+	}
+	next := must(m.CreateContinuationSession(none))(t)
+	if next.Metadata[conversation.MetaContinuedFrom] != id {
+		t.Errorf("%v", next.Metadata)
+	}
+	if current, _, _ := m.CurrentSession(); current.ID != next.ID {
+		t.Errorf("%s is the current session, not %s", current.ID, next.ID)
+	}
+}
+
 func TestClosedManager(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, "", 100)

@@ -16,14 +16,15 @@ func now() time.Time { return time.Now().UTC() }
 // SaveSession stores what was added to a session since it was loaded: messages
 // at the end of its conversation, and metadata. It returns when all of that and
 // all that was stored before is in the store, and reports whether there was a
-// session to save: false for the zero Session.
+// session to save. The zero Session stands for the current one, if there is any.
 //
 // What is stored is never taken back: messages that the given session lacks,
 // because it was trimmed or somebody else has added them, stay, and those that
 // were changed stay as they were.
 func (m *SessionManager) SaveSession(s Session) (bool, error) {
-	if s.ID == "" {
-		return false, nil
+	s, err := m.orCurrent(s)
+	if err != nil || s.ID == "" && len(s.Messages) == 0 {
+		return false, err
 	}
 	if err := s.Validate(); err != nil {
 		return false, err

@@ -289,16 +289,22 @@ func (m *SessionManager) AddMessage(id string, msg Message) (Message, error) {
 	return msg, err
 }
 
-// CheckSessionBoundary reports whether a session has as many messages as one may
-// have.
+// CheckSessionBoundary reports whether a session, or the current one if that is
+// zero, has as many messages as one may have.
 func (m *SessionManager) CheckSessionBoundary(s Session) bool {
-	return s.MessageCount() >= m.Settings().MaxMessagesPerSession
+	s, err := m.orCurrent(s)
+	return err == nil && s.MessageCount() >= m.Settings().MaxMessagesPerSession
 }
 
-// CreateContinuationSession starts the session that goes on where a session
-// stops, whether it has reached its boundary or not, and makes it the current
-// one. If the session has been continued already, that continuation is returned.
+// CreateContinuationSession starts the session that goes on where a session, or
+// the current one if that is zero, stops, whether it has reached its boundary or
+// not, and makes it the current one. If the session has been continued already,
+// that continuation is returned.
 func (m *SessionManager) CreateContinuationSession(source Session) (Session, error) {
+	source, err := m.orCurrent(source)
+	if err != nil {
+		return Session{}, err
+	}
 	if _, err := m.SaveSession(source); err != nil {
 		return Session{}, err
 	}
