@@ -383,6 +383,22 @@ func TestRemovedLinks(t *testing.T) {
 	if diff := cmp.Diff([]string{"system: s", "user: 6"}, texts(rest.Messages)); diff != "" {
 		t.Errorf("what is left after the gap:\n%s", diff)
 	}
+	// What is read is found: "s" was carried over the gap.
+	if found := must(m.Search(c.Links[2].ID, "s"))(t); len(found) != 1 {
+		t.Errorf("found %v", texts(found))
+	}
+}
+
+// What another manager adds is on the pages of this one.
+func TestPagesOfOthersMessages(t *testing.T) {
+	t.Parallel()
+	st := memory.New(nil)
+	m, other := newManagerOn(t, st, 2), newManagerOn(t, st, 2)
+	id := say(t, m, "", user("1"))
+	say(t, other, id, assistant("2"), user("3"))
+	if diff := cmp.Diff([]string{"user: 1", "assistant: 2", "user: 3"}, texts(must(m.LoadMessages(id, 1, 10))(t))); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // A continuation that another program made has no marker; its conversation is

@@ -168,6 +168,9 @@ func (m *SessionManager) LoadMessages(id string, page, pageSize int) ([]Message,
 	if page < 1 || pageSize < 1 {
 		return nil, &session.Error{Op: "load messages", Name: id, Kind: session.ErrInvalid, Err: errors.New("page and page size begin at 1")}
 	}
+	if err := m.refreshTail(id); err != nil {
+		return nil, err
+	}
 	from := (page - 1) * pageSize
 	to := from + pageSize
 	var parts [][]Message
@@ -192,8 +195,13 @@ func (m *SessionManager) Search(id, text string) ([]Message, error) {
 	}
 	text = strings.ToLower(text)
 	var found []Message
+	first := true
 	err := m.eachLink(id, func(l *link) bool {
-		for _, e := range l.own() {
+		own := l.own()
+		if first {
+			own, first = l.withoutMarker(), false
+		}
+		for _, e := range own {
 			if strings.Contains(strings.ToLower(searchable(e.Message.Content)), text) {
 				found = append(found, fromEntry(e.Clone()))
 			}
