@@ -3,6 +3,7 @@ package conversation_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -400,10 +401,14 @@ func TestRegressionCreateEvicts(t *testing.T) {
 // Images were replaced only when something else was trimmed.
 func TestRegressionImages(t *testing.T) {
 	t.Parallel()
-	c := newSystem(t, newManager(t, "", 2))
+	dir := t.TempDir()
+	c := newSystem(t, newManager(t, dir, 2))
 	path := filepath.Join(t.TempDir(), "dot.png")
-	for i := range 3 {
-		do(t, os.WriteFile(path, pixel(byte(i)), 0o600))
+	pictures := make([]string, 3)
+	for i := range pictures {
+		picture := append(pixel(byte(i)), make([]byte, i*200_000)...) // the larger ones are kept apart from the log
+		pictures[i] = base64.StdEncoding.EncodeToString(picture)
+		do(t, os.WriteFile(path, picture, 0o600))
 		must(c.PrepareConversation(fmt.Sprint("image ", i), path))(t)
 		must(c.AddAssistantMessage(conversation.Reply{Content: []session.Content{session.Text("seen")}}))(t)
 	}
@@ -419,9 +424,14 @@ func TestRegressionImages(t *testing.T) {
 	if images != 1 || len(v.Report.Omissions) != 2 {
 		t.Fatalf("%d images, left out %+v", images, v.Report.Omissions)
 	}
-	for _, o := range v.Report.Omissions { // across boundaries
-		if image := must(c.RecallImage(o.Reference))(t); image.Image == nil {
-			t.Errorf("%+v", image)
+	// All can be looked at again, across boundaries, also after a restart.
+	again := newSystem(t, newManager(t, dir, 2))
+	do(t, again.Load(c.ID()))
+	for i, o := range v.Report.Omissions {
+		for _, c := range []*conversation.ConversationSystem{c, again} {
+			if image := must(c.RecallImage(o.Reference))(t); image.Image == nil || image.Image.Source.Data != pictures[i] {
+				t.Errorf("%s is not picture %d", o.Reference, i)
+			}
 		}
 	}
 	kept := 0
