@@ -15,6 +15,8 @@
 // is answered as of the last CatchUp of any process; only the text of a search
 // hit is read from the log itself.
 //
+// An Index may be used from many goroutines.
+//
 // # Limits
 //
 // A search ranks the newest matches, 1,000 of them by default, and says when

@@ -12,7 +12,9 @@
 //   - EncodeResponse writes the answer of a model as the provider would have;
 //   - Fold makes one response of the events of a stream.
 //
-// There is no HTTP here.
+// A program that talks to a model calls Encode with what Session.Context returned,
+// and Decode with what came back. There is no HTTP here. All functions may be
+// called concurrently.
 //
 // # Nothing is lost
 //

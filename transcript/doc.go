@@ -30,6 +30,11 @@
 // compresses and writes at the same time, adds only what is new, and remembers
 // in a Ledger how far it got. Raw gives back the bytes of an entry.
 //
+// To import a file: OpenFile it, ask package all which Format it is of, and give
+// both to Importer.Import. Several importers, also in several processes, may work
+// on one store, and on one file: each record is added once. A Format may be used
+// concurrently; a File belongs to one goroutine.
+//
 // # Writing
 //
 // A Format that has Write can turn a conversation into its program's files. What

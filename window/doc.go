@@ -30,4 +30,9 @@
 //
 // Clear replaces old large tool results by stubs in the session itself, as
 // context edits that Restore takes back.
+//
+// # Concurrency
+//
+// Functions, Counters and Views may be used concurrently. A Planner belongs to one
+// goroutine.
 package window

@@ -106,11 +106,11 @@ func (a *app) rootCommand() *cobra.Command {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		refuseUnknown(cmd)
-		flowHelp(cmd)
 		if cmd.Name() == "completion" {
 			cmd.Short = "Print what a shell needs to complete"
 		}
 	}
+	flowHelp(root)
 	return root
 }
 

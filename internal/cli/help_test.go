@@ -47,7 +47,7 @@ func TestDocs(t *testing.T) {
 				t.Errorf("docs/cli.md: %s does not have %s", cmd.Name(), one.Name())
 			}
 			one.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
-				said := regexp.MustCompile(`--` + f.Name + `\b`).MatchString(section) ||
+				said := regexp.MustCompile(`--`+f.Name+`\b`).MatchString(section) ||
 					f.Shorthand != "" && regexp.MustCompile(`-`+f.Shorthand+`\b`).MatchString(section)
 				if !said && !slices.Contains(everywhere, f.Name) {
 					t.Errorf("docs/cli.md: %s does not have --%s", one.CommandPath(), f.Name)

@@ -4,7 +4,7 @@
 //
 // A session that appends nothing but clean entries:
 //
-//	session.New(dir, &session.Options{Clean: clean.Append})
+//	session.Open(ctx, st, "0197…", &session.Options{Clean: clean.Append})
 //
 // A store is cleaned in two steps, so that a person can look at what was found
 // before anything is lost for good:
@@ -15,6 +15,9 @@
 //
 // Ids of entries, and signatures and encrypted thoughts, which providers want back
 // as they were, are left alone, and so is base64.
+//
+// All functions may be called concurrently. A Sweep belongs to one goroutine; what
+// others append to its sessions meanwhile is not lost.
 package clean
 
 import (

@@ -1,6 +1,7 @@
 // Package tiktoken counts tokens exactly as OpenAI's models do. Its vocabularies
 // are linked into the program: about 12 MB for those who import it, and nothing
-// for those who do not.
+// for those who do not. For returns the Counter of a model; it may be used
+// concurrently.
 package tiktoken
 
 import (
