@@ -50,9 +50,14 @@ func drawConversation(t *rapid.T, most int) []session.Entry {
 }
 
 func drawBudget(t *rapid.T) window.Budget {
+	tokens := rapid.SampledFrom([]int{0, 60, 300, 1000, 5000, 20_000}).Draw(t, "window")
 	return window.Budget{
-		Tokens: rapid.SampledFrom([]int{0, 60, 300, 1000, 5000, 20_000}).Draw(t, "window"),
-		Bytes:  rapid.SampledFrom([]int{0, 0, 2000, 20_000, 100_000}).Draw(t, "bytes"),
+		Tokens:  tokens,
+		Reserve: rapid.SampledFrom([]int{0, 0, tokens / 5, tokens / 2}).Draw(t, "reserve"),
+		Bytes:   rapid.SampledFrom([]int{0, 0, 2000, 20_000, 100_000}).Draw(t, "bytes"),
+		Shares: rapid.SampledFrom([]window.Shares{
+			{}, {System: 100}, {Dialog: 100}, {System: 25, Context: 25, Dialog: 25, SystemOutput: 25}, {SystemOutput: 90},
+		}).Draw(t, "shares"),
 		Strict: rapid.Bool().Draw(t, "strict"),
 		CutTo:  rapid.SampledFrom([]int{0, 30, 90, 100}).Draw(t, "cut to"),
 	}
@@ -166,8 +171,8 @@ func checkOverflow(t *rapid.T, c *session.Context, o window.Options, err error) 
 			system += window.CountEntry(window.Estimate("", ""), "", &c.Entries[i]).Tokens
 		}
 	}
-	if over.Category == window.System && over.Unit == window.Tokens && (over.Need != system || over.Budget != o.Budget.Tokens) {
-		t.Fatalf("%v, but SYSTEM has %d tokens of %d", err, system, o.Budget.Tokens)
+	if over.Category == window.System && over.Unit == window.Tokens && (over.Need != system || over.Budget != o.Budget.Room()) {
+		t.Fatalf("%v, but SYSTEM has %d tokens of %d", err, system, o.Budget.Room())
 	}
 }
 
