@@ -295,6 +295,25 @@ func TestConversationOfAnyLink(t *testing.T) {
 	}
 }
 
+// A chain is exported as what it is, one conversation: no marker, no copy.
+func TestExportOfAChain(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, "", 2)
+	id := say(t, m, "", systemMessage("s"), user("1"), assistant("2"), user("3"), assistant("4"), user("5"))
+	c := must(m.Conversation(id))(t)
+	if len(c.Links) < 2 {
+		t.Fatalf("%d links", len(c.Links))
+	}
+	exported := must(conversation.SessionFromDict(must(c.Dict())(t)))(t)
+	want := []string{"system: s", "user: 1", "assistant: 2", "user: 3", "assistant: 4", "user: 5"}
+	if diff := cmp.Diff(want, texts(exported.Messages)); diff != "" || exported.ID != id {
+		t.Errorf("session %s:\n%s", exported.ID, diff)
+	}
+	if n := len(c.FormattedHistory()); n != len(want) {
+		t.Errorf("%d messages for a model", n)
+	}
+}
+
 // Results of tools can be found too.
 func TestSearchResults(t *testing.T) {
 	t.Parallel()
