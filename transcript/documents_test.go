@@ -197,7 +197,7 @@ func TestScriptLosses(t *testing.T) {
 	if got := strings.Join(s.Tags(), " "); got != "a b" && got != "b a" {
 		t.Errorf("tags %q", got)
 	}
-	if got := s.OtherBranches(); len(got) != 1 || !strings.Contains(got[0].Why, "1 messages") {
+	if got := s.OtherBranches(); len(got) != 1 || !strings.Contains(got[0].Why, "1 message of another is") {
 		t.Errorf("losses %v", got)
 	}
 	s.All = s.Path

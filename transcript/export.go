@@ -47,10 +47,24 @@ func NewScript(s *session.Session, format, leaf string, now time.Time) (*Script,
 	return script, nil
 }
 
-// ownEntries returns entries without what an import noted.
+// ownEntries returns entries without what an import noted. What hangs on that
+// hangs on the entry before it then.
 func ownEntries(entries []session.Entry) []session.Entry {
+	before := make(map[string]*string) // the parents of what is left out
+	for i := range entries {
+		if isRemark(&entries[i]) {
+			before[entries[i].ID] = entries[i].ParentID
+		}
+	}
 	entries = slices.DeleteFunc(slices.Clone(entries), func(e session.Entry) bool { return isRemark(&e) })
 	for i := range entries {
+		for parent := entries[i].ParentID; parent != nil; {
+			above, left := before[*parent]
+			if !left {
+				break
+			}
+			entries[i].ParentID, parent = above, above
+		}
 		entries[i].Extra = slices.DeleteFunc(slices.Clone(entries[i].Extra), func(f session.Field) bool { return f.Name == sourceField })
 	}
 	return entries
@@ -88,7 +102,7 @@ func (x *Exporter) Prepare(ctx context.Context, format *Format, s *Script, old f
 		return nil, "", err
 	}
 	if len(out.Files) == 0 {
-		return nil, "", &session.Error{Op: "export", Kind: session.ErrInvalid, Err: errors.New("there is nothing to write")}
+		return nil, "", errNothing(format)
 	}
 	for i := range out.Files {
 		f := &out.Files[i]
@@ -153,20 +167,26 @@ func (x *Exporter) readBack(ctx context.Context, format *Format, s *Script, out 
 	if err != nil {
 		return "", fmt.Errorf("what was written cannot be read: %w", err)
 	}
-	return compare(s, out, read, x.Clean != nil)
+	if err := compare(s, out, read, x.Clean != nil); err != nil {
+		return "", err
+	}
+	if !slices.ContainsFunc(read.Conversations, func(c *CollectedConversation) bool { return len(c.Records) > 0 }) {
+		return "", errNothing(format)
+	}
+	return read.Conversations[0].ID, nil
+}
+
+func errNothing(format *Format) error {
+	return &session.Error{
+		Op: "export", Kind: session.ErrInvalid, Err: fmt.Errorf("the session has nothing that %s has a place for", format.Title),
+	}
 }
 
 // compare makes sure that what was said is in what was read back, except for
 // what the writer said would be lost.
-func compare(s *Script, out *Output, read *Collected, cleaned bool) (string, error) {
-	if len(read.Conversations) == 0 {
-		if len(s.Path) == 0 {
-			return "", nil
-		}
-		return "", errReadBack("there is no conversation in it")
-	}
+func compare(s *Script, out *Output, read *Collected, cleaned bool) error {
 	if len(read.Problems) > 0 {
-		return "", errReadBack(fmt.Sprintf("line %d: %s", read.Problems[0].Line, read.Problems[0].Reason))
+		return errReadBack(fmt.Sprintf("line %d: %s", read.Problems[0].Line, read.Problems[0].Reason))
 	}
 	there := said{texts: make(map[string]bool)}
 	for _, c := range read.Conversations {
@@ -174,9 +194,8 @@ func compare(s *Script, out *Output, read *Collected, cleaned bool) (string, err
 			there.add(&c.Records[i].Entry)
 		}
 	}
-	native := read.Conversations[0].ID
 	if cleaned {
-		return native, nil
+		return nil
 	}
 	lost := make(map[string]bool)
 	for _, l := range out.Losses {
@@ -189,14 +208,14 @@ func compare(s *Script, out *Output, read *Collected, cleaned bool) (string, err
 			continue
 		}
 		if there.lacks(e) {
-			return "", errReadBack(fmt.Sprintf("entry %s: a text is missing", e.ID))
+			return errReadBack(fmt.Sprintf("entry %s: a text is missing", e.ID))
 		}
 		calls += callsIn(e)
 	}
 	if there.calls < calls {
-		return "", errReadBack(fmt.Sprintf("%d of %d calls of tools are missing", calls-there.calls, calls))
+		return errReadBack(fmt.Sprintf("%d of %d calls of tools are missing", calls-there.calls, calls))
 	}
-	return native, nil
+	return nil
 }
 
 func errReadBack(why string) error {

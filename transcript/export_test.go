@@ -167,11 +167,14 @@ func TestExportReadsBack(t *testing.T) {
 			o.Files[0].Data = bytes.ReplaceAll(o.Files[0].Data, []byte("two"), []byte("TWO"))
 			o.Losses = []transcript.Loss{{EntryID: "2", What: "text"}}
 		}, ""},
-		"garbage":            {func(o *transcript.Output) { o.Files[0].Data = append(o.Files[0].Data, "x\n"...) }, "line 4"},
-		"no conversation":    {func(o *transcript.Output) { o.Files[0].Data = nil }, "no conversation"},
+		"garbage":         {func(o *transcript.Output) { o.Files[0].Data = append(o.Files[0].Data, "x\n"...) }, "line 4"},
+		"no conversation": {func(o *transcript.Output) { o.Files[0].Data = nil }, "a text is missing"},
+		"no place for it": {func(o *transcript.Output) {
+			o.Files[0].Data, o.Losses = nil, []transcript.Loss{{EntryID: "1", What: "text"}, {EntryID: "2", What: "text"}}
+		}, "nothing that"},
 		"not to be read":     {func(o *transcript.Output) { o.Files[0].Data = []byte{0x1f, 0x8b, 0, 0} }, "cannot be read"},
 		"leaves its place":   {func(o *transcript.Output) { o.Files[0].Path = "../x" }, "leave its directory"},
-		"no files":           {func(o *transcript.Output) { o.Files = nil }, "nothing to write"},
+		"no files":           {func(o *transcript.Output) { o.Files = nil }, "nothing that"},
 		"as it is":           {func(*transcript.Output) {}, ""},
 		"joined to one text": {func(o *transcript.Output) { o.Files[0].Data = []byte(lines(toyLine{Conv: "c"}, said("1", "one\ntwo"))) }, ""},
 	} {
@@ -192,6 +195,37 @@ func TestExportReadsBack(t *testing.T) {
 				t.Error("something was published")
 			}
 		})
+	}
+}
+
+// TestScriptHangsTogether: what hung on an import's note hangs on what that hung
+// on.
+func TestScriptHangsTogether(t *testing.T) {
+	d := newDesk(t)
+	s, err := session.Create(context.Background(), d.st, session.Header{ID: "own"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("hello")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := s.AppendCustomEntry(transcript.CustomImport, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.AppendMessage(session.RoleAssistant, []session.Content{session.Text("hi")}); err != nil {
+		t.Fatal(err)
+	}
+	script, err := transcript.NewScript(s, "toy", "", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entries := range [][]session.Entry{script.All, script.Path} {
+		if len(entries) != 2 || entries[1].ParentID == nil || *entries[1].ParentID != first {
+			t.Errorf("the entries are %+v", entries)
+		}
 	}
 }
 

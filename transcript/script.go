@@ -35,7 +35,11 @@ func (s *Script) OtherBranches() []Loss {
 	if left == 0 {
 		return nil
 	}
-	return []Loss{{What: "branches", Why: fmt.Sprintf("a conversation is one list there: %d messages of other branches are left out", left)}}
+	those := "1 message of another is"
+	if left > 1 {
+		those = fmt.Sprintf("%d messages of others are", left)
+	}
+	return []Loss{{What: "branches", Why: "there is only one there: " + those + " left out"}}
 }
 
 // Lost returns the losses of a message whose blocks a format holds only if it

@@ -76,6 +76,10 @@ func TestDetect(t *testing.T) {
 	if !api.OpenAI().Detect(transcript.FileOf("/x", []byte(long))) {
 		t.Error("a long message hides its role")
 	}
+	calls := `{"input":[{"type":"function_call","call_id":"1","name":"x","arguments":"{}"},{"type":"function_call_output","call_id":"1","output":"y"}]}`
+	if !api.Responses().Detect(transcript.FileOf("/x", []byte(calls))) {
+		t.Error("a request of calls alone is not recognised")
+	}
 	for name, text := range map[string]string{
 		"nothing": "", "text": "hello", "number": "7", "object": `{"a":1}`, "sharegpt": `[{"conversations":[{"from":"human","value":"x"}]}]`,
 		"alpaca": `[{"instruction":"a","input":"","output":"b"}]`, "events of nobody": "data: {}\n\n",

@@ -174,7 +174,7 @@ func looksResponses(s *shape.Shape) bool {
 		return true
 	}
 	return isAt(s, "input", "content[].type", "input_text", "output_text", "input_image", "input_file") ||
-		(s.Is("[].type", itemTypes...) || s.Is("type", itemTypes...)) && !s.Has("[].payload", "payload", "uuid", "[].uuid", "timestamp")
+		s.Is("input[].type", itemTypes...) || (s.Is("[].type", itemTypes...) || s.Is("type", itemTypes...)) && !s.Has("[].payload", "payload", "uuid", "[].uuid", "timestamp")
 }
 
 // itemTypes are types of items that nothing else has.
