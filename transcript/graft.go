@@ -21,6 +21,9 @@ func (t *target) flush() error {
 			return err
 		}
 	}
+	for i := range t.remarks {
+		t.remarks[i].Timestamp = t.when()
+	}
 	entries := slices.Concat(t.remarks, t.queue)
 	on := t.s.LeafID()
 	if on == "" && len(t.queue) > 0 {

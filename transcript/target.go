@@ -61,6 +61,9 @@ func (t *target) open() error {
 	switch {
 	case err == nil:
 		t.s, t.base = s, s.LeafID()
+		if last, err := s.Entry(t.base); err == nil {
+			t.newest = last.Timestamp
+		}
 	case !errors.Is(err, session.ErrNotExist):
 		return err
 	}
@@ -462,8 +465,6 @@ func (t *target) imported(c *chunk) (string, error) {
 
 // remark adds an entry about the session.
 func (t *target) remark(id string, c *session.CustomEntry) {
-	t.remarks = append(t.remarks, session.Entry{
-		Type: session.TypeCustom, ID: id, Custom: c, Timestamp: t.when(),
-	})
+	t.remarks = append(t.remarks, session.Entry{Type: session.TypeCustom, ID: id, Custom: c}) // its time: see flush
 	t.queued[id] = true
 }
