@@ -108,6 +108,12 @@ func TestMemoryPressure(t *testing.T) {
 	if n := len(inMemory(m)); n != 10 {
 		t.Errorf("%d sessions under pressure", n)
 	}
+	// The same for their bytes.
+	do(t, m.SetSettings(conversation.Settings{MaxBytesInMemory: 100_000, AutoSaveInterval: -1}))
+	makeSessions(t, m, 3, strings.Repeat("x", 20_000))
+	if _, bytes := m.SessionsInMemory(); bytes < 40_000 || bytes > 50_000 {
+		t.Errorf("%d bytes under pressure", bytes)
+	}
 }
 
 // Everything counts towards the limit, whatever it is.

@@ -313,6 +313,42 @@ func TestNewestTurnTooLarge(t *testing.T) {
 	}
 }
 
+// Where the newest turn cannot be cut, what has its share gives way, the least
+// important first.
+func TestSharesGiveWayToTheNewestTurn(t *testing.T) {
+	b := &builder{}
+	b.message(session.RoleSystem, session.Text("prompt"))
+	b.message(session.RoleUser, session.Text(strings.Repeat("d", 100))).Category = "CONTEXT"
+	b.message(session.RoleUser, session.Text(strings.Repeat("d", 60))).Category = "CONTEXT"
+	b.message(session.RoleUser, session.Text("Write it."))
+	b.message(session.RoleAssistant, session.ToolUse("c", "write", map[string]any{"text": strings.Repeat("x", 350)}))
+	v := trimmed(t, b.entries, window.Options{Counter: letters{}, Budget: window.Budget{Tokens: 500}})
+	if got, want := idsOf(v.Entries), []string{b.entries[0].ID, b.entries[2].ID, b.entries[4].ID}; !slices.Equal(got, want) {
+		t.Errorf("%v are left, want %v", got, want)
+	}
+}
+
+// Thinking that is an entry of its own stays and goes with what it led to.
+func TestThinkingGoesWithItsCall(t *testing.T) {
+	b := &builder{}
+	b.message(session.RoleUser, session.Text("Look."))
+	b.message(session.RoleAssistant, thinking(strings.Repeat("t", 50)))
+	b.message(session.RoleAssistant, session.ToolUse("c", "read", nil))
+	b.message(session.RoleTool, session.ToolResult("c", strings.Repeat("r", 50), false))
+	b.message(session.RoleUser, session.Text("And?"))
+	for tokens := 20; tokens < 200; tokens++ {
+		v, err := window.Trim(b.context(), window.Options{Counter: letters{}, Budget: window.Budget{Tokens: tokens}})
+		if err != nil {
+			t.Fatalf("%d tokens: %v", tokens, err)
+		}
+		left := idsOf(v.Entries)
+		thought, called := slices.Contains(left, b.entries[1].ID), slices.Contains(left, b.entries[2].ID)
+		if thought != called {
+			t.Errorf("%d tokens: thinking is left: %t, its call: %t", tokens, thought, called)
+		}
+	}
+}
+
 // The parts of a large turn are cut evenly: the longest first.
 func TestShortenedEvenly(t *testing.T) {
 	b := &builder{}
