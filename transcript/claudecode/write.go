@@ -4,7 +4,6 @@ import (
 	"context"
 	"path"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
@@ -45,18 +44,9 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	return &transcript.Output{
 		Base:   filepath.Join(env.Dir("CLAUDE_CONFIG_DIR", ".claude"), "projects"),
 		Files:  []transcript.OutputFile{{Path: path.Join(encodeDir(w.cwd), w.id+".jsonl"), Data: w.buf}},
-		Resume: "cd " + shellQuote(w.cwd) + " && claude --resume " + w.id,
+		Resume: "cd " + transcript.ShellWord(w.cwd) + " && claude --resume " + transcript.ShellWord(w.id),
 		Losses: append(w.losses, s.OtherBranches()...),
 	}, nil
-}
-
-func shellQuote(s string) string {
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%", r))
-	}) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // scribe writes lines.

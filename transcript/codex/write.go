@@ -41,7 +41,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 			Data: w.data.Bytes(),
 		}},
 		Base:   env.Dir("CODEX_HOME", ".codex"),
-		Resume: "codex resume " + w.id,
+		Resume: "codex resume " + transcript.ShellWord(w.id),
 		Losses: w.losses,
 	}
 	if s.Name != "" {

@@ -38,7 +38,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	return &transcript.Output{
 		Files:  append([]transcript.OutputFile{file}, extra...),
 		Base:   geminiDir(env),
-		Resume: "gemini --resume " + w.id,
+		Resume: "gemini --resume " + transcript.ShellWord(w.id),
 		Losses: w.losses,
 	}, nil
 }

@@ -92,6 +92,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	if id == "" {
 		id = s.Header.CreatedAt.Local().Format("2006-01-02_150405")
 	}
+	out.Resume = "openagent-terminal, and in it /load " + id // it has no flag for that
 	var messages []json.RawMessage
 	total, updated := 0, s.Header.CreatedAt
 	for i := range s.Path {

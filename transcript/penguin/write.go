@@ -25,6 +25,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	if id == "" {
 		id = "session_" + s.Header.CreatedAt.Local().Format("20060102_150405") + "_" + transcript.HashID(s.Header.ID)[:8]
 	}
+	out.Resume = "penguin --resume " + transcript.ShellWord(id)
 	d := draft{script: s, id: id, active: s.Header.CreatedAt}
 	for i := range s.Path {
 		d.add(&s.Path[i])

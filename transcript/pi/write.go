@@ -27,7 +27,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	return &transcript.Output{
 		Files:  []transcript.OutputFile{{Path: w.path(id, env), Data: w.data.Bytes()}},
 		Base:   agentDir(env),
-		Resume: "pi --session " + id,
+		Resume: "pi --session " + transcript.ShellWord(id),
 		Losses: w.losses,
 	}, nil
 }

@@ -26,7 +26,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 		d.key = "coppice:" + s.Header.ID
 	}
 	d.collect()
-	out := &transcript.Output{Base: places(env)[0].Dir}
+	out := &transcript.Output{Base: places(env)[0].Dir, Resume: "picoclaw agent -s " + transcript.ShellWord(d.key)}
 	file := fileName(d.key)
 	if s.Facts[factForm] == formJSON {
 		out.Files = []transcript.OutputFile{{Path: file + ".json", Data: d.document()}}
