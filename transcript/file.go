@@ -64,6 +64,13 @@ func OpenFile(path string) (*File, error) {
 	if !info.Mode().IsRegular() {
 		return nil, &session.Error{Op: "read", Path: abs, Kind: session.ErrInvalid, Err: errors.New("not a regular file")}
 	}
+	probe, err := os.Open(abs) // else one that may not be read looks like one of no format
+	if err != nil {
+		return nil, err
+	}
+	if err := probe.Close(); err != nil {
+		return nil, err
+	}
 	return &File{
 		Path: abs,
 		dir:  filepath.Dir(abs),

@@ -269,9 +269,13 @@ func (t *target) close() error {
 }
 
 func (t *target) report() SessionReport {
+	written := t.added
+	if !t.w.im.DryRun {
+		written -= len(t.queue) // which could not be written
+	}
 	return SessionReport{
 		ID: t.id, Native: t.conv.ID, Title: t.conv.Title, Created: t.created || t.w.im.DryRun && t.s == nil && t.added > 0,
-		New: t.added, Known: t.known, Revised: t.again,
+		New: written, Known: t.known, Revised: t.again,
 		Fidelity: t.tally.fidelity(), Problems: t.tally.problems, ProblemCount: t.tally.n,
 	}
 }

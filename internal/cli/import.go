@@ -214,6 +214,9 @@ func (r *importRun) one(ctx context.Context, src importSource) {
 var errNoFormat = errors.New("no known format")
 
 func (r *importRun) importFile(ctx context.Context, src importSource) (*transcript.Report, error) {
+	if src.err != nil {
+		return nil, src.err
+	}
 	f, err := r.openSource(src.path)
 	if err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ type importSource struct {
 	format *transcript.Format // nil: to be found out
 	found  bool               // in a directory, and not named by the user
 	size   int64
+	err    error // why it, or what is in it, cannot be read
 }
 
 // sources lists what is to be imported.
@@ -70,10 +71,13 @@ func walkSources(path string, add func(importSource)) error {
 		return nil
 	}
 	return filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // it has gone in the meantime
+		case errors.Is(err, fs.ErrPermission):
+			add(importSource{path: name, found: true, err: err})
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
 		if d.IsDir() && d.Name() == ".git" {
@@ -107,8 +111,11 @@ func placedSources(format *transcript.Format, env transcript.Env, add func(impor
 			continue
 		}
 		_ = filepath.WalkDir(place.Dir, func(name string, d fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrPermission) {
+				add(importSource{path: name, format: format, found: true, err: err})
+			}
 			if err != nil || !d.Type().IsRegular() {
-				return nil // a place need not exist, nor be readable
+				return nil // a place need not exist
 			}
 			rel, err := filepath.Rel(place.Dir, name)
 			if err == nil && place.Match(filepath.ToSlash(rel)) {
@@ -127,7 +134,7 @@ func (r *importRun) sayPlaces(sources []importSource) {
 	}
 	found := make(map[string]*find)
 	for _, src := range sources {
-		if src.format == nil {
+		if src.format == nil || src.err != nil {
 			continue
 		}
 		f := found[src.format.Name]

@@ -143,3 +143,28 @@ func TestClosedStore(t *testing.T) {
 		}
 	}
 }
+
+// What an import may not read or write it names, and does not count.
+func TestForbiddenImport(t *testing.T) {
+	t.Parallel()
+	f := newForbidden(t)
+	request := []byte(`{"model":"m","messages":[{"role":"user","content":"hello"}]}`)
+	in := filepath.Join(f.dir, "in")
+	err := errors.Join(
+		os.Mkdir(in, 0o755), os.WriteFile(filepath.Join(in, "open.json"), request, 0o644),
+		os.WriteFile(filepath.Join(in, "secret.json"), request, 0), os.Mkdir(filepath.Join(in, "closed"), 0),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out := f.run(filepath.Join(f.dir, "home", "sessions"), "import", in)
+	for _, want := range []string{"secret.json: permission denied", "closed: permission denied", "imported 2 entries into 1 session from 3 files; 2 not read"} {
+		if code != exitPartial || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, no %q in %s", code, want, out)
+		}
+	}
+	code, out = f.run(f.store("locked", 0o555, 0o444), "import", filepath.Join(in, "open.json"))
+	if code != exitPartial || !strings.Contains(out, "permission denied") || !strings.Contains(out, "imported 0 entries into 0 sessions from 1 file; 1 not read") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}
