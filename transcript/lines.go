@@ -88,18 +88,21 @@ type liner struct {
 func (l *liner) next() (Line, error) {
 	searched := 0
 	for {
-		if at := bytes.IndexByte(l.buf[l.start+searched:l.end], '\n'); at >= 0 {
-			return l.take(searched+at+1, false), nil
+		at := bytes.IndexByte(l.buf[l.start+searched:l.end], '\n')
+		length := searched + at
+		if at < 0 {
+			searched = l.end - l.start
+			length = searched
 		}
-		searched = l.end - l.start
-		if l.eof {
-			if searched == 0 {
-				return Line{}, io.EOF
-			}
-			return l.take(searched, true), nil
-		}
-		if searched > l.max {
+		switch {
+		case length > l.max:
 			return l.cut()
+		case at >= 0:
+			return l.take(length+1, false), nil
+		case l.eof && length == 0:
+			return Line{}, io.EOF
+		case l.eof:
+			return l.take(length, true), nil
 		}
 		if err := l.fill(); err != nil {
 			return Line{}, err
@@ -130,7 +133,7 @@ func (l *liner) take(n int, torn bool) Line {
 // cut gives out the beginning of a line that is too long, and skips the rest.
 func (l *liner) cut() (Line, error) {
 	l.no++
-	line := Line{Data: bytes.Clone(l.buf[l.start : l.start+cutSize]), Span: Span{Pos: l.pos}, No: l.no, Cut: true}
+	line := Line{Data: bytes.Clone(l.buf[l.start : l.start+min(cutSize, l.max)]), Span: Span{Pos: l.pos}, No: l.no, Cut: true}
 	for {
 		at := bytes.IndexByte(l.buf[l.start:l.end], '\n')
 		skip := l.end - l.start
@@ -157,7 +160,7 @@ func (l *liner) fill() error {
 		l.start = 0
 	}
 	if len(l.buf)-l.end < readSize/2 {
-		grown := make([]byte, max(readSize, 2*len(l.buf)))
+		grown := make([]byte, max(readSize, min(2*len(l.buf), l.max+readSize)))
 		copy(grown, l.buf[:l.end])
 		l.buf = grown
 	}
