@@ -1,7 +1,10 @@
 package crush_test
 
 import (
+	"encoding/hex"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/coppice-dev/coppice/transcript"
@@ -74,4 +77,20 @@ func TestSamples(t *testing.T) {
 			t.Errorf("%d conversations, %d messages, %d calls", len(got.Conversations), messages, calls)
 		}
 	}
+}
+
+// FuzzParts lets the fuzzer make the parts of a message.
+func FuzzParts(f *testing.F) {
+	f.Add([]byte(`[{"type":"text","data":{"text":"hi"}},{"type":"tool_call","data":{"id":"c","name":"n","input":"{}"}}]`))
+	f.Add([]byte(`[{"type":"tool_result","data":{"tool_call_id":"c","content":"x"}},{"type":"finish","data":{"reason":"error"}}]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := transcripttest.Database(t, ".crush/crush.db", append(slices.Clone(schema),
+			`INSERT INTO sessions VALUES('s', NULL, '', 0, 0, 0, 0, 0, 0, NULL, NULL)`,
+			fmt.Sprintf(`INSERT INTO messages VALUES('m', 's', 'assistant', CAST(x'%s' AS TEXT), NULL, 0, 0, NULL, NULL, 0)`, hex.EncodeToString(data)))...)
+		c, err := transcript.Collect(t.Context(), crush.Format(), transcripttest.Open(t, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		transcripttest.CheckTree(t, c)
+	})
 }

@@ -1,6 +1,8 @@
 package llm_test
 
 import (
+	"encoding/hex"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -60,4 +62,26 @@ func TestPlaces(t *testing.T) {
 	if llm.Format().Detect(transcript.FileOf("x", []byte("{}"))) {
 		t.Error("a document is taken for a database")
 	}
+}
+
+// FuzzResponse lets the fuzzer make what a response and its tool call say.
+func FuzzResponse(f *testing.F) {
+	f.Add([]byte("hello"), []byte(`{"n":1}`), []byte(`{"prompt_tokens_details":{"cached_tokens":60}}`))
+	f.Add([]byte(""), []byte("oops"), []byte(`[`))
+	f.Fuzz(func(t *testing.T, said, arguments, details []byte) {
+		text := func(b []byte) string { return "CAST(x'" + hex.EncodeToString(b) + "' AS TEXT)" }
+		path := transcripttest.Database(t, "logs.db",
+			`CREATE TABLE conversations(id TEXT PRIMARY KEY, name TEXT, model TEXT)`,
+			`CREATE TABLE responses(id TEXT PRIMARY KEY, model TEXT, prompt TEXT, system TEXT, options_json TEXT, response TEXT, conversation_id TEXT, datetime_utc TEXT, input_tokens INTEGER, output_tokens INTEGER, token_details TEXT, resolved_model TEXT)`,
+			`CREATE TABLE tool_calls(id INTEGER PRIMARY KEY, response_id TEXT, name TEXT, arguments TEXT, tool_call_id TEXT)`,
+			`CREATE TABLE tool_results(id INTEGER PRIMARY KEY, response_id TEXT, name TEXT, output TEXT, tool_call_id TEXT, exception TEXT)`,
+			fmt.Sprintf(`INSERT INTO responses VALUES('r', 'm', %s, NULL, %s, %[1]s, 'c', %[1]s, 1, 2, %[2]s, NULL)`, text(said), text(details)),
+			fmt.Sprintf(`INSERT INTO tool_calls VALUES(1, 'r', 'look', %s, 't')`, text(arguments)),
+		)
+		c, err := transcript.Collect(t.Context(), llm.Format(), transcripttest.Open(t, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		transcripttest.CheckTree(t, c)
+	})
 }

@@ -1,0 +1,67 @@
+package coppice_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestHouse holds the drawing of the house in docs/architecture.md against the
+// floors: every room that is built is in it.
+func TestHouse(t *testing.T) {
+	text, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, house, _ := strings.Cut(string(text), "## The house")
+	house, _, _ = strings.Cut(house, "\n## ")
+	for _, rooms := range floors {
+		for _, room := range rooms {
+			room = strings.TrimSuffix(room, "/...")
+			if _, err := os.Stat(room); err != nil || room == "." {
+				continue // planned, or the module itself
+			}
+			if strings.HasPrefix(room, "store/storetest/") {
+				room = "store/storetest"
+			}
+			if !strings.Contains(house, room+"/") {
+				t.Errorf("docs/architecture.md does not have %s", room)
+			}
+		}
+	}
+}
+
+// TestLinks follows the links between the pages, and from them to files.
+func TestLinks(t *testing.T) {
+	pages, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir("docs", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(path) == ".md" {
+			pages = append(pages, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
+				t.Errorf("%s leads to %s, which is not there", page, m[1])
+			}
+		}
+	}
+}
