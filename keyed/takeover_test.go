@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/keyed"
+	"github.com/coppice-dev/coppice/store/memory"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -316,7 +317,8 @@ func FuzzOldFiles(f *testing.F) {
 			{"telegram_123456.jsonl": string(lines), "telegram_123456.meta.json": string(meta)},
 		} {
 			dir := put(t, files)
-			m := keyed.NewSessionManager(dir)
+			sessions := memory.New(nil) // what is new goes there: a disk would be waited for
+			m := keyed.New(&keyed.Options{Dir: dir, Store: sessions})
 			m.AddMessage(key, "user", "last")
 			_ = m.Save(key) // what is broken is reported
 			if err := m.Save(key); err != nil {
@@ -329,7 +331,7 @@ func FuzzOldFiles(f *testing.F) {
 			if err := m.Close(); err != nil {
 				t.Fatal(err)
 			}
-			again := keyed.NewSessionManager(dir)
+			again := keyed.New(&keyed.Options{Dir: dir, Store: sessions})
 			same(t, "history after a restart", again.GetHistory(key), history)
 			if err := again.Close(); err != nil {
 				t.Fatal(err)
