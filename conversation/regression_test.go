@@ -478,3 +478,23 @@ func TestRegressionSummariesReachTheModel(t *testing.T) {
 		t.Errorf("%d messages, want 10: compaction destroys nothing", n)
 	}
 }
+
+// A summary in a continuation stands for what the sessions before it hold, too.
+func TestSummaryInAContinuation(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := newManager(t, dir, 2)
+	id := say(t, m, "", user("1"), assistant("2"), user("3"), assistant("4"))
+	tail := must(m.Totals(id))(t).Tail
+	if tail == id {
+		t.Fatal("there is no continuation")
+	}
+	s := must(session.Load(filepath.Join(dir, tail+".jsonl")))(t)
+	defer s.Close()
+	must(s.AppendCompaction("one to three", s.LeafID(), 9))(t)
+	c := newSystem(t, m)
+	do(t, c.Load(id))
+	if diff := cmp.Diff([]string{"summary: one to three", "assistant: 4"}, entryTexts(must(c.View())(t).Entries)); diff != "" {
+		t.Error(diff)
+	}
+}
