@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/keyed"
-	"github.com/coppice-dev/coppice/store/memory"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/memory"
 )
 
 // put writes old files into a new directory.
