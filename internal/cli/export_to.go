@@ -115,7 +115,7 @@ func (e *exportTo) place(out *transcript.Output) error {
 		return nil
 	}
 	if len(out.Files) > 1 {
-		return usageError{fmt.Errorf("%s has %d files: -o must be a directory", e.format.Title, len(out.Files))}
+		return usageError{fmt.Errorf("%s has %d files: -o must be a directory, one that exists or whose name ends in /", e.format.Title, len(out.Files))}
 	}
 	e.base, out.Files[0].Path = filepath.Dir(e.flags.out), filepath.Base(e.flags.out)
 	return nil
