@@ -389,3 +389,21 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestNothingToSay: a request needs a message, so that a system prompt alone makes
+// none.
+func TestNothingToSay(t *testing.T) {
+	at := transcripttest.Now()
+	entries := []session.Entry{{Type: session.TypeMessage, ID: "a", Timestamp: at, Message: &session.MessageEntry{
+		Role: "system", Content: []session.Content{session.Text("be brief")},
+	}}}
+	script, err := transcripttest.ScriptOf(t.Context(), session.Header{Type: session.TypeSession, ID: "s1", Version: 1, CreatedAt: at}, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []*transcript.Format{api.Anthropic(), api.Google(), api.Bedrock()} {
+		if _, _, err := new(transcript.Exporter).Prepare(t.Context(), format, script, nil); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("%s: the error is %v", format.Name, err)
+		}
+	}
+}

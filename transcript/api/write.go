@@ -23,6 +23,9 @@ func (w *wire) write(_ context.Context, s *transcript.Script, _ transcript.Env) 
 	if err != nil {
 		return nil, err
 	}
+	if slices.ContainsFunc(messages.Fields, func(f session.Field) bool { return f.Name == w.list && string(f.Value) == "[]" }) {
+		return &transcript.Output{}, nil // a request without a message is refused
+	}
 	out := &transcript.Output{Losses: s.OtherBranches()}
 	if s.Context.Compaction != "" {
 		out.Losses = append(out.Losses, transcript.Loss{
