@@ -13,8 +13,8 @@ import (
 // flush writes what waits. Remarks come before the records, so that the last
 // line of the log is a record and the leaf; but a session begins with a record.
 func (t *target) flush() error {
-	if len(t.queue) == 0 && (t.s == nil || len(t.remarks) == 0) || t.w.im.DryRun {
-		return nil
+	if t.w.im.DryRun || len(t.queue) == 0 && (len(t.remarks) == 0 || t.s == nil || t.s.LeafID() == "") {
+		return nil // remarks wait for something to be about
 	}
 	if t.s == nil {
 		if err := t.create(); err != nil {

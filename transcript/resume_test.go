@@ -280,3 +280,28 @@ func TestImporterClock(t *testing.T) {
 		t.Errorf("imported at %v", got)
 	}
 }
+
+// TestOnlyAHeader: another importer may have made the session and come no
+// further. What is noted about it still hangs on the conversation.
+func TestOnlyAHeader(t *testing.T) {
+	d := newDesk(t)
+	s, err := session.Create(context.Background(), d.st, session.Header{ID: toyID("c")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := toyFile(t, lines(toyLine{Conv: "c"}))
+	d.bring(path)
+	rewrite(t, path, lines(toyLine{Conv: "c"}, said("1", "one"), said("2", "two")))
+	d.bring(path)
+	for e, err := range d.open(toyID("c")).Entries() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.ParentID == nil && e.Message == nil {
+			t.Errorf("%s is a root", e.ID)
+		}
+	}
+}
