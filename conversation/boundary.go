@@ -34,9 +34,10 @@ func copiedFrom(e *session.Entry) string {
 	return id
 }
 
-// isCopy reports whether a message is in a link only so that the link can be
-// understood without those before it.
-func isCopy(e *session.Entry) bool { return isMarker(e) || copiedFrom(e) != "" }
+// IsCarried reports whether a message is in a session only so that the session can
+// be understood without those that it continues: a copy, or the marker that says
+// where it comes from. Whoever reads a chain as one leaves it out.
+func IsCarried(e *session.Entry) bool { return isMarker(e) || copiedFrom(e) != "" }
 
 // full reports whether a link has reached its boundary. What it was given by the
 // link before counts, but never so much that links would consist of nothing else.

@@ -194,7 +194,7 @@ func (l *link) own() []session.Entry {
 	}
 	own := make([]session.Entry, 0, len(l.entries)-l.copies)
 	for i := range l.entries {
-		if !isCopy(&l.entries[i]) {
+		if !IsCarried(&l.entries[i]) {
 			own = append(own, l.entries[i])
 		}
 	}

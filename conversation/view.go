@@ -63,7 +63,7 @@ func (v *view) take(l *link) {
 		v.link, v.seen = l.id, 0
 	}
 	for i := v.seen; i < len(l.entries); i++ {
-		if e := &l.entries[i]; !isCopy(e) {
+		if e := &l.entries[i]; !IsCarried(e) {
 			v.planner.Add(*e)
 		}
 	}
@@ -118,7 +118,7 @@ func joined(parts [][]session.Entry) []session.Entry {
 	answered := make(map[string]bool) // calls that have a result
 	for _, part := range parts {
 		for i := range part {
-			if e := &part[i]; e.Message != nil && !isCopy(e) && interruptedCall(e) == "" {
+			if e := &part[i]; e.Message != nil && !IsCarried(e) && interruptedCall(e) == "" {
 				noteResults(e, answered)
 			}
 		}
@@ -128,7 +128,7 @@ func joined(parts [][]session.Entry) []session.Entry {
 		first := i == len(parts)-1
 		for j := range parts[i] {
 			e := &parts[i][j]
-			if e.Message != nil && (isMarker(e) || !first && isCopy(e)) {
+			if e.Message != nil && (isMarker(e) || !first && IsCarried(e)) {
 				continue
 			}
 			// A call whose turn crossed a boundary is seen on both sides, and

@@ -21,6 +21,7 @@ import (
 type exportFlags struct {
 	format, to, out, leaf string
 	force, inline, redact bool
+	chain                 bool
 }
 
 var exportFormats = []string{"md", "html", "json", "jsonl"}
@@ -52,6 +53,7 @@ func exportCommand(a *app) *cobra.Command {
 	flags.BoolVar(&f.inline, "inline", false, "with jsonl: fill in the content that is kept in blobs")
 	flags.BoolVar(&f.force, "force", false, "overwrite FILE")
 	flags.StringVar(&f.to, "to", "", "another program's format, such as codex")
+	flags.BoolVar(&f.chain, "chain", false, "with the sessions that it continues and is continued by")
 	flags.BoolVar(&f.redact, "redact", false, "take out secrets")
 	cmd.MarkFlagsMutuallyExclusive("to", "format")
 	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(formatNames(true), cobra.ShellCompDirectiveNoFileComp))
@@ -71,6 +73,8 @@ func (f *exportFlags) settle() error {
 	switch {
 	case !slices.Contains(exportFormats, f.format):
 		return usageError{fmt.Errorf("--format is %q; it must be one of %s", f.format, strings.Join(exportFormats, ", "))}
+	case f.chain && f.format == "jsonl":
+		return usageError{errors.New("--chain is not for jsonl: that is the bytes of one log")}
 	case f.inline && f.format != "jsonl":
 		return usageError{fmt.Errorf("--inline is for jsonl; %s has all content anyway", f.format)}
 	case f.leaf != "" && strings.HasPrefix(f.format, "json"):
@@ -87,6 +91,14 @@ func (a *app) runExport(cmd *cobra.Command, id string, f *exportFlags) error {
 		return err
 	}
 	return a.withOpened(cmd.Context(), id, func(o opened) error {
+		if f.chain {
+			whole, err := a.chained(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			defer whole.Close()
+			o.Session = whole
+		}
 		leaf, err := resolveEntry(o.Session, f.leaf)
 		if err != nil {
 			return err

@@ -14,8 +14,8 @@ import (
 )
 
 type showFlags struct {
-	leaf, raw string
-	all, full bool
+	leaf, raw        string
+	all, full, chain bool
 }
 
 // fetched is how much output of one call is fetched.
@@ -44,6 +44,7 @@ func showCommand(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&f.leaf, "leaf", "", "the entry at which the path ends: an id or a label")
 	cmd.Flags().BoolVar(&f.all, "all", false, "every entry of the session, in the order of the log")
 	cmd.Flags().BoolVar(&f.full, "full", false, "all of tool calls and results")
+	cmd.Flags().BoolVar(&f.chain, "chain", false, "with the sessions that it continues and is continued by")
 	cmd.Flags().StringVar(&f.raw, "raw", "", "the bytes of the source that an imported entry was made of")
 	cmd.MarkFlagsMutuallyExclusive("all", "leaf", "raw")
 	_ = cmd.RegisterFlagCompletionFunc("leaf", a.completeEntries)
@@ -55,6 +56,14 @@ func (a *app) runShow(cmd *cobra.Command, id string, f *showFlags) error {
 	return a.withOpened(cmd.Context(), id, func(o opened) error {
 		if f.raw != "" {
 			return a.showRaw(cmd.Context(), o, f.raw)
+		}
+		if f.chain {
+			whole, err := a.chained(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			defer whole.Close()
+			o.Session = whole
 		}
 		leaf, err := resolveEntry(o.Session, f.leaf)
 		if err != nil {
