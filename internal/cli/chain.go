@@ -9,6 +9,22 @@ import (
 	"github.com/coppice-dev/coppice/store/memory"
 )
 
+// withConversation is withOpened for commands that can read a whole chain of
+// sessions as one.
+func (a *app) withConversation(ctx context.Context, id string, chain bool, f func(o opened) error) error {
+	return a.withOpened(ctx, id, func(o opened) error {
+		if !chain {
+			return f(o)
+		}
+		whole, err := a.chained(ctx, o)
+		if err != nil {
+			return err
+		}
+		o.Session = whole
+		return errors.Join(f(o), whole.Close())
+	})
+}
+
 // chained returns, in memory, all the sessions that a session continues and is
 // continued by as the one conversation that they are: the paths to their leaves,
 // without what each only carries over from the one before it.

@@ -90,15 +90,7 @@ func (a *app) runExport(cmd *cobra.Command, id string, f *exportFlags) error {
 	if err := f.settle(); err != nil {
 		return err
 	}
-	return a.withOpened(cmd.Context(), id, func(o opened) error {
-		if f.chain {
-			whole, err := a.chained(cmd.Context(), o)
-			if err != nil {
-				return err
-			}
-			defer whole.Close()
-			o.Session = whole
-		}
+	return a.withConversation(cmd.Context(), id, f.chain, func(o opened) error {
 		leaf, err := resolveEntry(o.Session, f.leaf)
 		if err != nil {
 			return err

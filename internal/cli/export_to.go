@@ -23,15 +23,7 @@ func (a *app) runExportTo(ctx context.Context, id string, f *exportFlags) error 
 	case f.inline:
 		return usageError{errors.New("--inline is for jsonl")}
 	}
-	return a.withOpened(ctx, id, func(o opened) error {
-		if f.chain {
-			whole, err := a.chained(ctx, o)
-			if err != nil {
-				return err
-			}
-			defer whole.Close()
-			o.Session = whole
-		}
+	return a.withConversation(ctx, id, f.chain, func(o opened) error {
 		leaf := ""
 		if f.leaf != "" {
 			var err error

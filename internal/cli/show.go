@@ -47,23 +47,16 @@ func showCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&f.chain, "chain", false, "with the sessions that it continues and is continued by")
 	cmd.Flags().StringVar(&f.raw, "raw", "", "the bytes of the source that an imported entry was made of")
 	cmd.MarkFlagsMutuallyExclusive("all", "leaf", "raw")
+	cmd.MarkFlagsMutuallyExclusive("chain", "raw")
 	_ = cmd.RegisterFlagCompletionFunc("leaf", a.completeEntries)
 	_ = cmd.RegisterFlagCompletionFunc("raw", a.completeEntries)
 	return a.withJSON(cmd)
 }
 
 func (a *app) runShow(cmd *cobra.Command, id string, f *showFlags) error {
-	return a.withOpened(cmd.Context(), id, func(o opened) error {
+	return a.withConversation(cmd.Context(), id, f.chain, func(o opened) error {
 		if f.raw != "" {
 			return a.showRaw(cmd.Context(), o, f.raw)
-		}
-		if f.chain {
-			whole, err := a.chained(cmd.Context(), o)
-			if err != nil {
-				return err
-			}
-			defer whole.Close()
-			o.Session = whole
 		}
 		leaf, err := resolveEntry(o.Session, f.leaf)
 		if err != nil {
