@@ -55,7 +55,7 @@ func TestBadArchives(t *testing.T) {
 	evil := filepath.Join(dir, "evil.zip")
 	writeZip(t, evil, map[string]string{"../conversations.json": "[]"})
 	bomb := filepath.Join(dir, "bomb.zip")
-	writeZip(t, bomb, map[string]string{"conversations.json": "[" + strings.Repeat(" ", 80<<20)})
+	writeZip(t, bomb, map[string]string{"conversations.json": "[" + strings.Repeat(" ", 16<<20)})
 	for path, want := range map[string]error{evil: session.ErrInvalid, bomb: session.ErrTooLarge} {
 		f := transcripttest.Open(t, path)
 		if _, err := transcript.Collect(t.Context(), chatgpt.Format(), f); !errors.Is(err, want) {
