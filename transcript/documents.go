@@ -110,46 +110,73 @@ func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\
 // value reads the value that begins with c to its end.
 func (d *documents) value(c byte) ([]byte, error) {
 	data := []byte{c}
-	depth, inString, escaped := 0, c == '"', false
+	e := extent{inString: c == '"', word: c != '"' && c != '{' && c != '['}
 	if c == '{' || c == '[' {
-		depth = 1
+		e.depth = 1
 	}
-	for depth > 0 || inString || !isClosing(data[0]) {
-		c, err := d.in.ReadByte()
-		if errors.Is(err, io.EOF) && depth == 0 && !inString {
-			return data, nil
-		}
-		if errors.Is(err, io.EOF) {
+	for {
+		if _, err := d.in.Peek(1); errors.Is(err, io.EOF) {
+			if e.word {
+				return data, nil // a number or a word may end with the text
+			}
 			return nil, d.damaged(io.ErrUnexpectedEOF)
-		}
-		if err != nil {
+		} else if err != nil {
 			return nil, err
 		}
-		if depth == 0 && !inString && (isSpace(c) || c == ',' || c == ']') {
-			return data, d.in.UnreadByte() // a number or a word has ended
+		chunk, _ := d.in.Peek(d.in.Buffered()) // what is buffered can be peeked at
+		n, ended := e.in(chunk)
+		data = append(data, chunk[:n]...)
+		d.pos += int64(n)
+		if _, err := d.in.Discard(n); err != nil {
+			return nil, err
 		}
-		d.pos++
-		if data = append(data, c); len(data) > maxDocument {
+		if len(data) > maxDocument {
 			return nil, d.tooLarge()
 		}
-		switch {
-		case escaped:
-			escaped = false
-		case inString && c == '\\':
-			escaped = true
-		case c == '"':
-			inString = !inString
-		case !inString && (c == '{' || c == '['):
-			depth++
-		case !inString && (c == '}' || c == ']'):
-			depth--
+		if ended {
+			return data, nil
 		}
 	}
-	return data, nil
 }
 
-// isClosing reports whether a value that begins so says itself where it ends.
-func isClosing(first byte) bool { return first == '{' || first == '[' || first == '"' }
+// extent finds where a value ends, piece by piece.
+type extent struct {
+	depth             int  // of open brackets
+	inString, escaped bool // the next byte is in a string, or after a backslash in it
+	word              bool // the value is a number or a word, and ends with what cannot be of one
+}
+
+// in returns how many bytes of a piece belong to the value, and whether it ends
+// there.
+func (e *extent) in(piece []byte) (n int, ended bool) {
+	for n < len(piece) {
+		c := piece[n]
+		switch {
+		case e.word && (isSpace(c) || c == ',' || c == ']'):
+			return n, true
+		case e.escaped:
+			e.escaped = false
+		case e.inString:
+			skipped := bytes.IndexAny(piece[n:], `"\`)
+			if skipped < 0 {
+				return len(piece), false
+			}
+			n += skipped
+			e.escaped, e.inString = piece[n] == '\\', piece[n] != '"'
+		case c == '"':
+			e.inString = true
+		case c == '{' || c == '[':
+			e.depth++
+		case c == '}' || c == ']':
+			e.depth--
+		}
+		n++
+		if !e.word && e.depth == 0 && !e.inString {
+			return n, true
+		}
+	}
+	return n, false
+}
 
 func (d *documents) damaged(err error) error {
 	return &session.Error{Op: "read", Path: d.path, Offset: d.pos, At: true, Kind: session.ErrCorrupt, Err: err}
