@@ -131,13 +131,16 @@ func (m *SessionManager) refreshTail(id string) error {
 		if err != nil {
 			return err
 		}
+		m.cache.release(l)
+		if l, err = m.acquireFresh(l.id); err != nil {
+			return err
+		}
 		l.mu.Lock()
-		err = l.refresh()
 		ended := l.next == ""
 		l.mu.Unlock()
 		m.cache.release(l)
-		if err != nil || ended {
-			return err
+		if ended {
+			return nil
 		}
 	}
 	return nil // it grows faster than we read; what there was is there

@@ -139,16 +139,13 @@ func (m *SessionManager) adopt(s *session.Session) (*link, error) {
 // for a session that cannot be read at all its backup, or else a new session
 // with a notice, stands in.
 func (m *SessionManager) LoadSession(id string) (Session, error) {
-	l, err := m.acquire(id)
+	l, err := m.acquireFresh(id)
 	if err != nil {
 		return Session{}, err
 	}
 	defer m.cache.release(l)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.refresh(); err != nil {
-		return Session{}, err
-	}
 	m.setCurrent(l.id)
 	return l.session(), nil
 }
@@ -208,6 +205,27 @@ func (m *SessionManager) acquire(id string) (*link, error) {
 		return m.recover(id, err)
 	}
 	return l, err
+}
+
+// acquireFresh is acquire that takes in what others have added. A session that
+// was rewritten since we opened it (redacted, say) is opened again.
+func (m *SessionManager) acquireFresh(id string) (*link, error) {
+	l, err := m.acquire(id)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	err = l.refresh()
+	l.mu.Unlock()
+	if err == nil {
+		return l, nil
+	}
+	m.cache.release(l)
+	if !session.MustReopen(err) {
+		return nil, err
+	}
+	m.cache.drop(l.id)
+	return m.acquire(id)
 }
 
 // resolve returns the id of what stands in for a session that cannot be read, or

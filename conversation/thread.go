@@ -248,7 +248,7 @@ func (m *SessionManager) settle(l *link, err error) error {
 		return nil
 	case errors.Is(err, session.ErrConflict), errors.Is(err, errBehind), errors.Is(err, session.ErrExist):
 		return l.refresh()
-	case errors.Is(err, session.ErrUnknown), errors.Is(err, session.ErrClosed):
+	case session.MustReopen(err):
 		return fmt.Errorf("%w: %w", errUnsettled, err)
 	}
 	return err

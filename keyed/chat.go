@@ -21,6 +21,7 @@ type chat struct {
 	// guards what follows.
 	writing sync.Mutex
 	session *session.Session // nil if it is not open
+	settled bool             // what a crash may have left at its end was settled
 	wanted  bool             // it is to be made if it does not exist
 	written view             // what the log says
 	undo    *undo            // what to do before the next append, or nil
@@ -74,10 +75,17 @@ func (c *chat) isShown() bool {
 // look takes in what is new in the log. What cannot be read now stays as it was:
 // Save says why.
 func (c *chat) look() {
+	if c.session != nil {
+		changed, err := c.session.Refresh()
+		switch {
+		case session.MustReopen(err):
+			c.close() // redacted by somebody, say: what it was must not be shown any more
+		case err == nil && changed:
+			_ = c.load()
+		}
+	}
 	if c.session == nil {
 		_ = c.open()
-	} else if changed, err := c.session.Refresh(); err == nil && changed {
-		_ = c.load()
 	}
 	c.show()
 }
@@ -200,12 +208,29 @@ func (c *chat) write(ch change) error {
 }
 
 // lost reports whether the session must be opened again to go on: it may or may
-// not have taken the entries, it was removed, or it was closed below us.
+// not have taken the entries, it was removed, rewritten, or closed below us.
 func lost(err error) bool {
-	return errors.Is(err, session.ErrUnknown) || errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrClosed)
+	return session.MustReopen(err) || errors.Is(err, session.ErrNotExist)
+}
+
+// settle is done once before the first write, because what a message follows is
+// decided from what the log says. It must not be done by who only reads.
+func (c *chat) settle() error {
+	if c.settled {
+		return nil
+	}
+	completed, err := c.session.Settle(context.Background())
+	if err == nil && completed {
+		err = c.load()
+	}
+	c.settled = err == nil
+	return err
 }
 
 func (c *chat) tryWrite(ch change) error {
+	if err := c.settle(); err != nil {
+		return err
+	}
 	if c.undo != nil {
 		if err := c.undo.apply(c.session); err != nil {
 			return err
@@ -256,7 +281,7 @@ func (c *chat) close() {
 		// An error here is of an append that has reported it already.
 		_ = c.session.Close()
 	}
-	c.session, c.written, c.undo = nil, view{}, nil
+	c.session, c.settled, c.written, c.undo = nil, false, view{}, nil
 }
 
 func (c *chat) openOrCreate() error {

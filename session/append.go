@@ -137,13 +137,20 @@ func (s *Session) write(ctx context.Context, prepare func() (*batch, error)) ([]
 		if err := s.absorb(ctx); err != nil {
 			return nil, nil, err
 		}
-		if s.tree.end == at {
-			return nil, nil, err // the log became shorter: nothing to take in
+		if s.tree.end == at { // it became shorter: what we know of it is not there any more
+			return nil, nil, &Error{
+				Op: "append", Name: s.name, Kind: ErrReplaced,
+				Err:  fmt.Errorf("it ends before byte %d, where it ended when it was read", at),
+				Hint: "somebody cut it back: open it again",
+			}
 		}
 		for _, id := range batch.ids {
 			if _, taken := s.tree.at(id); taken {
 				return nil, nil, &Error{Op: "append", Name: s.name, Kind: ErrExist, Err: fmt.Errorf("entry %q, of another writer", id)}
 			}
+		}
+		if errors.Is(err, store.ErrCompleted) && s.opts.OnConflict != ReportAll {
+			continue // a crash left it: no other writer is at work
 		}
 		if s.reports(known) {
 			return nil, nil, &ConflictError{Leaf: s.tree.leaf, Theirs: s.tree.logLeaf, Err: err}

@@ -123,27 +123,59 @@ func TestBadTornTailAtEveryByte(t *testing.T) {
 		if string(readBytes(t, path)) != data {
 			t.Fatalf("cut at %d: reading changed the file", cut)
 		}
-		_, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("three")})
+		s.user("three")
 		again := loadScribe(t, path)
-		if cut == len(last) {
-			// The entry was whole but for its line end, so it counts; and it is one
-			// that we had not seen.
-			if !errors.Is(err, session.ErrConflict) {
-				t.Errorf("a whole entry appeared before ours, yet the append gave %v", err)
-			}
-			again.sees("user: one", "assistant: tŵo")
-			mustGet(s.Refresh())(t)
-			s.user("three")
-			s.again().sees("user: one", "assistant: tŵo", "user: three")
+		again.sees("user: one", "user: three")
+		if cut == len(last) { // whole but for its line end: it is kept, as a branch
+			mustGet(again.Entry("b"))(t)
 			continue
 		}
-		mustDo(t, err)
-		again.sees("user: one", "user: three")
 		torn := mustGet(filepath.Glob(filepath.Join(filepath.Dir(path), ".coppice", "quarantine", "*")))(t)
 		if len(torn) != 1 || string(readBytes(t, torn[0])) != last[:cut] {
 			t.Fatalf("cut at %d: the torn end is not in quarantine: %v", cut, torn)
 		}
 	}
+}
+
+// Whoever goes on after a crash can have the entry whose line end it took.
+func TestSettleTakesInAnEntryThatLacksItsLineEnd(t *testing.T) {
+	t.Parallel()
+	whole := headerLine + "\n" + messageLine("a", "", "user", "one") + "\n"
+	last := messageLine("b", "a", "assistant", "two")
+	for _, test := range []struct {
+		tail    string
+		settled bool
+	}{{last, true}, {last[:len(last)-1], false}, {"", false}} {
+		path := writeBytes(t, []byte(whole+test.tail))
+		s := loadScribe(t, path)
+		settled, err := s.Settle(t.Context())
+		mustDo(t, err)
+		if settled != test.settled {
+			t.Errorf("Settle = %v, want %v", settled, test.settled)
+		}
+		if !settled {
+			if got := string(readBytes(t, path)); got != whole+test.tail {
+				t.Errorf("Settle changed the file to %q", got)
+			}
+			continue
+		}
+		s.sees("user: one", "assistant: two")
+		s.user("three")
+		s.again().sees("user: one", "assistant: two", "user: three")
+	}
+}
+
+// A writer that wants to have seen everything is told of it.
+func TestSettledEntryIsReportedToWhoAsks(t *testing.T) {
+	t.Parallel()
+	path := writeBytes(t, []byte(headerLine+"\n"+messageLine("a", "", "user", "one")))
+	st := mustGet(file.Open(filepath.Dir(path), nil))(t)
+	defer st.Close()
+	s := mustGet(session.Open(t.Context(), st, "s", &session.Options{OnConflict: session.ReportAll}))(t)
+	if _, err := s.AppendSessionInfo("name"); !errors.Is(err, session.ErrConflict) {
+		t.Errorf("%v, want %v", err, session.ErrConflict)
+	}
+	mustGet(s.AppendSessionInfo("name"))(t)
 }
 
 // Damage in the middle hides neither what stands before it nor what stands
@@ -739,8 +771,8 @@ func TestBadFileCutBack(t *testing.T) {
 	size := mustGet(os.Stat(s.Path()))(t).Size()
 	s.user("two")
 	mustDo(t, os.Truncate(s.Path(), size))
-	if _, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("three")}); !errors.Is(err, session.ErrConflict) {
-		t.Errorf("%v, want ErrConflict", err)
+	if _, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("three")}); !errors.Is(err, session.ErrReplaced) {
+		t.Errorf("%v, want ErrReplaced", err)
 	}
 	s.again().sees("user: one")
 }

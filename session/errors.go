@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/coppice-dev/coppice/store"
@@ -15,10 +16,19 @@ var (
 	ErrExist    = store.ErrExist
 	ErrCorrupt  = store.ErrCorrupt
 	ErrConflict = store.ErrConflict
+	ErrReplaced = store.ErrReplaced
 	ErrLocked   = store.ErrLocked
 	ErrUnknown  = store.ErrUnknown
 	ErrClosed   = store.ErrClosed
 )
+
+// MustReopen reports whether an error means that its session can do no more: it
+// was closed, it was rewritten by somebody else, or nobody knows whether the
+// append took place. Open the session again; after the last, look for the entry
+// before you append it again.
+func MustReopen(err error) bool {
+	return errors.Is(err, ErrUnknown) || errors.Is(err, ErrClosed) || errors.Is(err, ErrReplaced)
+}
 
 // Error says what was being done, to which session, where, and why it did not
 // work.

@@ -338,6 +338,23 @@ func (s *Session) Refresh() (bool, error) {
 	return s.tree.end > before, nil
 }
 
+// Settle makes a session ready to go on after a crash. An entry whose writer was
+// killed before it had written the line end is passed over by readers; Settle
+// completes it and goes on from it, as Refresh does, and reports whether there
+// was one. Call it before you build on what the session says: an append completes
+// such an entry too, but then it is a branch beside the one appended.
+func (s *Session) Settle(ctx context.Context) (bool, error) {
+	log, ok := s.log.(store.Settler)
+	if !ok {
+		return false, nil
+	}
+	completed, err := log.Settle(ctx)
+	if err != nil || !completed {
+		return false, err
+	}
+	return s.Refresh()
+}
+
 // absorb takes in the lines that others appended. The leaf stays.
 func (s *Session) absorb(ctx context.Context) error {
 	s.tree.live = true

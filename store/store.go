@@ -8,6 +8,7 @@
 //
 //	done      the lines are durable (to the degree the store was configured for)
 //	conflict  ErrConflict: somebody else appended; nothing of ours was written
+//	          (ErrReplaced: somebody rewrote the log; open it again)
 //	unknown   ErrUnknown: it may or may not have happened; read back and see
 //
 // So two writers can never silently interleave, and a retry can never double an
@@ -59,8 +60,8 @@ type Store interface {
 	// described is yielded with its name and an error; the others follow.
 	List(ctx context.Context) iter.Seq2[Stat, error]
 	// Remove takes the log out of the store, or returns ErrNotExist. Appends and
-	// watches on handles that are open get ErrNotExist from then on, also when
-	// a log of that name is created again.
+	// watches on handles that are open get ErrNotExist from then on; once another
+	// log of that name is created, they may get ErrReplaced instead.
 	Remove(ctx context.Context, name string) error
 	// Blobs returns the store's blobs.
 	Blobs() Blobs
@@ -84,8 +85,8 @@ type Log interface {
 	// Backward yields the lines before a position, the latest first.
 	Backward(ctx context.Context, from Pos) iter.Seq2[Line, error]
 	// Watch is Forward that, at the end, waits for more, until ctx is done (it
-	// then ends without an error), or the log is removed or closed (ErrNotExist,
-	// ErrClosed).
+	// then ends without an error), or the log is removed, replaced or closed
+	// (ErrNotExist, ErrReplaced, ErrClosed).
 	Watch(ctx context.Context, from Pos) iter.Seq2[Line, error]
 	// End returns the position after the last whole line.
 	End(ctx context.Context) (Pos, error)
@@ -111,6 +112,15 @@ func Start(ctx context.Context, log Log, at Pos, lines ...[]byte) (Pos, func() e
 	}
 	end, err := log.Append(ctx, at, lines...)
 	return end, func() error { return nil }, err
+}
+
+// Settler is an optional interface of a Log whose last line may lack its line end
+// because its writer was killed. Readers take no notice of such a line.
+type Settler interface {
+	// Settle adds the line end that a line lacks which is whole otherwise, so that
+	// it can be read, and reports whether there was one. It is for those who are
+	// about to append: who only reads has no business to write.
+	Settle(ctx context.Context) (bool, error)
 }
 
 // Lines yields the given lines, for Create.

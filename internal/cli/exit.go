@@ -41,7 +41,7 @@ func exitCode(err error) int {
 		return exitPartial
 	case errors.As(err, &usage), errors.As(err, &query), isCobraUsage(err):
 		return exitUsage
-	case errors.Is(err, session.ErrConflict):
+	case errors.Is(err, session.ErrConflict), errors.Is(err, session.ErrReplaced):
 		return exitConflict
 	case errors.Is(err, session.ErrLocked):
 		return exitLocked

@@ -439,7 +439,7 @@ func TestAppendToDeletedFile(t *testing.T) {
 	// Nor to another log that got the name.
 	storetest.MustCreate(t, st, "a", `{"id":"second"}`)
 	_, err = log.Append(t.Context(), end, []byte("{}"))
-	wantKind(t, err, store.ErrNotExist, "another log has its name now")
+	wantKind(t, err, store.ErrReplaced, "append", st.Path("a"))
 	if got := mustReadFile(t, st.Path("a")); !bytes.Equal(got, []byte("{\"id\":\"second\"}\n")) {
 		t.Errorf("the new log has %q", got)
 	}

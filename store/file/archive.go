@@ -142,8 +142,11 @@ func (s *Store) keepTime(old, path string) {
 type archived struct {
 	*seekable
 	file vfs.File
+	same vfs.FileID
 	path string
 }
+
+func (a *archived) id() vfs.FileID { return a.same }
 
 func (s *Store) openArchive(name string) (source, error) {
 	f, err := s.fs.OpenFile(s.archivePath(name), os.O_RDONLY, 0)
@@ -154,7 +157,7 @@ func (s *Store) openArchive(name string) (source, error) {
 	if err == nil {
 		var z *seekable
 		if z, err = openSeekable(f, stat.Size); err == nil {
-			return &archived{z, f, s.archivePath(name)}, nil
+			return &archived{z, f, stat.File, s.archivePath(name)}, nil
 		}
 	}
 	f.Close()

@@ -66,7 +66,7 @@ func TestRestoreBackupUnderAWriter(t *testing.T) {
 	putLog(t, vfs.OS{}, st.Path("a")+".bak", []byte("{\"id\":\"good\"}\n"))
 	must(t, st.RestoreBackup(t.Context(), "a"))
 	_, err := log.Append(t.Context(), 16, []byte("{}"))
-	wantKind(t, err, store.ErrNotExist)
+	wantKind(t, err, store.ErrReplaced)
 	if got := string(mustReadFile(t, st.Path("a"))); got != "{\"id\":\"good\"}\n" {
 		t.Errorf("the log has %q", got)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -219,7 +220,8 @@ func TestReadersFollowTheLog(t *testing.T) {
 	}
 }
 
-// What was deleted can still be read by who has it open.
+// What was deleted can still be read by who has it open. Once another log has
+// the name, they are told: the old one may have been rewritten for a reason.
 func TestReadersOfDeletedLog(t *testing.T) {
 	skipWindows(t)
 	st := open(t, nil)
@@ -227,5 +229,16 @@ func TestReadersOfDeletedLog(t *testing.T) {
 	must(t, os.Remove(st.Path("a")))
 	wantLines(t, log, `{"id":"old"}`)
 	storetest.MustCreate(t, st, "a", `{"id":"new"}`)
-	wantLines(t, log, `{"id":"old"}`)
+	_, err := log.End(t.Context())
+	wantKind(t, err, store.ErrReplaced, "end")
+	for _, lines := range []iter.Seq2[store.Line, error]{
+		log.Forward(t.Context(), 0), log.Backward(t.Context(), 5), log.Watch(t.Context(), 13),
+	} {
+		for line, err := range lines {
+			if !errors.Is(err, store.ErrReplaced) {
+				t.Errorf("read %q, %v, want %v", line.Data, err, store.ErrReplaced)
+			}
+			break
+		}
+	}
 }

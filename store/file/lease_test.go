@@ -179,7 +179,7 @@ func TestLeaseIsNoBlindfold(t *testing.T) {
 		"replaced": {func(t *testing.T, path string) {
 			must(t, os.WriteFile(path+".new", []byte("{\"header\":2}\n"), 0o600))
 			must(t, os.Rename(path+".new", path))
-		}, store.ErrNotExist},
+		}, store.ErrReplaced},
 		"cut short": {func(t *testing.T, path string) { must(t, os.Truncate(path, 5)) }, store.ErrConflict},
 		"appended to": {func(t *testing.T, path string) {
 			f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)

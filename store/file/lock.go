@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -16,14 +17,16 @@ import (
 // archiving, say) while others wait for it.
 //
 // The lock file is removed only together with its log. Somebody who waited for
-// the lock of a removed log gets one that leads nowhere; hence the question
-// whether it is still linked, after every acquisition.
+// the lock of a removed log gets one that leads nowhere, and who restores a
+// directory from a copy leaves everybody with locks on files that nobody else
+// opens; hence the question whether the locked file is the one at the path, after
+// every acquisition.
 //
 // # Leases
 //
-// Taking the lock, asking whether it is still linked and giving it back cost
-// more than the write they protect. So while one handle appends again and
-// again, it keeps the lock from one append to the next: a lease. The rules:
+// Taking the lock, asking whether it has its name and giving it back cost more
+// than the write they protect. So while one handle appends again and again, it
+// keeps the lock from one append to the next: a lease. The rules:
 //
 //   - A lease begins only when an append directly follows one of the same handle
 //     (no other writer's bytes in between) within leaseIdle. Writers that take
@@ -49,6 +52,7 @@ type nameLock struct {
 	store *Store
 	name  string
 	file  vfs.File
+	id    vfs.FileID // of file
 
 	dirty bool // what acquire returned last
 
@@ -100,16 +104,15 @@ func (l *nameLock) acquire(ctx context.Context) (fresh, dirty bool, err error) {
 			l.close() // so that the next acquisition is fresh
 			return false, false, err
 		}
-		stat, err := l.file.Stat()
-		if err != nil {
-			l.close()
-			return false, false, err
-		}
-		if stat.Linked {
+		stat, err := l.store.fs.Stat(l.store.lockPath(l.name))
+		if err == nil && stat.File == l.id {
 			l.dirty = stat.Size > 0
 			return fresh, l.dirty, nil
 		}
 		l.close()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, false, err
+		}
 	}
 }
 
@@ -121,7 +124,11 @@ func (l *nameLock) open() error {
 	if err != nil {
 		return err
 	}
-	l.file = f
+	stat, err := f.Stat()
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	l.file, l.id = f, stat.File
 	return nil
 }
 

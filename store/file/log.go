@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 var newline = []byte{'\n'}
@@ -175,105 +174,6 @@ func (l *Log) endIdleLease() {
 	l.lock.unlock()
 }
 
-// writable returns the file to append to, and how it is. It looks the file up
-// again when it was replaced or may have been, and brings an archived log back
-// first.
-func (l *Log) writable(fresh, dirty bool) (*plain, vfs.Stat, error) {
-	file, ok := l.source.(*plain)
-	if !ok || fresh || dirty {
-		return l.lookUp(dirty)
-	}
-	stat, err := file.Stat()
-	switch {
-	case err != nil:
-		return nil, stat, err
-	case !stat.Linked:
-		return l.lookUp(false)
-	case file.readonly != nil:
-		return nil, stat, file.readonly
-	}
-	return file, stat, nil
-}
-
-// lookUp puts the log onto the file that has its name now.
-func (l *Log) lookUp(dirty bool) (*plain, vfs.Stat, error) {
-	src, err := l.openForWriting(dirty)
-	if err != nil {
-		return nil, vfs.Stat{}, err
-	}
-	l.swap(src)
-	stat, err := src.Stat()
-	return src, stat, err
-}
-
-func (l *Log) openForWriting(dirty bool) (*plain, error) {
-	if err := l.store.unarchiveLocked(l.name); err != nil {
-		return nil, err
-	}
-	if dirty {
-		if err := l.store.rewriteLocked(l.name); err != nil {
-			return nil, fmt.Errorf("writing the log anew after a failed sync: %w", err)
-		}
-		if err := l.lock.clearUnsynced(); err != nil {
-			return nil, err
-		}
-	}
-	src, err := l.store.openPlain(l.name)
-	if err != nil {
-		return nil, err
-	}
-	err = l.mustBeSame(src)
-	if err == nil {
-		// Whoever gave the file its name may have been killed before that was
-		// durable, and an append is worth no more than the name it is found by.
-		err = l.store.syncDir(l.store.dir)
-	}
-	if err != nil {
-		return nil, errors.Join(err, src.Close())
-	}
-	file := src.(*plain)
-	if file.readonly != nil {
-		return nil, errors.Join(file.readonly, file.Close())
-	}
-	return file, nil
-}
-
-// mustBeSame makes sure that a file which is now at our log's path is our log in
-// another form, and not another log of the same name: ours may have been
-// removed and one created since.
-func (l *Log) mustBeSame(other source) error {
-	was, err := l.source.Stat()
-	if err != nil {
-		return err
-	}
-	is, err := other.Stat()
-	if err != nil {
-		return err
-	}
-	if was.File == is.File {
-		return nil
-	}
-	// Rewriting, archiving and bringing back leave the old file without a name;
-	// removing keeps it, in the trash. What was deleted by hand shows in the
-	// first bytes, because no two sessions have the same header.
-	a, b := make([]byte, cutLine), make([]byte, cutLine)
-	n, _ := l.source.ReadAt(a, 0)
-	m, _ := other.ReadAt(b, 0)
-	_, packed := l.source.(*archived) // which stays when it could not be deleted
-	if was.Linked && !packed || !bytes.Equal(a[:min(n, m)], b[:min(n, m)]) {
-		return fmt.Errorf("another log has its name now: %w", fs.ErrNotExist)
-	}
-	return nil
-}
-
-// swap puts the log onto another file.
-func (l *Log) swap(src source) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.source.Close()
-	l.source = src
-}
-
 // checkEnd makes sure the file ends at the position, repairing what a crashed
 // writer may have left after it. The caller holds the lock, so bytes without a
 // line end are torn, not on their way.
@@ -281,18 +181,21 @@ func (l *Log) checkEnd(file *plain, size int64, at store.Pos) error {
 	if size == int64(at) {
 		return nil
 	}
-	end := store.Pos(size)
-	if size > int64(at) {
-		var err error
-		end, err = l.repairTail(file, size)
-		if err != nil {
-			return l.explain("repair", at, err)
+	if size < int64(at) {
+		return l.fail("append", at, store.ErrConflict, fmt.Errorf("the log ends at byte %d", size))
+	}
+	end, err := l.repairTail(file, size)
+	switch {
+	case err != nil:
+		return l.explain("repair", at, err)
+	case end == at:
+		return nil
+	case int64(end) > size: // a line end was added
+		if before, err := lastLineEnd(file, size); err == nil && before == int64(at) {
+			return l.fail("append", at, store.ErrConflict, fmt.Errorf("%w: the log ends at byte %d", store.ErrCompleted, end))
 		}
 	}
-	if end != at {
-		return l.fail("append", at, store.ErrConflict, fmt.Errorf("the log ends at byte %d", end))
-	}
-	return nil
+	return l.fail("append", at, store.ErrConflict, fmt.Errorf("the log ends at byte %d", end))
 }
 
 // writeAt writes all lines with one call. What was written of them when it
@@ -390,10 +293,15 @@ func (l *Log) explain(op string, at store.Pos, err error) error {
 	switch {
 	case errors.As(err, &done), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
+	case errors.Is(err, store.ErrReplaced):
+		return &store.Error{
+			Op: op, Name: l.name, Path: l.Path(), Kind: store.ErrReplaced,
+			Hint: "somebody redacted, repaired, edited or restored it: open it again",
+		}
 	case errors.Is(err, fs.ErrNotExist):
 		return &store.Error{
 			Op: op, Name: l.name, Path: l.Path(), Kind: store.ErrNotExist, Err: err,
-			Hint: "the session was removed while it was open",
+			Hint: "the session was removed or moved away while it was open",
 		}
 	}
 	return l.fail(op, at, nil, err)

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"iter"
 	"syscall"
 	"time"
@@ -35,32 +33,6 @@ func (l *Log) readAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// follow puts the log onto the file that has its name now, if the one that is
-// open was replaced by archiving or bringing back: nothing would ever be
-// appended to that one. A log that was deleted stays readable as it was.
-func (l *Log) follow() {
-	l.mu.RLock()
-	stat, err := l.source.Stat()
-	l.mu.RUnlock()
-	if err != nil || stat.Linked {
-		return
-	}
-	src, err := l.store.openSource(l.name)
-	if err != nil {
-		return
-	}
-	if !l.writing.TryLock() { // a writer is at work, and follows by itself
-		src.Close()
-		return
-	}
-	defer l.writing.Unlock()
-	if l.isClosed() || l.mustBeSame(src) != nil {
-		src.Close()
-		return
-	}
-	l.swap(src)
-}
-
 func (l *Log) size() (int64, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -81,7 +53,9 @@ func (l *Log) End(ctx context.Context) (store.Pos, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	l.follow()
+	if err := l.follow(); err != nil {
+		return 0, l.failRead("end", 0, err)
+	}
 	size, err := l.size()
 	if err != nil {
 		return 0, l.failRead("end", 0, err)
@@ -115,7 +89,10 @@ func lastLineEnd(r io.ReaderAt, size int64) (int64, error) {
 // Forward implements store.Log.
 func (l *Log) Forward(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
 	return func(yield func(store.Line, error) bool) {
-		l.follow()
+		if err := l.follow(); err != nil {
+			yield(store.Line{}, l.failRead("read", int64(from), err))
+			return
+		}
 		_, _ = l.forward(ctx, from, yield)
 	}
 }
@@ -263,7 +240,10 @@ func (l *Log) Backward(ctx context.Context, from store.Pos) iter.Seq2[store.Line
 			yieldError(yield, l.fail("read", from, store.ErrInvalid, errors.New("the position is negative")))
 			return
 		}
-		l.follow()
+		if err := l.follow(); err != nil {
+			yieldError(yield, l.failRead("read", int64(from), err))
+			return
+		}
 		w := backWindow{log: l, start: int64(from)}
 		for end := int64(from); end > 0; {
 			if err := ctx.Err(); err != nil {
@@ -392,59 +372,13 @@ func (l *Log) Watch(ctx context.Context, from store.Pos) iter.Seq2[store.Line, e
 	}
 }
 
-// stillThere follows the log when its file was replaced, and reports when it
-// was removed or cut short.
-func (l *Log) stillThere(from store.Pos) error {
-	src, err := l.store.openSource(l.name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return l.failRead("watch", int64(from), err)
-	}
-	l.writing.Lock() // the writer does not expect the file to change
-	defer l.writing.Unlock()
-	if l.isClosed() {
-		err = store.ErrClosed
-	}
-	if err == nil {
-		err = l.moveTo(src, int64(from))
-	} else if src != nil {
-		src.Close()
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return l.fail("watch", from, store.ErrNotExist, nil)
-	}
-	if err != nil {
-		return l.failRead("watch", int64(from), err)
-	}
-	return nil
-}
-
-// moveTo puts the log onto the file that has its name now, if it is another.
-func (l *Log) moveTo(src source, from int64) error {
-	was, err := l.source.Stat()
-	if err != nil {
-		return errors.Join(err, src.Close())
-	}
-	is, err := src.Stat()
-	switch {
-	case err != nil:
-	case is.Size < from:
-		err = l.fail("watch", store.Pos(from), store.ErrConflict, fmt.Errorf("the log was cut back to %d bytes", is.Size))
-	case was.File == is.File:
-	default:
-		err = l.mustBeSame(src)
-		if err == nil {
-			l.swap(src)
-			return nil
-		}
-	}
-	return errors.Join(err, src.Close())
-}
-
 func (l *Log) failRead(op string, at int64, err error) error {
 	var done *store.Error
 	switch {
 	case errors.As(err, &done):
 		return err
+	case errors.Is(err, store.ErrReplaced):
+		return l.explain(op, store.Pos(at), err)
 	case errors.Is(err, store.ErrClosed):
 		return l.fail(op, store.Pos(at), store.ErrClosed, nil)
 	case errors.Is(err, store.ErrInvalid), errors.Is(err, syscall.EINVAL):

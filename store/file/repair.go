@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,14 +21,77 @@ func (l *Log) repairTail(file *plain, size int64) (store.Pos, error) {
 	if err != nil || end == size {
 		return store.Pos(end), err
 	}
-	torn := make([]byte, min(size-end, l.store.opts.MaxLine+1))
-	if _, err := io.ReadFull(io.NewSectionReader(file, end, int64(len(torn))), torn); err != nil {
+	whole, err := l.isWhole(file, end, size)
+	if err != nil {
 		return 0, err
 	}
-	if isWholeEntry(torn) && int64(len(torn)) == size-end {
+	if whole {
 		return l.completeTail(file, end, size)
 	}
 	return store.Pos(end), l.quarantineTail(file, end, size)
+}
+
+// isWhole reports whether what stands between two offsets is an entry that lacks
+// only its line end.
+func (l *Log) isWhole(file io.ReaderAt, from, to int64) (bool, error) {
+	if to-from > l.store.opts.MaxLine {
+		return false, nil
+	}
+	tail := make([]byte, to-from)
+	if _, err := io.ReadFull(io.NewSectionReader(file, from, to-from), tail); err != nil {
+		return false, err
+	}
+	return isWholeEntry(tail), nil
+}
+
+// Settle implements store.Settler. It looks first and takes the lock only if
+// there is something to do, which is hardly ever.
+func (l *Log) Settle(ctx context.Context) (bool, error) {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	file, ok := l.source.(*plain)
+	if !ok || l.closed {
+		return false, nil // an archive ends with a whole line
+	}
+	if lacking, err := l.lacksLineEnd(file); err != nil || !lacking {
+		return false, err
+	}
+	fresh, dirty, err := l.lock.acquire(ctx)
+	if err != nil {
+		return false, l.explain("settle", 0, err)
+	}
+	defer l.lock.unlock()
+	completed, err := l.settleLocked(fresh, dirty)
+	if err != nil {
+		l.lock.close() // what we know of the log stays out of date: look again next time
+		return false, l.explain("settle", 0, err)
+	}
+	return completed, nil
+}
+
+func (l *Log) settleLocked(fresh, dirty bool) (bool, error) {
+	file, stat, err := l.writable(fresh, dirty)
+	if err != nil {
+		return false, err
+	}
+	// Without the lock it may have been a line on its way.
+	lacking, err := l.lacksLineEnd(file)
+	if err == nil && lacking {
+		_, err = l.repairTail(file, stat.Size)
+	}
+	return lacking, err
+}
+
+func (l *Log) lacksLineEnd(file *plain) (bool, error) {
+	stat, err := file.Stat()
+	if err != nil {
+		return false, err
+	}
+	end, err := lastLineEnd(file, stat.Size)
+	if err != nil || end == stat.Size {
+		return false, err
+	}
+	return l.isWhole(file, end, stat.Size)
 }
 
 // isWholeEntry reports whether the bytes are one JSON object, so that only the

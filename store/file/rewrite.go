@@ -107,12 +107,8 @@ func (r *Raw) torn(at, end store.Pos) (RawLine, error) {
 // the plain file goes to quarantine/ too.
 //
 // Rewriting is for repair. Handles that others have on the log know positions
-// in the old content. If the first bytes of the new content (the header, say)
-// differ from the old, these handles go on reading the old content, and their
-// appends get store.ErrNotExist. If they do not differ, the handles move to the
-// new content, and an append gets store.ErrConflict unless the log still ends
-// where they think. So change the first bytes whenever anything but the log's
-// end changes.
+// in the old content. They go on in the new content if it begins with every line
+// of the old; otherwise they get store.ErrReplaced from then on.
 func (r *Raw) Rewrite(ctx context.Context, pieces iter.Seq2[Piece, error]) (kept string, err error) {
 	err = r.underLock(ctx, func() error {
 		kept, err = r.rewriteLocked(ctx, pieces)

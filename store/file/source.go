@@ -15,13 +15,18 @@ type source interface {
 	ReadAt(p []byte, off int64) (int, error)
 	Stat() (vfs.Stat, error)
 	Close() error
+	// id names the file. It is that of no other as long as this one is open.
+	id() vfs.FileID
 }
 
 // plain is a log's file.
 type plain struct {
 	vfs.File
+	file     vfs.FileID
 	readonly error // why it could not be opened for writing, or nil
 }
+
+func (p *plain) id() vfs.FileID { return p.file }
 
 // openSource opens the log wherever it is. The plain file comes first: an
 // archive beside it is left over from an archiving that a crash interrupted.
@@ -43,16 +48,18 @@ func (s *Store) openSource(name string) (source, error) {
 
 // openPlain opens for reading and appending if it may, and for reading if not.
 func (s *Store) openPlain(name string) (source, error) {
+	var readonly error
 	f, err := s.fs.OpenFile(s.Path(name), os.O_RDWR|os.O_APPEND, 0)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		readonly := err
+		readonly = err
 		f, err = s.fs.OpenFile(s.Path(name), os.O_RDONLY, 0)
-		if err == nil {
-			return &plain{f, readonly}, nil
-		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &plain{f, nil}, nil
+	stat, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &plain{f, stat.File, readonly}, nil
 }

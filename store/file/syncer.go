@@ -126,6 +126,8 @@ func (s *syncer) run() {
 	<-syncSlots
 	if err != nil {
 		s.log.noteUnsynced(err)
+	} else {
+		err = s.log.stillNamed()
 	}
 	s.mu.Lock()
 	s.running = false

@@ -136,19 +136,19 @@ func TestRemoveUnderWriters(t *testing.T) {
 	logs = append(logs, storetest.MustOpen(t, st, "a"), storetest.MustOpen(t, other, "a"))
 	storetest.MustAppend(t, logs[0], "{}")
 	end := storetest.MustEnd(t, logs[0])
-	wantRefused := func(when string) {
+	wantRefused := func(want error) {
 		t.Helper()
 		for i, log := range logs {
-			if _, err := log.Append(t.Context(), end, []byte("{}")); !errors.Is(err, store.ErrNotExist) {
-				t.Errorf("%s: append through handle %d = %v, want %v", when, i, err, store.ErrNotExist)
+			if _, err := log.Append(t.Context(), end, []byte("{}")); !errors.Is(err, want) {
+				t.Errorf("append through handle %d = %v, want %v", i, err, want)
 			}
 		}
 	}
 	must(t, st.Remove(t.Context(), "a"))
-	wantRefused("removed")
+	wantRefused(store.ErrNotExist)
 	wantLines(t, logs[1], `{"id":"old"}`, "{}") // what is open can be read
 	storetest.MustCreate(t, st, "a", `{"id":"new"}`).Close()
-	wantRefused("replaced")
+	wantRefused(store.ErrReplaced)
 	if got := string(mustReadFile(t, st.Path("a"))); got != "{\"id\":\"new\"}\n" {
 		t.Errorf("the new log has %q", got)
 	}

@@ -173,7 +173,7 @@ func (c crash) prefixes(pending []dirChange) map[*node]int {
 
 // clone copies a tree as the crash leaves it.
 func (c crash) clone(n *node, tables map[*node][]entry) *node {
-	twin := &node{mode: n.mode, modified: n.modified, linked: true}
+	twin := &node{mode: n.mode, modified: n.modified}
 	if !n.mode.IsDir() {
 		twin.content = settledContent(c.survivingContent(&n.content))
 		return twin

@@ -105,6 +105,17 @@ func (d disk) stat(f vfs.File) vfs.Stat {
 	return st
 }
 
+// has reports whether an open file is the one at a name.
+func (d disk) has(name string, f vfs.File) bool {
+	d.t.Helper()
+	st, err := d.Stat(d.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	d.must(err)
+	return st.File == d.stat(f).File
+}
+
 func (d disk) exists(name string) bool {
 	d.t.Helper()
 	_, err := d.Lstat(d.path(name))

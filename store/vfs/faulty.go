@@ -24,7 +24,7 @@ const (
 	OpSync                        // File.Sync
 	OpSyncDir                     // SyncDir
 	OpRead                        // File.ReadAt and ReadDir
-	OpStat                        // File.Stat and Lstat
+	OpStat                        // Stat, File.Stat and Lstat
 	OpLock                        // File.TryLock
 	OpUnlock                      // File.Unlock
 	OpClose                       // File.Close
@@ -193,6 +193,14 @@ func (f *Faulty) Lstat(name string) (fs.FileInfo, error) {
 		return nil, err
 	}
 	return f.FS.Lstat(name)
+}
+
+// Stat implements FS.
+func (f *Faulty) Stat(name string) (Stat, error) {
+	if err := f.before(Op{Kind: OpStat, Name: name}); err != nil {
+		return Stat{}, err
+	}
+	return f.FS.Stat(name)
 }
 
 // SyncDir implements FS.

@@ -37,7 +37,6 @@ func NewMemory() *Memory {
 type node struct {
 	mode     fs.FileMode
 	modified time.Time
-	linked   bool
 
 	entries []entry // of a directory, sorted by name
 
@@ -67,7 +66,7 @@ type edit struct {
 }
 
 func newNode(mode fs.FileMode) *node {
-	return &node{mode: mode, modified: time.Now(), linked: true}
+	return &node{mode: mode, modified: time.Now()}
 }
 
 func compareName(e entry, name string) int { return strings.Compare(e.name, name) }
@@ -246,9 +245,6 @@ func (m *Memory) rename(oldname, newname string) error {
 	case n.mode.IsDir() && within(clean(newname), clean(oldname)):
 		return syscall.EINVAL
 	}
-	if replaced != nil {
-		replaced.linked = false
-	}
 	m.change(n.mode.IsDir(), edit{dir: from, name: oldbase}, edit{dir: to, name: newbase, new: n})
 	return nil
 }
@@ -279,7 +275,6 @@ func (m *Memory) remove(name string) error {
 	case len(n.entries) > 0:
 		return syscall.ENOTEMPTY
 	}
-	n.linked = false
 	m.change(n.mode.IsDir(), edit{dir: dir, name: base})
 	return nil
 }
@@ -311,6 +306,17 @@ func (m *Memory) Lstat(name string) (fs.FileInfo, error) {
 		return nil, &fs.PathError{Op: "lstat", Path: name, Err: err}
 	}
 	return n.info(filepath.Base(name)), nil
+}
+
+// Stat implements FS.
+func (m *Memory) Stat(name string) (Stat, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, err := m.find(name)
+	if err != nil {
+		return Stat{}, &fs.PathError{Op: "stat", Path: name, Err: err}
+	}
+	return n.stat(), nil
 }
 
 // Chtimes implements FS.

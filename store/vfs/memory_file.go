@@ -175,10 +175,11 @@ func (f *memoryFile) Stat() (Stat, error) {
 		return Stat{}, err
 	}
 	defer f.m.mu.Unlock()
-	return Stat{
-		Size: int64(len(f.n.data)), Linked: f.n.linked,
-		File: FileID{file: uint64(reflect.ValueOf(f.n).Pointer())},
-	}, nil
+	return f.n.stat(), nil
+}
+
+func (n *node) stat() Stat {
+	return Stat{Size: int64(len(n.data)), File: FileID{file: uint64(reflect.ValueOf(n).Pointer())}}
 }
 
 // TryLock implements File.

@@ -68,6 +68,9 @@ func (OS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) 
 // Lstat implements FS.
 func (OS) Lstat(name string) (fs.FileInfo, error) { return os.Lstat(name) }
 
+// Stat implements FS.
+func (OS) Stat(name string) (Stat, error) { return statName(name) }
+
 // Chtimes implements FS.
 func (OS) Chtimes(name string, modified time.Time) error {
 	return os.Chtimes(name, time.Time{}, modified)

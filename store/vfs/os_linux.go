@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"io/fs"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -17,21 +18,43 @@ func (f *osFile) Sync() error {
 	return f.fail("sync", retry(func() error { return unix.Fdatasync(int(f.fd)) }))
 }
 
-// statFD asks only for what Stat has, which fstat cannot. The wrapper of x/sys
-// allocates the empty path; this is on the append path.
+// statFD asks only for what Stat has, which fstat cannot.
 func statFD(fd uintptr) (Stat, error) {
-	const wanted = unix.STATX_SIZE | unix.STATX_NLINK | unix.STATX_INO
+	var empty [1]byte
+	return statx(fd, &empty[0], unix.AT_EMPTY_PATH)
+}
+
+// statName is on the append path: the buffer keeps names of the usual length off
+// the heap.
+func statName(name string) (Stat, error) {
+	var buf [256]byte
+	path := append(buf[:0], name...)
+	for _, c := range path {
+		if c == 0 {
+			return Stat{}, unix.EINVAL
+		}
+	}
+	path = append(path, 0)
+	at := unix.AT_FDCWD // which is negative, and a constant cannot be converted
+	st, err := statx(uintptr(at), &path[0], unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil {
+		return st, &fs.PathError{Op: "stat", Path: name, Err: err}
+	}
+	return st, nil
+}
+
+// statx calls the system itself: the wrapper of x/sys allocates the path.
+func statx(dir uintptr, path *byte, flags uintptr) (Stat, error) {
+	const wanted = unix.STATX_SIZE | unix.STATX_INO
 	var st unix.Statx_t
-	var path [1]byte
 	for {
-		_, _, errno := unix.Syscall6(unix.SYS_STATX, fd, uintptr(unsafe.Pointer(&path)),
-			unix.AT_EMPTY_PATH, wanted, uintptr(unsafe.Pointer(&st)), 0)
+		_, _, errno := unix.Syscall6(unix.SYS_STATX, dir, uintptr(unsafe.Pointer(path)),
+			flags, wanted, uintptr(unsafe.Pointer(&st)), 0)
 		switch errno {
 		case 0:
 			return Stat{
-				Size:   int64(st.Size),
-				File:   FileID{uint64(st.Dev_major)<<32 | uint64(st.Dev_minor), st.Ino},
-				Linked: st.Nlink > 0,
+				Size: int64(st.Size),
+				File: FileID{uint64(st.Dev_major)<<32 | uint64(st.Dev_minor), st.Ino},
 			}, nil
 		case unix.EINTR:
 		default:

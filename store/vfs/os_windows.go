@@ -52,10 +52,29 @@ func statFD(fd uintptr) (Stat, error) {
 		return Stat{}, err
 	}
 	return Stat{
-		Size:   int64(info.FileSizeHigh)<<32 | int64(info.FileSizeLow),
-		File:   FileID{uint64(info.VolumeSerialNumber), uint64(info.FileIndexHigh)<<32 | uint64(info.FileIndexLow)},
-		Linked: info.NumberOfLinks > 0,
+		Size: int64(info.FileSizeHigh)<<32 | int64(info.FileSizeLow),
+		File: FileID{uint64(info.VolumeSerialNumber), uint64(info.FileIndexHigh)<<32 | uint64(info.FileIndexLow)},
 	}, nil
+}
+
+// statName opens the file for nothing but its description.
+func statName(name string) (Stat, error) {
+	path, err := windows.UTF16PtrFromString(name)
+	if err != nil {
+		return Stat{}, &fs.PathError{Op: "stat", Path: name, Err: err}
+	}
+	const share = windows.FILE_SHARE_READ | windows.FILE_SHARE_WRITE | windows.FILE_SHARE_DELETE
+	const how = windows.FILE_FLAG_BACKUP_SEMANTICS | windows.FILE_FLAG_OPEN_REPARSE_POINT
+	h, err := windows.CreateFile(path, 0, share, nil, windows.OPEN_EXISTING, how, 0)
+	if err != nil {
+		return Stat{}, &fs.PathError{Op: "stat", Path: name, Err: err}
+	}
+	defer windows.CloseHandle(h)
+	st, err := statFD(uintptr(h))
+	if err != nil {
+		return Stat{}, &fs.PathError{Op: "stat", Path: name, Err: err}
+	}
+	return st, nil
 }
 
 func lockFD(fd uintptr) (bool, error) {

@@ -33,6 +33,10 @@ type FS interface {
 	ReadDir(name string) ([]fs.DirEntry, error)
 	// Lstat describes a file without following a symbolic link.
 	Lstat(name string) (fs.FileInfo, error)
+	// Stat describes what is at a name now, without following a symbolic link:
+	// comparing its File with that of an open File tells whether the open one
+	// still has the name.
+	Stat(name string) (Stat, error)
 	// Chtimes sets the time at which a file was modified last.
 	Chtimes(name string, modified time.Time) error
 	// SyncDir makes the creations, renames and removals in a directory durable.
@@ -61,15 +65,17 @@ type File interface {
 	Unlock() error
 }
 
-// Stat is what the store asks of an open file before it writes. There is no time
-// among it: on Linux, asking for a file's times makes the next write dearer,
-// because that must then give the file a time which differs.
+// Stat is what the store asks of a file before it writes. There is no time among
+// it: on Linux, asking for a file's times makes the next write dearer, because
+// that must then give the file a time which differs. Nor is there a count of
+// names: a file that has one may have it elsewhere, in a backup made of hard
+// links, say.
 type Stat struct {
-	Size   int64
-	File   FileID
-	Linked bool // false once no name leads to the file any more: it was deleted or replaced
+	Size int64
+	File FileID
 }
 
-// FileID tells one file from another, whatever their names: two open files have
-// the same one if and only if they are the same file.
+// FileID tells one file from another, whatever their names: two files that exist
+// have the same one if and only if they are the same file. A file that is open
+// exists; once it is closed and deleted, another may get its FileID.
 type FileID struct{ device, file uint64 }

@@ -1,0 +1,270 @@
+package file
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// # The file at the path is the log
+//
+// A handle keeps a file open, and others may give its name to another file:
+// archiving, redaction and repair do, and so do editors, sed -i, restores from a
+// backup and mv. What is written to a file that lost its name is lost, although
+// the write succeeds. Whether the open file still has *a* name says nothing: a
+// backup made of hard links gives every file a second one. So each append asks
+// which file is at the path, and compares that with the one that is open:
+//
+//   - Before it writes, under the log's lock. Programs that take the lock (all of
+//     ours) cannot exchange the file between the question and the write.
+//   - After the sync and before it is acknowledged, for those that do not take
+//     the lock. (With Sync: Never there is no sync and no second question; the
+//     next append asks.)
+//
+// If another file has the name, the handle moves to it, but only if that file
+// begins with every line of the open one: then it is the same log in another
+// form, or restored from a copy, and all positions that callers know still hold.
+// If not, the log was rewritten, and the handle cannot know what became of the
+// lines its callers rely on. It says store.ErrReplaced, to readers too: what was
+// taken out of a log must not come back through somebody who still has the old
+// file open.
+
+// isCurrent reports whether a source is what the store would open under the
+// log's name, and describes the file that has the name.
+func (s *Store) isCurrent(name string, src source) (vfs.Stat, bool, error) {
+	stat, err := s.fs.Stat(s.Path(name))
+	if _, packed := src.(*archived); packed {
+		if !errors.Is(err, fs.ErrNotExist) {
+			return stat, false, err // a plain file counts, and an archive beside it does not
+		}
+		stat, err = s.fs.Stat(s.archivePath(name))
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return stat, false, nil
+	}
+	return stat, err == nil && stat.File == src.id(), err
+}
+
+// writable returns the file to append to, and how it is. The caller holds the
+// log's lock. fresh and dirty are what acquiring it returned.
+func (l *Log) writable(fresh, dirty bool) (*plain, vfs.Stat, error) {
+	file, ok := l.source.(*plain)
+	if !ok || dirty || file.readonly != nil {
+		return l.lookUp(dirty)
+	}
+	stat, current, err := l.store.isCurrent(l.name, file)
+	switch {
+	case err != nil:
+		return nil, stat, err
+	case !current:
+		return l.lookUp(false)
+	case fresh:
+		err = l.syncName()
+	}
+	return file, stat, err
+}
+
+// lookUp puts the log onto the file that has its name now, which is first made
+// from the archive if there is none.
+func (l *Log) lookUp(dirty bool) (*plain, vfs.Stat, error) {
+	_, ours, err := l.store.isCurrent(l.name, l.source)
+	if err == nil {
+		err = l.store.unarchiveLocked(l.name)
+	}
+	if err == nil && dirty {
+		if err = l.store.rewriteLocked(l.name); err != nil {
+			err = fmt.Errorf("writing the log again after a failed sync: %w", err)
+		} else {
+			err = l.lock.clearUnsynced()
+		}
+	}
+	if err != nil {
+		return nil, vfs.Stat{}, err
+	}
+	src, err := l.store.openPlain(l.name)
+	if err != nil {
+		return nil, vfs.Stat{}, err
+	}
+	if err := l.goOn(src.(*plain), ours); err != nil {
+		return nil, vfs.Stat{}, errors.Join(err, src.Close())
+	}
+	l.swap(src)
+	stat, err := src.Stat()
+	return src.(*plain), stat, err
+}
+
+// goOn checks that the log can go on in a file. ours says that the file at the
+// path was the open one when we took the lock: whatever is there now, we made it
+// from that.
+func (l *Log) goOn(file *plain, ours bool) error {
+	if !ours {
+		if err := l.mustContinue(file); err != nil {
+			return err
+		}
+	}
+	if file.readonly != nil {
+		return file.readonly
+	}
+	return l.syncName()
+}
+
+// syncName makes the log's name durable. Whoever gave the file its name may have
+// been killed before that was, and an append is worth no more than the name it is
+// found by.
+func (l *Log) syncName() error { return l.store.syncDir(l.store.dir) }
+
+// mustContinue makes sure that a file which has the log's name begins with every
+// line of the open one. It is called with writing held, or with mu held shared:
+// either keeps the open one open.
+func (l *Log) mustContinue(other source) error {
+	if l.source.id() == other.id() {
+		return nil
+	}
+	same, err := beginsWith(other, l.source)
+	if err != nil {
+		return fmt.Errorf("comparing the log with the file that has its name now: %w", err)
+	}
+	if !same {
+		return store.ErrReplaced
+	}
+	return nil
+}
+
+// beginsWith reports whether a log has every line of an older one, at the same
+// place. What stands after the last line end of the older one is not a line.
+func beginsWith(newer, older source) (bool, error) {
+	was, err := older.Stat()
+	if err != nil {
+		return false, err
+	}
+	is, err := newer.Stat()
+	if err != nil {
+		return false, err
+	}
+	end, err := lastLineEnd(older, was.Size)
+	if err != nil || is.Size < end {
+		return false, err
+	}
+	a, b := make([]byte, wholeChunk), make([]byte, wholeChunk)
+	for at := int64(0); at < end; {
+		n := min(end-at, wholeChunk)
+		for _, side := range []struct {
+			src source
+			buf []byte
+		}{{older, a[:n]}, {newer, b[:n]}} {
+			if _, err := io.ReadFull(io.NewSectionReader(side.src, at, n), side.buf); err != nil {
+				return false, err
+			}
+		}
+		if !bytes.Equal(a[:n], b[:n]) {
+			return false, nil
+		}
+		at += n
+	}
+	return true, nil
+}
+
+// swap puts the log onto another file.
+func (l *Log) swap(src source) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.source.Close()
+	l.source = src
+}
+
+// stillNamed is asked after a sync: is what was synced in the log that others
+// open? A file that has no successor was removed or moved away with all its
+// lines, which is no different from being removed a moment later.
+func (l *Log) stillNamed() error {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	_, current, err := l.store.isCurrent(l.name, l.source)
+	if current || err != nil {
+		return err
+	}
+	now, err := l.store.openSource(l.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer now.Close()
+	return l.mustContinue(now)
+}
+
+// follow puts the log onto the file that has its name now, if that is another
+// and goes on where the open one ends: nothing would ever be appended to the open
+// one. A log that was deleted stays readable as it was.
+func (l *Log) follow() error {
+	l.mu.RLock()
+	src, closed := l.source, l.closed
+	l.mu.RUnlock()
+	if closed {
+		return nil // reading says so
+	}
+	if _, current, err := l.store.isCurrent(l.name, src); current || err != nil {
+		return nil // what cannot be asked is not known to have changed
+	}
+	now, err := l.store.openSource(l.name)
+	if err != nil {
+		return nil
+	}
+	if !l.writing.TryLock() { // a writer is at work, and follows by itself
+		return now.Close()
+	}
+	defer l.writing.Unlock()
+	return l.moveTo(now)
+}
+
+// moveTo puts the log onto a file that has its name, or closes that file. The
+// caller holds writing.
+func (l *Log) moveTo(now source) error {
+	if l.isClosed() || l.source.id() == now.id() {
+		return now.Close()
+	}
+	if err := l.mustContinue(now); err != nil {
+		return errors.Join(err, now.Close())
+	}
+	l.swap(now)
+	return nil
+}
+
+// stillThere follows the log when its file was replaced, and reports when it
+// was removed or cut short.
+func (l *Log) stillThere(from store.Pos) error {
+	l.mu.RLock()
+	src, closed := l.source, l.closed
+	l.mu.RUnlock()
+	if closed {
+		return l.fail("watch", from, store.ErrClosed, nil)
+	}
+	stat, current, err := l.store.isCurrent(l.name, src)
+	if err != nil {
+		return l.failRead("watch", int64(from), err)
+	}
+	if !current {
+		now, err := l.store.openSource(l.name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return l.fail("watch", from, store.ErrNotExist, nil)
+		}
+		if err != nil {
+			return l.failRead("watch", int64(from), err)
+		}
+		l.writing.Lock() // the writer does not expect the file to change
+		defer l.writing.Unlock()
+		if err := l.moveTo(now); err != nil {
+			return l.failRead("watch", int64(from), err)
+		}
+		return nil
+	}
+	if _, plain := src.(*plain); plain && stat.Size < int64(from) {
+		return l.fail("watch", from, store.ErrConflict, fmt.Errorf("the log was cut back to %d bytes", stat.Size))
+	}
+	return nil
+}
