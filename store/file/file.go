@@ -112,10 +112,12 @@ type Store struct {
 	opts Options
 	fs   vfs.FS
 
-	mu     sync.Mutex // guards what follows
-	logs   map[*Log]struct{}
-	made   map[string]bool // directories known to exist
-	closed bool
+	mu   sync.Mutex // guards what follows
+	logs map[*Log]struct{}
+	made map[string]bool // directories known to exist
+	// durable are the directories whose names were synced.
+	durable map[string]bool
+	closed  bool
 }
 
 var _ store.Store = (*Store)(nil)
@@ -137,6 +139,8 @@ func Open(dir string, o *Options) (*Store, error) {
 		fs:   opts.FS,
 		logs: make(map[*Log]struct{}),
 		made: make(map[string]bool),
+
+		durable: make(map[string]bool),
 	}
 	info, err := s.fs.Lstat(abs)
 	switch {
@@ -310,16 +314,40 @@ func (s *Store) fail(op, name string, err error) error {
 	return e
 }
 
-// mkdir makes a directory of the store once.
+// mkdir makes a directory of the store and sees to it that it is durable, once.
+// That it is there does not mean that it is durable: whoever made it may have been
+// killed before, and what we put into it is worth no more than its name.
 func (s *Store) mkdir(dir string) error {
-	if s.knows(dir) {
+	s.mu.Lock()
+	durable, known := s.durable[dir], s.made[dir]
+	s.mu.Unlock()
+	if durable {
 		return nil
 	}
-	if err := s.fs.MkdirAll(dir, dirPerm); err != nil {
+	parent := filepath.Dir(dir)
+	if dir != s.dir {
+		if err := s.mkdir(parent); err != nil {
+			return err
+		}
+	}
+	if !known {
+		if err := s.fs.MkdirAll(dir, dirPerm); err != nil {
+			return err
+		}
+	}
+	var err error
+	switch {
+	case s.opts.Sync == Never:
+	case dir == s.dir:
+		err = vfs.SyncUp(s.fs, dir, dirPerm)
+	default:
+		err = s.fs.SyncDir(parent)
+	}
+	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	s.made[dir] = true
+	s.made[dir], s.durable[dir] = true, true
 	s.mu.Unlock()
 	return nil
 }

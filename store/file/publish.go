@@ -1,7 +1,6 @@
 package file
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -9,10 +8,10 @@ import (
 	"io"
 	"io/fs"
 	"iter"
-	"os"
 	"path/filepath"
 
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // Create makes a log. It appears under its name only when all of it is on disk:
@@ -89,47 +88,20 @@ func (s *Store) writeLines(ctx context.Context, name string, w io.Writer, lines 
 }
 
 // publish writes a file so that it is at path either whole or not at all, also
-// after a power cut: written under another name, synced, renamed, and the
-// rename synced.
-func (s *Store) publish(path string, write func(io.Writer) error) (err error) {
+// after a power cut.
+func (s *Store) publish(path string, write func(io.Writer) error) error {
 	for _, dir := range []string{s.dir, s.room("tmp"), filepath.Dir(path)} {
 		if err := s.mkdir(dir); err != nil {
 			return err
 		}
 	}
-	tmp := s.room("tmp", rand.Text())
-	f, err := s.fs.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_EXCL, filePerm)
-	if err != nil {
-		return err
+	how := vfs.Replacement{Perm: filePerm, Temp: s.temp(), NoSync: s.opts.Sync == Never}
+	err := vfs.Replace(s.fs, path, how, write)
+	if errors.Is(err, vfs.ErrNotDurable) {
+		return &store.Error{Op: "sync", Path: filepath.Dir(path), Kind: store.ErrUnknown, Err: err}
 	}
-	defer func() {
-		if err != nil {
-			s.fs.Remove(tmp) // best effort: what is left in tmp/ harms nothing
-		}
-	}()
-	err = s.fillAndSync(f, write)
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return err
-	}
-	if err := s.fs.Rename(tmp, path); err != nil {
-		return err
-	}
-	return s.syncDir(filepath.Dir(path))
+	return err
 }
 
-func (s *Store) fillAndSync(f io.Writer, write func(io.Writer) error) error {
-	buf := bufio.NewWriterSize(f, 256<<10)
-	if err := write(buf); err != nil {
-		return err
-	}
-	if err := buf.Flush(); err != nil {
-		return err
-	}
-	if s.opts.Sync == Never {
-		return nil
-	}
-	return f.(interface{ Sync() error }).Sync()
-}
+// temp returns the name of a file on its way to another.
+func (s *Store) temp() string { return s.room("tmp", rand.Text()) }

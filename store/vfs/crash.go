@@ -44,7 +44,6 @@ const (
 //   - Removing or renaming a directory happens only if all changes made before
 //     it have happened, and if it has not, then of the changes made after it
 //     only those that were synced.
-//   - Directories made by MkdirAll are there.
 func (m *Memory) CrashClone(rng *rand.Rand, loss ...Loss) *Memory {
 	c := crash{rng: rng}
 	if len(loss) > 0 {

@@ -167,7 +167,12 @@ func TestCrashOfDirectory(t *testing.T) {
 			d.syncDir("b")
 		}, []string{"a/ a/x b/ b/1", "b/ b/1 c/ c/x"}},
 		{"name used again", func(d disk) { d.remove("a/x"); d.mkdir("a/x") }, []string{"a/ a/x/ b/"}},
-		{"directory made", func(d disk) { d.mkdir("b/c/d") }, []string{"a/ a/x b/ b/c/ b/c/d/"}},
+		{"directory made", func(d disk) { d.must(d.MkdirAll(d.path("b/c/d"), 0o700)) }, []string{"a/ a/x b/", "a/ a/x b/ b/c/", "a/ a/x b/ b/c/ b/c/d/"}},
+		{"directory made and synced", func(d disk) { d.mkdir("b/c/d") }, []string{"a/ a/x b/ b/c/ b/c/d/"}},
+		{"directory made durable by another", func(d disk) {
+			d.must(d.MkdirAll(d.path("b/c/d"), 0o700))
+			d.mkdir("b/c/d")
+		}, []string{"a/ a/x b/ b/c/ b/c/d/"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -225,7 +230,7 @@ func TestCrashLoss(t *testing.T) {
 	if got := tree(all); got != "dir/ dir/new file new newer" || all.read("file") != "synced more!" {
 		t.Errorf("nothing lost: tree %s, content %q", got, all.read("file"))
 	}
-	// Making dir has also made durable what was done in its parent before.
+	// Making dir durable has done so with what happened in its parent before.
 	if got := tree(none); got != "dir/ file new" || none.read("file") != "synced " || none.read("new") != "" {
 		t.Errorf("all lost: tree %s, content %q", got, none.read("file"))
 	}
@@ -368,7 +373,7 @@ func moveSomething(d disk, rng *rand.Rand) {
 			d.Remove(d.path(from))
 		}
 	case 2:
-		d.MkdirAll(d.path(to+fmt.Sprint("/d", rng.IntN(5))), 0o700)
+		vfs.Mkdir(d.FS, d.path(to+fmt.Sprint("/d", rng.IntN(5))), 0o700)
 	default:
 		if from != "" {
 			to += "/" + from[strings.LastIndex(from, "/")+1:]

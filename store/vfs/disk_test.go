@@ -46,9 +46,10 @@ func (d disk) must(err error) {
 	}
 }
 
+// mkdir makes a durable directory.
 func (d disk) mkdir(name string) {
 	d.t.Helper()
-	d.must(d.MkdirAll(d.path(name), 0o700))
+	d.must(vfs.Mkdir(d.FS, d.path(name), 0o700))
 }
 
 func (d disk) open(name string, flag int) vfs.File {

@@ -201,7 +201,6 @@ func (m *Memory) MkdirAll(name string, perm fs.FileMode) error {
 		if next == nil {
 			next = newNode(fs.ModeDir | perm.Perm())
 			m.change(false, edit{dir: n, name: element, new: next})
-			m.settle(n)
 		}
 		if !next.mode.IsDir() {
 			return &fs.PathError{Op: "mkdir", Path: name, Err: syscall.ENOTDIR}

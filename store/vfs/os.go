@@ -1,12 +1,9 @@
 package vfs
 
 import (
-	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -29,31 +26,8 @@ func (OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 }
 
 // MkdirAll implements FS.
-func (o OS) MkdirAll(name string, perm fs.FileMode) error {
-	info, err := os.Stat(name)
-	if err == nil {
-		if info.IsDir() {
-			return nil
-		}
-		return &fs.PathError{Op: "mkdir", Path: name, Err: syscall.ENOTDIR}
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	parent := filepath.Dir(filepath.Clean(name))
-	if parent != name {
-		if err := o.MkdirAll(parent, perm); err != nil {
-			return err
-		}
-	}
-	if err := os.Mkdir(name, perm); err != nil {
-		info, statErr := os.Stat(name)
-		if statErr != nil || !info.IsDir() {
-			return err
-		}
-		// Somebody else made it just now and may not have synced it yet.
-	}
-	return o.SyncDir(parent)
+func (OS) MkdirAll(name string, perm fs.FileMode) error {
+	return os.MkdirAll(name, perm)
 }
 
 // Rename implements FS.

@@ -22,8 +22,8 @@ type FS interface {
 	// in the last element of name: that is an error, ErrSymlink, or
 	// fs.ErrExist with O_EXCL.
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
-	// MkdirAll makes a directory and its missing parents. Directories that it
-	// makes are durable when it returns.
+	// MkdirAll makes a directory and its missing parents. Like files they are
+	// durable once the directories that they are in were synced: see Mkdir.
 	MkdirAll(name string, perm fs.FileMode) error
 	// Rename moves a file, replacing what is at the new name.
 	Rename(oldname, newname string) error

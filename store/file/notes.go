@@ -1,0 +1,93 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// Notes is a room for small documents beside the logs: what a part of the program
+// has to remember about the store. Each is there whole or not at all, whatever
+// happens to the machine. All methods may be called concurrently.
+type Notes struct {
+	store *Store
+	room  string
+}
+
+// Notes returns the notes of a room of the store's house keeping directory. Rooms
+// of other content are not for notes.
+func (s *Store) Notes(room string) *Notes { return &Notes{s, room} }
+
+// Path returns where a note is or would be.
+func (n *Notes) Path(name string) string { return n.store.room(n.room, name) }
+
+// Read returns a note, or store.ErrNotExist.
+func (n *Notes) Read(name string) ([]byte, error) {
+	if err := n.check(name); err != nil {
+		return nil, err
+	}
+	data, err := readFile(n.store.fs, n.Path(name))
+	return data, n.fail("read note", name, err)
+}
+
+// Write makes or replaces a note. It is durable when Write returns, unless the
+// store was told never to sync.
+func (n *Notes) Write(name string, data []byte) error {
+	if err := n.check(name); err != nil {
+		return err
+	}
+	return n.fail("write note", name, n.store.publish(n.Path(name), vfs.Data(data)))
+}
+
+// WriteHint is Write for what can be found out again: it syncs nothing. After a
+// power cut the note may be gone, old or damaged.
+func (n *Notes) WriteHint(name string, data []byte) error {
+	if err := n.check(name); err != nil {
+		return err
+	}
+	for _, dir := range []string{n.store.room("tmp"), filepath.Dir(n.Path(name))} {
+		if err := n.store.mkdir(dir); err != nil {
+			return n.fail("write note", name, err)
+		}
+	}
+	how := vfs.Replacement{Perm: filePerm, Temp: n.store.temp(), NoSync: true}
+	return n.fail("write note", name, vfs.Replace(n.store.fs, n.Path(name), how, vfs.Data(data)))
+}
+
+// Remove deletes a note, durably. That it is not there is no error.
+func (n *Notes) Remove(name string) error {
+	if err := n.check(name); err != nil {
+		return err
+	}
+	return n.fail("remove note", name, n.store.discard(n.Path(name)))
+}
+
+func (n *Notes) check(name string) error {
+	n.store.mu.Lock()
+	closed := n.store.closed
+	n.store.mu.Unlock()
+	if closed {
+		return &store.Error{Op: "notes", Path: n.Path(""), Kind: store.ErrClosed}
+	}
+	if name == "" || name != filepath.Base(name) || strings.ContainsAny(name, `/\:`) {
+		return &store.Error{Op: "notes", Path: n.Path(""), Kind: store.ErrInvalid, Err: fmt.Errorf("a note cannot have the name %.80q", name)}
+	}
+	return nil
+}
+
+func (n *Notes) fail(op, name string, err error) error {
+	var done *store.Error
+	if err == nil || errors.As(err, &done) {
+		return err
+	}
+	e := &store.Error{Op: op, Path: n.Path(name), Err: err}
+	if errors.Is(err, fs.ErrNotExist) {
+		e.Kind = store.ErrNotExist
+	}
+	return e
+}

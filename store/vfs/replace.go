@@ -1,0 +1,125 @@
+package vfs
+
+import (
+	"bufio"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// ErrNotDurable says that a change has happened and that a power cut may undo it.
+var ErrNotDurable = errors.New("a power cut may undo it")
+
+// Replacement adjusts Replace. The zero value is a private file that survives a
+// power cut.
+type Replacement struct {
+	// Perm are the permissions of the file. Default: 0600.
+	Perm fs.FileMode
+	// Temp is the name under which the file is written first. It must be on the
+	// same file system, and nothing may have it yet. Default: a hidden name beside
+	// the file.
+	Temp string
+	// Before, if it is set, is called when the new file is complete and the old
+	// one is still there. An error leaves the old file alone.
+	Before func() error
+	// NoSync leaves it to the operating system when the file is on the disk: a
+	// power cut may then leave anything. It is for what can be found out again.
+	NoSync bool
+}
+
+// Replace makes a file with what write writes, in the place of what has the name.
+// Others see the old file or the new one, and so do programs after a crash or a
+// power cut: the file is written and synced under another name and renamed, and
+// the rename is synced. If only the last of these fails, the error matches
+// ErrNotDurable; after any other error the old file is there. The directory must
+// exist.
+func Replace(fsys FS, path string, o Replacement, write func(io.Writer) error) (err error) {
+	if o.Perm == 0 {
+		o.Perm = 0o600
+	}
+	dir := filepath.Dir(path)
+	if o.Temp == "" {
+		o.Temp = filepath.Join(dir, "."+filepath.Base(path)+"."+rand.Text()[:10])
+	}
+	f, err := fsys.OpenFile(o.Temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, o.Perm)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = fsys.Remove(o.Temp) // it is gone if the rename happened; else what is left harms nothing
+		}
+	}()
+	err = fill(f, !o.NoSync, write)
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil && o.Before != nil {
+		err = o.Before()
+	}
+	if err != nil {
+		return err
+	}
+	if err := fsys.Rename(o.Temp, path); err != nil || o.NoSync {
+		return err
+	}
+	if err := fsys.SyncDir(dir); err != nil {
+		return fmt.Errorf("%s was replaced, but %w: %w", path, ErrNotDurable, err)
+	}
+	return nil
+}
+
+func fill(f File, sync bool, write func(io.Writer) error) error {
+	buf := bufio.NewWriterSize(f, 256<<10)
+	if err := write(buf); err != nil {
+		return err
+	}
+	if err := buf.Flush(); err != nil || !sync {
+		return err
+	}
+	return f.Sync()
+}
+
+// Data writes bytes: it is for Replace.
+func Data(data []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	}
+}
+
+// Mkdir makes a directory and its missing parents, and makes them durable, also
+// those that were there: whoever made them may have been killed before that was.
+func Mkdir(fsys FS, dir string, perm fs.FileMode) error {
+	if err := fsys.MkdirAll(dir, perm); err != nil {
+		return err
+	}
+	return SyncUp(fsys, dir, perm)
+}
+
+// SyncUp makes the name of a directory durable, and those of its parents as far as
+// Mkdir with the same permissions may have made them: the first directory with
+// others was made by somebody else, and so were all above it.
+func SyncUp(fsys FS, dir string, perm fs.FileMode) error {
+	for dir = filepath.Clean(dir); ; {
+		info, err := fsys.Lstat(dir)
+		parent := filepath.Dir(dir)
+		if err != nil || parent == dir || info.Mode().Perm() != perm {
+			return err
+		}
+		// Where one may not look, one cannot have made anything to speak of.
+		if err := fsys.SyncDir(parent); err != nil && !cannotSync(err) {
+			return err
+		}
+		dir = parent
+	}
+}
+
+func cannotSync(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EINVAL)
+}
