@@ -110,7 +110,11 @@ func TestImportTwice(t *testing.T) {
 		"read again":      func(im *transcript.Importer) { im.Again = true },
 		"without ledger":  func(im *transcript.Importer) { im.Ledger = nil },
 		"in a dry run":    func(im *transcript.Importer) { im.DryRun, im.Again = true, true },
-		"a broken ledger": func(im *transcript.Importer) { im.Ledger = &transcript.Ledger{Dir: "/dev/null/x"}; im.DryRun = true },
+		"a broken ledger": func(im *transcript.Importer) {
+			st := fileStore(t)
+			st.Close()
+			im.Ledger, im.DryRun = transcript.LedgerOf(st), true
+		},
 	} {
 		h := newHome(t)
 		file := toyFile(t, text)

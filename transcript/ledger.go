@@ -2,23 +2,24 @@ package transcript
 
 import (
 	"encoding/json"
-	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
 )
 
 // Ledger remembers what was imported and exported, so that a file that did not
 // change is not read again and one that grew is read from where it stood. It is
 // only a help: without it, everything is read and what is known is skipped.
 type Ledger struct {
-	// Dir is where the ledger is kept, one small file for each source.
-	Dir string
+	// Notes is where the ledger is kept, one small document for each source.
+	Notes *file.Notes
 }
+
+// LedgerOf returns the ledger of a store.
+func LedgerOf(st *file.Store) *Ledger { return &Ledger{st.Notes("imports")} }
 
 // Source is what is remembered of a file.
 type Source struct {
@@ -48,17 +49,15 @@ type Kept struct {
 	Blob store.Ref `json:"blob,omitempty"`
 }
 
-func (l *Ledger) path(source string) string {
-	return filepath.Join(l.Dir, HashID("source", source)+".json")
-}
+func noteOf(source string) string { return HashID("source", source) + ".json" }
 
 // Get returns what is known of a file, or nil. A ledger that cannot be read
 // knows nothing: that costs time, and nothing else.
 func (l *Ledger) Get(path string) *Source {
-	if l == nil || l.Dir == "" {
+	if l == nil || l.Notes == nil {
 		return nil
 	}
-	data, err := os.ReadFile(l.path(path))
+	data, err := l.Notes.Read(noteOf(path))
 	if err != nil {
 		return nil
 	}
@@ -71,45 +70,15 @@ func (l *Ledger) Get(path string) *Source {
 
 // Put remembers a file.
 func (l *Ledger) Put(s *Source) error {
-	if l == nil || l.Dir == "" {
+	if l == nil || l.Notes == nil {
 		return nil
 	}
 	data, err := json.Marshal(s)
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(l.Dir, 0o700); err != nil {
-		return err
-	}
-	return replaceFile(l.path(s.Path), data, false, nil)
-}
-
-// replaceFile writes a file so that it is there whole or not at all; if it is to
-// be durable, also after a power cut. before, if it is not nil, is called when the new file is written and the old one is still
-// there.
-func replaceFile(path string, data []byte, durable bool, before func() error) (err error) {
-	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(temp.Name()) // what went wrong is said already
-		}
-	}()
-	_, err = temp.Write(data)
-	if err == nil && durable {
-		err = temp.Sync()
-	}
-	if err = errors.Join(err, temp.Close()); err != nil {
-		return err
-	}
-	if before != nil {
-		if err = before(); err != nil {
-			return err
-		}
-	}
-	return os.Rename(temp.Name(), path)
+	// To sync it would cost more than to read a small file again.
+	return l.Notes.WriteHint(noteOf(s.Path), data)
 }
 
 // racy is how fresh a change may be for a later one to have the same time.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // Publish writes prepared files below a directory and returns their paths. Each
@@ -66,19 +67,21 @@ func (x *Exporter) mayReplace(path, id string, f *OutputFile, force bool) error 
 // replaceWithBackup writes a file: under another name, then what is there is
 // copied to .bak, then the new file takes its name.
 func replaceWithBackup(path string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	disk := vfs.OS{}
+	if err := vfs.Mkdir(disk, filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	have, err := os.ReadFile(path)
+	var how vfs.Replacement
 	switch {
 	case err == nil && bytes.Equal(have, data):
 		return nil
 	case err == nil:
-		return replaceFile(path, data, true, func() error { return replaceFile(path+".bak", have, true, nil) })
+		how.Before = func() error { return vfs.Replace(disk, path+".bak", vfs.Replacement{}, vfs.Data(have)) }
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	return replaceFile(path, data, true, nil)
+	return vfs.Replace(disk, path, how, vfs.Data(data))
 }
 
 // remember notes that a file is ours.

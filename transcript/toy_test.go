@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/memory"
 	"github.com/coppice-dev/coppice/transcript"
 )
@@ -153,7 +154,17 @@ type home struct {
 
 func newHome(t testing.TB) *home {
 	st := memory.New(nil)
-	return &home{t, st, &transcript.Importer{Store: st, Ledger: &transcript.Ledger{Dir: t.TempDir()}}}
+	return &home{t, st, &transcript.Importer{Store: st, Ledger: transcript.LedgerOf(fileStore(t))}}
+}
+
+func fileStore(t testing.TB) *file.Store {
+	t.Helper()
+	st, err := file.Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	return st
 }
 
 // bring imports a file of the toy format, which must not fail.

@@ -42,7 +42,7 @@ func (a *app) currentIndex(ctx context.Context, st *file.Store) (*index.Index, e
 		return ix, nil
 	}
 	err = errors.Join(err, ix.Close())
-	if !errors.Is(err, syscall.ENOSPC) || ix.Path() != indexPath(st) {
+	if !errors.Is(err, syscall.ENOSPC) || ix.Path() != st.IndexPath() {
 		return nil, err
 	}
 	a.say("%s there is no room for the index beside the sessions; one in the cache is used", a.paint(yellow, "warning:"))
@@ -58,7 +58,7 @@ func (a *app) currentIndex(ctx context.Context, st *file.Store) (*index.Index, e
 // openIndex opens the store's index, which is beside the sessions, or in the
 // user's cache where one may only read the sessions or the disk is full.
 func (a *app) openIndex(ctx context.Context, st *file.Store) (*index.Index, error) {
-	ix, err := a.openIndexAt(ctx, st, indexPath(st))
+	ix, err := a.openIndexAt(ctx, st, st.IndexPath())
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOSPC) {
 		return a.openIndexAt(ctx, st, a.cachedIndexPath(st))
 	}
@@ -88,9 +88,6 @@ func readPrices(path string) (*index.Prices, error) {
 	}
 	return prices, err
 }
-
-// indexPath is where the index of a store is, if one may write there.
-func indexPath(st *file.Store) string { return filepath.Join(st.Dir(), ".coppice", "index.db") }
 
 // catchUp brings the index up to date, with a progress bar if a person waits.
 func (a *app) catchUp(ctx context.Context, ix *index.Index) error {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 func configCommand(a *app) *cobra.Command {
@@ -203,28 +205,13 @@ func encodeTOML(value string) string {
 }
 
 // replaceFile puts a file in the place of another, whole or not at all.
-func replaceFile(path string, text []byte) (err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+func replaceFile(path string, text []byte) error {
+	if err := vfs.Mkdir(vfs.OS{}, filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
+	var how vfs.Replacement
+	if info, err := os.Stat(path); err == nil {
+		how.Perm = info.Mode().Perm()
 	}
-	defer func() {
-		if err != nil {
-			os.Remove(tmp.Name())
-		}
-	}()
-	_, err = tmp.Write(text)
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if info, statErr := os.Stat(path); err == nil && statErr == nil {
-		err = tmp.Chmod(info.Mode().Perm())
-	}
-	if err = errors.Join(err, tmp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
+	return vfs.Replace(vfs.OS{}, path, how, vfs.Data(text))
 }

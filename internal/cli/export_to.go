@@ -35,7 +35,7 @@ func (a *app) runExportTo(ctx context.Context, id string, f *exportFlags) error 
 		if err != nil {
 			return err
 		}
-		x := &transcript.Exporter{Env: a.env(), Ledger: ledgerOf(o.store)}
+		x := &transcript.Exporter{Env: a.env(), Ledger: transcript.LedgerOf(o.store)}
 		if f.redact {
 			x.Clean = redacted
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"time"
 
@@ -180,7 +179,7 @@ func (c *checker) addLines(ctx context.Context, log store.Log) error {
 
 // checkFiles looks at the files that a session is kept in.
 func (c *checker) checkFiles(_ context.Context, name string) error {
-	plain, archive := c.store.Path(name), c.archivePath(name)
+	plain, archive := c.store.Path(name), c.store.ArchivePath(name)
 	if isFile(plain) && isFile(archive) {
 		err := c.tell(finding{
 			Session: name, Kind: kindLeftover, Path: archive,
@@ -190,16 +189,16 @@ func (c *checker) checkFiles(_ context.Context, name string) error {
 			return err
 		}
 	}
-	if info, err := os.Lstat(c.lockPath(name)); err == nil && info.Size() > 0 {
+	if info, err := os.Lstat(c.store.LockPath(name)); err == nil && info.Size() > 0 {
 		err := c.tell(finding{
-			Session: name, Kind: kindUnsynced, Path: c.lockPath(name),
+			Session: name, Kind: kindUnsynced, Path: c.store.LockPath(name),
 			Detail: "the disk refused to confirm a write; the next append writes the session anew",
 		})
 		if err != nil {
 			return err
 		}
 	}
-	for _, path := range []string{plain, plain + ".bak", archive, c.lockPath(name)} {
+	for _, path := range []string{plain, plain + ".bak", archive, c.store.LockPath(name)} {
 		if w, ok := wideMode(path); ok {
 			if err := c.tell(w.finding(name)); err != nil {
 				return err
@@ -208,12 +207,6 @@ func (c *checker) checkFiles(_ context.Context, name string) error {
 	}
 	return nil
 }
-
-func (c *checker) room(elem ...string) string {
-	return filepath.Join(append([]string{c.store.Dir(), ".coppice"}, elem...)...)
-}
-func (c *checker) archivePath(name string) string { return c.room("archive", name+".jsonl.zst") }
-func (c *checker) lockPath(name string) string    { return c.room("locks", name+".lock") }
 
 func isFile(path string) bool {
 	_, err := os.Lstat(path)

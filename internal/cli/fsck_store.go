@@ -42,7 +42,7 @@ func (c *checker) checkStore(ctx context.Context) error {
 
 // checkIndex looks for damage in the index, which can always be made anew.
 func (c *checker) checkIndex(ctx context.Context) error {
-	path := indexPath(c.store)
+	path := c.store.IndexPath()
 	err := index.Verify(ctx, path)
 	if !errors.Is(err, store.ErrCorrupt) {
 		return err
@@ -109,15 +109,15 @@ func wideMode(path string) (wide, bool) {
 
 // wideModes returns all files of the store, except those of single sessions,
 // that have more permissions than they should.
-func wideModes(dir string) ([]wide, error) {
+func wideModes(st *file.Store) ([]wide, error) {
 	var all []wide
 	add := func(path string) {
 		if w, ok := wideMode(path); ok {
 			all = append(all, w)
 		}
 	}
-	add(dir)
-	err := filepath.WalkDir(filepath.Join(dir, ".coppice"), func(path string, d fs.DirEntry, err error) error {
+	add(st.Dir())
+	err := filepath.WalkDir(st.House(), func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // removed meanwhile
 		}
@@ -131,7 +131,7 @@ func wideModes(dir string) ([]wide, error) {
 }
 
 func (c *checker) checkModes(context.Context) error {
-	all, err := wideModes(c.store.Dir())
+	all, err := wideModes(c.store)
 	for _, w := range all {
 		if err := c.found(w.finding("")); err != nil {
 			return err
@@ -169,7 +169,7 @@ func (c *checker) readTrashRefs(ctx context.Context) error {
 	if err != nil || len(items) == 0 {
 		return err
 	}
-	trashed, err := file.Open(c.room("trash"), nil)
+	trashed, err := c.store.OpenTrash()
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (c *checker) checkBlobs(ctx context.Context) error {
 		if c.refs[digits] {
 			continue
 		}
-		f := finding{Kind: kindUnreferenced, Path: c.room("blobs", digits[:2], digits)}
+		f := finding{Kind: kindUnreferenced, Path: c.store.BlobPath(ref)}
 		data, err := c.store.Blobs().Get(ctx, ref)
 		switch {
 		case errors.Is(err, session.ErrNotExist):

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -91,7 +90,7 @@ func (a *app) runImport(ctx context.Context, args []string, f *importFlags) erro
 	if err != nil {
 		return err
 	}
-	im := &transcript.Importer{Store: st, Options: *a.options(), Ledger: ledgerOf(st), DryRun: f.dryRun, Again: f.again}
+	im := &transcript.Importer{Store: st, Options: *a.options(), Ledger: transcript.LedgerOf(st), DryRun: f.dryRun, Again: f.again}
 	if yes, _ := a.config.redacts(); f.redact || yes { // it was checked by settle
 		im.Clean, im.Options.Clean = redacted, nil
 	}
@@ -111,11 +110,6 @@ func contains(list []string, s string) bool {
 		}
 	}
 	return false
-}
-
-// ledgerOf is where a store remembers what was imported and exported.
-func ledgerOf(st *file.Store) *transcript.Ledger {
-	return &transcript.Ledger{Dir: filepath.Join(st.Dir(), ".coppice", "imports")}
 }
 
 // redacted takes secrets out of a line, a document or an entry.

@@ -97,7 +97,7 @@ func (a *app) applyRedaction(ctx context.Context, st *file.Store, sweep *clean.S
 	}
 	path := ""
 	if hadIndex {
-		path = indexPath(st)
+		path = st.IndexPath()
 	}
 	if err := a.printReceipt(receipt, path); err != nil {
 		return err
@@ -113,12 +113,12 @@ func (a *app) applyRedaction(ctx context.Context, st *file.Store, sweep *clean.S
 func dropIndex(st *file.Store) (bool, error) {
 	had := false
 	for _, suffix := range []string{"", "-wal", "-shm"} {
-		err := os.Remove(indexPath(st) + suffix)
+		err := os.Remove(st.IndexPath() + suffix)
 		switch {
 		case err == nil:
 			had = true
 		case !errors.Is(err, fs.ErrNotExist):
-			return had, &session.Error{Op: "delete the index", Path: indexPath(st), Err: err, Hint: "another program may be using it"}
+			return had, &session.Error{Op: "delete the index", Path: st.IndexPath(), Err: err, Hint: "another program may be using it"}
 		}
 	}
 	return had, nil

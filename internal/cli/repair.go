@@ -151,12 +151,12 @@ func (a *app) sayLeft(ctx context.Context, st *file.Store, name string) error {
 // repairModes takes away permissions that are too wide: of the session's files,
 // of the directories, and of whatever else the store keeps for itself.
 func (a *app) repairModes(st *file.Store, name string, dryRun bool) ([]action, error) {
-	all, err := wideModes(st.Dir())
+	all, err := wideModes(st)
 	if err != nil {
 		return nil, err
 	}
 	c := newChecker(a, st)
-	for _, path := range []string{st.Path(name), st.Path(name) + ".bak", c.archivePath(name), c.lockPath(name)} {
+	for _, path := range []string{st.Path(name), st.Path(name) + ".bak", c.store.ArchivePath(name), c.store.LockPath(name)} {
 		if w, ok := wideMode(path); ok {
 			all = append(all, w)
 		}

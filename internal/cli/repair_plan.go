@@ -54,7 +54,7 @@ func (a *app) planRepair(ctx context.Context, st *file.Store, name string, raw *
 		return nil, err
 	}
 	p.decide()
-	if c := newChecker(a, st); isFile(st.Path(name)) && isFile(c.archivePath(name)) {
+	if c := newChecker(a, st); isFile(st.Path(name)) && isFile(c.store.ArchivePath(name)) {
 		p.act("left-over archive", nil, "it goes to quarantine; the plain file counts")
 	}
 	return p, nil

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -56,7 +55,7 @@ func (a *app) listTrash(ctx context.Context, st *file.Store) error {
 	}
 	// What is in the trash lies there as it lay in the store, so that titles can
 	// be read; those of archived sessions cannot.
-	trashed, err := file.Open(filepath.Join(st.Dir(), ".coppice", "trash"), nil)
+	trashed, err := st.OpenTrash()
 	if err != nil {
 		return err
 	}

@@ -1,42 +1,31 @@
 package cli
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // writeFile makes a file: all of it or none. It is private, as the sessions are.
 // A file that is there already is replaced only with force.
-func writeFile(path string, force bool, write func(io.Writer) error) (err error) {
+func writeFile(path string, force bool, write func(io.Writer) error) error {
 	if _, err := os.Lstat(path); !force && !errors.Is(err, fs.ErrNotExist) {
 		if err != nil {
 			return err
 		}
 		return &session.Error{Op: "write", Path: path, Kind: session.ErrExist, Hint: "--force overwrites it"}
 	}
-	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	err := vfs.Replace(vfs.OS{}, path, vfs.Replacement{}, write)
+	if missing := (*fs.PathError)(nil); errors.As(err, &missing) && missing.Path != path {
+		err = missing.Err // the name of the temporary file would tell nobody anything
+	}
 	if err != nil {
-		return fmt.Errorf("write %s: %w", path, errors.Unwrap(err))
+		return fmt.Errorf("write %s: %w", path, err)
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(temp.Name()) // what went wrong is said already
-		}
-	}()
-	w := bufio.NewWriter(temp)
-	err = errors.Join(write(w), w.Flush())
-	if err == nil {
-		err = temp.Sync()
-	}
-	if err := errors.Join(err, temp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temp.Name(), path)
+	return nil
 }

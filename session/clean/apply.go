@@ -1,14 +1,13 @@
 package clean
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/redact"
@@ -75,7 +74,7 @@ func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 			s.pending = append(s.pending, old)
 		}
 	}
-	if err := s.rewriteOthers(ctx, ed, r); err != nil {
+	if err := s.rewriteNotes(ctx, ed, r); err != nil {
 		return r, errors.Join(failed, err)
 	}
 	if err := s.search(ctx, r); err != nil {
@@ -117,27 +116,39 @@ func (s *Sweep) rewriteCopy(ctx context.Context, c file.Copy, ed *editor) error 
 	return err
 }
 
-// rewriteOthers deals with what else the store's own directory has: notes about
+// rewriteNotes deals with what else the store's own directory has: notes about
 // imports, which name blobs and remember what was read last.
-func (s *Sweep) rewriteOthers(ctx context.Context, ed *editor, r *Receipt) error {
-	return s.files(ctx, func(path string, room string) error {
-		if room != roomOther {
+func (s *Sweep) rewriteNotes(ctx context.Context, ed *editor, r *Receipt) error {
+	return s.files(ctx, func(f file.Found) error {
+		if f.Room != file.RoomNote || s.isOurs(f) {
 			return nil
 		}
-		data, err := os.ReadFile(path)
+		data, err := s.read(f)
 		if err != nil {
 			return err
 		}
 		cleaned := replaceKnown(ed.scan, data)
 		for old, b := range r.Blobs {
-			cleaned = []byte(strings.ReplaceAll(string(cleaned), `"`+string(old)+`"`, `"`+string(b)+`"`))
+			cleaned = bytes.ReplaceAll(cleaned, []byte(`"`+old+`"`), []byte(`"`+b+`"`))
 		}
-		if string(cleaned) == string(data) {
+		if bytes.Equal(cleaned, data) {
 			return nil
 		}
-		r.Copies = append(r.Copies, path)
-		return replaceFile(path, cleaned)
+		r.Copies = append(r.Copies, f.Path)
+		return s.store.ReplaceFound(f, cleaned)
 	})
+}
+
+// isOurs reports whether a note is one of a sweep's own.
+func (s *Sweep) isOurs(f file.Found) bool { return f.Path == s.notes().Path(pendingName) }
+
+func (s *Sweep) read(f file.Found) (data []byte, err error) {
+	from, err := s.store.OpenFound(f)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	return io.ReadAll(from)
 }
 
 // replaceKnown replaces what was found elsewhere. The rules are not asked: a file
@@ -152,85 +163,23 @@ func replaceKnown(s *redact.Scanner, data []byte) []byte {
 	return append(out, data[done:]...)
 }
 
-// replaceFile writes a file so that it is there whole or not at all.
-func replaceFile(path string, data []byte) (err error) {
-	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(temp.Name()) // what went wrong is said already
-		}
-	}()
-	_, err = temp.Write(data)
-	if err == nil {
-		err = temp.Sync()
-	}
-	if err := errors.Join(err, temp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temp.Name(), path)
-}
-
-// The rooms of a store, by what is to be done about them.
-const (
-	roomLogs  = "logs"  // logs, archives, trash, quarantine
-	roomBlobs = "blobs" // content that others refer to
-	roomTemp  = "tmp"   // files on their way
-	roomSkip  = "skip"  // the index, which is made anew from the logs, and our own note
-	roomOther = "other"
-)
-
 // files calls each with every regular file of the store.
-func (s *Sweep) files(ctx context.Context, each func(path, room string) error) error {
-	return filepath.WalkDir(s.store.Dir(), func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // removed meanwhile
-		}
+func (s *Sweep) files(ctx context.Context, each func(f file.Found) error) error {
+	for f, err := range s.store.Files(ctx) {
 		if err == nil {
-			err = ctx.Err()
+			err = each(f)
 		}
-		if err != nil || !d.Type().IsRegular() {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // removed meanwhile
 			return err
 		}
-		err = each(path, s.room(path))
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
-	})
-}
-
-func (s *Sweep) room(path string) string {
-	below, err := filepath.Rel(s.store.Dir(), path)
-	parts := strings.Split(filepath.ToSlash(below), "/")
-	if err != nil || len(parts) < 2 || parts[0] != ".coppice" {
-		return roomLogs
 	}
-	switch parts[1] {
-	case "archive", "trash", "quarantine", "locks":
-		return roomLogs
-	case "blobs":
-		return roomBlobs
-	case "tmp":
-		return roomTemp
-	}
-	if strings.HasPrefix(parts[1], "index.db") || parts[1] == pendingName {
-		return roomSkip
-	}
-	return roomOther
+	return nil
 }
 
 // sessionOf returns the session that a file belongs to, or "".
-func (s *Sweep) sessionOf(path string) string {
-	base := filepath.Base(path)
-	for _, suffix := range []string{".jsonl", ".jsonl.zst", ".jsonl.bak"} {
-		if name, ok := strings.CutSuffix(base, suffix); ok {
-			if _, is := s.forms[name]; is {
-				return name
-			}
-		}
+func (s *Sweep) sessionOf(f file.Found) string {
+	if _, is := s.forms[f.Name]; !is || f.Room != file.RoomLog && f.Room != file.RoomArchive {
+		return ""
 	}
-	return ""
+	return f.Name
 }

@@ -4,12 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
 )
 
 // pendingName is the note, beside the store's other rooms, of the blobs that are
@@ -17,12 +15,12 @@ import (
 // longer refers to, a crash would leave them with nothing that leads to them.
 const pendingName = "redact.pending"
 
-func (s *Sweep) pendingPath() string { return filepath.Join(s.store.Dir(), ".coppice", pendingName) }
+func (s *Sweep) notes() *file.Notes { return s.store.Notes("") }
 
 // readPending returns what an Apply that was interrupted has left to do.
 func (s *Sweep) readPending() ([]store.Ref, error) {
-	data, err := os.ReadFile(s.pendingPath())
-	if errors.Is(err, fs.ErrNotExist) {
+	data, err := s.notes().Read(pendingName)
+	if errors.Is(err, store.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
@@ -30,7 +28,7 @@ func (s *Sweep) readPending() ([]store.Ref, error) {
 	}
 	var refs []store.Ref
 	if err := json.Unmarshal(data, &refs); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.pendingPath(), err)
+		return nil, fmt.Errorf("%s: %w", s.notes().Path(pendingName), err)
 	}
 	return slices.DeleteFunc(refs, func(ref store.Ref) bool { _, ok := ref.Hex(); return !ok }), nil
 }
@@ -43,13 +41,7 @@ func (s *Sweep) notePending() error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(s.pendingPath(), data)
+	return s.notes().Write(pendingName, data)
 }
 
-func (s *Sweep) forgetPending() error {
-	err := os.Remove(s.pendingPath())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
+func (s *Sweep) forgetPending() error { return s.notes().Remove(pendingName) }

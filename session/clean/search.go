@@ -1,12 +1,12 @@
 package clean
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -15,11 +15,8 @@ import (
 
 	"github.com/coppice-dev/coppice/redact"
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
 )
-
-// staleAfter is how long no writer needs for a temporary file, or to name a blob
-// that it has put into the store.
-const staleAfter = time.Hour
 
 // search looks for the secrets in every file, deletes what nobody needs any more,
 // and notes the rest.
@@ -28,25 +25,25 @@ func (s *Sweep) search(ctx context.Context, r *Receipt) error {
 	for k := range s.secrets {
 		longest = max(longest, len(k.Value))
 	}
-	suspects := make(map[store.Ref]bool) // blobs that have a secret, or may have
+	suspects := make(map[store.Ref]time.Time) // blobs that have a secret, or may have, and since when they are there
 	for _, old := range s.pending {
-		suspects[old] = true
+		suspects[old] = time.Time{}
 	}
-	err := s.files(ctx, func(path, room string) error {
-		if room == roomSkip {
+	err := s.files(ctx, func(f file.Found) error {
+		if f.Room == file.RoomIndex || s.isOurs(f) {
 			return nil
 		}
-		found, err := searchFile(path, secrets, longest)
+		found, err := s.searchFile(f, secrets, longest)
 		if err != nil || len(found) == 0 {
 			return err
 		}
-		switch room {
-		case roomBlobs:
-			suspects[store.Ref("sha256:"+filepath.Base(path))] = true
-		case roomTemp:
-			return s.removeTemp(path, r)
+		switch f.Room {
+		case file.RoomBlob:
+			suspects[store.Ref("sha256:"+filepath.Base(f.Path))] = f.Modified
+		case file.RoomTemp:
+			return s.removeTemp(f, r)
 		default:
-			r.left(path, s.sessionOf(path), "it has the same secret")
+			r.left(f.Path, s.sessionOf(f), "it has the same secret")
 		}
 		return nil
 	})
@@ -61,39 +58,35 @@ func (r *Receipt) left(path, session, why string) {
 }
 
 // removeTemp deletes a temporary file that a writer left when it was stopped.
-func (s *Sweep) removeTemp(path string, r *Receipt) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	if time.Since(info.ModTime()) < staleAfter {
-		r.left(path, "", "somebody may be writing it; if nobody is, it may be deleted")
+func (s *Sweep) removeTemp(f file.Found, r *Receipt) error {
+	if time.Since(f.Modified) < file.StaleAfter {
+		r.left(f.Path, "", "somebody may be writing it; if nobody is, it may be deleted")
 		return nil
 	}
-	if err := os.Remove(path); err != nil {
+	if err := s.store.RemoveFound(f); err != nil {
 		return err
 	}
-	r.Removed = append(r.Removed, path)
+	r.Removed = append(r.Removed, f.Path)
 	return nil
 }
 
 // removeBlobs deletes the suspects that nothing refers to.
-func (s *Sweep) removeBlobs(ctx context.Context, suspects map[store.Ref]bool, r *Receipt) error {
+func (s *Sweep) removeBlobs(ctx context.Context, suspects map[store.Ref]time.Time, r *Receipt) error {
 	var refs []redact.Known
 	for ref := range suspects {
 		refs = append(refs, redact.Known{Kind: string(ref), Value: string(ref)})
 	}
 	wanted := make(map[store.Ref]bool)
 	names := redact.NewScanner(refs...)
-	err := s.files(ctx, func(path, room string) error {
-		if room == roomSkip || room == roomBlobs {
+	err := s.files(ctx, func(f file.Found) error {
+		if f.Room == file.RoomIndex || f.Room == file.RoomBlob || s.isOurs(f) {
 			return nil
 		}
-		found, err := searchFile(path, names, len(refs[0].Value))
+		found, err := s.searchFile(f, names, len(refs[0].Value))
 		for kind := range found {
 			ref := store.Ref(kind)
 			wanted[ref] = true
-			r.left(s.blobPath(ref), s.sessionOf(path), fmt.Sprintf("%s refers to it", path))
+			r.left(s.store.BlobPath(ref), s.sessionOf(f), fmt.Sprintf("%s refers to it", f.Path))
 		}
 		return err
 	})
@@ -104,21 +97,20 @@ func (s *Sweep) removeBlobs(ctx context.Context, suspects map[store.Ref]bool, r 
 		if wanted[ref] {
 			continue
 		}
-		if err := s.removeBlob(ctx, ref, r); err != nil {
+		if err := s.removeBlob(ctx, ref, suspects[ref], r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Sweep) removeBlob(ctx context.Context, ref store.Ref, r *Receipt) error {
-	path := s.blobPath(ref)
-	info, err := os.Stat(path)
-	if err == nil && !slices.Contains(s.pending, ref) && time.Since(info.ModTime()) < staleAfter {
+func (s *Sweep) removeBlob(ctx context.Context, ref store.Ref, made time.Time, r *Receipt) error {
+	path := s.store.BlobPath(ref)
+	if !slices.Contains(s.pending, ref) && time.Since(made) < file.StaleAfter {
 		r.left(path, "", "nothing refers to it yet; somebody may be about to")
 		return nil
 	}
-	err = s.store.RemoveBlob(ctx, ref)
+	err := s.store.RemoveBlob(ctx, ref)
 	switch {
 	case errors.Is(err, store.ErrNotExist):
 		return nil
@@ -129,29 +121,21 @@ func (s *Sweep) removeBlob(ctx context.Context, ref store.Ref, r *Receipt) error
 	return nil
 }
 
-func (s *Sweep) blobPath(ref store.Ref) string {
-	digits, _ := ref.Hex()
-	return filepath.Join(s.store.Dir(), ".coppice", "blobs", digits[:2], digits)
-}
-
 // searchFile returns the kinds of what is found in a file, unpacked if it is
 // compressed. longest is the length of the longest value.
-func searchFile(path string, values *redact.Scanner, longest int) (kinds map[string]bool, err error) {
-	f, err := os.Open(path)
+func (s *Sweep) searchFile(f file.Found, values *redact.Scanner, longest int) (kinds map[string]bool, err error) {
+	from, err := s.store.OpenFound(f)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	head := make([]byte, len(magic))
-	n, _ := io.ReadFull(f, head) // a file that is shorter is not compressed
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return nil, err
-	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	head := bufio.NewReader(from)
+	begin, _ := head.Peek(len(magic)) // a file that is shorter is not compressed
 	kinds = make(map[string]bool)
-	if !isPacked(head[:n]) {
-		return kinds, searchReader(f, values, longest, kinds)
+	if !isPacked(begin) {
+		return kinds, searchReader(head, values, longest, kinds)
 	}
-	dec, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxUnpacked))
+	dec, err := zstd.NewReader(head, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxUnpacked))
 	if err != nil {
 		return nil, err
 	}

@@ -161,13 +161,6 @@ func (s *Store) Dir() string { return s.dir }
 // Path returns where the log of that name is or would be.
 func (s *Store) Path(name string) string { return filepath.Join(s.dir, name+logSuffix) }
 
-// The rooms of the house keeping directory.
-func (s *Store) room(elem ...string) string {
-	return filepath.Join(append([]string{s.dir, ".coppice"}, elem...)...)
-}
-func (s *Store) lockPath(name string) string    { return s.room("locks", name+lockSuffix) }
-func (s *Store) archivePath(name string) string { return s.room("archive", name+archiveSuffix) }
-
 // Open returns the log of that name, whether it is a plain file or archived.
 func (s *Store) Open(ctx context.Context, name string) (store.Log, error) {
 	if err := s.check(ctx, "open", name); err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/memory"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/claudecode"
@@ -31,7 +32,17 @@ type home struct {
 
 func newHome(t *testing.T) *home {
 	st := memory.New(nil)
-	return &home{t, st, &transcript.Importer{Store: st, Ledger: &transcript.Ledger{Dir: t.TempDir()}}}
+	return &home{t, st, &transcript.Importer{Store: st, Ledger: transcript.LedgerOf(fileStore(t))}}
+}
+
+func fileStore(t *testing.T) *file.Store {
+	t.Helper()
+	st, err := file.Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	return st
 }
 
 func (h *home) bring(path string) *transcript.Report {
