@@ -39,6 +39,7 @@ func TestBlobFiles(t *testing.T) {
 func TestBlobIsSynced(t *testing.T) {
 	disk := newRecorder()
 	st := openAt(t, "/s", &file.Options{FS: disk})
+	storetest.MustPut(t, st.Blobs(), []byte("212")) // a neighbour, for which the directories are made
 	ref := store.RefOf([]byte("blob"))
 	digits, _ := ref.Hex()
 	got := disk.during(vfs.OpMutating&^vfs.OpMkdir, func() { storetest.MustPut(t, st.Blobs(), []byte("blob")) })

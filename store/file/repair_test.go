@@ -158,6 +158,7 @@ func TestDamageInTheMiddleStays(t *testing.T) {
 func TestRepairIsSynced(t *testing.T) {
 	for tail, want := range map[string][]string{
 		`{"torn":`: {
+			"syncdir .coppice", // for the name of quarantine/, which is new
 			"create tmp", "write tmp", "sync tmp", "rename tmp to torn", "syncdir quarantine",
 			"truncate a.jsonl", "sync a.jsonl", "write a.jsonl", "sync a.jsonl",
 		},
