@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // MaxImageBytes is the largest image that LoadImage reads. No provider takes
@@ -18,7 +18,7 @@ const MaxImageBytes = 32 << 20
 // LoadImage reads an image file. What is no image, as far as its first bytes
 // tell, gives an error that matches session.ErrInvalid.
 func LoadImage(path string) (session.Content, error) {
-	f, err := os.Open(path)
+	f, err := vfs.Open(path)
 	if err != nil {
 		return session.Content{}, fmt.Errorf("image: %w", err)
 	}

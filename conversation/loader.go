@@ -19,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // ContextConfigName is the file in a context directory that says what is in it.
@@ -125,7 +126,7 @@ func (l *ContextLoader) read(name string) ([]byte, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("context file %.200q: %w", name, err)
 	}
-	f, err := l.root.Open(name)
+	f, err := vfs.OpenIn(l.root, name)
 	if err != nil {
 		return nil, nil, fmt.Errorf("context file %.200q: %w", name, err)
 	}

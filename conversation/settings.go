@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // Settings are the limits of a SessionManager. They may be changed while it
@@ -72,7 +72,7 @@ type settingsYAML struct {
 // name has its default, as has everything if there is no such file; other
 // sections are none of our business.
 func LoadSettings(path string) (Settings, error) {
-	raw, err := os.ReadFile(path)
+	raw, err := vfs.ReadFile(path, vfs.SmallFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Settings{}, err
 	}

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"regexp"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 //go:embed prices.toml
@@ -40,7 +41,7 @@ func DefaultPrices() *Prices {
 // like prices.toml in this package. A model of the file replaces the default one
 // of the same name.
 func ReadPrices(path string) (*Prices, error) {
-	data, err := os.ReadFile(path)
+	data, err := vfs.ReadFile(path, vfs.SmallFile)
 	if err != nil {
 		return nil, err
 	}

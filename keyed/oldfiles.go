@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // oldFiles finds the sessions that picoclaw left in a directory. It had two
@@ -78,7 +80,7 @@ func (o *oldFiles) read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("old session: %w", err)
 	}
-	data, err := os.ReadFile(path)
+	data, err := vfs.ReadFile(path, 0)
 	if err != nil {
 		return nil, fmt.Errorf("old session: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // File is a source: a file, standard input, or bytes from elsewhere. What is
@@ -57,14 +58,10 @@ func OpenFile(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := os.Stat(abs)
-	if err != nil {
-		return nil, err
+	probe, err := vfs.Open(abs) // else one that may not be read looks like one of no format
+	if errors.Is(err, vfs.ErrNotRegular) {
+		return nil, &session.Error{Op: "read", Path: abs, Kind: session.ErrInvalid, Err: vfs.ErrNotRegular}
 	}
-	if !info.Mode().IsRegular() {
-		return nil, &session.Error{Op: "read", Path: abs, Kind: session.ErrInvalid, Err: errors.New("not a regular file")}
-	}
-	probe, err := os.Open(abs) // else one that may not be read looks like one of no format
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +85,7 @@ func FileOf(name string, data []byte) *File {
 }
 
 func openPlain(path string) (io.ReadCloser, error) {
-	f, err := os.Open(path)
+	f, err := vfs.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -249,14 +246,14 @@ func (f *File) Beside(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer root.Close()
-	file, err := root.Open(filepath.FromSlash(path))
+	file, err := vfs.OpenIn(root, filepath.FromSlash(path))
+	if errors.Is(err, vfs.ErrNotRegular) {
+		err = errors.Join(err, fs.ErrNotExist)
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, fs.ErrNotExist)
-	}
 	return readLimited(file.Name(), file, maxBeside)
 }
 

@@ -43,7 +43,7 @@ func (x *Exporter) Publish(format *Format, s *Script, out *Output, native, base 
 
 // mayReplace refuses to overwrite what may be somebody's only copy.
 func (x *Exporter) mayReplace(path, id string, f *OutputFile, force bool) error {
-	have, err := os.ReadFile(path)
+	have, err := vfs.ReadFile(path, 0)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && (force || f.Merge != nil || bytes.Equal(have, f.Data)) {
 		return nil
 	}
@@ -71,7 +71,7 @@ func replaceWithBackup(path string, data []byte) error {
 	if err := vfs.Mkdir(disk, filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	have, err := os.ReadFile(path)
+	have, err := vfs.ReadFile(path, 0)
 	var how vfs.Replacement
 	switch {
 	case err == nil && bytes.Equal(have, data):

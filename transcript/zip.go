@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // Archive is a zip file whose members are sources.
@@ -63,7 +63,7 @@ func (f *File) readerAt() (io.ReaderAt, int64, func() error, error) {
 		data, err := f.ReadAll()
 		return bytes.NewReader(data), int64(len(data)), func() error { return nil }, err
 	}
-	file, err := os.Open(f.Path)
+	file, err := vfs.Open(f.Path)
 	if err != nil {
 		return nil, 0, nil, err
 	}

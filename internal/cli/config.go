@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // setting is a value and where it came from.
@@ -130,7 +131,7 @@ func xdg(getenv func(string) string, name, fallback string) string {
 
 // readConfig reads the file. A missing one is empty.
 func readConfig(path string) (map[string]any, error) {
-	text, err := os.ReadFile(path)
+	text, err := vfs.ReadFile(path, vfs.SmallFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -122,7 +122,7 @@ func (a *app) setConfig(key, value string) error {
 	if _, err := readConfig(path); err != nil {
 		return err
 	}
-	text, err := os.ReadFile(path)
+	text, err := vfs.ReadFile(path, vfs.SmallFile)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/all"
 )
@@ -95,7 +96,7 @@ func (e *exportTo) old(path string) ([]byte, error) {
 		}
 		base = empty.Base
 	}
-	data, err := os.ReadFile(filepath.Join(base, filepath.FromSlash(path)))
+	data, err := vfs.ReadFile(filepath.Join(base, filepath.FromSlash(path)), 0)
 	if errors.Is(err, fs.ErrNotExist) || base == "-" {
 		return nil, nil
 	}

@@ -1,7 +1,44 @@
 package vfs
 
-import "errors"
+import (
+	"errors"
+	"io/fs"
+)
 
-// ErrSymlink is the cause of the error that OpenFile returns for a symbolic
-// link.
-var ErrSymlink = errors.New("is a symbolic link")
+var (
+	// ErrSymlink is the cause of the error that OpenFile returns for a symbolic
+	// link.
+	ErrSymlink = errors.New("is a symbolic link")
+	// ErrNotRegular is the cause of the error for what is there under a file's
+	// name and is no regular file: a directory, a named pipe, a socket, a device.
+	ErrNotRegular = errors.New("not a regular file")
+	// ErrTooLarge is the cause of the error that ReadFile returns for a file
+	// beyond its limit.
+	ErrTooLarge = errors.New("too large")
+)
+
+// notRegular says what is there instead of a file.
+func notRegular(name string, mode fs.FileMode) error {
+	return &fs.PathError{Op: "open", Path: name, Err: &specialError{mode}}
+}
+
+type specialError struct{ mode fs.FileMode }
+
+func (e *specialError) Error() string {
+	what := "something else"
+	switch {
+	case e.mode.IsDir():
+		what = "a directory"
+	case e.mode&fs.ModeNamedPipe != 0:
+		what = "a named pipe"
+	case e.mode&fs.ModeSocket != 0:
+		what = "a socket"
+	case e.mode&fs.ModeDevice != 0:
+		what = "a device"
+	case e.mode&fs.ModeSymlink != 0:
+		what = "a symbolic link"
+	}
+	return "it is " + what + ", " + ErrNotRegular.Error() + ": move it away"
+}
+
+func (e *specialError) Unwrap() error { return ErrNotRegular }

@@ -11,7 +11,7 @@ import (
 )
 
 func openFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
-	f, err := os.OpenFile(name, flag|unix.O_NOFOLLOW, perm)
+	f, err := openRegular(name, flag|unix.O_NOFOLLOW, perm)
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
 		return f, err
 	}
@@ -21,6 +21,55 @@ func openFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: ErrSymlink}
 	}
 	return nil, err
+}
+
+// openRegular opens a file without ever waiting for what is no file: to open a
+// named pipe is to wait for its other end. So it asks not to be made to wait,
+// looks at what it got, and only then goes back to the ordinary way.
+func openRegular(name string, flag int, perm fs.FileMode) (*os.File, error) {
+	var fd int
+	err := retry(func() (err error) {
+		fd, err = unix.Open(name, flag|nonblock|unix.O_CLOEXEC, uint32(perm.Perm()))
+		return err
+	})
+	if err != nil {
+		// A socket cannot be opened at all, nor a pipe for writing that nobody
+		// reads, nor a directory for writing: the error would not say why.
+		if info, statErr := os.Stat(name); statErr == nil && !info.Mode().IsRegular() && flag&os.O_EXCL == 0 {
+			return nil, notRegular(name, info.Mode())
+		}
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	var st unix.Stat_t
+	if err = retry(func() error { return unix.Fstat(fd, &st) }); err == nil {
+		if st.Mode&unix.S_IFMT != unix.S_IFREG {
+			unix.Close(fd)
+			return nil, notRegular(name, modeOf(uint32(st.Mode)))
+		}
+		err = unix.SetNonblock(fd, false)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// nonblock keeps an open from waiting.
+const nonblock = unix.O_NONBLOCK
+
+func modeOf(mode uint32) fs.FileMode {
+	switch mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		return fs.ModeDir
+	case unix.S_IFIFO:
+		return fs.ModeNamedPipe
+	case unix.S_IFSOCK:
+		return fs.ModeSocket
+	case unix.S_IFCHR, unix.S_IFBLK:
+		return fs.ModeDevice
+	}
+	return fs.ModeIrregular
 }
 
 // Write implements File. Calling write(2) here directly was no faster than

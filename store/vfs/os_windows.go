@@ -21,7 +21,28 @@ func openFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	}
 	// A file that Windows opens for appending cannot be truncated; Write
 	// appends by itself.
-	return os.OpenFile(name, flag&^os.O_APPEND, perm)
+	return openRegular(name, flag&^os.O_APPEND, perm)
+}
+
+// nonblock is nothing here: pipes have names of their own, outside of the file
+// system.
+const nonblock = 0
+
+// openRegular opens a file and refuses what is none.
+func openRegular(name string, flag int, perm fs.FileMode) (*os.File, error) {
+	f, err := os.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = notRegular(name, info.Mode())
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // Write implements File.

@@ -7,13 +7,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/loose"
 	"github.com/coppice-dev/coppice/transcript/residue"
@@ -186,7 +186,7 @@ func (w *writer) listLosses() {
 // if it is new. Older versions name it by a hash; newer ones have a list of names.
 func (w *writer) project(env transcript.Env) (string, []transcript.OutputFile) {
 	cwd := w.script.Header.CWD
-	data, err := os.ReadFile(filepath.Join(geminiDir(env), "projects.json"))
+	data, err := vfs.ReadFile(filepath.Join(geminiDir(env), "projects.json"), vfs.SmallFile)
 	if err != nil || cwd == "" {
 		return projectHash(cwd), nil
 	}

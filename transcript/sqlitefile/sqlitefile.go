@@ -25,6 +25,7 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/rawjson"
+	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/loose"
 )
@@ -126,7 +127,7 @@ func copyAside(path string) (dir string, err error) {
 }
 
 func copyFile(from, to string) error {
-	in, err := os.Open(from)
+	in, err := vfs.Open(from)
 	if err != nil {
 		return err
 	}
