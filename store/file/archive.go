@@ -23,10 +23,10 @@ func (s *Store) Archive(ctx context.Context, name string) error {
 // Unarchive brings an archived log's plain file back. A log that is not
 // archived is left alone.
 func (s *Store) Unarchive(ctx context.Context, name string) error {
-	return s.changeForm(ctx, "unarchive", name, s.unarchiveLocked)
+	return s.changeForm(ctx, "unarchive", name, s.bringBack)
 }
 
-func (s *Store) changeForm(ctx context.Context, op, name string, change func(string) error) error {
+func (s *Store) changeForm(ctx context.Context, op, name string, change func(context.Context, string) error) error {
 	if err := s.check(ctx, op, name); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (s *Store) changeForm(ctx context.Context, op, name string, change func(str
 		return s.fail(op, name, err)
 	}
 	defer lock.release()
-	if err := change(name); err != nil {
+	if err := change(ctx, name); err != nil {
 		return s.fail(op, name, err)
 	}
 	return nil
@@ -46,8 +46,8 @@ func (s *Store) changeForm(ctx context.Context, op, name string, change func(str
 
 // archiveLocked writes the archive, reads it back, and only then deletes the
 // plain file. A crash in between leaves both, and the plain one counts.
-func (s *Store) archiveLocked(name string) error {
-	size, sum, err := s.pack(name)
+func (s *Store) archiveLocked(ctx context.Context, name string) error {
+	size, sum, err := s.pack(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		_, err = s.fs.Lstat(s.archivePath(name))
 		return err // nil: it is archived already
@@ -55,14 +55,14 @@ func (s *Store) archiveLocked(name string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.verifyArchive(name, size, sum); err != nil {
+	if err := s.verifyArchive(ctx, name, size, sum); err != nil {
 		return errors.Join(err, s.discard(s.archivePath(name)))
 	}
 	return s.discard(s.Path(name))
 }
 
 // pack writes the archive and returns the size and the hash of what it holds.
-func (s *Store) pack(name string) (size int64, sum []byte, err error) {
+func (s *Store) pack(ctx context.Context, name string) (size int64, sum []byte, err error) {
 	src, err := s.openPlain(name)
 	if err != nil {
 		return 0, nil, err
@@ -72,21 +72,24 @@ func (s *Store) pack(name string) (size int64, sum []byte, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	if stat.Size > s.opts.MaxUnpacked {
+		return 0, nil, s.tooLarge(stat.Size)
+	}
 	hash := sha256.New()
-	plain := io.TeeReader(io.NewSectionReader(src, 0, stat.Size), hash)
+	plain := io.TeeReader(section(ctx, src, stat.Size), hash)
 	err = s.publish(s.archivePath(name), func(w io.Writer) error { return compressSeekable(w, plain) })
 	s.keepTime(s.Path(name), s.archivePath(name))
 	return stat.Size, hash.Sum(nil), err
 }
 
-func (s *Store) verifyArchive(name string, size int64, want []byte) error {
+func (s *Store) verifyArchive(ctx context.Context, name string, size int64, want []byte) error {
 	a, err := s.openArchive(name)
 	if err != nil {
 		return err
 	}
 	defer a.Close()
 	sum := sha256.New()
-	n, err := io.Copy(sum, io.NewSectionReader(a, 0, size))
+	n, err := io.Copy(sum, section(ctx, a, size))
 	if err != nil {
 		return fmt.Errorf("reading the archive back: %w", err)
 	}
@@ -96,11 +99,16 @@ func (s *Store) verifyArchive(name string, size int64, want []byte) error {
 	return nil
 }
 
-func (s *Store) unarchiveLocked(name string) error {
+// unarchiveLocked is bringBack for an append, which waits for it.
+func (s *Store) unarchiveLocked(name string) error { return s.bringBack(context.Background(), name) }
+
+// bringBack makes the plain file of a log that is archived. The caller has the
+// name's lock.
+func (s *Store) bringBack(ctx context.Context, name string) error {
 	if _, err := s.fs.Lstat(s.Path(name)); !errors.Is(err, fs.ErrNotExist) {
 		return err // there is a plain file: it counts
 	}
-	if err := s.unpack(name); err != nil {
+	if err := s.unpack(ctx, name); err != nil {
 		return err
 	}
 	if err := s.discard(s.archivePath(name)); err != nil {
@@ -111,7 +119,7 @@ func (s *Store) unarchiveLocked(name string) error {
 }
 
 // unpack writes the plain file of an archive.
-func (s *Store) unpack(name string) error {
+func (s *Store) unpack(ctx context.Context, name string) error {
 	a, err := s.openArchive(name)
 	if err != nil {
 		return err
@@ -122,7 +130,7 @@ func (s *Store) unpack(name string) error {
 		return err
 	}
 	err = s.publish(s.Path(name), func(w io.Writer) error {
-		_, err := io.Copy(w, io.NewSectionReader(a, 0, stat.Size))
+		_, err := io.Copy(w, section(ctx, a, stat.Size))
 		return err
 	})
 	s.keepTime(s.archivePath(name), s.Path(name))
@@ -157,11 +165,30 @@ func (s *Store) openArchive(name string) (source, error) {
 	if err == nil {
 		var z *seekable
 		if z, err = openSeekable(f, stat.Size); err == nil {
-			return &archived{z, f, stat.File, s.archivePath(name)}, nil
+			if z.size <= s.opts.MaxUnpacked {
+				return &archived{z, f, stat.File, s.archivePath(name)}, nil
+			}
+			z.Close()
+			err = s.tooLarge(z.size)
 		}
 	}
 	f.Close()
 	return nil, fmt.Errorf("archive %s: %w", s.archivePath(name), err)
+}
+
+func (s *Store) tooLarge(size int64) error {
+	return fmt.Errorf("the log has %d bytes unpacked, the limit (MaxUnpacked) is %d: %w", size, s.opts.MaxUnpacked, store.ErrTooLarge)
+}
+
+// section reads the first bytes of a source until a context is done: an archive
+// can take long to unpack.
+func section(ctx context.Context, src io.ReaderAt, size int64) io.Reader {
+	return io.NewSectionReader(readerFunc(func(p []byte, off int64) (int, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		return src.ReadAt(p, off)
+	}), 0, size)
 }
 
 // ReadAt implements source.

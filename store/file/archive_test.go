@@ -319,7 +319,7 @@ func TestCorruptArchive(t *testing.T) {
 		"frame too long":    append(slices.Clone(good), seekTable([2]uint32{size + 40, 6})...),
 		"frame in table":    append(slices.Clone(good), seekTable([2]uint32{size + 4, 6})...),
 		"frame too short":   append(slices.Clone(good), seekTable([2]uint32{size - 1, 6})...),
-		"frame too large":   append(slices.Clone(good), seekTable([2]uint32{size, 1 << 30})...),
+		"empty frame":       append(slices.Clone(good), seekTable([2]uint32{size, 6}, [2]uint32{0, 0})...),
 		"more than it says": append(slices.Clone(good), seekTable([2]uint32{size, 5})...),
 		"less than it says": append(slices.Clone(good), seekTable([2]uint32{size, 7})...),
 		"bytes flipped":     flipped,
@@ -358,6 +358,111 @@ func TestCorruptArchive(t *testing.T) {
 	}
 }
 
+// An archive that claims to unpack to what it cannot be worth is refused before
+// anything is unpacked, and stays as it is.
+func TestArchiveThatClaimsTheImpossible(t *testing.T) {
+	frame := compress(t, make([]byte, 1<<20))
+	claims := func(n int, plain uint32) []byte {
+		return append(bytes.Repeat(frame, n), seekTable(slices.Repeat([][2]uint32{{uint32(len(frame)), plain}}, n)...)...)
+	}
+	for name, test := range map[string]struct {
+		archive []byte
+		limit   int64
+	}{
+		"a frame":     {claims(1, 17<<20), 0},
+		"a wild one":  {claims(1, 1<<32-1), 0},
+		"the ratio":   {claims(1100, 1<<20), 0},
+		"the limit":   {claims(3, 1<<20), 2 << 20},
+		"many frames": {append(make([]byte, 9*(1<<20+1)), seekTable(slices.Repeat([][2]uint32{{9, 0}}, 1<<20+1)...)...), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := vfs.NewMemory()
+			st := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never, MaxUnpacked: test.limit})
+			putLog(t, disk, archivePath(st, "a"), test.archive)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			wantKind(t, readAll(t.Context(), st, "a"), store.ErrTooLarge, "a.jsonl.zst")
+			wantKind(t, st.Unarchive(t.Context(), "a"), store.ErrTooLarge, "a.jsonl.zst")
+			runtime.ReadMemStats(&after)
+			if used := after.TotalAlloc - before.TotalAlloc; used > 1<<20 {
+				t.Errorf("refusing it allocated %d bytes", used)
+			}
+			if info, err := disk.Lstat(archivePath(st, "a")); err != nil || info.Size() != int64(len(test.archive)) {
+				t.Errorf("the archive is gone or changed: %v", err)
+			}
+		})
+	}
+}
+
+// A log of more than an archive may hold is not archived, and stays.
+func TestArchiveKeepsToTheLimit(t *testing.T) {
+	st := open(t, &file.Options{Sync: file.Never, MaxUnpacked: 10})
+	storetest.MustCreate(t, st, "a", "{}", "{\"text\":\"too long\"}")
+	wantKind(t, st.Archive(t.Context(), "a"), store.ErrTooLarge)
+	wantLines(t, storetest.MustOpen(t, st, "a"), "{}", "{\"text\":\"too long\"}")
+}
+
+// Archiving, bringing back and looking for the end stop when they are told to,
+// in the middle of a log, and leave it as it was.
+func TestArchivingEndsWithItsContext(t *testing.T) {
+	disk := vfs.NewMemory()
+	ctx, cancel := context.WithCancel(t.Context())
+	faulty := &vfs.Faulty{FS: disk}
+	st := openAt(t, "/s", &file.Options{FS: faulty, Sync: file.Never})
+	content := bytes.ReplaceAll(noise(8, 1<<20), []byte("\n"), []byte("n"))
+	putLog(t, disk, st.Path("a"), content)
+	reads := 0
+	stopAfter := func(n int) {
+		ctx, cancel = context.WithCancel(t.Context())
+		reads = 0
+		faulty.Before = func(op vfs.Op) error {
+			if op.Kind == vfs.OpRead {
+				if reads++; reads == n {
+					cancel()
+				}
+			}
+			return nil
+		}
+	}
+	want := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: error %v", what, err)
+		}
+		if reads > 6 {
+			t.Errorf("%s: went on for %d reads", what, reads)
+		}
+	}
+	log := storetest.MustOpen(t, st, "a")
+	stopAfter(3)
+	_, err := log.End(ctx)
+	want("the end", err)
+	stopAfter(3)
+	want("archiving", st.Archive(ctx, "a"))
+	faulty.Before = nil
+	must(t, st.Archive(t.Context(), "a"))
+	stopAfter(5)
+	want("bringing back", st.Unarchive(ctx, "a"))
+	faulty.Before = nil
+	must(t, st.Unarchive(t.Context(), "a"))
+	if got := readDisk(t, disk, st.Path("a")); !bytes.Equal(got, content) {
+		t.Errorf("the log has changed: %d bytes", len(got))
+	}
+}
+
+func readDisk(t *testing.T, disk vfs.FS, path string) []byte {
+	t.Helper()
+	f, err := disk.OpenFile(path, os.O_RDONLY, 0)
+	must(t, err)
+	defer f.Close()
+	stat, err := f.Stat()
+	must(t, err)
+	data := make([]byte, stat.Size)
+	_, err = io.ReadFull(io.NewSectionReader(f, 0, stat.Size), data)
+	must(t, err)
+	return data
+}
+
 // An archive of another program, with frames of other sizes, is read too.
 func TestForeignArchive(t *testing.T) {
 	st := open(t, nil)
@@ -393,6 +498,9 @@ func FuzzSeekTable(f *testing.F) {
 		st := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never, MaxLine: 1 << 20})
 		putLog(t, disk, archivePath(st, "a"), archive)
 		err := readAll(t.Context(), st, "a")
+		if errors.Is(err, store.ErrTooLarge) {
+			return
+		}
 		if err != nil {
 			wantKind(t, err, store.ErrCorrupt)
 			return

@@ -12,7 +12,8 @@
 // What an append costs is one write and, by default, one sync; appends to one
 // log that come close together share the sync. (The first through a handle also
 // syncs the directory, in case whoever made the file died before that.) What a
-// reader costs is what it reads: reading takes no lock and writes nothing, ever.
+// reader costs is what it reads: reading waits for no lock and writes nothing,
+// ever.
 //
 // A writer holds an exclusive lock for the duration of one append (without syncs:
 // of a few milliseconds of appends) and checks, inside it and before each write,
@@ -24,10 +25,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"iter"
 	"log/slog"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -40,6 +39,8 @@ const (
 	DefaultMaxLine = 64 << 20
 	// DefaultLockWait is the default of Options.LockWait.
 	DefaultLockWait = 10 * time.Second
+	// DefaultMaxUnpacked is the default of Options.MaxUnpacked.
+	DefaultMaxUnpacked = 256 << 30
 
 	logSuffix     = ".jsonl"
 	archiveSuffix = ".jsonl.zst"
@@ -77,6 +78,10 @@ type Options struct {
 	// MaxLog is the greatest size of a log in bytes. An append beyond it is
 	// refused with store.ErrTooLarge. Default: no limit.
 	MaxLog int64
+	// MaxUnpacked is the greatest size of a log in an archive, in bytes. One that
+	// claims more is refused with store.ErrTooLarge, whatever its own size is; the
+	// archive stays as it is. Default: 256 GiB.
+	MaxUnpacked int64
 	// LockWait is how long an append waits for another writer before it gives
 	// up with store.ErrLocked. Default: 10 s.
 	LockWait time.Duration
@@ -93,6 +98,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if opts.MaxLine <= 0 {
 		opts.MaxLine = DefaultMaxLine
+	}
+	if opts.MaxUnpacked <= 0 {
+		opts.MaxUnpacked = DefaultMaxUnpacked
 	}
 	if opts.LockWait <= 0 {
 		opts.LockWait = DefaultLockWait
@@ -191,59 +199,6 @@ func (s *Store) forget(l *Log) {
 	delete(s.logs, l)
 }
 
-// List yields every log: the plain files, then those that are only archived.
-func (s *Store) List(ctx context.Context) iter.Seq2[store.Stat, error] {
-	return func(yield func(store.Stat, error) bool) {
-		if err := s.check(ctx, "list", ""); err != nil {
-			yield(store.Stat{}, err)
-			return
-		}
-		plain, err := s.fs.ReadDir(s.dir)
-		if errors.Is(err, fs.ErrNotExist) && !s.knows(s.dir) {
-			return // nothing was ever created
-		}
-		if err != nil {
-			yield(store.Stat{}, s.fail("list", "", err))
-			return
-		}
-		archived, err := s.fs.ReadDir(s.room("archive"))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			yield(store.Stat{}, s.fail("list", "", err))
-			return
-		}
-		seen := make(map[string]bool, len(plain))
-		for _, kind := range []struct {
-			entries []fs.DirEntry
-			suffix  string
-		}{{plain, logSuffix}, {archived, archiveSuffix}} {
-			for _, entry := range kind.entries {
-				name, ok := strings.CutSuffix(entry.Name(), kind.suffix)
-				if !ok || seen[name] || !entry.Type().IsRegular() || store.CheckName(name) != nil {
-					continue
-				}
-				seen[name] = true
-				info, err := entry.Info()
-				if errors.Is(err, fs.ErrNotExist) {
-					continue // removed while we were listing
-				}
-				stat := store.Stat{Name: name, Archived: kind.suffix == archiveSuffix}
-				if err != nil {
-					err = s.fail("list", name, err)
-				} else {
-					stat.Size, stat.Modified = info.Size(), info.ModTime()
-				}
-				if err2 := ctx.Err(); err2 != nil {
-					yield(store.Stat{}, err2)
-					return
-				}
-				if !yield(stat, err) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // Close closes the store and every log opened from it.
 func (s *Store) Close() error {
 	s.mu.Lock()
@@ -301,8 +256,10 @@ func (s *Store) fail(op, name string, err error) error {
 		e.Kind = store.ErrNotExist
 	case errors.Is(err, fs.ErrExist):
 		e.Kind = store.ErrExist
-	case errors.Is(err, vfs.ErrSymlink):
+	case errors.Is(err, vfs.ErrSymlink), errors.Is(err, vfs.ErrNotRegular):
 		e.Kind = store.ErrInvalid
+	case errors.Is(err, store.ErrTooLarge):
+		e.Kind = store.ErrTooLarge
 	}
 	return e
 }

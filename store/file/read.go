@@ -48,6 +48,16 @@ type readerFunc func(p []byte, off int64) (int, error)
 
 func (f readerFunc) ReadAt(p []byte, off int64) (int, error) { return f(p, off) }
 
+// until reads a log until a context is done.
+func (l *Log) until(ctx context.Context) readerFunc {
+	return func(p []byte, off int64) (int, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		return l.readAt(p, off)
+	}
+}
+
 // End implements store.Log.
 func (l *Log) End(ctx context.Context) (store.Pos, error) {
 	if err := ctx.Err(); err != nil {
@@ -60,7 +70,7 @@ func (l *Log) End(ctx context.Context) (store.Pos, error) {
 	if err != nil {
 		return 0, l.failRead("end", 0, err)
 	}
-	end, err := lastLineEnd(readerFunc(l.readAt), size)
+	end, err := lastLineEnd(l.until(ctx), size)
 	if err != nil {
 		return 0, l.failRead("end", size, err)
 	}
@@ -244,7 +254,7 @@ func (l *Log) Backward(ctx context.Context, from store.Pos) iter.Seq2[store.Line
 			yieldError(yield, l.failRead("read", int64(from), err))
 			return
 		}
-		w := backWindow{log: l, start: int64(from)}
+		w := backWindow{log: l, from: l.until(ctx), start: int64(from)}
 		for end := int64(from); end > 0; {
 			if err := ctx.Err(); err != nil {
 				yieldError(yield, err)
@@ -267,6 +277,7 @@ func (l *Log) Backward(ctx context.Context, from store.Pos) iter.Seq2[store.Line
 // towards the beginning.
 type backWindow struct {
 	log   *Log
+	from  readerFunc
 	buf   []byte
 	start int64 // the offset at which buf begins
 }
@@ -304,13 +315,12 @@ func (w *backWindow) line(from, to int) store.Line {
 // longLine finds the beginning of a line over the limit without keeping it, and
 // starts the window anew before it.
 func (w *backWindow) longLine(end int64) (store.Line, error) {
-	r := readerFunc(w.log.readAt)
-	start, err := lastLineEnd(r, end-1)
+	start, err := lastLineEnd(w.from, end-1)
 	if err != nil {
 		return store.Line{}, err
 	}
 	head := make([]byte, min(cutLine, w.log.store.opts.MaxLine))
-	if _, err := io.ReadFull(io.NewSectionReader(r, start, int64(len(head))), head); err != nil {
+	if _, err := io.ReadFull(io.NewSectionReader(w.from, start, int64(len(head))), head); err != nil {
 		return store.Line{}, err
 	}
 	w.buf, w.start = nil, start
@@ -324,7 +334,7 @@ func (w *backWindow) grow(end int64) error {
 	keep := w.buf[:max(0, end-w.start)]
 	step := min(max(firstChunk, int64(2*len(w.buf))), max(wholeChunk, int64(2*len(keep))), w.start)
 	buf := make([]byte, step+int64(len(keep)))
-	if _, err := io.ReadFull(io.NewSectionReader(readerFunc(w.log.readAt), w.start-step, step), buf[:step]); err != nil {
+	if _, err := io.ReadFull(io.NewSectionReader(w.from, w.start-step, step), buf[:step]); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = w.log.fail("read", store.Pos(end), store.ErrInvalid, errors.New("the position is beyond the end of the log"))
 		}
@@ -375,7 +385,7 @@ func (l *Log) Watch(ctx context.Context, from store.Pos) iter.Seq2[store.Line, e
 func (l *Log) failRead(op string, at int64, err error) error {
 	var done *store.Error
 	switch {
-	case errors.As(err, &done):
+	case errors.As(err, &done), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.Is(err, store.ErrReplaced):
 		return l.explain(op, store.Pos(at), err)

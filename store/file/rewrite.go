@@ -179,7 +179,7 @@ func (r *Raw) rewriteLocked(ctx context.Context, pieces iter.Seq2[Piece, error])
 
 // mustBeCurrent makes sure, under the lock, that the log is still what was read.
 func (r *Raw) mustBeCurrent() error {
-	now, err := r.store.openSource(r.name)
+	now, err := r.store.openSourceLocked(r.name)
 	if err != nil {
 		return err
 	}

@@ -26,8 +26,27 @@ const (
 	skippableMagic = 0x184D2A5E
 	seekTableMagic = 0x8F92EAB1
 	footerSize     = 9
-	// maxFrame bounds what one frame of a foreign archive may unpack to.
-	maxFrame = 256 << 20
+)
+
+// An archive may come from anywhere, and must not cost more than it is worth. Our
+// own have frames of frameSize; nothing in a foreign one is taken on trust:
+//
+//   - One frame unpacks to at most maxFrame, and two are in memory at most.
+//   - There are at most maxFrames, which is as many as ours have in a terabyte.
+//   - The whole unpacks to at most freePlain, or to maxRatio times the archive if
+//     that is more. A log can be as repetitive as it likes up to freePlain; what
+//     is larger is made of many different texts, and those never came near such a
+//     ratio: logs of agents are packed to between a third and a thirtieth.
+//   - Store has an absolute limit on top of that: Options.MaxUnpacked.
+//
+// All of it is decided from the table, before anything is unpacked; and a frame
+// that unpacks to more or less than the table says is damage.
+const (
+	maxFrame  = 16 << 20
+	maxFrames = 1 << 20
+	freePlain = 1 << 30
+	maxRatio  = 300
+	minPacked = 9 // bytes of the smallest frame there is
 )
 
 // compressSeekable writes r as an archive.
@@ -116,14 +135,23 @@ func readSeekTable(r io.ReaderAt, size int64) ([]frame, error) {
 	}
 	count := int64(binary.LittleEndian.Uint32(footer))
 	tableAt := size - footerSize - 8*count
-	if tableAt < 8 {
+	if tableAt < 8+minPacked*count {
 		return nil, fmt.Errorf("a seek table of %d frames does not fit %d bytes: %w", count, size, store.ErrCorrupt)
 	}
-	table := make([]byte, 8*count)
+	if count > maxFrames {
+		return nil, fmt.Errorf("%d frames, the limit is %d: %w", count, maxFrames, store.ErrTooLarge)
+	}
+	table := make([]byte, 8*count) // which is less than the file has
 	if err := readFull(r, table, tableAt); err != nil {
 		return nil, fmt.Errorf("reading the seek table: %w", err)
 	}
-	frames := make([]frame, count)
+	return parseSeekTable(table, tableAt, size)
+}
+
+// parseSeekTable reads the table of an archive of a size, which has its frames
+// before tableAt.
+func parseSeekTable(table []byte, tableAt, size int64) ([]frame, error) {
+	frames := make([]frame, len(table)/8)
 	var packedAt, plainAt int64
 	for i := range frames {
 		f := frame{
@@ -132,10 +160,16 @@ func readSeekTable(r io.ReaderAt, size int64) ([]frame, error) {
 		}
 		packedAt += f.packedLen
 		plainAt += f.plainLen
-		if packedAt > tableAt || f.plainLen > maxFrame {
+		if packedAt > tableAt || f.packedLen < minPacked {
 			return nil, fmt.Errorf("frame %d of the seek table is out of bounds: %w", i, store.ErrCorrupt)
 		}
+		if f.plainLen > maxFrame {
+			return nil, fmt.Errorf("frame %d claims to unpack to %d bytes, the limit is %d: %w", i, f.plainLen, maxFrame, store.ErrTooLarge)
+		}
 		frames[i] = f
+	}
+	if plainAt > max(freePlain, maxRatio*size) {
+		return nil, fmt.Errorf("it has %d bytes and claims to unpack to %d, more than %d times as many: %w", size, plainAt, maxRatio, store.ErrTooLarge)
 	}
 	return frames, nil
 }
@@ -174,7 +208,7 @@ func (z *seekable) readFrame(p []byte, i int, off int64) (int, error) {
 	}
 	slot := &z.cached[z.victim]
 	if int64(cap(slot.data)) < f.plainLen {
-		slot.data = make([]byte, 0, f.plainLen)
+		slot.data = make([]byte, 0, f.plainLen) // at most maxFrame
 	}
 	data, err := z.dec.DecodeAll(packed, slot.data[:0:f.plainLen])
 	if err == nil && int64(len(data)) != f.plainLen {

@@ -30,20 +30,25 @@ func (p *plain) id() vfs.FileID { return p.file }
 
 // openSource opens the log wherever it is. The plain file comes first: an
 // archive beside it is left over from an archiving that a crash interrupted.
-func (s *Store) openSource(name string) (source, error) {
-	// A log can move between the two places under our feet; each move leaves it
-	// in one of them at every moment, so a second look finds it.
-	for range 3 {
-		f, err := s.openPlain(name)
-		if err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return f, err
-		}
-		a, err := s.openArchive(name)
-		if err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return a, err
-		}
+func (s *Store) openSource(name string) (src source, err error) {
+	err = s.find(name, func() error {
+		src, err = s.openSourceLocked(name)
+		return err
+	})
+	return src, err
+}
+
+// openSourceLocked is openSource for whoever has the name's lock.
+func (s *Store) openSourceLocked(name string) (source, error) {
+	f, err := s.openPlain(name)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return f, err
 	}
-	return nil, fs.ErrNotExist
+	a, err := s.openArchive(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errGone
+	}
+	return a, err
 }
 
 // openPlain opens for reading and appending if it may, and for reading if not.

@@ -70,7 +70,7 @@ func (s *Store) RemoveStale(ctx context.Context, f Stale) error {
 		return s.fail("remove stale lock", f.Name, err)
 	}
 	defer lock.release()
-	if !s.isMissing(f.Name) {
+	if _, err := s.existsLocked(f.Name); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err := s.fs.Remove(s.lockPath(f.Name)); err != nil && runtime.GOOS != "windows" {

@@ -51,18 +51,8 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// exists returns the path at which the log is.
-func (s *Store) exists(name string) (string, error) {
-	for _, path := range []string{s.Path(name), s.archivePath(name)} {
-		if _, err := s.fs.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			return path, err
-		}
-	}
-	return "", fs.ErrNotExist
-}
-
 func (s *Store) removeLocked(name string) error {
-	path, err := s.exists(name)
+	path, err := s.existsLocked(name)
 	if err != nil {
 		return err
 	}
@@ -131,7 +121,7 @@ func (s *Store) Trash(ctx context.Context) ([]Trashed, error) {
 	var all []Trashed
 	for _, entry := range entries {
 		item, ok := parseTrashed(entry.Name())
-		if !ok {
+		if !ok || !entry.Type().IsRegular() {
 			continue
 		}
 		info, err := entry.Info()
