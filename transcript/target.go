@@ -136,8 +136,13 @@ func (t *target) entryID(native string) string {
 	if id, ok := t.aliases[native]; ok {
 		return id
 	}
-	if validID(native) {
+	if isPlainID(native) {
 		return native
+	}
+	if wasPlainID(native) {
+		if has, err := t.has(native); has && err == nil {
+			return native
+		}
 	}
 	return HashID("entry", t.id, native)
 }

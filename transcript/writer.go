@@ -5,9 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
-
-	"github.com/coppice-dev/coppice/session"
 )
 
 // writer puts what a reader found into sessions.
@@ -193,12 +190,4 @@ func (t *tally) addAll(other *tally) {
 	t.n += other.n
 	t.problems = append(t.problems, other.problems...)
 	t.problems = t.problems[:min(len(t.problems), maxProblems)]
-}
-
-// validID reports whether a native id can be an entry's id.
-func validID(id string) bool {
-	if id == "" || len(id) > 200 || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\uFFFD' }) {
-		return false
-	}
-	return !strings.HasPrefix(id, session.InterruptedPrefix)
 }

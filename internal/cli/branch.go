@@ -45,7 +45,7 @@ func (a *app) runBranch(cmd *cobra.Command, id, given, summary string) error {
 		if left == target {
 			a.say("the leaf is there already")
 		} else {
-			a.say("the leaf is now %s; coppice branch %s %s goes back", target, o.name, left)
+			a.say("the leaf is now %s; %s goes back", target, command("branch", []string{o.name, left}))
 		}
 		return a.print("%s", target)
 	})

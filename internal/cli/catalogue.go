@@ -7,13 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/term"
 
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/store/file"
@@ -123,8 +120,7 @@ const (
 )
 
 func (t *talk) newProgress(what string) *progress {
-	f, ok := t.err.(*os.File)
-	return &progress{talk: t, what: what, wanted: ok && term.IsTerminal(int(f.Fd())), began: time.Now()}
+	return &progress{talk: t, what: what, wanted: t.talkScreen != nil, began: time.Now()}
 }
 
 func (p *progress) show(done, total int64) {
@@ -134,13 +130,13 @@ func (p *progress) show(done, total int64) {
 	}
 	p.printed = now
 	filled := int(progressWidth * done / total)
-	fmt.Fprintf(p.talk.err, "\r%s %s%s %3d %%", p.what,
-		strings.Repeat("█", filled), strings.Repeat("░", progressWidth-filled), 100*done/total)
+	_ = p.talk.err.Redraw(fmt.Sprintf("%s %s%s %3d %%", p.what,
+		strings.Repeat("█", filled), strings.Repeat("░", progressWidth-filled), 100*done/total))
 }
 
 // done wipes the bar away.
 func (p *progress) done() {
 	if !p.printed.IsZero() {
-		fmt.Fprint(p.talk.err, "\r\x1b[K")
+		_ = p.talk.err.Redraw("")
 	}
 }

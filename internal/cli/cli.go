@@ -13,12 +13,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"strings"
-	"syscall"
 
-	"charm.land/fang/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/session"
@@ -47,27 +44,34 @@ func Main() int {
 	// A reader that goes away (head, less) is no reason to complain: writing to
 	// it then ends the program quietly, which is what the default does for
 	// standard output.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	a := &app{
-		talk:   talk{out: os.Stdout, err: os.Stderr, getenv: os.Getenv},
+		talk:   newTalk(os.Stdout, os.Stderr, os.Getenv),
 		stdin:  os.Stdin,
 		getenv: os.Getenv,
 	}
-	return a.run(ctx, os.Args[1:])
+	return a.run(interruptible(), os.Args[1:])
 }
 
 // run runs one command line.
 func (a *app) run(ctx context.Context, args []string) int {
+	defer func() { _ = errors.Join(a.out.Flush(), a.err.Flush()) }()
 	root := a.rootCommand()
+	root.Version = version()
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	err := fang.Execute(ctx, root,
-		fang.WithVersion(version()),
-		fang.WithErrorHandler(func(_ io.Writer, _ fang.Styles, err error) { a.sayError(err) }),
-	)
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		a.styled(ctx, append(strings.Fields(cmd.CommandPath())[1:], "--help")...)
+	})
+	root.AddCommand(&cobra.Command{
+		Use: "man", Hidden: true, Args: cobra.NoArgs,
+		Run: func(*cobra.Command, []string) { a.styled(ctx, "man") },
+	})
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		a.sayError(err)
+	}
 	if ctx.Err() != nil && err != nil {
 		return exitInterrupted
 	}

@@ -74,9 +74,9 @@ func (a *app) runCompact(ctx context.Context, id string, f *compactFlags) error 
 		if err != nil {
 			return plainly("compact", o.name, err)
 		}
-		a.say("the summary stands for %s; kept: %s, about %s; coppice revert %s takes it back",
+		a.say("the summary stands for %s; kept: %s, about %s; %s takes it back",
 			counted(len(plan.Summarise), "entry", "entries"), counted(len(plan.Kept), "entry", "entries"),
-			counted(plan.TokensKept, "token", "tokens"), o.name)
+			counted(plan.TokensKept, "token", "tokens"), command("revert", []string{o.name}))
 		return a.print("%s", compaction)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/session"
@@ -109,7 +110,7 @@ func (a *app) contextEntries(c *session.Context, left []leftOutJSON, view *windo
 	entries := shown(c, view)
 	idWidth := 0
 	for i := range entries {
-		idWidth = max(idWidth, len(shortened(short, entries[i].ID)))
+		idWidth = max(idWidth, ansi.StringWidth(shortened(short, entries[i].ID)))
 	}
 	width := a.width()
 	if width == 0 {
@@ -139,7 +140,8 @@ func (a *app) contextEntries(c *session.Context, left []leftOutJSON, view *windo
 	return nil
 }
 
-func shortened(short map[string]string, id string) string { return orElse(short[id], oneLine(id, 0)) }
+// shortened is how an id is shown: by its shortest prefix, on one line.
+func shortened(short map[string]string, id string) string { return oneLine(orElse(short[id], id), 0) }
 
 // contextHead says who would be asked, how much it is, and what is left out.
 func (a *app) contextHead(c *session.Context, left []leftOutJSON, short map[string]string) error {
@@ -165,7 +167,7 @@ func (a *app) contextHead(c *session.Context, left []leftOutJSON, short map[stri
 		}
 		lines = append(lines, a.paint(yellow, "- ")+line)
 	}
-	return a.print("%s\n", strings.Join(lines, "\n"))
+	return a.printText(strings.Join(lines, "\n") + "\n")
 }
 
 // contextText prints all of the context, as it would be read aloud.

@@ -131,7 +131,7 @@ func (a *app) windowHead(v *window.View, short map[string]string) error {
 	for _, o := range r.Omissions {
 		lines = append(lines, fmt.Sprintf("%s%s %s: %s, because %s", a.paint(yellow, "- "), o.Kind, shortened(short, o.EntryID), counted(o.Tokens, "token", "tokens"), o.Why))
 	}
-	return a.print("%s\n", strings.Join(lines, "\n"))
+	return a.printText(strings.Join(lines, "\n") + "\n")
 }
 
 // windowJSON is the report of a window in context --json.

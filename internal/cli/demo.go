@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 )
@@ -92,7 +93,7 @@ func (a *app) sayDemo(dir string, t *teller) {
 		if abs, err := filepath.Abs(dir); err == nil {
 			dir = abs
 		}
-		a.say("  %s", a.paint(bold, "export COPPICE_HOME="+dir))
+		a.say("  %s", a.paint(bold, "export COPPICE_HOME="+plain.ShellWord(dir)))
 	}
 	for _, command := range []string{
 		"coppice ls",

@@ -105,8 +105,10 @@ func (a *app) runExport(cmd *cobra.Command, id string, f *exportFlags) error {
 		}
 		write := func(w io.Writer) error { return export(cmd.Context(), w, o, leaf, f) }
 		if f.out == "" || f.out == "-" {
-			w := bufio.NewWriter(a.out)
-			return errors.Join(write(w), w.Flush())
+			return a.printDocument(strings.HasPrefix(f.format, "json"), func(w io.Writer) error {
+				buffered := bufio.NewWriter(w)
+				return errors.Join(write(buffered), buffered.Flush())
+			})
 		}
 		if err := writeFile(f.out, f.force, write); err != nil {
 			return err

@@ -19,7 +19,7 @@ func exported(t *testing.T, args ...string) string {
 	var out, talked bytes.Buffer
 	env := map[string]string{"COPPICE_HOME": "testdata/sessions", "HOME": t.TempDir()}
 	getenv := func(name string) string { return env[name] }
-	a := &app{talk: talk{out: &out, err: &talked, getenv: getenv}, stdin: strings.NewReader(""), getenv: getenv}
+	a := &app{talk: newTalk(&out, &talked, getenv), stdin: strings.NewReader(""), getenv: getenv}
 	if code := a.run(context.Background(), append([]string{"export"}, args...)); code != exitOK {
 		t.Fatalf("exit code %d: %s", code, &talked)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -61,7 +62,12 @@ func (e *exportTo) run(ctx context.Context) error {
 		return err
 	}
 	if e.flags.out == "-" || e.flags.out == "" && out.Base == "" {
-		if _, err := e.out.Write(out.Files[0].Data); err != nil {
+		data := out.Files[0].Data
+		err := e.printDocument(isJSON(data), func(w io.Writer) error {
+			_, err := w.Write(data)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		e.sayLosses(out)

@@ -29,7 +29,7 @@ func runProgram(t *testing.T, dir string, args ...string) *following {
 	r, w := io.Pipe()
 	env := map[string]string{"COPPICE_HOME": dir, "HOME": t.TempDir()}
 	getenv := func(name string) string { return env[name] }
-	a := &app{talk: talk{out: w, err: io.Discard, getenv: getenv}, stdin: strings.NewReader(""), getenv: getenv}
+	a := &app{talk: newTalk(w, io.Discard, getenv), stdin: strings.NewReader(""), getenv: getenv}
 	f := &following{t: t, lines: make(chan string, 100), code: make(chan int, 1), stop: stop}
 	go func() {
 		f.code <- a.run(ctx, args)

@@ -100,7 +100,7 @@ func (a *app) fsckVerdict(c *checker) error {
 	}
 	hint := ""
 	if bad := slices.Sorted(maps.Keys(c.bad)); len(bad) > 0 {
-		hint = fmt.Sprintf("coppice repair %s --dry-run shows what can be done", bad[0])
+		hint = command("repair", bad[:1], "--dry-run") + " shows what can be done"
 	}
 	return &session.Error{
 		Op: "fsck", Path: c.store.Dir(), Kind: session.ErrCorrupt, Hint: hint,

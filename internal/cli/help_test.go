@@ -73,8 +73,7 @@ func TestHelpFits(t *testing.T) {
 		t.Run(cmd.CommandPath(), func(t *testing.T) {
 			var out, talk bytes.Buffer
 			none := func(string) string { return "" }
-			a := &app{stdin: strings.NewReader(""), getenv: none}
-			a.out, a.err, a.talk.getenv = &out, &talk, none
+			a := &app{talk: newTalk(&out, &talk, none), stdin: strings.NewReader(""), getenv: none}
 			args := append(strings.Fields(cmd.CommandPath())[1:], "--help")
 			if code := a.run(context.Background(), args); code != 0 {
 				t.Fatalf("exit code %d: %s", code, talk.String())

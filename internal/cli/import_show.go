@@ -2,13 +2,10 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/term"
 
 	"github.com/coppice-dev/coppice/transcript"
 )
@@ -154,8 +151,7 @@ func newImportBar(a *app, sources []importSource) *importBar {
 	for _, src := range sources {
 		p.total += src.size
 	}
-	f, ok := a.err.(*os.File)
-	if !ok || p.total == 0 || !term.IsTerminal(int(f.Fd())) {
+	if p.total == 0 || a.talkScreen == nil {
 		return p
 	}
 	p.ended.Go(p.draw)
@@ -176,7 +172,7 @@ func (p *importBar) draw() {
 		case <-tick.C:
 			p.mu.Lock()
 			p.shown = true
-			fmt.Fprintf(p.app.err, "\r\x1b[K%s", barText(p.done.Load(), p.total, time.Since(p.begun)))
+			_ = p.app.err.Redraw(barText(p.done.Load(), p.total, time.Since(p.begun)))
 			p.mu.Unlock()
 		}
 	}
@@ -197,7 +193,7 @@ func (p *importBar) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shown {
-		fmt.Fprint(p.app.err, "\r\x1b[K")
+		_ = p.app.err.Redraw("")
 		p.shown = false
 	}
 }

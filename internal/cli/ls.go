@@ -137,7 +137,7 @@ const (
 // nextPage is the command that goes on where a page ended: the same flags with
 // another cursor.
 func nextPage(cmd *cobra.Command, cursor string) string {
-	words := []string{cmd.CommandPath()}
+	var words []string
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if f.Name == "after" {
 			return
@@ -149,7 +149,7 @@ func nextPage(cmd *cobra.Command, cursor string) string {
 		for _, value := range values {
 			switch {
 			case f.Value.Type() != "bool":
-				words = append(words, "--"+f.Name, shellWord(value))
+				words = append(words, "--"+f.Name, value)
 			case value == "true":
 				words = append(words, "--"+f.Name)
 			default:
@@ -157,7 +157,7 @@ func nextPage(cmd *cobra.Command, cursor string) string {
 			}
 		}
 	})
-	return strings.Join(append(words, "--after", cursor), " ")
+	return command(cmd.Name(), nil, append(words, "--after", cursor)...)
 }
 
 func (a *app) printSessions(sessions []index.Session) error {

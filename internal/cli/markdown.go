@@ -3,6 +3,8 @@ package cli
 import (
 	"regexp"
 	"strings"
+
+	"github.com/coppice-dev/coppice/render/plain"
 )
 
 // markdownText makes what somebody wrote harmless inside a document: it may use
@@ -35,7 +37,7 @@ func markdownText(text string) string {
 
 // plainLines has no line ends but newlines, and no control characters: a document
 // is often printed to a terminal.
-func plainLines(text string) string { return safe(strings.ReplaceAll(text, "\r\n", "\n")) }
+func plainLines(text string) string { return plain.Text(strings.ReplaceAll(text, "\r\n", "\n")) }
 
 // fence is the mark that begins a block of code.
 type fence struct{ mark string }

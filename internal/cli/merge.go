@@ -50,7 +50,7 @@ func (a *app) runMerge(cmd *cobra.Command, id, leaf, summary string, picks []str
 		if err != nil {
 			return plainly("merge", o.name, err)
 		}
-		a.say("merged the branch that ends at %s; coppice revert %s %s takes it back", from, o.name, merged)
+		a.say("merged the branch that ends at %s; %s takes it back", from, command("revert", []string{o.name, merged}))
 		return a.print("%s", merged)
 	})
 }

@@ -6,10 +6,10 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -48,7 +48,7 @@ func (r *reader) line(parts ...string) {
 // text writes text of several lines, broken to the width, each line painted for
 // itself so that a pager which begins in the middle has the colour.
 func (r *reader) text(before, text string, c colour) {
-	text = strings.ReplaceAll(safe(strings.Trim(text, "\n")), "\t", "    ")
+	text = strings.ReplaceAll(plain.Text(strings.Trim(text, "\n")), "\t", "    ")
 	for line := range strings.SplitSeq(text, "\n") {
 		if r.width > 0 {
 			line = ansi.Wrap(line, max(r.width-ansi.StringWidth(before), 16), "")
@@ -132,7 +132,7 @@ func (r *reader) setting(e *session.Entry) {
 	r.line(strings.TrimRight(line+r.fits(gistNaming(e, r.id), ansi.StringWidth(line)), " "))
 }
 
-func (r *reader) id(id string) string { return orElse(r.short[id], oneLine(id, 0)) }
+func (r *reader) id(id string) string { return shortened(r.short, id) }
 
 // header writes who speaks, when, and what else is known.
 func (r *reader) header(e *session.Entry, facts ...string) {
@@ -222,7 +222,7 @@ func (r *reader) result(t *session.ToolResultContent) {
 	}
 	for _, row := range rows {
 		if !r.full {
-			row = r.fits(strings.ReplaceAll(safe(row), "\t", "    "), 4)
+			row = r.fits(strings.ReplaceAll(plain.Text(row), "\t", "    "), 4)
 		}
 		if t.Content != "" {
 			r.text(indent+r.talk.paint(dim, "│ "), row, "")
@@ -272,22 +272,11 @@ func (r *reader) branches(sh *shape, others []*twig, name, where string) {
 	r.line()
 	r.line(r.talk.paint(yellow, "╰─ "+counted(len(others), "other branch", "other branches")+" "+where+":"))
 	for _, t := range others {
-		command := fmt.Sprintf("   coppice show %s --leaf %s", shellWord(name), shellWord(sh.id(t.tip())))
+		command := "   " + showCommandFor(name, sh.id(t.tip()))
 		about := kindOf(&t.entry) + ": " + gist(&t.entry)
 		if r.width == 0 {
 			about = oneLine(about, 80)
 		}
 		r.line(command, r.talk.paint(dim, r.fits("  # "+about, ansi.StringWidth(command))))
 	}
-}
-
-// shellWord quotes a word that a shell would otherwise understand differently.
-func shellWord(word string) string {
-	special := func(r rune) bool {
-		return r != '-' && r != '_' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
-	}
-	if !strings.ContainsFunc(word, special) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(oneLine(word, 0), "'", `'\''`) + "'"
 }

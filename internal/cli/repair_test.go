@@ -24,7 +24,7 @@ func testApp(t *testing.T, dir string) (*app, *bytes.Buffer) {
 	var out bytes.Buffer
 	env := map[string]string{"HOME": dir, "COPPICE_HOME": dir, "NO_COLOR": "1", "COPPICE_SYNC": "never"}
 	getenv := func(name string) string { return env[name] }
-	return &app{talk: talk{out: &out, err: &out, getenv: getenv}, stdin: strings.NewReader(""), getenv: getenv}, &out
+	return &app{talk: newTalk(&out, &out, getenv), stdin: strings.NewReader(""), getenv: getenv}, &out
 }
 
 // someLines are those of a session x with branches, tools and labels.

@@ -38,7 +38,7 @@ func (a *app) runRevert(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		a.say("entry %s no longer counts; coppice revert %s %s makes it count again", e.Revert.TargetID, o.name, reverted)
+		a.say("entry %s no longer counts; %s makes it count again", e.Revert.TargetID, command("revert", []string{o.name, reverted}))
 		return a.print("%s", reverted)
 	})
 }

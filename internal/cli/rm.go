@@ -49,7 +49,7 @@ func (a *app) removeGiven(ctx context.Context, st *file.Store, id string, force 
 	if title != "" {
 		title = fmt.Sprintf(" (%s)", title)
 	}
-	a.say("session %s%s is in the trash; coppice trash restore %s brings it back", name, title, name)
+	a.say("session %s%s is in the trash; %s brings it back", name, title, command("trash restore", []string{name}))
 	return a.print("%s", removal)
 }
 

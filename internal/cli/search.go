@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/render/plain"
 )
 
 type searchFlags struct {
@@ -126,9 +127,9 @@ func (a *app) printHits(hits []index.Hit) error {
 		if !h.Live {
 			branch = a.paint(yellow, "  (a branch that was left)")
 		}
-		err := a.print("%s  %s  %s%s", a.paint(bold, oneLine(h.Title, 60)), a.paint(dim, a.when(h.Time, now)), a.paint(blue, who), branch)
+		err := a.print("%s  %s  %s%s", a.paint(bold, oneLine(h.Title, 60)), a.paint(dim, a.when(h.Time, now)), a.paint(blue, oneLine(who, 0)), branch)
 		if err == nil {
-			err = a.print("%s", a.wrap(a.highlight(h), "  "))
+			err = a.printText(a.wrap(a.highlight(h), "  "))
 		}
 		if err == nil {
 			err = a.print("  %s", a.paint(dim, a.openCommand(h)+a.alsoIn(h)))
@@ -163,10 +164,15 @@ func (a *app) openCommand(h index.Hit) string {
 	if a.isTerminal() {
 		name, entry = halfUUID(name), halfUUID(entry)
 	}
+	return showCommandFor(name, entry)
+}
+
+// showCommandFor is the command that shows a session up to an entry.
+func showCommandFor(name, entry string) string {
 	if entry == "" {
-		return "coppice show " + name
+		return command("show", []string{name})
 	}
-	return fmt.Sprintf("coppice show %s --leaf %s", name, entry)
+	return command("show", []string{name}, "--leaf", entry)
 }
 
 // halfUUID is the first half of a UUID of ours, which has the time and a counter
@@ -187,17 +193,17 @@ func (a *app) highlight(h index.Hit) string {
 		if r.Start < at || r.End > len(h.Snippet) {
 			continue
 		}
-		b.WriteString(flat(h.Snippet[at:r.Start]))
-		b.WriteString(a.paint(red, flat(h.Snippet[r.Start:r.End])))
+		b.WriteString(squeezed(h.Snippet[at:r.Start]))
+		b.WriteString(a.paint(red, squeezed(h.Snippet[r.Start:r.End])))
 		at = r.End
 	}
-	b.WriteString(flat(h.Snippet[at:]))
+	b.WriteString(squeezed(h.Snippet[at:]))
 	return b.String()
 }
 
-// flat is a piece of text on one line, without runs of spaces.
-func flat(text string) string {
-	text = strings.Map(printable, text)
+// squeezed is a piece of text on one line, without runs of spaces.
+func squeezed(text string) string {
+	text = plain.Flat(text)
 	for strings.Contains(text, "  ") {
 		text = strings.ReplaceAll(text, "  ", " ")
 	}
@@ -232,7 +238,7 @@ func (a *app) printHitsJSON(hits []index.Hit) error {
 		err := a.printJSON(hitJSON{
 			Session: h.Session, Title: h.Title, Entry: h.Entry, Kind: string(h.Kind), Role: h.Role, Tool: h.Tool,
 			Model: h.Model, Time: h.Time.UTC(), Live: h.Live, Leaf: h.Leaf, Score: h.Score,
-			Snippet: h.Snippet, Highlights: ranges, Also: orEmpty(h.Also), Open: fmt.Sprintf("coppice show %s --leaf %s", h.Name, h.Entry),
+			Snippet: h.Snippet, Highlights: ranges, Also: orEmpty(h.Also), Open: showCommandFor(h.Name, h.Entry),
 		})
 		if err != nil {
 			return err

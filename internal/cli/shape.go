@@ -267,10 +267,11 @@ func (sh *shape) setNewest(ids []string) {
 	}
 }
 
-// id is the shortest id of an entry that the user can give back.
-func (sh *shape) id(t *twig) string { return sh.shortID(t.entry.ID) }
+// id is the shortest id of an entry that the user can give back. It is part of
+// commands; shortID is how it is shown.
+func (sh *shape) id(t *twig) string { return orElse(sh.short[t.entry.ID], t.entry.ID) }
 
-func (sh *shape) shortID(id string) string { return orElse(sh.short[id], oneLine(id, 0)) }
+func (sh *shape) shortID(id string) string { return shortened(sh.short, id) }
 
 // onward is the child with which the conversation goes on: the live one, else
 // the one that was worked on last.

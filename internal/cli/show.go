@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"time"
@@ -88,8 +89,10 @@ func (a *app) showRaw(ctx context.Context, o opened, given string) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.out.Write(raw)
-	return err
+	return a.printDocument(isJSON(raw), func(w io.Writer) error {
+		_, err := w.Write(raw)
+		return err
+	})
 }
 
 func (a *app) showAllJSON(o opened) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 )
@@ -157,7 +158,7 @@ func (s *stats) gatherSessions(ctx context.Context, ix *index.Index, usage index
 
 // printStats draws the numbers.
 func (a *app) printStats(s *stats) error {
-	if err := a.print("%s", a.wrap(a.statsSummary(s), "")); err != nil {
+	if err := a.printText(a.wrap(a.statsSummary(s), "")); err != nil {
 		return err
 	}
 	if err := a.printTrend(s.days); err != nil {
@@ -382,5 +383,5 @@ func (a *app) printTopics(topics []index.Topic) error {
 	for i, t := range topics {
 		words[i] = t.Word
 	}
-	return a.print("\n%s\n%s", a.paint(bold, "Topics"), a.wrap(strings.Join(words, ", "), "  "))
+	return a.printText("\n" + a.paint(bold, "Topics") + "\n" + a.wrap(plain.Flat(strings.Join(words, ", ")), "  "))
 }

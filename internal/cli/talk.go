@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
 
+	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -28,26 +31,109 @@ import (
 //     are told as a person would. Elsewhere there is none of that, and times
 //     are RFC 3339. NO_COLOR and --color never win over everything.
 //   - With --json, one object a line, times in RFC 3339, nothing shortened.
+//   - What was said in a session never acts on the terminal. All words go through
+//     out and err, which replace control characters however they got there, and
+//     let only our own colours pass. JSON and documents keep their bytes in a pipe
+//     and are made harmless on a terminal: see printJSON and printDocument.
+//   - A command to copy is made by command, which quotes every word of it.
 type talk struct {
-	out, err io.Writer
+	out, err *plain.Writer
+	data     io.Writer // where out goes; only for printJSON and printDocument
 	getenv   func(string) string
 	color    bool
+
+	screen, talkScreen *os.File // the terminals that out and err are, or nil
+}
+
+// newTalk returns a talk that writes to out and err.
+func newTalk(out, err io.Writer, getenv func(string) string) talk {
+	return talk{
+		out: plain.NewWriter(out), err: plain.NewWriter(err), data: out, getenv: getenv,
+		screen: terminal(out), talkScreen: terminal(err),
+	}
+}
+
+// terminal returns the terminal that w is, or nil.
+func terminal(w io.Writer) *os.File {
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return f
+	}
+	return nil
 }
 
 // say writes a line of talk.
-func (t *talk) say(format string, args ...any) { fmt.Fprintf(t.err, format+"\n", args...) }
+func (t *talk) say(format string, args ...any) { fmt.Fprintf(t.err, format+"\n", flat(args)...) }
 
-// print writes a line of data.
+// print writes a line of data, or as many as the format has: what the arguments
+// say cannot begin another one.
 func (t *talk) print(format string, args ...any) error {
-	_, err := fmt.Fprintf(t.out, format+"\n", args...)
+	_, err := fmt.Fprintf(t.out, format+"\n", flat(args)...)
 	return err
 }
 
-// printJSON writes a value as one line of data.
+// printText writes text of several lines.
+func (t *talk) printText(text string) error {
+	_, err := io.WriteString(t.out, text+"\n")
+	return err
+}
+
+// flat puts every argument that is text onto one line.
+func flat(args []any) []any {
+	lines := make([]any, len(args))
+	for i, arg := range args {
+		switch v := arg.(type) {
+		case error:
+			lines[i] = plain.Flat(v.Error())
+		case fmt.Stringer:
+			lines[i] = plain.Flat(v.String())
+		default:
+			lines[i] = arg
+			if text := reflect.ValueOf(arg); text.Kind() == reflect.String {
+				lines[i] = plain.Flat(text.String())
+			}
+		}
+	}
+	return lines
+}
+
+// printJSON writes a value as one line of data. On a terminal it is the same
+// value with more escapes.
 func (t *talk) printJSON(v any) error {
-	enc := json.NewEncoder(t.out)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	return t.printDocument(true, func(w io.Writer) error {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(v)
+	})
+}
+
+// printDocument writes what is meant for programs: all of its bytes, unless they
+// go to a terminal.
+func (t *talk) printDocument(isJSON bool, write func(w io.Writer) error) error {
+	if t.screen == nil {
+		return write(t.data)
+	}
+	w := plain.NewWriter(t.data)
+	if isJSON {
+		w = plain.NewJSONWriter(t.data)
+	}
+	return errors.Join(write(w), w.Flush())
+}
+
+// isJSON reports whether data is JSON, or at least begins like it.
+func isJSON(data []byte) bool {
+	data = bytes.TrimLeft(data, " \t\r\n")
+	return len(data) > 0 && (data[0] == '{' || data[0] == '[')
+}
+
+// command is a command line for the reader to copy. Nothing in it is understood
+// by the shell, or as a flag, that is not written in the call.
+func command(verb string, args []string, flags ...string) string {
+	words := append([]string{"coppice"}, strings.Fields(verb)...)
+	if slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-") }) {
+		words = append(append(words, flags...), "--")
+		return plain.Command(append(words, args...)...)
+	}
+	return plain.Command(append(append(words, args...), flags...)...)
 }
 
 // sayError reports an error.
@@ -62,7 +148,7 @@ func (t *talk) sayError(err error) {
 		plain.Hint = ""
 		hint, err = e.Hint, &plain
 	}
-	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
+	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ") // joined errors
 	t.say("%s %s", t.paint(red, "coppice:"), text)
 	if hint != "" {
 		t.say("%s %s", t.paint(dim, "hint:"), hint)
@@ -87,22 +173,19 @@ func (t *talk) paint(c colour, text string) string {
 	if !t.color || text == "" {
 		return text
 	}
-	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
+	return plain.Paint(string(c), text)
 }
 
 // isTerminal reports whether data goes to a person.
-func (t *talk) isTerminal() bool {
-	f, ok := t.out.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
+func (t *talk) isTerminal() bool { return t.screen != nil }
 
 // width is how many columns there are, or 0 for as many as one likes.
 func (t *talk) width() int {
 	if n, err := strconv.Atoi(t.getenv("COLUMNS")); err == nil && n > 0 {
 		return n
 	}
-	if f, ok := t.out.(*os.File); ok && t.isTerminal() {
-		if n, _, err := term.GetSize(int(f.Fd())); err == nil {
+	if t.screen != nil {
+		if n, _, err := term.GetSize(int(t.screen.Fd())); err == nil {
 			return n
 		}
 	}
@@ -158,10 +241,9 @@ func humanBytes(n int64) string {
 	return fmt.Sprintf("%.1f %cB", v, units[i])
 }
 
-// oneLine puts text onto one line of at most n columns (0: any number), without
-// characters that would disturb a terminal.
+// oneLine puts text onto one line of at most n columns (0: any number).
 func oneLine(text string, n int) string {
-	text = strings.Join(strings.Fields(strings.Map(printable, text)), " ")
+	text = plain.Line(text)
 	if n > 0 {
 		return ansi.Truncate(text, n, "…")
 	}
@@ -175,30 +257,6 @@ func (t *talk) wrap(text, before string) string {
 		text = ansi.Wrap(text, max(width-ansi.StringWidth(before), 20), "")
 	}
 	return before + strings.ReplaceAll(text, "\n", "\n"+before)
-}
-
-// printable replaces control characters: what a tool printed must not be able
-// to move the cursor or set the title of the reader's terminal.
-func printable(r rune) rune {
-	if r == '\n' || r == '\t' {
-		return ' '
-	}
-	switch {
-	case r < ' ', 0x7f <= r && r < 0xa0,
-		0x202a <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069: // these turn the order of what follows
-		return '\uFFFD'
-	}
-	return r
-}
-
-// safe makes text of several lines harmless for a terminal.
-func safe(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' {
-			return r
-		}
-		return printable(r)
-	}, text)
 }
 
 // table prints rows in aligned columns. The last column that is marked as
@@ -235,14 +293,19 @@ func (t *table) drop(column int) {
 	}
 }
 
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+func (t *table) add(cells ...string) {
+	for i := range cells {
+		cells[i] = plain.Flat(cells[i]) // before it is measured
+	}
+	t.rows = append(t.rows, cells)
+}
 
 // print writes the table. Off a terminal the cells are separated by tabs and
 // nothing is shortened, so that cut and awk can read them.
 func (t *table) print() error {
 	if !t.talk.isTerminal() && t.talk.width() == 0 {
 		for _, row := range t.rows {
-			if err := t.talk.print("%s", strings.Join(row, "\t")); err != nil {
+			if err := t.talk.printText(strings.Join(row, "\t")); err != nil {
 				return err
 			}
 		}

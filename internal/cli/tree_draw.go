@@ -44,7 +44,7 @@ func (d *drawing) draw(read func([]*twig) error) error {
 		d.width = treeWidth
 	}
 	for _, t := range d.shape.order {
-		d.idWidth = max(d.idWidth, ansi.StringWidth(d.shape.id(t)))
+		d.idWidth = max(d.idWidth, ansi.StringWidth(d.shape.shortID(t.entry.ID)))
 	}
 	for _, root := range d.shape.roots {
 		d.trunk(root, "", "")
@@ -140,7 +140,7 @@ func (d *drawing) branches(before string) string { return d.talk.paint(dim, befo
 
 // line draws one entry.
 func (d *drawing) line(t *twig, before string) error {
-	id := d.shape.id(t)
+	id := d.shape.shortID(t.entry.ID)
 	kind := kindOf(&t.entry)
 	dot, shade := "○", dim
 	switch {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/rawjson"
 	"github.com/coppice-dev/coppice/transcript"
@@ -44,7 +45,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	return &transcript.Output{
 		Base:   filepath.Join(env.Dir("CLAUDE_CONFIG_DIR", ".claude"), "projects"),
 		Files:  []transcript.OutputFile{{Path: path.Join(encodeDir(w.cwd), w.id+".jsonl"), Data: w.buf}},
-		Resume: "cd " + transcript.ShellWord(w.cwd) + " && claude --resume " + transcript.ShellWord(w.id),
+		Resume: "cd " + plain.ShellWord(w.cwd) + " && claude --resume " + plain.ShellWord(w.id),
 		Losses: append(w.losses, s.OtherBranches()...),
 	}, nil
 }

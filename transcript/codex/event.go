@@ -87,11 +87,11 @@ func (r *reader) shown(l line, kind string) error {
 	case kind == "agent_reasoning":
 		entries = message(session.RoleAssistant, thinking(v.Get("text").Text()))
 	case kind == "exec_command_end":
-		entries = called(v.Get("call_id").Text(), "shell", only("command", v.Get("command")), plain(v.Get("aggregated_output")), v.Get("exit_code").Int() != 0)
+		entries = called(v.Get("call_id").Text(), "shell", only("command", v.Get("command")), plainText(v.Get("aggregated_output")), v.Get("exit_code").Int() != 0)
 	case kind == "mcp_tool_call_end":
 		call := v.Get("invocation")
 		entries = called(v.Get("call_id").Text(), call.Get("server").Text()+"."+call.Get("tool").Text(), objectOf(call.Get("arguments")),
-			plain(v.Get("result")), v.Get("result", "Err").Exists())
+			plainText(v.Get("result")), v.Get("result", "Err").Exists())
 	}
 	if len(entries) == 0 {
 		r.to.Count(kind+" event", transcript.OnlyKept, 1)

@@ -251,7 +251,7 @@ func (r *reader) oddItem(v loose.Value, kind string) []session.Entry {
 		r.unanswered = append(r.unanswered, call)
 		return message(session.RoleAssistant, session.ToolUseJSON(call.id, call.name, objectOf(v.Get("arguments"))))
 	case kind == "tool_result" || kind == "function_result":
-		return message(session.RoleTool, session.ToolResult(r.callOf(v.Get("name").Text()), plain(v.Get("result")), false))
+		return message(session.RoleTool, session.ToolResult(r.callOf(v.Get("name").Text()), plainText(v.Get("result")), false))
 	}
 	return nil
 }
@@ -287,8 +287,8 @@ func objectOf(v loose.Value) json.RawMessage {
 	return o.JSON()
 }
 
-// plain returns a text, or else the JSON of what it is instead.
-func plain(v loose.Value) string {
+// plainText returns a text, or else the JSON of what it is instead.
+func plainText(v loose.Value) string {
 	if v.IsString() || !v.Exists() {
 		return v.Text()
 	}

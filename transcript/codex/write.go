@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/provider/openai"
+	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/loose"
@@ -41,7 +42,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 			Data: w.data.Bytes(),
 		}},
 		Base:   env.Dir("CODEX_HOME", ".codex"),
-		Resume: "codex resume " + transcript.ShellWord(w.id),
+		Resume: "codex resume " + plain.ShellWord(w.id),
 		Losses: w.losses,
 	}
 	if s.Name != "" {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/transcript"
@@ -38,7 +39,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	return &transcript.Output{
 		Files:  append([]transcript.OutputFile{file}, extra...),
 		Base:   geminiDir(env),
-		Resume: "gemini --resume " + transcript.ShellWord(w.id),
+		Resume: "gemini --resume " + plain.ShellWord(w.id),
 		Losses: w.losses,
 	}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/loose"
@@ -25,7 +26,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	if id == "" {
 		id = "session_" + s.Header.CreatedAt.Local().Format("20060102_150405") + "_" + transcript.HashID(s.Header.ID)[:8]
 	}
-	out.Resume = "penguin --resume " + transcript.ShellWord(id)
+	out.Resume = "penguin --resume " + plain.ShellWord(id)
 	d := draft{script: s, id: id, active: s.Header.CreatedAt}
 	for i := range s.Path {
 		d.add(&s.Path[i])

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/loose"
@@ -27,7 +28,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	return &transcript.Output{
 		Files:  []transcript.OutputFile{{Path: w.path(id, env), Data: w.data.Bytes()}},
 		Base:   agentDir(env),
-		Resume: "pi --session " + transcript.ShellWord(id),
+		Resume: "pi --session " + plain.ShellWord(id),
 		Losses: w.losses,
 	}, nil
 }

@@ -29,7 +29,7 @@ func (c *chat) entry(m loose.Value, began time.Time) session.Entry {
 	}
 	entry, err := c.decoder.Message(standard(m))
 	if err != nil || entry.Message == nil {
-		entry = plain(m)
+		entry = plainMessage(m)
 	}
 	entry.Timestamp = at
 	entry.Message.Model = m.Get("model_name").Text()
@@ -44,8 +44,8 @@ func isTransient(m loose.Value) bool {
 		m.Get("tool_calls").First() == nil && m.Get("media").First() == nil && m.Get("attachments").First() == nil
 }
 
-// plain is a message that is not even roughly one of OpenAI's: its text.
-func plain(m loose.Value) session.Entry {
+// plainMessage is a message that is not even roughly one of OpenAI's: its text.
+func plainMessage(m loose.Value) session.Entry {
 	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
 		Role: m.Get("role").Text(), Content: []session.Content{session.Text(m.Get("content").Text())},
 	}}

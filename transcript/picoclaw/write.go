@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/loose"
@@ -26,7 +27,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 		d.key = "coppice:" + s.Header.ID
 	}
 	d.collect()
-	out := &transcript.Output{Base: places(env)[0].Dir, Resume: "picoclaw agent -s " + transcript.ShellWord(d.key)}
+	out := &transcript.Output{Base: places(env)[0].Dir, Resume: "picoclaw agent -s " + plain.ShellWord(d.key)}
 	file := fileName(d.key)
 	if s.Facts[factForm] == formJSON {
 		out.Files = []transcript.OutputFile{{Path: file + ".json", Data: d.document()}}

@@ -1,0 +1,63 @@
+package plain
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"strconv"
+)
+
+const escape = 0x1b
+
+// mark begins the styles of this process. Whoever wrote a session cannot know the
+// number in it, so an escape sequence that has it is ours. As it looks like a
+// style to programs that measure and wrap text, painted text can be measured.
+var mark = "\x1b[" + secret() + ";"
+
+func secret() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it cannot fail
+	return strconv.FormatUint(binary.LittleEndian.Uint64(b[:])>>1, 10)
+}
+
+// Paint gives text a style: the parameters of the ANSI sequence, such as "31" for
+// red or "1;31" for bold red. A [Writer] knows the style by a mark that only this
+// process can make; anywhere else the text is not fit for a terminal.
+func Paint(style, text string) string {
+	if style == "" || text == "" {
+		return text
+	}
+	return mark + style + "m" + text + mark + "0m"
+}
+
+// maxStyle is the length of the longest style that is understood.
+const maxStyle = 64
+
+// style reads the style at the beginning of src, and returns what to write for it
+// and its length: 0 if it is none of ours. more means that src ends before that is
+// certain.
+func (c *cleaner) style(src []byte) (written []byte, n int, more bool) {
+	ours := min(len(src), len(mark))
+	switch {
+	case string(src[:ours]) == mark[:ours]:
+		if ours < len(mark) {
+			return nil, 0, true
+		}
+	case c.styled && len(src) < 2:
+		return nil, 0, true
+	case c.styled && src[1] == '[':
+		ours = 2
+	default:
+		return nil, 0, false
+	}
+	for i := ours; i < len(src) && i < maxStyle; i++ {
+		switch b := src[i]; {
+		case b == 'm' && c.unmark:
+			return append([]byte("\x1b["), src[ours:i+1]...), i + 1, false
+		case b == 'm':
+			return src[:i+1], i + 1, false
+		case b != ';' && b != ':' && (b < '0' || b > '9'):
+			return nil, 0, false
+		}
+	}
+	return nil, 0, len(src) < maxStyle
+}
