@@ -137,11 +137,11 @@ func (c *Context) countTokens(changed int) {
 // a call without an answer gets one that says so; an answer that came late is
 // moved to its call; an answer without a call is dropped. All of it is reported.
 func (c *Context) pairTools() {
-	p := pairing{open: make(map[string][]*call)}
+	p := newPairing()
 	for i := range c.Entries {
 		p.add(&c.Entries[i], i)
 	}
-	if len(p.calls) == 0 && len(p.orphans) == 0 {
+	if len(p.steps) == 0 {
 		return
 	}
 	c.Entries = p.arrange(c)
@@ -151,83 +151,127 @@ func (c *Context) pairTools() {
 type call struct {
 	id     string
 	entry  int // its index in the context
-	after  int // the index of the last message of the turn that made it
+	turn   int // the turn that made it
 	result *Content
 	from   int // the index of the entry that has the result
+	since  int // see pathCheck
 }
 
 // pairing matches results with calls. Some providers use an id again in each
 // turn, so a result belongs to the latest call of that id that has none.
+//
+// Everything it does is a step that can be taken back, so that whoever follows
+// many paths of a tree need not begin each at the root.
 type pairing struct {
-	open    map[string][]*call
-	calls   []*call
-	orphans map[*Content]bool
-	turn    int // index of the first call of the run of assistant messages at hand
-	inTurn  bool
+	open   map[string][]*call
+	steps  []step
+	turns  []int // of each run of assistant messages the index of the last
+	inTurn bool
 }
+
+// step is a call, an answer to one, or an answer that has no call.
+type step struct {
+	call    *call // nil for an answer that has none
+	answers bool
+	id      string   // of the call
+	result  *Content // the answer, as far as it is known
+	entry   int      // the index of the entry that has it
+	since   int      // see pathCheck
+}
+
+func newPairing() *pairing { return &pairing{open: make(map[string][]*call)} }
 
 func (p *pairing) add(e *Entry, i int) {
 	m := e.Message
-	if m == nil {
-		p.inTurn = false
-		return
-	}
-	if m.Role != string(RoleAssistant) {
+	if m == nil || m.Role != string(RoleAssistant) {
 		p.inTurn = false
 	} else if !p.inTurn {
-		p.inTurn, p.turn = true, len(p.calls)
+		p.inTurn, p.turns = true, append(p.turns, i)
 	}
-	for j := range m.Content {
-		block := &m.Content[j]
-		switch {
-		case block.ToolUse != nil && p.inTurn:
-			c := &call{id: block.ToolUse.ID, entry: i}
-			p.calls = append(p.calls, c)
-			p.open[c.id] = append(p.open[c.id], c)
-		case block.ToolResult != nil:
-			p.answer(block, i)
+	if m == nil {
+		return
+	}
+	m.eachTool(func(block *Content, isCall bool) {
+		if isCall {
+			p.call(block.ToolUse.ID, i)
+		} else {
+			p.answer(block.ToolResult.ToolUseID, block, i)
 		}
+	})
+	if p.inTurn {
+		p.turns[len(p.turns)-1] = i // the turn's results come after its last message
 	}
-	if p.inTurn { // the turn's results come after its last message
-		for _, c := range p.calls[p.turn:] {
-			c.after = i
+}
+
+// eachTool visits the calls that a message makes and the results that it has, in
+// order. Only the model makes calls.
+func (m *MessageEntry) eachTool(visit func(block *Content, isCall bool)) {
+	for i := range m.Content {
+		switch block := &m.Content[i]; {
+		case block.ToolUse != nil && m.Role == string(RoleAssistant):
+			visit(block, true)
+		case block.ToolResult != nil:
+			visit(block, false)
 		}
 	}
 }
 
-func (p *pairing) answer(result *Content, i int) {
-	open := p.open[result.ToolResult.ToolUseID]
-	if len(open) == 0 {
-		if p.orphans == nil {
-			p.orphans = make(map[*Content]bool)
-		}
-		p.orphans[result] = true
-		return
+func (p *pairing) call(id string, i int) {
+	c := &call{id: id, entry: i, turn: len(p.turns) - 1}
+	p.open[id] = append(p.open[id], c)
+	p.steps = append(p.steps, step{call: c, id: id, entry: i})
+}
+
+func (p *pairing) answer(id string, result *Content, i int) {
+	answer := step{answers: true, id: id, result: result, entry: i}
+	if open := p.open[id]; len(open) > 0 {
+		c := open[len(open)-1]
+		p.open[id] = open[:len(open)-1]
+		c.result, c.from, answer.call = result, i, c
 	}
-	c := open[len(open)-1]
-	p.open[c.id] = open[:len(open)-1]
-	c.result, c.from = result, i
+	p.steps = append(p.steps, answer)
+}
+
+// takeBack takes the last step back and returns it.
+func (p *pairing) takeBack() step {
+	last := p.steps[len(p.steps)-1]
+	p.steps = p.steps[:len(p.steps)-1]
+	switch open := p.open[last.id]; {
+	case last.call == nil:
+	case last.answers:
+		last.call.result = nil
+		p.open[last.id] = append(open, last.call)
+	default:
+		p.open[last.id] = open[:len(open)-1]
+	}
+	return last
 }
 
 // arrange writes the entries in their final order.
 func (p *pairing) arrange(c *Context) []Entry {
+	results := p.resultsEnd(c)
 	misplaced := make(map[*Content]bool) // results that stand elsewhere than they must
-	byTurn := make(map[int][]*call)      // calls by the message after which their results stand
-	for _, call := range p.calls {
-		if call.result == nil || !p.inPlace(c, call) {
-			byTurn[call.after] = append(byTurn[call.after], call)
+	orphans := make(map[*Content]bool)
+	byTurn := make(map[int][]*call) // calls by the message after which their results stand
+	for _, s := range p.steps {
+		switch call := s.call; {
+		case call == nil:
+			orphans[s.result] = true
+		case s.answers: // the call has a step of its own
+		case call.result == nil || call.from > results[call.turn]:
+			byTurn[p.turns[call.turn]] = append(byTurn[p.turns[call.turn]], call)
 			if call.result != nil {
 				misplaced[call.result] = true
 			}
 		}
 	}
-	if len(byTurn) == 0 && len(p.orphans) == 0 {
+	if len(byTurn) == 0 && len(orphans) == 0 {
 		return c.Entries
 	}
 	out := make([]Entry, 0, len(c.Entries)+len(byTurn))
 	var origin []int
 	keep := func(i int) {
-		out = c.appendWithout(out, &c.Entries[i], misplaced, p.orphans)
+		out = c.appendWithout(out, &c.Entries[i], misplaced, orphans)
 		if len(out) > len(origin) && c.origin != nil {
 			origin = append(origin, c.origin[i])
 		}
@@ -236,7 +280,7 @@ func (p *pairing) arrange(c *Context) []Entry {
 		keep(i)
 		if calls := byTurn[i]; calls != nil {
 			// After the results that are in place, which follow the turn.
-			for i+1 < len(c.Entries) && isToolMessage(&c.Entries[i+1]) {
+			for end := results[calls[0].turn]; i < end; {
 				i++
 				keep(i)
 			}
@@ -250,15 +294,18 @@ func (p *pairing) arrange(c *Context) []Entry {
 	return out
 }
 
-// inPlace reports whether a call's result stands in the run of tool messages
-// right after its turn.
-func (p *pairing) inPlace(c *Context, call *call) bool {
-	for i := call.after + 1; i <= call.from; i++ {
-		if !isToolMessage(&c.Entries[i]) {
-			return false
+// resultsEnd returns for each turn the index of the last of the tool messages
+// right after it, or of the turn's last message if there are none. A result up to
+// there is in its place.
+func (p *pairing) resultsEnd(c *Context) []int {
+	ends := make([]int, len(p.turns))
+	for turn, last := range p.turns {
+		for last+1 < len(c.Entries) && isToolMessage(&c.Entries[last+1]) {
+			last++
 		}
+		ends[turn] = last
 	}
-	return true
+	return ends
 }
 
 // isToolMessage reports whether a message has tool results and is not the
@@ -285,7 +332,7 @@ func (c *Context) appendWithout(out []Entry, e *Entry, moved, orphans map[*Conte
 		block := &e.Message.Content[i]
 		switch {
 		case orphans[block]:
-			c.Problems = append(c.Problems, Problem{Kind: ProblemOrphan, EntryID: e.ID, Detail: "dropped: no open call has the id " + block.ToolResult.ToolUseID})
+			c.Problems = append(c.Problems, orphanProblem(e.ID, block.ToolResult.ToolUseID))
 		case !moved[block]:
 			kept = append(kept, *block)
 		}
@@ -313,10 +360,18 @@ func (c *Context) resultFor(call *call) Entry {
 		late.Message = &message
 		return late
 	}
-	c.Problems = append(c.Problems, Problem{Kind: ProblemInterrupted, EntryID: source.ID, Detail: "call " + call.id + " has no result"})
+	c.Problems = append(c.Problems, interruptedProblem(source.ID, call.id))
 	parent := source.ID
 	return Entry{
 		Type: TypeMessage, ID: InterruptedPrefix + call.id, ParentID: &parent, Timestamp: source.Timestamp,
 		Message: &MessageEntry{Role: string(RoleTool), Content: []Content{ToolResult(call.id, interruptedText, true)}},
 	}
+}
+
+func orphanProblem(entryID, callID string) Problem {
+	return Problem{Kind: ProblemOrphan, EntryID: entryID, Detail: "dropped: no open call has the id " + callID}
+}
+
+func interruptedProblem(entryID, callID string) Problem {
+	return Problem{Kind: ProblemInterrupted, EntryID: entryID, Detail: "call " + callID + " has no result"}
 }

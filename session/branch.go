@@ -126,9 +126,13 @@ func (s *Session) Merge(fromID, summary string, entryIDs ...string) (string, err
 // calls and results among them are paired.
 func (s *Session) checkPicked(path []Entry, fromID string, ids []string) error {
 	var picked Context
+	places := make(map[string]int, len(path))
+	for i := range path {
+		places[path[i].ID] = i
+	}
 	for _, id := range ids {
-		at := slices.IndexFunc(path, func(e Entry) bool { return e.ID == id })
-		if at < 0 || path[at].Message == nil {
+		at, ok := places[id]
+		if !ok || path[at].Message == nil {
 			return &Error{Op: "merge", Name: s.name, Kind: ErrInvalid, Err: fmt.Errorf("entry %q is not a message on the path to %q", id, fromID)}
 		}
 		picked.Entries = append(picked.Entries, path[at])

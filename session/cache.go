@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"iter"
+	"slices"
 	"sync"
 
 	"github.com/coppice-dev/coppice/store"
@@ -65,6 +67,35 @@ func (s *Session) entryAt(ctx context.Context, n *node) (*Entry, error) {
 		return nil, &Error{Op: "read", Name: s.name, Offset: int64(n.pos), At: true, Kind: ErrCorrupt, Err: fmt.Errorf("entry %q is damaged", n.id)}
 	}
 	return all[0], nil
+}
+
+// nearestFirst yields the entries of nodes that stand in the reverse order of the
+// log, those of some kinds. What is damaged is left out: it is reported when it is
+// asked for. Nobody knows how many will be wanted, so it reads few at first and
+// then more at a time.
+func (s *Session) nearestFirst(ctx context.Context, nodes []node, kinds ...kind) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		const most = 256
+		some := make([]node, 0, most)
+		for want := 1; len(nodes) > 0; want = min(2*want, most) {
+			for some = some[:0]; len(nodes) > 0 && len(some) < want; nodes = nodes[1:] {
+				if slices.Contains(kinds, nodes[0].kind) {
+					some = append(some, nodes[0])
+				}
+			}
+			slices.Reverse(some)
+			entries, err := s.entriesAt(ctx, some)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, e := range slices.Backward(entries) {
+				if e != nil && !yield(e, nil) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // seekGap is how far apart two lines may be that are read in one go.

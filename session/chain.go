@@ -134,26 +134,27 @@ func continuation(ctx context.Context, log store.Log, of string) (id string, at 
 // Chain returns the ids of a session and of all the sessions it continues and is
 // continued by, the original first.
 func Chain(ctx context.Context, st store.Store, id string) ([]string, error) {
-	chain := []string{id}
+	chain, in := []string{id}, map[string]bool{id: true}
 	for {
-		parent, err := continues(ctx, st, chain[0])
+		parent, err := continues(ctx, st, chain[len(chain)-1])
 		if err != nil {
 			return nil, err
 		}
-		if parent == "" || slices.Contains(chain, parent) {
+		if parent == "" || in[parent] {
 			break
 		}
-		chain = append([]string{parent}, chain...)
+		chain, in[parent] = append(chain, parent), true
 	}
+	slices.Reverse(chain)
 	for {
 		next, err := continuedBy(ctx, st, chain[len(chain)-1])
 		if err != nil {
 			return nil, err
 		}
-		if next == "" || slices.Contains(chain, next) {
+		if next == "" || in[next] {
 			return chain, nil
 		}
-		chain = append(chain, next)
+		chain, in[next] = append(chain, next), true
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
@@ -34,15 +35,22 @@ func (s *Session) Problems() ([]Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	if problems, err = s.checkEntries(ctx, nodes, problems); err != nil {
+	paths := newPathCheck(s, nodes)
+	if problems, err = s.checkEntries(ctx, nodes, problems, paths); err != nil {
 		return nil, err
 	}
-	return s.checkLeaves(problems)
+	seen := make(map[Problem]bool)
+	for _, p := range problems {
+		seen[p] = true
+	}
+	more, err := paths.run(ctx)
+	return append(problems, slices.DeleteFunc(more, func(p Problem) bool { return seen[p] })...), err
 }
 
 // checkEntries decodes every entry and follows its references.
-func (s *Session) checkEntries(ctx context.Context, nodes []node, problems []Problem) ([]Problem, error) {
+func (s *Session) checkEntries(ctx context.Context, nodes []node, problems []Problem, paths *pathCheck) ([]Problem, error) {
 	const chunk = 256
+	blobs := checkedBlobs{s.store.Blobs(), make(map[store.Ref]error)}
 	for from := 0; from < len(nodes); from += chunk {
 		part := nodes[from:min(from+chunk, len(nodes))]
 		entries, err := s.entriesAt(ctx, part)
@@ -52,17 +60,36 @@ func (s *Session) checkEntries(ctx context.Context, nodes []node, problems []Pro
 		for i, e := range entries {
 			switch {
 			case part[i].kind == kindGap:
+				paths.noteDamage(int32(from + i))
 			case e == nil:
+				paths.noteDamage(int32(from + i))
 				problems = append(problems, Problem{ProblemDamaged, part[i].id, part[i].pos, "its first bytes can be read, the rest cannot"})
 			default:
-				problems = append(problems, s.checkEntry(ctx, e, part[i].pos)...)
+				paths.note(int32(from+i), e)
+				problems = append(problems, s.checkEntry(ctx, blobs, e, part[i].pos)...)
 			}
 		}
 	}
 	return problems, nil
 }
 
-func (s *Session) checkEntry(ctx context.Context, e *Entry, pos store.Pos) []Problem {
+// checkedBlobs looks at each blob once, however many entries have it.
+type checkedBlobs struct {
+	store.Blobs
+	checked map[store.Ref]error
+}
+
+// Get returns no content: whoever checks wants to know only whether it is there.
+func (b checkedBlobs) Get(ctx context.Context, ref store.Ref) ([]byte, error) {
+	err, ok := b.checked[ref]
+	if !ok {
+		_, err = b.Blobs.Get(ctx, ref)
+		b.checked[ref] = err
+	}
+	return nil, err
+}
+
+func (s *Session) checkEntry(ctx context.Context, blobs store.Blobs, e *Entry, pos store.Pos) []Problem {
 	var problems []Problem
 	refer := func(id string) {
 		if _, err := s.find("check", id); err != nil {
@@ -83,32 +110,7 @@ func (s *Session) checkEntry(ctx context.Context, e *Entry, pos store.Pos) []Pro
 		}
 	}
 	c := e.clone()
-	return append(problems, resolve(ctx, s.store.Blobs(), &c, pos)...)
-}
-
-// checkLeaves builds the context of every branch and collects what it meets.
-func (s *Session) checkLeaves(problems []Problem) ([]Problem, error) {
-	leaves, err := s.Leaves()
-	if err != nil {
-		return nil, err
-	}
-	seen := make(map[Problem]bool)
-	for _, p := range problems {
-		seen[p] = true
-	}
-	for _, leaf := range leaves {
-		sel, err := s.selectPath(context.Background(), leaf)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range assemble(sel).Problems {
-			if p.Kind != ProblemDamaged && !seen[p] {
-				seen[p] = true
-				problems = append(problems, p)
-			}
-		}
-	}
-	return problems, nil
+	return append(problems, resolve(ctx, blobs, &c, pos)...)
 }
 
 // LoadOrRecover loads the session file at a path and, if that is beyond reading,

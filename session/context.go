@@ -139,13 +139,11 @@ func (s *Session) selectPath(ctx context.Context, leaf string) (*selection, erro
 // bring back what they changed. before is that part of the path, the nearest
 // first.
 func (s *Session) readOlderEdits(ctx context.Context, sel *selection, before []node) error {
-	for i := range before {
-		if kind := before[i].kind; kind != kindContextEdit && kind != kindRevert || sel.reverted[before[i].id] {
-			continue
-		}
-		e, err := s.entryAt(ctx, &before[i])
+	for e, err := range s.nearestFirst(ctx, before, kindContextEdit, kindRevert) {
 		switch {
-		case err != nil: // reported when it is asked for
+		case err != nil:
+			return err
+		case sel.reverted[e.ID]:
 		case e.Revert != nil:
 			sel.reverted[e.Revert.TargetID] = true
 		default:
@@ -229,7 +227,7 @@ func (s *Session) wholeFor(ctx context.Context, leaf string) error {
 // compaction in force. A compaction whose first kept entry is not on the path
 // would hide everything: it is reported, and its cut does not count.
 func (s *Session) findStart(ctx context.Context, sel *selection, path []node) (int, error) {
-	firstKept := ""
+	firstKept, kept := "", lookup{path: path}
 	for i := range path {
 		n := &path[i]
 		if sel.compaction != nil && n.id == firstKept {
@@ -248,7 +246,7 @@ func (s *Session) findStart(ctx context.Context, sel *selection, path []node) (i
 			sel.reverted[e.Revert.TargetID] = true
 		case sel.compaction == nil:
 			firstKept = e.Compaction.FirstKeptEntryID
-			if firstKept != "" && firstKept != e.ID && !hasNode(path[i+1:], firstKept) {
+			if firstKept != "" && firstKept != e.ID && !kept.hasAfter(i, firstKept) {
 				sel.problems = append(sel.problems, Problem{
 					ProblemFirstKept, e.ID, n.pos,
 					fmt.Sprintf("it keeps from %q on, which is not on its path; nothing is left out because of it", firstKept),
@@ -264,8 +262,27 @@ func (s *Session) findStart(ctx context.Context, sel *selection, path []node) (i
 	return len(path), nil
 }
 
-func hasNode(path []node, id string) bool {
-	return slices.ContainsFunc(path, func(n node) bool { return n.id == id })
+// lookup finds nodes of a path by their ids.
+type lookup struct {
+	path []node
+	at   map[string]int
+}
+
+// hasAfter reports whether a node after an index has an id. One look goes along
+// the path; if it was in vain, others may follow, and they get a table.
+func (l *lookup) hasAfter(i int, id string) bool {
+	if l.at != nil {
+		at, ok := l.at[id]
+		return ok && at > i
+	}
+	if slices.ContainsFunc(l.path[i+1:], func(n node) bool { return n.id == id }) {
+		return true
+	}
+	l.at = make(map[string]int, len(l.path))
+	for at := range l.path {
+		l.at[l.path[at].id] = at
+	}
+	return false
 }
 
 // readPath decodes the entries of the path. Those that turn out damaged are
@@ -295,18 +312,12 @@ func (s *Session) findState(ctx context.Context, sel *selection, before []node) 
 	}
 	var older []*Entry // the nearest first
 	model, level := false, false
-	for i := range before {
+	for e, err := range s.nearestFirst(ctx, before, kindMessage, kindModelChange, kindThinkingLevel) {
+		if err != nil {
+			return err
+		}
 		if model && level {
 			break
-		}
-		switch before[i].kind {
-		case kindMessage, kindModelChange, kindThinkingLevel:
-		default:
-			continue
-		}
-		e, err := s.entryAt(ctx, &before[i])
-		if err != nil {
-			continue // reported when it is asked for
 		}
 		var set State
 		set.update(e)
@@ -344,25 +355,33 @@ func (s *Session) readPicked(ctx context.Context, sel *selection) error {
 			continue
 		}
 		for _, id := range e.Merge.EntryIDs {
-			var n node
-			err := s.withWhole(func(t *tree) error {
-				at, ok := t.at(id)
-				if !ok {
-					return s.errNoEntry("merge", id)
-				}
-				n = t.nodes[at]
-				return nil
-			})
-			var picked *Entry
-			if err == nil {
-				picked, err = s.entryAt(ctx, &n)
-			}
+			picked, err := s.readPickedEntry(ctx, id)
 			if err != nil {
-				sel.problems = append(sel.problems, Problem{ProblemTarget, e.ID, 0, err.Error()})
+				sel.problems = append(sel.problems, pickedProblem(e.ID, err))
 				continue
 			}
 			sel.picked[id] = picked
 		}
 	}
 	return nil
+}
+
+func (s *Session) readPickedEntry(ctx context.Context, id string) (*Entry, error) {
+	var n node
+	err := s.withWhole(func(t *tree) error {
+		at, ok := t.at(id)
+		if !ok {
+			return s.errNoEntry("merge", id)
+		}
+		n = t.nodes[at]
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.entryAt(ctx, &n)
+}
+
+func pickedProblem(mergeID string, err error) Problem {
+	return Problem{ProblemTarget, mergeID, 0, err.Error()}
 }

@@ -22,7 +22,7 @@ type Cuts struct {
 	legal  []int            // ascending
 	calls  map[string][]int // by call id, where those were made that have no result
 	open   int              // calls of the present turn that have no result
-	turn   map[string]int   // the same by call id
+	turn   map[string]int   // the same by call id, where there are any
 	last   *Entry           // the last message, or nil
 	lastAt int              // its index
 }
@@ -98,7 +98,9 @@ func (c *Cuts) track(e *Entry, at int) {
 	c.last, c.lastAt = e, at
 	if m.Role == string(RoleUser) && !hasResults(m) {
 		c.open = 0
-		clear(c.turn)
+		if len(c.turn) > 0 { // clearing would cost what the largest turn so far did
+			c.turn = make(map[string]int)
+		}
 	}
 	for i := range m.Content {
 		switch block := &m.Content[i]; {
@@ -121,8 +123,12 @@ func (c *Cuts) answer(id string) {
 	}
 	c.calls[id] = made[:len(made)-1]
 	c.takeBack(made[len(made)-1])
-	if c.turn[id] > 0 {
-		c.turn[id]--
+	switch n := c.turn[id]; {
+	case n > 1:
+		c.turn[id] = n - 1
+		c.open--
+	case n == 1:
+		delete(c.turn, id)
 		c.open--
 	}
 }

@@ -253,7 +253,7 @@ func (s *Session) PathTo(id string) ([]Entry, error) {
 func (s *Session) Leaves() ([]string, error) {
 	var leaves []string
 	err := s.withWhole(func(t *tree) error {
-		goesOn := t.goesOn()
+		goesOn := goesOn(t.nodes)
 		for i := range t.nodes {
 			if !goesOn[i] && !t.nodes[i].kind.isAside() {
 				leaves = append(leaves, t.nodes[i].id)

@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -53,30 +55,73 @@ func tagList(tags []string) []any {
 
 // Tags returns the session's tags, sorted.
 func (s *Session) Tags() ([]string, error) {
-	nodes, err := s.snapshot()
-	if err != nil {
-		return nil, err
-	}
-	var tags []string
 	var changes []*CustomEntry // the latest first
-	for i := len(nodes) - 1; i >= 0; i-- {
-		if nodes[i].kind != kindCustom {
-			continue
+	for e, err := range s.customs() {
+		if err != nil {
+			return nil, err
 		}
-		e, err := s.entryAt(context.Background(), &nodes[i])
-		if err != nil || e.Custom.CustomType != CustomTags {
-			continue // what cannot be read changes nothing
+		if e.Custom.CustomType != CustomTags {
+			continue
 		}
 		changes = append(changes, e.Custom)
 		if _, all := e.Custom.Data["tags"]; all {
 			break
 		}
 	}
+	var tags TagSet
 	for _, c := range slices.Backward(changes) {
-		tags = c.ApplyTags(tags)
+		tags.Apply(c)
 	}
-	return tags, nil
+	return tags.Sorted(), nil
 }
+
+// customs yields the custom entries, the latest first. What cannot be read says
+// nothing.
+func (s *Session) customs() iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		nodes, err := s.snapshot()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		var customs []node
+		for _, n := range slices.Backward(nodes) {
+			if n.kind == kindCustom {
+				customs = append(customs, n)
+			}
+		}
+		s.nearestFirst(context.Background(), customs, kindCustom)(yield)
+	}
+}
+
+// TagSet is a session's tags while entries of type CustomTags are applied to them
+// one after the other. The zero TagSet has none.
+type TagSet struct{ has map[string]bool }
+
+// Add adds tags.
+func (t *TagSet) Add(tags ...string) {
+	if t.has == nil {
+		t.has = make(map[string]bool)
+	}
+	for _, tag := range tags {
+		t.has[tag] = true
+	}
+}
+
+// Apply does what an entry of type CustomTags says. It costs what the entry says,
+// however many tags there are.
+func (t *TagSet) Apply(c *CustomEntry) {
+	if _, all := c.Data["tags"]; all {
+		t.has = nil
+	}
+	t.Add(c.Tags()...)
+	for _, tag := range c.strings("remove") {
+		delete(t.has, tag)
+	}
+}
+
+// Sorted returns the tags in order.
+func (t *TagSet) Sorted() []string { return slices.Sorted(maps.Keys(t.has)) }
 
 // Tags returns the tags that an entry of type CustomTags sets or adds.
 func (c *CustomEntry) Tags() []string { return append(c.strings("tags"), c.strings("add")...) }
@@ -84,14 +129,10 @@ func (c *CustomEntry) Tags() []string { return append(c.strings("tags"), c.strin
 // ApplyTags returns the tags, sorted, that a session has after an entry of type
 // CustomTags if it had others before.
 func (c *CustomEntry) ApplyTags(before []string) []string {
-	if _, all := c.Data["tags"]; all {
-		before = nil
-	}
-	tags := append(slices.Clone(before), c.Tags()...)
-	gone := c.strings("remove")
-	tags = slices.DeleteFunc(tags, func(tag string) bool { return slices.Contains(gone, tag) })
-	slices.Sort(tags)
-	return slices.Compact(tags)
+	var tags TagSet
+	tags.Add(before...)
+	tags.Apply(c)
+	return tags.Sorted()
 }
 
 // strings returns the strings of a list in the entry's data.
@@ -124,16 +165,11 @@ func (s *Session) Pinned() (bool, error) {
 
 // lastCustom returns the latest custom entry of a type, or nil.
 func (s *Session) lastCustom(customType string) (*Entry, error) {
-	nodes, err := s.snapshot()
-	if err != nil {
-		return nil, err
-	}
-	for i := len(nodes) - 1; i >= 0; i-- {
-		if nodes[i].kind != kindCustom {
-			continue
+	for e, err := range s.customs() {
+		if err != nil {
+			return nil, err
 		}
-		e, err := s.entryAt(context.Background(), &nodes[i])
-		if err == nil && e.Custom.CustomType == customType {
+		if e.Custom.CustomType == customType {
 			return e, nil
 		}
 	}

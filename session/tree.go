@@ -96,22 +96,16 @@ type tree struct {
 
 	// Only while loading:
 	pending []pendingParent
-	damage  []damage
+	damage  []damage // ascending
+	lost    damageIndex
+
+	walked pathMarks
 }
 
 // pendingParent is an entry whose parent was not there yet when it was read.
 type pendingParent struct {
 	child  int32
 	parent string
-}
-
-// damage is a line in which an entry may have been lost.
-type damage struct {
-	pos    store.Pos
-	before int32    // the entry before the lost one, or none
-	ids    []string // what looks like ids in it
-	named  bool     // it has a node: only one of those ids can have been lost in it
-	used   bool     // it was taken for the line of a missing parent
 }
 
 // idsIn returns what looks like ids in a damaged line, in which several may have
@@ -319,6 +313,7 @@ func (t *tree) fillGap(at int32, h headLine) {
 		t.nodes, t.live = slices.Clone(t.nodes), false
 	}
 	t.nodes[at].pos, t.nodes[at].kind, t.nodes[at].parent = h.pos, h.kind, none
+	t.walked = pathMarks{}
 	if !h.isRoot {
 		t.pending = append(t.pending, pendingParent{at, h.parent})
 	}
@@ -358,6 +353,9 @@ func (t *tree) report(k ProblemKind, id string, pos store.Pos, detail string) {
 // settle finds the parents that came later or not at all, and cuts cycles.
 // Nothing that was read becomes unreachable.
 func (t *tree) settle() {
+	if len(t.pending) > 0 {
+		t.walked = pathMarks{}
+	}
 	for _, p := range t.pending {
 		child := &t.nodes[p.child]
 		if p.parent == child.id {
@@ -412,7 +410,6 @@ func (t *tree) addGap(p pendingParent) int32 {
 	child := t.nodes[p.child]
 	before, pos := none, child.pos
 	if d := t.damageOf(p.parent, child.pos); d != nil {
-		d.used = true
 		before, pos = d.before, d.pos
 	}
 	t.report(ProblemDangling, child.id, child.pos, fmt.Sprintf("its parent %q is missing", p.parent))
@@ -420,37 +417,6 @@ func (t *tree) addGap(p pendingParent) int32 {
 	t.nodes = append(t.nodes, node{id: p.parent, pos: pos, parent: before, kind: kindGap})
 	t.byID.add(t.nodes)
 	return i
-}
-
-// damageOf returns the damaged line before a position in which an entry was
-// probably lost: the one that has its id, or else the nearest that may have been
-// anything; nil if there is none.
-func (t *tree) damageOf(id string, before store.Pos) *damage {
-	var nearest *damage
-	for i := len(t.damage) - 1; i >= 0; i-- {
-		d := &t.damage[i]
-		if d.pos >= before {
-			continue
-		}
-		if slices.Contains(d.ids, id) {
-			return d
-		}
-		if nearest == nil && !d.named && !d.used {
-			nearest = d
-		}
-	}
-	return nearest
-}
-
-// leadsBackTo reports whether following parents from one node arrives at
-// another.
-func (t *tree) leadsBackTo(from, to int32) bool {
-	for i := from; i != none; i = t.nodes[i].parent {
-		if i == to {
-			return true
-		}
-	}
-	return false
 }
 
 // isRemark reports whether an entry of a kind says something about the session
@@ -464,13 +430,13 @@ func (k kind) isRemark() bool {
 func (k kind) isAside() bool { return k.isRemark() || k == kindLeaf }
 
 // goesOn tells of each node whether the conversation goes on below it.
-func (t *tree) goesOn() []bool {
-	goesOn := make([]bool, len(t.nodes))
-	for i := range t.nodes {
-		if t.nodes[i].kind.isAside() {
+func goesOn(nodes []node) []bool {
+	goesOn := make([]bool, len(nodes))
+	for i := range nodes {
+		if nodes[i].kind.isAside() {
 			continue
 		}
-		for p := t.nodes[i].parent; p != none && !goesOn[p]; p = t.nodes[p].parent {
+		for p := nodes[i].parent; p != none && !goesOn[p]; p = nodes[p].parent {
 			goesOn[p] = true
 		}
 	}
@@ -501,14 +467,43 @@ func (t *tree) path(id string) ([]int32, bool) {
 	return path, true
 }
 
-// isOnPath reports whether an entry is an ancestor of another, or is it.
+// isOnPath reports whether an entry is an ancestor of another, or is it. It is
+// called with the session's mu held for writing.
 func (t *tree) isOnPath(id, leaf string) bool {
 	want, ok := t.at(id)
 	at, ok2 := t.at(leaf)
 	if !ok || !ok2 {
 		return false
 	}
-	return t.leadsBackTo(at, want)
+	t.walked.moveTo(t.nodes, at)
+	return t.walked.has(want)
+}
+
+// pathMarks remembers which nodes are on the path to one of them. It follows a
+// leaf that moves by the difference alone: whoever edits a long session entry by
+// entry must not walk all of its path each time.
+type pathMarks struct {
+	leaf int32 // its index plus one, or zero for none
+	on   []uint64
+}
+
+func (m *pathMarks) has(at int32) bool { return m.on[at/64]&(1<<(at%64)) != 0 }
+
+func (m *pathMarks) moveTo(nodes []node, leaf int32) {
+	for len(m.on)*64 < len(nodes) {
+		m.on = append(m.on, 0)
+	}
+	joint := leaf
+	for joint != none && !m.has(joint) {
+		joint = nodes[joint].parent
+	}
+	for at := m.leaf - 1; at != joint; at = nodes[at].parent {
+		m.on[at/64] &^= 1 << (at % 64)
+	}
+	for at := leaf; at != joint; at = nodes[at].parent {
+		m.on[at/64] |= 1 << (at % 64)
+	}
+	m.leaf = leaf + 1
 }
 
 // deepLeaf reports whether a tree of the log's end suffices for the context at

@@ -1,0 +1,75 @@
+package session
+
+import (
+	"sort"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+// damage is a line in which an entry may have been lost.
+type damage struct {
+	pos    store.Pos
+	before int32    // the entry before the lost one, or none
+	ids    []string // what looks like ids in it
+	named  bool     // it has a node: only one of those ids can have been lost in it
+}
+
+// damageIndex finds the damaged line of a missing entry. A file may have as many
+// damaged lines as missing entries, so none may cost a look at all of them.
+type damageIndex struct {
+	byID  map[string][]int32 // the lines that have an id, ascending
+	free  []int32            // by line and one more: see nearestFree
+	known int                // this many lines are in
+}
+
+// damageOf returns the damaged line before a position in which an entry was
+// probably lost: the one that has its id, or else the nearest that may have been
+// anything and was not taken for another; nil if there is none.
+func (t *tree) damageOf(id string, before store.Pos) *damage {
+	x := &t.lost
+	x.add(t.damage)
+	end := sort.Search(len(t.damage), func(i int) bool { return t.damage[i].pos >= before })
+	found := x.nearestFree(int32(end)) - 1
+	if lines := x.byID[id]; len(lines) > 0 {
+		n := sort.Search(len(lines), func(i int) bool { return int(lines[i]) >= end })
+		if n > 0 {
+			found = lines[n-1]
+		}
+	}
+	if found < 0 {
+		return nil
+	}
+	x.take(found)
+	return &t.damage[found]
+}
+
+// add takes in the lines that are new.
+func (x *damageIndex) add(lines []damage) {
+	if x.byID == nil {
+		x.byID, x.free = make(map[string][]int32), []int32{0}
+	}
+	for ; x.known < len(lines); x.known++ {
+		d, at := &lines[x.known], int32(x.known)
+		x.free = append(x.free, at+1)
+		if d.named {
+			x.take(at)
+		}
+		for _, id := range d.ids {
+			x.byID[id] = append(x.byID[id], at)
+		}
+	}
+}
+
+// take makes a line that of a missing entry.
+func (x *damageIndex) take(line int32) { x.free[line+1] = min(x.free[line+1], line) }
+
+// nearestFree returns how many lines there are up to the last of the first n that
+// is not taken, 0 if all are. A free line stands for itself in x.free, a taken one
+// for one before it: the way there is made shorter each time it is gone.
+func (x *damageIndex) nearestFree(n int32) int32 {
+	for x.free[n] != n {
+		x.free[n] = x.free[x.free[n]]
+		n = x.free[n]
+	}
+	return n
+}
