@@ -30,7 +30,7 @@ type state struct {
 	size, modified, continuation          int64
 	pos, head, tailPos, tailSum           int64
 	next, leaf, breaks                    int64
-	tags                                  []string
+	tags                                  []string // as they were when the row was saved
 	models, tools                         map[string]int64
 	calls                                 []call
 
@@ -39,6 +39,7 @@ type state struct {
 	row       []byte // for lists
 	prev      string // the id of the entry before next; "" if not known
 	retagged  bool   // tags differ from the table's
+	tagSet    *session.TagSet
 	sortTitle string
 }
 
@@ -103,6 +104,9 @@ func (w *writer) newState(name string) (*state, error) {
 // saveState writes the row back.
 func (w *writer) saveState(s *state) error {
 	s.title = cmp.Or(s.given, s.first)
+	if s.tagSet != nil {
+		s.tags = s.tagSet.Sorted()
+	}
 	s.sortTitle = foldTitle(s.title)
 	var err error
 	if s.dir, err = w.nameID(s.cwd); err != nil {
@@ -232,7 +236,12 @@ func (s *state) remember(rec *record) {
 		s.given = titleOf(*rec.name)
 	}
 	if rec.tags != nil {
-		s.tags, s.retagged = rec.tags.ApplyTags(s.tags), true
+		if s.tagSet == nil {
+			s.tagSet = &session.TagSet{}
+			s.tagSet.Add(s.tags...)
+		}
+		s.tagSet.Apply(rec.tags)
+		s.retagged = true
 	}
 	if rec.pinned != nil {
 		s.pinned = *rec.pinned

@@ -93,15 +93,22 @@ func compactedAway(c *session.Context, path []session.Entry) int {
 
 // editedIn tells the edits of the context in the order of the path.
 func editedIn(c *session.Context, path []session.Entry) []leftOutJSON {
+	if len(c.Edited) == 0 {
+		return nil
+	}
 	var left []leftOutJSON
+	places := make(map[string]int, len(path))
+	for i := range path {
+		places[path[i].ID] = i
+	}
 	for i := range path {
 		edit := c.Edited[path[i].ID]
 		if edit == "" {
 			continue
 		}
 		reason := "replaced by an edit"
-		at := slices.IndexFunc(path, func(e session.Entry) bool { return e.ID == edit })
-		if at >= 0 && path[at].ContextEdit != nil && path[at].ContextEdit.Replacement == nil {
+		at, ok := places[edit]
+		if ok && path[at].ContextEdit != nil && path[at].ContextEdit.Replacement == nil {
 			reason = "cleared by an edit"
 		}
 		left = append(left, leftOutJSON{Reason: reason, EntryID: path[i].ID})

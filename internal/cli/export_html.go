@@ -91,6 +91,7 @@ func newPage(o opened, sh *shape) (*page, error) {
 	for i, t := range sh.order {
 		b.anchors[t] = "e" + strconv.Itoa(i+1)
 	}
+	b.findBelow()
 	p := &page{
 		Policy: "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'",
 		Title:  orElse(oneLine(title, 0), "Untitled Session"),
@@ -113,6 +114,7 @@ func newPage(o opened, sh *shape) (*page, error) {
 type pageBuilder struct {
 	shape   *shape
 	anchors map[*twig]string
+	below   map[*twig]bool // see findBelow
 	tools   map[string]string
 }
 
@@ -149,9 +151,9 @@ func (b *pageBuilder) entry(t *twig) pageEntry {
 	e := &t.entry
 	kind := kindOf(e)
 	out := pageEntry{
-		Anchor: b.anchors[t], Parent: b.anchors[t.parent], Onward: b.anchors[t.onward()],
+		Anchor: b.anchors[t], Parent: b.anchors[t.parent], Onward: b.anchors[t.onward],
 		ID: e.ID, Short: b.shape.id(t), Class: pageClass(e), Kind: kind, Label: oneLine(t.label, 0),
-		Live: t.live || b.continuesLive(t), Blocks: b.blocks(e), Children: b.branches(t.children, t.onward()),
+		Live: t.live || b.below[t], Blocks: b.blocks(e), Children: b.branches(t.children, t.onward),
 	}
 	if !e.Timestamp.IsZero() {
 		out.Time, out.When = rfc3339(e.Timestamp), e.Timestamp.UTC().Format(time.DateTime)
@@ -163,20 +165,20 @@ func (b *pageBuilder) entry(t *twig) pageEntry {
 	return out
 }
 
-// continuesLive reports whether an entry is shown at first although it is not
-// on the path: it lies below the leaf that was asked for. With no leaf at all,
-// what was worked on last is shown.
-func (b *pageBuilder) continuesLive(t *twig) bool {
-	for t.parent != nil && !t.parent.live {
-		if t.parent.onward() != t {
-			return false
-		}
-		t = t.parent
+// findBelow finds the entries that are shown at first although they are not on the
+// path: they lie below the leaf that was asked for. With no leaf at all, what was
+// worked on last is shown.
+func (b *pageBuilder) findBelow() {
+	b.below = make(map[*twig]bool)
+	first := b.shape.leaf
+	if first != nil {
+		first = first.onward
+	} else if n := len(b.shape.roots); n > 0 {
+		first = b.shape.roots[n-1]
 	}
-	if t.parent == nil {
-		return b.shape.leaf == nil && t == b.shape.roots[len(b.shape.roots)-1]
+	for t := first; t != nil; t = t.onward {
+		b.below[t] = true
 	}
-	return t.parent == b.shape.leaf && t.parent.onward() == t
 }
 
 // pageClass is the style of an entry: the known roles have their own.
@@ -198,13 +200,9 @@ func pageClass(e *session.Entry) string {
 func (b *pageBuilder) branches(twigs []*twig, onward *twig) []pageBranch {
 	var out []pageBranch
 	for _, t := range twigs {
-		n := 0
-		for at := t; at != nil; at = at.onward() {
-			n++
-		}
 		out = append(out, pageBranch{
 			Anchor: b.anchors[t], Kind: kindOf(&t.entry), About: oneLine(strings.TrimSpace(gist(&t.entry)), 160),
-			Size: counted(n, "entry", "entries"), Live: t.live || t == onward && b.shape.leaf != nil,
+			Size: counted(t.length, "entry", "entries"), Live: t.live || t == onward && b.shape.leaf != nil,
 		})
 	}
 	return out

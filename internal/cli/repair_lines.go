@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/rawjson"
@@ -68,19 +69,78 @@ func classify(line file.RawLine) []rawLine {
 	if line.Cut {
 		return []rawLine{l}
 	}
-	for at := 1; ; at++ {
-		next := bytes.Index(data[at:], []byte(`{"type":`))
+	if at := gluedEntry(data); at > 0 {
+		saved, _ := readLine(data[at:])
+		saved.pos, saved.next = l.pos+store.Pos(at), l.next
+		saved.data, saved.glued = bytes.Clone(data[at:]), true
+		l.torn = false // it is the damage before it
+		return []rawLine{l, saved}
+	}
+	return []rawLine{l}
+}
+
+var entryStart = []byte(`{"type":`)
+
+// gluedEntry returns where the entry begins with which a damaged line ends, or 0.
+//
+// A line may have as many beginnings as it has blocks, so not each can be tried
+// up to the line's end. Where reading from one beginning stops at an error, it
+// stops at the same place for all objects that were open there, and those that
+// were closed are not the end. So the next that is worth a try stands there. It may
+// be the very text that stopped it: a torn string swallows the first two bytes.
+func gluedEntry(data []byte) int {
+	for at := 1; at < len(data); {
+		next := bytes.Index(data[at:], entryStart)
 		if next < 0 {
-			return []rawLine{l}
+			return 0
 		}
 		at += next
-		if saved, ok := readLine(data[at:]); ok && saved.class == lineEntry {
-			saved.pos, saved.next = l.pos+store.Pos(at), l.next
-			saved.data, saved.glued = bytes.Clone(data[at:]), true
-			l.torn = false // it is the damage before it
-			return []rawLine{l, saved}
+		if isEntry(data[at:]) {
+			return at
+		}
+		var syntax *json.SyntaxError
+		err := json.Unmarshal(data[at:], &json.RawMessage{})
+		switch {
+		case !errors.As(err, &syntax):
+			return 0 // it is whole, and no entry
+		case int(syntax.Offset) == len(data)-at:
+			if last := at + lastObject(data[at:]); last > at && isEntry(data[last:]) {
+				return last
+			}
+			return 0
+		}
+		at += max(1, int(syntax.Offset)-3)
+	}
+	return 0
+}
+
+// lastObject returns where the object begins with which an unfinished text ends, or
+// 0 if it ends with none.
+func lastObject(data []byte) int {
+	var open []int
+	inString := false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{':
+			open = append(open, i)
+		case c == '}' && len(open) > 0:
+			if i == len(data)-1 {
+				return open[len(open)-1]
+			}
+			open = open[:len(open)-1]
 		}
 	}
+	return 0
+}
+
+func isEntry(data []byte) bool {
+	l, ok := readLine(data)
+	return ok && l.class == lineEntry && bytes.HasPrefix(data, entryStart)
 }
 
 // readLine reads a line that is whole.

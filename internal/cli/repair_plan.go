@@ -24,6 +24,8 @@ type repairPlan struct {
 	leaf    string
 	gaps    map[string]string // the entries that are missing, and their parents
 	filled  map[string]bool   // the gaps that have a marker
+	circles map[string]int    // the entries that are their own ancestors, and by which circle
+	cut     map[int]bool      // the circles that are none any more
 	present map[string]int    // the entries that are there, and in which line first
 	now     time.Time
 
@@ -38,7 +40,7 @@ type repairPlan struct {
 func (a *app) planRepair(ctx context.Context, st *file.Store, name string, raw *file.Raw) (*repairPlan, error) {
 	p := &repairPlan{
 		name: name, header: session.Header{ID: name, Version: session.Version},
-		gaps: make(map[string]string), filled: make(map[string]bool), present: make(map[string]int),
+		gaps: make(map[string]string), filled: make(map[string]bool), present: make(map[string]int), cut: make(map[int]bool),
 		seen: make(map[string][sha256.Size]byte), now: time.Now(),
 	}
 	for line, err := range raw.Lines(ctx) {
@@ -106,6 +108,7 @@ func (p *repairPlan) decide() {
 		}
 	}
 	p.findParents()
+	p.findCircles()
 	p.decideHeader()
 	for i := range p.lines {
 		l := &p.lines[i]
@@ -262,8 +265,8 @@ func (p *repairPlan) fillGap(id string, at *rawLine) {
 	for p.isMissing(id) && !p.filled[id] {
 		p.filled[id] = true
 		chain = append(chain, id)
-		if p.leadsTo(p.gaps[id], id) {
-			p.gaps[id] = "" // better a root than a cycle
+		if circle, ok := p.circles[id]; ok && !p.cut[circle] {
+			p.gaps[id], p.cut[circle] = "", true // better a root than a cycle
 		}
 		id = p.gaps[id]
 	}
@@ -281,20 +284,30 @@ func (p *repairPlan) isMissing(id string) bool {
 	return gap && !there
 }
 
-// leadsTo reports whether following parents from one entry arrives at another.
-// Files may have cycles, so it does not follow more parents than there are.
-func (p *repairPlan) leadsTo(from, to string) bool {
-	for range len(p.present) + len(p.gaps) {
-		if from == to {
-			return true
+// findCircles finds the entries from which following parents leads back to them.
+func (p *repairPlan) findCircles() {
+	p.circles = make(map[string]int)
+	met := make(map[string]int) // by which walk, from 1 on
+	walk := 0
+	for id := range p.gaps {
+		at := id
+		for walk++; at != "" && met[at] == 0; at = p.parentOf(at) {
+			met[at] = walk
 		}
-		if at, ok := p.present[from]; ok {
-			from = p.lines[at].parent
-		} else if from = p.gaps[from]; from == "" {
-			return false
+		if at == "" || met[at] != walk {
+			continue // at a root, or where an earlier walk has been
+		}
+		for ; p.circles[at] == 0; at = p.parentOf(at) {
+			p.circles[at] = walk
 		}
 	}
-	return false
+}
+
+func (p *repairPlan) parentOf(id string) string {
+	if at, ok := p.present[id]; ok {
+		return p.lines[at].parent
+	}
+	return p.gaps[id]
 }
 
 // gapLine is the marker: an entry that gives the model nothing.

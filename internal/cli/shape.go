@@ -58,8 +58,10 @@ type twig struct {
 	label    string
 	parent   *twig
 	children []*twig
-	newest   int  // the place in the log of the latest entry at or below it
-	live     bool // it is on the path to the leaf
+	newest   int   // the place in the log of the latest entry at or below it
+	live     bool  // it is on the path to the leaf
+	onward   *twig // the child with which the conversation goes on, or nil
+	length   int   // how many entries there are from it to where that ends
 }
 
 // shape is the tree of a session. What only says something about the session
@@ -151,6 +153,7 @@ func (o opened) shape(leaf string, all bool) (*shape, error) {
 	for t := sh.leaf; t != nil; t = t.parent {
 		t.live = true
 	}
+	sh.setOnward()
 	return sh, nil
 }
 
@@ -273,25 +276,26 @@ func (sh *shape) id(t *twig) string { return orElse(sh.short[t.entry.ID], t.entr
 
 func (sh *shape) shortID(id string) string { return shortened(sh.short, id) }
 
-// onward is the child with which the conversation goes on: the live one, else
-// the one that was worked on last.
-func (t *twig) onward() *twig {
-	var best *twig
-	for _, child := range t.children {
-		if child.live {
-			return child
+// setOnward finds out how the conversation goes on from each entry: with the live
+// child, else with the one that was worked on last.
+func (sh *shape) setOnward() {
+	for _, t := range slices.Backward(sh.order) { // children before parents
+		for _, child := range t.children {
+			if best := t.onward; best == nil || !best.live && (child.live || child.newest > best.newest) {
+				t.onward = child
+			}
 		}
-		if best == nil || child.newest > best.newest {
-			best = child
+		t.length = 1
+		if t.onward != nil {
+			t.length += t.onward.length
 		}
 	}
-	return best
 }
 
 // tip is where the conversation below a twig ends.
 func (t *twig) tip() *twig {
-	for next := t.onward(); next != nil; next = t.onward() {
-		t = next
+	for t.onward != nil {
+		t = t.onward
 	}
 	return t
 }
@@ -319,10 +323,9 @@ func (sh *shape) otherRoots() []*twig {
 
 // others are the children that do not lead on.
 func (t *twig) others() []*twig {
-	next := t.onward()
 	var others []*twig
 	for _, child := range t.children {
-		if child != next {
+		if child != t.onward {
 			others = append(others, child)
 		}
 	}

@@ -89,11 +89,15 @@ func newTagChange(changes []string) (tagChange, error) {
 
 // from returns what has to be added to a session's tags, and taken away.
 func (change tagChange) from(tags []string) (add, remove []string) {
+	has := make(map[string]bool, len(tags))
+	for _, tag := range tags {
+		has[tag] = true
+	}
 	for tag, wanted := range change {
-		switch has := slices.Contains(tags, tag); {
-		case wanted && !has:
+		switch {
+		case wanted && !has[tag]:
 			add = append(add, tag)
-		case !wanted && has:
+		case !wanted && has[tag]:
 			remove = append(remove, tag)
 		}
 	}

@@ -91,7 +91,7 @@ func (d *drawing) print(lines []drawnLine, read func([]*twig) error) error {
 // others. It recurses only into branches of branches.
 func (d *drawing) trunk(t *twig, first, rest string) {
 	var run []*twig
-	for ; t != nil; t = t.onward() {
+	for ; t != nil; t = t.onward {
 		run = append(run, t)
 	}
 	hidden := d.folded(run)
