@@ -3,7 +3,6 @@ package window
 import (
 	"fmt"
 	"math"
-	"slices"
 )
 
 // largePart is from which part of the room on a group is remembered as large.
@@ -71,11 +70,11 @@ func (p *Planner) shedImages(over excess) {
 	target := p.budget.lower(p.budget.byteRoom())
 	why := fmt.Sprintf("the request had more than %d bytes", p.budget.byteRoom())
 	for p.total.Bytes > target {
-		p.images = slices.DeleteFunc(p.images, func(at int32) bool { return p.items[at].images == 0 })
-		if len(p.images) == 0 || p.items[p.images[0]].group == p.newest {
+		at := p.oldestImages()
+		if at == none || p.groupOf(at) == p.newest {
 			return
 		}
-		p.removeImage(p.images[0], why)
+		p.removeImages(at, why, func() bool { return p.total.Bytes > target })
 	}
 }
 
@@ -177,16 +176,10 @@ func (p *Planner) mayGive(c Category, keep int) bool {
 
 // newestOf is how many tokens of a category are in the newest group.
 func (p *Planner) newestOf(c Category) int {
-	n := 0
 	if p.newest == none {
-		return n
+		return 0
 	}
-	for at := p.groups[p.newest].first; at != none; at = p.items[at].next {
-		if p.items[at].category == c && !p.items[at].gone {
-			n += p.items[at].cost.Tokens
-		}
-	}
-	return n
+	return p.groups[p.newest].used[c]
 }
 
 // oldest returns the oldest group that is trimmed with a category, or none. The

@@ -6,7 +6,7 @@ import "github.com/coppice-dev/coppice/session"
 type item struct {
 	cost     Cost
 	category Category
-	group    int32
+	group    int32 // see Planner.groupOf
 	next     int32 // the next of the group, or none
 	at       int32 // where it is in the planner's entries
 	images   int32 // that are still in it
@@ -20,7 +20,9 @@ const none = -1
 type group struct {
 	cost        Cost
 	begun       int // how many tokens had been added before it
+	used        sums // tokens in the view
 	first, last int32
+	into        int32    // the group that it was merged into, or none
 	class       Category // as what it is trimmed
 	byUser      bool     // it begins with the user's words
 	gone        bool
@@ -44,8 +46,8 @@ type openCall struct {
 	under int32 // the call of the same id that waited before, or none
 }
 
-// join returns the groups that an entry brings together. None means that it
-// begins one.
+// join returns the groups that an entry brings together, or what they were before
+// they were merged. None means that it begins one.
 func (g *grouping) join(e *session.Entry) []int32 {
 	m := e.Message
 	if m == nil {
@@ -120,18 +122,6 @@ func (g *grouping) answered(id string, at int32) {
 		return
 	}
 	delete(g.waiting, id)
-}
-
-// merged makes calls of one group those of another.
-func (g *grouping) merged(into, from int32) {
-	for i := range g.calls {
-		if g.calls[i].group == from {
-			g.calls[i].group = into
-		}
-	}
-	if g.lastGroup == from {
-		g.lastGroup = into
-	}
 }
 
 // classWith is what a group is trimmed as when an entry of a category joins it.

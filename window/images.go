@@ -89,26 +89,28 @@ func imagesIn(blocks []session.Content) int {
 	return n
 }
 
-// withoutFirstImage returns the blocks with the first image replaced by a
-// placeholder, and the image's reference. What it is given stays as it is.
-func withoutFirstImage(entryID string, blocks []session.Content) (_ []session.Content, reference string) {
+// replaceImages returns the blocks with images replaced, in order, until replace
+// says that it wants no more, and whether any was. What it is given stays as it is.
+func replaceImages(blocks []session.Content, replace func(image *session.Content) (session.Content, bool)) (_ []session.Content, changed bool) {
+	blocks = slices.Clone(blocks)
 	for i := range blocks {
+		b := &blocks[i]
 		switch {
-		case blocks[i].Image != nil:
-			reference = referenceTo(entryID, blocks[i].Image.Source)
-			blocks = slices.Clone(blocks)
-			blocks[i] = session.Text(placeholder(blocks[i].Image.Source, reference))
-			return blocks, reference
-		case blocks[i].ToolResult != nil && imagesIn(blocks[i].ToolResult.Parts) > 0:
-			result := *blocks[i].ToolResult
-			result.Parts, reference = withoutFirstImage(entryID, result.Parts)
-			result.Content = session.TextOf(result.Parts)
-			blocks = slices.Clone(blocks)
-			blocks[i].ToolResult = &result
-			return blocks, reference
+		case b.Image != nil:
+			other, ok := replace(b)
+			if !ok {
+				return blocks, changed
+			}
+			*b, changed = other, true
+		case b.ToolResult != nil && imagesIn(b.ToolResult.Parts) > 0:
+			if parts, ok := replaceImages(b.ToolResult.Parts, replace); ok {
+				result := *b.ToolResult
+				result.Parts, result.Content = parts, session.TextOf(parts)
+				b.ToolResult, changed = &result, true
+			}
 		}
 	}
-	return blocks, ""
+	return blocks, changed
 }
 
 // placeholder is what stands in for an image.

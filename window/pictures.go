@@ -1,6 +1,10 @@
 package window
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/coppice-dev/coppice/session"
+)
 
 // addImages remembers the images of a new item, and makes placeholders of those
 // that are then too many. Images in SYSTEM messages are left alone.
@@ -19,34 +23,45 @@ func (p *Planner) addImages(at int32) {
 	case NoImages:
 		most = 0
 	}
+	why := fmt.Sprintf("only the newest %d images are kept", most)
 	for p.pictures > most {
-		p.removeOldestImage(fmt.Sprintf("only the newest %d images are kept", most))
+		p.removeImages(p.oldestImages(), why, func() bool { return p.pictures > most })
 	}
 }
 
-// removeOldestImage makes a placeholder of the oldest image. It reports whether
-// there was one.
-func (p *Planner) removeOldestImage(why string) bool {
-	for len(p.images) > 0 {
-		at := p.images[0]
-		if p.items[at].images > 0 {
-			p.removeImage(at, why)
-			return true
-		}
+// oldestImages returns the oldest item that has images, or none.
+func (p *Planner) oldestImages() int32 {
+	for len(p.images) > 0 && p.items[p.images[0]].images == 0 {
 		p.images = p.images[1:]
 	}
-	return false
+	if len(p.images) == 0 {
+		return none
+	}
+	return p.images[0]
 }
 
-// removeImage makes a placeholder of an item's first image.
-func (p *Planner) removeImage(at int32, why string) {
+// removeImages makes placeholders of an item's images, the first ones first, as
+// long as more have to go. A message may have any number of them, so it is copied
+// and counted once.
+func (p *Planner) removeImages(at int32, why string, more func() bool) {
 	e := p.current(at)
-	id := e.ID
+	id, owner := e.ID, e.ID
 	if edit := p.edited[id]; edit != "" {
-		id = edit // the image is in the edit, not in the message
+		owner = edit // the image is in the edit, not in the message
 	}
-	content, reference := withoutFirstImage(id, e.Message.Content)
-	p.items[at].images--
-	p.pictures--
-	p.change(at, content, Omission{Kind: ImageLeftOut, Why: why, Reference: reference})
+	cost := countAfresh(p.counter, p.whose, e)
+	content, _ := replaceImages(e.Message.Content, func(image *session.Content) (session.Content, bool) {
+		if !more() {
+			return session.Content{}, false
+		}
+		reference := referenceTo(owner, image.Image.Source)
+		text := session.Text(placeholder(image.Image.Source, reference))
+		cost.Tokens += blockCost(p.counter, p.whose, &text) - blockCost(p.counter, p.whose, image)
+		cost.Bytes += contentBytes(&text) - contentBytes(image)
+		p.items[at].images--
+		p.pictures--
+		p.setCost(at, id, cost, Omission{Kind: ImageLeftOut, Why: why, Reference: reference})
+		return text, true
+	})
+	p.setContent(at, content)
 }

@@ -73,6 +73,7 @@ type state struct {
 	queues [SystemOutput + 1][]int32 // groups by class, the oldest first
 	newest int32                     // the newest group that is not SYSTEM, or none
 	large  []int32                   // groups that may be worth shortening
+	texts  textList                  // of the newest group, once it was shortened
 	added  int                       // tokens ever added
 
 	// The view's size, and what was left out.
@@ -112,7 +113,7 @@ func NewPlanner(o Options) (*Planner, error) {
 
 // begin forgets the conversation, and chooses the counter for a model.
 func (p *Planner) begin(provider, model string) {
-	p.state = state{provider: provider, model: model, whose: provider + "/" + model, newest: none, counter: p.options.Counter}
+	p.state = state{provider: provider, model: model, whose: provider + "/" + model, newest: none, texts: textList{of: none}, counter: p.options.Counter}
 	if p.counter == nil {
 		p.counter = Chooser{Exact: p.options.Exact, Logger: p.options.Logger}.Counter(provider, model)
 	}
@@ -215,11 +216,15 @@ func (p *Planner) place(at int32, e *session.Entry, joined []int32) int32 {
 	if len(joined) == 0 {
 		it.group = int32(len(p.groups))
 		p.groups = append(p.groups, group{
-			cost: it.cost, begun: p.added, first: at, last: at, class: it.category,
+			cost: it.cost, begun: p.added, first: at, last: at, into: none, class: it.category,
 			byUser: e.Message != nil && e.Message.Role == string(session.RoleUser) && it.category == Dialog,
 		})
+		p.groups[it.group].used[it.category] = it.cost.Tokens
 		p.queues[it.category] = append(p.queues[it.category], it.group)
 		return it.group
+	}
+	for i := range joined {
+		joined[i] = p.mergedInto(joined[i])
 	}
 	of := slices.Min(joined)
 	for _, other := range joined {
@@ -229,7 +234,23 @@ func (p *Planner) place(at int32, e *session.Entry, joined []int32) int32 {
 	it.group = of
 	p.items[g.last].next, g.last = at, at
 	g.cost.add(it.cost)
+	g.used[it.category] += it.cost.Tokens
 	p.reclass(of, classWith(g.class, it.category))
+	return of
+}
+
+// groupOf returns the group of an item.
+func (p *Planner) groupOf(at int32) int32 { return p.mergedInto(p.items[at].group) }
+
+// mergedInto returns what has become of a group. The way there is made shorter
+// each time it is gone: groups may be merged as often as there are entries.
+func (p *Planner) mergedInto(of int32) int32 {
+	for p.groups[of].into != none {
+		if next := p.groups[p.groups[of].into].into; next != none {
+			p.groups[of].into = next
+		}
+		of = p.groups[of].into
+	}
 	return of
 }
 
@@ -239,24 +260,25 @@ func (p *Planner) merge(into, from int32) {
 		return
 	}
 	a, b := &p.groups[into], &p.groups[from]
-	for at := b.first; at != none; at = p.items[at].next {
-		p.items[at].group = into
+	// One that is gone takes the other along: neither can be sent without it.
+	if a.gone != b.gone {
+		live := into
+		if a.gone {
+			live = from
+		}
+		p.drop(live, "a call that it goes with was left out")
 	}
 	p.items[a.last].next, a.last = b.first, b.last
 	class := classWith(a.class, b.class)
 	a.cost.add(b.cost)
-	// One that is gone takes the other along: neither can be sent without it.
-	half := a.gone != b.gone
-	*b = group{first: none, last: none, gone: true}
+	for c := range b.used {
+		a.used[c] += b.used[c]
+	}
+	*b = group{first: none, last: none, into: into, gone: true}
 	if p.newest == from {
 		p.newest = into
 	}
-	p.joins.merged(into, from)
 	p.reclass(into, class)
-	if half {
-		a.gone = false
-		p.drop(into, "a call that it goes with was left out")
-	}
 }
 
 func (p *Planner) reclass(of int32, class Category) {
@@ -284,6 +306,7 @@ func (p *Planner) leaveOut(at int32, why string) {
 	p.total.Tokens -= it.cost.Tokens
 	p.total.Bytes -= it.cost.Bytes
 	p.used[it.category] -= it.cost.Tokens
+	p.groups[p.groupOf(at)].used[it.category] -= it.cost.Tokens
 	p.count[it.category]--
 	p.gone[it.category] += it.cost.Tokens
 	p.goneCount[it.category]++
@@ -305,7 +328,12 @@ func (p *Planner) current(at int32) *session.Entry {
 
 // change gives an item other content, which must not cost more, and says so.
 func (p *Planner) change(at int32, content []session.Content, o Omission) {
-	it := &p.items[at]
+	e := p.setContent(at, content)
+	p.setCost(at, e.ID, countAfresh(p.counter, p.whose, e), o)
+}
+
+// setContent gives an item other content, and returns its entry.
+func (p *Planner) setContent(at int32, content []session.Content) *session.Entry {
 	e := *p.current(at)
 	message := *e.Message
 	message.Content, message.Tokens, message.Usage = content, nil, nil
@@ -314,17 +342,22 @@ func (p *Planner) change(at int32, content []session.Content, o Omission) {
 		p.changed = make(map[int32]session.Entry)
 	}
 	p.changed[at], p.dirty = e, true
+	return &e
+}
 
-	cost := countAfresh(p.counter, p.whose, &e)
+// setCost says what an item costs after a change, and why it was changed.
+func (p *Planner) setCost(at int32, id string, cost Cost, o Omission) {
+	it := &p.items[at]
 	cost.Tokens = min(cost.Tokens, it.cost.Tokens) // what was recorded may have been less
 	saved := Cost{it.cost.Tokens - cost.Tokens, it.cost.Bytes - cost.Bytes}
 	it.cost = cost
-	g := &p.groups[it.group]
+	g := &p.groups[p.groupOf(at)]
 	g.cost.add(Cost{-saved.Tokens, -saved.Bytes})
+	g.used[it.category] -= saved.Tokens
 	p.total.add(Cost{-saved.Tokens, -saved.Bytes})
 	p.used[it.category] -= saved.Tokens
 	p.gone[it.category] += saved.Tokens
-	o.EntryID, o.Category, o.Tokens, o.Bytes = e.ID, it.category, saved.Tokens, saved.Bytes
+	o.EntryID, o.Category, o.Tokens, o.Bytes = id, it.category, saved.Tokens, saved.Bytes
 	p.omit(o)
 }
 

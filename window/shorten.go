@@ -73,16 +73,110 @@ func (p *Planner) shortenNewest() {
 	}
 	why := p.whyFull(over)
 	if over.tokens {
-		p.shorten(p.newest, p.total.Tokens-p.budget.Room(), tokensOf, why)
+		p.shortenAgain(p.total.Tokens-p.budget.Room(), tokensOf, why)
 	}
-	for at := p.groups[p.newest].first; at != none; at = p.items[at].next {
-		for p.above(over, p.budget.Room(), p.budget.byteRoom()) && p.items[at].images > 0 && !p.items[at].gone {
-			p.removeImage(at, why)
+	above := func() bool { return p.above(over, p.budget.Room(), p.budget.byteRoom()) }
+	for above() {
+		at := p.oldestImages()
+		if at == none || p.groupOf(at) != p.newest {
+			break
 		}
+		p.removeImages(at, why, above)
 	}
 	if by := p.total.Bytes - p.budget.byteRoom(); by > 0 {
-		p.shorten(p.newest, by, bytesOf, why)
+		p.shortenAgain(by, bytesOf, why)
 	}
+}
+
+// exactCuts is how often the newest group is cut to exactly what there is room
+// for. If it grows on after that, so much more is cut that it need not be cut again
+// with each result: cutting all texts again and again would take for ever.
+const (
+	exactCuts = 16
+	mostKept  = 80 // percent of its texts that are kept then, at most
+)
+
+// textList is what of the newest group may still be cut, once it was cut so often
+// that looking at all of it is too much.
+type textList struct {
+	of    int32   // the group
+	cuts  int     // how often it was cut
+	items []int32 // those that may have text left
+	last  int32   // the last item that was taken in, or none
+	// What the others cost, counted and as it was recorded.
+	afresh, now Cost
+}
+
+// shortenAgain shortens the newest group, which may have been shortened before.
+func (p *Planner) shortenAgain(by int, m measure, why string) {
+	t := &p.texts
+	if t.of != p.newest {
+		*t = textList{of: p.newest, last: none}
+	}
+	if t.cuts++; t.cuts <= exactCuts {
+		p.shorten(p.newest, by, m, why)
+		return
+	}
+	at := p.groups[t.of].first
+	if t.last != none {
+		at = p.items[t.last].next
+	}
+	for ; at != none; at = p.items[at].next {
+		t.items, t.last = append(t.items, at), at
+	}
+	now := t.sum(p, t.items, m)
+	need := now.need(by)
+	need += max(0, now.texts-need) * (100 - min(p.budget.CutTo, mostKept)) / 100
+	p.cutTexts(t.items, level(now.sizes, need), m, why)
+	t.items = slices.DeleteFunc(t.items, func(at int32) bool { return p.isSpent(at, t) })
+}
+
+// isSpent reports whether an item has no text left, and then takes its cost out of
+// what is looked at.
+func (p *Planner) isSpent(at int32, t *textList) bool {
+	if !p.mayShorten(at) {
+		return true
+	}
+	e, left := p.current(at), false
+	eachText(e.Message.Content, func(text string) { left = left || text != "" })
+	if left || p.items[at].images > 0 {
+		return false
+	}
+	t.afresh.add(countAfresh(p.counter, p.whose, e))
+	t.now.add(p.items[at].cost)
+	return true
+}
+
+// sum measures the texts of items, and adds what was measured before.
+func (t *textList) sum(p *Planner, items []int32, m measure) measured {
+	sum := measured{afresh: m.of(t.afresh), now: m.of(t.now)}
+	for _, at := range items {
+		if !p.mayShorten(at) {
+			continue
+		}
+		e := p.current(at)
+		eachText(e.Message.Content, func(text string) {
+			size := m.text(p, text)
+			sum.sizes = append(sum.sizes, size)
+			sum.texts += size
+		})
+		sum.afresh += m.of(countAfresh(p.counter, p.whose, e))
+		sum.now += m.of(p.items[at].cost)
+	}
+	return sum
+}
+
+// measured is how large items are, and their texts.
+type measured struct {
+	sizes              []int // of the texts
+	texts, afresh, now int
+}
+
+// need is how much of the texts must go so that the items become smaller by a
+// number. What was recorded may be another number than what is counted: the texts
+// are cut in proportion, and so far that the count is small enough too.
+func (s *measured) need(by int) int {
+	return max(by*s.texts/max(s.now, 1), s.afresh-(s.now-by))
 }
 
 // measure is one of the two sides of a cost.
@@ -100,25 +194,18 @@ var (
 // bytes: the longest first, all of them to one length. Calls, thinking and
 // blocks of unknown types stay whole: half of one is an error.
 func (p *Planner) shorten(of int32, by int, m measure, why string) {
-	var sizes []int
-	texts, afresh, now := 0, 0, 0
-	size := func(text string) int { return m.text(p, text) }
+	var items []int32
 	for at := p.groups[of].first; at != none; at = p.items[at].next {
-		if !p.mayShorten(at) {
-			continue
-		}
-		e := p.current(at)
-		eachText(e.Message.Content, func(text string) {
-			sizes = append(sizes, size(text))
-			texts += sizes[len(sizes)-1]
-		})
-		afresh += m.of(countAfresh(p.counter, p.whose, e))
-		now += m.of(p.items[at].cost)
+		items = append(items, at)
 	}
-	// What was recorded may be another number than what is counted. The texts
-	// are cut in proportion, and so far that the count is small enough too.
-	longest := level(sizes, max(by*texts/max(now, 1), afresh-(now-by)))
-	for at := p.groups[of].first; at != none; at = p.items[at].next {
+	now := (&textList{}).sum(p, items, m)
+	p.cutTexts(items, level(now.sizes, now.need(by)), m, why)
+}
+
+// cutTexts cuts the texts of items to a length.
+func (p *Planner) cutTexts(items []int32, longest int, m measure, why string) {
+	size := func(text string) int { return m.text(p, text) }
+	for _, at := range items {
 		if !p.mayShorten(at) {
 			continue
 		}
