@@ -1,0 +1,311 @@
+//go:build unix
+
+package file_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// TestNothingAcknowledgedGoesAstray is a model of the promise that the file at a
+// log's path is the log. Several processes append through handles that stay open.
+// Meanwhile files are linked, moved, edited, restored from copies, deleted and
+// made again, and logs are archived, rewritten, removed and restored. In the end
+// each append that was acknowledged is in the log, unless whoever replaced the
+// file left it out; astray_model_test.go decides that.
+//
+// COPPICE_ASTRAY=1h runs it for so long. COPPICE_ASTRAY_SEED repeats what was
+// done to the files, not what the writers did meanwhile.
+func TestNothingAcknowledgedGoesAstray(t *testing.T) {
+	length := 1500 * time.Millisecond
+	if testing.Short() {
+		length = 300 * time.Millisecond
+	}
+	if env := os.Getenv("COPPICE_ASTRAY"); env != "" {
+		var err error
+		if length, err = time.ParseDuration(env); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seed := rand.Uint64()
+	if env := os.Getenv("COPPICE_ASTRAY_SEED"); env != "" {
+		if _, err := fmt.Sscan(env, &seed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	total := astrayCounts{done: make(map[string]int), errors: make(map[string]int)}
+	for end := time.Now().Add(length); time.Now().Before(end) && !t.Failed(); seed++ {
+		round := min(time.Until(end), 700*time.Millisecond) // begin again before the logs are long
+		astrayRound(t, seed, round, &total)
+	}
+	t.Logf("%d appends acknowledged, %d of them beside a change of the file; errors %v; changes %v",
+		total.acked, total.beside, total.errors, total.done)
+}
+
+// astrayCounts is what happened in all rounds.
+type astrayCounts struct {
+	acked, beside int
+	errors        map[string]int // that writers got, by kind
+	done          map[string]int // to the files, by what
+}
+
+const astrayWriters = 3
+
+var astrayLogs = []string{"ash", "oak", "yew"}
+
+func astrayRound(t *testing.T, seed uint64, length time.Duration, total *astrayCounts) {
+	t.Helper()
+	w := newAstrayWorld(t, seed)
+	defer os.RemoveAll(w.top)
+	var writers []*astrayWriter
+	for i := range astrayWriters {
+		writers = append(writers, startAstrayWriter(t, w.dir, i))
+	}
+	for end := time.Now().Add(length); time.Now().Before(end) && !t.Failed(); {
+		w.meddle(t)
+		time.Sleep(time.Duration(w.rand.IntN(4_000)) * time.Microsecond)
+	}
+	for _, p := range writers {
+		p.finish(t)
+	}
+	for _, p := range writers {
+		for kind, n := range p.errors {
+			total.errors[kind] += n
+		}
+	}
+	for what, n := range w.done {
+		total.done[what] += n
+	}
+	for _, name := range astrayLogs {
+		var appends []astrayAppend
+		for _, p := range writers {
+			for _, a := range p.acked {
+				if a.log == name {
+					appends = append(appends, a)
+				}
+			}
+		}
+		found := w.content(t, name)
+		for line, n := range found {
+			if n > 1 {
+				t.Errorf("seed %d: %s has the line %s %d times", seed, name, line, n)
+			}
+		}
+		lost, beside := astray(appends, w.changes[name], found)
+		total.acked += len(appends)
+		total.beside += beside
+		for i, complaint := range lost {
+			if i == 3 {
+				t.Errorf("seed %d: and %d more of %s", seed, len(lost)-i, name)
+				break
+			}
+			t.Errorf("seed %d: %s: %s", seed, name, complaint)
+		}
+	}
+}
+
+// astrayEnv, when set, makes the test binary a writer: its number and the
+// directory.
+const astrayEnv = "COPPICE_ASTRAY_WRITER"
+
+// TestAstrayWriter is a writer. As a test of its own it has nothing to do.
+func TestAstrayWriter(t *testing.T) {
+	number, dir, ok := strings.Cut(os.Getenv(astrayEnv), " ")
+	if !ok {
+		return
+	}
+	var w astrayChild
+	if _, err := fmt.Sscan(number, &w.number); err != nil {
+		t.Fatal(err)
+	}
+	// Leases, which only writers that do not always sync have, must be no excuse.
+	sync := []file.Sync{file.Always, file.Never, file.Every(2 * time.Millisecond)}[w.number%3]
+	var err error
+	if w.store, err = file.Open(dir, &file.Options{Sync: sync}); err != nil {
+		t.Fatal(err)
+	}
+	defer w.store.Close()
+	w.logs = make(map[string]store.Log)
+	w.run(t)
+}
+
+// astrayChild is a writer in its own process.
+type astrayChild struct {
+	number int
+	store  *file.Store
+	logs   map[string]store.Log // the handles, which stay open as long as they work
+	seq    int
+}
+
+func (w *astrayChild) run(t *testing.T) {
+	stop := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		close(stop)
+	}()
+	for {
+		select {
+		case <-stop:
+			w.calm(t)
+			return
+		default:
+		}
+		name := astrayLogs[rand.IntN(len(astrayLogs))]
+		for range 1 + rand.IntN(5) { // several in a row begin a lease
+			if err := w.append(t, name); err != nil {
+				fmt.Println("error", kindOf(err))
+				time.Sleep(200 * time.Microsecond)
+			}
+		}
+		// The more lines there are, the longer each look at them takes.
+		time.Sleep(time.Duration(rand.IntN(3_000)) * time.Microsecond)
+	}
+}
+
+// calm appends to each log when nobody meddles any more: it must work without
+// anybody's help.
+func (w *astrayChild) calm(t *testing.T) {
+	for _, name := range astrayLogs {
+		err := w.append(t, name)
+		for try := 0; err != nil && try < 20; try++ {
+			time.Sleep(time.Millisecond)
+			err = w.append(t, name)
+		}
+		if err != nil {
+			t.Errorf("writer %d cannot append to %s any more: %v", w.number, name, err)
+		}
+	}
+}
+
+// append appends a line and acknowledges it on standard output, with the moments
+// before and after. A line whose outcome is unknown is not tried again.
+func (w *astrayChild) append(t *testing.T, name string) error {
+	log := w.logs[name]
+	if log == nil {
+		var err error
+		if log, err = w.store.Open(t.Context(), name); err != nil {
+			return err
+		}
+		w.logs[name] = log
+	}
+	w.seq++
+	size := 100
+	if w.seq%37 == 0 {
+		size = 20_000
+	}
+	line, err := json.Marshal(astrayLine{fmt.Sprintf("%d/%d", w.number, w.seq), strings.Repeat("lorem ipsum ", size/12)})
+	if err != nil {
+		return err
+	}
+	for range 100 {
+		var at store.Pos
+		if at, err = log.End(t.Context()); err != nil {
+			break
+		}
+		start := time.Now().UnixNano()
+		if _, err = log.Append(t.Context(), at, line); err == nil {
+			fmt.Println("acked", name, fmt.Sprintf("%d/%d", w.number, w.seq), start, time.Now().UnixNano())
+			return nil
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			break
+		}
+	}
+	// Some programs go on with a handle that gave an error, some open another.
+	if rand.IntN(3) > 0 || errors.Is(err, store.ErrClosed) {
+		log.Close()
+		delete(w.logs, name)
+	}
+	return err
+}
+
+// astrayLine is a line of a writer.
+type astrayLine struct {
+	ID   string `json:"id"`
+	Text string `json:"text"`
+}
+
+func kindOf(err error) string {
+	for _, kind := range []error{
+		store.ErrConflict, store.ErrNotExist, store.ErrInvalid, store.ErrUnknown, store.ErrLocked, store.ErrClosed, store.ErrCorrupt, vfs.ErrSymlink,
+	} {
+		if errors.Is(err, kind) {
+			return kind.Error()
+		}
+	}
+	return err.Error()
+}
+
+// astrayWriter is a writer as the test sees it.
+type astrayWriter struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	tail  bytes.Buffer // what it said beside acknowledgements
+	ended sync.WaitGroup
+
+	// To be read after finish.
+	acked  []astrayAppend
+	errors map[string]int
+}
+
+func startAstrayWriter(t *testing.T, dir string, number int) *astrayWriter {
+	t.Helper()
+	p := &astrayWriter{
+		cmd:    exec.Command(os.Args[0], "-test.run=^TestAstrayWriter$"),
+		errors: make(map[string]int),
+	}
+	p.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", astrayEnv, number, dir))
+	p.cmd.Stderr = os.Stderr
+	stdin, err := p.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.stdin = stdin
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.ended.Go(func() {
+		for in := bufio.NewScanner(out); in.Scan(); {
+			var a astrayAppend
+			if _, err := fmt.Sscanf(in.Text(), "acked %s %s %d %d", &a.log, &a.line, &a.start, &a.end); err == nil {
+				p.acked = append(p.acked, a)
+			} else if kind, ok := strings.CutPrefix(in.Text(), "error "); ok {
+				p.errors[kind]++
+			} else {
+				fmt.Fprintln(&p.tail, in.Text())
+			}
+		}
+	})
+	return p
+}
+
+// finish lets the writer make its last appends, and waits.
+func (p *astrayWriter) finish(t *testing.T) {
+	t.Helper()
+	p.stdin.Close()
+	p.ended.Wait()
+	if err := p.cmd.Wait(); err != nil {
+		t.Errorf("writer: %v\n%s", err, &p.tail)
+	}
+	slices.SortFunc(p.acked, func(a, b astrayAppend) int { return int(a.start - b.start) })
+}
