@@ -63,7 +63,12 @@ func (t *target) create() error {
 	if err != nil {
 		return err
 	}
-	h.Extra = session.Fields{{Name: originField, Value: raw}}
+	h.Extra = session.Fields{{Name: originField, Value: t.w.cleanJSON(raw)}}
+	if h.CWD != "" {
+		if raw, err := json.Marshal(h.CWD); err == nil {
+			_ = json.Unmarshal(t.w.cleanJSON(raw), &h.CWD) // JSON stays JSON
+		}
+	}
 	t.s, err = session.Create(t.w.ctx, t.w.im.Store, h, t.options())
 	if errors.Is(err, session.ErrExist) {
 		t.s, err = session.Open(t.w.ctx, t.w.im.Store, t.id, t.options())

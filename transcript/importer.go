@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -9,7 +10,9 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
 )
 
 // The custom entries that an import leaves in a session. They count for nothing
@@ -71,14 +74,44 @@ func (im *Importer) Import(ctx context.Context, format *Format, f *File) (*Repor
 		}
 		src.stamp(info, im.now())
 	}
-	run := &run{im: im, format: format, file: f, before: before, src: src, report: report}
+	// What was redacted once is imported clean for ever after, whatever the source
+	// still has. The list is read for each file: one that is watched may have been
+	// redacted since the last.
+	guard, err := clean.LoadGuard(im.Store)
+	if err != nil {
+		return report, err
+	}
+	run := &run{im: im, format: format, file: f, before: before, src: src, report: report, guard: guard}
 	if err := run.do(ctx); err != nil {
 		return report, err
 	}
-	if im.DryRun || f.dir == "" {
+	if im.DryRun {
 		return report, nil
 	}
+	if err := run.recheck(ctx); err != nil || f.dir == "" {
+		return report, err
+	}
 	return report, im.Ledger.Put(src)
+}
+
+// recheck cleans the sessions once more if something was redacted while they were
+// filled: what we wrote meanwhile may have it, and the redaction may not have seen
+// that.
+func (r *run) recheck(ctx context.Context) error {
+	st, ok := r.im.Store.(*file.Store)
+	if !ok {
+		return nil
+	}
+	now, err := clean.LoadGuard(st)
+	if err != nil || r.guard.Knows(now) || len(r.src.Sessions) == 0 {
+		return err
+	}
+	sweep, err := clean.LookWith(ctx, st, clean.Options{Sessions: r.src.Sessions, Listed: true})
+	if err != nil {
+		return err
+	}
+	_, err = sweep.Apply(ctx)
+	return err
 }
 
 // stat describes the file, if it is one.
@@ -97,6 +130,7 @@ type run struct {
 	before *Source // what is known of the file, or nil
 	src    *Source // what will be
 	report *Report
+	guard  *clean.Guard // what must not come back; nil if nothing
 }
 
 // do reads and writes at the same time.
@@ -109,7 +143,7 @@ func (r *run) do(ctx context.Context) error {
 		kept = r.before.Chunks
 	}
 	s := &sink{
-		ctx: ctx, keeper: newKeeper(from, kept), rows: newKeeper(keptSpace, kept),
+		ctx: ctx, keeper: newKeeper(from, kept, r.guard), rows: newKeeper(keptSpace, kept, r.guard),
 		out: make(chan *parcel, 1), stopped: make(chan struct{}), tallies: make(map[string]*tally),
 	}
 	if from > 0 {
@@ -136,7 +170,7 @@ func (r *run) do(ctx context.Context) error {
 		err = s.failed // the reader's error is only its echo
 	}
 	r.report.Bytes = min(s.keeper.from, 1<<60) - from
-	if s.save.state != nil && r.im.Clean == nil {
+	if s.save.state != nil && r.im.Clean == nil && bytes.Equal(r.guard.JSON(s.save.state), s.save.state) {
 		r.src.At, r.src.Line, r.src.State = s.save.pos, s.save.lines, s.save.state
 	}
 	return errors.Join(err, w.finish(s.tallies, err == nil))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store"
 )
 
@@ -25,9 +26,12 @@ const (
 // chunk is a piece of a source that is kept.
 type chunk struct {
 	from int64 // in the source
-	raw  []byte
+	raw  []byte // as it stands in the source
+	kept []byte // as it is kept, if that is known and differs; as long as raw
 	sum  string // SHA-256 of raw, in hex
 	size int64  // of raw, also when that is gone
+
+	keptSum string // SHA-256 of what is kept
 
 	packed []byte        // raw, compressed; nil if it is in a blob
 	ref    store.Ref     // the blob, once it is in one
@@ -48,12 +52,14 @@ type keeper struct {
 	jobs   chan *chunk
 	done   sync.WaitGroup
 	spare  sync.Pool // of *[]byte
+	guard  *clean.Guard
 }
 
 // newKeeper begins to keep a source at a position, of which parts may be kept.
-func newKeeper(from int64, kept []Kept) *keeper {
+// What the guard knows is not.
+func newKeeper(from int64, kept []Kept, guard *clean.Guard) *keeper {
 	k := &keeper{
-		from: from, sealed: from, jobs: make(chan *chunk, 4),
+		guard: guard, from: from, sealed: from, jobs: make(chan *chunk, 4),
 		known: make(map[string]store.Ref), before: make(map[int64]Kept),
 	}
 	for _, c := range kept {
@@ -122,15 +128,17 @@ func (k *keeper) whole(b []byte) {
 	if k.sealed > 0 {
 		return
 	}
-	for len(b) > 0 {
+	// As a whole, because a secret may stand where two chunks meet.
+	for kept := k.guard.Raw(b); len(b) > 0; {
 		n := min(len(b), documentChunk)
-		k.seal(b[:n:n])
-		b = b[n:]
+		k.sealAs(b[:n:n], kept[:n:n])
+		b, kept = b[n:], kept[n:]
 	}
 }
 
 // piece takes bytes that are no part of a file, and returns where they are.
 func (k *keeper) piece(b []byte) int64 {
+	b = k.guard.Raw(b)
 	at := k.from + int64(len(k.buf))
 	k.buf = append(k.buf, b...)
 	if len(k.buf) >= documentChunk {
@@ -141,8 +149,10 @@ func (k *keeper) piece(b []byte) int64 {
 }
 
 // seal makes a chunk of the next bytes.
-func (k *keeper) seal(raw []byte) {
-	c := &chunk{from: k.from, raw: raw, size: int64(len(raw)), ready: make(chan struct{})}
+func (k *keeper) seal(raw []byte) { k.sealAs(raw, nil) }
+
+func (k *keeper) sealAs(raw, kept []byte) {
+	c := &chunk{from: k.from, raw: raw, kept: kept, size: int64(len(raw)), ready: make(chan struct{})}
 	k.from += c.size
 	k.sealed = k.from
 	k.chunks = append(k.chunks, c)
@@ -162,12 +172,20 @@ func (k *keeper) finish(upTo int64) {
 func (k *keeper) pack() {
 	enc := newPacker()
 	for c := range k.jobs {
-		c.sum = sumOf(c.raw)
-		if c.ref = k.known[c.sum]; c.ref == "" {
-			c.packed = enc.EncodeAll(c.raw, make([]byte, 0, len(c.raw)/4))
-		}
+		// The sum of the source tells whether it is known, also when its secrets were
+		// taken out of what is kept.
 		raw := c.raw
-		c.raw = nil
+		c.sum = sumOf(raw)
+		if c.kept == nil {
+			c.kept = k.guard.Raw(raw)
+		}
+		if c.keptSum = c.sum; len(raw) > 0 && &c.kept[0] != &raw[0] {
+			c.keptSum = sumOf(c.kept)
+		}
+		if c.ref = k.known[c.sum]; c.ref == "" {
+			c.packed = enc.EncodeAll(c.kept, make([]byte, 0, len(raw)/4))
+		}
+		c.raw, c.kept = nil, nil
 		if cap(raw) == chunkSize+2*readSize {
 			k.spare.Put(&raw)
 		}

@@ -90,6 +90,16 @@ func (t *target) options() *session.Options {
 	o := t.w.im.Options
 	o.OnConflict = session.GrowBranch
 	o.Now = t.when
+	if own := o.Clean; own != nil || t.w.im.Clean != nil || t.w.guard != nil {
+		o.Clean = func(e *session.Entry) error {
+			if own != nil {
+				if err := own(e); err != nil {
+					return err
+				}
+			}
+			return t.clean(e)
+		}
+	}
 	return &o
 }
 
@@ -150,8 +160,10 @@ func (t *target) entryID(native string) string {
 // add adds a record, unless it is there.
 func (t *target) add(r *Record) error {
 	e := r.Entry
-	if err := t.clean(&e); err != nil {
-		return err
+	if t.w.im.Clean != nil { // the ids of the records are those of clean records then
+		if err := t.clean(&e); err != nil {
+			return err
+		}
 	}
 	t.settle(&e)
 	if err := t.linkParent(r, &e); err != nil {
@@ -189,20 +201,35 @@ func (t *target) add(r *Record) error {
 }
 
 // clean takes out of an entry what must not be kept. The lines that it was made
-// of are clean already, but not all of it need come from lines.
+// of may be clean already, but not all of it need come from lines.
 func (t *target) clean(e *session.Entry) error {
-	if t.w.im.Clean == nil {
+	if t.w.im.Clean == nil && t.w.guard == nil {
 		return nil
 	}
 	dirty, err := e.MarshalJSON()
 	if err != nil {
 		return nil // it cannot be written: see stub
 	}
-	raw := t.w.im.Clean(dirty)
+	raw := t.w.cleanJSON(dirty)
 	if bytes.Equal(raw, dirty) {
 		return nil
 	}
-	return json.Unmarshal(raw, e)
+	cleaned := session.Entry{}
+	if err := json.Unmarshal(raw, &cleaned); err != nil {
+		return err
+	}
+	// What holds the session together stays.
+	cleaned.Type, cleaned.ID, cleaned.ParentID, cleaned.Timestamp = e.Type, e.ID, e.ParentID, e.Timestamp
+	*e = cleaned
+	return nil
+}
+
+// cleanJSON takes out of what an import writes what must not be kept.
+func (r *run) cleanJSON(value []byte) []byte {
+	if r.im.Clean != nil {
+		value = r.im.Clean(value)
+	}
+	return r.guard.JSON(value)
 }
 
 // settle gives an entry a time, and the entries that it refers to their ids.
@@ -454,7 +481,7 @@ func (t *target) imported(c *chunk) (string, error) {
 	}
 	data := map[string]any{
 		"format": t.w.format.Name, "path": t.w.file.Path, "from": c.from &^ keptSpace, "len": c.size,
-		"sha256": c.sum, "encoding": "zstd", "imported": t.w.im.now().UTC().Format(time.RFC3339),
+		"sha256": c.keptSum, "encoding": "zstd", "imported": t.w.im.now().UTC().Format(time.RFC3339),
 	}
 	if c.from >= keptSpace {
 		data["beside"] = true

@@ -54,8 +54,11 @@ func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 	for _, secret := range s.Secrets {
 		r.Kinds[secret.Kind]++
 	}
-	if len(s.Secrets) == 0 && len(s.pending) == 0 {
-		return r, nil
+	if len(s.Secrets) == 0 && len(s.pending.Blobs) == 0 {
+		return r, s.forgetPending()
+	}
+	if err := s.remember(ctx); err != nil {
+		return r, err
 	}
 	if err := s.notePending(); err != nil {
 		return r, err
@@ -70,9 +73,7 @@ func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 			continue
 		}
 		r.Blobs[old] = b.ref
-		if !slices.Contains(s.pending, old) { // of a line that was appended since
-			s.pending = append(s.pending, old)
-		}
+		s.pending.add(old) // it may be of a line that was appended since
 	}
 	if err := s.rewriteNotes(ctx, ed, r); err != nil {
 		return r, errors.Join(failed, err)
@@ -87,14 +88,17 @@ func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 // others from being written.
 func (s *Sweep) rewriteAll(ctx context.Context, ed *editor, r *Receipt) error {
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(s.logs)) {
+	total := int64(len(s.logs) + len(s.copies))
+	for i, name := range slices.Sorted(maps.Keys(s.logs)) {
+		s.tell("replacing secrets", int64(i), total)
 		if err := s.rewriteLog(ctx, name, ed); err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		r.Sessions = append(r.Sessions, name)
 	}
-	for _, c := range s.copies {
+	for i, c := range s.copies {
+		s.tell("replacing secrets", int64(len(s.logs)+i), total)
 		if err := s.rewriteCopy(ctx, c, ed); err != nil {
 			errs = append(errs, err)
 			continue
@@ -140,7 +144,9 @@ func (s *Sweep) rewriteNotes(ctx context.Context, ed *editor, r *Receipt) error 
 }
 
 // isOurs reports whether a note is one of a sweep's own.
-func (s *Sweep) isOurs(f file.Found) bool { return f.Path == s.notes().Path(pendingName) }
+func (s *Sweep) isOurs(f file.Found) bool {
+	return f.Path == s.notes().Path(pendingName) || f.Path == s.notes().Path(listName)
+}
 
 func (s *Sweep) read(f file.Found) (data []byte, err error) {
 	from, err := s.store.OpenFound(f)
@@ -166,6 +172,9 @@ func replaceKnown(s *redact.Scanner, data []byte) []byte {
 // files calls each with every regular file of the store.
 func (s *Sweep) files(ctx context.Context, each func(f file.Found) error) error {
 	for f, err := range s.store.Files(ctx) {
+		if err == nil {
+			err = ctx.Err()
+		}
 		if err == nil {
 			err = each(f)
 		}

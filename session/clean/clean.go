@@ -45,7 +45,12 @@ func Entry(e *session.Entry) ([]redact.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	line, found, err := newCleaner(new(redact.Scanner)).scan.JSON(line)
+	return cleanEntry(e, line, newCleaner(new(redact.Scanner)))
+}
+
+// cleanEntry cleans an entry, given also as its line.
+func cleanEntry(e *session.Entry, line []byte, c *cleaner) ([]redact.Finding, error) {
+	line, found, err := c.scan.JSON(line)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -66,6 +71,15 @@ var structure = regexp.MustCompile(`^(type|id|parent_id|timestamp|parent_session
 type cleaner struct {
 	scan *redact.Scanner // for what Coppice wrote
 	raw  *redact.Scanner // for what others wrote, in which places are known by number
+
+	listed func(data []byte) // if it is not nil, it sees all that is looked at
+}
+
+// see shows bytes to listed.
+func (c *cleaner) see(data []byte) {
+	if c.listed != nil {
+		c.listed(data)
+	}
 }
 
 func newCleaner(s *redact.Scanner) *cleaner {
@@ -81,6 +95,7 @@ func (c *cleaner) line(line []byte) ([]byte, []redact.Finding, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	c.see(out)
 	out, found := c.scan.Bytes(out)
 	return out, append(found, kept...), nil
 }
@@ -91,15 +106,11 @@ const typeImport = "coppice.import"
 
 // keptSource cleans what stands in base64 in an entry of typeImport.
 func (c *cleaner) keptSource(line []byte) ([]byte, []redact.Finding, error) {
-	e, ok := importEntry(line)
+	packed, ok := packedIn(line)
 	if !ok {
 		return line, nil, nil
 	}
-	text, _ := e.Custom.Data["data"].(string)
-	packed, err := base64.StdEncoding.DecodeString(text)
-	if err != nil || !isPacked(packed) {
-		return line, nil, nil
-	}
+	e, _ := importEntry(line)
 	packed, sum, found, err := c.packed(packed)
 	if err != nil || len(found) == 0 {
 		return line, nil, err
@@ -111,6 +122,17 @@ func (c *cleaner) keptSource(line []byte) ([]byte, []redact.Finding, error) {
 	}
 	out, err := e.MarshalJSON()
 	return out, found, err
+}
+
+// packedIn returns what stands in base64 in a line, if it is an entry of typeImport.
+func packedIn(line []byte) ([]byte, bool) {
+	e, ok := importEntry(line)
+	if !ok {
+		return nil, false
+	}
+	text, _ := e.Custom.Data["data"].(string)
+	packed, err := base64.StdEncoding.DecodeString(text)
+	return packed, err == nil && isPacked(packed)
 }
 
 func importEntry(line []byte) (*session.Entry, bool) {

@@ -32,6 +32,7 @@ func (c *cleaner) packed(data []byte) (out []byte, sum string, found []redact.Fi
 	if err != nil {
 		return nil, "", nil, err
 	}
+	c.see(plain)
 	cleaned, found := document(c.raw, plain)
 	if len(found) == 0 {
 		return data, "", nil, nil

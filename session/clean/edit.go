@@ -111,6 +111,7 @@ func (ed *editor) blob(ctx context.Context, ref store.Ref) (*blob, error) {
 			b.found = nil
 		}
 	default:
+		ed.see(data)
 		cleaned, b.found = document(ed.scan, data)
 	}
 	if len(b.found) > 0 {

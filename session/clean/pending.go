@@ -1,6 +1,7 @@
 package clean
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,32 +11,63 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 )
 
-// pendingName is the note, beside the store's other rooms, of the blobs that are
-// to be deleted. Between writing a log anew and deleting the blobs that it no
-// longer refers to, a crash would leave them with nothing that leads to them.
+// pendingName is the note of what a sweep has begun. It is there from before the
+// first change until after the last, so that what a crash interrupts is finished
+// later: see Finish.
 const pendingName = "redact.pending"
+
+// pending is that note.
+type pending struct {
+	// Blobs are to be deleted. Between writing a log anew and deleting the blobs
+	// that it no longer refers to, a crash would leave them with nothing that leads
+	// to them.
+	Blobs []store.Ref `json:"blobs"`
+	// Sessions are those that are swept, or All are.
+	Sessions []string `json:"sessions,omitempty"`
+	All      bool     `json:"all,omitempty"`
+}
+
+func (p *pending) add(ref store.Ref) {
+	if !slices.Contains(p.Blobs, ref) {
+		p.Blobs = append(p.Blobs, ref)
+	}
+}
 
 func (s *Sweep) notes() *file.Notes { return s.store.Notes("") }
 
 // readPending returns what an Apply that was interrupted has left to do.
-func (s *Sweep) readPending() ([]store.Ref, error) {
-	data, err := s.notes().Read(pendingName)
+func (s *Sweep) readPending() (p pending, err error) {
+	found, err := readPending(s.store)
+	if found != nil {
+		p = *found
+	}
+	return p, err
+}
+
+func readPending(st *file.Store) (*pending, error) {
+	data, err := st.Notes("").Read(pendingName)
 	if errors.Is(err, store.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	var refs []store.Ref
-	if err := json.Unmarshal(data, &refs); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.notes().Path(pendingName), err)
+	p := &pending{}
+	if err := json.Unmarshal(data, p); err != nil && json.Unmarshal(data, &p.Blobs) != nil { // it was a list of blobs once
+		return nil, fmt.Errorf("%s: %w", st.Notes("").Path(pendingName), err)
 	}
-	return slices.DeleteFunc(refs, func(ref store.Ref) bool { _, ok := ref.Hex(); return !ok }), nil
+	p.Blobs = slices.DeleteFunc(p.Blobs, func(ref store.Ref) bool { _, ok := ref.Hex(); return !ok })
+	return p, nil
 }
 
+// notePending notes what is about to be done, with what was not finished before.
 func (s *Sweep) notePending() error {
-	if len(s.pending) == 0 {
-		return nil
+	if s.pending.All = s.pending.All || len(s.opts.Sessions) == 0; s.pending.All {
+		s.pending.Sessions = nil
+	} else {
+		s.pending.Sessions = append(s.pending.Sessions, s.opts.Sessions...)
+		slices.Sort(s.pending.Sessions)
+		s.pending.Sessions = slices.Compact(s.pending.Sessions)
 	}
 	data, err := json.Marshal(s.pending)
 	if err != nil {
@@ -44,4 +76,46 @@ func (s *Sweep) notePending() error {
 	return s.notes().Write(pendingName, data)
 }
 
-func (s *Sweep) forgetPending() error { return s.notes().Remove(pendingName) }
+// forgetPending ends a sweep, unless one of more sessions was interrupted before.
+func (s *Sweep) forgetPending() error {
+	if s.pending.All && len(s.opts.Sessions) > 0 {
+		return nil
+	}
+	for _, name := range s.pending.Sessions {
+		if _, there := s.forms[name]; there && len(s.opts.Sessions) > 0 && !slices.Contains(s.opts.Sessions, name) {
+			return nil
+		}
+	}
+	return s.notes().Remove(pendingName)
+}
+
+// Unfinished reports whether a sweep was interrupted: what it began to take out may
+// still be there.
+func Unfinished(st *file.Store) (bool, error) {
+	p, err := readPending(st)
+	return p != nil, err
+}
+
+// Finish does what a sweep that was interrupted has left to do. It takes out what
+// that one had found, and nothing else. Of the options only Progress counts. The
+// receipt is nil if there was nothing to do.
+func Finish(ctx context.Context, st *file.Store, o Options) (*Receipt, error) {
+	p, err := readPending(st)
+	if p == nil || err != nil {
+		return nil, err
+	}
+	o.Listed, o.Sessions = true, nil
+	for stat, err := range st.List(ctx) {
+		if err != nil && stat.Name == "" {
+			return nil, err
+		}
+		if !p.All && slices.Contains(p.Sessions, stat.Name) {
+			o.Sessions = append(o.Sessions, stat.Name)
+		}
+	}
+	s, err := LookWith(ctx, st, o) // in all if those are gone: something may still name the blobs
+	if err != nil {
+		return nil, err
+	}
+	return s.Apply(ctx)
+}

@@ -2,6 +2,7 @@ package clean
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -26,10 +27,16 @@ func (s *Sweep) search(ctx context.Context, r *Receipt) error {
 		longest = max(longest, len(k.Value))
 	}
 	suspects := make(map[store.Ref]time.Time) // blobs that have a secret, or may have, and since when they are there
-	for _, old := range s.pending {
+	for _, old := range s.pending.Blobs {
 		suspects[old] = time.Time{}
 	}
+	total, done := int64(0), int64(0)
+	if err := s.files(ctx, func(f file.Found) error { total += f.Size; return nil }); err != nil {
+		return err
+	}
 	err := s.files(ctx, func(f file.Found) error {
+		s.tell("reading every file again", done, total)
+		done += f.Size
 		if f.Room == file.RoomIndex || s.isOurs(f) {
 			return nil
 		}
@@ -106,7 +113,7 @@ func (s *Sweep) removeBlobs(ctx context.Context, suspects map[store.Ref]time.Tim
 
 func (s *Sweep) removeBlob(ctx context.Context, ref store.Ref, made time.Time, r *Receipt) error {
 	path := s.store.BlobPath(ref)
-	if !slices.Contains(s.pending, ref) && time.Since(made) < file.StaleAfter {
+	if !slices.Contains(s.pending.Blobs, ref) && time.Since(made) < file.StaleAfter {
 		r.left(path, "", "nothing refers to it yet; somebody may be about to")
 		return nil
 	}
@@ -132,18 +139,62 @@ func (s *Sweep) searchFile(f file.Found, values *redact.Scanner, longest int) (k
 	head := bufio.NewReader(from)
 	begin, _ := head.Peek(len(magic)) // a file that is shorter is not compressed
 	kinds = make(map[string]bool)
-	if !isPacked(begin) {
-		return kinds, searchReader(head, values, longest, kinds)
+	var plain io.Reader = head
+	if isPacked(begin) {
+		dec, err := zstd.NewReader(head, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxUnpacked))
+		if err != nil {
+			return nil, err
+		}
+		defer dec.Close()
+		plain = dec
 	}
-	dec, err := zstd.NewReader(head, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxUnpacked))
-	if err != nil {
-		return nil, err
+	kept := &keptIn{values: values, kinds: kinds}
+	if err := searchReader(io.TeeReader(plain, kept), values, longest, kinds); err != nil && !isPacked(begin) {
+		return kinds, err
 	}
-	defer dec.Close()
-	if searchReader(dec, values, longest, kinds) != nil {
-		return kinds, nil // not what it seemed to be, or damaged: what could be read was searched
-	}
+	kept.flush() // of what is damaged, what could be read was searched
 	return kinds, nil
+}
+
+// keptIn looks into what lines of logs have of a source, which is compressed and in
+// base64 there.
+type keptIn struct {
+	values *redact.Scanner
+	kinds  map[string]bool
+	line   []byte
+}
+
+// longestKept is more than a line with a kept source has: a larger one is in a blob.
+const longestKept = 1 << 20
+
+func (k *keptIn) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		at := bytes.IndexByte(rest, '\n')
+		if at < 0 {
+			if len(k.line) <= longestKept {
+				k.line = append(k.line, rest...)
+			}
+			break
+		}
+		if len(k.line) <= longestKept {
+			k.line = append(k.line, rest[:at]...)
+		}
+		k.flush()
+		rest = rest[at+1:]
+	}
+	return len(p), nil
+}
+
+// flush looks at the line that was written.
+func (k *keptIn) flush() {
+	if packed, ok := packedIn(k.line); ok {
+		if plain, err := unpack(packed); err == nil {
+			for _, f := range k.values.Known(plain) {
+				k.kinds[f.Kind] = true
+			}
+		}
+	}
+	k.line = k.line[:0]
 }
 
 // searchReader looks at a part at a time. The parts overlap by the longest form

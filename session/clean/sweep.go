@@ -38,58 +38,92 @@ type Sweep struct {
 
 	store   *file.Store
 	names   []string
-	secrets map[redact.Known]bool // those that are looked for by their value
+	secrets map[redact.Known]bool // what was found, and whether it is a plain word
 	logs    map[string]bool       // those that have to be changed
 	copies  []file.Copy           // the same
-	pending []store.Ref           // blobs to be deleted when nothing refers to them
+	pending pending               // what a crash must not make us forget
 	forms   map[string]bool       // the logs, and whether they are archived
+	sizes   map[string]int64
+	opts    Options
 }
 
-// Look looks for secrets in sessions, and in all if none is named: in their logs,
-// in the blobs that these refer to, and in the copies of the logs. A secret that
-// was found in one place is found in all others, also where nothing but its value
-// tells that it is one. Look changes nothing.
+// Options adjusts what is looked at. The zero value means all sessions, and what
+// was removed.
+type Options struct {
+	// Sessions are those that are looked at. Default: all.
+	Sessions []string
+	// Listed leaves the rules out: only what was taken out of this store before is
+	// looked for.
+	Listed bool
+	// Progress, if it is set, is told how far it is: in looking, and later in
+	// applying.
+	Progress func(doing string, done, total int64)
+}
+
+// Look looks for secrets in sessions, and in all if none is named: see LookWith.
 func Look(ctx context.Context, st *file.Store, names ...string) (*Sweep, error) {
+	return LookWith(ctx, st, Options{Sessions: names})
+}
+
+// LookWith looks for secrets in the logs of sessions, in the blobs that these refer
+// to, and in the copies of the logs. A secret that was found in one place is found
+// in all others, also where nothing but its value tells that it is one, and so is
+// one that was taken out of this store before. It changes nothing.
+func LookWith(ctx context.Context, st *file.Store, o Options) (*Sweep, error) {
 	s := &Sweep{
-		store: st, names: names, secrets: make(map[redact.Known]bool), logs: make(map[string]bool), forms: make(map[string]bool),
+		store: st, names: o.Sessions, opts: o,
+		secrets: make(map[redact.Known]bool), logs: make(map[string]bool), forms: make(map[string]bool), sizes: make(map[string]int64),
 	}
 	for stat, err := range st.List(ctx) {
 		if err != nil && stat.Name == "" {
 			return nil, err
 		}
-		s.forms[stat.Name] = stat.Archived
+		s.forms[stat.Name], s.sizes[stat.Name] = stat.Archived, stat.Size
 	}
-	if len(names) == 0 {
+	if len(o.Sessions) == 0 {
 		s.names = slices.Sorted(maps.Keys(s.forms))
 	}
-	copies, err := s.listCopies(ctx, len(names) == 0)
+	copies, err := s.listCopies(ctx, len(o.Sessions) == 0)
 	if err != nil {
 		return nil, err
 	}
-	found := false
-	collect := newEditor(&redact.Scanner{Seen: func(kind, secret string) {
-		found = true
-		if !isPlainWord(secret) {
-			s.secrets[redact.Known{Kind: kind, Value: secret}] = true
-		}
-	}}, st.Blobs(), false)
-	if err := s.each(ctx, collect, copies, func(*file.Copy, string, edited) {}); err != nil {
+	if err := s.collect(ctx, copies); err != nil {
 		return nil, err
 	}
-	if s.pending, err = s.readPending(); err != nil || !found {
+	if s.pending, err = s.readPending(); err != nil || len(s.secrets) == 0 {
 		return s, err
 	}
 	s.Unread = nil
 	list := newEditor(s.scanner(), st.Blobs(), false)
-	if err := s.each(ctx, list, copies, s.add); err != nil {
+	if err := s.each(ctx, "locating secrets", list, copies, s.add); err != nil {
 		return nil, err
 	}
 	for _, ref := range slices.Sorted(maps.Keys(list.known)) {
 		if len(list.known[ref].found) > 0 {
-			s.pending = append(s.pending, ref)
+			s.pending.add(ref)
 		}
 	}
 	return s, nil
+}
+
+// collect learns the secrets: those that the rules find, and those that were taken
+// out before and are there again.
+func (s *Sweep) collect(ctx context.Context, copies []file.Copy) error {
+	guard, err := LoadGuard(s.store)
+	if err != nil {
+		return err
+	}
+	note := func(kind, secret string) {
+		s.secrets[redact.Known{Kind: kind, Value: secret}] = isPlainWord(secret)
+	}
+	ed := newEditor(&redact.Scanner{Seen: note, OnlyKnown: s.opts.Listed}, s.store.Blobs(), false)
+	ed.listed = func(data []byte) {
+		found := guard.find(data)
+		for _, k := range slices.Concat(found.known, found.words) {
+			note(k.Kind, k.Value)
+		}
+	}
+	return s.each(ctx, "looking for secrets", ed, copies, func(*file.Copy, string, edited) {})
 }
 
 // isPlainWord reports whether a secret is nothing but letters. Such a password is
@@ -115,18 +149,32 @@ func (s *Sweep) listCopies(ctx context.Context, all bool) ([]file.Copy, error) {
 	return copies, nil
 }
 
-// scanner returns one that knows all that was found.
+// scanner returns one that knows all that was found and is looked for by its value.
 func (s *Sweep) scanner() *redact.Scanner {
-	known := slices.SortedFunc(maps.Keys(s.secrets), func(a, b redact.Known) int {
+	var known []redact.Known
+	for k, word := range s.secrets {
+		if !word {
+			known = append(known, k)
+		}
+	}
+	slices.SortFunc(known, func(a, b redact.Known) int {
 		return strings.Compare(a.Kind+a.Value, b.Kind+b.Value) // so that the outcome is always the same
 	})
-	return redact.NewScanner(known...)
+	scanner := redact.NewScanner(known...)
+	scanner.OnlyKnown = s.opts.Listed && len(known) == len(s.secrets) // words are found by rules alone
+	return scanner
 }
 
 // each calls found with what would become of each line. What cannot be read is
 // noted, and does not keep the rest from being looked at.
-func (s *Sweep) each(ctx context.Context, ed *editor, copies []file.Copy, found func(c *file.Copy, name string, e edited)) error {
+func (s *Sweep) each(ctx context.Context, doing string, ed *editor, copies []file.Copy, found func(c *file.Copy, name string, e edited)) error {
+	total, done := int64(len(copies)), int64(0) // a copy counts for little
 	for _, name := range s.names {
+		total += s.sizes[name]
+	}
+	for _, name := range s.names {
+		s.tell(doing, done, total)
+		done += s.sizes[name]
 		err := s.eachLine(ctx, name, ed, func(e edited) { found(nil, name, e) })
 		switch {
 		case ctx.Err() != nil, errors.Is(err, store.ErrNotExist), errors.Is(err, store.ErrClosed):
@@ -136,6 +184,7 @@ func (s *Sweep) each(ctx context.Context, ed *editor, copies []file.Copy, found 
 		}
 	}
 	for i := range copies {
+		s.tell(doing, done+int64(i), total)
 		err := s.store.ReadCopy(ctx, copies[i], func(line []byte) error {
 			e, err := ed.edit(ctx, line)
 			if err == nil {
@@ -151,6 +200,12 @@ func (s *Sweep) each(ctx context.Context, ed *editor, copies []file.Copy, found 
 		}
 	}
 	return nil
+}
+
+func (s *Sweep) tell(doing string, done, total int64) {
+	if s.opts.Progress != nil {
+		s.opts.Progress(doing, done, total)
+	}
 }
 
 func (s *Sweep) unread(path, name, why string) {

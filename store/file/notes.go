@@ -1,6 +1,7 @@
 package file
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -43,6 +44,32 @@ func (n *Notes) Write(name string, data []byte) error {
 	}
 	return n.fail("write note", name, n.store.publish(n.Path(name), vfs.Data(data)))
 }
+
+// Change replaces a note by what change makes of it, nil if there is none. No other
+// Change of a note of this store happens meanwhile, in any process.
+func (n *Notes) Change(ctx context.Context, name string, change func(old []byte) ([]byte, error)) error {
+	if err := n.check(name); err != nil {
+		return err
+	}
+	lock, err := n.store.lockName(ctx, notesLock)
+	if err != nil {
+		return n.fail("change note", name, err)
+	}
+	defer lock.release()
+	old, err := n.Read(name)
+	if err != nil && !errors.Is(err, store.ErrNotExist) {
+		return err
+	}
+	changed, err := change(old)
+	if err != nil {
+		return err
+	}
+	return n.Write(name, changed)
+}
+
+// notesLock is the lock of all notes. It is not in the room of the logs' locks,
+// where any name may be that of a log.
+const notesLock = "../notes"
 
 // WriteHint is Write for what can be found out again: it syncs nothing. After a
 // power cut the note may be gone, old or damaged.

@@ -1,0 +1,348 @@
+package clean
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"slices"
+	"sync"
+
+	"github.com/coppice-dev/coppice/redact"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
+)
+
+// Guard keeps what was taken out of a store from coming back: with the next import
+// of a source that still has it, say. It knows the secrets only by their digests,
+// which Apply leaves in the store. The zero value, and nil, know none. All methods
+// may be called concurrently.
+//
+// A text is searched for secrets of which only digests are known in one pass: of
+// each eight bytes a small hash is looked up in a table, and where that has the
+// hash of the middle of a secret, the digest decides. A text without secrets
+// costs about as much as reading it.
+type Guard struct {
+	key    []byte
+	mul    uint64
+	table  []uint64            // one bit for each small hash
+	shapes map[uint32][]int    // the lengths of the secrets with such a hash
+	kinds  map[[16]byte]string // by digest
+	words  map[[16]byte]bool   // what is nothing but letters is a secret only where a rule says so
+	macs   sync.Pool           // of hash.Hash
+}
+
+const (
+	// listName is the note that has the digests.
+	listName = "redacted.json"
+	// spanBytes is how many bytes a small hash is of. A known secret is not shorter.
+	spanBytes = 8
+	// spanBits is the size of a small hash. It tells as much of a secret to who has
+	// the list, so it is no larger than it must be.
+	spanBits = 20
+)
+
+// list is the note.
+type list struct {
+	Key    []byte   `json:"key"`
+	Values []digest `json:"values"`
+}
+
+// digest is what is known of a secret.
+type digest struct {
+	Kind   string `json:"kind"`
+	Length int    `json:"length"`
+	Span   uint32 `json:"span"` // the small hash
+	MAC    []byte `json:"mac"`
+	Word   bool   `json:"word,omitempty"`
+}
+
+// LoadGuard returns the guard of a store. One that nothing was ever taken out of,
+// and one that is not of files, has none: it returns nil, which lets all pass.
+func LoadGuard(st store.Store) (*Guard, error) {
+	files, ok := st.(*file.Store)
+	if !ok {
+		return nil, nil
+	}
+	l, err := readList(files)
+	if err != nil || len(l.Values) == 0 {
+		return nil, err
+	}
+	return newGuard(l), nil
+}
+
+func readList(st *file.Store) (*list, error) {
+	l := &list{}
+	data, err := st.Notes("").Read(listName)
+	if errors.Is(err, store.ErrNotExist) {
+		return l, nil
+	}
+	if err == nil {
+		err = l.parse(data)
+	}
+	if err != nil {
+		return nil, &store.Error{
+			Op: "read what was redacted", Path: st.Notes("").Path(listName), Kind: store.ErrCorrupt, Err: err,
+			Hint: "without it nothing tells which secrets must not come back; if you can do without, delete it",
+		}
+	}
+	return l, nil
+}
+
+func (l *list) parse(data []byte) error {
+	if err := json.Unmarshal(data, l); err != nil {
+		return err
+	}
+	for _, d := range l.Values {
+		if len(d.MAC) != 16 || d.Length < spanBytes || d.Span >= 1<<spanBits {
+			return fmt.Errorf("a value of kind %.80q is not as it was written", d.Kind)
+		}
+	}
+	if len(l.Values) > 0 && len(l.Key) != sha256.Size {
+		return errors.New("the key is missing")
+	}
+	return nil
+}
+
+func newGuard(l *list) *Guard {
+	g := &Guard{
+		key: l.Key, table: make([]uint64, 1<<spanBits/64), shapes: make(map[uint32][]int),
+		kinds: make(map[[16]byte]string), words: make(map[[16]byte]bool),
+	}
+	g.macs.New = func() any { return hmac.New(sha256.New, g.key) }
+	salt := g.digest([]byte("the multiplier of small hashes"))
+	g.mul = binary.LittleEndian.Uint64(salt[:]) | 1
+	for _, d := range l.Values {
+		mac := [16]byte(d.MAC)
+		g.kinds[mac] = d.Kind
+		if d.Word {
+			g.words[mac] = true
+			continue
+		}
+		g.table[d.Span/64] |= 1 << (d.Span % 64)
+		if !slices.Contains(g.shapes[d.Span], d.Length) {
+			g.shapes[d.Span] = append(g.shapes[d.Span], d.Length)
+		}
+	}
+	return g
+}
+
+// Knows reports whether a guard knows all that another knows.
+func (g *Guard) Knows(other *Guard) bool {
+	if other == nil {
+		return true
+	}
+	for mac := range other.kinds {
+		if g == nil || g.kinds[mac] == "" {
+			return false
+		}
+	}
+	return true
+}
+
+func (g *Guard) digest(value []byte) [16]byte {
+	mac := g.macs.Get().(hash.Hash)
+	defer g.macs.Put(mac)
+	mac.Reset()
+	mac.Write(value)
+	var sum [sha256.Size]byte
+	return [16]byte(mac.Sum(sum[:0]))
+}
+
+// span is the small hash of eight bytes.
+func (g *Guard) span(b []byte) uint32 {
+	return uint32(binary.LittleEndian.Uint64(b) * g.mul >> (64 - spanBits))
+}
+
+// middle is where the eight bytes of a secret are whose hash is looked up. The
+// beginnings of many secrets are the same.
+func middle(length int) int { return (length - spanBytes) / 2 }
+
+// describe makes the digest of a secret.
+func (g *Guard) describe(kind, value string, word bool) digest {
+	mac := g.digest([]byte(value))
+	at := middle(len(value))
+	return digest{Kind: kind, Length: len(value), Span: g.span([]byte(value[at : at+spanBytes])), MAC: mac[:], Word: word}
+}
+
+// scan calls found with each listed secret in a text.
+func (g *Guard) scan(text []byte, found func(kind string, value []byte)) {
+	for i := 0; i+spanBytes <= len(text); i++ {
+		span := g.span(text[i : i+spanBytes])
+		if g.table[span/64]&(1<<(span%64)) == 0 {
+			continue
+		}
+		for _, length := range g.shapes[span] {
+			start := i - middle(length)
+			if start < 0 || start+length > len(text) {
+				continue
+			}
+			value := text[start : start+length]
+			if kind, ok := g.kinds[g.digest(value)]; ok {
+				found(kind, value)
+			}
+		}
+	}
+}
+
+// find returns the listed secrets in what may be JSON, lines of JSON, or text.
+func (g *Guard) find(data []byte) (f listed) {
+	if g == nil || len(g.kinds) == 0 {
+		return f
+	}
+	add := func(kind string, value []byte) {
+		k := redact.Known{Kind: kind, Value: string(value)}
+		if !slices.Contains(f.known, k) {
+			f.known = append(f.known, k)
+		}
+	}
+	g.scan(data, add)
+	if bytes.IndexByte(data, '\\') >= 0 { // the strings may mean something else than they look like
+		eachValue(data, func(value []byte) {
+			// What is no JSON has no strings.
+			_ = redact.Strings(value, func(_ string, text []byte) { g.scan(text, add) })
+		})
+	}
+	if len(g.words) > 0 {
+		rules := &redact.Scanner{Seen: func(kind, secret string) {
+			if g.words[g.digest([]byte(secret))] {
+				f.words = append(f.words, redact.Known{Kind: kind, Value: secret})
+			}
+		}}
+		document(rules, data)
+	}
+	return f
+}
+
+// listed is what a guard has found.
+type listed struct {
+	known []redact.Known // what is found by its value
+	words []redact.Known // what only rules find
+}
+
+func (f listed) empty() bool { return len(f.known)+len(f.words) == 0 }
+
+// cleaner returns one that takes it out, and nothing else. A word that is a secret
+// only here and there is left to the rules, which then take out all secrets.
+func (f listed) cleaner() *cleaner {
+	s := redact.NewScanner(f.known...)
+	s.OnlyKnown = len(f.words) == 0
+	return newCleaner(s)
+}
+
+// eachValue calls each with what may be JSON: the whole, or its lines.
+func eachValue(data []byte, each func(value []byte)) {
+	if json.Valid(data) {
+		each(data)
+		return
+	}
+	for line := range bytes.Lines(data) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && (line[0] == '{' || line[0] == '[') && bytes.IndexByte(line, '\\') >= 0 {
+			each(line)
+		}
+	}
+}
+
+// Raw takes out what was taken out before: of JSON, lines of JSON, or text. Nothing
+// in it moves: see redact.Scanner.SameLength. What it was given does not change.
+func (g *Guard) Raw(data []byte) []byte {
+	found := g.find(data)
+	if found.empty() {
+		return data
+	}
+	out, _ := document(found.cleaner().raw, data)
+	return out
+}
+
+// JSON is Raw for a JSON value in which things may move.
+func (g *Guard) JSON(value []byte) []byte {
+	found := g.find(value)
+	if found.empty() {
+		return value
+	}
+	out, _ := found.cleaner().scan.Bytes(value)
+	return out
+}
+
+// Append takes out of an entry what was taken out before. It is for
+// session.Options.Clean.
+func (g *Guard) Append(e *session.Entry) error {
+	_, err := g.Entry(e)
+	return err
+}
+
+// Entry is Append, and returns what it found: see the function Entry.
+func (g *Guard) Entry(e *session.Entry) ([]redact.Finding, error) {
+	if g == nil {
+		return nil, nil
+	}
+	line, err := e.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	found := g.find(line)
+	if found.empty() {
+		return nil, nil
+	}
+	return cleanEntry(e, line, found.cleaner())
+}
+
+// remember adds the secrets of a sweep to the store's list, before any of them is
+// taken out: from then on none comes back, also if we do not come to the end.
+func (s *Sweep) remember(ctx context.Context) error {
+	if len(s.secrets) == 0 {
+		return nil
+	}
+	return s.notes().Change(ctx, listName, func(old []byte) ([]byte, error) {
+		l := &list{}
+		if len(old) > 0 {
+			if err := l.parse(old); err != nil {
+				return nil, fmt.Errorf("%s: %w", s.notes().Path(listName), err)
+			}
+		}
+		if l.Key == nil {
+			l.Key = make([]byte, sha256.Size)
+			rand.Read(l.Key)
+		}
+		g := newGuard(l)
+		for k, word := range s.secrets {
+			for _, form := range listedForms(k.Value) {
+				if d := g.describe(k.Kind, form, word); g.kinds[[16]byte(d.MAC)] == "" {
+					g.kinds[[16]byte(d.MAC)] = k.Kind
+					l.Values = append(l.Values, d)
+				}
+			}
+		}
+		slices.SortFunc(l.Values, func(a, b digest) int { return bytes.Compare(a.MAC, b.MAC) }) // in no order that tells anything
+		return json.Marshal(l)
+	})
+}
+
+// listedForms returns the ways in which a secret may come back: as it is, as a
+// JSON string has it, and as it was if what was found stood in one.
+func listedForms(value string) []string {
+	var forms []string
+	if len(value) >= spanBytes {
+		forms = append(forms, value)
+	}
+	var plain bytes.Buffer
+	enc := json.NewEncoder(&plain)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(value) == nil {
+		if quoted := bytes.TrimSpace(plain.Bytes()); len(quoted) > 2+len(value) {
+			forms = append(forms, string(quoted[1:len(quoted)-1]))
+		}
+	}
+	var meant string
+	if json.Unmarshal([]byte(`"`+value+`"`), &meant) == nil && meant != value && len(meant) >= spanBytes {
+		forms = append(forms, meant)
+	}
+	return forms
+}
