@@ -302,6 +302,14 @@ func (s *Store) mkdir(dir string) error {
 	return nil
 }
 
+// unlearn forgets that a directory was there.
+func (s *Store) unlearn(dir string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.made, dir)
+	delete(s.durable, dir)
+}
+
 // knows reports whether a directory was there. One that has vanished since is
 // not made again: what was in it is gone, and that must be noticed.
 func (s *Store) knows(dir string) bool {

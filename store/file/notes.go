@@ -42,7 +42,18 @@ func (n *Notes) Write(name string, data []byte) error {
 	if err := n.check(name); err != nil {
 		return err
 	}
-	return n.fail("write note", name, n.store.publish(n.Path(name), vfs.Data(data)))
+	return n.write(name, func() error { return n.store.publish(n.Path(name), vfs.Data(data)) })
+}
+
+// write makes the room again if somebody has deleted it: that loses notes, which
+// is no worse than it was.
+func (n *Notes) write(name string, write func() error) error {
+	err := write()
+	if errors.Is(err, fs.ErrNotExist) {
+		n.store.unlearn(filepath.Dir(n.Path(name)))
+		err = write()
+	}
+	return n.fail("write note", name, err)
 }
 
 // Change replaces a note by what change makes of it, nil if there is none. No other
@@ -77,13 +88,15 @@ func (n *Notes) WriteHint(name string, data []byte) error {
 	if err := n.check(name); err != nil {
 		return err
 	}
-	for _, dir := range []string{n.store.room("tmp"), filepath.Dir(n.Path(name))} {
-		if err := n.store.mkdir(dir); err != nil {
-			return n.fail("write note", name, err)
+	return n.write(name, func() error {
+		for _, dir := range []string{n.store.room("tmp"), filepath.Dir(n.Path(name))} {
+			if err := n.store.mkdir(dir); err != nil {
+				return err
+			}
 		}
-	}
-	how := vfs.Replacement{Perm: filePerm, Temp: n.store.temp(), NoSync: true}
-	return n.fail("write note", name, vfs.Replace(n.store.fs, n.Path(name), how, vfs.Data(data)))
+		how := vfs.Replacement{Perm: filePerm, Temp: n.store.temp(), NoSync: true}
+		return vfs.Replace(n.store.fs, n.Path(name), how, vfs.Data(data))
+	})
 }
 
 // Remove deletes a note, durably. That it is not there is no error.
