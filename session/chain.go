@@ -39,7 +39,7 @@ func (s *Session) Continue(carry ...Entry) (*Session, error) {
 		ID: id, ParentSession: s.header.ID, Relation: RelationContinuation,
 		Continuation: s.header.Continuation + 1, CWD: s.header.CWD,
 	}
-	next, err := create(ctx, s.store, h, &s.opts, store.Lines(lines...))
+	next, err := create(ctx, s.store, h, &s.opts, store.Lines(lines...), s.log)
 	if errors.Is(err, ErrExist) {
 		return nil, &Error{Op: "continue", Name: s.name, Kind: ErrExist, Err: fmt.Errorf("it continues in session %q", id)}
 	}

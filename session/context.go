@@ -77,6 +77,9 @@ func (s *Session) Context(o ContextOptions) (*Context, error) {
 }
 
 func (s *Session) buildContext(o ContextOptions, fingerprints bool) (*Context, error) {
+	if err := s.checkCurrent(); err != nil {
+		return nil, err
+	}
 	ctx := context.Background()
 	sel, err := s.selectPath(ctx, o.Leaf)
 	if err != nil {

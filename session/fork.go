@@ -39,7 +39,7 @@ func (s *Session) Fork(ctx context.Context, to store.Store, o *Options) (*Sessio
 		if leaf != logLeaf {
 			yield(s.leafLine(leaf, logLeaf), nil)
 		}
-	})
+	}, s.log)
 }
 
 func isHeader(line []byte) bool {
@@ -64,7 +64,7 @@ func (s *Session) CreateBranchedSession(leafID string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	forked, err := create(ctx, s.store, s.forkHeader(), &s.opts, s.copyLines(ctx, nodes, leafID, labels))
+	forked, err := create(ctx, s.store, s.forkHeader(), &s.opts, s.copyLines(ctx, nodes, leafID, labels), s.log)
 	if err != nil {
 		return "", err
 	}

@@ -36,6 +36,9 @@ func (s *Session) GetTree() ([]TreeNode, error) {
 
 // snapshot returns all nodes as they are now.
 func (s *Session) snapshot() ([]node, error) {
+	if err := s.checkCurrent(); err != nil {
+		return nil, err
+	}
 	var nodes []node
 	err := s.withWhole(func(t *tree) error {
 		nodes = t.nodes[:len(t.nodes):len(t.nodes)] // nodes that were added never change

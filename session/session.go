@@ -104,11 +104,12 @@ type Session struct {
 // Create makes a new session in a store. The fields of the header that are
 // empty are filled in.
 func Create(ctx context.Context, st store.Store, h Header, o *Options) (*Session, error) {
-	return create(ctx, st, h, o, nil)
+	return create(ctx, st, h, o, nil, nil)
 }
 
-// create makes a session that holds the given lines from the start.
-func create(ctx context.Context, st store.Store, h Header, o *Options, lines iter.Seq2[[]byte, error]) (*Session, error) {
+// create makes a session that holds the given lines from the start. If they come
+// from a log, that must still be what it was: see store.CreateCopy.
+func create(ctx context.Context, st store.Store, h Header, o *Options, lines iter.Seq2[[]byte, error], of store.Log) (*Session, error) {
 	opts := o.withDefaults()
 	h.Type, h.Version = TypeSession, Version
 	if h.ID == "" {
@@ -123,7 +124,7 @@ func create(ctx context.Context, st store.Store, h Header, o *Options, lines ite
 			lines(yield)
 		}
 	}
-	log, err := st.Create(ctx, h.ID, all)
+	log, err := store.CreateCopy(ctx, st, h.ID, all, of)
 	if err != nil {
 		return nil, err
 	}
@@ -291,6 +292,16 @@ func (s *Session) withWhole(f func(t *tree) error) error {
 		return err
 	}
 	return f(s.tree)
+}
+
+// checkCurrent makes sure that nobody rewrote the log since it was opened. Reading
+// the file would notice; but entries may be in our memory, and what was taken out
+// of the log must not be read from there either.
+func (s *Session) checkCurrent() error {
+	if log, ok := s.log.(store.Pinner); ok {
+		return log.Current()
+	}
+	return nil
 }
 
 func (s *Session) errClosed(op string) error {

@@ -17,17 +17,22 @@ import (
 // Create makes a log. It appears under its name only when all of it is on disk:
 // it is written and synced in tmp/, then renamed.
 func (s *Store) Create(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) (store.Log, error) {
+	return s.createWhen(ctx, name, lines, nil)
+}
+
+// createWhen is Create that calls ready, if it is not nil, before the log appears.
+func (s *Store) createWhen(ctx context.Context, name string, lines iter.Seq2[[]byte, error], ready func() error) (store.Log, error) {
 	if err := s.check(ctx, "create", name); err != nil {
 		return nil, err
 	}
-	log, err := s.create(ctx, name, lines)
+	log, err := s.create(ctx, name, lines, ready)
 	if err != nil {
 		return nil, s.fail("create", name, err)
 	}
 	return s.adopt(log)
 }
 
-func (s *Store) create(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) (*Log, error) {
+func (s *Store) create(ctx context.Context, name string, lines iter.Seq2[[]byte, error], ready func() error) (*Log, error) {
 	lock, err := s.lockName(ctx, name)
 	if err != nil {
 		return nil, err
@@ -37,7 +42,7 @@ func (s *Store) create(ctx context.Context, name string, lines iter.Seq2[[]byte,
 		return nil, err
 	}
 	write := func(w io.Writer) error { return s.writeLines(ctx, name, w, lines) }
-	if err := s.publish(s.Path(name), write); err != nil {
+	if err := s.publishWhen(s.Path(name), write, ready); err != nil {
 		return nil, err
 	}
 	source, err := s.openPlain(name)
@@ -90,12 +95,18 @@ func (s *Store) writeLines(ctx context.Context, name string, w io.Writer, lines 
 // publish writes a file so that it is at path either whole or not at all, also
 // after a power cut.
 func (s *Store) publish(path string, write func(io.Writer) error) error {
+	return s.publishWhen(path, write, nil)
+}
+
+// publishWhen is publish that calls ready, if it is not nil, before the file gets
+// its name.
+func (s *Store) publishWhen(path string, write func(io.Writer) error, ready func() error) error {
 	for _, dir := range []string{s.dir, s.room("tmp"), filepath.Dir(path)} {
 		if err := s.mkdir(dir); err != nil {
 			return err
 		}
 	}
-	how := vfs.Replacement{Perm: filePerm, Temp: s.temp(), NoSync: s.opts.Sync == Never}
+	how := vfs.Replacement{Perm: filePerm, Temp: s.temp(), NoSync: s.opts.Sync == Never, Before: ready}
 	err := vfs.Replace(s.fs, path, how, write)
 	if errors.Is(err, vfs.ErrNotDurable) {
 		return &store.Error{Op: "sync", Path: filepath.Dir(path), Kind: store.ErrUnknown, Err: err}
