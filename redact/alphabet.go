@@ -18,7 +18,10 @@ var (
 	bearerBytes  = newAlphabet("A-Za-z0-9._~+/=-")
 	userBytes    = newAlphabet("A-Za-z0-9!$%&*+.:=@[]^_~-")    // of a URL's user, password and host
 	bareBytes    = newAlphabet("A-Za-z0-9!#$%&*+./:=?@[^_{~-") // of a value without quotes
+	bareNoAmp    = newAlphabet("A-Za-z0-9!#$%*+./:=?@[^_{~-")  // of one that is a parameter of a URL
 	percentBytes = newAlphabet("A-Za-z0-9%")
+	tokenBytes   = newAlphabet("A-Za-z0-9._~+/=%:!@#*$^-") // of a token that only its name tells
+	pathBytes    = newAlphabet("A-Za-z0-9_/-")
 )
 
 // newAlphabet makes a set of bytes and of ranges such as a-z. A dash at the end

@@ -13,7 +13,8 @@ const minKeyBody = 44
 
 // matchPrivateKey looks at -----BEGIN. The key ends with its END line; where that
 // is missing, because the text was cut off, with its base64.
-func matchPrivateKey(text []byte, at, n int) (candidate, bool) {
+func matchPrivateKey(l *look, at, n int) (candidate, bool) {
+	text := l.text
 	rest := text[at+n:]
 	head := bytes.Index(rest[:min(len(rest), 60)], []byte("PRIVATE KEY"))
 	if head < 0 || bytes.IndexByte(rest[:head], '\n') >= 0 {
@@ -24,71 +25,169 @@ func matchPrivateKey(text []byte, at, n int) (candidate, bool) {
 		return candidate{}, false
 	}
 	from := at + n + head + line + 5
-	body, end := keyBody(text[from:])
-	if body < minKeyBody || isStandIn(text[from:min(len(text), from+80)]) {
+	end, ok := l.keyBody(from)
+	if !ok || isStandIn(text[from:min(len(text), from+80)]) {
 		return candidate{}, false
 	}
-	end += from
-	return candidate{Finding: Finding{
-		Kind: "private-key", Start: at, End: end, Preview: preview(string(text[at:from]), text[from:end]),
-	}}, true
+	return candidate{kind: "private-key", span: span{at, end}, shown: text[at:from], secret: from}, true
 }
 
-// keyBody returns how many digits of base64 a key has, and where it ends. Between
-// the digits may be line ends, also escaped ones, quotes that join lines of
-// source code, and headers such as DEK-Info.
-func keyBody(text []byte) (count, end int) {
-	for i := 0; i < len(text); {
+// keyWalk is the latest walk over the base64 of a key: which bytes it went over,
+// where the key ends, and the last place from which on the key is long enough.
+type keyWalk struct {
+	span
+	keyEnd, enough int
+}
+
+// keyBody returns where a key ends whose base64 begins at a place, and whether it
+// is long enough.
+//
+// A key that begins inside another ends where that one ends: the walk that began
+// earlier comes past the place, because a dash stands before it and no backslash.
+// So what one walk has gone over, none goes over again.
+func (l *look) keyBody(from int) (end int, ok bool) {
+	if from < l.key.start || from >= l.key.end {
+		l.key = walkKey(l.text, from)
+		l.work += l.key.end - from
+	}
+	return l.key.keyEnd, from <= l.key.enough
+}
+
+// walkKey goes over the base64 of a key. Between its digits may be line ends, also
+// escaped ones, quotes that join lines of source code, and headers such as
+// DEK-Info.
+func walkKey(text []byte, from int) keyWalk {
+	var latest [minKeyBody]int // where the latest digits are
+	count, end, i := 0, from, from
+walk:
+	for ; i < len(text); i++ {
 		c := text[i]
 		switch {
-		case bytes.HasPrefix(text[i:], []byte("-----END")):
-			if close := bytes.Index(text[i+8:min(len(text), i+60)], []byte("-----")); close >= 0 {
-				return count, i + 8 + close + 5
+		case c == '-' && bytes.HasPrefix(text[i:], []byte("-----END")):
+			if n := bytes.Index(text[i+8:min(len(text), i+60)], []byte("-----")); n >= 0 {
+				end = i + 8 + n + 5
 			}
-			return count, end
+			break walk
 		case c == '\\' && i+1 < len(text):
 			i++ // the escaped letter is no digit
 		case base64Std[c]:
+			latest[count%minKeyBody] = i
 			count++
 			end = i + 1
-		case c > ' ' && c < utf8.RuneSelf && !bytes.ContainsRune([]byte(`"'+,:-()._`), rune(c)), c >= utf8.RuneSelf:
-			return count, end
+		case c > ' ' && !keyBytes[c]:
+			break walk
 		}
-		i++
 	}
-	return count, end
+	enough := -1
+	if count >= minKeyBody {
+		enough = latest[count%minKeyBody]
+	}
+	return keyWalk{span{from, max(i, from+1)}, end, enough}
 }
+
+// keyBytes may stand between the digits of a key.
+var keyBytes = newAlphabet(`"'+,:()._-`)
 
 // minSegment is the least length of a part of a JWT.
 const minSegment = 10
 
 // matchJWT looks at eyJ, which is what {" is in base64. A JWT has three parts; of
 // the first two, the beginning tells.
-func matchJWT(text []byte, at, _ int) (candidate, bool) {
+//
+// The parts have no bound, and the second of one token may be the first of
+// another. But of the places in a part at most three can be where a head begins
+// (see jwtHeads), so each part is looked at a few times at most.
+func matchJWT(l *look, at, _ int) (candidate, bool) {
+	text := l.text
 	if !beginsAt(text, at) || isAfterBase64(text, at) {
 		return candidate{}, false
 	}
-	head := wordDash.run(text[at:])
-	body, ok := segment(text, at+head)
-	if !ok || !bytes.HasPrefix(text[at+head+1:], []byte("eyJ")) || !isJWTHead(text[at:at+head]) {
+	head := l.run(wordDash, at)
+	if !bytes.HasPrefix(text[head.end:], []byte(".eyJ")) || !l.mayBeHead(head.span, at) {
 		return candidate{}, false
 	}
-	end, ok := segment(text, body)
-	if !ok || isExampleJWT(text[at+head+1:body]) {
+	first := head.end
+	body, ok := l.segment(first)
+	if !ok || !isJWTHead(text[at:first]) {
 		return candidate{}, false
 	}
-	return candidate{Finding: Finding{
-		Kind: "jwt", Start: at, End: end, Preview: preview("eyJ", text[at:end]),
-	}}, true
+	end, ok := l.segment(body)
+	if !ok || isExampleJWT(text[first+1:body]) {
+		return candidate{}, false
+	}
+	l.work += body - at
+	return candidate{kind: "jwt", span: span{at, end}, shown: []byte("eyJ"), secret: at}, true
 }
 
 // segment returns the end of the part that begins with a dot at a place.
-func segment(text []byte, dot int) (end int, ok bool) {
-	if dot >= len(text) || text[dot] != '.' {
+func (l *look) segment(dot int) (end int, ok bool) {
+	if dot >= len(l.text) || l.text[dot] != '.' {
 		return dot, false
 	}
-	n := wordDash.run(text[dot+1:])
+	n := l.plain(wordDash, dot+1)
 	return dot + 1 + n, n >= minSegment
+}
+
+// jwtHeads remembers where the head of a JWT may begin in a run.
+type jwtHeads struct {
+	span
+	starts [4]place // by how many digits of base64 are more than a multiple of four
+}
+
+// mayBeHead reports whether the head of a JWT that ends with a run may begin at a
+// place. There may be an eyJ every few bytes, and decoding from each would take the
+// square of the length. But a head is an object, and going back from its last
+// bracket there is one bracket only that opens it: one for each way in which the
+// digits of base64 make bytes.
+func (l *look) mayBeHead(head span, at int) bool {
+	if l.jwt.span != head {
+		l.jwt = jwtHeads{span: head}
+	}
+	over := (head.end - at) % 4
+	p := &l.jwt.starts[over]
+	if !p.known {
+		*p = place{-1, true}
+		from := head.start + (head.end-head.start-over)%4
+		l.work += head.end - from
+		data, err := base64.RawURLEncoding.DecodeString(string(l.text[from:head.end]))
+		if n := openingBracket(data); err == nil && n >= 0 && n%3 == 0 {
+			p.at = from + n/3*4
+		}
+	}
+	return p.at == at
+}
+
+// openingBracket returns where the object begins that ends a text, or -1. It goes
+// back over strings as a whole, in which brackets mean nothing.
+func openingBracket(data []byte) int {
+	data = bytes.TrimRight(data, " \t\r\n")
+	depth, inString := 0, false
+	for i := len(data) - 1; i >= 0; i-- {
+		switch c := data[i]; {
+		case c == '"' && (!inString || !isEscaped(data, i)):
+			inString = !inString
+		case inString:
+		case c == '}':
+			depth++
+		case c == '{':
+			if depth--; depth <= 0 {
+				return i
+			}
+		}
+		if depth == 0 && i == len(data)-1 {
+			return -1 // it does not end with a bracket
+		}
+	}
+	return -1
+}
+
+// isEscaped reports whether an odd number of backslashes stands before a place.
+func isEscaped(data []byte, at int) bool {
+	n := 0
+	for at-1-n >= 0 && data[at-1-n] == '\\' {
+		n++
+	}
+	return n%2 == 1
 }
 
 func isJWTHead(part []byte) bool {
@@ -105,11 +204,11 @@ func isExampleJWT(part []byte) bool {
 	return bytes.Contains(claims, []byte("1234567890")) || bytes.Contains(claims, []byte("John Doe"))
 }
 
-// matchAuthorization looks at Bearer and Basic.
-func matchAuthorization(text []byte, at, n int) (candidate, bool) {
-	from := at + n
-	end := from + bearerBytes.run(text[from:])
-	value := bytes.TrimRight(text[from:end], ".")
+// matchAuthorization looks at Bearer and Basic. Their space ends what stands after
+// another one.
+func matchAuthorization(l *look, at, n int) (candidate, bool) {
+	text, from := l.text, at+n
+	value := bytes.TrimRight(text[from:from+l.plain(bearerBytes, from)], ".")
 	if !beginsAt(text, at) || isStandIn(value) {
 		return candidate{}, false
 	}
@@ -122,9 +221,7 @@ func matchAuthorization(text []byte, at, n int) (candidate, bool) {
 	} else if len(value) < minRandom || !isRandom(value) {
 		return candidate{}, false
 	}
-	return candidate{Finding: Finding{
-		Kind: kind, Start: from, End: from + len(value), Preview: preview(string(text[at:from]), value),
-	}}, true
+	return candidate{kind: kind, span: span{from, from + len(value)}, shown: text[at:from], secret: from}, true
 }
 
 // isBasic reports whether a text is a user and a password in base64.
@@ -140,85 +237,69 @@ func isBasic(value []byte) bool {
 	return len(user) > 0 && !isWeak(user, password)
 }
 
-// matchWebhook looks at the address of a webhook, whose path is the secret.
-func matchWebhook(text []byte, at, n int) (candidate, bool) {
-	from := at + n
-	path := text[from:]
-	end := 0
-	for end < len(path) && (wordDash[path[end]] || path[end] == '/') {
-		end++
-	}
-	path = path[:end]
+var webhooks = []string{
+	"hooks.slack.com/services/", "hooks.slack.com/workflows/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/",
+}
+
+// matchWebhook looks at the address of a webhook, whose path is the secret. The
+// dot of another address ends it.
+func matchWebhook(l *look, at, n int) (candidate, bool) {
+	text, from := l.text, at+n
+	end := from + l.plain(pathBytes, from)
+	path := text[from:end]
 	last := path[bytes.LastIndexByte(path, '/')+1:]
 	if len(path) < 30 || len(last) < 20 || isStandIn(path) || !isVaried(last) {
 		return candidate{}, false
 	}
-	return candidate{Finding: Finding{
-		Kind: "webhook-url", Start: from, End: from + end, Preview: preview(string(text[at:from]), path),
-	}}, true
+	return candidate{kind: "webhook-url", span: span{from, end}, shown: text[at:from], secret: from}, true
 }
 
 // matchTelegram looks at the middle of a bot's token: a number, :AA, and 33 more.
-func matchTelegram(text []byte, at, _ int) (candidate, bool) {
-	start := at
+// The colon of another one ends it.
+func matchTelegram(l *look, at, _ int) (candidate, bool) {
+	text, start := l.text, at
 	for start > 0 && at-start < 12 && digits[text[start-1]] {
 		start--
 	}
-	end := at + 1 + wordDash.run(text[at+1:])
+	end := at + 1 + l.plain(wordDash, at+1)
 	if at-start < 8 || at-start > 10 || end-at-1 != 35 || !beginsAt(text, start) || isStandIn(text[at+1:end]) || !isVaried(text[at+1:end]) {
 		return candidate{}, false
 	}
-	return candidate{Finding: Finding{
-		Kind: "telegram-token", Start: start, End: end, Preview: preview("", text[start:end]),
-	}}, true
+	return candidate{kind: "telegram-token", span: span{start, end}, secret: start}, true
 }
 
 // matchAzureSignature looks at the signature of a shared access signature: 32
-// bytes in base64, percent-encoded.
-func matchAzureSignature(text []byte, at, n int) (candidate, bool) {
-	from := at + n
-	value := text[from : from+percentBytes.run(text[from:])]
-	folded := bytes.ToUpper(value)
-	if len(value) < 43 || len(value) > 80 || !bytes.HasSuffix(folded, []byte("%3D")) || !beginsAt(text, at) {
+// bytes in base64, percent-encoded. The equals sign of another one ends it.
+func matchAzureSignature(l *look, at, n int) (candidate, bool) {
+	text, from := l.text, at+n
+	value := text[from : from+l.plain(percentBytes, from)]
+	if len(value) < 43 || len(value) > 80 || !bytes.EqualFold(value[len(value)-3:], []byte("%3D")) || !beginsAt(text, at) {
 		return candidate{}, false
 	}
-	return candidate{Finding: Finding{
-		Kind: "azure-sas", Start: from, End: from + len(value), Preview: preview("sig=", value),
-	}}, true
+	return candidate{kind: "azure-sas", span: span{from, from + len(value)}, shown: []byte("sig="), secret: from}, true
 }
 
-// matchURL looks at the user and the password before a URL's host.
-func matchURL(text []byte, at, n int) (candidate, bool) {
-	from := at + n
-	rest := text[from:min(len(text), from+512)]
-	at2, colon := -1, -1
-	for i, c := range rest {
-		if !userBytes[c] {
-			break
-		}
-		if c == ':' && colon < 0 {
-			colon = i
-		}
-		if c == '@' {
-			at2 = i
-		}
-	}
+// matchURL looks at the user and the password before a URL's host. The slash of
+// another URL ends it, and its colon what stands before it.
+func matchURL(l *look, at, n int) (candidate, bool) {
+	text, from := l.text, at+n
+	rest := text[from:min(len(text), from+maxValue)]
+	rest = rest[:userBytes.run(rest)]
+	l.work += len(rest)
+	colon, at2 := bytes.IndexByte(rest, ':'), bytes.LastIndexByte(rest, '@')
 	if colon < 0 || at2 < colon {
 		return candidate{}, false
 	}
-	user, password := rest[:colon], rest[colon+1:at2]
-	host := rest[at2+1:]
+	user, password, host := rest[:colon], rest[colon+1:at2], rest[at2+1:]
 	if len(password) < 4 || isWeak(user, password) || isStandIn(password) || isExampleHost(host) {
 		return candidate{}, false
 	}
-	start := from + colon + 1
 	scheme := at
-	for scheme > 0 && wordDashDot[text[scheme-1]] {
+	for scheme > 0 && at-scheme <= maxShown && wordDashDot[text[scheme-1]] {
 		scheme--
 	}
-	return candidate{Finding: Finding{
-		Kind: "url-password", Start: start, End: from + at2, Preview: preview(string(text[scheme:start]), password),
-	}}, true
+	start := from + colon + 1
+	return candidate{kind: "url-password", span: span{start, from + at2}, shown: text[scheme:start], secret: start}, true
 }
 
 // isExampleHost reports whether a URL goes to one of the hosts that are reserved

@@ -3,11 +3,13 @@ package redact_test
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coppice-dev/coppice/redact"
 )
@@ -85,3 +87,66 @@ func BenchmarkCorpus(b *testing.B) {
 		redact.Find(all)
 	}
 }
+
+// BenchmarkHostile is the goal that a hostile text which is ten times as long takes
+// at most twelve times as long. It reports the worst of all texts, and how many
+// bytes the slowest one gets done. With -v it names all that miss the goal.
+func BenchmarkHostile(b *testing.B) {
+	scan := func(text string) { redact.Text(text) }
+	b.Run("text", func(b *testing.B) { grow(b, 20_000, hostile, scan) })
+	b.Run("JSON", func(b *testing.B) { grow(b, 100_000, hostileJSON, func(text string) { redact.Bytes([]byte(text)) }) })
+	b.Run("strings", func(b *testing.B) {
+		grow(b, 100_000, hostileJSON, func(text string) { _ = redact.Strings([]byte(text), func(string, []byte) {}) })
+	})
+	b.Run("known", func(b *testing.B) {
+		// The secrets grow with the text, as they do when a store is swept.
+		grow(b, 100_000, hostileKnown, func(text string) {
+			known := redact.NewScanner(manyKnown(len(text) / 2)...)
+			known.Known([]byte(text))
+		})
+	})
+}
+
+// hostileKnown makes texts that have much of what manyKnown returns.
+func hostileKnown(size int) map[string]string {
+	all := make(map[string]string)
+	for name, piece := range map[string]string{"a": "a", "ab": "ab", "abc": strings.Repeat("ab", 50) + "c", "prefix": "ghp_", "zeros": "ghp_000000000000000000000000000", "whole": "ghp_000000000000000000000000000007 "} {
+		all[name] = strings.Repeat(piece, size/len(piece))
+	}
+	return all
+}
+
+// grow measures texts of a size and of ten times the size.
+func grow(b *testing.B, size int, texts func(int) map[string]string, scan func(string)) {
+	worst, slowest := 0.0, math.Inf(1)
+	for b.Loop() {
+		short, long := texts(size), texts(10*size)
+		for name, text := range long {
+			before, after := fastest(short[name], scan), fastest(text, scan)
+			// What takes no time at all says nothing about how it grows.
+			factor := float64(after) / float64(max(before, 200*time.Microsecond))
+			worst, slowest = max(worst, factor), min(slowest, float64(len(text))/after.Seconds()/1e6)
+			if factor > 12 {
+				b.Logf("%s: %d bytes take %v, %d take %v", name, len(short[name]), before, len(text), after)
+			}
+		}
+	}
+	b.ReportMetric(worst, "growth")
+	b.ReportMetric(slowest, "slowest-MB/s")
+}
+
+// fastest returns how long something takes if nobody disturbs it.
+func fastest(text string, scan func(string)) time.Duration {
+	best := time.Duration(math.MaxInt64)
+	for range 3 {
+		began := cpuTime()
+		scan(text)
+		best = min(best, cpuTime()-began)
+	}
+	return max(best, time.Microsecond)
+}
+
+var (
+	began   = time.Now()
+	cpuTime = func() time.Duration { return time.Since(began) }
+)

@@ -82,21 +82,28 @@ func hex4(body []byte) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// rawOffset returns where a byte of the decoded string is in the string as it
-// stands.
-func rawOffset(body []byte, decoded int) int {
-	at := 0
-	for decoded > 0 && at < len(body) {
-		if body[at] != '\\' {
-			at++
-			decoded--
+// offsets finds out where bytes of a decoded string are in the string as it stands
+// between its quotes. It goes forward only, so that many places cost no more than
+// one.
+type offsets struct {
+	body        []byte
+	at, decoded int
+}
+
+// raw returns where a byte of the decoded string is. It must not be before the one
+// that was asked for last.
+func (o *offsets) raw(decoded int) int {
+	for o.decoded < decoded && o.at < len(o.body) {
+		if o.body[o.at] != '\\' {
+			o.at++
+			o.decoded++
 			continue
 		}
-		r, n := unescape(body[at:])
-		at += n
-		decoded -= utf8.RuneLen(r)
+		r, n := unescape(o.body[o.at:])
+		o.at += n
+		o.decoded += utf8.RuneLen(r)
 	}
-	return at
+	return o.at
 }
 
 // appendQuoted appends a text as a JSON string, with as few escapes as JSON

@@ -8,3 +8,18 @@ func TokenKinds() []string {
 	}
 	return kinds
 }
+
+// Anchors returns what each rule looks for.
+func Anchors() [][]string {
+	var all [][]string
+	for _, r := range allRules() {
+		all = append(all, r.anchors)
+	}
+	return all
+}
+
+// Work returns how many bytes the rules look at after their anchors.
+func Work(text string) int {
+	_, work := new(Scanner).round("", []byte(text))
+	return work
+}

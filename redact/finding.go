@@ -12,7 +12,8 @@ type Finding struct {
 	Kind string `json:"kind"`
 	// Path is where the string that has it stands in a JSON value, such as
 	// message.content[0].text.content; "" in plain text, and for a value that is
-	// a string itself.
+	// a string itself. Very long names, and what is nested very deep, are shown
+	// with an ellipsis.
 	Path string `json:"path,omitempty"`
 	// Start and End say which bytes it is: of the text, or of the string at Path
 	// after decoding.
@@ -38,7 +39,7 @@ func preview(shown string, secret []byte) string {
 	if len(shown) > maxShown {
 		shown = "…" + strings.ToValidUTF8(shown[len(shown)-maxShown:], "")
 	}
-	if strings.Contains(shown, string(secret)) {
+	if len(secret) <= len(shown) && strings.Contains(shown, string(secret)) {
 		shown = ""
 	}
 	return fmt.Sprintf("%s… (%d characters)", shown, len(secret))

@@ -23,10 +23,11 @@ func (s *Scanner) JSON(value []byte) ([]byte, []Finding, error) {
 	var out []byte
 	done := 0
 	err := walk(value, func(w *walker, start, end int, isName bool) {
-		body := value[start:end]
-		for _, f := range s.inString(w, body, isName) {
+		at := offsets{body: value[start:end]}
+		for _, f := range s.inString(w, at.body, isName) {
 			found = append(found, f)
-			from, to := start+rawOffset(body, f.Start), start+rawOffset(body, f.End)
+			from := start + at.raw(f.Start)
+			to := start + at.raw(f.End)
 			out = append(out, value[done:from]...)
 			out = append(out, s.replacement(f.Kind, to-from)...)
 			done = to
@@ -81,13 +82,11 @@ func (s *Scanner) inString(w *walker, body []byte, isName bool) []Finding {
 	if len(found) == 0 {
 		return nil
 	}
-	path := w.path()
-	if s.Keep != nil && s.Keep(path) {
+	if s.Keep != nil && s.Keep(w.path()) {
 		return nil
 	}
 	s.tell(text, found)
-	// A member's name may be a secret, too.
-	path = string(new(Scanner).replace([]byte(path), s.find("", []byte(path))))
+	path := s.cleanPath(w)
 	for i := range found {
 		found[i].Path = path
 	}
@@ -113,6 +112,9 @@ type walker struct {
 // step is one level of a path.
 type step struct {
 	name  []byte // of the member at hand, as it stands between its quotes
+	shown []byte // the name in a path; nil until it is needed
+	clean []byte // that without the secrets in it; nil until it is needed
+	plain bool   // shown is the name itself
 	index int    // of the element at hand
 	array bool
 }
@@ -185,7 +187,7 @@ func (w *walker) members() bool {
 		if end < 0 {
 			return false
 		}
-		w.steps[at].name = w.b[start:end]
+		w.steps[at] = step{name: w.b[start:end]}
 		w.each(w, start, end, true)
 		if !w.next(':') || !w.value() {
 			return false
@@ -263,24 +265,63 @@ func (w *walker) name() string {
 	return string(decode(w.steps[len(w.steps)-1].name, &scratch))
 }
 
+// What a path shows at most: hostile values have names as long as the value, or
+// thousands of levels, around thousands of strings.
+const (
+	maxPathSteps = 32 // half of them from the beginning, half from the end
+	maxPathName  = 256
+)
+
 // path returns where the walker is: members are joined by dots, elements have
-// their index in brackets.
-func (w *walker) path() string {
-	var out, scratch []byte
-	for _, s := range w.steps {
-		if s.array {
-			out = append(strconv.AppendInt(append(out, '['), int64(s.index), 10), ']')
+// their index in brackets. What is too long is replaced by an ellipsis.
+func (w *walker) path() string { return w.join((*step).text) }
+
+// cleanPath is path without the secrets that names are, or have in them. Each name
+// is looked at once, however many strings are below it.
+func (s *Scanner) cleanPath(w *walker) string {
+	return w.join(func(st *step) []byte {
+		if st.clean == nil {
+			text := st.text()
+			st.clean = new(Scanner).replace(text, s.find("", text))
+		}
+		return st.clean
+	})
+}
+
+func (w *walker) join(text func(*step) []byte) string {
+	var out []byte
+	for i := 0; i < len(w.steps); i++ {
+		if left := len(w.steps) - maxPathSteps; left > 0 && i == maxPathSteps/2 {
+			out = append(out, "[…]"...)
+			i += left
+		}
+		st := &w.steps[i]
+		if st.array {
+			out = append(strconv.AppendInt(append(out, '['), int64(st.index), 10), ']')
 			continue
 		}
-		name := decode(s.name, &scratch)
-		if len(name) == 0 || !wordDash.has(name) {
-			out = append(strconv.AppendQuote(append(out, '['), string(name)), ']')
-			continue
-		}
-		if len(out) > 0 {
+		name := text(st)
+		if len(out) > 0 && st.plain {
 			out = append(out, '.')
+		}
+		if len(name) > maxPathName {
+			name = append(bytes.ToValidUTF8(name[:maxPathName], nil), "…"...)
 		}
 		out = append(out, name...)
 	}
 	return string(out)
+}
+
+// text returns a name as it stands in a path: in brackets and quotes if it is odd.
+// It is remembered, because there may be many strings below a long name.
+func (st *step) text() []byte {
+	if st.shown == nil {
+		var scratch []byte
+		st.shown = slices.Clone(decode(st.name, &scratch))
+		st.plain = len(st.shown) > 0 && wordDash.has(st.shown)
+		if !st.plain {
+			st.shown = append(strconv.AppendQuote([]byte{'['}, string(st.shown)), ']')
+		}
+	}
+	return st.shown
 }

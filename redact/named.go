@@ -109,7 +109,11 @@ const (
 // matchAssignment looks at a word that ends the names of secrets: if it does end
 // one, and a value that looks real follows, that is one. Values are those of
 // .env lines, of source code, of JSON, YAML and headers, and of flags.
-func matchAssignment(text []byte, at, n int) (candidate, bool) {
+//
+// A name may have many anchors in it, but its length has a bound, and what stands
+// after it is looked at once.
+func matchAssignment(l *look, at, n int) (candidate, bool) {
+	text := l.text
 	start, end := at, at+n
 	for start > 0 && at-start < maxName && wordDashDot[text[start-1]] {
 		start--
@@ -117,24 +121,27 @@ func matchAssignment(text []byte, at, n int) (candidate, bool) {
 	for end < len(text) && end-at < maxName && wordDashDot[text[end]] {
 		end++
 	}
+	l.work += end - start
 	if isEscape(text, start+1) { // \npassword=
 		start++
 	}
-	v, ok := valueAfter(text, start, end) // first, because most words are not names
+	if l.name.start == start && l.name.end == end {
+		return candidate{}, false // another word of the same name has led here
+	}
+	l.name.start, l.name.end = start, end
+	v, ok := l.valueAfter(start, end) // first, because most words are not names
 	if !ok {
 		return candidate{}, false
 	}
 	name := text[start:end]
 	kind := kindOfName(name)
-	if kind == notSecret || !looksReal(kind, v.text(text), v.quoted) {
+	if kind == notSecret || !looksReal(kind, l.tailOfValue(v), v.start, v.quoted) {
 		return candidate{}, false
 	}
-	if bytes.HasSuffix(text[:start], []byte(mark)) {
+	if l.touchesMark(span{start, end}) {
 		return candidate{}, false // it is the kind of one that was replaced
 	}
-	return candidate{Finding: Finding{
-		Kind: kind, Start: v.start, End: v.end, Preview: preview(string(name)+"=", v.text(text)),
-	}}, true
+	return candidate{kind: kind, span: span{v.start, v.end}, shown: name, named: true, secret: v.start}, true
 }
 
 // namedValue looks at a text that is as a whole the value of a name: a string of
@@ -144,37 +151,68 @@ func namedValue(name string, text []byte) (candidate, bool) {
 		return candidate{}, false
 	}
 	kind := kindOfName([]byte(name))
-	if kind == notSecret || !looksReal(kind, text, true) {
+	if kind == notSecret {
 		return candidate{}, false
 	}
-	return candidate{
-		Finding{Kind: kind, Start: 0, End: len(text), Preview: preview(name+"=", text)},
-		rankNamed,
-	}, true
+	if !looksReal(kind, newTail(text, 0, len(text), new(int)), 0, true) {
+		return candidate{}, false
+	}
+	return candidate{kind: kind, span: span{0, len(text)}, shown: []byte(name), named: true}, true
 }
 
 // value is where a value stands.
 type value struct {
-	start, end int
-	quoted     bool
+	span
+	quoted bool
+	// bare is the alphabet of a value without quotes.
+	bare *alphabet
 }
 
-func (v value) text(of []byte) []byte { return of[v.start:v.end] }
+// tailOfValue returns the tail that a value is.
+func (l *look) tailOfValue(v value) *tail {
+	if v.quoted {
+		return l.tailOf(v.span)
+	}
+	return l.bareTail(v.bare, v.start)
+}
 
-// valueAfter finds the value that is given to a name.
-func valueAfter(text []byte, nameStart, nameEnd int) (value, bool) {
-	i := nameEnd
+// bareTail returns the tail of a run of values without quotes. Dots and colons at
+// the end are no part of them. (The alphabets of such values are no token's, so the
+// tail of their runs is always this one.)
+func (l *look) bareTail(bare *alphabet, at int) *tail {
+	r := l.run(bare, at)
+	if r.tail == nil {
+		end := r.start + len(bytes.TrimRight(l.text[r.start:r.end], ".:"))
+		r.tail = newTail(l.text, r.start, end, &l.work)
+	}
+	return r.tail
+}
+
+// valueAfter finds the value that is given to a name. The latest one is
+// remembered: names that are longer than maxName are cut at their beginning, and
+// so a different one for each anchor.
+func (l *look) valueAfter(nameStart, nameEnd int) (value, bool) {
+	flag := l.text[nameStart] == '-'
+	if m := &l.read; m.after != nameEnd || m.flag != flag {
+		m.after, m.flag = nameEnd, flag
+		m.result, m.ok = l.findValue(nameEnd, flag)
+	}
+	return l.read.result, l.read.ok
+}
+
+func (l *look) findValue(nameEnd int, flag bool) (value, bool) {
+	text, i := l.text, nameEnd
 	closed := skipQuote(text, &i)
 	if i < len(text) && text[i] == ']' { // config["password"] =
 		i++
 	}
 	spaced := skipSpace(text, &i)
-	flag := text[nameStart] == '-'
+	l.work += i - nameEnd
 	switch {
 	case i >= len(text):
 		return value{}, false
 	case text[i] == ':' || text[i] == '=':
-		colon := text[i] == ':'
+		colon, sign := text[i] == ':', i
 		for i < len(text) && (text[i] == ':' || text[i] == '=' || text[i] == '>') {
 			i++
 		}
@@ -182,11 +220,12 @@ func valueAfter(text []byte, nameStart, nameEnd int) (value, bool) {
 		if colon && !closed && skipType(text, &i) {
 			spaced = true
 		}
+		l.work += i - sign
 	case flag && spaced && !closed:
 	default:
 		return value{}, false
 	}
-	return readValue(text, i, spaced && !closed)
+	return l.readValue(i, spaced && !closed)
 }
 
 // skipType passes over the type in "token: str = ".
@@ -204,30 +243,31 @@ func skipType(text []byte, i *int) bool {
 
 // readValue reads a value in quotes, which may be escaped, or a bare one, which
 // ends where no value of a .env line or of a URL goes on.
-func readValue(text []byte, i int, spaced bool) (value, bool) {
-	slashes := i
+func (l *look) readValue(i int, spaced bool) (value, bool) {
+	text, slashes := l.text, i
 	for slashes < len(text) && text[slashes] == '\\' {
 		slashes++
 	}
-	if slashes < len(text) && (text[slashes] == '"' || text[slashes] == '\'' || text[slashes] == '`') {
-		return readQuoted(text, slashes, slashes-i)
+	l.work += slashes - i
+	if slashes < len(text) && isQuote(text[slashes]) {
+		return l.readQuoted(slashes, slashes-i)
 	}
-	end := i
-	for end < len(text) && bareBytes[text[end]] {
-		if text[end] == '&' && !spaced { // the next parameter of a URL
-			break
-		}
-		end++
+	bare := bareNoAmp
+	if spaced { // otherwise & may begin the next parameter of a URL
+		bare = bareBytes
 	}
+	end := l.run(bare, i).end
 	if end-i > maxValue || end < len(text) && text[end] == '(' { // a call
 		return value{}, false
 	}
 	if spaced && isSelector(text[i:end]) {
 		return value{}, false
 	}
-	end = i + len(bytes.TrimRight(text[i:end], ".:"))
-	return value{start: i, end: end}, end > i
+	end = l.bareTail(bare, i).end
+	return value{span: span{i, end}, bare: bare}, end > i
 }
+
+func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
 // isSelector reports whether a text is names joined by dots, as in x = a.b: code,
 // and not a value.
@@ -238,8 +278,16 @@ func isSelector(text []byte) bool {
 	})
 }
 
-func readQuoted(text []byte, quote, slashes int) (value, bool) {
+// readQuoted reads a value to its closing quote, which has no more backslashes
+// before it than the opening one had.
+//
+// A value in which others begin has only quotes in it with more backslashes than
+// its own, and those others have only such with still more. As a value has a
+// bound, and backslashes fill it up, there are a few dozen of them at most.
+func (l *look) readQuoted(quote, slashes int) (value, bool) {
+	text := l.text
 	for i := quote + 1; i < len(text) && i-quote <= maxValue && text[i] != '\n'; i++ {
+		l.work++
 		if text[i] != text[quote] {
 			continue
 		}
@@ -248,7 +296,7 @@ func readQuoted(text []byte, quote, slashes int) (value, bool) {
 			before++
 		}
 		if before <= slashes {
-			return value{quote + 1, i - before, true}, i-before > quote+1
+			return value{span: span{quote + 1, i - before}, quoted: true}, i-before > quote+1
 		}
 	}
 	return value{}, false
@@ -260,7 +308,7 @@ func skipQuote(text []byte, i *int) bool {
 	for j < len(text) && text[j] == '\\' {
 		j++
 	}
-	if j < len(text) && (text[j] == '"' || text[j] == '\'' || text[j] == '`') {
+	if j < len(text) && isQuote(text[j]) {
 		*i = j + 1
 		return true
 	}
@@ -275,42 +323,54 @@ func skipSpace(text []byte, i *int) bool {
 	return *i > from
 }
 
-// looksReal reports whether a value is what its name promises.
-func looksReal(kind string, v []byte, quoted bool) bool {
-	if isStandIn(v) || isDigest(v) || bytes.ContainsAny(v, " \t\n\r") || bytes.Contains(v, []byte("://")) || bytes.HasPrefix(v, []byte("[")) {
-		return false
-	}
+// looksReal reports whether a value, which begins at a place of a tail and ends
+// with it, is what its name promises.
+func looksReal(kind string, t *tail, from int, quoted bool) bool {
+	v := t.text[from:]
 	if kind == isPassword {
-		return looksLikePassword(v, quoted)
+		return looksLikePassword(t, from, quoted)
 	}
-	if len(v) < minRandom || !bearerOrPercent(v) || !isRandom(v) {
+	if len(v) < minRandom || !t.isTokenLike(from) || isNoValue(t, from) || !t.isRandom(from) {
 		return false
 	}
-	return quoted || !bytes.HasPrefix(v, []byte("$")) && !bytes.HasPrefix(v, []byte("/"))
+	return quoted || v[0] != '$' && v[0] != '/'
 }
 
-// bearerOrPercent reports whether a value has only what tokens are made of.
-func bearerOrPercent(v []byte) bool {
-	for _, c := range v {
-		if !bearerBytes[c] && c != '%' && c != ':' && c != '!' && c != '@' && c != '#' && c != '*' && c != '$' && c != '^' {
-			return false
-		}
-	}
-	return true
+// isNoValue reports whether what stands in the place of a value is none.
+func isNoValue(t *tail, from int) bool {
+	v := t.text[from:]
+	return v[0] == '[' || isDigest(v) || t.hasStandIn(from) || t.hasScheme(from)
 }
+
+const maxPassword = 128
 
 // looksLikePassword wants three of small letters, capitals, digits and marks, or
-// what a machine has made up.
-func looksLikePassword(v []byte, quoted bool) bool {
-	if len(v) < minPassword || len(v) > 128 || isWeak(nil, v) || isSlug(v) || isUUID(v) || !isVaried(v) {
+// what a machine has made up. Passwords are short, so it may look at all of one.
+func looksLikePassword(t *tail, from int, quoted bool) bool {
+	v := t.text[from:]
+	if len(v) < minPassword || len(v) > maxPassword || isNoValue(t, from) || bytes.ContainsAny(v, " \t\n\r") {
 		return false
 	}
-	if bytes.IndexByte(v, '/') >= 0 && bytes.Count(v, []byte("/")) > 1 || bytes.ContainsAny(v, "(){}") && !quoted {
+	*t.work += len(v)
+	if isWeak(nil, v) || isSlug(v) || isUUID(v) || !isVaried(v) {
+		return false
+	}
+	if bytes.Count(v, []byte("/")) > 1 || bytes.ContainsAny(v, "(){}") && !quoted {
 		return false // a path, or code
 	}
-	classes := make(map[byte]bool)
+	var classes [256]bool
 	for _, c := range v {
 		classes[classOf(c)] = true
 	}
-	return len(classes) >= 3 && classes['0'] || len(v) >= 10 && isRandom(v)
+	return classes['0'] && distinctOf(classes) >= 3 || len(v) >= 10 && t.isRandom(from)
+}
+
+func distinctOf(classes [256]bool) int {
+	n := 0
+	for _, c := range "0Aa-" {
+		if classes[c] {
+			n++
+		}
+	}
+	return n
 }

@@ -1,30 +1,35 @@
 package redact
 
-// rule finds one kind of secret.
+import "bytes"
+
+// rule finds secrets of some kinds.
 type rule struct {
+	// kinds are all that match may give what it finds.
+	kinds []string
 	// anchors are the bytes at which to look closer; in lower case if fold.
 	anchors []string
 	fold    bool
 	rank    int
-	// match looks at a place that has an anchor of n bytes.
-	match func(text []byte, at, n int) (candidate, bool)
+	// match looks at a place that has an anchor of n bytes. Anchors are looked at
+	// from the beginning of a text to its end. See look for what a rule must keep
+	// to: it may not walk over the same bytes after each of many anchors.
+	match func(l *look, at, n int) (candidate, bool)
 }
 
 func allRules() []rule {
 	rules := []rule{
-		{anchors: []string{"-----begin "}, fold: true, match: matchPrivateKey},
-		{anchors: []string{"eyJ"}, match: matchJWT},
-		{anchors: []string{"://"}, rank: rankPlaced, match: matchURL},
-		{anchors: []string{"bearer ", "basic "}, fold: true, rank: rankPlaced, match: matchAuthorization},
-		{anchors: []string{"hooks.slack.com/services/", "hooks.slack.com/workflows/"}, rank: rankPlaced, match: matchWebhook},
-		{anchors: []string{"discord.com/api/webhooks/", "discordapp.com/api/webhooks/"}, rank: rankPlaced, match: matchWebhook},
-		{anchors: []string{":AA"}, match: matchTelegram},
-		{anchors: []string{"sig="}, rank: rankPlaced, match: matchAzureSignature},
-		{anchors: nameAnchors, fold: true, rank: rankNamed, match: matchAssignment},
+		{kinds: []string{"private-key"}, anchors: []string{"-----begin "}, fold: true, match: matchPrivateKey},
+		{kinds: []string{"jwt"}, anchors: []string{"eyJ"}, match: matchJWT},
+		{kinds: []string{"url-password"}, anchors: []string{"://"}, rank: rankPlaced, match: matchURL},
+		{kinds: []string{"bearer-token", "basic-auth"}, anchors: []string{"bearer ", "basic "}, fold: true, rank: rankPlaced, match: matchAuthorization},
+		{kinds: []string{"webhook-url"}, anchors: webhooks, rank: rankPlaced, match: matchWebhook},
+		{kinds: []string{"telegram-token"}, anchors: []string{":AA"}, match: matchTelegram},
+		{kinds: []string{"azure-sas"}, anchors: []string{"sig="}, rank: rankPlaced, match: matchAzureSignature},
+		{kinds: []string{isPassword, isToken, isKey, isSecret}, anchors: nameAnchors, fold: true, rank: rankNamed, match: matchAssignment},
 	}
 	for i := range tokens {
 		t := &tokens[i]
-		rules = append(rules, rule{anchors: t.prefixes, match: t.match})
+		rules = append(rules, rule{kinds: []string{t.kind}, anchors: t.prefixes, match: t.match})
 	}
 	return rules
 }
@@ -36,7 +41,7 @@ type token struct {
 	body     *alphabet
 	min, max int // bytes after the prefix; max 0 means any number
 	// check, if there is one, has the last word on the bytes after the prefix.
-	check func(body []byte) bool
+	check func(t *tail, from int) bool
 }
 
 // tokens are the secrets that their issuers made easy to tell. The lengths are
@@ -70,7 +75,7 @@ var tokens = []token{
 	{"npm-token", []string{"npm_"}, letterDigits, 36, 36, nil},
 	{"pypi-token", []string{"pypi-AgE"}, wordDash, 50, 0, nil},
 	{"rubygems-key", []string{"rubygems_"}, hexDigits, 48, 48, nil},
-	{"crates-token", []string{"cio"}, letterDigits, 32, 32, mixed},
+	{"crates-token", []string{"cio"}, letterDigits, 32, 32, (*tail).mixed},
 	{"docker-token", []string{"dckr_pat_", "dckr_oat_"}, wordDash, 27, 0, nil},
 	{"buildkite-token", []string{"bkua_"}, hexDigits, 40, 40, nil},
 	{"circleci-token", []string{"CCIPAT_", "CCIPRJ_"}, word, 40, 0, nil},
@@ -81,18 +86,18 @@ var tokens = []token{
 	{"anthropic-key", []string{"sk-ant-"}, wordDash, 32, 0, nil},
 	{"openai-key", []string{"sk-proj-", "sk-svcacct-", "sk-admin-", "sk-None-"}, wordDash, 32, 0, nil},
 	{"openrouter-key", []string{"sk-or-v1-"}, hexDigits, 64, 64, nil},
-	{"api-key", []string{"sk-"}, letterDigits, 32, 64, mixed}, // OpenAI's older keys, and many that copied them
+	{"api-key", []string{"sk-"}, letterDigits, 32, 64, (*tail).mixed}, // OpenAI's older keys, and many that copied them
 	{"huggingface-token", []string{"hf_"}, letterDigits, 34, 40, nil},
 	{"groq-key", []string{"gsk_"}, letterDigits, 40, 0, nil},
 	{"xai-key", []string{"xai-"}, letterDigits, 60, 0, nil},
 	{"perplexity-key", []string{"pplx-"}, letterDigits, 40, 0, nil},
 	{"replicate-token", []string{"r8_"}, letterDigits, 37, 40, nil},
 	{"langsmith-key", []string{"lsv2_pt_", "lsv2_sk_"}, word, 40, 0, nil},
-	{"tavily-key", []string{"tvly-"}, wordDash, 24, 0, mixed},
+	{"tavily-key", []string{"tvly-"}, wordDash, 24, 0, (*tail).mixed},
 	{"nvidia-key", []string{"nvapi-"}, wordDash, 50, 0, nil},
 
 	// Talk, mail, money and the rest.
-	{"slack-token", []string{"xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xoxe.xoxp-", "xoxe.xoxb-", "xapp-"}, wordDash, 24, 0, mixed},
+	{"slack-token", []string{"xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xoxe.xoxp-", "xoxe.xoxb-", "xapp-"}, wordDash, 24, 0, (*tail).mixed},
 	{"stripe-key", []string{"sk_live_", "rk_live_", "sk_test_", "rk_test_"}, letterDigits, 20, 0, nil},
 	{"webhook-secret", []string{"whsec_"}, base64Word, 24, 0, nil},
 	{"square-token", []string{"sq0atp-", "sq0csp-"}, wordDash, 22, 0, nil},
@@ -110,40 +115,38 @@ var tokens = []token{
 
 // match looks at a prefix. The token must begin and end there, not be a part of
 // something longer.
-func (t *token) match(text []byte, at, n int) (candidate, bool) {
-	from := at + n
-	end := from + t.body.run(text[from:])
-	length := end - from
-	if length < t.min || t.max > 0 && length > t.max || end < len(text) && word[text[end]] {
-		return candidate{}, false
-	}
+//
+// The prefix may be made of the same bytes as what follows it, so the run is
+// remembered, and what is asked of the body is asked of the run's tail.
+func (t *token) match(l *look, at, n int) (candidate, bool) {
+	text, from := l.text, at+n
 	start := at
 	if text[at] == '.' { // the prefix stands in the middle
+		// No other anchor walks here: the dot ends the run that leads to it.
 		for start > 0 && letterDigits[text[start-1]] && !isEscape(text, start) {
 			start--
 		}
+		l.work += at - start
 	}
 	if !beginsAt(text, start) || letterDigits.has(text[at:from]) && isAfterBase64(text, at) {
 		return candidate{}, false
 	}
-	body := text[from:end]
-	if isStandIn(body) || !isVaried(body) || t.check != nil && !t.check(body) {
+	body := l.run(t.body, from)
+	end := body.end
+	length := end - from
+	if length < t.min || t.max > 0 && length > t.max || end < len(text) && word[text[end]] {
+		return candidate{}, false
+	}
+	if tail := l.bodyTail(body); tail.hasStandIn(from) || !tail.isVaried(from) || t.check != nil && !t.check(tail, from) {
 		return candidate{}, false
 	}
 	if text[from-1] == '=' { // the prefix is a name, and stays
 		start = from
 	}
-	return candidate{Finding: Finding{
-		Kind: t.kind, Start: start, End: end, Preview: preview(string(text[at:from]), text[from:end]),
-	}}, true
+	return candidate{kind: t.kind, span: span{start, end}, shown: text[at:from], secret: from}, true
 }
 
-// hasDot reports whether there is a dot inside.
-func hasDot(body []byte) bool {
-	for _, c := range body[1 : len(body)-1] {
-		if c == '.' {
-			return true
-		}
-	}
-	return false
+// hasDot reports whether there is a dot inside. It is for bodies of bounded length.
+func hasDot(t *tail, from int) bool {
+	return bytes.IndexByte(t.text[from+1:t.end-1], '.') >= 0
 }

@@ -1,8 +1,6 @@
 package redact
 
 import (
-	"bytes"
-	"cmp"
 	"slices"
 	"sync"
 )
@@ -24,8 +22,9 @@ type Scanner struct {
 	// are found.
 	OnlyKnown bool
 
-	known *needles
+	known *automaton
 	kinds []string // of the known secrets, by number
+	marks *markSet // nil means those of the rules
 }
 
 // Known is a secret that is to be found wherever it stands, whatever stands
@@ -44,18 +43,19 @@ const minKnown = 8
 // for.
 func NewScanner(known ...Known) *Scanner {
 	s := &Scanner{}
-	var all []needle
+	var all []form
 	for _, k := range known {
 		if len(k.Value) < minKnown {
 			continue
 		}
-		for _, form := range forms(k.Value) {
-			all = append(all, needle{text: form, number: len(s.kinds)})
+		for _, text := range forms(k.Value) {
+			all = append(all, form{text: text, number: len(s.kinds)})
 		}
 		s.kinds = append(s.kinds, k.Kind)
 	}
 	if len(all) > 0 {
-		s.known = newNeedles(all)
+		s.known = newAutomaton(all)
+		s.marks = newMarkSet(slices.Concat(builtin().kinds, s.kinds))
 	}
 	return s
 }
@@ -103,24 +103,14 @@ func Find(text []byte) []Finding { return new(Scanner).Find(text) }
 // are those in the text that was given.
 func Text(text string) (string, []Finding) { return new(Scanner).Text(text) }
 
-// candidate is a finding that others may overlap.
-type candidate struct {
-	Finding
-	rank int // where two overlap, the lower one counts
-}
-
-// The ranks: what names its kind exactly wins over what only has a telling name
-// before it.
+// A text is looked at again mostRounds times at most. Two or three are enough
+// unless somebody glues secrets together for sport: AccountKey= over and over has
+// one at its end, and when that is gone, another one at its end. So after
+// exactRounds, all that a secret is glued to goes with it.
 const (
-	rankExact = iota
-	rankPlaced
-	rankNamed
-	rankKnown
+	exactRounds = 4
+	mostRounds  = 16
 )
-
-// mostRounds bounds how often a text is looked at again. Two or three rounds are
-// enough unless somebody glues secrets together for sport.
-const mostRounds = 16
 
 // find looks at a text that is the value of a name, or of none. Replacing one
 // secret can uncover another that was glued to it, so it looks until there is
@@ -129,105 +119,90 @@ func (s *Scanner) find(name string, text []byte) []Finding {
 	if s.OnlyKnown {
 		return s.Known(text)
 	}
-	found := settle(s.candidates(name, text))
-	for round := 0; len(found) > 0 && round < mostRounds; round++ {
-		uncovered := settle(s.candidates(name, s.replace(text, found)))
-		if len(uncovered) == 0 {
+	found, _ := s.round(name, text)
+	for round := 1; len(found) > 0 && round <= mostRounds; round++ {
+		uncovered, _ := s.round(name, s.replace(text, found))
+		all := s.merge(text, found, uncovered, round > exactRounds)
+		if len(all) == len(found) {
 			break
 		}
-		found = s.merge(found, uncovered)
+		found = all
 	}
 	return found
 }
 
-// merge adds findings whose places are those in a text in which found has been
-// replaced.
-func (s *Scanner) merge(found, uncovered []Finding) []Finding {
-	all := slices.Clone(found)
-	for _, u := range uncovered {
-		shift := 0
-		for _, f := range found {
-			if u.Start < f.Start+shift {
-				break
-			}
-			n := f.End - f.Start
-			shift += len(s.replacement(f.Kind, n)) - n
-		}
-		u.Start, u.End = u.Start-shift, u.End-shift
-		all = append(all, u)
-	}
-	slices.SortFunc(all, func(a, b Finding) int { return cmp.Compare(a.Start, b.Start) })
-	return all
-}
-
-// candidates returns all that the rules find in a text, and what is known.
-func (s *Scanner) candidates(name string, text []byte) []candidate {
+// round looks at a text once. It also returns how many bytes it looked at after
+// anchors.
+func (s *Scanner) round(name string, text []byte) (found []Finding, work int) {
 	rules := builtin()
-	var all []candidate
+	var l *look // most texts have no anchor
+	var all [ranks][]candidate
 	rules.anchors.scan(text, func(at int, found *needle) {
+		if l == nil {
+			l = newLook(text, s.markSet())
+		}
 		r := &rules.list[found.number]
-		if c, ok := r.match(text, at, len(found.text)); ok && !touchesMark(text, c.Start, c.End) {
-			c.rank = r.rank
-			all = append(all, c)
+		if c, ok := r.match(l, at, len(found.text)); ok && !l.touchesMark(c.span) {
+			all[r.rank] = append(all[r.rank], c)
 		}
 	})
 	if c, ok := namedValue(name, text); ok {
-		all = append(all, c)
+		all[rankNamed] = append(all[rankNamed], c)
 	}
-	return append(all, s.knownIn(text)...)
+	if l != nil {
+		work = l.work
+	}
+	return s.addKnown(text, settle(text, &all)), work
+}
+
+// markSet returns the replacements that there may be.
+func (s *Scanner) markSet() *markSet {
+	if s.marks == nil {
+		return builtin().marks
+	}
+	return s.marks
 }
 
 // Known returns where the secrets stand that the scanner was told of, in order;
 // the rules are not asked.
-func (s *Scanner) Known(text []byte) []Finding { return settle(s.knownIn(text)) }
+func (s *Scanner) Known(text []byte) []Finding { return s.addKnown(text, nil) }
 
-func (s *Scanner) knownIn(text []byte) []candidate {
+// addKnown adds the known secrets that stand between what was found, and not in a
+// replacement: a password may be "password".
+func (s *Scanner) addKnown(text []byte, found []Finding) []Finding {
 	if s.known == nil {
-		return nil
+		return found
 	}
-	var all []candidate
-	s.known.scan(text, func(at int, found *needle) {
-		secret := text[at : at+len(found.text)]
-		all = append(all, candidate{
-			Finding{Kind: s.kinds[found.number], Start: at, End: at + len(secret), Preview: preview("", secret)},
-			rankKnown,
-		})
-	})
-	return all
-}
-
-// touchesMark reports whether a place has a part of a replacement in it.
-func touchesMark(text []byte, start, end int) bool {
-	const longest = 64 // more than a mark and a kind have
-	from := max(0, start-longest)
-	if at := bytes.LastIndex(text[from:start], []byte(mark)); at >= 0 && bytes.IndexByte(text[from+at:start], ']') < 0 {
-		return true
-	}
-	return bytes.Contains(text[start:end], []byte(mark))
-}
-
-// settle decides where candidates overlap.
-func settle(all []candidate) []Finding {
-	if len(all) == 0 {
-		return nil
-	}
-	slices.SortStableFunc(all, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
-	})
-	var taken []Finding
-	for _, c := range all {
-		at, _ := slices.BinarySearchFunc(taken, c.Start, func(f Finding, start int) int { return cmp.Compare(f.Start, start) })
-		free := (at == 0 || taken[at-1].End <= c.Start) && (at == len(taken) || c.End <= taken[at].Start)
-		if free {
-			taken = slices.Insert(taken, at, c.Finding)
+	var all []Finding
+	from := 0
+	between := func(to int) {
+		for _, h := range s.known.find(text[from:to]) {
+			start, end := from+h.start, from+h.end
+			all = append(all, Finding{Kind: s.kinds[h.number], Start: start, End: end, Preview: preview("", text[start:end])})
 		}
 	}
-	return taken
+	marks := s.marks.in(text)
+	skipMarks := func(to int) {
+		for len(marks) > 0 && marks[0].start < to {
+			between(marks[0].start)
+			from, marks = marks[0].end, marks[1:]
+		}
+	}
+	for _, f := range found {
+		skipMarks(f.Start)
+		between(f.Start)
+		all, from = append(all, f), f.End
+	}
+	skipMarks(len(text))
+	between(len(text))
+	return all
 }
 
 // ruleSet is all rules, and how to find where they may apply.
 type ruleSet struct {
 	list    []rule
+	kinds   []string // of all of them
+	marks   *markSet
 	anchors *needles
 }
 
@@ -236,10 +211,12 @@ var builtin = sync.OnceValue(func() *ruleSet {
 	set := &ruleSet{list: allRules()}
 	var all []needle
 	for number, r := range set.list {
+		set.kinds = append(set.kinds, r.kinds...)
 		for _, anchor := range r.anchors {
 			all = append(all, needle{text: anchor, fold: r.fold, number: number})
 		}
 	}
 	set.anchors = newNeedles(all)
+	set.marks = newMarkSet(set.kinds)
 	return set
 })

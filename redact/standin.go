@@ -1,9 +1,6 @@
 package redact
 
-import (
-	"bytes"
-	"slices"
-)
+import "bytes"
 
 // standInWords are found in what stands in for a secret and not in secrets. Each
 // has at least four letters: shorter ones occur by chance.
@@ -13,42 +10,23 @@ var standInWords = []string{
 	"<", ">", "${", "{{", "$(", "%s", "%v", "process.env", "os.environ", "getenv", "…", "•",
 }
 
-// isStandIn reports whether something stands in for a secret: xxxx, YOUR_API_KEY,
-// <token>, ${VAR}, or letters and digits in their order.
-func isStandIn(value []byte) bool {
-	folded := bytes.ToLower(value)
-	for _, w := range standInWords {
-		if bytes.Contains(folded, []byte(w)) {
-			return true
-		}
-	}
-	return longestSequence(folded) >= 8
-}
+var standIns = newWordSet(standInWords)
 
-// longestSequence returns the length of the longest part in which each byte
-// follows the one before (abcd, 4567, and 90 too) or repeats it.
-func longestSequence(value []byte) int {
-	longest, rising, same := 0, 1, 1
-	for i := 1; i < len(value); i++ {
-		before, c := value[i-1], value[i]
-		if c == before+1 || before == '9' && c == '0' {
-			rising++
-		} else {
-			rising = 1
-		}
-		if c == before {
-			same++
-		} else {
-			same = 1
-		}
-		longest = max(longest, rising, same)
-	}
-	return longest
-}
+// minSequence is how many letters or digits in their order are no chance.
+const minSequence = 8
+
+// isStandIn reports whether something stands in for a secret: xxxx, YOUR_API_KEY,
+// <token>, ${VAR}, or letters and digits in their order (abcd…, 4567…, and 90 too)
+// or repeated.
+func isStandIn(value []byte) bool { return lastStandIn(value) >= 0 }
+
+// enoughDistinct is how many different bytes anything random has that is not
+// short.
+const enoughDistinct = 8
 
 // isVaried reports whether a text has as many different bytes as chance gives.
 func isVaried(value []byte) bool {
-	return distinct(value) >= min(8, len(value)*2/3)
+	return distinct(value) >= min(enoughDistinct, len(value)*2/3)
 }
 
 func distinct(value []byte) int {
@@ -63,31 +41,9 @@ func distinct(value []byte) int {
 	return n
 }
 
-// mixed reports whether a text has both letters and digits, as nearly all that is
-// random has and words have not.
-func mixed(value []byte) bool {
-	return slices.ContainsFunc(value, func(c byte) bool { return digits[c] }) &&
-		slices.ContainsFunc(value, func(c byte) bool { return letterDigits[c] && !digits[c] })
-}
-
 // isRandom reports whether a text looks as if a machine had made it up.
 func isRandom(value []byte) bool {
-	return mixed(value) && isVaried(value) && !isSlug(value) && !isUUID(value) && changes(value)*5 >= len(value)
-}
-
-// changes returns how often a text goes from small letters to capitals, or from
-// letters to digits or back. Names such as testP256PrivateKey change rarely; of
-// what is random, nearly every other byte is of another class.
-func changes(value []byte) int {
-	n, before := 0, byte(0)
-	for _, c := range value {
-		class := classOf(c)
-		if before != 0 && class != before && !(before == 'A' && class == 'a') {
-			n++
-		}
-		before = class
-	}
-	return n
+	return newTail(value, 0, len(value), new(int)).isRandom(0)
 }
 
 // classOf returns 0 for digits, A for capitals, a for small letters and - for the
@@ -104,18 +60,10 @@ func classOf(c byte) byte {
 	return 'A'
 }
 
-// isSlug reports whether a text is made of words and numbers: every part between
-// dashes, dots and the like is one or the other.
-func isSlug(value []byte) bool {
-	for len(value) > 0 {
-		n := letterDigits.run(value)
-		if part := value[:n]; n > 0 && !isWord(part) && !isNumber(part) {
-			return false
-		}
-		value = value[min(n+1, len(value)):]
-	}
-	return true
-}
+// isSlug reports whether a text is made of words and numbers.
+func isSlug(value []byte) bool { return lastUnword(value) < 0 }
+
+func isWordOrNumber(part []byte) bool { return len(part) == 0 || isWord(part) || isNumber(part) }
 
 // isWord reports whether a text is letters with at most a few digits at the end,
 // and of one case but for the letters that begin a word: token, Token2, TOKEN,
@@ -143,9 +91,12 @@ func isNumber(part []byte) bool { return digits.has(part) }
 // isDigest reports whether a text says itself that it is a hash: sha256:…, as the
 // names of images and of blobs are, or sha512-….
 func isDigest(value []byte) bool {
-	rest, ok := bytes.CutPrefix(bytes.ToLower(value), []byte("sha"))
-	n := digits.run(rest)
-	return ok && n > 0 && n < len(rest) && (rest[n] == ':' || rest[n] == '-')
+	if !hasFold(value, "sha") {
+		return false
+	}
+	rest := value[len("sha"):]
+	n := digits.run(rest[:min(len(rest), 9)]) // no hash has a longer number
+	return n > 0 && n < len(rest) && (rest[n] == ':' || rest[n] == '-')
 }
 
 // isUUID reports whether a text is a UUID, with or without a prefix of letters.

@@ -1,0 +1,242 @@
+package redact
+
+import (
+	"bytes"
+	"math/bits"
+)
+
+// tail answers what a part of a text has between any place in it and its end.
+//
+// The values token=token=token=… are tails of one another, and so are the bodies
+// of xoxb-xoxb-xoxb-…: asking each by itself would take the square of their
+// length. But nearly everything that a rule wants to know either holds for all
+// tails up to some length or for all from some length on. So it is enough to
+// remember one place for each question, and to look for it once.
+type tail struct {
+	text []byte // all of it, up to the end of the part
+	span
+	work                                              *int // see look
+	standIn, varied, digit, letter, odd, scheme, part place
+	// How often the class changes from a place on; see changesFrom.
+	counted place
+	changes int
+}
+
+// place is one that is looked for when it is first needed.
+type place struct {
+	at    int // -1 if there is none
+	known bool
+}
+
+func newTail(text []byte, start, end int, work *int) *tail {
+	return &tail{text: text[:end], span: span{start, end}, work: work}
+}
+
+// last returns the place that find knows of the part.
+func (t *tail) last(p *place, find func(part []byte) int) int {
+	if !p.known {
+		p.known, p.at = true, find(t.text[t.start:])
+		if p.at >= 0 {
+			p.at += t.start
+		}
+		*t.work += t.end - max(t.start, p.at)
+	}
+	return p.at
+}
+
+// hasStandIn is isStandIn of what stands from a place on.
+func (t *tail) hasStandIn(from int) bool { return t.last(&t.standIn, lastStandIn) >= from }
+
+// isVaried is isVaried of what stands from a place on.
+func (t *tail) isVaried(from int) bool {
+	if t.end-from < enoughDistinct*3/2 {
+		return isVaried(t.text[from:])
+	}
+	return t.last(&t.varied, lastVaried) >= from
+}
+
+// mixed reports whether both letters and digits stand from a place on, as they do
+// in nearly all that is random and not in words.
+func (t *tail) mixed(from int) bool {
+	return t.last(&t.digit, lastDigit) >= from && t.last(&t.letter, lastLetter) >= from
+}
+
+// isTokenLike reports whether only what tokens are made of stands from a place on.
+func (t *tail) isTokenLike(from int) bool { return t.last(&t.odd, lastOdd) < from }
+
+// hasScheme reports whether a URL stands in what stands from a place on.
+func (t *tail) hasScheme(from int) bool {
+	return t.last(&t.scheme, func(part []byte) int { return bytes.LastIndex(part, []byte("://")) }) >= from
+}
+
+// isSlug reports whether what stands from a place on is made of words and numbers:
+// every part between dashes, dots and the like is one or the other. The place may
+// be inside a part, so the first one is looked at by itself. No two values of a
+// run share it, because an equals sign or a colon stands between their beginnings.
+func (t *tail) isSlug(from int) bool {
+	first := from + letterDigits.run(t.text[from:])
+	*t.work += first - from
+	return isWordOrNumber(t.text[from:first]) && t.last(&t.part, lastUnword) < first
+}
+
+// changesFrom returns how often the class of bytes changes from a place on. It
+// goes from the place that it was last asked for to this one; as those go forward,
+// it walks over the part once.
+func (t *tail) changesFrom(from int) int {
+	if !t.counted.known {
+		t.counted, t.changes = place{t.end, true}, 0
+	}
+	*t.work += max(t.counted.at-from, from-t.counted.at)
+	for ; t.counted.at > from; t.counted.at-- {
+		t.changes += changeAt(t.text, t.counted.at)
+	}
+	for ; t.counted.at < from; t.counted.at++ {
+		t.changes -= changeAt(t.text, t.counted.at+1)
+	}
+	return t.changes
+}
+
+// changeAt returns 1 if the byte at a place is of another class than the one
+// before: if a text goes there from small letters to capitals, or from letters to
+// digits or back.
+func changeAt(text []byte, at int) int {
+	if at >= len(text) {
+		return 0
+	}
+	before, class := classOf(text[at-1]), classOf(text[at])
+	if class == before || before == 'A' && class == 'a' {
+		return 0
+	}
+	return 1
+}
+
+// isRandom reports whether what stands from a place on looks as if a machine had
+// made it up. Names such as testP256PrivateKey change their class rarely; of what
+// is random, nearly every other byte is of another class.
+func (t *tail) isRandom(from int) bool {
+	return t.mixed(from) && t.isVaried(from) && !isUUID(t.text[from:]) && !t.isSlug(from) && t.changesFrom(from)*5 >= t.end-from
+}
+
+// The functions below return the last place from which on a text has something,
+// or -1. They go backward, and stop there.
+
+// lastStandIn finds the last stand-in: a word, or eight bytes in their order.
+func lastStandIn(text []byte) int {
+	rising, same := 1, 1
+	for i := len(text) - 1; i >= 0; i-- {
+		c := lower(text[i])
+		if i+1 < len(text) {
+			next := lower(text[i+1])
+			rising = countIf(next == c+1 || c == '9' && next == '0', rising)
+			same = countIf(next == c, same)
+		}
+		if rising >= minSequence || same >= minSequence || standIns.beginAt(text[i:]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// countIf counts one more if something goes on, and begins again if not.
+func countIf(goesOn bool, n int) int {
+	if goesOn {
+		return n + 1
+	}
+	return 1
+}
+
+// lastVaried finds the last place from which on there are enough different bytes.
+func lastVaried(text []byte) int {
+	var seen [256]bool
+	n := 0
+	for i := len(text) - 1; i >= 0; i-- {
+		if c := text[i]; !seen[c] {
+			seen[c] = true
+			if n++; n == enoughDistinct {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+func lastDigit(text []byte) int { return bytes.LastIndexFunc(text, isDigit) }
+
+func lastLetter(text []byte) int { return bytes.LastIndexFunc(text, isLetter) }
+
+func isDigit(r rune) bool { return '0' <= r && r <= '9' }
+
+func isLetter(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' }
+
+// lastOdd finds the last byte that tokens do not have.
+func lastOdd(text []byte) int {
+	for i := len(text) - 1; i >= 0; i-- {
+		if !tokenBytes[text[i]] {
+			return i
+		}
+	}
+	return -1
+}
+
+// lastUnword finds the last part that is neither a word nor a number.
+func lastUnword(text []byte) int {
+	for end := len(text); end > 0; end-- {
+		start := end
+		for start > 0 && letterDigits[text[start-1]] {
+			start--
+		}
+		if !isWordOrNumber(text[start:end]) {
+			return start
+		}
+		end = start
+	}
+	return -1
+}
+
+// wordSet finds out which of at most 64 words begins a text, in any case. Two
+// tables say for each byte which words have it first and second.
+type wordSet struct {
+	first, second [256]uint64
+	words         []string
+}
+
+func newWordSet(words []string) *wordSet {
+	s := &wordSet{words: words}
+	for i, w := range words {
+		bit := uint64(1) << i
+		s.first[w[0]] |= bit
+		s.first[upper(w[0])] |= bit
+		for c := range s.second {
+			if len(w) == 1 || lower(byte(c)) == w[1] {
+				s.second[c] |= bit
+			}
+		}
+	}
+	return s
+}
+
+func (s *wordSet) beginAt(text []byte) bool {
+	may := s.first[text[0]]
+	if may != 0 && len(text) > 1 {
+		may &= s.second[text[1]]
+	}
+	for ; may != 0; may &= may - 1 {
+		if w := s.words[bits.TrailingZeros64(may)]; hasFold(text, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasFold reports whether a text begins with a word that is in lower case.
+func hasFold(text []byte, word string) bool {
+	if len(text) < len(word) {
+		return false
+	}
+	for i := range len(word) {
+		if lower(text[i]) != word[i] {
+			return false
+		}
+	}
+	return true
+}
