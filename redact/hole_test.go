@@ -1,6 +1,8 @@
 package redact_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -132,5 +134,46 @@ func TestPathsAreBounded(t *testing.T) {
 				t.Fatalf("%s: a path has %d bytes", name, len(path))
 			}
 		})
+	}
+}
+
+// Secrets are found that only a sign stands between.
+func TestNeighbours(t *testing.T) {
+	all := samples()
+	var marked []string
+	for _, kind := range slices.Sorted(maps.Keys(all)) {
+		marked = append(marked, all[kind][0])
+	}
+	for _, sign := range []string{"\n", " ", `\n`, ",", ";", "|", `"`, "'", "<", "\t", ":", "@"} {
+		for _, a := range marked {
+			for _, b := range marked {
+				first, secret := unmark(t, a)
+				second, other := unmark(t, b)
+				if (sign == ":" || sign == "@") && strings.Contains(second, "://") {
+					continue // what has a URL in it is no value, but an address
+				}
+				got, _ := redact.Text(first + sign + second)
+				if strings.Contains(got, secret) || strings.Contains(got, other) {
+					t.Errorf("%q became %q", first+sign+second, got)
+				}
+			}
+		}
+	}
+}
+
+// The value of a name is found although a part of it is another secret.
+func TestValueBeforeSecret(t *testing.T) {
+	gh := "ghp_" + random(alnum, 36)
+	for in, want := range map[string]string{
+		"password=kX9#mQ2$vL:" + gh:                 "password=[REDACTED:password]:[REDACTED:github-token]",
+		`password="kX9#mQ2$vL:` + gh + `"`:          `password="[REDACTED:password][REDACTED:github-token]"`,
+		`{"password":"kX9#mQ2$vL:` + gh + `"}`:      `{"password":"[REDACTED:password][REDACTED:github-token]"}`,
+		"API_KEY=" + random(hexOnly, 32) + "@" + gh: "API_KEY=[REDACTED:api-key][REDACTED:github-token]",
+		`{"password":"` + gh + `"}`:                 `{"password":"[REDACTED:github-token]"}`,
+		`{"password":"see ` + gh + `"}`:             `{"password":"see [REDACTED:github-token]"}`,
+	} {
+		if got, _ := redact.Bytes([]byte(in)); string(got) != want {
+			t.Errorf("%q became %q, want %q", in, got, want)
+		}
 	}
 }

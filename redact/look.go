@@ -108,12 +108,19 @@ func (l *look) tailOf(v span) *tail {
 }
 
 // touchesMark reports whether a place has a part of a replacement in it.
-func (l *look) touchesMark(place span) bool {
+func (l *look) touchesMark(place span) bool { return l.beforeMark(place) < place.end }
+
+// beforeMark returns where the first replacement begins in a place, or the end of
+// the place.
+func (l *look) beforeMark(place span) int {
 	if !l.marked {
 		l.marks, l.marked = l.markSet.in(l.text), true
 	}
 	i, _ := slices.BinarySearchFunc(l.marks, place.start, func(m span, start int) int { return cmp.Compare(m.end, start+1) })
-	return i < len(l.marks) && l.marks[i].start < place.end
+	if i == len(l.marks) {
+		return place.end
+	}
+	return min(place.end, l.marks[i].start)
 }
 
 // markSet is the kinds that replacements may have.

@@ -145,13 +145,19 @@ func matchAssignment(l *look, at, n int) (candidate, bool) {
 }
 
 // namedValue looks at a text that is as a whole the value of a name: a string of
-// a JSON object.
-func namedValue(name string, text []byte) (candidate, bool) {
+// a JSON object. What stands before a replacement in it is a value, too.
+func namedValue(name string, text []byte, marks *markSet) (candidate, bool) {
 	if name == "" || len(text) > maxValue || len(text) < minPassword || !wordDashDot.has([]byte(name)) {
 		return candidate{}, false
 	}
 	kind := kindOfName([]byte(name))
 	if kind == notSecret {
+		return candidate{}, false
+	}
+	if all := marks.in(text); len(all) > 0 {
+		text = text[:all[0].start]
+	}
+	if len(text) == 0 {
 		return candidate{}, false
 	}
 	if !looksReal(kind, newTail(text, 0, len(text), new(int)), 0, true) {
@@ -177,12 +183,14 @@ func (l *look) tailOfValue(v value) *tail {
 }
 
 // bareTail returns the tail of a run of values without quotes. Dots and colons at
-// the end are no part of them. (The alphabets of such values are no token's, so the
+// the end are no part of them, nor is a secret at the end that was replaced. There
+// can be one only: its closing bracket ends the run. (The alphabets of such values are no token's, so the
 // tail of their runs is always this one.)
 func (l *look) bareTail(bare *alphabet, at int) *tail {
 	r := l.run(bare, at)
 	if r.tail == nil {
-		end := r.start + len(bytes.TrimRight(l.text[r.start:r.end], ".:"))
+		end := l.beforeMark(r.span)
+		end = r.start + len(bytes.TrimRight(l.text[r.start:max(r.start, end)], ".:"))
 		r.tail = newTail(l.text, r.start, end, &l.work)
 	}
 	return r.tail
@@ -296,7 +304,9 @@ func (l *look) readQuoted(quote, slashes int) (value, bool) {
 			before++
 		}
 		if before <= slashes {
-			return value{span: span{quote + 1, i - before}, quoted: true}, i-before > quote+1
+			v := span{quote + 1, i - before}
+			v.end = l.beforeMark(v)
+			return value{span: v, quoted: true}, v.end > v.start
 		}
 	}
 	return value{}, false

@@ -146,7 +146,7 @@ func (s *Scanner) round(name string, text []byte) (found []Finding, work int) {
 			all[r.rank] = append(all[r.rank], c)
 		}
 	})
-	if c, ok := namedValue(name, text); ok {
+	if c, ok := namedValue(name, text, s.markSet()); ok {
 		all[rankNamed] = append(all[rankNamed], c)
 	}
 	if l != nil {
