@@ -104,6 +104,7 @@ func (ix *Index) Get(ctx context.Context, id string) (Session, error) {
 func (ix *Index) Tags(ctx context.Context) ([]Count, error) {
 	counts := make(map[string]int64)
 	err := ix.read(ctx, "tags", func(db *database) error {
+		clear(counts) // it may be asked twice
 		return scanCounts(ctx, db, counts, `SELECT tag, count(*) FROM tags GROUP BY tag`)
 	})
 	return sortCounts(counts), err

@@ -34,12 +34,12 @@ func (ix *Index) CatchUp(ctx context.Context, progress func(done, total int64)) 
 	if progress == nil {
 		progress = func(_, _ int64) {}
 	}
-	if err := ix.follow(ctx); err != nil {
-		return Report{}, ix.fail("catch up", err)
-	}
-	report, err := ix.catchUp(ctx, progress)
-	if isDamage(err) {
-		report, err = ix.catchUp(ctx, progress) // withDB has made it anew
+	var report Report
+	err := errReplaced
+	for n := 0; n < maxReplaced && (isDamage(err) || errors.Is(err, errReplaced)); n++ {
+		if err = ix.follow(ctx); err == nil {
+			report, err = ix.catchUp(ctx, progress)
+		}
 	}
 	if err != nil && ctx.Err() != nil {
 		err = ctx.Err() // and not how SQLite puts it
@@ -239,28 +239,20 @@ func (r *catching) write(batch []*chunk) error {
 			}
 		}
 	}
-	tx, err := r.db.BeginTx(r.ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	w, err := r.newWriter(tx)
-	if err != nil {
-		return err
-	}
-	for _, c := range batch {
-		if err := w.chunk(c); err != nil {
-			return fmt.Errorf("session %q: %w", c.job.stat.Name, err)
+	var written *writer
+	err := r.inTx(func(w *writer) error {
+		written = w
+		for _, c := range batch {
+			if err := w.chunk(c); err != nil {
+				return fmt.Errorf("session %q: %w", c.job.stat.Name, err)
+			}
 		}
+		return w.flush()
+	})
+	if err == nil {
+		r.account(batch, written)
 	}
-	if err := w.flush(); err != nil {
-		return err
-	}
-	if err := tx.Commit(); err != nil {
-		return err
-	}
-	r.account(batch, w)
-	return nil
+	return err
 }
 
 func (r *catching) account(batch []*chunk, w *writer) {

@@ -3,7 +3,10 @@ package index
 import (
 	"context"
 	"database/sql"
+	"io/fs"
+	"os"
 	"sync"
+	"sync/atomic"
 )
 
 // maxStatements is how many statements are kept ready.
@@ -13,13 +16,62 @@ const maxStatements = 128
 // understand most of ours than to answer them.
 type database struct {
 	*sql.DB
+	connector *connector
+	id        identity // which files it is: see files.go
+	closed    atomic.Bool
 
 	mu    sync.Mutex // guards stmts
 	stmts map[string]*sql.Stmt
 }
 
-func newDatabase(db *sql.DB) *database {
-	return &database{DB: db, stmts: make(map[string]*sql.Stmt)}
+// maxIdle is how many connections are kept. The last must never be closed: what
+// keeps the numbers of the files ours is that we have them open.
+const maxIdle = 16
+
+func newDatabase(c *connector) *database {
+	db := sql.OpenDB(c)
+	db.SetMaxIdleConns(maxIdle)
+	return &database{DB: db, connector: c, stmts: make(map[string]*sql.Stmt)}
+}
+
+// identify notes which files the database consists of, once it was read from. The
+// first must be the one that was there before.
+func (db *database) identify(before fs.FileInfo) error {
+	id, err := identify(db.connector.path)
+	if err == nil && !os.SameFile(before, id[0]) {
+		err = errReplaced
+	}
+	if err != nil {
+		return err
+	}
+	db.id = id
+	db.connector.id.Store(&id)
+	return nil
+}
+
+// current reports whether the files still have their names.
+func (db *database) current() bool { return !db.closed.Load() && db.id.holds(db.connector.path) }
+
+// Close is that of sql.DB.
+func (db *database) Close() error {
+	db.closed.Store(true)
+	return db.DB.Close()
+}
+
+// empty moves all of the -wal into the database, and reports whether it could: a
+// reader elsewhere may still need it.
+func (db *database) empty(ctx context.Context) bool {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, `PRAGMA busy_timeout = 0`); err != nil {
+		return false
+	}
+	var busy, frames, moved int
+	err = conn.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &frames, &moved)
+	return err == nil && busy == 0
 }
 
 // QueryContext is that of sql.DB.

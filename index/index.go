@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -54,13 +53,13 @@ type Index struct {
 	path  string
 	opts  Options
 	batch int // documents written in one transaction
+	guard *guard
 
 	catching sync.Mutex // one CatchUp at a time in this process
 
 	mu      sync.RWMutex // guards what follows; held for reading while db is in use
 	db      *database
-	file    fs.FileInfo // the database file that db is, to notice when it was replaced
-	rebuilt bool        // the file was made anew, and no CatchUp has filled it yet
+	rebuilt bool // the file was made anew, and no CatchUp has filled it yet
 	closed  bool
 }
 
@@ -79,7 +78,7 @@ func Open(ctx context.Context, st store.Store, path string, o *Options) (*Index,
 	if err := os.MkdirAll(filepath.Dir(abs), 0o700); err != nil {
 		return nil, &store.Error{Op: "open index", Path: abs, Err: err}
 	}
-	ix := &Index{store: st, path: abs, opts: o.withDefaults(), batch: batchDocs}
+	ix := &Index{store: st, path: abs, opts: o.withDefaults(), batch: batchDocs, guard: &guard{path: abs + lockSuffix}}
 	if err := ix.openFile(ctx); err != nil {
 		if isFull(err) {
 			err = syscall.ENOSPC
@@ -101,10 +100,7 @@ func (ix *Index) Close() error {
 		return nil
 	}
 	ix.closed = true
-	if ix.db == nil {
-		return nil
-	}
-	return ix.db.Close()
+	return ix.leave()
 }
 
 // Status describes an index as a whole.
@@ -133,11 +129,11 @@ func (ix *Index) Status(ctx context.Context) (Status, error) {
 	return s, err
 }
 
-// read calls f with the database. If that turns out to be damaged, it is made
-// anew from the logs, and f is called once more.
+// read calls f with the database. If that turns out to be damaged, or was deleted
+// or replaced meanwhile, it is made anew from the logs, and f is called once more.
 func (ix *Index) read(ctx context.Context, op string, f func(db *database) error) error {
 	err := ix.withDB(f)
-	if isDamage(err) {
+	for n := 0; n < maxReplaced && (isDamage(err) || errors.Is(err, errReplaced)); n++ {
 		if _, err2 := ix.CatchUp(ctx, nil); err2 != nil {
 			return ix.fail(op, errors.Join(err, err2))
 		}
@@ -149,8 +145,9 @@ func (ix *Index) read(ctx context.Context, op string, f func(db *database) error
 	return ix.fail(op, err)
 }
 
-// withDB calls f with the database, which is not replaced meanwhile. Damage that
-// f meets is noted, so that the next CatchUp makes the index anew.
+// withDB calls f with the database. If its files were deleted or replaced
+// meanwhile, whatever f found is worth nothing, and the error is errReplaced.
+// Damage that f meets is noted, so that the next CatchUp makes the index anew.
 func (ix *Index) withDB(f func(db *database) error) error {
 	ix.mu.RLock()
 	if ix.closed {
@@ -159,6 +156,9 @@ func (ix *Index) withDB(f func(db *database) error) error {
 	}
 	db := ix.db
 	err := f(db)
+	if !db.current() {
+		err = errReplaced
+	}
 	ix.mu.RUnlock()
 	if !isDamage(err) {
 		return err
@@ -184,6 +184,9 @@ func (ix *Index) fail(op string, err error) error {
 	}
 	if isFull(err) {
 		err = syscall.ENOSPC // which says what to do about it
+	}
+	if errors.Is(err, errReplaced) {
+		return &store.Error{Op: op, Path: ix.path, Kind: store.ErrConflict, Err: err, Hint: "something deletes it again and again: try again when that is over"}
 	}
 	return &store.Error{Op: op, Path: ix.path, Err: fmt.Errorf("index: %w", err)}
 }

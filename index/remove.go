@@ -98,20 +98,23 @@ func scanIDs(rows *sql.Rows) ([]int64, error) {
 	return ids, rows.Err()
 }
 
+// inTx calls f in a transaction.
 func (r *catching) inTx(f func(w *writer) error) error {
-	tx, err := r.db.BeginTx(r.ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	w, err := r.newWriter(tx)
-	if err != nil {
-		return err
-	}
-	if err := f(w); err != nil {
-		return err
-	}
-	return tx.Commit()
+	return r.ix.change(r.ctx, r.db, func() error {
+		tx, err := r.db.BeginTx(r.ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		w, err := r.newWriter(tx)
+		if err != nil {
+			return err
+		}
+		if err := f(w); err != nil {
+			return err
+		}
+		return tx.Commit()
+	})
 }
 
 // tidyEntries is how many entries a CatchUp must have read for the write-ahead
@@ -124,6 +127,8 @@ func (r *catching) tidy() error {
 	if r.report.Entries < tidyEntries {
 		return nil
 	}
-	_, err := r.db.ExecContext(r.ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
-	return err
+	return r.ix.change(r.ctx, r.db, func() error {
+		_, err := r.db.ExecContext(r.ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
+		return err
+	})
 }

@@ -5,10 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,9 +28,6 @@ const (
 
 	busyMillis = 30_000
 )
-
-// fileSuffixes are those of the files that make up a database.
-var fileSuffixes = []string{"", "-wal", "-shm"}
 
 // schema is all but the indexes that each order of sessions has. Times are in milliseconds since 1970.
 //
@@ -92,7 +87,8 @@ CREATE TABLE sessions (
 	calls        TEXT NOT NULL DEFAULT '[]', -- the latest tool calls, to know whose output comes
 	breaks       INTEGER NOT NULL DEFAULT 0
 ) STRICT;
-CREATE INDEX stats       ON sessions (name, size, modified, archived); -- all that a catch-up needs of most
+-- stats is all that a catch-up needs of most.
+CREATE INDEX stats       ON sessions (name, size, modified, archived);
 CREATE INDEX by_sid      ON sessions (sid);
 CREATE INDEX by_key      ON sessions (key) WHERE key <> '';
 CREATE INDEX by_parent   ON sessions (parent, updated, ord) WHERE parent <> '';
@@ -195,108 +191,17 @@ func allTables() string {
 	return all
 }
 
-// openFile opens the database file, making or replacing it if need be. Only one
-// who holds mu, or has the index to himself, may call it.
-func (ix *Index) openFile(ctx context.Context) error {
-	for range 3 {
-		if err := ix.createFile(); err != nil {
-			return err
-		}
-		before, err := os.Stat(ix.path)
-		if err != nil {
-			return err
-		}
-		opened, err := sql.Open("sqlite", dsn(ix.path))
-		if err != nil {
-			return err
-		}
-		db := newDatabase(opened)
-		err = patiently(ctx, func() error { return prepare(ctx, opened) })
-		if err == nil {
-			ix.db, ix.file = db, before
-			return nil
-		}
-		err = errors.Join(err, db.Close())
-		if !isDamage(err) && !errors.Is(err, errOtherVersion) {
-			return err
-		}
-		ix.opts.Logger.Warn("the index is made anew", "path", ix.path, "cause", err)
-		ix.rebuilt = true
-		if err := ix.discard(before); err != nil {
-			return err
-		}
-	}
-	return errors.New("it is damaged each time it is made anew")
-}
-
-// createFile makes an empty file that only its owner can read, before SQLite
-// would make one that everybody can. An existing file must not be opened: on
-// closing it, the process would lose the locks that SQLite holds on it.
-func (ix *Index) createFile() error {
-	f, err := os.OpenFile(ix.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	ix.rebuilt = true
-	return f.Close()
-}
-
-// discard deletes the database's files, unless another process has put a new
-// database in its place already.
-func (ix *Index) discard(old fs.FileInfo) error {
-	if now, err := os.Stat(ix.path); err == nil && !os.SameFile(old, now) {
-		return nil
-	}
-	var errs []error
-	for _, suffix := range fileSuffixes {
-		if err := os.Remove(ix.path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// reset replaces a database that is beyond use by an empty one. It does nothing
-// if somebody did so already.
-func (ix *Index) reset(ctx context.Context, damaged *database) error {
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	if ix.closed || ix.db != damaged {
-		return nil
-	}
-	_ = ix.db.Close() // what it may complain of is why it is replaced
-	if err := ix.discard(ix.file); err != nil {
-		return err
-	}
-	return ix.openFile(ctx)
-}
-
-// follow opens the database again if another process has replaced its file.
-func (ix *Index) follow(ctx context.Context) error {
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	if ix.closed {
-		return nil // whoever uses it next will say so
-	}
-	now, err := os.Stat(ix.path)
-	if err == nil && os.SameFile(now, ix.file) {
-		return nil
-	}
-	_ = ix.db.Close()
-	return ix.openFile(ctx)
-}
-
 func dsn(path string) string {
 	pragmas := url.Values{
 		"_txlock": {"immediate"},
+		"mode":    {"rw"}, // only we make the file
 		"_pragma": {
 			"busy_timeout(" + strconv.Itoa(busyMillis) + ")",
 			"synchronous(NORMAL)",
 			"cache_size(-16000)",
 			"temp_store(MEMORY)",
+			"trusted_schema(0)", // it may be somebody else's
+			"cell_size_check(1)",
 			"journal_size_limit(67108864)",
 		},
 	}
@@ -323,8 +228,9 @@ func patiently(ctx context.Context, f func() error) error {
 
 var errOtherVersion = errors.New("the index is of another version")
 
-// prepare makes sure that the database has our tables.
-func prepare(ctx context.Context, db *sql.DB) error {
+// prepare makes sure that the database has our tables, and nothing else. It calls
+// mark before it makes them.
+func prepare(ctx context.Context, db *sql.DB, mark func() error) error {
 	var lib string
 	var version int
 	if err := db.QueryRowContext(ctx, `SELECT sqlite_version()`).Scan(&lib); err != nil {
@@ -341,11 +247,17 @@ func prepare(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	if version == 0 {
+		if err := mark(); err != nil {
+			return err
+		}
 		if err := createSchema(ctx, db); err != nil {
 			return err
 		}
 	} else if version != schemaVersion {
 		return fmt.Errorf("%w: it has %d, this program uses %d", errOtherVersion, version, schemaVersion)
+	}
+	if err := checkSchema(ctx, db); err != nil {
+		return err
 	}
 	var n int
 	return db.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM sessions LIMIT 1)`).Scan(&n)
@@ -375,12 +287,51 @@ func createSchema(ctx context.Context, db *sql.DB) error {
 	return tx.Commit()
 }
 
+// checkSchema makes sure that the database was made by us: a view, a trigger or a
+// computed column under one of our names could make a query do anything.
+func checkSchema(ctx context.Context, db *sql.DB) error {
+	ours := make(map[string]bool)
+	for _, statement := range strings.SplitAfter(allTables(), ";\n") { // nothing else ends a line like that
+		if at := strings.Index(statement, "CREATE "); at >= 0 {
+			ours[strings.TrimSuffix(statement[at:], ";\n")] = true
+		}
+	}
+	rows, err := db.QueryContext(ctx, `SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var kind, name, text string
+		if err := rows.Scan(&kind, &name, &text); err != nil {
+			return err
+		}
+		// SQLite makes some tables for itself.
+		inner := kind == "table" && !strings.Contains(strings.ToUpper(text), " AS") &&
+			(strings.HasPrefix(name, "fts_") || strings.HasPrefix(name, "sqlite_"))
+		if !ours[text] && !inner {
+			return fmt.Errorf("%w: it has a %s %q that is not ours", errOtherVersion, kind, name)
+		}
+		delete(ours, text)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	if len(ours) > 0 {
+		return fmt.Errorf("%w: it lacks %d of our tables", errOtherVersion, len(ours))
+	}
+	return nil
+}
+
 // isDamage reports whether an error means that the database cannot be used as it
 // is: its bytes are damaged, or its tables are not ours.
 func isDamage(err error) bool {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
 		return false
+	}
+	if e.Code() == sqlite3.SQLITE_IOERR_SHORT_READ {
+		return true // the file was cut short
 	}
 	switch e.Code() & 0xff {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:

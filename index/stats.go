@@ -33,6 +33,7 @@ type Activity struct {
 func (ix *Index) Activity(ctx context.Context, o StatsOptions) (*Activity, error) {
 	a := &Activity{}
 	err := ix.read(ctx, "activity", func(db *database) error {
+		*a = Activity{} // it may be asked twice
 		where, args, err := o.where(ctx, db)
 		if err != nil {
 			return err

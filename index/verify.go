@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // Verify looks for damage in the index at a path without changing anything, and
@@ -18,6 +19,11 @@ import (
 func Verify(ctx context.Context, path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
+	}
+	for _, suffix := range fileSuffixes {
+		if err := vfs.CheckRegular(path + suffix); err != nil {
+			return &store.Error{Op: "verify index", Path: path, Kind: store.ErrInvalid, Err: err}
+		}
 	}
 	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: "mode=ro&_pragma=busy_timeout(5000)"}
 	db, err := sql.Open("sqlite", uri.String())

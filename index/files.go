@@ -1,0 +1,415 @@
+package index
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"modernc.org/sqlite"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// # The files of an index
+//
+// An index is three files: the database, its write-ahead log (-wal) and the shared
+// memory by which processes agree on the log (-shm). SQLite finds the last two by
+// name. Anybody may delete any of them at any time, and SQLite does not notice: a
+// new database meets the log of the old one, or a database loses what was only in
+// its log, and answers go on coming, short ones. So this is what we do about it.
+//
+// The rules. "The files" are the three that have their names now.
+//
+//  1. A fourth file, with .lock after the database's name, is locked by whoever
+//     opens a connection, writes, or closes. Nobody of ours makes, deletes or
+//     writes one of the three without that lock.
+//  2. Whoever opens notes which files he got, once a first read has made SQLite
+//     open them all. A further connection must get the same.
+//  3. Whoever writes looks, under the lock, whether the files are still his. If not
+//     he writes nothing and opens again. So all who write agree on all three, and
+//     then SQLite's own locks do the rest.
+//  4. Before something is written that may for a time be only in the -wal, the lock
+//     file gets a mark. The mark goes, under the lock, once all of the -wal is in
+//     the database.
+//  5. Whoever opens and finds the mark without a -wal or a -shm, or no database,
+//     deletes what there is and begins with an empty one.
+//  6. Whoever read looks afterwards whether the files are still those that he read
+//     from. If not, the answer is thrown away, and he opens, catches up, and reads
+//     again.
+//
+// Why an answer is right, then. At the end of the reading the files were the
+// reader's; nobody can give a deleted file its number again as long as he has it
+// open; so they were his all the while. By 3, whoever wrote meanwhile wrote to the
+// same three. By 4 and 5 the database and the log that he opened belonged
+// together: had one been deleted since it was needed, there would have been the
+// mark, and an empty database in its place. And by 6 an empty one, or one that
+// another process is still filling, is caught up with before it is read.
+//
+// What is not covered: a power cut soon after which somebody deletes the -wal, and
+// whoever deletes the lock file together with the -wal and not the database.
+
+// fileSuffixes are those of the files that make up a database. The first three are
+// there as long as it is open.
+var fileSuffixes = []string{"", "-wal", "-shm", "-journal"}
+
+const lockSuffix = ".lock"
+
+// errReplaced: a file of the index was deleted or replaced.
+var errReplaced = errors.New("the index was deleted while it was in use")
+
+// maxReplaced is how often in a row an index is opened again because somebody has
+// deleted it meanwhile.
+const maxReplaced = 5
+
+// identity tells which files a database consists of.
+type identity [3]fs.FileInfo
+
+// identify returns the files that have their names now.
+func identify(path string) (id identity, err error) {
+	for i := range id {
+		if id[i], err = os.Lstat(path + fileSuffixes[i]); err != nil {
+			return id, fmt.Errorf("%w: %w", errReplaced, err)
+		}
+	}
+	return id, nil
+}
+
+// holds reports whether the files still have their names.
+func (id *identity) holds(path string) bool {
+	for i, was := range id {
+		now, err := os.Lstat(path + fileSuffixes[i])
+		if err != nil || !os.SameFile(was, now) {
+			return false
+		}
+	}
+	return true
+}
+
+// guard is the lock of an index, and the mark in it.
+type guard struct {
+	path string // of the lock file
+
+	// mu guards what follows. It is held while waiting for the lock: the other
+	// goroutines of this index would have to wait as well.
+	mu    sync.Mutex
+	file  vfs.File
+	users int // how many have the lock; they are all of this index
+}
+
+// hold calls f with the lock. Within f it may be called again: opening a
+// connection takes the lock, and a writer may have to.
+func (g *guard) hold(ctx context.Context, f func() error) error {
+	g.mu.Lock()
+	if g.users == 0 {
+		if err := g.take(ctx); err != nil {
+			g.mu.Unlock()
+			return err
+		}
+	}
+	g.users++
+	g.mu.Unlock()
+	defer func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.users--; g.users == 0 && g.file.Unlock() != nil {
+			g.close()
+		}
+	}()
+	return f()
+}
+
+// take waits for the lock. A lock file that was deleted locks nobody out: then
+// there is another one.
+func (g *guard) take(ctx context.Context) error {
+	deadline := time.Now().Add(busyMillis * time.Millisecond)
+	for pause := 50 * time.Microsecond; ; {
+		if g.file == nil {
+			f, err := vfs.OS{}.OpenFile(g.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+			if err != nil {
+				return err
+			}
+			g.file = f
+		}
+		ok, err := g.file.TryLock()
+		if err == nil && ok {
+			var stat vfs.Stat
+			if stat, err = g.file.Stat(); err == nil && stat.Linked {
+				return nil
+			}
+		}
+		if err != nil || ok {
+			g.close()
+		}
+		switch {
+		case err != nil:
+			return err
+		case ok:
+			continue
+		case time.Now().After(deadline):
+			return &store.Error{
+				Op: "lock index", Path: g.path, Kind: store.ErrLocked,
+				Err:  fmt.Errorf("not free after %v", busyMillis*time.Millisecond),
+				Hint: "another process is stuck while writing to the index",
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, 5*time.Millisecond)
+	}
+}
+
+func (g *guard) close() {
+	if g.file != nil {
+		g.file.Close()
+		g.file = nil
+	}
+}
+
+// marked reports whether something may be in the -wal alone. Like mark and
+// unmark it is for whoever has the lock.
+func (g *guard) marked() (bool, error) {
+	stat, err := g.file.Stat()
+	return stat.Size > 0, err
+}
+
+func (g *guard) mark() error {
+	if marked, err := g.marked(); marked || err != nil {
+		return err
+	}
+	_, err := g.file.Write([]byte("in use\n"))
+	return err
+}
+
+func (g *guard) unmark() error { return g.file.Truncate(0) }
+
+// connector opens the connections of a database.
+type connector struct {
+	driver.Connector
+	guard *guard
+	path  string
+	id    atomic.Pointer[identity] // nil while the database is being opened, under the lock
+}
+
+func newConnector(path string, g *guard) (*connector, error) {
+	base, err := sqlite.NewConnector(dsn(path))
+	return &connector{Connector: base, guard: g, path: path}, err
+}
+
+// Connect implements driver.Connector: see rule 2.
+func (c *connector) Connect(ctx context.Context) (conn driver.Conn, err error) {
+	id := c.id.Load()
+	if id == nil {
+		return c.Connector.Connect(ctx)
+	}
+	err = c.guard.hold(ctx, func() error {
+		if !id.holds(c.path) {
+			return errReplaced
+		}
+		if conn, err = c.Connector.Connect(ctx); err != nil {
+			return err
+		}
+		err := touch(ctx, conn)
+		if err == nil && !id.holds(c.path) {
+			err = errReplaced
+		}
+		if err != nil {
+			conn.Close()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
+// touch reads something, so that SQLite opens all files.
+func touch(ctx context.Context, conn driver.Conn) error {
+	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM sessions LIMIT 1)`, nil)
+	if err != nil {
+		return err
+	}
+	err = rows.Next(make([]driver.Value, 1))
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return errors.Join(err, rows.Close())
+}
+
+// openFile opens the database, making or replacing it if need be. Only one who
+// holds mu, or has the index to himself, may call it.
+func (ix *Index) openFile(ctx context.Context) error {
+	var err error
+	for range maxReplaced {
+		err = ix.guard.hold(ctx, func() error { return ix.openLocked(ctx) })
+		if !isDamage(err) && !errors.Is(err, errOtherVersion) && !errors.Is(err, errReplaced) {
+			return err
+		}
+	}
+	return fmt.Errorf("it was made anew %d times: %w", maxReplaced, err)
+}
+
+func (ix *Index) openLocked(ctx context.Context) error {
+	if err := ix.settleFiles(); err != nil {
+		return err
+	}
+	before, err := os.Lstat(ix.path)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errReplaced, err)
+	}
+	c, err := newConnector(ix.path, ix.guard)
+	if err != nil {
+		return err
+	}
+	db := newDatabase(c)
+	err = patiently(ctx, func() error { return prepare(ctx, db.DB, ix.guard.mark) })
+	if err == nil {
+		err = db.identify(before)
+	}
+	if err == nil {
+		ix.db = db
+		return nil
+	}
+	err = errors.Join(err, db.Close())
+	if now, err2 := os.Lstat(ix.path); err2 != nil || !os.SameFile(before, now) {
+		return fmt.Errorf("%w: %w", errReplaced, err)
+	}
+	if errors.Is(err, errReplaced) || !isDamage(err) && !errors.Is(err, errOtherVersion) {
+		return err
+	}
+	ix.opts.Logger.Warn("the index is made anew", "path", ix.path, "cause", err)
+	ix.rebuilt = true
+	return errors.Join(err, ix.discard(before))
+}
+
+// settleFiles makes sure that there is a database to open, and that what lies
+// beside it belongs to it: rule 5. What is no file is nobody's index, and is left
+// alone; a symbolic link may lead to somebody's file, and is replaced.
+func (ix *Index) settleFiles() error {
+	marked, err := ix.guard.marked()
+	if err != nil {
+		return err
+	}
+	whole := true
+	for i, suffix := range fileSuffixes {
+		info, err := os.Lstat(ix.path + suffix)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			whole = whole && i > 0 && (i == 3 || !marked)
+		case err != nil:
+			return err
+		case info.Mode()&fs.ModeSymlink != 0:
+			whole = false
+		case !info.Mode().IsRegular():
+			return vfs.CheckRegular(ix.path + suffix)
+		}
+	}
+	if whole {
+		return nil
+	}
+	ix.rebuilt = true
+	if err := ix.removeFiles(); err != nil {
+		return err
+	}
+	// SQLite would make a file that everybody can read.
+	f, err := os.OpenFile(ix.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return errReplaced // by somebody who does not know of the lock
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// discard deletes the database, unless there is another in its place already. It
+// is for whoever has the lock.
+func (ix *Index) discard(old fs.FileInfo) error {
+	if now, err := os.Lstat(ix.path); err == nil && !os.SameFile(old, now) {
+		return nil
+	}
+	return ix.removeFiles()
+}
+
+func (ix *Index) removeFiles() error {
+	var errs []error
+	for _, suffix := range fileSuffixes {
+		if err := os.Remove(ix.path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errors.Join(errs...), ix.guard.unmark())
+}
+
+// reset replaces a database that is beyond use by an empty one. It does nothing
+// if somebody did so already.
+func (ix *Index) reset(ctx context.Context, damaged *database) error {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if ix.closed || ix.db != damaged {
+		return nil
+	}
+	return ix.guard.hold(ctx, func() error {
+		_ = ix.db.Close() // what it may complain of is why it is replaced
+		if err := ix.discard(ix.db.id[0]); err != nil {
+			return err
+		}
+		return ix.openFile(ctx)
+	})
+}
+
+// follow opens the database again if its files are no longer the ones at their
+// names.
+func (ix *Index) follow(ctx context.Context) error {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if ix.closed || ix.db.current() { // if closed, whoever uses it next will say so
+		return nil
+	}
+	_ = ix.db.Close()
+	return ix.openFile(ctx)
+}
+
+// leave closes the database. Under the lock: SQLite deletes the -wal when the last
+// connection goes, which nobody may take for somebody's rm.
+func (ix *Index) leave() error {
+	ctx, cancel := context.WithTimeout(context.Background(), busyMillis*time.Millisecond)
+	defer cancel()
+	closed := false
+	err := ix.guard.hold(ctx, func() error {
+		if marked, err := ix.guard.marked(); err == nil && marked && ix.db.current() && ix.db.empty(ctx) {
+			_ = ix.guard.unmark() // else the next to close does
+		}
+		closed = true
+		return ix.db.Close()
+	})
+	if !closed {
+		err = ix.db.Close() // the directory is gone, say
+	}
+	ix.guard.close()
+	return err
+}
+
+// change writes to the database in one transaction: see rules 3 and 4.
+func (ix *Index) change(ctx context.Context, db *database, f func() error) error {
+	return ix.guard.hold(ctx, func() error {
+		if !db.current() {
+			return errReplaced
+		}
+		if err := ix.guard.mark(); err != nil {
+			return err
+		}
+		return f()
+	})
+}
