@@ -4,10 +4,13 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -144,11 +147,66 @@ func TestZip(t *testing.T) {
 	}
 }
 
+// linkZip returns an archive with a symbolic link.
+func linkZip(t *testing.T) []byte {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	h := &zip.FileHeader{Name: "link"}
+	h.SetMode(fs.ModeSymlink | 0o777)
+	if m, err := w.CreateHeader(h); err != nil {
+		t.Fatal(err)
+	} else if _, err := m.Write([]byte("/etc/passwd")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// sharingZip returns an archive with ten members that are the same bytes in it.
+func sharingZip(t *testing.T) []byte {
+	noise := make([]byte, 10_000)
+	rand.NewChaCha8([32]byte{}).Read(noise)
+	data := zipOf(t, "0.json", string(noise))
+	at := bytes.LastIndex(data, []byte("PK\x01\x02"))
+	end := bytes.LastIndex(data, []byte("PK\x05\x06"))
+	record, tail := data[at:end], bytes.Clone(data[end:])
+	var directory []byte
+	for i := range 10 {
+		copied := bytes.Clone(record)
+		copied[46] = byte('0' + i) // its name
+		directory = append(directory, copied...)
+	}
+	binary.LittleEndian.PutUint16(tail[8:], 10)
+	binary.LittleEndian.PutUint16(tail[10:], 10)
+	binary.LittleEndian.PutUint32(tail[12:], uint32(len(directory)))
+	return slices.Concat(data[:at], directory, tail)
+}
+
+// What is large is packed to less than one in two hundred by nothing honest.
+func TestLargeBombs(t *testing.T) {
+	noise := make([]byte, 120<<10)
+	rand.NewChaCha8([32]byte{}).Read(noise)
+	data := zstdOf(t, append(noise, make([]byte, 80<<20)...))
+	r, err := transcript.FileOf("bomb", data).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := io.Copy(io.Discard, r)
+	if !errors.Is(err, session.ErrTooLarge) || n > 70<<20 {
+		t.Errorf("%d bytes of %d: %v", n, len(data), err)
+	}
+}
+
 func TestZipHostile(t *testing.T) {
 	for name, data := range map[string][]byte{
 		"leads elsewhere": zipOf(t, "../../etc/passwd", "x"),
 		"absolute":        zipOf(t, "/etc/passwd", "x"),
 		"not a zip":       []byte("PK\x03\x04 and nothing else"),
+		"a name twice":    zipOf(t, "a.json", "1", "b.json", "2", "a.json", "3"),
+		"a link":          linkZip(t),
+		"shared bytes":    sharingZip(t),
 	} {
 		if _, err := transcript.FileOf("x.zip", data).Zip(); !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)

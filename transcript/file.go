@@ -48,8 +48,12 @@ const (
 	maxWhole = 1 << 30
 	// maxBeside is the greatest file beside a source that is read.
 	maxBeside = 64 << 20
-	// maxRatio is how much larger than its compressed bytes content may be.
-	maxRatio = 1000
+	// smallRatio is how much larger than its compressed bytes content may be up to
+	// smallUnpacked, and maxRatio beyond: a conversation can repeat itself, but a
+	// large one is packed to between a third and a thirtieth.
+	smallRatio    = 1000
+	smallUnpacked = 64 << 20
+	maxRatio      = 200
 )
 
 // OpenFile returns the file at a path. Its content is opened when it is read.
@@ -177,10 +181,15 @@ type unpacked struct {
 func (u *unpacked) Read(p []byte) (int, error) {
 	n, err := u.from.Read(p)
 	u.n += int64(n)
-	if u.n > headSize && u.n/maxRatio > u.packed.n {
-		return n, &session.Error{
+	ratio := int64(smallRatio)
+	if u.n > smallUnpacked {
+		ratio = maxRatio
+	}
+	if u.n > headSize && u.n/ratio > u.packed.n {
+		return 0, &session.Error{
 			Op: "read", Path: u.path, Offset: u.n, At: true, Kind: session.ErrTooLarge,
-			Err: fmt.Errorf("it unpacks to more than %d times its size", maxRatio),
+			Err:  fmt.Errorf("it unpacks to more than %d times its size", ratio),
+			Hint: "unpack it yourself if you know where it comes from, and import that",
 		}
 	}
 	return n, err

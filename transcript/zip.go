@@ -45,13 +45,21 @@ func (f *File) Zip() (*Archive, error) {
 		return refuse(fmt.Errorf("an archive of %d files", len(r.File)))
 	}
 	a := &Archive{path: f.Path, members: make(map[string]*zip.File), close: done}
+	left := uint64(size)
 	for _, member := range r.File {
 		if member.FileInfo().IsDir() {
 			continue
 		}
-		if !fs.ValidPath(member.Name) || !member.Mode().IsRegular() {
+		switch {
+		case !fs.ValidPath(member.Name) || !member.Mode().IsRegular():
 			return refuse(fmt.Errorf("the archive has a member %q, which is no plain file in it", member.Name))
+		case a.members[member.Name] != nil:
+			return refuse(fmt.Errorf("the archive has two members %q", member.Name))
+		case member.CompressedSize64 > left:
+			// Members that share their bytes could unpack to any multiple of them.
+			return refuse(errors.New("the members of the archive are larger than the archive"))
 		}
+		left -= member.CompressedSize64
 		a.members[member.Name] = member
 		a.names = append(a.names, member.Name)
 	}

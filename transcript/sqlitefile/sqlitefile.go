@@ -3,6 +3,11 @@
 //
 // A row becomes a JSON object of its columns. So a reader asks for the columns
 // that it knows, and one that an older database lacks is simply not there.
+//
+// A database may come from anywhere, and is a program: a view, a computed column
+// or a virtual table can make eight kilobytes answer with gigabytes, or never end.
+// So only what is stored in tables is read, and nobody gets more out of a file
+// than can be in it: see limits.go.
 package sqlitefile
 
 import (
@@ -33,9 +38,13 @@ import (
 // DB is an open database.
 type DB struct {
 	db      *sql.DB
+	conn    *sql.Conn // the one connection, which has the limits
+	limits  limits
 	path    string
 	scratch string // a directory with a copy, "" if there is none
 	columns map[string][]string
+	checked map[string]error // by table: whether what it claims to hold is possible
+	left    map[string]*limits
 }
 
 // Is reports whether a file is an SQLite database.
@@ -78,33 +87,52 @@ func Open(ctx context.Context, f *transcript.File) (*DB, error) {
 	return d, nil
 }
 
-func (d *DB) open(ctx context.Context, path string) error {
-	name := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "mode=ro&_pragma=busy_timeout(5000)&_pragma=query_only(1)&_pragma=trusted_schema(0)"}
-	db, err := sql.Open("sqlite", name.String())
-	if err != nil {
+func (d *DB) open(ctx context.Context, path string) (err error) {
+	if d.limits, err = limitsOf(path); err != nil {
 		return err
 	}
-	d.db = db
-	if err := d.learn(ctx); err != nil {
-		return errors.Join(err, db.Close())
+	pragmas := "&_pragma=busy_timeout(5000)&_pragma=query_only(1)&_pragma=trusted_schema(0)&_pragma=cell_size_check(1)"
+	name := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "mode=ro" + pragmas}
+	if d.db, err = sql.Open("sqlite", name.String()); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	if d.conn, err = d.db.Conn(ctx); err == nil {
+		if err = d.limits.apply(d.conn); err == nil {
+			err = d.learn(ctx)
+		}
+		if err != nil {
+			d.conn.Close()
+		}
+	}
+	if err != nil {
+		return errors.Join(err, d.db.Close())
 	}
 	return nil
 }
 
-// learn finds out which tables there are, and their columns.
+// learn finds out which tables there are, and their columns. A view is none, nor
+// is a virtual table, which has no page of its own; and table_info leaves out the
+// columns that are computed.
 func (d *DB) learn(ctx context.Context) error {
-	rows, err := d.db.QueryContext(ctx, `SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'`)
+	d.columns, d.checked, d.left = make(map[string][]string), make(map[string]error), make(map[string]*limits)
+	rows, err := d.conn.QueryContext(ctx, `SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c
+		WHERE m.type = 'table' AND m.rootpage > 0 LIMIT ?`, maxColumns+1)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	d.columns = make(map[string][]string)
-	for rows.Next() {
+	n := 0
+	for ; rows.Next(); n++ {
 		var table, column string
 		if err := rows.Scan(&table, &column); err != nil {
 			return err
 		}
 		d.columns[table] = append(d.columns[table], column)
+	}
+	if n > maxColumns {
+		return fmt.Errorf("its tables have more than %d columns", maxColumns)
 	}
 	return rows.Err()
 }
@@ -145,7 +173,7 @@ func (d *DB) HasTable(name string) bool { return d.columns[name] != nil }
 
 // Close releases the database, and the copy if one was made.
 func (d *DB) Close() error {
-	err := d.db.Close()
+	err := errors.Join(d.conn.Close(), d.db.Close())
 	if d.scratch != "" {
 		err = errors.Join(err, os.RemoveAll(d.scratch))
 	}
@@ -161,55 +189,90 @@ func (d *DB) Rows(ctx context.Context, table, where, value string, order ...stri
 		if !d.HasTable(table) || where != "" && !slices.Contains(d.columns[table], where) {
 			return
 		}
+		ctx, watch := d.limits.watch(ctx)
+		defer watch.end()
+		if err := d.check(ctx, table); err != nil {
+			yield(nil, d.damaged(ctx, table, err))
+			return
+		}
 		query, args := d.query(table, where, value, order)
-		rows, err := d.db.QueryContext(ctx, query, args...)
+		rows, err := d.conn.QueryContext(ctx, query, args...)
 		if err != nil {
-			yield(nil, d.damaged(table, err))
+			yield(nil, d.damaged(ctx, table, err))
 			return
 		}
 		defer rows.Close()
+		left := d.leftOf(table)
 		for rows.Next() {
-			row, err := object(rows)
+			row, err := object(rows, left)
 			if err != nil {
-				err = d.damaged(table, err)
+				err = d.damaged(ctx, table, err)
 			}
+			watch.pause()
 			if !yield(row, err) || err != nil {
 				return
 			}
+			watch.goOn()
 		}
 		if err := rows.Err(); err != nil {
-			yield(nil, d.damaged(table, err))
+			yield(nil, d.damaged(ctx, table, err))
 		}
 	}
 }
 
+// query asks for the stored columns. The rows are counted before they are sorted:
+// an index can lead to the same rows without end.
 func (d *DB) query(table, where, value string, order []string) (string, []any) {
-	query := "SELECT * FROM " + quote(table)
+	columns := quoteAll(d.columns[table])
+	from := " FROM " + quote(table)
 	var args []any
 	if where != "" {
-		query += " WHERE " + quote(where) + " = ?"
+		from += " WHERE " + quote(where) + " = ?"
 		args = append(args, value)
 	}
+	args = append(args, d.limits.rows+1)
 	var by []string
 	for _, column := range order {
 		if slices.Contains(d.columns[table], column) {
 			by = append(by, quote(column))
 		}
 	}
-	return query + " ORDER BY " + strings.Join(append(by, "rowid"), ", "), args
+	if len(by) == 0 {
+		return "SELECT " + columns + from + " ORDER BY rowid LIMIT ?", args // nothing to sort
+	}
+	return "SELECT " + columns + " FROM (SELECT " + columns + ", rowid AS " + rowNumber + from + " LIMIT ?) ORDER BY " +
+		strings.Join(append(by, rowNumber), ", "), args
+}
+
+// rowNumber is a name that no column has.
+const rowNumber = `"coppice row number"`
+
+func quoteAll(names []string) string {
+	var quoted []string
+	for _, name := range names {
+		quoted = append(quoted, quote(name))
+	}
+	return strings.Join(quoted, ", ")
 }
 
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-func (d *DB) damaged(table string, err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
+func (d *DB) damaged(ctx context.Context, table string, err error) error {
+	kind := session.ErrCorrupt
+	switch {
+	case errors.Is(context.Cause(ctx), errTooLong):
+		kind, err = session.ErrTooLarge, errTooLong
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, errTooMuch):
+		kind = session.ErrTooLarge
 	}
-	return &session.Error{Op: "read", Path: d.path, Kind: session.ErrCorrupt, Err: fmt.Errorf("table %s: %w", table, err)}
+	return &session.Error{Op: "read", Path: d.path, Kind: kind, Err: fmt.Errorf("table %s: %w", table, err)}
 }
 
-// object makes a JSON object of a row: bytes are base64, times as text.
-func object(rows *sql.Rows) (loose.Value, error) {
+// object makes a JSON object of a row: bytes are base64, times as text. It takes
+// what the row has off what is left.
+func object(rows *sql.Rows, left *limits) (loose.Value, error) {
 	columns, err := rows.Columns()
 	if err != nil {
 		return nil, err
@@ -219,6 +282,9 @@ func object(rows *sql.Rows) (loose.Value, error) {
 		into[i] = &values[i]
 	}
 	if err := rows.Scan(into...); err != nil {
+		return nil, err
+	}
+	if err := left.take(values); err != nil {
 		return nil, err
 	}
 	text := []byte{'{'}

@@ -3,12 +3,10 @@
 package zed
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"time"
 
@@ -78,12 +76,12 @@ func document(row loose.Value) (loose.Value, error) {
 		data = raw // a blob
 	}
 	if row.Get("data_type").Text() == "zstd" {
-		d, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxThread))
+		var h zstd.Header
+		err := h.Decode(data)
 		if err != nil {
 			return nil, err
 		}
-		defer d.Close()
-		if data, err = io.ReadAll(io.LimitReader(d, maxThread+1)); err != nil {
+		if data, err = transcript.FileOf(row.Get("id").Text(), data).ReadAll(); err != nil {
 			return nil, err
 		}
 		if len(data) > maxThread {
