@@ -140,8 +140,8 @@ func (g *guard) take(ctx context.Context) error {
 		}
 		ok, err := g.file.TryLock()
 		if err == nil && ok {
-			var stat vfs.Stat
-			if stat, err = g.file.Stat(); err == nil && stat.Linked {
+			var named bool
+			if named, err = vfs.HasName(vfs.OS{}, g.file, g.path); err == nil && named {
 				return nil
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // # Finding a log that moves
@@ -73,11 +74,7 @@ func (s *Store) lookLocked(name string, look func() error) (settled bool, err er
 	if !ok {
 		return false, errGone
 	}
-	held, err := f.Stat()
-	if err != nil {
-		return false, errGone
-	}
-	if named, err := s.fs.Stat(s.lockPath(name)); err != nil || named.File != held.File {
+	if named, err := vfs.HasName(s.fs, f, s.lockPath(name)); err != nil || !named {
 		return false, errGone // it was removed with its log, which may be there again
 	}
 	return true, look()

@@ -109,12 +109,9 @@ func (d disk) stat(f vfs.File) vfs.Stat {
 // has reports whether an open file is the one at a name.
 func (d disk) has(name string, f vfs.File) bool {
 	d.t.Helper()
-	st, err := d.Stat(d.path(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return false
-	}
+	named, err := vfs.HasName(d.FS, f, d.path(name))
 	d.must(err)
-	return st.File == d.stat(f).File
+	return named
 }
 
 func (d disk) exists(name string) bool {

@@ -9,6 +9,7 @@
 package vfs
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"time"
@@ -73,6 +74,20 @@ type File interface {
 type Stat struct {
 	Size int64
 	File FileID
+}
+
+// HasName reports whether an open file is the one at a name now. What was deleted,
+// renamed or replaced is not.
+func HasName(fsys FS, f File, name string) (bool, error) {
+	open, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	named, err := fsys.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && named.File == open.File, err
 }
 
 // FileID tells one file from another, whatever their names: two files that exist
