@@ -264,8 +264,8 @@ func (m *ConversationManager) Process(ctx context.Context, t Turn) (string, erro
 	return reply.Text(), a.system.Save()
 }
 
-// SaveConversation makes sure that all of the current conversation is in the
-// store.
+// SaveConversation makes sure that all of the current conversation is on the
+// disk: see ConversationSystem.Save.
 func (m *ConversationManager) SaveConversation() error { return m.Current().Save() }
 
 // ListConversations returns a part of all conversations, the most recently

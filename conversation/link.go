@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -295,9 +296,28 @@ func contentSize(blocks []session.Content) (total int64) {
 	return total
 }
 
-// verify makes sure that what was appended is in the store: it looks there.
+// flush waits until what was appended is on the disk. A session that cannot tell
+// any more is of no use for that; another one, which open opens, finds out, and
+// writes the log anew if it must.
+func (l *link) flush(open func() (*session.Session, error)) error {
+	err := l.s.Flush(context.Background())
+	if !errors.Is(err, session.ErrUnknown) {
+		return err
+	}
+	fresh, openErr := open()
+	if openErr != nil {
+		return errors.Join(err, openErr)
+	}
+	if flushErr := errors.Join(fresh.Flush(context.Background()), fresh.Close()); flushErr != nil {
+		return errors.Join(err, flushErr)
+	}
+	return nil
+}
+
+// verify makes sure that what was appended is on the disk and in the store: it
+// waits for the one, and looks for the other.
 func (l *link) verify(open func() (*session.Session, error)) error {
-	if _, err := l.s.AppendAll(); err != nil {
+	if err := l.flush(open); err != nil {
 		return err
 	}
 	stored, err := open()

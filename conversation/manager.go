@@ -121,7 +121,20 @@ func (m *SessionManager) create(h session.Header) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.adopt(s)
+	l, err := m.adopt(s)
+	if err == nil {
+		l.mu.Lock()
+		l.modified = true // it is new, which has to be saved too
+		l.mu.Unlock()
+	}
+	return l, err
+}
+
+// opener returns the function that opens a session once more, beside the link.
+func (m *SessionManager) opener(id string) func() (*session.Session, error) {
+	return func() (*session.Session, error) {
+		return session.Open(context.Background(), m.store, id, m.sessionOptions())
+	}
 }
 
 // adopt puts an open session into the cache. The caller releases the link.
@@ -285,9 +298,14 @@ func (m *SessionManager) traceBack(l *link) error {
 	return nil
 }
 
-// closeLink closes a link that is no longer in the cache.
+// closeLink closes a link that is no longer in the cache. No later Save could wait
+// for what it has not synced, so that is done now.
 func (m *SessionManager) closeLink(l *link) {
-	if err := l.s.Close(); err != nil {
+	err := l.flush(m.opener(l.id))
+	if errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrClosed) {
+		err = nil // there is nothing left to be saved, or somebody has closed it already
+	}
+	if err := errors.Join(err, l.s.Close()); err != nil {
 		m.saver.report(fmt.Errorf("close session %s: %w", l.id, err))
 	}
 }

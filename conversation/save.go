@@ -14,8 +14,9 @@ import (
 func now() time.Time { return time.Now().UTC() }
 
 // SaveSession stores what was added to a session since it was loaded: messages
-// at the end of its conversation, and metadata. It returns when all of that and
-// all that was stored before is in the store, and reports whether there was a
+// at the end of its conversation, and metadata. It is a barrier: when it returns
+// without an error, all of that and all that was stored before survives a power
+// cut, however lazily the store was told to sync. It reports whether there was a
 // session to save. The zero Session stands for the current one, if there is any.
 //
 // What is stored is never taken back: messages that the given session lacks,
@@ -106,8 +107,9 @@ func (m *SessionManager) saveMetadata(s Session) error {
 	return &session.Error{Op: "save", Name: s.ID, Kind: session.ErrConflict, Err: errors.New("other writers were always faster")}
 }
 
-// Save makes sure that everything that was added to a session is in the store:
-// it looks there. (Adding a message has stored it; so this finds out what
+// Save is a barrier: it returns when everything that was added to a session is on
+// the disk, however lazily the store was told to sync, and makes sure that it is
+// found there. (Adding a message has stored it; so this waits, and finds out what
 // happened to the store since.)
 func (m *SessionManager) Save(id string) error {
 	l, err := m.acquire(id)
@@ -115,16 +117,30 @@ func (m *SessionManager) Save(id string) error {
 		return err
 	}
 	defer m.cache.release(l)
-	return m.saveLink(l)
+	return errors.Join(m.saveLink(l), m.saveChain(l.id))
+}
+
+// saveChain saves those links at the end of a conversation that were modified:
+// what is added to a session goes into the one that continues it, when it is
+// full.
+func (m *SessionManager) saveChain(id string) error {
+	var errs []error
+	err := m.walkBack(id, func(l *link) bool {
+		l.mu.Lock()
+		modified := l.modified
+		l.mu.Unlock()
+		if modified {
+			errs = append(errs, m.saveLink(l))
+		}
+		return modified // a link is written to only after those before it
+	})
+	return errors.Join(append(errs, err)...)
 }
 
 func (m *SessionManager) saveLink(l *link) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := l.verify(func() (*session.Session, error) {
-		return session.Open(context.Background(), m.store, l.id, m.sessionOptions())
-	})
-	if err != nil {
+	if err := l.verify(m.opener(l.id)); err != nil {
 		return fmt.Errorf("save session %s: %w", l.id, err)
 	}
 	l.modified = false

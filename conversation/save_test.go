@@ -9,7 +9,9 @@ import (
 
 	"github.com/coppice-dev/coppice/conversation"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/memory"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // Saving looks whether what was added is there.
@@ -40,6 +42,50 @@ func TestSaveIsABarrier(t *testing.T) {
 	do(t, os.Remove(filepath.Join(dir, c.ID()+".jsonl")))
 	wantError(t, c.Save(), session.ErrNotExist)
 	wantError(t, m.Close(), session.ErrNotExist)
+}
+
+// What was saved survives the worst power cut, however lazily the store syncs:
+// also in the sessions that continue the one that was named, and in those that
+// were closed in the meantime.
+func TestSaveSurvivesAPowerCut(t *testing.T) {
+	t.Parallel()
+	for name, level := range map[string]file.Sync{"every hour": file.Every(time.Hour), "never": file.Never} {
+		t.Run(name, func(t *testing.T) {
+			disk := vfs.NewMemory()
+			st := must(file.Open("/d", &file.Options{FS: disk, Sync: level}))(t)
+			defer st.Close()
+			m := must(conversation.NewSessionManagerOn(st, quiet(3)))(t)
+			defer m.Close()
+			wantAfterCut := func(id string, want int) {
+				t.Helper()
+				left := must(file.Open("/d", &file.Options{FS: disk.CrashClone(nil, vfs.LoseAll)}))(t)
+				defer left.Close()
+				after := must(conversation.NewSessionManagerOn(left, quiet(3)))(t)
+				defer after.Close()
+				if got := must(after.Conversation(id))(t); len(got.Messages) != want {
+					t.Errorf("after a power cut there are %d messages, want %d", len(got.Messages), want)
+				}
+			}
+			empty := must(m.CreateSession(""))(t)
+			do(t, m.SaveAll())
+			wantAfterCut(empty.ID, 0)
+
+			id := say(t, m, "", user("1"), user("2"))
+			first := must(m.LoadSession(id))(t)
+			if saved, err := m.SaveSession(first); !saved || err != nil {
+				t.Fatal(saved, err)
+			}
+			wantAfterCut(id, 2)
+			say(t, m, id, user("3"), user("4"), user("5"), user("6"), user("7"), user("8"))
+			do(t, m.Save(id))
+			wantAfterCut(id, 8)
+
+			say(t, m, id, user("9"))
+			m.ReleaseMemory(0)
+			do(t, m.Save(id))
+			wantAfterCut(id, 9)
+		})
+	}
 }
 
 func TestAutoSave(t *testing.T) {

@@ -310,22 +310,13 @@ func (l library) Entry(id string) (found session.Entry, _ error) {
 	return found, errors.Join(err, missing)
 }
 
-// Save makes sure that everything that was added to the conversation since the
-// last time is in the store.
+// Save is a barrier: it returns when everything that was added to the
+// conversation since the last time is on the disk, however lazily the store was
+// told to sync.
 func (c *ConversationSystem) Save() error {
 	id := c.ID()
 	if id == "" {
 		return nil
 	}
-	var errs []error
-	err := c.manager.walkBack(id, func(l *link) bool {
-		l.mu.Lock()
-		modified := l.modified
-		l.mu.Unlock()
-		if modified {
-			errs = append(errs, c.manager.saveLink(l))
-		}
-		return modified // a link is written to only after those before it
-	})
-	return errors.Join(append(errs, err)...)
+	return c.manager.saveChain(id)
 }

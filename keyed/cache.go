@@ -129,7 +129,11 @@ func (c *chat) isNothing() bool {
 func (c *chat) forget() bool {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	if err := c.flush(); err != nil || len(c.refused) > 0 {
+	err := c.flush()
+	if err == nil {
+		err = c.barrier() // what is closed now no later Save could wait for
+	}
+	if err != nil || len(c.refused) > 0 {
 		c.show()
 		return false
 	}

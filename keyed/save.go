@@ -1,16 +1,20 @@
 package keyed
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/coppice-dev/coppice/session"
 )
 
 // SaveInterval is how often SaveEvery saves if it is not told otherwise.
 const SaveInterval = 30 * time.Second
 
-// Save makes sure that everything that was done to a key's session so far is on
-// the disk, and says what is not. A key that is not valid gives an error that
+// Save is a barrier: it makes sure that everything that was done to a key's
+// session so far is on the disk, however lazily the store was told to sync, and
+// says what is not. A key that is not valid gives an error that
 // matches os.ErrInvalid; other errors are the store's. Messages that could not
 // be written are kept, and the next Save tries again. A message that can never
 // be written, because it is too large for example, is reported once.
@@ -25,10 +29,37 @@ func (c *chat) save() error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	err := c.flush()
+	if err == nil {
+		err = c.barrier()
+	}
 	c.show()
 	err = errors.Join(append(c.refused, err)...)
 	c.refused = nil
 	return err
+}
+
+// barrier waits until what is in the log is on the disk. A session that cannot
+// tell any more is opened again: the new one writes the log anew, if it must.
+func (c *chat) barrier() error {
+	if c.session == nil {
+		return nil
+	}
+	ctx := context.Background()
+	err := c.session.Flush(ctx)
+	if !errors.Is(err, session.ErrUnknown) && !errors.Is(err, session.ErrClosed) {
+		return err
+	}
+	leaf := c.session.LeafID()
+	c.close()
+	if openErr := c.open(); openErr != nil {
+		return errors.Join(err, openErr)
+	}
+	if leaf != "" {
+		if _, goneErr := c.session.Entry(leaf); goneErr != nil {
+			return errors.Join(err, goneErr)
+		}
+	}
+	return c.session.Flush(ctx)
 }
 
 // SaveAsync saves a key's session without blocking, and then calls report with

@@ -410,6 +410,33 @@ func (s *Session) Follow(ctx context.Context) iter.Seq2[Entry, error] {
 	}
 }
 
+// Flush is a barrier: when it returns nil, everything that was appended through
+// this session before the call, and the session itself if it was created here,
+// survive a power cut, however lazily the store was told to sync. With the
+// default, Sync: Always, there is nothing to wait for. After an error that
+// matches ErrUnknown the session takes no more: load it again.
+func (s *Session) Flush(ctx context.Context) error {
+	s.mu.RLock()
+	closed, failed := s.closed, s.failed
+	s.mu.RUnlock()
+	if closed {
+		return s.errClosed("flush")
+	}
+	if failed != nil {
+		return &Error{
+			Op: "flush", Name: s.name, Kind: ErrUnknown, Err: fmt.Errorf("an earlier append failed: %w", failed),
+			Hint: "load the session again to see whether it landed",
+		}
+	}
+	err := s.log.Flush(ctx)
+	if errors.Is(err, ErrUnknown) {
+		s.mu.Lock()
+		s.failed = err
+		s.mu.Unlock()
+	}
+	return err
+}
+
 // Close waits until everything appended is as durable as it was promised to be,
 // and releases the session's files.
 func (s *Session) Close() error {

@@ -12,7 +12,8 @@
 //	unknown   ErrUnknown: it may or may not have happened; read back and see
 //
 // So two writers can never silently interleave, and a retry can never double an
-// entry whose id the caller can look for.
+// entry whose id the caller can look for. Where a store is told to sync lazily,
+// Log.Flush is how a caller waits for the disk.
 package store
 
 import (
@@ -90,8 +91,16 @@ type Log interface {
 	Watch(ctx context.Context, from Pos) iter.Seq2[Line, error]
 	// End returns the position after the last whole line.
 	End(ctx context.Context) (Pos, error)
-	// Close waits until what was appended is durable, and releases the handle:
-	// see Store.Close.
+	// Flush is a barrier: when it returns nil, everything that was appended
+	// through this handle before the call, the lines that it was created with,
+	// and every blob put into the store before the call, survive a power cut,
+	// however lazily the store was told to sync. It costs little when nothing is
+	// pending. A context that is done ends the waiting, not the work. After
+	// ErrUnknown the handle takes no more appends, as after a failed append; a
+	// Flush through a handle that is opened then settles what the log holds.
+	Flush(ctx context.Context) error
+	// Close waits until what was appended is as durable as the store was told to
+	// make it, and releases the handle: see Store.Close.
 	Close() error
 }
 

@@ -15,7 +15,12 @@ import (
 )
 
 // Blobs implements store.Store.
-func (s *Store) Blobs() store.Blobs { return blobs{s} }
+func (s *Store) Blobs() store.Blobs {
+	if s.opts.Sync == Never {
+		return lazyBlobs{blobs{s}}
+	}
+	return blobs{s}
+}
 
 // blobs keeps each blob in a file named by its hash, in one of 256 directories.
 type blobs struct{ store *Store }

@@ -126,6 +126,9 @@ type Store struct {
 	// durable are the directories whose names were synced.
 	durable map[string]bool
 	closed  bool
+
+	late lateBlobs // what Flush has to sync
+	twin *Store    // see eager; guarded by mu
 }
 
 var _ store.Store = (*Store)(nil)

@@ -49,7 +49,11 @@ func (s *Store) create(ctx context.Context, name string, lines iter.Seq2[[]byte,
 	if err != nil { // it is made, and cannot be handed out
 		return nil, &store.Error{Op: "create", Name: name, Path: s.Path(name), Kind: store.ErrUnknown, Err: err}
 	}
-	return newLog(s, name, source), nil
+	log := newLog(s, name, source)
+	if s.opts.Sync == Never {
+		log.sync.wrote(1, 0) // the lines that it begins with: Flush has to sync them
+	}
+	return log, nil
 }
 
 // mustNotExist is asked while holding the name's lock.

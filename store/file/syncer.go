@@ -27,6 +27,8 @@ type syncer struct {
 	end     store.Pos // where the last write ended, for messages
 	err     error     // set once, and then for good: see poison
 	timer   *time.Timer
+	named   source // the file whose name Flush knows to be durable
+	closed  bool   // no sync begins any more: the file is about to be closed
 }
 
 func (s *syncer) init(l *Log) {
@@ -104,6 +106,8 @@ func (s *syncer) wait(written int64) error {
 		switch {
 		case s.err != nil:
 			return s.log.fail("sync", s.end, store.ErrUnknown, s.err)
+		case s.closed:
+			return s.log.fail("sync", s.end, store.ErrClosed, nil)
 		case s.running:
 			s.done.Wait()
 		default:
@@ -139,8 +143,10 @@ func (s *syncer) run() {
 	s.done.Broadcast()
 }
 
-// close makes the rest durable and stops the timer.
+// close makes the rest durable, stops the timer, and waits for a sync that
+// somebody who flushed did not wait for.
 func (s *syncer) close() error {
+	defer s.stop()
 	s.mu.Lock()
 	if s.timer != nil {
 		s.timer.Stop()
@@ -154,6 +160,15 @@ func (s *syncer) close() error {
 		return nil // an error was reported to whoever it concerned
 	}
 	return s.wait(written)
+}
+
+func (s *syncer) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for s.running {
+		s.done.Wait()
+	}
 }
 
 // syncFile syncs the file we are on.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/coppice-dev/coppice/store"
@@ -139,5 +140,25 @@ func insist(ctx context.Context, log store.Log, lines ...[]byte) (store.Pos, err
 			return end, err
 		}
 		runtime.Gosched()
+	}
+}
+
+// flushAppends writes a mark into the log.
+func flushAppends(log store.Log) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := log.Flush(ctx); err != nil {
+			return err
+		}
+		_, err := insist(ctx, log, []byte("flushed"))
+		return err
+	}
+}
+
+// flushOnce never gives back what it locks.
+func flushOnce(log store.Log) func(context.Context) error {
+	var mu sync.Mutex
+	return func(ctx context.Context) error {
+		mu.Lock()
+		return log.Flush(ctx)
 	}
 }

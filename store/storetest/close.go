@@ -66,6 +66,7 @@ func wantClosed(t *testing.T, log store.Log, end store.Pos) {
 	wantIsClosed(t, err, "a")
 	_, err = collect(log.Backward(t.Context(), end))
 	wantIsClosed(t, err, "a")
+	wantIsClosed(t, log.Flush(t.Context()), "a")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_, err = collect(log.Watch(ctx, 0))

@@ -64,11 +64,12 @@ type hooked struct {
 	store.Log
 	append                   appendFunc
 	forward, backward, watch readFunc
+	flush                    func(context.Context) error
 	close                    func() error
 }
 
 func hook(log store.Log) *hooked {
-	return &hooked{log, log.Append, log.Forward, log.Backward, log.Watch, log.Close}
+	return &hooked{log, log.Append, log.Forward, log.Backward, log.Watch, log.Flush, log.Close}
 }
 
 // eachLog applies a change to every log of a store.
@@ -97,6 +98,8 @@ func (l *hooked) Backward(ctx context.Context, from store.Pos) iter.Seq2[store.L
 func (l *hooked) Watch(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
 	return l.watch(ctx, from)
 }
+
+func (l *hooked) Flush(ctx context.Context) error { return l.flush(ctx) }
 
 func (l *hooked) Close() error { return l.close() }
 

@@ -15,8 +15,9 @@
 // Where the contract leaves an outcome open, the suite takes either, and checks
 // that nothing was lost.
 //
-// What one process cannot see on an open store is not covered: what a crash
-// leaves behind, and what another process does.
+// RunPowerCut is for stores that can say what a power cut would leave: it checks
+// that what was flushed is still there. What else a crash leaves behind, and what
+// another process does, one process cannot see on an open store.
 package storetest
 
 import (
@@ -60,6 +61,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Concurrent", concurrentChecks},
 		{"Read", readChecks},
 		{"Watch", watchChecks},
+		{"Flush", flushChecks},
 		{"Start", startChecks},
 		{"Blobs", blobChecks},
 	} {

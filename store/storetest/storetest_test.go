@@ -44,30 +44,31 @@ func TestSuiteCanFail(t *testing.T) {
 	for what := range broken {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			check, _, ok := strings.Cut(what, " ")
-			if !ok {
-				t.Fatal("want the check, a space, and what is broken")
-			}
-			wantCheckFails(t, what, check)
+			wantFails(t, "TestBrokenStore", what)
 		})
 	}
 }
 
-func wantCheckFails(t *testing.T, what, check string) {
+// wantFails runs a test in a child process on a store that is broken, and wants
+// the check to fail that the store is named after.
+func wantFails(t *testing.T, test, what string) {
 	t.Helper()
+	check, _, ok := strings.Cut(what, " ")
+	if !ok {
+		t.Fatal("want the check, a space, and what is broken")
+	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	group, name, _ := strings.Cut(check, "/")
-	child := exec.CommandContext(t.Context(), self, "-test.timeout=60s",
-		"-test.run=^TestBrokenStore$/^"+group+"$/^"+name+"$")
+	path := "^" + test + "$/^" + strings.ReplaceAll(check, "/", "$/^") + "$"
+	child := exec.CommandContext(t.Context(), self, "-test.timeout=60s", "-test.run="+path)
 	child.Env = append(os.Environ(), brokenEnv+"="+what)
 	out, err := child.CombinedOutput()
 	if _, ok := err.(*exec.ExitError); !ok {
 		t.Fatalf("the suite ended with %v, want it to fail:\n%s", err, out)
 	}
-	if want := "--- FAIL: TestBrokenStore/" + check + " "; !strings.Contains(string(out), want) {
+	if want := "--- FAIL: " + test + "/" + check + " "; !strings.Contains(string(out), want) {
 		t.Fatalf("the suite failed without %q:\n%s", want, out)
 	}
 }
