@@ -28,10 +28,8 @@ func (s *Session) AppendAll(entries ...Entry) ([]string, error) {
 
 // appendOwn is AppendAll with entries that may be changed.
 func (s *Session) appendOwn(entries []Entry) ([]string, error) {
-	for i := range entries {
-		if err := s.makeReady(context.Background(), &entries[i]); err != nil {
-			return nil, err
-		}
+	if err := s.makeReady(context.Background(), entries); err != nil {
+		return nil, err
 	}
 	return s.appendAll(func(*tree) ([]Entry, error) { return entries, nil })
 }
@@ -120,12 +118,16 @@ func (s *Session) write(ctx context.Context, prepare func() (*batch, error)) ([]
 		return nil, func() error { return nil }, nil
 	}
 	for {
+		if err := s.checkRoom(ctx, batch.size); err != nil {
+			return nil, nil, err
+		}
 		at, known := s.tree.end, len(s.tree.nodes)
 		end, commit, err := store.Start(ctx, s.log, at, batch.lines...)
 		if err == nil {
 			if err := s.take(ctx, batch, at, end); err != nil {
 				return nil, nil, errors.Join(err, commit())
 			}
+			s.weight.add(batch.size, at, end)
 			return batch.ids, commit, nil
 		}
 		if errors.Is(err, ErrUnknown) {
@@ -177,6 +179,7 @@ type batch struct {
 	heads []headLine
 	lines [][]byte
 	leaf  string // after them
+	size  int64  // what they add to the session, with their blobs
 }
 
 // reset empties the batch for so many entries. The memory of its lines stays, up
@@ -191,7 +194,7 @@ func (b *batch) reset(entries int, leaf string) {
 	if cap(b.lines) > 64 {
 		b.heads, b.lines = nil, nil
 	}
-	b.ids, b.leaf = make([]string, 0, entries), leaf
+	b.ids, b.leaf, b.size = make([]string, 0, entries), leaf, 0
 	b.heads, b.lines = b.heads[:0], b.lines[:0]
 }
 
@@ -221,6 +224,7 @@ func (s *Session) prepare(entries []Entry) (*batch, error) {
 			return nil, s.errTooDeep()
 		}
 		b.add(e, line)
+		b.size += int64(len(line)) + 1 + e.external()
 	}
 	return b, nil
 }
@@ -289,13 +293,21 @@ func (s *Session) complete(e *Entry, b *batch) error {
 	return nil
 }
 
-// makeReady does what has to be done to an entry before it is chained and
-// encoded: it is cleaned, and only then is anything of it kept in blobs.
-func (s *Session) makeReady(ctx context.Context, e *Entry) error {
-	if err := s.clean(e); err != nil {
+// makeReady does what has to be done to entries before they are chained and
+// encoded: they are cleaned, and measured, and only then is anything of them
+// kept in blobs. So what is refused leaves nothing behind.
+func (s *Session) makeReady(ctx context.Context, entries []Entry) error {
+	m := mover{ctx: ctx, blobs: s.store.Blobs(), threshold: s.opts.BlobThreshold}
+	for i := range entries {
+		if err := s.clean(&entries[i]); err != nil {
+			return err
+		}
+		m.move(i, &entries[i])
+	}
+	if err := s.admit(entries, &m); err != nil {
 		return err
 	}
-	return s.moveToBlobs(ctx, e)
+	return m.put()
 }
 
 // clean calls Options.Clean.
@@ -311,29 +323,6 @@ func (s *Session) clean(e *Entry) error {
 		return &Error{Op: "append", Name: s.name, Kind: ErrInvalid, Err: errors.New("cleaning the entry changed the type of its payload")}
 	}
 	return nil
-}
-
-// moveToBlobs replaces large content by references.
-func (s *Session) moveToBlobs(ctx context.Context, e *Entry) error {
-	if s.opts.BlobThreshold < 0 {
-		return nil
-	}
-	var err error
-	switch {
-	case e.Message != nil:
-		var blocks []Content
-		blocks, err = externalise(ctx, s.store.Blobs(), s.opts.BlobThreshold, e.Message.Content)
-		if len(blocks) > 0 && &blocks[0] != &e.Message.Content[0] {
-			m := *e.Message
-			m.Content = blocks
-			e.Message = &m
-		}
-	case e.ContextEdit != nil:
-		edit := *e.ContextEdit
-		edit.Replacement, err = externalise(ctx, s.store.Blobs(), s.opts.BlobThreshold, edit.Replacement)
-		e.ContextEdit = &edit
-	}
-	return err
 }
 
 // take puts a batch that was written from at to end into the tree.

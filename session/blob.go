@@ -9,16 +9,71 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// externalise moves large content into blobs and returns the blocks as they
-// are to be written. The blobs are durable before the line that names them is
-// written. What the caller gave stays as it is.
-func externalise(ctx context.Context, blobs store.Blobs, threshold int, blocks []Content) ([]Content, error) {
+// mover moves large content of entries into blobs, in two steps: first it finds
+// out what is to move, so that it can be measured and refused, then it puts it.
+// What the caller gave stays as it is.
+type mover struct {
+	ctx       context.Context
+	blobs     store.Blobs
+	threshold int // negative: nothing moves
+	moves     []move
+	external  map[int]int64 // how many bytes of the entry of an index are in blobs, or will be
+}
+
+// move is content on its way into a blob.
+type move struct {
+	data []byte
+	into *store.Ref // where its name goes
+}
+
+// toCome stands for the name of a blob that is not put yet.
+var toCome = store.RefOf(nil)
+
+// move replaces large content of an entry by references to blobs, which are not
+// put yet.
+func (m *mover) move(i int, e *Entry) {
+	var size int64
+	switch {
+	case e.Message != nil:
+		blocks := m.blocks(e.Message.Content, &size)
+		if len(blocks) > 0 && &blocks[0] != &e.Message.Content[0] {
+			message := *e.Message
+			message.Content = blocks
+			e.Message = &message
+		}
+	case e.ContextEdit != nil:
+		edit := *e.ContextEdit
+		edit.Replacement = m.blocks(edit.Replacement, &size)
+		e.ContextEdit = &edit
+	}
+	if size == 0 {
+		return
+	}
+	if m.external == nil {
+		m.external = make(map[int]int64)
+	}
+	m.external[i] = size
+}
+
+// put keeps what moves in blobs. They are as durable as the store makes them
+// before the lines are written that name them.
+func (m *mover) put() error {
+	for _, move := range m.moves {
+		ref, err := m.blobs.Put(m.ctx, move.data)
+		if err != nil {
+			return err
+		}
+		*move.into = ref
+	}
+	return nil
+}
+
+// blocks returns the blocks as they are to be written, and adds up what of them
+// is in blobs.
+func (m *mover) blocks(blocks []Content, size *int64) []Content {
 	out := blocks
 	for i := range blocks {
-		c, changed, err := externaliseBlock(ctx, blobs, threshold, blocks[i])
-		if err != nil {
-			return nil, err
-		}
+		c, changed := m.block(blocks[i], size)
 		if !changed {
 			continue
 		}
@@ -27,55 +82,65 @@ func externalise(ctx context.Context, blobs store.Blobs, threshold int, blocks [
 		}
 		out[i] = c
 	}
-	return out, nil
+	return out
 }
 
-func externaliseBlock(ctx context.Context, blobs store.Blobs, threshold int, c Content) (_ Content, changed bool, err error) {
+func (m *mover) block(c Content, size *int64) (_ Content, changed bool) {
+	if ref, _ := c.blobRef(); ref != "" {
+		*size += m.sizeOf(ref, &c) // it came with a reference
+	}
 	if s := c.source(); s != nil {
-		moved, err := externaliseSource(ctx, blobs, threshold, s)
-		if err != nil || moved == s {
-			return c, false, err
+		moved := m.source(s, size)
+		if moved == s {
+			return c, false
 		}
-		return c.withSource(moved), true, nil
+		return c.withSource(moved), true
 	}
 	r := c.ToolResult
 	if r == nil {
-		return c, false, nil
+		return c, false
 	}
-	parts, err := externalise(ctx, blobs, threshold, r.Parts)
-	if err != nil {
-		return c, false, err
-	}
+	parts := m.blocks(r.Parts, size)
 	changed = len(parts) > 0 && &parts[0] != &r.Parts[0]
-	large := len(r.Content) > threshold
+	large := m.threshold >= 0 && len(r.Content) > m.threshold
 	if !changed && !large {
-		return c, false, nil
+		return c, false
 	}
 	result := *r
 	result.Parts = parts
 	if large {
-		result.Blob, err = blobs.Put(ctx, []byte(r.Content))
-		result.Content, result.Size = "", int64(len(r.Content))
+		result.Blob, result.Content, result.Size = toCome, "", int64(len(r.Content))
+		m.moves = append(m.moves, move{[]byte(r.Content), &result.Blob})
+		*size += result.Size
 	}
 	c.ToolResult = &result
-	return c, true, err
+	return c, true
 }
 
-// externaliseSource returns s itself if it stays in the line. Only base64 that
-// decodes and encodes to the same text is moved, because the text must come
-// back as it was.
-func externaliseSource(ctx context.Context, blobs store.Blobs, threshold int, s *Source) (*Source, error) {
-	if s.Type != "base64" || len(s.Data) <= threshold {
-		return s, nil
+// source returns s itself if it stays in the line. Only base64 that decodes and
+// encodes to the same text is moved, because the text must come back as it was.
+func (m *mover) source(s *Source, size *int64) *Source {
+	if s.Type != "base64" || m.threshold < 0 || len(s.Data) <= m.threshold {
+		return s
 	}
 	data, err := base64.StdEncoding.Strict().DecodeString(s.Data)
 	if err != nil || base64.StdEncoding.EncodeToString(data) != s.Data {
-		return s, nil
+		return s
 	}
 	moved := *s
-	moved.Blob, err = blobs.Put(ctx, data)
-	moved.Data, moved.Size = "", int64(len(data))
-	return &moved, err
+	moved.Blob, moved.Data, moved.Size = toCome, "", int64(len(data))
+	m.moves = append(m.moves, move{data, &moved.Blob})
+	*size += moved.Size
+	return &moved
+}
+
+// sizeOf returns the size of a blob that a caller refers to. What the block says
+// of it counts only if there is no such blob.
+func (m *mover) sizeOf(ref store.Ref, c *Content) int64 {
+	if data, err := m.blobs.Get(m.ctx, ref); err == nil {
+		return int64(len(data))
+	}
+	return c.blobSize()
 }
 
 // withSource returns the block with another source.

@@ -58,9 +58,9 @@ func (s *Session) carriedLines(ctx context.Context, carry []Entry) ([][]byte, er
 	fresh := slices.Clone(carry)
 	for i := range fresh {
 		fresh[i].ID = ""
-		if err := s.makeReady(ctx, &fresh[i]); err != nil {
-			return nil, err
-		}
+	}
+	if err := s.makeReady(ctx, fresh); err != nil {
+		return nil, err
 	}
 	next := Session{opts: s.opts, store: s.store, name: s.name, tree: newTree()}
 	b, err := next.prepare(fresh)

@@ -203,11 +203,11 @@ func (s *Session) Revert(targetID string) (string, error) {
 // nil gives nothing. The message itself stays in the log, and Revert takes the
 // edit back.
 func (s *Session) EditContext(targetID string, replacement []Content) (string, error) {
-	e := Entry{Type: TypeContextEdit, ContextEdit: &ContextEditEntry{TargetID: targetID, Replacement: replacement}}
-	if err := s.makeReady(context.Background(), &e); err != nil {
+	e := []Entry{{Type: TypeContextEdit, ContextEdit: &ContextEditEntry{TargetID: targetID, Replacement: replacement}}}
+	if err := s.makeReady(context.Background(), e); err != nil {
 		return "", err
 	}
-	return s.appendTo("edit", targetID, e, kindMessage)
+	return s.appendTo("edit", targetID, e[0], kindMessage)
 }
 
 // appendTo appends an entry that acts on another, which must be on the leaf's

@@ -13,12 +13,26 @@ import (
 
 // Fork copies all of a session, with all its branches, into a new session in
 // the same or another store. Lines are copied as they are. The session itself
-// does not change.
+// does not change. The limits of the store that the copy goes to hold for it too:
+// what is over one is refused with ErrTooLarge, and nothing is copied.
 func (s *Session) Fork(ctx context.Context, to store.Store, o *Options) (*Session, error) {
+	if to != s.store { // so that no blob is copied in vain
+		for _, err := range limited(to, s.name, s.linesToFork(ctx, nil)) {
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return create(ctx, to, s.forkHeader(), o, s.linesToFork(ctx, to), s.log)
+}
+
+// linesToFork yields the lines of the session as a copy has them, and puts the
+// blobs that they refer to into the store that the copy goes to, if there is one.
+func (s *Session) linesToFork(ctx context.Context, to store.Store) iter.Seq2[[]byte, error] {
 	s.mu.RLock()
 	end, leaf, logLeaf := s.tree.end, s.tree.leaf, s.tree.logLeaf
 	s.mu.RUnlock()
-	return create(ctx, to, s.forkHeader(), o, func(yield func([]byte, error) bool) {
+	return func(yield func([]byte, error) bool) {
 		for line, err := range s.log.Forward(ctx, 0) {
 			if err == nil && line.Next > end {
 				break // appended since
@@ -29,7 +43,7 @@ func (s *Session) Fork(ctx context.Context, to store.Store, o *Options) (*Sessio
 			if err == nil && line.Cut {
 				err = &Error{Op: "fork", Name: s.name, Offset: int64(line.Pos), At: true, Kind: ErrTooLarge}
 			}
-			if err == nil {
+			if err == nil && to != nil {
 				err = s.copyBlobs(ctx, to, line)
 			}
 			if !yield(line.Data, err) {
@@ -39,7 +53,7 @@ func (s *Session) Fork(ctx context.Context, to store.Store, o *Options) (*Sessio
 		if leaf != logLeaf {
 			yield(s.leafLine(leaf, logLeaf), nil)
 		}
-	}, s.log)
+	}
 }
 
 func isHeader(line []byte) bool {

@@ -18,10 +18,8 @@ import (
 // where that one moves it.
 func (s *Session) Graft(entries ...Entry) error {
 	own := slices.Clone(entries)
-	for i := range own {
-		if err := s.makeReady(context.Background(), &own[i]); err != nil {
-			return err
-		}
+	if err := s.makeReady(context.Background(), own); err != nil {
+		return err
 	}
 	_, err := s.appendBatch(func() (*batch, error) { return s.prepareGraft(own) })
 	return err
@@ -62,6 +60,7 @@ func (s *Session) prepareGraft(entries []Entry) (*batch, error) {
 		}
 		ends = append(ends, len(text))
 		b.add(e, nil)
+		b.size += int64(len(text)-begin) + 1 + e.external()
 	}
 	begin := 0
 	for i, end := range ends {

@@ -96,6 +96,7 @@ type Session struct {
 	failed error // why no more can be appended, or nil
 	closed bool
 
+	weight  weight // of the log; kept only if that is limited
 	grafted []byte // the memory of the last graft's lines
 
 	cache entryCache
@@ -124,7 +125,7 @@ func create(ctx context.Context, st store.Store, h Header, o *Options, lines ite
 			lines(yield)
 		}
 	}
-	log, err := store.CreateCopy(ctx, st, h.ID, all, of)
+	log, err := store.CreateCopy(ctx, st, h.ID, limited(st, h.ID, all), of)
 	if err != nil {
 		return nil, err
 	}

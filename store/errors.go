@@ -12,7 +12,8 @@ var (
 	// ErrInvalid: the caller's argument cannot be used (a name, a position, a
 	// line). It also matches fs.ErrInvalid.
 	ErrInvalid error = &sentinel{"invalid argument", fs.ErrInvalid}
-	// ErrTooLarge: a line or blob is over the store's limit. Nothing was written.
+	// ErrTooLarge: something is over a limit of the store: an entry, a session, or
+	// how many there are. A *LimitError says which. Nothing was written.
 	ErrTooLarge error = &sentinel{"too large", nil}
 
 	// ErrNotExist: there is no log or blob of that name. It also matches

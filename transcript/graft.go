@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 )
 
 // flush writes what waits. Remarks come before the records, so that the last
@@ -97,6 +98,8 @@ func (t *target) graft(entries []session.Entry) error {
 		switch {
 		case err == nil || len(entries) == 0:
 			return nil
+		case isFull(err): // no smaller record would help
+			return err
 		case errors.Is(err, session.ErrExist):
 			if _, err := t.s.Refresh(); err != nil {
 				return err
@@ -121,6 +124,12 @@ func (t *target) graft(entries []session.Entry) error {
 		}
 	}
 	return fmt.Errorf("session %s: other importers leave no room: %w", t.id, session.ErrConflict)
+}
+
+// isFull reports whether the session has reached its greatest size.
+func isFull(err error) bool {
+	limit, ok := errors.AsType[*store.LimitError](err)
+	return ok && limit.Limit == store.MaxSession
 }
 
 func (t *target) missing(entries []session.Entry) ([]session.Entry, error) {

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/transcript"
 )
@@ -318,6 +319,24 @@ func TestImportReaderFaults(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A session that is full stays as it is: its records do not become stubs that
+// would fit.
+func TestImportIntoAFullSession(t *testing.T) {
+	st, err := file.Open(t.TempDir(), &file.Options{Sync: file.Never, MaxLog: 10_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	f, err := transcript.OpenFile(toyFile(t, lines(toyLine{Conv: "c"}, said("1", "one"), said("2", strings.Repeat("large ", 10_000)))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = (&transcript.Importer{Store: st}).Import(t.Context(), toy(), f)
+	if limit, ok := errors.AsType[*store.LimitError](err); !ok || limit.Limit != store.MaxSession {
+		t.Errorf("%v, want an error that names the limit", err)
 	}
 }
 

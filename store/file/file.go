@@ -82,6 +82,16 @@ type Options struct {
 	// claims more is refused with store.ErrTooLarge, whatever its own size is; the
 	// archive stays as it is. Default: 256 GiB.
 	MaxUnpacked int64
+	// MaxLogs is how many logs there may be, archived ones included. Creating one
+	// more is refused with store.ErrTooLarge. It holds among all processes that
+	// are told the same, which then create logs one after the other, and costs a
+	// listing for each. Default: no limit.
+	MaxLogs int
+	// MakeRoom, if it is not nil, is called when there are as many logs as there
+	// may be, and one is to be created. It may remove n of them, or more, and the
+	// log is then created; if it does not, or returns an error, it is not. Package
+	// upkeep has one. Default: none.
+	MakeRoom func(ctx context.Context, s *Store, n int) error
 	// LockWait is how long an append waits for another writer before it gives
 	// up with store.ErrLocked. Default: 10 s.
 	LockWait time.Duration

@@ -90,12 +90,8 @@ func (l *Log) Start(ctx context.Context, at store.Pos, lines ...[]byte) (store.P
 
 // checkLine refuses a line that could not be read back as one line.
 func (s *Store) checkLine(name string, line []byte) error {
-	if int64(len(line)) > s.opts.MaxLine {
-		return &store.Error{
-			Op: "append", Name: name, Kind: store.ErrTooLarge,
-			Err:  fmt.Errorf("the line has %d bytes, the limit is %d", len(line), s.opts.MaxLine),
-			Hint: "raise MaxLine, or keep large content in a blob",
-		}
+	if err := store.MaxEntry.Check("append", name, int64(len(line)), s.opts.MaxLine); err != nil {
+		return err
 	}
 	if i := bytes.IndexByte(line, '\n'); i >= 0 {
 		return &store.Error{Op: "append", Name: name, Kind: store.ErrInvalid, Err: fmt.Errorf("the line has a newline at byte %d", i)}
@@ -208,9 +204,8 @@ func (l *Log) writeAt(file *plain, at store.Pos, lines [][]byte) (store.Pos, err
 	if len(l.buf) == 0 {
 		return at, nil
 	}
-	if limit := l.store.opts.MaxLog; limit > 0 && int64(at)+int64(len(l.buf)) > limit {
-		return at, l.fail("append", at, store.ErrTooLarge,
-			fmt.Errorf("the log would have %d bytes, the limit is %d", int64(at)+int64(len(l.buf)), limit))
+	if err := l.checkSize(int64(at) + int64(len(l.buf))); err != nil {
+		return at, err
 	}
 	n, err := file.Write(l.buf)
 	if err == nil && n < len(l.buf) {

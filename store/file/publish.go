@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"iter"
@@ -33,6 +32,13 @@ func (s *Store) createWhen(ctx context.Context, name string, lines iter.Seq2[[]b
 }
 
 func (s *Store) create(ctx context.Context, name string, lines iter.Seq2[[]byte, error], ready func() error) (*Log, error) {
+	reserved, err := s.reserve(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if reserved != nil {
+		defer reserved.release()
+	}
 	lock, err := s.lockName(ctx, name)
 	if err != nil {
 		return nil, err
@@ -80,8 +86,8 @@ func (s *Store) writeLines(ctx context.Context, name string, w io.Writer, lines 
 			err = s.checkLine(name, line)
 		}
 		size += int64(len(line)) + 1
-		if limit := s.opts.MaxLog; err == nil && limit > 0 && size > limit {
-			err = &store.Error{Op: "create", Name: name, Kind: store.ErrTooLarge, Err: fmt.Errorf("the log would have more than %d bytes", limit)}
+		if err == nil {
+			err = store.MaxSession.Check("create", name, size, s.opts.MaxLog)
 		}
 		if err != nil {
 			return err

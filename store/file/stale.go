@@ -42,7 +42,7 @@ func (s *Store) Stale(ctx context.Context) ([]Stale, error) {
 			switch {
 			case room == "tmp" && time.Since(info.ModTime()) >= StaleAfter:
 				stale = append(stale, Stale{Path: s.room(room, e.Name()), Size: info.Size()})
-			case room == "locks" && isLock && s.isMissing(name):
+			case room == "locks" && isLock && name != countLock && s.isMissing(name):
 				stale = append(stale, Stale{Path: s.room(room, e.Name()), Size: info.Size(), Name: name})
 			}
 		}

@@ -130,6 +130,13 @@ func (l *log) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.
 	case len(copies) == 0:
 		return c.end, nil
 	}
+	size := int64(c.end)
+	for _, data := range copies {
+		size += int64(len(data)) + 1
+	}
+	if err := store.MaxSession.Check(op, l.name, size, l.store.limits.Log); err != nil {
+		return 0, err
+	}
 	for _, data := range copies {
 		c.add(data)
 	}

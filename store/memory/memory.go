@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"sync"
 
@@ -23,12 +22,16 @@ const defaultMaxLine = 64 << 20
 type Options struct {
 	// MaxLine is the greatest length of a line in bytes. Zero means 64 MiB.
 	MaxLine int64
+	// MaxLog is the greatest size of a log in bytes. Zero means no limit.
+	MaxLog int64
+	// MaxLogs is how many logs there may be. Zero means no limit.
+	MaxLogs int
 }
 
 // Store is a store.Store in memory. Use New to make one.
 type Store struct {
-	maxLine int64
-	done    chan struct{} // closed by Close; logs watch it too
+	limits store.Limits
+	done   chan struct{} // closed by Close; logs watch it too
 
 	mu    sync.RWMutex // guards what follows; taken before a content's mutex
 	logs  map[string]*content
@@ -36,27 +39,32 @@ type Store struct {
 }
 
 var (
-	_ store.Store = (*Store)(nil)
-	_ store.Log   = (*log)(nil)
-	_ store.Blobs = (*blobs)(nil)
+	_ store.Store   = (*Store)(nil)
+	_ store.Limiter = (*Store)(nil)
+	_ store.Log     = (*log)(nil)
+	_ store.Blobs   = (*blobs)(nil)
 )
 
 // New returns an empty store.
 func New(o *Options) *Store {
 	s := &Store{
-		maxLine: defaultMaxLine,
-		done:    make(chan struct{}),
-		logs:    map[string]*content{},
-		blobs:   map[store.Ref][]byte{},
+		limits: store.Limits{Entry: defaultMaxLine},
+		done:   make(chan struct{}),
+		logs:   map[string]*content{},
+		blobs:  map[store.Ref][]byte{},
 	}
-	if o != nil && o.MaxLine > 0 {
-		s.maxLine = o.MaxLine
+	if o == nil {
+		return s
+	}
+	s.limits.Log, s.limits.Logs = o.MaxLog, o.MaxLogs
+	if o.MaxLine > 0 {
+		s.limits.Entry = o.MaxLine
 	}
 	return s
 }
 
-// MaxLine returns the greatest length of a line in bytes.
-func (s *Store) MaxLine() int64 { return s.maxLine }
+// Limits implements store.Limiter.
+func (s *Store) Limits() store.Limits { return s.limits }
 
 // Create implements store.Store.
 func (s *Store) Create(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) (store.Log, error) {
@@ -77,6 +85,9 @@ func (s *Store) Create(ctx context.Context, name string, lines iter.Seq2[[]byte,
 			return nil, err
 		}
 		c.add(bytes.Clone(line))
+		if err := store.MaxSession.Check(op, name, int64(c.end), s.limits.Log); err != nil {
+			return nil, err
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,6 +96,9 @@ func (s *Store) Create(ctx context.Context, name string, lines iter.Seq2[[]byte,
 		return nil, &store.Error{Op: op, Name: name, Kind: store.ErrClosed}
 	case s.logs[name] != nil:
 		return nil, &store.Error{Op: op, Name: name, Kind: store.ErrExist}
+	}
+	if err := store.MaxSessions.Check(op, name, int64(len(s.logs))+1, int64(s.limits.Logs)); err != nil {
+		return nil, err
 	}
 	s.logs[name] = c
 	return s.handle(name, c), nil
@@ -185,9 +199,8 @@ func (s *Store) ready(ctx context.Context, op, name string) error {
 }
 
 func (s *Store) checkLine(op, name string, line []byte) error {
-	if int64(len(line)) > s.maxLine {
-		cause := fmt.Errorf("line of %d bytes, limit %d", len(line), s.maxLine)
-		return &store.Error{Op: op, Name: name, Kind: store.ErrTooLarge, Err: cause}
+	if err := store.MaxEntry.Check(op, name, int64(len(line)), s.limits.Entry); err != nil {
+		return err
 	}
 	if bytes.IndexByte(line, '\n') >= 0 {
 		return &store.Error{Op: op, Name: name, Kind: store.ErrInvalid, Err: errors.New("line contains a newline")}

@@ -3,6 +3,7 @@ package memory_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +19,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-func TestMaxLine(t *testing.T) {
+func TestLimits(t *testing.T) {
 	for _, test := range []struct {
 		options *memory.Options
 		want    int64
@@ -28,9 +29,24 @@ func TestMaxLine(t *testing.T) {
 		{&memory.Options{MaxLine: 10}, 10},
 	} {
 		s := memory.New(test.options)
-		if got := s.MaxLine(); got != test.want {
-			t.Errorf("New(%+v).MaxLine() = %d, want %d", test.options, got, test.want)
+		if got := s.Limits().Entry; got != test.want {
+			t.Errorf("New(%+v) takes lines of %d bytes, want %d", test.options, got, test.want)
 		}
+	}
+	s := memory.New(&memory.Options{MaxLog: 10, MaxLogs: 1})
+	log := storetest.MustCreate(t, s, "a", "one")
+	_, err := log.Append(t.Context(), 4, []byte("two"), []byte("three"))
+	wantLimit(t, err, store.LimitError{Limit: store.MaxSession, Size: 14, Max: 10})
+	_, err = s.Create(t.Context(), "b", store.Lines())
+	wantLimit(t, err, store.LimitError{Limit: store.MaxSessions, Size: 2, Max: 1})
+	storetest.MustAppend(t, log, "two")
+}
+
+func wantLimit(t *testing.T, err error, want store.LimitError) {
+	t.Helper()
+	var got *store.LimitError
+	if !errors.As(err, &got) || *got != want || !errors.Is(err, store.ErrTooLarge) {
+		t.Errorf("%v, want %+v", err, want)
 	}
 }
 
@@ -46,10 +62,10 @@ func TestErrorFacts(t *testing.T) {
 		{0, "{}", `append "talk" at byte 0: conflict: the log has moved on`},
 		{-1, "{}", `append "talk" at byte -1: invalid argument`},
 		{3, "{\n}", `append "talk": invalid argument: line contains a newline`},
-		{3, "longer than ten", `append "talk": too large: line of 15 bytes, limit 10`},
+		{3, "longer than ten", `append "talk": too large: the entry has 15 bytes, the limit is 10`},
 	} {
 		_, err := log.Append(t.Context(), test.at, []byte(test.line))
-		if err == nil || err.Error() != test.want {
+		if err == nil || !strings.HasPrefix(err.Error(), test.want) {
 			t.Errorf("append %q at %d: %v, want %s", test.line, test.at, err, test.want)
 		}
 	}

@@ -157,8 +157,8 @@ func lineOverLimit(s store.Store) (line []byte, refused bool) {
 		s = starting.Store
 	}
 	limit := int64(64 << 20)
-	if l, ok := s.(Limited); ok {
-		limit, refused = l.MaxLine(), true
+	if told := store.LimitsOf(s).Entry; told > 0 {
+		limit, refused = told, true
 	}
 	return bytes.Repeat([]byte(" "), int(limit)+1), refused
 }

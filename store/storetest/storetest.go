@@ -27,13 +27,6 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// Limited is implemented by stores that can tell their limit on the length of a
-// line. For others the suite tries a line of 64 MiB and one byte, which a store
-// may also take.
-type Limited interface {
-	MaxLine() int64
-}
-
 // patience is how long the suite waits for what should happen at once.
 var patience = 10 * time.Second
 
@@ -45,7 +38,9 @@ type check struct {
 
 // Run checks the store that open returns. It calls open for a new, empty store
 // in each subtest and closes the store afterwards. Lines of up to 5 MiB must be
-// within the store's limit.
+// within the store's limit. If it tells its limit (see store.Limiter), a line over
+// it must be refused; else the suite tries one of 64 MiB and one byte, which the
+// store may also take.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	for _, group := range []struct {
 		name   string

@@ -1,0 +1,73 @@
+package store
+
+import "fmt"
+
+// Limits are the bounds that a store was given. Zero means none.
+type Limits struct {
+	// Entry is the greatest length of a line in bytes. Package session counts
+	// what the line refers to in blobs as well: what a reader gets.
+	Entry int64
+	// Log is the greatest size of a log in bytes; in package session, again, with
+	// what its lines refer to.
+	Log int64
+	// Logs is how many logs there may be.
+	Logs int
+}
+
+// Limiter is an optional interface of a Store that has limits.
+type Limiter interface{ Limits() Limits }
+
+// LimitsOf returns the limits of a store; none if it has or tells none.
+func LimitsOf(s Store) Limits {
+	if l, ok := s.(Limiter); ok {
+		return l.Limits()
+	}
+	return Limits{}
+}
+
+// Limit names one of the limits, as the settings of the program do.
+type Limit string
+
+// The limits.
+const (
+	MaxEntry    Limit = "max_entry"
+	MaxSession  Limit = "max_session"
+	MaxSessions Limit = "max_sessions"
+)
+
+// LimitError is the cause of an ErrTooLarge: what would have been over a limit.
+// Nothing was written.
+type LimitError struct {
+	Limit     Limit
+	Size, Max int64 // bytes, or a number of logs
+}
+
+func (e *LimitError) Error() string {
+	what := "the entry has %d bytes, the limit is %d (%s)"
+	switch e.Limit {
+	case MaxSession:
+		what = "the session would have %d bytes, the limit is %d (%s)"
+	case MaxSessions:
+		what = "there would be %d sessions, the limit is %d (%s)"
+	}
+	return fmt.Sprintf(what, e.Size, e.Max, e.Limit)
+}
+
+// Is makes a LimitError match ErrTooLarge, whatever is around it.
+func (e *LimitError) Is(target error) bool { return target == ErrTooLarge }
+
+// Check returns nil, or a *Error around a *LimitError if size is over a limit of
+// max, where that is not zero.
+func (l Limit) Check(op, name string, size, max int64) error {
+	if max <= 0 || size <= max {
+		return nil
+	}
+	hint := "shorten it, or raise the limit: MaxLine of the store's options, max_entry in the configuration"
+	switch l {
+	case MaxSession:
+		hint = "go on in a new session, or raise the limit: MaxLog of the store's options, max_session in the configuration"
+	case MaxSessions:
+		hint = "remove or move away sessions, or raise the limit: MaxLogs of the store's options, max_sessions in the configuration"
+	}
+	return &Error{Op: op, Name: name, Kind: ErrTooLarge, Err: &LimitError{Limit: l, Size: size, Max: max}, Hint: hint}
+}
