@@ -3,6 +3,7 @@ package keyed
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
@@ -100,7 +101,19 @@ func (r *rewrite) entries(v view) []session.Entry {
 	}
 	c.Extra = mark.fields()
 	compaction := session.Entry{Type: session.TypeCompaction, Timestamp: r.at, Compaction: c}
-	return append([]session.Entry{compaction}, follow...)
+	return append([]session.Entry{compaction}, counted(follow)...)
+}
+
+// counted gives the entries of a new history their marks. A power cut can take a
+// line out of the middle of what is written together, the compaction before all
+// others; what is left then tells that it is not whole.
+func counted(follow []session.Entry) []session.Entry {
+	follow = slices.Clone(follow)
+	for i := range follow {
+		mark := marks{Of: len(follow), Nth: i + 1}
+		follow[i].Extra = slices.Concat(follow[i].Extra, mark.fields())
+	}
+	return follow
 }
 
 // keep returns how many messages to keep: also those that came since, which the

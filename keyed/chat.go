@@ -377,10 +377,12 @@ func viewAt(s *session.Session, leaf string) (view, *session.Context, error) {
 	updated := s.Header().CreatedAt
 	if found.Leaf != "" {
 		last, err := s.Entry(found.Leaf)
-		if err != nil {
+		if err != nil && !errors.Is(err, session.ErrCorrupt) {
 			return view{}, nil, err
 		}
-		updated = last.Timestamp
+		if err == nil { // a damaged last entry hides its time, and nothing else
+			updated = last.Timestamp
+		}
 	}
 	return viewOf(found, updated), found, nil
 }

@@ -144,7 +144,7 @@ func placeholder(c *session.Content) string {
 	return "[" + string(c.Type) + " " + source.MediaType + "]"
 }
 
-// marks is what a compaction of ours says besides its summary.
+// marks is what an entry of ours says besides its payload.
 type marks struct {
 	// OpenCalls are the calls that were cleared before their results came.
 	OpenCalls []string `json:"open_calls,omitempty"`
@@ -153,22 +153,26 @@ type marks struct {
 	// how many there are with those that were kept.
 	Follows int `json:"follows,omitempty"`
 	Items   int `json:"items,omitempty"`
+	// Of and Nth are in the entries of a new history: this is the Nth, from 1, of
+	// so many that follow their compaction.
+	Of  int `json:"of,omitempty"`
+	Nth int `json:"nth,omitempty"`
 }
 
 func (m marks) fields() session.Fields {
-	if len(m.OpenCalls) == 0 && m.Follows == 0 {
+	if len(m.OpenCalls) == 0 && m.Follows == 0 && m.Of == 0 {
 		return nil
 	}
 	text, err := json.Marshal(m)
 	if err != nil {
-		return nil // strings and a number have no such error
+		return nil // strings and numbers have no such error
 	}
 	return session.Fields{{Name: extraName, Value: text}}
 }
 
-func marksOf(c *session.CompactionEntry) marks {
+func marksOf(extra session.Fields) marks {
 	var m marks
-	for _, f := range c.Extra {
+	for _, f := range extra {
 		if f.Name == extraName && json.Unmarshal(f.Value, &m) != nil {
 			return marks{}
 		}

@@ -192,8 +192,14 @@ func TestReadersWhileTheDiskIsFull(t *testing.T) {
 // Whenever the power fails, what comes back is the state after the last step
 // that returned, or after the one that was under way: never something between.
 func TestPowerCut(t *testing.T) {
+	for seed := range uint64(10) {
+		powerCut(t, rand.New(rand.NewPCG(seed, 2)))
+	}
+}
+
+func powerCut(t *testing.T, rng *rand.Rand) {
+	t.Helper()
 	disk := vfs.NewMemory()
-	rng := rand.New(rand.NewPCG(1, 2))
 	done := -1 // the last step that returned
 	cuts := 0
 	cut := func(vfs.Op) error {
@@ -202,7 +208,8 @@ func TestPowerCut(t *testing.T) {
 			after := manager{keyed.New(&keyed.Options{Store: storeOn(t, disk.CrashClone(rng))}), t}
 			old := done >= 0 && shows(after, steps[done]) || done < 0 && shows(after, step{})
 			if !old && !shows(after, steps[done+1]) {
-				t.Fatalf("a power cut in %q leaves %s", steps[done+1].name, state(after))
+				t.Errorf("a power cut in %q leaves %s", steps[done+1].name, state(after))
+				return nil // not Fatal: we are inside the store, which holds locks
 			}
 			// Whoever goes on from there loses nothing and gains nothing.
 			before := brief(after.GetHistory(key))

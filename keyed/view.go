@@ -38,7 +38,7 @@ func viewOf(c *session.Context, updated time.Time) view {
 	entries := c.Entries
 	if c.Compaction != "" && len(entries) > 0 {
 		v.summary = entries[0].Compaction.Summary
-		v.cleared = marksOf(entries[0].Compaction).OpenCalls
+		v.cleared = marksOf(entries[0].Compaction.Extra).OpenCalls
 		entries = entries[1:]
 	}
 	for _, e := range entries {
@@ -94,7 +94,7 @@ func (v view) compacted(c *session.CompactionEntry) view {
 		v.items = slices.Clone(v.items[from:]) // so that the rest can be forgotten
 	}
 	v.summary = c.Summary
-	v.cleared = marksOf(c).OpenCalls
+	v.cleared = marksOf(c.Extra).OpenCalls
 	return v
 }
 
