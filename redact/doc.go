@@ -22,7 +22,8 @@
 //
 // # What holds
 //
-// Text without findings comes back byte for byte. Redacting twice is redacting
-// once. JSON stays JSON. A Finding never has the secret in it. All functions may
-// be called concurrently; they keep nothing.
+// The time that a text takes grows with its length and no faster, however hostile
+// the text is. Text without findings comes back byte for byte. Redacting twice is
+// redacting once. JSON stays JSON. A Finding never has the secret in it. All
+// functions may be called concurrently; they keep nothing.
 package redact

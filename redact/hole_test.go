@@ -11,7 +11,7 @@ import (
 
 // However many secrets are glued together, none is left for a second time.
 func TestGluedWithoutEnd(t *testing.T) {
-	for name, text := range hostile(2 << 10) {
+	for name, text := range some(hostile(2 << 10)) {
 		once, _ := redact.Text(text)
 		if twice, found := redact.Text(once); found != nil {
 			t.Errorf("%s: %d are found again, and %d bytes become %d", name, len(found), len(once), len(twice))
@@ -145,8 +145,11 @@ func TestNeighbours(t *testing.T) {
 		marked = append(marked, all[kind][0])
 	}
 	for _, sign := range []string{"\n", " ", `\n`, ",", ";", "|", `"`, "'", "<", "\t", ":", "@"} {
-		for _, a := range marked {
-			for _, b := range marked {
+		for i, a := range marked {
+			for j, b := range marked {
+				if (i+j)%stride > 0 {
+					continue
+				}
 				first, secret := unmark(t, a)
 				second, other := unmark(t, b)
 				if (sign == ":" || sign == "@") && strings.Contains(second, "://") {

@@ -69,6 +69,19 @@ func hostile(size int) map[string]string {
 	return all
 }
 
+// stride is how many hostile texts one is tried of.
+var stride = 1
+
+// some returns every stride-th text.
+func some(texts map[string]string) map[string]string {
+	for i, name := range slices.Sorted(maps.Keys(texts)) {
+		if i%stride > 0 {
+			delete(texts, name)
+		}
+	}
+	return texts
+}
+
 // hostileJSON makes values that are there to keep the scanner busy.
 func hostileJSON(size int) map[string]string {
 	gh := "ghp_" + random(alnum, 36)
@@ -121,7 +134,7 @@ const maxWork = 100
 // after their anchors. If a rule went on to the end of the text after each anchor,
 // that would be far more than maxWork.
 func TestWorkIsLinear(t *testing.T) {
-	for name, text := range hostile(8 << 10) {
+	for name, text := range some(hostile(8 << 10)) {
 		if work := redact.Work(text) / len(text); work > maxWork {
 			t.Errorf("%s: %d bytes are looked at for each", name, work)
 		}

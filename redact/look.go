@@ -54,7 +54,8 @@ type span struct{ start, end int }
 type run struct {
 	of *alphabet
 	span
-	tail *tail // nil until it is needed
+	tail     *tail // nil until it is needed
+	valueEnd int   // see bareEnd; -1 until it is needed
 }
 
 // run returns the run of an alphabet at a place; it is empty, or ends there, if
@@ -78,7 +79,7 @@ func (l *look) run(of *alphabet, at int) *run {
 		start--
 	}
 	l.work += end - start
-	r.span, r.tail = span{start, end}, nil
+	r.span, r.tail, r.valueEnd = span{start, end}, nil, -1
 	return r
 }
 

@@ -130,7 +130,7 @@ func matchAssignment(l *look, at, n int) (candidate, bool) {
 	}
 	l.name.start, l.name.end = start, end
 	v, ok := l.valueAfter(start, end) // first, because most words are not names
-	if !ok {
+	if !ok || v.end-v.start < minPassword {
 		return candidate{}, false
 	}
 	name := text[start:end]
@@ -174,26 +174,32 @@ type value struct {
 	bare *alphabet
 }
 
-// tailOfValue returns the tail that a value is.
+// tailOfValue returns the tail that a value is. The alphabets of values without
+// quotes are no token's, so the tail of their runs is always that of values.
 func (l *look) tailOfValue(v value) *tail {
 	if v.quoted {
 		return l.tailOf(v.span)
 	}
-	return l.bareTail(v.bare, v.start)
-}
-
-// bareTail returns the tail of a run of values without quotes. Dots and colons at
-// the end are no part of them, nor is a secret at the end that was replaced. There
-// can be one only: its closing bracket ends the run. (The alphabets of such values are no token's, so the
-// tail of their runs is always this one.)
-func (l *look) bareTail(bare *alphabet, at int) *tail {
-	r := l.run(bare, at)
+	r := l.run(v.bare, v.start)
 	if r.tail == nil {
-		end := l.beforeMark(r.span)
-		end = r.start + len(bytes.TrimRight(l.text[r.start:max(r.start, end)], ".:"))
-		r.tail = newTail(l.text, r.start, end, &l.work)
+		r.tail = newTail(l.text, r.start, v.end, &l.work)
 	}
 	return r.tail
+}
+
+// bareEnd returns where the values in a run end that have no quotes: it is the same
+// place for all of them. Dots and colons at the end are no part of them, nor is a
+// secret at the end that was replaced. There can be one only: its closing bracket
+// ends the run.
+func (l *look) bareEnd(r *run) int {
+	if r.valueEnd < 0 {
+		end := max(r.start, l.beforeMark(r.span))
+		for end > r.start && (l.text[end-1] == '.' || l.text[end-1] == ':') {
+			end--
+		}
+		r.valueEnd = end
+	}
+	return r.valueEnd
 }
 
 // valueAfter finds the value that is given to a name. The latest one is
@@ -264,14 +270,15 @@ func (l *look) readValue(i int, spaced bool) (value, bool) {
 	if spaced { // otherwise & may begin the next parameter of a URL
 		bare = bareBytes
 	}
-	end := l.run(bare, i).end
+	r := l.run(bare, i)
+	end := r.end
 	if end-i > maxValue || end < len(text) && text[end] == '(' { // a call
 		return value{}, false
 	}
 	if spaced && isSelector(text[i:end]) {
 		return value{}, false
 	}
-	end = l.bareTail(bare, i).end
+	end = l.bareEnd(r)
 	return value{span: span{i, end}, bare: bare}, end > i
 }
 
