@@ -32,7 +32,7 @@ var floors = [][]string{
 	{"redact"},
 	{"session"},
 	{"session/clean", "index/...", "window/...", "provider/...", "keyed/...", "store/storetest/powerloss/..."},
-	{"agent/...", "conversation/...", "transcript/..."},
+	{"agent/...", "conversation/...", "transcript/...", "upkeep"},
 	{"server/..."},
 	{"internal/..."},
 	{".", "cmd/...", "bench/...", "examples/...", "scripts/..."},

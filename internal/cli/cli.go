@@ -15,11 +15,13 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/upkeep"
 )
 
 // app is what a command works with. Tests make their own.
@@ -218,6 +220,12 @@ func (a *app) makeStore(dir string) (*file.Store, error) {
 	opts, err := a.config.fileOptions()
 	if err != nil {
 		return nil, err
+	}
+	if a.config.WhenFull.value == whenFullTrash {
+		opts.MakeRoom = upkeep.MakeRoom(func(s upkeep.Session) {
+			a.say("session %s, last active %s, is now in the trash: there may be %d sessions; coppice trash restore %s brings it back",
+				s.Name, a.when(s.Active, time.Now()), opts.MaxLogs, s.Name)
+		})
 	}
 	return file.Open(dir, opts)
 }

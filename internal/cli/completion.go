@@ -56,13 +56,18 @@ func latestNames(ctx context.Context, st *file.Store, begin string) []string {
 
 // titleIn is the title of a session of a store, or "" if it cannot be read.
 func (a *app) titleIn(ctx context.Context, st *file.Store, name string) string {
+	return oneLine(a.wholeTitle(ctx, st, name), 60)
+}
+
+// wholeTitle is the title of a session, or "" if it cannot be read.
+func (a *app) wholeTitle(ctx context.Context, st *file.Store, name string) string {
 	s, err := session.Open(ctx, st, name, a.options())
 	if err != nil {
 		return ""
 	}
 	defer s.Close()
 	title, _ := titleOf(s)
-	return oneLine(title, 60)
+	return title
 }
 
 // titleOf is the name of a session, or else the first line of what its user said

@@ -27,7 +27,10 @@ type setting struct {
 type config struct {
 	Dir           setting // the directory of the sessions
 	Sync          setting // "always", "never", or a duration such as "1s"
-	MaxEntry      setting // the greatest size of an entry, in bytes
+	MaxEntry      setting // the greatest size of an entry with its blobs, in bytes
+	MaxSession    setting // the greatest size of a session with its blobs, in bytes; 0 is no limit
+	MaxSessions   setting // how many sessions there may be; 0 is no limit
+	WhenFull      setting // "refuse" or "trash": what happens when there are as many
 	BlobThreshold setting // the size above which content is kept in blobs, in bytes
 	Color         setting // "auto", "always", "never"
 	Redact        setting // "true" or "false": whether secrets are taken out of what is appended
@@ -48,6 +51,9 @@ func (a *app) sources(c *config) []source {
 		{"dir", &c.Dir, a.flags.dir, "--dir", "COPPICE_HOME", defaultDir(a.getenv)},
 		{"sync", &c.Sync, "", "", "COPPICE_SYNC", "always"},
 		{"max_entry", &c.MaxEntry, "", "", "COPPICE_MAX_ENTRY", strconv.Itoa(file.DefaultMaxLine)},
+		{"max_session", &c.MaxSession, "", "", "COPPICE_MAX_SESSION", "0"},
+		{"max_sessions", &c.MaxSessions, "", "", "COPPICE_MAX_SESSIONS", "0"},
+		{"when_full", &c.WhenFull, "", "", "COPPICE_WHEN_FULL", "refuse"},
 		{"blob_threshold", &c.BlobThreshold, "", "", "COPPICE_BLOB_THRESHOLD", strconv.Itoa(session.DefaultBlobThreshold)},
 		{"color", &c.Color, a.flags.color, "--color", "", "auto"},
 		{"redact", &c.Redact, a.flags.redact, "--redact", "COPPICE_REDACT", "false"},
@@ -159,15 +165,47 @@ func (c *config) fileOptions() (*file.Options, error) {
 		}
 		opts.Sync = file.Every(d)
 	}
-	n, err := strconv.ParseInt(c.MaxEntry.value, 10, 64)
-	if err != nil || n <= 0 {
-		return nil, usageError{fmt.Errorf("max_entry is %q (%s); it must be a number of bytes", c.MaxEntry.value, c.MaxEntry.origin)}
+	if err := c.limits(opts); err != nil {
+		return nil, err
 	}
-	opts.MaxLine = n
 	if _, err := strconv.Atoi(c.BlobThreshold.value); err != nil {
 		return nil, usageError{fmt.Errorf("blob_threshold is %q (%s); it must be a number of bytes", c.BlobThreshold.value, c.BlobThreshold.origin)}
 	}
 	return opts, nil
+}
+
+// limits sets the limits of a store.
+func (c *config) limits(opts *file.Options) (err error) {
+	if opts.MaxLine, err = c.MaxEntry.number("max_entry", 1, "a number of bytes"); err != nil {
+		return err
+	}
+	if opts.MaxLog, err = c.MaxSession.number("max_session", 0, "a number of bytes, or 0 for no limit"); err != nil {
+		return err
+	}
+	n, err := c.MaxSessions.number("max_sessions", 0, "a number, or 0 for no limit")
+	if err != nil {
+		return err
+	}
+	opts.MaxLogs = int(n)
+	if v := c.WhenFull.value; v != whenFullRefuse && v != whenFullTrash {
+		return usageError{fmt.Errorf("when_full is %q (%s); it must be %s or %s", v, c.WhenFull.origin, whenFullRefuse, whenFullTrash)}
+	}
+	return nil
+}
+
+// The values of when_full.
+const (
+	whenFullRefuse = "refuse"
+	whenFullTrash  = "trash"
+)
+
+// number is the value of a setting that must be a number, and at least so large.
+func (s setting) number(key string, least int64, what string) (int64, error) {
+	n, err := strconv.ParseInt(s.value, 10, 64)
+	if err != nil || n < least {
+		return 0, usageError{fmt.Errorf("%s is %q (%s); it must be %s", key, s.value, s.origin, what)}
+	}
+	return n, nil
 }
 
 // blobThreshold was checked by fileOptions.

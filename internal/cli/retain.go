@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,9 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/upkeep"
 )
 
 type retainFlags struct {
@@ -27,7 +25,7 @@ func retainCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retain",
 		Short: "Move old sessions to the trash",
-		Long: "Moves to the trash the sessions that were last written to longer ago than\n" +
+		Long: "Moves to the trash the sessions in which something was last said longer ago than\n" +
 			"--older-than, and of the others all but the --max-count latest. Pinned sessions\n" +
 			"stay and are not counted; what cannot be read stays, too. Nothing of this ever\n" +
 			"happens by itself, and coppice trash restore brings a session back.",
@@ -45,20 +43,11 @@ func retainCommand(a *app) *cobra.Command {
 			return a.withStore(func(st *file.Store) error { return a.runRetain(cmd.Context(), st, &f) })
 		},
 	}
-	cmd.Flags().Var(&f.olderThan, "older-than", "what was last written to longer ago, such as 30d, 2w or 12h")
+	cmd.Flags().Var(&f.olderThan, "older-than", "what was last active longer ago, such as 30d, 2w or 12h")
 	cmd.Flags().IntVar(&f.maxCount, "max-count", -1, "remove all but this many of the latest")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only list what would be removed")
 	cmd.MarkFlagsOneRequired("older-than", "max-count")
 	return a.withJSON(cmd)
-}
-
-// dated is a session with the time at which it was last written to.
-type dated struct {
-	store.Stat
-	last   time.Time
-	title  string
-	pinned bool
-	why    string // it is to go
 }
 
 // retainJSON is what retain --json prints for each session to be removed. The
@@ -73,10 +62,15 @@ type retainJSON struct {
 }
 
 func (a *app) runRetain(ctx context.Context, st *file.Store, f *retainFlags) error {
-	going, kept, unread, err := a.chooseOld(ctx, st, f)
+	unread := 0
+	all, err := upkeep.Survey(ctx, st, func(_ string, err error) {
+		a.sayError(err)
+		unread++
+	})
 	if err != nil {
 		return err
 	}
+	going, kept := upkeep.Rule{OlderThan: f.olderThan.Duration, MaxCount: f.maxCount}.Choose(all, time.Now())
 	short, err := a.sessionNames(ctx, st)
 	if err != nil {
 		return err
@@ -85,7 +79,7 @@ func (a *app) runRetain(ctx context.Context, st *file.Store, f *retainFlags) err
 	t := a.newTable(3, "SESSION", "UPDATED", "SIZE", "TITLE", "REASON")
 	t.right[2] = true
 	for _, d := range going {
-		removal := ""
+		removal, title := "", oneLine(a.wholeTitle(ctx, st, d.Name), 0)
 		if !f.dryRun {
 			if removal, err = a.removeUnpinned(ctx, st, d.Name); err != nil {
 				a.sayError(err)
@@ -96,10 +90,10 @@ func (a *app) runRetain(ctx context.Context, st *file.Store, f *retainFlags) err
 		removed++
 		size += d.Size
 		if !a.flags.json {
-			t.add(short(d.Name), a.when(d.last, time.Now()), humanBytes(d.Size), d.title, d.why)
+			t.add(short(d.Name), a.when(d.Active, time.Now()), humanBytes(d.Size), title, f.why(d.Reason))
 			continue
 		}
-		if err := a.printJSON(retainJSON{d.Name, d.title, d.last.UTC(), d.Size, d.why, removal}); err != nil {
+		if err := a.printJSON(retainJSON{d.Name, title, d.Active.UTC(), d.Size, f.why(d.Reason), removal}); err != nil {
 			return err
 		}
 	}
@@ -152,78 +146,10 @@ func (a *app) removeUnpinned(ctx context.Context, st *file.Store, name string) (
 	return removeSession(ctx, st, name)
 }
 
-// chooseOld returns the sessions to remove, the oldest first, how many pinned
-// ones would have gone with them, and how many could not be read.
-func (a *app) chooseOld(ctx context.Context, st *file.Store, f *retainFlags) (going []dated, pinned, unread int, err error) {
-	all, unread, err := a.datedSessions(ctx, st)
-	if err != nil {
-		return nil, 0, 0, err
+// why says why a session goes.
+func (f *retainFlags) why(r upkeep.Reason) string {
+	if r == upkeep.TooOld {
+		return "older than " + f.olderThan.String()
 	}
-	cutoff := time.Now().Add(-f.olderThan.Duration)
-	rank := 0
-	for _, d := range all { // the latest first
-		switch {
-		case f.olderThan.Duration > 0 && d.last.Before(cutoff):
-			d.why = "older than " + f.olderThan.String()
-		case f.maxCount >= 0 && !d.pinned && rank >= f.maxCount:
-			d.why = fmt.Sprintf("not among the %d latest", f.maxCount)
-		case !d.pinned:
-			rank++
-		}
-		switch {
-		case d.why != "" && d.pinned:
-			pinned++
-		case d.why != "":
-			going = append(going, d)
-		}
-	}
-	slices.Reverse(going)
-	return going, pinned, unread, nil
-}
-
-// datedSessions returns all sessions, the latest first. What cannot be read is
-// reported and counted.
-func (a *app) datedSessions(ctx context.Context, st *file.Store) (all []dated, unread int, err error) {
-	for stat, err := range st.List(ctx) {
-		if err != nil && stat.Name == "" {
-			return nil, 0, err
-		}
-		d := dated{Stat: stat}
-		if err == nil {
-			err = a.date(ctx, st, &d)
-		}
-		if err != nil {
-			a.sayError(err)
-			unread++
-			continue
-		}
-		all = append(all, d)
-	}
-	slices.SortFunc(all, func(x, y dated) int {
-		return cmp.Or(y.last.Compare(x.last), cmp.Compare(x.Name, y.Name))
-	})
-	return all, unread, nil
-}
-
-// date finds out when a session was last written to: the time of its file. That
-// of an archive is the time of archiving, so for one the last entry tells.
-func (a *app) date(ctx context.Context, st *file.Store, d *dated) (err error) {
-	s, err := session.Open(ctx, st, d.Name, a.options())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	d.last = d.Modified
-	if d.Archived {
-		d.last = s.Header().CreatedAt
-		if e, err := s.Entry(s.LeafID()); err == nil {
-			d.last = e.Timestamp
-		}
-	}
-	if d.pinned, err = s.Pinned(); err != nil {
-		return err
-	}
-	title, err := titleOf(s)
-	d.title = oneLine(title, 0)
-	return err
+	return fmt.Sprintf("not among the %d latest", f.maxCount)
 }

@@ -1,0 +1,195 @@
+// Package upkeep looks after stores: which sessions go when there are too many,
+// or when they are old.
+//
+// Nothing of this happens by itself. What goes, goes to the trash of its store,
+// from which it can be restored; pinned sessions and those that cannot be read
+// stay.
+package upkeep
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
+)
+
+// Session is what decides whether a session stays.
+type Session struct {
+	store.Stat
+	Active time.Time // when something was last said in it: see Active
+	Pinned bool
+}
+
+// Survey returns all sessions of a store that can be read, the one that was
+// active last first. Those that cannot are told to unread, which may be nil.
+func Survey(ctx context.Context, st store.Store, unread func(name string, err error)) ([]Session, error) {
+	var all []Session
+	for stat, err := range st.List(ctx) {
+		if err != nil && stat.Name == "" {
+			return nil, err
+		}
+		s := Session{Stat: stat}
+		if err == nil {
+			err = s.look(ctx, st)
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err == nil {
+			all = append(all, s)
+		} else if unread != nil {
+			unread(stat.Name, err)
+		}
+	}
+	slices.SortFunc(all, func(a, b Session) int {
+		return cmp.Or(b.Active.Compare(a.Active), cmp.Compare(a.Name, b.Name))
+	})
+	return all, nil
+}
+
+func (s *Session) look(ctx context.Context, st store.Store) (err error) {
+	opened, err := session.Open(ctx, st, s.Name, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	if s.Pinned, err = opened.Pinned(); err != nil {
+		return err
+	}
+	s.Active, err = Active(ctx, st, s.Name)
+	if s.Active.IsZero() {
+		s.Active = opened.Header().CreatedAt
+	}
+	return err
+}
+
+// Active returns the time of the latest message or summary of a session; the zero
+// time if there is none. Tags, pins, names, labels and notes do not count: they
+// are made while putting things in order, which is when old sessions must not
+// become young. It reads backwards, no further than it must.
+func Active(ctx context.Context, st store.Store, name string) (_ time.Time, err error) {
+	log, err := st.Open(ctx, name)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	end, err := log.End(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	for line, err := range log.Backward(ctx, end) {
+		if err != nil {
+			return time.Time{}, err
+		}
+		var e session.Entry
+		if json.Unmarshal(bytes.Clone(line.Data), &e) != nil {
+			continue // damaged, or the header
+		}
+		switch e.Type {
+		case session.TypeMessage, session.TypeCompaction, session.TypeBranchSummary, session.TypeMerge:
+			return e.Timestamp, nil
+		}
+	}
+	return time.Time{}, nil
+}
+
+// Rule says which sessions go.
+type Rule struct {
+	OlderThan time.Duration // those that were active longest ago; 0: none because of that
+	MaxCount  int           // all but so many of those that were active last; negative: none because of that
+}
+
+// Reason is why a session goes.
+type Reason int
+
+// The reasons.
+const (
+	TooOld  Reason = iota // it was active longer ago than OlderThan
+	TooMany               // it is not among the MaxCount that were active last
+)
+
+// Choice is a session that goes.
+type Choice struct {
+	Session
+	Reason Reason
+}
+
+// Choose returns those of the sessions, which come as Survey returns them, that
+// go by the rule, the oldest first, and how many go not because they are pinned.
+// Pinned ones do not count towards MaxCount.
+func (r Rule) Choose(all []Session, now time.Time) (going []Choice, pinned int) {
+	rank := 0
+	for _, s := range all {
+		var why Reason
+		switch {
+		case r.OlderThan > 0 && s.Active.Before(now.Add(-r.OlderThan)):
+			why = TooOld
+		case r.MaxCount >= 0 && !s.Pinned && rank >= r.MaxCount:
+			why = TooMany
+		default:
+			if !s.Pinned {
+				rank++
+			}
+			continue
+		}
+		if s.Pinned {
+			pinned++
+			continue
+		}
+		going = append(going, Choice{s, why})
+	}
+	slices.Reverse(going)
+	return going, pinned
+}
+
+// MakeRoom returns the function for file.Options.MakeRoom that moves as many
+// sessions to the trash as must go, and tells moved of each. Those go that were
+// active longest ago; pinned ones never do.
+//
+// Two processes that make room at once may both find the same session, of which
+// one moves it; or, if they come one after the other, each another.
+func MakeRoom(moved func(Session)) func(ctx context.Context, st *file.Store, n int) error {
+	return func(ctx context.Context, st *file.Store, n int) error {
+		all, err := Survey(ctx, st, nil)
+		if err != nil {
+			return err
+		}
+		free := 0
+		for _, s := range all {
+			if !s.Pinned {
+				free++
+			}
+		}
+		going, _ := Rule{MaxCount: max(0, free-n)}.Choose(all, time.Now())
+		for _, s := range going {
+			if err := discard(ctx, st, s.Session); err != nil {
+				return err
+			}
+			moved(s.Session)
+		}
+		return nil // if that was not enough, the store says so
+	}
+}
+
+// discard looks at the pin once more: choosing can have taken a while.
+func discard(ctx context.Context, st *file.Store, s Session) error {
+	err := s.look(ctx, st)
+	if err == nil && s.Pinned {
+		return fmt.Errorf("session %s: it was pinned in the meantime", s.Name)
+	}
+	if err == nil {
+		err = st.Remove(ctx, s.Name)
+	}
+	if errors.Is(err, store.ErrNotExist) {
+		return nil // somebody else was faster
+	}
+	return err
+}

@@ -1,0 +1,135 @@
+package upkeep_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/upkeep"
+)
+
+var day = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// begin makes a session in which something was said on a day of May.
+func begin(t *testing.T, st store.Store, name string, on int) *session.Session {
+	t.Helper()
+	at := day.AddDate(0, 0, on)
+	s, err := session.Create(t.Context(), st, session.Header{ID: name, CreatedAt: at}, &session.Options{Now: func() time.Time { return at }})
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	_, err = s.AppendMessage(session.RoleUser, []session.Content{session.Text("hello")})
+	must(t, err)
+	return s
+}
+
+func namesOf[S any](list []S, name func(S) string) string {
+	var names []string
+	for _, s := range list {
+		names = append(names, name(s))
+	}
+	return strings.Join(names, " ")
+}
+
+func surveyed(t *testing.T, st store.Store) string {
+	t.Helper()
+	all, err := upkeep.Survey(t.Context(), st, nil)
+	must(t, err)
+	return namesOf(all, func(s upkeep.Session) string { return s.Name })
+}
+
+// What is done to put sessions in order does not make them younger.
+func TestActivityIsWhatWasSaid(t *testing.T) {
+	st, err := file.Open(t.TempDir(), &file.Options{Sync: file.Never})
+	must(t, err)
+	defer st.Close()
+	for i, name := range []string{"b", "c", "a"} {
+		begin(t, st, name, i)
+	}
+	s, err := session.Open(t.Context(), st, "b", nil) // whose clock is that of today
+	must(t, err)
+	defer s.Close()
+	_, err = s.SetTags("work")
+	must(t, err)
+	_, err = s.AppendSessionInfo("a name")
+	must(t, err)
+	_, err = s.SetPinned(true)
+	must(t, err)
+	must(t, st.Archive(t.Context(), "c"))
+	if got := surveyed(t, st); got != "a c b" {
+		t.Errorf("the latest first: %s", got)
+	}
+	if at, err := upkeep.Active(t.Context(), st, "b"); err != nil || !at.Equal(day) {
+		t.Errorf("active at %v, %v", at, err)
+	}
+}
+
+func TestChoose(t *testing.T) {
+	now := day.AddDate(0, 0, 30)
+	var all []upkeep.Session
+	for i := range 6 { // s0 is the latest, s5 the oldest; s1 and s4 are pinned
+		all = append(all, upkeep.Session{Stat: store.Stat{Name: fmt.Sprint("s", i)}, Active: now.AddDate(0, 0, -10*i), Pinned: i == 1 || i == 4})
+	}
+	for _, test := range []struct {
+		rule   upkeep.Rule
+		going  string
+		pinned int
+	}{
+		{upkeep.Rule{MaxCount: -1}, "", 0},
+		{upkeep.Rule{MaxCount: 10}, "", 0},
+		{upkeep.Rule{MaxCount: 2}, "s5 s3", 0},
+		{upkeep.Rule{MaxCount: 0}, "s5 s3 s2 s0", 0},
+		{upkeep.Rule{MaxCount: -1, OlderThan: 25 * 24 * time.Hour}, "s5 s3", 1},
+		{upkeep.Rule{MaxCount: 1, OlderThan: 45 * 24 * time.Hour}, "s5 s3 s2", 0},
+	} {
+		going, pinned := test.rule.Choose(all, now)
+		if got := namesOf(going, func(c upkeep.Choice) string { return c.Name }); got != test.going || pinned != test.pinned {
+			t.Errorf("%+v: %q go and %d are pinned, want %q and %d", test.rule, got, pinned, test.going, test.pinned)
+		}
+	}
+}
+
+// A store that is full makes room by what was quiet longest, which can be
+// restored, and never by what is pinned.
+func TestMakeRoom(t *testing.T) {
+	var moved []string
+	opts := &file.Options{Sync: file.Never, MaxLogs: 3, MakeRoom: upkeep.MakeRoom(func(s upkeep.Session) { moved = append(moved, s.Name) })}
+	st, err := file.Open(t.TempDir(), opts)
+	must(t, err)
+	defer st.Close()
+	_, err = begin(t, st, "oldest", 0).SetPinned(true)
+	must(t, err)
+	begin(t, st, "second", 1)
+	begin(t, st, "third", 2)
+	begin(t, st, "fourth", 3)
+	begin(t, st, "fifth", 4)
+	if got := surveyed(t, st); got != "fifth fourth oldest" || fmt.Sprint(moved) != "[second third]" {
+		t.Errorf("%s stay, %v went", got, moved)
+	}
+	items, err := st.Trash(t.Context())
+	if err != nil || len(items) != 2 {
+		t.Errorf("%d are in the trash, %v", len(items), err)
+	}
+	for _, name := range []string{"fourth", "fifth"} {
+		s, err := session.Open(t.Context(), st, name, nil)
+		must(t, err)
+		_, err = s.SetPinned(true)
+		must(t, err)
+		s.Close()
+	}
+	_, err = session.Create(t.Context(), st, session.Header{}, nil)
+	if limit, ok := errors.AsType[*store.LimitError](err); !ok || limit.Limit != store.MaxSessions {
+		t.Errorf("all are pinned: %v", err)
+	}
+}
