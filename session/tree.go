@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/coppice-dev/coppice/redact"
 	"github.com/coppice-dev/coppice/session/rawjson"
 	"github.com/coppice-dev/coppice/store"
 )
@@ -320,11 +321,16 @@ func (t *tree) fillGap(at int32, h headLine) {
 	t.count(at)
 }
 
+// quoted is how much of a damaged line is looked at to quote its beginning.
+const quoted = 4 << 10
+
 // addDamage keeps the place of a line that cannot be read. If at least its id
 // can, the entry is known to have been there, and where.
 func (t *tree) addDamage(line store.Line) {
 	h, ok := rawjson.LenientHead(line.Data)
-	detail := fmt.Sprintf("not an entry: %.60q", line.Data)
+	// Before it is shortened: half of a secret is not taken for one.
+	begin, _ := redact.Bytes(line.Data[:min(len(line.Data), quoted)])
+	detail := fmt.Sprintf("not an entry: %.60q", begin)
 	if line.Cut {
 		detail = "longer than the limit; only its beginning was read"
 	}

@@ -43,7 +43,7 @@ func (a *app) currentIndex(ctx context.Context, st *file.Store) (*index.Index, e
 		return nil, err
 	}
 	a.say("%s there is no room for the index beside the sessions; one in the cache is used", a.paint(yellow, "warning:"))
-	if ix, err = a.openIndexAt(ctx, st, a.cachedIndexPath(st)); err != nil {
+	if ix, err = a.openIndexAt(ctx, st, a.cachedIndexPath(st.Dir())); err != nil {
 		return nil, err
 	}
 	if err := a.catchUp(ctx, ix); err != nil {
@@ -57,7 +57,7 @@ func (a *app) currentIndex(ctx context.Context, st *file.Store) (*index.Index, e
 func (a *app) openIndex(ctx context.Context, st *file.Store) (*index.Index, error) {
 	ix, err := a.openIndexAt(ctx, st, st.IndexPath())
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOSPC) {
-		return a.openIndexAt(ctx, st, a.cachedIndexPath(st))
+		return a.openIndexAt(ctx, st, a.cachedIndexPath(st.Dir()))
 	}
 	return ix, err
 }
@@ -71,8 +71,8 @@ func (a *app) openIndexAt(ctx context.Context, st *file.Store, path string) (*in
 }
 
 // cachedIndexPath is where the index of a store is, if it cannot be beside it.
-func (a *app) cachedIndexPath(st *file.Store) string {
-	sum := sha256.Sum256([]byte(st.Dir()))
+func (a *app) cachedIndexPath(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
 	return filepath.Join(xdg(a.getenv, "XDG_CACHE_HOME", ".cache"), "coppice", hex.EncodeToString(sum[:8])+".db")
 }
 
@@ -132,6 +132,12 @@ func (p *progress) show(done, total int64) {
 	filled := int(progressWidth * done / total)
 	_ = p.talk.err.Redraw(fmt.Sprintf("%s %s%s %3d %%", p.what,
 		strings.Repeat("█", filled), strings.Repeat("░", progressWidth-filled), 100*done/total))
+}
+
+// showDoing is show for work that has several parts.
+func (p *progress) showDoing(doing string, done, total int64) {
+	p.what = doing
+	p.show(done, total)
 }
 
 // done wipes the bar away.

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/upkeep"
 )
@@ -31,6 +32,11 @@ type app struct {
 	getenv func(string) string
 	flags  flags
 	config config // settled before a command runs
+
+	// guard is what was taken out of the store that is open and must not come back,
+	// or unguarded is why that is not known.
+	guard     *clean.Guard
+	unguarded error
 }
 
 // flags are those that every command has.
@@ -93,7 +99,7 @@ func (a *app) rootCommand() *cobra.Command {
 			"  coppice search \"that thing\"",
 		SilenceUsage:      true,
 		SilenceErrors:     true,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.settle() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) },
 	}
 	root.PersistentFlags().StringVar(&a.flags.dir, "dir", "", "the directory of the sessions")
 	root.PersistentFlags().StringVar(&a.flags.color, "color", "", "colours: auto, always or never")
@@ -227,14 +233,19 @@ func (a *app) makeStore(dir string) (*file.Store, error) {
 				s.Name, a.when(s.Active, time.Now()), opts.MaxLogs, s.Name)
 		})
 	}
-	return file.Open(dir, opts)
+	st, err := file.Open(dir, opts)
+	if err == nil {
+		a.guard, a.unguarded = clean.LoadGuard(st) // only who writes needs it
+	}
+	return st, err
 }
 
 // options are those of the sessions.
 func (a *app) options() *session.Options {
 	opts := &session.Options{BlobThreshold: a.config.blobThreshold()}
-	if yes, _ := a.config.redacts(); yes { // it was checked by settle
-		opts.Clean = a.cleanAndSay
+	yes, _ := a.config.redacts() // it was checked by settle
+	if yes || a.guard != nil || a.unguarded != nil {
+		opts.Clean = func(e *session.Entry) error { return a.cleanAndSay(e, yes) }
 	}
 	return opts
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice/redact"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 )
@@ -135,7 +136,7 @@ func newChecker(a *app, st *file.Store) *checker {
 
 func (c *checker) found(f finding) error {
 	f.Severity = severityOf(f.Kind)
-	f.Detail = oneLine(f.Detail, 0)
+	f.Detail, _ = redact.Text(oneLine(f.Detail, 0)) // it may quote what is damaged
 	c.counts[f.Severity]++
 	if f.Severity == severityFault && f.Session != "" {
 		c.bad[f.Session] = true

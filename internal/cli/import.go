@@ -90,9 +90,9 @@ func (a *app) runImport(ctx context.Context, args []string, f *importFlags) erro
 	if err != nil {
 		return err
 	}
-	im := &transcript.Importer{Store: st, Options: *a.options(), Ledger: transcript.LedgerOf(st), DryRun: f.dryRun, Again: f.again}
+	im := &transcript.Importer{Store: st, Options: session.Options{BlobThreshold: a.config.blobThreshold()}, Ledger: transcript.LedgerOf(st), DryRun: f.dryRun, Again: f.again}
 	if yes, _ := a.config.redacts(); f.redact || yes { // it was checked by settle
-		im.Clean, im.Options.Clean = redacted, nil
+		im.Clean = redacted
 	}
 	run := &importRun{app: a, flags: f, im: im}
 	if f.watch {

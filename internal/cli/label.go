@@ -36,10 +36,14 @@ func (a *app) runLabel(cmd *cobra.Command, id, entry, text string) error {
 		if err != nil {
 			return plainly("label", o.name, err)
 		}
+		labels, err := o.Labels() // which may lack a secret that the text had
+		if err != nil {
+			return err
+		}
 		if text == "" {
 			a.say("entry %s has no label now", target)
 		} else {
-			a.say("entry %s is now %q", target, text)
+			a.say("entry %s is now %q", target, labels[target])
 		}
 		return a.print("%s", label)
 	})
@@ -71,6 +75,9 @@ func (a *app) runRename(cmd *cobra.Command, id, name string) error {
 		info, err := remark(o.Session, func() (string, error) { return o.AppendSessionInfo(name) })
 		if err != nil {
 			return plainly("rename", o.name, err)
+		}
+		if name, err = o.Name(); err != nil { // which may lack a secret that the name had
+			return err
 		}
 		if was == "" {
 			a.say("session %s is now %q", o.name, name)

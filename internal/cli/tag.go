@@ -35,7 +35,7 @@ func tagCommand(a *app) *cobra.Command {
 		if args, changes, err = parseTagArgs(cmd, given); err != nil {
 			return usageError{err}
 		}
-		return a.settle()
+		return a.prepare(cmd)
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if help, _ := cmd.Flags().GetBool("help"); help {
