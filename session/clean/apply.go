@@ -54,7 +54,7 @@ func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 	for _, secret := range s.Secrets {
 		r.Kinds[secret.Kind]++
 	}
-	if len(s.Secrets) == 0 && len(s.pending.Blobs) == 0 {
+	if len(s.secrets) == 0 && len(s.pending.Blobs) == 0 {
 		return r, s.forgetPending()
 	}
 	if err := s.remember(ctx); err != nil {

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"io"
 	"slices"
 	"sync"
 
@@ -219,6 +220,17 @@ func (g *Guard) find(data []byte) (f listed) {
 		document(rules, data)
 	}
 	return f
+}
+
+// learn calls found with the listed secrets in a stream of bytes.
+func (g *Guard) learn(from io.Reader, size int64, found func(kind, secret string)) error {
+	longest := 0
+	for _, lengths := range g.shapes {
+		longest = max(longest, slices.Max(lengths))
+	}
+	return eachPart(from, size, longest, func(part []byte) {
+		g.scan(part, func(kind string, value []byte) { found(kind, string(value)) })
+	})
 }
 
 // listed is what a guard has found.

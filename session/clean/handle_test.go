@@ -181,8 +181,8 @@ func openAt(t *testing.T, disk vfs.FS) *file.Store {
 	return st
 }
 
-// hasText returns the files of a store in memory that have a text.
-func hasText(t *testing.T, disk vfs.FS, text string) []string {
+// hasText returns the files of a store in memory that have one of some texts.
+func hasText(t *testing.T, disk vfs.FS, texts ...string) []string {
 	t.Helper()
 	st := openAt(t, disk)
 	var found []string
@@ -190,7 +190,8 @@ func hasText(t *testing.T, disk vfs.FS, text string) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(readFound(t, st, f), text) {
+		content := readFound(t, st, f)
+		if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(content, text) }) {
 			found = append(found, filepath.Clean(f.Path))
 		}
 	}

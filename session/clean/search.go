@@ -89,6 +89,9 @@ func (s *Sweep) removeBlobs(ctx context.Context, suspects map[store.Ref]time.Tim
 		if f.Room == file.RoomIndex || f.Room == file.RoomBlob || s.isOurs(f) {
 			return nil
 		}
+		if f.Room == file.RoomTemp && time.Since(f.Modified) >= file.StaleAfter {
+			return nil // it will never become anything
+		}
 		found, err := s.searchFile(f, names, len(refs[0].Value))
 		for kind := range found {
 			ref := store.Ref(kind)
@@ -149,7 +152,7 @@ func (s *Sweep) searchFile(f file.Found, values *redact.Scanner, longest int) (k
 		plain = dec
 	}
 	kept := &keptIn{values: values, kinds: kinds}
-	if err := searchReader(io.TeeReader(plain, kept), values, longest, kinds); err != nil && !isPacked(begin) {
+	if err := searchReader(io.TeeReader(plain, kept), f.Size, values, longest, kinds); err != nil && !isPacked(begin) {
 		return kinds, err
 	}
 	kept.flush() // of what is damaged, what could be read was searched
@@ -197,24 +200,31 @@ func (k *keptIn) flush() {
 	k.line = k.line[:0]
 }
 
-// searchReader looks at a part at a time. The parts overlap by the longest form
-// that a value may have, which is six bytes for each: \u001b.
-func searchReader(from io.Reader, values *redact.Scanner, longest int, kinds map[string]bool) error {
-	keep := 6 * longest
-	buf := make([]byte, 0, keep+1<<20)
+// searchReader looks at a part at a time. A value may have six bytes for each of
+// its own: \u001b.
+func searchReader(from io.Reader, size int64, values *redact.Scanner, longest int, kinds map[string]bool) error {
+	return eachPart(from, size, 6*longest, func(part []byte) {
+		for _, f := range values.Known(part) {
+			kinds[f.Kind] = true
+		}
+	})
+}
+
+// eachPart calls each with parts of a stream of about a size, which overlap by so
+// many bytes.
+func eachPart(from io.Reader, size int64, overlap int, each func(part []byte)) error {
+	buf := make([]byte, 0, overlap+int(min(max(size+1, 4<<10), 1<<20)))
 	for {
 		n, err := io.ReadFull(from, buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
-		for _, f := range values.Known(buf) {
-			kinds[f.Kind] = true
-		}
+		each(buf)
 		switch {
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 			return nil
 		case err != nil:
 			return err
 		}
-		rest := copy(buf, buf[max(0, len(buf)-keep):])
+		rest := copy(buf, buf[max(0, len(buf)-overlap):])
 		buf = buf[:rest]
 	}
 }

@@ -123,7 +123,21 @@ func (s *Sweep) collect(ctx context.Context, copies []file.Copy) error {
 			note(k.Kind, k.Value)
 		}
 	}
-	return s.each(ctx, "looking for secrets", ed, copies, func(*file.Copy, string, edited) {})
+	if err := s.each(ctx, "looking for secrets", ed, copies, func(*file.Copy, string, edited) {}); err != nil || guard == nil {
+		return err
+	}
+	// A sweep that was interrupted may have cleaned all logs, so that nothing but
+	// the list tells what else is to be looked for.
+	return s.files(ctx, func(f file.Found) error {
+		if f.Room != file.RoomNote && f.Room != file.RoomTemp || s.isOurs(f) {
+			return nil
+		}
+		from, err := s.store.OpenFound(f)
+		if err != nil {
+			return err
+		}
+		return errors.Join(guard.learn(from, f.Size, note), from.Close())
+	})
 }
 
 // isPlainWord reports whether a secret is nothing but letters. Such a password is
