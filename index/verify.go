@@ -22,7 +22,7 @@ func Verify(ctx context.Context, path string) error {
 	}
 	for _, suffix := range fileSuffixes {
 		if err := vfs.CheckRegular(path + suffix); err != nil {
-			return &store.Error{Op: "verify index", Path: path, Kind: store.ErrInvalid, Err: err}
+			return &store.Error{Op: "verify index", Path: path, Err: err}
 		}
 	}
 	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: "mode=ro&_pragma=busy_timeout(5000)"}

@@ -97,7 +97,7 @@ func TestDocumentsStop(t *testing.T) {
 	}
 }
 
-func zipOf(t *testing.T, members ...string) []byte {
+func zipOf(t testing.TB, members ...string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)

@@ -39,7 +39,7 @@ func open(t *testing.T, path string) *transcript.File {
 	return f
 }
 
-func zstdOf(t *testing.T, data []byte) []byte {
+func zstdOf(t testing.TB, data []byte) []byte {
 	t.Helper()
 	enc, err := zstd.NewWriter(nil)
 	if err != nil {
@@ -48,7 +48,7 @@ func zstdOf(t *testing.T, data []byte) []byte {
 	return enc.EncodeAll(data, nil)
 }
 
-func gzipOf(t *testing.T, data []byte) []byte {
+func gzipOf(t testing.TB, data []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)

@@ -15,7 +15,7 @@ import (
 
 // makeDB returns a database that was made by some statements. It stays open for
 // writing until the test ends, as that of a running program does.
-func makeDB(t *testing.T, statements ...string) string {
+func makeDB(t testing.TB, statements ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a b.db")
 	db, err := sql.Open("sqlite", path)

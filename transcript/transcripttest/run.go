@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-dev/coppice/store/storetest"
 	"github.com/coppice-dev/coppice/transcript"
 )
 
@@ -76,18 +77,22 @@ func FuzzReader(f *testing.F, format *transcript.Format, patterns ...string) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := transcript.Collect(t.Context(), format, transcript.FileOf("fuzz", data))
-		if err != nil {
-			return // a document that is none
-		}
-		for _, conv := range c.Conversations {
-			for i := range conv.Records {
-				if _, err := conv.Records[i].Entry.MarshalJSON(); err != nil {
-					t.Errorf("record %d cannot be kept: %v", i, err)
-				}
+		storetest.Bounded(t, 256<<20+int64(len(data))*20_000, func() { fuzzOne(t, format, data) })
+	})
+}
+
+func fuzzOne(t *testing.T, format *transcript.Format, data []byte) {
+	c, err := transcript.Collect(t.Context(), format, transcript.FileOf("fuzz", data))
+	if err != nil {
+		return // a document that is none
+	}
+	for _, conv := range c.Conversations {
+		for i := range conv.Records {
+			if _, err := conv.Records[i].Entry.MarshalJSON(); err != nil {
+				t.Errorf("record %d cannot be kept: %v", i, err)
 			}
 		}
-	})
+	}
 }
 
 // Counts are how many messages, calls and results there are.
