@@ -10,6 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/coppice-dev/coppice/render/markdown"
+	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -26,8 +28,8 @@ import (
 //
 //	what was said
 //
-// Times are in UTC. What was said cannot break that structure: see
-// markdownText.
+// Times are in UTC. Where another day begins, its date stands on a line of its
+// own. What was said cannot break that structure: see package markdown.
 func exportMarkdown(w io.Writer, o opened, leaf string) error {
 	path, err := pathTo(o.Session, leaf)
 	if err != nil {
@@ -36,10 +38,14 @@ func exportMarkdown(w io.Writer, o opened, leaf string) error {
 	if err := markdownHead(w, o, path); err != nil {
 		return err
 	}
+	day := o.Header().CreatedAt.UTC().Format(time.DateOnly) // the head has it
 	for i := range path {
 		text, err := markdownEntry(&path[i])
 		if err != nil {
 			return err
+		}
+		if at := path[i].Timestamp.UTC().Format(time.DateOnly); text != "" && at != day {
+			day, text = at, "\n*"+at+"*\n"+text
 		}
 		if _, err := io.WriteString(w, text); err != nil {
 			return err
@@ -53,7 +59,7 @@ func markdownHead(w io.Writer, o opened, path []session.Entry) error {
 	if err != nil {
 		return err
 	}
-	title := oneLine(name, 0)
+	title := markdown.Line(name)
 	if title == "" {
 		title = "Untitled Session"
 	}
@@ -71,8 +77,9 @@ func markdownHead(w io.Writer, o opened, path []session.Entry) error {
 			tokens += *n
 		}
 	}
-	_, err = fmt.Fprintf(w, "# %s\n\n**Session ID:** %s\n**Created:** %s\n**Updated:** %s\n**Messages:** %d\n**Total Tokens:** %d\n\n---\n",
-		escapeHTML(title), oneLine(h.ID, 0), h.CreatedAt.UTC().Format(time.DateTime), updated.UTC().Format(time.DateTime), messages, tokens)
+	// Two spaces at the end of a line break it.
+	_, err = fmt.Fprintf(w, "# %s\n\n**Session ID:** %s  \n**Created:** %s  \n**Updated:** %s  \n**Messages:** %d  \n**Total Tokens:** %d\n\n---\n",
+		title, markdown.Line(h.ID), h.CreatedAt.UTC().Format(time.DateTime), updated.UTC().Format(time.DateTime), messages, tokens)
 	return err
 }
 
@@ -90,24 +97,19 @@ func markdownEntry(e *session.Entry) (string, error) {
 	case e.Message != nil:
 		return markdownMessage(e)
 	case e.Compaction != nil:
-		return markdownQuote("Compacted: a model is sent this instead of what stands above", e.Compaction.Summary), nil
+		return "\n" + markdown.Quote("Compacted: a model is sent this instead of what stands above", e.Compaction.Summary) + "\n", nil
 	case e.BranchSummary != nil:
-		return markdownQuote("Summary of another branch", e.BranchSummary.Summary), nil
+		return "\n" + markdown.Quote("Summary of another branch", e.BranchSummary.Summary) + "\n", nil
 	case e.Merge != nil && e.Merge.Summary != "":
-		return markdownQuote("Merged from another branch", e.Merge.Summary), nil
+		return "\n" + markdown.Quote("Merged from another branch", e.Merge.Summary) + "\n", nil
 	}
 	return "", nil
-}
-
-func markdownQuote(title, text string) string {
-	lines := strings.Split(strings.TrimRight(markdownText(text), "\n"), "\n")
-	return fmt.Sprintf("\n> **%s**\n>\n> %s\n", title, strings.Join(lines, "\n> "))
 }
 
 func markdownMessage(e *session.Entry) (string, error) {
 	m := e.Message
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n## %s%s [%s]\n", roleEmoji[m.Role], escapeHTML(titleCase(oneLine(m.Role, 0))), e.Timestamp.UTC().Format(time.TimeOnly))
+	fmt.Fprintf(&b, "\n## %s%s [%s]\n", roleEmoji[m.Role], markdown.Line(titleCase(plain.Line(m.Role))), e.Timestamp.UTC().Format(time.TimeOnly))
 	var calls []toolCall
 	silent := true
 	for i := range m.Content {
@@ -133,7 +135,7 @@ func markdownMessage(e *session.Entry) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&b, "\n**Tool Calls:**\n%s\n", fenced("json", text))
+		fmt.Fprintf(&b, "\n**Tool Calls:**\n%s\n", markdown.Fence("json", string(plain.JSON([]byte(text)))))
 	}
 	return b.String(), nil
 }
@@ -149,15 +151,15 @@ func titleCase(role string) string {
 func markdownBlock(c *session.Content) string {
 	switch {
 	case c.Text != nil:
-		return strings.Trim(markdownText(c.Text.Content), "\n")
+		return markdown.Text(c.Text.Content)
 	case c.Thinking != nil && c.Thinking.Content == "":
 		return ""
 	case c.Thinking != nil:
-		return "<details><summary>Thinking</summary>\n\n" + strings.Trim(markdownText(c.Thinking.Content), "\n") + "\n\n</details>"
+		return "<details><summary>Thinking</summary>\n\n" + markdown.Text(c.Thinking.Content) + "\n\n</details>"
 	case c.ToolResult != nil:
 		return markdownResult(c.ToolResult)
 	}
-	return "*" + escapeLine(strings.Trim(mediaGist(c), "[]")) + "*"
+	return "*" + markdown.Line(strings.Trim(mediaGist(c), "[]")) + "*"
 }
 
 // markdownResult fences output of several lines: it is no prose, and would be
@@ -169,9 +171,9 @@ func markdownResult(r *session.ToolResultContent) string {
 	}
 	switch text := strings.Trim(r.Content, "\r\n"); {
 	case strings.Contains(text, "\n"):
-		parts = append(parts, fenced("", plainLines(text)))
+		parts = append(parts, markdown.Fence("", plain.Text(text)))
 	case text != "":
-		parts = append(parts, markdownText(text))
+		parts = append(parts, markdown.Text(text))
 	}
 	for i := range r.Parts {
 		if r.Parts[i].Text == nil { // its text is in Content

@@ -92,38 +92,6 @@ func TestHTMLLoadsNothing(t *testing.T) {
 	}
 }
 
-func TestMarkdownText(t *testing.T) {
-	for _, test := range []struct{ name, text, want string }{
-		{"prose", "a *b* `c`\n\n- d", "a *b* `c`\n\n- d"},
-		{"heading", "# a\n  ## b\n#c\n    # d", "\\# a\n  \\## b\n#c\n    # d"},
-		{"setext", "a\n=\nb\n--", "a\n\\=\nb\n\\--"},
-		{"rule", "\n---\n\n***\n_ _ _", "\n\\---\n\n\\***\n\\_ _ _"},
-		{"list item", "\n-\n--", "\n-\n\\--"},
-		{"code", "```\n# a\n<b>\n```\n# c", "```\n# a\n<b>\n```\n\\# c"},
-		{"open fence", "~~~~\n# a\n~~~", "~~~~\n# a\n~~~\n~~~~"},
-		{"fence in a longer one", "````\n```\n# a\n````", "````\n```\n# a\n````"},
-		{"not a fence", "``` a ` b\n# c", "``` a ` b\n\\# c"},
-		{"html", "<b>a</b> <!-- 1 < 2", "\\<b>a\\</b> \\<!-- 1 < 2"},
-		{"html in code", "`<b>` <b>", "`<b>` \\<b>"},
-		{"autolink", "<https://example.com/a?b> <a@b.c>", "<https://example.com/a?b> <a@b.c>"},
-		{"line ends", "a\r\n# b", "a\n\\# b"},
-		{"control", "a\x1b[2Jb", "a�[2Jb"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, markdownText(test.text)); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
-func TestFenced(t *testing.T) {
-	got := fenced("json", "a ```` b")
-	if want := "`````json\na ```` b\n`````"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 func TestWriteFileLeavesNothingBehind(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out")

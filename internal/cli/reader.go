@@ -277,6 +277,8 @@ func (r *reader) branches(sh *shape, others []*twig, name, where string) {
 		if r.width == 0 {
 			about = oneLine(about, 80)
 		}
-		r.line(command, r.talk.paint(dim, r.fits("  # "+about, ansi.StringWidth(command))))
+		// Not every shell takes it for a comment when the whole line is pasted.
+		about = plain.ShellWord(r.fits(about, ansi.StringWidth(command)+len("  # ''")))
+		r.line(command, r.talk.paint(dim, "  # "+about))
 	}
 }

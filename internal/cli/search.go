@@ -150,7 +150,7 @@ func (a *app) alsoIn(h index.Hit) string {
 	if a.isTerminal() {
 		first = halfUUID(first)
 	}
-	text := "  # also in " + oneLine(first, 0)
+	text := "  # also in " + plain.ShellWord(first)
 	if more := len(h.Also) - 1; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}

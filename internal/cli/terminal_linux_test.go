@@ -1,0 +1,304 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/coppice-dev/coppice/render/plain"
+)
+
+// openTerminal returns both ends of a new terminal: what the program writes to,
+// and where a screen would read it.
+func openTerminal(t *testing.T) (slave, master *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd := int(master.Fd())
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 120})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slave, master
+}
+
+// onTerminal runs the program with a terminal for its output, and returns all that
+// the terminal got.
+func onTerminal(t *testing.T, dir string, args ...string) (string, int) {
+	t.Helper()
+	slave, master := openTerminal(t)
+	defer master.Close()
+	got := make(chan []byte)
+	go func() {
+		all, _ := io.ReadAll(master) // it ends with an error when the other end is closed
+		got <- all
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	if args[0] == "follow" {
+		ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)
+	}
+	defer cancel()
+	a := hostileApp(t, dir, slave, slave)
+	code := a.run(ctx, args)
+	slave.Close()
+	return string(<-got), code
+}
+
+func hostileApp(t *testing.T, dir string, out, err io.Writer) *app {
+	home := filepath.Dir(dir)
+	env := map[string]string{"COPPICE_HOME": dir, "HOME": home, "XDG_CACHE_HOME": home, "TERM": "xterm-256color"}
+	getenv := func(name string) string { return env[name] }
+	return &app{talk: newTalk(out, err, getenv), stdin: strings.NewReader("text" + evil), getenv: getenv}
+}
+
+// tries are command lines for every command. Those at the end change the store.
+func tries(t *testing.T, session, files string) [][]string {
+	odd := "nope" + evil
+	out := filepath.Join(t.TempDir(), "out")
+	return [][]string{
+		{"ls"},
+		{"ls", "--all"},
+		{"ls", "--json"},
+		{"ls", "-n", "1", "--tag", "tag" + evil},
+		{"ls", "-n", "1"},
+		{"show", session},
+		{"show", session, "--all", "--full"},
+		{"show", session, "--all", "--json"},
+		{"show", session, "--raw", "a3"},
+		{"show", session, "--leaf", "id"},
+		{"export", session, "--leaf", "id"},
+		{"show", session, "--leaf", odd},
+		{"show", odd},
+		{"tree", session, "--all"},
+		{"tree", session, "--json"},
+		{"search", "needle"},
+		{"search", "needle", "--json"},
+		{"search", odd},
+		{"context", session},
+		{"context", session, "--leaf", "a8"},
+		{"context", session, "--format", "text"},
+		{"context", session, "--json"},
+		{"context", session, "--window", "1000"},
+		{"diff", session, "b5", "a8"},
+		{"stats"},
+		{"stats", session},
+		{"stats", "--json"},
+		{"tag", session},
+		{"tag", session, "--suggest"},
+		{"fsck"},
+		{"fsck", "--json"},
+		{"fsck", session},
+		{"repair", session, "--dry-run"},
+		{"repair", "--stale", "--dry-run"},
+		{"export", session, "--format", "md"},
+		{"export", session, "--format", "html"},
+		{"export", session, "--format", "json"},
+		{"export", session, "--format", "jsonl"},
+		{"export", session, "--to", "anthropic", "-o", "-"},
+		{"export", session, "--to", "openai", "-o", "-"},
+		{"export", session, "--to", "claude-code"},
+		{"export", session, "-o", out + evilShell + ".md"},
+		{"redact", session, "--dry-run"},
+		{"redact", "--all", "--dry-run", "--json"},
+		{"retain", "--older-than", "1d", "--dry-run"},
+		{"import", files, "--dry-run"},
+		{"import", files},
+		{"import", files, "--json", "--again"},
+		{"import", "--from", "claude-code", filepath.Join(files, "z\x1b]0;pwned\x07.json")},
+		{"follow", session, "--last", "30"},
+		{"follow", "--all", "--last", "30"},
+		{"follow", session, "--last", "30", "--json"},
+		{"__complete", "show", ""},
+		{"__complete", "show", session, "--leaf", ""},
+		{"index", "status"},
+		{"index", "rebuild"},
+		{"version"},
+		{"help", "show"},
+		{"help", odd},
+		{"completion", "bash"},
+		{"completion", "zsh"},
+		{"completion", "fish"},
+		{"completion", "powershell"},
+		{"config", "show"},
+		{"config", "path"},
+		{"config", "set", odd, "y"},
+		{"config", "set", "color", odd},
+		{"--bogus" + evil},
+		{odd},
+		{"compact", session, "--dry-run"},
+		{"compact", session, "--summary", "sum" + evil},
+		{"revert", session},
+		{"merge", session, odd},
+		{"merge", session, "a8", "--summary", "sum" + evil},
+		{"revert", session},
+		{"branch", session, odd},
+		{"branch", session, "a5"},
+		{"fork", session},
+		{"append", session, "--role", "user", "text" + evil},
+		{"append", session, "--role", "x" + evil, "text"},
+		{"label", session, "a3", "x" + evil},
+		{"rename", session, "t" + evil},
+		{"tag", session, "+t" + evil},
+		{"pin", session},
+		{"unpin", session},
+		{"new", "--title", "t" + evil},
+		{"demo", out + evilShell},
+		{"archive", session},
+		{"show", session},
+		{"unarchive", session},
+		{"repair", session},
+		{"redact", session, "--apply"},
+		{"rm", session},
+		{"trash", "ls"},
+		{"trash", "restore", session},
+		{"trash", "empty", "--yes"},
+		{"trash", "restore", odd},
+		{"ls"},
+	}
+}
+
+// checkCovered checks that there is a try for every command.
+func checkCovered(t *testing.T, lines [][]string) {
+	t.Helper()
+	root := (&app{}).rootCommand()
+	root.InitDefaultHelpCmd()
+	tried := make(map[string]bool)
+	for _, args := range lines {
+		if cmd, _, err := root.Find(args); err == nil {
+			tried[cmd.CommandPath()] = true
+		}
+	}
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		if cmd.Runnable() && !cmd.HasSubCommands() && !tried[cmd.CommandPath()] {
+			t.Errorf("no try for %q: add one to tries", cmd.CommandPath())
+		}
+		for _, below := range cmd.Commands() {
+			visit(below)
+		}
+	}
+	visit(root)
+}
+
+// Whatever a session, a file or an argument says, and whatever is asked for: a
+// terminal gets text and our own colours.
+func TestNothingActsOnATerminal(t *testing.T) {
+	dir, files := hostileStore(t), hostileFiles(t)
+	lines := tries(t, evilSessions[0], files)
+	checkCovered(t, lines)
+	for _, args := range lines {
+		out, code := onTerminal(t, dir, args...)
+		for _, why := range screenFaults(out) {
+			t.Errorf("%.60q: %s", args, why)
+		}
+		if out == "" && args[0] != "completion" { // cobra writes it to standard output
+			t.Errorf("%.60q says nothing (exit code %d): the try shows nothing", args, code)
+		}
+	}
+}
+
+// styles are all that may follow an escape: ours, and the clearing of a line that
+// is drawn again.
+var styles = regexp.MustCompile(`^\x1b\[(?:[0-9;]*m|K)`)
+
+// screenFaults reads as a terminal does, and returns what is more than text.
+func screenFaults(out string) []string {
+	var faults []string
+	before := rune(0)
+	for len(out) > 0 {
+		if style := styles.FindString(out); style != "" {
+			out = out[len(style):]
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(out)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			faults = append(faults, fmt.Sprintf("the byte %#x", out[0]))
+		case r == '\r' && (strings.HasPrefix(out, "\r\n") || strings.HasPrefix(out, "\r\x1b[K")): // the terminal adds the first
+		case !plain.Harmless(before, r):
+			faults = append(faults, fmt.Sprintf("%U in %.40q", r, out))
+		}
+		before, out = r, out[n:]
+	}
+	return faults[:min(len(faults), 3)]
+}
+
+// What is meant for people has no control characters in a pipe either, where
+// there are no colours.
+func TestNothingActsInAPipe(t *testing.T) {
+	session := evilSessions[0]
+	dir, files := hostileStore(t), hostileFiles(t)
+	for _, args := range tries(t, session, files) {
+		line := strings.Join(args, " ")
+		if strings.Contains(line, "--json") || strings.Contains(line, "--raw") || args[0] == "follow" {
+			continue
+		}
+		var out, talked bytes.Buffer
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		hostileApp(t, dir, &out, &talked).run(ctx, args)
+		cancel()
+		if args[0] == "export" {
+			out.Reset() // a document keeps its bytes
+		}
+		for _, why := range append(screenFaults(out.String()), screenFaults(talked.String())...) {
+			t.Errorf("%.60q: %s", args, why)
+		}
+		if bytes.ContainsRune(append(out.Bytes(), talked.Bytes()...), '\x1b') {
+			t.Errorf("%.60q: an escape", args)
+		}
+	}
+}
+
+// Our own colours do reach a terminal, and text is where it should be.
+func TestColoursReachATerminal(t *testing.T) {
+	dir := hostileStore(t)
+	out, code := onTerminal(t, dir, "search", "needle")
+	if code != exitOK || !strings.Contains(out, "\x1b[1m") || !strings.Contains(out, "\x1b[31mneedle\x1b[0m") {
+		t.Errorf("exit code %d: %q", code, out)
+	}
+	if strings.Contains(out, "\x1b[31m\u009b") || strings.Contains(out, "2J\x1b[31m") {
+		t.Error("a colour of the session's reached the terminal")
+	}
+	out, _ = onTerminal(t, dir, "ls")
+	if !strings.Contains(out, "\x1b[36m") {
+		t.Errorf("the list has no colours: %q", out)
+	}
+}
+
+// JSON is the same value on a terminal as in a pipe.
+func TestJSONOnATerminalIsTheSameValue(t *testing.T) {
+	dir := hostileStore(t)
+	args := []string{"show", evilSessions[0], "--all", "--json"}
+	shown, _ := onTerminal(t, dir, args...)
+	var piped, talked bytes.Buffer
+	hostileApp(t, dir, &piped, &talked).run(t.Context(), args)
+	if piped.Len() == 0 || !bytes.ContainsRune(piped.Bytes(), '\x7f') {
+		t.Fatalf("the pipe got %q", piped.String())
+	}
+	if got, want := normalised(t, shown), normalised(t, piped.String()); got != want {
+		t.Errorf("on a terminal %s\nin a pipe %s", got, want)
+	}
+}

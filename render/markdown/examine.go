@@ -1,0 +1,252 @@
+package markdown
+
+import (
+	"bytes"
+	"html"
+	"slices"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+// findings are what a parser says of a text.
+type findings struct {
+	escapes   []int // the places of the characters that must lose their meaning
+	lost      bool  // something is out of place, and it is not known where
+	contained bool  // a heading below the text is a heading
+}
+
+// dialects are what renderers understand. Tables are cut into rows and cells before
+// spans of code are looked for, so what is code in one dialect may be a tag in the
+// next. A text has to be harmless in all of them.
+var dialects = []parser.Parser{
+	goldmark.New().Parser(),
+	goldmark.New(goldmark.WithExtensions(extension.Table)).Parser(),
+	goldmark.New(goldmark.WithExtensions(extension.Table, extension.DefinitionList, extension.Footnote)).Parser(),
+}
+
+// below stands below the text to see whether that swallows it.
+const below = "\n\n## below\n"
+
+// examine looks for what is out of place in a text.
+func examine(guest string) findings {
+	e := examiner{source: []byte(guest + below), end: len(guest), found: findings{contained: true}}
+	e.code = make([]uint8, len(e.source))
+	for _, dialect := range dialects {
+		doc := dialect.Parse(text.NewReader(e.source))
+		e.below, _ = doc.LastChild().(*ast.Heading)
+		e.found.contained = e.found.contained && e.below != nil && e.below.Level == 2 && e.below.Pos() > e.end
+		_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+			if entering {
+				e.node(n)
+			}
+			return ast.WalkContinue, nil
+		})
+	}
+	if !e.blocks { // what is in a block of HTML reads differently when it is none
+		e.prose()
+	}
+	return e.found
+}
+
+type examiner struct {
+	source []byte
+	end    int          // of the text in the source
+	below  *ast.Heading // the last of the document, which should be ours
+	code   []uint8      // for each byte, in how many dialects it is shown as it stands
+	blocks bool         // there is a block of HTML
+	found  findings
+}
+
+// escape asks for the character at a place of the text to lose its meaning.
+func (e *examiner) escape(at int) {
+	if at < 0 || at >= e.end {
+		e.found.lost = true // tabs can mislead the parser about where it is
+		return
+	}
+	e.found.escapes = append(e.found.escapes, at)
+}
+
+// shown notes that a part of the source has no meaning in a dialect.
+func (e *examiner) shown(from, to int) {
+	for i := max(from, 0); i < min(to, len(e.code)); i++ {
+		e.code[i]++
+	}
+}
+
+func (e *examiner) node(n ast.Node) {
+	switch n := n.(type) {
+	case *ast.Heading:
+		e.heading(n)
+	case *ast.ThematicBreak:
+		e.escape(n.Pos())
+	case *ast.HTMLBlock:
+		e.htmlBlock(n)
+	case *ast.FencedCodeBlock:
+		e.fencedCode(n)
+	case *ast.CodeBlock:
+		e.indentedCode(n)
+	case *ast.CodeSpan:
+		e.codeSpan(n)
+	case *ast.AutoLink:
+		e.autoLink(n)
+	case *ast.Image:
+		e.escape(n.Pos()) // it would be fetched as soon as somebody looks; a link is not
+	case *ast.Link:
+		if !isHarmlessLink(n.Destination) {
+			e.escape(n.Pos())
+		}
+	}
+}
+
+// heading is either a line that begins with # or one with a line of = or - below.
+func (e *examiner) heading(n *ast.Heading) {
+	if n == e.below && n.Pos() > e.end {
+		return
+	}
+	lines := n.Lines()
+	if e.at(n.Pos()) == '#' || lines.Len() == 0 {
+		e.escape(n.Pos())
+		return
+	}
+	under := lines.At(lines.Len() - 1).Stop
+	for under < e.end && e.source[under-1] != '\n' {
+		under++
+	}
+	e.escape(under + max(bytes.IndexAny(e.source[under:], "=-"), 0))
+}
+
+func (e *examiner) at(pos int) byte {
+	if pos < 0 || pos >= len(e.source) {
+		return 0
+	}
+	return e.source[pos]
+}
+
+// htmlBlock makes the lines of the block prose again. Its tags inside the lines
+// are seen in the next round, when it is known what is code there.
+func (e *examiner) htmlBlock(n *ast.HTMLBlock) {
+	e.blocks = true
+	e.escape(n.Pos())
+	for _, line := range n.Lines().Sliced(0, n.Lines().Len()) {
+		for at := line.Start; at < line.Stop; at++ {
+			if c := e.source[at]; c == '<' {
+				e.escape(at)
+				break
+			} else if c != ' ' && c != '\t' {
+				break
+			}
+		}
+	}
+}
+
+// Renderers do not all agree on what is code, and where they disagree, what is
+// code for one is a tag or a link for another. So code is left alone where all see
+// it: between fences, and in spans that keep to themselves.
+
+func (e *examiner) fencedCode(n *ast.FencedCodeBlock) {
+	if n.Info != nil && bytes.ContainsRune(n.Info.Segment.Value(e.source), '|') {
+		e.found.lost = true // some see the head of a table
+	}
+	for _, line := range n.Lines().Sliced(0, n.Lines().Len()) {
+		e.shown(line.Start, line.Stop)
+	}
+}
+
+// indentedCode may be the next paragraph of a list to others.
+func (e *examiner) indentedCode(n *ast.CodeBlock) {
+	for _, line := range n.Lines().Sliced(0, n.Lines().Len()) {
+		if bytes.ContainsAny(line.Value(e.source), "<[#=") {
+			e.found.lost = true
+		}
+	}
+}
+
+func (e *examiner) codeSpan(n *ast.CodeSpan) {
+	from, to := n.Pos(), n.Pos()
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		if t, ok := c.(*ast.Text); ok {
+			to = max(to, t.Segment.Stop)
+		}
+	}
+	if from < 0 || to > e.end {
+		e.found.lost = true
+		return
+	}
+	if inside := e.source[from:to]; bytes.ContainsAny(inside, "<[]") && (bytes.ContainsAny(inside, "|\n") || e.afterAddress(from)) {
+		for at := from; e.source[at] == '`'; at++ {
+			e.escape(at)
+		}
+		return
+	}
+	e.shown(from, to)
+}
+
+// afterAddress reports whether the word before a place may be an address, which
+// some make a link of, with all that follows up to the next space.
+func (e *examiner) afterAddress(at int) bool {
+	word := e.source[:at]
+	word = word[bytes.LastIndexAny(word, " \t\n")+1:]
+	return bytes.ContainsAny(word, ":@.")
+}
+
+func (e *examiner) autoLink(n *ast.AutoLink) {
+	if n.AutoLinkType != ast.AutoLinkEmail && !isHarmlessLink(n.URL(e.source)) {
+		e.escape(n.Pos())
+		return
+	}
+	e.shown(n.Pos(), n.Pos()+len("<")+len(n.Label(e.source)))
+}
+
+// prose looks at all that is not code for what is a tag, or would be one for a
+// renderer that is less strict, for links that only such a renderer sees, and for
+// definitions of links and footnotes, which reach over the whole document.
+func (e *examiner) prose() {
+	for at := range e.end {
+		switch {
+		case int(e.code[at]) == len(dialects):
+		case e.source[at] == '<' && opensTag(e.source[at+1]):
+			e.escape(at)
+		case e.source[at] == ':' && at > 0 && e.source[at-1] == ']':
+			e.escape(at)
+		case e.source[at] == '(' && at > 0 && e.source[at-1] == ']' && !isHarmlessLink(e.destination(at+1)):
+			e.escape(at)
+		}
+	}
+}
+
+// destination is where a link leads whose address begins at a place.
+func (e *examiner) destination(at int) []byte {
+	rest := bytes.TrimLeft(e.source[at:min(at+200, e.end)], " \t\n<")
+	if end := bytes.IndexAny(rest, " \t\n)>"); end >= 0 {
+		return rest[:end]
+	}
+	return rest
+}
+
+func opensTag(next byte) bool {
+	return next >= 'a' && next <= 'z' || next >= 'A' && next <= 'Z' || next == '/' || next == '!' || next == '?'
+}
+
+// isHarmlessLink reports whether a link leads to a web page, a mail address or
+// somewhere in the same place. Other schemes run something: code in a browser, or
+// a program that has registered itself for them.
+func isHarmlessLink(destination []byte) bool {
+	decoded := html.UnescapeString(string(util.UnescapePunctuations(destination)))
+	decoded = strings.Map(func(r rune) rune {
+		if r <= ' ' || r == 0x7f { // browsers leave them out
+			return -1
+		}
+		return r
+	}, decoded)
+	end := strings.IndexAny(decoded, ":/?#")
+	if end < 0 || decoded[end] != ':' {
+		return true
+	}
+	return slices.Contains([]string{"http", "https", "mailto"}, strings.ToLower(decoded[:end]))
+}

@@ -1,0 +1,210 @@
+// Package markdown puts text that strangers wrote into a Markdown document.
+//
+// A message may use Markdown: its lists, tables, emphasis and code are shown as
+// such. But it is a guest. It has no headings, rules, images or HTML of its own,
+// its links lead to web pages and mail addresses only, and nothing that it leaves
+// open swallows what stands below it. That holds for every renderer that follows
+// CommonMark, whether it passes raw HTML on or not.
+//
+// [Text] does it by asking a parser. It escapes exactly what the parser finds to be
+// out of place, and asks again about the result. What is still not right after a
+// few rounds, or is too large to ask about, becomes a block of code, in which
+// nothing has a meaning: so the text is safe because it was checked, not because
+// every way to write a tag was thought of.
+package markdown
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/render/plain"
+)
+
+const (
+	// maxParsed is the size of the largest text that is parsed. Some texts take a
+	// parser time that grows with the square of their length.
+	maxParsed = 256 << 10
+	maxRounds = 8
+)
+
+// Text returns what somebody wrote as a part of a document that begins and ends
+// with its own lines. It has no control characters.
+func Text(text string) string {
+	text = strings.Trim(plain.Text(text), "\n")
+	if guest, ok := tame(columns(text)); ok {
+		return guest
+	}
+	return Fence("", text)
+}
+
+// Quote returns text as a quotation, with something of ours above it.
+func Quote(title, text string) string {
+	if quoted, ok := tame(quote(title, Text(text))); ok { // what stands before it may matter
+		return quoted
+	}
+	return quote(title, Fence("", plain.Text(text)))
+}
+
+func quote(title, text string) string {
+	lines := strings.Split("**"+Line(title)+"**\n\n"+text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight("> "+line, " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// tame escapes what is out of place in a text until nothing is, and reports
+// whether that succeeded.
+func tame(text string) (string, bool) {
+	if isCostly(text) {
+		return "", false
+	}
+	for range maxRounds {
+		f := examine(text)
+		if f.lost {
+			return "", false
+		}
+		if len(f.escapes) > 0 {
+			text = escape(text, f.escapes)
+			continue
+		}
+		if f.contained {
+			return text, true
+		}
+		closed, ok := closeFence(text)
+		if !ok {
+			return "", false
+		}
+		text = closed
+	}
+	return "", false
+}
+
+// escape takes their meaning from the characters at some places: by a backslash,
+// but from < by writing it as an entity. Renderers that make links of bare
+// addresses take a backslash behind one for a part of it.
+func escape(text string, places []int) string {
+	slices.Sort(places)
+	var b strings.Builder
+	at := 0
+	for _, place := range slices.Compact(places) {
+		before := text[at:place]
+		at = place
+		if text[place] != '<' {
+			b.WriteString(before + `\`)
+			continue
+		}
+		at++
+		if backslashes := len(before) - len(strings.TrimRight(before, `\`)); backslashes%2 == 1 {
+			before = before[:len(before)-1] // it was escaped by it
+		}
+		b.WriteString(before + "&lt;")
+	}
+	b.WriteString(text[at:])
+	return b.String()
+}
+
+// columns writes the tabs before the words of each line as spaces, because
+// renderers disagree on what a tab is worth in lists and quotations. In a block of
+// code at the margin they mean nothing and stay.
+func columns(text string) string {
+	if !strings.Contains(text, "\t") {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	fence := ""
+	for i, line := range lines {
+		mark := line[:len(line)-len(strings.TrimLeft(line, line[:min(len(line), 1)]))]
+		switch {
+		case fence != "":
+			if strings.HasPrefix(mark, fence) && strings.TrimSpace(line) == mark {
+				fence = ""
+			}
+		case len(mark) >= 3 && (mark[0] == '~' || mark[0] == '`' && !strings.Contains(line[len(mark):], "`")):
+			fence = mark
+		default:
+			lines[i] = expandTabs(line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func expandTabs(line string) string {
+	words := len(line) - len(strings.TrimLeft(line, opening+"\t"))
+	var b strings.Builder
+	for _, c := range line[:words] {
+		if c != '\t' {
+			b.WriteRune(c)
+			continue
+		}
+		b.WriteString("    "[b.Len()%4:])
+	}
+	return b.String() + line[words:]
+}
+
+// opening are the characters that begin quotations and lists.
+const opening = " >-+*0123456789.)"
+
+// closeFence ends a block of code that reaches beyond the text. A fence closes
+// what a shorter one of its kind has opened, so the longest of each kind will do.
+func closeFence(text string) (string, bool) {
+	for _, kind := range []string{"`", "~"} {
+		closed := text + "\n" + strings.Repeat(kind, max(3, longestRun(text, kind[0])))
+		if examine(closed).contained {
+			return closed, true
+		}
+	}
+	return "", false
+}
+
+// isCostly reports whether a parser would take its time: what it tries to pair, it
+// may compare with all others of the paragraph, and what a line opens, with all
+// that is open.
+func isCostly(text string) bool {
+	const budget = 10_000_000
+	cost, marks := 0, 0
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) == "" {
+			marks = 0
+		}
+		opens := line[:len(line)-len(strings.TrimLeft(line, opening))]
+		cost += len(opens) * len(opens)
+		for i := range len(line) {
+			if strings.IndexByte("*_[]<`!", line[i]) >= 0 {
+				marks++
+				cost += 2 * marks
+			}
+		}
+		if cost > budget {
+			return true
+		}
+	}
+	return len(text) > maxParsed
+}
+
+// Fence puts text into a block of code whose fence is longer than any inside.
+// language is one of ours.
+func Fence(language, text string) string {
+	mark := strings.Repeat("`", max(3, longestRun(text, '`')+1))
+	return mark + language + "\n" + text + "\n" + mark
+}
+
+func longestRun(text string, of byte) int {
+	longest, run := 0, 0
+	for i := range len(text) {
+		if text[i] != of {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return longest
+}
+
+// Line returns text on one line that is shown as it is, for titles and names.
+func Line(text string) string { return escapeLine.Replace(plain.Line(text)) }
+
+var escapeLine = strings.NewReplacer(
+	`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;",
+	"#", `\#`, "&", `\&`, "|", `\|`, "~", `\~`, "!", `\!`, "$", `\$`)
