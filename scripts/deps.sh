@@ -7,6 +7,7 @@ set -euo pipefail
 needed=(
   "gcc gcc libc6-dev" # the race detector needs cgo
   "git git"
+  "chromium chromium" # opens a page that must not run anything
 )
 
 if ! command -v go >/dev/null; then

@@ -14,7 +14,8 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"coppice": func() { os.Exit(Main()) },
+		"coppice":          func() { os.Exit(Main()) },
+		"coppice-stubborn": stubborn,
 	})
 }
 
