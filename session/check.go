@@ -49,10 +49,10 @@ func (s *Session) Problems() ([]Problem, error) {
 
 // checkEntries decodes every entry and follows its references.
 func (s *Session) checkEntries(ctx context.Context, nodes []node, problems []Problem, paths *pathCheck) ([]Problem, error) {
-	const chunk = 256
 	blobs := checkedBlobs{s.store.Blobs(), make(map[store.Ref]error)}
-	for from := 0; from < len(nodes); from += chunk {
-		part := nodes[from:min(from+chunk, len(nodes))]
+	for from, some := 0, 0; from < len(nodes); from += some {
+		some = someNodes(nodes[from:])
+		part := nodes[from : from+some]
 		entries, err := s.entriesAt(ctx, part)
 		if err != nil {
 			return nil, err

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"hash"
 	"reflect"
 	"time"
+	"unicode/utf8"
 
 	"github.com/coppice-dev/coppice/session/rawjson"
 )
@@ -84,6 +86,9 @@ func (f Fields) take(name string) (value json.RawMessage, rest Fields, ok bool) 
 type writer struct {
 	buf []byte
 	err error
+	// sum, if it is not nil, is given long strings piece by piece, and before them
+	// what buf holds: so a fingerprint needs no copy of them.
+	sum hash.Hash
 }
 
 // key begins a member. The comma depends on what stands before, so that no
@@ -99,7 +104,28 @@ func (w *writer) key(name string) {
 
 func (w *writer) str(name, value string) {
 	w.key(name)
+	if w.sum != nil && len(value) > longString {
+		w.long(value)
+		return
+	}
 	w.buf = rawjson.AppendString(w.buf, value)
+}
+
+// longString is the length from which on a string is written in pieces.
+const longString = 64 << 10
+
+func (w *writer) long(value string) {
+	w.sum.Write(append(w.buf, '"'))
+	for len(value) > 0 {
+		n := min(longString, len(value))
+		for n < len(value) && n > longString-utf8.UTFMax && !utf8.RuneStart(value[n]) {
+			n-- // a character stays whole
+		}
+		w.buf = rawjson.AppendString(w.buf[:0], value[:n])
+		w.sum.Write(w.buf[1 : len(w.buf)-1])
+		value = value[n:]
+	}
+	w.buf = append(w.buf[:0], '"')
 }
 
 func (w *writer) optStr(name, value string) {

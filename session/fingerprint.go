@@ -18,15 +18,17 @@ func fingerprintAll(entries []Entry) ([]Fingerprint, error) {
 	all := make([]Fingerprint, len(entries))
 	var previous Fingerprint
 	var buf []byte
+	hash := sha256.New()
 	for i := range entries {
-		w := writer{buf: append(buf[:0], previous[:]...)}
+		hash.Reset()
+		w := writer{buf: append(buf[:0], previous[:]...), sum: hash}
 		w.contribution(&entries[i])
 		if w.err != nil {
 			return nil, w.err
 		}
 		buf = w.buf
-		sum := sha256.Sum256(buf)
-		copy(previous[:], sum[:])
+		hash.Write(buf)
+		copy(previous[:], hash.Sum(buf[:0]))
 		all[i] = previous
 	}
 	return all, nil

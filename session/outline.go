@@ -1,7 +1,7 @@
 package session
 
 import (
-	"context"
+	"cmp"
 	"slices"
 )
 
@@ -47,29 +47,20 @@ func (s *Session) Outline() ([]TreeNode, error) {
 // not fetched. What cannot be read is an entry of type TypeGap; an id that the
 // session does not have is ErrNotExist.
 func (s *Session) Peek(ids ...string) ([]Entry, error) {
-	nodes := make([]node, len(ids))
-	for i, id := range ids {
-		n, err := s.find("peek", id)
-		if err != nil {
-			return nil, err
-		}
-		nodes[i] = n
+	nodes, err := s.findAll("peek", ids)
+	if err != nil {
+		return nil, err
 	}
-	order := byPosition(nodes)
-	sorted := make([]node, len(nodes))
-	for i, at := range order {
-		sorted[i] = nodes[at]
-	}
-	decoded, err := s.entriesAt(context.Background(), sorted)
+	decoded, err := s.inOrder(nodes)
 	if err != nil {
 		return nil, err
 	}
 	entries := make([]Entry, len(nodes))
-	for i, at := range order {
-		if decoded[i] == nil {
-			entries[at] = Entry{Type: TypeGap, ID: nodes[at].id}
+	for i, e := range decoded {
+		if e == nil {
+			entries[i] = Entry{Type: TypeGap, ID: nodes[i].id}
 		} else {
-			entries[at] = decoded[i].clone()
+			entries[i] = e.clone()
 		}
 	}
 	return entries, nil
@@ -81,7 +72,7 @@ func byPosition(nodes []node) []int {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return int(nodes[a].pos - nodes[b].pos) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(nodes[a].pos, nodes[b].pos) })
 	return order
 }
 

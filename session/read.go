@@ -27,7 +27,7 @@ func (s *Session) GetTree() ([]TreeNode, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, err := s.readAll(nodes)
+	entries, err := s.readAll(nodes, true)
 	if err != nil {
 		return nil, err
 	}
@@ -49,25 +49,21 @@ func (s *Session) snapshot() ([]node, error) {
 
 // readAll decodes the entries of nodes; gaps and damaged ones become entries of
 // type TypeGap.
-func (s *Session) readAll(nodes []node) ([]Entry, error) {
-	ctx := context.Background()
-	order := byPosition(nodes) // gaps that settle added stand at the end, not where they belong
-	sorted := make([]node, len(nodes))
-	for i, at := range order {
-		sorted[i] = nodes[at]
-	}
-	decoded, err := s.entriesAt(ctx, sorted)
+func (s *Session) readAll(nodes []node, fetch bool) ([]Entry, error) {
+	decoded, err := s.inOrder(nodes)
 	if err != nil {
 		return nil, err
 	}
 	entries := make([]Entry, len(nodes))
-	for i, at := range order {
-		if decoded[i] == nil {
-			entries[at] = gapEntry(nodes, at)
+	for i, e := range decoded {
+		if e == nil {
+			entries[i] = gapEntry(nodes, i)
 			continue
 		}
-		entries[at] = decoded[i].clone()
-		resolve(ctx, s.store.Blobs(), &entries[at], nodes[at].pos)
+		entries[i] = e.clone()
+		if fetch {
+			resolve(context.Background(), s.store.Blobs(), &entries[i], nodes[i].pos)
+		}
 	}
 	return entries, nil
 }
@@ -184,41 +180,101 @@ func (s *Session) Entries() iter.Seq2[Entry, error] {
 			yield(Entry{}, err)
 			return
 		}
-		const chunk = 256
-		for from := 0; from < len(nodes); from += chunk {
-			entries, err := s.readSome(nodes, from, min(from+chunk, len(nodes)))
-			if err != nil {
-				yield(Entry{}, err)
-				return
-			}
-			for _, e := range entries {
-				if !yield(e, nil) {
-					return
-				}
-			}
-		}
+		s.each(nodes, func(i int) Entry { return gapEntry(nodes, i) }, yield)
 	}
 }
 
-func (s *Session) readSome(nodes []node, from, to int) ([]Entry, error) {
-	decoded, err := s.entriesAt(context.Background(), nodes[from:to])
+// Each yields the entries of ids, in that order. Their content is fetched one by
+// one, so that no more than one is in memory, however large they are. What cannot
+// be read is yielded as an entry of type TypeGap; an id that the session does not
+// have is ErrNotExist.
+func (s *Session) Each(ids ...string) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		nodes, err := s.findAll("each", ids)
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		s.each(nodes, func(i int) Entry { return Entry{Type: TypeGap, ID: ids[i]} }, yield)
+	}
+}
+
+// each reads nodes and yields them with their content; gap stands in for what
+// cannot be read.
+func (s *Session) each(nodes []node, gap func(i int) Entry, yield func(Entry, error) bool) {
+	for from := 0; from < len(nodes); {
+		to := from + someNodes(nodes[from:])
+		decoded, err := s.inOrder(nodes[from:to])
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		for i, d := range decoded {
+			e := Entry{}
+			if d == nil {
+				e = gap(from + i)
+			} else {
+				e = d.clone()
+				resolve(context.Background(), s.store.Blobs(), &e, nodes[from+i].pos)
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+		from = to
+	}
+}
+
+// someNodes returns how many of nodes are read at a time: few enough that their
+// lines do not take much memory, unless a single one does.
+func someNodes(nodes []node) int {
+	const most, span = 256, 4 << 20
+	n := 1
+	for n < min(most, len(nodes)) && max(nodes[n].pos-nodes[0].pos, nodes[0].pos-nodes[n].pos) < span {
+		n++
+	}
+	return n
+}
+
+// findAll returns the nodes of ids.
+func (s *Session) findAll(op string, ids []string) ([]node, error) {
+	nodes := make([]node, len(ids))
+	for i, id := range ids {
+		n, err := s.find(op, id)
+		if err != nil {
+			return nil, err
+		}
+		nodes[i] = n
+	}
+	return nodes, nil
+}
+
+// inOrder is entriesAt for nodes in any order.
+func (s *Session) inOrder(nodes []node) ([]*Entry, error) {
+	order := byPosition(nodes) // gaps that settle added stand at the end, not where they belong
+	sorted := make([]node, len(nodes))
+	for i, at := range order {
+		sorted[i] = nodes[at]
+	}
+	decoded, err := s.entriesAt(context.Background(), sorted)
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]Entry, len(decoded))
-	for i, e := range decoded {
-		if e == nil {
-			entries[i] = gapEntry(nodes, from+i)
-			continue
-		}
-		entries[i] = e.clone()
-		resolve(context.Background(), s.store.Blobs(), &entries[i], nodes[from+i].pos)
+	entries := make([]*Entry, len(nodes))
+	for i, at := range order {
+		entries[at] = decoded[i]
 	}
 	return entries, nil
 }
 
 // PathTo returns the entries from the root to an entry; "" is the leaf.
-func (s *Session) PathTo(id string) ([]Entry, error) {
+func (s *Session) PathTo(id string) ([]Entry, error) { return s.pathTo(id, true) }
+
+// PeekPath is PathTo with the entries as they are in the log: content that is kept
+// in blobs is not fetched.
+func (s *Session) PeekPath(id string) ([]Entry, error) { return s.pathTo(id, false) }
+
+func (s *Session) pathTo(id string, fetch bool) ([]Entry, error) {
 	var nodes []node
 	err := s.withWhole(func(t *tree) error {
 		if id == "" {
@@ -237,7 +293,7 @@ func (s *Session) PathTo(id string) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, err := s.readAll(nodes)
+	entries, err := s.readAll(nodes, fetch)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ const none = -1
 // of its calls, or any other entry by itself.
 type group struct {
 	cost        Cost
-	begun       int // how many tokens had been added before it
+	begun       int  // how many tokens had been added before it
 	used        sums // tokens in the view
 	first, last int32
 	into        int32    // the group that it was merged into, or none

@@ -86,7 +86,7 @@ func contextAt(o opened, leaf string) (*session.Context, []session.Entry, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	path, err := o.PathTo(leaf)
+	path, err := o.PeekPath(leaf)
 	return c, path, err
 }
 
@@ -132,7 +132,7 @@ func (a *app) contextEntries(c *session.Context, left []leftOutJSON, view *windo
 		id := pad(shortened(short, e.ID), idWidth)
 		room := width - idWidth - len(mark) - kindWidth - 8 - 6
 		err := a.print("%s  %s  %s  %s%s", a.paint(dim, id), a.paint(kindColour(kind), pad(kind, kindWidth)),
-			a.paint(dim, fmt.Sprintf("%8s", tokens)), a.paint(yellow, mark), oneLine(gist(e), max(room, 16)))
+			a.paint(dim, fmt.Sprintf("%8s", tokens)), a.paint(yellow, mark), gistWithin(e, max(room, 16)))
 		if err != nil {
 			return err
 		}

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"iter"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
@@ -34,7 +34,7 @@ type page struct {
 	Facts, Tags           []string
 	Labels                []pageLabel
 	Roots                 []pageBranch
-	Entries               []pageEntry
+	Entries               iter.Seq[pageEntry] // read while they are written
 }
 
 type pageLabel struct{ Anchor, Label, About string }
@@ -63,10 +63,8 @@ func exportHTML(ctx context.Context, w io.Writer, o opened, leaf string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.readWhole(sh); err != nil {
-		return err
-	}
-	p, err := newPage(o, sh)
+	b := newPageBuilder(o, sh)
+	p, err := b.page()
 	if err != nil {
 		return err
 	}
@@ -74,66 +72,142 @@ func exportHTML(ctx context.Context, w io.Writer, o opened, leaf string) error {
 	if err != nil {
 		return err
 	}
-	return t.Execute(w, p)
+	if err := t.Execute(w, p); err != nil {
+		return err
+	}
+	return b.err
 }
 
-func newPage(o opened, sh *shape) (*page, error) {
-	title, err := titleOf(o.Session)
-	if err != nil {
-		return nil, err
+// pageBuilder turns twigs into elements of the page. It has one entry in memory at
+// a time, and reads most of them twice: what the page says of an entry elsewhere
+// stands before the entry.
+type pageBuilder struct {
+	opened
+	shape   *shape
+	anchors map[*twig]string
+	below   map[*twig]bool  // see findBelow
+	briefs  map[*twig]brief // of those that are told elsewhere
+	tools   map[string]string
+	err     error // why not all entries could be read
+}
+
+// brief is what an entry is and says, in a line.
+type brief struct{ kind, about string }
+
+func newPageBuilder(o opened, sh *shape) *pageBuilder {
+	b := &pageBuilder{
+		opened: o, shape: sh, anchors: make(map[*twig]string, len(sh.order)),
+		briefs: make(map[*twig]brief), tools: make(map[string]string),
 	}
-	tags, err := o.Tags()
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256([]byte(pageScript))
-	b := pageBuilder{shape: sh, anchors: make(map[*twig]string), tools: make(map[string]string)}
 	for i, t := range sh.order {
 		b.anchors[t] = "e" + strconv.Itoa(i+1)
 	}
 	b.findBelow()
+	return b
+}
+
+func (b *pageBuilder) page() (*page, error) {
+	title, err := titleOf(b.Session)
+	if err != nil {
+		return nil, err
+	}
+	tags, err := b.Tags()
+	if err != nil {
+		return nil, err
+	}
+	facts, err := b.facts()
+	if err != nil {
+		return nil, err
+	}
+	if err := b.findBriefs(); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(pageScript))
 	p := &page{
 		Policy: "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'",
 		Title:  orElse(oneLine(title, 0), "Untitled Session"),
-		Footer: fmt.Sprintf("Exported by Coppice from session %s", o.ID()),
+		Footer: fmt.Sprintf("Exported by Coppice from session %s", b.ID()),
 		Style:  template.CSS(pageStyle), Script: template.JS(pageScript),
-		Tags: tags, Roots: b.branches(sh.roots, nil),
+		Facts: facts, Tags: tags, Roots: b.branches(b.shape.roots, nil), Entries: b.entries,
 	}
-	h := o.Header()
-	p.Facts = b.facts(&h)
-	for _, t := range sh.order {
+	for _, t := range b.shape.order {
 		if t.label != "" {
-			p.Labels = append(p.Labels, pageLabel{b.anchors[t], oneLine(t.label, 0), oneLine(gist(&t.entry), 120)})
+			p.Labels = append(p.Labels, pageLabel{b.anchors[t], oneLine(t.label, 0), oneLine(b.briefs[t].about, 120)})
 		}
-		p.Entries = append(p.Entries, b.entry(t))
 	}
 	return p, nil
 }
 
-// pageBuilder turns twigs into elements of the page.
-type pageBuilder struct {
-	shape   *shape
-	anchors map[*twig]string
-	below   map[*twig]bool // see findBelow
-	tools   map[string]string
+// findBriefs reads the entries of which something stands elsewhere on the page:
+// those that have a label, and those that begin a branch.
+func (b *pageBuilder) findBriefs() error {
+	var told []*twig
+	for _, t := range b.shape.order {
+		siblings := b.shape.roots
+		if t.parent != nil {
+			siblings = t.parent.children
+		}
+		if t.label != "" || len(siblings) > 1 {
+			told = append(told, t)
+		}
+	}
+	return b.each(told, func(t *twig, e *session.Entry) bool {
+		b.briefs[t] = brief{kindOf(e), gistWithin(e, 160)}
+		return true
+	})
+}
+
+// each reads entries one by one, until it is told to stop.
+func (b *pageBuilder) each(twigs []*twig, visit func(t *twig, e *session.Entry) bool) error {
+	ids := make([]string, len(twigs))
+	for i, t := range twigs {
+		ids[i] = t.entry.ID
+	}
+	i := 0
+	for e, err := range b.Each(ids...) {
+		if err != nil {
+			return err
+		}
+		e.ParentID = twigs[i].entry.ParentID // also of what is missing
+		if !visit(twigs[i], &e) {
+			return nil
+		}
+		i++
+	}
+	return nil
+}
+
+func (b *pageBuilder) entries(yield func(pageEntry) bool) {
+	b.err = b.each(b.shape.order, func(t *twig, e *session.Entry) bool { return yield(b.entry(t, e)) })
 }
 
 const pageTime = "2 Jan 2006, 15:04 UTC"
 
-func (b *pageBuilder) facts(h *session.Header) []string {
+func (b *pageBuilder) facts() ([]string, error) {
 	messages, cost := 0, 0
 	paid := make(map[string]bool) // responses: one that is kept as several messages costs once
-	for _, t := range b.shape.order {
-		m := t.entry.Message
-		if m == nil {
-			continue
+	for some := range slices.Chunk(b.shape.order, readAtOnce) {
+		ids := make([]string, len(some))
+		for i, t := range some {
+			ids[i] = t.entry.ID
 		}
-		messages++
-		if m.Usage != nil && !paid[m.ResponseID] {
-			cost += m.Usage.CostMicroUSD
-			paid[m.ResponseID] = m.ResponseID != ""
+		entries, err := b.Peek(ids...)
+		if err != nil {
+			return nil, err
+		}
+		for i := range entries {
+			m := entries[i].Message
+			if m == nil {
+				continue
+			}
+			messages++
+			if m.Usage != nil && !paid[m.ResponseID] {
+				cost += m.Usage.CostMicroUSD
+				paid[m.ResponseID] = m.ResponseID != ""
+			}
 		}
 	}
+	h := b.Header()
 	facts := []string{h.CreatedAt.UTC().Format(pageTime), counted(messages, "message", "messages")}
 	if cost > 0 {
 		facts = append(facts, money(cost))
@@ -144,15 +218,13 @@ func (b *pageBuilder) facts(h *session.Header) []string {
 	if h.ParentSession != "" {
 		facts = append(facts, fmt.Sprintf("%s of %s", orElse(h.Relation, "child"), oneLine(h.ParentSession, 0)))
 	}
-	return facts
+	return facts, nil
 }
 
-func (b *pageBuilder) entry(t *twig) pageEntry {
-	e := &t.entry
-	kind := kindOf(e)
+func (b *pageBuilder) entry(t *twig, e *session.Entry) pageEntry {
 	out := pageEntry{
 		Anchor: b.anchors[t], Parent: b.anchors[t.parent], Onward: b.anchors[t.onward],
-		ID: e.ID, Short: b.shape.id(t), Class: pageClass(e), Kind: kind, Label: oneLine(t.label, 0),
+		ID: e.ID, Short: b.shape.id(t), Class: pageClass(e), Kind: kindOf(e), Label: oneLine(t.label, 0),
 		Live: t.live || b.below[t], Blocks: b.blocks(e), Children: b.branches(t.children, t.onward),
 	}
 	if !e.Timestamp.IsZero() {
@@ -196,14 +268,17 @@ func pageClass(e *session.Entry) string {
 	return "other"
 }
 
-// branches lists where one can go on.
+// branches lists where one can go on, if there is a choice.
 func (b *pageBuilder) branches(twigs []*twig, onward *twig) []pageBranch {
-	var out []pageBranch
-	for _, t := range twigs {
-		out = append(out, pageBranch{
-			Anchor: b.anchors[t], Kind: kindOf(&t.entry), About: oneLine(strings.TrimSpace(gist(&t.entry)), 160),
+	if len(twigs) < 2 {
+		return nil
+	}
+	out := make([]pageBranch, len(twigs))
+	for i, t := range twigs {
+		out[i] = pageBranch{
+			Anchor: b.anchors[t], Kind: b.briefs[t].kind, About: b.briefs[t].about,
 			Size: counted(t.length, "entry", "entries"), Live: t.live || t == onward && b.shape.leaf != nil,
-		})
+		}
 	}
 	return out
 }

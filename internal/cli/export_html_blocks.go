@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"html"
 	"html/template"
+	"iter"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -16,8 +19,8 @@ import (
 type pageBlock struct {
 	Class   string // text, thinking, call, result, failed result, image, media
 	Summary string
-	Text    string
-	HTML    template.HTML
+	Text    iter.Seq[string]        // in pieces: it may be large
+	HTML    iter.Seq[template.HTML] // in pieces
 	URL     template.URL
 }
 
@@ -62,7 +65,7 @@ func (b *pageBuilder) content(c *session.Content) []pageBlock {
 		if err != nil {
 			input = err.Error()
 		}
-		return []pageBlock{{Class: "call", Summary: "→ " + oneLine(callGist(c.ToolUse), 300), Text: input}}
+		return []pageBlock{{Class: "call", Summary: "→ " + oneLine(callGist(c.ToolUse), 300), Text: pieces(input)}}
 	case c.ToolResult != nil:
 		return b.result(c.ToolResult)
 	case c.Image != nil:
@@ -84,7 +87,7 @@ func (b *pageBuilder) result(r *session.ToolResultContent) []pageBlock {
 	} else {
 		summary += " · " + oneLine(text, 200)
 	}
-	out := []pageBlock{{Class: class, Summary: summary, Text: plainLines(text)}}
+	out := []pageBlock{{Class: class, Summary: summary, Text: plainPieces(text)}}
 	for i := range r.Parts {
 		if r.Parts[i].Text == nil { // its text is in Content
 			out = append(out, b.content(&r.Parts[i])...)
@@ -108,40 +111,151 @@ func dataURL(s *session.Source) template.URL {
 	return template.URL("data:" + s.MediaType + ";base64," + base64.StdEncoding.EncodeToString(data))
 }
 
-// richText is text with its code set apart and its strong words strong. That is
-// all: it is a transcript, and shows what was written.
-func richText(text string) template.HTML {
-	var b strings.Builder
-	var open fence
-	var code []string
-	lines := strings.Split(strings.Trim(plainLines(text), "\n"), "\n")
-	flush := func() {
-		fmt.Fprintf(&b, "<pre><code>%s</code></pre>", html.EscapeString(strings.Join(code, "\n")))
-		code, open = nil, fence{}
-	}
-	afterCode := true
-	for _, line := range lines {
-		switch {
-		case open.mark != "" && open.closedBy(line):
-			flush()
-			afterCode = true
-		case open.mark != "":
-			code = append(code, line)
-		case openFence(line).mark != "":
-			open = openFence(line)
-		case afterCode && strings.TrimSpace(line) == "":
-		default:
-			if b.Len() > 0 && !afterCode {
-				b.WriteByte('\n')
+// maxPiece is how much of a text is escaped and written at a time.
+const maxPiece = 64 << 10
+
+// pieces yields a text in pieces that split neither a character nor a line end.
+func pieces(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for len(text) > 0 {
+			n := min(maxPiece, len(text))
+			for n < len(text) && (!utf8.RuneStart(text[n]) || text[n-1] == '\r' || joins(text[n:])) {
+				n++
 			}
-			b.WriteString(richLine(line))
-			afterCode = false
+			if !yield(text[:n]) {
+				return
+			}
+			text = text[n:]
 		}
 	}
-	if open.mark != "" {
-		flush()
+}
+
+// joins reports whether a text begins with a joiner, which is harmless or not
+// depending on what stands before it.
+func joins(text string) bool {
+	return strings.HasPrefix(text, "\u200c") || strings.HasPrefix(text, "\u200d")
+}
+
+// plainPieces is plainLines in pieces.
+func plainPieces(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for piece := range pieces(text) {
+			if !yield(plainLines(piece)) {
+				return
+			}
+		}
 	}
-	return template.HTML(b.String())
+}
+
+// richText is text with its code set apart and its strong words strong, in pieces.
+// That is all: it is a transcript, and shows what was written.
+func richText(text string) iter.Seq[template.HTML] {
+	return func(yield func(template.HTML) bool) {
+		w := richWriter{yield: yield, afterCode: true}
+		begun, empty := false, 0 // lines since the last that is not; those at both ends are left out
+		for line := range splitLines(text) {
+			if line == "" {
+				empty++
+				continue
+			}
+			for ; empty > 0; empty-- {
+				if begun {
+					w.line("")
+				}
+			}
+			w.line(line)
+			begun = true
+		}
+		w.end()
+	}
+}
+
+// splitLines yields lines without their ends, which may be of either kind.
+func splitLines(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for line := range strings.Lines(text) {
+			if whole, ok := strings.CutSuffix(line, "\n"); ok {
+				line = strings.TrimSuffix(whole, "\r")
+			}
+			if !yield(line) {
+				return
+			}
+		}
+	}
+}
+
+// richWriter writes rich text line by line, and passes it on in pieces.
+type richWriter struct {
+	yield     func(template.HTML) bool
+	stopped   bool // nobody wants more
+	buf       strings.Builder
+	written   bool
+	open      fence // the block of code at hand
+	codeLines int   // in it
+	afterCode bool
+}
+
+func (w *richWriter) line(line string) {
+	if len(line) <= maxRich {
+		line = plain.Text(line)
+	}
+	switch {
+	case w.open.mark != "" && w.open.closedBy(line):
+		w.write("</code></pre>")
+		w.open, w.afterCode = fence{}, true
+	case w.open.mark != "":
+		if w.codeLines++; w.codeLines > 1 {
+			w.write("\n")
+		}
+		w.plain(line)
+	case openFence(line).mark != "":
+		w.open, w.codeLines = openFence(line), 0
+		w.write("<pre><code>")
+	case w.afterCode && strings.TrimSpace(line) == "":
+	default:
+		if w.written && !w.afterCode {
+			w.write("\n")
+		}
+		if len(line) > maxRich {
+			w.plain(line)
+		} else {
+			w.write(richLine(line))
+		}
+		w.afterCode = false
+	}
+}
+
+// maxRich is how long a line may be in which marks are looked for: that takes
+// several copies of it.
+const maxRich = 1 << 20
+
+// plain writes text without marks.
+func (w *richWriter) plain(text string) {
+	for piece := range pieces(text) {
+		w.write(html.EscapeString(plain.Text(piece)))
+	}
+}
+
+func (w *richWriter) write(markup string) {
+	w.buf.WriteString(markup)
+	w.written = true
+	if w.buf.Len() >= maxPiece {
+		w.flush()
+	}
+}
+
+func (w *richWriter) flush() {
+	if w.buf.Len() > 0 && !w.stopped {
+		w.stopped = !w.yield(template.HTML(w.buf.String()))
+	}
+	w.buf.Reset()
+}
+
+func (w *richWriter) end() {
+	if w.open.mark != "" {
+		w.write("</code></pre>")
+	}
+	w.flush()
 }
 
 var strongText = regexp.MustCompile(`\*\*([^*\s](?:[^*]*[^*\s])?)\*\*`)

@@ -195,5 +195,5 @@ func (w *watcher) tell(one arrival) error {
 	if width := w.width(); width > 0 {
 		room = max(width-len([]rune(plain)), 16)
 	}
-	return w.print("%s%s", painted, oneLine(gistNaming(e, halfUUID), room))
+	return w.print("%s%s", painted, oneLine(gistNaming(e, max(room, 0), halfUUID), room))
 }

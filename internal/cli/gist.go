@@ -60,15 +60,27 @@ func kindColour(kind string) colour {
 }
 
 // gist is what an entry says, in one line of any length.
-func gist(e *session.Entry) string {
-	return gistNaming(e, func(id string) string { return oneLine(id, 0) })
+func gist(e *session.Entry) string { return gistWithin(e, 0) }
+
+// gistWithin is gist in at most n columns; 0 stands for any number.
+func gistWithin(e *session.Entry, n int) string {
+	return gistNaming(e, n, func(id string) string { return oneLine(id, 0) })
 }
 
-// gistNaming is gist with a way to name other entries.
-func gistNaming(e *session.Entry, name func(id string) string) string {
+// gistNaming is gistWithin with a way to name other entries.
+func gistNaming(e *session.Entry, n int, name func(id string) string) string {
+	text := wholeGist(e, n, name)
+	if n > 0 {
+		return oneLine(text, n)
+	}
+	return text
+}
+
+// wholeGist may be longer than n columns, but has no more of a long text.
+func wholeGist(e *session.Entry, n int, name func(id string) string) string {
 	switch {
 	case e.Message != nil:
-		return contentGist(e.Message.Content)
+		return contentGist(e.Message.Content, n)
 	case e.ModelChange != nil:
 		return modelName(e.ModelChange.Provider, e.ModelChange.ModelID)
 	case e.ThinkingLevel != nil:
@@ -76,17 +88,17 @@ func gistNaming(e *session.Entry, name func(id string) string) string {
 	case e.SessionInfo != nil:
 		return oneLine(e.SessionInfo.Name, 0)
 	case e.Compaction != nil:
-		return oneLine(e.Compaction.Summary, 0)
+		return collapsed(e.Compaction.Summary, n)
 	case e.BranchSummary != nil:
-		return oneLine(e.BranchSummary.Summary, 0)
+		return collapsed(e.BranchSummary.Summary, n)
 	case e.Custom != nil:
 		return customGist(e.Custom)
 	}
-	return pointerGist(e, name)
+	return pointerGist(e, n, name)
 }
 
 // pointerGist is for entries that say something about another entry.
-func pointerGist(e *session.Entry, name func(id string) string) string {
+func pointerGist(e *session.Entry, n int, name func(id string) string) string {
 	switch {
 	case e.Label != nil && e.Label.Label == "":
 		return "none for " + name(e.Label.TargetID)
@@ -99,7 +111,7 @@ func pointerGist(e *session.Entry, name func(id string) string) string {
 	case e.ContextEdit != nil && e.ContextEdit.Replacement == nil:
 		return "cleared " + name(e.ContextEdit.TargetID)
 	case e.ContextEdit != nil:
-		return "replaced " + name(e.ContextEdit.TargetID) + " by: " + contentGist(e.ContextEdit.Replacement)
+		return "replaced " + name(e.ContextEdit.TargetID) + " by: " + contentGist(e.ContextEdit.Replacement, n)
 	case e.Revert != nil:
 		return "of " + name(e.Revert.TargetID)
 	case e.Merge != nil:
@@ -122,17 +134,19 @@ func mergeGist(m *session.MergeEntry, name func(id string) string) string {
 }
 
 func customGist(c *session.CustomEntry) string {
-	text := c.CustomType
+	var text strings.Builder
+	text.WriteString(c.CustomType)
 	for _, key := range slices.Sorted(maps.Keys(c.Data)) {
-		text += fmt.Sprintf(" %s=%v", key, c.Data[key])
+		fmt.Fprintf(&text, " %s=%v", key, c.Data[key])
 	}
-	return oneLine(text, 0)
+	return oneLine(text.String(), 0)
 }
 
-func contentGist(blocks []session.Content) string {
+// contentGist has no more of a text than is more than n columns wide.
+func contentGist(blocks []session.Content, n int) string {
 	var parts []string
 	for i := range blocks {
-		if part := blockGist(&blocks[i]); part != "" {
+		if part := blockGist(&blocks[i], n); part != "" {
 			parts = append(parts, part)
 		}
 	}
@@ -140,18 +154,18 @@ func contentGist(blocks []session.Content) string {
 }
 
 // blockGist leaves thinking out where there is anything else to tell.
-func blockGist(c *session.Content) string {
+func blockGist(c *session.Content, n int) string {
 	switch {
 	case c.Text != nil:
-		return oneLine(c.Text.Content, 0)
+		return collapsed(c.Text.Content, n)
 	case c.Thinking != nil:
 		return ""
 	case c.ToolUse != nil:
 		return "→ " + callGist(c.ToolUse)
 	case c.ToolResult != nil:
-		text := oneLine(c.ToolResult.Content, 0)
+		text := collapsed(c.ToolResult.Content, n)
 		if text == "" {
-			text = contentGist(c.ToolResult.Parts)
+			text = contentGist(c.ToolResult.Parts, n)
 		}
 		if c.ToolResult.IsError {
 			text = "error: " + text

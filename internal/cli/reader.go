@@ -129,7 +129,7 @@ func (r *reader) entry(e *session.Entry) {
 func (r *reader) setting(e *session.Entry) {
 	kind := kindOf(e)
 	line := r.talk.paint(kindColour(kind), kind) + indent + r.talk.paint(dim, r.id(e.ID)+" · "+r.talk.when(e.Timestamp, r.now)) + indent
-	r.line(strings.TrimRight(line+r.fits(gistNaming(e, r.id), ansi.StringWidth(line)), " "))
+	r.line(strings.TrimRight(line+r.fits(gistNaming(e, 0, r.id), ansi.StringWidth(line)), " "))
 }
 
 func (r *reader) id(id string) string { return shortened(r.short, id) }
@@ -273,7 +273,7 @@ func (r *reader) branches(sh *shape, others []*twig, name, where string) {
 	r.line(r.talk.paint(yellow, "╰─ "+counted(len(others), "other branch", "other branches")+" "+where+":"))
 	for _, t := range others {
 		command := "   " + showCommandFor(name, sh.id(t.tip()))
-		about := kindOf(&t.entry) + ": " + gist(&t.entry)
+		about := kindOf(&t.entry) + ": " + gistWithin(&t.entry, 200)
 		if r.width == 0 {
 			about = oneLine(about, 80)
 		}

@@ -204,20 +204,6 @@ func (o opened) fetchOutput(ctx context.Context, e *session.Entry, limit int64) 
 	}
 }
 
-// readWhole reads all entries of a shape with all of their content.
-func (o opened) readWhole(sh *shape) error {
-	for e, err := range o.Entries() {
-		if err != nil {
-			return err
-		}
-		if t := sh.byID[e.ID]; t != nil && t.entry.ID == e.ID {
-			e.ParentID = t.entry.ParentID
-			t.entry = e
-		}
-	}
-	return nil
-}
-
 // grow makes twigs of nodes, except of those that are to be left out. It does not
 // recurse either.
 func (sh *shape) grow(forest []session.TreeNode, asides map[string]bool) {

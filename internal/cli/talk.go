@@ -243,7 +243,7 @@ func humanBytes(n int64) string {
 
 // oneLine puts text onto one line of at most n columns (0: any number).
 func oneLine(text string, n int) string {
-	text = plain.Line(text)
+	text = collapsed(text, n)
 	if n > 0 {
 		return ansi.Truncate(text, n, "…")
 	}

@@ -162,7 +162,7 @@ func (d *drawing) line(t *twig, before string) error {
 	end = ansi.Truncate(end, max(room, 0), "…")
 	text := ""
 	if room -= ansi.StringWidth(end); room > 1 {
-		text = oneLine(gistNaming(&t.entry, d.shape.shortID), room)
+		text = gistNaming(&t.entry, room, d.shape.shortID)
 	}
 	painted := d.talk.paint(dim, id) + strings.Repeat(" ", d.idWidth-ansi.StringWidth(id)) + "  " + d.branches(before) +
 		d.talk.paint(shade, dot) + " " + d.kind(kind, t.live) + "  " + d.words(text, kind, t.live) +
