@@ -34,6 +34,7 @@ var works = []work{
 	{"branch", branch},
 	{"fork", fork},
 	{"context again", contextAgain},
+	{"growth", growth},
 }
 
 // bench is one run.

@@ -47,7 +47,7 @@ func (d *drawing) draw(read func([]*twig) error) error {
 		d.idWidth = max(d.idWidth, ansi.StringWidth(d.shape.shortID(t.entry.ID)))
 	}
 	for _, root := range d.shape.roots {
-		d.trunk(root, "", "")
+		d.trunk(root)
 	}
 	for lines := range slices.Chunk(d.lines, readAtOnce) {
 		if err := d.print(lines, read); err != nil {
@@ -86,28 +86,60 @@ func (d *drawing) print(lines []drawnLine, read func([]*twig) error) error {
 	return nil
 }
 
-// trunk plans an entry and how the conversation goes on from it, with what
-// branches off beside it. first stands before the first line, rest before the
-// others. It recurses only into branches of branches.
-func (d *drawing) trunk(t *twig, first, rest string) {
-	var run []*twig
+// maxIndent is how many branches of branches stand beside one another. Deeper ones
+// are drawn no further to the right: no terminal has room for them, and what stands
+// before each line would be longer than all that is said.
+const maxIndent = 60
+
+// stem is a part of the drawing that is still to be planned: an entry and how the
+// conversation goes on from it, from an index on. first stands before the first
+// line, rest before the others.
+type stem struct {
+	run         []*twig
+	hidden      map[int]int
+	at          int
+	first, rest string
+	depth       int
+}
+
+func (d *drawing) newStem(t *twig, first, rest string, depth int) *stem {
+	s := &stem{first: first, rest: rest, depth: depth}
 	for ; t != nil; t = t.onward {
-		run = append(run, t)
+		s.run = append(s.run, t)
 	}
-	hidden := d.folded(run)
-	for i := 0; i < len(run); i++ {
-		if n := hidden[i]; n > 0 {
-			d.lines = append(d.lines, drawnLine{folded: n, before: rest})
-			i += n - 1
+	s.hidden = d.folded(s.run)
+	return s
+}
+
+// trunk plans an entry and how the conversation goes on from it, with what
+// branches off beside it. It does not recurse: a branch may have branches as often
+// as there are entries.
+func (d *drawing) trunk(root *twig) {
+	stems := []*stem{d.newStem(root, "", "", 0)}
+	for len(stems) > 0 {
+		s := stems[len(stems)-1]
+		if s.at == len(s.run) {
+			stems = stems[:len(stems)-1]
 			continue
 		}
-		before := rest
-		if i == 0 {
-			before = first
+		if n := s.hidden[s.at]; n > 0 {
+			d.lines = append(d.lines, drawnLine{folded: n, before: s.rest})
+			s.at += n
+			continue
 		}
-		d.lines = append(d.lines, drawnLine{twig: run[i], before: before})
-		for _, other := range run[i].others() {
-			d.trunk(other, rest+"├─", rest+"│ ")
+		before := s.rest
+		if s.at == 0 {
+			before = s.first
+		}
+		t := s.run[s.at]
+		s.at++
+		d.lines = append(d.lines, drawnLine{twig: t, before: before})
+		first, rest, depth := s.rest+"├─", s.rest+"│ ", s.depth+1
+		if s.depth == maxIndent {
+			first, rest, depth = s.first, s.rest, s.depth
+		}
+		for _, other := range slices.Backward(t.others()) { // the first is planned first
+			stems = append(stems, d.newStem(other, first, rest, depth))
 		}
 	}
 }

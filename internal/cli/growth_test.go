@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coppice-dev/coppice/bench/shapes"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Each of these takes milliseconds where the work is in proportion to the input.
+// Where each entry looks at all others, the test's time limit says so.
+
+func TestBranchesOfALongPage(t *testing.T) {
+	t.Parallel()
+	const n = 60_000
+	sh := &shape{byID: make(map[string]*twig), short: map[string]string{}}
+	var last *twig
+	for i := range n {
+		last = sh.add(&session.TreeNode{Entry: session.Entry{ID: fmt.Sprint(i)}}, last)
+	}
+	sh.setOnward()
+	b := newPageBuilder(opened{}, sh)
+	for i, t2 := range sh.order {
+		if !b.below[t2] || t2.length != n-i {
+			t.Fatalf("entry %d: shown %v, %d entries from it on", i, b.below[t2], t2.length)
+		}
+		if got := b.branches([]*twig{t2, t2}, nil); got[0].Size != counted(n-i, "entry", "entries") {
+			t.Fatalf("entry %d begins a branch of %s", i, got[0].Size)
+		}
+	}
+}
+
+// What branches off a branch that branches off a branch is drawn, in lines that are
+// not longer and longer.
+func TestTreeOfBranchesOfBranches(t *testing.T) {
+	t.Parallel()
+	const n = 5000
+	var out bytes.Buffer
+	if code := onShape(t, "branches of branches", n, &out, "tree", shapes.ID, "--fold", "0"); code != exitOK {
+		t.Fatalf("exit code %d", code)
+	}
+	if lines := strings.Count(out.String(), "\n"); lines != 2*n {
+		t.Errorf("%d lines, want %d", lines, 2*n)
+	}
+	if most := 2 * n * 1000; out.Len() > most {
+		t.Errorf("the tree has %d bytes, want at most %d", out.Len(), most)
+	}
+}
+
+// onShape runs a command on a session of an extreme shape.
+func onShape(t *testing.T, name string, n int, out io.Writer, args ...string) int {
+	t.Helper()
+	dir := t.TempDir()
+	for _, shape := range shapes.All {
+		if shape.Name != name {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, shapes.ID+".jsonl"), []byte(shape.Lines(n)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	getenv := func(name string) string { return map[string]string{"COPPICE_HOME": dir, "HOME": dir}[name] }
+	a := &app{talk: talk{out: out, err: io.Discard, getenv: getenv}, stdin: strings.NewReader(""), getenv: getenv}
+	return a.run(context.Background(), args)
+}
+
+func TestManyEditsAreTold(t *testing.T) {
+	t.Parallel()
+	const n = 50_000
+	c := &session.Context{Edited: make(map[string]string)}
+	path := make([]session.Entry, 2*n)
+	for i := range n {
+		message, edit := fmt.Sprint("m", i), fmt.Sprint("e", i)
+		path[i] = session.Entry{ID: message, Message: &session.MessageEntry{}}
+		path[n+i] = session.Entry{ID: edit, ContextEdit: &session.ContextEditEntry{TargetID: message}}
+		c.Edited[message] = edit
+	}
+	left := editedIn(c, path)
+	if len(left) != n || left[0].Reason != "cleared by an edit" {
+		t.Errorf("%d edits are told, want %d", len(left), n)
+	}
+}
+
+// Gaps that hang on gaps are filled from the first on; where they go round in a
+// circle, one of them becomes a root.
+func TestManyGapsAreFilled(t *testing.T) {
+	t.Parallel()
+	const n = 50_000
+	for name, first := range map[string]string{"chain": "", "circle": fmt.Sprint("g", n-1)} {
+		p := &repairPlan{
+			gaps: map[string]string{"g0": first}, filled: make(map[string]bool), present: make(map[string]int), cut: make(map[int]bool),
+		}
+		for i := 1; i < n; i++ {
+			p.gaps[fmt.Sprint("g", i)] = fmt.Sprint("g", i-1)
+		}
+		p.findCircles()
+		for i := range n {
+			p.fillGap(fmt.Sprint("g", i), &rawLine{})
+		}
+		roots := 0
+		for _, parent := range p.gaps {
+			if parent == "" {
+				roots++
+			}
+		}
+		if len(p.pieces) != n || roots != 1 {
+			t.Errorf("%s: %d markers and %d roots, want %d and 1", name, len(p.pieces), roots, n)
+		}
+	}
+}
+
+// The beginning of a long text is all that a line looks at.
+func TestOneLineOfALongText(t *testing.T) {
+	for text, want := range map[string]string{
+		strings.Repeat("word ", 1000):                  "word word…",
+		"\n\t " + strings.Repeat(" word", 1000):        "word word…",
+		"e" + strings.Repeat("\u0301", 1000) + " word": "e" + strings.Repeat("\u0301", 1000) + " word",
+		"two\r\nlines": "two\uFFFD lines",
+		"short":        "short", "": "", " \n ": "",
+	} {
+		if got := oneLine(text, 10); got != want {
+			t.Errorf("%.20q: %.40q, want %.40q", text, got, want)
+		}
+	}
+	long := strings.Repeat("a b ", 1<<20)
+	if n := testing.AllocsPerRun(2, func() { oneLine(long, 80) }); n > 50 {
+		t.Errorf("%v allocations for the beginning of a text", n)
+	}
+}
