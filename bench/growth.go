@@ -12,25 +12,30 @@ import (
 	"github.com/coppice-dev/coppice/bench/shapes"
 )
 
-// growth runs commands on sessions of extreme shapes, and on such that are ten
-// times as large. It looks at the processor time of a process of its own, which
+// growths run commands on sessions of extreme shapes, and on such that are ten
+// times as large. They look at the processor time of a process of its own, which
 // differs less than the time on the clock on a machine that does other things too.
-func growth(b *bench) []row {
-	program := b.build()
+func growths() []work {
+	var all []work
+	for _, shape := range shapes.All {
+		all = append(all, work{"growth: " + shape.Name, func(b *bench) []row { return b.growth(shape) }})
+	}
+	return all
+}
+
+func (b *bench) growth(shape shapes.Shape) []row {
 	n := 10_000
 	if b.quick {
-		n = 2_000
+		n = 1_000
 	}
+	program, small, large := b.build(), b.storeOf(shape.Lines(n)), b.storeOf(shape.Lines(10*n))
 	var rows []row
-	for _, shape := range shapes.All {
-		small, large := b.storeOf(shape.Lines(n)), b.storeOf(shape.Lines(10*n))
-		for _, command := range growing {
-			rows = append(rows, grown(program, command, small, large, fmt.Sprintf("%s: %d → %d %s", strings.Join(command, " "), n, 10*n, shape.Name)))
-		}
-		check(os.RemoveAll(small))
-		check(os.RemoveAll(large))
+	for _, command := range growing {
+		rows = append(rows, grown(program, command, small, large, fmt.Sprintf("%s: %d → %d %s", strings.Join(command, " "), n, 10*n, shape.Name)))
 	}
-	return append(rows, b.largeOutput(program)...)
+	check(os.RemoveAll(small))
+	check(os.RemoveAll(large))
+	return rows
 }
 
 // growing are the commands that are run on each shape.
@@ -72,8 +77,9 @@ func grown(program string, command []string, small, large, work string) row {
 	return r
 }
 
-// largeOutput measures the memory that one large output of a tool needs.
-func (b *bench) largeOutput(program string) []row {
+// growthOfOutput measures the memory that one large output of a tool needs.
+func growthOfOutput(b *bench) []row {
+	program := b.build()
 	size := 300 << 20
 	if b.quick {
 		size = 30 << 20
@@ -113,13 +119,17 @@ func (b *bench) idle(program, dir string) int64 {
 	return peak
 }
 
-// build compiles the program.
+// build compiles the program, once.
 func (b *bench) build() string {
+	if b.program != "" {
+		return b.program
+	}
 	program := filepath.Join(b.newDir(), "coppice.exe") // for Windows; others do not mind
 	out, err := exec.Command("go", "build", "-o", program, "github.com/coppice-dev/coppice/cmd/coppice").CombinedOutput()
 	if err != nil {
 		panic(fmt.Sprintf("%v: %s", err, out))
 	}
+	b.program = program
 	return program
 }
 

@@ -34,7 +34,7 @@ var works = []work{
 	{"branch", branch},
 	{"fork", fork},
 	{"context again", contextAgain},
-	{"growth", growth},
+	{"growth: large output", growthOfOutput},
 }
 
 // bench is one run.
@@ -42,6 +42,8 @@ type bench struct {
 	dir   string // for all files; deleted at the end
 	quick bool
 	dirs  int
+
+	program string // see build
 }
 
 func main() {
@@ -61,7 +63,7 @@ func main() {
 	}()
 	b := &bench{dir: tmp, quick: *quick}
 	var rows []row
-	for _, w := range works {
+	for _, w := range append(works, growths()...) {
 		if !strings.Contains(w.name, *only) {
 			continue
 		}
