@@ -67,7 +67,7 @@ func onShape(t *testing.T, name string, n int, out io.Writer, args ...string) in
 		}
 	}
 	getenv := func(name string) string { return map[string]string{"COPPICE_HOME": dir, "HOME": dir}[name] }
-	a := &app{talk: talk{out: out, err: io.Discard, getenv: getenv}, stdin: strings.NewReader(""), getenv: getenv}
+	a := &app{talk: newTalk(out, io.Discard, getenv), stdin: strings.NewReader(""), getenv: getenv}
 	return a.run(context.Background(), args)
 }
 
