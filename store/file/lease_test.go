@@ -227,3 +227,20 @@ func skipWindows(t *testing.T) {
 		t.Skip("Windows does not let an open file be replaced")
 	}
 }
+
+// TestLeaseEndsWithItsLock: a lease on a lock file that is no longer the log's
+// protects nothing, because others take another lock.
+func TestLeaseEndsWithItsLock(t *testing.T) {
+	skipWindows(t)
+	dir := t.TempDir()
+	a := newWriter(t, dir, file.Never)
+	lock := filepath.Join(dir, ".coppice", "locks", "a.lock")
+	for try := range 200 {
+		a.burst() // ends with a lease, which is over soon
+		must(t, os.Remove(lock))
+		must(t, a.append())
+		if _, err := os.Lstat(lock); err != nil {
+			t.Fatalf("try %d: an append went by a lock that is gone: %v", try, err)
+		}
+	}
+}

@@ -42,12 +42,11 @@ import (
 //
 // A lease is nothing but the lock held for longer, so whatever the lock excludes
 // it excludes: no other process appends, repairs, removes, archives or rewrites
-// the log meanwhile. What ignores the lock (rm, an editor) is noticed as soon as
-// without a lease, because the log's own file is looked at before every write.
-// Only the mark of another process's failed sync is seen later, when the lease
-// ends; the appends until then were not promised to be durable on return. A
-// process that is stopped (not killed) keeps its lease, as it would have kept the
-// lock if it had been stopped within an append.
+// the log meanwhile. What ignores the lock (rm, an editor, a directory that is
+// replaced by a copy) is noticed as soon as without a lease, because the log's
+// file and the lock's are looked up before every write. A process that is stopped
+// (not killed) keeps its lease, as it would have kept the lock if it had been
+// stopped within an append.
 type nameLock struct {
 	store *Store
 	name  string
@@ -84,11 +83,8 @@ func (s *Store) lockName(ctx context.Context, name string) (*nameLock, error) {
 // the previous acquisition, and everything known of the log may be out of date;
 // dirty is true when a sync of the log failed and what was written since the
 // last good one must be written anew (see markUnsynced). Under a lease the lock
-// is held already, and nothing can have changed.
+// is held already; but is it still the one that others take?
 func (l *nameLock) acquire(ctx context.Context) (fresh, dirty bool, err error) {
-	if l.kept {
-		return false, false, nil
-	}
 	if !l.rest.IsZero() {
 		time.Sleep(time.Until(l.rest))
 		l.rest = time.Time{}
@@ -100,9 +96,11 @@ func (l *nameLock) acquire(ctx context.Context) (fresh, dirty bool, err error) {
 				return false, false, err
 			}
 		}
-		if err := l.wait(ctx); err != nil {
-			l.close() // so that the next acquisition is fresh
-			return false, false, err
+		if !l.kept {
+			if err := l.wait(ctx); err != nil {
+				l.close() // so that the next acquisition is fresh
+				return false, false, err
+			}
 		}
 		stat, err := l.store.fs.Stat(l.store.lockPath(l.name))
 		if err == nil && stat.File == l.id {
