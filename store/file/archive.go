@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
@@ -105,10 +106,15 @@ func (s *Store) unarchiveLocked(name string) error { return s.bringBack(context.
 // bringBack makes the plain file of a log that is archived. The caller has the
 // name's lock.
 func (s *Store) bringBack(ctx context.Context, name string) error {
-	if _, err := s.fs.Lstat(s.Path(name)); !errors.Is(err, fs.ErrNotExist) {
-		return err // there is a plain file: it counts
+	absent := func() error { return s.mustBeAbsent(name) }
+	err := absent()
+	if err == nil {
+		err = s.unpack(ctx, name, absent)
 	}
-	if err := s.unpack(ctx, name); err != nil {
+	if errors.Is(err, fs.ErrExist) {
+		return s.putAsideArchive(name) // there is a plain file: it counts
+	}
+	if err != nil {
 		return err
 	}
 	if err := s.discard(s.archivePath(name)); err != nil {
@@ -118,8 +124,35 @@ func (s *Store) bringBack(ctx context.Context, name string) error {
 	return nil
 }
 
-// unpack writes the plain file of an archive.
-func (s *Store) unpack(ctx context.Context, name string) error {
+func (s *Store) mustBeAbsent(name string) error {
+	_, err := s.fs.Lstat(s.Path(name))
+	switch {
+	case err == nil:
+		return fs.ErrExist
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	}
+	return err
+}
+
+// putAsideArchive moves the archive of a log that has a plain file to quarantine/.
+// It is left over from an interrupted archiving, and does not count; but as soon
+// as somebody moves the plain file away, if only for a moment, as sed -i.bak does,
+// it would bring back the log as it once was.
+func (s *Store) putAsideArchive(name string) error {
+	if _, err := s.fs.Lstat(s.archivePath(name)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := s.mkdir(s.room("quarantine")); err != nil {
+		return err
+	}
+	aside := s.room("quarantine", fmt.Sprintf("%s.0.%d.replaced.zst", name, time.Now().UnixNano()))
+	return s.move(s.archivePath(name), aside)
+}
+
+// unpack writes the plain file of an archive. It calls ready before the file gets
+// its name.
+func (s *Store) unpack(ctx context.Context, name string, ready func() error) error {
 	a, err := s.openArchive(name)
 	if err != nil {
 		return err
@@ -129,12 +162,15 @@ func (s *Store) unpack(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	err = s.publish(s.Path(name), func(w io.Writer) error {
+	err = s.publishWhen(s.Path(name), func(w io.Writer) error {
 		_, err := io.Copy(w, section(ctx, a, stat.Size))
 		return err
-	})
+	}, ready)
+	if err != nil {
+		return err
+	}
 	s.keepTime(s.archivePath(name), s.Path(name))
-	return err
+	return nil
 }
 
 // keepTime gives a file the time of the one that it replaces: in another form a

@@ -512,3 +512,58 @@ func FuzzSeekTable(f *testing.F) {
 		wantRead(t, "brought back", storetest.MustRead(t, storetest.MustOpen(t, st, "a"), 0), before)
 	})
 }
+
+// TestLeftoverArchiveStaysAside: an archive that an interrupted archiving left
+// beside the plain file must not come back when that is moved.
+func TestLeftoverArchiveStaysAside(t *testing.T) {
+	skipWindows(t)
+	st, err := file.Open(t.TempDir(), nil)
+	must(t, err)
+	defer st.Close()
+	log, err := st.Create(t.Context(), "a", store.Lines([]byte("{}")))
+	must(t, err)
+	must(t, st.Archive(t.Context(), "a"))
+	archive := filepath.Join(st.Dir(), ".coppice", "archive", "a.jsonl.zst")
+	packed, err := os.ReadFile(archive)
+	must(t, err)
+	end, err := log.End(t.Context())
+	must(t, err)
+	end, err = log.Append(t.Context(), end, []byte(`{"n":1}`))
+	must(t, err)
+	must(t, log.Close())
+	must(t, os.WriteFile(archive, packed, 0o600))
+
+	log, err = st.Open(t.Context(), "a")
+	must(t, err)
+	_, err = log.Append(t.Context(), end, []byte(`{"n":2}`))
+	must(t, err)
+	must(t, os.Rename(st.Path("a"), st.Path("a")+"~"))
+	if _, err := st.Open(t.Context(), "a"); !errors.Is(err, store.ErrNotExist) {
+		t.Errorf("the plain file is away, and the log as it once was is back: %v", err)
+	}
+	if aside, _ := filepath.Glob(filepath.Join(st.Dir(), ".coppice", "quarantine", "a.*")); len(aside) != 1 {
+		t.Errorf("the archive is not in quarantine, which has %q", aside)
+	}
+}
+
+// TestUnarchiveReplacesNothing: a plain file that appears while the log is being
+// unpacked counts.
+func TestUnarchiveReplacesNothing(t *testing.T) {
+	fsys := &vfs.Faulty{FS: vfs.OS{}}
+	st, err := file.Open(t.TempDir(), &file.Options{FS: fsys})
+	must(t, err)
+	defer st.Close()
+	_, err = st.Create(t.Context(), "a", store.Lines([]byte("{}")))
+	must(t, err)
+	must(t, st.Archive(t.Context(), "a"))
+	fsys.Before = func(op vfs.Op) error {
+		if op.Kind == vfs.OpSync { // the unpacked file is complete
+			return os.WriteFile(st.Path("a"), []byte("{}\n{\"n\":1}\n"), 0o600)
+		}
+		return nil
+	}
+	must(t, st.Unarchive(t.Context(), "a"))
+	if data, err := os.ReadFile(st.Path("a")); err != nil || string(data) != "{}\n{\"n\":1}\n" {
+		t.Errorf("the plain file holds %q, %v", data, err)
+	}
+}

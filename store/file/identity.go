@@ -64,7 +64,9 @@ func (l *Log) writable(fresh, dirty bool) (*plain, vfs.Stat, error) {
 	case !current:
 		return l.lookUp(false)
 	case fresh:
-		err = l.syncName()
+		if err = l.store.putAsideArchive(l.name); err == nil {
+			err = l.syncName()
+		}
 	}
 	return file, stat, err
 }
