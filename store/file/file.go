@@ -294,6 +294,10 @@ func (s *Store) mkdir(dir string) error {
 		}
 	}
 	if !known {
+		// MkdirAll would make the whole store again if somebody has moved it away.
+		if _, err := s.fs.Lstat(parent); dir != s.dir && err != nil {
+			return err
+		}
 		if err := s.fs.MkdirAll(dir, dirPerm); err != nil {
 			return err
 		}
