@@ -5,6 +5,7 @@ package file_test
 import (
 	"fmt"
 	"testing"
+	"time"
 )
 
 // astrayAppend is an acknowledged append: the moments before it was called and
@@ -43,7 +44,8 @@ func astray(appends []astrayAppend, changes []astrayChange, found map[string]int
 			was, is := c.before[a.line] > 0, c.after[a.line] > 0
 			if a.end < c.start {
 				if must && !was {
-					lost = append(lost, fmt.Sprintf("line %s is not in the file before %q, and should be since %s", a.line, c.what, last))
+					lost = append(lost, fmt.Sprintf("line %s of %s is not in the file before %q at %s, and should be since %s",
+						a.line, clock(a.end), c.what, clock(c.start), last))
 				}
 				must = is
 			} else if !c.locked {
@@ -56,7 +58,7 @@ func astray(appends []astrayAppend, changes []astrayChange, found map[string]int
 			}
 		}
 		if must && found[a.line] == 0 {
-			lost = append(lost, fmt.Sprintf("line %s is not there, and should be since %s", a.line, last))
+			lost = append(lost, fmt.Sprintf("line %s of %s is not there, and should be since %s", a.line, clock(a.end), last))
 		}
 		if raced {
 			beside++
@@ -64,6 +66,8 @@ func astray(appends []astrayAppend, changes []astrayChange, found map[string]int
 	}
 	return lost, beside
 }
+
+func clock(nanoseconds int64) string { return time.Unix(0, nanoseconds).Format("05.000000") }
 
 // TestAstrayModel shows what the model complains about and what it does not.
 func TestAstrayModel(t *testing.T) {

@@ -73,6 +73,11 @@ func astrayRound(t *testing.T, seed uint64, length time.Duration, total *astrayC
 	t.Helper()
 	w := newAstrayWorld(t, seed)
 	defer os.RemoveAll(w.top)
+	defer func() {
+		if t.Failed() {
+			t.Logf("seed %d: the changes were\n%s", seed, strings.Join(w.latest, "\n"))
+		}
+	}()
 	var writers []*astrayWriter
 	for i := range astrayWriters {
 		writers = append(writers, startAstrayWriter(t, w.dir, i))
@@ -243,7 +248,7 @@ type astrayLine struct {
 
 func kindOf(err error) string {
 	for _, kind := range []error{
-		store.ErrConflict, store.ErrNotExist, store.ErrInvalid, store.ErrUnknown, store.ErrLocked, store.ErrClosed, store.ErrCorrupt, vfs.ErrSymlink,
+		store.ErrConflict, store.ErrNotExist, store.ErrInvalid, store.ErrUnknown, store.ErrLocked, store.ErrClosed, store.ErrCorrupt, store.ErrReplaced, vfs.ErrSymlink,
 	} {
 		if errors.Is(err, kind) {
 			return kind.Error()
