@@ -9,6 +9,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
@@ -34,6 +37,8 @@ func Verify(ctx context.Context, path string) error {
 	var result string
 	err = db.QueryRowContext(ctx, `PRAGMA integrity_check`).Scan(&result)
 	switch {
+	case isInterrupted(err):
+		return nil
 	case isDamage(err):
 		return &store.Error{Op: "verify index", Path: path, Kind: store.ErrCorrupt, Err: err}
 	case err != nil:
@@ -42,4 +47,12 @@ func Verify(ctx context.Context, path string) error {
 		return &store.Error{Op: "verify index", Path: path, Kind: store.ErrCorrupt, Err: errors.New(result)}
 	}
 	return nil
+}
+
+// isInterrupted reports whether a crash left a change half made, beside what takes
+// it back. Whoever writes to the index next does so; until then, the file alone
+// says nothing.
+func isInterrupted(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_READONLY
 }
