@@ -62,16 +62,14 @@ const (
 )
 
 func grown(program string, command []string, small, large, work string) row {
-	before, _ := run(program, small, command)
-	after, _ := run(program, large, command)
-	for after > noise && float64(after) > tenfold*float64(before) { // once more, to be sure
-		again, _ := run(program, small, command)
-		later, _ := run(program, large, command)
-		if again <= before && later >= after {
-			break
+	cpu := func(dir string) func() time.Duration {
+		return func() time.Duration {
+			took, _ := run(program, dir, command)
+			return took
 		}
-		before, after = max(before, again), min(after, later)
 	}
+	times := inTurns(3, cpu(small), cpu(large))
+	before, after := times[0], times[1]
 	r := atMost(work, before, after, tenfold)
 	r.met = r.met || after < noise
 	return r
