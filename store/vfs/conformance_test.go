@@ -469,6 +469,38 @@ func TestLock(t *testing.T) {
 	})
 }
 
+func TestSharedLock(t *testing.T) {
+	onEach(t, func(t *testing.T, d disk) {
+		one, two, three := d.write("file", ""), d.open("file", read), d.open("file", read)
+		try := func(name string, lock func() (bool, error), want bool) {
+			t.Helper()
+			if got, err := lock(); err != nil || got != want {
+				t.Errorf("%s = %v, %v, want %v", name, got, err, want)
+			}
+		}
+		try("the first TryRLock", one.TryRLock, true)
+		try("the second TryRLock", two.TryRLock, true)
+		try("TryRLock of the same file again", two.TryRLock, true)
+		try("TryLock beside two", three.TryLock, false)
+		d.must(one.Unlock())
+		try("TryLock beside one", three.TryLock, false)
+		d.must(two.Unlock())
+		try("TryLock beside none", three.TryLock, true)
+		try("TryRLock beside TryLock", one.TryRLock, false)
+		if _, err := three.TryRLock(); !errors.Is(err, fs.ErrInvalid) {
+			t.Errorf("TryRLock with the exclusive lock: %v", err)
+		}
+		d.must(three.Close())
+		try("TryRLock after the other was closed", one.TryRLock, true)
+		if _, err := one.TryLock(); !errors.Is(err, fs.ErrInvalid) {
+			t.Errorf("TryLock with a shared lock: %v", err)
+		}
+		try("TryLock beside the one that wanted more", two.TryLock, false)
+		d.must(one.Close())
+		try("TryLock after that was closed", two.TryLock, true)
+	})
+}
+
 func TestClosed(t *testing.T) {
 	onEach(t, func(t *testing.T, d disk) {
 		f := d.write("file", "text")
@@ -477,8 +509,9 @@ func TestClosed(t *testing.T) {
 		_, writeErr := f.Write([]byte("x"))
 		_, statErr := f.Stat()
 		_, lockErr := f.TryLock()
+		_, sharedErr := f.TryRLock()
 		for i, err := range []error{
-			readErr, writeErr, statErr, lockErr,
+			readErr, writeErr, statErr, lockErr, sharedErr,
 			f.Unlock(), f.Sync(), f.Truncate(0), f.Close(),
 		} {
 			if !errors.Is(err, fs.ErrClosed) {

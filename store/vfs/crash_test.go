@@ -306,10 +306,17 @@ func TestCloneHasNoLocks(t *testing.T) {
 	f := d.write("file", "")
 	d.must(f.Sync())
 	d.syncDir("")
+	g := d.write("other", "")
+	d.must(g.Sync())
+	d.syncDir("")
 	f.TryLock()
+	g.TryRLock()
 	after := d.crashed(seeded(1))
 	if ok, err := after.open("file", rw).TryLock(); !ok || err != nil {
 		t.Errorf("TryLock = %v, %v", ok, err)
+	}
+	if ok, err := after.open("other", rw).TryLock(); !ok || err != nil {
+		t.Errorf("TryLock where another had a shared one = %v, %v", ok, err)
 	}
 	if !after.has("file", after.open("file", read)) {
 		t.Error("the file of the clone does not have its name")

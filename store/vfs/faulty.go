@@ -25,7 +25,7 @@ const (
 	OpSyncDir                     // SyncDir
 	OpRead                        // File.ReadAt and ReadDir
 	OpStat                        // Stat, File.Stat and Lstat
-	OpLock                        // File.TryLock
+	OpLock                        // File.TryLock and TryRLock
 	OpUnlock                      // File.Unlock
 	OpClose                       // File.Close
 
@@ -276,6 +276,14 @@ func (f *faultyFile) TryLock() (bool, error) {
 		return false, err
 	}
 	return f.File.TryLock()
+}
+
+// TryRLock implements File.
+func (f *faultyFile) TryRLock() (bool, error) {
+	if err := f.before(OpLock, 0); err != nil {
+		return false, err
+	}
+	return f.File.TryRLock()
 }
 
 // Unlock implements File.

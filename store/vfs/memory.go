@@ -40,8 +40,9 @@ type node struct {
 
 	entries []entry // of a directory, sorted by name
 
-	content             // of a file
-	holder  *memoryFile // who has the file's lock
+	content               // of a file
+	holder  *memoryFile   // who has the file's exclusive lock
+	sharers []*memoryFile // who has a shared lock
 }
 
 type entry struct {

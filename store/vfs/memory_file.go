@@ -188,10 +188,30 @@ func (f *memoryFile) TryLock() (bool, error) {
 		return false, err
 	}
 	defer f.m.mu.Unlock()
-	if f.n.holder == nil {
+	if slices.Contains(f.n.sharers, f) {
+		return false, f.fail("lock", fs.ErrInvalid)
+	}
+	if f.n.holder == nil && len(f.n.sharers) == 0 {
 		f.n.holder = f
 	}
 	return f.n.holder == f, nil
+}
+
+// TryRLock implements File.
+func (f *memoryFile) TryRLock() (bool, error) {
+	if err := f.begin("lock"); err != nil {
+		return false, err
+	}
+	defer f.m.mu.Unlock()
+	switch {
+	case f.n.holder == f:
+		return false, f.fail("lock", fs.ErrInvalid)
+	case f.n.holder != nil:
+		return false, nil
+	case !slices.Contains(f.n.sharers, f):
+		f.n.sharers = append(f.n.sharers, f)
+	}
+	return true, nil
 }
 
 // Unlock implements File.
@@ -208,6 +228,7 @@ func (f *memoryFile) unlock() {
 	if f.n.holder == f {
 		f.n.holder = nil
 	}
+	f.n.sharers = slices.DeleteFunc(f.n.sharers, func(other *memoryFile) bool { return other == f })
 }
 
 // Close implements File.

@@ -67,8 +67,17 @@ type osFile struct {
 	closed bool
 
 	lock   sync.Mutex // makes taking the lock and noting it one step; taken after use
-	locked bool
+	locked lockKind
 }
+
+// lockKind is the lock that an open file has.
+type lockKind uint8
+
+const (
+	lockNone lockKind = iota
+	lockShared
+	lockExclusive
+)
 
 // begin reserves fd until end is called.
 func (f *osFile) begin(op string) error {
@@ -107,18 +116,29 @@ func (f *osFile) Stat() (Stat, error) {
 }
 
 // TryLock implements File.
-func (f *osFile) TryLock() (bool, error) {
+func (f *osFile) TryLock() (bool, error) { return f.tryLock(lockExclusive) }
+
+// TryRLock implements File.
+func (f *osFile) TryRLock() (bool, error) { return f.tryLock(lockShared) }
+
+func (f *osFile) tryLock(kind lockKind) (bool, error) {
 	if err := f.begin("lock"); err != nil {
 		return false, err
 	}
 	defer f.end()
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	if f.locked {
+	switch f.locked {
+	case kind:
 		return true, nil
+	case lockNone:
+	default: // flock would drop the one before it has the other
+		return false, f.fail("lock", fs.ErrInvalid)
 	}
-	ok, err := lockFD(f.fd)
-	f.locked = ok
+	ok, err := lockFD(f.fd, kind)
+	if ok {
+		f.locked = kind
+	}
 	return ok, f.fail("lock", err)
 }
 
@@ -136,11 +156,13 @@ func (f *osFile) Unlock() error {
 // unlock gives the lock back if this file has it. The caller holds lock, or
 // use for writing.
 func (f *osFile) unlock() error {
-	if !f.locked {
+	if f.locked == lockNone {
 		return nil
 	}
 	err := unlockFD(f.fd)
-	f.locked = err != nil
+	if err == nil {
+		f.locked = lockNone
+	}
 	return err
 }
 

@@ -78,8 +78,12 @@ func (f *osFile) Write(p []byte) (int, error) { return f.f.Write(p) }
 
 // lockFD uses flock: unlike a POSIX record lock it survives the closing of
 // another descriptor of the same file in this process.
-func lockFD(fd uintptr) (bool, error) {
-	err := retry(func() error { return unix.Flock(int(fd), unix.LOCK_EX|unix.LOCK_NB) })
+func lockFD(fd uintptr, kind lockKind) (bool, error) {
+	how := unix.LOCK_EX
+	if kind == lockShared {
+		how = unix.LOCK_SH
+	}
+	err := retry(func() error { return unix.Flock(int(fd), how|unix.LOCK_NB) })
 	if err == unix.EWOULDBLOCK {
 		return false, nil
 	}

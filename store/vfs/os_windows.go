@@ -98,9 +98,12 @@ func statName(name string) (Stat, error) {
 	return st, nil
 }
 
-func lockFD(fd uintptr) (bool, error) {
+func lockFD(fd uintptr, kind lockKind) (bool, error) {
 	at := windows.Overlapped{OffsetHigh: lockOffsetHigh}
-	const how = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
+	how := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
+	if kind == lockExclusive {
+		how |= windows.LOCKFILE_EXCLUSIVE_LOCK
+	}
 	err := windows.LockFileEx(windows.Handle(fd), how, 0, lockBytes, 0, &at)
 	if err == windows.ERROR_LOCK_VIOLATION || err == windows.ERROR_IO_PENDING {
 		return false, nil

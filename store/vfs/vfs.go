@@ -62,7 +62,12 @@ type File interface {
 	// the same name does not get it, this one gets it again and still holds it
 	// once. It goes when the File is closed or the process ends.
 	TryLock() (bool, error)
-	// Unlock gives the lock back. Without the lock it does nothing.
+	// TryRLock takes a shared lock: any number of Files may have one at the same
+	// time, as long as none has the exclusive lock. Apart from that it is like
+	// TryLock. A File that has one kind of lock cannot take the other before it
+	// gives the first back: that is an error, fs.ErrInvalid.
+	TryRLock() (bool, error)
+	// Unlock gives the lock back, of either kind. Without a lock it does nothing.
 	Unlock() error
 }
 
