@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"sync"
+	"time"
 
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
@@ -27,8 +30,7 @@ type blobs struct{ store *Store }
 
 func (b blobs) path(digits string) string { return b.store.room("blobs", digits[:2], digits) }
 
-// Put implements store.Blobs. A blob that is there was published whole; but
-// whoever did so may not have come to sync its name, so that is done here.
+// Put implements store.Blobs.
 func (b blobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
 	if err := b.check(ctx); err != nil {
 		return "", err
@@ -36,8 +38,8 @@ func (b blobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
 	ref := store.RefOf(data)
 	digits, _ := ref.Hex()
 	path := b.path(digits)
-	if info, err := b.store.fs.Lstat(path); err == nil && info.Size() == int64(len(data)) {
-		return ref, b.store.syncDir(filepath.Dir(path))
+	if there, err := b.settle(path, digits, data); there || err != nil {
+		return ref, err
 	}
 	err := b.store.publish(path, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -46,7 +48,90 @@ func (b blobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
 	if err != nil {
 		return "", &store.Error{Op: "put blob", Path: path, Err: err}
 	}
+	if info, err := b.store.fs.Lstat(path); err == nil {
+		b.store.settled.add(digits, info.ModTime())
+	}
 	return ref, nil
+}
+
+// settle reports whether the file of a blob is there, has the content, and will be
+// there after a power cut. All of that has to be seen to:
+//
+//   - A file of the right size may be full of zeros: a power cut leaves such files
+//     of programs that do not sync, and disks decay. What has other content is
+//     replaced, and not kept anywhere: its bytes are no session's, and the content
+//     that belongs there is at hand.
+//   - Whoever published the file may not have come to sync its name, or not have
+//     wanted to sync anything (Never).
+//
+// Comparing costs less than the hash that gave the blob its name. Syncing costs
+// more, so what was settled through this Store is not synced again as long as the
+// file has the same time.
+func (b blobs) settle(path, digits string, data []byte) (bool, error) {
+	s := b.store
+	info, err := s.fs.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false, nil // publishing finds out what is wrong
+	}
+	f, err := s.fs.OpenFile(path, os.O_RDWR, 0) // Windows syncs only what may be written
+	if err != nil {
+		return false, nil
+	}
+	defer f.Close()
+	if info.Size() != int64(len(data)) || !hasContent(f, data) {
+		s.opts.Logger.Warn("replaced a blob that had other content", "path", path, "bytes", info.Size(), "want", len(data))
+		return false, nil
+	}
+	if s.opts.Sync == Never || s.settled.has(digits, info.ModTime()) {
+		return true, nil
+	}
+	if f.Sync() != nil {
+		return false, nil // a second sync would prove nothing; another file may
+	}
+	if err := s.syncDir(filepath.Dir(path)); err != nil {
+		return false, err
+	}
+	s.settled.add(digits, info.ModTime())
+	return true, nil
+}
+
+// hasContent compares a part at a time: blobs may be large.
+func hasContent(f io.ReaderAt, data []byte) bool {
+	buf := make([]byte, min(len(data), 256<<10))
+	for at := 0; at < len(data); {
+		part := data[at:min(len(data), at+len(buf))]
+		if n, _ := f.ReadAt(buf[:len(part)], int64(at)); n < len(part) || !bytes.Equal(buf[:n], part) {
+			return false
+		}
+		at += len(part)
+	}
+	return true
+}
+
+// settledBlobs are the blobs that are known to be durable, with the times of their
+// files.
+type settledBlobs struct {
+	mu    sync.Mutex
+	times map[string]time.Time
+}
+
+// maxSettled bounds the memory. Forgetting costs a sync.
+const maxSettled = 4096
+
+func (b *settledBlobs) has(digits string, modified time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	was, ok := b.times[digits]
+	return ok && was.Equal(modified)
+}
+
+func (b *settledBlobs) add(digits string, modified time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.times == nil || len(b.times) >= maxSettled {
+		b.times = make(map[string]time.Time)
+	}
+	b.times[digits] = modified
 }
 
 // Get implements store.Blobs.
@@ -63,6 +148,8 @@ func (b blobs) Get(ctx context.Context, ref store.Ref) ([]byte, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &store.Error{Op: "get blob", Path: path, Kind: store.ErrNotExist, Err: err}
+	case errors.Is(err, errNotRegular):
+		return nil, &store.Error{Op: "get blob", Path: path, Kind: store.ErrCorrupt, Err: err}
 	case err != nil:
 		return nil, &store.Error{Op: "get blob", Path: path, Err: err}
 	case store.RefOf(data) != ref:
@@ -101,7 +188,7 @@ func (b blobs) All(ctx context.Context) iter.Seq2[store.Ref, error] {
 			}
 			for _, file := range files {
 				ref := store.Ref("sha256:" + filepath.Base(file.Name()))
-				if _, ok := ref.Hex(); ok && !yield(ref, nil) {
+				if _, ok := ref.Hex(); ok && file.Type().IsRegular() && !yield(ref, nil) {
 					return
 				}
 			}
@@ -118,7 +205,16 @@ func (b blobs) check(ctx context.Context) error {
 	return ctx.Err()
 }
 
+var errNotRegular = errors.New("it is not a regular file")
+
 func readFile(fsys vfs.FS, path string) ([]byte, error) {
+	info, err := fsys.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNotRegular // opening a pipe would wait for somebody to write to it
+	}
 	f, err := fsys.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,8 @@ package file_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -49,6 +51,62 @@ func TestBlobIsSynced(t *testing.T) {
 	}
 }
 
+// Putting content again replaces whatever has taken its place, also what has the
+// right size.
+func TestPutReplacesDamage(t *testing.T) {
+	large := bytes.Repeat([]byte("large "), 200_000)
+	for _, content := range [][]byte{[]byte("content"), large} {
+		st := open(t, &file.Options{Sync: file.Never})
+		ref := storetest.MustPut(t, st.Blobs(), content)
+		path := blobPath(st, ref)
+		last := bytes.Clone(content)
+		last[len(last)-1]++
+		for what, damage := range map[string]func() error{
+			"zeros":     func() error { return os.WriteFile(path, make([]byte, len(content)), 0o600) },
+			"last byte": func() error { return os.WriteFile(path, last, 0o600) },
+			"shorter":   func() error { return os.WriteFile(path, content[:len(content)/2], 0o600) },
+			"longer":    func() error { return os.WriteFile(path, append(content[:len(content):len(content)], 'x'), 0o600) },
+			"empty":     func() error { return os.WriteFile(path, nil, 0o600) },
+			"gone":      func() error { return os.Remove(path) },
+			"link": func() error {
+				return errors.Join(os.Remove(path), os.Symlink(filepath.Join(st.Dir(), "elsewhere"), path))
+			},
+		} {
+			must(t, damage())
+			storetest.MustPut(t, st.Blobs(), content)
+			if got, err := st.Blobs().Get(t.Context(), ref); !bytes.Equal(got, content) || err != nil {
+				t.Errorf("%s: %d bytes, %v", what, len(got), err)
+			}
+		}
+		if entries, err := os.ReadDir(filepath.Join(st.Dir(), ".coppice")); err != nil || len(entries) != 2 {
+			t.Errorf("want blobs and tmp, got %v, %v", entries, err)
+		}
+	}
+}
+
+// What another process has published without a sync is synced before it is taken
+// for kept; what this one has synced is not synced again.
+func TestPutSyncsWhatIsThere(t *testing.T) {
+	disk := newRecorder()
+	hasty := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never})
+	ref := storetest.MustPut(t, hasty.Blobs(), []byte("blob"))
+	digits, _ := ref.Hex()
+	const kinds = vfs.OpMutating &^ vfs.OpMkdir
+	st := openAt(t, "/s", &file.Options{FS: disk})
+	put := func() { storetest.MustPut(t, st.Blobs(), []byte("blob")) }
+	if diff := cmp.Diff([]string{"sync " + digits, "syncdir " + digits[:2]}, disk.during(kinds, put)); diff != "" {
+		t.Errorf("the first time (-want +got):\n%s", diff)
+	}
+	if got := disk.during(kinds, put); len(got) > 0 {
+		t.Errorf("the second time: %q", got)
+	}
+	must(t, disk.FS.Remove(blobPath(st, ref)))
+	storetest.MustPut(t, hasty.Blobs(), []byte("blob")) // another file of the same name
+	if got := disk.during(kinds, put); len(got) != 2 {
+		t.Errorf("after somebody else put it again: %q", got)
+	}
+}
+
 func TestDamagedBlob(t *testing.T) {
 	st := open(t, nil)
 	ref := storetest.MustPut(t, st.Blobs(), []byte("content"))
@@ -57,11 +115,6 @@ func TestDamagedBlob(t *testing.T) {
 		must(t, os.WriteFile(path, []byte(damage), 0o600))
 		_, err := st.Blobs().Get(t.Context(), ref)
 		wantKind(t, err, store.ErrCorrupt, "get blob", path, "does not match its name")
-	}
-	// Putting it again repairs what has the wrong size.
-	storetest.MustPut(t, st.Blobs(), []byte("content"))
-	if got, err := st.Blobs().Get(t.Context(), ref); string(got) != "content" || err != nil {
-		t.Errorf("Get = %q, %v", got, err)
 	}
 	must(t, os.Remove(path))
 	_, err := st.Blobs().Get(t.Context(), ref)
@@ -110,5 +163,22 @@ func TestListBlobs(t *testing.T) {
 	wantKind(t, err, store.ErrClosed)
 	for _, err := range st.Blobs().All(t.Context()) {
 		wantKind(t, err, store.ErrClosed)
+	}
+}
+
+// What it costs to put content that is there, as an agent does that reads the same
+// file again and again.
+func BenchmarkPutAgain(b *testing.B) {
+	for _, size := range []int{40_000, 1 << 20} {
+		for name, sync := range map[string]file.Sync{"always": file.Always, "never": file.Never} {
+			b.Run(fmt.Sprintf("%d/%s", size, name), func(b *testing.B) {
+				st := openAt(b, b.TempDir(), &file.Options{Sync: sync})
+				content := bytes.Repeat([]byte("x"), size)
+				storetest.MustPut(b, st.Blobs(), content)
+				for b.Loop() {
+					storetest.MustPut(b, st.Blobs(), content)
+				}
+			})
+		}
 	}
 }
