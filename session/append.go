@@ -28,7 +28,9 @@ func (s *Session) AppendAll(entries ...Entry) ([]string, error) {
 
 // appendOwn is AppendAll with entries that may be changed.
 func (s *Session) appendOwn(entries []Entry) ([]string, error) {
-	if err := s.makeReady(context.Background(), entries); err != nil {
+	blobs := heldBlobs{store: s.store}
+	defer blobs.release()
+	if err := s.makeReady(context.Background(), &blobs, entries); err != nil {
 		return nil, err
 	}
 	return s.appendAll(func(*tree) ([]Entry, error) { return entries, nil })
@@ -295,8 +297,9 @@ func (s *Session) complete(e *Entry, b *batch) error {
 
 // makeReady does what has to be done to entries before they are chained and
 // encoded: they are cleaned, and measured, and only then is anything of them
-// kept in blobs. So what is refused leaves nothing behind.
-func (s *Session) makeReady(ctx context.Context, entries []Entry) error {
+// kept in blobs. So what is refused leaves nothing behind. The blobs must be held
+// until the entries are appended.
+func (s *Session) makeReady(ctx context.Context, blobs *heldBlobs, entries []Entry) error {
 	m := mover{ctx: ctx, blobs: s.store.Blobs(), threshold: s.opts.BlobThreshold}
 	for i := range entries {
 		if err := s.clean(&entries[i]); err != nil {
@@ -307,7 +310,7 @@ func (s *Session) makeReady(ctx context.Context, entries []Entry) error {
 	if err := s.admit(entries, &m); err != nil {
 		return err
 	}
-	return m.put()
+	return m.put(blobs)
 }
 
 // clean calls Options.Clean.

@@ -9,6 +9,32 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
+// heldBlobs are a store's blobs, none of which is deleted from the first put until
+// release. Most appends put nothing, and pay nothing.
+type heldBlobs struct {
+	store store.Store
+	free  func() // nil until something is put
+}
+
+func (h *heldBlobs) put(ctx context.Context, data []byte) (store.Ref, error) {
+	if h.free == nil {
+		free, err := h.store.Blobs().Hold(ctx)
+		if err != nil {
+			return "", err
+		}
+		h.free = free
+	}
+	return h.store.Blobs().Put(ctx, data)
+}
+
+// release must be called when the lines that name what was put are appended, or
+// will not be.
+func (h *heldBlobs) release() {
+	if h.free != nil {
+		h.free()
+	}
+}
+
 // mover moves large content of entries into blobs, in two steps: first it finds
 // out what is to move, so that it can be measured and refused, then it puts it.
 // What the caller gave stays as it is.
@@ -57,9 +83,9 @@ func (m *mover) move(i int, e *Entry) {
 
 // put keeps what moves in blobs. They are as durable as the store makes them
 // before the lines are written that name them.
-func (m *mover) put() error {
+func (m *mover) put(held *heldBlobs) error {
 	for _, move := range m.moves {
-		ref, err := m.blobs.Put(m.ctx, move.data)
+		ref, err := held.put(m.ctx, move.data)
 		if err != nil {
 			return err
 		}

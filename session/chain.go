@@ -27,7 +27,9 @@ func (s *Session) Continue(carry ...Entry) (*Session, error) {
 	ctx := context.Background()
 	s.continuing.Lock()
 	defer s.continuing.Unlock()
-	lines, err := s.carriedLines(ctx, carry)
+	blobs := heldBlobs{store: s.store}
+	defer blobs.release()
+	lines, err := s.carriedLines(ctx, &blobs, carry)
 	if err != nil {
 		return nil, err
 	}
@@ -54,12 +56,12 @@ func (s *Session) Continue(carry ...Entry) (*Session, error) {
 }
 
 // carriedLines are the lines with which a continuation begins.
-func (s *Session) carriedLines(ctx context.Context, carry []Entry) ([][]byte, error) {
+func (s *Session) carriedLines(ctx context.Context, blobs *heldBlobs, carry []Entry) ([][]byte, error) {
 	fresh := slices.Clone(carry)
 	for i := range fresh {
 		fresh[i].ID = ""
 	}
-	if err := s.makeReady(ctx, fresh); err != nil {
+	if err := s.makeReady(ctx, blobs, fresh); err != nil {
 		return nil, err
 	}
 	next := Session{opts: s.opts, store: s.store, name: s.name, tree: newTree()}

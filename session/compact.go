@@ -204,7 +204,9 @@ func (s *Session) Revert(targetID string) (string, error) {
 // edit back.
 func (s *Session) EditContext(targetID string, replacement []Content) (string, error) {
 	e := []Entry{{Type: TypeContextEdit, ContextEdit: &ContextEditEntry{TargetID: targetID, Replacement: replacement}}}
-	if err := s.makeReady(context.Background(), e); err != nil {
+	blobs := heldBlobs{store: s.store}
+	defer blobs.release()
+	if err := s.makeReady(context.Background(), &blobs, e); err != nil {
 		return "", err
 	}
 	return s.appendTo("edit", targetID, e[0], kindMessage)

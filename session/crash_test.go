@@ -654,7 +654,9 @@ func (w *crashWorld) session(name string) (*session.Session, error) {
 // house does something to a log as a whole.
 func (w *crashWorld) house(name string) (string, error) {
 	ctx := context.Background()
-	switch w.rng.IntN(8) {
+	switch w.rng.IntN(9) {
+	case 8:
+		return "", w.collect()
 	case 0, 1:
 		w.op = "archive " + name
 		return name, w.store.Archive(ctx, name)
@@ -682,6 +684,28 @@ func (w *crashWorld) house(name string) (string, error) {
 		return name, err
 	}
 	return "", w.fork(s)
+}
+
+// collect deletes the blobs that nothing names: those of appends that were cut
+// short, and one more.
+func (w *crashWorld) collect() error {
+	w.op = "collect"
+	ctx := context.Background()
+	if _, err := w.store.Blobs().Put(ctx, fmt.Append(nil, "litter ", w.rng.IntN(3))); err != nil {
+		return err
+	}
+	var refs []store.Ref
+	for ref, err := range w.store.Blobs().All(ctx) {
+		if err != nil {
+			return err
+		}
+		refs = append(refs, ref)
+	}
+	removal, err := w.store.RemoveBlobs(ctx, refs...)
+	if err == nil && len(removal.Deleted) == 0 {
+		err = errors.New("nothing was deleted")
+	}
+	return err
 }
 
 func (w *crashWorld) fork(s *session.Session) error {

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"iter"
 	"slices"
+	"syscall"
 
 	"github.com/coppice-dev/coppice/session/rawjson"
 	"github.com/coppice-dev/coppice/store"
@@ -16,6 +18,11 @@ import (
 // does not change. The limits of the store that the copy goes to hold for it too:
 // what is over one is refused with ErrTooLarge, and nothing is copied.
 func (s *Session) Fork(ctx context.Context, to store.Store, o *Options) (*Session, error) {
+	release, err := s.holdForCopy(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	if to != s.store { // so that no blob is copied in vain
 		for _, err := range limited(to, s.name, s.linesToFork(ctx, nil)) {
 			if err != nil {
@@ -70,6 +77,11 @@ func (s *Session) forkHeader() Header {
 // (its id, in a store without files). The session itself does not change.
 func (s *Session) CreateBranchedSession(leafID string) (string, error) {
 	ctx := context.Background()
+	release, err := s.holdForCopy(ctx, s.store)
+	if err != nil {
+		return "", err
+	}
+	defer release()
 	nodes, err := s.branchNodes(ctx, leafID)
 	if err != nil {
 		return "", err
@@ -235,6 +247,26 @@ func (s *Session) looseLine(e *Entry, parent string) []byte {
 	}
 	line, _ := appendEntry(nil, e) // nothing in it can fail to encode
 	return line
+}
+
+// holdForCopy holds the blobs of both stores, so that what the lines name when they
+// are read is there when their copies are. It comes before the first line is read.
+// Of a store that may not be written to nothing can be held; who does not write
+// there deletes nothing either, and what others delete shows as missing.
+func (s *Session) holdForCopy(ctx context.Context, to store.Store) (release func(), err error) {
+	target, err := to.Blobs().Hold(ctx)
+	if err != nil || to == s.store {
+		return target, err
+	}
+	source, err := s.store.Blobs().Hold(ctx)
+	switch {
+	case errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS):
+		return target, nil
+	case err != nil:
+		target()
+		return nil, err
+	}
+	return func() { source(); target() }, nil
 }
 
 // copyBlobs puts the blobs that a line refers to into another store.

@@ -18,7 +18,9 @@ import (
 // where that one moves it.
 func (s *Session) Graft(entries ...Entry) error {
 	own := slices.Clone(entries)
-	if err := s.makeReady(context.Background(), own); err != nil {
+	blobs := heldBlobs{store: s.store}
+	defer blobs.release()
+	if err := s.makeReady(context.Background(), &blobs, own); err != nil {
 		return err
 	}
 	_, err := s.appendBatch(func() (*batch, error) { return s.prepareGraft(own) })

@@ -49,6 +49,7 @@ func TestBlobIsDurableBeforeItsLine(t *testing.T) {
 			}
 			noError(t, add(s))
 			want := []string{
+				"create blobs.lock",
 				"syncdir .coppice", "syncdir blobs", // in which the blob's directory was made
 				"create tmp", "write tmp", "sync tmp", "rename " + digits, "syncdir " + digits[:2],
 				"write s.jsonl", "sync s.jsonl",

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -33,16 +34,101 @@ func (r Ref) Hex() (string, bool) {
 	return digits, true
 }
 
+// maxRefSpelling is the length of the longest way to write a reference in JSON:
+// each character as \u00xx.
+const maxRefSpelling = 6 * (len(refScheme) + 2*sha256.Size)
+
+// RefOverlap is how much of a text must be looked at again by whoever calls EachRef
+// with one part of it after the other, so that no reference is missed where two
+// parts meet.
+const RefOverlap = maxRefSpelling - 1
+
+// EachRef calls each with every reference that stands in a text, whatever the
+// text is: a line, several, or a part of one. This is what "refers to" means where
+// blobs are deleted. It takes too much for a reference rather than too little: the
+// name of a blob that a message only talks about keeps the blob as well.
+func EachRef(text []byte, each func(Ref)) {
+	eachPlainRef(text, each)
+	if bytes.Contains(text, []byte(`\u00`)) { // JSON may spell any character so
+		eachPlainRef(unescape(text), each)
+	}
+}
+
+func eachPlainRef(text []byte, each func(Ref)) {
+	const length = len(refScheme) + 2*sha256.Size
+	for {
+		at := bytes.Index(text, []byte(refScheme))
+		if at < 0 || len(text)-at < length {
+			return
+		}
+		if ref := Ref(text[at : at+length]); isRef(ref) {
+			each(ref)
+		}
+		text = text[at+len(refScheme):]
+	}
+}
+
+func isRef(r Ref) bool {
+	_, ok := r.Hex()
+	return ok
+}
+
+// unescape returns the text with \u00xx replaced by what it stands for.
+func unescape(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for {
+		at := bytes.Index(text, []byte(`\u00`))
+		if at < 0 || len(text)-at < 6 {
+			return append(out, text...)
+		}
+		out = append(out, text[:at]...)
+		var char [1]byte
+		if _, err := hex.Decode(char[:], text[at+4:at+6]); err == nil {
+			out = append(out, char[0])
+		} else {
+			out = append(out, text[at:at+6]...)
+		}
+		text = text[at+6:]
+	}
+}
+
 // Blobs keeps byte strings under the hash of their content: the same content is
 // kept once, however many lines refer to it. All methods may be called
 // concurrently.
+//
+// A blob that nothing refers to may be deleted: see Collector. So whoever writes a
+// line that refers to a blob takes a hold before it puts the blob, or before it
+// reads the reference, and keeps the hold until the line is appended:
+//
+//	release, err := blobs.Hold(ctx)
+//	…
+//	defer release()
+//	ref, err := blobs.Put(ctx, data)
+//	…
+//	end, err := log.Append(ctx, at, lineThatNames(ref))
 type Blobs interface {
+	// Hold makes sure that from its return until release is called no blob is
+	// deleted, by whatever process. It waits while blobs are being deleted, and
+	// gives up with ErrLocked. There may be many holds at the same time, also one
+	// within another. Take a hold before any other lock. Calling release again
+	// does nothing.
+	Hold(ctx context.Context) (release func(), err error)
 	// Put keeps data and returns its name. When it returns, the blob is as
-	// durable as an append. Putting what is there already costs little.
+	// durable as an append. Putting what is there already costs little. What is
+	// there under that name and has other content is replaced.
 	Put(ctx context.Context, data []byte) (Ref, error)
 	// Get returns the content, or ErrNotExist; ErrCorrupt when the stored bytes
 	// no longer match their name; ErrInvalid when ref is not well formed.
 	Get(ctx context.Context, ref Ref) ([]byte, error)
 	// All yields the name of every blob.
 	All(ctx context.Context) iter.Seq2[Ref, error]
+}
+
+// Collector is an optional interface of Blobs that can be deleted.
+type Collector interface {
+	// Collect deletes those of the given blobs that nothing in the store refers
+	// to, and returns them. It waits for the holds to end, and gives up with
+	// ErrLocked; also then, and with any other error, it returns those that it has
+	// deleted.
+	Collect(ctx context.Context, refs ...Ref) (deleted []Ref, err error)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
@@ -229,5 +230,38 @@ func TestLines(t *testing.T) {
 	}
 	for line := range store.Lines() {
 		t.Errorf("Lines() gave %q", line)
+	}
+}
+
+// A reference is found wherever it stands and however JSON spells it, whole or not
+// at all, also when a text comes in parts.
+func TestEachRef(t *testing.T) {
+	one, two := string(store.RefOf([]byte("one"))), string(store.RefOf([]byte("two")))
+	spelled := ""
+	for i, c := range one {
+		spelled += fmt.Sprintf([]string{`\u%04x`, `\u%04X`}[i%2], c)
+	}
+	for text, want := range map[string][]string{
+		"":                                   nil,
+		one:                                  {one},
+		one + two:                            {one, two},
+		`{"blob":"` + two + `"}`:             {two},
+		`"{\"blob\":\"` + two + `\"}"`:       {two},
+		one[:70]:                             nil,
+		strings.ToUpper(one):                 nil,
+		"sha256:sha256:" + one[7:] + one[1:]: {one},
+		spelled:                              {one},
+		strings.Replace(one, ":", `\u003a`, 1) + two: {two, one, two},
+		`\u00`:   nil,
+		`\u00zz`: nil,
+	} {
+		var got []string
+		store.EachRef([]byte(text), func(ref store.Ref) { got = append(got, string(ref)) })
+		if !slices.Equal(got, want) {
+			t.Errorf("%.200q: got %q, want %q", text, got, want)
+		}
+	}
+	if n := len(spelled); n != store.RefOverlap+1 {
+		t.Errorf("the longest spelling has %d bytes, the overlap is %d", n, store.RefOverlap)
 	}
 }

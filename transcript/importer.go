@@ -62,16 +62,21 @@ func SessionID(format, native string) string { return HashID("session", format, 
 // was imported so far stays, and importing again adds the rest.
 func (im *Importer) Import(ctx context.Context, format *Format, f *File) (*Report, error) {
 	report := &Report{Path: f.Path, Format: format.Name}
+	if im.isUnchanged(format, f) {
+		report.Unchanged = true
+		return report, nil
+	}
+	release, err := im.hold(ctx)
+	if err != nil {
+		return report, err
+	}
+	defer release()
 	before := im.Ledger.Get(f.Path)
 	src := &Source{Path: f.Path, Format: format.Name}
 	if before != nil && (before.Format == format.Name || before.Exported != "") {
 		src.Exported, src.Native = before.Exported, before.Native
 	}
 	if info, err := f.stat(); err == nil {
-		if before != nil && before.Format == format.Name && before.unchanged(info) && !im.Again {
-			report.Unchanged = true
-			return report, nil
-		}
 		src.stamp(info, im.now())
 	}
 	// What was redacted once is imported clean for ever after, whatever the source
@@ -82,7 +87,9 @@ func (im *Importer) Import(ctx context.Context, format *Format, f *File) (*Repor
 		return report, err
 	}
 	run := &run{im: im, format: format, file: f, before: before, src: src, report: report, guard: guard}
-	if err := run.do(ctx); err != nil {
+	err = run.do(ctx)
+	release() // the sessions name them now; and recheck may have to delete some
+	if err != nil {
 		return report, err
 	}
 	if im.DryRun {
@@ -114,6 +121,25 @@ func (r *run) recheck(ctx context.Context) error {
 	return err
 }
 
+// isUnchanged reports whether the ledger knows the file as it is.
+func (im *Importer) isUnchanged(format *Format, f *File) bool {
+	known := im.Ledger.Get(f.Path)
+	if known == nil || known.Format != format.Name || im.Again {
+		return false
+	}
+	info, err := f.stat()
+	return err == nil && known.unchanged(info)
+}
+
+// hold keeps blobs from being deleted from before the ledger is read, which names
+// those of earlier imports, until the sessions name them and the new ones.
+func (im *Importer) hold(ctx context.Context) (release func(), err error) {
+	if im.DryRun {
+		return func() {}, nil
+	}
+	return im.Store.Blobs().Hold(ctx)
+}
+
 // stat describes the file, if it is one.
 func (f *File) stat() (fs.FileInfo, error) {
 	if f.dir == "" {
@@ -142,8 +168,13 @@ func (r *run) do(ctx context.Context) error {
 	if r.before != nil {
 		kept = r.before.Chunks
 	}
+	// The ledger only remembers: a blob that was lost or damaged since is kept again.
+	intact := func(ref store.Ref) bool {
+		_, err := r.im.Store.Blobs().Get(ctx, ref)
+		return err == nil
+	}
 	s := &sink{
-		ctx: ctx, keeper: newKeeper(from, kept, r.guard), rows: newKeeper(keptSpace, kept, r.guard),
+		ctx: ctx, keeper: newKeeper(from, kept, r.guard, intact), rows: newKeeper(keptSpace, kept, r.guard, intact),
 		out: make(chan *parcel, 1), stopped: make(chan struct{}), tallies: make(map[string]*tally),
 	}
 	if from > 0 {

@@ -25,7 +25,7 @@ const (
 
 // chunk is a piece of a source that is kept.
 type chunk struct {
-	from int64 // in the source
+	from int64  // in the source
 	raw  []byte // as it stands in the source
 	kept []byte // as it is kept, if that is known and differs; as long as raw
 	sum  string // SHA-256 of raw, in hex
@@ -44,6 +44,7 @@ func (c *chunk) end() int64 { return c.from + c.size }
 // keeper cuts what is read into chunks and has them compressed.
 type keeper struct {
 	known  map[string]store.Ref // the blobs of what is kept already, by its sum
+	intact func(store.Ref) bool // whether a blob is there, and is what it was
 	before map[int64]Kept       // what is kept already, by where it begins
 	buf    []byte
 	from   int64 // where buf begins, in the source
@@ -57,9 +58,9 @@ type keeper struct {
 
 // newKeeper begins to keep a source at a position, of which parts may be kept.
 // What the guard knows is not.
-func newKeeper(from int64, kept []Kept, guard *clean.Guard) *keeper {
+func newKeeper(from int64, kept []Kept, guard *clean.Guard, intact func(store.Ref) bool) *keeper {
 	k := &keeper{
-		guard: guard, from: from, sealed: from, jobs: make(chan *chunk, 4),
+		guard: guard, intact: intact, from: from, sealed: from, jobs: make(chan *chunk, 4),
 		known: make(map[string]store.Ref), before: make(map[int64]Kept),
 	}
 	for _, c := range kept {
@@ -182,7 +183,8 @@ func (k *keeper) pack() {
 		if c.keptSum = c.sum; len(raw) > 0 && &c.kept[0] != &raw[0] {
 			c.keptSum = sumOf(c.kept)
 		}
-		if c.ref = k.known[c.sum]; c.ref == "" {
+		if c.ref = k.known[c.sum]; c.ref == "" || !k.intact(c.ref) {
+			c.ref = ""
 			c.packed = enc.EncodeAll(c.kept, make([]byte, 0, len(raw)/4))
 		}
 		c.raw, c.kept = nil, nil

@@ -64,9 +64,31 @@ func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 		return r, err
 	}
 	ed := newEditor(s.scanner(), s.store.Blobs(), true)
-	failed := s.rewriteAll(ctx, ed, r)
+	failed, err := s.rewriteStore(ctx, ed, r)
+	if err != nil {
+		return r, errors.Join(failed, err)
+	}
+	if err := s.search(ctx, r); err != nil {
+		return r, errors.Join(failed, err)
+	}
+	if s.unsettled {
+		return r, failed // the next redaction is to know of them
+	}
+	return r, errors.Join(failed, s.forgetPending())
+}
+
+// rewriteStore writes new blobs, and everything that has a secret or names an old
+// blob anew. The new blobs are held until all of that names them. failed is what
+// went wrong with single logs, and does not keep the rest from being done.
+func (s *Sweep) rewriteStore(ctx context.Context, ed *editor, r *Receipt) (failed, err error) {
+	release, err := s.store.Blobs().Hold(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	failed = s.rewriteAll(ctx, ed, r)
 	if ctx.Err() != nil {
-		return r, ctx.Err()
+		return nil, ctx.Err()
 	}
 	for old, b := range ed.known {
 		if len(b.found) == 0 {
@@ -75,13 +97,7 @@ func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 		r.Blobs[old] = b.ref
 		s.pending.add(old) // it may be of a line that was appended since
 	}
-	if err := s.rewriteNotes(ctx, ed, r); err != nil {
-		return r, errors.Join(failed, err)
-	}
-	if err := s.search(ctx, r); err != nil {
-		return r, errors.Join(failed, err)
-	}
-	return r, errors.Join(failed, s.forgetPending())
+	return failed, s.rewriteNotes(ctx, ed, r)
 }
 
 // rewriteAll writes the logs and the copies anew. One that fails does not keep the

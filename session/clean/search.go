@@ -26,9 +26,9 @@ func (s *Sweep) search(ctx context.Context, r *Receipt) error {
 	for k := range s.secrets {
 		longest = max(longest, len(k.Value))
 	}
-	suspects := make(map[store.Ref]time.Time) // blobs that have a secret, or may have, and since when they are there
+	suspects := make(map[store.Ref]bool) // blobs that have a secret, or may have
 	for _, old := range s.pending.Blobs {
-		suspects[old] = time.Time{}
+		suspects[old] = true
 	}
 	total, done := int64(0), int64(0)
 	if err := s.files(ctx, func(f file.Found) error { total += f.Size; return nil }); err != nil {
@@ -46,7 +46,12 @@ func (s *Sweep) search(ctx context.Context, r *Receipt) error {
 		}
 		switch f.Room {
 		case file.RoomBlob:
-			suspects[store.Ref("sha256:"+filepath.Base(f.Path))] = f.Modified
+			ref := store.Ref("sha256:" + filepath.Base(f.Path))
+			if _, ok := ref.Hex(); !ok {
+				r.left(f.Path, "", "it has the same secret, and is not one of the store's files")
+				return nil
+			}
+			suspects[ref] = true
 		case file.RoomTemp:
 			return s.removeTemp(f, r)
 		default:
@@ -77,57 +82,28 @@ func (s *Sweep) removeTemp(f file.Found, r *Receipt) error {
 	return nil
 }
 
-// removeBlobs deletes the suspects that nothing refers to.
-func (s *Sweep) removeBlobs(ctx context.Context, suspects map[store.Ref]time.Time, r *Receipt) error {
-	var refs []redact.Known
-	for ref := range suspects {
-		refs = append(refs, redact.Known{Kind: string(ref), Value: string(ref)})
+// removeBlobs deletes the suspects that nothing refers to. While others write
+// content all the time, or something cannot be read, nobody knows: then they stay
+// until the next redaction.
+func (s *Sweep) removeBlobs(ctx context.Context, suspects map[store.Ref]bool, r *Receipt) error {
+	removal, err := s.store.RemoveBlobs(ctx, slices.Sorted(maps.Keys(suspects))...)
+	for _, ref := range removal.Deleted {
+		r.Removed = append(r.Removed, s.store.BlobPath(ref))
+		delete(suspects, ref)
 	}
-	wanted := make(map[store.Ref]bool)
-	names := redact.NewScanner(refs...)
-	err := s.files(ctx, func(f file.Found) error {
-		if f.Room == file.RoomIndex || f.Room == file.RoomBlob || s.isOurs(f) {
-			return nil
-		}
-		if f.Room == file.RoomTemp && time.Since(f.Modified) >= file.StaleAfter {
-			return nil // it will never become anything
-		}
-		found, err := s.searchFile(f, names, len(refs[0].Value))
-		for kind := range found {
-			ref := store.Ref(kind)
-			wanted[ref] = true
+	for _, ref := range slices.Sorted(maps.Keys(removal.Named)) {
+		for _, f := range removal.Named[ref] {
 			r.left(s.store.BlobPath(ref), s.sessionOf(f), fmt.Sprintf("%s refers to it", f.Path))
 		}
-		return err
-	})
-	if err != nil {
+		delete(suspects, ref)
+	}
+	if err == nil || ctx.Err() != nil {
 		return err
 	}
+	s.unsettled = true
 	for _, ref := range slices.Sorted(maps.Keys(suspects)) {
-		if wanted[ref] {
-			continue
-		}
-		if err := s.removeBlob(ctx, ref, suspects[ref], r); err != nil {
-			return err
-		}
+		r.left(s.store.BlobPath(ref), "", "it could not be deleted: "+err.Error())
 	}
-	return nil
-}
-
-func (s *Sweep) removeBlob(ctx context.Context, ref store.Ref, made time.Time, r *Receipt) error {
-	path := s.store.BlobPath(ref)
-	if !slices.Contains(s.pending.Blobs, ref) && time.Since(made) < file.StaleAfter {
-		r.left(path, "", "nothing refers to it yet; somebody may be about to")
-		return nil
-	}
-	err := s.store.RemoveBlob(ctx, ref)
-	switch {
-	case errors.Is(err, store.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	}
-	r.Removed = append(r.Removed, path)
 	return nil
 }
 

@@ -42,9 +42,12 @@ type Sweep struct {
 	logs    map[string]bool       // those that have to be changed
 	copies  []file.Copy           // the same
 	pending pending               // what a crash must not make us forget
-	forms   map[string]bool       // the logs, and whether they are archived
-	sizes   map[string]int64
-	opts    Options
+	// unsettled: Apply could not find out whether something refers to the blobs of
+	// pending.
+	unsettled bool
+	forms     map[string]bool // the logs, and whether they are archived
+	sizes     map[string]int64
+	opts      Options
 }
 
 // Options adjusts what is looked at. The zero value means all sessions, and what

@@ -142,6 +142,10 @@ func TestOtherProcess(t *testing.T) {
 	switch os.Getenv("COPPICE_TEST_JOB") {
 	case "append":
 		appendInTurns(t, dir, name, "child")
+	case "hold blobs":
+		holdBlobsJob(t, dir)
+	case "name blobs":
+		nameBlobsJob(t, dir, name)
 	case "hold":
 		lock, err := vfs.OS{}.OpenFile(filepath.Join(dir, ".coppice", "locks", name+".lock"), os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {

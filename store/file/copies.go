@@ -177,31 +177,3 @@ func (s *Store) failCopy(op string, c Copy, err error) error {
 	}
 	return s.fail(op, c.Name, fmt.Errorf("%s: %w", c.Path, err))
 }
-
-// RemoveBlob deletes a blob, or returns store.ErrNotExist. Nothing may refer to it
-// any more: what does finds it missing.
-func (s *Store) RemoveBlob(ctx context.Context, ref store.Ref) error {
-	b := blobs{s}
-	if err := b.check(ctx); err != nil {
-		return err
-	}
-	digits, ok := ref.Hex()
-	if !ok {
-		return &store.Error{Op: "remove blob", Kind: store.ErrInvalid, Err: fmt.Errorf("%.90q is not a blob's name", string(ref))}
-	}
-	path := b.path(digits)
-	if _, err := s.fs.Lstat(path); err != nil {
-		return s.failBlob(path, err)
-	}
-	return s.failBlob(path, s.discard(path))
-}
-
-func (s *Store) failBlob(path string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, fs.ErrNotExist):
-		return &store.Error{Op: "remove blob", Path: path, Kind: store.ErrNotExist, Err: err}
-	}
-	return &store.Error{Op: "remove blob", Path: path, Err: err}
-}

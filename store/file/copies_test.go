@@ -217,26 +217,3 @@ func TestReplaceSurvivesCrashes(t *testing.T) {
 		}
 	}
 }
-
-func TestRemoveBlob(t *testing.T) {
-	st := open(t, nil)
-	ref, err := st.Blobs().Put(t.Context(), []byte("content"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := st.RemoveBlob(t.Context(), ref); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := st.Blobs().Get(t.Context(), ref); !errors.Is(err, store.ErrNotExist) {
-		t.Errorf("it is still there: %v", err)
-	}
-	if err := st.RemoveBlob(t.Context(), ref); !errors.Is(err, store.ErrNotExist) {
-		t.Errorf("removing it again: %v", err)
-	}
-	if err := st.RemoveBlob(t.Context(), "x"); !errors.Is(err, store.ErrInvalid) {
-		t.Errorf("removing what is no blob: %v", err)
-	}
-	if again, err := st.Blobs().Put(t.Context(), []byte("content")); err != nil || again != ref {
-		t.Errorf("putting it again: %v, %v", again, err)
-	}
-}

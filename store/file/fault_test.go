@@ -134,6 +134,8 @@ func (w *faultWork) all() {
 	w.append("a", 3)
 	w.blob("some content")
 	w.blob("some content")
+	w.collect("litter")
+	w.blob("litter") // which is needed after all
 	w.archive("a")
 	w.append("a", 1) // brings the plain file back
 	w.create("b")
@@ -296,6 +298,23 @@ func (w *faultWork) blob(content string) {
 		w.failures++
 	}
 	w.t.Fatalf("%s: put did not recover", w.where)
+}
+
+// collect puts a blob that nobody names, and has it deleted.
+func (w *faultWork) collect(content string) {
+	for range 3 {
+		ref, err := w.store.Blobs().Put(context.Background(), []byte(content))
+		if err == nil {
+			_, err = w.store.RemoveBlobs(context.Background(), ref)
+		}
+		if err == nil {
+			w.check()
+			return
+		}
+		w.failures++
+		w.check()
+	}
+	w.t.Fatalf("%s: collect did not recover", w.where)
 }
 
 func (w *faultWork) archive(name string) {

@@ -117,6 +117,12 @@ func (s *Store) flushBlob(ctx context.Context, ref store.Ref, path string, damag
 	if !damaged {
 		return s.syncPath(path)
 	}
+	// Held, so that what somebody deletes meanwhile does not come back.
+	release, err := blobs{s}.Hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	data, err := blobs{s}.Get(ctx, ref)
 	if err != nil {
 		return err

@@ -65,7 +65,7 @@ const (
 	RoomArchive    Room = "archive"    // an archived log
 	RoomTrash      Room = "trash"      // a removed log
 	RoomQuarantine Room = "quarantine" // what was torn off a log, or replaced
-	RoomLock       Room = "locks"      // the lock of a log
+	RoomLock       Room = "locks"      // the lock of a log, of the blobs or of the notes
 	RoomBlob       Room = "blobs"      // content that lines refer to
 	RoomTemp       Room = "tmp"        // a file on its way to another room
 	RoomIndex      Room = "index"      // the index, or what SQLite keeps beside it
@@ -155,8 +155,11 @@ func (s *Store) placeOf(path string) (Room, string) {
 	case RoomBlob, RoomTemp:
 		return room, ""
 	}
-	if strings.HasPrefix(parts[1], indexFile) {
+	switch {
+	case strings.HasPrefix(parts[1], indexFile):
 		return RoomIndex, ""
+	case strings.HasSuffix(parts[1], lockSuffix): // of blobs, of notes
+		return RoomLock, ""
 	}
 	return RoomNote, ""
 }

@@ -7,11 +7,84 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/coppice-dev/coppice/store"
 )
 
 type blobs struct{ store *Store }
+
+// Hold counts. Blobs are deleted in one go under the store's mutex, when there is
+// no hold: so none begins meanwhile, and one within another does not wait.
+func (b *blobs) Hold(ctx context.Context) (func(), error) {
+	s := b.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.ready(ctx, "hold blobs", ""); err != nil {
+		return nil, err
+	}
+	s.holds++
+	return sync.OnceFunc(b.release), nil
+}
+
+func (b *blobs) release() {
+	s := b.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.holds--; s.holds == 0 && s.freed != nil {
+		close(s.freed)
+		s.freed = nil
+	}
+}
+
+// holdWait is how long Collect waits for a moment without a hold.
+const holdWait = 10 * time.Second
+
+func (b *blobs) Collect(ctx context.Context, refs ...store.Ref) ([]store.Ref, error) {
+	const op = "remove blobs"
+	timeout := time.After(holdWait)
+	for {
+		deleted, wait, err := b.collect(ctx, refs)
+		if wait == nil {
+			return deleted, err
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return nil, &store.Error{Op: op, Err: ctx.Err()}
+		case <-timeout:
+			return nil, &store.Error{Op: op, Kind: store.ErrLocked, Err: fmt.Errorf("there are holds after %v", holdWait), Hint: "try again later"}
+		}
+	}
+}
+
+// collect deletes, or returns what to wait for.
+func (b *blobs) collect(ctx context.Context, refs []store.Ref) (deleted []store.Ref, wait <-chan struct{}, err error) {
+	s := b.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.ready(ctx, "remove blobs", ""); err != nil {
+		return nil, nil, err
+	}
+	if s.holds > 0 {
+		if s.freed == nil {
+			s.freed = make(chan struct{})
+		}
+		return nil, s.freed, nil
+	}
+	named := make(map[store.Ref]bool)
+	for _, c := range s.logs {
+		c.eachLine(func(line []byte) { store.EachRef(line, func(ref store.Ref) { named[ref] = true }) })
+	}
+	for _, ref := range refs {
+		if _, there := s.blobs[ref]; there && !named[ref] {
+			delete(s.blobs, ref)
+			deleted = append(deleted, ref)
+		}
+	}
+	return deleted, nil, nil
+}
 
 func (b *blobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
 	ref := store.RefOf(data)

@@ -63,6 +63,15 @@ func (c *content) stat(name string) store.Stat {
 	return store.Stat{Name: name, Size: int64(c.end), Modified: c.modified}
 }
 
+// eachLine calls each with all lines, which it must not keep.
+func (c *content) eachLine(each func(line []byte)) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, l := range c.lines {
+		each(l.data)
+	}
+}
+
 // find returns the index of the line that begins at pos.
 func (c *content) find(pos store.Pos) (int, bool) {
 	c.mu.RLock()

@@ -36,6 +36,8 @@ type Store struct {
 	mu    sync.RWMutex // guards what follows; taken before a content's mutex
 	logs  map[string]*content
 	blobs map[store.Ref][]byte
+	holds int           // see blobs.Hold
+	freed chan struct{} // closed when the last hold ends; nil if nobody waits for that
 }
 
 var (
@@ -43,6 +45,8 @@ var (
 	_ store.Limiter = (*Store)(nil)
 	_ store.Log     = (*log)(nil)
 	_ store.Blobs   = (*blobs)(nil)
+
+	_ store.Collector = (*blobs)(nil)
 )
 
 // New returns an empty store.

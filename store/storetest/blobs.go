@@ -23,6 +23,7 @@ var blobChecks = []check{
 	{"OwnBytes", checkBlobOwnBytes},
 	{"OutliveLogs", checkBlobOutliveLogs},
 	{"Cancelled", checkBlobCancelled},
+	{"Hold", checkBlobHold},
 }
 
 // contents are blobs of the sizes and bytes in which something might go wrong.

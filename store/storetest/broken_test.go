@@ -68,6 +68,49 @@ var broken = map[string]func(*parts){
 	"Blobs/Malformed not checked":           breakBlobs(func(b *hookedBlobs) { b.get = anyRef(b.Blobs.Get) }),
 	"Blobs/All twice":                       breakBlobs(func(b *hookedBlobs) { b.all = twice(b.Blobs.All) }),
 	"Blobs/OwnBytes shares":                 breakBlobs(func(b *hookedBlobs) { b.get = cached(b.Blobs.Get) }),
+	"Blobs/Hold one at a time":              breakBlobs(func(b *hookedBlobs) { b.hold = oneAtATime() }),
+	"Collect/WaitsForHolds does not":        breakBlobs(func(b *hookedBlobs) { b.hold = holdsNothing }),
+	"Collect/BesideWriters does not wait":   breakBlobs(func(b *hookedBlobs) { b.hold = holdsNothing }),
+	"Collect/HoldWithinHold waits in line":  breakBlobs(waitsInLine),
+	"Collect/Unreferenced all that it has":  breakBlobs(func(b *hookedBlobs) { b.collect = collectsAll(b) }),
+}
+
+func holdsNothing(context.Context) (func(), error) { return func() {}, nil }
+
+func oneAtATime() holdFunc {
+	var mu sync.Mutex
+	return func(context.Context) (func(), error) {
+		mu.Lock()
+		return sync.OnceFunc(mu.Unlock), nil
+	}
+}
+
+// waitsInLine is what a plain RWMutex does: who waits to delete stops new holds,
+// also those within another.
+func waitsInLine(b *hookedBlobs) {
+	var mu sync.RWMutex
+	b.hold = func(context.Context) (func(), error) {
+		mu.RLock()
+		return sync.OnceFunc(mu.RUnlock), nil
+	}
+	collect := b.collect
+	b.collect = func(ctx context.Context, refs ...store.Ref) ([]store.Ref, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return collect(ctx, refs...)
+	}
+}
+
+// collectsAll deletes more than it was asked to.
+func collectsAll(b *hookedBlobs) collectFunc {
+	collect := b.collect
+	return func(ctx context.Context, refs ...store.Ref) ([]store.Ref, error) {
+		var all []store.Ref
+		for ref := range b.Blobs.All(ctx) {
+			all = append(all, ref)
+		}
+		return collect(ctx, all...)
+	}
 }
 
 func breakNames(p *parts) {

@@ -99,6 +99,12 @@ func wantBlobsClosed(t *testing.T, blobs store.Blobs, ref store.Ref) {
 	wantIsClosed(t, err, "")
 	_, err = blobs.Get(t.Context(), ref)
 	wantIsClosed(t, err, "")
+	_, err = blobs.Hold(t.Context())
+	wantIsClosed(t, err, "")
+	if c, ok := blobs.(store.Collector); ok {
+		_, err = c.Collect(t.Context(), ref)
+		wantIsClosed(t, err, "")
+	}
 	err = nil
 	for _, err = range blobs.All(t.Context()) {
 	}

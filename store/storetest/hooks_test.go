@@ -106,14 +106,21 @@ func (l *hooked) Close() error { return l.close() }
 // hookedBlobs are blobs whose methods can be exchanged.
 type hookedBlobs struct {
 	store.Blobs
-	put putFunc
-	get getFunc
-	all allFunc
+	put     putFunc
+	get     getFunc
+	all     allFunc
+	hold    holdFunc
+	collect collectFunc
 }
+
+type (
+	holdFunc    = func(ctx context.Context) (func(), error)
+	collectFunc = func(ctx context.Context, refs ...store.Ref) ([]store.Ref, error)
+)
 
 func breakBlobs(change func(*hookedBlobs)) func(*parts) {
 	return func(p *parts) {
-		b := &hookedBlobs{p.blobs, p.blobs.Put, p.blobs.Get, p.blobs.All}
+		b := &hookedBlobs{p.blobs, p.blobs.Put, p.blobs.Get, p.blobs.All, p.blobs.Hold, p.blobs.(store.Collector).Collect}
 		change(b)
 		p.blobs = b
 	}
@@ -125,6 +132,12 @@ func (b *hookedBlobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
 
 func (b *hookedBlobs) Get(ctx context.Context, ref store.Ref) ([]byte, error) {
 	return b.get(ctx, ref)
+}
+
+func (b *hookedBlobs) Hold(ctx context.Context) (func(), error) { return b.hold(ctx) }
+
+func (b *hookedBlobs) Collect(ctx context.Context, refs ...store.Ref) ([]store.Ref, error) {
+	return b.collect(ctx, refs...)
 }
 
 func (b *hookedBlobs) All(ctx context.Context) iter.Seq2[store.Ref, error] { return b.all(ctx) }

@@ -59,9 +59,13 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Flush", flushChecks},
 		{"Start", startChecks},
 		{"Blobs", blobChecks},
+		{"Collect", collectChecks},
 	} {
 		if group.name == "Start" && !canStart(t, open) {
 			continue // the interface is optional
+		}
+		if group.name == "Collect" && !canCollect(t, open) {
+			continue // so is this
 		}
 		t.Run(group.name, func(t *testing.T) { runAll(t, open, group.checks) })
 	}

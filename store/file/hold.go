@@ -1,0 +1,210 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// # Holds
+//
+// A blob is deleted when no line refers to it. Between the Put of a blob and the
+// append of the line that names it, there is no such line, and the blob must stay
+// all the same. So writers share a lock from before the Put until the append is
+// done, and whoever deletes takes it alone: what is not named then will not be
+// named by anybody who has not put it again.
+//
+//	.coppice/blobs.lock       shared by holders, exclusive for whoever deletes
+//	.coppice/blobs-wait.lock  exclusive for whoever waits to delete
+//
+// The locks are the kernel's, so they end with the process. Neither file is ever
+// removed; if somebody else does so, whoever comes next makes another, as with
+// the lock of a log.
+//
+// Writers that come all the time would never let go of a shared lock together.
+// Hence the second file: while somebody waits to delete, new holders stop before
+// it, and those before them come to an end. That must not go on for long, because
+// a holder may take another hold within the first, and somebody who holds for
+// minutes (an import) should not keep all others waiting. So it is a request and
+// not a lock: whoever waits to delete withdraws it after a while and lets the
+// others in for as long, each time twice as long as the time before, up to
+// maxRequest; and a holder that has waited for maxRequest goes on whatever the
+// file says. What excludes is blobs.lock alone. If it is not free within
+// Options.LockWait, nothing is deleted and the error is store.ErrLocked.
+//
+// The order: a hold comes before the lock of a log. Whoever deletes takes no lock
+// of a log, so there is no cycle.
+const (
+	holdFile    = "blobs.lock"
+	requestFile = "blobs-wait.lock"
+
+	minRequest = 100 * time.Millisecond
+	maxRequest = 3200 * time.Millisecond
+)
+
+// Hold implements store.Blobs.
+func (b blobs) Hold(ctx context.Context) (release func(), err error) {
+	if err := b.check(ctx); err != nil {
+		return nil, err
+	}
+	f, err := b.store.hold(ctx)
+	if err != nil {
+		return nil, b.store.failHold("hold blobs", err)
+	}
+	var once sync.Once
+	return func() { once.Do(func() { f.Close() }) }, nil // the lock goes with the file
+}
+
+func (s *Store) hold(ctx context.Context) (vfs.File, error) {
+	if err := s.letPass(ctx); err != nil {
+		return nil, err
+	}
+	return s.lockBlobs(ctx, s.opts.LockWait, vfs.File.TryRLock, "another process has been deleting blobs for all that time")
+}
+
+// letPass waits as long as somebody waits to delete, but not for too long.
+func (s *Store) letPass(ctx context.Context) error {
+	f, err := s.fs.OpenFile(s.room(requestFile), os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // nobody ever did
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = poll(ctx, min(maxRequest, s.opts.LockWait), f.TryRLock)
+	return err
+}
+
+// withoutHolds calls do while nobody has a hold.
+func (s *Store) withoutHolds(ctx context.Context, do func() error) error {
+	request, err := s.openLock(requestFile)
+	if err != nil {
+		return err
+	}
+	defer request.Close()
+	deadline := time.Now().Add(s.opts.LockWait)
+	for long := minRequest; ; long = min(2*long, maxRequest) {
+		left := time.Until(deadline)
+		if _, err := poll(ctx, min(long, left), request.TryLock); err != nil {
+			return err
+		}
+		f, err := s.lockBlobs(ctx, min(long, left), vfs.File.TryLock, "somebody is writing content all the time, an import perhaps")
+		// From here on the lock itself keeps the holders out, or they have their turn.
+		if err := request.Unlock(); err != nil {
+			return errors.Join(err, closeIf(f))
+		}
+		if err == nil {
+			return errors.Join(do(), f.Close())
+		}
+		if !errors.Is(err, store.ErrLocked) || time.Until(deadline) <= 0 {
+			return err
+		}
+		if err := pause(ctx, min(long, time.Until(deadline))); err != nil {
+			return err
+		}
+	}
+}
+
+func closeIf(f vfs.File) error {
+	if f == nil {
+		return nil
+	}
+	return f.Close()
+}
+
+// lockBlobs opens the lock file and takes a lock on it. One that has lost its name
+// meanwhile locks nobody out.
+func (s *Store) lockBlobs(ctx context.Context, wait time.Duration, try func(vfs.File) (bool, error), why string) (vfs.File, error) {
+	for {
+		f, err := s.openLock(holdFile)
+		if err != nil {
+			return nil, err
+		}
+		ok, err := poll(ctx, wait, func() (bool, error) { return try(f) })
+		if err == nil && !ok {
+			err = &store.Error{
+				Op: "lock", Path: s.room(holdFile), Kind: store.ErrLocked,
+				Err: fmt.Errorf("not free after %v: %s", s.opts.LockWait, why), Hint: "try again later",
+			}
+		}
+		current := false
+		if err == nil {
+			current, err = s.hasItsName(f, s.room(holdFile))
+		}
+		if current {
+			return f, nil
+		}
+		f.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// hasItsName reports whether an open file is the one that has the name.
+func (s *Store) hasItsName(f vfs.File, path string) (bool, error) {
+	open, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	named, err := s.fs.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && open.File == named.File, err
+}
+
+func (s *Store) openLock(name string) (vfs.File, error) {
+	if err := s.mkdir(s.room()); err != nil {
+		return nil, err
+	}
+	return s.fs.OpenFile(s.room(name), os.O_RDWR|os.O_CREATE, filePerm)
+}
+
+// poll tries until it works or the time is over, and reports whether it worked.
+// It tries at least once. As for the lock of a log, a blocking lock could not be
+// interrupted.
+func poll(ctx context.Context, wait time.Duration, try func() (bool, error)) (bool, error) {
+	var deadline time.Time
+	for gap := 20 * time.Microsecond; ; gap = min(2*gap, pollMax) {
+		ok, err := try()
+		if ok || err != nil {
+			return ok, err
+		}
+		if deadline.IsZero() {
+			deadline = time.Now().Add(wait)
+		} else if time.Now().After(deadline) {
+			return false, nil
+		}
+		if err := pause(ctx, gap); err != nil {
+			return false, err
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+func (s *Store) failHold(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, known := errors.AsType[*store.Error](err); known || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &store.Error{Op: op, Path: s.room(holdFile), Err: err}
+}

@@ -1,0 +1,240 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+// collectChecks are for blobs that implement store.Collector.
+var collectChecks = []check{
+	{"Unreferenced", checkCollectUnreferenced},
+	{"WaitsForHolds", checkCollectWaits},
+	{"HoldWithinHold", checkCollectNested},
+	{"Cancelled", checkCollectCancelled},
+	{"BesideWriters", checkCollectBesideWriters},
+}
+
+// canCollect reports whether the store's blobs implement store.Collector.
+func canCollect(t *testing.T, open func(t *testing.T) store.Store) bool {
+	s := open(t)
+	defer s.Close()
+	_, ok := s.Blobs().(store.Collector)
+	return ok
+}
+
+func mustHold(t testing.TB, blobs store.Blobs) (release func()) {
+	t.Helper()
+	release, err := blobs.Hold(t.Context())
+	if err != nil {
+		t.Fatalf("hold: %v", err)
+	}
+	t.Cleanup(release)
+	return release
+}
+
+func mustCollectBlobs(t testing.TB, s store.Store, refs ...store.Ref) []store.Ref {
+	t.Helper()
+	deleted, err := s.Blobs().(store.Collector).Collect(t.Context(), refs...)
+	if err != nil {
+		t.Fatalf("collect: %v", err)
+	}
+	return deleted
+}
+
+func naming(refs ...store.Ref) string { return fmt.Sprintf(`{"blobs":%q}`, refs) }
+
+func wantMissing(t testing.TB, blobs store.Blobs, ref store.Ref) {
+	t.Helper()
+	_, err := blobs.Get(t.Context(), ref)
+	wantErr(t, err, "", store.ErrNotExist)
+}
+
+func checkBlobHold(t *testing.T, s store.Store) {
+	outer := mustHold(t, s.Blobs())
+	within(t, "a hold within a hold", func() error {
+		inner, err := s.Blobs().Hold(t.Context())
+		if err == nil {
+			inner()
+			inner()
+		}
+		return err
+	})
+	ref := MustPut(t, s.Blobs(), []byte("held"))
+	MustCreate(t, s, "a", naming(ref))
+	outer()
+	mustGet(t, s.Blobs(), ref)
+	if _, err := s.Blobs().Hold(cancelled(t)); !errors.Is(err, cancelled(t).Err()) {
+		t.Fatalf("hold with a cancelled context: %v", err)
+	}
+}
+
+// Only what is asked for is deleted, and of that what no line names.
+func checkCollectUnreferenced(t *testing.T, s store.Store) {
+	var refs []store.Ref
+	for n := range 6 {
+		refs = append(refs, MustPut(t, s.Blobs(), []byte(num(n))))
+	}
+	log := MustCreate(t, s, "a", naming(refs[0]), `{"text":"`+string(refs[1])+`"}`)
+	MustAppend(t, log, naming(refs[2]))
+	absent := store.RefOf([]byte("absent"))
+	deleted := mustCollectBlobs(t, s, refs[0], refs[1], refs[2], refs[3], refs[4], refs[3], absent, "nonsense")
+	slices.Sort(deleted)
+	want := slices.Sorted(slices.Values(refs[3:5]))
+	if !slices.Equal(deleted, want) {
+		t.Fatalf("deleted %v, want %v", deleted, want)
+	}
+	for _, ref := range []store.Ref{refs[0], refs[1], refs[2], refs[5]} {
+		mustGet(t, s.Blobs(), ref)
+	}
+	for _, ref := range want {
+		wantMissing(t, s.Blobs(), ref)
+	}
+	MustPut(t, s.Blobs(), []byte(num(3)))
+	if got := mustGet(t, s.Blobs(), refs[3]); string(got) != num(3) {
+		t.Fatalf("put again: %q", got)
+	}
+}
+
+// collecting starts a Collect, and gives it time to get as far as it can.
+func collecting(t *testing.T, s store.Store, refs ...store.Ref) (wait func() []store.Ref) {
+	type outcome struct {
+		deleted []store.Ref
+		err     error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		deleted, err := s.Blobs().(store.Collector).Collect(t.Context(), refs...)
+		done <- outcome{deleted, err}
+	}()
+	time.Sleep(50 * time.Millisecond)
+	return func() []store.Ref {
+		t.Helper()
+		select {
+		case o := <-done:
+			if o.err != nil {
+				t.Fatalf("collect: %v", o.err)
+			}
+			return o.deleted
+		case <-time.After(patience):
+			t.Fatalf("collect: still not done after %v", patience)
+			return nil
+		}
+	}
+}
+
+// What was there when it was put must be there when it is named.
+func checkCollectWaits(t *testing.T, s store.Store) {
+	log := MustCreate(t, s, "a", num(0))
+	ref := MustPut(t, s.Blobs(), []byte("old"))
+	other := MustPut(t, s.Blobs(), []byte("other"))
+	release := mustHold(t, s.Blobs())
+	wait := collecting(t, s, ref, other)
+	MustPut(t, s.Blobs(), []byte("old"))
+	mustGet(t, s.Blobs(), ref)
+	mustGet(t, s.Blobs(), other)
+	MustAppend(t, log, naming(ref))
+	release()
+	if deleted := wait(); !slices.Equal(deleted, []store.Ref{other}) {
+		t.Fatalf("deleted %v, want %v", deleted, other)
+	}
+	mustGet(t, s.Blobs(), ref)
+	wantMissing(t, s.Blobs(), other)
+}
+
+// Whoever has a hold must get another, also while somebody waits to delete.
+func checkCollectNested(t *testing.T, s store.Store) {
+	ref := MustPut(t, s.Blobs(), []byte("content"))
+	outer := mustHold(t, s.Blobs())
+	wait := collecting(t, s, ref)
+	within(t, "a hold within a hold", func() error {
+		inner, err := s.Blobs().Hold(t.Context())
+		if err == nil {
+			inner()
+		}
+		return err
+	})
+	mustGet(t, s.Blobs(), ref)
+	outer()
+	wait()
+	wantMissing(t, s.Blobs(), ref)
+}
+
+func checkCollectCancelled(t *testing.T, s store.Store) {
+	ref := MustPut(t, s.Blobs(), []byte("content"))
+	deleted, err := s.Blobs().(store.Collector).Collect(cancelled(t), ref)
+	if !errors.Is(err, cancelled(t).Err()) || len(deleted) > 0 {
+		t.Fatalf("deleted %v, error %v", deleted, err)
+	}
+	mustGet(t, s.Blobs(), ref)
+}
+
+// Writers find content that is there and not named, and name it, while all that is
+// not named is deleted.
+func checkCollectBesideWriters(t *testing.T, s store.Store) {
+	const writers, rounds = 3, 12
+	var refs []store.Ref
+	for i := range writers {
+		for n := range rounds {
+			refs = append(refs, store.RefOf(ofWriter(i, n)))
+		}
+	}
+	errs := make([]error, writers)
+	var wg sync.WaitGroup
+	for i := range writers {
+		wg.Go(func() {
+			for n := 0; n < rounds && errs[i] == nil; n++ {
+				errs[i] = putAndName(t, s, fmt.Sprintf("w%d-%d", i, n), ofWriter(i, n))
+			}
+		})
+	}
+	written := make(chan struct{})
+	go func() { wg.Wait(); close(written) }()
+	deleted := 0
+	for done := false; !done; {
+		select {
+		case <-written:
+			done = true
+		default:
+		}
+		deleted += len(mustCollectBlobs(t, s, refs...))
+	}
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for _, ref := range refs {
+		mustGet(t, s.Blobs(), ref)
+	}
+	t.Logf("%d were deleted before they were named", deleted)
+}
+
+func ofWriter(i, n int) []byte { return fmt.Appendf(nil, "writer %d, content %d", i, n) }
+
+// putAndName leaves a blob unnamed for a while, which may then be deleted, and
+// names it afterwards.
+func putAndName(t *testing.T, s store.Store, name string, data []byte) error {
+	if _, err := s.Blobs().Put(t.Context(), data); err != nil {
+		return err
+	}
+	time.Sleep(time.Millisecond)
+	release, err := s.Blobs().Hold(t.Context())
+	if err != nil {
+		return err
+	}
+	defer release()
+	ref, err := s.Blobs().Put(t.Context(), data)
+	if err != nil {
+		return err
+	}
+	time.Sleep(2 * time.Millisecond)
+	log, err := s.Create(t.Context(), name, store.Lines([]byte(naming(ref))))
+	if err != nil {
+		return err
+	}
+	return log.Close()
+}
