@@ -119,15 +119,14 @@ type checker struct {
 	sessions int
 	counts   map[string]int   // by severity
 	bad      map[string]bool  // the sessions that have faults
-	refs     map[string]bool  // the blobs that sessions refer to, by their digits
 	places   map[string]int64 // of the session at hand: where each entry is
-	blind    bool             // some session could not be read: refs may lack some
+	blind    bool             // some session could not be read
 }
 
 func newChecker(a *app, st *file.Store) *checker {
 	c := &checker{
 		app: a, store: st,
-		counts: make(map[string]int), bad: make(map[string]bool), refs: make(map[string]bool),
+		counts: make(map[string]int), bad: make(map[string]bool),
 		places: make(map[string]int64),
 	}
 	c.report = a.printFinding

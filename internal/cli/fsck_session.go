@@ -146,12 +146,7 @@ func (c *checker) endOf(ctx context.Context, name string) (end, size int64, err 
 	return int64(pos), max(raw.Size(), int64(pos)), err
 }
 
-// blobRef finds references in lines. In the text of a message the quotes would
-// be escaped.
-var blobRef = regexp.MustCompile(`"blob"\s*:\s*"sha256:([0-9a-f]{64})"`)
-
-// readLines notes where the entries of a session are, and the blobs that they
-// refer to.
+// readLines notes where the entries of a session are.
 func (c *checker) readLines(ctx context.Context, name string) error {
 	log, err := c.store.Open(ctx, name)
 	if err != nil {
@@ -159,19 +154,12 @@ func (c *checker) readLines(ctx context.Context, name string) error {
 	}
 	defer log.Close()
 	clear(c.places)
-	return c.addLines(ctx, log)
-}
-
-func (c *checker) addLines(ctx context.Context, log store.Log) error {
 	for line, err := range log.Forward(ctx, 0) {
 		if err != nil {
 			return err
 		}
 		if h, ok := rawjson.ScanHead(line.Data); ok && string(h.Type) != string(session.TypeSession) {
 			c.places[string(h.ID)] = int64(line.Pos)
-		}
-		for _, match := range blobRef.FindAllSubmatch(line.Data, -1) {
-			c.refs[string(match[1])] = true
 		}
 	}
 	return nil

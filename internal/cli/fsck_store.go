@@ -32,7 +32,7 @@ func (c *checker) checkStore(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, check := range []func(context.Context) error{c.checkIgnored, c.checkModes, c.checkStale, c.readTrashRefs, c.checkBlobs, c.checkIndex} {
+	for _, check := range []func(context.Context) error{c.checkIgnored, c.checkModes, c.checkStale, c.checkBlobs, c.checkIndex} {
 		if err := check(ctx); err != nil {
 			return err
 		}
@@ -162,43 +162,21 @@ func describeStale(f file.Stale) (kind, detail string) {
 	return kindStale, humanBytes(f.Size) + " that a writer left when it was stopped"
 }
 
-// readTrashRefs notes the blobs that removed sessions refer to: they can be
-// restored. Archived ones cannot be read in the trash.
-func (c *checker) readTrashRefs(ctx context.Context) error {
-	items, err := c.store.Trash(ctx)
-	if err != nil || len(items) == 0 {
-		return err
-	}
-	trashed, err := c.store.OpenTrash()
-	if err != nil {
-		return err
-	}
-	defer trashed.Close()
-	for _, item := range items {
-		log, err := trashed.Open(ctx, item.ID)
-		if err == nil {
-			err = errors.Join(c.addLines(ctx, log), log.Close())
-		}
-		if err != nil {
-			c.blind = true
-		}
-	}
-	return nil
-}
-
-// checkBlobs looks at the blobs that no session refers to. The others were read
-// with their sessions.
+// checkBlobs looks at the blobs that nothing refers to. The others were read with
+// their sessions.
 func (c *checker) checkBlobs(ctx context.Context) error {
-	for ref, err := range c.store.Blobs().All(ctx) {
-		if err != nil {
-			return err
-		}
-		digits, _ := ref.Hex()
-		if c.refs[digits] {
-			continue
-		}
-		f := finding{Kind: kindUnreferenced, Path: c.store.BlobPath(ref)}
-		data, err := c.store.Blobs().Get(ctx, ref)
+	all, err := c.store.Unreferenced(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return err
+	case err != nil && c.blind:
+		return nil // why was reported with a session
+	case err != nil:
+		return c.found(finding{Kind: kindUnreadable, Path: c.store.Dir(), Detail: "which blobs are needed is not known: " + err.Error()})
+	}
+	for _, blob := range all {
+		f := finding{Kind: kindUnreferenced, Path: blob.Path}
+		_, err := c.store.Blobs().Get(ctx, blob.Ref)
 		switch {
 		case errors.Is(err, session.ErrNotExist):
 			continue
@@ -206,10 +184,8 @@ func (c *checker) checkBlobs(ctx context.Context) error {
 			f.Kind, f.Detail = kindCorruptBlob, "the content does not match its name; no session refers to it"
 		case err != nil:
 			f.Kind, f.Detail = kindUnreadable, err.Error()
-		case c.blind:
-			continue // what could not be read may refer to it
 		default:
-			f.Detail = humanBytes(int64(len(data))) + " that no session refers to"
+			f.Detail = describeUnreferenced(blob)
 		}
 		if err := c.found(f); err != nil {
 			return err

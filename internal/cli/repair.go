@@ -13,9 +13,9 @@ import (
 )
 
 func repairCommand(a *app) *cobra.Command {
-	var dryRun, stale bool
+	var dryRun, stale, blobs bool
 	cmd := &cobra.Command{
-		Use:   "repair ID… | --stale",
+		Use:   "repair [ID…]",
 		Short: "Repair the files of a session",
 		Long: "Repairs what can be repaired without guessing: a torn end, lines that were glued\n" +
 			"together, a missing or misplaced header, damaged lines (a marker takes their place,\n" +
@@ -24,16 +24,24 @@ func repairCommand(a *app) *cobra.Command {
 			"Prints what it did. What it cannot repair is left as it is and said; the exit code\n" +
 			"is then 3.\n\n" +
 			"With --stale it deletes what interrupted programs left in the store: temporary\n" +
-			"files that are older than an hour, and locks of sessions that do not exist.",
+			"files that are older than an hour, and locks of sessions that do not exist.\n\n" +
+			"With --blobs it deletes content that nothing in the store refers to any more: no\n" +
+			"session, archived or not, and nothing in trash, quarantine or backups. Others may\n" +
+			"write meanwhile. Look first: coppice repair --blobs --dry-run.",
 		GroupID:           "about",
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !stale && len(args) == 0 {
-				return usageError{errors.New("a session or --stale is needed")}
+			if !stale && !blobs && len(args) == 0 {
+				return usageError{errors.New("a session, --stale or --blobs is needed")}
 			}
 			return a.withStore(func(st *file.Store) error {
 				if stale {
 					if err := a.removeStale(cmd.Context(), st, dryRun); err != nil {
+						return err
+					}
+				}
+				if blobs {
+					if err := a.removeBlobs(cmd.Context(), st, dryRun); err != nil {
 						return err
 					}
 				}
@@ -43,6 +51,7 @@ func repairCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be done")
 	cmd.Flags().BoolVar(&stale, "stale", false, "delete what interrupted programs left")
+	cmd.Flags().BoolVar(&blobs, "blobs", false, "delete content that nothing refers to")
 	return a.withJSON(cmd)
 }
 
@@ -61,7 +70,7 @@ func (a *app) removeStale(ctx context.Context, st *file.Store, dryRun bool) erro
 		}
 		size += f.Size
 		kind, detail := describeStale(f)
-		if err := a.printAction(action{Session: f.Name, Action: kind, Path: f.Path, Detail: detail}); err != nil {
+		if err := a.printAction(action{Session: f.Name, Action: kind, Path: f.Path, Size: f.Size, Detail: detail}); err != nil {
 			return err
 		}
 	}
@@ -81,6 +90,7 @@ type action struct {
 	Entry   string `json:"entry,omitempty"`
 	Offset  int64  `json:"offset,omitempty"` // in the file as it was
 	Path    string `json:"path,omitempty"`
+	Size    int64  `json:"size,omitempty"` // of a file that is deleted
 	Detail  string `json:"detail"`
 }
 
