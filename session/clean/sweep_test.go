@@ -319,6 +319,40 @@ func TestSweepAfterACrash(t *testing.T) {
 	}
 }
 
+// A blob that somebody may be about to name stays, and the receipt says so; the
+// next Apply deletes it.
+func TestSweepBesideAHold(t *testing.T) {
+	f := newFixture(t)
+	secret := token(7)
+	f.session("one", result(strings.Repeat("line of output\n", 30)+secret))
+	impatient, err := file.Open(f.st.Dir(), &file.Options{LockWait: 20 * time.Millisecond})
+	f.must(err)
+	defer impatient.Close()
+	release, err := f.st.Blobs().Hold(t.Context())
+	f.must(err)
+	defer release()
+	sweep, err := clean.Look(t.Context(), impatient)
+	f.must(err)
+	r, err := sweep.Apply(t.Context())
+	f.must(err)
+	if len(r.Removed) != 0 || len(r.Left) != 1 || len(r.Blobs) != 1 {
+		t.Errorf("the receipt is %+v", r)
+	}
+	if where := grep(t, f.st.Dir(), secret); len(where) != 1 || !strings.Contains(where[0], "blobs") {
+		t.Errorf("it is in %v", where)
+	}
+	release()
+	if r := f.apply(f.look()); len(r.Removed) != 1 || len(r.Left) != 0 {
+		t.Errorf("the second receipt is %+v", r)
+	}
+	if where := grep(t, f.st.Dir(), secret); len(where) > 0 {
+		t.Errorf("it is in %v", where)
+	}
+	if _, err := os.Stat(filepath.Join(f.st.Dir(), ".coppice", "redact.pending")); err == nil {
+		t.Error("the note is still there")
+	}
+}
+
 // Files that writers have left are deleted when they are old, and named when they
 // may be in use.
 func TestSweepTemporaryFiles(t *testing.T) {
