@@ -107,10 +107,10 @@ func TestImportLeafIsLastLine(t *testing.T) {
 func TestImportTwice(t *testing.T) {
 	text := lines(toyLine{Conv: "c", Title: "T"}, said("1", "one"), toyLine{Text: "no id"}, toyLine{Text: "no id"}, toyLine{ID: "4", Row: "row 4", Text: "four"})
 	for name, adjust := range map[string]func(*transcript.Importer){
-		"unchanged":       func(*transcript.Importer) {},
-		"read again":      func(im *transcript.Importer) { im.Again = true },
-		"without ledger":  func(im *transcript.Importer) { im.Ledger = nil },
-		"in a dry run":    func(im *transcript.Importer) { im.DryRun, im.Again = true, true },
+		"unchanged":      func(*transcript.Importer) {},
+		"read again":     func(im *transcript.Importer) { im.Again = true },
+		"without ledger": func(im *transcript.Importer) { im.Ledger = nil },
+		"in a dry run":   func(im *transcript.Importer) { im.DryRun, im.Again = true, true },
 		"a broken ledger": func(im *transcript.Importer) {
 			st := fileStore(t)
 			st.Close()

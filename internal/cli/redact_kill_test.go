@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -103,5 +104,33 @@ func (h *house) waitUntilBegun() {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	h.Fatal("the redaction does not begin")
+	h.Error("the redaction does not begin")
+}
+
+// A redaction is interrupted: every file is whole, what remains is said, and the
+// next command that writes does it.
+func TestInterruptedRedactionIsFinished(t *testing.T) {
+	t.Parallel()
+	h := &house{T: t, token: aToken(4), password: "kX9#mQ2$vL", cache: t.TempDir(), dir: filepath.Join(t.TempDir(), "sessions")}
+	h.several(30)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		h.waitUntilBegun()
+		cancel()
+	}()
+	a, out := h.app()
+	code := a.run(ctx, []string{"redact", "--all", "--apply"})
+	unfinished, err := clean.Unfinished(openStore(t, h.dir))
+	h.must(err)
+	switch {
+	case unfinished && (code != exitInterrupted || !strings.Contains(out.String(), "does the rest")):
+		t.Errorf("exit code %d\n%s", code, out)
+	case !unfinished && code != exitOK: // it was faster
+		t.Errorf("exit code %d", code)
+	}
+	h.do([]int{0}, "fsck")
+	h.do([]int{0}, "new")
+	if found := h.has(); len(found) > 0 {
+		t.Errorf("left in %v", found)
+	}
 }

@@ -114,7 +114,7 @@ func (n *Notes) check(name string) error {
 	if closed {
 		return &store.Error{Op: "notes", Path: n.Path(""), Kind: store.ErrClosed}
 	}
-	if name == "" || name != filepath.Base(name) || strings.ContainsAny(name, `/\:`) {
+	if strings.Trim(name, ".") == "" || name != filepath.Base(name) || strings.ContainsAny(name, `/\:`) {
 		return &store.Error{Op: "notes", Path: n.Path(""), Kind: store.ErrInvalid, Err: fmt.Errorf("a note cannot have the name %.80q", name)}
 	}
 	return nil
