@@ -31,7 +31,7 @@ var floors = [][]string{
 	{"store/file", "store/memory", "store/postgres", "store/storetest"},
 	{"redact"},
 	{"session"},
-	{"session/clean", "index/...", "window/...", "provider/...", "keyed/..."},
+	{"session/clean", "render/markdown", "index/...", "window/...", "provider/...", "keyed/..."},
 	{"agent/...", "conversation/...", "transcript/...", "upkeep"},
 	{"server/..."},
 	{"internal/..."},

@@ -40,7 +40,7 @@ func TestPrintedCommandsDoWhatTheySay(t *testing.T) {
 		[]string{"show", "--", "-rf"}, []string{"search", "branch needle"}, []string{"fsck", "--", "-rf"}, []string{"rm", "--", "-rf"})
 	var commands []string
 	for _, args := range lines {
-		if args[0] == "follow" || args[0] == "help" || args[0] == "completion" {
+		if args[0] == "follow" || args[0] == "help" {
 			continue
 		}
 		var out, talked bytes.Buffer

@@ -138,10 +138,6 @@ func tries(t *testing.T, session, files string) [][]string {
 		{"version"},
 		{"help", "show"},
 		{"help", odd},
-		{"completion", "bash"},
-		{"completion", "zsh"},
-		{"completion", "fish"},
-		{"completion", "powershell"},
 		{"config", "show"},
 		{"config", "path"},
 		{"config", "set", odd, "y"},
@@ -193,6 +189,9 @@ func checkCovered(t *testing.T, lines [][]string) {
 	}
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
+		if cmd.Name() == "completion" { // the scripts are cobra's, and the same for everybody
+			return
+		}
 		if cmd.Runnable() && !cmd.HasSubCommands() && !tried[cmd.CommandPath()] {
 			t.Errorf("no try for %q: add one to tries", cmd.CommandPath())
 		}
@@ -214,7 +213,7 @@ func TestNothingActsOnATerminal(t *testing.T) {
 		for _, why := range screenFaults(out) {
 			t.Errorf("%.60q: %s", args, why)
 		}
-		if out == "" && args[0] != "completion" { // cobra writes it to standard output
+		if out == "" {
 			t.Errorf("%.60q says nothing (exit code %d): the try shows nothing", args, code)
 		}
 	}
