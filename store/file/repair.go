@@ -124,7 +124,16 @@ func (l *Log) quarantineTail(file *plain, end, size int64) error {
 	if err != nil {
 		return fmt.Errorf("moving the torn end to quarantine: %w", err)
 	}
-	if err := file.Truncate(end); err != nil {
+	// Somebody who takes no lock may be writing, cp for example: then what looked
+	// torn was half of what is to be there.
+	stat, err := file.Stat()
+	if err == nil && stat.Size != size {
+		err = l.fail("repair", store.Pos(end), store.ErrConflict, fmt.Errorf("it has %d bytes now, and had %d", stat.Size, size))
+	}
+	if err == nil {
+		err = file.Truncate(end)
+	}
+	if err != nil {
 		return fmt.Errorf("cutting off the torn end: %w", err)
 	}
 	if err := l.syncRepair(file); err != nil {

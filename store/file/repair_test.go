@@ -3,6 +3,7 @@ package file_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -183,5 +184,39 @@ func TestRepairIsSynced(t *testing.T) {
 		if strings.Join(got, ", ") != strings.Join(want, ", ") {
 			t.Errorf("after %q the append did %q, want %q", tail, got, want)
 		}
+	}
+}
+
+// TestGrowingEndIsNotTorn: what looks torn may be half of what somebody writes who
+// takes no lock.
+func TestGrowingEndIsNotTorn(t *testing.T) {
+	fsys := &vfs.Faulty{FS: vfs.OS{}}
+	st, err := file.Open(t.TempDir(), &file.Options{FS: fsys})
+	must(t, err)
+	defer st.Close()
+	log, err := st.Create(t.Context(), "a", store.Lines([]byte("{}")))
+	must(t, err)
+	end, err := log.End(t.Context())
+	must(t, err)
+	write := func(text string) error {
+		f, err := os.OpenFile(st.Path("a"), os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteString(text)
+		return errors.Join(err, f.Close())
+	}
+	must(t, write(`{"n":`))
+	fsys.Before = func(op vfs.Op) error {
+		if op.Kind == vfs.OpRename { // the copy for quarantine/ is complete
+			return write("1}\n")
+		}
+		return nil
+	}
+	if _, err := log.Append(t.Context(), end, []byte(`{"n":2}`)); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("appending while another program writes: %v", err)
+	}
+	if data, err := os.ReadFile(st.Path("a")); err != nil || string(data) != "{}\n{\"n\":1}\n" {
+		t.Errorf("the file holds %q, %v", data, err)
 	}
 }
