@@ -404,6 +404,7 @@ func (w *astrayWorld) restoreCopyInPlace(t *testing.T, what, name string) {
 		data, err := os.ReadFile(from)
 		must(t, err)
 		must(t, os.WriteFile(path, data, 0o600))
+		time.Sleep(10 * time.Millisecond) // until such a writer is done
 		return nil
 	})
 }
