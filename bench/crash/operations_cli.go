@@ -111,6 +111,9 @@ func (w *world) cliExport(ctx context.Context) error {
 }
 
 func (w *world) cliIndex(ctx context.Context) error {
+	if _, err := w.pick(ctx, anyLog); err != nil {
+		return err
+	}
 	if err := w.begins(begin{Targets: none}); err != nil {
 		return err
 	}
@@ -178,6 +181,9 @@ func (w *world) cliRetain(ctx context.Context) error {
 
 // cliCollect deletes the blobs that nothing refers to.
 func (w *world) cliCollect(ctx context.Context) error {
+	if _, err := w.pick(ctx, anyLog); err != nil {
+		return err
+	}
 	if err := w.begins(begin{Targets: none}); err != nil {
 		return err
 	}

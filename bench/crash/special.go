@@ -125,8 +125,16 @@ func (w *world) keyedAdd(context.Context) error {
 	}
 	text := w.text(100)
 	w.keyed.AddMessage(chatKey, "user", text)
-	w.state.Keyed = append(w.state.Keyed, text)
-	return w.keyed.Save(chatKey) // it says whether the message was written
+	return w.saveKeyed(text)
+}
+
+// saveKeyed notes what was said when it is known to be written.
+func (w *world) saveKeyed(said ...string) error {
+	err := w.keyed.Save(chatKey)
+	if err == nil {
+		w.state.Keyed = append(w.state.Keyed, said...)
+	}
+	return err
 }
 
 func (w *world) keyedSave(context.Context) error {
@@ -137,8 +145,7 @@ func (w *world) keyedSave(context.Context) error {
 	for i, role := range []string{"user", "assistant"} {
 		w.keyed.AddFullMessage(chatKey, keyed.Message{Role: role, Content: texts[i]})
 	}
-	w.state.Keyed = append(w.state.Keyed, texts...)
-	return w.keyed.Save(chatKey)
+	return w.saveKeyed(texts...)
 }
 
 func (w *world) keyedSummary(context.Context) error {
@@ -150,7 +157,7 @@ func (w *world) keyedSummary(context.Context) error {
 	}
 	w.keyed.SetSummary(chatKey, w.text(200))
 	w.keyed.TruncateHistory(chatKey, 2)
-	return w.keyed.Save(chatKey)
+	return w.saveKeyed()
 }
 
 // checkKeyed makes sure that all that was said is there, in order.

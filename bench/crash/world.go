@@ -42,7 +42,9 @@ type world struct {
 	said int        // for text that is nowhere else
 	out  io.Writer  // hears what begins
 
-	reopened int // how often a handle took no more, and another was opened
+	// How often another handle was opened because the session had been replaced, and
+	// because an earlier write or sync had failed.
+	replaced, refused int
 }
 
 func sessionsIn(dir string) string { return filepath.Join(dir, "sessions") }
@@ -239,8 +241,12 @@ func (w *world) with(ctx context.Context, name string, do func(*session.Session)
 			return err
 		}
 	case s != nil && (errors.Is(err, session.ErrReplaced) || errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrClosed)):
-		// It was removed and restored, or rewritten: open it again.
-		w.reopened++
+		// It was removed and restored, or rewritten, or a write had failed.
+		if errors.Is(err, session.ErrClosed) {
+			w.refused++
+		} else {
+			w.replaced++
+		}
 		if err := w.reopen(ctx, name); err != nil {
 			return err
 		}
