@@ -106,10 +106,9 @@ func (s *Store) unarchiveLocked(name string) error { return s.bringBack(context.
 // bringBack makes the plain file of a log that is archived. The caller has the
 // name's lock.
 func (s *Store) bringBack(ctx context.Context, name string) error {
-	absent := func() error { return s.mustBeAbsent(name) }
-	err := absent()
+	err := s.mustBeAbsent(name)
 	if err == nil {
-		err = s.unpack(ctx, name, absent)
+		err = s.unpack(ctx, name)
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return s.putAsideArchive(name) // there is a plain file: it counts
@@ -150,9 +149,10 @@ func (s *Store) putAsideArchive(name string) error {
 	return s.move(s.archivePath(name), aside)
 }
 
-// unpack writes the plain file of an archive. It calls ready before the file gets
-// its name.
-func (s *Store) unpack(ctx context.Context, name string, ready func() error) error {
+// unpack writes the plain file of an archive, if the archive is still what counts
+// when the file is about to get its name: somebody who takes no lock may have put
+// a plain file there, or moved the whole store away.
+func (s *Store) unpack(ctx context.Context, name string) error {
 	a, err := s.openArchive(name)
 	if err != nil {
 		return err
@@ -165,7 +165,15 @@ func (s *Store) unpack(ctx context.Context, name string, ready func() error) err
 	err = s.publishWhen(s.Path(name), func(w io.Writer) error {
 		_, err := io.Copy(w, section(ctx, a, stat.Size))
 		return err
-	}, ready)
+	}, func() error {
+		if _, current, err := s.isCurrent(name, a); err != nil || current {
+			return err
+		}
+		if err := s.mustBeAbsent(name); err != nil {
+			return err
+		}
+		return fmt.Errorf("the archive was moved while it was unpacked: %w", fs.ErrNotExist)
+	})
 	if err != nil {
 		return err
 	}
