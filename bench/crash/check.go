@@ -43,8 +43,13 @@ func check(ctx context.Context, dir, record string, step int) error {
 	if err := checkStore(ctx, dir, before, under, next); err != nil {
 		return err
 	}
-	_, err = goOn(ctx, dir, before, under)
-	return err
+	if _, err = goOn(ctx, dir, before, under); err != nil {
+		return err
+	}
+	if out, code, err := runCLI(ctx, dir, "search", "step"); err != nil || code != 0 && code != exitNotFound {
+		return fmt.Errorf("search: exit %d, %w\n%s", code, err, out)
+	}
+	return fsck(ctx, dir, nil)
 }
 
 // checkStore holds what is there against what must be.
@@ -109,14 +114,11 @@ func goOn(ctx context.Context, dir string, before *snapshot, under *begin) (*sna
 		w.checkContinues(ctx), w.checkKeyed(), w.checkTalk(), w.checkImport(ctx),
 		checkSecrets(dir, w.state.Redacted),
 	}
-	if _, err := w.cli(ctx, []int{exitNotFound}, "search", "step"); err != nil {
-		wrong = append(wrong, err)
-	}
 	now, err := look(ctx, w.st)
 	if err == nil {
 		now.State = w.state
 	}
-	return now, errors.Join(append(wrong, err, w.close(), fsck(ctx, dir, nil))...)
+	return now, errors.Join(append(wrong, err, w.close())...)
 }
 
 // checkContinues appends to the sessions and reads back what it appended.

@@ -139,14 +139,18 @@ func (s *Store) mustBeAbsent(name string) error {
 // as somebody moves the plain file away, if only for a moment, as sed -i.bak does,
 // it would bring back the log as it once was.
 func (s *Store) putAsideArchive(name string) error {
-	if _, err := s.fs.Lstat(s.archivePath(name)); errors.Is(err, fs.ErrNotExist) {
-		return nil
+	_, err := s.fs.Lstat(s.archivePath(name))
+	if err == nil {
+		err = s.mkdir(s.room("quarantine"))
 	}
-	if err := s.mkdir(s.room("quarantine")); err != nil {
-		return err
+	if err == nil {
+		aside := s.room("quarantine", fmt.Sprintf("%s.0.%d.replaced.zst", name, time.Now().UnixNano()))
+		err = s.move(s.archivePath(name), aside)
 	}
-	aside := s.room("quarantine", fmt.Sprintf("%s.0.%d.replaced.zst", name, time.Now().UnixNano()))
-	return s.move(s.archivePath(name), aside)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // hardly ever is there one
+	}
+	return err
 }
 
 // unpack writes the plain file of an archive, if the archive is still what counts
