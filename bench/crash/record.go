@@ -17,6 +17,7 @@ import (
 
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // begin is what a step is about to do.
@@ -165,10 +166,7 @@ func save(path string, v any) error {
 		return err
 	}
 	// Whole or not at all: the worker may be killed while it writes.
-	if err := os.WriteFile(path+".tmp", data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".tmp", path)
+	return vfs.Replace(vfs.OS{}, path, vfs.Replacement{Perm: 0o600, NoSync: true}, vfs.Data(data))
 }
 
 // load returns nil if there is no such record.
