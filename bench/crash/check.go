@@ -9,13 +9,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 )
 
@@ -94,15 +92,14 @@ func goOn(ctx context.Context, dir string, before *snapshot, under *begin) (*sna
 	w.state = before.State
 	if under != nil && strings.HasSuffix(under.Op, "redact") {
 		// One that was cut short is completed by the next.
-		if _, err := w.cli(ctx, []int{exitPartial}, "redact", "--all", "--apply"); err != nil {
+		said, err := w.cli(ctx, []int{exitPartial}, "redact", "--all", "--apply")
+		if err != nil {
 			return nil, err
 		}
 		if _, err := w.cli(ctx, nil, "index", "rebuild"); under.Op == "redact" && err != nil {
 			return nil, err
 		}
-		if err := w.noteRedacted(ctx); err != nil {
-			return nil, err
-		}
+		w.noteRedacted(said)
 	}
 	if under != nil && under.Damages {
 		// The damage is done, and somebody repairs it.
@@ -199,10 +196,4 @@ func whereIs(dir, secret string) (paths []string) {
 		})
 	}
 	return paths
-}
-
-// isOrphan reports whether a file is a blob that no line refers to.
-func isOrphan(path string, found *snapshot) bool {
-	return filepath.Base(filepath.Dir(filepath.Dir(path))) == "blobs" &&
-		!slices.Contains(found.refs, store.Ref("sha256:"+filepath.Base(path)))
 }

@@ -45,51 +45,50 @@ func (w *world) plant(ctx context.Context) error {
 	return err
 }
 
-// redactAll wraps what takes out all secrets.
-func (w *world) redactAll(ctx context.Context, apply func() error) error {
+// redactAll wraps what takes out all secrets. apply returns what it says of those
+// that are left.
+func (w *world) redactAll(apply func() (string, error)) error {
 	if len(w.state.Planted) == 0 {
 		return errNothing
 	}
 	if err := w.begins(begin{Rewrites: true}); err != nil {
 		return err
 	}
-	if err := apply(); err != nil {
-		return err
+	left, err := apply()
+	if err == nil {
+		w.noteRedacted(left)
 	}
-	return w.noteRedacted(ctx)
+	return err
 }
 
 // noteRedacted puts down which secrets must be nowhere any more: all, but for
-// those in blobs that nothing refers to, which a redaction leaves, and says so,
-// because somebody may be about to refer to them.
-func (w *world) noteRedacted(ctx context.Context) error {
-	found, err := look(ctx, w.st)
-	if err != nil {
-		return err
-	}
+// those of which it was said where they are left. These are in blobs and temporary
+// files that somebody may be about to use.
+func (w *world) noteRedacted(said string) {
 	var left []string
 	for _, secret := range w.state.Planted {
-		if slices.ContainsFunc(whereIs(w.dir, secret), func(path string) bool { return isOrphan(path, found) }) {
+		if paths := whereIs(w.dir, secret); len(paths) > 0 &&
+			!slices.ContainsFunc(paths, func(path string) bool { return !strings.Contains(said, filepath.Base(path)) }) {
 			left = append(left, secret)
 		} else {
 			w.state.Redacted = append(w.state.Redacted, secret)
 		}
 	}
 	w.state.Planted = left
-	return nil
 }
 
 func (w *world) redact(ctx context.Context) error {
-	return w.redactAll(ctx, func() error {
+	return w.redactAll(func() (string, error) {
 		sweep, err := clean.Look(ctx, w.st)
 		if err != nil {
-			return err
+			return "", err
 		}
-		if _, err = sweep.Apply(ctx); err != nil {
-			return err
+		receipt, err := sweep.Apply(ctx)
+		if err != nil {
+			return "", err
 		}
 		_, err = w.cli(ctx, nil, "index", "rebuild") // that is up to the caller
-		return err
+		return fmt.Sprint(receipt.Left), err
 	})
 }
 
@@ -101,9 +100,8 @@ const (
 )
 
 func (w *world) cliRedact(ctx context.Context) error {
-	return w.redactAll(ctx, func() error {
-		_, err := w.cli(ctx, []int{exitPartial}, "redact", "--all", "--apply")
-		return err
+	return w.redactAll(func() (string, error) {
+		return w.cli(ctx, []int{exitPartial}, "redact", "--all", "--apply")
 	})
 }
 
