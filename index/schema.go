@@ -343,10 +343,12 @@ func isDamage(err error) bool {
 }
 
 // isFull reports whether there was no room for what had to be written. Of the
-// shared memory beside the file SQLite only says that it could not be enlarged.
+// shared memory beside the file SQLite only says that it could not be enlarged, or
+// that a page of it could not be had.
 func isFull(err error) bool {
 	var e *sqlite.Error
-	return errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_FULL || e.Code() == sqlite3.SQLITE_IOERR_SHMSIZE)
+	return errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_FULL ||
+		e.Code() == sqlite3.SQLITE_IOERR_SHMSIZE || e.Code() == sqlite3.SQLITE_IOERR_IN_PAGE)
 }
 
 // olderThan compares dotted version numbers.
