@@ -129,6 +129,17 @@ func (w *astrayWorld) meddle(t *testing.T) {
 	w.done[one.what]++
 }
 
+// again repeats what the store says cannot be found: a writer whose lock file was
+// deleted in the middle of an append may be bringing the log back from its archive.
+func again(do func() error) error {
+	err := do()
+	for try := 0; errors.Is(err, store.ErrNotExist) && try < 100; try++ {
+		time.Sleep(time.Millisecond)
+		err = do()
+	}
+	return err
+}
+
 func (w *astrayWorld) pause() { time.Sleep(time.Duration(w.rand.IntN(3_000)) * time.Microsecond) }
 
 // beside returns a new path beside the store.
@@ -171,13 +182,13 @@ func (w *astrayWorld) lockPath(name string) string {
 
 func (w *astrayWorld) archive(t *testing.T, _, name string) {
 	w.link(t, name)
-	must(t, w.store.Archive(t.Context(), name))
+	must(t, again(func() error { return w.store.Archive(t.Context(), name) }))
 }
 
 func (w *astrayWorld) unarchive(t *testing.T, what, name string) {
 	w.archive(t, what, name)
 	w.pause()
-	must(t, w.store.Unarchive(t.Context(), name))
+	must(t, again(func() error { return w.store.Unarchive(t.Context(), name) }))
 }
 
 // redact replaces the log by one with another header, as redaction does.
@@ -241,7 +252,7 @@ func seq(pieces []file.Piece) func(func(file.Piece, error) bool) {
 func (w *astrayWorld) remove(t *testing.T, what, name string) (id string) {
 	t.Helper()
 	w.change(t, what, name, true, func(before map[string]int) map[string]int {
-		must(t, w.store.Remove(t.Context(), name))
+		must(t, again(func() error { return w.store.Remove(t.Context(), name) }))
 		trash, err := w.store.Trash(t.Context())
 		must(t, err)
 		for _, item := range trash {
@@ -297,7 +308,7 @@ func (w *astrayWorld) removeAndCreate(t *testing.T, what, name string) {
 // plainly makes sure that the log is a plain file, for those who change it by hand.
 func (w *astrayWorld) plainly(t *testing.T, name string) string {
 	t.Helper()
-	must(t, w.store.Unarchive(t.Context(), name))
+	must(t, again(func() error { return w.store.Unarchive(t.Context(), name) }))
 	return w.store.Path(name)
 }
 
