@@ -48,7 +48,7 @@ func (s *Store) changeForm(ctx context.Context, op, name string, change func(con
 // archiveLocked writes the archive, reads it back, and only then deletes the
 // plain file. A crash in between leaves both, and the plain one counts.
 func (s *Store) archiveLocked(ctx context.Context, name string) error {
-	size, sum, err := s.pack(ctx, name)
+	was, sum, err := s.pack(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		_, err = s.fs.Lstat(s.archivePath(name))
 		return err // nil: it is archived already
@@ -56,31 +56,48 @@ func (s *Store) archiveLocked(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.verifyArchive(ctx, name, size, sum); err != nil {
+	err = s.verifyArchive(ctx, name, was.Size, sum)
+	if err == nil {
+		err = s.mustBeUnchanged(name, was)
+	}
+	if err != nil {
 		return errors.Join(err, s.discard(s.archivePath(name)))
 	}
 	return s.discard(s.Path(name))
 }
 
-// pack writes the archive and returns the size and the hash of what it holds.
-func (s *Store) pack(ctx context.Context, name string) (size int64, sum []byte, err error) {
+// mustBeUnchanged makes sure that the plain file is still what was packed: to
+// compress it takes a while, and not everybody takes the lock.
+func (s *Store) mustBeUnchanged(name string, was vfs.Stat) error {
+	is, err := s.fs.Stat(s.Path(name))
+	if err == nil && (is.File != was.File || is.Size != was.Size) {
+		err = &store.Error{
+			Op: "archive", Name: name, Path: s.Path(name), Kind: store.ErrConflict,
+			Err: errors.New("it was changed by a program that does not take the lock"),
+		}
+	}
+	return err
+}
+
+// pack writes the archive and returns what it was made of, and the hash of that.
+func (s *Store) pack(ctx context.Context, name string) (was vfs.Stat, sum []byte, err error) {
 	src, err := s.openPlain(name)
 	if err != nil {
-		return 0, nil, err
+		return was, nil, err
 	}
 	defer src.Close()
-	stat, err := src.Stat()
+	was, err = src.Stat()
 	if err != nil {
-		return 0, nil, err
+		return was, nil, err
 	}
-	if stat.Size > s.opts.MaxUnpacked {
-		return 0, nil, s.tooLarge(stat.Size)
+	if was.Size > s.opts.MaxUnpacked {
+		return was, nil, s.tooLarge(was.Size)
 	}
 	hash := sha256.New()
-	plain := io.TeeReader(section(ctx, src, stat.Size), hash)
+	plain := io.TeeReader(section(ctx, src, was.Size), hash)
 	err = s.publish(s.archivePath(name), func(w io.Writer) error { return compressSeekable(w, plain) })
 	s.keepTime(s.Path(name), s.archivePath(name))
-	return stat.Size, hash.Sum(nil), err
+	return was, hash.Sum(nil), err
 }
 
 func (s *Store) verifyArchive(ctx context.Context, name string, size int64, want []byte) error {
@@ -106,15 +123,20 @@ func (s *Store) unarchiveLocked(name string) error { return s.bringBack(context.
 // bringBack makes the plain file of a log that is archived. The caller has the
 // name's lock.
 func (s *Store) bringBack(ctx context.Context, name string) error {
+	var unpacked vfs.FileID
 	err := s.mustBeAbsent(name)
 	if err == nil {
-		err = s.unpack(ctx, name)
+		unpacked, err = s.unpack(ctx, name)
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return s.putAsideArchive(name) // there is a plain file: it counts
 	}
 	if err != nil {
 		return err
+	}
+	// Another archive may have its name by now, if somebody took away our lock.
+	if is, err := s.fs.Stat(s.archivePath(name)); err != nil || is.File != unpacked {
+		return nil
 	}
 	if err := s.discard(s.archivePath(name)); err != nil {
 		// It no longer counts; somebody may be reading it.
@@ -156,15 +178,15 @@ func (s *Store) putAsideArchive(name string) error {
 // unpack writes the plain file of an archive, if the archive is still what counts
 // when the file is about to get its name: somebody who takes no lock may have put
 // a plain file there, or moved the whole store away.
-func (s *Store) unpack(ctx context.Context, name string) error {
+func (s *Store) unpack(ctx context.Context, name string) (vfs.FileID, error) {
 	a, err := s.openArchive(name)
 	if err != nil {
-		return err
+		return vfs.FileID{}, err
 	}
 	defer a.Close()
 	stat, err := a.Stat()
 	if err != nil {
-		return err
+		return vfs.FileID{}, err
 	}
 	err = s.publishWhen(s.Path(name), func(w io.Writer) error {
 		_, err := io.Copy(w, section(ctx, a, stat.Size))
@@ -179,10 +201,10 @@ func (s *Store) unpack(ctx context.Context, name string) error {
 		return fmt.Errorf("the archive was moved while it was unpacked: %w", fs.ErrNotExist)
 	})
 	if err != nil {
-		return err
+		return vfs.FileID{}, err
 	}
 	s.keepTime(s.archivePath(name), s.Path(name))
-	return nil
+	return stat.File, nil
 }
 
 // keepTime gives a file the time of the one that it replaces: in another form a

@@ -567,3 +567,53 @@ func TestUnarchiveReplacesNothing(t *testing.T) {
 		t.Errorf("the plain file holds %q, %v", data, err)
 	}
 }
+
+// TestArchiveKeepsWhatChangedMeanwhile: the plain file is deleted only if it is
+// still what was packed.
+func TestArchiveKeepsWhatChangedMeanwhile(t *testing.T) {
+	fsys := &vfs.Faulty{FS: vfs.OS{}}
+	st, err := file.Open(t.TempDir(), &file.Options{FS: fsys})
+	must(t, err)
+	defer st.Close()
+	log, err := st.Create(t.Context(), "a", store.Lines([]byte("{}")))
+	must(t, err)
+	must(t, log.Close())
+	fsys.Before = func(op vfs.Op) error {
+		if op.Kind == vfs.OpRename { // the archive is complete
+			return os.WriteFile(st.Path("a"), []byte("{}\n{\"n\":1}\n"), 0o600)
+		}
+		return nil
+	}
+	if err := st.Archive(t.Context(), "a"); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("archiving a file that changed meanwhile: %v", err)
+	}
+	fsys.Before = nil
+	if data, err := os.ReadFile(st.Path("a")); err != nil || string(data) != "{}\n{\"n\":1}\n" {
+		t.Errorf("the plain file holds %q, %v", data, err)
+	}
+	must(t, st.Archive(t.Context(), "a"))
+}
+
+// TestUnarchiveDeletesWhatItUnpacked, and no other archive that has the name.
+func TestUnarchiveDeletesWhatItUnpacked(t *testing.T) {
+	skipWindows(t)
+	fsys := &vfs.Faulty{FS: vfs.OS{}}
+	st, err := file.Open(t.TempDir(), &file.Options{FS: fsys})
+	must(t, err)
+	defer st.Close()
+	log, err := st.Create(t.Context(), "a", store.Lines([]byte("{}")))
+	must(t, err)
+	must(t, log.Close())
+	must(t, st.Archive(t.Context(), "a"))
+	archive := filepath.Join(st.Dir(), ".coppice", "archive", "a.jsonl.zst")
+	fsys.Before = func(op vfs.Op) error {
+		if op.Kind != vfs.OpSyncDir || op.Name != st.Dir() { // the plain file has its name
+			return nil
+		}
+		return errors.Join(os.Remove(archive), os.WriteFile(archive+"~", []byte("another"), 0o600), os.Rename(archive+"~", archive))
+	}
+	must(t, st.Unarchive(t.Context(), "a"))
+	if data, err := os.ReadFile(archive); err != nil || string(data) != "another" {
+		t.Errorf("the other archive holds %q, %v", data, err)
+	}
+}
