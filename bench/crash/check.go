@@ -99,7 +99,9 @@ func goOn(ctx context.Context, dir string, before *snapshot, under *begin) (*sna
 		if _, err := w.cli(ctx, nil, "index", "rebuild"); under.Op == "redact" && err != nil {
 			return nil, err
 		}
-		w.noteRedacted(said)
+		if err := w.noteRedacted(ctx, said); err != nil {
+			return nil, err
+		}
 	}
 	if under != nil && under.Damages {
 		// The damage is done, and somebody repairs it.

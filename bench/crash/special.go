@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/clean"
+	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/claudecode"
 )
@@ -47,7 +48,7 @@ func (w *world) plant(ctx context.Context) error {
 
 // redactAll wraps what takes out all secrets. apply returns what it says of those
 // that are left.
-func (w *world) redactAll(apply func() (string, error)) error {
+func (w *world) redactAll(ctx context.Context, apply func() (string, error)) error {
 	if len(w.state.Planted) == 0 {
 		return errNothing
 	}
@@ -55,30 +56,44 @@ func (w *world) redactAll(apply func() (string, error)) error {
 		return err
 	}
 	left, err := apply()
-	if err == nil {
-		w.noteRedacted(left)
+	if err != nil {
+		return err
 	}
-	return err
+	return w.noteRedacted(ctx, left)
 }
 
 // noteRedacted puts down which secrets must be nowhere any more: all, but for
-// those of which it was said where they are left. These are in blobs and temporary
-// files that somebody may be about to use.
-func (w *world) noteRedacted(said string) {
+// those of which it was said where they are left, in files that somebody may be
+// about to use, and those that are only in blobs that nothing refers to, where a
+// redaction does not look: the collection of blobs deletes these.
+func (w *world) noteRedacted(ctx context.Context, said string) error {
+	found, err := look(ctx, w.st)
+	if err != nil {
+		return err
+	}
+	must := func(path string) bool {
+		return !strings.Contains(said, filepath.Base(path)) && !found.isOrphan(path)
+	}
 	var left []string
 	for _, secret := range w.state.Planted {
-		if paths := whereIs(w.dir, secret); len(paths) > 0 &&
-			!slices.ContainsFunc(paths, func(path string) bool { return !strings.Contains(said, filepath.Base(path)) }) {
+		if paths := whereIs(w.dir, secret); len(paths) > 0 && !slices.ContainsFunc(paths, must) {
 			left = append(left, secret)
 		} else {
 			w.state.Redacted = append(w.state.Redacted, secret)
 		}
 	}
 	w.state.Planted = left
+	return nil
+}
+
+// isOrphan reports whether a file is a blob that no line refers to.
+func (s *snapshot) isOrphan(path string) bool {
+	return filepath.Base(filepath.Dir(filepath.Dir(path))) == "blobs" &&
+		!slices.Contains(s.refs, store.Ref("sha256:"+filepath.Base(path)))
 }
 
 func (w *world) redact(ctx context.Context) error {
-	return w.redactAll(func() (string, error) {
+	return w.redactAll(ctx, func() (string, error) {
 		sweep, err := clean.Look(ctx, w.st)
 		if err != nil {
 			return "", err
@@ -100,7 +115,7 @@ const (
 )
 
 func (w *world) cliRedact(ctx context.Context) error {
-	return w.redactAll(func() (string, error) {
+	return w.redactAll(ctx, func() (string, error) {
 		return w.cli(ctx, []int{exitPartial}, "redact", "--all", "--apply")
 	})
 }
