@@ -97,6 +97,10 @@ fuzz: ## Run every fuzz target for FUZZTIME (60s)
 bench: ## Benchmarks beside their raw limits, as a table
 	@$(GO) run ./bench
 
+.PHONY: vuln
+vuln: ## Known vulnerabilities of the dependencies; needs the network
+	@$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
+
 .PHONY: demo
 demo: ## A short tour: a session grown, branched and cut back
 	@$(GO) run ./examples/garden

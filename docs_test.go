@@ -65,3 +65,32 @@ func TestLinks(t *testing.T) {
 		}
 	}
 }
+
+// TestThreatsHaveTheirTests holds docs/security.md and docs/durability.md against
+// the code: every test that they name exists.
+func TestThreatsHaveTheirTests(t *testing.T) {
+	var code strings.Builder
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		code.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Z][A-Za-z]+)`")
+	for _, page := range []string{"docs/security.md", "docs/durability.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+			if !strings.Contains(code.String(), "func "+m[1]+"(") {
+				t.Errorf("%s names %s, which does not exist", page, m[1])
+			}
+		}
+	}
+}
