@@ -3,6 +3,8 @@ package file
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -144,19 +146,51 @@ func (b blobs) Get(ctx context.Context, ref store.Ref) ([]byte, error) {
 		return nil, &store.Error{Op: "get blob", Kind: store.ErrInvalid, Err: fmt.Errorf("%.90q is not a blob's name", string(ref))}
 	}
 	path := b.path(digits)
-	data, err := readFile(b.store.fs, path)
+	data, err := b.read(ctx, path, ref)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &store.Error{Op: "get blob", Path: path, Kind: store.ErrNotExist, Err: err}
-	case errors.Is(err, errNotRegular):
+	case errors.Is(err, vfs.ErrNotRegular):
+		return nil, &store.Error{Op: "get blob", Path: path, Kind: store.ErrCorrupt, Err: err}
+	case errors.Is(err, errOtherContent):
 		return nil, &store.Error{Op: "get blob", Path: path, Kind: store.ErrCorrupt, Err: err}
 	case err != nil:
 		return nil, &store.Error{Op: "get blob", Path: path, Err: err}
-	case store.RefOf(data) != ref:
-		return nil, &store.Error{
-			Op: "get blob", Path: path, Kind: store.ErrCorrupt,
-			Err: errors.New("the content does not match its name"),
+	}
+	return data, nil
+}
+
+var errOtherContent = errors.New("the content does not match its name")
+
+// largeBlob is from which size on a blob is hashed before there is memory for it:
+// a file of holes can claim any size.
+const largeBlob = 64 << 20
+
+func (b blobs) read(ctx context.Context, path string, ref store.Ref) ([]byte, error) {
+	f, err := b.store.fs.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	stat, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if stat.Size > largeBlob {
+		hash := sha256.New()
+		if _, err := io.Copy(hash, section(ctx, f, stat.Size)); err != nil {
+			return nil, err
 		}
+		if digits, _ := ref.Hex(); hex.EncodeToString(hash.Sum(nil)) != digits {
+			return nil, errOtherContent
+		}
+	}
+	data := make([]byte, stat.Size)
+	if _, err := io.ReadFull(section(ctx, f, stat.Size), data); err != nil {
+		return nil, err
+	}
+	if store.RefOf(data) != ref {
+		return nil, errOtherContent
 	}
 	return data, nil
 }
@@ -203,30 +237,4 @@ func (b blobs) check(ctx context.Context) error {
 		return &store.Error{Op: "blobs", Path: b.store.dir, Kind: store.ErrClosed}
 	}
 	return ctx.Err()
-}
-
-var errNotRegular = errors.New("it is not a regular file")
-
-func readFile(fsys vfs.FS, path string) ([]byte, error) {
-	info, err := fsys.Lstat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errNotRegular // opening a pipe would wait for somebody to write to it
-	}
-	f, err := fsys.OpenFile(path, os.O_RDONLY, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	stat, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	data := make([]byte, stat.Size)
-	if _, err := io.ReadFull(io.NewSectionReader(f, 0, stat.Size), data); err != nil {
-		return nil, err
-	}
-	return data, nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -180,5 +181,18 @@ func BenchmarkPutAgain(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// A file of holes costs no memory on the disk, and must cost none here.
+func TestBlobThatClaimsToBeHuge(t *testing.T) {
+	skipWindows(t)
+	st := open(t, nil)
+	ref := storetest.MustPut(t, st.Blobs(), []byte("small"))
+	must(t, os.Truncate(blobPath(st, ref), 1<<42))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := st.Blobs().Get(ctx, ref); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("get: %v, want %v", err, context.DeadlineExceeded)
 	}
 }

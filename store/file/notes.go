@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -130,4 +132,21 @@ func (n *Notes) fail(op, name string, err error) error {
 		e.Kind = store.ErrNotExist
 	}
 	return e
+}
+
+func readFile(fsys vfs.FS, path string) ([]byte, error) {
+	f, err := fsys.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	stat, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	data := make([]byte, stat.Size)
+	if _, err := io.ReadFull(io.NewSectionReader(f, 0, stat.Size), data); err != nil {
+		return nil, err
+	}
+	return data, nil
 }
