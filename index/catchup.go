@@ -302,6 +302,11 @@ func (w *writer) chunk(c *chunk) error {
 		if err := w.finish(s, c); err != nil {
 			return err
 		}
+		if err := w.saveTags(s); err != nil {
+			return err
+		}
+	} else {
+		s.modified = 0 // there is more to read, and the tags are behind: see saveTags
 	}
 	return w.saveState(s)
 }

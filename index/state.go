@@ -82,6 +82,7 @@ func (w *writer) loadState(name string) (*state, error) {
 	err = errors.Join(
 		json.Unmarshal([]byte(text.tags), &s.tags), json.Unmarshal([]byte(text.models), &s.models),
 		json.Unmarshal([]byte(text.tools), &s.tools), json.Unmarshal([]byte(text.calls), &s.calls))
+	s.retagged = s.modified == 0
 	if err != nil || s.next == 0 {
 		return s, err
 	}
@@ -101,13 +102,18 @@ func (w *writer) newState(name string) (*state, error) {
 	return s, err
 }
 
-// saveState writes the row back.
-func (w *writer) saveState(s *state) error {
+// describe brings up to date what others are derived from.
+func (s *state) describe() {
 	s.title = cmp.Or(s.given, s.first)
+	s.sortTitle = foldTitle(s.title)
 	if s.tagSet != nil {
 		s.tags = s.tagSet.Sorted()
 	}
-	s.sortTitle = foldTitle(s.title)
+}
+
+// saveState writes the row back.
+func (w *writer) saveState(s *state) error {
+	s.describe()
 	var err error
 	if s.dir, err = w.nameID(s.cwd); err != nil {
 		return err
@@ -120,15 +126,19 @@ func (w *writer) saveState(s *state) error {
 	if _, err := w.exec(updateRow, append(values(s.fields(&text)), s.id)...); err != nil {
 		return err
 	}
-	if err := w.saveTags(s); err != nil || !s.headed {
-		return err
+	if !s.headed {
+		return nil
 	}
 	s.headed = false
 	return w.fold(s)
 }
 
-// saveTags writes the session's tags, with what each order sorts by.
+// saveTags writes the session's tags, with what each order sorts by. It is done
+// when a log was read to its end: after each part of a long one it would cost the
+// number of tags times the number of parts. A row whose log was not read to its end
+// has no time of modification, and its tags are then written by whoever goes on.
 func (w *writer) saveTags(s *state) error {
+	s.describe()
 	if s.retagged {
 		if _, err := w.exec(`DELETE FROM tags WHERE session = ?`, s.id); err != nil {
 			return err
