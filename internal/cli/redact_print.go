@@ -30,7 +30,10 @@ func (a *app) printSecrets(secrets []clean.Secret) error {
 // placeOf tells where in an entry a secret is, and whether in a blob or a copy.
 func placeOf(s clean.Secret) string {
 	place := oneLine(s.Path, 0)
-	if place == "" {
+	switch {
+	case s.Session == "":
+		place = "nothing"
+	case place == "":
 		place = "a damaged line"
 	}
 	if s.Blob != "" {

@@ -21,7 +21,7 @@ import (
 
 // Secret is a secret in a store. The secret itself is not in it.
 type Secret struct {
-	Session string    `json:"session"`
+	Session string    `json:"session"` // "" if it stands in a blob that nothing refers to
 	Entry   string    `json:"entry,omitempty"`
 	Path    string    `json:"path,omitempty"` // of the string in the entry, or of what refers to the blob
 	Kind    string    `json:"kind"`
@@ -101,6 +101,9 @@ func LookWith(ctx context.Context, st *file.Store, o Options) (*Sweep, error) {
 	if err := s.each(ctx, "locating secrets", list, copies, s.add); err != nil {
 		return nil, err
 	}
+	if err := s.eachOrphan(ctx, list, s.addOrphan); err != nil {
+		return nil, err
+	}
 	for _, ref := range slices.Sorted(maps.Keys(list.known)) {
 		if len(list.known[ref].found) > 0 {
 			s.pending.add(ref)
@@ -126,7 +129,10 @@ func (s *Sweep) collect(ctx context.Context, copies []file.Copy) error {
 			note(k.Kind, k.Value)
 		}
 	}
-	if err := s.each(ctx, "looking for secrets", ed, copies, func(*file.Copy, string, edited) {}); err != nil || guard == nil {
+	if err := s.each(ctx, "looking for secrets", ed, copies, func(*file.Copy, string, edited) {}); err != nil {
+		return err
+	}
+	if err := s.eachOrphan(ctx, ed, func(store.Ref, *blob) {}); err != nil || guard == nil {
 		return err
 	}
 	// A sweep that was interrupted may have cleaned all logs, so that nothing but
@@ -217,6 +223,34 @@ func (s *Sweep) each(ctx context.Context, doing string, ed *editor, copies []fil
 		}
 	}
 	return nil
+}
+
+// eachOrphan looks, in a sweep of everything, at the blobs that no line has led to:
+// a program that was killed may have left one, or a trash that was emptied.
+func (s *Sweep) eachOrphan(ctx context.Context, ed *editor, found func(ref store.Ref, b *blob)) error {
+	if len(s.opts.Sessions) > 0 {
+		return nil
+	}
+	for ref, err := range s.store.Blobs().All(ctx) {
+		if err != nil {
+			return err
+		}
+		if _, seen := ed.known[ref]; seen {
+			continue
+		}
+		b, err := ed.blob(ctx, ref)
+		if err != nil {
+			return err
+		}
+		found(ref, b)
+	}
+	return nil
+}
+
+func (s *Sweep) addOrphan(ref store.Ref, b *blob) {
+	for _, f := range b.found {
+		s.Secrets = append(s.Secrets, Secret{Kind: f.Kind, Preview: f.Preview, Blob: ref})
+	}
 }
 
 func (s *Sweep) tell(doing string, done, total int64) {
