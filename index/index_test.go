@@ -3,6 +3,7 @@ package index_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -155,6 +156,7 @@ func TestCatchUpReadsOnlyWhatIsNew(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	f := newFixture(t)
 	writeCorpus(t, f.dir, 2, 100)
+	tagEarly(t, filepath.Join(f.dir, sessionName(0)+".jsonl"), "early")
 	ix, err := index.Open(context.Background(), f.st, f.path(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -172,11 +174,11 @@ func TestInterrupted(t *testing.T) {
 		t.Fatalf("CatchUp gives %v", err)
 	}
 	before := must[index.Status](t)(ix.Status(context.Background()))
-	if before.Entries == 0 || before.Entries == 200 {
+	if before.Entries == 0 || before.Entries == 201 {
 		t.Fatalf("it was ended after %d entries", before.Entries)
 	}
 	report := mustCatchUp(t, ix)
-	if report.Entries != 200-before.Entries {
+	if report.Entries != 201-before.Entries {
 		t.Errorf("%d entries were read before, and then %d", before.Entries, report.Entries)
 	}
 	fresh, err := index.Open(context.Background(), f.st, filepath.Join(t.TempDir(), "fresh.db"), nil)
@@ -187,6 +189,30 @@ func TestInterrupted(t *testing.T) {
 	mustCatchUp(t, fresh)
 	if must[string](t)(fresh.Dump()) != must[string](t)(ix.Dump()) {
 		t.Error("it differs from one that was made at once")
+	}
+	tagged, _, err := ix.List(context.Background(), index.ListOptions{Tags: []string{"early"}})
+	if err != nil || len(tagged) != 1 {
+		t.Errorf("%d sessions have a tag that was read before the interruption (%v)", len(tagged), err)
+	}
+}
+
+// tagEarly tags a session right after its first message, so that the tag is in the
+// first part of the log that is read.
+func tagEarly(t *testing.T, path, tag string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfterN(string(text), "\n", 3)
+	var first struct{ ID, Timestamp string }
+	if err := json.Unmarshal([]byte(lines[1]), &first); err != nil {
+		t.Fatal(err)
+	}
+	line := fmt.Sprintf(`{"type":"custom","id":"tag","parent_id":%q,"timestamp":%q,"custom":{"custom_type":"coppice.tags","data":{"add":[%q]}}}`+"\n",
+		first.ID, first.Timestamp, tag)
+	if err := os.WriteFile(path, []byte(lines[0]+lines[1]+line+lines[2]), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
