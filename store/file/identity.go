@@ -37,8 +37,12 @@ import (
 // isCurrent reports whether a source is what the store would open under the
 // log's name, and describes the file that has the name.
 func (s *Store) isCurrent(name string, src source) (vfs.Stat, bool, error) {
-	stat, err := s.fs.Stat(s.Path(name))
-	if _, packed := src.(*archived); packed {
+	var stat vfs.Stat
+	var err error
+	if file, ok := src.(*plain); ok {
+		stat, err = s.fs.Stat(file.path)
+	} else {
+		stat, err = s.fs.Stat(s.Path(name))
 		if !errors.Is(err, fs.ErrNotExist) {
 			return stat, false, err // a plain file counts, and an archive beside it does not
 		}

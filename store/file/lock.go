@@ -52,6 +52,7 @@ type nameLock struct {
 	name  string
 	file  vfs.File
 	id    vfs.FileID // of file
+	path  string     // of file
 
 	dirty bool // what acquire returned last
 
@@ -102,7 +103,7 @@ func (l *nameLock) acquire(ctx context.Context) (fresh, dirty bool, err error) {
 				return false, false, err
 			}
 		}
-		stat, err := l.store.fs.Stat(l.store.lockPath(l.name))
+		stat, err := l.store.fs.Stat(l.path)
 		if err == nil && stat.File == l.id {
 			l.dirty = stat.Size > 0
 			return fresh, l.dirty, nil
@@ -118,7 +119,8 @@ func (l *nameLock) open() error {
 	if err := l.store.mkdir(l.store.room("locks")); err != nil {
 		return err
 	}
-	f, err := l.store.fs.OpenFile(l.store.lockPath(l.name), os.O_RDWR|os.O_CREATE|os.O_APPEND, filePerm)
+	path := l.store.lockPath(l.name)
+	f, err := l.store.fs.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, filePerm)
 	if err != nil {
 		return err
 	}
@@ -126,7 +128,7 @@ func (l *nameLock) open() error {
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	l.file, l.id = f, stat.File
+	l.file, l.id, l.path = f, stat.File, path
 	return nil
 }
 

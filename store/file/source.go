@@ -22,6 +22,7 @@ type source interface {
 // plain is a log's file.
 type plain struct {
 	vfs.File
+	path     string // so that no append has to make it up
 	file     vfs.FileID
 	readonly error // why it could not be opened for writing, or nil
 }
@@ -54,10 +55,11 @@ func (s *Store) openSourceLocked(name string) (source, error) {
 // openPlain opens for reading and appending if it may, and for reading if not.
 func (s *Store) openPlain(name string) (source, error) {
 	var readonly error
-	f, err := s.fs.OpenFile(s.Path(name), os.O_RDWR|os.O_APPEND, 0)
+	path := s.Path(name)
+	f, err := s.fs.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		readonly = err
-		f, err = s.fs.OpenFile(s.Path(name), os.O_RDONLY, 0)
+		f, err = s.fs.OpenFile(path, os.O_RDONLY, 0)
 	}
 	if err != nil {
 		return nil, err
@@ -66,5 +68,5 @@ func (s *Store) openPlain(name string) (source, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &plain{f, stat.File, readonly}, nil
+	return &plain{f, path, stat.File, readonly}, nil
 }

@@ -125,15 +125,16 @@ func TestAppendPathDoesNotAllocate(t *testing.T) {
 	d := disk{vfs.OS{}, t, t.TempDir()}
 	f := d.write("file", "")
 	line := []byte("line\n")
-	if n := testing.AllocsPerRun(100, func() { appendLine(f, line) }); n > 0 {
+	name := d.path("file")
+	if n := testing.AllocsPerRun(100, func() { appendLine(f, name, line) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
 // appendLine does what the store does for each append.
-func appendLine(f vfs.File, line []byte) {
+func appendLine(f vfs.File, name string, line []byte) {
 	f.TryLock()
-	f.Stat()
+	vfs.OS{}.Stat(name)
 	f.Write(line)
 	f.Unlock()
 }
@@ -141,10 +142,10 @@ func appendLine(f vfs.File, line []byte) {
 func BenchmarkAppendPath(b *testing.B) {
 	d := disk{vfs.OS{}, b, b.TempDir()}
 	f := d.write("file", "")
-	line := make([]byte, 500)
+	name, line := d.path("file"), make([]byte, 500)
 	b.ReportAllocs()
 	for b.Loop() {
-		appendLine(f, line)
+		appendLine(f, name, line)
 	}
 }
 
