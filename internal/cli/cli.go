@@ -221,8 +221,8 @@ func (a *app) openStore() (*file.Store, error) {
 	return a.makeStore(dir)
 }
 
-// makeStore opens the store in a directory that need not exist.
-func (a *app) makeStore(dir string) (*file.Store, error) {
+// storeOptions are the settings of the store, and what makes room in a full one.
+func (a *app) storeOptions() (*file.Options, error) {
 	opts, err := a.config.fileOptions()
 	if err != nil {
 		return nil, err
@@ -232,6 +232,15 @@ func (a *app) makeStore(dir string) (*file.Store, error) {
 			a.say("session %s, last active %s, is now in the trash: there may be %d sessions; coppice trash restore %s brings it back",
 				s.Name, a.when(s.Active, time.Now()), opts.MaxLogs, s.Name)
 		})
+	}
+	return opts, nil
+}
+
+// makeStore opens the store in a directory that need not exist.
+func (a *app) makeStore(dir string) (*file.Store, error) {
+	opts, err := a.storeOptions()
+	if err != nil {
+		return nil, err
 	}
 	st, err := file.Open(dir, opts)
 	if err == nil {

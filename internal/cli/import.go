@@ -79,7 +79,7 @@ func (a *app) runImport(ctx context.Context, args []string, f *importFlags) erro
 	case f.watch && contains(args, "-"):
 		return usageError{errors.New("standard input cannot be watched")}
 	}
-	opts, err := a.config.fileOptions()
+	opts, err := a.storeOptions()
 	if err != nil {
 		return err
 	}

@@ -325,36 +325,15 @@ func (s *Sweep) remember(ctx context.Context) error {
 		}
 		g := newGuard(l)
 		for k, word := range s.secrets {
-			for _, form := range listedForms(k.Value) {
-				if d := g.describe(k.Kind, form, word); g.kinds[[16]byte(d.MAC)] == "" {
-					g.kinds[[16]byte(d.MAC)] = k.Kind
-					l.Values = append(l.Values, d)
-				}
+			if len(k.Value) < spanBytes {
+				continue // there is nothing to look for it by
+			}
+			if d := g.describe(k.Kind, k.Value, word); g.kinds[[16]byte(d.MAC)] == "" {
+				g.kinds[[16]byte(d.MAC)] = k.Kind
+				l.Values = append(l.Values, d)
 			}
 		}
 		slices.SortFunc(l.Values, func(a, b digest) int { return bytes.Compare(a.MAC, b.MAC) }) // in no order that tells anything
 		return json.Marshal(l)
 	})
-}
-
-// listedForms returns the ways in which a secret may come back: as it is, as a
-// JSON string has it, and as it was if what was found stood in one.
-func listedForms(value string) []string {
-	var forms []string
-	if len(value) >= spanBytes {
-		forms = append(forms, value)
-	}
-	var plain bytes.Buffer
-	enc := json.NewEncoder(&plain)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(value) == nil {
-		if quoted := bytes.TrimSpace(plain.Bytes()); len(quoted) > 2+len(value) {
-			forms = append(forms, string(quoted[1:len(quoted)-1]))
-		}
-	}
-	var meant string
-	if json.Unmarshal([]byte(`"`+value+`"`), &meant) == nil && meant != value && len(meant) >= spanBytes {
-		forms = append(forms, meant)
-	}
-	return forms
 }

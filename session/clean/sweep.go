@@ -120,7 +120,9 @@ func (s *Sweep) collect(ctx context.Context, copies []file.Copy) error {
 		return err
 	}
 	note := func(kind, secret string) {
-		s.secrets[redact.Known{Kind: kind, Value: secret}] = isPlainWord(secret)
+		for _, form := range spellings(secret) {
+			s.secrets[redact.Known{Kind: kind, Value: form}] = isPlainWord(form)
+		}
 	}
 	ed := newEditor(&redact.Scanner{Seen: note, OnlyKnown: s.opts.Listed}, s.store.Blobs(), false)
 	ed.listed = func(data []byte) {

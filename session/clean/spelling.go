@@ -1,0 +1,99 @@
+package clean
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf16"
+)
+
+// minSpelling is the length from which on another spelling of a secret is looked
+// for: shorter ones are too likely to be something else.
+const minSpelling = 8
+
+// maxNesting is how many levels of JSON in JSON are thought of.
+const maxNesting = 3
+
+// spellings returns the ways in which a secret may be written, itself first. It may
+// have been found in text that escapes it, and stand elsewhere as what it means; or
+// the other way round, escaped as the JSON encoders of the field do it, and in JSON
+// that stands in JSON once more.
+func spellings(secret string) []string {
+	forms := []string{secret}
+	add := func(form string) {
+		if len(form) >= minSpelling && !slices.Contains(forms, form) {
+			forms = append(forms, form)
+		}
+	}
+	for form, level := secret, 0; strings.Contains(form, `\`) && level < maxNesting; level++ {
+		meant := unescaped(form)
+		add(meant)
+		if json.Unmarshal([]byte(`"`+form+`"`), &meant) == nil {
+			add(meant)
+		}
+		form = meant
+	}
+	for _, form := range slices.Clone(forms) {
+		for _, nested := range []string{
+			escaped(form, ""), escaped(form, "<>&"), escapedASCII(form, ""), escapedASCII(form, "<>&"), escaped(form, "/"),
+		} {
+			for range maxNesting {
+				add(nested)
+				nested = escaped(nested, "")
+			}
+		}
+	}
+	return forms
+}
+
+// unescaped takes away the backslashes of a shell.
+func unescaped(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) {
+			i++
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// escaped returns a text as it stands in a JSON string. also are the letters that
+// some encoders escape although they need not: < > & as Go does it, / as PHP does.
+func escaped(s, also string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\' || r == '/' && strings.Contains(also, "/"):
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r < ' ' || strings.ContainsRune(also, r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// escapedASCII is escaped that leaves nothing but ASCII, as Python does it.
+func escapedASCII(s, also string) string {
+	var b strings.Builder
+	for _, r := range escaped(s, also) {
+		if r < 0x80 {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
+}
