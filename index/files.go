@@ -132,7 +132,7 @@ func (g *guard) take(ctx context.Context) error {
 	deadline := time.Now().Add(busyMillis * time.Millisecond)
 	for pause := 50 * time.Microsecond; ; {
 		if g.file == nil {
-			f, err := vfs.OS{}.OpenFile(g.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+			f, err := vfs.OS{KeepOwner: true}.OpenFile(g.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 			if err != nil {
 				return err
 			}
@@ -323,7 +323,7 @@ func (ix *Index) settleFiles() error {
 		return err
 	}
 	// SQLite would make a file that everybody can read.
-	f, err := os.OpenFile(ix.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	f, err := vfs.OS{KeepOwner: true}.OpenFile(ix.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return errReplaced // by somebody who does not know of the lock
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // DefaultMaxText is the default of Options.MaxText.
@@ -75,7 +76,8 @@ func Open(ctx context.Context, st store.Store, path string, o *Options) (*Index,
 	if err != nil {
 		return nil, &store.Error{Op: "open index", Path: path, Err: err}
 	}
-	if err := os.MkdirAll(filepath.Dir(abs), 0o700); err != nil {
+	disk := vfs.OS{KeepOwner: true}
+	if err := disk.MkdirAll(filepath.Dir(abs), 0o700); err != nil {
 		return nil, &store.Error{Op: "open index", Path: abs, Err: err}
 	}
 	ix := &Index{store: st, path: abs, opts: o.withDefaults(), batch: batchDocs, guard: &guard{path: abs + lockSuffix}}

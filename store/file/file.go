@@ -117,7 +117,7 @@ func (o *Options) withDefaults() Options {
 		opts.LockWait = DefaultLockWait
 	}
 	if opts.FS == nil {
-		opts.FS = vfs.OS{}
+		opts.FS = vfs.OS{KeepOwner: true}
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)

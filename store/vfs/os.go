@@ -1,15 +1,22 @@
 package vfs
 
 import (
+	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 )
 
 // OS is the file system of the operating system. On Windows a file cannot be
 // removed or replaced while it is open, and directories need no sync.
-type OS struct{}
+type OS struct {
+	// KeepOwner lets what root makes belong to the owner of the directory it is
+	// made in, so that a command run as root, on somebody's sessions, does not
+	// lock them out. For everybody else it changes nothing.
+	KeepOwner bool
+}
 
 var (
 	_ FS   = OS{}
@@ -17,17 +24,35 @@ var (
 )
 
 // OpenFile implements FS.
-func (OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+func (o OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 	f, err := openFile(name, flag, perm)
 	if err != nil {
 		return nil, err
+	}
+	if o.KeepOwner && flag&os.O_CREATE != 0 {
+		if err := ownLikeDir(name); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
 	}
 	return &osFile{f: f, fd: f.Fd(), appends: flag&os.O_APPEND != 0}, nil
 }
 
 // MkdirAll implements FS.
-func (OS) MkdirAll(name string, perm fs.FileMode) error {
-	return os.MkdirAll(name, perm)
+func (o OS) MkdirAll(name string, perm fs.FileMode) error {
+	if o.KeepOwner {
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
+			return nil
+		}
+		if parent := filepath.Dir(filepath.Clean(name)); parent != name {
+			if err := o.MkdirAll(parent, perm); err != nil {
+				return err
+			}
+		}
+	}
+	if err := os.MkdirAll(name, perm); err != nil || !o.KeepOwner {
+		return err
+	}
+	return ownLikeDir(name)
 }
 
 // Rename implements FS.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -113,4 +114,22 @@ func retry(call func() error) error {
 			return err
 		}
 	}
+}
+
+// ownLikeDir gives what root has made to the owner of the directory it is in.
+func ownLikeDir(name string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	var made, dir unix.Stat_t
+	if err := unix.Lstat(name, &made); err != nil {
+		return &fs.PathError{Op: "stat", Path: name, Err: err}
+	}
+	if err := unix.Stat(filepath.Dir(name), &dir); err != nil {
+		return &fs.PathError{Op: "stat", Path: filepath.Dir(name), Err: err}
+	}
+	if made.Uid != 0 || dir.Uid == 0 {
+		return nil
+	}
+	return os.Lchown(name, int(dir.Uid), int(dir.Gid))
 }

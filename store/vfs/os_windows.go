@@ -118,3 +118,6 @@ func unlockFD(fd uintptr) error {
 
 // syncDir does nothing: NTFS journals its directories and cannot flush one.
 func syncDir(string) error { return nil }
+
+// ownLikeDir does nothing: Windows has no such owner.
+func ownLikeDir(string) error { return nil }
