@@ -82,6 +82,7 @@ func Open(ctx context.Context, st store.Store, path string, o *Options) (*Index,
 	}
 	ix := &Index{store: st, path: abs, opts: o.withDefaults(), batch: batchDocs, guard: &guard{path: abs + lockSuffix}}
 	if err := ix.openFile(ctx); err != nil {
+		ix.guard.close()
 		if isFull(err) {
 			err = syscall.ENOSPC
 		}

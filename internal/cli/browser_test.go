@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -37,11 +38,11 @@ func TestBrowserRunsNothingOfASession(t *testing.T) {
 	browser := findBrowser(t)
 	var mu sync.Mutex
 	var fetched []string
-	var page []byte
+	var page atomic.Pointer[[]byte]
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/page" {
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			_, _ = w.Write(page)
+			_, _ = w.Write(*page.Load())
 			return
 		}
 		mu.Lock()
@@ -71,7 +72,8 @@ func TestBrowserRunsNothingOfASession(t *testing.T) {
 	if code := a.run(t.Context(), []string{"export", "page", "--format", "html", "--leaf", "id"}); code != exitOK {
 		t.Fatalf("exit code %d: %s", code, &talked)
 	}
-	page = out.Bytes()
+	exported := out.Bytes()
+	page.Store(&exported)
 
 	dom := dumpDOM(t, browser, server.URL+"/page")
 	if strings.Contains(dom, "data-pwned=") {
@@ -89,7 +91,8 @@ func TestBrowserRunsNothingOfASession(t *testing.T) {
 	}
 
 	// The same in a page that does not escape it is seen: the test can fail.
-	page = []byte("<!DOCTYPE html><title>x</title><body><script>" + act + "</script>")
+	unsafe := []byte("<!DOCTYPE html><title>x</title><body><script>" + act + "</script>")
+	page.Store(&unsafe)
 	if dom := dumpDOM(t, browser, server.URL+"/page"); !strings.Contains(dom, "data-pwned=") {
 		t.Errorf("the browser does not run scripts, so the test shows nothing:\n%.2000s", dom)
 	}
