@@ -28,8 +28,15 @@ func TestRootLeavesTheOwnerIn(t *testing.T) {
 	}
 	chownAll(t, dir, nobody)
 	for _, args := range [][]string{
-		{"ls"}, {"append", "x", "--role", "user", "--", "export GITHUB_TOKEN=ghp_" + "R7x2Kd9QmZ4vTb1LsW8nYc5JpHf3Ge6Ua0Xi"},
-		{"redact", "--all", "--apply"}, {"new"}, {"fork", "x"}, {"archive", "x"}, {"unarchive", "x"}, {"rm", "y"}, {"index", "rebuild"},
+		{"ls"},
+		{"append", "x", "--role", "user", "--", "export GITHUB_TOKEN=ghp_" + "R7x2Kd9QmZ4vTb1LsW8nYc5JpHf3Ge6Ua0Xi"},
+		{"redact", "--all", "--apply"},
+		{"new"},
+		{"fork", "x"},
+		{"archive", "x"},
+		{"unarchive", "x"},
+		{"rm", "y"},
+		{"index", "rebuild"},
 	} {
 		if out, err := coppice(dir, args...); err != nil {
 			t.Fatalf("%v: %s, %v", args, out, err)
