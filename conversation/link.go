@@ -298,7 +298,7 @@ func contentSize(blocks []session.Content) (total int64) {
 
 // flush waits until what was appended is on the disk. A session that cannot tell
 // any more is of no use for that; another one, which open opens, finds out, and
-// writes the log anew if it must.
+// rewrites the log if it has to.
 func (l *link) flush(open func() (*session.Session, error)) error {
 	err := l.s.Flush(context.Background())
 	if !errors.Is(err, session.ErrUnknown) {

@@ -257,7 +257,7 @@ func (ix *Index) openFile(ctx context.Context) error {
 			return err
 		}
 	}
-	return fmt.Errorf("it was made anew %d times: %w", maxReplaced, err)
+	return fmt.Errorf("the index was rebuilt %d times: %w", maxReplaced, err)
 }
 
 func (ix *Index) openLocked(ctx context.Context) error {
@@ -288,7 +288,7 @@ func (ix *Index) openLocked(ctx context.Context) error {
 	if errors.Is(err, errReplaced) || !isDamage(err) && !errors.Is(err, errOtherVersion) {
 		return err
 	}
-	ix.opts.Logger.Warn("the index is made anew", "path", ix.path, "cause", err)
+	ix.opts.Logger.Warn("rebuilding the index", "path", ix.path, "cause", err)
 	ix.rebuilt = true
 	return errors.Join(err, ix.discard(before))
 }

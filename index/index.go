@@ -60,12 +60,12 @@ type Index struct {
 
 	mu      sync.RWMutex // guards what follows; held for reading while db is in use
 	db      *database
-	rebuilt bool // the file was made anew, and no CatchUp has filled it yet
+	rebuilt bool // the file was rebuilt, and no CatchUp has filled it yet
 	closed  bool
 }
 
 // Open returns the index in the file at path, which is made, with its directory,
-// if it does not exist, and made anew if it is damaged or of another version.
+// if it does not exist, and rebuilt if it is damaged or of another version.
 // Opening reads nothing of the store: call CatchUp. The store must stay open as
 // long as the index is.
 func Open(ctx context.Context, st store.Store, path string, o *Options) (*Index, error) {
@@ -133,7 +133,7 @@ func (ix *Index) Status(ctx context.Context) (Status, error) {
 }
 
 // read calls f with the database. If that turns out to be damaged, or was deleted
-// or replaced meanwhile, it is made anew from the logs, and f is called once more.
+// or replaced meanwhile, it is rebuilt from the logs, and f is called once more.
 func (ix *Index) read(ctx context.Context, op string, f func(db *database) error) error {
 	err := ix.withDB(f)
 	for n := 0; n < maxReplaced && (isDamage(err) || errors.Is(err, errReplaced)); n++ {
@@ -150,7 +150,7 @@ func (ix *Index) read(ctx context.Context, op string, f func(db *database) error
 
 // withDB calls f with the database. If its files were deleted or replaced
 // meanwhile, whatever f found is worth nothing, and the error is errReplaced.
-// Damage that f meets is noted, so that the next CatchUp makes the index anew.
+// Damage that f meets is noted, so that the next CatchUp rebuilds the index.
 func (ix *Index) withDB(f func(db *database) error) error {
 	ix.mu.RLock()
 	if ix.closed {
@@ -166,7 +166,7 @@ func (ix *Index) withDB(f func(db *database) error) error {
 	if !isDamage(err) {
 		return err
 	}
-	ix.opts.Logger.Warn("the index is damaged and is made anew", "path", ix.path, "cause", err)
+	ix.opts.Logger.Warn("rebuilding a damaged index", "path", ix.path, "cause", err)
 	if err2 := ix.reset(context.Background(), db); err2 != nil {
 		return errors.Join(err, err2)
 	}
@@ -201,7 +201,7 @@ type Report struct {
 	Removed  int   // no longer in the store
 	Entries  int64 // read
 	Bytes    int64 // read
-	Rebuilt  bool  // the index had to be made anew
+	Rebuilt  bool  // the index had to be rebuilt
 	Duration time.Duration
 	// Unread lists the logs that could not be read. What was known of them
 	// before is kept.

@@ -39,7 +39,7 @@ func (c *chat) save() error {
 }
 
 // barrier waits until what is in the log is on the disk. A session that cannot
-// tell any more is opened again: the new one writes the log anew, if it must.
+// tell any more is opened again: the new one rewrites the log if it has to.
 func (c *chat) barrier() error {
 	if c.session == nil {
 		return nil

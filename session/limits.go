@@ -115,7 +115,7 @@ func (s *Session) checkRoom(ctx context.Context, more int64) error {
 	}
 	for line, err := range s.log.Forward(ctx, s.weight.upTo) {
 		if err != nil && s.weight.upTo > 0 {
-			s.weight = weight{} // the log was written anew: count again
+			s.weight = weight{} // the log was rewritten: count again
 			return s.checkRoom(ctx, more)
 		}
 		if err != nil {

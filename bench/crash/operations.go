@@ -154,7 +154,7 @@ func (w *world) tools(ctx context.Context) error {
 	})
 }
 
-// flush appends through a store that syncs when it is told to, and tells it.
+// flush appends through a store that does not sync by itself, then flushes it.
 func (w *world) flush(ctx context.Context) error {
 	if w.lazily != nil { // what it wrote was flushed
 		err := w.lazily.Close()
@@ -380,7 +380,7 @@ func (w *world) emptyTrash(ctx context.Context) error {
 	return err
 }
 
-// rewrite writes the content anew as it is, but for a first line that is changed.
+// rewrite replaces the log by a copy of itself with a different first line.
 func (w *world) rewrite(ctx context.Context) error {
 	name, err := w.choose(ctx, anyLog, begin{Rewrites: true})
 	if err != nil {

@@ -290,7 +290,7 @@ func transcriptText(n int) string {
 }
 
 // grow writes the transcript with some more lines than were imported, and returns
-// how many it has. It is not ours to lose: it is written anew each time.
+// how many it has. Losing it costs nothing: every run writes a new one.
 func (w *world) grow(more int) (int, error) {
 	n := w.state.Imported + more
 	var text strings.Builder

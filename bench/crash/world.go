@@ -28,7 +28,7 @@ type world struct {
 	dir    string // has sessions/, home/ and source/
 	record string
 	st     *file.Store
-	lazy   *file.Store // the same, but it syncs only when it is told to
+	lazy   *file.Store // the same directory, synced only by Flush
 	lazily *session.Session
 	keyed  *keyed.SessionManager
 	talks  *conversation.SessionManager

@@ -18,7 +18,7 @@ const pendingName = "redact.pending"
 
 // pending is that note.
 type pending struct {
-	// Blobs are to be deleted. Between writing a log anew and deleting the blobs
+	// Blobs are to be deleted. Between rewriting a log and deleting the blobs
 	// that it no longer refers to, a crash would leave them with nothing that leads
 	// to them.
 	Blobs []store.Ref `json:"blobs"`

@@ -232,7 +232,7 @@ func (c *census) readOpen(ctx context.Context, path string, f vfs.File) (counted
 
 // isSame reports whether a file is the one that was read, with more at its end at
 // most. The number of a file that is gone may be given to the next, so the bytes
-// have to tell, too: whoever writes a log anew changes its beginning.
+// have to tell, too: whoever rewrites a log changes its beginning.
 func (c *census) isSame(f vfs.File, stat vfs.Stat, was countedFile) bool {
 	if stat.File != was.file || stat.Size < was.end {
 		return false

@@ -169,7 +169,7 @@ func (s *Store) syncPath(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// settleUnsynced writes the log anew if a sync of it failed, through whichever
+// settleUnsynced rewrites the log if a sync of it failed, through whichever
 // handle: that its lines can be read does not mean that they are on the disk.
 // An append of nothing does all of that.
 func (l *Log) settleUnsynced(ctx context.Context) error {
@@ -189,7 +189,7 @@ func (l *Log) settleUnsynced(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		l.sync.wrote(1, end) // not by Append; but what was written anew may need a sync
+		l.sync.wrote(1, end) // not by Append; but what was rewritten may need a sync
 		written, _ := l.sync.pending()
 		return l.flush(ctx, written)
 	}

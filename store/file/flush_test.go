@@ -73,7 +73,7 @@ func TestFlushedSurvivesAnyCut(t *testing.T) {
 }
 
 // A flush that fails leaves nothing to be relied on: the handle says so for good
-// and asks the disk no second time. The next one writes the log anew.
+// and asks the disk no second time. The next one rewrites the log.
 func TestFailedFlushPoisons(t *testing.T) {
 	for _, kind := range []vfs.OpKind{vfs.OpSync, vfs.OpSyncDir} {
 		for name, level := range lazy {

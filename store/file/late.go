@@ -21,7 +21,7 @@ type lateBlobs struct {
 	flushing sync.Mutex
 
 	mu    sync.Mutex         // guards what follows
-	refs  map[store.Ref]bool // true if a sync has failed: the blob must be written anew
+	refs  map[store.Ref]bool // true if a sync has failed: the blob must be rewritten
 	taken map[store.Ref]bool // being synced
 }
 
@@ -112,7 +112,7 @@ func (s *Store) syncOnce(done map[string]error, dir string) error {
 }
 
 // flushBlob syncs a blob. One whose sync has failed before is read, as long as
-// the kernel still has it, and written anew under its name.
+// the kernel still has it, and written again under its name.
 func (s *Store) flushBlob(ctx context.Context, ref store.Ref, path string, damaged bool) error {
 	if !damaged {
 		return s.syncPath(path)
