@@ -11,7 +11,7 @@
 //	store/file             logs as JSONL files, the default
 //	store/memory           logs in memory
 //	store/storetest        the conformance and crash suite, for any store
-//	session/rawjson        JSON read without decoding it
+//	internal/rawjson        JSON read without decoding it
 //	store                  the interfaces: Store, Log, Blobs
 //	store/vfs              the file-system seam
 package coppice

@@ -67,9 +67,9 @@ func line() []byte {
 }
 
 func message(i int) *session.MessageEntry {
-	m := &session.MessageEntry{Role: string(session.RoleUser), Content: content}
+	m := &session.MessageEntry{Role: session.RoleUser, Content: content}
 	if i%2 == 1 {
-		m.Role, m.Model, m.Provider = string(session.RoleAssistant), "model-1", "provider"
+		m.Role, m.Model, m.Provider = session.RoleAssistant, "model-1", "provider"
 	}
 	return m
 }

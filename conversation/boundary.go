@@ -120,7 +120,7 @@ func copyOf(e *session.Entry) session.Entry {
 func (l *link) marker() session.Entry {
 	text := []session.Content{session.Text(fmt.Sprintf(transitionTextFormat, l.id))}
 	e := session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
-		Role: string(session.RoleSystem), Content: text, Category: CategorySystem.String(),
+		Role: session.RoleSystem, Content: text, Category: CategorySystem.String(),
 		Metadata: map[string]any{
 			metaType: typeTransition, metaPrevious: l.id, metaPreviousTokens: l.tokens,
 			metaOriginal: l.before.root, metaOriginalCreated: l.before.created.UTC().Format(time.RFC3339Nano),
@@ -165,7 +165,7 @@ func number(v any) int {
 // answered reports whether the last turn looks as if it were over.
 func (l *link) answered() bool {
 	n := len(l.entries)
-	return n == 0 || !l.pairs.pending() && l.entries[n-1].Message.Role == string(session.RoleAssistant)
+	return n == 0 || !l.pairs.pending() && l.entries[n-1].Message.Role == session.RoleAssistant
 }
 
 // turnInFlight returns the messages of a turn that is not over: from the user's

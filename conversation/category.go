@@ -37,7 +37,7 @@ func Categorise(role string, content []session.Content, systemPrompt string) Mes
 			return CategorySystemOutput
 		}
 	}
-	switch session.MessageRole(role) {
+	switch role {
 	case session.RoleTool, session.RoleBashExecution:
 		return CategorySystemOutput
 	case session.RoleBranchSummary, session.RoleCompactionSummary:

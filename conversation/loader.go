@@ -226,7 +226,7 @@ func (l *ContextLoader) LoadFile(c *ConversationSystem, name string) (_ Message,
 	if n := len(loaded); n > 0 && loaded[n-1].Metadata[metaHash] == hash {
 		return loaded[n-1], false, nil
 	}
-	m, err := c.AddMessage(string(session.RoleSystem), contextText(source, string(data)), CategoryContext, map[string]any{
+	m, err := c.AddMessage(session.RoleSystem, contextText(source, string(data)), CategoryContext, map[string]any{
 		metaSource: source, metaHash: hash, metaSize: len(data), metaModified: info.ModTime().UTC().Format(time.RFC3339Nano),
 	})
 	if err != nil {

@@ -78,7 +78,7 @@ func apiHistory(entries []session.Entry) []APIMessage {
 		if e := &entries[i]; e.Message != nil {
 			history = append(history, fromEntry(*e).APIFormat())
 		} else if text := e.Summary(); text != "" {
-			history = append(history, APIMessage{string(session.RoleUser), text})
+			history = append(history, APIMessage{session.RoleUser, text})
 		}
 	}
 	return history

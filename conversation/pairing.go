@@ -22,7 +22,7 @@ func (p *pairing) add(e *session.Entry) {
 	}
 	if results == 0 && len(p.open) > 0 {
 		p.loose = true // something came between a call and its result
-		if e.Message.Role == string(session.RoleUser) {
+		if e.Message.Role == session.RoleUser {
 			clear(p.open) // the user goes on: what has no result was interrupted
 		}
 	}
@@ -41,7 +41,7 @@ func (p *pairing) pending() bool { return len(p.open) > 0 }
 
 // beginsTurn reports whether a message is the user's and not a tool's result.
 func beginsTurn(e *session.Entry) bool {
-	if e.Message == nil || e.Message.Role != string(session.RoleUser) {
+	if e.Message == nil || e.Message.Role != session.RoleUser {
 		return false
 	}
 	for i := range e.Message.Content {

@@ -71,7 +71,7 @@ func (c *ConversationSystem) addIncomplete(ctx context.Context, reply Reply, cau
 		stop = StopCancelled
 	}
 	m, err := c.Add(Message{
-		Role: string(session.RoleAssistant), Content: kept, Category: CategoryDialog,
+		Role: session.RoleAssistant, Content: kept, Category: CategoryDialog,
 		Model: reply.Model, Provider: reply.Provider, ResponseID: reply.ResponseID, Usage: reply.Usage,
 		StopReason: stop, Metadata: map[string]any{MetaIncomplete: cause.Error()},
 	})

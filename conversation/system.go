@@ -159,13 +159,13 @@ func (c *ConversationSystem) ensure() error {
 
 // AddUserMessage adds what the user says.
 func (c *ConversationSystem) AddUserMessage(content any) (Message, error) {
-	return c.AddMessage(string(session.RoleUser), content, CategoryDialog, nil)
+	return c.AddMessage(session.RoleUser, content, CategoryDialog, nil)
 }
 
 // AddAssistantMessage adds a model's reply.
 func (c *ConversationSystem) AddAssistantMessage(r Reply) (Message, error) {
 	return c.Add(Message{
-		Role: string(session.RoleAssistant), Content: r.Content, Category: CategoryDialog,
+		Role: session.RoleAssistant, Content: r.Content, Category: CategoryDialog,
 		Model: r.Model, Provider: r.Provider, StopReason: r.StopReason, ResponseID: r.ResponseID, Usage: r.Usage,
 	})
 }
@@ -176,12 +176,12 @@ func (c *ConversationSystem) AddActionResult(callID, output string, isError bool
 		return Message{}, fmt.Errorf("action result: %w: it has no id of a call", session.ErrInvalid)
 	}
 	result := session.ToolResult(callID, output, isError)
-	return c.AddMessage(string(session.RoleTool), result, CategorySystemOutput, nil)
+	return c.AddMessage(session.RoleTool, result, CategorySystemOutput, nil)
 }
 
 // AddContext adds reference material. The source says where it is from.
 func (c *ConversationSystem) AddContext(source, text string) (Message, error) {
-	return c.AddMessage(string(session.RoleSystem), contextText(source, text), CategoryContext, map[string]any{metaSource: source})
+	return c.AddMessage(session.RoleSystem, contextText(source, text), CategoryContext, map[string]any{metaSource: source})
 }
 
 // metaSource is the member of a message's metadata that says where it is from.
@@ -212,14 +212,14 @@ func (c *ConversationSystem) PrepareConversation(userInput string, imagePaths ..
 	if err := c.sendSystemPrompt(); err != nil {
 		return Message{}, err
 	}
-	return c.add(Message{Role: string(session.RoleUser), Content: content, Category: CategoryDialog})
+	return c.add(Message{Role: session.RoleUser, Content: content, Category: CategoryDialog})
 }
 
 func (c *ConversationSystem) sendSystemPrompt() error {
 	if c.systemPrompt == "" || c.systemPromptSent {
 		return nil
 	}
-	_, err := c.add(Message{Role: string(session.RoleSystem), Content: []session.Content{session.Text(c.systemPrompt)}, Category: CategorySystem})
+	_, err := c.add(Message{Role: session.RoleSystem, Content: []session.Content{session.Text(c.systemPrompt)}, Category: CategorySystem})
 	c.systemPromptSent = err == nil
 	return err
 }

@@ -346,7 +346,7 @@ func TestInjectedIsNoTitle(t *testing.T) {
 		{Content: []session.Content{session.Text("<environment>")}, Metadata: map[string]any{"injected": "meta"}},
 		{Content: []session.Content{session.Text("what I want")}, Metadata: map[string]any{"injected": false}},
 	} {
-		m.Role = string(session.RoleUser)
+		m.Role = session.RoleUser
 		if err := s.Append(session.Entry{Type: session.TypeMessage, Message: &m}); err != nil {
 			t.Fatal(err)
 		}

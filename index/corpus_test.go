@@ -120,7 +120,7 @@ func BenchmarkSearchCorpus(b *testing.B) {
 	for i, said := range all {
 		s := f.create(session.Header{CWD: fmt.Sprintf("/corpus/%d", i%20)})
 		for _, u := range said {
-			f.append(s, session.MessageRole(u.role), session.Text(u.text))
+			f.append(s, u.role, session.Text(u.text))
 			messages++
 		}
 		s.Close()

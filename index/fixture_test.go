@@ -98,7 +98,7 @@ func (f *fixture) append(s *session.Session, role session.MessageRole, content .
 func (f *fixture) respond(s *session.Session, responseID, model string, u session.Usage, content ...session.Content) string {
 	f.tb.Helper()
 	ids, err := s.AppendAll(session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
-		Role: string(session.RoleAssistant), Content: content, Model: model, Usage: &u, ResponseID: responseID,
+		Role: session.RoleAssistant, Content: content, Model: model, Usage: &u, ResponseID: responseID,
 	}})
 	if err != nil {
 		f.tb.Fatal(err)

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/session/rawjson"
 	"github.com/coppice-dev/coppice/store"
 )
 
@@ -151,7 +151,7 @@ func (r *lineReader) fill(ctx context.Context, rec *record, e *session.Entry) {
 
 func (r *lineReader) fillMessage(rec *record, e *session.Entry) {
 	m := e.Message
-	if m.Role == string(session.RoleAssistant) {
+	if m.Role == session.RoleAssistant {
 		rec.model = m.Model
 	}
 	for i := range m.Content {

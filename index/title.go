@@ -13,7 +13,7 @@ const maxTitle = 80
 // TitleIn returns the title that an entry gives a session without a name: the
 // beginning of what its user says in it, or "".
 func TitleIn(e *session.Entry) string {
-	if e.Message == nil || e.Message.Role != string(session.RoleUser) || isInjected(e) {
+	if e.Message == nil || e.Message.Role != session.RoleUser || isInjected(e) {
 		return ""
 	}
 	var said []string

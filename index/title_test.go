@@ -28,7 +28,7 @@ func TestTitlesOfPrompts(t *testing.T) {
 			got := ""
 			for _, text := range test.said {
 				e := session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
-					Role: string(session.RoleUser), Content: []session.Content{session.Text(text)},
+					Role: session.RoleUser, Content: []session.Content{session.Text(text)},
 				}}
 				got = index.BetterTitle(got, index.TitleIn(&e))
 			}
@@ -42,9 +42,9 @@ func TestTitlesOfPrompts(t *testing.T) {
 func TestOnlyTheUserGivesATitle(t *testing.T) {
 	said := []session.Content{session.Text("hello")}
 	for name, e := range map[string]session.Entry{
-		"an assistant": {Message: &session.MessageEntry{Role: string(session.RoleAssistant), Content: said}},
+		"an assistant": {Message: &session.MessageEntry{Role: session.RoleAssistant, Content: said}},
 		"a program": {Message: &session.MessageEntry{
-			Role: string(session.RoleUser), Content: said, Metadata: map[string]any{"injected": "hook"},
+			Role: session.RoleUser, Content: said, Metadata: map[string]any{"injected": "hook"},
 		}},
 		"no message": {Compaction: &session.CompactionEntry{Summary: "hello"}},
 	} {

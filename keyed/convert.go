@@ -75,9 +75,9 @@ func messagesOf(e *session.Entry) []Message {
 	case e.Message != nil:
 		return spoken(e.Message)
 	case e.BranchSummary != nil && e.BranchSummary.Summary != "":
-		return []Message{{Role: string(session.RoleSystem), Content: e.BranchSummary.Summary}}
+		return []Message{{Role: session.RoleSystem, Content: e.BranchSummary.Summary}}
 	case e.Merge != nil && e.Merge.Summary != "":
-		return []Message{{Role: string(session.RoleSystem), Content: e.Merge.Summary}}
+		return []Message{{Role: session.RoleSystem, Content: e.Merge.Summary}}
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func spoken(said *session.MessageEntry) []Message {
 			})
 		case c.ToolResult != nil:
 			results = append(results, Message{
-				Role: string(session.RoleTool), Content: resultText(c.ToolResult), ToolCallID: c.ToolResult.ToolUseID,
+				Role: session.RoleTool, Content: resultText(c.ToolResult), ToolCallID: c.ToolResult.ToolUseID,
 			})
 		default:
 			texts = append(texts, placeholder(c))

@@ -256,7 +256,7 @@ func (m Message) normal() (Message, error) {
 		m.ToolCalls = nil
 	}
 	if m.ToolCallID != "" {
-		m.Role = string(session.RoleTool)
+		m.Role = session.RoleTool
 	}
 	for i := range m.ToolCalls {
 		c := &m.ToolCalls[i]

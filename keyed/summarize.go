@@ -69,16 +69,16 @@ func (c *chat) summarized(summary, keepFrom string) bool {
 // refuse anything else: a call that was never answered gets a result that says
 // so, and a result without a call is left out.
 func (sm *SessionManager) BuildContext(key, systemPrompt, userMessage string) ([]Message, error) {
-	messages := []Message{{Role: string(session.RoleSystem), Content: systemPrompt}}
+	messages := []Message{{Role: session.RoleSystem, Content: systemPrompt}}
 	err := sm.try(key, func(c *chat) error {
 		summary, history, err := c.paired()
 		if summary != "" {
-			messages = append(messages, Message{Role: string(session.RoleSystem), Content: summaryPrefix + summary})
+			messages = append(messages, Message{Role: session.RoleSystem, Content: summaryPrefix + summary})
 		}
 		messages = append(messages, history...)
 		return err
 	})
-	return append(messages, Message{Role: string(session.RoleUser), Content: userMessage}), err
+	return append(messages, Message{Role: session.RoleUser, Content: userMessage}), err
 }
 
 // paired returns the summary and the history as a model can take them.

@@ -141,7 +141,7 @@ func readOldMessage(raw json.RawMessage) (oldMessage, error) {
 }
 
 func (m *oldMessage) onlyThoughts() bool {
-	return m.Role == string(session.RoleAssistant) && m.ReasoningContent != "" &&
+	return m.Role == session.RoleAssistant && m.ReasoningContent != "" &&
 		m.Content == "" && len(m.ToolCalls) == 0 && len(m.Extra) == 0
 }
 

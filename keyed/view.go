@@ -72,7 +72,7 @@ func (v view) after(e session.Entry) view {
 		it.messages = append(it.messages, m)
 		it.bytes += m.size()
 	}
-	if e.Message != nil && e.Message.Role == string(session.RoleAssistant) && e.Message.Model != "" {
+	if e.Message != nil && e.Message.Role == session.RoleAssistant && e.Message.Model != "" {
 		v.state.Model = e.Message.Model
 	}
 	v.items = append(v.items, it)

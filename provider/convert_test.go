@@ -35,7 +35,7 @@ var codecs = map[string]struct {
 }
 
 func message(id string, role session.MessageRole, blocks ...session.Content) session.Entry {
-	return session.Entry{Type: session.TypeMessage, ID: id, Message: &session.MessageEntry{Role: string(role), Content: blocks}}
+	return session.Entry{Type: session.TypeMessage, ID: id, Message: &session.MessageEntry{Role: role, Content: blocks}}
 }
 
 func source(kind session.ContentType, s *session.Source) session.Content {
@@ -406,7 +406,7 @@ func TestStable(t *testing.T) {
 					t.Fatalf("the bytes differ, %v", err)
 				}
 				for n := range entries {
-					if n == 0 || entries[n].Message.Role != string(session.RoleUser) {
+					if n == 0 || entries[n].Message.Role != session.RoleUser {
 						continue // results are written into one message
 					}
 					part, err := codec.encode(entries[:n])

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"math"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/session/rawjson"
 )
 
 // The functions in this file are the one place that knows how providers count.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/coppice-dev/coppice/session/rawjson"
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/store"
 )
 
@@ -46,7 +46,7 @@ func (s *Session) append(entry Entry) (string, error) {
 
 // AppendMessage appends a message.
 func (s *Session) AppendMessage(role MessageRole, content []Content) (string, error) {
-	return s.append(Entry{Type: TypeMessage, Message: &MessageEntry{Role: string(role), Content: content}})
+	return s.append(Entry{Type: TypeMessage, Message: &MessageEntry{Role: role, Content: content}})
 }
 
 // AppendThinkingLevelChange records how hard the model is to think from here on.

@@ -183,7 +183,7 @@ func newPairing() *pairing { return &pairing{open: make(map[string][]*call)} }
 
 func (p *pairing) add(e *Entry, i int) {
 	m := e.Message
-	if m == nil || m.Role != string(RoleAssistant) {
+	if m == nil || m.Role != RoleAssistant {
 		p.inTurn = false
 	} else if !p.inTurn {
 		p.inTurn, p.turns = true, append(p.turns, i)
@@ -208,7 +208,7 @@ func (p *pairing) add(e *Entry, i int) {
 func (m *MessageEntry) eachTool(visit func(block *Content, isCall bool)) {
 	for i := range m.Content {
 		switch block := &m.Content[i]; {
-		case block.ToolUse != nil && m.Role == string(RoleAssistant):
+		case block.ToolUse != nil && m.Role == RoleAssistant:
 			visit(block, true)
 		case block.ToolResult != nil:
 			visit(block, false)
@@ -311,7 +311,7 @@ func (p *pairing) resultsEnd(c *Context) []int {
 // isToolMessage reports whether a message has tool results and is not the
 // model's: some formats give results the role of the user.
 func isToolMessage(e *Entry) bool {
-	if e.Message == nil || e.Message.Role == string(RoleAssistant) {
+	if e.Message == nil || e.Message.Role == RoleAssistant {
 		return false
 	}
 	for i := range e.Message.Content {
@@ -319,7 +319,7 @@ func isToolMessage(e *Entry) bool {
 			return true
 		}
 	}
-	return e.Message.Role == string(RoleTool)
+	return e.Message.Role == RoleTool
 }
 
 // appendWithout appends an entry less the blocks that are dropped or moved.
@@ -356,7 +356,7 @@ func (c *Context) resultFor(call *call) Entry {
 	if call.result != nil {
 		late := c.Entries[call.from]
 		message := *late.Message
-		message.Role, message.Content = string(RoleTool), []Content{*call.result}
+		message.Role, message.Content = RoleTool, []Content{*call.result}
 		late.Message = &message
 		return late
 	}
@@ -364,7 +364,7 @@ func (c *Context) resultFor(call *call) Entry {
 	parent := source.ID
 	return Entry{
 		Type: TypeMessage, ID: InterruptedPrefix + call.id, ParentID: &parent, Timestamp: source.Timestamp,
-		Message: &MessageEntry{Role: string(RoleTool), Content: []Content{ToolResult(call.id, interruptedText, true)}},
+		Message: &MessageEntry{Role: RoleTool, Content: []Content{ToolResult(call.id, interruptedText, true)}},
 	}
 }
 

@@ -102,7 +102,7 @@ func (c *pathCheck) note(at int32, e *Entry) {
 			c.tools[at] = refs
 		}
 	case e.ContextEdit != nil:
-		asModel := MessageEntry{Role: string(RoleAssistant), Content: e.ContextEdit.Replacement}
+		asModel := MessageEntry{Role: RoleAssistant, Content: e.ContextEdit.Replacement}
 		c.edits[at] = editRef{e.ContextEdit.TargetID, toolRefs(&asModel)}
 	case e.Revert != nil:
 		c.reverts[at] = e.Revert.TargetID

@@ -61,7 +61,7 @@ func wildTree(t *testing.T, seed uint64, size int) *session.Session {
 		default:
 			e.Type = session.TypeMessage
 			role := []session.MessageRole{session.RoleAssistant, session.RoleTool, session.RoleUser}[r.IntN(3)]
-			e.Message = &session.MessageEntry{Role: string(role), Content: blocks()}
+			e.Message = &session.MessageEntry{Role: role, Content: blocks()}
 		case 9:
 			e.Type, e.ContextEdit = session.TypeContextEdit, &session.ContextEditEntry{TargetID: some()}
 			if r.IntN(2) == 0 {

@@ -343,7 +343,7 @@ func (s *State) update(e *Entry) {
 		s.Provider, s.Model = e.ModelChange.Provider, e.ModelChange.ModelID
 	case e.ThinkingLevel != nil:
 		s.ThinkingLevel = e.ThinkingLevel.ThinkingLevel
-	case e.Message != nil && e.Message.Role == string(RoleAssistant) && e.Message.Model != "":
+	case e.Message != nil && e.Message.Role == RoleAssistant && e.Message.Model != "":
 		s.Model = e.Message.Model
 		if e.Message.Provider != "" {
 			s.Provider = e.Message.Provider

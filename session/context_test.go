@@ -408,8 +408,8 @@ func checkPairs(t testing.TB, entries []session.Entry) {
 			inTurn = false
 			continue
 		}
-		assistant := e.Message.Role == string(session.RoleAssistant)
-		hasResult := e.Message.Role == string(session.RoleTool) || slices.ContainsFunc(e.Message.Content, func(c session.Content) bool { return c.ToolResult != nil })
+		assistant := e.Message.Role == session.RoleAssistant
+		hasResult := e.Message.Role == session.RoleTool || slices.ContainsFunc(e.Message.Content, func(c session.Content) bool { return c.ToolResult != nil })
 		if !hasResult && !assistant || assistant && !inTurn {
 			closeTurn(viewMessage(e.Message))
 		}

@@ -844,5 +844,5 @@ func (w *crashWorld) toolTurn() []session.Entry {
 }
 
 func crashMessage(role session.MessageRole, content ...session.Content) session.Entry {
-	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: string(role), Content: content}}
+	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: content}}
 }

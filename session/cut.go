@@ -46,7 +46,7 @@ func (c *Cuts) mayCutBefore(e *Entry) bool {
 	if m == nil {
 		return c.open == 0
 	}
-	switch MessageRole(m.Role) {
+	switch m.Role {
 	case RoleTool:
 		return false
 	case RoleAssistant:
@@ -59,7 +59,7 @@ func (c *Cuts) mayCutBefore(e *Entry) bool {
 
 // sameResponse reports whether a message goes on the response of the last one.
 func (c *Cuts) sameResponse(m *MessageEntry) bool {
-	if m.Role != string(RoleAssistant) || c.last == nil || c.last.Message.Role != string(RoleAssistant) {
+	if m.Role != RoleAssistant || c.last == nil || c.last.Message.Role != RoleAssistant {
 		return false
 	}
 	if id := c.last.Message.ResponseID; id != "" || m.ResponseID != "" {
@@ -96,7 +96,7 @@ func (c *Cuts) track(e *Entry, at int) {
 		c.takeBack(c.lastAt)
 	}
 	c.last, c.lastAt = e, at
-	if m.Role == string(RoleUser) && !hasResults(m) {
+	if m.Role == RoleUser && !hasResults(m) {
 		c.open = 0
 		if len(c.turn) > 0 { // clearing would cost what the largest turn so far did
 			c.turn = make(map[string]int)
@@ -181,7 +181,7 @@ func whyNoCut(entries []Entry, at int) string {
 	}
 	m := entries[at].Message
 	switch {
-	case m != nil && m.Role == string(RoleTool):
+	case m != nil && m.Role == RoleTool:
 		return "a tool result cannot come first"
 	case m != nil && hasCalls(m):
 		return "a message that calls tools cannot come first; cut before the user's message"

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coppice-dev/coppice/session/rawjson"
+	"github.com/coppice-dev/coppice/internal/rawjson"
 )
 
 // UnmarshalJSON reads an entry in any of the forms that a log may hold: nested

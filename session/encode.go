@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/coppice-dev/coppice/session/rawjson"
+	"github.com/coppice-dev/coppice/internal/rawjson"
 )
 
 // MarshalJSON writes the entry as it stands in a log.

@@ -42,8 +42,9 @@ const (
 	TypeGap EntryType = "gap"
 )
 
-// MessageRole defines the role of a message in the conversation.
-type MessageRole string
+// MessageRole is the role of a message. It is an alias: the constants below can
+// be used wherever a role is a string.
+type MessageRole = string
 
 // The roles of messages. Other roles are kept as they are.
 const (

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/coppice-dev/coppice/session/rawjson"
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/store"
 )
 

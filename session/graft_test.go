@@ -21,7 +21,7 @@ import (
 func foreign(id, parent, text string) session.Entry {
 	e := session.Entry{
 		Type: session.TypeMessage, ID: id, Timestamp: time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC),
-		Message: &session.MessageEntry{Role: string(session.RoleUser), Content: []session.Content{session.Text(text)}},
+		Message: &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text(text)}},
 	}
 	if parent != "" {
 		e.ParentID = &parent

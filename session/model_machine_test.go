@@ -235,7 +235,7 @@ func (m *machine) appendThinking(t *rapid.T) {
 
 // anyResponse is a message of the model.
 func anyResponse(t *rapid.T, blocks []block) modelEntry {
-	e := modelEntry{role: string(session.RoleAssistant), blocks: blocks}
+	e := modelEntry{role: session.RoleAssistant, blocks: blocks}
 	e.response = rapid.SampledFrom([]string{"", "", "r1", "r2"}).Draw(t, "response")
 	e.model = rapid.SampledFrom([]string{"", "", "m1", "m2"}).Draw(t, "model")
 	if e.model != "" {
@@ -292,7 +292,7 @@ func (m *machine) appendMessageTo(t *rapid.T, h *handle, e modelEntry) {
 	e.kind = session.TypeMessage
 	var err error
 	if e.response == "" && e.model == "" {
-		_, err = h.s.AppendMessage(session.MessageRole(e.role), contents(e.blocks))
+		_, err = h.s.AppendMessage(e.role, contents(e.blocks))
 	} else {
 		err = h.s.Append(realEntry(e))
 	}
@@ -344,9 +344,9 @@ func (m *machine) appendSeveral(t *rapid.T) {
 	h := m.hand(t)
 	call := block{Kind: session.ContentTypeToolUse, ID: "x", Text: "go"}
 	entries := []modelEntry{
-		{kind: session.TypeMessage, role: string(session.RoleUser), blocks: []block{anyText(t)}},
-		{kind: session.TypeMessage, role: string(session.RoleAssistant), blocks: []block{call}},
-		{kind: session.TypeMessage, role: string(session.RoleTool), blocks: []block{{Kind: session.ContentTypeToolResult, ID: "x", Text: "ok"}}},
+		{kind: session.TypeMessage, role: session.RoleUser, blocks: []block{anyText(t)}},
+		{kind: session.TypeMessage, role: session.RoleAssistant, blocks: []block{call}},
+		{kind: session.TypeMessage, role: session.RoleTool, blocks: []block{{Kind: session.ContentTypeToolResult, ID: "x", Text: "ok"}}},
 	}[:rapid.IntRange(1, 3).Draw(t, "entries")]
 	var batch []session.Entry
 	for _, e := range entries {

@@ -215,10 +215,10 @@ func openCall(entries []shown, results map[place]place, id string) (place, bool)
 	return place{}, false
 }
 
-func isAssistant(e shown) bool { return e.Role == string(session.RoleAssistant) }
+func isAssistant(e shown) bool { return e.Role == session.RoleAssistant }
 
 func isToolMessage(e shown) bool {
-	return e.Role == string(session.RoleTool) || !isAssistant(e) && has(e.Blocks, session.ContentTypeToolResult)
+	return e.Role == session.RoleTool || !isAssistant(e) && has(e.Blocks, session.ContentTypeToolResult)
 }
 
 func has(blocks []block, kind session.ContentType) bool {
@@ -253,14 +253,14 @@ func pair(entries []shown) (out []shown, faults int) {
 			case !answered:
 				faults++
 				extra[home] = append(extra[home], shown{
-					ID: session.InterruptedPrefix + b.ID, Type: session.TypeMessage, Role: string(session.RoleTool),
+					ID: session.InterruptedPrefix + b.ID, Type: session.TypeMessage, Role: session.RoleTool,
 					Blocks: []block{{Kind: session.ContentTypeToolResult, ID: b.ID, Text: "[interrupted: the tool did not return a result]", Failed: true}},
 				})
 			case at.entry > home:
 				dropped[at] = true // there, to stand here
 				late := entries[at.entry]
 				extra[home] = append(extra[home], shown{
-					ID: late.ID, Type: late.Type, Role: string(session.RoleTool), Blocks: []block{late.Blocks[at.block]},
+					ID: late.ID, Type: late.Type, Role: session.RoleTool, Blocks: []block{late.Blocks[at.block]},
 				})
 			}
 		}
@@ -289,7 +289,7 @@ func stateOf(path []modelEntry) (provider, model, level string) {
 			provider, model = e.provider, e.model
 		case e.kind == session.TypeThinkingLevel:
 			level = e.text
-		case e.role == string(session.RoleAssistant) && e.model != "":
+		case e.role == session.RoleAssistant && e.model != "":
 			model = e.model
 			if e.provider != "" {
 				provider = e.provider
@@ -317,9 +317,9 @@ func mayCut(path []modelEntry, at int) bool {
 		return false
 	case speaks(e):
 		return true
-	case e.role == string(session.RoleTool), has(e.blocks, session.ContentTypeToolResult):
+	case e.role == session.RoleTool, has(e.blocks, session.ContentTypeToolResult):
 		return false
-	case e.role == string(session.RoleAssistant) && has(e.blocks, session.ContentTypeToolUse):
+	case e.role == session.RoleAssistant && has(e.blocks, session.ContentTypeToolUse):
 		return false
 	}
 	return !waiting(path[:at])
@@ -328,7 +328,7 @@ func mayCut(path []modelEntry, at int) bool {
 // speaks reports whether an entry is a message of the user, and not one that
 // brings results.
 func speaks(e modelEntry) bool {
-	return e.kind == session.TypeMessage && e.role == string(session.RoleUser) && !has(e.blocks, session.ContentTypeToolResult)
+	return e.kind == session.TypeMessage && e.role == session.RoleUser && !has(e.blocks, session.ContentTypeToolResult)
 }
 
 func asShown(path []modelEntry) []shown {
@@ -364,7 +364,7 @@ func splitsResponse(path []modelEntry, at int) bool {
 			last = e
 		}
 	}
-	if last.role != string(session.RoleAssistant) || next.role != string(session.RoleAssistant) {
+	if last.role != session.RoleAssistant || next.role != session.RoleAssistant {
 		return false
 	}
 	if last.response != "" || next.response != "" {

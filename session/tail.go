@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/coppice-dev/coppice/session/rawjson"
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/store"
 )
 

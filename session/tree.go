@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/redact"
-	"github.com/coppice-dev/coppice/session/rawjson"
 	"github.com/coppice-dev/coppice/store"
 )
 

@@ -9,8 +9,8 @@ import (
 	"io"
 	"iter"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/session/rawjson"
 )
 
 // Document is one of the JSON values that a file holds.

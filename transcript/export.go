@@ -260,7 +260,7 @@ func plain(text string) string { return strings.TrimSpace(strings.ToValidUTF8(te
 
 // lacks reports whether a text of an entry is not there.
 func (s *said) lacks(e *session.Entry) bool {
-	if e.Message == nil || e.Message.Role != string(session.RoleUser) && e.Message.Role != string(session.RoleAssistant) {
+	if e.Message == nil || e.Message.Role != session.RoleUser && e.Message.Role != session.RoleAssistant {
 		return false
 	}
 	return slices.ContainsFunc(e.Message.Content, func(c session.Content) bool {

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/session/rawjson"
 )
 
 // target is the session that a conversation, or a family of them, becomes.

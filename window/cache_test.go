@@ -43,7 +43,7 @@ func replayed(entries []session.Entry, send func(soFar []session.Entry) request)
 	var r replay
 	var last request
 	for i, e := range entries {
-		asked := e.Message.Role == string(session.RoleAssistant) && i > 0 && entries[i-1].Message.Role != string(session.RoleAssistant)
+		asked := e.Message.Role == session.RoleAssistant && i > 0 && entries[i-1].Message.Role != session.RoleAssistant
 		if !asked {
 			continue
 		}

@@ -80,7 +80,7 @@ func CategoryOf(e *session.Entry) Category {
 			return c
 		}
 	}
-	switch session.MessageRole(m.Role) {
+	switch m.Role {
 	case session.RoleSystem:
 		return System
 	case session.RoleTool, session.RoleBashExecution:

@@ -40,7 +40,7 @@ func TestCategoryNames(t *testing.T) {
 // R16: what belongs where.
 func TestCategoryOf(t *testing.T) {
 	message := func(role session.MessageRole, category string, content ...session.Content) session.Entry {
-		return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: string(role), Category: category, Content: content}}
+		return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Category: category, Content: content}}
 	}
 	tests := map[string]struct {
 		entry session.Entry

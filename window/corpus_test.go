@@ -77,7 +77,7 @@ func conversation(record map[string]any) []session.Entry {
 	if text, ok := record["messages_display"].(string); ok {
 		for line := range strings.SplitSeq(text, "\n") {
 			if role, said, ok := strings.Cut(line, ": "); ok && (role == "user" || role == "assistant") {
-				b.message(session.MessageRole(role), session.Text(said))
+				b.message(role, session.Text(said))
 			}
 		}
 	}
@@ -135,10 +135,10 @@ func joined(conversations [][]session.Entry, messages int) [][]session.Entry {
 	b := &builder{}
 	for _, entries := range conversations {
 		for _, e := range entries {
-			if e.Message.Role == string(session.RoleSystem) && len(b.entries) > 0 {
+			if e.Message.Role == session.RoleSystem && len(b.entries) > 0 {
 				continue // the prompt is there once
 			}
-			b.message(session.MessageRole(e.Message.Role), e.Message.Content...)
+			b.message(e.Message.Role, e.Message.Content...)
 		}
 		if len(b.entries) >= messages {
 			long = append(long, b.entries)

@@ -57,7 +57,7 @@ func countAfresh(c Counter, provider string, e *session.Entry) Cost {
 // of a whole response, with reasoning that is not sent again, and some record it
 // while the response still grows; so it is believed if it is near the count.
 func reportedTokens(m *session.MessageEntry, counted int) (int, bool) {
-	if m == nil || m.Usage == nil || m.Role != string(session.RoleAssistant) {
+	if m == nil || m.Usage == nil || m.Role != session.RoleAssistant {
 		return 0, false
 	}
 	reported := m.Usage.Output

@@ -29,7 +29,7 @@ type builder struct {
 
 // message adds a message, and returns it to be changed.
 func (b *builder) message(role session.MessageRole, content ...session.Content) *session.MessageEntry {
-	m := &session.MessageEntry{Role: string(role), Content: content}
+	m := &session.MessageEntry{Role: role, Content: content}
 	b.entries = append(b.entries, session.Entry{Type: session.TypeMessage, ID: fmt.Sprintf("e%05d", len(b.entries)), Message: m})
 	return m
 }

@@ -71,7 +71,7 @@ func (g *grouping) join(e *session.Entry) []int32 {
 // goesOn reports whether a message goes on the response of the last one:
 // thinking stays with what was thought about.
 func (g *grouping) goesOn(m *session.MessageEntry) bool {
-	if g.last == nil || m.Role != string(session.RoleAssistant) {
+	if g.last == nil || m.Role != session.RoleAssistant {
 		return false
 	}
 	if g.last.ResponseID != "" || m.ResponseID != "" {
@@ -87,7 +87,7 @@ func (g *grouping) note(e *session.Entry, at int32) {
 		return
 	}
 	g.last = nil
-	if m.Role != string(session.RoleAssistant) {
+	if m.Role != session.RoleAssistant {
 		return
 	}
 	g.last, g.lastGroup, g.onlyThinking = m, at, len(m.Content) > 0

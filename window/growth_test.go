@@ -12,7 +12,7 @@ import (
 // looks at all that was there before it, the test's time limit says so.
 
 func said(i int, role session.MessageRole, blocks ...session.Content) session.Entry {
-	return session.Entry{ID: fmt.Sprint(i), Type: session.TypeMessage, Message: &session.MessageEntry{Role: string(role), Content: blocks}}
+	return session.Entry{ID: fmt.Sprint(i), Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: blocks}}
 }
 
 func grownPlan(t *testing.T, entries []session.Entry, o window.Options) *window.Planner {

@@ -389,7 +389,7 @@ func TestCutSettlesAtAQuestion(t *testing.T) {
 	}
 	for tokens := 1000; tokens < 1500; tokens += 17 {
 		v := trimmed(t, b.entries, window.Options{Budget: window.Budget{Tokens: tokens}})
-		if role := v.Entries[0].Message.Role; role != string(session.RoleUser) {
+		if role := v.Entries[0].Message.Role; role != session.RoleUser {
 			t.Errorf("in a window of %d tokens the view begins with the %s", tokens, role)
 		}
 	}

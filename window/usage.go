@@ -18,7 +18,7 @@ type lastUsage struct {
 func (p *Planner) learn(e *session.Entry) {
 	observer, ok := p.counter.(Observer)
 	m := e.Message
-	if !ok || m == nil || m.Usage == nil || m.Role != string(session.RoleAssistant) ||
+	if !ok || m == nil || m.Usage == nil || m.Role != session.RoleAssistant ||
 		m.Model != "" && p.model != "" && m.Model != p.model {
 		return
 	}

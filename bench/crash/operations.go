@@ -115,7 +115,7 @@ func (w *world) to(ctx context.Context, do func(*session.Session) error) error {
 }
 
 func message(role session.MessageRole, content ...session.Content) session.Entry {
-	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: string(role), Content: content}}
+	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: content}}
 }
 
 func (w *world) say(ctx context.Context) error {

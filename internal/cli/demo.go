@@ -203,7 +203,7 @@ func (t *tale) user(text string, more ...session.Content) string {
 func (t *tale) says(role session.MessageRole, text string, more ...session.Content) string {
 	tokens := len(text)/4 + 1
 	t.input += tokens
-	m := &session.MessageEntry{Role: string(role), Content: append([]session.Content{session.Text(text)}, more...), Tokens: &tokens}
+	m := &session.MessageEntry{Role: role, Content: append([]session.Content{session.Text(text)}, more...), Tokens: &tokens}
 	return t.message(m)
 }
 
@@ -228,7 +228,7 @@ func (t *tale) answer(content ...session.Content) string {
 	t.calls++
 	t.input += output
 	return t.message(&session.MessageEntry{
-		Role: string(session.RoleAssistant), Content: content, Model: t.model, Provider: t.provider, Tokens: &output,
+		Role: session.RoleAssistant, Content: content, Model: t.model, Provider: t.provider, Tokens: &output,
 		Usage: &session.Usage{
 			Input: fresh, CacheRead: cached, Output: output,
 			CostMicroUSD: fresh*3 + cached*3/10 + output*15, // $3, $0.30 and $15 a million
@@ -248,7 +248,7 @@ func (t *tale) tool(said, name string, input map[string]any, result string, fail
 	tokens := len(result)/4 + 1
 	t.input += tokens
 	return t.message(&session.MessageEntry{
-		Role: string(session.RoleTool), Tokens: &tokens, Content: []session.Content{session.ToolResult(call, result, failed)},
+		Role: session.RoleTool, Tokens: &tokens, Content: []session.Content{session.ToolResult(call, result, failed)},
 	})
 }
 

@@ -35,7 +35,7 @@ func taleBuild(tt *teller) {
 	t.answer(thinking("Three usual suspects: the cache is cold, a dependency became heavy, or tests that used to be parallel are not.\nMeasure first."),
 		session.ToolUse("call_build_log", "bash", map[string]any{"command": "gh run view 8123 --log | ts-summary"}))
 	t.message(&session.MessageEntry{
-		Role:    string(session.RoleTool),
+		Role:    session.RoleTool,
 		Content: []session.Content{session.ToolResult("call_build_log", buildLog(), false)},
 	})
 	found := t.answer(session.Text("The link step is fine. `generate` now runs **protoc in a container that is pulled every night**: 11 of the 13 new minutes.\n\n```yaml\n- run: docker run --pull=always ghcr.io/forge/protoc:latest\n```\n\nPin the image and cache it, or install protoc on the runner."))
@@ -178,7 +178,7 @@ func taleMigration(tt *teller) {
 	var next *tale
 	t.do(func() (string, error) {
 		s, err := t.s.Continue(session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
-			Role: string(session.RoleSystem), Category: "CONTEXT",
+			Role: session.RoleSystem, Category: "CONTEXT",
 			Content: []session.Content{session.Text("Continued. The plan: write to both, copy the past (4,182,331 rows), read from SQLite, stop writing to MySQL.")},
 		}})
 		next = t.adopt("the continuation", s, err)

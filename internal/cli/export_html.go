@@ -261,7 +261,7 @@ func pageClass(e *session.Entry) string {
 	case e.Message == nil:
 		return "note"
 	}
-	switch role := session.MessageRole(e.Message.Role); role {
+	switch role := e.Message.Role; role {
 	case session.RoleUser, session.RoleAssistant, session.RoleTool, session.RoleSystem:
 		return string(role)
 	}

@@ -84,10 +84,10 @@ func markdownHead(w io.Writer, o opened, path []session.Entry) error {
 }
 
 var roleEmoji = map[string]string{
-	string(session.RoleUser):      "👤 ",
-	string(session.RoleAssistant): "🤖 ",
-	string(session.RoleSystem):    "⚙️ ",
-	string(session.RoleTool):      "🔧 ",
+	session.RoleUser:      "👤 ",
+	session.RoleAssistant: "🤖 ",
+	session.RoleSystem:    "⚙️ ",
+	session.RoleTool:      "🔧 ",
 }
 
 // markdownEntry is an entry with an empty line before it, or nothing for what is

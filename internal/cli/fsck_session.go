@@ -9,8 +9,8 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/session/rawjson"
 	"github.com/coppice-dev/coppice/store"
 )
 

@@ -45,13 +45,13 @@ func kindOf(e *session.Entry) string {
 // kindColour is the colour of that word.
 func kindColour(kind string) colour {
 	switch kind {
-	case string(session.RoleUser), string(session.RoleBashExecution):
+	case session.RoleUser, session.RoleBashExecution:
 		return green
-	case string(session.RoleAssistant):
+	case session.RoleAssistant:
 		return cyan
-	case string(session.RoleTool):
+	case session.RoleTool:
 		return yellow
-	case string(session.RoleSystem), "compaction", "summary", "merge":
+	case session.RoleSystem, "compaction", "summary", "merge":
 		return blue
 	case "gap":
 		return red

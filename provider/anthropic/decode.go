@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/session/rawjson"
 )
 
 // The forms of messages: see wire.Residue.
@@ -89,11 +89,11 @@ func messages(list []json.RawMessage) ([]session.Entry, error) {
 
 // message reads a message and cuts it where tool results begin and end.
 func message(o wire.Object) []session.Entry {
-	m := &session.MessageEntry{Role: string(session.RoleUser)}
+	m := &session.MessageEntry{Role: session.RoleUser}
 	var r wire.Residue
 	r.Miss(o, "role", "content")
 	if role, ok := o.TakeStr("role"); ok {
-		switch m.Role = role; session.MessageRole(role) {
+		switch m.Role = role; role {
 		case session.RoleUser, session.RoleAssistant:
 		default:
 			r.Fields.SetStr("role", role)
@@ -120,7 +120,7 @@ func needsOrigin(blocks []session.Content) bool {
 
 // content takes the content of a message.
 func content(o *wire.Object, r *wire.Residue, role string) []session.Content {
-	plain := role != string(session.RoleAssistant) // what one text usually is
+	plain := role != session.RoleAssistant // what one text usually is
 	if text, ok := o.TakeStr("content"); ok {
 		if !plain {
 			r.Form = formString
@@ -160,7 +160,7 @@ func request(o wire.Object) (*provider.Body, error) {
 
 // systemPrompt takes the system prompt of a request.
 func systemPrompt(o *wire.Object) (e session.Entry, ok bool) {
-	m := &session.MessageEntry{Role: string(session.RoleSystem)}
+	m := &session.MessageEntry{Role: session.RoleSystem}
 	r := wire.Residue{}
 	if text, ok := o.TakeStr("system"); ok {
 		m.Content = []session.Content{session.Text(text)}
@@ -181,7 +181,7 @@ func systemPrompt(o *wire.Object) (e session.Entry, ok bool) {
 
 // response reads a response. Its content is all the model's, whatever it is.
 func response(o wire.Object) session.Entry {
-	m := &session.MessageEntry{Role: string(session.RoleAssistant), Provider: "anthropic"}
+	m := &session.MessageEntry{Role: session.RoleAssistant, Provider: "anthropic"}
 	var r wire.Residue
 	r.Miss(o, "content")
 	m.Content = content(&o, &r, m.Role)

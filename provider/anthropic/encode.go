@@ -111,7 +111,7 @@ func (e *encoder) message(parts []wire.Message) (json.RawMessage, error) {
 		return nil, nil
 	}
 	var o wire.Object
-	o.SetStr("role", string(role))
+	o.SetStr("role", role)
 	plain := len(parts) == 1 && wire.IsPlain(parts[0].Content, wire.Anthropic)
 	if len(blocks) > 0 {
 		r.Forget("content")
@@ -262,7 +262,7 @@ func (e *encoder) toolResult(t *session.ToolResultContent, r *wire.Residue) (wir
 
 // EncodeResponse writes an answer as a response.
 func EncodeResponse(answers ...session.Entry) (json.RawMessage, []provider.Note, error) {
-	if len(answers) != 1 || answers[0].Message == nil || answers[0].Message.Role != string(session.RoleAssistant) {
+	if len(answers) != 1 || answers[0].Message == nil || answers[0].Message.Role != session.RoleAssistant {
 		return nil, nil, fmt.Errorf("anthropic: a response is one message of a model, not %d entries", len(answers))
 	}
 	m := answers[0].Message

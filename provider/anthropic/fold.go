@@ -7,8 +7,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
-	"github.com/coppice-dev/coppice/session/rawjson"
 )
 
 // Fold reads a stream of Messages and returns the response that would have come

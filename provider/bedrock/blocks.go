@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/session/rawjson"
 )
 
 // formJSON is a tool's answer that is JSON and not text: see wire.Residue.
@@ -33,7 +33,7 @@ func blocks(list []json.RawMessage, role string) []session.Content {
 	out := make([]session.Content, len(list))
 	for i, raw := range list {
 		c, ok := block(raw)
-		if !ok || c.ToolResult != nil && role != string(session.RoleUser) {
+		if !ok || c.ToolResult != nil && role != session.RoleUser {
 			c = wire.Raw(raw)
 		}
 		out[i] = c

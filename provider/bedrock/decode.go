@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/session/rawjson"
 )
 
 var stops = wire.Stops{
@@ -52,10 +52,10 @@ func messages(list []json.RawMessage) ([]session.Entry, error) {
 }
 
 func message(o wire.Object) []session.Entry {
-	m := &session.MessageEntry{Role: string(session.RoleUser)}
+	m := &session.MessageEntry{Role: session.RoleUser}
 	var r wire.Residue
 	r.Miss(o, "role", "content")
-	switch role := o.Str("role"); session.MessageRole(role) {
+	switch role := o.Str("role"); role {
 	case session.RoleUser, session.RoleAssistant:
 		o.Take("role")
 		m.Role = role
@@ -81,7 +81,7 @@ func needsOrigin(blocks []session.Content) bool {
 func request(o wire.Object) (*provider.Body, error) {
 	b := &provider.Body{Kind: provider.KindRequest, Model: o.Str("modelId")}
 	if list, ok := o.TakeElements("system"); ok {
-		m := &session.MessageEntry{Role: string(session.RoleSystem), Content: blocks(list, string(session.RoleSystem))}
+		m := &session.MessageEntry{Role: session.RoleSystem, Content: blocks(list, session.RoleSystem)}
 		if needsOrigin(m.Content) {
 			(&wire.Residue{}).Mark(&m.Extra, wire.Bedrock)
 		}
@@ -103,7 +103,7 @@ func response(o wire.Object) (*provider.Body, error) {
 	if !ok {
 		return nil, errors.New("bedrock: a response without a message")
 	}
-	m := &session.MessageEntry{Role: string(session.RoleAssistant)}
+	m := &session.MessageEntry{Role: session.RoleAssistant}
 	var r wire.Residue
 	r.Miss(inner, "role", "content")
 	if inner.Str("role") == m.Role {

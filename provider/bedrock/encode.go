@@ -49,9 +49,9 @@ func (e *encoder) message(parts []wire.Message) (json.RawMessage, error) {
 		return nil, err
 	}
 	var o wire.Object
-	o.SetStr("role", string(session.RoleUser))
+	o.SetStr("role", session.RoleUser)
 	if parts[0].Role == session.RoleAssistant {
-		o.SetStr("role", string(session.RoleAssistant))
+		o.SetStr("role", session.RoleAssistant)
 	}
 	if parts[0].Role == session.RoleSystem {
 		e.notes.Of(parts[0].Entry)
@@ -215,7 +215,7 @@ func (e *encoder) resultPart(c *session.Content) (json.RawMessage, error) {
 
 // EncodeResponse writes an answer as a response.
 func EncodeResponse(answers ...session.Entry) (json.RawMessage, []provider.Note, error) {
-	if len(answers) != 1 || answers[0].Message == nil || answers[0].Message.Role != string(session.RoleAssistant) {
+	if len(answers) != 1 || answers[0].Message == nil || answers[0].Message.Role != session.RoleAssistant {
 		return nil, nil, fmt.Errorf("bedrock: a response is one message of a model, not %d entries", len(answers))
 	}
 	m := answers[0].Message

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/session/rawjson"
 )
 
 const (
@@ -102,13 +102,13 @@ func (d *Decoder) contents(list []json.RawMessage) ([]session.Entry, error) {
 }
 
 func (d *Decoder) content(o wire.Object) []session.Entry {
-	m := &session.MessageEntry{Role: string(session.RoleUser)}
+	m := &session.MessageEntry{Role: session.RoleUser}
 	var r wire.Residue
 	r.Miss(o, "role", "parts")
 	switch o.Str("role") {
 	case roleModel:
 		o.Take("role")
-		m.Role = string(session.RoleAssistant)
+		m.Role = session.RoleAssistant
 		d.pairs.Turn()
 	case roleUser:
 		o.Take("role")
@@ -147,7 +147,7 @@ func (d *Decoder) system(o *wire.Object) (e session.Entry, ok bool) {
 	if !o.Has(name) && o.Has(systemSnake) {
 		name, r.Form = systemSnake, formSnake
 	}
-	m := &session.MessageEntry{Role: string(session.RoleSystem)}
+	m := &session.MessageEntry{Role: session.RoleSystem}
 	if text, ok := o.TakeStr(name); ok {
 		m.Content = []session.Content{session.Text(text)}
 		r.Form += formString
@@ -193,7 +193,7 @@ func (d *Decoder) response(o wire.Object) (*provider.Body, error) {
 
 func (d *Decoder) candidate(response, candidate wire.Object) session.Entry {
 	e := session.Entry{Type: session.TypeMessage}
-	m := &session.MessageEntry{Role: string(session.RoleAssistant), Provider: "google"}
+	m := &session.MessageEntry{Role: session.RoleAssistant, Provider: "google"}
 	e.Message = m
 	var r wire.Residue
 	if content, ok := candidate.TakeObject("content"); ok {

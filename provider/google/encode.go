@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/session/rawjson"
 )
 
 // Encode writes the entries of a context as the contents of a request, and the
@@ -265,7 +265,7 @@ func EncodeResponse(answers ...session.Entry) (json.RawMessage, []provider.Note,
 	var candidates []json.RawMessage
 	for i := range answers {
 		m := answers[i].Message
-		if m == nil || m.Role != string(session.RoleAssistant) {
+		if m == nil || m.Role != session.RoleAssistant {
 			return nil, nil, fmt.Errorf("google: answer %d is no message of a model", i)
 		}
 		candidate, err := e.candidate(&answers[i])

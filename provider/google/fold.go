@@ -8,8 +8,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
-	"github.com/coppice-dev/coppice/session/rawjson"
 )
 
 // maxStream is the greatest stream that is read when it is one JSON array.

@@ -3,10 +3,10 @@ package google
 import (
 	"encoding/json"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/session/rawjson"
 )
 
 // spelling is how the names of a kind of part are written: the part's own, and
@@ -37,7 +37,7 @@ func (d *Decoder) parts(list []json.RawMessage, role string) []session.Content {
 	blocks := make([]session.Content, len(list))
 	for i, raw := range list {
 		c, ok := d.part(raw)
-		if !ok || c.ToolResult != nil && role != string(session.RoleUser) {
+		if !ok || c.ToolResult != nil && role != session.RoleUser {
 			c = wire.Raw(raw)
 		}
 		blocks[i] = c

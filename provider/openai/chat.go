@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/session/rawjson"
 )
 
 // Roles that entries have no name for.
@@ -111,23 +111,23 @@ func (d *ChatDecoder) messages(list []json.RawMessage) ([]session.Entry, error) 
 }
 
 func (d *ChatDecoder) message(o wire.Object) session.Entry {
-	m := &session.MessageEntry{Role: string(session.RoleUser)}
+	m := &session.MessageEntry{Role: session.RoleUser}
 	var r wire.Residue
 	r.Miss(o, "role", "content")
 	if role, ok := o.TakeStr("role"); ok {
-		switch m.Role = role; session.MessageRole(role) {
+		switch m.Role = role; role {
 		case session.RoleSystem, session.RoleUser, session.RoleAssistant, session.RoleTool:
 		default:
 			r.Fields.SetStr("role", role)
 			switch role {
 			case roleDeveloper:
-				m.Role = string(session.RoleSystem)
+				m.Role = session.RoleSystem
 			case roleFunction:
-				m.Role = string(session.RoleTool)
+				m.Role = session.RoleTool
 			}
 		}
 	}
-	switch session.MessageRole(m.Role) {
+	switch m.Role {
 	case session.RoleAssistant:
 		d.assistant(&o, m, &r)
 	case session.RoleTool:
@@ -136,7 +136,7 @@ func (d *ChatDecoder) message(o wire.Object) session.Entry {
 		m.Content = chatContent(&o, &r)
 	}
 	r.Fields.Merge(o)
-	if len(m.Content) == 0 || wire.HasRaw(m.Content) || m.Role != string(session.RoleUser) && wire.HasMedia(m.Content) {
+	if len(m.Content) == 0 || wire.HasRaw(m.Content) || m.Role != session.RoleUser && wire.HasMedia(m.Content) {
 		r.Mark(&m.Extra, wire.Chat) // from elsewhere, such blocks and messages are left out
 	}
 	r.Keep(&m.Extra, wire.Chat)
@@ -351,7 +351,7 @@ func (d *ChatDecoder) choice(response, choice wire.Object) (session.Entry, error
 		return session.Entry{}, errors.New("it has no message")
 	}
 	role := message.Get("role")
-	message.SetStr("role", string(session.RoleAssistant)) // who else could it be
+	message.SetStr("role", session.RoleAssistant) // who else could it be
 	e := d.message(message)
 	m := e.Message
 	response = append(wire.Object(nil), response...)

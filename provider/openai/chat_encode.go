@@ -71,7 +71,7 @@ func (e *chatEncoder) one(m wire.Message, r *wire.Residue) (wire.Object, error) 
 		return nil, nil
 	}
 	var o wire.Object
-	o.SetStr("role", string(m.Role))
+	o.SetStr("role", m.Role)
 	if m.Role == session.RoleAssistant {
 		return e.assistant(o, m, r)
 	}
@@ -218,7 +218,7 @@ func (e *chatEncoder) name(name string, kept wire.Object) string {
 // result returns the message of a tool's answer.
 func (e *chatEncoder) result(t *session.ToolResultContent, r *wire.Residue) wire.Object {
 	var o wire.Object
-	o.SetStr("role", string(session.RoleTool))
+	o.SetStr("role", session.RoleTool)
 	o.SetStr("tool_call_id", wire.SafeID(t.ToolUseID, maxChatID))
 	blocks := wire.Parts(t)
 	parts := e.parts(blocks, session.RoleTool)
@@ -253,7 +253,7 @@ func EncodeChatResponse(answers ...session.Entry) (json.RawMessage, []provider.N
 
 // choice returns an answer and the response around it.
 func (e *chatEncoder) choice(entry *session.Entry, index int) (json.RawMessage, wire.Object, error) {
-	if entry.Message == nil || entry.Message.Role != string(session.RoleAssistant) {
+	if entry.Message == nil || entry.Message.Role != session.RoleAssistant {
 		return nil, nil, fmt.Errorf("entry %s is no message of a model", entry.ID)
 	}
 	m := entry.Message

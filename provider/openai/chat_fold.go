@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
-	"github.com/coppice-dev/coppice/session/rawjson"
 )
 
 // FoldChat reads a stream of Chat Completions and returns the response that

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/session/rawjson"
 )
 
 // The forms of items: see wire.Residue. The calls and results of tools besides
@@ -105,7 +105,7 @@ func (d *itemDecoder) item(raw json.RawMessage) {
 // answer adds a block to the model's message.
 func (d *itemDecoder) answer(blocks ...session.Content) {
 	if !d.open {
-		d.add(&session.MessageEntry{Role: string(session.RoleAssistant)})
+		d.add(&session.MessageEntry{Role: session.RoleAssistant})
 		d.open = true
 	}
 	m := d.entries[len(d.entries)-1].Message
@@ -122,22 +122,22 @@ func (d *itemDecoder) add(m *session.MessageEntry) {
 
 func (d *itemDecoder) message(raw json.RawMessage, o wire.Object) {
 	role := o.Str("role")
-	if role == string(session.RoleAssistant) {
+	if role == session.RoleAssistant {
 		d.answer(saidBlocks(raw, o)...)
 		return
 	}
-	m := &session.MessageEntry{Role: string(session.RoleUser)}
+	m := &session.MessageEntry{Role: session.RoleUser}
 	var r wire.Residue
 	r.Miss(o, "type", "role", "content")
 	o.Take("type")
 	switch role {
-	case string(session.RoleUser):
+	case session.RoleUser:
 		o.Take("role")
-	case string(session.RoleSystem):
+	case session.RoleSystem:
 		o.Take("role")
 		m.Role = role
 	case roleDeveloper:
-		m.Role = string(session.RoleSystem)
+		m.Role = session.RoleSystem
 	}
 	m.Content = itemContent(&o, &r)
 	r.Fields = o
@@ -212,7 +212,7 @@ func (d *itemDecoder) request(o wire.Object) (*provider.Body, error) {
 }
 
 func (d *itemDecoder) prompt(role session.MessageRole, text, form string) {
-	m := &session.MessageEntry{Role: string(role), Content: []session.Content{session.Text(text)}}
+	m := &session.MessageEntry{Role: role, Content: []session.Content{session.Text(text)}}
 	(&wire.Residue{Form: form}).Keep(&m.Extra, wire.Responses)
 	d.add(m)
 }
@@ -225,14 +225,14 @@ func (d *itemDecoder) response(o wire.Object) (*provider.Body, error) {
 	}
 	b := &provider.Body{Kind: provider.KindResponse, Model: o.Str("model")}
 	if d.items(list); len(d.entries) == 0 {
-		d.add(&session.MessageEntry{Role: string(session.RoleAssistant)})
+		d.add(&session.MessageEntry{Role: session.RoleAssistant})
 	}
 	id, _ := o.TakeText("id")
 	model, _ := o.TakeText("model")
 	for i := range d.entries {
 		e := &d.entries[i]
 		e.Message.ResponseID = id
-		if e.Message.Role == string(session.RoleAssistant) || i == len(d.entries)-1 { // which tells of the response
+		if e.Message.Role == session.RoleAssistant || i == len(d.entries)-1 { // which tells of the response
 			e.Message.Model, e.Message.Provider = model, "openai"
 		}
 		if seconds := o.Int("created_at"); seconds > 0 {

@@ -85,7 +85,7 @@ func (e *itemEncoder) said(m wire.Message, r *wire.Residue) {
 	}
 	var o wire.Object
 	o.SetStr("type", itemMessage)
-	o.SetStr("role", string(m.Role))
+	o.SetStr("role", m.Role)
 	if r.Form == formString && wire.IsPlain(m.Content, wire.Responses) {
 		o.SetStr("content", m.Content[0].Text.Content)
 	} else {
@@ -150,7 +150,7 @@ func (e *itemEncoder) answerText(texts []session.Content) wire.Object {
 	r, _ := wire.ResidueOf(session.Fields(first.Envelope), wire.Responses)
 	var o wire.Object
 	o.SetStr("type", itemMessage)
-	o.SetStr("role", string(session.RoleAssistant))
+	o.SetStr("role", session.RoleAssistant)
 	if r.Form == formString {
 		o.SetStr("content", texts[0].Text.Content)
 	} else {

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/session/rawjson"
 )
 
 // toolItem is a call of a tool that the caller runs, and where its input is.
@@ -136,11 +136,11 @@ func generatedImage(o *wire.Object, r *wire.Residue) (c session.Content, ok bool
 // result adds a tool's answer. One without an id is kept whole: in a message of
 // its own, because it is nothing that the model said.
 func (d *itemDecoder) result(raw json.RawMessage, kind string, o wire.Object) {
-	m := &session.MessageEntry{Role: string(session.RoleTool)}
+	m := &session.MessageEntry{Role: session.RoleTool}
 	var r wire.Residue
 	id, ok := o.TakeStr("call_id")
 	if !ok {
-		m.Role, m.Content = string(session.RoleUser), []session.Content{wire.Raw(raw)}
+		m.Role, m.Content = session.RoleUser, []session.Content{wire.Raw(raw)}
 		(&wire.Residue{Form: formItem}).Mark(&m.Extra, wire.Responses)
 		d.add(m)
 		return

@@ -8,8 +8,8 @@ import (
 	"regexp"
 	"strconv"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/redact"
-	"github.com/coppice-dev/coppice/session/rawjson"
 	"github.com/coppice-dev/coppice/store"
 )
 

@@ -181,14 +181,14 @@ func (r *reader) says(k kind, text string) *session.MessageEntry {
 	m := &session.MessageEntry{Content: []session.Content{session.Text(text)}}
 	switch k {
 	case user:
-		m.Role = string(session.RoleUser)
+		m.Role = session.RoleUser
 		if strings.HasPrefix(text, "/") {
 			m.Metadata = map[string]any{"command": true}
 		}
 	case output:
-		m.Role, m.Category = string(session.RoleSystem), "SYSTEM_OUTPUT"
+		m.Role, m.Category = session.RoleSystem, "SYSTEM_OUTPUT"
 	default:
-		m.Role, m.Model = string(session.RoleAssistant), r.answers
+		m.Role, m.Model = session.RoleAssistant, r.answers
 	}
 	return m
 }

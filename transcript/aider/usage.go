@@ -21,7 +21,7 @@ func (r *reader) heed(text string) {
 		r.answers = strings.TrimSuffix(m[1], ",")
 	}
 	m := tokensLine.FindStringSubmatch(text)
-	if m == nil || r.held == nil || r.held.Entry.Message.Role != string(session.RoleAssistant) {
+	if m == nil || r.held == nil || r.held.Entry.Message.Role != session.RoleAssistant {
 		return
 	}
 	usage := &session.Usage{CacheWrite: count(m[2]), CacheRead: count(m[3]), Output: count(m[4])}

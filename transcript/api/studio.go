@@ -106,7 +106,7 @@ func mergeTurns(entries []session.Entry, tokens []int) []session.Entry {
 
 func sameTurn(before, m *session.MessageEntry) bool {
 	last := before.Content
-	return before.Role == string(session.RoleAssistant) && m.Role == before.Role && len(last) > 0 && last[len(last)-1].Thinking != nil
+	return before.Role == session.RoleAssistant && m.Role == before.Role && len(last) > 0 && last[len(last)-1].Thinking != nil
 }
 
 func sum(a, b *int) *int {

@@ -38,9 +38,9 @@ func (t *tree) entry(n *node) *session.Entry {
 		entry.Message.StopReason = stopReason(m)
 	}
 	if m.Get("content", "content_type").Text() == "user_editable_context" {
-		entry.Message.Role, entry.Message.Category = string(session.RoleSystem), "SYSTEM"
+		entry.Message.Role, entry.Message.Category = session.RoleSystem, "SYSTEM"
 	}
-	if entry.Message.Role == string(session.RoleTool) {
+	if entry.Message.Role == session.RoleTool {
 		t.answer(n, entry.Message)
 	}
 	return entry
@@ -101,7 +101,7 @@ func (t *tree) answer(n *node, m *session.MessageEntry) {
 	tool := n.message.Get("author", "name").Text()
 	id := t.callFor(n, tool)
 	if id == "" {
-		m.Role, m.Category = string(session.RoleSystem), "SYSTEM_OUTPUT"
+		m.Role, m.Category = session.RoleSystem, "SYSTEM_OUTPUT"
 		return
 	}
 	failed := n.message.Get("content", "content_type").Text() == "system_error"

@@ -104,12 +104,12 @@ type piece struct {
 }
 
 func (p piece) message(m loose.Value, id string) *session.MessageEntry {
-	out := &session.MessageEntry{Role: string(session.RoleUser), Content: p.content}
+	out := &session.MessageEntry{Role: session.RoleUser, Content: p.content}
 	switch {
 	case p.result:
-		out.Role = string(session.RoleTool)
+		out.Role = session.RoleTool
 	case m.Get("sender").Text() == "assistant":
-		out.Role, out.Provider, out.ResponseID = string(session.RoleAssistant), "anthropic", id
+		out.Role, out.Provider, out.ResponseID = session.RoleAssistant, "anthropic", id
 	}
 	var files []any
 	for f := range m.Get("files").Items() {

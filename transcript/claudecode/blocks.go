@@ -5,8 +5,8 @@ import (
 	"crypto/sha256"
 	"strings"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/session/rawjson"
 )
 
 func hashKey(id []byte) key {

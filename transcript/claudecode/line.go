@@ -4,7 +4,7 @@ import (
 	"encoding/hex"
 	"time"
 
-	"github.com/coppice-dev/coppice/session/rawjson"
+	"github.com/coppice-dev/coppice/internal/rawjson"
 )
 
 // line is what a line says, as slices of its text.

@@ -403,7 +403,7 @@ func (r *reader) isAgentFile() bool {
 
 // message makes the entry of a message.
 func message(rec *transcript.Record, role session.MessageRole, content []session.Content) *session.MessageEntry {
-	m := &session.MessageEntry{Role: string(role), Content: content}
+	m := &session.MessageEntry{Role: role, Content: content}
 	rec.Entry.Type, rec.Entry.Message = session.TypeMessage, m
 	return m
 }

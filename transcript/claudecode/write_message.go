@@ -3,15 +3,15 @@ package claudecode
 import (
 	"strings"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/session/rawjson"
 	"github.com/coppice-dev/coppice/transcript"
 )
 
 // message writes the lines of a message: one for each block of a reply.
 func (w *scribe) message(e *session.Entry) {
 	m := e.Message
-	switch session.MessageRole(m.Role) {
+	switch m.Role {
 	case session.RoleAssistant:
 		w.reply(e)
 	case session.RoleUser, session.RoleTool:

@@ -191,7 +191,7 @@ func (r *reader) message(v loose.Value) error {
 	r.to.Count(v.Get("role").Text()+" message", "message", 1)
 	at := v.Get("ts").Time(time.UTC)
 	for _, e := range entries {
-		if e.Message.Role == string(session.RoleAssistant) {
+		if e.Message.Role == session.RoleAssistant {
 			r.answered(e.Message, &at)
 		}
 		e.Message.Extra = slices.DeleteFunc(e.Message.Extra, func(f session.Field) bool { return f.Name == "anthropic" })
@@ -221,7 +221,7 @@ func (r *reader) answered(m *session.MessageEntry, at *time.Time) {
 
 // markInjected marks messages of which nothing is the human's.
 func markInjected(m *session.MessageEntry) {
-	if m.Role != string(session.RoleUser) || len(m.Content) == 0 {
+	if m.Role != session.RoleUser || len(m.Content) == 0 {
 		return
 	}
 	human := slices.ContainsFunc(m.Content, func(c session.Content) bool {

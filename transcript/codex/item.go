@@ -67,9 +67,9 @@ func fingerprint(v loose.Value) []string {
 func (r *reader) said(e session.Entry, l *line, parts ...string) error {
 	m := e.Message
 	switch m.Role {
-	case string(session.RoleAssistant):
+	case session.RoleAssistant:
 		return r.answered(e, l, parts...)
-	case string(session.RoleTool):
+	case session.RoleTool:
 		r.answer = ""
 		r.judge(m)
 		r.add(e, l, parts...)
@@ -78,7 +78,7 @@ func (r *reader) said(e session.Entry, l *line, parts ...string) error {
 	if err := r.flush(); err != nil {
 		return err
 	}
-	if m.Role == string(session.RoleUser) {
+	if m.Role == session.RoleUser {
 		if err := r.learnCWD(m); err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func setMetadata(m *session.MessageEntry, key string, value any) {
 // betweenAgents adds what one agent says to another: it is sent to the model, and
 // not by the user.
 func (r *reader) betweenAgents(l line) error {
-	m := &session.MessageEntry{Role: string(session.RoleUser), Content: textBlocks(l.payload.Get("content"))}
+	m := &session.MessageEntry{Role: session.RoleUser, Content: textBlocks(l.payload.Get("content"))}
 	setMetadata(m, "injected", true)
 	for _, member := range []string{"author", "recipient"} {
 		if text := l.payload.Get(member).Text(); text != "" {
@@ -268,7 +268,7 @@ func (r *reader) callOf(tool string) string {
 }
 
 func message(role session.MessageRole, blocks ...session.Content) []session.Entry {
-	return []session.Entry{{Type: session.TypeMessage, Message: &session.MessageEntry{Role: string(role), Content: blocks}}}
+	return []session.Entry{{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: blocks}}}
 }
 
 // objectOf returns arguments as an object: they may be one, the text of one, or

@@ -77,7 +77,7 @@ func (r *reader) spent(u *session.Usage, l *line) error {
 	r.usage.context = u.Context()
 	for i := len(r.queue) - 1; i >= 0; i-- {
 		m := r.queue[i].Entry.Message
-		if m == nil || m.Role != string(session.RoleAssistant) {
+		if m == nil || m.Role != session.RoleAssistant {
 			continue
 		}
 		if _, past := r.past.entry(r.queue[i].ID); past {

@@ -226,7 +226,7 @@ func (w *writer) items(entries []session.Entry) ([]json.RawMessage, error) {
 		case f.Name == "instructions":
 			items = append(items, textItem("developer", v.Text()))
 		case v.IsString():
-			items = append(items, textItem(string(session.RoleUser), v.Text()))
+			items = append(items, textItem(session.RoleUser, v.Text()))
 		default:
 			for item := range v.Items() {
 				items = append(items, item.Raw())
@@ -303,8 +303,8 @@ func statesOf(path []session.Entry) []session.State {
 // show writes the events of which Codex rebuilds what the user sees.
 func (w *writer) show(e *session.Entry) {
 	m := e.Message
-	isUser := m.Role == string(session.RoleUser)
-	if isUser && isInjected(m.Content) || !isUser && m.Role != string(session.RoleAssistant) {
+	isUser := m.Role == session.RoleUser
+	if isUser && isInjected(m.Content) || !isUser && m.Role != session.RoleAssistant {
 		return
 	}
 	for i := range m.Content {

@@ -42,7 +42,7 @@ func (t *thread) decode(kind string, data loose.Value) (session.Entry, string) {
 }
 
 func message(role session.MessageRole, metadata map[string]any, blocks ...session.Content) session.Entry {
-	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: string(role), Content: blocks, Metadata: metadata}}
+	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: blocks, Metadata: metadata}}
 }
 
 func thinking(text, signature string) session.Content {

@@ -58,7 +58,7 @@ func add(m *session.MessageEntry, kind string, data, part loose.Value) {
 	case "finish":
 		finish(m, data)
 	case "shell_command":
-		m.Role = string(session.RoleBashExecution)
+		m.Role = session.RoleBashExecution
 		put(session.Text("$ " + data.Get("command").Text() + "\n" + data.Get("output").Text()))
 		m.Metadata = map[string]any{"command": data.Get("command").Text(), "exit_code": data.Get("exit_code").Int()}
 	default:

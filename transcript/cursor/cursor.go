@@ -102,7 +102,7 @@ func (r *reader) line(o jsonl.Object) error {
 	}
 	r.to.Count(o.Get("role").Text()+" line", "message", 1)
 	for _, e := range entries {
-		if e.Message.Role == string(session.RoleAssistant) {
+		if e.Message.Role == session.RoleAssistant {
 			e.Message.Model = o.Get("model").Text()
 		}
 		unwrap(e.Message)
@@ -160,7 +160,7 @@ func (r *reader) answered(b loose.Value) string {
 // unwrap takes the tags off a prompt, and marks what Cursor says in the user's
 // name.
 func unwrap(m *session.MessageEntry) {
-	if m.Role != string(session.RoleUser) || len(m.Content) == 0 {
+	if m.Role != session.RoleUser || len(m.Content) == 0 {
 		return
 	}
 	injected := true

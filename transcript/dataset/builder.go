@@ -67,7 +67,7 @@ func (b *builder) addAt(m *session.MessageEntry, at time.Time) error {
 
 // say adds a message that is text.
 func (b *builder) say(role session.MessageRole, text string) error {
-	return b.add(&session.MessageEntry{Role: string(role), Content: []session.Content{session.Text(text)}})
+	return b.add(&session.MessageEntry{Role: role, Content: []session.Content{session.Text(text)}})
 }
 
 // sayAll adds messages that are text, those without any left out.

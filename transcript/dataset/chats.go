@@ -34,7 +34,7 @@ func Chats() *transcript.Format {
 		model := rec.Get("model").Text()
 		for v := range turns.Items() {
 			m := b.openai(v)
-			if m.Role == string(session.RoleAssistant) {
+			if m.Role == session.RoleAssistant {
 				m.Model = model
 			}
 			if err := b.addAt(m, v.Get("timestamp").Time(time.UTC)); err != nil {
@@ -49,7 +49,7 @@ func Chats() *transcript.Format {
 func (b *builder) openai(v loose.Value) *session.MessageEntry {
 	e, err := b.chat.Message(v)
 	if err != nil {
-		return &session.MessageEntry{Role: string(session.RoleUser), Content: []session.Content{session.Text(string(v))}}
+		return &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text(string(v))}}
 	}
 	return e.Message
 }

@@ -52,7 +52,7 @@ func (b *builder) typedPart(part loose.Value, role string) session.Content {
 		value = part.Get("text")
 	}
 	switch kind := part.Get("type").Text(); {
-	case kind == "text" && role == string(session.RoleTool):
+	case kind == "text" && role == session.RoleTool:
 		return b.result(value.Text())
 	case kind == "text":
 		return session.Text(value.Text())

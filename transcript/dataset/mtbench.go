@@ -57,7 +57,7 @@ func (b *builder) interview(questions, answers loose.Value, model string) error 
 			}
 		}
 		if i < len(said) {
-			if err := b.add(&session.MessageEntry{Role: string(session.RoleAssistant), Content: text(said[i]), Model: model}); err != nil {
+			if err := b.add(&session.MessageEntry{Role: session.RoleAssistant, Content: text(said[i]), Model: model}); err != nil {
 				return err
 			}
 		}

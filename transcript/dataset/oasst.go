@@ -84,7 +84,7 @@ func (r *recordReader) node(v loose.Value, parent string, span transcript.Span) 
 		parent = transcript.Root
 	}
 	m := &session.MessageEntry{
-		Role: string(session.RoleUser), Content: text(v.Get("text")), Model: v.Get("model_name").Text(),
+		Role: session.RoleUser, Content: text(v.Get("text")), Model: v.Get("model_name").Text(),
 		Extra: besides(oasst, v, "message_id", "parent_id", "text", "created_date", "model_name", "message_tree_id", "replies"),
 	}
 	if role := v.Get("role").Text(); role == "assistant" {

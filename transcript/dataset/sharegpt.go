@@ -53,7 +53,7 @@ func readShareGPT(r *recordReader, rec records.Record) error {
 		d.images = append(d.images, image.Text())
 	}
 	if system := rec.Get("system"); system.IsString() {
-		m := &session.MessageEntry{Role: string(session.RoleSystem), Content: []session.Content{session.Text(system.Text())}}
+		m := &session.MessageEntry{Role: session.RoleSystem, Content: []session.Content{session.Text(system.Text())}}
 		m.Extra = residue.Keep(nil, sharegpt, json.RawMessage(besideSystem))
 		if err := b.add(m); err != nil {
 			return err
@@ -109,15 +109,15 @@ func (d *turnDecoder) message(turn loose.Value) *session.MessageEntry {
 	m := &session.MessageEntry{}
 	switch from.Text() {
 	case fromHuman, "user":
-		m.Role, m.Content = string(session.RoleUser), d.withImages(value.Text())
+		m.Role, m.Content = session.RoleUser, d.withImages(value.Text())
 	case fromSystem:
-		m.Role, m.Content = string(session.RoleSystem), text(value)
+		m.Role, m.Content = session.RoleSystem, text(value)
 	case fromCall, "tool_call":
-		m.Role, m.Content = string(session.RoleAssistant), d.calls(value)
+		m.Role, m.Content = session.RoleAssistant, d.calls(value)
 	case fromObservation, "tool", "function_response", "ipython":
-		m.Role, m.Content = string(session.RoleTool), []session.Content{d.b.result(value.Text())}
+		m.Role, m.Content = session.RoleTool, []session.Content{d.b.result(value.Text())}
 	default: // gpt, chatgpt, bing, bard, assistant, model
-		m.Role, m.Content = string(session.RoleAssistant), d.withImages(value.Text())
+		m.Role, m.Content = session.RoleAssistant, d.withImages(value.Text())
 		m.Model = modelOf(from.Text())
 	}
 	var images []string

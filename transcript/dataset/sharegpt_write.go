@@ -104,7 +104,7 @@ func turnsOf(m *session.MessageEntry, images *[]string) []json.RawMessage {
 }
 
 func speaker(role string) string {
-	switch session.MessageRole(role) {
+	switch role {
 	case session.RoleAssistant:
 		return fromModel
 	case session.RoleSystem:

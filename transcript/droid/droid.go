@@ -180,7 +180,7 @@ func (r *reader) add(o jsonl.Object, id string, entries []session.Entry) error {
 
 // mark marks what Droid says in the user's name. A prompt may follow it.
 func mark(m *session.MessageEntry) {
-	if m == nil || m.Role != string(session.RoleUser) || len(m.Content) == 0 {
+	if m == nil || m.Role != session.RoleUser || len(m.Content) == 0 {
 		return
 	}
 	for _, c := range m.Content {
@@ -198,7 +198,7 @@ func mark(m *session.MessageEntry) {
 // streamed reads a line of the output of "droid exec".
 func (r *reader) streamed(v loose.Value, kind string) ([]session.Entry, string) {
 	say := func(role session.MessageRole, blocks ...session.Content) []session.Entry {
-		m := &session.MessageEntry{Role: string(role), Content: blocks}
+		m := &session.MessageEntry{Role: role, Content: blocks}
 		if role == session.RoleAssistant {
 			m.Model = r.model
 		}
@@ -212,7 +212,7 @@ func (r *reader) streamed(v loose.Value, kind string) ([]session.Entry, string) 
 		}
 		return []session.Entry{{Type: session.TypeModelChange, ModelChange: &session.ModelChangeEntry{ModelID: r.model}}}, "model change"
 	case "message":
-		return say(session.MessageRole(v.Get("role").Text()), session.Text(v.Get("text").Text())), "message"
+		return say(v.Get("role").Text(), session.Text(v.Get("text").Text())), "message"
 	case "tool_call":
 		return say(session.RoleAssistant, session.ToolUseJSON(callID(v), v.Get("toolName").Text(), v.Get("parameters").Raw())), "message"
 	case "tool_result":

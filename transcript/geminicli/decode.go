@@ -98,7 +98,7 @@ func blocks(v loose.Value, role string) []session.Content {
 }
 
 func decodeUser(v loose.Value) session.Entry {
-	m := &session.MessageEntry{Role: string(session.RoleUser), Content: blocks(v, "user")}
+	m := &session.MessageEntry{Role: session.RoleUser, Content: blocks(v, "user")}
 	if isInjected(m.Content) {
 		m.Metadata = map[string]any{"injected": true}
 	}
@@ -119,7 +119,7 @@ func isInjected(content []session.Content) bool {
 // decodeAnswer reads what Gemini thought, said and called, and the results.
 func decodeAnswer(v loose.Value) (session.Entry, []session.Content) {
 	m := &session.MessageEntry{
-		Role: string(session.RoleAssistant), Provider: "google", Model: v.Get("model").Text(),
+		Role: session.RoleAssistant, Provider: "google", Model: v.Get("model").Text(),
 		Usage: provider.GeminiCLIUsage(v.Get("tokens")),
 	}
 	for thought := range v.Get("thoughts").Items() {

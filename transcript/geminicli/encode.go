@@ -14,7 +14,7 @@ import (
 // results of its calls, without its id and time.
 func encodeMessage(m *session.MessageEntry, results []session.Content) json.RawMessage {
 	var o residue.Object
-	if m.Role != string(session.RoleAssistant) {
+	if m.Role != session.RoleAssistant {
 		o.Set("type", "user")
 		o.Set("content", encodeParts(m, "user"))
 		return o.JSON()
@@ -70,8 +70,8 @@ func encodeParts(m *session.MessageEntry, role string) json.RawMessage {
 			plain.Content = append(plain.Content, c)
 		}
 	}
-	if plain.Role = string(session.RoleUser); role == "model" {
-		plain.Role = string(session.RoleAssistant)
+	if plain.Role = session.RoleUser; role == "model" {
+		plain.Role = session.RoleAssistant
 	}
 	messages, err := google.Encode([]session.Entry{{Type: session.TypeMessage, Message: &plain}})
 	if err != nil || len(plain.Content) == 0 {

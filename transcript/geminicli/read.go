@@ -236,7 +236,7 @@ func (r *reader) records(m *message, conv string) []transcript.Record {
 	if said.Timestamp.IsZero() {
 		said.Timestamp = m.value.Get("ts").Time(time.UTC)
 	}
-	if said.Message != nil && said.Message.Role == string(session.RoleAssistant) {
+	if said.Message != nil && said.Message.Role == session.RoleAssistant {
 		said.Message.ResponseID = conv + ":" + m.native
 	}
 	rec := transcript.Record{ID: m.id, Parent: transcript.Root, Entry: said, From: m.from}
@@ -249,7 +249,7 @@ func (r *reader) records(m *message, conv string) []transcript.Record {
 	}
 	answer := session.Entry{
 		Type: session.TypeMessage, Timestamp: said.Timestamp,
-		Message: &session.MessageEntry{Role: string(session.RoleTool), Content: results},
+		Message: &session.MessageEntry{Role: session.RoleTool, Content: results},
 	}
 	return []transcript.Record{rec, {ID: m.id + resultsSuffix, Parent: m.id, Entry: answer, From: m.from}}
 }

@@ -103,8 +103,8 @@ func (w *writer) messages() {
 			continue
 		}
 		switch e.Message.Role {
-		case string(session.RoleTool):
-		case string(session.RoleSystem):
+		case session.RoleTool:
+		case session.RoleSystem:
 			w.lose(e.ID, "system prompt", "Gemini CLI has its own")
 		default:
 			w.message(e, resultsAfter(entries[i+1:]))
@@ -116,7 +116,7 @@ func (w *writer) messages() {
 func resultsAfter(entries []session.Entry) []session.Content {
 	var results []session.Content
 	for _, e := range entries {
-		if e.Message == nil || e.Message.Role != string(session.RoleTool) {
+		if e.Message == nil || e.Message.Role != session.RoleTool {
 			break
 		}
 		results = append(results, e.Message.Content...)
@@ -160,7 +160,7 @@ func (w *writer) summary(e *session.Entry) {
 	case e.Merge != nil:
 		text = "Summary of another branch of the conversation: " + e.Merge.Summary
 	}
-	m := &session.MessageEntry{Role: string(session.RoleUser), Content: []session.Content{session.Text(text)}}
+	m := &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text(text)}}
 	w.put(e, residue.Object(loose.Value(encodeMessage(m, nil)).Except()))
 }
 

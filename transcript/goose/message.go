@@ -78,7 +78,7 @@ func (r *reader) message(m, content, meta loose.Value, span transcript.Span) err
 		if len(said) > 0 {
 			tool = id + "/results"
 		}
-		if err := r.add(tool, at, span, entry(string(session.RoleTool), results, meta)); err != nil {
+		if err := r.add(tool, at, span, entry(session.RoleTool, results, meta)); err != nil {
 			return err
 		}
 	}
@@ -86,7 +86,7 @@ func (r *reader) message(m, content, meta loose.Value, span transcript.Span) err
 		return nil
 	}
 	e := entry(m.Get("role").Text(), said, meta)
-	if e.Message.Role == string(session.RoleAssistant) {
+	if e.Message.Role == session.RoleAssistant {
 		r.charge(e.Message, meta, at)
 	}
 	return r.add(id, at, span, e)

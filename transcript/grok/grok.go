@@ -135,7 +135,7 @@ func (r *reader) decode(v loose.Value, kind string) ([]session.Entry, string) {
 		}
 		return entries, "message"
 	case "tool_result":
-		m.Role = string(session.RoleTool)
+		m.Role = session.RoleTool
 		text := v.Get("content")
 		m.Content = []session.Content{session.ToolResult(v.Get("tool_call_id").Text(), plain(text), v.Get("is_error").Bool())}
 	case "backend_tool_call": // a tool that the provider ran

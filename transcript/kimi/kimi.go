@@ -170,9 +170,9 @@ func (r *reader) message(o jsonl.Object, v loose.Value) error {
 		m.Content = append(m.Content, session.ToolUseJSON(call.Get("id").Text(), call.Get("name").Text(), call.Get("args").Raw()))
 	}
 	switch m.Role {
-	case string(session.RoleTool):
+	case session.RoleTool:
 		m.Content = []session.Content{session.ToolResult(v.Get("toolCallId").Text(), session.TextOf(m.Content), v.Get("isError").Bool())}
-	case string(session.RoleUser):
+	case session.RoleUser:
 		if origin := v.Get("origin", "kind").Text(); origin != "" && origin != "user" {
 			m.Metadata = map[string]any{"injected": true, "origin": origin}
 		} else {
@@ -225,7 +225,7 @@ func (r *reader) event(o jsonl.Object, v loose.Value) error {
 			text = string(output)
 		}
 		r.add(o, session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
-			Role:    string(session.RoleTool),
+			Role:    session.RoleTool,
 			Content: []session.Content{session.ToolResult(v.Get("toolCallId").Text(), text, v.Get("result", "isError").Bool())},
 		}})
 	case "step.end":
@@ -240,7 +240,7 @@ func (r *reader) event(o jsonl.Object, v loose.Value) error {
 // say adds a block to the model's message.
 func (r *reader) say(o jsonl.Object, v loose.Value, c session.Content) {
 	if r.answer == nil {
-		r.answer = &session.MessageEntry{Role: string(session.RoleAssistant), Provider: r.provider, Model: r.model}
+		r.answer = &session.MessageEntry{Role: session.RoleAssistant, Provider: r.provider, Model: r.model}
 		if r.answer.ResponseID = v.Get("stepUuid").Text(); r.answer.ResponseID == "" {
 			r.answer.ResponseID = v.Get("uuid").Text()
 		}

@@ -94,7 +94,7 @@ func message(role session.MessageRole, content []session.Content) *session.Messa
 	if len(content) == 0 {
 		return nil
 	}
-	return &session.MessageEntry{Role: string(role), Content: content}
+	return &session.MessageEntry{Role: role, Content: content}
 }
 
 // systemPrompt is said again with every response; here it is said when it changes.

@@ -17,8 +17,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/session/rawjson"
 )
 
 // Value is a JSON value as it stands in a text. Nil is one that is absent; all

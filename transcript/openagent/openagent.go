@@ -151,7 +151,7 @@ func (d *decoder) record(m loose.Value) transcript.Record {
 
 func (d *decoder) content(m loose.Value, id string) []session.Content {
 	text := m.Get("content").Text()
-	if m.Get("role").Text() == string(session.RoleTool) && len(d.waiting) > 0 {
+	if m.Get("role").Text() == session.RoleTool && len(d.waiting) > 0 {
 		call := d.waiting[0]
 		d.waiting = d.waiting[1:]
 		return []session.Content{session.ToolResult(call, text, false)}

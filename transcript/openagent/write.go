@@ -36,13 +36,13 @@ func encode(e *session.Entry) json.RawMessage {
 
 // role is one of the four that the program knows.
 func role(r string) string {
-	switch session.MessageRole(r) {
+	switch r {
 	case session.RoleUser, session.RoleAssistant, session.RoleSystem, session.RoleTool:
 		return r
 	case session.RoleBashExecution:
-		return string(session.RoleTool)
+		return session.RoleTool
 	}
-	return string(session.RoleSystem)
+	return session.RoleSystem
 }
 
 func tokens(m *session.MessageEntry) any {

@@ -113,8 +113,8 @@ func (r *reader) entry(m loose.Value, p piece) session.Entry {
 	out := &session.MessageEntry{Role: m.Get("role").Text(), Content: p.content}
 	switch {
 	case p.result:
-		out.Role = string(session.RoleTool)
-	case out.Role == string(session.RoleAssistant):
+		out.Role = session.RoleTool
+	case out.Role == session.RoleAssistant:
 		answer(out, m, p)
 	}
 	if p.injected {

@@ -158,13 +158,13 @@ func contentOf(message loose.Value) json.RawMessage {
 }
 
 func role(r string) string {
-	switch session.MessageRole(r) {
+	switch r {
 	case session.RoleUser, session.RoleAssistant, session.RoleSystem, session.RoleTool:
 		return r
 	case session.RoleBashExecution:
-		return string(session.RoleTool)
+		return session.RoleTool
 	}
-	return string(session.RoleSystem)
+	return session.RoleSystem
 }
 
 // categoryOf is a message's category, or else the one that its role suggests.
@@ -172,9 +172,9 @@ func categoryOf(m *session.MessageEntry) string {
 	switch {
 	case m.Category != "":
 		return m.Category
-	case m.Role == string(session.RoleSystem):
+	case m.Role == session.RoleSystem:
 		return "SYSTEM"
-	case m.Role == string(session.RoleTool), m.Role == string(session.RoleBashExecution):
+	case m.Role == session.RoleTool, m.Role == session.RoleBashExecution:
 		return "SYSTEM_OUTPUT"
 	}
 	return "DIALOG"
@@ -188,7 +188,7 @@ func tokens(m *session.MessageEntry) int {
 }
 
 func messageType(m *session.MessageEntry) string {
-	if role(m.Role) == string(session.RoleTool) {
+	if role(m.Role) == session.RoleTool {
 		return "action"
 	}
 	return "message"

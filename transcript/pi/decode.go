@@ -38,7 +38,7 @@ func decodeEntry(v loose.Value, kind, firstKept string) session.Entry {
 		decodeMessageEntry(&e, v.Get("message"))
 	case typeCustomMessage:
 		e.Type = session.TypeMessage
-		e.Message = &session.MessageEntry{Role: string(session.RoleCustom), Content: decodeBlocks(v.Get("content"))}
+		e.Message = &session.MessageEntry{Role: session.RoleCustom, Content: decodeBlocks(v.Get("content"))}
 	case string(session.TypeModelChange):
 		e.ModelChange = &session.ModelChangeEntry{Provider: text("provider"), ModelID: text("modelId")}
 	case typeThinking:
@@ -74,7 +74,7 @@ func decodeEntry(v loose.Value, kind, firstKept string) session.Entry {
 
 func decodeMessageEntry(e *session.Entry, v loose.Value) {
 	role := v.Get("role").Text()
-	if role == string(session.RoleBashExecution) && v.Get("excludeFromContext").Bool() {
+	if role == session.RoleBashExecution && v.Get("excludeFromContext").Bool() {
 		e.Type = session.TypeCustom
 		e.Custom = &session.CustomEntry{CustomType: hiddenBash, Data: v.Map()}
 		return
@@ -82,22 +82,22 @@ func decodeMessageEntry(e *session.Entry, v loose.Value) {
 	m := &session.MessageEntry{Role: role}
 	e.Message = m
 	switch role {
-	case string(session.RoleAssistant):
+	case session.RoleAssistant:
 		m.Content = decodeBlocks(v.Get("content"))
 		m.Model, m.Provider = v.Get("model").Text(), v.Get("provider").Text()
 		m.ResponseID = v.Get("responseId").Text()
 		m.StopReason = decodeStop(v.Get("stopReason").Text())
 		m.Usage = decodeUsage(v.Get("usage"))
 	case roleToolResult:
-		m.Role = string(session.RoleTool)
+		m.Role = session.RoleTool
 		m.Content = []session.Content{decodeResult(v)}
 		m.Usage = decodeUsage(v.Get("usage"))
-	case string(session.RoleBashExecution):
+	case session.RoleBashExecution:
 		m.Content = []session.Content{session.Text(bashPrompt + v.Get("command").Text()), session.Text(v.Get("output").Text())}
-	case string(session.RoleBranchSummary), string(session.RoleCompactionSummary):
+	case session.RoleBranchSummary, session.RoleCompactionSummary:
 		m.Content = []session.Content{session.Text(v.Get("summary").Text())}
 	case oldCustomRole:
-		m.Role = string(session.RoleCustom)
+		m.Role = session.RoleCustom
 		m.Content = decodeBlocks(v.Get("content"))
 	default:
 		m.Content = decodeBlocks(v.Get("content"))

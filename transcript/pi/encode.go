@@ -96,7 +96,7 @@ func dataOf(e *session.Entry) loose.Value {
 // encodeMessageEntry writes a message. What an extension said is an entry of
 // another type.
 func encodeMessageEntry(o *residue.Object, e *session.Entry, tools map[string]string) {
-	if e.Message.Role != string(session.RoleCustom) {
+	if e.Message.Role != session.RoleCustom {
 		o.Set("message", encodeMessage(e, tools))
 		return
 	}
@@ -111,15 +111,15 @@ func encodeMessage(e *session.Entry, tools map[string]string) json.RawMessage {
 	m := e.Message
 	o.Set("role", m.Role)
 	switch m.Role {
-	case string(session.RoleAssistant):
+	case session.RoleAssistant:
 		encodeAssistant(&o, m)
-	case string(session.RoleTool):
+	case session.RoleTool:
 		encodeResult(&o, m, tools)
-	case string(session.RoleBashExecution):
+	case session.RoleBashExecution:
 		encodeBash(&o, m)
-	case string(session.RoleBranchSummary), string(session.RoleCompactionSummary):
+	case session.RoleBranchSummary, session.RoleCompactionSummary:
 		o.Set("summary", session.TextOf(m.Content))
-	case string(session.RoleSystem):
+	case session.RoleSystem:
 		o.Set("content", session.TextOf(m.Content))
 	default:
 		o.Set("content", encodeBlocks(m.Content))

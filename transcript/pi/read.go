@@ -230,7 +230,7 @@ func withoutIndex(v loose.Value, e session.Entry, first string) loose.Value {
 	}
 	if old {
 		m := residue.Object(v.Get("message").Except())
-		m.Set("role", string(session.RoleCustom))
+		m.Set("role", session.RoleCustom)
 		o.Set("message", m.JSON())
 	}
 	return loose.Value(o.JSON())

@@ -156,7 +156,7 @@ func mergeMessage(e session.Entry) session.Entry {
 	}
 	return session.Entry{
 		Type: session.TypeMessage, ID: e.ID, ParentID: e.ParentID, Timestamp: e.Timestamp,
-		Message: &session.MessageEntry{Role: string(session.RoleCustom), Content: []session.Content{session.Text(e.Merge.Summary)}},
+		Message: &session.MessageEntry{Role: session.RoleCustom, Content: []session.Content{session.Text(e.Merge.Summary)}},
 	}
 }
 
@@ -203,7 +203,7 @@ func split(e session.Entry) []session.Entry {
 	var rest []session.Content
 	one := func(role session.MessageRole, content []session.Content) {
 		part, message := e, *e.Message
-		message.Role, message.Content = string(role), content
+		message.Role, message.Content = role, content
 		if len(parts) > 0 {
 			message.Usage = nil
 		}

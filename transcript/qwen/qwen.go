@@ -148,21 +148,21 @@ func (r *reader) decode(o jsonl.Object) ([]session.Entry, string, error) {
 // finish adds what stands beside a message.
 func (r *reader) finish(m *session.MessageEntry, v loose.Value) {
 	switch m.Role {
-	case string(session.RoleAssistant):
+	case session.RoleAssistant:
 		m.Provider = "qwen"
 		if m.Model = v.Get("model").Text(); m.Model == "" {
 			m.Model = r.model
 		}
 		m.Usage = provider.GeminiUsage(v.Get("usageMetadata"))
 		m.ResponseID = v.Get("uuid").Text()
-	case string(session.RoleTool):
+	case session.RoleTool:
 		status := v.Get("toolCallResult", "status").Text()
 		for i := range m.Content {
 			if t := m.Content[i].ToolResult; t != nil && (status == "error" || status == "cancelled") {
 				t.IsError = true
 			}
 		}
-	case string(session.RoleUser):
+	case session.RoleUser:
 		if subtype := v.Get("subtype").Text(); subtype != "" && subtype != "mid_turn_user_message" || isInjected(m.Content) {
 			m.Metadata = map[string]any{"injected": true}
 		}

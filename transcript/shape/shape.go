@@ -4,7 +4,7 @@
 package shape
 
 import (
-	"github.com/coppice-dev/coppice/session/rawjson"
+	"github.com/coppice-dev/coppice/internal/rawjson"
 )
 
 // Shape is the members that were seen. A path names a member from the outside in:

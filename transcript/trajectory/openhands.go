@@ -136,7 +136,7 @@ func (r *eventReader) action(v loose.Value, action string) *session.MessageEntry
 	case "message":
 		m := message(session.RoleUser, args.Get("content").Text())
 		if model {
-			m.Role = string(session.RoleAssistant)
+			m.Role = session.RoleAssistant
 		}
 		for url := range args.Get("image_urls").Items() {
 			m.Content = append(m.Content, image(url.Text()))
@@ -158,7 +158,7 @@ func (r *eventReader) action(v loose.Value, action string) *session.MessageEntry
 
 // call returns an action as the call of a tool.
 func (r *eventReader) call(v loose.Value, action string, args loose.Value) *session.MessageEntry {
-	m := &session.MessageEntry{Role: string(session.RoleAssistant)}
+	m := &session.MessageEntry{Role: session.RoleAssistant}
 	if thought := args.Get("thought").Text(); thought != "" {
 		m.Content = append(m.Content, session.Text(thought))
 	}
@@ -222,11 +222,11 @@ func (r *eventReader) observation(v loose.Value, kind string) *session.MessageEn
 	if pictures != nil {
 		result.ToolResult.Parts = append([]session.Content{session.Text(result.ToolResult.Content)}, pictures...)
 	}
-	return &session.MessageEntry{Role: string(session.RoleTool), Content: []session.Content{result}}
+	return &session.MessageEntry{Role: session.RoleTool, Content: []session.Content{result}}
 }
 
 func message(role session.MessageRole, text string) *session.MessageEntry {
-	return &session.MessageEntry{Role: string(role), Content: []session.Content{session.Text(text)}}
+	return &session.MessageEntry{Role: role, Content: []session.Content{session.Text(text)}}
 }
 
 func image(url string) session.Content {

@@ -73,7 +73,7 @@ func readSWEAgent(f *transcript.File, to transcript.Sink, rec records.Record) er
 // a list of one.
 func named(m loose.Value) loose.Value {
 	id := m.Get("tool_call_ids").First()
-	if m.Get("role").Text() != string(session.RoleTool) || m.Has("tool_call_id") || id == nil {
+	if m.Get("role").Text() != session.RoleTool || m.Has("tool_call_id") || id == nil {
 		return m
 	}
 	o := residue.Object(m.Except())
@@ -89,14 +89,14 @@ func (r *run) steps(steps loose.Value) error {
 			said = step.Get("thought").Text() + "\n" + step.Get("action").Text()
 		}
 		rest := residue.Object(step.Except("response", "observation"))
-		m := &session.MessageEntry{Role: string(session.RoleAssistant), Content: []session.Content{session.Text(said)}}
+		m := &session.MessageEntry{Role: session.RoleAssistant, Content: []session.Content{session.Text(said)}}
 		if len(rest) > 0 {
 			m.Extra = residue.Keep(nil, sweAgent, rest.JSON())
 		}
 		if err := r.add(m, time.Time{}); err != nil {
 			return err
 		}
-		told := &session.MessageEntry{Role: string(session.RoleUser), Content: []session.Content{session.Text(step.Get("observation").Text())}}
+		told := &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text(step.Get("observation").Text())}}
 		if err := r.add(told, time.Time{}); err != nil {
 			return err
 		}

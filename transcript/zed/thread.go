@@ -80,7 +80,7 @@ func (t *thread) user(v loose.Value) error {
 		return err
 	}
 	t.turn = v.Get("id").Text()
-	m := &session.MessageEntry{Role: string(session.RoleUser)}
+	m := &session.MessageEntry{Role: session.RoleUser}
 	for part := range v.Get("content").Items() {
 		m.Content = append(m.Content, content(part))
 	}
@@ -101,7 +101,7 @@ func (t *thread) agent(v loose.Value) error {
 
 func (t *thread) answer() *session.MessageEntry {
 	model := t.doc.Get("model")
-	return &session.MessageEntry{Role: string(session.RoleAssistant), Provider: model.Get("provider").Text(), Model: model.Get("model").Text()}
+	return &session.MessageEntry{Role: session.RoleAssistant, Provider: model.Get("provider").Text(), Model: model.Get("model").Text()}
 }
 
 // answered holds an answer until it is known whether it is the turn's last.
@@ -116,7 +116,7 @@ func (t *thread) answered(m *session.MessageEntry, results []session.Content) er
 	rec := t.record(m)
 	t.last = &rec
 	if len(results) > 0 {
-		t.held = append(t.held, t.record(&session.MessageEntry{Role: string(session.RoleTool), Content: results}))
+		t.held = append(t.held, t.record(&session.MessageEntry{Role: session.RoleTool, Content: results}))
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func result(v loose.Value) session.Content {
 // old reads a message of the first versions.
 func (t *thread) old(v loose.Value) error {
 	m := &session.MessageEntry{Role: v.Get("role").Text()}
-	if m.Role == string(session.RoleAssistant) {
+	if m.Role == session.RoleAssistant {
 		m = t.answer()
 	}
 	for part := range v.Get("segments").Items() {
@@ -189,14 +189,14 @@ func (t *thread) old(v loose.Value) error {
 	for r := range v.Get("tool_results").Items() {
 		results = append(results, result(r))
 	}
-	if m.Role == string(session.RoleAssistant) {
+	if m.Role == session.RoleAssistant {
 		return t.answered(m, results)
 	}
 	if err := t.flush(); err != nil {
 		return err
 	}
 	if len(results) > 0 {
-		if err := t.to.Add(t.record(&session.MessageEntry{Role: string(session.RoleTool), Content: results})); err != nil {
+		if err := t.to.Add(t.record(&session.MessageEntry{Role: session.RoleTool, Content: results})); err != nil {
 			return err
 		}
 	}

@@ -48,7 +48,7 @@ func appendSummary(list []Message, e *session.Entry, lead, summary string) []Mes
 		return list
 	}
 	return append(list, Message{Entry: e.ID, Role: session.RoleUser, MessageEntry: &session.MessageEntry{
-		Role: string(session.RoleUser), Content: []session.Content{session.Text(lead + summary)},
+		Role: session.RoleUser, Content: []session.Content{session.Text(lead + summary)},
 	}})
 }
 
@@ -82,7 +82,7 @@ func appendMessage(list []Message, e *session.Entry) []Message {
 }
 
 func roleOf(m *session.MessageEntry) session.MessageRole {
-	switch role := session.MessageRole(m.Role); role {
+	switch role := m.Role; role {
 	case session.RoleSystem, session.RoleAssistant, session.RoleTool:
 		return role
 	}

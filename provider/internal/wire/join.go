@@ -9,7 +9,7 @@ import "github.com/coppice-dev/coppice/session"
 // Split gives the tool results of a message their own messages. The model's
 // messages stay whole.
 func Split(m *session.MessageEntry, format string) []session.Entry {
-	if m.Role == string(session.RoleAssistant) {
+	if m.Role == session.RoleAssistant {
 		return []session.Entry{{Type: session.TypeMessage, Message: m}}
 	}
 	var entries []session.Entry
@@ -17,7 +17,7 @@ func Split(m *session.MessageEntry, format string) []session.Entry {
 		one := part.MessageEntry
 		if part.Role == session.RoleTool {
 			results := *one
-			results.Role = string(session.RoleTool)
+			results.Role = session.RoleTool
 			one = &results
 		}
 		if i > 0 {
@@ -37,7 +37,7 @@ func Append(entries, message []session.Entry, format string) []session.Entry {
 	return append(entries, message...)
 }
 
-func isResults(m *session.MessageEntry) bool { return m.Role == string(session.RoleTool) }
+func isResults(m *session.MessageEntry) bool { return m.Role == session.RoleTool }
 
 func setJoin(m *session.MessageEntry, format string, join bool) {
 	r, _ := ResidueOf(m.Extra, format)

@@ -3,8 +3,8 @@ package wire
 import (
 	"encoding/json"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/session/rawjson"
 )
 
 // Call returns a tool call whose arguments are a string that should be a JSON

@@ -89,7 +89,7 @@ func TestMessages(t *testing.T) {
 	}
 	got := ""
 	for _, m := range wire.Messages(entries) {
-		got += m.Entry + string(m.Role) + " "
+		got += m.Entry + m.Role + " "
 	}
 	if want := "1assistant 1tool 1assistant 2tool 2user 3user "; got != want {
 		t.Errorf("the messages are %s, want %s", got, want)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/coppice-dev/coppice/session/rawjson"
+	"github.com/coppice-dev/coppice/internal/rawjson"
 )
 
 // checkString compares String and StringBytes with encoding/json on a literal.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-dev/coppice/session/rawjson"
+	"github.com/coppice-dev/coppice/internal/rawjson"
 )
 
 func checkAny(t *testing.T, v any) {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/coppice-dev/coppice/session/rawjson"
+	"github.com/coppice-dev/coppice/internal/rawjson"
 )
 
 // show makes heads comparable, and nil distinct from empty.
