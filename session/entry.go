@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -46,7 +47,8 @@ const (
 // be used wherever a role is a string.
 type MessageRole = string
 
-// The roles of messages. Other roles are kept as they are.
+// The roles of messages. What is appended has one of these; a log may hold
+// others, which are kept as they are.
 const (
 	RoleSystem            MessageRole = "system"
 	RoleUser              MessageRole = "user"
@@ -57,6 +59,17 @@ const (
 	RoleBranchSummary     MessageRole = "branchSummary"     // checkpoint of an abandoned branch
 	RoleCompactionSummary MessageRole = "compactionSummary" // summary of history no longer sent
 )
+
+// CheckRole refuses a role, with ErrInvalid, unless a person or a program that
+// writes a conversation may use it: user, assistant, system and tool. A Session
+// takes the other Role constants too, and Graft takes whatever a source has.
+func CheckRole(role MessageRole) error {
+	switch role {
+	case RoleUser, RoleAssistant, RoleSystem, RoleTool:
+		return nil
+	}
+	return fmt.Errorf("role %q: %w: it must be user, assistant, system or tool", role, ErrInvalid)
+}
 
 // Relations of a session to its parent session.
 const (
