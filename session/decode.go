@@ -290,16 +290,14 @@ func kindOf(value []byte) byte {
 	return value[0]
 }
 
-// object decodes a map and keeps its bytes. Of one that Go cannot hold, such as
-// one with the number 1e400, only the bytes are kept.
+// object decodes a map and keeps its bytes. A number that a float64 cannot hold
+// is a json.Number in the map: see rawjson.Number.
 func object(value []byte, into *map[string]any, raw *json.RawMessage) decoding {
 	if kindOf(value) != '{' {
 		return decoding(rawjson.IsNull(value))
 	}
 	*raw = value
-	if json.Unmarshal(value, into) != nil {
-		*into = nil
-	}
+	*into, _ = rawjson.Map(value) // the whole line was found valid
 	return known
 }
 

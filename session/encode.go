@@ -202,11 +202,8 @@ func (w *writer) object(name string, m map[string]any, raw json.RawMessage) {
 }
 
 func sameObject(m map[string]any, raw json.RawMessage) bool {
-	var decoded map[string]any
-	if json.Unmarshal(raw, &decoded) != nil {
-		decoded = nil // see object
-	}
-	return reflect.DeepEqual(m, decoded)
+	decoded, err := rawjson.Map(raw)
+	return err == nil && reflect.DeepEqual(m, decoded)
 }
 
 func (w *writer) payload(e *Entry) {

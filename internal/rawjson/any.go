@@ -40,6 +40,10 @@ func appendAny(dst []byte, v any, depth int) ([]byte, error) {
 		if !math.IsInf(v, 0) && !math.IsNaN(v) {
 			return appendFloat(dst, v), nil
 		}
+	case json.Number:
+		if b := []byte(v); Kind(b) == 'n' && skipNumber(b, 0) == len(b) {
+			return append(dst, b...), nil
+		}
 	case map[string]any:
 		if v != nil && depth > 0 {
 			return appendMap(dst, v, depth-1)

@@ -8,6 +8,7 @@
 //   - [ScanHead] reads the leading members of a session line and stops there;
 //   - [Object] and [Array] hand out the raw bytes of each member or element;
 //   - [String], [Int], [Bool] and [IsNull] decode one raw scalar;
+//   - [Any] and [Map] decode a whole value, and lose no digit of a number;
 //   - [Skip] and [Valid] check text and keep nothing;
 //   - the Append functions write.
 //

@@ -53,3 +53,10 @@ func FuzzAny(f *testing.F) {
 		}
 	})
 }
+
+// FuzzDecode: Any and Map decode what a json.Decoder does, and every number as it
+// is written.
+func FuzzDecode(f *testing.F) {
+	addSeeds(f)
+	f.Fuzz(checkDecode)
+}
