@@ -134,76 +134,9 @@ func continuation(ctx context.Context, log store.Log, of string) (id string, at 
 }
 
 // Chain returns the ids of a session and of all the sessions it continues and is
-// continued by, the original first.
+// continued by, the original first: see FindChain, which also says which of them
+// are missing.
 func Chain(ctx context.Context, st store.Store, id string) ([]string, error) {
-	chain, in := []string{id}, map[string]bool{id: true}
-	for {
-		parent, err := continues(ctx, st, chain[len(chain)-1])
-		if err != nil {
-			return nil, err
-		}
-		if parent == "" || in[parent] {
-			break
-		}
-		chain, in[parent] = append(chain, parent), true
-	}
-	slices.Reverse(chain)
-	for {
-		next, err := continuedBy(ctx, st, chain[len(chain)-1])
-		if err != nil {
-			return nil, err
-		}
-		if next == "" || in[next] {
-			return chain, nil
-		}
-		chain, in[next] = append(chain, next), true
-	}
-}
-
-// continues returns the session that a session continues, or "". One that was
-// removed meanwhile ends the chain.
-func continues(ctx context.Context, st store.Store, id string) (string, error) {
-	log, err := st.Open(ctx, id)
-	if err != nil {
-		return "", err
-	}
-	defer log.Close()
-	h, err := readHeader(ctx, log)
-	if err != nil || h == nil || h.Relation != RelationContinuation {
-		return "", err
-	}
-	return h.ParentSession, checkExists(ctx, st, &h.ParentSession)
-}
-
-func continuedBy(ctx context.Context, st store.Store, id string) (string, error) {
-	log, err := st.Open(ctx, id)
-	if err != nil {
-		return "", err
-	}
-	defer log.Close()
-	h, err := readHeader(ctx, log)
-	if err == nil && h != nil {
-		id = h.ID
-	}
-	next := ""
-	if err == nil {
-		next, _, err = continuation(ctx, log, id)
-	}
-	if err != nil || next == "" {
-		return "", err
-	}
-	return next, checkExists(ctx, st, &next)
-}
-
-// checkExists empties an id that leads nowhere.
-func checkExists(ctx context.Context, st store.Store, id *string) error {
-	log, err := st.Open(ctx, *id)
-	if errors.Is(err, ErrNotExist) || errors.Is(err, ErrInvalid) {
-		*id = ""
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return log.Close()
+	c, err := FindChain(ctx, st, id, nil)
+	return c.Links, err
 }

@@ -1,0 +1,436 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+// Sessions that continue each other are one conversation. What makes two of them
+// neighbours, and what of a session is only a copy of what came before, is said
+// here and nowhere else: package conversation, the index and the commands use it.
+
+// The members of a message's metadata with which a continuation says what it was
+// given by the session before it.
+const (
+	MetaType     = "type"             // TransitionType on the marker
+	MetaCarried  = "carried_from"     // the id of the message that this one is a copy of
+	MetaOriginal = "original_session" // on the marker: the first session of the chain
+
+	// TransitionType is the type of the marker, the message with which a
+	// continuation says which session it continues.
+	TransitionType = "session_transition"
+)
+
+// IsTransition reports whether an entry is a marker: see TransitionType.
+func IsTransition(e *Entry) bool {
+	return e.Message != nil && e.Message.Metadata[MetaType] == TransitionType
+}
+
+// CarriedFrom returns the id of the message that an entry says it is a copy of,
+// or "".
+func CarriedFrom(e *Entry) string {
+	if e.Message == nil {
+		return ""
+	}
+	id, _ := e.Message.Metadata[MetaCarried].(string)
+	return id
+}
+
+// Carried finds the messages of a session that are in it only so that it can be
+// understood without the sessions that it continues: copies, and the marker. They
+// are what a continuation was created with, so they stand at its beginning; what
+// the metadata of later messages say has no such meaning. Whoever reads a chain
+// as one leaves them out.
+type Carried struct{ open bool }
+
+// CarriedIn returns a Carried for the session that has a header.
+func CarriedIn(h *Header) Carried { return Carried{open: h.Relation == RelationContinuation} }
+
+// Take looks at the next entry, in the order of the log, and reports whether it is
+// a message that was carried. before is true if the messages before it turn out to
+// be carried, too: not every program says so of each copy, but what it copies
+// (instructions and documents) stands before the marker.
+func (c *Carried) Take(e *Entry) (carried, before bool) {
+	if !c.open || e.Message == nil {
+		return false, false
+	}
+	switch {
+	case IsTransition(e):
+		return true, true
+	case CarriedFrom(e) != "":
+		return true, false
+	}
+	c.open = isCarriable(e.Message)
+	return false, false
+}
+
+// Open reports whether a message that comes next may be carried.
+func (c *Carried) Open() bool { return c.open }
+
+// isCarriable reports whether a message is one that all continuations are given.
+func isCarriable(m *MessageEntry) bool {
+	switch m.Category {
+	case "SYSTEM", "CONTEXT":
+		return true
+	case "":
+		return m.Role == RoleSystem
+	}
+	return false
+}
+
+// Link is what a session says of its place in a chain.
+type Link struct {
+	ID          string
+	Continues   string // the session that it continues, or ""
+	ContinuedTo string // the session that its log names as its continuation, or ""
+	Original    string // the first session of the chain, if its marker names it, or ""
+	Index       int    // how many continuations lie before it, as far as its header knows
+	Created     time.Time
+}
+
+// Linked is sessions that are one conversation.
+type Linked struct {
+	ID      string   // that of the original session, which may be missing
+	Links   []string // the sessions that are there, the first first
+	Missing []string // sessions that others name and that are not there
+}
+
+// JoinLinks puts sessions together that continue each other. All that the given
+// ones name must be among them, or is missing.
+//
+// A session follows the one that it continues, if that one's log names it: of
+// several that claim to continue a session only one does. A session that is
+// missing cannot say; of several that claim to continue it, the earliest does.
+// What is before the gap and what is after it belong together if a session before
+// it names the missing one, or if the marker after it names the original.
+func JoinLinks(links []Link) []Linked {
+	j := joiner{byID: make(map[string]*Link), after: make(map[string]string), namedBy: make(map[string]string)}
+	sorted := slices.Clone(links)
+	slices.SortFunc(sorted, func(a, b Link) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
+	for i := range sorted {
+		j.byID[sorted[i].ID] = &sorted[i]
+	}
+	for i := range sorted {
+		j.place(&sorted[i])
+	}
+	for _, head := range j.heads(sorted) {
+		j.addRun(head)
+	}
+	for _, c := range j.chains {
+		j.settle(c)
+	}
+	result := make([]Linked, 0, len(j.chains))
+	for _, c := range j.chains {
+		result = append(result, c.Linked)
+	}
+	return result
+}
+
+// joiner puts links together.
+type joiner struct {
+	byID    map[string]*Link
+	after   map[string]string // which link follows a session, missing ones included
+	namedBy map[string]string // which link names a missing session as its continuation
+	runs    map[string][]run
+	chains  []*joined
+	byRoot  map[string]*joined
+}
+
+// run is links that follow one another without a gap.
+type run []*Link
+
+type joined struct {
+	Linked
+	runs []run
+}
+
+// place notes what a link follows.
+func (j *joiner) place(l *Link) {
+	if _, there := j.byID[l.ContinuedTo]; !there && l.ContinuedTo != "" && j.namedBy[l.ContinuedTo] == "" {
+		j.namedBy[l.ContinuedTo] = l.ID
+	}
+	if l.Continues == "" || l.Continues == l.ID {
+		return
+	}
+	before, there := j.byID[l.Continues]
+	if there && before.ContinuedTo != l.ID {
+		return // that one does not know of it
+	}
+	if j.after[l.Continues] == "" {
+		j.after[l.Continues] = l.ID
+	}
+}
+
+// follows returns the session that a link follows, or "".
+func (j *joiner) follows(l *Link) string {
+	if l.Continues != "" && j.after[l.Continues] == l.ID {
+		return l.Continues
+	}
+	return ""
+}
+
+// heads returns the links with which a run begins. Of links that name each other
+// in a circle it is the earliest.
+func (j *joiner) heads(sorted []Link) []*Link {
+	var heads []*Link
+	reached := make(map[string]bool)
+	begin := func(l *Link) {
+		heads = append(heads, l)
+		for l != nil && !reached[l.ID] {
+			reached[l.ID] = true
+			l = j.byID[j.after[l.ID]]
+		}
+	}
+	for i := range sorted {
+		if before := j.follows(&sorted[i]); j.byID[before] == nil {
+			begin(&sorted[i])
+		}
+	}
+	for i := range sorted {
+		if !reached[sorted[i].ID] {
+			begin(&sorted[i])
+		}
+	}
+	return heads
+}
+
+// addRun puts the run that begins with a link into its chain.
+func (j *joiner) addRun(head *Link) {
+	var r run
+	in := make(map[string]bool)
+	for l := head; l != nil && !in[l.ID]; l = j.byID[j.after[l.ID]] {
+		in[l.ID] = true
+		r = append(r, l)
+	}
+	root := j.rootOf(head)
+	if j.byRoot == nil {
+		j.byRoot = make(map[string]*joined)
+	}
+	c := j.byRoot[root]
+	if c == nil {
+		c = &joined{Linked: Linked{ID: root}}
+		j.byRoot[root] = c
+		j.chains = append(j.chains, c)
+	}
+	c.runs = append(c.runs, r)
+}
+
+// rootOf returns the id of the chain that a run's first link belongs to.
+func (j *joiner) rootOf(head *Link) string {
+	seen := make(map[string]bool)
+	for at := head; ; {
+		seen[at.ID] = true
+		lost := j.follows(at)
+		if lost == "" || j.byID[lost] != nil { // the latter is a circle
+			return at.ID
+		}
+		next := j.byID[j.namedBy[lost]]
+		if original := j.byID[at.Original]; next == nil && original != nil && j.isBroken(original) {
+			next = original
+		}
+		if next == nil || seen[next.ID] {
+			if at.Original != "" && j.byID[at.Original] == nil {
+				return at.Original
+			}
+			return lost
+		}
+		if at = j.headOf(next); seen[at.ID] {
+			return at.ID
+		}
+	}
+}
+
+// headOf returns the first link of the run that a link is in.
+func (j *joiner) headOf(l *Link) *Link {
+	seen := make(map[string]bool)
+	for !seen[l.ID] {
+		seen[l.ID] = true
+		before := j.byID[j.follows(l)]
+		if before == nil {
+			return l
+		}
+		l = before
+	}
+	return l
+}
+
+// isBroken reports whether the run that a link begins ends at a missing session.
+func (j *joiner) isBroken(l *Link) bool {
+	seen := make(map[string]bool)
+	for next := l; next != nil && !seen[next.ID]; next = j.byID[j.after[next.ID]] {
+		seen[next.ID] = true
+		if next.ContinuedTo != "" && j.byID[next.ContinuedTo] == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// settle puts a chain's runs in order and lists what is missing between them.
+func (j *joiner) settle(c *joined) {
+	slices.SortStableFunc(c.runs, func(a, b run) int {
+		return cmp.Or(cmp.Compare(btoi(a[0].ID != c.ID), btoi(b[0].ID != c.ID)), cmp.Compare(a[0].Index, b[0].Index),
+			a[0].Created.Compare(b[0].Created), cmp.Compare(a[0].ID, b[0].ID))
+	})
+	miss := func(id string) {
+		if id != "" && j.byID[id] == nil && !slices.Contains(c.Missing, id) {
+			c.Missing = append(c.Missing, id)
+		}
+	}
+	miss(c.ID)
+	for _, r := range c.runs {
+		miss(j.follows(r[0]))
+		for _, l := range r {
+			c.Links = append(c.Links, l.ID)
+		}
+		miss(r[len(r)-1].ContinuedTo)
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// FindChain returns the conversation that a session is part of; of a session that
+// nothing continues and that continues nothing, that is itself. Nothing is
+// written. The session may be missing itself, if others name it; ErrNotExist says
+// that none does.
+//
+// naming returns the names of the sessions that name a missing one, so that the
+// conversation is found on both sides of a gap; it is asked only if there is one.
+// The index knows them. If it is nil, every session in the store is read for that.
+func FindChain(ctx context.Context, st store.Store, id string, naming func(ctx context.Context, missing string) ([]string, error)) (Linked, error) {
+	f := finder{ctx: ctx, st: st, naming: naming, links: make(map[string]Link), asked: make(map[string]bool)}
+	if f.naming == nil {
+		f.naming = f.scan
+	}
+	if err := f.follow(id); err != nil {
+		return Linked{}, err
+	}
+	links := make([]Link, 0, len(f.links))
+	for _, l := range f.links {
+		links = append(links, l)
+	}
+	for _, c := range JoinLinks(links) {
+		if slices.Contains(c.Links, id) || slices.Contains(c.Missing, id) {
+			return c, nil
+		}
+	}
+	return Linked{}, &Error{Op: "find", Name: id, Kind: ErrNotExist}
+}
+
+// finder collects what FindChain puts together.
+type finder struct {
+	ctx    context.Context
+	st     store.Store
+	naming func(ctx context.Context, missing string) ([]string, error)
+	links  map[string]Link
+	asked  map[string]bool
+}
+
+// follow reads a session and all that it and the others name. Of those one that
+// cannot be read is as good as missing: it costs what is in it and no more.
+func (f *finder) follow(wanted string) error {
+	todo := []string{wanted}
+	for len(todo) > 0 {
+		id := todo[0]
+		if todo = todo[1:]; id == "" || f.asked[id] {
+			continue
+		}
+		f.asked[id] = true
+		l, err := ReadLink(f.ctx, f.st, id)
+		if err == nil {
+			f.links[id] = l
+			todo = append(todo, l.Continues, l.ContinuedTo, l.Original)
+			continue
+		}
+		missing := errors.Is(err, ErrNotExist) || errors.Is(err, ErrInvalid)
+		if !missing && (id == wanted || f.ctx.Err() != nil) {
+			return err
+		}
+		names, err := f.naming(f.ctx, id)
+		if err != nil {
+			return err
+		}
+		todo = append(todo, names...)
+	}
+	return nil
+}
+
+// scan looks for the sessions that name a missing one.
+func (f *finder) scan(ctx context.Context, missing string) ([]string, error) {
+	var found []string
+	for stat, err := range f.st.List(ctx) {
+		if err != nil {
+			if stat.Name == "" {
+				return nil, err
+			}
+			continue // what cannot be read names nothing
+		}
+		l, err := ReadLink(ctx, f.st, stat.Name)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err == nil && (l.Continues == missing || l.ContinuedTo == missing || l.Original == missing) {
+			found = append(found, stat.Name)
+		}
+	}
+	return found, nil
+}
+
+// ReadLink returns what a session of a store says of its place in a chain.
+func ReadLink(ctx context.Context, st store.Store, name string) (l Link, err error) {
+	log, err := st.Open(ctx, name)
+	if err != nil {
+		return l, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	l.ID = name
+	h, err := readHeader(ctx, log)
+	if err != nil {
+		return l, err
+	}
+	of := name
+	if h != nil {
+		of = h.ID
+		l.Index, l.Created = h.Continuation, h.CreatedAt
+		if h.Relation == RelationContinuation {
+			l.Continues = h.ParentSession
+			if l.Original, err = originalOf(ctx, log, h); err != nil {
+				return l, err
+			}
+		}
+	}
+	l.ContinuedTo, _, err = continuation(ctx, log, of)
+	return l, err
+}
+
+// originalOf returns the original session as a continuation's marker names it.
+func originalOf(ctx context.Context, log store.Log, h *Header) (string, error) {
+	carried := CarriedIn(h)
+	original := ""
+	for line, err := range log.Forward(ctx, 0) {
+		if err != nil {
+			return "", err
+		}
+		e, err := decodeEntry(slices.Clone(line.Data))
+		if err != nil {
+			continue
+		}
+		if _, marked := carried.Take(e); marked {
+			original, _ = e.Message.Metadata[MetaOriginal].(string)
+		}
+		if !carried.Open() {
+			break
+		}
+	}
+	return original, nil
+}

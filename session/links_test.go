@@ -1,0 +1,250 @@
+package session_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/memory"
+)
+
+func TestJoinLinks(t *testing.T) {
+	t.Parallel()
+	at := func(n int) time.Time { return time.Unix(int64(n), 0) }
+	for _, c := range []struct {
+		name  string
+		links []session.Link
+		want  []session.Linked
+	}{
+		{"one", []session.Link{{ID: "a"}}, []session.Linked{{ID: "a", Links: []string{"a"}}}},
+		{
+			"three",
+			[]session.Link{{ID: "c", Continues: "b", Index: 2}, {ID: "a", ContinuedTo: "b"}, {ID: "b", Continues: "a", ContinuedTo: "c", Index: 1}},
+			[]session.Linked{{ID: "a", Links: []string{"a", "b", "c"}}},
+		},
+		{
+			"the original is lost",
+			[]session.Link{{ID: "b", Continues: "a", ContinuedTo: "c"}, {ID: "c", Continues: "b"}},
+			[]session.Linked{{ID: "a", Links: []string{"b", "c"}, Missing: []string{"a"}}},
+		},
+		{
+			"one in the middle is lost",
+			[]session.Link{{ID: "a", ContinuedTo: "b"}, {ID: "c", Continues: "b", Index: 2}},
+			[]session.Linked{{ID: "a", Links: []string{"a", "c"}, Missing: []string{"b"}}},
+		},
+		{
+			"two in the middle are lost: the marker names the original",
+			[]session.Link{{ID: "d", Continues: "c", Original: "a", Index: 3, Created: at(1)}, {ID: "a", ContinuedTo: "b", Created: at(2)}},
+			[]session.Linked{{ID: "a", Links: []string{"a", "d"}, Missing: []string{"b", "c"}}},
+		},
+		{
+			"the first two are lost",
+			[]session.Link{{ID: "c", Continues: "b", Original: "a", Index: 2}},
+			[]session.Linked{{ID: "a", Links: []string{"c"}, Missing: []string{"a", "b"}}},
+		},
+		{
+			"the last is lost",
+			[]session.Link{{ID: "a", ContinuedTo: "b"}},
+			[]session.Linked{{ID: "a", Links: []string{"a"}, Missing: []string{"b"}}},
+		},
+		{
+			"a chain that is whole takes in nobody who only names its original",
+			[]session.Link{{ID: "a", ContinuedTo: "b", Created: at(1)}, {ID: "b", Continues: "a", Created: at(2)}, {ID: "x", Continues: "fork", Original: "a", Created: at(3)}},
+			[]session.Linked{{ID: "a", Links: []string{"a", "b"}}, {ID: "fork", Links: []string{"x"}, Missing: []string{"fork"}}},
+		},
+		{
+			"of two that claim to continue a session one does",
+			[]session.Link{{ID: "a", ContinuedTo: "b", Created: at(1)}, {ID: "x", Continues: "a", Created: at(2)}, {ID: "b", Continues: "a", Created: at(3)}},
+			[]session.Linked{{ID: "a", Links: []string{"a", "b"}}, {ID: "x", Links: []string{"x"}}},
+		},
+		{
+			"of two that claim to continue a missing one the earliest does",
+			[]session.Link{{ID: "x", Continues: "a", Created: at(3)}, {ID: "b", Continues: "a", Created: at(2)}},
+			[]session.Linked{{ID: "a", Links: []string{"b"}, Missing: []string{"a"}}, {ID: "x", Links: []string{"x"}}},
+		},
+		{
+			"circles",
+			[]session.Link{{ID: "a", Continues: "b", ContinuedTo: "b"}, {ID: "b", Continues: "a", ContinuedTo: "a"}, {ID: "c", Continues: "c", ContinuedTo: "c"}},
+			[]session.Linked{{ID: "c", Links: []string{"c"}}, {ID: "a", Links: []string{"a", "b"}}},
+		},
+	} {
+		for range 3 { // whatever order they come in
+			if diff := cmp.Diff(c.want, session.JoinLinks(c.links)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.name, diff)
+			}
+			c.links = append(c.links[1:len(c.links):len(c.links)], c.links[0])
+		}
+	}
+}
+
+// Whatever sessions say of each other, each is in one conversation, and once.
+func TestJoinLinksLosesNobody(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		id := rapid.SampledFrom([]string{"", "a", "b", "c", "d", "e", "f", "lost"})
+		var links []session.Link
+		for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}), 1, 6, rapid.ID[string]).Draw(t, "ids") {
+			links = append(links, session.Link{
+				ID: name, Continues: id.Draw(t, "continues"), ContinuedTo: id.Draw(t, "to"), Original: id.Draw(t, "original"), Index: rapid.IntRange(0, 3).Draw(t, "index"),
+			})
+		}
+		var met []string
+		ids := make(map[string]bool)
+		for _, c := range session.JoinLinks(links) {
+			met = append(met, c.Links...)
+			if len(c.Links) == 0 || ids[c.ID] {
+				t.Fatalf("chain %+v", c)
+			}
+			ids[c.ID] = true
+		}
+		slices.Sort(met)
+		var want []string
+		for _, l := range links {
+			want = append(want, l.ID)
+		}
+		slices.Sort(want)
+		if !slices.Equal(met, want) {
+			t.Fatalf("chains have %v of %v", met, want)
+		}
+	})
+}
+
+// chainOf makes a chain of sessions in a store. Each text is one message, with
+// what stands before its colon as its role or mark: "s" is an instruction, "=" a
+// copy of an instruction that says so, "~" one that does not, "m" a marker.
+func chainOf(t *testing.T, sessions ...[]string) *memory.Store {
+	t.Helper()
+	st := memory.New(nil)
+	for n, texts := range sessions {
+		h := session.Header{ID: fmt.Sprintf("s%d", n), Continuation: n}
+		if n > 0 {
+			h.ParentSession, h.Relation = fmt.Sprintf("s%d", n-1), session.RelationContinuation
+		}
+		s := closeWith(t, mustGet(session.Create(t.Context(), st, h, nil))(t))
+		for _, text := range texts {
+			mark, text, _ := strings.Cut(text, ":")
+			id, text, _ := strings.Cut(text, "/")
+			m := &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text(text)}}
+			switch mark {
+			case "s", "~", "=", "m":
+				m.Role, m.Category = session.RoleSystem, "SYSTEM"
+			}
+			switch mark {
+			case "=":
+				m.Metadata = map[string]any{session.MetaCarried: strings.TrimSuffix(id, "'")}
+			case "m":
+				m.Metadata = map[string]any{session.MetaType: session.TransitionType, session.MetaOriginal: "s0"}
+			}
+			mustGet(s.AppendAll(session.Entry{ID: id, Type: session.TypeMessage, Message: m}))(t)
+		}
+		if n < len(sessions)-1 {
+			mustGet(s.AppendCustomEntry(session.CustomContinuedTo, map[string]any{"session": fmt.Sprintf("s%d", n+1), "of": h.ID}))(t)
+		}
+	}
+	return st
+}
+
+func openChain(t *testing.T, st *memory.Store, id string) *session.Session {
+	t.Helper()
+	c := mustGet(session.FindChain(t.Context(), st, id, nil))(t)
+	return closeWith(t, mustGet(session.OpenChain(t.Context(), st, c, nil))(t))
+}
+
+// pathTexts is what the path of a session says, in one line.
+func pathTexts(t *testing.T, s *session.Session) string {
+	t.Helper()
+	var texts []string
+	for _, e := range mustGet(s.PathTo(""))(t) {
+		if e.Message != nil {
+			texts = append(texts, e.Message.Content[0].Text.Content)
+		}
+	}
+	return strings.Join(texts, " ")
+}
+
+func TestOpenChain(t *testing.T) {
+	t.Parallel()
+	own := [][]string{
+		{"s:a/be_kind", "u:b/one"},
+		{"=:a'/be_kind", "m:m1/mark", "s:c/be_brief", "u:d/two"},
+		{"=:a'/be_kind", "=:c'/be_brief", "m:m2/mark", "u:e/three"},
+	}
+	foreign := [][]string{
+		{"s:a/be_kind", "u:b/one"},
+		{"~:a/be_kind", "m:m1/mark", "s:c/be_brief", "u:d/two"}, // a kept its id
+		{"~:x/be_kind", "~:m1/mark", "~:y/be_brief", "m:m2/mark", "u:b/three"},
+	}
+	foreign[2][1] = "m:m1/mark" // markers pile up
+	for name, sessions := range map[string][][]string{"own": own, "foreign": foreign} {
+		for lost, want := range map[string]string{
+			"":   "be_kind one be_brief two three",
+			"s0": "be_kind be_brief two three",
+			"s1": "be_kind one be_brief three",
+			"s2": "be_kind one be_brief two",
+		} {
+			st := chainOf(t, sessions...)
+			if lost != "" {
+				mustDo(t, st.Remove(t.Context(), lost))
+			}
+			for _, id := range []string{"s0", "s1", "s2"} {
+				s := openChain(t, st, id)
+				if got := pathTexts(t, s); got != want {
+					t.Errorf("%s without %q, by %s: %q, want %q", name, lost, id, got, want)
+				}
+				if s.ID() != "s0" {
+					t.Errorf("%s without %q: the id is %s", name, lost, s.ID())
+				}
+				if problems := mustGet(s.Problems())(t); len(problems) > 0 {
+					t.Errorf("%s without %q: %v", name, lost, problems)
+				}
+			}
+		}
+	}
+}
+
+// What was left on other branches is there too, and nothing can be written.
+func TestChainHasAllBranchesAndIsReadOnly(t *testing.T) {
+	t.Parallel()
+	st := chainOf(t, []string{"u:a/one", "u:b/left"}, []string{"=:a'/one", "m:m/mark", "u:c/two", "u:d/gone"})
+	first := closeWith(t, mustGet(session.Open(t.Context(), st, "s0", nil))(t))
+	mustDo(t, first.Branch("a"))
+	second := closeWith(t, mustGet(session.Open(t.Context(), st, "s1", nil))(t))
+	mustGet(second.SetLabel("a'", "start"))(t)
+	mustDo(t, second.Branch("c"))
+	mustGet(second.AppendAll(session.Entry{ID: "e", Type: session.TypeMessage, Message: &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text("three")}}}))(t)
+	s := openChain(t, st, "s1")
+	if got := pathTexts(t, s); got != "one two three" {
+		t.Errorf("the path is %q", got)
+	}
+	for _, id := range []string{"b", "d"} {
+		if ok, err := s.Has(id); !ok || err != nil {
+			t.Errorf("entry %s: %v, %v", id, ok, err)
+		}
+	}
+	if labels := mustGet(s.Labels())(t); labels["a"] != "start" {
+		t.Errorf("labels %v: a label of a copy belongs to the original", labels)
+	}
+	before := mustGet(s.PathTo(""))(t)
+	if _, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("no")}); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("appending to a chain: %v, want ErrInvalid", err)
+	}
+	if after := mustGet(s.PathTo(""))(t); len(after) != len(before) {
+		t.Errorf("%d entries, then %d", len(before), len(after))
+	}
+}
+
+// Metadata that a caller gave a message say nothing about where it comes from.
+func TestCarriedOnlyAtTheBeginningOfAContinuation(t *testing.T) {
+	t.Parallel()
+	st := chainOf(t, []string{"u:a/one", "=:a'/quoted"}, []string{"m:m/mark", "u:b/two", "=:a''/again", "m:m2/mark2"})
+	if got := pathTexts(t, openChain(t, st, "s0")); got != "one quoted two again mark2" {
+		t.Errorf("the path is %q", got)
+	}
+}
