@@ -120,6 +120,10 @@ func noError(t interface {
 }
 
 func (m *machine) close(t *rapid.T) {
+	log, err := m.hands[0].store.Open(t.Context(), m.name)
+	noError(t, err)
+	readSchema(t).checkLog(t, log)
+	noError(t, log.Close())
 	for _, h := range m.hands {
 		noError(t, h.s.Close())
 		noError(t, h.store.Close())
