@@ -94,3 +94,41 @@ func TestThreatsHaveTheirTests(t *testing.T) {
 		}
 	}
 }
+
+// TestFixedTexts holds the table of fixed texts in docs/format.md against the code.
+// Readers in other languages copy them from there.
+func TestFixedTexts(t *testing.T) {
+	text, err := os.ReadFile("docs/format.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "Fixed texts\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	var code strings.Builder
+	for _, dir := range []string{"session", "provider/internal/wire"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			source, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code.Write(source)
+		}
+	}
+	rows := regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(table, -1)
+	if len(rows) < 6 {
+		t.Fatalf("the table has %d texts", len(rows))
+	}
+	for _, row := range rows {
+		fixed, _, _ := strings.Cut(row[1], "sha256:") // the name of the blob follows
+		if !strings.Contains(code.String(), `"`+fixed) {
+			t.Errorf("no code has the text %q", fixed)
+		}
+	}
+}
