@@ -1,6 +1,7 @@
 package window
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -37,11 +38,14 @@ func (c Category) String() string {
 	return categoryNames[c]
 }
 
-// ParseCategory returns the category of a name. ACTIONS is SYSTEM_OUTPUT. Any
-// other name gives an error that matches session.ErrInvalid.
+// ParseCategory returns the category of a name, or of its number: 1 to 4. ACTIONS
+// is SYSTEM_OUTPUT. Anything else gives an error that matches session.ErrInvalid.
 func ParseCategory(name string) (Category, error) {
 	if name == formerName {
 		return SystemOutput, nil
+	}
+	if len(name) == 1 && name[0] > '0' && Category(name[0]-'0') <= SystemOutput {
+		return Category(name[0] - '0'), nil
 	}
 	if at := slices.Index(categoryNames[:], name); at >= int(System) {
 		return Category(at), nil
@@ -67,8 +71,19 @@ func (c *Category) UnmarshalText(name []byte) error {
 	return nil
 }
 
+// UnmarshalJSON reads a category's name, or its number as some programs write it.
+func (c *Category) UnmarshalJSON(data []byte) error {
+	name := string(data)
+	if len(data) > 0 && data[0] == '"' {
+		if err := json.Unmarshal(data, &name); err != nil {
+			return err
+		}
+	}
+	return c.UnmarshalText([]byte(name))
+}
+
 // CategoryOf returns the category of an entry: the one that its message names
-// or, where it names none that is known, the one that goes with its role.
+// or, where it names none that is known, CategoryFor its role and content.
 // Summaries are CONTEXT: they stand for what is no longer sent.
 func CategoryOf(e *session.Entry) Category {
 	m := e.Message
@@ -80,21 +95,25 @@ func CategoryOf(e *session.Entry) Category {
 			return c
 		}
 	}
-	switch m.Role {
-	case session.RoleSystem:
-		return System
+	return CategoryFor(m.Role, m.Content)
+}
+
+// CategoryFor returns the category of a message that names none. A system message
+// is SYSTEM: whoever meant less by it must say so. The results of tools are
+// SYSTEM_OUTPUT, also where a format gives them the role of the user or the system.
+func CategoryFor(role session.MessageRole, content []session.Content) Category {
+	switch role {
 	case session.RoleTool, session.RoleBashExecution:
 		return SystemOutput
 	case session.RoleCustom, session.RoleBranchSummary, session.RoleCompactionSummary:
 		return Context
-	case session.RoleUser: // some formats give results the role of the user
-		if answersTools(m) {
+	case session.RoleSystem, session.RoleUser:
+		if slices.ContainsFunc(content, func(c session.Content) bool { return c.ToolResult != nil }) {
 			return SystemOutput
 		}
 	}
+	if role == session.RoleSystem {
+		return System
+	}
 	return Dialog
-}
-
-func answersTools(m *session.MessageEntry) bool {
-	return slices.ContainsFunc(m.Content, func(c session.Content) bool { return c.ToolResult != nil })
 }

@@ -3,6 +3,7 @@ package window_test
 import (
 	"encoding/json"
 	"errors"
+	"strconv"
 	"testing"
 
 	"github.com/coppice-dev/coppice/session"
@@ -24,16 +25,35 @@ func TestCategoryNames(t *testing.T) {
 	if err := json.Unmarshal([]byte(`"ACTIONS"`), &c); err != nil || c != window.SystemOutput {
 		t.Errorf("ACTIONS is read as %v, error %v", c, err)
 	}
-	for _, name := range []string{"", "dialog", "OTHER"} {
+	for _, name := range []string{"", "dialog", "OTHER", "0", "5", "12"} {
 		if _, err := window.ParseCategory(name); !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("%q: error is %v", name, err)
 		}
 	}
-	if err := json.Unmarshal([]byte(`"OTHER"`), &c); err == nil {
-		t.Error("OTHER is read")
+	for _, data := range []string{`"OTHER"`, `0`, `5`, `2.0`, `null`, `{}`, `"\q"`} {
+		if err := json.Unmarshal([]byte(data), &c); data != `null` && err == nil {
+			t.Errorf("%s is read as %v", data, c)
+		}
 	}
 	if _, err := window.Category(9).MarshalText(); !errors.Is(err, session.ErrInvalid) || window.Category(9).String() != "Category(9)" {
 		t.Errorf("category 9 is %v, error %v", window.Category(9), err)
+	}
+}
+
+// R1: programs that keep the category as an enumeration write its number.
+func TestCategoryMayBeANumber(t *testing.T) {
+	for i, want := range window.Categories() {
+		number := strconv.Itoa(i + 1)
+		for _, data := range []string{number, `"` + number + `"`} {
+			var c window.Category
+			if err := json.Unmarshal([]byte(data), &c); err != nil || c != want {
+				t.Errorf("%s is read as %v, error %v; want %v", data, c, err, want)
+			}
+		}
+		e := session.Entry{Message: &session.MessageEntry{Role: session.RoleUser, Category: number}}
+		if c := window.CategoryOf(&e); c != want {
+			t.Errorf("a message of category %s is %v, want %v", number, c, want)
+		}
 	}
 }
 
@@ -51,6 +71,7 @@ func TestCategoryOf(t *testing.T) {
 		"answer":                  {message(session.RoleAssistant, ""), window.Dialog},
 		"result":                  {message(session.RoleTool, ""), window.SystemOutput},
 		"result as the user's":    {message(session.RoleUser, "", session.ToolResult("c", "x", false)), window.SystemOutput},
+		"result as the system's":  {message(session.RoleSystem, "", session.ToolResult("c", "x", false)), window.SystemOutput},
 		"command":                 {message(session.RoleBashExecution, ""), window.SystemOutput},
 		"extension's":             {message(session.RoleCustom, ""), window.Context},
 		"summary":                 {message(session.RoleCompactionSummary, ""), window.Context},

@@ -90,8 +90,8 @@ func mergeTurns(entries []session.Entry, tokens []int) []session.Entry {
 	var merged []session.Entry
 	for i := range entries {
 		m := entries[i].Message
-		if n := i - system; n >= 0 && n < len(tokens) && tokens[n] > 0 {
-			m.Tokens = &tokens[n]
+		if n := i - system; n >= 0 && n < len(tokens) {
+			m.Tokens = session.CountedTokens(tokens[n])
 		}
 		if last := len(merged) - 1; last >= 0 && sameTurn(merged[last].Message, m) {
 			before := merged[last].Message

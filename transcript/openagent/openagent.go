@@ -139,10 +139,7 @@ func (d *decoder) record(m loose.Value) transcript.Record {
 	if len(message.Metadata) == 0 {
 		message.Metadata = nil
 	}
-	if tokens := m.Get("token_count"); tokens.IsNumber() {
-		n := tokens.Int()
-		message.Tokens = &n
-	}
+	message.Tokens = session.CountedTokens(m.Get("token_count").Int())
 	entry := session.Entry{Type: session.TypeMessage, Timestamp: m.Get("timestamp").Time(time.Local), Message: message}
 	made := encode(&entry)
 	message.Extra = residue.Keep(message.Extra, name, residue.Of(loose.Value(made), m))

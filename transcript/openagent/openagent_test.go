@@ -174,3 +174,24 @@ func FuzzRead(f *testing.F) {
 		_, _ = transcript.Collect(t.Context(), openagent.Format(), transcript.FileOf("x.json", data))
 	})
 }
+
+// A token_count of 0 means that nobody counted. Taken for a count it would make
+// the message cost nothing in a window.
+func TestNoTokensAreNotCounted(t *testing.T) {
+	file := transcript.FileOf("/d/s.json", []byte(`{"metadata":{"session_id":"s","total_tokens":7},"messages":[
+		{"role":"user","content":"hi","timestamp":"2026-01-02T10:15:00","token_count":0,"metadata":{}},
+		{"role":"assistant","content":"hello","timestamp":"2026-01-02T10:15:01","token_count":7,"metadata":{}},
+		{"role":"user","content":"bye","timestamp":"2026-01-02T10:15:02","token_count":null,"metadata":{}}]}`))
+	records := transcripttest.Collect(t, openagent.Format(), file).Conversations[0].Records
+	var got []int
+	for _, r := range records {
+		n := -1
+		if r.Entry.Message.Tokens != nil {
+			n = *r.Entry.Message.Tokens
+		}
+		got = append(got, n)
+	}
+	if diff := cmp.Diff([]int{-1, 7, -1}, got); diff != "" {
+		t.Errorf("counts (-1: none) differ (-want +got):\n%s", diff)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/loose"
 	"github.com/coppice-dev/coppice/transcript/residue"
+	"github.com/coppice-dev/coppice/window"
 )
 
 // timeForm is how Penguin writes times: local, without a zone.
@@ -42,25 +43,16 @@ func (d *decoder) record(m loose.Value) transcript.Record {
 	if len(message.Metadata) == 0 {
 		message.Metadata = nil
 	}
-	if tokens := m.Get("tokens").Int(); tokens > 0 { // 0 means that nobody counted
-		message.Tokens = &tokens
-	}
+	message.Tokens = session.CountedTokens(m.Get("tokens").Int())
 	made := encode(&entry)
 	message.Extra = residue.Keep(message.Extra, name, residue.Of(loose.Value(made[0]), m))
 	return transcript.Record{ID: id, Entry: entry}
 }
 
-// category is a category by its name or its number.
+// category is the name of a category, which may be given by its number.
 func category(c string) string {
-	switch c {
-	case "1":
-		return "SYSTEM"
-	case "2":
-		return "CONTEXT"
-	case "3":
-		return "DIALOG"
-	case "4", "ACTIONS":
-		return "SYSTEM_OUTPUT"
+	if known, err := window.ParseCategory(c); err == nil {
+		return known.String()
 	}
 	return c
 }
