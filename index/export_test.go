@@ -38,6 +38,9 @@ func EncodeRow(s Session) []byte {
 	if s.Named {
 		row.given = s.Title
 	}
+	if s.Reported {
+		row.billed = s.Tokens
+	}
 	for _, c := range s.Models {
 		row.models[c.Name] = c.Count
 	}

@@ -138,7 +138,7 @@ func (m *machine) use(s *session.Session) {
 	var err error
 	switch k := m.rand.IntN(16); {
 	case k < 4 || len(ids) == 0:
-		m.append(s, session.RoleUser, session.Text(fmt.Sprintf("question %d about camelCase%d", m.n, m.n%7)))
+		m.ask(s, fmt.Sprintf("question %d about camelCase%d", m.n, m.n%7))
 	case k < 7:
 		call := fmt.Sprintf("call-%d", m.n)
 		m.respond(s, fmt.Sprintf("resp-%d", m.n), fmt.Sprintf("model-%d", m.n%3), session.Usage{Input: m.n, Output: 2 * m.n},
@@ -169,6 +169,18 @@ func (m *machine) use(s *session.Session) {
 			err = s.Branch(at)
 		}
 	}
+	m.check(err)
+}
+
+// ask appends what a user says, and now and then how many tokens that has.
+func (m *machine) ask(s *session.Session, text string) {
+	e := session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
+		Role: session.RoleUser, Content: []session.Content{session.Text(text)},
+	}}
+	if m.rand.IntN(2) == 0 {
+		e.Message.Tokens = &m.n
+	}
+	_, err := s.AppendAll(e)
 	m.check(err)
 }
 
@@ -221,6 +233,7 @@ func describe(tb testing.TB, s *session.Session) index.Session {
 		Branches: len(must[[]string](tb)(s.Leaves())), ContinuedTo: must[string](tb)(s.Continuation()),
 	}
 	models, tools, seen := map[string]int64{}, map[string]int64{}, map[string]bool{}
+	recorded := int64(0)
 	for e, err := range s.Entries() {
 		if err != nil {
 			tb.Fatal(err)
@@ -234,7 +247,13 @@ func describe(tb testing.TB, s *session.Session) index.Session {
 		}
 		if e.Message != nil {
 			addMessage(&info, e.Message, models, tools, seen)
+			if e.Message.Usage == nil && e.Message.Tokens != nil {
+				recorded += int64(*e.Message.Tokens)
+			}
 		}
+	}
+	if info.Reported = info.Tokens > 0; !info.Reported {
+		info.Tokens = recorded
 	}
 	if name := must[string](tb)(s.Name()); name != "" {
 		info.Title, info.Named = name, true

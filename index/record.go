@@ -161,6 +161,8 @@ func (r *lineReader) fillMessage(rec *record, e *session.Entry) {
 	}
 	if m.Usage != nil {
 		rec.usage = newUsage(e, rec.calls)
+	} else if m.Tokens != nil && *m.Tokens > 0 {
+		rec.usage = newRecorded(e)
 	}
 }
 

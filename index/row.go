@@ -23,7 +23,7 @@ func (s *state) encodeRow() []byte {
 	} {
 		b.number(n)
 	}
-	for _, is := range []bool{s.given != "", s.pinned, s.archived} {
+	for _, is := range []bool{s.given != "", s.pinned, s.archived, s.billed > 0} {
 		b.flag(is)
 	}
 	b.number(int64(len(s.tags)))
@@ -46,7 +46,7 @@ func decodeRow(row []byte) (Session, error) {
 	s.Entries, s.Messages, s.Branches = int(r.number()), int(r.number()), int(r.number())
 	s.Tokens, s.Context, s.Size = r.number(), r.number(), r.number()
 	s.Continuation, s.Problems = int(r.number()), int(r.number())
-	s.Named, s.Pinned, s.Archived = r.flag(), r.flag(), r.flag()
+	s.Named, s.Pinned, s.Archived, s.Reported = r.flag(), r.flag(), r.flag(), r.flag()
 	for n := r.length(1); n > 0; n-- {
 		s.Tags = append(s.Tags, r.text())
 	}

@@ -20,7 +20,7 @@ const (
 	// schemaVersion is in the file's user_version. An index of any other version
 	// is made anew. Raise it whenever the tables, the tokens or the meaning of a
 	// column change.
-	schemaVersion = 3
+	schemaVersion = 4
 
 	// minSQLite is the first version without the bug that could corrupt a
 	// database when its WAL was reset.
@@ -60,7 +60,9 @@ CREATE TABLE sessions (
 	entries      INTEGER NOT NULL DEFAULT 0,
 	messages     INTEGER NOT NULL DEFAULT 0,
 	branches     INTEGER NOT NULL DEFAULT 0,
-	tokens       INTEGER NOT NULL DEFAULT 0,
+	billed       INTEGER NOT NULL DEFAULT 0, -- tokens, as reported
+	recorded     INTEGER NOT NULL DEFAULT 0, -- tokens of messages without a report
+	tokens       INTEGER NOT NULL DEFAULT 0, -- what a list shows: billed, or else recorded
 	context      INTEGER NOT NULL DEFAULT 0,
 	models       TEXT NOT NULL DEFAULT '{}',
 	tools        TEXT NOT NULL DEFAULT '{}',
@@ -161,6 +163,7 @@ CREATE TABLE usage (
 	output      INTEGER NOT NULL,
 	reasoning   INTEGER NOT NULL,
 	cost        INTEGER NOT NULL, -- micro-dollars as recorded; 0: not recorded
+	recorded    INTEGER NOT NULL, -- tokens of a message that has a count and no report; then it is no response
 	PRIMARY KEY (response, session)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX usage_of ON usage (session);

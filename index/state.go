@@ -26,7 +26,8 @@ type state struct {
 	pinned, archived                      bool
 	created, updated                      int64
 	entries, messages, branches           int64
-	tokens, context, problems, docs       int64
+	billed, recorded, tokens              int64
+	context, problems, docs               int64
 	size, modified, continuation          int64
 	pos, head, tailPos, tailSum           int64
 	next, leaf, breaks                    int64
@@ -50,7 +51,7 @@ type rowText struct{ tags, models, tools, calls string }
 var rowColumns = []string{
 	"ord", "row", "dir", "sid", "key", "title", "sort_title", "given", "first", "cwd", "parent", "relation", "continued_to", "leaf_id",
 	"pinned", "archived", "created", "updated", "entries", "messages", "branches",
-	"tokens", "context", "problems", "docs", "size", "modified", "continuation",
+	"billed", "recorded", "tokens", "context", "problems", "docs", "size", "modified", "continuation",
 	"pos", "head_hash", "tail_pos", "tail_hash", "next", "leaf", "breaks",
 	"tags", "models", "tools", "calls",
 }
@@ -65,7 +66,7 @@ func (s *state) fields(text *rowText) []any {
 	return []any{
 		&s.id, &s.row, &s.dir, &s.sid, &s.key, &s.title, &s.sortTitle, &s.given, &s.first, &s.cwd, &s.parent, &s.relation, &s.continuedTo, &s.leafID,
 		&s.pinned, &s.archived, &s.created, &s.updated, &s.entries, &s.messages, &s.branches,
-		&s.tokens, &s.context, &s.problems, &s.docs, &s.size, &s.modified, &s.continuation,
+		&s.billed, &s.recorded, &s.tokens, &s.context, &s.problems, &s.docs, &s.size, &s.modified, &s.continuation,
 		&s.pos, &s.head, &s.tailPos, &s.tailSum, &s.next, &s.leaf, &s.breaks,
 		&text.tags, &text.models, &text.tools, &text.calls,
 	}
@@ -106,6 +107,7 @@ func (w *writer) newState(name string) (*state, error) {
 func (s *state) describe() {
 	s.title = cmp.Or(s.given, s.first)
 	s.sortTitle = foldTitle(s.title)
+	s.tokens = cmp.Or(s.billed, s.recorded) // a report includes what was recorded
 	if s.tagSet != nil {
 		s.tags = s.tagSet.Sorted()
 	}

@@ -18,9 +18,13 @@ type Session struct {
 	Updated time.Time // of the latest entry
 
 	Entries  int
-	Messages int   // on all branches
-	Branches int   // ends of branches
-	Tokens   int64 // billed for the responses in this log, each counted once: see Usage
+	Messages int // on all branches
+	Branches int // ends of branches
+	// Tokens is what the responses in this log were billed for, each counted once
+	// (see Usage), or else, if Reported is false, what was recorded with the
+	// messages; 0 if nobody counted.
+	Tokens   int64
+	Reported bool // Tokens is what providers reported
 	// Context is how many tokens the conversation had at its leaf when the
 	// provider last said so; 0 if that is not known.
 	Context int64

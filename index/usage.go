@@ -21,6 +21,7 @@ type usageRecord struct {
 	counts          [5]int64 // input, cache read, cache write, output, reasoning
 	cost            int64
 	context         int64
+	recorded        int64 // tokens of a message without a report; then all else is 0
 }
 
 func newUsage(e *session.Entry, calls []call) *usageRecord {
@@ -39,6 +40,12 @@ func newUsage(e *session.Entry, calls []call) *usageRecord {
 	return u
 }
 
+// newRecorded is what a message says that has a count and no report.
+func newRecorded(e *session.Entry) *usageRecord {
+	m := e.Message
+	return &usageRecord{response: entryKey(e), provider: m.Provider, model: m.Model, recorded: int64(*m.Tokens)}
+}
+
 // responseKey identifies a response in whatever log it is. Without the
 // provider's id it is the entry's, which forks share; its time is added because
 // not all writers make ids that are unique in more than one log.
@@ -46,6 +53,10 @@ func responseKey(e *session.Entry) string {
 	if id := e.Message.ResponseID; id != "" {
 		return "r:" + id
 	}
+	return entryKey(e)
+}
+
+func entryKey(e *session.Entry) string {
 	return "e:" + e.ID + "@" + strconv.FormatInt(millis(e.Timestamp), 10)
 }
 
@@ -68,17 +79,18 @@ func (w *writer) addUsage(s *state, n int64, rec *record) error {
 		return err
 	}
 	added, err := w.exec(`INSERT INTO usage (response, session, counted, entry, time, provider, model, tool,
-			input, cache_read, cache_write, output, reasoning, cost) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			input, cache_read, cache_write, output, reasoning, cost, recorded) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT DO NOTHING`,
 		u.response, s.id, !elsewhere, n, rec.time, ids[0], ids[1], ids[2],
-		u.counts[0], u.counts[1], u.counts[2], u.counts[3], u.counts[4], u.cost)
+		u.counts[0], u.counts[1], u.counts[2], u.counts[3], u.counts[4], u.cost, u.recorded)
 	switch {
 	case err != nil:
 		return err
 	case added == 0:
 		return w.raiseUsage(s, u, ids[2])
 	}
-	s.tokens += billed(u.counts)
+	s.billed += billed(u.counts)
+	s.recorded += u.recorded
 	if !elsewhere {
 		return nil
 	}
@@ -97,11 +109,11 @@ func (w *writer) raiseUsage(s *state, u *usageRecord, tool int64) error {
 	if err != nil {
 		return err
 	}
-	s.tokens -= billed(counts)
+	s.billed -= billed(counts)
 	for i := range counts {
 		counts[i] = max(counts[i], u.counts[i])
 	}
-	s.tokens += billed(counts)
+	s.billed += billed(counts)
 	_, err = w.exec(`UPDATE usage SET input = ?, cache_read = ?, cache_write = ?, output = ?, reasoning = ?,
 			cost = max(cost, ?), tool = CASE tool WHEN 0 THEN ? ELSE tool END WHERE response = ? AND session = ?`,
 		counts[0], counts[1], counts[2], counts[3], counts[4], u.cost, tool, u.response, s.id)
@@ -177,6 +189,10 @@ type UsageOptions struct {
 
 // Usage is what some responses cost. Each response is counted once, however many
 // logs it is in.
+//
+// Programs that keep no reports may still have counted each message. Such counts
+// are Recorded, and only of sessions in which no response was reported: where
+// there are reports, what was sent and answered is in them already.
 type Usage struct {
 	Key        string // what By says
 	Responses  int64
@@ -185,6 +201,7 @@ type Usage struct {
 	CacheWrite int64
 	Output     int64
 	Reasoning  int64 // included in Output
+	Recorded   int64 // tokens of messages that were counted, but not reported; without a cost
 	// CostMicroUSD is what they cost in millionths of a US dollar: as recorded in
 	// the log, or else by the price of the model.
 	CostMicroUSD int64
@@ -193,8 +210,10 @@ type Usage struct {
 	Unpriced int64
 }
 
-// Tokens returns all tokens that were billed.
-func (u Usage) Tokens() int64 { return u.Input + u.CacheRead + u.CacheWrite + u.Output }
+// Tokens returns all tokens: those that were billed, and the recorded ones.
+func (u Usage) Tokens() int64 {
+	return u.Input + u.CacheRead + u.CacheWrite + u.Output + u.Recorded
+}
 
 // Usage adds up what responses cost, sorted by Key.
 func (ix *Index) Usage(ctx context.Context, o UsageOptions) ([]Usage, error) {
@@ -226,7 +245,7 @@ func (o *UsageOptions) sql() (string, []any, error) {
 	if !ok {
 		return "", nil, fmt.Errorf("usage cannot be added up by %q", o.By)
 	}
-	where, args := []string{"u.counted = 1"}, []any{}
+	where, args := []string{"u.counted = 1", "(u.recorded = 0 OR s.billed = 0)"}, []any{}
 	filter := func(set bool, cond string, arg any) {
 		if set {
 			where, args = append(where, cond), append(args, arg)
@@ -237,8 +256,8 @@ func (o *UsageOptions) sql() (string, []any, error) {
 	filter(o.Session != "", "s.sid = ?", o.Session)
 	filter(o.Model != "", "m.name = ?", o.Model)
 	filter(o.Tool != "", "t.name = ?", o.Tool)
-	return `SELECT ` + key + `, ifnull(m.name, ''), ifnull(p.name, ''), u.cost > 0, count(*), sum(u.input), sum(u.cache_read),
-			sum(u.cache_write), sum(u.output), sum(u.reasoning), sum(u.cost)
+	return `SELECT ` + key + `, ifnull(m.name, ''), ifnull(p.name, ''), u.cost > 0, sum(u.recorded = 0), sum(u.input), sum(u.cache_read),
+			sum(u.cache_write), sum(u.output), sum(u.reasoning), sum(u.cost), sum(u.recorded)
 		FROM usage u JOIN sessions s ON s.id = u.session LEFT JOIN names m ON m.id = u.model
 			LEFT JOIN names p ON p.id = u.provider LEFT JOIN names t ON t.id = u.tool
 		WHERE ` + strings.Join(where, " AND ") + ` GROUP BY 1, 2, 3, 4`, args, nil
@@ -252,10 +271,10 @@ func (ix *Index) sumUsage(rows *sql.Rows, o UsageOptions) ([]Usage, error) {
 		var model, provider string
 		var recorded bool
 		if err := rows.Scan(&key, &model, &provider, &recorded, &u.Responses, &u.Input, &u.CacheRead,
-			&u.CacheWrite, &u.Output, &u.Reasoning, &u.CostMicroUSD); err != nil {
+			&u.CacheWrite, &u.Output, &u.Reasoning, &u.CostMicroUSD, &u.Recorded); err != nil {
 			return nil, err
 		}
-		if !recorded {
+		if !recorded && u.Responses > 0 {
 			cost, ok := ix.opts.Prices.Cost(provider, model, u)
 			if u.CostMicroUSD = cost; !ok {
 				u.Unpriced = u.Responses
@@ -283,6 +302,7 @@ func (u *Usage) add(v Usage) {
 	u.CacheWrite += v.CacheWrite
 	u.Output += v.Output
 	u.Reasoning += v.Reasoning
+	u.Recorded += v.Recorded
 	u.CostMicroUSD += v.CostMicroUSD
 	u.Unpriced += v.Unpriced
 }

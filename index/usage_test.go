@@ -72,6 +72,67 @@ func TestUsageOnce(t *testing.T) {
 	}
 }
 
+// TestRecordedCounts shows that the tokens recorded with messages are counted
+// where no provider reported any, once for all forks, and that reports take their
+// place: they include them.
+func TestRecordedCounts(t *testing.T) {
+	f := newFixture(t)
+	f.now = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	s := f.create(session.Header{ID: "counted"})
+	record := func(s *session.Session, role session.MessageRole, model string, tokens int) {
+		t.Helper()
+		_, err := s.AppendAll(session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
+			Role: role, Content: []session.Content{session.Text("x")}, Model: model, Tokens: &tokens,
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	record(s, session.RoleUser, "", 30)
+	record(s, session.RoleAssistant, "m", 12)
+	record(s, session.RoleUser, "", 0)
+	fork, err := s.Fork(context.Background(), f.st, f.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fork.Close()
+	record(fork, session.RoleUser, "", 100)
+	ix := f.open(t)
+	check := func(id string, tokens int64, reported bool) {
+		t.Helper()
+		if got := must[index.Session](t)(ix.Get(context.Background(), id)); got.Tokens != tokens || got.Reported != reported {
+			t.Errorf("session %s has %d tokens, reported %t; want %d, %t", id, got.Tokens, got.Reported, tokens, reported)
+		}
+	}
+	check("counted", 42, false)
+	check(fork.ID(), 142, false)
+	for _, tt := range []struct {
+		o    index.UsageOptions
+		want []index.Usage
+	}{
+		{index.UsageOptions{}, []index.Usage{{Recorded: 142}}},
+		{index.UsageOptions{By: index.ByDay}, []index.Usage{{Key: "2026-03-14", Recorded: 142}}},
+		{index.UsageOptions{By: index.ByModel}, []index.Usage{{Recorded: 130}, {Key: "m", Recorded: 12}}},
+		{index.UsageOptions{Session: fork.ID()}, []index.Usage{{Recorded: 100}}},
+	} {
+		if diff := cmp.Diff(tt.want, usage(t, ix, tt.o)); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", tt.o, diff)
+		}
+	}
+	if n := (index.Usage{Input: 1, Recorded: 2}).Tokens(); n != 3 {
+		t.Errorf("1 billed and 2 recorded tokens are %d", n)
+	}
+
+	f.respond(fork, "r", "m", session.Usage{Input: 200, Output: 5, CostMicroUSD: 9}, session.Text("y"))
+	mustCatchUp(t, ix)
+	check("counted", 42, false)
+	check(fork.ID(), 205, true)
+	want := []index.Usage{{Responses: 1, Input: 200, Output: 5, Recorded: 42, CostMicroUSD: 9}}
+	if diff := cmp.Diff(want, usage(t, ix, index.UsageOptions{})); diff != "" {
+		t.Errorf("with a report (-want +got):\n%s", diff)
+	}
+}
+
 // TestUsageOrder shows that the oldest session is charged, whichever is read
 // first.
 func TestUsageOrder(t *testing.T) {

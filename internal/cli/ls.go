@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/window"
 )
 
 type lsFlags struct {
@@ -242,6 +243,7 @@ type sessionJSON struct {
 	Entries      int           `json:"entries"`
 	Branches     int           `json:"branches"`
 	Tokens       int64         `json:"tokens"`
+	TokensFrom   string        `json:"tokens_from,omitempty"`
 	Context      int64         `json:"context_tokens"`
 	Size         int64         `json:"size"`
 	Models       []index.Count `json:"models"`
@@ -262,7 +264,7 @@ func (a *app) printSessionsJSON(sessions []index.Session) error {
 		err := a.printJSON(sessionJSON{
 			ID: s.ID, Name: s.Name, Key: s.Key, Title: s.Title, Named: s.Named, Tags: orEmpty(s.Tags), CWD: s.CWD,
 			Created: s.Created.UTC(), Updated: s.Updated.UTC(), Messages: s.Messages, Entries: s.Entries,
-			Branches: s.Branches, Tokens: s.Tokens, Context: s.Context, Size: s.Size,
+			Branches: s.Branches, Tokens: s.Tokens, TokensFrom: tokensFrom(s), Context: s.Context, Size: s.Size,
 			Models: orEmpty(s.Models), Tools: orEmpty(s.Tools),
 			Parent: s.Parent, Relation: s.Relation, Continuation: s.Continuation, ContinuedTo: s.ContinuedTo, Subagents: s.Subagents,
 			Pinned: s.Pinned, Archived: s.Archived, Leaf: s.Leaf, Problems: s.Problems,
@@ -272,6 +274,18 @@ func (a *app) printSessionsJSON(sessions []index.Session) error {
 		}
 	}
 	return nil
+}
+
+// tokensFrom says who counted a session's tokens: its providers, or whoever
+// recorded them with the messages.
+func tokensFrom(s index.Session) string {
+	switch {
+	case s.Tokens == 0:
+		return ""
+	case s.Reported:
+		return window.Reported.String()
+	}
+	return window.Recorded.String()
 }
 
 // orEmpty makes a missing list an empty one: programs should not meet null.

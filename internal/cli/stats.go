@@ -222,6 +222,9 @@ func (a *app) statsSummary(s *stats) string {
 	if u.Responses > 0 {
 		lines = append(lines, tokenKinds(u))
 	}
+	if u.Recorded > 0 {
+		lines = append(lines, "recorded with messages, and reported by no provider: "+counted(int(u.Recorded), "token", "tokens"))
+	}
 	if s.context != nil && *s.context > 0 {
 		lines = append(lines, "in the context now: "+counted(int(*s.context), "token", "tokens"))
 	}
@@ -255,9 +258,9 @@ func cost(u index.Usage) string {
 	}
 	text := fmt.Sprintf("$%.*f", digits, float64(u.CostMicroUSD)/1e6)
 	switch {
-	case u.Responses > 0 && u.Unpriced == u.Responses:
+	case u.Unpriced == u.Responses && (u.Responses > 0 || u.Recorded > 0):
 		return "cost unknown"
-	case u.Unpriced > 0:
+	case u.Unpriced > 0 || u.Recorded > 0:
 		return "at least " + text
 	}
 	return text

@@ -11,6 +11,7 @@ type usageJSON struct {
 	CacheWrite   int64  `json:"cache_write"`
 	Output       int64  `json:"output"`
 	Reasoning    int64  `json:"reasoning"`
+	Recorded     int64  `json:"recorded"`
 	CostMicroUSD int64  `json:"cost_micro_usd"`
 	Unpriced     int64  `json:"unpriced_responses"`
 }
