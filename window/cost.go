@@ -2,6 +2,7 @@ package window
 
 import (
 	"encoding/base64"
+	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/session"
@@ -13,6 +14,8 @@ type Cost struct {
 	// Bytes is the size of the content as it is sent, images in base64. What
 	// JSON escapes is not counted twice: it is little where bytes matter.
 	Bytes int
+	// By says who counted the tokens. A sum has none.
+	By Source
 }
 
 func (c *Cost) add(d Cost) {
@@ -32,25 +35,79 @@ const (
 // or that its provider reported for it, or else what a counter counts. provider
 // says how images are priced; empty gives the most cautious price.
 func CountEntry(c Counter, provider string, e *session.Entry) Cost {
+	return countEntry(c, provider, e).Cost
+}
+
+// count is what an entry costs, and how that came about.
+type count struct {
+	Cost
+	known int // tokens that no counter was asked for
+	text  int // tokens that the counter counted, before Learning corrects them
+}
+
+func countEntry(c Counter, provider string, e *session.Entry) count {
 	if m := e.Message; m != nil && m.Tokens != nil && *m.Tokens >= 0 {
-		return Cost{*m.Tokens, entryBytes(e)}
+		return count{Cost: Cost{*m.Tokens, entryBytes(e), Recorded}, known: *m.Tokens}
 	}
-	cost := countAfresh(c, provider, e)
-	if reported, ok := reportedTokens(e.Message, cost.Tokens); ok {
-		cost.Tokens = reported
+	n := countAfresh(c, provider, e)
+	if reported, ok := reportedTokens(e.Message, n.Tokens); ok {
+		n.Tokens, n.By, n.known, n.text = reported, Reported, reported, 0
 	}
-	return cost
+	return n
 }
 
 // countAfresh is what an entry's content costs, whatever was recorded.
-func countAfresh(c Counter, provider string, e *session.Entry) Cost {
-	cost := Cost{messageTokens, entryBytes(e)}
-	if e.Message == nil {
-		cost.Tokens += c.CountText(e.Summary())
-		return cost
+func countAfresh(c Counter, provider string, e *session.Entry) count {
+	n := count{Cost: Cost{Bytes: entryBytes(e), By: Estimated}, known: messageTokens}
+	t := tally{base: c}
+	learning, learns := c.(*Learning)
+	if learns {
+		t.base = learning.base
 	}
-	cost.Tokens += CountContent(c, provider, e.Message.Content).Tokens
-	return cost
+	guess := false
+	if e.Message == nil {
+		t.CountText(e.Summary())
+	} else {
+		for i := range e.Message.Content {
+			n.known += blockCost(&t, provider, &e.Message.Content[i])
+			guess = guess || isGuess(&e.Message.Content[i])
+		}
+	}
+	if !guess && isExact(c) {
+		n.By = Exact
+	}
+	n.text = t.text
+	n.Tokens = n.known + n.text
+	if learns {
+		n.Tokens = n.known + learning.correct(n.text)
+	}
+	return n
+}
+
+// tally keeps what a counter counts apart from what needs no counter: it returns
+// 0 for every text.
+type tally struct {
+	base Counter
+	text int
+}
+
+func (t *tally) Name() string { return t.base.Name() }
+
+func (t *tally) CountText(text string) int {
+	t.text += t.base.CountText(text)
+	return 0
+}
+
+// isGuess reports whether the price of a block is a guess whoever counts: no
+// tokenizer counts pictures, sound and what a provider encrypted.
+func isGuess(b *session.Content) bool {
+	switch {
+	case b.Thinking != nil:
+		return b.Thinking.Redacted != ""
+	case b.ToolResult != nil:
+		return slices.ContainsFunc(b.ToolResult.Parts, func(part session.Content) bool { return isGuess(&part) })
+	}
+	return b.Image != nil || b.Audio != nil || b.File != nil
 }
 
 // reportedTokens is what a provider reported that a response has. The report is
@@ -80,7 +137,8 @@ func thinks(m *session.MessageEntry) bool {
 func CountContent(c Counter, provider string, blocks []session.Content) Cost {
 	var cost Cost
 	for i := range blocks {
-		cost.add(Cost{blockCost(c, provider, &blocks[i]), contentBytes(&blocks[i])})
+		cost.Tokens += blockCost(c, provider, &blocks[i])
+		cost.Bytes += contentBytes(&blocks[i])
 	}
 	return cost
 }

@@ -95,7 +95,7 @@ func TestCountSummaries(t *testing.T) {
 		"branch summary": {BranchSummary: &session.BranchSummaryEntry{Summary: "12345"}},
 		"merge":          {Merge: &session.MergeEntry{Summary: "12345"}},
 	} {
-		if got := window.CountEntry(letters{}, "", &e); got != (window.Cost{Tokens: 9, Bytes: 45}) {
+		if got := window.CountEntry(letters{}, "", &e); got != (window.Cost{Tokens: 9, Bytes: 45, By: window.Exact}) {
 			t.Errorf("%s costs %+v", name, got)
 		}
 	}

@@ -8,21 +8,16 @@ import (
 
 // Counter counts the tokens of a text. Package window/tiktoken has exact ones
 // for OpenAI's models; Estimate returns one for any model.
+//
+// What a Counter counts is Exact, unless it has a method Exact() bool that returns
+// false, as estimates have.
 type Counter interface {
 	// Name says which counter it is, for logs and reports.
 	Name() string
 	// CountText returns how many tokens a text has. It must return the same for
-	// the same text until it is told better (see Observer), and never less than
+	// the same text until it learns better (see Learning), and never less than
 	// nothing.
 	CountText(text string) int
-}
-
-// Observer is a Counter that learns. A Planner tells it what providers report.
-type Observer interface {
-	Counter
-	// Observe says that what was counted as so many tokens was reported to be so
-	// many.
-	Observe(reported, counted int)
 }
 
 // Estimate returns a counter that needs no vocabulary: it looks at each text's
@@ -34,6 +29,13 @@ type estimator struct{ *estimate.Profile }
 
 func (e estimator) Name() string              { return "estimate/" + e.Profile.Name }
 func (e estimator) CountText(text string) int { return e.Count(text) }
+func (e estimator) Exact() bool               { return false }
+
+// isExact reports whether a counter is a tokenizer, not a guess.
+func isExact(c Counter) bool {
+	guess, ok := c.(interface{ Exact() bool })
+	return !ok || guess.Exact()
+}
 
 // Chooser picks the counter for a model. The zero Chooser estimates.
 type Chooser struct {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
 	"github.com/coppice-dev/coppice/window/tiktoken"
@@ -80,25 +82,25 @@ func TestLearning(t *testing.T) {
 		t.Fatalf("%s counts %d", l.Name(), l.CountText("roses"))
 	}
 	for range 50 {
-		l.Observe(1300, l.CountText(strings.Repeat("x", 1000)))
+		l.Observe("", 1300, 1000)
 	}
 	if got := l.Ratio(); math.Abs(got-1.3) > 0.01 {
 		t.Errorf("the ratio is %v, want 1.3", got)
 	}
 	for _, nonsense := range [][2]int{{10, 1000}, {1000, 10}, {-5, 1000}, {1_000_000, 1000}, {100, 1000}} {
-		l.Observe(nonsense[0], nonsense[1])
+		l.Observe("", nonsense[0], nonsense[1])
 	}
 	if got := l.Ratio(); math.Abs(got-1.3) > 0.01 {
 		t.Errorf("after nonsense the ratio is %v", got)
 	}
 	for range 100 {
-		l.Observe(3900, 1000)
+		l.Observe("", 3900, 1000)
 	}
 	if got := l.Ratio(); got != 2 {
 		t.Errorf("the ratio went to %v; it is bounded by 2", got)
 	}
 	for range 200 {
-		l.Observe(300, 1000)
+		l.Observe("", 300, 1000)
 	}
 	if got := l.Ratio(); got != 0.5 {
 		t.Errorf("the ratio went to %v; it is bounded by 0.5", got)
@@ -146,9 +148,125 @@ func TestPlannerLearnsFromUsage(t *testing.T) {
 func TestLearnedRatioCounts(t *testing.T) {
 	l := window.NewLearning(letters{})
 	for range 50 {
-		l.Observe(2000, l.CountText(strings.Repeat("x", 1000)))
+		l.Observe("", 2000, 1000)
 	}
 	if got := l.CountText(strings.Repeat("x", 1000)); got < 1990 || got > 2000 {
 		t.Errorf("1000 letters count %d", got)
+	}
+}
+
+// dialogue is a conversation of some turns whose provider counts ratio times as
+// many tokens as there are letters. Nothing but the usage is recorded.
+func dialogue(turns int, ratio float64) []session.Entry {
+	b := &builder{}
+	reported := func(letters int) int { return int(math.Round(float64(letters) * ratio)) }
+	prompt := 3000 // what every request has: schemas, hidden instructions
+	for i := range turns {
+		question, answer := 150+40*(i%5), 90+30*(i%4)
+		b.message(session.RoleUser, session.Text(strings.Repeat("x", question)))
+		prompt += reported(question) + 4
+		m := b.message(session.RoleAssistant, session.Text(strings.Repeat("y", answer)))
+		m.Model, m.Usage = "m", &session.Usage{Input: prompt, Output: reported(answer)}
+		prompt += reported(answer) + 4
+	}
+	return b.entries
+}
+
+// Reading a conversation again says nothing new: what is learned from it stays
+// the true ratio, be it opened once or two hundred times, by one planner after the
+// other or by the same one.
+func TestLearningConvergesHoweverOftenAConversationIsLoaded(t *testing.T) {
+	const truth = 1.3
+	for _, turns := range []int{4, 12, 200} {
+		entries := dialogue(turns, truth)
+		l := window.NewLearning(letters{})
+		again := must(window.NewPlanner(window.Options{Counter: l, Model: "m"}))(t)
+		for load := range 200 {
+			p := must(window.NewPlanner(window.Options{Counter: l, Model: "m"}))(t)
+			p.Add(entries...)
+			again.Reset()
+			again.Add(entries...)
+			if got := l.Ratio(); math.Abs(got-truth) > 0.03*truth {
+				t.Fatalf("%d turns: after %d loads the ratio is %v, want %v", turns, load+1, got, truth)
+			}
+		}
+	}
+}
+
+// What was recorded has no part in the correction, and must not be taken for what
+// the counter counts: with estimates in it, the ratio would grow with every load.
+func TestLearningLeavesRecordedCountsAlone(t *testing.T) {
+	entries := dialogue(40, 1.3)
+	for i := range entries {
+		if m := entries[i].Message; i%3 == 0 && m.Role == session.RoleUser {
+			n := len(m.Content[0].Text.Content) // as the counter counted before it learned
+			m.Tokens = &n
+		}
+	}
+	l := window.NewLearning(letters{})
+	for range 200 {
+		p := must(window.NewPlanner(window.Options{Counter: l, Model: "m"}))(t)
+		p.Add(entries...)
+	}
+	if got := l.Ratio(); got < 1.25 || got > 1.5 {
+		t.Errorf("the ratio is %v after 200 loads; the true one is 1.3", got)
+	}
+}
+
+// A count says who counted, and the report adds them up.
+func TestCountsSayWhoCounted(t *testing.T) {
+	seven := 7
+	for _, tt := range []struct {
+		counter window.Counter
+		output  int // as the provider reports it
+		text    window.Source
+	}{
+		{letters{}, len(words(100)), window.Exact},
+		{tiktoken.For("openai", "gpt-5"), 115, window.Exact},
+		{window.Estimate("", ""), 115, window.Estimated},
+		{window.NewLearning(letters{}), len(words(100)), window.Estimated},
+	} {
+		t.Run(tt.counter.Name(), func(t *testing.T) {
+			b := &builder{}
+			b.message(session.RoleSystem, session.Text("rules"))
+			b.message(session.RoleUser, session.Text("recorded")).Tokens = &seven
+			b.message(session.RoleAssistant, session.Text(words(100))).Usage = &session.Usage{Input: 50, Output: tt.output}
+			b.message(session.RoleUser, picture(100, 100))
+			v := must(window.Trim(b.context(), window.Options{Counter: tt.counter}))(t)
+			sums := make(map[window.Source]window.CountReport)
+			for i, want := range []window.Source{tt.text, window.Recorded, window.Reported, window.Estimated} {
+				c := v.Costs[i]
+				if c.By != want {
+					t.Errorf("entry %d was counted by %v, want %v", i, c.By, want)
+				}
+				sums[want] = window.CountReport{Source: want, Entries: sums[want].Entries + 1, Tokens: sums[want].Tokens + c.Tokens}
+			}
+			for _, got := range v.Report.Counts {
+				if got != sums[got.Source] {
+					t.Errorf("the report says %+v, want %+v", got, sums[got.Source])
+				}
+				delete(sums, got.Source)
+			}
+			if len(sums) > 0 {
+				t.Errorf("the report leaves out %v", sums)
+			}
+		})
+	}
+}
+
+// What is left out or shortened is not among the counts of a view.
+func TestCountsAreOfTheView(t *testing.T) {
+	b := &builder{}
+	for range 30 {
+		b.message(session.RoleUser, session.Text(words(20)))
+		b.toolTurn(1, 200, true, false)
+	}
+	v := must(window.Trim(b.context(), window.Options{Budget: window.Budget{Tokens: 8000}, Counter: letters{}}))(t)
+	if len(v.Report.Omissions) == 0 {
+		t.Fatal("all of it fits")
+	}
+	want := []window.CountReport{{Source: window.Exact, Entries: len(v.Entries), Tokens: v.Report.Tokens}}
+	if diff := cmp.Diff(want, v.Report.Counts); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
 	}
 }

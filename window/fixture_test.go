@@ -21,6 +21,17 @@ type fataler interface {
 	Fatal(args ...any)
 }
 
+// must fails the test if an error came with a value.
+func must[T any](v T, err error) func(fataler) T {
+	return func(t fataler) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
 // builder makes conversations.
 type builder struct {
 	entries []session.Entry

@@ -6,47 +6,66 @@ import (
 )
 
 // Learning is a Counter that corrects another by what providers report: it
-// multiplies by a moving average of reported to counted tokens. It may be used
-// concurrently.
+// multiplies by the ratio of reported to counted tokens. A Planner tells it what
+// the responses of its conversation reported. It may be used concurrently, and
+// for several conversations of one model.
+//
+// The ratio depends on what was reported, not on how often it was read: a report
+// is compared with what the other counter counts, so a correction is never
+// corrected again, and each response is listened to once.
 type Learning struct {
 	base Counter
 
-	mu    sync.RWMutex // guards ratio
-	ratio float64
+	mu                sync.RWMutex // guards what follows
+	reported, counted float64      // sums, in which old reports fade
+	heard             map[string]struct{}
 }
 
-var _ Observer = (*Learning)(nil)
-
 // What a single report can do is bounded: reports include what we do not see
-// (schemas of tools, hidden reasoning), and short texts say little.
+// (hidden reasoning), and short texts say little.
 const (
-	learnWeight  = 0.2 // of the newest report
-	minReported  = 32  // tokens; below, a report is not listened to
+	minReported  = 32 // tokens; below, a report is not listened to
+	priorTokens  = 64 // for which the other counter is believed before the first report
+	maxSum       = 50_000
 	lowestRatio  = 0.5
 	highestRatio = 2.0
+	// maxHeard is how many responses are remembered. Hearing one again only gives
+	// it more weight, so forgetting them is harmless.
+	maxHeard = 20_000
 )
 
 // NewLearning returns a counter that corrects another one.
-func NewLearning(base Counter) *Learning { return &Learning{base: base, ratio: 1} }
+func NewLearning(base Counter) *Learning {
+	return &Learning{base: base, reported: priorTokens, counted: priorTokens, heard: make(map[string]struct{})}
+}
 
 // Name returns the name of the counter that is corrected.
 func (l *Learning) Name() string { return l.base.Name() + "+learning" }
+
+// Exact returns false: a correction is a guess.
+func (l *Learning) Exact() bool { return false }
 
 // Ratio returns by what the counts are multiplied now.
 func (l *Learning) Ratio() float64 {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	return l.ratio
+	return min(max(l.reported/l.counted, lowestRatio), highestRatio)
 }
 
 // CountText returns how many tokens a text has, as far as is known by now.
-func (l *Learning) CountText(text string) int {
-	return int(math.Ceil(float64(l.base.CountText(text)) * l.Ratio()))
+func (l *Learning) CountText(text string) int { return l.correct(l.base.CountText(text)) }
+
+// correct corrects a count of the other counter.
+func (l *Learning) correct(counted int) int {
+	return int(math.Ceil(float64(counted)*l.Ratio() - 1e-9)) // 1.3 × 10 is 13, not 14
 }
 
-// Observe learns from a report. Reports of less than 32 tokens, and ones that
-// differ so much that something else must have been counted, are passed over.
-func (l *Learning) Observe(reported, counted int) {
+// Observe learns from the report of a response: what the other counter counts as
+// counted tokens, the provider reported to be reported tokens. It passes over a
+// response that it observed before (an empty id is always new), reports of less
+// than 32 tokens, and ones that differ so much that something else must have been
+// counted.
+func (l *Learning) Observe(id string, reported, counted int) {
 	if reported < minReported || counted < minReported {
 		return
 	}
@@ -56,7 +75,28 @@ func (l *Learning) Observe(reported, counted int) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	seen := l.ratio * off // counted had the ratio in it
-	l.ratio += learnWeight * (seen - l.ratio)
-	l.ratio = min(max(l.ratio, lowestRatio), highestRatio)
+	if !l.isNew(id) {
+		return
+	}
+	l.reported += float64(reported)
+	l.counted += float64(counted)
+	if l.counted > maxSum {
+		l.reported *= maxSum / l.counted
+		l.counted = maxSum
+	}
+}
+
+// isNew reports whether a response is heard for the first time, and notes it.
+func (l *Learning) isNew(id string) bool {
+	if id == "" {
+		return true
+	}
+	if _, ok := l.heard[id]; ok {
+		return false
+	}
+	if len(l.heard) >= maxHeard {
+		clear(l.heard)
+	}
+	l.heard[id] = struct{}{}
+	return true
 }

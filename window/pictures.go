@@ -49,7 +49,7 @@ func (p *Planner) removeImages(at int32, why string, more func() bool) {
 	if edit := p.edited[id]; edit != "" {
 		owner = edit // the image is in the edit, not in the message
 	}
-	cost := countAfresh(p.counter, p.whose, e)
+	cost := countAfresh(p.counter, p.whose, e).Cost
 	content, _ := replaceImages(e.Message.Content, func(image *session.Content) (session.Content, bool) {
 		if !more() {
 			return session.Content{}, false

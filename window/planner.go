@@ -80,6 +80,7 @@ type state struct {
 	total     Cost
 	used      sums // tokens in the view
 	count     sums // entries in the view
+	sources   sourceSums
 	gone      sums // tokens that are not
 	goneCount sums
 	omissions []Omission
@@ -88,6 +89,7 @@ type state struct {
 	images   []int32 // items with images that are not placeholders, the oldest first
 	pictures int     // how many images these have
 	usage    lastUsage
+	asked    tokensAsked
 
 	// What the planner was last brought up to date with.
 	fingerprint session.Fingerprint
@@ -184,7 +186,10 @@ func (p *Planner) add(e *session.Entry) {
 	at := int32(len(p.items))
 	it := item{category: CategoryOf(e), next: none, at: int32(len(p.entries) - 1)}
 	p.learn(e)
-	it.cost = CountEntry(p.counter, p.whose, e)
+	n := countEntry(p.counter, p.whose, e)
+	it.cost = n.Cost
+	p.asked.known += n.known
+	p.asked.text += n.text
 	if e.Message != nil {
 		it.images = int32(imagesIn(e.Message.Content))
 	}
@@ -199,6 +204,7 @@ func (p *Planner) add(e *session.Entry) {
 	p.total.add(it.cost)
 	p.used[it.category] += it.cost.Tokens
 	p.count[it.category]++
+	p.sources.add(it.cost)
 	if p.groups[of].gone {
 		p.leaveOut(at, "its call was left out")
 		return
@@ -308,6 +314,7 @@ func (p *Planner) leaveOut(at int32, why string) {
 	p.used[it.category] -= it.cost.Tokens
 	p.groups[p.groupOf(at)].used[it.category] -= it.cost.Tokens
 	p.count[it.category]--
+	p.sources.remove(it.cost)
 	p.gone[it.category] += it.cost.Tokens
 	p.goneCount[it.category]++
 	p.pictures -= int(it.images)
@@ -329,7 +336,7 @@ func (p *Planner) current(at int32) *session.Entry {
 // change gives an item other content, which must not cost more, and says so.
 func (p *Planner) change(at int32, content []session.Content, o Omission) {
 	e := p.setContent(at, content)
-	p.setCost(at, e.ID, countAfresh(p.counter, p.whose, e), o)
+	p.setCost(at, e.ID, countAfresh(p.counter, p.whose, e).Cost, o)
 }
 
 // setContent gives an item other content, and returns its entry.
@@ -349,12 +356,14 @@ func (p *Planner) setContent(at int32, content []session.Content) *session.Entry
 func (p *Planner) setCost(at int32, id string, cost Cost, o Omission) {
 	it := &p.items[at]
 	cost.Tokens = min(cost.Tokens, it.cost.Tokens) // what was recorded may have been less
-	saved := Cost{it.cost.Tokens - cost.Tokens, it.cost.Bytes - cost.Bytes}
+	saved := Cost{Tokens: it.cost.Tokens - cost.Tokens, Bytes: it.cost.Bytes - cost.Bytes}
+	p.sources.remove(it.cost)
+	p.sources.add(cost)
 	it.cost = cost
 	g := &p.groups[p.groupOf(at)]
-	g.cost.add(Cost{-saved.Tokens, -saved.Bytes})
+	g.cost.add(Cost{Tokens: -saved.Tokens, Bytes: -saved.Bytes})
 	g.used[it.category] -= saved.Tokens
-	p.total.add(Cost{-saved.Tokens, -saved.Bytes})
+	p.total.add(Cost{Tokens: -saved.Tokens, Bytes: -saved.Bytes})
 	p.used[it.category] -= saved.Tokens
 	p.gone[it.category] += saved.Tokens
 	o.EntryID, o.Category, o.Tokens, o.Bytes = id, it.category, saved.Tokens, saved.Bytes

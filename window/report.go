@@ -19,6 +19,9 @@ type View struct {
 type Report struct {
 	// Counter is the name of the counter that was used.
 	Counter string
+	// Counts says how much of the view each source counted, the most reliable
+	// first. Their entries and tokens add up to the view's.
+	Counts []CountReport
 	// Tokens and Bytes are the size of the view; Room and ByteRoom are what
 	// there is room for, 0 if there is no limit.
 	Tokens, Bytes  int

@@ -142,7 +142,7 @@ func (p *Planner) isSpent(at int32, t *textList) bool {
 	if left || p.items[at].images > 0 {
 		return false
 	}
-	t.afresh.add(countAfresh(p.counter, p.whose, e))
+	t.afresh.add(countAfresh(p.counter, p.whose, e).Cost)
 	t.now.add(p.items[at].cost)
 	return true
 }
@@ -160,7 +160,7 @@ func (t *textList) sum(p *Planner, items []int32, m measure) measured {
 			sum.sizes = append(sum.sizes, size)
 			sum.texts += size
 		})
-		sum.afresh += m.of(countAfresh(p.counter, p.whose, e))
+		sum.afresh += m.of(countAfresh(p.counter, p.whose, e).Cost)
 		sum.now += m.of(p.items[at].cost)
 	}
 	return sum

@@ -1,22 +1,31 @@
 package window
 
-import "github.com/coppice-dev/coppice/session"
+import (
+	"cmp"
 
-// lastUsage is what a provider last reported, and what was counted since.
+	"github.com/coppice-dev/coppice/session"
+)
+
+// lastUsage is what a provider last reported, and what was counted by then.
 type lastUsage struct {
 	prompt   int // tokens of the last request that has a report; 0 if none has
 	response string
 	items    int // how many items there were
-	added    int // tokens added before the response
+	asked    tokensAsked
 	cuts     int // omissions by then
 }
+
+// tokensAsked are tokens that were added, ever: those that no counter was asked
+// for, and those of texts as the counter counts them before it learns.
+type tokensAsked struct{ known, text int }
 
 // learn tells the counter what a response's usage says about the entries since
 // the response before: by how much the request has grown. The difference leaves
 // out what is in every request and not among the entries, such as the schemas of
-// the tools.
+// the tools. Of what was added, only texts that the counter counted are compared:
+// what was recorded or reported needs no correction, and would distort it.
 func (p *Planner) learn(e *session.Entry) {
-	observer, ok := p.counter.(Observer)
+	learning, ok := p.counter.(*Learning)
 	m := e.Message
 	if !ok || m == nil || m.Usage == nil || m.Role != session.RoleAssistant ||
 		m.Model != "" && p.model != "" && m.Model != p.model {
@@ -27,7 +36,7 @@ func (p *Planner) learn(e *session.Entry) {
 		return // the same report again
 	}
 	prompt := m.Usage.Context() - m.Usage.Output
-	p.usage = lastUsage{prompt, m.ResponseID, len(p.items), p.added, len(p.omissions)}
+	p.usage = lastUsage{prompt, m.ResponseID, len(p.items), p.asked, len(p.omissions)}
 	if last.prompt == 0 || len(p.omissions) != last.cuts {
 		return // nothing to compare with, or the request was cut in between
 	}
@@ -36,5 +45,6 @@ func (p *Planner) learn(e *session.Entry) {
 			return // an image says nothing about text
 		}
 	}
-	observer.Observe(prompt-last.prompt, p.added-last.added)
+	grown := prompt - last.prompt - (p.asked.known - last.asked.known)
+	learning.Observe(cmp.Or(m.ResponseID, e.ID), grown, p.asked.text-last.asked.text)
 }

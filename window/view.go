@@ -87,8 +87,8 @@ func (p *Planner) compact() {
 func (p *Planner) report() Report {
 	n := len(p.omissions)
 	r := Report{
-		Counter: p.counter.Name(),
-		Tokens:  p.total.Tokens, Bytes: p.total.Bytes,
+		Counter: p.counter.Name(), Counts: p.sources.report(),
+		Tokens: p.total.Tokens, Bytes: p.total.Bytes,
 		Room: limitOrZero(p.budget.Room()), ByteRoom: limitOrZero(p.budget.byteRoom()),
 		Categories: make([]CategoryReport, 0, SystemOutput),
 		Omissions:  p.omissions[:n:n],

@@ -1,0 +1,76 @@
+package window
+
+import (
+	"fmt"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Source says who counted the tokens of an entry.
+type Source uint8
+
+// The sources of counts, the most reliable first.
+const (
+	// Reported: the provider reported it for the response.
+	Reported Source = iota + 1
+	// Recorded: it is stored with the message, so somebody counted it before. The
+	// log does not say who; estimates are not stored.
+	Recorded
+	// Exact: the model's own tokenizer counted the text.
+	Exact
+	// Estimated: it is a guess for the model that is to read the view. Another
+	// model gets another one.
+	Estimated
+)
+
+var sourceNames = [...]string{Reported: "reported", Recorded: "recorded", Exact: "exact", Estimated: "estimated"}
+
+// Sources are all of them, the most reliable first.
+func Sources() []Source { return []Source{Reported, Recorded, Exact, Estimated} }
+
+func (s Source) String() string {
+	if s < Reported || s > Estimated {
+		return fmt.Sprintf("Source(%d)", uint8(s))
+	}
+	return sourceNames[s]
+}
+
+// MarshalText writes the source's name.
+func (s Source) MarshalText() ([]byte, error) {
+	if s < Reported || s > Estimated {
+		return nil, fmt.Errorf("source of a count %d: %w", uint8(s), session.ErrInvalid)
+	}
+	return []byte(sourceNames[s]), nil
+}
+
+// CountReport is the part of a view that one source counted.
+type CountReport struct {
+	Source          Source
+	Entries, Tokens int
+}
+
+// sourceSums are counts by source. Views ask for them at every turn, so they are
+// kept up to date, not added up.
+type sourceSums [Estimated + 1]CountReport
+
+func (s *sourceSums) add(c Cost) {
+	s[c.By].Entries++
+	s[c.By].Tokens += c.Tokens
+}
+
+func (s *sourceSums) remove(c Cost) {
+	s[c.By].Entries--
+	s[c.By].Tokens -= c.Tokens
+}
+
+// report returns the sources that counted anything.
+func (s *sourceSums) report() []CountReport {
+	var report []CountReport
+	for _, by := range Sources() {
+		if sum := s[by]; sum.Entries > 0 {
+			sum.Source = by
+			report = append(report, sum)
+		}
+	}
+	return report
+}
