@@ -8,6 +8,9 @@ import (
 // largePart is from which part of the room on a group is remembered as large.
 const largePart = 64
 
+// emptyPart is the part of the room that is not worth shortening a group for.
+const emptyPart = 20
+
 // tailPart is the part of the room whose newest groups are spared as long as
 // there are others: the work at hand needs what its tools just answered.
 const tailPart = 4
@@ -19,7 +22,6 @@ const tailPart = 4
 // It runs after each entry, so what it does depends on the entries alone, not on
 // when a view was asked for.
 func (p *Planner) fit() {
-	p.noteLarge(p.newest)
 	over := p.exceeded()
 	if over == (excess{}) {
 		return
@@ -29,7 +31,9 @@ func (p *Planner) fit() {
 	p.cutCategories(over)
 	p.cutTotal(over)
 	p.cutBeyondShares()
+	p.shortenPrompt()
 	p.shortenNewest()
+	p.dropPrompt()
 }
 
 // excess says which limits are exceeded.
@@ -128,13 +132,26 @@ func (p *Planner) cutTotal(over excess) {
 			if of == none || !p.full() && p.overshoots(of, p.total.Tokens-tokens) {
 				break
 			}
-			p.drop(of, why)
+			p.makeRoom(of, why)
 			dropped = true
 		}
 		if c == Dialog && dropped && over.tokens {
 			p.settle(keep / 4)
 		}
 	}
+}
+
+// makeRoom leaves a group out. If all is decided at once, it is shortened instead
+// where leaving it out would leave a good part of the window empty.
+func (p *Planner) makeRoom(of int32, why string) {
+	need := p.total.Tokens - p.budget.Room()
+	if p.atOnce && need > 0 && p.groups[of].cost.Tokens-need > p.budget.Room()/emptyPart {
+		p.shorten(of, need, tokensOf, why)
+		if p.total.Tokens <= p.budget.Room() {
+			return
+		}
+	}
+	p.drop(of, why)
 }
 
 // full reports whether there is more than the window or the request holds.
@@ -156,8 +173,8 @@ func (p *Planner) tail() int {
 func (p *Planner) settle(most int) {
 	for most > 0 {
 		of := p.oldest(Dialog, p.tail())
-		if of == none || p.groups[of].byUser {
-			return
+		if of == none || p.groups[of].byUser || of > p.prompt && p.prompt != none {
+			return // here the user speaks; or what is left answers the newest prompt
 		}
 		if most -= p.groups[of].cost.Tokens; most >= 0 {
 			p.drop(of, "the question before it was left out")
@@ -192,23 +209,33 @@ func (p *Planner) oldest(c Category, tail int) int32 {
 			of = output
 		}
 	}
-	if of == none || of == p.newest || tail > 0 && p.added-p.groups[of].begun <= tail {
+	if of == none || tail > 0 && p.added-p.groups[of].begun <= tail {
 		return none
 	}
 	return of
 }
 
-// head returns the first group of a class that is still there, or none.
+// head returns the first group of a class that is still there and is not the
+// newest one, or none. A result that came late may have made an old group the
+// newest: then it is passed over, and those after it still give way.
 func (p *Planner) head(class Category) int32 {
 	queue := p.queues[class]
-	for len(queue) > 0 && (p.groups[queue[0]].gone || p.groups[queue[0]].class != class) {
+	left := func(of int32) bool { return p.groups[of].gone || p.groups[of].class != class }
+	for len(queue) > 0 && left(queue[0]) {
+		queue = queue[1:]
+	}
+	for len(queue) > 1 && queue[0] == p.newest && left(queue[1]) {
+		queue[1] = queue[0] // so that nobody passes over queue[1] again
 		queue = queue[1:]
 	}
 	p.queues[class] = queue
-	if len(queue) == 0 {
-		return none
+	switch {
+	case len(queue) > 0 && queue[0] != p.newest:
+		return queue[0]
+	case len(queue) > 1:
+		return queue[1]
 	}
-	return queue[0]
+	return none
 }
 
 // cutBeyondShares trims what is left until the window is big enough: SYSTEM or

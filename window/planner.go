@@ -43,12 +43,35 @@ func Trim(c *session.Context, o Options) (*View, error) {
 	return p.Update(c)
 }
 
+// Fill returns as much of a context as a window holds. It goes by the rules of
+// Trim, but decides about everything at once: nothing is left out that there is
+// room for, and Budget.CutTo has no meaning. A conversation that goes on is better
+// served by Trim or a Planner, which leave out more at a time and then nothing for
+// a while, so that prompt caches are of use.
+func Fill(c *session.Context, o Options) (*View, error) {
+	o.Budget.CutTo = 100
+	p, err := NewPlanner(o)
+	if err != nil {
+		return nil, err
+	}
+	p.atOnce = true
+	p.take(c)
+	p.fit()
+	if v, err := p.View(); err == nil {
+		return v, nil
+	}
+	// The newest group is too large. If a late result made it the newest, Trim has
+	// left it out before that.
+	return Trim(c, o)
+}
+
 // Planner keeps the view of a conversation that grows. A turn costs the same
 // however long the conversation is. A Planner must not be used concurrently;
 // the views it hands out may.
 type Planner struct {
 	options Options
 	budget  Budget // with defaults
+	atOnce  bool   // entries are only taken in; see Fill
 	state
 }
 
@@ -72,6 +95,7 @@ type state struct {
 	joins  grouping
 	queues [SystemOutput + 1][]int32 // groups by class, the oldest first
 	newest int32                     // the newest group that is not SYSTEM, or none
+	prompt int32                     // the group of the newest words of the user, or none; in no queue
 	large  []int32                   // groups that may be worth shortening
 	texts  textList                  // of the newest group, once it was shortened
 	added  int                       // tokens ever added
@@ -115,7 +139,7 @@ func NewPlanner(o Options) (*Planner, error) {
 
 // begin forgets the conversation, and chooses the counter for a model.
 func (p *Planner) begin(provider, model string) {
-	p.state = state{provider: provider, model: model, whose: provider + "/" + model, newest: none, texts: textList{of: none}, counter: p.options.Counter}
+	p.state = state{provider: provider, model: model, whose: provider + "/" + model, newest: none, prompt: none, texts: textList{of: none}, counter: p.options.Counter}
 	if p.counter == nil {
 		p.counter = Chooser{Exact: p.options.Exact, Logger: p.options.Logger}.Counter(provider, model)
 	}
@@ -129,6 +153,12 @@ func (p *Planner) Reset() { p.begin(p.provider, p.model) }
 // returns the view, as View does; the view shares the context's entries. A
 // context without fingerprints is always begun again.
 func (p *Planner) Update(c *session.Context) (*View, error) {
+	p.take(c)
+	return p.View()
+}
+
+// take makes the planner's conversation a context.
+func (p *Planner) take(c *session.Context) {
 	provider, model := p.options.Provider, p.options.Model
 	if provider == "" && model == "" {
 		provider, model = c.Provider, c.Model
@@ -149,7 +179,6 @@ func (p *Planner) Update(c *session.Context) (*View, error) {
 	if n := len(c.Entries); n > 0 && len(c.Fingerprints) == n {
 		p.fingerprint, p.updated, p.compaction = c.Fingerprints[n-1], n, c.Compaction
 	}
-	return p.View()
 }
 
 // beginsLike reports whether a context begins with what the planner has seen.
@@ -213,7 +242,10 @@ func (p *Planner) add(e *session.Entry) {
 		p.newest = of
 	}
 	p.addImages(at)
-	p.fit()
+	p.noteLarge(p.newest)
+	if !p.atOnce {
+		p.fit()
+	}
 }
 
 // place puts an item into the group that it joins, or into a new one.
@@ -226,7 +258,11 @@ func (p *Planner) place(at int32, e *session.Entry, joined []int32) int32 {
 			byUser: e.Message != nil && e.Message.Role == session.RoleUser && it.category == Dialog,
 		})
 		p.groups[it.group].used[it.category] = it.cost.Tokens
-		p.queues[it.category] = append(p.queues[it.category], it.group)
+		if p.groups[it.group].byUser {
+			p.begins(it.group)
+		} else {
+			p.queues[it.category] = append(p.queues[it.category], it.group)
+		}
 		return it.group
 	}
 	for i := range joined {
@@ -243,6 +279,19 @@ func (p *Planner) place(at int32, e *session.Entry, joined []int32) int32 {
 	g.used[it.category] += it.cost.Tokens
 	p.reclass(of, classWith(g.class, it.category))
 	return of
+}
+
+// begins makes a group the prompt of the turn that begins with it. It is kept as
+// long as anything else can go: what a model does is of no use to it without what
+// it was asked for, and in a long turn of an agent that is the oldest thing there
+// is. The prompt before joins its queue again, in the order of age.
+func (p *Planner) begins(of int32) {
+	if before := p.prompt; before != none && !p.groups[before].gone {
+		queue := p.queues[Dialog]
+		at, _ := slices.BinarySearch(queue, before)
+		p.queues[Dialog] = slices.Insert(queue, at, before)
+	}
+	p.prompt = of
 }
 
 // groupOf returns the group of an item.

@@ -320,10 +320,11 @@ func TestSharesGiveWayToTheNewestTurn(t *testing.T) {
 	b.message(session.RoleSystem, session.Text("prompt"))
 	b.message(session.RoleUser, session.Text(strings.Repeat("d", 100))).Category = "CONTEXT"
 	b.message(session.RoleUser, session.Text(strings.Repeat("d", 60))).Category = "CONTEXT"
+	b.message(session.RoleUser, session.Text("Hello."))
 	b.message(session.RoleUser, session.Text("Write it."))
 	b.message(session.RoleAssistant, session.ToolUse("c", "write", map[string]any{"text": strings.Repeat("x", 350)}))
 	v := trimmed(t, b.entries, window.Options{Counter: letters{}, Budget: window.Budget{Tokens: 500}})
-	if got, want := idsOf(v.Entries), []string{b.entries[0].ID, b.entries[2].ID, b.entries[4].ID}; !slices.Equal(got, want) {
+	if got, want := idsOf(v.Entries), []string{b.entries[0].ID, b.entries[2].ID, b.entries[4].ID, b.entries[5].ID}; !slices.Equal(got, want) {
 		t.Errorf("%v are left, want %v", got, want)
 	}
 }

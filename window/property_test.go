@@ -114,11 +114,12 @@ func TestViewProperties(t *testing.T) {
 		if stepErr != nil {
 			t.Fatalf("step by step: %v", stepErr)
 		}
-		checkBudget(t, v, o.Budget)
-		checkSums(t, c, v)
-		checkSystem(t, c, v)
-		checkGroups(t, c, v)
-		checkImages(t, v, o.Images)
+		checkView(t, c, v, o)
+		filled, err := window.Fill(c, o)
+		if err != nil {
+			t.Fatalf("all at once: %v", err)
+		}
+		checkView(t, c, filled, o)
 		again, err := window.Trim(c, o)
 		if err != nil {
 			t.Fatal(err)
@@ -173,6 +174,58 @@ func checkOverflow(t *rapid.T, c *session.Context, o window.Options, err error) 
 	}
 	if over.Category == window.System && over.Unit == window.Tokens && (over.Need != system || over.Budget != o.Budget.Room()) {
 		t.Fatalf("%v, but SYSTEM has %d tokens of %d", err, system, o.Budget.Room())
+	}
+}
+
+// checkView checks what holds for every view.
+func checkView(t *rapid.T, c *session.Context, v *window.View, o window.Options) {
+	checkBudget(t, v, o.Budget)
+	checkSums(t, c, v)
+	checkSystem(t, c, v)
+	checkGroups(t, c, v)
+	checkImages(t, v, o.Images)
+	checkPrompt(t, c, v)
+	checkNeed(t, c, v, o.Budget)
+}
+
+// checkPrompt makes sure that the user's newest words stay as long as anything
+// older does.
+func checkPrompt(t *rapid.T, c *session.Context, v *window.View) {
+	at := -1
+	for i, e := range c.Entries {
+		if e.Message.Role == session.RoleUser && window.CategoryOf(&e) == window.Dialog {
+			at = i
+		}
+	}
+	kept := make(map[string]bool)
+	for _, e := range v.Entries {
+		kept[e.ID] = true
+	}
+	if at < 0 || kept[c.Entries[at].ID] {
+		return
+	}
+	for _, e := range c.Entries[:at] {
+		if kept[e.ID] && window.CategoryOf(&e) != window.System {
+			t.Fatalf("entry %s stayed, and the newer prompt %s went", e.ID, c.Entries[at].ID)
+		}
+	}
+}
+
+// checkNeed makes sure that nothing goes from a window that holds it all.
+func checkNeed(t *rapid.T, c *session.Context, v *window.View, b window.Budget) {
+	var whole window.Cost
+	for i := range c.Entries {
+		cost := window.CountEntry(window.Estimate("", ""), "", &c.Entries[i])
+		whole.Tokens += cost.Tokens
+		whole.Bytes += cost.Bytes
+	}
+	if b.Strict || whole.Tokens > b.Room() || b.Bytes > 0 && whole.Bytes > b.Bytes {
+		return
+	}
+	for _, o := range v.Report.Omissions {
+		if o.Kind != window.ImageLeftOut {
+			t.Fatalf("all %+v fit, and still: %+v", whole, o)
+		}
 	}
 }
 
