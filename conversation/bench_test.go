@@ -13,7 +13,7 @@ import (
 )
 
 // long returns a conversation of so many messages, in sessions of so many.
-func long(b *testing.B, st store.Store, messages, limit int) (*conversation.SessionManager, *conversation.ConversationSystem) {
+func long(b *testing.B, st store.Store, messages, limit int) (*conversation.Sessions, *conversation.Chat) {
 	b.Helper()
 	m := newManagerOn(b, st, limit)
 	c := newSystem(b, m)
@@ -85,7 +85,7 @@ func BenchmarkLoad(b *testing.B) {
 	_, c := long(b, st, 10_000, 500)
 	id := c.ID()
 	for b.Loop() {
-		m := must(conversation.NewSessionManagerOn(st, quiet(500)))(b)
+		m := must(conversation.NewSessions(st, quiet(500)))(b)
 		fresh := newSystem(b, m)
 		do(b, fresh.Load(id))
 		must(fresh.Request())(b)

@@ -85,7 +85,7 @@ func (l *link) carry(limit int, next *session.Entry) []session.Entry {
 	for _, target := range l.cleared {
 		gone[target] = true
 	}
-	for _, category := range []MessageCategory{CategorySystem, CategoryContext} {
+	for _, category := range []Category{CategorySystem, CategoryContext} {
 		for i := range l.entries {
 			e := &l.entries[i]
 			if fromEntry(*e).Category == category && !isMarker(e) && !gone[e.ID] {

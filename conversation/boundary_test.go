@@ -14,7 +14,7 @@ import (
 )
 
 // say adds messages to a conversation, which is made if the id is empty.
-func say(t testing.TB, m *conversation.SessionManager, id string, messages ...conversation.Message) string {
+func say(t testing.TB, m *conversation.Sessions, id string, messages ...conversation.Message) string {
 	t.Helper()
 	if id == "" {
 		id = must(m.CreateSession(""))(t).ID
@@ -26,7 +26,7 @@ func say(t testing.TB, m *conversation.SessionManager, id string, messages ...co
 }
 
 // links returns what the sessions of a conversation hold, each for itself.
-func links(t testing.TB, m *conversation.SessionManager, id string) [][]string {
+func links(t testing.TB, m *conversation.Sessions, id string) [][]string {
 	t.Helper()
 	var all [][]string
 	for _, l := range must(m.Conversation(id))(t).Links {
@@ -344,7 +344,7 @@ func TestOnTransition(t *testing.T) {
 	var seen []conversation.Transition
 	o := quiet(1)
 	o.OnTransition = func(tr conversation.Transition) { seen = append(seen, tr) }
-	m := must(conversation.NewSessionManager("", o))(t)
+	m := must(conversation.OpenSessions("", o))(t)
 	id := say(t, m, "", user("1"), assistant("2"), user("3"), assistant("4"), user("5"))
 	c := must(m.Conversation(id))(t)
 	want := []conversation.Transition{

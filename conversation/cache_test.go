@@ -16,7 +16,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-func inMemory(m *conversation.SessionManager) []string {
+func inMemory(m *conversation.Sessions) []string {
 	ids, _ := m.SessionsInMemory()
 	slices.Sort(ids)
 	return ids
@@ -28,7 +28,7 @@ func sorted(ids ...string) []string {
 }
 
 // makeSessions makes sessions, the first being the least recently used.
-func makeSessions(t *testing.T, m *conversation.SessionManager, n int, text string) (ids []string) {
+func makeSessions(t *testing.T, m *conversation.Sessions, n int, text string) (ids []string) {
 	t.Helper()
 	for range n {
 		ids = append(ids, say(t, m, "", user(text)))
@@ -92,12 +92,12 @@ func TestMemoryPressure(t *testing.T) {
 	t.Parallel()
 	pressure := false
 	o := quiet(100)
-	var m *conversation.SessionManager
+	var m *conversation.Sessions
 	o.UnderPressure = func() bool {
 		m.SessionsInMemory() // it may want to know
 		return pressure
 	}
-	m = must(conversation.NewSessionManager("", o))(t)
+	m = must(conversation.OpenSessions("", o))(t)
 	defer m.Close()
 	makeSessions(t, m, 20, "x")
 	if n := len(inMemory(m)); n != 20 {
@@ -174,7 +174,7 @@ func TestCacheUnderLoad(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	m := must(conversation.NewSessionManager("", nil))(t)
+	m := must(conversation.OpenSessions("", nil))(t)
 	defer m.Close()
 	want := conversation.Settings{MaxMessagesPerSession: 5000, MaxSessionsInMemory: 20, MaxBytesInMemory: 256 << 20, AutoSaveInterval: 60 * time.Second}
 	if diff := cmp.Diff(want, m.Settings()); diff != "" {

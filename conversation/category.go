@@ -7,9 +7,9 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// MessageCategory says how important a message is in the context window. Lower
+// Category says how important a message is in the context window. Lower
 // numbers are more important.
-type MessageCategory = window.Category
+type Category = window.Category
 
 // The categories, in the order of their importance: 1 to 4.
 const (
@@ -21,7 +21,7 @@ const (
 
 // ParseCategory returns the category of a name. ACTIONS is an older name of
 // SYSTEM_OUTPUT.
-func ParseCategory(name string) (MessageCategory, error) { return window.ParseCategory(name) }
+func ParseCategory(name string) (Category, error) { return window.ParseCategory(name) }
 
 // outputMarks are how programs that put the output of tools into messages of the
 // system begin it.
@@ -31,7 +31,7 @@ var outputMarks = []string{"action executed:", "code saved to:", "result:", "sta
 // tools are output, whatever role brings them; of the system's messages the
 // prompt itself is SYSTEM, what looks like the output of a tool is output, and
 // the rest is CONTEXT.
-func Categorise(role string, content []session.Content, systemPrompt string) MessageCategory {
+func Categorise(role string, content []session.Content, systemPrompt string) Category {
 	for i := range content {
 		if content[i].ToolResult != nil {
 			return CategorySystemOutput
@@ -48,7 +48,7 @@ func Categorise(role string, content []session.Content, systemPrompt string) Mes
 	return CategoryDialog
 }
 
-func categoriseSystem(text, systemPrompt string) MessageCategory {
+func categoriseSystem(text, systemPrompt string) Category {
 	if systemPrompt != "" && text == systemPrompt {
 		return CategorySystem
 	}

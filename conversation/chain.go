@@ -40,7 +40,7 @@ type Totals struct {
 
 // walkBack calls visit with the links of a chain, the last first, until it
 // returns false. Links are not locked.
-func (m *SessionManager) walkBack(id string, visit func(*link) bool) error {
+func (m *Sessions) walkBack(id string, visit func(*link) bool) error {
 	l, err := m.tail(id)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (m *SessionManager) walkBack(id string, visit func(*link) bool) error {
 }
 
 // eachLink calls visit with the links of a chain, the first first, each locked.
-func (m *SessionManager) eachLink(id string, visit func(*link) bool) error {
+func (m *Sessions) eachLink(id string, visit func(*link) bool) error {
 	var ids []string
 	err := m.walkBack(id, func(l *link) bool {
 		ids = append(ids, l.id)
@@ -82,7 +82,7 @@ func (m *SessionManager) eachLink(id string, visit func(*link) bool) error {
 	return nil
 }
 
-func (m *SessionManager) visit(id string, visit func(*link) bool) (bool, error) {
+func (m *Sessions) visit(id string, visit func(*link) bool) (bool, error) {
 	l, err := m.acquire(id)
 	if err != nil {
 		return false, err
@@ -95,7 +95,7 @@ func (m *SessionManager) visit(id string, visit func(*link) bool) (bool, error) 
 
 // Conversation returns all of the conversation that a session is part of, as it
 // is stored now.
-func (m *SessionManager) Conversation(id string) (Conversation, error) {
+func (m *Sessions) Conversation(id string) (Conversation, error) {
 	if err := m.refreshTail(id); err != nil {
 		return Conversation{}, err
 	}
@@ -125,7 +125,7 @@ func (l *link) withoutMarker() []session.Entry {
 }
 
 // refreshTail takes in what others have added to a conversation.
-func (m *SessionManager) refreshTail(id string) error {
+func (m *Sessions) refreshTail(id string) error {
 	for range maxAttempts {
 		l, err := m.tail(id)
 		if err != nil {
@@ -148,7 +148,7 @@ func (m *SessionManager) refreshTail(id string) error {
 
 // Totals returns the size of the conversation that a session is part of. It
 // costs what its last session does: that knows what came before.
-func (m *SessionManager) Totals(id string) (Totals, error) {
+func (m *Sessions) Totals(id string) (Totals, error) {
 	if err := m.refreshTail(id); err != nil {
 		return Totals{}, err
 	}
@@ -167,7 +167,7 @@ func (m *SessionManager) Totals(id string) (Totals, error) {
 
 // LoadMessages returns a page of a conversation's messages; the first page is 1
 // and has the oldest. Only the sessions that the page is in are read.
-func (m *SessionManager) LoadMessages(id string, page, pageSize int) ([]Message, error) {
+func (m *Sessions) LoadMessages(id string, page, pageSize int) ([]Message, error) {
 	if page < 1 || pageSize < 1 {
 		return nil, &session.Error{Op: "load messages", Name: id, Kind: session.ErrInvalid, Err: errors.New("page and page size begin at 1")}
 	}
@@ -192,7 +192,7 @@ func (m *SessionManager) LoadMessages(id string, page, pageSize int) ([]Message,
 
 // Search returns the messages of a conversation whose text contains a text,
 // whatever the case, the oldest first. (Package index searches all sessions.)
-func (m *SessionManager) Search(id, text string) ([]Message, error) {
+func (m *Sessions) Search(id, text string) ([]Message, error) {
 	if err := m.refreshTail(id); err != nil {
 		return nil, err
 	}

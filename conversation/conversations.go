@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// ManagerOptions adjusts a ConversationManager.
+// ManagerOptions adjusts a Manager.
 type ManagerOptions struct {
 	Sessions Options
 	// Model answers. Default: none; then nothing can be asked.
@@ -21,13 +21,13 @@ type ManagerOptions struct {
 	ContextDir string
 }
 
-// ConversationManager is everything together: sessions, the window, the current
+// Manager is everything together: sessions, the window, the current
 // conversation and the context files. Programs that serve many conversations at
 // once call ProcessMessage with their ids: one never sees another's messages.
-type ConversationManager struct {
-	Sessions *SessionManager
-	Window   *ContextWindowManager
-	Loader   *ContextLoader // nil without ManagerOptions.ContextDir
+type Manager struct {
+	Sessions *Sessions
+	Window   *Window
+	Loader   *Loader // nil without ManagerOptions.ContextDir
 
 	mu      sync.Mutex // guards what follows
 	model   Model
@@ -38,29 +38,29 @@ type ConversationManager struct {
 
 // active is a conversation that is being used.
 type active struct {
-	system *ConversationSystem
+	system *Chat
 	turn   sync.Mutex // held from the user's message to the reply
 	users  int
 }
 
-// NewConversationManager returns the manager of the conversations in a
+// Open returns the manager of the conversations in a
 // directory. The caller closes it.
-func NewConversationManager(basePath string, o *ManagerOptions) (*ConversationManager, error) {
+func Open(basePath string, o *ManagerOptions) (*Manager, error) {
 	if o == nil {
 		o = &ManagerOptions{}
 	}
-	sessions, err := NewSessionManager(basePath, &o.Sessions)
+	sessions, err := OpenSessions(basePath, &o.Sessions)
 	if err != nil {
 		return nil, err
 	}
-	m := &ConversationManager{
-		Sessions: sessions, Window: NewContextWindowManager(o.Sessions.Logger),
+	m := &Manager{
+		Sessions: sessions, Window: NewWindow(o.Sessions.Logger),
 		prompt: o.SystemPrompt, active: make(map[string]*active),
 	}
 	m.current = m.begin()
 	m.SetModel(o.Model)
 	if o.ContextDir != "" {
-		if m.Loader, err = NewContextLoader(o.ContextDir); err != nil {
+		if m.Loader, err = NewLoader(o.ContextDir); err != nil {
 			return nil, errors.Join(err, sessions.Close())
 		}
 	}
@@ -68,15 +68,15 @@ func NewConversationManager(basePath string, o *ManagerOptions) (*ConversationMa
 }
 
 // begin returns a conversation that has no session yet.
-func (m *ConversationManager) begin() *active {
-	system := NewConversationSystem(m.Sessions, m.Window)
+func (m *Manager) begin() *active {
+	system := NewChat(m.Sessions, m.Window)
 	system.SetSystemPrompt(m.prompt)
 	return &active{system: system}
 }
 
 // SetModel changes who answers from now on. The window becomes that of the model
 // if the model says what it can do.
-func (m *ConversationManager) SetModel(model Model) {
+func (m *Manager) SetModel(model Model) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.model = model
@@ -87,7 +87,7 @@ func (m *ConversationManager) SetModel(model Model) {
 
 // SetSystemPrompt changes the instructions of new conversations and of the
 // current one.
-func (m *ConversationManager) SetSystemPrompt(prompt string) {
+func (m *Manager) SetSystemPrompt(prompt string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.prompt = prompt
@@ -95,7 +95,7 @@ func (m *ConversationManager) SetSystemPrompt(prompt string) {
 }
 
 // Current returns the current conversation.
-func (m *ConversationManager) Current() *ConversationSystem {
+func (m *Manager) Current() *Chat {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.current.system
@@ -103,7 +103,7 @@ func (m *ConversationManager) Current() *ConversationSystem {
 
 // CreateConversation begins a new conversation, makes it the current one and
 // returns its id. The title may be empty.
-func (m *ConversationManager) CreateConversation(title string) (string, error) {
+func (m *Manager) CreateConversation(title string) (string, error) {
 	s, err := m.Sessions.CreateSession(title)
 	if err != nil {
 		return "", err
@@ -113,7 +113,7 @@ func (m *ConversationManager) CreateConversation(title string) (string, error) {
 
 // LoadConversation makes a conversation the current one. The id may be that of
 // any of its sessions.
-func (m *ConversationManager) LoadConversation(id string) error {
+func (m *Manager) LoadConversation(id string) error {
 	a, err := m.use(id)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (m *ConversationManager) LoadConversation(id string) error {
 }
 
 // Reset leaves the current conversation; the next message begins a new one.
-func (m *ConversationManager) Reset() {
+func (m *Manager) Reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.current = m.begin()
@@ -134,7 +134,7 @@ func (m *ConversationManager) Reset() {
 
 // use returns a conversation, loaded. An empty id is the current one. The caller
 // is done with it some time.
-func (m *ConversationManager) use(id string) (*active, error) {
+func (m *Manager) use(id string) (*active, error) {
 	if id == "" {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -170,7 +170,7 @@ func (m *ConversationManager) use(id string) (*active, error) {
 
 // forgetIdle keeps the views of idle conversations within the same bound as
 // sessions.
-func (m *ConversationManager) forgetIdle() {
+func (m *Manager) forgetIdle() {
 	limit := m.Sessions.Settings().MaxSessionsInMemory
 	for id, a := range m.active {
 		if len(m.active) <= limit {
@@ -182,7 +182,7 @@ func (m *ConversationManager) forgetIdle() {
 	}
 }
 
-func (m *ConversationManager) done(a *active) {
+func (m *Manager) done(a *active) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	a.users--
@@ -193,7 +193,7 @@ func (m *ConversationManager) done(a *active) {
 
 // AddUserMessage adds what the user says to the current conversation, with the
 // images of the given files.
-func (m *ConversationManager) AddUserMessage(text string, imagePaths ...string) (Message, error) {
+func (m *Manager) AddUserMessage(text string, imagePaths ...string) (Message, error) {
 	a, err := m.use("")
 	if err != nil {
 		return Message{}, err
@@ -204,8 +204,8 @@ func (m *ConversationManager) AddUserMessage(text string, imagePaths ...string) 
 
 // GetResponse asks the model to answer in the current conversation, and adds the
 // reply. With stream, which may be nil, its text is also given as it arrives: see
-// ConversationSystem.Respond.
-func (m *ConversationManager) GetResponse(ctx context.Context, stream func(text string)) (Message, error) {
+// Chat.Respond.
+func (m *Manager) GetResponse(ctx context.Context, stream func(text string)) (Message, error) {
 	a, err := m.use("")
 	if err != nil {
 		return Message{}, err
@@ -214,7 +214,7 @@ func (m *ConversationManager) GetResponse(ctx context.Context, stream func(text 
 	return m.respond(ctx, a, stream)
 }
 
-func (m *ConversationManager) respond(ctx context.Context, a *active, stream func(string)) (Message, error) {
+func (m *Manager) respond(ctx context.Context, a *active, stream func(string)) (Message, error) {
 	m.mu.Lock()
 	model := m.model
 	m.mu.Unlock()
@@ -228,7 +228,7 @@ func (m *ConversationManager) respond(ctx context.Context, a *active, stream fun
 // with the current one if that is empty, looks whether its context files have
 // changed, adds what the user says, gets the model's response and returns its
 // text. Turns of one conversation wait for each other.
-func (m *ConversationManager) ProcessMessage(ctx context.Context, message, conversationID string) (string, error) {
+func (m *Manager) ProcessMessage(ctx context.Context, message, conversationID string) (string, error) {
 	return m.Process(ctx, Turn{Message: message, Conversation: conversationID})
 }
 
@@ -241,7 +241,7 @@ type Turn struct {
 }
 
 // Process is ProcessMessage with images and streaming.
-func (m *ConversationManager) Process(ctx context.Context, t Turn) (string, error) {
+func (m *Manager) Process(ctx context.Context, t Turn) (string, error) {
 	a, err := m.use(t.Conversation)
 	if err != nil {
 		return "", err
@@ -265,18 +265,18 @@ func (m *ConversationManager) Process(ctx context.Context, t Turn) (string, erro
 }
 
 // SaveConversation makes sure that all of the current conversation is on the
-// disk: see ConversationSystem.Save.
-func (m *ConversationManager) SaveConversation() error { return m.Current().Save() }
+// disk: see Chat.Save.
+func (m *Manager) SaveConversation() error { return m.Current().Save() }
 
 // ListConversations returns a part of all conversations, the most recently
-// active first: see SessionManager.ListConversations.
-func (m *ConversationManager) ListConversations(limit, offset int) ([]SessionMetadata, error) {
+// active first: see Sessions.ListConversations.
+func (m *Manager) ListConversations(limit, offset int) ([]Info, error) {
 	return m.Sessions.ListConversations(limit, offset)
 }
 
 // DeleteConversation takes all sessions of a conversation out of the store, and
 // reports whether there were any.
-func (m *ConversationManager) DeleteConversation(id string) (bool, error) {
+func (m *Manager) DeleteConversation(id string) (bool, error) {
 	var ids []string
 	err := m.Sessions.walkBack(id, func(l *link) bool {
 		ids = append(ids, l.id)
@@ -298,7 +298,7 @@ func (m *ConversationManager) DeleteConversation(id string) (bool, error) {
 }
 
 // forget leaves conversations that are no longer there.
-func (m *ConversationManager) forget(ids []string) {
+func (m *Manager) forget(ids []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, id := range ids {
@@ -310,7 +310,7 @@ func (m *ConversationManager) forget(ids []string) {
 }
 
 // TokenUsage reports how the current conversation uses the window.
-func (m *ConversationManager) TokenUsage() (window.Report, error) {
+func (m *Manager) TokenUsage() (window.Report, error) {
 	v, err := m.Current().View()
 	if err != nil {
 		return window.Report{}, err
@@ -319,8 +319,8 @@ func (m *ConversationManager) TokenUsage() (window.Report, error) {
 }
 
 // LoadContext adds the core files of the context directory to the current
-// conversation: see ContextLoader.LoadCoreContext.
-func (m *ConversationManager) LoadContext() ([]Message, error) {
+// conversation: see Loader.LoadCoreContext.
+func (m *Manager) LoadContext() ([]Message, error) {
 	if m.Loader == nil {
 		return nil, fmt.Errorf("load context: %w: there is no context directory", session.ErrInvalid)
 	}
@@ -328,7 +328,7 @@ func (m *ConversationManager) LoadContext() ([]Message, error) {
 }
 
 // Close saves everything and closes all sessions.
-func (m *ConversationManager) Close() error {
+func (m *Manager) Close() error {
 	var err error
 	if m.Loader != nil {
 		err = m.Loader.Close()

@@ -17,9 +17,9 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-func newConversations(t *testing.T, dir string, o conversation.ManagerOptions) *conversation.ConversationManager {
+func newConversations(t *testing.T, dir string, o conversation.ManagerOptions) *conversation.Manager {
 	t.Helper()
-	m := must(conversation.NewConversationManager(dir, &o))(t)
+	m := must(conversation.Open(dir, &o))(t)
 	t.Cleanup(func() {
 		if err := m.Close(); err != nil {
 			t.Error(err)
@@ -245,14 +245,14 @@ func TestTurnsWait(t *testing.T) {
 
 func TestConversationManagerRefuses(t *testing.T) {
 	t.Parallel()
-	_, err := conversation.NewConversationManager("", &conversation.ManagerOptions{Sessions: conversation.Options{Settings: conversation.Settings{MaxMessagesPerSession: -1}}})
+	_, err := conversation.Open("", &conversation.ManagerOptions{Sessions: conversation.Options{Settings: conversation.Settings{MaxMessagesPerSession: -1}}})
 	wantError(t, err, session.ErrInvalid)
 	path := filepath.Join(t.TempDir(), "file")
 	do(t, os.WriteFile(path, nil, 0o600))
-	if _, err = conversation.NewConversationManager("", &conversation.ManagerOptions{ContextDir: path}); err == nil {
+	if _, err = conversation.Open("", &conversation.ManagerOptions{ContextDir: path}); err == nil {
 		t.Error("a file is no directory")
 	}
-	m := must(conversation.NewConversationManager("", nil))(t)
+	m := must(conversation.Open("", nil))(t)
 	do(t, m.Close())
 	_, err = m.CreateConversation("")
 	wantError(t, err, session.ErrClosed)

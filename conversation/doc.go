@@ -8,11 +8,11 @@
 //
 // # Where to begin
 //
-// NewConversationManager has everything together: ProcessMessage is a whole turn.
-// Its parts can be used alone. SessionManager makes, loads, continues and lists
-// sessions. ConversationSystem is one conversation: AddMessage and its like say
+// Open has everything together: ProcessMessage is a whole turn.
+// Its parts can be used alone. Sessions makes, loads, continues and lists
+// sessions. Chat is one conversation: AddMessage and its like say
 // something, Request is what a model is to be sent, Respond asks it.
-// ContextWindowManager counts and trims. ContextLoader loads files.
+// Window counts and trims. Loader loads files.
 //
 // Message and Session are values: what is handed out is yours, methods return new
 // ones, and changing them changes nothing that is stored.

@@ -36,9 +36,9 @@ func wantError(t testing.TB, err, want error) {
 
 // newManager returns a manager of the sessions in a directory or, if that is
 // empty, in memory, that never saves by itself.
-func newManager(t testing.TB, dir string, limit int) *conversation.SessionManager {
+func newManager(t testing.TB, dir string, limit int) *conversation.Sessions {
 	t.Helper()
-	m := must(conversation.NewSessionManager(dir, quiet(limit)))(t)
+	m := must(conversation.OpenSessions(dir, quiet(limit)))(t)
 	t.Cleanup(func() {
 		if err := m.Close(); err != nil {
 			t.Error(err)
@@ -47,9 +47,9 @@ func newManager(t testing.TB, dir string, limit int) *conversation.SessionManage
 	return m
 }
 
-func newManagerOn(t testing.TB, st store.Store, limit int) *conversation.SessionManager {
+func newManagerOn(t testing.TB, st store.Store, limit int) *conversation.Sessions {
 	t.Helper()
-	m := must(conversation.NewSessionManagerOn(st, quiet(limit)))(t)
+	m := must(conversation.NewSessions(st, quiet(limit)))(t)
 	t.Cleanup(func() {
 		if err := m.Close(); err != nil {
 			t.Error(err)
@@ -62,9 +62,9 @@ func quiet(limit int) *conversation.Options {
 	return &conversation.Options{Settings: conversation.Settings{MaxMessagesPerSession: limit, AutoSaveInterval: -1}}
 }
 
-func newSystem(t testing.TB, m *conversation.SessionManager) *conversation.ConversationSystem {
+func newSystem(t testing.TB, m *conversation.Sessions) *conversation.Chat {
 	t.Helper()
-	return conversation.NewConversationSystem(m, conversation.NewContextWindowManager(nil))
+	return conversation.NewChat(m, conversation.NewWindow(nil))
 }
 
 func user(text string) conversation.Message {

@@ -14,8 +14,8 @@ import (
 // DefaultListLimit is how many sessions a list has if no limit is given.
 const DefaultListLimit = 100
 
-// SessionMetadata is what a list says of a session or of a conversation.
-type SessionMetadata struct {
+// Info is what a list says of a session or of a conversation.
+type Info struct {
 	ID                string
 	Title             string
 	CreatedAt         time.Time
@@ -34,12 +34,12 @@ type SessionMetadata struct {
 // ListSessions returns a part of all sessions, the most recently modified first.
 // A limit of 0 is DefaultListLimit; a negative one is none. Only the sessions
 // that are listed are read.
-func (m *SessionManager) ListSessions(limit, offset int) ([]SessionMetadata, error) {
+func (m *Sessions) ListSessions(limit, offset int) ([]Info, error) {
 	stats, err := m.stats()
 	if err != nil {
 		return nil, err
 	}
-	var list []SessionMetadata
+	var list []Info
 	for _, stat := range page(stats, limit, offset) {
 		list = append(list, m.describe(stat, false))
 	}
@@ -48,7 +48,7 @@ func (m *SessionManager) ListSessions(limit, offset int) ([]SessionMetadata, err
 
 // ListConversations is ListSessions with one line for each conversation, however
 // many sessions it has: the id is the original's, the counts are of all.
-func (m *SessionManager) ListConversations(limit, offset int) ([]SessionMetadata, error) {
+func (m *Sessions) ListConversations(limit, offset int) ([]Info, error) {
 	stats, err := m.stats()
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (m *SessionManager) ListConversations(limit, offset int) ([]SessionMetadata
 	if limit == 0 {
 		limit = DefaultListLimit
 	}
-	var list []SessionMetadata
+	var list []Info
 	seen := make(map[string]bool)
 	for _, stat := range stats {
 		if limit > 0 && len(list) == offset+limit {
@@ -86,7 +86,7 @@ func page[T any](list []T, limit, offset int) []T {
 
 // stats returns what the store says of its logs, the most recently modified
 // first.
-func (m *SessionManager) stats() ([]store.Stat, error) {
+func (m *Sessions) stats() ([]store.Stat, error) {
 	var stats []store.Stat
 	for stat, err := range m.store.List(context.Background()) {
 		if err != nil && stat.Name == "" {
@@ -103,8 +103,8 @@ func (m *SessionManager) stats() ([]store.Stat, error) {
 // describe reads what a list says of a session, or of the whole conversation
 // that it is part of. Listing does not push other sessions out of memory, nor
 // does it put anything in the place of what cannot be read.
-func (m *SessionManager) describe(stat store.Stat, whole bool) SessionMetadata {
-	d := SessionMetadata{ID: stat.Name, LastActive: stat.Modified}
+func (m *Sessions) describe(stat store.Stat, whole bool) Info {
+	d := Info{ID: stat.Name, LastActive: stat.Modified}
 	l, err := m.peek(stat.Name)
 	if err == nil && whole && l.next != "" {
 		l, err = m.peekTail(l)
@@ -134,7 +134,7 @@ func (m *SessionManager) describe(stat store.Stat, whole bool) SessionMetadata {
 }
 
 // peek reads a session without keeping it open.
-func (m *SessionManager) peek(id string) (*link, error) {
+func (m *Sessions) peek(id string) (*link, error) {
 	l, err := m.load(id)
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (m *SessionManager) peek(id string) (*link, error) {
 }
 
 // peekTail reads the last link of a chain that there is.
-func (m *SessionManager) peekTail(l *link) (*link, error) {
+func (m *Sessions) peekTail(l *link) (*link, error) {
 	for seen := map[string]bool{}; l.next != "" && !seen[l.id]; {
 		seen[l.id] = true
 		next, err := m.peek(l.next)

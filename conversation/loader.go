@@ -59,16 +59,16 @@ type ContextFile struct {
 	Type     string // markdown, yaml or text
 }
 
-// ContextLoader loads files of a directory into conversations, and notices when
+// Loader loads files of a directory into conversations, and notices when
 // they change. It never reads outside of the directory, whatever a path or a
 // symbolic link says.
-type ContextLoader struct {
+type Loader struct {
 	root *os.Root
 }
 
-// NewContextLoader returns the loader of a directory, which is made, with a
+// NewLoader returns the loader of a directory, which is made, with a
 // sample configuration, if it does not exist. The caller closes it.
-func NewContextLoader(dir string) (*ContextLoader, error) {
+func NewLoader(dir string) (*Loader, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("context directory: %w", err)
 	}
@@ -76,14 +76,14 @@ func NewContextLoader(dir string) (*ContextLoader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("context directory: %w", err)
 	}
-	l := &ContextLoader{root: root}
+	l := &Loader{root: root}
 	if err := l.writeSample(); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
 	return l, nil
 }
 
-func (l *ContextLoader) writeSample() error {
+func (l *Loader) writeSample() error {
 	f, err := l.root.OpenFile(ContextConfigName, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
@@ -96,10 +96,10 @@ func (l *ContextLoader) writeSample() error {
 }
 
 // Close releases the directory.
-func (l *ContextLoader) Close() error { return l.root.Close() }
+func (l *Loader) Close() error { return l.root.Close() }
 
 // Config reads the configuration. One that is not there is empty.
-func (l *ContextLoader) Config() (ContextConfig, error) {
+func (l *Loader) Config() (ContextConfig, error) {
 	var c ContextConfig
 	data, _, err := l.read(ContextConfigName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -115,7 +115,7 @@ func (l *ContextLoader) Config() (ContextConfig, error) {
 }
 
 // read returns the content of a file of the directory.
-func (l *ContextLoader) read(name string) ([]byte, fs.FileInfo, error) {
+func (l *Loader) read(name string) ([]byte, fs.FileInfo, error) {
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
 		return nil, nil, fmt.Errorf("context file %.200q: %w: it is not in the directory", name, session.ErrInvalid)
 	}
@@ -145,7 +145,7 @@ func (l *ContextLoader) read(name string) ([]byte, fs.FileInfo, error) {
 
 // ListAvailableFiles describes the files that could be loaded, sorted by path.
 // Hidden ones, the configuration and links to elsewhere are not among them.
-func (l *ContextLoader) ListAvailableFiles() ([]ContextFile, error) {
+func (l *Loader) ListAvailableFiles() ([]ContextFile, error) {
 	config, err := l.Config()
 	if err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func typeOf(name string) string {
 // returns the messages that were added. A file that is in the conversation is
 // not added again unless it has changed; then the new version takes the place of
 // the old one. What cannot be loaded is reported and does not keep the rest out.
-func (l *ContextLoader) LoadCoreContext(c *ConversationSystem) ([]Message, error) {
+func (l *Loader) LoadCoreContext(c *Chat) ([]Message, error) {
 	config, err := l.Config()
 	if err != nil {
 		return nil, err
@@ -196,7 +196,7 @@ func (l *ContextLoader) LoadCoreContext(c *ConversationSystem) ([]Message, error
 	return l.loadAll(c, config.CoreFiles)
 }
 
-func (l *ContextLoader) loadAll(c *ConversationSystem, names []string) (added []Message, _ error) {
+func (l *Loader) loadAll(c *Chat, names []string) (added []Message, _ error) {
 	var errs []error
 	for _, name := range names {
 		m, fresh, err := l.LoadFile(c, name)
@@ -211,7 +211,7 @@ func (l *ContextLoader) loadAll(c *ConversationSystem, names []string) (added []
 
 // LoadFile loads a file into a conversation: see LoadCoreContext. It returns its
 // message, and whether that was added now.
-func (l *ContextLoader) LoadFile(c *ConversationSystem, name string) (_ Message, added bool, _ error) {
+func (l *Loader) LoadFile(c *Chat, name string) (_ Message, added bool, _ error) {
 	data, info, err := l.read(name)
 	if err != nil {
 		return Message{}, false, err
@@ -238,7 +238,7 @@ func (l *ContextLoader) LoadFile(c *ConversationSystem, name string) (_ Message,
 // Refresh loads those files again that a conversation has and that have changed
 // since, and returns the messages that were added. Of a file that is gone the
 // conversation keeps what it has.
-func (l *ContextLoader) Refresh(c *ConversationSystem) ([]Message, error) {
+func (l *Loader) Refresh(c *Chat) ([]Message, error) {
 	loaded, err := c.loadedFrom("")
 	if err != nil {
 		return nil, err
@@ -255,7 +255,7 @@ func (l *ContextLoader) Refresh(c *ConversationSystem) ([]Message, error) {
 
 // loadedFrom returns the messages of a conversation that were loaded from a file
 // and count, the oldest first; an empty source is any.
-func (c *ConversationSystem) loadedFrom(source string) ([]Message, error) {
+func (c *Chat) loadedFrom(source string) ([]Message, error) {
 	id := c.ID()
 	if id == "" {
 		return nil, nil
@@ -281,7 +281,7 @@ func (c *ConversationSystem) loadedFrom(source string) ([]Message, error) {
 
 // supersede takes all but the latest version of a file out of the context. They
 // stay in the log.
-func (c *ConversationSystem) supersede(source string) error {
+func (c *Chat) supersede(source string) error {
 	loaded, err := c.loadedFrom(source)
 	if err != nil || len(loaded) < 2 {
 		return err

@@ -16,7 +16,7 @@ import (
 )
 
 // contextDir makes a directory of context files.
-func contextDir(t *testing.T, files map[string]string) (string, *conversation.ContextLoader) {
+func contextDir(t *testing.T, files map[string]string) (string, *conversation.Loader) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "context")
 	for name, text := range files {
@@ -24,7 +24,7 @@ func contextDir(t *testing.T, files map[string]string) (string, *conversation.Co
 		do(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	l := must(conversation.NewContextLoader(dir))(t)
+	l := must(conversation.NewLoader(dir))(t)
 	t.Cleanup(func() { l.Close() })
 	return dir, l
 }

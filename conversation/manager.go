@@ -12,10 +12,10 @@ import (
 	"github.com/coppice-dev/coppice/store/memory"
 )
 
-// SessionManager makes, loads, continues and lists sessions. All its methods may
+// Sessions makes, loads, continues and lists sessions. All its methods may
 // be called concurrently, and several managers, in several processes, may work
 // on the same sessions.
-type SessionManager struct {
+type Sessions struct {
 	store   store.Store
 	owned   bool // the store is closed with the manager
 	options Options
@@ -30,10 +30,10 @@ type SessionManager struct {
 	closed    bool
 }
 
-// NewSessionManager returns the manager of the sessions in a directory, which is
+// OpenSessions returns the manager of the sessions in a directory, which is
 // made if it does not exist. An empty path keeps them in memory. The caller
 // closes the manager.
-func NewSessionManager(basePath string, o *Options) (*SessionManager, error) {
+func OpenSessions(basePath string, o *Options) (*Sessions, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -44,23 +44,23 @@ func NewSessionManager(basePath string, o *Options) (*SessionManager, error) {
 	} else if st, err = file.Open(basePath, &opts.Files); err != nil {
 		return nil, err
 	}
-	m := newSessionManager(st, opts)
+	m := newSessions(st, opts)
 	m.owned = true
 	return m, nil
 }
 
-// NewSessionManagerOn returns the manager of the sessions in a store, which the
+// NewSessions returns the manager of the sessions in a store, which the
 // caller closes after the manager.
-func NewSessionManagerOn(st store.Store, o *Options) (*SessionManager, error) {
+func NewSessions(st store.Store, o *Options) (*Sessions, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	return newSessionManager(st, opts), nil
+	return newSessions(st, opts), nil
 }
 
-func newSessionManager(st store.Store, opts Options) *SessionManager {
-	m := &SessionManager{
+func newSessions(st store.Store, opts Options) *Sessions {
+	m := &Sessions{
 		store: st, options: opts, settings: opts.Settings,
 		tails: make(map[string]string), recovered: make(map[string]string),
 	}
@@ -71,14 +71,14 @@ func newSessionManager(st store.Store, opts Options) *SessionManager {
 }
 
 // Settings returns the settings in force.
-func (m *SessionManager) Settings() Settings {
+func (m *Sessions) Settings() Settings {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.settings
 }
 
 // SetSettings changes the settings from now on. Zero values stand for defaults.
-func (m *SessionManager) SetSettings(s Settings) error {
+func (m *Sessions) SetSettings(s Settings) error {
 	s, err := s.withDefaults()
 	if err != nil {
 		return err
@@ -92,13 +92,13 @@ func (m *SessionManager) SetSettings(s Settings) error {
 }
 
 // sessionOptions are those of every session: see link.
-func (m *SessionManager) sessionOptions() *session.Options {
+func (m *Sessions) sessionOptions() *session.Options {
 	return &session.Options{OnConflict: session.ReportAll, Logger: m.options.Logger}
 }
 
 // CreateSession makes an empty session, which becomes the current one. The title
 // may be empty.
-func (m *SessionManager) CreateSession(title string) (Session, error) {
+func (m *Sessions) CreateSession(title string) (Session, error) {
 	l, err := m.create(session.Header{})
 	if err != nil {
 		return Session{}, err
@@ -116,7 +116,7 @@ func (m *SessionManager) CreateSession(title string) (Session, error) {
 }
 
 // create makes a session and opens it. The caller releases the link.
-func (m *SessionManager) create(h session.Header) (*link, error) {
+func (m *Sessions) create(h session.Header) (*link, error) {
 	s, err := session.Create(context.Background(), m.store, h, m.sessionOptions())
 	if err != nil {
 		return nil, err
@@ -131,14 +131,14 @@ func (m *SessionManager) create(h session.Header) (*link, error) {
 }
 
 // opener returns the function that opens a session once more, beside the link.
-func (m *SessionManager) opener(id string) func() (*session.Session, error) {
+func (m *Sessions) opener(id string) func() (*session.Session, error) {
 	return func() (*session.Session, error) {
 		return session.Open(context.Background(), m.store, id, m.sessionOptions())
 	}
 }
 
 // adopt puts an open session into the cache. The caller releases the link.
-func (m *SessionManager) adopt(s *session.Session) (*link, error) {
+func (m *Sessions) adopt(s *session.Session) (*link, error) {
 	l, err := openLink(s)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -151,7 +151,7 @@ func (m *SessionManager) adopt(s *session.Session) (*link, error) {
 // id (the error then matches fs.ErrNotExist): damaged lines are passed over, and
 // for a session that cannot be read at all its backup, or else a new session
 // with a notice, stands in.
-func (m *SessionManager) LoadSession(id string) (Session, error) {
+func (m *Sessions) LoadSession(id string) (Session, error) {
 	l, err := m.acquireFresh(id)
 	if err != nil {
 		return Session{}, err
@@ -164,7 +164,7 @@ func (m *SessionManager) LoadSession(id string) (Session, error) {
 }
 
 // CurrentSession returns the current session; ok is false if there is none.
-func (m *SessionManager) CurrentSession() (_ Session, ok bool, _ error) {
+func (m *Sessions) CurrentSession() (_ Session, ok bool, _ error) {
 	id := m.currentID()
 	if id == "" {
 		return Session{}, false, nil
@@ -181,7 +181,7 @@ func (m *SessionManager) CurrentSession() (_ Session, ok bool, _ error) {
 
 // orCurrent returns a session or, for the zero Session, the current one; that is
 // zero too if there is none.
-func (m *SessionManager) orCurrent(s Session) (Session, error) {
+func (m *Sessions) orCurrent(s Session) (Session, error) {
 	if s.ID != "" || len(s.Messages) > 0 {
 		return s, nil
 	}
@@ -189,20 +189,20 @@ func (m *SessionManager) orCurrent(s Session) (Session, error) {
 	return current, err
 }
 
-func (m *SessionManager) currentID() string {
+func (m *Sessions) currentID() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.current
 }
 
-func (m *SessionManager) setCurrent(id string) {
+func (m *Sessions) setCurrent(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.current = id
 }
 
 // acquire returns the link of a session. The caller releases it.
-func (m *SessionManager) acquire(id string) (*link, error) {
+func (m *Sessions) acquire(id string) (*link, error) {
 	if err := store.CheckName(id); err != nil {
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func (m *SessionManager) acquire(id string) (*link, error) {
 
 // acquireFresh is acquire that takes in what others have added. A session that
 // was rewritten since we opened it (redacted, say) is opened again.
-func (m *SessionManager) acquireFresh(id string) (*link, error) {
+func (m *Sessions) acquireFresh(id string) (*link, error) {
 	l, err := m.acquire(id)
 	if err != nil {
 		return nil, err
@@ -243,7 +243,7 @@ func (m *SessionManager) acquireFresh(id string) (*link, error) {
 
 // resolve returns the id of what stands in for a session that cannot be read, or
 // the id itself.
-func (m *SessionManager) resolve(id string) string {
+func (m *Sessions) resolve(id string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if stand := m.recovered[id]; stand != "" {
@@ -252,7 +252,7 @@ func (m *SessionManager) resolve(id string) string {
 	return id
 }
 
-func (m *SessionManager) load(id string) (*link, error) {
+func (m *Sessions) load(id string) (*link, error) {
 	s, err := session.Open(context.Background(), m.store, id, m.sessionOptions())
 	if err != nil {
 		return nil, err
@@ -269,7 +269,7 @@ func (m *SessionManager) load(id string) (*link, error) {
 
 // traceBack finds out what came before a continuation that has no marker,
 // because another program made it.
-func (m *SessionManager) traceBack(l *link) error {
+func (m *Sessions) traceBack(l *link) error {
 	if l.header.Relation != session.RelationContinuation || l.before.root != l.id {
 		return nil
 	}
@@ -300,7 +300,7 @@ func (m *SessionManager) traceBack(l *link) error {
 
 // closeLink closes a link that is no longer in the cache. No later Save could wait
 // for what it has not synced, so that is done now.
-func (m *SessionManager) closeLink(l *link) {
+func (m *Sessions) closeLink(l *link) {
 	err := l.flush(m.opener(l.id))
 	if errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrClosed) {
 		err = nil // there is nothing left to be saved, or somebody has closed it already
@@ -311,26 +311,26 @@ func (m *SessionManager) closeLink(l *link) {
 }
 
 // Pin keeps a session in memory until it is unpinned.
-func (m *SessionManager) Pin(id string) { m.cache.pin(id, true) }
+func (m *Sessions) Pin(id string) { m.cache.pin(id, true) }
 
 // Unpin lets a session go when room is needed.
-func (m *SessionManager) Unpin(id string) { m.cache.pin(id, false) }
+func (m *Sessions) Unpin(id string) { m.cache.pin(id, false) }
 
 // Prioritise says how much a session is worth keeping in memory: those of lower
 // priority go first. Every session has priority 0 until it is given another.
-func (m *SessionManager) Prioritise(id string, priority int) { m.cache.prioritise(id, priority) }
+func (m *Sessions) Prioritise(id string, priority int) { m.cache.prioritise(id, priority) }
 
 // SessionsInMemory returns the ids of the sessions that are in memory, in no
 // particular order, and roughly how many bytes their messages take.
-func (m *SessionManager) SessionsInMemory() (ids []string, bytes int64) { return m.cache.contents() }
+func (m *Sessions) SessionsInMemory() (ids []string, bytes int64) { return m.cache.contents() }
 
 // ReleaseMemory closes sessions until their messages take at most so many bytes,
 // or none is left that may be closed.
-func (m *SessionManager) ReleaseMemory(bytes int64) { m.cache.shrinkTo(bytes) }
+func (m *Sessions) ReleaseMemory(bytes int64) { m.cache.shrinkTo(bytes) }
 
 // DeleteSession takes a session out of the store, and reports whether it was
 // there. A store of files keeps what it removes in its trash.
-func (m *SessionManager) DeleteSession(id string) (bool, error) {
+func (m *Sessions) DeleteSession(id string) (bool, error) {
 	if err := store.CheckName(id); err != nil {
 		return false, err
 	}
@@ -351,7 +351,7 @@ func (m *SessionManager) DeleteSession(id string) (bool, error) {
 
 // Close saves everything and closes all sessions. It returns what went wrong,
 // also in the background since the last save.
-func (m *SessionManager) Close() error {
+func (m *Sessions) Close() error {
 	m.mu.Lock()
 	if m.closed {
 		m.mu.Unlock()

@@ -194,7 +194,7 @@ func TestListSessions(t *testing.T) {
 		ids = append(ids, id)
 	}
 	slices.Reverse(ids)
-	idsOf := func(list []conversation.SessionMetadata) (got []string) {
+	idsOf := func(list []conversation.Info) (got []string) {
 		for _, s := range list {
 			got = append(got, s.ID)
 		}
@@ -218,7 +218,7 @@ func TestListSessions(t *testing.T) {
 		t.Fatalf("%d sessions, %d conversations", len(sessions), len(conversations))
 	}
 	first := conversations[0]
-	want := conversation.SessionMetadata{
+	want := conversation.Info{
 		ID: id, CreatedAt: must(m.LoadSession(id))(t).CreatedAt, LastActive: must(m.Conversation(id))(t).LastActive,
 		MessageCount: 5, TokenCount: must(m.Totals(id))(t).Tokens, ContinuationIndex: 2,
 	}
@@ -260,13 +260,13 @@ func TestRecovery(t *testing.T) {
 	var log bytes.Buffer
 	o := quiet(100)
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	m := must(conversation.NewSessionManager(dir, o))(t)
+	m := must(conversation.OpenSessions(dir, o))(t)
 	id := say(t, m, "", user("one"), assistant("two"), user("three"))
 	do(t, m.Close())
 	path := filepath.Join(dir, id+".jsonl")
 	whole := must(os.ReadFile(path))(t)
-	open := func() *conversation.SessionManager {
-		m := must(conversation.NewSessionManager(dir, o))(t)
+	open := func() *conversation.Sessions {
+		m := must(conversation.OpenSessions(dir, o))(t)
 		t.Cleanup(func() { m.Close() })
 		return m
 	}
@@ -386,7 +386,7 @@ func TestManagerOfABadDirectory(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")
 	do(t, os.WriteFile(path, nil, 0o600))
-	m, err := conversation.NewSessionManager(path, quiet(100))
+	m, err := conversation.OpenSessions(path, quiet(100))
 	if err == nil {
 		_, err = m.CreateSession("")
 		m.Close()
@@ -394,8 +394,8 @@ func TestManagerOfABadDirectory(t *testing.T) {
 	if err == nil {
 		t.Error("a file is no directory")
 	}
-	_, err = conversation.NewSessionManager("", &conversation.Options{Settings: conversation.Settings{MaxMessagesPerSession: -1}})
+	_, err = conversation.OpenSessions("", &conversation.Options{Settings: conversation.Settings{MaxMessagesPerSession: -1}})
 	wantError(t, err, session.ErrInvalid)
-	_, err = conversation.NewSessionManagerOn(memory.New(nil), &conversation.Options{Settings: conversation.Settings{MaxSessionsInMemory: -1}})
+	_, err = conversation.NewSessions(memory.New(nil), &conversation.Options{Settings: conversation.Settings{MaxSessionsInMemory: -1}})
 	wantError(t, err, session.ErrInvalid)
 }

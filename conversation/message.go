@@ -17,7 +17,7 @@ type Message struct {
 	ID        string
 	Role      string
 	Content   []session.Content
-	Category  MessageCategory
+	Category  Category
 	Timestamp time.Time
 	Metadata  map[string]any
 	Tokens    *int // nil is unknown, not zero
@@ -32,7 +32,7 @@ type Message struct {
 
 // NewMessage returns a message with an id and the present time. content is what
 // ParseContent takes; an empty category is chosen by Categorise.
-func NewMessage(role string, content any, category MessageCategory) (Message, error) {
+func NewMessage(role string, content any, category Category) (Message, error) {
 	blocks, err := ParseContent(content)
 	if err != nil {
 		return Message{}, err

@@ -40,7 +40,7 @@ func TestNewMessage(t *testing.T) {
 
 func TestCategories(t *testing.T) {
 	t.Parallel()
-	for want, c := range []conversation.MessageCategory{
+	for want, c := range []conversation.Category{
 		conversation.CategorySystem, conversation.CategoryContext, conversation.CategoryDialog, conversation.CategorySystemOutput,
 	} {
 		if int(c) != want+1 {
@@ -61,7 +61,7 @@ func TestCategorise(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		role, text string
-		want       conversation.MessageCategory
+		want       conversation.Category
 	}{
 		{"system", "the prompt", conversation.CategorySystem},
 		{"system", "Action executed: ls", conversation.CategorySystemOutput},

@@ -37,8 +37,8 @@ type machine struct {
 	t        *rapid.T
 	st       *crashing
 	limit    int
-	managers []*conversation.SessionManager // of two programs
-	systems  []*conversation.ConversationSystem
+	managers []*conversation.Sessions // of two programs
+	systems  []*conversation.Chat
 	id       string
 	said     []string // the truth
 	open     []string // calls that wait for their result
@@ -49,7 +49,7 @@ type machine struct {
 func newMachine(t *rapid.T) *machine {
 	m := &machine{
 		t: t, st: &crashing{Store: memory.New(nil)}, limit: rapid.IntRange(1, 8).Draw(t, "limit"),
-		managers: make([]*conversation.SessionManager, 2), systems: make([]*conversation.ConversationSystem, 2),
+		managers: make([]*conversation.Sessions, 2), systems: make([]*conversation.Chat, 2),
 	}
 	m.restart(0)
 	m.restart(1)
@@ -58,10 +58,10 @@ func newMachine(t *rapid.T) *machine {
 
 // restart is what is left of a program after it was killed: nothing.
 func (m *machine) restart(i int) {
-	manager, err := conversation.NewSessionManagerOn(m.st, quiet(m.limit))
+	manager, err := conversation.NewSessions(m.st, quiet(m.limit))
 	m.ok(err)
 	m.managers[i] = manager
-	m.systems[i] = conversation.NewConversationSystem(manager, conversation.NewContextWindowManager(nil))
+	m.systems[i] = conversation.NewChat(manager, conversation.NewWindow(nil))
 	if m.id != "" {
 		m.ok(m.systems[i].Load(m.id))
 	}
@@ -192,7 +192,7 @@ func (m *machine) Check(t *rapid.T) {
 	if m.id == "" || m.st.crash {
 		return
 	}
-	fresh, err := conversation.NewSessionManagerOn(m.st, quiet(m.limit))
+	fresh, err := conversation.NewSessions(m.st, quiet(m.limit))
 	m.ok(err)
 	for _, manager := range append(slices.Clone(m.managers), fresh) {
 		c, err := manager.Conversation(m.id)
@@ -215,7 +215,7 @@ func (m *machine) Check(t *rapid.T) {
 }
 
 // checkLinks makes sure that each link can be understood alone.
-func (m *machine) checkLinks(t *rapid.T, manager *conversation.SessionManager, c conversation.Conversation) {
+func (m *machine) checkLinks(t *rapid.T, manager *conversation.Sessions, c conversation.Conversation) {
 	for i, link := range c.Links {
 		s, err := manager.LoadSession(link.ID)
 		m.ok(err)
@@ -244,7 +244,7 @@ func (m *machine) checkLinks(t *rapid.T, manager *conversation.SessionManager, c
 
 // checkView makes sure that a model is sent everything, as if there were no
 // boundaries. (The window is large.)
-func (m *machine) checkView(t *rapid.T, system *conversation.ConversationSystem) {
+func (m *machine) checkView(t *rapid.T, system *conversation.Chat) {
 	v, err := system.View()
 	m.ok(err)
 	if len(m.open) > 0 {

@@ -11,7 +11,7 @@ import (
 // recover finds something that stands in for a session that cannot be read: its
 // backup, or a new session with a notice. (Of what can be read in part, that
 // part is read: that needs no standing in.) The caller releases the link.
-func (m *SessionManager) recover(id string, cause error) (*link, error) {
+func (m *Sessions) recover(id string, cause error) (*link, error) {
 	m.options.Logger.Error("session cannot be read", "session", id, "cause", cause)
 	stand, err := m.standIn(id, cause)
 	if err != nil {
@@ -30,7 +30,7 @@ func (m *SessionManager) recover(id string, cause error) (*link, error) {
 }
 
 // standIn returns the id of what can be read instead.
-func (m *SessionManager) standIn(id string, cause error) (string, error) {
+func (m *Sessions) standIn(id string, cause error) (string, error) {
 	if files, ok := m.store.(interface{ Path(string) string }); ok {
 		s, err := session.LoadOrRecover(files.Path(id))
 		if err != nil {
@@ -49,7 +49,7 @@ func (m *SessionManager) standIn(id string, cause error) (string, error) {
 }
 
 // Problems returns the faults of a session that can be read all the same.
-func (m *SessionManager) Problems(id string) ([]session.Problem, error) {
+func (m *Sessions) Problems(id string) ([]session.Problem, error) {
 	l, err := m.acquire(id)
 	if err != nil {
 		return nil, err

@@ -22,9 +22,9 @@ import (
 )
 
 // small returns a window of so many tokens.
-func small(t testing.TB, tokens int) *conversation.ContextWindowManager {
+func small(t testing.TB, tokens int) *conversation.Window {
 	t.Helper()
-	w := conversation.NewContextWindowManager(nil)
+	w := conversation.NewWindow(nil)
 	do(t, w.SetBudget(window.Budget{Tokens: tokens, Strict: true}))
 	return w
 }
@@ -35,7 +35,7 @@ func TestRegressionTrimmingIsNotSaved(t *testing.T) {
 	dir := t.TempDir()
 	m := newManager(t, dir, 100)
 	w := small(t, 300)
-	c := conversation.NewConversationSystem(m, w)
+	c := conversation.NewChat(m, w)
 	for i := range 30 {
 		must(c.AddUserMessage(fmt.Sprintf("message %d, %s", i, strings.Repeat("with words ", 10))))(t)
 		must(c.View())(t)
@@ -70,7 +70,7 @@ func TestRegressionStaleSessionIsSaved(t *testing.T) {
 	must(a.SaveSession(stale))(t)
 	do(t, a.SaveAll())
 	must(b.SaveSession(stale))(t) // saving it again adds nothing
-	for _, m := range []*conversation.SessionManager{a, b, newManager(t, dir, 100)} {
+	for _, m := range []*conversation.Sessions{a, b, newManager(t, dir, 100)} {
 		if diff := cmp.Diff([]string{"user: 1", "assistant: 2", "user: 3"}, texts(must(m.LoadSession(id))(t).Messages)); diff != "" {
 			t.Error(diff)
 		}
@@ -131,7 +131,7 @@ func TestRegressionTrimmedToolResults(t *testing.T) {
 func TestRegressionSystemOverBudget(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, "", 100)
-	c := conversation.NewConversationSystem(m, small(t, 200))
+	c := conversation.NewChat(m, small(t, 200))
 	c.SetSystemPrompt(strings.Repeat("a long instruction ", 200))
 	must(c.PrepareConversation("hello"))(t)
 	_, err := c.Request()
@@ -299,7 +299,7 @@ func TestRegressionChainTotal(t *testing.T) {
 // up in each other's sessions.
 func TestRegressionCrossSessionBleed(t *testing.T) {
 	t.Parallel()
-	m := must(conversation.NewConversationManager(t.TempDir(), &conversation.ManagerOptions{Sessions: *quiet(5), Model: echo{}}))(t)
+	m := must(conversation.Open(t.TempDir(), &conversation.ManagerOptions{Sessions: *quiet(5), Model: echo{}}))(t)
 	defer m.Close()
 	ids := make([]string, 4)
 	for i := range ids {
@@ -388,7 +388,7 @@ func TestRegressionCreateEvicts(t *testing.T) {
 	t.Parallel()
 	o := quiet(100)
 	o.Settings.MaxSessionsInMemory = 3
-	m := must(conversation.NewSessionManager("", o))(t)
+	m := must(conversation.OpenSessions("", o))(t)
 	for range 10 {
 		must(m.CreateSession(""))(t)
 	}
@@ -428,7 +428,7 @@ func TestRegressionImages(t *testing.T) {
 	again := newSystem(t, newManager(t, dir, 2))
 	do(t, again.Load(c.ID()))
 	for i, o := range v.Report.Omissions {
-		for _, c := range []*conversation.ConversationSystem{c, again} {
+		for _, c := range []*conversation.Chat{c, again} {
 			if image := must(c.RecallImage(o.Reference))(t); image.Image == nil || image.Image.Source.Data != pictures[i] {
 				t.Errorf("%s is not picture %d", o.Reference, i)
 			}

@@ -16,7 +16,7 @@ import (
 // A reply is added when it is complete. Of one that ends early, because ctx is
 // done or the model fails, what has arrived is added, marked by its stop reason
 // and MetaIncomplete; the error is returned beside it.
-func (c *ConversationSystem) Respond(ctx context.Context, model Model, emit func(text string)) (Message, error) {
+func (c *Chat) Respond(ctx context.Context, model Model, emit func(text string)) (Message, error) {
 	request, err := c.Request()
 	if err != nil {
 		return Message{}, err
@@ -61,7 +61,7 @@ func ask(ctx context.Context, model Model, request Request, emit func(string)) (
 }
 
 // addIncomplete keeps what has arrived of a reply, and returns the cause.
-func (c *ConversationSystem) addIncomplete(ctx context.Context, reply Reply, cause error) (Message, error) {
+func (c *Chat) addIncomplete(ctx context.Context, reply Reply, cause error) (Message, error) {
 	kept := usable(reply.Content)
 	if len(kept) == 0 {
 		return Message{}, cause

@@ -22,7 +22,7 @@ func now() time.Time { return time.Now().UTC() }
 // What is stored is never taken back: messages that the given session lacks,
 // because it was trimmed or somebody else has added them, stay, and those that
 // were changed stay as they were.
-func (m *SessionManager) SaveSession(s Session) (bool, error) {
+func (m *Sessions) SaveSession(s Session) (bool, error) {
 	s, err := m.orCurrent(s)
 	if err != nil || s.ID == "" && len(s.Messages) == 0 {
 		return false, err
@@ -43,7 +43,7 @@ func (m *SessionManager) SaveSession(s Session) (bool, error) {
 }
 
 // ensure makes the session if it is in no store yet.
-func (m *SessionManager) ensure(s Session) error {
+func (m *Sessions) ensure(s Session) error {
 	there, err := m.exists(s.ID)
 	if err != nil || there {
 		return err
@@ -61,7 +61,7 @@ func (m *SessionManager) ensure(s Session) error {
 }
 
 // saveMessages appends those messages that the conversation does not have.
-func (m *SessionManager) saveMessages(s Session) error {
+func (m *Sessions) saveMessages(s Session) error {
 	known := make(map[string]bool)
 	err := m.eachLink(s.ID, func(l *link) bool {
 		for id := range l.known {
@@ -85,7 +85,7 @@ func (m *SessionManager) saveMessages(s Session) error {
 	return err
 }
 
-func (m *SessionManager) saveMetadata(s Session) error {
+func (m *Sessions) saveMetadata(s Session) error {
 	for range maxAttempts {
 		l, err := m.tail(s.ID)
 		if err != nil {
@@ -111,7 +111,7 @@ func (m *SessionManager) saveMetadata(s Session) error {
 // the disk, however lazily the store was told to sync, and makes sure that it is
 // found there. (Adding a message has stored it; so this waits, and finds out what
 // happened to the store since.)
-func (m *SessionManager) Save(id string) error {
+func (m *Sessions) Save(id string) error {
 	l, err := m.acquire(id)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (m *SessionManager) Save(id string) error {
 // saveChain saves those links at the end of a conversation that were modified:
 // what is added to a session goes into the one that continues it, when it is
 // full.
-func (m *SessionManager) saveChain(id string) error {
+func (m *Sessions) saveChain(id string) error {
 	var errs []error
 	err := m.walkBack(id, func(l *link) bool {
 		l.mu.Lock()
@@ -137,7 +137,7 @@ func (m *SessionManager) saveChain(id string) error {
 	return errors.Join(append(errs, err)...)
 }
 
-func (m *SessionManager) saveLink(l *link) error {
+func (m *Sessions) saveLink(l *link) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.verify(m.opener(l.id)); err != nil {
@@ -148,9 +148,9 @@ func (m *SessionManager) saveLink(l *link) error {
 }
 
 // SaveAll saves all sessions that are in memory and were modified.
-func (m *SessionManager) SaveAll() error { return m.saveModified() }
+func (m *Sessions) SaveAll() error { return m.saveModified() }
 
-func (m *SessionManager) saveModified() error {
+func (m *Sessions) saveModified() error {
 	var errs []error
 	for _, l := range m.cache.open() {
 		l.mu.Lock()
@@ -166,7 +166,7 @@ func (m *SessionManager) saveModified() error {
 
 // SaveError returns what went wrong while saving in the background since it was
 // last asked, or nil.
-func (m *SessionManager) SaveError() error { return m.saver.take() }
+func (m *Sessions) SaveError() error { return m.saver.take() }
 
 // saver saves in the background, again and again.
 type saver struct {

@@ -18,7 +18,7 @@ import (
 func TestSaveIsABarrier(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	m := must(conversation.NewSessionManager(dir, quiet(100)))(t)
+	m := must(conversation.OpenSessions(dir, quiet(100)))(t)
 	empty := must(m.CreateSession(""))(t)
 	do(t, m.Save(empty.ID))
 	id := say(t, m, "", user("1"))
@@ -54,13 +54,13 @@ func TestSaveSurvivesAPowerCut(t *testing.T) {
 			disk := vfs.NewMemory()
 			st := must(file.Open("/d", &file.Options{FS: disk, Sync: level}))(t)
 			defer st.Close()
-			m := must(conversation.NewSessionManagerOn(st, quiet(3)))(t)
+			m := must(conversation.NewSessions(st, quiet(3)))(t)
 			defer m.Close()
 			wantAfterCut := func(id string, want int) {
 				t.Helper()
 				left := must(file.Open("/d", &file.Options{FS: disk.CrashClone(nil, vfs.LoseAll)}))(t)
 				defer left.Close()
-				after := must(conversation.NewSessionManagerOn(left, quiet(3)))(t)
+				after := must(conversation.NewSessions(left, quiet(3)))(t)
 				defer after.Close()
 				if got := must(after.Conversation(id))(t); len(got.Messages) != want {
 					t.Errorf("after a power cut there are %d messages, want %d", len(got.Messages), want)
@@ -93,7 +93,7 @@ func TestAutoSave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memory.New(nil)
 		told := 0
-		m := must(conversation.NewSessionManagerOn(st, &conversation.Options{OnSaveError: func(error) { told++ }}))(t)
+		m := must(conversation.NewSessions(st, &conversation.Options{OnSaveError: func(error) { told++ }}))(t)
 		id := say(t, m, "", user("1"))
 		time.Sleep(61 * time.Second)
 		synctest.Wait()
@@ -126,7 +126,7 @@ func TestAutoSave(t *testing.T) {
 func TestSettingsAfterClose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // which fails if a goroutine is left
-		m := must(conversation.NewSessionManagerOn(memory.New(nil), nil))(t)
+		m := must(conversation.NewSessions(memory.New(nil), nil))(t)
 		do(t, m.Close())
 		do(t, m.SetSettings(conversation.Settings{AutoSaveInterval: time.Second}))
 	})

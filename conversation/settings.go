@@ -14,8 +14,8 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// Settings are the limits of a SessionManager. They may be changed while it
-// works: see SessionManager.SetSettings.
+// Settings are the limits of a Sessions. They may be changed while it
+// works: see Sessions.SetSettings.
 type Settings struct {
 	// MaxMessagesPerSession is how many messages a session may have before the
 	// conversation goes on in another. Default: 5000.
@@ -97,7 +97,7 @@ func LoadSettings(path string) (Settings, error) {
 	return s, nil
 }
 
-// Options adjusts a SessionManager. The zero value is what most programs want.
+// Options adjusts a Sessions. The zero value is what most programs want.
 type Options struct {
 	Settings Settings
 	// Files adjusts how the files of sessions are written. Default: every
@@ -108,7 +108,7 @@ type Options struct {
 	// manager. Default: none.
 	OnTransition func(Transition)
 	// OnSaveError is told what went wrong while saving in the background.
-	// Default: none; see also SessionManager.SaveError.
+	// Default: none; see also Sessions.SaveError.
 	OnSaveError func(error)
 	// UnderPressure reports whether memory is short; sessions are then closed
 	// until half of what is allowed is left. Default: when the heap is above

@@ -13,7 +13,7 @@ import (
 
 // Session is a conversation, or one link of a chain of sessions that are one
 // conversation, as it was when it was asked for. It is a value: its methods
-// return new ones. To store what was added to it, see SessionManager.SaveSession.
+// return new ones. To store what was added to it, see Sessions.SaveSession.
 type Session struct {
 	ID         string
 	Messages   []Message
@@ -68,7 +68,7 @@ func (s Session) TotalTokens() int {
 }
 
 // MessagesByCategory returns the messages of a category, in their order.
-func (s Session) MessagesByCategory(c MessageCategory) []Message {
+func (s Session) MessagesByCategory(c Category) []Message {
 	var found []Message
 	for _, m := range s.Messages {
 		if m.Category == c {

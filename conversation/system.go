@@ -9,11 +9,11 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// ConversationSystem is one conversation: what is said in it, and what of it a
+// Chat is one conversation: what is said in it, and what of it a
 // model is sent. Its methods may be called concurrently.
-type ConversationSystem struct {
-	manager *SessionManager
-	window  *ContextWindowManager
+type Chat struct {
+	manager *Sessions
+	window  *Window
 
 	mu               sync.Mutex // guards what follows
 	id               string     // of a session of the conversation; "" until there is one
@@ -23,15 +23,15 @@ type ConversationSystem struct {
 	view             view
 }
 
-// NewConversationSystem returns a conversation that has no session yet: the
+// NewChat returns a conversation that has no session yet: the
 // first message makes one, or Load finds one.
-func NewConversationSystem(m *SessionManager, w *ContextWindowManager) *ConversationSystem {
-	return &ConversationSystem{manager: m, window: w}
+func NewChat(m *Sessions, w *Window) *Chat {
+	return &Chat{manager: m, window: w}
 }
 
 // ID returns the id of the conversation as it was created or loaded, or "" if it
 // has no session yet.
-func (c *ConversationSystem) ID() string {
+func (c *Chat) ID() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.id
@@ -39,7 +39,7 @@ func (c *ConversationSystem) ID() string {
 
 // SetSystemPrompt sets the instructions that PrepareConversation sends before
 // anything else: once, and again when they are changed.
-func (c *ConversationSystem) SetSystemPrompt(prompt string) {
+func (c *Chat) SetSystemPrompt(prompt string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if prompt != c.systemPrompt {
@@ -48,14 +48,14 @@ func (c *ConversationSystem) SetSystemPrompt(prompt string) {
 }
 
 // SystemPrompt returns the instructions, and whether they were sent.
-func (c *ConversationSystem) SystemPrompt() (prompt string, sent bool) {
+func (c *Chat) SystemPrompt() (prompt string, sent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.systemPrompt, c.systemPromptSent
 }
 
 // SetTitle gives the conversation a title, now or when its session is made.
-func (c *ConversationSystem) SetTitle(title string) error {
+func (c *Chat) SetTitle(title string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.title = title; c.id == "" {
@@ -67,7 +67,7 @@ func (c *ConversationSystem) SetTitle(title string) error {
 
 // Load makes an existing conversation this one. The id may be that of any of its
 // sessions.
-func (c *ConversationSystem) Load(id string) error {
+func (c *Chat) Load(id string) error {
 	if err := c.manager.refreshTail(id); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (c *ConversationSystem) Load(id string) error {
 
 // wasSent reports whether a conversation, which becomes the current one, has a
 // prompt in it.
-func (c *ConversationSystem) wasSent(id, prompt string) (sent bool, _ error) {
+func (c *Chat) wasSent(id, prompt string) (sent bool, _ error) {
 	l, err := c.manager.tail(id)
 	if err != nil {
 		return false, err
@@ -104,7 +104,7 @@ func (c *ConversationSystem) wasSent(id, prompt string) (sent bool, _ error) {
 
 // Reset begins a new conversation with the same instructions. The old one stays
 // where it is.
-func (c *ConversationSystem) Reset() {
+func (c *Chat) Reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.id, c.title, c.systemPromptSent, c.view = "", "", false, view{}
@@ -113,7 +113,7 @@ func (c *ConversationSystem) Reset() {
 // AddMessage adds a message at the end of the conversation, and returns it as it
 // was stored. content is what ParseContent takes; a category of 0 is chosen by
 // Categorise. The first message makes the session.
-func (c *ConversationSystem) AddMessage(role string, content any, category MessageCategory, metadata map[string]any) (Message, error) {
+func (c *Chat) AddMessage(role string, content any, category Category, metadata map[string]any) (Message, error) {
 	blocks, err := ParseContent(content)
 	if err != nil {
 		return Message{}, err
@@ -123,13 +123,13 @@ func (c *ConversationSystem) AddMessage(role string, content any, category Messa
 
 // Add is AddMessage for a message that may have more to it. What it lacks is
 // filled in; its tokens are counted if they are not known.
-func (c *ConversationSystem) Add(m Message) (Message, error) {
+func (c *Chat) Add(m Message) (Message, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.add(m)
 }
 
-func (c *ConversationSystem) add(m Message) (Message, error) {
+func (c *Chat) add(m Message) (Message, error) {
 	if m.Category == 0 {
 		m.Category = Categorise(m.Role, m.Content, c.systemPrompt)
 	}
@@ -148,7 +148,7 @@ func (c *ConversationSystem) add(m Message) (Message, error) {
 }
 
 // ensure makes the session if there is none yet.
-func (c *ConversationSystem) ensure() error {
+func (c *Chat) ensure() error {
 	if c.id != "" {
 		return nil
 	}
@@ -158,12 +158,12 @@ func (c *ConversationSystem) ensure() error {
 }
 
 // AddUserMessage adds what the user says.
-func (c *ConversationSystem) AddUserMessage(content any) (Message, error) {
+func (c *Chat) AddUserMessage(content any) (Message, error) {
 	return c.AddMessage(session.RoleUser, content, CategoryDialog, nil)
 }
 
 // AddAssistantMessage adds a model's reply.
-func (c *ConversationSystem) AddAssistantMessage(r Reply) (Message, error) {
+func (c *Chat) AddAssistantMessage(r Reply) (Message, error) {
 	return c.Add(Message{
 		Role: session.RoleAssistant, Content: r.Content, Category: CategoryDialog,
 		Model: r.Model, Provider: r.Provider, StopReason: r.StopReason, ResponseID: r.ResponseID, Usage: r.Usage,
@@ -171,7 +171,7 @@ func (c *ConversationSystem) AddAssistantMessage(r Reply) (Message, error) {
 }
 
 // AddActionResult adds what a tool answered to a call.
-func (c *ConversationSystem) AddActionResult(callID, output string, isError bool) (Message, error) {
+func (c *Chat) AddActionResult(callID, output string, isError bool) (Message, error) {
 	if callID == "" {
 		return Message{}, fmt.Errorf("action result: %w: it has no id of a call", session.ErrInvalid)
 	}
@@ -180,7 +180,7 @@ func (c *ConversationSystem) AddActionResult(callID, output string, isError bool
 }
 
 // AddContext adds reference material. The source says where it is from.
-func (c *ConversationSystem) AddContext(source, text string) (Message, error) {
+func (c *Chat) AddContext(source, text string) (Message, error) {
 	return c.AddMessage(session.RoleSystem, contextText(source, text), CategoryContext, map[string]any{metaSource: source})
 }
 
@@ -195,7 +195,7 @@ func contextText(source, text string) string {
 // PrepareConversation gets the conversation ready for a request: it adds the
 // instructions, if they were not sent yet, and what the user says, with the
 // images of the given files.
-func (c *ConversationSystem) PrepareConversation(userInput string, imagePaths ...string) (Message, error) {
+func (c *Chat) PrepareConversation(userInput string, imagePaths ...string) (Message, error) {
 	var content []session.Content
 	if userInput != "" || len(imagePaths) == 0 {
 		content = append(content, session.Text(userInput))
@@ -215,7 +215,7 @@ func (c *ConversationSystem) PrepareConversation(userInput string, imagePaths ..
 	return c.add(Message{Role: session.RoleUser, Content: content, Category: CategoryDialog})
 }
 
-func (c *ConversationSystem) sendSystemPrompt() error {
+func (c *Chat) sendSystemPrompt() error {
 	if c.systemPrompt == "" || c.systemPromptSent {
 		return nil
 	}
@@ -228,13 +228,13 @@ func (c *ConversationSystem) sendSystemPrompt() error {
 // costs what was added since the last time, however long the conversation is. If
 // the SYSTEM messages alone do not fit, or the newest message, the error is a
 // *window.OverflowError.
-func (c *ConversationSystem) View() (*window.View, error) {
+func (c *Chat) View() (*window.View, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.look()
 }
 
-func (c *ConversationSystem) look() (*window.View, error) {
+func (c *Chat) look() (*window.View, error) {
 	if c.id == "" {
 		return &window.View{}, nil
 	}
@@ -246,7 +246,7 @@ func (c *ConversationSystem) look() (*window.View, error) {
 
 // History returns what of the conversation fits the window, as model APIs take
 // it.
-func (c *ConversationSystem) History() ([]APIMessage, error) {
+func (c *Chat) History() ([]APIMessage, error) {
 	v, err := c.View()
 	if err != nil {
 		return nil, err
@@ -255,7 +255,7 @@ func (c *ConversationSystem) History() ([]APIMessage, error) {
 }
 
 // Request returns what a model is to be sent now.
-func (c *ConversationSystem) Request() (Request, error) {
+func (c *Chat) Request() (Request, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v, err := c.look()
@@ -273,7 +273,7 @@ func (c *ConversationSystem) Request() (Request, error) {
 }
 
 // Conversation returns everything that was said, whatever fits the window.
-func (c *ConversationSystem) Conversation() (Conversation, error) {
+func (c *Chat) Conversation() (Conversation, error) {
 	id := c.ID()
 	if id == "" {
 		return Conversation{}, nil
@@ -282,7 +282,7 @@ func (c *ConversationSystem) Conversation() (Conversation, error) {
 }
 
 // RecallImage returns the image that a placeholder refers to.
-func (c *ConversationSystem) RecallImage(reference string) (session.Content, error) {
+func (c *Chat) RecallImage(reference string) (session.Content, error) {
 	id := c.ID()
 	if id == "" {
 		return session.Content{}, fmt.Errorf("recall %q: %w: the conversation is empty", reference, session.ErrNotExist)
@@ -292,7 +292,7 @@ func (c *ConversationSystem) RecallImage(reference string) (session.Content, err
 
 // library looks entries up in all links of a conversation.
 type library struct {
-	manager *SessionManager
+	manager *Sessions
 	id      string
 }
 
@@ -313,7 +313,7 @@ func (l library) Entry(id string) (found session.Entry, _ error) {
 // Save is a barrier: it returns when everything that was added to the
 // conversation since the last time is on the disk, however lazily the store was
 // told to sync.
-func (c *ConversationSystem) Save() error {
+func (c *Chat) Save() error {
 	id := c.ID()
 	if id == "" {
 		return nil

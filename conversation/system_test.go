@@ -54,14 +54,14 @@ func TestConversationSystem(t *testing.T) {
 	if all.Metadata["title"] != "Gardening" || all.ID != c.ID() {
 		t.Errorf("%v", all.Metadata)
 	}
-	var categories []conversation.MessageCategory
+	var categories []conversation.Category
 	for _, msg := range all.Messages {
 		categories = append(categories, msg.Category)
 		if msg.Tokens == nil || *msg.Tokens == 0 {
 			t.Errorf("%q was not counted", msg.Text())
 		}
 	}
-	if diff := cmp.Diff([]conversation.MessageCategory{1, 3, 3, 4, 2, 3}, categories); diff != "" {
+	if diff := cmp.Diff([]conversation.Category{1, 3, 3, 4, 2, 3}, categories); diff != "" {
 		t.Error(diff)
 	}
 	if r := all.Messages[2]; r.Model != "m" || r.Provider != "p" || r.StopReason != "tool_use" || r.Usage.Output != 9 {
@@ -153,7 +153,7 @@ func TestLoadImage(t *testing.T) {
 // The budgets are 10, 35, 50 and 5 %, and what comes first is trimmed first.
 func TestContextWindowManager(t *testing.T) {
 	t.Parallel()
-	w := conversation.NewContextWindowManager(nil)
+	w := conversation.NewWindow(nil)
 	if o := w.Options(); o.Budget.Tokens != conversation.DefaultWindow || !o.Budget.Strict || window.DefaultShares != (window.Shares{System: 10, Context: 35, Dialog: 50, SystemOutput: 5}) {
 		t.Errorf("%+v", o.Budget)
 	}
@@ -197,9 +197,9 @@ func (words) CountText(text string) int { return len(strings.Fields(text)) }
 func TestChangeOfModel(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	w := conversation.NewContextWindowManager(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	w := conversation.NewWindow(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	w.SetModel(conversation.Capabilities{Provider: "anthropic", Model: "claude", ContextWindow: 1_000_000, MaxReply: 1000})
-	c := conversation.NewConversationSystem(newManager(t, "", 10), w)
+	c := conversation.NewChat(newManager(t, "", 10), w)
 	for i := range 30 {
 		must(c.AddUserMessage(fmt.Sprint("question ", i, strings.Repeat(" word", 50))))(t)
 		must(c.AddAssistantMessage(conversation.Reply{Content: []session.Content{session.Text("answer")}}))(t)
@@ -240,7 +240,7 @@ func TestViewReadsWhatItNeeds(t *testing.T) {
 		say(t, m, id, user(fmt.Sprint("question ", i, strings.Repeat(" word", 100))), assistant("answer"))
 	}
 	fresh := newManagerOn(t, st, 10)
-	c := conversation.NewConversationSystem(fresh, small(t, 2000))
+	c := conversation.NewChat(fresh, small(t, 2000))
 	do(t, c.Load(id))
 	v := must(c.View())(t)
 	got := entryTexts(v.Entries)

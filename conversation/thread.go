@@ -25,7 +25,7 @@ var errUnsettled = errors.New("the outcome is not known yet")
 
 // tail returns the last link of the chain that a session is in. The caller
 // releases it.
-func (m *SessionManager) tail(id string) (*link, error) {
+func (m *Sessions) tail(id string) (*link, error) {
 	l, err := m.acquireTail(id)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (m *SessionManager) tail(id string) (*link, error) {
 }
 
 // acquireTail returns the last link as far as it is known, or the session itself.
-func (m *SessionManager) acquireTail(id string) (*link, error) {
+func (m *Sessions) acquireTail(id string) (*link, error) {
 	m.mu.Lock()
 	known := m.tails[id]
 	m.mu.Unlock()
@@ -65,7 +65,7 @@ func (m *SessionManager) acquireTail(id string) (*link, error) {
 }
 
 // rememberTail saves the next caller the way.
-func (m *SessionManager) rememberTail(id, tail string) {
+func (m *Sessions) rememberTail(id, tail string) {
 	const enough = 10_000
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,7 +77,7 @@ func (m *SessionManager) rememberTail(id, tail string) {
 
 // follow returns the continuation of a link. If the link names one that does not
 // exist, because a crash came between or it was removed, it is made now.
-func (m *SessionManager) follow(l *link, next string) (*link, error) {
+func (m *Sessions) follow(l *link, next string) (*link, error) {
 	if !m.cache.has(next) {
 		next = m.skip(next)
 	}
@@ -105,7 +105,7 @@ func (m *SessionManager) follow(l *link, next string) (*link, error) {
 
 // skip returns the last link after a session, without reading the messages of
 // those between: a conversation is resumed at its end.
-func (m *SessionManager) skip(id string) string {
+func (m *Sessions) skip(id string) string {
 	for seen := map[string]bool{}; !seen[id]; {
 		seen[id] = true
 		next := m.nextOf(id)
@@ -118,7 +118,7 @@ func (m *SessionManager) skip(id string) string {
 }
 
 // nextOf returns what a session says of its continuation, or "" if nothing.
-func (m *SessionManager) nextOf(id string) string {
+func (m *Sessions) nextOf(id string) string {
 	s, err := session.Open(context.Background(), m.store, id, m.sessionOptions())
 	if err != nil {
 		return "" // whoever asks for it is told why
@@ -130,7 +130,7 @@ func (m *SessionManager) nextOf(id string) string {
 
 // append adds entries at the end of a conversation and returns the id of the
 // session that the last of them is in. Entries must have ids.
-func (m *SessionManager) append(id string, entries ...session.Entry) (string, error) {
+func (m *Sessions) append(id string, entries ...session.Entry) (string, error) {
 	unsettled := 0
 	for attempts := 0; attempts < maxAttempts; attempts++ {
 		l, err := m.tail(id)
@@ -163,7 +163,7 @@ func (m *SessionManager) append(id string, entries ...session.Entry) (string, er
 
 // missing loads a link again and returns those of the entries that it does not
 // have: after an append of which nobody knows, that tells.
-func (m *SessionManager) missing(id string, entries []session.Entry) ([]session.Entry, error) {
+func (m *Sessions) missing(id string, entries []session.Entry) ([]session.Entry, error) {
 	m.cache.drop(id)
 	l, err := m.acquire(id)
 	if err != nil {
@@ -177,7 +177,7 @@ func (m *SessionManager) missing(id string, entries []session.Entry) ([]session.
 
 // advance makes the session that a conversation has come to the current one, if
 // the conversation is the current one.
-func (m *SessionManager) advance(id, tail string) {
+func (m *Sessions) advance(id, tail string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.current == id {
@@ -187,7 +187,7 @@ func (m *SessionManager) advance(id, tail string) {
 
 // appendTo adds as many of the entries to a link as belong there, and returns
 // the rest. moved is set if the link was continued instead.
-func (m *SessionManager) appendTo(l *link, entries []session.Entry) (rest []session.Entry, moved *Transition, _ error) {
+func (m *Sessions) appendTo(l *link, entries []session.Entry) (rest []session.Entry, moved *Transition, _ error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	rest = l.lacks(entries)
@@ -218,7 +218,7 @@ func (l *link) lacks(entries []session.Entry) []session.Entry {
 
 // continueLink starts the continuation of a link, for a message or, if that is
 // nil, because somebody wants it. The link is locked.
-func (m *SessionManager) continueLink(l *link, first *session.Entry) (*Transition, error) {
+func (m *Sessions) continueLink(l *link, first *session.Entry) (*Transition, error) {
 	if l.s.LeafID() != l.leaf {
 		return nil, errBehind
 	}
@@ -242,7 +242,7 @@ func (m *SessionManager) continueLink(l *link, first *session.Entry) (*Transitio
 
 // settle makes of an error of a link what the caller has to know: nil if the
 // attempt can simply be repeated.
-func (m *SessionManager) settle(l *link, err error) error {
+func (m *Sessions) settle(l *link, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -255,7 +255,7 @@ func (m *SessionManager) settle(l *link, err error) error {
 }
 
 // transition tells those who want to know.
-func (m *SessionManager) transition(t Transition) {
+func (m *Sessions) transition(t Transition) {
 	m.mu.Lock()
 	if m.current == t.From {
 		m.current = t.To
@@ -269,7 +269,7 @@ func (m *SessionManager) transition(t Transition) {
 // part of, and returns it as it was stored. If the session has reached its
 // boundary, the message goes into its continuation. What the message lacks (id,
 // time, category) is filled in.
-func (m *SessionManager) AddMessage(id string, msg Message) (Message, error) {
+func (m *Sessions) AddMessage(id string, msg Message) (Message, error) {
 	msg = msg.withDefaults(now())
 	if err := msg.Validate(); err != nil {
 		return Message{}, err
@@ -291,7 +291,7 @@ func (m *SessionManager) AddMessage(id string, msg Message) (Message, error) {
 
 // CheckSessionBoundary reports whether a session, or the current one if that is
 // zero, has as many messages as one may have.
-func (m *SessionManager) CheckSessionBoundary(s Session) bool {
+func (m *Sessions) CheckSessionBoundary(s Session) bool {
 	s, err := m.orCurrent(s)
 	return err == nil && s.MessageCount() >= m.Settings().MaxMessagesPerSession
 }
@@ -300,7 +300,7 @@ func (m *SessionManager) CheckSessionBoundary(s Session) bool {
 // the current one if that is zero, stops, whether it has reached its boundary or
 // not, and makes it the current one. If the session has been continued already,
 // that continuation is returned.
-func (m *SessionManager) CreateContinuationSession(source Session) (Session, error) {
+func (m *Sessions) CreateContinuationSession(source Session) (Session, error) {
 	source, err := m.orCurrent(source)
 	if err != nil {
 		return Session{}, err
@@ -325,7 +325,7 @@ func (m *SessionManager) CreateContinuationSession(source Session) (Session, err
 
 // continued returns the continuation of a session, which is made if there is
 // none; "" means that it must be tried again.
-func (m *SessionManager) continued(id string) (next string, moved *Transition, _ error) {
+func (m *Sessions) continued(id string) (next string, moved *Transition, _ error) {
 	l, err := m.acquire(id)
 	if err != nil {
 		return "", nil, err
@@ -351,7 +351,7 @@ func (m *SessionManager) continued(id string) (next string, moved *Transition, _
 }
 
 // exists reports whether there is a session of an id.
-func (m *SessionManager) exists(id string) (bool, error) {
+func (m *Sessions) exists(id string) (bool, error) {
 	if err := store.CheckName(id); err != nil {
 		return false, err
 	}

@@ -20,7 +20,7 @@ type view struct {
 }
 
 // update takes in what was added since the last time, and returns what fits.
-func (v *view) update(m *SessionManager, w *ContextWindowManager, id string) (*window.View, error) {
+func (v *view) update(m *Sessions, w *Window, id string) (*window.View, error) {
 	options, version := w.inForce()
 	if v.planner == nil || v.version != version || v.waiting || !v.advance(m, id) {
 		if err := v.rebuild(m, id, options, version); err != nil {
@@ -32,7 +32,7 @@ func (v *view) update(m *SessionManager, w *ContextWindowManager, id string) (*w
 
 // advance takes in what comes after the place where the view stands; false means
 // that it must be built anew.
-func (v *view) advance(m *SessionManager, id string) bool {
+func (v *view) advance(m *Sessions, id string) bool {
 	var links []*link // from the tail back to where we stand
 	plain := true
 	err := m.walkBack(id, func(l *link) bool {
@@ -83,7 +83,7 @@ func (l *link) isPlain() bool { return !l.composed && !l.pairs.loose }
 
 // rebuild makes the view anew: from the last links of the chain, as many as are
 // needed to fill the window. The rest could only be left out.
-func (v *view) rebuild(m *SessionManager, id string, options window.Options, version int) error {
+func (v *view) rebuild(m *Sessions, id string, options window.Options, version int) error {
 	planner, err := window.NewPlanner(options)
 	if err != nil {
 		return err

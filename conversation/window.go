@@ -10,9 +10,9 @@ import (
 // DefaultWindow is the size in tokens of the window of a model that does not say.
 const DefaultWindow = 100_000
 
-// ContextWindowManager counts tokens, keeps to budgets and trims. It never
+// Window counts tokens, keeps to budgets and trims. It never
 // changes what is stored: trimming gives a new value.
-type ContextWindowManager struct {
+type Window struct {
 	logger *slog.Logger
 
 	mu      sync.Mutex // guards what follows
@@ -20,20 +20,20 @@ type ContextWindowManager struct {
 	version int // counts the changes of options
 }
 
-// NewContextWindowManager returns a manager of windows with the default budget:
+// NewWindow returns a manager of windows with the default budget:
 // DefaultWindow tokens, of which 10 % are for SYSTEM, 35 % for CONTEXT, 50 % for
 // DIALOG and 5 % for SYSTEM_OUTPUT at most, except that a category may use what
 // less important ones leave. The logger, which may be nil, is told at debug
 // level how tokens are counted.
-func NewContextWindowManager(logger *slog.Logger) *ContextWindowManager {
-	w := &ContextWindowManager{logger: logger}
+func NewWindow(logger *slog.Logger) *Window {
+	w := &Window{logger: logger}
 	w.options = window.Options{Budget: window.Budget{Tokens: DefaultWindow, Strict: true}, Logger: logger}
 	w.options.Counter = w.choose("", "", nil)
 	return w
 }
 
 // choose returns the counter for a model.
-func (w *ContextWindowManager) choose(provider, model string, own window.Counter) window.Counter {
+func (w *Window) choose(provider, model string, own window.Counter) window.Counter {
 	if own == nil {
 		return window.Chooser{Logger: w.logger}.Counter(provider, model)
 	}
@@ -45,7 +45,7 @@ func (w *ContextWindowManager) choose(provider, model string, own window.Counter
 
 // SetModel makes the window that of a model. Conversations go on: what does not
 // fit the new window is left out of the next request.
-func (w *ContextWindowManager) SetModel(c Capabilities) {
+func (w *Window) SetModel(c Capabilities) {
 	counter := w.choose(c.Provider, c.Model, c.Counter)
 	w.change(func(o *window.Options) {
 		o.Provider, o.Model, o.Counter = c.Provider, c.Model, counter
@@ -58,7 +58,7 @@ func (w *ContextWindowManager) SetModel(c Capabilities) {
 
 // SetBudget changes the budget. It returns an error that matches
 // session.ErrInvalid, and changes nothing, if the budget makes no sense.
-func (w *ContextWindowManager) SetBudget(b window.Budget) error {
+func (w *Window) SetBudget(b window.Budget) error {
 	if _, err := window.NewPlanner(window.Options{Budget: b, Counter: w.Options().Counter}); err != nil {
 		return err
 	}
@@ -68,11 +68,11 @@ func (w *ContextWindowManager) SetBudget(b window.Budget) error {
 
 // SetImages says how many images are sent, the newest first; of the others a
 // text with a reference remains. See window.Options.
-func (w *ContextWindowManager) SetImages(n int) {
+func (w *Window) SetImages(n int) {
 	w.change(func(o *window.Options) { o.Images = n })
 }
 
-func (w *ContextWindowManager) change(f func(*window.Options)) {
+func (w *Window) change(f func(*window.Options)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f(&w.options)
@@ -80,12 +80,12 @@ func (w *ContextWindowManager) change(f func(*window.Options)) {
 }
 
 // Options returns what is in force.
-func (w *ContextWindowManager) Options() window.Options {
+func (w *Window) Options() window.Options {
 	o, _ := w.inForce()
 	return o
 }
 
-func (w *ContextWindowManager) inForce() (window.Options, int) {
+func (w *Window) inForce() (window.Options, int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.options, w.version
@@ -93,14 +93,14 @@ func (w *ContextWindowManager) inForce() (window.Options, int) {
 
 // CountTokens returns how many tokens a message takes: those that were recorded
 // with it, or else what the model's counter counts.
-func (w *ContextWindowManager) CountTokens(m Message) int {
+func (w *Window) CountTokens(m Message) int {
 	o := w.Options()
 	e := m.entry()
 	return window.CountEntry(o.Counter, o.Provider, &e).Tokens
 }
 
 // Usage reports how a session uses the window, and what trimming would leave out.
-func (w *ContextWindowManager) Usage(s Session) (window.Report, error) {
+func (w *Window) Usage(s Session) (window.Report, error) {
 	_, report, err := w.Trim(s)
 	return report, err
 }
@@ -108,7 +108,7 @@ func (w *ContextWindowManager) Usage(s Session) (window.Report, error) {
 // Trim returns a session that has only what fits the window, and a report of
 // what it lacks. The given session is not changed. If the SYSTEM messages alone
 // do not fit, or the newest message, the error is a *window.OverflowError.
-func (w *ContextWindowManager) Trim(s Session) (Session, window.Report, error) {
+func (w *Window) Trim(s Session) (Session, window.Report, error) {
 	p, err := window.NewPlanner(w.Options())
 	if err != nil {
 		return Session{}, window.Report{}, err

@@ -31,7 +31,7 @@ type world struct {
 	lazy   *file.Store // the same directory, synced only by Flush
 	lazily *session.Session
 	keyed  *keyed.SessionManager
-	talks  *conversation.SessionManager
+	talks  *conversation.Sessions
 	open   map[string]*session.Session // handles that stay open from step to step
 	state  state
 
@@ -96,7 +96,7 @@ func newWorld(dir, mode, record string) (*world, error) {
 		return nil, err
 	}
 	w.keyed = keyed.New(&keyed.Options{Store: w.st})
-	w.talks, err = conversation.NewSessionManagerOn(w.st, &conversation.Options{
+	w.talks, err = conversation.NewSessions(w.st, &conversation.Options{
 		Settings: conversation.Settings{MaxMessagesPerSession: 6, AutoSaveInterval: -1},
 	})
 	return w, err
