@@ -11,8 +11,23 @@ import (
 )
 
 // CustomContinuedTo is the type of the custom entry that names a session's
-// continuation. It has the data {"session": id, "of": the session's own id}.
+// continuation. It has the data {"session": id, "of": the session's own id}. The
+// first one counts, so that of several writers one is right; one that also has
+// "instead_of" takes the place of the record that named that session.
 const CustomContinuedTo = "coppice.continued_to"
+
+// ContinuedTo returns the continuation of a session after an entry, if it was
+// current before it. The entry may be any; of is the session's own id.
+func ContinuedTo(e *Entry, of, current string) string {
+	if e.Custom == nil || e.Custom.CustomType != CustomContinuedTo || e.Custom.Data["of"] != of {
+		return current // or it came with history that was copied from another session
+	}
+	next, ok := e.Custom.Data["session"].(string)
+	if ok && (current == "" || e.Custom.Data["instead_of"] == current) {
+		return next
+	}
+	return current
+}
 
 // Continue starts the session that goes on where this one stops, carrying the
 // given entries over (with new ids), and records in this one where it went. Each
@@ -23,7 +38,16 @@ const CustomContinuedTo = "coppice.continued_to"
 // carries, or not at all. So of several writers one makes the continuation,
 // nobody sees it half filled, and what was cut short between the two steps is
 // finished by the next Continue.
-func (s *Session) Continue(carry ...Entry) (*Session, error) {
+func (s *Session) Continue(carry ...Entry) (*Session, error) { return s.continueAs("", carry) }
+
+// ContinueInstead is Continue for a session whose continuation was removed: it
+// starts another one, under another id, so that the removed one can still be
+// restored. lost is the id of the removed one.
+func (s *Session) ContinueInstead(lost string, carry ...Entry) (*Session, error) {
+	return s.continueAs(lost, carry)
+}
+
+func (s *Session) continueAs(lost string, carry []Entry) (*Session, error) {
 	ctx := context.Background()
 	s.continuing.Lock()
 	defer s.continuing.Unlock()
@@ -33,7 +57,7 @@ func (s *Session) Continue(carry ...Entry) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := s.recordContinuation()
+	id, err := s.recordContinuation(lost)
 	if err != nil {
 		return nil, err
 	}
@@ -74,16 +98,19 @@ func (s *Session) carriedLines(ctx context.Context, blobs *heldBlobs, carry []En
 
 // recordContinuation returns the id of the continuation that the log names, and
 // first makes it name one if it does not. Of two writers that do so at once, the
-// one whose record comes first is right.
-func (s *Session) recordContinuation() (string, error) {
+// one whose record comes first is right. A record of lost does not count.
+func (s *Session) recordContinuation(lost string) (string, error) {
 	id, at, err := continuation(context.Background(), s.log, s.header.ID)
 	if err == nil && id != "" {
 		err = s.checkSeen(at)
 	}
-	if err != nil || id != "" {
+	if err != nil || id != lost {
 		return id, err
 	}
 	data := map[string]any{"session": s.opts.NewID(TypeSession), "of": s.header.ID}
+	if lost != "" {
+		data["instead_of"] = lost
+	}
 	if _, err := s.AppendCustomEntry(CustomContinuedTo, data); err != nil {
 		return "", err
 	}
@@ -110,9 +137,8 @@ func (s *Session) Continuation() (string, error) {
 	return id, err
 }
 
-// continuation looks for the first record of a session's continuation, and
-// returns where it stands. A record of another session came with the history
-// that was copied from there.
+// continuation looks for the record of a session's continuation that counts, and
+// returns where it stands.
 func continuation(ctx context.Context, log store.Log, of string) (id string, at store.Pos, err error) {
 	for line, err := range log.Forward(ctx, 0) {
 		if err != nil {
@@ -122,15 +148,14 @@ func continuation(ctx context.Context, log store.Log, of string) (id string, at 
 			continue
 		}
 		e, err := decodeEntry(bytes.Clone(line.Data))
-		if err != nil || e.Custom == nil || e.Custom.CustomType != CustomContinuedTo {
+		if err != nil {
 			continue
 		}
-		if e.Custom.Data["of"] == of {
-			id, _ := e.Custom.Data["session"].(string)
-			return id, line.Pos, nil
+		if next := ContinuedTo(e, of, id); next != id {
+			id, at = next, line.Pos
 		}
 	}
-	return "", 0, nil
+	return id, at, nil
 }
 
 // Chain returns the ids of a session and of all the sessions it continues and is

@@ -248,3 +248,40 @@ func TestContinueUnseen(t *testing.T) {
 	next := scribe{closeWith(t, mustGet(a.Continue(mustGet(a.PathTo(""))(t)...))(t)), t}
 	next.sees("user: one", "user: two")
 }
+
+// The continuation that was removed can be restored: another takes its place
+// under an id of its own, and only one writer makes it.
+func TestContinueInstead(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	st := memory.New(nil)
+	s, err := session.Create(ctx, st, session.Header{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := s.Continue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Remove(ctx, first.ID()); err != nil {
+		t.Fatal(err)
+	}
+	second, err := s.ContinueInstead(first.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.ID() == first.ID() {
+		t.Error("the removed session was made again")
+	}
+	if next, err := s.Continuation(); err != nil || next != second.ID() {
+		t.Errorf("it continues in %q, %v; want %q", next, err, second.ID())
+	}
+	if h := second.Header(); h.ParentSession != s.ID() || h.Continuation != 1 {
+		t.Errorf("%+v", h)
+	}
+	for _, lost := range []string{first.ID(), ""} {
+		if _, err := s.ContinueInstead(lost); !errors.Is(err, session.ErrExist) {
+			t.Errorf("instead of %q once more: %v", lost, err)
+		}
+	}
+}
