@@ -3,7 +3,6 @@ package conversation
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
@@ -17,11 +16,11 @@ const (
 	typeTransition = "session_transition"
 
 	metaPrevious         = "previous_session"
-	metaPreviousTokens   = "previous_session_tokens"
 	metaOriginal         = "original_session"
 	metaOriginalCreated  = "original_created_at"
 	metaEarlierMessages  = "earlier_messages"
-	metaEarlierTokens    = "earlier_tokens"
+	metaEarlierTokens    = "earlier_tokens"   // that somebody counted
+	metaEarlierEstimate  = "earlier_estimate" // of the messages that nobody counted
 	transitionTextFormat = "Continuing from session %s"
 )
 
@@ -76,19 +75,20 @@ func (l *link) goesOn(e *session.Entry) bool {
 func (l *link) carry(limit int, next *session.Entry) []session.Entry {
 	var entries []session.Entry
 	if l.title != "" {
-		entries = append(entries, session.Entry{Type: session.TypeSessionInfo, SessionInfo: &session.SessionInfoEntry{Name: l.title}})
+		entries = append(entries, titled(l.title))
 	}
 	if len(l.metadata) > 0 {
 		entries = append(entries, session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: customMetadata, Data: l.metadata}})
 	}
-	gone := make(map[string]bool)
-	for _, target := range l.cleared {
-		gone[target] = true
+	if l.config != (Config{}) {
+		if changes, err := (&link{}).configChanges(l.config); err == nil {
+			entries = append(entries, changes...)
+		}
 	}
 	for _, category := range []Category{CategorySystem, CategoryContext} {
 		for i := range l.entries {
 			e := &l.entries[i]
-			if fromEntry(*e).Category == category && !isMarker(e) && !gone[e.ID] {
+			if fromEntry(*e).Category == category && !isMarker(e) && !l.cleared[e.ID] {
 				entries = append(entries, copyOf(e))
 			}
 		}
@@ -119,17 +119,15 @@ func copyOf(e *session.Entry) session.Entry {
 // marker says that the conversation goes on here, and what came before.
 func (l *link) marker() session.Entry {
 	text := []session.Content{session.Text(fmt.Sprintf(transitionTextFormat, l.id))}
-	e := session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
+	earlier := l.before.tokens.plus(l.tokens())
+	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
 		Role: session.RoleSystem, Content: text, Category: CategorySystem.String(),
 		Metadata: map[string]any{
-			metaType: typeTransition, metaPrevious: l.id, metaPreviousTokens: l.tokens,
+			metaType: typeTransition, metaPrevious: l.id,
 			metaOriginal: l.before.root, metaOriginalCreated: l.before.created.UTC().Format(time.RFC3339Nano),
-			metaEarlierMessages: l.count(), metaEarlierTokens: l.before.tokens + l.tokens,
+			metaEarlierMessages: l.count(), metaEarlierTokens: earlier.counted, metaEarlierEstimate: earlier.estimated,
 		},
 	}}
-	tokens := fromEntry(e).EstimateTokens()
-	e.Message.Tokens = &tokens
-	return e
 }
 
 // originFrom reads what a marker says of the links before; what it does not say
@@ -144,7 +142,8 @@ func originFrom(marker *session.Entry, o origin) origin {
 			o.created = created
 		}
 	}
-	o.messages, o.tokens = number(d[metaEarlierMessages]), number(d[metaEarlierTokens])
+	o.messages = number(d[metaEarlierMessages])
+	o.tokens = amount{number(d[metaEarlierTokens]), number(d[metaEarlierEstimate])}
 	return o
 }
 
@@ -222,21 +221,4 @@ func dialogOf(turn []session.Entry) []session.Entry {
 		}
 	}
 	return kept
-}
-
-// cloneMap returns a copy of a map that is never nil.
-func cloneMap(m map[string]any) map[string]any {
-	c := make(map[string]any, len(m))
-	maps.Copy(c, m)
-	return c
-}
-
-// sameJSON reports whether two maps are the same once they are stored.
-func sameJSON(a, b map[string]any) bool {
-	if len(a) == 0 && len(b) == 0 {
-		return true
-	}
-	x, err1 := json.Marshal(a)
-	y, err2 := json.Marshal(b)
-	return err1 == nil && err2 == nil && string(x) == string(y)
 }

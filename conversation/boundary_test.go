@@ -309,7 +309,7 @@ func TestExportOfAChain(t *testing.T) {
 	if diff := cmp.Diff(want, texts(exported.Messages)); diff != "" || exported.ID != id {
 		t.Errorf("session %s:\n%s", exported.ID, diff)
 	}
-	if n := len(c.FormattedHistory()); n != len(want) {
+	if n := len(must(c.FormattedHistory())(t)); n != len(want) {
 		t.Errorf("%d messages for a model", n)
 	}
 }

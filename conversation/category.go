@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/session"
@@ -27,36 +28,28 @@ func ParseCategory(name string) (Category, error) { return window.ParseCategory(
 // system begin it.
 var outputMarks = []string{"action executed:", "code saved to:", "result:", "status:"}
 
-// Categorise chooses the category of a message that was given none. Results of
-// tools are output, whatever role brings them; of the system's messages the
-// prompt itself is SYSTEM, what looks like the output of a tool is output, and
-// the rest is CONTEXT.
+const maxMark = 16 // bytes; the longest of them
+
+// Categorise chooses the category of a new message that was given none. It is the
+// one that window.CategoryOf reads from such a message, so that everybody who
+// reads it agrees; except that what looks like the output of a tool is output,
+// whatever role brings it. The system prompt is never taken for that.
 func Categorise(role string, content []session.Content, systemPrompt string) Category {
 	for i := range content {
 		if content[i].ToolResult != nil {
 			return CategorySystemOutput
 		}
 	}
-	switch role {
-	case session.RoleTool, session.RoleBashExecution:
+	if role == session.RoleSystem && isOutput(session.TextOf(content), systemPrompt) {
 		return CategorySystemOutput
-	case session.RoleBranchSummary, session.RoleCompactionSummary:
-		return CategoryContext
-	case session.RoleSystem:
-		return categoriseSystem(session.TextOf(content), systemPrompt)
 	}
-	return CategoryDialog
+	return window.CategoryOf(&session.Entry{Message: &session.MessageEntry{Role: role, Content: content}})
 }
 
-func categoriseSystem(text, systemPrompt string) Category {
-	if systemPrompt != "" && text == systemPrompt {
-		return CategorySystem
+func isOutput(text, systemPrompt string) bool {
+	if text == systemPrompt {
+		return false
 	}
-	lower := strings.ToLower(text)
-	for _, mark := range outputMarks {
-		if strings.HasPrefix(lower, mark) {
-			return CategorySystemOutput
-		}
-	}
-	return CategoryContext
+	lower := strings.ToLower(text[:min(len(text), maxMark)])
+	return slices.ContainsFunc(outputMarks, func(mark string) bool { return strings.HasPrefix(lower, mark) })
 }

@@ -36,6 +36,7 @@ type Totals struct {
 	Sessions     int
 	Messages     int
 	Tokens       int
+	Estimated    int // how many of the tokens nobody counted
 }
 
 // walkBack calls visit with the links of a chain, the last first, until it
@@ -96,7 +97,7 @@ func (m *Sessions) visit(id string, visit func(*link) bool) (bool, error) {
 // Conversation returns all of the conversation that a session is part of, as it
 // is stored now.
 func (m *Sessions) Conversation(id string) (Conversation, error) {
-	if err := m.refreshTail(id); err != nil {
+	if err := m.refreshTail(id, reading); err != nil {
 		return Conversation{}, err
 	}
 	var c Conversation
@@ -106,7 +107,7 @@ func (m *Sessions) Conversation(id string) (Conversation, error) {
 			c.Session = Session{ID: l.id, CreatedAt: l.header.CreatedAt}
 			own = l.withoutMarker()
 		}
-		c.Links = append(c.Links, Link{ID: l.id, Started: l.header.CreatedAt, First: len(c.Messages), Messages: len(own), Tokens: l.tokens})
+		c.Links = append(c.Links, Link{ID: l.id, Started: l.header.CreatedAt, First: len(c.Messages), Messages: len(own), Tokens: l.tokens().total()})
 		c.Messages = append(c.Messages, clones(own)...)
 		c.LastActive, c.Metadata = l.active, l.describe()
 		return true
@@ -125,14 +126,14 @@ func (l *link) withoutMarker() []session.Entry {
 }
 
 // refreshTail takes in what others have added to a conversation.
-func (m *Sessions) refreshTail(id string) error {
+func (m *Sessions) refreshTail(id string, a access) error {
 	for range maxAttempts {
-		l, err := m.tail(id)
+		l, err := m.tailFor(id, a)
 		if err != nil {
 			return err
 		}
 		m.cache.release(l)
-		if l, err = m.acquireFresh(l.id); err != nil {
+		if l, err = m.acquireFresh(l.id, a); err != nil {
 			return err
 		}
 		l.mu.Lock()
@@ -146,10 +147,23 @@ func (m *Sessions) refreshTail(id string) error {
 	return nil // it grows faster than we read; what there was is there
 }
 
+// rootOf returns the id of the conversation that a session is part of: that of the
+// original session.
+func (m *Sessions) rootOf(id string) (string, error) {
+	l, err := m.tailFor(id, writing)
+	if err != nil {
+		return "", err
+	}
+	defer m.cache.release(l)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.before.root, nil
+}
+
 // Totals returns the size of the conversation that a session is part of. It
 // costs what its last session does: that knows what came before.
 func (m *Sessions) Totals(id string) (Totals, error) {
-	if err := m.refreshTail(id); err != nil {
+	if err := m.refreshTail(id, reading); err != nil {
 		return Totals{}, err
 	}
 	l, err := m.tail(id)
@@ -159,9 +173,10 @@ func (m *Sessions) Totals(id string) (Totals, error) {
 	defer m.cache.release(l)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	tokens := l.before.tokens.plus(l.tokens())
 	return Totals{
 		Conversation: l.before.root, Tail: l.id, Sessions: l.header.Continuation + 1,
-		Messages: l.count(), Tokens: l.before.tokens + l.tokens,
+		Messages: l.count(), Tokens: tokens.total(), Estimated: tokens.estimated,
 	}, nil
 }
 
@@ -171,7 +186,7 @@ func (m *Sessions) LoadMessages(id string, page, pageSize int) ([]Message, error
 	if page < 1 || pageSize < 1 {
 		return nil, &session.Error{Op: "load messages", Name: id, Kind: session.ErrInvalid, Err: errors.New("page and page size begin at 1")}
 	}
-	if err := m.refreshTail(id); err != nil {
+	if err := m.refreshTail(id, reading); err != nil {
 		return nil, err
 	}
 	from := (page - 1) * pageSize
@@ -193,7 +208,7 @@ func (m *Sessions) LoadMessages(id string, page, pageSize int) ([]Message, error
 // Search returns the messages of a conversation whose text contains a text,
 // whatever the case, the oldest first. (Package index searches all sessions.)
 func (m *Sessions) Search(id, text string) ([]Message, error) {
-	if err := m.refreshTail(id); err != nil {
+	if err := m.refreshTail(id, reading); err != nil {
 		return nil, err
 	}
 	text = strings.ToLower(text)

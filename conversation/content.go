@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
+	"github.com/coppice-dev/coppice/provider/anthropic"
+	"github.com/coppice-dev/coppice/provider/openai"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -53,40 +54,28 @@ func parseJSON(raw json.RawMessage) ([]session.Content, error) {
 	return blocks, nil
 }
 
-// foreign is what blocks of the common APIs have in them.
-type foreign struct {
-	Type     string          `json:"type"`
-	ImageURL json.RawMessage `json:"image_url"`
-	Audio    *struct {
-		Data   string `json:"data"`
-		Format string `json:"format"`
-	} `json:"input_audio"`
-	File *struct {
-		Name string `json:"filename"`
-		Data string `json:"file_data"`
-	} `json:"file"`
-	Source *struct {
-		Type      string `json:"type"`
-		MediaType string `json:"media_type"`
-		Data      string `json:"data"`
-		URL       string `json:"url"`
-	} `json:"source"`
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
-	Input     map[string]any  `json:"input"`
-	ToolUseID string          `json:"tool_use_id"`
-	IsError   bool            `json:"is_error"`
-	Content   json.RawMessage `json:"content"`
-	Thinking  json.RawMessage `json:"thinking"`
-	Signature string          `json:"signature"`
-}
-
+// parseBlock reads a block in the shape of a log or of a model API. The packages
+// below provider know the APIs: they keep numbers as they are written, and what
+// has no place of its own, such as cache_control and detail, with the block.
 func parseBlock(raw json.RawMessage) (session.Content, error) {
-	var f foreign
-	if json.Unmarshal(raw, &f) == nil {
-		if block, members := f.block(); members != nil {
-			block.Extra = otherMembers(raw, append(members, "type")...)
-			return block, nil
+	var shape struct {
+		Type      string
+		ID        string
+		ToolUseID string `json:"tool_use_id"`
+		Source    json.RawMessage
+		Thinking  json.RawMessage
+		File      json.RawMessage
+		Text      json.RawMessage
+	}
+	if json.Unmarshal(raw, &shape) == nil {
+		switch {
+		case shape.Type == "image_url", shape.Type == "input_audio", shape.Type == "file" && hasMember(shape.File, "file_data"):
+			return foreignBlock(raw, fromOpenAI)
+		case shape.Type == "image" && shape.Source != nil, shape.Type == "document" && shape.Source != nil,
+			shape.Type == "tool_use" && shape.ID != "", shape.Type == "tool_result" && shape.ToolUseID != "",
+			shape.Type == "thinking" && len(shape.Thinking) > 0 && shape.Thinking[0] == '"', shape.Type == "redacted_thinking",
+			shape.Type == "text" && len(shape.Text) > 0 && shape.Text[0] == '"':
+			return foreignBlock(raw, anthropic.DecodeContent)
 		}
 	}
 	var block session.Content
@@ -94,17 +83,46 @@ func parseBlock(raw json.RawMessage) (session.Content, error) {
 	return block, err
 }
 
-// otherMembers returns the members of an object that are not named, in the order
-// of their names.
-func otherMembers(raw json.RawMessage, named ...string) session.Fields {
-	var all map[string]json.RawMessage
-	if json.Unmarshal(raw, &all) != nil {
-		return nil
+func hasMember(raw json.RawMessage, name string) bool {
+	var members map[string]json.RawMessage
+	return json.Unmarshal(raw, &members) == nil && members[name] != nil
+}
+
+// foreignBlock reads a block by a provider's decoder of lists. One that the decoder
+// makes nothing of is kept as it is.
+func foreignBlock(raw json.RawMessage, decode func(list []byte) ([]session.Content, error)) (session.Content, error) {
+	list := append(append([]byte{'['}, raw...), ']')
+	if blocks, err := decode(list); err == nil && len(blocks) == 1 {
+		if r := blocks[0].ToolResult; r != nil {
+			readParts(r.Parts)
+		}
+		return blocks[0], nil
 	}
-	for _, name := range named {
-		delete(all, name)
+	var block session.Content
+	err := block.UnmarshalJSON(raw)
+	return block, err
+}
+
+// readParts reads those parts of a result that its own API does not know: there
+// are programs that put the images of one API into the results of another.
+func readParts(parts []session.Content) {
+	for i := range parts {
+		if parts[i].Raw == nil {
+			continue
+		}
+		if block, err := parseBlock(parts[i].Raw); err == nil {
+			parts[i] = block
+		}
 	}
-	return fieldsOf(all)
+}
+
+// fromOpenAI reads the parts of a message of Chat Completions.
+func fromOpenAI(list []byte) ([]session.Content, error) {
+	body, err := openai.DecodeChat(append(append([]byte(`{"role":"user","content":`), list...), '}'))
+	if err != nil || len(body.Entries) != 1 {
+		return nil, err
+	}
+	return body.Entries[0].Message.Content, nil
 }
 
 // fieldsOf returns members in the order of their names.
@@ -116,130 +134,7 @@ func fieldsOf(members map[string]json.RawMessage) session.Fields {
 	return fields
 }
 
-// block translates a block of another API, and names the members that went into
-// it; none if it is not of another API.
-func (f *foreign) block() (_ session.Content, members []string) {
-	switch {
-	case f.Type == "image_url":
-		return imageFromURL(f.ImageURL)
-	case f.Type == "image" && f.Source != nil:
-		source := &session.Source{Type: f.Source.Type, MediaType: f.Source.MediaType, Data: f.Source.Data + f.Source.URL} // it has one of the two
-		return session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: source}}, []string{"source"}
-	case f.Type == "input_audio" && f.Audio != nil:
-		source := &session.Source{Type: "base64", MediaType: "audio/" + f.Audio.Format, Data: f.Audio.Data}
-		return session.Content{Type: session.ContentTypeAudio, Audio: &session.AudioContent{Source: source}}, []string{"input_audio"}
-	case f.Type == "file" && f.File != nil && f.File.Data != "":
-		file := &session.FileContent{Name: f.File.Name, Source: sourceFromURL(f.File.Data)}
-		return session.Content{Type: session.ContentTypeFile, File: file}, []string{"file"}
-	case f.Type == "tool_use" && f.ID != "":
-		return session.ToolUse(f.ID, f.Name, f.Input), []string{"id", "name", "input"}
-	case f.Type == "tool_result" && f.ToolUseID != "":
-		return f.toolResult()
-	case f.Type == "thinking":
-		var text string
-		if json.Unmarshal(f.Thinking, &text) == nil {
-			thought := &session.ThinkingContent{Content: text, Signature: f.Signature}
-			return session.Content{Type: session.ContentTypeThinking, Thinking: thought}, []string{"thinking", "signature"}
-		}
-	}
-	return session.Content{}, nil
-}
-
-func (f *foreign) toolResult() (session.Content, []string) {
-	var parts []session.Content
-	if f.Content != nil {
-		var err error
-		if parts, err = parseJSON(f.Content); err != nil {
-			return session.Content{}, nil
-		}
-	}
-	result := session.ToolResult(f.ToolUseID, session.TextOf(parts), f.IsError)
-	if len(parts) > 0 && !isPlainText(parts) {
-		result.ToolResult.Parts = parts
-	}
-	return result, []string{"tool_use_id", "is_error", "content"}
-}
-
-// imageFromURL reads {"url": "…"} or the bare address.
-func imageFromURL(raw json.RawMessage) (session.Content, []string) {
-	var address struct {
-		URL string `json:"url"`
-	}
-	if json.Unmarshal(raw, &address) != nil && json.Unmarshal(raw, &address.URL) != nil || address.URL == "" {
-		return session.Content{}, nil
-	}
-	image := &session.ImageContent{Source: sourceFromURL(address.URL), Extra: otherMembers(raw, "url")}
-	return session.Content{Type: session.ContentTypeImage, Image: image}, []string{"image_url"}
-}
-
-// sourceFromURL takes data: addresses apart.
-func sourceFromURL(url string) *session.Source {
-	if rest, isData := strings.CutPrefix(url, "data:"); isData {
-		if media, data, isBase64 := strings.Cut(rest, ";base64,"); isBase64 {
-			return &session.Source{Type: "base64", MediaType: media, Data: data}
-		}
-	}
-	return &session.Source{Type: "url", Data: url}
-}
-
 // isPlainText reports whether content is one text and nothing else.
 func isPlainText(blocks []session.Content) bool {
 	return len(blocks) == 1 && blocks[0].Text != nil && blocks[0].Extra == nil && blocks[0].Text.Extra == nil
-}
-
-// apiPart is a block in the shape that model APIs commonly take.
-func apiPart(c *session.Content) map[string]any {
-	switch {
-	case c.Text != nil:
-		return map[string]any{"type": "text", "text": c.Text.Content}
-	case c.Image != nil && c.Image.Source != nil:
-		return map[string]any{"type": "image_url", "image_url": map[string]any{"url": urlOf(c.Image.Source)}}
-	case c.Audio != nil && c.Audio.Source != nil:
-		_, format, _ := strings.Cut(c.Audio.Source.MediaType, "/")
-		return map[string]any{"type": "input_audio", "input_audio": map[string]any{"data": c.Audio.Source.Data, "format": format}}
-	case c.File != nil && c.File.Source != nil:
-		return map[string]any{"type": "file", "file": map[string]any{"filename": c.File.Name, "file_data": urlOf(c.File.Source)}}
-	case c.Thinking != nil:
-		return map[string]any{"type": "thinking", "thinking": c.Thinking.Content, "signature": c.Thinking.Signature}
-	case c.ToolUse != nil:
-		return map[string]any{"type": "tool_use", "id": c.ToolUse.ID, "name": c.ToolUse.Name, "input": c.ToolUse.Input}
-	case c.ToolResult != nil:
-		return resultPart(c.ToolResult)
-	}
-	return rawPart(c)
-}
-
-func resultPart(r *session.ToolResultContent) map[string]any {
-	part := map[string]any{"type": "tool_result", "tool_use_id": r.ToolUseID, "content": any(r.Content)}
-	if r.IsError {
-		part["is_error"] = true
-	}
-	if len(r.Parts) > 0 {
-		part["content"] = apiParts(r.Parts)
-	}
-	return part
-}
-
-func apiParts(blocks []session.Content) []map[string]any {
-	parts := make([]map[string]any, len(blocks))
-	for i := range blocks {
-		parts[i] = apiPart(&blocks[i])
-	}
-	return parts
-}
-
-// rawPart is a block that we do not know, as it came.
-func rawPart(c *session.Content) map[string]any {
-	part := map[string]any{"type": string(c.Type)}
-	if raw, err := c.MarshalJSON(); err == nil {
-		_ = json.Unmarshal(raw, &part) // what is no object has only its type to give
-	}
-	return part
-}
-
-func urlOf(s *session.Source) string {
-	if s.Type == "url" {
-		return s.Data
-	}
-	return "data:" + s.MediaType + ";base64," + s.Data
 }

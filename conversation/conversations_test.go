@@ -97,13 +97,13 @@ func TestConversationManagerParts(t *testing.T) {
 	do(t, os.WriteFile(path, pixel(0), 0o600))
 	m.SetSystemPrompt("be brief")
 	must(m.AddUserMessage("look", path))(t)
-	_, err = m.GetResponse(t.Context(), nil)
+	_, err = m.GetResponse(t.Context(), "", nil)
 	wantError(t, err, session.ErrInvalid)
 	var calls []string
-	m.SetModel(script{reply: reply("seen it"), calls: &calls})
-	must(m.GetResponse(t.Context(), nil))(t)
+	do(t, m.SetModel(script{reply: reply("seen it"), calls: &calls}))
+	must(m.GetResponse(t.Context(), "", nil))(t)
 	must(m.AddUserMessage("more"))(t)
-	must(m.GetResponse(t.Context(), func(string) {}))(t)
+	must(m.GetResponse(t.Context(), "", func(string) {}))(t)
 	streamed := ""
 	if _, err := m.Process(t.Context(), conversation.Turn{Message: "again", ImagePaths: []string{path}, Stream: func(s string) { streamed += s }}); err != nil || streamed != "seen it" {
 		t.Errorf("%q, %v", streamed, err)
@@ -131,7 +131,7 @@ func TestConversationManagerParts(t *testing.T) {
 	if deleted := must(m.DeleteConversation(id))(t); !deleted {
 		t.Error("not deleted")
 	}
-	if deleted := must(m.DeleteConversation(id))(t); deleted {
+	if gone := must(m.DeleteConversation(id))(t); !gone {
 		t.Error("deleted twice")
 	}
 	if must(m.DeleteConversation(m.Current().ID()))(t); m.Current().ID() != "" {

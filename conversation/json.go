@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -13,7 +14,7 @@ type messageJSON struct {
 	ID         string          `json:"id"`
 	Role       string          `json:"role"`
 	Content    json.RawMessage `json:"content"`
-	Category   string          `json:"category"`
+	Category   category        `json:"category"`
 	Timestamp  clock           `json:"timestamp"`
 	Metadata   map[string]any  `json:"metadata"`
 	Tokens     *int            `json:"tokens,omitempty"`
@@ -66,6 +67,27 @@ func (c *clock) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
+// category is a Category in JSON: written by its name, read also by its number.
+// One that is not known is none.
+type category Category
+
+func (c category) MarshalJSON() ([]byte, error) { return json.Marshal(Category(c).String()) }
+
+func (c *category) UnmarshalJSON(raw []byte) error {
+	var name string
+	if json.Unmarshal(raw, &name) == nil {
+		if known, err := ParseCategory(name); err == nil {
+			*c = category(known)
+		}
+		return nil
+	}
+	var number int
+	if json.Unmarshal(raw, &number) == nil && Category(number) >= CategorySystem && Category(number) <= CategorySystemOutput {
+		*c = category(number)
+	}
+	return nil
+}
+
 // MarshalJSON writes the message. Content that is plain text is a string.
 func (m Message) MarshalJSON() ([]byte, error) {
 	var content any = m.Content
@@ -83,7 +105,7 @@ func (m Message) MarshalJSON() ([]byte, error) {
 		metadata = map[string]any{}
 	}
 	return withMembers(messageJSON{
-		ID: m.ID, Role: m.Role, Content: raw, Category: m.Category.String(), Timestamp: clock(m.Timestamp),
+		ID: m.ID, Role: m.Role, Content: raw, Category: category(m.Category), Timestamp: clock(m.Timestamp),
 		Metadata: metadata, Tokens: m.Tokens, Model: m.Model, Provider: m.Provider,
 		StopReason: m.StopReason, ResponseID: m.ResponseID, Usage: m.Usage,
 	}, m.Extra)
@@ -104,12 +126,12 @@ func (m *Message) UnmarshalJSON(raw []byte) error {
 		}
 	}
 	read := Message{
-		ID: j.ID, Role: j.Role, Content: content, Timestamp: time.Time(j.Timestamp), Metadata: j.Metadata, Tokens: j.Tokens,
+		ID: j.ID, Role: j.Role, Content: content, Timestamp: time.Time(j.Timestamp), Metadata: j.Metadata, Tokens: j.Tokens, Category: Category(j.Category),
 		Model: j.Model, Provider: j.Provider, StopReason: j.StopReason, ResponseID: j.ResponseID, Usage: j.Usage,
 		Extra: extra,
 	}
-	if c, err := ParseCategory(j.Category); err == nil {
-		read.Category = c
+	if j.Tokens != nil && *j.Tokens == 0 {
+		read.Tokens = nil // the default of those who do not count
 	}
 	read = read.withDefaults(time.Now())
 	if err := read.Validate(); err != nil {
@@ -170,7 +192,15 @@ func decodeMembers(raw []byte, into any, named []string) (session.Fields, error)
 	if err != nil {
 		return nil, err
 	}
-	return fieldsOf(all), json.Unmarshal(exact, into)
+	return fieldsOf(all), decode(exact, into)
+}
+
+// decode is json.Unmarshal that leaves numbers as they are written: as a float64
+// a chat's id of 18 digits would become another chat's.
+func decode(raw []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	return d.Decode(into)
 }
 
 // withMembers writes a struct and, after its own, the given members.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
 )
 
 // customMetadata is the type of the custom entry that holds what a caller put
@@ -37,12 +38,25 @@ type link struct {
 	modified bool           // since it was last saved
 
 	copies int    // how many of entries were carried over, the marker included
-	tokens int    // of the others
 	before origin // what came before this link
+	sum    amount // tokens of the first summed of entries, copies left out
+	summed int
 
-	pairs    pairing
-	cleared  map[string]string // entries that edits took out of the context, by the id of the edit
-	composed bool              // the context is not simply the messages: see context
+	pairs        pairing
+	config       Config
+	instructions []int           // which of entries are SYSTEM messages
+	files        []int           // which of entries were loaded from files
+	edits        []edit          // in order
+	reverted     map[string]bool // what was taken back
+	cleared      map[string]bool // messages that edits took out of the context
+	composed     int             // how often the context became other than the messages, one after the other
+	plainAt      int             // what composed was when it began
+}
+
+// edit is a change to what a message gives the model.
+type edit struct {
+	id, target string
+	clears     bool
 }
 
 // origin is what a link knows of the links before it.
@@ -50,8 +64,41 @@ type origin struct {
 	root     string    // the original session
 	created  time.Time // when that was made
 	messages int       // in all links before, copies not counted
-	tokens   int       // of these
+	tokens   amount    // of these
 }
+
+// amount is a number of tokens. What was counted and what was not is kept apart:
+// an estimate must not pass for a count.
+type amount struct{ counted, estimated int }
+
+func (a amount) total() int { return a.counted + a.estimated }
+
+func (a amount) plus(b amount) amount {
+	return amount{a.counted + b.counted, a.estimated + b.estimated}
+}
+
+func (a *amount) add(e *session.Entry) {
+	if e.Message.Tokens != nil {
+		a.counted += *e.Message.Tokens
+	} else {
+		a.estimated += fromEntry(*e).EstimateTokens()
+	}
+}
+
+// tokens returns the tokens of the messages, without what was carried over. They
+// are counted when somebody asks, and each only once.
+func (l *link) tokens() amount {
+	for ; l.summed < len(l.entries); l.summed++ {
+		if e := &l.entries[l.summed]; !IsCarried(e) {
+			l.sum.add(e)
+		}
+	}
+	return l.sum
+}
+
+// readings counts how often a path was read. It makes link.composed of each
+// reading unlike that of all others.
+var readings atomic.Int64
 
 // openLink reads the path of a session.
 func openLink(s *session.Session) (*link, error) {
@@ -72,11 +119,14 @@ func (l *link) read() error {
 	if err != nil {
 		return err
 	}
-	l.entries, l.known, l.cleared = nil, make(map[string]bool), make(map[string]string)
-	l.pairs, l.composed, l.copies, l.tokens = pairing{}, false, 0, 0
+	l.entries, l.known, l.instructions, l.files = nil, make(map[string]bool), nil, nil
+	l.edits, l.reverted, l.cleared, l.config = nil, make(map[string]bool), nil, Config{}
+	l.pairs, l.copies, l.sum, l.summed = pairing{}, 0, amount{}, 0
 	l.title, l.metadata, l.next = "", nil, next
 	l.active, l.before = l.header.CreatedAt, origin{root: l.id, created: l.header.CreatedAt}
 	l.bytes.Store(0)
+	l.plainAt = int(readings.Add(1)) << 24 // whoever has seen what was here must look again
+	l.composed = l.plainAt
 	for i := range path {
 		l.take(path[i])
 	}
@@ -95,17 +145,29 @@ func (l *link) take(e session.Entry) {
 	case e.SessionInfo != nil:
 		l.title = e.SessionInfo.Name
 	case e.Custom != nil:
+		l.next = session.ContinuedTo(&e, l.id, l.next)
 		l.takeCustom(e.Custom)
 	case e.ContextEdit != nil:
-		l.composed = true
-		if len(e.ContextEdit.Replacement) == 0 {
-			l.cleared[e.ID] = e.ContextEdit.TargetID
-		}
+		l.composed++
+		l.edits = append(l.edits, edit{e.ID, e.ContextEdit.TargetID, len(e.ContextEdit.Replacement) == 0})
+		l.applyEdits()
 	case e.Revert != nil:
-		l.composed = true
-		delete(l.cleared, e.Revert.TargetID)
+		l.composed++
+		l.reverted[e.Revert.TargetID] = true
+		l.applyEdits()
 	case e.Compaction != nil, e.BranchSummary != nil, e.Merge != nil:
-		l.composed = true
+		l.composed++
+	}
+}
+
+// applyEdits finds out what is cleared: of the edits of a message that were not
+// taken back, the last counts.
+func (l *link) applyEdits() {
+	l.cleared = make(map[string]bool)
+	for _, e := range l.edits {
+		if !l.reverted[e.id] {
+			l.cleared[e.target] = e.clears
+		}
 	}
 }
 
@@ -113,26 +175,30 @@ func (l *link) takeMessage(e session.Entry) {
 	l.entries = append(l.entries, e)
 	l.known[e.ID] = true
 	l.bytes.Add(size(&e))
-	l.pairs.add(&e)
+	if !l.pairs.add(&e) {
+		l.composed++
+	}
+	if e.Message.Role == session.RoleSystem && window.CategoryOf(&e) == CategorySystem {
+		l.instructions = append(l.instructions, len(l.entries)-1)
+	}
+	if fileSource(&e) != "" && window.CategoryOf(&e) == CategoryContext {
+		l.files = append(l.files, len(l.entries)-1)
+	}
 	switch {
 	case isMarker(&e):
 		l.copies++
 		l.before = originFrom(&e, l.before)
 	case copiedFrom(&e) != "":
 		l.copies++
-	default:
-		l.tokens += fromEntry(e).tokens()
 	}
 }
 
 func (l *link) takeCustom(c *session.CustomEntry) {
 	switch c.CustomType {
-	case session.CustomContinuedTo:
-		if next, ok := c.Data["session"].(string); ok && c.Data["of"] == l.id && l.next == "" {
-			l.next = next
-		}
 	case customMetadata:
 		l.metadata = c.Data
+	case customConfig:
+		l.config = configOf(c)
 	}
 }
 
@@ -250,19 +316,27 @@ var derived = []string{
 }
 
 // changes returns the entries that make the stored metadata what is asked for.
-func (l *link) changes(metadata map[string]any) []session.Entry {
+func (l *link) changes(metadata map[string]any) ([]session.Entry, error) {
 	var entries []session.Entry
 	if title, ok := metadata[MetaTitle].(string); ok && title != l.title {
-		entries = append(entries, session.Entry{Type: session.TypeSessionInfo, SessionInfo: &session.SessionInfoEntry{Name: title}})
+		entries = append(entries, titled(title))
 	}
-	wanted := cloneMap(metadata)
+	wanted, err := stored(metadata)
+	if err != nil {
+		return nil, err
+	}
 	for _, key := range derived {
 		delete(wanted, key)
 	}
 	if !sameJSON(wanted, l.metadata) {
 		entries = append(entries, session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: customMetadata, Data: wanted}})
 	}
-	return entries
+	return entries, nil
+}
+
+// titled returns the entry that gives a session a title.
+func titled(title string) session.Entry {
+	return session.Entry{ID: newID(), Type: session.TypeSessionInfo, SessionInfo: &session.SessionInfoEntry{Name: title}}
 }
 
 // size is roughly what an entry takes in memory.

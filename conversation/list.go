@@ -123,7 +123,7 @@ func (m *Sessions) describe(stat store.Stat, whole bool) Info {
 	}
 	if whole {
 		d.ID, d.CreatedAt, d.ContinuedFrom = l.before.root, l.before.created, ""
-		d.MessageCount, d.TokenCount = l.count(), l.before.tokens+l.tokens
+		d.MessageCount, d.TokenCount = l.count(), l.before.tokens.plus(l.tokens()).total()
 		return d
 	}
 	d.MessageCount = len(l.entries)

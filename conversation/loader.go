@@ -260,36 +260,43 @@ func (c *Chat) loadedFrom(source string) ([]Message, error) {
 	if id == "" {
 		return nil, nil
 	}
-	l, err := c.manager.tail(id)
+	l, err := c.sessions.tail(id)
 	if err != nil {
 		return nil, err
 	}
-	defer c.manager.cache.release(l)
+	defer c.sessions.cache.release(l)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var loaded []Message
-	for i := range l.entries {
-		m := fromEntry(l.entries[i])
-		from, _ := m.Metadata[metaSource].(string)
-		_, isFile := m.Metadata[metaHash].(string)
-		if isFile && m.Category == CategoryContext && (source == "" || from == source) && strings.HasPrefix(from, sourcePrefix) && !l.isCleared(m.ID) {
-			loaded = append(loaded, m)
+	return l.loadedFrom(source), nil
+}
+
+func (l *link) loadedFrom(source string) (loaded []Message) {
+	for _, i := range l.files {
+		e := &l.entries[i]
+		if from := fileSource(e); (source == "" || from == source) && !l.cleared[e.ID] {
+			loaded = append(loaded, fromEntry(e.Clone()))
 		}
 	}
-	return loaded, nil
+	return loaded
+}
+
+// fileSource returns which file a message was loaded from, or "".
+func fileSource(e *session.Entry) string {
+	from, _ := e.Message.Metadata[metaSource].(string)
+	if _, isFile := e.Message.Metadata[metaHash].(string); !isFile || !strings.HasPrefix(from, sourcePrefix) {
+		return ""
+	}
+	return from
 }
 
 // supersede takes all but the latest version of a file out of the context. They
 // stay in the log.
 func (c *Chat) supersede(source string) error {
-	loaded, err := c.loadedFrom(source)
-	if err != nil || len(loaded) < 2 {
-		return err
-	}
-	var edits []session.Entry
-	for _, old := range loaded[:len(loaded)-1] {
-		edits = append(edits, session.Entry{ID: newID(), Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: old.ID}})
-	}
-	_, err = c.manager.append(c.ID(), edits...)
-	return err
+	return c.sessions.clear(c.ID(), func(l *link) (old []string) {
+		loaded := l.loadedFrom(source)
+		for _, m := range loaded[:max(0, len(loaded)-1)] {
+			old = append(old, m.ID)
+		}
+		return old
+	})
 }

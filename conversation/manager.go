@@ -4,367 +4,489 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
-	"github.com/coppice-dev/coppice/store/memory"
+	"github.com/coppice-dev/coppice/window"
 )
 
-// Sessions makes, loads, continues and lists sessions. All its methods may
-// be called concurrently, and several managers, in several processes, may work
-// on the same sessions.
-type Sessions struct {
-	store   store.Store
-	owned   bool // the store is closed with the manager
-	options Options
-	cache   *cache
-	saver   *saver
-
-	mu        sync.Mutex // guards what follows
-	settings  Settings
-	current   string            // the id of the current session, or ""
-	tails     map[string]string // where the chain of a session ended when it was last looked at
-	recovered map[string]string // what stands in for sessions that cannot be read
-	closed    bool
+// ManagerOptions adjusts a Manager.
+type ManagerOptions struct {
+	Sessions Options
+	// Model answers in conversations that have no model of their own. Default:
+	// none; then nothing can be asked there.
+	Model Model
+	// Models returns the model of a provider and a name, or nil if there is none.
+	// Conversations that were given a model of their own, also in another
+	// program, are answered by it. Default: only Model and those of UseModel are
+	// known.
+	Models func(provider, model string) Model
+	// Exact are asked for exact token counters: see window.Chooser. Default: none;
+	// then tokens are estimated, unless a model brings its own counter.
+	Exact []func(provider, model string) window.Counter
+	// SystemPrompt is the instructions of new conversations. Default: none.
+	SystemPrompt string
+	// ContextDir is the directory of context files. Default: none.
+	ContextDir string
+	// OnContextError is told what is wrong with the context files of a
+	// conversation. Its turn goes on without them. Default: the logger is told.
+	OnContextError func(conversation string, err error)
 }
 
-// OpenSessions returns the manager of the sessions in a directory, which is
-// made if it does not exist. An empty path keeps them in memory. The caller
-// closes the manager.
-func OpenSessions(basePath string, o *Options) (*Sessions, error) {
-	opts, err := o.withDefaults()
+// Manager is everything together: sessions, the window, the current conversation
+// and the context files. Programs that serve many conversations at once call
+// ProcessMessage with their ids: one never sees another's messages, and each may
+// have its own model and settings.
+type Manager struct {
+	Sessions *Sessions
+	Window   *Window // of conversations that have no settings of their own
+	Loader   *Loader // nil without ManagerOptions.ContextDir
+
+	options ManagerOptions
+	logger  *slog.Logger
+
+	mu      sync.Mutex // guards what follows
+	model   Model
+	prompt  string
+	current *active
+	active  map[string]*active // by the id of the conversation
+}
+
+// active is a conversation that is being used.
+type active struct {
+	chat  *Chat
+	turn  sync.Mutex // held from the user's message to the reply
+	model Model      // of its own, or nil; guarded by Manager.mu
+	users int        // guarded by Manager.mu
+}
+
+// Open returns the manager of the conversations in a directory, which is made if
+// it does not exist. An empty path keeps them in memory. The caller closes it.
+func Open(basePath string, o *ManagerOptions) (*Manager, error) {
+	if o == nil {
+		o = &ManagerOptions{}
+	}
+	sessions, err := OpenSessions(basePath, &o.Sessions)
 	if err != nil {
 		return nil, err
 	}
-	var st store.Store
-	if basePath == "" {
-		st = memory.New(nil)
-	} else if st, err = file.Open(basePath, &opts.Files); err != nil {
+	return newManager(sessions, o)
+}
+
+// NewManager returns the manager of the conversations in a store, which the caller
+// closes after the manager.
+func NewManager(st store.Store, o *ManagerOptions) (*Manager, error) {
+	if o == nil {
+		o = &ManagerOptions{}
+	}
+	sessions, err := NewSessions(st, &o.Sessions)
+	if err != nil {
 		return nil, err
 	}
-	m := newSessions(st, opts)
-	m.owned = true
+	return newManager(sessions, o)
+}
+
+func newManager(sessions *Sessions, o *ManagerOptions) (*Manager, error) {
+	m := &Manager{
+		Sessions: sessions, Window: newWindow(newCounters(o.Sessions.Logger, o.Exact)), options: *o,
+		logger: sessions.options.Logger, prompt: o.SystemPrompt, active: make(map[string]*active),
+	}
+	m.current = m.begin()
+	err := m.SetModel(o.Model)
+	if err == nil && o.ContextDir != "" {
+		m.Loader, err = NewLoader(o.ContextDir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, sessions.Close())
+	}
 	return m, nil
 }
 
-// NewSessions returns the manager of the sessions in a store, which the
-// caller closes after the manager.
-func NewSessions(st store.Store, o *Options) (*Sessions, error) {
-	opts, err := o.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	return newSessions(st, opts), nil
+// begin returns a conversation that has no session yet.
+func (m *Manager) begin() *active {
+	chat := NewChat(m.Sessions, m.Window)
+	chat.SetSystemPrompt(m.prompt)
+	return &active{chat: chat}
 }
 
-func newSessions(st store.Store, opts Options) *Sessions {
-	m := &Sessions{
-		store: st, options: opts, settings: opts.Settings,
-		tails: make(map[string]string), recovered: make(map[string]string),
-	}
-	m.saver = newSaver(m.saveModified, opts.OnSaveError)
-	m.cache = newCache(opts.Settings, opts.UnderPressure, m.closeLink)
-	m.saver.start(opts.Settings.AutoSaveInterval)
-	return m
-}
-
-// Settings returns the settings in force.
-func (m *Sessions) Settings() Settings {
+// SetModel changes who answers from now on in conversations that have no model of
+// their own. Their window becomes that of the model if the model says what it can
+// do. It returns an error that matches session.ErrInvalid, and changes nothing, if
+// that makes no sense.
+func (m *Manager) SetModel(model Model) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.settings
-}
-
-// SetSettings changes the settings from now on. Zero values stand for defaults.
-func (m *Sessions) SetSettings(s Settings) error {
-	s, err := s.withDefaults()
-	if err != nil {
-		return err
+	if capable, ok := model.(Capable); ok {
+		if err := m.Window.SetModel(capable.Capabilities()); err != nil {
+			return err
+		}
 	}
-	m.mu.Lock()
-	m.settings = s
-	m.mu.Unlock()
-	m.cache.limit(s)
-	m.saver.start(s.AutoSaveInterval)
+	m.model = model
 	return nil
 }
 
-// sessionOptions are those of every session: see link.
-func (m *Sessions) sessionOptions() *session.Options {
-	return &session.Options{OnConflict: session.ReportAll, Logger: m.options.Logger}
-}
-
-// CreateSession makes an empty session, which becomes the current one. The title
-// may be empty.
-func (m *Sessions) CreateSession(title string) (Session, error) {
-	l, err := m.create(session.Header{})
-	if err != nil {
-		return Session{}, err
-	}
-	defer m.cache.release(l)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if title != "" {
-		if err := l.append(l.changes(map[string]any{MetaTitle: title})...); err != nil {
-			return Session{}, err
-		}
-	}
-	m.setCurrent(l.id)
-	return l.session(), nil
-}
-
-// create makes a session and opens it. The caller releases the link.
-func (m *Sessions) create(h session.Header) (*link, error) {
-	s, err := session.Create(context.Background(), m.store, h, m.sessionOptions())
-	if err != nil {
-		return nil, err
-	}
-	l, err := m.adopt(s)
-	if err == nil {
-		l.mu.Lock()
-		l.modified = true // it is new, which has to be saved too
-		l.mu.Unlock()
-	}
-	return l, err
-}
-
-// opener returns the function that opens a session once more, beside the link.
-func (m *Sessions) opener(id string) func() (*session.Session, error) {
-	return func() (*session.Session, error) {
-		return session.Open(context.Background(), m.store, id, m.sessionOptions())
-	}
-}
-
-// adopt puts an open session into the cache. The caller releases the link.
-func (m *Sessions) adopt(s *session.Session) (*link, error) {
-	l, err := openLink(s)
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return m.cache.put(l), nil
-}
-
-// LoadSession returns the session of an id as it is stored, and makes it the
-// current one. There is always a session to return unless there is none of that
-// id (the error then matches fs.ErrNotExist): damaged lines are passed over, and
-// for a session that cannot be read at all its backup, or else a new session
-// with a notice, stands in.
-func (m *Sessions) LoadSession(id string) (Session, error) {
-	l, err := m.acquireFresh(id)
-	if err != nil {
-		return Session{}, err
-	}
-	defer m.cache.release(l)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	m.setCurrent(l.id)
-	return l.session(), nil
-}
-
-// CurrentSession returns the current session; ok is false if there is none.
-func (m *Sessions) CurrentSession() (_ Session, ok bool, _ error) {
-	id := m.currentID()
-	if id == "" {
-		return Session{}, false, nil
-	}
-	l, err := m.acquire(id)
-	if err != nil {
-		return Session{}, false, err
-	}
-	defer m.cache.release(l)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.session(), true, nil
-}
-
-// orCurrent returns a session or, for the zero Session, the current one; that is
-// zero too if there is none.
-func (m *Sessions) orCurrent(s Session) (Session, error) {
-	if s.ID != "" || len(s.Messages) > 0 {
-		return s, nil
-	}
-	current, _, err := m.CurrentSession()
-	return current, err
-}
-
-func (m *Sessions) currentID() string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.current
-}
-
-func (m *Sessions) setCurrent(id string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.current = id
-}
-
-// acquire returns the link of a session. The caller releases it.
-func (m *Sessions) acquire(id string) (*link, error) {
-	if err := store.CheckName(id); err != nil {
-		return nil, err
-	}
-	m.mu.Lock()
-	closed := m.closed
-	m.mu.Unlock()
-	if closed {
-		return nil, fmt.Errorf("session manager: %w", session.ErrClosed)
-	}
-	id = m.resolve(id)
-	l, err := m.cache.get(id, func() (*link, error) { return m.load(id) })
-	if errors.Is(err, session.ErrCorrupt) {
-		return m.recover(id, err)
-	}
-	return l, err
-}
-
-// acquireFresh is acquire that takes in what others have added. A session that
-// was rewritten since we opened it (redacted, say) is opened again.
-func (m *Sessions) acquireFresh(id string) (*link, error) {
-	l, err := m.acquire(id)
-	if err != nil {
-		return nil, err
-	}
-	l.mu.Lock()
-	err = l.refresh()
-	l.mu.Unlock()
-	if err == nil {
-		return l, nil
-	}
-	m.cache.release(l)
-	if !session.MustReopen(err) {
-		return nil, err
-	}
-	m.cache.drop(l.id)
-	return m.acquire(id)
-}
-
-// resolve returns the id of what stands in for a session that cannot be read, or
-// the id itself.
-func (m *Sessions) resolve(id string) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if stand := m.recovered[id]; stand != "" {
-		return stand
-	}
-	return id
-}
-
-func (m *Sessions) load(id string) (*link, error) {
-	s, err := session.Open(context.Background(), m.store, id, m.sessionOptions())
-	if err != nil {
-		return nil, err
-	}
-	l, err := openLink(s)
-	if err == nil {
-		err = m.traceBack(l)
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return l, nil
-}
-
-// traceBack finds out what came before a continuation that has no marker,
-// because another program made it.
-func (m *Sessions) traceBack(l *link) error {
-	if l.header.Relation != session.RelationContinuation || l.before.root != l.id {
-		return nil
-	}
-	chain, err := session.Chain(context.Background(), m.store, l.id)
+// UseModel changes who answers from now on in one conversation; "" is the current
+// one. What the model says of itself is stored with the conversation: a manager in
+// another program asks its ManagerOptions.Models for it.
+func (m *Manager) UseModel(id string, model Model) error {
+	a, err := m.use(id)
 	if err != nil {
 		return err
 	}
-	for _, id := range chain {
-		if id == l.id {
-			return nil
-		}
-		s, err := session.Open(context.Background(), m.store, id, m.sessionOptions())
+	defer m.done(a)
+	if capable, ok := model.(Capable); ok {
+		capabilities := capable.Capabilities()
+		config, err := a.chat.Config()
 		if err != nil {
 			return err
 		}
-		earlier, err := openLink(s)
-		if err = errors.Join(err, s.Close()); err != nil {
+		fresh := configFor(capabilities)
+		fresh.Shares, fresh.Images, fresh.MaxMessages = config.Shares, config.Images, config.MaxMessages
+		if capabilities.Counter != nil {
+			m.Window.counters.set(capabilities.Provider, capabilities.Model, capabilities.Counter)
+		}
+		if err := a.chat.Configure(fresh); err != nil {
 			return err
 		}
-		if l.before.root == l.id {
-			l.before = origin{root: earlier.id, created: earlier.header.CreatedAt}
-		}
-		l.before.messages += len(earlier.entries) - earlier.copies
-		l.before.tokens += earlier.tokens
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a.model = model
 	return nil
 }
 
-// closeLink closes a link that is no longer in the cache. No later Save could wait
-// for what it has not synced, so that is done now.
-func (m *Sessions) closeLink(l *link) {
-	err := l.flush(m.opener(l.id))
-	if errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrClosed) {
-		err = nil // there is nothing left to be saved, or somebody has closed it already
+// Configure says what one conversation does differently from now on; "" is the
+// current one: see Config.
+func (m *Manager) Configure(id string, c Config) error {
+	a, err := m.use(id)
+	if err != nil {
+		return err
 	}
-	if err := errors.Join(err, l.s.Close()); err != nil {
-		m.saver.report(fmt.Errorf("close session %s: %w", l.id, err))
+	defer m.done(a)
+	return a.chat.Configure(c)
+}
+
+// modelOf returns who answers in a conversation.
+func (m *Manager) modelOf(a *active) (Model, error) {
+	config, err := a.chat.Config()
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	own, model := a.model, m.model
+	m.mu.Unlock()
+	if own != nil && isModel(own, config) {
+		return own, nil
+	}
+	if config.Provider == "" && config.Model == "" {
+		if model == nil {
+			return nil, fmt.Errorf("get response: %w: there is no model", session.ErrInvalid)
+		}
+		return model, nil
+	}
+	if _, says := model.(Capable); says && isModel(model, config) {
+		return model, nil
+	}
+	if m.options.Models != nil {
+		if found := m.options.Models(config.Provider, config.Model); found != nil {
+			return found, nil
+		}
+	}
+	return nil, fmt.Errorf("get response: %w: there is no model %s/%s here: set ManagerOptions.Models or call UseModel",
+		session.ErrInvalid, config.Provider, config.Model)
+}
+
+// isModel reports whether a model may be the one that a config names.
+func isModel(model Model, c Config) bool {
+	capable, ok := model.(Capable)
+	if !ok {
+		return true // it does not say
+	}
+	says := capable.Capabilities()
+	return says.Provider == c.Provider && says.Model == c.Model
+}
+
+// SetSystemPrompt changes the instructions of new conversations and of the
+// current one.
+func (m *Manager) SetSystemPrompt(prompt string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.prompt = prompt
+	m.current.chat.SetSystemPrompt(prompt)
+}
+
+// Current returns the current conversation.
+func (m *Manager) Current() *Chat {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.current.chat
+}
+
+// CreateConversation begins a new conversation, makes it the current one and
+// returns its id. The title may be empty.
+func (m *Manager) CreateConversation(title string) (string, error) {
+	s, err := m.Sessions.CreateSession(title)
+	if err != nil {
+		return "", err
+	}
+	return s.ID, m.LoadConversation(s.ID)
+}
+
+// LoadConversation makes a conversation the current one. The id may be that of
+// any of its sessions.
+func (m *Manager) LoadConversation(id string) error {
+	a, err := m.use(id)
+	if err != nil {
+		return err
+	}
+	defer m.done(a)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.current = a
+	return nil
+}
+
+// Reset leaves the current conversation; the next message begins a new one.
+func (m *Manager) Reset() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.current = m.begin()
+}
+
+// use returns a conversation, loaded. An empty id is the current one. The caller
+// is done with it some time.
+func (m *Manager) use(id string) (*active, error) {
+	if id == "" {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.current.users++
+		return m.current, nil
+	}
+	root, err := m.Sessions.rootOf(id)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	if a := m.active[root]; a != nil {
+		a.users++
+		m.mu.Unlock()
+		return a, nil
+	}
+	fresh := m.begin()
+	m.mu.Unlock()
+	if err := fresh.chat.Load(id); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.active[root]
+	if a == nil {
+		a = fresh
+		m.active[root] = a
+	}
+	a.users++ // before idle ones are forgotten: it is not one of them
+	m.forgetIdle()
+	return a, nil
+}
+
+// forgetIdle keeps the views of idle conversations within the same bound as
+// sessions.
+func (m *Manager) forgetIdle() {
+	limit := m.Sessions.Settings().MaxSessionsInMemory
+	for id, a := range m.active {
+		if len(m.active) <= limit {
+			return
+		}
+		if a.users == 0 && a != m.current && a.model == nil {
+			delete(m.active, id)
+		}
 	}
 }
 
-// Pin keeps a session in memory until it is unpinned.
-func (m *Sessions) Pin(id string) { m.cache.pin(id, true) }
+func (m *Manager) done(a *active) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a.users--
+	if id := a.chat.ID(); id != "" && m.active[id] == nil && a == m.current {
+		m.active[id] = a // its first message has made it a session
+	}
+}
 
-// Unpin lets a session go when room is needed.
-func (m *Sessions) Unpin(id string) { m.cache.pin(id, false) }
+// AddUserMessage adds what the user says to the current conversation, with the
+// images of the given files.
+func (m *Manager) AddUserMessage(text string, imagePaths ...string) (Message, error) {
+	a, err := m.use("")
+	if err != nil {
+		return Message{}, err
+	}
+	defer m.done(a)
+	return a.chat.PrepareConversation(text, imagePaths...)
+}
 
-// Prioritise says how much a session is worth keeping in memory: those of lower
-// priority go first. Every session has priority 0 until it is given another.
-func (m *Sessions) Prioritise(id string, priority int) { m.cache.prioritise(id, priority) }
+// GetResponse asks the model to answer in a conversation, and adds the reply. An
+// empty id is the current conversation. With stream, which may be nil, the reply's
+// text is also given as it arrives: see Chat.Respond.
+func (m *Manager) GetResponse(ctx context.Context, id string, stream func(text string)) (Message, error) {
+	a, err := m.use(id)
+	if err != nil {
+		return Message{}, err
+	}
+	defer m.done(a)
+	model, err := m.modelOf(a)
+	if err != nil {
+		return Message{}, err
+	}
+	return a.chat.Respond(ctx, model, stream)
+}
 
-// SessionsInMemory returns the ids of the sessions that are in memory, in no
-// particular order, and roughly how many bytes their messages take.
-func (m *Sessions) SessionsInMemory() (ids []string, bytes int64) { return m.cache.contents() }
+// ProcessMessage is a whole turn: it loads the conversation of an id, or goes on
+// with the current one if that is empty, looks whether its context files have
+// changed, adds what the user says, gets the model's response and returns its
+// text. Turns of one conversation wait for each other.
+//
+// If the model fails, what the user said is stored. Retry asks again; to call
+// ProcessMessage again would say it twice.
+func (m *Manager) ProcessMessage(ctx context.Context, message, conversationID string) (string, error) {
+	return m.Process(ctx, Turn{Message: message, Conversation: conversationID})
+}
 
-// ReleaseMemory closes sessions until their messages take at most so many bytes,
-// or none is left that may be closed.
-func (m *Sessions) ReleaseMemory(bytes int64) { m.cache.shrinkTo(bytes) }
+// Turn is what the user says, and where.
+type Turn struct {
+	Message      string
+	Conversation string            // an id; "" is the current conversation
+	ImagePaths   []string          // files of images that go with the message
+	Stream       func(text string) // is given the reply as it arrives; may be nil
+}
 
-// DeleteSession takes a session out of the store, and reports whether it was
-// there. A store of files keeps what it removes in its trash.
-func (m *Sessions) DeleteSession(id string) (bool, error) {
-	if err := store.CheckName(id); err != nil {
+// Process is ProcessMessage with images and streaming.
+func (m *Manager) Process(ctx context.Context, t Turn) (string, error) {
+	return m.turn(t.Conversation, func(a *active) (Message, error) {
+		m.refreshFiles(a)
+		if _, err := a.chat.PrepareConversation(t.Message, t.ImagePaths...); err != nil {
+			return Message{}, err
+		}
+		model, err := m.modelOf(a)
+		if err != nil {
+			return Message{}, err
+		}
+		return a.chat.Respond(ctx, model, t.Stream)
+	})
+}
+
+// Retry asks the model again in a conversation whose last turn was not answered,
+// because the model failed, the caller gave up or the program ended. What the user
+// said is not added again, and of a reply that broke off nothing is sent. An empty
+// id is the current conversation; stream may be nil. A conversation in which there
+// is nothing to retry gives ErrAnswered.
+func (m *Manager) Retry(ctx context.Context, id string, stream func(text string)) (string, error) {
+	return m.turn(id, func(a *active) (Message, error) {
+		model, err := m.modelOf(a)
+		if err != nil {
+			return Message{}, err
+		}
+		return a.chat.Retry(ctx, model, stream)
+	})
+}
+
+// turn gets a reply while no other turn of the conversation is under way.
+func (m *Manager) turn(id string, reply func(*active) (Message, error)) (string, error) {
+	a, err := m.use(id)
+	if err != nil {
+		return "", err
+	}
+	defer m.done(a)
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	answer, err := reply(a)
+	if err != nil {
+		return answer.Text(), err
+	}
+	return answer.Text(), a.chat.Save()
+}
+
+// refreshFiles takes in what has changed in the context files. A file that is bad
+// must not keep the user from being heard.
+func (m *Manager) refreshFiles(a *active) {
+	if m.Loader == nil {
+		return
+	}
+	_, err := m.Loader.Refresh(a.chat)
+	if err == nil {
+		return
+	}
+	m.logger.Warn("context files", "conversation", a.chat.ID(), "error", err)
+	if m.options.OnContextError != nil {
+		m.options.OnContextError(a.chat.ID(), err)
+	}
+}
+
+// SaveConversation makes sure that all of the current conversation is on the
+// disk: see Chat.Save.
+func (m *Manager) SaveConversation() error { return m.Current().Save() }
+
+// ListConversations returns a part of all conversations, the most recently
+// active first: see Sessions.ListConversations.
+func (m *Manager) ListConversations(limit, offset int) ([]Info, error) {
+	return m.Sessions.ListConversations(limit, offset)
+}
+
+// DeleteConversation takes all sessions of a conversation out of the store. It
+// reports whether they are gone, which they are too if there were none.
+func (m *Manager) DeleteConversation(id string) (bool, error) {
+	var ids []string
+	err := m.Sessions.walkBack(id, func(l *link) bool {
+		ids = append(ids, l.id)
+		return true
+	})
+	if err != nil && !errors.Is(err, session.ErrNotExist) {
 		return false, err
 	}
-	m.cache.drop(id)
-	err := m.store.Remove(context.Background(), id)
-	m.mu.Lock()
-	delete(m.recovered, id)
-	clear(m.tails)
-	if m.current == id {
-		m.current = ""
+	m.forget(append(ids, id))
+	for _, id := range ids {
+		if _, err := m.Sessions.DeleteSession(id); err != nil {
+			return false, err
+		}
 	}
-	m.mu.Unlock()
-	if errors.Is(err, session.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
+	return true, nil
 }
 
-// Close saves everything and closes all sessions. It returns what went wrong,
-// also in the background since the last save.
-func (m *Sessions) Close() error {
+// forget leaves conversations that are no longer there.
+func (m *Manager) forget(ids []string) {
 	m.mu.Lock()
-	if m.closed {
-		m.mu.Unlock()
-		return nil
+	defer m.mu.Unlock()
+	for _, id := range ids {
+		delete(m.active, id)
+		if m.current.chat.ID() == id {
+			m.current = m.begin()
+		}
 	}
-	m.closed = true
-	m.mu.Unlock()
-	m.saver.stop()
-	err := m.SaveAll()
-	m.cache.close()
-	err = errors.Join(err, m.saver.take())
-	if m.owned {
-		err = errors.Join(err, m.store.Close())
+}
+
+// TokenUsage reports how the current conversation uses the window.
+func (m *Manager) TokenUsage() (window.Report, error) {
+	v, err := m.Current().View()
+	if err != nil {
+		return window.Report{}, err
 	}
-	return err
+	return v.Report, nil
+}
+
+// LoadContext adds the core files of the context directory to the current
+// conversation: see Loader.LoadCoreContext.
+func (m *Manager) LoadContext() ([]Message, error) {
+	if m.Loader == nil {
+		return nil, fmt.Errorf("load context: %w: there is no context directory", session.ErrInvalid)
+	}
+	return m.Loader.LoadCoreContext(m.Current())
+}
+
+// Close saves everything and closes all sessions.
+func (m *Manager) Close() error {
+	var err error
+	if m.Loader != nil {
+		err = m.Loader.Close()
+	}
+	return errors.Join(err, m.Sessions.Close())
 }

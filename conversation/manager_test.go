@@ -44,14 +44,14 @@ func TestSessionManager(t *testing.T) {
 			if diff := cmp.Diff([]string{"user: hello"}, texts(loaded.Messages)); diff != "" {
 				t.Error(diff)
 			}
-			want := map[string]any{"title": "A title", "project": "garden", "continuation_index": 0, "message_count": 1, "token_count": 2}
+			want := map[string]any{"title": "A title", "project": "garden", "continuation_index": 0, "message_count": 1, "token_count": 5}
 			if diff := cmp.Diff(want, loaded.Metadata); diff != "" {
 				t.Error(diff)
 			}
 			if deleted := must(m.DeleteSession(s.ID))(t); !deleted {
 				t.Error("not deleted")
 			}
-			if deleted := must(m.DeleteSession(s.ID))(t); deleted {
+			if gone := must(m.DeleteSession(s.ID))(t); !gone {
 				t.Error("deleted twice")
 			}
 			if _, ok, _ := m.CurrentSession(); ok {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
 )
 
 // Message is what somebody said: a human, a model, a tool or the system. It is a
@@ -108,69 +109,22 @@ func fromEntry(e session.Entry) Message {
 		Model: stored.Model, Provider: stored.Provider, StopReason: stored.StopReason, ResponseID: stored.ResponseID, Usage: stored.Usage,
 		Extra: stored.Extra,
 	}
-	category, err := ParseCategory(stored.Category)
-	if err != nil { // none, or one of a later version
-		category = Categorise(m.Role, m.Content, "")
-	}
-	m.Category = category
+	m.Category = window.CategoryOf(&e)
 	return m
 }
 
-// APIMessage is a message in the shape that model APIs commonly take.
-type APIMessage struct {
-	Role string `json:"role"`
-	// Content is a string, or a list of parts where text alone does not do.
-	Content any `json:"content"`
-}
+// fallback counts when nothing is known of the model.
+var fallback = window.Estimate("", "")
 
-// APIFormat returns the message as model APIs take it: role and content, no more.
-func (m Message) APIFormat() APIMessage {
-	if isPlainText(m.Content) {
-		return APIMessage{m.Role, m.Content[0].Text.Content}
-	}
-	return APIMessage{m.Role, apiParts(m.Content)}
-}
-
-// The tokens that EstimateTokens takes a block for when it is no text.
-const (
-	imageTokens = 1000
-	audioTokens = 500
-	fileTokens  = 250
-)
-
-// EstimateTokens is a fallback for when there is nothing better to count with: a
-// token for every four bytes of text, and fixed numbers for the rest.
+// EstimateTokens is a fallback for when there is nothing better to count with. It
+// is the most cautious of window's estimates.
 func (m Message) EstimateTokens() int {
-	bytes, tokens := estimate(m.Content)
-	return bytes/4 + 1 + tokens
+	m.Tokens, m.Usage = nil, nil
+	e := m.entry()
+	return window.CountEntry(fallback, "", &e).Tokens
 }
 
-// estimate returns the bytes of text in blocks, and the tokens of what is none.
-func estimate(blocks []session.Content) (bytes, tokens int) {
-	for i := range blocks {
-		switch c := &blocks[i]; {
-		case c.Text != nil:
-			bytes += len(c.Text.Content)
-		case c.Image != nil:
-			tokens += imageTokens
-		case c.Audio != nil:
-			tokens += audioTokens
-		case c.File != nil:
-			tokens += fileTokens
-		case c.ToolResult != nil && len(c.ToolResult.Parts) > 0:
-			b, t := estimate(c.ToolResult.Parts)
-			bytes, tokens = bytes+b, tokens+t
-		case c.ToolResult != nil:
-			bytes += len(c.ToolResult.Content)
-		default:
-			raw, _ := c.MarshalJSON()
-			bytes += len(raw)
-		}
-	}
-	return bytes, tokens
-}
-
-// tokens returns the message's tokens, estimated if they are not known.
+// tokens returns the message's tokens, estimated if they were not counted.
 func (m Message) tokens() int {
 	if m.Tokens != nil {
 		return *m.Tokens
@@ -195,7 +149,7 @@ func dict(v json.Marshaler) (map[string]any, error) {
 		return nil, err
 	}
 	var d map[string]any
-	err = json.Unmarshal(raw, &d)
+	err = decode(raw, &d)
 	return d, err
 }
 

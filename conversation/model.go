@@ -68,22 +68,6 @@ func (r Request) Messages() []Message {
 	return messages
 }
 
-// History returns the entries as model APIs take them. Summaries are messages of
-// the user.
-func (r Request) History() []APIMessage { return apiHistory(r.Entries) }
-
-func apiHistory(entries []session.Entry) []APIMessage {
-	history := make([]APIMessage, 0, len(entries))
-	for i := range entries {
-		if e := &entries[i]; e.Message != nil {
-			history = append(history, fromEntry(*e).APIFormat())
-		} else if text := e.Summary(); text != "" {
-			history = append(history, APIMessage{session.RoleUser, text})
-		}
-	}
-	return history
-}
-
 // Reply is what a model answered.
 type Reply struct {
 	Content []session.Content // text, thinking, calls of tools

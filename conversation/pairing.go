@@ -4,24 +4,25 @@ import "github.com/coppice-dev/coppice/session"
 
 // pairing follows the tool calls of a conversation and their results.
 type pairing struct {
-	open  map[string]bool // calls that wait for their result
-	loose bool            // a call or a result stands alone, or not where it should
+	open map[string]bool // calls that wait for their result
 }
 
-// add takes the next message into account.
-func (p *pairing) add(e *session.Entry) {
+// add takes the next message into account. It returns false if a call or a result
+// stands alone, or not where it should.
+func (p *pairing) add(e *session.Entry) (inOrder bool) {
 	results := 0
+	inOrder = true
 	for i := range e.Message.Content {
 		if r := e.Message.Content[i].ToolResult; r != nil {
 			results++
 			if !p.open[r.ToolUseID] {
-				p.loose = true
+				inOrder = false
 			}
 			delete(p.open, r.ToolUseID)
 		}
 	}
 	if results == 0 && len(p.open) > 0 {
-		p.loose = true // something came between a call and its result
+		inOrder = false // something came between a call and its result
 		if e.Message.Role == session.RoleUser {
 			clear(p.open) // the user goes on: what has no result was interrupted
 		}
@@ -34,6 +35,7 @@ func (p *pairing) add(e *session.Entry) {
 			p.open[u.ID] = true
 		}
 	}
+	return inOrder
 }
 
 // pending reports whether a call waits for its result.

@@ -4,33 +4,47 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/coppice-dev/coppice/session"
 )
 
-// recover finds something that stands in for a session that cannot be read: its
-// backup, or a new session with a notice. (Of what can be read in part, that
-// part is read: that needs no standing in.) The caller releases the link.
-func (m *Sessions) recover(id string, cause error) (*link, error) {
+// recover finds something that stands in for a session that cannot be read: what
+// stood in for it before, in this program or another; or, if it is wanted for
+// writing, its backup, or else a new session with a notice. (Of what can be read
+// in part, that part is read: that needs no standing in.) The caller releases the
+// link.
+func (m *Sessions) recover(id string, cause error, a access) (*link, error) {
 	m.options.Logger.Error("session cannot be read", "session", id, "cause", cause)
-	stand, err := m.standIn(id, cause)
+	stand, err := m.standIn(id, cause, a)
 	if err != nil {
 		return nil, errors.Join(cause, err)
+	}
+	if stand == "" {
+		return nil, cause
 	}
 	m.options.Logger.Warn("session recovered", "session", id, "in", stand)
 	if stand != id {
 		m.mu.Lock()
-		if earlier := m.recovered[id]; earlier != "" {
-			stand = earlier
-		}
 		m.recovered[id] = stand
 		m.mu.Unlock()
 	}
 	return m.cache.get(stand, func() (*link, error) { return m.load(stand) })
 }
 
-// standIn returns the id of what can be read instead.
-func (m *Sessions) standIn(id string, cause error) (string, error) {
+// standIn returns the id of what can be read instead, or "" if there is nothing
+// and nothing may be made.
+func (m *Sessions) standIn(id string, cause error, a access) (string, error) {
+	m.recovering.Lock() // so that two who want it at once get the same
+	defer m.recovering.Unlock()
+	if stand := m.resolve(id); stand != id {
+		return stand, nil
+	}
+	ctx := context.Background()
+	stand, err := m.earlierStandIn(ctx, id)
+	if err != nil || stand != "" || a == reading {
+		return stand, err
+	}
 	if files, ok := m.store.(interface{ Path(string) string }); ok {
 		s, err := session.LoadOrRecover(files.Path(id))
 		if err != nil {
@@ -39,13 +53,48 @@ func (m *Sessions) standIn(id string, cause error) (string, error) {
 		return s.ID(), s.Close()
 	}
 	h := session.Header{ParentSession: id, Relation: session.RelationRecovery}
-	s, err := session.Create(context.Background(), m.store, h, m.sessionOptions())
+	s, err := session.Create(ctx, m.store, h, m.sessionOptions())
 	if err != nil {
 		return "", err
 	}
 	notice := fmt.Sprintf("This is a recovery session. The original session %q could not be read: %v", id, cause)
 	_, err = s.AppendMessage(session.RoleSystem, []session.Content{session.Text(notice)})
 	return s.ID(), errors.Join(err, s.Close())
+}
+
+// earlierStandIn looks for the session that was made to stand in for another, by
+// whomever. Of several the latest counts: that is where the conversation went on.
+func (m *Sessions) earlierStandIn(ctx context.Context, id string) (found string, _ error) {
+	var made time.Time
+	for stat, err := range m.store.List(ctx) {
+		if err != nil {
+			if stat.Name == "" {
+				return "", err
+			}
+			continue
+		}
+		h, err := m.header(ctx, stat.Name)
+		if err == nil && h.Relation == session.RelationRecovery && h.ParentSession == id && !h.CreatedAt.Before(made) {
+			found, made = stat.Name, h.CreatedAt
+		}
+	}
+	return found, nil
+}
+
+// header reads the first line of a session.
+func (m *Sessions) header(ctx context.Context, name string) (h session.Header, _ error) {
+	log, err := m.store.Open(ctx, name)
+	if err != nil {
+		return h, err
+	}
+	defer log.Close()
+	for line, err := range log.Forward(ctx, 0) {
+		if err == nil {
+			err = h.UnmarshalJSON(line.Data)
+		}
+		return h, err
+	}
+	return h, nil
 }
 
 // Problems returns the faults of a session that can be read all the same.

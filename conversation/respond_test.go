@@ -92,7 +92,7 @@ func TestRespond(t *testing.T) {
 		if ask.stream && got.String() != "one two" {
 			t.Errorf("%s: %q was streamed", name, got.String())
 		}
-		if m.Model != "m" || m.StopReason != "end_turn" || m.Usage == nil || m.ResponseID != "r1" || m.Tokens == nil {
+		if m.Model != "m" || m.StopReason != "end_turn" || m.Usage == nil || m.ResponseID != "r1" || m.Tokens != nil {
 			t.Errorf("%s: %+v", name, m)
 		}
 		if first == nil {

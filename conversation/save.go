@@ -74,37 +74,25 @@ func (m *Sessions) saveMessages(s Session) error {
 	}
 	var fresh []session.Entry
 	for _, msg := range s.Messages {
-		if !known[msg.ID] {
-			fresh = append(fresh, msg.entry().Clone())
+		if known[msg.ID] {
+			continue
 		}
+		e, err := msg.own()
+		if err != nil {
+			return err
+		}
+		fresh = append(fresh, e)
 	}
 	if len(fresh) == 0 {
 		return nil
 	}
-	_, err = m.append(s.ID, fresh...)
+	_, moved, err := m.append(s.ID, fresh...)
+	m.tell(moved)
 	return err
 }
 
 func (m *Sessions) saveMetadata(s Session) error {
-	for range maxAttempts {
-		l, err := m.tail(s.ID)
-		if err != nil {
-			return err
-		}
-		l.mu.Lock()
-		entries := l.changes(s.Metadata)
-		if len(entries) > 0 {
-			err = l.append(entries...)
-		}
-		settled := err == nil
-		err = m.settle(l, err)
-		l.mu.Unlock()
-		m.cache.release(l)
-		if err != nil || settled {
-			return err
-		}
-	}
-	return &session.Error{Op: "save", Name: s.ID, Kind: session.ErrConflict, Err: errors.New("other writers were always faster")}
+	return m.change("save", s.ID, func(l *link) ([]session.Entry, error) { return l.changes(s.Metadata) })
 }
 
 // Save is a barrier: it returns when everything that was added to a session is on

@@ -104,8 +104,9 @@ type Options struct {
 	// message is on the disk when adding it returns.
 	Files file.Options
 	// OnTransition is called when a conversation goes on in another session, so
-	// that what belongs to the old one can be cleaned up. It must not call the
-	// manager. Default: none.
+	// that what belongs to the old one can be cleaned up, before the call returns
+	// that caused it. It may call anything except for a turn (Process, Retry) of
+	// the same conversation, which would wait for itself. Default: none.
 	OnTransition func(Transition)
 	// OnSaveError is told what went wrong while saving in the background.
 	// Default: none; see also Sessions.SaveError.

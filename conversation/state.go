@@ -3,7 +3,6 @@ package conversation
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -48,8 +47,8 @@ func NewSession() Session {
 // (id, time, category) is filled in.
 func (s Session) AddMessage(m Message) Session {
 	now := time.Now().UTC()
-	s.Messages = append(slices.Clip(s.Messages), m.withDefaults(now))
-	s.Metadata = maps.Clone(s.Metadata)
+	s.Messages = append(slices.Clip(s.Messages), m.Clone().withDefaults(now))
+	s.Metadata = cloneMap(s.Metadata)
 	s.LastActive = now
 	return s
 }
@@ -78,15 +77,6 @@ func (s Session) MessagesByCategory(c Category) []Message {
 	return found
 }
 
-// FormattedHistory returns all messages as model APIs take them.
-func (s Session) FormattedHistory() []APIMessage {
-	history := make([]APIMessage, len(s.Messages))
-	for i, m := range s.Messages {
-		history[i] = m.APIFormat()
-	}
-	return history
-}
-
 // Clone returns a copy that shares nothing with the session that could be
 // changed.
 func (s Session) Clone() Session {
@@ -95,8 +85,8 @@ func (s Session) Clone() Session {
 		messages[i] = m.Clone()
 	}
 	s.Messages = messages
-	s.Metadata = maps.Clone(s.Metadata)
-	s.Extra = slices.Clone(s.Extra)
+	s.Metadata = cloneMap(s.Metadata)
+	s.Extra = cloneFields(s.Extra)
 	return s
 }
 

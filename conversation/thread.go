@@ -25,8 +25,18 @@ var errUnsettled = errors.New("the outcome is not known yet")
 
 // tail returns the last link of the chain that a session is in. The caller
 // releases it.
-func (m *Sessions) tail(id string) (*link, error) {
-	l, err := m.acquireTail(id)
+func (m *Sessions) tail(id string) (*link, error) { return m.tailFor(id, reading) }
+
+// access says what a session is wanted for. Reading never writes.
+type access bool
+
+const (
+	reading access = false
+	writing access = true
+)
+
+func (m *Sessions) tailFor(id string, a access) (*link, error) {
+	l, err := m.acquireTail(id, a)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +49,7 @@ func (m *Sessions) tail(id string) (*link, error) {
 			m.rememberTail(id, l.id)
 			return l, nil
 		}
-		following, err := m.follow(l, next)
+		following, err := m.follow(l, next, a)
 		m.cache.release(l)
 		if err != nil {
 			return nil, err
@@ -51,17 +61,17 @@ func (m *Sessions) tail(id string) (*link, error) {
 }
 
 // acquireTail returns the last link as far as it is known, or the session itself.
-func (m *Sessions) acquireTail(id string) (*link, error) {
+func (m *Sessions) acquireTail(id string, a access) (*link, error) {
 	m.mu.Lock()
 	known := m.tails[id]
 	m.mu.Unlock()
 	if known != "" {
-		l, err := m.acquire(known)
+		l, err := m.acquireFor(known, a)
 		if !errors.Is(err, session.ErrNotExist) {
 			return l, err
 		}
 	}
-	return m.acquire(id)
+	return m.acquireFor(id, a)
 }
 
 // rememberTail saves the next caller the way.
@@ -77,18 +87,18 @@ func (m *Sessions) rememberTail(id, tail string) {
 
 // follow returns the continuation of a link. If the link names one that does not
 // exist, because a crash came between or it was removed, it is made now.
-func (m *Sessions) follow(l *link, next string) (*link, error) {
+func (m *Sessions) follow(l *link, next string, a access) (*link, error) {
 	if !m.cache.has(next) {
 		next = m.skip(next)
 	}
-	following, err := m.acquire(next)
+	following, err := m.acquireFor(next, a)
 	if !errors.Is(err, session.ErrNotExist) {
 		return following, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for {
-		s, err := l.s.Continue(l.carry(m.Settings().MaxMessagesPerSession, nil)...)
+		s, err := l.s.Continue(l.carry(m.limitOf(l), nil)...)
 		switch {
 		case err == nil:
 			return m.adopt(s)
@@ -129,36 +139,85 @@ func (m *Sessions) nextOf(id string) string {
 }
 
 // append adds entries at the end of a conversation and returns the id of the
-// session that the last of them is in. Entries must have ids.
-func (m *Sessions) append(id string, entries ...session.Entry) (string, error) {
+// session that the last of them is in, and the transitions that it took. Entries
+// must have ids.
+func (m *Sessions) append(id string, entries ...session.Entry) (_ string, transitions []Transition, _ error) {
 	unsettled := 0
 	for attempts := 0; attempts < maxAttempts; attempts++ {
-		l, err := m.tail(id)
+		l, err := m.tailFor(id, writing)
 		if err != nil {
-			return "", err
+			return "", transitions, err
 		}
 		rest, moved, err := m.appendTo(l, entries)
 		m.cache.release(l)
 		if moved != nil {
-			m.transition(*moved)
+			m.moved(*moved)
+			transitions = append(transitions, *moved)
 		}
 		if errors.Is(err, errUnsettled) && unsettled < maxUnsettled {
 			unsettled++
 			rest, err = m.missing(l.id, rest)
 		}
 		if err != nil {
-			return "", err
+			return "", transitions, err
 		}
 		if len(rest) == 0 {
 			m.advance(id, l.id)
-			return l.id, nil
+			return l.id, transitions, nil
 		}
 		if len(rest) < len(entries) || moved != nil {
 			attempts = 0 // that was no failure
 		}
 		entries = rest
 	}
-	return "", &session.Error{Op: "append", Name: id, Kind: session.ErrConflict, Err: errors.New("other writers were always faster")}
+	return "", transitions, tooSlow("append", id)
+}
+
+// tooSlow is the error of somebody whom others were always ahead of.
+func tooSlow(op, id string) error {
+	return &session.Error{Op: op, Name: id, Kind: session.ErrConflict, Err: errors.New("other writers were always faster")}
+}
+
+// change appends to the last link of a conversation what is wanted there, as that
+// link is now. Nothing that is wanted is fine.
+func (m *Sessions) change(op, id string, wanted func(*link) ([]session.Entry, error)) error {
+	for range maxAttempts {
+		l, err := m.tailFor(id, writing)
+		if err != nil {
+			return err
+		}
+		settled, err := m.changeLink(l, wanted)
+		m.cache.release(l)
+		if err != nil || settled {
+			return err
+		}
+	}
+	return tooSlow(op, id)
+}
+
+func (m *Sessions) changeLink(l *link, wanted func(*link) ([]session.Entry, error)) (settled bool, _ error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	entries, err := wanted(l)
+	if err != nil || len(entries) == 0 {
+		return true, err
+	}
+	err = l.append(entries...)
+	if err == nil {
+		return true, nil
+	}
+	return false, m.settle(l, err)
+}
+
+// clear takes messages of the last link of a conversation out of the context. They
+// stay in the log.
+func (m *Sessions) clear(id string, targets func(*link) []string) error {
+	return m.change("clear", id, func(l *link) (edits []session.Entry, _ error) {
+		for _, target := range targets(l) {
+			edits = append(edits, session.Entry{ID: newID(), Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: target}})
+		}
+		return edits, nil
+	})
 }
 
 // missing loads a link again and returns those of the entries that it does not
@@ -194,7 +253,7 @@ func (m *Sessions) appendTo(l *link, entries []session.Entry) (rest []session.En
 	if l.next != "" || len(rest) == 0 {
 		return rest, nil, nil
 	}
-	limit := m.Settings().MaxMessagesPerSession
+	limit := m.limitOf(l)
 	if l.due(&rest[0], limit) {
 		moved, err := m.continueLink(l, &rest[0])
 		return rest, moved, m.settle(l, err)
@@ -211,6 +270,14 @@ func (m *Sessions) appendTo(l *link, entries []session.Entry) (rest []session.En
 	return rest, nil, settled
 }
 
+// limitOf returns how many messages a link may have. It is locked.
+func (m *Sessions) limitOf(l *link) int {
+	if l.config.MaxMessages > 0 {
+		return l.config.MaxMessages
+	}
+	return m.Settings().MaxMessagesPerSession
+}
+
 // lacks returns those of the entries that the link does not have.
 func (l *link) lacks(entries []session.Entry) []session.Entry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e session.Entry) bool { return l.known[e.ID] })
@@ -222,7 +289,7 @@ func (m *Sessions) continueLink(l *link, first *session.Entry) (*Transition, err
 	if l.s.LeafID() != l.leaf {
 		return nil, errBehind
 	}
-	s, err := l.s.Continue(l.carry(m.Settings().MaxMessagesPerSession, first)...)
+	s, err := l.s.Continue(l.carry(m.limitOf(l), first)...)
 	if err != nil {
 		return nil, err
 	}
@@ -254,15 +321,22 @@ func (m *Sessions) settle(l *link, err error) error {
 	return err
 }
 
-// transition tells those who want to know.
-func (m *Sessions) transition(t Transition) {
+// moved notes that a conversation has gone on in another session.
+func (m *Sessions) moved(t Transition) {
 	m.mu.Lock()
 	if m.current == t.From {
 		m.current = t.To
 	}
 	m.mu.Unlock()
 	m.options.Logger.Info("conversation continued in another session", "conversation", t.Conversation, "from", t.From, "to", t.To, "index", t.Index)
-	m.options.OnTransition(t)
+}
+
+// tell tells those who want to know of transitions. No lock is held: they may ask
+// us anything.
+func (m *Sessions) tell(transitions []Transition) {
+	for _, t := range transitions {
+		m.options.OnTransition(t)
+	}
 }
 
 // AddMessage adds a message at the end of the conversation that a session is
@@ -270,23 +344,53 @@ func (m *Sessions) transition(t Transition) {
 // boundary, the message goes into its continuation. What the message lacks (id,
 // time, category) is filled in.
 func (m *Sessions) AddMessage(id string, msg Message) (Message, error) {
-	msg = msg.withDefaults(now())
-	if err := msg.Validate(); err != nil {
-		return Message{}, err
-	}
-	l, err := m.tail(id)
-	if err != nil {
-		return Message{}, err
-	}
-	l.mu.Lock()
-	taken := l.known[msg.ID]
-	l.mu.Unlock()
-	m.cache.release(l)
-	if taken {
-		return Message{}, &session.Error{Op: "add message", Name: l.id, Kind: session.ErrExist, Err: fmt.Errorf("message %q", msg.ID)}
-	}
-	_, err = m.append(id, msg.entry().Clone())
+	given := msg.ID != ""
+	msg, moved, err := m.addMessage(id, msg.withDefaults(now()), given)
+	m.tell(moved)
 	return msg, err
+}
+
+// addMessage is AddMessage without telling anybody. given says that the caller
+// chose the message's id; one of ours is unique.
+func (m *Sessions) addMessage(id string, msg Message, given bool) (Message, []Transition, error) {
+	if err := msg.Validate(); err != nil {
+		return Message{}, nil, err
+	}
+	e, err := msg.own()
+	if err != nil {
+		return Message{}, nil, err
+	}
+	if given {
+		if err := m.checkFree(id, msg.ID); err != nil {
+			return Message{}, nil, err
+		}
+	}
+	_, moved, err := m.append(id, e)
+	if err != nil {
+		return Message{}, moved, err
+	}
+	return msg, moved, nil
+}
+
+// checkFree returns an error that matches session.ErrExist if a message of an id is
+// in any link of a conversation.
+func (m *Sessions) checkFree(id, message string) error {
+	taken := ""
+	err := m.walkBack(id, func(l *link) bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.known[message] {
+			taken = l.id
+		}
+		return taken == ""
+	})
+	if errors.Is(err, session.ErrCorrupt) {
+		return nil // nothing is known; appending will find out
+	}
+	if err == nil && taken != "" {
+		err = &session.Error{Op: "add message", Name: taken, Kind: session.ErrExist, Err: fmt.Errorf("message %q", message)}
+	}
+	return err
 }
 
 // CheckSessionBoundary reports whether a session, or the current one if that is
@@ -311,7 +415,8 @@ func (m *Sessions) CreateContinuationSession(source Session) (Session, error) {
 	for range maxAttempts {
 		next, moved, err := m.continued(source.ID)
 		if moved != nil {
-			m.transition(*moved)
+			m.moved(*moved)
+			m.tell([]Transition{*moved})
 		}
 		if err != nil {
 			return Session{}, err
@@ -320,7 +425,7 @@ func (m *Sessions) CreateContinuationSession(source Session) (Session, error) {
 			return m.LoadSession(next)
 		}
 	}
-	return Session{}, &session.Error{Op: "continue", Name: source.ID, Kind: session.ErrConflict, Err: errors.New("other writers were always faster")}
+	return Session{}, tooSlow("continue", source.ID)
 }
 
 // continued returns the continuation of a session, which is made if there is
@@ -342,7 +447,7 @@ func (m *Sessions) continued(id string) (next string, moved *Transition, _ error
 		return next, moved, err
 	}
 	l.mu.Unlock()
-	following, err := m.follow(l, next)
+	following, err := m.follow(l, next, writing)
 	if err != nil {
 		return "", nil, err
 	}

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -13,17 +14,26 @@ import (
 type view struct {
 	planner *window.Planner
 	version int    // of the options that the planner was made with
-	link    string // where it stands: in this link
-	seen    int    // after so many of its messages
-	last    string // the id of the last of these
+	config  Config // that the planner was made with
 	waiting bool   // a result is made up that may yet come
+
+	// Where it stands: in this link, after so many of its messages, and after so
+	// many changes of other kinds.
+	link     string
+	seen     int
+	composed int
 }
 
 // update takes in what was added since the last time, and returns what fits.
 func (v *view) update(m *Sessions, w *Window, id string) (*window.View, error) {
+	config, err := m.Config(id)
+	if err != nil {
+		return nil, err
+	}
 	options, version := w.inForce()
-	if v.planner == nil || v.version != version || v.waiting || !v.advance(m, id) {
-		if err := v.rebuild(m, id, options, version); err != nil {
+	options = config.apply(options, w.counters)
+	if v.planner == nil || v.version != version || v.config != config || v.waiting || !v.advance(m, id) {
+		if err := v.rebuild(m, id, options, view{version: version, config: config}); err != nil {
 			return nil, err
 		}
 	}
@@ -38,10 +48,12 @@ func (v *view) advance(m *Sessions, id string) bool {
 	err := m.walkBack(id, func(l *link) bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		plain = plain && l.isPlain()
 		if l.id == v.link {
-			plain = plain && v.seen <= len(l.entries) && (v.seen == 0 || l.entries[v.seen-1].ID == v.last)
+			plain = plain && l.composed == v.composed
+		} else {
+			plain = plain && l.composed == l.plainAt
 		}
+		plain = plain && !l.pairs.pending()
 		links = append(links, l)
 		return plain && l.id != v.link
 	})
@@ -72,42 +84,43 @@ func (v *view) take(l *link) {
 
 // stand notes that the view has seen all of a link.
 func (v *view) stand(l *link) {
-	v.link, v.seen, v.last = l.id, len(l.entries), ""
-	if v.seen > 0 {
-		v.last = l.entries[v.seen-1].ID
-	}
+	v.link, v.seen, v.composed = l.id, len(l.entries), l.composed
 }
-
-// isPlain reports whether what a link gives the model is simply its messages.
-func (l *link) isPlain() bool { return !l.composed && !l.pairs.loose }
 
 // rebuild makes the view anew: from the last links of the chain, as many as are
 // needed to fill the window. The rest could only be left out.
-func (v *view) rebuild(m *Sessions, id string, options window.Options, version int) error {
+func (v *view) rebuild(m *Sessions, id string, options window.Options, with view) error {
 	planner, err := window.NewPlanner(options)
 	if err != nil {
 		return err
 	}
-	*v = view{planner: planner, version: version}
+	*v = with
+	v.planner = planner
 	var parts [][]session.Entry // the last first
 	tokens, pending := 0, false
+	var failed error
 	err = m.walkBack(id, func(l *link) bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		entries, whole := l.context()
+		var entries []session.Entry
+		var whole bool
+		if entries, whole, failed = l.context(); failed != nil {
+			return false
+		}
 		if v.link == "" {
 			v.stand(l)
 			pending = l.pairs.pending()
 		}
 		parts = append(parts, entries)
-		tokens += l.tokens
+		tokens += l.tokens().total()
 		return whole && tokens <= options.Budget.Room()
 	})
-	if err != nil {
+	if err = errors.Join(err, failed); err != nil {
+		v.planner = nil
 		return err
 	}
 	all := joined(parts)
-	v.waiting = pending && slices.ContainsFunc(all, func(e session.Entry) bool { return interruptedCall(&e) != "" })
+	v.waiting = pending
 	planner.Add(all...)
 	return nil
 }
@@ -164,38 +177,14 @@ func noteResults(e *session.Entry, answered map[string]bool) {
 
 // context returns what a link gives the model; whole is false if a summary
 // stands for all that came before.
-func (l *link) context() (_ []session.Entry, whole bool) {
-	if l.isPlain() {
-		return l.entries, true
+func (l *link) context() (_ []session.Entry, whole bool, _ error) {
+	if l.composed == l.plainAt && !l.pairs.pending() {
+		return l.entries, true, nil
 	}
 	entries, err := l.s.GetContext()
 	if err != nil {
-		return l.entries, true // the messages are in memory all the same
+		return nil, false, err
 	}
-	there := make(map[string]bool)
-	compacted := false
-	for i := range entries {
-		there[entries[i].ID] = true
-		compacted = compacted || entries[i].Compaction != nil
-	}
-	if !compacted {
-		return entries, true
-	}
-	// Instructions and reference are not summarised away.
-	var kept []session.Entry
-	for i := range l.entries {
-		if e := &l.entries[i]; fromEntry(*e).Category <= CategoryContext && !there[e.ID] && !l.isCleared(e.ID) {
-			kept = append(kept, *e)
-		}
-	}
-	return append(kept, entries...), false
-}
-
-func (l *link) isCleared(id string) bool {
-	for _, target := range l.cleared {
-		if target == id {
-			return true
-		}
-	}
-	return false
+	compacted := slices.ContainsFunc(entries, func(e session.Entry) bool { return e.Compaction != nil })
+	return entries, !compacted, nil
 }

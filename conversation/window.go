@@ -10,45 +10,82 @@ import (
 // DefaultWindow is the size in tokens of the window of a model that does not say.
 const DefaultWindow = 100_000
 
-// Window counts tokens, keeps to budgets and trims. It never
-// changes what is stored: trimming gives a new value.
+// Window counts tokens, keeps to budgets and trims. It never changes what is
+// stored: trimming gives a new value.
 type Window struct {
-	logger *slog.Logger
+	counters *counters
 
 	mu      sync.Mutex // guards what follows
 	options window.Options
 	version int // counts the changes of options
 }
 
-// NewWindow returns a manager of windows with the default budget:
-// DefaultWindow tokens, of which 10 % are for SYSTEM, 35 % for CONTEXT, 50 % for
-// DIALOG and 5 % for SYSTEM_OUTPUT at most, except that a category may use what
-// less important ones leave. The logger, which may be nil, is told at debug
-// level how tokens are counted.
-func NewWindow(logger *slog.Logger) *Window {
-	w := &Window{logger: logger}
-	w.options = window.Options{Budget: window.Budget{Tokens: DefaultWindow, Strict: true}, Logger: logger}
-	w.options.Counter = w.choose("", "", nil)
+// NewWindow returns a window with the default budget: DefaultWindow tokens, of
+// which SYSTEM is sure of 10 %, CONTEXT of 35 %, DIALOG of 50 % and SYSTEM_OUTPUT
+// of 5 %. Nothing is trimmed before the window is full. The logger, which may be
+// nil, is told at debug level how tokens are counted.
+func NewWindow(logger *slog.Logger) *Window { return newWindow(newCounters(logger, nil)) }
+
+func newWindow(counters *counters) *Window {
+	w := &Window{counters: counters}
+	w.options = window.Options{Budget: window.Budget{Tokens: DefaultWindow}, Logger: counters.logger}
+	w.options.Counter = counters.get("", "")
 	return w
 }
 
-// choose returns the counter for a model.
-func (w *Window) choose(provider, model string, own window.Counter) window.Counter {
-	if own == nil {
-		return window.Chooser{Logger: w.logger}.Counter(provider, model)
+// counters has one counter for each model, which learns from what the model's
+// provider reports in all conversations.
+type counters struct {
+	logger *slog.Logger
+	exact  []func(provider, model string) window.Counter
+
+	mu    sync.Mutex // guards known
+	known map[[2]string]window.Counter
+}
+
+func newCounters(logger *slog.Logger, exact []func(provider, model string) window.Counter) *counters {
+	return &counters{logger: logger, exact: exact, known: make(map[[2]string]window.Counter)}
+}
+
+// get returns the counter for a model: an exact one if there is any.
+func (c *counters) get(provider, model string) window.Counter {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := [2]string{provider, model}
+	if c.known[key] == nil {
+		c.known[key] = window.Chooser{Exact: c.exact, Logger: c.logger}.Counter(provider, model)
 	}
-	if w.logger != nil {
-		w.logger.Debug("token counter chosen", "counter", own.Name(), "provider", provider, "model", model, "why", "the model brings its own")
+	return c.known[key]
+}
+
+// set makes a counter that of a model.
+func (c *counters) set(provider, model string, own window.Counter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known[[2]string{provider, model}] = own
+	if c.logger != nil {
+		c.logger.Debug("token counter chosen", "counter", own.Name(), "provider", provider, "model", model, "why", "the model brings its own")
 	}
-	return own
+}
+
+// SetExact says whom to ask for exact counters, such as tiktoken.For. Models that
+// a counter was chosen for already keep it.
+func (w *Window) SetExact(exact ...func(provider, model string) window.Counter) {
+	w.counters.mu.Lock()
+	defer w.counters.mu.Unlock()
+	w.counters.exact = exact
 }
 
 // SetModel makes the window that of a model. Conversations go on: what does not
-// fit the new window is left out of the next request.
-func (w *Window) SetModel(c Capabilities) {
-	counter := w.choose(c.Provider, c.Model, c.Counter)
-	w.change(func(o *window.Options) {
-		o.Provider, o.Model, o.Counter = c.Provider, c.Model, counter
+// fit the new window is left out of the next request. It returns an error that
+// matches session.ErrInvalid, and changes nothing, if what the model says makes no
+// sense, such as a reply as large as the window.
+func (w *Window) SetModel(c Capabilities) error {
+	if c.Counter != nil {
+		w.counters.set(c.Provider, c.Model, c.Counter)
+	}
+	return w.change(func(o *window.Options) {
+		o.Provider, o.Model, o.Counter = c.Provider, c.Model, w.counters.get(c.Provider, c.Model)
 		o.Budget.Tokens, o.Budget.Reserve, o.Budget.Bytes = c.ContextWindow, c.MaxReply, c.MaxRequestBytes
 		if o.Budget.Tokens == 0 {
 			o.Budget.Tokens = DefaultWindow
@@ -56,27 +93,30 @@ func (w *Window) SetModel(c Capabilities) {
 	})
 }
 
-// SetBudget changes the budget. It returns an error that matches
+// SetBudget replaces the whole budget. It returns an error that matches
 // session.ErrInvalid, and changes nothing, if the budget makes no sense.
 func (w *Window) SetBudget(b window.Budget) error {
-	if _, err := window.NewPlanner(window.Options{Budget: b, Counter: w.Options().Counter}); err != nil {
-		return err
-	}
-	w.change(func(o *window.Options) { o.Budget = b })
-	return nil
+	return w.change(func(o *window.Options) { o.Budget = b })
 }
 
 // SetImages says how many images are sent, the newest first; of the others a
 // text with a reference remains. See window.Options.
-func (w *Window) SetImages(n int) {
-	w.change(func(o *window.Options) { o.Images = n })
+func (w *Window) SetImages(n int) error {
+	return w.change(func(o *window.Options) { o.Images = n })
 }
 
-func (w *Window) change(f func(*window.Options)) {
+// change changes the options, if the result makes sense.
+func (w *Window) change(f func(*window.Options)) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	f(&w.options)
+	changed := w.options
+	f(&changed)
+	if _, err := window.NewPlanner(changed); err != nil {
+		return err
+	}
+	w.options = changed
 	w.version++
+	return nil
 }
 
 // Options returns what is in force.

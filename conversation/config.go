@@ -1,0 +1,134 @@
+package conversation
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
+)
+
+// customConfig is the type of the custom entry that holds a conversation's Config.
+// The latest counts.
+const customConfig = "coppice.conversation.config"
+
+// Config is what one conversation does differently from the others of its manager.
+// Zero values stand for what the manager says. It is stored with the conversation,
+// so that it holds in every program that opens it.
+type Config struct {
+	// Provider and Model are who answers.
+	Provider string `json:"provider,omitempty"`
+	Model    string `json:"model,omitempty"`
+	// Window is the size of the model's window in tokens, MaxReply how much of it
+	// is kept free for the reply, MaxRequestBytes the largest request.
+	Window          int `json:"window,omitempty"`
+	MaxReply        int `json:"max_reply,omitempty"`
+	MaxRequestBytes int `json:"max_request_bytes,omitempty"`
+	// Shares is how the window is shared out.
+	Shares window.Shares `json:"shares,omitzero"`
+	// Images is how many images are sent: see window.Options.
+	Images int `json:"images,omitempty"`
+	// MaxMessages is how many messages a session of the conversation may have.
+	MaxMessages int `json:"max_messages,omitempty"`
+}
+
+// configFor returns the config that makes a conversation a model's.
+func configFor(c Capabilities) Config {
+	return Config{
+		Provider: c.Provider, Model: c.Model, Window: c.ContextWindow,
+		MaxReply: c.MaxReply, MaxRequestBytes: c.MaxRequestBytes,
+	}
+}
+
+// apply returns the options of a window that has a config.
+func (c Config) apply(o window.Options, counters *counters) window.Options {
+	if (c.Provider != "" || c.Model != "") && (c.Provider != o.Provider || c.Model != o.Model) {
+		o.Provider, o.Model = c.Provider, c.Model
+		o.Counter = counters.get(c.Provider, c.Model)
+		o.Budget.Tokens, o.Budget.Reserve, o.Budget.Bytes = DefaultWindow, 0, 0 // those were the other model's
+	}
+	set := func(to *int, value int) {
+		if value != 0 {
+			*to = value
+		}
+	}
+	set(&o.Budget.Tokens, c.Window)
+	set(&o.Budget.Reserve, c.MaxReply)
+	set(&o.Budget.Bytes, c.MaxRequestBytes)
+	set(&o.Images, c.Images)
+	if c.Shares != (window.Shares{}) {
+		o.Budget.Shares = c.Shares
+	}
+	return o
+}
+
+// check returns an error that matches session.ErrInvalid if a config makes no
+// sense in a window.
+func (c Config) check(o window.Options, counters *counters) error {
+	if c.MaxMessages < 0 {
+		return fmt.Errorf("config: %w: at most %d messages in a session", session.ErrInvalid, c.MaxMessages)
+	}
+	_, err := window.NewPlanner(c.apply(o, counters))
+	return err
+}
+
+// entry is the config as a log keeps it.
+func (c Config) entry() (session.Entry, error) {
+	raw, err := json.Marshal(c)
+	if err != nil {
+		return session.Entry{}, fmt.Errorf("config: %w: %w", session.ErrInvalid, err)
+	}
+	var data map[string]any
+	if err := decode(raw, &data); err != nil {
+		return session.Entry{}, err
+	}
+	return session.Entry{ID: newID(), Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: customConfig, Data: data}}, nil
+}
+
+// configOf reads what entry wrote. What does not fit is as good as not said.
+func configOf(e *session.CustomEntry) Config {
+	var c Config
+	if raw, err := json.Marshal(e.Data); err == nil {
+		_ = json.Unmarshal(raw, &c)
+	}
+	return c
+}
+
+// configChanges returns the entries that give a link a config.
+func (l *link) configChanges(c Config) ([]session.Entry, error) {
+	if l.config == c {
+		return nil, nil
+	}
+	e, err := c.entry()
+	if err != nil {
+		return nil, err
+	}
+	entries := []session.Entry{e}
+	if c.Provider != l.config.Provider || c.Model != l.config.Model {
+		entries = append(entries, session.Entry{
+			ID: newID(), Type: session.TypeModelChange,
+			ModelChange: &session.ModelChangeEntry{Provider: c.Provider, ModelID: c.Model},
+		})
+	}
+	return entries, nil
+}
+
+// Config returns what the conversation of a session does differently.
+func (m *Sessions) Config(id string) (Config, error) {
+	l, err := m.tail(id)
+	if err != nil {
+		return Config{}, err
+	}
+	defer m.cache.release(l)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.config, nil
+}
+
+// Configure says what the conversation of a session does differently from now on.
+func (m *Sessions) Configure(id string, c Config) error {
+	if err := c.check(window.Options{}, newCounters(nil, nil)); err != nil {
+		return err
+	}
+	return m.change("configure", id, func(l *link) ([]session.Entry, error) { return l.configChanges(c) })
+}

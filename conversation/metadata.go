@@ -1,0 +1,106 @@
+package conversation
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// The metadata of sessions and messages is whatever a caller puts there: nested
+// maps and lists, and values of its own types. What comes in is copied and what
+// goes out is copied, all the way down; otherwise a caller who changes a nested
+// map would change what is kept, and saving it would find nothing to save.
+
+// cloneMap returns a copy of a map of JSON values that shares nothing with it. It
+// is never nil.
+func cloneMap(m map[string]any) map[string]any {
+	if m == nil {
+		return map[string]any{}
+	}
+	return session.Entry{Custom: &session.CustomEntry{Data: m}}.Clone().Custom.Data
+}
+
+// cloneFields returns a copy of members that shares nothing with them.
+func cloneFields(f session.Fields) session.Fields { return session.Entry{Extra: f}.Clone().Extra }
+
+// stored returns a map as it will be when it is read from the log, so that it does
+// not matter whether a session is in memory. It is never nil.
+func stored(m map[string]any) (map[string]any, error) {
+	line, err := session.Entry{
+		Type: session.TypeCustom, ID: "x", Custom: &session.CustomEntry{CustomType: customMetadata, Data: m},
+	}.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("metadata: %w: %w", session.ErrInvalid, err)
+	}
+	var e session.Entry
+	if err := e.UnmarshalJSON(line); err != nil {
+		return nil, fmt.Errorf("metadata: %w: %w", session.ErrInvalid, err)
+	}
+	if e.Custom == nil || e.Custom.Data == nil {
+		return map[string]any{}, nil
+	}
+	return e.Custom.Data, nil
+}
+
+// sameJSON reports whether two maps are the same once they are stored.
+func sameJSON(a, b map[string]any) bool {
+	if len(a) == 0 && len(b) == 0 {
+		return true
+	}
+	x, err1 := json.Marshal(a)
+	y, err2 := json.Marshal(b)
+	return err1 == nil && err2 == nil && bytes.Equal(x, y)
+}
+
+// own returns a message's entry that shares nothing with what the caller has.
+func (m Message) own() (session.Entry, error) {
+	e := m.entry()
+	if isPlain(m.Metadata) && allPlain(m.Content) {
+		return e.Clone(), nil
+	}
+	// It holds types of the caller's, which only JSON can take apart.
+	line, err := e.MarshalJSON()
+	if err != nil {
+		return e, fmt.Errorf("message %.80q: %w: %w", m.ID, session.ErrInvalid, err)
+	}
+	var fresh session.Entry
+	if err := fresh.UnmarshalJSON(line); err != nil {
+		return e, fmt.Errorf("message %.80q: %w: %w", m.ID, session.ErrInvalid, err)
+	}
+	return fresh, nil
+}
+
+func allPlain(blocks []session.Content) bool {
+	for i := range blocks {
+		if u := blocks[i].ToolUse; u != nil && !isPlain(u.Input) {
+			return false
+		}
+	}
+	return true
+}
+
+// isPlain reports whether a value consists of what JSON is read into, so that a
+// clone shares nothing with it.
+func isPlain(v any) bool {
+	switch v := v.(type) {
+	case nil, bool, string, int, int64, float64, json.Number:
+		return true
+	case map[string]any:
+		for _, member := range v {
+			if !isPlain(member) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		for _, item := range v {
+			if !isPlain(item) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}

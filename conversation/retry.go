@@ -1,0 +1,88 @@
+package conversation
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// ErrAnswered says that the last turn of a conversation has its answer, or waits
+// for the result of a tool: there is nothing to retry. It matches
+// session.ErrInvalid.
+var ErrAnswered = fmt.Errorf("nothing to retry: %w", session.ErrInvalid)
+
+// Retry asks a model to answer the last turn again: see Manager.Retry. A reply that
+// broke off stays in the log, on a branch of its own.
+func (c *Chat) Retry(ctx context.Context, model Model, emit func(text string)) (Message, error) {
+	id := c.ID()
+	if id == "" {
+		return Message{}, ErrAnswered
+	}
+	if err := c.sessions.refreshTail(id, writing); err != nil {
+		return Message{}, err
+	}
+	c.order.Lock()
+	err := c.sessions.reopenTurn(id)
+	c.order.Unlock()
+	if err != nil {
+		return Message{}, err
+	}
+	return c.Respond(ctx, model, emit)
+}
+
+// reopenTurn makes the last turn of a conversation one that waits for its answer.
+func (m *Sessions) reopenTurn(id string) error {
+	for range maxAttempts {
+		l, err := m.tailFor(id, writing)
+		if err != nil {
+			return err
+		}
+		settled, err := m.reopenLink(l)
+		m.cache.release(l)
+		if err != nil || settled {
+			return err
+		}
+	}
+	return tooSlow("retry", id)
+}
+
+func (m *Sessions) reopenLink(l *link) (settled bool, _ error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last := len(l.entries) - 1
+	for last >= 0 && l.entries[last].Message.Role == session.RoleSystem {
+		last-- // nobody answers a document
+	}
+	if last < 0 || l.pairs.pending() {
+		return true, fmt.Errorf("session %s: %w", l.id, ErrAnswered)
+	}
+	message := l.entries[last].Message
+	if message.Role != session.RoleAssistant {
+		return true, nil
+	}
+	if _, incomplete := message.Metadata[MetaIncomplete]; !incomplete {
+		return true, fmt.Errorf("session %s: %w", l.id, ErrAnswered)
+	}
+	return m.abandon(l, l.entries[last].ID)
+}
+
+// abandon goes back to before the last message of a link.
+func (m *Sessions) abandon(l *link, id string) (settled bool, _ error) {
+	if l.s.LeafID() != l.leaf {
+		return false, m.settle(l, errBehind)
+	}
+	e, err := l.s.Entry(id)
+	if err != nil {
+		return true, err
+	}
+	if l.leaf != id || e.ParentID == nil {
+		// Something else was noted after it, which counts: leave only the
+		// message out.
+		err = l.append(session.Entry{ID: newID(), Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: id}})
+	} else if err = l.s.Branch(*e.ParentID); err == nil {
+		l.modified = true
+		err = l.read()
+	}
+	return err == nil, m.settle(l, err)
+}
