@@ -37,3 +37,18 @@ func BenchmarkLoadRaw(b *testing.B) {
 	path := temporary(b).writeSession(messages(100_000))
 	loop(b, func() { scan(path) })
 }
+
+func BenchmarkFirstContext(b *testing.B) {
+	path := temporary(b).writeSession(messages(100_000))
+	loop(b, func() {
+		s := load(path, file.Always)
+		getContext(s)
+		check(s.Close())
+	})
+}
+
+func BenchmarkContextAgain(b *testing.B) {
+	s := load(temporary(b).writeSession(messages(10_000)), file.Never)
+	getContext(s)
+	loop(b, func() { getContext(s) })
+}

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"iter"
@@ -154,7 +153,7 @@ func (s *Session) eachLine(ctx context.Context, nodes []node, skip func(i int) b
 // decode returns nil for a line that is not an entry after all: opening looks
 // only at a line's first bytes.
 func (s *Session) decode(line store.Line) *Entry {
-	e, err := decodeEntry(bytes.Clone(line.Data))
+	e, err := decodeEntry(line.Data)
 	if err != nil {
 		s.opts.Logger.Warn("damaged entry", "session", s.name, "offset", int64(line.Pos), "cause", err)
 		return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
@@ -12,7 +13,7 @@ import (
 // UnmarshalJSON reads an entry in any of the forms that a log may hold: nested
 // or flat payloads, any order of members, unknown members and types.
 func (e *Entry) UnmarshalJSON(line []byte) error {
-	decoded, err := decodeEntry(bytes.Clone(line))
+	decoded, err := decodeEntry(line)
 	if err != nil {
 		return err
 	}
@@ -22,7 +23,7 @@ func (e *Entry) UnmarshalJSON(line []byte) error {
 
 // UnmarshalJSON reads a header.
 func (h *Header) UnmarshalJSON(line []byte) error {
-	decoded, err := decodeHeader(bytes.Clone(line))
+	decoded, err := decodeHeader(line)
 	if err != nil {
 		return err
 	}
@@ -32,174 +33,296 @@ func (h *Header) UnmarshalJSON(line []byte) error {
 
 // UnmarshalJSON reads a block.
 func (c *Content) UnmarshalJSON(data []byte) error {
-	decoded, err := decodeContent(bytes.Clone(data))
-	if err != nil {
+	d := newDecoder()
+	defer d.free()
+	d.r.Reset(data)
+	decoded := d.content()
+	if err := d.end("content"); err != nil {
 		return err
 	}
 	*c = decoded
 	return nil
 }
 
-var bom = []byte("\xef\xbb\xbf")
+// decoder reads lines. What it makes of a line shares no memory with it. It may
+// be used for one line after the other: it keeps the words that occur in nearly
+// every line, so that they are in memory once.
+type decoder struct {
+	r     rawjson.Reader
+	words [64]string
+	id    string // of the entry read last: the next one's parent, nearly always
+
+	// The memory for the first blocks and the first text of the message at hand,
+	// until it is taken.
+	blocks []Content
+	text   *TextContent
+}
+
+var decoders = sync.Pool{New: func() any { return new(decoder) }}
+
+// newDecoder returns a decoder for a few lines, to be freed afterwards.
+func newDecoder() *decoder { return decoders.Get().(*decoder) }
+
+func (d *decoder) free() {
+	d.r.Reset(nil) // it must not keep the line
+	decoders.Put(d)
+}
 
 func decodeHeader(line []byte) (*Header, error) {
+	d := newDecoder()
+	defer d.free()
 	h := &Header{Type: TypeSession}
-	err := decodeObject("header", bytes.TrimPrefix(line, bom), &h.Extra, func(key string, value []byte) decoding {
-		switch key {
-		case "type":
-			return known
-		case "id":
-			return str(value, &h.ID)
-		case "version":
-			return integer(value, &h.Version)
-		case "parent_session":
-			return str(value, &h.ParentSession)
-		case "timestamp":
-			return timestamp(value, &h.CreatedAt)
-		case "relation":
-			return str(value, &h.Relation)
-		case "continuation_index":
-			return integer(value, &h.Continuation)
-		case "cwd":
-			return str(value, &h.CWD)
-		case "key":
-			return str(value, &h.Key)
-		}
-		return unknown
-	})
-	if err != nil {
+	d.begin(line)
+	d.object(h, &h.Extra)
+	if err := d.end("header"); err != nil {
 		return nil, err
 	}
 	return h, nil
 }
 
-// decodeEntry reads a line. The entry may refer to the line's bytes: the caller
-// must not change them afterwards.
+// decodeEntry reads a line.
 func decodeEntry(line []byte) (*Entry, error) {
-	e := &Entry{}
-	var flat Fields // members that may belong to a flat payload
-	var payload []byte
-	var seen [4]bool // which of the leading members were there
-	// The first occurrence of a leading member counts, even if it is of the wrong
-	// kind, as for the scanner that reads only the first bytes of a line; a
-	// second one is just kept.
-	first := func(i int, read func() decoding) decoding {
-		if seen[i] {
-			return unknown
-		}
-		seen[i] = true
-		return read()
-	}
-	err := decodeObject("entry", bytes.TrimPrefix(line, bom), &flat, func(key string, value []byte) decoding {
-		switch key {
-		case "type":
-			return first(0, func() decoding { return str(value, (*string)(&e.Type)) })
-		case "id":
-			return first(1, func() decoding { return str(value, &e.ID) })
-		case "parent_id":
-			return first(2, func() decoding { return parentID(value, &e.ParentID) })
-		case "timestamp":
-			return first(3, func() decoding { return timestamp(value, &e.Timestamp) })
-		}
-		return unknown
-	})
-	if err != nil {
-		return nil, err
-	}
-	name := string(e.Type)
-	if name == oldThinkingLevel {
-		e.Type = TypeThinkingLevel
-		if raw, _, ok := flat.take(name); !ok || kindOf(raw) != '{' {
-			name = string(TypeThinkingLevel)
-		}
-	}
-	decode := e.payloadDecoder()
-	if decode == nil {
-		e.Extra = flat
-		return e, nil
-	}
-	// Nested: the payload is the member named like the type. Flat: the members
-	// of the payload stand among those of the entry.
-	payload, e.Extra, _ = flat.take(name)
-	if kindOf(payload) == '{' {
-		return e, decodeObject(name, payload, decode.extra, decode.field)
-	}
-	e.Extra = nil
-	for _, f := range flat {
-		if decode.field(f.Name, f.Value) != known {
-			e.Extra = append(e.Extra, f)
-		}
-	}
-	return e, nil
+	d := newDecoder()
+	defer d.free()
+	return d.entry(line, "")
 }
 
-// payloadDecoder says how to read a payload: what to do with each member, and
-// where the members go that it does not know.
-type payloadDecoder struct {
-	extra *Fields
-	field func(key string, value []byte) decoding
-}
+var bom = []byte("\xef\xbb\xbf")
 
-// payloadDecoder allocates the payload of the entry's type, or returns nil for
-// a type that has none.
-func (e *Entry) payloadDecoder() *payloadDecoder {
-	switch e.Type {
-	case TypeMessage:
-		e.Message = &MessageEntry{}
-		return &payloadDecoder{&e.Message.Extra, e.Message.field}
-	case TypeModelChange:
-		e.ModelChange = &ModelChangeEntry{}
-		return &payloadDecoder{&e.ModelChange.Extra, func(key string, value []byte) decoding {
-			return pick(key, value, "provider", &e.ModelChange.Provider, "model_id", &e.ModelChange.ModelID)
-		}}
-	case TypeThinkingLevel:
-		e.ThinkingLevel = &ThinkingLevelEntry{}
-		return &payloadDecoder{&e.ThinkingLevel.Extra, func(key string, value []byte) decoding {
-			return pick(key, value, "thinking_level", &e.ThinkingLevel.ThinkingLevel, "", nil)
-		}}
-	case TypeLabel:
-		e.Label = &LabelEntry{}
-		return &payloadDecoder{&e.Label.Extra, func(key string, value []byte) decoding {
-			return pick(key, value, "target_id", &e.Label.TargetID, "label", &e.Label.Label)
-		}}
-	case TypeSessionInfo:
-		e.SessionInfo = &SessionInfoEntry{}
-		return &payloadDecoder{&e.SessionInfo.Extra, func(key string, value []byte) decoding {
-			return pick(key, value, "name", &e.SessionInfo.Name, "", nil)
-		}}
-	case TypeCompaction:
-		e.Compaction = &CompactionEntry{}
-		return &payloadDecoder{&e.Compaction.Extra, e.Compaction.field}
-	case TypeBranchSummary:
-		e.BranchSummary = &BranchSummaryEntry{}
-		return &payloadDecoder{&e.BranchSummary.Extra, func(key string, value []byte) decoding {
-			return pick(key, value, "summary", &e.BranchSummary.Summary, "from_id", &e.BranchSummary.FromID)
-		}}
-	case TypeCustom:
-		e.Custom = &CustomEntry{}
-		return &payloadDecoder{&e.Custom.Extra, e.Custom.field}
-	case TypeLeaf:
-		e.Leaf = &LeafEntry{}
-		return &payloadDecoder{&e.Leaf.Extra, func(key string, value []byte) decoding {
-			return pick(key, value, "from_id", &e.Leaf.FromID, "", nil)
-		}}
-	case TypeContextEdit:
-		e.ContextEdit = &ContextEditEntry{}
-		return &payloadDecoder{&e.ContextEdit.Extra, e.ContextEdit.field}
-	case TypeRevert:
-		e.Revert = &RevertEntry{}
-		return &payloadDecoder{&e.Revert.Extra, func(key string, value []byte) decoding {
-			return pick(key, value, "target_id", &e.Revert.TargetID, "", nil)
-		}}
-	case TypeMerge:
-		e.Merge = &MergeEntry{}
-		return &payloadDecoder{&e.Merge.Extra, e.Merge.field}
+func (d *decoder) begin(line []byte) { d.r.Reset(bytes.TrimPrefix(line, bom)) }
+
+// end reports whether all of the text was read.
+func (d *decoder) end(what string) error {
+	if err := d.r.End(); err != nil {
+		return &Error{Op: "decode", Kind: ErrCorrupt, Err: fmt.Errorf("%s: %w", what, err)}
 	}
 	return nil
 }
 
-// decoding is what became of a member: taken, or to be kept as unknown. A known
-// name with a value of the wrong kind is unknown too: it is kept, not guessed.
+// messageLine is an entry of the commonest form, a message with one block of text,
+// in one piece of memory.
+type messageLine struct {
+	entry   Entry
+	parent  string
+	message MessageEntry
+	blocks  [1]Content
+	text    TextContent
+}
+
+// entry reads a line. id is the entry's if it is known, so that it need not be
+// kept twice.
+func (d *decoder) entry(line []byte, id string) (*Entry, error) {
+	d.begin(line)
+	l := entryLine{hint: id}
+	if bytes.HasPrefix(line, messagePrefix) {
+		l.room = &messageLine{}
+		l.Entry, d.blocks, d.text = &l.room.entry, l.room.blocks[:0], &l.room.text
+		defer func() { d.blocks, d.text = nil, nil }()
+	} else {
+		l.Entry = &Entry{}
+	}
+	l.read(d)
+	if err := d.end("entry"); err != nil {
+		return nil, err
+	}
+	if !l.done {
+		l.readPayload(d)
+	}
+	d.id = l.ID
+	return l.Entry, nil
+}
+
+var messagePrefix = []byte(`{"type":"message"`)
+
+// entryLine is an entry while its line is read.
+type entryLine struct {
+	*Entry
+	hint string       // what its id should be
+	room *messageLine // where a message goes, or nil
+	seen [4]bool      // which of the leading members were there
+	flat Fields       // members that may belong to a flat payload; slices of the line
+	met  bool         // the member that is named like the type was there
+	done bool         // it was the payload, and was read
+}
+
+// read reads the line's members. The payload is read on the way if the type is
+// known by then, as it is in the lines that we write.
+func (l *entryLine) read(d *decoder) {
+	for more := d.r.Open('{'); more; more = d.r.More('}') {
+		key := d.r.Key()
+		mark := d.r.Mark()
+		if l.leading(d, key) == known || l.isPayload(key) && l.inPlace(d) {
+			continue
+		}
+		d.r.Rewind(mark)
+		l.flat = append(l.flat, Field{string(key), d.r.Raw()})
+	}
+	if l.done {
+		l.Extra = l.flat.clone()
+	}
+}
+
+// isPayload reports whether a member is named like the type, and is the first.
+func (l *entryLine) isPayload(key []byte) bool {
+	if l.met || l.Type == "" || string(key) != string(l.Type) {
+		return false
+	}
+	l.met = true
+	return !l.flat.has(key)
+}
+
+// inPlace reads the payload from where the line is being read.
+func (l *entryLine) inPlace(d *decoder) bool {
+	if d.r.Kind() != '{' {
+		return false
+	}
+	p := l.newPayload(l.room)
+	if p == nil {
+		return false
+	}
+	d.object(p, p.extra())
+	l.done = true
+	return true
+}
+
+// leading reads the members that tell the tree. The first occurrence counts, even
+// if it is of the wrong kind, as for the scanner that reads only the first bytes
+// of a line; a second one is just kept.
+func (l *entryLine) leading(d *decoder, key []byte) decoding {
+	i := 0
+	switch string(key) {
+	case "type":
+	case "id":
+		i = 1
+	case "parent_id":
+		i = 2
+	case "timestamp":
+		i = 3
+	default:
+		return unknown
+	}
+	if l.seen[i] {
+		return unknown
+	}
+	l.seen[i] = true
+	switch i {
+	case 0:
+		return d.word((*string)(&l.Type))
+	case 1:
+		return d.likely(&l.ID, l.hint)
+	case 2:
+		return l.parentID(d)
+	}
+	return d.timestamp(&l.Timestamp)
+}
+
+func (l *entryLine) parentID(d *decoder) decoding {
+	if d.r.Null() {
+		return known
+	}
+	if d.r.Kind() != '"' {
+		return unknown
+	}
+	parent := new(string)
+	if l.room != nil {
+		parent = &l.room.parent
+	}
+	l.ParentID = parent
+	return d.likely(parent, d.id)
+}
+
+// readPayload reads the payload from the members that were kept. Nested: it is
+// the member named like the type. Flat: its members stand among those of the
+// entry.
+func (l *entryLine) readPayload(d *decoder) {
+	name := string(l.Type)
+	if name == oldThinkingLevel {
+		l.Type = TypeThinkingLevel
+		if raw, _, ok := l.flat.take(name); !ok || kindOf(raw) != '{' {
+			name = string(TypeThinkingLevel)
+		}
+	}
+	p := l.newPayload(l.room)
+	if p == nil {
+		l.Extra = l.flat.clone()
+		return
+	}
+	if raw, rest, _ := l.flat.take(name); kindOf(raw) == '{' {
+		d.r.Reset(raw)
+		d.object(p, p.extra())
+		l.Extra = rest.clone()
+		return
+	}
+	for _, f := range l.flat {
+		d.r.Reset(f.Value)
+		if p.field(d, []byte(f.Name)) != known {
+			l.Extra = append(l.Extra, Field{f.Name, bytes.Clone(f.Value)})
+		}
+	}
+}
+
+// members is an object whose members are read one by one.
+type members interface {
+	// field reads the member of a key, or leaves it as unknown. A known key with a
+	// value of the wrong kind is unknown too: it is kept, not guessed.
+	field(d *decoder, key []byte) decoding
+}
+
+// payload is what the member named like an entry's type says.
+type payload interface {
+	members
+	extra() *Fields // where the members go that it does not know
+}
+
+// newPayload sets the payload of the entry's type, or returns nil for a type that
+// has none. room, if it is not nil, is where a message goes.
+func (e *Entry) newPayload(room *messageLine) payload {
+	switch e.Type {
+	case TypeMessage:
+		if room != nil {
+			e.Message = &room.message
+		} else {
+			e.Message = &MessageEntry{}
+		}
+		return e.Message
+	case TypeModelChange:
+		e.ModelChange = &ModelChangeEntry{}
+		return e.ModelChange
+	case TypeThinkingLevel:
+		e.ThinkingLevel = &ThinkingLevelEntry{}
+		return e.ThinkingLevel
+	case TypeLabel:
+		e.Label = &LabelEntry{}
+		return e.Label
+	case TypeSessionInfo:
+		e.SessionInfo = &SessionInfoEntry{}
+		return e.SessionInfo
+	case TypeCompaction:
+		e.Compaction = &CompactionEntry{}
+		return e.Compaction
+	case TypeBranchSummary:
+		e.BranchSummary = &BranchSummaryEntry{}
+		return e.BranchSummary
+	case TypeCustom:
+		e.Custom = &CustomEntry{}
+		return e.Custom
+	case TypeLeaf:
+		e.Leaf = &LeafEntry{}
+		return e.Leaf
+	case TypeContextEdit:
+		e.ContextEdit = &ContextEditEntry{}
+		return e.ContextEdit
+	case TypeRevert:
+		e.Revert = &RevertEntry{}
+		return e.Revert
+	case TypeMerge:
+		e.Merge = &MergeEntry{}
+		return e.Merge
+	}
+	return nil
+}
+
+// decoding is what became of a member: taken, or to be kept as unknown.
 type decoding bool
 
 const (
@@ -207,56 +330,69 @@ const (
 	unknown decoding = false
 )
 
-// decodeObject reads the members of an object; those that field does not know
-// are added to extra.
-func decodeObject(what string, raw []byte, extra *Fields, field func(key string, value []byte) decoding) error {
-	err := rawjson.Object(raw, func(key, value []byte) error {
-		if field(string(key), value) == unknown {
-			*extra = append(*extra, Field{string(key), value})
+// object reads an object; the members that it does not know are added to extra.
+func (d *decoder) object(m members, extra *Fields) {
+	for more := d.r.Open('{'); more; more = d.r.More('}') {
+		key := d.r.Key()
+		mark := d.r.Mark()
+		if m.field(d, key) == unknown {
+			d.r.Rewind(mark)
+			*extra = append(*extra, Field{string(key), bytes.Clone(d.r.Raw())})
 		}
-		return nil
-	})
-	if err != nil {
-		return &Error{Op: "decode", Kind: ErrCorrupt, Err: fmt.Errorf("%s: %w", what, err)}
 	}
-	return nil
 }
 
-// pick reads one of two string members.
-func pick(key string, value []byte, name1 string, into1 *string, name2 string, into2 *string) decoding {
-	switch {
-	case key == name1:
-		return str(value, into1)
-	case key == name2 && into2 != nil:
-		return str(value, into2)
-	}
-	return unknown
+// inner is object for the value of a member.
+func (d *decoder) inner(m members, extra *Fields) decoding {
+	d.object(m, extra)
+	return known
 }
 
-func str(value []byte, into *string) decoding {
-	s, ok := rawjson.String(value)
+// str reads a string; null leaves the one that is there.
+func (d *decoder) str(into *string) decoding {
+	s, ok := d.r.String()
 	if ok {
 		*into = s
 	}
-	return decoding(ok || rawjson.IsNull(value))
+	return decoding(ok || d.r.Null())
 }
 
-func integer(value []byte, into *int) decoding {
-	n, ok := rawjson.Int(value)
-	if ok {
-		*into = int(n)
+// word is str for a string that is likely to occur in other lines too.
+func (d *decoder) word(into *string) decoding {
+	s, ok := d.r.StringBytes()
+	if !ok {
+		return decoding(d.r.Null())
 	}
-	return decoding(ok)
-}
-
-func parentID(value []byte, into **string) decoding {
-	if rawjson.IsNull(value) {
-		*into = nil
+	if len(s) == 0 || len(s) > 64 {
+		*into = string(s)
 		return known
 	}
-	s, ok := rawjson.String(value)
+	slot := &d.words[(len(s)*7+int(s[0])*5+int(s[len(s)-1]))%len(d.words)]
+	if *slot != string(s) {
+		*slot = string(s)
+	}
+	*into = *slot
+	return known
+}
+
+// likely is str for a string that is likely to be one that is in memory already.
+func (d *decoder) likely(into *string, guess string) decoding {
+	s, ok := d.r.StringBytes()
+	switch {
+	case !ok:
+		return decoding(d.r.Null())
+	case string(s) == guess:
+		*into = guess
+	default:
+		*into = string(s)
+	}
+	return known
+}
+
+func (d *decoder) integer(into *int) decoding {
+	n, ok := d.r.Int()
 	if ok {
-		*into = &s
+		*into = int(n)
 	}
 	return decoding(ok)
 }
@@ -265,14 +401,18 @@ func parentID(value []byte, into **string) decoding {
 // local time.
 var naiveTimes = []string{"2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"}
 
-func timestamp(value []byte, into *time.Time) decoding {
-	s, ok := rawjson.String(value)
+func (d *decoder) timestamp(into *time.Time) decoding {
+	s, ok := d.r.StringBytes()
 	if !ok {
 		return unknown
 	}
-	t, err := time.Parse(time.RFC3339Nano, s)
+	var t time.Time
+	err := t.UnmarshalText(s) // like Parse, but stricter, and it wants no string
+	if err != nil {
+		t, err = time.Parse(time.RFC3339Nano, string(s))
+	}
 	for i := 0; err != nil && i < len(naiveTimes); i++ {
-		t, err = time.ParseInLocation(naiveTimes[i], s, time.Local)
+		t, err = time.ParseInLocation(naiveTimes[i], string(s), time.Local)
 	}
 	t = t.UTC()
 	if err != nil || t.Year() < 0 || t.Year() > 9999 { // RFC 3339 has no other years
@@ -280,6 +420,24 @@ func timestamp(value []byte, into *time.Time) decoding {
 	}
 	*into = t
 	return known
+}
+
+// isTime reports whether a raw value is a time.
+func isTime(value []byte) bool {
+	d := newDecoder()
+	defer d.free()
+	d.r.Reset(value)
+	return d.timestamp(new(time.Time)) == known
+}
+
+// has reports whether one of the fields has a name.
+func (f Fields) has(name []byte) bool {
+	for i := range f {
+		if f[i].Name == string(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // kindOf returns the first byte of a value, which tells what it is.
@@ -301,123 +459,11 @@ func object(value []byte, into *map[string]any, raw *json.RawMessage) decoding {
 	return known
 }
 
-func (m *MessageEntry) field(key string, value []byte) decoding {
-	switch key {
-	case "role":
-		return str(value, &m.Role)
-	case "content":
-		return contents(value, &m.Content)
-	case "model":
-		return str(value, &m.Model)
-	case "provider":
-		return str(value, &m.Provider)
-	case "category":
-		return str(value, &m.Category)
-	case "tokens":
-		var n int
-		if integer(value, &n) == unknown {
-			return unknown
-		}
-		m.Tokens = &n
-		return known
-	case "usage":
-		return usage(value, &m.Usage)
-	case "stop_reason":
-		return str(value, &m.StopReason)
-	case "response_id":
-		return str(value, &m.ResponseID)
-	case "metadata":
-		return object(value, &m.Metadata, &m.rawMetadata)
+// anyObject reads a map, and keeps its bytes too: they have the order of its
+// members.
+func (d *decoder) anyObject(into *map[string]any, raw *json.RawMessage) decoding {
+	if d.r.Kind() != '{' {
+		return decoding(d.r.Null())
 	}
-	return unknown
-}
-
-func usage(value []byte, into **Usage) decoding {
-	if kindOf(value) != '{' {
-		return unknown
-	}
-	u := &Usage{}
-	err := decodeObject("usage", value, &u.Extra, func(key string, value []byte) decoding {
-		switch key {
-		case "input":
-			return integer(value, &u.Input)
-		case "output":
-			return integer(value, &u.Output)
-		case "cache_read":
-			return integer(value, &u.CacheRead)
-		case "cache_write":
-			return integer(value, &u.CacheWrite)
-		case "reasoning":
-			return integer(value, &u.Reasoning)
-		case "cost_micro_usd":
-			return integer(value, &u.CostMicroUSD)
-		}
-		return unknown
-	})
-	*into = u
-	return decoding(err == nil)
-}
-
-func (c *CompactionEntry) field(key string, value []byte) decoding {
-	switch key {
-	case "summary":
-		return str(value, &c.Summary)
-	case "first_kept_entry_id":
-		return str(value, &c.FirstKeptEntryID)
-	case "tokens_before":
-		return integer(value, &c.TokensBefore)
-	case "state":
-		if kindOf(value) != '{' {
-			return unknown
-		}
-		c.State = &State{}
-		return decoding(decodeObject("state", value, &c.State.Extra, c.State.field) == nil)
-	}
-	return unknown
-}
-
-func (s *State) field(key string, value []byte) decoding {
-	if key == "thinking_level" {
-		return str(value, &s.ThinkingLevel)
-	}
-	return pick(key, value, "provider", &s.Provider, "model", &s.Model)
-}
-
-func (c *CustomEntry) field(key string, value []byte) decoding {
-	switch key {
-	case "custom_type":
-		return str(value, &c.CustomType)
-	case "data":
-		return object(value, &c.Data, &c.rawData)
-	}
-	return unknown
-}
-
-func (e *ContextEditEntry) field(key string, value []byte) decoding {
-	switch key {
-	case "target_id":
-		return str(value, &e.TargetID)
-	case "replacement":
-		return contents(value, &e.Replacement)
-	}
-	return unknown
-}
-
-func (m *MergeEntry) field(key string, value []byte) decoding {
-	if key != "entry_ids" {
-		return pick(key, value, "from_id", &m.FromID, "summary", &m.Summary)
-	}
-	var ids []string
-	ok := known
-	err := rawjson.Array(value, func(id []byte) error {
-		var s string
-		ok = ok && str(id, &s)
-		ids = append(ids, s)
-		return nil
-	})
-	if err != nil || ok == unknown {
-		return unknown
-	}
-	m.EntryIDs = ids
-	return known
+	return object(bytes.Clone(d.r.Raw()), into, raw)
 }

@@ -1,173 +1,233 @@
 package session
 
 import (
-	"github.com/coppice-dev/coppice/internal/rawjson"
+	"bytes"
+
 	"github.com/coppice-dev/coppice/store"
 )
 
 // contents reads a list of blocks; a bare string is one block of text.
-func contents(value []byte, into *[]Content) decoding {
-	switch kindOf(value) {
-	case '"':
-		s, _ := rawjson.String(value)
-		*into = []Content{Text(s)}
-		return known
-	case '[':
-		blocks := []Content{}
-		err := rawjson.Array(value, func(block []byte) error {
-			c, err := decodeContent(block)
-			blocks = append(blocks, c)
-			return err
-		})
-		*into = blocks
-		return decoding(err == nil)
+func (d *decoder) contents(into *[]Content) decoding {
+	kind := d.r.Kind()
+	if kind != '"' && kind != '[' {
+		return decoding(d.r.Null())
 	}
-	return decoding(rawjson.IsNull(value))
+	blocks := d.blocks
+	if d.blocks = nil; blocks == nil {
+		blocks = []Content{}
+	}
+	if kind == '"' {
+		*into = append(blocks, d.content())
+		return known
+	}
+	for more := d.r.Open('['); more; more = d.r.More(']') {
+		blocks = append(blocks, d.content())
+	}
+	*into = blocks
+	return known
 }
 
-// decodeContent reads a block. A block whose type is unknown, or whose payload
-// is not what its type promises, is kept whole.
-func decodeContent(raw []byte) (Content, error) {
-	if s, ok := rawjson.String(raw); ok {
-		return Text(s), nil
+// newText returns a text to be filled in.
+func (d *decoder) newText() *TextContent {
+	t := d.text
+	if d.text = nil; t == nil {
+		t = &TextContent{}
 	}
-	if kindOf(raw) != '{' {
-		return Content{Raw: raw}, nil
+	return t
+}
+
+// content reads a block; a bare string is one of text.
+func (d *decoder) content() Content {
+	switch d.r.Kind() {
+	case '{':
+		return d.block(false)
+	case '"':
+		t := d.newText()
+		d.str(&t.Content)
+		return Content{Type: ContentTypeText, Text: t}
 	}
+	return Content{Raw: bytes.Clone(d.r.Raw())}
+}
+
+// block reads a block. One whose type is unknown, or whose payload is not what
+// its type promises, is kept whole. The payload is read on the way if the type is
+// known by then, unless late: then it is read when all members are known.
+func (d *decoder) block(late bool) Content {
+	begin := d.r.Mark()
 	var c Content
-	var fields Fields
-	err := decodeObject("content", raw, &fields, func(key string, value []byte) decoding {
-		if key == "type" {
-			return str(value, (*string)(&c.Type))
+	var as ContentType // what the payload was read as
+	var fields Fields  // the other members; slices of the line
+	for more := d.r.Open('{'); more; more = d.r.More('}') {
+		key := d.r.Key()
+		mark := d.r.Mark()
+		if string(key) == "type" {
+			if d.word((*string)(&c.Type)) == known {
+				continue
+			}
+		} else if as == "" && !late && string(key) == string(c.Type) && !fields.has(key) && d.payload(&c) {
+			as = c.Type
+			continue
 		}
-		return unknown
-	})
-	if err != nil {
-		return c, err
+		d.r.Rewind(mark)
+		fields = append(fields, Field{string(key), d.r.Raw()})
 	}
-	payload, rest, _ := fields.take(string(c.Type))
-	c.Extra = rest
-	if !c.payload(payload) {
-		return Content{Type: c.Type, Raw: raw}, nil
+	if as != "" && as != c.Type { // a second type, after the payload of the first
+		d.r.Rewind(begin)
+		return d.block(true)
 	}
-	return c, nil
+	if as == "" {
+		payload, rest, _ := fields.take(string(c.Type))
+		if !d.payloadOf(payload, &c) {
+			return Content{Type: c.Type, Raw: bytes.Clone(d.r.Since(begin))}
+		}
+		fields = rest
+	}
+	c.Extra = fields.clone()
+	return c
+}
+
+// payloadOf reads a block's payload that was passed by already.
+func (d *decoder) payloadOf(raw []byte, c *Content) bool {
+	outer := d.r
+	d.r.Reset(raw)
+	ok := d.payload(c)
+	d.r = outer
+	return ok
 }
 
 // payload reads the block's payload and reports whether it is of the right form.
-func (c *Content) payload(raw []byte) bool {
-	if c.Type == ContentTypeText && kindOf(raw) == '"' {
-		s, ok := rawjson.String(raw)
-		c.Text = &TextContent{Content: s}
-		return ok
+func (d *decoder) payload(c *Content) bool {
+	if c.Type == ContentTypeText && d.r.Kind() == '"' {
+		c.Text = d.newText()
+		return d.str(&c.Text.Content) == known
 	}
-	if kindOf(raw) != '{' {
+	if d.r.Kind() != '{' {
 		return false
 	}
-	var extra *Fields
-	var field func(key string, value []byte) decoding
 	switch c.Type {
 	case ContentTypeText:
-		c.Text = &TextContent{}
-		extra, field = &c.Text.Extra, func(key string, value []byte) decoding {
-			return pick(key, value, "content", &c.Text.Content, "", nil)
-		}
+		c.Text = d.newText()
+		d.object(c.Text, &c.Text.Extra)
 	case ContentTypeImage:
 		c.Image = &ImageContent{}
-		extra, field = &c.Image.Extra, sourceField(&c.Image.Source)
+		d.object(c.Image, &c.Image.Extra)
 	case ContentTypeAudio:
 		c.Audio = &AudioContent{}
-		extra, field = &c.Audio.Extra, sourceField(&c.Audio.Source)
+		d.object(c.Audio, &c.Audio.Extra)
 	case ContentTypeFile:
 		c.File = &FileContent{}
-		inner := sourceField(&c.File.Source)
-		extra, field = &c.File.Extra, func(key string, value []byte) decoding {
-			if key == "name" {
-				return str(value, &c.File.Name)
-			}
-			return inner(key, value)
-		}
+		d.object(c.File, &c.File.Extra)
 	case ContentTypeThinking:
 		c.Thinking = &ThinkingContent{}
-		extra, field = &c.Thinking.Extra, func(key string, value []byte) decoding {
-			if key == "redacted" {
-				return str(value, &c.Thinking.Redacted)
-			}
-			return pick(key, value, "content", &c.Thinking.Content, "signature", &c.Thinking.Signature)
-		}
+		d.object(c.Thinking, &c.Thinking.Extra)
 	case ContentTypeToolUse:
 		c.ToolUse = &ToolUseContent{}
-		extra, field = &c.ToolUse.Extra, c.ToolUse.field
+		d.object(c.ToolUse, &c.ToolUse.Extra)
 	case ContentTypeToolResult:
 		c.ToolResult = &ToolResultContent{}
-		extra, field = &c.ToolResult.Extra, c.ToolResult.field
+		d.object(c.ToolResult, &c.ToolResult.Extra)
 	default:
 		return false
 	}
-	return decodeObject(string(c.Type), raw, extra, field) == nil
+	return true
 }
 
-func sourceField(into **Source) func(key string, value []byte) decoding {
-	return func(key string, value []byte) decoding {
-		if key != "source" || kindOf(value) != '{' {
-			return decoding(key == "source" && rawjson.IsNull(value))
-		}
-		s := &Source{}
-		*into = s
-		return decoding(decodeObject("source", value, &s.Extra, s.field) == nil)
+func (t *TextContent) field(d *decoder, key []byte) decoding {
+	if string(key) == "content" {
+		return d.str(&t.Content)
 	}
+	return unknown
 }
 
-func (s *Source) field(key string, value []byte) decoding {
-	switch key {
+func (i *ImageContent) field(d *decoder, key []byte) decoding {
+	return d.sourceField(key, &i.Source)
+}
+
+func (a *AudioContent) field(d *decoder, key []byte) decoding {
+	return d.sourceField(key, &a.Source)
+}
+
+func (f *FileContent) field(d *decoder, key []byte) decoding {
+	if string(key) == "name" {
+		return d.str(&f.Name)
+	}
+	return d.sourceField(key, &f.Source)
+}
+
+func (t *ThinkingContent) field(d *decoder, key []byte) decoding {
+	switch string(key) {
+	case "content":
+		return d.str(&t.Content)
+	case "signature":
+		return d.str(&t.Signature)
+	case "redacted":
+		return d.str(&t.Redacted)
+	}
+	return unknown
+}
+
+func (d *decoder) sourceField(key []byte, into **Source) decoding {
+	if string(key) != "source" || d.r.Kind() != '{' {
+		return decoding(string(key) == "source" && d.r.Null())
+	}
+	*into = &Source{}
+	return d.inner(*into, &(*into).Extra)
+}
+
+func (s *Source) field(d *decoder, key []byte) decoding {
+	switch string(key) {
 	case "type":
-		return str(value, &s.Type)
+		return d.word(&s.Type)
 	case "media_type":
-		return str(value, &s.MediaType)
+		return d.word(&s.MediaType)
 	case "data":
-		return str(value, &s.Data)
+		return d.str(&s.Data)
 	}
-	return blobField(key, value, &s.Blob, &s.Size)
+	return d.blobField(key, &s.Blob, &s.Size)
 }
 
 // blobField reads a reference to a blob.
-func blobField(key string, value []byte, ref *store.Ref, size *int64) decoding {
-	switch key {
+func (d *decoder) blobField(key []byte, ref *store.Ref, size *int64) decoding {
+	switch string(key) {
 	case "blob":
-		return str(value, (*string)(ref))
+		return d.str((*string)(ref))
 	case "size":
-		n, ok := rawjson.Int(value)
+		n, ok := d.r.Int()
 		*size = n
 		return decoding(ok)
 	}
 	return unknown
 }
 
-func (t *ToolUseContent) field(key string, value []byte) decoding {
-	if key == "input" {
-		return object(value, &t.Input, &t.rawInput)
+func (t *ToolUseContent) field(d *decoder, key []byte) decoding {
+	switch string(key) {
+	case "id":
+		return d.str(&t.ID)
+	case "name":
+		return d.word(&t.Name)
+	case "input":
+		return d.anyObject(&t.Input, &t.rawInput)
 	}
-	return pick(key, value, "id", &t.ID, "name", &t.Name)
+	return unknown
 }
 
-func (r *ToolResultContent) field(key string, value []byte) decoding {
-	switch key {
+func (r *ToolResultContent) field(d *decoder, key []byte) decoding {
+	switch string(key) {
 	case "tool_use_id":
-		return str(value, &r.ToolUseID)
+		return d.str(&r.ToolUseID)
 	case "is_error":
-		v, ok := rawjson.Bool(value)
+		v, ok := d.r.Bool()
 		r.IsError = v
-		return decoding(ok || rawjson.IsNull(value))
+		return decoding(ok || d.r.Null())
 	case "content":
-		if kindOf(value) != '[' {
-			return str(value, &r.Content)
+		if d.r.Kind() != '[' {
+			return d.str(&r.Content)
 		}
-		if contents(value, &r.Parts) == unknown {
-			return unknown
-		}
+		d.contents(&r.Parts)
 		r.Content = TextOf(r.Parts)
 		return known
 	case "parts":
-		return contents(value, &r.Parts)
+		return d.contents(&r.Parts)
 	}
-	return blobField(key, value, &r.Blob, &r.Size)
+	return d.blobField(key, &r.Blob, &r.Size)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash"
-	"reflect"
 	"time"
 	"unicode/utf8"
 
@@ -63,7 +62,7 @@ func appendEntry(dst []byte, e *Entry) ([]byte, error) {
 func (w *writer) timestamp(t time.Time, extra Fields) Fields {
 	w.key("timestamp")
 	raw, rest, ok := extra.take("timestamp")
-	if !ok || !t.IsZero() || timestamp(raw, new(time.Time)) == known {
+	if !ok || !t.IsZero() || isTime(raw) {
 		w.buf = rawjson.AppendTime(w.buf, t)
 		return extra
 	}
@@ -201,10 +200,7 @@ func (w *writer) object(name string, m map[string]any, raw json.RawMessage) {
 	w.buf = buf
 }
 
-func sameObject(m map[string]any, raw json.RawMessage) bool {
-	decoded, err := rawjson.Map(raw)
-	return err == nil && reflect.DeepEqual(m, decoded)
-}
+func sameObject(m map[string]any, raw json.RawMessage) bool { return rawjson.IsValue(m, raw) }
 
 func (w *writer) payload(e *Entry) {
 	switch {

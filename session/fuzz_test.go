@@ -36,6 +36,7 @@ func FuzzEntry(f *testing.F) {
 		`{"type":"message","id":"e","timestamp":"0001-01-01T00:00:00Z","timestamp":"2024-01-01T00:00:00Z","message":null,"message":{}}`,
 		`{"type":"message","id":5,"id":"x","parent_id":{},"timestamp":17}`,
 		`{"type":"leaf","id":"l","parent_id":null,"leaf":{"from_id":7}}`,
+		`{"type":"message",` + base + `"message":{"content":[{"type":"text","text":"a","type":"image"},{"type":"text","text":"a","type":"image"x`,
 		"\xef\xbb\xbf {\"\\u0074ype\":\"revert\",\"target_id\":\"\\ud800\"}\r",
 	} {
 		f.Add([]byte(seed))

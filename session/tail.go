@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"errors"
 
@@ -73,7 +72,7 @@ func (s *tailScan) add(line store.Line) (stop bool, err error) {
 		if line.Pos != 0 || s.header != nil {
 			return false, errNeedAll
 		}
-		s.header, err = decodeHeader(bytes.Clone(line.Data))
+		s.header, err = decodeHeader(line.Data)
 		if err != nil {
 			return false, errNeedAll
 		}
@@ -119,7 +118,7 @@ func (s *tailScan) lookBack(head *headLine, data []byte) error {
 	if head.kind != kindLeaf {
 		return nil
 	}
-	e, err := decodeEntry(bytes.Clone(data))
+	e, err := decodeEntry(data)
 	if err != nil || e.Leaf.FromID == "" {
 		return errNeedAll
 	}
@@ -170,7 +169,7 @@ func (s *tailScan) control(head *headLine, data []byte) error {
 	if s.reverted[head.id] {
 		return nil
 	}
-	e, err := decodeEntry(bytes.Clone(data))
+	e, err := decodeEntry(data)
 	switch {
 	case err != nil:
 		return errNeedAll

@@ -9,6 +9,8 @@
 //   - [Object] and [Array] hand out the raw bytes of each member or element;
 //   - [String], [Int], [Bool] and [IsNull] decode one raw scalar;
 //   - [Any] and [Map] decode a whole value, and lose no digit of a number;
+//     [IsValue] tells whether it still is what it was decoded from;
+//   - a [Reader] reads what is known of a value on its way through the text;
 //   - [Skip] and [Valid] check text and keep nothing;
 //   - the Append functions write.
 //

@@ -1,0 +1,249 @@
+package session
+
+// The members of each object of a line, but for those of blocks.
+
+func (h *Header) field(d *decoder, key []byte) decoding {
+	switch string(key) {
+	case "type":
+		d.r.Raw()
+		return known
+	case "id":
+		return d.str(&h.ID)
+	case "version":
+		return d.integer(&h.Version)
+	case "parent_session":
+		return d.str(&h.ParentSession)
+	case "timestamp":
+		return d.timestamp(&h.CreatedAt)
+	case "relation":
+		return d.str(&h.Relation)
+	case "continuation_index":
+		return d.integer(&h.Continuation)
+	case "cwd":
+		return d.str(&h.CWD)
+	case "key":
+		return d.str(&h.Key)
+	}
+	return unknown
+}
+
+func (m *MessageEntry) extra() *Fields { return &m.Extra }
+
+func (m *MessageEntry) field(d *decoder, key []byte) decoding {
+	switch string(key) {
+	case "role":
+		return d.word(&m.Role)
+	case "content":
+		return d.contents(&m.Content)
+	case "model":
+		return d.word(&m.Model)
+	case "provider":
+		return d.word(&m.Provider)
+	case "category":
+		return d.word(&m.Category)
+	case "tokens":
+		n := new(int)
+		if d.integer(n) == unknown {
+			return unknown
+		}
+		m.Tokens = n
+		return known
+	case "usage":
+		if d.r.Kind() != '{' {
+			return unknown
+		}
+		m.Usage = &Usage{}
+		return d.inner(m.Usage, &m.Usage.Extra)
+	case "stop_reason":
+		return d.word(&m.StopReason)
+	case "response_id":
+		return d.str(&m.ResponseID)
+	case "metadata":
+		return d.anyObject(&m.Metadata, &m.rawMetadata)
+	}
+	return unknown
+}
+
+func (u *Usage) field(d *decoder, key []byte) decoding {
+	switch string(key) {
+	case "input":
+		return d.integer(&u.Input)
+	case "output":
+		return d.integer(&u.Output)
+	case "cache_read":
+		return d.integer(&u.CacheRead)
+	case "cache_write":
+		return d.integer(&u.CacheWrite)
+	case "reasoning":
+		return d.integer(&u.Reasoning)
+	case "cost_micro_usd":
+		return d.integer(&u.CostMicroUSD)
+	}
+	return unknown
+}
+
+func (m *ModelChangeEntry) extra() *Fields { return &m.Extra }
+
+func (m *ModelChangeEntry) field(d *decoder, key []byte) decoding {
+	switch string(key) {
+	case "provider":
+		return d.word(&m.Provider)
+	case "model_id":
+		return d.word(&m.ModelID)
+	}
+	return unknown
+}
+
+func (t *ThinkingLevelEntry) extra() *Fields { return &t.Extra }
+
+func (t *ThinkingLevelEntry) field(d *decoder, key []byte) decoding {
+	if string(key) == "thinking_level" {
+		return d.word(&t.ThinkingLevel)
+	}
+	return unknown
+}
+
+func (l *LabelEntry) extra() *Fields { return &l.Extra }
+
+func (l *LabelEntry) field(d *decoder, key []byte) decoding {
+	switch string(key) {
+	case "target_id":
+		return d.str(&l.TargetID)
+	case "label":
+		return d.str(&l.Label)
+	}
+	return unknown
+}
+
+func (s *SessionInfoEntry) extra() *Fields { return &s.Extra }
+
+func (s *SessionInfoEntry) field(d *decoder, key []byte) decoding {
+	if string(key) == "name" {
+		return d.str(&s.Name)
+	}
+	return unknown
+}
+
+func (c *CompactionEntry) extra() *Fields { return &c.Extra }
+
+func (c *CompactionEntry) field(d *decoder, key []byte) decoding {
+	switch string(key) {
+	case "summary":
+		return d.str(&c.Summary)
+	case "first_kept_entry_id":
+		return d.str(&c.FirstKeptEntryID)
+	case "tokens_before":
+		return d.integer(&c.TokensBefore)
+	case "state":
+		if d.r.Kind() != '{' {
+			return unknown
+		}
+		c.State = &State{}
+		return d.inner(c.State, &c.State.Extra)
+	}
+	return unknown
+}
+
+func (s *State) field(d *decoder, key []byte) decoding {
+	switch string(key) {
+	case "provider":
+		return d.word(&s.Provider)
+	case "model":
+		return d.word(&s.Model)
+	case "thinking_level":
+		return d.word(&s.ThinkingLevel)
+	}
+	return unknown
+}
+
+func (b *BranchSummaryEntry) extra() *Fields { return &b.Extra }
+
+func (b *BranchSummaryEntry) field(d *decoder, key []byte) decoding {
+	switch string(key) {
+	case "summary":
+		return d.str(&b.Summary)
+	case "from_id":
+		return d.str(&b.FromID)
+	}
+	return unknown
+}
+
+func (c *CustomEntry) extra() *Fields { return &c.Extra }
+
+func (c *CustomEntry) field(d *decoder, key []byte) decoding {
+	switch string(key) {
+	case "custom_type":
+		return d.word(&c.CustomType)
+	case "data":
+		return d.anyObject(&c.Data, &c.rawData)
+	}
+	return unknown
+}
+
+func (l *LeafEntry) extra() *Fields { return &l.Extra }
+
+func (l *LeafEntry) field(d *decoder, key []byte) decoding {
+	if string(key) == "from_id" {
+		return d.str(&l.FromID)
+	}
+	return unknown
+}
+
+func (e *ContextEditEntry) extra() *Fields { return &e.Extra }
+
+func (e *ContextEditEntry) field(d *decoder, key []byte) decoding {
+	switch string(key) {
+	case "target_id":
+		return d.str(&e.TargetID)
+	case "replacement":
+		return d.contents(&e.Replacement)
+	}
+	return unknown
+}
+
+func (r *RevertEntry) extra() *Fields { return &r.Extra }
+
+func (r *RevertEntry) field(d *decoder, key []byte) decoding {
+	if string(key) == "target_id" {
+		return d.str(&r.TargetID)
+	}
+	return unknown
+}
+
+func (m *MergeEntry) extra() *Fields { return &m.Extra }
+
+func (m *MergeEntry) field(d *decoder, key []byte) decoding {
+	switch string(key) {
+	case "from_id":
+		return d.str(&m.FromID)
+	case "summary":
+		return d.str(&m.Summary)
+	case "entry_ids":
+		return d.strings(&m.EntryIDs)
+	}
+	return unknown
+}
+
+// strings reads a list of strings.
+func (d *decoder) strings(into *[]string) decoding {
+	if d.r.Kind() != '[' {
+		return unknown
+	}
+	mark := d.r.Mark()
+	var all []string
+	ok := known
+	for more := d.r.Open('['); more; more = d.r.More(']') {
+		var s string
+		if d.str(&s) == unknown {
+			ok = unknown
+			d.r.Raw()
+		}
+		all = append(all, s)
+	}
+	if ok == unknown {
+		d.r.Rewind(mark)
+		return unknown
+	}
+	*into = all
+	return known
+}
