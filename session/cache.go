@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -10,15 +11,21 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// cacheBytes bounds the lines whose decoded form is kept, roughly: the larger
-// half of it is what was asked for most recently.
+// cacheBytes bounds the lines whose decoded form is kept besides those of the
+// path read last, roughly: the larger half of it is what was asked for most
+// recently.
 const cacheBytes = 32 << 20
 
-// entryCache keeps decoded entries by their position. It has two generations:
-// when the young one is full, the old one is dropped and the young one becomes
-// old. What is asked for again moves to the young one.
+// entryCache keeps decoded entries by their position: those of the path that was
+// read last, however long it is, because it is likely to be read again with little
+// added; and of the others as many as cacheBytes allows.
+//
+// The others are kept in two generations: when the young one is full, the old one
+// is dropped and the young one becomes old. What is asked for again moves to the
+// young one.
 type entryCache struct {
 	mu         sync.Mutex
+	path       []cachedAt // by position
 	young, old map[store.Pos]cached
 	bytes      int // in young
 }
@@ -28,23 +35,60 @@ type cached struct {
 	bytes int
 }
 
-func (c *entryCache) get(pos store.Pos) *Entry {
+type cachedAt struct {
+	pos store.Pos
+	cached
+}
+
+// find fills in the entries of nodes that it has, and returns how many it has not;
+// gaps do not count.
+// What is not in the order of positions may be missed.
+func (c *entryCache) find(nodes []node, entries []cached) (missing int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	path := c.path
+	if len(nodes) > 0 {
+		at, _ := slices.BinarySearchFunc(path, nodes[0].pos, func(e cachedAt, pos store.Pos) int { return cmp.Compare(e.pos, pos) })
+		path = path[at:]
+	}
+	for i := range nodes {
+		pos := nodes[i].pos
+		for len(path) > 0 && path[0].pos < pos {
+			path = path[1:]
+		}
+		switch {
+		case nodes[i].kind == kindGap:
+		case len(path) > 0 && path[0].pos == pos:
+			entries[i] = path[0].cached
+		default:
+			if entries[i] = c.get(pos); entries[i].entry == nil {
+				missing++
+			}
+		}
+	}
+	return missing
+}
+
+func (c *entryCache) get(pos store.Pos) cached {
 	if e, ok := c.young[pos]; ok {
-		return e.entry
+		return e
 	}
 	e, ok := c.old[pos]
 	if ok {
 		c.put(pos, e)
 	}
-	return e.entry
+	return e
 }
 
-func (c *entryCache) add(pos store.Pos, e *Entry, bytes int) {
+// add keeps entries of nodes.
+func (c *entryCache) add(nodes []node, entries []cached) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.put(pos, cached{e, bytes})
+	for i := range entries {
+		if entries[i].entry != nil {
+			c.put(nodes[i].pos, entries[i])
+		}
+	}
 }
 
 func (c *entryCache) put(pos store.Pos, e cached) {
@@ -53,6 +97,33 @@ func (c *entryCache) put(pos store.Pos, e cached) {
 	}
 	c.young[pos] = e
 	c.bytes += e.bytes
+}
+
+// setPath keeps the entries of a path that was read. Those of the one before that
+// are not on this one become some of the others.
+func (c *entryCache) setPath(nodes []node, entries []cached) {
+	path := make([]cachedAt, 0, len(nodes)+len(nodes)/16)
+	for i := range nodes {
+		if entries[i].entry != nil {
+			path = append(path, cachedAt{nodes[i].pos, entries[i]})
+		}
+	}
+	byPos := func(a, b cachedAt) int { return cmp.Compare(a.pos, b.pos) }
+	if !slices.IsSortedFunc(path, byPos) {
+		slices.SortFunc(path, byPos) // an entry may stand after its children
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rest := path
+	for _, e := range c.path {
+		for len(rest) > 0 && rest[0].pos < e.pos {
+			rest = rest[1:]
+		}
+		if len(rest) == 0 || rest[0].pos != e.pos {
+			c.put(e.pos, e.cached)
+		}
+	}
+	c.path = path
 }
 
 // entryAt returns the decoded entry of a node. The entry belongs to the cache:
@@ -103,18 +174,28 @@ const seekGap = 64 << 10
 // entriesAt returns the decoded entries of nodes that are sorted by position,
 // nil for those that turn out to be damaged.
 func (s *Session) entriesAt(ctx context.Context, nodes []node) ([]*Entry, error) {
-	entries := make([]*Entry, len(nodes))
-	skip := func(i int) bool {
-		if nodes[i].kind != kindGap {
-			entries[i] = s.cache.get(nodes[i].pos)
+	return s.decoded(ctx, nodes, s.cache.add)
+}
+
+// pathAt is entriesAt for a path that is likely to be asked for again.
+func (s *Session) pathAt(ctx context.Context, nodes []node) ([]*Entry, error) {
+	return s.decoded(ctx, nodes, s.cache.setPath)
+}
+
+// decoded is entriesAt that leaves it to keep what becomes of what was found.
+func (s *Session) decoded(ctx context.Context, nodes []node, keep func([]node, []cached)) ([]*Entry, error) {
+	found := make([]cached, len(nodes))
+	if missing := s.cache.find(nodes, found); missing > 0 {
+		if err := s.decodeMissing(ctx, nodes, found, missing); err != nil {
+			return nil, err
 		}
-		return nodes[i].kind == kindGap || entries[i] != nil
+		keep(nodes, found)
 	}
-	err := s.eachLine(ctx, nodes, skip, func(i int, line store.Line) error {
-		entries[i] = s.decode(line)
-		return nil
-	})
-	return entries, err
+	entries := make([]*Entry, len(nodes))
+	for i := range found {
+		entries[i] = found[i].entry
+	}
+	return entries, nil
 }
 
 // eachLine reads the lines of nodes that are sorted by position, except those
@@ -148,16 +229,4 @@ func (s *Session) eachLine(ctx context.Context, nodes []node, skip func(i int) b
 		}
 	}
 	return nil
-}
-
-// decode returns nil for a line that is not an entry after all: opening looks
-// only at a line's first bytes.
-func (s *Session) decode(line store.Line) *Entry {
-	e, err := decodeEntry(line.Data)
-	if err != nil {
-		s.opts.Logger.Warn("damaged entry", "session", s.name, "offset", int64(line.Pos), "cause", err)
-		return nil
-	}
-	s.cache.add(line.Pos, e, len(line.Data))
-	return e
 }

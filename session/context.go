@@ -291,7 +291,7 @@ func (l *lookup) hasAfter(i int, id string) bool {
 // readPath decodes the entries of the path. Those that turn out damaged are
 // reported and left out.
 func (s *Session) readPath(ctx context.Context, sel *selection, path []node) ([]*Entry, error) {
-	all, err := s.entriesAt(ctx, path)
+	all, err := s.pathAt(ctx, path)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func decodeHeader(line []byte) (*Header, error) {
 func decodeEntry(line []byte) (*Entry, error) {
 	d := newDecoder()
 	defer d.free()
-	return d.entry(line, "")
+	return d.entry(line)
 }
 
 var bom = []byte("\xef\xbb\xbf")
@@ -109,11 +109,10 @@ type messageLine struct {
 	text    TextContent
 }
 
-// entry reads a line. id is the entry's if it is known, so that it need not be
-// kept twice.
-func (d *decoder) entry(line []byte, id string) (*Entry, error) {
+// entry reads a line.
+func (d *decoder) entry(line []byte) (*Entry, error) {
 	d.begin(line)
-	l := entryLine{hint: id}
+	var l entryLine
 	if bytes.HasPrefix(line, messagePrefix) {
 		l.room = &messageLine{}
 		l.Entry, d.blocks, d.text = &l.room.entry, l.room.blocks[:0], &l.room.text
@@ -137,7 +136,6 @@ var messagePrefix = []byte(`{"type":"message"`)
 // entryLine is an entry while its line is read.
 type entryLine struct {
 	*Entry
-	hint string       // what its id should be
 	room *messageLine // where a message goes, or nil
 	seen [4]bool      // which of the leading members were there
 	flat Fields       // members that may belong to a flat payload; slices of the line
@@ -209,7 +207,7 @@ func (l *entryLine) leading(d *decoder, key []byte) decoding {
 	case 0:
 		return d.word((*string)(&l.Type))
 	case 1:
-		return d.likely(&l.ID, l.hint)
+		return d.str(&l.ID)
 	case 2:
 		return l.parentID(d)
 	}
@@ -228,7 +226,13 @@ func (l *entryLine) parentID(d *decoder) decoding {
 		parent = &l.room.parent
 	}
 	l.ParentID = parent
-	return d.likely(parent, d.id)
+	s, _ := d.r.StringBytes()
+	if string(s) == d.id {
+		*parent = d.id
+	} else {
+		*parent = string(s)
+	}
+	return known
 }
 
 // readPayload reads the payload from the members that were kept. Nested: it is
@@ -372,20 +376,6 @@ func (d *decoder) word(into *string) decoding {
 		*slot = string(s)
 	}
 	*into = *slot
-	return known
-}
-
-// likely is str for a string that is likely to be one that is in memory already.
-func (d *decoder) likely(into *string, guess string) decoding {
-	s, ok := d.r.StringBytes()
-	switch {
-	case !ok:
-		return decoding(d.r.Null())
-	case string(s) == guess:
-		*into = guess
-	default:
-		*into = string(s)
-	}
 	return known
 }
 
