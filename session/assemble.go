@@ -6,6 +6,8 @@ import "slices"
 // entries give the same context, byte for byte.
 func assemble(sel *selection) *Context {
 	c := &Context{Leaf: sel.leaf, Problems: sel.problems, path: sel.entries}
+	c.Entries = make([]Entry, 0, len(sel.entries)+len(sel.picked)+1)
+	c.origin = make([]int, 0, cap(c.Entries))
 	state := sel.state
 	edits := effectiveEdits(sel)
 	if sel.compaction != nil {

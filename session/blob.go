@@ -198,6 +198,28 @@ func resolve(ctx context.Context, blobs store.Blobs, e *Entry, pos store.Pos) []
 	return problems
 }
 
+// blobBytes returns how many bytes of a message resolve would fill in, as far as
+// its blocks say, and 0 if there is nothing to fill in.
+func (e *Entry) blobBytes() int {
+	if e.Message == nil {
+		return 0
+	}
+	return blobBytes(e.Message.Content)
+}
+
+func blobBytes(blocks []Content) int {
+	n := 0
+	for i := range blocks {
+		if ref, _ := blocks[i].blobRef(); ref != "" {
+			n += max(1, int(blocks[i].blobSize()))
+		}
+		if r := blocks[i].ToolResult; r != nil {
+			n += blobBytes(r.Parts)
+		}
+	}
+	return n
+}
+
 // blocks returns the blocks of an entry that may refer to blobs.
 func (e *Entry) blocks() []*Content {
 	var blocks []Content

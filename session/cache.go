@@ -126,6 +126,14 @@ func (c *entryCache) setPath(nodes []node, entries []cached) {
 	c.path = path
 }
 
+// forget gives up the memory of what was read.
+func (s *Session) forget() {
+	s.lastContext.Store(nil)
+	s.cache.mu.Lock()
+	defer s.cache.mu.Unlock()
+	s.cache.path, s.cache.young, s.cache.old = nil, nil, nil
+}
+
 // entryAt returns the decoded entry of a node. The entry belongs to the cache:
 // clone it before handing it out.
 func (s *Session) entryAt(ctx context.Context, n *node) (*Entry, error) {

@@ -14,13 +14,19 @@ func (e Entry) Clone() Entry { return e.clone() }
 func (e *Entry) clone() Entry {
 	c := *e
 	c.Extra = e.Extra.clone()
+	if e.Message != nil {
+		var p messageParts // nearly all entries are messages: one piece of memory for each
+		if e.ParentID != nil {
+			p.parent = *e.ParentID
+			c.ParentID = &p.parent
+		}
+		c.Message = e.Message.cloneInto(&p)
+		return c
+	}
 	if e.ParentID != nil {
-		parent := *e.ParentID
-		c.ParentID = &parent
+		c.ParentID = shallow(e.ParentID)
 	}
 	switch {
-	case e.Message != nil:
-		c.Message = e.Message.clone()
 	case e.ModelChange != nil:
 		c.ModelChange = shallow(e.ModelChange)
 		c.ModelChange.Extra = e.ModelChange.Extra.clone()
@@ -81,9 +87,21 @@ func (f Fields) clone() Fields {
 	return c
 }
 
-func (m *MessageEntry) clone() *MessageEntry {
-	c := *m
-	c.Content = cloneContents(m.Content)
+func (m *MessageEntry) clone() *MessageEntry { return m.cloneInto(&messageParts{}) }
+
+// cloneInto uses the given memory, as far as it goes.
+func (m *MessageEntry) cloneInto(p *messageParts) *MessageEntry {
+	c := &p.message
+	*c = *m
+	if len(m.Content) == 1 && m.Content[0].Text != nil {
+		p.blocks[0], p.text = m.Content[0], *m.Content[0].Text
+		p.blocks[0].Text = &p.text
+		p.blocks[0].Raw = slices.Clone(m.Content[0].Raw)
+		p.blocks[0].Extra, p.text.Extra = m.Content[0].Extra.clone(), p.text.Extra.clone()
+		c.Content = p.blocks[:]
+	} else {
+		c.Content = cloneContents(m.Content)
+	}
 	c.Metadata = cloneMap(m.Metadata)
 	c.Extra = m.Extra.clone()
 	if m.Tokens != nil {
@@ -93,7 +111,7 @@ func (m *MessageEntry) clone() *MessageEntry {
 		c.Usage = shallow(m.Usage)
 		c.Usage.Extra = m.Usage.Extra.clone()
 	}
-	return &c
+	return c
 }
 
 func cloneContents(blocks []Content) []Content {

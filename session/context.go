@@ -15,6 +15,11 @@ type ContextOptions struct {
 	// moved, dropped or made up. It is for showing a conversation, not for
 	// sending it.
 	Unpaired bool
+	// Shared saves the copy, which is most of what a long context costs when it is
+	// asked for again. The entries then share their memory with the session and
+	// with other contexts: whoever asks for it may keep them, but must not change
+	// them or anything that they point to.
+	Shared bool
 }
 
 // Context is what a model would be sent: the part of a path that counts.
@@ -80,23 +85,14 @@ func (s *Session) buildContext(o ContextOptions, fingerprints bool) (*Context, e
 	if err := s.checkCurrent(); err != nil {
 		return nil, err
 	}
-	ctx := context.Background()
-	sel, err := s.selectPath(ctx, o.Leaf)
-	if err != nil {
+	c, err := s.sharedContext(context.Background(), o, fingerprints)
+	switch {
+	case err != nil:
 		return nil, err
+	case o.Shared:
+		return c.view(), nil
 	}
-	sel.unpaired = o.Unpaired
-	c := assemble(sel)
-	for i := range c.Entries {
-		c.Entries[i] = c.Entries[i].clone()
-		c.Problems = append(c.Problems, resolve(ctx, s.store.Blobs(), &c.Entries[i], 0)...)
-	}
-	if fingerprints {
-		if c.Fingerprints, err = fingerprintAll(c.Entries); err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
+	return c.copy(), nil
 }
 
 // selection is the part of a path that decides the context, decoded.

@@ -102,7 +102,12 @@ func (d *decoder) end(what string) error {
 // messageLine is an entry of the commonest form, a message with one block of text,
 // in one piece of memory.
 type messageLine struct {
-	entry   Entry
+	entry Entry
+	messageParts
+}
+
+// messageParts is what an entry of that form points to.
+type messageParts struct {
 	parent  string
 	message MessageEntry
 	blocks  [1]Content

@@ -128,4 +128,3 @@ func (l *lineDecoder) decodeBatch(d *decoder, b *lineBatch) {
 	}
 	b.data, b.nodes, b.ends = b.data[:0], b.nodes[:0], b.ends[:0]
 }
-

@@ -13,13 +13,17 @@ type Fingerprint [16]byte
 
 func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }
 
-// fingerprintAll returns the rolling fingerprints of entries.
-func fingerprintAll(entries []Entry) ([]Fingerprint, error) {
+// fingerprintsAfter returns the rolling fingerprints of entries, of which the
+// first are known.
+func fingerprintsAfter(known []Fingerprint, entries []Entry) ([]Fingerprint, error) {
 	all := make([]Fingerprint, len(entries))
 	var previous Fingerprint
+	if n := copy(all, known); n > 0 {
+		previous = all[n-1]
+	}
 	var buf []byte
 	hash := sha256.New()
-	for i := range entries {
+	for i := len(known); i < len(entries); i++ {
 		hash.Reset()
 		w := writer{buf: append(buf[:0], previous[:]...), sum: hash}
 		w.contribution(&entries[i])

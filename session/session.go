@@ -99,7 +99,8 @@ type Session struct {
 	weight  weight // of the log; kept only if that is limited
 	grafted []byte // the memory of the last graft's lines
 
-	cache entryCache
+	cache       entryCache
+	lastContext atomic.Pointer[sharedContext]
 }
 
 // Create makes a new session in a store. The fields of the header that are
@@ -447,6 +448,7 @@ func (s *Session) Close() error {
 		return nil
 	}
 	s.closed = true
+	s.forget()
 	err := s.log.Close()
 	if s.owners != nil && s.owners.Add(-1) == 0 {
 		err = errors.Join(err, s.store.Close())

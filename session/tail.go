@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/store"
@@ -27,7 +28,7 @@ const (
 // A log is not always as our writer leaves it. Wherever the end of the log
 // alone could mislead, loadTail returns errNeedAll.
 func loadTail(ctx context.Context, log store.Log, end store.Pos, goal tailGoal) (*tree, error) {
-	scan := tailScan{goal: goal, reverted: make(map[string]bool)}
+	scan := tailScan{goal: goal, into: newTree(), reverted: make(map[string]bool)}
 	for line, err := range log.Backward(ctx, end) {
 		if err != nil {
 			return nil, err
@@ -47,6 +48,7 @@ func loadTail(ctx context.Context, log store.Log, end store.Pos, goal tailGoal) 
 type tailScan struct {
 	goal   tailGoal
 	heads  []headLine // the latest first
+	into   *tree      // what it becomes; until then only the ids of the heads are in it
 	header *Header    // set when the beginning was reached
 	leaf   string
 	end    store.Pos // after the last line
@@ -78,8 +80,7 @@ func (s *tailScan) add(line store.Line) (stop bool, err error) {
 		}
 		return true, nil
 	}
-	s.heads = append(s.heads, newHeadLine(line, h))
-	head := &s.heads[len(s.heads)-1]
+	head := s.addHead(line, h)
 	if len(s.heads) == 1 {
 		s.end = line.Next
 		s.begin(head)
@@ -96,6 +97,25 @@ func (s *tailScan) add(line store.Line) (stop bool, err error) {
 		s.done = true
 	}
 	return false, err
+}
+
+// addHead keeps what the first bytes of a line tell.
+func (s *tailScan) addHead(line store.Line, h rawjson.Head) *headLine {
+	n := len(s.heads)
+	if n == cap(s.heads) {
+		s.heads = slices.Grow(s.heads, n+1) // append alone would copy a long session often
+	}
+	head := headLine{isRoot: len(h.Parent) == 0, kind: kindOfType(h.Type), pos: line.Pos, next: line.Next}
+	if n > 0 && s.heads[n-1].parent == string(h.ID) {
+		head.id = s.heads[n-1].parent // nearly always
+	} else {
+		head.id = s.into.ids.keep(h.ID)
+	}
+	if !head.isRoot {
+		head.parent = s.into.ids.keep(h.Parent)
+	}
+	s.heads = append(s.heads, head)
+	return &s.heads[n]
 }
 
 // checkedBytes is how much of the log's end must look as our writer leaves it
@@ -192,8 +212,9 @@ func (s *tailScan) tree(end store.Pos) (*tree, error) {
 	if s.header == nil && !s.done {
 		return nil, errNeedAll // the log has no header
 	}
-	t := newTree()
+	t := s.into
 	t.end = end
+	t.expect(len(s.heads))
 	t.header = s.header
 	t.complete = s.header != nil
 	for i := len(s.heads) - 1; i >= 0; i-- {

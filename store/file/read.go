@@ -333,14 +333,19 @@ func (w *backWindow) longLine(end int64) (store.Line, error) {
 func (w *backWindow) grow(end int64) error {
 	keep := w.buf[:max(0, end-w.start)]
 	step := min(max(firstChunk, int64(2*len(w.buf))), max(wholeChunk, int64(2*len(keep))), w.start)
-	buf := make([]byte, step+int64(len(keep)))
+	buf := w.buf[:cap(w.buf)] // the caller is done with the lines in it
+	if need := step + int64(len(keep)); int64(len(buf)) >= need {
+		buf = buf[:need]
+	} else {
+		buf = make([]byte, need)
+	}
+	copy(buf[step:], keep) // first: it may be the same memory
 	if _, err := io.ReadFull(io.NewSectionReader(w.from, w.start-step, step), buf[:step]); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = w.log.fail("read", store.Pos(end), store.ErrInvalid, errors.New("the position is beyond the end of the log"))
 		}
 		return err
 	}
-	copy(buf[step:], keep)
 	w.buf, w.start = buf, w.start-step
 	return nil
 }

@@ -1,0 +1,165 @@
+package session
+
+import (
+	"context"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+// sharedContext is a context whose entries share their memory with the cache, and
+// with whoever asks for a shared one: nothing in it ever changes. The session
+// remembers the last, so that asking again costs nothing, and asking after an
+// append costs little more than what was appended.
+type sharedContext struct {
+	Context
+	key    contextKey
+	filled map[*MessageEntry]*MessageEntry // what messages became when their blobs were filled in
+}
+
+// contextKey is all that a context depends on, as long as nobody rewrites the log.
+type contextKey struct {
+	leaf     string
+	end      store.Pos // how much of the log we know
+	unpaired bool
+	closed   bool // then there is none
+}
+
+// contextKey returns the key of a context as the session is now.
+func (s *Session) contextKey(o ContextOptions) contextKey {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if o.Leaf == "" {
+		o.Leaf = s.tree.leaf
+	}
+	return contextKey{o.Leaf, s.tree.end, o.Unpaired, s.closed}
+}
+
+// sharedContext returns the context of options, the one that was built last if it
+// is the same.
+func (s *Session) sharedContext(ctx context.Context, o ContextOptions, fingerprints bool) (*sharedContext, error) {
+	key := s.contextKey(o)
+	last := s.lastContext.Load()
+	switch {
+	case last == nil:
+		last = &sharedContext{}
+	case last.key == key && (last.Fingerprints != nil || !fingerprints):
+		return last, nil
+	}
+	sel, err := s.selectPath(ctx, o.Leaf)
+	if err != nil {
+		return nil, err
+	}
+	sel.unpaired = o.Unpaired
+	c := &sharedContext{Context: *assemble(sel), key: key}
+	keep := c.fill(ctx, s.store.Blobs(), last)
+	if fingerprints {
+		n := c.sameAs(last)
+		c.Fingerprints, err = fingerprintsAfter(last.Fingerprints[:n], c.Entries)
+		if err != nil {
+			return nil, err
+		}
+	}
+	if keep && s.contextKey(o) == key {
+		s.lastContext.Store(c)
+	}
+	return c, nil
+}
+
+// fill fills in the content that is kept in blobs, with what the last context has
+// of it. It reports whether the context may be remembered: not if something was
+// missing, which may come back, or if it is large.
+func (c *sharedContext) fill(ctx context.Context, blobs store.Blobs, last *sharedContext) (keep bool) {
+	bytes, problems := 0, len(c.Problems)
+	for i := range c.Entries {
+		e := &c.Entries[i]
+		size := e.blobBytes()
+		if size == 0 {
+			continue
+		}
+		bytes += size
+		source := e.Message
+		if e.Message = last.filled[source]; e.Message == nil {
+			e.Message = source.clone()
+			c.Problems = append(c.Problems, resolve(ctx, blobs, e, 0)...)
+		}
+		if c.filled == nil {
+			c.filled = make(map[*MessageEntry]*MessageEntry)
+		}
+		c.filled[source] = e.Message
+	}
+	return len(c.Problems) == problems && bytes <= cacheBytes
+}
+
+// sameAs returns of how many entries the last context has fingerprints that are
+// those of this one too: as many as begin both and give the model the same.
+func (c *sharedContext) sameAs(last *sharedContext) int {
+	n := 0
+	for n < len(last.Fingerprints) && n < len(c.Entries) && sameContribution(&c.Entries[n], &last.Entries[n]) {
+		n++
+	}
+	return n
+}
+
+// sameContribution reports whether two entries surely give the model the same:
+// they share the memory of what they give, which never changes.
+func sameContribution(a, b *Entry) bool {
+	if a.Type != b.Type || a.Message == nil || b.Message == nil {
+		return a.Type == b.Type && a.Message == b.Message && a.Summary() == b.Summary()
+	}
+	x, y := a.Message.Content, b.Message.Content
+	return a.Message.Role == b.Message.Role && len(x) == len(y) && len(x) > 0 && &x[0] == &y[0]
+}
+
+// copy returns a copy of the context that the caller may change.
+func (c *sharedContext) copy() *Context {
+	made := c.Context
+	made.Entries = cloneEntries(c.Entries)
+	made.Fingerprints = slices.Clone(c.Fingerprints)
+	made.Edited = maps.Clone(c.Edited)
+	made.Problems = slices.Clone(c.Problems)
+	return &made
+}
+
+// view returns the context as it is handed out to those who only read. What they
+// append goes elsewhere.
+func (c *sharedContext) view() *Context {
+	made := c.Context
+	made.Entries = slices.Clip(c.Entries)
+	made.Fingerprints = slices.Clip(c.Fingerprints)
+	made.Problems = slices.Clip(c.Problems)
+	return &made
+}
+
+// manyEntries is from how many entries on several processors clone them.
+const manyEntries = 4096
+
+func cloneEntries(entries []Entry) []Entry {
+	if entries == nil {
+		return nil
+	}
+	clones := make([]Entry, len(entries))
+	workers := 1
+	if len(entries) >= manyEntries {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	var done sync.WaitGroup
+	for w := range workers {
+		from, to := w*len(entries)/workers, (w+1)*len(entries)/workers
+		part := func() {
+			for i := from; i < to; i++ {
+				clones[i] = entries[i].clone()
+			}
+		}
+		if w == workers-1 {
+			part()
+		} else {
+			done.Go(part)
+		}
+	}
+	done.Wait()
+	return clones
+}
