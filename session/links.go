@@ -136,7 +136,6 @@ type joiner struct {
 	byID    map[string]*Link
 	after   map[string]string // which link follows a session, missing ones included
 	namedBy map[string]string // which link names a missing session as its continuation
-	runs    map[string][]run
 	chains  []*joined
 	byRoot  map[string]*joined
 }

@@ -24,8 +24,12 @@ type CollectedConversation struct {
 // Became says what source records were, and what came of them.
 type Became struct{ What, Became string }
 
-// Collect reads a file in a format, all of it into memory.
+// Collect reads a file in a format, all of it into memory. A format that is nil is
+// ErrInvalid.
 func Collect(ctx context.Context, format *Format, f *File) (*Collected, error) {
+	if err := format.check("read", f.Path, canRead); err != nil {
+		return nil, err
+	}
 	c := &collector{result: Collected{Counts: make(map[Became]int)}}
 	if err := format.Read(ctx, f, c); err != nil {
 		return nil, err

@@ -10,6 +10,23 @@ import (
 // errNoID is the fault of a format.
 var errNoID = errors.New("a reader began a conversation without an id")
 
+// check returns an error if there is no format, as there is none if nobody knows a
+// file's, or if it cannot do what is asked of it.
+func (f *Format) check(op, path string, able func(*Format) bool) error {
+	switch {
+	case f == nil:
+		return &session.Error{
+			Op: op, Path: path, Kind: session.ErrInvalid, Err: errors.New("the format is not known"),
+			Hint: "all.Named has a format by its name; all.Detect returns nil for a file that is of none",
+		}
+	case !able(f):
+		return &session.Error{Op: op, Path: path, Kind: session.ErrInvalid, Err: fmt.Errorf("not possible with the format %s", f.Title)}
+	}
+	return nil
+}
+
+func canRead(f *Format) bool { return f.Read != nil }
+
 // errNotRaw says why the bytes that an entry was made of cannot be had.
 func errNotRaw(id, why string) error {
 	return &session.Error{Op: "read source of", Name: id, Kind: session.ErrNotExist, Err: errors.New(why)}

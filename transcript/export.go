@@ -93,11 +93,18 @@ type Exporter struct {
 // Prepare makes the files of a conversation and makes sure that they can be read
 // as what was meant. Nothing is written to where the files belong. old returns
 // what is there now, for files that several conversations share; nil if nothing.
+// Without old there is nothing. A format that is nil, or cannot be written, is
+// ErrInvalid.
 func (x *Exporter) Prepare(ctx context.Context, format *Format, s *Script, old func(path string) ([]byte, error)) (*Output, string, error) {
-	if format.Write == nil {
-		return nil, "", &session.Error{Op: "export", Kind: session.ErrInvalid, Err: fmt.Errorf("%s can be read but not written", format.Title)}
+	if err := format.check("export", "", func(f *Format) bool { return f.Write != nil && f.Read != nil }); err != nil {
+		return nil, "", err
 	}
-	out, err := format.Write(ctx, s, x.Env)
+	if old == nil {
+		old = func(string) ([]byte, error) { return nil, nil }
+	}
+	known := *s
+	known.Existing = old
+	out, err := format.Write(ctx, &known, x.Env)
 	if err != nil {
 		return nil, "", err
 	}

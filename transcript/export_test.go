@@ -280,6 +280,44 @@ func TestExportErrors(t *testing.T) {
 	}
 }
 
+// Nobody knows the format of every file: that is an error, wherever a format is
+// asked for.
+func TestNoFormat(t *testing.T) {
+	d := newDesk(t)
+	f := transcript.FileOf("x", []byte("nothing that anybody knows"))
+	im := transcript.Importer{Store: d.st}
+	if report, err := im.Import(t.Context(), nil, f); !errors.Is(err, session.ErrInvalid) || report == nil {
+		t.Errorf("import: %v, %v", report, err)
+	}
+	if _, err := im.Import(t.Context(), &transcript.Format{Name: "w"}, f); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("import of what cannot be read: %v", err)
+	}
+	if _, err := transcript.Collect(t.Context(), nil, f); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("collect: %v", err)
+	}
+	x := &transcript.Exporter{}
+	if _, _, err := x.Prepare(t.Context(), nil, &transcript.Script{}, nil); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("prepare: %v", err)
+	}
+	if _, err := x.Publish(nil, &transcript.Script{}, &transcript.Output{}, "", t.TempDir(), false); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("publish: %v", err)
+	}
+}
+
+// Who does not say what is there now says that there is nothing.
+func TestPrepareWithoutOldFiles(t *testing.T) {
+	d := newDesk(t)
+	d.bring(toyFile(t, lines(toyLine{Conv: "c"}, said("1", "one"))))
+	s, err := transcript.NewScript(d.open(toyID("c")), "toy", "", toyTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := (&transcript.Exporter{}).Prepare(t.Context(), toy(), s, nil)
+	if err != nil || len(out.Files) != 2 {
+		t.Errorf("prepared %v, %v", out, err)
+	}
+}
+
 func TestExportClean(t *testing.T) {
 	d := newDesk(t)
 	d.bring(toyFile(t, lines(toyLine{Conv: "c"}, said("1", "hunter2"), said("2", "two"))))

@@ -38,15 +38,17 @@ type Place struct {
 // Env is the machine as far as a format needs to know it.
 type Env struct {
 	Home   string              // the user's home directory
-	Getenv func(string) string // the environment
+	Getenv func(string) string // the environment; nil if there is none
 	GOOS   string              // the operating system, as runtime.GOOS has it
 }
 
 // Dir returns the directory that an environment variable names, or else one
 // below the home directory, which is given with slashes.
 func (e Env) Dir(variable, fallback string) string {
-	if dir := e.Getenv(variable); filepath.IsAbs(dir) {
-		return dir
+	if e.Getenv != nil {
+		if dir := e.Getenv(variable); filepath.IsAbs(dir) {
+			return dir
+		}
 	}
 	return filepath.Join(e.Home, filepath.FromSlash(fallback))
 }

@@ -59,8 +59,12 @@ func SessionID(format, native string) string { return HashID("session", format, 
 // Import imports a file of a format. What was imported before is not imported
 // again: of a file that grew the new records are added, of one that was
 // rewritten those that changed, as further branches. If it fails half-way, what
-// was imported so far stays, and importing again adds the rest.
+// was imported so far stays, and importing again adds the rest. A format that is
+// nil, as all.Detect returns it for a file that is of none, is ErrInvalid.
 func (im *Importer) Import(ctx context.Context, format *Format, f *File) (*Report, error) {
+	if err := format.check("import", f.Path, canRead); err != nil {
+		return &Report{Path: f.Path}, err
+	}
 	report := &Report{Path: f.Path, Format: format.Name}
 	if im.isUnchanged(format, f) {
 		report.Unchanged = true

@@ -14,8 +14,11 @@ import (
 // Publish writes prepared files below a directory and returns their paths. Each
 // is written under another name, synced and renamed; what a file replaces stays
 // beside it as .bak. A conversation that is there already and is not what this
-// session wrote is replaced only with force.
+// session wrote is replaced only with force. A format that is nil is ErrInvalid.
 func (x *Exporter) Publish(format *Format, s *Script, out *Output, native, base string, force bool) ([]string, error) {
+	if err := format.check("export", base, func(*Format) bool { return true }); err != nil {
+		return nil, err
+	}
 	var paths []string
 	for i := range out.Files {
 		path, err := filepath.Abs(filepath.Join(base, filepath.FromSlash(out.Files[i].Path)))

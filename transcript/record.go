@@ -118,6 +118,10 @@ type Script struct {
 	Facts map[string]any
 	// Now is the time of writing, for what needs one.
 	Now time.Time
+	// Existing returns what a file has now that a writer may want to write, or nil
+	// if there is no such file: so a writer whose ids are not unique by themselves
+	// can choose one that is free. Exporter.Prepare sets it; it may be nil.
+	Existing func(path string) ([]byte, error)
 }
 
 // Output is what writing a conversation gives.

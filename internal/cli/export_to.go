@@ -96,7 +96,9 @@ func (e *exportTo) run(ctx context.Context) error {
 func (e *exportTo) old(path string) ([]byte, error) {
 	base := e.flags.out
 	if base == "" {
-		empty, err := e.format.Write(context.Background(), e.script, e.x.Env) // only to learn where
+		where := *e.script
+		where.Existing = nil                                              // it would ask us
+		empty, err := e.format.Write(context.Background(), &where, e.x.Env) // only to learn where
 		if err != nil {
 			return nil, err
 		}

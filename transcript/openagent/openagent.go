@@ -18,7 +18,14 @@ import (
 const (
 	name      = "openagent"
 	indexFile = "index.json"
-	timeForm  = "2006-01-02T15:04:05.000000-07:00"
+	// timeForm is how the program writes times: local, without a zone. It sorts
+	// them, and cannot compare such a time with one that has a zone.
+	timeForm = "2006-01-02T15:04:05.000000"
+
+	// The facts of a session that its messages do not tell: how many tokens it
+	// says it has, and how many messages it had then.
+	factTokens   = "total_tokens"
+	factMessages = "messages"
 )
 
 // Format returns the format.
@@ -81,6 +88,13 @@ func readSession(f *transcript.File, v loose.Value, span transcript.Span, to tra
 	}
 	for tag := range meta.Get("tags").Items() {
 		c.Tags = append(c.Tags, tag.Text())
+	}
+	if tokens := meta.Get("total_tokens"); tokens.IsNumber() && tokens.Int() > 0 {
+		n := 0
+		for range v.Get("messages").Items() {
+			n++
+		}
+		c.Extra = map[string]any{factTokens: tokens.Int(), factMessages: n}
 	}
 	if c.ID == "" {
 		c.ID = strings.TrimSuffix(filepath.Base(f.Path), ".json")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,8 +94,8 @@ func TestRoundTrip(t *testing.T) {
 }
 
 // TestProgramsRules: the keys are exactly the ones that the program reads, times
-// have a zone that both of its halves understand, and the index has the session
-// once.
+// are local ones without a zone as it writes them itself, and the index has the
+// session once.
 func TestProgramsRules(t *testing.T) {
 	out := write(t, fixture)
 	v, _ := loose.Parse(out.Files[0].Data)
@@ -105,7 +106,7 @@ func TestProgramsRules(t *testing.T) {
 	if got := strings.Join(keys, " "); got != "session_id created_at updated_at message_count total_tokens title tags" {
 		t.Errorf("the metadata are %s", got)
 	}
-	if created := v.Get("metadata", "created_at").Text(); created != "2026-01-02T10:15:00.125000+00:00" {
+	if created := v.Get("metadata", "created_at").Text(); created != "2026-01-02T10:15:00.125000" {
 		t.Errorf("created_at is %s", created)
 	}
 	old, err := os.ReadFile("testdata/index.json")
@@ -133,6 +134,94 @@ func TestProgramsRules(t *testing.T) {
 	}
 	if place := openagent.Format().Places(env)[0]; !place.Match("a.json") || place.Match("index.json") || place.Match("a/b.json") {
 		t.Error("other files than sessions are looked at")
+	}
+}
+
+// The program sorts its index by updated_at, and cannot compare a time that has a
+// zone with one that has none.
+func TestIndexHasOneKindOfTime(t *testing.T) {
+	old := `{"sessions":[{"session_id":"a","created_at":"2026-01-01T10:00:00Z","updated_at":"2026-01-01T12:00:00.5+02:00"},` +
+		`{"session_id":"b","created_at":"2026-01-01T10:00:00","updated_at":"2026-01-01T10:00:00.25"}],"version":"1.0"}`
+	merged, err := write(t, fixture).Files[1].Merge([]byte(old))
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, _ := loose.Parse(merged)
+	var times []string
+	for s := range index.Get("sessions").Items() {
+		times = append(times, s.Get("updated_at").Text())
+		if created := s.Get("created_at").Text(); strings.ContainsAny(created, "Z+") {
+			t.Errorf("created_at is %s", created)
+		}
+	}
+	want := []string{"2026-01-01T10:00:00.500000", "2026-01-01T10:00:00.25", "2026-01-02T08:15:09.000000"}
+	if diff := cmp.Diff(want, times); diff != "" {
+		t.Errorf("updated_at (-want +got):\n%s", diff)
+	}
+}
+
+// What the program counted is kept; what was said since is added.
+func TestRecordedTokens(t *testing.T) {
+	const file = `{"metadata":{"session_id":"x","created_at":"2026-01-01T10:00:00","updated_at":"2026-01-01T10:00:00","message_count":1,"total_tokens":99,"title":null,"tags":[]},` +
+		`"messages":[{"role":"user","content":"hi","timestamp":"2026-01-01T10:00:00","token_count":2}]}`
+	c := transcripttest.Collect(t, openagent.Format(), transcript.FileOf("x.json", []byte(file))).Conversations[0]
+	script, err := transcripttest.Script(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens := 5
+	for want, entries := range map[int][]session.Entry{
+		99:  script.Path,
+		104: append(slices.Clone(script.Path), session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: "assistant", Content: []session.Content{session.Text("yes")}, Tokens: &tokens}}),
+	} {
+		script.Path = entries
+		out, err := openagent.Format().Write(t.Context(), script, env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, _ := loose.Parse(out.Files[0].Data); v.Get("metadata", "total_tokens").Int() != want {
+			t.Errorf("total_tokens is %d, want %d", v.Get("metadata", "total_tokens").Int(), want)
+		}
+	}
+}
+
+// Sessions of one second get ids of their own, and keep them.
+func TestSessionsOfOneSecond(t *testing.T) {
+	files := make(map[string][]byte)
+	export := func(at time.Duration, text string) string {
+		entries := []session.Entry{{Type: session.TypeMessage, ID: "a", Timestamp: transcripttest.Now(), Message: &session.MessageEntry{Role: "user", Content: []session.Content{session.Text(text)}}}}
+		script, err := transcripttest.ScriptOf(t.Context(), session.Header{Type: session.TypeSession, ID: text, Version: 1, CreatedAt: transcripttest.Now().Add(at)}, entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := &transcript.Exporter{Env: env}
+		out, native, err := x.Prepare(t.Context(), openagent.Format(), script, func(path string) ([]byte, error) { return files[path], nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range out.Files {
+			files[f.Path] = f.Data
+		}
+		return native
+	}
+	for _, c := range []struct {
+		at   time.Duration
+		text string
+		want string
+	}{
+		{0, "one", "2026-11-15_120000"},
+		{time.Millisecond, "two", "2026-11-15_120000_1"},
+		{0, "three", "2026-11-15_120000_2"},
+		{time.Millisecond, "two", "2026-11-15_120000_1"},
+		{0, "one", "2026-11-15_120000"},
+		{time.Second, "four", "2026-11-15_120001"},
+	} {
+		if got := export(c.at, c.text); got != c.want {
+			t.Errorf("%s is written as %s, want %s", c.text, got, c.want)
+		}
+	}
+	if index, _ := loose.Parse(files["index.json"]); len(slices.Collect(index.Get("sessions").Items())) != 4 {
+		t.Errorf("the index is %s", files["index.json"])
 	}
 }
 

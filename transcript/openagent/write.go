@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ func encode(e *session.Entry) json.RawMessage {
 	var o residue.Object
 	o.Set("role", role(m.Role))
 	o.Set("content", textOf(m.Content))
-	o.Set("timestamp", e.Timestamp.UTC().Format(timeForm))
+	o.Set("timestamp", e.Timestamp.Local().Format(timeForm))
 	o.Set("token_count", tokens(m))
 	o.Set("tool_calls", calls(m.Content))
 	metadata := m.Metadata
@@ -88,13 +89,14 @@ func textOf(blocks []session.Content) string {
 
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
 	out := &transcript.Output{Base: places(env)[0].Dir}
-	id := s.NativeID
-	if id == "" {
-		id = s.Header.CreatedAt.Local().Format("2006-01-02_150405")
+	id, err := idFor(s)
+	if err != nil {
+		return nil, err
 	}
 	out.Resume = "openagent-terminal, and in it /load " + id // it has no flag for that
 	var messages []json.RawMessage
-	total, updated := 0, s.Header.CreatedAt
+	total, counted := recorded(s)
+	updated := s.Header.CreatedAt
 	for i := range s.Path {
 		e := &s.Path[i]
 		if e.Message == nil {
@@ -107,7 +109,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 		}
 		messages = append(messages, made)
 		out.Losses = append(out.Losses, transcript.Lost(e, onlyText, session.ContentTypeText, session.ContentTypeToolUse, session.ContentTypeToolResult)...)
-		if e.Message.Tokens != nil {
+		if e.Message.Tokens != nil && len(messages) > counted {
 			total += *e.Message.Tokens
 		}
 		updated = e.Timestamp
@@ -124,11 +126,66 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	return out, nil
 }
 
+// idFor returns the id of a session, which is when it was created, to the second.
+// If another one has it, a number is added, as the program does.
+func idFor(s *transcript.Script) (string, error) {
+	if s.NativeID != "" {
+		return s.NativeID, nil
+	}
+	second := s.Header.CreatedAt.Local().Format("2006-01-02_150405")
+	id := second
+	for n := 1; s.Existing != nil; n++ {
+		have, err := s.Existing(id + ".json")
+		if err != nil {
+			return "", err
+		}
+		if have == nil || isOf(have, s) {
+			break
+		}
+		id = second + "_" + strconv.Itoa(n)
+	}
+	return id, nil
+}
+
+// isOf reports whether a file is of a session: made in the same moment, with the
+// same beginning.
+func isOf(file []byte, s *transcript.Script) bool {
+	v, err := loose.Parse(file)
+	if err != nil || v.Get("metadata", "created_at").Text() != s.Header.CreatedAt.Local().Format(timeForm) {
+		return false
+	}
+	first := v.Get("messages").First()
+	for i := range s.Path {
+		if m := s.Path[i].Message; m != nil {
+			return first.Get("role").Text() == role(m.Role) && first.Get("content").Text() == textOf(m.Content)
+		}
+	}
+	return first == nil
+}
+
+// recorded returns how many tokens the source said that the session has, and for
+// how many messages that holds.
+func recorded(s *transcript.Script) (tokens, messages int) {
+	number := func(fact string) int {
+		switch n := s.Facts[fact].(type) {
+		case int:
+			return n
+		case float64:
+			return int(n)
+		case json.Number:
+			i, _ := n.Int64()
+			return int(i)
+		}
+		return 0
+	}
+	return number(factTokens), number(factMessages)
+}
+
 func metadata(s *transcript.Script, id string, updated time.Time, messages, tokens int) json.RawMessage {
 	var o residue.Object
 	o.Set("session_id", id)
-	o.Set("created_at", s.Header.CreatedAt.UTC().Format(timeForm))
-	o.Set("updated_at", updated.UTC().Format(timeForm))
+	o.Set("created_at", s.Header.CreatedAt.Local().Format(timeForm))
+	o.Set("updated_at", updated.Local().Format(timeForm))
 	o.Set("message_count", messages)
 	o.Set("total_tokens", tokens)
 	var title any
@@ -145,7 +202,8 @@ func metadata(s *transcript.Script, id string, updated time.Time, messages, toke
 }
 
 // mergeIndex puts a session's metadata into the index in place of what it had
-// there.
+// there. Times with a zone, which other writers left there, become local ones: the
+// program fails to sort a list that has both.
 func mergeIndex(old []byte, id string, meta json.RawMessage) ([]byte, error) {
 	var index residue.Object
 	var sessions []json.RawMessage
@@ -157,7 +215,7 @@ func mergeIndex(old []byte, id string, meta json.RawMessage) ([]byte, error) {
 		index = residue.Object(v.Except())
 		for s := range v.Get("sessions").Items() {
 			if s.Get("session_id").Text() != id {
-				sessions = append(sessions, s.Raw())
+				sessions = append(sessions, withLocalTimes(s))
 			}
 		}
 	}
@@ -166,6 +224,17 @@ func mergeIndex(old []byte, id string, meta json.RawMessage) ([]byte, error) {
 		index.Set("version", "1.0")
 	}
 	return index.Indented(), nil
+}
+
+// withLocalTimes is a line of the index whose times have no zone.
+func withLocalTimes(line loose.Value) json.RawMessage {
+	o := residue.Object(line.Except())
+	for _, member := range []string{"created_at", "updated_at"} {
+		if t, err := time.Parse(time.RFC3339, line.Get(member).Text()); err == nil {
+			o.Set(member, t.Local().Format(timeForm))
+		}
+	}
+	return o.JSON()
 }
 
 func lossOfEntry(e *session.Entry) []transcript.Loss {
