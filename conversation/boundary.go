@@ -50,10 +50,10 @@ func (l *link) full(limit int) bool {
 // from its result nor a question from its answer. A turn without end is cut when
 // the link is twice as long as it should be, but never while a call waits.
 func (l *link) due(e *session.Entry, limit int) bool {
-	if !l.full(limit) || l.pairs.pending() || e.Message == nil {
+	if !l.full(limit) || l.pairs.Pending() || e.Message == nil {
 		return false
 	}
-	return beginsTurn(e) || len(l.entries) >= 2*max(limit, 2*l.copies) && !l.goesOn(e)
+	return e.BeginsTurn() || len(l.entries) >= 2*max(limit, 2*l.copies) && !l.goesOn(e)
 }
 
 // goesOn reports whether a message is part of the response before it, or a
@@ -64,8 +64,7 @@ func (l *link) goesOn(e *session.Entry) bool {
 			return true
 		}
 	}
-	last := l.entries[len(l.entries)-1].Message
-	return e.Message.ResponseID != "" && e.Message.ResponseID == last.ResponseID
+	return l.pairs.Continues(e)
 }
 
 // carry returns what a continuation begins with: the title, all SYSTEM messages,
@@ -94,7 +93,7 @@ func (l *link) carry(limit int, next *session.Entry) []session.Entry {
 		}
 	}
 	entries = append(entries, l.marker())
-	if next == nil && !l.answered() || next != nil && !beginsTurn(next) {
+	if next == nil && !l.answered() || next != nil && !next.BeginsTurn() {
 		for _, e := range l.turnInFlight(limit) {
 			entries = append(entries, copyOf(&e))
 		}
@@ -164,14 +163,14 @@ func number(v any) int {
 // answered reports whether the last turn looks as if it were over.
 func (l *link) answered() bool {
 	n := len(l.entries)
-	return n == 0 || !l.pairs.pending() && l.entries[n-1].Message.Role == session.RoleAssistant
+	return n == 0 || !l.pairs.Pending() && l.entries[n-1].Message.Role == session.RoleAssistant
 }
 
 // turnInFlight returns the messages of a turn that is not over: from the user's
 // message on or, if the turn is so long that it would fill the next link, that
 // message and the call that waits with the results it has.
 func (l *link) turnInFlight(limit int) []session.Entry {
-	begin, pending := l.turnBegin(), l.pairs.pending()
+	begin, pending := l.turnBegin(), l.pairs.Pending()
 	if begin < 0 && !pending {
 		return nil
 	}
@@ -192,7 +191,7 @@ func (l *link) turnInFlight(limit int) []session.Entry {
 // turnBegin returns the index of the last message that begins a turn, or -1.
 func (l *link) turnBegin() int {
 	for i := len(l.entries) - 1; i >= 0; i-- {
-		if beginsTurn(&l.entries[i]) {
+		if l.entries[i].BeginsTurn() {
 			return i
 		}
 	}

@@ -494,7 +494,7 @@ func TestSummaryInAContinuation(t *testing.T) {
 	must(s.AppendCompaction("one to three", s.LeafID(), 9))(t)
 	c := newSystem(t, m)
 	do(t, c.Load(id))
-	if diff := cmp.Diff([]string{"summary: one to three", "assistant: 4"}, entryTexts(must(c.View())(t).Entries)); diff != "" {
+	if diff := cmp.Diff([]string{"summary: one to three", "user: 3", "assistant: 4"}, entryTexts(must(c.View())(t).Entries)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -54,7 +54,7 @@ func (m *Sessions) reopenLink(l *link) (settled bool, _ error) {
 	for last >= 0 && l.entries[last].Message.Role == session.RoleSystem {
 		last-- // nobody answers a document
 	}
-	if last < 0 || l.pairs.pending() {
+	if last < 0 || l.pairs.Pending() {
 		return true, fmt.Errorf("session %s: %w", l.id, ErrAnswered)
 	}
 	message := l.entries[last].Message

@@ -53,7 +53,7 @@ func (v *view) advance(m *Sessions, id string) bool {
 		} else {
 			plain = plain && l.composed == l.plainAt
 		}
-		plain = plain && !l.pairs.pending()
+		plain = plain && !l.pairs.Pending()
 		links = append(links, l)
 		return plain && l.id != v.link
 	})
@@ -109,7 +109,7 @@ func (v *view) rebuild(m *Sessions, id string, options window.Options, with view
 		}
 		if v.link == "" {
 			v.stand(l)
-			pending = l.pairs.pending()
+			pending = l.pairs.Pending()
 		}
 		parts = append(parts, entries)
 		tokens += l.tokens().total()
@@ -178,7 +178,7 @@ func noteResults(e *session.Entry, answered map[string]bool) {
 // context returns what a link gives the model; whole is false if a summary
 // stands for all that came before.
 func (l *link) context() (_ []session.Entry, whole bool, _ error) {
-	if l.composed == l.plainAt && !l.pairs.pending() {
+	if l.composed == l.plainAt && !l.pairs.Pending() {
 		return l.entries, true, nil
 	}
 	entries, err := l.s.GetContext()

@@ -24,8 +24,8 @@ func (u *undo) apply(s *session.Session) error {
 func cutShort(s *session.Session, found *session.Context, v view) (*undo, error) {
 	// A leaf from which nothing at all can be read is the end of one, too.
 	suspect := lacksCompaction(found) || found.Leaf != "" && len(found.Entries) == 0
-	if found.Compaction != "" {
-		mark := marksOf(found.Entries[0].Compaction.Extra)
+	if at := slices.IndexFunc(found.Entries, func(e session.Entry) bool { return e.Compaction != nil }); at >= 0 {
+		mark := marksOf(found.Entries[at].Compaction.Extra)
 		suspect = suspect || mark.Follows > 0 && len(v.items) < mark.Items
 	}
 	if !suspect {

@@ -35,13 +35,12 @@ type item struct {
 func viewOf(c *session.Context, updated time.Time) view {
 	var v view
 	var merged []string
-	entries := c.Entries
-	if c.Compaction != "" && len(entries) > 0 {
-		v.summary = entries[0].Compaction.Summary
-		v.cleared = marksOf(entries[0].Compaction.Extra).OpenCalls
-		entries = entries[1:]
-	}
-	for _, e := range entries {
+	for _, e := range c.Entries {
+		if e.Compaction != nil { // the one in force, after the system messages
+			v.summary = e.Compaction.Summary
+			v.cleared = marksOf(e.Compaction.Extra).OpenCalls
+			continue
+		}
 		v = v.after(e)
 		v.items[len(v.items)-1].merged = slices.Contains(merged, e.ID)
 		if e.Merge != nil {
@@ -86,16 +85,43 @@ func (v view) compacted(c *session.CompactionEntry) view {
 	if c.FirstKeptEntryID != "" {
 		from = max(0, v.index(c.FirstKeptEntryID))
 	}
+	stays := v.staysBefore(from, c.FirstKeptEntryID != "")
 	for _, it := range v.items[:from] {
 		v.messages -= len(it.messages)
 		v.bytes -= it.bytes
 	}
+	for _, it := range stays {
+		v.messages += len(it.messages)
+		v.bytes += it.bytes
+	}
 	if from > 0 {
-		v.items = slices.Clone(v.items[from:]) // so that the rest can be forgotten
+		v.items = slices.Concat(stays, v.items[from:]) // so that the rest can be forgotten
 	}
 	v.summary = c.Summary
 	v.cleared = marksOf(c.Extra).OpenCalls
 	return v
+}
+
+// staysBefore returns what stays of the items before a cut, as session.Context has
+// it: system messages, and the message that began a turn which the cut splits.
+func (v view) staysBefore(from int, keeps bool) []item {
+	var stays []item
+	prompt := -1
+	for i := range v.items[:from] {
+		it := &v.items[i]
+		switch {
+		case it.merged || it.entry.Message == nil:
+		case it.entry.Message.Role == session.RoleSystem:
+			stays = append(stays, *it)
+		case it.entry.BeginsTurn():
+			prompt = i
+		}
+	}
+	first := slices.IndexFunc(v.items[from:], func(it item) bool { return it.entry.Message != nil && !it.merged })
+	if keeps && prompt >= 0 && first >= 0 && !v.items[from+first].entry.BeginsTurn() {
+		stays = append(stays, v.items[prompt])
+	}
+	return stays
 }
 
 func without(list []string, s string) []string {

@@ -237,6 +237,9 @@ const deepLine = 20_000
 
 func (b *batch) add(e *Entry, line []byte) {
 	h := headLine{id: e.ID, isRoot: e.ParentID == nil, kind: kindOfType([]byte(e.Type))}
+	if e.Message != nil {
+		h.speaker = speakerOf(e.Message.Role)
+	}
 	b.leaf = e.ID
 	if e.ParentID != nil {
 		h.parent = *e.ParentID

@@ -5,21 +5,19 @@ import "slices"
 // assemble makes a context of a selection. It is a pure function: the same
 // entries give the same context, byte for byte.
 func assemble(sel *selection) *Context {
-	c := &Context{Leaf: sel.leaf, Problems: sel.problems, path: sel.entries}
-	c.Entries = make([]Entry, 0, len(sel.entries)+len(sel.picked)+1)
+	c := &Context{Leaf: sel.leaf, Problems: sel.problems, path: sel.path(), from: len(sel.before)}
+	c.Entries = make([]Entry, 0, len(c.path))
 	c.origin = make([]int, 0, cap(c.Entries))
-	state := sel.state
 	edits := effectiveEdits(sel)
 	if sel.compaction != nil {
-		c.Compaction = sel.compaction.ID
-		c.Entries = append(c.Entries, *sel.compaction)
-		c.origin = append(c.origin, notOnPath)
+		c.beginCompacted(sel, edits)
 	}
+	state := sel.state
 	// What stands before the compaction in force is older than the state that
 	// the compaction recorded.
 	stale := sel.compaction != nil && sel.compaction.Compaction.State != nil
 	changed := 0 // so many entries were answered in another context
-	for at, e := range sel.entries {
+	for i, e := range sel.entries {
 		inForce := sel.compaction != nil && e.ID == sel.compaction.ID
 		if inForce {
 			stale = false
@@ -31,10 +29,7 @@ func assemble(sel *selection) *Context {
 			state.update(e)
 		}
 		c.contribute(sel, e, edits)
-		for n := len(c.origin); n < len(c.Entries); n++ {
-			c.origin = append(c.origin, at)
-			at = notOnPath // what else a merge brings
-		}
+		c.originIs(c.from + i)
 	}
 	c.Provider, c.Model, c.ThinkingLevel = state.Provider, state.Model, state.ThinkingLevel
 	c.countTokens(changed)
@@ -44,10 +39,72 @@ func assemble(sel *selection) *Context {
 	return c
 }
 
+// path returns all of the path that was read.
+func (sel *selection) path() []*Entry {
+	if len(sel.before) == 0 {
+		return sel.entries
+	}
+	return slices.Concat(sel.before, sel.entries)
+}
+
+// beginCompacted adds what a context begins with when a compaction is in force:
+// the system messages before the cut, the summary, and the message that began the
+// turn if the cut splits it.
+func (c *Context) beginCompacted(sel *selection, edits map[string]*Entry) {
+	prompt := none
+	for i, e := range sel.before {
+		switch {
+		case e.Message == nil:
+		case e.Message.Role == RoleSystem:
+			c.addMessage(e, edits[e.ID])
+			c.originIs(i)
+		case e.BeginsTurn():
+			prompt = int32(i)
+		}
+	}
+	c.Compaction = sel.compaction.ID
+	c.Entries = append(c.Entries, *sel.compaction)
+	c.originIs(notOnPath)
+	if prompt != none && sel.splitsTurn() {
+		c.addMessage(sel.before[prompt], edits[sel.before[prompt].ID])
+		c.originIs(int(prompt))
+	}
+}
+
+// splitsTurn reports whether the compaction in force keeps the end of a turn
+// without its beginning: the first message that it keeps, or that came since,
+// does not begin a turn.
+func (sel *selection) splitsTurn() bool {
+	if sel.compaction.keepsNothing() {
+		return false
+	}
+	for _, e := range sel.entries {
+		if e.Message != nil {
+			return !e.BeginsTurn()
+		}
+	}
+	return false
+}
+
+// keepsNothing reports whether a compaction keeps no entry before it.
+func (e *Entry) keepsNothing() bool {
+	first := e.Compaction.FirstKeptEntryID
+	return first == "" || first == e.ID
+}
+
+// originIs says where the entries that were added last are on the path: the first
+// of them is there, the others were brought by it.
+func (c *Context) originIs(at int) {
+	for len(c.origin) < len(c.Entries) {
+		c.origin = append(c.origin, at)
+		at = notOnPath
+	}
+}
+
 // effectiveEdits returns the last edit of each entry that was not reverted.
 func effectiveEdits(sel *selection) map[string]*Entry {
 	var edits map[string]*Entry
-	for _, e := range slices.Concat(sel.olderEdits, sel.entries) {
+	for _, e := range sel.path() {
 		if e.ContextEdit == nil || sel.reverted[e.ID] {
 			continue
 		}
@@ -68,10 +125,8 @@ func (c *Context) contribute(sel *selection, e *Entry, edits map[string]*Entry) 
 		c.Entries = append(c.Entries, *e)
 	case e.Merge != nil && !sel.reverted[e.ID]:
 		c.Entries = append(c.Entries, *e)
-		for _, id := range e.Merge.EntryIDs {
-			if picked := sel.picked[id]; picked != nil && picked.Message != nil {
-				c.addMessage(picked, edits[id])
-			}
+		for _, picked := range sel.picked[e.ID] {
+			c.addMessage(picked, edits[picked.ID])
 		}
 	}
 }
@@ -139,189 +194,90 @@ func (c *Context) countTokens(changed int) {
 // a call without an answer gets one that says so; an answer that came late is
 // moved to its call; an answer without a call is dropped. All of it is reported.
 func (c *Context) pairTools() {
-	p := newPairing()
+	var pairs Pairs
+	var runs []modelRun
 	for i := range c.Entries {
-		p.add(&c.Entries[i], i)
+		pairs.Add(&c.Entries[i])
+		runs = addToRuns(runs, &c.Entries[i], i)
 	}
-	if len(p.steps) == 0 {
-		return
-	}
-	c.Entries = p.arrange(c)
-}
-
-// call is a tool call and what became of it.
-type call struct {
-	id     string
-	entry  int // its index in the context
-	turn   int // the turn that made it
-	result *Content
-	from   int // the index of the entry that has the result
-	since  int // see pathCheck
-}
-
-// pairing matches results with calls. Some providers use an id again in each
-// turn, so a result belongs to the latest call of that id that has none.
-//
-// Everything it does is a step that can be taken back, so that whoever follows
-// many paths of a tree need not begin each at the root.
-type pairing struct {
-	open   map[string][]*call
-	steps  []step
-	turns  []int // of each run of assistant messages the index of the last
-	inTurn bool
-}
-
-// step is a call, an answer to one, or an answer that has no call.
-type step struct {
-	call    *call // nil for an answer that has none
-	answers bool
-	id      string   // of the call
-	result  *Content // the answer, as far as it is known
-	entry   int      // the index of the entry that has it
-	since   int      // see pathCheck
-}
-
-func newPairing() *pairing { return &pairing{open: make(map[string][]*call)} }
-
-func (p *pairing) add(e *Entry, i int) {
-	m := e.Message
-	if m == nil || m.Role != RoleAssistant {
-		p.inTurn = false
-	} else if !p.inTurn {
-		p.inTurn, p.turns = true, append(p.turns, i)
-	}
-	if m == nil {
-		return
-	}
-	m.eachTool(func(block *Content, isCall bool) {
-		if isCall {
-			p.call(block.ToolUse.ID, i)
-		} else {
-			p.answer(block.ToolResult.ToolUseID, block, i)
-		}
-	})
-	if p.inTurn {
-		p.turns[len(p.turns)-1] = i // the turn's results come after its last message
+	if len(pairs.Refs()) > 0 {
+		c.arrange(pairs.Refs(), runs)
 	}
 }
 
-// eachTool visits the calls that a message makes and the results that it has, in
-// order. Only the model makes calls.
-func (m *MessageEntry) eachTool(visit func(block *Content, isCall bool)) {
-	for i := range m.Content {
-		switch block := &m.Content[i]; {
-		case block.ToolUse != nil && m.Role == RoleAssistant:
-			visit(block, true)
-		case block.ToolResult != nil:
-			visit(block, false)
-		}
+// modelRun is a number of messages of the model one right after the other, to a
+// provider one message. The results of its calls stand after it.
+type modelRun struct {
+	first, last int // indices in the context
+	results     int // the last of the tool messages right after it, or last
+}
+
+func addToRuns(runs []modelRun, e *Entry, i int) []modelRun {
+	isModel := e.Message != nil && e.Message.Role == RoleAssistant
+	n := len(runs) - 1
+	switch {
+	case isModel && n >= 0 && runs[n].results == i-1 && runs[n].last == i-1:
+		runs[n].last, runs[n].results = i, i
+	case isModel:
+		return append(runs, modelRun{i, i, i})
+	case n >= 0 && runs[n].results == i-1 && isToolMessage(e):
+		runs[n].results = i
 	}
+	return runs
 }
 
-func (p *pairing) call(id string, i int) {
-	c := &call{id: id, entry: i, turn: len(p.turns) - 1}
-	p.open[id] = append(p.open[id], c)
-	p.steps = append(p.steps, step{call: c, id: id, entry: i})
-}
-
-func (p *pairing) answer(id string, result *Content, i int) {
-	answer := step{answers: true, id: id, result: result, entry: i}
-	if open := p.open[id]; len(open) > 0 {
-		c := open[len(open)-1]
-		p.open[id] = open[:len(open)-1]
-		c.result, c.from, answer.call = result, i, c
-	}
-	p.steps = append(p.steps, answer)
-}
-
-// takeBack takes the last step back and returns it.
-func (p *pairing) takeBack() step {
-	last := p.steps[len(p.steps)-1]
-	p.steps = p.steps[:len(p.steps)-1]
-	switch open := p.open[last.id]; {
-	case last.call == nil:
-	case last.answers:
-		last.call.result = nil
-		p.open[last.id] = append(open, last.call)
-	default:
-		p.open[last.id] = open[:len(open)-1]
-	}
-	return last
-}
-
-// arrange writes the entries in their final order.
-func (p *pairing) arrange(c *Context) []Entry {
-	results := p.resultsEnd(c)
-	misplaced := make(map[*Content]bool) // results that stand elsewhere than they must
-	orphans := make(map[*Content]bool)
-	byTurn := make(map[int][]*call) // calls by the message after which their results stand
-	for _, s := range p.steps {
-		switch call := s.call; {
-		case call == nil:
-			orphans[s.result] = true
-		case s.answers: // the call has a step of its own
-		case call.result == nil || call.from > results[call.turn]:
-			byTurn[p.turns[call.turn]] = append(byTurn[p.turns[call.turn]], call)
-			if call.result != nil {
-				misplaced[call.result] = true
+// arrange writes the entries in their final order. A result up to the end of its
+// call's run is in its place; others, and those that are missing, come after it.
+func (c *Context) arrange(refs []Ref, runs []modelRun) {
+	dropped := make(map[*Content]bool)  // results of no call
+	moved := make(map[*Content]bool)    // results that stand elsewhere than they must
+	missing := make(map[int][]movedRef) // by the index after which they stand
+	for _, ref := range refs {
+		switch {
+		case !ref.Call && ref.Pair == NoPair:
+			dropped[c.block(ref)] = true
+		case !ref.Call: // the call is dealt with
+		case ref.Pair == NoPair:
+			at := resultsAfter(runs, ref.Entry)
+			missing[at] = append(missing[at], movedRef{call: ref})
+		default:
+			result := refs[ref.Pair]
+			if at := resultsAfter(runs, ref.Entry); result.Entry > at {
+				moved[c.block(result)] = true
+				missing[at] = append(missing[at], movedRef{ref, &result})
 			}
 		}
 	}
-	if len(byTurn) == 0 && len(orphans) == 0 {
-		return c.Entries
+	if len(missing) == 0 && len(dropped) == 0 {
+		return
 	}
-	out := make([]Entry, 0, len(c.Entries)+len(byTurn))
+	out := make([]Entry, 0, len(c.Entries)+len(missing))
 	var origin []int
-	keep := func(i int) {
-		out = c.appendWithout(out, &c.Entries[i], misplaced, orphans)
+	for i := range c.Entries {
+		out = c.appendWithout(out, &c.Entries[i], moved, dropped)
 		if len(out) > len(origin) && c.origin != nil {
 			origin = append(origin, c.origin[i])
 		}
-	}
-	for i := 0; i < len(c.Entries); i++ {
-		keep(i)
-		if calls := byTurn[i]; calls != nil {
-			// After the results that are in place, which follow the turn.
-			for end := results[calls[0].turn]; i < end; {
-				i++
-				keep(i)
-			}
-			for _, call := range calls {
-				out = append(out, c.resultFor(call))
-				origin = append(origin, notOnPath)
-			}
+		for _, m := range missing[i] {
+			out, origin = append(out, c.resultFor(m)), append(origin, notOnPath)
 		}
 	}
-	c.origin = origin
-	return out
+	c.Entries, c.origin = out, origin
 }
 
-// resultsEnd returns for each turn the index of the last of the tool messages
-// right after it, or of the turn's last message if there are none. A result up to
-// there is in its place.
-func (p *pairing) resultsEnd(c *Context) []int {
-	ends := make([]int, len(p.turns))
-	for turn, last := range p.turns {
-		for last+1 < len(c.Entries) && isToolMessage(&c.Entries[last+1]) {
-			last++
-		}
-		ends[turn] = last
-	}
-	return ends
+func (c *Context) block(ref Ref) *Content { return &c.Entries[ref.Entry].Message.Content[ref.Block] }
+
+// resultsAfter returns the index after which the results of an entry's calls
+// stand.
+func resultsAfter(runs []modelRun, entry int) int {
+	n, _ := slices.BinarySearchFunc(runs, entry, func(r modelRun, at int) int { return r.last - at })
+	return runs[n].results
 }
 
-// isToolMessage reports whether a message has tool results and is not the
-// model's: some formats give results the role of the user.
-func isToolMessage(e *Entry) bool {
-	if e.Message == nil || e.Message.Role == RoleAssistant {
-		return false
-	}
-	for i := range e.Message.Content {
-		if e.Message.Content[i].ToolResult != nil {
-			return true
-		}
-	}
-	return e.Message.Role == RoleTool
+// movedRef is a call whose result is missing, or came too late and is moved.
+type movedRef struct {
+	call   Ref
+	result *Ref
 }
 
 // appendWithout appends an entry less the blocks that are dropped or moved.
@@ -353,20 +309,20 @@ func (c *Context) appendWithout(out []Entry, e *Entry, moved, orphans map[*Conte
 
 // resultFor returns the entry that answers a call whose result is missing or
 // came late.
-func (c *Context) resultFor(call *call) Entry {
-	source := &c.Entries[call.entry]
-	if call.result != nil {
-		late := c.Entries[call.from]
+func (c *Context) resultFor(m movedRef) Entry {
+	if m.result != nil {
+		late := c.Entries[m.result.Entry]
 		message := *late.Message
-		message.Role, message.Content = RoleTool, []Content{*call.result}
+		message.Role, message.Content = RoleTool, []Content{*c.block(*m.result)}
 		late.Message = &message
 		return late
 	}
-	c.Problems = append(c.Problems, interruptedProblem(source.ID, call.id))
+	source := &c.Entries[m.call.Entry]
+	c.Problems = append(c.Problems, interruptedProblem(source.ID, m.call.ID))
 	parent := source.ID
 	return Entry{
-		Type: TypeMessage, ID: InterruptedPrefix + call.id, ParentID: &parent, Timestamp: source.Timestamp,
-		Message: &MessageEntry{Role: RoleTool, Content: []Content{ToolResult(call.id, interruptedText, true)}},
+		Type: TypeMessage, ID: InterruptedPrefix + m.call.ID, ParentID: &parent, Timestamp: source.Timestamp,
+		Message: &MessageEntry{Role: RoleTool, Content: []Content{ToolResult(m.call.ID, interruptedText, true)}},
 	}
 }
 

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"fmt"
 	"slices"
 )
@@ -104,7 +105,8 @@ func (s *Session) Compare(a, b string) (*Comparison, error) {
 // Merge brings what another branch arrived at onto this one: a summary of it,
 // chosen entries of it, or both. The entries stay where they are; the context
 // shows them here. A chosen tool call needs its results chosen too, and the
-// other way round.
+// other way round. What is on this branch already, or was merged into it, is
+// refused with ErrInvalid: a model would be sent it twice.
 func (s *Session) Merge(fromID, summary string, entryIDs ...string) (string, error) {
 	if summary == "" && len(entryIDs) == 0 {
 		return "", &Error{Op: "merge", Name: s.name, Kind: ErrInvalid, Err: fmt.Errorf("neither a summary nor entries of branch %q were given", fromID)}
@@ -117,6 +119,9 @@ func (s *Session) Merge(fromID, summary string, entryIDs ...string) (string, err
 		return "", err
 	}
 	if err := s.checkPicked(path, fromID, entryIDs); err != nil {
+		return "", err
+	}
+	if err := s.checkNew(entryIDs); err != nil {
 		return "", err
 	}
 	return s.append(Entry{Type: TypeMerge, Merge: &MergeEntry{FromID: fromID, Summary: summary, EntryIDs: slices.Clone(entryIDs)}})
@@ -140,6 +145,35 @@ func (s *Session) checkPicked(path []Entry, fromID string, ids []string) error {
 	picked.pairTools()
 	if len(picked.Problems) > 0 {
 		return &Error{Op: "merge", Name: s.name, Kind: ErrInvalid, Err: fmt.Errorf("the entries tear a tool call from its result: %v", picked.Problems[0])}
+	}
+	return nil
+}
+
+// checkNew makes sure that no entry is on the path to the leaf or merged into it,
+// and that none is named twice.
+func (s *Session) checkNew(ids []string) error {
+	sel, err := s.selectPath(context.Background(), "")
+	if err != nil {
+		return err
+	}
+	wanted := make(map[string]bool)
+	for _, id := range ids {
+		wanted[id] = true
+	}
+	there, err := s.alreadyThere(context.Background(), sel, wanted)
+	if err != nil {
+		return err
+	}
+	for merge, picked := range sel.picked {
+		for _, e := range picked {
+			there[e.ID] = "merge " + merge + " brings it"
+		}
+	}
+	for _, id := range ids {
+		if why := there[id]; why != "" {
+			return &Error{Op: "merge", Name: s.name, Kind: ErrInvalid, Err: fmt.Errorf("entry %q is there already: %s", id, why)}
+		}
+		there[id] = "it is named twice"
 	}
 	return nil
 }

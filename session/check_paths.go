@@ -34,6 +34,8 @@ type pathCheck struct {
 	damaged map[int32]bool
 	harmed  map[int32]bool // their calls or results are edited
 	undone  map[int32]bool // an entry before them changes them
+	named   map[int32]int  // by how many merges
+	onPath  []bool         // whether they are on the path to where the check stands
 
 	stretches []*stretch // the one in force is the last
 	found     map[Problem]bool
@@ -58,8 +60,9 @@ type mergeRef struct {
 
 // stretch is a part of a tree in which the context only grows at its end.
 type stretch struct {
-	pairing
-	leaves int // met so far
+	Pairs
+	since  []int // for each ref, how many leaves had been met when it began to be a fault
+	leaves int   // met so far
 	faults []fault
 }
 
@@ -90,7 +93,8 @@ func newPathCheck(s *Session, nodes []node) *pathCheck {
 	return &pathCheck{
 		session: s, nodes: nodes, tools: make(map[int32][]toolRef), edits: make(map[int32]editRef),
 		reverts: make(map[int32]string), merges: make(map[int32]mergeRef), damaged: make(map[int32]bool),
-		harmed: make(map[int32]bool), undone: make(map[int32]bool), found: make(map[Problem]bool),
+		harmed: make(map[int32]bool), undone: make(map[int32]bool), named: make(map[int32]int),
+		onPath: make([]bool, len(nodes)), found: make(map[Problem]bool),
 	}
 }
 
@@ -115,15 +119,7 @@ func (c *pathCheck) noteDamage(at int32) { c.damaged[at] = true }
 
 func toolRefs(m *MessageEntry) []toolRef {
 	var refs []toolRef
-	m.eachTool(func(block *Content, isCall bool) {
-		ref := toolRef{isCall: isCall}
-		if isCall {
-			ref.id = block.ToolUse.ID
-		} else {
-			ref.id = block.ToolResult.ToolUseID
-		}
-		refs = append(refs, ref)
-	})
+	m.eachTool(func(_ int, id string, isCall bool) { refs = append(refs, toolRef{id, isCall}) })
 	return refs
 }
 
@@ -165,6 +161,14 @@ func (c *pathCheck) followTargets() {
 			c.undone[target] = true
 		}
 	}
+	for at, merge := range c.merges {
+		for _, id := range merge.picked {
+			if picked, ok := c.find(id); ok {
+				c.named[picked]++
+				c.undone[picked] = c.undone[picked] || picked > at
+			}
+		}
+	}
 }
 
 // changesTools reports whether an edit of an entry changes its calls and results.
@@ -178,8 +182,8 @@ func (c *pathCheck) changesTools(target int32, edit editRef) bool {
 
 // visit is a node on the way through the tree.
 type visit struct {
-	child         int32 // the next to visit
-	steps, faults int   // of the stretch, before the node
+	at, child    int32 // the node, and its child that is the next to visit
+	refs, faults int   // of the stretch, before the node
 	// stale says that the pairing in force is not that of the node's context, and
 	// that no leaf or fork has needed it yet.
 	stale bool
@@ -214,7 +218,8 @@ func (c *pathCheck) walk(ctx context.Context, root int32) error {
 
 func (c *pathCheck) enter(ctx context.Context, at int32, stale bool) (visit, error) {
 	s := c.stretch()
-	v := visit{child: c.children.first[at], steps: len(s.steps), faults: len(s.faults), stale: stale || c.changesPast(at)}
+	c.onPath[at] = true
+	v := visit{at: at, child: c.children.first[at], refs: len(s.refs), faults: len(s.faults), stale: stale || c.changesPast(at)}
 	isLeaf := !c.goesOn[at] && !c.nodes[at].kind.isAside()
 	switch {
 	case v.stale && (isLeaf || c.forks(at)):
@@ -232,11 +237,12 @@ func (c *pathCheck) enter(ctx context.Context, at int32, stale bool) (visit, err
 }
 
 func (c *pathCheck) leave(v *visit) {
+	c.onPath[v.at] = false
 	if v.began {
 		c.end()
 		return
 	}
-	c.takeBack(v.steps, v.faults)
+	c.takeBack(v.refs, v.faults)
 }
 
 func (c *pathCheck) stretch() *stretch { return c.stretches[len(c.stretches)-1] }
@@ -271,7 +277,7 @@ func (c *pathCheck) changesPast(at int32) bool {
 	case kindMerge:
 		return slices.ContainsFunc(c.merges[at].picked, func(id string) bool {
 			picked, ok := c.find(id)
-			return ok && c.harmed[picked]
+			return ok && (c.harmed[picked] || c.onPath[picked] || c.named[picked] > 1)
 		})
 	}
 	return false
@@ -306,33 +312,31 @@ func (c *pathCheck) pair(at int32, refs []toolRef) {
 	s := c.stretch()
 	for _, ref := range refs {
 		if ref.isCall {
-			s.call(ref.id, int(at))
+			s.addCall(ref.id, int(at), 0)
 		} else {
-			s.answer(ref.id, nil, int(at))
+			s.addResult(ref.id, int(at), 0)
 		}
-		switch last := &s.steps[len(s.steps)-1]; {
-		case last.call == nil:
-			last.since = s.leaves
-		case last.answers:
-			c.missed(s, last.call)
-		default:
-			last.call.since = s.leaves
+		if last := s.refs[len(s.refs)-1]; !last.Call && last.Pair != NoPair {
+			c.missed(s, last.Pair)
 		}
+		s.since = append(s.since, s.leaves)
 	}
 }
 
-// takeBack takes back what came after so many steps and faults of the stretch.
-func (c *pathCheck) takeBack(steps, faults int) {
+// takeBack takes back what came after so many refs and faults of the stretch.
+func (c *pathCheck) takeBack(refs, faults int) {
 	s := c.stretch()
-	for len(s.steps) > steps {
-		switch last := s.pairing.takeBack(); {
-		case last.call == nil:
-			c.foundIf(s.leaves > last.since, orphanProblem(c.nodes[last.entry].id, last.id))
-		case last.answers:
-			last.call.since = s.leaves
+	for n := len(s.refs) - 1; n >= refs; n-- {
+		switch last := s.refs[n]; {
+		case last.Call:
+			c.missed(s, n)
+		case last.Pair == NoPair:
+			c.foundIf(s.leaves > s.since[n], orphanProblem(c.nodes[last.Entry].id, last.ID))
 		default:
-			c.missed(s, last.call)
+			s.since[last.Pair] = s.leaves
 		}
+		s.Pairs.takeBack()
+		s.since = s.since[:n]
 	}
 	for _, f := range s.faults[faults:] {
 		c.foundIf(s.leaves > f.since && f.Kind != ProblemDamaged, f.Problem)
@@ -341,8 +345,9 @@ func (c *pathCheck) takeBack(steps, faults int) {
 }
 
 // missed reports a call if some leaf has it without a result.
-func (c *pathCheck) missed(s *stretch, call *call) {
-	c.foundIf(s.leaves > call.since, interruptedProblem(c.nodes[call.entry].id, call.id))
+func (c *pathCheck) missed(s *stretch, call int) {
+	ref := s.refs[call]
+	c.foundIf(s.leaves > s.since[call], interruptedProblem(c.nodes[ref.Entry].id, ref.ID))
 }
 
 func (c *pathCheck) foundIf(is bool, p Problem) {
@@ -371,7 +376,7 @@ func (c *pathCheck) beginAt(ctx context.Context, at int32) error {
 }
 
 func (c *pathCheck) begin(problems []Problem) {
-	s := &stretch{pairing: *newPairing()}
+	s := &stretch{}
 	for _, p := range problems {
 		s.faults = append(s.faults, fault{Problem: p})
 	}

@@ -104,7 +104,7 @@ func TestProblemsAreThoseOfAllContexts(t *testing.T) {
 		got := make(map[string]bool)
 		for _, p := range mustGet(s.Problems())(t) {
 			switch p.Kind {
-			case session.ProblemOrphan, session.ProblemInterrupted, session.ProblemFirstKept:
+			case session.ProblemOrphan, session.ProblemInterrupted, session.ProblemFirstKept, session.ProblemRepeated:
 				got[fmt.Sprint(p.Kind, p.EntryID, p.Detail)] = true
 			case session.ProblemTarget:
 				if key := fmt.Sprint(p.Kind, p.EntryID, p.Detail); want[key] {

@@ -45,6 +45,7 @@ func (e *Entry) clone() Entry {
 		if e.Compaction.State != nil {
 			c.Compaction.State = shallow(e.Compaction.State)
 			c.Compaction.State.Extra = e.Compaction.State.Extra.clone()
+			c.Compaction.State.Kept = slices.Clone(e.Compaction.State.Kept)
 		}
 	case e.BranchSummary != nil:
 		c.BranchSummary = shallow(e.BranchSummary)

@@ -10,76 +10,177 @@ import (
 // CompactionPlan is where a conversation can be compacted, and what the summary
 // must cover.
 type CompactionPlan struct {
-	// FirstKept is the entry that will come right after the summary.
+	// FirstKept is the entry before which the conversation is cut.
 	FirstKept string
+	// Kind says whether the cut splits a turn.
+	Kind CutKind
 	// Summarise are the entries that the summary replaces, the previous summary
 	// among them.
 	Summarise []Entry
-	// Kept are the entries that stay.
+	// Kept are the entries that stay: the system messages before the cut, the
+	// message that began the turn if the cut splits it, and everything from
+	// FirstKept on. With the summary after the system messages, they are the
+	// context once the compaction is written.
 	Kept []Entry
 	// TokensBefore and TokensKept are the sizes of the context now and of what
-	// stays of it.
+	// stays of it. The new summary comes on top of that.
 	TokensBefore, TokensKept int
+	// Over is by how many tokens Kept is larger than it should be: zero unless
+	// there is no legal cut that keeps so little.
+	Over int
 }
 
 // ErrNothingToCompact says that there is no legal cut that leaves anything out.
 var ErrNothingToCompact = fmt.Errorf("nothing to compact: %w", ErrInvalid)
 
-// PlanCompaction finds the legal cut that keeps as much of the end of a context
-// as fits a number of tokens, counted by count. If not even the shortest legal
-// end fits, that one is kept: a conversation that is too large must still become
-// smaller. It returns ErrNothingToCompact when all of it fits or no legal cut
-// leaves anything out.
+// PlanCompaction finds the legal cut that keeps as much of a context as fits a
+// number of tokens, counted by count. It prefers cuts between turns; a turn is
+// split only if no cut between two keeps so little. If none at all does, it takes
+// the one that keeps least, because a conversation that is too large must still
+// become smaller, and says in Over by how much it misses. It returns
+// ErrNothingToCompact when all of it fits or no legal cut leaves anything out.
 func PlanCompaction(c *Context, keepTokens int, count func(Entry) int) (*CompactionPlan, error) {
-	plan := &CompactionPlan{}
-	tokens := make([]int, len(c.Entries))
+	p := planner{c: c, tokens: make([]int, len(c.Entries)), prompt: -1}
+	before := 0
 	for i := range c.Entries {
-		tokens[i] = count(c.Entries[i])
-		plan.TokensBefore += tokens[i]
+		p.tokens[i] = count(c.Entries[i])
+		before += p.tokens[i]
 	}
-	if plan.TokensBefore <= keepTokens {
-		return nil, fmt.Errorf("all %d tokens fit %d: %w", plan.TokensBefore, keepTokens, ErrNothingToCompact)
+	if before <= keepTokens {
+		return nil, fmt.Errorf("all %d tokens fit %d: %w", before, keepTokens, ErrNothingToCompact)
 	}
-	legal := slices.DeleteFunc(c.cutPoints(), func(at int) bool {
-		return at == 0 || at == 1 && c.Compaction != "" // would replace a summary by itself
-	})
-	if len(legal) == 0 {
+	cut, ok := p.best(keepTokens)
+	if !ok {
 		return nil, fmt.Errorf("no legal cut in %d entries: %w", len(c.Entries), ErrNothingToCompact)
 	}
-	// From the end: the earliest cut whose tail still fits.
-	cut, kept, at := legal[len(legal)-1], 0, len(c.Entries)
-	for i := len(legal) - 1; i >= 0; i-- {
-		for ; at > legal[i]; at-- {
-			kept += tokens[at-1]
-		}
-		if kept > keepTokens && i < len(legal)-1 {
-			break
-		}
-		cut, plan.TokensKept = legal[i], kept
+	plan := &CompactionPlan{
+		FirstKept: c.Entries[cut.at].ID, Kind: cut.kind,
+		TokensBefore: before, TokensKept: cut.tokens, Over: max(0, cut.tokens-keepTokens),
 	}
-	plan.FirstKept = c.Entries[cut].ID
-	plan.Summarise, plan.Kept = c.Entries[:cut:cut], c.Entries[cut:]
+	for i := range c.Entries {
+		if i >= cut.at || i == cut.prompt || c.staysBefore(i) {
+			plan.Kept = append(plan.Kept, c.Entries[i])
+		} else {
+			plan.Summarise = append(plan.Summarise, c.Entries[i])
+		}
+	}
 	return plan, nil
 }
 
-// cutPoints returns the indices of the entries before which the context may be
-// cut. If it was built from a path, the path decides: there a result may stand
-// far from its call, and what was merged does not stand at all.
-func (c *Context) cutPoints() []int {
-	if len(c.origin) != len(c.Entries) {
-		return CutPoints(c.Entries)
+// planner weighs the cuts of a context.
+type planner struct {
+	c      *Context
+	tokens []int // of each entry
+	prompt int   // the last entry so far that begins a turn, or -1
+}
+
+// weighedCut is a cut and what it would keep.
+type weighedCut struct {
+	at     int // an index in the context
+	kind   CutKind
+	prompt int // the entry that stays because the cut splits its turn, or -1
+	tokens int // of all that stays
+}
+
+// best returns the cut that keeps most within a number of tokens, or least if
+// that is not to be had.
+func (p *planner) best(keepTokens int) (best weighedCut, ok bool) {
+	better := func(cut weighedCut) bool {
+		fits, bestFits := cut.tokens <= keepTokens, best.tokens <= keepTokens
+		switch {
+		case !ok || fits != bestFits:
+			return !ok || fits
+		case !fits:
+			return cut.tokens < best.tokens
+		case cut.kind != best.kind:
+			return cut.kind == CutTurn
+		}
+		return false // the earlier one keeps more
 	}
-	var cuts Cuts
-	for _, e := range c.path {
-		cuts.Add(*e)
+	p.eachCut(func(cut weighedCut) {
+		if better(cut) {
+			best, ok = cut, true
+		}
+	})
+	return best, ok
+}
+
+// eachCut visits the cuts that leave something out, the earliest first.
+func (p *planner) eachCut(visit func(weighedCut)) {
+	kept, left := 0, 0 // how many tokens stay, how many entries do not
+	for _, n := range p.tokens {
+		kept += n
 	}
-	var points []int
-	for i, at := range c.origin {
-		if _, legal := slices.BinarySearch(cuts.legal, at); legal {
-			points = append(points, i)
+	kinds := p.c.cutKinds()
+	for i := range p.c.Entries {
+		if kind, legal := kinds[i]; legal {
+			cut := weighedCut{at: i, kind: kind, prompt: -1, tokens: kept}
+			leaves := left
+			if kind == CutStep && p.prompt >= 0 {
+				cut.prompt, cut.tokens = p.prompt, kept+p.tokens[p.prompt]
+				leaves--
+			}
+			if leaves > 0 {
+				visit(cut)
+			}
+		}
+		e := &p.c.Entries[i]
+		if p.c.staysBefore(i) {
+			continue
+		}
+		kept -= p.tokens[i]
+		if e.ID != p.c.Compaction || e.Compaction == nil { // to replace a summary alone is of no use
+			left++
+		}
+		if p.c.beginsTurn(i) {
+			p.prompt = i
 		}
 	}
-	return points
+}
+
+// staysBefore reports whether an entry stays in the context even if it is cut
+// after it: a system message of the path, not one that a merge brought.
+func (c *Context) staysBefore(i int) bool {
+	m := c.Entries[i].Message
+	return m != nil && m.Role == RoleSystem && c.isOnPath(i)
+}
+
+func (c *Context) isOnPath(i int) bool {
+	return len(c.origin) != len(c.Entries) || c.origin[i] != notOnPath
+}
+
+// beginsTurn reports whether an entry of the context begins a turn on the path,
+// whatever an edit has made of it.
+func (c *Context) beginsTurn(i int) bool {
+	if len(c.origin) != len(c.Entries) {
+		return c.Entries[i].BeginsTurn()
+	}
+	return c.origin[i] != notOnPath && c.path[c.origin[i]].BeginsTurn()
+}
+
+// cutKinds returns the legal cuts by the indices of the entries of the context
+// before which they are. If it was built from a path, the path decides: there a
+// result may stand far from its call, and what was merged does not stand at all.
+func (c *Context) cutKinds() map[int]CutKind {
+	kinds := make(map[int]CutKind)
+	if len(c.origin) != len(c.Entries) {
+		for _, cut := range CutPoints(c.Entries) {
+			kinds[cut.At] = cut.Kind
+		}
+		return kinds
+	}
+	var cuts Cuts
+	for _, e := range c.path[c.from:] {
+		cuts.Add(*e)
+	}
+	legal := cuts.legal()
+	for i, at := range c.origin {
+		n, ok := slices.BinarySearchFunc(legal, at-c.from, func(cut Cut, at int) int { return cut.At - at })
+		if at >= c.from && ok {
+			kinds[i] = legal[n].Kind
+		}
+	}
+	return kinds
 }
 
 // PlanCompaction plans a compaction of the context at the leaf: see the function
@@ -93,11 +194,12 @@ func (s *Session) PlanCompaction(keepTokens int, count func(Entry) int) (*Compac
 }
 
 // AppendCompaction replaces, in the context from here on, what stands before an
-// entry by a summary. The log keeps it all; Undo takes it back. The entry must
-// be on the path and the cut legal (see Cuts), and no tool call may be waiting
-// for its result; otherwise nothing is written and the error, a *CutError, says
-// why. An empty firstKeptID keeps nothing but the summary. tokens is the size of
-// the context before.
+// entry by a summary; system messages stay, and the message that began the turn
+// if the cut splits it (see Context). The log keeps it all; Undo takes it back.
+// The entry must be on the path and the cut legal (see Cuts), and no tool call may
+// be waiting for its result; otherwise nothing is written and the error, a
+// *CutError, says why. An empty firstKeptID keeps nothing but the summary and the
+// system messages. tokens is the size of the context before.
 func (s *Session) AppendCompaction(summary, firstKeptID string, tokens int) (string, error) {
 	e := Entry{Type: TypeCompaction, Compaction: &CompactionEntry{
 		Summary: summary, FirstKeptEntryID: firstKeptID, TokensBefore: tokens,
@@ -130,36 +232,99 @@ func (s *Session) AppendCompaction(summary, firstKeptID string, tokens int) (str
 // acted on, never returned to a caller.
 var errLeafMoved = errors.New("the leaf has moved")
 
-// checkCompaction makes sure a compaction would be legal, and returns for which
-// leaf that holds and what is in force there.
-func (s *Session) checkCompaction(firstKeptID string) (leaf string, _ *State, _ error) {
-	sel, err := s.selectPath(context.Background(), "")
+// checkCompaction makes sure that a compaction would be legal after the leaf and
+// some more entries, and returns for which leaf that holds and what the compaction
+// must record.
+func (s *Session) checkCompaction(firstKeptID string, more ...*Entry) (leaf string, _ *State, _ error) {
+	ctx := context.Background()
+	sel, err := s.selectPath(ctx, "")
+	if err == nil {
+		err = s.findState(ctx, sel)
+	}
 	if err != nil {
 		return "", nil, err
 	}
+	isFirst := func(e *Entry) bool { return e.ID == firstKeptID }
 	// An entry before the compaction in force can be kept again: then all of
 	// the path decides.
-	if firstKeptID != "" && !slices.ContainsFunc(sel.entries, func(e *Entry) bool { return e.ID == firstKeptID }) {
+	if firstKeptID != "" && !slices.ContainsFunc(sel.entries, isFirst) && !slices.ContainsFunc(more, isFirst) {
 		if sel.entries, err = s.wholePath(sel); err != nil {
 			return "", nil, err
 		}
+		sel.before = nil
 	}
-	var cuts Cuts
-	entries := make([]Entry, len(sel.entries))
-	for i, e := range sel.entries {
-		entries[i] = *e
-		cuts.Add(*e)
-	}
-	if cuts.Pending() {
-		return "", nil, &CutError{firstKeptID, "a tool call still waits for its result; append the result first"}
-	}
-	if firstKeptID != "" {
-		if err := CheckCut(entries, firstKeptID); err != nil {
-			return "", nil, err
-		}
+	sel.entries = append(sel.entries, more...)
+	if err := checkCutOf(sel.entries, firstKeptID); err != nil {
+		return "", nil, err
 	}
 	c := assemble(sel)
-	return sel.leaf, &State{Provider: c.Provider, Model: c.Model, ThinkingLevel: c.ThinkingLevel}, nil
+	state := &State{Provider: c.Provider, Model: c.Model, ThinkingLevel: c.ThinkingLevel}
+	state.Kept = s.keptBefore(sel, firstKeptID)
+	return sel.leaf, state, nil
+}
+
+// checkCutOf returns why a compaction at the end of a path may not keep it from an
+// entry on, or nil.
+func checkCutOf(path []*Entry, firstKeptID string) error {
+	var cuts Cuts
+	entries := make([]Entry, len(path))
+	at := -1
+	for i, e := range path {
+		entries[i] = *e
+		cuts.Add(*e)
+		if e.ID == firstKeptID {
+			at = i
+		}
+	}
+	if waiting := cuts.pairs.PendingCalls(); len(waiting) > 0 {
+		return &CutError{firstKeptID, fmt.Sprintf("tool call %s still waits for its result; append the result first", waiting[0].ID)}
+	}
+	switch {
+	case firstKeptID == "":
+		return nil
+	case at < 0:
+		return &CutError{firstKeptID, "it is not on the path"}
+	}
+	return cuts.check(entries, at)
+}
+
+// keptBefore returns what a compaction at the end of a selection must record of
+// the path before its cut: see State.
+func (s *Session) keptBefore(sel *selection, firstKeptID string) []KeptEntry {
+	path := sel.path()
+	cut, split := len(path), true
+	if firstKeptID != "" {
+		cut = slices.IndexFunc(path, func(e *Entry) bool { return e.ID == firstKeptID })
+	}
+	for _, e := range path[cut:] {
+		if e.Message != nil {
+			split = !e.BeginsTurn()
+			break
+		}
+	}
+	wanted := make(map[string]bool)
+	for _, e := range slices.Backward(path[:cut]) {
+		switch {
+		case e.Message == nil:
+		case e.Message.Role == RoleSystem:
+			wanted[e.ID] = true
+		case split && e.BeginsTurn():
+			wanted[e.ID], split = true, false
+		}
+	}
+	for target, edit := range effectiveEdits(sel) {
+		wanted[edit.ID] = wanted[target]
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	kept := []KeptEntry{}
+	for _, e := range path[:cut] {
+		if wanted[e.ID] {
+			n, _ := s.tree.keptNode(e.ID)
+			kept = append(kept, KeptEntry{e.ID, n.pos})
+		}
+	}
+	return kept
 }
 
 // wholePath returns the entries from the root to a selection's leaf.

@@ -26,10 +26,22 @@ type ContextOptions struct {
 type Context struct {
 	// Leaf is the entry at which the path ends.
 	Leaf string
-	// Entries are, in order: the compaction in force (its summary), if any; then
-	// messages, branch summaries and merges. Tool calls and their results are
-	// paired: a call that was never answered has a result that says so, with an
-	// id that begins with InterruptedPrefix.
+	// Entries are the messages, branch summaries and merges of the path, in order.
+	// If a compaction is in force that cuts the path before an entry, they are:
+	//
+	//   - the system messages before the cut,
+	//   - the compaction (its summary),
+	//   - if the first message after the cut does not begin a turn, the last one
+	//     before the cut that does: it says what the turn is about. (Not if the
+	//     compaction keeps nothing.)
+	//   - everything from the cut on.
+	//
+	// That holds for all of the path, whatever earlier compactions said. Edits
+	// apply to all of it. What a merge brings stands after the merge, unless it is
+	// on the path anyway or an earlier merge has brought it.
+	//
+	// Tool calls and their results are paired: a call that was never answered has
+	// a result that says so, with an id that begins with InterruptedPrefix.
 	Entries []Entry
 	// Fingerprints has one for each entry: it stands for everything up to and
 	// including that entry. Two contexts share a prefix as far as their
@@ -48,7 +60,8 @@ type Context struct {
 	// Problems are the faults that were met and dealt with.
 	Problems []Problem
 
-	path   []*Entry // from the first entry that counts to the leaf
+	path   []*Entry // what was read of the path: see selection
+	from   int      // where in path the first entry is that the compaction keeps
 	origin []int    // for each of Entries where it is in path, or notOnPath
 }
 
@@ -98,64 +111,47 @@ func (s *Session) buildContext(o ContextOptions, fingerprints bool) (*Context, e
 // selection is the part of a path that decides the context, decoded.
 type selection struct {
 	leaf string
+	// before is what still matters of the path before entries, in order: system
+	// messages, the last message that began a turn, and edits in force.
+	before []*Entry
 	// entries are on the path, from the first that counts to the leaf. The
 	// compaction in force is among them, at its place.
 	entries    []*Entry
+	older      []node // the path before entries, as far as it is in memory, the nearest first
 	compaction *Entry // in force, or nil
 	reverted   map[string]bool
-	state      State // before the first of entries
-	picked     map[string]*Entry
-	olderEdits []*Entry // before entries; only if there are picked ones
+	state      State               // before the first of entries: see findState
+	picked     map[string][]*Entry // what merges bring, by the merge's id
 	problems   []Problem
+	version    treeVersion
 	unpaired   bool // see ContextOptions
 }
 
 // selectPath finds and reads the entries that decide the context at a leaf.
 func (s *Session) selectPath(ctx context.Context, leaf string) (*selection, error) {
-	path, err := s.pathNodes(ctx, &leaf)
+	path, version, err := s.pathNodes(ctx, &leaf)
 	if err != nil {
 		return nil, err
 	}
-	sel := &selection{leaf: leaf, reverted: make(map[string]bool), picked: make(map[string]*Entry)}
+	sel := &selection{leaf: leaf, version: version, reverted: make(map[string]bool)}
 	from, err := s.findStart(ctx, sel, path)
 	if err != nil {
 		return nil, err
 	}
+	sel.older = path[from:]
 	slices.Reverse(path[:from]) // root first, as the entries are read
 	if sel.entries, err = s.readPath(ctx, sel, path[:from]); err != nil {
 		return nil, err
 	}
-	if err := s.findState(ctx, sel, path[from:]); err != nil {
+	if err := s.readPicked(ctx, sel); err != nil {
 		return nil, err
 	}
-	if err := s.readPicked(ctx, sel); err != nil || len(sel.picked) == 0 {
-		return sel, err
-	}
-	return sel, s.readOlderEdits(ctx, sel, path[from:])
-}
-
-// readOlderEdits reads the edits before the first entry that counts: a merge can
-// bring back what they changed. before is that part of the path, the nearest
-// first.
-func (s *Session) readOlderEdits(ctx context.Context, sel *selection, before []node) error {
-	for e, err := range s.nearestFirst(ctx, before, kindContextEdit, kindRevert) {
-		switch {
-		case err != nil:
-			return err
-		case sel.reverted[e.ID]:
-		case e.Revert != nil:
-			sel.reverted[e.Revert.TargetID] = true
-		default:
-			sel.olderEdits = append(sel.olderEdits, e)
-		}
-	}
-	slices.Reverse(sel.olderEdits)
-	return nil
+	return sel, s.readBefore(ctx, sel)
 }
 
 // pathNodes returns the path from a leaf back to its root, or as far as the
 // context needs. An empty leaf becomes the session's.
-func (s *Session) pathNodes(ctx context.Context, leaf *string) ([]node, error) {
+func (s *Session) pathNodes(ctx context.Context, leaf *string) ([]node, treeVersion, error) {
 	s.mu.RLock()
 	if !s.closed && s.tree.complete {
 		defer s.mu.RUnlock()
@@ -167,26 +163,26 @@ func (s *Session) pathNodes(ctx context.Context, leaf *string) ([]node, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.loadContext(ctx, *leaf); err != nil {
-		return nil, err
+		return nil, treeVersion{}, err
 	}
 	return s.walk(leaf)
 }
 
 // walk returns the path from a leaf as far as it is in memory. It is called with
 // mu held.
-func (s *Session) walk(leaf *string) ([]node, error) {
+func (s *Session) walk(leaf *string) ([]node, treeVersion, error) {
 	if *leaf == "" {
 		*leaf = s.tree.leaf
 	}
 	path, ok := s.tree.path(*leaf)
 	if !ok {
-		return nil, s.errNoEntry("context", *leaf)
+		return nil, treeVersion{}, s.errNoEntry("context", *leaf)
 	}
 	nodes := make([]node, len(path))
 	for i, at := range path {
 		nodes[i] = s.tree.nodes[at]
 	}
-	return nodes, nil
+	return nodes, treeVersion{s.tree, s.tree.mended}, nil
 }
 
 func (s *Session) errNoEntry(op, id string) error {
@@ -300,87 +296,4 @@ func (s *Session) readPath(ctx context.Context, sel *selection, path []node) ([]
 		entries = append(entries, e)
 	}
 	return entries, nil
-}
-
-// findState finds what was in force before the first entry that counts, unless
-// the compaction tells. before is the rest of the path, the nearest first.
-func (s *Session) findState(ctx context.Context, sel *selection, before []node) error {
-	if sel.compaction != nil && sel.compaction.Compaction.State != nil {
-		sel.state = *sel.compaction.Compaction.State
-		return nil
-	}
-	var older []*Entry // the nearest first
-	model, level := false, false
-	for e, err := range s.nearestFirst(ctx, before, kindMessage, kindModelChange, kindThinkingLevel) {
-		if err != nil {
-			return err
-		}
-		if model && level {
-			break
-		}
-		var set State
-		set.update(e)
-		model = model || e.ModelChange != nil || set.Provider != ""
-		level = level || e.ThinkingLevel != nil
-		if set.Model != "" || e.ModelChange != nil || e.ThinkingLevel != nil {
-			older = append(older, e)
-		}
-	}
-	for _, e := range slices.Backward(older) {
-		sel.state.update(e)
-	}
-	return nil
-}
-
-// update applies an entry to the state.
-func (s *State) update(e *Entry) {
-	switch {
-	case e.ModelChange != nil:
-		s.Provider, s.Model = e.ModelChange.Provider, e.ModelChange.ModelID
-	case e.ThinkingLevel != nil:
-		s.ThinkingLevel = e.ThinkingLevel.ThinkingLevel
-	case e.Message != nil && e.Message.Role == RoleAssistant && e.Message.Model != "":
-		s.Model = e.Message.Model
-		if e.Message.Provider != "" {
-			s.Provider = e.Message.Provider
-		}
-	}
-}
-
-// readPicked reads the entries that merges on the path bring along.
-func (s *Session) readPicked(ctx context.Context, sel *selection) error {
-	for _, e := range sel.entries {
-		if e.Merge == nil {
-			continue
-		}
-		for _, id := range e.Merge.EntryIDs {
-			picked, err := s.readPickedEntry(ctx, id)
-			if err != nil {
-				sel.problems = append(sel.problems, pickedProblem(e.ID, err))
-				continue
-			}
-			sel.picked[id] = picked
-		}
-	}
-	return nil
-}
-
-func (s *Session) readPickedEntry(ctx context.Context, id string) (*Entry, error) {
-	var n node
-	err := s.withWhole(func(t *tree) error {
-		at, ok := t.at(id)
-		if !ok {
-			return s.errNoEntry("merge", id)
-		}
-		n = t.nodes[at]
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return s.entryAt(ctx, &n)
-}
-
-func pickedProblem(mergeID string, err error) Problem {
-	return Problem{ProblemTarget, mergeID, 0, err.Error()}
 }

@@ -9,154 +9,133 @@ import (
 // or a window may begin. It is kept up to date entry by entry, so that asking
 // costs nothing.
 //
-// A cut may stand before a message of the user, before a message of the model
-// that calls no tools, and before entries that are not messages. There is none
-// between a tool call and its result, whatever stands between the two; none
-// inside one response of the model, which may be several entries; and none
-// between the model's thinking and what it thought about.
+// A cut may stand before any entry but these, as Pairs sees them: none between a
+// tool call and its result, whatever stands between the two; none after a call
+// that is pending; none between a call that was interrupted and the message of the
+// user that interrupted it; none inside one response of the model, which may be
+// several entries; and none before a message that brings tool results.
 //
-// A call that was never answered holds the cuts up only until the user speaks
-// again: it was interrupted, and must not prevent compaction for ever.
+// A cut either falls between two turns or splits one: see CutKind.
 type Cuts struct {
-	n      int
-	legal  []int            // ascending
-	calls  map[string][]int // by call id, where those were made that have no result
-	open   int              // calls of the present turn that have no result
-	turn   map[string]int   // the same by call id, where there are any
-	last   *Entry           // the last message, or nil
-	lastAt int              // its index
+	pairs Pairs
+	// points are all cuts that no pair and no response rules out, ascending.
+	// Those after the oldest pending call are not legal yet.
+	points  []Cut
+	decided int // of so many of the points the kind is settled
+}
+
+// Cut is a place where a conversation may be cut.
+type Cut struct {
+	At   int // the index of the entry before which it is
+	Kind CutKind
+}
+
+// CutKind says whether a cut splits a turn.
+type CutKind uint8
+
+const (
+	// CutTurn is a cut between two turns: the first message after it begins a
+	// turn, or there is no message after it.
+	CutTurn CutKind = iota
+	// CutStep is a cut inside a turn: what the turn is about stands before it.
+	// After a compaction there, the context still has the message that began the
+	// turn: see Context.
+	CutStep
+)
+
+func (k CutKind) String() string {
+	if k == CutStep {
+		return "step"
+	}
+	return "turn"
 }
 
 // Add takes the next entry of the path into account.
 func (c *Cuts) Add(e Entry) {
-	at := c.n
-	c.n++
-	if c.calls == nil {
-		c.calls = make(map[string][]int)
-		c.turn = make(map[string]int)
+	before := c.pairs.now
+	added := c.pairs.Add(&e)
+	if before.pending > 0 && before.interjected && !c.pairs.now.interjected {
+		c.remove(c.pairs.refs[before.oldest].Entry+1, before.spokenAt)
 	}
-	if c.mayCutBefore(&e) {
-		c.legal = append(c.legal, at)
+	if !isToolMessage(&e) {
+		c.points = append(c.points, Cut{At: added.Index})
 	}
-	c.track(&e, at)
-}
-
-func (c *Cuts) mayCutBefore(e *Entry) bool {
-	m := e.Message
-	if m == nil {
-		return c.open == 0
-	}
-	switch m.Role {
-	case RoleTool:
-		return false
-	case RoleAssistant:
-		return c.open == 0 && !hasCalls(m) && !c.sameResponse(m)
-	case RoleUser:
-		return !hasResults(m) // the user speaks: what has no answer was interrupted
-	}
-	return c.open == 0 && !hasResults(m)
-}
-
-// sameResponse reports whether a message goes on the response of the last one.
-func (c *Cuts) sameResponse(m *MessageEntry) bool {
-	if m.Role != RoleAssistant || c.last == nil || c.last.Message.Role != RoleAssistant {
-		return false
-	}
-	if id := c.last.Message.ResponseID; id != "" || m.ResponseID != "" {
-		return id == m.ResponseID
-	}
-	return onlyThinking(c.last.Message)
-}
-
-func onlyThinking(m *MessageEntry) bool {
-	for i := range m.Content {
-		if m.Content[i].Thinking == nil {
-			return false
+	if e.Message != nil {
+		kind := CutStep
+		if e.BeginsTurn() {
+			kind = CutTurn
+		}
+		for ; c.decided < len(c.points); c.decided++ {
+			c.points[c.decided].Kind = kind
 		}
 	}
-	return len(m.Content) > 0
-}
-
-func hasCalls(m *MessageEntry) bool {
-	return slices.ContainsFunc(m.Content, func(c Content) bool { return c.ToolUse != nil })
-}
-
-func hasResults(m *MessageEntry) bool {
-	return slices.ContainsFunc(m.Content, func(c Content) bool { return c.ToolResult != nil })
-}
-
-// track follows calls and results. A result takes back the cuts since its call,
-// and a message those since the one whose response it goes on.
-func (c *Cuts) track(e *Entry, at int) {
-	m := e.Message
-	if m == nil {
-		return // the last message is still what it was
+	if added.Continues >= 0 {
+		c.takeBack(added.Continues)
 	}
-	if c.sameResponse(m) {
-		c.takeBack(c.lastAt)
-	}
-	c.last, c.lastAt = e, at
-	if m.Role == RoleUser && !hasResults(m) {
-		c.open = 0
-		if len(c.turn) > 0 { // clearing would cost what the largest turn so far did
-			c.turn = make(map[string]int)
-		}
-	}
-	for i := range m.Content {
-		switch block := &m.Content[i]; {
-		case block.ToolUse != nil:
-			c.calls[block.ToolUse.ID] = append(c.calls[block.ToolUse.ID], at)
-			c.turn[block.ToolUse.ID]++
-			c.open++
-		case block.ToolResult != nil:
-			c.answer(block.ToolResult.ToolUseID)
+	for _, ref := range added.Refs {
+		if !ref.Call && ref.Pair != NoPair {
+			c.takeBack(c.pairs.refs[ref.Pair].Entry)
 		}
 	}
 }
 
-// answer takes a result for that of the latest call of its id that has none, as
-// the context does.
-func (c *Cuts) answer(id string) {
-	made := c.calls[id]
-	if len(made) == 0 {
-		return
+// remove removes the cuts before entries of a range. Of those that follow, the
+// first is the user's: so only a turn's worth of them has to be moved.
+func (c *Cuts) remove(from, to int) {
+	find := func(at int) int {
+		n, _ := slices.BinarySearchFunc(c.points, at, func(p Cut, at int) int { return p.At - at })
+		return n
 	}
-	c.calls[id] = made[:len(made)-1]
-	c.takeBack(made[len(made)-1])
-	switch n := c.turn[id]; {
-	case n > 1:
-		c.turn[id] = n - 1
-		c.open--
-	case n == 1:
-		delete(c.turn, id)
-		c.open--
-	}
+	i, j := find(from), find(to)
+	c.points, c.decided = slices.Delete(c.points, i, j), c.decided-(j-i)
 }
 
-// takeBack removes the cuts after an entry.
+// takeBack removes the cuts after an entry: what was added last belongs to it.
 func (c *Cuts) takeBack(at int) {
-	for n := len(c.legal); n > 0 && c.legal[n-1] > at; n-- {
-		c.legal = c.legal[:n-1]
+	n := len(c.points)
+	for n > 0 && c.points[n-1].At > at {
+		n--
 	}
+	c.points, c.decided = c.points[:n], min(c.decided, n)
 }
+
+// legal returns the cuts that are legal now.
+func (c *Cuts) legal() []Cut {
+	if !c.pairs.Pending() {
+		return c.points
+	}
+	waits := c.pairs.refs[c.pairs.now.oldest].Entry
+	n, _ := slices.BinarySearchFunc(c.points, waits+1, func(p Cut, at int) int { return p.At - at })
+	return c.points[:n]
+}
+
+// Points returns the cuts that are legal now, in ascending order.
+func (c *Cuts) Points() []Cut { return slices.Clone(c.legal()) }
 
 // Legal returns the indices of the entries before which a cut may stand, in
 // ascending order.
-func (c *Cuts) Legal() []int { return slices.Clone(c.legal) }
+func (c *Cuts) Legal() []int {
+	var at []int
+	for _, cut := range c.legal() {
+		at = append(at, cut.At)
+	}
+	return at
+}
 
-// Pending returns whether a tool call of the present turn waits for its result:
-// nothing may be cut after it, and no compaction may be recorded.
-func (c *Cuts) Pending() bool { return c.open > 0 }
+// Pending returns whether a tool call waits for its result: nothing may be cut
+// after it, and no compaction may be recorded.
+func (c *Cuts) Pending() bool { return c.pairs.Pending() }
 
-// CutPoints returns the indices of the entries before which a conversation may
-// be cut. See Cuts for the rules.
-func CutPoints(entries []Entry) []int {
-	var c Cuts
+func cutsOf(entries []Entry) *Cuts {
+	c := &Cuts{}
 	for i := range entries {
 		c.Add(entries[i])
 	}
-	return c.Legal()
+	return c
 }
+
+// CutPoints returns where a conversation may be cut. See Cuts for the rules.
+func CutPoints(entries []Entry) []Cut { return cutsOf(entries).legal() }
 
 // CheckCut returns nil if the conversation may be cut before the entry of an
 // id, and a *CutError that says why if not.
@@ -165,64 +144,52 @@ func CheckCut(entries []Entry, firstKept string) error {
 	if at < 0 {
 		return &CutError{firstKept, "it is not on the path"}
 	}
-	if slices.Contains(CutPoints(entries), at) {
-		return nil
-	}
-	return &CutError{firstKept, whyNoCut(entries, at)}
+	return cutsOf(entries).check(entries, at)
 }
 
-// whyNoCut explains why there is no cut before an entry.
-func whyNoCut(entries []Entry, at int) string {
-	if call, result, ok := spanningPair(entries, at); ok {
-		if result == "" {
-			return fmt.Sprintf("tool call %s still waits for its result", call)
-		}
-		return fmt.Sprintf("it would separate tool call %s from its result in entry %s", call, result)
+func (c *Cuts) check(entries []Entry, at int) error {
+	if slices.ContainsFunc(c.legal(), func(cut Cut) bool { return cut.At == at }) {
+		return nil
 	}
-	m := entries[at].Message
-	switch {
-	case m != nil && m.Role == RoleTool:
+	return &CutError{entries[at].ID, c.whyNot(entries, at)}
+}
+
+// whyNot explains why there is no cut before an entry.
+func (c *Cuts) whyNot(entries []Entry, at int) string {
+	for _, ref := range c.pairs.refs {
+		if ref.Call && ref.Entry < at && ref.Pair != NoPair && c.pairs.refs[ref.Pair].Entry >= at {
+			return fmt.Sprintf("it would separate tool call %s from its result in entry %s", ref.ID, entries[c.pairs.refs[ref.Pair].Entry].ID)
+		}
+	}
+	for _, ref := range c.pairs.PendingCalls() {
+		if ref.Entry < at {
+			return fmt.Sprintf("tool call %s still waits for its result", ref.ID)
+		}
+	}
+	if isToolMessage(&entries[at]) {
 		return "a tool result cannot come first"
-	case m != nil && hasCalls(m):
-		return "a message that calls tools cannot come first; cut before the user's message"
 	}
 	return "it goes on the response of the entry before it"
 }
 
-// spanningPair finds a call before an entry whose result comes at or after it,
-// or never.
-func spanningPair(entries []Entry, at int) (callID, resultEntry string, ok bool) {
-	open := make(map[string]bool)
-	var order []string
-	for i := range at {
-		for _, b := range contentOf(&entries[i]) {
-			if b.ToolUse != nil {
-				open[b.ToolUse.ID] = true
-				order = append(order, b.ToolUse.ID)
-			}
-			if b.ToolResult != nil {
-				delete(open, b.ToolResult.ToolUseID)
-			}
+// NearestCut returns the entry from which a compaction that follows a path can
+// keep it: firstKept if that is a legal cut, or else the nearest before it that is
+// one; so nothing is lost that was to be kept. An empty firstKept keeps nothing,
+// and that stays so unless a tool call waits for its result. It is for importers,
+// which find compactions that no program of ours would have written. ok is false
+// when firstKept is not on the path or there is no legal cut before it.
+func NearestCut(path []Entry, firstKept string) (first string, ok bool) {
+	c := cutsOf(path)
+	at := len(path)
+	if firstKept != "" {
+		at = slices.IndexFunc(path, func(e Entry) bool { return e.ID == firstKept })
+	} else if !c.Pending() {
+		return "", true
+	}
+	for _, cut := range slices.Backward(c.legal()) {
+		if cut.At <= at {
+			return path[cut.At].ID, true
 		}
 	}
-	for i := at; i < len(entries); i++ {
-		for _, b := range contentOf(&entries[i]) {
-			if b.ToolResult != nil && open[b.ToolResult.ToolUseID] {
-				return b.ToolResult.ToolUseID, entries[i].ID, true
-			}
-		}
-	}
-	for i := len(order) - 1; i >= 0; i-- {
-		if open[order[i]] {
-			return order[i], "", true
-		}
-	}
-	return "", "", false
-}
-
-func contentOf(e *Entry) []Content {
-	if e.Message == nil {
-		return nil
-	}
-	return e.Message.Content
+	return "", false
 }

@@ -74,73 +74,96 @@ func script(t testing.TB, text string) []session.Entry {
 	return entries
 }
 
+// drawCuts writes cuts as numbers, those that split a turn with a stroke.
+func drawCuts(cuts []session.Cut) string {
+	var text []string
+	for _, cut := range cuts {
+		word := fmt.Sprint(cut.At)
+		if cut.Kind == session.CutStep {
+			word += "'"
+		}
+		text = append(text, word)
+	}
+	return strings.Join(text, " ")
+}
+
 func TestCutPoints(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ script, legal, pending string }{
-		// Before the user's messages, before answers without calls, before
-		// entries that are not messages.
-		{"u a u a", "0 1 2 3", ""},
-		{"u a l m b k u", "0 1 2 3 4 5 6", ""},
-		{"s u x a", "0 1 2 3", ""},
-		// Never between a call and its result, nor before a call.
-		{"u c1 r1 a", "0 3", ""},
-		{"u c1 l r1 m a", "0 4 5", ""},
-		{"u c1,2 r1 r2 a u", "0 4 5", ""},
-		{"u c1,2 r2,1 a u", "0 3 4", ""},
-		{"u c1 c2 r1 r2 a", "0 5", ""},
-		{"u c1 r1 c2 r2 a", "0 5", ""},
-		{"u c1 ur1 a", "0 3", ""},
-		{"u c1 s r1 a", "0 4", ""},
-		{"u c1 x r1 a", "0 4", ""},
+		// Before the user's messages, before the model's, before entries that are
+		// not messages. A stroke: it splits a turn.
+		{"u a u a", "0 1' 2 3'", ""},
+		{"u a l m b k u", "0 1' 2 3 4 5 6", ""},
+		{"s u x a", "0' 1 2' 3'", ""},
+		// Never between a call and its result, but between the steps of a turn.
+		{"u c1 r1 a", "0 1' 3'", ""},
+		{"u c1 l r1 m a", "0 1' 4' 5'", ""},
+		{"u c1,2 r1 r2 a u", "0 1' 4' 5", ""},
+		{"u c1,2 r2,1 a u", "0 1' 3' 4", ""},
+		{"u c1 c2 r1 r2 a", "0 1' 5'", ""},
+		{"u c1 r1 c2 r2 a", "0 1' 3' 5'", ""},
+		{"u c1 ur1 a", "0 1' 3'", ""},
+		{"u c1 s r1 a", "0 1' 4'", ""},
+		{"u c1 x r1 a", "0 1' 4'", ""},
 		// While a call waits there is none after it.
-		{"u a u c1", "0 1 2", "pending"},
-		{"u a u c1 l m", "0 1 2", "pending"},
-		{"u c1,2 r1", "0", "pending"},
-		// A call that was never answered holds them up until the user speaks.
-		{"u c1 u a", "0 2 3", ""},
-		{"u c1,2 r1 u a u", "0 3 4 5", ""},
-		{"u c1 a l", "0", "pending"},
-		{"u c1 u c2 r2 a u", "0 2 5 6", ""},
+		{"u a u c1", "0 1' 2 3'", "pending"},
+		{"u a u c1 l m", "0 1' 2 3'", "pending"},
+		{"u c1,2 r1", "0 1'", "pending"},
+		// A call that was never answered holds them up until the model speaks
+		// after the user has: until then its result may come.
+		{"u c1 u", "0 1'", "pending"},
+		{"u c1 u l u", "0 1'", "pending"},
+		{"u c1 l u a", "0 1' 3 4'", ""},
+		{"u c1 a c2 u l u a l", "0 1' 4 5 6 7' 8", ""},
+		{"u c1,2 u r1", "0 1'", "pending"},
+		{"u c1,2 u r1 a u", "0 1' 4' 5", ""},
+		{"u c1 u a c2", "0 1' 2 3' 4'", "pending"},
+		{"u c1 x a", "0 1'", "pending"},
+		{"u c1 ur9 a", "0 1'", "pending"},
+		{"u c1 u a", "0 1' 2 3'", ""},
+		{"u c1,2 r1 u a u", "0 1' 3 4' 5", ""},
+		{"u c1 a l", "0 1'", "pending"},
+		{"u c1 u c2 r2 a u", "0 1' 2 3' 5' 6", ""},
 		// A result that comes after all takes the cuts since its call back.
-		{"u c1 u r1 a u", "0 4 5", ""},
-		{"u c1 u a u a r1 a u", "0 7 8", ""},
-		{"u c1 u c2 r2 a r1 a", "0 7", ""},
-		{"u c1 u l c2 r2 r1 a", "0 7", ""},
+		{"u c1 u r1 a u", "0 1' 4' 5", ""},
+		{"u c1 u a u a r1 a u", "0 1' 7' 8", ""},
+		{"u c1 u c2 r2 a r1 a", "0 1' 7'", ""},
+		{"u c1 u l c2 r2 r1 a", "0 1' 7'", ""},
 		// Ids that are used again in each turn.
-		{"u c0 r0 u c0 r0 u c0 r0 a", "0 3 6 9", ""},
-		{"u c0 u c0 r0 a u", "0 2 5 6", ""},
-		{"u c0 u c0 r0 a r0 a u", "0 7 8", ""},
-		{"u c0 c0 r0 r0 a", "0 5", ""},
-		{"u c0,0 r0 l", "0", "pending"},
+		{"u c0 r0 u c0 r0 u c0 r0 a", "0 1' 3 4' 6 7' 9'", ""},
+		{"u c0 u c0 r0 a u", "0 1' 2 3' 5' 6", ""},
+		{"u c0 u c0 r0 a r0 a u", "0 1' 7' 8", ""},
+		{"u c0 c0 r0 r0 a", "0 1' 5'", ""},
+		{"u c0,0 r0 l", "0 1'", "pending"},
 		// Orphans make no difference.
-		{"u r9 a u", "0 2 3", ""},
+		{"u r9 a u", "0 2' 3", ""},
 		{"r9 u", "1", ""},
 		// One response in several entries.
-		{"u a:x a:x a:y u", "0 1 3 4", ""},
-		{"u a:x l a:x u", "0 1 4", ""},
-		{"u a:x c1:x r1 a:y u", "0 1 4 5", ""},
-		{"u a:x a a:x", "0 1 2 3", ""},
+		{"u a:x a:x a:y u", "0 1' 3' 4", ""},
+		{"u a:x l a:x u", "0 1' 4", ""},
+		{"u a:x c1:x r1 a:y u", "0 1' 4' 5", ""},
+		{"u a:x a a:x", "0 1' 2' 3'", ""},
 		// Thinking stays with what it was about.
-		{"u t c1 r1 a", "0 1 4", ""},
-		{"u t a u", "0 1 3", ""},
-		{"u t l c1 r1 a", "0 1 5", ""},
-		{"u t t a u", "0 1 4", ""},
-		{"u t u", "0 1 2", ""},
-		{"u t:x c1:y r1 u", "0 1 4", ""},
+		{"u t c1 r1 a", "0 1' 4'", ""},
+		{"u t a u", "0 1' 3", ""},
+		{"u t l c1 r1 a", "0 1' 5'", ""},
+		{"u t t a u", "0 1' 4", ""},
+		{"u t u", "0 1' 2", ""},
+		{"u t:x c1:y r1 u", "0 1' 2' 4", ""},
 	} {
 		entries := script(t, test.script)
 		var cuts session.Cuts
 		for _, e := range entries {
 			cuts.Add(e)
 		}
-		if got := strings.Trim(fmt.Sprint(cuts.Legal()), "[]"); got != test.legal {
+		if got := drawCuts(cuts.Points()); got != test.legal {
 			t.Errorf("%s: cuts at %s, want %s", test.script, got, test.legal)
 		}
 		if cuts.Pending() != (test.pending != "") {
 			t.Errorf("%s: pending %v", test.script, cuts.Pending())
 		}
-		if got := session.CutPoints(entries); !slices.Equal(got, cuts.Legal()) {
-			t.Errorf("%s: CutPoints %v, Cuts %v", test.script, got, cuts.Legal())
+		if got := session.CutPoints(entries); !slices.Equal(got, cuts.Points()) {
+			t.Errorf("%s: CutPoints %v, Cuts %v", test.script, got, cuts.Points())
 		}
 		for i := range entries {
 			err := session.CheckCut(entries, entries[i].ID)
@@ -173,7 +196,8 @@ func TestCheckCutSaysWhy(t *testing.T) {
 		{"u c1 u r1 a", 2, "it would separate tool call 1 from its result in entry 3r1"},
 		{"u c1 l", 2, "tool call 1 still waits for its result"},
 		{"u r9 a", 1, "a tool result cannot come first"},
-		{"u c1 r1 a", 1, "a message that calls tools cannot come first"},
+		{"u c1 u", 2, "tool call 1 still waits for its result"},
+		{"u c1,2 r2 a", 3, "tool call 1 still waits for its result"},
 		{"u a:x a:x u", 2, "it goes on the response of the entry before it"},
 		{"u t a u", 2, "it goes on the response of the entry before it"},
 		{"u t l a u", 2, "response"},
@@ -202,17 +226,25 @@ func TestPlanCompaction(t *testing.T) {
 		first      string
 	}{
 		{"u a u a u a", false, 6, ""}, // all of it fits
-		{"u a u a u a", false, 5, "1a"},
+		{"u a u a u a", false, 5, "2u"},
 		{"u a u a u a", false, 2, "4u"},
-		{"u a u a u a", false, 1, "5a"},
-		{"u a u a u a", false, 0, "5a"},     // not even the shortest end fits: that one
-		{"u c1 r1 c2 r2 u", false, 3, "5u"}, // the turn does not fit as a whole
+		{"u a u a u a", false, 1, "4u"}, // not even the shortest end fits: that one
+		{"u a u a u a", false, 0, "4u"},
+		{"u c1 r1 c2 r2 u", false, 3, "5u"}, // between two turns, though a step more would fit
 		{"u a u c1 r1 a", false, 4, "2u"},
-		{"u a u c1 r1 a", false, 3, "5a"},
+		{"u a u c1 r1 a", false, 3, "5a"}, // the turn does not fit as a whole: it is split
+		{"u c1 r1 c2 r2 c3 r3", false, 6, "3c2"},
+		{"u c1 r1 c2 r2 c3 r3", false, 4, "5c3"},
+		{"u c1 r1 c2 r2 c3 r3", false, 1, "5c3"},
+		{"s u c1 r1 c2 r2 c3 r3", false, 6, "4c2"}, // system messages stay
+		{"s u c1 r1 c2 r2 c3 r3", false, 5, "6c3"},
 		{"u c1", false, 1, ""}, // no legal cut leaves anything out
+		{"u a", false, 1, ""},
+		{"s s u", false, 1, ""},
 		{"u", false, 0, ""},
 		{"u a u c1", false, 1, "2u"}, // the end cannot be cut: what is before it can
-		{"k u a u", true, 3, "2a"},   // a summary alone is not worth a summary
+		{"k u a u", true, 3, "3u"},   // a summary alone is not worth a summary
+		{"k u a", true, 1, ""},
 		{"k u", true, 1, ""},
 		{"", false, 0, ""},
 	} {
@@ -231,8 +263,8 @@ func TestPlanCompaction(t *testing.T) {
 			t.Errorf("%q, keep %d: %+v, %v; want %q", test.script, test.keep, plan, err, test.first)
 			continue
 		}
-		if plan.TokensBefore != len(c.Entries) || plan.TokensKept != len(plan.Kept) || plan.Kept[0].ID != plan.FirstKept ||
-			!slices.Equal(entryIDs(slices.Concat(plan.Summarise, plan.Kept)), entryIDs(c.Entries)) {
+		if plan.TokensBefore != len(c.Entries) || plan.TokensKept != len(plan.Kept) || plan.Over != max(0, plan.TokensKept-test.keep) ||
+			len(plan.Summarise)+len(plan.Kept) != len(c.Entries) || !slices.Contains(entryIDs(plan.Kept), plan.FirstKept) {
 			t.Errorf("%q: %+v", test.script, plan)
 		}
 	}
@@ -265,14 +297,22 @@ func TestPlansAreAccepted(t *testing.T) {
 					}
 					got := mustGet(w.GetContext())(t)
 					checkPairs(t, got)
-					if diff := cmp.Diff(view(plan.Kept), view(got)[1:]); diff != "" {
+					if diff := cmp.Diff(view(plan.Kept), view(withoutSummary(got))); diff != "" {
 						t.Fatalf("kept (-planned +got):\n%s", diff)
+					}
+					if plan.TokensKept != len(got)-1 || plan.Over != max(0, len(got)-1-keep) {
+						t.Fatalf("keep %d: planned %d tokens, %d over; there are %d", keep, plan.TokensKept, plan.Over, len(got)-1)
 					}
 					w.branch(leaf)
 				}
 			}
 		})
 	}
+}
+
+// withoutSummary returns the entries of a context without the compaction in force.
+func withoutSummary(entries []session.Entry) []session.Entry {
+	return slices.DeleteFunc(entries, func(e session.Entry) bool { return e.Compaction != nil })
 }
 
 func TestPlanAfterALateResult(t *testing.T) {
@@ -315,7 +355,7 @@ func TestPlanAfterAMerge(t *testing.T) {
 		if _, err := s.AppendCompaction("sum", plan.FirstKept, 1); err != nil {
 			t.Errorf("keep %d: %v", keep, err)
 		}
-		if diff := cmp.Diff(view(plan.Kept), view(mustGet(s.GetContext())(t))[1:]); diff != "" {
+		if diff := cmp.Diff(view(plan.Kept), view(withoutSummary(mustGet(s.GetContext())(t)))); diff != "" {
 			t.Errorf("keep %d:\n%s", keep, diff)
 		}
 		mustGet(s.Undo())(t)
@@ -326,7 +366,7 @@ func TestAppendCompactionRefuses(t *testing.T) {
 	t.Parallel()
 	s := newScribe(t)
 	u := s.user("one")
-	call := s.call("c1", "c2")
+	s.call("c1", "c2")
 	refused := func(first, reason string) {
 		t.Helper()
 		leaf := s.LeafID()
@@ -346,7 +386,6 @@ func TestAppendCompactionRefuses(t *testing.T) {
 	r2 := s.result("c2")
 	refused(r1, "separate tool call")
 	refused(r2, "separate tool call")
-	refused(call, "calls tools")
 	s.branch(u)
 	other := s.say("another branch")
 	s.branch(r2)

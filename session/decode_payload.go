@@ -1,5 +1,10 @@
 package session
 
+import (
+	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/store"
+)
+
 // The members of each object of a line, but for those of blocks.
 
 func (h *Header) field(d *decoder, key []byte) decoding {
@@ -152,8 +157,44 @@ func (s *State) field(d *decoder, key []byte) decoding {
 		return d.word(&s.Model)
 	case "thinking_level":
 		return d.word(&s.ThinkingLevel)
+	case "kept":
+		mark := d.r.Mark()
+		kept, ok := keptEntries(d.r.Raw())
+		if !ok {
+			d.r.Rewind(mark)
+			return unknown
+		}
+		s.Kept = kept
+		return known
 	}
 	return unknown
+}
+
+// keptEntries reads a list as we write it; any other is left as it is and not
+// believed.
+func keptEntries(value []byte) (kept []KeptEntry, ok bool) {
+	kept, ok = []KeptEntry{}, true
+	err := rawjson.Array(value, func(elem []byte) error {
+		var k KeptEntry
+		err := rawjson.Object(elem, func(key, value []byte) error {
+			switch string(key) {
+			case "id":
+				ok = ok && k.ID == ""
+				k.ID, _ = rawjson.String(value)
+			case "at":
+				n, isInt := rawjson.Int(value)
+				ok = ok && isInt && n > 0 && k.At == 0
+				k.At = store.Pos(n)
+			default:
+				ok = false
+			}
+			return nil
+		})
+		ok = ok && err == nil && k.ID != ""
+		kept = append(kept, k)
+		return nil
+	})
+	return kept, ok && err == nil
 }
 
 func (b *BranchSummaryEntry) extra() *Fields { return &b.Extra }

@@ -58,8 +58,15 @@ func TestOnlyTheUserEndsATurn(t *testing.T) {
 	if _, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("never mind")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.AppendCompaction("…", s.LeafID(), 0); err != nil {
-		t.Errorf("after the user has spoken: %v", err)
+	after := s.LeafID()
+	if _, err := s.AppendCompaction("…", after, 0); !errors.As(err, &cut) {
+		t.Errorf("the user spoke while the tool ran, and a compaction could cut off its result: %v", err)
+	}
+	if _, err := s.AppendMessage(session.RoleAssistant, []session.Content{session.Text("very well")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.AppendCompaction("…", after, 0); err != nil {
+		t.Errorf("after the model went on without the result: %v", err)
 	}
 }
 

@@ -302,9 +302,28 @@ func (w *writer) compaction(c *CompactionEntry) {
 		w.optStr("provider", c.State.Provider)
 		w.optStr("model", c.State.Model)
 		w.optStr("thinking_level", c.State.ThinkingLevel)
+		w.kept(c.State.Kept)
 		w.end(c.State.Extra)
 	}
 	w.end(c.Extra)
+}
+
+func (w *writer) kept(entries []KeptEntry) {
+	if entries == nil {
+		return // not the same as none
+	}
+	w.key("kept")
+	w.buf = append(w.buf, '[')
+	for i, k := range entries {
+		if i > 0 {
+			w.buf = append(w.buf, ',')
+		}
+		w.buf = append(w.buf, '{')
+		w.str("id", k.ID)
+		w.optInt("at", int64(k.At))
+		w.buf = append(w.buf, '}')
+	}
+	w.buf = append(w.buf, ']')
 }
 
 func (w *writer) merge(m *MergeEntry) {

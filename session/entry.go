@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/coppice-dev/coppice/store"
 )
 
 // Version is the format version that this package writes, and the newest it
@@ -240,7 +242,22 @@ type State struct {
 	Model         string `json:"model,omitempty"`
 	ThinkingLevel string `json:"thinking_level,omitempty"`
 
+	// Kept lists what stands before the first kept entry and still counts, in the
+	// order of the path: all system messages; the last message that begins a turn,
+	// unless the first kept message does; and the edits of these in force. With it
+	// a reader need not look at what came before. Nil means that nobody recorded
+	// it. AppendCompaction fills it in.
+	Kept []KeptEntry `json:"kept,omitempty"`
+
 	Extra Fields `json:"-"`
+}
+
+// KeptEntry is an entry before a compaction's cut that still counts.
+type KeptEntry struct {
+	ID string `json:"id"`
+	// At is where its line was when the compaction was written. It is a hint:
+	// whoever finds another line there looks for the entry by its id.
+	At store.Pos `json:"at,omitempty"`
 }
 
 // BranchSummaryEntry is a checkpoint of a branch that was left.

@@ -76,6 +76,7 @@ const (
 	ProblemRoots       ProblemKind = "several roots"            // more than one beginning
 	ProblemFirstKept   ProblemKind = "unknown first kept entry" // a compaction that would hide everything
 	ProblemTarget      ProblemKind = "unknown target"           // a label, edit, revert or merge of nothing
+	ProblemRepeated    ProblemKind = "repeated entry"           // a merge of what is there already
 	ProblemOrphan      ProblemKind = "orphan tool result"       // an answer without its call, or a second one
 	ProblemInterrupted ProblemKind = "interrupted tool call"    // a call without an answer
 	ProblemBlob        ProblemKind = "missing blob"             // content that is not in the store

@@ -138,8 +138,8 @@ func TestCutsAfterAGreatTurn(t *testing.T) {
 	for range n {
 		c.Add(toolMessage(RoleUser, Text("next")))
 	}
-	if len(c.Legal()) != n || c.Pending() {
-		t.Errorf("%d cuts, want %d", len(c.Legal()), n)
+	if len(c.Legal()) != n+1 || c.Pending() {
+		t.Errorf("%d cuts, want %d", len(c.Legal()), n+1)
 	}
 }
 

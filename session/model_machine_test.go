@@ -540,12 +540,13 @@ func (m *machine) merge(t *rapid.T) {
 		picked = append(picked, shown{Role: p.role, Blocks: p.blocks})
 	}
 	_, torn := pair(picked)
+	there := broughtBy(append(slices.Clone(m.path(h)), modelEntry{id: "the merge", picks: e.picks}))["the merge"]
 	switch {
 	case e.text == "" && len(e.picks) == 0:
 		refused(t, err, session.ErrInvalid)
 	case !onPath(m.known(h), from):
 		refused(t, err, session.ErrNotExist)
-	case !messages || torn > 0:
+	case !messages || torn > 0 || len(there) < len(e.picks):
 		refused(t, err, session.ErrInvalid)
 	default:
 		m.done(t, h, err, e)

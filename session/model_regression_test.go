@@ -159,13 +159,22 @@ func TestForeignCompactionKeepsMore(t *testing.T) {
 // compaction.
 func TestMergeOfEditedEntry(t *testing.T) {
 	s, _ := pairOfSessions(t)
+	first := say(t, s, session.RoleUser, "first")
 	secret := say(t, s, session.RoleUser, "secret")
-	_, err := s.EditContext(secret, []session.Content{session.Text("removed")})
+	noError(t, s.Branch(first))
+	// An edit of what is not on the path is none that Session.EditContext makes.
+	_, err := s.AppendAll(session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{
+		TargetID: secret, Replacement: []session.Content{session.Text("removed")},
+	}})
 	noError(t, err)
 	later := say(t, s, session.RoleUser, "later")
 	merge := func() string {
-		_, err := s.Merge(secret, "", secret)
+		merged, err := s.Merge(secret, "", secret)
 		noError(t, err)
+		defer func() {
+			_, err := s.Revert(merged)
+			noError(t, err)
+		}()
 		c, err := s.Context(session.ContextOptions{})
 		noError(t, err)
 		return c.Entries[len(c.Entries)-1].Message.Content[0].Text.Content

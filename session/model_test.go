@@ -137,8 +137,17 @@ func contextOf(log, path []modelEntry) []shown {
 	}
 	c, first, ok := compactionOf(path)
 	if ok {
+		for _, e := range path[:first] {
+			if e.role == session.RoleSystem {
+				message(e)
+			}
+		}
 		out = append(out, shown{ID: c.id, Type: c.kind, Text: c.text})
+		if prompt, split := splitTurn(path, first); split && path[first].id != c.id {
+			message(prompt)
+		}
 	}
+	brought := broughtBy(path)
 	for _, e := range path[first:] {
 		switch {
 		case e.kind == session.TypeMessage:
@@ -147,7 +156,7 @@ func contextOf(log, path []modelEntry) []shown {
 			out = append(out, shown{ID: e.id, Type: e.kind, Text: e.text})
 		case e.kind == session.TypeMerge && !back[e.id]:
 			out = append(out, shown{ID: e.id, Type: e.kind, Text: e.text})
-			for _, id := range e.picks {
+			for _, id := range brought[e.id] {
 				picked, _ := find(log, id)
 				message(picked)
 			}
@@ -155,6 +164,49 @@ func contextOf(log, path []modelEntry) []shown {
 	}
 	out, _ = pair(out)
 	return out
+}
+
+// splitTurn returns the message that began the turn which a cut splits, if it
+// splits one: the first message after the cut does not begin a turn.
+func splitTurn(path []modelEntry, cut int) (prompt modelEntry, split bool) {
+	for _, e := range path[cut:] {
+		if e.kind != session.TypeMessage {
+			continue
+		}
+		if speaks(e) {
+			return modelEntry{}, false
+		}
+		for _, e := range slices.Backward(path[:cut]) {
+			if speaks(e) {
+				return e, true
+			}
+		}
+		return modelEntry{}, false
+	}
+	return modelEntry{}, false
+}
+
+// broughtBy returns what each merge of a path brings: not what is on the path, nor
+// what an earlier merge brought.
+func broughtBy(path []modelEntry) map[string][]string {
+	back := takenBack(path)
+	there := make(map[string]bool)
+	for _, e := range path {
+		there[e.id] = true
+	}
+	brought := make(map[string][]string)
+	for _, e := range path {
+		if back[e.id] {
+			continue
+		}
+		for _, id := range e.picks {
+			if !there[id] {
+				brought[e.id] = append(brought[e.id], id)
+			}
+			there[id] = true
+		}
+	}
+	return brought
 }
 
 // stubs is what is left of the results of a message that was cleared, or
@@ -290,10 +342,10 @@ func stateOf(path []modelEntry) (provider, model, level string) {
 		case e.kind == session.TypeThinkingLevel:
 			level = e.text
 		case e.role == session.RoleAssistant && e.model != "":
-			model = e.model
-			if e.provider != "" {
-				provider = e.provider
+			if e.model != model || e.provider != "" {
+				provider = e.provider // "" if another model answered, and nobody says whose
 			}
+			model = e.model
 		}
 	}
 	return provider, model, level
@@ -315,14 +367,38 @@ func mayCut(path []modelEntry, at int) bool {
 	switch {
 	case splitsCall(path, at), splitsResponse(path, at):
 		return false
-	case speaks(e):
-		return true
-	case e.role == session.RoleTool, has(e.blocks, session.ContentTypeToolResult):
-		return false
-	case e.role == session.RoleAssistant && has(e.blocks, session.ContentTypeToolUse):
+	case e.role == session.RoleTool, e.role != session.RoleAssistant && has(e.blocks, session.ContentTypeToolResult):
 		return false
 	}
-	return !waiting(path[:at])
+	for _, call := range unanswered(path) {
+		// Its result may come; or else the user has interrupted it, and must have
+		// done so before the cut.
+		if call < at && (!wasInterrupted(path, call) || !slices.ContainsFunc(path[call:at+1], speaks)) {
+			return false
+		}
+	}
+	return true
+}
+
+// unanswered returns the indices of the entries with calls that have no result.
+func unanswered(path []modelEntry) []int {
+	results, _ := answers(asShown(path))
+	var calls []int
+	for i, e := range path {
+		for j, b := range e.blocks {
+			if _, answered := results[place{i, j}]; b.Kind == session.ContentTypeToolUse && !answered {
+				calls = append(calls, i)
+			}
+		}
+	}
+	return calls
+}
+
+// wasInterrupted reports whether, after an entry with a call, the user and then the
+// model have spoken.
+func wasInterrupted(path []modelEntry, call int) bool {
+	user := slices.IndexFunc(path[call:], speaks)
+	return user >= 0 && slices.ContainsFunc(path[call+user:], func(e modelEntry) bool { return e.role == session.RoleAssistant })
 }
 
 // speaks reports whether an entry is a message of the user, and not one that
@@ -373,21 +449,9 @@ func splitsResponse(path []modelEntry, at int) bool {
 	return !slices.ContainsFunc(last.blocks, func(b block) bool { return b.Kind != session.ContentTypeThinking })
 }
 
-// waiting reports whether a call that was made since the user spoke has no
-// result.
+// waiting reports whether a call has no result and was not interrupted.
 func waiting(path []modelEntry) bool {
-	results, _ := answers(asShown(path))
-	for i, e := range slices.Backward(path) {
-		if speaks(e) {
-			return false
-		}
-		for j, b := range e.blocks {
-			if _, answered := results[place{i, j}]; b.Kind == session.ContentTypeToolUse && !answered {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(unanswered(path), func(call int) bool { return !wasInterrupted(path, call) })
 }
 
 // labelsOf returns the labels in force.

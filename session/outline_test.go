@@ -40,7 +40,7 @@ func TestOutline(t *testing.T) {
 	second := s.user("two")
 	edit := mustGet(s.EditContext(first, nil))(t)
 	mustGet(s.Revert(edit))(t)
-	mustGet(s.Merge(first, "", first))(t)
+	mustGet(s.Merge(first, "merged"))(t)
 	mustGet(s.AppendCompaction("sum", second, 1))(t)
 
 	want := bare(mustGet(s.GetTree())(t))

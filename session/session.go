@@ -101,6 +101,7 @@ type Session struct {
 
 	cache       entryCache
 	lastContext atomic.Pointer[sharedContext]
+	pasts       pasts
 }
 
 // Create makes a new session in a store. The fields of the header that are

@@ -53,6 +53,11 @@ func (s *Session) sharedContext(ctx context.Context, o ContextOptions, fingerpri
 	if err != nil {
 		return nil, err
 	}
+	if fingerprints { // and all else that is known
+		if err := s.findState(ctx, sel); err != nil {
+			return nil, err
+		}
+	}
 	sel.unpaired = o.Unpaired
 	c := &sharedContext{Context: *assemble(sel), key: key}
 	keep := c.fill(ctx, s.store.Blobs(), last)

@@ -41,7 +41,11 @@ func loadTail(ctx context.Context, log store.Log, end store.Pos, goal tailGoal) 
 			break
 		}
 	}
-	return scan.tree(end)
+	t, err := scan.tree(end)
+	if err == nil && scan.compacted && !t.complete {
+		t.kept, err = scan.readKept(ctx, log, t)
+	}
+	return t, err
 }
 
 // tailScan is the state of reading a log backwards along the leaf's path.
@@ -59,7 +63,9 @@ type tailScan struct {
 	reverted  map[string]bool
 	compacted bool   // a compaction that counts was met
 	firstKept string // by that compaction
-	done      bool   // the goal is reached
+	kept      []KeptEntry
+	targets   []string // of all reverts
+	done      bool     // the goal is reached
 }
 
 // add takes the next line towards the beginning, and reports whether to stop.
@@ -186,22 +192,23 @@ func (s *tailScan) follow(head *headLine, data []byte) error {
 
 // control reads the entries that decide how far the context goes back.
 func (s *tailScan) control(head *headLine, data []byte) error {
-	if s.reverted[head.id] {
-		return nil
-	}
 	e, err := decodeEntry(data)
+	if err == nil && e.Revert != nil {
+		s.targets = append(s.targets, e.Revert.TargetID)
+	}
 	switch {
 	case err != nil:
 		return errNeedAll
+	case s.reverted[head.id]:
 	case e.Revert != nil:
 		s.reverted[e.Revert.TargetID] = true
 	case e.Merge != nil && len(e.Merge.EntryIDs) > 0:
 		return errNeedAll // they can be anywhere
 	case e.Compaction != nil && !s.compacted:
-		if e.Compaction.State == nil {
-			return errNeedAll // the model in force is somewhere before
+		if e.Compaction.State == nil || e.Compaction.State.Kept == nil {
+			return errNeedAll // what else counts is somewhere before
 		}
-		s.compacted = true
+		s.compacted, s.kept = true, e.Compaction.State.Kept
 		s.firstKept = e.Compaction.FirstKeptEntryID
 	}
 	return nil
@@ -229,4 +236,83 @@ func (s *tailScan) tree(end store.Pos) (*tree, error) {
 	}
 	t.leaf = t.logLeaf
 	return t, nil
+}
+
+// keptNear is how far into the log entries are looked for that are not where the
+// compaction says: the log may be a copy that begins with another header.
+const keptNear = 64 << 10
+
+// readKept finds what the compaction in force keeps from before the part of the
+// log that was read. What was reverted since could have been among it, or bring
+// back what is not.
+func (s *tailScan) readKept(ctx context.Context, log store.Log, t *tree) ([]node, error) {
+	for _, id := range s.targets {
+		if _, ok := t.at(id); !ok {
+			return nil, errNeedAll
+		}
+	}
+	nodes := make([]node, 0, len(s.kept))
+	var lost []KeptEntry
+	for _, k := range s.kept {
+		n, err := keptAt(ctx, log, k)
+		if err != nil {
+			return nil, err
+		}
+		if n == nil {
+			lost = append(lost, k)
+			continue
+		}
+		nodes = append(nodes, *n)
+	}
+	if len(lost) == 0 {
+		return nodes, nil
+	}
+	found, err := searchKept(ctx, log, lost)
+	return append(nodes, found...), err
+}
+
+// keptAt returns the entry whose line should be at a place, or nil.
+func keptAt(ctx context.Context, log store.Log, k KeptEntry) (*node, error) {
+	if k.At <= 0 {
+		return nil, nil
+	}
+	for line, err := range log.Forward(ctx, k.At) {
+		switch h, ok := rawjson.ScanHead(line.Data); {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil: // nobody knows what is there
+		case ok && !line.Cut && line.Pos == k.At && string(h.ID) == k.ID && string(h.Type) != string(TypeSession):
+			return keptNode(line, h), nil
+		}
+		break
+	}
+	return nil, nil
+}
+
+func keptNode(line store.Line, h rawjson.Head) *node {
+	head := newHeadLine(line, h)
+	return &node{id: head.id, pos: head.pos, parent: none, kind: head.kind, speaker: head.speaker}
+}
+
+// searchKept looks for entries in the beginning of a log.
+func searchKept(ctx context.Context, log store.Log, lost []KeptEntry) ([]node, error) {
+	var nodes []node
+	for line, err := range log.Forward(ctx, 0) {
+		if err != nil {
+			return nil, err
+		}
+		h, ok := rawjson.ScanHead(line.Data)
+		if line.Cut || !ok || line.Pos > keptNear {
+			return nil, errNeedAll
+		}
+		for _, k := range lost {
+			if string(h.ID) == k.ID && string(h.Type) != string(TypeSession) {
+				nodes = append(nodes, *keptNode(line, h))
+			}
+		}
+		if len(nodes) == len(lost) {
+			return nodes, nil
+		}
+	}
+	return nil, errNeedAll
 }

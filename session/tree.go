@@ -68,10 +68,11 @@ const none int32 = -1
 // node is what the first bytes of an entry's line tell. Its body stays in the
 // log until somebody asks for it.
 type node struct {
-	id     string
-	pos    store.Pos
-	parent int32 // an index, or none
-	kind   kind
+	id      string
+	pos     store.Pos
+	parent  int32 // an index, or none
+	kind    kind
+	speaker speaker // of a message
 }
 
 // tree is the shape of a session, or of its end: see tail.go. It is built from
@@ -101,6 +102,8 @@ type tree struct {
 	lost    damageIndex
 
 	walked pathMarks
+	mended int    // how often gaps were filled or parents found late: see pasts
+	kept   []node // if deep: what the compaction in force keeps from before the part that was read
 }
 
 // pendingParent is an entry whose parent was not there yet when it was read.
@@ -226,13 +229,21 @@ type headLine struct {
 	id, parent string
 	isRoot     bool // parent_id is null, empty or missing
 	kind       kind
+	speaker    speaker
 	pos, next  store.Pos
+}
+
+func speakerIn(h rawjson.Head) speaker {
+	if h.Role == nil {
+		return speakerUnknown
+	}
+	return speakerOf(h.Role)
 }
 
 func newHeadLine(line store.Line, h rawjson.Head) headLine {
 	return headLine{
 		id: string(h.ID), parent: string(h.Parent), isRoot: len(h.Parent) == 0,
-		kind: kindOfType(h.Type), pos: line.Pos, next: line.Next,
+		kind: kindOfType(h.Type), speaker: speakerIn(h), pos: line.Pos, next: line.Next,
 	}
 }
 
@@ -241,7 +252,7 @@ func newHeadLine(line store.Line, h rawjson.Head) headLine {
 func (t *tree) headLine(line store.Line, h rawjson.Head) headLine {
 	head := headLine{
 		id: t.ids.keep(h.ID), isRoot: len(h.Parent) == 0,
-		kind: kindOfType(h.Type), pos: line.Pos, next: line.Next,
+		kind: kindOfType(h.Type), speaker: speakerIn(h), pos: line.Pos, next: line.Next,
 	}
 	if last := len(t.nodes) - 1; last >= 0 && t.nodes[last].id == string(h.Parent) {
 		head.parent = t.nodes[last].id
@@ -275,7 +286,7 @@ func (t *tree) add(h headLine) (at int32, ok bool) {
 	if len(t.nodes) == cap(t.nodes) {
 		t.nodes = slices.Grow(t.nodes, len(t.nodes)+1) // append alone would copy a long session often
 	}
-	t.nodes = append(t.nodes, node{id: h.id, pos: h.pos, parent: none, kind: h.kind})
+	t.nodes = append(t.nodes, node{id: h.id, pos: h.pos, parent: none, kind: h.kind, speaker: h.speaker})
 	if other, ok := t.byID.add(t.nodes); !ok {
 		t.nodes = t.nodes[:i]
 		return other, false
@@ -313,8 +324,9 @@ func (t *tree) fillGap(at int32, h headLine) {
 	if t.live {
 		t.nodes, t.live = slices.Clone(t.nodes), false
 	}
-	t.nodes[at].pos, t.nodes[at].kind, t.nodes[at].parent = h.pos, h.kind, none
+	t.nodes[at].pos, t.nodes[at].kind, t.nodes[at].parent, t.nodes[at].speaker = h.pos, h.kind, none, h.speaker
 	t.walked = pathMarks{}
+	t.mended++
 	if !h.isRoot {
 		t.pending = append(t.pending, pendingParent{at, h.parent})
 	}
@@ -361,6 +373,7 @@ func (t *tree) report(k ProblemKind, id string, pos store.Pos, detail string) {
 func (t *tree) settle() {
 	if len(t.pending) > 0 {
 		t.walked = pathMarks{}
+		t.mended++
 	}
 	for _, p := range t.pending {
 		child := &t.nodes[p.child]

@@ -29,99 +29,24 @@ type group struct {
 	large       bool // it is in the planner's list of large ones
 }
 
-// grouping finds out which group an entry belongs to.
-type grouping struct {
-	// waiting has, by call id, the latest call that has no result yet, as a place
-	// in calls. Some providers use ids again, so there may be others under it.
-	waiting map[string]int32
-	calls   []openCall
-	// last is the last message, if it was the model's.
-	last         *session.MessageEntry
-	lastGroup    int32
-	onlyThinking bool
-}
-
-type openCall struct {
-	group int32
-	under int32 // the call of the same id that waited before, or none
-}
-
-// join returns the groups that an entry brings together, or what they were before
-// they were merged. None means that it begins one.
-func (g *grouping) join(e *session.Entry) []int32 {
-	m := e.Message
-	if m == nil {
-		return nil // the last message is still what it was
+// joined returns the groups that the next entry brings together, or what they were
+// before they were merged: the response that it goes on, and those whose calls it
+// answers. None means that it begins one.
+func (p *Planner) joined(e *session.Entry) []int32 {
+	var groups []int32
+	added := p.pairs.Add(e)
+	if added.Continues >= 0 {
+		groups = append(groups, p.items[added.Continues].group)
 	}
-	var joined []int32
-	if g.goesOn(m) {
-		joined = append(joined, g.lastGroup)
-	}
-	for i := range m.Content {
-		if result := m.Content[i].ToolResult; result != nil {
-			if at, ok := g.waiting[result.ToolUseID]; ok {
-				joined = append(joined, g.calls[at].group)
-				g.answered(result.ToolUseID, at)
-			}
+	for _, ref := range added.Refs {
+		if ref.Call || ref.Pair == session.NoPair {
+			continue
+		}
+		if call := p.pairs.Refs()[ref.Pair]; call.Entry != added.Index {
+			groups = append(groups, p.items[call.Entry].group)
 		}
 	}
-	return joined
-}
-
-// goesOn reports whether a message goes on the response of the last one:
-// thinking stays with what was thought about.
-func (g *grouping) goesOn(m *session.MessageEntry) bool {
-	if g.last == nil || m.Role != session.RoleAssistant {
-		return false
-	}
-	if g.last.ResponseID != "" || m.ResponseID != "" {
-		return g.last.ResponseID == m.ResponseID
-	}
-	return g.onlyThinking
-}
-
-// note remembers what later entries may join.
-func (g *grouping) note(e *session.Entry, at int32) {
-	m := e.Message
-	if m == nil {
-		return
-	}
-	g.last = nil
-	if m.Role != session.RoleAssistant {
-		return
-	}
-	g.last, g.lastGroup, g.onlyThinking = m, at, len(m.Content) > 0
-	for i := range m.Content {
-		if m.Content[i].Thinking == nil {
-			g.onlyThinking = false
-		}
-		if call := m.Content[i].ToolUse; call != nil {
-			g.wait(call.ID, at)
-		}
-	}
-}
-
-func (g *grouping) wait(id string, group int32) {
-	if g.waiting == nil {
-		g.waiting = make(map[string]int32)
-	}
-	under, ok := g.waiting[id]
-	if !ok {
-		under = none
-	}
-	if len(g.waiting) == 0 {
-		g.calls = g.calls[:0] // nobody refers to them any more
-	}
-	g.waiting[id] = int32(len(g.calls))
-	g.calls = append(g.calls, openCall{group, under})
-}
-
-func (g *grouping) answered(id string, at int32) {
-	if under := g.calls[at].under; under != none {
-		g.waiting[id] = under
-		return
-	}
-	delete(g.waiting, id)
+	return groups
 }
 
 // classWith is what a group is trimmed as when an entry of a category joins it.

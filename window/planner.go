@@ -92,7 +92,7 @@ type state struct {
 
 	items  []item
 	groups []group
-	joins  grouping
+	pairs  session.Pairs             // of the items
 	queues [SystemOutput + 1][]int32 // groups by class, the oldest first
 	newest int32                     // the newest group that is not SYSTEM, or none
 	prompt int32                     // the group of the newest words of the user, or none; in no queue
@@ -226,9 +226,7 @@ func (p *Planner) add(e *session.Entry) {
 	p.owner = append(p.owner, at)
 	p.items = append(p.items, it)
 
-	joined := p.joins.join(e)
-	of := p.place(at, e, joined)
-	p.joins.note(e, of)
+	of := p.place(at, e, p.joined(e))
 	p.added += it.cost.Tokens
 	p.total.add(it.cost)
 	p.used[it.category] += it.cost.Tokens

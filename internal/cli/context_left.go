@@ -72,19 +72,24 @@ func speaks(e *session.Entry) bool {
 	return e.Message != nil || e.Compaction != nil || e.BranchSummary != nil || e.Merge != nil
 }
 
-// compactedAway counts what stands before the first kept entry.
+// compactedAway counts what stands before the first kept entry and is not in the
+// context all the same.
 func compactedAway(c *session.Context, path []session.Entry) int {
 	at := slices.IndexFunc(path, func(e session.Entry) bool { return e.ID == c.Compaction })
 	if at < 0 {
 		return 0
 	}
 	firstKept := path[at].Compaction.FirstKeptEntryID
+	there := make(map[string]bool)
+	for i := range c.Entries {
+		there[c.Entries[i].ID] = true
+	}
 	n := 0
 	for i := range path[:at] {
 		if path[i].ID == firstKept {
 			break
 		}
-		if speaks(&path[i]) {
+		if speaks(&path[i]) && !there[path[i].ID] {
 			n++
 		}
 	}

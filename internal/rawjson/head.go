@@ -11,6 +11,9 @@ type Head struct {
 	ID        []byte
 	Parent    []byte
 	Timestamp []byte
+	// Role is the role of a message, if it stands where our writer puts it: first
+	// in a message that follows the head. Otherwise it is nil, whatever the role.
+	Role []byte
 	// HasParent: there is a parent_id, and it is a string or null. When it is
 	// null, Parent is nil.
 	HasParent bool
@@ -84,6 +87,9 @@ func leadingHead(line []byte) (h Head, ok bool) {
 		return Head{}, false
 	}
 	h.Whole = i == last
+	if string(h.Type) == "message" {
+		h.Role, _ = plainMember(line, i, `,"message":{"role":"`)
+	}
 	return h, true
 }
 

@@ -1,0 +1,574 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// A compaction cuts the path, but some of what stands before the cut still counts:
+// system messages, the message that began a turn which the cut splits, edits of
+// these, and the model in force. A compaction of ours records where they are, so
+// that a resume need not look for them: see State. For others they are looked for
+// once, by the first bytes of the lines, and remembered.
+
+// past is what still matters, or may come to matter, of the path before a cut.
+// Places count from the cut towards the root.
+type past struct {
+	system []placedNode // root first
+	prompt *placedNode  // the last message that begins a turn
+	acts   []act        // edits, reverts and merges, the nearest to the cut first
+	state  *State       // what was in force, once it was asked for
+}
+
+type placedNode struct {
+	node
+	place int
+}
+
+// act is an edit, a revert or a merge.
+type act struct {
+	placedNode
+	target string   // of an edit or a revert
+	picks  []string // of a merge
+}
+
+// pasts remembers them by the entry right before the cut. What stands before an
+// entry never changes, except when a line that was missing turns up.
+type pasts struct {
+	mu     sync.Mutex
+	tree   *tree
+	mended int
+	by     map[string]*past
+}
+
+func (p *pasts) get(v treeVersion, id string) *past {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.tree != v.tree || p.mended != v.mended {
+		return nil
+	}
+	return p.by[id]
+}
+
+func (p *pasts) put(v treeVersion, id string, found *past) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.by == nil || p.tree != v.tree || p.mended != v.mended {
+		p.tree, p.mended, p.by = v.tree, v.mended, make(map[string]*past)
+	}
+	p.by[id] = found
+}
+
+// treeVersion says which tree a path is from, and how often gaps in it were
+// filled.
+type treeVersion struct {
+	tree   *tree
+	mended int
+}
+
+// readBefore reads what still matters of the path before the entries.
+func (s *Session) readBefore(ctx context.Context, sel *selection) error {
+	if sel.compaction == nil {
+		return nil
+	}
+	if nodes, ok := s.recordedPast(sel); ok && len(sel.picked) == 0 {
+		entries, err := s.inOrder(nodes)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(entries, nil) {
+			sel.before = entries
+			return nil
+		}
+	}
+	if len(sel.older) == 0 {
+		return nil
+	}
+	past, err := s.pastOf(ctx, sel)
+	if err != nil {
+		return err
+	}
+	return s.takePast(ctx, sel, past)
+}
+
+// recordedPast returns what the compaction in force says of the path before its
+// cut. That holds unless something was reverted since that stands before the cut.
+func (s *Session) recordedPast(sel *selection) ([]node, bool) {
+	state := sel.compaction.Compaction.State
+	if state == nil || state.Kept == nil || sel.revertsOlder() {
+		return nil, false
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	nodes := make([]node, 0, len(state.Kept))
+	for _, kept := range state.Kept {
+		n, ok := s.tree.keptNode(kept.ID)
+		if !ok {
+			return nil, false
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, true
+}
+
+// keptNode returns the node of an entry that a compaction keeps, which may stand
+// before the part of the log that was read.
+func (t *tree) keptNode(id string) (node, bool) {
+	if at, ok := t.at(id); ok {
+		return t.nodes[at], true
+	}
+	for _, n := range t.kept {
+		if n.id == id {
+			return n, true
+		}
+	}
+	return node{}, false
+}
+
+// revertsOlder reports whether one of the entries reverts what stands before them.
+func (sel *selection) revertsOlder() bool {
+	for _, e := range sel.entries {
+		if e.Revert == nil {
+			continue
+		}
+		if !slices.ContainsFunc(sel.entries, func(o *Entry) bool { return o.ID == e.Revert.TargetID }) {
+			return true
+		}
+	}
+	return false
+}
+
+// takePast puts what matters now of the past into the selection: which edits do
+// depends on what was reverted since.
+func (s *Session) takePast(ctx context.Context, sel *selection, p *past) error {
+	wanted := make(map[string]bool)
+	nodes := slices.Clone(p.system)
+	if p.prompt != nil && !sel.beginsWithTurn() {
+		nodes = append(nodes, *p.prompt)
+	}
+	for _, n := range nodes {
+		wanted[n.id] = true
+	}
+	for _, list := range sel.picked {
+		for _, e := range list {
+			wanted[e.ID] = true
+		}
+	}
+	for i := range p.acts {
+		a := &p.acts[i]
+		switch {
+		case sel.reverted[a.id]:
+		case a.kind == kindRevert:
+			sel.reverted[a.target] = true
+		case a.kind == kindContextEdit && wanted[a.target]:
+			wanted[a.target] = false // those before it do not count
+			nodes = append(nodes, a.placedNode)
+		}
+	}
+	slices.SortFunc(nodes, func(a, b placedNode) int { return b.place - a.place })
+	plain := make([]node, len(nodes))
+	for i := range nodes {
+		plain[i] = nodes[i].node
+	}
+	entries, err := s.inOrder(plain)
+	sel.before = slices.DeleteFunc(entries, func(e *Entry) bool { return e == nil })
+	return err
+}
+
+// beginsWithTurn reports whether the first message of the entries begins a turn.
+func (sel *selection) beginsWithTurn() bool {
+	for _, e := range sel.entries {
+		if e.Message != nil {
+			return e.BeginsTurn()
+		}
+	}
+	return false
+}
+
+// pastOf finds out about the path before the entries, or remembers.
+func (s *Session) pastOf(ctx context.Context, sel *selection) (*past, error) {
+	id := sel.older[0].id
+	if p := s.pasts.get(sel.version, id); p != nil {
+		return p, nil
+	}
+	p := &past{}
+	if err := s.findMessages(ctx, p, sel.older); err != nil {
+		return nil, err
+	}
+	if err := s.findActs(ctx, p, sel.older); err != nil {
+		return nil, err
+	}
+	s.pasts.put(sel.version, id, p)
+	return p, nil
+}
+
+// findMessages finds the system messages and the last message that begins a turn.
+func (s *Session) findMessages(ctx context.Context, p *past, older []node) error {
+	var hidden []node // whose line must be read to know who speaks
+	for i, n := range slices.Backward(older) {
+		switch {
+		case n.kind != kindMessage:
+		case n.speaker == speakerSystem:
+			p.system = append(p.system, placedNode{n, i})
+		case n.speaker == speakerUnknown:
+			hidden = append(hidden, n)
+		}
+	}
+	speakers := make(map[store.Pos]speaker, len(hidden))
+	err := s.eachLine(ctx, hidden, never, func(i int, line store.Line) error {
+		role, _, _ := speaks(line.Data)
+		speakers[hidden[i].pos] = speakerOf(role)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var users []node
+	for i, n := range older {
+		if n.kind != kindMessage {
+			continue
+		}
+		who := n.speaker
+		if who == speakerUnknown {
+			if who = speakers[n.pos]; who == speakerSystem {
+				p.system = append(p.system, placedNode{n, i})
+			}
+		}
+		if who == speakerUser {
+			users = append(users, n)
+		}
+	}
+	if len(hidden) > 0 {
+		slices.SortFunc(p.system, func(a, b placedNode) int { return b.place - a.place })
+	}
+	for e, err := range s.nearestFirst(ctx, users, kindMessage) {
+		if err != nil {
+			return err
+		}
+		if e.BeginsTurn() {
+			at := slices.IndexFunc(older, func(n node) bool { return n.id == e.ID })
+			p.prompt = &placedNode{older[at], at}
+			break
+		}
+	}
+	return nil
+}
+
+func never(int) bool { return false }
+
+// findActs finds the edits, reverts and merges.
+func (s *Session) findActs(ctx context.Context, p *past, older []node) error {
+	var places []int
+	var nodes []node // root first, as they are read
+	for i, n := range slices.Backward(older) {
+		if n.kind == kindContextEdit || n.kind == kindRevert || n.kind == kindMerge {
+			places, nodes = append(places, i), append(nodes, n)
+		}
+	}
+	entries, err := s.entriesAt(ctx, nodes)
+	if err != nil {
+		return err
+	}
+	for i, e := range slices.Backward(entries) {
+		a := act{placedNode: placedNode{nodes[i], places[i]}}
+		switch {
+		case e == nil:
+			continue
+		case e.ContextEdit != nil:
+			a.target = e.ContextEdit.TargetID
+		case e.Revert != nil:
+			a.target = e.Revert.TargetID
+		case e.Merge != nil:
+			a.picks = e.Merge.EntryIDs
+		}
+		p.acts = append(p.acts, a)
+	}
+	return nil
+}
+
+// findState finds what was in force before the first entry that counts, unless
+// the compaction tells.
+func (s *Session) findState(ctx context.Context, sel *selection) error {
+	if sel.compaction != nil && sel.compaction.Compaction.State != nil {
+		sel.state = *sel.compaction.Compaction.State
+		return nil
+	}
+	if len(sel.older) == 0 {
+		return nil
+	}
+	p, err := s.pastOf(ctx, sel)
+	if err != nil {
+		return err
+	}
+	s.pasts.mu.Lock()
+	state := p.state
+	s.pasts.mu.Unlock()
+	if state == nil {
+		if state, err = s.stateAt(ctx, sel.older); err != nil {
+			return err
+		}
+		s.pasts.mu.Lock()
+		p.state = state
+		s.pasts.mu.Unlock()
+	}
+	sel.state = *state
+	return nil
+}
+
+// stateAt returns what is in force at the end of a path, which is given nearest
+// first.
+func (s *Session) stateAt(ctx context.Context, path []node) (*State, error) {
+	state := &State{}
+	for e, err := range s.nearestFirst(ctx, path, kindThinkingLevel) {
+		if err != nil {
+			return nil, err
+		}
+		state.ThinkingLevel = e.ThinkingLevel.ThinkingLevel
+		break
+	}
+	var told []State // who answered, the nearest first
+	err := s.eachModel(ctx, path, func(m State, isChange bool) bool {
+		told = append(told, m)
+		n := len(told)
+		// What stands before a change, or before an answer that names its
+		// provider, does not matter; nor what stands before another model.
+		return isChange || m.Provider != "" || n > 1 && told[n-2].Model != m.Model
+	})
+	for _, m := range slices.Backward(told) {
+		state.answeredBy(m.Provider, m.Model)
+	}
+	return state, err
+}
+
+// eachModel visits the model changes and the answers that name a model, the
+// nearest first, until visit returns true. It does not decode messages: a path may
+// be long and have none that does.
+func (s *Session) eachModel(ctx context.Context, path []node, visit func(m State, isChange bool) (stop bool)) error {
+	const most = 256
+	for want := 1; len(path) > 0; want = min(2*want, most) {
+		var some []node
+		for ; len(path) > 0 && len(some) < want; path = path[1:] {
+			n := &path[0]
+			if n.kind == kindModelChange || n.kind == kindMessage && (n.speaker == speakerModel || n.speaker == speakerUnknown) {
+				some = append(some, *n)
+			}
+		}
+		slices.Reverse(some)
+		found := make([]State, len(some))
+		err := s.eachLine(ctx, some, never, func(i int, line store.Line) error {
+			if some[i].kind == kindModelChange {
+				if e, err := decodeEntry(bytes.Clone(line.Data)); err == nil {
+					found[i].Provider, found[i].Model = e.ModelChange.Provider, e.ModelChange.ModelID
+				}
+			} else if bytes.Contains(line.Data, []byte(`"model"`)) {
+				if role, provider, model := speaks(line.Data); role == RoleAssistant && model != "" {
+					found[i].Provider, found[i].Model = provider, model
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for i, m := range slices.Backward(found) {
+			isChange := some[i].kind == kindModelChange
+			if (isChange || m.Model != "") && visit(m, isChange) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// update applies an entry to the state.
+func (s *State) update(e *Entry) {
+	switch {
+	case e.ModelChange != nil:
+		s.Provider, s.Model = e.ModelChange.Provider, e.ModelChange.ModelID
+	case e.ThinkingLevel != nil:
+		s.ThinkingLevel = e.ThinkingLevel.ThinkingLevel
+	case e.Message != nil && e.Message.Role == RoleAssistant && e.Message.Model != "":
+		s.answeredBy(e.Message.Provider, e.Message.Model)
+	}
+}
+
+// answeredBy applies an answer that names its model, and perhaps its provider. If
+// it does not, the provider is still that of the model in force; of another model
+// it is not known.
+func (s *State) answeredBy(provider, model string) {
+	if provider != "" || model != s.Model {
+		s.Provider = provider
+	}
+	s.Model = model
+}
+
+// speaks returns who speaks in the line of a message, and which model, without
+// decoding what is said.
+func speaks(line []byte) (role, provider, model string) {
+	odd := false // the members are not as nearly everybody writes them
+	take := func(into *string, value []byte) {
+		text, ok := rawjson.String(value)
+		odd = odd || !ok || *into != ""
+		*into = text
+	}
+	messages := 0
+	err := rawjson.Object(line, func(key, value []byte) error {
+		if string(key) != "message" {
+			return nil
+		}
+		messages++
+		return rawjson.Object(value, func(key, value []byte) error {
+			switch string(key) {
+			case "role":
+				take(&role, value)
+			case "provider":
+				take(&provider, value)
+			case "model":
+				take(&model, value)
+			}
+			return nil
+		})
+	})
+	if err == nil && messages == 1 && !odd {
+		return role, provider, model
+	}
+	e, err := decodeEntry(bytes.Clone(line))
+	if err != nil || e.Message == nil {
+		return "", "", ""
+	}
+	return e.Message.Role, e.Message.Provider, e.Message.Model
+}
+
+// readPicked reads the messages that merges on the path bring along. What is on
+// the path stands there already, and what an earlier merge brought there: nothing
+// is in a context twice.
+func (s *Session) readPicked(ctx context.Context, sel *selection) error {
+	wanted := make(map[string]bool)
+	for _, e := range sel.entries {
+		if e.Merge != nil && !sel.reverted[e.ID] {
+			for _, id := range e.Merge.EntryIDs {
+				wanted[id] = true
+			}
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	there, err := s.alreadyThere(ctx, sel, wanted)
+	if err != nil {
+		return err
+	}
+	sel.picked = make(map[string][]*Entry)
+	for _, e := range sel.entries {
+		if e.Merge == nil || sel.reverted[e.ID] {
+			continue
+		}
+		for _, id := range e.Merge.EntryIDs {
+			if there[id] != "" {
+				sel.problems = append(sel.problems, repeatedProblem(e.ID, id, there[id]))
+				continue
+			}
+			picked, err := s.readPickedEntry(ctx, id)
+			if err != nil {
+				sel.problems = append(sel.problems, pickedProblem(e.ID, err))
+				continue
+			}
+			if picked.Message != nil {
+				there[id] = "merge " + e.ID + " brings it"
+				sel.picked[e.ID] = append(sel.picked[e.ID], picked)
+			}
+		}
+	}
+	return nil
+}
+
+// alreadyThere returns which of the wanted entries are on the path or were brought
+// by a merge before the first entry that counts, and why they are there.
+func (s *Session) alreadyThere(ctx context.Context, sel *selection, wanted map[string]bool) (map[string]string, error) {
+	there := make(map[string]string)
+	note := func(id, why string) {
+		if wanted[id] && there[id] == "" {
+			there[id] = why
+		}
+	}
+	for _, e := range sel.entries {
+		note(e.ID, "it is on the path")
+	}
+	for i := range sel.older {
+		note(sel.older[i].id, "it is on the path")
+	}
+	if len(sel.older) == 0 {
+		return there, nil
+	}
+	p, err := s.pastOf(ctx, sel)
+	if err != nil {
+		return nil, err
+	}
+	reverted := make(map[string]bool)
+	for i := range p.acts {
+		a := &p.acts[i]
+		if sel.reverted[a.id] || reverted[a.id] {
+			continue
+		}
+		if a.kind == kindRevert {
+			reverted[a.target] = true
+		}
+		for _, id := range a.picks {
+			note(id, "merge "+a.id+" brings it")
+		}
+	}
+	return there, nil
+}
+
+func (s *Session) readPickedEntry(ctx context.Context, id string) (*Entry, error) {
+	var n node
+	err := s.withWhole(func(t *tree) error {
+		at, ok := t.at(id)
+		if !ok {
+			return s.errNoEntry("merge", id)
+		}
+		n = t.nodes[at]
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.entryAt(ctx, &n)
+}
+
+func pickedProblem(mergeID string, err error) Problem {
+	return Problem{ProblemTarget, mergeID, 0, err.Error()}
+}
+
+func repeatedProblem(mergeID, id, why string) Problem {
+	return Problem{ProblemRepeated, mergeID, 0, "it names entry " + id + ", but " + why + "; it is not brought again"}
+}
+
+// speaker is the role of a message as far as the shape of a context depends on it,
+// in one byte.
+type speaker uint8
+
+const (
+	speakerUnknown speaker = iota // it does not stand where a writer of ours puts it
+	speakerUser
+	speakerModel
+	speakerSystem
+	speakerOther
+)
+
+func speakerOf[T string | []byte](role T) speaker {
+	switch string(role) {
+	case RoleUser:
+		return speakerUser
+	case RoleAssistant:
+		return speakerModel
+	case RoleSystem:
+		return speakerSystem
+	}
+	return speakerOther
+}
