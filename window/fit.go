@@ -142,10 +142,11 @@ func (p *Planner) cutTotal(over excess) {
 }
 
 // makeRoom leaves a group out. If all is decided at once, it is shortened instead
-// where leaving it out would leave a good part of the window empty.
+// where leaving it out would leave a good part of the window empty. An answer is
+// not: without its question it goes soon.
 func (p *Planner) makeRoom(of int32, why string) {
-	need := p.total.Tokens - p.budget.Room()
-	if p.atOnce && need > 0 && p.groups[of].cost.Tokens-need > p.budget.Room()/emptyPart {
+	need, g := p.total.Tokens-p.budget.Room(), &p.groups[of]
+	if p.atOnce && need > 0 && g.cost.Tokens-need > p.budget.Room()/emptyPart && (g.byUser || g.class != Dialog) {
 		p.shorten(of, need, tokensOf, why)
 		if p.total.Tokens <= p.budget.Room() {
 			return

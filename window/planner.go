@@ -49,12 +49,11 @@ func Trim(c *session.Context, o Options) (*View, error) {
 // served by Trim or a Planner, which leave out more at a time and then nothing for
 // a while, so that prompt caches are of use.
 func Fill(c *session.Context, o Options) (*View, error) {
-	o.Budget.CutTo = 100
 	p, err := NewPlanner(o)
 	if err != nil {
 		return nil, err
 	}
-	p.atOnce = true
+	p.atOnce, p.budget.CutTo = true, 100
 	p.take(c)
 	p.fit()
 	if v, err := p.View(); err == nil {

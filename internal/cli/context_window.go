@@ -15,6 +15,7 @@ import (
 // windowFlags say into which window a context is to fit.
 type windowFlags struct {
 	tokens, reserve, bytes, images int
+	cutTo                          int
 	strict                         bool
 	model, counter                 string
 }
@@ -26,18 +27,22 @@ func (f *windowFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.bytes, "bytes", 0, "the largest request in bytes")
 	flags.IntVar(&f.images, "images", 1, "keep this many images, the newest; -1 keeps all")
 	flags.BoolVar(&f.strict, "strict", false, "trim each category to its share even if the window has room")
+	flags.IntVar(&f.cutTo, "cut-to", 0, "plan as a conversation does that goes on: when the window is full, cut to this many percent of it")
 	flags.StringVar(&f.model, "model", "", "count as for this model (default: the one in force)")
 	flags.StringVar(&f.counter, "counter", "", "count with estimate, o200k or cl100k (default: the model's)")
 	_ = cmd.RegisterFlagCompletionFunc("counter", cobra.FixedCompletions([]string{"estimate", "o200k", "cl100k"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // windowOnly are the flags that mean nothing without a window.
-var windowOnly = []string{"reserve", "images", "strict", "model", "counter"}
+var windowOnly = []string{"reserve", "images", "strict", "cut-to", "model", "counter"}
 
 // check returns what is wrong with the flags.
 func (f *windowFlags) check(cmd *cobra.Command) error {
 	if f.tokens < 0 || f.reserve < 0 || f.bytes < 0 || f.images < -1 {
 		return usageError{errors.New("--window, --reserve and --bytes must not be negative, --images not less than -1")}
+	}
+	if f.cutTo < 0 || f.cutTo > 100 {
+		return usageError{fmt.Errorf("--cut-to is %d; it must be a part of 100", f.cutTo)}
 	}
 	if f.wanted() {
 		return nil
@@ -72,8 +77,12 @@ func (f *windowFlags) view(c *session.Context) (*window.View, error) {
 	case 0:
 		images = window.NoImages
 	}
-	v, err := window.Trim(c, window.Options{
-		Budget:  window.Budget{Tokens: f.tokens, Reserve: f.reserve, Bytes: f.bytes, Strict: f.strict},
+	plan := window.Fill
+	if f.cutTo > 0 {
+		plan = window.Trim
+	}
+	v, err := plan(c, window.Options{
+		Budget:  window.Budget{Tokens: f.tokens, Reserve: f.reserve, Bytes: f.bytes, Strict: f.strict, CutTo: f.cutTo},
 		Counter: counter, Provider: provider, Model: model, Images: images,
 	})
 	if errors.Is(err, session.ErrInvalid) {
@@ -96,10 +105,7 @@ func splitModel(name string) (provider, model string) {
 func counterNamed(name, provider, model string) (window.Counter, error) {
 	switch name {
 	case "":
-		if exact := tiktoken.For(provider, model); exact != nil {
-			return exact, nil
-		}
-		return window.Estimate(provider, model), nil
+		return window.Chooser{Exact: []func(provider, model string) window.Counter{tiktoken.For}}.Counter(provider, model), nil
 	case "estimate":
 		return window.Estimate(provider, model), nil
 	}
@@ -120,7 +126,10 @@ func (a *app) windowHead(v *window.View, short map[string]string) error {
 	if r.ByteRoom > 0 {
 		size += fmt.Sprintf(", %s of %s bytes", thousands(r.Bytes), thousands(r.ByteRoom))
 	}
-	lines := []string{a.paint(bold, "window") + ": " + size + " (counted by " + r.Counter + ")"}
+	lines := []string{a.paint(bold, "window") + ": " + size}
+	if len(r.Counts) > 0 {
+		lines = append(lines, "counts: "+whoCounted(r))
+	}
 	for _, part := range r.Categories {
 		line := fmt.Sprintf("  %-13s  %s, %s", part.Category, counted(part.Entries, "entry", "entries"), counted(part.Tokens, "token", "tokens"))
 		if part.LeftOutTokens > 0 {
@@ -134,9 +143,22 @@ func (a *app) windowHead(v *window.View, short map[string]string) error {
 	return a.printText(strings.Join(lines, "\n") + "\n")
 }
 
+// whoCounted says how many of the tokens of a view were counted by whom.
+func whoCounted(r *window.Report) string {
+	parts := make([]string, len(r.Counts))
+	for i, c := range r.Counts {
+		parts[i] = fmt.Sprintf("%s %s", thousands(c.Tokens), c.Source)
+		if c.Source == window.Exact || c.Source == window.Estimated {
+			parts[i] += " (" + r.Counter + ")"
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
 // windowJSON is the report of a window in context --json.
 type windowJSON struct {
 	Counter    string         `json:"counter"`
+	Counts     []countJSON    `json:"counts"`
 	Room       int            `json:"room,omitempty"`
 	ByteRoom   int            `json:"byte_room,omitempty"`
 	Tokens     int            `json:"tokens"`
@@ -144,6 +166,12 @@ type windowJSON struct {
 	LeftOut    int            `json:"left_out_tokens"`
 	Categories []categoryJSON `json:"categories"`
 	Omissions  []omissionJSON `json:"omissions"`
+}
+
+type countJSON struct {
+	Source  window.Source `json:"source"`
+	Entries int           `json:"entries"`
+	Tokens  int           `json:"tokens"`
 }
 
 type categoryJSON struct {
@@ -173,7 +201,10 @@ func windowReport(v *window.View) *windowJSON {
 	r := &v.Report
 	out := &windowJSON{
 		Counter: r.Counter, Room: r.Room, ByteRoom: r.ByteRoom, Tokens: r.Tokens, Bytes: r.Bytes, LeftOut: r.LeftOutTokens,
-		Omissions: []omissionJSON{},
+		Counts: []countJSON{}, Omissions: []omissionJSON{},
+	}
+	for _, c := range r.Counts {
+		out.Counts = append(out.Counts, countJSON(c))
 	}
 	for _, part := range r.Categories {
 		out.Categories = append(out.Categories, categoryJSON(part))
