@@ -27,7 +27,7 @@ func (f *windowFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.bytes, "bytes", 0, "the largest request in bytes")
 	flags.IntVar(&f.images, "images", 1, "keep this many images, the newest; -1 keeps all")
 	flags.BoolVar(&f.strict, "strict", false, "trim each category to its share even if the window has room")
-	flags.IntVar(&f.cutTo, "cut-to", 0, "plan as a conversation does that goes on: when the window is full, cut to this many percent of it")
+	flags.IntVar(&f.cutTo, "cut-to", 0, "when the window is full, cut to this percent, as a chat does")
 	flags.StringVar(&f.model, "model", "", "count as for this model (default: the one in force)")
 	flags.StringVar(&f.counter, "counter", "", "count with estimate, o200k or cl100k (default: the model's)")
 	_ = cmd.RegisterFlagCompletionFunc("counter", cobra.FixedCompletions([]string{"estimate", "o200k", "cl100k"}, cobra.ShellCompDirectiveNoFileComp))
