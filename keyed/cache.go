@@ -129,7 +129,7 @@ func (c *chat) isNothing() bool {
 func (c *chat) forget() bool {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	err := c.flush()
+	err := c.flush(nil)
 	if err == nil {
 		err = c.barrier() // what is closed now no later Save could wait for
 	}

@@ -98,9 +98,7 @@ func TestClosingLosesNothing(t *testing.T) {
 	if s := m.GetSummary("only a summary"); s != "of nothing" {
 		t.Errorf("summary %q", s)
 	}
-	if err := m.Save("refused"); !errors.Is(err, session.ErrInvalid) {
-		t.Errorf("save: %v, want what was refused", err)
-	}
+	wantRefused(t, m.Save("refused"))
 }
 
 func TestALineThatIsTooLong(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 // change is something that a caller wants done to a conversation. It says what
 // to append given how the conversation looks, and is asked again if somebody
-// else was faster.
+// else was faster. Changes are pointers, so that one can be told from another.
 type change interface {
 	entries(v view) []session.Entry
 }
@@ -19,7 +19,7 @@ type change interface {
 // addition is a change that adds a message.
 type addition struct{ entry session.Entry }
 
-func (a addition) entries(view) []session.Entry { return []session.Entry{a.entry} }
+func (a *addition) entries(view) []session.Entry { return []session.Entry{a.entry} }
 
 // rewrite is a change of what a conversation begins with: a new summary, and
 // optionally one of three other things. It is written as one compaction.

@@ -99,28 +99,41 @@ func (c *chat) want() {
 	c.show()
 }
 
-// do makes changes and shows their effect. What cannot be written is kept.
-func (c *chat) do(changes ...change) {
-	c.pending = append(c.pending, changes...)
-	c.wanted = true
-	_ = c.flush() // Save says it
-	c.show()
+// do makes a change and shows its effect. It returns why the change was refused,
+// or why it could not be written yet; it is then pending.
+func (c *chat) do(ch change) error {
+	c.pending = append(c.pending, ch)
+	return c.settlePending(ch)
 }
 
-// flush writes what is pending, in order.
-func (c *chat) flush() error {
+// settlePending writes what is pending, the last of which is the caller's.
+func (c *chat) settlePending(own change) error {
+	c.wanted = true
+	err := c.flush(own)
+	c.show()
+	return err
+}
+
+// flush writes what is pending, in order. What is refused is kept for Save to
+// report, unless it is the caller's own change: then its refusal is returned.
+func (c *chat) flush(own change) error {
 	if err := c.ensure(); err != nil {
 		return err
 	}
 	for len(c.pending) > 0 {
-		err := c.write(c.pending[0])
-		var never refusal
-		if errors.As(err, &never) {
-			c.refuse(err) // it must not hold up what comes after
-		} else if err != nil {
+		ch := c.pending[0]
+		err := c.write(ch)
+		if err != nil && !isRefusal(err) {
 			return err
 		}
-		c.pending = c.pending[1:]
+		c.pending = c.pending[1:] // also a refused one: it must not hold up what comes after
+		switch {
+		case err == nil:
+		case ch == own:
+			return err
+		default:
+			c.refuse(err)
+		}
 	}
 	c.pending = nil
 	return nil
@@ -139,15 +152,6 @@ func (c *chat) ensure() error {
 		return err
 	}
 	return nil
-}
-
-// refusal is the error of an append that no retry will make.
-type refusal struct{ error }
-
-func (r refusal) Unwrap() error { return r.error }
-
-func (c *chat) refuse(err error) {
-	c.refused = append(c.refused, fmt.Errorf("session %.80q: not recorded: %w", c.key, err))
 }
 
 // show lets readers see how things are.
@@ -387,6 +391,41 @@ func viewAt(s *session.Session, leaf string) (view, *session.Context, error) {
 	return viewOf(found, updated), found, nil
 }
 
+// add adds a message.
+func (c *chat) add(m Message, at time.Time) error {
+	entry, err := recordable(m, at)
+	if err != nil {
+		return err
+	}
+	return c.do(&addition{entry})
+}
+
+// replace puts other messages in the place of the history.
+func (c *chat) replace(history []Message, at time.Time) error {
+	r := &replacement{}
+	for i, m := range history {
+		entry, err := recordable(m, at)
+		if err != nil {
+			return fmt.Errorf("message %d of the new history: %w", i, err)
+		}
+		r.add(entry)
+	}
+	return c.do(&rewrite{at: at, replace: r})
+}
+
+// recordable returns the entry that says a caller's message, or a refusal.
+func recordable(m Message, at time.Time) (session.Entry, error) {
+	err := m.checkRole()
+	if err != nil {
+		return session.Entry{}, refusal{err}
+	}
+	entry, err := entryOf(m, at)
+	if err != nil {
+		return session.Entry{}, refusal{err}
+	}
+	return entry, nil
+}
+
 // setSummary notes a summary. It waits for the truncation that mostly follows,
 // so that both are one entry and a crash leaves both or neither.
 func (c *chat) setSummary(summary string, at time.Time) {
@@ -411,12 +450,12 @@ func (c *chat) waiting() *rewrite {
 	return r
 }
 
-// truncate keeps the last messages.
-func (c *chat) truncate(keepLast int, at time.Time) {
+// truncate keeps the last messages, and returns what that left.
+func (c *chat) truncate(keepLast int, at time.Time) (Cut, error) {
 	c.look()
 	v := c.shown // nobody but the holder of writing changes it
 	if len(v.items) == 0 {
-		return
+		return Cut{}, nil
 	}
 	t := &truncation{keepLast: keepLast, end: v.last()}
 	t.items = len(v.items) - v.index(t.end)
@@ -426,7 +465,9 @@ func (c *chat) truncate(keepLast int, at time.Time) {
 		c.pending = append(c.pending, r)
 	}
 	r.truncate, r.at = t, at
-	c.do()
+	err := c.settlePending(r)
+	kept := c.shown.messages
+	return Cut{Kept: kept, Dropped: max(0, v.messages-kept)}, err
 }
 
 // everything returns all messages that were ever recorded.
@@ -449,7 +490,7 @@ func (c *chat) everything() ([]Message, error) {
 		}
 	}
 	for _, ch := range c.pending {
-		if a, ok := ch.(addition); ok {
+		if a, ok := ch.(*addition); ok {
 			for _, m := range messagesOf(&a.entry) {
 				history = append(history, m.clone())
 			}

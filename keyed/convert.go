@@ -50,7 +50,7 @@ func packExtra(fields session.Fields) (session.Fields, error) {
 	}
 	text, err := writeObject(fields)
 	if err != nil {
-		return nil, &session.Error{Op: "add message", Kind: session.ErrInvalid, Err: err}
+		return nil, invalidMessage(err)
 	}
 	return session.Fields{{Name: extraName, Value: text}}, nil
 }

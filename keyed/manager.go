@@ -128,23 +128,27 @@ func (sm *SessionManager) GetOrCreate(key string) *Session {
 	return s
 }
 
-// AddMessage adds a message of a role ("user", "assistant", "system") to the
-// session of a key.
+// Add adds a message to the session of a key. It returns an error that matches
+// session.ErrInvalid, and records nothing, if the message has another role than
+// user, assistant, system or tool, or cannot be recorded for another reason; and
+// session.ErrTooLarge if it is over a limit. After any other error the message is
+// kept in memory, and every later call on the key tries again to write it.
+func (sm *SessionManager) Add(key string, msg Message) error {
+	at := sm.opts.Now().UTC()
+	return sm.tryChange(key, func(c *chat) error { return c.add(msg, at) })
+}
+
+// AddMessage adds a message of a role ("user", "assistant", "system", "tool") to
+// the session of a key. What Add would return is reported by Save.
 func (sm *SessionManager) AddMessage(sessionKey, role, content string) {
 	sm.AddFullMessage(sessionKey, Message{Role: role, Content: content})
 }
 
 // AddFullMessage adds a message with all that it has to the session of a key.
+// What Add would return is reported by Save.
 func (sm *SessionManager) AddFullMessage(sessionKey string, msg Message) {
 	at := sm.opts.Now().UTC()
-	sm.change(sessionKey, func(c *chat) {
-		entry, err := entryOf(msg, at)
-		if err != nil {
-			c.refuse(err)
-			return
-		}
-		c.do(addition{entry})
-	})
+	sm.change(sessionKey, func(c *chat) { c.keepRefusal(c.add(msg, at)) })
 }
 
 // GetHistory returns a copy of the messages of a key's session: all since the
@@ -155,21 +159,18 @@ func (sm *SessionManager) GetHistory(key string) []Message {
 	return history
 }
 
-// SetHistory replaces the messages of a key's session.
+// Replace replaces the messages of a key's session, system messages included, by
+// others: all of them or, if one of them is refused, none. Its errors are those
+// of Add.
+func (sm *SessionManager) Replace(key string, history []Message) error {
+	at := sm.opts.Now().UTC()
+	return sm.tryChange(key, func(c *chat) error { return c.replace(history, at) })
+}
+
+// SetHistory is Replace whose error is reported by Save.
 func (sm *SessionManager) SetHistory(key string, history []Message) {
 	at := sm.opts.Now().UTC()
-	sm.change(key, func(c *chat) {
-		r := &replacement{}
-		for _, m := range history {
-			entry, err := entryOf(m, at)
-			if err != nil {
-				c.refuse(err)
-				return
-			}
-			r.add(entry)
-		}
-		c.do(&rewrite{at: at, replace: r})
-	})
+	sm.change(key, func(c *chat) { c.keepRefusal(c.replace(history, at)) })
 }
 
 // GetSummary returns the summary of what came before the history, or "".
@@ -186,15 +187,31 @@ func (sm *SessionManager) SetSummary(key string, summary string) {
 	sm.change(key, func(c *chat) { c.setSummary(summary, at) })
 }
 
-// TruncateHistory keeps the last messages of a key's session: as many as
-// keepLast says, and before them those that belong to the same tool calls. With
-// 0 it keeps none. What is left out stays in the log: see History.
+// Cut says what a truncation or a summary did to a history, in messages.
+type Cut struct {
+	Kept    int // how many the history has now
+	Dropped int // how many it had more before; 0 means that nothing was cut
+}
+
+// Truncate keeps the last messages of a key's session: as many as keepLast says,
+// and before them those without which they cannot stand (see Tool calls in the
+// package comment). With 0 it keeps none. What is left out stays in the log: see
+// History. It returns what it kept; its errors are those of Add.
+func (sm *SessionManager) Truncate(key string, keepLast int) (cut Cut, err error) {
+	at := sm.opts.Now().UTC()
+	err = sm.tryChange(key, func(c *chat) error {
+		cut, err = c.truncate(keepLast, at)
+		return err
+	})
+	return cut, err
+}
+
+// TruncateHistory is Truncate whose error is reported by Save.
 func (sm *SessionManager) TruncateHistory(key string, keepLast int) {
 	at := sm.opts.Now().UTC()
-	sm.use(key, func(c *chat) {
-		c.writing.Lock()
-		defer c.writing.Unlock()
-		c.truncate(keepLast, at)
+	sm.change(key, func(c *chat) {
+		_, err := c.truncate(keepLast, at)
+		c.keepRefusal(err)
 	})
 }
 
@@ -268,12 +285,20 @@ func (sm *SessionManager) try(key string, f func(*chat) error) error {
 	return f(c)
 }
 
-// change calls f with the chat of a key, ready to be written.
-func (sm *SessionManager) change(key string, f func(*chat)) {
-	sm.use(key, func(c *chat) {
+// tryChange calls f with the chat of a key, ready to be written.
+func (sm *SessionManager) tryChange(key string, f func(*chat) error) error {
+	return sm.try(key, func(c *chat) error {
 		c.writing.Lock()
 		defer c.writing.Unlock()
+		return f(c)
+	})
+}
+
+// change is tryChange for what has no error to return.
+func (sm *SessionManager) change(key string, f func(*chat)) {
+	_ = sm.tryChange(key, func(c *chat) error {
 		f(c)
+		return nil
 	})
 }
 

@@ -101,7 +101,6 @@ func TestMessagesSurvive(t *testing.T) {
 		{Role: "tool", ToolCallID: "c2"},
 		{Role: "tool", ToolCallID: "c3", Content: "x", Extra: session.Fields{{Name: "media", Value: json.RawMessage(`[{"a":1}]`)}}},
 		{Role: "tool", Content: "without an id"},
-		{Role: "critic", Content: "a role of its own"},
 	}
 	for _, msg := range said {
 		m.AddFullMessage(key, msg)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -41,8 +42,11 @@ type Message struct {
 
 // ToolCall is a call of a tool.
 type ToolCall struct {
-	ID        string
-	Name      string
+	ID   string
+	Name string
+	// Arguments are what JSON has: strings, booleans, maps, slices, and numbers,
+	// which are float64 unless that would change them; such a one, the id of a
+	// chat for example, is a json.Number.
 	Arguments map[string]interface{}
 
 	// Extra are other members of the call's JSON. They are kept as they are.
@@ -149,10 +153,15 @@ func (o object) takeArguments() map[string]any {
 	if json.Unmarshal(raw, &text) == nil && text != nil {
 		raw = json.RawMessage(*text)
 	}
-	var arguments map[string]any
-	if len(raw) > 0 && json.Unmarshal(raw, &arguments) == nil {
+	if rawjson.IsNull(raw) {
 		delete(o, "arguments")
+		return nil
 	}
+	arguments, err := rawjson.Map(raw)
+	if err != nil {
+		return nil // whatever it is stays in Extra
+	}
+	delete(o, "arguments")
 	return arguments
 }
 
@@ -264,14 +273,29 @@ func (m Message) normal() (Message, error) {
 		if c.Arguments == nil {
 			continue
 		}
-		text, err := json.Marshal(c.Arguments)
-		if err != nil {
-			return m, &session.Error{Op: "add message", Kind: session.ErrInvalid, Err: fmt.Errorf("arguments of tool call %q: %w", c.ID, err)}
+		text, err := rawjson.AppendAny(nil, c.Arguments)
+		if err == nil {
+			c.Arguments, err = rawjson.Map(text)
 		}
-		c.Arguments = nil
-		if err := json.Unmarshal(text, &c.Arguments); err != nil {
-			return m, &session.Error{Op: "add message", Kind: session.ErrInvalid, Err: fmt.Errorf("arguments of tool call %q: %w", c.ID, err)}
+		if err != nil {
+			return m, invalidMessage(fmt.Errorf("arguments of tool call %q: %w", c.ID, err))
 		}
 	}
 	return m, nil
+}
+
+// roles are those that a message may have.
+var roles = []string{session.RoleUser, session.RoleAssistant, session.RoleSystem, session.RoleTool}
+
+// checkRole refuses a message of a role that no model knows. Only callers are
+// held to that: what is read from a file stays what it is.
+func (m *Message) checkRole() error {
+	if slices.Contains(roles, m.Role) {
+		return nil
+	}
+	return invalidMessage(fmt.Errorf("unknown role %.80q: use %s", m.Role, strings.Join(roles, ", ")))
+}
+
+func invalidMessage(err error) error {
+	return &session.Error{Op: "add message", Kind: session.ErrInvalid, Err: err}
 }

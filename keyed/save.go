@@ -3,6 +3,7 @@ package keyed
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 	"time"
 
@@ -14,10 +15,12 @@ const SaveInterval = 30 * time.Second
 
 // Save is a barrier: it makes sure that everything that was done to a key's
 // session so far is on the disk, however lazily the store was told to sync, and
-// says what is not. A key that is not valid gives an error that
-// matches os.ErrInvalid; other errors are the store's. Messages that could not
-// be written are kept, and the next Save tries again. A message that can never
-// be written, because it is too large for example, is reported once.
+// says what is not. Messages that could not be written are kept, and the next Save
+// tries again. A message that can never be written, because it is too large for
+// example, is reported once, by a RefusedError.
+//
+// An error that matches os.ErrInvalid means that the key is invalid; no message
+// ever causes one. Other errors are the store's.
 //
 // Without storage there is nothing to be saved. Of a session that does not exist
 // there is neither.
@@ -28,11 +31,14 @@ func (sm *SessionManager) Save(key string) error {
 func (c *chat) save() error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	err := c.flush()
+	err := c.flush(nil)
 	if err == nil {
 		err = c.barrier()
 	}
 	c.show()
+	if errors.Is(err, os.ErrInvalid) {
+		err = &RefusedError{c.key, err} // the key itself is valid
+	}
 	err = errors.Join(append(c.refused, err)...)
 	c.refused = nil
 	return err

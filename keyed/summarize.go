@@ -18,20 +18,21 @@ const (
 
 // Summarize replaces the beginning of a history of more than SummarizeAfter
 // messages by a summary, keeps the last SummarizeKeep messages, and saves. It
-// reports whether it did.
+// returns what it kept: if it dropped nothing, there was nothing to summarise.
 //
 // The summary is what summarize returns, given the summary so far and the
 // messages that are to go. Messages may be added meanwhile: they all stay, which
 // GetHistory, SetSummary and TruncateHistory one after the other cannot promise.
 // If summarize returns an error or nothing but white space, nothing changes. It
 // must not call Close, which waits for it.
-func (sm *SessionManager) Summarize(key string, summarize func(summary string, old []Message) (string, error)) (bool, error) {
-	done := false
+func (sm *SessionManager) Summarize(key string, summarize func(summary string, old []Message) (string, error)) (Cut, error) {
+	var done Cut
 	err := sm.try(key, func(c *chat) error {
 		if err := c.save(); err != nil { // only what is written can be summarised
 			return err
 		}
 		now := c.read()
+		done.Kept = now.messages
 		cut := now.cut(SummarizeKeep)
 		if now.messages <= SummarizeAfter || cut == 0 {
 			return nil
@@ -51,16 +52,16 @@ func (sm *SessionManager) Summarize(key string, summarize func(summary string, o
 
 // summarized puts a summary in the place of what comes before an entry, unless
 // the entry is no longer in the history.
-func (c *chat) summarized(summary, keepFrom string) bool {
+func (c *chat) summarized(summary, keepFrom string) Cut {
 	at := c.manager.opts.Now().UTC()
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	c.look()
-	if c.shown.index(keepFrom) < 0 {
-		return false
+	before := c.shown.messages
+	if c.shown.index(keepFrom) >= 0 {
+		c.keepRefusal(c.do(&rewrite{at: at, summary: &summary, keepFrom: keepFrom})) // Save says what else went wrong
 	}
-	c.do(&rewrite{at: at, summary: &summary, keepFrom: keepFrom})
-	return true
+	return Cut{Kept: c.shown.messages, Dropped: before - c.shown.messages}
 }
 
 // BuildContext returns what to send to a model: the system prompt, the summary if
@@ -85,7 +86,7 @@ func (sm *SessionManager) BuildContext(key, systemPrompt, userMessage string) ([
 func (c *chat) paired() (summary string, history []Message, err error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	if err := c.flush(); err != nil {
+	if err := c.flush(nil); err != nil {
 		c.show()
 		return c.shown.summary, c.shown.history(), err
 	}
