@@ -18,19 +18,7 @@ import (
 // does not change. The limits of the store that the copy goes to hold for it too:
 // what is over one is refused with ErrTooLarge, and nothing is copied.
 func (s *Session) Fork(ctx context.Context, to store.Store, o *Options) (*Session, error) {
-	release, err := s.holdForCopy(ctx, to)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	if to != s.store { // so that no blob is copied in vain
-		for _, err := range limited(to, s.name, s.linesToFork(ctx, nil)) {
-			if err != nil {
-				return nil, err
-			}
-		}
-	}
-	return create(ctx, to, s.forkHeader(), o, s.linesToFork(ctx, to), s.log)
+	return s.CopyAs(ctx, to, s.forkHeader(), o)
 }
 
 // linesToFork yields the lines of the session as a copy has them, and puts the

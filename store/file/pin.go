@@ -13,6 +13,7 @@ import (
 var (
 	_ store.Pinner    = (*Log)(nil)
 	_ store.Publisher = (*Store)(nil)
+	_ store.Remover   = (*Store)(nil)
 )
 
 // Current implements store.Pinner.

@@ -28,6 +28,32 @@ const trashTime = "20060102T150405.000000000Z"
 // Remove moves the log to the trash. It is gone from the store at once, and
 // from the disk when the trash is emptied.
 func (s *Store) Remove(ctx context.Context, name string) error {
+	return s.removeIf(ctx, name, func() error { return nil })
+}
+
+// RemoveAt implements store.Remover. The log cannot grow between the question and
+// the removal: whoever appends needs the lock that is held for both.
+func (s *Store) RemoveAt(ctx context.Context, name string, end store.Pos) error {
+	log, err := s.Open(ctx, name) // before the lock, which opening may need
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	return s.removeIf(ctx, name, func() error {
+		now, err := log.End(ctx)
+		if err == nil && now != end {
+			err = &store.Error{
+				Op: "remove", Name: name, Path: s.Path(name), Offset: int64(end), At: true, Kind: store.ErrConflict,
+				Err: fmt.Errorf("the log ends at byte %d", now),
+			}
+		}
+		return err
+	})
+}
+
+// removeIf removes a log unless may, called with the log's lock held, returns an
+// error.
+func (s *Store) removeIf(ctx context.Context, name string, may func() error) error {
 	if err := s.check(ctx, "remove", name); err != nil {
 		return err
 	}
@@ -39,6 +65,9 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 		return s.fail("remove", name, err)
 	}
 	defer lock.release()
+	if err := may(); err != nil {
+		return s.fail("remove", name, err)
+	}
 	if lock.dirty { // the note goes with the lock file: settle it while we know
 		err = s.rewriteLocked(name)
 	}

@@ -50,11 +50,15 @@ func (c *content) wake() {
 	c.changed = make(chan struct{})
 }
 
-func (c *content) remove() {
+func (c *content) remove(may func(*content) bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !may(c) {
+		return false
+	}
 	c.removed = true
 	c.wake()
+	return true
 }
 
 func (c *content) stat(name string) store.Stat {

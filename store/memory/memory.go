@@ -43,6 +43,7 @@ type Store struct {
 var (
 	_ store.Store   = (*Store)(nil)
 	_ store.Limiter = (*Store)(nil)
+	_ store.Remover = (*Store)(nil)
 	_ store.Log     = (*log)(nil)
 	_ store.Blobs   = (*blobs)(nil)
 
@@ -150,6 +151,17 @@ func (s *Store) stats() []store.Stat {
 
 // Remove implements store.Store.
 func (s *Store) Remove(ctx context.Context, name string) error {
+	return s.remove(ctx, name, func(*content) bool { return true })
+}
+
+// RemoveAt implements store.Remover.
+func (s *Store) RemoveAt(ctx context.Context, name string, end store.Pos) error {
+	return s.remove(ctx, name, func(c *content) bool { return c.end == end })
+}
+
+// remove removes a log if may says so of its content, to which nobody appends
+// meanwhile.
+func (s *Store) remove(ctx context.Context, name string, may func(*content) bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.admit(ctx, "remove", name); err != nil {
@@ -159,8 +171,10 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 	if c == nil {
 		return &store.Error{Op: "remove", Name: name, Kind: store.ErrNotExist}
 	}
+	if !c.remove(may) {
+		return &store.Error{Op: "remove", Name: name, Kind: store.ErrConflict}
+	}
 	delete(s.logs, name)
-	c.remove()
 	return nil
 }
 

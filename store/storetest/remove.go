@@ -15,6 +15,25 @@ var removeChecks = []check{
 	{"OthersStay", checkRemoveOthersStay},
 	{"AppendRace", checkRemoveAppendRace},
 	{"Cancelled", checkRemoveCancelled},
+	{"At", checkRemoveAt},
+}
+
+// A log is removed at a position only if it ends there, so that nothing goes that
+// the caller has not seen.
+func checkRemoveAt(t *testing.T, s store.Store) {
+	log := MustCreate(t, s, "a", num(0))
+	seen := MustEnd(t, log)
+	end, err := log.Append(t.Context(), seen, []byte(num(1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, store.RemoveAt(t.Context(), s, "a", seen), "a", store.ErrConflict)
+	wantLines(t, MustOpen(t, s, "a"), num(0), num(1))
+	if err := store.RemoveAt(t.Context(), s, "a", end); err != nil {
+		t.Fatal(err)
+	}
+	wantAbsent(t, s, "a")
+	wantErr(t, store.RemoveAt(t.Context(), s, "a", end), "a", store.ErrNotExist)
 }
 
 func mustRemove(t testing.TB, s store.Store, name string) {
