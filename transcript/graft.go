@@ -93,7 +93,7 @@ type origin struct {
 
 // graft appends entries, without those that another importer was faster with.
 func (t *target) graft(entries []session.Entry) error {
-	for range 100 {
+	return session.Retry(func() error {
 		err := t.s.Graft(entries...)
 		switch {
 		case err == nil || len(entries) == 0:
@@ -101,12 +101,7 @@ func (t *target) graft(entries []session.Entry) error {
 		case isFull(err): // no smaller record would help
 			return err
 		case errors.Is(err, session.ErrExist):
-			if _, err := t.s.Refresh(); err != nil {
-				return err
-			}
-			if entries, err = t.missing(entries); err != nil {
-				return err
-			}
+			return fmt.Errorf("session %s: another importer was faster: %w", t.id, session.ErrConflict)
 		case len(entries) > 1 && (errors.Is(err, session.ErrTooLarge) || errors.Is(err, session.ErrInvalid)):
 			for i := range entries {
 				if err := t.graft(entries[i : i+1]); err != nil {
@@ -118,12 +113,16 @@ func (t *target) graft(entries []session.Entry) error {
 			if isStub(&entries[0]) {
 				return err
 			}
-			entries = []session.Entry{t.stub(&entries[0], err)}
+			return t.graft([]session.Entry{t.stub(&entries[0], err)})
 		default:
 			return err
 		}
-	}
-	return fmt.Errorf("session %s: other importers leave no room: %w", t.id, session.ErrConflict)
+	}, func() (err error) {
+		if _, err = t.s.Refresh(); err == nil {
+			entries, err = t.missing(entries)
+		}
+		return err
+	})
 }
 
 // isFull reports whether the session has reached its greatest size.

@@ -189,12 +189,11 @@ func (a *app) repairModes(st *file.Store, name string, dryRun bool) ([]action, e
 // repairLog repairs the log, and returns what it did and where the copy is.
 // While somebody writes to it, it is planned again.
 func (a *app) repairLog(ctx context.Context, st *file.Store, name string, dryRun bool) (done []action, kept string, err error) {
-	for try := 1; ; try++ {
+	err = session.Retry(func() error {
 		done, kept, err = a.repairOnce(ctx, st, name, dryRun)
-		if !errors.Is(err, session.ErrConflict) || try == mostTries {
-			return done, kept, err
-		}
-	}
+		return err
+	}, nil)
+	return done, kept, err
 }
 
 func (a *app) repairOnce(ctx context.Context, st *file.Store, name string, dryRun bool) (done []action, kept string, err error) {

@@ -41,23 +41,15 @@ func (a *app) each(ctx context.Context, given []string, do func(given string) er
 	return last
 }
 
-// mostTries is how often a remark is tried again. Each time somebody else got
-// in between, so it ends long before that.
-const mostTries = 100
-
 // remark appends what only says something about a session (a label, a name, a
 // tag). That does not depend on where the leaf is, so a writer who was faster is
 // no reason to give up.
-func remark(s *session.Session, do func() (string, error)) (string, error) {
-	for try := 1; ; try++ {
-		id, err := do()
-		if !errors.Is(err, session.ErrConflict) || try == mostTries {
-			return id, err
-		}
-		if _, err := s.Refresh(); err != nil {
-			return "", err
-		}
-	}
+func remark(s *session.Session, do func() (string, error)) (id string, err error) {
+	err = s.Retry(func() error {
+		id, err = do()
+		return err
+	})
+	return id, err
 }
 
 // plainly explains a conflict to somebody who cannot call Refresh.

@@ -306,17 +306,10 @@ func (s *Sweep) add(c *file.Copy, name string, e edited) {
 	}
 }
 
-// mostTries is how often a log is planned again because somebody wrote to it.
-const mostTries = 100
-
-// rewriteLog replaces the secrets in a log.
-func (s *Sweep) rewriteLog(ctx context.Context, name string, ed *editor) (err error) {
-	for try := 1; ; try++ {
-		err = s.rewriteOnce(ctx, name, ed)
-		if !errors.Is(err, store.ErrConflict) || try == mostTries {
-			break
-		}
-	}
+// rewriteLog replaces the secrets in a log. It begins again when somebody writes
+// to the log meanwhile.
+func (s *Sweep) rewriteLog(ctx context.Context, name string, ed *editor) error {
+	err := session.Retry(func() error { return s.rewriteOnce(ctx, name, ed) }, nil)
 	if err == nil && s.forms[name] {
 		err = s.store.Archive(ctx, name)
 	}
