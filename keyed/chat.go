@@ -175,40 +175,28 @@ func (c *chat) show() {
 	c.size.Store(int64(v.bytes + len(v.summary)))
 }
 
-const (
-	// mostConflicts is how often an append gives way to other writers. Each time
-	// one of them got further; this is for a log that is not what it seems.
-	mostConflicts = 1000
-	// mostReopens is how often an append opens the session anew.
-	mostReopens = 2
-)
+// maxReopens is how often an append opens the session again.
+const maxReopens = 2
 
-// write appends what a change says.
+// write appends what a change says, after whatever other writers have written.
 func (c *chat) write(ch change) error {
-	conflicts, reopens := 0, 0
-	for {
-		err := c.tryWrite(ch)
-		switch {
-		case err == nil:
-			return nil
-		case errors.Is(err, session.ErrConflict) && conflicts < mostConflicts:
-			conflicts++
-			if _, err := c.session.Refresh(); err != nil {
-				return err
-			}
-			if err := c.load(); err != nil {
-				return err
-			}
-		case lost(err) && reopens < mostReopens:
-			reopens++
-			landed, err := c.reopen()
-			if err != nil || landed {
-				return err
-			}
-		default:
+	for reopens := 0; ; reopens++ {
+		err := session.Retry(func() error { return c.tryWrite(ch) }, c.catchUp)
+		if !lost(err) || reopens == maxReopens {
+			return err
+		}
+		if landed, err := c.reopen(); err != nil || landed {
 			return err
 		}
 	}
+}
+
+// catchUp takes in what other writers have written.
+func (c *chat) catchUp() error {
+	if _, err := c.session.Refresh(); err != nil {
+		return err
+	}
+	return c.load()
 }
 
 // lost reports whether the session must be opened again to go on: it may or may
@@ -331,6 +319,7 @@ func (c *chat) open() error {
 		err := fmt.Errorf("it is the session of %.80q, not of %.80q", key, c.key)
 		return errors.Join(&session.Error{Op: "open", Name: c.id, Kind: session.ErrCorrupt, Err: err}, s.Close())
 	}
+	c.retireOld()
 	c.session = s
 	return c.load()
 }

@@ -93,21 +93,24 @@ func New(o *Options) *SessionManager {
 	sm := &SessionManager{
 		opts:   opts,
 		logs:   opts.Store,
-		old:    &oldFiles{dir: opts.Dir},
 		done:   make(chan struct{}),
 		chats:  make(map[string]*list.Element),
 		recent: list.New(),
 	}
-	switch {
-	case sm.logs != nil:
-	case opts.Dir == "":
-		sm.logs, sm.owned = memory.New(nil), true
-	default:
-		st, err := file.Open(opts.Dir, &file.Options{Logger: opts.Logger})
-		if err != nil {
-			sm.storeErr = err
-			break
+	sm.old = &oldFiles{dir: opts.Dir}
+	if opts.Dir == "" {
+		if sm.logs == nil {
+			sm.logs, sm.owned = memory.New(nil), true
 		}
+		return sm
+	}
+	st, err := file.Open(opts.Dir, &file.Options{Logger: opts.Logger})
+	if err != nil {
+		sm.storeErr, sm.old.err = err, err
+		return sm
+	}
+	sm.old.notes = st.Notes(notesRoom)
+	if sm.logs == nil {
 		sm.logs, sm.owned = st, true
 	}
 	return sm

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
@@ -20,7 +23,9 @@ import (
 // characters are replaced; so the name only tells where to look, and the key in
 // the file decides.
 type oldFiles struct {
-	dir string // "" if there is none
+	dir   string      // "" if there is none
+	notes *file.Notes // of the sessions that were made of old files, by id
+	err   error       // why there are no notes
 
 	once    sync.Once
 	aliases map[string]string // by other keys, the names of .jsonl files
@@ -43,12 +48,67 @@ type oldMeta struct {
 	Aliases []string `json:"aliases"`
 }
 
-// find reads the old session of a key, or returns nil if there is none. If there
-// is one that makes no sense, the session has a broken reason.
-func (o *oldFiles) find(key string) (*oldSession, error) {
+// notesRoom is the room of the notes.
+const notesRoom = "keyed"
+
+// isRetired reports whether a session was made of the old files of its key once.
+// They do not count any more: if the session is gone, somebody removed it.
+func (o *oldFiles) isRetired(id string) (bool, error) {
+	if o.err != nil {
+		return false, o.err
+	}
+	_, err := o.notes.Read(id)
+	if errors.Is(err, session.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// note makes the old files of a session retired.
+func (o *oldFiles) note(id, file string) error {
+	text := rawjson.AppendString([]byte(`{"file":`), file)
+	return o.notes.Write(id, append(text, '}', '\n'))
+}
+
+// retire makes the old files of a key retired, if there are any, and reports
+// whether they were not.
+func (o *oldFiles) retire(key, id string) (bool, error) {
+	old, err := o.find(key, id)
+	if old == nil || err != nil {
+		return false, err
+	}
+	return true, o.note(id, old.file)
+}
+
+// mayHave reports whether there are files that may be old ones of a key. It does
+// not read them.
+func (o *oldFiles) mayHave(key string) bool {
+	if o.dir == "" {
+		return false
+	}
+	for _, suffix := range []string{linesSuffix, jsonSuffix, migratedSuffix} {
+		if name := oldName(key) + suffix; len(name) <= longestName {
+			if _, err := os.Lstat(filepath.Join(o.dir, name)); err == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// find reads the old session of a key, or returns nil if there is none or it is
+// retired. If there is one that makes no sense, the session has a broken reason.
+func (o *oldFiles) find(key, id string) (*oldSession, error) {
 	if o.dir == "" {
 		return nil, nil
 	}
+	if retired, err := o.isRetired(id); retired || err != nil {
+		return nil, err
+	}
+	return o.search(key)
+}
+
+func (o *oldFiles) search(key string) (*oldSession, error) {
 	for _, read := range []func(name, key string) (*oldSession, error){o.readLines, o.readJSON, o.readMigrated} {
 		if s, err := read(oldName(key), key); s != nil || err != nil {
 			return s, err
@@ -61,6 +121,9 @@ func (o *oldFiles) find(key string) (*oldSession, error) {
 	return nil, nil
 }
 
+// longestName is the greatest length of a file's name.
+const longestName = 255
+
 // oldName returns the name that picoclaw gave to files of a key.
 func oldName(key string) string {
 	return strings.NewReplacer(":", "_", "/", "_", `\`, "_").Replace(key)
@@ -68,8 +131,7 @@ func oldName(key string) string {
 
 // read returns a file, or nil if there is none, or none of such a name can be.
 func (o *oldFiles) read(name string) ([]byte, error) {
-	const longest = 255
-	if len(name) > longest || strings.ContainsRune(name, 0) {
+	if len(name) > longestName || strings.ContainsRune(name, 0) {
 		return nil, nil
 	}
 	path := filepath.Join(o.dir, name)
@@ -178,18 +240,26 @@ func (o *oldFiles) each(suffix string, f func(name string, data []byte)) error {
 	return nil
 }
 
-// keys returns the keys of the old sessions.
+// keys returns the keys of the old sessions that are not retired.
 func (o *oldFiles) keys() ([]string, error) {
 	if o.dir == "" {
 		return nil, nil
 	}
 	var keys []string
+	var err error
 	add := func(key string) {
-		if badKey(key) == "" {
+		id, bad := SessionID(key)
+		if bad != nil {
+			return
+		}
+		retired, noteErr := o.isRetired(id)
+		err = errors.Join(err, noteErr)
+		if !retired {
 			keys = append(keys, key)
 		}
 	}
-	err := o.metas(func(_ string, meta oldMeta) { add(meta.Key) })
+	metaErr := o.metas(func(_ string, meta oldMeta) { add(meta.Key) })
+	err = errors.Join(err, metaErr)
 	for _, suffix := range []string{jsonSuffix, migratedSuffix} {
 		err = errors.Join(err, o.each(suffix, func(name string, data []byte) {
 			var head struct {

@@ -148,7 +148,7 @@ func (m *oldMessage) onlyThoughts() bool {
 // takeOver makes a session of what picoclaw has left of the key. It returns
 // ErrNotExist if that is nothing. The old files stay as they are.
 func (c *chat) takeOver(ctx context.Context, st store.Store) error {
-	old, err := c.manager.old.find(c.key)
+	old, err := c.manager.old.find(c.key, c.id)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,29 @@ func (c *chat) takeOver(ctx context.Context, st store.Store) error {
 	}
 	c.manager.opts.Logger.Info("took over old session", "file", old.file, "session", c.id,
 		"messages", len(old.messages), "unreadable", len(old.unreadable))
+	c.noteOld(old.file)
 	return log.Close()
+}
+
+// noteOld makes the old files of the key retired. Without the note nothing is
+// lost: they would bring the session back if it were removed. Whoever opens it
+// next tries again.
+func (c *chat) noteOld(file string) {
+	if err := c.manager.old.note(c.id, file); err != nil {
+		c.manager.opts.Logger.Warn("note that an old session was taken over", "file", file, "error", err)
+	}
+}
+
+// retireOld makes the old files of a session that exists retired, in case a
+// crash came between the two or an older version has taken them over.
+func (c *chat) retireOld() {
+	old := c.manager.old
+	if !old.mayHave(c.key) {
+		return
+	}
+	if _, err := old.retire(c.key, c.id); err != nil {
+		c.manager.opts.Logger.Warn("note that an old session was taken over", "session", c.id, "error", err)
+	}
 }
 
 // compose writes the session in memory and returns its lines.

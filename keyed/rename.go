@@ -1,0 +1,198 @@
+package keyed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Delete removes the session of a key: from a directory it goes to the trash,
+// from where "coppice trash" brings it back. Old files of picoclaw's stay where
+// they are, and do not bring the session back. What could not be written yet is
+// forgotten. It returns session.ErrNotExist if there is no such session. Whoever
+// uses the key again begins a new one.
+func (sm *SessionManager) Delete(key string) error {
+	return sm.tryChange(key, (*chat).remove)
+}
+
+func (c *chat) remove() error {
+	st, err := c.manager.store()
+	if err != nil {
+		return err
+	}
+	// Before the session is gone: else a crash in between would leave an old
+	// file that brings it back.
+	hadOld, err := c.manager.old.retire(c.key, c.id)
+	if err != nil {
+		return err
+	}
+	hadPending := len(c.pending) > 0
+	c.close()
+	err = st.Remove(context.Background(), c.id)
+	if err != nil && !errors.Is(err, session.ErrNotExist) {
+		return err
+	}
+	c.reset()
+	if err != nil && (hadOld || hadPending) {
+		return nil // there was only what is forgotten now
+	}
+	return err
+}
+
+// reset forgets everything that was known of the session.
+func (c *chat) reset() {
+	c.pending, c.refused, c.wanted = nil, nil, false
+	c.showing.Lock()
+	c.created = time.Time{}
+	c.showing.Unlock()
+	c.show()
+}
+
+// Rename gives the session of a key another key, under which everything is then
+// found that was ever said. It returns session.ErrNotExist if the old key has no
+// session, and session.ErrExist if the new one has. A crash in between leaves
+// the session under both keys; Rename again finishes it.
+//
+// The session gets another id (see SessionID). Sessions that were forked from it
+// still name the old one.
+func (sm *SessionManager) Rename(oldKey, newKey string) error {
+	from, err := sm.acquire(oldKey)
+	if err != nil {
+		return err
+	}
+	defer sm.release(from)
+	if oldKey == newKey {
+		return from.mustExist()
+	}
+	to, err := sm.acquire(newKey)
+	if err != nil {
+		return err
+	}
+	defer sm.release(to)
+	first, second := from, to
+	if newKey < oldKey { // always in the same order, so that no two wait for each other
+		first, second = to, from
+	}
+	first.writing.Lock()
+	defer first.writing.Unlock()
+	second.writing.Lock()
+	defer second.writing.Unlock()
+	if err := from.moveTo(to); err != nil {
+		return fmt.Errorf("rename session %.80q to %.80q: %w", oldKey, newKey, err)
+	}
+	return nil
+}
+
+func (c *chat) mustExist() error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	return c.mustBeOpen()
+}
+
+// mustBeOpen writes what is pending and opens the session. It returns ErrNotExist
+// if there is none.
+func (c *chat) mustBeOpen() error {
+	err := c.flush(nil)
+	if err == nil && c.session == nil {
+		err = &session.Error{Op: "open", Name: c.id, Kind: session.ErrNotExist}
+	}
+	return err
+}
+
+// moveTo makes the session that of another key, which must have none. Nothing is
+// lost if it is cut short: the old session goes last, when the new one has all
+// of its entries.
+func (c *chat) moveTo(to *chat) error {
+	if err := c.mustBeOpen(); err != nil {
+		return err
+	}
+	if _, err := c.session.Refresh(); err != nil {
+		return err
+	}
+	if err := c.copyTo(to); err != nil {
+		return err
+	}
+	if _, err := c.manager.old.retire(c.key, c.id); err != nil {
+		return err
+	}
+	err := c.session.Retry(func() error { // with what other processes write meanwhile
+		if err := c.copyMissing(to); err != nil {
+			return err
+		}
+		return c.session.Remove(context.Background())
+	})
+	if err != nil {
+		return err
+	}
+	to.refused = append(to.refused, c.refused...)
+	c.close()
+	c.reset()
+	to.close() // its view is that of before
+	if err := to.open(); err != nil {
+		return err
+	}
+	to.show()
+	return nil
+}
+
+// copyTo makes the session of the other key, unless it is there because an
+// earlier attempt was cut short.
+func (c *chat) copyTo(to *chat) error {
+	err := to.open()
+	if errors.Is(err, session.ErrNotExist) {
+		err = c.createCopy(to)
+	} else if err == nil {
+		err = c.mustBegin(to)
+	}
+	return err
+}
+
+func (c *chat) createCopy(to *chat) error {
+	st, err := c.manager.store()
+	if err != nil {
+		return err
+	}
+	header := c.session.Header()
+	header.ID, header.Key = to.id, to.key
+	to.session, err = c.session.CopyAs(context.Background(), st, header, to.options())
+	return err
+}
+
+// mustBegin returns ErrExist unless the other session is a copy of this one:
+// ids are unique, so the first entry tells.
+func (c *chat) mustBegin(to *chat) error {
+	for e, err := range c.session.Entries() {
+		if err != nil {
+			return err
+		}
+		if has, err := to.session.Has(e.ID); err != nil || has {
+			return err
+		}
+		break
+	}
+	return &session.Error{Op: "rename", Name: to.id, Kind: session.ErrExist, Err: fmt.Errorf("%.80q has a session", to.key)}
+}
+
+// copyMissing adds the entries that the other session does not have yet.
+func (c *chat) copyMissing(to *chat) error {
+	var missing []session.Entry
+	for e, err := range c.session.Entries() {
+		if err != nil {
+			return err
+		}
+		has, err := to.session.Has(e.ID)
+		if err != nil {
+			return err
+		}
+		if !has {
+			missing = append(missing, e)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return to.session.Graft(missing...)
+}
