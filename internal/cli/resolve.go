@@ -7,17 +7,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
 
-// resolveSession returns the name of the session that a user means: its id, a
-// prefix that no other id has, or its key.
+// resolveSession returns the name of the session that a user means: its id, its
+// key, or a prefix that no other id has. A key that somebody chose is meant
+// before a prefix that happens to be equal.
 func resolveSession(ctx context.Context, st store.Store, given string) (string, error) {
 	if given == "" {
 		return "", usageError{fmt.Errorf("the session's id is empty")}
 	}
 	var found []string
+	ofKey, hasKey := idOfKey(given), false
 	for stat, err := range st.List(ctx) {
 		if err != nil && stat.Name == "" {
 			return "", err
@@ -25,17 +28,31 @@ func resolveSession(ctx context.Context, st store.Store, given string) (string, 
 		if stat.Name == given {
 			return given, nil
 		}
+		hasKey = hasKey || stat.Name == ofKey
 		if strings.HasPrefix(stat.Name, given) {
 			found = append(found, stat.Name)
 		}
 	}
-	if len(found) == 0 && strings.Contains(given, ":") {
+	if hasKey {
+		return ofKey, nil
+	}
+	if len(found) == 0 { // imported sessions have keys that their ids are not made of
 		var err error
 		if found, err = sessionsByKey(ctx, st, given); err != nil {
 			return "", err
 		}
 	}
 	return theOne("session", given, found)
+}
+
+// idOfKey returns the id that a session of a key has if package keyed or "new
+// --key" made it, or "" for what cannot be a key.
+func idOfKey(key string) string {
+	id, err := keyed.SessionID(key)
+	if err != nil {
+		return ""
+	}
+	return id
 }
 
 // sessionsByKey returns the sessions that have a key, such as
