@@ -68,6 +68,11 @@ func unpackExtra(fields session.Fields) session.Fields {
 	return nil
 }
 
+// Members returns the other members that a message or a tool call of this package
+// had (its Extra), given the unknown members of the entry or block that was made
+// of it. They are sorted by name.
+func Members(extra session.Fields) session.Fields { return unpackExtra(extra) }
+
 // messagesOf returns what an entry adds to a history: mostly one message, but
 // each tool result is a message of its own.
 func messagesOf(e *session.Entry) []Message {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -73,11 +74,16 @@ func ownEntries(entries []session.Entry) []session.Entry {
 // nativeIn fills in what the conversation was in a source of a format.
 func (s *Script) nativeIn(format string) {
 	raw := slices.IndexFunc(s.Header.Extra, func(f session.Field) bool { return f.Name == originField })
-	var from origin
+	var from struct {
+		Format string          `json:"format"`
+		ID     string          `json:"id"`
+		Facts  json.RawMessage `json:"facts"` // decoded by rawjson, which keeps every digit of a number
+	}
 	if raw < 0 || json.Unmarshal(s.Header.Extra[raw].Value, &from) != nil || from.Format != format {
 		return
 	}
-	s.NativeID, s.Facts = from.ID, from.Facts
+	s.NativeID = from.ID
+	s.Facts, _ = rawjson.Map(from.Facts) // there may be none
 }
 
 // Exporter writes sessions into other programs' files.

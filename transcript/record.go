@@ -116,6 +116,8 @@ type Script struct {
 	NativeID string
 	// Facts are the Extra of the conversation in that source, or nil.
 	Facts map[string]any
+	// OneFile asks for a single file, if the format has such a form.
+	OneFile bool
 	// Now is the time of writing, for what needs one.
 	Now time.Time
 	// Existing returns what a file has now that a writer may want to write, or nil

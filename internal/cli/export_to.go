@@ -37,6 +37,7 @@ func (a *app) runExportTo(ctx context.Context, id string, f *exportFlags) error 
 		if err != nil {
 			return err
 		}
+		script.OneFile = f.isOneFile()
 		x := &transcript.Exporter{Env: a.env(), Ledger: transcript.LedgerOf(o.store)}
 		if f.redact {
 			x.Clean = redacted
@@ -44,6 +45,12 @@ func (a *app) runExportTo(ctx context.Context, id string, f *exportFlags) error 
 		e := &exportTo{app: a, x: x, format: format, script: script, flags: f}
 		return e.run(ctx)
 	})
+}
+
+// isOneFile reports whether what is written goes to standard output or into the
+// file of a name, where there is no room for a second.
+func (f *exportFlags) isOneFile() bool {
+	return f.out == "-" || filepath.Ext(f.out) == ".json"
 }
 
 // exportTo is one run of export --to.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/provider/openai"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript/loose"
@@ -153,8 +154,13 @@ func withPictures(m loose.Value, o residue.Object) residue.Object {
 	return o
 }
 
-// withOwn adds the members that are picoclaw's own.
+// withOwn adds the members that are picoclaw's own, and those that a program gave
+// package keyed, which keeps conversations for the same kind of bots.
 func withOwn(e *session.Entry, o residue.Object) json.RawMessage {
+	for _, f := range keyed.Members(e.Message.Extra) {
+		o.Set(f.Name, f.Value)
+	}
+	withCallMembers(e, &o)
 	if e.Message.Model != "" {
 		o.Set("model_name", e.Message.Model)
 	}
@@ -162,4 +168,30 @@ func withOwn(e *session.Entry, o residue.Object) json.RawMessage {
 		o.Set("created_at", e.Timestamp.UTC().Format(time.RFC3339Nano))
 	}
 	return o.JSON()
+}
+
+// withCallMembers adds the members that package keyed was given with calls.
+func withCallMembers(e *session.Entry, o *residue.Object) {
+	extra := make(map[string]session.Fields)
+	for i := range e.Message.Content {
+		if call := e.Message.Content[i].ToolUse; call != nil {
+			if members := keyed.Members(call.Extra); len(members) > 0 {
+				extra[call.ID] = members
+			}
+		}
+	}
+	if len(extra) == 0 {
+		return
+	}
+	var calls []json.RawMessage
+	for call := range loose.Value(o.JSON()).Get("tool_calls").Items() {
+		made := residue.Object(call.Except())
+		for _, f := range extra[call.Get("id").Text()] {
+			made.Set(f.Name, f.Value)
+		}
+		calls = append(calls, made.JSON())
+	}
+	if calls != nil {
+		o.Set("tool_calls", residue.List(calls))
+	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // write makes the files of a session: in the form that it had, or else in the
-// newer one.
+// newer one, unless there is to be a single file.
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
 	d := &draft{script: s, key: s.NativeID}
 	if d.key == "" {
@@ -29,7 +29,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	d.collect()
 	out := &transcript.Output{Base: places(env)[0].Dir, Resume: "picoclaw agent -s " + plain.ShellWord(d.key)}
 	file := fileName(d.key)
-	if s.Facts[factForm] == formJSON {
+	if s.Facts[factForm] == formJSON || s.OneFile {
 		out.Files = []transcript.OutputFile{{Path: file + ".json", Data: d.document()}}
 	} else {
 		out.Files = []transcript.OutputFile{
@@ -52,6 +52,7 @@ type draft struct {
 	script   *transcript.Script
 	key      string
 	messages []json.RawMessage
+	stays    []json.RawMessage // of the first skip messages, what a model is still sent
 	summary  string
 	skip     int
 	updated  time.Time
@@ -77,10 +78,32 @@ func (d *draft) collect() {
 			if firstKept == "" || firstKept == e.ID {
 				d.skip = len(d.messages)
 			}
+			d.stays = d.staying(firstKept)
 		case e.Type == session.TypeCompaction, e.Type == session.TypeBranchSummary, e.Type == session.TypeMerge, e.Type == session.TypeContextEdit:
 			d.losses = append(d.losses, transcript.Loss{EntryID: e.ID, What: string(e.Type), Why: "there is one summary, of the beginning, and nothing else is left out"})
 		}
 	}
+}
+
+// staying returns the messages before the first entry that the compaction in
+// force keeps which are part of the context nevertheless: system messages, and
+// the prompt of a turn that was cut.
+func (d *draft) staying(firstKept string) []json.RawMessage {
+	before := make(map[string]bool)
+	for i := range d.script.Path {
+		if e := &d.script.Path[i]; e.ID == firstKept || e.ID == d.script.Context.Compaction {
+			break
+		} else if e.Message != nil {
+			before[e.ID] = true
+		}
+	}
+	var list []json.RawMessage
+	for i := range d.script.Context.Entries {
+		if e := &d.script.Context.Entries[i]; before[e.ID] && e.Message != nil {
+			list = append(list, d.encoded(e)...)
+		}
+	}
+	return list
 }
 
 // inForce returns the compaction in force and the first entry that it keeps.
@@ -94,12 +117,17 @@ func (d *draft) inForce() (id, firstKept string) {
 	return "", ""
 }
 
-func (d *draft) message(e *session.Entry) {
+// encoded returns the messages of an entry as they were read, if they were.
+func (d *draft) encoded(e *session.Entry) []json.RawMessage {
 	made := encode(e)
 	if kept := residue.In(e.Message.Extra, name); kept != nil {
 		made[0] = residue.Restore(loose.Value(made[0]), kept)
 	}
-	d.messages = append(d.messages, made...)
+	return made
+}
+
+func (d *draft) message(e *session.Entry) {
+	d.messages = append(d.messages, d.encoded(e)...)
 	d.losses = append(d.losses, transcript.Lost(e, "a message is text, pictures and tool calls there",
 		session.ContentTypeText, session.ContentTypeToolUse, session.ContentTypeToolResult, session.ContentTypeThinking, session.ContentTypeImage)...)
 }
@@ -109,13 +137,13 @@ func (d *draft) message(e *session.Entry) {
 func (d *draft) document() []byte {
 	o := d.facts()
 	o.Set("key", d.key)
-	o.Set("messages", residue.List(d.messages[d.skip:]))
+	o.Set("messages", residue.List(slices.Concat(d.stays, d.messages[d.skip:])))
 	if d.summary != "" {
 		o.Set("summary", d.summary)
 	}
 	setTime(&o, "created", d.script.Header.CreatedAt)
 	setTime(&o, "updated", d.updated)
-	if d.skip > 0 {
+	if d.skip > len(d.stays) {
 		d.losses = append(d.losses, transcript.Loss{What: "messages before the summary", Why: "they have no place there"})
 	}
 	return o.Indented()
@@ -123,6 +151,9 @@ func (d *draft) document() []byte {
 
 func (d *draft) lines() []byte {
 	var b bytes.Buffer
+	if len(d.stays) > 0 {
+		d.losses = append(d.losses, transcript.Loss{What: "messages that stay from before the summary", Why: "all lines before it are left out there"})
+	}
 	for _, m := range d.messages {
 		b.Write(m)
 		b.WriteByte('\n')
