@@ -152,7 +152,12 @@ func (v Value) Name() string {
 
 // Int returns a number without its fraction, or 0. A string of digits is taken
 // for a number.
-func (v Value) Int() int { return int(v.Number()) }
+func (v Value) Int() int {
+	if n, ok := rawjson.Int(v); ok {
+		return int(n) // a float64 would round a large one
+	}
+	return int(v.Number())
+}
 
 // Number returns a number, or 0. A string of digits is taken for a number.
 func (v Value) Number() float64 {
