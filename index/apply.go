@@ -18,6 +18,7 @@ type writer struct {
 	names map[string]int64
 
 	docs    []docRow
+	linked  map[string]bool // sessions whose chain may have changed, by their ids
 	terms   *termTable
 	places  *docPlaces
 	nextDoc int64
@@ -30,6 +31,7 @@ type docRow struct {
 	id, session, entry int64
 	part               int
 	kind               Kind
+	carried            bool
 	role, tool, model  int64
 	cwd                int64
 	length             int
@@ -127,13 +129,17 @@ func (w *writer) apply(s *state, rec *record) error {
 		return nil
 	}
 	w.entries++
+	carried, err := w.noteCarried(s, rec)
+	if err != nil {
+		return err
+	}
 	s.remember(rec)
-	if rec.usage != nil {
+	if rec.usage != nil && !carried { // it is counted where it was carried from
 		if err := w.addUsage(s, n, rec); err != nil {
 			return err
 		}
 	}
-	return w.addDocs(s, n, rec)
+	return w.addDocs(s, n, rec, carried)
 }
 
 // hang puts an entry into the tree, under its parent, and moves the leaf. It
@@ -208,9 +214,13 @@ func (w *writer) parentOf(s *state, rec *record) (n int64, missing bool, err err
 // insert adds an entry and returns its number, or -1 if its id is there already.
 func (w *writer) insert(s *state, rec *record, id any, parent int64) (int64, error) {
 	n := s.next
-	added, err := w.exec(`INSERT INTO entries (session, n, id, parent, pos, time, class, context)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		s.id, n, id, parent, int64(rec.pos), rec.time, int64(rec.class), rec.context())
+	var origin any
+	if s.carrying && rec.origin != "" {
+		origin = idKey(rec.origin)
+	}
+	added, err := w.exec(`INSERT INTO entries (session, n, id, parent, pos, time, class, context, origin)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		s.id, n, id, parent, int64(rec.pos), rec.time, int64(rec.class), rec.context(), origin)
 	if err != nil || added == 0 {
 		return -1, err
 	}
@@ -292,11 +302,11 @@ func (w *writer) circleAt(s *state, parent, n, pos int64) (int64, error) {
 }
 
 // addDocs lines up an entry's documents.
-func (w *writer) addDocs(s *state, n int64, rec *record) error {
+func (w *writer) addDocs(s *state, n int64, rec *record, carried bool) error {
 	for i := range rec.docs {
 		d := &rec.docs[i]
 		row := docRow{
-			session: s.id, entry: n, part: d.ordinal, kind: d.kind,
+			session: s.id, entry: n, part: d.ordinal, kind: d.kind, carried: carried,
 			length: d.length, tf: d.tf, body: d.body, whole: d.whole,
 		}
 		tool := d.tool
@@ -351,6 +361,9 @@ func (w *writer) flush() error {
 		if err := w.flushTerms(); err != nil {
 			return err
 		}
+	}
+	if err := w.relink(); err != nil {
+		return err
 	}
 	_, err := w.exec(`UPDATE counters SET value = CASE name WHEN 'docs' THEN ? ELSE value + ? END`, w.nextDoc, w.tokens)
 	return err

@@ -11,17 +11,38 @@ import (
 )
 
 // sessionColumns are what scanSession reads.
-const sessionColumns = `s.row, (SELECT count(*) FROM sessions f WHERE f.parent = s.sid AND f.folded = 1)`
+const sessionColumns = `s.row, CASE s.part
+	WHEN 2 THEN (SELECT count(*) FROM sessions l CROSS JOIN sessions f ON f.parent = l.sid AND f.folded = 1 AND f.part <> 1 WHERE l.chain = s.id AND l.chain <> 0)
+	ELSE (SELECT count(*) FROM sessions f WHERE f.parent = s.sid AND f.folded = 1 AND f.part <> 1) END,
+	CASE s.chain WHEN 0 THEN '' ELSE (SELECT c.sid FROM sessions c WHERE c.id = s.chain) END`
 
 func scanSession(rows *sql.Rows, more ...any) (Session, error) {
-	var row sql.RawBytes
+	var row, chain sql.RawBytes
 	var subagents int
-	if err := rows.Scan(append([]any{&row, &subagents}, more...)...); err != nil {
+	if err := rows.Scan(append([]any{&row, &subagents, &chain}, more...)...); err != nil {
 		return Session{}, err
 	}
 	s, err := decodeRow(row)
-	s.Subagents = subagents
+	s.Subagents, s.Conversation = subagents, string(chain)
 	return s, err
+}
+
+// scanSessions returns the sessions for which a condition holds.
+func scanSessions(ctx context.Context, db *database, cond string, args ...any) ([]Session, error) {
+	rows, err := db.QueryContext(ctx, `SELECT `+sessionColumns+` FROM sessions s WHERE `+cond, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var found []Session
+	for rows.Next() {
+		s, err := scanSession(rows)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, s)
+	}
+	return found, rows.Err()
 }
 
 func sortCounts(byName map[string]int64) []Count {
@@ -41,6 +62,7 @@ const maxFound = 20
 // Find returns the sessions that are meant by an id, a log's name, the beginning
 // of one, or a key. An exact match comes alone; one result means that the prefix
 // is unambiguous. There are 20 at most, the latest first; none is not an error.
+// The sessions of a chain are found one by one: Conversation has the whole.
 func (ix *Index) Find(ctx context.Context, prefix string) ([]Session, error) {
 	if prefix == "" {
 		return nil, nil
@@ -62,28 +84,15 @@ func (ix *Index) Find(ctx context.Context, prefix string) ([]Session, error) {
 }
 
 func findSessions(ctx context.Context, db *database, cond, prefix string) ([]Session, error) {
-	rows, err := db.QueryContext(ctx, `SELECT `+sessionColumns+` FROM sessions s
-		WHERE s.name IS NOT NULL AND (`+cond+`) ORDER BY s.updated DESC, s.id DESC LIMIT ?3`, prefix, afterPrefix(prefix), maxFound)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var found []Session
-	for rows.Next() {
-		s, err := scanSession(rows)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, s)
-	}
-	return found, rows.Err()
+	return scanSessions(ctx, db, `s.name IS NOT NULL AND (`+cond+`) ORDER BY s.updated DESC, s.id DESC LIMIT ?3`, prefix, afterPrefix(prefix), maxFound)
 }
 
 // afterPrefix returns a string that comes after all strings with a prefix and
 // before all others that come after it, in the order of their bytes.
 func afterPrefix(prefix string) string { return prefix + "\U0010FFFF" }
 
-// Get returns the session of an id or a log's name, or store.ErrNotExist.
+// Get returns the session of an id or a log's name, or store.ErrNotExist. Of a
+// session of a chain it is that one alone: see Conversation.
 func (ix *Index) Get(ctx context.Context, id string) (Session, error) {
 	var found []Session
 	err := ix.read(ctx, "get", func(db *database) (err error) {
@@ -99,13 +108,14 @@ func (ix *Index) Get(ctx context.Context, id string) (Session, error) {
 	return found[0], nil
 }
 
-// Tags returns all tags, with the number of sessions that have each, the most
+// Tags returns all tags, with the number of conversations that have each, the most
 // frequent first.
 func (ix *Index) Tags(ctx context.Context) ([]Count, error) {
 	counts := make(map[string]int64)
 	err := ix.read(ctx, "tags", func(db *database) error {
 		clear(counts) // it may be asked twice
-		return scanCounts(ctx, db, counts, `SELECT tag, count(*) FROM tags GROUP BY tag`)
+		return scanCounts(ctx, db, counts, `SELECT tag, count(*) FROM tags t WHERE
+			(SELECT part FROM sessions s WHERE s.id = t.session) <> 1 GROUP BY tag`)
 	})
 	return sortCounts(counts), err
 }

@@ -288,9 +288,16 @@ func TestChainAndFork(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
-	children, _, err := ix.List(context.Background(), index.ListOptions{Parent: s.ID()})
+	children, _, err := ix.List(context.Background(), index.ListOptions{Parent: s.ID(), Links: true})
 	if err != nil || len(children) != 2 {
 		t.Errorf("children %+v, %v", children, err)
+	}
+	// The conversation that goes on is not its own child; its fork is.
+	for _, id := range []string{s.ID(), next.ID()} {
+		children, _, err = ix.List(context.Background(), index.ListOptions{Parent: id})
+		if err != nil || len(children) != 1 || children[0].ID != fork.ID() {
+			t.Errorf("children of %s: %+v, %v", id, children, err)
+		}
 	}
 }
 

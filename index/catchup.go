@@ -132,7 +132,7 @@ func (r *catching) run() error {
 }
 
 func (r *catching) loadKnown() (map[string]*known, error) {
-	rows, err := r.db.QueryContext(r.ctx, `SELECT name, id, size, modified, archived FROM sessions INDEXED BY stats`)
+	rows, err := r.db.QueryContext(r.ctx, `SELECT name, id, size, modified, archived FROM sessions INDEXED BY stats WHERE part <> 2`)
 	if err != nil {
 		return nil, err
 	}

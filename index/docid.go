@@ -49,9 +49,9 @@ func (w *writer) insertDoc(d *docRow) error {
 	wanted := d.id
 	d.id = w.places.after(wanted)
 	for {
-		added, err := w.exec(`INSERT INTO docs (id, session, entry, part, kind, role, tool, model, len, tf)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-			d.id, d.session, d.entry, d.part, kindNumber(d.kind), d.role, d.tool, d.model, d.length, d.tf)
+		added, err := w.exec(`INSERT INTO docs (id, session, entry, part, kind, role, tool, model, carried, len, tf)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			d.id, d.session, d.entry, d.part, kindNumber(d.kind), d.role, d.tool, d.model, d.carried, d.length, d.tf)
 		if err != nil {
 			return err
 		}

@@ -33,6 +33,7 @@ func EncodeRow(s Session) []byte {
 		continuedTo: s.ContinuedTo, leafID: s.Leaf, created: millis(s.Created), updated: millis(s.Updated),
 		entries: int64(s.Entries), messages: int64(s.Messages), branches: int64(s.Branches), tokens: s.Tokens,
 		context: s.Context, size: s.Size, continuation: int64(s.Continuation), problems: int64(s.Problems),
+		links: int64(s.Links), missing: s.Missing,
 		pinned: s.Pinned, archived: s.Archived, tags: s.Tags, models: map[string]int64{}, tools: map[string]int64{},
 	}
 	if s.Named {
@@ -79,8 +80,8 @@ func (ix *Index) Dump() (string, error) {
 	err := ix.withDB(func(db *database) error {
 		for _, query := range []string{
 			`SELECT name, sid, key, title, sort_title, tags, cwd, created, updated, entries, messages, branches, tokens,
-				context, models, tools, parent, relation, continuation, continued_to, pinned, problems, docs, size, folded, hex(row) AS row,
-				modified, archived, pos, head_hash, tail_pos, tail_hash, next, leaf, leaf_id, breaks FROM sessions ORDER BY name`,
+				context, models, tools, parent, relation, continuation, continued_to, pinned, problems, docs, size, folded, hex(row) AS row, part, nth, carried, markers, original,
+				modified, archived, pos, head_hash, tail_pos, tail_hash, next, leaf, leaf_id, breaks FROM sessions ORDER BY name, sid`,
 			`SELECT s.name, tag FROM tags t JOIN sessions s ON s.id = t.session ORDER BY 1, 2`,
 			`SELECT s.name, n, hex(e.id), e.parent, e.pos, e.time, e.class, e.context FROM entries e JOIN sessions s ON s.id = e.session ORDER BY 1, 2`,
 			`SELECT s.name, d.entry, d.part, d.kind, r.name, t.name, m.name, d.len, hex(d.tf), d.id >> 8,

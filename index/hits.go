@@ -94,15 +94,18 @@ func (h *Hit) collapse(where *place, other Hit, there place) {
 		*h, other = other, *h
 		*where = there
 	}
-	h.Also = append(h.Also, other.Session)
+	if other.Session != h.Session { // else another session of the same chain
+		h.Also = append(h.Also, other.Session)
+	}
 	slices.Sort(h.Also)
+	h.Also = slices.Compact(h.Also)
 }
 
 // hit reads a match's rows. It is false if they are gone meanwhile.
 func (s *search) hit(c candidate) (h Hit, where place, ok bool, err error) {
-	rows, err := s.db.QueryContext(s.ctx, `SELECT s.sid, s.name, s.title, s.leaf_id, s.created, s.id, e.id, e.pos, e.time, d.part, d.kind,
+	rows, err := s.db.QueryContext(s.ctx, `SELECT ifnull(c.sid, s.sid), s.name, ifnull(c.title, s.title), s.leaf_id, s.created, s.id, e.id, e.pos, e.time, d.part, d.kind,
 			ifnull(r.name, ''), ifnull(t.name, ''), ifnull(m.name, '')
-		FROM docs d JOIN sessions s ON s.id = d.session JOIN entries e ON e.session = d.session AND e.n = d.entry
+		FROM docs d JOIN sessions s ON s.id = d.session LEFT JOIN sessions c ON c.id = s.chain AND s.chain <> 0 JOIN entries e ON e.session = d.session AND e.n = d.entry
 			LEFT JOIN names r ON r.id = d.role LEFT JOIN names t ON t.id = d.tool LEFT JOIN names m ON m.id = d.model
 		WHERE d.id = ? AND s.name IS NOT NULL`, c.id)
 	if err != nil {

@@ -182,7 +182,11 @@ func (q *listQuery) findDirs(ctx context.Context, db *database) error {
 }
 
 func (q *listQuery) filter() {
-	q.add("s.name IS NOT NULL")
+	if q.Links {
+		q.add("s.part < 2")
+	} else {
+		q.add("s.part IN (0, 2)")
+	}
 	if q.CWD != "" && len(q.dirs) == 0 {
 		cond, args := underDir(q.CWD)
 		q.add("s.dir IN (SELECT s.id FROM (SELECT id, name AS cwd FROM names) s WHERE "+cond+")", args...)
@@ -191,7 +195,8 @@ func (q *listQuery) filter() {
 		q.add("s.key = ? AND s.key <> ''", q.Key)
 	}
 	if q.Parent != "" {
-		q.add("s.parent = ? AND s.parent <> ''", q.Parent)
+		q.add(`s.parent IN (SELECT ? UNION SELECT l.sid FROM sessions l WHERE l.chain <> 0
+			AND l.chain = (SELECT x.chain FROM sessions x WHERE x.sid = ? AND x.chain <> 0 LIMIT 1)) AND s.parent <> ''`, q.Parent, q.Parent)
 	}
 	if q.Relation != "" {
 		q.add("s.relation = ? AND s.relation <> ''", q.Relation)

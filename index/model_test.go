@@ -2,6 +2,7 @@ package index_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -91,7 +92,10 @@ func (m *machine) step() {
 		trashed, err := m.st.Trash(ctx)
 		m.check(err)
 		if len(trashed) > 0 {
-			m.check(m.st.Restore(ctx, trashed[m.rand.IntN(len(trashed))].ID))
+			err := m.st.Restore(ctx, trashed[m.rand.IntN(len(trashed))].ID)
+			if !errors.Is(err, session.ErrExist) { // a continuation that was removed may have been made again
+				m.check(err)
+			}
 		}
 		return
 	case 2:
@@ -118,7 +122,7 @@ func (m *machine) damage(name string) {
 	_, err = f.WriteString([]string{
 		"not json\n", "\n", `{"type":"message","id":"half` + "\n", `{"type":"message"}` + "\n",
 		`{"type":"message","id":"torn","parent_id":null,"timestamp":"2026-03-14T12:00:00Z","message":{"role":"us` + "\n",
-		fmt.Sprintf(`{"type":"message","id":"lost-%d","parent_id":"nobody-%d","timestamp":"2026-03-14T12:00:00Z","message":{"role":"user","content":"found"}}`+"\n", m.n, m.rand.IntN(3)),
+		fmt.Sprintf(`{"type":"message","id":"lost-%d","parent_id":"nobody-%d-%s","timestamp":"2026-03-14T12:00:00Z","message":{"role":"user","content":"found"}}`+"\n", m.n, m.rand.IntN(3), name),
 	}[m.rand.IntN(6)])
 	m.check(err)
 	m.check(f.Close())
@@ -136,7 +140,7 @@ func (m *machine) use(s *session.Session) {
 	}
 	some := func() string { return ids[m.rand.IntN(len(ids))] }
 	var err error
-	switch k := m.rand.IntN(16); {
+	switch k := m.rand.IntN(18); {
 	case k < 4 || len(ids) == 0:
 		m.ask(s, fmt.Sprintf("question %d about camelCase%d", m.n, m.n%7))
 	case k < 7:
@@ -163,6 +167,8 @@ func (m *machine) use(s *session.Session) {
 		}
 	case k == 14:
 		_, err = s.ChangeTags([]string{"red", "grey"}[:m.rand.IntN(3)], []string{"blue", "grey"}[:m.rand.IntN(3)])
+	case k > 15:
+		err = m.goOn(s)
 	case k == 15: // as if somebody had labelled an entry while an agent went on from it
 		at := some()
 		if _, err = s.SetLabel(at, "beside"); err == nil {
@@ -182,6 +188,39 @@ func (m *machine) ask(s *session.Session, text string) {
 	}
 	_, err := s.AppendAll(e)
 	m.check(err)
+}
+
+// goOn continues a session, with copies of what it has and the marker, as package
+// conversation does, or without saying of what they are copies, as others do.
+func (m *machine) goOn(s *session.Session) error {
+	var carry []session.Entry
+	path, err := s.PathTo("")
+	if err != nil {
+		return err
+	}
+	for _, e := range path {
+		if e.Message == nil || session.IsTransition(&e) || e.Message.Role != "user" || m.rand.IntN(3) > 0 {
+			continue
+		}
+		from := e.ID
+		if original := session.CarriedFrom(&e); original != "" {
+			from = original
+		}
+		e.Message.Metadata = map[string]any{session.MetaCarried: from}
+		carry = append(carry, e)
+	}
+	carry = append(carry, session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
+		Role: session.RoleSystem, Category: "SYSTEM", Content: []session.Content{session.Text("Continuing from session " + s.ID())},
+		Metadata: map[string]any{session.MetaType: session.TransitionType},
+	}})
+	next, err := s.Continue(carry...)
+	if errors.Is(err, session.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return next.Close()
 }
 
 func (m *machine) check(err error) {
@@ -214,12 +253,95 @@ func (m *machine) compareCatalogue(ix *index.Index) {
 			}
 		}
 	}
-	got, _, err := ix.List(context.Background(), index.ListOptions{Limit: -1})
+	got, _, err := ix.List(context.Background(), index.ListOptions{Limit: -1, Links: true})
 	m.check(err)
 	byID := cmpopts.SortSlices(func(a, b index.Session) bool { return a.ID < b.ID })
 	// What counts as a problem is more to a session than to the index.
-	if diff := cmp.Diff(want, got, byID, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(index.Session{}, "Problems")); diff != "" {
+	if diff := cmp.Diff(want, got, byID, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(index.Session{}, "Problems", "Conversation")); diff != "" {
 		m.tb.Errorf("catalogue (-want +got):\n%s", diff)
+	}
+	m.compareChains(ix)
+}
+
+// conversations returns every conversation of the store, as package session has
+// it, by its id.
+func (m *machine) conversations() map[string]session.Linked {
+	m.tb.Helper()
+	all := make(map[string]session.Linked)
+	done := make(map[string]bool)
+	for _, name := range m.names() {
+		if done[name] {
+			continue
+		}
+		c, err := session.FindChain(context.Background(), m.st, name, nil)
+		m.check(err)
+		for _, link := range c.Links {
+			done[link] = true
+		}
+		if _, twice := all[c.ID]; twice {
+			m.tb.Errorf("two conversations have the id %s", c.ID)
+		}
+		all[c.ID] = c
+	}
+	return all
+}
+
+// compareChains compares the list of conversations to what their sessions say
+// when they are read as one.
+func (m *machine) compareChains(ix *index.Index) {
+	m.tb.Helper()
+	type row struct {
+		Links, Messages, Branches int
+		Missing, Tags             []string
+		Leaf                      string
+		Pinned                    bool
+	}
+	want, got := map[string]row{}, map[string]row{}
+	for id, c := range m.conversations() {
+		s, err := session.OpenChain(context.Background(), m.st, c, nil)
+		m.check(err)
+		last, err := session.Open(context.Background(), m.st, c.Links[len(c.Links)-1], nil)
+		m.check(err)
+		r := row{
+			Links: len(c.Links), Missing: c.Missing, Messages: must[int](m.tb)(s.MessageCount()), Leaf: last.LeafID(),
+			Branches: len(must[[]string](m.tb)(s.Leaves())),
+		}
+		for _, name := range c.Links {
+			link, err := session.Open(context.Background(), m.st, name, nil)
+			m.check(err)
+			r.Tags = append(r.Tags, must[[]string](m.tb)(link.Tags())...)
+			r.Pinned = r.Pinned || must[bool](m.tb)(link.Pinned())
+			m.check(link.Close())
+		}
+		slices.Sort(r.Tags)
+		r.Tags = slices.Compact(r.Tags)
+		if len(c.Links)+len(c.Missing) > 1 {
+			r.Branches = 0 // a session may begin, or end, with several
+		} else {
+			r.Messages = must[int](m.tb)(last.MessageCount()) // a marker of what is not its chain is a message
+		}
+		want[id] = r
+		m.check(s.Close())
+		m.check(last.Close())
+	}
+	list, _, err := ix.List(context.Background(), index.ListOptions{Limit: -1})
+	m.check(err)
+	for _, s := range list {
+		r := row{Links: max(s.Links, 1), Missing: s.Missing, Messages: s.Messages, Branches: s.Branches, Tags: s.Tags, Leaf: s.Leaf, Pinned: s.Pinned}
+		if s.Links > 0 {
+			r.Branches = 0
+		}
+		got[s.ID] = r
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		m.tb.Errorf("conversations (-want +got):\n%s", diff)
+	}
+	for id, c := range m.conversations() {
+		for _, name := range append(slices.Clone(c.Links), c.Missing...) {
+			if s, err := ix.Conversation(context.Background(), name); err != nil || s.ID != id {
+				m.tb.Errorf("session %s is in conversation %s, %v; want %s", name, s.ID, err, id)
+			}
+		}
 	}
 }
 
@@ -233,7 +355,7 @@ func describe(tb testing.TB, s *session.Session) index.Session {
 		Branches: len(must[[]string](tb)(s.Leaves())), ContinuedTo: must[string](tb)(s.Continuation()),
 	}
 	models, tools, seen := map[string]int64{}, map[string]int64{}, map[string]bool{}
-	recorded := int64(0)
+	recorded, carried := int64(0), session.CarriedIn(&h)
 	for e, err := range s.Entries() {
 		if err != nil {
 			tb.Fatal(err)
@@ -247,7 +369,8 @@ func describe(tb testing.TB, s *session.Session) index.Session {
 		}
 		if e.Message != nil {
 			addMessage(&info, e.Message, models, tools, seen)
-			if e.Message.Usage == nil && e.Message.Tokens != nil {
+			copied, _ := carried.Take(session.CarryOf(&e))
+			if e.Message.Usage == nil && e.Message.Tokens != nil && !copied { // a copy was counted where it comes from
 				recorded += int64(*e.Message.Tokens)
 			}
 		}
@@ -308,25 +431,26 @@ func counts(byName map[string]int64) []index.Count {
 func (m *machine) compareLive(ix *index.Index) {
 	m.tb.Helper()
 	want := map[string]bool{}
-	for _, name := range m.names() {
-		s, err := session.Open(context.Background(), m.st, name, nil)
+	chains := m.conversations()
+	for id, c := range chains {
+		s, err := session.OpenChain(context.Background(), m.st, c, nil)
 		m.check(err)
 		for e, err := range s.Entries() {
 			m.check(err)
 			if e.Message != nil && e.Message.Role == "user" {
-				want[name+" "+e.ID] = false
+				want[id+" "+e.ID] = false
 			}
 		}
 		for _, e := range must[[]session.Entry](m.tb)(s.PathTo("")) {
 			if e.Message != nil && e.Message.Role == "user" {
-				want[name+" "+e.ID] = true
+				want[id+" "+e.ID] = true
 			}
 		}
 		m.check(s.Close())
 	}
 	got := map[string]bool{}
-	for _, name := range m.names() { // one by one: what a fork repeats is one hit
-		for _, hit := range search(m.tb, ix, index.SearchOptions{Query: "role:user kind:text", Session: name, Limit: 10_000}) {
+	for id := range chains { // one by one: what a fork repeats is one hit
+		for _, hit := range search(m.tb, ix, index.SearchOptions{Query: "role:user kind:text", Session: id, Limit: 10_000}) {
 			got[hit.Session+" "+hit.Entry] = hit.Live
 			if m.rand.IntN(5) == 0 { // it takes long
 				m.compareLeaf(hit)

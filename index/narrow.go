@@ -166,13 +166,16 @@ func (s *search) directories() ([]string, error) {
 }
 
 func (s *search) sessionFilter() (where []string, args []any) {
-	for _, tag := range s.f.tags {
-		where, args = append(where, "s.id IN (SELECT session FROM tags WHERE tag = ?)"), append(args, tag)
+	for _, tag := range s.f.tags { // a chain has the tags of all its sessions
+		where = append(where, "(s.id IN (SELECT session FROM tags WHERE tag = ?) OR s.chain <> 0 AND s.chain IN (SELECT session FROM tags WHERE tag = ?))")
+		args = append(args, tag, tag)
 	}
 	return anyOf(where, args, s.f.session, func(prefix string) (string, []any) {
 		end := afterPrefix(prefix)
-		return "s.name >= ? AND s.name < ? OR s.sid >= ? AND s.sid < ? OR s.key = ? AND s.key <> ''",
-			[]any{prefix, end, prefix, end, prefix}
+		named := []any{prefix, end, prefix, end, prefix}
+		const is = "s.name >= ? AND s.name < ? OR s.sid >= ? AND s.sid < ? OR s.key = ? AND s.key <> ''"
+		return is + " OR s.chain <> 0 AND s.chain IN (SELECT CASE s.part WHEN 2 THEN s.id ELSE s.chain END FROM sessions s WHERE " + is + ")",
+			append(named, named...)
 	})
 }
 

@@ -44,6 +44,9 @@ type record struct {
 	tags        *session.CustomEntry // changes them
 	pinned      *bool
 	continuedTo *continued
+	carry       session.Carry
+	original    string // the first session of the chain, as a marker says
+	origin      string // the message that this one says it is a copy of
 	model       string // that answered
 	calls       []call
 	usage       *usageRecord
@@ -133,6 +136,12 @@ func (r *lineReader) fill(ctx context.Context, rec *record, e *session.Entry) {
 	switch {
 	case e.Message != nil:
 		rec.isMessage, rec.prompt = true, TitleIn(e)
+		switch rec.carry = session.CarryOf(e); rec.carry {
+		case session.CarryMarker:
+			rec.original = session.OriginalIn(e)
+		case session.CarryCopy:
+			rec.origin = session.CarriedFrom(e)
+		}
 		r.fillMessage(rec, e)
 	case e.SessionInfo != nil:
 		rec.name = &e.SessionInfo.Name

@@ -29,8 +29,7 @@ func (r *catching) dropSession(id int64) error {
 		if err := w.unfold(id); err != nil {
 			return err
 		}
-		_, err := w.exec(`UPDATE sessions SET name = NULL WHERE id = ?`, id)
-		return err
+		return w.unlink(id)
 	})
 	if err != nil {
 		return err
@@ -59,6 +58,36 @@ func (r *catching) dropSession(id int64) error {
 		_, err := w.exec(`DELETE FROM sessions WHERE id = ?`, id)
 		return err
 	})
+}
+
+// unlink takes a session's name, and the session out of its chain. The others of
+// the chain stay one conversation, which then says that it is missing.
+func (w *writer) unlink(id int64) error {
+	var sid string
+	var chain int64
+	if found, err := w.find([]any{&sid, &chain}, `SELECT sid, chain FROM sessions WHERE id = ?`, id); err != nil || !found {
+		return err
+	}
+	if _, err := w.exec(`UPDATE sessions SET name = NULL, part = ?, chain = 0 WHERE id = ?`, partGone, id); err != nil {
+		return err
+	}
+	if chain == 0 {
+		return nil
+	}
+	names, err := w.linkNames(chain)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if _, err := w.find([]any{&sid}, `SELECT sid FROM sessions WHERE name = ?`, name); err != nil {
+			return err
+		}
+		w.touch(sid)
+	}
+	if err := w.relink(); err != nil {
+		return err
+	}
+	return w.dropChain(chain)
 }
 
 // dropDocs removes some documents of a session and returns how many.

@@ -32,6 +32,11 @@ func (s *state) encodeRow() []byte {
 	}
 	b.counts(sortCounts(s.models))
 	b.counts(sortCounts(s.tools))
+	b.number(s.links)
+	b.number(int64(len(s.missing)))
+	for _, id := range s.missing {
+		b.text(id)
+	}
 	return b
 }
 
@@ -51,6 +56,10 @@ func decodeRow(row []byte) (Session, error) {
 		s.Tags = append(s.Tags, r.text())
 	}
 	s.Models, s.Tools = r.counts(), r.counts()
+	s.Links = int(r.number())
+	for n := r.length(1); n > 0; n-- {
+		s.Missing = append(s.Missing, r.text())
+	}
 	if r.short || r.data != "" {
 		return Session{}, errRow
 	}

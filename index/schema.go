@@ -20,7 +20,7 @@ const (
 	// schemaVersion is in the file's user_version. An index of any other version
 	// is made anew. Raise it whenever the tables, the tokens or the meaning of a
 	// column change.
-	schemaVersion = 4
+	schemaVersion = 5
 
 	// minSQLite is the first version without the bug that could corrupt a
 	// database when its WAL was reset.
@@ -42,7 +42,10 @@ const (
 const schema = `
 CREATE TABLE sessions (
 	id           INTEGER PRIMARY KEY AUTOINCREMENT,
-	name         TEXT UNIQUE, -- NULL: being removed
+	name         TEXT UNIQUE, -- NULL: being removed, or a chain
+	part         INTEGER NOT NULL DEFAULT 0, -- see chains.go
+	chain        INTEGER NOT NULL DEFAULT 0, -- the chain that it is part of
+	nth          INTEGER NOT NULL DEFAULT 0, -- its place there
 	ord          INTEGER NOT NULL DEFAULT 0, -- the id: SQLite does not begin at a pair whose second is the key itself
 	sid          TEXT NOT NULL DEFAULT '',
 	row          BLOB NOT NULL DEFAULT x'', -- what a list shows of it: see row.go
@@ -70,6 +73,10 @@ CREATE TABLE sessions (
 	relation     TEXT NOT NULL DEFAULT '',
 	continuation INTEGER NOT NULL DEFAULT 0,
 	continued_to TEXT NOT NULL DEFAULT '',
+	original     TEXT NOT NULL DEFAULT '', -- the first session of its chain, as its marker says
+	carrying     INTEGER NOT NULL DEFAULT 0, -- 1: what comes next may be carried over
+	carried      INTEGER NOT NULL DEFAULT 0, -- messages that were
+	markers      INTEGER NOT NULL DEFAULT 0, -- of them, those that only say so
 	pinned       INTEGER NOT NULL DEFAULT 0,
 	problems     INTEGER NOT NULL DEFAULT 0,
 	docs         INTEGER NOT NULL DEFAULT 0,
@@ -90,12 +97,15 @@ CREATE TABLE sessions (
 	breaks       INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 -- stats is all that a catch-up needs of most.
-CREATE INDEX stats       ON sessions (name, size, modified, archived);
+CREATE INDEX stats       ON sessions (name, size, modified, archived, part);
 CREATE INDEX by_sid      ON sessions (sid);
 CREATE INDEX by_key      ON sessions (key) WHERE key <> '';
 CREATE INDEX by_parent   ON sessions (parent, updated, ord) WHERE parent <> '';
 CREATE INDEX by_relation ON sessions (relation, updated, ord) WHERE relation <> '';
-CREATE INDEX folds       ON sessions (parent) WHERE folded = 1;
+CREATE INDEX folds       ON sessions (parent) WHERE folded = 1 AND part <> 1;
+CREATE INDEX by_chain    ON sessions (chain, nth) WHERE chain <> 0;
+CREATE INDEX by_next     ON sessions (continued_to) WHERE continued_to <> '';
+CREATE INDEX by_original ON sessions (original) WHERE original <> '';
 
 -- What sessions are sorted by is repeated here, so that a list of one tag can be
 -- read in any order.
@@ -121,10 +131,12 @@ CREATE TABLE entries (
 	time    INTEGER NOT NULL,
 	class   INTEGER NOT NULL,
 	context INTEGER,          -- tokens after this response; 0 after a compaction
+	origin  ANY,              -- of a message that was carried over: the id of the one that it is a copy of
 	PRIMARY KEY (session, n)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX entry_ids ON entries (session, id);
 CREATE INDEX entry_breaks ON entries (session, n, parent, class) WHERE parent <> n - 1 OR class NOT IN (0, 5);
+CREATE INDEX entry_origins ON entries (session, origin) WHERE origin IS NOT NULL;
 CREATE INDEX entry_remarks ON entries (session, n) WHERE class = 5;
 
 CREATE TABLE docs (
@@ -136,6 +148,7 @@ CREATE TABLE docs (
 	role    INTEGER NOT NULL, -- names; 0 is none
 	tool    INTEGER NOT NULL,
 	model   INTEGER NOT NULL,
+	carried INTEGER NOT NULL DEFAULT 0, -- 1: another session of the chain has it, unless that is missing
 	len     INTEGER NOT NULL, -- in tokens
 	tf      BLOB              -- the tokens that occur more than once: see rank.go
 ) STRICT;
@@ -178,10 +191,10 @@ INSERT INTO fts (fts, rank) VALUES ('hashsize', 16777216);
 // directory or a tag, and of the few that are pinned or archived. The columns
 // after ord are there for filters, so that a row is fetched only if it is listed.
 const sortIndexes = `
-CREATE INDEX by_COLUMN       ON sessions (COLUMN, ord, archived, pinned, folded, updated, dir);
-CREATE INDEX dir_COLUMN      ON sessions (dir, COLUMN, ord, archived, pinned, folded, updated);
-CREATE INDEX pinned_COLUMN   ON sessions (COLUMN, ord, archived, folded, updated) WHERE pinned = 1;
-CREATE INDEX archived_COLUMN ON sessions (COLUMN, ord, pinned, folded, updated) WHERE archived = 1;
+CREATE INDEX by_COLUMN       ON sessions (COLUMN, ord, archived, pinned, folded, updated, dir, part);
+CREATE INDEX dir_COLUMN      ON sessions (dir, COLUMN, ord, archived, pinned, folded, updated, part);
+CREATE INDEX pinned_COLUMN   ON sessions (COLUMN, ord, archived, folded, updated, part) WHERE pinned = 1;
+CREATE INDEX archived_COLUMN ON sessions (COLUMN, ord, pinned, folded, updated, part) WHERE archived = 1;
 CREATE INDEX tag_COLUMN      ON tags (tag, COLUMN, session);
 `
 

@@ -125,6 +125,7 @@ type search struct {
 type candidate struct {
 	id, session, entry int64
 	kind               int
+	carried            bool
 	length             float64
 	tf                 []byte
 	score              float64
@@ -195,7 +196,7 @@ func (s *search) newest() (found []candidate, bounded bool, err error) {
 		}
 		var c candidate
 		pass := true
-		if err := rows.Scan(&c.id, &c.session, &c.entry, &c.kind, &c.length, &c.tf, &pass); err != nil {
+		if err := rows.Scan(&c.id, &c.session, &c.entry, &c.kind, &c.carried, &c.length, &c.tf, &pass); err != nil {
 			return nil, false, err
 		}
 		if pass, err = s.passes(c, pass); err != nil {
@@ -218,6 +219,12 @@ func (s *search) isEnough(found int, start time.Time) bool {
 // passes reports whether a match that is in a wanted session, or not, is on a
 // wanted branch, too.
 func (s *search) passes(c candidate, inSession bool) (bool, error) {
+	if inSession && c.carried {
+		repeated, err := s.isRepeated(c)
+		if err != nil || repeated {
+			return false, err
+		}
+	}
 	if !inSession || s.f.branch != LiveBranch {
 		return inSession, nil
 	}
@@ -228,11 +235,28 @@ func (s *search) passes(c candidate, inSession bool) (bool, error) {
 	return sh.isLive(c.entry), nil
 }
 
+// isRepeated reports whether what a session was given by the one before it is
+// found there, or further back in the chain. If that session is missing, it may
+// not be.
+func (s *search) isRepeated(c candidate) (bool, error) {
+	var repeated bool
+	err := s.db.QueryRowContext(s.ctx, `SELECT CASE WHEN e.origin IS NULL THEN s.nth > 1 ELSE EXISTS (
+			SELECT 1 FROM sessions l JOIN entries o ON o.session = l.id AND o.id = e.origin
+			WHERE l.chain = s.chain AND l.chain <> 0 AND l.nth < s.nth
+			UNION ALL SELECT 1 FROM sessions l JOIN entries o ON o.session = l.id AND o.origin = e.origin
+			WHERE l.chain = s.chain AND l.chain <> 0 AND l.nth < s.nth) END
+		FROM sessions s JOIN entries e ON e.session = s.id AND e.n = ? WHERE s.id = ?`, c.entry, c.session).Scan(&repeated)
+	if err == sql.ErrNoRows { //nolint:errorlint // it comes unwrapped
+		return false, nil
+	}
+	return repeated, err
+}
+
 // matches asks for the matches, the newest first.
 func (s *search) matches() (*sql.Rows, error) {
 	pass := cmp.Or(s.pass, "1")
 	// A plain JOIN might begin with the other table.
-	query := `SELECT f.rowid, d.session, d.entry, d.kind, d.len, d.tf, ` + pass + ` FROM fts f CROSS JOIN docs d ON d.id = f.rowid
+	query := `SELECT f.rowid, d.session, d.entry, d.kind, d.carried, d.len, d.tf, ` + pass + ` FROM fts f CROSS JOIN docs d ON d.id = f.rowid
 		WHERE f.fts MATCH ? AND f.rowid BETWEEN ? AND ? ORDER BY f.rowid DESC`
 	return s.db.QueryContext(s.ctx, query, append(slices.Clone(s.passArgs), s.match, s.from, s.to)...)
 }

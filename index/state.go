@@ -23,6 +23,7 @@ type state struct {
 
 	sid, key, title, given, first, cwd    string
 	parent, relation, continuedTo, leafID string
+	original                              string
 	pinned, archived                      bool
 	created, updated                      int64
 	entries, messages, branches           int64
@@ -31,6 +32,10 @@ type state struct {
 	size, modified, continuation          int64
 	pos, head, tailPos, tailSum           int64
 	next, leaf, breaks                    int64
+	chain, carried, markers               int64
+	carrying                              bool
+	links                                 int64    // of a chain: how many sessions it has
+	missing                               []string // of a chain: those that are not there
 	tags                                  []string // as they were when the row was saved
 	models, tools                         map[string]int64
 	calls                                 []call
@@ -53,11 +58,12 @@ var rowColumns = []string{
 	"pinned", "archived", "created", "updated", "entries", "messages", "branches",
 	"billed", "recorded", "tokens", "context", "problems", "docs", "size", "modified", "continuation",
 	"pos", "head_hash", "tail_pos", "tail_hash", "next", "leaf", "breaks",
+	"original", "carrying", "carried", "markers",
 	"tags", "models", "tools", "calls",
 }
 
 var (
-	selectRow = `SELECT id, ` + strings.Join(rowColumns, ", ") + ` FROM sessions WHERE name = ?`
+	selectRow = `SELECT id, chain, ` + strings.Join(rowColumns, ", ") + ` FROM sessions WHERE name = ?`
 	updateRow = `UPDATE sessions SET ` + strings.Join(rowColumns, " = ?, ") + ` = ? WHERE id = ?`
 )
 
@@ -68,6 +74,7 @@ func (s *state) fields(text *rowText) []any {
 		&s.pinned, &s.archived, &s.created, &s.updated, &s.entries, &s.messages, &s.branches,
 		&s.billed, &s.recorded, &s.tokens, &s.context, &s.problems, &s.docs, &s.size, &s.modified, &s.continuation,
 		&s.pos, &s.head, &s.tailPos, &s.tailSum, &s.next, &s.leaf, &s.breaks,
+		&s.original, &s.carrying, &s.carried, &s.markers,
 		&text.tags, &text.models, &text.tools, &text.calls,
 	}
 }
@@ -76,7 +83,7 @@ func (s *state) fields(text *rowText) []any {
 func (w *writer) loadState(name string) (*state, error) {
 	s := &state{name: name}
 	var text rowText
-	found, err := w.find(append([]any{&s.id}, s.fields(&text)...), selectRow, name)
+	found, err := w.find(append([]any{&s.id, &s.chain}, s.fields(&text)...), selectRow, name)
 	if err != nil || !found {
 		return nil, err
 	}
@@ -128,8 +135,8 @@ func (w *writer) saveState(s *state) error {
 	if _, err := w.exec(updateRow, append(values(s.fields(&text)), s.id)...); err != nil {
 		return err
 	}
-	if !s.headed {
-		return nil
+	if err := w.noteLink(s); err != nil || !s.headed {
+		return err
 	}
 	s.headed = false
 	return w.fold(s)
@@ -226,6 +233,7 @@ func (s *state) setHeader(h *session.Header, pos store.Pos) {
 	s.headed = true
 	s.sid, s.key, s.cwd = cmp.Or(h.ID, s.name), h.Key, h.CWD
 	s.parent, s.relation, s.continuation = h.ParentSession, h.Relation, int64(h.Continuation)
+	s.carrying = session.CarriedIn(h).Open
 	s.created = millis(h.CreatedAt)
 	s.updated = max(s.updated, s.created)
 	if s.sid != s.name {

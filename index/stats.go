@@ -5,15 +5,14 @@ import (
 	"context"
 	"database/sql"
 	"slices"
+	"strings"
 	"time"
-
-	"github.com/coppice-dev/coppice/store"
 )
 
 // StatsOptions says what to look at.
 type StatsOptions struct {
 	Since, Until time.Time
-	Session      string         // the session of this id or name; "" is all
+	Session      string         // the conversation that the session of this id or name is part of; "" is all
 	Location     *time.Location // of days and hours. Default: UTC.
 }
 
@@ -68,21 +67,25 @@ func (o *StatsOptions) where(ctx context.Context, db *database) (string, []any, 
 	if !o.Until.IsZero() {
 		to = docID(o.Until.UnixMilli()+999, 0)
 	}
-	where, args := `d.id >= ?3 AND d.id < ?4`, []any{from, to}
+	// What a session was given by the one before it was said there.
+	where, args := `d.id >= ?3 AND d.id < ?4 AND d.carried = 0`, []any{from, to}
 	if o.Session == "" {
 		return where, args, nil
 	}
-	id, err := sessionID(ctx, db, o.Session)
-	return where + ` AND d.id IN (SELECT rowid FROM fts WHERE fts MATCH ?5)`, append(args, quote(facet('s', id))), err
-}
-
-func sessionID(ctx context.Context, db *database, name string) (int64, error) {
-	var id int64
-	err := db.QueryRowContext(ctx, `SELECT id FROM sessions WHERE name IS NOT NULL AND (name = ?1 OR sid = ?1) LIMIT 1`, name).Scan(&id)
-	if err == sql.ErrNoRows { //nolint:errorlint // it comes unwrapped
-		return 0, &store.Error{Op: "look up", Name: name, Kind: store.ErrNotExist}
+	row, err := conversationOf(ctx, db, o.Session)
+	if err != nil {
+		return "", nil, err
 	}
-	return id, err
+	rows, err := db.QueryContext(ctx, `SELECT id FROM sessions WHERE id = ?1 OR chain = ?1 AND chain <> 0`, row)
+	if err != nil {
+		return "", nil, err
+	}
+	ids, err := scanIDs(rows)
+	facets := make([]string, len(ids))
+	for i, id := range ids {
+		facets[i] = quote(facet('s', id))
+	}
+	return where + ` AND d.id IN (SELECT rowid FROM fts WHERE fts MATCH ?5)`, append(args, strings.Join(facets, " OR ")), err
 }
 
 func (a *Activity) fill(rows *sql.Rows, loc *time.Location) error {

@@ -4,10 +4,13 @@ import (
 	"time"
 )
 
-// Session is what the catalogue knows of a session.
+// Session is what the catalogue knows of a session, or of several that continue
+// each other and are one conversation. Of such a chain the counts are of all its
+// sessions, without what each was only given by the one before it; ID, Key, Parent
+// and CWD are the original's; Leaf and Context the last one's.
 type Session struct {
 	ID    string // as the header has it
-	Name  string // of its log in the store; the ID, unless somebody renamed the file
+	Name  string // of its log in the store; the ID, unless somebody renamed the file, or the original is missing
 	Key   string // the caller's own name for it, or ""
 	Title string // its name, or else the beginning of what the user said first
 	Named bool   // Title is a name that somebody gave
@@ -38,6 +41,10 @@ type Session struct {
 	Subagents    int    // how many sessions its tool calls started, as far as they are in the store
 	Continuation int    // how many continuations lie between the original and this one
 	ContinuedTo  string // the session that goes on where this one stops, or ""
+
+	Links        int      // of a chain: how many sessions it has; else 0
+	Missing      []string // sessions of the chain that are not in the store
+	Conversation string   // of a session that is part of a chain: the chain's ID; else ""
 
 	Pinned   bool
 	Archived bool
@@ -82,11 +89,15 @@ type ListOptions struct {
 	// and Desc must be the same.
 	After string
 
+	// Links lists sessions that continue each other one by one, instead of the
+	// conversation that they are.
+	Links bool
+
 	// Filters; the zero value of each lets everything pass.
 	Tags     []string  // has all of these
 	CWD      string    // is about this directory or one below it
 	Key      string    // has exactly this key
-	Parent   string    // came from this session
+	Parent   string    // came from this session, or from another of its chain
 	Relation string    // is this to its parent: see session.Header
 	Fold     bool      // leave out subagents whose parent is in the store: Session.Subagents counts them
 	Pinned   *bool     // is pinned, or not
@@ -141,7 +152,7 @@ type SearchOptions struct {
 	Models  []string // said by any of these models
 	Tags    []string // in sessions that have all of these tags
 	CWD     string   // in sessions about this directory or one below it
-	Session string   // in the sessions whose id or name begins like this, or whose key this is
+	Session string   // in the sessions whose id or name begins like this, or whose key this is, and all of their chains
 	Since   time.Time
 	Until   time.Time // before this time
 	Branch  Branch    // Default: AllBranches.
@@ -172,8 +183,8 @@ type Results struct {
 
 // Hit is a piece of text that matches.
 type Hit struct {
-	Session string // its id
-	Name    string // of its log
+	Session string // the conversation's id: that of the session, or of its chain
+	Name    string // of the log that has it
 	Title   string
 	Entry   string
 	Kind    Kind

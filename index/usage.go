@@ -171,7 +171,7 @@ const (
 	ByDay     By = "day"     // "2026-11-15"
 	ByHour    By = "hour"    // of the day: "00" to "23"
 	ByModel   By = "model"   // the model's name
-	BySession By = "session" // the session's id
+	BySession By = "session" // the conversation's id: that of the session, or of its chain
 	ByTool    By = "tool"    // the first tool that the response called; "" if none
 )
 
@@ -182,7 +182,7 @@ type UsageOptions struct {
 
 	// Filters; the zero value of each lets everything pass.
 	Since, Until time.Time
-	Session      string // the session of this id
+	Session      string // the conversation that the session of this id is part of
 	Model        string
 	Tool         string
 }
@@ -239,7 +239,7 @@ func (ix *Index) Usage(ctx context.Context, o UsageOptions) ([]Usage, error) {
 func (o *UsageOptions) sql() (string, []any, error) {
 	keys := map[By]string{
 		ByNothing: "''", ByDay: "u.time / 900000", ByHour: "u.time / 900000",
-		ByModel: "ifnull(m.name, '')", BySession: "s.sid", ByTool: "ifnull(t.name, '')",
+		ByModel: "ifnull(m.name, '')", BySession: "ifnull(c.sid, s.sid)", ByTool: "ifnull(t.name, '')",
 	}
 	key, ok := keys[o.By]
 	if !ok {
@@ -253,12 +253,16 @@ func (o *UsageOptions) sql() (string, []any, error) {
 	}
 	filter(!o.Since.IsZero(), "u.time >= ?", o.Since.UnixMilli())
 	filter(!o.Until.IsZero(), "u.time < ?", o.Until.UnixMilli())
-	filter(o.Session != "", "s.sid = ?", o.Session)
+	if o.Session != "" { // of a chain any session's id will do
+		where = append(where, `(s.sid = ? OR s.chain <> 0 AND s.chain IN (
+			SELECT CASE x.part WHEN 2 THEN x.id ELSE x.chain END FROM sessions x WHERE x.sid = ? AND (x.chain <> 0 OR x.part = 2)))`)
+		args = append(args, o.Session, o.Session)
+	}
 	filter(o.Model != "", "m.name = ?", o.Model)
 	filter(o.Tool != "", "t.name = ?", o.Tool)
 	return `SELECT ` + key + `, ifnull(m.name, ''), ifnull(p.name, ''), u.cost > 0, sum(u.recorded = 0), sum(u.input), sum(u.cache_read),
 			sum(u.cache_write), sum(u.output), sum(u.reasoning), sum(u.cost), sum(u.recorded)
-		FROM usage u JOIN sessions s ON s.id = u.session LEFT JOIN names m ON m.id = u.model
+		FROM usage u JOIN sessions s ON s.id = u.session LEFT JOIN sessions c ON c.id = s.chain AND s.chain <> 0 LEFT JOIN names m ON m.id = u.model
 			LEFT JOIN names p ON p.id = u.provider LEFT JOIN names t ON t.id = u.tool
 		WHERE ` + strings.Join(where, " AND ") + ` GROUP BY 1, 2, 3, 4`, args, nil
 }

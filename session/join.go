@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"iter"
@@ -45,8 +46,36 @@ func OpenChain(ctx context.Context, st store.Store, c Linked, o *Options) (*Sess
 		return nil, errors.Join(err, log.Close())
 	}
 	t.leaf, t.logLeaf = j.leaf, j.leaf
+	log.hang(t)
 	s.tree = t
 	return s, nil
+}
+
+// hang hangs on the leaf of the session before it what damage made a root, or what
+// was taken for lost in the damage of another session.
+func (l *chainLog) hang(t *tree) {
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		p := l.partAt(n.pos)
+		if n.parent != none && t.nodes[n.parent].kind == kindGap {
+			if n = &t.nodes[n.parent]; l.partAt(n.pos).base < p.base {
+				n.parent, n.pos = none, t.nodes[i].pos
+			}
+		}
+		if at, ok := t.at(p.above); ok && n.parent == none && p.above != n.id {
+			n.parent = at
+		}
+	}
+}
+
+// partAt returns the log that a position is in.
+func (l *chainLog) partAt(pos store.Pos) *chainPart {
+	for _, p := range slices.Backward(l.parts) {
+		if p.base <= pos {
+			return p
+		}
+	}
+	return l.parts[0]
 }
 
 // chainJoiner finds out which lines of a chain's logs have to be left out or
@@ -60,7 +89,7 @@ type chainJoiner struct {
 	leaf   string            // of what was joined so far
 	seen   map[string]string // the ids of what was joined: as they are now by what they were
 	lossy  bool              // a session of the chain is missing
-	said   map[string]bool   // instructions and documents that were joined, if anybody asked
+	said   map[saying]bool   // instructions and documents that were joined, if anybody asked
 }
 
 // add joins the log of a session.
@@ -69,7 +98,7 @@ func (j *chainJoiner) add(st store.Store, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	part := &chainPart{log: log, base: j.log.end, patch: make(map[store.Pos][]byte)}
+	part := &chainPart{log: log, base: j.log.end, above: j.leaf, patch: make(map[store.Pos][]byte)}
 	j.log.parts = append(j.log.parts, part)
 	if part.end, err = log.End(j.ctx); err != nil {
 		return err
@@ -84,8 +113,8 @@ func (j *chainJoiner) add(st store.Store, name string) (err error) {
 		j.header = s.header
 	}
 	l := linkJoiner{
-		chainJoiner: j, part: part, first: first, above: j.leaf, id: s.header.ID, carried: CarriedIn(&s.header),
-		gone: make(map[string]string), now: make(map[string]string), stands: make(map[string]string),
+		chainJoiner: j, part: part, first: first, carried: CarriedIn(&s.header),
+		gone: make(map[string]string), now: make(map[string]string), stands: make(map[string]string), copies: make(map[string]string),
 	}
 	if err := l.run(); err != nil {
 		return err
@@ -94,6 +123,9 @@ func (j *chainJoiner) add(st store.Store, name string) (err error) {
 		if _, known := j.seen[was]; !known {
 			j.seen[was] = is
 		}
+	}
+	for from, copied := range l.copies {
+		j.seen[from] = l.now[copied]
 	}
 	if leaf := l.resolve(s.tree.leaf); leaf != "" {
 		j.leaf = leaf
@@ -106,12 +138,11 @@ type linkJoiner struct {
 	*chainJoiner
 	part    *chainPart
 	first   bool
-	above   string // what roots hang on; "" for nothing
-	id      string
 	carried Carried
 	begun   []carriedLine     // messages at the beginning that may turn out to be copies
 	gone    map[string]string // what is left out, and the entry that comes before it
 	stands  map[string]string // the original of a copy that is left out
+	copies  map[string]string // the copies that stay because the original is missing, by its id
 	now     map[string]string // the ids of what stays, as they are now
 	after   []string          // what is left out, as long as nothing that stays came after it
 	next    map[string]string // the first that stays after what is left out
@@ -151,21 +182,21 @@ func (l *linkJoiner) run() error {
 
 // choose finds the copies at the beginning.
 func (l *linkJoiner) choose() error {
-	if !l.carried.Open() {
+	if !l.carried.Open {
 		return nil
 	}
 	for line, err := range l.part.log.Forward(l.ctx, 0) {
 		if err != nil {
 			return err
 		}
-		if line.Next > l.part.end || !l.carried.Open() {
+		if line.Next > l.part.end || !l.carried.Open {
 			break
 		}
 		e, err := decodeEntry(bytes.Clone(line.Data))
 		if err != nil || e.Message == nil {
 			continue
 		}
-		carried, before := l.carried.Take(e)
+		carried, before := l.carried.Take(CarryOf(e))
 		l.begun = append(l.begun, carriedLine{line.Pos, e})
 		if before {
 			for _, c := range l.begun {
@@ -192,7 +223,8 @@ func (l *linkJoiner) leave(pos store.Pos, e *Entry) error {
 	}
 	switch {
 	case IsTransition(e), ok:
-	case from != "":
+	case from != "": // of several copies the first stands for the original
+		l.copies[from] = e.ID
 		return nil
 	case l.first:
 		return nil
@@ -214,13 +246,13 @@ func (l *linkJoiner) leave(pos store.Pos, e *Entry) error {
 // isSaid reports whether a session before has a message that says the same.
 func (l *linkJoiner) isSaid(e *Entry) (bool, error) {
 	if l.said == nil {
-		l.said = make(map[string]bool)
+		l.said = make(map[saying]bool)
 		for _, part := range l.log.parts[:len(l.log.parts)-1] {
 			for line, err := range part.lines(l.ctx, 0) {
 				if err != nil {
 					return false, err
 				}
-				if old, err := decodeEntry(bytes.Clone(line.Data)); err == nil && old.Message != nil && isCarriable(old.Message) {
+				if old, err := decodeEntry(bytes.Clone(line.Data)); err == nil && CarryOf(old) > CarryOwn {
 					l.said[sayingOf(old)] = true
 				}
 			}
@@ -229,14 +261,16 @@ func (l *linkJoiner) isSaid(e *Entry) (bool, error) {
 	return l.said[sayingOf(e)], nil
 }
 
-// sayingOf is the same for messages that say the same.
-func sayingOf(e *Entry) string {
+// saying is the same for messages that say the same.
+type saying [sha256.Size]byte
+
+func sayingOf(e *Entry) saying {
 	plain := Entry{Type: TypeMessage, Message: &MessageEntry{Role: e.Message.Role, Category: e.Message.Category, Content: e.Message.Content}}
 	line, err := appendEntry(nil, &plain)
 	if err != nil {
-		return e.ID
+		line = []byte(e.ID)
 	}
-	return string(line)
+	return sha256.Sum256(line)
 }
 
 // change leaves a line out or makes it refer to what is there.
@@ -256,7 +290,7 @@ func (l *linkJoiner) change(line store.Line, h rawjson.Head) {
 	}
 	parent := l.resolve(string(h.Parent))
 	if len(h.Parent) == 0 {
-		parent = l.above
+		parent = l.part.above
 	}
 	is := l.idFor(id)
 	for _, gone := range l.after {
@@ -306,7 +340,7 @@ func (l *linkJoiner) idFor(id string) string {
 func (l *linkJoiner) resolve(id string) string {
 	for range len(l.gone) + 1 {
 		if id == "" {
-			return l.above
+			return l.part.above
 		}
 		before, gone := l.gone[id]
 		if !gone {
@@ -379,6 +413,7 @@ type chainLog struct {
 type chainPart struct {
 	log       store.Log
 	base, end store.Pos
+	above     string               // what its roots hang on; "" for nothing
 	patch     map[store.Pos][]byte // lines that read differently; empty ones are left out
 }
 

@@ -41,46 +41,62 @@ func CarriedFrom(e *Entry) string {
 	return id
 }
 
+// OriginalIn returns the first session of the chain as a marker names it, or "".
+func OriginalIn(marker *Entry) string {
+	id, _ := marker.Message.Metadata[MetaOriginal].(string)
+	return id
+}
+
+// Carry is what an entry says of where it comes from. It counts only at the
+// beginning of a continuation: see Carried.
+type Carry uint8
+
+const (
+	CarryNone   Carry = iota // not a message
+	CarryOwn                 // a message that no continuation is given unless it says so
+	CarryMaybe               // instructions or a document: all continuations are given those
+	CarryCopy                // says that it is a copy
+	CarryMarker              // says which session this one continues
+)
+
+// CarryOf returns what an entry says of where it comes from.
+func CarryOf(e *Entry) Carry {
+	switch m := e.Message; {
+	case m == nil:
+		return CarryNone
+	case IsTransition(e):
+		return CarryMarker
+	case CarriedFrom(e) != "":
+		return CarryCopy
+	case m.Category == "SYSTEM", m.Category == "CONTEXT", m.Category == "" && m.Role == RoleSystem:
+		return CarryMaybe
+	}
+	return CarryOwn
+}
+
 // Carried finds the messages of a session that are in it only so that it can be
 // understood without the sessions that it continues: copies, and the marker. They
 // are what a continuation was created with, so they stand at its beginning; what
 // the metadata of later messages say has no such meaning. Whoever reads a chain
 // as one leaves them out.
-type Carried struct{ open bool }
-
-// CarriedIn returns a Carried for the session that has a header.
-func CarriedIn(h *Header) Carried { return Carried{open: h.Relation == RelationContinuation} }
-
-// Take looks at the next entry, in the order of the log, and reports whether it is
-// a message that was carried. before is true if the messages before it turn out to
-// be carried, too: not every program says so of each copy, but what it copies
-// (instructions and documents) stands before the marker.
-func (c *Carried) Take(e *Entry) (carried, before bool) {
-	if !c.open || e.Message == nil {
-		return false, false
-	}
-	switch {
-	case IsTransition(e):
-		return true, true
-	case CarriedFrom(e) != "":
-		return true, false
-	}
-	c.open = isCarriable(e.Message)
-	return false, false
+type Carried struct {
+	// Open is true as long as a message that comes next may be carried.
+	Open bool
 }
 
-// Open reports whether a message that comes next may be carried.
-func (c *Carried) Open() bool { return c.open }
+// CarriedIn returns a Carried for the session that has a header.
+func CarriedIn(h *Header) Carried { return Carried{Open: h.Relation == RelationContinuation} }
 
-// isCarriable reports whether a message is one that all continuations are given.
-func isCarriable(m *MessageEntry) bool {
-	switch m.Category {
-	case "SYSTEM", "CONTEXT":
-		return true
-	case "":
-		return m.Role == RoleSystem
+// Take looks at the next entry, in the order of the log, and reports whether it is
+// a message that was carried. before is true if all messages before it turn out to
+// be carried, too: not every program says so of each copy, but what it copies
+// (instructions and documents) stands before the marker.
+func (c *Carried) Take(e Carry) (carried, before bool) {
+	if !c.Open {
+		return false, false
 	}
-	return false
+	c.Open = e != CarryOwn
+	return e == CarryCopy || e == CarryMarker, e == CarryMarker
 }
 
 // Link is what a session says of its place in a chain.
@@ -424,10 +440,10 @@ func originalOf(ctx context.Context, log store.Log, h *Header) (string, error) {
 		if err != nil {
 			continue
 		}
-		if _, marked := carried.Take(e); marked {
-			original, _ = e.Message.Metadata[MetaOriginal].(string)
+		if _, marked := carried.Take(CarryOf(e)); marked {
+			original = OriginalIn(e)
 		}
-		if !carried.Open() {
+		if !carried.Open {
 			break
 		}
 	}

@@ -138,7 +138,7 @@ func chainOf(t *testing.T, sessions ...[]string) *memory.Store {
 			}
 			switch mark {
 			case "=":
-				m.Metadata = map[string]any{session.MetaCarried: strings.TrimSuffix(id, "'")}
+				m.Metadata = map[string]any{session.MetaCarried: strings.TrimRight(id, "'")}
 			case "m":
 				m.Metadata = map[string]any{session.MetaType: session.TransitionType, session.MetaOriginal: "s0"}
 			}
@@ -174,7 +174,7 @@ func TestOpenChain(t *testing.T) {
 	own := [][]string{
 		{"s:a/be_kind", "u:b/one"},
 		{"=:a'/be_kind", "m:m1/mark", "s:c/be_brief", "u:d/two"},
-		{"=:a'/be_kind", "=:c'/be_brief", "m:m2/mark", "u:e/three"},
+		{"=:a''/be_kind", "=:c'/be_brief", "m:m2/mark", "u:e/three"},
 	}
 	foreign := [][]string{
 		{"s:a/be_kind", "u:b/one"},

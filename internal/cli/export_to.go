@@ -104,7 +104,7 @@ func (e *exportTo) old(path string) ([]byte, error) {
 	base := e.flags.out
 	if base == "" {
 		where := *e.script
-		where.Existing = nil                                              // it would ask us
+		where.Existing = nil                                                // it would ask us
 		empty, err := e.format.Write(context.Background(), &where, e.x.Env) // only to learn where
 		if err != nil {
 			return nil, err

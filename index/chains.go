@@ -1,0 +1,506 @@
+package index
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// Sessions that continue each other are one conversation: a chain. It has a row of
+// its own among the sessions, with the sums of theirs, so that every order and
+// every filter of a list works on it as on any other row. Which sessions are a
+// chain, and in which order, package session says (JoinLinks).
+//
+// A row's part tells what it is:
+const (
+	partAlone = 0 // a session by itself
+	partLink  = 1 // a session of a chain
+	partChain = 2 // a chain: it has no log, and so no name
+	partGone  = 3 // a session that is being removed
+)
+
+// noteLink remembers that a session's chain has to be looked at before the
+// transaction ends: it is in one, says so, or is new and others may name it.
+func (w *writer) noteLink(s *state) error {
+	linked := s.chain != 0 || s.relation == session.RelationContinuation || s.continuedTo != ""
+	if !linked && s.headed {
+		names, err := w.naming(s.sid)
+		if err != nil {
+			return err
+		}
+		linked = len(names) > 0
+	}
+	if linked {
+		w.touch(s.sid)
+	}
+	return nil
+}
+
+func (w *writer) touch(sid string) {
+	if w.linked == nil {
+		w.linked = make(map[string]bool)
+	}
+	w.linked[sid] = true
+}
+
+// noteCarried takes note of a message that the session was only given by the one
+// before it, and reports whether it is one.
+func (w *writer) noteCarried(s *state, rec *record) (bool, error) {
+	c := session.Carried{Open: s.carrying}
+	carried, before := c.Take(rec.carry)
+	s.carrying = c.Open
+	if before {
+		s.original = rec.original
+		s.markers++
+		if err := w.takeBack(s); err != nil {
+			return false, err
+		}
+	}
+	if carried {
+		s.carried++
+	}
+	return carried, nil
+}
+
+// takeBack makes all messages so far carried ones: it turned out that they are.
+func (w *writer) takeBack(s *state) error {
+	if s.carried == s.messages {
+		return nil
+	}
+	s.carried, s.billed, s.recorded = s.messages, 0, 0
+	if err := w.dropUsage(s.id); err != nil {
+		return err
+	}
+	for i := range w.docs {
+		if d := &w.docs[i]; d.session == s.id {
+			d.carried = true
+		}
+	}
+	_, err := w.exec(`UPDATE docs SET carried = 1 WHERE id IN (SELECT rowid FROM fts WHERE fts MATCH ?) AND session = ?`, quote(facet('s', s.id)), s.id)
+	return err
+}
+
+// linkRow is a session as far as its chain is concerned.
+type linkRow struct {
+	session.Link
+	id, chain, nth, part int64
+}
+
+// naming returns the names of the sessions that name another as their neighbour
+// in a chain.
+func (w *writer) naming(sid string) ([]string, error) { return naming(w.ctx, w.tx, sid) }
+
+func naming(ctx context.Context, q querier, sid string) ([]string, error) {
+	if sid == "" {
+		return nil, nil
+	}
+	rows, err := q.QueryContext(ctx, `SELECT name FROM sessions WHERE name IS NOT NULL AND parent = ?1 AND parent <> '' AND relation = ?2
+		UNION SELECT name FROM sessions WHERE name IS NOT NULL AND continued_to = ?1 AND continued_to <> ''
+		UNION SELECT name FROM sessions WHERE name IS NOT NULL AND original = ?1 AND original <> ''`, sid, session.RelationContinuation)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var names []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, rows.Err()
+}
+
+// relink brings the chains up to date of the sessions that were touched.
+func (w *writer) relink() error {
+	for len(w.linked) > 0 {
+		sid := slices.Min(slices.Collect(maps.Keys(w.linked)))
+		rows, err := w.neighbours(sid)
+		if err != nil {
+			return err
+		}
+		delete(w.linked, sid)
+		links := make([]session.Link, 0, len(rows))
+		for _, r := range rows {
+			delete(w.linked, r.ID)
+			links = append(links, r.Link)
+		}
+		if err := w.saveChains(rows, session.JoinLinks(links)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// neighbours returns the sessions that are linked with one, or were, by their ids.
+func (w *writer) neighbours(sid string) (map[string]*linkRow, error) {
+	rows := make(map[string]*linkRow)
+	asked := make(map[string]bool)
+	todo := []string{sid}
+	for len(todo) > 0 {
+		sid := todo[0]
+		if todo = todo[1:]; sid == "" || asked[sid] {
+			continue
+		}
+		asked[sid] = true
+		r, err := w.linkRow(sid)
+		if err != nil {
+			return nil, err
+		}
+		names, err := w.naming(sid)
+		if err != nil {
+			return nil, err
+		}
+		if r != nil {
+			rows[r.ID] = r
+			todo = append(todo, r.Continues, r.ContinuedTo, r.Original)
+			// What held them together may have gone since.
+			together, err := w.linkNames(r.chain)
+			if err != nil {
+				return nil, err
+			}
+			names = append(names, together...)
+		}
+		for _, name := range names {
+			var next string
+			if _, err := w.find([]any{&next}, `SELECT sid FROM sessions WHERE name = ?`, name); err != nil {
+				return nil, err
+			}
+			todo = append(todo, next)
+		}
+	}
+	return rows, nil
+}
+
+// linkRow returns the session of an id, or nil. Of several logs with that id the
+// one counts that is named like it.
+func (w *writer) linkRow(sid string) (*linkRow, error) {
+	r := &linkRow{}
+	var parent, relation string
+	var created int64
+	found, err := w.find([]any{&r.id, &r.chain, &r.nth, &r.part, &r.ID, &parent, &relation, &r.ContinuedTo, &r.Original, &r.Index, &created},
+		`SELECT id, chain, nth, part, sid, parent, relation, continued_to, original, continuation, created FROM sessions
+			WHERE sid = ? AND name IS NOT NULL ORDER BY name <> sid, name LIMIT 1`, sid)
+	if err != nil || !found {
+		return nil, err
+	}
+	r.Created = timeOf(created)
+	if relation == session.RelationContinuation {
+		r.Continues = parent
+	}
+	return r, nil
+}
+
+// saveChains writes the rows of chains, and says of each session where it
+// belongs. Rows of chains that are no more go.
+func (w *writer) saveChains(rows map[string]*linkRow, chains []session.Linked) error {
+	old := make(map[int64]bool)
+	for _, r := range rows {
+		if r.chain != 0 {
+			old[r.chain] = true
+		}
+	}
+	ids := make([]int64, len(chains))
+	for n, c := range chains {
+		if len(c.Links) == 1 && len(c.Missing) == 0 {
+			if err := w.place(rows[c.Links[0]], partAlone, 0, 0); err != nil {
+				return err
+			}
+			continue
+		}
+		id, err := w.chainRow(rows, c, old)
+		if err != nil {
+			return err
+		}
+		delete(old, id)
+		ids[n] = id
+		for i, sid := range c.Links {
+			if err := w.place(rows[sid], partLink, id, int64(i)+1); err != nil {
+				return err
+			}
+		}
+	}
+	for n, id := range ids { // now that each has its place
+		if id == 0 {
+			continue
+		}
+		if err := w.sumUp(id, chains[n]); err != nil {
+			return err
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(old)) {
+		if err := w.dropChain(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chainRow returns the row of a chain, one that is there if one of its sessions
+// has it.
+func (w *writer) chainRow(rows map[string]*linkRow, c session.Linked, free map[int64]bool) (int64, error) {
+	for _, sid := range c.Links {
+		if id := rows[sid].chain; free[id] {
+			return id, nil
+		}
+	}
+	if _, err := w.exec(`INSERT INTO sessions (sid, part) VALUES (?, ?)`, c.ID, partChain); err != nil {
+		return 0, err
+	}
+	var id int64
+	_, err := w.find([]any{&id}, `SELECT last_insert_rowid()`)
+	return id, err
+}
+
+func (w *writer) place(r *linkRow, part, chain, nth int64) error {
+	if r.part == part && r.chain == chain && r.nth == nth {
+		return nil
+	}
+	_, err := w.exec(`UPDATE sessions SET part = ?, chain = ?, nth = ? WHERE id = ?`, part, chain, nth, r.id)
+	return err
+}
+
+// dropChain removes the row of a chain, unless there are sessions of it.
+func (w *writer) dropChain(id int64) error {
+	var one int
+	if used, err := w.find([]any{&one}, `SELECT 1 FROM sessions WHERE chain = ? AND chain <> 0 LIMIT 1`, id); err != nil || used {
+		return err
+	}
+	if _, err := w.exec(`DELETE FROM tags WHERE session = ?`, id); err != nil {
+		return err
+	}
+	_, err := w.exec(`DELETE FROM sessions WHERE id = ? AND part = ?`, id, partChain)
+	return err
+}
+
+// sumUp writes the row of a chain.
+func (w *writer) sumUp(id int64, c session.Linked) error {
+	sum := &state{
+		id: id, sid: c.ID, name: c.ID, leaf: -1, archived: true, links: int64(len(c.Links)), missing: c.Missing,
+		models: make(map[string]int64), tools: make(map[string]int64), tagSet: &session.TagSet{}, retagged: true,
+	}
+	folded := false
+	names, err := w.linkNames(id)
+	if err != nil {
+		return err
+	}
+	for i, name := range names {
+		s, err := w.loadState(name)
+		if err != nil {
+			return err
+		}
+		sum.add(s, i == 0)
+		if len(c.Missing) > 0 {
+			if err := w.addLostCopies(sum, s, int64(i)+1); err != nil {
+				return err
+			}
+		}
+		if i == 0 {
+			if _, err := w.find([]any{&folded}, `SELECT folded FROM sessions WHERE id = ?`, s.id); err != nil {
+				return err
+			}
+		}
+	}
+	if sum.billed > 0 { // what Usage counts: of each session the reports, or else what was recorded
+		sum.billed, sum.recorded = sum.tokens, 0
+	}
+	sum.describe()
+	if sum.dir, err = w.nameID(sum.cwd); err != nil {
+		return err
+	}
+	sum.row = sum.encodeRow()
+	text := rowText{marshal(sum.tags), marshal(sum.models), marshal(sum.tools), "[]"}
+	if len(sum.tags) == 0 {
+		text.tags = "[]"
+	}
+	if _, err := w.exec(updateRow, append(values(sum.fields(&text)), id)...); err != nil {
+		return err
+	}
+	if _, err := w.exec(`UPDATE sessions SET folded = ? WHERE id = ?`, folded, id); err != nil {
+		return err
+	}
+	return w.saveTags(sum)
+}
+
+// addLostCopies counts the messages that a session of a chain was given and whose
+// originals are gone: the copy is then what there is of them.
+func (w *writer) addLostCopies(sum, s *state, nth int64) error {
+	var copies, lost int64
+	_, err := w.find([]any{&copies, &lost}, `SELECT count(*), ifnull(sum(NOT EXISTS (
+			SELECT 1 FROM sessions l JOIN entries e ON e.session = l.id AND e.id = c.origin WHERE l.chain = ?1 AND l.chain <> 0 AND l.nth < ?2
+			UNION ALL
+			SELECT 1 FROM sessions l JOIN entries e ON e.session = l.id AND e.origin = c.origin WHERE l.chain = ?1 AND l.chain <> 0 AND l.nth < ?2)), 0)
+		FROM entries c WHERE c.session = ?3 AND c.origin IS NOT NULL`, sum.id, nth, s.id)
+	if sum.messages += lost; nth == 1 {
+		sum.messages += s.carried - s.markers - copies // of those that do not say of what they are copies
+	}
+	return err
+}
+
+// linkNames returns the logs of a chain's sessions in their order.
+func (w *writer) linkNames(chain int64) ([]string, error) { return linkNames(w.ctx, w.tx, chain) }
+
+func linkNames(ctx context.Context, q querier, chain int64) ([]string, error) {
+	rows, err := q.QueryContext(ctx, `SELECT name FROM sessions WHERE chain = ? AND chain <> 0 AND name IS NOT NULL ORDER BY nth`, chain)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var names []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, rows.Err()
+}
+
+// add adds a session to the sum of its chain.
+func (s *state) add(link *state, first bool) {
+	if first {
+		s.created, s.cwd, s.branches = link.created, link.cwd, 1
+		if link.sid == s.sid {
+			s.name, s.parent, s.relation = link.name, link.parent, link.relation
+		}
+	}
+	if s.key == "" {
+		s.key = link.key
+	}
+	if link.given != "" {
+		s.given = link.given // of several names the latest, which is carried on
+	}
+	s.first = BetterTitle(s.first, link.first)
+	s.leafID, s.context = link.leafID, link.context
+	s.updated = max(s.updated, link.updated)
+	s.entries += link.entries
+	s.messages += link.messages - link.carried
+	s.branches += max(link.branches-1, 0) // of each, one goes on in the next
+	s.tokens += link.tokens
+	s.billed += link.billed
+	s.recorded += link.recorded
+	s.problems += link.problems
+	s.size += link.size
+	s.docs += link.docs
+	s.pinned = s.pinned || link.pinned
+	s.archived = s.archived && link.archived
+	s.tagSet.Add(link.tags...)
+	for name, n := range link.models {
+		s.models[name] += n
+	}
+	for name, n := range link.tools {
+		s.tools[name] += n
+	}
+}
+
+// Conversation returns the catalogue's row of the conversation that a session is
+// part of: of the session itself, or of its chain. The id may be that of any
+// session of the chain, a missing one included, or a log's name; an unknown one is
+// store.ErrNotExist.
+func (ix *Index) Conversation(ctx context.Context, id string) (Session, error) {
+	var found []Session
+	err := ix.read(ctx, "get", func(db *database) error {
+		row, err := conversationOf(ctx, db, id)
+		if err != nil {
+			return err
+		}
+		found, err = scanSessions(ctx, db, `s.id = ?`, row)
+		return err
+	})
+	if err == nil && len(found) == 0 {
+		err = &store.Error{Op: "get", Name: id, Kind: store.ErrNotExist}
+	}
+	if err != nil {
+		return Session{}, err
+	}
+	return found[0], nil
+}
+
+// conversationOf returns the row of the conversation that a session is part of.
+func conversationOf(ctx context.Context, db *database, id string) (int64, error) {
+	var row int64
+	rows, err := db.QueryContext(ctx, `SELECT CASE chain WHEN 0 THEN id ELSE chain END FROM sessions
+			WHERE (name = ?1 OR sid = ?1 AND (name IS NOT NULL OR part = ?2)) AND ?1 <> '' ORDER BY name IS NULL, name <> ?1 LIMIT 1`, id, partChain)
+	if err != nil {
+		return 0, err
+	}
+	ids, err := scanIDs(rows)
+	if err != nil {
+		return 0, err
+	}
+	if len(ids) > 0 {
+		return ids[0], nil
+	}
+	// It may be missing from the middle of a chain.
+	names, err := naming(ctx, db, id)
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range names {
+		if row, err = conversationOf(ctx, db, name); err == nil {
+			return row, nil
+		}
+	}
+	return 0, &store.Error{Op: "look up", Name: id, Kind: store.ErrNotExist}
+}
+
+// Links returns the sessions of the conversation that a session is part of, the
+// first first: see Conversation.
+func (ix *Index) Links(ctx context.Context, id string) ([]Session, error) {
+	var found []Session
+	err := ix.read(ctx, "links", func(db *database) error {
+		row, err := conversationOf(ctx, db, id)
+		if err != nil {
+			return err
+		}
+		found, err = scanSessions(ctx, db, `(s.id = ?1 AND s.part <> ?2 OR s.chain = ?1 AND s.chain <> 0) AND s.name IS NOT NULL ORDER BY s.nth`, row, partChain)
+		return err
+	})
+	return found, err
+}
+
+// Naming returns the names of the sessions that name another as the one that they
+// continue, that continues them, or that their chain begins with: what
+// session.FindChain asks for.
+func (ix *Index) Naming(ctx context.Context, id string) (names []string, err error) {
+	err = ix.read(ctx, "find", func(db *database) error {
+		names, err = naming(ctx, db, id)
+		return err
+	})
+	return names, err
+}
+
+// Lost returns the ids that begin like this of sessions that are missing and whose
+// chains are still there, so that a conversation can be called by its id when its
+// first session is gone. There are 20 at most.
+func (ix *Index) Lost(ctx context.Context, prefix string) ([]string, error) {
+	if prefix == "" {
+		return nil, nil
+	}
+	lost := make(map[string]bool)
+	err := ix.read(ctx, "find", func(db *database) error {
+		clear(lost) // it may be asked twice
+		rows, err := db.QueryContext(ctx, `SELECT sid FROM sessions WHERE sid >= ?1 AND sid < ?2 AND part = ?3
+			UNION SELECT parent FROM sessions WHERE parent >= ?1 AND parent < ?2 AND parent <> '' AND relation = ?4 AND name IS NOT NULL
+			UNION SELECT continued_to FROM sessions WHERE continued_to >= ?1 AND continued_to < ?2 AND continued_to <> '' AND name IS NOT NULL
+			LIMIT ?5`, prefix, afterPrefix(prefix), partChain, session.RelationContinuation, maxFound)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var id string
+			if err := rows.Scan(&id); err != nil {
+				return err
+			}
+			lost[id] = true
+		}
+		return rows.Err()
+	})
+	return slices.Sorted(maps.Keys(lost)), err
+}

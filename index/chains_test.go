@@ -1,0 +1,266 @@
+package index_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// chain makes three sessions that continue each other. Each carries the prompt on
+// and says one thing of its own, which costs 10 tokens.
+func (f *fixture) chain() []*session.Session {
+	f.tb.Helper()
+	s := f.create(session.Header{CWD: "/src", Key: "k"})
+	prompt := f.append(s, session.RoleSystem, session.Text("never say xylophone"))
+	all := []*session.Session{s}
+	for n, word := range []string{"first", "second", "third"} {
+		if n > 0 {
+			e, err := s.Entry(prompt)
+			if err != nil {
+				f.tb.Fatal(err)
+			}
+			e.Message.Metadata = map[string]any{session.MetaCarried: prompt}
+			marker := session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
+				Role: session.RoleSystem, Category: "SYSTEM", Content: []session.Content{session.Text("Continuing")},
+				Metadata: map[string]any{session.MetaType: session.TransitionType, session.MetaOriginal: s.ID()},
+			}}
+			next, err := all[n-1].Continue(e, marker)
+			if err != nil {
+				f.tb.Fatal(err)
+			}
+			f.tb.Cleanup(func() { next.Close() })
+			all = append(all, next)
+		}
+		f.append(all[n], session.RoleUser, session.Text(word+" question"))
+		f.respond(all[n], "r-"+word, "m", session.Usage{Input: 4, Output: 6}, session.Text(word+" answer"))
+		if _, err := all[n].SetTags(word); err != nil {
+			f.tb.Fatal(err)
+		}
+	}
+	return all
+}
+
+func TestChainIsOneRow(t *testing.T) {
+	f := newFixture(t)
+	links := f.chain()
+	other := f.say("another")
+	ix := f.open(t)
+	ctx := context.Background()
+	for _, sort := range []index.Sort{index.ByUpdated, index.ByCreated, index.ByTitle, index.ByMessages, index.ByTokens, index.BySize} {
+		page, _, err := ix.List(ctx, index.ListOptions{Sort: sort})
+		if err != nil || len(page) != 2 {
+			t.Fatalf("by %s: %d rows, %v", sort, len(page), err)
+		}
+	}
+	page, _, err := ix.List(ctx, index.ListOptions{CWD: "/src"})
+	if err != nil || len(page) != 1 {
+		t.Fatalf("%d rows, %v", len(page), err)
+	}
+	row := page[0]
+	first := must[index.Session](t)(ix.Get(ctx, links[0].ID()))
+	last := must[index.Session](t)(ix.Get(ctx, links[2].ID()))
+	switch {
+	case row.ID != links[0].ID() || row.Name != row.ID || row.Key != "k" || row.Links != 3 || len(row.Missing) != 0:
+		t.Errorf("the chain is %+v", row)
+	case row.Messages != 7: // the prompt, and three times two
+		t.Errorf("%d messages", row.Messages)
+	case row.Tokens != 30:
+		t.Errorf("%d tokens", row.Tokens)
+	case !row.Created.Equal(first.Created) || !row.Updated.Equal(last.Updated) || row.Leaf != last.Leaf || row.Context != last.Context:
+		t.Errorf("from %v to %v, leaf %s", row.Created, row.Updated, row.Leaf)
+	case row.Title != "first question" || !slices.Equal(row.Tags, []string{"first", "second", "third"}):
+		t.Errorf("%q with tags %q", row.Title, row.Tags)
+	case first.Conversation != row.ID || last.Conversation != row.ID || row.Conversation != "" || last.Messages != 4:
+		t.Errorf("the links are %+v and %+v", first, last)
+	}
+	single, _, err := ix.List(ctx, index.ListOptions{Links: true})
+	if err != nil || len(single) != 4 {
+		t.Errorf("%d sessions, %v", len(single), err)
+	}
+	for _, tag := range []string{"first", "third"} {
+		tagged, _, err := ix.List(ctx, index.ListOptions{Tags: []string{tag}})
+		if err != nil || len(tagged) != 1 || tagged[0].ID != row.ID {
+			t.Errorf("tagged %s: %+v, %v", tag, tagged, err)
+		}
+	}
+	if tags := must[[]index.Count](t)(ix.Tags(ctx)); len(tags) != 3 || tags[0].Count != 1 {
+		t.Errorf("tags %v", tags)
+	}
+	for _, l := range append(links, other) {
+		want := row.ID
+		if l == other {
+			want = other.ID()
+		}
+		if got := must[index.Session](t)(ix.Conversation(ctx, l.ID())); got.ID != want {
+			t.Errorf("session %s is in %s", l.ID(), got.ID)
+		}
+	}
+	if _, err := ix.Conversation(ctx, "nobody"); !errors.Is(err, store.ErrNotExist) {
+		t.Errorf("an unknown session: %v", err)
+	}
+}
+
+func TestSearchInAChain(t *testing.T) {
+	f := newFixture(t)
+	links := f.chain()
+	f.say("first question of another")
+	ix := f.open(t)
+	found := func(o index.SearchOptions) string {
+		t.Helper()
+		var said []string
+		for _, h := range search(t, ix, o) {
+			if h.Session != links[0].ID() {
+				t.Errorf("%q is found in %s", h.Snippet, h.Session)
+			}
+			said = append(said, h.Snippet)
+		}
+		slices.Sort(said)
+		return strings.Join(said, ", ")
+	}
+	for _, l := range links {
+		if got := found(index.SearchOptions{Query: "question", Session: l.ID()}); got != "first question, second question, third question" {
+			t.Errorf("in %s: %s", l.ID(), got)
+		}
+	}
+	// The instructions are in all of them, and were given once.
+	if got := found(index.SearchOptions{Query: "xylophone"}); got != "never say xylophone" {
+		t.Errorf("found %s", got)
+	}
+	// A tag of one session is a tag of the conversation.
+	if got := found(index.SearchOptions{Query: "answer", Tags: []string{"first", "third"}}); got != "first answer, second answer, third answer" {
+		t.Errorf("found %s", got)
+	}
+}
+
+func TestStatsOfAChain(t *testing.T) {
+	f := newFixture(t)
+	links := f.chain()
+	f.respond(f.say("other"), "r-other", "m", session.Usage{Input: 1, Output: 1}, session.Text("x"))
+	ix := f.open(t)
+	ctx := context.Background()
+	for _, l := range links {
+		sums := must[[]index.Usage](t)(ix.Usage(ctx, index.UsageOptions{Session: l.ID()}))
+		if len(sums) != 1 || sums[0].Responses != 3 || sums[0].Tokens() != 30 {
+			t.Errorf("usage of %s: %+v", l.ID(), sums)
+		}
+		a := must[*index.Activity](t)(ix.Activity(ctx, index.StatsOptions{Session: l.ID()}))
+		if a.Messages != 7 {
+			t.Errorf("%d messages in %s", a.Messages, l.ID())
+		}
+	}
+	sums := must[[]index.Usage](t)(ix.Usage(ctx, index.UsageOptions{By: index.BySession}))
+	if len(sums) != 2 || !slices.ContainsFunc(sums, func(u index.Usage) bool { return u.Key == links[0].ID() && u.Responses == 3 }) {
+		t.Errorf("by session: %+v", sums)
+	}
+}
+
+// Whichever session of a chain goes, the others stay one conversation under the
+// id of the original; when it comes back, all is as it was.
+func TestChainWithoutALink(t *testing.T) {
+	ctx := context.Background()
+	for lost := range 3 {
+		f := newFixture(t)
+		links := f.chain()
+		ix := f.open(t)
+		before, _, err := ix.List(ctx, index.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.st.Remove(ctx, links[lost].ID()); err != nil {
+			t.Fatal(err)
+		}
+		mustCatchUp(t, ix)
+		page, _, err := ix.List(ctx, index.ListOptions{})
+		if err != nil || len(page) != 1 {
+			t.Fatalf("without %d: %d rows, %v", lost, len(page), err)
+		}
+		row := page[0]
+		// The prompt is still there, in a copy if the original is gone.
+		if row.ID != links[0].ID() || row.Links != 2 || !slices.Equal(row.Missing, []string{links[lost].ID()}) || row.Messages != 5 || row.Tokens != 20 {
+			t.Errorf("without %d: %+v", lost, row)
+		}
+		hits := search(t, ix, index.SearchOptions{Query: "xylophone", Session: links[0].ID()})
+		if len(hits) != 1 || hits[0].Session != links[0].ID() {
+			t.Errorf("without %d: %d hits", lost, len(hits))
+		}
+		if got := must[index.Session](t)(ix.Conversation(ctx, links[lost].ID())); got.ID != row.ID {
+			t.Errorf("the id of the lost session means %s", got.ID)
+		}
+		if ids := must[[]string](t)(ix.Lost(ctx, links[lost].ID()[:30])); !slices.Contains(ids, links[lost].ID()) {
+			t.Errorf("lost are %v", ids)
+		}
+		trashed, err := f.st.Trash(ctx)
+		if err == nil {
+			err = f.st.Restore(ctx, trashed[0].ID)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustCatchUp(t, ix)
+		after, _, err := ix.List(ctx, index.ListOptions{})
+		if diff := cmp.Diff(before, after); diff != "" || err != nil {
+			t.Errorf("without %d, and again with it (-before +after, %v):\n%s", lost, err, diff)
+		}
+	}
+}
+
+// Programs that do not say which messages are copies put a marker after them.
+func TestCopiesBeforeAMarkerAreNotCounted(t *testing.T) {
+	f := newFixture(t)
+	tokens := 5
+	f.create(session.Header{ID: "b", ParentSession: "a", Relation: session.RelationContinuation})
+	f.create(session.Header{ID: "a"})
+	for id, texts := range map[string][]string{"a": {"prompt", "one"}, "b": {"prompt", "mark", "two"}} {
+		s, err := session.Open(context.Background(), f.st, id, f.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range texts {
+			m := &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text(text)}, Tokens: &tokens}
+			if text == "prompt" || text == "mark" {
+				m.Role, m.Category = session.RoleSystem, "SYSTEM"
+			}
+			if text == "mark" {
+				m.Metadata = map[string]any{session.MetaType: session.TransitionType}
+			}
+			if _, err := s.AppendAll(session.Entry{Type: session.TypeMessage, Message: m}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if id == "a" {
+			if _, err := s.AppendCustomEntry(session.CustomContinuedTo, map[string]any{"session": "b", "of": "a"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, batch := range []int{1, 4000} { // also if the marker comes in a later transaction
+		ix, err := index.Open(context.Background(), f.st, t.TempDir()+"/index.db", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ix.Close()
+		ix.SetBatch(batch)
+		mustCatchUp(t, ix)
+		page, _, err := ix.List(context.Background(), index.ListOptions{})
+		if err != nil || len(page) != 1 || page[0].Messages != 3 {
+			t.Errorf("in batches of %d: %+v, %v", batch, page, err)
+		}
+		if hits := search(t, ix, index.SearchOptions{Query: "prompt"}); len(hits) != 1 {
+			t.Errorf("in batches of %d: %d hits", batch, len(hits))
+		}
+		if a := must[*index.Activity](t)(ix.Activity(context.Background(), index.StatsOptions{})); a.Messages != 3 {
+			t.Errorf("in batches of %d: %d messages", batch, a.Messages)
+		}
+	}
+}
