@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/store"
@@ -13,31 +12,26 @@ import (
 
 // Append adds an entry as a child of the leaf, which then moves to it. The
 // entry's Type and payload are the caller's; its parent is the leaf. An empty
-// ID and a zero Timestamp are filled in. When Append returns nil, the entry is
-// as durable as the store was told to make it.
+// ID and a zero Timestamp are filled in. An entry that the typed methods would
+// not write is refused here too: see Error. When Append returns nil, the entry
+// is as durable as the store was told to make it.
 func (s *Session) Append(entry Entry) error {
-	_, err := s.append(entry)
+	_, err := s.AppendEntry(entry)
 	return err
 }
+
+// AppendEntry is Append and returns the entry's id.
+func (s *Session) AppendEntry(entry Entry) (string, error) { return s.appendOne("append", entry) }
 
 // AppendAll adds entries one after the other, with one write and one sync: all
 // of them or, if there is a conflict or an error, none. It returns their ids.
 func (s *Session) AppendAll(entries ...Entry) ([]string, error) {
-	return s.appendOwn(slices.Clone(entries))
+	return s.put(&writing{op: "append", entries: slices.Clone(entries)})
 }
 
-// appendOwn is AppendAll with entries that may be changed.
-func (s *Session) appendOwn(entries []Entry) ([]string, error) {
-	blobs := heldBlobs{store: s.store}
-	defer blobs.release()
-	if err := s.makeReady(context.Background(), &blobs, entries); err != nil {
-		return nil, err
-	}
-	return s.appendAll(func(*tree) ([]Entry, error) { return entries, nil })
-}
-
-func (s *Session) append(entry Entry) (string, error) {
-	ids, err := s.appendOwn([]Entry{entry})
+// appendOne appends an entry on behalf of an operation.
+func (s *Session) appendOne(op string, entry Entry) (string, error) {
+	ids, err := s.put(&writing{op: op, entries: []Entry{entry}})
 	if err != nil {
 		return "", err
 	}
@@ -46,73 +40,137 @@ func (s *Session) append(entry Entry) (string, error) {
 
 // AppendMessage appends a message.
 func (s *Session) AppendMessage(role MessageRole, content []Content) (string, error) {
-	return s.append(Entry{Type: TypeMessage, Message: &MessageEntry{Role: role, Content: content}})
+	return s.AppendEntry(Entry{Type: TypeMessage, Message: &MessageEntry{Role: role, Content: content}})
 }
 
 // AppendThinkingLevelChange records how hard the model is to think from here on.
 func (s *Session) AppendThinkingLevelChange(level string) (string, error) {
-	return s.append(Entry{Type: TypeThinkingLevel, ThinkingLevel: &ThinkingLevelEntry{ThinkingLevel: level}})
+	return s.AppendEntry(Entry{Type: TypeThinkingLevel, ThinkingLevel: &ThinkingLevelEntry{ThinkingLevel: level}})
 }
 
 // AppendModelChange records which model answers from here on.
 func (s *Session) AppendModelChange(provider, modelID string) (string, error) {
-	return s.append(Entry{Type: TypeModelChange, ModelChange: &ModelChangeEntry{Provider: provider, ModelID: modelID}})
+	return s.AppendEntry(Entry{Type: TypeModelChange, ModelChange: &ModelChangeEntry{Provider: provider, ModelID: modelID}})
 }
 
 // AppendSessionInfo gives the session a display name.
 func (s *Session) AppendSessionInfo(name string) (string, error) {
-	return s.append(Entry{Type: TypeSessionInfo, SessionInfo: &SessionInfoEntry{Name: name}})
+	return s.AppendEntry(Entry{Type: TypeSessionInfo, SessionInfo: &SessionInfoEntry{Name: name}})
 }
 
 // AppendCustomEntry records an extension's data. The model never sees it.
 func (s *Session) AppendCustomEntry(customType string, data map[string]any) (string, error) {
-	return s.append(Entry{Type: TypeCustom, Custom: &CustomEntry{CustomType: customType, Data: data}})
+	return s.AppendEntry(Entry{Type: TypeCustom, Custom: &CustomEntry{CustomType: customType, Data: data}})
 }
 
-// appendAll appends the entries that make returns. It is called under the lock,
-// so that what it decides from the tree still holds when they are written.
-func (s *Session) appendAll(make func(*tree) ([]Entry, error)) ([]string, error) {
-	return s.appendBatch(func() (*batch, error) {
-		entries, err := make(s.tree)
+// writing is one call that writes entries, whichever method it came by. There is
+// one way into the log, put, and it leads through the door: see door.go.
+type writing struct {
+	op      string // for errors
+	entries []Entry
+	graft   bool // they bring their ids, parents and times along: see Graft
+	planned bool // no call may wait for its result: see AppendCompaction
+	// decide, if it is not nil, has the last word on the entries. It is called
+	// under the lock, so that what it learns from the tree still holds when they
+	// are written. It may empty them: then nothing is written.
+	decide func(*tree, *writing) error
+
+	// Some entries can only be judged by what stands before them in the log,
+	// which is read before the lock is taken. The judgement holds for one leaf.
+	judged     bool
+	judgedLeaf string
+	stateless  []int // the compactions that were given without a State
+}
+
+// put writes entries: it completes them, checks them, moves what is large into
+// blobs, and appends them. It returns their ids.
+func (s *Session) put(w *writing) ([]string, error) {
+	ctx := s.context()
+	blobs := heldBlobs{store: s.store}
+	defer blobs.release() // not before the lines are there that name them
+	if err := s.makeReady(ctx, &blobs, w); err != nil {
+		return nil, err
+	}
+	for {
+		if err := s.judge(ctx, w); err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		ids, commit, err := s.write(ctx, w)
+		s.mu.Unlock()
+		if err == errLeafMoved {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
-		return s.prepare(entries)
-	})
+		// Others may write while we wait: their entries and ours share a sync.
+		if err := commit(); err != nil {
+			s.mu.Lock()
+			s.failed = err
+			s.mu.Unlock()
+			return nil, err
+		}
+		return ids, nil
+	}
 }
 
-// appendBatch appends the batch that prepare returns, which is called under the
-// lock.
-func (s *Session) appendBatch(prepare func() (*batch, error)) ([]string, error) {
-	ctx := context.Background()
-	s.mu.Lock()
-	ids, commit, err := s.write(ctx, prepare)
-	s.mu.Unlock()
-	if err != nil {
-		return nil, err
+// errLeafMoved says that what was judged must be judged again. It is always
+// acted on, never returned to a caller.
+var errLeafMoved = errors.New("the leaf has moved")
+
+// makeReady does what has to be done to entries before they are chained and
+// encoded: they are cleaned, checked, and measured, and only then is anything of
+// them kept in blobs. So what is refused leaves nothing behind. The blobs must be
+// held until the entries are appended.
+func (s *Session) makeReady(ctx context.Context, blobs *heldBlobs, w *writing) error {
+	m := mover{ctx: ctx, blobs: s.store.Blobs(), threshold: s.opts.BlobThreshold}
+	for i := range w.entries {
+		if err := s.clean(w, i); err != nil {
+			return err
+		}
+		if err := checkForm(&w.entries[i], w.graft); err != nil {
+			return s.refuse(w, i, ErrInvalid, err)
+		}
+		m.move(i, &w.entries[i])
 	}
-	// Others may write while we wait: their entries and ours share a sync.
-	if err := commit(); err != nil {
-		s.mu.Lock()
-		s.failed = err
-		s.mu.Unlock()
-		return nil, err
+	if err := s.admit(w.entries, &m); err != nil {
+		return err
 	}
-	return ids, nil
+	return m.put(blobs)
 }
 
-// write puts entries into the log and the tree, without waiting for the disk.
-func (s *Session) write(ctx context.Context, prepare func() (*batch, error)) ([]string, func() error, error) {
-	if s.closed {
-		return nil, nil, s.errClosed("append")
+// clean calls Options.Clean.
+func (s *Session) clean(w *writing, i int) error {
+	if s.opts.Clean == nil {
+		return nil
 	}
-	if s.failed != nil {
-		return nil, nil, &Error{
-			Op: "append", Name: s.name, Kind: ErrClosed, Err: fmt.Errorf("an earlier append failed: %w", s.failed),
-			Hint: "load the session again to see whether it landed",
+	e := &w.entries[i]
+	before, _ := e.payloadType()
+	if err := s.opts.Clean(e); err != nil {
+		return s.refuse(w, i, nil, fmt.Errorf("cleaning the entry: %w", err))
+	}
+	if after, _ := e.payloadType(); after != before {
+		return s.refuse(w, i, ErrInvalid, errors.New("cleaning the entry changed the type of its payload"))
+	}
+	return nil
+}
+
+// write puts entries into the log and the tree, without waiting for the disk. It
+// is called with mu held for writing.
+func (s *Session) write(ctx context.Context, w *writing) ([]string, func() error, error) {
+	if err := s.checkOpen(w.op); err != nil {
+		return nil, nil, err
+	}
+	if w.judged && s.tree.leaf != w.judgedLeaf {
+		return nil, nil, errLeafMoved
+	}
+	if w.decide != nil {
+		if err := w.decide(s.tree, w); err != nil {
+			return nil, nil, err
 		}
 	}
-	batch, err := prepare()
+	batch, err := s.prepare(ctx, w)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -132,34 +190,58 @@ func (s *Session) write(ctx context.Context, prepare func() (*batch, error)) ([]
 			s.weight.add(batch.size, at, end)
 			return batch.ids, commit, nil
 		}
-		if errors.Is(err, ErrUnknown) {
-			s.failed = err
-		}
-		if !errors.Is(err, ErrConflict) {
+		if err := s.meet(ctx, batch, err, known); err != nil {
 			return nil, nil, err
-		}
-		if err := s.absorb(ctx); err != nil {
-			return nil, nil, err
-		}
-		if s.tree.end == at { // it became shorter: what we know of it is not there any more
-			return nil, nil, &Error{
-				Op: "append", Name: s.name, Kind: ErrReplaced,
-				Err:  fmt.Errorf("it ends before byte %d, where it ended when it was read", at),
-				Hint: "somebody cut it back: open it again",
-			}
-		}
-		for _, id := range batch.ids {
-			if _, taken := s.tree.at(id); taken {
-				return nil, nil, &Error{Op: "append", Name: s.name, Kind: ErrExist, Err: fmt.Errorf("entry %q, of another writer", id)}
-			}
-		}
-		if errors.Is(err, store.ErrCompleted) && s.opts.OnConflict != ReportAll {
-			continue // a crash left it: no other writer is at work
-		}
-		if s.reports(known) {
-			return nil, nil, &ConflictError{Leaf: s.tree.leaf, Theirs: s.tree.logLeaf, Err: err}
 		}
 	}
+}
+
+// checkOpen makes sure that the session can be appended to.
+func (s *Session) checkOpen(op string) error {
+	if s.closed {
+		return s.errClosed(op)
+	}
+	if s.failed != nil {
+		return &Error{
+			Op: op, Name: s.name, Kind: ErrClosed, Err: fmt.Errorf("an earlier append failed: %w", s.failed),
+			Hint: "load the session again to see whether it landed",
+		}
+	}
+	return nil
+}
+
+// meet deals with an append that did not land. If another writer was faster, it
+// reads what that one wrote; it returns nil if the append may be tried again.
+func (s *Session) meet(ctx context.Context, b *batch, err error, known int) error {
+	if errors.Is(err, ErrUnknown) {
+		s.failed = err
+	}
+	if !errors.Is(err, ErrConflict) {
+		return err
+	}
+	at := s.tree.end
+	if err := s.absorb(ctx); err != nil {
+		return err
+	}
+	if s.tree.end == at { // it became shorter: what we know of it is not there any more
+		return &Error{
+			Op: "append", Name: s.name, Kind: ErrReplaced,
+			Err:  fmt.Errorf("it ends before byte %d, where it ended when it was read", at),
+			Hint: "somebody cut it back: open it again",
+		}
+	}
+	for _, id := range b.ids {
+		if _, taken := s.tree.at(id); taken {
+			return &Error{Op: "append", Name: s.name, Kind: ErrExist, Err: fmt.Errorf("entry %q, of another writer", id)}
+		}
+	}
+	if errors.Is(err, store.ErrCompleted) && s.opts.OnConflict != ReportAll {
+		return nil // a crash left it: no other writer is at work
+	}
+	if s.reports(known) {
+		return &ConflictError{Leaf: s.tree.leaf, Theirs: s.tree.logLeaf, Err: err}
+	}
+	return nil
 }
 
 // reports reports whether what others wrote, the nodes from an index on, is a
@@ -174,59 +256,75 @@ func (s *Session) reports(known int) bool {
 	return !s.tree.onlyRemarksSince(known)
 }
 
-// batch is a set of entries ready to be written. A session has one and uses it
-// again and again, but for the ids, which are the caller's.
+// batch is a set of entries ready to be written. A session has one and uses its
+// memory again and again, but for the ids, which are the caller's.
 type batch struct {
 	ids   []string
 	heads []headLine
 	lines [][]byte
+	ends  []int  // where in text each line ends
+	runs  []int  // where the entries begin that follow one another up to each
+	text  []byte // the lines, one after the other
 	leaf  string // after them
 	size  int64  // what they add to the session, with their blobs
+	at    map[string]int
 }
 
-// reset empties the batch for so many entries. The memory of its lines stays, up
-// to a limit: one huge line should not be carried along for good.
+// How much memory a session holds on to for its next batch. Grafts are large and
+// come in rows; elsewhere one huge line must not be carried along for good.
+const (
+	keptText  = 64 << 10
+	keptGraft = 16 << 20
+	keptLines = 64
+)
+
+// reset empties the batch for so many entries.
 func (b *batch) reset(entries int, leaf string) {
-	const enough = 64 << 10
-	for i := range b.lines {
-		if cap(b.lines[i]) > enough {
-			b.lines[i] = nil
-		}
+	if cap(b.lines) > keptLines {
+		b.heads, b.lines, b.ends, b.runs = nil, nil, nil, nil
 	}
-	if cap(b.lines) > 64 {
-		b.heads, b.lines = nil, nil
-	}
-	b.ids, b.leaf, b.size = make([]string, 0, entries), leaf, 0
-	b.heads, b.lines = b.heads[:0], b.lines[:0]
+	b.ids, b.leaf, b.size, b.at = make([]string, 0, entries), leaf, 0, nil
+	b.heads, b.lines, b.ends, b.runs, b.text = b.heads[:0], b.lines[:0], b.ends[:0], b.runs[:0], b.text[:0]
 }
 
-// spare returns the memory that the next line had in an earlier batch.
-func (b *batch) spare() []byte {
-	if n := len(b.lines); n < cap(b.lines) {
-		return b.lines[:n+1][n][:0]
+// cut cuts the text into its lines, and lets go of it if it is too large to be
+// kept for the next batch.
+func (b *batch) cut(keep int) {
+	begin := 0
+	for _, end := range b.ends {
+		b.lines = append(b.lines, b.text[begin:end:end])
+		begin = end
 	}
-	return nil
+	if cap(b.text) > keep {
+		b.text = nil
+	}
 }
 
-// prepare chains entries to the leaf, fills in what is missing, in the entries
-// themselves, and encodes them.
-func (s *Session) prepare(entries []Entry) (*batch, error) {
+// prepare lets entries through the door, fills in what is missing, in the
+// entries themselves, and encodes them.
+func (s *Session) prepare(ctx context.Context, w *writing) (*batch, error) {
 	b := &s.batch
-	b.reset(len(entries), s.tree.leaf)
-	for i := range entries {
-		e := &entries[i]
-		if err := s.complete(e, b); err != nil {
+	b.reset(len(w.entries), s.tree.leaf)
+	for i := range w.entries {
+		e := &w.entries[i]
+		if err := s.place(ctx, w, b, i); err != nil {
 			return nil, err
 		}
-		line, err := appendEntry(b.spare(), e)
-		if err != nil {
-			return nil, err
+		begin := len(b.text)
+		var err error
+		if b.text, err = appendEntry(b.text, e); err != nil {
+			return nil, s.refuse(w, i, nil, err)
 		}
+		line := b.text[begin:]
 		if len(line) > deepLine && !rawjson.Valid(line) {
-			return nil, s.errTooDeep()
+			return nil, s.refuse(w, i, ErrInvalid, errors.New("it is nested too deep to be read again"))
 		}
-		b.add(e, line)
-		b.size += int64(len(line)) + 1 + e.external()
+		b.add(e, int64(len(line)))
+	}
+	if w.graft {
+		b.cut(keptGraft)
+	} else {
+		b.cut(keptText)
 	}
 	return b, nil
 }
@@ -235,7 +333,8 @@ func (s *Session) prepare(entries []Entry) (*batch, error) {
 // than readers go would be lost, and it takes at least two bytes a level.
 const deepLine = 20_000
 
-func (b *batch) add(e *Entry, line []byte) {
+// add takes in an entry whose line, of a length, is the end of the text.
+func (b *batch) add(e *Entry, length int64) {
 	h := headLine{id: e.ID, isRoot: e.ParentID == nil, kind: kindOfType([]byte(e.Type))}
 	if e.Message != nil {
 		h.speaker = speakerOf(e.Message.Role)
@@ -247,88 +346,36 @@ func (b *batch) add(e *Entry, line []byte) {
 	if h.kind == kindLeaf {
 		b.leaf = h.parent
 	}
+	n := len(b.ids)
+	if b.at != nil {
+		b.at[e.ID] = n
+	}
+	if n > 0 && b.ids[n-1] == h.parent {
+		b.runs = append(b.runs, b.runs[n-1])
+	} else {
+		b.runs = append(b.runs, n)
+	}
 	b.ids = append(b.ids, e.ID)
 	b.heads = append(b.heads, h)
-	b.lines = append(b.lines, line)
+	b.ends = append(b.ends, len(b.text))
+	b.size += length + 1 + e.external()
 }
 
-// checkPayload refuses an entry that would not be read as what it is.
-func (s *Session) checkPayload(e *Entry) error {
-	if e.Type == "" || e.Type == TypeSession || e.Type == TypeGap {
-		return &Error{Op: "append", Name: s.name, Kind: ErrInvalid, Err: fmt.Errorf("an entry cannot have the type %q", e.Type)}
+// index returns where in the batch the entry of an id is, or -1.
+func (b *batch) index(id string) int {
+	if b.at == nil && len(b.ids) < 16 {
+		return slices.Index(b.ids, id)
 	}
-	if t, ok := e.payloadType(); !ok || t != "" && t != e.Type && e.Type != oldThinkingLevel {
-		return &Error{Op: "append", Name: s.name, Kind: ErrInvalid, Err: fmt.Errorf("an entry of type %q has another payload", e.Type)}
-	}
-	return nil
-}
-
-// complete gives an entry its parent, its id and its time.
-func (s *Session) complete(e *Entry, b *batch) error {
-	if err := s.checkPayload(e); err != nil {
-		return err
-	}
-	if e.Type != TypeLeaf {
-		e.ParentID = nil
-		if b.leaf != "" {
-			leaf := b.leaf
-			e.ParentID = &leaf
-		}
-	} else if e.ParentID != nil && !slices.Contains(b.ids, *e.ParentID) { // which is where the leaf moves
-		if _, err := s.locate("append", *e.ParentID); err != nil {
-			return err
+	if b.at == nil {
+		b.at = make(map[string]int, cap(b.ids))
+		for i, id := range b.ids {
+			b.at[id] = i
 		}
 	}
-	if _, _, odd := e.Extra.take("timestamp"); e.Timestamp.IsZero() && !odd {
-		e.Timestamp = s.opts.Now().UTC()
+	if i, ok := b.at[id]; ok {
+		return i
 	}
-	if e.ID == "" {
-		e.ID = s.opts.NewID(e.Type)
-		return nil
-	}
-	if !utf8.ValidString(e.ID) { // it would come back as another
-		return &Error{Op: "append", Name: s.name, Kind: ErrInvalid, Err: fmt.Errorf("the id %q is not UTF-8", e.ID)}
-	}
-	if err := s.whole(context.Background()); err != nil {
-		return err
-	}
-	if _, taken := s.tree.at(e.ID); taken || slices.Contains(b.ids, e.ID) {
-		return &Error{Op: "append", Name: s.name, Kind: ErrExist, Err: fmt.Errorf("entry %q", e.ID)}
-	}
-	return nil
-}
-
-// makeReady does what has to be done to entries before they are chained and
-// encoded: they are cleaned, and measured, and only then is anything of them
-// kept in blobs. So what is refused leaves nothing behind. The blobs must be held
-// until the entries are appended.
-func (s *Session) makeReady(ctx context.Context, blobs *heldBlobs, entries []Entry) error {
-	m := mover{ctx: ctx, blobs: s.store.Blobs(), threshold: s.opts.BlobThreshold}
-	for i := range entries {
-		if err := s.clean(&entries[i]); err != nil {
-			return err
-		}
-		m.move(i, &entries[i])
-	}
-	if err := s.admit(entries, &m); err != nil {
-		return err
-	}
-	return m.put(blobs)
-}
-
-// clean calls Options.Clean.
-func (s *Session) clean(e *Entry) error {
-	if s.opts.Clean == nil {
-		return nil
-	}
-	before, _ := e.payloadType()
-	if err := s.opts.Clean(e); err != nil {
-		return &Error{Op: "append", Name: s.name, Err: fmt.Errorf("cleaning the entry: %w", err)}
-	}
-	if after, _ := e.payloadType(); after != before {
-		return &Error{Op: "append", Name: s.name, Kind: ErrInvalid, Err: errors.New("cleaning the entry changed the type of its payload")}
-	}
-	return nil
+	return -1
 }
 
 // take puts a batch that was written from at to end into the tree.

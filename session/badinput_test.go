@@ -628,7 +628,7 @@ func TestBadEntries(t *testing.T) {
 		"no type":             {session.Entry{}, session.ErrInvalid},
 		"header":              {session.Entry{Type: session.TypeSession}, session.ErrInvalid},
 		"gap":                 {session.Entry{Type: session.TypeGap}, session.ErrInvalid},
-		"id taken":            {session.Entry{Type: session.TypeMessage, ID: first}, session.ErrExist},
+		"id taken":            {session.Entry{Type: session.TypeMessage, ID: first, Message: &session.MessageEntry{Role: "user"}}, session.ErrExist},
 		"leaf to nowhere":     {session.Entry{Type: session.TypeLeaf, ParentID: &nowhere, Leaf: &session.LeafEntry{}}, session.ErrNotExist},
 		"id not UTF-8":        {session.Entry{Type: session.TypeMessage, ID: "\xff"}, session.ErrInvalid},
 		"payload of another":  {session.Entry{Type: session.TypeLabel, Message: &session.MessageEntry{Role: "user"}}, session.ErrInvalid},

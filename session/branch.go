@@ -10,27 +10,24 @@ import (
 // The move is recorded, so it survives a restart; the branch that is left stays
 // where it is.
 func (s *Session) Branch(entryID string) error {
-	_, err := s.appendAll(func(*tree) ([]Entry, error) {
-		if _, err := s.locate("branch", entryID); err != nil {
-			return nil, err
+	_, err := s.put(&writing{op: "branch", decide: func(t *tree, w *writing) error {
+		if t.leaf != entryID || t.logLeaf != entryID { // else it is there already, and the log says so
+			w.entries = []Entry{{Type: TypeLeaf, ParentID: &entryID, Leaf: &LeafEntry{FromID: t.leaf}}}
 		}
-		if s.tree.leaf == entryID && s.tree.logLeaf == entryID {
-			return nil, nil // it is there already, and the log says so
-		}
-		return []Entry{{Type: TypeLeaf, ParentID: &entryID, Leaf: &LeafEntry{FromID: s.tree.leaf}}}, nil
-	})
+		return nil
+	}})
 	return err
 }
 
 // ResetLeaf moves the leaf before the first entry: the next append will begin
 // another root.
 func (s *Session) ResetLeaf() error {
-	_, err := s.appendAll(func(t *tree) ([]Entry, error) {
-		if t.leaf == "" && t.logLeaf == "" {
-			return nil, nil
+	_, err := s.put(&writing{op: "branch", decide: func(t *tree, w *writing) error {
+		if t.leaf != "" || t.logLeaf != "" {
+			w.entries = []Entry{{Type: TypeLeaf, Leaf: &LeafEntry{FromID: t.leaf}}}
 		}
-		return []Entry{{Type: TypeLeaf, Leaf: &LeafEntry{FromID: t.leaf}}}, nil
-	})
+		return nil
+	}})
 	return err
 }
 
@@ -38,18 +35,12 @@ func (s *Session) ResetLeaf() error {
 // summary of the path that is left, which the model will see. It returns the
 // summary's id, which is the new leaf.
 func (s *Session) BranchWithSummary(branchFromID string, summary string) (string, error) {
-	e := Entry{Type: TypeBranchSummary, BranchSummary: &BranchSummaryEntry{Summary: summary}}
-	if err := s.clean(&e); err != nil {
-		return "", err
-	}
-	ids, err := s.appendAll(func(*tree) ([]Entry, error) {
-		if _, err := s.locate("branch", branchFromID); err != nil {
-			return nil, err
-		}
-		left := s.tree.leaf
-		e.BranchSummary.FromID = left
-		return []Entry{{Type: TypeLeaf, ParentID: &branchFromID, Leaf: &LeafEntry{FromID: left}}, e}, nil
-	})
+	move := Entry{Type: TypeLeaf, ParentID: &branchFromID, Leaf: &LeafEntry{}}
+	told := Entry{Type: TypeBranchSummary, BranchSummary: &BranchSummaryEntry{Summary: summary}}
+	ids, err := s.put(&writing{op: "branch", entries: []Entry{move, told}, decide: func(t *tree, w *writing) error {
+		w.entries[0].Leaf.FromID, w.entries[1].BranchSummary.FromID = t.leaf, t.leaf
+		return nil
+	}})
 	if err != nil {
 		return "", err
 	}
@@ -59,20 +50,7 @@ func (s *Session) BranchWithSummary(branchFromID string, summary string) (string
 // SetLabel names an entry; an empty label removes its name. It returns the id
 // of the label entry.
 func (s *Session) SetLabel(targetID string, label string) (string, error) {
-	e := Entry{Type: TypeLabel, Label: &LabelEntry{TargetID: targetID, Label: label}}
-	if err := s.clean(&e); err != nil {
-		return "", err
-	}
-	ids, err := s.appendAll(func(*tree) ([]Entry, error) {
-		if _, err := s.locate("label", targetID); err != nil {
-			return nil, err
-		}
-		return []Entry{e}, nil
-	})
-	if err != nil {
-		return "", err
-	}
-	return ids[0], nil
+	return s.appendOne("label", Entry{Type: TypeLabel, Label: &LabelEntry{TargetID: targetID, Label: label}})
 }
 
 // Comparison is how two branches relate.
@@ -108,23 +86,34 @@ func (s *Session) Compare(a, b string) (*Comparison, error) {
 // other way round. What is on this branch already, or was merged into it, is
 // refused with ErrInvalid: a model would be sent it twice.
 func (s *Session) Merge(fromID, summary string, entryIDs ...string) (string, error) {
-	if summary == "" && len(entryIDs) == 0 {
-		return "", &Error{Op: "merge", Name: s.name, Kind: ErrInvalid, Err: fmt.Errorf("neither a summary nor entries of branch %q were given", fromID)}
+	m := &MergeEntry{FromID: fromID, Summary: summary, EntryIDs: slices.Clone(entryIDs)}
+	return s.appendOne("merge", Entry{Type: TypeMerge, Merge: m})
+}
+
+// judgeMerge makes sure that a merge brings something, and what may be brought.
+func (s *Session) judgeMerge(ctx context.Context, w *writing, i int) error {
+	m := w.entries[i].Merge
+	if m.Summary == "" && len(m.EntryIDs) == 0 {
+		return s.refuse(w, i, ErrInvalid, fmt.Errorf("neither a summary nor entries of branch %q were given", m.FromID))
 	}
-	if fromID == "" {
-		return "", s.errNoEntry("merge", fromID) // to PathTo it would be the leaf
+	if m.FromID == "" {
+		return s.errNoEntry(w.op, m.FromID) // to PathTo it would be the leaf
 	}
-	path, err := s.PathTo(fromID)
-	if err != nil {
-		return "", err
+	base, rest := w.pathTo(w.find(&m.FromID, i))
+	var path []Entry
+	if base != "" {
+		var err error
+		if path, err = s.PathTo(base); err != nil {
+			return err
+		}
 	}
-	if err := s.checkPicked(path, fromID, entryIDs); err != nil {
-		return "", err
+	for _, e := range rest {
+		path = append(path, *e)
 	}
-	if err := s.checkNew(entryIDs); err != nil {
-		return "", err
+	if err := s.checkPicked(path, m.FromID, m.EntryIDs); err != nil {
+		return err
 	}
-	return s.append(Entry{Type: TypeMerge, Merge: &MergeEntry{FromID: fromID, Summary: summary, EntryIDs: slices.Clone(entryIDs)}})
+	return s.checkNew(ctx, w, i)
 }
 
 // checkPicked makes sure that the entries are messages of a path and that tool
@@ -151,18 +140,30 @@ func (s *Session) checkPicked(path []Entry, fromID string, ids []string) error {
 
 // checkNew makes sure that no entry is on the path to the leaf or merged into it,
 // and that none is named twice.
-func (s *Session) checkNew(ids []string) error {
-	sel, err := s.selectPath(context.Background(), "")
-	if err != nil {
-		return err
-	}
-	wanted := make(map[string]bool)
+func (s *Session) checkNew(ctx context.Context, w *writing, i int) error {
+	ids := w.entries[i].Merge.EntryIDs
+	wanted, there := make(map[string]bool), make(map[string]string)
 	for _, id := range ids {
 		wanted[id] = true
 	}
-	there, err := s.alreadyThere(context.Background(), sel, wanted)
-	if err != nil {
-		return err
+	base, rest := w.pathTo(w.before(i, w.judgedLeaf))
+	sel := &selection{}
+	var err error
+	if base != "" {
+		if sel, err = s.selectPath(ctx, base); err == nil {
+			there, err = s.alreadyThere(ctx, sel, wanted)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, e := range rest {
+		there[e.ID] = "it is on the path"
+		if e.Merge != nil {
+			for _, id := range e.Merge.EntryIDs {
+				there[id] = "a merge that is written with it brings it"
+			}
+		}
 	}
 	for merge, picked := range sel.picked {
 		for _, e := range picked {
@@ -171,7 +172,7 @@ func (s *Session) checkNew(ids []string) error {
 	}
 	for _, id := range ids {
 		if why := there[id]; why != "" {
-			return &Error{Op: "merge", Name: s.name, Kind: ErrInvalid, Err: fmt.Errorf("entry %q is there already: %s", id, why)}
+			return s.refuse(w, i, ErrInvalid, fmt.Errorf("entry %q is there already: %s", id, why))
 		}
 		there[id] = "it is named twice"
 	}

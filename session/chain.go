@@ -81,15 +81,19 @@ func (s *Session) continueAs(lost string, carry []Entry) (*Session, error) {
 
 // carriedLines are the lines with which a continuation begins.
 func (s *Session) carriedLines(ctx context.Context, blobs *heldBlobs, carry []Entry) ([][]byte, error) {
-	fresh := slices.Clone(carry)
-	for i := range fresh {
-		fresh[i].ID = ""
+	w := writing{op: "continue", entries: slices.Clone(carry)}
+	for i := range w.entries {
+		w.entries[i].ID = ""
 	}
-	if err := s.makeReady(ctx, blobs, fresh); err != nil {
+	if err := s.makeReady(ctx, blobs, &w); err != nil {
 		return nil, err
 	}
-	next := Session{opts: s.opts, store: s.store, name: s.name, tree: newTree()}
-	b, err := next.prepare(fresh)
+	next := Session{core: &core{opts: s.opts, store: s.store, name: s.name, tree: newTree()}, ctx: ctx}
+	next.tree.complete = true
+	if err := next.judge(ctx, &w); err != nil {
+		return nil, err
+	}
+	b, err := next.prepare(ctx, &w)
 	if err != nil {
 		return nil, err
 	}

@@ -579,11 +579,16 @@ func TestHandedOutEntriesAreCopies(t *testing.T) {
 	s.add(session.Entry{Type: session.TypeLabel, Label: &session.LabelEntry{TargetID: u, Label: "abc", Extra: extra()}})
 	s.add(session.Entry{Type: session.TypeSessionInfo, SessionInfo: &session.SessionInfoEntry{Name: "abc", Extra: extra()}})
 	s.add(session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: "abc", Data: map[string]any{"k": []any{"v"}}, Extra: extra()}})
-	s.add(session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: "abc", Replacement: []session.Content{session.Text("abc")}, Extra: extra()}})
-	s.add(session.Entry{Type: session.TypeRevert, Revert: &session.RevertEntry{TargetID: "abc", Extra: extra()}})
+	s.add(session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: u, Replacement: []session.Content{session.Text("abc")}, Extra: extra()}})
+	s.add(session.Entry{Type: session.TypeRevert, Revert: &session.RevertEntry{TargetID: s.LeafID(), Extra: extra()}})
 	s.add(session.Entry{Type: session.TypeBranchSummary, BranchSummary: &session.BranchSummaryEntry{Summary: "abc", Extra: extra()}})
-	s.add(session.Entry{Type: session.TypeMerge, Merge: &session.MergeEntry{FromID: u, EntryIDs: []string{u}, Extra: extra()}})
-	s.add(session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{Summary: "abc", FirstKeptEntryID: u, State: &session.State{Model: "abc", Extra: extra()}, Extra: extra()}})
+	graft := func(e session.Entry) { // what only other programs write
+		leaf := s.LeafID()
+		e.ID, e.ParentID, e.Timestamp = "from elsewhere: "+string(e.Type), &leaf, time.Now()
+		mustDo(t, s.Graft(e))
+	}
+	graft(session.Entry{Type: session.TypeMerge, Merge: &session.MergeEntry{FromID: u, EntryIDs: []string{u}, Extra: extra()}})
+	graft(session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{Summary: "abc", FirstKeptEntryID: "abc", State: &session.State{Model: "abc", Extra: extra()}, Extra: extra()}})
 	s.add(session.Entry{Type: session.TypeLeaf, ParentID: &u, Leaf: &session.LeafEntry{FromID: "abc", Extra: extra()}})
 
 	before := make(map[string]string)

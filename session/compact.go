@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 )
@@ -204,68 +203,52 @@ func (s *Session) AppendCompaction(summary, firstKeptID string, tokens int) (str
 	e := Entry{Type: TypeCompaction, Compaction: &CompactionEntry{
 		Summary: summary, FirstKeptEntryID: firstKeptID, TokensBefore: tokens,
 	}}
-	if err := s.clean(&e); err != nil {
+	ids, err := s.put(&writing{op: "compact", entries: []Entry{e}, planned: true})
+	if err != nil {
 		return "", err
 	}
-	for {
-		leaf, state, err := s.checkCompaction(firstKeptID)
-		if err != nil {
-			return "", err
-		}
-		ids, err := s.appendAll(func(t *tree) ([]Entry, error) {
-			if t.leaf != leaf {
-				return nil, errLeafMoved // a call may have been appended meanwhile
-			}
-			e.Compaction.State = state
-			return []Entry{e}, nil
-		})
-		switch {
-		case err == nil:
-			return ids[0], nil
-		case !errors.Is(err, errLeafMoved):
-			return "", err
-		}
-	}
+	return ids[0], nil
 }
 
-// errLeafMoved says that what was checked must be checked again. It is always
-// acted on, never returned to a caller.
-var errLeafMoved = errors.New("the leaf has moved")
-
-// checkCompaction makes sure that a compaction would be legal after the leaf and
-// some more entries, and returns for which leaf that holds and what the compaction
+// checkCompaction makes sure that a compaction does not separate a tool call from
+// its result. It would stand after the path to an entry of the session ("" is
+// none) and what is being written after that one. It returns what the compaction
 // must record.
-func (s *Session) checkCompaction(firstKeptID string, more ...*Entry) (leaf string, _ *State, _ error) {
-	ctx := context.Background()
-	sel, err := s.selectPath(ctx, "")
-	if err == nil {
-		err = s.findState(ctx, sel)
-	}
-	if err != nil {
-		return "", nil, err
+func (s *Session) checkCompaction(ctx context.Context, w *writing, leaf string, rest []*Entry, firstKeptID string) (*State, error) {
+	sel := &selection{}
+	var err error
+	if leaf != "" {
+		if sel, err = s.selectPath(ctx, leaf); err == nil {
+			err = s.findState(ctx, sel)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	isFirst := func(e *Entry) bool { return e.ID == firstKeptID }
 	// An entry before the compaction in force can be kept again: then all of
 	// the path decides.
-	if firstKeptID != "" && !slices.ContainsFunc(sel.entries, isFirst) && !slices.ContainsFunc(more, isFirst) {
+	if firstKeptID != "" && leaf != "" && !slices.ContainsFunc(sel.entries, isFirst) && !slices.ContainsFunc(rest, isFirst) {
 		if sel.entries, err = s.wholePath(sel); err != nil {
-			return "", nil, err
+			return nil, err
 		}
 		sel.before = nil
 	}
-	sel.entries = append(sel.entries, more...)
-	if err := checkCutOf(sel.entries, firstKeptID); err != nil {
-		return "", nil, err
+	sel.entries = slices.Concat(sel.entries, rest)
+	if err := w.checkCut(sel.entries, firstKeptID); err != nil {
+		return nil, err
 	}
 	c := assemble(sel)
 	state := &State{Provider: c.Provider, Model: c.Model, ThinkingLevel: c.ThinkingLevel}
 	state.Kept = s.keptBefore(sel, firstKeptID)
-	return sel.leaf, state, nil
+	return state, nil
 }
 
-// checkCutOf returns why a compaction at the end of a path may not keep it from an
-// entry on, or nil.
-func checkCutOf(path []*Entry, firstKeptID string) error {
+// checkCut returns why a compaction at the end of a path may not keep it from an
+// entry on, or nil. A call that still waits must be kept, so that its result finds
+// it; a planned compaction has to wait for the result. The cut of one that is
+// grafted may be where it does not count: not on the path.
+func (w *writing) checkCut(path []*Entry, firstKeptID string) error {
 	var cuts Cuts
 	entries := make([]Entry, len(path))
 	at := -1
@@ -276,11 +259,11 @@ func checkCutOf(path []*Entry, firstKeptID string) error {
 			at = i
 		}
 	}
-	if waiting := cuts.pairs.PendingCalls(); len(waiting) > 0 {
+	if waiting := cuts.pairs.PendingCalls(); len(waiting) > 0 && (w.planned || firstKeptID == "") {
 		return &CutError{firstKeptID, fmt.Sprintf("tool call %s still waits for its result; append the result first", waiting[0].ID)}
 	}
 	switch {
-	case firstKeptID == "":
+	case firstKeptID == "" || at < 0 && w.graft:
 		return nil
 	case at < 0:
 		return &CutError{firstKeptID, "it is not on the path"}
@@ -360,67 +343,12 @@ func (s *Session) Undo() (string, error) {
 // Revert takes back the effect of an entry on the path: a compaction, a context
 // edit, a merge, or an earlier revert.
 func (s *Session) Revert(targetID string) (string, error) {
-	e := Entry{Type: TypeRevert, Revert: &RevertEntry{TargetID: targetID}}
-	return s.appendTo("revert", targetID, e, kindCompaction, kindContextEdit, kindMerge, kindRevert)
+	return s.appendOne("revert", Entry{Type: TypeRevert, Revert: &RevertEntry{TargetID: targetID}})
 }
 
 // EditContext changes what a message on the path gives the model from here on;
 // nil gives nothing. The message itself stays in the log, and Revert takes the
 // edit back.
 func (s *Session) EditContext(targetID string, replacement []Content) (string, error) {
-	e := []Entry{{Type: TypeContextEdit, ContextEdit: &ContextEditEntry{TargetID: targetID, Replacement: replacement}}}
-	blobs := heldBlobs{store: s.store}
-	defer blobs.release()
-	if err := s.makeReady(context.Background(), &blobs, e); err != nil {
-		return "", err
-	}
-	return s.appendTo("edit", targetID, e[0], kindMessage)
-}
-
-// appendTo appends an entry that acts on another, which must be on the leaf's
-// path and of one of the given kinds.
-func (s *Session) appendTo(op, target string, e Entry, kinds ...kind) (string, error) {
-	ids, err := s.appendAll(func(*tree) ([]Entry, error) {
-		return []Entry{e}, s.checkTarget(op, target, kinds)
-	})
-	if err != nil {
-		return "", err
-	}
-	return ids[0], nil
-}
-
-// checkTarget is called with mu held for writing.
-func (s *Session) checkTarget(op, id string, kinds []kind) error {
-	at, err := s.locate(op, id)
-	if err != nil {
-		return err
-	}
-	if !slices.Contains(kinds, s.tree.nodes[at].kind) {
-		return &Error{Op: op, Name: s.name, Kind: ErrInvalid, Err: fmt.Errorf("entry %q is not of a type that this applies to", id)}
-	}
-	if s.tree.isOnPath(id, s.tree.leaf) {
-		return nil
-	}
-	if err := s.whole(context.Background()); err != nil {
-		return err
-	}
-	if !s.tree.isOnPath(id, s.tree.leaf) {
-		return &Error{Op: op, Name: s.name, Kind: ErrInvalid, Err: fmt.Errorf("entry %q is not on the path to the leaf %q", id, s.tree.leaf)}
-	}
-	return nil
-}
-
-// locate finds an entry, reading the whole log if it must. It is called with mu
-// held for writing.
-func (s *Session) locate(op, id string) (int32, error) {
-	at, ok := s.tree.at(id)
-	if !ok {
-		if err := s.whole(context.Background()); err != nil {
-			return none, err
-		}
-		if at, ok = s.tree.at(id); !ok {
-			return none, s.errNoEntry(op, id)
-		}
-	}
-	return at, nil
+	return s.appendOne("edit", Entry{Type: TypeContextEdit, ContextEdit: &ContextEditEntry{TargetID: targetID, Replacement: replacement}})
 }

@@ -1,8 +1,14 @@
 package session_test
 
 import (
+	"encoding/json"
 	"errors"
+	"io/fs"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-dev/coppice/session"
 )
@@ -18,5 +24,343 @@ func TestCheckRoleTakesTheFourRolesOfAConversation(t *testing.T) {
 		if err := session.CheckRole(role); !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("%q: %v, want ErrInvalid", role, err)
 		}
+	}
+}
+
+// waysIn are the generic ways in which an entry can be written.
+var waysIn = map[string]func(*session.Session, session.Entry) error{
+	"Append":      (*session.Session).Append,
+	"AppendEntry": func(s *session.Session, e session.Entry) error { _, err := s.AppendEntry(e); return err },
+	"AppendAll":   func(s *session.Session, e session.Entry) error { _, err := s.AppendAll(e); return err },
+	"AppendAll, second of two": func(s *session.Session, e session.Entry) error {
+		_, err := s.AppendAll(session.Entry{Type: "first"}, e)
+		return err
+	},
+	"Graft": func(s *session.Session, e session.Entry) error { return graft(s, e) },
+}
+
+// graft grafts an entry onto the leaf.
+func graft(s *session.Session, e session.Entry) error {
+	if e.ID == "" {
+		e.ID = session.NewID()
+	}
+	if leaf := s.LeafID(); leaf != "" && e.Type != session.TypeLeaf {
+		e.ParentID = &leaf
+	}
+	if e.Timestamp.IsZero() {
+		e.Timestamp = time.Now()
+	}
+	return s.Graft(e)
+}
+
+func said(role string, blocks ...session.Content) session.Entry {
+	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: blocks}}
+}
+
+func compaction(firstKept string) session.Entry {
+	return session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{Summary: "so far", FirstKeptEntryID: firstKept}}
+}
+
+// An entry that is not what its type says would lose something when it is read.
+// It is refused by every way in, and nothing of it is written.
+func TestEveryWayInRefusesWhatIsNotWhatItsTypeSays(t *testing.T) {
+	t.Parallel()
+	text, use := &session.TextContent{Content: "x"}, &session.ToolUseContent{ID: "c", Name: "n"}
+	result := func(parts ...session.Content) session.Content {
+		return session.Content{Type: "tool_result", ToolResult: &session.ToolResultContent{ToolUseID: "c", Parts: parts}}
+	}
+	two := session.Content{Type: "text", Text: text, ToolUse: use}
+	edit := func(blocks ...session.Content) session.Entry {
+		return session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: "u", Replacement: blocks}}
+	}
+	for name, e := range map[string]session.Entry{
+		"no payload":                {Type: session.TypeMessage},
+		"no payload, label":         {Type: session.TypeLabel},
+		"payload of another type":   {Type: session.TypeLabel, Message: &session.MessageEntry{Role: "user"}},
+		"two payloads":              {Type: session.TypeMessage, Message: &session.MessageEntry{Role: "user"}, Leaf: &session.LeafEntry{}},
+		"unknown type, payload":     {Type: "odd", Message: &session.MessageEntry{Role: "user"}},
+		"two members":               said("user", two),
+		"two members, second block": said("user", session.Text("fine"), two),
+		"two members, no type":      said("user", session.Content{Text: text, ToolUse: use}),
+		"member of another type":    said("user", session.Content{Type: "image", Text: text}),
+		"known type, no member":     said("user", session.Content{Type: "text"}),
+		"nothing at all":            said("user", session.Content{}),
+		"unknown type, member":      said("user", session.Content{Type: "odd", Text: text}),
+		"raw and a member":          said("user", session.Content{Type: "odd", Text: text, Raw: json.RawMessage(`{"type":"odd"}`)}),
+		"raw that is not JSON":      said("user", session.Content{Type: "odd", Raw: json.RawMessage(`{"type":`)}),
+		"two members in a part":     said("tool", result(two)),
+		"two members in an edit":    edit(two),
+		"no member in an edit":      edit(session.Content{Type: "text"}),
+		"id too long":               {Type: "odd", ID: strings.Repeat("x", 4096)},
+		"id not UTF-8":              {Type: "odd", ID: "\xff"},
+		"year 10000":                {Type: "odd", Timestamp: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)},
+	} {
+		for way, write := range waysIn {
+			s := newScribe(t)
+			mustDo(t, s.Append(session.Entry{Type: session.TypeMessage, ID: "u", Message: &session.MessageEntry{Role: "user"}}))
+			if err := write(s.Session, e); !errors.Is(err, session.ErrInvalid) {
+				t.Errorf("%s, %s: %v, want ErrInvalid", way, name, err)
+			}
+			if got := s.again().ids(); len(got) != 1 {
+				t.Errorf("%s, %s: the log has %q", way, name, got)
+			}
+		}
+	}
+	s := newScribe(t)
+	u := s.user("one")
+	if _, err := s.EditContext(u, []session.Content{two}); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("EditContext with two members: %v", err)
+	}
+	if _, err := s.AppendMessage("user", []session.Content{two}); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("AppendMessage with two members: %v", err)
+	}
+	if _, err := s.Continue(said("user", two)); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("Continue with two members: %v", err)
+	}
+}
+
+// An error says which entry of several is wrong.
+func TestRefusalNamesTheEntry(t *testing.T) {
+	t.Parallel()
+	s := newScribe(t)
+	bad := said("user", session.Content{Type: "text"})
+	bad.ID = "bad-one"
+	_, err := s.AppendAll(said("user", session.Text("fine")), bad)
+	if !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "bad-one") || !strings.Contains(err.Error(), "2 of 2") || !strings.Contains(err.Error(), "content[0]") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A block whose type was left out gets that of its member; the caller's own block
+// stays as it is. What is raw but well known is read as what it is.
+func TestLeftOutBlockTypesAreFilledIn(t *testing.T) {
+	t.Parallel()
+	for way, write := range waysIn {
+		s := newScribe(t)
+		given := []session.Content{
+			{Text: &session.TextContent{Content: "x"}},
+			{ToolResult: &session.ToolResultContent{ToolUseID: "c", Parts: []session.Content{{Text: &session.TextContent{Content: "y"}}}}},
+			{Type: "tool_result", ToolResult: &session.ToolResultContent{ToolUseID: "d", Parts: []session.Content{{Text: &session.TextContent{Content: "z"}}}}},
+			{Raw: json.RawMessage(`{"type":"odd","k":[1.0]}`)},
+			{Raw: json.RawMessage(`{"type":"text","text":{"content":"w"}}`)},
+			{Type: "odd", Extra: session.Fields{{Name: "k", Value: json.RawMessage("1")}}},
+		}
+		mustDo(t, write(s.Session, said("tool", given...)))
+		if given[0].Type != "" || given[1].ToolResult.Parts[0].Type != "" || given[4].Raw == nil {
+			t.Errorf("%s: the caller's blocks were changed", way)
+		}
+		e := mustGet(s.again().Entry(s.LeafID()))(t)
+		blocks := string(mustGet(json.Marshal(e.Message.Content))(t))
+		want := `[{"type":"text","text":{"content":"x"}},` +
+			`{"type":"tool_result","tool_result":{"tool_use_id":"c","is_error":false,"content":"","parts":[{"type":"text","text":{"content":"y"}}]}},` +
+			`{"type":"tool_result","tool_result":{"tool_use_id":"d","is_error":false,"content":"","parts":[{"type":"text","text":{"content":"z"}}]}},` +
+			`{"type":"odd","k":[1.0]},{"type":"text","text":{"content":"w"}},{"type":"odd","k":1}]`
+		if diff := cmp.Diff(want, blocks); diff != "" {
+			t.Errorf("%s: blocks (-want +got):\n%s", way, diff)
+		}
+		if e.Message.Content[4].Text == nil {
+			t.Errorf("%s: the raw text is read as %+v", way, e.Message.Content[4])
+		}
+	}
+}
+
+// Appending takes the roles that a session has, grafting whatever a source has.
+func TestRolesAreThoseOfTheFormat(t *testing.T) {
+	t.Parallel()
+	for _, role := range []string{"user", "assistant", "tool", "system", "bashExecution", "custom", "branchSummary", "compactionSummary"} {
+		for way, write := range waysIn {
+			if err := write(newScribe(t).Session, said(role)); err != nil {
+				t.Errorf("%s: %v", way, err)
+			}
+		}
+	}
+	for _, role := range []string{"", "User", "critic"} {
+		for way, write := range waysIn {
+			s := newScribe(t)
+			err := write(s.Session, said(role))
+			switch {
+			case way == "Graft" && err != nil:
+				t.Errorf("Graft of role %q: %v", role, err)
+			case way != "Graft" && !errors.Is(err, session.ErrInvalid):
+				t.Errorf("%s of role %q: %v, want ErrInvalid", way, role, err)
+			}
+		}
+		if _, err := newScribe(t).AppendMessage(role, nil); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("AppendMessage of role %q: %v, want ErrInvalid", role, err)
+		}
+	}
+}
+
+// What the typed methods refuse, the generic ones refuse too. Grafts may refer to
+// what is not there: other programs do.
+func TestGenericAppendRefusesWhatTypedMethodsRefuse(t *testing.T) {
+	t.Parallel()
+	label := func(id string) session.Entry {
+		return session.Entry{Type: session.TypeLabel, Label: &session.LabelEntry{TargetID: id, Label: "l"}}
+	}
+	edit := func(id string) session.Entry {
+		return session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: id}}
+	}
+	revert := func(id string) session.Entry {
+		return session.Entry{Type: session.TypeRevert, Revert: &session.RevertEntry{TargetID: id}}
+	}
+	merge := func(from, summary string, ids ...string) session.Entry {
+		return session.Entry{Type: session.TypeMerge, Merge: &session.MergeEntry{FromID: from, Summary: summary, EntryIDs: ids}}
+	}
+	for name, test := range map[string]struct {
+		entry session.Entry
+		want  error
+	}{
+		"label of nothing":            {label("nowhere"), fs.ErrNotExist},
+		"label of no id":              {label(""), fs.ErrNotExist},
+		"edit of nothing":             {edit("nowhere"), fs.ErrNotExist},
+		"edit off the path":           {edit("other"), session.ErrInvalid},
+		"edit of no message":          {edit("think"), session.ErrInvalid},
+		"revert of nothing":           {revert("nowhere"), fs.ErrNotExist},
+		"revert of a message":         {revert("u"), session.ErrInvalid},
+		"revert off the path":         {revert("edit"), session.ErrInvalid},
+		"merge of nothing":            {merge("nowhere", "s"), fs.ErrNotExist},
+		"merge that brings nothing":   {merge("other", ""), session.ErrInvalid},
+		"merge of what is not there":  {merge("other", "s", "nowhere"), session.ErrInvalid},
+		"merge of half a pair":        {merge("call", "s", "call"), session.ErrInvalid},
+		"compaction that keeps none":  {compaction("nowhere"), session.ErrInvalid},
+		"compaction off the path":     {compaction("other"), session.ErrInvalid},
+		"move of the leaf to nowhere": {session.Entry{Type: session.TypeLeaf, ParentID: new("nowhere"), Leaf: &session.LeafEntry{}}, fs.ErrNotExist},
+	} {
+		for way, write := range waysIn {
+			if way == "Graft" {
+				continue
+			}
+			s := newScribe(t)
+			add := func(id string, e session.Entry) {
+				e.ID = id
+				mustDo(t, s.Append(e))
+			}
+			add("u", said("user", session.Text("one")))
+			add("think", session.Entry{Type: session.TypeThinkingLevel, ThinkingLevel: &session.ThinkingLevelEntry{ThinkingLevel: "low"}})
+			add("other", said("user", session.Text("two")))
+			add("edit", edit("other"))
+			add("call", said("assistant", session.ToolUse("c", "n", nil)))
+			mustDo(t, s.Branch("think"))
+			before := len(s.ids())
+			if err := write(s.Session, test.entry); !errors.Is(err, test.want) {
+				t.Errorf("%s, %s: %v, want %v", way, name, err, test.want)
+			}
+			if got := len(s.again().ids()); got != before {
+				t.Errorf("%s, %s: something was written", way, name)
+			}
+		}
+	}
+}
+
+// Entries that are written together are judged in order, each as if those before
+// it were in the log.
+func TestBatchIsJudgedInOrder(t *testing.T) {
+	t.Parallel()
+	with := func(id string, e session.Entry) session.Entry {
+		e.ID = id
+		return e
+	}
+	call, result := said("assistant", session.ToolUse("c", "n", nil)), said("tool", session.ToolResult("c", "r", false))
+	move := func(to string) session.Entry {
+		return session.Entry{Type: session.TypeLeaf, ParentID: &to, Leaf: &session.LeafEntry{}}
+	}
+	edit := func(id string) session.Entry {
+		return session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: id}}
+	}
+	for name, test := range map[string]struct {
+		entries []session.Entry
+		legal   bool
+	}{
+		"a call, then a compaction of everything": {[]session.Entry{call, compaction("")}, false},
+		"a call, its result, then the compaction": {[]session.Entry{call, result, compaction("")}, true},
+		"a cut between the two":                   {[]session.Entry{call, with("r", result), compaction("r")}, false},
+		"a cut before a call that waits":          {[]session.Entry{with("v", said("user", session.Text("two"))), call, compaction("v")}, true},
+		"a call that the leaf has left":           {[]session.Entry{call, move("u"), compaction("")}, true},
+		"a call that the leaf comes back to":      {[]session.Entry{with("c", call), move("u"), move("c"), compaction("")}, false},
+		"an edit of one before it":                {[]session.Entry{with("v", said("user", session.Text("two"))), edit("v")}, true},
+		"an edit of one after it":                 {[]session.Entry{edit("v"), with("v", said("user", session.Text("two")))}, false},
+		"an edit of one that the leaf has left":   {[]session.Entry{with("v", said("user", session.Text("two"))), move("u"), edit("v")}, false},
+		"an edit of one that it comes back to": {[]session.Entry{
+			with("v", said("user", session.Text("two"))), said("user"), move("u"), said("user"), move("v"), said("user"), edit("v"), edit("u"),
+		}, true},
+	} {
+		s := newScribe(t)
+		mustDo(t, s.Append(with("u", said("user", session.Text("one")))))
+		ids, err := s.AppendAll(test.entries...)
+		switch {
+		case test.legal && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case !test.legal && (!errors.Is(err, session.ErrInvalid) && !errors.Is(err, session.ErrNotExist) || len(ids) > 0):
+			t.Errorf("%s: %v, %v", name, ids, err)
+		}
+		if !test.legal && len(s.again().ids()) != 1 {
+			t.Errorf("%s: something was written", name)
+		}
+	}
+}
+
+// No way in separates a call from its result, or from the one that it waits for.
+func TestNoWayInSeparatesACallFromItsResult(t *testing.T) {
+	t.Parallel()
+	for way, write := range waysIn {
+		s := newScribe(t)
+		s.user("one")
+		s.add(said("assistant", session.ToolUse("c", "n", nil)))
+		var cut *session.CutError
+		if err := write(s.Session, compaction("")); !errors.As(err, &cut) || !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("%s while a call waits: %v, want a CutError", way, err)
+		}
+		r := s.add(said("tool", session.ToolResult("c", "r", false)))
+		if err := write(s.Session, compaction(r)); !errors.As(err, &cut) || cut.EntryID != r {
+			t.Errorf("%s between a call and its result: %v, want a CutError", way, err)
+		}
+		after := s.user("two")
+		mustDo(t, write(s.Session, compaction(after)))
+		if got := mustGet(s.again().Context(session.ContextOptions{}))(t); len(got.Problems) > 0 {
+			t.Errorf("%s: %v", way, got.Problems)
+		}
+	}
+}
+
+// A compaction that is appended without a State gets the one that is in force, so
+// that resuming needs nothing of what came before it.
+func TestAppendedCompactionGetsItsState(t *testing.T) {
+	t.Parallel()
+	s := newScribe(t)
+	mustGet(s.AppendModelChange("p", "m"))(t)
+	u := s.user("one")
+	mustGet(s.AppendAll(session.Entry{Type: session.TypeThinkingLevel, ThinkingLevel: &session.ThinkingLevelEntry{ThinkingLevel: "high"}}, compaction(u)))(t)
+	e := mustGet(s.Entry(s.LeafID()))(t)
+	if st := e.Compaction.State; st == nil || st.Provider != "p" || st.Model != "m" || st.ThinkingLevel != "high" {
+		t.Errorf("state %+v", st)
+	}
+	given := compaction(u)
+	given.Compaction.State = &session.State{Model: "theirs"}
+	mustDo(t, s.Append(given))
+	if e := mustGet(s.Entry(s.LeafID()))(t); e.Compaction.State.Model != "theirs" {
+		t.Errorf("the caller's state became %+v", e.Compaction.State)
+	}
+}
+
+// Grafts keep what other programs wrote, odd as it is.
+func TestGraftKeepsOddities(t *testing.T) {
+	t.Parallel()
+	s := newScribe(t)
+	for _, e := range []session.Entry{
+		said("critic", session.Text("x")),
+		said("tool", session.ToolResult("nowhere", "r", false)),
+		{Type: session.TypeLabel, Label: &session.LabelEntry{TargetID: "nowhere", Label: "l"}},
+		{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: "nowhere"}},
+		{Type: session.TypeMerge, Merge: &session.MergeEntry{FromID: "nowhere"}},
+		{Type: "future", Extra: session.Fields{{Name: "k", Value: json.RawMessage("1.0")}}},
+		compaction("nowhere"),
+	} {
+		if err := graft(s.Session, e); err != nil {
+			t.Errorf("%s: %v", e.Type, err)
+		}
+	}
+	if err := graft(s.Session, session.Entry{Type: session.TypeLeaf, ParentID: new("nowhere"), Leaf: &session.LeafEntry{}}); !errors.Is(err, session.ErrNotExist) {
+		t.Errorf("a parent that is not there: %v", err)
 	}
 }

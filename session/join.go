@@ -40,7 +40,7 @@ func OpenChain(ctx context.Context, st store.Store, c Linked, o *Options) (*Sess
 	if j.headed {
 		log.parts[0].patch[0] = appendHeader(nil, &h)
 	}
-	s := &Session{opts: o.withDefaults(), store: st, log: log, name: c.ID, header: h, tree: newTree()}
+	s := &Session{core: &core{opts: o.withDefaults(), store: st, log: log, name: c.ID, header: h, tree: newTree()}}
 	t, err := s.loadAll(ctx)
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
@@ -104,7 +104,7 @@ func (j *chainJoiner) add(st store.Store, name string) (err error) {
 		return err
 	}
 	j.log.end += part.end
-	s := &Session{opts: j.opts.withDefaults(), store: st, log: log, name: name}
+	s := &Session{core: &core{opts: j.opts.withDefaults(), store: st, log: log, name: name}}
 	if err := s.load(j.ctx); err != nil {
 		return err
 	}

@@ -441,8 +441,14 @@ func (m *machine) appendCompaction(t *rapid.T, h *handle, first string) {
 		path = path[from:]
 	}
 	summary := rapid.SampledFrom([]string{"summary", "another"}).Draw(t, "summary")
-	_, err := h.s.AppendCompaction(summary, first, 100)
 	legal, pending := cutsOf(path)
+	var err error
+	if rapid.Bool().Draw(t, "generic") {
+		err = h.s.Append(session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{Summary: summary, FirstKeptEntryID: first}})
+		pending = pending && first == "" // what waits may be kept
+	} else {
+		_, err = h.s.AppendCompaction(summary, first, 100)
+	}
 	at := slices.IndexFunc(path, func(e modelEntry) bool { return e.id == first })
 	if pending || first != "" && !slices.Contains(legal, at) {
 		var cut *session.CutError
@@ -455,20 +461,34 @@ func (m *machine) appendCompaction(t *rapid.T, h *handle, first string) {
 }
 
 // appendForeignCompaction appends what another program might: without a state,
-// and cut anywhere.
+// and cut anywhere. No session of ours would: it goes right into the log.
 func (m *machine) appendForeignCompaction(t *rapid.T) {
-	h := m.hand(t)
 	m.count++
-	e := modelEntry{kind: session.TypeCompaction, id: "own" + strconv.Itoa(m.count), text: "foreign"}
+	e := modelEntry{kind: session.TypeCompaction, id: "own" + strconv.Itoa(m.count), text: "foreign", parent: leafOf(m.log)}
 	switch rapid.IntRange(0, 4).Draw(t, "keep") {
 	case 0:
 	case 1:
 		e.firstKept = e.id
 	default:
-		e.firstKept = anyID(t, m.known(h))
+		e.firstKept = anyID(t, m.log)
 	}
-	err := h.s.Append(session.Entry{Type: e.kind, ID: e.id, Compaction: &session.CompactionEntry{Summary: e.text, FirstKeptEntryID: e.firstKept}})
-	m.done(t, h, err, e)
+	entry := session.Entry{
+		Type: e.kind, ID: e.id, Timestamp: modelTime,
+		Compaction: &session.CompactionEntry{Summary: e.text, FirstKeptEntryID: e.firstKept},
+	}
+	if e.parent != "" {
+		entry.ParentID = &e.parent
+	}
+	line, err := entry.MarshalJSON()
+	noError(t, err)
+	log, err := m.hands[0].store.Open(t.Context(), m.name)
+	noError(t, err)
+	defer log.Close()
+	end, err := log.End(t.Context())
+	noError(t, err)
+	_, err = log.Append(t.Context(), end, line)
+	noError(t, err)
+	m.log = append(m.log, e)
 }
 
 func (m *machine) undo(t *rapid.T) {

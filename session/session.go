@@ -81,6 +81,12 @@ func (o *Options) withDefaults() Options {
 // Session is a conversation that can be appended to, branched and read. All its
 // methods may be called concurrently.
 type Session struct {
+	*core
+	ctx context.Context // of its operations, or nil: see WithContext
+}
+
+// core is what all views of a session share.
+type core struct {
 	opts   Options
 	store  store.Store
 	owners *atomic.Int32 // the sessions of which the last to be closed closes the store too; nil if none does
@@ -96,12 +102,32 @@ type Session struct {
 	failed error // why no more can be appended, or nil
 	closed bool
 
-	weight  weight // of the log; kept only if that is limited
-	grafted []byte // the memory of the last graft's lines
+	weight weight // of the log; kept only if that is limited
 
 	cache       entryCache
 	lastContext atomic.Pointer[sharedContext]
 	pasts       pasts
+}
+
+// WithContext returns a view of the session whose operations end when ctx does:
+// waiting for a lock, the disk or another machine, and reading what is long. It
+// is the same session in all else, and closing either closes both. A view is made
+// for one call or a few:
+//
+//	id, err := s.WithContext(ctx).AppendMessage(session.RoleUser, content)
+//
+// A context is usually the first parameter of a function. Here that would mean a
+// second name for each of some forty methods, those of the first having been
+// settled before; so it goes the way of (*http.Request).WithContext. An append
+// that was cut short says whether it landed as any other does: see ErrUnknown.
+func (s *Session) WithContext(ctx context.Context) *Session { return &Session{s.core, ctx} }
+
+// context returns the context of the session's operations.
+func (s *Session) context() context.Context {
+	if s.ctx == nil {
+		return context.Background()
+	}
+	return s.ctx
 }
 
 // Create makes a new session in a store. The fields of the header that are
@@ -121,7 +147,7 @@ func create(ctx context.Context, st store.Store, h Header, o *Options, lines ite
 	if h.CreatedAt.IsZero() {
 		h.CreatedAt = opts.Now().UTC()
 	}
-	s := &Session{opts: opts, store: st, name: h.ID, header: h, tree: newTree()}
+	s := &Session{core: &core{opts: opts, store: st, name: h.ID, header: h, tree: newTree()}}
 	all := func(yield func([]byte, error) bool) {
 		if yield(appendHeader(nil, &h), nil) && lines != nil {
 			lines(yield)
@@ -146,7 +172,7 @@ func Open(ctx context.Context, st store.Store, name string, o *Options) (*Sessio
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{opts: o.withDefaults(), store: st, log: log, name: name}
+	s := &Session{core: &core{opts: o.withDefaults(), store: st, log: log, name: name}}
 	if err := s.load(ctx); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}

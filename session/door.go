@@ -1,0 +1,494 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+)
+
+// The door. Whatever is written comes through here, by whichever method: Append
+// and AppendAll, the typed methods, Graft, edits, merges, labels, continuations.
+// An entry is checked in three steps:
+//
+//   - checkForm looks at the entry alone: is it what its type says?
+//   - judge looks at what must be read from the log: may a compaction cut there,
+//     may a merge bring these entries?
+//   - place looks at the tree, under the lock: is the id free, are the parent and
+//     the target there?
+//
+// Entries that are written together are checked in order, each as if those
+// before it were in the log already.
+
+// maxID is the length of the longest id. Ids of all programs we know of are far
+// shorter, and a log is read by its ids.
+const maxID = 1024
+
+// which names an entry in an error.
+func (w *writing) which(i int) string {
+	name := "entry"
+	if id := w.entries[i].ID; id != "" {
+		name = fmt.Sprintf("entry %.80q", id)
+	}
+	if len(w.entries) > 1 {
+		name += fmt.Sprintf(" (%d of %d)", i+1, len(w.entries))
+	}
+	return name
+}
+
+// refuse says which entry is refused, and why: in a word by the kind, and in more
+// by another error, if that is not nil.
+func (s *Session) refuse(w *writing, i int, kind, why error) error {
+	err := errors.New(w.which(i))
+	if why != nil {
+		err = fmt.Errorf("%s: %w", w.which(i), why)
+	}
+	return &Error{Op: w.op, Name: s.name, Kind: kind, Err: err}
+}
+
+// checkForm makes sure that an entry is what its type says: that it has the
+// payload of its type and no other, and that each block of its content has the
+// member of its type and no other, for a reader would lose the rest. Types of
+// blocks that were left out are filled in. odd lets through what is not ours to
+// judge in entries from elsewhere.
+func checkForm(e *Entry, odd bool) error {
+	if err := e.checkPayload(); err != nil {
+		return err
+	}
+	if len(e.ID) > maxID {
+		return fmt.Errorf("its id has %d bytes; give it one of at most %d", len(e.ID), maxID)
+	}
+	if !utf8.ValidString(e.ID) { // it would come back as another
+		return errors.New("its id is not UTF-8")
+	}
+	if y := e.Timestamp.Year(); y > 9999 || y < 0 {
+		return fmt.Errorf("its time %s cannot be written: the year must be from 0 to 9999", e.Timestamp.Format(time.RFC3339))
+	}
+	switch {
+	case e.Message != nil:
+		return e.checkMessage(odd)
+	case e.ContextEdit != nil:
+		blocks, err := checkBlocks(e.ContextEdit.Replacement)
+		if err != nil {
+			return fmt.Errorf("replacement%w", err)
+		}
+		if !sameBlocks(blocks, e.ContextEdit.Replacement) {
+			edit := *e.ContextEdit
+			edit.Replacement, e.ContextEdit = blocks, &edit
+		}
+	}
+	return nil
+}
+
+// checkPayload makes sure that an entry has the payload of its type alone.
+func (e *Entry) checkPayload() error {
+	if e.Type == "" || e.Type == TypeSession || e.Type == TypeGap {
+		return fmt.Errorf("an entry cannot have the type %q", e.Type)
+	}
+	of, ok := e.payloadType()
+	known := kindOfType([]byte(e.Type)) != kindOther
+	switch {
+	case !ok:
+		return fmt.Errorf("an entry of type %q has several payloads: append one entry for each", e.Type)
+	case known && of == "":
+		return fmt.Errorf("an entry of type %q needs the payload of that name", e.Type)
+	case of == e.Type || of == "" || e.Type == oldThinkingLevel && of == TypeThinkingLevel:
+		return nil
+	}
+	return fmt.Errorf("an entry of type %q has the payload of %q", e.Type, of)
+}
+
+func (e *Entry) checkMessage(odd bool) error {
+	if !odd && !isRole(e.Message.Role) {
+		return fmt.Errorf("a message cannot have the role %q: it must be one of the Role constants, such as %q", e.Message.Role, RoleUser)
+	}
+	blocks, err := checkBlocks(e.Message.Content)
+	if err != nil {
+		return fmt.Errorf("content%w", err)
+	}
+	if !sameBlocks(blocks, e.Message.Content) {
+		m := *e.Message
+		m.Content, e.Message = blocks, &m
+	}
+	return nil
+}
+
+// isRole reports whether a role is one that a message may be appended with.
+func isRole(role MessageRole) bool {
+	switch role {
+	case RoleUser, RoleAssistant, RoleSystem, RoleTool, RoleBashExecution, RoleCustom, RoleBranchSummary, RoleCompactionSummary:
+		return true
+	}
+	return false
+}
+
+// checkBlocks checks blocks. It returns them, or a copy if a type had to be
+// filled in: the caller's stay as they are.
+func checkBlocks(blocks []Content) ([]Content, error) {
+	out := blocks
+	for i := range blocks {
+		c, changed, err := checkBlock(&blocks[i])
+		if err != nil {
+			return nil, fmt.Errorf("[%d]: %w", i, err)
+		}
+		if !changed {
+			continue
+		}
+		if sameBlocks(out, blocks) {
+			out = slices.Clone(blocks)
+		}
+		out[i] = c
+	}
+	return out, nil
+}
+
+func sameBlocks(a, b []Content) bool { return len(a) == 0 || &a[0] == &b[0] }
+
+// checkBlock checks a block. If it has to be written in another way than it was
+// given, it returns how.
+func checkBlock(c *Content) (_ Content, changed bool, _ error) {
+	of, n := c.member()
+	switch {
+	case c.Raw != nil && n > 0:
+		return *c, false, fmt.Errorf("a block has both Raw and %q: give each a block of its own", of)
+	case c.Raw != nil:
+		return readRaw(c)
+	case n > 1:
+		return *c, false, fmt.Errorf("a block of type %q has %d members: give each a block of its own", c.Type, n)
+	case n == 0 && (c.Type == "" || isBlock(c.Type)):
+		return *c, false, fmt.Errorf("a block of type %q needs the member of that name", c.Type)
+	case n == 0:
+		return *c, false, nil // of a type that we do not know: Extra has it
+	case c.Type == "":
+		filled := *c
+		filled.Type = of
+		return filled, true, checkParts(&filled, new(bool))
+	case c.Type != of:
+		return *c, false, fmt.Errorf("a block of type %q has the member of %q", c.Type, of)
+	case c.ToolResult == nil || len(c.ToolResult.Parts) == 0:
+		return *c, false, nil
+	}
+	filled := *c
+	err := checkParts(&filled, &changed)
+	return filled, changed, err
+}
+
+// checkParts checks the parts of a tool result.
+func checkParts(c *Content, changed *bool) error {
+	if c.ToolResult == nil {
+		return nil
+	}
+	parts, err := checkBlocks(c.ToolResult.Parts)
+	if err != nil {
+		return fmt.Errorf("parts%w", err)
+	}
+	if !sameBlocks(parts, c.ToolResult.Parts) {
+		r := *c.ToolResult
+		r.Parts, c.ToolResult, *changed = parts, &r, true
+	}
+	return nil
+}
+
+// readRaw makes of a raw block what readers will make of it. What they know must
+// not come in unseen: it may be a tool call.
+func readRaw(c *Content) (_ Content, changed bool, _ error) {
+	var read Content
+	if err := read.UnmarshalJSON(c.Raw); err != nil {
+		return *c, false, fmt.Errorf("a raw block is not JSON: %w", err)
+	}
+	return read, read.Raw == nil, nil
+}
+
+// member returns the type of the block's member and how many it has. Raw does
+// not count.
+func (c *Content) member() (of ContentType, n int) {
+	if c.Text != nil {
+		of, n = ContentTypeText, n+1
+	}
+	if c.ToolUse != nil {
+		of, n = ContentTypeToolUse, n+1
+	}
+	if c.ToolResult != nil {
+		of, n = ContentTypeToolResult, n+1
+	}
+	if c.Thinking != nil {
+		of, n = ContentTypeThinking, n+1
+	}
+	if c.Image != nil {
+		of, n = ContentTypeImage, n+1
+	}
+	if c.Audio != nil {
+		of, n = ContentTypeAudio, n+1
+	}
+	if c.File != nil {
+		of, n = ContentTypeFile, n+1
+	}
+	return of, n
+}
+
+// isBlock reports whether a content type is one of ours.
+func isBlock(t ContentType) bool {
+	switch t {
+	case ContentTypeText, ContentTypeImage, ContentTypeToolUse, ContentTypeToolResult, ContentTypeThinking, ContentTypeAudio, ContentTypeFile:
+		return true
+	}
+	return false
+}
+
+// judge checks the entries for which the log must be read.
+func (s *Session) judge(ctx context.Context, w *writing) error {
+	if !w.needsJudgement() {
+		return nil
+	}
+	first := !w.judged
+	w.judged, w.judgedLeaf = true, s.LeafID()
+	for i := range w.entries {
+		e := &w.entries[i]
+		var err error
+		switch {
+		case e.Compaction != nil:
+			if first && e.Compaction.State == nil && !w.graft {
+				w.stateless = append(w.stateless, i)
+			}
+			err = s.judgeCompaction(ctx, w, i)
+		case e.Merge != nil && !w.graft:
+			err = s.judgeMerge(ctx, w, i)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	w.judged = !w.graft // whose parents are given, wherever the leaf is
+	return nil
+}
+
+func (w *writing) needsJudgement() bool {
+	for i := range w.entries {
+		if e := &w.entries[i]; e.Compaction != nil || e.Merge != nil && !w.graft {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeCompaction makes sure that a compaction does not separate a tool call from
+// its result, and fills in its State if it has none.
+func (s *Session) judgeCompaction(ctx context.Context, w *writing, i int) error {
+	base, before := w.pathTo(w.before(i, w.judgedLeaf))
+	c := *w.entries[i].Compaction
+	if c.FirstKeptEntryID != "" && c.FirstKeptEntryID == w.entries[i].ID {
+		c.FirstKeptEntryID = "" // which means the same
+	}
+	state, err := s.checkCompaction(ctx, w, base, before, c.FirstKeptEntryID)
+	var cut *CutError
+	if errors.As(err, &cut) && len(w.entries) == 1 && w.entries[i].ID == "" {
+		return err // it says all there is to say
+	}
+	if err != nil {
+		return s.refuse(w, i, nil, err)
+	}
+	if slices.Contains(w.stateless, i) {
+		c = *w.entries[i].Compaction
+		c.State = state
+		w.entries[i].Compaction = &c
+	}
+	return nil
+}
+
+// place is where an entry's parent stands: at an index of the entries that are
+// being written, or else (at is -1) in the session. The id "" is no parent.
+type place struct {
+	at int
+	id string
+}
+
+// before returns where the parent of an entry stands. leaf is the session's.
+func (w *writing) before(i int, leaf string) place {
+	if w.graft {
+		return w.find(w.entries[i].ParentID, i)
+	}
+	if i == 0 {
+		return place{-1, leaf}
+	}
+	if last := &w.entries[i-1]; last.Type == TypeLeaf {
+		return w.find(last.ParentID, i-1)
+	}
+	return place{at: i - 1}
+}
+
+// find finds an entry among the first n that are being written, or takes it for
+// one of the session.
+func (w *writing) find(id *string, n int) place {
+	if id == nil {
+		return place{at: -1}
+	}
+	for i := n - 1; i >= 0; i-- {
+		if w.entries[i].ID == *id {
+			return place{at: i}
+		}
+	}
+	return place{-1, *id}
+}
+
+// pathTo returns the path to a place: the entry of the session where it begins,
+// and the entries after that one which are only being written.
+func (w *writing) pathTo(p place) (base string, rest []*Entry) {
+	for p.at >= 0 {
+		rest = append(rest, &w.entries[p.at])
+		p = w.before(p.at, w.judgedLeaf)
+	}
+	slices.Reverse(rest)
+	return p.id, rest
+}
+
+// place completes an entry with its parent, its id and its time, and makes sure
+// that it fits into the tree. It is called with mu held for writing.
+func (s *Session) place(ctx context.Context, w *writing, b *batch, i int) error {
+	e := &w.entries[i]
+	if !w.graft {
+		s.complete(e, b)
+	}
+	if err := s.checkID(ctx, w, b, i); err != nil {
+		return err
+	}
+	if (w.graft || e.Type == TypeLeaf) && e.ParentID != nil {
+		if _, err := s.seek(ctx, w, b, i, *e.ParentID, "parent"); err != nil {
+			return err
+		}
+	}
+	if w.graft || e.Message != nil {
+		return nil
+	}
+	return s.checkTarget(ctx, w, b, i)
+}
+
+// complete gives an entry its parent and its time. Where a move of the leaf leads
+// is the caller's to say.
+func (s *Session) complete(e *Entry, b *batch) {
+	if e.Type != TypeLeaf {
+		e.ParentID = nil
+		if b.leaf != "" {
+			leaf := b.leaf
+			e.ParentID = &leaf
+		}
+	}
+	if e.Timestamp.IsZero() && !e.hasOddTime() {
+		e.Timestamp = s.opts.Now().UTC()
+	}
+}
+
+// hasOddTime reports whether the entry was read with a time that is not one,
+// which is kept.
+func (e *Entry) hasOddTime() bool {
+	_, _, odd := e.Extra.take("timestamp")
+	return odd
+}
+
+// checkID makes sure that an entry has an id that no other has. An id of our own
+// is new: no table need be asked.
+func (s *Session) checkID(ctx context.Context, w *writing, b *batch, i int) error {
+	e := &w.entries[i]
+	switch {
+	case w.graft && e.ID == "":
+		return s.refuse(w, i, ErrInvalid, errors.New("it has no id; entries from elsewhere bring theirs"))
+	case w.graft && e.Timestamp.IsZero() && !e.hasOddTime():
+		return s.refuse(w, i, ErrInvalid, errors.New("it has no time; entries from elsewhere bring theirs"))
+	case e.ID == "":
+		e.ID = s.opts.NewID(e.Type)
+		if e.ID == "" || len(e.ID) > maxID || !utf8.ValidString(e.ID) {
+			return s.refuse(w, i, ErrInvalid, fmt.Errorf("Options.NewID made the id %.80q", e.ID))
+		}
+		return nil
+	}
+	if err := s.whole(ctx); err != nil {
+		return err
+	}
+	if _, taken := s.tree.at(e.ID); taken || b.index(e.ID) >= 0 {
+		return s.refuse(w, i, ErrExist, nil)
+	}
+	return nil
+}
+
+// seek finds an entry to which another one refers, among those that are written
+// with it or in the session. It reads the whole log if it must.
+func (s *Session) seek(ctx context.Context, w *writing, b *batch, i int, id, as string) (kind, error) {
+	if at := b.index(id); at >= 0 {
+		return b.heads[at].kind, nil
+	}
+	at, ok := s.tree.at(id)
+	if !ok {
+		if err := s.whole(ctx); err != nil {
+			return 0, err
+		}
+		if at, ok = s.tree.at(id); !ok {
+			return 0, s.lacks(w, i, id, as)
+		}
+	}
+	return s.tree.nodes[at].kind, nil
+}
+
+// lacks says that an entry refers to one that is not there.
+func (s *Session) lacks(w *writing, i int, id, as string) error {
+	if len(w.entries) == 1 && w.entries[i].ID == "" {
+		return s.errNoEntry(w.op, id)
+	}
+	return &Error{Op: w.op, Name: s.name, Kind: ErrNotExist, Err: fmt.Errorf("entry %.80q, the %s of %s", id, as, w.which(i))}
+}
+
+// checkTarget makes sure that what an entry acts on is there: a label's target
+// anywhere, those of an edit and of a revert on the path, where alone they have
+// an effect.
+func (s *Session) checkTarget(ctx context.Context, w *writing, b *batch, i int) error {
+	var id string
+	var kinds []kind
+	switch e := &w.entries[i]; {
+	case e.Label != nil:
+		_, err := s.seek(ctx, w, b, i, e.Label.TargetID, "target")
+		return err
+	case e.ContextEdit != nil:
+		id, kinds = e.ContextEdit.TargetID, editable
+	case e.Revert != nil:
+		id, kinds = e.Revert.TargetID, revertible
+	default:
+		return nil
+	}
+	of, err := s.seek(ctx, w, b, i, id, "target")
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(kinds, of) {
+		return s.refuse(w, i, ErrInvalid, fmt.Errorf("entry %q is not of a type that this applies to", id))
+	}
+	if s.isOnPath(b, id) {
+		return nil
+	}
+	if err := s.whole(ctx); err != nil {
+		return err
+	}
+	if !s.isOnPath(b, id) {
+		return s.refuse(w, i, ErrInvalid, fmt.Errorf("entry %q is not on the path to the leaf %q", id, b.leaf))
+	}
+	return nil
+}
+
+// What a context edit and a revert apply to.
+var (
+	editable   = []kind{kindMessage}
+	revertible = []kind{kindCompaction, kindContextEdit, kindMerge, kindRevert}
+)
+
+// isOnPath reports whether an entry is on the path that the batch has come to. It
+// looks at runs of entries that follow one another: a batch has few, however long
+// it is.
+func (s *Session) isOnPath(b *batch, id string) bool {
+	target, leaf := b.index(id), b.leaf
+	for at := b.index(leaf); at >= 0; at = b.index(leaf) {
+		if target >= b.runs[at] && target <= at {
+			return true
+		}
+		leaf = b.heads[b.runs[at]].parent
+	}
+	return target < 0 && s.tree.isOnPath(id, leaf)
+}
