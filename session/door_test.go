@@ -364,3 +364,38 @@ func TestGraftKeepsOddities(t *testing.T) {
 		t.Errorf("a parent that is not there: %v", err)
 	}
 }
+
+// What is handed in as text is read strictly: what a log would keep as unknown is
+// a mistake there.
+func TestParseEntryRefusesMistakes(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		``, `[]`, `{"type":`, `{}`, `{"type":"session"}`, `{"type":5}`,
+		`{"type":"message","id":5,"message":{"role":"user","content":"x"}}`,
+		`{"type":"message"}`, `{"type":"message","message":5}`, `{"type":"message","message":{"role":"user"}}`,
+		`{"type":"message","message":{"role":5,"content":"x"}}`, `{"type":"message","message":{"role":"critic","content":"x"}}`,
+		`{"type":"message","message":{"role":"user","content":"x","tokens":"many"}}`,
+		`{"type":"message","message":{"role":"user","content":[{"a":1}]}}`, `{"type":"message","message":{"role":"user","content":[5]}}`,
+		`{"type":"message","message":{"role":"user","content":[{"type":"text"}]}}`,
+		`{"type":"message","message":{"role":"user","content":[{"type":"text","text":{"content":"x"},"image":{}}]}}`,
+		`{"type":"message","message":{"role":"user","content":"x"},"label":{}}`,
+		`{"type":"label","label":{"label":"x"}}`, `{"type":"revert","revert":{}}`, `{"type":"merge","merge":{}}`,
+		`{"type":"context_edit","context_edit":{"target_id":"a","replacement":[{"type":"text"}]}}`,
+	} {
+		if _, err := session.ParseEntry([]byte(text)); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("%s: %v, want ErrInvalid", text, err)
+		}
+	}
+	for _, text := range []string{
+		`{"type":"message","message":{"role":"user","content":"x"}}`, `{"type":"message","role":"user","content":["x"],"k":1.0}`,
+		`{"type":"future","message":{}}`, `{"type":"thinking_level_change","thinking_level":"high"}`,
+		`{"type":"message","message":{"role":"user","content":[{"type":"odd","k":1}]}}`,
+	} {
+		e, err := session.ParseEntry([]byte(text))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		mustDo(t, newScribe(t).Append(e))
+	}
+}

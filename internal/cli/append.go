@@ -36,7 +36,7 @@ func appendCommand(a *app) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runAppend(cmd, args, &f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.role, "role", "", "who says it: user, assistant, system, tool, or another")
+	flags.StringVar(&f.role, "role", "", "who says it: user, assistant, system or tool")
 	flags.StringVar(&f.entry, "entry", "", "a whole entry as JSON; - reads it from standard input")
 	flags.StringVar(&f.model, "model", "", "the model that answered")
 	flags.StringVar(&f.provider, "provider", "", "the model's provider")
@@ -64,14 +64,17 @@ func (a *app) runAppend(cmd *cobra.Command, args []string, f *appendFlags) error
 		return err
 	}
 	return a.withSession(cmd.Context(), args[0], func(s *session.Session) error {
-		if err := checkPlace(s, &e); err != nil {
-			return err
+		if leaf := s.LeafID(); e.ParentID != nil && e.Type != session.TypeLeaf && *e.ParentID != leaf {
+			return usageError{fmt.Errorf("parent_id is %q, but the leaf is %q; leave it out, or go there first with coppice branch", *e.ParentID, leaf)}
 		}
-		ids, err := s.AppendAll(e)
+		id, err := s.WithContext(cmd.Context()).AppendEntry(e)
+		if cut, ok := errors.AsType[*session.CutError](err); ok {
+			return usageError{cut}
+		}
 		if err != nil {
 			return err
 		}
-		return a.print("%s", ids[0])
+		return a.print("%s", id)
 	})
 }
 
@@ -82,6 +85,9 @@ func (a *app) givenMessage(cmd *cobra.Command, args []string, f *appendFlags) (s
 	}
 	if f.tokens < 0 {
 		return session.Entry{}, usageError{fmt.Errorf("--tokens is %d; it must not be negative", f.tokens)}
+	}
+	if err := session.CheckRole(f.role); err != nil {
+		return session.Entry{}, usageError{fmt.Errorf("--role: %w", err)}
 	}
 	text, err := a.readText(args[1:])
 	if err != nil {
@@ -116,7 +122,7 @@ func (a *app) givenEntry(args []string, f *appendFlags) (session.Entry, error) {
 			return session.Entry{}, err
 		}
 	}
-	e, err := parseEntry(text)
+	e, err := session.ParseEntry(text)
 	if err != nil {
 		return e, usageError{fmt.Errorf("%s: %w", from, err)}
 	}

@@ -1,0 +1,177 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// ParseEntry reads an entry that a person or a program hands in to be appended,
+// in the form of the log. Reading a log keeps what it does not understand, for a
+// log must never lose anything. What is handed in is another matter: a role that
+// is a number or a label of nothing is a mistake, and ParseEntry says so. Its
+// errors match ErrInvalid.
+func ParseEntry(text []byte) (Entry, error) {
+	e, err := parseEntry(text)
+	if err != nil {
+		return Entry{}, invalid{err}
+	}
+	return e, nil
+}
+
+// invalid is an error that matches ErrInvalid without saying it: it is clear from
+// the words.
+type invalid struct{ error }
+
+func (e invalid) Unwrap() []error { return []error{ErrInvalid, e.error} }
+
+func parseEntry(text []byte) (Entry, error) {
+	var e Entry
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil {
+		return e, syntaxError(text, err)
+	}
+	if err := json.Unmarshal(text, &e); err != nil {
+		return e, syntaxError(text, err)
+	}
+	if e.Type == "" {
+		return e, errors.New(`"type" is missing or not a string; such as "message"`)
+	}
+	names := []string{"id", "parent_id", "timestamp"}
+	if kindOfType([]byte(e.Type)) != kindOther {
+		names = append(names, string(e.Type))
+	}
+	if name := wrongKind(e.Extra, names...); name != "" {
+		return e, fmt.Errorf("%q has the wrong kind of value", name)
+	}
+	for _, f := range e.Extra {
+		if kindOfType([]byte(f.Name)) != kindOther && kindOfType([]byte(e.Type)) != kindOther {
+			return e, fmt.Errorf("an entry of type %q has the payload of %q as well: append one entry for each", e.Type, f.Name)
+		}
+	}
+	if err := e.checkMembers(); err != nil {
+		return e, err
+	}
+	return e, checkForm(&e, false)
+}
+
+// syntaxError says where JSON is wrong.
+func syntaxError(text []byte, err error) error {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case len(bytes.TrimSpace(text)) == 0:
+		return errors.New("it is empty; a JSON object is needed")
+	case errors.As(err, &syntax):
+		before := text[:min(int(syntax.Offset), len(text))]
+		line := 1 + bytes.Count(before, []byte("\n"))
+		column := len(before) - bytes.LastIndexByte(before, '\n') - 1
+		return fmt.Errorf("not JSON at line %d, column %d: %w", line, column, err)
+	case errors.As(err, &kind):
+		return fmt.Errorf("a JSON %s; a JSON object is needed", kind.Value)
+	}
+	return err
+}
+
+// wrongKind returns the first of the names that was kept as unknown, which
+// happens when its value is not of the kind that it must be.
+func wrongKind(extra Fields, names ...string) string {
+	for _, f := range extra {
+		if slices.Contains(names, f.Name) {
+			return f.Name
+		}
+	}
+	return ""
+}
+
+// required is a member that an entry must have.
+type required struct{ name, value string }
+
+func missing(members ...required) error {
+	for _, m := range members {
+		if m.value == "" {
+			return fmt.Errorf("%q is missing, empty or not a string", m.name)
+		}
+	}
+	return nil
+}
+
+// checkMembers makes sure that the members are there without which an entry says
+// nothing.
+func (e *Entry) checkMembers() error {
+	switch {
+	case e.Message != nil:
+		return e.Message.checkMembers()
+	case e.ModelChange != nil:
+		return missing(required{"model_change.model_id", e.ModelChange.ModelID})
+	case e.ThinkingLevel != nil:
+		return missing(required{"thinking_level.thinking_level", e.ThinkingLevel.ThinkingLevel})
+	case e.Label != nil:
+		return missing(required{"label.target_id", e.Label.TargetID})
+	case e.Compaction != nil:
+		return missing(required{"compaction.summary", e.Compaction.Summary})
+	case e.BranchSummary != nil:
+		return missing(required{"branch_summary.summary", e.BranchSummary.Summary})
+	case e.Custom != nil:
+		return missing(required{"custom.custom_type", e.Custom.CustomType})
+	case e.ContextEdit != nil:
+		if err := missing(required{"context_edit.target_id", e.ContextEdit.TargetID}); err != nil {
+			return err
+		}
+		return blocksHaveMembers("context_edit.replacement", e.ContextEdit.Replacement)
+	case e.Revert != nil:
+		return missing(required{"revert.target_id", e.Revert.TargetID})
+	case e.Merge != nil:
+		return missing(required{"merge.from_id", e.Merge.FromID})
+	}
+	return nil
+}
+
+func (m *MessageEntry) checkMembers() error {
+	if err := missing(required{"message.role", m.Role}); err != nil {
+		return err
+	}
+	if err := CheckRole(m.Role); err != nil {
+		return err
+	}
+	name := wrongKind(m.Extra, "content", "model", "provider", "category", "tokens", "usage", "stop_reason", "response_id", "metadata")
+	if name != "" {
+		return fmt.Errorf("%q has the wrong kind of value", "message."+name)
+	}
+	if len(m.Content) == 0 {
+		return errors.New(`"message.content" is missing or empty; a list of blocks or a text is needed`)
+	}
+	return blocksHaveMembers("message.content", m.Content)
+}
+
+func blocksHaveMembers(where string, blocks []Content) error {
+	for i := range blocks {
+		if err := blocks[i].checkMembers(); err != nil {
+			return fmt.Errorf("%s[%d]: %w", where, i, err)
+		}
+	}
+	return nil
+}
+
+func (c *Content) checkMembers() error {
+	for _, f := range c.Extra {
+		if isBlock(ContentType(f.Name)) {
+			return fmt.Errorf("a block of type %q has a %q as well: give each a block of its own", c.Type, f.Name)
+		}
+	}
+	switch {
+	case c.Raw != nil && c.Type == "":
+		return errors.New(`a block needs a "type", such as "text"`)
+	case c.Raw != nil && isBlock(c.Type):
+		return fmt.Errorf("a block of type %q needs an object %q", c.Type, c.Type)
+	case c.Text != nil && wrongKind(c.Text.Extra, "content") != "":
+		return errors.New(`"text.content" is not a string`)
+	case c.ToolUse != nil:
+		return missing(required{"tool_use.id", c.ToolUse.ID}, required{"tool_use.name", c.ToolUse.Name})
+	case c.ToolResult != nil:
+		return missing(required{"tool_result.tool_use_id", c.ToolResult.ToolUseID})
+	}
+	return nil
+}
