@@ -285,6 +285,31 @@ func lineOf(t testing.TB, path, id string) string {
 	return ""
 }
 
+// A branched session has the name and the tags of the one it came from, wherever
+// in the tree they were given, and nothing twice.
+func TestBranchedSessionKeepsNameAndTags(t *testing.T) {
+	t.Parallel()
+	s := newScribe(t)
+	a := s.user("a")
+	mustGet(s.AppendSessionInfo("old name"))(t)
+	mustGet(s.SetTags("gone", "kept"))(t)
+	b := s.user("b")
+	s.branch(a)
+	mustGet(s.AppendSessionInfo("new name"))(t)
+	mustGet(s.ChangeTags([]string{"late"}, []string{"gone"}))(t)
+	c := s.user("c")
+	for _, leaf := range []string{a, b, c} {
+		f := loadScribe(t, mustGet(s.CreateBranchedSession(leaf))(t))
+		if name, tags := mustGet(f.Name())(t), mustGet(f.Tags())(t); name != "new name" || !slices.Equal(tags, []string{"kept", "late"}) {
+			t.Errorf("at %s: name %q, tags %q", leaf, name, tags)
+		}
+		again := loadScribe(t, mustGet(f.CreateBranchedSession(f.LeafID()))(t))
+		if got, want := len(again.ids()), len(f.ids()); got != want {
+			t.Errorf("at %s: a copy of the copy has %d entries instead of %d", leaf, got, want)
+		}
+	}
+}
+
 // A label that was taken away elsewhere does not come back in the copy.
 func TestBranchedSessionWithoutARemovedLabel(t *testing.T) {
 	t.Parallel()

@@ -61,10 +61,11 @@ func (s *Session) forkHeader() Header {
 }
 
 // CreateBranchedSession copies the path from the root to an entry into a new
-// session, with the labels of its entries, and returns the new session's path
-// (its id, in a store without files). The session itself does not change.
+// session, with the labels of its entries and the name and the tags that the
+// session has, wherever they were given. It returns the new session's path (its
+// id, in a store without files). The session itself does not change.
 func (s *Session) CreateBranchedSession(leafID string) (string, error) {
-	ctx := context.Background()
+	ctx := s.context()
 	release, err := s.holdForCopy(ctx, s.store)
 	if err != nil {
 		return "", err
@@ -74,11 +75,11 @@ func (s *Session) CreateBranchedSession(leafID string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	labels, err := s.labelsToCarry(ctx, nodes)
+	remarks, err := s.remarksToCarry(ctx, nodes)
 	if err != nil {
 		return "", err
 	}
-	forked, err := create(ctx, s.store, s.forkHeader(), &s.opts, s.copyLines(ctx, nodes, leafID, labels), s.log)
+	forked, err := create(ctx, s.store, s.forkHeader(), &s.opts, s.copyLines(ctx, nodes, leafID, remarks), s.log)
 	if err != nil {
 		return "", err
 	}
@@ -122,43 +123,82 @@ func (s *Session) branchNodes(ctx context.Context, leafID string) ([]node, error
 	return nodes, err
 }
 
-// labelsToCarry returns the labels of the nodes' entries that the nodes' own
-// label entries do not give them.
-func (s *Session) labelsToCarry(ctx context.Context, nodes []node) (map[string]string, error) {
-	labels, err := s.Labels()
-	if err != nil {
-		return nil, err
-	}
-	copied := make(map[string]bool)
-	for i := range nodes {
-		copied[nodes[i].id] = true
-	}
-	carry := make(map[string]string)
-	for target, label := range labels {
-		if copied[target] {
-			carry[target] = label
-		}
-	}
-	own := slices.DeleteFunc(slices.Clone(nodes), func(n node) bool { return n.kind != kindLabel })
+// remarksToCarry returns the remarks that a copy of some nodes needs beside them
+// to have the name and the tags of the session and the labels of its entries.
+// These count whatever branch they are on; on the copied one may be older ones.
+func (s *Session) remarksToCarry(ctx context.Context, nodes []node) ([]Entry, error) {
+	own := slices.DeleteFunc(slices.Clone(nodes), func(n node) bool { return !n.kind.isRemark() })
 	entries, err := s.entriesAt(ctx, own)
 	if err != nil {
 		return nil, err
 	}
+	var copied remarks
 	for _, e := range entries {
-		switch {
-		case e == nil:
-		case labels[e.Label.TargetID] == e.Label.Label:
-			delete(carry, e.Label.TargetID)
-		case copied[e.Label.TargetID]:
-			carry[e.Label.TargetID] = labels[e.Label.TargetID]
+		copied.add(e)
+	}
+	carry, err := s.headlinesToCarry(&copied)
+	if err != nil {
+		return nil, err
+	}
+	labels, err := s.Labels()
+	if err != nil {
+		return nil, err
+	}
+	for i := range nodes { // in the order of the log, not of the map
+		if id := nodes[i].id; labels[id] != copied.labels[id] {
+			carry = append(carry, Entry{Type: TypeLabel, Label: &LabelEntry{TargetID: id, Label: labels[id]}})
 		}
 	}
 	return carry, nil
 }
 
+// headlinesToCarry returns the entries that give a copy the session's name and
+// tags, if it has others.
+func (s *Session) headlinesToCarry(copied *remarks) (carry []Entry, _ error) {
+	name, err := s.Name()
+	if err != nil {
+		return nil, err
+	}
+	if name != copied.name {
+		carry = append(carry, Entry{Type: TypeSessionInfo, SessionInfo: &SessionInfoEntry{Name: name}})
+	}
+	tags, err := s.Tags()
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(tags, copied.tags.Sorted()) {
+		data := map[string]any{"tags": tagList(tags)}
+		carry = append(carry, Entry{Type: TypeCustom, Custom: &CustomEntry{CustomType: CustomTags, Data: data}})
+	}
+	return carry, nil
+}
+
+// remarks is what entries say about their session, taken in one after the other.
+type remarks struct {
+	name   string
+	tags   TagSet
+	labels map[string]string
+}
+
+// add takes in the next entry, or nil for one that cannot be read.
+func (r *remarks) add(e *Entry) {
+	switch {
+	case e == nil:
+	case e.SessionInfo != nil:
+		r.name = e.SessionInfo.Name
+	case e.Custom != nil && e.Custom.CustomType == CustomTags:
+		r.tags.Apply(e.Custom)
+	case e.Label != nil:
+		if r.labels == nil {
+			r.labels = make(map[string]string)
+		}
+		r.labels[e.Label.TargetID] = e.Label.Label
+	}
+}
+
 // copyLines yields the lines of nodes as they are, sees to it that the leaf is
-// the given one, and adds labels.
-func (s *Session) copyLines(ctx context.Context, nodes []node, leaf string, labels map[string]string) iter.Seq2[[]byte, error] {
+// the given one, and adds remarks.
+func (s *Session) copyLines(ctx context.Context, nodes []node, leaf string, remarks []Entry) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		errStop := errors.New("enough")
 		send := func(line []byte) error {
@@ -179,12 +219,10 @@ func (s *Session) copyLines(ctx context.Context, nodes []node, leaf string, labe
 		if err == nil && last != leaf {
 			err = send(s.leafLine(leaf, last))
 		}
-		for i := 0; i < len(nodes) && err == nil; i++ { // in the order of the log, not of the map
-			if label, ok := labels[nodes[i].id]; ok {
-				e := Entry{Type: TypeLabel, Label: &LabelEntry{TargetID: nodes[i].id, Label: label}}
-				err = send(s.looseLine(&e, leaf))
-				leaf = e.ID
-			}
+		for i := 0; i < len(remarks) && err == nil; i++ {
+			e := remarks[i]
+			err = send(s.looseLine(&e, leaf))
+			leaf = e.ID
 		}
 		if err != nil && !errors.Is(err, errStop) {
 			yield(nil, err)

@@ -593,20 +593,21 @@ func (m *machine) createBranchedSession(t *rapid.T) {
 	}
 	log := branchedLog(m.known(h), leaf)
 	m.wantContext(t, s, "", contextOf(log, pathTo(log, leaf)), pathTo(log, leaf))
-	m.wantBranched(t, s, log, pathTo(log, leaf), labelsOf(m.known(h)))
+	m.wantBranched(t, s, log, pathTo(log, leaf), m.known(h))
 	noError(t, s.Close())
 	noError(t, h.store.Remove(t.Context(), name))
 }
 
 // wantBranched checks the tree of a session made from a path: it has the
-// entries of the log, and on the path's end perhaps labels.
-func (m *machine) wantBranched(t *rapid.T, s *session.Session, log, path []modelEntry, labels map[string]string) {
+// entries of the log, and on the path's end perhaps labels and the name that the
+// original has.
+func (m *machine) wantBranched(t *rapid.T, s *session.Session, log, path, original []modelEntry) {
 	t.Helper()
 	var ids []string
 	copies := make(map[string]bool)
 	for e, err := range s.Entries() {
 		noError(t, err)
-		if !onPath(log, e.ID) && e.Type != session.TypeLabel && e.Type != session.TypeLeaf {
+		if !onPath(log, e.ID) && e.Type != session.TypeLabel && e.Type != session.TypeLeaf && e.Type != session.TypeSessionInfo {
 			t.Fatalf("the new session has entry %s of type %s, which is none of its own", e.ID, e.Type)
 		}
 		if onPath(log, e.ID) {
@@ -618,12 +619,12 @@ func (m *machine) wantBranched(t *rapid.T, s *session.Session, log, path []model
 	got, err := s.Labels()
 	noError(t, err)
 	maps.DeleteFunc(got, func(id, _ string) bool { return !copies[id] })
-	want := maps.Clone(labels)
+	want := maps.Clone(labelsOf(original))
 	maps.DeleteFunc(want, func(id, _ string) bool { return !copies[id] })
 	wantEqual(t, "labels of the new session", got, want)
 	name, err := s.Name()
 	noError(t, err)
-	wantEqual(t, "name of the new session", name, nameOf(log))
+	wantEqual(t, "name of the new session", name, nameOf(original))
 	now, err := s.PathTo("")
 	noError(t, err)
 	var onward []string
