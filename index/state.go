@@ -231,7 +231,7 @@ func (s *state) setHeader(h *session.Header, pos store.Pos) {
 		}
 	}
 	s.headed = true
-	s.sid, s.key, s.cwd = cmp.Or(h.ID, s.name), h.Key, h.CWD
+	s.sid, s.key, s.cwd = s.name, h.Key, h.CWD
 	s.parent, s.relation, s.continuation = h.ParentSession, h.Relation, int64(h.Continuation)
 	s.carrying = session.CarriedIn(h).Open
 	s.created = millis(h.CreatedAt)

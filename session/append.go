@@ -320,6 +320,9 @@ func (s *Session) prepare(ctx context.Context, w *writing) (*batch, error) {
 			return nil, s.refuse(w, i, ErrInvalid, errors.New("it is nested too deep to be read again"))
 		}
 		b.add(e, int64(len(line)))
+		if w.graft && e.Type == TypeLeaf {
+			b.leaf = s.standsAt(b, b.leaf)
+		}
 	}
 	if w.graft {
 		b.cut(keptGraft)

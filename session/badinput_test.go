@@ -536,6 +536,104 @@ func TestBadSeveralRoots(t *testing.T) {
 	survives(t, path)
 }
 
+// A leaf that was moved to a move stands where that one moved it: so the path that
+// goes on is one that is shown.
+func TestBadLeafOnLeaf(t *testing.T) {
+	t.Parallel()
+	move := func(id, parent string) string {
+		if parent != "null" {
+			parent = `"` + parent + `"`
+		}
+		return `{"type":"leaf","id":"` + id + `","parent_id":` + parent + `,"timestamp":"2024-01-01T10:00:02.000Z","leaf":{"from_id":"b"}}`
+	}
+	a, b := messageLine("a", "", "user", "one"), messageLine("b", "a", "user", "two")
+	far := strings.Repeat("x", 20<<10)
+	for name, test := range map[string]struct {
+		lines []string
+		leaf  string
+	}{
+		"once":                {[]string{a, b, move("l1", "a"), move("l2", "l1")}, "a"},
+		"twice":               {[]string{a, b, move("l1", "a"), move("l2", "l1"), move("l3", "l2")}, "a"},
+		"to none":             {[]string{a, b, move("l1", "null"), move("l2", "l1")}, ""},
+		"far away":            {[]string{a, b, move("l1", "a"), messageLine("c", "a", "user", far), messageLine("d", "c", "user", far), move("l2", "l1")}, "a"},
+		"far away, no move":   {[]string{a, b, messageLine("c", "b", "user", far), messageLine("d", "c", "user", far), move("l2", "a")}, "a"},
+		"to what comes later": {[]string{a, b, move("l2", "l1"), move("l1", "a")}, "a"},
+	} {
+		path := writeLog(t, append([]string{headerLine}, test.lines...)...)
+		s := loadScribe(t, path)
+		if got := s.LeafID(); got != test.leaf {
+			t.Errorf("%s: the leaf is %q, want %q", name, got, test.leaf)
+		}
+		mustGet(s.GetTree())(t)
+		if got := s.LeafID(); got != test.leaf {
+			t.Errorf("%s: the leaf is %q when all is read, want %q", name, got, test.leaf)
+		}
+		followed := loadScribe(t, writeLog(t, headerLine, a, b))
+		log := readBytes(t, path)
+		mustDo(t, os.WriteFile(followed.Path(), log, 0o600))
+		mustGet(followed.Refresh())(t)
+		if got := followed.LeafID(); got != test.leaf {
+			t.Errorf("%s: the leaf is %q after Refresh, want %q", name, got, test.leaf)
+		}
+		id := s.user("on")
+		if e := mustGet(s.again().Entry(id))(t); test.leaf == "" && e.ParentID != nil || test.leaf != "" && (e.ParentID == nil || *e.ParentID != test.leaf) {
+			t.Errorf("%s: the next entry follows %v, want %q", name, e.ParentID, test.leaf)
+		}
+	}
+	s := newScribe(t)
+	u := s.user("one")
+	s.say("two")
+	s.branch(u)
+	ids := s.ids()
+	s.branch(ids[len(ids)-1]) // which is the move
+	if s.LeafID() != u || s.again().LeafID() != u {
+		t.Errorf("the leaf stands on %q, and after a restart on %q", s.LeafID(), s.again().LeafID())
+	}
+}
+
+// A file that was renamed is known by its name, wherever its id is told.
+func TestBadHeaderID(t *testing.T) {
+	t.Parallel()
+	path := writeLog(t, strings.Replace(headerLine, `"id":"`, `"id":"old-`, 1), messageLine("a", "", "user", "one"))
+	s := loadScribe(t, path)
+	name := strings.TrimSuffix(filepath.Base(path), ".jsonl")
+	if s.ID() != name || s.Header().ID != name {
+		t.Errorf("id %q, header %q, want %q", s.ID(), s.Header().ID, name)
+	}
+	infos := mustGet(session.List(filepath.Dir(path)))(t)
+	if len(infos) != 1 || infos[0].ID != name {
+		t.Errorf("listed as %+v", infos)
+	}
+	problems := mustGet(s.Problems())(t)
+	if len(problems) != 1 || problems[0].Kind != session.ProblemHeader || !strings.HasPrefix(problems[0].EntryID, "old-") {
+		t.Errorf("problems %v", problems)
+	}
+	f := loadScribe(t, mustGet(s.CreateBranchedSession("a"))(t))
+	if got := f.Header().ParentSession; got != name {
+		t.Errorf("a copy names %q as its parent", got)
+	}
+	next := mustGet(s.Continue())(t)
+	defer next.Close()
+	if got := mustGet(s.again().Continuation())(t); got != next.ID() || next.Header().ParentSession != name {
+		t.Errorf("continued by %q, which continues %q", got, next.Header().ParentSession)
+	}
+}
+
+// A line whose id is empty is as bad as one whose id is no string.
+func TestBadEmptyID(t *testing.T) {
+	t.Parallel()
+	a, c := messageLine("a", "", "user", "one"), messageLine("c", "a", "user", "three")
+	var told []string
+	for _, id := range []string{`""`, `5`, `null`} {
+		bad := `{"type":"message","id":` + id + `,"parent_id":"a","timestamp":"2024-01-01T10:00:02.000Z","message":{"role":"user","content":"two"}}`
+		s := loadScribe(t, writeLog(t, headerLine, a, bad, c))
+		told = append(told, fmt.Sprint(s.ids(), s.problemKinds(), view(mustGet(s.GetContext())(t))))
+	}
+	if told[0] != told[1] || told[0] != told[2] {
+		t.Errorf("they differ: %q", told)
+	}
+}
+
 func TestBadFirstKept(t *testing.T) {
 	t.Parallel()
 	compaction := func(first string) string {

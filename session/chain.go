@@ -48,7 +48,7 @@ func (s *Session) ContinueInstead(lost string, carry ...Entry) (*Session, error)
 }
 
 func (s *Session) continueAs(lost string, carry []Entry) (*Session, error) {
-	ctx := context.Background()
+	ctx := s.context()
 	s.continuing.Lock()
 	defer s.continuing.Unlock()
 	blobs := heldBlobs{store: s.store}
@@ -62,7 +62,7 @@ func (s *Session) continueAs(lost string, carry []Entry) (*Session, error) {
 		return nil, err
 	}
 	h := Header{
-		ID: id, ParentSession: s.header.ID, Relation: RelationContinuation,
+		ID: id, ParentSession: s.name, Relation: RelationContinuation,
 		Continuation: s.header.Continuation + 1, CWD: s.header.CWD,
 	}
 	next, err := create(ctx, s.store, h, &s.opts, store.Lines(lines...), s.log)
@@ -104,14 +104,14 @@ func (s *Session) carriedLines(ctx context.Context, blobs *heldBlobs, carry []En
 // first makes it name one if it does not. Of two writers that do so at once, the
 // one whose record comes first is right. A record of lost does not count.
 func (s *Session) recordContinuation(lost string) (string, error) {
-	id, at, err := continuation(context.Background(), s.log, s.header.ID)
+	id, at, err := s.continuation()
 	if err == nil && id != "" {
 		err = s.checkSeen(at)
 	}
 	if err != nil || id != lost {
 		return id, err
 	}
-	data := map[string]any{"session": s.opts.NewID(TypeSession), "of": s.header.ID}
+	data := map[string]any{"session": s.opts.NewID(TypeSession), "of": s.name}
 	if lost != "" {
 		data["instead_of"] = lost
 	}
@@ -129,7 +129,7 @@ func (s *Session) checkSeen(at store.Pos) error {
 	if s.opts.OnConflict != ReportAll || at < s.tree.end {
 		return nil
 	}
-	if err := s.absorb(context.Background()); err != nil {
+	if err := s.absorb(s.context()); err != nil {
 		return err
 	}
 	return &ConflictError{Leaf: s.tree.leaf, Theirs: s.tree.logLeaf, Err: &Error{Op: "continue", Name: s.name, Kind: ErrConflict}}
@@ -137,8 +137,18 @@ func (s *Session) checkSeen(at store.Pos) error {
 
 // Continuation returns the id of the session that continues this one, or "".
 func (s *Session) Continuation() (string, error) {
-	id, _, err := continuation(context.Background(), s.log, s.header.ID)
+	id, _, err := s.continuation()
 	return id, err
+}
+
+// continuation looks for the record of the continuation that counts, also under
+// the id that a strange header has.
+func (s *Session) continuation() (id string, at store.Pos, err error) {
+	id, at, err = continuation(s.context(), s.log, s.name)
+	if err == nil && id == "" && s.strange != "" {
+		id, at, err = continuation(s.context(), s.log, s.strange)
+	}
+	return id, at, err
 }
 
 // continuation looks for the record of a session's continuation that counts, and

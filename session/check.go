@@ -23,8 +23,8 @@ func (s *Session) Problems() ([]Problem, error) {
 	var problems []Problem
 	err = s.withWhole(func(t *tree) error {
 		problems = append(problems, t.problems...)
-		if s.header.ID != s.name {
-			problems = append(problems, Problem{Kind: ProblemHeader, EntryID: s.header.ID, Detail: fmt.Sprintf("the header's id is not the session's name, %q", s.name)})
+		if s.strange != "" {
+			problems = append(problems, Problem{Kind: ProblemHeader, EntryID: s.strange, Detail: fmt.Sprintf("the header's id is not the session's name, %q", s.name)})
 		}
 		if roots := t.roots(); len(roots) > 1 {
 			second := t.nodes[roots[1]]

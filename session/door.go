@@ -354,14 +354,33 @@ func (s *Session) place(ctx context.Context, w *writing, b *batch, i int) error 
 		return err
 	}
 	if (w.graft || e.Type == TypeLeaf) && e.ParentID != nil {
-		if _, err := s.seek(ctx, w, b, i, *e.ParentID, "parent"); err != nil {
+		of, err := s.seek(ctx, w, b, i, *e.ParentID, "parent")
+		if err != nil {
 			return err
+		}
+		if of == kindLeaf && !w.graft { // a leaf stands on no move: see standsAt
+			to := s.standsAt(b, *e.ParentID)
+			if e.ParentID = &to; to == "" {
+				e.ParentID = nil
+			}
 		}
 	}
 	if w.graft || e.Message != nil {
 		return nil
 	}
 	return s.checkTarget(ctx, w, b, i)
+}
+
+// standsAt is that of the tree, with the batch on top.
+func (s *Session) standsAt(b *batch, id string) string {
+	for i := b.index(id); i >= 0; i = b.index(id) {
+		if b.heads[i].kind != kindLeaf {
+			return id
+		}
+		id = b.heads[i].parent
+	}
+	id, _ = s.tree.standsAt(id)
+	return id
 }
 
 // complete gives an entry its parent and its time. Where a move of the leaf leads

@@ -57,7 +57,7 @@ func isHeader(line []byte) bool {
 }
 
 func (s *Session) forkHeader() Header {
-	return Header{ParentSession: s.header.ID, Relation: RelationFork, CWD: s.header.CWD}
+	return Header{ParentSession: s.name, Relation: RelationFork, CWD: s.header.CWD}
 }
 
 // CreateBranchedSession copies the path from the root to an entry into a new
@@ -248,7 +248,7 @@ func (s *Session) sendGaps(nodes []node, send func([]byte) error) error {
 			return err
 		}
 		e := Entry{Type: TypeCustom, ID: nodes[i].id, Custom: &CustomEntry{
-			CustomType: "coppice.gap", Data: map[string]any{"session": s.header.ID},
+			CustomType: "coppice.gap", Data: map[string]any{"session": s.name},
 		}}
 		if err := send(s.looseLine(&e, parent)); err != nil {
 			return err

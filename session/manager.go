@@ -250,7 +250,7 @@ func (d *Directory) describe(st store.Store, info *SessionInfo) (err error) {
 	}
 	defer s.Close()
 	h := s.Header()
-	info.ID, info.Created, info.ParentSession = h.ID, h.CreatedAt, h.ParentSession
+	info.Created, info.ParentSession = h.CreatedAt, h.ParentSession
 	info.Relation, info.CWD = h.Relation, h.CWD
 	if info.MessageCount, err = s.MessageCount(); err != nil {
 		return err

@@ -183,7 +183,7 @@ func (m *machine) done(t *rapid.T, h *handle, err error, entries ...modelEntry) 
 			e.parent = h.leaf
 		}
 		m.log = append(m.log, e)
-		h.leaf = leafAfter(e)
+		h.leaf = leafAfter(m.log, e)
 	}
 	h.seen = len(m.log)
 }
@@ -384,8 +384,14 @@ func (m *machine) branch(t *rapid.T) {
 	case h.leaf == target && leafOf(m.known(h)) == target:
 		noError(t, err) // there is nothing to record
 	default:
-		m.done(t, h, err, modelEntry{kind: session.TypeLeaf, parent: target})
+		m.done(t, h, err, modelEntry{kind: session.TypeLeaf, parent: standsAt(m.known(h), target)})
 	}
+}
+
+// standsAt returns where a leaf stands that is moved to an entry.
+func standsAt(log []modelEntry, id string) string {
+	e, _ := find(log, id)
+	return leafAfter(log, e)
 }
 
 func (m *machine) branchWithSummary(t *rapid.T) {
@@ -396,7 +402,7 @@ func (m *machine) branchWithSummary(t *rapid.T) {
 		refused(t, err, session.ErrNotExist)
 		return
 	}
-	m.done(t, h, err, modelEntry{kind: session.TypeLeaf, parent: target}, modelEntry{kind: session.TypeBranchSummary, text: "left behind"})
+	m.done(t, h, err, modelEntry{kind: session.TypeLeaf, parent: standsAt(m.known(h), target)}, modelEntry{kind: session.TypeBranchSummary, text: "left behind"})
 }
 
 func (m *machine) resetLeaf(t *rapid.T) {

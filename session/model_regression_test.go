@@ -106,22 +106,12 @@ func TestNoCutInsideAResponse(t *testing.T) {
 // An entry that moves the leaf is shown when something hangs on it, however
 // far below.
 func TestTreeBelowLeafEntries(t *testing.T) {
-	s, _ := pairOfSessions(t)
-	say(t, s, session.RoleUser, "hello")
-	noError(t, s.ResetLeaf())
-	move := func() string { // the id of the last entry, which moves the leaf
-		var last string
-		for e, err := range s.Entries() {
-			noError(t, err)
-			last = e.ID
-		}
-		return last
+	move := func(id, parent string) string {
+		return `{"type":"leaf","id":"` + id + `","parent_id":` + parent + `,"timestamp":"2024-01-01T10:00:02.000Z","leaf":{"from_id":"a"}}`
 	}
-	first := move()
-	noError(t, s.Branch(first))
-	second := move()
-	noError(t, s.Branch(second))
-	below := say(t, s, session.RoleUser, "below")
+	below := "below"
+	s := loadScribe(t, writeLog(t, headerLine, messageLine("a", "", "user", "hello"),
+		move("first", "null"), move("second", `"first"`), messageLine(below, "second", "user", "below")))
 	forest, err := s.GetTree()
 	noError(t, err)
 	if !slices.Contains(drawn(forest, ""), "  "+below+" ") {

@@ -57,12 +57,17 @@ func leafOf(log []modelEntry) string {
 	if len(log) == 0 {
 		return ""
 	}
-	return leafAfter(log[len(log)-1])
+	return leafAfter(log, log[len(log)-1])
 }
 
-func leafAfter(e modelEntry) string {
-	if e.kind == session.TypeLeaf {
-		return e.parent
+// leafAfter returns where the leaf stands after an entry of a log. A leaf that is
+// moved to a move stands where that one moved it.
+func leafAfter(log []modelEntry, e modelEntry) string {
+	for e.kind == session.TypeLeaf {
+		if e.parent == "" {
+			return ""
+		}
+		e, _ = find(log, e.parent)
 	}
 	return e.id
 }

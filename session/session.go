@@ -87,12 +87,13 @@ type Session struct {
 
 // core is what all views of a session share.
 type core struct {
-	opts   Options
-	store  store.Store
-	owners *atomic.Int32 // the sessions of which the last to be closed closes the store too; nil if none does
-	log    store.Log
-	name   string
-	header Header // never changes
+	opts    Options
+	store   store.Store
+	owners  *atomic.Int32 // the sessions of which the last to be closed closes the store too; nil if none does
+	log     store.Log
+	name    string // which is the session's id
+	header  Header // never changes
+	strange string // the id that the header has instead of the name, or ""
 
 	continuing sync.Mutex // so that there is one continuation; taken before mu
 
@@ -212,6 +213,9 @@ func (s *Session) load(ctx context.Context) error {
 		}
 	}
 	s.tree, s.header = t, *h
+	if h.ID != s.name {
+		s.strange, s.header.ID = h.ID, s.name
+	}
 	return s.checkVersion()
 }
 
@@ -296,6 +300,7 @@ func (s *Session) whole(ctx context.Context) error {
 		return err
 	}
 	t.leaf = s.tree.leaf // ours, which may differ from the log's after a conflict
+	t.leaf, _ = t.standsAt(t.leaf)
 	s.tree = t
 	return nil
 }
@@ -337,10 +342,11 @@ func (s *Session) errClosed(op string) error {
 	return &Error{Op: op, Name: s.name, Kind: ErrClosed}
 }
 
-// ID returns the session's id.
-func (s *Session) ID() string { return s.header.ID }
+// ID returns the session's id: the name by which its store knows it.
+func (s *Session) ID() string { return s.name }
 
-// Header returns the session's header.
+// Header returns the session's header. Its ID is that of the session, also if
+// the log says another, because somebody renamed the file: see Problems.
 func (s *Session) Header() Header {
 	h := s.header
 	h.Extra = h.Extra.clone()
@@ -409,7 +415,10 @@ func (s *Session) absorb(ctx context.Context) error {
 		return nil
 	}
 	s.tree.pending = nil
-	return nil
+	if s.tree.standing() {
+		return nil
+	}
+	return s.whole(ctx) // only all of the log tells where the leaf stands
 }
 
 // Follow yields the entries after the ones known now, as they are appended by

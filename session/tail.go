@@ -57,6 +57,7 @@ type tailScan struct {
 	leaf   string
 	end    store.Pos // after the last line
 	back   string    // where the leaf stood when the line met last was written
+	moved  bool      // the last line moved the leaf to an entry that was not met yet
 
 	want      string // the next entry of the path, nearer to the root
 	atRoot    bool   // the path is complete
@@ -99,7 +100,10 @@ func (s *tailScan) add(line store.Line) (stop bool, err error) {
 	if err == nil && s.goal == tailContext && !s.atRoot && head.id == s.want {
 		err = s.follow(head, line.Data)
 	}
-	if s.goal == tailLeaf && len(s.heads) >= 2 && s.end-line.Pos > checkedBytes {
+	if err == nil {
+		err = s.checkMove(head)
+	}
+	if s.goal == tailLeaf && len(s.heads) >= 2 && s.end-line.Pos > checkedBytes && !s.moved {
 		s.done = true
 	}
 	return false, err
@@ -124,6 +128,23 @@ func (s *tailScan) addHead(line store.Line, h rawjson.Head) *headLine {
 	return &s.heads[n]
 }
 
+// checkMove makes sure that the leaf was moved to an entry that is no move itself:
+// only all of the log tells where the leaf stands then. An entry far away is not
+// looked for: reading all costs less.
+func (s *tailScan) checkMove(head *headLine) error {
+	const far = 64 << 20
+	if !s.moved {
+		return nil
+	}
+	if head.id == s.leaf {
+		s.moved = false
+	}
+	if head.id == s.leaf && head.kind == kindLeaf || s.end-head.pos > far {
+		return errNeedAll
+	}
+	return nil
+}
+
 // checkedBytes is how much of the log's end must look as our writer leaves it
 // before its last line is believed. It is read in one go anyway.
 const checkedBytes = 16 << 10
@@ -136,6 +157,7 @@ func (s *tailScan) begin(last *headLine) {
 	}
 	s.want = s.leaf
 	s.atRoot = s.leaf == ""
+	s.moved = last.kind == kindLeaf && !s.atRoot
 }
 
 // lookBack notes where the leaf stood when a line was written.

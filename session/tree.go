@@ -346,6 +346,7 @@ func (t *tree) addDamage(line store.Line) {
 	if line.Cut {
 		detail = "longer than the limit; only its beginning was read"
 	}
+	ok = ok && len(h.ID) > 0 // an empty id is none
 	if _, known := t.at(string(h.ID)); !ok || known || string(h.Type) == string(TypeSession) {
 		t.report(ProblemDamaged, "", line.Pos, detail)
 		t.damage = append(t.damage, damage{pos: line.Pos, before: int32(len(t.nodes)) - 1, ids: idsIn(line.Data)})
@@ -389,6 +390,38 @@ func (t *tree) settle() {
 	}
 	t.cutCycles()
 	t.pending = nil
+	t.standing()
+}
+
+// standing makes logLeaf the entry at which the leaf stands, and reports whether
+// that is known.
+func (t *tree) standing() (known bool) {
+	t.logLeaf, known = t.standsAt(t.logLeaf)
+	return known
+}
+
+// standsAt returns where a leaf stands that was moved to an entry: there, unless
+// that entry is itself one that moves the leaf. Then it is where that one moved
+// it, which is its parent, and so on up to an entry that is no move, or to none:
+// a leaf never stands on a move. known is false if the tree does not go back far
+// enough to tell.
+func (t *tree) standsAt(id string) (_ string, known bool) {
+	if id == "" {
+		return "", true
+	}
+	if n := len(t.nodes); n > 0 && t.nodes[n-1].id == id && t.nodes[n-1].kind != kindLeaf {
+		return id, true // nearly always
+	}
+	at, ok := t.at(id)
+	if !ok {
+		return id, t.complete
+	}
+	for t.nodes[at].kind == kindLeaf {
+		if at = t.nodes[at].parent; at == none {
+			return "", t.complete
+		}
+	}
+	return t.nodes[at].id, true
 }
 
 // cutCycles makes an entry of each cycle a root: of those whose parent came
