@@ -236,7 +236,7 @@ func (s *state) setHeader(h *session.Header, pos store.Pos) {
 	s.carrying = session.CarriedIn(h).Open
 	s.created = millis(h.CreatedAt)
 	s.updated = max(s.updated, s.created)
-	if s.sid != s.name {
+	if h.ID != "" && h.ID != s.name {
 		s.problems++
 	}
 }

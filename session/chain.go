@@ -81,23 +81,11 @@ func (s *Session) continueAs(lost string, carry []Entry) (*Session, error) {
 
 // carriedLines are the lines with which a continuation begins.
 func (s *Session) carriedLines(ctx context.Context, blobs *heldBlobs, carry []Entry) ([][]byte, error) {
-	w := writing{op: "continue", entries: slices.Clone(carry)}
-	for i := range w.entries {
-		w.entries[i].ID = ""
+	fresh := slices.Clone(carry)
+	for i := range fresh {
+		fresh[i].ID = ""
 	}
-	if err := s.makeReady(ctx, blobs, &w); err != nil {
-		return nil, err
-	}
-	next := Session{core: &core{opts: s.opts, store: s.store, name: s.name, tree: newTree()}, ctx: ctx}
-	next.tree.complete = true
-	if err := next.judge(ctx, &w); err != nil {
-		return nil, err
-	}
-	b, err := next.prepare(ctx, &w)
-	if err != nil {
-		return nil, err
-	}
-	return b.lines, nil
+	return s.firstLines(ctx, blobs, fresh)
 }
 
 // recordContinuation returns the id of the continuation that the log names, and

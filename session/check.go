@@ -2,20 +2,17 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
 )
 
 // Problems reads all of the session and returns every fault in it: damaged
 // lines, broken trees, references to nothing, tool calls and results that do not
 // match. None of them prevents using the session; none is repaired by looking.
 func (s *Session) Problems() ([]Problem, error) {
-	ctx := context.Background()
+	ctx := s.context()
 	nodes, err := s.snapshot()
 	if err != nil {
 		return nil, err
@@ -111,53 +108,4 @@ func (s *Session) checkEntry(ctx context.Context, blobs store.Blobs, e *Entry, p
 	}
 	c := e.clone()
 	return append(problems, resolve(ctx, blobs, &c, pos)...)
-}
-
-// LoadOrRecover loads the session file at a path and, if that is beyond reading,
-// takes its place as well as it can: with the backup beside it (path + ".bak"),
-// which is copied over the file after the file was moved to quarantine; or else
-// with a new session that says which one could not be read. The session then
-// has another id, and the unreadable file stays where it is.
-func LoadOrRecover(path string) (*Session, error) {
-	s, err := Load(path)
-	if err == nil || !errors.Is(err, ErrCorrupt) {
-		return s, err
-	}
-	cause := err
-	d := NewManager(filepath.Dir(path))
-	name, err := d.nameOf(path)
-	if err != nil {
-		return nil, err
-	}
-	st, err := d.open()
-	if err != nil {
-		return nil, err
-	}
-	s, err = recoverFrom(st, name, cause, &d.Options)
-	return s.owning(st, err)
-}
-
-func recoverFrom(st *file.Store, name string, cause error, o *Options) (*Session, error) {
-	ctx := context.Background()
-	err := st.RestoreBackup(ctx, name)
-	if err == nil {
-		s, openErr := Open(ctx, st, name, o)
-		if !errors.Is(openErr, ErrCorrupt) {
-			return s, openErr
-		}
-		err = openErr // the backup is no better
-	}
-	if !errors.Is(err, ErrNotExist) && !errors.Is(err, ErrCorrupt) {
-		return nil, err
-	}
-	s, err := Create(ctx, st, Header{ParentSession: name, Relation: RelationRecovery}, o)
-	if err != nil {
-		return nil, err
-	}
-	notice := fmt.Sprintf("This is a recovery session. The original session %q could not be read: %v", name, cause)
-	_, err = s.AppendMessage(RoleSystem, []Content{Text(notice)})
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return s, nil
 }

@@ -174,7 +174,7 @@ func (d *Directory) ContinueRecent() (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	stats, err := listStats(st)
+	stats, err := listStats(context.Background(), st)
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
@@ -191,9 +191,9 @@ func (d *Directory) ContinueRecent() (*Session, error) {
 }
 
 // listStats returns the logs of a store, the most recently modified first.
-func listStats(st store.Store) ([]store.Stat, error) {
+func listStats(ctx context.Context, st store.Store) ([]store.Stat, error) {
 	var stats []store.Stat
-	for stat, err := range st.List(context.Background()) {
+	for stat, err := range st.List(ctx) {
 		if err != nil && stat.Name == "" {
 			return nil, err
 		}
@@ -229,7 +229,7 @@ func (d *Directory) List() ([]SessionInfo, error) {
 		return nil, err
 	}
 	defer st.Close()
-	stats, err := listStats(st)
+	stats, err := listStats(context.Background(), st)
 	if err != nil {
 		return nil, err
 	}

@@ -10,13 +10,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/memory"
 )
 
 // mustGet returns a value that must have come without an error:
@@ -544,6 +547,82 @@ func TestUseAfterClose(t *testing.T) {
 			t.Errorf("%s after Close: %v, want ErrClosed", name, err)
 		}
 	}
+}
+
+// Whoever comes back to a session that is beyond reading finds the one that went
+// on in its place, also if an older program made it, and if several come at once.
+func TestRecoverySurvivesARestart(t *testing.T) {
+	t.Parallel()
+	garbage := func(t *testing.T) string {
+		path := filepath.Join(t.TempDir(), "s.jsonl")
+		mustDo(t, os.WriteFile(path, []byte("garbage\n"), 0o600))
+		return path
+	}
+	t.Run("one after the other", func(t *testing.T) {
+		path := garbage(t)
+		for n := range 3 {
+			s := scribe{mustGet(session.LoadOrRecover(path))(t), t}
+			s.user("again")
+			if got := mustGet(s.MessageCount())(t); got != n+2 {
+				t.Errorf("%d messages, want %d", got, n+2)
+			}
+			mustDo(t, s.Close())
+		}
+		if infos := mustGet(session.List(filepath.Dir(path)))(t); len(infos) != 2 {
+			t.Errorf("%d sessions, want the garbage and one in its place", len(infos))
+		}
+	})
+	t.Run("made by another program", func(t *testing.T) {
+		path := garbage(t)
+		st := mustGet(file.Open(filepath.Dir(path), nil))(t)
+		defer st.Close()
+		old := mustGet(session.Create(t.Context(), st, session.Header{ParentSession: "s", Relation: session.RelationRecovery}, nil))(t)
+		mustDo(t, old.Close())
+		s := closeWith(t, mustGet(session.LoadOrRecover(path))(t))
+		if id := mustGet(session.FindRecovery(t.Context(), st, "s"))(t); s.ID() != old.ID() || id != old.ID() {
+			t.Errorf("recovered in %q, found %q, want %q", s.ID(), id, old.ID())
+		}
+	})
+	t.Run("at once", func(t *testing.T) {
+		path := garbage(t)
+		var all sync.WaitGroup
+		ids := make([]string, 4)
+		for i := range ids {
+			all.Go(func() {
+				s, err := session.LoadOrRecover(path)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				ids[i] = s.ID()
+				s.Close()
+			})
+		}
+		all.Wait()
+		if slices.Sort(ids); len(slices.Compact(ids)) != 1 {
+			t.Errorf("recovered in %q", ids)
+		}
+	})
+	t.Run("itself beyond reading", func(t *testing.T) {
+		path := garbage(t)
+		first := mustGet(session.LoadOrRecover(path))(t)
+		mustDo(t, first.Close())
+		mustDo(t, os.WriteFile(first.Path(), []byte("garbage\n"), 0o600))
+		s := closeWith(t, mustGet(session.LoadOrRecover(path))(t))
+		if s.ID() == first.ID() || mustGet(s.MessageCount())(t) != 1 {
+			t.Errorf("recovered in %q", s.ID())
+		}
+	})
+	t.Run("without files", func(t *testing.T) {
+		st := memory.New(nil)
+		mustDo(t, mustGet(st.Create(t.Context(), "s", store.Lines([]byte("garbage"))))(t).Close())
+		_, cause := session.Open(t.Context(), st, "s", nil)
+		first := closeWith(t, mustGet(session.Recover(t.Context(), st, "s", cause, nil))(t))
+		second := closeWith(t, mustGet(session.Recover(t.Context(), st, "s", cause, nil))(t))
+		if first.ID() != second.ID() {
+			t.Errorf("recovered in %q, then in %q", first.ID(), second.ID())
+		}
+	})
 }
 
 func TestLoadOrRecover(t *testing.T) {

@@ -577,13 +577,14 @@ func TestPain_UnknownKeySendsToRecovery(t *testing.T) {
 	}
 }
 
-// Ids of recovery sessions collided within a second, and continuation_index was
-// always 1.
+// Ids of the recovery sessions of several files collided within a second, and
+// continuation_index was always 1.
 func TestPain_RecoveryIDsCollide(t *testing.T) {
 	t.Parallel()
-	path := writeBytes(t, []byte("garbage"))
-	seen := make(map[string]bool)
-	for range 5 {
+	dir, seen := t.TempDir(), make(map[string]bool)
+	for i := range 5 {
+		path := filepath.Join(dir, fmt.Sprintf("s%d.jsonl", i))
+		mustDo(t, os.WriteFile(path, []byte("garbage"), 0o600))
 		s := closeWith(t, mustGet(session.LoadOrRecover(path))(t))
 		if seen[s.ID()] {
 			t.Fatalf("id %s twice", s.ID())

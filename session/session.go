@@ -137,6 +137,37 @@ func Create(ctx context.Context, st store.Store, h Header, o *Options) (*Session
 	return create(ctx, st, h, o, nil, nil)
 }
 
+// createWith is Create with the first entries, which are there with the session or
+// not at all.
+func createWith(ctx context.Context, st store.Store, h Header, o *Options, entries ...Entry) (*Session, error) {
+	next := &Session{core: &core{opts: o.withDefaults(), store: st, name: h.ID}}
+	blobs := heldBlobs{store: st}
+	defer blobs.release()
+	lines, err := next.firstLines(ctx, &blobs, entries)
+	if err != nil {
+		return nil, err
+	}
+	return create(ctx, st, h, o, store.Lines(lines...), nil)
+}
+
+// firstLines returns the lines of entries with which a session begins that is yet
+// to be made with the options and the store of this one.
+func (s *Session) firstLines(ctx context.Context, blobs *heldBlobs, entries []Entry) ([][]byte, error) {
+	next := Session{core: &core{opts: s.opts, store: s.store, name: s.name, tree: &tree{complete: true}}, ctx: ctx}
+	w := writing{op: "create", entries: entries}
+	if err := next.makeReady(ctx, blobs, &w); err != nil {
+		return nil, err
+	}
+	if err := next.judge(ctx, &w); err != nil {
+		return nil, err
+	}
+	b, err := next.prepare(ctx, &w)
+	if err != nil {
+		return nil, err
+	}
+	return b.lines, nil
+}
+
 // create makes a session that holds the given lines from the start. If they come
 // from a log, that must still be what it was: see store.CreateCopy.
 func create(ctx context.Context, st store.Store, h Header, o *Options, lines iter.Seq2[[]byte, error], of store.Log) (*Session, error) {
