@@ -92,7 +92,7 @@ func (s *Session) carriedLines(ctx context.Context, blobs *heldBlobs, carry []En
 // first makes it name one if it does not. Of two writers that do so at once, the
 // one whose record comes first is right. A record of lost does not count.
 func (s *Session) recordContinuation(lost string) (string, error) {
-	id, at, err := s.continuation()
+	id, at, err := continuation(s.context(), s.log, s.name, s.strange)
 	if err == nil && id != "" {
 		err = s.checkSeen(at)
 	}
@@ -125,23 +125,15 @@ func (s *Session) checkSeen(at store.Pos) error {
 
 // Continuation returns the id of the session that continues this one, or "".
 func (s *Session) Continuation() (string, error) {
-	id, _, err := s.continuation()
+	id, _, err := continuation(s.context(), s.log, s.name, s.strange)
 	return id, err
 }
 
-// continuation looks for the record of the continuation that counts, also under
-// the id that a strange header has.
-func (s *Session) continuation() (id string, at store.Pos, err error) {
-	id, at, err = continuation(s.context(), s.log, s.name)
-	if err == nil && id == "" && s.strange != "" {
-		id, at, err = continuation(s.context(), s.log, s.strange)
-	}
-	return id, at, err
-}
-
 // continuation looks for the record of a session's continuation that counts, and
-// returns where it stands.
-func continuation(ctx context.Context, log store.Log, of string) (id string, at store.Pos, err error) {
+// returns where it stands. If none names the session, one does that names it by
+// the strange id that its header has.
+func continuation(ctx context.Context, log store.Log, of, strange string) (id string, at store.Pos, err error) {
+	other, otherAt := "", store.Pos(0)
 	for line, err := range log.Forward(ctx, 0) {
 		if err != nil {
 			return "", 0, err
@@ -156,6 +148,12 @@ func continuation(ctx context.Context, log store.Log, of string) (id string, at 
 		if next := ContinuedTo(e, of, id); next != id {
 			id, at = next, line.Pos
 		}
+		if next := ContinuedTo(e, strange, other); next != other && strange != "" {
+			other, otherAt = next, line.Pos
+		}
+	}
+	if id == "" {
+		return other, otherAt, nil
 	}
 	return id, at, nil
 }

@@ -235,8 +235,8 @@ func (s *Session) checkCompaction(ctx context.Context, w *writing, leaf string, 
 		sel.before = nil
 	}
 	sel.entries = slices.Concat(sel.entries, rest)
-	if err := w.checkCut(sel.entries, firstKeptID); err != nil {
-		return nil, err
+	if err := w.checkCut(sel.entries, firstKeptID); err != nil || w.graft {
+		return nil, err // what is grafted stays as it is
 	}
 	c := assemble(sel)
 	state := &State{Provider: c.Provider, Model: c.Model, ThinkingLevel: c.ThinkingLevel}

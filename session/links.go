@@ -413,9 +413,9 @@ func ReadLink(ctx context.Context, st store.Store, name string) (l Link, err err
 	if err != nil {
 		return l, err
 	}
-	of := name
+	strange := ""
 	if h != nil {
-		of = h.ID
+		strange = h.ID
 		l.Index, l.Created = h.Continuation, h.CreatedAt
 		if h.Relation == RelationContinuation {
 			l.Continues = h.ParentSession
@@ -424,7 +424,7 @@ func ReadLink(ctx context.Context, st store.Store, name string) (l Link, err err
 			}
 		}
 	}
-	l.ContinuedTo, _, err = continuation(ctx, log, of)
+	l.ContinuedTo, _, err = continuation(ctx, log, name, strange)
 	return l, err
 }
 

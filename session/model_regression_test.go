@@ -153,10 +153,9 @@ func TestMergeOfEditedEntry(t *testing.T) {
 	secret := say(t, s, session.RoleUser, "secret")
 	noError(t, s.Branch(first))
 	// An edit of what is not on the path is none that Session.EditContext makes.
-	_, err := s.AppendAll(session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{
+	noError(t, graft(s, session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{
 		TargetID: secret, Replacement: []session.Content{session.Text("removed")},
-	}})
-	noError(t, err)
+	}}))
 	later := say(t, s, session.RoleUser, "later")
 	merge := func() string {
 		merged, err := s.Merge(secret, "", secret)
@@ -172,7 +171,7 @@ func TestMergeOfEditedEntry(t *testing.T) {
 	if got := merge(); got != "removed" {
 		t.Errorf("the merge shows %q", got)
 	}
-	_, err = s.AppendCompaction("summary", later, 0)
+	_, err := s.AppendCompaction("summary", later, 0)
 	noError(t, err)
 	if got := merge(); got != "removed" {
 		t.Errorf("after a compaction the merge shows %q", got)
