@@ -175,11 +175,16 @@ func TestImportReferences(t *testing.T) {
 			{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{Summary: "s", FirstKeptEntryID: odd + "1"}},
 			{Type: session.TypeRevert, Revert: &session.RevertEntry{TargetID: odd + "3"}},
 			{Type: session.TypeBranchSummary, BranchSummary: &session.BranchSummaryEntry{Summary: "b", FromID: odd + "1"}},
-			{Type: session.TypeMerge, Merge: &session.MergeEntry{FromID: odd + "1", EntryIDs: []string{odd + "0"}}},
+			{Type: session.TypeMerge, Merge: &session.MergeEntry{FromID: odd + "1", Summary: "m", EntryIDs: []string{odd + "10"}}},
 			{Type: session.TypeLeaf, Leaf: &session.LeafEntry{FromID: odd + "7"}},
 			{Type: session.TypeMessage, Message: text("last")},
+			{Type: session.TypeMessage, Message: text("aside")},
 		} {
-			if err := to.Add(transcript.Record{ID: fmt.Sprint(odd, i), Entry: e}); err != nil {
+			record := transcript.Record{ID: fmt.Sprint(odd, i), Entry: e}
+			if i == 10 {
+				record.Parent = odd + "0"
+			}
+			if err := to.Add(record); err != nil {
 				return err
 			}
 		}

@@ -137,9 +137,9 @@ func (w *writer) conversation() error {
 	if err := w.before(w.script.Path[:at]); err != nil {
 		return err
 	}
-	kept := 1 // the compaction itself comes first
+	kept := 0
 	for i, e := range c.Entries {
-		if place, ok := w.index[e.ID]; ok && place < at {
+		if place, ok := w.index[e.ID]; ok && place <= at { // up to the compaction itself, or what it keeps
 			kept = i + 1
 		}
 	}
