@@ -30,7 +30,11 @@ func compactCommand(a *app) *cobra.Command {
 		Short: "Let a summary stand for the beginning",
 		Long: "Appends a compaction: from here on the model is sent the summary instead of what\n" +
 			"stands before the first kept entry. The session keeps it all, and coppice revert\n" +
-			"takes the compaction back. A tool call is never separated from its result.\n\n" +
+			"takes the compaction back.\n\n" +
+			"What is kept begins with a question of the user if it can, or else between two\n" +
+			"steps of an answer: then the question stays, too. So do system messages. A tool\n" +
+			"call is never separated from its result. If nothing fits --keep-tokens, as little\n" +
+			"as possible is kept.\n\n" +
 			"Tokens are counted as recorded in the entries. Where nothing was recorded they\n" +
 			"are counted, or for models whose vocabulary is not public estimated.",
 		GroupID:           "tree",
@@ -68,15 +72,20 @@ func (a *app) runCompact(ctx context.Context, id string, f *compactFlags) error 
 			return explainPlan(o.name, err)
 		}
 		if f.dryRun {
-			return a.showPlan(ctx, o, plan, counter)
+			err := a.showPlan(ctx, o, plan, counter)
+			if !a.flags.json {
+				a.sayMissed(plan, f)
+			}
+			return err
 		}
 		compaction, err := o.AppendCompaction(summary, plan.FirstKept, plan.TokensBefore)
 		if err != nil {
 			return plainly("compact", o.name, err)
 		}
 		a.say("the summary stands for %s; kept: %s, about %s; %s takes it back",
-			counted(len(plan.Summarise), "entry", "entries"), counted(len(plan.Kept), "entry", "entries"),
+			counted(len(plan.Summarise), "entry", "entries"), keptIn(plan),
 			counted(plan.TokensKept, "token", "tokens"), command("revert", []string{o.name}))
+		a.sayMissed(plan, f)
 		return a.print("%s", compaction)
 	})
 }
@@ -92,58 +101,21 @@ func explainPlan(name string, err error) error {
 	}}
 }
 
-// planCompaction finds the cut, and refuses one that would not be legal.
+// planCompaction finds the cut.
 func planCompaction(s *session.Session, f *compactFlags, counter tokenCounter) (*session.CompactionPlan, error) {
-	path, err := s.PathTo("")
-	if err != nil {
-		return nil, err
-	}
-	var cuts session.Cuts
-	for i := range path {
-		cuts.Add(path[i])
-	}
-	if cuts.Pending() {
-		return nil, &session.CutError{EntryID: s.LeafID(), Reason: "a tool call still waits for its result"}
-	}
-	if f.firstKept == "" {
-		return s.PlanCompaction(f.keepTokens, counter.entry)
-	}
-	first, err := resolveEntry(s, f.firstKept)
-	if err != nil {
-		return nil, err
-	}
-	if err := session.CheckCut(path, first); err != nil {
-		return nil, err
-	}
-	return planFrom(s, path, first, counter)
-}
-
-// planFrom is the plan of a compaction that keeps a path from an entry on. That
-// may be more than the context has now: an earlier compaction is then replaced
-// by one that keeps more.
-func planFrom(s *session.Session, path []session.Entry, first string, counter tokenCounter) (*session.CompactionPlan, error) {
-	c, err := s.Context(session.ContextOptions{})
-	if err != nil {
-		return nil, err
-	}
-	plan := &session.CompactionPlan{FirstKept: first}
-	at := slices.IndexFunc(path, func(e session.Entry) bool { return e.ID == first })
-	kept := make(map[string]bool)
-	for _, e := range path[at:] {
-		if e.Message == nil && e.BranchSummary == nil && e.Merge == nil {
-			continue // it gives the model nothing
+	if f.firstKept != "" {
+		first, err := resolveEntry(s, f.firstKept)
+		if err != nil {
+			return nil, err
 		}
-		kept[e.ID] = true
-		plan.Kept = append(plan.Kept, e)
-		plan.TokensKept += counter.entry(e)
+		return s.PlanCompactionAt(first, counter.entry)
 	}
-	for _, e := range c.Entries {
-		plan.TokensBefore += counter.entry(e)
-		if !kept[e.ID] {
-			plan.Summarise = append(plan.Summarise, e)
-		}
+	plan, err := s.PlanCompaction(f.keepTokens, counter.entry)
+	if err != nil {
+		return nil, err
 	}
-	return plan, nil
+	_, err = s.PlanCompactionAt(plan.FirstKept, counter.entry) // a dry run must say what the append would refuse
+	return plan, err
 }
 
 // tokenCounter counts entries as they were recorded and, where nothing was, as
@@ -162,4 +134,13 @@ func counterOf(s *session.Session) (tokenCounter, error) {
 	return tokenCounter{counter, c.Provider + "/" + c.Model}, err
 }
 
-func (t tokenCounter) entry(e session.Entry) int { return window.CountEntry(t, t.whose, &e).Tokens }
+func (t tokenCounter) cost(e *session.Entry) window.Cost {
+	return window.CountEntry(t.Counter, t.whose, e)
+}
+
+func (t tokenCounter) entry(e session.Entry) int { return t.cost(&e).Tokens }
+
+// estimates reports whether the size of any of the entries is a guess.
+func (t tokenCounter) estimates(entries []session.Entry) bool {
+	return slices.ContainsFunc(entries, func(e session.Entry) bool { return t.cost(&e).By == window.Estimated })
+}

@@ -3,35 +3,41 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
 )
 
 // planJSON is what compact --dry-run --json prints.
 type planJSON struct {
 	Session      string          `json:"session"`
 	FirstKept    string          `json:"first_kept"`
+	Cut          string          `json:"cut"` // turn or step
 	TokensBefore int             `json:"tokens_before"`
 	TokensKept   int             `json:"tokens_kept"`
+	Over         int             `json:"over"`      // how many more than --keep-tokens
 	Estimated    bool            `json:"estimated"` // some entries had no recorded count
 	Summarise    []planEntryJSON `json:"summarise"`
 	Kept         []planEntryJSON `json:"kept"`
 }
 
 type planEntryJSON struct {
-	ID     string `json:"id"`
-	Kind   string `json:"kind"`
-	Tokens int    `json:"tokens"`
-	Text   string `json:"text"`
+	ID     string        `json:"id"`
+	Kind   string        `json:"kind"`
+	Tokens int           `json:"tokens"`
+	Source window.Source `json:"source"` // who counted
+	Text   string        `json:"text"`
 }
 
 // showPlan prints what a compaction would do.
 func (a *app) showPlan(ctx context.Context, o opened, plan *session.CompactionPlan, counter tokenCounter) error {
 	if a.flags.json {
 		return a.printJSON(planJSON{
-			Session: o.ID(), FirstKept: plan.FirstKept,
-			TokensBefore: plan.TokensBefore, TokensKept: plan.TokensKept,
-			Estimated: estimated(plan.Summarise) || estimated(plan.Kept),
+			Session: o.ID(), FirstKept: plan.FirstKept, Cut: plan.Kind.String(),
+			TokensBefore: plan.TokensBefore, TokensKept: plan.TokensKept, Over: plan.Over,
+			Estimated: counter.estimates(plan.Summarise) || counter.estimates(plan.Kept),
 			Summarise: planEntries(plan.Summarise, counter), Kept: planEntries(plan.Kept, counter),
 		})
 	}
@@ -53,24 +59,48 @@ func (a *app) showPlan(ctx context.Context, o opened, plan *session.CompactionPl
 		return err
 	}
 	a.say("the summary would stand for %s; kept: %s, about %s of %s (where no count was recorded, by %s)",
-		counted(len(plan.Summarise), "entry", "entries"), counted(len(plan.Kept), "entry", "entries"),
+		counted(len(plan.Summarise), "entry", "entries"), keptIn(plan),
 		thousands(plan.TokensKept), counted(plan.TokensBefore, "token", "tokens"), counter.Name())
 	return nil
 }
 
-func estimated(entries []session.Entry) bool {
-	for i := range entries {
-		if m := entries[i].Message; m == nil || m.Tokens == nil {
-			return true
+// keptIn says what a plan keeps: from where on, and what stays from before that.
+func keptIn(plan *session.CompactionPlan) string {
+	at := slices.IndexFunc(plan.Kept, func(e session.Entry) bool { return e.ID == plan.FirstKept })
+	system, prompt := 0, 0
+	for i := range plan.Kept[:max(at, 0)] {
+		if plan.Kept[i].BeginsTurn() {
+			prompt++
+		} else {
+			system++
 		}
 	}
-	return false
+	var also []string
+	if system > 0 {
+		also = append(also, counted(system, "system message", "system messages"))
+	}
+	if prompt > 0 {
+		also = append(also, "the question that is being answered")
+	}
+	kept := counted(len(plan.Kept), "entry", "entries")
+	if len(also) > 0 {
+		kept += ", with " + strings.Join(also, " and ")
+	}
+	return kept
+}
+
+// sayMissed says by how much a plan misses what was asked for.
+func (a *app) sayMissed(plan *session.CompactionPlan, f *compactFlags) {
+	if plan.Over > 0 {
+		a.say("that is %s more than --keep-tokens %d: no legal cut keeps less", counted(plan.Over, "token", "tokens"), f.keepTokens)
+	}
 }
 
 func planEntries(entries []session.Entry, counter tokenCounter) []planEntryJSON {
 	list := make([]planEntryJSON, len(entries))
 	for i := range entries {
-		list[i] = planEntryJSON{entries[i].ID, kindOf(&entries[i]), counter.entry(entries[i]), gist(&entries[i])}
+		cost := counter.cost(&entries[i])
+		list[i] = planEntryJSON{entries[i].ID, kindOf(&entries[i]), cost.Tokens, cost.By, gist(&entries[i])}
 	}
 	return list
 }

@@ -1,0 +1,73 @@
+package session
+
+import (
+	"context"
+	"slices"
+)
+
+// PlanCompactionAt returns the plan of a compaction that keeps the path from an
+// entry on: what AppendCompaction would leave of the context, and what its summary
+// must cover. It may keep more than the context has now, because the new compaction
+// then replaces an earlier one. The error, a *CutError, says why the conversation
+// cannot be cut there.
+func (s *Session) PlanCompactionAt(firstKeptID string, count func(Entry) int) (*CompactionPlan, error) {
+	now, err := s.Context(ContextOptions{})
+	if err != nil {
+		return nil, err
+	}
+	sel, err := s.selectCompacted(firstKeptID)
+	if err != nil {
+		return nil, err
+	}
+	plan := &CompactionPlan{FirstKept: firstKeptID}
+	if sel.splitsTurn() {
+		plan.Kind = CutStep
+	}
+	kept := make(map[string]bool)
+	for _, e := range assemble(sel).Entries {
+		if e.ID == sel.compaction.ID {
+			continue
+		}
+		kept[e.ID] = true
+		plan.Kept = append(plan.Kept, e.clone())
+		plan.TokensKept += count(e)
+	}
+	for _, e := range now.Entries {
+		plan.TokensBefore += count(e)
+		if !kept[e.ID] {
+			plan.Summarise = append(plan.Summarise, e)
+		}
+	}
+	return plan, nil
+}
+
+// selectCompacted selects from the path what would count if a compaction that
+// keeps it from an entry on were appended to it.
+func (s *Session) selectCompacted(firstKeptID string) (*selection, error) {
+	ctx := context.Background()
+	sel, err := s.selectPath(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	if sel.entries, err = s.wholePath(sel); err != nil {
+		return nil, err
+	}
+	if err := checkCutOf(sel.entries, firstKeptID); err != nil {
+		return nil, err
+	}
+	for _, e := range slices.Backward(sel.entries) { // also those before the compaction in force
+		if e.Revert != nil && !sel.reverted[e.ID] {
+			sel.reverted[e.Revert.TargetID] = true
+		}
+	}
+	if err := s.readPicked(ctx, sel); err != nil {
+		return nil, err
+	}
+	cut := len(sel.entries)
+	if firstKeptID != "" {
+		cut = slices.IndexFunc(sel.entries, func(e *Entry) bool { return e.ID == firstKeptID })
+	}
+	sel.compaction = &Entry{Type: TypeCompaction, ID: NewID(), Compaction: &CompactionEntry{FirstKeptEntryID: firstKeptID}}
+	sel.before, sel.entries = sel.entries[:cut:cut], append(slices.Clone(sel.entries[cut:]), sel.compaction)
+	return sel, nil
+}
