@@ -252,7 +252,7 @@ func (p *Planner) place(at int32, e *session.Entry, joined []int32) int32 {
 		it.group = int32(len(p.groups))
 		p.groups = append(p.groups, group{
 			cost: it.cost, begun: p.added, first: at, last: at, into: none, class: it.category,
-			byUser: e.Message != nil && e.Message.Role == session.RoleUser && it.category == Dialog,
+			byUser: e.BeginsTurn() && it.category == Dialog,
 		})
 		p.groups[it.group].used[it.category] = it.cost.Tokens
 		if p.groups[it.group].byUser {

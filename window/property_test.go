@@ -74,6 +74,14 @@ func stored(t *rapid.T, dir string, entries []session.Entry) (*session.Session, 
 			t.Fatal(err)
 		}
 	}
+	if rapid.Bool().Draw(t, "compacted") {
+		plan, err := s.PlanCompaction(rapid.SampledFrom([]int{0, 200, 2000}).Draw(t, "kept"), func(e session.Entry) int {
+			return window.CountEntry(window.Estimate("", ""), "", &e).Tokens
+		})
+		if err == nil {
+			_, _ = s.AppendCompaction(words(20), plan.FirstKept, 0) // not while a call waits
+		}
+	}
 	c, err := s.Context(session.ContextOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +201,7 @@ func checkView(t *rapid.T, c *session.Context, v *window.View, o window.Options)
 func checkPrompt(t *rapid.T, c *session.Context, v *window.View) {
 	at := -1
 	for i, e := range c.Entries {
-		if e.Message.Role == session.RoleUser && window.CategoryOf(&e) == window.Dialog {
+		if e.BeginsTurn() && window.CategoryOf(&e) == window.Dialog {
 			at = i
 		}
 	}
