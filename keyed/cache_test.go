@@ -154,7 +154,7 @@ func TestOtherWriters(t *testing.T) {
 	mustSay(t, s, session.RoleUser, session.ToolResult("x", "rx", false), session.Content{
 		Type: session.ContentTypeToolResult, ToolResult: &session.ToolResultContent{ToolUseID: "y", Content: "ry", Parts: []session.Content{session.Text("ry"), image}},
 	}, session.Text("and this"))
-	mustSay(t, s, session.RoleUser, session.Content{Type: session.ContentTypeAudio, Audio: &session.AudioContent{}},
+	last := mustSay(t, s, session.RoleUser, session.Content{Type: session.ContentTypeAudio, Audio: &session.AudioContent{}},
 		session.Content{Type: session.ContentTypeFile, File: &session.FileContent{Source: &session.Source{MediaType: "text/csv"}}})
 	same(t, "history", m.GetHistory(key), []keyed.Message{
 		message("u1"), message("a1"),
@@ -183,14 +183,14 @@ func TestOtherWriters(t *testing.T) {
 	if _, err := s.BranchWithSummary(first, "the other way failed"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Merge(left, "merged", first); err != nil {
+	if _, err := s.Merge(left, "merged", last); err != nil {
 		t.Fatal(err)
 	}
-	m.sees("u1", "a1", "one\ntwo\n[image image/png]", "the other way failed", "merged", "one\ntwo\n[image image/png]")
+	m.sees("u1", "a1", "one\ntwo\n[image image/png]", "the other way failed", "merged", "[audio]\n[file text/csv]")
 	m.TruncateHistory(key, 1) // a merged entry cannot come first
-	m.sees("merged", "one\ntwo\n[image image/png]")
+	m.sees("merged", "[audio]\n[file text/csv]")
 	m.talk("u2")
-	inDir(t, dir).sees("merged", "one\ntwo\n[image image/png]", "u2")
+	inDir(t, dir).sees("merged", "[audio]\n[file text/csv]", "u2")
 }
 
 func mustSay(t testing.TB, s *session.Session, role session.MessageRole, content ...session.Content) string {

@@ -54,7 +54,7 @@ func (r *replacement) add(e session.Entry) {
 // like that, and what is to be added. Nothing is recorded twice that need not be.
 func (r *replacement) onto(v view) (from int, follow []session.Entry) {
 	from, shared := v.overlap(r.messages)
-	if follow, ok := r.after(shared); ok {
+	if follow, ok := r.after(shared); ok && (from <= v.stays || slices.Contains(v.legalCuts(), from)) {
 		return from, follow
 	}
 	return len(v.items), r.entries
@@ -80,7 +80,7 @@ func (r *rewrite) entries(v view) []session.Entry {
 	var follow []session.Entry
 	switch {
 	case r.truncate != nil:
-		from = v.cut(r.truncate.keep(v))
+		from = v.cutFor(r.truncate.keep(v))
 	case r.keepFrom != "":
 		if from = v.index(r.keepFrom); from < 0 {
 			return nil // somebody has cut there already
@@ -91,17 +91,49 @@ func (r *rewrite) entries(v view) []session.Entry {
 	if from == 0 && summary == v.summary && len(follow) == 0 {
 		return nil
 	}
-	c := &session.CompactionEntry{Summary: summary, TokensBefore: v.tokens(), State: &v.state}
-	if from < len(v.items) {
-		c.FirstKeptEntryID = v.items[from].entry.ID
+	all := r.replace != nil || from == len(v.items)
+	return r.compaction(v, summary, from, all, follow)
+}
+
+// compaction returns the entries that let a view go from an item on and add
+// others. If all is true, nothing at all stays of what stands before.
+//
+// They are written together, in an order that lets cutShort find out whether all
+// of them are there: first the result of each call that waits, if it is cleared;
+// then the compaction; then the edits that clear what would stay in the context;
+// then the new messages.
+func (r *rewrite) compaction(v view, summary string, from int, all bool, follow []session.Entry) []session.Entry {
+	c := &session.CompactionEntry{Summary: summary, TokensBefore: v.tokens(), FirstKeptEntryID: v.firstKept(from)}
+	mark := marks{OpenCalls: v.openBefore(from, follow)}
+	var rest []session.Entry
+	staying := 0
+	for i, it := range v.items[:from] {
+		if !v.staysAt(i, from, follow) {
+			continue
+		}
+		if all || !it.isSystem() && !v.splitsStep(from) {
+			rest = append(rest, session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: it.entry.ID}})
+		} else {
+			staying++
+		}
 	}
-	mark := marks{OpenCalls: v.clearedBefore(from, follow)}
-	if len(follow) > 0 {
-		mark.Follows, mark.Items = len(follow), len(v.items)-from+len(follow)
+	rest = append(rest, follow...)
+	if len(rest) > 0 {
+		mark.Follows, mark.Items = len(rest), staying+len(v.items)-from+len(follow)
 	}
 	c.Extra = mark.fields()
-	compaction := session.Entry{Type: session.TypeCompaction, Timestamp: r.at, Compaction: c}
-	return append([]session.Entry{compaction}, counted(follow)...)
+	var entries []session.Entry
+	if c.FirstKeptEntryID == "" {
+		entries = v.standIns()
+	}
+	entries = append(entries, session.Entry{Type: session.TypeCompaction, Compaction: c})
+	entries = append(entries, counted(rest)...)
+	for i := range entries {
+		if entries[i].Timestamp.IsZero() {
+			entries[i].Timestamp = r.at
+		}
+	}
+	return entries
 }
 
 // counted gives the entries of a new history their marks. A power cut can take a

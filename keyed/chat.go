@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/memory"
 )
 
 // chat is the conversation of one key while it is in memory.
@@ -158,7 +160,7 @@ func (c *chat) ensure() error {
 func (c *chat) show() {
 	v := c.written
 	if len(c.pending) > 0 {
-		v = v.with(c.pending)
+		v = v.with(c.pending, c.blobs())
 	}
 	c.showing.Lock()
 	defer c.showing.Unlock()
@@ -243,7 +245,16 @@ func (c *chat) tryWrite(ch change) error {
 	}
 	for i := range entries {
 		entries[i].ID = ids[i]
-		c.written = c.written.after(entries[i])
+	}
+	if _, ok := ch.(*addition); ok {
+		c.written = c.written.after(entries[0])
+		return nil
+	}
+	// What is left of the view the session says. It is written, whether or not it
+	// can be read again at the moment.
+	before := c.written
+	if err := c.load(); err != nil {
+		c.written, _ = before.foresee(entries, c.blobs())
 	}
 	return nil
 }
@@ -361,6 +372,15 @@ func (c *chat) load() error {
 	return nil
 }
 
+// blobs returns the blobs that entries of the conversation refer to.
+func (c *chat) blobs() store.Blobs {
+	st, err := c.manager.store()
+	if err != nil {
+		st = memory.New(nil) // without a store there are none
+	}
+	return st.Blobs()
+}
+
 // viewAt returns the view of the path to an entry; "" is the leaf.
 func viewAt(s *session.Session, leaf string) (view, *session.Context, error) {
 	found, err := s.Context(session.ContextOptions{Leaf: leaf, Unpaired: true})
@@ -473,7 +493,7 @@ func (c *chat) everything() ([]Message, error) {
 			if err != nil {
 				return history, err
 			}
-			if e.Message != nil {
+			if e.Message != nil && !marksOf(e.Extra).StandIn {
 				history = append(history, spoken(e.Message)...)
 			}
 		}

@@ -162,10 +162,13 @@ type marks struct {
 	// so many that follow their compaction.
 	Of  int `json:"of,omitempty"`
 	Nth int `json:"nth,omitempty"`
+	// StandIn marks results that answer calls which were cleared before their
+	// results came. Nobody said them.
+	StandIn bool `json:"stand_in,omitempty"`
 }
 
 func (m marks) fields() session.Fields {
-	if len(m.OpenCalls) == 0 && m.Follows == 0 && m.Of == 0 {
+	if len(m.OpenCalls) == 0 && m.Follows == 0 && m.Of == 0 && !m.StandIn {
 		return nil
 	}
 	text, err := json.Marshal(m)

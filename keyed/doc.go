@@ -12,20 +12,23 @@
 // # What survives
 //
 // AddMessage, TruncateHistory and SetHistory have written what they were told
-// when they return. They have no error to return: what could not be written
-// stays in memory, is shown, is tried again by every later call on the key, and
-// Save says why. A summary is written with the TruncateHistory that follows it,
+// when they return. They have no error to return (Add, Truncate and Replace do):
+// what could not be written stays in memory, is shown, is tried again by every
+// later call on the key, and Save says why. A summary is written with the TruncateHistory that follows it,
 // as one entry; or else by the next message, Save, SaveEvery or Close.
 //
 // SetHistory is all or nothing, also in a crash.
 //
-// # Tool calls
+// # What is kept
 //
-// TruncateHistory never separates a tool call from its result. It keeps at least
-// as many messages as it was told to, and goes back from there to the nearest
-// place where a conversation may be cut (see session.Cuts). If calls are cleared
-// that still wait for their results, the results are recorded when they come,
-// but are not part of the history.
+// The history is the session's context (see session.Context). TruncateHistory keeps
+// at least as many messages as it was told to, and goes back from there to the
+// nearest place where a conversation may be cut (see session.Cuts): never between a
+// tool call and its result. Besides those, system messages stay; and if the cut is
+// between two steps of a long turn, so does the message that began the turn.
+// TruncateHistory(key, 0) and SetHistory leave nothing of what was there. If calls
+// are cleared that still wait for their results, the results are recorded when
+// they come, but are not part of the history.
 //
 // # Concurrency
 //

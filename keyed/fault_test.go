@@ -236,50 +236,67 @@ func powerCut(t *testing.T, rng *rand.Rand) {
 	}
 }
 
-// Of a replacement that was cut short nothing is seen, and the next message goes
-// to where the conversation was before. (TestPowerCut meets this only by chance.)
+// Of a replacement or truncation that was cut short nothing is seen, and the next
+// message goes to where the conversation was before. (TestPowerCut meets this only
+// by chance.)
 func TestReplacementCutShort(t *testing.T) {
-	for _, before := range [][]string{nil, {"u1", "a1"}} {
-		whole := vfs.NewMemory()
-		m := manager{keyed.New(&keyed.Options{Store: storeOn(t, whole)}), t}
-		m.GetOrCreate(key)
-		m.talk(before...)
-		m.close()
-		id, err := keyed.SessionID(key)
-		if err != nil {
-			t.Fatal(err)
+	replace := func(m manager) { m.SetHistory(key, messages("s", "u2", "a2")) }
+	for _, tt := range []struct {
+		name, before, want string
+		do                 func(m manager)
+	}{
+		{"nothing replaced", "", "s u2 a2", replace},
+		{"replaced", "u1 a1", "s u2 a2", replace},
+		{"a system message replaced", "s0 u1 a1", "s u2 a2", replace},
+		{"a call that waits replaced", "s0 u1 +x", "s u2 a2", replace},
+		{"cleared", "s0 u1 a1", "", func(m manager) { m.TruncateHistory(key, 0) }},
+		{"a call that waits cleared", "u1 +x", "", func(m manager) { m.TruncateHistory(key, 0) }},
+		{"an answer kept alone", "u1 a1", "a1", func(m manager) { m.TruncateHistory(key, 1) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) { cutShort(t, strings.Fields(tt.before), strings.Fields(tt.want), tt.do) })
+	}
+}
+
+func cutShort(t *testing.T, before, then []string, do func(m manager)) {
+	whole := vfs.NewMemory()
+	m := manager{keyed.New(&keyed.Options{Store: storeOn(t, whole)}), t}
+	m.GetOrCreate(key)
+	m.talk(before...)
+	m.close()
+	id, err := keyed.SessionID(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "/sessions/" + id + ".jsonl"
+	intact := sizeOn(t, whole, name)
+	m = manager{keyed.New(&keyed.Options{Store: storeOn(t, whole)}), t}
+	do(m)
+	m.close()
+	end := sizeOn(t, whole, name)
+	for size := intact; size <= end; size++ {
+		if size%7 != 0 && size < end-2 {
+			continue // every seventh byte is in every part of every line
 		}
-		name := "/sessions/" + id + ".jsonl"
-		intact := sizeOn(t, whole, name)
-		m = manager{keyed.New(&keyed.Options{Store: storeOn(t, whole)}), t}
-		m.SetHistory(key, messages("s", "u2", "a2"))
-		m.close()
-		end := sizeOn(t, whole, name)
-		for size := intact; size <= end; size++ {
-			if size%5 != 0 && size < end-2 {
-				continue // every fifth byte is in every part of every line
-			}
-			disk := whole.CrashClone(nil, vfs.LoseNothing)
-			truncateOn(t, disk, name, size)
-			after := open(t, keyed.Options{Store: storeOn(t, disk)})
-			want := before
-			if size >= end-1 { // all but the last line end: the line is whole
-				want = []string{"s", "u2", "a2"}
-			}
-			if size == end-1 {
-				after.talk("next") // which completes the line
-				after.sees(append(want, "next")...)
-				continue
-			}
-			after.sees(want...)
-			context, err := after.BuildContext(key, "prompt", "now")
-			if err != nil || len(context) != len(want)+2 {
-				t.Fatalf("context %v, %v", brief(context), err)
-			}
-			after.talk("next")
-			after.sees(append(want, "next")...)
-			open(t, keyed.Options{Store: storeOn(t, disk)}).sees(append(want, "next")...)
+		disk := whole.CrashClone(nil, vfs.LoseNothing)
+		truncateOn(t, disk, name, size)
+		after := open(t, keyed.Options{Store: storeOn(t, disk)})
+		want := before
+		if size >= end-1 { // all but the last line end: the line is whole
+			want = then
 		}
+		if size == end-1 {
+			after.talk("unext") // which completes the line
+			after.sees(append(want, "unext")...)
+			continue
+		}
+		after.sees(want...)
+		context, err := after.BuildContext(key, "prompt", "now")
+		if waits := len(want) > 0 && want[len(want)-1] == "+x"; err != nil || !waits && len(context) != len(want)+2 {
+			t.Fatalf("context %v, %v", brief(context), err)
+		}
+		after.talk("unext")
+		after.sees(append(want, "unext")...)
+		open(t, keyed.Options{Store: storeOn(t, disk)}).sees(append(want, "unext")...)
 	}
 }
 

@@ -163,7 +163,13 @@ func TestSetHistory(t *testing.T) {
 		{"the beginning of it", "u1 a1 u2", "u1 a1", "u1 a1 u2 u1 a1", true},
 		{"with something before", "u1 a1", "s u1 a1", "u1 a1 s u1 a1", true},
 		{"repeated words", "u u u", "u u", "u u u", true},
-		{"from within a pair, as it is asked for", "u +x =x a", "=x a", "u +x =x a", true},
+		{"from within a pair, as it is asked for", "u +x =x a", "=x a", "u +x =x a =x a", true},
+		{"within a turn", "u +x =x +y =y", "+y =y", "u +x =x +y =y", true},
+		{"while a call waits", "u +x", "u2", "u +x u2", true},
+		{"with a call that waits", "u +x =x +y", "+y", "u +x =x +y", true},
+		{"without the system prompt", "s u a", "u a", "s u a", true},
+		{"with another system prompt", "s u a", "s2 u a", "s u a s2 u a", true},
+		{"an answer alone", "u1 a1 u2 a2", "a2", "u1 a1 u2 a2", true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -217,12 +223,17 @@ func TestTruncateHistory(t *testing.T) {
 		{"none", "u1 a1", 0, ""},
 		{"less than none", "u1 a1", -1, ""},
 		{"the first is no system prompt", "u1 a1 u2", 1, "u2"},
-		{"nor is a system prompt kept", "s u1 a1", 1, "a1"},
+		{"system messages stay", "s1 u1 a1 s2 u2", 1, "s1 s2 u2"},
+		{"but are not counted", "s u1 a1", 1, "s a1"},
+		{"system messages are cleared with all the rest", "s u1 a1", 0, ""},
+		{"an answer alone", "u1 +x =x a1", 1, "a1"},
 		{"between a call and its result", "u0 u1 +x =x a1", 2, "u1 +x =x a1"},
-		{"between results of one message", "u0 a0 +x =x a1 u2", 4, "a0 +x =x a1 u2"},
+		{"within a turn, whose prompt stays", "u0 a0 +x =x a1 u2", 4, "u0 +x =x a1 u2"},
 		{"a call that waits", "u1 a1 u2 +x", 1, "u2 +x"},
-		{"a call that waits, with the result of another", "u1 a1 u2 +x =x +y", 1, "u2 +x =x +y"},
-		{"nothing but one turn", "u1 +x =x +y =y", 1, "u1 +x =x +y =y"},
+		{"a call that waits, with the result of another", "u1 a1 u2 +x =x +y", 1, "u2 +y"},
+		{"a call that waits while the user speaks", "u1 a1 u2 +x u3", 1, "u2 +x u3"},
+		{"a call that was interrupted", "u1 +x u2 a2 u3", 2, "a2 u3"},
+		{"nothing but one turn", "u1 +x =x +y =y", 1, "u1 +y =y"},
 		{"an orphan from before", "=x u1 a1", 2, "u1 a1"},
 	}
 	for _, tt := range tests {
@@ -249,7 +260,7 @@ func TestResultOfAClearedCall(t *testing.T) {
 	}{
 		{"truncated", func(m manager) { m.TruncateHistory(key, 0) }, nil},
 		{"replaced", func(m manager) { m.SetHistory(key, messages("u9")) }, []string{"u9"}},
-		{"truncated after the user spoke", func(m manager) { m.talk("u9"); m.TruncateHistory(key, 1) }, []string{"u9"}},
+		{"truncated after it was interrupted", func(m manager) { m.talk("u8", "a8", "u9"); m.TruncateHistory(key, 1) }, []string{"u9"}},
 	} {
 		t.Run(clear.name, func(t *testing.T) {
 			dir := t.TempDir()

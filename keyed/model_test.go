@@ -1,6 +1,7 @@
 package keyed_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-dev/coppice/keyed"
+	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
@@ -181,8 +183,8 @@ func (w *world) summary(t *rapid.T) {
 func (w *world) truncate(t *rapid.T) {
 	m, key, chat := w.pick(t)
 	keep := rapid.IntRange(-1, 8).Draw(t, "keep")
+	w.cut(key, chat, keep)
 	m.TruncateHistory(key, keep)
-	chat.history = chat.history[cut(chat.history, keep):]
 }
 
 func (w *world) compact(t *rapid.T) {
@@ -190,45 +192,102 @@ func (w *world) compact(t *rapid.T) {
 	keep := rapid.IntRange(0, 4).Draw(t, "keep")
 	chat.summary = w.word("summary ")
 	m.SetSummary(key, chat.summary)
+	w.cut(key, chat, keep)
 	m.TruncateHistory(key, keep)
-	chat.history = chat.history[cut(chat.history, keep):]
 }
 
-// cut is where a truncated history begins: at the latest legal place that keeps
-// enough.
-func cut(history []keyed.Message, keep int) int {
+// cut truncates the history: at the latest legal place that keeps enough. System
+// messages stay, and so does the prompt of a turn that is cut between two steps.
+func (w *world) cut(key string, chat *modelChat, keep int) {
 	if keep <= 0 {
-		return len(history)
+		chat.history = nil
+		return
 	}
-	for at := len(history) - keep; at > 0; at-- {
-		if legal(history, at) {
-			return at
+	stays := w.stays(key)
+	for at := len(chat.history) - keep; at > stays; at-- {
+		if !legal(chat.history, at) {
+			continue
 		}
+		var stay []keyed.Message
+		prompt := -1
+		for i, m := range chat.history[:at] {
+			if m.Role == "system" {
+				stay = append(stay, m)
+			} else if m.Role == "user" {
+				prompt = i
+			}
+		}
+		if len(chat.history[at].ToolCalls) > 0 && prompt >= 0 {
+			stay = append(stay, chat.history[prompt])
+		}
+		chat.history = slices.Concat(stay, chat.history[at:])
+		return
 	}
-	return 0
+}
+
+// stays returns how many messages of a history are there only because they stay
+// from before a cut, as the session has it.
+func (w *world) stays(key string) int {
+	st, err := file.Open("/d", &file.Options{FS: w.disk})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer st.Close()
+	id, err := keyed.SessionID(key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	s, err := session.Open(context.Background(), st, id, nil)
+	if err != nil {
+		return 0
+	}
+	defer s.Close()
+	c, err := s.Context(session.ContextOptions{Unpaired: true})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	at := slices.IndexFunc(c.Entries, func(e session.Entry) bool { return e.Compaction != nil })
+	if at < 0 {
+		return 0
+	}
+	kept := slices.IndexFunc(c.Entries, func(e session.Entry) bool { return e.ID == c.Entries[at].Compaction.FirstKeptEntryID })
+	return max(at, kept-1)
 }
 
 // legal says whether a history may be cut before a message.
 func legal(history []keyed.Message, at int) bool {
-	if at == len(history) {
+	if at == 0 || at == len(history) {
 		return true
 	}
-	next := history[at]
-	if next.ToolCallID != "" || len(next.ToolCalls) > 0 {
+	if history[at].ToolCallID != "" {
 		return false
 	}
 	for i, m := range history[:at] {
 		for _, c := range m.ToolCalls {
-			if answered(history[at:], c.ID) {
-				return false
-			}
-			interrupted := slices.ContainsFunc(history[i:at], func(m keyed.Message) bool { return m.Role == "user" })
-			if next.Role != "user" && !interrupted && !answered(history[:at], c.ID) {
+			switch {
+			case answered(history[:at], c.ID):
+			case answered(history[at:], c.ID), at <= interruptedBy(history, i):
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// interruptedBy returns the last place at which a history may not be cut because
+// of a call that has no result: up to the message of the user that interrupted it,
+// if the model has spoken since, or else to the end.
+func interruptedBy(history []keyed.Message, call int) int {
+	for user := call + 1; user < len(history); user++ {
+		if history[user].Role != "user" {
+			continue
+		}
+		if slices.ContainsFunc(history[user:], func(m keyed.Message) bool { return m.Role == "assistant" }) {
+			return user - 1
+		}
+		break
+	}
+	return len(history)
 }
 
 func (w *world) save(t *rapid.T) {

@@ -2,6 +2,7 @@ package keyed
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/session"
@@ -33,7 +34,7 @@ func (sm *SessionManager) Summarize(key string, summarize func(summary string, o
 		}
 		now := c.read()
 		done.Kept = now.messages
-		cut := now.cut(SummarizeKeep)
+		cut := now.cutFor(SummarizeKeep)
 		if now.messages <= SummarizeAfter || cut == 0 {
 			return nil
 		}
@@ -64,18 +65,17 @@ func (c *chat) summarized(summary, keepFrom string) Cut {
 	return Cut{Kept: c.shown.messages, Dropped: before - c.shown.messages}
 }
 
-// BuildContext returns what to send to a model: the system prompt, the summary if
-// there is one, the history, and what the user says now. Every tool call in it
-// has its result right after it and every result its call, because providers
-// refuse anything else: a call that was never answered gets a result that says
-// so, and a result without a call is left out.
+// BuildContext returns what to send to a model: the system prompt; the system
+// messages of the history; the summary, if there is one; the rest of the history;
+// and what the user says now. That is the session's context (package session)
+// between what the caller gives. Every tool call in it has its result right after
+// it and every result its call, because providers refuse anything else: a call
+// that was never answered gets a result that says so, and a result without a call
+// is left out.
 func (sm *SessionManager) BuildContext(key, systemPrompt, userMessage string) ([]Message, error) {
 	messages := []Message{{Role: session.RoleSystem, Content: systemPrompt}}
 	err := sm.try(key, func(c *chat) error {
-		summary, history, err := c.paired()
-		if summary != "" {
-			messages = append(messages, Message{Role: session.RoleSystem, Content: summaryPrefix + summary})
-		}
+		history, err := c.paired()
 		messages = append(messages, history...)
 		return err
 	})
@@ -83,12 +83,12 @@ func (sm *SessionManager) BuildContext(key, systemPrompt, userMessage string) ([
 }
 
 // paired returns the summary and the history as a model can take them.
-func (c *chat) paired() (summary string, history []Message, err error) {
+func (c *chat) paired() ([]Message, error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	if err := c.flush(nil); err != nil {
 		c.show()
-		return c.shown.summary, c.shown.history(), err
+		return c.shown.inContext(), err
 	}
 	c.look()
 	leaf := ""
@@ -96,14 +96,38 @@ func (c *chat) paired() (summary string, history []Message, err error) {
 		leaf = c.undo.to
 	}
 	if c.session == nil || c.undo != nil && leaf == "" {
-		return "", nil, nil
+		return nil, nil
 	}
 	found, err := c.session.Context(session.ContextOptions{Leaf: leaf})
 	if err != nil {
-		return c.shown.summary, c.shown.history(), err
+		return c.shown.inContext(), err
 	}
+	var messages []Message
 	for i := range found.Entries {
-		history = append(history, messagesOf(&found.Entries[i])...)
+		e := &found.Entries[i]
+		if e.Compaction != nil {
+			messages = append(messages, summaryMessage(e.Compaction.Summary)...)
+			continue
+		}
+		messages = append(messages, messagesOf(e)...)
 	}
-	return c.written.summary, history, nil
+	return messages, nil
+}
+
+// inContext returns the messages as far as they are known when the session cannot
+// be asked.
+func (v view) inContext() []Message {
+	system := 0
+	for system < v.stays && v.items[system].isSystem() {
+		system++
+	}
+	return slices.Concat(copyMessages(v.items[:system], 0), summaryMessage(v.summary), copyMessages(v.items[system:], 0))
+}
+
+// summaryMessage is how a model is told a summary. There may be none.
+func summaryMessage(summary string) []Message {
+	if summary == "" {
+		return nil
+	}
+	return []Message{{Role: session.RoleSystem, Content: summaryPrefix + summary}}
 }

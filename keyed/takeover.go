@@ -211,12 +211,10 @@ func (c *chat) compose(ctx context.Context, old *oldSession) (iter.Seq2[[]byte, 
 	if err != nil {
 		return nil, err
 	}
-	ids, err := s.AppendAll(entries...)
-	if err != nil {
+	// Grafted, because what is odd about them (their roles, results without a
+	// call) stays as it is.
+	if err := s.Graft(entries...); err != nil {
 		return nil, err
-	}
-	for i := range entries {
-		entries[i].ID = ids[i]
 	}
 	if _, err := s.AppendAll(old.ending(entries, header.CreatedAt)...); err != nil {
 		return nil, err
@@ -247,11 +245,12 @@ func (s *oldSession) begin(now func() time.Time) time.Time {
 	return now().UTC()
 }
 
-// entries returns the messages as entries. One whose time is not known has that
-// of the one before.
+// entries returns the messages as entries, one after the other. One whose time is
+// not known has that of the one before.
 func (s *oldSession) entries(begin time.Time) ([]session.Entry, error) {
-	entries := make([]session.Entry, 0, len(s.messages)+2)
+	entries := make([]session.Entry, 0, len(s.messages))
 	at := begin
+	var last *string
 	for _, m := range s.messages {
 		if !m.at.IsZero() {
 			at = m.at.UTC()
@@ -260,6 +259,8 @@ func (s *oldSession) entries(begin time.Time) ([]session.Entry, error) {
 		if err != nil {
 			return nil, err
 		}
+		e.ID, e.ParentID = session.NewID(), last
+		last = &e.ID
 		entries = append(entries, e)
 	}
 	return entries, nil
@@ -280,35 +281,27 @@ func (s *oldSession) ending(entries []session.Entry, begin time.Time) []session.
 		v = v.after(e)
 	}
 	var end []session.Entry
-	if from := wholeFrom(v.items, s.skip); from > 0 || s.summary != "" {
-		c := &session.CompactionEntry{Summary: s.summary, TokensBefore: v.tokens(), State: &v.state}
-		if from < len(v.items) {
-			c.FirstKeptEntryID = v.items[from].entry.ID
-		}
-		c.Extra = marks{OpenCalls: v.clearedBefore(from, nil)}.fields()
-		end = append(end, session.Entry{Type: session.TypeCompaction, Timestamp: at, Compaction: c})
+	if from := v.wholeFrom(s.skip); from > 0 || s.summary != "" {
+		r := &rewrite{at: at}
+		end = r.compaction(v, s.summary, from, from == len(v.items), nil)
 	}
 	note := &session.CustomEntry{CustomType: CustomImport, Data: s.note()}
 	return append(end, session.Entry{Type: session.TypeCustom, Timestamp: at, Custom: note})
 }
 
-// wholeFrom returns where a history may begin that should begin at an item: if
-// that would be in the middle of a tool call and its results, at the call; and
-// if the call is gone, which happened in picoclaw, after the results.
-func wholeFrom(items []item, from int) int {
-	for start := from; start >= 0 && start < len(items); start-- {
-		if !isResult(&items[start]) {
-			return start
+// wholeFrom returns where a history may begin that should begin at an item: at a
+// legal cut; and if it would begin with results whose call is gone, which happened
+// in picoclaw, after those.
+func (v view) wholeFrom(at int) int {
+	from := v.cutAt(at)
+	var pairs session.Pairs
+	for i := range v.items {
+		added := pairs.Add(&v.items[i].entry)
+		if i == from && len(added.Refs) > 0 && !added.Refs[0].Call && added.Refs[0].Pair == session.NoPair {
+			from++
 		}
 	}
-	for from < len(items) && isResult(&items[from]) {
-		from++
-	}
 	return from
-}
-
-func isResult(it *item) bool {
-	return len(it.messages) > 0 && it.messages[0].ToolCallID != ""
 }
 
 // note is what is known of the file.

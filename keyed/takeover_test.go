@@ -296,7 +296,7 @@ func TestRegressionOldTruncationInAToolPair(t *testing.T) {
 		skip        string
 		want        []string
 	}{
-		{"the call is there", lines, "2", []string{"+c1", "=c1", "a1"}},
+		{"the call is there", lines, "2", []string{"u1", "+c1", "=c1", "a1"}},
 		{"the call is gone", lines[strings.LastIndex(lines[:strings.Index(lines, `"tool"`)], "\n")+1:], "0", []string{"a1"}},
 		{"everything", lines, "9", nil},
 		{"less than nothing", lines, "-1", []string{"u1", "+c1", "=c1", "a1"}},

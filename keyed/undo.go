@@ -1,6 +1,7 @@
 package keyed
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/coppice-dev/coppice/session"
@@ -22,27 +23,22 @@ func (u *undo) apply(s *session.Session) error {
 // cutShort looks for a replacement that was cut short, and returns how to take
 // it back, or nil.
 func cutShort(s *session.Session, found *session.Context, v view) (*undo, error) {
-	// A leaf from which nothing at all can be read is the end of one, too.
-	suspect := lacksCompaction(found) || found.Leaf != "" && len(found.Entries) == 0
-	if at := slices.IndexFunc(found.Entries, func(e session.Entry) bool { return e.Compaction != nil }); at >= 0 {
-		mark := marksOf(found.Entries[at].Compaction.Extra)
-		suspect = suspect || mark.Follows > 0 && len(v.items) < mark.Items
-	}
-	if !suspect {
-		return nil, nil
+	suspect, err := mayBeShort(s, found, v)
+	if !suspect || err != nil {
+		return nil, err
 	}
 	path, err := s.PathTo(found.Leaf)
 	if err != nil {
 		return nil, err
 	}
-	begin := batchAtEnd(path)
+	begin, compaction := batchAtEnd(path)
 	if begin == len(path) {
 		return nil, nil // somebody else was there since
 	}
-	if first := path[begin]; first.Compaction != nil {
+	if compaction != nil {
 		// Either the rest was never written, or somebody went back on purpose.
-		n, err := chainAfter(s, first.ID)
-		if err != nil || n >= marksOf(first.Compaction.Extra).Follows {
+		n, err := chainAfter(s, compaction.ID)
+		if err != nil || n >= marksOf(compaction.Compaction.Extra).Follows {
 			return nil, err
 		}
 	}
@@ -58,20 +54,65 @@ func cutShort(s *session.Session, found *session.Context, v view) (*undo, error)
 	return &undo{to: to}, err
 }
 
+// mayBeShort reports whether the path may end with a replacement that was cut
+// short. It is asked whenever a session is read, so it looks only at what was read
+// anyway.
+func mayBeShort(s *session.Session, found *session.Context, v view) (bool, error) {
+	if found.Leaf == "" {
+		return false, nil
+	}
+	// A leaf from which nothing at all can be read is the end of one, too.
+	if len(found.Entries) == 0 || lacksCompaction(found) {
+		return true, nil
+	}
+	leaf, err := s.Entry(found.Leaf)
+	if err != nil && !errors.Is(err, session.ErrCorrupt) {
+		return false, err
+	}
+	if mark := marksOf(leaf.Extra); mark.StandIn || mark.Nth < mark.Of {
+		return true, nil
+	}
+	at := compactionIn(found)
+	if at < 0 {
+		return false, nil
+	}
+	mark := marksOf(found.Entries[at].Compaction.Extra)
+	if mark.Follows == 0 {
+		return false, nil
+	}
+	return leaf.ID == found.Entries[at].ID || v.batch() != mark.Items, nil
+}
+
+// batch returns how many items a view had when the replacement that it begins with
+// was written, or would have had if that is damaged.
+func (v view) batch() int {
+	for i, it := range slices.Backward(v.items) {
+		if marksOf(it.entry.Extra).Of > 0 {
+			return i + 1
+		}
+	}
+	return v.stays
+}
+
 // beforeBatch returns the entry that stood at the leaf before the replacement that
 // the log ends with, or "".
 func beforeBatch(s *session.Session) (string, error) {
-	before := ""
+	before, standIn := "", ""
 	for e, err := range s.Entries() {
 		if err != nil {
 			return "", err
 		}
-		switch {
-		case e.Type == session.TypeGap, marksOf(e.Extra).Of > 0:
+		parent := ""
+		if e.ParentID != nil {
+			parent = *e.ParentID
+		}
+		switch mark := marksOf(e.Extra); {
+		case e.Type == session.TypeGap, mark.Of > 0:
+		case mark.StandIn:
+			before, standIn = parent, e.ID
 		case e.Compaction != nil && marksOf(e.Compaction.Extra).Follows > 0:
-			before = ""
-			if e.ParentID != nil {
-				before = *e.ParentID
+			if parent != standIn || standIn == "" {
+				before = parent
 			}
 		default:
 			before = e.ID
@@ -100,17 +141,19 @@ func lacksCompaction(found *session.Context) bool {
 }
 
 // batchAtEnd returns where the damaged replacement begins that a path ends with:
-// at its compaction, or at what is left of it. Without one it is the path's end.
-// There is nothing wrong with a replacement whose lines can all be read, even if
-// its compaction was reverted since.
-func batchAtEnd(path []session.Entry) int {
-	begin, gap, short := len(path), false, false
+// at what comes before its compaction, at its compaction, or at what is left of
+// it; and the compaction, if it is there. Without a replacement it is the path's
+// end. There is nothing wrong with a replacement whose lines can all be read, even
+// if its compaction was reverted since.
+func batchAtEnd(path []session.Entry) (begin int, compaction *session.Entry) {
+	begin = len(path)
+	gap, short := false, false
 	for begin > 0 {
 		e := &path[begin-1]
 		if e.Compaction != nil {
 			if mark := marksOf(e.Compaction.Extra); mark.Follows > 0 {
 				begin--
-				short = len(path)-begin-1 < mark.Follows
+				compaction, short = e, len(path)-begin-1 < mark.Follows
 			}
 			break
 		}
@@ -120,10 +163,14 @@ func batchAtEnd(path []session.Entry) int {
 		gap = gap || e.Type == session.TypeGap
 		begin--
 	}
-	if !gap && !short {
-		return len(path)
+	if begin > 0 && marksOf(path[begin-1].Extra).StandIn {
+		short = short || begin == len(path)
+		begin--
 	}
-	return begin
+	if !gap && !short {
+		return len(path), nil
+	}
+	return begin, compaction
 }
 
 // chainAfter returns how many entries follow one in the log, each the child of

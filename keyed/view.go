@@ -2,21 +2,23 @@ package keyed
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
 )
 
-// view is what a conversation looks like: the summary and the messages after it.
-// It is a value, made anew by each entry: what a reader has got never changes.
+// view is what a conversation looks like: the summary and the messages that count
+// besides it, which are the context of the session, unpaired. It is a value, made
+// anew by each entry: what a reader has got never changes.
 type view struct {
 	items    []item
-	messages int // of all items
-	bytes    int // of all items, about
+	stays    int    // so many items stand before the cut, and stay nevertheless
+	kept     string // the entry at the cut, "" if nothing is kept or nothing was cut
+	cut      bool   // a compaction is in force
+	messages int    // of all items
+	bytes    int    // of all items, about
 	summary  string
 	cleared  []string // calls without a result that are no longer in the view
-	state    session.State
 	updated  time.Time
 }
 
@@ -34,11 +36,13 @@ type item struct {
 // viewOf returns the view of a context.
 func viewOf(c *session.Context, updated time.Time) view {
 	var v view
+	if at := compactionIn(c); at >= 0 {
+		v.compact(c.Entries[at].Compaction)
+		v.stays = staysIn(c.Entries, at)
+	}
 	var merged []string
 	for _, e := range c.Entries {
-		if e.Compaction != nil { // the one in force, after the system messages
-			v.summary = e.Compaction.Summary
-			v.cleared = marksOf(e.Compaction.Extra).OpenCalls
+		if e.Compaction != nil {
 			continue
 		}
 		v = v.after(e)
@@ -47,17 +51,37 @@ func viewOf(c *session.Context, updated time.Time) view {
 			merged = append(merged, e.Merge.EntryIDs...)
 		}
 	}
-	v.state = session.State{Provider: c.Provider, Model: c.Model, ThinkingLevel: c.ThinkingLevel}
 	v.updated = updated
 	return v
 }
 
-// after returns the view after one more entry.
+func (v *view) compact(c *session.CompactionEntry) {
+	v.cut, v.kept, v.summary = true, c.FirstKeptEntryID, c.Summary
+	v.cleared = marksOf(c.Extra).OpenCalls
+}
+
+// staysIn returns how many entries of a context, whose compaction stands at an
+// index, stand before its cut: system messages, and after the compaction the
+// message that began the turn, if the cut splits it. If the entry at the cut is
+// not to be found, because an edit cleared it, a message that begins a turn there
+// is taken for that one: the view does not begin with it then, which does no harm.
+func staysIn(entries []session.Entry, compaction int) int {
+	kept := entries[compaction].Compaction.FirstKeptEntryID
+	next := compaction + 1
+	if kept == "" || next == len(entries) || entries[next].ID == kept || !entries[next].BeginsTurn() {
+		return compaction
+	}
+	return compaction + 1
+}
+
+// compactionIn returns where the compaction in force stands in a context, or -1.
+func compactionIn(c *session.Context) int {
+	return slices.IndexFunc(c.Entries, func(e session.Entry) bool { return e.Compaction != nil })
+}
+
+// after returns the view after one more entry that says something.
 func (v view) after(e session.Entry) view {
 	v.updated = e.Timestamp
-	if e.Compaction != nil {
-		return v.compacted(e.Compaction)
-	}
 	it := item{entry: e}
 	for _, m := range messagesOf(&e) {
 		if m.ToolCallID != "" && slices.Contains(v.cleared, m.ToolCallID) {
@@ -71,57 +95,10 @@ func (v view) after(e session.Entry) view {
 		it.messages = append(it.messages, m)
 		it.bytes += m.size()
 	}
-	if e.Message != nil && e.Message.Role == session.RoleAssistant && e.Message.Model != "" {
-		v.state.Model = e.Message.Model
-	}
 	v.items = append(v.items, it)
 	v.messages += len(it.messages)
 	v.bytes += it.bytes
 	return v
-}
-
-func (v view) compacted(c *session.CompactionEntry) view {
-	from := len(v.items)
-	if c.FirstKeptEntryID != "" {
-		from = max(0, v.index(c.FirstKeptEntryID))
-	}
-	stays := v.staysBefore(from, c.FirstKeptEntryID != "")
-	for _, it := range v.items[:from] {
-		v.messages -= len(it.messages)
-		v.bytes -= it.bytes
-	}
-	for _, it := range stays {
-		v.messages += len(it.messages)
-		v.bytes += it.bytes
-	}
-	if from > 0 {
-		v.items = slices.Concat(stays, v.items[from:]) // so that the rest can be forgotten
-	}
-	v.summary = c.Summary
-	v.cleared = marksOf(c.Extra).OpenCalls
-	return v
-}
-
-// staysBefore returns what stays of the items before a cut, as session.Context has
-// it: system messages, and the message that began a turn which the cut splits.
-func (v view) staysBefore(from int, keeps bool) []item {
-	var stays []item
-	prompt := -1
-	for i := range v.items[:from] {
-		it := &v.items[i]
-		switch {
-		case it.merged || it.entry.Message == nil:
-		case it.entry.Message.Role == session.RoleSystem:
-			stays = append(stays, *it)
-		case it.entry.BeginsTurn():
-			prompt = i
-		}
-	}
-	first := slices.IndexFunc(v.items[from:], func(it item) bool { return it.entry.Message != nil && !it.merged })
-	if keeps && prompt >= 0 && first >= 0 && !v.items[from+first].entry.BeginsTurn() {
-		stays = append(stays, v.items[prompt])
-	}
-	return stays
 }
 
 func without(list []string, s string) []string {
@@ -191,9 +168,9 @@ func copyMessages(items []item, n int) []Message {
 	return messages
 }
 
-// cut returns from which item on a view goes that keeps the last messages: so
-// many of them, and those without which they cannot stand.
-func (v view) cut(keepLast int) int {
+// cutFor returns from which item on a view goes that keeps the last messages: so
+// many of them, and those without which they cannot stand. 0 leaves it as it is.
+func (v view) cutFor(keepLast int) int {
 	if keepLast <= 0 {
 		return len(v.items)
 	}
@@ -205,16 +182,104 @@ func (v view) cut(keepLast int) int {
 		at--
 		kept += len(v.items[at].messages)
 	}
-	var cuts session.Cuts
-	for i := range v.items {
-		cuts.Add(v.items[i].entry)
+	return v.cutAt(at)
+}
+
+// cutAt returns the last item up to an item before which the view may be cut, or 0
+// if there is none.
+func (v view) cutAt(at int) int {
+	if at >= len(v.items) {
+		return len(v.items)
 	}
-	for _, legal := range slices.Backward(cuts.Legal()) {
-		if legal <= at && !v.items[legal].merged {
+	for _, legal := range slices.Backward(v.legalCuts()) {
+		if legal <= at {
 			return legal
 		}
 	}
 	return 0
+}
+
+// firstKept returns the entry at the cut of a view that goes from an item on, or
+// "" if nothing is kept.
+func (v view) firstKept(from int) string {
+	switch {
+	case v.cut && v.kept != "" && from <= v.stays && from < len(v.items):
+		return v.kept // the cut stays where it is
+	case max(from, v.stays) < len(v.items):
+		return v.items[max(from, v.stays)].entry.ID
+	}
+	return ""
+}
+
+// staysAt reports whether an item stays in the context of the session though the
+// view goes from a later item on and is followed by more entries: because it is a
+// system message, or because it began the turn that is cut. When nothing is kept,
+// the message that began the last turn does not stay; but the next cut could bring
+// it back, unless another turn begins first.
+func (v view) staysAt(at, from int, follow []session.Entry) bool {
+	if it := &v.items[at]; it.isSystem() {
+		return true
+	} else if !it.beginsTurn() {
+		return false
+	}
+	if slices.ContainsFunc(v.items[at+1:from], func(it item) bool { return it.beginsTurn() }) {
+		return false // a later one does
+	}
+	for i := from; i < len(v.items); i++ {
+		if v.items[i].entry.Message != nil {
+			return !v.items[i].beginsTurn()
+		}
+	}
+	return len(follow) == 0 || !follow[0].BeginsTurn()
+}
+
+// splitsStep reports whether a view that goes from an item on begins in the middle
+// of what the model does with tools. What that is about must stay then. An answer
+// can stand alone: whoever wants to keep one message gets one.
+func (v view) splitsStep(from int) bool {
+	for i := from; i < len(v.items); i++ {
+		if m := v.items[i].entry.Message; m != nil {
+			return slices.ContainsFunc(m.Content, func(c session.Content) bool { return c.ToolUse != nil })
+		}
+	}
+	return false
+}
+
+func (it *item) isSystem() bool {
+	return it.entry.Message != nil && it.entry.Message.Role == session.RoleSystem && !it.merged
+}
+
+func (it *item) beginsTurn() bool { return it.entry.BeginsTurn() && !it.merged }
+
+// standIns returns the message that answers the calls which wait for their
+// results: no compaction may leave a call out that still waits.
+func (v view) standIns() []session.Entry {
+	var results []session.Content
+	for _, call := range v.pending() {
+		results = append(results, session.ToolResult(call.ID, clearedResult, true))
+	}
+	if results == nil {
+		return nil
+	}
+	return []session.Entry{{
+		Type: session.TypeMessage, Extra: marks{StandIn: true}.fields(),
+		Message: &session.MessageEntry{Role: session.RoleTool, Content: results},
+	}}
+}
+
+// clearedResult is the text of a result that stands in for one that may still
+// come.
+const clearedResult = "[cleared: the conversation went on before the tool returned a result]"
+
+// legalCuts returns the items before which the view may be cut. What stays from
+// before the cut in force is not among them: to cut there would bring back what
+// stood between the two.
+func (v view) legalCuts() []int {
+	var cuts session.Cuts
+	for i := range v.items {
+		cuts.Add(v.items[i].entry)
+	}
+	return slices.DeleteFunc(cuts.Legal(), func(at int) bool { return at <= v.stays || v.items[at].merged })
 }
 
 // overlap returns from which item on the view is the beginning of a history, and
@@ -242,23 +307,21 @@ func startsWith(history []Message, items []item) bool {
 	return true
 }
 
-// clearedBefore returns the calls that a view from an item on, followed by more
-// entries, would lack while their results come later or are in it.
-func (v view) clearedBefore(from int, follow []session.Entry) []string {
-	open := v.cleared
-	for _, it := range v.items[:from] {
-		for _, m := range it.messages {
-			open = without(open, m.ToolCallID)
-			for _, call := range m.ToolCalls {
-				open = append(slices.Clip(open), call.ID)
-			}
+// openBefore returns the calls whose results, if they come, are not to be shown in
+// a view that goes from an item on and is followed by more entries.
+func (v view) openBefore(from int, follow []session.Entry) []string {
+	var pairs session.Pairs
+	for i := range v.items[:from] {
+		pairs.Add(&v.items[i].entry)
+	}
+	open := slices.Clone(v.cleared)
+	for _, ref := range pairs.Refs() {
+		if ref.Call && ref.Pair == session.NoPair {
+			open = append(open, ref.ID)
 		}
 	}
 	for _, it := range v.items[from:] {
-		for _, m := range it.messages {
-			open = without(open, m.ToolCallID)
-		}
-		open = append(slices.Clip(open), it.late...) // which must stay left out
+		open = append(open, it.late...) // which must stay left out
 	}
 	for i := range follow { // given by the caller, who wants to see them
 		for _, m := range messagesOf(&follow[i]) {
@@ -268,17 +331,11 @@ func (v view) clearedBefore(from int, follow []session.Entry) []string {
 	return open
 }
 
-// with returns the view as it will be after changes that are not written yet.
-// Their entries have no ids; made-up ones tell them apart.
-func (v view) with(changes []change) view {
-	v.items = v.items[:len(v.items):len(v.items)] // what is written goes on in the same memory
-	n := 0
-	for _, c := range changes {
-		for _, e := range c.entries(v) {
-			n++
-			e.ID = "unwritten " + strconv.Itoa(n)
-			v = v.after(e)
-		}
+// pending returns the calls in the view that wait for their results.
+func (v view) pending() []session.Ref {
+	var pairs session.Pairs
+	for i := range v.items {
+		pairs.Add(&v.items[i].entry)
 	}
-	return v
+	return pairs.PendingCalls()
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -232,6 +233,9 @@ func (s *Session) findStart(ctx context.Context, sel *selection, path []node) (i
 			continue
 		}
 		e, err := s.entryAt(ctx, n)
+		if err != nil && !errors.Is(err, ErrCorrupt) {
+			return 0, err // a disk that fails for a moment must not change the context
+		}
 		if err != nil {
 			sel.problems = append(sel.problems, Problem{ProblemDamaged, n.id, n.pos, err.Error()})
 			continue

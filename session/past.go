@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -474,6 +475,9 @@ func (s *Session) readPicked(ctx context.Context, sel *selection) error {
 				continue
 			}
 			picked, err := s.readPickedEntry(ctx, id)
+			if err != nil && !errors.Is(err, ErrNotExist) && !errors.Is(err, ErrCorrupt) {
+				return err
+			}
 			if err != nil {
 				sel.problems = append(sel.problems, pickedProblem(e.ID, err))
 				continue
