@@ -1,7 +1,6 @@
 package index
 
 import (
-	"bytes"
 	"context"
 	"hash/crc32"
 	"strings"
@@ -86,7 +85,7 @@ func (r *lineReader) read(ctx context.Context, line store.Line) *record {
 	head, ok := rawjson.ScanHead(line.Data)
 	switch {
 	case line.Cut || !ok || len(head.ID) == 0 && string(head.Type) != string(session.TypeSession):
-		if len(bytes.TrimSpace(line.Data)) == 0 {
+		if rawjson.Blank(line.Data) {
 			return nil
 		}
 		rec.salvage(line.Data)

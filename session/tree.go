@@ -197,7 +197,7 @@ func (t *tree) addLine(line store.Line) {
 	h, ok := rawjson.ScanHead(line.Data)
 	switch {
 	case line.Cut || !ok:
-		if len(bytes.TrimSpace(line.Data)) > 0 {
+		if !rawjson.Blank(line.Data) {
 			t.addDamage(line)
 		}
 	case string(h.Type) == string(TypeSession):

@@ -51,6 +51,10 @@ func LenientHead(line []byte) (h Head, ok bool) {
 	return h, h.ID != nil
 }
 
+// Blank reports whether a line has nothing in it but a byte order mark and the
+// white space of JSON.
+func Blank(line []byte) bool { return len(trimLine(line)) == 0 }
+
 // trimLine removes a byte order mark and the white space around the line.
 func trimLine(line []byte) []byte {
 	line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
