@@ -9,9 +9,10 @@ import (
 	"github.com/coppice-dev/coppice/internal/rawjson"
 )
 
-// show makes heads comparable, and nil distinct from empty.
+// show makes heads comparable, and nil distinct from empty. The role is there only
+// if it costs nothing: see TestHeadRole.
 func show(h rawjson.Head) string {
-	h.Whole = false
+	h.Whole, h.Role = false, nil
 	return fmt.Sprintf("%#v", h)
 }
 
@@ -117,6 +118,27 @@ func TestHeadMutations(t *testing.T) {
 				checkHead(t, b)
 			}
 			b[i] = old
+		}
+	}
+}
+
+// TestHeadRole: the role is told only where our writer puts it, and then it is the
+// message's.
+func TestHeadRole(t *testing.T) {
+	const head = `"id":"a","parent_id":null,"timestamp":"2026-01-01T00:00:00.000Z"`
+	for line, want := range map[string]string{
+		`{"type":"message",` + head + `,"message":{"role":"user","content":[]}}`:      "user",
+		`{"type":"message",` + head + `,"message":{"content":[],"role":"user"}}`:      "",
+		`{"type":"message",` + head + `,"message": {"role":"user"}}`:                  "",
+		`{"type":"message",` + head + `,"x":1,"message":{"role":"user"}}`:             "",
+		`{"type":"message",` + head + `,"message":{"role":"us\u0065r","content":[]}}`: "",
+		`{"type":"message",` + head + `,"message":{"role":5}}`:                        "",
+		`{"type":"label",` + head + `,"message":{"role":"user"}}`:                     "",
+		`{"message":{"role":"user"},"type":"message",` + head + `}`:                   "",
+	} {
+		h, ok := rawjson.ScanHead([]byte(line))
+		if !ok || string(h.Role) != want {
+			t.Errorf("ScanHead(%s) tells the role %q, %v; want %q", line, h.Role, ok, want)
 		}
 	}
 }
