@@ -268,32 +268,12 @@ func (s *Session) inOrder(nodes []node) ([]*Entry, error) {
 }
 
 // PathTo returns the entries from the root to an entry; "" is the leaf.
-func (s *Session) PathTo(id string) ([]Entry, error) { return s.pathTo(id, true) }
-
-// PeekPath is PathTo with the entries as they are in the log: content that is kept
-// in blobs is not fetched.
-func (s *Session) PeekPath(id string) ([]Entry, error) { return s.pathTo(id, false) }
-
-func (s *Session) pathTo(id string, fetch bool) ([]Entry, error) {
-	var nodes []node
-	err := s.withWhole(func(t *tree) error {
-		if id == "" {
-			id = t.leaf
-		}
-		path, ok := t.path(id)
-		if !ok {
-			return s.errNoEntry("path", id)
-		}
-		slices.Reverse(path)
-		for _, at := range path {
-			nodes = append(nodes, t.nodes[at])
-		}
-		return nil
-	})
+func (s *Session) PathTo(id string) ([]Entry, error) {
+	nodes, err := s.pathTo(id)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := s.readAll(nodes, fetch)
+	entries, err := s.readAll(nodes, true)
 	if err != nil {
 		return nil, err
 	}
@@ -303,6 +283,43 @@ func (s *Session) pathTo(id string, fetch bool) ([]Entry, error) {
 		}
 	}
 	return entries, nil
+}
+
+// OutlinePath returns the path that PathTo does, without reading the entries: of
+// each only the id, the parent and the type are set, as Outline does it.
+func (s *Session) OutlinePath(id string) ([]Entry, error) {
+	nodes, err := s.pathTo(id)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]Entry, len(nodes))
+	for i := range nodes {
+		entries[i].ID, entries[i].Type = nodes[i].id, nodes[i].kind.entryType()
+		if i > 0 {
+			entries[i].ParentID = &nodes[i-1].id
+		}
+	}
+	return entries, nil
+}
+
+// pathTo returns the nodes from the root to an entry.
+func (s *Session) pathTo(id string) (nodes []node, err error) {
+	err = s.withWhole(func(t *tree) error {
+		if id == "" {
+			id = t.leaf
+		}
+		path, ok := t.path(id)
+		if !ok {
+			return s.errNoEntry("path", id)
+		}
+		slices.Reverse(path)
+		nodes = make([]node, len(path))
+		for i, at := range path {
+			nodes[i] = t.nodes[at]
+		}
+		return nil
+	})
+	return nodes, err
 }
 
 // Leaves returns the ids of the entries with which branches end, the oldest

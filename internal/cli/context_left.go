@@ -69,7 +69,11 @@ func leftOut(c *session.Context, path []session.Entry) []leftOutJSON {
 
 // speaks reports whether an entry is of a type that a model is sent.
 func speaks(e *session.Entry) bool {
-	return e.Message != nil || e.Compaction != nil || e.BranchSummary != nil || e.Merge != nil
+	switch e.Type {
+	case session.TypeMessage, session.TypeCompaction, session.TypeBranchSummary, session.TypeMerge:
+		return true
+	}
+	return false
 }
 
 // compactedAway counts what stands before the first kept entry and is not in the

@@ -63,7 +63,26 @@ func Text(text string) string {
 
 // Line is Text on one line: every run of white space becomes one space, and there
 // is none at the ends.
-func Line(text string) string { return strings.Join(strings.Fields(Text(text)), " ") }
+func Line(text string) string {
+	text = Text(text)
+	if isLine(text) {
+		return text
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// isLine reports whether text is what Line would make of it. Most is, and then
+// there is nothing to copy.
+func isLine(text string) bool {
+	space := true // before the first character none is wanted either
+	for _, r := range text {
+		if unicode.IsSpace(r) && (r != ' ' || space) {
+			return false
+		}
+		space = r == ' '
+	}
+	return !space || text == ""
+}
 
 // Flat is Text on one line that keeps its spaces: newlines and tabs become spaces.
 func Flat(text string) string { return flatten.Replace(Text(text)) }

@@ -46,8 +46,12 @@ func TestText(t *testing.T) {
 }
 
 func TestLine(t *testing.T) {
-	if got, want := plain.Line(" a\n\n b\t\u2028c\r\nd "), "a b �c d"; got != want {
-		t.Errorf("Line is %q, want %q", got, want)
+	for text, want := range map[string]string{
+		" a\n\n b\t\u2028c\r\nd ": "a b �c d", "": "", " ": "", "a": "a", " a": "a", "a ": "a", "a b": "a b", "a  b": "a b", "a\u00a0b": "a b", "é ü": "é ü", "é\tü": "é ü",
+	} {
+		if got := plain.Line(text); got != want {
+			t.Errorf("Line(%q) is %q, want %q", text, got, want)
+		}
 	}
 	if got, want := plain.Flat(" a\n b\tc"), " a  b c"; got != want {
 		t.Errorf("Flat is %q, want %q", got, want)
