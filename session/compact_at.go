@@ -52,7 +52,8 @@ func (s *Session) selectCompacted(firstKeptID string) (*selection, error) {
 	if sel.entries, err = s.wholePath(sel); err != nil {
 		return nil, err
 	}
-	if err := checkCutOf(sel.entries, firstKeptID); err != nil {
+	w := writing{planned: true}
+	if err := w.checkCut(sel.entries, firstKeptID); err != nil {
 		return nil, err
 	}
 	for _, e := range slices.Backward(sel.entries) { // also those before the compaction in force
