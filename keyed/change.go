@@ -91,8 +91,7 @@ func (r *rewrite) entries(v view) []session.Entry {
 	if from == 0 && summary == v.summary && len(follow) == 0 {
 		return nil
 	}
-	all := r.replace != nil || from == len(v.items)
-	return r.compaction(v, summary, from, all, follow)
+	return r.compaction(v, summary, from, r.replace != nil || from == len(v.items), follow)
 }
 
 // compaction returns the entries that let a view go from an item on and add
@@ -103,7 +102,11 @@ func (r *rewrite) entries(v view) []session.Entry {
 // then the compaction; then the edits that clear what would stay in the context;
 // then the new messages.
 func (r *rewrite) compaction(v view, summary string, from int, all bool, follow []session.Entry) []session.Entry {
-	c := &session.CompactionEntry{Summary: summary, TokensBefore: v.tokens(), FirstKeptEntryID: v.firstKept(from)}
+	first, ok := v.firstKept(from)
+	if !ok {
+		first, follow, from = "", append(v.again(max(from, v.stays)), follow...), len(v.items)
+	}
+	c := &session.CompactionEntry{Summary: summary, TokensBefore: v.tokens(), FirstKeptEntryID: first}
 	mark := marks{OpenCalls: v.openBefore(from, follow)}
 	var rest []session.Entry
 	staying := 0

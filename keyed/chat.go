@@ -422,11 +422,11 @@ func (c *chat) replace(history []Message, at time.Time) error {
 	return c.do(&rewrite{at: at, replace: r})
 }
 
-// recordable returns the entry that says a caller's message, or a refusal.
+// recordable returns the entry that says a caller's message, or a refusal. Only
+// callers are held to the roles: what is read from a file stays what it is.
 func recordable(m Message, at time.Time) (session.Entry, error) {
-	err := m.checkRole()
-	if err != nil {
-		return session.Entry{}, refusal{err}
+	if err := session.CheckRole(m.Role); err != nil {
+		return session.Entry{}, refusal{invalidMessage(err)}
 	}
 	entry, err := entryOf(m, at)
 	if err != nil {

@@ -284,18 +284,6 @@ func (m Message) normal() (Message, error) {
 	return m, nil
 }
 
-// roles are those that a message may have.
-var roles = []string{session.RoleUser, session.RoleAssistant, session.RoleSystem, session.RoleTool}
-
-// checkRole refuses a message of a role that no model knows. Only callers are
-// held to that: what is read from a file stays what it is.
-func (m *Message) checkRole() error {
-	if slices.Contains(roles, m.Role) {
-		return nil
-	}
-	return invalidMessage(fmt.Errorf("unknown role %.80q: use %s", m.Role, strings.Join(roles, ", ")))
-}
-
 func invalidMessage(err error) error {
 	return &session.Error{Op: "add message", Kind: session.ErrInvalid, Err: err}
 }

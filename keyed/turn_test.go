@@ -138,3 +138,27 @@ func TestLateResultOfAnotherProcess(t *testing.T) {
 		t.Errorf("problems: %v, %v", problems, err)
 	}
 }
+
+// TestSummaryBeforeAResult: a history that begins with a tool result, whose call
+// nobody ever saw, can have a summary like any other.
+func TestSummaryBeforeAResult(t *testing.T) {
+	for _, talk := range []string{"=x u1 a1", "=x", "s1 =x u1", "=x +y", "=x s2 u1"} {
+		t.Run(talk, func(t *testing.T) {
+			dir := t.TempDir()
+			m := inDir(t, dir)
+			m.talk(strings.Fields(talk)...)
+			m.SetSummary(key, "one")
+			m.save(key)
+			m.SetSummary(key, "two")
+			m.save(key)
+			for _, m := range []manager{m, inDir(t, dir)} {
+				want := strings.Fields(talk)
+				if talk == "=x s2 u1" {
+					want = strings.Fields("s2 =x u1") // system messages come first
+				}
+				m.sees(want...)
+				m.summaryIs("two")
+			}
+		})
+	}
+}

@@ -200,15 +200,31 @@ func (v view) cutAt(at int) int {
 }
 
 // firstKept returns the entry at the cut of a view that goes from an item on, or
-// "" if nothing is kept.
-func (v view) firstKept(from int) string {
-	switch {
-	case v.cut && v.kept != "" && from <= v.stays && from < len(v.items):
-		return v.kept // the cut stays where it is
-	case max(from, v.stays) < len(v.items):
-		return v.items[max(from, v.stays)].entry.ID
+// "" if nothing is kept. ok is false if the view would begin with a tool result,
+// which no context may: then its messages must be recorded again.
+func (v view) firstKept(from int) (id string, ok bool) {
+	if v.cut && v.kept != "" && from <= v.stays && from < len(v.items) {
+		return v.kept, true // the cut stays where it is
 	}
-	return ""
+	for _, it := range v.items[max(from, v.stays):] {
+		if len(it.messages) == 0 && len(it.late) > 0 {
+			continue // nobody sees it
+		}
+		return it.entry.ID, it.messages == nil || it.messages[0].ToolCallID == ""
+	}
+	return "", true
+}
+
+// again returns the entries of the view from an item on, to be recorded once more.
+// System messages stay where they are.
+func (v view) again(from int) []session.Entry {
+	var entries []session.Entry
+	for i := from; i < len(v.items); i++ {
+		if e := v.items[i].entry; e.Message != nil && len(v.items[i].messages) > 0 && !v.items[i].isSystem() {
+			entries = append(entries, session.Entry{Type: e.Type, Timestamp: e.Timestamp, Message: e.Message})
+		}
+	}
+	return entries
 }
 
 // staysAt reports whether an item stays in the context of the session though the
