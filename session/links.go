@@ -17,9 +17,9 @@ import (
 // The members of a message's metadata with which a continuation says what it was
 // given by the session before it.
 const (
-	MetaType     = "type"             // TransitionType on the marker
-	MetaCarried  = "carried_from"     // the id of the message that this one is a copy of
-	MetaOriginal = "original_session" // on the marker: the first session of the chain
+	MetaType     = "type"                 // TransitionType on the marker
+	MetaCarried  = "coppice.carried_from" // the id of the message that this one is a copy of
+	MetaOriginal = "original_session"     // on the marker: the first session of the chain
 
 	// TransitionType is the type of the marker, the message with which a
 	// continuation says which session it continues.
@@ -28,7 +28,7 @@ const (
 
 // IsTransition reports whether an entry is a marker: see TransitionType.
 func IsTransition(e *Entry) bool {
-	return e.Message != nil && e.Message.Metadata[MetaType] == TransitionType
+	return e.Message != nil && e.Message.Role == RoleSystem && e.Message.Metadata[MetaType] == TransitionType
 }
 
 // CarriedFrom returns the id of the message that an entry says it is a copy of,
