@@ -6,17 +6,15 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
 )
 
 // The members of a message's metadata with which a continuation begins.
 const (
-	metaType    = "type"
-	metaCarried = "carried_from" // the id of the message that this is a copy of
-
-	typeTransition = "session_transition"
+	metaType = session.MetaType
 
 	metaPrevious         = "previous_session"
-	metaOriginal         = "original_session"
+	metaOriginal         = session.MetaOriginal
 	metaOriginalCreated  = "original_created_at"
 	metaEarlierMessages  = "earlier_messages"
 	metaEarlierTokens    = "earlier_tokens"   // that somebody counted
@@ -24,19 +22,10 @@ const (
 	transitionTextFormat = "Continuing from session %s"
 )
 
-// isMarker reports whether a message marks where a continuation begins.
-func isMarker(e *session.Entry) bool { return e.Message.Metadata[metaType] == typeTransition }
-
-// copiedFrom returns the id of the message that this one is a copy of, or "".
-func copiedFrom(e *session.Entry) string {
-	id, _ := e.Message.Metadata[metaCarried].(string)
-	return id
-}
-
-// IsCarried reports whether a message is in a session only so that the session can
-// be understood without those that it continues: a copy, or the marker that says
-// where it comes from. Whoever reads a chain as one leaves it out.
-func IsCarried(e *session.Entry) bool { return isMarker(e) || copiedFrom(e) != "" }
+// IsCarried reports whether a message says that it was carried over: a copy, or the
+// marker. In a session that continues nothing that means nothing: see
+// session.Carried.
+func IsCarried(e *session.Entry) bool { return session.IsTransition(e) || session.CarriedFrom(e) != "" }
 
 // full reports whether a link has reached its boundary. What it was given by the
 // link before counts, but never so much that links would consist of nothing else.
@@ -46,23 +35,24 @@ func (l *link) full(limit int) bool {
 
 // due reports whether a link must be continued before an entry is added to it.
 //
-// A boundary falls between two turns: so nothing is torn apart, neither a call
-// from its result nor a question from its answer. A turn without end is cut when
-// the link is twice as long as it should be, but never while a call waits.
+// The limit is exact, except that a call is not torn from its result, an answer
+// from the question right before it, nor a response apart. If the boundary falls
+// between two steps of a turn, the continuation is given what the turn is about.
 func (l *link) due(e *session.Entry, limit int) bool {
-	if !l.full(limit) || l.pairs.Pending() || e.Message == nil {
-		return false
-	}
-	return e.BeginsTurn() || len(l.entries) >= 2*max(limit, 2*l.copies) && !l.goesOn(e)
+	return e.Message != nil && l.full(limit) && !l.pairs.Pending() && !l.goesOn(e)
 }
 
-// goesOn reports whether a message is part of the response before it, or a
-// result that comes late.
+// goesOn reports whether a message answers the one before it, is part of the same
+// response, or is a result that comes late.
 func (l *link) goesOn(e *session.Entry) bool {
 	for i := range e.Message.Content {
 		if e.Message.Content[i].ToolResult != nil {
 			return true
 		}
+	}
+	last := &l.entries[len(l.entries)-1]
+	if e.Message.Role == session.RoleAssistant && last.BeginsTurn() {
+		return true
 	}
 	return l.pairs.Continues(e)
 }
@@ -87,29 +77,29 @@ func (l *link) carry(limit int, next *session.Entry) []session.Entry {
 	for _, category := range []Category{CategorySystem, CategoryContext} {
 		for i := range l.entries {
 			e := &l.entries[i]
-			if fromEntry(*e).Category == category && !isMarker(e) && !l.cleared[e.ID] {
-				entries = append(entries, copyOf(e))
+			if fromEntry(*e).Category == category && !session.IsTransition(e) && !l.cleared[e.ID] {
+				entries = append(entries, copyOf(e, l.isCopy[i]))
 			}
 		}
 	}
 	entries = append(entries, l.marker())
 	if next == nil && !l.answered() || next != nil && !next.BeginsTurn() {
-		for _, e := range l.turnInFlight(limit) {
-			entries = append(entries, copyOf(&e))
+		for _, i := range l.turnInFlight(limit) {
+			entries = append(entries, copyOf(&l.entries[i], l.isCopy[i]))
 		}
 	}
 	return entries
 }
 
-// copyOf returns what a continuation is given of a message. What it cost was
-// paid once.
-func copyOf(e *session.Entry) session.Entry {
+// copyOf returns what a continuation is given of a message, which may be a copy
+// itself. What it cost was paid once.
+func copyOf(e *session.Entry, isCopy bool) session.Entry {
 	c := e.Clone()
 	if c.Message.Metadata == nil {
 		c.Message.Metadata = make(map[string]any)
 	}
-	if copiedFrom(e) == "" {
-		c.Message.Metadata[metaCarried] = e.ID
+	if !isCopy || session.CarriedFrom(e) == "" {
+		c.Message.Metadata[session.MetaCarried] = e.ID
 	}
 	c.Message.Usage = nil
 	return c
@@ -122,7 +112,7 @@ func (l *link) marker() session.Entry {
 	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
 		Role: session.RoleSystem, Content: text, Category: CategorySystem.String(),
 		Metadata: map[string]any{
-			metaType: typeTransition, metaPrevious: l.id,
+			metaType: session.TransitionType, metaPrevious: l.id,
 			metaOriginal: l.before.root, metaOriginalCreated: l.before.created.UTC().Format(time.RFC3339Nano),
 			metaEarlierMessages: l.count(), metaEarlierTokens: earlier.counted, metaEarlierEstimate: earlier.estimated,
 		},
@@ -166,26 +156,23 @@ func (l *link) answered() bool {
 	return n == 0 || !l.pairs.Pending() && l.entries[n-1].Message.Role == session.RoleAssistant
 }
 
-// turnInFlight returns the messages of a turn that is not over: from the user's
-// message on or, if the turn is so long that it would fill the next link, that
-// message and the call that waits with the results it has.
-func (l *link) turnInFlight(limit int) []session.Entry {
+// turnInFlight returns which messages are of a turn that is not over: from the
+// user's message on or, if the turn is so long that it would fill the next link,
+// that message and the call that waits with the results it has.
+func (l *link) turnInFlight(limit int) []int {
 	begin, pending := l.turnBegin(), l.pairs.Pending()
-	if begin < 0 && !pending {
+	last := l.lastCall(max(begin, 0))
+	switch {
+	case begin < 0 && !pending:
 		return nil
+	case begin < 0: // nobody asked for the call
+		return l.dialog(last, len(l.entries))
+	case len(l.entries)-begin <= max(1, limit/2):
+		return l.dialog(begin, len(l.entries))
+	case pending:
+		return append(l.dialog(begin, begin+1), l.dialog(last, len(l.entries))...)
 	}
-	if begin < 0 { // nobody asked for the call
-		return dialogOf(l.entries[lastCall(l.entries):])
-	}
-	turn := l.entries[begin:]
-	if len(turn) <= max(1, limit/2) {
-		return dialogOf(turn)
-	}
-	short := []session.Entry{turn[0]}
-	if pending {
-		short = append(short, turn[lastCall(turn):]...)
-	}
-	return dialogOf(short)
+	return l.dialog(begin, begin+1)
 }
 
 // turnBegin returns the index of the last message that begins a turn, or -1.
@@ -198,25 +185,24 @@ func (l *link) turnBegin() int {
 	return -1
 }
 
-// lastCall returns the index of the last message that calls tools, or the length
-// of the turn if none does.
-func lastCall(turn []session.Entry) int {
-	for i := len(turn) - 1; i >= 0; i-- {
-		for _, c := range turn[i].Message.Content {
+// lastCall returns the index of the last message after from that calls tools, or
+// the number of messages if none does.
+func (l *link) lastCall(from int) int {
+	for i := len(l.entries) - 1; i >= from; i-- {
+		for _, c := range l.entries[i].Message.Content {
 			if c.ToolUse != nil {
 				return i
 			}
 		}
 	}
-	return len(turn)
+	return len(l.entries)
 }
 
-// dialogOf leaves out what is carried anyway.
-func dialogOf(turn []session.Entry) []session.Entry {
-	var kept []session.Entry
-	for _, e := range turn {
-		if c := fromEntry(e).Category; c == CategoryDialog || c == CategorySystemOutput {
-			kept = append(kept, e)
+// dialog returns which messages of a range are not carried anyway.
+func (l *link) dialog(from, to int) (kept []int) {
+	for i := from; i < to; i++ {
+		if window.CategoryOf(&l.entries[i]) > CategoryContext {
+			kept = append(kept, i)
 		}
 	}
 	return kept

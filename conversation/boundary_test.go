@@ -3,6 +3,8 @@ package conversation_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -60,10 +62,10 @@ func TestBoundary(t *testing.T) {
 			},
 		},
 		{
-			"a call delays the boundary until its result and the answer", 2,
+			"a call delays the boundary until its result", 2,
 			[]conversation.Message{user("1"), call("a"), result("a", "x"), assistant("2"), user("3")},
 			func(ids []string) [][]string {
-				return [][]string{{"user: 1", "assistant: call a", "tool: result a", "assistant: 2"}, {marker(ids[0]), "user: 3"}}
+				return [][]string{{"user: 1", "assistant: call a", "tool: result a"}, {marker(ids[0]), "user: 1", "assistant: 2", "user: 3"}}
 			},
 		},
 		{
@@ -80,8 +82,11 @@ func TestBoundary(t *testing.T) {
 			},
 			func(ids []string) [][]string {
 				return [][]string{
-					{"user: 1", "assistant: call a", "tool: result a", "assistant: call b", "tool: result b", "assistant: call c", "tool: result c"},
-					{marker(ids[0]), "user: 1", "assistant: call d", "tool: result d", "assistant: 2"},
+					{"user: 1", "assistant: call a", "tool: result a"},
+					{marker(ids[0]), "user: 1", "assistant: call b", "tool: result b"},
+					{marker(ids[1]), "user: 1", "assistant: call c", "tool: result c"},
+					{marker(ids[2]), "user: 1", "assistant: call d", "tool: result d"},
+					{marker(ids[3]), "user: 1", "assistant: 2"},
 				}
 			},
 		},
@@ -382,29 +387,68 @@ func TestCrashAtBoundary(t *testing.T) {
 	}
 }
 
-// A last link that was removed is made again; one in the middle leaves two
-// conversations.
+// A lost session, whichever it is, costs its own messages and nothing else. The
+// conversation keeps its id and goes on, and nothing is made in its place.
 func TestRemovedLinks(t *testing.T) {
 	t.Parallel()
-	m := newManager(t, t.TempDir(), 2)
-	id := say(t, m, "", systemMessage("s"), user("1"), assistant("2"), user("3"), assistant("4"), user("5"))
-	c := must(m.Conversation(id))(t)
-	if len(c.Links) != 3 {
-		t.Fatalf("%d links", len(c.Links))
-	}
-	must(m.DeleteSession(c.Links[2].ID))(t)
-	say(t, m, id, user("6"))
-	if diff := cmp.Diff([]string{"system: s", "user: 1", "assistant: 2", "user: 3", "assistant: 4", "user: 6"}, texts(must(m.Conversation(id))(t).Messages)); diff != "" {
-		t.Error(diff)
-	}
-	must(m.DeleteSession(c.Links[1].ID))(t)
-	rest := must(m.Conversation(c.Links[2].ID))(t)
-	if diff := cmp.Diff([]string{"system: s", "user: 6"}, texts(rest.Messages)); diff != "" {
-		t.Errorf("what is left after the gap:\n%s", diff)
-	}
-	// What is read is found: "s" was carried over the gap.
-	if found := must(m.Search(c.Links[2].ID, "s"))(t); len(found) != 1 {
-		t.Errorf("found %v", texts(found))
+	said := []conversation.Message{systemMessage("s"), user("1"), assistant("2"), user("3"), assistant("4"), user("5")}
+	for lost, want := range [][]string{
+		{"system: s", "user: 3", "assistant: 4", "user: 5"},
+		{"system: s", "user: 1", "assistant: 2", "user: 5"},
+		{"system: s", "user: 1", "assistant: 2", "user: 3", "assistant: 4"},
+	} {
+		t.Run(fmt.Sprint("link ", lost), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			m := newManager(t, dir, 3)
+			id := say(t, m, "", said...)
+			whole := must(m.Conversation(id))(t)
+			if len(whole.Links) != 3 || len(whole.Missing) != 0 {
+				t.Fatalf("links %+v, missing %v", whole.Links, whole.Missing)
+			}
+			gone := whole.Links[lost].ID
+			must(m.DeleteSession(gone))(t)
+			files := must(filepath.Glob(filepath.Join(dir, "*")))(t)
+
+			fresh := newManager(t, dir, 3) // one that remembers nothing
+			for _, m := range []*conversation.Sessions{m, fresh} {
+				c := must(m.Conversation(id))(t)
+				if diff := cmp.Diff(want, texts(c.Messages)); diff != "" {
+					t.Error(diff)
+				}
+				if c.ID != id || !slices.Equal(c.Missing, []string{gone}) || len(c.Links) != 2 {
+					t.Errorf("%s misses %v, has %+v", c.ID, c.Missing, c.Links)
+				}
+				totals := must(m.Totals(id))(t)
+				if totals.Messages != len(want) || totals.Conversation != id || totals.Sessions != 2 || !slices.Equal(totals.Missing, []string{gone}) {
+					t.Errorf("%+v", totals)
+				}
+				if found := must(m.Search(id, "s"))(t); len(found) != 1 {
+					t.Errorf("found %v", texts(found))
+				}
+				if diff := cmp.Diff(want[1:3], texts(append(must(m.LoadMessages(id, 2, 1))(t), must(m.LoadMessages(id, 3, 1))(t)...))); diff != "" {
+					t.Errorf("pages: %s", diff)
+				}
+				if list := must(m.ListConversations(0, 0))(t); len(list) != 1 || list[0].ID != id || list[0].MessageCount != len(want) {
+					t.Errorf("list %+v", list)
+				}
+				chat := newSystem(t, m)
+				do(t, chat.Load(id))
+				if diff := cmp.Diff(want, entryTexts(must(chat.View())(t).Entries)); diff != "" {
+					t.Errorf("view: %s", diff)
+				}
+			}
+			if now := must(filepath.Glob(filepath.Join(dir, "*")))(t); !slices.Equal(now, files) {
+				t.Errorf("reading made %v of %v", now, files)
+			}
+			say(t, fresh, id, user("6"))
+			if diff := cmp.Diff(append(slices.Clone(want), "user: 6"), texts(must(fresh.Conversation(id))(t).Messages)); diff != "" {
+				t.Errorf("after one more: %s", diff)
+			}
+			if _, err := os.Stat(filepath.Join(dir, gone+".jsonl")); err == nil {
+				t.Error("the removed session was made again: it can no longer be restored")
+			}
+		})
 	}
 }
 
@@ -478,7 +522,7 @@ func TestCopiesOfCopies(t *testing.T) {
 		t.Fatalf("%d links", len(c.Links))
 	}
 	for _, l := range c.Links[1:] {
-		if first := must(m.LoadSession(l.ID))(t).Messages[0]; first.Metadata["carried_from"] != original || first.ID == original {
+		if first := must(m.LoadSession(l.ID))(t).Messages[0]; first.Metadata[session.MetaCarried] != original || first.ID == original {
 			t.Errorf("%+v", first)
 		}
 	}

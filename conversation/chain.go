@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -14,8 +15,11 @@ import (
 type Conversation struct {
 	// Session has the id of the original session and the messages of all.
 	Session
-	// Links are the sessions, the original first.
+	// Links are the sessions that are there, the first first.
 	Links []Link
+	// Missing are the ids of sessions that others name and that are not there, or
+	// cannot be read. What they held is not among the messages.
+	Missing []string
 }
 
 // Link is one session of a conversation.
@@ -37,61 +41,115 @@ type Totals struct {
 	Messages     int
 	Tokens       int
 	Estimated    int // how many of the tokens nobody counted
+	// Missing are sessions whose messages do not count: see Conversation.
+	Missing []string
+}
+
+// chain returns which sessions a conversation consists of, and which are missing.
+func (m *Sessions) chain(id string) (session.Linked, error) {
+	l, err := m.tail(id)
+	if err != nil {
+		return session.Linked{}, err
+	}
+	defer m.cache.release(l)
+	return session.FindChain(context.Background(), m.store, l.id, nil)
 }
 
 // walkBack calls visit with the links of a chain, the last first, until it
-// returns false. Links are not locked.
+// returns false. Links are not locked. What is missing is passed over.
 func (m *Sessions) walkBack(id string, visit func(*link) bool) error {
 	l, err := m.tail(id)
 	if err != nil {
 		return err
 	}
-	seen := make(map[string]bool)
-	for {
+	var earlier []string // what comes before, once a link was missing
+	for seen := map[string]bool{}; ; {
 		seen[l.id] = true
 		goOn := visit(l)
-		header := l.header
+		at, header := l.id, l.header
 		m.cache.release(l)
-		if !goOn || header.Relation != session.RelationContinuation || seen[header.ParentSession] {
+		parent := header.ParentSession
+		if !goOn || header.Relation != session.RelationContinuation || seen[parent] {
 			return nil
 		}
-		if l, err = m.acquire(header.ParentSession); err != nil {
-			if errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrInvalid) {
-				return nil // it was removed: the chain begins here
+		if l, err = m.acquire(parent); err == nil {
+			continue
+		}
+		for isLost(err) || errors.Is(err, session.ErrInvalid) {
+			if earlier == nil {
+				if earlier, err = m.before(at); err != nil {
+					return err
+				}
 			}
+			earlier = slices.DeleteFunc(earlier, func(id string) bool { return seen[id] })
+			if len(earlier) == 0 {
+				return nil
+			}
+			at = earlier[len(earlier)-1]
+			seen[at] = true
+			l, err = m.acquire(at)
+		}
+		if err != nil {
 			return err
 		}
+		earlier = nil
 	}
 }
 
-// eachLink calls visit with the links of a chain, the first first, each locked.
-func (m *Sessions) eachLink(id string, visit func(*link) bool) error {
-	var ids []string
-	err := m.walkBack(id, func(l *link) bool {
-		ids = append(ids, l.id)
-		return true
-	})
-	if err != nil {
-		return err
-	}
-	for _, id := range slices.Backward(ids) {
-		goOn, err := m.visit(id, visit)
-		if err != nil || !goOn {
-			return err
-		}
-	}
-	return nil
+// before returns the sessions of a chain that come before one of them, the first
+// first.
+func (m *Sessions) before(id string) ([]string, error) {
+	chain, err := session.FindChain(context.Background(), m.store, id, nil)
+	return chain.Links[:max(0, slices.Index(chain.Links, id))], err
 }
 
-func (m *Sessions) visit(id string, visit func(*link) bool) (bool, error) {
-	l, err := m.acquire(id)
-	if err != nil {
-		return false, err
+// isWhole reports whether all links before a link are there.
+func (m *Sessions) isWhole(header session.Header) bool {
+	for seen := map[string]bool{}; header.Relation == session.RelationContinuation && !seen[header.ParentSession]; {
+		seen[header.ParentSession] = true
+		earlier, err := m.header(context.Background(), header.ParentSession)
+		if err != nil {
+			return false
+		}
+		header = earlier
 	}
-	defer m.cache.release(l)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return visit(l), nil
+	return true
+}
+
+// eachLink calls visit with the links of a chain, the first first, each locked, and
+// with those of its messages that are not in the links before. It returns which
+// sessions are missing.
+func (m *Sessions) eachLink(id string, visit func(*link, []session.Entry)) (session.Linked, error) {
+	chain, err := m.chain(id)
+	if err != nil {
+		return chain, err
+	}
+	var seen map[string]bool
+	if len(chain.Missing) > 0 {
+		seen = make(map[string]bool)
+	}
+	for i, name := range chain.Links {
+		l, err := m.acquire(name)
+		if isLost(err) {
+			chain.Missing = append(chain.Missing, name)
+			continue
+		}
+		if err != nil {
+			return chain, err
+		}
+		l.mu.Lock()
+		switch {
+		case seen != nil:
+			visit(l, l.visible(seen))
+		case i == 0:
+			visit(l, l.choose(func(i int) bool { return !session.IsTransition(&l.entries[i]) }))
+		default:
+			visit(l, l.own())
+		}
+		l.mu.Unlock()
+		m.cache.release(l)
+	}
+	return chain, nil
 }
 
 // Conversation returns all of the conversation that a session is part of, as it
@@ -101,28 +159,28 @@ func (m *Sessions) Conversation(id string) (Conversation, error) {
 		return Conversation{}, err
 	}
 	var c Conversation
-	err := m.eachLink(id, func(l *link) bool {
-		own := l.own()
+	chain, err := m.eachLink(id, func(l *link, messages []session.Entry) {
 		if len(c.Links) == 0 {
-			c.Session = Session{ID: l.id, CreatedAt: l.header.CreatedAt}
-			own = l.withoutMarker()
+			c.Session = Session{CreatedAt: l.before.created}
 		}
-		c.Links = append(c.Links, Link{ID: l.id, Started: l.header.CreatedAt, First: len(c.Messages), Messages: len(own), Tokens: l.tokens().total()})
-		c.Messages = append(c.Messages, clones(own)...)
+		c.Links = append(c.Links, Link{ID: l.id, Started: l.header.CreatedAt, First: len(c.Messages), Messages: len(messages), Tokens: sumOf(messages)})
+		c.Messages = append(c.Messages, clones(messages)...)
 		c.LastActive, c.Metadata = l.active, l.describe()
-		return true
 	})
 	if err != nil {
 		return Conversation{}, err
 	}
+	c.ID, c.Missing = chain.ID, chain.Missing
 	c.Metadata[MetaMessageCount], c.Metadata[MetaTokenCount] = len(c.Messages), c.TotalTokens()
 	return c, nil
 }
 
-// withoutMarker returns the messages of a link that is the first there is: what
-// it was given by one that is gone has no other place.
-func (l *link) withoutMarker() []session.Entry {
-	return slices.DeleteFunc(slices.Clone(l.entries), func(e session.Entry) bool { return isMarker(&e) })
+func sumOf(messages []session.Entry) int {
+	var sum amount
+	for i := range messages {
+		sum.add(&messages[i])
+	}
+	return sum.total()
 }
 
 // refreshTail takes in what others have added to a conversation.
@@ -161,7 +219,8 @@ func (m *Sessions) rootOf(id string) (string, error) {
 }
 
 // Totals returns the size of the conversation that a session is part of. It
-// costs what its last session does: that knows what came before.
+// costs what its last session does, which knows what came before; unless a session
+// is missing, whose messages do not count.
 func (m *Sessions) Totals(id string) (Totals, error) {
 	if err := m.refreshTail(id, reading); err != nil {
 		return Totals{}, err
@@ -172,12 +231,33 @@ func (m *Sessions) Totals(id string) (Totals, error) {
 	}
 	defer m.cache.release(l)
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	tokens := l.before.tokens.plus(l.tokens())
-	return Totals{
+	t := Totals{
 		Conversation: l.before.root, Tail: l.id, Sessions: l.header.Continuation + 1,
 		Messages: l.count(), Tokens: tokens.total(), Estimated: tokens.estimated,
-	}, nil
+	}
+	header, next := l.header, l.next
+	l.mu.Unlock()
+	if next == "" && m.isWhole(header) {
+		return t, nil
+	}
+	return m.count(t)
+}
+
+// count is Totals of a conversation of which a session is missing.
+func (m *Sessions) count(t Totals) (Totals, error) {
+	t.Sessions, t.Messages = 0, 0
+	var tokens amount
+	chain, err := m.eachLink(t.Tail, func(_ *link, messages []session.Entry) {
+		t.Sessions++
+		t.Messages += len(messages)
+		for i := range messages {
+			tokens.add(&messages[i])
+		}
+	})
+	t.Conversation, t.Missing = chain.ID, chain.Missing
+	t.Tokens, t.Estimated = tokens.total(), tokens.estimated
+	return t, err
 }
 
 // LoadMessages returns a page of a conversation's messages; the first page is 1
@@ -189,20 +269,40 @@ func (m *Sessions) LoadMessages(id string, page, pageSize int) ([]Message, error
 	if err := m.refreshTail(id, reading); err != nil {
 		return nil, err
 	}
+	l, err := m.tail(id)
+	if err != nil {
+		return nil, err
+	}
+	m.cache.release(l)
 	from := (page - 1) * pageSize
-	to := from + pageSize
+	if !m.isWhole(l.header) {
+		return m.pageWithGaps(id, from, from+pageSize)
+	}
 	var parts [][]Message
-	err := m.walkBack(id, func(l *link) bool {
+	err = m.walkBack(id, func(l *link) bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		own, first := l.own(), l.before.messages
-		if lo, hi := max(from-first, 0), min(to-first, len(own)); lo < hi {
+		if lo, hi := max(from-first, 0), min(from+pageSize-first, len(own)); lo < hi {
 			parts = append(parts, clones(own[lo:hi]))
 		}
 		return first > from
 	})
 	slices.Reverse(parts)
 	return slices.Concat(parts...), err
+}
+
+// pageWithGaps is LoadMessages of a conversation of which a session is missing.
+func (m *Sessions) pageWithGaps(id string, from, to int) ([]Message, error) {
+	var found []Message
+	at := 0
+	_, err := m.eachLink(id, func(_ *link, messages []session.Entry) {
+		if lo, hi := max(from-at, 0), min(to-at, len(messages)); lo < hi {
+			found = append(found, clones(messages[lo:hi])...)
+		}
+		at += len(messages)
+	})
+	return found, err
 }
 
 // Search returns the messages of a conversation whose text contains a text,
@@ -213,18 +313,12 @@ func (m *Sessions) Search(id, text string) ([]Message, error) {
 	}
 	text = strings.ToLower(text)
 	var found []Message
-	first := true
-	err := m.eachLink(id, func(l *link) bool {
-		own := l.own()
-		if first {
-			own, first = l.withoutMarker(), false
-		}
-		for _, e := range own {
-			if strings.Contains(strings.ToLower(searchable(e.Message.Content)), text) {
-				found = append(found, fromEntry(e.Clone()))
+	_, err := m.eachLink(id, func(_ *link, messages []session.Entry) {
+		for i := range messages {
+			if strings.Contains(strings.ToLower(searchable(messages[i].Message.Content)), text) {
+				found = append(found, fromEntry(messages[i].Clone()))
 			}
 		}
-		return true
 	})
 	return found, err
 }

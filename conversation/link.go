@@ -32,15 +32,18 @@ type link struct {
 	known    map[string]bool // the ids of entries
 	leaf     string          // where the path ends that entries is of
 	next     string          // the session that continues this one, or ""
+	lost     string          // what next was when neither it nor anything after it was there
 	title    string
 	metadata map[string]any // what a caller set; never changed, only replaced
-	active   time.Time      // of the last entry
+	active   time.Time      // when something was last said
 	modified bool           // since it was last saved
 
-	copies int    // how many of entries were carried over, the marker included
-	before origin // what came before this link
-	sum    amount // tokens of the first summed of entries, copies left out
-	summed int
+	carried session.Carried
+	isCopy  []bool // which of entries were carried over, the marker included
+	copies  int    // how many
+	before  origin // what came before this link
+	sum     amount // tokens of the first summed of entries, copies left out
+	summed  int
 
 	pairs        pairing
 	config       Config
@@ -89,8 +92,8 @@ func (a *amount) add(e *session.Entry) {
 // are counted when somebody asks, and each only once.
 func (l *link) tokens() amount {
 	for ; l.summed < len(l.entries); l.summed++ {
-		if e := &l.entries[l.summed]; !IsCarried(e) {
-			l.sum.add(e)
+		if !l.isCopy[l.summed] {
+			l.sum.add(&l.entries[l.summed])
 		}
 	}
 	return l.sum
@@ -121,7 +124,8 @@ func (l *link) read() error {
 	}
 	l.entries, l.known, l.instructions, l.files = nil, make(map[string]bool), nil, nil
 	l.edits, l.reverted, l.cleared, l.config = nil, make(map[string]bool), nil, Config{}
-	l.pairs, l.copies, l.sum, l.summed = pairing{}, 0, amount{}, 0
+	l.pairs, l.sum, l.summed = pairing{}, amount{}, 0
+	l.carried, l.isCopy, l.copies = session.CarriedIn(&l.header), nil, 0
 	l.title, l.metadata, l.next = "", nil, next
 	l.active, l.before = l.header.CreatedAt, origin{root: l.id, created: l.header.CreatedAt}
 	l.bytes.Store(0)
@@ -136,7 +140,7 @@ func (l *link) read() error {
 
 // take adds an entry to the end of the path.
 func (l *link) take(e session.Entry) {
-	if e.Timestamp.After(l.active) {
+	if isSaying(e.Type) && e.Timestamp.After(l.active) {
 		l.active = e.Timestamp
 	}
 	switch {
@@ -184,11 +188,21 @@ func (l *link) takeMessage(e session.Entry) {
 	if fileSource(&e) != "" && window.CategoryOf(&e) == CategoryContext {
 		l.files = append(l.files, len(l.entries)-1)
 	}
-	switch {
-	case isMarker(&e):
-		l.copies++
-		l.before = originFrom(&e, l.before)
-	case copiedFrom(&e) != "":
+	l.takeCarried(&e)
+}
+
+// takeCarried notes whether a message was carried over.
+func (l *link) takeCarried(e *session.Entry) {
+	carried, before := l.carried.Take(session.CarryOf(e))
+	if before { // it is the marker: what stands before it was carried, too
+		l.before = originFrom(e, l.before)
+		for i := range l.isCopy {
+			l.isCopy[i] = true
+		}
+		l.copies = len(l.isCopy)
+	}
+	l.isCopy = append(l.isCopy, carried)
+	if carried {
 		l.copies++
 	}
 }
@@ -255,17 +269,38 @@ func (l *link) since(leaf string) (fresh []session.Entry, ok bool) {
 }
 
 // own returns the messages that were not carried over from the link before.
-func (l *link) own() []session.Entry {
+func (l *link) own() []session.Entry { return l.choose(func(int) bool { return false }) }
+
+// choose returns the messages that were not carried over, and those of the others
+// that are wanted.
+func (l *link) choose(wanted func(i int) bool) []session.Entry {
 	if l.copies == 0 {
 		return l.entries
 	}
-	own := make([]session.Entry, 0, len(l.entries)-l.copies)
+	chosen := make([]session.Entry, 0, len(l.entries))
 	for i := range l.entries {
-		if !IsCarried(&l.entries[i]) {
-			own = append(own, l.entries[i])
+		if !l.isCopy[i] || wanted(i) {
+			chosen = append(chosen, l.entries[i])
 		}
 	}
-	return own
+	return chosen
+}
+
+// visible is own in a chain of which a link is missing: the copies count whose
+// originals were not seen in the links before. It adds to what was seen.
+func (l *link) visible(seen map[string]bool) []session.Entry {
+	chosen := l.choose(func(i int) bool {
+		e := &l.entries[i]
+		from := session.CarriedFrom(e)
+		return !session.IsTransition(e) && !seen[e.ID] && !seen[from]
+	})
+	for i := range chosen {
+		seen[chosen[i].ID] = true
+		if from := session.CarriedFrom(&chosen[i]); from != "" {
+			seen[from] = true
+		}
+	}
+	return chosen
 }
 
 // count returns how many messages the conversation has up to here.

@@ -71,7 +71,7 @@ func TestContextLoader(t *testing.T) {
 	if diff := cmp.Diff(want, must(l.ListAvailableFiles())(t), cmpopts.IgnoreFields(conversation.ContextFile{}, "Modified")); diff != "" {
 		t.Error(diff)
 	}
-	m := newManager(t, t.TempDir(), 3)
+	m := newManager(t, t.TempDir(), 5)
 	c := newSystem(t, m)
 	added, err := l.LoadCoreContext(c)
 	wantError(t, err, os.ErrNotExist) // of missing.md, which is said

@@ -3,18 +3,32 @@ package conversation
 import "github.com/coppice-dev/coppice/session"
 
 // pairing follows the tool calls of a conversation and their results.
-type pairing struct{ session.Pairs }
+type pairing struct {
+	session.Pairs
+	run      int  // the first message of the model's that results may follow
+	speaking bool // the last message was the model's
+}
 
 // add takes the next message into account. It returns false if a call or a result
-// stands alone, or not where it should.
+// stands alone, or not where it should: the context is then not simply the messages
+// one after the other.
 func (p *pairing) add(e *session.Entry) (inOrder bool) {
-	waiting, results := p.Pending(), 0
+	waiting, answers := p.Pending(), false
 	inOrder = true
-	for _, ref := range p.Add(e).Refs {
+	added := p.Add(e)
+	for _, ref := range added.Refs {
 		if !ref.Call {
-			results++
-			inOrder = inOrder && ref.Pair != session.NoPair
+			answers = true
+			inOrder = inOrder && ref.Pair != session.NoPair && p.Refs()[ref.Pair].Entry >= p.run
 		}
 	}
-	return inOrder && (results > 0 || !waiting) // nothing came between a call and its result
+	speaks := e.Message.Role == session.RoleAssistant && !answers
+	switch {
+	case speaks && !p.speaking:
+		p.run = added.Index
+	case !speaks && !answers:
+		p.run = added.Index + 1
+	}
+	p.speaking = speaks
+	return inOrder && (answers || !waiting) // nothing came between a call and its result
 }

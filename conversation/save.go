@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -48,6 +49,9 @@ func (m *Sessions) ensure(s Session) error {
 	if err != nil || there {
 		return err
 	}
+	if left, err := m.survivors(s.ID); err != nil || len(left) > 0 {
+		return err // it is a conversation whose first session is missing
+	}
 	h := session.Header{ID: s.ID, CreatedAt: s.CreatedAt}
 	h.CWD, _ = s.Metadata[MetaDirectory].(string)
 	l, err := m.create(h)
@@ -63,10 +67,10 @@ func (m *Sessions) ensure(s Session) error {
 // saveMessages appends those messages that the conversation does not have.
 func (m *Sessions) saveMessages(s Session) error {
 	known := make(map[string]bool)
-	err := m.eachLink(s.ID, func(l *link) bool {
-		for id := range l.known {
-			known[id] = true
-		}
+	err := m.walkBack(s.ID, func(l *link) bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		maps.Copy(known, l.known)
 		return true
 	})
 	if err != nil {

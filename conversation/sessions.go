@@ -24,6 +24,9 @@ type Sessions struct {
 
 	recovering sync.Mutex // held while something is put in the place of a session
 
+	surveying sync.Mutex       // guards heads
+	heads     map[string]*head // what is known of all sessions, by name
+
 	mu        sync.Mutex // guards what follows
 	settings  Settings
 	current   string            // the id of the current session, or ""

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
 )
 
 // A thread is a chain of links that is one conversation. Messages are added to
@@ -24,7 +25,8 @@ const maxUnsettled = 3
 var errUnsettled = errors.New("the outcome is not known yet")
 
 // tail returns the last link of the chain that a session is in. The caller
-// releases it.
+// releases it. The session may be missing itself, as long as one of its chain is
+// there.
 func (m *Sessions) tail(id string) (*link, error) { return m.tailFor(id, reading) }
 
 // access says what a session is wanted for. Reading never writes.
@@ -50,6 +52,10 @@ func (m *Sessions) tailFor(id string, a access) (*link, error) {
 			return l, nil
 		}
 		following, err := m.follow(l, next, a)
+		if err == nil && following == nil { // what it names is not there
+			m.rememberTail(id, l.id)
+			return l, nil
+		}
 		m.cache.release(l)
 		if err != nil {
 			return nil, err
@@ -60,18 +66,65 @@ func (m *Sessions) tailFor(id string, a access) (*link, error) {
 	return nil, &session.Error{Op: "follow", Name: id, Kind: session.ErrCorrupt, Err: errors.New("the chain of its continuations has no end")}
 }
 
-// acquireTail returns the last link as far as it is known, or the session itself.
+// acquireTail returns the last link as far as it is known, or the session itself,
+// or what is left of its chain.
 func (m *Sessions) acquireTail(id string, a access) (*link, error) {
 	m.mu.Lock()
 	known := m.tails[id]
 	m.mu.Unlock()
 	if known != "" {
-		l, err := m.acquireFor(known, a)
-		if !errors.Is(err, session.ErrNotExist) {
+		if l, err := m.acquireFor(known, a); !isLost(err) {
 			return l, err
 		}
 	}
-	return m.acquireFor(id, a)
+	l, err := m.acquire(id)
+	if !isLost(err) {
+		return l, err
+	}
+	if left, findErr := m.survivors(id); findErr != nil {
+		return nil, findErr
+	} else if n := len(left); n > 0 {
+		return m.acquireFor(left[n-1], a)
+	}
+	if errors.Is(err, session.ErrCorrupt) {
+		return m.acquireFor(id, a)
+	}
+	return nil, err
+}
+
+// isLost reports whether an error means that a session is as good as missing.
+func isLost(err error) bool {
+	return errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrCorrupt)
+}
+
+// survivors returns the sessions of a chain one of which is missing or cannot be
+// read, the first first; none if no other session names it.
+func (m *Sessions) survivors(id string) ([]string, error) {
+	ctx := context.Background()
+	chain, err := session.FindChain(ctx, m.store, id, nil)
+	if err == nil || !errors.Is(err, session.ErrNotExist) && !errors.Is(err, session.ErrCorrupt) {
+		return without(chain.Links, id), err
+	}
+	if errors.Is(err, session.ErrNotExist) {
+		return nil, nil
+	}
+	for stat, err := range m.store.List(ctx) {
+		if err != nil {
+			if stat.Name == "" {
+				return nil, err
+			}
+			continue
+		}
+		if l, err := session.ReadLink(ctx, m.store, stat.Name); err == nil && (l.Continues == id || l.Original == id) {
+			chain, err := session.FindChain(ctx, m.store, stat.Name, nil)
+			return without(chain.Links, id), err
+		}
+	}
+	return nil, nil
+}
+
+func without(ids []string, id string) []string {
+	return slices.DeleteFunc(slices.Clone(ids), func(other string) bool { return other == id })
 }
 
 // rememberTail saves the next caller the way.
@@ -85,32 +138,34 @@ func (m *Sessions) rememberTail(id, tail string) {
 	m.tails[id] = tail
 }
 
-// follow returns the continuation of a link. If the link names one that does not
-// exist, because a crash came between or it was removed, it is made now.
+// follow returns the continuation of a link or, if that is missing, the last
+// session of the chain that comes after it; nil if there is none.
 func (m *Sessions) follow(l *link, next string, a access) (*link, error) {
 	if !m.cache.has(next) {
 		next = m.skip(next)
 	}
 	following, err := m.acquireFor(next, a)
-	if !errors.Is(err, session.ErrNotExist) {
+	if !isLost(err) {
 		return following, err
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	for {
-		s, err := l.s.Continue(l.carry(m.limitOf(l), nil)...)
-		switch {
-		case err == nil:
-			return m.adopt(s)
-		case errors.Is(err, session.ErrExist):
-			return m.acquire(next) // somebody else was faster
-		case !errors.Is(err, session.ErrConflict):
-			return nil, err
-		}
-		if err := l.refresh(); err != nil { // what it carries must be what was there
-			return nil, err
-		}
+	known := l.lost == next
+	l.mu.Unlock()
+	if known { // looking through the whole store once is enough
+		return nil, nil
 	}
+	chain, err := session.FindChain(context.Background(), m.store, l.id, nil)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.Index(chain.Links, l.id)
+	if last := len(chain.Links) - 1; at >= 0 && at < last {
+		return m.acquireFor(chain.Links[last], a)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost = next
+	return nil, nil
 }
 
 // skip returns the last link after a session, without reading the messages of
@@ -250,11 +305,14 @@ func (m *Sessions) appendTo(l *link, entries []session.Entry) (rest []session.En
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	rest = l.lacks(entries)
-	if l.next != "" || len(rest) == 0 {
+	if len(rest) == 0 {
 		return rest, nil, nil
 	}
+	if there, err := m.isContinued(l); err != nil || there {
+		return rest, nil, err
+	}
 	limit := m.limitOf(l)
-	if l.due(&rest[0], limit) {
+	if l.next != "" || l.due(&rest[0], limit) {
 		moved, err := m.continueLink(l, &rest[0])
 		return rest, moved, m.settle(l, err)
 	}
@@ -268,6 +326,19 @@ func (m *Sessions) appendTo(l *link, entries []session.Entry) (rest []session.En
 		return rest, nil, err // an entry of that id is on another branch
 	}
 	return rest, nil, settled
+}
+
+// isContinued reports whether a link, which is locked, has a continuation that is
+// there.
+func (m *Sessions) isContinued(l *link) (bool, error) {
+	if l.next == "" {
+		return false, nil
+	}
+	there, err := m.exists(l.next)
+	if errors.Is(err, session.ErrInvalid) {
+		return false, nil // no session can have such a name
+	}
+	return there, err
 }
 
 // limitOf returns how many messages a link may have. It is locked.
@@ -289,7 +360,15 @@ func (m *Sessions) continueLink(l *link, first *session.Entry) (*Transition, err
 	if l.s.LeafID() != l.leaf {
 		return nil, errBehind
 	}
-	s, err := l.s.Continue(l.carry(m.limitOf(l), first)...)
+	lost := ""
+	if l.next != "" {
+		if removed, err := m.isRemoved(l.next); err != nil {
+			return nil, err
+		} else if removed {
+			lost = l.next
+		}
+	}
+	s, err := l.s.ContinueInstead(lost, l.carry(m.limitOf(l), first)...)
 	if err != nil {
 		return nil, err
 	}
@@ -305,6 +384,23 @@ func (m *Sessions) continueLink(l *link, first *session.Entry) (*Transition, err
 	l.leaf = l.s.LeafID() // the record of the continuation
 	l.modified = true
 	return &Transition{Conversation: next.before.root, From: l.id, To: next.id, Index: next.header.Continuation}, nil
+}
+
+// isRemoved reports whether a session is in the trash, from where it may be
+// restored. One that was named and is nowhere was never made, because its maker was
+// cut short: it can be made now.
+func (m *Sessions) isRemoved(id string) (bool, error) {
+	if store.CheckName(id) != nil {
+		return true, nil // it cannot be made either
+	}
+	files, ok := m.store.(interface {
+		Trash(context.Context) ([]file.Trashed, error)
+	})
+	if !ok {
+		return false, nil
+	}
+	trash, err := files.Trash(context.Background())
+	return slices.ContainsFunc(trash, func(t file.Trashed) bool { return t.Name == id }), err
 }
 
 // settle makes of an error of a link what the caller has to know: nil if the
@@ -437,22 +533,15 @@ func (m *Sessions) continued(id string) (next string, moved *Transition, _ error
 	}
 	defer m.cache.release(l)
 	l.mu.Lock()
-	next = l.next
-	if next == "" {
-		moved, err = m.continueLink(l, nil)
-		if err = m.settle(l, err); moved != nil {
-			next = moved.To
-		}
-		l.mu.Unlock()
-		return next, moved, err
+	defer l.mu.Unlock()
+	if there, err := m.isContinued(l); err != nil || there {
+		return l.next, nil, err
 	}
-	l.mu.Unlock()
-	following, err := m.follow(l, next, writing)
-	if err != nil {
-		return "", nil, err
+	moved, err = m.continueLink(l, nil)
+	if err = m.settle(l, err); moved != nil {
+		next = moved.To
 	}
-	defer m.cache.release(following)
-	return following.id, nil, nil
+	return next, moved, err
 }
 
 // exists reports whether there is a session of an id.

@@ -1,9 +1,9 @@
 package conversation
 
 import (
+	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
@@ -11,6 +11,11 @@ import (
 
 // view is what of a conversation fits a window. It is kept up to date message by
 // message, across the boundaries of sessions.
+//
+// What it is a part of is the context that package session gives of the chain as
+// one session, and nothing else. As long as that is simply the messages one after
+// the other, they are taken from memory; anything else (summaries, edits, merges,
+// calls without results, missing links) is left to package session.
 type view struct {
 	planner *window.Planner
 	version int    // of the options that the planner was made with
@@ -33,7 +38,9 @@ func (v *view) update(m *Sessions, w *Window, id string) (*window.View, error) {
 	options, version := w.inForce()
 	options = config.apply(options, w.counters)
 	if v.planner == nil || v.version != version || v.config != config || v.waiting || !v.advance(m, id) {
-		if err := v.rebuild(m, id, options, view{version: version, config: config}); err != nil {
+		*v = view{version: version, config: config}
+		if err := v.rebuild(m, id, options); err != nil {
+			v.planner = nil
 			return nil, err
 		}
 	}
@@ -41,7 +48,7 @@ func (v *view) update(m *Sessions, w *Window, id string) (*window.View, error) {
 }
 
 // advance takes in what comes after the place where the view stands; false means
-// that it must be built anew.
+// that it must be built again.
 func (v *view) advance(m *Sessions, id string) bool {
 	var links []*link // from the tail back to where we stand
 	plain := true
@@ -60,8 +67,8 @@ func (v *view) advance(m *Sessions, id string) bool {
 	if err != nil || !plain || links[len(links)-1].id != v.link {
 		return false
 	}
-	for i := len(links) - 1; i >= 0; i-- {
-		v.take(links[i])
+	for _, l := range slices.Backward(links) {
+		v.take(l)
 	}
 	return true
 }
@@ -75,8 +82,8 @@ func (v *view) take(l *link) {
 		v.link, v.seen = l.id, 0
 	}
 	for i := v.seen; i < len(l.entries); i++ {
-		if e := &l.entries[i]; !IsCarried(e) {
-			v.planner.Add(*e)
+		if !l.isCopy[i] {
+			v.planner.Add(l.entries[i])
 		}
 	}
 	v.stand(l)
@@ -87,104 +94,106 @@ func (v *view) stand(l *link) {
 	v.link, v.seen, v.composed = l.id, len(l.entries), l.composed
 }
 
-// rebuild makes the view anew: from the last links of the chain, as many as are
-// needed to fill the window. The rest could only be left out.
-func (v *view) rebuild(m *Sessions, id string, options window.Options, with view) error {
+// rebuild makes the view from what is stored.
+func (v *view) rebuild(m *Sessions, id string, options window.Options) error {
 	planner, err := window.NewPlanner(options)
 	if err != nil {
 		return err
 	}
-	*v = with
 	v.planner = planner
-	var parts [][]session.Entry // the last first
-	tokens, pending := 0, false
-	var failed error
-	err = m.walkBack(id, func(l *link) bool {
+	entries, plain, err := v.plainEntries(m, id, options.Budget.Room())
+	if err == nil && !plain {
+		entries, err = v.compose(m, id)
+	}
+	planner.Add(entries...)
+	return err
+}
+
+// plainEntries returns the messages of the last links of a chain, as many as are
+// needed to fill the window: the rest could only be left out. plain is false if
+// the context is something else than these.
+func (v *view) plainEntries(m *Sessions, id string, room int) (entries []session.Entry, plain bool, _ error) {
+	var parts [][]session.Entry // the last first; what was carried over is not among them
+	var first []session.Entry   // the last of parts, with what was carried over
+	follows := ""               // the session that it continues
+	tokens := 0
+	err := m.walkBack(id, func(l *link) bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		var entries []session.Entry
-		var whole bool
-		if entries, whole, failed = l.context(); failed != nil {
+		plain = l.composed == l.plainAt && !l.pairs.Pending() && (len(parts) == 0 || follows == l.id)
+		if !plain {
 			return false
 		}
-		if v.link == "" {
+		if len(parts) == 0 {
 			v.stand(l)
-			pending = l.pairs.Pending()
 		}
-		parts = append(parts, entries)
+		parts, follows = append(parts, l.own()), l.header.ParentSession
+		first = l.choose(func(i int) bool { return !session.IsTransition(&l.entries[i]) })
 		tokens += l.tokens().total()
-		return whole && tokens <= options.Budget.Room()
+		return tokens <= room
 	})
-	if err = errors.Join(err, failed); err != nil {
-		v.planner = nil
-		return err
-	}
-	all := joined(parts)
-	v.waiting = pending
-	planner.Add(all...)
-	return nil
-}
-
-// joined makes one conversation of what links give the model, the last first.
-// Copies count in the first link that there is; elsewhere the original is there.
-func joined(parts [][]session.Entry) []session.Entry {
-	answered := make(map[string]bool) // calls that have a result
-	for _, part := range parts {
-		for i := range part {
-			if e := &part[i]; e.Message != nil && !IsCarried(e) && interruptedCall(e) == "" {
-				noteResults(e, answered)
-			}
-		}
-	}
-	var all []session.Entry
-	for i := len(parts) - 1; i >= 0; i-- {
-		first := i == len(parts)-1
-		for j := range parts[i] {
-			e := &parts[i][j]
-			if e.Message != nil && (isMarker(e) || !first && IsCarried(e)) {
-				continue
-			}
-			// A call whose turn crossed a boundary is seen on both sides, and
-			// lacks its result on one or both.
-			if id := interruptedCall(e); id != "" {
-				if answered[id] {
-					continue
-				}
-				answered[id] = true
-			}
-			all = append(all, *e)
-		}
-	}
-	return all
-}
-
-// interruptedCall returns the id of the call for whose missing result an entry
-// stands in, or "".
-func interruptedCall(e *session.Entry) string {
-	if id, ok := strings.CutPrefix(e.ID, session.InterruptedPrefix); ok {
-		return id
-	}
-	return ""
-}
-
-func noteResults(e *session.Entry, answered map[string]bool) {
-	for i := range e.Message.Content {
-		if r := e.Message.Content[i].ToolResult; r != nil {
-			answered[r.ToolUseID] = true
-		}
-	}
-}
-
-// context returns what a link gives the model; whole is false if a summary
-// stands for all that came before.
-func (l *link) context() (_ []session.Entry, whole bool, _ error) {
-	if l.composed == l.plainAt && !l.pairs.Pending() {
-		return l.entries, true, nil
-	}
-	entries, err := l.s.GetContext()
-	if err != nil {
+	if err != nil || !plain {
 		return nil, false, err
 	}
-	compacted := slices.ContainsFunc(entries, func(e session.Entry) bool { return e.Compaction != nil })
-	return entries, !compacted, nil
+	entries = first
+	for _, part := range slices.Backward(parts[:len(parts)-1]) {
+		entries = slices.Concat(entries, part)
+	}
+	return entries, true, nil
+}
+
+// compose returns the context of a whole chain.
+func (v *view) compose(m *Sessions, id string) ([]session.Entry, error) {
+	l, err := m.tail(id)
+	if err != nil {
+		return nil, err
+	}
+	defer m.cache.release(l)
+	l.mu.Lock() // so that where we stand and what we read are the same
+	defer l.mu.Unlock()
+	c, err := m.contextAt(l)
+	if err != nil {
+		return nil, err
+	}
+	v.stand(l)
+	v.waiting = l.pairs.Pending()
+	return c.Entries, nil
+}
+
+// contextAt returns the context of the chain that a link, which is locked, is the
+// last of.
+func (m *Sessions) contextAt(l *link) (*session.Context, error) {
+	if l.header.Relation != session.RelationContinuation {
+		return l.s.Context(session.ContextOptions{})
+	}
+	ctx := context.Background()
+	chain, err := session.FindChain(ctx, m.store, l.id, nil)
+	if err != nil {
+		return nil, err
+	}
+	if n := slices.Index(chain.Links, l.id); n >= 0 {
+		chain.Links = chain.Links[:n+1]
+	}
+	whole, err := session.OpenChain(ctx, m.store, chain, m.sessionOptions())
+	if err != nil {
+		return nil, err
+	}
+	c, err := whole.Context(session.ContextOptions{})
+	return c, errors.Join(err, whole.Close())
+}
+
+// Context returns the context of a conversation, all of it: what a model would be
+// sent if its window had no end.
+func (m *Sessions) Context(id string) (*session.Context, error) {
+	if err := m.refreshTail(id, reading); err != nil {
+		return nil, err
+	}
+	l, err := m.tail(id)
+	if err != nil {
+		return nil, err
+	}
+	defer m.cache.release(l)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return m.contextAt(l)
 }
