@@ -31,7 +31,7 @@ var outputMarks = []string{"action executed:", "code saved to:", "result:", "sta
 const maxMark = 16 // bytes; the longest of them
 
 // Categorise chooses the category of a new message that was given none. It is the
-// one that window.CategoryOf reads from such a message, so that everybody who
+// one that window.CategoryFor reads from such a message, so that everybody who
 // reads it agrees; except that what looks like the output of a tool is output,
 // whatever role brings it. The system prompt is never taken for that.
 func Categorise(role string, content []session.Content, systemPrompt string) Category {
@@ -43,7 +43,7 @@ func Categorise(role string, content []session.Content, systemPrompt string) Cat
 	if role == session.RoleSystem && isOutput(session.TextOf(content), systemPrompt) {
 		return CategorySystemOutput
 	}
-	return window.CategoryOf(&session.Entry{Message: &session.MessageEntry{Role: role, Content: content}})
+	return window.CategoryFor(role, content)
 }
 
 func isOutput(text, systemPrompt string) bool {

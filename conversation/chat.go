@@ -180,7 +180,7 @@ func (c *Chat) add(m Message) (Message, []Transition, error) {
 	}
 	given := m.ID != ""
 	m = m.withDefaults(now())
-	if err := m.Validate(); err != nil { // before a session is made for it
+	if err := errors.Join(m.Validate(), session.CheckRole(m.Role)); err != nil { // before a session is made for it
 		return Message{}, nil, err
 	}
 	id, err := c.ensure()

@@ -131,7 +131,7 @@ func (m *Message) UnmarshalJSON(raw []byte) error {
 		Extra: extra,
 	}
 	if j.Tokens != nil && *j.Tokens == 0 {
-		read.Tokens = nil // the default of those who do not count
+		read.Tokens = session.CountedTokens(*j.Tokens)
 	}
 	read = read.withDefaults(time.Now())
 	if err := read.Validate(); err != nil {

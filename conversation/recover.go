@@ -3,8 +3,6 @@ package conversation
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/coppice-dev/coppice/session"
 )
@@ -41,44 +39,14 @@ func (m *Sessions) standIn(id string, cause error, a access) (string, error) {
 		return stand, nil
 	}
 	ctx := context.Background()
-	stand, err := m.earlierStandIn(ctx, id)
-	if err != nil || stand != "" || a == reading {
-		return stand, err
+	if a == reading {
+		return session.FindRecovery(ctx, m.store, id)
 	}
-	if files, ok := m.store.(interface{ Path(string) string }); ok {
-		s, err := session.LoadOrRecover(files.Path(id))
-		if err != nil {
-			return "", err
-		}
-		return s.ID(), s.Close()
-	}
-	h := session.Header{ParentSession: id, Relation: session.RelationRecovery}
-	s, err := session.Create(ctx, m.store, h, m.sessionOptions())
+	s, err := session.Recover(ctx, m.store, id, cause, m.sessionOptions())
 	if err != nil {
 		return "", err
 	}
-	notice := fmt.Sprintf("This is a recovery session. The original session %q could not be read: %v", id, cause)
-	_, err = s.AppendMessage(session.RoleSystem, []session.Content{session.Text(notice)})
-	return s.ID(), errors.Join(err, s.Close())
-}
-
-// earlierStandIn looks for the session that was made to stand in for another, by
-// whomever. Of several the latest counts: that is where the conversation went on.
-func (m *Sessions) earlierStandIn(ctx context.Context, id string) (found string, _ error) {
-	var made time.Time
-	for stat, err := range m.store.List(ctx) {
-		if err != nil {
-			if stat.Name == "" {
-				return "", err
-			}
-			continue
-		}
-		h, err := m.header(ctx, stat.Name)
-		if err == nil && h.Relation == session.RelationRecovery && h.ParentSession == id && !h.CreatedAt.Before(made) {
-			found, made = stat.Name, h.CreatedAt
-		}
-	}
-	return found, nil
+	return s.ID(), s.Close()
 }
 
 // header reads the first line of a session.

@@ -33,18 +33,7 @@ func (c *Chat) Retry(ctx context.Context, model Model, emit func(text string)) (
 
 // reopenTurn makes the last turn of a conversation one that waits for its answer.
 func (m *Sessions) reopenTurn(id string) error {
-	for range maxAttempts {
-		l, err := m.tailFor(id, writing)
-		if err != nil {
-			return err
-		}
-		settled, err := m.reopenLink(l)
-		m.cache.release(l)
-		if err != nil || settled {
-			return err
-		}
-	}
-	return tooSlow("retry", id)
+	return m.atTail("retry", id, m.reopenLink)
 }
 
 func (m *Sessions) reopenLink(l *link) (settled bool, _ error) {

@@ -81,6 +81,9 @@ func (m *Sessions) saveMessages(s Session) error {
 		if known[msg.ID] {
 			continue
 		}
+		if err := session.CheckRole(msg.Role); err != nil {
+			return fmt.Errorf("message %.80q: %w", msg.ID, err)
+		}
 		e, err := msg.own()
 		if err != nil {
 			return err

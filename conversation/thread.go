@@ -236,18 +236,24 @@ func tooSlow(op, id string) error {
 // change appends to the last link of a conversation what is wanted there, as that
 // link is now. Nothing that is wanted is fine.
 func (m *Sessions) change(op, id string, wanted func(*link) ([]session.Entry, error)) error {
-	for range maxAttempts {
+	return m.atTail(op, id, func(l *link) (bool, error) { return m.changeLink(l, wanted) })
+}
+
+// atTail does something to the last link of a conversation until it is settled;
+// others may have added to the conversation, or continued it, meanwhile.
+func (m *Sessions) atTail(op, id string, do func(*link) (settled bool, _ error)) error {
+	return session.Retry(func() error {
 		l, err := m.tailFor(id, writing)
 		if err != nil {
 			return err
 		}
-		settled, err := m.changeLink(l, wanted)
-		m.cache.release(l)
-		if err != nil || settled {
-			return err
+		defer m.cache.release(l)
+		settled, err := do(l)
+		if err == nil && !settled {
+			return tooSlow(op, id)
 		}
-	}
-	return tooSlow(op, id)
+		return err
+	}, nil)
 }
 
 func (m *Sessions) changeLink(l *link, wanted func(*link) ([]session.Entry, error)) (settled bool, _ error) {
@@ -449,7 +455,7 @@ func (m *Sessions) AddMessage(id string, msg Message) (Message, error) {
 // addMessage is AddMessage without telling anybody. given says that the caller
 // chose the message's id; one of ours is unique.
 func (m *Sessions) addMessage(id string, msg Message, given bool) (Message, []Transition, error) {
-	if err := msg.Validate(); err != nil {
+	if err := errors.Join(msg.Validate(), session.CheckRole(msg.Role)); err != nil {
 		return Message{}, nil, err
 	}
 	e, err := msg.own()
