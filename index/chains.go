@@ -284,6 +284,7 @@ func (w *writer) sumUp(id int64, c session.Linked) error {
 		models: make(map[string]int64), tools: make(map[string]int64), tagSet: &session.TagSet{}, retagged: true,
 	}
 	folded := false
+	lossy := len(c.Missing) > 0 // copies may be all that there is
 	names, err := w.linkNames(id)
 	if err != nil {
 		return err
@@ -294,7 +295,7 @@ func (w *writer) sumUp(id int64, c session.Linked) error {
 			return err
 		}
 		sum.add(s, i == 0)
-		if len(c.Missing) > 0 {
+		if lossy = lossy || i == 0 && s.carried > 0; lossy {
 			if err := w.addLostCopies(sum, s, int64(i)+1); err != nil {
 				return err
 			}

@@ -220,6 +220,14 @@ func (m *machine) goOn(s *session.Session) error {
 	if err != nil {
 		return err
 	}
+	if m.rand.IntN(4) == 0 { // it is lost at once, and another one begins
+		id := next.ID()
+		m.check(next.Close())
+		m.check(m.st.Remove(context.Background(), id))
+		if next, err = s.ContinueInstead(id, carry...); err != nil {
+			return err
+		}
+	}
 	return next.Close()
 }
 
@@ -304,7 +312,6 @@ func (m *machine) compareChains(ix *index.Index) {
 		m.check(err)
 		r := row{
 			Links: len(c.Links), Missing: c.Missing, Messages: must[int](m.tb)(s.MessageCount()), Leaf: last.LeafID(),
-			Branches: len(must[[]string](m.tb)(s.Leaves())),
 		}
 		for _, name := range c.Links {
 			link, err := session.Open(context.Background(), m.st, name, nil)
@@ -315,9 +322,8 @@ func (m *machine) compareChains(ix *index.Index) {
 		}
 		slices.Sort(r.Tags)
 		r.Tags = slices.Compact(r.Tags)
-		if len(c.Links)+len(c.Missing) > 1 {
-			r.Branches = 0 // a session may begin, or end, with several
-		} else {
+		if len(c.Links)+len(c.Missing) == 1 { // else a session may begin, or end, with several branches
+			r.Branches = len(must[[]string](m.tb)(last.Leaves()))
 			r.Messages = must[int](m.tb)(last.MessageCount()) // a marker of what is not its chain is a message
 		}
 		want[id] = r

@@ -42,7 +42,7 @@ type record struct {
 	name        *string
 	tags        *session.CustomEntry // changes them
 	pinned      *bool
-	continuedTo *continued
+	continuedTo *session.CustomEntry // names the session in which this one goes on
 	carry       session.Carry
 	original    string // the first session of the chain, as a marker says
 	origin      string // the message that this one says it is a copy of
@@ -182,14 +182,9 @@ func (rec *record) fillCustom(c *session.CustomEntry) {
 		pinned, _ := c.Data["pinned"].(bool)
 		rec.pinned = &pinned
 	case session.CustomContinuedTo:
-		id, _ := c.Data["session"].(string)
-		of, _ := c.Data["of"].(string)
-		rec.continuedTo = &continued{of, id}
+		rec.continuedTo = c
 	}
 }
-
-// continued names the session in which another goes on.
-type continued struct{ of, to string }
 
 // newDoc tokenises a part. The text itself is not kept.
 func newDoc(p part) doc {

@@ -266,10 +266,8 @@ func (s *state) remember(rec *record) {
 	if rec.pinned != nil {
 		s.pinned = *rec.pinned
 	}
-	// The first that is about this session counts: a fork copies that of its
-	// original, and of two writers the earlier one is right.
-	if c := rec.continuedTo; c != nil && c.of == s.sid && s.continuedTo == "" {
-		s.continuedTo = c.to
+	if rec.continuedTo != nil {
+		s.continuedTo = session.ContinuedTo(&session.Entry{Custom: rec.continuedTo}, s.sid, s.continuedTo)
 	}
 	if rec.model != "" {
 		s.models[rec.model]++

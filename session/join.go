@@ -88,7 +88,7 @@ type chainJoiner struct {
 	headed bool              // the first log begins with it
 	leaf   string            // of what was joined so far
 	seen   map[string]string // the ids of what was joined: as they are now by what they were
-	lossy  bool              // a session of the chain is missing
+	lossy  bool              // a session that something was carried from is not among them
 	said   map[saying]bool   // instructions and documents that were joined, if anybody asked
 }
 
@@ -111,6 +111,7 @@ func (j *chainJoiner) add(st store.Store, name string) (err error) {
 	first := len(j.log.parts) == 1
 	if first {
 		j.header = s.header
+		j.lossy = j.lossy || s.header.Relation == RelationContinuation
 	}
 	l := linkJoiner{
 		chainJoiner: j, part: part, first: first, carried: CarriedIn(&s.header),
