@@ -196,7 +196,8 @@ func (q *listQuery) filter() {
 	}
 	if q.Parent != "" {
 		q.add(`s.parent IN (SELECT ? UNION SELECT l.sid FROM sessions l WHERE l.chain <> 0
-			AND l.chain = (SELECT x.chain FROM sessions x WHERE x.sid = ? AND x.chain <> 0 LIMIT 1)) AND s.parent <> ''`, q.Parent, q.Parent)
+			AND l.chain = (SELECT CASE x.part WHEN 2 THEN x.id ELSE x.chain END FROM sessions x
+				WHERE x.sid = ? AND (x.chain <> 0 OR x.part = 2) LIMIT 1)) AND s.parent <> ''`, q.Parent, q.Parent)
 	}
 	if q.Relation != "" {
 		q.add("s.relation = ? AND s.relation <> ''", q.Relation)

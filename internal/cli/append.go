@@ -63,11 +63,11 @@ func (a *app) runAppend(cmd *cobra.Command, args []string, f *appendFlags) error
 	if err != nil {
 		return err
 	}
-	return a.withSession(cmd.Context(), args[0], func(s *session.Session) error {
-		if leaf := s.LeafID(); e.ParentID != nil && e.Type != session.TypeLeaf && *e.ParentID != leaf {
+	return a.withLink(cmd.Context(), args[0], "", func(o opened) error {
+		if leaf := o.LeafID(); e.ParentID != nil && e.Type != session.TypeLeaf && *e.ParentID != leaf {
 			return usageError{fmt.Errorf("parent_id is %q, but the leaf is %q; leave it out, or go there first with coppice branch", *e.ParentID, leaf)}
 		}
-		id, err := s.WithContext(cmd.Context()).AppendEntry(e)
+		id, err := o.WithContext(cmd.Context()).AppendEntry(e)
 		if cut, ok := errors.AsType[*session.CutError](err); ok {
 			return usageError{cut}
 		}

@@ -28,7 +28,7 @@ func (a *app) runBranch(cmd *cobra.Command, id, given, summary string) error {
 	if err != nil {
 		return err
 	}
-	return a.withOpened(cmd.Context(), id, func(o opened) error {
+	return a.withLink(cmd.Context(), id, given, func(o opened) error {
 		target, err := resolveEntry(o.Session, given)
 		if err != nil {
 			return err

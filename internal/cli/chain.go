@@ -3,80 +3,168 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 
-	"github.com/coppice-dev/coppice/conversation"
+	"github.com/spf13/cobra"
+
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store/memory"
+	"github.com/coppice-dev/coppice/store/file"
 )
 
-// withConversation is withOpened for commands that can read a whole chain of
-// sessions as one.
-func (a *app) withConversation(ctx context.Context, id string, chain bool, f func(o opened) error) error {
-	return a.withOpened(ctx, id, func(o opened) error {
-		if !chain {
-			return f(o)
+// Sessions that continue each other are one conversation: a chain. Commands that
+// read show it as one, whichever of its sessions is named; --link asks for that
+// session alone. Commands that write go to the last session of the chain, or to
+// the one that has the entry which they are about.
+
+// linkFlag gives a command the flag --link.
+func linkFlag(cmd *cobra.Command, link *bool) {
+	cmd.Flags().BoolVar(link, "link", false, "only this session of a conversation that goes on in others")
+}
+
+// chainFlag keeps the flag --chain, which asked for what is now the default.
+func chainFlag(cmd *cobra.Command) {
+	cmd.Flags().Bool("chain", true, "with the sessions that it continues and is continued by")
+	_ = cmd.Flags().MarkHidden("chain")
+	cmd.MarkFlagsMutuallyExclusive("chain", "link")
+}
+
+// withConversation calls f with the conversation that the user means: all of its
+// sessions as one, or with link the one that is named.
+func (a *app) withConversation(ctx context.Context, id string, link bool, f func(o opened) error) error {
+	if link {
+		return a.withOpened(ctx, id, f)
+	}
+	return a.withChain(ctx, id, func(st *file.Store, name string, c session.Linked) error {
+		if isAlone(c) {
+			return a.open(ctx, st, name, c, f)
 		}
-		whole, err := a.chained(ctx, o)
+		a.sayMissing(c)
+		s, err := session.OpenChain(ctx, st, c, a.options())
 		if err != nil {
 			return err
 		}
-		o.Session = whole
-		return errors.Join(f(o), whole.Close())
+		return errors.Join(f(opened{s, st, c.ID, c}), s.Close())
 	})
 }
 
-// chained returns, in memory, all the sessions that a session continues and is
-// continued by as the one conversation that they are: the paths to their leaves,
-// without what each only carries over from the one before it.
-func (a *app) chained(ctx context.Context, o opened) (*session.Session, error) {
-	ids, err := session.Chain(ctx, o.store, o.name)
-	if err != nil {
-		return nil, err
-	}
-	var whole *session.Session
-	for _, id := range ids {
-		link, err := session.Open(ctx, o.store, id, a.options())
-		if err != nil {
-			return nil, errors.Join(err, closed(whole))
+// withLink calls f with a session of the conversation that the user means: with
+// the one that has an entry, or else with the last.
+func (a *app) withLink(ctx context.Context, id, entry string, f func(o opened) error) error {
+	return a.withChain(ctx, id, func(st *file.Store, name string, c session.Linked) error {
+		if isAlone(c) {
+			return a.open(ctx, st, name, c, f)
 		}
-		if whole == nil {
-			whole, err = session.Create(ctx, memory.New(nil), link.Header(), &session.Options{BlobThreshold: -1})
+		last := c.Links[len(c.Links)-1]
+		if entry == "" || entry == "leaf" {
+			return a.open(ctx, st, last, c, f)
 		}
-		if err == nil {
-			err = joinLink(whole, link)
+		for _, link := range slices.Backward(c.Links) {
+			found := false
+			err := a.open(ctx, st, link, c, func(o opened) error {
+				if _, err := resolveEntry(o.Session, entry); errors.Is(err, session.ErrNotExist) {
+					return nil
+				}
+				found = true
+				return f(o)
+			})
+			if found || err != nil {
+				return err
+			}
 		}
-		if err := errors.Join(err, link.Close()); err != nil {
-			return nil, errors.Join(err, closed(whole))
-		}
-	}
-	return whole, nil
+		return a.open(ctx, st, last, c, f)
+	})
 }
 
-func closed(s *session.Session) error {
-	if s == nil {
-		return nil
-	}
-	return s.Close()
+// withEachLink calls f with all sessions of the conversation that the user means,
+// for what is said of the conversation as a whole.
+func (a *app) withEachLink(ctx context.Context, id string, f func(name string, links []opened) error) error {
+	return a.withChain(ctx, id, func(st *file.Store, name string, c session.Linked) error {
+		var links []opened
+		var open func(names []string) error
+		open = func(names []string) error {
+			if len(names) == 0 {
+				return f(name, links)
+			}
+			return a.open(ctx, st, names[0], c, func(o opened) error {
+				links = append(links, o)
+				return open(names[1:])
+			})
+		}
+		if isAlone(c) {
+			return open([]string{name})
+		}
+		return open(c.Links)
+	})
 }
 
-// joinLink adds the path of a link after what is there.
-func joinLink(whole, link *session.Session) error {
-	path, err := link.PathTo("")
+func isAlone(c session.Linked) bool { return len(c.Links) == 1 && len(c.Missing) == 0 }
+
+// open calls f with a session of a conversation.
+func (a *app) open(ctx context.Context, st *file.Store, name string, c session.Linked, f func(o opened) error) error {
+	s, err := session.Open(ctx, st, name, a.options())
 	if err != nil {
 		return err
 	}
-	for _, e := range path {
-		continues := e.Custom != nil && e.Custom.CustomType == session.CustomContinuedTo
-		if continues || e.Message != nil && conversation.IsCarried(&e) {
-			continue
+	return errors.Join(f(opened{s, st, name, c}), s.Close())
+}
+
+// withChain finds the conversation that the user means: by any of its sessions,
+// also by one that is missing.
+func (a *app) withChain(ctx context.Context, id string, f func(st *file.Store, name string, c session.Linked) error) error {
+	return a.withStore(func(st *file.Store) error {
+		name, err := resolveSession(ctx, st, id)
+		if errors.Is(err, session.ErrNotExist) {
+			if lost, lostErr := a.resolveLost(ctx, st, id); lostErr == nil {
+				name, err = lost, nil
+			}
 		}
-		e.ParentID = nil
-		if last := whole.LeafID(); last != "" {
-			e.ParentID = &last
-		}
-		if err := whole.Graft(e); err != nil {
+		if err != nil {
 			return err
 		}
+		c, err := session.FindChain(ctx, st, name, func(ctx context.Context, missing string) ([]string, error) {
+			return a.naming(ctx, st, missing)
+		})
+		if err != nil {
+			return err
+		}
+		if isAlone(c) {
+			return f(st, name, c)
+		}
+		return f(st, c.ID, c)
+	})
+}
+
+// naming returns the sessions that name a missing one. Only the index knows. What
+// it says only adds to what is shown, so that a store without one can be read.
+func (a *app) naming(ctx context.Context, st *file.Store, missing string) ([]string, error) {
+	ix, err := a.currentIndex(ctx, st)
+	if err != nil {
+		return nil, ctx.Err()
 	}
-	return nil
+	names, err := ix.Naming(ctx, missing)
+	return names, errors.Join(err, ix.Close())
+}
+
+// resolveLost returns the id of a missing session that the user means and whose
+// conversation is still there.
+func (a *app) resolveLost(ctx context.Context, st *file.Store, given string) (string, error) {
+	ix, err := a.currentIndex(ctx, st)
+	if err != nil {
+		return "", err
+	}
+	found, err := ix.Lost(ctx, given)
+	if err := errors.Join(err, ix.Close()); err != nil {
+		return "", err
+	}
+	if slices.Contains(found, given) {
+		return given, nil
+	}
+	return theOne("session", given, found)
+}
+
+// sayMissing says which sessions of a conversation are not there.
+func (a *app) sayMissing(c session.Linked) {
+	for _, id := range c.Missing {
+		a.say("%s session %s of this conversation is missing, and what was said in it", a.paint(yellow, "warning:"), oneLine(id, 0))
+	}
 }

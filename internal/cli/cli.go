@@ -277,22 +277,6 @@ func (a *app) withStore(f func(st *file.Store) error) error {
 	return errors.Join(f(st), st.Close())
 }
 
-// withSession calls f with the session that a user means by an id, a prefix of
-// one, or a key.
-func (a *app) withSession(ctx context.Context, id string, f func(s *session.Session) error) error {
-	return a.withStore(func(st *file.Store) error {
-		name, err := resolveSession(ctx, st, id)
-		if err != nil {
-			return err
-		}
-		s, err := session.Open(ctx, st, name, a.options())
-		if err != nil {
-			return err
-		}
-		return errors.Join(f(s), s.Close())
-	})
-}
-
 // readText returns the text that is meant by arguments: the words themselves,
 // or all of standard input for "-" or for none.
 func (a *app) readText(args []string) (string, error) {

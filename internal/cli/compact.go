@@ -62,7 +62,7 @@ func (a *app) runCompact(ctx context.Context, id string, f *compactFlags) error 
 	case f.keepTokens < 0:
 		return usageError{errors.New("--keep-tokens is negative")}
 	}
-	return a.withOpened(ctx, id, func(o opened) error {
+	return a.withLink(ctx, id, "", func(o opened) error {
 		counter, err := counterOf(o.Session)
 		if err != nil {
 			return err

@@ -26,8 +26,10 @@ func (a *app) completeSession(most int) cobra.CompletionFunc {
 		}
 		var offers []cobra.Completion
 		_ = a.withStore(func(st *file.Store) error { // without a store there is nothing to offer
-			for _, name := range latestNames(cmd.Context(), st, begin) {
-				if !slices.Contains(args, name) {
+			names := latestNames(cmd.Context(), st, begin)
+			for _, name := range names {
+				// Of a conversation that goes on in several sessions one is enough.
+				if !slices.Contains(args, name) && !slices.Contains(names, continues(cmd.Context(), st, name)) {
 					offers = append(offers, cobra.CompletionWithDesc(name, a.titleIn(cmd.Context(), st, name)))
 				}
 			}
@@ -35,6 +37,19 @@ func (a *app) completeSession(most int) cobra.CompletionFunc {
 		})
 		return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}
+}
+
+// continues returns the session that a session continues, or "".
+func continues(ctx context.Context, st *file.Store, name string) string {
+	s, err := session.Open(ctx, st, name, nil)
+	if err != nil {
+		return ""
+	}
+	defer s.Close()
+	if h := s.Header(); h.Relation == session.RelationContinuation {
+		return h.ParentSession
+	}
+	return ""
 }
 
 func latestNames(ctx context.Context, st *file.Store, begin string) []string {
@@ -104,7 +119,7 @@ func (a *app) completeEntries(cmd *cobra.Command, args []string, _ string) ([]co
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var offers []cobra.Completion
-	_ = a.withOpened(cmd.Context(), args[0], func(o opened) error {
+	_ = a.withConversation(cmd.Context(), args[0], false, func(o opened) error {
 		sh, err := o.shape(o.LeafID(), false)
 		if err != nil {
 			return err

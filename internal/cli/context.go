@@ -14,6 +14,7 @@ import (
 
 type contextFlags struct {
 	leaf, format string
+	link         bool
 	window       windowFlags
 }
 
@@ -26,7 +27,9 @@ func contextCommand(a *app) *cobra.Command {
 			"how many tokens as far as they were counted, and what is left out and why.\n\n" +
 			"With --window it prints what of that fits a window. The oldest goes first, of\n" +
 			"what tools answered, then of the dialogue, then of the documents; never the\n" +
-			"system prompt, and never a tool call without its results. Nothing is written.",
+			"system prompt, and never a tool call without its results. Nothing is written.\n\n" +
+			"Of sessions that continue each other the last one has the context, whichever is\n" +
+			"named; --link shows that of the one that is named.",
 		Example: "  coppice context 0199\n  coppice context 0199 --format text\n  coppice context 0199 --json | jq .tokens\n" +
 			"  coppice context 0199 --window 200000 --reserve 16000",
 		GroupID:           "read",
@@ -35,6 +38,7 @@ func contextCommand(a *app) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runContext(cmd, args[0], &f) },
 	}
 	cmd.Flags().StringVar(&f.leaf, "leaf", "", "the entry at which the path ends: an id or a label")
+	linkFlag(cmd, &f.link)
 	cmd.Flags().StringVar(&f.format, "format", "entries", "entries (a line each) or text (all of it)")
 	f.window.register(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("leaf", a.completeEntries)
@@ -49,7 +53,12 @@ func (a *app) runContext(cmd *cobra.Command, id string, f *contextFlags) error {
 	if err := f.window.check(cmd); err != nil {
 		return err
 	}
-	return a.withOpened(cmd.Context(), id, func(o opened) error {
+	open := func(use func(o opened) error) error { return a.withLink(cmd.Context(), id, f.leaf, use) }
+	if f.link {
+		open = func(use func(o opened) error) error { return a.withOpened(cmd.Context(), id, use) }
+	}
+	return open(func(o opened) error {
+		a.sayMissing(o.chain)
 		leaf, err := resolveEntry(o.Session, f.leaf)
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 // contextJSON is what context --json prints.
 type contextJSON struct {
 	Session       string          `json:"session"`
+	Conversation  string          `json:"conversation,omitempty"` // if it goes on in several sessions
 	Leaf          string          `json:"leaf"`
 	Provider      string          `json:"provider,omitempty"`
 	Model         string          `json:"model,omitempty"`
@@ -32,8 +33,12 @@ type leftOutJSON struct {
 }
 
 func (a *app) contextJSON(o opened, c *session.Context, left []leftOutJSON, view *window.View) error {
+	conversation := ""
+	if !isAlone(o.chain) {
+		conversation = o.chain.ID
+	}
 	out := contextJSON{
-		Session: o.ID(), Leaf: c.Leaf, Provider: c.Provider, Model: c.Model, ThinkingLevel: c.ThinkingLevel,
+		Session: o.ID(), Conversation: conversation, Leaf: c.Leaf, Provider: c.Provider, Model: c.Model, ThinkingLevel: c.ThinkingLevel,
 		Tokens: c.Tokens, Uncounted: c.Uncounted, Compaction: c.Compaction, LeftOut: left, Window: windowReport(view), Entries: shown(c, view),
 	}
 	if out.LeftOut == nil {

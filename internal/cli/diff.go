@@ -35,7 +35,7 @@ type diffJSON struct {
 }
 
 func (a *app) runDiff(ctx context.Context, id, givenA, givenB string) error {
-	return a.withOpened(ctx, id, func(o opened) error {
+	return a.withConversation(ctx, id, false, func(o opened) error {
 		first, err := resolveEntry(o.Session, givenA)
 		if err != nil {
 			return err

@@ -21,7 +21,7 @@ import (
 type exportFlags struct {
 	format, to, out, leaf string
 	force, inline, redact bool
-	chain                 bool
+	link                  bool
 }
 
 var exportFormats = []string{"md", "html", "json", "jsonl"}
@@ -36,6 +36,8 @@ func exportCommand(a *app) *cobra.Command {
 			"  html   one page with all branches, tools and images, for reading offline\n" +
 			"  json   one document with the header, all entries, the leaf and the labels\n" +
 			"  jsonl  the bytes of the log; --inline fills in what is kept in blobs\n\n" +
+			"Sessions that continue each other are written as one conversation, as jsonl as\n" +
+			"the log that it would have; --link writes the one that is named alone.\n\n" +
 			"With --to it writes the files of another program, where that program looks for\n" +
 			"them, and prints their paths and the command that goes on there. They are read\n" +
 			"back before they are put there; what they cannot hold is listed. The formats are\n" +
@@ -53,7 +55,8 @@ func exportCommand(a *app) *cobra.Command {
 	flags.BoolVar(&f.inline, "inline", false, "with jsonl: fill in the content that is kept in blobs")
 	flags.BoolVar(&f.force, "force", false, "overwrite FILE")
 	flags.StringVar(&f.to, "to", "", "another program's format, such as codex")
-	flags.BoolVar(&f.chain, "chain", false, "with the sessions that it continues and is continued by")
+	linkFlag(cmd, &f.link)
+	chainFlag(cmd)
 	flags.BoolVar(&f.redact, "redact", false, "take out secrets")
 	cmd.MarkFlagsMutuallyExclusive("to", "format")
 	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(formatNames(true), cobra.ShellCompDirectiveNoFileComp))
@@ -73,8 +76,6 @@ func (f *exportFlags) settle() error {
 	switch {
 	case !slices.Contains(exportFormats, f.format):
 		return usageError{fmt.Errorf("--format is %q; it must be one of %s", f.format, strings.Join(exportFormats, ", "))}
-	case f.chain && f.format == "jsonl":
-		return usageError{errors.New("--chain is not for jsonl: that is the bytes of one log")}
 	case f.inline && f.format != "jsonl":
 		return usageError{fmt.Errorf("--inline is for jsonl; %s has all content anyway", f.format)}
 	case f.leaf != "" && strings.HasPrefix(f.format, "json"):
@@ -90,7 +91,7 @@ func (a *app) runExport(cmd *cobra.Command, id string, f *exportFlags) error {
 	if err := f.settle(); err != nil {
 		return err
 	}
-	return a.withConversation(cmd.Context(), id, f.chain, func(o opened) error {
+	return a.withConversation(cmd.Context(), id, f.link, func(o opened) error {
 		leaf, err := resolveEntry(o.Session, f.leaf)
 		if err != nil {
 			return err
@@ -173,6 +174,9 @@ func exportJSON(w io.Writer, o opened) error {
 // without the secrets in its lines (what is in blobs is not written, unless
 // --inline fills it in first).
 func exportLines(ctx context.Context, w io.Writer, o opened, f *exportFlags) (err error) {
+	if len(o.chain.Links)+len(o.chain.Missing) > 1 {
+		return exportChain(w, o, f)
+	}
 	log, err := o.store.Open(ctx, o.name)
 	if err != nil {
 		return err
@@ -197,6 +201,53 @@ func exportLines(ctx context.Context, w io.Writer, o opened, f *exportFlags) (er
 		}
 		if _, err := w.Write(append(data, '\n')); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// exportChain writes the log that a conversation would have if it were one session.
+func exportChain(w io.Writer, o opened, f *exportFlags) error {
+	line, err := json.Marshal(o.Header())
+	if err != nil {
+		return err
+	}
+	write := func(line []byte) error {
+		if f.redact {
+			line = redacted(line)
+		}
+		_, err := w.Write(append(line, '\n'))
+		return err
+	}
+	if err := write(line); err != nil {
+		return err
+	}
+	ids, err := o.EntryIDs()
+	if err != nil {
+		return err
+	}
+	for some := range slices.Chunk(ids, readAtOnce) {
+		entries, err := o.Peek(some...)
+		if err != nil {
+			return err
+		}
+		for i := range entries {
+			e := entries[i]
+			if e.Type == session.TypeGap {
+				continue // it is not there
+			}
+			if f.inline {
+				if e, err = o.Entry(e.ID); err != nil {
+					return err
+				}
+			}
+			line, err := e.MarshalJSON()
+			if err == nil {
+				err = write(line)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil

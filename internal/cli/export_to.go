@@ -25,7 +25,7 @@ func (a *app) runExportTo(ctx context.Context, id string, f *exportFlags) error 
 	case f.inline:
 		return usageError{errors.New("--inline is for jsonl")}
 	}
-	return a.withConversation(ctx, id, f.chain, func(o opened) error {
+	return a.withConversation(ctx, id, f.link, func(o opened) error {
 		leaf := ""
 		if f.leaf != "" {
 			var err error

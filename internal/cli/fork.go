@@ -28,7 +28,7 @@ func forkCommand(a *app) *cobra.Command {
 }
 
 func (a *app) runFork(ctx context.Context, id, at string) error {
-	return a.withOpened(ctx, id, func(o opened) error {
+	return a.withLink(ctx, id, at, func(o opened) error {
 		forked, err := a.fork(ctx, o, at)
 		if err != nil {
 			return err

@@ -27,7 +27,7 @@ func (a *app) runLabel(cmd *cobra.Command, id, entry, text string) error {
 		return err
 	}
 	text = strings.TrimSpace(text)
-	return a.withOpened(cmd.Context(), id, func(o opened) error {
+	return a.withLink(cmd.Context(), id, entry, func(o opened) error {
 		target, err := resolveEntry(o.Session, entry)
 		if err != nil {
 			return err
@@ -67,7 +67,7 @@ func (a *app) runRename(cmd *cobra.Command, id, name string) error {
 		return err
 	}
 	name = strings.TrimSpace(name)
-	return a.withOpened(cmd.Context(), id, func(o opened) error {
+	return a.withLink(cmd.Context(), id, "", func(o opened) error {
 		was, err := o.Name()
 		if err != nil {
 			return err

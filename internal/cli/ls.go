@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/window"
 )
@@ -30,6 +31,7 @@ func lsCommand(a *app) *cobra.Command {
 		Use:   "ls",
 		Short: "List the sessions",
 		Long: "List the sessions, the latest first. What is shortened on a terminal is whole\nin the output of --json.\n\n" +
+			"Sessions that continue each other are one conversation, on one line, with the id\nof the first; --links lists them one by one.\n\n" +
 			"Subagents, which a tool call of another session started, are counted there and\nlisted only with --all, --parent or --relation.",
 		GroupID: "read",
 		Args:    cobra.NoArgs,
@@ -46,6 +48,7 @@ func lsCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.list.Parent, "parent", "", "only forks, continuations and subagents of this session")
 	flags.StringVar(&f.list.Relation, "relation", "", "only fork, continuation, recovery or subagent")
 	flags.BoolVar(&f.all, "all", false, "list subagents, too")
+	flags.BoolVar(&f.list.Links, "links", false, "list sessions that continue each other one by one")
 	flags.StringVar(&f.since, "since", "", "only updated since: 2026-03-01, or 7d ago")
 	flags.StringVar(&f.until, "until", "", "only updated before")
 	flags.BoolVar(&f.pinned, "pinned", false, "only pinned ones (=false: only others)")
@@ -63,6 +66,7 @@ func (f *lsFlags) options(cmd *cobra.Command, now time.Time) (o index.ListOption
 		o.Limit = -1
 	}
 	o.Fold = !f.all && o.Parent == "" && o.Relation == ""
+	o.Links = o.Links || o.Relation == session.RelationContinuation // a conversation continues nothing
 	if cmd.Flags().Changed("pinned") {
 		o.Pinned = &f.pinned
 	}
@@ -197,6 +201,12 @@ func titleWithMarks(s index.Session) string {
 	if s.Archived {
 		marks = append(marks, "(archived)")
 	}
+	if s.Links > 1 {
+		marks = append(marks, "("+counted(s.Links, "session", "sessions")+")")
+	}
+	if len(s.Missing) > 0 {
+		marks = append(marks, fmt.Sprintf("(%d missing)", len(s.Missing)))
+	}
 	if s.Subagents > 0 {
 		marks = append(marks, "("+counted(s.Subagents, "subagent", "subagents")+")")
 	}
@@ -252,6 +262,9 @@ type sessionJSON struct {
 	Relation     string        `json:"relation,omitempty"`
 	Continuation int           `json:"continuation_index,omitempty"`
 	ContinuedTo  string        `json:"continued_to,omitempty"`
+	Links        int           `json:"links"`
+	Missing      []string      `json:"missing"`
+	Conversation string        `json:"conversation,omitempty"`
 	Subagents    int           `json:"subagents"`
 	Pinned       bool          `json:"pinned"`
 	Archived     bool          `json:"archived"`
@@ -266,7 +279,8 @@ func (a *app) printSessionsJSON(sessions []index.Session) error {
 			Created: s.Created.UTC(), Updated: s.Updated.UTC(), Messages: s.Messages, Entries: s.Entries,
 			Branches: s.Branches, Tokens: s.Tokens, TokensFrom: tokensFrom(s), Context: s.Context, Size: s.Size,
 			Models: orEmpty(s.Models), Tools: orEmpty(s.Tools),
-			Parent: s.Parent, Relation: s.Relation, Continuation: s.Continuation, ContinuedTo: s.ContinuedTo, Subagents: s.Subagents,
+			Parent: s.Parent, Relation: s.Relation, Continuation: s.Continuation, ContinuedTo: s.ContinuedTo,
+			Links: max(s.Links, 1), Missing: orEmpty(s.Missing), Conversation: s.Conversation, Subagents: s.Subagents,
 			Pinned: s.Pinned, Archived: s.Archived, Leaf: s.Leaf, Problems: s.Problems,
 		})
 		if err != nil {

@@ -35,7 +35,7 @@ func (a *app) runMerge(cmd *cobra.Command, id, leaf, summary string, picks []str
 	if summary == "" && len(picks) == 0 {
 		return usageError{errors.New("nothing to merge: give --summary, --pick or both")}
 	}
-	return a.withOpened(cmd.Context(), id, func(o opened) error {
+	return a.withLink(cmd.Context(), id, leaf, func(o opened) error {
 		from, err := resolveEntry(o.Session, leaf)
 		if err != nil {
 			return err

@@ -34,19 +34,26 @@ func (a *app) setPinned(ctx context.Context, id string, pinned bool) error {
 	if !pinned {
 		is = "not pinned"
 	}
-	return a.withOpened(ctx, id, func(o opened) error {
-		was, err := o.Pinned()
-		if err != nil {
-			return err
+	return a.withEachLink(ctx, id, func(name string, links []opened) error {
+		changed := false
+		for _, o := range links { // all of a conversation are kept, or none
+			was, err := o.Pinned()
+			if err != nil {
+				return err
+			}
+			if was == pinned {
+				continue
+			}
+			if _, err := remark(o.Session, func() (string, error) { return o.SetPinned(pinned) }); err != nil {
+				return plainly("pin", o.name, err)
+			}
+			changed = true
 		}
-		if was == pinned {
-			a.say("session %s is %s already", o.name, is)
-			return a.print("%s", o.name)
+		if changed {
+			a.say("session %s is now %s", name, is)
+		} else {
+			a.say("session %s is %s already", name, is)
 		}
-		if _, err := remark(o.Session, func() (string, error) { return o.SetPinned(pinned) }); err != nil {
-			return plainly("pin", o.name, err)
-		}
-		a.say("session %s is now %s", o.name, is)
-		return a.print("%s", o.name)
+		return a.print("%s", name)
 	})
 }

@@ -19,7 +19,11 @@ func revertCommand(a *app) *cobra.Command {
 }
 
 func (a *app) runRevert(cmd *cobra.Command, args []string) error {
-	return a.withOpened(cmd.Context(), args[0], func(o opened) error {
+	entry := ""
+	if len(args) > 1 {
+		entry = args[1]
+	}
+	return a.withLink(cmd.Context(), args[0], entry, func(o opened) error {
 		var reverted string
 		var err error
 		if len(args) == 1 {

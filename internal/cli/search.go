@@ -213,6 +213,7 @@ func squeezed(text string) string {
 // hitJSON is a hit in the output of --json: see docs/cli.md.
 type hitJSON struct {
 	Session    string    `json:"session"`
+	Link       string    `json:"link,omitempty"` // the session of the conversation, if it is another
 	Title      string    `json:"title"`
 	Entry      string    `json:"entry"`
 	Kind       string    `json:"kind"`
@@ -231,12 +232,16 @@ type hitJSON struct {
 
 func (a *app) printHitsJSON(hits []index.Hit) error {
 	for _, h := range hits {
+		link := h.Name
+		if link == h.Session {
+			link = ""
+		}
 		ranges := [][2]int{}
 		for _, r := range h.Highlights {
 			ranges = append(ranges, [2]int{r.Start, r.End})
 		}
 		err := a.printJSON(hitJSON{
-			Session: h.Session, Title: h.Title, Entry: h.Entry, Kind: string(h.Kind), Role: h.Role, Tool: h.Tool,
+			Session: h.Session, Link: link, Title: h.Title, Entry: h.Entry, Kind: string(h.Kind), Role: h.Role, Tool: h.Tool,
 			Model: h.Model, Time: h.Time.UTC(), Live: h.Live, Leaf: h.Leaf, Score: h.Score,
 			Snippet: h.Snippet, Highlights: ranges, Also: orEmpty(h.Also), Open: showCommandFor(h.Name, h.Entry),
 		})

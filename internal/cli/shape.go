@@ -12,14 +12,17 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 )
 
-// opened is a session with the store it is in and its name there.
+// opened is a session with the store it is in and its name there, or a whole
+// conversation under its id.
 type opened struct {
 	*session.Session
 	store *file.Store
 	name  string
+	chain session.Linked // the conversation that it is part of, if that was asked for
 }
 
-// withOpened is withSession for commands that also need the store.
+// withOpened calls f with the session that a user means by an id, a prefix of one,
+// or a key, and with no other of its conversation.
 func (a *app) withOpened(ctx context.Context, id string, f func(o opened) error) error {
 	return a.withStore(func(st *file.Store) error {
 		name, err := resolveSession(ctx, st, id)
@@ -30,7 +33,7 @@ func (a *app) withOpened(ctx context.Context, id string, f func(o opened) error)
 		if err != nil {
 			return err
 		}
-		return errors.Join(f(opened{s, st, name}), s.Close())
+		return errors.Join(f(opened{Session: s, store: st, name: name}), s.Close())
 	})
 }
 
@@ -43,7 +46,7 @@ func (o opened) shortName(ctx context.Context) (string, error) {
 		}
 		names = append(names, stat.Name)
 	}
-	return shortIDs(names)[o.name], nil
+	return orElse(shortIDs(names)[o.name], o.name), nil // the first session of a conversation may be missing
 }
 
 // entryIDs returns the ids of all entries in the order of the log, those that

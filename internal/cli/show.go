@@ -15,8 +15,8 @@ import (
 )
 
 type showFlags struct {
-	leaf, raw        string
-	all, full, chain bool
+	leaf, raw       string
+	all, full, link bool
 }
 
 // fetched is how much output of one call is fetched.
@@ -33,7 +33,9 @@ func showCommand(a *app) *cobra.Command {
 		Use:   "show ID",
 		Short: "Read a conversation",
 		Long: "Show prints the path from the beginning to the leaf, or to another entry with\n" +
-			"--leaf. Where the conversation branched it says how to see the other branches.",
+			"--leaf. Where the conversation branched it says how to see the other branches.\n\n" +
+			"Sessions that continue each other are shown as one conversation, whichever of\n" +
+			"them is named; --link shows the one that is named alone.",
 		Example: "  coppice show 0199\n" +
 			"  coppice show 0199 --full --color always | less -R\n" +
 			"  coppice show 0199 --json | jq -r .message.role",
@@ -45,20 +47,20 @@ func showCommand(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&f.leaf, "leaf", "", "the entry at which the path ends: an id or a label")
 	cmd.Flags().BoolVar(&f.all, "all", false, "every entry of the session, in the order of the log")
 	cmd.Flags().BoolVar(&f.full, "full", false, "all of tool calls and results")
-	cmd.Flags().BoolVar(&f.chain, "chain", false, "with the sessions that it continues and is continued by")
+	linkFlag(cmd, &f.link)
+	chainFlag(cmd)
 	cmd.Flags().StringVar(&f.raw, "raw", "", "the bytes of the source that an imported entry was made of")
 	cmd.MarkFlagsMutuallyExclusive("all", "leaf", "raw")
-	cmd.MarkFlagsMutuallyExclusive("chain", "raw")
 	_ = cmd.RegisterFlagCompletionFunc("leaf", a.completeEntries)
 	_ = cmd.RegisterFlagCompletionFunc("raw", a.completeEntries)
 	return a.withJSON(cmd)
 }
 
 func (a *app) runShow(cmd *cobra.Command, id string, f *showFlags) error {
-	return a.withConversation(cmd.Context(), id, f.chain, func(o opened) error {
-		if f.raw != "" {
-			return a.showRaw(cmd.Context(), o, f.raw)
-		}
+	if f.raw != "" {
+		return a.withLink(cmd.Context(), id, f.raw, func(o opened) error { return a.showRaw(cmd.Context(), o, f.raw) })
+	}
+	return a.withConversation(cmd.Context(), id, f.link, func(o opened) error {
 		leaf, err := resolveEntry(o.Session, f.leaf)
 		if err != nil {
 			return err

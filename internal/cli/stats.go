@@ -83,24 +83,25 @@ func (a *app) runStats(cmd *cobra.Command, f *statsFlags, args []string) error {
 	})
 }
 
-// sessionIn finds the session that a user means in the index.
+// sessionIn finds the conversation that a user means in the index: by any of its
+// sessions, also by one that is missing.
 func (a *app) sessionIn(ctx context.Context, ix *index.Index, id string) (index.Session, error) {
 	var name string
 	err := a.withStore(func(st *file.Store) (err error) {
 		name, err = resolveSession(ctx, st, id)
 		return err
 	})
-	if err != nil {
-		return index.Session{}, err
-	}
-	found, err := ix.Find(ctx, name)
-	if err != nil {
-		return index.Session{}, err
-	}
-	for _, s := range found {
-		if s.Name == name {
-			return s, nil
+	if errors.Is(err, store.ErrNotExist) {
+		if lost, lostErr := ix.Lost(ctx, id); lostErr == nil && len(lost) == 1 {
+			name, err = lost[0], nil
 		}
+	}
+	if err != nil {
+		return index.Session{}, err
+	}
+	s, err := ix.Conversation(ctx, name)
+	if !errors.Is(err, store.ErrNotExist) {
+		return s, err
 	}
 	return index.Session{}, &store.Error{Op: "find session", Name: name, Kind: store.ErrNotExist, Hint: "coppice fsck tells whether it can be read"}
 }
@@ -147,7 +148,7 @@ func (s *stats) gatherSessions(ctx context.Context, ix *index.Index, usage index
 	})
 	s.titles = make(map[string]string)
 	for _, u := range s.sessions[:min(len(s.sessions), mostSessions)] {
-		found, err := ix.Get(ctx, u.Key)
+		found, err := ix.Conversation(ctx, u.Key)
 		if err != nil {
 			return err
 		}

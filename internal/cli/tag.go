@@ -109,24 +109,37 @@ func (a *app) runTag(cmd *cobra.Command, id string, changes []string) error {
 	if err != nil {
 		return err
 	}
-	return a.withOpened(cmd.Context(), id, func(o opened) error {
-		if len(change) > 0 {
-			entry, err := changeTags(o.Session, change)
-			if err != nil {
-				return plainly("tag", o.name, err)
-			}
-			tags, err := o.Tags()
-			if err != nil {
-				return err
-			}
-			a.say("the tags of session %s are now: %s", o.name, orNone(tags))
-			if entry == "" {
-				return nil // they were that before
-			}
-			return a.print("%s", entry)
+	return a.withEachLink(cmd.Context(), id, func(name string, links []opened) error {
+		if len(change) == 0 {
+			return a.printTags(name, links)
 		}
-		return a.printTags(o)
+		entry, err := changeTags(links, change)
+		if err != nil {
+			return plainly("tag", name, err)
+		}
+		tags, err := tagsOf(links)
+		if err != nil {
+			return err
+		}
+		a.say("the tags of session %s are now: %s", name, orNone(tags))
+		if entry == "" {
+			return nil // they were that before
+		}
+		return a.print("%s", entry)
 	})
+}
+
+// tagsOf returns the tags of a conversation: those of all its sessions.
+func tagsOf(links []opened) ([]string, error) {
+	var all session.TagSet
+	for _, o := range links {
+		tags, err := o.Tags()
+		if err != nil {
+			return nil, err
+		}
+		all.Add(tags...)
+	}
+	return all.Sorted(), nil
 }
 
 const mostSuggested = 8
@@ -200,13 +213,13 @@ type tagsJSON struct {
 	Tags    []string `json:"tags"`
 }
 
-func (a *app) printTags(o opened) error {
-	tags, err := o.Tags()
+func (a *app) printTags(name string, links []opened) error {
+	tags, err := tagsOf(links)
 	if err != nil {
 		return err
 	}
 	if a.flags.json {
-		return a.printJSON(tagsJSON{o.ID(), append([]string{}, tags...)})
+		return a.printJSON(tagsJSON{name, append([]string{}, tags...)})
 	}
 	for _, tag := range tags {
 		if err := a.print("%s", oneLine(tag, 0)); err != nil {
@@ -216,16 +229,38 @@ func (a *app) printTags(o opened) error {
 	return nil
 }
 
-// changeTags changes the tags of a session and returns the id of the entry that
-// does so, or "" if they are like that already.
-func changeTags(s *session.Session, change tagChange) (string, error) {
-	tags, err := s.Tags()
+// changeTags changes the tags of a conversation and returns the id of the entry
+// that does so, or "" if they are like that already. What is added goes to the last
+// session; what is taken away is taken from all that have it.
+func changeTags(links []opened, change tagChange) (string, error) {
+	all, err := tagsOf(links)
 	if err != nil {
 		return "", err
 	}
-	add, remove := change.from(tags)
-	if len(add)+len(remove) == 0 {
-		return "", nil
+	add, _ := change.from(all)
+	entry := ""
+	for i, o := range links {
+		tags, err := o.Tags()
+		if err != nil {
+			return "", err
+		}
+		_, remove := change.from(tags)
+		if i < len(links)-1 {
+			if len(remove) == 0 {
+				continue
+			}
+		} else if len(add)+len(remove) == 0 {
+			continue
+		}
+		entry, err = remark(o.Session, func() (string, error) {
+			if i < len(links)-1 {
+				return o.ChangeTags(nil, remove)
+			}
+			return o.ChangeTags(add, remove)
+		})
+		if err != nil {
+			return "", err
+		}
 	}
-	return remark(s, func() (string, error) { return s.ChangeTags(add, remove) })
+	return entry, nil
 }

@@ -10,8 +10,8 @@ import (
 )
 
 type treeFlags struct {
-	all  bool
-	fold int
+	all, link bool
+	fold      int
 }
 
 func treeCommand(a *app) *cobra.Command {
@@ -20,7 +20,9 @@ func treeCommand(a *app) *cobra.Command {
 		Use:   "tree ID",
 		Short: "Draw the branches of a session",
 		Long: "Tree draws every branch. The path to the leaf runs straight down; what branches\n" +
-			"off stands indented beside it. The ids can be given to other commands.",
+			"off stands indented beside it. The ids can be given to other commands.\n\n" +
+			"Sessions that continue each other are drawn as one conversation; --link draws\n" +
+			"the one that is named alone.",
 		Example:           "  coppice tree 0199\n  coppice tree 0199 --fold 4",
 		GroupID:           "read",
 		Args:              cobra.ExactArgs(1),
@@ -30,6 +32,7 @@ func treeCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&f.all, "all", false, "also names, tags and labels as entries of their own")
 	cmd.Flags().IntVar(&f.fold, "fold", foldIfLong, "fold runs of more than N entries; 0 never (default: 20 if long)")
 	cmd.Flags().Lookup("fold").DefValue = "" // said in words
+	linkFlag(cmd, &f.link)
 	return a.withJSON(cmd)
 }
 
@@ -40,7 +43,7 @@ const (
 )
 
 func (a *app) runTree(cmd *cobra.Command, id string, f *treeFlags) error {
-	return a.withOpened(cmd.Context(), id, func(o opened) error {
+	return a.withConversation(cmd.Context(), id, f.link, func(o opened) error {
 		sh, err := o.shape(o.LeafID(), f.all || a.flags.json)
 		if err != nil {
 			return err
