@@ -2,6 +2,7 @@ package window
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/coppice-dev/coppice/session"
 )
@@ -41,6 +42,16 @@ func (s Source) MarshalText() ([]byte, error) {
 		return nil, fmt.Errorf("source of a count %d: %w", uint8(s), session.ErrInvalid)
 	}
 	return []byte(sourceNames[s]), nil
+}
+
+// UnmarshalText reads a source's name.
+func (s *Source) UnmarshalText(name []byte) error {
+	at := slices.Index(sourceNames[:], string(name))
+	if at < int(Reported) {
+		return fmt.Errorf("source of a count %q: %w", name, session.ErrInvalid)
+	}
+	*s = Source(at)
+	return nil
 }
 
 // CountReport is the part of a view that one source counted.
