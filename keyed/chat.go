@@ -383,7 +383,7 @@ func (c *chat) blobs() store.Blobs {
 
 // viewAt returns the view of the path to an entry; "" is the leaf.
 func viewAt(s *session.Session, leaf string) (view, *session.Context, error) {
-	found, err := s.Context(session.ContextOptions{Leaf: leaf, Unpaired: true})
+	found, err := s.Context(session.ContextOptions{Leaf: leaf, Unpaired: true, Shared: true})
 	if err != nil {
 		return view{}, nil, err
 	}

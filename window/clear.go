@@ -142,7 +142,7 @@ func stub(tool string, tokens int) string {
 // Session.Revert of each edit, brings them back. Nothing is written if not
 // enough would be gained.
 func Clear(s *session.Session, o ClearOptions) ([]Cleared, error) {
-	c, err := s.Context(session.ContextOptions{})
+	c, err := s.Context(session.ContextOptions{Shared: true})
 	if err != nil {
 		return nil, err
 	}

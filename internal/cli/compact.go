@@ -126,7 +126,7 @@ type tokenCounter struct {
 }
 
 func counterOf(s *session.Session) (tokenCounter, error) {
-	c, err := s.Context(session.ContextOptions{})
+	c, err := s.Context(session.ContextOptions{Shared: true})
 	if err != nil {
 		return tokenCounter{}, err
 	}
