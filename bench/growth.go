@@ -64,8 +64,7 @@ const (
 func grown(program string, command []string, small, large, work string) row {
 	cpu := func(dir string) func() time.Duration {
 		return func() time.Duration {
-			took, _ := run(program, dir, command)
-			return took
+			return run(program, dir, command)
 		}
 	}
 	times := inTurns(3, cpu(small), cpu(large))
@@ -100,9 +99,9 @@ func growthOfOutput(b *bench) []row {
 		{"tree", id},
 		{"fsck", id},
 	} {
-		_, peak := run(program, dir, command)
+		peak := peakOf(inStore(program, dir, command))
 		name := strings.Replace(strings.Join(command, " "), id, shapes.ID, 1)
-		copies := float64(peak-b.idle(program, dir)) / float64(size)
+		copies := float64(peak-idle(program, dir)) / float64(size)
 		rows = append(rows, row{
 			work: fmt.Sprintf("%s: memory, beside an output of %d MB", name, size>>20), raw: fmt.Sprintf("%d MB", size>>20),
 			ours: fmt.Sprintf("%d MB", peak>>20), ratio: fmt.Sprintf("%.2f ×", copies), goal: fmt.Sprintf("≤ %.1f ×", maxCopies), met: copies <= maxCopies,
@@ -112,10 +111,7 @@ func growthOfOutput(b *bench) []row {
 }
 
 // idle is the memory that the program needs for nothing.
-func (b *bench) idle(program, dir string) int64 {
-	_, peak := run(program, dir, []string{"version"})
-	return peak
-}
+func idle(program, dir string) int64 { return peakOf(inStore(program, dir, []string{"version"})) }
 
 // build compiles the program, once.
 func (b *bench) build() string {
@@ -138,14 +134,14 @@ func (b *bench) storeOf(lines string) string {
 	return dir
 }
 
-// run runs a command, and returns its processor time and the most memory it had.
-// Its exit code says what it found, which does not matter here.
-func run(program, dir string, command []string) (time.Duration, int64) {
+// run runs a command and returns its processor time. Its exit code says what it
+// found, which does not matter here.
+func run(program, dir string, command []string) time.Duration {
 	cmd := inStore(program, dir, command)
 	if err := cmd.Run(); cmd.ProcessState == nil {
 		panic(err)
 	}
-	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), peakMemory(cmd.ProcessState)
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }
 
 func (b *bench) output(program, dir string, in *bytes.Reader, command ...string) (time.Duration, string) {

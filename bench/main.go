@@ -33,9 +33,14 @@ var works = []work{
 	{"full load", fullLoad},
 	{"branch", branch},
 	{"fork", fork},
+	{"first context", firstContext},
 	{"context again", contextAgain},
+	{"context memory", contextMemory},
 	{"growth: large output", growthOfOutput},
 }
+
+// noFile is the default of -ask; an empty name asks for nothing.
+const noFile = "-"
 
 // bench is one run.
 type bench struct {
@@ -49,8 +54,20 @@ type bench struct {
 func main() {
 	quick := flag.Bool("quick", false, "smaller files and fewer rounds: less than a minute")
 	only := flag.String("only", "", "measure only the works whose name contains this")
+	ask := flag.String("ask", noFile, "ask for the context of a session file and end; for the measurement of memory")
+	peak := flag.Bool("peak", false, "run the command that follows and print how much memory it had; for the measurement of memory")
 	dir := flag.String("dir", "", "where to put the files; they are deleted (default: the system's temporary directory)")
 	flag.Parse()
+	switch {
+	case *peak:
+		tellPeak(flag.Args())
+		return
+	case *ask == "":
+		return
+	case *ask != noFile:
+		firstOf(*ask, viewContext)
+		return
+	}
 	tmp, err := os.MkdirTemp(*dir, "coppice-bench-")
 	check(err)
 	defer os.RemoveAll(tmp)

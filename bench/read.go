@@ -145,23 +145,3 @@ func heap() int64 {
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapInuse)
 }
-
-// contextAgain measures the turn of an agent: one append and the context.
-func contextAgain(b *bench) []row {
-	const entries = 10_000
-	s := load(b.writeSession(messages(entries)), file.Never)
-	first := once(func() { getContext(s) })()
-	add := appender(s)
-	t := inTurns(b.rounds(9), func() time.Duration {
-		add()
-		return once(func() { getContext(s) })()
-	})
-	r := atMost(fmt.Sprintf("context of %d messages, after one append, beside the first", entries), first, t[0], 0)
-	check(s.Close())
-	return []row{r}
-}
-
-func getContext(s *session.Session) {
-	_, err := s.GetContext()
-	check(err)
-}

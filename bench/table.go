@@ -33,6 +33,13 @@ func within(work string, ours, limit time.Duration) row {
 	return row{work: work, ours: show(ours), goal: "≤ " + show(limit), met: ours <= limit}
 }
 
+// beside is within with the raw limit of the same run beside it.
+func beside(work string, raw, ours, limit time.Duration) row {
+	r := within(work, ours, limit)
+	r.raw, r.ratio = show(raw), fmt.Sprintf("%.2f ×", float64(ours)/float64(raw))
+	return r
+}
+
 // show writes a duration with three digits.
 func show(d time.Duration) string {
 	switch {
