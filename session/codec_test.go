@@ -154,6 +154,31 @@ func TestNumbersSurviveAppendingAgain(t *testing.T) {
 	}
 }
 
+// Of a member that tells the tree and occurs twice, the first counts, as for the
+// scanner that reads only the heads of lines; the second is kept.
+func TestFirstOfARepeatedMemberCounts(t *testing.T) {
+	t.Parallel()
+	const rest = `"parent_id":"a","parent_id":"z","timestamp":"2024-01-01T10:00:01.000Z","timestamp":"2025-01-01T10:00:01.000Z","message":{"role":"user","content":"hi"}}`
+	for line, want := range map[string]string{
+		`{"type":"message","id":"b","type":"custom","id":"c",` + rest: "b",
+		`{"type":"message","id":5,"type":"custom","id":"c",` + rest:   "",
+	} {
+		var e session.Entry
+		mustDo(t, e.UnmarshalJSON([]byte(line)))
+		if e.ID != want || e.Type != session.TypeMessage || *e.ParentID != "a" || e.Timestamp.Year() != 2024 || e.Message == nil {
+			t.Errorf("%s was read as %s", line, encode(t, e))
+		}
+		if again := encode(t, e); !strings.Contains(again, `"id":"c"`) || !strings.Contains(again, `"parent_id":"z"`) {
+			t.Errorf("%s lost a member: %s", line, again)
+		}
+	}
+	var h session.Header
+	mustDo(t, h.UnmarshalJSON([]byte(`{"type":"session","id":"s","version":1,"timestamp":"2024-01-01T10:00:01.000Z","cwd":"/a","id":"other","cwd":"/b"}`)))
+	if h.ID != "s" || h.CWD != "/a" || !strings.Contains(string(mustGet(h.MarshalJSON())(t)), `"id":"other"`) {
+		t.Errorf("the header was read as %+v", h)
+	}
+}
+
 // A changed map is written as it is now.
 func TestChangedInputIsWritten(t *testing.T) {
 	t.Parallel()

@@ -73,7 +73,7 @@ func decodeHeader(line []byte) (*Header, error) {
 	defer d.free()
 	h := &Header{Type: TypeSession}
 	d.begin(line)
-	d.object(h, &h.Extra)
+	d.object(&headerLine{Header: h, seen: make(map[string]bool)}, &h.Extra)
 	if err := d.end("header"); err != nil {
 		return nil, err
 	}

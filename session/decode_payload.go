@@ -7,7 +7,18 @@ import (
 
 // The members of each object of a line, but for those of blocks.
 
-func (h *Header) field(d *decoder, key []byte) decoding {
+// headerLine is a header while its line is read. As in an entry, the first
+// occurrence of a member counts.
+type headerLine struct {
+	*Header
+	seen map[string]bool
+}
+
+func (h *headerLine) field(d *decoder, key []byte) decoding {
+	if h.seen[string(key)] {
+		return unknown
+	}
+	h.seen[string(key)] = true
 	switch string(key) {
 	case "type":
 		d.r.Raw()
