@@ -15,7 +15,7 @@
 // latest. AppendMessage records what was said. GetContext returns what to send
 // to the model next; Context returns the same with the model in force, what was
 // left out and why, and fingerprints that tell how much of a prompt cache is
-// still warm. NewManager collects these for one directory; Create and Open work
+// still warm. Who only reads it asks for it shared and saves the copy. NewManager collects these for one directory; Create and Open work
 // on any store.
 //
 // Branch goes back. AppendCompaction replaces, in the context, the beginning of
