@@ -79,7 +79,7 @@ type writing struct {
 	// which is read before the lock is taken. The judgement holds for one leaf.
 	judged     bool
 	judgedLeaf string
-	stateless  []int // the compactions that were given without a State
+	given      []*State // what the compactions were given, by their index
 }
 
 // put writes entries: it completes them, checks them, moves what is large into
@@ -385,9 +385,10 @@ func (b *batch) index(id string) int {
 func (s *Session) take(ctx context.Context, b *batch, at, end store.Pos) error {
 	b.heads[0].pos = at
 	if len(b.heads) > 1 {
-		// Only the store knows where the lines after the first begin.
+		// Only the store knows where the lines after the first begin. They are
+		// written: it is too late to be cancelled.
 		i := 0
-		for line, err := range s.log.Forward(ctx, at) {
+		for line, err := range s.log.Forward(context.WithoutCancel(ctx), at) {
 			if err != nil {
 				return err
 			}

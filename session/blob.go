@@ -251,7 +251,7 @@ func resolveBlock(ctx context.Context, blobs store.Blobs, c *Content, id string,
 		if c.ToolResult != nil {
 			c.ToolResult.Content = fmt.Sprintf("[content is missing: %s]", ref)
 		}
-		return []Problem{{Kind: ProblemBlob, EntryID: id, Pos: pos, Detail: err.Error()}}
+		return []Problem{{Kind: ProblemBlob, EntryID: id, Pos: pos, Detail: err.Error(), Err: err}}
 	}
 	fill(data)
 	return nil

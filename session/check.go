@@ -25,7 +25,7 @@ func (s *Session) Problems() ([]Problem, error) {
 		}
 		if roots := t.roots(); len(roots) > 1 {
 			second := t.nodes[roots[1]]
-			problems = append(problems, Problem{ProblemRoots, second.id, second.pos, fmt.Sprintf("the session has %d", len(roots))})
+			problems = append(problems, Problem{Kind: ProblemRoots, EntryID: second.id, Pos: second.pos, Detail: fmt.Sprintf("the session has %d", len(roots))})
 		}
 		return nil
 	})
@@ -38,10 +38,10 @@ func (s *Session) Problems() ([]Problem, error) {
 	}
 	seen := make(map[Problem]bool)
 	for _, p := range problems {
-		seen[p] = true
+		seen[p.key()] = true
 	}
 	more, err := paths.run(ctx)
-	return append(problems, slices.DeleteFunc(more, func(p Problem) bool { return seen[p] })...), err
+	return append(problems, slices.DeleteFunc(more, func(p Problem) bool { return seen[p.key()] })...), err
 }
 
 // checkEntries decodes every entry and follows its references.
@@ -60,7 +60,7 @@ func (s *Session) checkEntries(ctx context.Context, nodes []node, problems []Pro
 				paths.noteDamage(int32(from + i))
 			case e == nil:
 				paths.noteDamage(int32(from + i))
-				problems = append(problems, Problem{ProblemDamaged, part[i].id, part[i].pos, "its first bytes can be read, the rest cannot"})
+				problems = append(problems, Problem{Kind: ProblemDamaged, EntryID: part[i].id, Pos: part[i].pos, Detail: "its first bytes can be read, the rest cannot"})
 			default:
 				paths.note(int32(from+i), e)
 				problems = append(problems, s.checkEntry(ctx, blobs, e, part[i].pos)...)
@@ -90,7 +90,7 @@ func (s *Session) checkEntry(ctx context.Context, blobs store.Blobs, e *Entry, p
 	var problems []Problem
 	refer := func(id string) {
 		if _, err := s.find("check", id); err != nil {
-			problems = append(problems, Problem{ProblemTarget, e.ID, pos, fmt.Sprintf("%s of %q, which is not in the session", e.Type, id)})
+			problems = append(problems, Problem{Kind: ProblemTarget, EntryID: e.ID, Pos: pos, Detail: fmt.Sprintf("%s of %q, which is not in the session", e.Type, id)})
 		}
 	}
 	switch {

@@ -323,14 +323,14 @@ func (s *Session) wholePath(sel *selection) ([]*Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.readPath(context.Background(), sel, nodes)
+	return s.readPath(s.context(), sel, nodes)
 }
 
 // Undo takes back the compaction in force: the context is again what it would
 // be without it. It returns the id of the revert entry; reverting that one does
 // the compaction again. It returns ErrNotExist when no compaction is in force.
 func (s *Session) Undo() (string, error) {
-	sel, err := s.selectPath(context.Background(), "")
+	sel, err := s.selectPath(s.context(), "")
 	if err != nil {
 		return "", err
 	}

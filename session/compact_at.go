@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"slices"
 )
 
@@ -44,7 +43,7 @@ func (s *Session) PlanCompactionAt(firstKeptID string, count func(Entry) int) (*
 // selectCompacted selects from the path what would count if a compaction that
 // keeps it from an entry on were appended to it.
 func (s *Session) selectCompacted(firstKeptID string) (*selection, error) {
-	ctx := context.Background()
+	ctx := s.context()
 	sel, err := s.selectPath(ctx, "")
 	if err != nil {
 		return nil, err

@@ -99,7 +99,7 @@ func (s *Session) buildContext(o ContextOptions, fingerprints bool) (*Context, e
 	if err := s.checkCurrent(); err != nil {
 		return nil, err
 	}
-	c, err := s.sharedContext(context.Background(), o, fingerprints)
+	c, err := s.sharedContext(s.context(), o, fingerprints)
 	switch {
 	case err != nil:
 		return nil, err
@@ -237,7 +237,7 @@ func (s *Session) findStart(ctx context.Context, sel *selection, path []node) (i
 			return 0, err // a disk that fails for a moment must not change the context
 		}
 		if err != nil {
-			sel.problems = append(sel.problems, Problem{ProblemDamaged, n.id, n.pos, err.Error()})
+			sel.problems = append(sel.problems, Problem{Kind: ProblemDamaged, EntryID: n.id, Pos: n.pos, Detail: err.Error(), Err: err})
 			continue
 		}
 		switch {
@@ -247,8 +247,8 @@ func (s *Session) findStart(ctx context.Context, sel *selection, path []node) (i
 			firstKept = e.Compaction.FirstKeptEntryID
 			if firstKept != "" && firstKept != e.ID && !kept.hasAfter(i, firstKept) {
 				sel.problems = append(sel.problems, Problem{
-					ProblemFirstKept, e.ID, n.pos,
-					fmt.Sprintf("it keeps from %q on, which is not on its path; nothing is left out because of it", firstKept),
+					Kind: ProblemFirstKept, EntryID: e.ID, Pos: n.pos,
+					Detail: fmt.Sprintf("it keeps from %q on, which is not on its path; nothing is left out because of it", firstKept),
 				})
 				continue
 			}
@@ -294,7 +294,7 @@ func (s *Session) readPath(ctx context.Context, sel *selection, path []node) ([]
 	entries := all[:0]
 	for i, e := range all {
 		if e == nil {
-			sel.problems = append(sel.problems, Problem{ProblemDamaged, path[i].id, path[i].pos, "an entry of the path cannot be read"})
+			sel.problems = append(sel.problems, Problem{Kind: ProblemDamaged, EntryID: path[i].id, Pos: path[i].pos, Detail: "an entry of the path cannot be read"})
 			continue
 		}
 		entries = append(entries, e)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -249,8 +250,8 @@ func (s *Session) judge(ctx context.Context, w *writing) error {
 		var err error
 		switch {
 		case e.Compaction != nil:
-			if first && e.Compaction.State == nil && !w.graft {
-				w.stateless = append(w.stateless, i)
+			if first {
+				w.give(i, e.Compaction.State)
 			}
 			err = s.judgeCompaction(ctx, w, i)
 		case e.Merge != nil && !w.graft:
@@ -274,7 +275,8 @@ func (w *writing) needsJudgement() bool {
 }
 
 // judgeCompaction makes sure that a compaction does not separate a tool call from
-// its result, and fills in its State if it has none.
+// its result, and fills in what its State lacks, so that a resume need not look for
+// it.
 func (s *Session) judgeCompaction(ctx context.Context, w *writing, i int) error {
 	base, before := w.pathTo(w.before(i, w.judgedLeaf))
 	c := *w.entries[i].Compaction
@@ -289,12 +291,30 @@ func (s *Session) judgeCompaction(ctx context.Context, w *writing, i int) error 
 	if err != nil {
 		return s.refuse(w, i, nil, err)
 	}
-	if slices.Contains(w.stateless, i) {
+	if !w.graft { // whose compactions stay as they are
 		c = *w.entries[i].Compaction
-		c.State = state
+		c.State = w.given[i].with(state)
 		w.entries[i].Compaction = &c
 	}
 	return nil
+}
+
+// give remembers the State that a compaction was given: it may be judged again.
+func (w *writing) give(i int, s *State) {
+	if w.given == nil {
+		w.given = make([]*State, len(w.entries))
+	}
+	w.given[i] = s
+}
+
+// with returns a State that was given, with what it lacks.
+func (s *State) with(now *State) *State {
+	if s == nil || s.Kept != nil {
+		return cmp.Or(s, now)
+	}
+	full := *s
+	full.Kept = now.Kept
+	return &full
 }
 
 // place is where an entry's parent stands: at an index of the entries that are

@@ -338,7 +338,7 @@ func TestAppendedCompactionGetsItsState(t *testing.T) {
 	given := compaction(u)
 	given.Compaction.State = &session.State{Model: "theirs"}
 	mustDo(t, s.Append(given))
-	if e := mustGet(s.Entry(s.LeafID()))(t); e.Compaction.State.Model != "theirs" {
+	if e := mustGet(s.Entry(s.LeafID()))(t); e.Compaction.State.Model != "theirs" || e.Compaction.State.Kept == nil || given.Compaction.State.Kept != nil {
 		t.Errorf("the caller's state became %+v", e.Compaction.State)
 	}
 }

@@ -83,12 +83,45 @@ const (
 	ProblemTail        ProblemKind = "torn end"                 // bytes after the last whole line
 )
 
-// Problem is one fault of a session.
+// Problem is one fault of a session. It is an error, which matches ErrCorrupt,
+// ErrNotExist or ErrInvalid, as its kind says, and its cause.
 type Problem struct {
 	Kind    ProblemKind
 	EntryID string    // the entry concerned, or ""
 	Pos     store.Pos // where its line begins
 	Detail  string
+	Err     error // the cause, or nil if there is none but the log itself
+}
+
+// Error says what String does.
+func (p Problem) Error() string { return p.String() }
+
+// Unwrap returns the sentinel of the problem's kind, and the cause.
+func (p Problem) Unwrap() []error {
+	errs := []error{p.Kind.sentinel()}
+	if p.Err != nil {
+		errs = append(errs, p.Err)
+	}
+	return errs
+}
+
+// sentinel returns the error that problems of a kind match: the log is damaged, it
+// refers to what is not there, or it says what cannot be.
+func (k ProblemKind) sentinel() error {
+	switch k {
+	case ProblemDangling, ProblemFirstKept, ProblemTarget, ProblemBlob:
+		return ErrNotExist
+	case ProblemRepeated, ProblemOrphan, ProblemInterrupted:
+		return ErrInvalid
+	}
+	return ErrCorrupt
+}
+
+// key returns what is the same for problems that are the same: errors are equal
+// only if they are one.
+func (p Problem) key() Problem {
+	p.Err = nil
+	return p
 }
 
 func (p Problem) String() string {

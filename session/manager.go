@@ -30,30 +30,11 @@ type Config struct {
 	Files file.Options
 }
 
-// Manager makes and loads sessions.
+// Manager makes and loads sessions. A Directory has one: see Directory.Manager.
 type Manager interface {
 	New(cfg Config) (*Session, error)
 	Load(path string) (*Session, error)
 }
-
-// FileManager is the Manager of session files. Its zero value is ready to use.
-type FileManager struct{}
-
-var _ Manager = FileManager{}
-
-// New makes a session in cfg.Dir.
-func (FileManager) New(cfg Config) (*Session, error) {
-	st, err := file.Open(cfg.Dir, &cfg.Files)
-	if err != nil {
-		return nil, err
-	}
-	h := Header{ParentSession: cfg.ParentSession, CWD: cfg.CWD}
-	s, err := Create(context.Background(), st, h, &cfg.Options)
-	return s.owning(st, err)
-}
-
-// Load opens the session file at a path.
-func (FileManager) Load(path string) (*Session, error) { return Load(path) }
 
 // owning makes the session close its store, or closes it if there is no session.
 func (s *Session) owning(st store.Store, err error) (*Session, error) {
@@ -68,7 +49,7 @@ func (s *Session) owning(st store.Store, err error) (*Session, error) {
 // New makes a session in a directory, which is made if it does not exist.
 // parentSessionID is the session that this one was branched from, or "".
 func New(dir string, parentSessionID string) (*Session, error) {
-	return FileManager{}.New(Config{Dir: dir, ParentSession: parentSessionID})
+	return NewManager(dir).New("", parentSessionID)
 }
 
 // Load opens the session file at an absolute path. A file that does not exist
@@ -109,14 +90,65 @@ type SessionInfo struct {
 // recently modified first.
 func List(dir string) ([]SessionInfo, error) { return NewManager(dir).List() }
 
-// Directory makes, loads and lists the sessions of a directory.
+// Directory makes, loads and lists the sessions of a directory. It is what
+// NewManager returns, and the only manager that there is: a FileManager is a
+// Directory by another name.
 type Directory struct {
 	// Config is used for all sessions. It may be changed until the first use.
 	Config
+
+	ctx context.Context // of its operations, or nil: see WithContext
 }
 
 // NewManager returns the sessions of a directory.
-func NewManager(dir string) *Directory { return &Directory{Config{Dir: dir}} }
+func NewManager(dir string) *Directory { return &Directory{Config: Config{Dir: dir}} }
+
+// WithContext returns the same directory with operations that end when ctx does.
+// The sessions that it makes and loads have no context of their own: see
+// Session.WithContext.
+func (d *Directory) WithContext(ctx context.Context) *Directory { return &Directory{d.Config, ctx} }
+
+func (d *Directory) context() context.Context {
+	if d.ctx == nil {
+		return context.Background()
+	}
+	return d.ctx
+}
+
+// Manager returns the directory as a Manager. The two are one type with two sets
+// of methods, because New takes a Config there and strings here, and no type can
+// have both.
+func (d *Directory) Manager() *FileManager { return (*FileManager)(d) }
+
+// FileManager is a Directory as a Manager. Its zero value is ready to use: it
+// works wherever it is told to.
+type FileManager Directory
+
+var _ Manager = FileManager{}
+
+// New makes a session as cfg says, in cfg.Dir or else in the manager's own
+// directory.
+func (m FileManager) New(cfg Config) (*Session, error) {
+	if cfg.Dir == "" {
+		cfg.Dir = m.Dir
+	}
+	st, err := file.Open(cfg.Dir, &cfg.Files)
+	if err != nil {
+		return nil, err
+	}
+	h := Header{ParentSession: cfg.ParentSession, CWD: cfg.CWD}
+	s, err := Create((*Directory)(&m).context(), st, h, &cfg.Options)
+	return s.owning(st, err)
+}
+
+// Load opens the session file at a path.
+func (m FileManager) Load(path string) (*Session, error) {
+	d := Directory(m)
+	if d.Dir == "" {
+		d.Dir = filepath.Dir(path)
+	}
+	return d.Load(path)
+}
 
 func (d *Directory) open() (*file.Store, error) { return file.Open(d.Dir, &d.Files) }
 
@@ -128,7 +160,7 @@ func (d *Directory) New(dir string, parentSessionID string) (*Session, error) {
 	if dir != "" {
 		cfg.Dir = dir
 	}
-	return FileManager{}.New(cfg)
+	return d.Manager().New(cfg)
 }
 
 // Load opens a session of the directory, given its id or its path.
@@ -141,7 +173,7 @@ func (d *Directory) Load(pathOrID string) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := Open(context.Background(), st, name, &d.Options)
+	s, err := Open(d.context(), st, name, &d.Options)
 	return s.owning(st, err)
 }
 
@@ -174,13 +206,13 @@ func (d *Directory) ContinueRecent() (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	stats, err := listStats(context.Background(), st)
+	stats, err := listStats(d.context(), st)
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
 	var failed []error
 	for _, stat := range stats {
-		s, err := Open(context.Background(), st, stat.Name, &d.Options)
+		s, err := Open(d.context(), st, stat.Name, &d.Options)
 		if err == nil {
 			return s.owning(st, nil)
 		}
@@ -208,7 +240,7 @@ func listStats(ctx context.Context, st store.Store) ([]store.Stat, error) {
 // ForkFrom makes a new session in the directory with all the history of the
 // session file at a path.
 func (d *Directory) ForkFrom(sourcePath string) (*Session, error) {
-	source, err := Load(sourcePath)
+	source, err := NewManager(filepath.Dir(sourcePath)).WithContext(d.context()).Load(sourcePath)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +249,7 @@ func (d *Directory) ForkFrom(sourcePath string) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := source.Fork(context.Background(), st, &d.Options)
+	s, err := source.Fork(d.context(), st, &d.Options)
 	return s.owning(st, err)
 }
 
@@ -229,7 +261,7 @@ func (d *Directory) List() ([]SessionInfo, error) {
 		return nil, err
 	}
 	defer st.Close()
-	stats, err := listStats(context.Background(), st)
+	stats, err := listStats(d.context(), st)
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +276,7 @@ func (d *Directory) List() ([]SessionInfo, error) {
 
 // describe fills in what the log tells.
 func (d *Directory) describe(st store.Store, info *SessionInfo) (err error) {
-	s, err := Open(context.Background(), st, info.ID, &d.Options)
+	s, err := Open(d.context(), st, info.ID, &d.Options)
 	if err != nil {
 		return err
 	}

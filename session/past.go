@@ -546,11 +546,11 @@ func (s *Session) readPickedEntry(ctx context.Context, id string) (*Entry, error
 }
 
 func pickedProblem(mergeID string, err error) Problem {
-	return Problem{ProblemTarget, mergeID, 0, err.Error()}
+	return Problem{Kind: ProblemTarget, EntryID: mergeID, Detail: err.Error()}
 }
 
 func repeatedProblem(mergeID, id, why string) Problem {
-	return Problem{ProblemRepeated, mergeID, 0, "it names entry " + id + ", but " + why + "; it is not brought again"}
+	return Problem{Kind: ProblemRepeated, EntryID: mergeID, Detail: "it names entry " + id + ", but " + why + "; it is not brought again"}
 }
 
 // speaker is the role of a message as far as the shape of a context depends on it,

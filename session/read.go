@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"errors"
 	"iter"
 	"slices"
@@ -62,7 +61,7 @@ func (s *Session) readAll(nodes []node, fetch bool) ([]Entry, error) {
 		}
 		entries[i] = e.clone()
 		if fetch {
-			resolve(context.Background(), s.store.Blobs(), &entries[i], nodes[i].pos)
+			resolve(s.context(), s.store.Blobs(), &entries[i], nodes[i].pos)
 		}
 	}
 	return entries, nil
@@ -161,7 +160,7 @@ func (s *Session) find(op, id string) (node, error) {
 
 // read returns a copy of a node's entry with its content filled in.
 func (s *Session) read(n node) (Entry, error) {
-	ctx := context.Background()
+	ctx := s.context()
 	e, err := s.entryAt(ctx, &n)
 	if err != nil {
 		return Entry{}, err
@@ -215,7 +214,7 @@ func (s *Session) each(nodes []node, gap func(i int) Entry, yield func(Entry, er
 				e = gap(from + i)
 			} else {
 				e = d.clone()
-				resolve(context.Background(), s.store.Blobs(), &e, nodes[from+i].pos)
+				resolve(s.context(), s.store.Blobs(), &e, nodes[from+i].pos)
 			}
 			if !yield(e, nil) {
 				return
@@ -256,7 +255,7 @@ func (s *Session) inOrder(nodes []node) ([]*Entry, error) {
 	for i, at := range order {
 		sorted[i] = nodes[at]
 	}
-	decoded, err := s.entriesAt(context.Background(), sorted)
+	decoded, err := s.entriesAt(s.context(), sorted)
 	if err != nil {
 		return nil, err
 	}
@@ -361,7 +360,7 @@ func (s *Session) Name() (string, error) {
 	})
 	for i := 0; i < len(infos) && err == nil; i++ {
 		var e *Entry
-		if e, err = s.entryAt(context.Background(), &infos[i]); err == nil {
+		if e, err = s.entryAt(s.context(), &infos[i]); err == nil {
 			return e.SessionInfo.Name, nil
 		}
 		if errors.Is(err, ErrCorrupt) {
@@ -383,7 +382,7 @@ func (s *Session) Labels() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, err := s.entriesAt(context.Background(), nodes)
+	entries, err := s.entriesAt(s.context(), nodes)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"iter"
 	"maps"
 	"slices"
@@ -90,7 +89,7 @@ func (s *Session) customs() iter.Seq2[*Entry, error] {
 				customs = append(customs, n)
 			}
 		}
-		s.nearestFirst(context.Background(), customs, kindCustom)(yield)
+		s.nearestFirst(s.context(), customs, kindCustom)(yield)
 	}
 }
 

@@ -281,7 +281,7 @@ func (s *Session) inventHeader(t *tree) (*Header, error) {
 	}
 	t.report(ProblemHeader, "", 0, "the header is missing")
 	h := &Header{Type: TypeSession, ID: s.name, Version: Version}
-	if e, err := s.entryAt(context.Background(), &t.nodes[0]); err == nil {
+	if e, err := s.entryAt(s.context(), &t.nodes[0]); err == nil {
 		h.CreatedAt = e.Timestamp
 	}
 	return h, nil
@@ -353,7 +353,7 @@ func (s *Session) withWhole(f func(t *tree) error) error {
 	if s.closed {
 		return s.errClosed("read")
 	}
-	if err := s.whole(context.Background()); err != nil {
+	if err := s.whole(s.context()); err != nil {
 		return err
 	}
 	return f(s.tree)
@@ -408,7 +408,7 @@ func (s *Session) Refresh() (bool, error) {
 		return false, s.errClosed("refresh")
 	}
 	before := s.tree.end
-	if err := s.absorb(context.Background()); err != nil {
+	if err := s.absorb(s.context()); err != nil {
 		return false, err
 	}
 	s.tree.leaf = s.tree.logLeaf
