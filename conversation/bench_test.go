@@ -2,8 +2,10 @@ package conversation_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coppice-dev/coppice/conversation"
 	"github.com/coppice-dev/coppice/session"
@@ -101,4 +103,83 @@ func BenchmarkBoundary(b *testing.B) {
 		must(m.AddMessage(id, user("x")))(b)
 		must(m.AddMessage(id, assistant("y")))(b)
 	}
+}
+
+// BenchmarkTurnAfterAnEdit is a turn of a conversation in which a context file was
+// superseded: an edit of the past must not make the present slow.
+func BenchmarkTurnAfterAnEdit(b *testing.B) {
+	_, c := long(b, memory.New(nil), 4000, 100_000)
+	dir, l := contextDir(b, map[string]string{"spec.md": "one"})
+	must(l.LoadCoreContext(c))(b)
+	_, _, err := l.LoadFile(c, "spec.md")
+	do(b, err)
+	change(b, filepath.Join(dir, "spec.md"), "two", time.Hour)
+	if added := must(l.Refresh(c))(b); len(added) != 1 {
+		b.Fatal("the file was not superseded")
+	}
+	text := strings.Repeat("some words of a message ", 12)
+	answer := conversation.Reply{Content: []session.Content{session.Text(text)}}
+	b.ReportAllocs()
+	for b.Loop() {
+		must(c.AddUserMessage(text))(b)
+		must(c.Request())(b)
+		must(c.AddAssistantMessage(answer))(b)
+	}
+}
+
+// BenchmarkLoadMessages is a page of 50 of a long conversation: of one that is in
+// memory, of one that was paged through before, and of one that nothing is known of.
+func BenchmarkLoadMessages(b *testing.B) {
+	for _, messages := range []int{2000, 20_000} {
+		st := must(file.Open(b.TempDir(), &file.Options{Sync: file.Never}))(b)
+		b.Cleanup(func() { st.Close() })
+		m, c := long(b, st, messages, 100_000)
+		id := c.ID()
+		b.Run(fmt.Sprintf("loaded/messages=%d", messages), func(b *testing.B) {
+			for b.Loop() {
+				must(m.LoadMessages(id, 1, 50))(b)
+			}
+		})
+		b.Run(fmt.Sprintf("again/messages=%d", messages), func(b *testing.B) {
+			m := newManagerOn(b, st, 100_000)
+			for page := 1; b.Loop(); page++ {
+				must(m.LoadMessages(id, page%10+1, 50))(b)
+			}
+		})
+		b.Run(fmt.Sprintf("first/messages=%d", messages), func(b *testing.B) {
+			for b.Loop() {
+				m := must(conversation.NewSessions(st, quiet(100_000)))(b)
+				if got := must(m.LoadMessages(id, 1, 50))(b); len(got) != 50 {
+					b.Fatal(len(got))
+				}
+				do(b, m.Close())
+			}
+		})
+	}
+}
+
+// BenchmarkList is a page of conversations of a store of many.
+func BenchmarkList(b *testing.B) {
+	st := must(file.Open(b.TempDir(), &file.Options{Sync: file.Never}))(b)
+	b.Cleanup(func() { st.Close() })
+	m := newManagerOn(b, st, 100)
+	for i := range 1000 {
+		id := must(m.CreateSession(fmt.Sprint("session ", i)))(b).ID
+		for range 5 {
+			must(m.AddMessage(id, user("a question")))(b)
+			must(m.AddMessage(id, assistant(strings.Repeat("an answer ", 50))))(b)
+		}
+	}
+	b.Run("first", func(b *testing.B) {
+		for b.Loop() {
+			m := must(conversation.NewSessions(st, quiet(100)))(b)
+			must(m.ListConversations(50, 0))(b)
+			do(b, m.Close())
+		}
+	})
+	b.Run("again", func(b *testing.B) {
+		for b.Loop() {
+			must(m.ListConversations(50, 0))(b)
+		}
+	})
 }

@@ -260,51 +260,6 @@ func (m *Sessions) count(t Totals) (Totals, error) {
 	return t, err
 }
 
-// LoadMessages returns a page of a conversation's messages; the first page is 1
-// and has the oldest. Only the sessions that the page is in are read.
-func (m *Sessions) LoadMessages(id string, page, pageSize int) ([]Message, error) {
-	if page < 1 || pageSize < 1 {
-		return nil, &session.Error{Op: "load messages", Name: id, Kind: session.ErrInvalid, Err: errors.New("page and page size begin at 1")}
-	}
-	if err := m.refreshTail(id, reading); err != nil {
-		return nil, err
-	}
-	l, err := m.tail(id)
-	if err != nil {
-		return nil, err
-	}
-	m.cache.release(l)
-	from := (page - 1) * pageSize
-	if !m.isWhole(l.header) {
-		return m.pageWithGaps(id, from, from+pageSize)
-	}
-	var parts [][]Message
-	err = m.walkBack(id, func(l *link) bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		own, first := l.own(), l.before.messages
-		if lo, hi := max(from-first, 0), min(from+pageSize-first, len(own)); lo < hi {
-			parts = append(parts, clones(own[lo:hi]))
-		}
-		return first > from
-	})
-	slices.Reverse(parts)
-	return slices.Concat(parts...), err
-}
-
-// pageWithGaps is LoadMessages of a conversation of which a session is missing.
-func (m *Sessions) pageWithGaps(id string, from, to int) ([]Message, error) {
-	var found []Message
-	at := 0
-	_, err := m.eachLink(id, func(_ *link, messages []session.Entry) {
-		if lo, hi := max(from-at, 0), min(to-at, len(messages)); lo < hi {
-			found = append(found, clones(messages[lo:hi])...)
-		}
-		at += len(messages)
-	})
-	return found, err
-}
-
 // Search returns the messages of a conversation whose text contains a text,
 // whatever the case, the oldest first. (Package index searches all sessions.)
 func (m *Sessions) Search(id, text string) ([]Message, error) {

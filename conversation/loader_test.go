@@ -16,7 +16,7 @@ import (
 )
 
 // contextDir makes a directory of context files.
-func contextDir(t *testing.T, files map[string]string) (string, *conversation.Loader) {
+func contextDir(t testing.TB, files map[string]string) (string, *conversation.Loader) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "context")
 	for name, text := range files {
@@ -30,7 +30,7 @@ func contextDir(t *testing.T, files map[string]string) (string, *conversation.Lo
 }
 
 // change writes a file so that its time is another.
-func change(t *testing.T, path, text string, age time.Duration) {
+func change(t testing.TB, path, text string, age time.Duration) {
 	t.Helper()
 	do(t, os.WriteFile(path, []byte(text), 0o600))
 	when := time.Now().Add(-age)

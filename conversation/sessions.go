@@ -24,6 +24,7 @@ type Sessions struct {
 
 	recovering sync.Mutex // held while something is put in the place of a session
 
+	shelves   shelves
 	surveying sync.Mutex       // guards heads
 	heads     map[string]*head // what is known of all sessions, by name
 
@@ -370,6 +371,7 @@ func (m *Sessions) Close() error {
 	m.closed = true
 	m.mu.Unlock()
 	m.saver.stop()
+	m.shelves.close()
 	err := m.SaveAll()
 	m.cache.close()
 	err = errors.Join(err, m.saver.take())

@@ -86,3 +86,20 @@ func (k kind) entryType() EntryType {
 	}
 	return types[k]
 }
+
+// MessageIDs returns the ids of the messages on the path to the leaf, in order,
+// without reading them. Each reads those that are wanted, such as a page of a long
+// conversation.
+func (s *Session) MessageIDs() ([]string, error) {
+	nodes, err := s.pathTo("")
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for i := range nodes {
+		if nodes[i].kind == kindMessage {
+			ids = append(ids, nodes[i].id)
+		}
+	}
+	return ids, nil
+}

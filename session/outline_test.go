@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/memory"
 )
 
 // bare is what an outline tells of an entry.
@@ -83,5 +84,35 @@ func TestPeekFetchesNothing(t *testing.T) {
 	defer again.Close()
 	if e := mustGet(again.Peek(mustGet(again.EntryIDs())(t)...))(t)[0]; e.Type != session.TypeGap {
 		t.Errorf("a damaged line is %+v", e)
+	}
+}
+
+// The messages of the path are told without what else is on it, or beside it.
+func TestMessageIDs(t *testing.T) {
+	t.Parallel()
+	s, err := session.Create(t.Context(), memory.New(nil), session.Header{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for i, text := range []string{"one", "two", "aside", "three"} {
+		id, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text(text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text != "aside" {
+			want = append(want, id)
+		} else if err := s.Branch(want[1]); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			if _, err := s.AppendSessionInfo("a name"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	got, err := s.MessageIDs()
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v; want %v", got, err, want)
 	}
 }
