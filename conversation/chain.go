@@ -195,7 +195,7 @@ func (m *Sessions) refreshTail(id string, a access) error {
 			return err
 		}
 		l.mu.Lock()
-		ended := l.next == ""
+		ended := l.next == "" || l.next == l.lost
 		l.mu.Unlock()
 		m.cache.release(l)
 		if ended {
