@@ -115,8 +115,7 @@ func (w *writer) apply(s *state, rec *record) error {
 		if rec.pos == 0 {
 			return nil // a header that cannot be read
 		}
-		_, err := w.insert(s, rec, nil, s.next-1)
-		return err
+		return w.insertUnnamed(s, rec)
 	}
 	n, err := w.hang(s, rec)
 	if err != nil || n < 0 {
@@ -150,9 +149,17 @@ func (w *writer) hang(s *state, rec *record) (int64, error) {
 	if err != nil {
 		return -1, err
 	}
+	if missing && rec.class == classDamaged { // what stands before it is likelier than what cannot be found
+		parent, err = w.lastNamed(s)
+		if err != nil {
+			return -1, err
+		}
+		missing = false
+	}
 	if missing {
 		var n int64
-		if known, err := w.find([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id = ? AND class <> ?`, s.id, idKey(rec.id), classMissing); err != nil || known {
+		if known, err := w.find([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id = ? AND class NOT IN (?, ?)`,
+			s.id, idKey(rec.id), classMissing, classDamaged); err != nil || known {
 			s.problems++
 			return -1, err
 		}
@@ -161,8 +168,14 @@ func (w *writer) hang(s *state, rec *record) (int64, error) {
 		}
 	}
 	n, err := w.insert(s, rec, idKey(rec.id), parent)
+	if err == nil && n < 0 && rec.class == classDamaged { // another entry has the id that it seems to have
+		return -1, w.insertUnnamed(s, rec)
+	}
 	if err == nil && n < 0 {
 		n, err = w.fillMissing(s, rec, parent)
+	}
+	if err == nil && n >= 0 {
+		err = w.noteLost(s, rec, n)
 	}
 	if err != nil || n < 0 || rec.class == classDamaged {
 		return n, err
@@ -204,8 +217,11 @@ func (w *writer) parentOf(s *state, rec *record) (n int64, missing bool, err err
 	case rec.parent == rec.id:
 		s.problems++
 		return -1, false, nil
-	case rec.parent == s.prev && s.prev != "", rec.parent == "" && rec.class == classDamaged:
+	case rec.parent == s.prev && s.prev != "":
 		return s.next - 1, false, nil // nearly always
+	case rec.parent == "" && rec.class == classDamaged:
+		n, err = w.lastNamed(s)
+		return n, false, err
 	}
 	found, err := w.find([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id = ?`, s.id, idKey(rec.parent))
 	return n, !found, err
@@ -232,28 +248,75 @@ func (w *writer) insert(s *state, rec *record, id any, parent int64) (int64, err
 	return n, nil
 }
 
+// insertUnnamed makes a place for a damaged line that may have been any entry,
+// after the last that is known.
+func (w *writer) insertUnnamed(s *state, rec *record) error {
+	parent, err := w.lastNamed(s)
+	if err != nil {
+		return err
+	}
+	line := &record{pos: rec.pos, class: classNoID, lost: rec.lost}
+	n, err := w.insert(s, line, nil, parent)
+	if err != nil {
+		return err
+	}
+	return w.noteLost(s, line, n)
+}
+
+// lastNamed returns the number of the last entry that has an id, or -1.
+func (w *writer) lastNamed(s *state) (int64, error) {
+	n := int64(-1)
+	_, err := w.find([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id IS NOT NULL ORDER BY n DESC LIMIT 1`, s.id)
+	return n, err
+}
+
+// noteLost keeps what looks like ids in a damaged line.
+func (w *writer) noteLost(s *state, rec *record, n int64) error {
+	for _, id := range rec.lost {
+		if id == rec.id {
+			continue
+		}
+		if _, err := w.exec(`INSERT OR IGNORE INTO damage (session, id, n) VALUES (?, ?, ?)`, s.id, idKey(id), n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // insertMissing makes a place for an entry that is named as a parent and is not
-// there. If there is a damaged line that could not be read at all, that was it:
-// so damage does not cut a conversation in two.
+// there. If there is a damaged line that has its id, or else one that could not be
+// read at all and was not taken for another, that was it: so damage does not cut a
+// conversation in two.
 func (w *writer) insertMissing(s *state, id string) (int64, error) {
 	s.problems++
-	var n int64
-	found, err := w.find([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id IS NULL ORDER BY n DESC LIMIT 1`, s.id)
+	var n, parent int64
+	var free bool
+	found, err := w.find([]any{&n, &parent, &free}, `SELECT d.n, CASE WHEN e.class IN (?, ?) THEN e.parent ELSE e.n END, e.id IS NULL
+		FROM damage d JOIN entries e ON e.session = d.session AND e.n = d.n WHERE d.session = ? AND d.id = ? ORDER BY d.n DESC LIMIT 1`,
+		int64(classNoID), int64(classMissing), s.id, idKey(id))
 	if err != nil {
 		return -1, err
 	}
-	if found {
+	if !found {
+		parent = -1
+		free, err = w.find([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id IS NULL ORDER BY n DESC LIMIT 1`, s.id)
+		if err != nil {
+			return -1, err
+		}
+	}
+	if free {
 		_, err := w.exec(`UPDATE entries SET id = ?, class = ? WHERE session = ? AND n = ?`, idKey(id), classMissing, s.id, n)
 		return n, err
 	}
-	return w.insert(s, &record{pos: -1, id: id, class: classMissing}, idKey(id), -1)
+	return w.insert(s, &record{pos: -1, id: id, class: classMissing}, idKey(id), parent)
 }
 
 // fillMissing puts an entry where it was missing. Any other entry whose id is
 // there already is a repetition, which does not count.
 func (w *writer) fillMissing(s *state, rec *record, parent int64) (int64, error) {
 	var n int64
-	found, err := w.find([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id = ? AND class = ?`, s.id, idKey(rec.id), classMissing)
+	found, err := w.find([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id = ? AND class IN (?, ?)`,
+		s.id, idKey(rec.id), classMissing, classDamaged)
 	if err != nil || !found {
 		s.problems++
 		return -1, err

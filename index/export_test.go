@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -140,4 +141,50 @@ func (ix *Index) Integrity() (string, error) {
 		return err
 	})
 	return result, err
+}
+
+// TreeNode is an entry as the index has it: its parent is "" for a root.
+type TreeNode struct{ ID, Parent string }
+
+// Tree returns the entries of a session that have an id, its leaf, and the path to
+// that.
+func (ix *Index) Tree(name string) (nodes []TreeNode, leaf string, path []string, err error) {
+	err = ix.withDB(func(db *database) error {
+		var session, next, at int64
+		if err := db.QueryRow(`SELECT id, next, leaf, leaf_id FROM sessions WHERE name = ?`, name).Scan(&session, &next, &at, &leaf); err != nil {
+			return err
+		}
+		rows, err := db.Query(`SELECT e.id, p.id FROM entries e LEFT JOIN entries p ON p.session = e.session AND p.n = e.parent
+			WHERE e.session = ? AND e.id IS NOT NULL ORDER BY e.n`, session)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var id, parent any
+			if err := rows.Scan(&id, &parent); err != nil {
+				return err
+			}
+			nodes = append(nodes, TreeNode{idOf(id), idOf(parent)})
+		}
+		if err := rows.Err(); err != nil {
+			return err
+		}
+		shape, err := loadShape(context.Background(), db, session, next, at)
+		if err != nil {
+			return err
+		}
+		for _, part := range shape.live {
+			for n := part.last; n >= part.first; n-- {
+				var id any
+				if err := db.QueryRow(`SELECT id FROM entries WHERE session = ? AND n = ?`, session, n).Scan(&id); err != nil {
+					return err
+				}
+				path = append(path, idOf(id))
+			}
+		}
+		slices.Reverse(path)
+		return nil
+	})
+	return nodes, leaf, path, err
 }

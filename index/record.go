@@ -35,6 +35,7 @@ type record struct {
 	parent    string
 	isRoot    bool
 	time      int64
+	lost      []string // what looks like ids in it, if it is damaged
 
 	isMessage   bool
 	isTurn      bool   // a compaction: what the provider said of the context no longer holds
@@ -89,6 +90,7 @@ func (r *lineReader) read(ctx context.Context, line store.Line) *record {
 			return nil
 		}
 		rec.salvage(line.Data)
+		rec.lost = session.IDsIn(line.Data)
 	case string(head.Type) == string(session.TypeSession):
 		var h session.Header
 		if h.UnmarshalJSON(line.Data) == nil {
@@ -101,13 +103,15 @@ func (r *lineReader) read(ctx context.Context, line store.Line) *record {
 		if e.UnmarshalJSON(line.Data) == nil {
 			rec.damaged = false
 			r.fill(ctx, rec, &e)
+		} else if !head.Whole && !rawjson.Valid(line.Data) {
+			rec.lost = session.IDsIn(line.Data)
 		}
 	}
 	return rec
 }
 
 func (rec *record) setHead(h rawjson.Head) {
-	rec.id, rec.parent, rec.isRoot = string(h.ID), string(h.Parent), h.Parent == nil
+	rec.id, rec.parent, rec.isRoot = string(h.ID), string(h.Parent), len(h.Parent) == 0
 	switch session.EntryType(h.Type) {
 	case session.TypeLeaf:
 		rec.class = classLeaf

@@ -20,7 +20,7 @@ const (
 	// schemaVersion is in the file's user_version. An index of any other version
 	// is made anew. Raise it whenever the tables, the tokens or the meaning of a
 	// column change.
-	schemaVersion = 5
+	schemaVersion = 6
 
 	// minSQLite is the first version without the bug that could corrupt a
 	// database when its WAL was reset.
@@ -138,6 +138,15 @@ CREATE UNIQUE INDEX entry_ids ON entries (session, id);
 CREATE INDEX entry_breaks ON entries (session, n, parent, class) WHERE parent <> n - 1 OR class NOT IN (0, 5);
 CREATE INDEX entry_origins ON entries (session, origin) WHERE origin IS NOT NULL;
 CREATE INDEX entry_remarks ON entries (session, n) WHERE class = 5;
+
+-- What looks like ids in damaged lines: an entry that is missing was probably lost
+-- in the line that has its id.
+CREATE TABLE damage (
+	session INTEGER NOT NULL,
+	id      ANY NOT NULL,
+	n       INTEGER NOT NULL,
+	PRIMARY KEY (session, id, n)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE docs (
 	id      INTEGER PRIMARY KEY,

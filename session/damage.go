@@ -73,3 +73,8 @@ func (x *damageIndex) nearestFree(n int32) int32 {
 	}
 	return n
 }
+
+// IDsIn returns what looks like the ids of entries in a damaged line, in which
+// several may have been joined. An entry that is missing was probably lost in the
+// line that has its id.
+func IDsIn(line []byte) []string { return idsIn(line) }
