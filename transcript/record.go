@@ -99,6 +99,20 @@ type Problem struct {
 	Reason string
 }
 
+// ContinuedTo returns the record that says in which conversation of a format
+// another goes on, so that the two are read as one.
+func ContinuedTo(format, from, to string, at time.Time) Record {
+	return Record{
+		ID: HashID(format, from, "continued_to", to),
+		Entry: session.Entry{
+			Type: session.TypeCustom, Timestamp: at,
+			Custom: &session.CustomEntry{CustomType: session.CustomContinuedTo, Data: map[string]any{
+				"session": SessionID(format, to), "of": SessionID(format, from),
+			}},
+		},
+	}
+}
+
 // Script is a conversation that is to be written.
 type Script struct {
 	Header session.Header

@@ -60,6 +60,21 @@ func read(_ context.Context, f *transcript.File, to transcript.Sink) error {
 			return err
 		}
 	}
+	return addContinuation(to, conv.ID, doc, all)
+}
+
+// addContinuation says in which thread this one goes on: of several that were
+// started from it, in the first.
+func addContinuation(to transcript.Sink, thread string, doc loose.Value, from []transcript.Span) error {
+	for link := range doc.Get("relationships").Items() {
+		next := link.Get("threadID").Text()
+		if link.Get("role").Text() != "parent" || link.Get("type").Text() != "handoff" || next == "" { // this one is the parent
+			continue
+		}
+		record := transcript.ContinuedTo(name, thread, next, time.Time{})
+		record.From = from
+		return to.Add(record)
+	}
 	return nil
 }
 

@@ -121,16 +121,9 @@ func readSession(f *transcript.File, v, checkpoint loose.Value, span transcript.
 	if next == "" {
 		return nil
 	}
-	return to.Add(transcript.Record{
-		ID: transcript.HashID(name, c.ID, "continued_to", next),
-		Entry: session.Entry{
-			Type: session.TypeCustom, Timestamp: v.Get("last_active").Time(time.Local),
-			Custom: &session.CustomEntry{CustomType: session.CustomContinuedTo, Data: map[string]any{
-				"session": transcript.SessionID(name, next), "of": transcript.SessionID(name, c.ID),
-			}},
-		},
-		From: []transcript.Span{span},
-	})
+	record := transcript.ContinuedTo(name, c.ID, next, v.Get("last_active").Time(time.Local))
+	record.From = []transcript.Span{span}
+	return to.Add(record)
 }
 
 func conversation(f *transcript.File, v, checkpoint loose.Value) transcript.Conversation {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/memory"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/loose"
 	"github.com/coppice-dev/coppice/transcript/penguin"
@@ -202,6 +203,67 @@ func TestRelations(t *testing.T) {
 		got := transcripttest.Collect(t, penguin.Format(), transcript.FileOf("/d/name.json", []byte(text))).Conversations[0]
 		if got.Parent != "p" || got.Relation != want || got.ID != "name" {
 			t.Errorf("%s gives %+v", member, got.Conversation)
+		}
+	}
+}
+
+// What a session was given by the one before it is in the conversation once,
+// whether the copies have ids of their own or kept those of the originals.
+func TestChainIsOneConversation(t *testing.T) {
+	message := func(id, role, category, text, metadata string) string {
+		return `{"role":"` + role + `","content":"` + text + `","category":"` + category + `","id":"` + id + `","timestamp":"2026-04-01T12:00:00","metadata":{` + metadata + `},"tokens":5}`
+	}
+	file := func(id, metadata string, messages ...string) *transcript.File {
+		return transcript.FileOf("/d/"+id+".json", []byte(`{"id":"`+id+`","created_at":"2026-04-01T12:00:00","last_active":"2026-04-01T12:00:01","metadata":{`+
+			metadata+`},"messages":[`+strings.Join(messages, ",")+`]}`))
+	}
+	for _, copied := range [][]string{{"msg_00000011", "msg_00000012"}, {"msg_00000001", "msg_00000002"}} {
+		st := memory.New(nil)
+		im := transcript.Importer{Store: st}
+		for _, f := range []*transcript.File{
+			file("s1", `"continued_to":"s2"`, message("msg_00000001", "system", "SYSTEM", "be kind", ""),
+				message("msg_00000002", "system", "CONTEXT", "a document", ""), message("msg_00000003", "user", "DIALOG", "one", "")),
+			file("s2", `"continued_from":"s1"`, message(copied[0], "system", "SYSTEM", "be kind", ""), message(copied[1], "system", "CONTEXT", "a document", ""),
+				message("msg_00000013", "system", "SYSTEM", "Continuing from session s1", `"type":"session_transition"`), message("msg_00000014", "user", "DIALOG", "two", "")),
+		} {
+			if _, err := im.Import(t.Context(), penguin.Format(), f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		first, second := transcript.SessionID("penguin", "s1"), transcript.SessionID("penguin", "s2")
+		chain, err := session.FindChain(t.Context(), st, second, nil)
+		if err != nil || !slices.Equal(chain.Links, []string{first, second}) || len(chain.Missing) > 0 {
+			t.Fatalf("the chain is %+v, %v", chain, err)
+		}
+		s, err := session.OpenChain(t.Context(), st, chain, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		path, err := s.PathTo("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said []string
+		for _, e := range path {
+			if e.Message != nil {
+				said = append(said, e.Message.Content[0].Text.Content)
+			}
+		}
+		if want := []string{"be kind", "a document", "one", "two"}; !slices.Equal(said, want) {
+			t.Errorf("copies as %s: the conversation is %q, want %q", copied[0], said, want)
+		}
+		// Written back as one session, it does not go on in another.
+		script, err := transcript.NewScript(s, "penguin", "", transcripttest.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := penguin.Format().Write(t.Context(), script, env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, _ := loose.Parse(out.Files[0].Data); v.Get("metadata").Has("continued_to") || len(slices.Collect(v.Get("messages").Items())) != 4 {
+			t.Errorf("written: %s", out.Files[0].Data)
 		}
 	}
 }

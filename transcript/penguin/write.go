@@ -103,7 +103,18 @@ func (d *draft) metadata(known any) map[string]any {
 	if d.script.Name != "" {
 		metadata["title"] = d.script.Name
 	}
+	if !d.goesOn() {
+		delete(metadata, "continued_to")
+	}
 	return metadata
+}
+
+// goesOn reports whether the session goes on in another. A whole conversation that
+// is written as one session does not.
+func (d *draft) goesOn() bool {
+	return slices.ContainsFunc(d.script.All, func(e session.Entry) bool {
+		return e.Custom != nil && e.Custom.CustomType == session.CustomContinuedTo
+	})
 }
 
 // mergeIndex puts the session into the index in place of what it had there.
@@ -129,7 +140,7 @@ func (d *draft) mergeIndex(old []byte) ([]byte, error) {
 	facts, _ := d.script.Facts[factSession].(map[string]any)
 	metadata, _ := facts["metadata"].(map[string]any)
 	for _, member := range slices.Sorted(maps.Keys(metadata)) {
-		if member == "continued_from" || member == "continued_to" {
+		if member == "continued_from" || member == "continued_to" && d.goesOn() {
 			entry.Set(member, metadata[member])
 		}
 	}
