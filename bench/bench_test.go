@@ -52,3 +52,12 @@ func BenchmarkContextAgain(b *testing.B) {
 	getContext(s)
 	loop(b, func() { getContext(s) })
 }
+
+func BenchmarkResumeForeign(b *testing.B) {
+	path := temporary(b).writeSession(foreign(48<<20, false))
+	loop(b, func() {
+		s := load(path, file.Always)
+		contextOf(s)
+		check(s.Close())
+	})
+}

@@ -82,6 +82,8 @@ type writer struct {
 	bytes int64
 	last  string
 	mixed bool // the ids are in no order, as other programs' are
+	// anonymous: no message names its model.
+	anonymous bool
 }
 
 // writeSession makes a session file and returns its path.
@@ -129,7 +131,11 @@ func (w *writer) line(e session.Entry) []byte {
 }
 
 func (w *writer) message() {
-	w.write(w.line(session.Entry{Type: session.TypeMessage, Message: message(w.count)}))
+	m := message(w.count)
+	if w.anonymous {
+		m.Model, m.Provider = "", ""
+	}
+	w.write(w.line(session.Entry{Type: session.TypeMessage, Message: m}))
 }
 
 func (w *writer) write(line []byte) {

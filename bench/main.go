@@ -30,6 +30,7 @@ var works = []work{
 	{"many sessions", manySessions},
 	{"group commit", groupCommit},
 	{"resume", resume},
+	{"resume without a state", resumeForeign},
 	{"full load", fullLoad},
 	{"branch", branch},
 	{"fork", fork},

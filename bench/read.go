@@ -13,24 +13,51 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 )
 
 const kept = 200 // messages in the context of a compacted session
 
-// compacted returns what fills a session with so many bytes of history, a
-// compaction that replaces it, and the messages after.
+// compacted returns what fills a session with a system message, so many bytes of
+// history, a compaction that replaces it as our writer records one, and the
+// messages after.
 func compacted(size int64) func(*writer) {
 	return func(w *writer) {
+		at := w.bytes
+		w.system()
+		state := &session.State{Provider: "provider", Model: "model-1", Kept: []session.KeptEntry{{ID: w.last, At: store.Pos(at)}}}
 		for w.bytes < size {
 			w.message()
 		}
-		w.write(w.line(session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{
-			Summary: text, TokensBefore: 100_000, State: &session.State{Provider: "provider", Model: "model-1"},
-		}}))
-		for range kept {
+		w.compaction(state)
+	}
+}
+
+// foreign is compacted as another program writes it: the compaction does not say
+// what was in force. If the messages do not say either, all of the path is looked
+// at.
+func foreign(size int64, models bool) func(*writer) {
+	return func(w *writer) {
+		w.anonymous = !models
+		w.system()
+		for w.bytes < size {
 			w.message()
 		}
+		w.compaction(nil)
+	}
+}
+
+func (w *writer) system() {
+	w.write(w.line(session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: session.RoleSystem, Content: content}}))
+}
+
+func (w *writer) compaction(state *session.State) {
+	w.write(w.line(session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{
+		Summary: text, TokensBefore: 100_000, State: state,
+	}}))
+	for range kept {
+		w.message()
 	}
 }
 
@@ -65,10 +92,53 @@ func resumeOnce(path string) {
 	s := load(path, file.Always)
 	entries, err := s.GetContext()
 	check(err)
-	if len(entries) != kept+1 {
+	if len(entries) != kept+2 {
 		check(fmt.Errorf("the context has %d entries", len(entries)))
 	}
 	check(s.Close())
+}
+
+// resumeForeign measures compactions that record nothing, beside a look at the
+// first bytes of all lines.
+func resumeForeign(b *bench) []row {
+	size := int64(480 << 20)
+	if b.quick {
+		size = 48 << 20
+	}
+	named, silent := b.writeSession(foreign(size, true)), b.writeSession(foreign(size, false))
+	defer os.Remove(named)
+	defer os.Remove(silent)
+	first := func(path string) func() time.Duration {
+		return once(func() {
+			s := load(path, file.Always)
+			contextOf(s)
+			check(s.Close())
+		})
+	}
+	again := load(silent, file.Always)
+	contextOf(again)
+	t := inTurns(b.rounds(7),
+		once(func() { check(loadWhole(named).Close()) }), first(named),
+		once(func() { check(loadWhole(silent).Close()) }), first(silent),
+		once(func() {
+			check(again.Append(session.Entry{Type: session.TypeMessage, Message: message(0)}))
+			contextOf(again)
+		}))
+	check(again.Close())
+	name := fmt.Sprintf("resume %d MB, compacted without a state", size>>20)
+	return []row{
+		atMost(name+", beside a scan of the heads", t[0], t[1], 1.5),
+		atMost("– and no message names its model", t[2], t[3], 1.5),
+		within("– the next context, after an append", t[4], 10*time.Millisecond),
+	}
+}
+
+func contextOf(s *session.Session) {
+	c, err := s.Context(session.ContextOptions{})
+	check(err)
+	if len(c.Entries) < kept+2 {
+		check(fmt.Errorf("the context has %d entries", len(c.Entries)))
+	}
 }
 
 // scan reads a file and counts its lines: what every reader must do at least.

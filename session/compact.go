@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // CompactionPlan is where a conversation can be compacted, and what the summary
@@ -39,7 +40,7 @@ var ErrNothingToCompact = fmt.Errorf("nothing to compact: %w", ErrInvalid)
 // become smaller, and says in Over by how much it misses. It returns
 // ErrNothingToCompact when all of it fits or no legal cut leaves anything out.
 func PlanCompaction(c *Context, keepTokens int, count func(Entry) int) (*CompactionPlan, error) {
-	p := planner{c: c, tokens: make([]int, len(c.Entries)), prompt: -1}
+	p := planner{c: c, tokens: make([]int, len(c.Entries)), of: c.owners()}
 	before := 0
 	for i := range c.Entries {
 		p.tokens[i] = count(c.Entries[i])
@@ -56,10 +57,19 @@ func PlanCompaction(c *Context, keepTokens int, count func(Entry) int) (*Compact
 		FirstKept: c.Entries[cut.at].ID, Kind: cut.kind,
 		TokensBefore: before, TokensKept: cut.tokens, Over: max(0, cut.tokens-keepTokens),
 	}
+	if cut.prompt >= 0 {
+		plan.Kept = append(plan.Kept, c.Entries[cut.prompt])
+	}
+	system := 0
 	for i := range c.Entries {
-		if i >= cut.at || i == cut.prompt || c.staysBefore(i) {
+		switch {
+		case i == cut.prompt:
+		case i < cut.at && c.staysBefore(i):
+			plan.Kept = slices.Insert(plan.Kept, system, c.Entries[i])
+			system++
+		case p.of[i] >= cut.at:
 			plan.Kept = append(plan.Kept, c.Entries[i])
-		} else {
+		default:
 			plan.Summarise = append(plan.Summarise, c.Entries[i])
 		}
 	}
@@ -70,7 +80,7 @@ func PlanCompaction(c *Context, keepTokens int, count func(Entry) int) (*Compact
 type planner struct {
 	c      *Context
 	tokens []int // of each entry
-	prompt int   // the last entry so far that begins a turn, or -1
+	of     []int // see Context.owners
 }
 
 // weighedCut is a cut and what it would keep.
@@ -110,29 +120,35 @@ func (p *planner) eachCut(visit func(weighedCut)) {
 	for _, n := range p.tokens {
 		kept += n
 	}
-	kinds := p.c.cutKinds()
+	kinds, prompts := p.c.cutKinds(), p.c.prompts()
+	stubs := make(map[int][]int) // by the entry that they go with
+	for i, of := range p.of {
+		if of != i {
+			stubs[of] = append(stubs[of], i)
+		}
+	}
 	for i := range p.c.Entries {
 		if kind, legal := kinds[i]; legal {
 			cut := weighedCut{at: i, kind: kind, prompt: -1, tokens: kept}
 			leaves := left
-			if kind == CutStep && p.prompt >= 0 {
-				cut.prompt, cut.tokens = p.prompt, kept+p.tokens[p.prompt]
+			if kind == CutStep && prompts[i] >= 0 {
+				cut.prompt, cut.tokens = prompts[i], kept+p.tokens[prompts[i]]
 				leaves--
 			}
 			if leaves > 0 {
 				visit(cut)
 			}
 		}
-		e := &p.c.Entries[i]
-		if p.c.staysBefore(i) {
+		if p.of[i] != i || p.c.staysBefore(i) {
 			continue
 		}
 		kept -= p.tokens[i]
-		if e.ID != p.c.Compaction || e.Compaction == nil { // to replace a summary alone is of no use
+		for _, stub := range stubs[i] {
+			kept -= p.tokens[stub]
 			left++
 		}
-		if p.c.beginsTurn(i) {
-			p.prompt = i
+		if e := &p.c.Entries[i]; e.ID != p.c.Compaction || e.Compaction == nil { // to replace a summary alone is of no use
+			left++
 		}
 	}
 }
@@ -148,13 +164,63 @@ func (c *Context) isOnPath(i int) bool {
 	return len(c.origin) != len(c.Entries) || c.origin[i] != notOnPath
 }
 
-// beginsTurn reports whether an entry of the context begins a turn on the path,
-// whatever an edit has made of it.
-func (c *Context) beginsTurn(i int) bool {
-	if len(c.origin) != len(c.Entries) {
-		return c.Entries[i].BeginsTurn()
+// owners returns with which entry each goes: itself, or if it stands in for a
+// result that never came, the one that made the call. There may be other messages
+// of the model between the two, and a cut before these.
+func (c *Context) owners() []int {
+	owners := make([]int, len(c.Entries))
+	places := make(map[string]int)
+	for i := range c.Entries {
+		e := &c.Entries[i]
+		owners[i] = i
+		if !strings.HasPrefix(e.ID, InterruptedPrefix) {
+			places[e.ID] = i
+		} else if at, ok := places[deref(e.ParentID)]; ok && !c.isOnPath(i) {
+			owners[i] = at
+		}
 	}
-	return c.origin[i] != notOnPath && c.path[c.origin[i]].BeginsTurn()
+	return owners
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// prompts returns for each entry which one before it begins the turn that a cut
+// there splits, or -1. The path decides; so it may be one that an edit has taken
+// out of the context, and then there is none.
+func (c *Context) prompts() []int {
+	prompts := make([]int, len(c.Entries))
+	last := -1
+	if len(c.origin) != len(c.Entries) {
+		for i := range c.Entries {
+			if prompts[i] = last; c.Entries[i].BeginsTurn() {
+				last = i
+			}
+		}
+		return prompts
+	}
+	shown := make(map[int]int) // where the entries of the path are in the context
+	for i, at := range c.origin {
+		shown[at] = i
+	}
+	next := 0 // on the path
+	for i, at := range c.origin {
+		for ; next < at; next++ {
+			if !c.path[next].BeginsTurn() {
+				continue
+			}
+			last = -1
+			if there, ok := shown[next]; ok {
+				last = there
+			}
+		}
+		prompts[i] = last
+	}
+	return prompts
 }
 
 // cutKinds returns the legal cuts by the indices of the entries of the context

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 )
 
 // ContextOptions says which context to build. The zero value is the context at
@@ -118,8 +117,8 @@ type selection struct {
 	// entries are on the path, from the first that counts to the leaf. The
 	// compaction in force is among them, at its place.
 	entries    []*Entry
-	older      []node // the path before entries, as far as it is in memory, the nearest first
-	compaction *Entry // in force, or nil
+	older      ancestors // the path before entries, as far as it is in memory
+	compaction *Entry    // in force, or nil
 	reverted   map[string]bool
 	state      State               // before the first of entries: see findState
 	picked     map[string][]*Entry // what merges bring, by the merge's id
@@ -130,18 +129,16 @@ type selection struct {
 
 // selectPath finds and reads the entries that decide the context at a leaf.
 func (s *Session) selectPath(ctx context.Context, leaf string) (*selection, error) {
-	path, version, err := s.pathNodes(ctx, &leaf)
+	way, version, err := s.startAt(ctx, &leaf)
 	if err != nil {
 		return nil, err
 	}
-	sel := &selection{leaf: leaf, version: version, reverted: make(map[string]bool)}
-	from, err := s.findStart(ctx, sel, path)
+	sel := &selection{leaf: leaf, version: version, reverted: make(map[string]bool), older: way}
+	path, err := s.findStart(ctx, sel)
 	if err != nil {
 		return nil, err
 	}
-	sel.older = path[from:]
-	slices.Reverse(path[:from]) // root first, as the entries are read
-	if sel.entries, err = s.readPath(ctx, sel, path[:from]); err != nil {
+	if sel.entries, err = s.readPath(ctx, sel, path); err != nil {
 		return nil, err
 	}
 	if err := s.readPicked(ctx, sel); err != nil {
@@ -150,9 +147,27 @@ func (s *Session) selectPath(ctx context.Context, leaf string) (*selection, erro
 	return sel, s.readBefore(ctx, sel)
 }
 
-// pathNodes returns the path from a leaf back to its root, or as far as the
-// context needs. An empty leaf becomes the session's.
-func (s *Session) pathNodes(ctx context.Context, leaf *string) ([]node, treeVersion, error) {
+// ancestors goes from an entry towards its root, which may be far.
+type ancestors struct {
+	nodes []node // of the tree as it was: those that are there do not change
+	at    int32  // the next, or none
+	gone  int    // how many there were before that
+}
+
+// next returns the next node, or nil after the root.
+func (a *ancestors) next() *node {
+	if a.at == none {
+		return nil
+	}
+	n := &a.nodes[a.at]
+	a.at = n.parent
+	a.gone++
+	return n
+}
+
+// startAt returns the way from a leaf to its root, or as far as the context needs,
+// and which tree it is in. An empty leaf becomes the session's.
+func (s *Session) startAt(ctx context.Context, leaf *string) (ancestors, treeVersion, error) {
 	s.mu.RLock()
 	if !s.closed && s.tree.complete {
 		defer s.mu.RUnlock()
@@ -164,26 +179,28 @@ func (s *Session) pathNodes(ctx context.Context, leaf *string) ([]node, treeVers
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.loadContext(ctx, *leaf); err != nil {
-		return nil, treeVersion{}, err
+		return ancestors{}, treeVersion{}, err
 	}
 	return s.walk(leaf)
 }
 
-// walk returns the path from a leaf as far as it is in memory. It is called with
-// mu held.
-func (s *Session) walk(leaf *string) ([]node, treeVersion, error) {
+// walk returns the way from a leaf to its root, as far as it is in memory. It is
+// called with mu held.
+func (s *Session) walk(leaf *string) (ancestors, treeVersion, error) {
 	if *leaf == "" {
 		*leaf = s.tree.leaf
 	}
-	path, ok := s.tree.path(*leaf)
+	nodes := s.tree.nodes[:len(s.tree.nodes):len(s.tree.nodes)]
+	at, ok := int32(len(nodes))-1, true
+	if *leaf == "" {
+		at = none
+	} else if at == none || nodes[at].id != *leaf { // the last is nearly always the leaf: then nobody needs the index
+		at, ok = s.tree.at(*leaf)
+	}
 	if !ok {
-		return nil, treeVersion{}, s.errNoEntry("context", *leaf)
+		return ancestors{}, treeVersion{}, s.errNoEntry("context", *leaf)
 	}
-	nodes := make([]node, len(path))
-	for i, at := range path {
-		nodes[i] = s.tree.nodes[at]
-	}
-	return nodes, treeVersion{s.tree, s.tree.mended}, nil
+	return ancestors{nodes: nodes, at: at}, treeVersion{s.tree, s.tree.mended}, nil
 }
 
 func (s *Session) errNoEntry(op, id string) error {
@@ -205,6 +222,7 @@ func (s *Session) loadContext(ctx context.Context, leaf string) error {
 		s.tree = t
 		return s.wholeFor(ctx, leaf)
 	}
+	s.seekModels = errors.Is(err, errNeedState)
 	return s.whole(ctx)
 }
 
@@ -219,22 +237,27 @@ func (s *Session) wholeFor(ctx context.Context, leaf string) error {
 }
 
 // findStart goes from the leaf towards the root until everything that counts
-// has been met. It returns how many nodes of the path that is, and sets the
-// compaction in force. A compaction whose first kept entry is not on the path
-// would hide everything: it is reported, and its cut does not count.
-func (s *Session) findStart(ctx context.Context, sel *selection, path []node) (int, error) {
-	firstKept, kept := "", lookup{path: path}
-	for i := range path {
-		n := &path[i]
+// has been met. It returns the nodes of the path that were met, root first, and
+// sets the compaction in force. A compaction whose first kept entry is not on the
+// path would hide everything: it is reported, and its cut does not count.
+func (s *Session) findStart(ctx context.Context, sel *selection) ([]node, error) {
+	var met []int32
+	firstKept, kept := "", lookup{}
+	for at := sel.older.at; ; at = sel.older.at {
+		n := sel.older.next()
+		if n == nil {
+			break
+		}
+		met = append(met, at)
 		if sel.compaction != nil && n.id == firstKept {
-			return i + 1, nil
+			break
 		}
 		if n.kind != kindCompaction && n.kind != kindRevert || sel.reverted[n.id] {
 			continue
 		}
 		e, err := s.entryAt(ctx, n)
 		if err != nil && !errors.Is(err, ErrCorrupt) {
-			return 0, err // a disk that fails for a moment must not change the context
+			return nil, err // a disk that fails for a moment must not change the context
 		}
 		if err != nil {
 			sel.problems = append(sel.problems, Problem{Kind: ProblemDamaged, EntryID: n.id, Pos: n.pos, Detail: err.Error(), Err: err})
@@ -243,43 +266,46 @@ func (s *Session) findStart(ctx context.Context, sel *selection, path []node) (i
 		switch {
 		case e.Revert != nil:
 			sel.reverted[e.Revert.TargetID] = true
+		case sel.compaction == nil && !e.keepsNothing() && !kept.has(sel.older, e.Compaction.FirstKeptEntryID):
+			sel.problems = append(sel.problems, Problem{
+				Kind: ProblemFirstKept, EntryID: e.ID, Pos: n.pos,
+				Detail: fmt.Sprintf("it keeps from %q on, which is not on its path; nothing is left out because of it", e.Compaction.FirstKeptEntryID),
+			})
 		case sel.compaction == nil:
-			firstKept = e.Compaction.FirstKeptEntryID
-			if firstKept != "" && firstKept != e.ID && !kept.hasAfter(i, firstKept) {
-				sel.problems = append(sel.problems, Problem{
-					Kind: ProblemFirstKept, EntryID: e.ID, Pos: n.pos,
-					Detail: fmt.Sprintf("it keeps from %q on, which is not on its path; nothing is left out because of it", firstKept),
-				})
-				continue
-			}
-			sel.compaction = e
-			if firstKept == "" || firstKept == e.ID {
-				return i + 1, nil
-			}
+			sel.compaction, firstKept = e, e.Compaction.FirstKeptEntryID
+		}
+		if sel.compaction != nil && sel.compaction.keepsNothing() {
+			break
 		}
 	}
-	return len(path), nil
+	path := make([]node, len(met))
+	for i, at := range met {
+		path[len(met)-1-i] = sel.older.nodes[at]
+	}
+	return path, nil
 }
 
 // lookup finds nodes of a path by their ids.
 type lookup struct {
-	path []node
-	at   map[string]int
+	gone map[string]int // how many nodes there are before each
 }
 
-// hasAfter reports whether a node after an index has an id. One look goes along
-// the path; if it was in vain, others may follow, and they get a table.
-func (l *lookup) hasAfter(i int, id string) bool {
-	if l.at != nil {
-		at, ok := l.at[id]
-		return ok && at > i
+// has reports whether one of the ancestors has an id. One look goes along the
+// path; if it was in vain, others may follow, and they get a table.
+func (l *lookup) has(older ancestors, id string) bool {
+	if l.gone != nil {
+		gone, ok := l.gone[id]
+		return ok && gone >= older.gone
 	}
-	if slices.ContainsFunc(l.path[i+1:], func(n node) bool { return n.id == id }) {
-		return true
+	way := older
+	for n := way.next(); n != nil; n = way.next() {
+		if n.id == id {
+			return true
+		}
 	}
-	l.at = make(map[string]int, len(l.path))
-	for at := range l.path {
-		l.at[l.path[at].id] = at
+	l.gone = make(map[string]int)
+	for n := older.next(); n != nil; n = older.next() {
+		l.gone[n.id] = older.gone - 1
 	}
 	return false
 }

@@ -312,7 +312,7 @@ func TestPlansAreAccepted(t *testing.T) {
 
 // withoutSummary returns the entries of a context without the compaction in force.
 func withoutSummary(entries []session.Entry) []session.Entry {
-	return slices.DeleteFunc(entries, func(e session.Entry) bool { return e.Compaction != nil })
+	return slices.DeleteFunc(slices.Clone(entries), func(e session.Entry) bool { return e.Compaction != nil })
 }
 
 func TestPlanAfterALateResult(t *testing.T) {

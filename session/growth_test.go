@@ -162,25 +162,27 @@ func TestPathsOfALongTree(t *testing.T) {
 	t.Parallel()
 	const n = 60_000
 	x := chainOf(n)
-	path, _ := x.path(fmt.Sprintf("e%07d", n-1))
-	nodes := make([]node, len(path))
-	for i, at := range path {
-		nodes[i] = x.nodes[at]
-	}
-	kept := lookup{path: nodes}
+	leaf, _ := x.at(fmt.Sprintf("e%07d", n-1))
+	older, kept := ancestors{nodes: x.nodes, at: leaf}, lookup{}
+	halfway := older
 	for i := range n { // with each entry the leaf goes on, and the first is still on its path
 		id := fmt.Sprintf("e%07d", i)
 		if !x.isOnPath("e0000000", id) || x.isOnPath("f", id) {
 			t.Fatalf("entry %d is on another path", i)
 		}
-		if kept.hasAfter(i, "gone") {
+		if kept.has(older, "gone") {
 			t.Fatal("an entry is found that is not there")
+		}
+		if older.next(); i == n/2 {
+			halfway = older
 		}
 	}
 	if !x.isOnPath("f", "f") || !x.isOnPath("e0000000", "f") || x.isOnPath("e0000001", "f") {
 		t.Error("the short branch has another path")
 	}
-	if i := len(nodes) / 2; kept.hasAfter(i, nodes[i].id) || !kept.hasAfter(i, nodes[i+1].id) {
-		t.Error("an entry is found before itself, or not after")
+	next := halfway
+	id := next.next().id
+	if !kept.has(halfway, id) || kept.has(next, id) {
+		t.Error("an entry is not found ahead, or still behind")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"sync"
 
@@ -87,7 +88,7 @@ func (s *Session) readBefore(ctx context.Context, sel *selection) error {
 			return nil
 		}
 	}
-	if len(sel.older) == 0 {
+	if sel.older.at == none {
 		return nil
 	}
 	past, err := s.pastOf(ctx, sel)
@@ -171,12 +172,8 @@ func (s *Session) takePast(ctx context.Context, sel *selection, p *past) error {
 			nodes = append(nodes, a.placedNode)
 		}
 	}
-	slices.SortFunc(nodes, func(a, b placedNode) int { return b.place - a.place })
-	plain := make([]node, len(nodes))
-	for i := range nodes {
-		plain[i] = nodes[i].node
-	}
-	entries, err := s.inOrder(plain)
+	slices.SortFunc(nodes, rootFirst)
+	entries, err := s.inOrder(nodesOf(nodes))
 	sel.before = slices.DeleteFunc(entries, func(e *Entry) bool { return e == nil })
 	return err
 }
@@ -193,7 +190,7 @@ func (sel *selection) beginsWithTurn() bool {
 
 // pastOf finds out about the path before the entries, or remembers.
 func (s *Session) pastOf(ctx context.Context, sel *selection) (*past, error) {
-	id := sel.older[0].id
+	id := sel.older.nodes[sel.older.at].id
 	if p := s.pasts.get(sel.version, id); p != nil {
 		return p, nil
 	}
@@ -209,74 +206,117 @@ func (s *Session) pastOf(ctx context.Context, sel *selection) (*past, error) {
 }
 
 // findMessages finds the system messages and the last message that begins a turn.
-func (s *Session) findMessages(ctx context.Context, p *past, older []node) error {
-	var hidden []node // whose line must be read to know who speaks
-	for i, n := range slices.Backward(older) {
+func (s *Session) findMessages(ctx context.Context, p *past, older ancestors) error {
+	var hidden []placedNode // whose line must be read to know who speaks
+	way := older
+	for n := way.next(); n != nil; n = way.next() {
 		switch {
 		case n.kind != kindMessage:
 		case n.speaker == speakerSystem:
-			p.system = append(p.system, placedNode{n, i})
+			p.system = append(p.system, placedNode{*n, way.gone})
 		case n.speaker == speakerUnknown:
-			hidden = append(hidden, n)
+			hidden = append(hidden, placedNode{*n, way.gone})
 		}
 	}
-	speakers := make(map[store.Pos]speaker, len(hidden))
-	err := s.eachLine(ctx, hidden, never, func(i int, line store.Line) error {
-		role, _, _ := speaks(line.Data)
-		speakers[hidden[i].pos] = speakerOf(role)
-		return nil
-	})
+	speakers, err := s.speakersOf(ctx, hidden)
 	if err != nil {
 		return err
 	}
-	var users []node
-	for i, n := range older {
-		if n.kind != kindMessage {
-			continue
-		}
-		who := n.speaker
-		if who == speakerUnknown {
-			if who = speakers[n.pos]; who == speakerSystem {
-				p.system = append(p.system, placedNode{n, i})
-			}
-		}
-		if who == speakerUser {
-			users = append(users, n)
+	for _, n := range hidden {
+		if speakers[n.pos] == speakerSystem {
+			p.system = append(p.system, n)
 		}
 	}
-	if len(hidden) > 0 {
-		slices.SortFunc(p.system, func(a, b placedNode) int { return b.place - a.place })
+	slices.SortFunc(p.system, rootFirst)
+	return s.findPrompt(ctx, p, older, speakers)
+}
+
+func rootFirst(a, b placedNode) int { return b.place - a.place }
+
+// speakersOf reads who speaks in messages, by the places of their lines.
+func (s *Session) speakersOf(ctx context.Context, messages []placedNode) (map[store.Pos]speaker, error) {
+	slices.Reverse(messages) // as they are read
+	nodes := make([]node, len(messages))
+	for i := range messages {
+		nodes[i] = messages[i].node
 	}
-	for e, err := range s.nearestFirst(ctx, users, kindMessage) {
+	speakers := make(map[store.Pos]speaker)
+	err := s.eachLine(ctx, nodes, never, func(i int, line store.Line) error {
+		role, _, _ := speaks(line.Data)
+		speakers[nodes[i].pos] = speakerOf(role)
+		return nil
+	})
+	return speakers, err
+}
+
+// findPrompt finds the last message that begins a turn. Others of the user bring
+// results; in some formats there may be many of them in a row.
+func (s *Session) findPrompt(ctx context.Context, p *past, older ancestors, hidden map[store.Pos]speaker) error {
+	isUser := func(n *node) bool {
+		return n.kind == kindMessage && (n.speaker == speakerUser || n.speaker == speakerUnknown && hidden[n.pos] == speakerUser)
+	}
+	for users := range older.some(isUser) {
+		entries, err := s.inOrder(nodesOf(users))
 		if err != nil {
 			return err
 		}
-		if e.BeginsTurn() {
-			at := slices.IndexFunc(older, func(n node) bool { return n.id == e.ID })
-			p.prompt = &placedNode{older[at], at}
-			break
+		for i, e := range entries {
+			if e != nil && e.BeginsTurn() {
+				p.prompt = &users[i]
+				return nil
+			}
 		}
 	}
 	return nil
 }
 
+// some yields the ancestors that are wanted, the nearest first, a few at a time:
+// nobody knows how many will be needed, so first one and then ever more.
+func (a ancestors) some(want func(*node) bool) iter.Seq[[]placedNode] {
+	return func(yield func([]placedNode) bool) {
+		const most = 256
+		for n := 1; a.at != none; n = min(2*n, most) {
+			var some []placedNode
+			for len(some) < n {
+				next := a.next()
+				if next == nil {
+					break
+				}
+				if want(next) {
+					some = append(some, placedNode{*next, a.gone})
+				}
+			}
+			if len(some) > 0 && !yield(some) {
+				return
+			}
+		}
+	}
+}
+
+func nodesOf(placed []placedNode) []node {
+	nodes := make([]node, len(placed))
+	for i := range placed {
+		nodes[i] = placed[i].node
+	}
+	return nodes
+}
+
 func never(int) bool { return false }
 
 // findActs finds the edits, reverts and merges.
-func (s *Session) findActs(ctx context.Context, p *past, older []node) error {
-	var places []int
-	var nodes []node // root first, as they are read
-	for i, n := range slices.Backward(older) {
+func (s *Session) findActs(ctx context.Context, p *past, older ancestors) error {
+	var found []placedNode // the nearest first
+	for n := older.next(); n != nil; n = older.next() {
 		if n.kind == kindContextEdit || n.kind == kindRevert || n.kind == kindMerge {
-			places, nodes = append(places, i), append(nodes, n)
+			found = append(found, placedNode{*n, older.gone})
 		}
 	}
-	entries, err := s.entriesAt(ctx, nodes)
+	entries, err := s.inOrder(nodesOf(found))
 	if err != nil {
 		return err
 	}
-	for i, e := range slices.Backward(entries) {
-		a := act{placedNode: placedNode{nodes[i], places[i]}}
+	for i, e := range entries {
+		a := act{placedNode: found[i]}
 		switch {
 		case e == nil:
 			continue
@@ -299,7 +339,7 @@ func (s *Session) findState(ctx context.Context, sel *selection) error {
 		sel.state = *sel.compaction.Compaction.State
 		return nil
 	}
-	if len(sel.older) == 0 {
+	if sel.older.at == none {
 		return nil
 	}
 	p, err := s.pastOf(ctx, sel)
@@ -321,16 +361,22 @@ func (s *Session) findState(ctx context.Context, sel *selection) error {
 	return nil
 }
 
-// stateAt returns what is in force at the end of a path, which is given nearest
-// first.
-func (s *Session) stateAt(ctx context.Context, path []node) (*State, error) {
+// stateAt returns what is in force at the end of a path.
+func (s *Session) stateAt(ctx context.Context, path ancestors) (*State, error) {
 	state := &State{}
-	for e, err := range s.nearestFirst(ctx, path, kindThinkingLevel) {
+	isLevel := func(n *node) bool { return n.kind == kindThinkingLevel }
+levels:
+	for levels := range path.some(isLevel) {
+		entries, err := s.inOrder(nodesOf(levels))
 		if err != nil {
 			return nil, err
 		}
-		state.ThinkingLevel = e.ThinkingLevel.ThinkingLevel
-		break
+		for _, e := range entries {
+			if e != nil {
+				state.ThinkingLevel = e.ThinkingLevel.ThinkingLevel
+				break levels
+			}
+		}
 	}
 	var told []State // who answered, the nearest first
 	err := s.eachModel(ctx, path, func(m State, isChange bool) bool {
@@ -349,26 +395,21 @@ func (s *Session) stateAt(ctx context.Context, path []node) (*State, error) {
 // eachModel visits the model changes and the answers that name a model, the
 // nearest first, until visit returns true. It does not decode messages: a path may
 // be long and have none that does.
-func (s *Session) eachModel(ctx context.Context, path []node, visit func(m State, isChange bool) (stop bool)) error {
-	const most = 256
-	for want := 1; len(path) > 0; want = min(2*want, most) {
-		var some []node
-		for ; len(path) > 0 && len(some) < want; path = path[1:] {
-			n := &path[0]
-			if n.kind == kindModelChange || n.kind == kindMessage && (n.speaker == speakerModel || n.speaker == speakerUnknown) {
-				some = append(some, *n)
-			}
-		}
-		slices.Reverse(some)
-		found := make([]State, len(some))
-		err := s.eachLine(ctx, some, never, func(i int, line store.Line) error {
+func (s *Session) eachModel(ctx context.Context, path ancestors, visit func(m State, isChange bool) (stop bool)) error {
+	mayTell := func(n *node) bool {
+		return n.kind == kindModelChange || n.kind == kindMessage && (n.speaker == speakerModel || n.speaker == speakerUnknown)
+	}
+	for some := range path.some(mayTell) {
+		slices.Reverse(some) // as they are read
+		found := make([]*State, len(some))
+		err := s.eachLine(ctx, nodesOf(some), never, func(i int, line store.Line) error {
 			if some[i].kind == kindModelChange {
 				if e, err := decodeEntry(bytes.Clone(line.Data)); err == nil {
-					found[i].Provider, found[i].Model = e.ModelChange.Provider, e.ModelChange.ModelID
+					found[i] = &State{Provider: e.ModelChange.Provider, Model: e.ModelChange.ModelID}
 				}
-			} else if bytes.Contains(line.Data, []byte(`"model"`)) {
+			} else if namesModel(line.Data) {
 				if role, provider, model := speaks(line.Data); role == RoleAssistant && model != "" {
-					found[i].Provider, found[i].Model = provider, model
+					found[i] = &State{Provider: provider, Model: model}
 				}
 			}
 			return nil
@@ -377,14 +418,16 @@ func (s *Session) eachModel(ctx context.Context, path []node, visit func(m State
 			return err
 		}
 		for i, m := range slices.Backward(found) {
-			isChange := some[i].kind == kindModelChange
-			if (isChange || m.Model != "") && visit(m, isChange) {
+			if m != nil && visit(*m, some[i].kind == kindModelChange) {
 				return nil
 			}
 		}
 	}
 	return nil
 }
+
+// namesModel reports whether a line may say which model answered.
+func namesModel(line []byte) bool { return bytes.Contains(line, []byte(`"model"`)) }
 
 // update applies an entry to the state.
 func (s *State) update(e *Entry) {
@@ -503,10 +546,11 @@ func (s *Session) alreadyThere(ctx context.Context, sel *selection, wanted map[s
 	for _, e := range sel.entries {
 		note(e.ID, "it is on the path")
 	}
-	for i := range sel.older {
-		note(sel.older[i].id, "it is on the path")
+	older := sel.older
+	for n := older.next(); n != nil; n = older.next() {
+		note(n.id, "it is on the path")
 	}
-	if len(sel.older) == 0 {
+	if sel.older.at == none {
 		return there, nil
 	}
 	p, err := s.pastOf(ctx, sel)
@@ -561,6 +605,7 @@ const (
 	speakerUnknown speaker = iota // it does not stand where a writer of ours puts it
 	speakerUser
 	speakerModel
+	speakerSilent // the model, in a message that does not name it
 	speakerSystem
 	speakerOther
 )

@@ -108,6 +108,7 @@ type core struct {
 	cache       entryCache
 	lastContext atomic.Pointer[sharedContext]
 	pasts       pasts
+	seekModels  bool // reading the whole log, look for messages that name their model
 }
 
 // WithContext returns a view of the session whose operations end when ctx does:
@@ -311,7 +312,7 @@ func (s *Session) loadAll(ctx context.Context) (*tree, error) {
 			return nil, err
 		}
 	}
-	t, err := loadTree(ctx, s.log, end)
+	t, err := loadTree(ctx, s.log, end, s.seekModels)
 	if err != nil {
 		return nil, err
 	}

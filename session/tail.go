@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
@@ -12,6 +13,10 @@ import (
 // errNeedAll says that the end of a log does not tell what was asked, and that
 // all of it must be read. It is always acted on, never returned to a caller.
 var errNeedAll = errors.New("the whole log is needed")
+
+// errNeedState is errNeedAll when the compaction in force does not say which model
+// was.
+var errNeedState = fmt.Errorf("%w: the state is somewhere in it", errNeedAll)
 
 // How far back loadTail reads.
 type tailGoal int
@@ -227,7 +232,10 @@ func (s *tailScan) control(head *headLine, data []byte) error {
 	case e.Merge != nil && len(e.Merge.EntryIDs) > 0:
 		return errNeedAll // they can be anywhere
 	case e.Compaction != nil && !s.compacted:
-		if e.Compaction.State == nil || e.Compaction.State.Kept == nil {
+		switch {
+		case e.Compaction.State == nil:
+			return errNeedState
+		case e.Compaction.State.Kept == nil:
 			return errNeedAll // what else counts is somewhere before
 		}
 		s.compacted, s.kept = true, e.Compaction.State.Kept

@@ -97,9 +97,10 @@ type tree struct {
 	ids idArena // of the nodes
 
 	// Only while loading:
-	pending []pendingParent
-	damage  []damage // ascending
-	lost    damageIndex
+	seekModels bool // tell messages of the model that do not name it
+	pending    []pendingParent
+	damage     []damage // ascending
+	lost       damageIndex
 
 	walked pathMarks
 	mended int    // how often gaps were filled or parents found late: see pasts
@@ -133,9 +134,9 @@ func newTree() *tree { return &tree{} }
 func (t *tree) at(id string) (int32, bool) { return t.byID.find(t.nodes, id) }
 
 // loadTree reads a log from its beginning to a position.
-func loadTree(ctx context.Context, log store.Log, end store.Pos) (*tree, error) {
+func loadTree(ctx context.Context, log store.Log, end store.Pos, seekModels bool) (*tree, error) {
 	t := newTree()
-	t.complete = true
+	t.complete, t.seekModels = true, seekModels
 	for line, err := range log.Forward(ctx, 0) {
 		if err != nil {
 			return nil, err
@@ -253,6 +254,9 @@ func (t *tree) headLine(line store.Line, h rawjson.Head) headLine {
 	head := headLine{
 		id: t.ids.keep(h.ID), isRoot: len(h.Parent) == 0,
 		kind: kindOfType(h.Type), speaker: speakerIn(h), pos: line.Pos, next: line.Next,
+	}
+	if t.seekModels && head.speaker == speakerModel && !namesModel(line.Data) {
+		head.speaker = speakerSilent
 	}
 	if last := len(t.nodes) - 1; last >= 0 && t.nodes[last].id == string(h.Parent) {
 		head.parent = t.nodes[last].id
