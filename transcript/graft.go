@@ -113,7 +113,11 @@ func (t *target) graft(entries []session.Entry) error {
 			if isStub(&entries[0]) {
 				return err
 			}
-			return t.graft([]session.Entry{t.stub(&entries[0], err)})
+			fit, err := t.fit(entries[0], err)
+			if err != nil {
+				return err
+			}
+			return t.graft([]session.Entry{fit})
 		default:
 			return err
 		}
@@ -149,6 +153,23 @@ func (t *target) missing(entries []session.Entry) ([]session.Entry, error) {
 const customUnwritable = "coppice.unwritable"
 
 func isStub(e *session.Entry) bool { return e.Custom != nil && e.Custom.CustomType == customUnwritable }
+
+// fit returns what can be written instead of an entry that was refused: the
+// compaction with another cut, if it would have separated a tool call from its
+// result, or else a stub.
+func (t *target) fit(e session.Entry, why error) (session.Entry, error) {
+	if _, isCut := errors.AsType[*session.CutError](why); isCut {
+		moved, ok, err := t.s.MoveCut(e)
+		if err != nil {
+			return e, err
+		}
+		if ok && moved.Compaction.FirstKeptEntryID != e.Compaction.FirstKeptEntryID {
+			t.tally.problem(Problem{Reason: fmt.Sprintf("compaction %s keeps from entry %s on: %v", e.ID, moved.Compaction.FirstKeptEntryID, why)})
+			return moved, nil
+		}
+	}
+	return t.stub(&e, why), nil
+}
 
 // stub stands in for an entry that cannot be written, so that what follows it
 // has a parent. Its bytes are kept.

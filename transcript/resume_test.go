@@ -310,3 +310,52 @@ func TestOnlyAHeader(t *testing.T) {
 		}
 	}
 }
+
+// TestImportedCompactionNeverSeparatesACallFromItsResult: its cut is moved to the
+// nearest before it that is legal, and that is reported.
+func TestImportedCompactionNeverSeparatesACallFromItsResult(t *testing.T) {
+	said := func(role string, c session.Content) session.Entry {
+		return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: []session.Content{c}}}
+	}
+	compaction := func(firstKept string) session.Entry {
+		return session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{Summary: "s", FirstKeptEntryID: firstKept}}
+	}
+	for name, test := range map[string]struct {
+		entries []session.Entry
+		want    string // what it keeps from
+	}{
+		"between the two": {[]session.Entry{
+			said("user", session.Text("one")), said("assistant", session.ToolUse("c", "n", nil)), said("tool", session.ToolResult("c", "r", false)),
+			compaction("r2"), said("assistant", session.Text("done")),
+		}, "r1"},
+		"while the call waits": {[]session.Entry{
+			said("user", session.Text("one")), said("assistant", session.ToolUse("c", "n", nil)), compaction(""),
+			said("tool", session.ToolResult("c", "r", false)), said("assistant", session.Text("done")),
+		}, "r1"},
+	} {
+		format := &transcript.Format{Name: "toy", Read: func(_ context.Context, _ *transcript.File, to transcript.Sink) error {
+			err := to.Begin(transcript.Conversation{ID: "c", Created: toyTime})
+			for i, e := range test.entries {
+				err = errors.Join(err, to.Add(transcript.Record{ID: fmt.Sprint("r", i), Entry: e}))
+			}
+			return err
+		}}
+		h := newHome(t)
+		report, err := h.im.Import(t.Context(), format, transcript.FileOf("-", nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(report.Sessions) != 1 || report.Sessions[0].ProblemCount != 1 {
+			t.Errorf("%s: the report is %+v", name, report)
+		}
+		s := h.open(toyID("c"))
+		c, err := s.Context(session.ContextOptions{})
+		if err != nil || len(c.Problems) > 0 || c.Compaction == "" {
+			t.Errorf("%s: compaction %q, problems %v, %v", name, c.Compaction, c.Problems, err)
+		}
+		e, err := s.Entry(c.Compaction)
+		if err != nil || e.Compaction.FirstKeptEntryID != test.want {
+			t.Errorf("%s: it keeps from %q on, want %q (%v)", name, e.Compaction.FirstKeptEntryID, test.want, err)
+		}
+	}
+}

@@ -45,7 +45,13 @@ func graftAll(to, from *session.Session) error {
 				e.ParentID = nil
 			}
 		}
-		if err := to.Graft(e); err != nil {
+		err = to.Graft(e)
+		if _, isCut := errors.AsType[*session.CutError](err); isCut { // another program made it
+			if moved, ok, _ := to.MoveCut(e); ok {
+				err = to.Graft(moved)
+			}
+		}
+		if err != nil {
 			return err
 		}
 	}
