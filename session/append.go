@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/store"
@@ -31,12 +33,27 @@ func (s *Session) AppendAll(entries ...Entry) ([]string, error) {
 
 // appendOne appends an entry on behalf of an operation.
 func (s *Session) appendOne(op string, entry Entry) (string, error) {
-	ids, err := s.put(&writing{op: op, entries: []Entry{entry}})
+	one := singles.Get().(*single)
+	one.entry[0] = entry
+	one.writing = writing{op: op, entries: one.entry[:], alone: true}
+	_, err := s.put(&one.writing)
+	id := one.entry[0].ID
+	*one = single{} // nothing of the caller's stays in memory
+	singles.Put(one)
 	if err != nil {
 		return "", err
 	}
-	return ids[0], nil
+	return id, nil
 }
+
+// single is a writing of one entry. Most are, and nobody holds on to one when put
+// has returned: so their memory is used again.
+type single struct {
+	writing
+	entry [1]Entry
+}
+
+var singles = sync.Pool{New: func() any { return new(single) }}
 
 // AppendMessage appends a message.
 func (s *Session) AppendMessage(role MessageRole, content []Content) (string, error) {
@@ -68,8 +85,10 @@ func (s *Session) AppendCustomEntry(customType string, data map[string]any) (str
 type writing struct {
 	op      string // for errors
 	entries []Entry
-	graft   bool // they bring their ids, parents and times along: see Graft
-	planned bool // no call may wait for its result: see AppendCompaction
+	graft   bool   // they bring their ids, parents and times along: see Graft
+	planned bool   // no call may wait for its result: see AppendCompaction
+	alone   bool   // it is a single's: nobody wants the list of its ids
+	parent  string // of the entry that is alone
 	// decide, if it is not nil, has the last word on the entries. It is called
 	// under the lock, so that what it learns from the tree still holds when they
 	// are written. It may empty them: then nothing is written.
@@ -260,13 +279,15 @@ func (s *Session) reports(known int) bool {
 // memory again and again, but for the ids, which are the caller's.
 type batch struct {
 	ids   []string
+	own   []string // the memory of ids that nobody is given
 	heads []headLine
 	lines [][]byte
-	ends  []int  // where in text each line ends
-	runs  []int  // where the entries begin that follow one another up to each
-	text  []byte // the lines, one after the other
-	leaf  string // after them
-	size  int64  // what they add to the session, with their blobs
+	ends  []int     // where in text each line ends
+	runs  []int     // where the entries begin that follow one another up to each
+	text  []byte    // the lines, one after the other
+	leaf  string    // after them
+	size  int64     // what they add to the session, with their blobs
+	now   time.Time // when the last of them was completed
 	at    map[string]int
 }
 
@@ -279,11 +300,16 @@ const (
 )
 
 // reset empties the batch for so many entries.
-func (b *batch) reset(entries int, leaf string) {
+func (b *batch) reset(entries int, leaf string, alone bool) {
 	if cap(b.lines) > keptLines {
 		b.heads, b.lines, b.ends, b.runs = nil, nil, nil, nil
 	}
-	b.ids, b.leaf, b.size, b.at = make([]string, 0, entries), leaf, 0, nil
+	b.leaf, b.size, b.at, b.now = leaf, 0, nil, time.Time{}
+	if alone {
+		b.ids = b.own[:0]
+	} else {
+		b.ids = make([]string, 0, entries)
+	}
 	b.heads, b.lines, b.ends, b.runs, b.text = b.heads[:0], b.lines[:0], b.ends[:0], b.runs[:0], b.text[:0]
 }
 
@@ -304,7 +330,7 @@ func (b *batch) cut(keep int) {
 // entries themselves, and encodes them.
 func (s *Session) prepare(ctx context.Context, w *writing) (*batch, error) {
 	b := &s.batch
-	b.reset(len(w.entries), s.tree.leaf)
+	b.reset(len(w.entries), s.tree.leaf, w.alone)
 	for i := range w.entries {
 		e := &w.entries[i]
 		if err := s.place(ctx, w, b, i); err != nil {
@@ -323,6 +349,9 @@ func (s *Session) prepare(ctx context.Context, w *writing) (*batch, error) {
 		if w.graft && e.Type == TypeLeaf {
 			b.leaf = s.standsAt(b, b.leaf)
 		}
+	}
+	if w.alone {
+		b.own = b.ids
 	}
 	if w.graft {
 		b.cut(keptGraft)
@@ -385,17 +414,8 @@ func (b *batch) index(id string) int {
 func (s *Session) take(ctx context.Context, b *batch, at, end store.Pos) error {
 	b.heads[0].pos = at
 	if len(b.heads) > 1 {
-		// Only the store knows where the lines after the first begin. They are
-		// written: it is too late to be cancelled.
-		i := 0
-		for line, err := range s.log.Forward(context.WithoutCancel(ctx), at) {
-			if err != nil {
-				return err
-			}
-			b.heads[i].pos = line.Pos
-			if i++; i == len(b.heads) {
-				break
-			}
+		if err := s.findLines(ctx, b, at); err != nil {
+			return err
 		}
 	}
 	for i := range b.heads {
@@ -403,5 +423,22 @@ func (s *Session) take(ctx context.Context, b *batch, at, end store.Pos) error {
 		s.tree.addEntry(b.heads[i])
 	}
 	s.tree.end, s.tree.leaf, s.tree.logLeaf = end, b.leaf, b.leaf
+	return nil
+}
+
+// findLines finds where the lines of a batch begin: of those after the first, only
+// the store knows. They are written, and it is too late to be cancelled. (It is a
+// function of its own because its loop would cost every append an allocation.)
+func (s *Session) findLines(ctx context.Context, b *batch, at store.Pos) error {
+	i := 0
+	for line, err := range s.log.Forward(context.WithoutCancel(ctx), at) {
+		if err != nil {
+			return err
+		}
+		b.heads[i].pos = line.Pos
+		if i++; i == len(b.heads) {
+			break
+		}
+	}
 	return nil
 }

@@ -368,7 +368,7 @@ func (w *writing) pathTo(p place) (base string, rest []*Entry) {
 func (s *Session) place(ctx context.Context, w *writing, b *batch, i int) error {
 	e := &w.entries[i]
 	if !w.graft {
-		s.complete(e, b)
+		s.complete(w, e, b)
 	}
 	if err := s.checkID(ctx, w, b, i); err != nil {
 		return err
@@ -405,16 +405,22 @@ func (s *Session) standsAt(b *batch, id string) string {
 
 // complete gives an entry its parent and its time. Where a move of the leaf leads
 // is the caller's to say.
-func (s *Session) complete(e *Entry, b *batch) {
+func (s *Session) complete(w *writing, e *Entry, b *batch) {
 	if e.Type != TypeLeaf {
 		e.ParentID = nil
-		if b.leaf != "" {
+		switch {
+		case b.leaf == "":
+		case w.alone:
+			w.parent = b.leaf
+			e.ParentID = &w.parent
+		default:
 			leaf := b.leaf
 			e.ParentID = &leaf
 		}
 	}
 	if e.Timestamp.IsZero() && !e.hasOddTime() {
-		e.Timestamp = s.opts.Now().UTC()
+		b.now = s.opts.Now().UTC()
+		e.Timestamp = b.now
 	}
 }
 
@@ -434,6 +440,9 @@ func (s *Session) checkID(ctx context.Context, w *writing, b *batch, i int) erro
 		return s.refuse(w, i, ErrInvalid, errors.New("it has no id; entries from elsewhere bring theirs"))
 	case w.graft && e.Timestamp.IsZero() && !e.hasOddTime():
 		return s.refuse(w, i, ErrInvalid, errors.New("it has no time; entries from elsewhere bring theirs"))
+	case e.ID == "" && b.now != (time.Time{}) && s.opts.ownIDs:
+		e.ID = ids.next(b.now)
+		return nil
 	case e.ID == "":
 		e.ID = s.opts.NewID(e.Type)
 		if e.ID == "" || len(e.ID) > maxID || !utf8.ValidString(e.ID) {

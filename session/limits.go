@@ -110,13 +110,19 @@ func (s *Session) checkRoom(ctx context.Context, more int64) error {
 	if limit <= 0 {
 		return nil
 	}
+	return s.weighAndCheck(ctx, more, limit)
+}
+
+// weighAndCheck is checkRoom where there is a limit. (It is a function of its own
+// because its loop would cost every append an allocation.)
+func (s *Session) weighAndCheck(ctx context.Context, more, limit int64) error {
 	if s.weight.upTo > s.tree.end {
 		s.weight = weight{} // the log became shorter
 	}
 	for line, err := range s.log.Forward(ctx, s.weight.upTo) {
 		if err != nil && s.weight.upTo > 0 {
 			s.weight = weight{} // the log was rewritten: count again
-			return s.checkRoom(ctx, more)
+			return s.weighAndCheck(ctx, more, limit)
 		}
 		if err != nil {
 			return err

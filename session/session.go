@@ -55,6 +55,8 @@ type Options struct {
 	Clean func(*Entry) error
 	// Logger is told of what was found damaged. Default: none.
 	Logger *slog.Logger
+
+	ownIDs bool // NewID is the default, and need not ask for the time again
 }
 
 func (o *Options) withDefaults() Options {
@@ -70,7 +72,7 @@ func (o *Options) withDefaults() Options {
 	}
 	if opts.NewID == nil {
 		now := opts.Now
-		opts.NewID = func(EntryType) string { return ids.next(now()) }
+		opts.NewID, opts.ownIDs = func(EntryType) string { return ids.next(now()) }, true
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
