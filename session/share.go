@@ -109,14 +109,32 @@ func (c *sharedContext) sameAs(last *sharedContext) int {
 	return n
 }
 
-// sameContribution reports whether two entries surely give the model the same:
-// they share the memory of what they give, which never changes.
+// sameContribution reports whether two entries surely give the model the same.
+// Nearly always they share the memory of what they give, which never changes.
 func sameContribution(a, b *Entry) bool {
 	if a.Type != b.Type || a.Message == nil || b.Message == nil {
 		return a.Type == b.Type && a.Message == b.Message && a.Summary() == b.Summary()
 	}
 	x, y := a.Message.Content, b.Message.Content
-	return a.Message.Role == b.Message.Role && len(x) == len(y) && len(x) > 0 && &x[0] == &y[0]
+	if a.Message.Role != b.Message.Role || len(x) != len(y) {
+		return false
+	}
+	return len(x) == 0 && (x == nil) == (y == nil) || len(x) > 0 && (&x[0] == &y[0] || sameResults(x, y))
+}
+
+// sameResults reports whether blocks are results of nothing but the same text, as
+// an edit that clears results makes them each time.
+func sameResults(x, y []Content) bool {
+	for i := range x {
+		a, b := x[i].ToolResult, y[i].ToolResult
+		if a == nil || b == nil || x[i].Extra != nil || y[i].Extra != nil || a.Extra != nil || b.Extra != nil || a.Parts != nil || b.Parts != nil {
+			return false
+		}
+		if a.ToolUseID != b.ToolUseID || a.IsError != b.IsError || a.Content != b.Content || a.Blob != b.Blob || a.Size != b.Size {
+			return false
+		}
+	}
+	return true
 }
 
 // copy returns a copy of the context that the caller may change.
