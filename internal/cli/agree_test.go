@@ -308,3 +308,133 @@ func printedContext(t *rapid.T, dir string, args ...string) []string {
 	}
 	return atoms(printed.Entries)
 }
+
+// shortRuns is how many chains are written, each with other numbers every time the
+// test runs. More are written if COPPICE_STRESS is set; -rapid.checks says how many.
+const shortRuns = 20
+
+// A conversation that goes on from session to session is one: what the chat sends
+// is what its sessions, opened as one, have, and what the command prints.
+func TestAllAgreeOnAChain(t *testing.T) {
+	root := t.TempDir()
+	runs := 0
+	rapid.Check(t, func(t *rapid.T) {
+		if runs++; runs > shortRuns && os.Getenv("COPPICE_STRESS") == "" {
+			return
+		}
+		dir := filepath.Join(root, strconv.Itoa(runs))
+		a, id := &author{t: t}, ""
+		for range rapid.IntRange(1, 3).Draw(t, "rounds") {
+			id = chatOn(a, dir, id, rapid.IntRange(1, 25).Draw(t, "messages"))
+			changeLast(a, dir, id, rapid.IntRange(0, 4).Draw(t, "changes"))
+		}
+		want := conversationAtoms(t, dir, id)
+		if diff := cmp.Diff(want, chainAtoms(t, dir, id)); diff != "" {
+			t.Fatalf("conversation and session.OpenChain differ (-conversation +chain):\n%s", diff)
+		}
+		if diff := cmp.Diff(want, printedContext(t, dir, "context", id, "--json")); diff != "" {
+			t.Fatalf("conversation and coppice context differ (-conversation +command):\n%s", diff)
+		}
+	})
+}
+
+// chatOn lets a chat go on over several sessions, and returns its id.
+func chatOn(a *author, dir, id string, messages int) string {
+	t := a.t
+	m, err := conversation.OpenSessions(dir, &conversation.Options{
+		Settings: conversation.Settings{MaxMessagesPerSession: rapid.IntRange(3, 8).Draw(t, "limit")},
+		Files:    file.Options{Sync: file.Never},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	chat := conversation.NewChat(m, conversation.NewWindow(nil))
+	if id != "" {
+		if err := chat.Load(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add := func(role session.MessageRole, category conversation.Category, content ...session.Content) {
+		if _, err := chat.Add(conversation.Message{Role: role, Content: content, Category: category}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range messages {
+		what := rapid.IntRange(0, 9).Draw(t, "what")
+		switch {
+		case i == 0 || what < 3:
+			add(session.RoleUser, 0, session.Text(a.text()))
+		case what < 5:
+			add(session.RoleAssistant, 0, session.Text(a.text()))
+		case what == 5:
+			add(session.RoleSystem, 0, session.Text(a.text()))
+		case what == 6:
+			add(session.RoleUser, conversation.CategoryContext, session.Text(a.text()))
+		case what == 7 || len(a.waiting) == 0:
+			a.n++
+			call := fmt.Sprintf("call<%d>", a.n)
+			add(session.RoleAssistant, 0, session.ToolUse(call, "dig", nil))
+			a.waiting = append(a.waiting, call)
+		default:
+			add(session.RoleTool, 0, session.ToolResult(a.waiting[0], a.text(), false))
+			a.waiting = a.waiting[1:]
+		}
+	}
+	return chat.ID()
+}
+
+// changeLast does something to the last session of a chain, as another program
+// might: it compacts, edits, merges and branches.
+func changeLast(a *author, dir, id string, steps int) {
+	t := a.t
+	st, err := file.Open(dir, &file.Options{Sync: file.Never})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	chain, err := session.FindChain(t.Context(), st, id, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.s, err = session.Open(t.Context(), st, chain.Links[len(chain.Links)-1], nil); err != nil {
+		t.Fatal(err)
+	}
+	defer a.s.Close()
+	path, err := a.s.PathTo("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.said = nil
+	for _, e := range path {
+		if e.Message != nil {
+			a.said = append(a.said, e.ID)
+		}
+	}
+	for range steps {
+		a.step()
+	}
+}
+
+// chainAtoms are what the sessions of a conversation have, opened as one.
+func chainAtoms(t *rapid.T, dir, id string) []string {
+	st, err := file.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	chain, err := session.FindChain(t.Context(), st, id, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := session.OpenChain(t.Context(), st, chain, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	c, err := s.Context(session.ContextOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return atoms(c.Entries)
+}

@@ -28,8 +28,8 @@ func contextCommand(a *app) *cobra.Command {
 			"With --window it prints what of that fits a window. The oldest goes first, of\n" +
 			"what tools answered, then of the dialogue, then of the documents; never the\n" +
 			"system prompt, and never a tool call without its results. Nothing is written.\n\n" +
-			"Of sessions that continue each other the last one has the context, whichever is\n" +
-			"named; --link shows that of the one that is named.",
+			"Sessions that continue each other have one context, whichever is named; --link\n" +
+			"shows that of the one that is named.",
 		Example: "  coppice context 0199\n  coppice context 0199 --format text\n  coppice context 0199 --json | jq .tokens\n" +
 			"  coppice context 0199 --window 200000 --reserve 16000",
 		GroupID:           "read",
@@ -53,12 +53,7 @@ func (a *app) runContext(cmd *cobra.Command, id string, f *contextFlags) error {
 	if err := f.window.check(cmd); err != nil {
 		return err
 	}
-	open := func(use func(o opened) error) error { return a.withLink(cmd.Context(), id, f.leaf, use) }
-	if f.link {
-		open = func(use func(o opened) error) error { return a.withOpened(cmd.Context(), id, use) }
-	}
-	return open(func(o opened) error {
-		a.sayMissing(o.chain)
+	return a.withConversation(cmd.Context(), id, f.link, func(o opened) error {
 		leaf, err := resolveEntry(o.Session, f.leaf)
 		if err != nil {
 			return err
