@@ -176,7 +176,7 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	m := must(conversation.OpenSessions("", nil))(t)
 	defer m.Close()
-	want := conversation.Settings{MaxMessagesPerSession: 5000, MaxSessionsInMemory: 20, MaxBytesInMemory: 256 << 20, AutoSaveInterval: 60 * time.Second}
+	want := conversation.Settings{Format: "jsonl", MaxMessagesPerSession: 5000, MaxSessionsInMemory: 20, MaxBytesInMemory: 256 << 20, AutoSaveInterval: 60 * time.Second}
 	if diff := cmp.Diff(want, m.Settings()); diff != "" {
 		t.Error(diff)
 	}
@@ -203,12 +203,12 @@ func TestLoadSettings(t *testing.T) {
 		{"", conversation.DefaultSettings},
 		{"model: x\n", conversation.DefaultSettings},
 		{
-			"sessions:\n  max_messages_per_session: 7\n  max_sessions_in_memory: 3\n  auto_save_interval: 1.5  # seconds\n  max_bytes_in_memory: 9\nother: [1]\n",
-			conversation.Settings{MaxMessagesPerSession: 7, MaxSessionsInMemory: 3, MaxBytesInMemory: 9, AutoSaveInterval: 1500 * time.Millisecond},
+			"sessions:\n  format: json\n  max_messages_per_session: 7\n  max_sessions_in_memory: 3\n  auto_save_interval: 1.5  # seconds\n  max_bytes_in_memory: 9\nother: [1]\n",
+			conversation.Settings{Format: "jsonl", MaxMessagesPerSession: 7, MaxSessionsInMemory: 3, MaxBytesInMemory: 9, AutoSaveInterval: 1500 * time.Millisecond},
 		},
 		{
 			"sessions:\n  auto_save_interval: 0\n",
-			conversation.Settings{MaxMessagesPerSession: 5000, MaxSessionsInMemory: 20, MaxBytesInMemory: 256 << 20, AutoSaveInterval: -1},
+			conversation.Settings{Format: "jsonl", MaxMessagesPerSession: 5000, MaxSessionsInMemory: 20, MaxBytesInMemory: 256 << 20, AutoSaveInterval: -1},
 		},
 	}
 	for _, tt := range tests {
@@ -217,7 +217,7 @@ func TestLoadSettings(t *testing.T) {
 			t.Errorf("%q:\n%s", tt.yaml, diff)
 		}
 	}
-	for _, bad := range []string{"sessions: 5\n", "sessions:\n  max_sessions_in_memory: many\n", "sessions:\n  max_messages_per_session: -5\n", ":\n\t-"} {
+	for _, bad := range []string{"sessions: 5\n", "sessions:\n  format: msgpack\n", "sessions:\n  max_sessions_in_memory: many\n", "sessions:\n  max_messages_per_session: -5\n", ":\n\t-"} {
 		do(t, os.WriteFile(path, []byte(bad), 0o600))
 		_, err := conversation.LoadSettings(path)
 		wantError(t, err, session.ErrInvalid)

@@ -353,3 +353,48 @@ func TestBoundaryIsExact(t *testing.T) {
 		t.Errorf("%d of %d messages", len(c.Messages), len(messages))
 	}
 }
+
+// The model's own tokenizer counts where there is one.
+func TestExactTokenizerIsAsked(t *testing.T) {
+	t.Parallel()
+	m := newConversations(t, "", conversation.ManagerOptions{
+		Sessions: *quiet(100), Model: tongue{"known", 1000},
+		Exact: []func(string, string) window.Counter{func(provider, model string) window.Counter {
+			if model == "known" {
+				return words{}
+			}
+			return nil
+		}},
+	})
+	must(m.ProcessMessage(t.Context(), "hello", ""))(t)
+	if got := must(m.TokenUsage())(t).Counter; got != "words" {
+		t.Errorf("%s counts", got)
+	}
+	do(t, m.SetModel(tongue{"unknown", 1000}))
+	if got := must(m.TokenUsage())(t).Counter; !strings.HasPrefix(got, "estimate") {
+		t.Errorf("%s counts", got)
+	}
+}
+
+// A conversation is written with four roles; what others wrote is read.
+func TestUnknownRolesAreRefused(t *testing.T) {
+	t.Parallel()
+	st := memory.New(nil)
+	m := newManagerOn(t, st, 100)
+	id := say(t, m, "", user("1"))
+	odd := user("2")
+	odd.Role = "robot"
+	_, err := m.AddMessage(id, odd)
+	wantError(t, err, session.ErrInvalid)
+	_, err = newSystem(t, m).Add(odd)
+	wantError(t, err, session.ErrInvalid)
+	_, err = m.SaveSession(must(m.LoadSession(id))(t).AddMessage(odd))
+	wantError(t, err, session.ErrInvalid)
+	s := must(session.Open(t.Context(), st, id, nil))(t)
+	must(s.AppendMessage(session.RoleBashExecution, []session.Content{session.Text("ls")}))(t)
+	do(t, s.Close())
+	loaded := must(m.LoadSession(id))(t)
+	if must(m.SaveSession(loaded.AddMessage(assistant("3"))))(t); len(must(m.LoadSession(id))(t).Messages) != 3 {
+		t.Error("what another program wrote is in the way")
+	}
+}

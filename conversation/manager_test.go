@@ -242,6 +242,36 @@ func TestListSessions(t *testing.T) {
 	}
 }
 
+// Activity dates a session: what is noted about it later does not move it up, and
+// neither does touching its file.
+func TestListGoesByActivity(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := newManager(t, dir, 100)
+	older, newer := say(t, m, "", user("1")), say(t, m, "", user("2"))
+	s := must(session.Load(filepath.Join(dir, older+".jsonl")))(t)
+	must(s.SetTags("garden", "winter"))(t)
+	must(s.AppendSessionInfo("A name"))(t)
+	do(t, s.Close())
+	later := time.Now().Add(time.Hour)
+	do(t, os.Chtimes(filepath.Join(dir, older+".jsonl"), later, later))
+	for name, list := range map[string][]conversation.Info{"sessions": must(m.ListSessions(0, 0))(t), "conversations": must(m.ListConversations(0, 0))(t)} {
+		if len(list) != 2 || list[0].ID != newer || list[1].Title != "A name" || !slices.Equal(list[1].Tags, []string{"garden", "winter"}) {
+			t.Errorf("%s: %+v", name, list)
+		}
+	}
+	// What was said since it was last listed is in the list.
+	must(m.AddMessage(older, assistant("3")))(t)
+	if list := must(m.ListConversations(0, 0))(t); list[0].ID != older || list[0].MessageCount != 2 {
+		t.Errorf("%+v", list)
+	}
+	if info := must(m.Info(older))(t); info.MessageCount != 2 || info.Title != "A name" || len(info.Tags) != 2 {
+		t.Errorf("%+v", info)
+	}
+	_, err := m.Info("missing")
+	wantError(t, err, session.ErrNotExist)
+}
+
 // A list of conversations shows where a chain that was cut off ends.
 func TestListConversationsWithAGap(t *testing.T) {
 	t.Parallel()

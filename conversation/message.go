@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
 )
@@ -43,7 +41,7 @@ func NewMessage(role string, content any, category Category) (Message, error) {
 }
 
 // newID returns an id that sorts by time and is unique across processes.
-func newID() string { return uuid.Must(uuid.NewV7()).String() }
+func newID() string { return session.NewID() }
 
 // withDefaults fills in what was left empty.
 func (m Message) withDefaults(now time.Time) Message {

@@ -17,6 +17,9 @@ import (
 // Settings are the limits of a Sessions. They may be changed while it
 // works: see Sessions.SetSettings.
 type Settings struct {
+	// Format is how sessions are stored. There is one: FormatJSONL, which "json"
+	// stands for too; any other is refused. Default: FormatJSONL.
+	Format string
 	// MaxMessagesPerSession is how many messages a session may have before the
 	// conversation goes on in another. Default: 5000.
 	MaxMessagesPerSession int
@@ -30,8 +33,13 @@ type Settings struct {
 	AutoSaveInterval time.Duration
 }
 
+// FormatJSONL is how sessions are stored: a line of JSON for each entry, so that
+// adding a message does not mean writing all of them again.
+const FormatJSONL = "jsonl"
+
 // DefaultSettings are the settings that zero values stand for.
 var DefaultSettings = Settings{
+	Format:                FormatJSONL,
 	MaxMessagesPerSession: 5000,
 	MaxSessionsInMemory:   20,
 	MaxBytesInMemory:      256 << 20,
@@ -40,6 +48,12 @@ var DefaultSettings = Settings{
 
 // withDefaults fills in what is zero and refuses what makes no sense.
 func (s Settings) withDefaults() (Settings, error) {
+	switch s.Format {
+	case "", "json", FormatJSONL:
+		s.Format = FormatJSONL
+	default:
+		return s, fmt.Errorf("settings: %w: the format %.40q is not %q: export sessions to have them in another", session.ErrInvalid, s.Format, FormatJSONL)
+	}
 	if s.MaxMessagesPerSession == 0 {
 		s.MaxMessagesPerSession = DefaultSettings.MaxMessagesPerSession
 	}
@@ -61,6 +75,7 @@ func (s Settings) withDefaults() (Settings, error) {
 // settingsYAML is the part of a configuration file that is ours.
 type settingsYAML struct {
 	Sessions struct {
+		Format                string   `yaml:"format"`
 		MaxMessagesPerSession int      `yaml:"max_messages_per_session"`
 		MaxSessionsInMemory   int      `yaml:"max_sessions_in_memory"`
 		MaxBytesInMemory      int64    `yaml:"max_bytes_in_memory"`
@@ -81,6 +96,7 @@ func LoadSettings(path string) (Settings, error) {
 		return Settings{}, fmt.Errorf("settings in %s: %w: %w", path, session.ErrInvalid, err)
 	}
 	s := Settings{
+		Format:                y.Sessions.Format,
 		MaxMessagesPerSession: y.Sessions.MaxMessagesPerSession,
 		MaxSessionsInMemory:   y.Sessions.MaxSessionsInMemory,
 		MaxBytesInMemory:      y.Sessions.MaxBytesInMemory,
