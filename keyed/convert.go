@@ -62,7 +62,7 @@ func unpackExtra(fields session.Fields) session.Fields {
 			continue
 		}
 		if members, err := readObject(extraName, f.Value); err == nil {
-			return members.rest()
+			return sorted(members)
 		}
 	}
 	return nil

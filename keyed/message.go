@@ -3,7 +3,6 @@ package keyed
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -72,13 +71,13 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*m = Message{}
-	take(members, "role", &m.Role)
-	take(members, "content", &m.Content)
-	take(members, "reasoning_content", &m.ReasoningContent)
-	take(members, "model_name", &m.Model)
-	take(members, "tool_calls", &m.ToolCalls)
-	take(members, "tool_call_id", &m.ToolCallID)
-	m.Extra = members.rest()
+	take(&members, "role", &m.Role)
+	take(&members, "content", &m.Content)
+	take(&members, "reasoning_content", &m.ReasoningContent)
+	take(&members, "model_name", &m.Model)
+	take(&members, "tool_calls", &m.ToolCalls)
+	take(&members, "tool_call_id", &m.ToolCallID)
+	m.Extra = sorted(members)
 	return nil
 }
 
@@ -98,80 +97,66 @@ func (c *ToolCall) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*c = ToolCall{}
-	take(members, "id", &c.ID)
-	if raw, ok := members["function"]; ok {
-		if inner, err := readObject("function", raw); err == nil {
-			delete(members, "function")
-			members.takeConstant("type", `"function"`)
-			for name, value := range inner {
-				if _, taken := members[name]; !taken {
-					members[name] = value
-				}
+	take(&members, "id", &c.ID)
+	if inner, ok := members.TakeObject("function"); ok {
+		if members.Str("type") == "function" {
+			members.Remove("type") // it says nothing new
+		}
+		for _, f := range inner {
+			if !members.Has(f.Name) {
+				members.Put(f.Name, f.Value)
 			}
 		}
 	}
-	take(members, "name", &c.Name)
-	c.Arguments = members.takeArguments()
-	c.Extra = members.rest()
+	take(&members, "name", &c.Name)
+	c.Arguments = takeArguments(&members)
+	c.Extra = sorted(members)
 	return nil
 }
 
-// object is the members of a JSON object that were not taken yet.
-type object map[string]json.RawMessage
-
-func readObject(what string, data []byte) (object, error) {
-	var members object
-	if err := json.Unmarshal(data, &members); err != nil {
+// readObject reads the members of an object. The copy shares nothing with data.
+func readObject(what string, data []byte) (rawjson.Members, error) {
+	members, err := rawjson.ParseMembers(slices.Clone(data))
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	if members == nil {
-		return nil, fmt.Errorf("%s: null is not an object", what)
 	}
 	return members, nil
 }
 
 // take reads a member if it is of the right type, and else leaves it.
-func take[T any](o object, name string, into *T) {
+func take[T any](o *rawjson.Members, name string, into *T) {
 	var value T
-	if raw, ok := o[name]; ok && json.Unmarshal(raw, &value) == nil {
+	if raw := o.Get(name); raw != nil && json.Unmarshal(raw, &value) == nil {
 		*into = value
-		delete(o, name)
-	}
-}
-
-// takeConstant removes a member that says nothing new.
-func (o object) takeConstant(name, value string) {
-	if string(o[name]) == value {
-		delete(o, name)
+		o.Remove(name)
 	}
 }
 
 // takeArguments reads the arguments of a call: an object, or the text of one.
-func (o object) takeArguments() map[string]any {
-	raw := o["arguments"]
-	var text *string
-	if json.Unmarshal(raw, &text) == nil && text != nil {
-		raw = json.RawMessage(*text)
+func takeArguments(o *rawjson.Members) map[string]any {
+	raw := o.Get("arguments")
+	if text, ok := rawjson.String(raw); ok {
+		raw = json.RawMessage(text)
 	}
 	if rawjson.IsNull(raw) {
-		delete(o, "arguments")
+		o.Remove("arguments")
 		return nil
 	}
 	arguments, err := rawjson.Map(raw)
 	if err != nil {
 		return nil // whatever it is stays in Extra
 	}
-	delete(o, "arguments")
+	o.Remove("arguments")
 	return arguments
 }
 
-// rest returns the members that are left, sorted by name.
-func (o object) rest() session.Fields {
-	var fields session.Fields
-	for _, name := range slices.Sorted(maps.Keys(o)) {
-		fields = append(fields, session.Field{Name: name, Value: o[name]})
+// sorted returns members as unknown fields, by name.
+func sorted(o rawjson.Members) session.Fields {
+	slices.SortFunc(o, func(a, b rawjson.Member) int { return strings.Compare(a.Name, b.Name) })
+	if len(o) == 0 {
+		return nil
 	}
-	return fields
+	return session.Fields(o)
 }
 
 // member is a member of a JSON object that we know.
@@ -184,33 +169,23 @@ type member struct {
 // writeObject writes members and then those that we do not know. One that was
 // not of the type that we know stays what it was.
 func writeObject(extra session.Fields, members ...member) ([]byte, error) {
-	var fields session.Fields
+	var o rawjson.Members
 	for _, m := range members {
-		odd := slices.ContainsFunc(extra, func(f session.Field) bool { return f.Name == m.name })
-		if !m.write || odd {
+		if !m.write || rawjson.Members(extra).Has(m.name) {
 			continue
 		}
 		value, err := json.Marshal(m.value)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.name, err)
 		}
-		fields = append(fields, session.Field{Name: m.name, Value: value})
+		o.Put(m.name, value)
 	}
-	text := []byte("{")
-	for _, f := range append(fields, extra...) {
-		name, err := json.Marshal(f.Name)
-		if err != nil {
-			return nil, err
+	for _, f := range extra {
+		if !rawjson.Valid(f.Value) {
+			return nil, fmt.Errorf("%q: %.40q is not JSON", f.Name, f.Value)
 		}
-		if !json.Valid(f.Value) {
-			return nil, fmt.Errorf("%s: %.40q is not JSON", name, f.Value)
-		}
-		if len(text) > len("{") {
-			text = append(text, ',')
-		}
-		text = append(append(append(text, name...), ':'), f.Value...)
 	}
-	return append(text, '}'), nil
+	return append(o, extra...).JSON(), nil
 }
 
 // clone returns a copy that shares nothing that can be changed.

@@ -83,7 +83,7 @@ func (f Fields) clone() Fields {
 	}
 	c := make(Fields, len(f))
 	for i := range f {
-		c[i] = Field{f[i].Name, slices.Clone(f[i].Value)}
+		c[i] = Field{Name: f[i].Name, Value: slices.Clone(f[i].Value)}
 	}
 	return c
 }

@@ -158,7 +158,7 @@ func (l *entryLine) read(d *decoder) {
 			continue
 		}
 		d.r.Rewind(mark)
-		l.flat = append(l.flat, Field{string(key), d.r.Raw()})
+		l.flat = append(l.flat, Field{Name: string(key), Value: d.r.Raw()})
 	}
 	if l.done {
 		l.Extra = l.flat.clone()
@@ -265,7 +265,7 @@ func (l *entryLine) readPayload(d *decoder) {
 	for _, f := range l.flat {
 		d.r.Reset(f.Value)
 		if p.field(d, []byte(f.Name)) != known {
-			l.Extra = append(l.Extra, Field{f.Name, bytes.Clone(f.Value)})
+			l.Extra = append(l.Extra, Field{Name: f.Name, Value: bytes.Clone(f.Value)})
 		}
 	}
 }
@@ -346,7 +346,7 @@ func (d *decoder) object(m members, extra *Fields) {
 		mark := d.r.Mark()
 		if m.field(d, key) == unknown {
 			d.r.Rewind(mark)
-			*extra = append(*extra, Field{string(key), bytes.Clone(d.r.Raw())})
+			*extra = append(*extra, Field{Name: string(key), Value: bytes.Clone(d.r.Raw())})
 		}
 	}
 }

@@ -69,7 +69,7 @@ func (d *decoder) block(late bool) Content {
 			continue
 		}
 		d.r.Rewind(mark)
-		fields = append(fields, Field{string(key), d.r.Raw()})
+		fields = append(fields, Field{Name: string(key), Value: d.r.Raw()})
 	}
 	if as != "" && as != c.Type { // a second type, after the payload of the first
 		d.r.Rewind(begin)

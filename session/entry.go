@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/store"
 )
 
@@ -83,10 +84,7 @@ const (
 
 // Field is a member of a JSON object that this version does not know. It is
 // written back as it was read.
-type Field struct {
-	Name  string
-	Value json.RawMessage
-}
+type Field = rawjson.Member // Name string, Value json.RawMessage
 
 // Fields are the unknown members of an object, in the order they were found.
 type Fields []Field

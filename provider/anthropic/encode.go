@@ -18,13 +18,13 @@ func Encode(entries []session.Entry) (*provider.Messages, error) {
 	list := wire.Messages(entries)
 	system, list := wire.CutSystem(list, wire.Anthropic)
 	if prompt := e.system(system); prompt != nil {
-		fields.Set("system", prompt)
+		fields.Put("system", prompt)
 	}
 	out, err := e.messages(list)
 	if err != nil {
 		return nil, err
 	}
-	fields.Set("messages", wire.List(out))
+	fields.Put("messages", wire.List(out))
 	return &provider.Messages{Fields: session.Fields(fields), Notes: e.notes.List}, nil
 }
 
@@ -119,7 +119,7 @@ func (e *encoder) message(parts []wire.Message) (json.RawMessage, error) {
 	if plain && (r.Form == formString || role == session.RoleUser && r.Form != formParts) {
 		o.SetStr("content", parts[0].Content[0].Text.Content)
 	} else {
-		o.Set("content", wire.List(blocks))
+		o.Put("content", wire.List(blocks))
 	}
 	r.Restore(&o)
 	return o.JSON(), nil
@@ -204,7 +204,7 @@ func (e *encoder) newBlock(c *session.Content, r *wire.Residue) (wire.Object, er
 		if !r.Fields.Has("name") {
 			o.SetStr("name", e.notes.SafeName(c.ToolUse.Name, maxName))
 		}
-		o.Set("input", input)
+		o.Put("input", input)
 	case c.ToolResult != nil:
 		return e.toolResult(c.ToolResult, r)
 	case c.Image != nil && c.Image.Source != nil:
@@ -249,13 +249,13 @@ func (e *encoder) toolResult(t *session.ToolResultContent, r *wire.Residue) (wir
 			}
 			parts = append(parts, added...)
 		}
-		o.Set("content", wire.List(parts))
+		o.Put("content", wire.List(parts))
 	}
 	if len(t.Parts) > 0 || t.Content != "" {
 		r.Forget("content")
 	}
 	if t.IsError {
-		o.Set("is_error", json.RawMessage("true"))
+		o.Put("is_error", json.RawMessage("true"))
 	}
 	return o, nil
 }
@@ -281,10 +281,10 @@ func EncodeResponse(answers ...session.Entry) (json.RawMessage, []provider.Note,
 	o.SetStr("type", "message")
 	if message == nil {
 		o.SetStr("role", m.Role)
-		o.Set("content", json.RawMessage("[]"))
+		o.Put("content", json.RawMessage("[]"))
 	}
 	if m.Usage != nil {
-		o.Set("usage", usage(m.Usage))
+		o.Put("usage", usage(m.Usage))
 	}
 	o.Merge(r.Envelope)
 	return o.JSON(), e.notes.List, nil

@@ -105,13 +105,13 @@ func (b *blockFold) json() json.RawMessage {
 	}
 	if input := b.input.String(); input != "" {
 		if rawjson.Valid([]byte(input)) {
-			b.block.Set("input", json.RawMessage(strings.TrimSpace(input)))
+			b.block.Put("input", json.RawMessage(strings.TrimSpace(input)))
 		} else { // the stream broke off within it: kept as text
 			b.block.SetStr("input", input)
 		}
 	}
 	if len(b.citations) > 0 {
-		b.block.Set("citations", wire.List(b.citations))
+		b.block.Put("citations", wire.List(b.citations))
 	}
 	return b.block.JSON()
 }
@@ -121,6 +121,6 @@ func (f *fold) json() []byte {
 	for i, b := range f.blocks {
 		blocks[i] = b.json()
 	}
-	f.message.Set("content", wire.List(blocks))
+	f.message.Put("content", wire.List(blocks))
 	return f.message.JSON()
 }

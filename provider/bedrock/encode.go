@@ -20,7 +20,7 @@ func Encode(entries []session.Entry) (*provider.Messages, error) {
 		if err != nil {
 			return nil, fmt.Errorf("bedrock: entry %s: %w", system[0].Entry, err)
 		}
-		fields.Set("system", wire.List(prompt))
+		fields.Put("system", wire.List(prompt))
 	}
 	out := []json.RawMessage{}
 	for _, parts := range wire.Joined(list, wire.Bedrock) {
@@ -32,7 +32,7 @@ func Encode(entries []session.Entry) (*provider.Messages, error) {
 			out = append(out, raw)
 		}
 	}
-	fields.Set("messages", wire.List(out))
+	fields.Put("messages", wire.List(out))
 	return &provider.Messages{Fields: session.Fields(fields), Notes: e.notes.List}, nil
 }
 
@@ -57,7 +57,7 @@ func (e *encoder) message(parts []wire.Message) (json.RawMessage, error) {
 		e.notes.Of(parts[0].Entry)
 		e.notes.Add("a system message amid the conversation is sent as the user's")
 	}
-	o.Set("content", wire.List(blocks))
+	o.Put("content", wire.List(blocks))
 	r, _ := wire.ResidueOf(parts[0].Extra, wire.Bedrock)
 	if len(blocks) > 0 {
 		r.Forget("content")
@@ -114,7 +114,7 @@ func (e *encoder) block(c *session.Content) (json.RawMessage, error) {
 		if !r.Fields.Has("name") {
 			o.SetStr("name", e.notes.SafeName(c.ToolUse.Name, maxID))
 		}
-		o.Set("input", input)
+		o.Put("input", input)
 		return tagged("toolUse", o, &r), nil
 	case c.ToolResult != nil:
 		return e.toolResult(c.ToolResult, &r)
@@ -198,7 +198,7 @@ func (e *encoder) toolResult(t *session.ToolResultContent, r *wire.Residue) (jso
 	}
 	var o wire.Object
 	o.SetStr("toolUseId", wire.SafeID(t.ToolUseID, maxID))
-	o.Set("content", wire.List(list))
+	o.Put("content", wire.List(list))
 	if t.IsError {
 		o.SetStr("status", "error")
 	}
@@ -236,7 +236,7 @@ func EncodeResponse(answers ...session.Entry) (json.RawMessage, []provider.Note,
 		o.SetStr("stopReason", stops.Encode(m.StopReason))
 	}
 	if m.Usage != nil {
-		o.Set("usage", usage(m.Usage))
+		o.Put("usage", usage(m.Usage))
 	}
 	o.Merge(r.Around("response"))
 	return o.JSON(), e.notes.List, nil

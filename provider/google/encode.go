@@ -30,7 +30,7 @@ func Encode(entries []session.Entry) (*provider.Messages, error) {
 			contents = append(contents, raw)
 		}
 	}
-	fields.Set("contents", wire.List(contents))
+	fields.Put("contents", wire.List(contents))
 	return &provider.Messages{Fields: session.Fields(fields), Notes: e.notes.List}, nil
 }
 
@@ -88,7 +88,7 @@ func (e *encoder) content(list []wire.Message) (json.RawMessage, error) {
 	if list[0].Role == session.RoleSystem && !r.Fields.Has("role") {
 		e.notes.Add("a system message amid the conversation is sent as the user's")
 	}
-	o.Set("parts", wire.List(parts))
+	o.Put("parts", wire.List(parts))
 	if len(parts) > 0 {
 		r.Forget("parts")
 	}
@@ -147,7 +147,7 @@ func (e *encoder) part(c *session.Content) (json.RawMessage, error) {
 func thought(t *session.ThinkingContent, r *wire.Residue) json.RawMessage {
 	var o wire.Object
 	o.SetStr("text", t.Content)
-	o.Set("thought", json.RawMessage("true"))
+	o.Put("thought", json.RawMessage("true"))
 	if t.Signature != "" {
 		o.SetStr("thoughtSignature", t.Signature)
 	}
@@ -206,7 +206,7 @@ func (e *encoder) call(c *session.Content, r *wire.Residue) (json.RawMessage, er
 	var o wire.Object
 	o.SetStr("id", c.ToolUse.ID)
 	o.SetStr("name", c.ToolUse.Name)
-	o.Set("args", args)
+	o.Put("args", args)
 	return around(named(r.Form, callNames), o, r), nil
 }
 
@@ -229,7 +229,7 @@ func (e *encoder) result(t *session.ToolResultContent, r *wire.Residue) json.Raw
 	if was, _ := responseText(r.Fields.Get("response")); was != t.Content {
 		r.Forget("response")
 	}
-	o.Set("response", response(t, r))
+	o.Put("response", response(t, r))
 	if wire.HasMedia(t.Parts) || wire.HasRaw(t.Parts) {
 		e.notes.Add("of a tool's result only the text is sent")
 	}
@@ -277,7 +277,7 @@ func EncodeResponse(answers ...session.Entry) (json.RawMessage, []provider.Note,
 			response = responseAround(m)
 		}
 	}
-	response.Set("candidates", wire.List(candidates))
+	response.Put("candidates", wire.List(candidates))
 	return response.JSON(), e.notes.List, nil
 }
 
@@ -290,7 +290,7 @@ func (e *encoder) candidate(entry *session.Entry) (json.RawMessage, error) {
 	r, _ := wire.ResidueOf(m.Extra, wire.Google)
 	var o wire.Object
 	if content != nil && r.Form != formNothing {
-		o.Set("content", content)
+		o.Put("content", content)
 	}
 	if m.StopReason != "" {
 		o.SetStr("finishReason", stops.Encode(m.StopReason))
@@ -309,7 +309,7 @@ func responseAround(m *session.MessageEntry) wire.Object {
 		o.SetStr("modelVersion", m.Model)
 	}
 	if m.Usage != nil {
-		o.Set("usageMetadata", usage(m.Usage))
+		o.Put("usageMetadata", usage(m.Usage))
 	}
 	o.Merge(r.Around("response"))
 	return o

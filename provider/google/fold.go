@@ -130,10 +130,10 @@ func (f *fold) json() []byte {
 		for j, part := range c.parts {
 			parts[j] = part.JSON()
 		}
-		c.content.Set("parts", wire.List(parts))
+		c.content.Put("parts", wire.List(parts))
 		c.candidate.SetObject("content", c.content)
 		list[i] = c.candidate.JSON()
 	}
-	f.response.Set("candidates", wire.List(list))
+	f.response.Put("candidates", wire.List(list))
 	return f.response.JSON()
 }

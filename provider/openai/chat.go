@@ -370,7 +370,7 @@ func (d *ChatDecoder) choice(response, choice wire.Object) (session.Entry, error
 	if role == nil {
 		r.Absent = append(r.Absent, "role")
 	} else if string(role) != `"assistant"` {
-		r.Fields.Set("role", role)
+		r.Fields.Put("role", role)
 	}
 	r.Envelope = wire.Object{{Name: "response", Value: response.JSON()}, {Name: "choice", Value: choice.JSON()}}
 	r.Mark(&m.Extra, wire.Chat)

@@ -79,7 +79,7 @@ func (e *chatEncoder) one(m wire.Message, r *wire.Residue) (wire.Object, error) 
 	if len(parts) == 0 && len(m.Content) > 0 {
 		return nil, nil
 	}
-	o.Set("content", content(m.Content, parts, r.Form, `""`))
+	o.Put("content", content(m.Content, parts, r.Form, `""`))
 	if len(parts) > 0 {
 		r.Forget("content")
 	}
@@ -143,13 +143,13 @@ func (e *chatEncoder) assistant(o wire.Object, m wire.Message, r *wire.Residue) 
 	if len(calls) > 0 {
 		empty = "null"
 	}
-	o.Set("content", content(said, parts, r.Form, empty))
+	o.Put("content", content(said, parts, r.Form, empty))
 	if len(parts) > 0 {
 		r.Forget("content")
 	}
 	o = append(o, rest...)
 	if len(calls) > 0 {
-		o.Set("tool_calls", wire.List(calls))
+		o.Put("tool_calls", wire.List(calls))
 	}
 	return o, nil
 }
@@ -222,7 +222,7 @@ func (e *chatEncoder) result(t *session.ToolResultContent, r *wire.Residue) wire
 	o.SetStr("tool_call_id", wire.SafeID(t.ToolUseID, maxChatID))
 	blocks := wire.Parts(t)
 	parts := e.parts(blocks, session.RoleTool)
-	o.Set("content", content(blocks, parts, r.Form, `""`))
+	o.Put("content", content(blocks, parts, r.Form, `""`))
 	if len(parts) > 0 {
 		r.Forget("content")
 	}
@@ -247,7 +247,7 @@ func EncodeChatResponse(answers ...session.Entry) (json.RawMessage, []provider.N
 		}
 		choices = append(choices, choice)
 	}
-	response.Set("choices", wire.List(choices))
+	response.Put("choices", wire.List(choices))
 	return response.JSON(), e.notes.List, nil
 }
 
@@ -267,16 +267,16 @@ func (e *chatEncoder) choice(entry *session.Entry, index int) (json.RawMessage, 
 	r, _ := wire.ResidueOf(m.Extra, wire.Chat)
 	var choice, around wire.Object
 	if len(r.Envelope) == 0 {
-		choice.Set("index", wire.Number(index))
+		choice.Put("index", wire.Number(index))
 		around.SetStr("object", "chat.completion")
-		around.Set("created", wire.Number(int(entry.Timestamp.Unix())))
+		around.Put("created", wire.Number(int(entry.Timestamp.Unix())))
 	}
-	choice.Set("message", message[0])
+	choice.Put("message", message[0])
 	setStr(&choice, "finish_reason", chatStops.Encode(m.StopReason))
 	setStr(&around, "id", m.ResponseID)
 	setStr(&around, "model", m.Model)
 	if m.Usage != nil {
-		around.Set("usage", chatUsage(m.Usage))
+		around.Put("usage", chatUsage(m.Usage))
 	}
 	choice.Merge(r.Around("choice"))
 	around.Merge(r.Around("response"))

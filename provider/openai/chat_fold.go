@@ -78,7 +78,7 @@ func (f *chatFold) addChoice(o wire.Object) {
 func update(o *wire.Object, newer wire.Object) {
 	for _, f := range newer {
 		if !o.Has(f.Name) || !rawjson.IsNull(f.Value) {
-			o.Set(f.Name, f.Value)
+			o.Put(f.Name, f.Value)
 		}
 	}
 }
@@ -91,15 +91,15 @@ func (f *chatFold) json() []byte {
 			for i := range calls {
 				calls[i] = withoutIndex(calls[i])
 			}
-			message.Set("tool_calls", wire.List(calls))
+			message.Put("tool_calls", wire.List(calls))
 		}
 		c.choice.SetObject("message", message)
 		if logprobs := c.logprobs.JSON(); !rawjson.IsNull(logprobs) {
-			c.choice.Set("logprobs", logprobs)
+			c.choice.Put("logprobs", logprobs)
 		}
 		choices = append(choices, c.choice.JSON())
 	}
-	f.response.Set("choices", wire.List(choices))
+	f.response.Put("choices", wire.List(choices))
 	return f.response.JSON()
 }
 

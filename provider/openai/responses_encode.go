@@ -28,7 +28,7 @@ func EncodeResponses(entries []session.Entry) (*provider.Messages, error) {
 	if err != nil {
 		return nil, err
 	}
-	fields.Set("input", wire.List(items))
+	fields.Put("input", wire.List(items))
 	return &provider.Messages{Fields: session.Fields(fields), Notes: e.notes.List}, nil
 }
 
@@ -89,7 +89,7 @@ func (e *itemEncoder) said(m wire.Message, r *wire.Residue) {
 	if r.Form == formString && wire.IsPlain(m.Content, wire.Responses) {
 		o.SetStr("content", m.Content[0].Text.Content)
 	} else {
-		o.Set("content", wire.List(parts))
+		o.Put("content", wire.List(parts))
 	}
 	if len(parts) > 0 {
 		r.Forget("content")
@@ -154,7 +154,7 @@ func (e *itemEncoder) answerText(texts []session.Content) wire.Object {
 	if r.Form == formString {
 		o.SetStr("content", texts[0].Text.Content)
 	} else {
-		o.Set("content", wire.List(e.parts(texts, outputText)))
+		o.Put("content", wire.List(e.parts(texts, outputText)))
 	}
 	r.Restore(&o)
 	return o
@@ -163,7 +163,7 @@ func (e *itemEncoder) answerText(texts []session.Content) wire.Object {
 func reasoningItem(t *session.ThinkingContent, r *wire.Residue) wire.Object {
 	var o wire.Object
 	o.SetStr("type", "reasoning")
-	o.Set("summary", summaryOf(t.Content))
+	o.Put("summary", summaryOf(t.Content))
 	setStr(&o, "encrypted_content", t.Signature)
 	r.Restore(&o)
 	return o
@@ -196,7 +196,7 @@ func (e *itemEncoder) call(t *session.ToolUseContent, r *wire.Residue) (wire.Obj
 		if err != nil {
 			return nil, err
 		}
-		o.Set(tool.input, input)
+		o.Put(tool.input, input)
 	}
 	r.Restore(&o)
 	return o, nil
@@ -226,9 +226,9 @@ func (e *itemEncoder) result(c *session.Content) {
 	o.SetStr("call_id", wire.SafeID(t.ToolUseID, maxResponsesID))
 	switch {
 	case len(t.Parts) == 1 && isScreenshot(&t.Parts[0]):
-		o.Set("output", screenshot(&t.Parts[0]))
+		o.Put("output", screenshot(&t.Parts[0]))
 	case len(t.Parts) > 0:
-		o.Set("output", wire.List(e.parts(t.Parts, inputText)))
+		o.Put("output", wire.List(e.parts(t.Parts, inputText)))
 	default:
 		o.SetStr("output", t.Content)
 	}
@@ -273,7 +273,7 @@ func (e *itemEncoder) parts(blocks []session.Content, usual string) []json.RawMe
 		}
 		for _, f := range r.Inner("input_audio") {
 			inner := wire.Members(o.Get("input_audio"))
-			inner.Set(f.Name, f.Value)
+			inner.Put(f.Name, f.Value)
 			o.SetObject("input_audio", inner)
 		}
 		r.Restore(&o)
@@ -349,7 +349,7 @@ func EncodeResponse(answer ...session.Entry) (json.RawMessage, []provider.Note, 
 	if len(answer) > 0 && answer[len(answer)-1].Message != nil {
 		o = responseAround(&answer[len(answer)-1])
 	}
-	o.Set("output", wire.List(items))
+	o.Put("output", wire.List(items))
 	return o.JSON(), e.notes.List, nil
 }
 
@@ -363,15 +363,15 @@ func responseAround(last *session.Entry) wire.Object {
 	around := r.Around("response")
 	if around == nil {
 		o.SetStr("object", "response")
-		o.Set("created_at", wire.Number(int(last.Timestamp.Unix())))
+		o.Put("created_at", wire.Number(int(last.Timestamp.Unix())))
 		o.SetStr("status", "completed")
 		if reason := responsesStops.Encode(m.StopReason); reason != m.StopReason {
 			o.SetStr("status", "incomplete")
-			o.Set("incomplete_details", wire.Object{{Name: "reason", Value: wire.Quote(reason)}}.JSON())
+			o.Put("incomplete_details", wire.Object{{Name: "reason", Value: wire.Quote(reason)}}.JSON())
 		}
 	}
 	if m.Usage != nil {
-		o.Set("usage", responsesUsage(m.Usage))
+		o.Put("usage", responsesUsage(m.Usage))
 	}
 	o.Merge(around)
 	return o
@@ -384,8 +384,8 @@ func responsesUsage(u *session.Usage) json.RawMessage {
 	input := u.Input + u.CacheRead + u.CacheWrite
 	o := wire.Counts(wire.Count{Name: "input_tokens", N: input})
 	o.SetObject("input_tokens_details", wire.Counts(wire.Count{Name: "cached_tokens", N: u.CacheRead}))
-	o.Set("output_tokens", wire.Number(u.Output))
+	o.Put("output_tokens", wire.Number(u.Output))
 	o.SetObject("output_tokens_details", wire.Counts(wire.Count{Name: "reasoning_tokens", N: u.Reasoning}))
-	o.Set("total_tokens", wire.Number(input+u.Output))
+	o.Put("total_tokens", wire.Number(input+u.Output))
 	return o.JSON()
 }

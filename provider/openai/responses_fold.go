@@ -22,7 +22,7 @@ func FoldResponses(r io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("openai responses stream: %w", err)
 	}
 	if list, _ := wire.Elements(f.response.Get("output")); len(list) == 0 {
-		f.response.Set("output", wire.List(f.items))
+		f.response.Put("output", wire.List(f.items))
 	}
 	return f.response.JSON(), nil
 }

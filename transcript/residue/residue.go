@@ -35,7 +35,7 @@ func Of(made, original loose.Value) json.RawMessage {
 	var unset []json.RawMessage
 	have, want := members(made), members(original)
 	for _, f := range want {
-		at := have.index(f.Name)
+		at := have.Index(f.Name)
 		if at < 0 {
 			set.Set(f.Name, loose.Value(f.Value).Raw())
 			continue
@@ -43,7 +43,7 @@ func Of(made, original loose.Value) json.RawMessage {
 		difference(loose.Value(have[at].Value), loose.Value(f.Value), f.Name, &set, &in)
 	}
 	for _, f := range have {
-		if want.index(f.Name) < 0 {
+		if want.Index(f.Name) < 0 {
 			name, _ := json.Marshal(f.Name)
 			unset = append(unset, name)
 		}
@@ -132,7 +132,7 @@ func Restore(made loose.Value, what loose.Value) json.RawMessage {
 func restoreObject(made, what loose.Value) json.RawMessage {
 	o := members(made)
 	for name, inner := range what.Get(deep).Members() {
-		if at := o.index(name); at >= 0 {
+		if at := o.Index(name); at >= 0 {
 			o[at].Value = Restore(loose.Value(o[at].Value), inner)
 		}
 	}

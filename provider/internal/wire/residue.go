@@ -75,7 +75,7 @@ func (r *Residue) Mark(extra *session.Fields, format string) {
 		for i, name := range r.Absent {
 			names[i] = Quote(name)
 		}
-		o.Set(residueAbsent, List(names))
+		o.Put(residueAbsent, List(names))
 	}
 	if r.Form != "" {
 		o.SetStr(residueForm, r.Form)
@@ -84,7 +84,7 @@ func (r *Residue) Mark(extra *session.Fields, format string) {
 		o.SetStr(residueText, *r.Text)
 	}
 	if r.Join != nil {
-		o.Set(residueJoin, boolean(*r.Join))
+		o.Put(residueJoin, boolean(*r.Join))
 	}
 	if len(r.Envelope) > 0 {
 		o.SetObject(residueEnvelope, r.Envelope)

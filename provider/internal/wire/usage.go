@@ -46,7 +46,7 @@ type Count struct {
 func Counts(list ...Count) Object {
 	var o Object
 	for _, c := range list {
-		o.Set(c.Name, Number(c.N))
+		o.Put(c.Name, Number(c.N))
 	}
 	return o
 }
