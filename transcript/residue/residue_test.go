@@ -112,3 +112,12 @@ func TestKeep(t *testing.T) {
 		t.Errorf("what was kept is %v", extra)
 	}
 }
+
+// TestResiduesOnDisk: what earlier versions wrote is still understood.
+func TestResiduesOnDisk(t *testing.T) {
+	const line = `{"set":{"chat":123456789012345678},"unset":["b"],"in":{"c":{"set":{"1":"two"},"in":{"0":{"unset":["x"]}}}}}`
+	got := residue.Restore(loose.Value(`{"a":1,"b":2,"c":[{"x":1,"y":2},2]}`), loose.Value(line))
+	if want := `{"a":1,"c":[{"y":2},"two"],"chat":123456789012345678}`; string(got) != want {
+		t.Errorf("restored %s, want %s", got, want)
+	}
+}

@@ -12,6 +12,9 @@ import (
 // format. It is kept with the message or block that was made of the object, as
 // one unknown member that has the name of the format, so that an encoder of the
 // same format can give everything back and all others can tell it is foreign.
+//
+// As it is kept it is a patch (see rawjson.Patch), which sets Fields and removes
+// Absent, with a few members more.
 type Residue struct {
 	// Fields are members that have no place, and known members whose value is
 	// not what was expected. When the object is written again, they replace what
@@ -32,14 +35,16 @@ type Residue struct {
 	Envelope Object
 }
 
-// Members of a residue as it is kept.
+// Members of a residue as it is kept, besides those of a patch.
 const (
-	residueFields   = "fields"
-	residueAbsent   = "absent"
 	residueForm     = "form"
 	residueText     = "text"
 	residueJoin     = "join"
 	residueEnvelope = "envelope"
+
+	// What set and unset were called before there was one encoding.
+	oldFields = "fields"
+	oldAbsent = "absent"
 )
 
 // Empty reports whether there is nothing to keep.
@@ -67,16 +72,7 @@ func (r *Residue) Keep(extra *session.Fields, format string) {
 // Mark is Keep that adds an empty residue too: it says where something is from.
 func (r *Residue) Mark(extra *session.Fields, format string) {
 	var o Object
-	if len(r.Fields) > 0 {
-		o.SetObject(residueFields, r.Fields)
-	}
-	if len(r.Absent) > 0 {
-		names := make([]json.RawMessage, len(r.Absent))
-		for i, name := range r.Absent {
-			names[i] = Quote(name)
-		}
-		o.Put(residueAbsent, List(names))
-	}
+	o.PutPatch(r.Fields, r.Absent)
 	if r.Form != "" {
 		o.SetStr(residueForm, r.Form)
 	}
@@ -105,8 +101,8 @@ func ResidueOf(extra session.Fields, format string) (r Residue, ok bool) {
 	if o == nil {
 		return Residue{}, false
 	}
-	r.Fields = Members(o.Get(residueFields))
-	if names, ok := Elements(o.Get(residueAbsent)); ok {
+	r.Fields = Members(either(o, rawjson.PatchSet, oldFields))
+	if names, ok := Elements(either(o, rawjson.PatchUnset, oldAbsent)); ok {
 		for _, name := range names {
 			s, _ := rawjson.String(name)
 			r.Absent = append(r.Absent, s)
@@ -121,6 +117,14 @@ func ResidueOf(extra session.Fields, format string) (r Residue, ok bool) {
 	}
 	r.Envelope = Members(o.Get(residueEnvelope))
 	return r, true
+}
+
+// either returns a member by its name or by the one that it had before.
+func either(o Object, name, old string) json.RawMessage {
+	if value := o.Get(name); value != nil {
+		return value
+	}
+	return o.Get(old)
 }
 
 // Restore gives an object that was just made the members that its original had

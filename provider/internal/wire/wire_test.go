@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"strings"
@@ -134,5 +135,28 @@ func TestUsageText(t *testing.T) {
 	u.Input = 2
 	if _, ok := wire.UsageText(u, wire.Chat, read); ok {
 		t.Error("usage that was changed was taken")
+	}
+}
+
+// TestResiduesOnDisk: a residue is read from the encoding that there is now and
+// from the one there was before, and is written in the first.
+func TestResiduesOnDisk(t *testing.T) {
+	const now = `{"set":{"a":{"b":1},"c":null},"unset":["d","e"],"form":"f","text":"t","join":true,"envelope":{"id":"x"}}`
+	const before = `{"fields":{"a":{"b":1},"c":null},"absent":["d","e"],"form":"f","text":"t","join":true,"envelope":{"id":"x"}}`
+	for _, text := range []string{now, before} {
+		r, ok := wire.ResidueOf(session.Fields{{Name: wire.Chat, Value: json.RawMessage(text)}}, wire.Chat)
+		if !ok {
+			t.Fatalf("%s is not read", text)
+		}
+		var extra session.Fields
+		r.Keep(&extra, wire.Chat)
+		if len(extra) != 1 || string(extra[0].Value) != now {
+			t.Errorf("%s is written as %s", text, extra[0].Value)
+		}
+		o := wire.Members([]byte(`{"a":2,"d":3,"z":4}`))
+		r.Restore(&o)
+		if got := string(o.JSON()); got != `{"a":{"b":1},"z":4,"c":null}` {
+			t.Errorf("%s restores %s", text, got)
+		}
 	}
 }
