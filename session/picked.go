@@ -1,0 +1,115 @@
+package session
+
+import (
+	"context"
+	"errors"
+)
+
+// readPicked reads the messages that merges on the path bring along. What is on
+// the path stands there already, and what an earlier merge brought there: nothing
+// is in a context twice.
+func (s *Session) readPicked(ctx context.Context, sel *selection) error {
+	wanted := make(map[string]bool)
+	for _, e := range sel.entries {
+		if e.Merge != nil && !sel.reverted[e.ID] {
+			for _, id := range e.Merge.EntryIDs {
+				wanted[id] = true
+			}
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	there, err := s.alreadyThere(ctx, sel, wanted)
+	if err != nil {
+		return err
+	}
+	sel.picked = make(map[string][]*Entry)
+	for _, e := range sel.entries {
+		if e.Merge == nil || sel.reverted[e.ID] {
+			continue
+		}
+		for _, id := range e.Merge.EntryIDs {
+			if there[id] != "" {
+				sel.problems = append(sel.problems, repeatedProblem(e.ID, id, there[id]))
+				continue
+			}
+			picked, err := s.readPickedEntry(ctx, id)
+			if err != nil && !errors.Is(err, ErrNotExist) && !errors.Is(err, ErrCorrupt) {
+				return err
+			}
+			if err != nil {
+				sel.problems = append(sel.problems, pickedProblem(e.ID, err))
+				continue
+			}
+			if picked.Message != nil {
+				there[id] = "merge " + e.ID + " brings it"
+				sel.picked[e.ID] = append(sel.picked[e.ID], picked)
+			}
+		}
+	}
+	return nil
+}
+
+// alreadyThere returns which of the wanted entries are on the path or were brought
+// by a merge before the first entry that counts, and why they are there.
+func (s *Session) alreadyThere(ctx context.Context, sel *selection, wanted map[string]bool) (map[string]string, error) {
+	there := make(map[string]string)
+	note := func(id, why string) {
+		if wanted[id] && there[id] == "" {
+			there[id] = why
+		}
+	}
+	for _, e := range sel.entries {
+		note(e.ID, "it is on the path")
+	}
+	older := sel.older
+	for n := older.next(); n != nil; n = older.next() {
+		note(n.id, "it is on the path")
+	}
+	if sel.older.at == none {
+		return there, nil
+	}
+	p, err := s.pastOf(ctx, sel)
+	if err != nil {
+		return nil, err
+	}
+	reverted := make(map[string]bool)
+	for i := range p.acts {
+		a := &p.acts[i]
+		if sel.reverted[a.id] || reverted[a.id] {
+			continue
+		}
+		if a.kind == kindRevert {
+			reverted[a.target] = true
+		}
+		for _, id := range a.picks {
+			note(id, "merge "+a.id+" brings it")
+		}
+	}
+	return there, nil
+}
+
+func (s *Session) readPickedEntry(ctx context.Context, id string) (*Entry, error) {
+	var n node
+	err := s.withWhole(func(t *tree) error {
+		at, ok := t.at(id)
+		if !ok {
+			return s.errNoEntry("merge", id)
+		}
+		n = t.nodes[at]
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.entryAt(ctx, &n)
+}
+
+func pickedProblem(mergeID string, err error) Problem {
+	return Problem{Kind: ProblemTarget, EntryID: mergeID, Detail: err.Error()}
+}
+
+func repeatedProblem(mergeID, id, why string) Problem {
+	return Problem{Kind: ProblemRepeated, EntryID: mergeID, Detail: "it names entry " + id + ", but " + why + "; it is not brought again"}
+}
