@@ -15,8 +15,14 @@
 // latest. AppendMessage records what was said. GetContext returns what to send
 // to the model next; Context returns the same with the model in force, what was
 // left out and why, and fingerprints that tell how much of a prompt cache is
-// still warm. Who only reads it asks for it shared and saves the copy. NewManager collects these for one directory; Create and Open work
-// on any store.
+// still warm. Who only reads it asks for it shared and saves the copy. NewManager
+// collects these for one directory; Create and Open work on any store.
+//
+// Append and AppendAll take entries of any type; AppendEntry returns the id. All
+// ways of writing make the same checks: an entry that is not what its type says,
+// that refers to nothing, or that would separate a tool call from its result is
+// refused with ErrInvalid or ErrNotExist, and nothing is written. WithContext
+// gives an operation a context.
 //
 // Branch goes back. AppendCompaction replaces, in the context, the beginning of
 // a long conversation by a summary; PlanCompaction finds where it may be cut;
