@@ -438,3 +438,70 @@ func chainAtoms(t *rapid.T, dir, id string) []string {
 	}
 	return atoms(c.Entries)
 }
+
+// What a program does to a chat by its key, others read as the chat itself does.
+func TestAllAgreeOnAKeyedChat(t *testing.T) {
+	root := t.TempDir()
+	runs := 0
+	rapid.Check(t, func(t *rapid.T) {
+		if runs++; runs > shortRuns && os.Getenv("COPPICE_STRESS") == "" {
+			return
+		}
+		dir := filepath.Join(root, strconv.Itoa(runs))
+		const key = "chat:1"
+		chatByKey(&author{t: t}, dir, key, rapid.IntRange(1, 30).Draw(t, "steps"))
+		id, err := keyed.SessionID(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := atoms(contextOf(t, dir, id).Entries)
+		for who, got := range map[string][]string{
+			"keyed":           builtContext(t, dir, key),
+			"conversation":    conversationAtoms(t, dir, id),
+			"coppice context": printedContext(t, dir, "context", key, "--json"),
+		} {
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("session.Context and %s differ (-session +other):\n%s", who, diff)
+			}
+		}
+	})
+}
+
+// chatByKey does all that can be done to a chat by its key.
+func chatByKey(a *author, dir, key string, steps int) {
+	sm := keyed.New(&keyed.Options{Dir: dir})
+	defer sm.Close()
+	add := func(m keyed.Message) {
+		if err := sm.Add(key, m); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	for i := range steps {
+		switch what := rapid.IntRange(0, 12).Draw(a.t, "what"); {
+		case i == 0 || what < 3:
+			add(keyed.Message{Role: "user", Content: a.text()})
+		case what < 5:
+			add(keyed.Message{Role: "assistant", Content: a.text(), ReasoningContent: a.text()})
+		case what < 7 || what < 9 && len(a.waiting) == 0:
+			a.n++
+			call := fmt.Sprintf("call<%d>", a.n)
+			add(keyed.Message{Role: "assistant", ToolCalls: []keyed.ToolCall{{ID: call, Name: "dig"}}})
+			a.waiting = append(a.waiting, call)
+		case what < 9:
+			add(keyed.Message{Role: "tool", ToolCallID: a.waiting[0], Content: a.text()})
+			a.waiting = a.waiting[1:]
+		case what == 9:
+			add(keyed.Message{Role: "system", Content: a.text()})
+		case what == 10:
+			sm.SetSummary(key, a.text())
+		case what == 11:
+			sm.TruncateHistory(key, rapid.IntRange(0, 8).Draw(a.t, "keep"))
+		default:
+			sm.SetHistory(key, []keyed.Message{{Role: "system", Content: a.text()}, {Role: "user", Content: a.text()}})
+			a.waiting = nil
+		}
+	}
+	if err := sm.Save(key); err != nil {
+		a.t.Fatal(err)
+	}
+}
