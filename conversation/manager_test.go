@@ -249,6 +249,7 @@ func TestListGoesByActivity(t *testing.T) {
 	dir := t.TempDir()
 	m := newManager(t, dir, 100)
 	older, newer := say(t, m, "", user("1")), say(t, m, "", user("2"))
+	said := must(m.LoadSession(older))(t).Messages[0].Timestamp
 	s := must(session.Load(filepath.Join(dir, older+".jsonl")))(t)
 	must(s.SetTags("garden", "winter"))(t)
 	must(s.AppendSessionInfo("A name"))(t)
@@ -256,7 +257,7 @@ func TestListGoesByActivity(t *testing.T) {
 	later := time.Now().Add(time.Hour)
 	do(t, os.Chtimes(filepath.Join(dir, older+".jsonl"), later, later))
 	for name, list := range map[string][]conversation.Info{"sessions": must(m.ListSessions(0, 0))(t), "conversations": must(m.ListConversations(0, 0))(t)} {
-		if len(list) != 2 || list[0].ID != newer || list[1].Title != "A name" || !slices.Equal(list[1].Tags, []string{"garden", "winter"}) {
+		if len(list) != 2 || list[0].ID != newer || list[1].Title != "A name" || !list[1].LastActive.Equal(said) || !slices.Equal(list[1].Tags, []string{"garden", "winter"}) {
 			t.Errorf("%s: %+v", name, list)
 		}
 	}

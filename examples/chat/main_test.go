@@ -32,13 +32,15 @@ func TestChat(t *testing.T) {
 		{
 			gardener{},
 			[]string{"And willow?", "/quit", "never heard"},
-			[]string{"Restored session with 3 messages", "every year. (You asked 2 questions; the first was: How do I cut hazel?)"}, "never",
+			[]string{"Restored session with 3 messages", "every year. (You asked 2 questions; the first was: How do I cut hazel?)"},
+			"never",
 		},
 		{gardener{storm: true}, []string{"And when?", "/retry"}, []string{"Restored session with 5 messages", "! the gardener is indoors"}, "leaves"},
 		{
 			gardener{},
 			[]string{"/retry", "/retry"},
-			[]string{"Not answered yet: And when?", "gardener: When the leaves are down. (You asked 3 questions", "! "}, "4 questions",
+			[]string{"Not answered yet: And when?", "gardener: When the leaves are down. (You asked 3 questions", "! "},
+			"4 questions",
 		},
 		{gardener{}, []string{"/new", "Willow?", "/list"}, []string{"Restored session with 7 messages", "7 messages\n", "3 messages\n"}, "You asked"},
 		{gardener{}, []string{"/load nowhere"}, []string{"Restored session with 3 messages\n! "}, "gardener"},
