@@ -379,6 +379,9 @@ func (l *linkJoiner) refer(e *Entry) {
 	}
 	switch {
 	case e.Compaction != nil:
+		if e.Compaction.State != nil {
+			e.Compaction.State.Kept = nil // it names what this session was given, not what came before it
+		}
 		if next := l.next[e.Compaction.FirstKeptEntryID]; next != "" {
 			e.Compaction.FirstKeptEntryID = next
 		} else {

@@ -248,3 +248,32 @@ func TestCarriedOnlyAtTheBeginningOfAContinuation(t *testing.T) {
 		t.Errorf("the path is %q", got)
 	}
 }
+
+// The context of a conversation is the same wherever a session of it ends: what
+// was carried over is not in it twice, and a compaction in the last session cuts
+// what is in the others.
+func TestContextOfAChain(t *testing.T) {
+	t.Parallel()
+	st := chainOf(t, []string{"s:a/be_kind", "u:b/one"}, []string{"=:a'/be_kind", "m:m/mark", "u:c/two", "u:d/three"})
+	texts := func() string {
+		t.Helper()
+		var said []string
+		for _, e := range mustGet(openChain(t, st, "s0").GetContext())(t) {
+			switch {
+			case e.Compaction != nil:
+				said = append(said, e.Compaction.Summary)
+			case e.Message != nil:
+				said = append(said, e.Message.Content[0].Text.Content)
+			}
+		}
+		return strings.Join(said, " ")
+	}
+	if got := texts(); got != "be_kind one two three" {
+		t.Errorf("the context is %q", got)
+	}
+	last := closeWith(t, mustGet(session.Open(t.Context(), st, "s1", nil))(t))
+	mustGet(last.AppendCompaction("summary", "d", 10))(t)
+	if got := texts(); got != "be_kind summary three" {
+		t.Errorf("compacted, the context is %q", got)
+	}
+}
