@@ -250,6 +250,9 @@ func (s *Session) findStart(ctx context.Context, sel *selection) ([]node, error)
 		}
 		met = append(met, at)
 		if sel.compaction != nil && n.id == firstKept {
+			if err := s.noteRevert(ctx, sel, n); err != nil {
+				return nil, err
+			}
 			break
 		}
 		if n.kind != kindCompaction && n.kind != kindRevert || sel.reverted[n.id] {
@@ -283,6 +286,22 @@ func (s *Session) findStart(ctx context.Context, sel *selection) ([]node, error)
 		path[len(met)-1-i] = sel.older.nodes[at]
 	}
 	return path, nil
+}
+
+// noteRevert takes note of the first kept entry if it is a revert: of what stands
+// before it, edits still count.
+func (s *Session) noteRevert(ctx context.Context, sel *selection, n *node) error {
+	if n.kind != kindRevert || sel.reverted[n.id] {
+		return nil
+	}
+	e, err := s.entryAt(ctx, n)
+	if errors.Is(err, ErrCorrupt) {
+		return nil // it is reported when the path is read
+	}
+	if err == nil {
+		sel.reverted[e.Revert.TargetID] = true
+	}
+	return err
 }
 
 // lookup finds nodes of a path by their ids.

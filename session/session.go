@@ -293,7 +293,7 @@ func (s *Session) inventHeader(t *tree) (*Header, error) {
 func (s *Session) checkVersion() error {
 	version := strconv.Itoa(s.header.Version)
 	odd, _, _ := s.header.Extra.take("version") // a number, but not one that we could have written
-	if rawjson.Kind(odd) == 'n' {
+	if s.header.Version == 0 && rawjson.Kind(odd) == 'n' { // otherwise it is a repeated one, which does not count
 		version = string(odd)
 	} else if s.header.Version <= Version {
 		return nil
