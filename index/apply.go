@@ -181,12 +181,31 @@ func (w *writer) hang(s *state, rec *record) (int64, error) {
 		return n, err
 	}
 	if rec.class == classLeaf {
-		s.leaf, s.leafID = parent, rec.parent
-	} else {
-		s.leaf, s.leafID = n, rec.id
-		s.noteContext(rec)
+		return n, w.moveLeaf(s, parent, rec.parent)
 	}
+	s.leaf, s.leafID = n, rec.id
+	s.noteContext(rec)
 	return n, nil
+}
+
+// moveLeaf moves the leaf to an entry; if that one only moves the leaf, too, to
+// where it was moved by it, as package session does.
+func (w *writer) moveLeaf(s *state, to int64, id string) error {
+	for range s.next { // no path is longer
+		var class, parent int64
+		var above any
+		found, err := w.find([]any{&class, &parent, &above}, `SELECT e.class, e.parent, p.id FROM entries e
+			LEFT JOIN entries p ON p.session = e.session AND p.n = e.parent WHERE e.session = ? AND e.n = ?`, s.id, to)
+		if err != nil {
+			return err
+		}
+		if !found || class != int64(classLeaf) {
+			break
+		}
+		to, id = parent, idOf(above)
+	}
+	s.leaf, s.leafID = to, id
+	return nil
 }
 
 // noteContext keeps the size of the context at the leaf, as long as the session
