@@ -144,7 +144,14 @@ func (s *Session) selectPath(ctx context.Context, leaf string) (*selection, erro
 	if err := s.readPicked(ctx, sel); err != nil {
 		return nil, err
 	}
-	return sel, s.readBefore(ctx, sel)
+	err = s.readBefore(ctx, sel)
+	if errors.Is(err, errNeedAll) {
+		if err := s.withWhole(func(*tree) error { return nil }); err != nil {
+			return nil, err
+		}
+		return s.selectPath(ctx, leaf)
+	}
+	return sel, err
 }
 
 // ancestors goes from an entry towards its root, which may be far.

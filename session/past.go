@@ -85,7 +85,10 @@ func (s *Session) readBefore(ctx context.Context, sel *selection) error {
 			return nil
 		}
 	}
-	if sel.older.at == none {
+	switch {
+	case !sel.version.tree.complete:
+		return errNeedAll // a line that was recorded cannot be read
+	case sel.older.at == none:
 		return nil
 	}
 	past, err := s.pastOf(ctx, sel)
@@ -171,7 +174,15 @@ func (s *Session) takePast(ctx context.Context, sel *selection, p *past) error {
 	}
 	slices.SortFunc(nodes, rootFirst)
 	entries, err := s.inOrder(nodesOf(nodes))
-	sel.before = slices.DeleteFunc(entries, func(e *Entry) bool { return e == nil })
+	for i, e := range entries {
+		if e != nil {
+			sel.before = append(sel.before, e)
+			continue
+		}
+		sel.problems = append(sel.problems, Problem{
+			Kind: ProblemDamaged, EntryID: nodes[i].id, Pos: nodes[i].pos, Detail: "an entry of the path cannot be read",
+		})
+	}
 	return err
 }
 

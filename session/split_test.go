@@ -530,3 +530,23 @@ func TestPairsRewind(tt *testing.T) {
 		}
 	})
 }
+
+// A damaged line among what survives costs that line and nothing else.
+func TestResumeWhenWhatSurvivesIsDamaged(t *testing.T) {
+	t.Parallel()
+	s := newScribe(t)
+	s.message(session.RoleSystem, session.Text("torn rules"))
+	s.message(session.RoleSystem, session.Text("rules"))
+	for range 20 {
+		s.user(strings.Repeat("x", 5000))
+	}
+	s.compact("sum", s.user("kept"))
+	mustDo(t, s.Close())
+	data := readBytes(t, s.Path())
+	mustDo(t, os.WriteFile(s.Path(), []byte(strings.Replace(string(data), `"content":"torn rules"`, `"content" "torn rules"`, 1)), 0o600))
+	again := s.again()
+	again.sees("system: rules", "summary: sum", "user: kept")
+	if c := again.at(""); len(c.Problems) != 1 || c.Problems[0].Kind != session.ProblemDamaged {
+		t.Errorf("problems %v", c.Problems)
+	}
+}
