@@ -327,3 +327,42 @@ func TestExportClean(t *testing.T) {
 		t.Errorf("written: %q", got)
 	}
 }
+
+// A list of conversations never names one that is not there yet.
+func TestPublishListsAfterTheConversation(t *testing.T) {
+	d := newDesk(t)
+	d.bring(toyFile(t, lines(toyLine{Conv: "c", Title: "T"}, said("1", "one"))))
+	script, err := transcript.NewScript(d.open(toyID("c")), "toy", "", toyTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	out := &transcript.Output{Files: []transcript.OutputFile{
+		{Path: "c.json", Data: []byte("new")},
+		{Path: "index.json", Data: []byte("new list"), Merge: func([]byte) ([]byte, error) { return nil, nil }},
+	}}
+	list, inTheWay := filepath.Join(dir, "index.json"), filepath.Join(dir, "c.json.bak")
+	for path, text := range map[string]string{filepath.Join(dir, "c.json"): "old", list: "old list"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(inTheWay, "full"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.x.Publish(toy(), script, out, "c", dir, true); err == nil {
+		t.Error("a backup was written over a directory")
+	}
+	if got := read(t, list); got != "old list" {
+		t.Errorf("the list says %q although the conversation was not written", got)
+	}
+	if err := os.RemoveAll(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.x.Publish(toy(), script, out, "c", dir, true); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, list); got != "new list" {
+		t.Errorf("the list says %q", got)
+	}
+}

@@ -30,10 +30,16 @@ func (x *Exporter) Publish(format *Format, s *Script, out *Output, native, base 
 		}
 		paths = append(paths, path)
 	}
-	// The conversation itself comes last: when it is there, all of it is.
-	for i := len(paths) - 1; i >= 0; i-- {
-		if err := replaceWithBackup(paths[i], out.Files[i].Data); err != nil {
-			return nil, err
+	// The conversation itself comes after what belongs to it: when it is there, all
+	// of it is. A list of conversations comes last: what it names is there.
+	for _, shared := range []bool{false, true} {
+		for i := len(paths) - 1; i >= 0; i-- {
+			if shared != (out.Files[i].Merge != nil) {
+				continue
+			}
+			if err := replaceWithBackup(paths[i], out.Files[i].Data); err != nil {
+				return nil, err
+			}
 		}
 	}
 	for _, path := range paths {
