@@ -292,8 +292,10 @@ func (s *Session) inventHeader(t *tree) (*Header, error) {
 
 func (s *Session) checkVersion() error {
 	version := strconv.Itoa(s.header.Version)
-	odd, _, _ := s.header.Extra.take("version") // a number, but not one that we could have written
-	if s.header.Version == 0 && rawjson.Kind(odd) == 'n' { // otherwise it is a repeated one, which does not count
+	// A number, but not one that we could have written. Beside one that we could,
+	// it is a repeated member, which does not count.
+	odd, _, _ := s.header.Extra.take("version")
+	if s.header.Version == 0 && rawjson.Kind(odd) == 'n' {
 		version = string(odd)
 	} else if s.header.Version <= Version {
 		return nil
