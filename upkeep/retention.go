@@ -24,12 +24,17 @@ import (
 // Session is what decides whether a session stays.
 type Session struct {
 	store.Stat
-	Active time.Time // when something was last said in it: see Active
-	Pinned bool
+	Active time.Time // when something was last said in its conversation: see Active
+	Pinned bool      // it, or another session of its conversation
+
+	continues string // the session that it continues, or ""
 }
 
 // Survey returns all sessions of a store that can be read, the one that was
 // active last first. Those that cannot are told to unread, which may be nil.
+//
+// Sessions that continue each other are one conversation: as long as something is
+// said in the last of them, none of the others is old.
 func Survey(ctx context.Context, st store.Store, unread func(name string, err error)) ([]Session, error) {
 	var all []Session
 	for stat, err := range st.List(ctx) {
@@ -49,10 +54,54 @@ func Survey(ctx context.Context, st store.Store, unread func(name string, err er
 			unread(stat.Name, err)
 		}
 	}
+	if err := joinChains(ctx, st, all); err != nil {
+		return nil, err
+	}
 	slices.SortFunc(all, func(a, b Session) int {
 		return cmp.Or(b.Active.Compare(a.Active), cmp.Compare(a.Name, b.Name))
 	})
 	return all, nil
+}
+
+// joinChains gives all sessions of a conversation its activity and its pin.
+func joinChains(ctx context.Context, st store.Store, all []Session) error {
+	linked := make(map[string]bool)
+	for i := range all {
+		if all[i].continues != "" {
+			linked[all[i].Name], linked[all[i].continues] = true, true
+		}
+	}
+	var links []session.Link
+	byName := make(map[string]*Session)
+	for i := range all {
+		if !linked[all[i].Name] {
+			continue
+		}
+		link, err := session.ReadLink(ctx, st, all[i].Name)
+		if errors.Is(err, store.ErrNotExist) {
+			continue // removed since it was listed
+		}
+		if err != nil {
+			return err
+		}
+		byName[all[i].Name] = &all[i]
+		links = append(links, link)
+	}
+	for _, chain := range session.JoinLinks(links) {
+		var active time.Time
+		pinned := false
+		for _, name := range chain.Links {
+			s := byName[name]
+			pinned = pinned || s.Pinned
+			if s.Active.After(active) {
+				active = s.Active
+			}
+		}
+		for _, name := range chain.Links {
+			byName[name].Active, byName[name].Pinned = active, pinned
+		}
+	}
+	return nil
 }
 
 func (s *Session) look(ctx context.Context, st store.Store) (err error) {
@@ -65,8 +114,12 @@ func (s *Session) look(ctx context.Context, st store.Store) (err error) {
 		return err
 	}
 	s.Active, err = Active(ctx, st, s.Name)
+	h := opened.Header()
 	if s.Active.IsZero() {
-		s.Active = opened.Header().CreatedAt
+		s.Active = h.CreatedAt
+	}
+	if h.Relation == session.RelationContinuation {
+		s.continues = h.ParentSession
 	}
 	return err
 }

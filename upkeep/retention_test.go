@@ -133,3 +133,34 @@ func TestMakeRoom(t *testing.T) {
 		t.Errorf("all are pinned: %v", err)
 	}
 }
+
+// The first session of a conversation that goes on today is not old, and the pin
+// of one of its sessions holds all of them.
+func TestConversationIsAsYoungAsItsLastSession(t *testing.T) {
+	st, err := file.Open(t.TempDir(), &file.Options{Sync: file.Never})
+	must(t, err)
+	defer st.Close()
+	first := begin(t, st, "first", 0)
+	begin(t, st, "between", 5)
+	next, err := first.Continue() // it has the clock of the first
+	must(t, err)
+	defer next.Close()
+	must(t, next.Append(session.Entry{
+		Type: session.TypeMessage, Timestamp: day.AddDate(0, 0, 9),
+		Message: &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text("still here")}},
+	}))
+	all, err := upkeep.Survey(t.Context(), st, nil)
+	must(t, err)
+	going, _ := upkeep.Rule{MaxCount: -1, OlderThan: 2 * 24 * time.Hour}.Choose(all, day.AddDate(0, 0, 10))
+	if got := namesOf(going, func(c upkeep.Choice) string { return c.Name }); got != "between" {
+		t.Errorf("%q go, want only the session in between", got)
+	}
+	_, err = next.SetPinned(true)
+	must(t, err)
+	all, err = upkeep.Survey(t.Context(), st, nil)
+	must(t, err)
+	going, pinned := upkeep.Rule{MaxCount: 0}.Choose(all, day)
+	if got := namesOf(going, func(c upkeep.Choice) string { return c.Name }); got != "between" || pinned != 0 {
+		t.Errorf("%q go, %d pinned ones would", got, pinned)
+	}
+}

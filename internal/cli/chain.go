@@ -121,9 +121,7 @@ func (a *app) withChain(ctx context.Context, id string, f func(st *file.Store, n
 		if err != nil {
 			return err
 		}
-		c, err := session.FindChain(ctx, st, name, func(ctx context.Context, missing string) ([]string, error) {
-			return a.naming(ctx, st, missing)
-		})
+		c, err := a.chainOf(ctx, st, name)
 		if err != nil {
 			return err
 		}
@@ -131,6 +129,13 @@ func (a *app) withChain(ctx context.Context, id string, f func(st *file.Store, n
 			return f(st, name, c)
 		}
 		return f(st, c.ID, c)
+	})
+}
+
+// chainOf returns the conversation that a session is part of.
+func (a *app) chainOf(ctx context.Context, st *file.Store, name string) (session.Linked, error) {
+	return session.FindChain(ctx, st, name, func(ctx context.Context, missing string) ([]string, error) {
+		return a.naming(ctx, st, missing)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -12,45 +13,74 @@ import (
 )
 
 func rmCommand(a *app) *cobra.Command {
-	var force bool
+	var force, link bool
 	cmd := &cobra.Command{
 		Use:   "rm ID…",
 		Short: "Move sessions to the trash",
 		Long: "Moves sessions to the trash, from which coppice trash restore brings them back,\n" +
-			"and prints the name of each removal. Pinned sessions stay unless --force is given.",
+			"and prints the name of each removal. A conversation that goes on in several\n" +
+			"sessions goes as a whole; --link removes only the session that is named. Pinned\n" +
+			"sessions stay unless --force is given.",
 		GroupID:           "keep",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withStore(func(st *file.Store) error {
-				return a.each(cmd.Context(), args, func(id string) error { return a.removeGiven(cmd.Context(), st, id, force) })
+				return a.each(cmd.Context(), args, func(id string) error { return a.removeGiven(cmd.Context(), st, id, link, force) })
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "also those that are pinned, or of which that cannot be told")
+	linkFlag(cmd, &link)
 	return cmd
 }
 
-func (a *app) removeGiven(ctx context.Context, st *file.Store, id string, force bool) error {
+func (a *app) removeGiven(ctx context.Context, st *file.Store, id string, link, force bool) error {
 	name, err := resolveSession(ctx, st, id)
 	if err != nil {
 		return err
 	}
-	if !force {
+	names := []string{name}
+	if !link {
+		// What cannot be read is in no conversation, and can go all the same.
+		if c, err := a.chainOf(ctx, st, name); err == nil && !isAlone(c) {
+			names = c.Links
+		}
+	}
+	for _, name := range names {
+		if force {
+			break
+		}
 		if err := a.mustNotBePinned(ctx, st, name); err != nil {
 			return err
 		}
 	}
-	title := a.titleIn(ctx, st, name)
-	removal, err := removeSession(ctx, st, name)
-	if err != nil {
-		return err
-	}
+	title := a.titleIn(ctx, st, names[0])
 	if title != "" {
 		title = fmt.Sprintf(" (%s)", title)
 	}
-	a.say("session %s%s is in the trash; %s brings it back", name, title, command("trash restore", []string{name}))
-	return a.print("%s", removal)
+	// The last goes first: what is left of a removal that is cut short is then a
+	// conversation without its end, not one with a hole.
+	var removals []string
+	for _, name := range slices.Backward(names) {
+		removal, err := removeSession(ctx, st, name)
+		if err != nil {
+			return err
+		}
+		removals = append(removals, removal)
+	}
+	back := command("trash restore", names)
+	if len(names) == 1 {
+		a.say("session %s%s is in the trash; %s brings it back", names[0], title, back)
+	} else {
+		a.say("conversation %s%s, %d sessions, is in the trash; %s brings it back", names[0], title, len(names), back)
+	}
+	for _, removal := range slices.Backward(removals) {
+		if err := a.print("%s", removal); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mustNotBePinned returns an error if a session is pinned, or if that cannot be
