@@ -86,7 +86,6 @@ type writing struct {
 	op      string // for errors
 	entries []Entry
 	graft   bool   // they bring their ids, parents and times along: see Graft
-	planned bool   // no call may wait for its result: see AppendCompaction
 	alone   bool   // it is a single's: nobody wants the list of its ids
 	parent  string // of the entry that is alone
 	// decide, if it is not nil, has the last word on the entries. It is called

@@ -38,7 +38,9 @@ var ErrNothingToCompact = fmt.Errorf("nothing to compact: %w", ErrInvalid)
 // split only if no cut between two keeps so little. If none at all does, it takes
 // the one that keeps least, because a conversation that is too large must still
 // become smaller, and says in Over by how much it misses. It returns
-// ErrNothingToCompact when all of it fits or no legal cut leaves anything out.
+// ErrNothingToCompact when all of it fits or no legal cut leaves anything out. A
+// tool call that waits for its result is no obstacle: it is kept, and AppendCompaction
+// accepts whatever was planned.
 func PlanCompaction(c *Context, keepTokens int, count func(Entry) int) (*CompactionPlan, error) {
 	p := planner{c: c, tokens: make([]int, len(c.Entries)), of: c.owners()}
 	before := 0
@@ -51,7 +53,7 @@ func PlanCompaction(c *Context, keepTokens int, count func(Entry) int) (*Compact
 	}
 	cut, ok := p.best(keepTokens)
 	if !ok {
-		return nil, fmt.Errorf("no legal cut in %d entries: %w", len(c.Entries), ErrNothingToCompact)
+		return nil, c.whyNoCut()
 	}
 	plan := &CompactionPlan{
 		FirstKept: c.Entries[cut.at].ID, Kind: cut.kind,
@@ -74,6 +76,15 @@ func PlanCompaction(c *Context, keepTokens int, count func(Entry) int) (*Compact
 		}
 	}
 	return plan, nil
+}
+
+// whyNoCut says that no legal cut leaves anything out.
+func (c *Context) whyNoCut() error {
+	cuts, _ := c.cuts()
+	if waiting := cuts.pairs.PendingCalls(); len(waiting) > 0 {
+		return fmt.Errorf("tool call %s waits for its result, and no legal cut before it leaves anything out: %w", waiting[0].ID, ErrNothingToCompact)
+	}
+	return fmt.Errorf("no legal cut in %d entries leaves anything out: %w", len(c.Entries), ErrNothingToCompact)
 }
 
 // planner weighs the cuts of a context.
@@ -228,17 +239,14 @@ func (c *Context) prompts() []int {
 // result may stand far from its call, and what was merged does not stand at all.
 func (c *Context) cutKinds() map[int]CutKind {
 	kinds := make(map[int]CutKind)
-	if len(c.origin) != len(c.Entries) {
-		for _, cut := range CutPoints(c.Entries) {
+	cuts, onPath := c.cuts()
+	legal := cuts.legal()
+	if !onPath {
+		for _, cut := range legal {
 			kinds[cut.At] = cut.Kind
 		}
 		return kinds
 	}
-	var cuts Cuts
-	for _, e := range c.path[c.from:] {
-		cuts.Add(*e)
-	}
-	legal := cuts.legal()
 	for i, at := range c.origin {
 		n, ok := slices.BinarySearchFunc(legal, at-c.from, func(cut Cut, at int) int { return cut.At - at })
 		if at >= c.from && ok {
@@ -246,6 +254,19 @@ func (c *Context) cutKinds() map[int]CutKind {
 		}
 	}
 	return kinds
+}
+
+// cuts returns the cuts of the path from where the context begins on or, if it was
+// built from none, those of its entries.
+func (c *Context) cuts() (cuts *Cuts, onPath bool) {
+	if len(c.origin) != len(c.Entries) {
+		return cutsOf(c.Entries), false
+	}
+	cuts = &Cuts{}
+	for _, e := range c.path[c.from:] {
+		cuts.Add(*e)
+	}
+	return cuts, true
 }
 
 // PlanCompaction plans a compaction of the context at the leaf: see the function
@@ -261,15 +282,16 @@ func (s *Session) PlanCompaction(keepTokens int, count func(Entry) int) (*Compac
 // AppendCompaction replaces, in the context from here on, what stands before an
 // entry by a summary; system messages stay, and the message that began the turn
 // if the cut splits it (see Context). The log keeps it all; Undo takes it back.
-// The entry must be on the path and the cut legal (see Cuts), and no tool call may
-// be waiting for its result; otherwise nothing is written and the error, a
+// The entry must be on the path and the cut legal (see Cuts): a tool call that
+// waits for its result must be kept. Otherwise nothing is written and the error, a
 // *CutError, says why. An empty firstKeptID keeps nothing but the summary and the
-// system messages. tokens is the size of the context before.
+// system messages, and is refused while a call waits. tokens is the size of the
+// context before.
 func (s *Session) AppendCompaction(summary, firstKeptID string, tokens int) (string, error) {
 	e := Entry{Type: TypeCompaction, Compaction: &CompactionEntry{
 		Summary: summary, FirstKeptEntryID: firstKeptID, TokensBefore: tokens,
 	}}
-	ids, err := s.put(&writing{op: "compact", entries: []Entry{e}, planned: true})
+	ids, err := s.put(&writing{op: "compact", entries: []Entry{e}})
 	if err != nil {
 		return "", err
 	}
@@ -312,8 +334,8 @@ func (s *Session) checkCompaction(ctx context.Context, w *writing, leaf string, 
 
 // checkCut returns why a compaction at the end of a path may not keep it from an
 // entry on, or nil. A call that still waits must be kept, so that its result finds
-// it; a planned compaction has to wait for the result. The cut of one that is
-// grafted may be where it does not count: not on the path.
+// it. The cut of one that is grafted may be where it does not count: not on the
+// path.
 func (w *writing) checkCut(path []*Entry, firstKeptID string) error {
 	var cuts Cuts
 	entries := make([]Entry, len(path))
@@ -325,10 +347,10 @@ func (w *writing) checkCut(path []*Entry, firstKeptID string) error {
 			at = i
 		}
 	}
-	if waiting := cuts.pairs.PendingCalls(); len(waiting) > 0 && (w.planned || firstKeptID == "") {
-		return &CutError{firstKeptID, fmt.Sprintf("tool call %s still waits for its result; append the result first", waiting[0].ID)}
-	}
+	waiting := cuts.pairs.PendingCalls()
 	switch {
+	case firstKeptID == "" && len(waiting) > 0:
+		return &CutError{firstKeptID, fmt.Sprintf("tool call %s still waits for its result and must be kept", waiting[0].ID)}
 	case firstKeptID == "" || at < 0 && w.graft:
 		return nil
 	case at < 0:

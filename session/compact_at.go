@@ -51,8 +51,7 @@ func (s *Session) selectCompacted(firstKeptID string) (*selection, error) {
 	if sel.entries, err = s.wholePath(sel); err != nil {
 		return nil, err
 	}
-	w := writing{planned: true}
-	if err := w.checkCut(sel.entries, firstKeptID); err != nil {
+	if err := new(writing).checkCut(sel.entries, firstKeptID); err != nil {
 		return nil, err
 	}
 	for _, e := range slices.Backward(sel.entries) { // also those before the compaction in force

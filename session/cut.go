@@ -123,7 +123,7 @@ func (c *Cuts) Legal() []int {
 }
 
 // Pending returns whether a tool call waits for its result: nothing may be cut
-// after it, and no compaction may be recorded.
+// after it, so that a compaction keeps it.
 func (c *Cuts) Pending() bool { return c.pairs.Pending() }
 
 func cutsOf(entries []Entry) *Cuts {

@@ -33,8 +33,8 @@ func compactCommand(a *app) *cobra.Command {
 			"takes the compaction back.\n\n" +
 			"What is kept begins with a question of the user if it can, or else between two\n" +
 			"steps of an answer: then the question stays, too. So do system messages. A tool\n" +
-			"call is never separated from its result. If nothing fits --keep-tokens, as little\n" +
-			"as possible is kept.\n\n" +
+			"call is never separated from its result, and stays while it waits for it. If nothing\n" +
+			"fits --keep-tokens, as little as possible is kept.\n\n" +
 			"Tokens are counted as recorded in the entries. Where nothing was recorded they\n" +
 			"are counted, or for models whose vocabulary is not public estimated.",
 		GroupID:           "tree",
@@ -69,7 +69,8 @@ func (a *app) runCompact(ctx context.Context, id string, f *compactFlags) error 
 		}
 		plan, err := planCompaction(o.Session, f, counter)
 		if err != nil {
-			return explainPlan(o.name, err)
+			_, smaller := o.PlanCompaction(0, counter.entry)
+			return explainPlan(o.name, err, smaller == nil)
 		}
 		if f.dryRun {
 			err := a.showPlan(ctx, o, plan, counter)
@@ -90,15 +91,18 @@ func (a *app) runCompact(ctx context.Context, id string, f *compactFlags) error 
 	})
 }
 
-func explainPlan(name string, err error) error {
+// explainPlan says why there is no plan, and what would help: to keep fewer tokens
+// only if there is anything that can be left out.
+func explainPlan(name string, err error, smaller bool) error {
 	if !errors.Is(err, session.ErrNothingToCompact) {
 		return err
 	}
 	why := strings.TrimSuffix(err.Error(), ": "+session.ErrNothingToCompact.Error())
-	return usageError{&session.Error{
-		Op: "compact", Name: name, Err: errors.New("nothing to compact: " + why),
-		Hint: "--keep-tokens with a smaller number keeps less, --first-kept says from where",
-	}}
+	hint := ""
+	if smaller {
+		hint = "--keep-tokens with a smaller number keeps less, --first-kept says from where"
+	}
+	return usageError{&session.Error{Op: "compact", Name: name, Err: errors.New("nothing to compact: " + why), Hint: hint}}
 }
 
 // planCompaction finds the cut.
@@ -110,12 +114,7 @@ func planCompaction(s *session.Session, f *compactFlags, counter tokenCounter) (
 		}
 		return s.PlanCompactionAt(first, counter.entry)
 	}
-	plan, err := s.PlanCompaction(f.keepTokens, counter.entry)
-	if err != nil {
-		return nil, err
-	}
-	_, err = s.PlanCompactionAt(plan.FirstKept, counter.entry) // a dry run must say what the append would refuse
-	return plan, err
+	return s.PlanCompaction(f.keepTokens, counter.entry)
 }
 
 // tokenCounter counts entries as they were recorded and, where nothing was, as
