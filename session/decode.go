@@ -392,6 +392,16 @@ func (d *decoder) integer(into *int) decoding {
 	return decoding(ok)
 }
 
+// count reads a number of tokens or the like: see MaxCount.
+func (d *decoder) count(into *int) decoding {
+	n, ok := d.r.Int()
+	if !ok || n < 0 || n > MaxCount || int64(int(n)) != n {
+		return unknown
+	}
+	*into = int(n)
+	return known
+}
+
 // The forms of time that are read besides RFC 3339: without a zone, which means
 // local time.
 var naiveTimes = []string{"2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"}

@@ -59,7 +59,7 @@ func (m *MessageEntry) field(d *decoder, key []byte) decoding {
 		return d.word(&m.Category)
 	case "tokens":
 		n := new(int)
-		if d.integer(n) == unknown {
+		if d.count(n) == unknown {
 			return unknown
 		}
 		m.Tokens = n
@@ -83,17 +83,17 @@ func (m *MessageEntry) field(d *decoder, key []byte) decoding {
 func (u *Usage) field(d *decoder, key []byte) decoding {
 	switch string(key) {
 	case "input":
-		return d.integer(&u.Input)
+		return d.count(&u.Input)
 	case "output":
-		return d.integer(&u.Output)
+		return d.count(&u.Output)
 	case "cache_read":
-		return d.integer(&u.CacheRead)
+		return d.count(&u.CacheRead)
 	case "cache_write":
-		return d.integer(&u.CacheWrite)
+		return d.count(&u.CacheWrite)
 	case "reasoning":
-		return d.integer(&u.Reasoning)
+		return d.count(&u.Reasoning)
 	case "cost_micro_usd":
-		return d.integer(&u.CostMicroUSD)
+		return d.count(&u.CostMicroUSD)
 	}
 	return unknown
 }
@@ -149,7 +149,7 @@ func (c *CompactionEntry) field(d *decoder, key []byte) decoding {
 	case "first_kept_entry_id":
 		return d.str(&c.FirstKeptEntryID)
 	case "tokens_before":
-		return d.integer(&c.TokensBefore)
+		return d.count(&c.TokensBefore)
 	case "state":
 		if d.r.Kind() != '{' {
 			return unknown

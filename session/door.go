@@ -67,6 +67,9 @@ func checkForm(e *Entry, odd bool) error {
 	if y := e.Timestamp.Year(); y > 9999 || y < 0 {
 		return fmt.Errorf("its time %s cannot be written: the year must be from 0 to 9999", e.Timestamp.Format(time.RFC3339))
 	}
+	if name, n, ok := e.badCount(); ok && !odd { // readers pass it over
+		return fmt.Errorf("%q is %d: it must be from 0 to %d", name, n, int64(MaxCount))
+	}
 	switch {
 	case e.Message != nil:
 		return e.checkMessage(odd)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -381,6 +382,23 @@ func TestParseEntryRefusesMistakes(t *testing.T) {
 		`{"type":"message","message":{"role":"user","content":"x"},"label":{}}`,
 		`{"type":"label","label":{"label":"x"}}`, `{"type":"revert","revert":{}}`, `{"type":"merge","merge":{}}`,
 		`{"type":"context_edit","context_edit":{"target_id":"a","replacement":[{"type":"text"}]}}`,
+		`{"type":"context_edit","context_edit":{"target_id":"a","replacement":5}}`,
+		`{"type":"message","type":"label","message":{"role":"user","content":"x"}}`,
+		`{"type":"message","message":{"role":"user","content":"x","content":"y"}}`,
+		`{"type":"message","role":"user","content":"x","tokens":"5"}`,
+		`{"type":"message","message":{"role":"assistant","content":"x","usage":{"input":"5"}}}`,
+		`{"type":"message","message":{"role":"assistant","content":"x","usage":{"input":-5}}}`,
+		`{"type":"message","message":{"role":"assistant","content":"x","tokens":-4}}`,
+		`{"type":"message","message":{"role":"assistant","content":[{"type":"tool_use","tool_use":{"id":"k","name":"n","input":"str"}}]}}`,
+		`{"type":"message","message":{"role":"assistant","content":[{"type":"tool_use","tool_use":{"id":"k","name":"n","input":[1]}}]}}`,
+		`{"type":"message","message":{"role":"tool","content":[{"type":"tool_result","tool_result":{"tool_use_id":"k","content":7}}]}}`,
+		`{"type":"message","message":{"role":"tool","content":[{"type":"tool_result","tool_result":{"tool_use_id":"k","is_error":"yes"}}]}}`,
+		`{"type":"message","timestamp":"0001-01-01T00:00:00Z","message":{"role":"user","content":"x"}}`,
+		`{"type":"model_change","model_change":{"provider":3,"model_id":"m"}}`,
+		`{"type":"compaction","compaction":{"summary":"s","tokens_before":-1}}`,
+		`{"type":"compaction","compaction":{"summary":"s","state":5}}`,
+		`{"type":"custom","custom":{"custom_type":"t","data":"x"}}`,
+		`{"type":"leaf","leaf":{}}`,
 	} {
 		if _, err := session.ParseEntry([]byte(text)); !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("%s: %v, want ErrInvalid", text, err)
@@ -397,5 +415,63 @@ func TestParseEntryRefusesMistakes(t *testing.T) {
 			continue
 		}
 		mustDo(t, newScribe(t).Append(e))
+	}
+}
+
+// A count that is negative or absurd would spoil every sum it is part of.
+func TestAppendRefusesWhatIsNoCount(t *testing.T) {
+	t.Parallel()
+	spent := func(u session.Usage) session.Entry {
+		e := said("assistant", session.Text("x"))
+		e.Message.Usage = &u
+		return e
+	}
+	counted := func(n int) session.Entry {
+		e := said("user", session.Text("x"))
+		e.Message.Tokens = &n
+		return e
+	}
+	before := compaction("")
+	before.Compaction.TokensBefore = -1
+	for name, e := range map[string]session.Entry{
+		"input": spent(session.Usage{Input: -5}), "output": spent(session.Usage{Output: math.MaxInt}),
+		"cache read": spent(session.Usage{CacheRead: -1}), "cache write": spent(session.Usage{CacheWrite: -1}),
+		"reasoning": spent(session.Usage{Reasoning: -1}), "cost": spent(session.Usage{CostMicroUSD: math.MaxInt}),
+		"tokens": counted(-4), "too many tokens": counted(session.MaxCount + 1), "tokens before": before,
+	} {
+		for way, write := range waysIn {
+			if way == "Graft" {
+				continue // it keeps what others wrote; readers pass it over
+			}
+			s := newScribe(t)
+			if err := write(s.Session, e); !errors.Is(err, session.ErrInvalid) {
+				t.Errorf("%s, %s: %v, want ErrInvalid", way, name, err)
+			}
+		}
+	}
+	s := newScribe(t)
+	mustDo(t, s.Append(counted(session.MaxCount)))
+}
+
+// Files of others may have such numbers all the same. They count as missing, and
+// are written back as they were.
+func TestReadersPassOverWhatIsNoCount(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		`{"type":"message","id":"a","parent_id":null,"timestamp":"2024-01-01T10:00:00.000Z","message":{"role":"assistant","content":[],"tokens":-3}}`,
+		`{"type":"message","id":"a","parent_id":null,"timestamp":"2024-01-01T10:00:00.000Z","message":{"role":"assistant","content":[],"usage":{"input":-5,"output":9223372036854775807}}}`,
+		`{"type":"compaction","id":"a","parent_id":null,"timestamp":"2024-01-01T10:00:00.000Z","compaction":{"summary":"s","first_kept_entry_id":"","tokens_before":-1}}`,
+	} {
+		var e session.Entry
+		mustDo(t, json.Unmarshal([]byte(text), &e))
+		if m := e.Message; m != nil && (m.Tokens != nil || m.Usage != nil && m.Usage.Context() != 0) {
+			t.Errorf("%s: tokens %v, usage %+v", text, m.Tokens, m.Usage)
+		}
+		if e.Compaction != nil && e.Compaction.TokensBefore != 0 {
+			t.Errorf("%s: %d tokens before", text, e.Compaction.TokensBefore)
+		}
+		if got, err := json.Marshal(e); err != nil || string(got) != text {
+			t.Errorf("written back as %s, %v\nwant %s", got, err, text)
+		}
 	}
 }

@@ -296,7 +296,9 @@ func (w *writer) compaction(c *CompactionEntry) {
 	w.begin("compaction")
 	w.str("summary", c.Summary)
 	w.str("first_kept_entry_id", c.FirstKeptEntryID)
-	w.int("tokens_before", int64(c.TokensBefore))
+	if c.TokensBefore != 0 || !c.Extra.has([]byte("tokens_before")) { // else one that is no count stays what it was
+		w.int("tokens_before", int64(c.TokensBefore))
+	}
 	if c.State != nil {
 		w.begin("state")
 		w.optStr("provider", c.State.Provider)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 )
 
@@ -36,6 +37,9 @@ func parseEntry(text []byte) (Entry, error) {
 	if err := json.Unmarshal(text, &e); err != nil {
 		return e, syntaxError(text, err)
 	}
+	if err := checkRepeats(bytes.TrimSpace(text), ""); err != nil {
+		return e, err
+	}
 	if e.Type == "" {
 		return e, errors.New(`"type" is missing or not a string; such as "message"`)
 	}
@@ -51,10 +55,48 @@ func parseEntry(text []byte) (Entry, error) {
 			return e, fmt.Errorf("an entry of type %q has the payload of %q as well: append one entry for each", e.Type, f.Name)
 		}
 	}
+	if err := e.checkLeading(members); err != nil {
+		return e, err
+	}
+	if err := e.checkKinds(members); err != nil {
+		return e, err
+	}
 	if err := e.checkMembers(); err != nil {
 		return e, err
 	}
 	return e, checkForm(&e, false)
+}
+
+// checkLeading makes sure that what the members say that all entries have is what
+// will be written.
+func (e *Entry) checkLeading(members map[string]json.RawMessage) error {
+	if _, ok := members["parent_id"]; !ok && e.Type == TypeLeaf {
+		return errors.New(`a leaf needs "parent_id", the entry that the leaf moves to; null moves it before the first entry`)
+	}
+	if _, ok := members["timestamp"]; ok && e.Timestamp.IsZero() { // which would be filled in
+		return errors.New(`"timestamp" is in the year 1: leave it out, or give the real time`)
+	}
+	return nil
+}
+
+// checkKinds makes sure that the payload's members have the right kinds of values,
+// wherever they stand.
+func (e *Entry) checkKinds(members map[string]json.RawMessage) error {
+	nested := kindOf(members[string(e.Type)]) == '{' || e.ThinkingLevel != nil && kindOf(members[oldThinkingLevel]) == '{'
+	v := reflect.ValueOf(e).Elem()
+	for i := range v.NumField() {
+		payload, name := v.Field(i), memberName(v.Type().Field(i))
+		if payload.Kind() != reflect.Pointer || payload.IsNil() || payload.Elem().Kind() != reflect.Struct {
+			continue
+		}
+		if !nested {
+			if err := checkNames(payload.Elem().Type(), e.Extra, name); err != nil {
+				return err
+			}
+		}
+		return checkKinds(payload, name)
+	}
+	return nil
 }
 
 // syntaxError says where JSON is wrong.
@@ -136,10 +178,6 @@ func (m *MessageEntry) checkMembers() error {
 	if err := CheckRole(m.Role); err != nil {
 		return err
 	}
-	name := wrongKind(m.Extra, "content", "model", "provider", "category", "tokens", "usage", "stop_reason", "response_id", "metadata")
-	if name != "" {
-		return fmt.Errorf("%q has the wrong kind of value", "message."+name)
-	}
 	if len(m.Content) == 0 {
 		return errors.New(`"message.content" is missing or empty; a list of blocks or a text is needed`)
 	}
@@ -166,8 +204,6 @@ func (c *Content) checkMembers() error {
 		return errors.New(`a block needs a "type", such as "text"`)
 	case c.Raw != nil && isBlock(c.Type):
 		return fmt.Errorf("a block of type %q needs an object %q", c.Type, c.Type)
-	case c.Text != nil && wrongKind(c.Text.Extra, "content") != "":
-		return errors.New(`"text.content" is not a string`)
 	case c.ToolUse != nil:
 		return missing(required{"tool_use.id", c.ToolUse.ID}, required{"tool_use.name", c.ToolUse.Name})
 	case c.ToolResult != nil:

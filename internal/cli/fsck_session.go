@@ -95,16 +95,22 @@ func (c *checker) checkUsage(s *session.Session, name string) error {
 }
 
 func badUsage(m *session.MessageEntry) string {
-	if m.Tokens != nil && *m.Tokens < 0 {
-		return fmt.Sprintf("it has %d tokens", *m.Tokens)
-	}
-	if u := m.Usage; u != nil {
-		switch {
-		case min(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.Reasoning, u.CostMicroUSD) < 0:
-			return "a count is negative"
-		case u.Reasoning > u.Output:
-			return fmt.Sprintf("%d tokens of reasoning in %d of output", u.Reasoning, u.Output)
+	for _, f := range m.Extra {
+		if f.Name == "tokens" { // else it would have been read
+			return fmt.Sprintf("it has %.40s tokens", f.Value)
 		}
+	}
+	if m.Usage == nil {
+		return ""
+	}
+	for _, f := range m.Usage.Extra {
+		switch f.Name {
+		case "input", "output", "cache_read", "cache_write", "reasoning", "cost_micro_usd":
+			return fmt.Sprintf("its %s is %.40s", f.Name, f.Value)
+		}
+	}
+	if u := m.Usage; u.Reasoning > u.Output {
+		return fmt.Sprintf("%d tokens of reasoning in %d of output", u.Reasoning, u.Output)
 	}
 	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -311,7 +312,8 @@ func (a *app) printBars(title string, bars []index.Count) error {
 
 // bar is a bar whose end is drawn to an eighth of a column.
 func bar(n, most int64, width int) string {
-	eighths := int(8 * int64(width) * n / most)
+	share := min(max(float64(n)/float64(max(most, 1)), 0), 1)
+	eighths := int(8 * float64(width) * share)
 	text := strings.Repeat("█", eighths/8)
 	if rest := eighths % 8; rest > 0 {
 		text += string([]rune(" ▏▎▍▌▋▊▉")[rest])
@@ -326,7 +328,8 @@ func bar(n, most int64, width int) string {
 // drawn.
 func height(n, most int64) rune {
 	heights := []rune(" ▁▂▃▄▅▆▇█")
-	return heights[(n*8+most-1)/most]
+	share := min(max(float64(n)/float64(max(most, 1)), 0), 1)
+	return heights[int(math.Ceil(share*8))]
 }
 
 // printTrend draws the tokens of all days as one line, those without any
