@@ -16,7 +16,8 @@ import (
 // Fork copies all of a session, with all its branches, into a new session in
 // the same or another store. Lines are copied as they are. The session itself
 // does not change. The limits of the store that the copy goes to hold for it too:
-// what is over one is refused with ErrTooLarge, and nothing is copied.
+// what is over one is refused with ErrTooLarge, and nothing is copied. Of a chain
+// (see OpenChain) it copies the conversation, with the ids that it has there.
 func (s *Session) Fork(ctx context.Context, to store.Store, o *Options) (*Session, error) {
 	return s.CopyAs(ctx, to, s.forkHeader(), o)
 }
@@ -27,7 +28,22 @@ func (s *Session) linesToFork(ctx context.Context, to store.Store) iter.Seq2[[]b
 	s.mu.RLock()
 	end, leaf, logLeaf := s.tree.end, s.tree.leaf, s.tree.logLeaf
 	s.mu.RUnlock()
+	var gaps []node
+	if chain, ok := s.log.(*chainLog); ok {
+		logLeaf, gaps = chain.leaf, chain.gaps
+	}
 	return func(yield func([]byte, error) bool) {
+		var stand [][]byte
+		err := s.sendGaps(gaps, func(line []byte) error { stand = append(stand, line); return nil })
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, line := range stand {
+			if !yield(line, nil) {
+				return
+			}
+		}
 		for line, err := range s.log.Forward(ctx, 0) {
 			if err == nil && line.Next > end {
 				break // appended since

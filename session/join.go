@@ -20,8 +20,9 @@ import (
 // are there; the first entries of a session hang on the leaf of the one before it.
 //
 // The session that it returns can be read like any other, has the chain's id, and
-// cannot be written to: append to the last of the chain. It shows the sessions as
-// they are when it is opened. No content is copied: it stays in the logs.
+// cannot be written to: append to the last of the chain. A fork of it is a session
+// of its own with all of the conversation. It shows the sessions as they are when it
+// is opened. No content is copied: it stays in the logs.
 func OpenChain(ctx context.Context, st store.Store, c Linked, o *Options) (*Session, error) {
 	if len(c.Links) == 0 {
 		return nil, &Error{Op: "open", Name: c.ID, Kind: ErrNotExist, Err: errors.New("all sessions of the conversation are missing")}
@@ -45,15 +46,19 @@ func OpenChain(ctx context.Context, st store.Store, c Linked, o *Options) (*Sess
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
+	log.leaf = t.leaf
 	t.leaf, t.logLeaf = j.leaf, j.leaf
-	log.hang(t)
+	if err := log.hang(ctx, t); err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
 	s.tree = t
 	return s, nil
 }
 
 // hang hangs on the leaf of the session before it what damage made a root, or what
-// was taken for lost in the damage of another session.
-func (l *chainLog) hang(t *tree) {
+// was taken for lost in the damage of another session. The lines say so, too, so
+// that a copy of them has the same shape.
+func (l *chainLog) hang(ctx context.Context, t *tree) error {
 	for i := range t.nodes {
 		n := &t.nodes[i]
 		p := l.partAt(n.pos)
@@ -62,10 +67,38 @@ func (l *chainLog) hang(t *tree) {
 				n.parent, n.pos = none, t.nodes[i].pos
 			}
 		}
-		if at, ok := t.at(p.above); ok && n.parent == none && p.above != n.id {
-			n.parent = at
+		at, ok := t.at(p.above)
+		if !ok || n.parent != none || p.above == n.id {
+			continue
+		}
+		n.parent = at
+		if n.kind == kindGap {
+			l.gaps = append(l.gaps, *n)
+		} else if err := p.hangLine(ctx, n.pos-p.base); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// hangLine makes a line follow the session before it. One that cannot be read stays
+// as it is.
+func (p *chainPart) hangLine(ctx context.Context, pos store.Pos) error {
+	for line, err := range p.lines(ctx, pos) {
+		if err != nil {
+			return err
+		}
+		e, err := decodeEntry(bytes.Clone(line.Data))
+		if err != nil {
+			break
+		}
+		e.ParentID = &p.above
+		if changed, err := appendEntry(nil, e); err == nil {
+			p.patch[pos] = changed
+		}
+		break
+	}
+	return nil
 }
 
 // partAt returns the log that a position is in.
@@ -411,6 +444,8 @@ type chainLog struct {
 	name  string
 	parts []*chainPart
 	end   store.Pos
+	leaf  string // where the lines leave it, which need not be where the conversation has it
+	gaps  []node // what is missing at the beginning of a session, and hangs on the one before it
 }
 
 // chainPart is one of the logs, up to where it was when the chain was opened.

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/memory"
 )
 
@@ -275,5 +277,93 @@ func TestContextOfAChain(t *testing.T) {
 	mustGet(last.AppendCompaction("summary", "d", 10))(t)
 	if got := texts(); got != "be_kind summary three" {
 		t.Errorf("compacted, the context is %q", got)
+	}
+}
+
+// A fork of a chain is one session with all of it: what is read from the two is the
+// same, and it stays so when a session of the chain is gone.
+func TestForkOfAChain(t *testing.T) {
+	t.Parallel()
+	said := func(s *session.Session) (ids []string, ctx string, labels map[string]string) {
+		t.Helper()
+		for _, e := range mustGet(s.PathTo(""))(t) {
+			if e.Label == nil { // the copy of a path has those at its end
+				ids = append(ids, e.ID)
+			}
+		}
+		return ids, string(mustGet(json.Marshal(mustGet(s.GetContext())(t)))(t)), mustGet(s.Labels())(t)
+	}
+	for _, lost := range []string{"", "s0", "s1", "s2"} {
+		st := chainOf(t,
+			[]string{"s:a/be_kind", "u:b/one", "u:left/left"},
+			[]string{"=:a'/be_kind", "m:m1/mark", "s:c/be_brief", "u:d/two"},
+			[]string{"=:a''/be_kind", "=:c'/be_brief", "m:m2/mark", "u:b/three", "u:e/four"})
+		first := closeWith(t, mustGet(session.Open(t.Context(), st, "s0", nil))(t))
+		mustGet(first.SetLabel("b", "start"))(t)
+		mustDo(t, first.Branch("b"))
+		last := closeWith(t, mustGet(session.Open(t.Context(), st, "s2", nil))(t))
+		mustGet(last.AppendCompaction("summary", "e", 10))(t)
+		if lost != "" {
+			mustDo(t, st.Remove(t.Context(), lost))
+		}
+		chain := openChain(t, st, "s1")
+		fork := closeWith(t, mustGet(chain.Fork(t.Context(), st, nil))(t))
+		if h := fork.Header(); h.ParentSession != "s0" || h.Relation != session.RelationFork || h.Continuation != 0 {
+			t.Errorf("without %q: header %+v", lost, h)
+		}
+		path, err := chain.CreateBranchedSession(chain.LeafID())
+		mustDo(t, err)
+		branched := closeWith(t, mustGet(session.Open(t.Context(), st, path, nil))(t))
+		wantIDs, wantContext, wantLabels := said(chain)
+		for what, s := range map[string]*session.Session{"fork": fork, "path": branched} {
+			ids, ctx, labels := said(s)
+			if diff := cmp.Diff(wantIDs, ids); diff != "" {
+				t.Errorf("%s without %q: path:\n%s", what, lost, diff)
+			}
+			if diff := cmp.Diff(wantContext, ctx); diff != "" {
+				t.Errorf("%s without %q: context:\n%s", what, lost, diff)
+			}
+			if diff := cmp.Diff(wantLabels, labels); diff != "" {
+				t.Errorf("%s without %q: labels:\n%s", what, lost, diff)
+			}
+			if problems := mustGet(s.Problems())(t); len(problems) > 0 {
+				t.Errorf("%s without %q: %v", what, lost, problems)
+			}
+			mustGet(s.AppendMessage(session.RoleUser, []session.Content{session.Text("on")}))(t)
+		}
+		if ok := mustGet(fork.Has("left"))(t); ok != (lost != "s0") {
+			t.Errorf("without %q: the fork has the other branch: %v", lost, ok)
+		}
+	}
+}
+
+// Where damage made a root of what follows an earlier session, and where only the
+// record of the continuation moved the leaf, a fork has the shape of the chain.
+func TestForkOfADamagedChain(t *testing.T) {
+	t.Parallel()
+	const message = `,"timestamp":"2026-01-01T00:00:01.000Z","message":{"role":"user","content":[{"type":"text","text":{"content":"x"}}]}}`
+	for name, second := range map[string]string{
+		"its own parent":        `{"type":"message","id":"c","parent_id":"c"` + message,
+		"the first line is bad": `{"type":"message","id":"bad","parent_id":null,"timesta`,
+	} {
+		st := memory.New(nil)
+		mustGet(st.Create(t.Context(), "s0", store.Lines([]byte(`{"type":"session","id":"s0","version":1,"timestamp":"2026-01-01T00:00:00.000Z"}`),
+			[]byte(`{"type":"message","id":"a","parent_id":null`+message),
+			[]byte(`{"type":"message","id":"b","parent_id":"a"`+message),
+			[]byte(`{"type":"custom","id":"r","parent_id":"a","timestamp":"2026-01-01T00:00:02.000Z","custom":{"custom_type":"coppice.continued_to","data":{"session":"s1","of":"s0"}}}`))))(t)
+		mustGet(st.Create(t.Context(), "s1", store.Lines([]byte(`{"type":"session","id":"s1","version":1,"parent_session":"s0","relation":"continuation","timestamp":"2026-01-01T00:00:00.000Z"}`),
+			[]byte(second))))(t)
+		chain := openChain(t, st, "s0")
+		fork := closeWith(t, mustGet(chain.Fork(t.Context(), st, nil))(t))
+		if chain.LeafID() != fork.LeafID() {
+			t.Errorf("%s: the leaf is %s, want %s", name, fork.LeafID(), chain.LeafID())
+		}
+		last := "c"
+		if name != "its own parent" {
+			last = "bad"
+		}
+		if e := mustGet(fork.Entry(last))(t); e.ParentID == nil || *e.ParentID != "a" {
+			t.Errorf("%s: %s hangs on %v", name, last, e.ParentID)
+		}
 	}
 }
