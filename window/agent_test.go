@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
 )
@@ -87,6 +89,53 @@ func TestPromptOfALongTurnStays(t *testing.T) {
 	v := must(window.Trim(b.context(), window.Options{Budget: window.Budget{Tokens: 5000}}))(t)
 	if ids := idsOf(v.Entries); slices.Contains(ids, prompt) || !slices.Contains(ids, next) {
 		t.Errorf("of the prompts %s and %s, the view has %v", prompt, next, ids)
+	}
+}
+
+// A step that needs all the room takes that of the prompt, but only until the next
+// step: then the large one goes, and the prompt is there again.
+func TestPromptComesBackAfterALargeStep(t *testing.T) {
+	b := &builder{}
+	say := func(tokens int, role session.MessageRole, content session.Content) {
+		b.message(role, content).Tokens = &tokens
+	}
+	say(10, session.RoleSystem, session.Text("You tend a garden."))
+	say(50, session.RoleUser, session.Text("Plant roses."))
+	prompt := b.entries[1].ID
+	p := must(window.NewPlanner(window.Options{Budget: window.Budget{Tokens: 1000}}))(t)
+	var views []*window.View
+	step := func(size int) []string {
+		say(size, session.RoleAssistant, session.ToolUse("c", "write", map[string]any{"text": "roses"}))
+		say(10, session.RoleTool, session.ToolResult("c", "ok", false))
+		p.Add(b.entries[len(b.entries)-2:]...)
+		v := must(p.View())(t)
+		views = append(views, v)
+		same := must(window.Trim(b.context(), window.Options{Budget: window.Budget{Tokens: 1000}}))(t)
+		if diff := cmp.Diff(fingerprintOf(t, same), fingerprintOf(t, v)); diff != "" {
+			t.Fatalf("(-at once +step by step):\n%s", diff)
+		}
+		return idsOf(v.Entries)
+	}
+	p.Add(b.entries...)
+	for range 3 {
+		step(100)
+	}
+	large := step(960)
+	if slices.Contains(large, prompt) || len(large) != 3 {
+		t.Fatalf("the view of the large step is %v", large)
+	}
+	omitted := views[3].Report.Omissions
+	if last := omitted[len(omitted)-1]; last.EntryID != prompt || last.Kind != window.LeftOut {
+		t.Errorf("the last omission is %+v, want the prompt's", last)
+	}
+	if next := step(20); !slices.Contains(next, prompt) || len(next) != 4 {
+		t.Errorf("after the large step, the view is %v", next)
+	}
+	if slices.ContainsFunc(views[4].Report.Omissions, func(o window.Omission) bool { return o.EntryID == prompt }) {
+		t.Error("the prompt is there and was left out")
+	}
+	if omitted[len(omitted)-1].EntryID != prompt {
+		t.Error("an earlier view has changed")
 	}
 }
 

@@ -95,6 +95,7 @@ type state struct {
 	queues [SystemOutput + 1][]int32 // groups by class, the oldest first
 	newest int32                     // the newest group that is not SYSTEM, or none
 	prompt int32                     // the group of the newest words of the user, or none; in no queue
+	away   []Omission                // of the prompt, while the newest group needs its room
 	large  []int32                   // groups that may be worth shortening
 	texts  textList                  // of the newest group, once it was shortened
 	added  int                       // tokens ever added
@@ -235,8 +236,9 @@ func (p *Planner) add(e *session.Entry) {
 		p.leaveOut(at, "its call was left out")
 		return
 	}
-	if p.groups[of].class != System {
+	if p.groups[of].class != System && p.newest != of {
 		p.newest = of
+		p.bringBack()
 	}
 	p.addImages(at)
 	p.noteLarge(p.newest)
@@ -276,19 +278,6 @@ func (p *Planner) place(at int32, e *session.Entry, joined []int32) int32 {
 	g.used[it.category] += it.cost.Tokens
 	p.reclass(of, classWith(g.class, it.category))
 	return of
-}
-
-// begins makes a group the prompt of the turn that begins with it. It is kept as
-// long as anything else can go: what a model does is of no use to it without what
-// it was asked for, and in a long turn of an agent that is the oldest thing there
-// is. The prompt before joins its queue again, in the order of age.
-func (p *Planner) begins(of int32) {
-	if before := p.prompt; before != none && !p.groups[before].gone {
-		queue := p.queues[Dialog]
-		at, _ := slices.BinarySearch(queue, before)
-		p.queues[Dialog] = slices.Insert(queue, at, before)
-	}
-	p.prompt = of
 }
 
 // groupOf returns the group of an item.

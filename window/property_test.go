@@ -196,8 +196,8 @@ func checkView(t *rapid.T, c *session.Context, v *window.View, o window.Options)
 	checkNeed(t, c, v, o.Budget)
 }
 
-// checkPrompt makes sure that the user's newest words stay as long as anything
-// older does.
+// checkPrompt makes sure that the user's newest words stay as long as anything does
+// besides SYSTEM and the newest group.
 func checkPrompt(t *rapid.T, c *session.Context, v *window.View) {
 	at := -1
 	for i, e := range c.Entries {
@@ -212,10 +212,14 @@ func checkPrompt(t *rapid.T, c *session.Context, v *window.View) {
 	if at < 0 || kept[c.Entries[at].ID] {
 		return
 	}
-	for _, e := range c.Entries[:at] {
-		if kept[e.ID] && window.CategoryOf(&e) != window.System {
-			t.Fatalf("entry %s stayed, and the newer prompt %s went", e.ID, c.Entries[at].ID)
+	var others []session.Entry
+	for _, e := range v.Entries {
+		if window.CategoryOf(&e) != window.System {
+			others = append(others, e)
 		}
+	}
+	if groups := session.CutPoints(others); len(groups) > 1 {
+		t.Fatalf("the prompt %s went, and of others stayed %v", c.Entries[at].ID, idsOf(others))
 	}
 }
 

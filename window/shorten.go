@@ -64,29 +64,6 @@ func (p *Planner) limit(class Category) int {
 	return max(share, max(0, p.budget.Room()-p.used[System])/4)
 }
 
-// shortenPrompt shortens the prompt of the newest turn if it takes more than half
-// of what SYSTEM leaves: nothing else is there any more that could give way, except
-// for the newest group, and that is to be of use, too.
-func (p *Planner) shortenPrompt() {
-	over := p.exceeded()
-	if p.prompt == none || p.prompt == p.newest || p.groups[p.prompt].gone || !over.tokens {
-		return
-	}
-	half := max(0, p.budget.Room()-p.used[System]) / 2
-	if by := min(p.total.Tokens-p.budget.Room(), p.groups[p.prompt].cost.Tokens-half); by > 0 {
-		p.shorten(p.prompt, by, tokensOf, p.whyFull(over))
-	}
-}
-
-// dropPrompt leaves out the prompt of the newest turn: the newest group needs all
-// the room.
-func (p *Planner) dropPrompt() {
-	over := p.exceeded()
-	if p.prompt != none && p.prompt != p.newest && !p.groups[p.prompt].gone && (over.tokens || over.bytes) {
-		p.drop(p.prompt, p.whyFull(over))
-	}
-}
-
 // shortenNewest shortens the newest group to what is left for it: it is kept in
 // any case, and nothing else is there any more that could give way.
 func (p *Planner) shortenNewest() {

@@ -16,7 +16,11 @@ func (p *Planner) View() (*View, error) {
 		p.compact()
 	}
 	n := len(p.entries)
-	return &View{Entries: p.entries[:n:n], Costs: p.costs[:n:n], Report: p.report()}, nil
+	v := &View{Entries: p.entries[:n:n], Costs: p.costs[:n:n], Report: p.report()}
+	if p.away != nil {
+		return p.withoutPrompt(v), nil
+	}
+	return v, nil
 }
 
 // overflow says what does not fit, if anything: all that could give way has.
@@ -70,7 +74,7 @@ func (p *Planner) compact() {
 	entries, costs, owner := make([]session.Entry, 0, room), make([]Cost, 0, room), make([]int32, 0, room)
 	for i, at := range p.owner {
 		it := &p.items[at]
-		if it.gone {
+		if it.gone && !p.isAway(at) {
 			continue
 		}
 		e := &p.entries[i]
