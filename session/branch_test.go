@@ -462,3 +462,26 @@ func TestForkIntoAFileStore(t *testing.T) {
 	f := closeWith(t, mustGet(s.Fork(t.Context(), st, nil))(t))
 	loadScribe(t, f.Path()).sees("user: from memory")
 }
+
+// A copy of a path leaves out the branches that were merged into it, but for what
+// the merges brought. That is no fault of the copy.
+func TestCopyOfAPathWithMergesHasNoFaults(t *testing.T) {
+	t.Parallel()
+	s := newScribe(t)
+	one := s.user("one")
+	pick := s.say("side")
+	side := s.user("more of the side")
+	s.branch(one)
+	mustGet(s.Merge(side, "merged"))(t)
+	mustGet(s.Merge(side, "merged again", pick))(t)
+	s.user("two")
+	want := view(mustGet(s.GetContext())(t))
+	f := loadScribe(t, mustGet(s.CreateBranchedSession(s.LeafID()))(t))
+	f.sees(want...)
+	if kinds := f.problemKinds(); len(kinds) > 0 {
+		t.Errorf("problems %q", kinds)
+	}
+	if slices.Contains(f.ids(), side) {
+		t.Error("the branch was copied")
+	}
+}

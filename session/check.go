@@ -100,8 +100,7 @@ func (s *Session) checkEntry(ctx context.Context, blobs store.Blobs, e *Entry, p
 		refer(e.ContextEdit.TargetID)
 	case e.Revert != nil:
 		refer(e.Revert.TargetID)
-	case e.Merge != nil:
-		refer(e.Merge.FromID)
+	case e.Merge != nil: // where it came from is no concern of the context, and not in a copy of a branch
 		for _, id := range e.Merge.EntryIDs {
 			refer(id)
 		}
