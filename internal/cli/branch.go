@@ -28,7 +28,8 @@ func (a *app) runBranch(cmd *cobra.Command, id, given, summary string) error {
 	if err != nil {
 		return err
 	}
-	return a.withLink(cmd.Context(), id, given, func(o opened) error {
+	hint := "coppice fork ID --at ENTRY begins a new conversation there"
+	return a.withLast(cmd.Context(), "branch", id, []string{given}, hint, func(o opened) error {
 		target, err := resolveEntry(o.Session, given)
 		if err != nil {
 			return err

@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,8 +15,9 @@ import (
 
 // Sessions that continue each other are one conversation: a chain. Commands that
 // read show it as one, whichever of its sessions is named; --link asks for that
-// session alone. Commands that write go to the last session of the chain, or to
-// the one that has the entry which they are about.
+// session alone. Commands that write go to the last session of the chain. Labels and
+// reverts count for all of it wherever they are, and go to the session that has the
+// entry which they are about.
 
 // linkFlag gives a command the flag --link.
 func linkFlag(cmd *cobra.Command, link *bool) {
@@ -73,6 +76,54 @@ func (a *app) withLink(ctx context.Context, id, entry string, f func(o opened) e
 		}
 		return a.open(ctx, st, last, c, f)
 	})
+}
+
+// withLast calls f with the last session of the conversation that the user means,
+// for what is done at its end to some entries. In an earlier session it would change
+// what the conversation was, not how it goes on: an entry that only such a session
+// has is refused, with a hint.
+func (a *app) withLast(ctx context.Context, op, id string, entries []string, hint string, f func(o opened) error) error {
+	return a.withChain(ctx, id, func(st *file.Store, name string, c session.Linked) error {
+		if isAlone(c) {
+			return a.open(ctx, st, name, c, f)
+		}
+		return a.open(ctx, st, c.Links[len(c.Links)-1], c, func(o opened) error {
+			for _, entry := range entries {
+				if _, err := resolveEntry(o.Session, entry); !errors.Is(err, session.ErrNotExist) {
+					continue // what else is wrong f says
+				}
+				if err := a.mustNotBeEarlier(ctx, o, op, entry, hint); err != nil {
+					return err
+				}
+			}
+			return f(o)
+		})
+	})
+}
+
+// mustNotBeEarlier returns an error if a session before the last has an entry.
+func (a *app) mustNotBeEarlier(ctx context.Context, last opened, op, given, hint string) error {
+	before := last.chain.Links[:len(last.chain.Links)-1]
+	for _, link := range slices.Backward(before) {
+		entry := ""
+		err := a.open(ctx, last.store, link, last.chain, func(o opened) (err error) {
+			if entry, err = resolveEntry(o.Session, given); errors.Is(err, session.ErrNotExist) {
+				return nil
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if entry != "" {
+			return usageError{&session.Error{
+				Op: op, Name: last.chain.ID,
+				Err:  fmt.Errorf("entry %s is in session %s, and the conversation has gone on since: its last session is %s", entry, link, last.name),
+				Hint: strings.NewReplacer("ID", last.chain.ID, "ENTRY", entry, "LAST", last.name).Replace(hint),
+			}}
+		}
+	}
+	return nil
 }
 
 // withEachLink calls f with all sessions of the conversation that the user means,

@@ -62,7 +62,8 @@ func (a *app) runCompact(ctx context.Context, id string, f *compactFlags) error 
 	case f.keepTokens < 0:
 		return usageError{errors.New("--keep-tokens is negative")}
 	}
-	return a.withLink(ctx, id, "", func(o opened) error {
+	hint := "keep from an entry of LAST on, or let coppice fork ID make one session of all and compact that"
+	return a.withLast(ctx, "compact", id, []string{f.firstKept}, hint, func(o opened) error {
 		counter, err := counterOf(o.Session)
 		if err != nil {
 			return err

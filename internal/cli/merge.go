@@ -35,7 +35,8 @@ func (a *app) runMerge(cmd *cobra.Command, id, leaf, summary string, picks []str
 	if summary == "" && len(picks) == 0 {
 		return usageError{errors.New("nothing to merge: give --summary, --pick or both")}
 	}
-	return a.withLink(cmd.Context(), id, leaf, func(o opened) error {
+	hint := "a merge brings branches of the last session; coppice fork ID makes one session of all, in which every branch can be merged"
+	return a.withLast(cmd.Context(), "merge", id, append([]string{leaf}, picks...), hint, func(o opened) error {
 		from, err := resolveEntry(o.Session, leaf)
 		if err != nil {
 			return err

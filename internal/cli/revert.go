@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 )
 
@@ -19,18 +21,20 @@ func revertCommand(a *app) *cobra.Command {
 }
 
 func (a *app) runRevert(cmd *cobra.Command, args []string) error {
-	entry := ""
+	entry := "" // the compaction in force
 	if len(args) > 1 {
 		entry = args[1]
+	} else if err := a.findEarlierCompaction(cmd.Context(), args[0], &entry); err != nil {
+		return err
 	}
 	return a.withLink(cmd.Context(), args[0], entry, func(o opened) error {
 		var reverted string
 		var err error
-		if len(args) == 1 {
+		if entry == "" {
 			reverted, err = o.Undo()
 		} else {
 			var target string
-			if target, err = resolveEntry(o.Session, args[1]); err != nil {
+			if target, err = resolveEntry(o.Session, entry); err != nil {
 				return err
 			}
 			reverted, err = o.Revert(target)
@@ -44,5 +48,23 @@ func (a *app) runRevert(cmd *cobra.Command, args []string) error {
 		}
 		a.say("entry %s no longer counts; %s makes it count again", e.Revert.TargetID, command("revert", []string{o.name, reverted}))
 		return a.print("%s", reverted)
+	})
+}
+
+// findEarlierCompaction finds the compaction in force of a conversation that goes on
+// in several sessions: any of them may have it. Of a session that is alone it leaves
+// that to the session.
+func (a *app) findEarlierCompaction(ctx context.Context, id string, compaction *string) error {
+	return a.withConversation(ctx, id, false, func(o opened) error {
+		if isAlone(o.chain) {
+			return nil
+		}
+		entries, err := o.GetContext()
+		for i := range entries {
+			if entries[i].Compaction != nil {
+				*compaction = entries[i].ID
+			}
+		}
+		return err
 	})
 }
