@@ -15,11 +15,14 @@ import (
 
 func archiveCommand(a *app) *cobra.Command {
 	var olderThan age
+	var link bool
 	cmd := &cobra.Command{
 		Use:   "archive [ID…]",
 		Short: "Compress sessions, still readable",
 		Long: "Compresses sessions. Nothing else changes: they are listed, read and searched as\n" +
-			"before, and the first append to one brings its plain file back.",
+			"before, and the first append to one brings its plain file back. A conversation\n" +
+			"that goes on in several sessions is compressed as a whole; with --link, only the\n" +
+			"session that is named.",
 		Example: "  coppice archive 0197ab\n" +
 			"  coppice archive --older-than 30d",
 		GroupID:           "keep",
@@ -28,19 +31,21 @@ func archiveCommand(a *app) *cobra.Command {
 			if (len(args) > 0) == cmd.Flags().Changed("older-than") {
 				return usageError{errors.New("either the ids of sessions or --older-than is needed")}
 			}
-			return a.withStore(func(st *file.Store) error { return a.runArchive(cmd.Context(), st, args, olderThan.Duration) })
+			return a.withStore(func(st *file.Store) error { return a.runArchive(cmd.Context(), st, args, olderThan.Duration, link) })
 		},
 	}
 	cmd.Flags().Var(&olderThan, "older-than", "all last written to longer ago, such as 30d, 2w or 12h")
+	linkFlag(cmd, &link)
 	return cmd
 }
 
-func (a *app) runArchive(ctx context.Context, st *file.Store, given []string, olderThan time.Duration) error {
+func (a *app) runArchive(ctx context.Context, st *file.Store, given []string, olderThan time.Duration, link bool) error {
 	before, err := statsOf(ctx, st)
 	if err != nil {
 		return err
 	}
 	if len(given) == 0 {
+		link = true // each was looked at by itself
 		cutoff := time.Now().Add(-olderThan)
 		for name, stat := range before {
 			if !stat.Archived && stat.Modified.Before(cutoff) {
@@ -51,11 +56,17 @@ func (a *app) runArchive(ctx context.Context, st *file.Store, given []string, ol
 	}
 	done := make(map[string]bool)
 	err = a.each(ctx, given, func(id string) error {
-		name, err := a.archiveOne(ctx, st, id, before)
-		if err == nil && name != "" {
-			done[name] = true
+		names, err := a.linksOf(ctx, st, id, link)
+		if err != nil {
+			return err
 		}
-		return err
+		return a.each(ctx, names, func(name string) error {
+			archived, err := a.archiveOne(ctx, st, name, before)
+			if archived {
+				done[name] = true
+			}
+			return err
+		})
 	})
 	if err != nil && len(done) == 0 {
 		return err
@@ -63,21 +74,16 @@ func (a *app) runArchive(ctx context.Context, st *file.Store, given []string, ol
 	return errors.Join(err, a.sayArchived(ctx, st, before, done))
 }
 
-// archiveOne returns the name of the session that it archived, "" if it was
-// archived before.
-func (a *app) archiveOne(ctx context.Context, st *file.Store, id string, before map[string]store.Stat) (string, error) {
-	name, err := resolveSession(ctx, st, id)
-	if err != nil {
-		return "", err
-	}
+// archiveOne reports whether it archived a session, which may have been done before.
+func (a *app) archiveOne(ctx context.Context, st *file.Store, name string, before map[string]store.Stat) (bool, error) {
 	if before[name].Archived {
 		a.say("session %s is archived already", name)
-		return "", a.print("%s", name)
+		return false, a.print("%s", name)
 	}
 	if err := st.Archive(ctx, name); err != nil {
-		return "", err
+		return false, err
 	}
-	return name, a.print("%s", name)
+	return true, a.print("%s", name)
 }
 
 // sayArchived is the receipt.
@@ -112,7 +118,8 @@ func statsOf(ctx context.Context, st *file.Store) (map[string]store.Stat, error)
 }
 
 func unarchiveCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var link bool
+	cmd := &cobra.Command{
 		Use:               "unarchive ID…",
 		Short:             "Bring the plain files back",
 		GroupID:           "keep",
@@ -120,17 +127,21 @@ func unarchiveCommand(a *app) *cobra.Command {
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withStore(func(st *file.Store) error {
-				return a.each(cmd.Context(), args, func(id string) error { return a.unarchive(cmd.Context(), st, id) })
+				return a.each(cmd.Context(), args, func(id string) error {
+					names, err := a.linksOf(cmd.Context(), st, id, link)
+					if err != nil {
+						return err
+					}
+					return a.each(cmd.Context(), names, func(name string) error { return a.unarchive(cmd.Context(), st, name) })
+				})
 			})
 		},
 	}
+	linkFlag(cmd, &link)
+	return cmd
 }
 
-func (a *app) unarchive(ctx context.Context, st *file.Store, id string) error {
-	name, err := resolveSession(ctx, st, id)
-	if err != nil {
-		return err
-	}
+func (a *app) unarchive(ctx context.Context, st *file.Store, name string) error {
 	if err := st.Unarchive(ctx, name); err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 type redactFlags struct {
-	all, apply, dryRun bool
+	all, apply, dryRun, link bool
 }
 
 func redactCommand(a *app) *cobra.Command {
@@ -42,27 +42,28 @@ func redactCommand(a *app) *cobra.Command {
 			if (len(args) > 0) == f.all {
 				return usageError{errors.New("either the ids of sessions or --all is needed")}
 			}
-			return a.withStore(func(st *file.Store) error { return a.runRedact(cmd.Context(), st, args, f.apply) })
+			return a.withStore(func(st *file.Store) error { return a.runRedact(cmd.Context(), st, args, &f) })
 		},
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "all sessions, and what the trash has of removed ones")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only list what was found")
 	cmd.Flags().BoolVar(&f.apply, "apply", false, "replace what was found")
+	linkFlag(cmd, &f.link)
 	cmd.MarkFlagsOneRequired("dry-run", "apply")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "apply")
 	return a.withJSON(cmd)
 }
 
-func (a *app) runRedact(ctx context.Context, st *file.Store, given []string, apply bool) error {
+func (a *app) runRedact(ctx context.Context, st *file.Store, given []string, f *redactFlags) error {
 	var names []string
 	for _, id := range given {
-		name, err := resolveSession(ctx, st, id)
+		links, err := a.linksOf(ctx, st, id, f.link)
 		if err != nil {
 			return err
 		}
-		names = append(names, name)
+		names = append(names, links...)
 	}
-	if apply {
+	if f.apply {
 		a.finishRedaction(ctx, st)
 	}
 	bar := a.newProgress("")
@@ -74,7 +75,7 @@ func (a *app) runRedact(ctx context.Context, st *file.Store, given []string, app
 	if err := a.printSecrets(sweep.Secrets); err != nil {
 		return err
 	}
-	if !apply {
+	if !f.apply {
 		a.say("%s found; nothing was changed", counted(len(sweep.Secrets), "secret", "secrets"))
 		for _, l := range sweep.Unread {
 			a.say("%s %s: %s", a.paint(yellow, "warning:"), l.Path, oneLine(l.Why, 0))

@@ -36,16 +36,9 @@ func rmCommand(a *app) *cobra.Command {
 }
 
 func (a *app) removeGiven(ctx context.Context, st *file.Store, id string, link, force bool) error {
-	name, err := resolveSession(ctx, st, id)
+	names, err := a.linksOf(ctx, st, id, link)
 	if err != nil {
 		return err
-	}
-	names := []string{name}
-	if !link {
-		// What cannot be read is in no conversation, and can go all the same.
-		if c, err := a.chainOf(ctx, st, name); err == nil && !isAlone(c) {
-			names = c.Links
-		}
 	}
 	for _, name := range names {
 		if force {
