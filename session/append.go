@@ -86,6 +86,7 @@ type writing struct {
 	op      string // for errors
 	entries []Entry
 	graft   bool   // they bring their ids, parents and times along: see Graft
+	ownIDs  bool   // ids were made for them, which errors do not name: nobody knows them
 	alone   bool   // it is a single's: nobody wants the list of its ids
 	parent  string // of the entry that is alone
 	// decide, if it is not nil, has the last word on the entries. It is called
@@ -342,7 +343,7 @@ func (s *Session) prepare(ctx context.Context, w *writing) (*batch, error) {
 		}
 		line := b.text[begin:]
 		if len(line) > deepLine && !rawjson.Valid(line) {
-			return nil, s.refuse(w, i, ErrInvalid, errors.New("it is nested too deep to be read again"))
+			return nil, s.refuse(w, i, ErrInvalid, errors.New("the entry is nested too deep to be read again"))
 		}
 		b.add(e, int64(len(line)))
 		if w.graft && e.Type == TypeLeaf {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -103,7 +104,9 @@ func (s *Session) judgeMerge(ctx context.Context, w *writing, i int) error {
 	var path []Entry
 	if base != "" {
 		var err error
-		if path, err = s.PathTo(base); err != nil {
+		if path, err = s.PathTo(base); errors.Is(err, ErrNotExist) {
+			return s.errNoEntry(w.op, m.FromID)
+		} else if err != nil {
 			return err
 		}
 	}
@@ -172,7 +175,7 @@ func (s *Session) checkNew(ctx context.Context, w *writing, i int) error {
 	}
 	for _, id := range ids {
 		if why := there[id]; why != "" {
-			return s.refuse(w, i, ErrInvalid, fmt.Errorf("entry %q is there already: %s", id, why))
+			return s.refuse(w, i, ErrInvalid, fmt.Errorf("cannot bring entry %q again: %s", id, why))
 		}
 		there[id] = "it is named twice"
 	}

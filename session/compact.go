@@ -423,7 +423,7 @@ func (s *Session) Undo() (string, error) {
 		return "", err
 	}
 	if sel.compaction == nil {
-		return "", &Error{Op: "undo", Name: s.name, Kind: ErrNotExist, Err: fmt.Errorf("no compaction is in force at %q", sel.leaf)}
+		return "", &Error{Op: "revert", Name: s.name, Kind: ErrNotExist, Err: fmt.Errorf("no compaction is in force at entry %q", sel.leaf)}
 	}
 	return s.Revert(sel.compaction.ID)
 }

@@ -29,24 +29,30 @@ const maxID = 1024
 
 // which names an entry in an error.
 func (w *writing) which(i int) string {
-	name := "entry"
-	if id := w.entries[i].ID; id != "" {
-		name = fmt.Sprintf("entry %.80q", id)
+	switch id := w.entries[i].ID; {
+	case w.isNamed(i) && len(w.entries) > 1:
+		return fmt.Sprintf("entry %.80q (%d of %d)", id, i+1, len(w.entries))
+	case w.isNamed(i):
+		return fmt.Sprintf("entry %.80q", id)
+	case len(w.entries) > 1:
+		return fmt.Sprintf("entry %d of %d", i+1, len(w.entries))
 	}
-	if len(w.entries) > 1 {
-		name += fmt.Sprintf(" (%d of %d)", i+1, len(w.entries))
-	}
-	return name
+	return "the entry"
 }
+
+// isNamed reports whether an entry has an id that its writer gave it.
+func (w *writing) isNamed(i int) bool { return w.entries[i].ID != "" && !w.ownIDs }
 
 // refuse says which entry is refused, and why: in a word by the kind, and in more
 // by another error, if that is not nil.
 func (s *Session) refuse(w *writing, i int, kind, why error) error {
-	err := errors.New(w.which(i))
-	if why != nil {
-		err = fmt.Errorf("%s: %w", w.which(i), why)
+	switch {
+	case why == nil:
+		why = errors.New(w.which(i))
+	case len(w.entries) > 1 || w.isNamed(i):
+		why = fmt.Errorf("%s: %w", w.which(i), why)
 	}
-	return &Error{Op: w.op, Name: s.name, Kind: kind, Err: err}
+	return &Error{Op: w.op, Name: s.name, Kind: kind, Err: why}
 }
 
 // checkForm makes sure that an entry is what its type says: that it has the
@@ -65,7 +71,7 @@ func checkForm(e *Entry, odd bool) error {
 		return errors.New("its id is not UTF-8")
 	}
 	if y := e.Timestamp.Year(); y > 9999 || y < 0 {
-		return fmt.Errorf("its time %s cannot be written: the year must be from 0 to 9999", e.Timestamp.Format(time.RFC3339))
+		return fmt.Errorf("the time %s cannot be written: the year must be from 0 to 9999", e.Timestamp.Format(time.RFC3339))
 	}
 	if name, n, ok := e.badCount(); ok && !odd { // readers pass it over
 		return fmt.Errorf("%q is %d: it must be from 0 to %d", name, n, int64(MaxCount))
@@ -440,14 +446,14 @@ func (s *Session) checkID(ctx context.Context, w *writing, b *batch, i int) erro
 	e := &w.entries[i]
 	switch {
 	case w.graft && e.ID == "":
-		return s.refuse(w, i, ErrInvalid, errors.New("it has no id; entries from elsewhere bring theirs"))
+		return s.refuse(w, i, ErrInvalid, errors.New("an entry has no id; entries from elsewhere bring theirs"))
 	case w.graft && e.Timestamp.IsZero() && !e.hasOddTime():
-		return s.refuse(w, i, ErrInvalid, errors.New("it has no time; entries from elsewhere bring theirs"))
+		return s.refuse(w, i, ErrInvalid, errors.New("an entry has no time; entries from elsewhere bring theirs"))
 	case e.ID == "" && b.now != (time.Time{}) && s.opts.ownIDs:
-		e.ID = ids.next(b.now)
+		e.ID, w.ownIDs = ids.next(b.now), true
 		return nil
 	case e.ID == "":
-		e.ID = s.opts.NewID(e.Type)
+		e.ID, w.ownIDs = s.opts.NewID(e.Type), true
 		if e.ID == "" || len(e.ID) > maxID || !utf8.ValidString(e.ID) {
 			return s.refuse(w, i, ErrInvalid, fmt.Errorf("Options.NewID made the id %.80q", e.ID))
 		}
@@ -482,7 +488,7 @@ func (s *Session) seek(ctx context.Context, w *writing, b *batch, i int, id, as 
 
 // lacks says that an entry refers to one that is not there.
 func (s *Session) lacks(w *writing, i int, id, as string) error {
-	if len(w.entries) == 1 && w.entries[i].ID == "" {
+	if len(w.entries) == 1 && !w.isNamed(i) {
 		return s.errNoEntry(w.op, id)
 	}
 	return &Error{Op: w.op, Name: s.name, Kind: ErrNotExist, Err: fmt.Errorf("entry %.80q, the %s of %s", id, as, w.which(i))}
@@ -510,7 +516,7 @@ func (s *Session) checkTarget(ctx context.Context, w *writing, b *batch, i int) 
 		return err
 	}
 	if !slices.Contains(kinds, of) {
-		return s.refuse(w, i, ErrInvalid, fmt.Errorf("entry %q is not of a type that this applies to", id))
+		return s.refuse(w, i, ErrInvalid, fmt.Errorf("entry %q is of type %s; %s", id, of.entryType(), appliesTo(&w.entries[i])))
 	}
 	if s.isOnPath(b, id) {
 		return nil
@@ -529,6 +535,14 @@ var (
 	editable   = []kind{kindMessage}
 	revertible = []kind{kindCompaction, kindContextEdit, kindMerge, kindRevert}
 )
+
+// appliesTo says in words what an entry may have as its target.
+func appliesTo(e *Entry) string {
+	if e.ContextEdit != nil {
+		return "only messages can be edited"
+	}
+	return "only compactions, context edits, merges and reverts can be reverted"
+}
 
 // isOnPath reports whether an entry is on the path that the batch has come to. It
 // looks at runs of entries that follow one another: a batch has few, however long

@@ -52,11 +52,14 @@ func (e *ConflictError) Unwrap() error { return e.Err }
 // CutError says why a compaction may not begin where it was asked to. It
 // matches ErrInvalid.
 type CutError struct {
-	EntryID string // the entry that was to be the first kept one
+	EntryID string // the entry that was to be the first kept one; empty if none was to be kept
 	Reason  string
 }
 
 func (e *CutError) Error() string {
+	if e.EntryID == "" {
+		return "cannot compact all of it: " + e.Reason
+	}
 	return fmt.Sprintf("cannot cut before entry %q: %s", e.EntryID, e.Reason)
 }
 

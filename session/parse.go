@@ -47,7 +47,9 @@ func parseEntry(text []byte) (Entry, error) {
 	if kindOfType([]byte(e.Type)) != kindOther {
 		names = append(names, string(e.Type))
 	}
-	if name := wrongKind(e.Extra, names...); name != "" {
+	if name := wrongKind(e.Extra, names...); name == "timestamp" {
+		return e, errors.New(`"timestamp" is not a time as in RFC 3339, such as "2026-03-01T12:00:00Z"`)
+	} else if name != "" {
 		return e, fmt.Errorf("%q has the wrong kind of value", name)
 	}
 	for _, f := range e.Extra {

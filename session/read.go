@@ -309,7 +309,7 @@ func (s *Session) pathTo(id string) (nodes []node, err error) {
 		}
 		path, ok := t.path(id)
 		if !ok {
-			return s.errNoEntry("path", id)
+			return s.errNoEntry("read the path in", id)
 		}
 		slices.Reverse(path)
 		nodes = make([]node, len(path))

@@ -257,7 +257,7 @@ func (p *Planner) cutBeyondShares() {
 
 func (p *Planner) whyFull(over excess) string {
 	if over.tokens {
-		return fmt.Sprintf("the window had more than %d tokens", p.budget.Room())
+		return fmt.Sprintf("the context had more than %d tokens", p.budget.Room())
 	}
 	return fmt.Sprintf("the request had more than %d bytes", p.budget.byteRoom())
 }

@@ -78,6 +78,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	})
 	err := root.ExecuteContext(ctx)
 	if err != nil {
+		err = plainGroup(err)
 		a.sayError(err)
 	}
 	if ctx.Err() != nil && err != nil {
@@ -123,6 +124,8 @@ func (a *app) rootCommand() *cobra.Command {
 		}
 	}
 	flowHelp(root)
+	plainUsage(root)
+	root.SetFlagErrorFunc(plainFlag)
 	return root
 }
 

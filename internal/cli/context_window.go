@@ -42,7 +42,7 @@ func (f *windowFlags) check(cmd *cobra.Command) error {
 		return usageError{errors.New("--window, --reserve and --bytes must not be negative, --images not less than -1")}
 	}
 	if f.cutTo < 0 || f.cutTo > 100 {
-		return usageError{fmt.Errorf("--cut-to is %d; it must be a part of 100", f.cutTo)}
+		return usageError{fmt.Errorf("--cut-to is %d; it must be a percentage from 1 to 100", f.cutTo)}
 	}
 	if f.wanted() {
 		return nil

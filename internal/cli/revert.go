@@ -2,8 +2,11 @@ package cli
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice/session"
 )
 
 func revertCommand(a *app) *cobra.Command {
@@ -32,6 +35,10 @@ func (a *app) runRevert(cmd *cobra.Command, args []string) error {
 		var err error
 		if entry == "" {
 			reverted, err = o.Undo()
+			var none *session.Error
+			if errors.Is(err, session.ErrNotExist) && errors.As(err, &none) {
+				none.Hint = "coppice tree shows the entries; coppice revert ID ENTRY takes back an edit, a merge or an earlier revert"
+			}
 		} else {
 			var target string
 			if target, err = resolveEntry(o.Session, entry); err != nil {
