@@ -98,7 +98,6 @@ type writing struct {
 	// which is read before the lock is taken. The judgement holds for one leaf.
 	judged     bool
 	judgedLeaf string
-	given      []*State // what the compactions were given, by their index
 }
 
 // put writes entries: it completes them, checks them, moves what is large into

@@ -614,7 +614,7 @@ func TestHandedOutEntriesAreCopies(t *testing.T) {
 	}
 	graft(session.Entry{Type: session.TypeMerge, Merge: &session.MergeEntry{FromID: u, EntryIDs: []string{u}, Extra: extra()}})
 	graft(session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{Summary: "abc", FirstKeptEntryID: "abc", State: &session.State{Model: "abc", Extra: extra()}, Extra: extra()}})
-	s.add(session.Entry{Type: session.TypeLeaf, ParentID: &u, Leaf: &session.LeafEntry{FromID: "abc", Extra: extra()}})
+	s.add(session.Entry{Type: session.TypeLeaf, ParentID: &u, Leaf: &session.LeafEntry{FromID: s.LeafID(), Extra: extra()}})
 
 	before := make(map[string]string)
 	for e, err := range s.Entries() {

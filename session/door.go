@@ -1,12 +1,13 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -26,6 +27,9 @@ import (
 // maxID is the length of the longest id. Ids of all programs we know of are far
 // shorter, and a log is read by its ids.
 const maxID = 1024
+
+// wordLeaf is what people say for the leaf, whatever its id is.
+const wordLeaf = "leaf"
 
 // which names an entry in an error.
 func (w *writing) which(i int) string {
@@ -69,6 +73,9 @@ func checkForm(e *Entry, odd bool) error {
 	}
 	if !utf8.ValidString(e.ID) { // it would come back as another
 		return errors.New("its id is not UTF-8")
+	}
+	if !odd && (e.ID == wordLeaf || strings.ContainsFunc(e.ID, unicode.IsControl)) {
+		return fmt.Errorf("an entry cannot have the id %.80q: nobody could name it; %q is a word for the leaf, and control characters cannot be shown", e.ID, wordLeaf)
 	}
 	if y := e.Timestamp.Year(); y > 9999 || y < 0 {
 		return fmt.Errorf("the time %s cannot be written: the year must be from 0 to 9999", e.Timestamp.Format(time.RFC3339))
@@ -252,16 +259,12 @@ func (s *Session) judge(ctx context.Context, w *writing) error {
 	if !w.needsJudgement() {
 		return nil
 	}
-	first := !w.judged
 	w.judged, w.judgedLeaf = true, s.LeafID()
 	for i := range w.entries {
 		e := &w.entries[i]
 		var err error
 		switch {
 		case e.Compaction != nil:
-			if first {
-				w.give(i, e.Compaction.State)
-			}
 			err = s.judgeCompaction(ctx, w, i)
 		case e.Merge != nil && !w.graft:
 			err = s.judgeMerge(ctx, w, i)
@@ -284,8 +287,8 @@ func (w *writing) needsJudgement() bool {
 }
 
 // judgeCompaction makes sure that a compaction does not separate a tool call from
-// its result, and fills in what its State lacks, so that a resume need not look for
-// it.
+// its result, and records in its State what is in force, so that a resume need not
+// look for it. Readers believe it: so it is not the caller's to say.
 func (s *Session) judgeCompaction(ctx context.Context, w *writing, i int) error {
 	base, before := w.pathTo(w.before(i, w.judgedLeaf))
 	c := *w.entries[i].Compaction
@@ -302,28 +305,13 @@ func (s *Session) judgeCompaction(ctx context.Context, w *writing, i int) error 
 	}
 	if !w.graft { // whose compactions stay as they are
 		c = *w.entries[i].Compaction
-		c.State = w.given[i].with(state)
+		if c.State != nil {
+			state.Extra = c.State.Extra
+		}
+		c.State = state // whatever the caller says was in force
 		w.entries[i].Compaction = &c
 	}
 	return nil
-}
-
-// give remembers the State that a compaction was given: it may be judged again.
-func (w *writing) give(i int, s *State) {
-	if w.given == nil {
-		w.given = make([]*State, len(w.entries))
-	}
-	w.given[i] = s
-}
-
-// with returns a State that was given, with what it lacks.
-func (s *State) with(now *State) *State {
-	if s == nil || s.Kept != nil {
-		return cmp.Or(s, now)
-	}
-	full := *s
-	full.Kept = now.Kept
-	return &full
 }
 
 // place is where an entry's parent stands: at an index of the entries that are
@@ -394,10 +382,34 @@ func (s *Session) place(ctx context.Context, w *writing, b *batch, i int) error 
 			}
 		}
 	}
-	if w.graft || e.Message != nil {
+	switch {
+	case e.Message != nil:
 		return nil
+	case w.graft:
+		return s.checkKept(ctx, b, e)
 	}
 	return s.checkTarget(ctx, w, b, i)
+}
+
+// checkKept makes sure that what a grafted compaction says it keeps is there.
+// Otherwise its list is left out, and readers look for themselves.
+func (s *Session) checkKept(ctx context.Context, b *batch, e *Entry) error {
+	if e.Compaction == nil || e.Compaction.State == nil || len(e.Compaction.State.Kept) == 0 {
+		return nil
+	}
+	if err := s.whole(ctx); err != nil {
+		return err
+	}
+	for _, k := range e.Compaction.State.Kept {
+		if _, ok := s.tree.at(k.ID); ok || b.index(k.ID) >= 0 {
+			continue
+		}
+		c, state := *e.Compaction, *e.Compaction.State
+		state.Kept = nil
+		c.State, e.Compaction = &state, &c
+		return nil
+	}
+	return nil
 }
 
 // standsAt is that of the tree, with the batch on top.
@@ -494,8 +506,8 @@ func (s *Session) lacks(w *writing, i int, id, as string) error {
 	return &Error{Op: w.op, Name: s.name, Kind: ErrNotExist, Err: fmt.Errorf("entry %.80q, the %s of %s", id, as, w.which(i))}
 }
 
-// checkTarget makes sure that what an entry acts on is there: a label's target
-// anywhere, those of an edit and of a revert on the path, where alone they have
+// checkTarget makes sure that what an entry acts on is there: a label's target and
+// the branch that was left anywhere, those of an edit and of a revert on the path, where alone they have
 // an effect.
 func (s *Session) checkTarget(ctx context.Context, w *writing, b *batch, i int) error {
 	var id string
@@ -503,6 +515,12 @@ func (s *Session) checkTarget(ctx context.Context, w *writing, b *batch, i int) 
 	switch e := &w.entries[i]; {
 	case e.Label != nil:
 		_, err := s.seek(ctx, w, b, i, e.Label.TargetID, "target")
+		return err
+	case e.Leaf != nil && e.Leaf.FromID != "":
+		_, err := s.seek(ctx, w, b, i, e.Leaf.FromID, "from_id")
+		return err
+	case e.BranchSummary != nil && e.BranchSummary.FromID != "":
+		_, err := s.seek(ctx, w, b, i, e.BranchSummary.FromID, "from_id")
 		return err
 	case e.ContextEdit != nil:
 		id, kinds = e.ContextEdit.TargetID, editable

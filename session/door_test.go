@@ -324,8 +324,8 @@ func TestNoWayInSeparatesACallFromItsResult(t *testing.T) {
 	}
 }
 
-// A compaction that is appended without a State gets the one that is in force, so
-// that resuming needs nothing of what came before it.
+// A compaction that is appended gets the State that is in force, so that resuming
+// needs nothing of what came before it.
 func TestAppendedCompactionGetsItsState(t *testing.T) {
 	t.Parallel()
 	s := newScribe(t)
@@ -335,12 +335,6 @@ func TestAppendedCompactionGetsItsState(t *testing.T) {
 	e := mustGet(s.Entry(s.LeafID()))(t)
 	if st := e.Compaction.State; st == nil || st.Provider != "p" || st.Model != "m" || st.ThinkingLevel != "high" {
 		t.Errorf("state %+v", st)
-	}
-	given := compaction(u)
-	given.Compaction.State = &session.State{Model: "theirs"}
-	mustDo(t, s.Append(given))
-	if e := mustGet(s.Entry(s.LeafID()))(t); e.Compaction.State.Model != "theirs" || e.Compaction.State.Kept == nil || given.Compaction.State.Kept != nil {
-		t.Errorf("the caller's state became %+v", e.Compaction.State)
 	}
 }
 
@@ -399,6 +393,15 @@ func TestParseEntryRefusesMistakes(t *testing.T) {
 		`{"type":"compaction","compaction":{"summary":"s","state":5}}`,
 		`{"type":"custom","custom":{"custom_type":"t","data":"x"}}`,
 		`{"type":"leaf","leaf":{}}`,
+		`{"type":"message","message":{"role":"user","content":""}}`,
+		`{"type":"message","message":{"role":"assistant","content":[{"type":"tool_use","tool_use":{"id":"k","name":"n"}},{"type":"tool_use","tool_use":{"id":"k","name":"n"}}]}}`,
+		`{"type":"message","message":{"role":"tool","content":[{"type":"tool_result","tool_result":{"tool_use_id":"k","parts":[{"type":"text"}]}}]}}`,
+		`{"type":"message","message":{"role":"tool","content":[{"type":"tool_result","tool_result":{"tool_use_id":"k","blob":"../../etc/passwd"}}]}}`,
+		`{"type":"message","message":{"role":"user","content":[{"type":"image","image":{}}]}}`,
+		`{"type":"message","message":{"role":"user","content":[{"type":"image","image":{"source":{"type":"ftp","data":"x"}}}]}}`,
+		`{"type":"message","message":{"role":"user","content":[{"type":"image","image":{"source":{"type":"base64","data":"%"}}}]}}`,
+		`{"type":"custom","custom":{"custom_type":"coppice.tags","data":{"add":"x"}}}`,
+		`{"type":"custom","custom":{"custom_type":"coppice.pinned","data":{"pinned":"yes"}}}`,
 	} {
 		if _, err := session.ParseEntry([]byte(text)); !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("%s: %v, want ErrInvalid", text, err)
@@ -408,6 +411,9 @@ func TestParseEntryRefusesMistakes(t *testing.T) {
 		`{"type":"message","message":{"role":"user","content":"x"}}`, `{"type":"message","role":"user","content":["x"],"k":1.0}`,
 		`{"type":"future","message":{}}`, `{"type":"thinking_level_change","thinking_level":"high"}`,
 		`{"type":"message","message":{"role":"user","content":[{"type":"odd","k":1}]}}`,
+		`{"type":"message","message":{"role":"user","content":[{"type":"image","image":{"source":{"type":"base64","media_type":"image/png","data":"AAAA"}}}]}}`,
+		`{"type":"leaf","parent_id":null,"leaf":{}}`,
+		`{"type":"custom","custom":{"custom_type":"coppice.tags","data":{"tags":["x"]}}}`,
 	} {
 		e, err := session.ParseEntry([]byte(text))
 		if err != nil {
@@ -473,5 +479,61 @@ func TestReadersPassOverWhatIsNoCount(t *testing.T) {
 		if got, err := json.Marshal(e); err != nil || string(got) != text {
 			t.Errorf("written back as %s, %v\nwant %s", got, err, text)
 		}
+	}
+}
+
+// Readers believe what a compaction says was in force. So a session says it, not
+// whoever appends the compaction.
+func TestCompactionsSayWhatIsInForceWhateverTheyAreGiven(t *testing.T) {
+	t.Parallel()
+	for way, write := range waysIn {
+		s := newScribe(t)
+		mustDo(t, s.Append(said("system", session.Text("be brief"))))
+		if _, err := s.AppendModelChange("p", "real"); err != nil {
+			t.Fatal(err)
+		}
+		s.user("one")
+		e := compaction("")
+		e.Compaction.State = &session.State{Model: "fake", Kept: []session.KeptEntry{{ID: "nosuch", At: 5}}}
+		mustDo(t, write(s.Session, e))
+		c, err := s.again().Context(session.ContextOptions{})
+		mustDo(t, err)
+		if want := "real"; way != "Graft" && c.Model != want {
+			t.Errorf("%s: the model is %q, want %q", way, c.Model, want)
+		}
+		if len(c.Entries) != 2 || c.Entries[0].Message == nil || c.Entries[0].Message.Role != "system" {
+			t.Errorf("%s: the context is %+v, want the system message and the summary", way, c.Entries)
+		}
+		if e.Compaction.State.Model != "fake" || e.Compaction.State.Kept == nil {
+			t.Errorf("%s: the caller's entry was changed", way)
+		}
+	}
+}
+
+func TestAppendRefusesBranchesThatWereNeverThere(t *testing.T) {
+	t.Parallel()
+	for name, e := range map[string]session.Entry{
+		"leaf":           {Type: session.TypeLeaf, Leaf: &session.LeafEntry{FromID: "nosuch"}},
+		"branch summary": {Type: session.TypeBranchSummary, BranchSummary: &session.BranchSummaryEntry{Summary: "s", FromID: "nosuch"}},
+	} {
+		s := newScribe(t)
+		s.user("one")
+		if err := s.Append(e); !errors.Is(err, session.ErrNotExist) {
+			t.Errorf("%s: %v, want ErrNotExist", name, err)
+		}
+		mustDo(t, graft(s.Session, e)) // what others wrote is kept
+	}
+}
+
+func TestAppendRefusesIDsThatNobodyCanName(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"leaf", "a\nb", "a\tb", "\x00", "a\u0085b"} {
+		s := newScribe(t)
+		e := said("user", session.Text("x"))
+		e.ID = id
+		if err := s.Append(e); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("%q: %v, want ErrInvalid", id, err)
+		}
+		mustDo(t, graft(s.Session, e))
 	}
 }

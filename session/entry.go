@@ -228,7 +228,8 @@ type CompactionEntry struct {
 	TokensBefore     int    `json:"tokens_before"` // of the context before
 
 	// State is what was in force at the compaction, so that a reader need not
-	// look for it in what came before.
+	// look for it in what came before. A Session fills it in, whatever it is given;
+	// Graft alone keeps what it is given, as long as what Kept names is there.
 	State *State `json:"state,omitempty"`
 
 	Extra Fields `json:"-"`

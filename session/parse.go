@@ -2,11 +2,14 @@ package session
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
+
+	"github.com/coppice-dev/coppice/store"
 )
 
 // ParseEntry reads an entry that a person or a program hands in to be appended,
@@ -159,7 +162,10 @@ func (e *Entry) checkMembers() error {
 	case e.BranchSummary != nil:
 		return missing(required{"branch_summary.summary", e.BranchSummary.Summary})
 	case e.Custom != nil:
-		return missing(required{"custom.custom_type", e.Custom.CustomType})
+		if err := missing(required{"custom.custom_type", e.Custom.CustomType}); err != nil {
+			return err
+		}
+		return e.Custom.checkOwn()
 	case e.ContextEdit != nil:
 		if err := missing(required{"context_edit.target_id", e.ContextEdit.TargetID}); err != nil {
 			return err
@@ -180,8 +186,18 @@ func (m *MessageEntry) checkMembers() error {
 	if err := CheckRole(m.Role); err != nil {
 		return err
 	}
-	if len(m.Content) == 0 {
+	if len(m.Content) == 0 || len(m.Content) == 1 && m.Content[0].Text != nil && m.Content[0].Text.Content == "" {
 		return errors.New(`"message.content" is missing or empty; a list of blocks or a text is needed`)
+	}
+	calls := make(map[string]bool)
+	for i := range m.Content {
+		c := m.Content[i].ToolUse
+		if c != nil && calls[c.ID] {
+			return fmt.Errorf("message.content[%d]: the call id %q is there twice: each call needs its own", i, c.ID)
+		}
+		if c != nil {
+			calls[c.ID] = true
+		}
 	}
 	return blocksHaveMembers("message.content", m.Content)
 }
@@ -209,7 +225,69 @@ func (c *Content) checkMembers() error {
 	case c.ToolUse != nil:
 		return missing(required{"tool_use.id", c.ToolUse.ID}, required{"tool_use.name", c.ToolUse.Name})
 	case c.ToolResult != nil:
-		return missing(required{"tool_result.tool_use_id", c.ToolResult.ToolUseID})
+		if err := missing(required{"tool_result.tool_use_id", c.ToolResult.ToolUseID}); err != nil {
+			return err
+		}
+		if err := checkNoBlob(c.ToolResult.Blob); err != nil {
+			return err
+		}
+		return blocksHaveMembers("tool_result.parts", c.ToolResult.Parts)
+	case c.Image != nil:
+		return c.Image.Source.check()
+	case c.Audio != nil:
+		return c.Audio.Source.check()
+	case c.File != nil:
+		return c.File.Source.check()
+	}
+	return nil
+}
+
+// checkNoBlob refuses a reference to a blob: blobs are the store's, which makes one
+// of whatever is large.
+func checkNoBlob(ref store.Ref) error {
+	if ref == "" {
+		return nil
+	}
+	return errors.New(`"blob" cannot be handed in: give the content itself`)
+}
+
+// check makes sure that a source has something to send.
+func (s *Source) check() error {
+	switch {
+	case s == nil:
+		return errors.New(`"source" is missing`)
+	case s.Blob != "":
+		return checkNoBlob(s.Blob)
+	case s.Data == "":
+		return errors.New(`"source.data" is missing, empty or not a string`)
+	case s.Type == "url":
+		return nil
+	case s.Type != "base64":
+		return fmt.Errorf(`"source.type" is %q: it must be "base64" or "url"`, s.Type)
+	}
+	if _, err := base64.StdEncoding.DecodeString(s.Data); err != nil {
+		return fmt.Errorf(`"source.data" is not base64: %w`, err)
+	}
+	return nil
+}
+
+// checkOwn makes sure that the custom entries that this program reads itself say
+// something.
+func (c *CustomEntry) checkOwn() error {
+	switch c.CustomType {
+	case CustomPinned:
+		if _, ok := c.Data["pinned"].(bool); !ok {
+			return errors.New(`"custom.data.pinned" must be true or false`)
+		}
+	case CustomTags:
+		for _, name := range []string{"tags", "add", "remove"} {
+			value, there := c.Data[name]
+			list, ok := value.([]any)
+			isText := func(v any) bool { _, ok := v.(string); return ok }
+			if there && (!ok || slices.ContainsFunc(list, func(v any) bool { return !isText(v) })) {
+				return fmt.Errorf("%q must be a list of strings", "custom.data."+name)
+			}
+		}
 	}
 	return nil
 }

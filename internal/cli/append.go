@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
 )
 
 type appendFlags struct {
@@ -89,6 +90,9 @@ func (a *app) givenMessage(cmd *cobra.Command, args []string, f *appendFlags) (s
 	if err := session.CheckRole(f.role); err != nil {
 		return session.Entry{}, usageError{fmt.Errorf("--role: %w", err)}
 	}
+	if err := checkCategory(f.category); err != nil {
+		return session.Entry{}, usageError{fmt.Errorf("--category: %w", err)}
+	}
 	text, err := a.readText(args[1:])
 	if err != nil {
 		return session.Entry{}, err
@@ -126,5 +130,19 @@ func (a *app) givenEntry(args []string, f *appendFlags) (session.Entry, error) {
 	if err != nil {
 		return e, usageError{fmt.Errorf("%s: %w", from, err)}
 	}
+	if e.Message != nil {
+		if err := checkCategory(e.Message.Category); err != nil {
+			return e, usageError{fmt.Errorf("%s: message.category: %w", from, err)}
+		}
+	}
 	return e, nil
+}
+
+// checkCategory refuses a category that the window would not know.
+func checkCategory(name string) error {
+	if name == "" {
+		return nil
+	}
+	_, err := window.ParseCategory(name)
+	return err
 }

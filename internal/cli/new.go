@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -44,6 +45,12 @@ func (a *app) runNew(cmd *cobra.Command, f *newFlags) error {
 		}
 	}
 	s, err := session.Create(cmd.Context(), st, header, a.options())
+	if f.key != "" && errors.Is(err, session.ErrExist) {
+		return &session.Error{
+			Op: "begin", Name: f.key, Kind: session.ErrExist, Err: fmt.Errorf("session %s has this key", header.ID),
+			Hint: "a key has one session: use it where an id goes, as in " + command("append", []string{f.key}),
+		}
+	}
 	if err != nil {
 		return err
 	}
