@@ -64,7 +64,7 @@ func leftOut(c *session.Context, path []session.Entry) []leftOutJSON {
 		}
 	}
 	if silent > 0 {
-		left = append(left, leftOutJSON{Reason: "never sent", Count: silent, Detail: "settings, names, labels, extensions' data"})
+		left = append(left, leftOutJSON{Reason: "never sent", Count: silent, Detail: "settings, names, labels, edits, reverts, extensions' data"})
 	}
 	for _, p := range c.Problems {
 		left = append(left, leftOutJSON{Reason: string(p.Kind), EntryID: p.EntryID, Detail: p.Detail})
