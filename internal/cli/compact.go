@@ -122,7 +122,8 @@ func planCompaction(s *session.Session, f *compactFlags, counter tokenCounter) (
 // the model in force counts.
 type tokenCounter struct {
 	window.Counter
-	whose string // the provider and the model
+	whose string                 // the provider and the model
+	known map[string]window.Cost // of the entries in the context, as a window counts them
 }
 
 func counterOf(s *session.Session) (tokenCounter, error) {
@@ -131,10 +132,24 @@ func counterOf(s *session.Session) (tokenCounter, error) {
 		return tokenCounter{}, err
 	}
 	counter, err := counterNamed("", c.Provider, c.Model)
-	return tokenCounter{counter, c.Provider + "/" + c.Model}, err
+	if err != nil {
+		return tokenCounter{}, err
+	}
+	whole, err := measured(c, counter)
+	if err != nil {
+		return tokenCounter{}, err
+	}
+	known := make(map[string]window.Cost, len(whole.Entries))
+	for i := range whole.Entries {
+		known[whole.Entries[i].ID] = whole.Costs[i]
+	}
+	return tokenCounter{counter, c.Provider + "/" + c.Model, known}, nil
 }
 
 func (t tokenCounter) cost(e *session.Entry) window.Cost {
+	if cost, ok := t.known[e.ID]; ok {
+		return cost
+	}
 	return window.CountEntry(t.Counter, t.whose, e)
 }
 

@@ -24,7 +24,7 @@ func contextCommand(a *app) *cobra.Command {
 		Use:   "context ID",
 		Short: "Show what a model would be sent now",
 		Long: "Context prints what a model would be sent if it were asked now: which entries,\n" +
-			"how many tokens as far as they were counted, and what is left out and why.\n\n" +
+			"how many tokens and who counted them, and what is left out and why.\n\n" +
 			"With --window it prints what of that fits a window. The oldest goes first, of\n" +
 			"what tools answered, then of the dialogue, then of the documents; never the\n" +
 			"system prompt, and never a tool call without its results. Nothing is written.\n\n" +
@@ -121,10 +121,20 @@ func shown(c *session.Context, view *window.View) []session.Entry {
 }
 
 func (a *app) contextEntries(c *session.Context, left []leftOutJSON, view *window.View, short map[string]string) error {
-	if err := a.contextHead(c, left, short); err != nil {
+	counter, err := counterNamed("", c.Provider, c.Model)
+	if err != nil {
 		return err
 	}
+	whole, err := measured(c, counter)
+	if err != nil {
+		return err
+	}
+	if err := a.contextHead(c, whole, left, short); err != nil {
+		return err
+	}
+	costs := whole.Costs
 	if view != nil {
+		costs = view.Costs
 		if err := a.windowHead(view, short); err != nil {
 			return err
 		}
@@ -140,13 +150,7 @@ func (a *app) contextEntries(c *session.Context, left []leftOutJSON, view *windo
 	}
 	for i := range entries {
 		e := &entries[i]
-		kind, tokens := kindOf(e), "-"
-		if n := tokensOf(e); n != nil {
-			tokens = thousands(*n)
-		}
-		if view != nil {
-			tokens = thousands(view.Costs[i].Tokens)
-		}
+		kind, tokens := kindOf(e), thousands(costs[i].Tokens)
 		mark := ""
 		if c.Edited[e.ID] != "" {
 			mark = "(edited) "
@@ -166,16 +170,16 @@ func (a *app) contextEntries(c *session.Context, left []leftOutJSON, view *windo
 func shortened(short map[string]string, id string) string { return oneLine(orElse(short[id], id), 0) }
 
 // contextHead says who would be asked, how much it is, and what is left out.
-func (a *app) contextHead(c *session.Context, left []leftOutJSON, short map[string]string) error {
+func (a *app) contextHead(c *session.Context, whole *window.View, left []leftOutJSON, short map[string]string) error {
 	model := orElse(modelName(c.Provider, c.Model), "no model chosen")
 	if c.ThinkingLevel != "" {
 		model += ", thinking " + oneLine(c.ThinkingLevel, 0)
 	}
-	size := counted(len(c.Entries), "entry", "entries") + ", " + counted(c.Tokens, "token", "tokens")
-	if c.Uncounted > 0 {
-		size += fmt.Sprintf(" and %s without a count", counted(c.Uncounted, "entry", "entries"))
-	}
+	size := counted(len(c.Entries), "entry", "entries") + ", " + counted(whole.Report.Tokens, "token", "tokens")
 	lines := []string{a.paint(bold, model), size}
+	if len(whole.Report.Counts) > 0 {
+		lines = append(lines, "counts: "+whoCounted(&whole.Report))
+	}
 	for _, l := range left {
 		line := l.Reason
 		if l.EntryID != "" {

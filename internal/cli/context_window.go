@@ -116,6 +116,12 @@ func counterNamed(name, provider, model string) (window.Counter, error) {
 	return counter, nil
 }
 
+// measured is all of a context, with what each entry costs: the one count that
+// context and compact show, and that a window goes by.
+func measured(c *session.Context, counter window.Counter) (*window.View, error) {
+	return window.Trim(c, window.Options{Counter: counter, Provider: c.Provider, Model: c.Model, Images: window.AllImages})
+}
+
 // windowHead says how full the window is, and what was left out for it.
 func (a *app) windowHead(v *window.View, short map[string]string) error {
 	r := &v.Report

@@ -47,6 +47,7 @@ type stats struct {
 	sessions []index.Usage     // the dearest first; none if one session was asked for
 	titles   map[string]string // of the first of them
 	context  *int64            // of the session that was asked for
+	shared   int64             // tokens of responses that all count in older sessions
 	activity *index.Activity
 	topics   []index.Topic
 }
@@ -65,18 +66,25 @@ func (a *app) runStats(cmd *cobra.Command, f *statsFlags, args []string) error {
 	}
 	return a.withIndex(cmd.Context(), func(ix *index.Index) error {
 		var context *int64
+		var shared int64
 		if len(args) == 1 {
 			s, err := a.sessionIn(cmd.Context(), ix, args[0])
 			if err != nil {
 				return err
 			}
 			o.Session, context = s.ID, &s.Context
+			if f.since == "" && f.until == "" {
+				shared = s.Tokens
+			}
 		}
 		s, err := gatherStats(cmd.Context(), ix, o)
 		if err != nil {
 			return err
 		}
 		s.context = context
+		if s.total.Tokens() == 0 {
+			s.shared = shared
+		}
 		if a.flags.json {
 			return a.printStatsJSON(o.Session, s)
 		}
@@ -227,8 +235,11 @@ func (a *app) statsSummary(s *stats) string {
 	if u.Recorded > 0 {
 		lines = append(lines, "recorded with messages, and reported by no provider: "+counted(int(u.Recorded), "token", "tokens"))
 	}
+	if s.shared > 0 {
+		lines = append(lines, "its responses, "+counted(int(s.shared), "token", "tokens")+", were made in an older session, and count there")
+	}
 	if s.context != nil && *s.context > 0 {
-		lines = append(lines, "in the context now: "+counted(int(*s.context), "token", "tokens"))
+		lines = append(lines, "in the context at the last response, as its provider reported: "+counted(int(*s.context), "token", "tokens"))
 	}
 	if u.Unpriced > 0 {
 		lines = append(lines, "the cost of "+counted(int(u.Unpriced), "response", "responses")+" is not known")
