@@ -376,6 +376,7 @@ func (b *batcher) readLog(j job) error {
 	if err != nil {
 		return b.endLog(c, err)
 	}
+	headed := c.from > 0 // only the first header of a log counts
 	reader := lineReader{blobs: b.ix.store.Blobs(), maxText: b.ix.opts.MaxText}
 	for line, err := range log.Forward(b.ctx, c.from) {
 		if err != nil {
@@ -386,8 +387,11 @@ func (b *batcher) readLog(j job) error {
 		if rec == nil {
 			continue
 		}
-		if err := checkVersion(rec.header); err != nil {
-			return b.endLog(c, err)
+		if rec.header != nil && !headed {
+			headed = true
+			if err := checkVersion(rec.header); err != nil {
+				return b.endLog(c, err)
+			}
 		}
 		c.records = append(c.records, rec)
 		b.docs += len(rec.docs)
@@ -419,7 +423,7 @@ func (b *batcher) endLog(c *chunk, err error) error {
 }
 
 func checkVersion(h *session.Header) error {
-	if h == nil || h.Version <= session.Version {
+	if h.Version <= session.Version {
 		return nil
 	}
 	return &store.Error{Op: "index", Name: h.ID, Kind: store.ErrInvalid, Err: fmt.Errorf("the session has format version %d, this program reads up to %d", h.Version, session.Version)}

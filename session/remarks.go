@@ -63,7 +63,7 @@ func (s *Session) Tags() ([]string, error) {
 			continue
 		}
 		changes = append(changes, e.Custom)
-		if _, all := e.Custom.Data["tags"]; all {
+		if e.Custom.setsTags() {
 			break
 		}
 	}
@@ -110,7 +110,7 @@ func (t *TagSet) Add(tags ...string) {
 // Apply does what an entry of type CustomTags says. It costs what the entry says,
 // however many tags there are.
 func (t *TagSet) Apply(c *CustomEntry) {
-	if _, all := c.Data["tags"]; all {
+	if c.setsTags() {
 		t.has = nil
 	}
 	t.Add(c.Tags()...)
@@ -121,6 +121,13 @@ func (t *TagSet) Apply(c *CustomEntry) {
 
 // Sorted returns the tags in order.
 func (t *TagSet) Sorted() []string { return slices.Sorted(maps.Keys(t.has)) }
+
+// setsTags reports whether the entry says which tags there are, all of them. What
+// is not a list says nothing.
+func (c *CustomEntry) setsTags() bool {
+	_, all := c.Data["tags"].([]any)
+	return all
+}
 
 // Tags returns the tags that an entry of type CustomTags sets or adds.
 func (c *CustomEntry) Tags() []string { return append(c.strings("tags"), c.strings("add")...) }
