@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -744,7 +745,7 @@ func (w *wanderer) merge(text string) {
 			picks = append(picks, e.ID)
 		}
 	}
-	if _, err := w.Merge(from, text, picks...); err != nil && !strings.Contains(err.Error(), "there already") {
+	if _, err := w.Merge(from, text, picks...); err != nil && !errors.Is(err, session.ErrInvalid) { // it may be there already
 		w.t.Fatal(err)
 	}
 }
