@@ -522,8 +522,10 @@ func TestBackgroundCompactionNeverSplitsAPair(t *testing.T) {
 		if e.Compaction != nil {
 			c := s.at(e.ID)
 			checkPairs(t, c.Entries)
-			if len(c.Problems) != 0 {
-				t.Fatalf("problems %v in %q", c.Problems, view(c.Entries))
+			for _, p := range c.Problems {
+				if p.Kind != session.ProblemInterrupted { // its result comes after the compaction
+					t.Fatalf("problem %v in %q", p, view(c.Entries))
+				}
 			}
 		}
 	}
