@@ -58,14 +58,7 @@ func BenchmarkTurn(b *testing.B) {
 		for _, size := range []struct{ messages, limit int }{{100, 5000}, {10_000, 20_000}, {10_000, 500}} {
 			b.Run(fmt.Sprintf("%s/messages=%d/sessions=%d", st.name, size.messages, max(1, size.messages/size.limit)), func(b *testing.B) {
 				_, c := long(b, st.open(b), size.messages, size.limit)
-				text := strings.Repeat("some words of a message ", 12)
-				answer := conversation.Reply{Content: []session.Content{session.Text(text)}}
-				b.ReportAllocs()
-				for b.Loop() {
-					must(c.AddUserMessage(text))(b)
-					must(c.Request())(b)
-					must(c.AddAssistantMessage(answer))(b)
-				}
+				turns(b, c)
 			})
 		}
 	}
@@ -117,6 +110,11 @@ func BenchmarkTurnAfterAnEdit(b *testing.B) {
 	if added := must(l.Refresh(c))(b); len(added) != 1 {
 		b.Fatal("the file was not superseded")
 	}
+	turns(b, c)
+}
+
+// turns asks and answers until the benchmark has enough.
+func turns(b *testing.B, c *conversation.Chat) {
 	text := strings.Repeat("some words of a message ", 12)
 	answer := conversation.Reply{Content: []session.Content{session.Text(text)}}
 	b.ReportAllocs()

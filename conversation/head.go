@@ -2,11 +2,9 @@ package conversation
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
-	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
@@ -29,7 +27,7 @@ func readHead(ctx context.Context, st store.Store, stat store.Stat) *head {
 		h.link.ID = stat.Name
 		return h
 	}
-	switch active, err := lastSaid(ctx, st, stat.Name); {
+	switch active, err := session.LastSaid(ctx, st, stat.Name); {
 	case err != nil:
 		h.err = err
 	case !active.IsZero():
@@ -38,40 +36,4 @@ func readHead(ctx context.Context, st store.Store, stat store.Stat) *head {
 		h.active = h.link.Created
 	}
 	return h
-}
-
-// lastSaid returns the time of the last message or summary in a log. What somebody
-// noted about the session later, a title or a tag, is no activity.
-func lastSaid(ctx context.Context, st store.Store, name string) (at time.Time, err error) {
-	log, err := st.Open(ctx, name)
-	if err != nil {
-		return at, err
-	}
-	defer func() { err = errors.Join(err, log.Close()) }()
-	end, err := log.End(ctx)
-	if err != nil {
-		return at, err
-	}
-	for line, err := range log.Backward(ctx, end) {
-		if err != nil {
-			return at, err
-		}
-		h, ok := rawjson.ScanHead(line.Data)
-		if !ok || !isSaying(session.EntryType(h.Type)) {
-			continue
-		}
-		if at, err := time.Parse(time.RFC3339Nano, string(h.Timestamp)); err == nil {
-			return at, nil
-		}
-	}
-	return at, nil
-}
-
-// isSaying reports whether entries of a type are part of what was said.
-func isSaying(t session.EntryType) bool {
-	switch t {
-	case session.TypeMessage, session.TypeCompaction, session.TypeBranchSummary, session.TypeMerge:
-		return true
-	}
-	return false
 }

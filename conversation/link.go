@@ -140,7 +140,7 @@ func (l *link) read() error {
 
 // take adds an entry to the end of the path.
 func (l *link) take(e session.Entry) {
-	if isSaying(e.Type) && e.Timestamp.After(l.active) {
+	if e.Type.IsSaid() && e.Timestamp.After(l.active) {
 		l.active = e.Timestamp
 	}
 	switch {

@@ -177,7 +177,7 @@ func (w *writer) settle(s *state) error {
 	if err != nil {
 		return err
 	}
-	remarks, err := scanIDs(rows)
+	remarks, err := scanColumn[int64](rows)
 	if err != nil {
 		return err
 	}

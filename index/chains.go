@@ -103,16 +103,7 @@ func naming(ctx context.Context, q querier, sid string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	var names []string
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, err
-		}
-		names = append(names, name)
-	}
-	return names, rows.Err()
+	return scanColumn[string](rows)
 }
 
 // relink brings the chains up to date of the sessions that were touched.
@@ -350,16 +341,7 @@ func linkNames(ctx context.Context, q querier, chain int64) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	var names []string
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, err
-		}
-		names = append(names, name)
-	}
-	return names, rows.Err()
+	return scanColumn[string](rows)
 }
 
 // add adds a session to the sum of its chain.
@@ -430,7 +412,7 @@ func conversationOf(ctx context.Context, db *database, id string) (int64, error)
 	if err != nil {
 		return 0, err
 	}
-	ids, err := scanIDs(rows)
+	ids, err := scanColumn[int64](rows)
 	if err != nil {
 		return 0, err
 	}
@@ -483,9 +465,8 @@ func (ix *Index) Lost(ctx context.Context, prefix string) ([]string, error) {
 	if prefix == "" {
 		return nil, nil
 	}
-	lost := make(map[string]bool)
+	var lost []string
 	err := ix.read(ctx, "find", func(db *database) error {
-		clear(lost) // it may be asked twice
 		rows, err := db.QueryContext(ctx, `SELECT sid FROM sessions WHERE sid >= ?1 AND sid < ?2 AND part = ?3
 			UNION SELECT parent FROM sessions WHERE parent >= ?1 AND parent < ?2 AND parent <> '' AND relation = ?4 AND name IS NOT NULL
 			UNION SELECT continued_to FROM sessions WHERE continued_to >= ?1 AND continued_to < ?2 AND continued_to <> '' AND name IS NOT NULL
@@ -493,15 +474,9 @@ func (ix *Index) Lost(ctx context.Context, prefix string) ([]string, error) {
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
-		for rows.Next() {
-			var id string
-			if err := rows.Scan(&id); err != nil {
-				return err
-			}
-			lost[id] = true
-		}
-		return rows.Err()
+		lost, err = scanColumn[string](rows)
+		return err
 	})
-	return slices.Sorted(maps.Keys(lost)), err
+	slices.Sort(lost)
+	return slices.Compact(lost), err
 }

@@ -165,7 +165,7 @@ func (q *listQuery) findDirs(ctx context.Context, db *database) error {
 	if err != nil {
 		return err
 	}
-	ids, err := scanIDs(rows)
+	ids, err := scanColumn[int64](rows)
 	if err != nil || len(ids) > maxDirs {
 		return err
 	}

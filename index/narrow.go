@@ -99,7 +99,7 @@ func (s *search) facets(letter byte, list []string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		ids, err := scanIDs(rows)
+		ids, err := scanColumn[int64](rows)
 		if err != nil {
 			return nil, err
 		}
@@ -133,7 +133,7 @@ func (s *search) sessions() (facets []string, possible bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	ids, err := scanIDs(rows)
+	ids, err := scanColumn[int64](rows)
 	if err != nil {
 		return nil, false, err
 	}
@@ -157,7 +157,7 @@ func (s *search) directories() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids, err := scanIDs(rows)
+	ids, err := scanColumn[int64](rows)
 	var facets []string
 	for _, id := range ids {
 		facets = append(facets, quote(facet('c', id)))

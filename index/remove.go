@@ -99,7 +99,7 @@ func (r *catching) dropDocs(id int64) (int, error) {
 		if err != nil {
 			return err
 		}
-		if ids, err = scanIDs(rows); err != nil {
+		if ids, err = scanColumn[int64](rows); err != nil {
 			return err
 		}
 		for _, doc := range ids {
@@ -115,17 +115,18 @@ func (r *catching) dropDocs(id int64) (int, error) {
 	return len(ids), err
 }
 
-func scanIDs(rows *sql.Rows) ([]int64, error) {
+// scanColumn returns the values of rows that have one column, and closes them.
+func scanColumn[T any](rows *sql.Rows) ([]T, error) {
 	defer rows.Close()
-	var ids []int64
+	var values []T
 	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
+		var v T
+		if err := rows.Scan(&v); err != nil {
 			return nil, err
 		}
-		ids = append(ids, id)
+		values = append(values, v)
 	}
-	return ids, rows.Err()
+	return values, rows.Err()
 }
 
 // inTx calls f in a transaction.

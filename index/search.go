@@ -277,7 +277,7 @@ func (s *search) findOptional(found []candidate) error {
 		if err != nil {
 			return err
 		}
-		ids, err := scanIDs(rows)
+		ids, err := scanColumn[int64](rows)
 		if err != nil {
 			return err
 		}

@@ -80,7 +80,7 @@ func (o *StatsOptions) where(ctx context.Context, db *database) (string, []any, 
 	if err != nil {
 		return "", nil, err
 	}
-	ids, err := scanIDs(rows)
+	ids, err := scanColumn[int64](rows)
 	facets := make([]string, len(ids))
 	for i, id := range ids {
 		facets[i] = quote(facet('s', id))

@@ -7,10 +7,8 @@
 package upkeep
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,7 +22,7 @@ import (
 // Session is what decides whether a session stays.
 type Session struct {
 	store.Stat
-	Active time.Time // when something was last said in its conversation: see Active
+	Active time.Time // when something was last said in its conversation: see session.LastSaid
 	Pinned bool      // it, or another session of its conversation
 
 	continues string // the session that it continues, or ""
@@ -113,7 +111,7 @@ func (s *Session) look(ctx context.Context, st store.Store) (err error) {
 	if s.Pinned, err = opened.Pinned(); err != nil {
 		return err
 	}
-	s.Active, err = Active(ctx, st, s.Name)
+	s.Active, err = session.LastSaid(ctx, st, s.Name)
 	h := opened.Header()
 	if s.Active.IsZero() {
 		s.Active = h.CreatedAt
@@ -122,36 +120,6 @@ func (s *Session) look(ctx context.Context, st store.Store) (err error) {
 		s.continues = h.ParentSession
 	}
 	return err
-}
-
-// Active returns the time of the latest message or summary of a session; the zero
-// time if there is none. Tags, pins, names, labels and notes do not count: they
-// are made while putting things in order, which is when old sessions must not
-// become young. It reads backwards, no further than it must.
-func Active(ctx context.Context, st store.Store, name string) (_ time.Time, err error) {
-	log, err := st.Open(ctx, name)
-	if err != nil {
-		return time.Time{}, err
-	}
-	defer func() { err = errors.Join(err, log.Close()) }()
-	end, err := log.End(ctx)
-	if err != nil {
-		return time.Time{}, err
-	}
-	for line, err := range log.Backward(ctx, end) {
-		if err != nil {
-			return time.Time{}, err
-		}
-		var e session.Entry
-		if json.Unmarshal(bytes.Clone(line.Data), &e) != nil {
-			continue // damaged, or the header
-		}
-		switch e.Type {
-		case session.TypeMessage, session.TypeCompaction, session.TypeBranchSummary, session.TypeMerge:
-			return e.Timestamp, nil
-		}
-	}
-	return time.Time{}, nil
 }
 
 // Rule says which sessions go.

@@ -70,7 +70,7 @@ func TestActivityIsWhatWasSaid(t *testing.T) {
 	if got := surveyed(t, st); got != "a c b" {
 		t.Errorf("the latest first: %s", got)
 	}
-	if at, err := upkeep.Active(t.Context(), st, "b"); err != nil || !at.Equal(day) {
+	if at, err := session.LastSaid(t.Context(), st, "b"); err != nil || !at.Equal(day) {
 		t.Errorf("active at %v, %v", at, err)
 	}
 }

@@ -1,0 +1,49 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// LastSaid returns the time of the latest message or summary of a session, and the
+// zero time if there is none. Tags, pins, names, labels and notes do not count:
+// people make them while tidying up, and tidying must not make an old session look
+// young. It reads backwards, no further than it must.
+func LastSaid(ctx context.Context, st store.Store, name string) (_ time.Time, err error) {
+	log, err := st.Open(ctx, name)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	end, err := log.End(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	for line, err := range log.Backward(ctx, end) {
+		if err != nil {
+			return time.Time{}, err
+		}
+		h, ok := rawjson.ScanHead(line.Data)
+		if !ok || !EntryType(h.Type).IsSaid() {
+			continue
+		}
+		if e, err := decodeEntry(line.Data); err == nil && !e.Timestamp.IsZero() {
+			return e.Timestamp, nil
+		}
+	}
+	return time.Time{}, nil
+}
+
+// IsSaid reports whether entries of a type are part of what was said: messages, and
+// summaries that stand for messages. Only these make a session active.
+func (t EntryType) IsSaid() bool {
+	switch t {
+	case TypeMessage, TypeCompaction, TypeBranchSummary, TypeMerge:
+		return true
+	}
+	return false
+}
