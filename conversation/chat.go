@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// Chat is one conversation: what is said in it, and what of it a model is sent.
+// Chat is one conversation: its messages, and the part of them that goes to the model.
 // Its methods may be called concurrently.
 type Chat struct {
 	sessions *Sessions
@@ -164,8 +164,8 @@ func (c *Chat) Add(m Message) (Message, error) {
 	return added, err
 }
 
-// inOrder adds something while nobody else does. Whoever wants to know of a
-// transition is told afterwards, when no lock is held any more.
+// inOrder adds something while nobody else does. OnTransition is called afterwards,
+// once no lock is held.
 func (c *Chat) inOrder(add func() (Message, []Transition, error)) (Message, []Transition, error) {
 	c.order.Lock()
 	defer c.order.Unlock()

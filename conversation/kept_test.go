@@ -121,7 +121,7 @@ func TestMessageOfAnotherProgram(t *testing.T) {
 	}
 }
 
-// A changed model counts anew: nothing that was estimated is kept as a count.
+// A change of model recounts everything: estimates are never stored as counts.
 func TestChangeOfModelCountsAgain(t *testing.T) {
 	t.Parallel()
 	w := conversation.NewWindow(nil)
@@ -207,7 +207,7 @@ func TestBadContextFileDoesNotStopATurn(t *testing.T) {
 	}
 }
 
-// Whoever is told of a transition may ask what he likes.
+// OnTransition may call back into the package.
 func TestOnTransitionMayAsk(t *testing.T) {
 	t.Parallel()
 	var c *conversation.Chat

@@ -30,8 +30,8 @@ type ManagerOptions struct {
 	SystemPrompt string
 	// ContextDir is the directory of context files. Default: none.
 	ContextDir string
-	// OnContextError is told what is wrong with the context files of a
-	// conversation. Its turn goes on without them. Default: the logger is told.
+	// OnContextError is called when a conversation's context files cannot be used.
+	// The turn goes on without them. Default: the error is logged.
 	OnContextError func(conversation string, err error)
 }
 

@@ -433,8 +433,7 @@ func (m *Sessions) moved(t Transition) {
 	m.options.Logger.Info("conversation continued in another session", "conversation", t.Conversation, "from", t.From, "to", t.To, "index", t.Index)
 }
 
-// tell tells those who want to know of transitions. No lock is held: they may ask
-// us anything.
+// tell calls OnTransition. No lock is held, so that it can call any method.
 func (m *Sessions) tell(transitions []Transition) {
 	for _, t := range transitions {
 		m.options.OnTransition(t)

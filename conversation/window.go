@@ -22,8 +22,8 @@ type Window struct {
 
 // NewWindow returns a window with the default budget: DefaultWindow tokens, of
 // which SYSTEM is sure of 10 %, CONTEXT of 35 %, DIALOG of 50 % and SYSTEM_OUTPUT
-// of 5 %. Nothing is trimmed before the window is full. The logger, which may be
-// nil, is told at debug level how tokens are counted.
+// of 5 %. Nothing is trimmed before the window is full. The logger may be nil; it
+// gets a debug message that says how tokens are counted.
 func NewWindow(logger *slog.Logger) *Window { return newWindow(newCounters(logger, nil)) }
 
 func newWindow(counters *counters) *Window {

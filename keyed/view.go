@@ -8,8 +8,8 @@ import (
 )
 
 // view is what a conversation looks like: the summary and the messages that count
-// besides it, which are the context of the session, unpaired. It is a value, made
-// anew by each entry: what a reader has got never changes.
+// besides it, which are the context of the session, unpaired. It is a value:
+// every entry makes a new one, so what a reader holds never changes.
 type view struct {
 	items    []item
 	stays    int    // so many items stand before the cut, and stay nevertheless

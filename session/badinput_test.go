@@ -591,7 +591,7 @@ func TestBadLeafOnLeaf(t *testing.T) {
 	}
 }
 
-// A file that was renamed is known by its name, wherever its id is told.
+// A renamed file goes by its name wherever an id is shown.
 func TestBadHeaderID(t *testing.T) {
 	t.Parallel()
 	path := writeLog(t, strings.Replace(headerLine, `"id":"`, `"id":"old-`, 1), messageLine("a", "", "user", "one"))

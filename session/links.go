@@ -10,9 +10,10 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// Sessions that continue each other are one conversation. What makes two of them
-// neighbours, and what of a session is only a copy of what came before, is said
-// here and nowhere else: package conversation, the index and the commands use it.
+// Sessions that continue each other are one conversation. This file is
+// the only place that says which sessions follow each other, and which messages are
+// only copies of what came before: package conversation, the index and the commands
+// all use it.
 
 // The members of a message's metadata with which a continuation says what it was
 // given by the session before it.

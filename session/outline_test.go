@@ -87,7 +87,7 @@ func TestPeekFetchesNothing(t *testing.T) {
 	}
 }
 
-// The messages of the path are told without what else is on it, or beside it.
+// Only the messages of the path are returned: nothing else on it, nothing beside it.
 func TestMessageIDs(t *testing.T) {
 	t.Parallel()
 	s, err := session.Create(t.Context(), memory.New(nil), session.Header{}, nil)

@@ -42,7 +42,7 @@ type Chooser struct {
 	// Exact are asked in order for an exact counter of a model; nil means that
 	// they have none. See tiktoken.For.
 	Exact []func(provider, model string) Counter
-	// Logger is told at debug level which counter was chosen. Default: none.
+	// Logger gets a debug message that says which counter was chosen. Default: none.
 	Logger *slog.Logger
 }
 

@@ -21,7 +21,7 @@ type Options struct {
 	// Images is how many images are kept, the newest first; the others become
 	// placeholders. Default: 1. See AllImages and NoImages.
 	Images int
-	// Logger is told at debug level which counter was chosen. Default: none.
+	// Logger gets a debug message that says which counter was chosen. Default: none.
 	Logger *slog.Logger
 }
 

@@ -193,8 +193,8 @@ func result(call, text string) string {
 	return "result of " + number.FindString(call) + ": " + number.FindString(text)
 }
 
-// Whoever is asked what a model is sent of a session says the same: the session,
-// a window that holds it all, a conversation, a keyed chat and the command.
+// The session, a window that holds it all, a conversation, a keyed chat and the
+// command all agree on what goes to the model.
 func TestAllAgreeOnTheContext(t *testing.T) {
 	root := t.TempDir()
 	runs := 0

@@ -122,8 +122,8 @@ func TestHeadMutations(t *testing.T) {
 	}
 }
 
-// TestHeadRole: the role is told only where our writer puts it, and then it is the
-// message's.
+// TestHeadRole: a head has the role only where our writer puts it, and then it is
+// the message's.
 func TestHeadRole(t *testing.T) {
 	const head = `"id":"a","parent_id":null,"timestamp":"2026-01-01T00:00:00.000Z"`
 	for line, want := range map[string]string{
