@@ -37,13 +37,3 @@ func LastSaid(ctx context.Context, st store.Store, name string) (_ time.Time, er
 	}
 	return time.Time{}, nil
 }
-
-// IsSaid reports whether entries of a type are part of what was said: messages, and
-// summaries that stand for messages. Only these make a session active.
-func (t EntryType) IsSaid() bool {
-	switch t {
-	case TypeMessage, TypeCompaction, TypeBranchSummary, TypeMerge:
-		return true
-	}
-	return false
-}

@@ -366,7 +366,7 @@ const deepLine = 20_000
 
 // add takes in an entry whose line, of a length, is the end of the text.
 func (b *batch) add(e *Entry, length int64) {
-	h := headLine{id: e.ID, isRoot: e.ParentID == nil, kind: kindOfType([]byte(e.Type))}
+	h := headLine{id: e.ID, isRoot: e.ParentID == nil, kind: e.Type.kind()}
 	if e.Message != nil {
 		h.speaker = speakerOf(e.Message.Role)
 	}

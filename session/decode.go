@@ -245,13 +245,10 @@ func (l *entryLine) parentID(d *decoder) decoding {
 // entry.
 func (l *entryLine) readPayload(d *decoder) {
 	name := string(l.Type)
-	if name == oldThinkingLevel {
-		l.Type = TypeThinkingLevel
-		if raw, _, ok := l.flat.take(name); !ok || kindOf(raw) != '{' {
-			name = string(TypeThinkingLevel)
-		}
-	}
 	p := l.newPayload(l.room)
+	if raw, _, ok := l.flat.take(name); !ok || kindOf(raw) != '{' {
+		name = string(l.Type) // it may have had an older name
+	}
 	if p == nil {
 		l.Extra = l.flat.clone()
 		return
@@ -277,58 +274,20 @@ type members interface {
 	field(d *decoder, key []byte) decoding
 }
 
-// payload is what the member named like an entry's type says.
-type payload interface {
-	members
-	extra() *Fields // where the members go that it does not know
-}
-
 // newPayload sets the payload of the entry's type, or returns nil for a type that
-// has none. room, if it is not nil, is where a message goes.
+// has none. A type that has an older name gets the one that is written. room, if it
+// is not nil, is where a message goes.
 func (e *Entry) newPayload(room *messageLine) payload {
-	switch e.Type {
-	case TypeMessage:
-		if room != nil {
-			e.Message = &room.message
-		} else {
-			e.Message = &MessageEntry{}
-		}
+	k := e.Type.kind()
+	switch {
+	case k == kindOther:
+		return nil
+	case k == kindMessage && room != nil:
+		e.Message = &room.message
 		return e.Message
-	case TypeModelChange:
-		e.ModelChange = &ModelChangeEntry{}
-		return e.ModelChange
-	case TypeThinkingLevel:
-		e.ThinkingLevel = &ThinkingLevelEntry{}
-		return e.ThinkingLevel
-	case TypeLabel:
-		e.Label = &LabelEntry{}
-		return e.Label
-	case TypeSessionInfo:
-		e.SessionInfo = &SessionInfoEntry{}
-		return e.SessionInfo
-	case TypeCompaction:
-		e.Compaction = &CompactionEntry{}
-		return e.Compaction
-	case TypeBranchSummary:
-		e.BranchSummary = &BranchSummaryEntry{}
-		return e.BranchSummary
-	case TypeCustom:
-		e.Custom = &CustomEntry{}
-		return e.Custom
-	case TypeLeaf:
-		e.Leaf = &LeafEntry{}
-		return e.Leaf
-	case TypeContextEdit:
-		e.ContextEdit = &ContextEditEntry{}
-		return e.ContextEdit
-	case TypeRevert:
-		e.Revert = &RevertEntry{}
-		return e.Revert
-	case TypeMerge:
-		e.Merge = &MergeEntry{}
-		return e.Merge
 	}
-	return nil
+	e.Type = kinds[k].name
+	return kinds[k].set(e)
 }
 
 // decoding is what became of a member: taken, or to be kept as unknown.

@@ -312,32 +312,3 @@ type MergeEntry struct {
 
 	Extra Fields `json:"-"`
 }
-
-// payloadType returns the type that the entry's payload belongs to, "" if there
-// is none; ok is false if there are several.
-func (e *Entry) payloadType() (t EntryType, ok bool) {
-	n := 0
-	for _, p := range []struct {
-		set bool
-		of  EntryType
-	}{
-		{e.Message != nil, TypeMessage},
-		{e.ModelChange != nil, TypeModelChange},
-		{e.ThinkingLevel != nil, TypeThinkingLevel},
-		{e.Label != nil, TypeLabel},
-		{e.SessionInfo != nil, TypeSessionInfo},
-		{e.Compaction != nil, TypeCompaction},
-		{e.BranchSummary != nil, TypeBranchSummary},
-		{e.Custom != nil, TypeCustom},
-		{e.Leaf != nil, TypeLeaf},
-		{e.ContextEdit != nil, TypeContextEdit},
-		{e.Revert != nil, TypeRevert},
-		{e.Merge != nil, TypeMerge},
-	} {
-		if p.set {
-			t = p.of
-			n++
-		}
-	}
-	return t, n < 2
-}

@@ -76,17 +76,6 @@ func byPosition(nodes []node) []int {
 	return order
 }
 
-// entryType is the reverse of kindOfType; "" for types that are not known.
-func (k kind) entryType() EntryType {
-	types := [...]EntryType{
-		kindMessage: TypeMessage, kindModelChange: TypeModelChange, kindThinkingLevel: TypeThinkingLevel,
-		kindLabel: TypeLabel, kindSessionInfo: TypeSessionInfo, kindCompaction: TypeCompaction,
-		kindBranchSummary: TypeBranchSummary, kindCustom: TypeCustom, kindLeaf: TypeLeaf,
-		kindContextEdit: TypeContextEdit, kindRevert: TypeRevert, kindMerge: TypeMerge, kindGap: TypeGap,
-	}
-	return types[k]
-}
-
 // MessageIDs returns the ids of the messages on the path to the leaf, in order,
 // without reading them. Each reads those that are wanted, such as a page of a long
 // conversation.

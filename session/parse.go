@@ -47,7 +47,7 @@ func parseEntry(text []byte) (Entry, error) {
 		return e, errors.New(`"type" is missing or not a string; such as "message"`)
 	}
 	names := []string{"id", "parent_id", "timestamp"}
-	if kindOfType([]byte(e.Type)) != kindOther {
+	if e.Type.isKnown() {
 		names = append(names, string(e.Type))
 	}
 	if name := wrongKind(e.Extra, names...); name == "timestamp" {
@@ -56,7 +56,7 @@ func parseEntry(text []byte) (Entry, error) {
 		return e, fmt.Errorf("%q has the wrong kind of value", name)
 	}
 	for _, f := range e.Extra {
-		if kindOfType([]byte(f.Name)) != kindOther && kindOfType([]byte(e.Type)) != kindOther {
+		if EntryType(f.Name).isKnown() && e.Type.isKnown() {
 			return e, fmt.Errorf("an entry of type %q has the payload of %q as well: append one entry for each", e.Type, f.Name)
 		}
 	}

@@ -12,56 +12,6 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// kind is an EntryType in one byte.
-type kind uint8
-
-const (
-	kindOther kind = iota
-	kindMessage
-	kindModelChange
-	kindThinkingLevel
-	kindLabel
-	kindSessionInfo
-	kindCompaction
-	kindBranchSummary
-	kindCustom
-	kindLeaf
-	kindContextEdit
-	kindRevert
-	kindMerge
-	kindGap
-)
-
-func kindOfType(t []byte) kind {
-	switch EntryType(t) {
-	case TypeMessage:
-		return kindMessage
-	case TypeModelChange:
-		return kindModelChange
-	case TypeThinkingLevel, oldThinkingLevel:
-		return kindThinkingLevel
-	case TypeLabel:
-		return kindLabel
-	case TypeSessionInfo:
-		return kindSessionInfo
-	case TypeCompaction:
-		return kindCompaction
-	case TypeBranchSummary:
-		return kindBranchSummary
-	case TypeCustom:
-		return kindCustom
-	case TypeLeaf:
-		return kindLeaf
-	case TypeContextEdit:
-		return kindContextEdit
-	case TypeRevert:
-		return kindRevert
-	case TypeMerge:
-		return kindMerge
-	}
-	return kindOther
-}
-
 // none is the index of no node: a root has no parent.
 const none int32 = -1
 
@@ -474,16 +424,6 @@ func (t *tree) addGap(p pendingParent) int32 {
 	t.byID.add(t.nodes)
 	return i
 }
-
-// isRemark reports whether an entry of a kind says something about the session
-// and nothing in the conversation: a label, a name, an extension's data.
-func (k kind) isRemark() bool {
-	return k == kindLabel || k == kindSessionInfo || k == kindCustom
-}
-
-// isAside reports whether an entry of a kind is no part of the conversation: a
-// remark, or a move of the leaf.
-func (k kind) isAside() bool { return k.isRemark() || k == kindLeaf }
 
 // goesOn tells of each node whether the conversation goes on below it.
 func goesOn(nodes []node) []bool {
