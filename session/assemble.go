@@ -195,14 +195,17 @@ func (c *Context) countTokens(changed int) {
 // moved to its call; an answer without a call is dropped. All of it is reported.
 func (c *Context) pairTools() {
 	var pairs Pairs
-	var runs []modelRun
 	for i := range c.Entries {
 		pairs.Add(&c.Entries[i])
+	}
+	if len(pairs.Refs()) == 0 {
+		return
+	}
+	var runs []modelRun
+	for i := range c.Entries {
 		runs = addToRuns(runs, &c.Entries[i], i)
 	}
-	if len(pairs.Refs()) > 0 {
-		c.arrange(pairs.Refs(), runs)
-	}
+	c.arrange(pairs.Refs(), runs)
 }
 
 // modelRun is a number of messages of the model one right after the other, to a

@@ -102,12 +102,16 @@ func (c *entryCache) put(pos store.Pos, e cached) {
 // setPath keeps the entries of a path that was read. Those of the one before that
 // are not on this one become some of the others.
 func (c *entryCache) setPath(nodes []node, entries []cached) {
-	path := make([]cachedAt, 0, len(nodes)+len(nodes)/16)
+	path := make([]cachedAt, 0, len(nodes))
 	for i := range nodes {
 		if entries[i].entry != nil {
 			path = append(path, cachedAt{nodes[i].pos, entries[i]})
 		}
 	}
+	c.replacePath(path)
+}
+
+func (c *entryCache) replacePath(path []cachedAt) {
 	byPos := func(a, b cachedAt) int { return cmp.Compare(a.pos, b.pos) }
 	if !slices.IsSortedFunc(path, byPos) {
 		slices.SortFunc(path, byPos) // an entry may stand after its children

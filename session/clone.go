@@ -11,16 +11,20 @@ func (e Entry) Clone() Entry { return e.clone() }
 // clone returns a copy that shares nothing the caller could change. Decoding
 // gave us strings and raw bytes that nobody writes to: those are shared, except
 // that the raw bytes which are visible to the caller are copied.
-func (e *Entry) clone() Entry {
+func (e *Entry) clone() Entry { return e.cloneInto(nil) }
+
+// cloneInto is clone that takes the memory for a message from room, if it is not
+// nil: nearly all entries are messages.
+func (e *Entry) cloneInto(room *cloneRoom) Entry {
 	c := *e
 	c.Extra = e.Extra.clone()
 	if e.Message != nil {
-		var p messageParts // nearly all entries are messages: one piece of memory for each
+		p := room.next(e.Message)
 		if e.ParentID != nil {
 			p.parent = *e.ParentID
 			c.ParentID = &p.parent
 		}
-		c.Message = e.Message.cloneInto(&p)
+		c.Message = e.Message.cloneInto(p)
 		return c
 	}
 	if e.ParentID != nil {
@@ -70,6 +74,25 @@ func (e *Entry) clone() Entry {
 		c.Merge.Extra = e.Merge.Extra.clone()
 	}
 	return c
+}
+
+// cloneRoom is memory for the clones of many entries, as sharedRoom is for decoded
+// ones. Nil is one that has none.
+type cloneRoom struct {
+	parts []messageParts // those that were not taken yet
+}
+
+// next returns the memory for a message.
+func (r *cloneRoom) next(m *MessageEntry) *messageParts {
+	if r == nil || len(m.Content) != 1 || m.Content[0].Text == nil || len(m.Content[0].Text.Content) > maxSharedText {
+		return &messageParts{}
+	}
+	if len(r.parts) == 0 {
+		r.parts = make([]messageParts, roomMessages)
+	}
+	p := &r.parts[0]
+	r.parts = r.parts[1:]
+	return p
 }
 
 func shallow[T any](p *T) *T {

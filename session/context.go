@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+
+	"github.com/coppice-dev/coppice/store"
 )
 
 // ContextOptions says which context to build. The zero value is the context at
@@ -223,7 +226,7 @@ func (s *Session) loadContext(ctx context.Context, leaf string) error {
 	if s.tree.complete || s.tree.deep {
 		return s.wholeFor(ctx, leaf)
 	}
-	t, err := loadTail(ctx, s.log, s.tree.end, tailContext)
+	t, err := s.loadDecoded(ctx)
 	if err == nil && t.leaf == s.tree.leaf {
 		t.deep, t.deepFrom = true, t.leaf
 		s.tree = t
@@ -231,6 +234,28 @@ func (s *Session) loadContext(ctx context.Context, leaf string) error {
 	}
 	s.seekModels = errors.Is(err, errNeedState)
 	return s.whole(ctx)
+}
+
+// loadDecoded reads the log backwards as far as the context needs, and decodes the
+// lines of the path on the way: they will be asked for next.
+func (s *Session) loadDecoded(ctx context.Context) (*tree, error) {
+	var lines lineDecoder
+	t, err := loadTail(ctx, s.log, s.tree.end, tailContext, func(line store.Line) { lines.add(line.Pos, line.Data) })
+	batches := lines.finish()
+	n := 0
+	for _, b := range batches {
+		n += len(b.lines)
+	}
+	path := make([]cachedAt, 0, n)
+	for _, b := range slices.Backward(batches) {
+		for _, line := range slices.Backward(b.lines) {
+			if line.entry != nil {
+				path = append(path, line)
+			}
+		}
+	}
+	s.cache.replacePath(path)
+	return t, err
 }
 
 // wholeFor reads everything if the tree does not suffice for a leaf: it does

@@ -48,9 +48,10 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 // be used for one line after the other: it keeps the words that occur in nearly
 // every line, so that they are in memory once.
 type decoder struct {
-	r     rawjson.Reader
-	words [64]string
-	id    string // of the entry read last: the next one's parent, nearly always
+	r          rawjson.Reader
+	words      [64]string
+	id, parent string // of the entry read last: one of them is the next one's, nearly always
+	shared     *sharedRoom
 
 	// The memory for the first blocks and the first text of the message at hand,
 	// until it is taken.
@@ -119,7 +120,7 @@ func (d *decoder) entry(line []byte) (*Entry, error) {
 	d.begin(line)
 	var l entryLine
 	if bytes.HasPrefix(line, messagePrefix) {
-		l.room = &messageLine{}
+		l.room = d.newRoom(len(line))
 		l.Entry, d.blocks, d.text = &l.room.entry, l.room.blocks[:0], &l.room.text
 		defer func() { d.blocks, d.text = nil, nil }()
 	} else {
@@ -133,6 +134,9 @@ func (d *decoder) entry(line []byte) (*Entry, error) {
 		l.readPayload(d)
 	}
 	d.id = l.ID
+	if d.parent = ""; l.ParentID != nil {
+		d.parent = *l.ParentID
+	}
 	return l.Entry, nil
 }
 
@@ -212,7 +216,7 @@ func (l *entryLine) leading(d *decoder, key []byte) decoding {
 	case 0:
 		return d.word((*string)(&l.Type))
 	case 1:
-		return d.str(&l.ID)
+		return d.entryID(&l.ID)
 	case 2:
 		return l.parentID(d)
 	}
@@ -226,18 +230,12 @@ func (l *entryLine) parentID(d *decoder) decoding {
 	if d.r.Kind() != '"' {
 		return unknown
 	}
-	parent := new(string)
 	if l.room != nil {
-		parent = &l.room.parent
-	}
-	l.ParentID = parent
-	s, _ := d.r.StringBytes()
-	if string(s) == d.id {
-		*parent = d.id
+		l.ParentID = &l.room.parent
 	} else {
-		*parent = string(s)
+		l.ParentID = new(string)
 	}
-	return known
+	return d.entryID(l.ParentID)
 }
 
 // readPayload reads the payload from the members that were kept. Nested: it is
@@ -318,11 +316,28 @@ func (d *decoder) inner(m members, extra *Fields) decoding {
 
 // str reads a string; null leaves the one that is there.
 func (d *decoder) str(into *string) decoding {
-	s, ok := d.r.String()
+	s, ok := d.r.StringBytes()
 	if ok {
-		*into = s
+		*into = d.keep(s)
 	}
 	return decoding(ok || d.r.Null())
+}
+
+// entryID is str for the id of an entry. Who reads a path in either direction
+// meets each twice: as an id and as a parent.
+func (d *decoder) entryID(into *string) decoding {
+	s, ok := d.r.StringBytes()
+	switch {
+	case !ok:
+		return decoding(d.r.Null())
+	case string(s) == d.id:
+		*into = d.id
+	case string(s) == d.parent:
+		*into = d.parent
+	default:
+		*into = d.keep(s)
+	}
+	return known
 }
 
 // word is str for a string that is likely to occur in other lines too.

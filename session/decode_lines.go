@@ -10,20 +10,29 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-const (
-	// fewLines are decoded where they are read. More are decoded by several
-	// goroutines, as many as there are processors.
-	fewLines = 512
-	// batchBytes is how many bytes of lines are handed over at a time.
-	batchBytes = 128 << 10
-)
+// batchBytes is how many bytes of lines are decoded at a time. What is not more than
+// that is decoded where it is read, the rest by goroutines, as many as there are
+// processors.
+const batchBytes = 128 << 10
 
-// lineDecoder decodes the lines of nodes.
+// lineDecoder decodes lines, many of them on other goroutines while the caller
+// reads more. Its zero value is ready to use. Whoever added a line must call
+// finish, which waits for the goroutines.
 type lineDecoder struct {
-	nodes []node
-	found []cached // for each node; each goroutine writes those of its lines
+	now     *lineBatch      // is being filled
+	made    []*lineBatch    // all of them, in the order of their lines
+	full    chan *lineBatch // to be decoded; nil before the first
+	buffers chan []byte     // of batches that were decoded
+	inUse   int             // so many buffers there are
+	done    sync.WaitGroup
+}
 
-	mu      sync.Mutex
+// lineBatch is some lines, one after the other in one piece of memory, and then
+// what became of them. A line that is not an entry after all has none, but an error:
+// opening looks only at a line's first bytes.
+type lineBatch struct {
+	data    []byte
+	lines   []cachedAt
 	damaged []damagedLine
 }
 
@@ -32,99 +41,158 @@ type damagedLine struct {
 	cause error
 }
 
-// decode decodes the line of a node. It leaves out one that is not an entry after
-// all: opening looks only at a line's first bytes.
-func (l *lineDecoder) decode(d *decoder, i int, data []byte) {
-	e, err := d.entry(data)
-	if err != nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.damaged = append(l.damaged, damagedLine{l.nodes[i].pos, err})
+// add takes a line, of which it keeps nothing.
+func (l *lineDecoder) add(pos store.Pos, line []byte) {
+	if l.now != nil && len(l.now.data)+len(line) > batchBytes {
+		l.handOver()
+	}
+	if l.now == nil {
+		l.now = &lineBatch{data: l.buffer()}
+		l.made = append(l.made, l.now)
+	}
+	l.now.lines = append(l.now.lines, cachedAt{pos: pos, cached: cached{bytes: len(line)}})
+	if len(line) <= batchBytes {
+		l.now.data = append(l.now.data, line...)
 		return
 	}
-	l.found[i] = cached{e, len(data)}
+	d := newDecoder() // to copy it would cost as much memory again
+	defer d.free()
+	l.now.decode(d, len(l.now.lines)-1, line)
 }
 
-// decodeMissing reads and decodes the entries of nodes that were not found.
-func (s *Session) decodeMissing(ctx context.Context, nodes []node, found []cached, missing int) error {
-	l := &lineDecoder{nodes: nodes, found: found}
-	skip := func(i int) bool { return nodes[i].kind == kindGap || found[i].entry != nil }
-	workers := runtime.GOMAXPROCS(0)
-	var err error
-	if missing <= fewLines || workers == 1 {
+// buffer returns memory for a batch. There is enough for the caller to go on while
+// each worker has one batch and another is waiting for it.
+func (l *lineDecoder) buffer() []byte {
+	switch {
+	case l.inUse == 0: // there may be only one line
+		l.inUse++
+		return nil
+	case l.inUse <= 2*runtime.GOMAXPROCS(0):
+		l.inUse++
+		return make([]byte, 0, batchBytes)
+	}
+	return <-l.buffers
+}
+
+// handOver gives the batch to the workers, and starts them if it is the first.
+func (l *lineDecoder) handOver() {
+	if l.full == nil {
+		workers := runtime.GOMAXPROCS(0)
+		l.full, l.buffers = make(chan *lineBatch, workers), make(chan []byte, 2*workers+1)
+		for range workers {
+			l.done.Go(l.work)
+		}
+	}
+	l.full <- l.now
+	l.now = nil
+}
+
+func (l *lineDecoder) work() {
+	d := decoder{shared: &sharedRoom{}}
+	for b := range l.full {
+		buffer := b.data[:0]
+		b.decodeAll(&d)
+		l.buffers <- buffer
+	}
+}
+
+// finish decodes what was not handed over, and returns the lines in the order in
+// which they were added.
+func (l *lineDecoder) finish() []*lineBatch {
+	switch {
+	case l.full != nil:
+		if l.now != nil {
+			l.handOver()
+		}
+		close(l.full)
+		l.done.Wait()
+	case l.now != nil:
 		d := newDecoder()
 		defer d.free()
-		err = s.eachLine(ctx, nodes, skip, func(i int, line store.Line) error {
-			l.decode(d, i, line.Data)
-			return nil
-		})
-	} else {
-		err = s.decodeMany(ctx, l, skip, workers)
+		l.now.decodeAll(d)
 	}
-	slices.SortFunc(l.damaged, func(a, b damagedLine) int { return cmp.Compare(a.pos, b.pos) })
-	for _, line := range l.damaged {
+	return l.made
+}
+
+// decodeAll decodes the lines of a batch and gives up their bytes.
+func (b *lineBatch) decodeAll(d *decoder) {
+	from := 0
+	for i := range b.lines {
+		if size := b.lines[i].bytes; size <= batchBytes {
+			b.decode(d, i, b.data[from:from+size])
+			from += size
+		}
+	}
+	b.data = nil
+}
+
+func (b *lineBatch) decode(d *decoder, i int, line []byte) {
+	e, err := d.entry(line)
+	if err != nil {
+		b.damaged = append(b.damaged, damagedLine{b.lines[i].pos, err})
+		return
+	}
+	b.lines[i].entry = e
+}
+
+// sharedRoom is memory for the entries of many lines that are decoded one after
+// the other, and are likely to be dropped together: whoever keeps one of them
+// keeps some of its neighbours too, but no more than fit here.
+type sharedRoom struct {
+	texts    arena
+	messages []messageLine // those that were not taken yet
+}
+
+const (
+	roomMessages = 32
+	// A line or a text that is longer has its own memory.
+	maxSharedLine = 4 << 10
+	maxSharedText = 1 << 10
+)
+
+// newRoom returns the memory for the message of a line.
+func (d *decoder) newRoom(line int) *messageLine {
+	if d.shared == nil || line > maxSharedLine {
+		return &messageLine{}
+	}
+	if len(d.shared.messages) == 0 {
+		d.shared.messages = make([]messageLine, roomMessages)
+	}
+	room := &d.shared.messages[0]
+	d.shared.messages = d.shared.messages[1:]
+	return room
+}
+
+// keep returns a text as a string that does not share the line's memory.
+func (d *decoder) keep(text []byte) string {
+	if d.shared == nil || len(text) > maxSharedText {
+		return string(text)
+	}
+	return d.shared.texts.keep(text)
+}
+
+// decodeMissing reads and decodes the entries of nodes that were not found. Of what
+// is not an entry after all it writes a warning.
+func (s *Session) decodeMissing(ctx context.Context, nodes []node, found []cached, missing int) error {
+	skip := func(i int) bool { return nodes[i].kind == kindGap || found[i].entry != nil }
+	var lines lineDecoder
+	read := make([]int32, 0, missing) // the nodes whose lines were added
+	err := s.eachLine(ctx, nodes, skip, func(i int, line store.Line) error {
+		lines.add(nodes[i].pos, line.Data)
+		read = append(read, int32(i))
+		return nil
+	})
+	var damaged []damagedLine
+	for _, b := range lines.finish() {
+		damaged = append(damaged, b.damaged...)
+		for i := range b.lines {
+			found[read[i]] = b.lines[i].cached
+		}
+		read = read[len(b.lines):]
+	}
+	slices.SortFunc(damaged, func(a, b damagedLine) int { return cmp.Compare(a.pos, b.pos) })
+	for _, line := range damaged {
 		s.opts.Logger.Warn("damaged entry", "session", s.name, "offset", int64(line.pos), "cause", line.cause)
 	}
 	return err
-}
-
-// lineBatch is some lines, one after the other in one piece of memory.
-type lineBatch struct {
-	data  []byte
-	nodes []int // whose lines they are
-	ends  []int // where in data
-}
-
-// decodeMany reads lines and gives them to workers.
-func (s *Session) decodeMany(ctx context.Context, l *lineDecoder, skip func(i int) bool, workers int) error {
-	full, empty := make(chan *lineBatch, workers), make(chan *lineBatch, 2*workers)
-	for range 2 * workers {
-		empty <- &lineBatch{}
-	}
-	var done sync.WaitGroup
-	for range workers {
-		done.Go(func() {
-			var d decoder
-			for b := range full {
-				l.decodeBatch(&d, b)
-				empty <- b
-			}
-		})
-	}
-	var own decoder
-	b := <-empty
-	err := s.eachLine(ctx, l.nodes, skip, func(i int, line store.Line) error {
-		if len(line.Data) > batchBytes { // to copy it would cost as much memory again
-			l.decode(&own, i, line.Data)
-			return nil
-		}
-		if len(b.data)+len(line.Data) > batchBytes {
-			full <- b
-			b = <-empty
-		}
-		b.add(i, line.Data)
-		return nil
-	})
-	full <- b
-	close(full)
-	done.Wait()
-	return err
-}
-
-func (b *lineBatch) add(i int, line []byte) {
-	if b.data == nil {
-		b.data = make([]byte, 0, batchBytes)
-	}
-	b.data = append(b.data, line...)
-	b.nodes, b.ends = append(b.nodes, i), append(b.ends, len(b.data))
-}
-
-// decodeBatch decodes the lines of a batch and empties it.
-func (l *lineDecoder) decodeBatch(d *decoder, b *lineBatch) {
-	from := 0
-	for at, i := range b.nodes {
-		l.decode(d, i, b.data[from:b.ends[at]])
-		from = b.ends[at]
-	}
-	b.data, b.nodes, b.ends = b.data[:0], b.nodes[:0], b.ends[:0]
 }

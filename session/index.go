@@ -97,31 +97,32 @@ func (x *idIndex) resize(slots int) {
 	}
 }
 
-// idArena keeps ids, many to a piece of memory: an object of its own for each
-// would cost more than the id, and be looked at in every garbage collection.
-type idArena struct {
+// arena keeps ids and other short texts, many to a piece of memory: an object of
+// its own for each would cost more than an id, and be looked at in every garbage
+// collection.
+type arena struct {
 	piece strings.Builder // never grows beyond what it was made for: that would copy
 	next  int             // the size of the next piece
 }
 
 const maxPiece = 64 << 10
 
-// keep returns the id as a string.
-func (a *idArena) keep(id []byte) string {
-	from := a.reserve(len(id))
-	a.piece.Write(id)
+// keep returns a text as a string.
+func (a *arena) keep(text []byte) string {
+	from := a.reserve(len(text))
+	a.piece.Write(text)
 	return a.piece.String()[from:]
 }
 
-// copy returns the id as a string that does not keep the given one in memory.
-func (a *idArena) copy(id string) string {
-	from := a.reserve(len(id))
-	a.piece.WriteString(id)
+// copy returns a text as a string that does not keep the given one in memory.
+func (a *arena) copy(text string) string {
+	from := a.reserve(len(text))
+	a.piece.WriteString(text)
 	return a.piece.String()[from:]
 }
 
 // reserve makes room for so many bytes and returns where they will begin.
-func (a *idArena) reserve(size int) int {
+func (a *arena) reserve(size int) int {
 	if a.piece.Cap()-a.piece.Len() < size {
 		a.next = min(max(512, 2*a.next), maxPiece)
 		a.piece.Reset()

@@ -59,7 +59,7 @@ func TestIDIndex(t *testing.T) {
 
 // TestIDArena: the ids stay what they were when more are added.
 func TestIDArena(t *testing.T) {
-	var a idArena
+	var a arena
 	var got []string
 	id := func(i int) string { return fmt.Sprintf("%0*d", 1+i%90, i) }
 	for i := range 10_000 {

@@ -229,7 +229,7 @@ func (s *Session) load(ctx context.Context) error {
 	if h == nil {
 		err = errNeedAll
 	} else {
-		t, err = loadTail(ctx, s.log, end, tailLeaf)
+		t, err = loadTail(ctx, s.log, end, tailLeaf, nil)
 	}
 	if errors.Is(err, errNeedAll) {
 		t, err = s.loadAll(ctx)

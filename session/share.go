@@ -173,8 +173,9 @@ func cloneEntries(entries []Entry) []Entry {
 	for w := range workers {
 		from, to := w*len(entries)/workers, (w+1)*len(entries)/workers
 		part := func() {
+			var room cloneRoom
 			for i := from; i < to; i++ {
-				clones[i] = entries[i].clone()
+				clones[i] = entries[i].cloneInto(&room)
 			}
 		}
 		if w == workers-1 {

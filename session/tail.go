@@ -32,8 +32,11 @@ const (
 //
 // A log is not always as our writer leaves it. Wherever the end of the log
 // alone could mislead, loadTail returns errNeedAll.
-func loadTail(ctx context.Context, log store.Log, end store.Pos, goal tailGoal) (*tree, error) {
-	scan := tailScan{goal: goal, into: newTree(), reverted: make(map[string]bool)}
+//
+// If the goal is the context, it shows the lines of the leaf's path to onPath, the
+// last first.
+func loadTail(ctx context.Context, log store.Log, end store.Pos, goal tailGoal, onPath func(store.Line)) (*tree, error) {
+	scan := tailScan{goal: goal, onPath: onPath, into: newTree(), reverted: make(map[string]bool)}
 	for line, err := range log.Backward(ctx, end) {
 		if err != nil {
 			return nil, err
@@ -56,6 +59,7 @@ func loadTail(ctx context.Context, log store.Log, end store.Pos, goal tailGoal) 
 // tailScan is the state of reading a log backwards along the leaf's path.
 type tailScan struct {
 	goal   tailGoal
+	onPath func(store.Line)
 	heads  []headLine // the latest first
 	into   *tree      // what it becomes; until then only the ids of the heads are in it
 	header *Header    // set when the beginning was reached
@@ -103,6 +107,7 @@ func (s *tailScan) add(line store.Line) (stop bool, err error) {
 		err = s.lookBack(head, line.Data)
 	}
 	if err == nil && s.goal == tailContext && !s.atRoot && head.id == s.want {
+		s.onPath(line)
 		err = s.follow(head, line.Data)
 	}
 	if err == nil {

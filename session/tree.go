@@ -44,7 +44,7 @@ type tree struct {
 	infos    []int32 // the session_info entries, in order
 	problems []Problem
 
-	ids idArena // of the nodes
+	ids arena // of the nodes
 
 	// Only while loading:
 	seekModels bool // tell messages of the model that do not name it
