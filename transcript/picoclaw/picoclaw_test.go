@@ -128,6 +128,69 @@ func values(t *testing.T, data []byte) []any {
 	return found
 }
 
+// TestWhatStaysBeforeASummary: system messages and the question of a turn that was
+// cut are still sent after a compaction. The single file has them before what is
+// kept; the lines cannot, and the writer says so of each.
+func TestWhatStaysBeforeASummary(t *testing.T) {
+	s, err := session.New(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	say := func(role string, content session.Content) string {
+		t.Helper()
+		id, err := s.AppendMessage(role, []session.Content{content})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	system := say("system", session.Text("be kind"))
+	prompt := say("user", session.Text("fix it all"))
+	say("assistant", session.ToolUse("1", "look", nil))
+	say("tool", session.ToolResult("1", "a wall", false))
+	kept := say("assistant", session.ToolUse("2", "dig", nil))
+	say("tool", session.ToolResult("2", "a hole", false))
+	if _, err := s.AppendCompaction("looked around", kept, 0); err != nil {
+		t.Fatal(err)
+	}
+	script, err := transcript.NewScript(s, picoclaw.Format().Name, "", transcripttest.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	prepare := func() *transcript.Output {
+		t.Helper()
+		out, _, err := (&transcript.Exporter{Env: env}).Prepare(t.Context(), picoclaw.Format(), script, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+
+	lost := make(map[string]bool)
+	for _, l := range prepare().Losses {
+		lost[l.EntryID] = true
+	}
+	if !lost[system] || !lost[prompt] || lost[kept] {
+		t.Errorf("said to be left out of the lines: %v, want %s and %s", lost, system, prompt)
+	}
+
+	script.OneFile = true
+	var file struct {
+		Messages []struct{ Role, Content string }
+	}
+	if err := json.Unmarshal(prepare().Files[0].Data, &file); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range file.Messages {
+		got = append(got, m.Role+" "+m.Content)
+	}
+	if diff := cmp.Diff([]string{"system be kind", "user fix it all", "assistant ", "tool a hole"}, got); diff != "" {
+		t.Errorf("messages of the single file (-want +got):\n%s", diff)
+	}
+}
+
 // TestWriteOurs writes a session that never was picoclaw's.
 func TestWriteOurs(t *testing.T) {
 	at := transcripttest.Now()

@@ -52,7 +52,7 @@ type draft struct {
 	script   *transcript.Script
 	key      string
 	messages []json.RawMessage
-	stays    []json.RawMessage // of the first skip messages, what a model is still sent
+	stays    []*session.Entry // what a model is still sent of the first skip messages
 	summary  string
 	skip     int
 	updated  time.Time
@@ -88,7 +88,7 @@ func (d *draft) collect() {
 // staying returns the messages before the first entry that the compaction in
 // force keeps which are part of the context nevertheless: system messages, and
 // the prompt of a turn that was cut.
-func (d *draft) staying(firstKept string) []json.RawMessage {
+func (d *draft) staying(firstKept string) []*session.Entry {
 	before := make(map[string]bool)
 	for i := range d.script.Path {
 		if e := &d.script.Path[i]; e.ID == firstKept || e.ID == d.script.Context.Compaction {
@@ -97,10 +97,10 @@ func (d *draft) staying(firstKept string) []json.RawMessage {
 			before[e.ID] = true
 		}
 	}
-	var list []json.RawMessage
+	var list []*session.Entry
 	for i := range d.script.Context.Entries {
 		if e := &d.script.Context.Entries[i]; before[e.ID] && e.Message != nil {
-			list = append(list, d.encoded(e)...)
+			list = append(list, e)
 		}
 	}
 	return list
@@ -137,22 +137,29 @@ func (d *draft) message(e *session.Entry) {
 func (d *draft) document() []byte {
 	o := d.facts()
 	o.Set("key", d.key)
-	o.Set("messages", residue.List(slices.Concat(d.stays, d.messages[d.skip:])))
+	var stays []json.RawMessage
+	for _, e := range d.stays {
+		stays = append(stays, d.encoded(e)...)
+	}
+	o.Set("messages", residue.List(slices.Concat(stays, d.messages[d.skip:])))
 	if d.summary != "" {
 		o.Set("summary", d.summary)
 	}
 	setTime(&o, "created", d.script.Header.CreatedAt)
 	setTime(&o, "updated", d.updated)
-	if d.skip > len(d.stays) {
+	if d.skip > len(stays) {
 		d.losses = append(d.losses, transcript.Loss{What: "messages before the summary", Why: "they have no place there"})
 	}
 	return o.Indented()
 }
 
+// lines is the newer form. It has all messages, and a number of those at the
+// beginning that are no longer sent: none of them can stay.
 func (d *draft) lines() []byte {
 	var b bytes.Buffer
-	if len(d.stays) > 0 {
-		d.losses = append(d.losses, transcript.Loss{What: "messages that stay from before the summary", Why: "all lines before it are left out there"})
+	for _, e := range d.stays {
+		what := e.Message.Role + " message that stays from before the summary"
+		d.losses = append(d.losses, transcript.Loss{EntryID: e.ID, What: what, Why: "it is in the file, but nothing before the summary is sent"})
 	}
 	for _, m := range d.messages {
 		b.Write(m)
