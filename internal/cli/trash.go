@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,8 +105,8 @@ func trashRestoreCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "restore ID…",
 		Short: "Bring removed sessions back",
-		Long: "Brings sessions back under their ids. ID is that of a session, of which the latest\n" +
-			"removal is meant, or the name of a removal, or a prefix of one.",
+		Long: "Brings sessions back under their ids. ID is the id or the key of a session, of\n" +
+			"which the latest removal is meant, or the name of a removal, or a prefix of one.",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeTrash,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -151,7 +152,9 @@ func (a *app) restore(ctx context.Context, st *file.Store, given string) error {
 	return a.print("%s", item.Name)
 }
 
-// resolveTrashed returns the removal that a user means.
+// resolveTrashed returns the removal that a user means: by its name or, like a
+// session in the store (see resolveSession), by the session's id, its key, or a
+// prefix. Of several removals of one session the latest is meant.
 func resolveTrashed(ctx context.Context, st *file.Store, given string) (file.Trashed, error) {
 	items, err := st.Trash(ctx)
 	if err != nil {
@@ -159,17 +162,50 @@ func resolveTrashed(ctx context.Context, st *file.Store, given string) (file.Tra
 	}
 	latest := make(map[string]file.Trashed) // by session
 	var names []string
-	for _, item := range items {
-		if item.ID == given || item.Name == given {
-			return item, nil
-		}
-		if _, seen := latest[item.Name]; !seen && given != "" && strings.HasPrefix(item.ID, given) {
+	add := func(item file.Trashed) {
+		if _, seen := latest[item.Name]; !seen {
 			latest[item.Name] = item
 			names = append(names, item.Name)
 		}
 	}
+	for _, item := range items {
+		if item.ID == given || item.Name == given {
+			return item, nil
+		}
+	}
+	ofKey := idOfKey(given)
+	for _, item := range items {
+		if item.Name == ofKey {
+			return item, nil
+		}
+		if given != "" && strings.HasPrefix(item.ID, given) {
+			add(item)
+		}
+	}
+	if len(names) == 0 && given != "" {
+		found, err := trashedByKey(ctx, st, given)
+		if err != nil {
+			return file.Trashed{}, err
+		}
+		for _, item := range items {
+			if slices.Contains(found, item.ID) {
+				add(item)
+			}
+		}
+	}
 	name, err := theOne("session in the trash", given, names)
 	return latest[name], err
+}
+
+// trashedByKey returns the removals of sessions that have a key which their ids are
+// not made of. What was archived before it was removed cannot be asked.
+func trashedByKey(ctx context.Context, st *file.Store, key string) ([]string, error) {
+	trashed, err := st.OpenTrash()
+	if err != nil {
+		return nil, err
+	}
+	found, err := sessionsByKey(ctx, trashed, key)
+	return found, errors.Join(err, trashed.Close())
 }
 
 func trashEmptyCommand(a *app) *cobra.Command {
