@@ -16,62 +16,30 @@ func (e *Entry) clone() Entry { return e.cloneInto(nil) }
 // cloneInto is clone that takes the memory for a message from room, if it is not
 // nil: nearly all entries are messages.
 func (e *Entry) cloneInto(room *cloneRoom) Entry {
+	if e.Message == nil {
+		return e.cloneRare()
+	}
 	c := *e
 	c.Extra = e.Extra.clone()
-	if e.Message != nil {
-		p := room.next(e.Message)
-		if e.ParentID != nil {
-			p.parent = *e.ParentID
-			c.ParentID = &p.parent
-		}
-		c.Message = e.Message.cloneInto(p)
-		return c
+	p := room.next(e.Message)
+	if e.ParentID != nil {
+		p.parent = *e.ParentID
+		c.ParentID = &p.parent
 	}
+	c.Message = e.Message.cloneInto(p)
+	return c
+}
+
+// cloneRare is clone for all but messages. (It is a function of its own because
+// what the table is asked for has to be on the heap.)
+func (e *Entry) cloneRare() Entry {
+	c := *e
+	c.Extra = e.Extra.clone()
 	if e.ParentID != nil {
 		c.ParentID = shallow(e.ParentID)
 	}
-	switch {
-	case e.ModelChange != nil:
-		c.ModelChange = shallow(e.ModelChange)
-		c.ModelChange.Extra = e.ModelChange.Extra.clone()
-	case e.ThinkingLevel != nil:
-		c.ThinkingLevel = shallow(e.ThinkingLevel)
-		c.ThinkingLevel.Extra = e.ThinkingLevel.Extra.clone()
-	case e.Label != nil:
-		c.Label = shallow(e.Label)
-		c.Label.Extra = e.Label.Extra.clone()
-	case e.SessionInfo != nil:
-		c.SessionInfo = shallow(e.SessionInfo)
-		c.SessionInfo.Extra = e.SessionInfo.Extra.clone()
-	case e.Compaction != nil:
-		c.Compaction = shallow(e.Compaction)
-		c.Compaction.Extra = e.Compaction.Extra.clone()
-		if e.Compaction.State != nil {
-			c.Compaction.State = shallow(e.Compaction.State)
-			c.Compaction.State.Extra = e.Compaction.State.Extra.clone()
-			c.Compaction.State.Kept = slices.Clone(e.Compaction.State.Kept)
-		}
-	case e.BranchSummary != nil:
-		c.BranchSummary = shallow(e.BranchSummary)
-		c.BranchSummary.Extra = e.BranchSummary.Extra.clone()
-	case e.Custom != nil:
-		c.Custom = shallow(e.Custom)
-		c.Custom.Data = cloneMap(e.Custom.Data)
-		c.Custom.Extra = e.Custom.Extra.clone()
-	case e.Leaf != nil:
-		c.Leaf = shallow(e.Leaf)
-		c.Leaf.Extra = e.Leaf.Extra.clone()
-	case e.ContextEdit != nil:
-		c.ContextEdit = shallow(e.ContextEdit)
-		c.ContextEdit.Replacement = cloneContents(e.ContextEdit.Replacement)
-		c.ContextEdit.Extra = e.ContextEdit.Extra.clone()
-	case e.Revert != nil:
-		c.Revert = shallow(e.Revert)
-		c.Revert.Extra = e.Revert.Extra.clone()
-	case e.Merge != nil:
-		c.Merge = shallow(e.Merge)
-		c.Merge.EntryIDs = slices.Clone(e.Merge.EntryIDs)
-		c.Merge.Extra = e.Merge.Extra.clone()
+	if k, p := e.payload(); p != nil {
+		own(kinds[k].copy(&c))
 	}
 	return c
 }
@@ -126,62 +94,87 @@ func (m *MessageEntry) cloneInto(p *messageParts) *MessageEntry {
 	} else {
 		c.Content = cloneContents(m.Content)
 	}
-	c.Metadata = cloneMap(m.Metadata)
+	c.detachRest()
 	c.Extra = m.Extra.clone()
+	return c
+}
+
+func (m *MessageEntry) detach() {
+	m.Content = cloneContents(m.Content)
+	m.detachRest()
+}
+
+// detachRest is detach for all but the content.
+func (m *MessageEntry) detachRest() {
+	m.Metadata = cloneMap(m.Metadata)
 	if m.Tokens != nil {
-		c.Tokens = shallow(m.Tokens)
+		m.Tokens = shallow(m.Tokens)
 	}
 	if m.Usage != nil {
-		c.Usage = shallow(m.Usage)
-		c.Usage.Extra = m.Usage.Extra.clone()
+		m.Usage = shallow(m.Usage)
+		m.Usage.Extra = m.Usage.Extra.clone()
 	}
-	return c
 }
+
+func (m *ModelChangeEntry) detach() {}
+
+func (t *ThinkingLevelEntry) detach() {}
+
+func (l *LabelEntry) detach() {}
+
+func (s *SessionInfoEntry) detach() {}
+
+func (c *CompactionEntry) detach() {
+	if c.State != nil {
+		c.State = shallow(c.State)
+		c.State.Extra = c.State.Extra.clone()
+		c.State.Kept = slices.Clone(c.State.Kept)
+	}
+}
+
+func (b *BranchSummaryEntry) detach() {}
+
+func (c *CustomEntry) detach() { c.Data = cloneMap(c.Data) }
+
+func (l *LeafEntry) detach() {}
+
+func (e *ContextEditEntry) detach() { e.Replacement = cloneContents(e.Replacement) }
+
+func (r *RevertEntry) detach() {}
+
+func (m *MergeEntry) detach() { m.EntryIDs = slices.Clone(m.EntryIDs) }
 
 func cloneContents(blocks []Content) []Content {
-	if blocks == nil {
-		return nil
-	}
-	c := make([]Content, len(blocks))
-	for i := range blocks {
-		c[i] = blocks[i].clone()
+	c := slices.Clone(blocks)
+	for i := range c {
+		c[i].own()
 	}
 	return c
 }
 
-func (c Content) clone() Content {
+// own makes a copy of a block share nothing with the original that a caller could
+// change.
+func (c *Content) own() {
 	c.Raw = slices.Clone(c.Raw)
 	c.Extra = c.Extra.clone()
-	switch {
-	case c.Text != nil:
-		c.Text = shallow(c.Text)
-		c.Text.Extra = c.Text.Extra.clone()
-	case c.Image != nil:
-		c.Image = shallow(c.Image)
-		c.Image.Source = c.Image.Source.clone()
-		c.Image.Extra = c.Image.Extra.clone()
-	case c.Audio != nil:
-		c.Audio = shallow(c.Audio)
-		c.Audio.Source = c.Audio.Source.clone()
-		c.Audio.Extra = c.Audio.Extra.clone()
-	case c.File != nil:
-		c.File = shallow(c.File)
-		c.File.Source = c.File.Source.clone()
-		c.File.Extra = c.File.Extra.clone()
-	case c.ToolUse != nil:
-		c.ToolUse = shallow(c.ToolUse)
-		c.ToolUse.Input = cloneMap(c.ToolUse.Input)
-		c.ToolUse.Extra = c.ToolUse.Extra.clone()
-	case c.ToolResult != nil:
-		c.ToolResult = shallow(c.ToolResult)
-		c.ToolResult.Parts = cloneContents(c.ToolResult.Parts)
-		c.ToolResult.Extra = c.ToolResult.Extra.clone()
-	case c.Thinking != nil:
-		c.Thinking = shallow(c.Thinking)
-		c.Thinking.Extra = c.Thinking.Extra.clone()
+	if k, p := c.payload(); p != nil {
+		own(blockKinds[k].copy(c))
 	}
-	return c
 }
+
+func (t *TextContent) detach() {}
+
+func (i *ImageContent) detach() { i.Source = i.Source.clone() }
+
+func (a *AudioContent) detach() { a.Source = a.Source.clone() }
+
+func (f *FileContent) detach() { f.Source = f.Source.clone() }
+
+func (t *ToolUseContent) detach() { t.Input = cloneMap(t.Input) }
+
+func (r *ToolResultContent) detach() { r.Parts = cloneContents(r.Parts) }
+
+func (t *ThinkingContent) detach() {}
 
 func (s *Source) clone() *Source {
 	if s == nil {

@@ -175,19 +175,6 @@ func Image(mediaType, base64 string) Content {
 	return Content{Type: ContentTypeImage, Image: &ImageContent{Source: &Source{Type: "base64", MediaType: mediaType, Data: base64}}}
 }
 
-// source returns the block's Source, or nil if it has none.
-func (c *Content) source() *Source {
-	switch {
-	case c.Image != nil:
-		return c.Image.Source
-	case c.Audio != nil:
-		return c.Audio.Source
-	case c.File != nil:
-		return c.File.Source
-	}
-	return nil
-}
-
 // TextOf joins the texts of blocks, one below the other.
 func TextOf(blocks []Content) string {
 	var texts []string

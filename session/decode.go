@@ -36,7 +36,8 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 	d := newDecoder()
 	defer d.free()
 	d.r.Reset(data)
-	decoded := d.content()
+	var decoded Content
+	d.content(&decoded)
 	if err := d.end("content"); err != nil {
 		return err
 	}
@@ -175,7 +176,7 @@ func (l *entryLine) isPayload(key []byte) bool {
 		return false
 	}
 	l.met = true
-	return !l.flat.has(key)
+	return !l.flat.has(string(l.Type))
 }
 
 // inPlace reads the payload from where the line is being read.
@@ -410,9 +411,9 @@ func isTime(value []byte) bool {
 }
 
 // has reports whether one of the fields has a name.
-func (f Fields) has(name []byte) bool {
+func (f Fields) has(name string) bool {
 	for i := range f {
-		if f[i].Name == string(name) {
+		if f[i].Name == name {
 			return true
 		}
 	}

@@ -17,11 +17,13 @@ func (d *decoder) contents(into *[]Content) decoding {
 		blocks = []Content{}
 	}
 	if kind == '"' {
-		*into = append(blocks, d.content())
+		*into = append(blocks, Content{})
+		d.content(&(*into)[0])
 		return known
 	}
 	for more := d.r.Open('['); more; more = d.r.More(']') {
-		blocks = append(blocks, d.content())
+		blocks = append(blocks, Content{})
+		d.content(&blocks[len(blocks)-1])
 	}
 	*into = blocks
 	return known
@@ -36,25 +38,24 @@ func (d *decoder) newText() *TextContent {
 	return t
 }
 
-// content reads a block; a bare string is one of text.
-func (d *decoder) content() Content {
+// content reads a block into an empty one; a bare string is one of text.
+func (d *decoder) content(c *Content) {
 	switch d.r.Kind() {
 	case '{':
-		return d.block(false)
+		d.block(c, false)
 	case '"':
-		t := d.newText()
-		d.str(&t.Content)
-		return Content{Type: ContentTypeText, Text: t}
+		c.Type, c.Text = ContentTypeText, d.newText()
+		d.str(&c.Text.Content)
+	default:
+		c.Raw = bytes.Clone(d.r.Raw())
 	}
-	return Content{Raw: bytes.Clone(d.r.Raw())}
 }
 
 // block reads a block. One whose type is unknown, or whose payload is not what
 // its type promises, is kept whole. The payload is read on the way if the type is
 // known by then, unless late: then it is read when all members are known.
-func (d *decoder) block(late bool) Content {
+func (d *decoder) block(c *Content, late bool) {
 	begin := d.r.Mark()
-	var c Content
 	var as ContentType // what the payload was read as
 	var fields Fields  // the other members; slices of the line
 	for more := d.r.Open('{'); more; more = d.r.More('}') {
@@ -64,7 +65,7 @@ func (d *decoder) block(late bool) Content {
 			if d.word((*string)(&c.Type)) == known {
 				continue
 			}
-		} else if as == "" && !late && string(key) == string(c.Type) && !fields.has(key) && d.payload(&c) {
+		} else if as == "" && !late && string(key) == string(c.Type) && !fields.has(string(c.Type)) && d.payload(c) {
 			as = c.Type
 			continue
 		}
@@ -72,18 +73,20 @@ func (d *decoder) block(late bool) Content {
 		fields = append(fields, Field{Name: string(key), Value: d.r.Raw()})
 	}
 	if as != "" && as != c.Type { // a second type, after the payload of the first
+		*c = Content{}
 		d.r.Rewind(begin)
-		return d.block(true)
+		d.block(c, true)
+		return
 	}
 	if as == "" {
 		payload, rest, _ := fields.take(string(c.Type))
-		if !d.payloadOf(payload, &c) {
-			return Content{Type: c.Type, Raw: bytes.Clone(d.r.Since(begin))}
+		if !d.payloadOf(payload, c) {
+			*c = Content{Type: c.Type, Raw: bytes.Clone(d.r.Since(begin))}
+			return
 		}
 		fields = rest
 	}
 	c.Extra = fields.clone()
-	return c
 }
 
 // payloadOf reads a block's payload that was passed by already.
@@ -104,33 +107,21 @@ func (d *decoder) payload(c *Content) bool {
 	if d.r.Kind() != '{' {
 		return false
 	}
-	switch c.Type {
-	case ContentTypeText:
+	k := c.Type.kind()
+	switch k {
+	case blockOther:
+		return false
+	case blockText:
 		c.Text = d.newText()
 		d.object(c.Text, &c.Text.Extra)
-	case ContentTypeImage:
-		c.Image = &ImageContent{}
-		d.object(c.Image, &c.Image.Extra)
-	case ContentTypeAudio:
-		c.Audio = &AudioContent{}
-		d.object(c.Audio, &c.Audio.Extra)
-	case ContentTypeFile:
-		c.File = &FileContent{}
-		d.object(c.File, &c.File.Extra)
-	case ContentTypeThinking:
-		c.Thinking = &ThinkingContent{}
-		d.object(c.Thinking, &c.Thinking.Extra)
-	case ContentTypeToolUse:
-		c.ToolUse = &ToolUseContent{}
-		d.object(c.ToolUse, &c.ToolUse.Extra)
-	case ContentTypeToolResult:
-		c.ToolResult = &ToolResultContent{}
-		d.object(c.ToolResult, &c.ToolResult.Extra)
 	default:
-		return false
+		p := blockKinds[k].set(c)
+		d.object(p, p.extra())
 	}
 	return true
 }
+
+func (t *TextContent) extra() *Fields { return &t.Extra }
 
 func (t *TextContent) field(d *decoder, key []byte) decoding {
 	if string(key) == "content" {
@@ -139,13 +130,19 @@ func (t *TextContent) field(d *decoder, key []byte) decoding {
 	return unknown
 }
 
+func (i *ImageContent) extra() *Fields { return &i.Extra }
+
 func (i *ImageContent) field(d *decoder, key []byte) decoding {
 	return d.sourceField(key, &i.Source)
 }
 
+func (a *AudioContent) extra() *Fields { return &a.Extra }
+
 func (a *AudioContent) field(d *decoder, key []byte) decoding {
 	return d.sourceField(key, &a.Source)
 }
+
+func (f *FileContent) extra() *Fields { return &f.Extra }
 
 func (f *FileContent) field(d *decoder, key []byte) decoding {
 	if string(key) == "name" {
@@ -153,6 +150,8 @@ func (f *FileContent) field(d *decoder, key []byte) decoding {
 	}
 	return d.sourceField(key, &f.Source)
 }
+
+func (t *ThinkingContent) extra() *Fields { return &t.Extra }
 
 func (t *ThinkingContent) field(d *decoder, key []byte) decoding {
 	switch string(key) {
@@ -199,6 +198,8 @@ func (d *decoder) blobField(key []byte, ref *store.Ref, size *int64) decoding {
 	return unknown
 }
 
+func (t *ToolUseContent) extra() *Fields { return &t.Extra }
+
 func (t *ToolUseContent) field(d *decoder, key []byte) decoding {
 	switch string(key) {
 	case "id":
@@ -210,6 +211,8 @@ func (t *ToolUseContent) field(d *decoder, key []byte) decoding {
 	}
 	return unknown
 }
+
+func (r *ToolResultContent) extra() *Fields { return &r.Extra }
 
 func (r *ToolResultContent) field(d *decoder, key []byte) decoding {
 	switch string(key) {

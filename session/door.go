@@ -174,7 +174,7 @@ func checkBlock(c *Content) (_ Content, changed bool, _ error) {
 		return readRaw(c)
 	case n > 1:
 		return *c, false, fmt.Errorf("a block of type %q has %d members: give each a block of its own", c.Type, n)
-	case n == 0 && (c.Type == "" || isBlock(c.Type)):
+	case n == 0 && (c.Type == "" || c.Type.isKnown()):
 		return *c, false, fmt.Errorf("a block of type %q needs the member of that name", c.Type)
 	case n == 0:
 		return *c, false, nil // of a type that we do not know: Extra has it
@@ -216,42 +216,6 @@ func readRaw(c *Content) (_ Content, changed bool, _ error) {
 		return *c, false, fmt.Errorf("a raw block is not JSON: %w", err)
 	}
 	return read, read.Raw == nil, nil
-}
-
-// member returns the type of the block's member and how many it has. Raw does
-// not count.
-func (c *Content) member() (of ContentType, n int) {
-	if c.Text != nil {
-		of, n = ContentTypeText, n+1
-	}
-	if c.ToolUse != nil {
-		of, n = ContentTypeToolUse, n+1
-	}
-	if c.ToolResult != nil {
-		of, n = ContentTypeToolResult, n+1
-	}
-	if c.Thinking != nil {
-		of, n = ContentTypeThinking, n+1
-	}
-	if c.Image != nil {
-		of, n = ContentTypeImage, n+1
-	}
-	if c.Audio != nil {
-		of, n = ContentTypeAudio, n+1
-	}
-	if c.File != nil {
-		of, n = ContentTypeFile, n+1
-	}
-	return of, n
-}
-
-// isBlock reports whether a content type is one of ours.
-func isBlock(t ContentType) bool {
-	switch t {
-	case ContentTypeText, ContentTypeImage, ContentTypeToolUse, ContentTypeToolResult, ContentTypeThinking, ContentTypeAudio, ContentTypeFile:
-		return true
-	}
-	return false
 }
 
 // judge checks the entries for which the log must be read.

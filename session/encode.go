@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -19,55 +20,73 @@ func (h Header) MarshalJSON() ([]byte, error) { return appendHeader(nil, &h), ni
 
 // MarshalJSON writes the block as it stands in a log.
 func (c Content) MarshalJSON() ([]byte, error) {
-	w := writer{}
+	w := newWriter(nil)
 	w.content(&c)
-	return w.buf, w.err
+	return w.done()
 }
 
 func appendHeader(dst []byte, h *Header) []byte {
-	w := writer{buf: append(dst, '{')}
+	w := newWriter(dst)
+	w.open(h.Extra)
 	w.str("type", string(TypeSession))
 	w.str("id", h.ID)
 	w.int("version", int64(h.Version))
 	w.optStr("parent_session", h.ParentSession)
-	extra := w.timestamp(h.CreatedAt, h.Extra)
+	w.timestamp(h.CreatedAt)
 	w.optStr("relation", h.Relation)
 	w.optInt("continuation_index", int64(h.Continuation))
 	w.optStr("cwd", h.CWD)
 	w.optStr("key", h.Key)
-	w.end(extra)
-	return w.buf
+	w.end(nil)
+	line, _ := w.done() // only unknown members can be wrong, and were read from JSON
+	return line
 }
 
 // appendEntry writes an entry in its canonical form: type, id, parent_id and
 // timestamp first, so that a reader learns the tree from the first bytes.
 func appendEntry(dst []byte, e *Entry) ([]byte, error) {
-	w := writer{buf: append(dst, '{')}
-	w.str("type", string(e.Type))
-	w.str("id", e.ID)
-	w.key("parent_id")
-	if e.ParentID == nil {
-		w.buf = append(w.buf, "null"...)
-	} else {
-		w.buf = rawjson.AppendString(w.buf, *e.ParentID)
+	w := newWriter(dst)
+	w.open(e.Extra)
+	if e.Type != "" || !w.odd("type") {
+		w.str("type", string(e.Type))
 	}
-	extra := w.timestamp(e.Timestamp, e.Extra)
+	if e.ID != "" || !w.odd("id") {
+		w.str("id", e.ID)
+	}
+	switch {
+	case e.ParentID != nil:
+		w.key("parent_id")
+		w.buf = rawjson.AppendString(w.buf, *e.ParentID)
+	case !w.odd("parent_id"):
+		w.null("parent_id")
+	}
+	w.timestamp(e.Timestamp)
 	w.payload(e)
-	w.end(extra)
-	return w.buf, w.err
+	w.end(nil)
+	return w.done()
 }
 
-// timestamp writes the time and returns the other unknown members. One that was
-// not a time is among them, and stays what it was.
-func (w *writer) timestamp(t time.Time, extra Fields) Fields {
-	w.key("timestamp")
-	raw, rest, ok := extra.take("timestamp")
-	if !ok || !t.IsZero() || isTime(raw) {
-		w.buf = rawjson.AppendTime(w.buf, t)
-		return extra
+// odd writes one of the members that stand first as it was read, if it is among the
+// unknown ones because it had the wrong kind of value. Further back a reader would
+// not find it in the first bytes.
+func (w *writer) odd(name string) bool {
+	raw, rest, ok := w.extra.take(name)
+	if ok {
+		w.extra = rest
+		w.key(name)
+		w.raw(name, raw)
 	}
-	w.raw("timestamp", raw)
-	return rest
+	return ok
+}
+
+// timestamp writes the time. One that was not a time stays what it was.
+func (w *writer) timestamp(t time.Time) {
+	if raw, _, ok := w.extra.take("timestamp"); ok && t.IsZero() && !isTime(raw) {
+		w.odd("timestamp")
+		return
+	}
+	w.key("timestamp")
+	w.buf = rawjson.AppendTime(w.buf, t)
 }
 
 // take returns the value of a field and the fields without it.
@@ -85,9 +104,31 @@ func (f Fields) take(name string) (value json.RawMessage, rest Fields, ok bool) 
 type writer struct {
 	buf []byte
 	err error
+	// extra are the unknown members of the object that is being written. A known
+	// member whose value had the wrong kind is among them: then the object's own
+	// field says nothing, and is not written, for no member may stand there twice.
+	extra Fields
 	// sum, if it is not nil, is given long strings piece by piece, and before them
 	// what buf holds: so a fingerprint needs no copy of them.
 	sum hash.Hash
+}
+
+// writers are used again: payloads are asked to write themselves, so that a writer
+// is always on the heap, and every append needs one.
+var writers = sync.Pool{New: func() any { return new(writer) }}
+
+func newWriter(buf []byte) *writer {
+	w := writers.Get().(*writer)
+	w.buf = buf
+	return w
+}
+
+// done returns what was written. The writer is used for something else then.
+func (w *writer) done() ([]byte, error) {
+	buf, err := w.buf, w.err
+	*w = writer{}
+	writers.Put(w)
+	return buf, err
 }
 
 // key begins a member. The comma depends on what stands before, so that no
@@ -101,7 +142,13 @@ func (w *writer) key(name string) {
 	w.buf = append(w.buf, '"', ':')
 }
 
+// isOdd reports whether a known member is among the unknown ones.
+func (w *writer) isOdd(name string) bool { return len(w.extra) > 0 && w.extra.has(name) }
+
 func (w *writer) str(name, value string) {
+	if value == "" && w.isOdd(name) {
+		return
+	}
 	w.key(name)
 	if w.sum != nil && len(value) > longString {
 		w.long(value)
@@ -134,6 +181,9 @@ func (w *writer) optStr(name, value string) {
 }
 
 func (w *writer) int(name string, n int64) {
+	if n == 0 && w.isOdd(name) {
+		return
+	}
 	w.key(name)
 	w.buf = rawjson.AppendInt(w.buf, n)
 }
@@ -144,14 +194,30 @@ func (w *writer) optInt(name string, n int64) {
 	}
 }
 
-func (w *writer) begin(name string) {
+func (w *writer) null(name string) {
+	if !w.isOdd(name) {
+		w.key(name)
+		w.buf = append(w.buf, "null"...)
+	}
+}
+
+// begin opens an object that is the value of a member: see open.
+func (w *writer) begin(name string, extra Fields) (outer Fields) {
 	w.key(name)
+	return w.open(extra)
+}
+
+// open opens an object with the unknown members that end will write. It returns
+// those of the object around it, which end wants back.
+func (w *writer) open(extra Fields) (outer Fields) {
+	outer, w.extra = w.extra, extra
 	w.buf = append(w.buf, '{')
+	return outer
 }
 
 // end writes the unknown members and closes the object.
-func (w *writer) end(extra Fields) {
-	for _, f := range extra {
+func (w *writer) end(outer Fields) {
+	for _, f := range w.extra {
 		if len(w.buf) > 0 && w.buf[len(w.buf)-1] != '{' {
 			w.buf = append(w.buf, ',')
 		}
@@ -160,6 +226,7 @@ func (w *writer) end(extra Fields) {
 		w.raw(f.Name, f.Value)
 	}
 	w.buf = append(w.buf, '}')
+	w.extra = outer
 }
 
 // raw writes a value that is JSON already. A line must stay one line, and JSON
@@ -187,6 +254,9 @@ func (w *writer) fail(name string, err error) {
 // object writes a map. If it is still what raw was decoded to, raw is written,
 // which keeps the order of its members and every digit of its numbers.
 func (w *writer) object(name string, m map[string]any, raw json.RawMessage) {
+	if m == nil && w.isOdd(name) {
+		return
+	}
 	w.key(name)
 	if raw != nil && sameObject(m, raw) {
 		w.raw(name, raw)
@@ -201,250 +271,3 @@ func (w *writer) object(name string, m map[string]any, raw json.RawMessage) {
 }
 
 func sameObject(m map[string]any, raw json.RawMessage) bool { return rawjson.IsValue(m, raw) }
-
-func (w *writer) payload(e *Entry) {
-	switch {
-	case e.Message != nil:
-		w.message(e.Message)
-	case e.ModelChange != nil:
-		w.begin("model_change")
-		w.str("provider", e.ModelChange.Provider)
-		w.str("model_id", e.ModelChange.ModelID)
-		w.end(e.ModelChange.Extra)
-	case e.ThinkingLevel != nil:
-		w.begin("thinking_level")
-		w.str("thinking_level", e.ThinkingLevel.ThinkingLevel)
-		w.end(e.ThinkingLevel.Extra)
-	case e.Label != nil:
-		w.begin("label")
-		w.str("target_id", e.Label.TargetID)
-		w.optStr("label", e.Label.Label)
-		w.end(e.Label.Extra)
-	case e.SessionInfo != nil:
-		w.begin("session_info")
-		w.str("name", e.SessionInfo.Name)
-		w.end(e.SessionInfo.Extra)
-	case e.Compaction != nil:
-		w.compaction(e.Compaction)
-	case e.BranchSummary != nil:
-		w.begin("branch_summary")
-		w.str("summary", e.BranchSummary.Summary)
-		w.str("from_id", e.BranchSummary.FromID)
-		w.end(e.BranchSummary.Extra)
-	case e.Custom != nil:
-		w.begin("custom")
-		w.str("custom_type", e.Custom.CustomType)
-		w.object("data", e.Custom.Data, e.Custom.rawData)
-		w.end(e.Custom.Extra)
-	case e.Leaf != nil:
-		w.begin("leaf")
-		w.optStr("from_id", e.Leaf.FromID)
-		w.end(e.Leaf.Extra)
-	case e.ContextEdit != nil:
-		w.begin("context_edit")
-		w.str("target_id", e.ContextEdit.TargetID)
-		w.key("replacement")
-		w.contents(e.ContextEdit.Replacement)
-		w.end(e.ContextEdit.Extra)
-	case e.Revert != nil:
-		w.begin("revert")
-		w.str("target_id", e.Revert.TargetID)
-		w.end(e.Revert.Extra)
-	case e.Merge != nil:
-		w.merge(e.Merge)
-	}
-}
-
-func (w *writer) message(m *MessageEntry) {
-	w.begin("message")
-	w.str("role", m.Role)
-	w.key("content")
-	if m.Content == nil {
-		w.buf = append(w.buf, "[]"...)
-	} else {
-		w.contents(m.Content)
-	}
-	w.optStr("model", m.Model)
-	w.optStr("provider", m.Provider)
-	w.optStr("category", m.Category)
-	if m.Tokens != nil {
-		w.int("tokens", int64(*m.Tokens))
-	}
-	if m.Usage != nil {
-		w.usage(m.Usage)
-	}
-	w.optStr("stop_reason", m.StopReason)
-	w.optStr("response_id", m.ResponseID)
-	if len(m.Metadata) > 0 || m.rawMetadata != nil && sameObject(m.Metadata, m.rawMetadata) {
-		w.object("metadata", m.Metadata, m.rawMetadata)
-	}
-	w.end(m.Extra)
-}
-
-func (w *writer) usage(u *Usage) {
-	w.begin("usage")
-	w.optInt("input", int64(u.Input))
-	w.optInt("output", int64(u.Output))
-	w.optInt("cache_read", int64(u.CacheRead))
-	w.optInt("cache_write", int64(u.CacheWrite))
-	w.optInt("reasoning", int64(u.Reasoning))
-	w.optInt("cost_micro_usd", int64(u.CostMicroUSD))
-	w.end(u.Extra)
-}
-
-func (w *writer) compaction(c *CompactionEntry) {
-	w.begin("compaction")
-	w.str("summary", c.Summary)
-	w.str("first_kept_entry_id", c.FirstKeptEntryID)
-	if c.TokensBefore != 0 || !c.Extra.has([]byte("tokens_before")) { // else one that is no count stays what it was
-		w.int("tokens_before", int64(c.TokensBefore))
-	}
-	if c.State != nil {
-		w.begin("state")
-		w.optStr("provider", c.State.Provider)
-		w.optStr("model", c.State.Model)
-		w.optStr("thinking_level", c.State.ThinkingLevel)
-		w.kept(c.State.Kept)
-		w.end(c.State.Extra)
-	}
-	w.end(c.Extra)
-}
-
-func (w *writer) kept(entries []KeptEntry) {
-	if entries == nil {
-		return // not the same as none
-	}
-	w.key("kept")
-	w.buf = append(w.buf, '[')
-	for i, k := range entries {
-		if i > 0 {
-			w.buf = append(w.buf, ',')
-		}
-		w.buf = append(w.buf, '{')
-		w.str("id", k.ID)
-		w.optInt("at", int64(k.At))
-		w.buf = append(w.buf, '}')
-	}
-	w.buf = append(w.buf, ']')
-}
-
-func (w *writer) merge(m *MergeEntry) {
-	w.begin("merge")
-	w.str("from_id", m.FromID)
-	w.optStr("summary", m.Summary)
-	if len(m.EntryIDs) > 0 {
-		w.key("entry_ids")
-		w.buf = append(w.buf, '[')
-		for i, id := range m.EntryIDs {
-			if i > 0 {
-				w.buf = append(w.buf, ',')
-			}
-			w.buf = rawjson.AppendString(w.buf, id)
-		}
-		w.buf = append(w.buf, ']')
-	}
-	w.end(m.Extra)
-}
-
-func (w *writer) contents(blocks []Content) {
-	if blocks == nil {
-		w.buf = append(w.buf, "null"...)
-		return
-	}
-	w.buf = append(w.buf, '[')
-	for i := range blocks {
-		if i > 0 {
-			w.buf = append(w.buf, ',')
-		}
-		w.content(&blocks[i])
-	}
-	w.buf = append(w.buf, ']')
-}
-
-func (w *writer) content(c *Content) {
-	if c.Raw != nil {
-		w.raw("content block", c.Raw)
-		return
-	}
-	w.buf = append(w.buf, '{')
-	w.str("type", string(c.Type))
-	switch {
-	case c.Text != nil:
-		w.begin("text")
-		w.str("content", c.Text.Content)
-		w.end(c.Text.Extra)
-	case c.Image != nil:
-		w.begin("image")
-		w.source(c.Image.Source)
-		w.end(c.Image.Extra)
-	case c.ToolUse != nil:
-		w.begin("tool_use")
-		w.str("id", c.ToolUse.ID)
-		w.str("name", c.ToolUse.Name)
-		if c.ToolUse.opaque && c.ToolUse.Input == nil {
-			w.key("input")
-			w.raw("input", c.ToolUse.rawInput)
-		} else {
-			w.object("input", c.ToolUse.Input, c.ToolUse.rawInput)
-		}
-		w.end(c.ToolUse.Extra)
-	case c.ToolResult != nil:
-		w.toolResult(c.ToolResult)
-	case c.Thinking != nil:
-		w.begin("thinking")
-		w.str("content", c.Thinking.Content)
-		w.optStr("signature", c.Thinking.Signature)
-		w.optStr("redacted", c.Thinking.Redacted)
-		w.end(c.Thinking.Extra)
-	case c.Audio != nil:
-		w.begin("audio")
-		w.source(c.Audio.Source)
-		w.end(c.Audio.Extra)
-	case c.File != nil:
-		w.begin("file")
-		w.optStr("name", c.File.Name)
-		w.source(c.File.Source)
-		w.end(c.File.Extra)
-	}
-	w.end(c.Extra)
-}
-
-func (w *writer) toolResult(r *ToolResultContent) {
-	w.begin("tool_result")
-	w.str("tool_use_id", r.ToolUseID)
-	w.key("is_error")
-	if r.IsError {
-		w.buf = append(w.buf, "true"...)
-	} else {
-		w.buf = append(w.buf, "false"...)
-	}
-	w.dataOrBlob("content", r.Content, string(r.Blob), r.Size)
-	if len(r.Parts) > 0 {
-		w.key("parts")
-		w.contents(r.Parts)
-	}
-	w.end(r.Extra)
-}
-
-func (w *writer) source(s *Source) {
-	if s == nil {
-		w.key("source")
-		w.buf = append(w.buf, "null"...)
-		return
-	}
-	w.begin("source")
-	w.str("type", s.Type)
-	w.str("media_type", s.MediaType)
-	w.dataOrBlob("data", s.Data, string(s.Blob), s.Size)
-	w.end(s.Extra)
-}
-
-// dataOrBlob writes the data or, if there is none here, where it is kept.
-func (w *writer) dataOrBlob(name, data, blob string, size int64) {
-	if data == "" && blob != "" {
-		w.str("blob", blob)
-		w.int("size", size)
-		return
-	}
-	w.str(name, data)
-}

@@ -21,18 +21,17 @@ func fingerprintsAfter(known []Fingerprint, entries []Entry) ([]Fingerprint, err
 	if n := copy(all, known); n > 0 {
 		previous = all[n-1]
 	}
-	var buf []byte
 	hash := sha256.New()
+	w := writer{sum: hash}
 	for i := len(known); i < len(entries); i++ {
 		hash.Reset()
-		w := writer{buf: append(buf[:0], previous[:]...), sum: hash}
+		w.buf = append(w.buf[:0], previous[:]...)
 		w.contribution(&entries[i])
 		if w.err != nil {
 			return nil, w.err
 		}
-		buf = w.buf
-		hash.Write(buf)
-		copy(previous[:], hash.Sum(buf[:0]))
+		hash.Write(w.buf)
+		copy(previous[:], hash.Sum(w.buf[:0]))
 		all[i] = previous
 	}
 	return all, nil
@@ -46,8 +45,7 @@ func (w *writer) contribution(e *Entry) {
 	switch {
 	case e.Message != nil:
 		w.str("role", e.Message.Role)
-		w.key("content")
-		w.contents(e.Message.Content)
+		w.contents("content", e.Message.Content)
 	case e.Compaction != nil, e.BranchSummary != nil, e.Merge != nil:
 		w.str("summary", e.Summary())
 	}

@@ -40,16 +40,35 @@ type kindRow struct {
 	remark bool
 }
 
-// payload is what the member named like an entry's type says.
+// payload is what the member named like the type of an entry or a block says. Every
+// type has these methods.
 type payload interface {
-	members
-	extra() *Fields // where the members go that it does not know
+	members          // reads a member
+	extra() *Fields  // the members that it does not know
+	write(w *writer) // writes the members that it knows, in their order
+	// detach is called for a copy of the struct, and copies what it shares with the
+	// original and a caller could change, except for extra.
+	detach()
+	// checkMembers makes sure that the members are there without which an entry
+	// says nothing. It is for what people and programs hand in: see ParseEntry.
+	checkMembers() error
+}
+
+// own makes a payload, in a copy of its struct, share nothing with the original that
+// a caller could change.
+func own(p payload) {
+	p.detach()
+	extra := p.extra()
+	*extra = extra.clone()
 }
 
 // union is one of the pointers of a tagged union U, of which one is set.
 type union[U any] struct {
 	get func(*U) payload // nil if it is not set
 	set func(*U) payload // points it to an empty payload
+	// copy points it, which must be set, to a copy of the struct. What that points
+	// to is shared with the original.
+	copy func(*U) payload
 }
 
 // member returns the union for the pointer that at finds.
@@ -67,6 +86,12 @@ func member[U, T any, P interface {
 		},
 		set: func(u *U) payload {
 			p := new(T)
+			*at(u) = p
+			return P(p)
+		},
+		copy: func(u *U) payload {
+			p := new(T)
+			*p = **at(u)
 			*at(u) = p
 			return P(p)
 		},

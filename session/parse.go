@@ -66,8 +66,10 @@ func parseEntry(text []byte) (Entry, error) {
 	if err := e.checkKinds(members); err != nil {
 		return e, err
 	}
-	if err := e.checkMembers(); err != nil {
-		return e, err
+	if _, p := e.payload(); p != nil {
+		if err := p.checkMembers(); err != nil {
+			return e, err
+		}
 	}
 	return e, checkForm(&e, false)
 }
@@ -87,7 +89,8 @@ func (e *Entry) checkLeading(members map[string]json.RawMessage) error {
 // checkKinds makes sure that the payload's members have the right kinds of values,
 // wherever they stand.
 func (e *Entry) checkKinds(members map[string]json.RawMessage) error {
-	nested := kindOf(members[string(e.Type)]) == '{' || e.ThinkingLevel != nil && kindOf(members[oldThinkingLevel]) == '{'
+	k, _ := e.payload()
+	nested := kindOf(members[string(e.Type)]) == '{' || kindOf(members[string(kinds[k].older)]) == '{'
 	v := reflect.ValueOf(e).Elem()
 	for i := range v.NumField() {
 		payload, name := v.Field(i), memberName(v.Type().Field(i))
@@ -145,39 +148,7 @@ func missing(members ...required) error {
 	return nil
 }
 
-// checkMembers makes sure that the members are there without which an entry says
-// nothing.
-func (e *Entry) checkMembers() error {
-	switch {
-	case e.Message != nil:
-		return e.Message.checkMembers()
-	case e.ModelChange != nil:
-		return missing(required{"model_change.model_id", e.ModelChange.ModelID})
-	case e.ThinkingLevel != nil:
-		return missing(required{"thinking_level.thinking_level", e.ThinkingLevel.ThinkingLevel})
-	case e.Label != nil:
-		return missing(required{"label.target_id", e.Label.TargetID})
-	case e.Compaction != nil:
-		return missing(required{"compaction.summary", e.Compaction.Summary})
-	case e.BranchSummary != nil:
-		return missing(required{"branch_summary.summary", e.BranchSummary.Summary})
-	case e.Custom != nil:
-		if err := missing(required{"custom.custom_type", e.Custom.CustomType}); err != nil {
-			return err
-		}
-		return e.Custom.checkOwn()
-	case e.ContextEdit != nil:
-		if err := missing(required{"context_edit.target_id", e.ContextEdit.TargetID}); err != nil {
-			return err
-		}
-		return blocksHaveMembers("context_edit.replacement", e.ContextEdit.Replacement)
-	case e.Revert != nil:
-		return missing(required{"revert.target_id", e.Revert.TargetID})
-	case e.Merge != nil:
-		return missing(required{"merge.from_id", e.Merge.FromID})
-	}
-	return nil
-}
+// See payload for what checkMembers does.
 
 func (m *MessageEntry) checkMembers() error {
 	if err := missing(required{"message.role", m.Role}); err != nil {
@@ -202,6 +173,52 @@ func (m *MessageEntry) checkMembers() error {
 	return blocksHaveMembers("message.content", m.Content)
 }
 
+func (m *ModelChangeEntry) checkMembers() error {
+	return missing(required{"model_change.model_id", m.ModelID})
+}
+
+func (t *ThinkingLevelEntry) checkMembers() error {
+	return missing(required{"thinking_level.thinking_level", t.ThinkingLevel})
+}
+
+func (l *LabelEntry) checkMembers() error {
+	return missing(required{"label.target_id", l.TargetID})
+}
+
+func (s *SessionInfoEntry) checkMembers() error { return nil } // an empty name takes the name away
+
+func (c *CompactionEntry) checkMembers() error {
+	return missing(required{"compaction.summary", c.Summary})
+}
+
+func (b *BranchSummaryEntry) checkMembers() error {
+	return missing(required{"branch_summary.summary", b.Summary})
+}
+
+func (c *CustomEntry) checkMembers() error {
+	if err := missing(required{"custom.custom_type", c.CustomType}); err != nil {
+		return err
+	}
+	return c.checkOwn()
+}
+
+func (l *LeafEntry) checkMembers() error { return nil }
+
+func (e *ContextEditEntry) checkMembers() error {
+	if err := missing(required{"context_edit.target_id", e.TargetID}); err != nil {
+		return err
+	}
+	return blocksHaveMembers("context_edit.replacement", e.Replacement)
+}
+
+func (r *RevertEntry) checkMembers() error {
+	return missing(required{"revert.target_id", r.TargetID})
+}
+
+func (m *MergeEntry) checkMembers() error {
+	return missing(required{"merge.from_id", m.FromID})
+}
+
 func blocksHaveMembers(where string, blocks []Content) error {
 	for i := range blocks {
 		if err := blocks[i].checkMembers(); err != nil {
@@ -213,34 +230,45 @@ func blocksHaveMembers(where string, blocks []Content) error {
 
 func (c *Content) checkMembers() error {
 	for _, f := range c.Extra {
-		if isBlock(ContentType(f.Name)) {
+		if ContentType(f.Name).isKnown() {
 			return fmt.Errorf("a block of type %q has a %q as well: give each a block of its own", c.Type, f.Name)
 		}
 	}
 	switch {
 	case c.Raw != nil && c.Type == "":
 		return errors.New(`a block needs a "type", such as "text"`)
-	case c.Raw != nil && isBlock(c.Type):
+	case c.Raw != nil && c.Type.isKnown():
 		return fmt.Errorf("a block of type %q needs an object %q", c.Type, c.Type)
-	case c.ToolUse != nil:
-		return missing(required{"tool_use.id", c.ToolUse.ID}, required{"tool_use.name", c.ToolUse.Name})
-	case c.ToolResult != nil:
-		if err := missing(required{"tool_result.tool_use_id", c.ToolResult.ToolUseID}); err != nil {
-			return err
-		}
-		if err := checkNoBlob(c.ToolResult.Blob); err != nil {
-			return err
-		}
-		return blocksHaveMembers("tool_result.parts", c.ToolResult.Parts)
-	case c.Image != nil:
-		return c.Image.Source.check()
-	case c.Audio != nil:
-		return c.Audio.Source.check()
-	case c.File != nil:
-		return c.File.Source.check()
+	}
+	if _, p := c.payload(); p != nil {
+		return p.checkMembers()
 	}
 	return nil
 }
+
+func (t *TextContent) checkMembers() error { return nil }
+
+func (i *ImageContent) checkMembers() error { return i.Source.check() }
+
+func (a *AudioContent) checkMembers() error { return a.Source.check() }
+
+func (f *FileContent) checkMembers() error { return f.Source.check() }
+
+func (t *ToolUseContent) checkMembers() error {
+	return missing(required{"tool_use.id", t.ID}, required{"tool_use.name", t.Name})
+}
+
+func (r *ToolResultContent) checkMembers() error {
+	if err := missing(required{"tool_result.tool_use_id", r.ToolUseID}); err != nil {
+		return err
+	}
+	if err := checkNoBlob(r.Blob); err != nil {
+		return err
+	}
+	return blocksHaveMembers("tool_result.parts", r.Parts)
+}
+
+func (t *ThinkingContent) checkMembers() error { return nil }
 
 // checkNoBlob refuses a reference to a blob: blobs are the store's, which makes one
 // of whatever is large.

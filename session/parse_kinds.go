@@ -53,7 +53,7 @@ func checkNames(t reflect.Type, extra Fields, at string) error {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name := memberName(f)
-		if name == "" || !extra.has([]byte(name)) || t == reflect.TypeFor[Content]() && isBlock(ContentType(name)) {
+		if name == "" || !extra.has(name) || t == reflect.TypeFor[Content]() && ContentType(name).isKnown() {
 			continue
 		}
 		return fmt.Errorf("%q has the wrong kind of value: it must be %s", at+"."+name, kindName(f.Type))
