@@ -4,11 +4,13 @@ import "slices"
 
 // assemble makes a context of a selection. It is a pure function: the same
 // entries give the same context, byte for byte.
-func assemble(sel *selection) *Context {
-	c := &Context{Leaf: sel.leaf, Problems: sel.problems, path: sel.path(), from: len(sel.before)}
-	c.Entries = make([]Entry, 0, len(c.path))
-	c.origin = make([]int, 0, cap(c.Entries))
+func assemble(sel *selection) *sharedContext {
 	edits := effectiveEdits(sel)
+	c := &sharedContext{version: sel.version, edits: edits}
+	c.Leaf, c.Problems, c.path, c.from = sel.leaf, sel.problems, sel.path(), len(sel.before)
+	room := len(c.path) + len(c.path)/32 // what is appended next: see grow
+	c.Entries = make([]Entry, 0, room)
+	c.origin = make([]int, 0, room)
 	if sel.compaction != nil {
 		c.beginCompacted(sel, edits)
 	}
@@ -31,12 +33,18 @@ func assemble(sel *selection) *Context {
 		c.contribute(sel, e, edits)
 		c.originIs(c.from + i)
 	}
+	c.state = state
 	c.Provider, c.Model, c.ThinkingLevel = state.Provider, state.Model, state.ThinkingLevel
-	c.countTokens(changed)
-	if !sel.unpaired {
-		c.pairTools()
-	}
+	c.countTokens(0, changed)
+	rearranged := !sel.unpaired && c.pairTools()
+	c.mayGrow = !rearranged && (sel.compaction == nil || sel.hasMessage())
 	return c
+}
+
+// hasMessage reports whether one of the entries is a message. The first that is
+// decides what a context with a compaction begins with.
+func (sel *selection) hasMessage() bool {
+	return slices.ContainsFunc(sel.entries, func(e *Entry) bool { return e.Message != nil })
 }
 
 // path returns all of the path that was read.
@@ -168,19 +176,18 @@ func replacedResults(blocks []Content, text string) []Content {
 	return results
 }
 
-// countTokens adds up what was recorded. The usage that a provider reported
-// for a response covers everything before it, so the latest is the base; but
-// not of a response before the last change to what is sent (a compaction, an
-// edit, a revert), nor of one that a merge brought from another branch.
-func (c *Context) countTokens(changed int) {
-	for i := len(c.Entries) - 1; i >= 0; i-- {
+// countTokens adds what was recorded for the entries from an index on. The usage
+// that a provider reported for a response covers everything before it; but not of
+// a response before the last change to what is sent (a compaction, an edit, a
+// revert), nor of one that a merge brought from another branch.
+func (c *Context) countTokens(from, changed int) {
+	for i := from; i < len(c.Entries); i++ {
 		m := c.Entries[i].Message
 		switch {
 		case m == nil:
 			c.Uncounted++
 		case m.Usage != nil && m.Usage.Context() > 0 && i >= changed && c.origin[i] != notOnPath:
-			c.Tokens += m.Usage.Context()
-			return
+			c.Tokens, c.Uncounted = m.Usage.Context(), 0
 		case m.Tokens != nil:
 			c.Tokens += *m.Tokens
 		default:
@@ -193,19 +200,20 @@ func (c *Context) countTokens(changed int) {
 // made it, and every result its call, because providers refuse anything else:
 // a call without an answer gets one that says so; an answer that came late is
 // moved to its call; an answer without a call is dropped. All of it is reported.
-func (c *Context) pairTools() {
+// It returns whether anything had to be done.
+func (c *Context) pairTools() (changed bool) {
 	var pairs Pairs
 	for i := range c.Entries {
 		pairs.Add(&c.Entries[i])
 	}
 	if len(pairs.Refs()) == 0 {
-		return
+		return false
 	}
 	var runs []modelRun
 	for i := range c.Entries {
 		runs = addToRuns(runs, &c.Entries[i], i)
 	}
-	c.arrange(pairs.Refs(), runs)
+	return c.arrange(pairs.Refs(), runs)
 }
 
 // modelRun is a number of messages of the model one right after the other, to a
@@ -231,7 +239,7 @@ func addToRuns(runs []modelRun, e *Entry, i int) []modelRun {
 
 // arrange writes the entries in their final order. A result up to the end of its
 // call's run is in its place; others, and those that are missing, come after it.
-func (c *Context) arrange(refs []Ref, runs []modelRun) {
+func (c *Context) arrange(refs []Ref, runs []modelRun) (changed bool) {
 	dropped := make(map[*Content]bool)  // results of no call
 	moved := make(map[*Content]bool)    // results that stand elsewhere than they must
 	missing := make(map[int][]movedRef) // by the index after which they stand
@@ -252,7 +260,7 @@ func (c *Context) arrange(refs []Ref, runs []modelRun) {
 		}
 	}
 	if len(missing) == 0 && len(dropped) == 0 {
-		return
+		return false
 	}
 	out := make([]Entry, 0, len(c.Entries)+len(missing))
 	var origin []int
@@ -266,6 +274,7 @@ func (c *Context) arrange(refs []Ref, runs []modelRun) {
 		}
 	}
 	c.Entries, c.origin = out, origin
+	return true
 }
 
 func (c *Context) block(ref Ref) *Content { return &c.Entries[ref.Entry].Message.Content[ref.Block] }

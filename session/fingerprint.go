@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 )
 
 // Fingerprint stands for the beginning of a context as a model sees it: kinds,
@@ -13,12 +14,12 @@ type Fingerprint [16]byte
 
 func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }
 
-// fingerprintsAfter returns the rolling fingerprints of entries, of which the
-// first are known.
+// fingerprintsAfter appends the rolling fingerprints of entries to those of the
+// first, which are known.
 func fingerprintsAfter(known []Fingerprint, entries []Entry) ([]Fingerprint, error) {
-	all := make([]Fingerprint, len(entries))
+	all := slices.Grow(known, len(entries)-len(known))
 	var previous Fingerprint
-	if n := copy(all, known); n > 0 {
+	if n := len(known); n > 0 {
 		previous = all[n-1]
 	}
 	hash := sha256.New()
@@ -32,7 +33,7 @@ func fingerprintsAfter(known []Fingerprint, entries []Entry) ([]Fingerprint, err
 		}
 		hash.Write(w.buf)
 		copy(previous[:], hash.Sum(w.buf[:0]))
-		all[i] = previous
+		all = append(all, previous)
 	}
 	return all, nil
 }

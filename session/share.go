@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/coppice-dev/coppice/store"
 )
@@ -16,8 +17,16 @@ import (
 // append costs little more than what was appended.
 type sharedContext struct {
 	Context
-	key    contextKey
-	filled map[*MessageEntry]*MessageEntry // what messages became when their blobs were filled in
+	key       contextKey
+	filled    map[*MessageEntry]*MessageEntry // what messages became when their blobs were filled in
+	blobBytes int                             // of what was filled in
+
+	// For grow:
+	version treeVersion
+	state   State             // at the leaf
+	edits   map[string]*Entry // in force
+	mayGrow bool
+	grown   atomic.Bool // another has been made of it, in the same memory
 }
 
 // contextKey is all that a context depends on, as long as nobody rewrites the log.
@@ -48,6 +57,12 @@ func (s *Session) sharedContext(ctx context.Context, o ContextOptions, fingerpri
 		last = &sharedContext{}
 	case last.key == key && (last.Fingerprints != nil || !fingerprints):
 		return last, nil
+	case last.Fingerprints != nil || !fingerprints:
+		c, keep, err := s.grow(ctx, key, last)
+		if err != nil || c != nil {
+			s.remember(c, o, keep)
+			return c, err
+		}
 	}
 	sel, err := s.selectPath(ctx, o.Leaf)
 	if err != nil {
@@ -59,44 +74,53 @@ func (s *Session) sharedContext(ctx context.Context, o ContextOptions, fingerpri
 		}
 	}
 	sel.unpaired = o.Unpaired
-	c := &sharedContext{Context: *assemble(sel), key: key}
-	keep := c.fill(ctx, s.store.Blobs(), last)
+	c := assemble(sel)
+	c.key = key
+	keep := c.fill(ctx, s.store.Blobs(), last, 0)
 	if fingerprints {
 		n := c.sameAs(last)
-		c.Fingerprints, err = fingerprintsAfter(last.Fingerprints[:n], c.Entries)
+		c.Fingerprints, err = fingerprintsAfter(last.Fingerprints[:n:n], c.Entries)
 		if err != nil {
 			return nil, err
 		}
 	}
-	if keep && s.contextKey(o) == key {
-		s.lastContext.Store(c)
-	}
+	s.remember(c, o, keep)
 	return c, nil
 }
 
-// fill fills in the content that is kept in blobs, with what the last context has
-// of it. It reports whether the context may be remembered: not if something was
-// missing, which may come back, or if it is large.
-func (c *sharedContext) fill(ctx context.Context, blobs store.Blobs, last *sharedContext) (keep bool) {
-	bytes, problems := 0, len(c.Problems)
-	for i := range c.Entries {
+// remember keeps a context for the next who asks, unless the session has moved on.
+func (s *Session) remember(c *sharedContext, o ContextOptions, keep bool) {
+	if c != nil && keep && s.contextKey(o) == c.key {
+		s.lastContext.Store(c)
+	}
+}
+
+// fill fills in the content that is kept in blobs, of the entries from an index on,
+// with what the last context has of it. It reports whether the context may be
+// remembered: not if something was missing, which may come back, or if it is large.
+func (c *sharedContext) fill(ctx context.Context, blobs store.Blobs, last *sharedContext, from int) (keep bool) {
+	problems, own := len(c.Problems), false
+	for i := from; i < len(c.Entries); i++ {
 		e := &c.Entries[i]
 		size := e.blobBytes()
 		if size == 0 {
 			continue
 		}
-		bytes += size
+		c.blobBytes += size
 		source := e.Message
 		if e.Message = last.filled[source]; e.Message == nil {
 			e.Message = source.clone()
 			c.Problems = append(c.Problems, resolve(ctx, blobs, e, 0)...)
+		}
+		if !own { // others may be reading the one that is there
+			c.filled, own = maps.Clone(c.filled), true
 		}
 		if c.filled == nil {
 			c.filled = make(map[*MessageEntry]*MessageEntry)
 		}
 		c.filled[source] = e.Message
 	}
-	return len(c.Problems) == problems && bytes <= cacheBytes
+	return len(c.Problems) == problems && c.blobBytes <= cacheBytes
 }
 
 // sameAs returns of how many entries the last context has fingerprints that are

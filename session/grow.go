@@ -1,0 +1,106 @@
+package session
+
+import (
+	"context"
+	"slices"
+)
+
+// An agent asks for its context after every few appends. Nearly always the new
+// context is the last one and what was appended; then it is made of the last one,
+// and costs what was appended, however long the conversation is. Whatever does more
+// than add to the end (a compaction, an edit, a tool result that comes late) is left
+// to assemble, which knows all the rules.
+
+// maxGrowth is how many entries of a path are looked at to find the last context's
+// leaf. More are seldom appended in one turn.
+const maxGrowth = 256
+
+// onlyAdds reports whether an entry of a kind, at the end of a path, leaves the
+// context of what stands before it as it is.
+func (k kind) onlyAdds() bool {
+	switch k {
+	case kindMessage, kindBranchSummary, kindModelChange, kindThinkingLevel, kindLabel, kindSessionInfo, kindCustom, kindLeaf, kindOther:
+		return true
+	}
+	return false
+}
+
+// grow returns a context that is the last one and what was appended since, or nil
+// if it takes more than that. It reports whether the context may be remembered.
+func (s *Session) grow(ctx context.Context, key contextKey, last *sharedContext) (c *sharedContext, keep bool, err error) {
+	if last.key.unpaired != key.unpaired || !last.mayGrow {
+		return nil, false, nil
+	}
+	nodes, err := s.nodesSince(ctx, key.leaf, last)
+	if err != nil || nodes == nil {
+		return nil, false, err
+	}
+	entries, err := s.inOrder(nodes)
+	if err != nil || slices.Contains(entries, nil) {
+		return nil, false, err
+	}
+	tail := Context{Entries: make([]Entry, 0, len(entries))}
+	for _, e := range entries {
+		if last.edits[e.ID] != nil {
+			return nil, false, nil
+		}
+		tail.contribute(&selection{}, e, nil)
+		tail.originIs(len(last.path) + len(tail.path))
+		tail.path = append(tail.path, e)
+	}
+	// All calls in the last context have their results in place, so that calls and
+	// results after it can only belong to each other.
+	if !key.unpaired && tail.pairTools() {
+		return nil, false, nil
+	}
+	c = last.with(&tail)
+	c.Leaf, c.key = key.leaf, key
+	keep = c.fill(ctx, s.store.Blobs(), last, len(last.Entries))
+	if last.Fingerprints != nil {
+		c.Fingerprints, err = fingerprintsAfter(c.Fingerprints, c.Entries)
+	}
+	return c, keep, err
+}
+
+// nodesSince returns the nodes of the path from the last context's leaf to another,
+// without the first. It returns nil if they are not as they must be for grow.
+func (s *Session) nodesSince(ctx context.Context, leaf string, last *sharedContext) ([]node, error) {
+	way, version, err := s.startAt(ctx, &leaf)
+	if err != nil || version != last.version {
+		return nil, err
+	}
+	var nodes []node
+	for n := way.next(); n != nil; n = way.next() {
+		switch {
+		case n.id == last.Leaf:
+			slices.Reverse(nodes)
+			return nodes, nil
+		case !n.kind.onlyAdds() || len(nodes) == maxGrowth:
+			return nil, nil
+		}
+		nodes = append(nodes, *n)
+	}
+	return nil, nil
+}
+
+// with returns the context with a tail. The lists of both contexts share their
+// memory: what is appended goes where no list ends yet that anybody has. So only
+// one context may be made of another in place; who comes second gets a copy.
+func (c *sharedContext) with(tail *Context) *sharedContext {
+	g := &sharedContext{
+		Context: c.Context, version: c.version, state: c.state, edits: c.edits, mayGrow: true,
+		filled: c.filled, blobBytes: c.blobBytes,
+	}
+	if c.grown.Swap(true) {
+		g.Entries, g.Fingerprints = slices.Clip(g.Entries), slices.Clip(g.Fingerprints)
+		g.path, g.origin = slices.Clip(g.path), slices.Clip(g.origin)
+	}
+	g.Entries = append(g.Entries, tail.Entries...)
+	g.path, g.origin = append(g.path, tail.path...), append(g.origin, tail.origin...)
+	g.countTokens(len(c.Entries), 0)
+	for _, e := range tail.path {
+		g.state.update(e)
+	}
+	g.Provider, g.Model, g.ThinkingLevel = g.state.Provider, g.state.Model, g.state.ThinkingLevel
+	return g
+}
