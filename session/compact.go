@@ -288,6 +288,9 @@ func (s *Session) PlanCompaction(keepTokens int, count func(Entry) int) (*Compac
 // system messages, and is refused while a call waits. tokens is the size of the
 // context before.
 func (s *Session) AppendCompaction(summary, firstKeptID string, tokens int) (string, error) {
+	if chain, ok := s.log.(*chainLog); ok {
+		return s.appendChainCompaction(chain, summary, firstKeptID, tokens)
+	}
 	e := Entry{Type: TypeCompaction, Compaction: &CompactionEntry{
 		Summary: summary, FirstKeptEntryID: firstKeptID, TokensBefore: tokens,
 	}}

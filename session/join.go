@@ -20,9 +20,11 @@ import (
 // are there; the first entries of a session hang on the leaf of the one before it.
 //
 // The session that it returns can be read like any other, has the chain's id, and
-// cannot be written to: append to the last of the chain. A fork of it is a session
-// of its own with all of the conversation. It shows the sessions as they are when it
-// is opened. No content is copied: it stays in the logs.
+// cannot be written to: append to the last of the chain. Only AppendCompaction
+// works, because a compaction is of the whole: it is written to the session that has
+// the first entry that it keeps. A fork of it is a session of its own with all of
+// the conversation. It shows the sessions as they are when it is opened. No content
+// is copied: it stays in the logs.
 func OpenChain(ctx context.Context, st store.Store, c Linked, o *Options) (*Session, error) {
 	if len(c.Links) == 0 {
 		return nil, &Error{Op: "open", Name: c.ID, Kind: ErrNotExist, Err: errors.New("all sessions of the conversation are missing")}
@@ -131,7 +133,7 @@ func (j *chainJoiner) add(st store.Store, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	part := &chainPart{log: log, base: j.log.end, above: j.leaf, patch: make(map[store.Pos][]byte)}
+	part := &chainPart{name: name, log: log, base: j.log.end, above: j.leaf, patch: make(map[store.Pos][]byte), was: make(map[string]string)}
 	j.log.parts = append(j.log.parts, part)
 	if part.end, err = log.End(j.ctx); err != nil {
 		return err
@@ -366,6 +368,9 @@ func (l *linkJoiner) idFor(id string) string {
 		is = id + "~" + strconv.Itoa(n)
 	}
 	l.now[id] = is
+	if is != id {
+		l.part.was[is] = id
+	}
 	return is
 }
 
@@ -399,15 +404,21 @@ func (l *linkJoiner) refers(h rawjson.Head) bool {
 
 // refer makes an entry name the entries that are there. Copies that are left out
 // are named by their originals; but where a compaction keeps from one on, it keeps
-// from what follows it.
+// from what follows it. What has no original, such as the marker, is not there: what
+// an entry says of it has no meaning, and must not be said of the message before it.
 func (l *linkJoiner) refer(e *Entry) {
 	point := func(id *string) {
 		if original := l.stands[*id]; original != "" {
 			*id = original
-		} else if _, gone := l.gone[*id]; gone {
-			*id = l.resolve(*id)
 		} else if is, ok := l.now[*id]; ok {
 			*id = is
+		}
+	}
+	place := func(id *string) { // where the conversation was
+		if _, gone := l.gone[*id]; gone && l.stands[*id] == "" {
+			*id = l.resolve(*id)
+		} else {
+			point(id)
 		}
 	}
 	switch {
@@ -418,7 +429,7 @@ func (l *linkJoiner) refer(e *Entry) {
 		if next := l.next[e.Compaction.FirstKeptEntryID]; next != "" {
 			e.Compaction.FirstKeptEntryID = next
 		} else {
-			point(&e.Compaction.FirstKeptEntryID)
+			place(&e.Compaction.FirstKeptEntryID)
 		}
 	case e.Label != nil:
 		point(&e.Label.TargetID)
@@ -427,11 +438,11 @@ func (l *linkJoiner) refer(e *Entry) {
 	case e.Revert != nil:
 		point(&e.Revert.TargetID)
 	case e.BranchSummary != nil:
-		point(&e.BranchSummary.FromID)
+		place(&e.BranchSummary.FromID)
 	case e.Leaf != nil:
-		point(&e.Leaf.FromID)
+		place(&e.Leaf.FromID)
 	case e.Merge != nil:
-		point(&e.Merge.FromID)
+		place(&e.Merge.FromID)
 		for i := range e.Merge.EntryIDs {
 			point(&e.Merge.EntryIDs[i])
 		}
@@ -450,10 +461,12 @@ type chainLog struct {
 
 // chainPart is one of the logs, up to where it was when the chain was opened.
 type chainPart struct {
+	name      string
 	log       store.Log
 	base, end store.Pos
 	above     string               // what its roots hang on; "" for nothing
 	patch     map[store.Pos][]byte // lines that read differently; empty ones are left out
+	was       map[string]string    // the ids in the log of entries that have another in the chain
 }
 
 // shown returns a line as the chain has it, and whether it is there.

@@ -1,0 +1,100 @@
+package session_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// contextTexts is what a model would be sent, in one line.
+func contextTexts(t *testing.T, s *session.Session) string {
+	t.Helper()
+	var texts []string
+	for _, e := range mustGet(s.GetContext())(t) {
+		if e.Compaction != nil {
+			texts = append(texts, "("+e.Compaction.Summary+")")
+		} else {
+			texts = append(texts, session.TextOf(e.Message.Content))
+		}
+	}
+	return strings.Join(texts, " ")
+}
+
+// A compaction of a chain may keep from an entry of any session on. It is written
+// there, under the id that the entry has there, and counts for all that comes after.
+func TestCompactionOfAChain(t *testing.T) {
+	t.Parallel()
+	sessions := [][]string{
+		{"s:a/be_kind", "u:b/one", "u:c/two"},
+		{"=:a'/be_kind", "m:m/mark", "u:b/three", "u:d/four"}, // another b
+	}
+	for _, c := range []struct{ text, home, id, want string }{
+		{"two", "s0", "c", "be_kind (so far) two three four"},
+		{"three", "s1", "b", "be_kind (so far) three four"},
+		{"four", "s1", "d", "be_kind (so far) four"},
+	} {
+		st := chainOf(t, sessions...)
+		whole := openChain(t, st, "s1")
+		path := mustGet(whole.PathTo(""))(t)
+		first := path[slices.IndexFunc(path, func(e session.Entry) bool {
+			return e.Message != nil && session.TextOf(e.Message.Content) == c.text
+		})].ID
+		if home, id, err := whole.Home(first); home != c.home || id != c.id || err != nil {
+			t.Errorf("%s: entry %s is %s of %s, %v; want %s of %s", c.text, first, id, home, err, c.id, c.home)
+		}
+		mustGet(whole.AppendCompaction("so far", first, 0))(t)
+		if got := contextTexts(t, openChain(t, st, "s0")); got != c.want {
+			t.Errorf("kept from %s on: %q, want %q", c.text, got, c.want)
+		}
+		link := closeWith(t, mustGet(session.Open(t.Context(), st, c.home, nil))(t))
+		if problems := mustGet(link.Problems())(t); len(problems) > 0 {
+			t.Errorf("kept from %s on: %v", c.text, problems)
+		}
+	}
+}
+
+// What would not count, because a later session was compacted, is refused.
+func TestCompactionOfAChainIsNotHidden(t *testing.T) {
+	t.Parallel()
+	st := chainOf(t, []string{"u:a/one", "u:b/two"}, []string{"m:m/mark", "u:c/three", "u:d/four"})
+	mustGet(openChain(t, st, "s0").AppendCompaction("later", "d", 0))(t)
+	whole := openChain(t, st, "s0")
+	var cut *session.CutError
+	if _, err := whole.AppendCompaction("earlier", "b", 0); !errors.As(err, &cut) {
+		t.Errorf("%v, want a CutError", err)
+	}
+	if _, err := whole.AppendCompaction("earlier", "nobody", 0); !errors.As(err, &cut) {
+		t.Errorf("%v, want a CutError", err)
+	}
+	if _, _, err := whole.Home("nobody"); !errors.Is(err, session.ErrNotExist) {
+		t.Errorf("%v, want ErrNotExist", err)
+	}
+	if got := contextTexts(t, openChain(t, st, "s0")); got != "(later) four" {
+		t.Errorf("the context is %q", got)
+	}
+	// All of it can be left out.
+	mustGet(whole.AppendCompaction("everything", "", 0))(t)
+	if got := contextTexts(t, openChain(t, st, "s0")); got != "(everything)" {
+		t.Errorf("the context is %q", got)
+	}
+}
+
+// The marker is not in the chain. What a session says of it is not said of the
+// message that comes before it.
+func TestWhatIsSaidOfAMarkerIsNotSaidOfTheMessageBefore(t *testing.T) {
+	t.Parallel()
+	st := chainOf(t, []string{"u:a/one", "u:b/two"}, []string{"m:m/mark", "u:c/three"})
+	last := closeWith(t, mustGet(session.Open(t.Context(), st, "s1", nil))(t))
+	mustGet(last.EditContext("m", nil))(t)
+	mustGet(last.SetLabel("m", "here it goes on"))(t)
+	whole := openChain(t, st, "s0")
+	if got := contextTexts(t, whole); got != "one two three" {
+		t.Errorf("the context is %q", got)
+	}
+	if labels := mustGet(whole.Labels())(t); labels["b"] != "" {
+		t.Errorf("labels %v", labels)
+	}
+}
