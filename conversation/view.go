@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/window"
 )
 
@@ -27,6 +28,10 @@ type view struct {
 	link     string
 	seen     int
 	composed int
+	// The sessions before that one which it is made of, and where their logs ended.
+	// Nothing more is said there, but a compaction or an edit of theirs may still
+	// come.
+	earlier map[string]store.Pos
 }
 
 // update takes in what was added since the last time, and returns what fits.
@@ -37,7 +42,7 @@ func (v *view) update(m *Sessions, w *Window, id string) (*window.View, error) {
 	}
 	options, version := w.inForce()
 	options = config.apply(options, w.counters)
-	if v.planner == nil || v.version != version || v.config != config || v.waiting || !v.advance(m, id) {
+	if v.planner == nil || v.version != version || v.config != config || v.waiting || v.isStale(m) || !v.advance(m, id) {
 		*v = view{version: version, config: config}
 		if err := v.rebuild(m, id, options); err != nil {
 			v.planner = nil
@@ -45,6 +50,41 @@ func (v *view) update(m *Sessions, w *Window, id string) (*window.View, error) {
 		}
 	}
 	return v.planner.View()
+}
+
+// isStale reports whether something was appended to a session before the last.
+func (v *view) isStale(m *Sessions) bool {
+	for name, was := range v.earlier {
+		if end, err := m.endOf(name); err != nil || end != was {
+			return true
+		}
+	}
+	return false
+}
+
+// endOf returns where the log of a session ends.
+func (m *Sessions) endOf(name string) (end store.Pos, err error) {
+	ctx := context.Background()
+	log, err := m.store.Open(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	return log.End(ctx)
+}
+
+// uses notes that the view is made of a session before the last, whose link, which
+// is locked, then has all that the log has up to there. It reports whether it has.
+func (v *view) uses(m *Sessions, l *link) bool {
+	end, err := m.endOf(l.id) // first: what comes after it makes the view stale
+	if err != nil || l.refresh() != nil {
+		return false
+	}
+	if v.earlier == nil {
+		v.earlier = make(map[string]store.Pos)
+	}
+	v.earlier[l.id] = end
+	return true
 }
 
 // advance takes in what comes after the place where the view stands; false means
@@ -55,6 +95,7 @@ func (v *view) advance(m *Sessions, id string) bool {
 	err := m.walkBack(id, func(l *link) bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
+		plain = plain && (len(links) == 0 || v.uses(m, l))
 		if l.id == v.link {
 			plain = plain && l.composed == v.composed
 		} else {
@@ -120,7 +161,8 @@ func (v *view) plainEntries(m *Sessions, id string, room int) (entries []session
 	err := m.walkBack(id, func(l *link) bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		plain = l.composed == l.plainAt && !l.pairs.Pending() && (len(parts) == 0 || follows == l.id)
+		plain = len(parts) == 0 || follows == l.id && v.uses(m, l)
+		plain = plain && l.composed == l.plainAt && !l.pairs.Pending()
 		if !plain {
 			return false
 		}
@@ -151,8 +193,8 @@ func (v *view) compose(m *Sessions, id string) ([]session.Entry, error) {
 	defer m.cache.release(l)
 	l.mu.Lock() // so that where we stand and what we read are the same
 	defer l.mu.Unlock()
-	c, err := m.contextAt(l)
-	if err != nil {
+	var c *session.Context
+	if c, v.earlier, err = m.contextAt(l); err != nil {
 		return nil, err
 	}
 	v.stand(l)
@@ -161,25 +203,32 @@ func (v *view) compose(m *Sessions, id string) ([]session.Entry, error) {
 }
 
 // contextAt returns the context of the chain that a link, which is locked, is the
-// last of.
-func (m *Sessions) contextAt(l *link) (*session.Context, error) {
+// last of, and the sessions before it with the ends of their logs.
+func (m *Sessions) contextAt(l *link) (*session.Context, map[string]store.Pos, error) {
 	if l.header.Relation != session.RelationContinuation {
-		return l.s.Context(session.ContextOptions{})
+		c, err := l.s.Context(session.ContextOptions{})
+		return c, nil, err
 	}
 	ctx := context.Background()
 	chain, err := session.FindChain(ctx, m.store, l.id, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if n := slices.Index(chain.Links, l.id); n >= 0 {
 		chain.Links = chain.Links[:n+1]
 	}
+	ends := make(map[string]store.Pos)
+	for _, name := range without(chain.Links, l.id) {
+		if ends[name], err = m.endOf(name); err != nil { // before they are read, as in uses
+			return nil, nil, err
+		}
+	}
 	whole, err := session.OpenChain(ctx, m.store, chain, m.sessionOptions())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c, err := whole.Context(session.ContextOptions{})
-	return c, errors.Join(err, whole.Close())
+	return c, ends, errors.Join(err, whole.Close())
 }
 
 // Context returns the context of a conversation, all of it: what a model would be
@@ -195,5 +244,6 @@ func (m *Sessions) Context(id string) (*session.Context, error) {
 	defer m.cache.release(l)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return m.contextAt(l)
+	c, _, err := m.contextAt(l)
+	return c, err
 }

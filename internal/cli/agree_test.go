@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -327,6 +328,9 @@ func TestAllAgreeOnAChain(t *testing.T) {
 		for range rapid.IntRange(1, 3).Draw(t, "rounds") {
 			id = chatOn(a, dir, id, rapid.IntRange(1, 25).Draw(t, "messages"))
 			changeLast(a, dir, id, rapid.IntRange(0, 4).Draw(t, "changes"))
+			if rapid.Bool().Draw(t, "compacts") {
+				compactChain(a, dir, id)
+			}
 		}
 		want := conversationAtoms(t, dir, id)
 		if diff := cmp.Diff(want, chainAtoms(t, dir, id)); diff != "" {
@@ -416,9 +420,53 @@ func changeLast(a *author, dir, id string, steps int) {
 	}
 }
 
+// compactChain compacts a conversation as a whole. What is planned is accepted, in
+// whichever session the cut is, and leaves what was planned.
+func compactChain(a *author, dir, id string) {
+	t, keep, summary := a.t, rapid.IntRange(0, 20).Draw(a.t, "keep"), a.text()
+	want := []string(nil)
+	withChain(t, dir, id, func(s *session.Session) {
+		plan, err := s.PlanCompaction(keep, func(session.Entry) int { return 1 })
+		if errors.Is(err, session.ErrNothingToCompact) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.AppendCompaction(summary, plan.FirstKept, plan.TokensBefore); err != nil {
+			t.Fatalf("a compaction that was planned: %v", err)
+		}
+		if n := len(plan.Kept); n > keep && plan.Over != n-keep {
+			t.Fatalf("%d entries are kept, %d over the limit of %d", n, plan.Over, keep)
+		}
+		want = append(slices.Clip(atoms(plan.Kept)), spoken(session.RoleSystem, summary)...)
+	})
+	if want == nil {
+		return
+	}
+	got := chainAtoms(t, dir, id)
+	slices.Sort(want) // where the summary stands, others say
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("the context is not what was planned (-planned +is):\n%s", diff)
+	}
+}
+
 // chainAtoms are what the sessions of a conversation have, opened as one.
-func chainAtoms(t *rapid.T, dir, id string) []string {
-	st, err := file.Open(dir, nil)
+func chainAtoms(t *rapid.T, dir, id string) (list []string) {
+	withChain(t, dir, id, func(s *session.Session) {
+		c, err := s.Context(session.ContextOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = atoms(c.Entries)
+	})
+	return list
+}
+
+// withChain calls f with the sessions of a conversation, opened as one.
+func withChain(t *rapid.T, dir, id string, f func(*session.Session)) {
+	st, err := file.Open(dir, &file.Options{Sync: file.Never})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -432,11 +480,7 @@ func chainAtoms(t *rapid.T, dir, id string) []string {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	c, err := s.Context(session.ContextOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return atoms(c.Entries)
+	f(s)
 }
 
 // What a program does to a chat by its key, others read as the chat itself does.

@@ -15,9 +15,9 @@ import (
 
 // Sessions that continue each other are one conversation: a chain. Commands that
 // read show it as one, whichever of its sessions is named; --link asks for that
-// session alone. Commands that write go to the last session of the chain. Labels and
-// reverts count for all of it wherever they are, and go to the session that has the
-// entry which they are about.
+// session alone. Commands that write go to the last session of the chain. Labels,
+// reverts and compactions count for all of it wherever they are, and go to the session
+// that has the entry which they are about: the first kept one of a compaction.
 
 // linkFlag gives a command the flag --link.
 func linkFlag(cmd *cobra.Command, link *bool) {

@@ -31,6 +31,8 @@ func compactCommand(a *app) *cobra.Command {
 		Long: "Appends a compaction: from here on the model is sent the summary instead of what\n" +
 			"stands before the first kept entry. The session keeps it all, and coppice revert\n" +
 			"takes the compaction back.\n\n" +
+			"A conversation of several sessions is compacted as a whole: the compaction is\n" +
+			"appended to the session that has the first kept entry.\n\n" +
 			"What is kept begins with a question of the user if it can, or else between two\n" +
 			"steps of an answer: then the question stays, too. So do system messages. A tool\n" +
 			"call is never separated from its result, and stays while it waits for it. If nothing\n" +
@@ -62,8 +64,7 @@ func (a *app) runCompact(ctx context.Context, id string, f *compactFlags) error 
 	case f.keepTokens < 0:
 		return usageError{errors.New("--keep-tokens is negative")}
 	}
-	hint := "keep from an entry of LAST on, or let coppice fork ID make one session of all and compact that"
-	return a.withLast(ctx, "compact", id, []string{f.firstKept}, hint, func(o opened) error {
+	return a.withConversation(ctx, id, false, func(o opened) error {
 		counter, err := counterOf(o.Session)
 		if err != nil {
 			return err

@@ -1,0 +1,75 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
+)
+
+// Compact lets a summary stand for the beginning of the conversation, however many
+// sessions that is in, and keeps as much of its end as fits a number of tokens. It
+// returns what was kept: see session.PlanCompaction, whose errors it has, and which
+// says what is kept besides and when less fits. The log keeps everything.
+//
+// summarize is given the plan and returns the summary of what is to go. Messages
+// may be added meanwhile: they stay. If it returns an error or nothing but white
+// space, nothing changes.
+func (c *Chat) Compact(keepTokens int, summarize func(*session.CompactionPlan) (string, error)) (*session.CompactionPlan, error) {
+	id := c.ID()
+	if id == "" {
+		return nil, fmt.Errorf("the conversation is empty: %w", session.ErrNothingToCompact)
+	}
+	count, err := c.counter()
+	if err != nil {
+		return nil, err
+	}
+	return c.sessions.compact(id, func(whole *session.Session) (*session.CompactionPlan, string, error) {
+		plan, err := whole.PlanCompaction(keepTokens, count)
+		if err != nil {
+			return nil, "", err
+		}
+		summary, err := summarize(plan)
+		if err == nil && strings.TrimSpace(summary) == "" {
+			err = fmt.Errorf("the summary is empty: %w", session.ErrInvalid)
+		}
+		return plan, summary, err
+	})
+}
+
+// counter returns how the conversation's window counts an entry.
+func (c *Chat) counter() (func(session.Entry) int, error) {
+	config, err := c.Config()
+	if err != nil {
+		return nil, err
+	}
+	o := config.apply(c.window.Options(), c.window.counters)
+	return func(e session.Entry) int { return window.CountEntry(o.Counter, o.Provider, &e).Tokens }, nil
+}
+
+// compact compacts a conversation as plan says, given all of it as one session.
+func (m *Sessions) compact(id string, plan func(*session.Session) (*session.CompactionPlan, string, error)) (_ *session.CompactionPlan, err error) {
+	if err := m.refreshTail(id, writing); err != nil {
+		return nil, err
+	}
+	chain, err := m.chain(id)
+	if err != nil {
+		return nil, err
+	}
+	whole, err := session.OpenChain(context.Background(), m.store, chain, m.sessionOptions())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, whole.Close()) }()
+	planned, summary, err := plan(whole)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := whole.AppendCompaction(summary, planned.FirstKept, planned.TokensBefore); err != nil {
+		return nil, err
+	}
+	return planned, nil
+}

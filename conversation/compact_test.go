@@ -1,0 +1,108 @@
+package conversation_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-dev/coppice/conversation"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// longChat has twelve turns over several sessions.
+func longChat(t *testing.T, dir string) *conversation.Chat {
+	t.Helper()
+	c := newSystem(t, newManager(t, dir, 8))
+	must(c.Add(systemMessage("be brief")))(t)
+	for i := range 12 {
+		must(c.Add(user(fmt.Sprint("question ", i, strings.Repeat(" and so on", 50)))))(t)
+		must(c.Add(assistant(fmt.Sprint("answer ", i))))(t)
+	}
+	if n := len(must(c.Conversation())(t).Links); n < 3 {
+		t.Fatalf("%d sessions", n)
+	}
+	return c
+}
+
+// sent returns what a model would be sent, in short.
+func sent(t *testing.T, c *conversation.Chat) []string {
+	t.Helper()
+	said := entryTexts(must(c.View())(t).Entries)
+	for i := range said {
+		said[i] = strings.TrimSpace(strings.SplitN(said[i], " and so on", 2)[0])
+	}
+	return said
+}
+
+// All of a conversation is compacted, not what is in its last session, and the cut
+// may be in any of them.
+func TestCompactPlansOverAllSessions(t *testing.T) {
+	t.Parallel()
+	for _, keep := range []int{200, 500, 900} { // in the last session, and before it
+		t.Run(fmt.Sprint(keep), func(t *testing.T) {
+			t.Parallel()
+			c := longChat(t, t.TempDir())
+			all := sent(t, c)
+			plan := must(c.Compact(keep, func(p *session.CompactionPlan) (string, error) {
+				return fmt.Sprintf("%d entries", len(p.Summarise)), nil
+			}))(t)
+			if plan.TokensKept > keep {
+				t.Errorf("kept %d tokens of %d", plan.TokensKept, keep)
+			}
+			gone := len(plan.Summarise)
+			want := slices.Concat([]string{"system: be brief", fmt.Sprintf("summary: %d entries", gone)}, all[1+gone:])
+			if diff := cmp.Diff(want, sent(t, c)); diff != "" {
+				t.Errorf("what is sent (-want +got):\n%s", diff)
+			}
+			if n := len(must(c.Conversation())(t).Messages); n != 25 {
+				t.Errorf("%d messages are left of 25", n)
+			}
+			must(c.Add(user("one more")))(t)
+			if diff := cmp.Diff(append(want, "user: one more"), sent(t, c)); diff != "" {
+				t.Errorf("after one more (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A chat that is going on sees what another program has done to an earlier session.
+func TestChatSeesACompactionOfAnEarlierSession(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := longChat(t, dir)
+	all := sent(t, c)
+	other := newSystem(t, newManager(t, dir, 8))
+	do(t, other.Load(c.ID()))
+	plan := must(other.Compact(900, func(*session.CompactionPlan) (string, error) { return "in short", nil }))(t)
+	links := must(c.Conversation())(t).Links
+	last := must(session.Load(dir + "/" + links[len(links)-1].ID + ".jsonl"))(t)
+	defer last.Close()
+	if _, err := last.Entry(plan.FirstKept); err == nil {
+		t.Fatal("the cut is in the last session")
+	}
+	if diff := cmp.Diff(slices.Concat(all[:1], []string{"summary: in short"}, all[1+len(plan.Summarise):]), sent(t, c)); diff != "" {
+		t.Errorf("what is sent (-want +got):\n%s", diff)
+	}
+}
+
+func TestCompactChangesNothingWithoutASummary(t *testing.T) {
+	t.Parallel()
+	c := longChat(t, t.TempDir())
+	before := sent(t, c)
+	broken := errors.New("no model")
+	_, err := c.Compact(100, func(*session.CompactionPlan) (string, error) { return "x", broken })
+	wantError(t, err, broken)
+	_, err = c.Compact(100, func(*session.CompactionPlan) (string, error) { return " \n", nil })
+	wantError(t, err, session.ErrInvalid)
+	_, err = c.Compact(1_000_000, func(*session.CompactionPlan) (string, error) { return "x", nil })
+	wantError(t, err, session.ErrNothingToCompact)
+	_, err = newSystem(t, newManager(t, "", 8)).Compact(1, nil)
+	wantError(t, err, session.ErrNothingToCompact)
+	if diff := cmp.Diff(before, sent(t, c)); diff != "" {
+		t.Error(diff)
+	}
+}
