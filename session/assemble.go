@@ -18,15 +18,12 @@ func assemble(sel *selection) *sharedContext {
 	// What stands before the compaction in force is older than the state that
 	// the compaction recorded.
 	stale := sel.compaction != nil && sel.compaction.Compaction.State != nil
-	changed := 0 // so many entries were answered in another context
+	then := changes{prompted: c.Compaction != "" && c.Entries[len(c.Entries)-1].Compaction == nil}
 	for i, e := range sel.entries {
-		inForce := sel.compaction != nil && e.ID == sel.compaction.ID
-		if inForce {
+		if sel.compaction != nil && e.ID == sel.compaction.ID {
 			stale = false
 		}
-		if inForce || e.Revert != nil || e.ContextEdit != nil {
-			changed = len(c.Entries)
-		}
+		then.note(&c.Context, sel, e, edits)
 		if !stale {
 			state.update(e)
 		}
@@ -35,9 +32,13 @@ func assemble(sel *selection) *sharedContext {
 	}
 	c.state = state
 	c.Provider, c.Model, c.ThinkingLevel = state.Provider, state.Model, state.ThinkingLevel
-	c.countTokens(0, changed)
-	rearranged := !sel.unpaired && c.pairTools()
-	c.mayGrow = !rearranged && (sel.compaction == nil || sel.hasMessage())
+	var order arrangement
+	if !sel.unpaired {
+		order = c.pair()
+	}
+	report := c.takeReport(append(then.unlike, order.unlike...))
+	c.countAfter(c.arrange(&order, report))
+	c.mayGrow = order.isNone() && (sel.compaction == nil || sel.hasMessage())
 	return c
 }
 
@@ -176,44 +177,29 @@ func replacedResults(blocks []Content, text string) []Content {
 	return results
 }
 
-// countTokens adds what was recorded for the entries from an index on. The usage
-// that a provider reported for a response covers everything before it; but not of
-// a response before the last change to what is sent (a compaction, an edit, a
-// revert), nor of one that a merge brought from another branch.
-func (c *Context) countTokens(from, changed int) {
-	for i := from; i < len(c.Entries); i++ {
-		m := c.Entries[i].Message
-		switch {
-		case m == nil:
-			c.Uncounted++
-		case m.Usage != nil && m.Usage.Context() > 0 && i >= changed && c.origin[i] != notOnPath:
-			c.Tokens, c.Uncounted = m.Usage.Context(), 0
-		case m.Tokens != nil:
-			c.Tokens += *m.Tokens
-		default:
-			c.Uncounted++
-		}
-	}
-}
-
 // pairTools makes every tool call have its result right after the message that
 // made it, and every result its call, because providers refuse anything else:
 // a call without an answer gets one that says so; an answer that came late is
 // moved to its call; an answer without a call is dropped. All of it is reported.
-// It returns whether anything had to be done.
-func (c *Context) pairTools() (changed bool) {
+func (c *Context) pairTools() {
+	order := c.pair()
+	c.arrange(&order, noReport)
+}
+
+// pair finds out what has to be done for that.
+func (c *Context) pair() arrangement {
 	var pairs Pairs
 	for i := range c.Entries {
 		pairs.Add(&c.Entries[i])
 	}
 	if len(pairs.Refs()) == 0 {
-		return false
+		return arrangement{}
 	}
 	var runs []modelRun
 	for i := range c.Entries {
 		runs = addToRuns(runs, &c.Entries[i], i)
 	}
-	return c.arrange(pairs.Refs(), runs)
+	return c.placeResults(pairs.Refs(), runs)
 }
 
 // modelRun is a number of messages of the model one right after the other, to a
@@ -237,53 +223,74 @@ func addToRuns(runs []modelRun, e *Entry, i int) []modelRun {
 	return runs
 }
 
-// arrange writes the entries in their final order. A result up to the end of its
-// call's run is in its place; others, and those that are missing, come after it.
-func (c *Context) arrange(refs []Ref, runs []modelRun) (changed bool) {
-	dropped := make(map[*Content]bool)  // results of no call
-	moved := make(map[*Content]bool)    // results that stand elsewhere than they must
-	missing := make(map[int][]movedRef) // by the index after which they stand
+// arrangement is what differs between the entries as they stand on the path and as
+// they are sent.
+type arrangement struct {
+	dropped map[*Content]bool  // results of no call
+	moved   map[*Content]bool  // results that stand elsewhere than they must
+	missing map[int][]movedRef // by the index after which they stand
+	unlike  []span             // where responses were asked for before results came: see changes
+}
+
+// isNone reports whether all entries are sent where they stand.
+func (a *arrangement) isNone() bool { return len(a.missing) == 0 && len(a.dropped) == 0 }
+
+// placeResults finds the place of each result. One up to the end of its call's run is
+// in its place; others, and those that are missing, come after it.
+func (c *Context) placeResults(refs []Ref, runs []modelRun) arrangement {
+	a := arrangement{dropped: make(map[*Content]bool), moved: make(map[*Content]bool), missing: make(map[int][]movedRef)}
 	for _, ref := range refs {
-		switch {
-		case !ref.Call && ref.Pair == NoPair:
-			dropped[c.block(ref)] = true
-		case !ref.Call: // the call is dealt with
-		case ref.Pair == NoPair:
-			at := resultsAfter(runs, ref.Entry)
-			missing[at] = append(missing[at], movedRef{call: ref})
-		default:
-			result := refs[ref.Pair]
-			if at := resultsAfter(runs, ref.Entry); result.Entry > at {
-				moved[c.block(result)] = true
-				missing[at] = append(missing[at], movedRef{ref, &result})
+		if !ref.Call {
+			if ref.Pair == NoPair {
+				a.dropped[c.block(ref)] = true
 			}
+			continue // its call says where it belongs
 		}
+		run := runOf(runs, ref.Entry)
+		until := run.last + 1 // what the model said before the result came
+		if ref.Pair == NoPair {
+			a.missing[run.results] = append(a.missing[run.results], movedRef{call: ref})
+		} else if result := refs[ref.Pair]; result.Entry > run.results {
+			a.moved[c.block(result)] = true
+			a.missing[run.results] = append(a.missing[run.results], movedRef{ref, &result})
+			until = result.Entry
+		}
+		a.unlike = addSpan(a.unlike, ref.Entry+1, until)
 	}
-	if len(missing) == 0 && len(dropped) == 0 {
-		return false
+	return a
+}
+
+// arrange writes the entries in their final order. It returns where those up to an
+// index end then.
+func (c *Context) arrange(a *arrangement, index int) int {
+	if a.isNone() {
+		return index
 	}
-	out := make([]Entry, 0, len(c.Entries)+len(missing))
+	out := make([]Entry, 0, len(c.Entries)+len(a.missing))
 	var origin []int
+	now := noReport
 	for i := range c.Entries {
-		out = c.appendWithout(out, &c.Entries[i], moved, dropped)
+		out = c.appendWithout(out, &c.Entries[i], a.moved, a.dropped)
 		if len(out) > len(origin) && c.origin != nil {
 			origin = append(origin, c.origin[i])
 		}
-		for _, m := range missing[i] {
+		if i == index {
+			now = len(out) - 1
+		}
+		for _, m := range a.missing[i] {
 			out, origin = append(out, c.resultFor(m)), append(origin, notOnPath)
 		}
 	}
 	c.Entries, c.origin = out, origin
-	return true
+	return now
 }
 
 func (c *Context) block(ref Ref) *Content { return &c.Entries[ref.Entry].Message.Content[ref.Block] }
 
-// resultsAfter returns the index after which the results of an entry's calls
-// stand.
-func resultsAfter(runs []modelRun, entry int) int {
+// runOf returns the run that an entry is in.
+func runOf(runs []modelRun, entry int) modelRun {
 	n, _ := slices.BinarySearchFunc(runs, entry, func(r modelRun, at int) int { return r.last - at })
-	return runs[n].results
+	return runs[n]
 }
 
 // movedRef is a call whose result is missing, or came too late and is moved.
@@ -314,7 +321,7 @@ func (c *Context) appendWithout(out []Entry, e *Entry, moved, orphans map[*Conte
 		return out
 	}
 	entry, message := *e, *e.Message
-	message.Content = kept
+	message.Content, message.Tokens = kept, nil // the count was of all blocks
 	entry.Message = &message
 	return append(out, entry)
 }
@@ -325,6 +332,9 @@ func (c *Context) resultFor(m movedRef) Entry {
 	if m.result != nil {
 		late := c.Entries[m.result.Entry]
 		message := *late.Message
+		if len(message.Content) > 1 {
+			message.Tokens = nil // the count was of all blocks
+		}
 		message.Role, message.Content = RoleTool, []Content{*c.block(*m.result)}
 		late.Message = &message
 		return late

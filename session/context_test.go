@@ -479,17 +479,18 @@ func TestTokens(t *testing.T) {
 	expect(13, 3)
 	s.add(message("assistant", 5, &session.Usage{Input: 50, Output: 5}))
 	expect(55, 0)
-	// When something was edited, the counts that were reported are too high.
+	// When something was edited, nobody has counted what it is now.
 	edited := s.add(message("user", 3, nil))
 	mustGet(s.EditContext(edited, []session.Content{session.Text("y")}))(t)
-	expect(18, 4)
+	expect(55, 1)
 
 	// A response that came after the edit was told of it.
 	s.add(message("assistant", 5, &session.Usage{Input: 60, Output: 5}))
 	expect(65, 0)
-	// When the compaction is taken back, all that was reported since is too low.
+	// When the compaction is taken back, all that was reported since is too low; what
+	// was reported before it holds again.
 	mustGet(s.Undo())(t)
-	expect(33, 3)
+	expect(148, 2)
 
 	// What a response on another branch cost says nothing about this one.
 	s.branch(u)

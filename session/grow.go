@@ -39,7 +39,8 @@ func (s *Session) grow(ctx context.Context, key contextKey, last *sharedContext)
 	if err != nil || slices.Contains(entries, nil) {
 		return nil, false, err
 	}
-	tail := Context{Entries: make([]Entry, 0, len(entries))}
+	var tail contextTail
+	tail.Entries = make([]Entry, 0, len(entries))
 	for _, e := range entries {
 		if last.edits[e.ID] != nil {
 			return nil, false, nil
@@ -50,7 +51,11 @@ func (s *Session) grow(ctx context.Context, key contextKey, last *sharedContext)
 	}
 	// All calls in the last context have their results in place, so that calls and
 	// results after it can only belong to each other.
-	if !key.unpaired && tail.pairTools() {
+	var order arrangement
+	if !key.unpaired {
+		order = tail.pair()
+	}
+	if !order.isNone() || !tail.count(&last.Context, order.unlike) {
 		return nil, false, nil
 	}
 	c = last.with(&tail)
@@ -83,10 +88,27 @@ func (s *Session) nodesSince(ctx context.Context, leaf string, last *sharedConte
 	return nil, nil
 }
 
+// contextTail is what was appended to a context.
+type contextTail struct {
+	Context
+	reported bool // Tokens and Uncounted are those of the whole context
+}
+
+// count counts a tail as takeReport and countAfter do a context. It returns false if
+// the response that reports its size begins before the tail: whether the report holds
+// is then for assemble to say.
+func (t *contextTail) count(last *Context, unlike []span) bool {
+	report := t.takeReport(unlike)
+	t.countAfter(report)
+	t.reported = report != noReport
+	end := len(last.Entries)
+	return !t.reported || t.beginOf(&t.Entries[report], report) > 0 || last.beginOf(&t.Entries[0], end) == end
+}
+
 // with returns the context with a tail. The lists of both contexts share their
 // memory: what is appended goes where no list ends yet that anybody has. So only
 // one context may be made of another in place; who comes second gets a copy.
-func (c *sharedContext) with(tail *Context) *sharedContext {
+func (c *sharedContext) with(tail *contextTail) *sharedContext {
 	g := &sharedContext{
 		Context: c.Context, version: c.version, state: c.state, edits: c.edits, mayGrow: true,
 		filled: c.filled, blobBytes: c.blobBytes,
@@ -97,7 +119,11 @@ func (c *sharedContext) with(tail *Context) *sharedContext {
 	}
 	g.Entries = append(g.Entries, tail.Entries...)
 	g.path, g.origin = append(g.path, tail.path...), append(g.origin, tail.origin...)
-	g.countTokens(len(c.Entries), 0)
+	if tail.reported {
+		g.Tokens, g.Uncounted = tail.Tokens, tail.Uncounted
+	} else {
+		g.Tokens, g.Uncounted = g.Tokens+tail.Tokens, g.Uncounted+tail.Uncounted
+	}
 	for _, e := range tail.path {
 		g.state.update(e)
 	}
