@@ -37,12 +37,8 @@ func partsOf(ctx context.Context, blobs store.Blobs, e *session.Entry, maxText i
 	switch {
 	case e.Message != nil:
 		messageParts(ctx, blobs, e.Message, add)
-	case e.Compaction != nil:
-		add(part{kind: KindSummary, text: e.Compaction.Summary})
-	case e.BranchSummary != nil:
-		add(part{kind: KindSummary, text: e.BranchSummary.Summary})
-	case e.Merge != nil:
-		add(part{kind: KindSummary, text: e.Merge.Summary})
+	case e.Summary() != "":
+		add(part{kind: KindSummary, text: e.Summary()})
 	case e.Label != nil:
 		add(part{kind: KindLabel, text: e.Label.Label})
 	case e.SessionInfo != nil:

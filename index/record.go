@@ -112,10 +112,10 @@ func (r *lineReader) read(ctx context.Context, line store.Line) *record {
 
 func (rec *record) setHead(h rawjson.Head) {
 	rec.id, rec.parent, rec.isRoot = string(h.ID), string(h.Parent), len(h.Parent) == 0
-	switch session.EntryType(h.Type) {
-	case session.TypeLeaf:
+	switch t := session.EntryType(h.Type); {
+	case t == session.TypeLeaf:
 		rec.class = classLeaf
-	case session.TypeLabel, session.TypeSessionInfo, session.TypeCustom:
+	case t.IsRemark():
 		rec.class = classRemark
 	}
 }

@@ -59,18 +59,9 @@ var toCome = store.RefOf(nil)
 // put yet.
 func (m *mover) move(i int, e *Entry) {
 	var size int64
-	switch {
-	case e.Message != nil:
-		blocks := m.blocks(e.Message.Content, &size)
-		if len(blocks) > 0 && &blocks[0] != &e.Message.Content[0] {
-			message := *e.Message
-			message.Content = blocks
-			e.Message = &message
-		}
-	case e.ContextEdit != nil:
-		edit := *e.ContextEdit
-		edit.Replacement = m.blocks(edit.Replacement, &size)
-		e.ContextEdit = &edit
+	content := e.content()
+	if blocks := m.blocks(content, &size); !sameBlocks(blocks, content) {
+		e.setContent(blocks)
 	}
 	if size == 0 {
 		return
@@ -222,13 +213,7 @@ func blobBytes(blocks []Content) int {
 
 // blocks returns the blocks of an entry that may refer to blobs.
 func (e *Entry) blocks() []*Content {
-	var blocks []Content
-	switch {
-	case e.Message != nil:
-		blocks = e.Message.Content
-	case e.ContextEdit != nil:
-		blocks = e.ContextEdit.Replacement
-	}
+	blocks := e.content()
 	var all []*Content
 	for i := range blocks {
 		all = append(all, &blocks[i])

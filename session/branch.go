@@ -91,9 +91,8 @@ func (s *Session) Merge(fromID, summary string, entryIDs ...string) (string, err
 	return s.appendOne("merge", Entry{Type: TypeMerge, Merge: m})
 }
 
-// judgeMerge makes sure that a merge brings something, and what may be brought.
-func (s *Session) judgeMerge(ctx context.Context, w *writing, i int) error {
-	m := w.entries[i].Merge
+// judge makes sure that a merge brings something, and what may be brought.
+func (m *MergeEntry) judge(ctx context.Context, s *Session, w *writing, i int) error {
 	if m.Summary == "" && len(m.EntryIDs) == 0 {
 		return s.refuse(w, i, ErrInvalid, fmt.Errorf("neither a summary nor entries of branch %q were given", m.FromID))
 	}

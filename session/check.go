@@ -88,23 +88,14 @@ func (b checkedBlobs) Get(ctx context.Context, ref store.Ref) ([]byte, error) {
 
 func (s *Session) checkEntry(ctx context.Context, blobs store.Blobs, e *Entry, pos store.Pos) []Problem {
 	var problems []Problem
-	refer := func(id string) {
-		if _, err := s.find("check", id); err != nil {
-			problems = append(problems, Problem{Kind: ProblemTarget, EntryID: e.ID, Pos: pos, Detail: fmt.Sprintf("%s of %q, which is not in the session", e.Type, id)})
+	e.eachRef(func(as ref, id *string) {
+		if as != refTarget && as != refPicked {
+			return // where it came from is no concern of the context, and not in a copy of a branch
 		}
-	}
-	switch {
-	case e.Label != nil:
-		refer(e.Label.TargetID)
-	case e.ContextEdit != nil:
-		refer(e.ContextEdit.TargetID)
-	case e.Revert != nil:
-		refer(e.Revert.TargetID)
-	case e.Merge != nil: // where it came from is no concern of the context, and not in a copy of a branch
-		for _, id := range e.Merge.EntryIDs {
-			refer(id)
+		if _, err := s.find("check", *id); err != nil {
+			problems = append(problems, Problem{Kind: ProblemTarget, EntryID: e.ID, Pos: pos, Detail: fmt.Sprintf("%s of %q, which is not in the session", e.Type, *id)})
 		}
-	}
+	})
 	c := e.clone()
 	return append(problems, resolve(ctx, blobs, &c, pos)...)
 }

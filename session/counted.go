@@ -1,5 +1,10 @@
 package session
 
+import (
+	"cmp"
+	"fmt"
+)
+
 // CountedTokens returns a message's Tokens for the number in a format that has no
 // other way to say "not counted" than 0: nil unless the number is positive. In our
 // own files a count that is missing and one that is 0 differ.
@@ -16,22 +21,31 @@ func CountedTokens(n int) *int {
 // greater counts as missing; whoever appends one is refused with ErrInvalid.
 const MaxCount = 1 << 40
 
-// badCount returns the first number of an entry that cannot be a count.
-func (e *Entry) badCount() (name string, n int, bad bool) {
-	is := func(what string, count int) bool {
-		name, n, bad = what, count, count < 0 || int64(count) > MaxCount
-		return bad
+// check refuses a role that is not one of the constants, and numbers that are no
+// counts, which readers would pass over.
+func (m *MessageEntry) check() error {
+	if !isRole(m.Role) {
+		return fmt.Errorf("a message cannot have the role %q: it must be one of the Role constants, such as %q", m.Role, RoleUser)
 	}
-	switch m := e.Message; {
-	case e.Compaction != nil && is("tokens_before", e.Compaction.TokensBefore):
-		return
-	case m == nil:
-	case m.Tokens != nil && is("tokens", *m.Tokens):
-		return
-	case m.Usage == nil:
-	case is("usage.input", m.Usage.Input), is("usage.output", m.Usage.Output), is("usage.cache_read", m.Usage.CacheRead),
-		is("usage.cache_write", m.Usage.CacheWrite), is("usage.reasoning", m.Usage.Reasoning), is("usage.cost_micro_usd", m.Usage.CostMicroUSD):
-		return
+	if m.Tokens != nil {
+		if err := checkCount("tokens", *m.Tokens); err != nil {
+			return err
+		}
 	}
-	return "", 0, false
+	if u := m.Usage; u != nil {
+		return cmp.Or(
+			checkCount("usage.input", u.Input), checkCount("usage.output", u.Output), checkCount("usage.cache_read", u.CacheRead),
+			checkCount("usage.cache_write", u.CacheWrite), checkCount("usage.reasoning", u.Reasoning), checkCount("usage.cost_micro_usd", u.CostMicroUSD))
+	}
+	return nil
+}
+
+func (c *CompactionEntry) check() error { return checkCount("tokens_before", c.TokensBefore) }
+
+// checkCount makes sure that a number is a count.
+func checkCount(name string, n int) error {
+	if n < 0 || int64(n) > MaxCount {
+		return fmt.Errorf("%q is %d: it must be from 0 to %d", name, n, int64(MaxCount))
+	}
+	return nil
 }

@@ -80,21 +80,19 @@ func checkForm(e *Entry, odd bool) error {
 	if y := e.Timestamp.Year(); y > 9999 || y < 0 {
 		return fmt.Errorf("the time %s cannot be written: the year must be from 0 to 9999", e.Timestamp.Format(time.RFC3339))
 	}
-	if name, n, ok := e.badCount(); ok && !odd { // readers pass it over
-		return fmt.Errorf("%q is %d: it must be from 0 to %d", name, n, int64(MaxCount))
+	k, p := e.payload()
+	if c, ok := p.(checker); ok && !odd {
+		if err := c.check(); err != nil {
+			return err
+		}
 	}
-	switch {
-	case e.Message != nil:
-		return e.checkMessage(odd)
-	case e.ContextEdit != nil:
-		blocks, err := checkBlocks(e.ContextEdit.Replacement)
-		if err != nil {
-			return fmt.Errorf("replacement%w", err)
-		}
-		if !sameBlocks(blocks, e.ContextEdit.Replacement) {
-			edit := *e.ContextEdit
-			edit.Replacement, e.ContextEdit = blocks, &edit
-		}
+	content := e.content()
+	blocks, err := checkBlocks(content)
+	if err != nil {
+		return fmt.Errorf("%s%w", kinds[k].contentName, err)
+	}
+	if !sameBlocks(blocks, content) {
+		e.setContent(blocks)
 	}
 	return nil
 }
@@ -111,25 +109,10 @@ func (e *Entry) checkPayload() error {
 		return fmt.Errorf("an entry of type %q has several payloads: append one entry for each", e.Type)
 	case known && of == "":
 		return fmt.Errorf("an entry of type %q needs the payload of that name", e.Type)
-	case of == e.Type || of == "" || e.Type == oldThinkingLevel && of == TypeThinkingLevel:
+	case of == "" || of.kind() == e.Type.kind():
 		return nil
 	}
 	return fmt.Errorf("an entry of type %q has the payload of %q", e.Type, of)
-}
-
-func (e *Entry) checkMessage(odd bool) error {
-	if !odd && !isRole(e.Message.Role) {
-		return fmt.Errorf("a message cannot have the role %q: it must be one of the Role constants, such as %q", e.Message.Role, RoleUser)
-	}
-	blocks, err := checkBlocks(e.Message.Content)
-	if err != nil {
-		return fmt.Errorf("content%w", err)
-	}
-	if !sameBlocks(blocks, e.Message.Content) {
-		m := *e.Message
-		m.Content, e.Message = blocks, &m
-	}
-	return nil
 }
 
 // isRole reports whether a role is one that a message may be appended with.
@@ -225,15 +208,11 @@ func (s *Session) judge(ctx context.Context, w *writing) error {
 	}
 	w.judged, w.judgedLeaf = true, s.LeafID()
 	for i := range w.entries {
-		e := &w.entries[i]
-		var err error
-		switch {
-		case e.Compaction != nil:
-			err = s.judgeCompaction(ctx, w, i)
-		case e.Merge != nil && !w.graft:
-			err = s.judgeMerge(ctx, w, i)
+		if !w.isJudged(i) {
+			continue
 		}
-		if err != nil {
+		_, p := w.entries[i].payload()
+		if err := p.(judge).judge(ctx, s, w, i); err != nil {
 			return err
 		}
 	}
@@ -243,17 +222,22 @@ func (s *Session) judge(ctx context.Context, w *writing) error {
 
 func (w *writing) needsJudgement() bool {
 	for i := range w.entries {
-		if e := &w.entries[i]; e.Compaction != nil || e.Merge != nil && !w.graft {
+		if w.isJudged(i) {
 			return true
 		}
 	}
 	return false
 }
 
-// judgeCompaction makes sure that a compaction does not separate a tool call from
+func (w *writing) isJudged(i int) bool {
+	k, _ := w.entries[i].payload()
+	return kinds[k].judged == judgedAlways || kinds[k].judged == judgedIfOurs && !w.graft
+}
+
+// judge makes sure that a compaction does not separate a tool call from
 // its result, and records in its State what is in force, so that a resume need not
 // look for it. Readers believe it: so it is not the caller's to say.
-func (s *Session) judgeCompaction(ctx context.Context, w *writing, i int) error {
+func (*CompactionEntry) judge(ctx context.Context, s *Session, w *writing, i int) error {
 	base, before := w.pathTo(w.before(i, w.judgedLeaf))
 	c := *w.entries[i].Compaction
 	if c.FirstKeptEntryID != "" && c.FirstKeptEntryID == w.entries[i].ID {
@@ -352,7 +336,7 @@ func (s *Session) place(ctx context.Context, w *writing, b *batch, i int) error 
 	case w.graft:
 		return s.checkKept(ctx, b, e)
 	}
-	return s.checkTarget(ctx, w, b, i)
+	return s.checkRefs(ctx, w, b, i)
 }
 
 // checkKept makes sure that what a grafted compaction says it keeps is there.
@@ -470,35 +454,33 @@ func (s *Session) lacks(w *writing, i int, id, as string) error {
 	return &Error{Op: w.op, Name: s.name, Kind: ErrNotExist, Err: fmt.Errorf("entry %.80q, the %s of %s", id, as, w.which(i))}
 }
 
-// checkTarget makes sure that what an entry acts on is there: a label's target and
-// the branch that was left anywhere, those of an edit and of a revert on the path, where alone they have
-// an effect.
-func (s *Session) checkTarget(ctx context.Context, w *writing, b *batch, i int) error {
-	var id string
-	var kinds []kind
-	switch e := &w.entries[i]; {
-	case e.Label != nil:
-		_, err := s.seek(ctx, w, b, i, e.Label.TargetID, "target")
-		return err
-	case e.Leaf != nil && e.Leaf.FromID != "":
-		_, err := s.seek(ctx, w, b, i, e.Leaf.FromID, "from_id")
-		return err
-	case e.BranchSummary != nil && e.BranchSummary.FromID != "":
-		_, err := s.seek(ctx, w, b, i, e.BranchSummary.FromID, "from_id")
-		return err
-	case e.ContextEdit != nil:
-		id, kinds = e.ContextEdit.TargetID, editable
-	case e.Revert != nil:
-		id, kinds = e.Revert.TargetID, revertible
-	default:
-		return nil
-	}
+// checkRefs makes sure that the entries are there to which an entry refers, as far
+// as judge has not seen to that.
+func (s *Session) checkRefs(ctx context.Context, w *writing, b *batch, i int) (err error) {
+	k, _ := w.entries[i].payload()
+	w.entries[i].eachRef(func(as ref, id *string) {
+		switch {
+		case err != nil || kinds[k].judged != judgedNever:
+		case as == refTarget:
+			err = s.checkTarget(ctx, w, b, i, *id)
+		case as == refFrom && *id != "":
+			_, err = s.seek(ctx, w, b, i, *id, "from_id")
+		}
+	})
+	return err
+}
+
+// checkTarget makes sure that what an entry acts on is there: anywhere, or on the
+// path if it has an effect only there.
+func (s *Session) checkTarget(ctx context.Context, w *writing, b *batch, i int, id string) error {
+	k, _ := w.entries[i].payload()
 	of, err := s.seek(ctx, w, b, i, id, "target")
-	if err != nil {
+	rule := kinds[k].target
+	if err != nil || rule == nil {
 		return err
 	}
-	if !slices.Contains(kinds, of) {
-		return s.refuse(w, i, ErrInvalid, fmt.Errorf("entry %q is of type %s; %s", id, of.entryType(), appliesTo(&w.entries[i])))
+	if !slices.Contains(rule.kinds, of) {
+		return s.refuse(w, i, ErrInvalid, fmt.Errorf("entry %q is of type %s; %s", id, of.entryType(), rule.words))
 	}
 	if s.isOnPath(b, id) {
 		return nil
@@ -510,20 +492,6 @@ func (s *Session) checkTarget(ctx context.Context, w *writing, b *batch, i int) 
 		return s.refuse(w, i, ErrInvalid, fmt.Errorf("entry %q is not on the path to the leaf %q", id, b.leaf))
 	}
 	return nil
-}
-
-// What a context edit and a revert apply to.
-var (
-	editable   = []kind{kindMessage}
-	revertible = []kind{kindCompaction, kindContextEdit, kindMerge, kindRevert}
-)
-
-// appliesTo says in words what an entry may have as its target.
-func appliesTo(e *Entry) string {
-	if e.ContextEdit != nil {
-		return "only messages can be edited"
-	}
-	return "only compactions, context edits, merges and reverts can be reverted"
 }
 
 // isOnPath reports whether an entry is on the path that the batch has come to. It

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/clean"
 )
 
 // A known member that has the wrong kind of value is written once, as it was read,
@@ -136,5 +137,36 @@ func repeatedMember(t *testing.T, text string) string {
 		case json.Delim('}'), json.Delim(']'):
 			levels = levels[:len(levels)-1]
 		}
+	}
+}
+
+// Cleaning leaves the ids alone that entries have of one another, whatever they look
+// like: they hold a session together.
+func TestCleaningKeepsAllReferences(t *testing.T) {
+	t.Parallel()
+	const secret = "password=kX9mQ2vLw8Zr4T"
+	met := 0
+	for name := range payloadTypes() {
+		members := make(map[string]any)
+		for _, member := range membersOf(payloadTypes()[name]) {
+			members[member] = secret
+		}
+		members["entry_ids"] = []string{secret, secret}
+		payload := mustGet(json.Marshal(members))(t)
+		var e session.Entry
+		mustDo(t, json.Unmarshal(fmt.Appendf(nil, `{"type":%q,"id":"e","parent_id":null,"timestamp":"2024-01-01T10:00:01.000Z",%q:%s}`, name, name, payload), &e))
+		found := mustGet(clean.Entry(&e))(t)
+		e.EachRef(func(id *string) {
+			met++
+			if *id != secret {
+				t.Errorf("%s: an id became %q; found: %v", name, *id, found)
+			}
+		})
+		if s := e.Summary(); s == secret {
+			t.Errorf("%s: the summary keeps the secret", name)
+		}
+	}
+	if met < 9 {
+		t.Errorf("met %d ids", met)
 	}
 }

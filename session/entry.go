@@ -137,20 +137,6 @@ type Entry struct {
 	Extra Fields `json:"-"`
 }
 
-// Summary returns what an entry that is no message tells a model: the summary of
-// a compaction, of a branch or of what was merged. It is "" for all others.
-func (e *Entry) Summary() string {
-	switch {
-	case e.Compaction != nil:
-		return e.Compaction.Summary
-	case e.BranchSummary != nil:
-		return e.BranchSummary.Summary
-	case e.Merge != nil:
-		return e.Merge.Summary
-	}
-	return ""
-}
-
 // MessageEntry is what somebody said: a human, a model, or a tool.
 type MessageEntry struct {
 	Role    string    `json:"role"`

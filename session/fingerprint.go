@@ -43,12 +43,12 @@ func fingerprintsAfter(known []Fingerprint, entries []Entry) ([]Fingerprint, err
 func (w *writer) contribution(e *Entry) {
 	w.buf = append(w.buf, '{')
 	w.str("type", string(e.Type))
-	switch {
-	case e.Message != nil:
+	switch k, _ := e.payload(); {
+	case k == kindMessage:
 		w.str("role", e.Message.Role)
 		w.contents("content", e.Message.Content)
-	case e.Compaction != nil, e.BranchSummary != nil, e.Merge != nil:
-		w.str("summary", e.Summary())
+	case kinds[k].summary != nil:
+		w.str("summary", kinds[k].summary(e))
 	}
 	w.buf = append(w.buf, '}')
 }

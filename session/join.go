@@ -395,11 +395,7 @@ func (l *linkJoiner) resolve(id string) string {
 
 // refers reports whether entries of a type name others, and some have changed.
 func (l *linkJoiner) refers(h rawjson.Head) bool {
-	switch kindOfType(h.Type) {
-	case kindCompaction, kindLabel, kindContextEdit, kindRevert, kindBranchSummary, kindLeaf, kindMerge:
-		return len(l.gone) > 0 || len(l.seen) > 0
-	}
-	return false
+	return kinds[kindOfType(h.Type)].refs != nil && (len(l.gone) > 0 || len(l.seen) > 0)
 }
 
 // refer makes an entry name the entries that are there. Copies that are left out
@@ -421,32 +417,19 @@ func (l *linkJoiner) refer(e *Entry) {
 			point(id)
 		}
 	}
-	switch {
-	case e.Compaction != nil:
-		if e.Compaction.State != nil {
-			e.Compaction.State.Kept = nil // it names what this session was given, not what came before it
-		}
-		if next := l.next[e.Compaction.FirstKeptEntryID]; next != "" {
-			e.Compaction.FirstKeptEntryID = next
-		} else {
-			place(&e.Compaction.FirstKeptEntryID)
-		}
-	case e.Label != nil:
-		point(&e.Label.TargetID)
-	case e.ContextEdit != nil:
-		point(&e.ContextEdit.TargetID)
-	case e.Revert != nil:
-		point(&e.Revert.TargetID)
-	case e.BranchSummary != nil:
-		place(&e.BranchSummary.FromID)
-	case e.Leaf != nil:
-		place(&e.Leaf.FromID)
-	case e.Merge != nil:
-		place(&e.Merge.FromID)
-		for i := range e.Merge.EntryIDs {
-			point(&e.Merge.EntryIDs[i])
-		}
+	if e.Compaction != nil && e.Compaction.State != nil {
+		e.Compaction.State.Kept = nil // it names what this session was given, not what came before it
 	}
+	e.eachRef(func(as ref, id *string) {
+		switch next := l.next[*id]; {
+		case as == refFirstKept && next != "":
+			*id = next
+		case as == refFirstKept || as == refFrom:
+			place(id)
+		default:
+			point(id)
+		}
+	})
 }
 
 // chainLog is the logs of a chain as one that can only be read. Positions are

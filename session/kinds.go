@@ -1,5 +1,7 @@
 package session
 
+import "context"
+
 // All that differs by the type of an entry stands here, once. To add a type: give
 // it a Type constant and a struct, give the struct a field in Entry and the methods
 // of payload, and add a kind and its row. Whatever reads, writes, copies and checks
@@ -34,11 +36,55 @@ type kindRow struct {
 	// The payload, which is nil for entries that have none.
 	union[Entry]
 
-	// said: it is a message, or a summary that stands for messages.
-	said bool
-	// remark: it says something about the session, and nothing in the conversation.
-	remark bool
+	said   bool // it is a message, or a summary that stands for messages
+	remark bool // it says something about the session, and nothing in the conversation
+	listed bool // the tree has a list of the entries
+
+	// reachesBack: it decides how far back the context goes, or brings back what
+	// lies before. Who has read only the end of a log must know these entries.
+	reachesBack bool
+
+	// judged: what stands before it in the log must be read to tell whether it may
+	// be written. The payload then has the method of judge.
+	judged judgement
+
+	// content finds the blocks that it has. In errors they are called contentName.
+	content     func(*Entry) *[]Content
+	contentName string
+
+	// summary returns what it tells a model.
+	summary func(*Entry) string
+
+	// refs visits the ids that it has of other entries, besides its parent's.
+	refs func(*Entry, func(ref, *string))
+	// target is what it acts on, if that has to be on its path.
+	target *targetRule
 }
+
+// ref is what an entry that is named is to the one that names it.
+type ref uint8
+
+const (
+	refTarget    ref = iota // what it acts on
+	refPicked               // what it brings along
+	refFirstKept            // where it begins to keep entries
+	refFrom                 // the end of the branch that it comes from
+)
+
+// targetRule says what an entry can act on.
+type targetRule struct {
+	kinds []kind
+	words string // the same for people
+}
+
+// judgement says which entries of a kind are judged.
+type judgement uint8
+
+const (
+	judgedNever  judgement = iota
+	judgedIfOurs           // but not in a graft: what another program wrote is kept
+	judgedAlways
+)
 
 // payload is what the member named like the type of an entry or a block says. Every
 // type has these methods.
@@ -52,6 +98,17 @@ type payload interface {
 	// checkMembers makes sure that the members are there without which an entry
 	// says nothing. It is for what people and programs hand in: see ParseEntry.
 	checkMembers() error
+}
+
+// checker is a payload of which more than the form can be wrong.
+type checker interface {
+	// check refuses what must not be appended, though a log may have it.
+	check() error
+}
+
+// judge is a payload for which the log has to be read: see kindRow.judged.
+type judge interface {
+	judge(ctx context.Context, s *Session, w *writing, i int) error
 }
 
 // own makes a payload, in a copy of its struct, share nothing with the original that
@@ -102,7 +159,8 @@ func member[U, T any, P interface {
 var kinds = [...]kindRow{
 	kindMessage: {
 		name: TypeMessage, said: true,
-		union: member(func(e *Entry) **MessageEntry { return &e.Message }),
+		union:   member(func(e *Entry) **MessageEntry { return &e.Message }),
+		content: func(e *Entry) *[]Content { return &e.Message.Content }, contentName: "content",
 	},
 	kindModelChange: {
 		name:  TypeModelChange,
@@ -113,20 +171,25 @@ var kinds = [...]kindRow{
 		union: member(func(e *Entry) **ThinkingLevelEntry { return &e.ThinkingLevel }),
 	},
 	kindLabel: {
-		name: TypeLabel, remark: true,
+		name: TypeLabel, remark: true, listed: true,
 		union: member(func(e *Entry) **LabelEntry { return &e.Label }),
+		refs:  func(e *Entry, each func(ref, *string)) { each(refTarget, &e.Label.TargetID) },
 	},
 	kindSessionInfo: {
-		name: TypeSessionInfo, remark: true,
+		name: TypeSessionInfo, remark: true, listed: true,
 		union: member(func(e *Entry) **SessionInfoEntry { return &e.SessionInfo }),
 	},
 	kindCompaction: {
-		name: TypeCompaction, said: true,
-		union: member(func(e *Entry) **CompactionEntry { return &e.Compaction }),
+		name: TypeCompaction, said: true, reachesBack: true, judged: judgedAlways,
+		union:   member(func(e *Entry) **CompactionEntry { return &e.Compaction }),
+		summary: func(e *Entry) string { return e.Compaction.Summary },
+		refs:    func(e *Entry, each func(ref, *string)) { each(refFirstKept, &e.Compaction.FirstKeptEntryID) },
 	},
 	kindBranchSummary: {
 		name: TypeBranchSummary, said: true,
-		union: member(func(e *Entry) **BranchSummaryEntry { return &e.BranchSummary }),
+		union:   member(func(e *Entry) **BranchSummaryEntry { return &e.BranchSummary }),
+		summary: func(e *Entry) string { return e.BranchSummary.Summary },
+		refs:    func(e *Entry, each func(ref, *string)) { each(refFrom, &e.BranchSummary.FromID) },
 	},
 	kindCustom: {
 		name: TypeCustom, remark: true,
@@ -135,18 +198,34 @@ var kinds = [...]kindRow{
 	kindLeaf: {
 		name:  TypeLeaf,
 		union: member(func(e *Entry) **LeafEntry { return &e.Leaf }),
+		refs:  func(e *Entry, each func(ref, *string)) { each(refFrom, &e.Leaf.FromID) },
 	},
 	kindContextEdit: {
-		name:  TypeContextEdit,
-		union: member(func(e *Entry) **ContextEditEntry { return &e.ContextEdit }),
+		name:    TypeContextEdit,
+		union:   member(func(e *Entry) **ContextEditEntry { return &e.ContextEdit }),
+		content: func(e *Entry) *[]Content { return &e.ContextEdit.Replacement }, contentName: "replacement",
+		refs:   func(e *Entry, each func(ref, *string)) { each(refTarget, &e.ContextEdit.TargetID) },
+		target: &targetRule{[]kind{kindMessage}, "only messages can be edited"},
 	},
 	kindRevert: {
-		name:  TypeRevert,
+		name: TypeRevert, reachesBack: true,
 		union: member(func(e *Entry) **RevertEntry { return &e.Revert }),
+		refs:  func(e *Entry, each func(ref, *string)) { each(refTarget, &e.Revert.TargetID) },
+		target: &targetRule{
+			[]kind{kindCompaction, kindContextEdit, kindMerge, kindRevert},
+			"only compactions, context edits, merges and reverts can be reverted",
+		},
 	},
 	kindMerge: {
-		name: TypeMerge, said: true,
-		union: member(func(e *Entry) **MergeEntry { return &e.Merge }),
+		name: TypeMerge, said: true, reachesBack: true, judged: judgedIfOurs,
+		union:   member(func(e *Entry) **MergeEntry { return &e.Merge }),
+		summary: func(e *Entry) string { return e.Merge.Summary },
+		refs: func(e *Entry, each func(ref, *string)) {
+			each(refFrom, &e.Merge.FromID)
+			for i := range e.Merge.EntryIDs {
+				each(refPicked, &e.Merge.EntryIDs[i])
+			}
+		},
 	},
 	kindGap: {name: TypeGap},
 }
@@ -224,4 +303,42 @@ func (e *Entry) payloadType() (t EntryType, ok bool) {
 		}
 	}
 	return t, n < 2
+}
+
+// Summary returns what an entry that is no message tells a model: the summary of
+// a compaction, of a branch or of what was merged. It is "" for all others.
+func (e *Entry) Summary() string {
+	if k, _ := e.payload(); kinds[k].summary != nil {
+		return kinds[k].summary(e)
+	}
+	return ""
+}
+
+// EachRef calls each with every id of another entry that the entry has, besides its
+// parent's, so that whoever gives entries new ids can change them. An id may be "".
+// The list in a compaction's State is not gone through: it is about one log.
+func (e *Entry) EachRef(each func(id *string)) {
+	e.eachRef(func(_ ref, id *string) { each(id) })
+}
+
+func (e *Entry) eachRef(each func(as ref, id *string)) {
+	if k, _ := e.payload(); kinds[k].refs != nil {
+		kinds[k].refs(e, each)
+	}
+}
+
+// content returns the blocks that the entry has.
+func (e *Entry) content() []Content {
+	if k, _ := e.payload(); kinds[k].content != nil {
+		return *kinds[k].content(e)
+	}
+	return nil
+}
+
+// setContent replaces the blocks that the entry has. Its payload, which may be the
+// caller's, is not changed.
+func (e *Entry) setContent(blocks []Content) {
+	k, _ := e.payload()
+	kinds[k].copy(e)
+	*kinds[k].content(e) = blocks
 }

@@ -43,15 +43,7 @@ func (s *Session) admit(entries []Entry, m *mover) error {
 }
 
 // external returns how many bytes of an entry's content its blobs hold.
-func (e *Entry) external() (size int64) {
-	switch {
-	case e.Message != nil:
-		return externalIn(e.Message.Content)
-	case e.ContextEdit != nil:
-		return externalIn(e.ContextEdit.Replacement)
-	}
-	return 0
-}
+func (e *Entry) external() (size int64) { return externalIn(e.content()) }
 
 func externalIn(blocks []Content) (size int64) {
 	for i := range blocks {

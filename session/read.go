@@ -353,7 +353,7 @@ func (s *Session) MessageCount() (int, error) {
 func (s *Session) Name() (string, error) {
 	var infos []node
 	err := s.withWhole(func(t *tree) error {
-		for _, at := range slices.Backward(t.infos) {
+		for _, at := range slices.Backward(t.listed[kindSessionInfo]) {
 			infos = append(infos, t.nodes[at])
 		}
 		return nil
@@ -374,7 +374,7 @@ func (s *Session) Name() (string, error) {
 func (s *Session) Labels() (map[string]string, error) {
 	var nodes []node
 	err := s.withWhole(func(t *tree) error {
-		for _, at := range t.labels {
+		for _, at := range t.listed[kindLabel] {
 			nodes = append(nodes, t.nodes[at])
 		}
 		return nil

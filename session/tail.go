@@ -206,7 +206,7 @@ func (s *tailScan) follow(head *headLine, data []byte) error {
 	s.want = head.parent
 	s.atRoot = head.isRoot
 	var err error
-	if head.kind == kindCompaction || head.kind == kindRevert || head.kind == kindMerge {
+	if kinds[head.kind].reachesBack {
 		err = s.control(head, data)
 	}
 	switch {

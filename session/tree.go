@@ -40,8 +40,7 @@ type tree struct {
 	logLeaf  string    // where the log itself says the leaf is: another writer may have moved it
 
 	messages int
-	labels   []int32 // the label entries, in order
-	infos    []int32 // the session_info entries, in order
+	listed   [len(kinds)][]int32 // the entries of some kinds, in order: see kindRow
 	problems []Problem
 
 	ids arena // of the nodes
@@ -223,7 +222,7 @@ func (t *tree) addEntry(h headLine) {
 		t.report(ProblemDuplicate, h.id, h.pos, fmt.Sprintf("the id is that of the entry at %d", t.nodes[at].pos))
 		return // a repeated line must not move the leaf back, nor hide the first
 	}
-	if h.kind == kindRevert || h.kind == kindMerge || h.kind == kindCompaction {
+	if kinds[h.kind].reachesBack {
 		t.deep = false // it may bring back what lies before the part that was read
 	}
 	if h.kind == kindLeaf {
@@ -262,13 +261,12 @@ func (t *tree) add(h headLine) (at int32, ok bool) {
 
 // count takes note of the entries of which there are lists.
 func (t *tree) count(i int32) {
-	switch t.nodes[i].kind {
-	case kindMessage:
+	k := t.nodes[i].kind
+	if k == kindMessage {
 		t.messages++
-	case kindLabel:
-		t.labels = append(t.labels, i)
-	case kindSessionInfo:
-		t.infos = append(t.infos, i)
+	}
+	if kinds[k].listed {
+		t.listed[k] = append(t.listed[k], i)
 	}
 }
 

@@ -247,30 +247,11 @@ func (t *target) settle(e *session.Entry) {
 	if e.Timestamp.After(t.newest) {
 		t.newest = e.Timestamp
 	}
-	refer := func(id *string) {
+	e.EachRef(func(id *string) {
 		if *id != "" {
 			*id = t.entryID(*id)
 		}
-	}
-	switch {
-	case e.Compaction != nil:
-		refer(&e.Compaction.FirstKeptEntryID)
-	case e.Label != nil:
-		refer(&e.Label.TargetID)
-	case e.ContextEdit != nil:
-		refer(&e.ContextEdit.TargetID)
-	case e.Revert != nil:
-		refer(&e.Revert.TargetID)
-	case e.BranchSummary != nil:
-		refer(&e.BranchSummary.FromID)
-	case e.Leaf != nil:
-		refer(&e.Leaf.FromID)
-	case e.Merge != nil:
-		refer(&e.Merge.FromID)
-		for i := range e.Merge.EntryIDs {
-			refer(&e.Merge.EntryIDs[i])
-		}
-	}
+	})
 }
 
 // linkParent finds the entry's parent. One that is nowhere is replaced by the

@@ -73,13 +73,7 @@ func leftOut(c *session.Context, path []session.Entry) []leftOutJSON {
 }
 
 // speaks reports whether an entry is of a type that a model is sent.
-func speaks(e *session.Entry) bool {
-	switch e.Type {
-	case session.TypeMessage, session.TypeCompaction, session.TypeBranchSummary, session.TypeMerge:
-		return true
-	}
-	return false
-}
+func speaks(e *session.Entry) bool { return e.Type.IsSaid() }
 
 // compactedAway counts what stands before the first kept entry and is not in the
 // context all the same.

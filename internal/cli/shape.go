@@ -84,11 +84,11 @@ func (o opened) asides(forest []session.TreeNode) (map[string]bool, error) {
 	asides := make(map[string]bool)
 	var customs []string
 	for n := range walkNodes(forest) {
-		switch n.Entry.Type {
-		case session.TypeLabel, session.TypeSessionInfo, session.TypeLeaf:
-			asides[n.Entry.ID] = true
-		case session.TypeCustom:
+		switch t := n.Entry.Type; {
+		case t == session.TypeCustom:
 			customs = append(customs, n.Entry.ID)
+		case t.IsRemark() || t == session.TypeLeaf:
+			asides[n.Entry.ID] = true
 		}
 	}
 	for ids := range slices.Chunk(customs, readAtOnce) {
