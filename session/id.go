@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -54,4 +55,13 @@ func formatUUID(hi, lo uint64) string {
 // isUUID7 reports whether an id could be one of ours, which sort by time.
 func isUUID7(id string) bool {
 	return len(id) == 36 && id[8] == '-' && id[13] == '-' && id[14] == '7' && id[18] == '-' && id[23] == '-'
+}
+
+// timeOfID returns when one of our ids was made, to the millisecond.
+func timeOfID(id string) (at time.Time, ok bool) {
+	if !isUUID7(id) {
+		return at, false
+	}
+	ms, err := strconv.ParseInt(id[:8]+id[9:13], 16, 64)
+	return time.UnixMilli(ms), err == nil
 }

@@ -38,8 +38,30 @@ func CarriedFrom(e *Entry) string {
 	if e.Message == nil {
 		return ""
 	}
-	id, _ := e.Message.Metadata[MetaCarried].(string)
-	return id
+	if id, ok := e.Message.Metadata[MetaCarried].(string); ok {
+		return id
+	}
+	return oldCarriedFrom(e)
+}
+
+// oldCarriedFrom is CarriedFrom of what early versions wrote, under a name that a
+// caller's metadata may have as well. A copy is told by what it keeps of its
+// original: that one's time, at which the id was made that it names, while the id
+// of the copy is of a later time. A message of a caller is as old as its own id,
+// whatever it names.
+func oldCarriedFrom(e *Entry) string {
+	const (
+		oldMetaCarried = "carried_from"
+		slack          = 5 * time.Millisecond // between taking the time and making the id
+	)
+	from, _ := e.Message.Metadata[oldMetaCarried].(string)
+	if !isUUID7(from) || !isUUID7(e.ID) || from >= e.ID {
+		return ""
+	}
+	if made, ok := timeOfID(from); !ok || made.Sub(e.Timestamp).Abs() > slack {
+		return ""
+	}
+	return from
 }
 
 // OriginalIn returns the first session of the chain as a marker names it, or "".

@@ -251,6 +251,36 @@ func TestCarriedOnlyAtTheBeginningOfAContinuation(t *testing.T) {
 	}
 }
 
+// Early versions said in a member carried_from that a message is a copy. A caller's
+// metadata may have a member of that name.
+func TestCopiesOfEarlyVersionsAreToldFromACallersMetadata(t *testing.T) {
+	t.Parallel()
+	st := memory.New(nil)
+	s := closeWith(t, mustGet(session.Create(t.Context(), st, session.Header{ID: "s0"}, nil))(t))
+	question := mustGet(s.AppendMessage(session.RoleUser, []session.Content{session.Text("question")}))(t)
+	original := mustGet(s.Entry(question))(t)
+	mustGet(s.AppendCustomEntry(session.CustomContinuedTo, map[string]any{"session": "s1", "of": "s0"}))(t)
+	time.Sleep(10 * time.Millisecond) // a session does not end in the moment of its last message
+	next := closeWith(t, mustGet(session.Create(t.Context(), st, session.Header{ID: "s1", ParentSession: "s0", Relation: session.RelationContinuation, Continuation: 1}, nil))(t))
+	say := func(text string, at time.Time, metadata map[string]any) {
+		t.Helper()
+		role := session.RoleUser
+		if metadata[session.MetaType] == session.TransitionType {
+			role = session.RoleSystem
+		}
+		mustGet(next.AppendAll(session.Entry{Type: session.TypeMessage, Timestamp: at, Message: &session.MessageEntry{
+			Role: role, Content: []session.Content{session.Text(text)}, Metadata: metadata,
+		}}))(t)
+	}
+	say("mark", time.Now(), map[string]any{session.MetaType: session.TransitionType, session.MetaOriginal: "s0"})
+	say("question", original.Timestamp, map[string]any{"carried_from": original.ID})
+	say("mine", time.Now(), map[string]any{"carried_from": original.ID})
+	say("another", time.Now(), map[string]any{"carried_from": "the garden"})
+	if got := pathTexts(t, openChain(t, st, "s0")); got != "question mine another" {
+		t.Errorf("the path is %q", got)
+	}
+}
+
 // The context of a conversation is the same wherever a session of it ends: what
 // was carried over is not in it twice, and a compaction in the last session cuts
 // what is in the others.
