@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 
@@ -148,7 +149,7 @@ func (w *writer) neighbours(sid string) (map[string]*linkRow, error) {
 		}
 		if r != nil {
 			rows[r.ID] = r
-			todo = append(todo, r.Continues, r.ContinuedTo, r.Original)
+			todo = append(append(todo, r.Continues, r.ContinuedTo, r.Original), r.Replaced...)
 			// What held them together may have gone since.
 			together, err := w.linkNames(r.chain)
 			if err != nil {
@@ -171,12 +172,15 @@ func (w *writer) neighbours(sid string) (map[string]*linkRow, error) {
 // one counts that is named like it.
 func (w *writer) linkRow(sid string) (*linkRow, error) {
 	r := &linkRow{}
-	var parent, relation string
+	var parent, relation, replaced string
 	var created int64
-	found, err := w.find([]any{&r.id, &r.chain, &r.nth, &r.part, &r.ID, &parent, &relation, &r.ContinuedTo, &r.Original, &r.Index, &created},
-		`SELECT id, chain, nth, part, sid, parent, relation, continued_to, original, continuation, created FROM sessions
+	found, err := w.find([]any{&r.id, &r.chain, &r.nth, &r.part, &r.ID, &parent, &relation, &r.ContinuedTo, &replaced, &r.Original, &r.Index, &created},
+		`SELECT id, chain, nth, part, sid, parent, relation, continued_to, replaced, original, continuation, created FROM sessions
 			WHERE sid = ? AND name IS NOT NULL ORDER BY name <> sid, name LIMIT 1`, sid)
 	if err != nil || !found {
+		return nil, err
+	}
+	if err := json.Unmarshal([]byte(replaced), &r.Replaced); err != nil {
 		return nil, err
 	}
 	r.Created = timeOf(created)
@@ -305,7 +309,7 @@ func (w *writer) sumUp(id int64, c session.Linked) error {
 		return err
 	}
 	sum.row = sum.encodeRow()
-	text := rowText{marshal(sum.tags), marshal(sum.models), marshal(sum.tools), "[]"}
+	text := rowText{marshal(sum.tags), marshal(sum.models), marshal(sum.tools), "[]", "[]"}
 	if len(sum.tags) == 0 {
 		text.tags = "[]"
 	}

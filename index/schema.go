@@ -20,7 +20,7 @@ const (
 	// schemaVersion is in the file's user_version. An index of any other version
 	// is made anew. Raise it whenever the tables, the tokens or the meaning of a
 	// column change.
-	schemaVersion = 6
+	schemaVersion = 7
 
 	// minSQLite is the first version without the bug that could corrupt a
 	// database when its WAL was reset.
@@ -73,6 +73,7 @@ CREATE TABLE sessions (
 	relation     TEXT NOT NULL DEFAULT '',
 	continuation INTEGER NOT NULL DEFAULT 0,
 	continued_to TEXT NOT NULL DEFAULT '',
+	replaced     TEXT NOT NULL DEFAULT '[]', -- what was continued_to before
 	original     TEXT NOT NULL DEFAULT '', -- the first session of its chain, as its marker says
 	carrying     INTEGER NOT NULL DEFAULT 0, -- 1: what comes next may be carried over
 	carried      INTEGER NOT NULL DEFAULT 0, -- messages that were

@@ -36,6 +36,7 @@ type state struct {
 	carrying                              bool
 	links                                 int64    // of a chain: how many sessions it has
 	missing                               []string // of a chain: those that are not there
+	replaced                              []string // see session.Link
 	tags                                  []string // as they were when the row was saved
 	models, tools                         map[string]int64
 	calls                                 []call
@@ -50,7 +51,7 @@ type state struct {
 }
 
 // rowText is the JSON of the columns that hold it.
-type rowText struct{ tags, models, tools, calls string }
+type rowText struct{ tags, models, tools, calls, replaced string }
 
 // rowColumns are a row's columns, in the order of fields.
 var rowColumns = []string{
@@ -59,7 +60,7 @@ var rowColumns = []string{
 	"billed", "recorded", "tokens", "context", "problems", "docs", "size", "modified", "continuation",
 	"pos", "head_hash", "tail_pos", "tail_hash", "next", "leaf", "breaks",
 	"original", "carrying", "carried", "markers",
-	"tags", "models", "tools", "calls",
+	"tags", "models", "tools", "calls", "replaced",
 }
 
 var (
@@ -75,7 +76,7 @@ func (s *state) fields(text *rowText) []any {
 		&s.billed, &s.recorded, &s.tokens, &s.context, &s.problems, &s.docs, &s.size, &s.modified, &s.continuation,
 		&s.pos, &s.head, &s.tailPos, &s.tailSum, &s.next, &s.leaf, &s.breaks,
 		&s.original, &s.carrying, &s.carried, &s.markers,
-		&text.tags, &text.models, &text.tools, &text.calls,
+		&text.tags, &text.models, &text.tools, &text.calls, &text.replaced,
 	}
 }
 
@@ -89,7 +90,8 @@ func (w *writer) loadState(name string) (*state, error) {
 	}
 	err = errors.Join(
 		json.Unmarshal([]byte(text.tags), &s.tags), json.Unmarshal([]byte(text.models), &s.models),
-		json.Unmarshal([]byte(text.tools), &s.tools), json.Unmarshal([]byte(text.calls), &s.calls))
+		json.Unmarshal([]byte(text.tools), &s.tools), json.Unmarshal([]byte(text.calls), &s.calls),
+		json.Unmarshal([]byte(text.replaced), &s.replaced))
 	s.retagged = s.modified == 0
 	if err != nil || s.next == 0 {
 		return s, err
@@ -128,7 +130,7 @@ func (w *writer) saveState(s *state) error {
 		return err
 	}
 	s.row = s.encodeRow()
-	text := rowText{marshal(s.tags), marshal(s.models), marshal(s.tools), marshal(s.calls)}
+	text := rowText{marshal(s.tags), marshal(s.models), marshal(s.tools), marshal(s.calls), marshal(s.replaced)}
 	if len(s.tags) == 0 {
 		text.tags = "[]"
 	}
@@ -267,7 +269,11 @@ func (s *state) remember(rec *record) {
 		s.pinned = *rec.pinned
 	}
 	if rec.continuedTo != nil {
-		s.continuedTo = session.ContinuedTo(&session.Entry{Custom: rec.continuedTo}, s.sid, s.continuedTo)
+		before := s.continuedTo
+		s.continuedTo = session.ContinuedTo(&session.Entry{Custom: rec.continuedTo}, s.sid, before)
+		if before != "" && before != s.continuedTo {
+			s.replaced = append(s.replaced, before)
+		}
 	}
 	if rec.model != "" {
 		s.models[rec.model]++

@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
 )
 
 // CustomContinuedTo is the type of the custom entry that names a session's
 // continuation. It has the data {"session": id, "of": the session's own id}. The
 // first one counts, so that of several writers one is right; one that also has
-// "instead_of" takes the place of the record that named that session.
+// "instead_of" takes the place of the record that named that session, which was
+// lost. If that one comes back, it stands between the two: see Link.Replaced.
 const CustomContinuedTo = "coppice.continued_to"
 
 // ContinuedTo returns the continuation of a session after an entry, if it was
@@ -57,13 +60,15 @@ func (s *Session) continueAs(lost string, carry []Entry) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := s.recordContinuation(lost)
+	now, err := s.recordContinuation(lost)
 	if err != nil {
 		return nil, err
 	}
+	id := now.to
 	h := Header{
 		ID: id, ParentSession: s.name, Relation: RelationContinuation,
-		Continuation: s.header.Continuation + 1, CWD: s.header.CWD,
+		Continuation: s.header.Continuation + 1 + len(now.replaced), // which leaves them their places
+		CWD:          s.header.CWD,
 	}
 	next, err := create(ctx, s.store, h, &s.opts, store.Lines(lines...), s.log)
 	if errors.Is(err, ErrExist) {
@@ -88,25 +93,25 @@ func (s *Session) carriedLines(ctx context.Context, blobs *heldBlobs, carry []En
 	return s.firstLines(ctx, blobs, fresh)
 }
 
-// recordContinuation returns the id of the continuation that the log names, and
+// recordContinuation returns what the log says of its continuation, and
 // first makes it name one if it does not. Of two writers that do so at once, the
 // one whose record comes first is right. A record of lost does not count.
-func (s *Session) recordContinuation(lost string) (string, error) {
-	id, at, err := continuation(s.context(), s.log, s.name, s.strange)
-	if err == nil && id != "" {
-		err = s.checkSeen(at)
+func (s *Session) recordContinuation(lost string) (continued, error) {
+	now, err := continuation(s.context(), s.log, s.name, s.strange)
+	if err == nil && now.to != "" {
+		err = s.checkSeen(now.at)
 	}
-	if err != nil || id != lost {
-		return id, err
+	if err != nil || now.to != lost {
+		return now, err
 	}
 	data := map[string]any{"session": s.opts.NewID(TypeSession), "of": s.name}
 	if lost != "" {
 		data["instead_of"] = lost
 	}
 	if _, err := s.AppendCustomEntry(CustomContinuedTo, data); err != nil {
-		return "", err
+		return now, err
 	}
-	return s.Continuation()
+	return continuation(s.context(), s.log, s.name, s.strange)
 }
 
 // checkSeen reports a conflict if a writer that wants to have seen everything
@@ -125,18 +130,77 @@ func (s *Session) checkSeen(at store.Pos) error {
 
 // Continuation returns the id of the session that continues this one, or "".
 func (s *Session) Continuation() (string, error) {
-	id, _, err := continuation(s.context(), s.log, s.name, s.strange)
-	return id, err
+	now, err := continuation(s.context(), s.log, s.name, s.strange)
+	return now.to, err
 }
 
-// continuation looks for the record of a session's continuation that counts, and
-// returns where it stands. If none names the session, one does that names it by
-// the strange id that its header has.
-func continuation(ctx context.Context, log store.Log, of, strange string) (id string, at store.Pos, err error) {
-	other, otherAt := "", store.Pos(0)
+// creationTime is how long somebody may take between naming a continuation and
+// making it.
+const creationTime = time.Minute
+
+// LostContinuation returns the id of the continuation that the log names if it was
+// there and is not any more, or "": who wants to go on continues instead of it (see
+// ContinueInstead), so that it can come back. One that was named a moment ago and is
+// not in the trash is most likely being made, and Continue makes it too. A mistake
+// costs nothing: what comes back stands before what was made instead of it.
+func (s *Session) LostContinuation() (string, error) {
+	ctx := s.context()
+	now, err := continuation(ctx, s.log, s.name, s.strange)
+	if err != nil || now.to == "" {
+		return "", err
+	}
+	if store.CheckName(now.to) != nil {
+		return now.to, nil // nobody can make it
+	}
+	log, err := s.store.Open(ctx, now.to)
+	if err == nil {
+		return "", log.Close()
+	}
+	if !errors.Is(err, ErrNotExist) {
+		return "", err
+	}
+	if s.opts.Now().Sub(now.named) > creationTime {
+		return now.to, nil
+	}
+	files, ok := s.store.(interface {
+		Trash(context.Context) ([]file.Trashed, error)
+	})
+	if !ok {
+		return "", nil
+	}
+	trash, err := files.Trash(ctx)
+	if slices.ContainsFunc(trash, func(t file.Trashed) bool { return t.Name == now.to }) {
+		return now.to, err
+	}
+	return "", err
+}
+
+// continued is what a log says of its continuation.
+type continued struct {
+	to       string
+	at       store.Pos // where it says so
+	named    time.Time // when
+	replaced []string  // what it named before
+}
+
+func (c *continued) take(e *Entry, of string, at store.Pos) {
+	next := ContinuedTo(e, of, c.to)
+	if next == c.to {
+		return
+	}
+	if c.to != "" {
+		c.replaced = append(c.replaced, c.to)
+	}
+	c.to, c.at, c.named = next, at, e.Timestamp
+}
+
+// continuation looks for the records of a session's continuation. If none names the
+// session, those count that name it by the strange id that its header has.
+func continuation(ctx context.Context, log store.Log, of, strange string) (now continued, err error) {
+	var other continued
 	for line, err := range log.Forward(ctx, 0) {
 		if err != nil {
-			return "", 0, err
+			return continued{}, err
 		}
 		if !bytes.Contains(line.Data, []byte(CustomContinuedTo)) {
 			continue
@@ -145,17 +209,15 @@ func continuation(ctx context.Context, log store.Log, of, strange string) (id st
 		if err != nil {
 			continue
 		}
-		if next := ContinuedTo(e, of, id); next != id {
-			id, at = next, line.Pos
-		}
-		if next := ContinuedTo(e, strange, other); next != other && strange != "" {
-			other, otherAt = next, line.Pos
+		now.take(e, of, line.Pos)
+		if strange != "" {
+			other.take(e, strange, line.Pos)
 		}
 	}
-	if id == "" {
-		return other, otherAt, nil
+	if now.to == "" {
+		return other, nil
 	}
-	return id, at, nil
+	return now, nil
 }
 
 // Chain returns the ids of a session and of all the sessions it continues and is

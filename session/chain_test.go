@@ -3,11 +3,13 @@ package session_test
 import (
 	"errors"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -276,7 +278,7 @@ func TestContinueInstead(t *testing.T) {
 	if next, err := s.Continuation(); err != nil || next != second.ID() {
 		t.Errorf("it continues in %q, %v; want %q", next, err, second.ID())
 	}
-	if h := second.Header(); h.ParentSession != s.ID() || h.Continuation != 1 {
+	if h := second.Header(); h.ParentSession != s.ID() || h.Continuation != 2 { // 1 is the removed one's
 		t.Errorf("%+v", h)
 	}
 	for _, lost := range []string{first.ID(), ""} {
@@ -284,4 +286,72 @@ func TestContinueInstead(t *testing.T) {
 			t.Errorf("instead of %q once more: %v", lost, err)
 		}
 	}
+}
+
+// What continued a session may be lost, or not yet made. Only what is lost is
+// replaced, and if it comes back nothing that was said is lost.
+func TestLostContinuation(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	dir := t.TempDir()
+	st := mustGet(file.Open(dir, nil))(t)
+	defer st.Close()
+	at := time.Now()
+	options := &session.Options{Now: func() time.Time { return at }}
+	s := closeWith(t, mustGet(session.Create(ctx, st, session.Header{ID: "first"}, options))(t))
+	say := func(s *session.Session, text string) {
+		t.Helper()
+		mustGet(s.AppendMessage(session.RoleUser, []session.Content{session.Text(text)}))(t)
+	}
+	lost := func(want string) {
+		t.Helper()
+		if got := mustGet(s.LostContinuation())(t); got != want {
+			t.Errorf("lost %q, want %q", got, want)
+		}
+	}
+	say(s, "one")
+	lost("")
+	second := mustGet(s.Continue())(t)
+	say(second, "two")
+	mustDo(t, second.Close())
+	lost("")
+	// Removed: it is in the trash.
+	mustDo(t, st.Remove(ctx, second.ID()))
+	lost(second.ID())
+	third := mustGet(s.ContinueInstead(second.ID()))(t)
+	say(third, "three")
+	mustDo(t, third.Close())
+	lost("")
+	// Moved away by hand: it may be on its way, but not for long.
+	kept := filepath.Join(t.TempDir(), "kept")
+	mustDo(t, os.Rename(st.Path(third.ID()), kept))
+	lost("")
+	at = at.Add(time.Hour)
+	lost(third.ID())
+	fourth := mustGet(s.ContinueInstead(third.ID()))(t)
+	say(fourth, "four")
+	mustDo(t, fourth.Close())
+
+	says := func(want string) {
+		t.Helper()
+		c := mustGet(session.FindChain(ctx, st, "first", nil))(t)
+		whole := closeWith(t, mustGet(session.OpenChain(ctx, st, c, nil))(t))
+		if got := pathTexts(t, whole); got != want {
+			t.Errorf("the conversation says %q, want %q", got, want)
+		}
+		for _, id := range c.Links {
+			if got := mustGet(session.FindChain(ctx, st, id, nil))(t); !slices.Equal(got.Links, c.Links) {
+				t.Errorf("by %s it is %v, want %v", id, got.Links, c.Links)
+			}
+		}
+		if len(c.Missing) > 0 {
+			t.Errorf("missing %v", c.Missing)
+		}
+	}
+	says("one four")
+	mustDo(t, os.Rename(kept, st.Path(third.ID())))
+	says("one three four")
+	trash := mustGet(st.Trash(ctx))(t)
+	mustDo(t, st.Restore(ctx, trash[0].ID))
+	says("one two three four")
 }

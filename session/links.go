@@ -127,9 +127,13 @@ type Link struct {
 	ID          string
 	Continues   string // the session that it continues, or ""
 	ContinuedTo string // the session that its log names as its continuation, or ""
-	Original    string // the first session of the chain, if its marker names it, or ""
-	Index       int    // how many continuations lie before it, as far as its header knows
-	Created     time.Time
+	// Replaced are the sessions that its log named before: they were lost when
+	// somebody wanted to go on. Those that came back stand between it and
+	// ContinuedTo.
+	Replaced []string
+	Original string // the first session of the chain, if its marker names it, or ""
+	Index    int    // how many continuations lie before it, as far as its header knows
+	Created  time.Time
 }
 
 // Linked is sessions that are one conversation.
@@ -143,12 +147,15 @@ type Linked struct {
 // ones name must be among them, or is missing.
 //
 // A session follows the one that it continues, if that one's log names it: of
-// several that claim to continue a session only one does. A session that is
+// several that claim to continue a session only one does, and before it come those
+// that the log named earlier. A session that is
 // missing cannot say; of several that claim to continue it, the earliest does.
 // What is before the gap and what is after it belong together if a session before
 // it names the missing one, or if the marker after it names the original.
 func JoinLinks(links []Link) []Linked {
-	j := joiner{byID: make(map[string]*Link), after: make(map[string]string), namedBy: make(map[string]string)}
+	j := joiner{
+		byID: make(map[string]*Link), after: make(map[string]string), returned: make(map[string][]*Link), namedBy: make(map[string]string),
+	}
 	sorted := slices.Clone(links)
 	slices.SortFunc(sorted, func(a, b Link) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
 	for i := range sorted {
@@ -172,11 +179,12 @@ func JoinLinks(links []Link) []Linked {
 
 // joiner puts links together.
 type joiner struct {
-	byID    map[string]*Link
-	after   map[string]string // which link follows a session, missing ones included
-	namedBy map[string]string // which link names a missing session as its continuation
-	chains  []*joined
-	byRoot  map[string]*joined
+	byID     map[string]*Link
+	after    map[string]string  // which link follows a session, missing ones included
+	returned map[string][]*Link // which links were lost and came back after a link
+	namedBy  map[string]string  // which link names a missing session as its continuation
+	chains   []*joined
+	byRoot   map[string]*joined
 }
 
 // run is links that follow one another without a gap.
@@ -196,7 +204,12 @@ func (j *joiner) place(l *Link) {
 		return
 	}
 	before, there := j.byID[l.Continues]
-	if there && before.ContinuedTo != l.ID {
+	switch {
+	case !there || before.ContinuedTo == l.ID:
+	case slices.Contains(before.Replaced, l.ID):
+		j.returned[l.Continues] = append(j.returned[l.Continues], l)
+		return
+	default:
 		return // that one does not know of it
 	}
 	if j.after[l.Continues] == "" {
@@ -206,10 +219,28 @@ func (j *joiner) place(l *Link) {
 
 // follows returns the session that a link follows, or "".
 func (j *joiner) follows(l *Link) string {
-	if l.Continues != "" && j.after[l.Continues] == l.ID {
+	if l.Continues != "" && (j.after[l.Continues] == l.ID || slices.Contains(j.returned[l.Continues], l)) {
 		return l.Continues
 	}
 	return ""
+}
+
+// runFrom returns a link and those that follow it without a gap, except for those
+// that were reached before.
+func (j *joiner) runFrom(l *Link, reached map[string]bool) (r run) {
+	for l != nil && !reached[l.ID] {
+		reached[l.ID] = true
+		r = append(r, l)
+		back := j.returned[l.ID]
+		slices.SortFunc(back, func(a, b *Link) int { // as the log named them
+			return cmp.Compare(slices.Index(l.Replaced, a.ID), slices.Index(l.Replaced, b.ID))
+		})
+		for _, b := range back {
+			r = append(r, j.runFrom(b, reached)...)
+		}
+		l = j.byID[j.after[l.ID]]
+	}
+	return r
 }
 
 // heads returns the links with which a run begins. Of links that name each other
@@ -219,10 +250,7 @@ func (j *joiner) heads(sorted []Link) []*Link {
 	reached := make(map[string]bool)
 	begin := func(l *Link) {
 		heads = append(heads, l)
-		for l != nil && !reached[l.ID] {
-			reached[l.ID] = true
-			l = j.byID[j.after[l.ID]]
-		}
+		j.runFrom(l, reached)
 	}
 	for i := range sorted {
 		if before := j.follows(&sorted[i]); j.byID[before] == nil {
@@ -239,13 +267,7 @@ func (j *joiner) heads(sorted []Link) []*Link {
 
 // addRun puts the run that begins with a link into its chain.
 func (j *joiner) addRun(head *Link) {
-	var r run
-	in := make(map[string]bool)
-	for l := head; l != nil && !in[l.ID]; l = j.byID[j.after[l.ID]] {
-		in[l.ID] = true
-		r = append(r, l)
-	}
-	root := j.rootOf(head)
+	r, root := j.runFrom(head, make(map[string]bool)), j.rootOf(head)
 	if j.byRoot == nil {
 		j.byRoot = make(map[string]*joined)
 	}
@@ -326,7 +348,9 @@ func (j *joiner) settle(c *joined) {
 		for _, l := range r {
 			c.Links = append(c.Links, l.ID)
 		}
-		miss(r[len(r)-1].ContinuedTo)
+		for _, l := range r {
+			miss(l.ContinuedTo)
+		}
 	}
 }
 
@@ -346,7 +370,7 @@ func btoi(b bool) int {
 // conversation is found on both sides of a gap; it is asked only if there is one.
 // The index knows them. If it is nil, every session in the store is read for that.
 func FindChain(ctx context.Context, st store.Store, id string, naming func(ctx context.Context, missing string) ([]string, error)) (Linked, error) {
-	f := finder{ctx: ctx, st: st, naming: naming, links: make(map[string]Link), asked: make(map[string]bool)}
+	f := finder{ctx: ctx, st: st, naming: naming, links: make(map[string]Link), asked: make(map[string]bool), replaced: make(map[string]bool)}
 	if f.naming == nil {
 		f.naming = f.scan
 	}
@@ -367,11 +391,12 @@ func FindChain(ctx context.Context, st store.Store, id string, naming func(ctx c
 
 // finder collects what FindChain puts together.
 type finder struct {
-	ctx    context.Context
-	st     store.Store
-	naming func(ctx context.Context, missing string) ([]string, error)
-	links  map[string]Link
-	asked  map[string]bool
+	ctx      context.Context
+	st       store.Store
+	naming   func(ctx context.Context, missing string) ([]string, error)
+	links    map[string]Link
+	asked    map[string]bool
+	replaced map[string]bool // see Link.Replaced
 }
 
 // follow reads a session and all that it and the others name. Of those one that
@@ -387,8 +412,14 @@ func (f *finder) follow(wanted string) error {
 		l, err := ReadLink(f.ctx, f.st, id)
 		if err == nil {
 			f.links[id] = l
-			todo = append(todo, l.Continues, l.ContinuedTo, l.Original)
+			todo = append(append(todo, l.Continues, l.ContinuedTo, l.Original), l.Replaced...)
+			for _, id := range l.Replaced {
+				f.replaced[id] = true
+			}
 			continue
+		}
+		if f.replaced[id] && id != wanted && errors.Is(err, ErrNotExist) {
+			continue // others have gone on without it; nobody looks for what is left after it
 		}
 		missing := errors.Is(err, ErrNotExist) || errors.Is(err, ErrInvalid)
 		if !missing && (id == wanted || f.ctx.Err() != nil) {
@@ -447,7 +478,8 @@ func ReadLink(ctx context.Context, st store.Store, name string) (l Link, err err
 			}
 		}
 	}
-	l.ContinuedTo, _, err = continuation(ctx, log, name, strange)
+	now, err := continuation(ctx, log, name, strange)
+	l.ContinuedTo, l.Replaced = now.to, now.replaced
 	return l, err
 }
 

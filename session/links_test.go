@@ -57,6 +57,23 @@ func TestJoinLinks(t *testing.T) {
 			[]session.Linked{{ID: "a", Links: []string{"a"}, Missing: []string{"b"}}},
 		},
 		{
+			"one that was replaced came back, with what continued it",
+			[]session.Link{
+				{ID: "a", ContinuedTo: "d", Replaced: []string{"x", "b"}},
+				{ID: "b", Continues: "a", ContinuedTo: "c", Index: 1},
+				{ID: "c", Continues: "b", Index: 2}, {ID: "d", Continues: "a", Index: 1},
+			},
+			[]session.Linked{{ID: "a", Links: []string{"a", "b", "c", "d"}}},
+		},
+		{
+			"several that were replaced came back, and what replaced them is lost",
+			[]session.Link{
+				{ID: "a", ContinuedTo: "d", Replaced: []string{"c", "b"}},
+				{ID: "b", Continues: "a", ContinuedTo: "e", Index: 1}, {ID: "c", Continues: "a", Index: 1},
+			},
+			[]session.Linked{{ID: "a", Links: []string{"a", "c", "b"}, Missing: []string{"d", "e"}}},
+		},
+		{
 			"a chain that is whole takes in nobody who only names its original",
 			[]session.Link{{ID: "a", ContinuedTo: "b", Created: at(1)}, {ID: "b", Continues: "a", Created: at(2)}, {ID: "x", Continues: "fork", Original: "a", Created: at(3)}},
 			[]session.Linked{{ID: "a", Links: []string{"a", "b"}}, {ID: "fork", Links: []string{"x"}, Missing: []string{"fork"}}},
