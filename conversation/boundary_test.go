@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-dev/coppice/conversation"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/memory"
 )
 
@@ -447,6 +448,33 @@ func TestRemovedLinks(t *testing.T) {
 			}
 			if _, err := os.Stat(filepath.Join(dir, gone+".jsonl")); err == nil {
 				t.Error("the removed session was made again: it can no longer be restored")
+			}
+
+			st := must(file.Open(dir, nil))(t)
+			defer st.Close()
+			do(t, st.Restore(t.Context(), must(st.Trash(t.Context()))(t)[0].ID))
+			all := append(texts(said), "user: 6")
+			fresh = newManager(t, dir, 3)
+			if diff := cmp.Diff(all, texts(must(fresh.Conversation(id))(t).Messages)); diff != "" {
+				t.Errorf("after it came back: %s", diff)
+			}
+			if diff := cmp.Diff(all[4:6], texts(must(newManager(t, dir, 3).LoadMessages(id, 3, 2))(t))); diff != "" {
+				t.Errorf("a page after it came back: %s", diff)
+			}
+			if totals := must(fresh.Totals(id))(t); totals.Messages != len(all) || totals.Missing != nil {
+				t.Errorf("%+v", totals)
+			}
+			if list := must(fresh.ListConversations(0, 0))(t); len(list) != 1 || list[0].MessageCount != len(all) {
+				t.Errorf("list %+v", list)
+			}
+			chat := newSystem(t, fresh)
+			do(t, chat.Load(id))
+			if diff := cmp.Diff(all, entryTexts(must(chat.View())(t).Entries)); diff != "" {
+				t.Errorf("view after it came back: %s", diff)
+			}
+			say(t, fresh, id, assistant("7"))
+			if diff := cmp.Diff(append(all, "assistant: 7"), texts(must(fresh.Conversation(id))(t).Messages)); diff != "" {
+				t.Errorf("one more after it came back: %s", diff)
 			}
 		})
 	}

@@ -72,8 +72,13 @@ func (m *Sessions) walkBack(id string, visit func(*link) bool) error {
 		if !goOn || header.Relation != session.RelationContinuation || seen[parent] {
 			return nil
 		}
-		if l, err = m.acquire(parent); err == nil {
+		l, err = m.acquire(parent)
+		if err == nil && !leavesRoom(header, l.header) {
 			continue
+		}
+		if err == nil { // what stands between is not known yet
+			m.cache.release(l)
+			err = session.ErrNotExist
 		}
 		for isLost(err) || errors.Is(err, session.ErrInvalid) {
 			if earlier == nil {
@@ -103,18 +108,23 @@ func (m *Sessions) before(id string) ([]string, error) {
 	return chain.Links[:max(0, slices.Index(chain.Links, id))], err
 }
 
-// isWhole reports whether all links before a link are there.
+// isWhole reports whether all links before a link are there, each right after the
+// one that it continues.
 func (m *Sessions) isWhole(header session.Header) bool {
 	for seen := map[string]bool{}; header.Relation == session.RelationContinuation && !seen[header.ParentSession]; {
 		seen[header.ParentSession] = true
 		earlier, err := m.header(context.Background(), header.ParentSession)
-		if err != nil {
+		if err != nil || leavesRoom(header, earlier) {
 			return false
 		}
 		header = earlier
 	}
 	return true
 }
+
+// leavesRoom reports whether a link leaves room for others between it and the one
+// that it continues: those that it was made instead of, which may have come back.
+func leavesRoom(l, continues session.Header) bool { return l.Continuation > continues.Continuation+1 }
 
 // eachLink calls visit with the links of a chain, the first first, each locked, and
 // with those of its messages that are not in the links before. It returns which

@@ -83,7 +83,11 @@ func (m *Sessions) ListConversations(limit, offset int) ([]Info, error) {
 	slices.SortFunc(chains, func(a, b session.Linked) int { return latestFirst(active(&a), active(&b), a.ID, b.ID) })
 	var list []Info
 	for _, c := range page(chains, limit, offset) {
-		list = append(list, m.describeChain(c, byName[c.Links[len(c.Links)-1]]))
+		whole := len(c.Missing) == 0
+		for i, name := range c.Links[1:] {
+			whole = whole && byName[name].link.Continues == c.Links[i]
+		}
+		list = append(list, m.describeChain(c, byName[c.Links[len(c.Links)-1]], whole))
 	}
 	return list, nil
 }
@@ -98,7 +102,12 @@ func (m *Sessions) Info(id string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	i := m.describeChain(c, &head{link: session.Link{ID: c.Links[len(c.Links)-1]}})
+	last := c.Links[len(c.Links)-1]
+	header, err := m.header(context.Background(), last)
+	if err != nil {
+		return Info{}, err
+	}
+	i := m.describeChain(c, &head{link: session.Link{ID: last}}, len(c.Missing) == 0 && m.isWhole(header))
 	return i, i.Err
 }
 
@@ -163,8 +172,9 @@ func (m *Sessions) read(h *head) *described {
 }
 
 // describeChain describes a conversation by its last session, which knows of those
-// before it; if one is missing, all that are there are read.
-func (m *Sessions) describeChain(c session.Linked, last *head) Info {
+// before it unless one is missing, or was when the one after it was made: then all
+// that are there are read.
+func (m *Sessions) describeChain(c session.Linked, last *head, whole bool) Info {
 	d := m.describe(last)
 	i := d.Info
 	i.Tags = slices.Clone(i.Tags)
@@ -174,7 +184,7 @@ func (m *Sessions) describeChain(c session.Linked, last *head) Info {
 	}
 	i.CreatedAt = d.before.created
 	i.MessageCount, i.TokenCount = d.before.messages+d.own, d.before.tokens.plus(d.tokens).total()
-	if len(c.Missing) > 0 {
+	if !whole {
 		var t Totals
 		if t, i.Err = m.count(Totals{Tail: last.link.ID}); i.Err == nil {
 			i.MessageCount, i.TokenCount = t.Messages, t.Tokens

@@ -8,7 +8,6 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
 )
 
 // A thread is a chain of links that is one conversation. Messages are added to
@@ -368,10 +367,9 @@ func (m *Sessions) continueLink(l *link, first *session.Entry) (*Transition, err
 	}
 	lost := ""
 	if l.next != "" {
-		if removed, err := m.isRemoved(l.next); err != nil {
+		var err error
+		if lost, err = l.s.LostContinuation(); err != nil {
 			return nil, err
-		} else if removed {
-			lost = l.next
 		}
 	}
 	s, err := l.s.ContinueInstead(lost, l.carry(m.limitOf(l), first)...)
@@ -390,23 +388,6 @@ func (m *Sessions) continueLink(l *link, first *session.Entry) (*Transition, err
 	l.leaf = l.s.LeafID() // the record of the continuation
 	l.modified = true
 	return &Transition{Conversation: next.before.root, From: l.id, To: next.id, Index: next.header.Continuation}, nil
-}
-
-// isRemoved reports whether a session is in the trash, from where it may be
-// restored. One that was named and is nowhere was never made, because its maker was
-// cut short: it can be made now.
-func (m *Sessions) isRemoved(id string) (bool, error) {
-	if store.CheckName(id) != nil {
-		return true, nil // it cannot be made either
-	}
-	files, ok := m.store.(interface {
-		Trash(context.Context) ([]file.Trashed, error)
-	})
-	if !ok {
-		return false, nil
-	}
-	trash, err := files.Trash(context.Background())
-	return slices.ContainsFunc(trash, func(t file.Trashed) bool { return t.Name == id }), err
 }
 
 // settle makes of an error of a link what the caller has to know: nil if the
@@ -547,6 +528,28 @@ func (m *Sessions) continued(id string) (next string, moved *Transition, _ error
 		next = moved.To
 	}
 	return next, moved, err
+}
+
+// Tail returns the id of the session that messages of a conversation are added to.
+// If a session was to follow it and is not there, one is made that goes on.
+func (m *Sessions) Tail(id string) (string, error) {
+	tail := ""
+	err := m.atTail("continue", id, func(l *link) (settled bool, _ error) {
+		l.mu.Lock()
+		next := l.next
+		l.mu.Unlock()
+		if tail = l.id; next == "" {
+			return true, nil
+		}
+		next, moved, err := m.continued(l.id)
+		if moved != nil {
+			m.moved(*moved)
+			m.tell([]Transition{*moved})
+		}
+		tail = next
+		return next != "", err
+	})
+	return tail, err
 }
 
 // exists reports whether there is a session of an id.

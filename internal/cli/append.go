@@ -64,7 +64,7 @@ func (a *app) runAppend(cmd *cobra.Command, args []string, f *appendFlags) error
 	if err != nil {
 		return err
 	}
-	return a.withLink(cmd.Context(), args[0], "", func(o opened) error {
+	add := func(o opened) error {
 		if leaf := o.LeafID(); e.ParentID != nil && e.Type != session.TypeLeaf && *e.ParentID != leaf {
 			return usageError{fmt.Errorf("parent_id is %q, but the leaf is %q; leave it out, or go there first with coppice branch", *e.ParentID, leaf)}
 		}
@@ -76,7 +76,11 @@ func (a *app) runAppend(cmd *cobra.Command, args []string, f *appendFlags) error
 			return err
 		}
 		return a.print("%s", id)
-	})
+	}
+	if e.Message == nil { // what it is about is in a session that is there
+		return a.withLink(cmd.Context(), args[0], "", add)
+	}
+	return a.withEnd(cmd.Context(), args[0], add)
 }
 
 // givenMessage makes a message of the flags and the text.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice/conversation"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 )
@@ -75,6 +76,35 @@ func (a *app) withLink(ctx context.Context, id, entry string, f func(o opened) e
 			}
 		}
 		return a.open(ctx, st, last, c, f)
+	})
+}
+
+// withEnd calls f with the session that the next message of a conversation belongs
+// to. That is the last one, unless it was continued by one that is missing: then
+// another is made that goes on, so that the missing one can come back.
+func (a *app) withEnd(ctx context.Context, id string, f func(o opened) error) error {
+	return a.withChain(ctx, id, func(st *file.Store, name string, c session.Linked) error {
+		if isAlone(c) {
+			return a.open(ctx, st, name, c, f)
+		}
+		last := c.Links[len(c.Links)-1]
+		link, err := session.ReadLink(ctx, st, last)
+		if err != nil {
+			return err
+		}
+		if link.ContinuedTo == "" {
+			return a.open(ctx, st, last, c, f)
+		}
+		m, err := conversation.NewSessions(st, &conversation.Options{Settings: conversation.Settings{AutoSaveInterval: -1}})
+		if err != nil {
+			return err
+		}
+		end, err := m.Tail(last)
+		if err := errors.Join(err, m.Close()); err != nil {
+			return err
+		}
+		a.say("session %s is missing: the conversation goes on in session %s", oneLine(link.ContinuedTo, 0), end)
+		return a.open(ctx, st, end, c, f)
 	})
 }
 
