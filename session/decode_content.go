@@ -42,7 +42,13 @@ func (d *decoder) newText() *TextContent {
 func (d *decoder) content(c *Content) {
 	switch d.r.Kind() {
 	case '{':
-		d.block(c, false)
+		text, ok := d.r.Framed(`{"type":"text","text":{"content":`, `}}`, 2) // as we write it
+		if !ok {
+			d.block(c, false)
+			return
+		}
+		c.Type, c.Text = ContentTypeText, d.newText()
+		c.Text.Content = d.keep(text)
 	case '"':
 		c.Type, c.Text = ContentTypeText, d.newText()
 		d.str(&c.Text.Content)

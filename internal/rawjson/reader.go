@@ -84,9 +84,48 @@ func (r *Reader) Key() (key []byte) {
 	if r.i < 0 {
 		return nil
 	}
+	if key = r.plainKey(); key != nil {
+		return key
+	}
 	var scratch []byte // of its own: the caller needs it while it reads the value
 	key, r.i = readKey(r.b, r.i, &scratch)
 	return key
+}
+
+// plainKey reads a key as nearly all are: short, of small letters, and with its
+// value right after the colon. If it is not, it returns nil and leaves the Reader
+// where it is.
+func (r *Reader) plainKey() []byte {
+	b := r.b[r.i:]
+	if len(b) == 0 || b[0] != '"' {
+		return nil
+	}
+	i := 1
+	for i < len(b) && (b[i]-'a' <= 'z'-'a' || b[i] == '_') {
+		i++
+	}
+	if len(b)-i < 3 || b[i] != '"' || b[i+1] != ':' || b[i+2] <= ' ' {
+		return nil
+	}
+	r.i += i + 2
+	return b[1:i:i]
+}
+
+// Framed reads a string that stands between two texts, without any space. Levels
+// is how many levels are open around the string. If that is not what is there, it
+// leaves the Reader where it is. The result is valid until the next string is read.
+func (r *Reader) Framed(before, after string, levels int) (body []byte, ok bool) {
+	start := r.i + len(before)
+	if r.i < 0 || r.depth < levels || start > len(r.b) || string(r.b[r.i:start]) != before {
+		return nil, false
+	}
+	mark := r.i
+	r.i = start
+	if body, ok = r.StringBytes(); ok && r.word(after) {
+		return body, true
+	}
+	r.i = mark // broken or not, whoever reads it next finds out
+	return nil, false
 }
 
 // Raw reads a value of any kind. It is nil when the text is broken.
