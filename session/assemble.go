@@ -11,8 +11,10 @@ func assemble(sel *selection) *sharedContext {
 	room := len(c.path) + len(c.path)/32 // what is appended next: see grow
 	c.Entries = make([]Entry, 0, room)
 	c.origin = make([]int, 0, room)
+	seen := survey{unpaired: sel.unpaired}
 	if sel.compaction != nil {
 		c.beginCompacted(sel, edits)
+		seen.lookAt(c.Entries)
 	}
 	state := sel.state
 	// What stands before the compaction in force is older than the state that
@@ -29,17 +31,45 @@ func assemble(sel *selection) *sharedContext {
 		}
 		c.contribute(sel, e, edits)
 		c.originIs(c.from + i)
+		seen.lookAt(c.Entries)
 	}
 	c.state = state
 	c.Provider, c.Model, c.ThinkingLevel = state.Provider, state.Model, state.ThinkingLevel
-	var order arrangement
-	if !sel.unpaired {
-		order = c.pair()
+	order := c.placeAll(&seen.pairs)
+	report := noReport
+	if seen.usage {
+		report = c.takeReport(append(then.unlike, order.unlike...))
 	}
-	report := c.takeReport(append(then.unlike, order.unlike...))
 	c.countAfter(c.arrange(&order, report))
 	c.mayGrow = order.isNone() && (sel.compaction == nil || sel.hasMessage())
+	if c.inBlobs = seen.inBlobs; !order.isNone() {
+		c.inBlobs = inBlobs(c.Entries, 0)
+	}
 	return c
+}
+
+// survey is what a context must know about its entries. Each is looked at once,
+// right after it was added: a context may be many times as large as what a processor
+// keeps at hand.
+type survey struct {
+	pairs    Pairs
+	unpaired bool
+	usage    bool  // somebody reported what a response cost
+	inBlobs  []int // those of which something is kept in blobs
+	upTo     int   // so many entries were looked at
+}
+
+func (s *survey) lookAt(entries []Entry) {
+	for ; s.upTo < len(entries); s.upTo++ {
+		e := &entries[s.upTo]
+		if !s.unpaired {
+			s.pairs.Add(e)
+		}
+		if e.blobBytes() > 0 {
+			s.inBlobs = append(s.inBlobs, s.upTo)
+		}
+		s.usage = s.usage || e.Message != nil && e.Message.Usage != nil
+	}
 }
 
 // hasMessage reports whether one of the entries is a message. The first that is
@@ -192,6 +222,11 @@ func (c *Context) pair() arrangement {
 	for i := range c.Entries {
 		pairs.Add(&c.Entries[i])
 	}
+	return c.placeAll(&pairs)
+}
+
+// placeAll is pair for those who have followed the entries.
+func (c *Context) placeAll(pairs *Pairs) arrangement {
 	if len(pairs.Refs()) == 0 {
 		return arrangement{}
 	}

@@ -60,7 +60,8 @@ func (s *Session) grow(ctx context.Context, key contextKey, last *sharedContext)
 	}
 	c = last.with(&tail)
 	c.Leaf, c.key = key.leaf, key
-	keep = c.fill(ctx, s.store.Blobs(), last, len(last.Entries))
+	c.inBlobs = inBlobs(c.Entries, len(last.Entries))
+	keep = c.fill(ctx, s.store.Blobs(), last)
 	if last.Fingerprints != nil {
 		c.Fingerprints, err = fingerprintsAfter(c.Fingerprints, c.Entries)
 	}
@@ -113,6 +114,7 @@ func (c *sharedContext) with(tail *contextTail) *sharedContext {
 		Context: c.Context, version: c.version, state: c.state, edits: c.edits, mayGrow: true,
 		filled: c.filled, blobBytes: c.blobBytes,
 	}
+	g.Problems = slices.Clip(g.Problems)
 	if c.grown.Swap(true) {
 		g.Entries, g.Fingerprints = slices.Clip(g.Entries), slices.Clip(g.Fingerprints)
 		g.path, g.origin = slices.Clip(g.path), slices.Clip(g.origin)

@@ -18,6 +18,7 @@ import (
 type sharedContext struct {
 	Context
 	key       contextKey
+	inBlobs   []int                           // the entries that fill is about
 	filled    map[*MessageEntry]*MessageEntry // what messages became when their blobs were filled in
 	blobBytes int                             // of what was filled in
 
@@ -76,7 +77,7 @@ func (s *Session) sharedContext(ctx context.Context, o ContextOptions, fingerpri
 	sel.unpaired = o.Unpaired
 	c := assemble(sel)
 	c.key = key
-	keep := c.fill(ctx, s.store.Blobs(), last, 0)
+	keep := c.fill(ctx, s.store.Blobs(), last)
 	if fingerprints {
 		n := c.sameAs(last)
 		c.Fingerprints, err = fingerprintsAfter(last.Fingerprints[:n:n], c.Entries)
@@ -95,18 +96,25 @@ func (s *Session) remember(c *sharedContext, o ContextOptions, keep bool) {
 	}
 }
 
-// fill fills in the content that is kept in blobs, of the entries from an index on,
-// with what the last context has of it. It reports whether the context may be
-// remembered: not if something was missing, which may come back, or if it is large.
-func (c *sharedContext) fill(ctx context.Context, blobs store.Blobs, last *sharedContext, from int) (keep bool) {
-	problems, own := len(c.Problems), false
-	for i := from; i < len(c.Entries); i++ {
-		e := &c.Entries[i]
-		size := e.blobBytes()
-		if size == 0 {
-			continue
+// inBlobs returns which entries, from an index on, have content that is kept in
+// blobs.
+func inBlobs(entries []Entry, from int) (at []int) {
+	for i := from; i < len(entries); i++ {
+		if entries[i].blobBytes() > 0 {
+			at = append(at, i)
 		}
-		c.blobBytes += size
+	}
+	return at
+}
+
+// fill fills in the content of the entries in blobs, with what the last context has
+// of it. It reports whether the context may be remembered: not if something was
+// missing, which may come back, or if it is large.
+func (c *sharedContext) fill(ctx context.Context, blobs store.Blobs, last *sharedContext) (keep bool) {
+	problems, own := len(c.Problems), false
+	for _, i := range c.inBlobs {
+		e := &c.Entries[i]
+		c.blobBytes += e.blobBytes()
 		source := e.Message
 		if e.Message = last.filled[source]; e.Message == nil {
 			e.Message = source.clone()
