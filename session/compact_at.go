@@ -48,10 +48,17 @@ func (s *Session) selectCompacted(firstKeptID string) (*selection, error) {
 	if err != nil {
 		return nil, err
 	}
+	checked := sel.entries
+	sel.older, sel.picked, sel.problems = ancestors{at: none}, nil, nil // all of the path is at hand now
 	if sel.entries, err = s.wholePath(sel); err != nil {
 		return nil, err
 	}
-	if err := new(writing).checkCut(sel.entries, firstKeptID); err != nil {
+	// As AppendCompaction does it: all of the path decides about a cut before the
+	// compaction in force.
+	if firstKeptID != "" && !slices.ContainsFunc(checked, func(e *Entry) bool { return e.ID == firstKeptID }) {
+		checked = sel.entries
+	}
+	if err := new(writing).checkCut(checked, firstKeptID); err != nil {
 		return nil, err
 	}
 	for _, e := range slices.Backward(sel.entries) { // also those before the compaction in force

@@ -125,6 +125,42 @@ func TestPairingOfManyCalls(t *testing.T) {
 	}
 }
 
+func TestManyEditsAreNamed(t *testing.T) {
+	t.Parallel()
+	const n = 50_000
+	c := &Context{Edited: make(map[string]string)}
+	path := make([]Entry, 2*n)
+	for i := range n {
+		message, edit := fmt.Sprint("m", i), fmt.Sprint("e", i)
+		path[i] = Entry{ID: message, Message: &MessageEntry{}}
+		path[n+i] = Entry{ID: edit, ContextEdit: &ContextEditEntry{TargetID: message}}
+		c.Edited[message] = edit
+	}
+	left := editedIn(c, path)
+	if len(left) != n || left[0].Reason != LeftOutCleared {
+		t.Errorf("%d edits are named, want %d", len(left), n)
+	}
+}
+
+// Changes that are taken back and made again by the thousand cost no more than they are.
+func TestManyRevertsOfReverts(t *testing.T) {
+	t.Parallel()
+	const n = 50_000
+	edit := &Entry{Type: TypeContextEdit, ID: "edit", ContextEdit: &ContextEditEntry{TargetID: "m"}}
+	c, sel, then := &Context{}, &selection{}, changes{}
+	then.note(c, sel, edit, nil)
+	target := edit.ID
+	for i := range n {
+		e := &Entry{Type: TypeRevert, ID: fmt.Sprint("r", i), Revert: &RevertEntry{TargetID: target}}
+		c.Entries = append(c.Entries, Entry{})
+		then.note(c, sel, e, nil)
+		target = e.ID
+	}
+	if d := depths(then.unlike, len(c.Entries)); len(d) != n+1 || d[0] == 0 {
+		t.Errorf("%d spans, %d depths", len(then.unlike), len(d))
+	}
+}
+
 func TestCutsAfterAGreatTurn(t *testing.T) {
 	t.Parallel()
 	const n = 30_000

@@ -58,11 +58,10 @@ func (a *app) runContext(cmd *cobra.Command, id string, f *contextFlags) error {
 		if err != nil {
 			return err
 		}
-		c, path, err := contextAt(o, leaf)
+		c, left, err := contextAt(o, leaf)
 		if err != nil {
 			return err
 		}
-		left := leftOut(c, path)
 		view, err := f.window.view(c)
 		if err != nil {
 			return plainly("context", o.name, err)
@@ -81,35 +80,17 @@ func (a *app) runContext(cmd *cobra.Command, id string, f *contextFlags) error {
 	})
 }
 
-// contextAt builds the context at a leaf, and returns its path with it: of each
-// entry the id and the type, and all of those that say what is left out.
-func contextAt(o opened, leaf string) (*session.Context, []session.Entry, error) {
+// contextAt builds the context at a leaf, and says what of the path it leaves out.
+func contextAt(o opened, leaf string) (*session.Context, []leftOutJSON, error) {
 	if leaf == "" {
-		return &session.Context{}, nil, nil
+		return &session.Context{}, []leftOutJSON{}, nil
 	}
 	c, err := o.Context(session.ContextOptions{Leaf: leaf, Shared: true})
 	if err != nil {
 		return nil, nil, err
 	}
-	path, err := o.OutlinePath(leaf)
-	if err != nil {
-		return nil, nil, err
-	}
-	edits := make(map[string]bool)
-	for _, edit := range c.Edited {
-		edits[edit] = true
-	}
-	for i := range path {
-		if path[i].ID != c.Compaction && !edits[path[i].ID] {
-			continue
-		}
-		whole, err := o.Peek(path[i].ID)
-		if err != nil {
-			return nil, nil, err
-		}
-		path[i] = whole[0]
-	}
-	return c, path, nil
+	left, err := o.LeftOut(c)
+	return c, leftOutWords(left), err
 }
 
 // shown are the entries of a context, or of its view if there is one.

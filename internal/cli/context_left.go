@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"slices"
-
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
 )
@@ -41,85 +39,20 @@ func (a *app) contextJSON(o opened, c *session.Context, left []leftOutJSON, view
 		Session: o.ID(), Conversation: conversation, Leaf: c.Leaf, Provider: c.Provider, Model: c.Model, ThinkingLevel: c.ThinkingLevel,
 		Tokens: c.Tokens, Uncounted: c.Uncounted, Compaction: c.Compaction, LeftOut: left, Window: windowReport(view), Entries: shown(c, view),
 	}
-	if out.LeftOut == nil {
-		out.LeftOut = []leftOutJSON{}
-	}
 	if out.Entries == nil {
 		out.Entries = []session.Entry{}
 	}
 	return a.printJSON(out)
 }
 
-// leftOut says what of a path a context does not have, and why.
-func leftOut(c *session.Context, path []session.Entry) []leftOutJSON {
-	var left []leftOutJSON
-	if n := compactedAway(c, path); n > 0 {
-		left = append(left, leftOutJSON{Reason: "replaced by the summary", EntryID: c.Compaction, Count: n})
-	}
-	left = append(left, editedIn(c, path)...)
-	silent := 0
-	for i := range path {
-		if !speaks(&path[i]) {
-			silent++
+// leftOutWords are what a session leaves out of a context, with what neverSent means.
+func leftOutWords(left []session.LeftOut) []leftOutJSON {
+	list := make([]leftOutJSON, len(left))
+	for i, l := range left {
+		list[i] = leftOutJSON{Reason: string(l.Reason), EntryID: l.EntryID, Count: l.Count, Detail: l.Detail}
+		if l.Reason == session.LeftOutNeverSent {
+			list[i].Detail = "settings, names, labels, edits, reverts, extensions' data"
 		}
 	}
-	if silent > 0 {
-		left = append(left, leftOutJSON{Reason: "never sent", Count: silent, Detail: "settings, names, labels, edits, reverts, extensions' data"})
-	}
-	for _, p := range c.Problems {
-		left = append(left, leftOutJSON{Reason: string(p.Kind), EntryID: p.EntryID, Detail: p.Detail})
-	}
-	return left
-}
-
-// speaks reports whether an entry is of a type that a model is sent.
-func speaks(e *session.Entry) bool { return e.Type.IsSaid() }
-
-// compactedAway counts what stands before the first kept entry and is not in the
-// context all the same.
-func compactedAway(c *session.Context, path []session.Entry) int {
-	at := slices.IndexFunc(path, func(e session.Entry) bool { return e.ID == c.Compaction })
-	if at < 0 {
-		return 0
-	}
-	firstKept := path[at].Compaction.FirstKeptEntryID
-	there := make(map[string]bool)
-	for i := range c.Entries {
-		there[c.Entries[i].ID] = true
-	}
-	n := 0
-	for i := range path[:at] {
-		if path[i].ID == firstKept {
-			break
-		}
-		if speaks(&path[i]) && !there[path[i].ID] {
-			n++
-		}
-	}
-	return n
-}
-
-// editedIn tells the edits of the context in the order of the path.
-func editedIn(c *session.Context, path []session.Entry) []leftOutJSON {
-	if len(c.Edited) == 0 {
-		return nil
-	}
-	var left []leftOutJSON
-	places := make(map[string]int, len(path))
-	for i := range path {
-		places[path[i].ID] = i
-	}
-	for i := range path {
-		edit := c.Edited[path[i].ID]
-		if edit == "" {
-			continue
-		}
-		reason := "replaced by an edit"
-		at, ok := places[edit]
-		if ok && path[at].ContextEdit != nil && path[at].ContextEdit.Replacement == nil {
-			reason = "cleared by an edit"
-		}
-		left = append(left, leftOutJSON{Reason: reason, EntryID: path[i].ID})
-	}
-	return left
+	return list
 }

@@ -99,7 +99,7 @@ func orElse(text, otherwise string) string {
 // entry writes an entry after an empty line. Entries that take a single line
 // stand together.
 func (r *reader) entry(e *session.Entry) {
-	dense := !speaks(e)
+	dense := !e.Type.IsSaid()
 	if !dense || !r.dense {
 		r.line()
 	}
