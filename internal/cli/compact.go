@@ -74,8 +74,12 @@ func (a *app) runCompact(ctx context.Context, id string, f *compactFlags) error 
 			_, smaller := o.PlanCompaction(0, counter.entry)
 			return explainPlan(o.name, err, smaller == nil)
 		}
+		standsFor, err := o.StandsFor(plan.FirstKept)
+		if err != nil {
+			return plainly("compact", o.name, err)
+		}
 		if f.dryRun {
-			err := a.showPlan(ctx, o, plan, counter)
+			err := a.showPlan(ctx, o, plan, standsFor, counter)
 			if !a.flags.json {
 				a.sayMissed(plan, f)
 			}
@@ -86,7 +90,7 @@ func (a *app) runCompact(ctx context.Context, id string, f *compactFlags) error 
 			return plainly("compact", o.name, err)
 		}
 		a.say("the summary stands for %s; kept: %s, about %s; %s takes it back",
-			counted(len(plan.Summarise), "entry", "entries"), keptIn(plan),
+			counted(standsFor, "entry", "entries"), keptIn(plan),
 			counted(plan.TokensKept, "token", "tokens"), command("revert", []string{o.name}))
 		a.sayMissed(plan, f)
 		return a.print("%s", compaction)
@@ -136,7 +140,7 @@ func counterOf(s *session.Session) (tokenCounter, error) {
 	if err != nil {
 		return tokenCounter{}, err
 	}
-	whole, err := measured(c, counter)
+	whole, err := measuredBy(c, counter)
 	if err != nil {
 		return tokenCounter{}, err
 	}

@@ -17,8 +17,9 @@ type planJSON struct {
 	Cut          string          `json:"cut"` // turn or step
 	TokensBefore int             `json:"tokens_before"`
 	TokensKept   int             `json:"tokens_kept"`
-	Over         int             `json:"over"`      // how many more than --keep-tokens
-	Estimated    bool            `json:"estimated"` // some entries had no recorded count
+	Over         int             `json:"over"`       // how many more than --keep-tokens
+	Estimated    bool            `json:"estimated"`  // some entries had no recorded count
+	StandsFor    int             `json:"stands_for"` // how many entries of the path the summary replaces
 	Summarise    []planEntryJSON `json:"summarise"`
 	Kept         []planEntryJSON `json:"kept"`
 }
@@ -32,12 +33,12 @@ type planEntryJSON struct {
 }
 
 // showPlan prints what a compaction would do.
-func (a *app) showPlan(ctx context.Context, o opened, plan *session.CompactionPlan, counter tokenCounter) error {
+func (a *app) showPlan(ctx context.Context, o opened, plan *session.CompactionPlan, standsFor int, counter tokenCounter) error {
 	if a.flags.json {
 		return a.printJSON(planJSON{
 			Session: o.ID(), FirstKept: plan.FirstKept, Cut: plan.Kind.String(),
 			TokensBefore: plan.TokensBefore, TokensKept: plan.TokensKept, Over: plan.Over,
-			Estimated: counter.estimates(plan.Summarise) || counter.estimates(plan.Kept),
+			Estimated: counter.estimates(plan.Summarise) || counter.estimates(plan.Kept), StandsFor: standsFor,
 			Summarise: planEntries(plan.Summarise, counter), Kept: planEntries(plan.Kept, counter),
 		})
 	}
@@ -59,7 +60,7 @@ func (a *app) showPlan(ctx context.Context, o opened, plan *session.CompactionPl
 		return err
 	}
 	a.say("the summary would stand for %s; kept: %s, about %s of %s (where no count was recorded, by %s)",
-		counted(len(plan.Summarise), "entry", "entries"), keptIn(plan),
+		counted(standsFor, "entry", "entries"), keptIn(plan),
 		thousands(plan.TokensKept), counted(plan.TokensBefore, "token", "tokens"), counter.Name())
 	return nil
 }

@@ -102,11 +102,7 @@ func shown(c *session.Context, view *window.View) []session.Entry {
 }
 
 func (a *app) contextEntries(c *session.Context, left []leftOutJSON, view *window.View, short map[string]string) error {
-	counter, err := counterNamed("", c.Provider, c.Model)
-	if err != nil {
-		return err
-	}
-	whole, err := measured(c, counter)
+	whole, err := measured(c)
 	if err != nil {
 		return err
 	}

@@ -15,10 +15,18 @@ type contextJSON struct {
 	ThinkingLevel string          `json:"thinking_level,omitempty"`
 	Tokens        int             `json:"tokens"`
 	Uncounted     int             `json:"uncounted"`
+	Measured      measuredJSON    `json:"measured"`
 	Compaction    string          `json:"compaction,omitempty"`
 	LeftOut       []leftOutJSON   `json:"left_out"`
 	Window        *windowJSON     `json:"window,omitempty"`
 	Entries       []session.Entry `json:"entries"`
+}
+
+// measuredJSON is the size of all of a context as a window counts it.
+type measuredJSON struct {
+	Tokens  int         `json:"tokens"`
+	Counter string      `json:"counter"`
+	Counts  []countJSON `json:"counts"`
 }
 
 // leftOutJSON is something that the path has and the context has not, or has
@@ -35,9 +43,15 @@ func (a *app) contextJSON(o opened, c *session.Context, left []leftOutJSON, view
 	if !isAlone(o.chain) {
 		conversation = o.chain.ID
 	}
+	whole, err := measured(c)
+	if err != nil {
+		return err
+	}
 	out := contextJSON{
 		Session: o.ID(), Conversation: conversation, Leaf: c.Leaf, Provider: c.Provider, Model: c.Model, ThinkingLevel: c.ThinkingLevel,
-		Tokens: c.Tokens, Uncounted: c.Uncounted, Compaction: c.Compaction, LeftOut: left, Window: windowReport(view), Entries: shown(c, view),
+		Tokens: c.Tokens, Uncounted: c.Uncounted,
+		Measured:   measuredJSON{whole.Report.Tokens, whole.Report.Counter, countsJSON(&whole.Report)},
+		Compaction: c.Compaction, LeftOut: left, Window: windowReport(view), Entries: shown(c, view),
 	}
 	if out.Entries == nil {
 		out.Entries = []session.Entry{}

@@ -118,7 +118,15 @@ func counterNamed(name, provider, model string) (window.Counter, error) {
 
 // measured is all of a context, with what each entry costs: the one count that
 // context and compact show, and that a window goes by.
-func measured(c *session.Context, counter window.Counter) (*window.View, error) {
+func measured(c *session.Context) (*window.View, error) {
+	counter, err := counterNamed("", c.Provider, c.Model)
+	if err != nil {
+		return nil, err
+	}
+	return measuredBy(c, counter)
+}
+
+func measuredBy(c *session.Context, counter window.Counter) (*window.View, error) {
 	return window.Trim(c, window.Options{Counter: counter, Provider: c.Provider, Model: c.Model, Images: window.AllImages})
 }
 
@@ -199,6 +207,14 @@ type omissionJSON struct {
 	Reference string          `json:"reference,omitempty"`
 }
 
+func countsJSON(r *window.Report) []countJSON {
+	counts := make([]countJSON, len(r.Counts))
+	for i, c := range r.Counts {
+		counts[i] = countJSON(c)
+	}
+	return counts
+}
+
 // windowReport is a view's report in JSON, or nil without a view.
 func windowReport(v *window.View) *windowJSON {
 	if v == nil {
@@ -207,10 +223,7 @@ func windowReport(v *window.View) *windowJSON {
 	r := &v.Report
 	out := &windowJSON{
 		Counter: r.Counter, Room: r.Room, ByteRoom: r.ByteRoom, Tokens: r.Tokens, Bytes: r.Bytes, LeftOut: r.LeftOutTokens,
-		Counts: []countJSON{}, Omissions: []omissionJSON{},
-	}
-	for _, c := range r.Counts {
-		out.Counts = append(out.Counts, countJSON(c))
+		Counts: countsJSON(r), Omissions: []omissionJSON{},
 	}
 	for _, part := range r.Categories {
 		out.Categories = append(out.Categories, categoryJSON(part))

@@ -71,23 +71,6 @@ func onShape(t *testing.T, name string, n int, out io.Writer, args ...string) in
 	return a.run(context.Background(), args)
 }
 
-func TestManyEditsAreTold(t *testing.T) {
-	t.Parallel()
-	const n = 50_000
-	c := &session.Context{Edited: make(map[string]string)}
-	path := make([]session.Entry, 2*n)
-	for i := range n {
-		message, edit := fmt.Sprint("m", i), fmt.Sprint("e", i)
-		path[i] = session.Entry{ID: message, Message: &session.MessageEntry{}}
-		path[n+i] = session.Entry{ID: edit, ContextEdit: &session.ContextEditEntry{TargetID: message}}
-		c.Edited[message] = edit
-	}
-	left := editedIn(c, path)
-	if len(left) != n || left[0].Reason != "cleared by an edit" {
-		t.Errorf("%d edits are told, want %d", len(left), n)
-	}
-}
-
 // Gaps that hang on gaps are filled from the first on; where they go round in a
 // circle, one of them becomes a root.
 func TestManyGapsAreFilled(t *testing.T) {
