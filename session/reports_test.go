@@ -238,6 +238,7 @@ func TestCountsAreOfWhatIsSent(t *testing.T) {
 		b := &biller{scribe: scribe{s, t}, edited: make(map[string]bool)}
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			b.step(rt)
+			b.at("") // the next one is made of it if it can be
 		}
 		c := b.at("")
 		tokens, uncounted := b.counted(rt, c)
