@@ -100,22 +100,35 @@ func (s *Session) readBefore(ctx context.Context, sel *selection) error {
 
 // recordedPast returns what the compaction in force says of the path before its
 // cut. That holds unless something was reverted since that stands before the cut.
+// A list that would bring an entry twice is not believed.
 func (s *Session) recordedPast(sel *selection) ([]node, bool) {
 	state := sel.compaction.Compaction.State
-	if state == nil || state.Kept == nil || sel.revertsOlder() {
+	if state == nil || state.Kept == nil {
+		return nil, false
+	}
+	kept := make(map[string]bool, len(state.Kept))
+	for _, k := range state.Kept {
+		kept[k.ID] = true
+	}
+	if len(kept) < len(state.Kept) || sel.revertsOlder() || sel.hasAny(kept) {
 		return nil, false
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	nodes := make([]node, 0, len(state.Kept))
-	for _, kept := range state.Kept {
-		n, ok := s.tree.keptNode(kept.ID)
+	for _, k := range state.Kept {
+		n, ok := s.tree.keptNode(k.ID)
 		if !ok {
 			return nil, false
 		}
 		nodes = append(nodes, n)
 	}
 	return nodes, true
+}
+
+// hasAny reports whether one of the entries has one of the ids.
+func (sel *selection) hasAny(ids map[string]bool) bool {
+	return len(ids) > 0 && slices.ContainsFunc(sel.entries, func(e *Entry) bool { return ids[e.ID] })
 }
 
 // keptNode returns the node of an entry that a compaction keeps, which may stand
@@ -134,15 +147,19 @@ func (t *tree) keptNode(id string) (node, bool) {
 
 // revertsOlder reports whether one of the entries reverts what stands before them.
 func (sel *selection) revertsOlder() bool {
+	targets := make(map[string]bool)
 	for _, e := range sel.entries {
-		if e.Revert == nil {
-			continue
-		}
-		if !slices.ContainsFunc(sel.entries, func(o *Entry) bool { return o.ID == e.Revert.TargetID }) {
-			return true
+		if e.Revert != nil {
+			targets[e.Revert.TargetID] = true
 		}
 	}
-	return false
+	if len(targets) == 0 {
+		return false
+	}
+	for _, e := range sel.entries {
+		delete(targets, e.ID)
+	}
+	return len(targets) > 0
 }
 
 // takePast puts what matters now of the past into the selection: which edits do
