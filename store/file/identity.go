@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,8 +21,8 @@ import (
 // backup made of hard links gives every file a second one. So each append asks
 // which file is at the path, and compares that with the one that is open:
 //
-//   - Before it writes, under the log's lock. Programs that take the lock (all of
-//     ours) cannot exchange the file between the question and the write.
+//   - Before it writes, with the log's locks held (see nameLock). Programs that take
+//     them (all of ours) cannot exchange the file between the question and the write.
 //   - After the sync and before it is acknowledged, for those that do not take
 //     the lock. (With Sync: Never there is no sync and no second question; the
 //     next append asks.)
@@ -54,54 +55,67 @@ func (s *Store) isCurrent(name string, src source) (vfs.Stat, bool, error) {
 	return stat, err == nil && stat.File == src.id(), err
 }
 
-// writable returns the file to append to, and how it is. The caller holds the
-// log's lock. fresh and dirty are what acquiring it returned.
-func (l *Log) writable(fresh, dirty bool) (*plain, vfs.Stat, error) {
-	file, ok := l.source.(*plain)
-	if !ok || dirty || file.readonly != nil {
-		return l.lookUp(dirty)
-	}
-	stat, current, err := l.store.isCurrent(l.name, file)
-	switch {
-	case err != nil:
-		return nil, stat, err
-	case !current:
-		return l.lookUp(false)
-	case fresh:
-		if err = l.store.putAsideArchive(l.name); err == nil {
-			err = l.syncName()
+// writable locks the file to append to and returns it, and how it is. The caller
+// has the lock of the name. fresh and dirty are what acquiring that returned.
+func (l *Log) writable(ctx context.Context, fresh, dirty bool) (*plain, vfs.Stat, error) {
+	for {
+		file, ok := l.source.(*plain)
+		if ok && !dirty && file.readonly == nil {
+			if err := l.store.lockFile(ctx, l.name, file); err != nil {
+				return nil, vfs.Stat{}, err
+			}
+			stat, current, err := l.store.isCurrent(l.name, file)
+			if current && fresh {
+				if err = l.store.putAsideArchive(l.name); err == nil {
+					err = l.syncName()
+				}
+			}
+			if current || err != nil {
+				return file, stat, err
+			}
 		}
+		if err := l.lookUp(ctx, dirty); err != nil {
+			return nil, vfs.Stat{}, err
+		}
+		fresh, dirty = false, false
 	}
-	return file, stat, err
 }
 
 // lookUp puts the log onto the file that has its name now, which is first made
 // from the archive if there is none.
-func (l *Log) lookUp(dirty bool) (*plain, vfs.Stat, error) {
+func (l *Log) lookUp(ctx context.Context, dirty bool) error {
 	_, ours, err := l.store.isCurrent(l.name, l.source)
 	if err == nil {
 		err = l.store.unarchiveLocked(l.name)
 	}
 	if err == nil && dirty {
-		if err = l.store.rewriteLocked(l.name); err != nil {
-			err = fmt.Errorf("writing the log again after a failed sync: %w", err)
-		} else {
-			err = l.lock.clearUnsynced()
-		}
+		err = l.writeAgain(ctx)
 	}
 	if err != nil {
-		return nil, vfs.Stat{}, err
+		return err
 	}
 	src, err := l.store.openPlain(l.name)
 	if err != nil {
-		return nil, vfs.Stat{}, err
+		return err
 	}
 	if err := l.goOn(src.(*plain), ours); err != nil {
-		return nil, vfs.Stat{}, errors.Join(err, src.Close())
+		return errors.Join(err, src.Close())
 	}
 	l.swap(src)
-	stat, err := src.Stat()
-	return src.(*plain), stat, err
+	return nil
+}
+
+// writeAgain writes the log's file again after a failed sync.
+func (l *Log) writeAgain(ctx context.Context) error {
+	locked, err := l.store.lockPlain(ctx, l.name)
+	if err != nil {
+		return err
+	}
+	defer closeIf(locked)
+	if err := l.store.rewriteLocked(l.name); err != nil {
+		return fmt.Errorf("writing the log again after a failed sync: %w", err)
+	}
+	return l.lock.clearUnsynced()
 }
 
 // goOn checks that the log can go on in a file. ours says that the file at the
@@ -176,7 +190,11 @@ func beginsWith(newer, older source) (bool, error) {
 }
 
 // swap puts the log onto another file.
+// The lock on the file goes with it, so a lease ends.
 func (l *Log) swap(src source) {
+	if l.lock.kept {
+		l.lock.unlock()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.source.Close()

@@ -25,7 +25,12 @@ type writer struct {
 
 func newWriter(t *testing.T, dir string, sync file.Sync) *writer {
 	t.Helper()
-	st, err := file.Open(dir, &file.Options{Sync: sync})
+	return newWriterWith(t, dir, &file.Options{Sync: sync})
+}
+
+func newWriterWith(t *testing.T, dir string, o *file.Options) *writer {
+	t.Helper()
+	st, err := file.Open(dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,19 +233,49 @@ func skipWindows(t *testing.T) {
 	}
 }
 
-// TestLeaseEndsWithItsLock: a lease on a lock file that is no longer the log's
-// protects nothing, because others take another lock.
-func TestLeaseEndsWithItsLock(t *testing.T) {
+// TestLeaseNeedsNoLockFile: a lease excludes others although somebody deleted its
+// lock file and they take another; and the lock file is back when the lease is over.
+func TestLeaseNeedsNoLockFile(t *testing.T) {
 	skipWindows(t)
-	dir := t.TempDir()
-	a := newWriter(t, dir, file.Never)
-	lock := filepath.Join(dir, ".coppice", "locks", "a.lock")
-	for try := range 200 {
-		a.burst() // ends with a lease, which is over soon
-		must(t, os.Remove(lock))
-		must(t, a.append())
-		if _, err := os.Lstat(lock); err != nil {
-			t.Fatalf("try %d: an append went by a lock that is gone: %v", try, err)
-		}
+	for name, change := range map[string]func(t *testing.T, w *writer) error{
+		"append":  func(_ *testing.T, w *writer) error { return w.append() },
+		"archive": func(t *testing.T, w *writer) error { return w.store.Archive(t.Context(), "a") },
+		"remove":  func(t *testing.T, w *writer) error { return w.store.Remove(t.Context(), "a") },
+		"rewrite": func(t *testing.T, w *writer) error {
+			_, err := mustRaw(t, w.store, "a").Rewrite(t.Context(), pieces(file.Piece{Line: []byte(`{"header":2}`)}))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			var meanwhile func()
+			a := newWriterWith(t, dir, &file.Options{Sync: file.Never, FS: &vfs.Faulty{FS: vfs.OS{}, Before: func(op vfs.Op) error {
+				if op.Kind == vfs.OpWrite && meanwhile != nil {
+					now := meanwhile
+					meanwhile = nil
+					now()
+				}
+				return nil
+			}}})
+			b := newWriterWith(t, dir, &file.Options{LockWait: time.Millisecond})
+			lock := filepath.Join(dir, ".coppice", "locks", "a.lock")
+			for range 20 {
+				a.burst() // ends with a lease, which is over soon
+				must(t, os.Remove(lock))
+				meanwhile = func() {
+					b.look()
+					if err := change(t, b); !errors.Is(err, store.ErrLocked) {
+						t.Errorf("beside an append: %v, want that the log is locked", err)
+					}
+				}
+				must(t, a.append())
+			}
+			must(t, os.RemoveAll(lock))
+			time.Sleep(15 * time.Millisecond) // a lease ends after 10 at the latest
+			must(t, a.append())
+			if _, err := os.Lstat(lock); err != nil {
+				t.Errorf("after the lease: %v", err)
+			}
+		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/coppice-dev/coppice/store"
@@ -42,17 +43,32 @@ import (
 //
 // A lease is nothing but the lock held for longer, so whatever the lock excludes
 // it excludes: no other process appends, repairs, removes, archives or rewrites
-// the log meanwhile. What ignores the lock (rm, an editor, a directory that is
-// replaced by a copy) is noticed as soon as without a lease, because the log's
-// file and the lock's are looked up before every write. A process that is stopped
-// (not killed) keeps its lease, as it would have kept the lock if it had been
-// stopped within an append.
+// the log meanwhile. A process that is stopped (not killed) keeps its lease, as it
+// would have kept the lock if it had been stopped within an append.
+//
+// # The lock on the log's own file
+//
+// What ignores the lock (rm, an editor, a directory that is replaced by a copy) must
+// be noticed as soon as without a lease. It can happen to the log's file and to the
+// lock's. To ask which file is at a path costs nearly as much as the write itself,
+// and twice that for two paths. So whoever may change a log holds two locks: the one
+// on the lock file, and then one on the log's own file, if there is one, taken before
+// the question whether that file is at the path. Under a lease that question is asked
+// before every write, and the answer covers both: as long as the file that we have
+// locked is the log, whoever would change the log has to wait for us, even if our
+// lock file is gone and he has taken another. That our lock file is gone, or has a
+// note in it (see markUnsynced), is then noticed when the lease is over.
+//
+// The lock on the log's own file would not be enough by itself: a log that is
+// archived has no such file, and there must be an order among those who create,
+// archive, bring back and restore one.
 type nameLock struct {
 	store *Store
 	name  string
 	file  vfs.File
 	id    vfs.FileID // of file
 	path  string     // of file
+	log   vfs.File   // the log's own file, which lockName has locked too; or nil
 
 	dirty bool // what acquire returned last
 
@@ -70,21 +86,83 @@ const (
 	pollMax = 200 * time.Microsecond
 )
 
-// lockName opens and acquires the lock of a name.
+// openFilesKeepNames: where nobody can remove or replace a file that is open, a lock
+// file cannot get lost either, and one lock is enough.
+const openFilesKeepNames = runtime.GOOS == "windows"
+
+// lockName opens and acquires the locks of a name: the lock file's, and that on the
+// log's own file if it is there.
 func (s *Store) lockName(ctx context.Context, name string) (*nameLock, error) {
 	l := &nameLock{store: s, name: name}
 	if _, _, err := l.acquire(ctx); err != nil {
 		l.close()
 		return nil, err
 	}
+	var err error
+	if l.log, err = s.lockPlain(ctx, name); err != nil {
+		l.release()
+		return nil, err
+	}
 	return l, nil
+}
+
+// lockPlain locks the plain file of a log, if it has one. The caller has the lock
+// of the name, and closes the file to give this one back.
+func (s *Store) lockPlain(ctx context.Context, name string) (vfs.File, error) {
+	if openFilesKeepNames {
+		return nil, nil
+	}
+	for {
+		f, err := s.fs.OpenFile(s.Path(name), os.O_RDONLY, 0)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, vfs.ErrSymlink), errors.Is(err, vfs.ErrNotRegular):
+			return nil, nil // nobody appends to that
+		case errors.Is(err, fs.ErrPermission):
+			return nil, nil // who may not read it can at most remove it
+		case err != nil:
+			return nil, err
+		}
+		named := false
+		if err = s.lockFile(ctx, name, f); err == nil {
+			named, err = vfs.HasName(s.fs, f, s.Path(name))
+		}
+		if named {
+			return f, nil
+		}
+		f.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// lockFile takes the lock on a log's own file.
+func (s *Store) lockFile(ctx context.Context, name string, f vfs.File) error {
+	if openFilesKeepNames {
+		return nil
+	}
+	ok, err := f.TryLock()
+	if ok || err != nil {
+		return err
+	}
+	if ok, err = poll(ctx, s.opts.LockWait, f.TryLock); err == nil && !ok {
+		err = s.errLocked(name, s.Path(name))
+	}
+	return err
+}
+
+func (s *Store) errLocked(name, path string) error {
+	return &store.Error{
+		Op: "lock", Name: name, Path: path, Kind: store.ErrLocked,
+		Err:  fmt.Errorf("not free after %v", s.opts.LockWait),
+		Hint: "another process is stuck while writing to this session",
+	}
 }
 
 // acquire takes the lock. fresh is true when the lock file is not the one of
 // the previous acquisition, and everything known of the log may be out of date;
 // dirty is true when a sync of the log failed and what was written since the
-// last good one must be written anew (see markUnsynced). Under a lease the lock
-// is held already; but is it still the one that others take?
+// last good one must be written anew (see markUnsynced).
 func (l *nameLock) acquire(ctx context.Context) (fresh, dirty bool, err error) {
 	if !l.rest.IsZero() {
 		time.Sleep(time.Until(l.rest))
@@ -97,11 +175,9 @@ func (l *nameLock) acquire(ctx context.Context) (fresh, dirty bool, err error) {
 				return false, false, err
 			}
 		}
-		if !l.kept {
-			if err := l.wait(ctx); err != nil {
-				l.close() // so that the next acquisition is fresh
-				return false, false, err
-			}
+		if err := l.wait(ctx); err != nil {
+			l.close() // so that the next acquisition is fresh
+			return false, false, err
 		}
 		stat, err := l.store.fs.Stat(l.path)
 		if err == nil && stat.File == l.id {
@@ -147,11 +223,7 @@ func (l *nameLock) wait(ctx context.Context) error {
 		case deadline.IsZero():
 			deadline = now.Add(l.store.opts.LockWait)
 		case now.After(deadline):
-			return &store.Error{
-				Op: "lock", Name: l.name, Path: l.store.lockPath(l.name), Kind: store.ErrLocked,
-				Err:  fmt.Errorf("not free after %v", l.store.opts.LockWait),
-				Hint: "another process is stuck while writing to this session",
-			}
+			return l.store.errLocked(l.name, l.store.lockPath(l.name))
 		}
 		select {
 		case <-ctx.Done():
@@ -163,6 +235,10 @@ func (l *nameLock) wait(ctx context.Context) error {
 }
 
 func (l *nameLock) release() {
+	if l.log != nil {
+		l.log.Close()
+		l.log = nil
+	}
 	l.unlock()
 	l.close()
 }
@@ -173,20 +249,6 @@ func (l *nameLock) unlock() {
 	if l.file != nil && l.file.Unlock() != nil {
 		l.close()
 	}
-}
-
-// keep begins a lease or goes on with it, instead of unlock, and reports whether
-// it began. A lease that has lasted long enough ends.
-func (l *nameLock) keep(now time.Time) (began bool) {
-	switch {
-	case !l.kept:
-		l.kept, l.since = true, now
-		return true
-	case now.Sub(l.since) >= leaseMax:
-		l.unlock()
-		l.rest = now.Add(leaseGap)
-	}
-	return false
 }
 
 func (l *nameLock) close() {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 var newline = []byte{'\n'}
@@ -112,29 +113,66 @@ func (l *Log) write(ctx context.Context, at store.Pos, lines [][]byte) (store.Po
 		return at, l.fail("append", at, store.ErrClosed, nil)
 	}
 	now := time.Now()
-	fresh, dirty, err := l.lock.acquire(ctx)
+	file, stat, err := l.hold(ctx)
 	if err != nil {
 		return at, l.explain("append", at, err)
 	}
-	end, err := l.writeLocked(fresh, dirty, at, lines)
+	if err = l.checkEnd(file, stat.Size, at); err != nil {
+		l.unlock()
+		return at, err
+	}
+	end, err := l.writeAt(file, at, lines)
 	if err != nil {
-		l.lock.unlock()
+		l.unlock()
 		return at, err
 	}
 	l.unlockOrKeep(now, at, end)
 	return end, nil
 }
 
-func (l *Log) writeLocked(fresh, dirty bool, at store.Pos, lines [][]byte) (store.Pos, error) {
-	file, stat, err := l.writable(fresh, dirty)
+// hold takes the locks that a change of the log needs, and returns the file to
+// change and how it is. Under a lease they are held already.
+func (l *Log) hold(ctx context.Context) (*plain, vfs.Stat, error) {
+	if l.lock.kept {
+		file := l.source.(*plain)
+		stat, current, _ := l.store.isCurrent(l.name, file)
+		if current {
+			return file, stat, nil
+		}
+		l.unlock() // what is locked is not the log any more
+	}
+	fresh, dirty, err := l.lock.acquire(ctx)
 	if err != nil {
+		return nil, vfs.Stat{}, err
+	}
+	file, stat, err := l.writable(ctx, fresh, dirty)
+	if err != nil {
+		l.unlock()
 		l.lock.close() // what we know of the log stays out of date: look again next time
-		return at, l.explain("append", at, err)
 	}
-	if err := l.checkEnd(file, stat.Size, at); err != nil {
-		return at, err
+	return file, stat, err
+}
+
+// unlock gives back what hold took.
+func (l *Log) unlock() {
+	if file, ok := l.source.(*plain); ok && file.Unlock() != nil {
+		l.reopen(file)
 	}
-	return l.writeAt(file, at, lines)
+	l.lock.unlock()
+}
+
+// reopen opens a file once more, to close the descriptor whose lock could not be
+// given back. If that does not work either, the lock goes when the log is closed.
+func (l *Log) reopen(file *plain) {
+	again, err := l.store.openPlain(l.name)
+	if err != nil {
+		return
+	}
+	if again.id() != file.id() {
+		again.Close()
+		return
+	}
+	l.swap(again)
 }
 
 // unlockOrKeep ends an append that began at a moment: it keeps the lock for the
@@ -142,17 +180,19 @@ func (l *Log) writeLocked(fresh, dirty bool, at store.Pos, lines [][]byte) (stor
 func (l *Log) unlockOrKeep(began time.Time, at, end store.Pos) {
 	follows := at == l.latest.end && began.Sub(l.latest.began) < leaseIdle
 	l.latest.began, l.latest.end = began, end
-	if !follows || l.store.opts.Sync == Always {
-		l.lock.unlock()
-		return
-	}
-	if !l.lock.keep(began) {
-		return
-	}
-	if l.idle == nil {
-		l.idle = time.AfterFunc(leaseIdle, l.endIdleLease)
-	} else {
-		l.idle.Reset(leaseIdle)
+	switch {
+	case !follows || l.store.opts.Sync == Always:
+		l.unlock()
+	case !l.lock.kept:
+		l.lock.kept, l.lock.since = true, began
+		if l.idle == nil {
+			l.idle = time.AfterFunc(leaseIdle, l.endIdleLease)
+		} else {
+			l.idle.Reset(leaseIdle)
+		}
+	case began.Sub(l.lock.since) >= leaseMax:
+		l.unlock()
+		l.lock.rest = began.Add(leaseGap)
 	}
 }
 
@@ -167,7 +207,7 @@ func (l *Log) endIdleLease() {
 		l.idle.Reset(left)
 		return
 	}
-	l.lock.unlock()
+	l.unlock()
 }
 
 // checkEnd makes sure the file ends at the position, repairing what a crashed

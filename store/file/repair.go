@@ -56,30 +56,21 @@ func (l *Log) Settle(ctx context.Context) (bool, error) {
 	if lacking, err := l.lacksLineEnd(file); err != nil || !lacking {
 		return false, err
 	}
-	fresh, dirty, err := l.lock.acquire(ctx)
+	file, stat, err := l.hold(ctx)
 	if err != nil {
 		return false, l.explain("settle", 0, err)
 	}
-	defer l.lock.unlock()
-	completed, err := l.settleLocked(fresh, dirty)
-	if err != nil {
-		l.lock.close() // what we know of the log stays out of date: look again next time
-		return false, l.explain("settle", 0, err)
-	}
-	return completed, nil
-}
-
-func (l *Log) settleLocked(fresh, dirty bool) (bool, error) {
-	file, stat, err := l.writable(fresh, dirty)
-	if err != nil {
-		return false, err
-	}
+	defer l.unlock()
 	// Without the lock it may have been a line on its way.
 	lacking, err := l.lacksLineEnd(file)
 	if err == nil && lacking {
 		_, err = l.repairTail(file, stat.Size)
 	}
-	return lacking, err
+	if err != nil {
+		l.lock.close() // what we know of the log stays out of date: look again next time
+		return false, l.explain("settle", 0, err)
+	}
+	return lacking, nil
 }
 
 func (l *Log) lacksLineEnd(file *plain) (bool, error) {

@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"io/fs"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -27,14 +28,11 @@ func statFD(fd uintptr) (Stat, error) {
 // statName is on the append path: the buffer keeps names of the usual length off
 // the heap.
 func statName(name string) (Stat, error) {
-	var buf [256]byte
-	path := append(buf[:0], name...)
-	for _, c := range path {
-		if c == 0 {
-			return Stat{}, unix.EINVAL
-		}
+	if strings.IndexByte(name, 0) >= 0 {
+		return Stat{}, &fs.PathError{Op: "stat", Path: name, Err: unix.EINVAL}
 	}
-	path = append(path, 0)
+	var buf [256]byte
+	path := append(append(buf[:0], name...), 0)
 	at := unix.AT_FDCWD // which is negative, and a constant cannot be converted
 	st, err := statx(uintptr(at), &path[0], unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil {
