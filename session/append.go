@@ -35,7 +35,12 @@ func (s *Session) AppendAll(entries ...Entry) ([]string, error) {
 func (s *Session) appendOne(op string, entry Entry) (string, error) {
 	one := singles.Get().(*single)
 	one.entry[0] = entry
-	one.writing = writing{op: op, entries: one.entry[:], alone: true}
+	return s.putSingle(op, one)
+}
+
+// putSingle writes the entry of a single, and returns its id.
+func (s *Session) putSingle(op string, one *single) (string, error) {
+	one.op, one.entries, one.alone = op, one.entry[:], true
 	_, err := s.put(&one.writing)
 	id := one.entry[0].ID
 	*one = single{} // nothing of the caller's stays in memory
@@ -50,14 +55,21 @@ func (s *Session) appendOne(op string, entry Entry) (string, error) {
 // has returned: so their memory is used again.
 type single struct {
 	writing
-	entry [1]Entry
+	entry   [1]Entry
+	message MessageEntry // of AppendMessage
 }
 
 var singles = sync.Pool{New: func() any { return new(single) }}
 
 // AppendMessage appends a message.
 func (s *Session) AppendMessage(role MessageRole, content []Content) (string, error) {
-	return s.AppendEntry(Entry{Type: TypeMessage, Message: &MessageEntry{Role: role, Content: content}})
+	if s.opts.Clean != nil { // which may hold on to the message
+		return s.AppendEntry(Entry{Type: TypeMessage, Message: &MessageEntry{Role: role, Content: content}})
+	}
+	one := singles.Get().(*single)
+	one.message.Role, one.message.Content = role, content
+	one.entry[0].Type, one.entry[0].Message = TypeMessage, &one.message
+	return s.putSingle("append", one)
 }
 
 // AppendThinkingLevelChange records how hard the model is to think from here on.
@@ -142,7 +154,7 @@ var errLeafMoved = errors.New("the leaf has moved")
 // them kept in blobs. So what is refused leaves nothing behind. The blobs must be
 // held until the entries are appended.
 func (s *Session) makeReady(ctx context.Context, blobs *heldBlobs, w *writing) error {
-	m := mover{ctx: ctx, blobs: s.store.Blobs(), threshold: s.opts.BlobThreshold}
+	m := mover{ctx: ctx, store: s.store, threshold: s.opts.BlobThreshold}
 	for i := range w.entries {
 		if err := s.clean(w, i); err != nil {
 			return err

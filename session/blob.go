@@ -40,7 +40,7 @@ func (h *heldBlobs) release() {
 // What the caller gave stays as it is.
 type mover struct {
 	ctx       context.Context
-	blobs     store.Blobs
+	store     store.Store
 	threshold int // negative: nothing moves
 	moves     []move
 	external  map[int]int64 // how many bytes of the entry of an index are in blobs, or will be
@@ -90,6 +90,9 @@ func (m *mover) put(held *heldBlobs) error {
 func (m *mover) blocks(blocks []Content, size *int64) []Content {
 	out := blocks
 	for i := range blocks {
+		if blocks[i].staysWhole() {
+			continue
+		}
 		c, changed := m.block(blocks[i], size)
 		if !changed {
 			continue
@@ -100,6 +103,11 @@ func (m *mover) blocks(blocks []Content, size *int64) []Content {
 		out[i] = c
 	}
 	return out
+}
+
+// staysWhole reports whether a block has nothing that could be in a blob. Most do.
+func (c *Content) staysWhole() bool {
+	return c.ToolResult == nil && c.source() == nil
 }
 
 func (m *mover) block(c Content, size *int64) (_ Content, changed bool) {
@@ -154,7 +162,7 @@ func (m *mover) source(s *Source, size *int64) *Source {
 // sizeOf returns the size of a blob that a caller refers to. What the block says
 // of it counts only if there is no such blob.
 func (m *mover) sizeOf(ref store.Ref, c *Content) int64 {
-	if data, err := m.blobs.Get(m.ctx, ref); err == nil {
+	if data, err := m.store.Blobs().Get(m.ctx, ref); err == nil {
 		return int64(len(data))
 	}
 	return c.blobSize()

@@ -134,12 +134,13 @@ func (w *writer) done() ([]byte, error) {
 // key begins a member. The comma depends on what stands before, so that no
 // caller has to know whether it is the first.
 func (w *writer) key(name string) {
-	if w.buf[len(w.buf)-1] != '{' {
-		w.buf = append(w.buf, ',')
+	buf := w.buf
+	if buf[len(buf)-1] != '{' {
+		buf = append(buf, ',')
 	}
-	w.buf = append(w.buf, '"')
-	w.buf = append(w.buf, name...) // our own names need no escapes
-	w.buf = append(w.buf, '"', ':')
+	buf = append(buf, '"')
+	buf = append(buf, name...) // our own names need no escapes
+	w.buf = append(buf, '"', ':')
 }
 
 // isOdd reports whether a known member is among the unknown ones.

@@ -46,6 +46,12 @@ func plainRun(s string) int {
 // asciiRun returns the index of the first byte at or after i that is not ASCII
 // or must be escaped, or len(s).
 func asciiRun(s string, i int) int {
+	for ; len(s)-i >= 32; i += 32 { // four words for one decision
+		a, b, c, d := load8(s[i:]), load8(s[i+8:]), load8(s[i+16:]), load8(s[i+24:])
+		if (special(a)|a|special(b)|b|special(c)|c|special(d)|d)&highs != 0 {
+			break
+		}
+	}
 	for ; len(s)-i >= 8; i += 8 {
 		w := load8(s[i:])
 		if m := (special(w) | w) & highs; m != 0 {
