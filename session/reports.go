@@ -43,12 +43,13 @@ type effect struct {
 
 // note takes the next entry of the path into account, before it is added.
 func (ch *changes) note(c *Context, sel *selection, e *Entry, edits map[string]*Entry) {
+	if e.Message != nil { // first: an effect costs an allocation, and most entries have none
+		ch.noteMessage(c, e, edits[e.ID] != nil)
+		return
+	}
 	at := len(c.Entries)
 	act := effect{since: at, holds: !sel.reverted[e.ID]}
 	switch {
-	case e.Message != nil:
-		ch.noteMessage(c, e, edits[e.ID] != nil)
-		return
 	case e.ContextEdit != nil:
 		if target := e.ContextEdit.TargetID; c.Edited[target] == e.ID {
 			ch.unlike = addSpan(ch.unlike, ch.places[target], at)

@@ -249,6 +249,14 @@ const (
 // plainASCII returns the index of the first byte at or after i that is a quote,
 // a backslash, a control character or not ASCII, or len(b).
 func plainASCII(b []byte, i int) int {
+	for ; len(b)-i >= 32; i += 32 { // long text: one branch for four words
+		v := b[i : i+32]
+		w, x := binary.LittleEndian.Uint64(v), binary.LittleEndian.Uint64(v[8:])
+		y, z := binary.LittleEndian.Uint64(v[16:]), binary.LittleEndian.Uint64(v[24:])
+		if (special(w)|w|special(x)|x|special(y)|y|special(z)|z)&highs != 0 {
+			break
+		}
+	}
 	for ; len(b)-i >= 8; i += 8 {
 		w := binary.LittleEndian.Uint64(b[i:])
 		if m := (special(w) | w) & highs; m != 0 {
