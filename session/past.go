@@ -219,15 +219,24 @@ func (s *Session) pastOf(ctx context.Context, sel *selection) (*past, error) {
 	if p := s.pasts.get(sel.version, id); p != nil {
 		return p, nil
 	}
-	p := &past{}
+	p, n := &past{}, s.countsOf(sel.version)
 	if err := s.findMessages(ctx, p, sel.older); err != nil {
 		return nil, err
 	}
-	if err := s.findActs(ctx, p, sel.older); err != nil {
-		return nil, err
+	if n.kinds[kindContextEdit]+n.kinds[kindRevert]+n.kinds[kindMerge] > 0 {
+		if err := s.findActs(ctx, p, sel.older); err != nil {
+			return nil, err
+		}
 	}
 	s.pasts.put(sel.version, id, p)
 	return p, nil
+}
+
+// countsOf returns the counts of a tree, which may be growing.
+func (s *Session) countsOf(v treeVersion) counts {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return v.tree.counts
 }
 
 // findMessages finds the system messages and the last message that begins a turn.

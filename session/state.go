@@ -27,7 +27,7 @@ func (s *Session) findState(ctx context.Context, sel *selection) error {
 	state := p.state
 	s.pasts.mu.Unlock()
 	if state == nil {
-		if state, err = s.stateAt(ctx, sel.older); err != nil {
+		if state, err = s.stateAt(ctx, sel.older, s.countsOf(sel.version)); err != nil {
 			return err
 		}
 		s.pasts.mu.Lock()
@@ -38,12 +38,20 @@ func (s *Session) findState(ctx context.Context, sel *selection) error {
 	return nil
 }
 
-// stateAt returns what is in force at the end of a path.
-func (s *Session) stateAt(ctx context.Context, path ancestors) (*State, error) {
+// stateAt returns what is in force at the end of a path, in a tree of which the
+// counts are given.
+func (s *Session) stateAt(ctx context.Context, path ancestors, n counts) (*State, error) {
 	state := &State{}
+	levelsAt, modelsAt := path, path
+	if n.kinds[kindThinkingLevel] == 0 {
+		levelsAt.at = none
+	}
+	if n.kinds[kindModelChange]+n.speakers[speakerModel]+n.speakers[speakerUnknown] == 0 {
+		modelsAt.at = none
+	}
 	isLevel := func(n *node) bool { return n.kind == kindThinkingLevel }
 levels:
-	for levels := range path.some(isLevel) {
+	for levels := range levelsAt.some(isLevel) {
 		entries, err := s.inOrder(nodesOf(levels))
 		if err != nil {
 			return nil, err
@@ -56,7 +64,7 @@ levels:
 		}
 	}
 	var told []State // who answered, the nearest first
-	err := s.eachModel(ctx, path, func(m State, isChange bool) bool {
+	err := s.eachModel(ctx, modelsAt, func(m State, isChange bool) bool {
 		told = append(told, m)
 		n := len(told)
 		// What stands before a change, or before an answer that names its
@@ -103,8 +111,15 @@ func (s *Session) eachModel(ctx context.Context, path ancestors, visit func(m St
 	return nil
 }
 
-// namesModel reports whether a line may say which model answered.
-func namesModel(line []byte) bool { return bytes.Contains(line, []byte(`"model"`)) }
+// namesModel reports whether a line, or what follows the role in it, may say which
+// model answered.
+func namesModel(line []byte) bool {
+	line = bytes.TrimPrefix(line, beforeText) // bytes.Contains is slow where there are many quotes
+	return bytes.Contains(line, []byte(`"model"`))
+}
+
+// beforeText is what follows the role in nearly all lines, as we write them.
+var beforeText = []byte(`,"content":[{"type":"text","text":{"content":"`)
 
 // update applies an entry to the state.
 func (s *State) update(e *Entry) {

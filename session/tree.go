@@ -40,6 +40,7 @@ type tree struct {
 	logLeaf  string    // where the log itself says the leaf is: another writer may have moved it
 
 	messages int
+	counts   counts
 	listed   [len(kinds)][]int32 // the entries of some kinds, in order: see kindRow
 	problems []Problem
 
@@ -54,6 +55,13 @@ type tree struct {
 	walked pathMarks
 	mended int    // how often gaps were filled or parents found late: see pasts
 	kept   []node // if deep: what the compaction in force keeps from before the part that was read
+}
+
+// counts says how many entries of a sort there are in a tree. Nobody need go along a
+// path to look for what is nowhere.
+type counts struct {
+	kinds    [len(kinds)]int
+	speakers [speakerOther + 1]int // of messages
 }
 
 // pendingParent is an entry whose parent was not there yet when it was read.
@@ -204,7 +212,7 @@ func (t *tree) headLine(line store.Line, h rawjson.Head) headLine {
 		id: t.ids.keep(h.ID), isRoot: len(h.Parent) == 0,
 		kind: kindOfType(h.Type), speaker: speakerIn(h), pos: line.Pos, next: line.Next,
 	}
-	if t.seekModels && head.speaker == speakerModel && !namesModel(line.Data) {
+	if t.seekModels && head.speaker == speakerModel && !namesModel(h.Rest) {
 		head.speaker = speakerSilent
 	}
 	if last := len(t.nodes) - 1; last >= 0 && t.nodes[last].id == string(h.Parent) {
@@ -262,7 +270,9 @@ func (t *tree) add(h headLine) (at int32, ok bool) {
 // count takes note of the entries of which there are lists.
 func (t *tree) count(i int32) {
 	k := t.nodes[i].kind
+	t.counts.kinds[k]++
 	if k == kindMessage {
+		t.counts.speakers[t.nodes[i].speaker]++
 		t.messages++
 	}
 	if kinds[k].listed {

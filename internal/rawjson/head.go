@@ -14,6 +14,8 @@ type Head struct {
 	// Role is the role of a message, if it stands where our writer puts it: first
 	// in a message that follows the head. Otherwise it is nil, whatever the role.
 	Role []byte
+	// Rest is what follows Role in the line, if there is one.
+	Rest []byte
 	// HasParent: there is a parent_id, and it is a string or null. When it is
 	// null, Parent is nil.
 	HasParent bool
@@ -92,7 +94,9 @@ func leadingHead(line []byte) (h Head, ok bool) {
 	}
 	h.Whole = i == last
 	if string(h.Type) == "message" {
-		h.Role, _ = plainMember(line, i, `,"message":{"role":"`)
+		if role, end := plainMember(line, i, `,"message":{"role":"`); end >= 0 {
+			h.Role, h.Rest = role, line[end:]
+		}
 	}
 	return h, true
 }

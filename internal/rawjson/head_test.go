@@ -12,7 +12,7 @@ import (
 // show makes heads comparable, and nil distinct from empty. The role is there only
 // if it costs nothing: see TestHeadRole.
 func show(h rawjson.Head) string {
-	h.Whole, h.Role = false, nil
+	h.Whole, h.Role, h.Rest = false, nil, nil
 	return fmt.Sprintf("%#v", h)
 }
 
@@ -139,6 +139,9 @@ func TestHeadRole(t *testing.T) {
 		h, ok := rawjson.ScanHead([]byte(line))
 		if !ok || string(h.Role) != want {
 			t.Errorf("ScanHead(%s) tells the role %q, %v; want %q", line, h.Role, ok, want)
+		}
+		if (h.Rest != nil) != (want != "") || want != "" && string(h.Rest) != `,"content":[]}}` {
+			t.Errorf("ScanHead(%s): after the role comes %q", line, h.Rest)
 		}
 	}
 }
