@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +18,7 @@ type appendFlags struct {
 	stopReason, responseID    string
 	tokens                    int
 	call                      string
-	failed                    bool
+	failed, force             bool
 }
 
 func appendCommand(a *app) *cobra.Command {
@@ -47,6 +48,7 @@ func appendCommand(a *app) *cobra.Command {
 	flags.IntVar(&f.tokens, "tokens", 0, "what the message costs in a context")
 	flags.StringVar(&f.call, "call", "", "the text is the result of the tool call with this id")
 	flags.BoolVar(&f.failed, "error", false, "with --call: the tool failed")
+	flags.BoolVar(&f.force, "force", false, "also append the result of a tool call that is not there, or has one")
 	cmd.MarkFlagsOneRequired("role", "entry")
 	cmd.MarkFlagsMutuallyExclusive("role", "entry")
 	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"user", "assistant", "system", "tool"}, cobra.ShellCompDirectiveNoFileComp))
@@ -68,6 +70,9 @@ func (a *app) runAppend(cmd *cobra.Command, args []string, f *appendFlags) error
 		if leaf := o.LeafID(); e.ParentID != nil && e.Type != session.TypeLeaf && *e.ParentID != leaf {
 			return usageError{fmt.Errorf("parent_id is %q, but the leaf is %q; leave it out, or go there first with coppice branch", *e.ParentID, leaf)}
 		}
+		if err := a.checkResults(cmd.Context(), o, &e, f); err != nil {
+			return err
+		}
 		id, err := o.WithContext(cmd.Context()).AppendEntry(e)
 		if cut, ok := errors.AsType[*session.CutError](err); ok {
 			return usageError{cut}
@@ -81,6 +86,29 @@ func (a *app) runAppend(cmd *cobra.Command, args []string, f *appendFlags) error
 		return a.withLink(cmd.Context(), args[0], "", add)
 	}
 	return a.withEnd(cmd.Context(), args[0], add)
+}
+
+// checkResults refuses a result that no call waits for, in the whole conversation. A
+// person who types one has mistaken an id; who means it can insist.
+func (a *app) checkResults(ctx context.Context, o opened, e *session.Entry, f *appendFlags) error {
+	if f.force || e.Message == nil {
+		return nil
+	}
+	whole := o.Session
+	if !isAlone(o.chain) {
+		chain, err := session.OpenChain(ctx, o.store, o.chain, a.options())
+		if err != nil {
+			return err
+		}
+		defer chain.Close()
+		whole = chain
+	}
+	err := whole.CheckResults(e)
+	refused, ok := errors.AsType[*session.Error](err)
+	if !ok || !errors.Is(err, session.ErrInvalid) {
+		return err
+	}
+	return usageError{&session.Error{Op: "append", Name: o.name, Err: refused.Err, Hint: "--force appends it all the same; no model will be sent it"}}
 }
 
 // givenMessage makes a message of the flags and the text.
