@@ -48,7 +48,7 @@ func appendCommand(a *app) *cobra.Command {
 	flags.IntVar(&f.tokens, "tokens", 0, "what the message costs in a context")
 	flags.StringVar(&f.call, "call", "", "the text is the result of the tool call with this id")
 	flags.BoolVar(&f.failed, "error", false, "with --call: the tool failed")
-	flags.BoolVar(&f.force, "force", false, "also append the result of a tool call that is not there, or has one")
+	flags.BoolVar(&f.force, "force", false, "append a result even if no call waits for it")
 	cmd.MarkFlagsOneRequired("role", "entry")
 	cmd.MarkFlagsMutuallyExclusive("role", "entry")
 	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"user", "assistant", "system", "tool"}, cobra.ShellCompDirectiveNoFileComp))
