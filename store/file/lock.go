@@ -113,12 +113,12 @@ func (s *Store) lockPlain(ctx context.Context, name string) (vfs.File, error) {
 		return nil, nil
 	}
 	for {
-		f, err := s.fs.OpenFile(s.Path(name), os.O_RDONLY, 0)
+		f, err := s.fs.OpenFile(s.Path(name), os.O_RDWR, 0) // on NFS, only who may write can lock
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, vfs.ErrSymlink), errors.Is(err, vfs.ErrNotRegular):
 			return nil, nil // nobody appends to that
 		case errors.Is(err, fs.ErrPermission):
-			return nil, nil // who may not read it can at most remove it
+			return nil, nil // who may not write it can at most remove it
 		case err != nil:
 			return nil, err
 		}
