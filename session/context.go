@@ -179,7 +179,7 @@ func (a *ancestors) next() *node {
 // and which tree it is in. An empty leaf becomes the session's.
 func (s *Session) startAt(ctx context.Context, leaf *string) (ancestors, treeVersion, error) {
 	s.mu.RLock()
-	if !s.closed && s.tree.complete {
+	if !s.closed && s.tree.isWhole() {
 		defer s.mu.RUnlock()
 		return s.walk(leaf)
 	}
@@ -223,16 +223,18 @@ func (s *Session) loadContext(ctx context.Context, leaf string) error {
 	if s.closed {
 		return s.errClosed("context")
 	}
-	if s.tree.complete || s.tree.deep {
+	if s.tree.extent != extentEnd {
 		return s.wholeFor(ctx, leaf)
 	}
 	t, err := s.loadDecoded(ctx)
 	if err == nil && t.leaf == s.tree.leaf {
-		t.deep, t.deepFrom = true, t.leaf
+		t.extent, t.deepFrom = max(t.extent, extentContext), t.leaf
 		s.tree = t
 		return s.wholeFor(ctx, leaf)
 	}
-	s.seekModels = errors.Is(err, errNeedState)
+	if s.detail = detailRoles; errors.Is(err, errNeedState) {
+		s.detail = detailModels
+	}
 	return s.whole(ctx)
 }
 
@@ -262,7 +264,7 @@ func (s *Session) loadDecoded(ctx context.Context) (*tree, error) {
 // for the one that it was read for and for what was appended since, unless a
 // branch was taken that leads out of it.
 func (s *Session) wholeFor(ctx context.Context, leaf string) error {
-	if s.tree.complete || (leaf == "" || leaf == s.tree.leaf) && s.tree.deepLeaf() {
+	if s.tree.isWhole() || (leaf == "" || leaf == s.tree.leaf) && s.tree.deepLeaf() {
 		return nil
 	}
 	return s.whole(ctx)

@@ -182,7 +182,7 @@ func TestCutsAfterAGreatTurn(t *testing.T) {
 // chainOf is a tree of one long branch, and one of a single entry beside it.
 func chainOf(n int) *tree {
 	t := newTree()
-	t.complete = true
+	t.extent = extentWhole
 	for i := range n {
 		h := headLine{id: fmt.Sprintf("e%07d", i), isRoot: i == 0, kind: kindMessage, pos: store.Pos(i)}
 		if i > 0 {

@@ -86,7 +86,7 @@ func (s *Session) readBefore(ctx context.Context, sel *selection) error {
 		}
 	}
 	switch {
-	case !sel.version.tree.complete:
+	case !sel.version.tree.isWhole():
 		return errNeedAll // a line that was recorded cannot be read
 	case sel.older.at == none:
 		return nil

@@ -110,7 +110,7 @@ type core struct {
 	cache       entryCache
 	lastContext atomic.Pointer[sharedContext]
 	pasts       pasts
-	seekModels  bool // reading the whole log, look for messages that name their model
+	detail      headDetail // for when the whole log is read
 }
 
 // WithContext returns a view of the session whose operations end when ctx does:
@@ -156,7 +156,7 @@ func createWith(ctx context.Context, st store.Store, h Header, o *Options, entri
 // firstLines returns the lines of entries with which a session begins that is yet
 // to be made with the options and the store of this one.
 func (s *Session) firstLines(ctx context.Context, blobs *heldBlobs, entries []Entry) ([][]byte, error) {
-	next := Session{core: &core{opts: s.opts, store: s.store, name: s.name, tree: &tree{complete: true}}, ctx: ctx}
+	next := Session{core: &core{opts: s.opts, store: s.store, name: s.name, tree: &tree{extent: extentWhole}}, ctx: ctx}
 	w := writing{op: "create", entries: entries}
 	if err := next.makeReady(ctx, blobs, &w); err != nil {
 		return nil, err
@@ -316,7 +316,7 @@ func (s *Session) loadAll(ctx context.Context) (*tree, error) {
 			return nil, err
 		}
 	}
-	t, err := loadTree(ctx, s.log, end, s.seekModels)
+	t, err := loadTree(ctx, s.log, end, s.detail)
 	if err != nil {
 		return nil, err
 	}
@@ -328,7 +328,7 @@ func (s *Session) loadAll(ctx context.Context) (*tree, error) {
 
 // whole makes the tree complete. It is called with mu held for writing.
 func (s *Session) whole(ctx context.Context) error {
-	if s.tree.complete {
+	if s.tree.isWhole() {
 		return nil
 	}
 	t, err := s.loadAll(ctx)
@@ -348,7 +348,7 @@ func (s *Session) withWhole(f func(t *tree) error) error {
 		s.mu.RUnlock()
 		return s.errClosed("read")
 	}
-	if s.tree.complete {
+	if s.tree.isWhole() {
 		defer s.mu.RUnlock()
 		return f(s.tree)
 	}
@@ -446,7 +446,7 @@ func (s *Session) absorb(ctx context.Context) error {
 		}
 		s.tree.addLine(line)
 	}
-	if s.tree.complete {
+	if s.tree.isWhole() {
 		s.tree.settle()
 		return nil
 	}

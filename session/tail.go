@@ -50,7 +50,7 @@ func loadTail(ctx context.Context, log store.Log, end store.Pos, goal tailGoal, 
 		}
 	}
 	t, err := scan.tree(end)
-	if err == nil && scan.compacted && !t.complete {
+	if err == nil && scan.compacted && !t.isWhole() {
 		t.kept, err = scan.readKept(ctx, log, t)
 	}
 	return t, err
@@ -258,11 +258,13 @@ func (s *tailScan) tree(end store.Pos) (*tree, error) {
 	t.end = end
 	t.expect(len(s.heads))
 	t.header = s.header
-	t.complete = s.header != nil
+	if s.header != nil {
+		t.extent = extentWhole
+	}
 	for i := len(s.heads) - 1; i >= 0; i-- {
 		t.addEntry(s.heads[i])
 	}
-	if t.complete {
+	if t.isWhole() {
 		t.settle()
 	}
 	t.pending = nil // parents before the part that was read are not missing

@@ -25,15 +25,31 @@ type node struct {
 	speaker speaker // of a message
 }
 
+// extent is how much of its log a tree has.
+type extent uint8
+
+const (
+	extentEnd     extent = iota // its end, as far back as it takes to know the leaf
+	extentContext               // its end, as far back as the context at deepFrom goes
+	extentWhole                 // all of it
+)
+
+// headDetail is how closely the lines are looked at from which a tree is built.
+type headDetail uint8
+
+const (
+	detailRoles  headDetail = iota // only at their first bytes, which have the role
+	detailModels                   // at messages of the model to the end: does one name it?
+)
+
 // tree is the shape of a session, or of its end: see tail.go. It is built from
 // lines and knows nothing of files.
 type tree struct {
 	header   *Header
 	nodes    []node // in the order of the log; gaps come where they are found
 	byID     idIndex
-	live     bool      // somebody may be reading nodes: those that are there must not change
-	complete bool      // it goes back to the log's beginning
-	deep     bool      // if not complete: it goes back far enough for the context at deepFrom
+	live     bool // somebody may be reading nodes: those that are there must not change
+	extent   extent
 	deepFrom string    // the leaf for which the log's end was read
 	end      store.Pos // of the last line read
 	leaf     string    // the entry that the next one will follow; "" for none
@@ -47,10 +63,10 @@ type tree struct {
 	ids arena // of the nodes
 
 	// Only while loading:
-	seekModels bool // tell messages of the model that do not name it
-	pending    []pendingParent
-	damage     []damage // ascending
-	lost       damageIndex
+	detail  headDetail
+	pending []pendingParent
+	damage  []damage // ascending
+	lost    damageIndex
 
 	walked pathMarks
 	mended int    // how often gaps were filled or parents found late: see pasts
@@ -87,13 +103,16 @@ func idsIn(line []byte) []string {
 
 func newTree() *tree { return &tree{} }
 
+// isWhole reports whether the tree goes back to the log's beginning.
+func (t *tree) isWhole() bool { return t.extent == extentWhole }
+
 // at returns the index of the node that has an id.
 func (t *tree) at(id string) (int32, bool) { return t.byID.find(t.nodes, id) }
 
 // loadTree reads a log from its beginning to a position.
-func loadTree(ctx context.Context, log store.Log, end store.Pos, seekModels bool) (*tree, error) {
+func loadTree(ctx context.Context, log store.Log, end store.Pos, detail headDetail) (*tree, error) {
 	t := newTree()
-	t.complete, t.seekModels = true, seekModels
+	t.extent, t.detail = extentWhole, detail
 	for line, err := range log.Forward(ctx, 0) {
 		if err != nil {
 			return nil, err
@@ -212,7 +231,7 @@ func (t *tree) headLine(line store.Line, h rawjson.Head) headLine {
 		id: t.ids.keep(h.ID), isRoot: len(h.Parent) == 0,
 		kind: kindOfType(h.Type), speaker: speakerIn(h), pos: line.Pos, next: line.Next,
 	}
-	if t.seekModels && head.speaker == speakerModel && !namesModel(h.Rest) {
+	if t.detail == detailModels && head.speaker == speakerModel && !namesModel(h.Rest) {
 		head.speaker = speakerSilent
 	}
 	if last := len(t.nodes) - 1; last >= 0 && t.nodes[last].id == string(h.Parent) {
@@ -230,8 +249,8 @@ func (t *tree) addEntry(h headLine) {
 		t.report(ProblemDuplicate, h.id, h.pos, fmt.Sprintf("the id is that of the entry at %d", t.nodes[at].pos))
 		return // a repeated line must not move the leaf back, nor hide the first
 	}
-	if kinds[h.kind].reachesBack {
-		t.deep = false // it may bring back what lies before the part that was read
+	if kinds[h.kind].reachesBack && t.extent == extentContext {
+		t.extent = extentEnd // it may bring back what lies before the part that was read
 	}
 	if h.kind == kindLeaf {
 		t.logLeaf = h.parent
@@ -376,11 +395,11 @@ func (t *tree) standsAt(id string) (_ string, known bool) {
 	}
 	at, ok := t.at(id)
 	if !ok {
-		return id, t.complete
+		return id, t.isWhole()
 	}
 	for t.nodes[at].kind == kindLeaf {
 		if at = t.nodes[at].parent; at == none {
-			return "", t.complete
+			return "", t.isWhole()
 		}
 	}
 	return t.nodes[at].id, true
@@ -512,7 +531,7 @@ func (m *pathMarks) moveTo(nodes []node, leaf int32) {
 
 // deepLeaf reports whether a tree of the log's end suffices for the context at
 // its leaf: that leaf is the one it was read for, or descends from it.
-func (t *tree) deepLeaf() bool { return t.deep && t.isOnPath(t.deepFrom, t.leaf) }
+func (t *tree) deepLeaf() bool { return t.extent == extentContext && t.isOnPath(t.deepFrom, t.leaf) }
 
 // roots counts the entries without a parent.
 func (t *tree) roots() []int32 {
