@@ -358,7 +358,9 @@ func (s *Session) prepare(ctx context.Context, w *writing) (*batch, error) {
 		}
 		b.add(e, int64(len(line)))
 		if w.graft && e.Type == TypeLeaf {
-			b.leaf = s.standsAt(b, b.leaf)
+			if b.leaf, err = s.standsAt(ctx, b, b.leaf); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if w.alone {

@@ -324,7 +324,10 @@ func (s *Session) place(ctx context.Context, w *writing, b *batch, i int) error 
 			return err
 		}
 		if of == kindLeaf && !w.graft { // a leaf stands on no move: see standsAt
-			to := s.standsAt(b, *e.ParentID)
+			to, err := s.standsAt(ctx, b, *e.ParentID)
+			if err != nil {
+				return err
+			}
 			if e.ParentID = &to; to == "" {
 				e.ParentID = nil
 			}
@@ -360,16 +363,22 @@ func (s *Session) checkKept(ctx context.Context, b *batch, e *Entry) error {
 	return nil
 }
 
-// standsAt is that of the tree, with the batch on top.
-func (s *Session) standsAt(b *batch, id string) string {
+// standsAt is that of the tree, with the batch on top. It reads the whole log if
+// it must.
+func (s *Session) standsAt(ctx context.Context, b *batch, id string) (string, error) {
 	for i := b.index(id); i >= 0; i = b.index(id) {
 		if b.heads[i].kind != kindLeaf {
-			return id
+			return id, nil
 		}
 		id = b.heads[i].parent
 	}
-	id, _ = s.tree.standsAt(id)
-	return id
+	to, known := s.tree.standsAt(id)
+	if known {
+		return to, nil
+	}
+	err := s.whole(ctx)
+	to, _ = s.tree.standsAt(id)
+	return to, err
 }
 
 // complete gives an entry its parent and its time. Where a move of the leaf leads

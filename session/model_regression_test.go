@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -175,5 +176,37 @@ func TestMergeOfEditedEntry(t *testing.T) {
 	noError(t, err)
 	if got := merge(); got != "removed" {
 		t.Errorf("after a compaction the merge shows %q", got)
+	}
+}
+
+// Where a leaf stands that is moved to a move may be known only from the beginning
+// of the log, of which a session that was opened has read the end.
+func TestBranchToAMoveThatLeadsFarBack(t *testing.T) {
+	t.Parallel()
+	disk := vfs.NewMemory()
+	n := 0
+	name := func(kind session.EntryType) string { n++; return fmt.Sprintf("%s-%d", kind, n) }
+	s, err := session.Create(t.Context(), storeOn(t, disk), session.Header{ID: "s"}, &session.Options{NewID: name})
+	noError(t, err)
+	say := func(text string) string {
+		id, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text(text)})
+		noError(t, err)
+		return id
+	}
+	first := say("first")
+	say(strings.Repeat("long ", 20_000))
+	cut := say("one way")
+	noError(t, s.Branch(first)) // which is written as leaf-4
+	say("another way")
+	noError(t, s.Branch(cut))
+	_, err = s.AppendCompaction("what was said", cut, 0)
+	noError(t, err)
+	again := openOn(t, disk)
+	if _, err := again.Context(session.ContextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	noError(t, again.Branch("leaf-4"))
+	if leaf := again.LeafID(); leaf != first {
+		t.Errorf("the leaf is %q, want the entry to which the move led, %q", leaf, first)
 	}
 }
