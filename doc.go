@@ -11,6 +11,7 @@
 //	store/file             logs as JSONL files, the default
 //	store/memory           logs in memory
 //	store/storetest        the conformance and crash suite, for any store
+//	internal/gate           a mutex that can be waited for with a context
 //	internal/rawjson        JSON read without decoding it
 //	store                  the interfaces: Store, Log, Blobs
 //	store/vfs              the file-system seam

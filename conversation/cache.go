@@ -1,6 +1,8 @@
 package conversation
 
 import (
+	"context"
+	"errors"
 	"math"
 	"runtime/debug"
 	"runtime/metrics"
@@ -37,8 +39,19 @@ func newCache(s Settings, pressure func() bool, closing func(*link)) *cache {
 }
 
 // get returns the link of an id, which is loaded if it must be. The caller
-// releases it.
-func (c *cache) get(id string, load func() (*link, error)) (*link, error) {
+// releases it. Who waits while another loads it waits no longer than ctx, and is not
+// concerned if that one gives up.
+func (c *cache) get(ctx context.Context, id string, load func() (*link, error)) (*link, error) {
+	for {
+		l, own, err := c.tryGet(ctx, id, load)
+		if err == nil || own || ctx.Err() != nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+			return l, err
+		}
+	}
+}
+
+// tryGet is get that may meet the error of another caller; own says that it did not.
+func (c *cache) tryGet(ctx context.Context, id string, load func() (*link, error)) (_ *link, own bool, _ error) {
 	c.mu.Lock()
 	item, ok := c.items[id]
 	if !ok {
@@ -51,12 +64,24 @@ func (c *cache) get(id string, load func() (*link, error)) (*link, error) {
 		item.link, item.err = load()
 		close(item.ready)
 	}
-	<-item.ready
+	select {
+	case <-item.ready:
+	case <-ctx.Done():
+		c.unuse(item)
+		return nil, true, ctx.Err()
+	}
 	if item.err != nil {
 		c.forget(id, item)
-		return nil, item.err
+		return nil, !ok, item.err
 	}
-	return item.link, nil
+	return item.link, !ok, nil
+}
+
+// unuse ends the use of an item that is not loaded yet.
+func (c *cache) unuse(item *cached) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	item.users--
 }
 
 // has reports whether a link is in the cache.
@@ -75,7 +100,7 @@ func (c *cache) use(item *cached) {
 // put adds a link that was just made. The caller releases it. If the link is
 // there already, that one is returned and the new one is closed.
 func (c *cache) put(l *link) *link {
-	got, _ := c.get(l.id, func() (*link, error) { return l, nil })
+	got, _ := c.get(context.Background(), l.id, func() (*link, error) { return l, nil })
 	if got != nil && got != l {
 		c.closing(l)
 	}

@@ -1,7 +1,6 @@
 package conversation
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -52,11 +51,11 @@ func (m *Sessions) chain(id string) (session.Linked, error) {
 		return session.Linked{}, err
 	}
 	defer m.cache.release(l)
-	return session.FindChain(context.Background(), m.store, l.id, nil)
+	return session.FindChain(m.context(), m.store, l.id, nil)
 }
 
-// walkBack calls visit with the links of a chain, the last first, until it
-// returns false. Links are not locked. What is missing is passed over.
+// walkBack calls visit with the links of a chain, the last first, each locked, until
+// it returns false. What is missing is passed over.
 func (m *Sessions) walkBack(id string, visit func(*link) bool) error {
 	l, err := m.tail(id)
 	if err != nil {
@@ -65,7 +64,12 @@ func (m *Sessions) walkBack(id string, visit func(*link) bool) error {
 	var earlier []string // what comes before, once a link was missing
 	for seen := map[string]bool{}; ; {
 		seen[l.id] = true
+		if err := m.lock(l); err != nil {
+			m.cache.release(l)
+			return err
+		}
 		goOn := visit(l)
+		l.mu.Unlock()
 		at, header := l.id, l.header
 		m.cache.release(l)
 		parent := header.ParentSession
@@ -104,7 +108,7 @@ func (m *Sessions) walkBack(id string, visit func(*link) bool) error {
 // before returns the sessions of a chain that come before one of them, the first
 // first.
 func (m *Sessions) before(id string) ([]string, error) {
-	chain, err := session.FindChain(context.Background(), m.store, id, nil)
+	chain, err := session.FindChain(m.context(), m.store, id, nil)
 	return chain.Links[:max(0, slices.Index(chain.Links, id))], err
 }
 
@@ -113,7 +117,7 @@ func (m *Sessions) before(id string) ([]string, error) {
 func (m *Sessions) isWhole(header session.Header) bool {
 	for seen := map[string]bool{}; header.Relation == session.RelationContinuation && !seen[header.ParentSession]; {
 		seen[header.ParentSession] = true
-		earlier, err := m.header(context.Background(), header.ParentSession)
+		earlier, err := m.header(m.context(), header.ParentSession)
 		if err != nil || leavesRoom(header, earlier) {
 			return false
 		}
@@ -147,7 +151,10 @@ func (m *Sessions) eachLink(id string, visit func(*link, []session.Entry)) (sess
 		if err != nil {
 			return chain, err
 		}
-		l.mu.Lock()
+		if err := m.lock(l); err != nil {
+			m.cache.release(l)
+			return chain, err
+		}
 		switch {
 		case seen != nil:
 			visit(l, l.visible(seen))
@@ -204,12 +211,14 @@ func (m *Sessions) refreshTail(id string, a access) error {
 		if l, err = m.acquireFresh(l.id, a); err != nil {
 			return err
 		}
-		l.mu.Lock()
-		ended := l.next == "" || l.next == l.lost
-		l.mu.Unlock()
+		err = m.lock(l)
+		ended := err == nil && (l.next == "" || l.next == l.lost)
+		if err == nil {
+			l.mu.Unlock()
+		}
 		m.cache.release(l)
-		if ended {
-			return nil
+		if ended || err != nil {
+			return err
 		}
 	}
 	return nil // it grows faster than we read; what there was is there
@@ -223,7 +232,9 @@ func (m *Sessions) rootOf(id string) (string, error) {
 		return "", err
 	}
 	defer m.cache.release(l)
-	l.mu.Lock()
+	if err := m.lock(l); err != nil {
+		return "", err
+	}
 	defer l.mu.Unlock()
 	return l.before.root, nil
 }
@@ -240,7 +251,9 @@ func (m *Sessions) Totals(id string) (Totals, error) {
 		return Totals{}, err
 	}
 	defer m.cache.release(l)
-	l.mu.Lock()
+	if err := m.lock(l); err != nil {
+		return Totals{}, err
+	}
 	tokens := l.before.tokens.plus(l.tokens())
 	t := Totals{
 		Conversation: l.before.root, Tail: l.id, Sessions: l.header.Continuation + 1,

@@ -1,10 +1,12 @@
 package conversation
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
 
+	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
 )
@@ -12,11 +14,16 @@ import (
 // Chat is one conversation: its messages, and the part of them that goes to the model.
 // Its methods may be called concurrently.
 type Chat struct {
-	sessions *Sessions
-	window   *Window
+	*chatCore
+	sessions *Sessions // whose context is the chat's
+}
 
-	order sync.Mutex // held while something is added: the prompt comes before what the user says
-	look  sync.Mutex // guards view
+// chatCore is what all views of a Chat share.
+type chatCore struct {
+	window *Window
+
+	order gate.Mutex // held while something is added: the prompt comes before what the user says
+	look  gate.Mutex // guards view
 	view  view
 
 	mu     sync.Mutex // guards what follows; never held while the store works
@@ -28,7 +35,13 @@ type Chat struct {
 
 // NewChat returns a conversation that has no session yet: the first message makes
 // one, or Load finds one.
-func NewChat(s *Sessions, w *Window) *Chat { return &Chat{sessions: s, window: w} }
+func NewChat(s *Sessions, w *Window) *Chat { return &Chat{&chatCore{window: w}, s} }
+
+// WithContext returns the same conversation with operations that end when ctx does:
+// see Sessions.WithContext.
+func (c *Chat) WithContext(ctx context.Context) *Chat {
+	return &Chat{c.chatCore, c.sessions.WithContext(ctx)}
+}
 
 // ID returns the id of the conversation as it was created or loaded, or "" if it
 // has no session yet.
@@ -60,7 +73,9 @@ func (c *Chat) SystemPrompt() (prompt string, sent bool) {
 		return prompt, false
 	}
 	defer c.sessions.cache.release(l)
-	l.mu.Lock()
+	if c.sessions.lock(l) != nil {
+		return prompt, false
+	}
 	defer l.mu.Unlock()
 	sent, _ = l.hasPrompt(prompt)
 	return prompt, sent
@@ -123,7 +138,9 @@ func (c *Chat) Load(id string) error {
 	}
 	c.sessions.setCurrent(l.id)
 	c.sessions.cache.release(l)
-	c.look.Lock()
+	if err := c.look.LockContext(c.sessions.context()); err != nil {
+		return err
+	}
 	c.view = view{}
 	c.look.Unlock()
 	c.mu.Lock()
@@ -167,7 +184,9 @@ func (c *Chat) Add(m Message) (Message, error) {
 // inOrder adds something while nobody else does. OnTransition is called afterwards,
 // once no lock is held.
 func (c *Chat) inOrder(add func() (Message, []Transition, error)) (Message, []Transition, error) {
-	c.order.Lock()
+	if err := c.order.LockContext(c.sessions.context()); err != nil {
+		return Message{}, nil, err
+	}
 	defer c.order.Unlock()
 	return add()
 }
@@ -290,7 +309,10 @@ func (c *Chat) sendPrompt() ([]Transition, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.mu.Lock()
+	if err := c.sessions.lock(l); err != nil {
+		c.sessions.cache.release(l)
+		return nil, err
+	}
 	sent, stale := l.hasPrompt(prompt)
 	l.mu.Unlock()
 	c.sessions.cache.release(l)
@@ -340,7 +362,9 @@ func (c *Chat) View() (*window.View, error) {
 	if err := c.sessions.refreshTail(id, reading); err != nil {
 		return nil, err
 	}
-	c.look.Lock()
+	if err := c.look.LockContext(c.sessions.context()); err != nil {
+		return nil, err
+	}
 	defer c.look.Unlock()
 	return c.view.update(c.sessions, c.window, id)
 }
@@ -367,7 +391,9 @@ func (c *Chat) Request() (Request, error) {
 		return Request{}, err
 	}
 	defer c.sessions.cache.release(l)
-	l.mu.Lock()
+	if err := c.sessions.lock(l); err != nil {
+		return Request{}, err
+	}
 	defer l.mu.Unlock()
 	return Request{Conversation: l.before.root, Session: l.id, Entries: v.Entries, Report: v.Report}, nil
 }
@@ -399,7 +425,7 @@ type library struct {
 func (l library) Entry(id string) (found session.Entry, _ error) {
 	missing := fmt.Errorf("entry %q: %w", id, session.ErrNotExist)
 	err := l.sessions.walkBack(l.id, func(link *link) bool {
-		e, err := link.s.Entry(id)
+		e, err := link.s.WithContext(l.sessions.context()).Entry(id)
 		if err == nil {
 			found, missing = e, nil
 		} else if !errors.Is(err, session.ErrNotExist) {

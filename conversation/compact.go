@@ -1,11 +1,11 @@
 package conversation
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
 )
@@ -17,7 +17,8 @@ import (
 //
 // summarize is given the plan and returns the summary of what is to go. Messages
 // may be added meanwhile: they stay. If it returns an error or nothing but white
-// space, nothing changes.
+// space, nothing changes. If the context of the chat is done first, Compact returns
+// without waiting for it, and what it returns later is dropped.
 func (c *Chat) Compact(keepTokens int, summarize func(*session.CompactionPlan) (string, error)) (*session.CompactionPlan, error) {
 	id := c.ID()
 	if id == "" {
@@ -32,7 +33,7 @@ func (c *Chat) Compact(keepTokens int, summarize func(*session.CompactionPlan) (
 		if err != nil {
 			return nil, "", err
 		}
-		summary, err := summarize(plan)
+		summary, err := gate.Await(c.sessions.context(), func() (string, error) { return summarize(plan) })
 		if err == nil && strings.TrimSpace(summary) == "" {
 			err = fmt.Errorf("the summary is empty: %w", session.ErrInvalid)
 		}
@@ -59,11 +60,12 @@ func (m *Sessions) compact(id string, plan func(*session.Session) (*session.Comp
 	if err != nil {
 		return nil, err
 	}
-	whole, err := session.OpenChain(context.Background(), m.store, chain, m.sessionOptions())
+	whole, err := session.OpenChain(m.context(), m.store, chain, m.sessionOptions())
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, whole.Close()) }()
+	whole = whole.WithContext(m.context())
 	planned, summary, err := plan(whole)
 	if err != nil {
 		return nil, err

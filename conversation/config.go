@@ -120,7 +120,9 @@ func (m *Sessions) Config(id string) (Config, error) {
 		return Config{}, err
 	}
 	defer m.cache.release(l)
-	l.mu.Lock()
+	if err := m.lock(l); err != nil {
+		return Config{}, err
+	}
 	defer l.mu.Unlock()
 	return l.config, nil
 }

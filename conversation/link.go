@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
 )
@@ -27,7 +27,7 @@ type link struct {
 	header session.Header
 	bytes  atomic.Int64 // roughly what it takes in memory
 
-	mu       sync.Mutex // guards what follows; held while appending
+	mu       gate.Mutex // guards what follows; held while appending
 	entries  []session.Entry
 	known    map[string]bool // the ids of entries
 	leaf     string          // where the path ends that entries is of
@@ -104,21 +104,22 @@ func (l *link) tokens() amount {
 var readings atomic.Int64
 
 // openLink reads the path of a session.
-func openLink(s *session.Session) (*link, error) {
+func openLink(ctx context.Context, s *session.Session) (*link, error) {
 	l := &link{id: s.ID(), s: s, header: s.Header()}
-	if err := l.read(); err != nil {
+	if err := l.read(ctx); err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
 // read takes in the whole path.
-func (l *link) read() error {
-	path, err := l.s.PathTo("")
+func (l *link) read(ctx context.Context) error {
+	s := l.s.WithContext(ctx)
+	path, err := s.PathTo("")
 	if err != nil {
 		return err
 	}
-	next, err := l.s.Continuation()
+	next, err := s.Continuation()
 	if err != nil {
 		return err
 	}
@@ -221,11 +222,11 @@ func (l *link) takeCustom(c *session.CustomEntry) {
 var errBehind = errors.New("the path has moved on")
 
 // append stores entries at the end of the path: all of them or none.
-func (l *link) append(entries ...session.Entry) error {
+func (l *link) append(ctx context.Context, entries ...session.Entry) error {
 	if l.s.LeafID() != l.leaf {
 		return errBehind
 	}
-	if _, err := l.s.AppendAll(entries...); err != nil {
+	if _, err := l.s.WithContext(ctx).AppendAll(entries...); err != nil {
 		return err
 	}
 	for _, e := range entries {
@@ -237,13 +238,13 @@ func (l *link) append(entries ...session.Entry) error {
 }
 
 // refresh takes in what others appended.
-func (l *link) refresh() error {
-	if _, err := l.s.Refresh(); err != nil {
+func (l *link) refresh(ctx context.Context) error {
+	if _, err := l.s.WithContext(ctx).Refresh(); err != nil {
 		return err
 	}
 	fresh, ok := l.since(l.s.LeafID())
 	if !ok {
-		return l.read() // the leaf was moved to another branch
+		return l.read(ctx) // the leaf was moved to another branch
 	}
 	for i := len(fresh) - 1; i >= 0; i-- {
 		l.take(fresh[i])
@@ -408,8 +409,8 @@ func contentSize(blocks []session.Content) (total int64) {
 // flush waits until what was appended is on the disk. A session that cannot tell
 // any more is of no use for that; another one, which open opens, finds out, and
 // rewrites the log if it has to.
-func (l *link) flush(open func() (*session.Session, error)) error {
-	err := l.s.Flush(context.Background())
+func (l *link) flush(ctx context.Context, open func() (*session.Session, error)) error {
+	err := l.s.Flush(ctx)
 	if !errors.Is(err, session.ErrUnknown) {
 		return err
 	}
@@ -417,7 +418,7 @@ func (l *link) flush(open func() (*session.Session, error)) error {
 	if openErr != nil {
 		return errors.Join(err, openErr)
 	}
-	if flushErr := errors.Join(fresh.Flush(context.Background()), fresh.Close()); flushErr != nil {
+	if flushErr := errors.Join(fresh.Flush(ctx), fresh.Close()); flushErr != nil {
 		return errors.Join(err, flushErr)
 	}
 	return nil
@@ -425,8 +426,8 @@ func (l *link) flush(open func() (*session.Session, error)) error {
 
 // verify makes sure that what was appended is on the disk and in the store: it
 // waits for the one, and looks for the other.
-func (l *link) verify(open func() (*session.Session, error)) error {
-	if err := l.flush(open); err != nil {
+func (l *link) verify(ctx context.Context, open func() (*session.Session, error)) error {
+	if err := l.flush(ctx, open); err != nil {
 		return err
 	}
 	stored, err := open()

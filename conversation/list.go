@@ -2,7 +2,6 @@ package conversation
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"time"
 
@@ -103,7 +102,7 @@ func (m *Sessions) Info(id string) (Info, error) {
 		return Info{}, err
 	}
 	last := c.Links[len(c.Links)-1]
-	header, err := m.header(context.Background(), last)
+	header, err := m.header(m.context(), last)
 	if err != nil {
 		return Info{}, err
 	}
@@ -196,9 +195,11 @@ func (m *Sessions) describeChain(c session.Linked, last *head, whole bool) Info 
 // survey returns what is known of all sessions. Those that have not changed since
 // the last time are not looked at.
 func (m *Sessions) survey() ([]*head, error) {
-	m.surveying.Lock()
+	ctx := m.context()
+	if err := m.surveying.LockContext(ctx); err != nil {
+		return nil, err
+	}
 	defer m.surveying.Unlock()
-	ctx := context.Background()
 	fresh := make(map[string]*head)
 	var all []*head
 	for stat, err := range m.store.List(ctx) {

@@ -265,7 +265,9 @@ func (c *Chat) loadedFrom(source string) ([]Message, error) {
 		return nil, err
 	}
 	defer c.sessions.cache.release(l)
-	l.mu.Lock()
+	if err := c.sessions.lock(l); err != nil {
+		return nil, err
+	}
 	defer l.mu.Unlock()
 	return l.loadedFrom(source), nil
 }

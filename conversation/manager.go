@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/window"
@@ -44,8 +45,14 @@ type Manager struct {
 	Window   *Window // of conversations that have no settings of their own
 	Loader   *Loader // nil without ManagerOptions.ContextDir
 
-	options ManagerOptions
-	logger  *slog.Logger
+	*managerCore
+}
+
+// managerCore is what all views of a Manager share.
+type managerCore struct {
+	sessions *Sessions // without the context of a view
+	options  ManagerOptions
+	logger   *slog.Logger
 
 	mu      sync.Mutex // guards what follows
 	model   Model
@@ -57,7 +64,7 @@ type Manager struct {
 // active is a conversation that is being used.
 type active struct {
 	chat  *Chat
-	turn  sync.Mutex // held from the user's message to the reply
+	turn  gate.Mutex // held from the user's message to the reply
 	model Model      // of its own, or nil; guarded by Manager.mu
 	users int        // guarded by Manager.mu
 }
@@ -90,8 +97,11 @@ func NewManager(st store.Store, o *ManagerOptions) (*Manager, error) {
 
 func newManager(sessions *Sessions, o *ManagerOptions) (*Manager, error) {
 	m := &Manager{
-		Sessions: sessions, Window: newWindow(newCounters(o.Sessions.Logger, o.Exact)), options: *o,
-		logger: sessions.options.Logger, prompt: o.SystemPrompt, active: make(map[string]*active),
+		Sessions: sessions, Window: newWindow(newCounters(o.Sessions.Logger, o.Exact)),
+		managerCore: &managerCore{
+			sessions: sessions, options: *o,
+			logger: sessions.options.Logger, prompt: o.SystemPrompt, active: make(map[string]*active),
+		},
 	}
 	m.current = m.begin()
 	err := m.SetModel(o.Model)
@@ -104,9 +114,18 @@ func newManager(sessions *Sessions, o *ManagerOptions) (*Manager, error) {
 	return m, nil
 }
 
+// WithContext returns the same manager with operations that end when ctx does: see
+// Sessions.WithContext. Methods that are given a context use that one.
+func (m *Manager) WithContext(ctx context.Context) *Manager {
+	return &Manager{m.Sessions.WithContext(ctx), m.Window, m.Loader, m.managerCore}
+}
+
+// chat returns a conversation with the context of this view.
+func (m *Manager) chat(a *active) *Chat { return &Chat{a.chat.chatCore, m.Sessions} }
+
 // begin returns a conversation that has no session yet.
 func (m *Manager) begin() *active {
-	chat := NewChat(m.Sessions, m.Window)
+	chat := NewChat(m.sessions, m.Window)
 	chat.SetSystemPrompt(m.prompt)
 	return &active{chat: chat}
 }
@@ -138,7 +157,7 @@ func (m *Manager) UseModel(id string, model Model) error {
 	defer m.done(a)
 	if capable, ok := model.(Capable); ok {
 		capabilities := capable.Capabilities()
-		config, err := a.chat.Config()
+		config, err := m.chat(a).Config()
 		if err != nil {
 			return err
 		}
@@ -147,7 +166,7 @@ func (m *Manager) UseModel(id string, model Model) error {
 		if capabilities.Counter != nil {
 			m.Window.counters.set(capabilities.Provider, capabilities.Model, capabilities.Counter)
 		}
-		if err := a.chat.Configure(fresh); err != nil {
+		if err := m.chat(a).Configure(fresh); err != nil {
 			return err
 		}
 	}
@@ -165,12 +184,12 @@ func (m *Manager) Configure(id string, c Config) error {
 		return err
 	}
 	defer m.done(a)
-	return a.chat.Configure(c)
+	return m.chat(a).Configure(c)
 }
 
 // modelOf returns who answers in a conversation.
 func (m *Manager) modelOf(a *active) (Model, error) {
-	config, err := a.chat.Config()
+	config, err := m.chat(a).Config()
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +240,7 @@ func (m *Manager) SetSystemPrompt(prompt string) {
 func (m *Manager) Current() *Chat {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.current.chat
+	return m.chat(m.current)
 }
 
 // CreateConversation begins a new conversation, makes it the current one and
@@ -276,7 +295,7 @@ func (m *Manager) use(id string) (*active, error) {
 	}
 	fresh := m.begin()
 	m.mu.Unlock()
-	if err := fresh.chat.Load(id); err != nil {
+	if err := m.chat(fresh).Load(id); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
@@ -322,13 +341,14 @@ func (m *Manager) AddUserMessage(text string, imagePaths ...string) (Message, er
 		return Message{}, err
 	}
 	defer m.done(a)
-	return a.chat.PrepareConversation(text, imagePaths...)
+	return m.chat(a).PrepareConversation(text, imagePaths...)
 }
 
 // GetResponse asks the model to answer in a conversation, and adds the reply. An
 // empty id is the current conversation. With stream, which may be nil, the reply's
 // text is also given as it arrives: see Chat.Respond.
 func (m *Manager) GetResponse(ctx context.Context, id string, stream func(text string)) (Message, error) {
+	m = m.WithContext(ctx)
 	a, err := m.use(id)
 	if err != nil {
 		return Message{}, err
@@ -338,7 +358,7 @@ func (m *Manager) GetResponse(ctx context.Context, id string, stream func(text s
 	if err != nil {
 		return Message{}, err
 	}
-	return a.chat.Respond(ctx, model, stream)
+	return m.chat(a).Respond(ctx, model, stream)
 }
 
 // ProcessMessage is a whole turn: it loads the conversation of an id, or goes on
@@ -362,16 +382,17 @@ type Turn struct {
 
 // Process is ProcessMessage with images and streaming.
 func (m *Manager) Process(ctx context.Context, t Turn) (string, error) {
+	m = m.WithContext(ctx)
 	return m.turn(t.Conversation, func(a *active) (Message, error) {
 		m.refreshFiles(a)
-		if _, err := a.chat.PrepareConversation(t.Message, t.ImagePaths...); err != nil {
+		if _, err := m.chat(a).PrepareConversation(t.Message, t.ImagePaths...); err != nil {
 			return Message{}, err
 		}
 		model, err := m.modelOf(a)
 		if err != nil {
 			return Message{}, err
 		}
-		return a.chat.Respond(ctx, model, t.Stream)
+		return m.chat(a).Respond(ctx, model, t.Stream)
 	})
 }
 
@@ -381,12 +402,13 @@ func (m *Manager) Process(ctx context.Context, t Turn) (string, error) {
 // id is the current conversation; stream may be nil. A conversation in which there
 // is nothing to retry gives ErrAnswered.
 func (m *Manager) Retry(ctx context.Context, id string, stream func(text string)) (string, error) {
+	m = m.WithContext(ctx)
 	return m.turn(id, func(a *active) (Message, error) {
 		model, err := m.modelOf(a)
 		if err != nil {
 			return Message{}, err
 		}
-		return a.chat.Retry(ctx, model, stream)
+		return m.chat(a).Retry(ctx, model, stream)
 	})
 }
 
@@ -397,13 +419,15 @@ func (m *Manager) turn(id string, reply func(*active) (Message, error)) (string,
 		return "", err
 	}
 	defer m.done(a)
-	a.turn.Lock()
+	if err := a.turn.LockContext(m.Sessions.context()); err != nil {
+		return "", err
+	}
 	defer a.turn.Unlock()
 	answer, err := reply(a)
 	if err != nil {
 		return answer.Text(), err
 	}
-	return answer.Text(), a.chat.Save()
+	return answer.Text(), m.chat(a).Save()
 }
 
 // refreshFiles takes in what has changed in the context files. A file that is bad
@@ -412,7 +436,7 @@ func (m *Manager) refreshFiles(a *active) {
 	if m.Loader == nil {
 		return
 	}
-	_, err := m.Loader.Refresh(a.chat)
+	_, err := m.Loader.Refresh(m.chat(a))
 	if err == nil {
 		return
 	}
@@ -488,5 +512,5 @@ func (m *Manager) Close() error {
 	if m.Loader != nil {
 		err = m.Loader.Close()
 	}
-	return errors.Join(err, m.Sessions.Close())
+	return errors.Join(err, m.sessions.Close())
 }

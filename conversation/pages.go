@@ -1,7 +1,6 @@
 package conversation
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -61,8 +60,6 @@ func (m *Sessions) warmPage(id string, from, to int) ([]Message, error) {
 	}
 	var parts [][]Message
 	err = m.walkBack(id, func(l *link) bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
 		own, first := l.own(), l.before.messages
 		if lo, hi := max(from-first, 0), min(to-first, len(own)); lo < hi {
 			parts = append(parts, clones(own[lo:hi]))
@@ -191,7 +188,7 @@ func (s *shelves) close() {
 
 // openShelf opens a session, and finds out where its own messages begin.
 func openShelf(m *Sessions, name string) (*shelf, error) {
-	s, err := session.Open(context.Background(), m.store, name, m.sessionOptions())
+	s, err := session.Open(m.context(), m.store, name, m.sessionOptions())
 	if err != nil {
 		return nil, err
 	}

@@ -27,18 +27,20 @@ func (m *Sessions) recover(id string, cause error, a access) (*link, error) {
 		m.recovered[id] = stand
 		m.mu.Unlock()
 	}
-	return m.cache.get(stand, func() (*link, error) { return m.load(stand) })
+	return m.cache.get(m.context(), stand, func() (*link, error) { return m.load(stand) })
 }
 
 // standIn returns the id of what can be read instead, or "" if there is nothing
 // and nothing may be made.
 func (m *Sessions) standIn(id string, cause error, a access) (string, error) {
-	m.recovering.Lock() // so that two who want it at once get the same
+	if err := m.recovering.LockContext(m.context()); err != nil { // so that two who want it at once get the same
+		return "", err
+	}
 	defer m.recovering.Unlock()
 	if stand := m.resolve(id); stand != id {
 		return stand, nil
 	}
-	ctx := context.Background()
+	ctx := m.context()
 	if a == reading {
 		return session.FindRecovery(ctx, m.store, id)
 	}

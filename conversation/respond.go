@@ -17,11 +17,12 @@ import (
 // done or the model fails, what has arrived is added, marked by its stop reason
 // and MetaIncomplete; the error is returned beside it.
 func (c *Chat) Respond(ctx context.Context, model Model, emit func(text string)) (Message, error) {
-	request, err := c.Request()
+	request, err := c.WithContext(ctx).Request()
 	if err != nil {
 		return Message{}, err
 	}
 	reply, err := ask(ctx, model, request, emit)
+	c = c.WithContext(context.WithoutCancel(ctx)) // what was paid for is kept
 	if err != nil {
 		return c.addIncomplete(ctx, reply, err)
 	}

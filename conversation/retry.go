@@ -19,12 +19,15 @@ func (c *Chat) Retry(ctx context.Context, model Model, emit func(text string)) (
 	if id == "" {
 		return Message{}, ErrAnswered
 	}
+	c = c.WithContext(ctx)
 	if err := c.sessions.refreshTail(id, writing); err != nil {
 		return Message{}, err
 	}
-	c.order.Lock()
-	err := c.sessions.reopenTurn(id)
-	c.order.Unlock()
+	err := c.order.LockContext(c.sessions.context())
+	if err == nil {
+		err = c.sessions.reopenTurn(id)
+		c.order.Unlock()
+	}
 	if err != nil {
 		return Message{}, err
 	}
@@ -37,7 +40,9 @@ func (m *Sessions) reopenTurn(id string) error {
 }
 
 func (m *Sessions) reopenLink(l *link) (settled bool, _ error) {
-	l.mu.Lock()
+	if err := m.lock(l); err != nil {
+		return false, err
+	}
 	defer l.mu.Unlock()
 	last := len(l.entries) - 1
 	for last >= 0 && l.entries[last].Message.Role == session.RoleSystem {
@@ -68,10 +73,10 @@ func (m *Sessions) abandon(l *link, id string) (settled bool, _ error) {
 	if l.leaf != id || e.ParentID == nil {
 		// Something else was noted after it, which counts: leave only the
 		// message out.
-		err = l.append(session.Entry{ID: newID(), Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: id}})
-	} else if err = l.s.Branch(*e.ParentID); err == nil {
+		err = l.append(m.context(), session.Entry{ID: newID(), Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: id}})
+	} else if err = l.s.WithContext(m.context()).Branch(*e.ParentID); err == nil {
 		l.modified = true
-		err = l.read()
+		err = l.read(m.context())
 	}
 	return err == nil, m.settle(l, err)
 }

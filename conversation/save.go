@@ -68,8 +68,6 @@ func (m *Sessions) ensure(s Session) error {
 func (m *Sessions) saveMessages(s Session) error {
 	known := make(map[string]bool)
 	err := m.walkBack(s.ID, func(l *link) bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
 		maps.Copy(known, l.known)
 		return true
 	})
@@ -121,11 +119,9 @@ func (m *Sessions) Save(id string) error {
 func (m *Sessions) saveChain(id string) error {
 	var errs []error
 	err := m.walkBack(id, func(l *link) bool {
-		l.mu.Lock()
 		modified := l.modified
-		l.mu.Unlock()
 		if modified {
-			errs = append(errs, m.saveLink(l))
+			errs = append(errs, m.saveLocked(l))
 		}
 		return modified // a link is written to only after those before it
 	})
@@ -133,9 +129,16 @@ func (m *Sessions) saveChain(id string) error {
 }
 
 func (m *Sessions) saveLink(l *link) error {
-	l.mu.Lock()
+	if err := m.lock(l); err != nil {
+		return err
+	}
 	defer l.mu.Unlock()
-	if err := l.verify(m.opener(l.id)); err != nil {
+	return m.saveLocked(l)
+}
+
+// saveLocked saves a link, which is locked.
+func (m *Sessions) saveLocked(l *link) error {
+	if err := l.verify(m.context(), m.opener(l.id)); err != nil {
 		return fmt.Errorf("save session %s: %w", l.id, err)
 	}
 	l.modified = false
@@ -148,12 +151,14 @@ func (m *Sessions) SaveAll() error { return m.saveModified() }
 func (m *Sessions) saveModified() error {
 	var errs []error
 	for _, l := range m.cache.open() {
-		l.mu.Lock()
-		modified := l.modified
-		l.mu.Unlock()
-		if modified {
-			errs = append(errs, m.saveLink(l))
+		err := m.lock(l)
+		if err == nil {
+			if l.modified {
+				err = m.saveLocked(l)
+			}
+			l.mu.Unlock()
 		}
+		errs = append(errs, err)
 		m.cache.release(l)
 	}
 	return errors.Join(errs...)

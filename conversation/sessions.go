@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
@@ -16,16 +17,22 @@ import (
 // be called concurrently, and several managers, in several processes, may work
 // on the same sessions.
 type Sessions struct {
+	*sessionsCore
+	ctx context.Context // of its operations, or nil: see WithContext
+}
+
+// sessionsCore is what all views of a Sessions share.
+type sessionsCore struct {
 	store   store.Store
 	owned   bool // the store is closed with the manager
 	options Options
 	cache   *cache
 	saver   *saver
 
-	recovering sync.Mutex // held while something is put in the place of a session
+	recovering gate.Mutex // held while something is put in the place of a session
 
 	shelves   shelves
-	surveying sync.Mutex       // guards heads
+	surveying gate.Mutex       // guards heads
 	heads     map[string]*head // what is known of all sessions, by name
 
 	mu        sync.Mutex // guards what follows
@@ -35,6 +42,25 @@ type Sessions struct {
 	recovered map[string]string // what stands in for sessions that cannot be read
 	closed    bool
 }
+
+// WithContext returns a view of the manager whose operations end when ctx does:
+// waiting for a lock, the disk or another writer, and reading what is long. It is
+// the same manager in all else: see session.Session.WithContext. An operation that
+// ends like that returns an error that matches ctx.Err(); a message that it was to
+// add is then added or not, and never half. What goes on in the background does not
+// end with it.
+func (m *Sessions) WithContext(ctx context.Context) *Sessions { return &Sessions{m.sessionsCore, ctx} }
+
+// context returns the context of the manager's operations.
+func (m *Sessions) context() context.Context {
+	if m.ctx == nil {
+		return context.Background()
+	}
+	return m.ctx
+}
+
+// lock locks a link.
+func (m *Sessions) lock(l *link) error { return l.mu.LockContext(m.context()) }
 
 // OpenSessions returns the manager of the sessions in a directory, which is
 // made if it does not exist. An empty path keeps them in memory. The caller
@@ -66,10 +92,10 @@ func NewSessions(st store.Store, o *Options) (*Sessions, error) {
 }
 
 func newSessions(st store.Store, opts Options) *Sessions {
-	m := &Sessions{
+	m := &Sessions{sessionsCore: &sessionsCore{
 		store: st, options: opts, settings: opts.Settings,
 		tails: make(map[string]string), recovered: make(map[string]string),
-	}
+	}}
 	m.saver = newSaver(m.saveModified, opts.OnSaveError)
 	m.cache = newCache(opts.Settings, opts.UnderPressure, m.closeLink)
 	m.saver.start(opts.Settings.AutoSaveInterval)
@@ -110,10 +136,12 @@ func (m *Sessions) CreateSession(title string) (Session, error) {
 		return Session{}, err
 	}
 	defer m.cache.release(l)
-	l.mu.Lock()
+	if err := m.lock(l); err != nil {
+		return Session{}, err
+	}
 	defer l.mu.Unlock()
 	if title != "" {
-		if err := l.append(titled(title)); err != nil {
+		if err := l.append(m.context(), titled(title)); err != nil {
 			return Session{}, err
 		}
 	}
@@ -123,7 +151,7 @@ func (m *Sessions) CreateSession(title string) (Session, error) {
 
 // create makes a session and opens it. The caller releases the link.
 func (m *Sessions) create(h session.Header) (*link, error) {
-	s, err := session.Create(context.Background(), m.store, h, m.sessionOptions())
+	s, err := session.Create(m.context(), m.store, h, m.sessionOptions())
 	if err != nil {
 		return nil, err
 	}
@@ -139,13 +167,13 @@ func (m *Sessions) create(h session.Header) (*link, error) {
 // opener returns the function that opens a session once more, beside the link.
 func (m *Sessions) opener(id string) func() (*session.Session, error) {
 	return func() (*session.Session, error) {
-		return session.Open(context.Background(), m.store, id, m.sessionOptions())
+		return session.Open(m.context(), m.store, id, m.sessionOptions())
 	}
 }
 
 // adopt puts an open session into the cache. The caller releases the link.
 func (m *Sessions) adopt(s *session.Session) (*link, error) {
-	l, err := openLink(s)
+	l, err := openLink(m.context(), s)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -163,7 +191,9 @@ func (m *Sessions) LoadSession(id string) (Session, error) {
 		return Session{}, err
 	}
 	defer m.cache.release(l)
-	l.mu.Lock()
+	if err := m.lock(l); err != nil {
+		return Session{}, err
+	}
 	defer l.mu.Unlock()
 	m.setCurrent(l.id)
 	return l.session(), nil
@@ -180,7 +210,9 @@ func (m *Sessions) CurrentSession() (_ Session, ok bool, _ error) {
 		return Session{}, false, err
 	}
 	defer m.cache.release(l)
-	l.mu.Lock()
+	if err := m.lock(l); err != nil {
+		return Session{}, false, err
+	}
 	defer l.mu.Unlock()
 	return l.session(), true, nil
 }
@@ -223,7 +255,7 @@ func (m *Sessions) acquireFor(id string, a access) (*link, error) {
 		return nil, fmt.Errorf("session manager: %w", session.ErrClosed)
 	}
 	id = m.resolve(id)
-	l, err := m.cache.get(id, func() (*link, error) { return m.load(id) })
+	l, err := m.cache.get(m.context(), id, func() (*link, error) { return m.load(id) })
 	if errors.Is(err, session.ErrCorrupt) {
 		return m.recover(id, err, a)
 	}
@@ -237,9 +269,10 @@ func (m *Sessions) acquireFresh(id string, a access) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.mu.Lock()
-	err = l.refresh()
-	l.mu.Unlock()
+	if err = m.lock(l); err == nil {
+		err = l.refresh(m.context())
+		l.mu.Unlock()
+	}
 	if err == nil {
 		return l, nil
 	}
@@ -263,11 +296,11 @@ func (m *Sessions) resolve(id string) string {
 }
 
 func (m *Sessions) load(id string) (*link, error) {
-	s, err := session.Open(context.Background(), m.store, id, m.sessionOptions())
+	s, err := session.Open(m.context(), m.store, id, m.sessionOptions())
 	if err != nil {
 		return nil, err
 	}
-	l, err := openLink(s)
+	l, err := openLink(m.context(), s)
 	if err == nil {
 		err = m.traceBack(l)
 	}
@@ -283,7 +316,7 @@ func (m *Sessions) traceBack(l *link) error {
 	if l.header.Relation != session.RelationContinuation || l.before.root != l.id {
 		return nil
 	}
-	chain, err := session.Chain(context.Background(), m.store, l.id)
+	chain, err := session.Chain(m.context(), m.store, l.id)
 	if err != nil {
 		return err
 	}
@@ -291,11 +324,11 @@ func (m *Sessions) traceBack(l *link) error {
 		if id == l.id {
 			return nil
 		}
-		s, err := session.Open(context.Background(), m.store, id, m.sessionOptions())
+		s, err := session.Open(m.context(), m.store, id, m.sessionOptions())
 		if err != nil {
 			return err
 		}
-		earlier, err := openLink(s)
+		earlier, err := openLink(m.context(), s)
 		if err = errors.Join(err, s.Close()); err != nil {
 			return err
 		}
@@ -311,7 +344,7 @@ func (m *Sessions) traceBack(l *link) error {
 // closeLink closes a link that is no longer in the cache. No later Save could wait
 // for what it has not synced, so that is done now.
 func (m *Sessions) closeLink(l *link) {
-	err := l.flush(m.opener(l.id))
+	err := l.flush(m.context(), m.opener(l.id))
 	if errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrClosed) {
 		err = nil // there is nothing left to be saved, or somebody has closed it already
 	}
@@ -345,8 +378,20 @@ func (m *Sessions) DeleteSession(id string) (bool, error) {
 	if err := store.CheckName(id); err != nil {
 		return false, err
 	}
+	if m.cache.has(id) { // who is writing to it is let finish
+		if l, err := m.acquire(id); err == nil {
+			err = m.lock(l)
+			if err == nil {
+				l.mu.Unlock()
+			}
+			m.cache.release(l)
+			if err != nil {
+				return false, err
+			}
+		}
+	}
 	m.cache.drop(id)
-	err := m.store.Remove(context.Background(), id)
+	err := m.store.Remove(m.context(), id)
 	m.mu.Lock()
 	delete(m.recovered, id)
 	clear(m.tails)

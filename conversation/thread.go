@@ -1,7 +1,6 @@
 package conversation
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -43,7 +42,10 @@ func (m *Sessions) tailFor(id string, a access) (*link, error) {
 	}
 	for seen := map[string]bool{}; !seen[l.id]; {
 		seen[l.id] = true
-		l.mu.Lock()
+		if err := m.lock(l); err != nil {
+			m.cache.release(l)
+			return nil, err
+		}
 		next := l.next
 		l.mu.Unlock()
 		if next == "" {
@@ -99,7 +101,7 @@ func isLost(err error) bool {
 // survivors returns the sessions of a chain one of which is missing or cannot be
 // read, the first first; none if no other session names it.
 func (m *Sessions) survivors(id string) ([]string, error) {
-	ctx := context.Background()
+	ctx := m.context()
 	chain, err := session.FindChain(ctx, m.store, id, nil)
 	if err == nil || !errors.Is(err, session.ErrNotExist) && !errors.Is(err, session.ErrCorrupt) {
 		return without(chain.Links, id), err
@@ -147,13 +149,15 @@ func (m *Sessions) follow(l *link, next string, a access) (*link, error) {
 	if !isLost(err) {
 		return following, err
 	}
-	l.mu.Lock()
+	if err := m.lock(l); err != nil {
+		return nil, err
+	}
 	known := l.lost == next
 	l.mu.Unlock()
 	if known { // looking through the whole store once is enough
 		return nil, nil
 	}
-	chain, err := session.FindChain(context.Background(), m.store, l.id, nil)
+	chain, err := session.FindChain(m.context(), m.store, l.id, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +165,9 @@ func (m *Sessions) follow(l *link, next string, a access) (*link, error) {
 	if last := len(chain.Links) - 1; at >= 0 && at < last {
 		return m.acquireFor(chain.Links[last], a)
 	}
-	l.mu.Lock()
+	if err := m.lock(l); err != nil {
+		return nil, err
+	}
 	defer l.mu.Unlock()
 	l.lost = next
 	return nil, nil
@@ -183,12 +189,12 @@ func (m *Sessions) skip(id string) string {
 
 // nextOf returns what a session says of its continuation, or "" if nothing.
 func (m *Sessions) nextOf(id string) string {
-	s, err := session.Open(context.Background(), m.store, id, m.sessionOptions())
+	s, err := session.Open(m.context(), m.store, id, m.sessionOptions())
 	if err != nil {
 		return "" // whoever asks for it is told why
 	}
 	defer s.Close()
-	next, _ := s.Continuation()
+	next, _ := s.WithContext(m.context()).Continuation()
 	return next
 }
 
@@ -256,13 +262,15 @@ func (m *Sessions) atTail(op, id string, do func(*link) (settled bool, _ error))
 }
 
 func (m *Sessions) changeLink(l *link, wanted func(*link) ([]session.Entry, error)) (settled bool, _ error) {
-	l.mu.Lock()
+	if err := m.lock(l); err != nil {
+		return false, err
+	}
 	defer l.mu.Unlock()
 	entries, err := wanted(l)
 	if err != nil || len(entries) == 0 {
 		return true, err
 	}
-	err = l.append(entries...)
+	err = l.append(m.context(), entries...)
 	if err == nil {
 		return true, nil
 	}
@@ -289,7 +297,9 @@ func (m *Sessions) missing(id string, entries []session.Entry) ([]session.Entry,
 		return nil, err
 	}
 	defer m.cache.release(l)
-	l.mu.Lock()
+	if err := m.lock(l); err != nil {
+		return nil, err
+	}
 	defer l.mu.Unlock()
 	return l.lacks(entries), nil
 }
@@ -307,7 +317,9 @@ func (m *Sessions) advance(id, tail string) {
 // appendTo adds as many of the entries to a link as belong there, and returns
 // the rest. moved is set if the link was continued instead.
 func (m *Sessions) appendTo(l *link, entries []session.Entry) (rest []session.Entry, moved *Transition, _ error) {
-	l.mu.Lock()
+	if err := m.lock(l); err != nil {
+		return entries, nil, err
+	}
 	defer l.mu.Unlock()
 	rest = l.lacks(entries)
 	if len(rest) == 0 {
@@ -322,7 +334,7 @@ func (m *Sessions) appendTo(l *link, entries []session.Entry) (rest []session.En
 		return rest, moved, m.settle(l, err)
 	}
 	batch := rest[:min(len(rest), max(1, limit-len(l.entries)))] // beyond that the boundary may be anywhere
-	err := l.append(batch...)
+	err := l.append(m.context(), batch...)
 	if err == nil {
 		return rest[len(batch):], nil, nil
 	}
@@ -368,11 +380,11 @@ func (m *Sessions) continueLink(l *link, first *session.Entry) (*Transition, err
 	lost := ""
 	if l.next != "" {
 		var err error
-		if lost, err = l.s.LostContinuation(); err != nil {
+		if lost, err = l.s.WithContext(m.context()).LostContinuation(); err != nil {
 			return nil, err
 		}
 	}
-	s, err := l.s.ContinueInstead(lost, l.carry(m.limitOf(l), first)...)
+	s, err := l.s.WithContext(m.context()).ContinueInstead(lost, l.carry(m.limitOf(l), first)...)
 	if err != nil {
 		return nil, err
 	}
@@ -397,7 +409,7 @@ func (m *Sessions) settle(l *link, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, session.ErrConflict), errors.Is(err, errBehind), errors.Is(err, session.ErrExist):
-		return l.refresh()
+		return l.refresh(m.context())
 	case session.MustReopen(err):
 		return fmt.Errorf("%w: %w", errUnsettled, err)
 	}
@@ -459,8 +471,6 @@ func (m *Sessions) addMessage(id string, msg Message, given bool) (Message, []Tr
 func (m *Sessions) checkFree(id, message string) error {
 	taken := ""
 	err := m.walkBack(id, func(l *link) bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
 		if l.known[message] {
 			taken = l.id
 		}
@@ -518,7 +528,9 @@ func (m *Sessions) continued(id string) (next string, moved *Transition, _ error
 		return "", nil, err
 	}
 	defer m.cache.release(l)
-	l.mu.Lock()
+	if err := m.lock(l); err != nil {
+		return "", nil, err
+	}
 	defer l.mu.Unlock()
 	if there, err := m.isContinued(l); err != nil || there {
 		return l.next, nil, err
@@ -535,7 +547,9 @@ func (m *Sessions) continued(id string) (next string, moved *Transition, _ error
 func (m *Sessions) Tail(id string) (string, error) {
 	tail := ""
 	err := m.atTail("continue", id, func(l *link) (settled bool, _ error) {
-		l.mu.Lock()
+		if err := m.lock(l); err != nil {
+			return false, err
+		}
 		next := l.next
 		l.mu.Unlock()
 		if tail = l.id; next == "" {
@@ -557,7 +571,7 @@ func (m *Sessions) exists(id string) (bool, error) {
 	if err := store.CheckName(id); err != nil {
 		return false, err
 	}
-	log, err := m.store.Open(context.Background(), id)
+	log, err := m.store.Open(m.context(), id)
 	if errors.Is(err, session.ErrNotExist) {
 		return false, nil
 	}

@@ -1,7 +1,6 @@
 package conversation
 
 import (
-	"context"
 	"errors"
 	"slices"
 
@@ -64,7 +63,7 @@ func (v *view) isStale(m *Sessions) bool {
 
 // endOf returns where the log of a session ends.
 func (m *Sessions) endOf(name string) (end store.Pos, err error) {
-	ctx := context.Background()
+	ctx := m.context()
 	log, err := m.store.Open(ctx, name)
 	if err != nil {
 		return 0, err
@@ -77,7 +76,7 @@ func (m *Sessions) endOf(name string) (end store.Pos, err error) {
 // is locked, then has all that the log has up to there. It reports whether it has.
 func (v *view) uses(m *Sessions, l *link) bool {
 	end, err := m.endOf(l.id) // first: what comes after it makes the view stale
-	if err != nil || l.refresh() != nil {
+	if err != nil || l.refresh(m.context()) != nil {
 		return false
 	}
 	if v.earlier == nil {
@@ -93,8 +92,6 @@ func (v *view) advance(m *Sessions, id string) bool {
 	var links []*link // from the tail back to where we stand
 	plain := true
 	err := m.walkBack(id, func(l *link) bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
 		plain = plain && (len(links) == 0 || v.uses(m, l))
 		if l.id == v.link {
 			plain = plain && l.composed == v.composed
@@ -109,16 +106,18 @@ func (v *view) advance(m *Sessions, id string) bool {
 		return false
 	}
 	for _, l := range slices.Backward(links) {
+		if m.lock(l) != nil {
+			return false
+		}
 		v.take(l)
+		l.mu.Unlock()
 	}
 	return true
 }
 
-// take adds the messages of a link that the view has not seen yet. What was
-// carried over to it has been seen in the link before.
+// take adds the messages of a link, which is locked, that the view has not seen yet.
+// What was carried over to it has been seen in the link before.
 func (v *view) take(l *link) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.id != v.link {
 		v.link, v.seen = l.id, 0
 	}
@@ -159,8 +158,6 @@ func (v *view) plainEntries(m *Sessions, id string, room int) (entries []session
 	follows := ""               // the session that it continues
 	tokens := 0
 	err := m.walkBack(id, func(l *link) bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
 		plain = len(parts) == 0 || follows == l.id && v.uses(m, l)
 		plain = plain && l.composed == l.plainAt && !l.pairs.Pending()
 		if !plain {
@@ -191,7 +188,9 @@ func (v *view) compose(m *Sessions, id string) ([]session.Entry, error) {
 		return nil, err
 	}
 	defer m.cache.release(l)
-	l.mu.Lock() // so that where we stand and what we read are the same
+	if err := m.lock(l); err != nil { // so that where we stand and what we read are the same
+		return nil, err
+	}
 	defer l.mu.Unlock()
 	var c *session.Context
 	if c, v.earlier, err = m.contextAt(l); err != nil {
@@ -206,10 +205,10 @@ func (v *view) compose(m *Sessions, id string) ([]session.Entry, error) {
 // last of, and the sessions before it with the ends of their logs.
 func (m *Sessions) contextAt(l *link) (*session.Context, map[string]store.Pos, error) {
 	if l.header.Relation != session.RelationContinuation {
-		c, err := l.s.Context(session.ContextOptions{})
+		c, err := l.s.WithContext(m.context()).Context(session.ContextOptions{})
 		return c, nil, err
 	}
-	ctx := context.Background()
+	ctx := m.context()
 	chain, err := session.FindChain(ctx, m.store, l.id, nil)
 	if err != nil {
 		return nil, nil, err
@@ -227,7 +226,7 @@ func (m *Sessions) contextAt(l *link) (*session.Context, map[string]store.Pos, e
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := whole.Context(session.ContextOptions{})
+	c, err := whole.WithContext(ctx).Context(session.ContextOptions{})
 	return c, ends, errors.Join(err, whole.Close())
 }
 
@@ -242,7 +241,9 @@ func (m *Sessions) Context(id string) (*session.Context, error) {
 		return nil, err
 	}
 	defer m.cache.release(l)
-	l.mu.Lock()
+	if err := m.lock(l); err != nil {
+		return nil, err
+	}
 	defer l.mu.Unlock()
 	c, _, err := m.contextAt(l)
 	return c, err

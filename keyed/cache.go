@@ -1,6 +1,7 @@
 package keyed
 
 import (
+	"context"
 	"time"
 )
 
@@ -26,7 +27,7 @@ func (sm *SessionManager) acquire(key string) (*chat, error) {
 		if err != nil {
 			return nil, err
 		}
-		element = sm.recent.PushFront(&chat{manager: sm, key: key, id: id})
+		element = sm.recent.PushFront(&chat{manager: sm.core, key: key, id: id})
 		sm.chats[key] = element
 	}
 	c := element.Value.(*chat)
@@ -127,8 +128,8 @@ func (c *chat) isNothing() bool {
 // forget closes the chat's session if nothing is lost by that. Whoever comes
 // later opens it again.
 func (c *chat) forget() bool {
-	c.writing.Lock()
-	defer c.writing.Unlock()
+	c.lockFor(context.Background())
+	defer c.unlock()
 	err := c.flush(nil)
 	if err == nil {
 		err = c.barrier() // what is closed now no later Save could wait for

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/memory"
@@ -16,13 +17,14 @@ import (
 
 // chat is the conversation of one key while it is in memory.
 type chat struct {
-	manager *SessionManager
+	manager *core
 	key, id string
 
 	// writing is held by whoever changes the conversation or reads the log. It
 	// guards what follows.
-	writing sync.Mutex
-	session *session.Session // nil if it is not open
+	writing gate.Mutex
+	ctx     context.Context  // of what is being done; nil if nothing is
+	session *session.Session // with that context; nil if it is not open
 	settled bool             // what a crash may have left at its end was settled
 	wanted  bool             // it is to be made if it does not exist
 	written view             // what the log says
@@ -52,16 +54,45 @@ type snapshot struct {
 	exists  bool
 }
 
+// lock lets the caller change the conversation, and read the log, with a context.
+func (c *chat) lock(ctx context.Context) error {
+	if err := c.writing.LockContext(ctx); err != nil {
+		return err
+	}
+	c.setContext(ctx)
+	return nil
+}
+
+// lockFor is lock that waits for its turn however long that takes.
+func (c *chat) lockFor(ctx context.Context) {
+	c.writing.Lock()
+	c.setContext(ctx)
+}
+
+func (c *chat) unlock() {
+	c.setContext(context.Background())
+	c.writing.Unlock()
+}
+
+// setContext makes a context that of all that is done next. The session is a view
+// of itself with that context.
+func (c *chat) setContext(ctx context.Context) {
+	c.ctx = ctx
+	if c.session != nil {
+		c.session = c.session.WithContext(ctx)
+	}
+}
+
 // read returns the conversation as it is now, also what other processes wrote.
 // While somebody here is writing, it is as it was before.
-func (c *chat) read() snapshot {
+func (c *chat) read(ctx context.Context) snapshot {
 	if c.writing.TryLock() {
+		c.setContext(ctx)
 		c.look()
-		c.writing.Unlock()
-	} else if !c.isShown() {
-		c.writing.Lock() // it is being opened: there is nothing to see before
+		c.unlock()
+	} else if !c.isShown() && c.lock(ctx) == nil { // it is being opened: there is nothing to see before
 		c.look()
-		c.writing.Unlock()
+		c.unlock()
 	}
 	c.showing.RLock()
 	defer c.showing.RUnlock()
@@ -93,9 +124,9 @@ func (c *chat) look() {
 }
 
 // want makes the session if it does not exist. If that fails, Save says why.
-func (c *chat) want() {
-	c.writing.Lock()
-	defer c.writing.Unlock()
+func (c *chat) want(ctx context.Context) {
+	c.lockFor(ctx)
+	defer c.unlock()
 	c.wanted = true
 	_ = c.ensure()
 	c.show()
@@ -213,7 +244,7 @@ func (c *chat) settle() error {
 	if c.settled {
 		return nil
 	}
-	completed, err := c.session.Settle(context.Background())
+	completed, err := c.session.Settle(c.ctx)
 	if err == nil && completed {
 		err = c.load()
 	}
@@ -263,6 +294,9 @@ func (c *chat) tryWrite(ch change) error {
 // Entries that were not made yet have not landed.
 func (c *chat) reopen() (landed bool, err error) {
 	made := slices.Clone(c.newIDs)
+	// This has to be found out now, or the entries might be written twice.
+	defer c.setContext(c.ctx)
+	c.ctx = context.WithoutCancel(c.ctx)
 	c.close()
 	if err := c.openOrCreate(); err != nil {
 		return false, err
@@ -297,14 +331,14 @@ func (c *chat) openOrCreate() error {
 		return err
 	}
 	header := session.Header{ID: c.id, Key: c.key, CreatedAt: c.manager.opts.Now().UTC()}
-	s, err := session.Create(context.Background(), st, header, c.options())
+	s, err := session.Create(c.ctx, st, header, c.options())
 	if errors.Is(err, session.ErrExist) {
 		return c.open() // another process was faster
 	}
 	if err != nil {
 		return err
 	}
-	c.session = s
+	c.session = s.WithContext(c.ctx)
 	return c.load()
 }
 
@@ -315,7 +349,7 @@ func (c *chat) open() error {
 	if err != nil {
 		return err
 	}
-	ctx := context.Background()
+	ctx := c.ctx
 	s, err := session.Open(ctx, st, c.id, c.options())
 	if errors.Is(err, session.ErrNotExist) {
 		if err := c.takeOver(ctx, st); err != nil {
@@ -331,7 +365,7 @@ func (c *chat) open() error {
 		return errors.Join(&session.Error{Op: "open", Name: c.id, Kind: session.ErrCorrupt, Err: err}, s.Close())
 	}
 	c.retireOld()
-	c.session = s
+	c.session = s.WithContext(ctx)
 	return c.load()
 }
 
@@ -480,11 +514,13 @@ func (c *chat) truncate(keepLast int, at time.Time) (Cut, error) {
 }
 
 // everything returns all messages that were ever recorded.
-func (c *chat) everything() ([]Message, error) {
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	c.look()
+func (c *chat) everything(ctx context.Context) ([]Message, error) {
 	history := []Message{}
+	if err := c.lock(ctx); err != nil {
+		return history, err
+	}
+	defer c.unlock()
+	c.look()
 	if err := c.ensure(); err != nil {
 		return history, err
 	}

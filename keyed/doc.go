@@ -34,7 +34,7 @@
 //
 // All methods may be called from many goroutines, and several processes may use
 // one directory: the messages of all of them are kept, in one order that all of
-// them see.
+// them see. WithContext gives operations a context with which they end.
 //
 // # Keys and files
 //

@@ -9,8 +9,7 @@ import (
 )
 
 // storedKeys returns the keys of the sessions in a store that have one.
-func storedKeys(st store.Store) ([]string, error) {
-	ctx := context.Background()
+func storedKeys(ctx context.Context, st store.Store) ([]string, error) {
 	var keys []string
 	for stat, err := range st.List(ctx) {
 		if errors.Is(err, session.ErrNotExist) {

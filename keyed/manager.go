@@ -2,6 +2,7 @@ package keyed
 
 import (
 	"container/list"
+	"context"
 	"log/slog"
 	"slices"
 	"sync"
@@ -64,6 +65,12 @@ func (o *Options) withDefaults() Options {
 // SessionManager keeps conversations by key. All its methods may be called
 // concurrently.
 type SessionManager struct {
+	*core
+	ctx context.Context // of its operations, or nil: see WithContext
+}
+
+// core is what all views of a SessionManager share.
+type core struct {
 	opts     Options
 	logs     store.Store
 	storeErr error // why there is no store
@@ -80,6 +87,27 @@ type SessionManager struct {
 	closed bool
 }
 
+// WithContext returns a view of the manager whose operations end when ctx does:
+// waiting for a lock, the disk or another writer, and for a summary. It is the same
+// manager in all else, and closing either closes both.
+//
+// An operation that returns an error then returns one that matches ctx.Err(). If it
+// was still waiting for its turn, it has done nothing; if it was being written, it is
+// as after any other error of the store: kept in memory, and written by a later
+// call. Methods that return no error wait for their turn however long that takes,
+// because they cannot say that they did nothing.
+func (sm *SessionManager) WithContext(ctx context.Context) *SessionManager {
+	return &SessionManager{sm.core, ctx}
+}
+
+// context returns the context of the manager's operations.
+func (sm *SessionManager) context() context.Context {
+	if sm.ctx == nil {
+		return context.Background()
+	}
+	return sm.ctx
+}
+
 // NewSessionManager returns the sessions of a directory, which is made when the
 // first is. An empty storage means that they live in memory.
 func NewSessionManager(storage string) *SessionManager {
@@ -90,13 +118,13 @@ func NewSessionManager(storage string) *SessionManager {
 // used, Save says why.
 func New(o *Options) *SessionManager {
 	opts := o.withDefaults()
-	sm := &SessionManager{
+	sm := &SessionManager{core: &core{
 		opts:   opts,
 		logs:   opts.Store,
 		done:   make(chan struct{}),
 		chats:  make(map[string]*list.Element),
 		recent: list.New(),
-	}
+	}}
 	sm.old = &oldFiles{dir: opts.Dir}
 	if opts.Dir == "" {
 		if sm.logs == nil {
@@ -116,15 +144,15 @@ func New(o *Options) *SessionManager {
 	return sm
 }
 
-func (sm *SessionManager) store() (store.Store, error) { return sm.logs, sm.storeErr }
+func (sm *core) store() (store.Store, error) { return sm.logs, sm.storeErr }
 
 // GetOrCreate returns the session of a key as it is now, and makes it if there
 // is none.
 func (sm *SessionManager) GetOrCreate(key string) *Session {
 	s := &Session{Key: key, Messages: []Message{}}
 	sm.use(key, func(c *chat) {
-		c.want()
-		now := c.read()
+		c.want(sm.context())
+		now := c.read(sm.context())
 		s.Messages, s.Summary = now.history(), now.summary
 		s.Created, s.Updated = now.created, now.updated
 	})
@@ -158,7 +186,7 @@ func (sm *SessionManager) AddFullMessage(sessionKey string, msg Message) {
 // last truncation. Of a session that does not exist it is empty, not nil.
 func (sm *SessionManager) GetHistory(key string) []Message {
 	history := []Message{}
-	sm.use(key, func(c *chat) { history = c.read().history() })
+	sm.use(key, func(c *chat) { history = c.read(sm.context()).history() })
 	return history
 }
 
@@ -179,7 +207,7 @@ func (sm *SessionManager) SetHistory(key string, history []Message) {
 // GetSummary returns the summary of what came before the history, or "".
 func (sm *SessionManager) GetSummary(key string) string {
 	summary := ""
-	sm.use(key, func(c *chat) { summary = c.read().summary })
+	sm.use(key, func(c *chat) { summary = c.read(sm.context()).summary })
 	return summary
 }
 
@@ -237,7 +265,7 @@ func (sm *SessionManager) History(key string, scope Scope) ([]Message, error) {
 	}
 	history := []Message{}
 	err := sm.try(key, func(c *chat) (err error) {
-		history, err = c.everything()
+		history, err = c.everything(sm.context())
 		return err
 	})
 	return history, err
@@ -256,7 +284,7 @@ func (sm *SessionManager) Keys() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := storedKeys(st)
+	keys, err := storedKeys(sm.context(), st)
 	if err != nil {
 		return nil, err
 	}
@@ -291,17 +319,20 @@ func (sm *SessionManager) try(key string, f func(*chat) error) error {
 // tryChange calls f with the chat of a key, ready to be written.
 func (sm *SessionManager) tryChange(key string, f func(*chat) error) error {
 	return sm.try(key, func(c *chat) error {
-		c.writing.Lock()
-		defer c.writing.Unlock()
+		if err := c.lock(sm.context()); err != nil {
+			return err
+		}
+		defer c.unlock()
 		return f(c)
 	})
 }
 
-// change is tryChange for what has no error to return.
+// change is tryChange for what has no error to return: it waits for its turn.
 func (sm *SessionManager) change(key string, f func(*chat)) {
-	_ = sm.tryChange(key, func(c *chat) error {
+	sm.use(key, func(c *chat) {
+		c.lockFor(sm.context())
+		defer c.unlock()
 		f(c)
-		return nil
 	})
 }
 

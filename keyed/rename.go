@@ -31,7 +31,7 @@ func (c *chat) remove() error {
 	}
 	hadPending := len(c.pending) > 0
 	c.close()
-	err = st.Remove(context.Background(), c.id)
+	err = st.Remove(c.ctx, c.id)
 	if err != nil && !errors.Is(err, session.ErrNotExist) {
 		return err
 	}
@@ -65,7 +65,7 @@ func (sm *SessionManager) Rename(oldKey, newKey string) error {
 	}
 	defer sm.release(from)
 	if oldKey == newKey {
-		return from.mustExist()
+		return from.mustExist(sm.context())
 	}
 	to, err := sm.acquire(newKey)
 	if err != nil {
@@ -76,19 +76,23 @@ func (sm *SessionManager) Rename(oldKey, newKey string) error {
 	if newKey < oldKey { // always in the same order, so that no two wait for each other
 		first, second = to, from
 	}
-	first.writing.Lock()
-	defer first.writing.Unlock()
-	second.writing.Lock()
-	defer second.writing.Unlock()
+	for _, c := range []*chat{first, second} {
+		if err := c.lock(sm.context()); err != nil {
+			return err
+		}
+		defer c.unlock()
+	}
 	if err := from.moveTo(to); err != nil {
 		return fmt.Errorf("rename session %.80q to %.80q: %w", oldKey, newKey, err)
 	}
 	return nil
 }
 
-func (c *chat) mustExist() error {
-	c.writing.Lock()
-	defer c.writing.Unlock()
+func (c *chat) mustExist(ctx context.Context) error {
+	if err := c.lock(ctx); err != nil {
+		return err
+	}
+	defer c.unlock()
 	return c.mustBeOpen()
 }
 
@@ -122,7 +126,7 @@ func (c *chat) moveTo(to *chat) error {
 		if err := c.copyMissing(to); err != nil {
 			return err
 		}
-		return c.session.Remove(context.Background())
+		return c.session.Remove(c.ctx)
 	})
 	if err != nil {
 		return err
@@ -157,7 +161,7 @@ func (c *chat) createCopy(to *chat) error {
 	}
 	header := c.session.Header()
 	header.ID, header.Key = to.id, to.key
-	to.session, err = c.session.CopyAs(context.Background(), st, header, to.options())
+	to.session, err = c.session.CopyAs(c.ctx, st, header, to.options())
 	return err
 }
 

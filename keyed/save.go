@@ -25,12 +25,14 @@ const SaveInterval = 30 * time.Second
 // Without storage there is nothing to be saved. Of a session that does not exist
 // there is neither.
 func (sm *SessionManager) Save(key string) error {
-	return sm.try(key, (*chat).save)
+	return sm.try(key, func(c *chat) error { return c.save(sm.context()) })
 }
 
-func (c *chat) save() error {
-	c.writing.Lock()
-	defer c.writing.Unlock()
+func (c *chat) save(ctx context.Context) error {
+	if err := c.lock(ctx); err != nil {
+		return err
+	}
+	defer c.unlock()
 	err := c.flush(nil)
 	if err == nil {
 		err = c.barrier()
@@ -50,8 +52,7 @@ func (c *chat) barrier() error {
 	if c.session == nil {
 		return nil
 	}
-	ctx := context.Background()
-	err := c.session.Flush(ctx)
+	err := c.session.Flush(c.ctx)
 	if !errors.Is(err, session.ErrUnknown) && !errors.Is(err, session.ErrClosed) {
 		return err
 	}
@@ -65,7 +66,7 @@ func (c *chat) barrier() error {
 			return errors.Join(err, goneErr)
 		}
 	}
-	return c.session.Flush(ctx)
+	return c.session.Flush(c.ctx)
 }
 
 // SaveAsync saves a key's session without blocking, and then calls report with
@@ -84,7 +85,7 @@ func (sm *SessionManager) SaveAsync(key string, report func(error)) {
 		return
 	}
 	go func() {
-		err := c.save()
+		err := c.save(sm.context())
 		sm.release(c) // first: report may call Close
 		tell(err)
 	}()
@@ -147,7 +148,7 @@ func (sm *SessionManager) Close() error {
 	var errs []error
 	for e := sm.recent.Front(); e != nil; e = e.Next() {
 		c := e.Value.(*chat)
-		errs = append(errs, c.save())
+		errs = append(errs, c.save(sm.context()))
 		c.writing.Lock()
 		c.close()
 		c.writing.Unlock()

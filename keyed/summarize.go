@@ -1,10 +1,12 @@
 package keyed
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -25,44 +27,50 @@ const (
 // messages that are to go. Messages may be added meanwhile: they all stay, which
 // GetHistory, SetSummary and TruncateHistory one after the other cannot promise.
 // If summarize returns an error or nothing but white space, nothing changes. It
-// must not call Close, which waits for it.
+// must not call Close, which waits for it. If the manager's context (see WithContext)
+// is done first, Summarize does not wait for it, and nothing changes.
 func (sm *SessionManager) Summarize(key string, summarize func(summary string, old []Message) (string, error)) (Cut, error) {
 	var done Cut
 	err := sm.try(key, func(c *chat) error {
-		if err := c.save(); err != nil { // only what is written can be summarised
+		if err := c.save(sm.context()); err != nil { // only what is written can be summarised
 			return err
 		}
-		now := c.read()
+		now := c.read(sm.context())
 		done.Kept = now.messages
 		cut := now.cutFor(SummarizeKeep)
 		if now.messages <= SummarizeAfter || cut == 0 {
 			return nil
 		}
-		summary, err := summarize(now.summary, copyMessages(now.items[:cut], now.messages))
+		old := copyMessages(now.items[:cut], now.messages)
+		summary, err := gate.Await(sm.context(), func() (string, error) { return summarize(now.summary, old) })
 		if err == nil && strings.TrimSpace(summary) == "" {
 			err = fmt.Errorf("the summary is empty: %w", session.ErrInvalid)
 		}
 		if err != nil {
 			return fmt.Errorf("summarize session %.80q: %w", key, err)
 		}
-		done = c.summarized(summary, now.items[cut].entry.ID)
-		return c.save()
+		if done, err = c.summarized(sm.context(), summary, now.items[cut].entry.ID); err != nil {
+			return err
+		}
+		return c.save(sm.context())
 	})
 	return done, err
 }
 
 // summarized puts a summary in the place of what comes before an entry, unless
 // the entry is no longer in the history.
-func (c *chat) summarized(summary, keepFrom string) Cut {
+func (c *chat) summarized(ctx context.Context, summary, keepFrom string) (Cut, error) {
 	at := c.manager.opts.Now().UTC()
-	c.writing.Lock()
-	defer c.writing.Unlock()
+	if err := c.lock(ctx); err != nil {
+		return Cut{}, err
+	}
+	defer c.unlock()
 	c.look()
 	before := c.shown.messages
 	if c.shown.index(keepFrom) >= 0 {
 		c.keepRefusal(c.do(&rewrite{at: at, summary: &summary, keepFrom: keepFrom})) // Save says what else went wrong
 	}
-	return Cut{Kept: c.shown.messages, Dropped: before - c.shown.messages}
+	return Cut{Kept: c.shown.messages, Dropped: before - c.shown.messages}, nil
 }
 
 // BuildContext returns what to send to a model: the system prompt; the system
@@ -75,7 +83,7 @@ func (c *chat) summarized(summary, keepFrom string) Cut {
 func (sm *SessionManager) BuildContext(key, systemPrompt, userMessage string) ([]Message, error) {
 	messages := []Message{{Role: session.RoleSystem, Content: systemPrompt}}
 	err := sm.try(key, func(c *chat) error {
-		history, err := c.paired()
+		history, err := c.paired(sm.context())
 		messages = append(messages, history...)
 		return err
 	})
@@ -83,9 +91,11 @@ func (sm *SessionManager) BuildContext(key, systemPrompt, userMessage string) ([
 }
 
 // paired returns the summary and the history as a model can take them.
-func (c *chat) paired() ([]Message, error) {
-	c.writing.Lock()
-	defer c.writing.Unlock()
+func (c *chat) paired(ctx context.Context) ([]Message, error) {
+	if err := c.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer c.unlock()
 	if err := c.flush(nil); err != nil {
 		c.show()
 		return c.shown.inContext(), err

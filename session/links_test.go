@@ -61,7 +61,8 @@ func TestJoinLinks(t *testing.T) {
 			[]session.Link{
 				{ID: "a", ContinuedTo: "d", Replaced: []string{"x", "b"}},
 				{ID: "b", Continues: "a", ContinuedTo: "c", Index: 1},
-				{ID: "c", Continues: "b", Index: 2}, {ID: "d", Continues: "a", Index: 1},
+				{ID: "c", Continues: "b", Index: 2},
+				{ID: "d", Continues: "a", Index: 1},
 			},
 			[]session.Linked{{ID: "a", Links: []string{"a", "b", "c", "d"}}},
 		},
@@ -69,7 +70,8 @@ func TestJoinLinks(t *testing.T) {
 			"several that were replaced came back, and what replaced them is lost",
 			[]session.Link{
 				{ID: "a", ContinuedTo: "d", Replaced: []string{"c", "b"}},
-				{ID: "b", Continues: "a", ContinuedTo: "e", Index: 1}, {ID: "c", Continues: "a", Index: 1},
+				{ID: "b", Continues: "a", ContinuedTo: "e", Index: 1},
+				{ID: "c", Continues: "a", Index: 1},
 			},
 			[]session.Linked{{ID: "a", Links: []string{"a", "c", "b"}, Missing: []string{"d", "e"}}},
 		},

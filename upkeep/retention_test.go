@@ -1,6 +1,7 @@
 package upkeep_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -40,6 +41,18 @@ func namesOf[S any](list []S, name func(S) string) string {
 		names = append(names, name(s))
 	}
 	return strings.Join(names, " ")
+}
+
+func TestSurveyEndsWithItsContext(t *testing.T) {
+	st, err := file.Open(t.TempDir(), nil)
+	must(t, err)
+	defer st.Close()
+	begin(t, st, "a", 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := upkeep.Survey(ctx, st, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want Canceled", err)
+	}
 }
 
 func surveyed(t *testing.T, st store.Store) string {
