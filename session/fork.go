@@ -27,11 +27,11 @@ func (s *Session) Fork(ctx context.Context, to store.Store, o *Options) (*Sessio
 func (s *Session) linesToFork(ctx context.Context, to store.Store) iter.Seq2[[]byte, error] {
 	s.mu.RLock()
 	end, leaf, logLeaf := s.tree.end, s.tree.leaf, s.tree.logLeaf
-	s.mu.RUnlock()
 	var gaps []node
 	if chain, ok := s.log.(*chainLog); ok {
-		logLeaf, gaps = chain.leaf, chain.gaps
+		logLeaf, gaps = chain.leaf, s.tree.gaps() // the lines do not say where these are
 	}
+	s.mu.RUnlock()
 	return func(yield func([]byte, error) bool) {
 		var stand [][]byte
 		err := s.sendGaps(gaps, func(line []byte) error { stand = append(stand, line); return nil })

@@ -5,9 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
-	"iter"
-	"slices"
 	"strconv"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
@@ -30,7 +27,10 @@ func OpenChain(ctx context.Context, st store.Store, c Linked, o *Options) (*Sess
 		return nil, &Error{Op: "open", Name: c.ID, Kind: ErrNotExist, Err: errors.New("all sessions of the conversation are missing")}
 	}
 	log := &chainLog{name: c.ID}
-	j := chainJoiner{ctx: ctx, log: log, opts: o, seen: make(map[string]string), lossy: len(c.Missing) > 0}
+	j := chainJoiner{
+		ctx: ctx, log: log, opts: o, tree: newTree(), seen: make(map[string]string), stood: make(map[string]string),
+		lossy: len(c.Missing) > 0,
+	}
 	for _, name := range c.Links {
 		if err := j.add(st, name); err != nil {
 			return nil, errors.Join(err, log.Close())
@@ -43,88 +43,39 @@ func OpenChain(ctx context.Context, st store.Store, c Linked, o *Options) (*Sess
 	if j.headed {
 		log.parts[0].patch[0] = appendHeader(nil, &h)
 	}
-	s := &Session{core: &core{opts: o.withDefaults(), store: st, log: log, name: c.ID, header: h, tree: newTree()}}
-	t, err := s.loadAll(ctx)
-	if err != nil {
-		return nil, errors.Join(err, log.Close())
-	}
-	log.leaf = t.leaf
+	t := j.tree
+	t.header, t.extent, t.end = &h, extentWhole, log.end
+	log.leaf, _ = t.standsAt(log.leaf)
 	t.leaf, t.logLeaf = j.leaf, j.leaf
-	if err := log.hang(ctx, t); err != nil {
-		return nil, errors.Join(err, log.Close())
-	}
-	s.tree = t
-	return s, nil
+	return &Session{core: &core{opts: o.withDefaults(), store: st, log: log, name: c.ID, header: h, tree: t}}, nil
 }
 
-// hang hangs on the leaf of the session before it what damage made a root, or what
-// was taken for lost in the damage of another session. The lines say so, too, so
-// that a copy of them has the same shape.
-func (l *chainLog) hang(ctx context.Context, t *tree) error {
-	for i := range t.nodes {
-		n := &t.nodes[i]
-		p := l.partAt(n.pos)
-		if n.parent != none && t.nodes[n.parent].kind == kindGap {
-			if n = &t.nodes[n.parent]; l.partAt(n.pos).base < p.base {
-				n.parent, n.pos = none, t.nodes[i].pos
-			}
-		}
-		at, ok := t.at(p.above)
-		if !ok || n.parent != none || p.above == n.id {
-			continue
-		}
-		n.parent = at
-		if n.kind == kindGap {
-			l.gaps = append(l.gaps, *n)
-		} else if err := p.hangLine(ctx, n.pos-p.base); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// hangLine makes a line follow the session before it. One that cannot be read stays
-// as it is.
-func (p *chainPart) hangLine(ctx context.Context, pos store.Pos) error {
-	for line, err := range p.lines(ctx, pos) {
-		if err != nil {
-			return err
-		}
-		e, err := decodeEntry(bytes.Clone(line.Data))
-		if err != nil {
-			break
-		}
-		e.ParentID = &p.above
-		if changed, err := appendEntry(nil, e); err == nil {
-			p.patch[pos] = changed
-		}
-		break
-	}
-	return nil
-}
-
-// partAt returns the log that a position is in.
-func (l *chainLog) partAt(pos store.Pos) *chainPart {
-	for _, p := range slices.Backward(l.parts) {
-		if p.base <= pos {
-			return p
-		}
-	}
-	return l.parts[0]
-}
-
-// chainJoiner finds out which lines of a chain's logs have to be left out or
-// changed, so that together they are the log of one session.
+// chainJoiner makes one session of a chain. Its tree is the trees of the sessions, one
+// on the leaf of the other, less what is left out: so each of them has the shape that
+// it has alone, damage included. The lines are changed only where they would not say
+// that themselves, so that together they are the log of such a session.
 type chainJoiner struct {
 	ctx    context.Context
 	log    *chainLog
 	opts   *Options
+	tree   *tree
 	header Header
 	headed bool              // the first log begins with it
 	leaf   string            // of what was joined so far
 	seen   map[string]string // the ids of what was joined: as they are now by what they were
+	stood  map[string]string // the originals of copies that were left out
 	lossy  bool              // a session that something was carried from is not among them
-	said   map[saying]bool   // instructions and documents that were joined, if anybody asked
+	said   map[saying]bool   // instructions and documents that were joined, if anybody asked,
+	asked  int               // in so many of the logs
+}
+
+// original returns the entry that an id of an earlier session means.
+func (j *chainJoiner) original(id string) (string, bool) {
+	if is, ok := j.seen[id]; ok {
+		return is, true
+	}
+	is, ok := j.stood[id]
+	return is, ok
 }
 
 // add joins the log of a session.
@@ -133,7 +84,7 @@ func (j *chainJoiner) add(st store.Store, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	part := &chainPart{name: name, log: log, base: j.log.end, above: j.leaf, patch: make(map[store.Pos][]byte), was: make(map[string]string)}
+	part := &chainPart{name: name, log: log, base: j.log.end, patch: make(map[store.Pos][]byte), was: make(map[string]string)}
 	j.log.parts = append(j.log.parts, part)
 	if part.end, err = log.End(j.ctx); err != nil {
 		return err
@@ -143,58 +94,54 @@ func (j *chainJoiner) add(st store.Store, name string) (err error) {
 	if err := s.load(j.ctx); err != nil {
 		return err
 	}
+	whole, err := loadTree(j.ctx, log, part.end, detailRoles)
+	if err != nil {
+		return err
+	}
 	first := len(j.log.parts) == 1
 	if first {
 		j.header = s.header
 		j.lossy = j.lossy || s.header.Relation == RelationContinuation
 	}
 	l := linkJoiner{
-		chainJoiner: j, part: part, first: first, carried: CarriedIn(&s.header),
-		gone: make(map[string]string), now: make(map[string]string), stands: make(map[string]string), copies: make(map[string]string),
+		chainJoiner: j, part: part, own: whole, first: first, carried: CarriedIn(&s.header), above: none,
+		gone: make(map[string]bool), now: make(map[string]string), stands: make(map[string]string), copies: make(map[string]string),
+		next: make(map[string]string),
 	}
-	if err := l.run(); err != nil {
-		return err
+	if at, ok := j.tree.at(j.leaf); ok {
+		l.above = at
 	}
-	for was, is := range l.now {
-		if _, known := j.seen[was]; !known {
-			j.seen[was] = is
-		}
-	}
-	for from, copied := range l.copies {
-		j.seen[from] = l.now[copied]
-	}
-	if leaf := l.resolve(s.tree.leaf); leaf != "" {
-		j.leaf = leaf
-	}
-	return nil
+	return l.run()
 }
 
 // linkJoiner joins one log to those before it.
 type linkJoiner struct {
 	*chainJoiner
 	part    *chainPart
+	own     *tree // of this session alone
 	first   bool
+	above   int32 // the leaf of the session before, in the chain's tree, or none
 	carried Carried
-	begun   []carriedLine     // messages at the beginning that may turn out to be copies
-	gone    map[string]string // what is left out, and the entry that comes before it
+	begun   []*Entry          // messages at the beginning that may turn out to be copies
+	gone    map[string]bool   // what is left out
 	stands  map[string]string // the original of a copy that is left out
 	copies  map[string]string // the copies that stay because the original is missing, by its id
+	places  []int32           // where each node is in the chain's tree, or none
 	now     map[string]string // the ids of what stays, as they are now
 	after   []string          // what is left out, as long as nothing that stays came after it
 	next    map[string]string // the first that stays after what is left out
 }
 
-type carriedLine struct {
-	pos store.Pos
-	e   *Entry
-}
-
-// run decides on what is left out, and then changes the lines that refer to it.
+// run decides on what is left out, adds the rest to the chain's tree, and then changes
+// the lines that would say something else.
 func (l *linkJoiner) run() error {
 	if err := l.choose(); err != nil {
 		return err
 	}
-	l.next = make(map[string]string)
+	if err := l.leaveRecords(); err != nil {
+		return err
+	}
+	l.takeNodes()
 	for line, err := range l.part.log.Forward(l.ctx, 0) {
 		if err != nil {
 			return err
@@ -202,18 +149,37 @@ func (l *linkJoiner) run() error {
 		if line.Next > l.part.end {
 			break
 		}
-		h, ok := rawjson.ScanHead(line.Data)
-		if !ok || line.Cut || len(h.ID) == 0 {
-			continue // damage stays where it is
-		}
-		if string(h.Type) == string(TypeSession) {
-			l.part.patch[line.Pos] = []byte{}
-			l.headed = l.headed || l.first && line.Pos == 0
-			continue
-		}
-		l.change(line, h)
+		l.changeLine(line)
 	}
+	l.hand()
 	return nil
+}
+
+// hand gives the next session what it has to know of this one.
+func (l *linkJoiner) hand() {
+	for was, is := range l.now {
+		if _, known := l.seen[was]; !known {
+			l.seen[was] = is
+		}
+	}
+	for from, copied := range l.copies {
+		l.seen[from] = l.now[copied]
+	}
+	for id, original := range l.stands {
+		if original != "" {
+			l.stood[id] = original
+		}
+	}
+	t, at := l.tree, l.above
+	if leaf, ok := l.own.at(l.own.leaf); ok {
+		at = l.up(leaf)
+	}
+	for at != none && t.nodes[at].kind == kindLeaf {
+		at = t.nodes[at].parent // a leaf never stands on a move
+	}
+	if at != none {
+		l.leaf = t.nodes[at].id
+	}
 }
 
 // choose finds the copies at the beginning.
@@ -233,16 +199,16 @@ func (l *linkJoiner) choose() error {
 			continue
 		}
 		carried, before := l.carried.Take(CarryOf(e))
-		l.begun = append(l.begun, carriedLine{line.Pos, e})
+		l.begun = append(l.begun, e)
 		if before {
 			for _, c := range l.begun {
-				if err := l.leave(c.pos, c.e); err != nil {
+				if err := l.leave(c); err != nil {
 					return err
 				}
 			}
 			l.begun = nil
 		} else if carried {
-			if err := l.leave(line.Pos, e); err != nil {
+			if err := l.leave(e); err != nil {
 				return err
 			}
 		}
@@ -251,11 +217,11 @@ func (l *linkJoiner) choose() error {
 }
 
 // leave leaves a carried message out, unless its original is nowhere.
-func (l *linkJoiner) leave(pos store.Pos, e *Entry) error {
+func (l *linkJoiner) leave(e *Entry) error {
 	from := CarriedFrom(e)
-	original, ok := l.seen[from]
+	original, ok := l.original(from)
 	if !ok {
-		original, ok = l.seen[e.ID]
+		original, ok = l.original(e.ID)
 	}
 	switch {
 	case IsTransition(e), ok:
@@ -270,12 +236,7 @@ func (l *linkJoiner) leave(pos store.Pos, e *Entry) error {
 			return err
 		}
 	}
-	l.part.patch[pos] = []byte{}
-	parent := ""
-	if e.ParentID != nil {
-		parent = *e.ParentID
-	}
-	l.gone[e.ID], l.stands[e.ID] = parent, original
+	l.gone[e.ID], l.stands[e.ID] = true, original
 	return nil
 }
 
@@ -283,16 +244,17 @@ func (l *linkJoiner) leave(pos store.Pos, e *Entry) error {
 func (l *linkJoiner) isSaid(e *Entry) (bool, error) {
 	if l.said == nil {
 		l.said = make(map[saying]bool)
-		for _, part := range l.log.parts[:len(l.log.parts)-1] {
-			for line, err := range part.lines(l.ctx, 0) {
-				if err != nil {
-					return false, err
-				}
-				if old, err := decodeEntry(bytes.Clone(line.Data)); err == nil && CarryOf(old) > CarryOwn {
-					l.said[sayingOf(old)] = true
-				}
+	}
+	for _, part := range l.log.parts[l.asked : len(l.log.parts)-1] {
+		for line, err := range part.lines(l.ctx, 0) {
+			if err != nil {
+				return false, err
+			}
+			if old, err := decodeEntry(bytes.Clone(line.Data)); err == nil && CarryOf(old) > CarryOwn {
+				l.said[sayingOf(old)] = true
 			}
 		}
+		l.asked++
 	}
 	return l.said[sayingOf(e)], nil
 }
@@ -309,31 +271,154 @@ func sayingOf(e *Entry) saying {
 	return sha256.Sum256(line)
 }
 
-// change leaves a line out or makes it refer to what is there.
-func (l *linkJoiner) change(line store.Line, h rawjson.Head) {
+// leaveRecords leaves out what names the continuation of the session: in the chain it
+// is the next session.
+func (l *linkJoiner) leaveRecords() error {
+	for i := range l.own.nodes {
+		n := &l.own.nodes[i]
+		if n.kind != kindCustom {
+			continue
+		}
+		for line, err := range l.part.log.Forward(l.ctx, n.pos) {
+			if err != nil {
+				return err
+			}
+			if bytes.Contains(line.Data, []byte(CustomContinuedTo)) && isRecord(line.Data) {
+				l.gone[n.id] = true
+			}
+			break
+		}
+	}
+	return nil
+}
+
+// isRecord reports whether a line names the continuation of the session that it
+// is in.
+func isRecord(line []byte) bool {
+	e, err := decodeEntry(bytes.Clone(line))
+	return err == nil && e.Custom != nil && e.Custom.CustomType == CustomContinuedTo
+}
+
+// takeNodes adds what stays of the session to the chain's tree.
+func (l *linkJoiner) takeNodes() {
+	t := l.tree
+	l.places = make([]int32, len(l.own.nodes))
+	for i := range l.own.nodes {
+		n := l.own.nodes[i]
+		l.places[i] = none
+		if l.gone[n.id] {
+			continue
+		}
+		// What this session only names may be in one before it.
+		if is, ok := l.original(n.id); ok && n.kind == kindGap {
+			l.now[n.id] = is
+			l.places[i], _ = t.at(is)
+			continue
+		}
+		n.id, n.pos, n.parent = l.idFor(n.id), n.pos+l.part.base, none
+		l.places[i] = int32(len(t.nodes))
+		t.nodes = append(t.nodes, n)
+		t.byID.add(t.nodes)
+		t.count(l.places[i])
+	}
+	for i := range l.own.nodes {
+		if at := l.places[i]; at != none && t.nodes[at].pos >= l.part.base {
+			t.nodes[at].parent = l.up(l.own.nodes[i].parent)
+		}
+	}
+	for _, p := range l.own.problems {
+		if is, ok := l.now[p.EntryID]; ok {
+			p.EntryID = is
+		}
+		p.Pos += l.part.base
+		t.problems = append(t.problems, p)
+	}
+}
+
+// idFor returns the id that an entry has in the conversation: its own, unless an
+// entry of another session has that.
+func (l *linkJoiner) idFor(id string) string {
+	is := id
+	for n := len(l.log.parts); ; n++ {
+		if _, taken := l.tree.at(is); !taken {
+			break
+		}
+		is = id + "~" + strconv.Itoa(n)
+	}
+	l.now[id] = is
+	if is != id {
+		l.part.was[is] = id
+	}
+	return is
+}
+
+// up returns where in the chain's tree a node is, or for one that is left out the
+// nearest above it that stays: none only at the beginning of the conversation.
+func (l *linkJoiner) up(i int32) int32 {
+	for i != none && l.gone[l.own.nodes[i].id] {
+		i = l.own.nodes[i].parent
+	}
+	if i == none {
+		return l.above
+	}
+	return l.places[i]
+}
+
+// resolve returns the id of that.
+func (l *linkJoiner) resolve(id string) string {
+	at, ok := l.own.at(id)
+	if !ok {
+		return id
+	}
+	if at = l.up(at); at == none {
+		return ""
+	}
+	return l.tree.nodes[at].id
+}
+
+// changeLine leaves a line out, or makes it say what the tree says.
+func (l *linkJoiner) changeLine(line store.Line) {
+	h, ok := rawjson.ScanHead(line.Data)
+	if !ok || line.Cut || len(h.ID) == 0 {
+		// Damage stays where it is, unless it is only a trace of what is left out.
+		if h, ok := rawjson.LenientHead(line.Data); ok && l.gone[string(h.ID)] {
+			l.part.patch[line.Pos] = []byte{}
+		}
+		return
+	}
 	id := string(h.ID)
-	if _, gone := l.gone[id]; gone {
-		l.after = append(l.after, id)
-		return
-	}
-	if string(h.Type) == string(TypeCustom) && bytes.Contains(line.Data, []byte(CustomContinuedTo)) && l.isRecord(line.Data) {
+	at, known := l.own.at(id)
+	switch {
+	case string(h.Type) == string(TypeSession):
 		l.part.patch[line.Pos] = []byte{}
-		l.gone[id] = string(h.Parent)
-		return
+		l.headed = l.headed || l.first && line.Pos == 0
+	case l.gone[id]:
+		l.part.patch[line.Pos] = []byte{}
+		l.after = append(l.after, id)
+	case !known || l.own.nodes[at].pos != line.Pos: // it stands there a second time: the first counts
+		if l.now[id] != id {
+			l.part.patch[line.Pos] = []byte{}
+		}
+	default:
+		l.changeEntry(line, h, l.places[at])
 	}
-	if _, again := l.now[id]; again {
-		return // the first counts
+}
+
+// changeEntry makes the line of a node say what the tree says.
+func (l *linkJoiner) changeEntry(line store.Line, h rawjson.Head, at int32) {
+	t := l.tree
+	is, parent := t.nodes[at].id, ""
+	if above := t.nodes[at].parent; above != none {
+		parent = t.nodes[above].id
 	}
-	parent := l.resolve(string(h.Parent))
-	if len(h.Parent) == 0 {
-		parent = l.part.above
+	if l.log.leaf = is; t.nodes[at].kind == kindLeaf {
+		l.log.leaf = parent
 	}
-	is := l.idFor(id)
 	for _, gone := range l.after {
 		l.next[gone] = is
 	}
 	l.after = nil
-	if is == id && parent == string(h.Parent) && !l.refers(h) {
+	if is == string(h.ID) && parent == string(h.Parent) && !l.refers(h) {
 		return
 	}
 	e, err := decodeEntry(bytes.Clone(line.Data))
@@ -348,49 +433,6 @@ func (l *linkJoiner) change(line store.Line, h rawjson.Head) {
 	if changed, err := appendEntry(nil, e); err == nil {
 		l.part.patch[line.Pos] = changed
 	}
-}
-
-// isRecord reports whether a line names the continuation of the session that it
-// is in.
-func (l *linkJoiner) isRecord(line []byte) bool {
-	e, err := decodeEntry(bytes.Clone(line))
-	return err == nil && e.Custom != nil && e.Custom.CustomType == CustomContinuedTo
-}
-
-// idFor returns the id that an entry has in the conversation: its own, unless an
-// entry of another session has that.
-func (l *linkJoiner) idFor(id string) string {
-	is := id
-	for n := len(l.log.parts); ; n++ {
-		if _, taken := l.seen[is]; !taken {
-			break
-		}
-		is = id + "~" + strconv.Itoa(n)
-	}
-	l.now[id] = is
-	if is != id {
-		l.part.was[is] = id
-	}
-	return is
-}
-
-// resolve returns what an entry's id is now; for one that is left out, that of
-// the nearest before it that stays.
-func (l *linkJoiner) resolve(id string) string {
-	for range len(l.gone) + 1 {
-		if id == "" {
-			return l.part.above
-		}
-		before, gone := l.gone[id]
-		if !gone {
-			break
-		}
-		id = before
-	}
-	if is, ok := l.now[id]; ok {
-		return is
-	}
-	return id
 }
 
 // refers reports whether entries of a type name others, and some have changed.
@@ -408,10 +450,12 @@ func (l *linkJoiner) refer(e *Entry) {
 			*id = original
 		} else if is, ok := l.now[*id]; ok {
 			*id = is
+		} else if original := l.stood[*id]; original != "" {
+			*id = original
 		}
 	}
 	place := func(id *string) { // where the conversation was
-		if _, gone := l.gone[*id]; gone && l.stands[*id] == "" {
+		if l.gone[*id] && l.stands[*id] == "" {
 			*id = l.resolve(*id)
 		} else {
 			point(id)
@@ -430,157 +474,4 @@ func (l *linkJoiner) refer(e *Entry) {
 			point(id)
 		}
 	})
-}
-
-// chainLog is the logs of a chain as one that can only be read. Positions are
-// those in the logs, one after the other.
-type chainLog struct {
-	name  string
-	parts []*chainPart
-	end   store.Pos
-	leaf  string // where the lines leave it, which need not be where the conversation has it
-	gaps  []node // what is missing at the beginning of a session, and hangs on the one before it
-}
-
-// chainPart is one of the logs, up to where it was when the chain was opened.
-type chainPart struct {
-	name      string
-	log       store.Log
-	base, end store.Pos
-	above     string               // what its roots hang on; "" for nothing
-	patch     map[store.Pos][]byte // lines that read differently; empty ones are left out
-	was       map[string]string    // the ids in the log of entries that have another in the chain
-}
-
-// shown returns a line as the chain has it, and whether it is there.
-func (p *chainPart) shown(line store.Line) (store.Line, bool) {
-	if data, ok := p.patch[line.Pos]; ok {
-		line.Data, line.Cut = slices.Clone(data), false
-		if len(data) == 0 {
-			return line, false
-		}
-	}
-	line.Pos += p.base
-	line.Next += p.base
-	return line, true
-}
-
-func (p *chainPart) lines(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
-	return func(yield func(store.Line, error) bool) {
-		for line, err := range p.log.Forward(ctx, from) {
-			if err == nil && line.Next > p.end {
-				return
-			}
-			there := true
-			if err == nil {
-				line, there = p.shown(line)
-			}
-			if there && !yield(line, err) {
-				return
-			}
-		}
-	}
-}
-
-func (l *chainLog) Forward(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
-	return func(yield func(store.Line, error) bool) {
-		for _, p := range l.parts {
-			if p.base+p.end <= from {
-				continue
-			}
-			for line, err := range p.lines(ctx, max(from-p.base, 0)) {
-				if !yield(line, err) {
-					return
-				}
-			}
-		}
-	}
-}
-
-func (l *chainLog) Backward(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
-	return func(yield func(store.Line, error) bool) {
-		for _, p := range slices.Backward(l.parts) {
-			if p.base >= from {
-				continue
-			}
-			for line, err := range p.log.Backward(ctx, min(from-p.base, p.end)) {
-				there := true
-				if err == nil {
-					line, there = p.shown(line)
-				}
-				if there && !yield(line, err) {
-					return
-				}
-			}
-		}
-	}
-}
-
-func (l *chainLog) Append(context.Context, store.Pos, ...[]byte) (store.Pos, error) {
-	return 0, &store.Error{
-		Op: "append", Name: l.name, Kind: ErrInvalid, Err: errors.New("the sessions of a chain can only be read together"),
-		Hint: "append to the last of them",
-	}
-}
-
-// Watch yields what is there, and then waits: others append to the logs, not to
-// what was opened.
-func (l *chainLog) Watch(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
-	return func(yield func(store.Line, error) bool) {
-		for line, err := range l.Forward(ctx, from) {
-			if !yield(line, err) {
-				return
-			}
-		}
-		<-ctx.Done()
-	}
-}
-
-func (l *chainLog) End(context.Context) (store.Pos, error) { return l.end, nil }
-
-func (l *chainLog) Flush(context.Context) error { return nil }
-
-func (l *chainLog) Close() error {
-	var errs []error
-	for _, p := range l.parts {
-		if err := p.log.Close(); err != nil {
-			errs = append(errs, fmt.Errorf("close %s: %w", l.name, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// Pin keeps all logs as they are: see store.Pinner.
-func (l *chainLog) Pin(ctx context.Context) (func(), error) {
-	var releases []func()
-	release := func() {
-		for _, r := range releases {
-			r()
-		}
-	}
-	for _, p := range l.parts {
-		log, ok := p.log.(store.Pinner)
-		if !ok {
-			continue
-		}
-		r, err := log.Pin(ctx)
-		if err != nil {
-			release()
-			return nil, err
-		}
-		releases = append(releases, r)
-	}
-	return release, nil
-}
-
-// Current reports whether somebody rewrote one of the logs: see store.Pinner.
-func (l *chainLog) Current() error {
-	for _, p := range l.parts {
-		if log, ok := p.log.(store.Pinner); ok {
-			if err := log.Current(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -452,6 +452,17 @@ func (t *tree) addGap(p pendingParent) int32 {
 	return i
 }
 
+// gaps returns the nodes of entries that are missing.
+func (t *tree) gaps() []node {
+	var gaps []node
+	for i := range t.nodes {
+		if t.nodes[i].kind == kindGap {
+			gaps = append(gaps, t.nodes[i])
+		}
+	}
+	return gaps
+}
+
 // goesOn tells of each node whether the conversation goes on below it.
 func goesOn(nodes []node) []bool {
 	goesOn := make([]bool, len(nodes))
