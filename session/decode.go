@@ -50,8 +50,9 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 // every line, so that they are in memory once.
 type decoder struct {
 	r          rawjson.Reader
-	words      [64]string
+	words      wordTable
 	id, parent string // of the entry read last: one of them is the next one's, nearly always
+	minute     minute
 	shared     *sharedRoom
 
 	// The memory for the first blocks and the first text of the message at hand,
@@ -351,13 +352,32 @@ func (d *decoder) word(into *string) decoding {
 		*into = string(s)
 		return known
 	}
-	slot := &d.words[(len(s)*7+int(s[0])*5+int(s[len(s)-1]))%len(d.words)]
+	slot := d.words.slot(s)
 	if *slot != string(s) {
 		*slot = string(s)
 	}
 	*into = *slot
 	return known
 }
+
+// wordTable keeps words, each at a place of its own unless two collide.
+type wordTable [64]string
+
+func (t *wordTable) slot(word []byte) *string {
+	return &t[(len(word)*7+int(word[0])*5+int(word[len(word)-1]))%len(t)]
+}
+
+// commonWords are those of nearly every line. They are part of the program: the
+// garbage collector need not look at them, however many entries point to them.
+var commonWords = func() (t wordTable) {
+	for _, word := range []string{
+		string(TypeMessage), string(ContentTypeText), string(ContentTypeToolUse), string(ContentTypeToolResult),
+		RoleUser, RoleAssistant, RoleTool, RoleSystem,
+	} {
+		*t.slot([]byte(word)) = word
+	}
+	return t
+}()
 
 func (d *decoder) integer(into *int) decoding {
 	n, ok := d.r.Int()
@@ -386,9 +406,14 @@ func (d *decoder) timestamp(into *time.Time) decoding {
 	if !ok {
 		return unknown
 	}
+	if d.minute.read(s, into) {
+		return known
+	}
 	var t time.Time
 	err := t.UnmarshalText(s) // like Parse, but stricter, and it wants no string
-	if err != nil {
+	if err == nil {
+		d.minute.set(s, t)
+	} else {
 		t, err = time.Parse(time.RFC3339Nano, string(s))
 	}
 	for i := 0; err != nil && i < len(naiveTimes); i++ {
@@ -400,6 +425,58 @@ func (d *decoder) timestamp(into *time.Time) decoding {
 	}
 	*into = t
 	return known
+}
+
+// minute is the minute of the time read last. The next one is nearly always of the
+// same, and then only its seconds must be read.
+type minute struct {
+	text  [len("2006-01-02T15:04:")]byte
+	begin time.Time
+}
+
+// set takes the minute of a time in UTC.
+func (m *minute) set(text []byte, t time.Time) {
+	if len(text) > len(m.text) && text[len(text)-1] == 'Z' {
+		copy(m.text[:], text)
+		m.begin = t.UTC().Truncate(time.Minute)
+	}
+}
+
+// read reads a time of that minute, such as "2026-03-01T12:00:05.123Z". It returns
+// false if it is another or has another form.
+func (m *minute) read(text []byte, into *time.Time) bool {
+	n := len(m.text)
+	if m.text[0] == 0 || len(text) <= n+2 || string(text[:n]) != string(m.text[:]) || text[len(text)-1] != 'Z' {
+		return false
+	}
+	fraction := text[n+2 : len(text)-1]
+	if len(fraction) > 0 && (fraction[0] != '.' || len(fraction) == 1 || len(fraction) > len(".123456789")) {
+		return false
+	}
+	seconds, ok := digits(text[n : n+2])
+	nanos, ok2 := 0, true
+	if len(fraction) > 0 {
+		nanos, ok2 = digits(fraction[1:])
+		for range len(".123456789") - len(fraction) {
+			nanos *= 10
+		}
+	}
+	if !ok || !ok2 || seconds > 59 {
+		return false
+	}
+	*into = m.begin.Add(time.Duration(seconds)*time.Second + time.Duration(nanos))
+	return true
+}
+
+// digits returns the number that is written with nothing but digits, at most nine.
+func digits(text []byte) (n int, ok bool) {
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = 10*n + int(c-'0')
+	}
+	return n, true
 }
 
 // isTime reports whether a raw value is a time.

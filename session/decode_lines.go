@@ -88,7 +88,7 @@ func (l *lineDecoder) handOver() {
 }
 
 func (l *lineDecoder) work() {
-	d := decoder{shared: &sharedRoom{}}
+	d := decoder{shared: &sharedRoom{}, words: commonWords}
 	for b := range l.full {
 		buffer := b.data[:0]
 		b.decodeAll(&d)

@@ -343,7 +343,7 @@ func (s *Session) Leaves() ([]string, error) {
 func (s *Session) MessageCount() (int, error) {
 	count := 0
 	err := s.withWhole(func(t *tree) error {
-		count = t.messages
+		count = t.counts.kinds[kindMessage]
 		return nil
 	})
 	return count, err

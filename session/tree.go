@@ -55,7 +55,6 @@ type tree struct {
 	leaf     string    // the entry that the next one will follow; "" for none
 	logLeaf  string    // where the log itself says the leaf is: another writer may have moved it
 
-	messages int
 	counts   counts
 	listed   [len(kinds)][]int32 // the entries of some kinds, in order: see kindRow
 	problems []Problem
@@ -292,7 +291,6 @@ func (t *tree) count(i int32) {
 	t.counts.kinds[k]++
 	if k == kindMessage {
 		t.counts.speakers[t.nodes[i].speaker]++
-		t.messages++
 	}
 	if kinds[k].listed {
 		t.listed[k] = append(t.listed[k], i)
