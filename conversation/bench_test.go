@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/conversation"
+	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
@@ -156,28 +157,37 @@ func BenchmarkLoadMessages(b *testing.B) {
 	}
 }
 
-// BenchmarkList is a page of conversations of a store of many.
+// BenchmarkList is a page of conversations of a store of many, for a program that
+// has just begun and for one that has listed them before, without an index and with
+// one.
 func BenchmarkList(b *testing.B) {
 	st := must(file.Open(b.TempDir(), &file.Options{Sync: file.Never}))(b)
 	b.Cleanup(func() { st.Close() })
 	m := newManagerOn(b, st, 100)
-	for i := range 1000 {
+	for i := range 10_000 {
 		id := must(m.CreateSession(fmt.Sprint("session ", i)))(b).ID
 		for range 5 {
 			must(m.AddMessage(id, user("a question")))(b)
 			must(m.AddMessage(id, assistant(strings.Repeat("an answer ", 50))))(b)
 		}
 	}
-	b.Run("first", func(b *testing.B) {
-		for b.Loop() {
-			m := must(conversation.NewSessions(st, quiet(100)))(b)
-			must(m.ListConversations(50, 0))(b)
-			do(b, m.Close())
-		}
-	})
-	b.Run("again", func(b *testing.B) {
-		for b.Loop() {
-			must(m.ListConversations(50, 0))(b)
-		}
-	})
+	both := func(b *testing.B) {
+		b.Run("first", func(b *testing.B) {
+			for b.Loop() {
+				m := must(conversation.NewSessions(st, quiet(100)))(b)
+				must(m.ListConversations(50, 0))(b)
+				do(b, m.Close())
+			}
+		})
+		b.Run("again", func(b *testing.B) {
+			for b.Loop() {
+				must(m.ListConversations(50, 0))(b)
+			}
+		})
+	}
+	b.Run("files", both)
+	ix := must(index.Open(b.Context(), st, st.IndexPath(), nil))(b)
+	must(ix.CatchUp(b.Context(), nil))(b)
+	do(b, ix.Close())
+	b.Run("index", both)
 }

@@ -2,20 +2,28 @@ package conversation
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
 
-// head is what the ends of a log say of its session: enough to put lists in order
-// and conversations together, without decoding what was said.
+// head is what a log says of its session without being decoded: enough to put lists
+// in order and conversations together. It says the same as the catalogue of package
+// index, by the same rules.
 type head struct {
 	stat   store.Stat   // of the log when it was looked at
 	link   session.Link // its place in a chain
 	active time.Time    // when something was last said
 	err    error        // why it cannot be read
+
+	messages int    // on all branches
+	carried  int    // of these, what the session was given by the one before it
+	first    string // what it is called unless somebody gives it a name
 
 	described atomic.Pointer[described] // what a list says of it, if it was listed
 }
@@ -35,5 +43,49 @@ func readHead(ctx context.Context, st store.Store, stat store.Stat) *head {
 	case !h.link.Created.IsZero():
 		h.active = h.link.Created
 	}
+	if h.err == nil {
+		h.err = h.count(ctx, st)
+	}
 	return h
+}
+
+// count counts the messages, and finds out what the session is called. Most lines
+// are only looked at.
+func (h *head) count(ctx context.Context, st store.Store) (err error) {
+	log, err := st.Open(ctx, h.stat.Name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	carried := session.Carried{Open: h.link.Continues != ""}
+	for line, err := range log.Forward(ctx, 0) {
+		if err != nil {
+			return err
+		}
+		scan, ok := rawjson.ScanHead(line.Data)
+		if !ok || line.Cut {
+			continue
+		}
+		isMessage := session.EntryType(scan.Type) == session.TypeMessage
+		if isMessage {
+			h.messages++
+		}
+		titled := h.first != "" && !index.IsCommand(h.first)
+		if !isMessage || titled && !carried.Open {
+			continue
+		}
+		var e session.Entry
+		if e.UnmarshalJSON(line.Data) != nil || e.Message == nil {
+			continue
+		}
+		h.first = index.BetterTitle(h.first, index.TitleIn(&e))
+		copied, before := carried.Take(session.CarryOf(&e))
+		if before {
+			h.carried = h.messages - 1
+		}
+		if copied {
+			h.carried++
+		}
+	}
+	return nil
 }

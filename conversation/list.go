@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 )
 
 // DefaultListLimit is how many sessions a list has if no limit is given.
@@ -33,60 +35,38 @@ type Info struct {
 
 // ListSessions returns a part of all sessions, the most recently active first. A
 // limit of 0 is DefaultListLimit; a negative one is none. Only the sessions that
-// are listed are read, and each only once until it changes; of the others the
-// first and last lines. For very many sessions there is package index.
+// are listed are read, and each only once until it changes. Which those are the
+// store's index says, if it has one (package index, which coppice ls keeps); if not,
+// all logs are looked through the first time, and later those that have changed.
 func (m *Sessions) ListSessions(limit, offset int) ([]Info, error) {
-	heads, err := m.survey()
+	rows, err := m.rows(limit, offset, true)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(heads, func(a, b *head) int { return latestFirst(a.active, b.active, a.stat.Name, b.stat.Name) })
-	var list []Info
-	for _, h := range page(heads, limit, offset) {
-		list = append(list, m.describe(h).Info)
+	list := make([]Info, 0, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		d := *m.describe(r.last)
+		if d.Err == nil {
+			d.Title, d.MessageCount = cmp.Or(d.Title, r.title), r.messages
+		}
+		list = append(list, d.Info)
 	}
 	return list, nil
 }
 
-func latestFirst(a, b time.Time, nameA, nameB string) int {
-	return cmp.Or(b.Compare(a), cmp.Compare(nameB, nameA))
-}
-
 // ListConversations is ListSessions with one line for each conversation, however
-// many sessions it has: the id is the original's, the counts are of all.
+// many sessions it has: the id is the original's, the counts are of all. They are
+// the lines of coppice ls: messages count on all branches, and a conversation
+// without a title has the beginning of what its user said first.
 func (m *Sessions) ListConversations(limit, offset int) ([]Info, error) {
-	heads, err := m.survey()
+	rows, err := m.rows(limit, offset, false)
 	if err != nil {
 		return nil, err
 	}
-	byName := make(map[string]*head, len(heads))
-	links := make([]session.Link, 0, len(heads))
-	var chains []session.Linked
-	for _, h := range heads {
-		byName[h.stat.Name] = h
-		if h.err == nil {
-			links = append(links, h.link)
-		} else {
-			chains = append(chains, session.Linked{ID: h.stat.Name, Links: []string{h.stat.Name}})
-		}
-	}
-	chains = append(chains, session.JoinLinks(links)...)
-	active := func(c *session.Linked) (latest time.Time) {
-		for _, name := range c.Links {
-			if at := byName[name].active; at.After(latest) {
-				latest = at
-			}
-		}
-		return latest
-	}
-	slices.SortFunc(chains, func(a, b session.Linked) int { return latestFirst(active(&a), active(&b), a.ID, b.ID) })
-	var list []Info
-	for _, c := range page(chains, limit, offset) {
-		whole := len(c.Missing) == 0
-		for i, name := range c.Links[1:] {
-			whole = whole && byName[name].link.Continues == c.Links[i]
-		}
-		list = append(list, m.describeChain(c, byName[c.Links[len(c.Links)-1]], whole))
+	list := make([]Info, 0, len(rows))
+	for i := range rows {
+		list = append(list, m.describeRow(&rows[i]))
 	}
 	return list, nil
 }
@@ -94,20 +74,22 @@ func (m *Sessions) ListConversations(limit, offset int) ([]Info, error) {
 // Info returns what a list says of the conversation that a session is part of. With
 // LoadMessages it is what a program needs that shows conversations page by page.
 func (m *Sessions) Info(id string) (Info, error) {
-	if err := m.refreshTail(id, reading); err != nil {
-		return Info{}, err
-	}
 	c, err := m.chain(id)
 	if err != nil {
 		return Info{}, err
 	}
-	last := c.Links[len(c.Links)-1]
-	header, err := m.header(m.context(), last)
-	if err != nil {
-		return Info{}, err
+	heads := make(map[string]*head)
+	for _, name := range c.Links {
+		heads[name] = readHead(m.context(), m.store, store.Stat{Name: name})
 	}
-	i := m.describeChain(c, &head{link: session.Link{ID: last}}, len(c.Missing) == 0 && m.isWhole(header))
+	r := rowOf(c, heads)
+	i := m.describeRow(&r)
 	return i, i.Err
+}
+
+// latestFirst is the order of lists. The index knows times to the millisecond.
+func latestFirst(a, b time.Time, nameA, nameB string) int {
+	return cmp.Or(cmp.Compare(b.UnixMilli(), a.UnixMilli()), cmp.Compare(nameB, nameA))
 }
 
 // page returns a part of a list.
@@ -170,26 +152,93 @@ func (m *Sessions) read(h *head) *described {
 	return d
 }
 
-// describeChain describes a conversation by its last session, which knows of those
+// row is what a list knows of a conversation, or of a session, before it is read.
+type row struct {
+	id       string
+	missing  []string
+	title    string // unless somebody gave it one
+	messages int    // on all branches; -1 if only reading them tells
+	active   time.Time
+	last     *head // its last session
+	whole    bool  // the last session knows of all before it
+}
+
+// describeRow describes a conversation by its last session, which knows of those
 // before it unless one is missing, or was when the one after it was made: then all
 // that are there are read.
-func (m *Sessions) describeChain(c session.Linked, last *head, whole bool) Info {
-	d := m.describe(last)
+func (m *Sessions) describeRow(r *row) Info {
+	d := m.describe(r.last)
 	i := d.Info
 	i.Tags = slices.Clone(i.Tags)
-	i.ID, i.ContinuedFrom, i.Missing = c.ID, "", c.Missing
+	i.ID, i.ContinuedFrom, i.Missing = r.id, "", r.missing
 	if i.Err != nil {
 		return i
 	}
-	i.CreatedAt = d.before.created
-	i.MessageCount, i.TokenCount = d.before.messages+d.own, d.before.tokens.plus(d.tokens).total()
-	if !whole {
+	i.Title, i.CreatedAt = cmp.Or(i.Title, r.title), d.before.created
+	i.MessageCount, i.TokenCount = r.messages, d.before.tokens.plus(d.tokens).total()
+	if !r.whole {
 		var t Totals
-		if t, i.Err = m.count(Totals{Tail: last.link.ID}); i.Err == nil {
-			i.MessageCount, i.TokenCount = t.Messages, t.Tokens
+		if t, i.Err = m.count(Totals{Tail: r.last.link.ID}); i.Err == nil {
+			i.TokenCount = t.Tokens
+			if r.messages < 0 {
+				i.MessageCount = t.Messages
+			}
 		}
 	}
 	return i
+}
+
+// rows returns the part of the list that is wanted, of conversations or, with links,
+// of sessions.
+func (m *Sessions) rows(limit, offset int, links bool) ([]row, error) {
+	if rows, ok := m.rowsFromIndex(limit, offset, links); ok {
+		return rows, nil
+	}
+	heads, err := m.survey()
+	if err != nil {
+		return nil, err
+	}
+	byName := make(map[string]*head, len(heads))
+	var joined []session.Link
+	var chains []session.Linked
+	for _, h := range heads {
+		byName[h.stat.Name] = h
+		if h.err == nil && !links {
+			joined = append(joined, h.link)
+		} else {
+			chains = append(chains, session.Linked{ID: h.stat.Name, Links: []string{h.stat.Name}})
+		}
+	}
+	chains = append(chains, session.JoinLinks(joined)...)
+	rows := make([]row, 0, len(chains))
+	for _, c := range chains {
+		r := rowOf(c, byName)
+		if links {
+			r.messages = r.last.messages
+		}
+		rows = append(rows, r)
+	}
+	slices.SortFunc(rows, func(a, b row) int { return latestFirst(a.active, b.active, a.id, b.id) })
+	return page(rows, limit, offset), nil
+}
+
+// rowOf returns what the heads of a conversation's sessions say of it.
+func rowOf(c session.Linked, heads map[string]*head) row {
+	r := row{id: c.ID, missing: c.Missing, whole: len(c.Missing) == 0}
+	for i, name := range c.Links {
+		h := heads[name]
+		r.title = index.BetterTitle(r.title, h.first)
+		r.messages += h.messages - h.carried
+		if h.active.After(r.active) {
+			r.active = h.active
+		}
+		r.whole = r.whole && (i == 0 && h.link.Continues == "" || i > 0 && h.link.Continues == c.Links[i-1])
+		r.last = h
+	}
+	if !r.whole { // copies count whose originals are gone
+		r.messages = -1
+	}
+	return r
 }
 
 // survey returns what is known of all sessions. Those that have not changed since

@@ -219,7 +219,7 @@ func TestListSessions(t *testing.T) {
 	}
 	first := conversations[0]
 	want := conversation.Info{
-		ID: id, CreatedAt: must(m.LoadSession(id))(t).CreatedAt, LastActive: must(m.Conversation(id))(t).LastActive,
+		ID: id, Title: "1", CreatedAt: must(m.LoadSession(id))(t).CreatedAt, LastActive: must(m.Conversation(id))(t).LastActive,
 		MessageCount: 5, TokenCount: must(m.Totals(id))(t).Tokens, ContinuationIndex: 2,
 	}
 	if diff := cmp.Diff(want, first); diff != "" {

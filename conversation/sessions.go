@@ -32,8 +32,9 @@ type sessionsCore struct {
 	recovering gate.Mutex // held while something is put in the place of a session
 
 	shelves   shelves
-	surveying gate.Mutex       // guards heads
+	surveying gate.Mutex       // guards what follows
 	heads     map[string]*head // what is known of all sessions, by name
+	catalogue catalogue
 
 	mu        sync.Mutex // guards what follows
 	settings  Settings
@@ -417,6 +418,9 @@ func (m *Sessions) Close() error {
 	m.mu.Unlock()
 	m.saver.stop()
 	m.shelves.close()
+	m.surveying.Lock()
+	m.catalogue.close()
+	m.surveying.Unlock()
 	err := m.SaveAll()
 	m.cache.close()
 	err = errors.Join(err, m.saver.take())
