@@ -193,9 +193,8 @@ func openShelf(m *Sessions, name string) (*shelf, error) {
 		return nil, err
 	}
 	b := &shelf{name: name, s: s, leaf: s.LeafID(), before: origin{root: s.ID()}}
-	b.next, err = s.Continuation()
-	if err == nil {
-		err = b.sort()
+	if err = b.sort(); err == nil {
+		b.next, err = s.Continuation() // after sort, which reads the tree that says where to look
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

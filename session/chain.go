@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -97,7 +98,7 @@ func (s *Session) carriedLines(ctx context.Context, blobs *heldBlobs, carry []En
 // first makes it name one if it does not. Of two writers that do so at once, the
 // one whose record comes first is right. A record of lost does not count.
 func (s *Session) recordContinuation(lost string) (continued, error) {
-	now, err := continuation(s.context(), s.log, s.name, s.strange)
+	now, err := s.continuation(s.context())
 	if err == nil && now.to != "" {
 		err = s.checkSeen(now.at)
 	}
@@ -111,7 +112,7 @@ func (s *Session) recordContinuation(lost string) (continued, error) {
 	if _, err := s.AppendCustomEntry(CustomContinuedTo, data); err != nil {
 		return now, err
 	}
-	return continuation(s.context(), s.log, s.name, s.strange)
+	return s.continuation(s.context())
 }
 
 // checkSeen reports a conflict if a writer that wants to have seen everything
@@ -130,7 +131,7 @@ func (s *Session) checkSeen(at store.Pos) error {
 
 // Continuation returns the id of the session that continues this one, or "".
 func (s *Session) Continuation() (string, error) {
-	now, err := continuation(s.context(), s.log, s.name, s.strange)
+	now, err := s.continuation(s.context())
 	return now.to, err
 }
 
@@ -145,7 +146,7 @@ const creationTime = time.Minute
 // costs nothing: what comes back stands before what was made instead of it.
 func (s *Session) LostContinuation() (string, error) {
 	ctx := s.context()
-	now, err := continuation(ctx, s.log, s.name, s.strange)
+	now, err := s.continuation(ctx)
 	if err != nil || now.to == "" {
 		return "", err
 	}
@@ -194,11 +195,50 @@ func (c *continued) take(e *Entry, of string, at store.Pos) {
 	c.to, c.at, c.named = next, at, e.Timestamp
 }
 
-// continuation looks for the records of a session's continuation. If none names the
-// session, those count that name it by the strange id that its header has.
-func continuation(ctx context.Context, log store.Log, of, strange string) (now continued, err error) {
+func (s *Session) continuation(ctx context.Context) (continued, error) {
+	return continuation(s.linesWithCustoms(ctx), s.name, s.strange)
+}
+
+// maxCustoms is how many lines are read one by one rather than the whole log.
+const maxCustoms = 64
+
+// linesWithCustoms yields the lines in which custom entries are, and others. If the
+// tree is in memory it says which they are; otherwise all lines are read.
+func (s *Session) linesWithCustoms(ctx context.Context) iter.Seq2[store.Line, error] {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if !s.tree.complete || len(s.tree.problems) > 0 { // a line may be in no node
+		return s.log.Forward(ctx, 0)
+	}
+	var customs []store.Pos
+	for i := range s.tree.nodes {
+		if s.tree.nodes[i].kind == kindCustom {
+			customs = append(customs, s.tree.nodes[i].pos)
+		}
+	}
+	if len(customs) > maxCustoms {
+		return s.log.Forward(ctx, 0)
+	}
+	end := s.tree.end
+	return func(yield func(store.Line, error) bool) {
+		for _, pos := range customs {
+			for line, err := range s.log.Forward(ctx, pos) {
+				if !yield(line, err) {
+					return
+				}
+				break
+			}
+		}
+		s.log.Forward(ctx, end)(yield) // what others wrote since
+	}
+}
+
+// continuation looks in a log's lines for the records of a session's continuation.
+// If none names the session, those count that name it by the strange id that its
+// header has.
+func continuation(lines iter.Seq2[store.Line, error], of, strange string) (now continued, err error) {
 	var other continued
-	for line, err := range log.Forward(ctx, 0) {
+	for line, err := range lines {
 		if err != nil {
 			return continued{}, err
 		}

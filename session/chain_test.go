@@ -355,3 +355,39 @@ func TestLostContinuation(t *testing.T) {
 	mustDo(t, st.Restore(ctx, trash[0].ID))
 	says("one two three four")
 }
+
+// The record of a continuation is found wherever it stands, also by a session whose
+// tree is in memory and that looks only at the lines which can be one.
+func TestContinuationBesideATreeInMemory(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]func(s scribe){
+		"by another handle, later": func(s scribe) {},
+		"among other custom entries": func(s scribe) {
+			for range 3 {
+				mustGet(s.AppendCustomEntry("mine", map[string]any{"n": 1}))(s.t)
+			}
+		},
+		"among very many": func(s scribe) {
+			for range 100 {
+				mustGet(s.AppendCustomEntry("mine", map[string]any{"n": 1}))(s.t)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScribe(t)
+			s.user("one")
+			before(scribe{s.Session, t})
+			mustGet(s.MessageCount())(t) // which reads the whole tree
+			if next := mustGet(s.Continuation())(t); next != "" {
+				t.Fatalf("continued by %q", next)
+			}
+			next := closeWith(t, mustGet(s.again().Continue())(t))
+			for range 2 {
+				if got := mustGet(s.Continuation())(t); got != next.ID() {
+					t.Errorf("continued by %q, want %q", got, next.ID())
+				}
+				mustGet(s.Refresh())(t) // now the tree has the record
+			}
+		})
+	}
+}

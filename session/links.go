@@ -478,7 +478,7 @@ func ReadLink(ctx context.Context, st store.Store, name string) (l Link, err err
 			}
 		}
 	}
-	now, err := continuation(ctx, log, name, strange)
+	now, err := continuation(log.Forward(ctx, 0), name, strange)
 	l.ContinuedTo, l.Replaced = now.to, now.replaced
 	return l, err
 }
