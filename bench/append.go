@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // appender returns an append of one message.
@@ -44,6 +46,20 @@ func (b *bench) logAppender(sync file.Sync) func() {
 	}
 }
 
+// floorAppender returns a write of the same bytes after a look at which file is at
+// the path: what an append needs to be in the file of that name.
+func (b *bench) floorAppender() func() {
+	data, path := line(), filepath.Join(b.newDir(), "log.jsonl")
+	f, err := vfs.OS{}.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	check(err)
+	return func() {
+		_, err := vfs.OS{}.Stat(path)
+		check(err)
+		_, err = f.Write(data)
+		check(err)
+	}
+}
+
 func durableAppend(b *bench) []row {
 	t := inTurns(b.rounds(150),
 		each(20, rawAppender(b.rawFile(), true)),
@@ -59,11 +75,12 @@ func durableAppend(b *bench) []row {
 // and then in long ones, in which a writer gives way to others several times.
 func plainAppend(b *bench) []row {
 	raw, ours, log := rawAppender(b.rawFile(), false), appender(b.newSession(file.Never)), b.logAppender(file.Never)
-	short := inTurns(b.rounds(600), each(200, raw), each(200, ours), each(200, log))
+	short := inTurns(b.rounds(600), each(200, raw), each(200, ours), each(200, log), each(200, b.floorAppender()))
 	long := inTurns(b.rounds(15), each(20_000, raw), each(20_000, ours))
 	return []row{
 		atMost("append with Sync: Never", short[0], short[1], 3),
 		atMost("– the store's part of it", short[0], short[2], 0),
+		atMost("– the write and one look at the path alone", short[0], short[3], 0),
 		atMost("– without a pause for 20,000 appends", long[0], long[1], 0),
 	}
 }

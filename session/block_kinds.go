@@ -89,7 +89,7 @@ func (c *Content) payload() (blockKind, payload) {
 // not count.
 func (c *Content) member() (of ContentType, n int) {
 	for k := blockText; int(k) < len(blockKinds); k++ {
-		if blockKinds[k].get(c) != nil {
+		if blockKinds[k].has(c) {
 			of, n = blockKinds[k].name, n+1
 		}
 	}

@@ -77,7 +77,7 @@ func checkForm(e *Entry, odd bool) error {
 	if !odd && (e.ID == wordLeaf || strings.ContainsFunc(e.ID, unicode.IsControl)) {
 		return fmt.Errorf("an entry cannot have the id %.80q: nobody could name it; %q is a word for the leaf, and control characters cannot be shown", e.ID, wordLeaf)
 	}
-	if y := e.Timestamp.Year(); y > 9999 || y < 0 {
+	if !e.Timestamp.IsZero() && (e.Timestamp.Year() > 9999 || e.Timestamp.Year() < 0) {
 		return fmt.Errorf("the time %s cannot be written: the year must be from 0 to 9999", e.Timestamp.Format(time.RFC3339))
 	}
 	k, p := e.payload()

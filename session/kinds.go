@@ -121,6 +121,7 @@ func own(p payload) {
 
 // union is one of the pointers of a tagged union U, of which one is set.
 type union[U any] struct {
+	has func(*U) bool    // whether it is set
 	get func(*U) payload // nil if it is not set
 	set func(*U) payload // points it to an empty payload
 	// copy points it, which must be set, to a copy of the struct. What that points
@@ -135,6 +136,7 @@ func member[U, T any, P interface {
 }](at func(*U) **T,
 ) union[U] {
 	return union[U]{
+		has: func(u *U) bool { return *at(u) != nil },
 		get: func(u *U) payload {
 			if p := *at(u); p != nil {
 				return P(p)
@@ -298,7 +300,7 @@ func (e *Entry) payload() (kind, payload) {
 func (e *Entry) payloadType() (t EntryType, ok bool) {
 	n := 0
 	for k := kindMessage; k < kindGap; k++ {
-		if kinds[k].get(e) != nil {
+		if kinds[k].has(e) {
 			t, n = kinds[k].name, n+1
 		}
 	}

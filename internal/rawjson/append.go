@@ -117,16 +117,14 @@ func AppendTime(dst []byte, t time.Time) []byte {
 // appendFraction appends the nine digits of nanoseconds, without the zeros at
 // the end but for the first three.
 func appendFraction(dst []byte, ns int) []byte {
-	digits := 9
-	for digits > 3 && ns%10 == 0 {
-		ns /= 10
-		digits--
-	}
+	a, b, c := uint32(ns)/1e6, uint32(ns)/1e3%1e3, uint32(ns)%1e3 // which need not wait for one another
 	start := len(dst)
-	dst = append(dst, "000000000"[:digits]...)
-	for i := start + digits - 1; i >= start; i-- {
-		dst[i] = byte('0' + ns%10)
-		ns /= 10
+	dst = append(dst,
+		byte('0'+a/100), byte('0'+a/10%10), byte('0'+a%10),
+		byte('0'+b/100), byte('0'+b/10%10), byte('0'+b%10),
+		byte('0'+c/100), byte('0'+c/10%10), byte('0'+c%10))
+	for len(dst) > start+3 && dst[len(dst)-1] == '0' {
+		dst = dst[:len(dst)-1]
 	}
 	return dst
 }
