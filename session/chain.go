@@ -207,7 +207,7 @@ const maxCustoms = 64
 func (s *Session) linesWithCustoms(ctx context.Context) iter.Seq2[store.Line, error] {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if !s.tree.complete || len(s.tree.problems) > 0 { // a line may be in no node
+	if !s.tree.isWhole() || len(s.tree.problems) > 0 { // a line may be in no node
 		return s.log.Forward(ctx, 0)
 	}
 	var customs []store.Pos
