@@ -31,7 +31,7 @@ type docRow struct {
 	id, session, entry int64
 	part               int
 	kind               Kind
-	carried            bool
+	carried            carriage
 	role, tool, model  int64
 	cwd                int64
 	length             int
@@ -132,13 +132,34 @@ func (w *writer) apply(s *state, rec *record) error {
 	if err != nil {
 		return err
 	}
-	s.remember(rec)
-	if rec.usage != nil && !carried { // it is counted where it was carried from
+	s.remember(rec, carried != notCarried)
+	if rec.usage != nil && carried == notCarried { // it is counted where it was carried from
 		if err := w.addUsage(s, n, rec); err != nil {
 			return err
 		}
 	}
+	if err := w.addSilent(s, n, rec, carried); err != nil {
+		return err
+	}
 	return w.addDocs(s, n, rec, carried)
+}
+
+// addSilent enters a message that has no first document.
+func (w *writer) addSilent(s *state, n int64, rec *record, carried carriage) error {
+	if !rec.isMessage || len(rec.docs) > 0 && rec.docs[0].ordinal == 0 {
+		return nil
+	}
+	role, err := w.nameID(rec.role)
+	if err != nil {
+		return err
+	}
+	model, err := w.nameID(rec.model)
+	if err != nil {
+		return err
+	}
+	_, err = w.exec(`INSERT OR REPLACE INTO silent (session, entry, time, role, model, carried) VALUES (?, ?, ?, ?, ?, ?)`,
+		s.id, n, cmp.Or(rec.time, s.updated), role, model, carried)
+	return err
 }
 
 // hang puts an entry into the tree, under its parent, and moves the leaf. It
@@ -384,7 +405,7 @@ func (w *writer) circleAt(s *state, parent, n, pos int64) (int64, error) {
 }
 
 // addDocs lines up an entry's documents.
-func (w *writer) addDocs(s *state, n int64, rec *record, carried bool) error {
+func (w *writer) addDocs(s *state, n int64, rec *record, carried carriage) error {
 	for i := range rec.docs {
 		d := &rec.docs[i]
 		row := docRow{

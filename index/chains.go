@@ -47,40 +47,53 @@ func (w *writer) touch(sid string) {
 	w.linked[sid] = true
 }
 
+// carriage says whether a session was only given a message by the one before it.
+type carriage int64
+
+const (
+	notCarried carriage = iota
+	carriedCopy
+	carriedMarker
+)
+
 // noteCarried takes note of a message that the session was only given by the one
-// before it, and reports whether it is one.
-func (w *writer) noteCarried(s *state, rec *record) (bool, error) {
+// before it, and says whether it is one.
+func (w *writer) noteCarried(s *state, rec *record) (carriage, error) {
 	c := session.Carried{Open: s.carrying}
 	carried, before := c.Take(rec.carry)
 	s.carrying = c.Open
-	if before {
-		s.original = rec.original
-		s.markers++
-		if err := w.takeBack(s); err != nil {
-			return false, err
-		}
+	if !carried {
+		return notCarried, nil
 	}
-	if carried {
-		s.carried++
+	s.carried++
+	if !before {
+		return carriedCopy, nil
 	}
-	return carried, nil
+	s.original = rec.original
+	s.markers++
+	return carriedMarker, w.takeBack(s)
 }
 
 // takeBack makes all messages so far carried ones: it turned out that they are.
 func (w *writer) takeBack(s *state) error {
-	if s.carried == s.messages {
+	if s.carried == s.messages+1 { // with the marker, which is not yet among the messages
 		return nil
 	}
-	s.carried, s.billed, s.recorded = s.messages, 0, 0
+	s.carried, s.billed, s.recorded = s.messages+1, 0, 0
+	clear(s.models)
+	clear(s.tools)
 	if err := w.dropUsage(s.id); err != nil {
 		return err
 	}
 	for i := range w.docs {
 		if d := &w.docs[i]; d.session == s.id {
-			d.carried = true
+			d.carried = max(d.carried, carriedCopy)
 		}
 	}
-	_, err := w.exec(`UPDATE docs SET carried = 1 WHERE id IN (SELECT rowid FROM fts WHERE fts MATCH ?) AND session = ?`, quote(facet('s', s.id)), s.id)
+	if _, err := w.exec(`UPDATE silent SET carried = max(carried, 1) WHERE session = ?`, s.id); err != nil {
+		return err
+	}
+	_, err := w.exec(`UPDATE docs SET carried = max(carried, 1) WHERE id IN (SELECT rowid FROM fts WHERE fts MATCH ?) AND session = ?`, quote(facet('s', s.id)), s.id)
 	return err
 }
 
@@ -279,7 +292,6 @@ func (w *writer) sumUp(id int64, c session.Linked) error {
 		models: make(map[string]int64), tools: make(map[string]int64), tagSet: &session.TagSet{}, retagged: true,
 	}
 	folded := false
-	lossy := len(c.Missing) > 0 // copies may be all that there is
 	names, err := w.linkNames(id)
 	if err != nil {
 		return err
@@ -290,7 +302,7 @@ func (w *writer) sumUp(id int64, c session.Linked) error {
 			return err
 		}
 		sum.add(s, i == 0)
-		if lossy = lossy || i == 0 && s.carried > 0; lossy {
+		if s.carried > 0 {
 			if err := w.addLostCopies(sum, s, int64(i)+1); err != nil {
 				return err
 			}
@@ -322,15 +334,25 @@ func (w *writer) sumUp(id int64, c session.Linked) error {
 	return w.saveTags(sum)
 }
 
+// lostOrigin is the condition that no session before s in its chain has what c, a
+// message of s, is a copy of, nor a copy of that.
+const lostOrigin = `NOT EXISTS (
+	SELECT 1 FROM sessions l JOIN entries e ON e.session = l.id AND e.id = c.origin WHERE l.chain = s.chain AND l.chain <> 0 AND l.nth < s.nth
+	UNION ALL
+	SELECT 1 FROM sessions l JOIN entries e ON e.session = l.id AND e.origin = c.origin WHERE l.chain = s.chain AND l.chain <> 0 AND l.nth < s.nth)`
+
+// isCounted is the condition that a message counts, of which m is the first document
+// or the row in silent: it was not carried, or no other session of its chain has it.
+// addLostCopies counts by the same rule.
+const isCounted = `(m.carried = 0 OR EXISTS (SELECT 1 FROM sessions s JOIN entries c ON c.session = s.id AND c.n = m.entry
+	WHERE s.id = m.session AND (s.chain = 0 OR m.carried = 1 AND CASE WHEN c.origin IS NULL THEN s.nth = 1 ELSE ` + lostOrigin + ` END)))`
+
 // addLostCopies counts the messages that a session of a chain was given and whose
 // originals are gone: the copy is then what there is of them.
 func (w *writer) addLostCopies(sum, s *state, nth int64) error {
 	var copies, lost int64
-	_, err := w.find([]any{&copies, &lost}, `SELECT count(*), ifnull(sum(NOT EXISTS (
-			SELECT 1 FROM sessions l JOIN entries e ON e.session = l.id AND e.id = c.origin WHERE l.chain = ?1 AND l.chain <> 0 AND l.nth < ?2
-			UNION ALL
-			SELECT 1 FROM sessions l JOIN entries e ON e.session = l.id AND e.origin = c.origin WHERE l.chain = ?1 AND l.chain <> 0 AND l.nth < ?2)), 0)
-		FROM entries c WHERE c.session = ?3 AND c.origin IS NOT NULL`, sum.id, nth, s.id)
+	_, err := w.find([]any{&copies, &lost}, `SELECT count(*), ifnull(sum(`+lostOrigin+`), 0)
+		FROM sessions s JOIN entries c ON c.session = s.id WHERE s.id = ? AND c.origin IS NOT NULL`, s.id)
 	if sum.messages += lost; nth == 1 {
 		sum.messages += s.carried - s.markers - copies // of those that do not say of what they are copies
 	}

@@ -85,11 +85,13 @@ func (ix *Index) Dump() (string, error) {
 				modified, archived, pos, head_hash, tail_pos, tail_hash, next, leaf, leaf_id, breaks FROM sessions ORDER BY name, sid`,
 			`SELECT s.name, tag FROM tags t JOIN sessions s ON s.id = t.session ORDER BY 1, 2`,
 			`SELECT s.name, n, hex(e.id), e.parent, e.pos, e.time, e.class, e.context FROM entries e JOIN sessions s ON s.id = e.session ORDER BY 1, 2`,
-			`SELECT s.name, d.entry, d.part, d.kind, r.name, t.name, m.name, d.len, hex(d.tf), d.id >> 8,
+			`SELECT s.name, d.entry, d.part, d.kind, r.name, t.name, m.name, d.carried, d.len, hex(d.tf), d.id >> 8,
 				(SELECT count(*) FROM fts WHERE fts.rowid = d.id)
 				FROM docs d JOIN sessions s ON s.id = d.session LEFT JOIN names r ON r.id = d.role
 				LEFT JOIN names t ON t.id = d.tool LEFT JOIN names m ON m.id = d.model ORDER BY 1, 2, 3`,
-			`SELECT (SELECT count(*) FROM docs), (SELECT count(*) FROM fts), (SELECT count(*) FROM usage), (SELECT count(*) FROM entries)`,
+			`SELECT s.name, q.entry, q.time, r.name, m.name, q.carried FROM silent q JOIN sessions s ON s.id = q.session
+				LEFT JOIN names r ON r.id = q.role LEFT JOIN names m ON m.id = q.model ORDER BY 1, 2`,
+			`SELECT (SELECT count(*) FROM silent), (SELECT count(*) FROM docs), (SELECT count(*) FROM fts), (SELECT count(*) FROM usage), (SELECT count(*) FROM entries)`,
 			`SELECT u.response, s.name, counted, entry, time, p.name, m.name, t.name, input, cache_read, cache_write, output, reasoning, cost
 				FROM usage u JOIN sessions s ON s.id = u.session LEFT JOIN names p ON p.id = u.provider
 				LEFT JOIN names m ON m.id = u.model LEFT JOIN names t ON t.id = u.tool ORDER BY 1, 2`,

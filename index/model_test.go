@@ -148,6 +148,9 @@ func (m *machine) use(s *session.Session) {
 		m.respond(s, fmt.Sprintf("resp-%d", m.n), fmt.Sprintf("model-%d", m.n%3), session.Usage{Input: m.n, Output: 2 * m.n},
 			session.Text("answer"), session.ToolUse(call, fmt.Sprintf("tool%d", m.n%4), map[string]any{"arg": m.n}))
 		m.append(s, session.RoleTool, session.ToolResult(call, fmt.Sprintf("output %d", m.n), false))
+		if m.rand.IntN(2) == 0 { // an answer in which nothing can be found
+			m.respond(s, fmt.Sprintf("none-%d", m.n), "model-0", session.Usage{Input: m.n}, session.Text([]string{"", "…"}[m.rand.IntN(2)]))
+		}
 	case k == 7:
 		err = s.Branch(some())
 	case k == 8:
@@ -342,12 +345,38 @@ func (m *machine) compareChains(ix *index.Index) {
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		m.tb.Errorf("conversations (-want +got):\n%s", diff)
 	}
+	m.compareActivity(ix, list)
 	for id, c := range m.conversations() {
 		for _, name := range append(slices.Clone(c.Links), c.Missing...) {
 			if s, err := ix.Conversation(context.Background(), name); err != nil || s.ID != id {
 				m.tb.Errorf("session %s is in conversation %s, %v; want %s", name, s.ID, err, id)
 			}
 		}
+	}
+}
+
+// compareActivity compares what was said when to the list: each message counts in
+// both or in neither.
+func (m *machine) compareActivity(ix *index.Index, list []index.Session) {
+	m.tb.Helper()
+	all := int64(0)
+	for _, s := range list {
+		a, err := ix.Activity(context.Background(), index.StatsOptions{Session: s.ID})
+		m.check(err)
+		if a.Messages != int64(s.Messages) {
+			m.tb.Errorf("conversation %s has %d messages, and its activity is %d", s.ID, s.Messages, a.Messages)
+		}
+		if len(s.Missing) == 0 { // else there are copies whose originals are gone
+			if diff := cmp.Diff([][]index.Count{s.Models, s.Tools}, [][]index.Count{a.Models, a.Tools}, cmpopts.EquateEmpty()); diff != "" {
+				m.tb.Errorf("models and tools of conversation %s (-list +activity):\n%s", s.ID, diff)
+			}
+		}
+		all += a.Messages
+	}
+	a, err := ix.Activity(context.Background(), index.StatsOptions{})
+	m.check(err)
+	if a.Messages != all {
+		m.tb.Errorf("%d messages in all conversations, %d in each of them", a.Messages, all)
 	}
 }
 

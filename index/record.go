@@ -39,6 +39,7 @@ type record struct {
 
 	isMessage   bool
 	isTurn      bool   // a compaction: what the provider said of the context no longer holds
+	role        string // of a message
 	prompt      string // as a title
 	name        *string
 	tags        *session.CustomEntry // changes them
@@ -138,7 +139,7 @@ func (r *lineReader) fill(ctx context.Context, rec *record, e *session.Entry) {
 	rec.time = millis(e.Timestamp)
 	switch {
 	case e.Message != nil:
-		rec.isMessage, rec.prompt = true, TitleIn(e)
+		rec.isMessage, rec.role, rec.prompt = true, e.Message.Role, TitleIn(e)
 		switch rec.carry = session.CarryOf(e); rec.carry {
 		case session.CarryMarker:
 			rec.original = session.OriginalIn(e)

@@ -47,6 +47,7 @@ func (r *catching) dropSession(id int64) error {
 		for _, query := range []string{
 			`DELETE FROM entries WHERE session = ?`,
 			`DELETE FROM damage WHERE session = ?`,
+			`DELETE FROM silent WHERE session = ?`,
 			`DELETE FROM tags WHERE session = ?`,
 		} {
 			if _, err := w.exec(query, id); err != nil {

@@ -20,7 +20,7 @@ const (
 	// schemaVersion is in the file's user_version. An index of any other version
 	// is made anew. Raise it whenever the tables, the tokens or the meaning of a
 	// column change.
-	schemaVersion = 7
+	schemaVersion = 8
 
 	// minSQLite is the first version without the bug that could corrupt a
 	// database when its WAL was reset.
@@ -158,10 +158,22 @@ CREATE TABLE docs (
 	role    INTEGER NOT NULL, -- names; 0 is none
 	tool    INTEGER NOT NULL,
 	model   INTEGER NOT NULL,
-	carried INTEGER NOT NULL DEFAULT 0, -- 1: another session of the chain has it, unless that is missing
+	carried INTEGER NOT NULL DEFAULT 0, -- 1: a copy, which another session of the chain has, unless that is missing; 2: the marker
 	len     INTEGER NOT NULL, -- in tokens
 	tf      BLOB              -- the tokens that occur more than once: see rank.go
 ) STRICT;
+
+-- Messages that have no first document, because there is nothing in them to search
+-- for: an answer that was cut off, a picture. They are counted all the same.
+CREATE TABLE silent (
+	session INTEGER NOT NULL,
+	entry   INTEGER NOT NULL,
+	time    INTEGER NOT NULL,
+	role    INTEGER NOT NULL, -- names; 0 is none
+	model   INTEGER NOT NULL,
+	carried INTEGER NOT NULL, -- as in docs
+	PRIMARY KEY (session, entry)
+) STRICT, WITHOUT ROWID;
 
 -- Every token, and in about how many documents it is: removing documents does
 -- not lower the number.

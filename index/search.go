@@ -256,7 +256,7 @@ func (s *search) isRepeated(c candidate) (bool, error) {
 func (s *search) matches() (*sql.Rows, error) {
 	pass := cmp.Or(s.pass, "1")
 	// A plain JOIN might begin with the other table.
-	query := `SELECT f.rowid, d.session, d.entry, d.kind, d.carried, d.len, d.tf, ` + pass + ` FROM fts f CROSS JOIN docs d ON d.id = f.rowid
+	query := `SELECT f.rowid, d.session, d.entry, d.kind, d.carried > 0, d.len, d.tf, ` + pass + ` FROM fts f CROSS JOIN docs d ON d.id = f.rowid
 		WHERE f.fts MATCH ? AND f.rowid BETWEEN ? AND ? ORDER BY f.rowid DESC`
 	return s.db.QueryContext(s.ctx, query, append(slices.Clone(s.passArgs), s.match, s.from, s.to)...)
 }

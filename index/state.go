@@ -244,7 +244,7 @@ func (s *state) setHeader(h *session.Header, pos store.Pos) {
 }
 
 // remember takes what an entry says about the session as a whole.
-func (s *state) remember(rec *record) {
+func (s *state) remember(rec *record, carried bool) {
 	s.entries++
 	s.updated = max(s.updated, rec.time)
 	if s.created == 0 {
@@ -275,11 +275,13 @@ func (s *state) remember(rec *record) {
 			s.replaced = append(s.replaced, before)
 		}
 	}
-	if rec.model != "" {
+	if rec.model != "" && !carried {
 		s.models[rec.model]++
 	}
 	for _, c := range rec.calls {
-		s.tools[c[1]]++
+		if !carried { // it is counted where it was carried from
+			s.tools[c[1]]++
+		}
 		s.calls = append(s.calls, c)
 	}
 	if len(s.calls) > maxCalls {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ type StatsOptions struct {
 
 // Activity is what was said when, by whom, and with which tools.
 type Activity struct {
-	Messages int64     // with text, thinking, or a tool's call or output
+	Messages int64     // as Session.Messages counts them, of all conversations that are asked for
 	Hours    [24]int64 // messages by the hour of the day
 	Weekdays [7]int64  // messages by the day of the week, Sunday first
 	Days     []Count   // messages by the day, in order; days without any are left out
@@ -37,10 +38,15 @@ func (ix *Index) Activity(ctx context.Context, o StatsOptions) (*Activity, error
 		if err != nil {
 			return err
 		}
-		// The first part of a message stands for the message.
-		rows, err := db.QueryContext(ctx, `SELECT (d.id >> ?) / 900, d.part = 0, d.kind = ?, ifnull(r.name, ''), ifnull(m.name, ''), ifnull(t.name, ''), count(*)
-			FROM docs d JOIN names r ON r.id = d.role LEFT JOIN names m ON m.id = d.model LEFT JOIN names t ON t.id = d.tool
-			WHERE `+where+` AND (d.part = 0 OR d.kind = ?2) GROUP BY 1, 2, 3, d.role, d.model, d.tool`,
+		// The first part of a message stands for the message; those that have none are
+		// in silent.
+		rows, err := db.QueryContext(ctx, `SELECT a.quarter, a.first, a.call, ifnull(r.name, ''), ifnull(n.name, ''), ifnull(t.name, ''), count(*) FROM (
+				SELECT (m.id >> ?1) / 900 AS quarter, m.part = 0 AS first, m.kind = ?2 AS call, m.role, m.model, m.tool
+				FROM docs m WHERE `+where.docs+` AND (m.part = 0 OR m.kind = ?2) AND m.kind IN (`+messageKinds+`)
+				UNION ALL
+				SELECT m.time / 900000, 1, 0, m.role, m.model, 0 FROM silent m WHERE `+where.silent+`) a
+			LEFT JOIN names r ON r.id = a.role LEFT JOIN names n ON n.id = a.model LEFT JOIN names t ON t.id = a.tool
+			GROUP BY 1, 2, 3, a.role, a.model, a.tool`,
 			append([]any{docSeqBits, kindNumber(KindCall)}, args...)...)
 		if err != nil {
 			return err
@@ -58,8 +64,15 @@ func (o *StatsOptions) location() *time.Location {
 	return o.Location
 }
 
-// where is the condition on documents. Its parameters come after the first two.
-func (o *StatsOptions) where(ctx context.Context, db *database) (string, []any, error) {
+// messageKinds are the kinds of documents that are parts of messages.
+var messageKinds = fmt.Sprintf("%d, %d, %d, %d", kindNumber(KindText), kindNumber(KindThinking), kindNumber(KindCall), kindNumber(KindOutput))
+
+// statsWhere are the conditions on the documents, and on the messages without any, that
+// are asked for. In both the table is m.
+type statsWhere struct{ docs, silent string }
+
+// where returns the conditions. Their parameters come after the first two.
+func (o *StatsOptions) where(ctx context.Context, db *database) (statsWhere, []any, error) {
 	from, to := int64(0), int64(1)<<62
 	if !o.Since.IsZero() {
 		from = docID(o.Since.UnixMilli()+999, 0)
@@ -67,25 +80,30 @@ func (o *StatsOptions) where(ctx context.Context, db *database) (string, []any, 
 	if !o.Until.IsZero() {
 		to = docID(o.Until.UnixMilli()+999, 0)
 	}
-	// What a session was given by the one before it was said there.
-	where, args := `d.id >= ?3 AND d.id < ?4 AND d.carried = 0`, []any{from, to}
+	args := []any{from, to}
+	where := statsWhere{
+		docs:   `m.id >= ?3 AND m.id < ?4 AND ` + isCounted,
+		silent: `max(m.time / 1000, 0) << ?1 >= ?3 AND max(m.time / 1000, 0) << ?1 < ?4 AND ` + isCounted,
+	}
 	if o.Session == "" {
 		return where, args, nil
 	}
 	row, err := conversationOf(ctx, db, o.Session)
 	if err != nil {
-		return "", nil, err
+		return where, nil, err
 	}
 	rows, err := db.QueryContext(ctx, `SELECT id FROM sessions WHERE id = ?1 OR chain = ?1 AND chain <> 0`, row)
 	if err != nil {
-		return "", nil, err
+		return where, nil, err
 	}
 	ids, err := scanColumn[int64](rows)
 	facets := make([]string, len(ids))
 	for i, id := range ids {
 		facets[i] = quote(facet('s', id))
 	}
-	return where + ` AND d.id IN (SELECT rowid FROM fts WHERE fts MATCH ?5)`, append(args, strings.Join(facets, " OR ")), err
+	where.docs += ` AND m.id IN (SELECT rowid FROM fts WHERE fts MATCH ?5)`
+	where.silent += ` AND m.session IN (SELECT id FROM sessions WHERE id = ?6 OR chain = ?6 AND chain <> 0)`
+	return where, append(args, strings.Join(facets, " OR "), row), err
 }
 
 func (a *Activity) fill(rows *sql.Rows, loc *time.Location) error {

@@ -48,8 +48,8 @@ func newestSaid(ctx context.Context, db *database, o StatsOptions) ([]candidate,
 	if err != nil {
 		return nil, err
 	}
-	rows, err := db.QueryContext(ctx, `SELECT d.id, d.session, d.entry, d.len FROM docs d JOIN names r ON r.id = d.role
-		WHERE `+where+` AND d.kind = ?1 AND r.name IN ('user', 'assistant') ORDER BY d.id DESC LIMIT ?2`,
+	rows, err := db.QueryContext(ctx, `SELECT m.id, m.session, m.entry, m.len FROM docs m JOIN names r ON r.id = m.role
+		WHERE `+where.docs+` AND m.kind = ?1 AND r.name IN ('user', 'assistant') ORDER BY m.id DESC LIMIT ?2`,
 		append([]any{kindNumber(KindText), topicDocs}, args...)...)
 	if err != nil {
 		return nil, err
