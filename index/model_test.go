@@ -399,7 +399,7 @@ func describe(tb testing.TB, s *session.Session) index.Session {
 			continue
 		}
 		info.Entries++
-		if e.Timestamp.After(info.Updated) {
+		if e.Timestamp.After(info.Updated) && e.Type.IsSaid() {
 			info.Updated = e.Timestamp
 		}
 		if e.Message != nil {
@@ -412,6 +412,9 @@ func describe(tb testing.TB, s *session.Session) index.Session {
 	}
 	if info.Reported = info.Tokens > 0; !info.Reported {
 		info.Tokens = recorded
+	}
+	if spent := must[session.Spent](tb)(s.Spent()); int64(spent.Tokens()) != info.Tokens || spent.Reported > 0 != info.Reported {
+		tb.Errorf("session %s has spent %d tokens, reported: %t; want %d, %t", h.ID, spent.Tokens(), spent.Reported > 0, info.Tokens, info.Reported)
 	}
 	if name := must[string](tb)(s.Name()); name != "" {
 		info.Title, info.Named = name, true

@@ -37,6 +37,7 @@ type record struct {
 	time      int64
 	lost      []string // what looks like ids in it, if it is damaged
 
+	isSaid      bool // a message or a summary
 	isMessage   bool
 	isTurn      bool   // a compaction: what the provider said of the context no longer holds
 	role        string // of a message
@@ -136,7 +137,7 @@ func (rec *record) salvage(line []byte) {
 
 // fill takes from an entry what the index wants.
 func (r *lineReader) fill(ctx context.Context, rec *record, e *session.Entry) {
-	rec.time = millis(e.Timestamp)
+	rec.time, rec.isSaid = millis(e.Timestamp), e.Type.IsSaid()
 	switch {
 	case e.Message != nil:
 		rec.isMessage, rec.role, rec.prompt = true, e.Message.Role, TitleIn(e)

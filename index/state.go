@@ -246,9 +246,12 @@ func (s *state) setHeader(h *session.Header, pos store.Pos) {
 // remember takes what an entry says about the session as a whole.
 func (s *state) remember(rec *record, carried bool) {
 	s.entries++
-	s.updated = max(s.updated, rec.time)
+	if rec.isSaid { // tidying up does not make a session young: see session.LastSaid
+		s.updated = max(s.updated, rec.time)
+	}
 	if s.created == 0 {
 		s.created = rec.time // the header is missing
+		s.updated = max(s.updated, s.created)
 	}
 	if rec.isMessage {
 		s.messages++

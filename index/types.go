@@ -18,7 +18,7 @@ type Session struct {
 	CWD   string
 
 	Created time.Time
-	Updated time.Time // of the latest entry
+	Updated time.Time // of the latest message or summary: see session.LastSaid
 
 	Entries  int
 	Messages int // on all branches

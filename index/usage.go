@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -27,7 +26,7 @@ type usageRecord struct {
 func newUsage(e *session.Entry, calls []call) *usageRecord {
 	m := e.Message
 	u := &usageRecord{
-		response: responseKey(e), provider: m.Provider, model: m.Model,
+		response: session.ResponseKey(e), provider: m.Provider, model: m.Model,
 		counts: [5]int64{
 			int64(m.Usage.Input), int64(m.Usage.CacheRead), int64(m.Usage.CacheWrite),
 			int64(m.Usage.Output), int64(m.Usage.Reasoning),
@@ -43,21 +42,7 @@ func newUsage(e *session.Entry, calls []call) *usageRecord {
 // newRecorded is what a message says that has a count and no report.
 func newRecorded(e *session.Entry) *usageRecord {
 	m := e.Message
-	return &usageRecord{response: entryKey(e), provider: m.Provider, model: m.Model, recorded: int64(*m.Tokens)}
-}
-
-// responseKey identifies a response in whatever log it is. Without the
-// provider's id it is the entry's, which forks share; its time is added because
-// not all writers make ids that are unique in more than one log.
-func responseKey(e *session.Entry) string {
-	if id := e.Message.ResponseID; id != "" {
-		return "r:" + id
-	}
-	return entryKey(e)
-}
-
-func entryKey(e *session.Entry) string {
-	return "e:" + e.ID + "@" + strconv.FormatInt(millis(e.Timestamp), 10)
+	return &usageRecord{response: session.EntryKey(e), provider: m.Provider, model: m.Model, recorded: int64(*m.Tokens)}
 }
 
 // addUsage enters a response. Messages of one response repeat its usage, or have

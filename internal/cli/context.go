@@ -190,14 +190,3 @@ func (a *app) contextText(entries []session.Entry, short map[string]string) erro
 	}
 	return nil
 }
-
-// tokensOf is what an entry costs in a context, or nil if that is not known.
-func tokensOf(e *session.Entry) *int {
-	if e.Message == nil {
-		return nil
-	}
-	if e.Message.Tokens == nil && e.Message.Usage != nil && e.Message.Usage.Output > 0 {
-		return &e.Message.Usage.Output
-	}
-	return e.Message.Tokens
-}

@@ -128,7 +128,7 @@ func export(ctx context.Context, w io.Writer, o opened, leaf string, f *exportFl
 	case "jsonl":
 		return exportLines(ctx, w, o, f)
 	}
-	return exportMarkdown(w, o, leaf)
+	return exportMarkdown(ctx, w, o, leaf)
 }
 
 // exportJSON writes one document, an entry at a time.

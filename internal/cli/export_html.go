@@ -184,8 +184,8 @@ func (b *pageBuilder) entries(yield func(pageEntry) bool) {
 const pageTime = "2 Jan 2006, 15:04 UTC"
 
 func (b *pageBuilder) facts() ([]string, error) {
-	messages, cost := 0, 0
-	paid := make(map[string]bool) // responses: one that is kept as several messages costs once
+	messages := 0
+	var spent session.Spent
 	for some := range slices.Chunk(b.shape.order, readAtOnce) {
 		ids := make([]string, len(some))
 		for i, t := range some {
@@ -196,21 +196,16 @@ func (b *pageBuilder) facts() ([]string, error) {
 			return nil, err
 		}
 		for i := range entries {
-			m := entries[i].Message
-			if m == nil {
-				continue
+			if entries[i].Message != nil {
+				messages++
 			}
-			messages++
-			if m.Usage != nil && !paid[m.ResponseID] {
-				cost += m.Usage.CostMicroUSD
-				paid[m.ResponseID] = m.ResponseID != ""
-			}
+			spent.Add(&entries[i])
 		}
 	}
 	h := b.Header()
 	facts := []string{h.CreatedAt.UTC().Format(pageTime), counted(messages, "message", "messages")}
-	if cost > 0 {
-		facts = append(facts, money(cost))
+	if spent.CostMicroUSD > 0 {
+		facts = append(facts, money(spent.CostMicroUSD))
 	}
 	if h.CWD != "" {
 		facts = append(facts, oneLine(h.CWD, 0))

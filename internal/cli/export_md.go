@@ -2,7 +2,9 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/render/markdown"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
@@ -30,12 +33,12 @@ import (
 //
 // Times are in UTC. Where another day begins, its date stands on a line of its
 // own. What was said cannot break that structure: see package markdown.
-func exportMarkdown(w io.Writer, o opened, leaf string) error {
+func exportMarkdown(ctx context.Context, w io.Writer, o opened, leaf string) error {
 	path, err := pathTo(o.Session, leaf)
 	if err != nil {
 		return err
 	}
-	if err := markdownHead(w, o, path); err != nil {
+	if err := markdownHead(ctx, w, o, path); err != nil {
 		return err
 	}
 	day := o.Header().CreatedAt.UTC().Format(time.DateOnly) // the head has it
@@ -54,7 +57,7 @@ func exportMarkdown(w io.Writer, o opened, leaf string) error {
 	return nil
 }
 
-func markdownHead(w io.Writer, o opened, path []session.Entry) error {
+func markdownHead(ctx context.Context, w io.Writer, o opened, path []session.Entry) error {
 	name, err := o.Name()
 	if err != nil {
 		return err
@@ -64,23 +67,53 @@ func markdownHead(w io.Writer, o opened, path []session.Entry) error {
 		title = "Untitled Session"
 	}
 	h := o.Header()
-	updated, messages, tokens := h.CreatedAt, 0, 0
+	updated, messages := h.CreatedAt, 0
 	for i := range path {
-		if path[i].Timestamp.After(updated) {
+		if path[i].Timestamp.After(updated) && path[i].Type.IsSaid() {
 			updated = path[i].Timestamp
 		}
-		if path[i].Message == nil {
-			continue
-		}
-		messages++
-		if n := tokensOf(&path[i]); n != nil {
-			tokens += *n
+		if path[i].Message != nil {
+			messages++
 		}
 	}
+	tokens, err := o.tokens(ctx)
+	if err != nil {
+		return err
+	}
 	// Two spaces at the end of a line break it.
-	_, err = fmt.Fprintf(w, "# %s\n\n**Session ID:** %s  \n**Created:** %s  \n**Updated:** %s  \n**Messages:** %d  \n**Total Tokens:** %d\n\n---\n",
+	_, err = fmt.Fprintf(w, "# %s\n\n**Session ID:** %s  \n**Created:** %s  \n**Updated:** %s  \n**Messages:** %d  \n**Total Tokens:** %s\n\n---\n",
 		title, markdown.Line(h.ID), h.CreatedAt.UTC().Format(time.DateTime), updated.UTC().Format(time.DateTime), messages, tokens)
 	return err
+}
+
+// tokens says how many tokens the conversation has cost, and who counted them: what ls
+// shows. Of sessions that continue each other, each has its own.
+func (o opened) tokens(ctx context.Context) (string, error) {
+	sum, reported := 0, false
+	add := func(s *session.Session) error {
+		spent, err := s.Spent()
+		sum, reported = sum+spent.Tokens(), reported || spent.Reported > 0
+		return err
+	}
+	if len(o.chain.Links) <= 1 {
+		if err := add(o.Session); err != nil {
+			return "", err
+		}
+	} else {
+		for _, name := range o.chain.Links {
+			s, err := session.Open(ctx, o.store, name, nil)
+			if err != nil {
+				return "", err
+			}
+			if err := errors.Join(add(s), s.Close()); err != nil {
+				return "", err
+			}
+		}
+	}
+	if from := tokensFrom(index.Session{Tokens: int64(sum), Reported: reported}); from != "" {
+		return fmt.Sprintf("%d (%s)", sum, from), nil
+	}
+	return "0", nil
 }
 
 var roleEmoji = map[string]string{
