@@ -48,6 +48,9 @@ func (l *lineDecoder) add(pos store.Pos, line []byte) {
 	}
 	if l.now == nil {
 		l.now = &lineBatch{data: l.buffer()}
+		if n := len(l.made); n > 0 { // as many as last time, and a few
+			l.now.lines = make([]cachedAt, 0, len(l.made[n-1].lines)+8)
+		}
 		l.made = append(l.made, l.now)
 	}
 	l.now.lines = append(l.now.lines, cachedAt{pos: pos, cached: cached{bytes: len(line)}})

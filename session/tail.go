@@ -60,9 +60,9 @@ func loadTail(ctx context.Context, log store.Log, end store.Pos, goal tailGoal, 
 type tailScan struct {
 	goal   tailGoal
 	onPath func(store.Line)
-	heads  []headLine // the latest first
-	into   *tree      // what it becomes; until then only the ids of the heads are in it
-	header *Header    // set when the beginning was reached
+	heads  headList // the latest first
+	into   *tree    // what it becomes; until then only the ids of the heads are in it
+	header *Header  // set when the beginning was reached
 	leaf   string
 	end    store.Pos // after the last line
 	back   string    // where the leaf stood when the line met last was written
@@ -97,13 +97,13 @@ func (s *tailScan) add(line store.Line) (stop bool, err error) {
 		return true, nil
 	}
 	head := s.addHead(line, h)
-	if len(s.heads) == 1 {
+	if s.heads.n == 1 {
 		s.end = line.Next
 		s.begin(head)
-	} else if s.goal == tailLeaf || len(s.heads) == 2 {
+	} else if s.goal == tailLeaf || s.heads.n == 2 {
 		err = s.checkBefore(head)
 	}
-	if err == nil && (s.goal == tailLeaf || len(s.heads) == 1) {
+	if err == nil && (s.goal == tailLeaf || s.heads.n == 1) {
 		err = s.lookBack(head, line.Data)
 	}
 	if err == nil && s.goal == tailContext && !s.atRoot && head.id == s.want {
@@ -113,7 +113,7 @@ func (s *tailScan) add(line store.Line) (stop bool, err error) {
 	if err == nil {
 		err = s.checkMove(head)
 	}
-	if s.goal == tailLeaf && len(s.heads) >= 2 && s.end-line.Pos > checkedBytes && !s.moved {
+	if s.goal == tailLeaf && s.heads.n >= 2 && s.end-line.Pos > checkedBytes && !s.moved {
 		s.done = true
 	}
 	return false, err
@@ -121,21 +121,37 @@ func (s *tailScan) add(line store.Line) (stop bool, err error) {
 
 // addHead keeps what the first bytes of a line tell.
 func (s *tailScan) addHead(line store.Line, h rawjson.Head) *headLine {
-	n := len(s.heads)
-	if n == cap(s.heads) {
-		s.heads = slices.Grow(s.heads, n+1) // append alone would copy a long session often
-	}
 	head := headLine{isRoot: len(h.Parent) == 0, kind: kindOfType(h.Type), pos: line.Pos, next: line.Next}
-	if n > 0 && s.heads[n-1].parent == string(h.ID) {
-		head.id = s.heads[n-1].parent // nearly always
+	if last := s.heads.last; last != nil && last.parent == string(h.ID) {
+		head.id = last.parent // nearly always
 	} else {
 		head.id = s.into.ids.keep(h.ID)
 	}
 	if !head.isRoot {
 		head.parent = s.into.ids.keep(h.Parent)
 	}
-	s.heads = append(s.heads, head)
-	return &s.heads[n]
+	s.heads.add(head)
+	return s.heads.last
+}
+
+// headList is a list of heads, in pieces: to copy those of a long session into ever
+// longer lists would cost as much as to find them.
+type headList struct {
+	pieces       [][]headLine
+	n            int
+	last, second *headLine // the two that were added last
+}
+
+func (l *headList) add(h headLine) {
+	const most = 1024
+	at := len(l.pieces) - 1
+	if at < 0 || len(l.pieces[at]) == cap(l.pieces[at]) {
+		at++
+		l.pieces = append(l.pieces, make([]headLine, 0, min(32<<min(at, 8), most)))
+	}
+	l.pieces[at] = append(l.pieces[at], h)
+	l.n++
+	l.last, l.second = &l.pieces[at][len(l.pieces[at])-1], l.last
 }
 
 // checkMove makes sure that the leaf was moved to an entry that is no move itself:
@@ -190,7 +206,7 @@ func (s *tailScan) lookBack(head *headLine, data []byte) error {
 // writer made at the parent; or else another writer's, and then the id is newer.
 // Anything else may be a repeated line, which does not move the leaf.
 func (s *tailScan) checkBefore(before *headLine) error {
-	line := &s.heads[len(s.heads)-2]
+	line := s.heads.second
 	stood := before.id // where the leaf stood before the line
 	if before.kind == kindLeaf || before.kind.isRemark() && line.parent == before.parent {
 		stood = before.parent
@@ -256,13 +272,15 @@ func (s *tailScan) tree(end store.Pos) (*tree, error) {
 	}
 	t := s.into
 	t.end = end
-	t.expect(len(s.heads))
+	t.expect(s.heads.n)
 	t.header = s.header
 	if s.header != nil {
 		t.extent = extentWhole
 	}
-	for i := len(s.heads) - 1; i >= 0; i-- {
-		t.addEntry(s.heads[i])
+	for _, piece := range slices.Backward(s.heads.pieces) {
+		for i := len(piece) - 1; i >= 0; i-- {
+			t.addEntry(piece[i])
+		}
 	}
 	if t.isWhole() {
 		t.settle()
