@@ -23,9 +23,12 @@ func firstContext(b *bench) []row {
 		t := inTurns(b.rounds(9),
 			once(func() { scan(path) }),
 			once(func() { firstOf(path, getContext) }),
-			once(func() { firstOf(path, viewContext) }))
+			once(func() { firstOf(path, viewContext) }),
+			busy(func() { scan(path) }),
+			busy(func() { firstOf(path, getContext) }))
 		name := fmt.Sprintf("open and first context, %d messages", size.messages)
-		rows = append(rows, beside(name, t[0], t[1], size.limit), atMost("– shared, with fingerprints", t[0], t[2], 0))
+		rows = append(rows, beside(name, t[0], t[1], size.limit), atMost("– shared, with fingerprints", t[0], t[2], 0),
+			atMost("– processor time", t[3], t[4], 0))
 		check(os.Remove(path))
 	}
 	return rows

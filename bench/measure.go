@@ -55,6 +55,17 @@ func once(call func()) func() time.Duration {
 	}
 }
 
+// busy returns a measurement of the processor time of a single call. It says how fast
+// a call would be if nobody else needed the machine, more or less.
+func busy(call func()) func() time.Duration {
+	return func() time.Duration {
+		runtime.GC()
+		start := processorTime()
+		call()
+		return processorTime() - start
+	}
+}
+
 // quantile returns the value below which a share of the durations lies. It sorts
 // them.
 func quantile(all []time.Duration, share float64) time.Duration {

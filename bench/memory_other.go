@@ -2,7 +2,13 @@
 
 package main
 
-import "os"
+import (
+	"os"
+	"time"
+)
 
 // peakMemory is not known here.
 func peakMemory(*os.ProcessState) int64 { return 0 }
+
+// processorTime is not known here.
+func processorTime() time.Duration { return 0 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"syscall"
+	"time"
 )
 
 // peakMemory is the most memory that a process had.
@@ -18,4 +19,11 @@ func peakMemory(p *os.ProcessState) int64 {
 		return int64(usage.Maxrss)
 	}
 	return int64(usage.Maxrss) << 10
+}
+
+// processorTime is what this process has had of all processors together.
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	check(syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
