@@ -219,9 +219,12 @@ func (l *linkJoiner) choose() error {
 // leave leaves a carried message out, unless its original is nowhere.
 func (l *linkJoiner) leave(e *Entry) error {
 	from := CarriedFrom(e)
-	original, ok := l.original(from)
-	if !ok {
-		original, ok = l.original(e.ID)
+	original, ok, err := l.readable(from)
+	if err == nil && !ok && !IsTransition(e) {
+		original, ok, err = l.readable(e.ID)
+	}
+	if err != nil {
+		return err
 	}
 	switch {
 	case IsTransition(e), ok:
@@ -238,6 +241,26 @@ func (l *linkJoiner) leave(e *Entry) error {
 	}
 	l.gone[e.ID], l.stands[e.ID] = true, original
 	return nil
+}
+
+// readable returns what the original of a copy is now, if it is there. Of one that is
+// damaged only the copy is left, which stands for it.
+func (l *linkJoiner) readable(id string) (is string, ok bool, err error) {
+	if is, ok = l.original(id); !ok {
+		return "", false, nil
+	}
+	at, ok := l.tree.at(is)
+	if !ok || l.tree.nodes[at].kind == kindGap {
+		return "", false, nil
+	}
+	for line, err := range l.log.Forward(l.ctx, l.tree.nodes[at].pos) {
+		if err != nil {
+			return "", false, err
+		}
+		_, err = decodeEntry(bytes.Clone(line.Data))
+		return is, err == nil, nil
+	}
+	return "", false, nil
 }
 
 // isSaid reports whether a session before has a message that says the same.
@@ -338,18 +361,23 @@ func (l *linkJoiner) takeNodes() {
 // idFor returns the id that an entry has in the conversation: its own, unless an
 // entry of another session has that.
 func (l *linkJoiner) idFor(id string) string {
-	is := id
-	for n := len(l.log.parts); ; n++ {
-		if _, taken := l.tree.at(is); !taken {
-			break
-		}
-		is = id + "~" + strconv.Itoa(n)
-	}
+	is := l.free(id)
 	l.now[id] = is
 	if is != id {
 		l.part.was[is] = id
 	}
 	return is
+}
+
+// free returns an id that no entry has: the given one, if it is free.
+func (l *linkJoiner) free(id string) string {
+	is := id
+	for n := len(l.log.parts); ; n++ {
+		if _, taken := l.tree.at(is); !taken {
+			return is
+		}
+		is = id + "~" + strconv.Itoa(n)
+	}
 }
 
 // up returns where in the chain's tree a node is, or for one that is left out the
@@ -452,6 +480,8 @@ func (l *linkJoiner) refer(e *Entry) {
 			*id = is
 		} else if original := l.stood[*id]; original != "" {
 			*id = original
+		} else if l.gone[*id] { // an entry of another session may have the id
+			*id = l.free(*id)
 		}
 	}
 	place := func(id *string) { // where the conversation was

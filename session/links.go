@@ -463,7 +463,7 @@ func ReadLink(ctx context.Context, st store.Store, name string) (l Link, err err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	l.ID = name
-	h, err := readHeader(ctx, log)
+	h, err := findHeader(ctx, log)
 	if err != nil {
 		return l, err
 	}

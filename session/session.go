@@ -272,6 +272,25 @@ func readHeader(ctx context.Context, log store.Log) (*Header, error) {
 	return nil, nil
 }
 
+// findHeader returns the header of a log, wherever damage put it, or nil if it has
+// none.
+func findHeader(ctx context.Context, log store.Log) (*Header, error) {
+	if h, err := readHeader(ctx, log); h != nil || err != nil {
+		return h, err
+	}
+	for line, err := range log.Forward(ctx, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if isHeader(line.Data) {
+			if h, err := decodeHeader(bytes.Clone(line.Data)); err == nil {
+				return h, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
 // inventHeader stands in for a header that is missing. A log without a single
 // entry is not a session.
 func (s *Session) inventHeader(t *tree) (*Header, error) {
