@@ -35,6 +35,11 @@ func (h *heldBlobs) release() {
 	}
 }
 
+// CustomImport is the type of the custom entry that has a piece of the file from
+// which a session was imported, compressed: in a blob that it names, or in base64.
+// See package transcript, which writes it.
+const CustomImport = "coppice.import"
+
 // mover moves large content of entries into blobs, in two steps: first it finds
 // out what is to move, so that it can be measured and refused, then it puts it.
 // What the caller gave stays as it is.
@@ -244,10 +249,15 @@ func resolveBlock(ctx context.Context, blobs store.Blobs, c *Content, id string,
 		if c.ToolResult != nil {
 			c.ToolResult.Content = fmt.Sprintf("[content is missing: %s]", ref)
 		}
-		return []Problem{{Kind: ProblemBlob, EntryID: id, Pos: pos, Detail: err.Error(), Err: err}}
+		return []Problem{blobProblem(id, pos, err)}
 	}
 	fill(data)
 	return nil
+}
+
+// blobProblem is that of an entry whose blob cannot be read.
+func blobProblem(entryID string, pos store.Pos, err error) Problem {
+	return Problem{Kind: ProblemBlob, EntryID: entryID, Pos: pos, Detail: err.Error(), Err: err}
 }
 
 // blobRef returns the blob that a block wants, and how to fill it in; "" if it

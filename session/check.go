@@ -93,9 +93,16 @@ func (s *Session) checkEntry(ctx context.Context, blobs store.Blobs, e *Entry, p
 			return // where it came from is no concern of the context, and not in a copy of a branch
 		}
 		if _, err := s.find("check", *id); err != nil {
-			problems = append(problems, Problem{Kind: ProblemTarget, EntryID: e.ID, Pos: pos, Detail: fmt.Sprintf("%s of %q, which is not in the session", e.Type, *id)})
+			p := targetProblem(e.ID, e.Type, *id)
+			p.Pos = pos
+			problems = append(problems, p)
 		}
 	})
+	if e.Custom != nil && e.Custom.CustomType == CustomImport && e.Custom.blob() != "" {
+		if _, err := blobs.Get(ctx, e.Custom.blob()); err != nil {
+			problems = append(problems, blobProblem(e.ID, pos, err))
+		}
+	}
 	c := e.clone()
 	return append(problems, resolve(ctx, blobs, &c, pos)...)
 }

@@ -36,6 +36,8 @@ type pathCheck struct {
 	undone  map[int32]bool // an entry before them changes them
 	named   map[int32]int  // by how many merges
 	onPath  []bool         // whether they are on the path to where the check stands
+	depths  []int32        // how many nodes there are from the root to them
+	inLine  bool           // no node stands before its parent
 
 	stretches []*stretch // the one in force is the last
 	found     map[Problem]bool
@@ -126,6 +128,7 @@ func toolRefs(m *MessageEntry) []toolRef {
 // run returns the faults of all paths, in the order of the log.
 func (c *pathCheck) run(ctx context.Context) ([]Problem, error) {
 	c.goesOn, c.children = goesOn(c.nodes), newChildLists(c.nodes)
+	c.measure()
 	c.followTargets()
 	c.begin(nil)
 	for root := range c.nodes {
@@ -152,12 +155,12 @@ func (c *pathCheck) followTargets() {
 		switch {
 		case !ok || !c.harmed[target]:
 			delete(c.edits, at) // no edit of that entry is of interest here
-		case target > at:
+		case c.mayBeBelow(target, at):
 			c.undone[target] = true
 		}
 	}
 	for at, id := range c.reverts {
-		if target, ok := c.find(id); ok && target > at {
+		if target, ok := c.find(id); ok && c.mayBeBelow(target, at) {
 			c.undone[target] = true
 		}
 	}
@@ -165,9 +168,38 @@ func (c *pathCheck) followTargets() {
 		for _, id := range merge.picked {
 			if picked, ok := c.find(id); ok {
 				c.named[picked]++
-				c.undone[picked] = c.undone[picked] || picked > at
+				c.undone[picked] = c.undone[picked] || c.mayBeBelow(picked, at)
 			}
 		}
+	}
+}
+
+// mayBeBelow reports whether an entry may descend from another. Nearly always
+// parents stand before their children, and the order of the lines tells.
+func (c *pathCheck) mayBeBelow(at, above int32) bool {
+	return c.depths[at] > c.depths[above] && (at > above || !c.inLine)
+}
+
+// measure finds out how deep in the tree the nodes are, and whether all parents
+// stand before their children.
+func (c *pathCheck) measure() {
+	c.depths, c.inLine = make([]int32, len(c.nodes)), true
+	var way []int32
+	for i := range c.nodes {
+		at := int32(i)
+		for ; at != none && c.depths[at] == 0; at = c.nodes[at].parent {
+			c.inLine = c.inLine && c.nodes[at].parent < at
+			way = append(way, at)
+		}
+		depth := int32(0)
+		if at != none {
+			depth = c.depths[at]
+		}
+		for _, below := range slices.Backward(way) {
+			depth++
+			c.depths[below] = depth
+		}
+		way = way[:0]
 	}
 }
 
@@ -302,7 +334,7 @@ func (c *pathCheck) add(ctx context.Context, at int32) {
 		}
 		if _, err := c.session.readPickedEntry(ctx, id); err != nil {
 			s := c.stretch()
-			s.faults = append(s.faults, fault{pickedProblem(merge.id, err), s.leaves})
+			s.faults = append(s.faults, fault{pickedProblem(merge.id, id, err), s.leaves})
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,6 +86,12 @@ func wildTree(t *testing.T, seed uint64, size int) *session.Session {
 	for i := range entries {
 		lines = append(lines, mustGet(entries[i].MarshalJSON())(t))
 	}
+	if seed%2 == 1 { // some stand before their parents
+		for range r.IntN(size) {
+			i := 1 + r.IntN(size-1)
+			lines[i], lines[i+1] = lines[i+1], lines[i]
+		}
+	}
 	mustDo(t, mustGet(st.Create(context.Background(), "wild", store.Lines(lines...)))(t).Close())
 	s := mustGet(session.Open(context.Background(), st, "wild", nil))(t)
 	t.Cleanup(func() { s.Close() })
@@ -94,8 +101,12 @@ func wildTree(t *testing.T, seed uint64, size int) *session.Session {
 // What Problems finds on the paths is what the contexts at all leaves report, no
 // more and no less, whatever the tree is like.
 func TestProblemsAreThoseOfAllContexts(t *testing.T) {
-	for seed := range uint64(150) {
-		s := wildTree(t, seed, 40)
+	for seed := range uint64(400) {
+		size := 40
+		if seed >= 150 {
+			seed, size = seed+1600, 8 // in small ones rare things meet
+		}
+		s := wildTree(t, seed, size)
 		want := make(map[string]bool)
 		for _, leaf := range mustGet(s.Leaves())(t) {
 			c := mustGet(s.Context(session.ContextOptions{Leaf: leaf}))(t)
@@ -117,5 +128,23 @@ func TestProblemsAreThoseOfAllContexts(t *testing.T) {
 		if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
 			t.Fatalf("seed %d: the contexts report (-), Problems reports (+):\n%s", seed, diff)
 		}
+	}
+}
+
+// A merge that names an entry which is not there has one fault, not one as an entry
+// and another on its path.
+func TestAMissingMergeTargetIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	path := writeLog(t, headerLine,
+		`{"type":"message","id":"a","parent_id":null,"timestamp":"2024-01-01T10:00:01.000Z","message":{"role":"user","content":"one"}}`,
+		`{"type":"merge","id":"g","parent_id":"a","timestamp":"2024-01-01T10:00:02.000Z","merge":{"from_id":"a","entry_ids":["gone","lost"]}}`)
+	var targets []string
+	for _, p := range mustGet(loadScribe(t, path).Problems())(t) {
+		if p.Kind == session.ProblemTarget && p.EntryID == "g" {
+			targets = append(targets, p.Detail)
+		}
+	}
+	if len(targets) != 2 || !strings.Contains(targets[0], "gone") || !strings.Contains(targets[1], "lost") {
+		t.Errorf("reported: %q", targets)
 	}
 }

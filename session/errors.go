@@ -120,10 +120,10 @@ func (k ProblemKind) sentinel() error {
 	return ErrCorrupt
 }
 
-// key returns what is the same for problems that are the same: errors are equal
-// only if they are one.
+// key returns what is the same for problems that are the same. Errors are equal only
+// if they are one, and who builds a context does not know where its entries stand.
 func (p Problem) key() Problem {
-	p.Err = nil
+	p.Err, p.Pos = nil, 0
 	return p
 }
 

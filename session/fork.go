@@ -335,8 +335,7 @@ func (s *Session) copyBlobs(ctx context.Context, to store.Store, line store.Line
 	return nil
 }
 
-// blobs returns the blobs that an entry refers to. A custom entry may name one
-// in its data.
+// blobs returns the blobs that an entry refers to.
 func (e *Entry) blobs() []store.Ref {
 	var refs []store.Ref
 	for _, block := range e.blocks() {
@@ -344,10 +343,14 @@ func (e *Entry) blobs() []store.Ref {
 			refs = append(refs, ref)
 		}
 	}
-	if e.Custom != nil {
-		if ref, ok := e.Custom.Data["blob"].(string); ok {
-			refs = append(refs, store.Ref(ref))
-		}
+	if e.Custom != nil && e.Custom.blob() != "" {
+		refs = append(refs, e.Custom.blob())
 	}
 	return refs
+}
+
+// blob returns the blob that a custom entry names in its data, or "".
+func (c *CustomEntry) blob() store.Ref {
+	ref, _ := c.Data["blob"].(string)
+	return store.Ref(ref)
 }

@@ -3,22 +3,25 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // readPicked reads the messages that merges on the path bring along. What is on
 // the path stands there already, and what an earlier merge brought there: nothing
 // is in a context twice.
 func (s *Session) readPicked(ctx context.Context, sel *selection) error {
-	wanted := make(map[string]bool)
+	var named []string
 	for _, e := range sel.entries {
 		if e.Merge != nil && !sel.reverted[e.ID] {
-			for _, id := range e.Merge.EntryIDs {
-				wanted[id] = true
-			}
+			named = append(named, e.Merge.EntryIDs...)
 		}
 	}
-	if len(wanted) == 0 {
+	if len(named) == 0 {
 		return nil
+	}
+	wanted, err := s.messagesAmong(named)
+	if err != nil {
+		return err
 	}
 	there, err := s.alreadyThere(ctx, sel, wanted)
 	if err != nil {
@@ -39,7 +42,7 @@ func (s *Session) readPicked(ctx context.Context, sel *selection) error {
 				return err
 			}
 			if err != nil {
-				sel.problems = append(sel.problems, pickedProblem(e.ID, err))
+				sel.problems = append(sel.problems, pickedProblem(e.ID, id, err))
 				continue
 			}
 			if picked.Message != nil {
@@ -49,6 +52,20 @@ func (s *Session) readPicked(ctx context.Context, sel *selection) error {
 		}
 	}
 	return nil
+}
+
+// messagesAmong returns which of the ids are those of messages.
+func (s *Session) messagesAmong(ids []string) (map[string]bool, error) {
+	messages := make(map[string]bool)
+	err := s.withWhole(func(t *tree) error {
+		for _, id := range ids {
+			if at, ok := t.at(id); ok && t.nodes[at].kind == kindMessage {
+				messages[id] = true
+			}
+		}
+		return nil
+	})
+	return messages, err
 }
 
 // alreadyThere returns which of the wanted entries are on the path or were brought
@@ -106,8 +123,16 @@ func (s *Session) readPickedEntry(ctx context.Context, id string) (*Entry, error
 	return s.entryAt(ctx, &n)
 }
 
-func pickedProblem(mergeID string, err error) Problem {
+func pickedProblem(mergeID, id string, err error) Problem {
+	if errors.Is(err, ErrNotExist) {
+		return targetProblem(mergeID, TypeMerge, id)
+	}
 	return Problem{Kind: ProblemTarget, EntryID: mergeID, Detail: err.Error()}
+}
+
+// targetProblem is that of an entry, of a type, that names one which is not there.
+func targetProblem(entryID string, t EntryType, id string) Problem {
+	return Problem{Kind: ProblemTarget, EntryID: entryID, Detail: fmt.Sprintf("%s of %q, which is not in the session", t, id)}
 }
 
 func repeatedProblem(mergeID, id, why string) Problem {

@@ -19,7 +19,7 @@ import (
 // in the conversation.
 const (
 	// CustomImport says where a piece of the source is kept: see Raw.
-	CustomImport = "coppice.import"
+	CustomImport = session.CustomImport
 	// CustomFidelity says what an import made of the source's records.
 	CustomFidelity = "coppice.fidelity"
 )

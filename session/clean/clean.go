@@ -100,11 +100,7 @@ func (c *cleaner) line(line []byte) ([]byte, []redact.Finding, error) {
 	return out, append(found, kept...), nil
 }
 
-// typeImport is the custom type of an entry that has a piece of the file that the
-// session was imported from: compressed, in a blob or, if it is small, in base64.
-const typeImport = "coppice.import"
-
-// keptSource cleans what stands in base64 in an entry of typeImport.
+// keptSource cleans what stands in base64 in an entry of type CustomImport.
 func (c *cleaner) keptSource(line []byte) ([]byte, []redact.Finding, error) {
 	packed, ok := packedIn(line)
 	if !ok {
@@ -124,7 +120,7 @@ func (c *cleaner) keptSource(line []byte) ([]byte, []redact.Finding, error) {
 	return out, found, err
 }
 
-// packedIn returns what stands in base64 in a line, if it is an entry of typeImport.
+// packedIn returns what stands in base64 in a line, if it is an entry of type CustomImport.
 func packedIn(line []byte) ([]byte, bool) {
 	e, ok := importEntry(line)
 	if !ok {
@@ -137,10 +133,10 @@ func packedIn(line []byte) ([]byte, bool) {
 
 func importEntry(line []byte) (*session.Entry, bool) {
 	var e session.Entry
-	if !bytes.Contains(line, []byte(typeImport)) || e.UnmarshalJSON(line) != nil || e.Custom == nil {
+	if !bytes.Contains(line, []byte(session.CustomImport)) || e.UnmarshalJSON(line) != nil || e.Custom == nil {
 		return nil, false
 	}
-	return &e, e.Custom.CustomType == typeImport
+	return &e, e.Custom.CustomType == session.CustomImport
 }
 
 func hexSum(data []byte) string {
