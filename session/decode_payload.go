@@ -276,7 +276,7 @@ func (m *MergeEntry) field(d *decoder, key []byte) decoding {
 	return unknown
 }
 
-// strings reads a list of strings.
+// strings reads a list of strings. One with anything else in it is not guessed at.
 func (d *decoder) strings(into *[]string) decoding {
 	if d.r.Kind() != '[' {
 		return unknown
@@ -285,8 +285,8 @@ func (d *decoder) strings(into *[]string) decoding {
 	var all []string
 	ok := known
 	for more := d.r.Open('['); more; more = d.r.More(']') {
-		var s string
-		if d.str(&s) == unknown {
+		s, isString := d.r.String()
+		if !isString {
 			ok = unknown
 			d.r.Raw()
 		}

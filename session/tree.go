@@ -88,14 +88,18 @@ type pendingParent struct {
 // idsIn returns what looks like ids in a damaged line, in which several may have
 // been joined.
 func idsIn(line []byte) []string {
+	const lead = `"id":"`
 	var ids []string
 	for len(ids) < 64 {
-		_, rest, ok := bytes.Cut(line, []byte(`"id":"`))
-		id, rest, closed := bytes.Cut(rest, []byte(`"`))
-		if !ok || !closed {
+		at := bytes.Index(line, []byte(lead))
+		if at < 0 {
 			break
 		}
-		ids, line = append(ids, string(id)), rest
+		id, _, closed := bytes.Cut(line[at+len(lead):], []byte(`"`))
+		if !closed {
+			break
+		}
+		ids, line = append(ids, string(id)), line[at+len(lead)-1:] // the quote may begin another
 	}
 	return ids
 }
