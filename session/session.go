@@ -164,7 +164,7 @@ func (s *Session) firstLines(ctx context.Context, blobs *heldBlobs, entries []En
 	if err := next.judge(ctx, &w); err != nil {
 		return nil, err
 	}
-	b, err := next.prepare(ctx, &w)
+	b, err := next.encode(ctx, &w)
 	if err != nil {
 		return nil, err
 	}
