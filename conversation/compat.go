@@ -35,3 +35,6 @@ func NewContextWindowManager(logger *slog.Logger) *ContextWindowManager { return
 
 // NewContextLoader is NewLoader.
 func NewContextLoader(dir string) (*ContextLoader, error) { return NewLoader(dir) }
+
+// GetHistory is History.
+func (c *Chat) GetHistory() ([]APIMessage, error) { return c.History() }

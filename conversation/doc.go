@@ -12,6 +12,7 @@
 // Its parts can be used alone. Sessions makes, loads, continues and lists
 // sessions. Chat is one conversation: AddMessage and its like say
 // something, Request is what a model is to be sent, Respond asks it.
+// Compact lets a summary stand for its beginning.
 // Window counts and trims. Loader loads files.
 //
 // Message and Session are values: what is handed out is yours, methods return new
@@ -29,5 +30,12 @@
 // Everything may be used from many goroutines, and several managers, also in
 // several processes, may work on one conversation: each message lands after all
 // those that its writer has seen, and a session is continued once, whole. See
-// link and boundary.go for how.
+// link and boundary.go for how. WithContext gives operations a context with which
+// they end.
+//
+// # Lists
+//
+// Lists say the same as coppice ls. They come from the index of the store (package
+// index) if it has one, because only that knows all sessions without looking at
+// their logs, and from the logs if not.
 package conversation
