@@ -47,7 +47,7 @@ type stats struct {
 	sessions []index.Usage     // the dearest first; none if one session was asked for
 	titles   map[string]string // of the first of them
 	context  *int64            // of the session that was asked for
-	shared   int64             // tokens of responses that all count in older sessions
+	shared   int64             // tokens of responses that count in older sessions
 	activity *index.Activity
 	topics   []index.Topic
 }
@@ -82,9 +82,7 @@ func (a *app) runStats(cmd *cobra.Command, f *statsFlags, args []string) error {
 			return err
 		}
 		s.context = context
-		if s.total.Tokens() == 0 {
-			s.shared = shared
-		}
+		s.shared = max(shared-s.total.Tokens(), 0)
 		if a.flags.json {
 			return a.printStatsJSON(o.Session, s)
 		}
@@ -236,7 +234,7 @@ func (a *app) statsSummary(s *stats) string {
 		lines = append(lines, "recorded with messages, and reported by no provider: "+counted(int(u.Recorded), "token", "tokens"))
 	}
 	if s.shared > 0 {
-		lines = append(lines, "its responses, "+counted(int(s.shared), "token", "tokens")+", were made in an older session, and count there")
+		lines = append(lines, "also "+counted(int(s.shared), "token", "tokens")+" of responses that were made in an older session, and count there")
 	}
 	if s.context != nil && *s.context > 0 {
 		lines = append(lines, "in the context at the last response, as its provider reported: "+counted(int(*s.context), "token", "tokens"))

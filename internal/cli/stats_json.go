@@ -28,6 +28,7 @@ func usagesJSON(sums []index.Usage) []usageJSON {
 type statsJSON struct {
 	Session  string        `json:"session,omitempty"`
 	Context  *int64        `json:"context_tokens,omitempty"`
+	Shared   int64         `json:"shared_tokens,omitempty"`
 	Messages int64         `json:"messages"`
 	Total    usageJSON     `json:"total"`
 	Days     []usageJSON   `json:"days"`
@@ -46,7 +47,7 @@ func (a *app) printStatsJSON(session string, s *stats) error {
 		topics = append(topics, t.Word)
 	}
 	return a.printJSON(statsJSON{
-		Session: session, Context: s.context, Messages: s.activity.Messages, Total: usageJSON(s.total),
+		Session: session, Context: s.context, Shared: s.shared, Messages: s.activity.Messages, Total: usageJSON(s.total),
 		Days: usagesJSON(s.days), Models: usagesJSON(s.models), Sessions: usagesJSON(s.sessions),
 		Tools: orEmpty(s.activity.Tools), Roles: orEmpty(s.activity.Roles),
 		Hours: s.activity.Hours, Weekdays: s.activity.Weekdays, Topics: topics,

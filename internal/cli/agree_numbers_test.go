@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
+)
+
+// printed runs a command, and returns what it prints.
+func printed(t *rapid.T, dir string, args ...string) string {
+	var out, errs bytes.Buffer
+	a := &app{talk: newTalk(&out, &errs, os.Getenv), stdin: strings.NewReader(""), getenv: os.Getenv}
+	if code := a.run(t.Context(), append([]string{"--dir", dir}, args...)); code != 0 {
+		t.Fatalf("coppice %v: exit %d: %s", args, code, &errs)
+	}
+	return out.String()
+}
+
+// messageLines counts the messages among lines of JSON.
+func messageLines(lines string) (n int) { return strings.Count("\n"+lines, "\n{\"type\":\"message\"") }
+
+var (
+	mdMessages   = regexp.MustCompile(`(?m)^\*\*Messages:\*\* (\d+)`)
+	mdTokens     = regexp.MustCompile(`(?m)^\*\*Total Tokens:\*\* (\d+)(?: \((\w+)\))?`)
+	htmlMessages = regexp.MustCompile(`([\d,]+) messages?\b`)
+)
+
+// checkNumbers compares what the commands say of each conversation of a store.
+func checkNumbers(t *rapid.T, dir string) {
+	for line := range strings.Lines(printed(t, dir, "ls", "--json", "--all", "-n", "0")) {
+		var row sessionJSON
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatal(err)
+		}
+		var stats statsJSON
+		if err := json.Unmarshal([]byte(printed(t, dir, "stats", row.ID, "--json")), &stats); err != nil {
+			t.Fatal(err)
+		}
+		same := func(what string, got, want any) {
+			if got, want := fmt.Sprint(got), fmt.Sprint(want); got != want {
+				t.Errorf("%s of %s: %s, want %s", what, row.ID, got, want)
+			}
+		}
+		same("messages in stats", stats.Messages, row.Messages)
+		same("messages in show --all", messageLines(printed(t, dir, "show", row.ID, "--all", "--json")), row.Messages)
+		used := stats.Total
+		same("tokens in stats", used.Input+used.CacheRead+used.CacheWrite+used.Output+used.Recorded+stats.Shared, row.Tokens)
+		md := printed(t, dir, "export", row.ID, "--format", "md")
+		onPath := messageLines(printed(t, dir, "show", row.ID, "--json"))
+		same("messages in the Markdown", mdMessages.FindStringSubmatch(md)[1], onPath)
+		same("tokens in the Markdown", mdTokens.FindStringSubmatch(md)[1:], []string{strconv.FormatInt(row.Tokens, 10), row.TokensFrom})
+		if row.Branches <= 1 && row.Links <= 1 {
+			same("messages on the only path", onPath, row.Messages)
+		}
+		if found := htmlMessages.FindStringSubmatch(printed(t, dir, "export", row.ID, "--format", "html")); found != nil {
+			same("messages in the page", strings.ReplaceAll(found[1], ",", ""), row.Messages)
+		}
+	}
+}
+
+// numberRuns is how many stores are written; COPPICE_STRESS lets all be.
+const numberRuns = 8
+
+// What the commands say of one conversation is the same number, whichever says it.
+func TestAllAgreeOnTheNumbers(t *testing.T) {
+	root := t.TempDir()
+	runs := 0
+	rapid.Check(t, func(t *rapid.T) {
+		if runs++; runs > numberRuns && os.Getenv("COPPICE_STRESS") == "" {
+			return
+		}
+		dir := filepath.Join(root, strconv.Itoa(runs))
+		addCounted(t, dir, writeKeyed(t, dir, "chat:1", rapid.IntRange(1, 20).Draw(t, "steps")))
+		chain := chatOn(&author{t: t}, dir, "", rapid.IntRange(5, 25).Draw(t, "messages"))
+		checkNumbers(t, dir)
+		loseLink(t, dir, chain)
+		checkNumbers(t, dir)
+	})
+}
+
+// addCounted adds answers to a session: with a report, in two messages, with a count,
+// and without anything in them.
+func addCounted(t *rapid.T, dir, id string) {
+	st, err := file.Open(dir, &file.Options{Sync: file.Never})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	s, err := session.Open(t.Context(), st, id, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range rapid.IntRange(0, 4).Draw(t, "answers") {
+		n := rapid.IntRange(1, 100).Draw(t, "tokens")
+		m := &session.MessageEntry{Role: session.RoleAssistant, Model: "m", Content: []session.Content{session.Text("answer")}}
+		switch rapid.IntRange(0, 3).Draw(t, "kind") {
+		case 0:
+			m.Tokens = &n
+		case 1:
+			m.Usage = &session.Usage{Input: n, Output: 1}
+		case 2:
+			m.Usage, m.ResponseID = &session.Usage{Input: 5, Output: n}, "grows"
+		case 3:
+			m.Content = []session.Content{session.Text("")}
+		}
+		if _, err := s.AppendEntry(session.Entry{Type: session.TypeMessage, Message: m}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// loseLink removes a session of a conversation, if it has several.
+func loseLink(t *rapid.T, dir, id string) {
+	st, err := file.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	chain, err := session.FindChain(t.Context(), st, id, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(chain.Links) > 1 {
+		if err := st.Remove(t.Context(), rapid.SampledFrom(chain.Links).Draw(t, "lost")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
