@@ -450,6 +450,10 @@ func TestRemovedLinks(t *testing.T) {
 				t.Error("the removed session was made again: it can no longer be restored")
 			}
 
+			running := newSystem(t, newManager(t, dir, 3)) // sees it come back
+			do(t, running.Load(id))
+			must(running.View())(t)
+
 			st := must(file.Open(dir, nil))(t)
 			defer st.Close()
 			do(t, st.Restore(t.Context(), must(st.Trash(t.Context()))(t)[0].ID))
@@ -471,6 +475,9 @@ func TestRemovedLinks(t *testing.T) {
 			do(t, chat.Load(id))
 			if diff := cmp.Diff(all, entryTexts(must(chat.View())(t).Entries)); diff != "" {
 				t.Errorf("view after it came back: %s", diff)
+			}
+			if diff := cmp.Diff(all, entryTexts(must(running.View())(t).Entries)); diff != "" {
+				t.Errorf("view of a running chat after it came back: %s", diff)
 			}
 			say(t, fresh, id, assistant("7"))
 			if diff := cmp.Diff(append(all, "assistant: 7"), texts(must(fresh.Conversation(id))(t).Messages)); diff != "" {

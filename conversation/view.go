@@ -31,6 +31,8 @@ type view struct {
 	// Nothing more is said there, but a compaction or an edit of theirs may still
 	// come.
 	earlier map[string]store.Pos
+	// The lost sessions of the chain, as far as is known. They may come back.
+	awaited []string
 }
 
 // update takes in what was added since the last time, and returns what fits.
@@ -58,7 +60,39 @@ func (v *view) isStale(m *Sessions) bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(v.awaited, func(name string) bool {
+		there, err := m.exists(name)
+		return err != nil || there
+	})
+}
+
+// awaited returns the lost sessions of the chain that ends with a session: those
+// that others were made instead of, and one that is continued.
+func (m *Sessions) awaited(header session.Header) (names []string) {
+	for seen := map[string]bool{}; header.Relation == session.RelationContinuation && !seen[header.ParentSession]; {
+		parent := header.ParentSession
+		seen[parent] = true
+		earlier, err := m.header(m.context(), parent)
+		if errors.Is(err, session.ErrNotExist) {
+			return append(names, parent)
+		}
+		if err != nil {
+			return names
+		}
+		if leavesRoom(header, earlier) {
+			link, err := session.ReadLink(m.context(), m.store, parent)
+			if err != nil {
+				return names
+			}
+			for _, name := range link.Replaced {
+				if there, err := m.exists(name); err == nil && !there {
+					names = append(names, name)
+				}
+			}
+		}
+		header = earlier
+	}
+	return names
 }
 
 // endOf returns where the log of a session ends.
@@ -141,6 +175,12 @@ func (v *view) rebuild(m *Sessions, id string, options window.Options) error {
 		return err
 	}
 	v.planner = planner
+	tail, err := m.tail(id)
+	if err != nil {
+		return err
+	}
+	m.cache.release(tail)
+	v.awaited = m.awaited(tail.header) // first, as in uses
 	entries, plain, err := v.plainEntries(m, id, options.Budget.Room())
 	if err == nil && !plain {
 		entries, err = v.compose(m, id)
