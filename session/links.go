@@ -46,19 +46,15 @@ func CarriedFrom(e *Entry) string {
 
 // oldCarriedFrom is CarriedFrom of what early versions wrote, under a name that a
 // caller's metadata may have as well. A copy is told by what it keeps of its
-// original: that one's time, at which the id was made that it names, while the id
-// of the copy is of a later time. A message of a caller is as old as its own id,
-// whatever it names.
+// original, that one's time: it is nearer to the time at which the id was made that
+// the copy names than to that of its own id. A message of a caller is as old as its
+// own id, whatever it names.
 func oldCarriedFrom(e *Entry) string {
-	const (
-		oldMetaCarried = "carried_from"
-		slack          = 5 * time.Millisecond // between taking the time and making the id
-	)
+	const oldMetaCarried = "carried_from"
 	from, _ := e.Message.Metadata[oldMetaCarried].(string)
-	if !isUUID7(from) || !isUUID7(e.ID) || from >= e.ID {
-		return ""
-	}
-	if made, ok := timeOfID(from); !ok || made.Sub(e.Timestamp).Abs() > slack {
+	theirs, ok := timeOfID(from)
+	ours, ok2 := timeOfID(e.ID)
+	if !ok || !ok2 || from >= e.ID || theirs.Sub(e.Timestamp).Abs() >= ours.Sub(e.Timestamp).Abs() {
 		return ""
 	}
 	return from

@@ -274,27 +274,31 @@ func TestCarriedOnlyAtTheBeginningOfAContinuation(t *testing.T) {
 // metadata may have a member of that name.
 func TestCopiesOfEarlyVersionsAreToldFromACallersMetadata(t *testing.T) {
 	t.Parallel()
+	begin := time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
+	idAt := func(at time.Duration) string { // a UUID of version 7, of a time after the beginning
+		ms := begin.Add(at).UnixMilli()
+		return fmt.Sprintf("%08x-%04x-7000-8000-000000000000", ms>>16, ms&0xffff)
+	}
 	st := memory.New(nil)
 	s := closeWith(t, mustGet(session.Create(t.Context(), st, session.Header{ID: "s0"}, nil))(t))
-	question := mustGet(s.AppendMessage(session.RoleUser, []session.Content{session.Text("question")}))(t)
-	original := mustGet(s.Entry(question))(t)
-	mustGet(s.AppendCustomEntry(session.CustomContinuedTo, map[string]any{"session": "s1", "of": "s0"}))(t)
-	time.Sleep(10 * time.Millisecond) // a session does not end in the moment of its last message
 	next := closeWith(t, mustGet(session.Create(t.Context(), st, session.Header{ID: "s1", ParentSession: "s0", Relation: session.RelationContinuation, Continuation: 1}, nil))(t))
-	say := func(text string, at time.Time, metadata map[string]any) {
+	say := func(s *session.Session, made, at time.Duration, text string, metadata map[string]any) {
 		t.Helper()
 		role := session.RoleUser
 		if metadata[session.MetaType] == session.TransitionType {
 			role = session.RoleSystem
 		}
-		mustGet(next.AppendAll(session.Entry{Type: session.TypeMessage, Timestamp: at, Message: &session.MessageEntry{
+		mustGet(s.AppendAll(session.Entry{ID: idAt(made), Type: session.TypeMessage, Timestamp: begin.Add(at), Message: &session.MessageEntry{
 			Role: role, Content: []session.Content{session.Text(text)}, Metadata: metadata,
 		}}))(t)
 	}
-	say("mark", time.Now(), map[string]any{session.MetaType: session.TransitionType, session.MetaOriginal: "s0"})
-	say("question", original.Timestamp, map[string]any{"carried_from": original.ID})
-	say("mine", time.Now(), map[string]any{"carried_from": original.ID})
-	say("another", time.Now(), map[string]any{"carried_from": "the garden"})
+	original := idAt(30 * time.Millisecond) // made a little later than the time was taken
+	say(s, 30*time.Millisecond, 0, "question", nil)
+	mustGet(s.AppendCustomEntry(session.CustomContinuedTo, map[string]any{"session": "s1", "of": "s0"}))(t)
+	say(next, 60*time.Second, 60*time.Second, "mark", map[string]any{session.MetaType: session.TransitionType, session.MetaOriginal: "s0"})
+	say(next, 61*time.Second, 0, "question", map[string]any{"carried_from": original})
+	say(next, 62*time.Second, 62*time.Second, "mine", map[string]any{"carried_from": original})
+	say(next, 63*time.Second, 63*time.Second, "another", map[string]any{"carried_from": "the garden"})
 	if got := pathTexts(t, openChain(t, st, "s0")); got != "question mine another" {
 		t.Errorf("the path is %q", got)
 	}
