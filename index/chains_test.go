@@ -264,3 +264,32 @@ func TestCopiesBeforeAMarkerAreNotCounted(t *testing.T) {
 		}
 	}
 }
+
+// Removing a session changes whom others belong to, also if they are not in its chain.
+func TestRemovalChangesWhoBelongsTogether(t *testing.T) {
+	t.Parallel()
+	f := &machine{fixture: newFixture(t)}
+	ix := f.open(t)
+	belongs := func(id, want string) {
+		t.Helper()
+		mustCatchUp(t, ix)
+		if got := must[index.Session](t)(ix.Conversation(t.Context(), id)); got.ID != want {
+			t.Errorf("%s is in conversation %s, want %s", id, got.ID, want)
+		}
+	}
+	continues := func(id, parent string) {
+		f.check(f.create(session.Header{ID: id, ParentSession: parent, Relation: session.RelationContinuation}).Close())
+	}
+	f.check(f.create(session.Header{ID: "known"}).Close())
+	continues("unknown", "known") // which does not say that it goes on
+	belongs("unknown", "unknown")
+	f.check(f.st.Remove(t.Context(), "known"))
+	belongs("unknown", "known") // nobody is there to ask
+
+	continues("first", "lost")
+	continues("second", "lost")
+	belongs("first", "lost")
+	belongs("second", "second")
+	f.check(f.st.Remove(t.Context(), "first"))
+	belongs("second", "lost")
+}

@@ -2,6 +2,8 @@ package index
 
 import (
 	"database/sql"
+
+	"github.com/coppice-dev/coppice/session"
 )
 
 // removeDocs is how many documents are removed in one transaction.
@@ -63,22 +65,33 @@ func (r *catching) dropSession(id int64) error {
 }
 
 // unlink takes a session's name, and the session out of its chain. The others of
-// the chain stay one conversation, which then says that it is missing.
+// the chain stay one conversation, which then says that it is missing. Who belongs
+// together may change for others, too: one that says that it continues the session is
+// now believed, because nobody is there to ask; and of several that name the same
+// missing session, the next takes the place of this one.
 func (w *writer) unlink(id int64) error {
-	var sid string
+	var sid, parent, relation string
 	var chain int64
-	if found, err := w.find([]any{&sid, &chain}, `SELECT sid, chain FROM sessions WHERE id = ?`, id); err != nil || !found {
+	found, err := w.find([]any{&sid, &parent, &relation, &chain}, `SELECT sid, parent, relation, chain FROM sessions WHERE id = ?`, id)
+	if err != nil || !found {
 		return err
 	}
 	if _, err := w.exec(`UPDATE sessions SET name = NULL, part = ?, chain = 0 WHERE id = ?`, partGone, id); err != nil {
 		return err
 	}
-	if chain == 0 {
-		return nil
-	}
 	names, err := w.linkNames(chain)
 	if err != nil {
 		return err
+	}
+	if relation != session.RelationContinuation {
+		parent = ""
+	}
+	for _, named := range []string{sid, parent} {
+		naming, err := w.naming(named)
+		if err != nil {
+			return err
+		}
+		names = append(names, naming...)
 	}
 	for _, name := range names {
 		if _, err := w.find([]any{&sid}, `SELECT sid FROM sessions WHERE name = ?`, name); err != nil {
