@@ -15,16 +15,6 @@ import (
 // leaf. More are seldom appended in one turn.
 const maxGrowth = 256
 
-// onlyAdds reports whether an entry of a kind, at the end of a path, leaves the
-// context of what stands before it as it is.
-func (k kind) onlyAdds() bool {
-	switch k {
-	case kindMessage, kindBranchSummary, kindModelChange, kindThinkingLevel, kindLabel, kindSessionInfo, kindCustom, kindLeaf, kindOther:
-		return true
-	}
-	return false
-}
-
 // grow returns a context that is the last one and what was appended since, or nil
 // if it takes more than that. It reports whether the context may be remembered.
 func (s *Session) grow(ctx context.Context, key contextKey, last *sharedContext) (c *sharedContext, keep bool, err error) {
@@ -81,7 +71,7 @@ func (s *Session) nodesSince(ctx context.Context, leaf string, last *sharedConte
 		case n.id == last.Leaf:
 			slices.Reverse(nodes)
 			return nodes, nil
-		case !n.kind.onlyAdds() || len(nodes) == maxGrowth:
+		case !kinds[n.kind].adds || len(nodes) == maxGrowth:
 			return nil, nil
 		}
 		nodes = append(nodes, *n)

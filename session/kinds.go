@@ -39,6 +39,7 @@ type kindRow struct {
 	said   bool // it is a message, or a summary that stands for messages
 	remark bool // it says something about the session, and nothing in the conversation
 	listed bool // the tree has a list of the entries
+	adds   bool // at the end of a path, it leaves the context of what stands before it as it is: see grow
 
 	// reachesBack: it decides how far back the context goes, or brings back what
 	// lies before. Who has read only the end of a log must know these entries.
@@ -159,26 +160,27 @@ func member[U, T any, P interface {
 
 // kinds has a row for each kind.
 var kinds = [...]kindRow{
+	kindOther: {adds: true}, // which nobody is sent
 	kindMessage: {
-		name: TypeMessage, said: true,
+		name: TypeMessage, said: true, adds: true,
 		union:   member(func(e *Entry) **MessageEntry { return &e.Message }),
 		content: func(e *Entry) *[]Content { return &e.Message.Content }, contentName: "content",
 	},
 	kindModelChange: {
-		name:  TypeModelChange,
+		name: TypeModelChange, adds: true,
 		union: member(func(e *Entry) **ModelChangeEntry { return &e.ModelChange }),
 	},
 	kindThinkingLevel: {
-		name: TypeThinkingLevel, older: oldThinkingLevel,
+		name: TypeThinkingLevel, older: oldThinkingLevel, adds: true,
 		union: member(func(e *Entry) **ThinkingLevelEntry { return &e.ThinkingLevel }),
 	},
 	kindLabel: {
-		name: TypeLabel, remark: true, listed: true,
+		name: TypeLabel, remark: true, listed: true, adds: true,
 		union: member(func(e *Entry) **LabelEntry { return &e.Label }),
 		refs:  func(e *Entry, each func(ref, *string)) { each(refTarget, &e.Label.TargetID) },
 	},
 	kindSessionInfo: {
-		name: TypeSessionInfo, remark: true, listed: true,
+		name: TypeSessionInfo, remark: true, listed: true, adds: true,
 		union: member(func(e *Entry) **SessionInfoEntry { return &e.SessionInfo }),
 	},
 	kindCompaction: {
@@ -188,17 +190,17 @@ var kinds = [...]kindRow{
 		refs:    func(e *Entry, each func(ref, *string)) { each(refFirstKept, &e.Compaction.FirstKeptEntryID) },
 	},
 	kindBranchSummary: {
-		name: TypeBranchSummary, said: true,
+		name: TypeBranchSummary, said: true, adds: true,
 		union:   member(func(e *Entry) **BranchSummaryEntry { return &e.BranchSummary }),
 		summary: func(e *Entry) string { return e.BranchSummary.Summary },
 		refs:    func(e *Entry, each func(ref, *string)) { each(refFrom, &e.BranchSummary.FromID) },
 	},
 	kindCustom: {
-		name: TypeCustom, remark: true,
+		name: TypeCustom, remark: true, adds: true,
 		union: member(func(e *Entry) **CustomEntry { return &e.Custom }),
 	},
 	kindLeaf: {
-		name:  TypeLeaf,
+		name: TypeLeaf, adds: true,
 		union: member(func(e *Entry) **LeafEntry { return &e.Leaf }),
 		refs:  func(e *Entry, each func(ref, *string)) { each(refFrom, &e.Leaf.FromID) },
 	},
