@@ -47,18 +47,18 @@ func appendHeader(dst []byte, h *Header) []byte {
 func appendEntry(dst []byte, e *Entry) ([]byte, error) {
 	w := newWriter(dst)
 	w.open(e.Extra)
-	if e.Type != "" || !w.odd("type") {
+	if e.Type != "" || !w.odd("type", 's') {
 		w.str("type", string(e.Type))
 	}
-	if e.ID != "" || !w.odd("id") {
+	if e.ID != "" || !w.odd("id", 's') {
 		w.str("id", e.ID)
 	}
 	switch {
 	case e.ParentID != nil:
 		w.key("parent_id")
 		w.buf = rawjson.AppendString(w.buf, *e.ParentID)
-	case !w.odd("parent_id"):
-		w.null("parent_id")
+	case !w.odd("parent_id", 's', '0'):
+		w.null("parent_id", 's', '0')
 	}
 	w.timestamp(e.Timestamp)
 	w.payload(e)
@@ -69,14 +69,15 @@ func appendEntry(dst []byte, e *Entry) ([]byte, error) {
 // odd writes one of the members that stand first as it was read, if it is among the
 // unknown ones because it had the wrong kind of value. Further back a reader would
 // not find it in the first bytes.
-func (w *writer) odd(name string) bool {
-	raw, rest, ok := w.extra.take(name)
-	if ok {
-		w.extra = rest
-		w.key(name)
-		w.raw(name, raw)
+func (w *writer) odd(name string, right ...byte) bool {
+	if !w.isOdd(name, right...) {
+		return false
 	}
-	return ok
+	raw, rest, _ := w.extra.take(name)
+	w.extra = rest
+	w.key(name)
+	w.raw(name, raw)
+	return true
 }
 
 // timestamp writes the time. One that was not a time stays what it was.
@@ -143,11 +144,32 @@ func (w *writer) key(name string) {
 	w.buf = append(buf, '"', ':')
 }
 
-// isOdd reports whether a known member is among the unknown ones.
-func (w *writer) isOdd(name string) bool { return len(w.extra) > 0 && w.extra.has(name) }
+// isOdd reports whether a known member is among the unknown ones because its value
+// is of none of the right kinds (see rawjson.Kind). One of a right kind is there
+// because the member was repeated: the first, which was read, counts and has to stay
+// the first.
+func (w *writer) isOdd(name string, right ...byte) bool {
+	for _, f := range w.extra {
+		if f.Name == name {
+			return bytes.IndexByte(right, rawjson.Kind(f.Value)) < 0
+		}
+	}
+	return false
+}
+
+// isOddCount is isOdd of a count: a number may be of the right kind and yet be none.
+func (w *writer) isOddCount(name string) bool {
+	for _, f := range w.extra {
+		if f.Name == name {
+			n, ok := rawjson.Int(f.Value)
+			return !ok || n < 0 || n > MaxCount
+		}
+	}
+	return false
+}
 
 func (w *writer) str(name, value string) {
-	if value == "" && w.isOdd(name) {
+	if value == "" && w.isOdd(name, 's') {
 		return
 	}
 	w.key(name)
@@ -182,7 +204,7 @@ func (w *writer) optStr(name, value string) {
 }
 
 func (w *writer) int(name string, n int64) {
-	if n == 0 && w.isOdd(name) {
+	if n == 0 && w.isOddCount(name) {
 		return
 	}
 	w.key(name)
@@ -195,8 +217,8 @@ func (w *writer) optInt(name string, n int64) {
 	}
 }
 
-func (w *writer) null(name string) {
-	if !w.isOdd(name) {
+func (w *writer) null(name string, right ...byte) {
+	if !w.isOdd(name, right...) {
 		w.key(name)
 		w.buf = append(w.buf, "null"...)
 	}
@@ -255,7 +277,7 @@ func (w *writer) fail(name string, err error) {
 // object writes a map. If it is still what raw was decoded to, raw is written,
 // which keeps the order of its members and every digit of its numbers.
 func (w *writer) object(name string, m map[string]any, raw json.RawMessage) {
-	if m == nil && w.isOdd(name) {
+	if m == nil && w.isOdd(name, 'o', '0') {
 		return
 	}
 	w.key(name)

@@ -9,7 +9,7 @@ func (w *writer) payload(e *Entry) {
 	k, p := e.payload()
 	switch {
 	case p == nil:
-	case w.isOdd(string(kinds[k].name)) && len(*p.extra()) == 0:
+	case w.isOdd(string(kinds[k].name), 'o') && len(*p.extra()) == 0:
 		// What stood under the payload's name was no object, and must stay. The
 		// members were found among those of the entry, and go back there.
 		p.write(w)
@@ -24,7 +24,7 @@ func (m *MessageEntry) write(w *writer) {
 	w.str("role", m.Role)
 	if m.Content != nil {
 		w.contents("content", m.Content)
-	} else if !w.isOdd("content") {
+	} else if !w.isOdd("content", 'a', 's') {
 		w.contents("content", []Content{})
 	}
 	w.optStr("model", m.Model)
@@ -139,7 +139,7 @@ func (m *MergeEntry) write(w *writer) {
 // contents writes a list of blocks, or null for nil.
 func (w *writer) contents(name string, blocks []Content) {
 	if blocks == nil {
-		w.null(name)
+		w.null(name, 'a', 's', '0')
 		return
 	}
 	w.key(name)
@@ -196,7 +196,7 @@ func (r *ToolResultContent) write(w *writer) {
 	case r.IsError:
 		w.key("is_error")
 		w.buf = append(w.buf, "true"...)
-	case !w.isOdd("is_error"):
+	case !w.isOdd("is_error", 'b'):
 		w.key("is_error")
 		w.buf = append(w.buf, "false"...)
 	}
@@ -214,7 +214,7 @@ func (t *ThinkingContent) write(w *writer) {
 
 func (w *writer) source(s *Source) {
 	if s == nil {
-		w.null("source")
+		w.null("source", 'o', '0')
 		return
 	}
 	outer := w.begin("source", s.Extra)

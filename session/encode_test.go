@@ -67,6 +67,30 @@ func TestWrongKindsAreWrittenOnce(t *testing.T) {
 	}
 }
 
+// Of a member that is there twice the first counts, and still does when the entry was
+// written again, also if it says nothing.
+func TestRepeatedMembersKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	const lead = `"id":"e","parent_id":"p","timestamp":"2024-01-01T10:00:01.000Z"`
+	for name, line := range map[string]string{
+		"payload":       `{"type":"message",` + lead + `,"message":{"role":"user","content":[{"type":"text","text":{"content":"said"}}]},"message":{}}`,
+		"empty payload": `{"type":"compaction",` + lead + `,"compaction":{},"compaction":{"summary":"s"}}`,
+		"role":          `{"type":"message",` + lead + `,"message":{"role":"","role":"user","content":[]}}`,
+		"content":       `{"type":"message",` + lead + `,"message":{"role":"user","content":[],"content":[{"type":"text","text":{"content":"no"}}]}}`,
+		"count":         `{"type":"compaction",` + lead + `,"compaction":{"summary":"s","tokens_before":0,"tokens_before":7}}`,
+		"result":        `{"type":"message",` + lead + `,"message":{"role":"tool","content":[{"type":"tool_result","tool_result":{"tool_use_id":"k","is_error":false,"is_error":true,"content":"c"}}]}}`,
+	} {
+		var e, again session.Entry
+		mustDo(t, json.Unmarshal([]byte(line), &e))
+		written := encode(t, e)
+		mustDo(t, json.Unmarshal([]byte(written), &again))
+		same := cmpopts.IgnoreUnexported(session.MessageEntry{}, session.CustomEntry{}, session.ToolUseContent{})
+		if diff := cmp.Diff(e, again, same, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: %s is written as %s, and reads back differently:\n%s", name, line, written, diff)
+		}
+	}
+}
+
 // with returns the name of a member, after what it needs to mean anything.
 func with(member string) string {
 	if member == "size" {
