@@ -198,6 +198,9 @@ func (l *linkJoiner) choose() error {
 		if err != nil || e.Message == nil {
 			continue
 		}
+		if at, ok := l.own.at(e.ID); !ok || l.own.nodes[at].pos != line.Pos {
+			continue // it stands there a second time: the first counts
+		}
 		carried, before := l.carried.Take(CarryOf(e))
 		l.begun = append(l.begun, e)
 		if before {
@@ -229,7 +232,9 @@ func (l *linkJoiner) leave(e *Entry) error {
 	switch {
 	case IsTransition(e), ok:
 	case from != "": // of several copies the first stands for the original
-		l.copies[from] = e.ID
+		if _, ok := l.copies[from]; !ok {
+			l.copies[from] = e.ID
+		}
 		return nil
 	case l.first:
 		return nil
@@ -478,10 +483,10 @@ func (l *linkJoiner) refer(e *Entry) {
 			*id = original
 		} else if is, ok := l.now[*id]; ok {
 			*id = is
-		} else if original := l.stood[*id]; original != "" {
-			*id = original
 		} else if l.gone[*id] { // an entry of another session may have the id
 			*id = l.free(*id)
+		} else if original := l.stood[*id]; original != "" {
+			*id = original
 		}
 	}
 	place := func(id *string) { // where the conversation was
