@@ -156,7 +156,7 @@ func TestWaitingForAnotherGoroutineEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// stuck is a model that answers when it is told to, whatever its context says.
+// stuck is a model that ignores its context and answers only when the test lets it.
 type stuck struct{ asked, answer chan struct{} }
 
 func (s stuck) Respond(context.Context, conversation.Request) (conversation.Reply, error) {

@@ -27,9 +27,8 @@ type view struct {
 	link     string
 	seen     int
 	composed int
-	// The sessions before that one which it is made of, and where their logs ended.
-	// Nothing more is said there, but a compaction or an edit of theirs may still
-	// come.
+	// The earlier sessions it is made of, and where their logs ended. They get no more
+	// messages, but somebody may still append a compaction or an edit to them.
 	earlier map[string]store.Pos
 	// The lost sessions of the chain, as far as is known. They may come back.
 	awaited []string

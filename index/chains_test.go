@@ -265,7 +265,8 @@ func TestCopiesBeforeAMarkerAreNotCounted(t *testing.T) {
 	}
 }
 
-// Removing a session changes whom others belong to, also if they are not in its chain.
+// Removing a session can change which conversation other sessions belong to, even ones
+// outside its chain.
 func TestRemovalChangesWhoBelongsTogether(t *testing.T) {
 	t.Parallel()
 	f := &machine{fixture: newFixture(t)}

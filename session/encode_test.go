@@ -67,8 +67,8 @@ func TestWrongKindsAreWrittenOnce(t *testing.T) {
 	}
 }
 
-// Of a member that is there twice the first counts, and still does when the entry was
-// written again, also if it says nothing.
+// When a member is there twice, the first counts, even if it is empty. That must still
+// hold after the entry has been written again.
 func TestRepeatedMembersKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	const lead = `"id":"e","parent_id":"p","timestamp":"2024-01-01T10:00:01.000Z"`

@@ -97,8 +97,8 @@ func (t *contextTail) count(last *Context, unlike []span) bool {
 }
 
 // with returns the context with a tail. The lists of both contexts share their
-// memory: what is appended goes where no list ends yet that anybody has. So only
-// one context may be made of another in place; who comes second gets a copy.
+// memory: new elements go past the end of every list that is in use. So a context
+// can be extended in place only once; the second time, the lists are copied.
 func (c *sharedContext) with(tail *contextTail) *sharedContext {
 	g := &sharedContext{
 		Context: c.Context, version: c.version, state: c.state, edits: c.edits, mayGrow: true,

@@ -45,10 +45,9 @@ func CarriedFrom(e *Entry) string {
 }
 
 // oldCarriedFrom is CarriedFrom of what early versions wrote, under a name that a
-// caller's metadata may have as well. A copy is told by what it keeps of its
-// original, that one's time: it is nearer to the time at which the id was made that
-// the copy names than to that of its own id. A message of a caller is as old as its
-// own id, whatever it names.
+// caller's metadata may have as well. A copy keeps the timestamp of its original, so
+// that timestamp is closer to the time in the id it names than to the time in its own
+// id. A caller's message is as old as its own id, whatever it names.
 func oldCarriedFrom(e *Entry) string {
 	const oldMetaCarried = "carried_from"
 	from, _ := e.Message.Metadata[oldMetaCarried].(string)

@@ -162,7 +162,7 @@ func (s *Store) errLocked(name, path string) error {
 // acquire takes the lock. fresh is true when the lock file is not the one of
 // the previous acquisition, and everything known of the log may be out of date;
 // dirty is true when a sync of the log failed and what was written since the
-// last good one must be written anew (see markUnsynced).
+// last good one must be written again (see markUnsynced).
 func (l *nameLock) acquire(ctx context.Context) (fresh, dirty bool, err error) {
 	if !l.rest.IsZero() {
 		time.Sleep(time.Until(l.rest))
