@@ -55,18 +55,25 @@ func contents(sm *keyed.SessionManager, key string) (list []string) {
 	return list
 }
 
+// lockedChat returns a manager with one message under a key, its directory, and what
+// releases the lock that another process holds on the key's session.
+func lockedChat(t *testing.T, key string) (sm *keyed.SessionManager, dir string, release func()) {
+	t.Helper()
+	dir = t.TempDir()
+	sm = keyed.NewSessionManager(dir)
+	t.Cleanup(func() { sm.Close() })
+	if err := sm.Add(key, keyed.Message{Role: "user", Content: "one"}); err != nil {
+		t.Fatal(err)
+	}
+	return sm, dir, holdLock(t, dir, key)
+}
+
 // Who waits for a writer in another process can give up. What was to be written is
 // kept, and written once.
 func TestWaitingForAnotherProcessEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	const key = "chat:1"
-	dir := t.TempDir()
-	sm := keyed.NewSessionManager(dir)
-	defer sm.Close()
-	if err := sm.Add(key, keyed.Message{Role: "user", Content: "one"}); err != nil {
-		t.Fatal(err)
-	}
-	release := holdLock(t, dir, key)
+	sm, dir, release := lockedChat(t, key)
 	for _, op := range []struct {
 		name string
 		wait func(*keyed.SessionManager) error
@@ -99,13 +106,7 @@ func TestWaitingForAnotherProcessEndsWithTheContext(t *testing.T) {
 func TestWaitingForAnotherGoroutineEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	const key = "chat:1"
-	dir := t.TempDir()
-	sm := keyed.NewSessionManager(dir)
-	defer sm.Close()
-	if err := sm.Add(key, keyed.Message{Role: "user", Content: "one"}); err != nil {
-		t.Fatal(err)
-	}
-	release := holdLock(t, dir, key)
+	sm, _, release := lockedChat(t, key)
 	first := make(chan error)
 	go func() { first <- sm.Add(key, keyed.Message{Role: "assistant", Content: "two"}) }()
 	for { // until it waits
