@@ -1,0 +1,27 @@
+// Package render shows conversations to people: what an entry is and says in a
+// word and in a line, and the outline of a conversation with its branches. The
+// packages below it draw whole documents from that: render/terminal,
+// render/markdown and render/html.
+//
+// Nothing here decides anything about a session. Whatever was said in one is
+// untrusted text: every renderer passes it through render/plain or escapes it.
+package render
+
+import (
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// Conversation is what a renderer draws: one session, or several that continue
+// each other, read as one.
+type Conversation struct {
+	*session.Session
+	Blobs   store.Blobs // holds the content that is too large for an entry
+	Name    string      // what a person types to mean it: a short prefix of its id
+	Title   string      // its name, or else its first prompt; "" if it has neither
+	Links   []string    // its sessions in order; one if nothing continues it
+	Missing []string    // the ids of sessions that belong to it and are not there
+
+	Tokens     int    // what it has cost so far
+	TokensFrom string // who counted them: "reported" or "recorded"; "" for none
+}
