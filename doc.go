@@ -1,18 +1,40 @@
-// Package coppice is the root of a session engine for LLM agents. It has no
-// code of its own; import github.com/coppice-dev/coppice/session first.
+// Package coppice is the floor that every face of the session engine stands on:
+// the command line, a server, a terminal UI. It opens a home, a place where the
+// conversations of humans, models and tools are kept, and offers every operation
+// on it once, with a typed request and a typed result:
 //
-// The house, from the top floor down. Imports point downward only, and
-// layers_test.go, which also has the floors that are still to come, keeps it so:
+//	home, err := coppice.Open(ctx, "", nil) // the user's own home
+//	if err != nil {
+//		return err
+//	}
+//	defer home.Close()
+//	list, err := home.Sessions.List(ctx, coppice.ListRequest{Agent: "claude-code", Limit: 10})
 //
-//	cmd, examples, bench   programs that use the rest
-//	internal/cli           the command line
-//	index                  catalogue, search and usage ledger; derived
-//	session                entries, tree, context, compaction: the heart
-//	store/file             logs as JSONL files, the default
-//	store/memory           logs in memory
-//	store/storetest        the conformance and crash suite, for any store
-//	internal/gate           a mutex that can be waited for with a context
-//	internal/rawjson        JSON read without decoding it
-//	store                  the interfaces: Store, Log, Blobs
-//	store/vfs              the file-system seam
+// The operations come in groups: Sessions, Entries, Search, Transfer and Upkeep.
+// What a person may type for a session (an id or the beginning of one, a key, a
+// title, @1, last) is resolved here, and nowhere else. Errors have a Kind, which
+// faces turn into exit codes and statuses. What else a person should know arrives
+// as a Notice.
+//
+// A program that only wants to keep its own conversations needs none of this: it
+// imports package session.
+//
+// The floors of the house, from the top down. Imports point downward only;
+// layers_test.go keeps it so.
+//
+//	cmd, examples, bench    programs
+//	internal/cli            the command line: it parses, calls and prints
+//	coppice                 this package
+//	conversation            chats with categories, boundaries and context files
+//	transcript              the files of other programs, read and written
+//	render                  a conversation as terminal text, Markdown or HTML
+//	upkeep                  check, repair, retention, trash, redaction sweep
+//	index                   catalogue, search and usage ledger; derived
+//	window, provider        token budgets; the wire formats of model providers
+//	keyed                   sessions by a caller's own key
+//	session                 entries, tree, context, compaction: the heart
+//	redact                  secrets found in text
+//	store/file, /memory     logs as JSONL files, or in memory
+//	store                   the interfaces: Store, Log, Blobs
+//	store/vfs               the file-system seam
 package coppice

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -83,8 +84,11 @@ func Open(ctx context.Context, st store.Store, path string, o *Options) (*Index,
 	ix := &Index{store: st, path: abs, opts: o.withDefaults(), batch: batchDocs, guard: &guard{path: abs + lockSuffix}}
 	if err := ix.openFile(ctx); err != nil {
 		ix.guard.close()
-		if isFull(err) {
+		switch {
+		case isFull(err):
 			err = syscall.ENOSPC
+		case isForbidden(err):
+			err = fs.ErrPermission // so that the caller knows to try another place
 		}
 		return nil, &store.Error{Op: "open index", Path: abs, Err: err}
 	}

@@ -389,6 +389,17 @@ func isFull(err error) bool {
 		e.Code() == sqlite3.SQLITE_IOERR_SHMSIZE || e.Code() == sqlite3.SQLITE_IOERR_IN_PAGE)
 }
 
+// isForbidden reports whether the database cannot be written where it is. SQLite
+// needs files beside it even to read it.
+func isForbidden(err error) bool {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	code := e.Code() & 0xff
+	return code == sqlite3.SQLITE_CANTOPEN || code == sqlite3.SQLITE_READONLY || code == sqlite3.SQLITE_PERM
+}
+
 // olderThan compares dotted version numbers.
 func olderThan(a, b string) bool {
 	x, y := strings.Split(a, "."), strings.Split(b, ".")

@@ -1,0 +1,191 @@
+package coppice
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// The index is beside the sessions if it can be: then everybody who reads them
+// shares it. Where nobody may write (a read-only mount, another user's directory,
+// a backup) or the disk is full, it is in the user's cache, and if they have none,
+// in a temporary directory. Reading a home must never fail because of an index.
+
+// index returns the index, up to date. It stays open until the home is closed.
+func (h *Home) index(ctx context.Context) (*index.Index, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ix == nil {
+		if err := h.openIndex(ctx); err != nil {
+			return nil, err
+		}
+	}
+	err := h.catchUp(ctx, h.ix)
+	if err == nil || !cannotWrite(err) || h.ix.Path() != h.store.IndexPath() {
+		return h.ix, err
+	}
+	// There was room to open it and none to bring it up to date. On a full disk
+	// one must be able to look what could go.
+	if err := errors.Join(h.ix.Close(), h.openElsewhere(ctx, err)); err != nil {
+		h.ix = nil
+		return nil, err
+	}
+	return h.ix, h.catchUp(ctx, h.ix)
+}
+
+// openIndex opens the index where it can be. The caller holds mu.
+func (h *Home) openIndex(ctx context.Context) (err error) {
+	if !h.isUsed(ctx) {
+		return h.openTemporary(ctx)
+	}
+	h.ix, err = h.openIndexAt(ctx, h.store.IndexPath())
+	if cannotWrite(err) {
+		return h.openElsewhere(ctx, err)
+	}
+	return err
+}
+
+// isUsed reports whether the home has ever been written to. Looking into a
+// directory that is no home must not make it one.
+func (h *Home) isUsed(ctx context.Context) bool {
+	if _, err := os.Lstat(h.store.House()); err == nil {
+		return true
+	}
+	for range h.store.List(ctx) {
+		return true
+	}
+	return false
+}
+
+// openElsewhere opens an index in the cache or, if that cannot be, in a
+// temporary directory.
+func (h *Home) openElsewhere(ctx context.Context, why error) (err error) {
+	h.ix, err = nil, why
+	if path := h.cachedIndexPath(h.store.Dir()); path != "" {
+		h.ix, err = h.openIndexAt(ctx, path)
+	}
+	if cannotWrite(err) {
+		err = h.openTemporary(ctx)
+	}
+	if err == nil && errors.Is(why, syscall.ENOSPC) { // else it is always so, and nothing to be told each time
+		h.notify(IndexElsewhere{Path: h.ix.Path(), Err: why})
+	}
+	return err
+}
+
+func (h *Home) openTemporary(ctx context.Context) (err error) {
+	if h.ixTemp == "" {
+		if h.ixTemp, err = os.MkdirTemp("", "coppice-index-"); err != nil {
+			return err
+		}
+	}
+	h.ix, err = h.openIndexAt(ctx, filepath.Join(h.ixTemp, "index.db"))
+	return err
+}
+
+// cannotWrite reports whether an index could not be written where it was tried.
+func cannotWrite(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOSPC)
+}
+
+func (h *Home) openIndexAt(ctx context.Context, path string) (*index.Index, error) {
+	prices, err := readPrices(under(filepath.Dir(h.settings.path), "prices.toml"))
+	if err != nil {
+		return nil, err
+	}
+	return index.Open(ctx, h.store, path, &index.Options{Prices: prices})
+}
+
+// readPrices returns the prices that the user has written down, or nil if they
+// have none.
+func readPrices(path string) (*index.Prices, error) {
+	if path == "" {
+		return nil, nil
+	}
+	prices, err := index.ReadPrices(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return prices, err
+}
+
+// catchUp brings an index up to date.
+func (h *Home) catchUp(ctx context.Context, ix *index.Index) error {
+	report, err := ix.CatchUp(ctx, h.progress("indexing"))
+	for _, unread := range report.Unread {
+		h.notify(SessionUnread{Name: unread.Name, Err: unread.Err})
+	}
+	return err
+}
+
+// cachedIndexPath is where the index of a directory is that cannot be written to,
+// or "" if the user has no cache.
+func (h *Home) cachedIndexPath(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return under(h.settings.cache, hex.EncodeToString(sum[:8])+".db")
+}
+
+// indexPaths are the places where this user may have an index of the home: beside
+// the sessions, and in the cache. The latter's name is made of the directory's,
+// which may have been another, through a link.
+func (h *Home) indexPaths() []string {
+	dirs := []string{h.store.Dir()}
+	if real, err := filepath.EvalSymlinks(dirs[0]); err == nil && real != dirs[0] {
+		dirs = append(dirs, real)
+	}
+	paths := []string{h.store.IndexPath()}
+	for _, dir := range dirs {
+		if path := h.cachedIndexPath(dir); path != "" {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// indexFiles are the endings of the files that SQLite keeps a database in.
+var indexFiles = []string{"", "-wal", "-shm", "-journal"}
+
+// dropIndexes deletes the home's indexes, wherever they may be, and returns where
+// there were some.
+func (h *Home) dropIndexes() ([]string, error) {
+	if err := h.closeIndex(); err != nil {
+		return nil, err
+	}
+	var had []string
+	for _, path := range h.indexPaths() {
+		for _, suffix := range indexFiles {
+			err := os.Remove(path + suffix)
+			switch {
+			case err == nil && !slices.Contains(had, path):
+				had = append(had, path)
+			case err != nil && !errors.Is(err, fs.ErrNotExist):
+				return had, &session.Error{Op: "delete the index", Path: path + suffix, Err: err, Hint: "another program may be using it"}
+			}
+		}
+	}
+	return had, nil
+}
+
+func (h *Home) closeIndex() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var err error
+	if h.ix != nil {
+		err = h.ix.Close()
+		h.ix = nil
+	}
+	if h.ixTemp != "" {
+		err = errors.Join(err, os.RemoveAll(h.ixTemp))
+		h.ixTemp = ""
+	}
+	return err
+}

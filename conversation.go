@@ -1,0 +1,415 @@
+package coppice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/coppice-dev/coppice/conversation"
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/window"
+)
+
+// Sessions that continue each other are one conversation. Operations that read
+// take it as one, whichever of its sessions is named; Link asks for that session
+// alone. Operations that write go to the last session. Labels, reverts and
+// compactions count for the whole conversation wherever they are, and go to the
+// session that has the entry which they are about: for a compaction, the first
+// entry that it keeps.
+
+// Conversation is an open conversation: one session, or several that continue
+// each other, read as one. Close it after use.
+type Conversation struct {
+	*session.Session
+	// Name is that of the session in the store; of several, the conversation's id.
+	Name string
+	// Chain tells which sessions it has. It is empty if Link was asked for.
+	Chain session.Linked
+
+	home *Home
+}
+
+// OpenRequest says which conversation is meant.
+type OpenRequest struct {
+	Session string `json:"session"`        // as a person names it: see Resolve
+	Link    bool   `json:"link,omitempty"` // only the session that is named
+}
+
+// Open opens the conversation that a person means: by any of its sessions, even
+// by one that is missing.
+func (s *Sessions) Open(ctx context.Context, r OpenRequest) (*Conversation, error) {
+	h := s.home
+	if r.Link {
+		name, err := s.Resolve(ctx, r.Session)
+		if err != nil {
+			return nil, err
+		}
+		return h.openSession(ctx, name, session.Linked{})
+	}
+	name, chain, err := h.chain(ctx, r.Session)
+	if err != nil {
+		return nil, err
+	}
+	if isAlone(chain) {
+		return h.openSession(ctx, name, chain)
+	}
+	for _, id := range chain.Missing {
+		h.notify(SessionMissing{id})
+	}
+	whole, err := session.OpenChain(ctx, h.store, chain, h.sessionOptions())
+	if err != nil {
+		return nil, err
+	}
+	return &Conversation{whole, chain.ID, chain, h}, nil
+}
+
+// openSession opens one session of a conversation.
+func (h *Home) openSession(ctx context.Context, name string, chain session.Linked) (*Conversation, error) {
+	s, err := session.Open(ctx, h.store, name, h.sessionOptions())
+	if err != nil {
+		return nil, err
+	}
+	return &Conversation{s, name, chain, h}, nil
+}
+
+// IsAlone reports whether the conversation is a single session.
+func (c *Conversation) IsAlone() bool { return isAlone(c.Chain) }
+
+func isAlone(c session.Linked) bool { return len(c.Links) <= 1 && len(c.Missing) == 0 }
+
+// last is the name of the session with which the conversation ends.
+func last(c session.Linked) string { return c.Links[len(c.Links)-1] }
+
+// Resolve returns the id of the entry that a person means: see ResolveEntry.
+func (c *Conversation) Resolve(given string) (string, error) { return ResolveEntry(c.Session, given) }
+
+// chain finds the conversation that a person means. name is that of the session
+// or, if there are several, the conversation's id.
+func (h *Home) chain(ctx context.Context, given string) (name string, c session.Linked, err error) {
+	name, err = h.Sessions.Resolve(ctx, given)
+	if errors.Is(err, session.ErrNotExist) {
+		if lost, lostErr := h.resolveLost(ctx, given); lostErr == nil {
+			name, err = lost, nil
+		}
+	}
+	if err != nil {
+		return "", c, err
+	}
+	if c, err = h.chainOf(ctx, name); err != nil {
+		return "", c, err
+	}
+	if !isAlone(c) {
+		name = c.ID
+	}
+	return name, c, nil
+}
+
+// chainOf returns the conversation that a session is part of.
+func (h *Home) chainOf(ctx context.Context, name string) (session.Linked, error) {
+	return session.FindChain(ctx, h.store, name, h.naming)
+}
+
+// naming returns the sessions that name a missing one. Only the index knows. What
+// it says only adds to what is shown, so a home without one can still be read.
+func (h *Home) naming(ctx context.Context, missing string) ([]string, error) {
+	ix, err := h.index(ctx)
+	if err != nil {
+		return nil, ctx.Err()
+	}
+	return ix.Naming(ctx, missing)
+}
+
+// linksOf returns the names of the sessions that a person means: those of a
+// conversation that are there, or with link only the one that is named.
+func (h *Home) linksOf(ctx context.Context, given string, link bool) ([]string, error) {
+	name, err := h.Sessions.Resolve(ctx, given)
+	if errors.Is(err, session.ErrNotExist) && !link {
+		if lost, lostErr := h.resolveLost(ctx, given); lostErr == nil {
+			c, err := h.chainOf(ctx, lost)
+			return c.Links, err
+		}
+	}
+	if err != nil || link {
+		return []string{name}, err
+	}
+	// What cannot be read is in no conversation, and is meant all the same.
+	if c, err := h.chainOf(ctx, name); err == nil && !isAlone(c) {
+		return c.Links, nil
+	}
+	return []string{name}, ctx.Err()
+}
+
+// openWith opens the session of a conversation that has an entry, or else the
+// last one.
+func (h *Home) openWith(ctx context.Context, given, entry string) (*Conversation, error) {
+	name, chain, err := h.chain(ctx, given)
+	if err != nil {
+		return nil, err
+	}
+	if isAlone(chain) {
+		return h.openSession(ctx, name, chain)
+	}
+	if entry == "" || entry == Leaf {
+		return h.openSession(ctx, last(chain), chain)
+	}
+	for _, link := range slices.Backward(chain.Links) {
+		c, err := h.openSession(ctx, link, chain)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := c.Resolve(entry); !errors.Is(err, session.ErrNotExist) {
+			return c, nil
+		}
+		if err := c.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return h.openSession(ctx, last(chain), chain)
+}
+
+// openEnd opens the session that the next message of a conversation belongs to.
+// That is the last one, unless it was continued by one that is missing: then
+// another is made that continues it, so that the missing one can come back
+// without two sessions claiming the same place.
+func (h *Home) openEnd(ctx context.Context, given string) (*Conversation, error) {
+	name, chain, err := h.chain(ctx, given)
+	if err != nil {
+		return nil, err
+	}
+	if isAlone(chain) {
+		return h.openSession(ctx, name, chain)
+	}
+	link, err := session.ReadLink(ctx, h.store, last(chain))
+	if err != nil {
+		return nil, err
+	}
+	if link.ContinuedTo == "" {
+		return h.openSession(ctx, last(chain), chain)
+	}
+	m, err := conversation.NewSessions(h.store, &conversation.Options{Settings: conversation.Settings{AutoSaveInterval: -1}})
+	if err != nil {
+		return nil, err
+	}
+	end, err := m.Tail(last(chain))
+	if err := errors.Join(err, m.Close()); err != nil {
+		return nil, err
+	}
+	h.notify(ContinuedElsewhere{Missing: link.ContinuedTo, Session: end})
+	return h.openSession(ctx, end, chain)
+}
+
+// openLast opens the last session of a conversation, for an operation that is
+// done at its end to some entries. In an earlier session it would change what the
+// conversation was, not how it goes on: an entry that only such a session has is
+// refused with an *EarlierError.
+func (h *Home) openLast(ctx context.Context, op, given string, entries ...string) (*Conversation, error) {
+	name, chain, err := h.chain(ctx, given)
+	if err != nil {
+		return nil, err
+	}
+	if isAlone(chain) {
+		return h.openSession(ctx, name, chain)
+	}
+	c, err := h.openSession(ctx, last(chain), chain)
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		if _, err := c.Resolve(entry); !errors.Is(err, session.ErrNotExist) {
+			continue // what else is wrong the operation says
+		}
+		if err := h.mustNotBeEarlier(ctx, c, op, entry); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
+	return c, nil
+}
+
+// EarlierError says that an entry is in an earlier session of a conversation that
+// has gone on since. It matches session.ErrInvalid.
+type EarlierError struct {
+	Op           string
+	Conversation string
+	Entry        string
+	Session      string // that has the entry
+	Last         string // the last session of the conversation
+}
+
+func (e *EarlierError) Error() string {
+	return fmt.Sprintf("%s %q: entry %s is in session %s, and the conversation has gone on since: its last session is %s",
+		e.Op, e.Conversation, e.Entry, e.Session, e.Last)
+}
+
+// Is makes an EarlierError match session.ErrInvalid.
+func (e *EarlierError) Is(target error) bool { return target == session.ErrInvalid }
+
+// mustNotBeEarlier returns an error if a session before the last has an entry.
+func (h *Home) mustNotBeEarlier(ctx context.Context, end *Conversation, op, given string) error {
+	before := end.Chain.Links[:len(end.Chain.Links)-1]
+	for _, link := range slices.Backward(before) {
+		c, err := h.openSession(ctx, link, end.Chain)
+		if err != nil {
+			return err
+		}
+		entry, err := c.Resolve(given)
+		if err := errors.Join(ignore(err, session.ErrNotExist), c.Close()); err != nil {
+			return err
+		}
+		if entry != "" {
+			return &EarlierError{Op: op, Conversation: end.Chain.ID, Entry: entry, Session: link, Last: end.Name}
+		}
+	}
+	return nil
+}
+
+// ignore returns an error unless it is of a kind.
+func ignore(err, kind error) error {
+	if errors.Is(err, kind) {
+		return nil
+	}
+	return err
+}
+
+// openEach opens all sessions of a conversation one by one, for what is said of
+// the conversation as a whole. name is the session's or the conversation's.
+func (h *Home) openEach(ctx context.Context, given string) (name string, links []*Conversation, err error) {
+	name, chain, err := h.chain(ctx, given)
+	if err != nil {
+		return "", nil, err
+	}
+	names := chain.Links
+	if isAlone(chain) {
+		names = []string{name}
+	}
+	for _, link := range names {
+		c, err := h.openSession(ctx, link, chain)
+		if err != nil {
+			return "", nil, errors.Join(err, closeAll(links))
+		}
+		links = append(links, c)
+	}
+	return name, links, nil
+}
+
+func closeAll(links []*Conversation) error {
+	var errs []error
+	for _, c := range links {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Rendered returns the conversation as packages render draw it.
+func (c *Conversation) Rendered(ctx context.Context) (render.Conversation, error) {
+	title, err := titleOf(c.Session)
+	if err != nil {
+		return render.Conversation{}, err
+	}
+	name, err := c.ShortName(ctx)
+	if err != nil {
+		return render.Conversation{}, err
+	}
+	drawn := render.Conversation{
+		Session: c.Session, Blobs: c.home.store.Blobs(), Name: name, Title: title,
+		Links: c.Chain.Links, Missing: c.Chain.Missing,
+	}
+	if len(drawn.Links) == 0 {
+		drawn.Links = []string{c.Name}
+	}
+	drawn.Tokens, drawn.TokensFrom, err = c.spent(ctx)
+	return drawn, err
+}
+
+// ShortName is the shortest beginning of the conversation's id that means it.
+func (c *Conversation) ShortName(ctx context.Context) (string, error) {
+	var names []string
+	for stat, err := range c.home.store.List(ctx) {
+		if err != nil && stat.Name == "" {
+			return "", err
+		}
+		names = append(names, stat.Name)
+	}
+	if short := ShortIDs(names)[c.Name]; short != "" {
+		return short, nil
+	}
+	return c.Name, nil // the first session of the conversation is missing
+}
+
+// spent says how many tokens the conversation has cost and who counted them, as a
+// list does. Of sessions that continue each other, each has its own.
+func (c *Conversation) spent(ctx context.Context) (tokens int, from string, err error) {
+	reported := false
+	add := func(s *session.Session) error {
+		spent, err := s.Spent()
+		tokens, reported = tokens+spent.Tokens(), reported || spent.Reported > 0
+		return err
+	}
+	if len(c.Chain.Links) <= 1 {
+		err = add(c.Session)
+	} else {
+		for _, name := range c.Chain.Links {
+			s, openErr := session.Open(ctx, c.home.store, name, nil)
+			if openErr != nil {
+				return 0, "", openErr
+			}
+			if err = errors.Join(add(s), s.Close()); err != nil {
+				break
+			}
+		}
+	}
+	return tokens, tokensFrom(int64(tokens), reported), err
+}
+
+// tokensFrom says who counted tokens: providers, or whoever recorded them with
+// the messages.
+func tokensFrom(tokens int64, reported bool) string {
+	switch {
+	case tokens == 0:
+		return ""
+	case reported:
+		return window.Reported.String()
+	}
+	return window.Recorded.String()
+}
+
+// titleIn is the title of a session of a store, or "" if it cannot be read.
+func titleIn(ctx context.Context, st store.Store, name string) string {
+	s, err := session.Open(ctx, st, name, nil)
+	if err != nil {
+		return ""
+	}
+	defer s.Close()
+	title, _ := titleOf(s)
+	return title
+}
+
+// titleOf is the name of a session, or else the first line of what its user said
+// first, as in the index.
+func titleOf(s *session.Session) (string, error) {
+	title, err := s.Name()
+	if title != "" || err != nil {
+		return title, err
+	}
+	ids, err := s.EntryIDs()
+	if err != nil {
+		return "", err
+	}
+	const few = 16 // it is nearly always among the first
+	for some := range slices.Chunk(ids, few) {
+		entries, err := s.Peek(some...)
+		if err != nil {
+			return "", err
+		}
+		for i := range entries {
+			title = index.BetterTitle(title, index.TitleIn(&entries[i]))
+		}
+		if title != "" && !index.IsCommand(title) {
+			break
+		}
+	}
+	return title, nil
+}

@@ -1,0 +1,119 @@
+package coppice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Kind says in a word what went wrong. It is the one table from errors to what
+// a face reports: the command line makes exit codes of it, a server statuses.
+type Kind string
+
+// The kinds. They are part of what faces promise, so they are never renamed.
+const (
+	KindError       Kind = "error"       // none of the others
+	KindInvalid     Kind = "invalid"     // the request makes no sense; sending it again will not help
+	KindPartial     Kind = "partial"     // some of it was done
+	KindNotFound    Kind = "not_found"   // there is no such session, entry or home
+	KindExists      Kind = "exists"      // it is there already, and was left alone
+	KindTooLarge    Kind = "too_large"   // a limit of the home was met; nothing was written
+	KindLocked      Kind = "locked"      // another writer holds it; try again later
+	KindCorrupt     Kind = "corrupt"     // bytes that cannot be read
+	KindConflict    Kind = "conflict"    // another writer came first; look and try again
+	KindInterrupted Kind = "interrupted" // whoever asked no longer waits for the answer
+)
+
+// ErrPartial says that some of several things were done and others were not.
+var ErrPartial = errors.New("not everything was done")
+
+// KindOf returns the kind of an error. An error that matches several kinds is of
+// the first of them here: a conflict in a damaged session is a conflict.
+func KindOf(err error) Kind {
+	var query *index.QueryError
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return KindInterrupted
+	case errors.Is(err, ErrPartial):
+		return KindPartial
+	case errors.As(err, &query):
+		return KindInvalid
+	case errors.Is(err, session.ErrConflict), errors.Is(err, session.ErrReplaced):
+		return KindConflict
+	case errors.Is(err, session.ErrLocked):
+		return KindLocked
+	case errors.Is(err, session.ErrCorrupt):
+		return KindCorrupt
+	case errors.Is(err, session.ErrNotExist):
+		return KindNotFound
+	case errors.Is(err, session.ErrInvalid):
+		return KindInvalid
+	case errors.Is(err, session.ErrExist):
+		return KindExists
+	case errors.Is(err, session.ErrTooLarge):
+		return KindTooLarge
+	}
+	return KindError
+}
+
+// HintOf returns what the reader of an error may do about it, or "".
+func HintOf(err error) string {
+	if e, ok := errors.AsType[*session.Error](err); ok {
+		return e.Hint
+	}
+	return ""
+}
+
+// invalid is an error that matches session.ErrInvalid and says only what it was
+// given: "invalid argument" in front of a sentence that says why adds nothing.
+func invalid(format string, args ...any) error {
+	return &invalidError{fmt.Errorf(format, args...)}
+}
+
+type invalidError struct{ err error }
+
+func (e *invalidError) Error() string        { return e.err.Error() }
+func (e *invalidError) Unwrap() error        { return e.err }
+func (e *invalidError) Is(target error) bool { return target == session.ErrInvalid }
+
+// AmbiguousError says that a name means several sessions or entries. It matches
+// session.ErrInvalid.
+type AmbiguousError struct {
+	What  string   // "session", "entry", …
+	Given string   // what was typed
+	Found []string // ids, each long enough to tell it from the others
+}
+
+const maxFound = 8 // that an error lists
+
+func (e *AmbiguousError) Error() string {
+	found, more := e.Found, ""
+	if len(found) > maxFound {
+		more = fmt.Sprintf(" and %d more", len(found)-maxFound)
+		found = found[:maxFound]
+	}
+	return fmt.Sprintf("%s %q is ambiguous (%s%s): type more of the id", e.What, e.Given, strings.Join(found, ", "), more)
+}
+
+// Is makes an AmbiguousError match session.ErrInvalid.
+func (e *AmbiguousError) Is(target error) bool { return target == session.ErrInvalid }
+
+// plainly explains a conflict to somebody who has no session to refresh: whoever
+// asks the floor for an operation can only ask for it again.
+func plainly(op, name string, err error) error {
+	conflict, ok := errors.AsType[*session.ConflictError](err)
+	if !ok {
+		return err
+	}
+	return &session.Error{
+		Op: op, Name: name, Kind: session.ErrConflict,
+		Err:  fmt.Errorf("another program wrote to it at the same moment and is at entry %s; nothing was changed", conflict.Theirs),
+		Hint: "try again",
+	}
+}

@@ -1,0 +1,279 @@
+package coppice
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/keyed"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// LastSession means the conversation in which something was said last.
+const LastSession = "last"
+
+// Leaf means the entry at the end of the branch that is live.
+const Leaf = "leaf"
+
+// Resolve returns the id of the session that a person means. In this order, they
+// may have typed
+//
+//   - an id;
+//   - a key, such as "telegram:123456", with which package keyed or New made it;
+//   - "last", the conversation in which something was said last, or "@1", "@2", …,
+//     the first, second, … of the list;
+//   - the beginning of an id that no other session has;
+//   - the key that an importer gave it, or its title, in any case of letters.
+//
+// What is exact comes before what is not, and what somebody chose before what
+// happens to match. It returns session.ErrNotExist if nothing does, and an
+// *AmbiguousError if several do.
+func (s *Sessions) Resolve(ctx context.Context, given string) (string, error) {
+	h := s.home
+	if given == "" {
+		return "", invalid("the session's name is empty")
+	}
+	if name, err := h.exactly(ctx, given); name != "" || err != nil {
+		return name, err
+	}
+	if name, err := h.byPlace(ctx, given); name != "" || err != nil {
+		return name, err
+	}
+	found, err := h.byPrefix(ctx, given)
+	if err == nil && len(found) == 0 {
+		found, err = h.byDescription(ctx, given)
+	}
+	if err != nil {
+		return "", err
+	}
+	return theOne("session", given, found)
+}
+
+// exactly returns the session whose id or key is what was given, or "".
+func (h *Home) exactly(ctx context.Context, given string) (string, error) {
+	for _, name := range []string{given, idOfKey(given)} {
+		if name == "" || store.CheckName(name) != nil {
+			continue
+		}
+		log, err := h.store.Open(ctx, name)
+		switch {
+		case err == nil:
+			return name, log.Close()
+		case !errors.Is(err, store.ErrNotExist):
+			return name, nil // it is there; whoever opens it will say what is wrong with it
+		}
+	}
+	return "", nil
+}
+
+// idOfKey returns the id that a session of a key has if package keyed or New made
+// it, or "" for what cannot be a key.
+func idOfKey(key string) string {
+	id, err := keyed.SessionID(key)
+	if err != nil {
+		return ""
+	}
+	return id
+}
+
+// byPlace returns the session that "last" or "@1" means, or "" for anything else.
+func (h *Home) byPlace(ctx context.Context, given string) (string, error) {
+	place := 1
+	if number, ok := strings.CutPrefix(given, "@"); ok {
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 1 {
+			return "", nil
+		}
+		place = n
+	} else if given != LastSession {
+		return "", nil
+	}
+	ix, err := h.index(ctx)
+	if err != nil {
+		return "", err
+	}
+	list, _, err := ix.List(ctx, index.ListOptions{Desc: true, Fold: true, Limit: place})
+	if err != nil {
+		return "", err
+	}
+	if len(list) < place {
+		return "", &session.Error{Op: "find session", Name: given, Kind: session.ErrNotExist, Err: invalidCount(len(list))}
+	}
+	return list[place-1].Name, nil
+}
+
+func invalidCount(n int) error {
+	if n == 0 {
+		return errors.New("there are no sessions")
+	}
+	return errors.New("there are only " + strconv.Itoa(n))
+}
+
+// byPrefix returns the sessions whose ids begin with what was given. It asks the
+// store, not the index: what was made a moment ago counts, and a session that the
+// index cannot read is still one that can be named.
+func (h *Home) byPrefix(ctx context.Context, given string) ([]string, error) {
+	var found []string
+	for stat, err := range h.store.List(ctx) {
+		if err != nil && stat.Name == "" {
+			return nil, err
+		}
+		if strings.HasPrefix(stat.Name, given) {
+			found = append(found, stat.Name)
+		}
+	}
+	return found, nil
+}
+
+// byDescription returns the sessions whose key or title is what was given.
+func (h *Home) byDescription(ctx context.Context, given string) ([]string, error) {
+	ix, err := h.index(ctx)
+	if err != nil {
+		return sessionsByKey(ctx, h.store, given) // slower, and all that is left
+	}
+	var found []string
+	keyed, _, err := ix.List(ctx, index.ListOptions{Key: given, Limit: -1, Links: true})
+	for _, s := range keyed {
+		found = append(found, s.Name)
+	}
+	if err != nil || len(found) > 0 {
+		return found, err
+	}
+	all, _, err := ix.List(ctx, index.ListOptions{Limit: -1})
+	for _, s := range all {
+		if strings.EqualFold(s.Title, given) {
+			found = append(found, s.Name)
+		}
+	}
+	return found, err
+}
+
+// sessionsByKey returns the sessions of a store that have a key, by their headers.
+func sessionsByKey(ctx context.Context, st store.Store, key string) ([]string, error) {
+	var found []string
+	for stat, err := range st.List(ctx) {
+		if err != nil {
+			if stat.Name == "" {
+				return nil, err
+			}
+			continue
+		}
+		log, err := st.Open(ctx, stat.Name)
+		if err != nil {
+			continue // it has gone, or cannot be read: a check says so
+		}
+		for line, err := range log.Forward(ctx, 0) {
+			var h session.Header
+			if err == nil && json.Unmarshal(line.Data, &h) == nil && h.Key == key {
+				found = append(found, stat.Name)
+			}
+			break
+		}
+		if err := log.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// resolveLost returns the id of a session that is missing, that the user means,
+// and whose conversation is still there.
+func (h *Home) resolveLost(ctx context.Context, given string) (string, error) {
+	ix, err := h.index(ctx)
+	if err != nil {
+		return "", err
+	}
+	found, err := ix.Lost(ctx, given)
+	if err != nil {
+		return "", err
+	}
+	if slices.Contains(found, given) {
+		return given, nil
+	}
+	return theOne("session", given, found)
+}
+
+// ResolveEntry returns the id of the entry of a session that a person means: its
+// id, its label, the beginning of an id that no other entry has, or "leaf" or ""
+// for the end of the live branch.
+func ResolveEntry(s *session.Session, given string) (string, error) {
+	if given == "" || given == Leaf {
+		return s.LeafID(), nil
+	}
+	labels, err := s.Labels()
+	if err != nil {
+		return "", err
+	}
+	ids, err := s.EntryIDs()
+	if err != nil {
+		return "", err
+	}
+	var found, labelled []string
+	for _, id := range ids {
+		if id == given {
+			return given, nil
+		}
+		if strings.HasPrefix(id, given) {
+			found = append(found, id)
+		}
+		if labels[id] == given {
+			labelled = append(labelled, id)
+		}
+	}
+	if len(labelled) > 0 { // somebody chose it; an id only happens to begin so
+		found = labelled
+	}
+	return theOne("entry", given, found)
+}
+
+// theOne returns the only candidate, or an error that lists them.
+func theOne(what, given string, found []string) (string, error) {
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return "", &session.Error{Op: "find " + what, Name: given, Kind: session.ErrNotExist}
+	}
+	short := ShortIDs(found)
+	names := make([]string, len(found))
+	for i, id := range found {
+		names[i] = short[id]
+	}
+	return "", &AmbiguousError{What: what, Given: given, Found: names}
+}
+
+// minShort is how many characters a shortened id has at least.
+const minShort = 8
+
+// ShortIDs returns for each id the shortest beginning, of at least eight
+// characters, that none of the others has.
+func ShortIDs(ids []string) map[string]string {
+	// In the order of the alphabet it is enough to compare each with its neighbours.
+	sorted := slices.Compact(slices.Sorted(slices.Values(ids)))
+	short := make(map[string]string, len(sorted))
+	for i, id := range sorted {
+		n := minShort - 1
+		if i > 0 {
+			n = max(n, sharedPrefix(id, sorted[i-1]))
+		}
+		if i+1 < len(sorted) {
+			n = max(n, sharedPrefix(id, sorted[i+1]))
+		}
+		short[id] = id[:min(n+1, len(id))]
+	}
+	return short
+}
+
+// sharedPrefix is how many bytes two strings have in common at the beginning.
+func sharedPrefix(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,280 @@
+package coppice
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// Setting is a value and where it came from.
+type Setting struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Origin string `json:"origin"` // "default", "environment NAME", the path of a file, or what a face calls it
+}
+
+// Settings are what can be chosen about a home. What a face passes to
+// LoadSettings wins over the environment, the environment over the
+// configuration file, and the file over the default.
+//
+// The zero value has the defaults, and no directory.
+type Settings struct {
+	path   string // of the configuration file; "" if there is no place for one
+	cache  string // the directory for what can be made again; "" if there is none
+	values map[string]Setting
+}
+
+// The keys of the settings, as the configuration file has them.
+const (
+	SettingDir           = "dir"            // the directory of the sessions
+	SettingSync          = "sync"           // "always", "never", or a duration such as "1s"
+	SettingMaxEntry      = "max_entry"      // the greatest size of an entry with its blobs, in bytes
+	SettingMaxSession    = "max_session"    // the greatest size of a session with its blobs, in bytes; 0 is no limit
+	SettingMaxSessions   = "max_sessions"   // how many sessions there may be; 0 is no limit
+	SettingWhenFull      = "when_full"      // "refuse" or "trash": what happens when there are that many
+	SettingBlobThreshold = "blob_threshold" // the size above which content is kept in blobs, in bytes
+	SettingColor         = "color"          // "auto", "always" or "never"; for faces
+	SettingRedact        = "redact"         // "true" or "false": whether secrets are taken out of what is appended
+)
+
+// The values of when_full.
+const (
+	whenFullRefuse = "refuse"
+	whenFullTrash  = "trash"
+)
+
+// rule is what holds for a setting, besides where it may come from.
+type rule struct {
+	key      string
+	env      string // "" if the environment has no word in it
+	fallback string
+	must     string // completes "it must be …"
+	fits     func(value string) bool
+}
+
+// rules lists all settings in the order in which they are shown. The default
+// directory depends on the machine: see LoadSettings.
+var rules = []rule{
+	{SettingDir, "COPPICE_HOME", "", "the name of a directory", func(v string) bool { return v != "" }},
+	{SettingSync, "COPPICE_SYNC", "always", "always, never or a duration such as 1s", isSync},
+	{SettingMaxEntry, "COPPICE_MAX_ENTRY", strconv.Itoa(file.DefaultMaxLine), "a number of bytes", atLeast(1)},
+	{SettingMaxSession, "COPPICE_MAX_SESSION", "0", "a number of bytes, or 0 for no limit", atLeast(0)},
+	{SettingMaxSessions, "COPPICE_MAX_SESSIONS", "0", "a number, or 0 for no limit", atLeast(0)},
+	{SettingWhenFull, "COPPICE_WHEN_FULL", whenFullRefuse, whenFullRefuse + " or " + whenFullTrash, oneOf(whenFullRefuse, whenFullTrash)},
+	{SettingBlobThreshold, "COPPICE_BLOB_THRESHOLD", strconv.Itoa(session.DefaultBlobThreshold), "a number of bytes", isInt},
+	{SettingColor, "", "auto", "auto, always or never", oneOf("auto", "always", "never")},
+	{SettingRedact, "COPPICE_REDACT", "false", "true or false", oneOf("true", "false")},
+}
+
+func oneOf(values ...string) func(string) bool {
+	return func(v string) bool { return slices.Contains(values, v) }
+}
+
+func atLeast(least int64) func(string) bool {
+	return func(v string) bool {
+		n, err := strconv.ParseInt(v, 10, 64)
+		return err == nil && n >= least
+	}
+}
+
+func isInt(v string) bool {
+	_, err := strconv.Atoi(v)
+	return err == nil
+}
+
+func isSync(v string) bool {
+	d, err := time.ParseDuration(v)
+	return v == "always" || v == "never" || err == nil && d > 0
+}
+
+// LoadSettings finds the value of every setting: those that are given, whose
+// Origin says where a face got them, then the environment, the configuration
+// file, the defaults.
+func LoadSettings(getenv func(string) string, given ...Setting) (*Settings, error) {
+	s := &Settings{
+		path: ConfigPath(getenv), values: make(map[string]Setting),
+		cache: under(xdg(getenv, "XDG_CACHE_HOME", ".cache"), "coppice"),
+	}
+	fromFile, err := readConfig(s.path)
+	if err != nil {
+		return nil, err
+	}
+	for key := range fromFile {
+		if ruleOf(key) == nil {
+			return nil, &session.Error{
+				Op: "read", Path: s.path, Err: invalid("unknown setting %q", key),
+				Hint: "the settings are " + strings.Join(SettingKeys(), ", "),
+			}
+		}
+	}
+	for _, r := range rules {
+		v := r.settle(getenv, fromFile, s.path, given)
+		if r.key == SettingDir && v.Value == "" {
+			v.Value = under(xdg(getenv, "XDG_DATA_HOME", ".local/share"), "coppice", "sessions")
+		} else if !r.fits(v.Value) {
+			return nil, r.refuse(v)
+		}
+		s.values[r.key] = v
+	}
+	return s, nil
+}
+
+// settle finds the value of one setting.
+func (r *rule) settle(getenv func(string) string, fromFile map[string]any, path string, given []Setting) Setting {
+	for _, g := range given {
+		if g.Key == r.key && g.Value != "" {
+			return g
+		}
+	}
+	if r.env != "" && getenv(r.env) != "" {
+		return Setting{r.key, getenv(r.env), "environment " + r.env}
+	}
+	if v, ok := fromFile[r.key]; ok {
+		return Setting{r.key, fmt.Sprint(v), path}
+	}
+	return Setting{r.key, r.fallback, "default"}
+}
+
+func (r *rule) refuse(v Setting) error {
+	return invalid("%s is %q (%s); it must be %s", r.key, v.Value, v.Origin, r.must)
+}
+
+func ruleOf(key string) *rule {
+	for i := range rules {
+		if rules[i].key == key {
+			return &rules[i]
+		}
+	}
+	return nil
+}
+
+// SettingKeys lists the keys of all settings.
+func SettingKeys() []string {
+	keys := make([]string, len(rules))
+	for i := range rules {
+		keys[i] = rules[i].key
+	}
+	return keys
+}
+
+// All returns every setting, in a fixed order.
+func (s *Settings) All() []Setting {
+	all := make([]Setting, len(rules))
+	for i := range rules {
+		all[i] = s.Get(rules[i].key)
+	}
+	return all
+}
+
+// Get returns a setting by its key.
+func (s *Settings) Get(key string) Setting {
+	if v, ok := s.values[key]; ok {
+		return v
+	}
+	v := Setting{Key: key, Origin: "default"}
+	if r := ruleOf(key); r != nil {
+		v.Value = r.fallback
+	}
+	return v
+}
+
+// Path is where the configuration file is, or would be; "" if the machine has
+// no place for one.
+func (s *Settings) Path() string { return s.path }
+
+func (s *Settings) number(key string) int64 {
+	n, _ := strconv.ParseInt(s.Get(key).Value, 10, 64) // the rule has checked it
+	return n
+}
+
+func (s *Settings) redacts() bool { return s.Get(SettingRedact).Value == "true" }
+
+func (s *Settings) blobThreshold() int { return int(s.number(SettingBlobThreshold)) }
+
+// storeOptions are the settings that a directory of sessions is opened with.
+func (s *Settings) storeOptions() *file.Options {
+	opts := &file.Options{
+		MaxLine: s.number(SettingMaxEntry), MaxLog: s.number(SettingMaxSession), MaxLogs: int(s.number(SettingMaxSessions)),
+	}
+	switch sync := s.Get(SettingSync).Value; sync {
+	case "always":
+		opts.Sync = file.Always
+	case "never":
+		opts.Sync = file.Never
+	default:
+		d, _ := time.ParseDuration(sync) // the rule has checked it
+		opts.Sync = file.Every(d)
+	}
+	return opts
+}
+
+// ConfigPath is where the configuration file is, or would be, whatever is in
+// it; "" if the machine has no place for one.
+func ConfigPath(getenv func(string) string) string {
+	if path := getenv("COPPICE_CONFIG"); path != "" {
+		return path
+	}
+	return under(xdg(getenv, "XDG_CONFIG_HOME", ".config"), "coppice", "config.toml")
+}
+
+// xdg returns a directory of the XDG base directory specification, or "" if the
+// user has no home directory. Never a relative one: what belongs to a person must
+// not end up wherever they happen to be.
+func xdg(getenv func(string) string, name, fallback string) string {
+	if dir := getenv(name); filepath.IsAbs(dir) {
+		return dir
+	}
+	return under(HomeDir(getenv), filepath.FromSlash(fallback))
+}
+
+// HomeDir is the user's home directory, or "" if they have none.
+func HomeDir(getenv func(string) string) string {
+	home := getenv("HOME")
+	if runtime.GOOS == "windows" || !filepath.IsAbs(home) {
+		home = ""
+		if runtime.GOOS == "windows" {
+			home, _ = os.UserHomeDir()
+		}
+	}
+	return home
+}
+
+// under joins names to a directory, or returns "" if there is none.
+func under(dir string, names ...string) string {
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(append([]string{dir}, names...)...)
+}
+
+// readConfig reads the configuration file. A missing one is empty.
+func readConfig(path string) (map[string]any, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := vfs.ReadFile(path, vfs.SmallFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var settings map[string]any
+	if err := toml.Unmarshal(text, &settings); err != nil {
+		return nil, &session.Error{Op: "read", Path: path, Err: invalid("%w", err)}
+	}
+	return settings, nil
+}

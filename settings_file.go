@@ -1,0 +1,111 @@
+package coppice
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// ChangedSetting says what SetSetting did.
+type ChangedSetting struct {
+	Key      string `json:"key"`
+	Value    string `json:"value"`
+	Path     string `json:"path"`                // the file that was written
+	HiddenBy string `json:"hidden_by,omitempty"` // the environment variable that wins over it for now
+}
+
+// SetSetting writes a setting into the configuration file. Its comments stay, and
+// so does what is wrong with other settings in it: this is how one is corrected.
+func SetSetting(getenv func(string) string, key, value string) (*ChangedSetting, error) {
+	r := ruleOf(key)
+	if r == nil {
+		return nil, invalid("unknown setting %q; the settings are %s", key, strings.Join(SettingKeys(), ", "))
+	}
+	if !r.fits(value) {
+		return nil, r.refuse(Setting{key, value, "argument"})
+	}
+	path := ConfigPath(getenv)
+	if path == "" {
+		return nil, noHomeDir("write the configuration")
+	}
+	// Where the file is a link (to one that is kept elsewhere), the file it leads
+	// to is the one to replace.
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	if _, err := readConfig(path); err != nil {
+		return nil, err
+	}
+	text, err := vfs.ReadFile(path, vfs.SmallFile)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	if text, err = setInTOML(text, key, value); err != nil {
+		return nil, &session.Error{Op: "write", Path: path, Err: err}
+	}
+	if err := replaceFile(path, text); err != nil {
+		return nil, err
+	}
+	changed := &ChangedSetting{Key: key, Value: value, Path: path}
+	if r.env != "" && getenv(r.env) != "" {
+		changed.HiddenBy = r.env
+	}
+	return changed, nil
+}
+
+// setInTOML sets a key in the text of a configuration file: in the line that
+// sets it already, or in a new one. Encoding the file again would lose its
+// comments; so the text is edited, and then read back to see that it says what
+// it should.
+func setInTOML(text []byte, key, value string) ([]byte, error) {
+	encoded := encodeTOML(value)
+	lines := strings.SplitAfter(string(text), "\n")
+	set := regexp.MustCompile(`^(\s*"?` + regexp.QuoteMeta(key) + `"?\s*=\s*)("(?:[^"\\]|\\.)*"|'[^']*'|[^#\s"']+)(\s*(?:#.*)?\s*)$`)
+	at := slices.IndexFunc(lines, set.MatchString)
+	if at >= 0 {
+		parts := set.FindStringSubmatch(lines[at])
+		lines[at] = parts[1] + encoded + parts[3]
+	} else {
+		if last := len(lines) - 1; lines[last] != "" {
+			lines[last] += "\n"
+		}
+		lines = append(lines, key+" = "+encoded+"\n")
+	}
+	edited := strings.Join(lines, "")
+	var settings map[string]any
+	if err := toml.Unmarshal([]byte(edited), &settings); err != nil || fmt.Sprint(settings[key]) != value {
+		return nil, fmt.Errorf("%s is set in a way that cannot be changed by program; edit the file", key)
+	}
+	return []byte(edited), nil
+}
+
+// encodeTOML writes a number as a number and everything else as a string.
+func encodeTOML(value string) string {
+	if n, err := strconv.ParseInt(value, 10, 64); err == nil && strconv.FormatInt(n, 10) == value {
+		return value
+	}
+	line, _ := toml.Marshal(map[string]string{"v": value}) // a map of strings always encodes
+	return strings.TrimSpace(strings.TrimPrefix(string(line), "v = "))
+}
+
+// replaceFile puts a file in the place of another, whole or not at all.
+func replaceFile(path string, text []byte) error {
+	if err := vfs.Mkdir(vfs.OS{}, filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	var how vfs.Replacement
+	if info, err := os.Stat(path); err == nil {
+		how.Perm = info.Mode().Perm()
+	}
+	return vfs.Replace(vfs.OS{}, path, how, vfs.Data(text))
+}
