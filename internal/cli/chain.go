@@ -243,23 +243,22 @@ func (a *app) chainOf(ctx context.Context, st *file.Store, name string) (session
 // naming returns the sessions that name a missing one. Only the index knows. What
 // it says only adds to what is shown, so that a store without one can be read.
 func (a *app) naming(ctx context.Context, st *file.Store, missing string) ([]string, error) {
-	ix, err := a.currentIndex(ctx, st)
+	ix, err := a.home.Index(ctx)
 	if err != nil {
 		return nil, ctx.Err()
 	}
-	names, err := ix.Naming(ctx, missing)
-	return names, errors.Join(err, ix.Close())
+	return ix.Naming(ctx, missing)
 }
 
 // resolveLost returns the id of a missing session that the user means and whose
 // conversation is still there.
 func (a *app) resolveLost(ctx context.Context, st *file.Store, given string) (string, error) {
-	ix, err := a.currentIndex(ctx, st)
+	ix, err := a.home.Index(ctx)
 	if err != nil {
 		return "", err
 	}
 	found, err := ix.Lost(ctx, given)
-	if err := errors.Join(err, ix.Close()); err != nil {
+	if err != nil {
 		return "", err
 	}
 	if slices.Contains(found, given) {

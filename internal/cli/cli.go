@@ -8,35 +8,27 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/session/clean"
-	"github.com/coppice-dev/coppice/store/file"
-	"github.com/coppice-dev/coppice/upkeep"
+	"github.com/coppice-dev/coppice"
 )
 
 // app is what a command works with. Tests make their own.
 type app struct {
 	talk
-	stdin  io.Reader
-	getenv func(string) string
-	flags  flags
-	config config // settled before a command runs
-
-	// guard is what was taken out of the store that is open and must not come back,
-	// or unguarded is why that is not known.
-	guard     *clean.Guard
-	unguarded error
+	stdin    io.Reader
+	getenv   func(string) string
+	flags    flags
+	settings *coppice.Settings // found before a command runs
+	home     *coppice.Home     // while one is open
 }
 
 // flags are those that every command has.
@@ -79,12 +71,25 @@ func (a *app) run(ctx context.Context, args []string) int {
 	err := root.ExecuteContext(ctx)
 	if err != nil {
 		err = plainGroup(err)
-		a.sayError(err)
+		a.reportError(err)
 	}
 	if ctx.Err() != nil && err != nil {
 		return exitInterrupted
 	}
 	return exitCode(err)
+}
+
+// reportError says why a command failed: to a person in words, to a program that
+// asked for JSON as an object, also on standard error.
+func (a *app) reportError(err error) {
+	if !a.flags.json {
+		a.sayError(err)
+		return
+	}
+	line, encodeErr := json.Marshal(failureJSON(err))
+	if encodeErr == nil {
+		a.say("%s", string(line))
+	}
 }
 
 // rootCommand assembles the commands.
@@ -212,56 +217,6 @@ func (a *app) withJSON(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// openStore opens the store, which must exist.
-func (a *app) openStore() (*file.Store, error) {
-	dir := a.config.Dir.value
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return nil, &session.Error{
-			Op: "open store", Path: dir, Kind: session.ErrNotExist,
-			Hint: "coppice new begins a session there, coppice demo makes something to look at; --dir and COPPICE_HOME choose another place",
-		}
-	}
-	return a.makeStore(dir)
-}
-
-// storeOptions are the settings of the store, and what makes room in a full one.
-func (a *app) storeOptions() (*file.Options, error) {
-	opts, err := a.config.fileOptions()
-	if err != nil {
-		return nil, err
-	}
-	if a.config.WhenFull.value == whenFullTrash {
-		opts.MakeRoom = upkeep.MakeRoom(func(s upkeep.Session) {
-			a.say("session %s, last active %s, is now in the trash: there may be %d sessions; coppice trash restore %s brings it back",
-				s.Name, a.when(s.Active, time.Now()), opts.MaxLogs, s.Name)
-		})
-	}
-	return opts, nil
-}
-
-// makeStore opens the store in a directory that need not exist.
-func (a *app) makeStore(dir string) (*file.Store, error) {
-	opts, err := a.storeOptions()
-	if err != nil {
-		return nil, err
-	}
-	st, err := file.Open(dir, opts)
-	if err == nil {
-		a.guard, a.unguarded = clean.LoadGuard(st) // only who writes needs it
-	}
-	return st, err
-}
-
-// options are those of the sessions.
-func (a *app) options() *session.Options {
-	opts := &session.Options{BlobThreshold: a.config.blobThreshold()}
-	yes, _ := a.config.redacts() // it was checked by settle
-	if yes || a.guard != nil || a.unguarded != nil {
-		opts.Clean = func(e *session.Entry) error { return a.cleanAndSay(e, yes) }
-	}
-	return opts
-}
-
 // version is what the build knows of itself.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
@@ -269,15 +224,6 @@ func version() string {
 		return "unknown"
 	}
 	return info.Main.Version
-}
-
-// withStore calls f with the store and closes it.
-func (a *app) withStore(f func(st *file.Store) error) error {
-	st, err := a.openStore()
-	if err != nil {
-		return err
-	}
-	return errors.Join(f(st), st.Close())
 }
 
 // readText returns the text that is meant by arguments: the words themselves,

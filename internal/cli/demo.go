@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
@@ -34,28 +35,26 @@ func demoCommand(a *app) *cobra.Command {
 }
 
 func (a *app) runDemo(ctx context.Context, args []string, force bool) error {
-	dir := a.config.Dir.value
+	dir := a.settings.Get(coppice.SettingDir).Value
 	if len(args) > 0 {
 		dir = args[0]
 	}
-	st, err := a.makeStore(dir)
-	if err != nil {
-		return err
-	}
-	defer st.Close()
-	if err := refuseFull(ctx, st, force); err != nil {
-		return err
-	}
-	t := newTeller(ctx, st, a.options(), time.Now())
-	for _, tale := range tales {
-		tale(t)
-	}
-	t.finish()
-	if t.err != nil {
-		return t.err
-	}
-	a.sayDemo(dir, t)
-	return a.print("%s", dir)
+	return a.withHomeAt(ctx, dir, true, func(h *coppice.Home) error {
+		st := h.Store()
+		if err := refuseFull(ctx, st, force); err != nil {
+			return err
+		}
+		t := newTeller(ctx, st, a.options(), time.Now())
+		for _, tale := range tales {
+			tale(t)
+		}
+		t.finish()
+		if t.err != nil {
+			return t.err
+		}
+		a.sayDemo(dir, t)
+		return a.print("%s", dir)
+	})
 }
 
 // refuseFull makes sure that made-up sessions do not get among real ones by
@@ -89,7 +88,7 @@ func (a *app) sayDemo(dir string, t *teller) {
 	}
 	a.say("")
 	a.say("Try:")
-	if dir != a.config.Dir.value {
+	if dir != a.settings.Get(coppice.SettingDir).Value {
 		if abs, err := filepath.Abs(dir); err == nil {
 			dir = abs
 		}

@@ -4,8 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/coppice-dev/coppice/index"
-	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice"
 )
 
 // The exit codes.
@@ -28,31 +27,82 @@ func (e usageError) Unwrap() error { return e.error }
 
 // errPartial says that some of several things were done. What was not is said
 // before.
-var errPartial = errors.New("not everything was done")
+var errPartial = coppice.ErrPartial
 
-// exitCode is the one table from errors to exit codes.
+// exitCodes is the one table from what went wrong to exit codes.
+var exitCodes = map[coppice.Kind]int{
+	coppice.KindInvalid:     exitUsage,
+	coppice.KindPartial:     exitPartial,
+	coppice.KindNotFound:    exitNotFound,
+	coppice.KindLocked:      exitLocked,
+	coppice.KindCorrupt:     exitCorrupt,
+	coppice.KindConflict:    exitConflict,
+	coppice.KindInterrupted: exitError, // unless the user asked for it: see run
+}
+
+// exitCode returns what the program ends with.
 func exitCode(err error) int {
-	var usage usageError
-	var query *index.QueryError
-	switch {
-	case err == nil:
+	if err == nil {
 		return exitOK
-	case errors.Is(err, errPartial):
-		return exitPartial
-	case errors.As(err, &usage), errors.As(err, &query), isCobraUsage(err):
-		return exitUsage
-	case errors.Is(err, session.ErrConflict), errors.Is(err, session.ErrReplaced):
-		return exitConflict
-	case errors.Is(err, session.ErrLocked):
-		return exitLocked
-	case errors.Is(err, session.ErrCorrupt):
-		return exitCorrupt
-	case errors.Is(err, session.ErrNotExist):
-		return exitNotFound
-	case errors.Is(err, session.ErrInvalid):
-		return exitUsage
+	}
+	if code, ok := exitCodes[kindOfError(err)]; ok {
+		return code
 	}
 	return exitError
+}
+
+// kindOfError is what went wrong, the command line's own errors included.
+func kindOfError(err error) coppice.Kind {
+	var usage usageError
+	switch {
+	case errors.Is(err, errPartial):
+		return coppice.KindPartial
+	case errors.As(err, &usage), isCobraUsage(err):
+		return coppice.KindInvalid
+	}
+	return coppice.KindOf(err)
+}
+
+// hinted gives an error the hint that only the command line can give: which
+// command or flag helps. It takes the place of a hint in general words.
+func hinted(err error, hint string) error { return &hintError{err, hint} }
+
+// hintError is an error with a hint.
+type hintError struct {
+	error
+	hint string
+}
+
+func (e *hintError) Unwrap() error { return e.error }
+
+// explain returns what an error says and what the user may do about it. A hint
+// of the command line wins over one that has to hold for every face.
+func explain(err error) (text, hint string) {
+	text = err.Error()
+	if general := coppice.HintOf(err); general != "" {
+		text, hint = strings.Replace(text, " ("+general+")", "", 1), general
+	}
+	if own, ok := errors.AsType[*hintError](err); ok {
+		hint = own.hint
+	}
+	text = strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ") // joined errors
+	return text, hint
+}
+
+// errorJSON is what --json prints on standard error when a command fails.
+type errorJSON struct {
+	Error struct {
+		Kind    coppice.Kind `json:"kind"`
+		Message string       `json:"message"`
+		Hint    string       `json:"hint,omitempty"`
+	} `json:"error"`
+}
+
+// failureJSON describes a failure to a program.
+func failureJSON(err error) (e errorJSON) {
+	e.Error.Kind = kindOfError(err)
+	e.Error.Message, e.Error.Hint = explain(err)
+	return e
 }
 
 // isCobraUsage recognises the complaints of the flag parser, which have no type.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/redact"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
@@ -79,19 +80,16 @@ func (a *app) runImport(ctx context.Context, args []string, f *importFlags) erro
 	case f.watch && contains(args, "-"):
 		return usageError{errors.New("standard input cannot be watched")}
 	}
-	opts, err := a.storeOptions()
+	opts, err := a.importOptions()
 	if err != nil {
 		return err
 	}
-	if opts.Sync == file.Always { // each session is durable when it is closed
-		opts.Sync = file.Every(time.Second)
-	}
-	st, err := file.Open(a.config.Dir.value, opts)
+	st, err := file.Open(a.settings.Get(coppice.SettingDir).Value, opts)
 	if err != nil {
 		return err
 	}
-	im := &transcript.Importer{Store: st, Options: session.Options{BlobThreshold: a.config.blobThreshold()}, Ledger: transcript.LedgerOf(st), DryRun: f.dryRun, Again: f.again}
-	if yes, _ := a.config.redacts(); f.redact || yes { // it was checked by settle
+	im := &transcript.Importer{Store: st, Ledger: transcript.LedgerOf(st), DryRun: f.dryRun, Again: f.again}
+	if f.redact || a.settings.Get(coppice.SettingRedact).Value == "true" {
 		im.Clean = redacted
 	}
 	run := &importRun{app: a, flags: f, im: im}
@@ -101,6 +99,18 @@ func (a *app) runImport(ctx context.Context, args []string, f *importFlags) erro
 		err = run.once(ctx, args)
 	}
 	return errors.Join(err, st.Close())
+}
+
+// importOptions open the store so that each session is durable when it is closed.
+func (a *app) importOptions() (opts *file.Options, err error) {
+	err = a.withHome(context.Background(), true, func(h *coppice.Home) error {
+		opts = h.StoreOptions()
+		if opts.Sync == file.Always {
+			opts.Sync = file.Every(time.Second)
+		}
+		return nil
+	})
+	return opts, err
 }
 
 func contains(list []string, s string) bool {

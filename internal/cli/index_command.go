@@ -1,12 +1,9 @@
 package cli
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/index"
-	"github.com/coppice-dev/coppice/store/file"
 )
 
 func indexCommand(a *app) *cobra.Command {
@@ -56,19 +53,15 @@ func (a *app) runIndexStatus(cmd *cobra.Command) error {
 }
 
 func (a *app) runIndexRebuild(cmd *cobra.Command) error {
-	return a.withStore(func(st *file.Store) error {
-		ix, err := a.openIndex(cmd.Context(), st)
-		if err != nil {
-			return err
-		}
+	return a.withIndex(cmd.Context(), func(ix *index.Index) error {
 		bar := a.newProgress("indexing")
 		report, err := ix.Rebuild(cmd.Context(), bar.show)
 		bar.done()
 		a.sayUnread(report)
-		if err := errors.Join(err, ix.Close()); err != nil {
+		if err != nil {
 			return err
 		}
-		a.say("the index was made anew: %s", ix.Path())
+		a.say("rebuilt the index: %s", ix.Path())
 		return nil
 	})
 }

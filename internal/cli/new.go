@@ -7,8 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
 )
 
 type newFlags struct {
@@ -32,11 +34,10 @@ func newCommand(a *app) *cobra.Command {
 }
 
 func (a *app) runNew(cmd *cobra.Command, f *newFlags) error {
-	st, err := a.makeStore(a.config.Dir.value)
-	if err != nil {
-		return err
-	}
-	defer st.Close()
+	return a.withHome(cmd.Context(), true, func(h *coppice.Home) error { return a.beginSession(cmd, h.Store(), f) })
+}
+
+func (a *app) beginSession(cmd *cobra.Command, st *file.Store, f *newFlags) (err error) {
 	cwd, _ := os.Getwd() // a session without it is still a session
 	header := session.Header{CWD: cwd, Key: f.key}
 	if cmd.Flags().Changed("key") { // so that whoever knows the key finds the session

@@ -38,7 +38,7 @@ func TestRootLeavesTheOwnerIn(t *testing.T) {
 		{"rm", "y"},
 		{"index", "rebuild"},
 	} {
-		if out, err := coppice(dir, args...); err != nil {
+		if out, err := program(dir, args...); err != nil {
 			t.Fatalf("%v: %s, %v", args, out, err)
 		}
 	}

@@ -3,17 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice/redact"
-	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store/file"
 )
@@ -64,7 +59,7 @@ func (a *app) runRedact(ctx context.Context, st *file.Store, given []string, f *
 		names = append(names, links...)
 	}
 	if f.apply {
-		a.finishRedaction(ctx, st)
+		a.home.BeforeWriting(ctx)
 	}
 	bar := a.newProgress("")
 	sweep, err := clean.LookWith(ctx, st, clean.Options{Sessions: names, Progress: bar.showDoing})
@@ -94,14 +89,17 @@ func (a *app) applyRedaction(ctx context.Context, st *file.Store, sweep *clean.S
 	var dropped []string
 	if len(sweep.Secrets) > 0 {
 		var err error
-		if dropped, err = a.dropIndexes(st); err != nil {
+		if dropped, err = a.home.DropIndexes(); err != nil {
 			return err
 		}
 	}
 	receipt, err := sweep.Apply(ctx)
 	path := ""
 	if err == nil && len(dropped) > 0 {
-		path, err = a.rebuildIndex(ctx, st, dropped[0])
+		var ix *index.Index
+		if ix, err = a.home.Index(ctx); err == nil {
+			path = ix.Path()
+		}
 	}
 	if err := errors.Join(a.printReceipt(receipt, path), err); err != nil {
 		a.sayUnfinished(st)
@@ -127,13 +125,14 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	if err := a.settle(); err != nil || !writers[strings.TrimPrefix(cmd.CommandPath(), "coppice ")] {
 		return err
 	}
-	if _, err := os.Stat(a.config.Dir.value); err != nil {
-		return nil // there is nothing yet; what is wrong the command will say
-	}
-	return a.withStore(func(st *file.Store) error {
-		a.finishRedaction(cmd.Context(), st)
+	err := a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
+		h.BeforeWriting(cmd.Context())
 		return nil
 	})
+	if coppice.KindOf(err) == coppice.KindNotFound {
+		return nil // there is nothing yet; what is wrong the command will say
+	}
+	return err
 }
 
 // writers are the commands that write to sessions. (Others have to do with them
@@ -144,112 +143,9 @@ var writers = map[string]bool{
 	"archive": true, "unarchive": true, "index rebuild": true,
 }
 
-// finishRedaction does what an interrupted redaction has left to do. What goes
-// wrong is said, and left for the next time.
-func (a *app) finishRedaction(ctx context.Context, st *file.Store) {
-	if unfinished, err := clean.Unfinished(st); err != nil || !unfinished {
-		return // what is wrong with the store the command will say
-	}
-	if err := a.finish(ctx, st); err != nil {
-		a.say("%s an interrupted redaction could not be finished: %v", a.paint(yellow, "warning:"), err)
-	}
-}
-
-func (a *app) finish(ctx context.Context, st *file.Store) error {
-	if _, err := a.dropIndexes(st); err != nil {
-		return err
-	}
-	bar := a.newProgress("")
-	receipt, err := clean.Finish(ctx, st, clean.Options{Progress: bar.showDoing})
-	bar.done()
-	if err != nil || receipt == nil {
-		return err
-	}
-	a.say("a redaction that was interrupted is finished now: %s taken out of %s", counted(len(receipt.Kinds), "kind of secrets", "kinds of secrets"),
-		counted(len(receipt.Sessions)+len(receipt.Copies), "file", "files"))
-	for _, l := range receipt.Left {
-		a.say("%s a secret is left in %s: %s", a.paint(yellow, "warning:"), l.Path, oneLine(l.Why, 0))
-	}
-	return nil
-}
-
-// indexFiles are the endings of the files that SQLite keeps a database in.
-var indexFiles = []string{"", "-wal", "-shm", "-journal"}
-
-// dropIndexes deletes the store's indexes, wherever they may be, and returns where
-// there were some.
-func (a *app) dropIndexes(st *file.Store) ([]string, error) {
-	var had []string
-	for _, path := range a.indexPaths(st) {
-		for _, suffix := range indexFiles {
-			err := os.Remove(path + suffix)
-			switch {
-			case err == nil && !slices.Contains(had, path):
-				had = append(had, path)
-			case err != nil && !errors.Is(err, fs.ErrNotExist):
-				return had, &session.Error{Op: "delete the index", Path: path + suffix, Err: err, Hint: "another program may be using it"}
-			}
-		}
-	}
-	return had, nil
-}
-
-// indexPaths are the places where this user may have an index of the store: beside
-// the sessions, and in the cache. The latter's name is made of the store's, which
-// may have been another, through a link.
-func (a *app) indexPaths(st *file.Store) []string {
-	paths := []string{st.IndexPath(), a.cachedIndexPath(st.Dir())}
-	if real, err := filepath.EvalSymlinks(st.Dir()); err == nil && real != st.Dir() {
-		paths = append(paths, a.cachedIndexPath(real))
-	}
-	return paths
-}
-
-// rebuildIndex makes the index again, where it was.
-func (a *app) rebuildIndex(ctx context.Context, st *file.Store, path string) (string, error) {
-	ix, err := a.openIndexAt(ctx, st, path)
-	if err != nil {
-		return "", err
-	}
-	return path, errors.Join(a.catchUp(ctx, ix), ix.Close())
-}
-
-// cleanAndSay is for session.Options.Clean: it takes out of an entry what was taken
-// out of the store before, and if that is wanted all secrets, and tells of each.
-func (a *app) cleanAndSay(e *session.Entry, all bool) error {
-	if a.unguarded != nil {
-		return a.unguarded
-	}
-	var found []redact.Finding
-	var err error
-	if all {
-		found, err = clean.Entry(e)
-	}
-	if err == nil {
-		var more []redact.Finding
-		more, err = a.guard.Entry(e)
-		found = append(found, more...)
-	}
-	for _, f := range found {
-		a.say("redacted: %s at %s: %s", f.Kind, oneLine(f.Path, 0), oneLine(f.Preview, 0))
-	}
-	return err
-}
-
 // withRedact gives a writing command the flag --redact.
 func (a *app) withRedact(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringVar(&a.flags.redact, "redact", "", "take secrets out: true or false (default: the setting redact)")
 	cmd.Flags().Lookup("redact").NoOptDefVal = "true"
 	return cmd
-}
-
-// redacts reports whether secrets are to be taken out of what is written.
-func (c *config) redacts() (bool, error) {
-	switch c.Redact.value {
-	case "true":
-		return true, nil
-	case "false":
-		return false, nil
-	}
-	return false, usageError{fmt.Errorf("redact is %q (%s); it must be true or false", c.Redact.value, c.Redact.origin)}
 }

@@ -48,7 +48,7 @@ func TestKilledRedactionIsFinished(t *testing.T) {
 			begun++
 		}
 		out := h.do([]int{0}, "new", "--title", "the next command")
-		if unfinished && !strings.Contains(out, "interrupted is finished") {
+		if unfinished && !strings.Contains(out, "interrupted") {
 			t.Errorf("the next command says %q", out)
 		}
 		if left, err := clean.Unfinished(st); left || err != nil {

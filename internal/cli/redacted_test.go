@@ -3,8 +3,10 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 )
@@ -153,14 +156,17 @@ func (h *house) fill() {
 // cacheIndex makes the index that is used where one may not write to the store.
 func (h *house) cacheIndex() {
 	a, _ := h.app()
-	h.must(a.settle())
-	h.must(a.withStore(func(st *file.Store) error {
-		ix, err := a.openIndexAt(h.Context(), st, a.cachedIndexPath(st.Dir()))
-		if err != nil {
-			return err
-		}
-		return errors.Join(a.catchUp(h.Context(), ix), ix.Close())
-	}))
+	cache := filepath.Join(a.getenv("HOME"), ".cache")
+	if dir := a.getenv("XDG_CACHE_HOME"); dir != "" {
+		cache = dir
+	}
+	st, err := file.Open(h.dir, nil)
+	h.must(err)
+	sum := sha256.Sum256([]byte(st.Dir()))
+	ix, err := index.Open(h.Context(), st, filepath.Join(cache, "coppice", hex.EncodeToString(sum[:8])+".db"), nil)
+	h.must(err)
+	_, err = ix.CatchUp(h.Context(), nil)
+	h.must(errors.Join(err, ix.Close(), st.Close()))
 }
 
 func (h *house) names() []string {

@@ -225,13 +225,13 @@ func TestRepairUnderAnOpenSession(t *testing.T) {
 	if _, err := s.Problems(); err != nil { // it has read everything
 		t.Fatal(err)
 	}
-	if out, err := coppice(dir, "repair", "x"); err != nil {
+	if out, err := program(dir, "repair", "x"); err != nil {
 		t.Fatal(out, err)
 	}
 	if _, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("still there?")}); !errors.Is(err, session.ErrReplaced) {
 		t.Errorf("appending: %v, want %v", err, session.ErrReplaced)
 	}
-	if out, err := coppice(dir, "fsck", "x"); err != nil {
+	if out, err := program(dir, "fsck", "x"); err != nil {
 		t.Error(out, err)
 	}
 }
@@ -253,13 +253,13 @@ func TestFullDisk(t *testing.T) {
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "s"), 0o700), os.WriteFile(path, first, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := coppice(filepath.Join(dir, "s"), "tag", "x"); err != nil {
+	if _, err := program(filepath.Join(dir, "s"), "tag", "x"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := coppice(filepath.Join(dir, "s"), "ls"); err != nil { // so that there is an index
+	if _, err := program(filepath.Join(dir, "s"), "ls"); err != nil { // so that there is an index
 		t.Fatal(err)
 	}
-	if _, err := coppice(filepath.Join(dir, "s"), "pin", "x"); err != nil { // which the index does not know of
+	if _, err := program(filepath.Join(dir, "s"), "pin", "x"); err != nil { // which the index does not know of
 		t.Fatal(err)
 	}
 	content, err := os.ReadFile(path)
@@ -274,7 +274,7 @@ func TestFullDisk(t *testing.T) {
 	for _, args := range [][]string{
 		{"rename", "x", strings.Repeat("y", 9000)}, {"fork", "x"}, {"archive", "x"}, {"repair", "x"},
 	} {
-		out, err := coppice(filepath.Join(dir, "s"), args...)
+		out, err := program(filepath.Join(dir, "s"), args...)
 		if err == nil || !strings.Contains(out, "no space left on device") || strings.Count(out, "\n") > 2 {
 			t.Errorf("%.20q: %v", args, err)
 		}

@@ -18,7 +18,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/coppice-dev/coppice/render/plain"
-	"github.com/coppice-dev/coppice/session"
 )
 
 // How the program talks, in one place:
@@ -139,16 +138,9 @@ func command(verb string, args []string, flags ...string) string {
 // sayError reports an error.
 func (t *talk) sayError(err error) {
 	if errors.Is(err, errPartial) || errors.Is(err, context.Canceled) {
-		return // each fault was reported when it was met; who interrupts knows it
+		return // each fault was reported when it was met, and whoever interrupts knows it
 	}
-	var e *session.Error
-	hint := ""
-	if errors.As(err, &e) && e.Hint != "" {
-		plain := *e
-		plain.Hint = ""
-		hint, err = e.Hint, &plain
-	}
-	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ") // joined errors
+	text, hint := explain(err)
 	t.say("%s %s", t.paint(red, "coppice:"), text)
 	if hint != "" {
 		t.say("%s %s", t.paint(dim, "hint:"), hint)

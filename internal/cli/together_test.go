@@ -13,8 +13,8 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 )
 
-// coppice runs the program in a process of its own, as a user would.
-func coppice(dir string, args ...string) (string, error) {
+// program runs the program in a process of its own, as a user would.
+func program(dir string, args ...string) (string, error) {
 	cmd := exec.Command("coppice", append([]string{"--dir", dir}, args...)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -61,9 +61,9 @@ func TestTogether(t *testing.T) {
 		group.Go(func() {
 			for i := range each {
 				tag := fmt.Sprintf("+%s%02d", who, i)
-				_, err := coppice(dir, "tag", id, tag)
+				_, err := program(dir, "tag", id, tag)
 				errs <- err
-				_, err = coppice(dir, "label", id, first, tag)
+				_, err = program(dir, "label", id, first, tag)
 				errs <- err
 			}
 		})
@@ -138,7 +138,7 @@ func TestMergesTogether(t *testing.T) {
 	for range 2 {
 		group.Go(func() {
 			for range 10 {
-				_, err := coppice(dir, "merge", id, first, "--summary", "x")
+				_, err := program(dir, "merge", id, first, "--summary", "x")
 				var failed *exec.ExitError
 				mu.Lock()
 				switch {
@@ -175,17 +175,17 @@ func TestIndexTogether(t *testing.T) {
 	var group sync.WaitGroup
 	for _, who := range []string{"heron", "otter"} {
 		group.Go(func() {
-			id, err := coppice(dir, "new", "--title", who)
+			id, err := program(dir, "new", "--title", who)
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			id = strings.TrimSpace(id)
 			for i := range each {
-				if _, err := coppice(dir, "append", id, "--role", "user", fmt.Sprintf("%s number%d", who, i)); err != nil {
+				if _, err := program(dir, "append", id, "--role", "user", fmt.Sprintf("%s number%d", who, i)); err != nil {
 					t.Error(err)
 				}
-				out, err := coppice(dir, "search", "--json", who, fmt.Sprintf("number%d", i))
+				out, err := program(dir, "search", "--json", who, fmt.Sprintf("number%d", i))
 				if err != nil || strings.Count(out, "\n") != 1 || !strings.Contains(out, id) {
 					t.Errorf("%s finds %q, %v", who, out, err)
 				}
@@ -193,15 +193,15 @@ func TestIndexTogether(t *testing.T) {
 		})
 	}
 	group.Wait()
-	out, err := coppice(dir, "search", "--json", "-n", "100", "--kind", "text", "heron", "OR", "otter")
+	out, err := program(dir, "search", "--json", "-n", "100", "--kind", "text", "heron", "OR", "otter")
 	if err != nil || strings.Count(out, "\n") != 2*each {
 		t.Errorf("in the end %d are found: %v", strings.Count(out, "\n"), err)
 	}
-	out, err = coppice(dir, "ls", "--json")
+	out, err = program(dir, "ls", "--json")
 	if err != nil || strings.Count(out, fmt.Sprintf(`"messages":%d,`, each)) != 2 {
 		t.Errorf("the list has %s, %v", out, err)
 	}
-	if out, err := coppice(dir, "fsck"); err != nil {
+	if out, err := program(dir, "fsck"); err != nil {
 		t.Error(out, err)
 	}
 }

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
+)
+
+// settle finds the settings. Flags win over everything else.
+func (a *app) settle() (err error) {
+	a.settings, err = coppice.LoadSettings(a.getenv,
+		coppice.Setting{Key: coppice.SettingDir, Value: a.flags.dir, Origin: "flag --dir"},
+		coppice.Setting{Key: coppice.SettingColor, Value: a.flags.color, Origin: "flag --color"},
+		coppice.Setting{Key: coppice.SettingRedact, Value: a.flags.redact, Origin: "flag --redact"})
+	if err != nil {
+		return err
+	}
+	switch a.settings.Get(coppice.SettingColor).Value {
+	case "always":
+		a.color = true
+	case "auto":
+		a.color = a.getenv("NO_COLOR") == "" && a.isTerminal()
+	}
+	return nil
+}
+
+// withHome calls f with the home, which must exist unless create is true, and
+// closes it.
+func (a *app) withHome(ctx context.Context, create bool, f func(h *coppice.Home) error) error {
+	return a.withHomeAt(ctx, "", create, f)
+}
+
+// withHomeAt is withHome for another directory than the settings say.
+func (a *app) withHomeAt(ctx context.Context, dir string, create bool, f func(h *coppice.Home) error) error {
+	bar := a.newProgress("")
+	h, err := coppice.Open(ctx, dir, &coppice.Options{
+		Settings: a.settings, Create: create,
+		Notify:   func(n coppice.Notice) { bar.done(); a.sayNotice(n) },
+		Progress: bar.showDoing,
+	})
+	if err != nil {
+		return a.hintHome(err)
+	}
+	outer := a.home
+	a.home = h
+	err = f(h)
+	a.home = outer
+	bar.done()
+	return errors.Join(err, h.Close())
+}
+
+// hintHome says what to do about a home that does not exist.
+func (a *app) hintHome(err error) error {
+	if coppice.KindOf(err) == coppice.KindNotFound {
+		return hinted(err, "coppice new begins a session there, coppice demo makes something to look at; --dir and COPPICE_HOME choose another place")
+	}
+	return err
+}
+
+// sayNotice words what the floor noticed.
+func (a *app) sayNotice(n coppice.Notice) {
+	warning := a.paint(yellow, "warning:")
+	switch n := n.(type) {
+	case coppice.IndexElsewhere:
+		a.say("%s there is no room for the index beside the sessions; using one in the cache", warning)
+	case coppice.SessionUnread:
+		a.say("%s %v", warning, n.Err)
+	case coppice.SessionTrashed:
+		a.say("session %s, last active %s, is now in the trash: there may be %d sessions; %s brings it back",
+			n.Name, a.when(n.Active, time.Now()), n.Max, command("trash restore", []string{n.Name}))
+	case coppice.SessionMissing:
+		a.say("%s session %s of this conversation is missing, with what was said in it", warning, n.ID)
+	case coppice.ContinuedElsewhere:
+		a.say("session %s is missing: the conversation goes on in session %s", n.Missing, n.Session)
+	case coppice.SecretRemoved:
+		a.say("redacted: %s at %s: %s", n.Finding.Kind, n.Finding.Path, n.Finding.Preview)
+	case coppice.RedactionFinished:
+		a.sayFinished(n)
+	}
+}
+
+// sayFinished tells how the rest of an interrupted redaction went.
+func (a *app) sayFinished(n coppice.RedactionFinished) {
+	if n.Err != nil {
+		a.say("%s an interrupted redaction could not be finished: %v", a.paint(yellow, "warning:"), n.Err)
+		return
+	}
+	r := n.Receipt
+	a.say("finished a redaction that was interrupted: took %s out of %s",
+		counted(len(r.Kinds), "kind of secret", "kinds of secrets"), counted(len(r.Sessions)+len(r.Copies), "file", "files"))
+	for _, l := range r.Left {
+		a.say("%s a secret is left in %s: %s", a.paint(yellow, "warning:"), l.Path, l.Why)
+	}
+}
+
+// withStore calls f with the store of the home.
+func (a *app) withStore(f func(st *file.Store) error) error {
+	return a.withHome(context.Background(), false, func(h *coppice.Home) error { return f(h.Store()) })
+}
+
+// withIndex calls f with an index that is up to date.
+func (a *app) withIndex(ctx context.Context, f func(ix *index.Index) error) error {
+	return a.withHome(ctx, false, func(h *coppice.Home) error {
+		ix, err := h.Index(ctx)
+		if err != nil {
+			return err
+		}
+		return f(ix)
+	})
+}
+
+func (a *app) options() *session.Options { return a.home.SessionOptions() }

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/index"
+)
+
+// progress is a bar on standard error. It appears only on a terminal, and only
+// if there is something to wait for.
+type progress struct {
+	talk    *talk
+	what    string
+	wanted  bool
+	began   time.Time
+	printed time.Time
+}
+
+const (
+	progressAfter = 300 * time.Millisecond
+	progressEvery = 100 * time.Millisecond
+	progressWidth = 30
+)
+
+func (t *talk) newProgress(what string) *progress {
+	return &progress{talk: t, what: what, wanted: t.talkScreen != nil, began: time.Now()}
+}
+
+func (p *progress) show(done, total int64) {
+	now := time.Now()
+	if !p.wanted || total <= 0 || now.Sub(p.began) < progressAfter || now.Sub(p.printed) < progressEvery {
+		return
+	}
+	p.printed = now
+	filled := int(progressWidth * done / total)
+	_ = p.talk.err.Redraw(fmt.Sprintf("%s %s%s %3d %%", p.what,
+		strings.Repeat("█", filled), strings.Repeat("░", progressWidth-filled), 100*done/total))
+}
+
+// showDoing is show for work that has several parts.
+func (p *progress) showDoing(doing string, done, total int64) {
+	p.what = doing
+	p.show(done, total)
+}
+
+// done wipes the bar away.
+func (p *progress) done() {
+	if !p.printed.IsZero() {
+		_ = p.talk.err.Redraw("")
+	}
+}
+
+// sayUnread reports the sessions that could not be read: they are missing from
+// every answer.
+func (a *app) sayUnread(report index.Report) {
+	for _, unread := range report.Unread {
+		a.say("%s %v", a.paint(yellow, "warning:"), unread.Err)
+	}
+}
