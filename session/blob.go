@@ -35,11 +35,6 @@ func (h *heldBlobs) release() {
 	}
 }
 
-// CustomImport is the type of the custom entry that has a piece of the file from
-// which a session was imported, compressed: in a blob that it names, or in base64.
-// See package transcript, which writes it.
-const CustomImport = "coppice.import"
-
 // mover moves large content of entries into blobs, in two steps: first it finds
 // out what is to move, so that it can be measured and refused, then it puts it.
 // What the caller gave stays as it is.

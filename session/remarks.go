@@ -18,6 +18,16 @@ const (
 	CustomPinned = "coppice.pinned"
 )
 
+// The custom entries that an import leaves in a session: see package transcript,
+// which writes them. They are no part of the conversation.
+const (
+	// CustomImport has a piece of the file from which a session was imported,
+	// compressed: in a blob that it names, or in base64.
+	CustomImport = "coppice.import"
+	// CustomFidelity says what the import made of the source's records.
+	CustomFidelity = "coppice.fidelity"
+)
+
 // SetTags replaces the session's tags. They are sorted, and each is kept once.
 func (s *Session) SetTags(tags ...string) (string, error) {
 	return s.AppendCustomEntry(CustomTags, map[string]any{"tags": tagList(tags)})

@@ -21,7 +21,7 @@ const (
 	// CustomImport says where a piece of the source is kept: see Raw.
 	CustomImport = session.CustomImport
 	// CustomFidelity says what an import made of the source's records.
-	CustomFidelity = "coppice.fidelity"
+	CustomFidelity = session.CustomFidelity
 )
 
 // Importer brings the conversations of files into a store.

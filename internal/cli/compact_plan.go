@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
 )
@@ -51,7 +52,7 @@ func (a *app) showPlan(ctx context.Context, o opened, plan *session.CompactionPl
 	add := func(what string, entries []session.Entry) {
 		for i := range entries {
 			e := &entries[i]
-			t.add(what, short(e.ID), kindOf(e), fmt.Sprint(counter.entry(*e)), gist(e))
+			t.add(what, short(e.ID), render.Kind(e), fmt.Sprint(counter.entry(*e)), render.Gist(e, 0))
 		}
 	}
 	add("summarise", plan.Summarise)
@@ -101,7 +102,7 @@ func planEntries(entries []session.Entry, counter tokenCounter) []planEntryJSON 
 	list := make([]planEntryJSON, len(entries))
 	for i := range entries {
 		cost := counter.cost(&entries[i])
-		list[i] = planEntryJSON{entries[i].ID, kindOf(&entries[i]), cost.Tokens, cost.By, gist(&entries[i])}
+		list[i] = planEntryJSON{entries[i].ID, render.Kind(&entries[i]), cost.Tokens, cost.By, render.Gist(&entries[i], 0)}
 	}
 	return list
 }

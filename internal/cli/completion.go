@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
@@ -120,21 +121,21 @@ func (a *app) completeEntries(cmd *cobra.Command, args []string, _ string) ([]co
 	}
 	var offers []cobra.Completion
 	_ = a.withConversation(cmd.Context(), args[0], false, func(o opened) error {
-		sh, err := o.shape(o.LeafID(), false)
+		out, err := render.NewOutline(o.conversation(), render.OutlineOptions{Leaf: o.LeafID()})
 		if err != nil {
 			return err
 		}
-		var offered []*twig
-		for _, t := range sh.order {
-			if len(t.children) == 0 || t.label != "" {
+		var offered []*render.Node
+		for _, t := range out.Order {
+			if len(t.Children) == 0 || t.Label != "" {
 				offered = append(offered, t)
 			}
 		}
-		if err := o.read(cmd.Context(), offered, maxFetched); err != nil {
+		if err := o.conversation().Read(cmd.Context(), offered, render.MaxOutput); err != nil {
 			return err
 		}
 		for _, t := range offered {
-			offers = append(offers, cobra.CompletionWithDesc(sh.id(t), oneLine(t.label+" "+gist(&t.entry), 60)))
+			offers = append(offers, cobra.CompletionWithDesc(out.Names.Name(t.Entry.ID), oneLine(t.Label+" "+render.Gist(&t.Entry, 60), 60)))
 		}
 		return nil
 	})

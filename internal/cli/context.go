@@ -8,6 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
 )
@@ -127,15 +128,15 @@ func (a *app) contextEntries(c *session.Context, left []leftOutJSON, view *windo
 	}
 	for i := range entries {
 		e := &entries[i]
-		kind, tokens := kindOf(e), thousands(costs[i].Tokens)
+		kind, tokens := render.Kind(e), thousands(costs[i].Tokens)
 		mark := ""
 		if c.Edited[e.ID] != "" {
 			mark = "(edited) "
 		}
 		id := pad(shortened(short, e.ID), idWidth)
-		room := width - idWidth - len(mark) - kindWidth - 8 - 6
-		err := a.print("%s  %s  %s  %s%s", a.paint(dim, id), a.paint(kindColour(kind), pad(kind, kindWidth)),
-			a.paint(dim, fmt.Sprintf("%8s", tokens)), a.paint(yellow, mark), gistWithin(e, max(room, 16)))
+		room := width - idWidth - len(mark) - render.KindWidth - 8 - 6
+		err := a.print("%s  %s  %s  %s%s", a.paint(dim, id), a.paint(kindColour(kind), pad(kind, render.KindWidth)),
+			a.paint(dim, fmt.Sprintf("%8s", tokens)), a.paint(yellow, mark), render.Gist(e, max(room, 16)))
 		if err != nil {
 			return err
 		}
@@ -148,7 +149,7 @@ func shortened(short map[string]string, id string) string { return oneLine(orEls
 
 // contextHead says who would be asked, how much it is, and what is left out.
 func (a *app) contextHead(c *session.Context, whole *window.View, left []leftOutJSON, short map[string]string) error {
-	model := orElse(modelName(c.Provider, c.Model), "no model chosen")
+	model := orElse(render.ModelName(c.Provider, c.Model), "no model chosen")
 	if c.ThinkingLevel != "" {
 		model += ", thinking " + oneLine(c.ThinkingLevel, 0)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
@@ -220,7 +221,7 @@ func (t *tale) message(m *session.MessageEntry) string {
 func (t *tale) answer(content ...session.Content) string {
 	output := 0
 	for i := range content {
-		output += len(gist(&session.Entry{Message: &session.MessageEntry{Content: content[i : i+1]}}))/4 + 12
+		output += len(render.Gist(&session.Entry{Message: &session.MessageEntry{Content: content[i : i+1]}}, 0))/4 + 12
 	}
 	cached := t.input * 3 / 4
 	fresh := t.input - cached

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -71,7 +72,7 @@ func (a *app) printDiff(ctx context.Context, o opened, c *session.Comparison) er
 	t := a.newTable(3, "", "ENTRY", "KIND", "TEXT")
 	add := func(sign string, entries []session.Entry) {
 		for i := range entries {
-			t.add(sign, short(entries[i].ID), kindOf(&entries[i]), gist(&entries[i]))
+			t.add(sign, short(entries[i].ID), render.Kind(&entries[i]), render.Gist(&entries[i], 0))
 		}
 	}
 	if c.Ancestor != "" {

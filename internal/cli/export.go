@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -226,7 +227,7 @@ func exportChain(w io.Writer, o opened, f *exportFlags) error {
 	if err != nil {
 		return err
 	}
-	for some := range slices.Chunk(ids, readAtOnce) {
+	for some := range slices.Chunk(ids, render.ReadAtOnce) {
 		entries, err := o.Peek(some...)
 		if err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -59,7 +60,7 @@ type pageEntry struct {
 // are in it, and its script only shows one of them at a time. Should anything
 // hostile get through the escaping, the page's policy lets no other script run.
 func exportHTML(ctx context.Context, w io.Writer, o opened, leaf string) error {
-	sh, err := o.shape(leaf, false)
+	sh, err := render.NewOutline(o.conversation(), render.OutlineOptions{Leaf: leaf})
 	if err != nil {
 		return err
 	}
@@ -83,10 +84,10 @@ func exportHTML(ctx context.Context, w io.Writer, o opened, leaf string) error {
 // stands before the entry.
 type pageBuilder struct {
 	opened
-	shape   *shape
-	anchors map[*twig]string
-	below   map[*twig]bool  // see findBelow
-	briefs  map[*twig]brief // of those that are told elsewhere
+	shape   *render.Outline
+	anchors map[*render.Node]string
+	below   map[*render.Node]bool  // see findBelow
+	briefs  map[*render.Node]brief // of those that are told elsewhere
 	tools   map[string]string
 	err     error // why not all entries could be read
 }
@@ -94,12 +95,12 @@ type pageBuilder struct {
 // brief is what an entry is and says, in a line.
 type brief struct{ kind, about string }
 
-func newPageBuilder(o opened, sh *shape) *pageBuilder {
+func newPageBuilder(o opened, sh *render.Outline) *pageBuilder {
 	b := &pageBuilder{
-		opened: o, shape: sh, anchors: make(map[*twig]string, len(sh.order)),
-		briefs: make(map[*twig]brief), tools: make(map[string]string),
+		opened: o, shape: sh, anchors: make(map[*render.Node]string, len(sh.Order)),
+		briefs: make(map[*render.Node]brief), tools: make(map[string]string),
 	}
-	for i, t := range sh.order {
+	for i, t := range sh.Order {
 		b.anchors[t] = "e" + strconv.Itoa(i+1)
 	}
 	b.findBelow()
@@ -128,11 +129,11 @@ func (b *pageBuilder) page() (*page, error) {
 		Title:  orElse(oneLine(title, 0), "Untitled Session"),
 		Footer: fmt.Sprintf("Exported by Coppice from session %s", b.ID()),
 		Style:  template.CSS(pageStyle), Script: template.JS(pageScript),
-		Facts: facts, Tags: tags, Roots: b.branches(b.shape.roots, nil), Entries: b.entries,
+		Facts: facts, Tags: tags, Roots: b.branches(b.shape.Roots, nil), Entries: b.entries,
 	}
-	for _, t := range b.shape.order {
-		if t.label != "" {
-			p.Labels = append(p.Labels, pageLabel{b.anchors[t], oneLine(t.label, 0), oneLine(b.briefs[t].about, 120)})
+	for _, t := range b.shape.Order {
+		if t.Label != "" {
+			p.Labels = append(p.Labels, pageLabel{b.anchors[t], oneLine(t.Label, 0), oneLine(b.briefs[t].about, 120)})
 		}
 	}
 	return p, nil
@@ -141,34 +142,34 @@ func (b *pageBuilder) page() (*page, error) {
 // findBriefs reads the entries of which something stands elsewhere on the page:
 // those that have a label, and those that begin a branch.
 func (b *pageBuilder) findBriefs() error {
-	var told []*twig
-	for _, t := range b.shape.order {
-		siblings := b.shape.roots
-		if t.parent != nil {
-			siblings = t.parent.children
+	var told []*render.Node
+	for _, t := range b.shape.Order {
+		siblings := b.shape.Roots
+		if t.Parent != nil {
+			siblings = t.Parent.Children
 		}
-		if t.label != "" || len(siblings) > 1 {
+		if t.Label != "" || len(siblings) > 1 {
 			told = append(told, t)
 		}
 	}
-	return b.each(told, func(t *twig, e *session.Entry) bool {
-		b.briefs[t] = brief{kindOf(e), gistWithin(e, 160)}
+	return b.each(told, func(t *render.Node, e *session.Entry) bool {
+		b.briefs[t] = brief{render.Kind(e), render.Gist(e, 160)}
 		return true
 	})
 }
 
 // each reads entries one by one, until it is told to stop.
-func (b *pageBuilder) each(twigs []*twig, visit func(t *twig, e *session.Entry) bool) error {
+func (b *pageBuilder) each(twigs []*render.Node, visit func(t *render.Node, e *session.Entry) bool) error {
 	ids := make([]string, len(twigs))
 	for i, t := range twigs {
-		ids[i] = t.entry.ID
+		ids[i] = t.Entry.ID
 	}
 	i := 0
 	for e, err := range b.Each(ids...) {
 		if err != nil {
 			return err
 		}
-		e.ParentID = twigs[i].entry.ParentID // also of what is missing
+		e.ParentID = twigs[i].Entry.ParentID // also of what is missing
 		if !visit(twigs[i], &e) {
 			return nil
 		}
@@ -178,7 +179,7 @@ func (b *pageBuilder) each(twigs []*twig, visit func(t *twig, e *session.Entry) 
 }
 
 func (b *pageBuilder) entries(yield func(pageEntry) bool) {
-	b.err = b.each(b.shape.order, func(t *twig, e *session.Entry) bool { return yield(b.entry(t, e)) })
+	b.err = b.each(b.shape.Order, func(t *render.Node, e *session.Entry) bool { return yield(b.entry(t, e)) })
 }
 
 const pageTime = "2 Jan 2006, 15:04 UTC"
@@ -186,10 +187,10 @@ const pageTime = "2 Jan 2006, 15:04 UTC"
 func (b *pageBuilder) facts() ([]string, error) {
 	messages := 0
 	var spent session.Spent
-	for some := range slices.Chunk(b.shape.order, readAtOnce) {
+	for some := range slices.Chunk(b.shape.Order, render.ReadAtOnce) {
 		ids := make([]string, len(some))
 		for i, t := range some {
-			ids[i] = t.entry.ID
+			ids[i] = t.Entry.ID
 		}
 		entries, err := b.Peek(ids...)
 		if err != nil {
@@ -216,18 +217,17 @@ func (b *pageBuilder) facts() ([]string, error) {
 	return facts, nil
 }
 
-func (b *pageBuilder) entry(t *twig, e *session.Entry) pageEntry {
+func (b *pageBuilder) entry(t *render.Node, e *session.Entry) pageEntry {
 	out := pageEntry{
-		Anchor: b.anchors[t], Parent: b.anchors[t.parent], Onward: b.anchors[t.onward],
-		ID: e.ID, Short: b.shape.id(t), Class: pageClass(e), Kind: kindOf(e), Label: oneLine(t.label, 0),
-		Live: t.live || b.below[t], Blocks: b.blocks(e), Children: b.branches(t.children, t.onward),
+		Anchor: b.anchors[t], Parent: b.anchors[t.Parent], Onward: b.anchors[t.Onward],
+		ID: e.ID, Short: b.shape.Names.Name(t.Entry.ID), Class: pageClass(e), Kind: render.Kind(e), Label: oneLine(t.Label, 0),
+		Live: t.Live || b.below[t], Blocks: b.blocks(e), Children: b.branches(t.Children, t.Onward),
 	}
 	if !e.Timestamp.IsZero() {
 		out.Time, out.When = rfc3339(e.Timestamp), e.Timestamp.UTC().Format(time.DateTime)
 	}
 	if e.Message != nil {
-		r := reader{talk: &talk{}}
-		out.Facts = slices.DeleteFunc(r.messageFacts(e.Message), func(fact string) bool { return fact == "" })
+		out.Facts = render.MessageFacts(e.Message)
 	}
 	return out
 }
@@ -236,14 +236,14 @@ func (b *pageBuilder) entry(t *twig, e *session.Entry) pageEntry {
 // path: they lie below the leaf that was asked for. With no leaf at all, what was
 // worked on last is shown.
 func (b *pageBuilder) findBelow() {
-	b.below = make(map[*twig]bool)
-	first := b.shape.leaf
+	b.below = make(map[*render.Node]bool)
+	first := b.shape.Leaf
 	if first != nil {
-		first = first.onward
-	} else if n := len(b.shape.roots); n > 0 {
-		first = b.shape.roots[n-1]
+		first = first.Onward
+	} else if n := len(b.shape.Roots); n > 0 {
+		first = b.shape.Roots[n-1]
 	}
-	for t := first; t != nil; t = t.onward {
+	for t := first; t != nil; t = t.Onward {
 		b.below[t] = true
 	}
 }
@@ -264,7 +264,7 @@ func pageClass(e *session.Entry) string {
 }
 
 // branches lists where one can go on, if there is a choice.
-func (b *pageBuilder) branches(twigs []*twig, onward *twig) []pageBranch {
+func (b *pageBuilder) branches(twigs []*render.Node, onward *render.Node) []pageBranch {
 	if len(twigs) < 2 {
 		return nil
 	}
@@ -272,7 +272,7 @@ func (b *pageBuilder) branches(twigs []*twig, onward *twig) []pageBranch {
 	for i, t := range twigs {
 		out[i] = pageBranch{
 			Anchor: b.anchors[t], Kind: b.briefs[t].kind, About: b.briefs[t].about,
-			Size: counted(t.length, "entry", "entries"), Live: t.live || t == onward && b.shape.leaf != nil,
+			Size: counted(t.Length, "entry", "entries"), Live: t.Live || t == onward && b.shape.Leaf != nil,
 		}
 	}
 	return out

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 )
@@ -37,7 +38,7 @@ func (b *pageBuilder) blocks(e *session.Entry) []pageBlock {
 	case e.BranchSummary != nil:
 		return []pageBlock{{Class: "text", HTML: richText(e.BranchSummary.Summary)}}
 	}
-	if text := gist(e); text != "" {
+	if text := render.Gist(e, 0); text != "" {
 		return []pageBlock{{Class: "text", HTML: richText(text)}}
 	}
 	return nil
@@ -65,15 +66,15 @@ func (b *pageBuilder) content(c *session.Content) []pageBlock {
 		if err != nil {
 			input = err.Error()
 		}
-		return []pageBlock{{Class: "call", Summary: "→ " + oneLine(callGist(c.ToolUse), 300), Text: pieces(input)}}
+		return []pageBlock{{Class: "call", Summary: "→ " + oneLine(render.CallGist(c.ToolUse), 300), Text: pieces(input)}}
 	case c.ToolResult != nil:
 		return b.result(c.ToolResult)
 	case c.Image != nil:
 		if url := dataURL(c.Image.Source); url != "" {
-			return []pageBlock{{Class: "image", Summary: mediaGist(c), URL: url}}
+			return []pageBlock{{Class: "image", Summary: render.MediaGist(c), URL: url}}
 		}
 	}
-	return []pageBlock{{Class: "media", Summary: mediaGist(c)}}
+	return []pageBlock{{Class: "media", Summary: render.MediaGist(c)}}
 }
 
 func (b *pageBuilder) result(r *session.ToolResultContent) []pageBlock {

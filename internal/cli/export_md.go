@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/markdown"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
@@ -192,7 +193,7 @@ func markdownBlock(c *session.Content) string {
 	case c.ToolResult != nil:
 		return markdownResult(c.ToolResult)
 	}
-	return "*" + markdown.Line(strings.Trim(mediaGist(c), "[]")) + "*"
+	return "*" + markdown.Line(strings.Trim(render.MediaGist(c), "[]")) + "*"
 }
 
 // markdownResult fences output of several lines: it is no prose, and would be

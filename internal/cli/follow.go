@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
@@ -178,7 +179,7 @@ func (w *watcher) tell(one arrival) error {
 		return w.printJSON(arrivalJSON{one.session, one.entry})
 	}
 	e := &one.entry
-	kind := kindOf(e)
+	kind := render.Kind(e)
 	at := rfc3339(e.Timestamp)
 	if w.isTerminal() {
 		at = e.Timestamp.Local().Format(time.TimeOnly)
@@ -189,11 +190,11 @@ func (w *watcher) tell(one arrival) error {
 		name := w.shortOf(one.session)
 		plain, painted = plain+name+"  ", painted+w.paint(blue, name)+"  "
 	}
-	plain += pad(kind, kindWidth) + "  "
-	painted += w.paint(kindColour(kind), pad(kind, kindWidth)) + "  "
+	plain += pad(kind, render.KindWidth) + "  "
+	painted += w.paint(kindColour(kind), pad(kind, render.KindWidth)) + "  "
 	room := 0
 	if width := w.width(); width > 0 {
 		room = max(width-len([]rune(plain)), 16)
 	}
-	return w.print("%s%s", painted, oneLine(gistNaming(e, max(room, 0), halfUUID), room))
+	return w.print("%s%s", painted, oneLine(render.GistNaming(e, max(room, 0), halfUUID), room))
 }

@@ -11,31 +11,10 @@ import (
 	"testing"
 
 	"github.com/coppice-dev/coppice/bench/shapes"
-	"github.com/coppice-dev/coppice/session"
 )
 
 // Each of these takes milliseconds where the work is in proportion to the input.
 // Where each entry looks at all others, the test's time limit says so.
-
-func TestBranchesOfALongPage(t *testing.T) {
-	t.Parallel()
-	const n = 60_000
-	sh := &shape{byID: make(map[string]*twig), short: map[string]string{}}
-	var last *twig
-	for i := range n {
-		last = sh.add(&session.TreeNode{Entry: session.Entry{ID: fmt.Sprint(i)}}, last)
-	}
-	sh.setOnward()
-	b := newPageBuilder(opened{}, sh)
-	for i, t2 := range sh.order {
-		if !b.below[t2] || t2.length != n-i {
-			t.Fatalf("entry %d: shown %v, %d entries from it on", i, b.below[t2], t2.length)
-		}
-		if got := b.branches([]*twig{t2, t2}, nil); got[0].Size != counted(n-i, "entry", "entries") {
-			t.Fatalf("entry %d begins a branch of %s", i, got[0].Size)
-		}
-	}
-}
 
 // What branches off a branch that branches off a branch is drawn, in lines that are
 // not longer and longer.
@@ -96,24 +75,5 @@ func TestManyGapsAreFilled(t *testing.T) {
 		if len(p.pieces) != n || roots != 1 {
 			t.Errorf("%s: %d markers and %d roots, want %d and 1", name, len(p.pieces), roots, n)
 		}
-	}
-}
-
-// The beginning of a long text is all that a line looks at.
-func TestOneLineOfALongText(t *testing.T) {
-	for text, want := range map[string]string{
-		strings.Repeat("word ", 1000):                  "word word…",
-		"\n\t " + strings.Repeat(" word", 1000):        "word word…",
-		"e" + strings.Repeat("\u0301", 1000) + " word": "e" + strings.Repeat("\u0301", 1000) + " word",
-		"two\r\nlines": "two lines",
-		"short":        "short", "": "", " \n ": "",
-	} {
-		if got := oneLine(text, 10); got != want {
-			t.Errorf("%.20q: %.40q, want %.40q", text, got, want)
-		}
-	}
-	long := strings.Repeat("a b ", 1<<20)
-	if n := testing.AllocsPerRun(2, func() { oneLine(long, 80) }); n > 50 {
-		t.Errorf("%v allocations for the beginning of a text", n)
 	}
 }

@@ -223,21 +223,6 @@ func titleWithMarks(s index.Session) string {
 	return strings.Join(append(marks, title), " ")
 }
 
-// humanCount tells a number as a person would, and nothing for none.
-func humanCount(n int64) string {
-	switch {
-	case n == 0:
-		return "-"
-	case n < 1000:
-		return strconv.FormatInt(n, 10)
-	case n < 100_000:
-		return fmt.Sprintf("%.1fk", float64(n)/1000)
-	case n < 1_000_000:
-		return fmt.Sprintf("%dk", n/1000)
-	}
-	return fmt.Sprintf("%.1fM", float64(n)/1e6)
-}
-
 // sessionJSON is a session in the output of --json: see docs/cli.md.
 type sessionJSON struct {
 	ID           string        `json:"id"`

@@ -9,6 +9,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 )
@@ -108,7 +109,7 @@ func (r *reader) entry(e *session.Entry) {
 	case e.Compaction != nil:
 		r.compaction(e)
 	case e.Message != nil:
-		r.header(e, r.messageFacts(e.Message)...)
+		r.header(e, render.MessageFacts(e.Message)...)
 		for i := range e.Message.Content {
 			r.block(&e.Message.Content[i])
 		}
@@ -127,16 +128,16 @@ func (r *reader) entry(e *session.Entry) {
 
 // setting writes what is not part of the conversation, on one line.
 func (r *reader) setting(e *session.Entry) {
-	kind := kindOf(e)
+	kind := render.Kind(e)
 	line := r.talk.paint(kindColour(kind), kind) + indent + r.talk.paint(dim, r.id(e.ID)+" · "+r.talk.when(e.Timestamp, r.now)) + indent
-	r.line(strings.TrimRight(line+r.fits(gistNaming(e, 0, r.id), ansi.StringWidth(line)), " "))
+	r.line(strings.TrimRight(line+r.fits(render.GistNaming(e, 0, r.id), ansi.StringWidth(line)), " "))
 }
 
 func (r *reader) id(id string) string { return shortened(r.short, id) }
 
 // header writes who speaks, when, and what else is known.
 func (r *reader) header(e *session.Entry, facts ...string) {
-	kind := kindOf(e)
+	kind := render.Kind(e)
 	facts = append([]string{r.talk.when(e.Timestamp, r.now)}, facts...)
 	line := r.talk.paint(bold+";"+kindColour(kind), kind) + indent + r.talk.paint(dim, r.id(e.ID))
 	if label := r.labels[e.ID]; label != "" {
@@ -155,27 +156,6 @@ func (r *reader) header(e *session.Entry, facts ...string) {
 	r.line(r.fits(line, 0))
 }
 
-func (r *reader) messageFacts(m *session.MessageEntry) []string {
-	facts := []string{oneLine(m.Model, 0)}
-	if m.Usage != nil && m.Usage.Output > 0 {
-		facts = append(facts, counted(m.Usage.Output, "token", "tokens"))
-	} else if m.Tokens != nil {
-		facts = append(facts, counted(*m.Tokens, "token", "tokens"))
-	}
-	if m.Usage != nil && m.Usage.CostMicroUSD > 0 {
-		facts = append(facts, money(m.Usage.CostMicroUSD))
-	}
-	return facts
-}
-
-// money tells millionths of a dollar.
-func money(micro int) string {
-	if micro < 10_000 {
-		return fmt.Sprintf("$%.4f", float64(micro)/1e6)
-	}
-	return fmt.Sprintf("$%.2f", float64(micro)/1e6)
-}
-
 func (r *reader) block(c *session.Content) {
 	switch {
 	case c.Text != nil:
@@ -187,7 +167,7 @@ func (r *reader) block(c *session.Content) {
 	case c.ToolResult != nil:
 		r.result(c.ToolResult)
 	default:
-		r.line(indent, r.fits(mediaGist(c), 2))
+		r.line(indent, r.fits(render.MediaGist(c), 2))
 	}
 }
 
@@ -195,7 +175,7 @@ func (r *reader) call(t *session.ToolUseContent) {
 	r.tools[t.ID] = t.Name
 	arrow := r.talk.paint(yellow, "→ ")
 	if !r.full {
-		name, rest, _ := strings.Cut(r.fits(callGist(t), 4), " ")
+		name, rest, _ := strings.Cut(r.fits(render.CallGist(t), 4), " ")
 		r.line(indent, arrow, r.talk.paint(yellow, name), " ", rest)
 		return
 	}
@@ -264,7 +244,7 @@ func (r *reader) divider(text string) {
 }
 
 // branches says what else follows, and how to see it.
-func (r *reader) branches(sh *shape, others []*twig, name, where string) {
+func (r *reader) branches(sh *render.Outline, others []*render.Node, name, where string) {
 	if len(others) == 0 {
 		return
 	}
@@ -272,8 +252,8 @@ func (r *reader) branches(sh *shape, others []*twig, name, where string) {
 	r.line()
 	r.line(r.talk.paint(yellow, "╰─ "+counted(len(others), "other branch", "other branches")+" "+where+":"))
 	for _, t := range others {
-		command := "   " + showCommandFor(name, sh.id(t.tip()))
-		about := kindOf(&t.entry) + ": " + gistWithin(&t.entry, 200)
+		command := "   " + showCommandFor(name, sh.Names.Name(t.Tip().Entry.ID))
+		about := render.Kind(&t.Entry) + ": " + render.Gist(&t.Entry, 200)
 		if r.width == 0 {
 			about = oneLine(about, 80)
 		}

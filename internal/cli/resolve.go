@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/keyed"
@@ -135,35 +134,4 @@ func theOne(what, given string, found []string) (string, error) {
 		found = found[:most]
 	}
 	return "", usageError{fmt.Errorf("%q begins the ids of several: %s%s; give more of it", given, strings.Join(found, ", "), more)}
-}
-
-// minShort is how many characters a shortened id has at least.
-const minShort = 8
-
-// shortIDs returns for each id the shortest prefix, of at least eight
-// characters, that none of the others has. In the order of the alphabet it is
-// enough to compare each with its neighbours.
-func shortIDs(ids []string) map[string]string {
-	sorted := slices.Compact(slices.Sorted(slices.Values(ids)))
-	short := make(map[string]string, len(sorted))
-	for i, id := range sorted {
-		n := minShort - 1
-		if i > 0 {
-			n = max(n, sharedPrefix(id, sorted[i-1]))
-		}
-		if i+1 < len(sorted) {
-			n = max(n, sharedPrefix(id, sorted[i+1]))
-		}
-		short[id] = id[:min(n+1, len(id))]
-	}
-	return short
-}
-
-// sharedPrefix is how many bytes two strings have in common at the beginning.
-func sharedPrefix(a, b string) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	return n
 }

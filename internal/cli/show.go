@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 )
@@ -24,7 +25,7 @@ func (f *showFlags) fetched() int64 {
 	if f.full {
 		return math.MaxInt64
 	}
-	return maxFetched
+	return render.MaxOutput
 }
 
 func showCommand(a *app) *cobra.Command {
@@ -143,13 +144,13 @@ func (a *app) showAll(cmd *cobra.Command, o opened, f *showFlags) error {
 	if w.labels, err = o.Labels(); err != nil {
 		return err
 	}
-	for some := range slices.Chunk(ids, readAtOnce) {
+	for some := range slices.Chunk(ids, render.ReadAtOnce) {
 		entries, err := o.Peek(some...)
 		if err != nil {
 			return err
 		}
 		for i := range entries {
-			o.fetchOutput(cmd.Context(), &entries[i], f.fetched())
+			o.conversation().FetchOutput(cmd.Context(), &entries[i], f.fetched())
 			w.entry(&entries[i])
 			if err := w.flush(); err != nil {
 				return err
@@ -164,11 +165,11 @@ func (a *app) showPath(cmd *cobra.Command, o opened, leaf string, f *showFlags) 
 	if err != nil {
 		return err
 	}
-	sh, err := o.shape(leaf, false)
+	sh, err := render.NewOutline(o.conversation(), render.OutlineOptions{Leaf: leaf})
 	if err != nil {
 		return err
 	}
-	w.short = sh.short
+	w.short = sh.Names
 	if w.labels, err = o.Labels(); err != nil {
 		return err
 	}
@@ -176,12 +177,12 @@ func (a *app) showPath(cmd *cobra.Command, o opened, leaf string, f *showFlags) 
 	if err != nil {
 		return err
 	}
-	roots := sh.otherRoots()
-	if err := o.read(cmd.Context(), roots, maxFetched); err != nil {
+	roots := sh.OtherRoots()
+	if err := o.conversation().Read(cmd.Context(), roots, render.MaxOutput); err != nil {
 		return err
 	}
 	w.branches(sh, roots, name, "here")
-	for some := range slices.Chunk(sh.path(), readAtOnce) {
+	for some := range slices.Chunk(sh.Path(), render.ReadAtOnce) {
 		if err := a.showTwigs(cmd, o, w, sh, name, some, f.fetched()); err != nil {
 			return err
 		}
@@ -190,30 +191,30 @@ func (a *app) showPath(cmd *cobra.Command, o opened, leaf string, f *showFlags) 
 }
 
 // showTwigs shows a part of the path, and what branches off from it.
-func (a *app) showTwigs(cmd *cobra.Command, o opened, w *reader, sh *shape, name string, path []*twig, limit int64) error {
+func (a *app) showTwigs(cmd *cobra.Command, o opened, w *reader, sh *render.Outline, name string, path []*render.Node, limit int64) error {
 	wanted := slices.Clone(path)
-	others := make(map[*twig][]*twig)
+	others := make(map[*render.Node][]*render.Node)
 	for _, t := range path {
-		others[t] = t.others()
-		if t == sh.leaf {
-			others[t] = t.children
+		others[t] = t.Others()
+		if t == sh.Leaf {
+			others[t] = t.Children
 		}
 		wanted = append(wanted, others[t]...)
 	}
-	if err := o.read(cmd.Context(), wanted, limit); err != nil {
+	if err := o.conversation().Read(cmd.Context(), wanted, limit); err != nil {
 		return err
 	}
 	for _, t := range path {
 		where := "here"
-		if t == sh.leaf {
+		if t == sh.Leaf {
 			where = "below"
 		}
-		w.entry(&t.entry)
+		w.entry(&t.Entry)
 		w.branches(sh, others[t], name, where)
 		if err := w.flush(); err != nil {
 			return err
 		}
-		t.entry = session.Entry{ID: t.entry.ID} // it is shown: let the memory go
+		t.Entry = session.Entry{ID: t.Entry.ID} // it is shown: let the memory go
 	}
 	return nil
 }

@@ -195,53 +195,6 @@ func (t *talk) when(at, now time.Time) string {
 	return ago(at, now)
 }
 
-// ago tells how long ago something was.
-func ago(at, now time.Time) string {
-	d := now.Sub(at)
-	switch {
-	case d < 0:
-		return at.Local().Format("2 Jan 2006 15:04")
-	case d < time.Minute:
-		return "just now"
-	case d < time.Hour:
-		return fmt.Sprintf("%d min ago", int(d.Minutes()))
-	case d < 24*time.Hour:
-		return fmt.Sprintf("%d h ago", int(d.Hours()))
-	case d < 7*24*time.Hour:
-		return at.Local().Format("Mon 15:04")
-	case at.Year() == now.Year():
-		return at.Local().Format("2 Jan 15:04")
-	}
-	return at.Local().Format("2 Jan 2006")
-}
-
-// bytes tells a size as a person would.
-func humanBytes(n int64) string {
-	const units = "kMGTP"
-	if n < 1000 {
-		return strconv.FormatInt(n, 10) + " B"
-	}
-	v := float64(n)
-	i := -1
-	for v >= 1000 && i < len(units)-1 {
-		v /= 1000
-		i++
-	}
-	if v >= 100 {
-		return fmt.Sprintf("%.0f %cB", v, units[i])
-	}
-	return fmt.Sprintf("%.1f %cB", v, units[i])
-}
-
-// oneLine puts text onto one line of at most n columns (0: any number).
-func oneLine(text string, n int) string {
-	text = collapsed(text, n)
-	if n > 0 {
-		return ansi.Truncate(text, n, "…")
-	}
-	return text
-}
-
 // wrap breaks text between words so that it fits the terminal, with something
 // before each line. Elsewhere lines stay whole.
 func (t *talk) wrap(text, before string) string {
@@ -360,4 +313,21 @@ func rfc3339(at time.Time) string {
 		return ""
 	}
 	return at.UTC().Format(time.RFC3339Nano)
+}
+
+// kindColour is the colour of the word for what an entry is.
+func kindColour(kind string) colour {
+	switch kind {
+	case session.RoleUser, session.RoleBashExecution:
+		return green
+	case session.RoleAssistant:
+		return cyan
+	case session.RoleTool:
+		return yellow
+	case session.RoleSystem, "compaction", "summary", "merge":
+		return blue
+	case "gap":
+		return red
+	}
+	return dim
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -44,7 +45,7 @@ const (
 
 func (a *app) runTree(cmd *cobra.Command, id string, f *treeFlags) error {
 	return a.withConversation(cmd.Context(), id, f.link, func(o opened) error {
-		sh, err := o.shape(o.LeafID(), f.all || a.flags.json)
+		sh, err := render.NewOutline(o.conversation(), render.OutlineOptions{Leaf: o.LeafID(), All: f.all || a.flags.json})
 		if err != nil {
 			return err
 		}
@@ -54,11 +55,11 @@ func (a *app) runTree(cmd *cobra.Command, id string, f *treeFlags) error {
 		d := drawing{talk: &a.talk, shape: sh, fold: f.fold, width: a.width()}
 		if f.fold < 0 {
 			d.fold = 0
-			if len(sh.order) > longTree {
+			if len(sh.Order) > longTree {
 				d.fold = longRun
 			}
 		}
-		return d.draw(func(twigs []*twig) error { return o.read(cmd.Context(), twigs, maxFetched) })
+		return d.draw(func(twigs []*render.Node) error { return o.conversation().Read(cmd.Context(), twigs, render.MaxOutput) })
 	})
 }
 
@@ -77,10 +78,10 @@ type treeNode struct {
 	Text      string  `json:"text"`
 }
 
-func (a *app) treeJSON(ctx context.Context, o opened, sh *shape) error {
-	depths := make(map[*twig]int)
-	for some := range slices.Chunk(sh.order, readAtOnce) {
-		if err := o.read(ctx, some, maxFetched); err != nil {
+func (a *app) treeJSON(ctx context.Context, o opened, sh *render.Outline) error {
+	depths := make(map[*render.Node]int)
+	for some := range slices.Chunk(sh.Order, render.ReadAtOnce) {
+		if err := o.conversation().Read(ctx, some, render.MaxOutput); err != nil {
 			return err
 		}
 		if err := a.treeLinesJSON(sh, some, depths); err != nil {
@@ -90,28 +91,28 @@ func (a *app) treeJSON(ctx context.Context, o opened, sh *shape) error {
 	return nil
 }
 
-func (a *app) treeLinesJSON(sh *shape, twigs []*twig, depths map[*twig]int) error {
+func (a *app) treeLinesJSON(sh *render.Outline, twigs []*render.Node, depths map[*render.Node]int) error {
 	for _, t := range twigs {
 		n := treeNode{
-			ID: t.entry.ID, Type: string(t.entry.Type), Children: len(t.children), Timestamp: rfc3339(t.entry.Timestamp),
-			Label: t.label, Live: t.live, Leaf: t == sh.leaf, Text: gist(&t.entry),
+			ID: t.Entry.ID, Type: string(t.Entry.Type), Children: len(t.Children), Timestamp: rfc3339(t.Entry.Timestamp),
+			Label: t.Label, Live: t.Live, Leaf: t == sh.Leaf, Text: render.Gist(&t.Entry, 0),
 		}
-		if t.parent != nil {
-			n.ParentID, n.Depth = &t.parent.entry.ID, depths[t.parent]+1
+		if t.Parent != nil {
+			n.ParentID, n.Depth = &t.Parent.Entry.ID, depths[t.Parent]+1
 		}
 		depths[t] = n.Depth
-		if t.entry.Message != nil {
-			n.Role = t.entry.Message.Role
+		if t.Entry.Message != nil {
+			n.Role = t.Entry.Message.Role
 		}
 		if err := a.printJSON(n); err != nil {
 			return err
 		}
-		t.entry = session.Entry{ID: t.entry.ID} // it is printed: let the memory go
+		t.Entry = session.Entry{ID: t.Entry.ID} // it is printed: let the memory go
 	}
 	return nil
 }
 
 // isMark reports whether an entry is worth seeing in a run that is folded.
-func (d *drawing) isMark(t *twig) bool {
-	return t.label != "" || t == d.shape.leaf || len(t.children) != 1 || t.entry.Type == session.TypeCompaction
+func (d *drawing) isMark(t *render.Node) bool {
+	return t.Label != "" || t == d.shape.Leaf || len(t.Children) != 1 || t.Entry.Type == session.TypeCompaction
 }

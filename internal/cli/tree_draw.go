@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/coppice-dev/coppice/render"
 )
 
 // drawing draws a shape. Each line is the entry's id, the branches, what the
@@ -20,7 +22,7 @@ import (
 // conversation branched: only what branches off is indented.
 type drawing struct {
 	talk    *talk
-	shape   *shape
+	shape   *render.Outline
 	fold    int // runs longer than this are folded; 0: never
 	width   int
 	idWidth int
@@ -29,7 +31,7 @@ type drawing struct {
 
 // drawnLine is a line of the drawing: an entry, or how many are folded away.
 type drawnLine struct {
-	twig   *twig // nil: folded
+	twig   *render.Node // nil: folded
 	folded int
 	before string
 }
@@ -39,17 +41,17 @@ const treeWidth = 120
 
 // draw plans all lines, and then prints them: read is called for the entries that
 // are about to be printed, and for no others.
-func (d *drawing) draw(read func([]*twig) error) error {
+func (d *drawing) draw(read func([]*render.Node) error) error {
 	if d.width == 0 {
 		d.width = treeWidth
 	}
-	for _, t := range d.shape.order {
-		d.idWidth = max(d.idWidth, ansi.StringWidth(d.shape.shortID(t.entry.ID)))
+	for _, t := range d.shape.Order {
+		d.idWidth = max(d.idWidth, ansi.StringWidth(d.shape.Names.Shown(t.Entry.ID)))
 	}
-	for _, root := range d.shape.roots {
+	for _, root := range d.shape.Roots {
 		d.trunk(root)
 	}
-	for lines := range slices.Chunk(d.lines, readAtOnce) {
+	for lines := range slices.Chunk(d.lines, render.ReadAtOnce) {
 		if err := d.print(lines, read); err != nil {
 			return err
 		}
@@ -57,8 +59,8 @@ func (d *drawing) draw(read func([]*twig) error) error {
 	return nil
 }
 
-func (d *drawing) print(lines []drawnLine, read func([]*twig) error) error {
-	var twigs []*twig
+func (d *drawing) print(lines []drawnLine, read func([]*render.Node) error) error {
+	var twigs []*render.Node
 	for _, l := range lines {
 		if l.twig != nil {
 			twigs = append(twigs, l.twig)
@@ -72,7 +74,7 @@ func (d *drawing) print(lines []drawnLine, read func([]*twig) error) error {
 		switch {
 		case l.twig == nil:
 			err = d.foldLine(l.before, l.folded)
-		case l.twig.parent == nil && l.twig != d.shape.roots[0]:
+		case l.twig.Parent == nil && l.twig != d.shape.Roots[0]:
 			if err = d.talk.print(""); err == nil {
 				err = d.line(l.twig, l.before)
 			}
@@ -95,16 +97,16 @@ const maxIndent = 60
 // conversation goes on from it, from an index on. first stands before the first
 // line, rest before the others.
 type stem struct {
-	run         []*twig
+	run         []*render.Node
 	hidden      map[int]int
 	at          int
 	first, rest string
 	depth       int
 }
 
-func (d *drawing) newStem(t *twig, first, rest string, depth int) *stem {
+func (d *drawing) newStem(t *render.Node, first, rest string, depth int) *stem {
 	s := &stem{first: first, rest: rest, depth: depth}
-	for ; t != nil; t = t.onward {
+	for ; t != nil; t = t.Onward {
 		s.run = append(s.run, t)
 	}
 	s.hidden = d.folded(s.run)
@@ -114,7 +116,7 @@ func (d *drawing) newStem(t *twig, first, rest string, depth int) *stem {
 // trunk plans an entry and how the conversation goes on from it, with what
 // branches off beside it. It does not recurse: a branch may have branches as often
 // as there are entries.
-func (d *drawing) trunk(root *twig) {
+func (d *drawing) trunk(root *render.Node) {
 	stems := []*stem{d.newStem(root, "", "", 0)}
 	for len(stems) > 0 {
 		s := stems[len(stems)-1]
@@ -138,7 +140,7 @@ func (d *drawing) trunk(root *twig) {
 		if s.depth == maxIndent {
 			first, rest, depth = s.first, s.rest, s.depth
 		}
-		for _, other := range slices.Backward(t.others()) { // the first is planned first
+		for _, other := range slices.Backward(t.Others()) { // the first is planned first
 			stems = append(stems, d.newStem(other, first, rest, depth))
 		}
 	}
@@ -146,7 +148,7 @@ func (d *drawing) trunk(root *twig) {
 
 // folded returns which parts of a run are not drawn: their lengths by where they
 // begin. Both ends of what stands between two marks stay.
-func (d *drawing) folded(run []*twig) map[int]int {
+func (d *drawing) folded(run []*render.Node) map[int]int {
 	hidden := make(map[int]int)
 	if d.fold <= 0 {
 		return hidden
@@ -171,33 +173,33 @@ func (d *drawing) foldLine(before string, n int) error {
 func (d *drawing) branches(before string) string { return d.talk.paint(dim, before) }
 
 // line draws one entry.
-func (d *drawing) line(t *twig, before string) error {
-	id := d.shape.shortID(t.entry.ID)
-	kind := kindOf(&t.entry)
+func (d *drawing) line(t *render.Node, before string) error {
+	id := d.shape.Names.Shown(t.Entry.ID)
+	kind := render.Kind(&t.Entry)
 	dot, shade := "○", dim
 	switch {
-	case t == d.shape.leaf:
+	case t == d.shape.Leaf:
 		dot, shade = "◉", green
-	case t.live:
+	case t.Live:
 		dot, shade = "●", ""
 	}
 	end := ""
-	if t.label != "" {
-		end += "  [" + oneLine(t.label, 0) + "]"
+	if t.Label != "" {
+		end += "  [" + oneLine(t.Label, 0) + "]"
 	}
-	left := fmt.Sprintf("%-*s  %s%s %s  ", d.idWidth, id, before, dot, pad(kind, kindWidth))
+	left := fmt.Sprintf("%-*s  %s%s %s  ", d.idWidth, id, before, dot, pad(kind, render.KindWidth))
 	mark := ""
-	if t == d.shape.leaf {
+	if t == d.shape.Leaf {
 		mark = "  ← leaf"
 	}
 	room := d.width - ansi.StringWidth(left) - ansi.StringWidth(mark)
 	end = ansi.Truncate(end, max(room, 0), "…")
 	text := ""
 	if room -= ansi.StringWidth(end); room > 1 {
-		text = gistNaming(&t.entry, room, d.shape.shortID)
+		text = render.GistNaming(&t.Entry, room, d.shape.Names.Shown)
 	}
 	painted := d.talk.paint(dim, id) + strings.Repeat(" ", d.idWidth-ansi.StringWidth(id)) + "  " + d.branches(before) +
-		d.talk.paint(shade, dot) + " " + d.kind(kind, t.live) + "  " + d.words(text, kind, t.live) +
+		d.talk.paint(shade, dot) + " " + d.kind(kind, t.Live) + "  " + d.words(text, kind, t.Live) +
 		d.talk.paint(yellow, end) + d.talk.paint(green, mark)
 	return d.talk.print("%s", strings.TrimRight(painted, " "))
 }
@@ -208,7 +210,7 @@ func (d *drawing) kind(kind string, live bool) string {
 	if !live && c != dim {
 		c = dim + ";" + c
 	}
-	return d.talk.paint(c, pad(kind, kindWidth))
+	return d.talk.paint(c, pad(kind, render.KindWidth))
 }
 
 // words paints what an entry says: strong where the conversation is.

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
+)
+
+// opened is a session with the store it is in and its name there, or a whole
+// conversation under its id.
+type opened struct {
+	*session.Session
+	store *file.Store
+	name  string
+	chain session.Linked // the conversation that it is part of, if that was asked for
+}
+
+// withOpened calls f with the session that a user means by an id, a prefix of one,
+// or a key, and with no other of its conversation.
+func (a *app) withOpened(ctx context.Context, id string, f func(o opened) error) error {
+	return a.withStore(func(st *file.Store) error {
+		name, err := resolveSession(ctx, st, id)
+		if err != nil {
+			return err
+		}
+		s, err := session.Open(ctx, st, name, a.options())
+		if err != nil {
+			return err
+		}
+		return errors.Join(f(opened{Session: s, store: st, name: name}), s.Close())
+	})
+}
+
+// shortName is the shortest prefix of the session's name that means it.
+func (o opened) shortName(ctx context.Context) (string, error) {
+	var names []string
+	for stat, err := range o.store.List(ctx) {
+		if err != nil && stat.Name == "" {
+			return "", err
+		}
+		names = append(names, stat.Name)
+	}
+	return orElse(shortIDs(names)[o.name], o.name), nil // the first session of a conversation may be missing
+}
+
+// entryIDs returns the ids of all entries in the order of the log, those that
+// only move the leaf included: a prefix that is shown to the user must mean one
+// of them.
+func (o opened) entryIDs(context.Context) ([]string, error) { return o.EntryIDs() }
+
+// conversation is the session as a renderer draws it.
+func (o opened) conversation() render.Conversation {
+	return render.Conversation{Session: o.Session, Blobs: o.store.Blobs(), Name: o.name, Links: o.chain.Links, Missing: o.chain.Missing}
+}

@@ -1,0 +1,108 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// mainArguments are the arguments that say most about a call, and need no name. A
+// call that has several is known by the first.
+var mainArguments = []string{
+	"command", "cmd", "file_path", "filePath", "absolute_path", "notebook_path", "path", "pattern",
+	"query", "url", "description",
+}
+
+// CallGist describes a tool call as a person would: the tool, what it works on,
+// and the other arguments.
+func CallGist(t *session.ToolUseContent) string {
+	parts := []string{OneLine(t.Name, 0)}
+	main := ""
+	for _, key := range mainArguments {
+		if text := commandText(t.Input[key]); text != "" {
+			main = key
+			parts = append(parts, OneLine(text, 0))
+			break
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(t.Input)) {
+		if key != main {
+			parts = append(parts, argument(key, t.Input[key]))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// commandText is the text of a main argument. A command may be a list of words, of
+// which the shell that only runs the last is not worth showing.
+func commandText(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case []any:
+		words, ok := stringList(v)
+		if !ok {
+			return ""
+		}
+		if len(words) == 3 && (words[1] == "-c" || words[1] == "-lc") {
+			return words[2]
+		}
+		return strings.Join(words, " ")
+	}
+	return ""
+}
+
+// argument is a named value in a line: lists of words are joined, other lists are
+// counted, and what remains is compact JSON.
+func argument(key string, v any) string {
+	key = OneLine(key, 0)
+	switch v := v.(type) {
+	case string:
+		return key + "=" + OneLine(v, 0)
+	case []any:
+		if words, ok := stringList(v); ok && len(words) > 0 {
+			return key + "=" + OneLine(strings.Join(words, ", "), 0)
+		}
+		if len(v) > 0 && strings.HasSuffix(key, "s") {
+			return Counted(len(v), singular(key), key)
+		}
+		if len(v) > 0 {
+			return key + "=" + Counted(len(v), "item", "items")
+		}
+	}
+	return key + "=" + OneLine(compactJSON(v), 0)
+}
+
+// stringList returns the items of a list whose items are all strings.
+func stringList(items []any) ([]string, bool) {
+	words := make([]string, len(items))
+	for i, item := range items {
+		word, ok := item.(string)
+		if !ok {
+			return nil, false
+		}
+		words[i] = word
+	}
+	return words, true
+}
+
+func singular(noun string) string {
+	if stem, ok := strings.CutSuffix(noun, "ies"); ok {
+		return stem + "y"
+	}
+	return strings.TrimSuffix(noun, "s")
+}
+
+func compactJSON(v any) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return "?"
+	}
+	return strings.TrimSpace(b.String())
+}

@@ -1,0 +1,273 @@
+package render
+
+import (
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// KindWidth is how wide most of the words are that [Kind] returns.
+const KindWidth = len("compaction")
+
+// Kind is the word for what an entry is: the role of a message, else a short name
+// for its type.
+func Kind(e *session.Entry) string {
+	switch e.Type {
+	case session.TypeMessage:
+		if e.Message == nil || e.Message.Role == "" {
+			return "message"
+		}
+		return OneLine(e.Message.Role, 0)
+	case session.TypeModelChange:
+		return "model"
+	case session.TypeThinkingLevel:
+		return "thinking"
+	case session.TypeSessionInfo:
+		return "name"
+	case session.TypeCompaction:
+		return "compaction"
+	case session.TypeBranchSummary:
+		return "summary"
+	case session.TypeContextEdit:
+		return "edit"
+	}
+	return OneLine(string(e.Type), 0)
+}
+
+// Gist is what an entry says, on one line of at most width columns; 0 stands for
+// any number.
+func Gist(e *session.Entry, width int) string {
+	return GistNaming(e, width, func(id string) string { return OneLine(id, 0) })
+}
+
+// GistNaming is [Gist] with a way to name the other entries that one refers to.
+func GistNaming(e *session.Entry, width int, name func(id string) string) string {
+	text := wholeGist(e, width, name)
+	if width > 0 {
+		return OneLine(text, width)
+	}
+	return text
+}
+
+// wholeGist may be wider than n columns, but does not look at all of a long text.
+func wholeGist(e *session.Entry, n int, name func(id string) string) string {
+	switch {
+	case e.Message != nil:
+		return messageGist(e.Message, n)
+	case e.ModelChange != nil:
+		return ModelName(e.ModelChange.Provider, e.ModelChange.ModelID)
+	case e.ThinkingLevel != nil:
+		return OneLine(e.ThinkingLevel.ThinkingLevel, 0)
+	case e.SessionInfo != nil:
+		return OneLine(e.SessionInfo.Name, 0)
+	case e.Compaction != nil:
+		return collapsed(e.Compaction.Summary, n)
+	case e.BranchSummary != nil:
+		return collapsed(e.BranchSummary.Summary, n)
+	case e.Custom != nil:
+		return customGist(e.Custom)
+	}
+	return pointerGist(e, n, name)
+}
+
+// messageGist ends with why the turn ended, if that was not as it should be.
+func messageGist(m *session.MessageEntry, n int) string {
+	return joined(contentGist(m.Content, n), inBrackets(StopWords(m)))
+}
+
+func inBrackets(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "[" + text + "]"
+}
+
+// joined puts a space between the texts that are not empty.
+func joined(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), " ")
+}
+
+// pointerGist is for entries that say something about another entry.
+func pointerGist(e *session.Entry, n int, name func(id string) string) string {
+	switch {
+	case e.Label != nil && e.Label.Label == "":
+		return "none for " + name(e.Label.TargetID)
+	case e.Label != nil:
+		return OneLine(e.Label.Label, 0) + " for " + name(e.Label.TargetID)
+	case e.Leaf != nil && e.ParentID == nil:
+		return "to the beginning"
+	case e.Leaf != nil:
+		return "to " + name(*e.ParentID)
+	case e.ContextEdit != nil && e.ContextEdit.Replacement == nil:
+		return "cleared " + name(e.ContextEdit.TargetID)
+	case e.ContextEdit != nil:
+		return "replaced " + name(e.ContextEdit.TargetID) + " by: " + contentGist(e.ContextEdit.Replacement, n)
+	case e.Revert != nil:
+		return "of " + name(e.Revert.TargetID)
+	case e.Merge != nil:
+		return mergeGist(e.Merge, name)
+	case e.Type == session.TypeGap:
+		return "(missing or damaged)"
+	}
+	return ""
+}
+
+func mergeGist(m *session.MergeEntry, name func(id string) string) string {
+	text := "from " + name(m.FromID)
+	if n := len(m.EntryIDs); n > 0 {
+		text += ", " + Counted(n, "entry", "entries")
+	}
+	if m.Summary != "" {
+		text += ": " + OneLine(m.Summary, 0)
+	}
+	return text
+}
+
+func customGist(c *session.CustomEntry) string {
+	parts := []string{OneLine(c.CustomType, 0)}
+	for _, key := range slices.Sorted(maps.Keys(c.Data)) {
+		parts = append(parts, argument(key, c.Data[key]))
+	}
+	return strings.Join(parts, " ")
+}
+
+// contentGist does not look at more of a text than is n columns wide.
+func contentGist(blocks []session.Content, n int) string {
+	var parts []string
+	for i := range blocks {
+		if part := blockGist(&blocks[i], n); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// blockGist leaves thinking out: what follows from it says more.
+func blockGist(c *session.Content, n int) string {
+	switch {
+	case c.Text != nil:
+		return collapsed(c.Text.Content, n)
+	case c.Thinking != nil:
+		return ""
+	case c.ToolUse != nil:
+		return "→ " + CallGist(c.ToolUse)
+	case c.ToolResult != nil:
+		text := cmp.Or(collapsed(c.ToolResult.Content, n), contentGist(c.ToolResult.Parts, n))
+		if c.ToolResult.IsError {
+			text = "error: " + text
+		}
+		return text
+	}
+	return MediaGist(c)
+}
+
+// MediaGist describes an image, a recording or a file by its name or type and its
+// size, in brackets.
+func MediaGist(c *session.Content) string {
+	name, source := string(c.Type), (*session.Source)(nil)
+	switch {
+	case c.Image != nil:
+		source = c.Image.Source
+	case c.Audio != nil:
+		source = c.Audio.Source
+	case c.File != nil:
+		source = c.File.Source
+	}
+	if source != nil && source.MediaType != "" {
+		name = source.MediaType
+	}
+	if c.File != nil && c.File.Name != "" {
+		name = c.File.Name
+	}
+	switch {
+	case source == nil:
+	case source.Type == "url":
+		name += " " + source.Data
+	default:
+		name += " " + Bytes(sourceSize(source))
+	}
+	return "[" + OneLine(name, 0) + "]"
+}
+
+// sourceSize is how many bytes a source has, decoded.
+func sourceSize(s *session.Source) int64 {
+	if s.Data == "" {
+		return s.Size
+	}
+	padding := len(s.Data) - len(strings.TrimRight(s.Data, "="))
+	return int64(base64.StdEncoding.DecodedLen(len(s.Data)) - padding)
+}
+
+// ModelName is provider and model in one word.
+func ModelName(provider, model string) string {
+	if provider == "" {
+		return OneLine(model, 0)
+	}
+	return OneLine(provider+"/"+model, 0)
+}
+
+// MessageFacts are what is known of a message besides what it says: the model, what
+// it cost, and why it ended if that was not as it should be.
+func MessageFacts(m *session.MessageEntry) []string {
+	facts := []string{OneLine(m.Model, 0)}
+	if m.Usage != nil && m.Usage.Output > 0 {
+		facts = append(facts, Counted(m.Usage.Output, "token", "tokens"))
+	} else if m.Tokens != nil {
+		facts = append(facts, Counted(*m.Tokens, "token", "tokens"))
+	}
+	if m.Usage != nil && m.Usage.CostMicroUSD > 0 {
+		facts = append(facts, Money(m.Usage.CostMicroUSD))
+	}
+	return slices.DeleteFunc(facts, func(fact string) bool { return fact == "" })
+}
+
+// StopWords say why a turn ended before its end, such as "aborted" or "failed:
+// overloaded"; "" if it did not.
+func StopWords(m *session.MessageEntry) string {
+	words, failure := "", Failure(m)
+	switch strings.ToLower(m.StopReason) {
+	case "", "end_turn", "tool_use", "stop_sequence", "pause_turn", "stop", "tool-calls", "tool_calls", "tooluse":
+	case "error", "failed":
+		words = "failed"
+	case "aborted", "cancelled", "canceled", "interrupted":
+		words = "aborted"
+	case "max_tokens", "length", "max_output_tokens":
+		words = "cut off at the token limit"
+	case "refusal", "content_filter", "content-filter", "safety":
+		words = "refused"
+	default:
+		words = "stopped: " + OneLine(m.StopReason, 0)
+	}
+	if failure != "" {
+		words = cmp.Or(words, "failed") + ": " + failure
+	}
+	return words
+}
+
+// Failure is the error that a turn ended with, on one line; "" if there is none.
+func Failure(m *session.MessageEntry) string { return OneLine(errorText(m.Metadata["error"], 0), 0) }
+
+// errorText finds the words in an error, which programs wrap in objects.
+func errorText(v any, depth int) string {
+	const maxDepth = 4
+	switch v := v.(type) {
+	case string:
+		return v
+	case map[string]any:
+		for _, key := range []string{"message", "data", "error"} {
+			if text := errorText(v[key], depth+1); text != "" && depth < maxDepth {
+				return text
+			}
+		}
+		name, _ := v["name"].(string)
+		return name
+	case nil:
+		return ""
+	}
+	return fmt.Sprint(v)
+}

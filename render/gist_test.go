@@ -1,0 +1,83 @@
+package render_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
+)
+
+func TestGistOfACallIsWhatAPersonWouldSay(t *testing.T) {
+	for _, test := range []struct{ name, input, want string }{
+		{"Bash", `{"command":"go test ./...","timeout":120}`, "Bash go test ./... timeout=120"},
+		{"shell", `{"command":["bash","-lc","ls -l"],"workdir":"/x"}`, "shell ls -l workdir=/x"},
+		{"shell", `{"command":["git","status"]}`, "shell git status"},
+		{"TodoWrite", `{"todos":[{"content":"a","status":"done"},{"content":"b"},{"content":"c"}]}`, "TodoWrite 3 todos"},
+		{"TodoWrite", `{"todos":[{"content":"a"}]}`, "TodoWrite 1 todo"},
+		{"TodoWrite", `{"todos":[]}`, "TodoWrite todos=[]"},
+		{"edit_all", `{"entries":[{"a":1}]}`, "edit_all 1 entry"},
+		{"update_plan", `{"plan":[{"step":"a"},{"step":"b"}]}`, "update_plan plan=2 items"},
+		{"Grep", `{"pattern":"x","globs":["*.go","*.md"]}`, "Grep x globs=*.go, *.md"},
+		{"Task", `{"description":"look around","prompt":"find\nit"}`, "Task look around prompt=find it"},
+		{"mcp", `{"filter":{"b":[1,2],"a":"<x>"},"on":true,"none":null}`, `mcp filter={"a":"<x>","b":[1,2]} none=null on=true`},
+	} {
+		var input map[string]any
+		if err := json.Unmarshal([]byte(test.input), &input); err != nil {
+			t.Fatal(err)
+		}
+		if got := render.CallGist(&session.ToolUseContent{Name: test.name, Input: input}); got != test.want {
+			t.Errorf("%s\n got %s\nwant %s", test.input, got, test.want)
+		}
+	}
+}
+
+func TestGistSaysWhyATurnEndedEarly(t *testing.T) {
+	object := map[string]any{"name": "APIError", "data": map[string]any{"message": "over\nloaded"}}
+	for _, test := range []struct {
+		stop  string
+		error any
+		text  string
+		want  string
+	}{
+		{"end_turn", nil, "done", "done"},
+		{"tool_use", nil, "", ""},
+		{"", nil, "done", "done"},
+		{"aborted", nil, "", "[aborted]"},
+		{"aborted", "Request was aborted", "half", "half [aborted: Request was aborted]"},
+		{"error", object, "", "[failed: over loaded]"},
+		{"", "429", "", "[failed: 429]"},
+		{"max_tokens", nil, "half", "half [cut off at the token limit]"},
+		{"refusal", nil, "", "[refused]"},
+		{"model_context_window_exceeded", nil, "", "[stopped: model_context_window_exceeded]"},
+		{"error", map[string]any{"name": "Timeout"}, "", "[failed: Timeout]"},
+	} {
+		e := session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: "assistant", StopReason: test.stop}}
+		if test.text != "" {
+			e.Message.Content = []session.Content{session.Text(test.text)}
+		}
+		if test.error != nil {
+			e.Message.Metadata = map[string]any{"error": test.error}
+		}
+		if got := render.Gist(&e, 0); got != test.want {
+			t.Errorf("%s, %v: %q, want %q", test.stop, test.error, got, test.want)
+		}
+	}
+}
+
+func TestGistOfOtherEntries(t *testing.T) {
+	parent := "p1"
+	for want, e := range map[string]session.Entry{
+		"model: openai/gpt":              {Type: session.TypeModelChange, ModelChange: &session.ModelChangeEntry{Provider: "openai", ModelID: "gpt"}},
+		"leaf: to p1":                    {Type: session.TypeLeaf, ParentID: &parent, Leaf: &session.LeafEntry{}},
+		"leaf: to the beginning":         {Type: session.TypeLeaf, Leaf: &session.LeafEntry{}},
+		"label: x for p1":                {Type: session.TypeLabel, Label: &session.LabelEntry{TargetID: parent, Label: "x"}},
+		"merge: from p1, 2 entries: why": {Type: session.TypeMerge, Merge: &session.MergeEntry{FromID: parent, Summary: "why", EntryIDs: []string{"a", "b"}}},
+		"gap: (missing or damaged)":      {Type: session.TypeGap},
+		`custom: ext a={"b":[1]}`:        {Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: "ext", Data: map[string]any{"a": map[string]any{"b": []any{1}}}}},
+	} {
+		if got := render.Kind(&e) + ": " + render.Gist(&e, 0); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package render
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Outline is the tree of a conversation as people are shown it. Entries that only
+// say something about the session (its name, tags, labels, where it came from) are
+// left out unless they are asked for; what hangs on such an entry then hangs on the
+// entry before it.
+//
+// An outline knows which entries there are, not what they say: [Conversation.Read]
+// reads some of them, so that a conversation of any length can be drawn with a few
+// of its entries in memory.
+type Outline struct {
+	Roots []*Node
+	Order []*Node // all of them, parents before children
+	Leaf  *Node   // where the live path ends; nil if it is before the first entry
+	Names Names   // of all entries, those that are left out included
+
+	byID map[string]*Node
+}
+
+// Node is an entry in an outline.
+type Node struct {
+	// Entry has only the id, the parent's id and the type until it is read.
+	Entry    session.Entry
+	Label    string
+	Parent   *Node // nil for a root
+	Children []*Node
+	Live     bool  // it is on the path to the leaf
+	Onward   *Node // the child with which the conversation goes on; nil at its end
+	Length   int   // how many entries there are from here to that end
+
+	newest int // the place in the log of the latest entry at or below it
+}
+
+// OutlineOptions say what to outline.
+type OutlineOptions struct {
+	// Leaf is the entry at which the live path ends; "" is before the first entry.
+	Leaf string
+	// All also has the entries that are about the session.
+	All bool
+}
+
+// NewOutline reads the tree of a conversation, and none of its entries.
+func NewOutline(c Conversation, o OutlineOptions) (*Outline, error) {
+	forest, err := c.Outline()
+	if err != nil {
+		return nil, err
+	}
+	ids, err := c.EntryIDs()
+	if err != nil {
+		return nil, err
+	}
+	asides := map[string]bool{}
+	if !o.All {
+		if asides, err = c.asides(forest); err != nil {
+			return nil, err
+		}
+	}
+	out := &Outline{byID: make(map[string]*Node), Names: ShortIDs(ids)}
+	out.grow(forest, asides)
+	out.setNewest(ids)
+	out.Leaf = out.byID[o.Leaf]
+	for n := out.Leaf; n != nil; n = n.Parent {
+		n.Live = true
+	}
+	out.setOnward()
+	return out, nil
+}
+
+// asides returns the ids of the entries that are about the session rather than
+// part of the conversation.
+func (c Conversation) asides(forest []session.TreeNode) (map[string]bool, error) {
+	asides := make(map[string]bool)
+	var customs []string
+	for n := range walkNodes(forest) {
+		switch t := n.Entry.Type; {
+		case t == session.TypeCustom:
+			customs = append(customs, n.Entry.ID)
+		case t.IsRemark() || t == session.TypeLeaf:
+			asides[n.Entry.ID] = true
+		}
+	}
+	for ids := range slices.Chunk(customs, ReadAtOnce) {
+		entries, err := c.Peek(ids...)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if e.Custom != nil {
+				asides[e.ID] = isAside(e.Custom.CustomType)
+			}
+		}
+	}
+	return asides, nil
+}
+
+// isAside reports whether custom entries of a type are about the session.
+func isAside(customType string) bool {
+	switch customType {
+	case session.CustomTags, session.CustomPinned, session.CustomImport, session.CustomFidelity:
+		return true
+	}
+	return false
+}
+
+// walkNodes yields all nodes of a forest. A conversation is as deep as it is
+// long, so it does not recurse.
+func walkNodes(forest []session.TreeNode) iter.Seq[*session.TreeNode] {
+	return func(yield func(*session.TreeNode) bool) {
+		stack := [][]session.TreeNode{forest}
+		for len(stack) > 0 {
+			nodes := stack[len(stack)-1]
+			stack = stack[:len(stack)-1]
+			for i := range nodes {
+				if !yield(&nodes[i]) {
+					return
+				}
+				stack = append(stack, nodes[i].Children)
+			}
+		}
+	}
+}
+
+// grow makes the nodes, except those that are left out. It does not recurse
+// either.
+func (o *Outline) grow(forest []session.TreeNode, asides map[string]bool) {
+	type todo struct {
+		node   *session.TreeNode
+		parent *Node
+	}
+	var stack []todo
+	push := func(nodes []session.TreeNode, parent *Node) {
+		for i := len(nodes) - 1; i >= 0; i-- {
+			stack = append(stack, todo{&nodes[i], parent})
+		}
+	}
+	push(forest, nil)
+	for len(stack) > 0 {
+		next := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		at := next.parent
+		if !asides[next.node.Entry.ID] {
+			at = o.add(next.node, next.parent)
+		} else {
+			o.byID[next.node.Entry.ID] = at
+		}
+		push(next.node.Children, at)
+	}
+}
+
+func (o *Outline) add(t *session.TreeNode, parent *Node) *Node {
+	n := &Node{Entry: t.Entry, Label: t.Label, Parent: parent}
+	if parent == nil {
+		o.Roots = append(o.Roots, n)
+	} else {
+		parent.Children = append(parent.Children, n)
+	}
+	o.byID[t.Entry.ID] = n
+	o.Order = append(o.Order, n)
+	return n
+}
+
+func (o *Outline) setNewest(ids []string) {
+	for i, id := range ids {
+		if n := o.byID[id]; n != nil {
+			n.newest = i
+		}
+	}
+	for _, n := range slices.Backward(o.Order) {
+		if n.Parent != nil {
+			n.Parent.newest = max(n.Parent.newest, n.newest)
+		}
+	}
+}
+
+// setOnward finds out how the conversation goes on from each entry: with the live
+// child, else with the one that was worked on last.
+func (o *Outline) setOnward() {
+	for _, n := range slices.Backward(o.Order) { // children before parents
+		for _, child := range n.Children {
+			if best := n.Onward; best == nil || !best.Live && (child.Live || child.newest > best.newest) {
+				n.Onward = child
+			}
+		}
+		n.Length = 1
+		if n.Onward != nil {
+			n.Length += n.Onward.Length
+		}
+	}
+}
+
+// Node returns the node of an entry, or the one that stands for it if it is left
+// out: the entry before it. It is nil if there is none.
+func (o *Outline) Node(id string) *Node { return o.byID[id] }
+
+// Path returns the live path, from the root to the leaf.
+func (o *Outline) Path() []*Node {
+	if o.Leaf == nil {
+		return nil
+	}
+	return o.Leaf.Path()
+}
+
+// OtherRoots returns the beginnings that are not live.
+func (o *Outline) OtherRoots() []*Node {
+	return slices.DeleteFunc(slices.Clone(o.Roots), func(n *Node) bool { return n.Live })
+}
+
+// Siblings returns the nodes that begin where n begins, n included.
+func (o *Outline) Siblings(n *Node) []*Node {
+	if n.Parent == nil {
+		return o.Roots
+	}
+	return n.Parent.Children
+}
+
+// Path returns the entries from the root to the node.
+func (n *Node) Path() []*Node {
+	var path []*Node
+	for at := n; at != nil; at = at.Parent {
+		path = append(path, at)
+	}
+	slices.Reverse(path)
+	return path
+}
+
+// Tip returns the entry at which the conversation ends that goes on from n.
+func (n *Node) Tip() *Node {
+	for n.Onward != nil {
+		n = n.Onward
+	}
+	return n
+}
+
+// Others returns the children with which the conversation does not go on: the
+// branches that begin here.
+func (n *Node) Others() []*Node {
+	return slices.DeleteFunc(slices.Clone(n.Children), func(child *Node) bool { return child == n.Onward })
+}
+
+// Forget lets go of what the entry says, once it is shown.
+func (n *Node) Forget() {
+	n.Entry = session.Entry{ID: n.Entry.ID, ParentID: n.Entry.ParentID, Type: n.Entry.Type}
+}

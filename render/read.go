@@ -1,0 +1,101 @@
+package render
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+const (
+	// ReadAtOnce is how many entries a renderer has in memory at a time.
+	ReadAtOnce = 256
+	// MaxOutput is a size above which the output of a tool is not worth fetching
+	// only to show its beginning.
+	MaxOutput = 4 << 20
+)
+
+// Read fills in the entries of some nodes, as far as a terminal shows them. Images
+// and files have their size, not their bytes. So has tool output of more than
+// maxOutput bytes.
+func (c Conversation) Read(ctx context.Context, nodes []*Node, maxOutput int64) error {
+	entries, err := c.Peek(idsOf(nodes)...)
+	if err != nil {
+		return err
+	}
+	for i := range entries {
+		c.FetchOutput(ctx, &entries[i], maxOutput)
+		entries[i].ParentID = nodes[i].Entry.ParentID // the outline knows it even for an entry that is missing
+		nodes[i].Entry = entries[i]
+	}
+	return nil
+}
+
+// ReadChunks yields nodes in chunks that are read, and lets go of what they say
+// when the next chunk is asked for.
+func (c Conversation) ReadChunks(ctx context.Context, nodes []*Node, maxOutput int64) iter.Seq2[[]*Node, error] {
+	return func(yield func([]*Node, error) bool) {
+		for chunk := range slices.Chunk(nodes, ReadAtOnce) {
+			err := c.Read(ctx, chunk, maxOutput)
+			if !yield(chunk, err) || err != nil {
+				return
+			}
+			for _, n := range chunk {
+				n.Forget()
+			}
+		}
+	}
+}
+
+// EachNode yields nodes with their whole entries, images and all output included,
+// one at a time.
+func (c Conversation) EachNode(nodes []*Node) iter.Seq2[*Node, error] {
+	return func(yield func(*Node, error) bool) {
+		i := 0
+		for e, err := range c.Each(idsOf(nodes)...) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			n := nodes[i]
+			e.ParentID = n.Entry.ParentID
+			n.Entry = e
+			if !yield(n, nil) {
+				return
+			}
+			n.Forget()
+			i++
+		}
+	}
+}
+
+func idsOf(nodes []*Node) []string {
+	ids := make([]string, len(nodes))
+	for i, n := range nodes {
+		ids[i] = n.Entry.ID
+	}
+	return ids
+}
+
+// FetchOutput fills in the output of tools that is kept in blobs, unless it has
+// more than limit bytes: then a note stands in its place.
+func (c Conversation) FetchOutput(ctx context.Context, e *session.Entry, limit int64) {
+	if e.Message == nil {
+		return
+	}
+	for i := range e.Message.Content {
+		r := e.Message.Content[i].ToolResult
+		switch {
+		case r == nil || r.Blob == "" || r.Content != "":
+		case r.Size > limit:
+			r.Content = fmt.Sprintf("[%s of output: too long to show here]", Bytes(r.Size))
+		default:
+			data, err := c.Blobs.Get(ctx, r.Blob)
+			if r.Content = string(data); err != nil {
+				r.Content = fmt.Sprintf("[content is missing: %s]", r.Blob)
+			}
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package render
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Counted is a number with its noun: "1 entry", "12,345 entries".
+func Counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Thousands(n) + " " + many
+}
+
+// Thousands writes a number with separators: 12,345.
+func Thousands(n int) string {
+	digits := strconv.Itoa(n)
+	sign := ""
+	if n < 0 {
+		sign, digits = "-", digits[1:]
+	}
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return sign + digits
+}
+
+// Count is a number in a narrow column: 950, 1.2k, 3.4M, and "-" for none.
+func Count(n int64) string {
+	switch {
+	case n == 0:
+		return "-"
+	case n < 1000:
+		return strconv.FormatInt(n, 10)
+	case n < 100_000:
+		return fmt.Sprintf("%.1fk", float64(n)/1000)
+	case n < 1_000_000:
+		return fmt.Sprintf("%dk", n/1000)
+	}
+	return fmt.Sprintf("%.1fM", float64(n)/1e6)
+}
+
+// Bytes is a size as people say it: 950 B, 1.2 kB, 340 MB.
+func Bytes(n int64) string {
+	const units = "kMGTP"
+	if n < 1000 {
+		return strconv.FormatInt(n, 10) + " B"
+	}
+	v := float64(n)
+	i := -1
+	for v >= 1000 && i < len(units)-1 {
+		v /= 1000
+		i++
+	}
+	if v >= 100 {
+		return fmt.Sprintf("%.0f %cB", v, units[i])
+	}
+	return fmt.Sprintf("%.1f %cB", v, units[i])
+}
+
+// Money is an amount in millionths of a US dollar: $0.0012, $3.40.
+func Money(micro int) string {
+	if micro < 10_000 {
+		return fmt.Sprintf("$%.4f", float64(micro)/1e6)
+	}
+	return fmt.Sprintf("$%.2f", float64(micro)/1e6)
+}
+
+// Ago says when something happened, seen from now, in local time: "5 min ago",
+// "Mon 15:04", "2 Jan 2006".
+func Ago(at, now time.Time) string {
+	d := now.Sub(at)
+	switch {
+	case d < 0:
+		return at.Local().Format("2 Jan 2006 15:04")
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%d h ago", int(d.Hours()))
+	case d < 7*24*time.Hour:
+		return at.Local().Format("Mon 15:04")
+	case at.Year() == now.Year():
+		return at.Local().Format("2 Jan 15:04")
+	}
+	return at.Local().Format("2 Jan 2006")
+}

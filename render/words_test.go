@@ -1,0 +1,73 @@
+package render_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-dev/coppice/render"
+)
+
+// The beginning of a long text is all that a line looks at.
+func TestOneLineOfALongText(t *testing.T) {
+	for text, want := range map[string]string{
+		strings.Repeat("word ", 1000):                  "word word…",
+		"\n\t " + strings.Repeat(" word", 1000):        "word word…",
+		"e" + strings.Repeat("\u0301", 1000) + " word": "e" + strings.Repeat("\u0301", 1000) + " word",
+		"two\r\nlines": "two lines",
+		"short":        "short", "": "", " \n ": "",
+	} {
+		if got := render.OneLine(text, 10); got != want {
+			t.Errorf("%.20q: %.40q, want %.40q", text, got, want)
+		}
+	}
+	long := strings.Repeat("a b ", 1<<20)
+	if n := testing.AllocsPerRun(2, func() { render.OneLine(long, 80) }); n > 50 {
+		t.Errorf("%v allocations for the beginning of a text", n)
+	}
+}
+
+func TestShortIDsMeanOneID(t *testing.T) {
+	ids := []string{"0123456789a", "0123456789b", "0123456", "zzzzzzzzzzzz", "zzzzzzzzzzzz"}
+	want := render.Names{
+		"0123456789a": "0123456789a", "0123456789b": "0123456789b", "0123456": "0123456", "zzzzzzzzzzzz": "zzzzzzzz",
+	}
+	got := render.ShortIDs(ids)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	if got.Name("other") != "other" || got.Shown("o\x1bther") != "o�ther" {
+		t.Errorf("an id without a name is %q, %q", got.Name("other"), got.Shown("o\x1bther"))
+	}
+}
+
+func TestNumbersAsPeopleSayThem(t *testing.T) {
+	now := time.Date(2026, 3, 20, 12, 0, 0, 0, time.Local)
+	for got, want := range map[string]string{
+		render.Counted(1, "entry", "entries"):       "1 entry",
+		render.Counted(0, "entry", "entries"):       "0 entries",
+		render.Counted(1234567, "entry", "entries"): "1,234,567 entries",
+		render.Thousands(-1000):                     "-1,000",
+		render.Bytes(999):                           "999 B",
+		render.Bytes(1000):                          "1.0 kB",
+		render.Bytes(340_000_000):                   "340 MB",
+		render.Count(0):                             "-",
+		render.Count(1234):                          "1.2k",
+		render.Count(123_456):                       "123k",
+		render.Count(1_234_567):                     "1.2M",
+		render.Money(1200):                          "$0.0012",
+		render.Money(3_400_000):                     "$3.40",
+		render.Ago(now.Add(-5*time.Minute), now):    "5 min ago",
+		render.Ago(now.Add(-3*time.Hour), now):      "3 h ago",
+		render.Ago(now.AddDate(0, 0, -1), now):      "Thu 12:00",
+		render.Ago(now.AddDate(0, -1, 0), now):      "20 Feb 12:00",
+		render.Ago(now.AddDate(-1, 0, 0), now):      "20 Mar 2025",
+		render.Ago(now.Add(time.Hour), now):         "20 Mar 2026 13:00",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
