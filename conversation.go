@@ -333,10 +333,7 @@ func (c *Conversation) ShortName(ctx context.Context) (string, error) {
 		}
 		names = append(names, stat.Name)
 	}
-	if short := ShortIDs(names)[c.Name]; short != "" {
-		return short, nil
-	}
-	return c.Name, nil // the first session of the conversation is missing
+	return render.ShortIDs(names).Name(c.Name), nil // all of it if the first session is missing
 }
 
 // spent says how many tokens the conversation has cost and who counted them, as a

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/keyed"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
@@ -239,41 +240,10 @@ func theOne(what, given string, found []string) (string, error) {
 	case 0:
 		return "", &session.Error{Op: "find " + what, Name: given, Kind: session.ErrNotExist}
 	}
-	short := ShortIDs(found)
+	short := render.ShortIDs(found)
 	names := make([]string, len(found))
 	for i, id := range found {
-		names[i] = short[id]
+		names[i] = short.Shown(id)
 	}
 	return "", &AmbiguousError{What: what, Given: given, Found: names}
-}
-
-// minShort is how many characters a shortened id has at least.
-const minShort = 8
-
-// ShortIDs returns for each id the shortest beginning, of at least eight
-// characters, that none of the others has.
-func ShortIDs(ids []string) map[string]string {
-	// In the order of the alphabet it is enough to compare each with its neighbours.
-	sorted := slices.Compact(slices.Sorted(slices.Values(ids)))
-	short := make(map[string]string, len(sorted))
-	for i, id := range sorted {
-		n := minShort - 1
-		if i > 0 {
-			n = max(n, sharedPrefix(id, sorted[i-1]))
-		}
-		if i+1 < len(sorted) {
-			n = max(n, sharedPrefix(id, sorted[i+1]))
-		}
-		short[id] = id[:min(n+1, len(id))]
-	}
-	return short
-}
-
-// sharedPrefix is how many bytes two strings have in common at the beginning.
-func sharedPrefix(a, b string) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	return n
 }

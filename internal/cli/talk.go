@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/coppice-dev/coppice/render/plain"
+	"github.com/coppice-dev/coppice/session"
 )
 
 // How the program talks, in one place:
