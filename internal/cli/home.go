@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/window"
 )
 
 // settle finds the settings. Flags win over everything else.
@@ -115,3 +116,14 @@ func (a *app) withIndex(ctx context.Context, f func(ix *index.Index) error) erro
 }
 
 func (a *app) options() *session.Options { return a.home.SessionOptions() }
+
+// tokensFrom says who counted a session's tokens.
+func tokensFrom(s index.Session) string {
+	switch {
+	case s.Tokens == 0:
+		return ""
+	case s.Reported:
+		return window.Reported.String()
+	}
+	return window.Recorded.String()
+}

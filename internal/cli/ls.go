@@ -1,10 +1,7 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,17 +9,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/index"
-	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/window"
 )
 
 type lsFlags struct {
 	sort, since, until        string
 	reverse, pinned, archived bool
-	all                       bool
-	list                      index.ListOptions
+	list                      coppice.ListRequest
 }
 
 func lsCommand(a *app) *cobra.Command {
@@ -47,7 +41,7 @@ func lsCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.list.Key, "key", "", "only with this key")
 	flags.StringVar(&f.list.Parent, "parent", "", "only forks, continuations and subagents of this session")
 	flags.StringVar(&f.list.Relation, "relation", "", "only fork, continuation, recovery or subagent")
-	flags.BoolVar(&f.all, "all", false, "list subagents, too")
+	flags.BoolVar(&f.list.All, "all", false, "list subagents, too")
 	flags.BoolVar(&f.list.Links, "links", false, "list sessions that continue each other one by one")
 	flags.StringVar(&f.since, "since", "", "only updated since: 2026-03-01, or 7d ago")
 	flags.StringVar(&f.until, "until", "", "only updated before")
@@ -56,28 +50,27 @@ func lsCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
-// options settles what was asked for.
-func (f *lsFlags) options(cmd *cobra.Command, now time.Time) (o index.ListOptions, err error) {
-	o = f.list
-	o.Sort = index.Sort(f.sort)
-	// The latest and the largest first, but titles from A to Z.
-	o.Desc = (o.Sort != index.ByTitle) != f.reverse
-	if o.Limit == 0 {
-		o.Limit = -1
+// request settles what was asked for.
+func (f *lsFlags) request(cmd *cobra.Command, now time.Time) (r coppice.ListRequest, err error) {
+	r = f.list
+	r.Sort, r.Reverse = f.sort, f.reverse
+	switch {
+	case r.Limit == 0:
+		r.Limit = -1
+	case r.Limit < 0:
+		return r, usageError{fmt.Errorf("--limit is %d; it must not be negative, and 0 lists all", r.Limit)}
 	}
-	o.Fold = !f.all && o.Parent == "" && o.Relation == ""
-	o.Links = o.Links || o.Relation == session.RelationContinuation // a conversation continues nothing
 	if cmd.Flags().Changed("pinned") {
-		o.Pinned = &f.pinned
+		r.Pinned = &f.pinned
 	}
 	if cmd.Flags().Changed("archived") {
-		o.Archived = &f.archived
+		r.Archived = &f.archived
 	}
-	if o.Since, err = parseWhen("--since", f.since, now); err != nil {
-		return o, err
+	if r.Since, err = parseWhen("--since", f.since, now); err != nil {
+		return r, err
 	}
-	o.Until, err = parseWhen("--until", f.until, now)
-	return o, err
+	r.Until, err = parseWhen("--until", f.until, now)
+	return r, err
 }
 
 // parseWhen reads a time as a person gives it: a day, a moment, or an age.
@@ -93,45 +86,25 @@ func parseWhen(flag, text string, now time.Time) (time.Time, error) {
 }
 
 func (a *app) runLs(cmd *cobra.Command, f *lsFlags) error {
-	o, err := f.options(cmd, time.Now())
+	r, err := f.request(cmd, time.Now())
 	if err != nil {
 		return err
 	}
-	return a.withIndex(cmd.Context(), func(ix *index.Index) error {
-		if err := a.findParent(cmd.Context(), ix, &o); err != nil {
-			return err
-		}
-		sessions, next, err := ix.List(cmd.Context(), o)
+	return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
+		list, err := h.Sessions.List(cmd.Context(), r)
 		if err != nil {
 			return err
 		}
 		if a.flags.json {
-			err = a.printSessionsJSON(sessions)
+			err = a.printSessionsJSON(list.Sessions)
 		} else {
-			err = a.printSessions(sessions)
+			err = a.printSessions(list.Sessions)
 		}
-		if next != "" && err == nil {
-			a.say("%s %s", a.paint(dim, "more:"), nextPage(cmd, next))
+		if list.Next != "" && err == nil {
+			a.say("%s %s", a.paint(dim, "more:"), nextPage(cmd, list.Next))
 		}
 		return err
 	})
-}
-
-// findParent completes the id of the parent. One that is no longer in the store
-// stays as it was given: its children still name it.
-func (a *app) findParent(ctx context.Context, ix *index.Index, o *index.ListOptions) error {
-	if o.Parent == "" {
-		return nil
-	}
-	s, err := a.sessionIn(ctx, ix, o.Parent)
-	switch {
-	case errors.Is(err, store.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	}
-	o.Parent = s.ID
-	return nil
 }
 
 const (
@@ -165,7 +138,7 @@ func nextPage(cmd *cobra.Command, cursor string) string {
 	return command(cmd.Name(), nil, append(words, "--after", cursor)...)
 }
 
-func (a *app) printSessions(sessions []index.Session) error {
+func (a *app) printSessions(sessions []coppice.SessionInfo) error {
 	if len(sessions) == 0 {
 		a.say("no sessions")
 		return nil
@@ -193,7 +166,7 @@ func (a *app) printSessions(sessions []index.Session) error {
 }
 
 // titleWithMarks tells in front of the title what is special about a session.
-func titleWithMarks(s index.Session) string {
+func titleWithMarks(s coppice.SessionInfo) string {
 	var marks []string
 	if s.Pinned {
 		marks = append(marks, "★")
@@ -223,74 +196,11 @@ func titleWithMarks(s index.Session) string {
 	return strings.Join(append(marks, title), " ")
 }
 
-// sessionJSON is a session in the output of --json: see docs/cli.md.
-type sessionJSON struct {
-	ID           string        `json:"id"`
-	Name         string        `json:"name"`
-	Key          string        `json:"key,omitempty"`
-	Title        string        `json:"title"`
-	Named        bool          `json:"named"`
-	Tags         []string      `json:"tags"`
-	CWD          string        `json:"cwd,omitempty"`
-	Created      time.Time     `json:"created"`
-	Updated      time.Time     `json:"updated"`
-	Messages     int           `json:"messages"`
-	Entries      int           `json:"entries"`
-	Branches     int           `json:"branches"`
-	Tokens       int64         `json:"tokens"`
-	TokensFrom   string        `json:"tokens_from,omitempty"`
-	Context      int64         `json:"context_tokens"`
-	Size         int64         `json:"size"`
-	Models       []index.Count `json:"models"`
-	Tools        []index.Count `json:"tools"`
-	Parent       string        `json:"parent,omitempty"`
-	Relation     string        `json:"relation,omitempty"`
-	Continuation int           `json:"continuation_index,omitempty"`
-	ContinuedTo  string        `json:"continued_to,omitempty"`
-	Links        int           `json:"links"`
-	Missing      []string      `json:"missing"`
-	Conversation string        `json:"conversation,omitempty"`
-	Subagents    int           `json:"subagents"`
-	Pinned       bool          `json:"pinned"`
-	Archived     bool          `json:"archived"`
-	Leaf         string        `json:"leaf"`
-	Problems     int           `json:"problems"`
-}
-
-func (a *app) printSessionsJSON(sessions []index.Session) error {
-	for _, s := range sessions {
-		err := a.printJSON(sessionJSON{
-			ID: s.ID, Name: s.Name, Key: s.Key, Title: s.Title, Named: s.Named, Tags: orEmpty(s.Tags), CWD: s.CWD,
-			Created: s.Created.UTC(), Updated: s.Updated.UTC(), Messages: s.Messages, Entries: s.Entries,
-			Branches: s.Branches, Tokens: s.Tokens, TokensFrom: tokensFrom(s), Context: s.Context, Size: s.Size,
-			Models: orEmpty(s.Models), Tools: orEmpty(s.Tools),
-			Parent: s.Parent, Relation: s.Relation, Continuation: s.Continuation, ContinuedTo: s.ContinuedTo,
-			Links: max(s.Links, 1), Missing: orEmpty(s.Missing), Conversation: s.Conversation, Subagents: s.Subagents,
-			Pinned: s.Pinned, Archived: s.Archived, Leaf: s.Leaf, Problems: s.Problems,
-		})
-		if err != nil {
+func (a *app) printSessionsJSON(sessions []coppice.SessionInfo) error {
+	for i := range sessions {
+		if err := a.printJSON(&sessions[i]); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// tokensFrom says who counted a session's tokens: its providers, or whoever
-// recorded them with the messages.
-func tokensFrom(s index.Session) string {
-	switch {
-	case s.Tokens == 0:
-		return ""
-	case s.Reported:
-		return window.Reported.String()
-	}
-	return window.Recorded.String()
-}
-
-// orEmpty makes a missing list an empty one: programs should not meet null.
-func orEmpty[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return slices.Clone(list)
 }

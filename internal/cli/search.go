@@ -7,15 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/render/plain"
 )
 
 type searchFlags struct {
 	since, until string
-	kinds        []string
-	live, newest bool
-	search       index.SearchOptions
+	search       coppice.FindRequest
 }
 
 func searchCommand(a *app) *cobra.Command {
@@ -39,60 +38,51 @@ session:… since:7d until:2026-03-01 branch:live`,
 	flags.StringSliceVar(&f.search.Roles, "role", nil, "only messages of this role")
 	flags.StringSliceVar(&f.search.Tools, "tool", nil, "only calls and output of this tool")
 	flags.StringSliceVar(&f.search.Models, "model", nil, "only what this model said")
-	flags.StringSliceVar(&f.kinds, "kind", nil, "only text, thinking, call, output, summary, title, tag or label")
+	flags.StringSliceVar(&f.search.Kinds, "kind", nil, "only text, thinking, call, output, summary, title, tag or label")
 	flags.StringSliceVar(&f.search.Tags, "tag", nil, "only in sessions with this tag")
 	flags.StringVar(&f.search.CWD, "cwd", "", "only in sessions about this directory and those below")
 	flags.StringVar(&f.search.Session, "session", "", "only in this session")
 	flags.StringVar(&f.since, "since", "", "only since: 2026-03-01, or 7d ago")
 	flags.StringVar(&f.until, "until", "", "only before")
-	flags.BoolVar(&f.live, "live", false, "only on the live path, not on branches that were left")
-	flags.BoolVar(&f.newest, "newest", false, "the newest first, instead of the best")
+	flags.BoolVar(&f.search.Live, "live", false, "only on the live path, not on branches that were left")
+	flags.BoolVar(&f.search.Newest, "newest", false, "the newest first, instead of the best")
 	flags.IntVarP(&f.search.Limit, "limit", "n", 20, "how many")
 	return a.withJSON(cmd)
 }
 
-func (f *searchFlags) options(args []string, now time.Time) (o index.SearchOptions, err error) {
-	o = f.search
-	o.Query = strings.Join(args, " ")
-	for _, kind := range f.kinds {
-		o.Kinds = append(o.Kinds, index.Kind(kind))
+func (f *searchFlags) request(args []string, now time.Time) (r coppice.FindRequest, err error) {
+	r = f.search
+	r.Query = strings.Join(args, " ")
+	if r.Since, err = parseWhen("--since", f.since, now); err != nil {
+		return r, err
 	}
-	if f.live {
-		o.Branch = index.LiveBranch
-	}
-	if f.newest {
-		o.Order = index.ByTime
-	}
-	if o.Since, err = parseWhen("--since", f.since, now); err != nil {
-		return o, err
-	}
-	o.Until, err = parseWhen("--until", f.until, now)
-	return o, err
+	r.Until, err = parseWhen("--until", f.until, now)
+	return r, err
 }
 
 func (a *app) runSearch(cmd *cobra.Command, f *searchFlags, args []string) error {
-	o, err := f.options(args, time.Now())
+	r, err := f.request(args, time.Now())
 	if err != nil {
 		return err
 	}
-	return a.withIndex(cmd.Context(), func(ix *index.Index) error {
-		results, err := ix.Search(cmd.Context(), o)
+	return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
+		found, err := h.Search.Find(cmd.Context(), r)
 		if err != nil {
 			return err
 		}
 		if a.flags.json {
-			return a.printHitsJSON(results.Hits)
+			return a.printHitsJSON(found.Hits)
 		}
-		if err := a.printHits(results.Hits); err != nil {
+		if err := a.printHits(found.Hits); err != nil {
 			return err
 		}
-		a.sayResults(results)
+		a.sayResults(found)
 		return nil
 	})
 }
 
 // sayResults tells how complete the answer is.
-func (a *app) sayResults(r *index.Results) {
+func (a *app) sayResults(r *coppice.FindResult) {
 	shown := len(r.Hits)
 	for _, h := range r.Hits {
 		shown += len(h.Also)
@@ -108,7 +98,7 @@ func (a *app) sayResults(r *index.Results) {
 }
 
 // printHits prints each hit with the command that opens its place.
-func (a *app) printHits(hits []index.Hit) error {
+func (a *app) printHits(hits []coppice.Hit) error {
 	now := time.Now()
 	for i, h := range hits {
 		if i > 0 {
@@ -120,8 +110,8 @@ func (a *app) printHits(hits []index.Hit) error {
 		if h.Tool != "" {
 			who = h.Tool
 		}
-		if h.Kind != index.KindText && h.Kind != index.KindOutput {
-			who = strings.TrimSpace(who + " " + string(h.Kind))
+		if h.Kind != string(index.KindText) && h.Kind != string(index.KindOutput) {
+			who = strings.TrimSpace(who + " " + h.Kind)
 		}
 		branch := ""
 		if !h.Live {
@@ -142,7 +132,7 @@ func (a *app) printHits(hits []index.Hit) error {
 }
 
 // alsoIn tells in which other sessions the hit is: the first, and how many more.
-func (a *app) alsoIn(h index.Hit) string {
+func (a *app) alsoIn(h coppice.Hit) string {
 	if len(h.Also) == 0 {
 		return ""
 	}
@@ -159,8 +149,8 @@ func (a *app) alsoIn(h index.Hit) string {
 
 // openCommand is the command that shows a hit in its place, with ids that a
 // person can still read on a terminal.
-func (a *app) openCommand(h index.Hit) string {
-	name, entry := h.Name, h.Entry
+func (a *app) openCommand(h coppice.Hit) string {
+	name, entry := h.Name(), h.Entry
 	if a.isTerminal() {
 		name, entry = halfUUID(name), halfUUID(entry)
 	}
@@ -186,16 +176,17 @@ func halfUUID(id string) string {
 
 // highlight marks what matched in the snippet, which is made harmless and put
 // onto one line piece by piece, so that the ranges still hold.
-func (a *app) highlight(h index.Hit) string {
+func (a *app) highlight(h coppice.Hit) string {
 	var b strings.Builder
 	at := 0
 	for _, r := range h.Highlights {
-		if r.Start < at || r.End > len(h.Snippet) {
+		from, to := r[0], r[1]
+		if from < at || to > len(h.Snippet) {
 			continue
 		}
-		b.WriteString(squeezed(h.Snippet[at:r.Start]))
-		b.WriteString(a.paint(red, squeezed(h.Snippet[r.Start:r.End])))
-		at = r.End
+		b.WriteString(squeezed(h.Snippet[at:from]))
+		b.WriteString(a.paint(red, squeezed(h.Snippet[from:to])))
+		at = to
 	}
 	b.WriteString(squeezed(h.Snippet[at:]))
 	return b.String()
@@ -210,42 +201,16 @@ func squeezed(text string) string {
 	return text
 }
 
-// hitJSON is a hit in the output of --json: see docs/cli.md.
+// hitJSON is a hit in the output of --json, with the command that opens it.
 type hitJSON struct {
-	Session    string    `json:"session"`
-	Link       string    `json:"link,omitempty"` // the session of the conversation, if it is another
-	Title      string    `json:"title"`
-	Entry      string    `json:"entry"`
-	Kind       string    `json:"kind"`
-	Role       string    `json:"role,omitempty"`
-	Tool       string    `json:"tool,omitempty"`
-	Model      string    `json:"model,omitempty"`
-	Time       time.Time `json:"time"`
-	Live       bool      `json:"live"`
-	Leaf       string    `json:"leaf"`
-	Score      float64   `json:"score"`
-	Snippet    string    `json:"snippet"`
-	Highlights [][2]int  `json:"highlights"`
-	Also       []string  `json:"also"`
-	Open       string    `json:"open"`
+	*coppice.Hit
+	Open string `json:"open"`
 }
 
-func (a *app) printHitsJSON(hits []index.Hit) error {
-	for _, h := range hits {
-		link := h.Name
-		if link == h.Session {
-			link = ""
-		}
-		ranges := [][2]int{}
-		for _, r := range h.Highlights {
-			ranges = append(ranges, [2]int{r.Start, r.End})
-		}
-		err := a.printJSON(hitJSON{
-			Session: h.Session, Link: link, Title: h.Title, Entry: h.Entry, Kind: string(h.Kind), Role: h.Role, Tool: h.Tool,
-			Model: h.Model, Time: h.Time.UTC(), Live: h.Live, Leaf: h.Leaf, Score: h.Score,
-			Snippet: h.Snippet, Highlights: ranges, Also: orEmpty(h.Also), Open: showCommandFor(h.Name, h.Entry),
-		})
-		if err != nil {
+func (a *app) printHitsJSON(hits []coppice.Hit) error {
+	for i := range hits {
+		h := &hits[i]
+		if err := a.printJSON(hitJSON{h, showCommandFor(h.Name(), h.Entry)}); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,10 +12,9 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/render/plain"
-	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
 )
 
 type statsFlags struct{ since, until string }
@@ -39,148 +37,53 @@ func statsCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
-// stats is everything that the command tells.
-type stats struct {
-	total    index.Usage
-	days     []index.Usage
-	models   []index.Usage
-	sessions []index.Usage     // the dearest first; none if one session was asked for
-	titles   map[string]string // of the first of them
-	context  *int64            // of the session that was asked for
-	shared   int64             // tokens of responses that count in older sessions
-	activity *index.Activity
-	topics   []index.Topic
-}
-
-const mostTopics = 12
-
 func (a *app) runStats(cmd *cobra.Command, f *statsFlags, args []string) error {
-	o := index.StatsOptions{Location: time.Local}
+	var r coppice.StatsRequest
 	var err error
 	now := time.Now()
-	if o.Since, err = parseWhen("--since", f.since, now); err != nil {
+	if r.Since, err = parseWhen("--since", f.since, now); err != nil {
 		return err
 	}
-	if o.Until, err = parseWhen("--until", f.until, now); err != nil {
+	if r.Until, err = parseWhen("--until", f.until, now); err != nil {
 		return err
 	}
-	return a.withIndex(cmd.Context(), func(ix *index.Index) error {
-		var context *int64
-		var shared int64
-		if len(args) == 1 {
-			s, err := a.sessionIn(cmd.Context(), ix, args[0])
-			if err != nil {
-				return err
-			}
-			o.Session, context = s.ID, &s.Context
-			if f.since == "" && f.until == "" {
-				shared = s.Tokens
-			}
-		}
-		s, err := gatherStats(cmd.Context(), ix, o)
+	if len(args) == 1 {
+		r.Session = args[0]
+	}
+	return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
+		s, err := h.Search.Stats(cmd.Context(), r)
 		if err != nil {
 			return err
 		}
-		s.context = context
-		s.shared = max(shared-s.total.Tokens(), 0)
 		if a.flags.json {
-			return a.printStatsJSON(o.Session, s)
+			return a.printJSON(s)
 		}
 		return a.printStats(s)
 	})
 }
 
-// sessionIn finds the conversation that a user means in the index: by any of its
-// sessions, also by one that is missing.
-func (a *app) sessionIn(ctx context.Context, ix *index.Index, id string) (index.Session, error) {
-	var name string
-	err := a.withStore(func(st *file.Store) (err error) {
-		name, err = resolveSession(ctx, st, id)
-		return err
-	})
-	if errors.Is(err, store.ErrNotExist) {
-		if lost, lostErr := ix.Lost(ctx, id); lostErr == nil && len(lost) == 1 {
-			name, err = lost[0], nil
-		}
-	}
-	if err != nil {
-		return index.Session{}, err
-	}
-	s, err := ix.Conversation(ctx, name)
-	if !errors.Is(err, store.ErrNotExist) {
-		return s, err
-	}
-	return index.Session{}, &store.Error{Op: "find session", Name: name, Kind: store.ErrNotExist, Hint: "coppice fsck tells whether it can be read"}
-}
-
-func gatherStats(ctx context.Context, ix *index.Index, o index.StatsOptions) (*stats, error) {
-	s := &stats{}
-	usage := index.UsageOptions{Since: o.Since, Until: o.Until, Session: o.Session, Location: o.Location}
-	sums, err := ix.Usage(ctx, usage)
-	if err != nil {
-		return nil, err
-	}
-	if len(sums) > 0 {
-		s.total = sums[0]
-	}
-	usage.By = index.ByDay
-	if s.days, err = ix.Usage(ctx, usage); err != nil {
-		return nil, err
-	}
-	usage.By = index.ByModel
-	if s.models, err = ix.Usage(ctx, usage); err != nil {
-		return nil, err
-	}
-	slices.SortStableFunc(s.models, func(a, b index.Usage) int { return cmp.Compare(b.Tokens(), a.Tokens()) })
-	if o.Session == "" {
-		usage.By = index.BySession
-		if err := s.gatherSessions(ctx, ix, usage); err != nil {
-			return nil, err
-		}
-	}
-	if s.activity, err = ix.Activity(ctx, o); err != nil {
-		return nil, err
-	}
-	s.topics, err = ix.Topics(ctx, o, mostTopics)
-	return s, err
-}
-
-// gatherSessions finds the sessions that cost most.
-func (s *stats) gatherSessions(ctx context.Context, ix *index.Index, usage index.UsageOptions) (err error) {
-	if s.sessions, err = ix.Usage(ctx, usage); err != nil {
-		return err
-	}
-	slices.SortStableFunc(s.sessions, func(a, b index.Usage) int {
-		return cmp.Or(cmp.Compare(b.CostMicroUSD, a.CostMicroUSD), cmp.Compare(b.Tokens(), a.Tokens()))
-	})
-	s.titles = make(map[string]string)
-	for _, u := range s.sessions[:min(len(s.sessions), mostSessions)] {
-		found, err := ix.Conversation(ctx, u.Key)
-		if err != nil {
-			return err
-		}
-		s.titles[u.Key] = found.Title
-	}
-	return nil
+// sessionIn finds the conversation that a user means in the index.
+func (a *app) sessionIn(ctx context.Context, _ *index.Index, id string) (*coppice.SessionInfo, error) {
+	return a.home.Sessions.Get(ctx, id)
 }
 
 // printStats draws the numbers.
-func (a *app) printStats(s *stats) error {
+func (a *app) printStats(s *coppice.StatsResult) error {
 	if err := a.printText(a.wrap(a.statsSummary(s), "")); err != nil {
 		return err
 	}
-	if err := a.printTrend(s.days); err != nil {
+	if err := a.printTrend(s.Days); err != nil {
 		return err
 	}
-	days := make([]index.Count, 0, len(s.days))
-	for _, d := range s.days {
+	days := make([]index.Count, 0, len(s.Days))
+	for _, d := range s.Days {
 		days = append(days, index.Count{Name: d.Key, Count: d.Tokens()})
 	}
 	if len(days) > mostDays {
 		days = days[len(days)-mostDays:]
 	}
-	models := make([]index.Count, 0, len(s.models))
-	for _, m := range s.models {
+	models := make([]index.Count, 0, len(s.Models))
+	for _, m := range s.Models {
 		models = append(models, index.Count{Name: fmt.Sprintf("%s  %s", m.Key, cost(m)), Count: m.Tokens()})
 	}
 	for _, c := range []struct {
@@ -189,17 +92,17 @@ func (a *app) printStats(s *stats) error {
 	}{
 		{"Tokens a day", days},
 		{"Tokens by model", models},
-		{"Tokens of the dearest sessions", s.sessionBars()},
-		{"Calls by tool", s.activity.Tools[:min(len(s.activity.Tools), mostTools)]},
+		{"Tokens of the dearest sessions", sessionBars(s)},
+		{"Calls by tool", s.Tools[:min(len(s.Tools), mostTools)]},
 	} {
 		if err := a.printBars(c.title, c.bars); err != nil {
 			return err
 		}
 	}
-	if err := a.printHours(s.activity.Hours[:]); err != nil {
+	if err := a.printHours(s.Hours[:]); err != nil {
 		return err
 	}
-	return a.printTopics(s.topics)
+	return a.printTopics(s.Topics)
 }
 
 const (
@@ -212,19 +115,19 @@ const (
 	trendWidth = 76 // columns
 )
 
-func (s *stats) sessionBars() []index.Count {
+func sessionBars(s *coppice.StatsResult) []index.Count {
 	var bars []index.Count
-	for _, u := range s.sessions[:min(len(s.sessions), mostSessions)] {
-		title := oneLine(orElse(s.titles[u.Key], halfUUID(u.Key)), 30)
+	for _, u := range s.Sessions[:min(len(s.Sessions), mostSessions)] {
+		title := oneLine(orElse(s.Titles[u.Key], halfUUID(u.Key)), 30)
 		bars = append(bars, index.Count{Name: fmt.Sprintf("%s  %s", title, cost(u)), Count: u.Tokens()})
 	}
 	return bars
 }
 
-func (a *app) statsSummary(s *stats) string {
-	u := s.total
+func (a *app) statsSummary(s *coppice.StatsResult) string {
+	u := s.Total
 	lines := []string{strings.Join([]string{
-		counted(int(s.activity.Messages), "message", "messages"), counted(int(u.Responses), "response", "responses"),
+		counted(int(s.Messages), "message", "messages"), counted(int(u.Responses), "response", "responses"),
 		counted(int(u.Tokens()), "token", "tokens"), cost(u),
 	}, ", ")}
 	if u.Responses > 0 {
@@ -233,11 +136,11 @@ func (a *app) statsSummary(s *stats) string {
 	if u.Recorded > 0 {
 		lines = append(lines, "recorded with messages, and reported by no provider: "+counted(int(u.Recorded), "token", "tokens"))
 	}
-	if s.shared > 0 {
-		lines = append(lines, "also "+counted(int(s.shared), "token", "tokens")+" of responses that were made in an older session, and count there")
+	if s.Shared > 0 {
+		lines = append(lines, "also "+counted(int(s.Shared), "token", "tokens")+" of responses that were made in an older session, and count there")
 	}
-	if s.context != nil && *s.context > 0 {
-		lines = append(lines, "in the context at the last response, as its provider reported: "+counted(int(*s.context), "token", "tokens"))
+	if s.Context != nil && *s.Context > 0 {
+		lines = append(lines, "in the context at the last response, as its provider reported: "+counted(int(*s.Context), "token", "tokens"))
 	}
 	if u.Unpriced > 0 {
 		lines = append(lines, "the cost of "+counted(int(u.Unpriced), "response", "responses")+" is not known")
@@ -246,7 +149,7 @@ func (a *app) statsSummary(s *stats) string {
 }
 
 // tokenKinds tells what kinds of tokens there were.
-func tokenKinds(u index.Usage) string {
+func tokenKinds(u coppice.Usage) string {
 	parts := []string{"input " + grouped(u.Input)}
 	if u.CacheRead > 0 {
 		parts = append(parts, "from the cache "+grouped(u.CacheRead))
@@ -262,7 +165,7 @@ func tokenKinds(u index.Usage) string {
 }
 
 // cost tells money, and says so when some of it is not known.
-func cost(u index.Usage) string {
+func cost(u coppice.Usage) string {
 	digits := 2
 	if u.CostMicroUSD < 1_000_000 {
 		digits = 4 // single responses cost fractions of a cent
@@ -344,7 +247,7 @@ func height(n, most int64) rune {
 // printTrend draws the tokens of all days as one line, those without any
 // included, if the bars of single days cannot show all of them. A character
 // stands for one day, or for several.
-func (a *app) printTrend(days []index.Usage) error {
+func (a *app) printTrend(days []coppice.Usage) error {
 	if len(days) <= mostDays {
 		return nil
 	}
@@ -391,13 +294,9 @@ func (a *app) printHours(hours []int64) error {
 	return a.print("\n%s\n  %s\n  0     3     6     9     12    15    18    21", a.paint(bold, "Messages by the hour"), a.paint(green, line.String()))
 }
 
-func (a *app) printTopics(topics []index.Topic) error {
+func (a *app) printTopics(topics []string) error {
 	if len(topics) == 0 {
 		return nil
 	}
-	words := make([]string, len(topics))
-	for i, t := range topics {
-		words[i] = t.Word
-	}
-	return a.printText("\n" + a.paint(bold, "Topics") + "\n" + a.wrap(plain.Flat(strings.Join(words, ", ")), "  "))
+	return a.printText("\n" + a.paint(bold, "Topics") + "\n" + a.wrap(plain.Flat(strings.Join(topics, ", ")), "  "))
 }

@@ -1,0 +1,197 @@
+package coppice
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// SessionInfo is what a list tells of a conversation: a session, or several that
+// continue each other. Of several, the counts are of all of them.
+type SessionInfo struct {
+	ID           string    `json:"id"`
+	Name         string    `json:"name"` // of its log in the store; the id, unless somebody renamed the file
+	Key          string    `json:"key,omitempty"`
+	Title        string    `json:"title"` // its name, or else what the user said first; never shortened
+	Named        bool      `json:"named"` // somebody gave it that name
+	Tags         []string  `json:"tags"`
+	CWD          string    `json:"cwd,omitempty"`
+	Created      time.Time `json:"created"`
+	Updated      time.Time `json:"updated"` // when something was last said
+	Messages     int       `json:"messages"`
+	Entries      int       `json:"entries"`
+	Branches     int       `json:"branches"`
+	Tokens       int64     `json:"tokens"`
+	TokensFrom   string    `json:"tokens_from,omitempty"` // who counted them: "reported" or "recorded"
+	Context      int64     `json:"context_tokens"`        // at its leaf, when the provider last said so
+	Size         int64     `json:"size"`                  // in bytes, in the store
+	Models       []Count   `json:"models"`
+	Tools        []Count   `json:"tools"`
+	Parent       string    `json:"parent,omitempty"`
+	Relation     string    `json:"relation,omitempty"` // to the parent: fork, continuation, recovery or subagent
+	Continuation int       `json:"continuation_index,omitempty"`
+	ContinuedTo  string    `json:"continued_to,omitempty"`
+	Links        int       `json:"links"`                  // how many sessions the conversation has
+	Missing      []string  `json:"missing"`                // those of them that are not there
+	Conversation string    `json:"conversation,omitempty"` // of a session that is part of several: the conversation's id
+	Subagents    int       `json:"subagents"`              // how many sessions its tool calls started
+	Pinned       bool      `json:"pinned"`
+	Archived     bool      `json:"archived"`
+	Leaf         string    `json:"leaf"`
+	Problems     int       `json:"problems"` // faults met while it was read
+}
+
+// Count is how often something occurs.
+type Count = index.Count
+
+func sessionInfo(s *index.Session) SessionInfo {
+	return SessionInfo{
+		ID: s.ID, Name: s.Name, Key: s.Key, Title: s.Title, Named: s.Named, Tags: orEmpty(s.Tags), CWD: s.CWD,
+		Created: s.Created.UTC(), Updated: s.Updated.UTC(), Messages: s.Messages, Entries: s.Entries,
+		Branches: s.Branches, Tokens: s.Tokens, TokensFrom: tokensFrom(s.Tokens, s.Reported), Context: s.Context, Size: s.Size,
+		Models: orEmpty(s.Models), Tools: orEmpty(s.Tools),
+		Parent: s.Parent, Relation: s.Relation, Continuation: s.Continuation, ContinuedTo: s.ContinuedTo,
+		Links: max(s.Links, 1), Missing: orEmpty(s.Missing), Conversation: s.Conversation, Subagents: s.Subagents,
+		Pinned: s.Pinned, Archived: s.Archived, Leaf: s.Leaf, Problems: s.Problems,
+	}
+}
+
+// orEmpty makes a missing list an empty one: programs should not meet null.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return slices.Clone(list)
+}
+
+// ListRequest says which conversations to list, and in which order. The zero
+// value lists the 50 in which something was said last.
+type ListRequest struct {
+	Sort    string `json:"sort,omitempty"`    // updated, created, title, messages, tokens or size; "" is updated
+	Reverse bool   `json:"reverse,omitempty"` // the earliest and smallest first, and titles from Z to A
+	Limit   int    `json:"limit,omitempty"`   // 0 is 50; negative is all
+	After   string `json:"after,omitempty"`   // go on where a list ended: its Next
+
+	Links bool `json:"links,omitempty"` // sessions that continue each other one by one
+	All   bool `json:"all,omitempty"`   // subagents, too
+
+	// Filters; the zero value of each lets everything pass.
+	Tags     []string  `json:"tags,omitempty"`     // has all of these
+	CWD      string    `json:"cwd,omitempty"`      // is about this directory or one below it
+	Key      string    `json:"key,omitempty"`      // has this key
+	Parent   string    `json:"parent,omitempty"`   // came from this session, as a person names it
+	Relation string    `json:"relation,omitempty"` // is this to its parent
+	Pinned   *bool     `json:"pinned,omitempty"`
+	Archived *bool     `json:"archived,omitempty"`
+	Since    time.Time `json:"since,omitzero"` // something was said at or after this time
+	Until    time.Time `json:"until,omitzero"` // nothing was said since this time
+}
+
+// ListResult is a page of a list.
+type ListResult struct {
+	Sessions []SessionInfo `json:"sessions"`
+	Next     string        `json:"next,omitempty"` // for After; "" at the end
+}
+
+// sorts are the orders of a list, and whether the greatest comes first.
+var sorts = map[string]bool{
+	string(index.ByUpdated): true, string(index.ByCreated): true, string(index.ByTitle): false,
+	string(index.ByMessages): true, string(index.ByTokens): true, string(index.BySize): true,
+}
+
+// relations are what a session can be to its parent.
+var relations = []string{session.RelationFork, session.RelationContinuation, session.RelationRecovery, session.RelationSubagent}
+
+func (r *ListRequest) options() (o index.ListOptions, err error) {
+	if r.Sort == "" {
+		r.Sort = string(index.ByUpdated)
+	}
+	desc, ok := sorts[r.Sort]
+	switch {
+	case !ok:
+		return o, invalid("sort is %q; it must be updated, created, title, messages, tokens or size", r.Sort)
+	case r.Relation != "" && !slices.Contains(relations, r.Relation):
+		return o, invalid("relation is %q; it must be %s", r.Relation, strings.Join(relations, ", "))
+	}
+	return index.ListOptions{
+		Sort: index.Sort(r.Sort), Desc: desc != r.Reverse, Limit: r.Limit, After: r.After,
+		// A conversation as a whole continues nothing: only its sessions do.
+		Links: r.Links || r.Relation == session.RelationContinuation,
+		Fold:  !r.All && r.Parent == "" && r.Relation == "",
+		Tags:  r.Tags, CWD: r.CWD, Key: r.Key, Parent: r.Parent, Relation: r.Relation,
+		Pinned: r.Pinned, Archived: r.Archived, Since: r.Since, Until: r.Until,
+	}, nil
+}
+
+// List lists conversations.
+func (s *Sessions) List(ctx context.Context, r ListRequest) (*ListResult, error) {
+	o, err := r.options()
+	if err != nil {
+		return nil, err
+	}
+	ix, err := s.home.index(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if r.Parent != "" {
+		// A parent that is no longer there stays as it was given: its children
+		// still name it.
+		parent, err := s.Get(ctx, r.Parent)
+		switch {
+		case err == nil:
+			o.Parent = parent.ID
+		case !errors.Is(err, session.ErrNotExist):
+			return nil, err
+		}
+	}
+	list, next, err := ix.List(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	result := &ListResult{Sessions: make([]SessionInfo, len(list)), Next: next}
+	for i := range list {
+		result.Sessions[i] = sessionInfo(&list[i])
+	}
+	return result, nil
+}
+
+// Get returns what a list tells of the conversation that a person means: by any
+// of its sessions, even by one that is missing.
+func (s *Sessions) Get(ctx context.Context, given string) (*SessionInfo, error) {
+	found, err := s.home.indexed(ctx, given)
+	if err != nil {
+		return nil, err
+	}
+	info := sessionInfo(found)
+	return &info, nil
+}
+
+// indexed finds the conversation that a person means in the index.
+func (h *Home) indexed(ctx context.Context, given string) (*index.Session, error) {
+	ix, err := h.index(ctx)
+	if err != nil {
+		return nil, err
+	}
+	name, err := h.Sessions.Resolve(ctx, given)
+	if errors.Is(err, session.ErrNotExist) {
+		if lost, lostErr := h.resolveLost(ctx, given); lostErr == nil {
+			name, err = lost, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	found, err := ix.Conversation(ctx, name)
+	if errors.Is(err, session.ErrNotExist) {
+		return nil, &session.Error{
+			Op: "find session", Name: name, Kind: session.ErrNotExist,
+			Err: errors.New("it cannot be read"), Hint: "check the session",
+		}
+	}
+	return &found, err
+}
