@@ -20,6 +20,9 @@ var mainArguments = []string{
 // CallGist describes a tool call as a person would: the tool, what it works on,
 // and the other arguments.
 func CallGist(t *session.ToolUseContent) string {
+	if edits := Edits(t); edits != nil {
+		return OneLine(t.Name, 0) + " " + EditsGist(edits)
+	}
 	parts := []string{OneLine(t.Name, 0)}
 	main := ""
 	for _, key := range mainArguments {
@@ -35,6 +38,35 @@ func CallGist(t *session.ToolUseContent) string {
 		}
 	}
 	return strings.Join(parts, " ")
+}
+
+// EditsGist says which files are changed, and how much: "a.go, b.go +3 −1".
+func EditsGist(edits []Edit) string {
+	var paths []string
+	added, removed := 0, 0
+	for i := range edits {
+		e := &edits[i]
+		path := OneLine(e.Path, 0)
+		switch {
+		case e.Op == Delete:
+			path = "deletes " + path
+		case e.To != "":
+			path += " → " + OneLine(e.To, 0)
+		}
+		if n := len(paths); n == 0 || paths[n-1] != path {
+			paths = append(paths, path)
+		}
+		more, less := e.Counts()
+		added, removed = added+more, removed+less
+	}
+	text := strings.Join(paths, ", ")
+	if added > 0 {
+		text += " +" + Thousands(added)
+	}
+	if removed > 0 {
+		text += " −" + Thousands(removed)
+	}
+	return text
 }
 
 // commandText is the text of a main argument. A command may be a list of words, of
