@@ -326,14 +326,20 @@ func (c *Conversation) Rendered(ctx context.Context) (render.Conversation, error
 
 // ShortName is the shortest beginning of the conversation's id that means it.
 func (c *Conversation) ShortName(ctx context.Context) (string, error) {
+	names, err := c.home.Sessions.Names(ctx)
+	return names.Name(c.Name), err // all of it if the first session is missing
+}
+
+// Names returns the short names of all sessions.
+func (s *Sessions) Names(ctx context.Context) (render.Names, error) {
 	var names []string
-	for stat, err := range c.home.store.List(ctx) {
+	for stat, err := range s.home.store.List(ctx) {
 		if err != nil && stat.Name == "" {
-			return "", err
+			return nil, err
 		}
 		names = append(names, stat.Name)
 	}
-	return render.ShortIDs(names).Name(c.Name), nil // all of it if the first session is missing
+	return render.ShortIDs(names), nil
 }
 
 // spent says how many tokens the conversation has cost and who counted them, as a

@@ -195,3 +195,36 @@ func (h *Home) indexed(ctx context.Context, given string) (*index.Session, error
 	}
 	return &found, err
 }
+
+// SuggestRequest says what somebody has begun to type.
+type SuggestRequest struct {
+	Begin string `json:"begin,omitempty"` // of an id
+	Limit int    `json:"limit,omitempty"` // 0 is 100
+}
+
+// Suggest returns the conversations whose ids begin with what was typed, those in
+// which something was said last first.
+func (s *Sessions) Suggest(ctx context.Context, r SuggestRequest) ([]SessionInfo, error) {
+	if r.Limit <= 0 {
+		r.Limit = 100
+	}
+	ix, err := s.home.index(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []index.Session
+	if r.Begin == "" {
+		found, _, err = ix.List(ctx, index.ListOptions{Desc: true, Limit: r.Limit, Fold: true})
+	} else {
+		found, err = ix.Find(ctx, r.Begin)
+		slices.SortStableFunc(found, func(a, b index.Session) int { return b.Updated.Compare(a.Updated) })
+	}
+	var list []SessionInfo
+	for i := range found {
+		// Of a conversation that goes on in several sessions the first is enough.
+		if id := found[i].Conversation; id == "" || id == found[i].ID {
+			list = append(list, sessionInfo(&found[i]))
+		}
+	}
+	return list[:min(len(list), r.Limit)], err
+}

@@ -25,6 +25,11 @@ type (
 		Name string
 		Err  error
 	}
+	// LineSkipped: a line of a session is no entry.
+	LineSkipped struct {
+		Name   string
+		Offset int64 // in bytes
+	}
 	// SessionTrashed: the home was full, and this session, which was active
 	// longest ago, made room.
 	SessionTrashed struct {
@@ -49,6 +54,7 @@ type (
 
 func (IndexElsewhere) notice()     {}
 func (SessionUnread) notice()      {}
+func (LineSkipped) notice()        {}
 func (SessionTrashed) notice()     {}
 func (SessionMissing) notice()     {}
 func (ContinuedElsewhere) notice() {}

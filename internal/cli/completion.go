@@ -1,22 +1,17 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 )
-
-// mostCompletions is how many sessions the shell is offered, the latest first.
-const mostCompletions = 100
 
 // completeSession offers session ids, with titles, for the first argument; with
 // most greater than one, for as many; with 0, for all.
@@ -26,48 +21,17 @@ func (a *app) completeSession(most int) cobra.CompletionFunc {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var offers []cobra.Completion
-		_ = a.withStore(func(st *file.Store) error { // without a store there is nothing to offer
-			names := latestNames(cmd.Context(), st, begin)
-			for _, name := range names {
-				// Of a conversation that goes on in several sessions one is enough.
-				if !slices.Contains(args, name) && !slices.Contains(names, continues(cmd.Context(), st, name)) {
-					offers = append(offers, cobra.CompletionWithDesc(name, a.titleIn(cmd.Context(), st, name)))
+		_ = a.withHome(cmd.Context(), false, func(h *coppice.Home) error { // without a home there is nothing to offer
+			list, err := h.Sessions.Suggest(cmd.Context(), coppice.SuggestRequest{Begin: begin})
+			for i := range list {
+				if !slices.Contains(args, list[i].Name) {
+					offers = append(offers, cobra.CompletionWithDesc(list[i].Name, oneLine(list[i].Title, 60)))
 				}
 			}
-			return nil
+			return err
 		})
 		return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}
-}
-
-// continues returns the session that a session continues, or "".
-func continues(ctx context.Context, st *file.Store, name string) string {
-	s, err := session.Open(ctx, st, name, nil)
-	if err != nil {
-		return ""
-	}
-	defer s.Close()
-	if h := s.Header(); h.Relation == session.RelationContinuation {
-		return h.ParentSession
-	}
-	return ""
-}
-
-func latestNames(ctx context.Context, st *file.Store, begin string) []string {
-	var found []store.Stat
-	for stat, err := range st.List(ctx) {
-		if err == nil && strings.HasPrefix(stat.Name, begin) {
-			found = append(found, stat)
-		}
-	}
-	slices.SortFunc(found, func(a, b store.Stat) int {
-		return cmp.Or(b.Modified.Compare(a.Modified), cmp.Compare(b.Name, a.Name))
-	})
-	var names []string
-	for _, stat := range found[:min(len(found), mostCompletions)] {
-		names = append(names, stat.Name)
-	}
-	return names
 }
 
 // titleIn is the title of a session of a store, or "" if it cannot be read.

@@ -71,6 +71,8 @@ func (a *app) sayNotice(n coppice.Notice) {
 		a.say("%s there is no room for the index beside the sessions; using one in the cache", warning)
 	case coppice.SessionUnread:
 		a.say("%s %v", warning, n.Err)
+	case coppice.LineSkipped:
+		a.say("%s session %s has a line at byte %d that is no entry", warning, n.Name, n.Offset)
 	case coppice.SessionTrashed:
 		a.say("session %s, last active %s, is now in the trash: there may be %d sessions; %s brings it back",
 			n.Name, a.when(n.Active, time.Now()), n.Max, command("trash restore", []string{n.Name}))
