@@ -2,19 +2,14 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
-	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/internal/demo"
 	"github.com/coppice-dev/coppice/render/plain"
-	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store/file"
 )
 
 func demoCommand(a *app) *cobra.Command {
@@ -41,51 +36,23 @@ func (a *app) runDemo(ctx context.Context, args []string, force bool) error {
 		dir = args[0]
 	}
 	return a.withHomeAt(ctx, dir, true, func(h *coppice.Home) error {
-		st := h.Store()
-		if err := refuseFull(ctx, st, force); err != nil {
+		made, err := demo.Write(ctx, h.Store(), time.Now(), force)
+		if coppice.KindOf(err) == coppice.KindExists {
+			return hinted(err, "coppice demo DIR writes elsewhere, --force adds to these")
+		}
+		if err != nil {
 			return err
 		}
-		t := newTeller(ctx, st, a.options(), time.Now())
-		for _, tale := range tales {
-			tale(t)
-		}
-		t.finish()
-		if t.err != nil {
-			return t.err
-		}
-		a.sayDemo(dir, t)
+		a.sayDemo(dir, made)
 		return a.print("%s", dir)
 	})
 }
 
-// refuseFull makes sure that made-up sessions do not get among real ones by
-// accident.
-func refuseFull(ctx context.Context, st *file.Store, force bool) error {
-	if force {
-		return nil
-	}
-	for stat, err := range st.List(ctx) {
-		if err != nil {
-			return err
-		}
-		return &session.Error{
-			Op: "demo", Path: st.Dir(), Kind: session.ErrExist, Err: fmt.Errorf("there are sessions already, such as %s", stat.Name),
-			Hint: "coppice demo DIR writes elsewhere, --force adds to these",
-		}
-	}
-	return nil
-}
-
 // sayDemo says what was made and what to try.
-func (a *app) sayDemo(dir string, t *teller) {
-	var ids []string
-	for _, made := range t.made {
-		ids = append(ids, made.id)
-	}
-	short := shortIDs(ids)
-	a.say("%s in %s:", counted(len(t.made), "session", "sessions"), dir)
-	for _, made := range t.made {
-		a.say("  %s  %s", a.paint(dim, short[made.id]), made.about)
+func (a *app) sayDemo(dir string, made []demo.Session) {
+	a.say("%s in %s:", counted(len(made), "session", "sessions"), dir)
+	for _, s := range made {
+		a.say("  %s  %s", a.paint(dim, pad(oneLine(s.ID, 10), 10)), s.About)
 	}
 	a.say("")
 	a.say("Try:")
@@ -97,187 +64,12 @@ func (a *app) sayDemo(dir string, t *teller) {
 	}
 	for _, command := range []string{
 		"coppice ls",
-		"coppice tree " + short[t.made[1].id],
-		"coppice show " + short[t.made[1].id],
-		"coppice context " + short[t.made[2].id],
+		"coppice tree nightly",
+		"coppice show nightly",
+		"coppice context tokenizer",
 		"coppice search tokenizer",
-		"coppice export " + short[t.made[4].id] + " --format html -o kyoto.html",
+		"coppice export kyoto --format html -o kyoto.html",
 	} {
 		a.say("  %s", a.paint(bold, command))
 	}
-}
-
-// teller writes tales into a store. Its clock goes on with every entry; the
-// first error ends it all.
-type teller struct {
-	ctx   context.Context
-	store *file.Store
-	opts  session.Options
-	today time.Time
-	clock time.Time
-	made  []madeSession
-	open  []*tale
-	calls int
-	err   error
-}
-
-type madeSession struct{ id, about string }
-
-func newTeller(ctx context.Context, st *file.Store, o *session.Options, now time.Time) *teller {
-	t := &teller{ctx: ctx, store: st, opts: *o, today: now.Truncate(time.Minute)}
-	t.opts.Now = func() time.Time { return t.clock }
-	return t
-}
-
-// at sets the clock: so many days ago, so many minutes earlier than now.
-func (t *teller) at(days, minutes int) {
-	t.clock = t.today.AddDate(0, 0, -days).Add(-time.Duration(minutes) * time.Minute)
-}
-
-func (t *teller) must(err error) {
-	if t.err == nil {
-		t.err = err
-	}
-}
-
-// tale is one session that is being told.
-type tale struct {
-	*teller
-	s               *session.Session
-	provider, model string
-	input           int // tokens that the next question will send
-}
-
-// begin starts a session.
-func (t *teller) begin(about string, h session.Header) *tale {
-	if t.err != nil {
-		return &tale{teller: t}
-	}
-	s, err := session.Create(t.ctx, t.store, h, &t.opts)
-	return t.adopt(about, s, err)
-}
-
-// adopt takes over a session that came from another.
-func (t *teller) adopt(about string, s *session.Session, err error) *tale {
-	t.must(err)
-	one := &tale{teller: t, s: s, provider: "anthropic", model: "claude-sonnet-4-5", input: 1200}
-	if err == nil {
-		t.made = append(t.made, madeSession{s.ID(), about})
-		t.open = append(t.open, one)
-	}
-	return one
-}
-
-// do runs a step, unless an earlier one failed, and lets time pass.
-func (t *tale) do(step func() (string, error)) string {
-	if t.err != nil {
-		return ""
-	}
-	t.clock = t.clock.Add(41 * time.Second)
-	id, err := step()
-	t.must(err)
-	return id
-}
-
-func (t *tale) name(name string, tags ...string) {
-	t.do(func() (string, error) { return t.s.AppendSessionInfo(name) })
-	if len(tags) > 0 {
-		t.do(func() (string, error) { return t.s.SetTags(tags...) })
-	}
-}
-
-func (t *tale) uses(provider, model, thinking string) {
-	t.provider, t.model = provider, model
-	t.do(func() (string, error) { return t.s.AppendModelChange(provider, model) })
-	if thinking != "" {
-		t.do(func() (string, error) { return t.s.AppendThinkingLevelChange(thinking) })
-	}
-}
-
-func (t *tale) system(text string) string { return t.says(session.RoleSystem, text) }
-
-func (t *tale) user(text string, more ...session.Content) string {
-	return t.says(session.RoleUser, text, more...)
-}
-
-func (t *tale) says(role session.MessageRole, text string, more ...session.Content) string {
-	tokens := len(text)/4 + 1
-	t.input += tokens
-	m := &session.MessageEntry{Role: role, Content: append([]session.Content{session.Text(text)}, more...), Tokens: &tokens}
-	return t.message(m)
-}
-
-func (t *tale) message(m *session.MessageEntry) string {
-	return t.do(func() (string, error) {
-		ids, err := t.s.AppendAll(session.Entry{Type: session.TypeMessage, Message: m})
-		if err != nil {
-			return "", err
-		}
-		return ids[0], nil
-	})
-}
-
-// model answers, with what the answer cost.
-func (t *tale) answer(content ...session.Content) string {
-	output := 0
-	for i := range content {
-		output += len(render.Gist(&session.Entry{Message: &session.MessageEntry{Content: content[i : i+1]}}, 0))/4 + 12
-	}
-	cached := t.input * 3 / 4
-	fresh := t.input - cached
-	t.calls++
-	t.input += output
-	return t.message(&session.MessageEntry{
-		Role: session.RoleAssistant, Content: content, Model: t.model, Provider: t.provider, Tokens: &output,
-		Usage: &session.Usage{
-			Input: fresh, CacheRead: cached, Output: output,
-			CostMicroUSD: fresh*3 + cached*3/10 + output*15, // $3, $0.30 and $15 a million
-		},
-		StopReason: "end_turn", ResponseID: fmt.Sprintf("resp_demo_%03d", t.calls),
-	})
-}
-
-// tool calls a tool and gets its result.
-func (t *tale) tool(said, name string, input map[string]any, result string, failed bool) string {
-	call := fmt.Sprintf("call_%03d", t.calls+1)
-	blocks := []session.Content{session.ToolUse(call, name, input)}
-	if said != "" {
-		blocks = append([]session.Content{session.Text(said)}, blocks...)
-	}
-	t.answer(blocks...)
-	tokens := len(result)/4 + 1
-	t.input += tokens
-	return t.message(&session.MessageEntry{
-		Role: session.RoleTool, Tokens: &tokens, Content: []session.Content{session.ToolResult(call, result, failed)},
-	})
-}
-
-func (t *tale) label(id, label string) {
-	t.do(func() (string, error) { return t.s.SetLabel(id, label) })
-}
-
-func (t *tale) back(id string) {
-	t.do(func() (string, error) { return "", t.s.Branch(id) })
-}
-
-// finish closes the sessions and dates their files as if they had been written
-// when their last entries say.
-func (t *teller) finish() {
-	for _, one := range t.open {
-		last := one.s.Header().CreatedAt
-		for e, err := range one.s.Entries() {
-			if err == nil && e.Timestamp.After(last) {
-				last = e.Timestamp
-			}
-		}
-		t.must(one.s.Close())
-		err := os.Chtimes(t.store.Path(one.s.ID()), last, last)
-		if !errors.Is(err, os.ErrNotExist) { // it was archived
-			t.must(err)
-		}
-	}
-}
-
-func thinking(text string) session.Content {
-	return session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: text}}
 }

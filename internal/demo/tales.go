@@ -1,4 +1,4 @@
-package cli
+package demo
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ var tales = []func(*teller){taleLicence, taleBuild, taleTokenizer, taleKyoto, ta
 
 func taleLicence(tt *teller) {
 	tt.at(9, 300)
-	t := tt.begin("archived: a short question", session.Header{CWD: "/home/ada/forge"})
+	t := tt.begin("licence", "archived: a short question", session.Header{CWD: "/home/ada/forge"})
 	t.name("Choosing a licence", "legal")
 	t.user("MIT or Apache-2.0 for a Go library that companies will vendor?")
 	t.answer(session.Text("Apache-2.0, if you expect companies: it grants patents explicitly, and their lawyers know it. MIT is shorter and just as permissive otherwise."))
@@ -27,7 +27,7 @@ func taleLicence(tt *teller) {
 
 func taleBuild(tt *teller) {
 	tt.at(6, 200)
-	t := tt.begin("branches, tool calls, thinking, labels", session.Header{CWD: "/home/ada/forge"})
+	t := tt.begin("nightly", "branches, tool calls, thinking, labels", session.Header{CWD: "/home/ada/forge"})
 	t.name("Why is the nightly build slow?", "build", "ci")
 	t.uses("anthropic", "claude-sonnet-4-5", "high")
 	t.system("You are a build engineer. Measure before you change anything.")
@@ -88,7 +88,7 @@ func buildLog() string {
 
 func taleTokenizer(tt *teller) {
 	tt.at(5, 90)
-	t := tt.begin("a compaction and an edit of the context", session.Header{CWD: "/home/ada/forge"})
+	t := tt.begin("tokenizer", "a compaction and an edit of the context", session.Header{CWD: "/home/ada/forge"})
 	t.name("Off-by-one in the tokenizer", "parser")
 	t.uses("anthropic", "claude-sonnet-4-5", "")
 	t.user("TestTokens/unterminated fails since yesterday. Why?")
@@ -117,7 +117,8 @@ func fork(t *tale, cut string) {
 	t.at(4, 30)
 	var f *tale
 	t.do(func() (string, error) {
-		s, err := t.s.Fork(t.ctx, t.store, &t.opts)
+		h := session.Header{ID: "table", ParentSession: t.s.ID(), Relation: session.RelationFork, CWD: t.s.Header().CWD}
+		s, err := t.s.CopyAs(t.ctx, t.store, h, t.options(h.ID))
 		f = t.adopt("a fork of the one before", s, err)
 		return "", err
 	})
@@ -132,7 +133,7 @@ func fork(t *tale, cut string) {
 
 func taleKyoto(tt *teller) {
 	tt.at(3, 400)
-	t := tt.begin("Japanese, and an image", session.Header{Key: "telegram:123456"})
+	t := tt.begin("kyoto", "Japanese, and an image", session.Header{Key: "telegram:123456"})
 	t.name("秋の京都旅行", "travel", "日本語")
 	t.uses("anthropic", "claude-sonnet-4-5", "off")
 	t.user("十一月の京都に三日間行きます。紅葉のおすすめはどこですか？")
@@ -166,7 +167,7 @@ func chart() string {
 
 func taleMigration(tt *teller) {
 	tt.at(2, 250)
-	t := tt.begin("reached its limit and continues in the next", session.Header{CWD: "/home/ada/ledger"})
+	t := tt.begin("ledger", "reached its limit and continues in the next", session.Header{CWD: "/home/ada/ledger"})
 	t.name("Database migration", "db")
 	t.uses("anthropic", "claude-opus-4-5", "high")
 	plan := t.user("Plan the move of the ledger from MySQL to SQLite. No downtime.")
@@ -195,7 +196,7 @@ func taleMigration(tt *teller) {
 
 func taleRelease(tt *teller) {
 	tt.at(0, 35)
-	t := tt.begin("from today, pinned, without a name", session.Header{CWD: "/home/ada/forge"})
+	t := tt.begin("release", "from today, pinned, without a name", session.Header{CWD: "/home/ada/forge"})
 	t.uses("openai", "gpt-5", "low")
 	t.user("Draft the release notes for 0.3.\nKeep them under ten lines.")
 	t.tool("", "bash", map[string]any{"command": "git log --oneline v0.2..HEAD | wc -l"}, "87", false)
