@@ -327,7 +327,7 @@ func (s *Sweep) rewriteOnce(ctx context.Context, name string, ed *editor) (err e
 
 // pieces yields the new content of a log. Whoever has the log open must notice
 // that places have moved, so the header says that something was replaced.
-func (s *Sweep) pieces(ctx context.Context, raw *file.Raw, ed *editor) iter.Seq2[file.Piece, error] {
+func (s *Sweep) pieces(ctx context.Context, raw store.Raw, ed *editor) iter.Seq2[file.Piece, error] {
 	return func(yield func(file.Piece, error) bool) {
 		var same file.Piece // what is taken over as it is
 		for line, err := range raw.Lines(ctx) {

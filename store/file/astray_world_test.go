@@ -197,7 +197,7 @@ func (w *astrayWorld) unarchive(t *testing.T, what, name string) {
 // redact replaces the log by one with another header, as redaction does.
 func (w *astrayWorld) redact(t *testing.T, what, name string) {
 	w.link(t, name)
-	w.rewrite(t, name, func(raw *file.Raw, pieces []file.Piece) error {
+	w.rewrite(t, name, func(raw store.Raw, pieces []file.Piece) error {
 		w.files++
 		pieces[0].Line = fmt.Appendf(nil, `{"header":"%s","redacted":%d,"say":"hello"}`, name, w.files)
 		return raw.Replace(t.Context(), seq(pieces))
@@ -211,7 +211,7 @@ func (w *astrayWorld) repair(t *testing.T, _, name string) {
 		must(t, errors.Join(err, f.Close()))
 	}
 	w.link(t, name)
-	w.rewrite(t, name, func(raw *file.Raw, pieces []file.Piece) error {
+	w.rewrite(t, name, func(raw store.Raw, pieces []file.Piece) error {
 		_, err := raw.Rewrite(t.Context(), seq(slices.DeleteFunc(pieces, func(p file.Piece) bool {
 			return string(p.Line) == "garbage"
 		})))
@@ -219,7 +219,7 @@ func (w *astrayWorld) repair(t *testing.T, _, name string) {
 	})
 }
 
-func (w *astrayWorld) rewrite(t *testing.T, name string, replace func(*file.Raw, []file.Piece) error) {
+func (w *astrayWorld) rewrite(t *testing.T, name string, replace func(store.Raw, []file.Piece) error) {
 	t.Helper()
 	err := fmt.Errorf("%w", store.ErrConflict)
 	for try := 0; errors.Is(err, store.ErrConflict) && try < 1000; try++ { // somebody appended meanwhile

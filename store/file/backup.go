@@ -13,6 +13,15 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
+// HasBackup implements store.Rewriter.
+func (s *Store) HasBackup(name string) (path string, ok bool) {
+	path = s.backupPath(name)
+	_, err := s.fs.Lstat(path)
+	return path, err == nil
+}
+
+func (s *Store) backupPath(name string) string { return s.Path(name) + ".bak" }
+
 // RestoreBackup replaces a log by its backup, the file <name>.jsonl.bak beside
 // it. The log's file is moved to quarantine first. It returns store.ErrNotExist
 // if there is no backup, and store.ErrCorrupt if the backup is no better: its
@@ -33,7 +42,7 @@ func (s *Store) RestoreBackup(ctx context.Context, name string) error {
 }
 
 func (s *Store) restoreBackupLocked(name string) error {
-	backup, err := s.fs.OpenFile(s.Path(name)+".bak", os.O_RDONLY, 0)
+	backup, err := s.fs.OpenFile(s.backupPath(name), os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -49,7 +58,7 @@ func (s *Store) restoreBackupLocked(name string) error {
 	}
 	if !isWholeEntry(bytes.TrimPrefix(first, []byte("\xef\xbb\xbf"))) {
 		return &store.Error{
-			Op: "restore backup", Name: name, Path: s.Path(name) + ".bak", Kind: store.ErrCorrupt,
+			Op: "restore backup", Name: name, Path: s.backupPath(name), Kind: store.ErrCorrupt,
 			Err: errors.New("its first line is not an entry either"),
 		}
 	}

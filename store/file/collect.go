@@ -16,11 +16,9 @@ import (
 var _ store.Collector = blobs{}
 
 // Unreferenced is a blob that nothing refers to.
-type Unreferenced struct {
-	Ref  store.Ref
-	Path string
-	Size int64
-}
+type Unreferenced = store.Unreferenced
+
+var _ store.Auditor = (*Store)(nil)
 
 // Unreferenced returns the blobs that nothing in the store refers to: no log, plain
 // or archived, no copy in trash, quarantine or backup, and nothing else that the

@@ -24,24 +24,15 @@ type Raw struct {
 }
 
 // RawLine is a line of a Raw.
-type RawLine struct {
-	store.Line
-	// Torn: it is the last one and has no line end. Next is then where the file
-	// ends.
-	Torn bool
-}
+type RawLine = store.RawLine
 
-// Piece is a part of a log's new content: bytes of the old content, as they
-// are, or a line.
-type Piece struct {
-	// Line is a line without its line end. Nil means From and To.
-	Line []byte
-	// From and To say which part of the old content is taken over.
-	From, To store.Pos
-}
+// Piece is a part of a log's new content.
+type Piece = store.Piece
+
+var _ store.Rewriter = (*Store)(nil)
 
 // OpenRaw opens the log of that name, whether it is a plain file or archived.
-func (s *Store) OpenRaw(ctx context.Context, name string) (*Raw, error) {
+func (s *Store) OpenRaw(ctx context.Context, name string) (store.Raw, error) {
 	if err := s.check(ctx, "open", name); err != nil {
 		return nil, err
 	}

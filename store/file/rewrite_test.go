@@ -41,7 +41,7 @@ func mustCreate(t *testing.T, st *file.Store, name string, lines ...string) stor
 	return log
 }
 
-func mustRaw(t *testing.T, st *file.Store, name string) *file.Raw {
+func mustRaw(t *testing.T, st *file.Store, name string) store.Raw {
 	t.Helper()
 	raw, err := st.OpenRaw(t.Context(), name)
 	if err != nil {

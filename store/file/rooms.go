@@ -52,9 +52,8 @@ func (s *Store) BlobPath(ref store.Ref) string {
 	return blobs{s}.path(digits)
 }
 
-// OpenTrash returns what is in the trash as a store to read from: a removal's ID
-// is the name of its log. What was archived is not among it.
-func (s *Store) OpenTrash() (*Store, error) { return Open(s.room("trash"), &s.opts) }
+// ReadTrash implements store.Trash.
+func (s *Store) ReadTrash() (store.Store, error) { return Open(s.room("trash"), &s.opts) }
 
 // Room says what a file of a store is for.
 type Room string

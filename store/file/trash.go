@@ -15,12 +15,12 @@ import (
 )
 
 // Trashed is a log that was removed and can be restored.
-type Trashed struct {
-	ID      string // names this removal: the log's name and the time
-	Name    string // the log's name
-	Removed time.Time
-	Size    int64
-}
+type Trashed = store.Trashed
+
+var (
+	_ store.Trash    = (*Store)(nil)
+	_ store.Archiver = (*Store)(nil)
+)
 
 // The form of an ID's time: sortable, fixed width, allowed in file names.
 const trashTime = "20060102T150405.000000000Z"

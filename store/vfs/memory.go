@@ -331,6 +331,18 @@ func (m *Memory) Chtimes(name string, modified time.Time) error {
 	return nil
 }
 
+// Chmod implements FS.
+func (m *Memory) Chmod(name string, mode fs.FileMode) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, err := m.find(name)
+	if err != nil {
+		return &fs.PathError{Op: "chmod", Path: name, Err: err}
+	}
+	n.mode = n.mode.Type() | mode.Perm()
+	return nil
+}
+
 // SyncDir implements FS.
 func (m *Memory) SyncDir(name string) error {
 	m.mu.Lock()

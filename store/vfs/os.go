@@ -75,6 +75,9 @@ func (OS) Chtimes(name string, modified time.Time) error {
 	return os.Chtimes(name, time.Time{}, modified)
 }
 
+// Chmod implements FS.
+func (OS) Chmod(name string, mode fs.FileMode) error { return os.Chmod(name, mode) }
+
 // SyncDir implements FS.
 func (OS) SyncDir(name string) error { return syncDir(name) }
 

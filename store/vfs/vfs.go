@@ -40,6 +40,8 @@ type FS interface {
 	Stat(name string) (Stat, error)
 	// Chtimes sets the time at which a file was modified last.
 	Chtimes(name string, modified time.Time) error
+	// Chmod sets a file's permissions.
+	Chmod(name string, mode fs.FileMode) error
 	// SyncDir makes the creations, renames and removals in a directory durable.
 	SyncDir(name string) error
 }

@@ -1,0 +1,182 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+var _ store.Inspector = (*Store)(nil)
+
+// InspectLog implements store.Inspector.
+func (s *Store) InspectLog(ctx context.Context, name string) iter.Seq2[store.Fault, error] {
+	return func(yield func(store.Fault, error) bool) {
+		if err := s.check(ctx, "inspect", name); err != nil {
+			yield(store.Fault{}, err)
+			return
+		}
+		for _, f := range s.faultsOf(name) {
+			if !yield(f, nil) {
+				return
+			}
+		}
+	}
+}
+
+// faultsOf returns what a look at a log's files tells, without reading them.
+func (s *Store) faultsOf(name string) []store.Fault {
+	var all []store.Fault
+	if s.isThere(s.Path(name)) && s.isThere(s.archivePath(name)) {
+		all = append(all, store.Fault{Kind: store.FaultLeftover, Name: name, Path: s.archivePath(name)})
+	}
+	if info, err := s.fs.Lstat(s.lockPath(name)); err == nil && info.Size() > 0 {
+		all = append(all, store.Fault{Kind: store.FaultUnsynced, Name: name, Path: s.lockPath(name)})
+	}
+	for _, path := range []string{s.Path(name), s.backupPath(name), s.archivePath(name), s.lockPath(name)} {
+		if f, wide := s.wideMode(path); wide {
+			f.Name = name
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+func (s *Store) isThere(path string) bool {
+	_, err := s.fs.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// wideMode reports whether a file has more permissions than it should. Windows
+// has permissions of another kind, which are not looked at.
+func (s *Store) wideMode(path string) (store.Fault, bool) {
+	info, err := s.fs.Lstat(path)
+	if err != nil || runtime.GOOS == "windows" {
+		return store.Fault{}, false
+	}
+	f := store.Fault{Kind: store.FaultPermissions, Path: path, Mode: info.Mode().Perm(), Fit: 0o600}
+	switch {
+	case info.IsDir():
+		f.Fit = 0o700
+	case !info.Mode().IsRegular():
+		return f, false
+	}
+	return f, f.Mode&^f.Fit != 0
+}
+
+// InspectRest implements store.Inspector.
+func (s *Store) InspectRest(ctx context.Context) iter.Seq2[store.Fault, error] {
+	return func(yield func(store.Fault, error) bool) {
+		for _, look := range []func(context.Context) ([]store.Fault, error){s.ignored, s.wideModes, s.staleFaults} {
+			found, err := look(ctx)
+			for _, f := range found {
+				if !yield(f, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(store.Fault{}, err)
+				return
+			}
+		}
+	}
+}
+
+// ignored returns the files that look like logs and are not listed.
+func (s *Store) ignored(ctx context.Context) ([]store.Fault, error) {
+	if err := s.check(ctx, "list", ""); err != nil {
+		return nil, err
+	}
+	entries, err := s.fs.ReadDir(s.dir)
+	if err != nil {
+		return nil, s.fail("inspect", "", err)
+	}
+	var all []store.Fault
+	for _, e := range entries {
+		name, isLog := strings.CutSuffix(e.Name(), logSuffix)
+		var why error
+		switch {
+		case !isLog:
+		case !e.Type().IsRegular():
+			why = errors.New("it is not a regular file, so it is not taken for a session")
+		case store.CheckName(name) != nil:
+			why = fmt.Errorf("its name cannot be that of a session: %w", store.CheckName(name))
+		}
+		if why != nil {
+			all = append(all, store.Fault{Kind: store.FaultIgnored, Path: filepath.Join(s.dir, e.Name()), Err: why})
+		}
+	}
+	return all, nil
+}
+
+// wideModes returns the files and directories, except those of single logs, that
+// others than their owner can get at.
+func (s *Store) wideModes(context.Context) ([]store.Fault, error) {
+	var all []store.Fault
+	if f, wide := s.wideMode(s.dir); wide {
+		all = append(all, f)
+	}
+	err := s.wideModesIn(s.room(), &all)
+	return all, err
+}
+
+func (s *Store) wideModesIn(dir string, all *[]store.Fault) error {
+	entries, err := s.fs.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // removed meanwhile, or never made
+	}
+	if f, wide := s.wideMode(dir); wide {
+		*all = append(*all, f)
+	}
+	if err != nil {
+		return s.fail("inspect", "", err)
+	}
+	ofLogs := dir == s.room("archive") || dir == s.room("locks") // InspectLog looks at these
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if e.IsDir() {
+			if err := s.wideModesIn(path, all); err != nil {
+				return err
+			}
+		} else if f, wide := s.wideMode(path); wide && !ofLogs {
+			*all = append(*all, f)
+		}
+	}
+	return nil
+}
+
+func (s *Store) staleFaults(ctx context.Context) ([]store.Fault, error) {
+	stale, err := s.Stale(ctx)
+	var all []store.Fault
+	for _, f := range stale {
+		kind := store.FaultTemporary
+		if f.Name != "" {
+			kind = store.FaultLock
+		}
+		all = append(all, store.Fault{Kind: kind, Name: f.Name, Path: f.Path, Size: f.Size})
+	}
+	return all, err
+}
+
+// Mend implements store.Inspector.
+func (s *Store) Mend(ctx context.Context, f store.Fault) error {
+	switch f.Kind {
+	case store.FaultPermissions:
+		if err := s.check(ctx, "list", ""); err != nil {
+			return err
+		}
+		if err := s.fs.Chmod(f.Path, f.Mode&f.Fit); err != nil {
+			return s.fail("mend", f.Name, err)
+		}
+		return nil
+	case store.FaultTemporary, store.FaultLock:
+		return s.RemoveStale(ctx, Stale{Path: f.Path, Size: f.Size, Name: f.Name})
+	}
+	return &store.Error{Op: "mend", Name: f.Name, Path: f.Path, Err: errors.ErrUnsupported}
+}

@@ -1,0 +1,41 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Trashed is a log that was removed and can be restored.
+type Trashed struct {
+	ID      string // names this removal: the log's name and the time
+	Name    string // the log's name
+	Removed time.Time
+	Size    int64
+}
+
+// Trash is an optional interface of a Store that keeps what is removed until
+// its trash is emptied.
+type Trash interface {
+	// Trash returns what is in the trash, the latest removal first.
+	Trash(ctx context.Context) ([]Trashed, error)
+	// Restore brings a removed log back under its name. It returns ErrExist if
+	// there is a log of that name again, and ErrNotExist if the trash has no such
+	// removal.
+	Restore(ctx context.Context, id string) error
+	// EmptyTrash deletes for good what was removed before a moment, and returns
+	// what it deleted.
+	EmptyTrash(ctx context.Context, before time.Time) ([]Trashed, error)
+	// ReadTrash returns what is in the trash as a store to read from, which must
+	// be closed: a removal's ID is the name of its log. What was archived is not
+	// among it.
+	ReadTrash() (Store, error)
+}
+
+// Archiver is an optional interface of a Store that can keep a log compressed.
+type Archiver interface {
+	// Archive compresses a log. It is read as before; the first append brings
+	// the plain form back.
+	Archive(ctx context.Context, name string) error
+	// Unarchive brings the plain form of a log back.
+	Unarchive(ctx context.Context, name string) error
+}
