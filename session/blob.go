@@ -244,15 +244,15 @@ func resolveBlock(ctx context.Context, blobs store.Blobs, c *Content, id string,
 		if c.ToolResult != nil {
 			c.ToolResult.Content = fmt.Sprintf("[content is missing: %s]", ref)
 		}
-		return []Problem{blobProblem(id, pos, err)}
+		return []Problem{blobProblem(id, pos, ref, err)}
 	}
 	fill(data)
 	return nil
 }
 
 // blobProblem is that of an entry whose blob cannot be read.
-func blobProblem(entryID string, pos store.Pos, err error) Problem {
-	return Problem{Kind: ProblemBlob, EntryID: entryID, Pos: pos, Detail: err.Error(), Err: err}
+func blobProblem(entryID string, pos store.Pos, ref store.Ref, err error) Problem {
+	return Problem{Kind: ProblemBlob, EntryID: entryID, Pos: pos, Detail: err.Error(), Blob: ref, Err: err}
 }
 
 // blobRef returns the blob that a block wants, and how to fill it in; "" if it

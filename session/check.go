@@ -100,7 +100,7 @@ func (s *Session) checkEntry(ctx context.Context, blobs store.Blobs, e *Entry, p
 	})
 	if e.Custom != nil && e.Custom.CustomType == CustomImport && e.Custom.blob() != "" {
 		if _, err := blobs.Get(ctx, e.Custom.blob()); err != nil {
-			problems = append(problems, blobProblem(e.ID, pos, err))
+			problems = append(problems, blobProblem(e.ID, pos, e.Custom.blob(), err))
 		}
 	}
 	c := e.clone()

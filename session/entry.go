@@ -137,6 +137,21 @@ type Entry struct {
 	Extra Fields `json:"-"`
 }
 
+// FieldSource is the member of an imported entry that says which bytes of its
+// source it was made of. See package transcript, which writes it.
+const FieldSource = "source"
+
+// Imported reports whether the entry came from another program's file: what is
+// odd about it, the source may have had wrong already.
+func (e *Entry) Imported() bool {
+	for i := range e.Extra {
+		if e.Extra[i].Name == FieldSource {
+			return true
+		}
+	}
+	return false
+}
+
 // MessageEntry is what somebody said: a human, a model, or a tool.
 type MessageEntry struct {
 	Role    string    `json:"role"`

@@ -93,7 +93,8 @@ type Problem struct {
 	EntryID string    // the entry concerned, or ""
 	Pos     store.Pos // where its line begins
 	Detail  string
-	Err     error // the cause, or nil if there is none but the log itself
+	Blob    store.Ref // the content that cannot be read, for ProblemBlob
+	Err     error     // the cause, or nil if there is none but the log itself
 }
 
 // Error says what String does.

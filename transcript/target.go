@@ -392,7 +392,7 @@ func isRedactedFrom(stored, line []byte) bool {
 }
 
 // sourceField is the member of an entry that says which bytes it was made of.
-const sourceField = "source"
+const sourceField = session.FieldSource
 
 // enqueue adds an entry to what will be written.
 func (t *target) enqueue(r *Record, e *session.Entry) error {
