@@ -1,4 +1,4 @@
-package cli
+package upkeep
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
 )
 
 // lineClass is what a line of a session's file is.
@@ -20,7 +19,7 @@ const (
 	lineHeader
 	lineEntry
 	lineDamaged
-	lineLong // over the limit: not to be judged, and left alone
+	lineLong // over the limit: it cannot be judged, and is left alone
 )
 
 // rawLine is a line, or a part of one from which an entry can be saved.
@@ -43,9 +42,9 @@ func (l *rawLine) leaf() string {
 	return l.id
 }
 
-// classify says what a line is. One with damage may yet have an entry at its
+// classify says what a line is. A damaged one may still have an entry at its
 // end: what was torn had no line end, and the next line was joined to it.
-func classify(line file.RawLine) []rawLine {
+func classify(line store.RawLine) []rawLine {
 	data := bytes.TrimSpace(bytes.TrimPrefix(line.Data, []byte("\xef\xbb\xbf")))
 	l := rawLine{pos: line.Pos, next: line.Next, torn: line.Torn}
 	switch {

@@ -1,13 +1,13 @@
-package cli
+package upkeep
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
 )
 
 // The entry that is saved from a damaged line is the first with which the line can
@@ -40,9 +40,37 @@ func TestGluedEntryIsTheFirstThatReadsToTheEnd(t *testing.T) {
 func TestDamagedLineOfManyBlocks(t *testing.T) {
 	t.Parallel()
 	for _, block := range []string{`{"type":`, `{"type":[`, `{"type":"a","b":[`, `{"type":"a"},`, `{"type":"\"`} {
-		line := file.RawLine{Line: store.Line{Data: []byte(strings.Repeat(block, 512<<10/len(block)))}}
+		line := store.RawLine{Line: store.Line{Data: []byte(strings.Repeat(block, 512<<10/len(block)))}}
 		if got := classify(line); len(got) != 1 || got[0].class != lineDamaged {
 			t.Errorf("%s, many times: %d lines", block, len(got))
+		}
+	}
+}
+
+// Gaps that hang on gaps are filled from the first on; where they go round in a
+// circle, one of them becomes a root.
+func TestManyGapsAreFilled(t *testing.T) {
+	t.Parallel()
+	const n = 50_000
+	for name, first := range map[string]string{"chain": "", "circle": fmt.Sprint("g", n-1)} {
+		p := &repairPlan{
+			gaps: map[string]string{"g0": first}, filled: make(map[string]bool), present: make(map[string]int), cut: make(map[int]bool),
+		}
+		for i := 1; i < n; i++ {
+			p.gaps[fmt.Sprint("g", i)] = fmt.Sprint("g", i-1)
+		}
+		p.findCircles()
+		for i := range n {
+			p.fillGap(fmt.Sprint("g", i), &rawLine{})
+		}
+		roots := 0
+		for _, parent := range p.gaps {
+			if parent == "" {
+				roots++
+			}
+		}
+		if len(p.pieces) != n || roots != 1 {
+			t.Errorf("%s: %d markers and %d roots, want %d and 1", name, len(p.pieces), roots, n)
 		}
 	}
 }

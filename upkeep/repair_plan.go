@@ -1,4 +1,4 @@
-package cli
+package upkeep
 
 import (
 	"context"
@@ -13,10 +13,11 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store"
 )
 
-// repairPlan is how a session's file is to be written anew.
+// repairPlan is how a session's log is to be rewritten. It is made of the lines
+// alone: what becomes of it is up to the caller.
 type repairPlan struct {
 	name    string
 	lines   []rawLine
@@ -31,13 +32,15 @@ type repairPlan struct {
 
 	seen    map[string][sha256.Size]byte // the entries that were taken over
 	newLeaf string
-	actions []action
+	actions []Action
 	moved   bool // something changes besides the end
-	pieces  []file.Piece
+	pieces  []store.Piece
 }
 
-// planRepair reads a log and decides what to do about each line.
-func (a *app) planRepair(ctx context.Context, st *file.Store, name string, raw *file.Raw) (*repairPlan, error) {
+// planRepair decides what to do about each line of a log. What package session
+// makes of the log is read first: it makes more of damage than a look at single
+// lines can.
+func planRepair(ctx context.Context, st store.Store, name string, raw store.Raw) (*repairPlan, error) {
 	p := &repairPlan{
 		name: name, header: session.Header{ID: name, Version: session.Version},
 		gaps: make(map[string]string), filled: make(map[string]bool), present: make(map[string]int), cut: make(map[int]bool),
@@ -52,17 +55,14 @@ func (a *app) planRepair(ctx context.Context, st *file.Store, name string, raw *
 	if p.hopeless() {
 		return p, nil
 	}
-	if err := a.readGaps(ctx, st, p); err != nil {
+	if err := p.readGaps(ctx, st); err != nil {
 		return nil, err
 	}
 	p.decide()
-	if c := newChecker(a, st); isFile(st.Path(name)) && isFile(c.store.ArchivePath(name)) {
-		p.act("left-over archive", nil, "it goes to quarantine; the plain file counts")
-	}
 	return p, nil
 }
 
-// hopeless reports whether there is nothing to be saved.
+// hopeless reports whether nothing can be saved.
 func (p *repairPlan) hopeless() bool {
 	for i := range p.lines {
 		if c := p.lines[i].class; c == lineHeader || c == lineEntry || c == lineLong {
@@ -73,9 +73,9 @@ func (p *repairPlan) hopeless() bool {
 }
 
 // readGaps asks package session which entries are missing, and what they hung
-// on: it makes more of the damage than a look at single lines can.
-func (a *app) readGaps(ctx context.Context, st *file.Store, p *repairPlan) error {
-	s, err := session.Open(ctx, st, p.name, a.options())
+// on.
+func (p *repairPlan) readGaps(ctx context.Context, st store.Store) error {
+	s, err := session.Open(ctx, st, p.name, nil)
 	if errors.Is(err, session.ErrCorrupt) {
 		return nil // the only line has no line end
 	}
@@ -141,7 +141,7 @@ func (p *repairPlan) decideEntry(l *rawLine) {
 
 func (p *repairPlan) decideDamage(l *rawLine) {
 	if l.torn {
-		p.act("torn end", l, fmt.Sprintf("%s moved to quarantine", counted(int(l.next-l.pos), "byte", "bytes")))
+		p.act("torn end", l, fmt.Sprintf("%s moved to quarantine", counted(int64(l.next-l.pos), "byte", "bytes")))
 		return
 	}
 	p.moved = true
@@ -155,8 +155,8 @@ func (p *repairPlan) decideDamage(l *rawLine) {
 	p.fillGap(l.id, l)
 }
 
-// decideLeaf sees to it that the leaf is what it was, or else the last of the
-// entries that were saved from the file's end.
+// decideLeaf keeps the leaf what it was, or makes it the last of the entries that
+// were saved from the log's end.
 func (p *repairPlan) decideLeaf() {
 	want := p.leaf
 	for i := len(p.lines) - 1; i >= 0; i-- {
@@ -182,7 +182,7 @@ func (p *repairPlan) decideLeaf() {
 	line, _ := e.MarshalJSON() // nothing in it can fail to encode
 	p.moved = true
 	p.act("leaf", &rawLine{id: want}, "moved back to where it was")
-	p.pieces = append(p.pieces, file.Piece{Line: line})
+	p.pieces = append(p.pieces, store.Piece{Line: line})
 }
 
 // findParents adds the entries that only lines refer to which package session
@@ -229,7 +229,7 @@ func (p *repairPlan) decideHeader() {
 			if p.header.ID == "" {
 				p.moved = true
 				p.header.ID = p.name
-				p.act("header without an id", l, "it gets that of the file")
+				p.act("header without an id", l, "it gets the session's name")
 			}
 		}
 	}
@@ -238,7 +238,7 @@ func (p *repairPlan) decideHeader() {
 		if p.header.CreatedAt.IsZero() {
 			p.header.CreatedAt = p.now
 		}
-		p.act("missing header", nil, "written anew; when the session was created is taken from its first entry")
+		p.act("missing header", nil, "rewritten; the first entry tells when the session was created")
 	}
 }
 
@@ -247,14 +247,14 @@ func (p *repairPlan) keep(l *rawLine) {
 	switch n := len(p.pieces); {
 	case l.glued:
 		p.act("glued line", l, "saved from the line that it was joined to")
-		p.pieces = append(p.pieces, file.Piece{Line: l.data})
+		p.pieces = append(p.pieces, store.Piece{Line: l.data})
 	case l.torn:
 		p.act("torn end", l, "the line end was missing; the entry is whole")
-		p.pieces = append(p.pieces, file.Piece{Line: l.data})
+		p.pieces = append(p.pieces, store.Piece{Line: l.data})
 	case n > 0 && p.pieces[n-1].Line == nil && p.pieces[n-1].To == l.pos:
 		p.pieces[n-1].To = l.next
 	default:
-		p.pieces = append(p.pieces, file.Piece{From: l.pos, To: l.next})
+		p.pieces = append(p.pieces, store.Piece{From: l.pos, To: l.next})
 	}
 }
 
@@ -273,7 +273,7 @@ func (p *repairPlan) fillGap(id string, at *rawLine) {
 	for i := len(chain) - 1; i >= 0; i-- {
 		p.moved = true
 		p.act("gap", &rawLine{id: chain[i], pos: at.pos}, "a marker takes the place of an entry that cannot be read")
-		p.pieces = append(p.pieces, file.Piece{Line: p.gapLine(chain[i])})
+		p.pieces = append(p.pieces, store.Piece{Line: p.gapLine(chain[i])})
 		p.newLeaf = chain[i]
 	}
 }
@@ -324,7 +324,7 @@ func (p *repairPlan) gapLine(id string) []byte {
 }
 
 func (p *repairPlan) act(what string, l *rawLine, detail string) {
-	act := action{Session: p.name, Action: what, Detail: detail}
+	act := Action{Session: p.name, Action: what, Detail: detail}
 	if l != nil {
 		act.Offset = int64(l.pos)
 		if l.class != lineHeader {
@@ -337,8 +337,8 @@ func (p *repairPlan) act(what string, l *rawLine, detail string) {
 // newContent yields the new content, the header first. When more than the end
 // changes, the header says so: whoever has the file open knows by the first
 // bytes that its positions no longer hold.
-func (p *repairPlan) newContent() iter.Seq2[file.Piece, error] {
-	return func(yield func(file.Piece, error) bool) {
+func (p *repairPlan) newContent() iter.Seq2[store.Piece, error] {
+	return func(yield func(store.Piece, error) bool) {
 		if !yield(p.headerPiece(), nil) {
 			return
 		}
@@ -350,14 +350,14 @@ func (p *repairPlan) newContent() iter.Seq2[file.Piece, error] {
 	}
 }
 
-func (p *repairPlan) headerPiece() file.Piece {
+func (p *repairPlan) headerPiece() store.Piece {
 	if !p.moved {
 		for i := range p.lines {
 			switch l := &p.lines[i]; {
 			case l.class == lineHeader && l.torn:
-				return file.Piece{Line: l.data}
+				return store.Piece{Line: l.data}
 			case l.class == lineHeader:
-				return file.Piece{From: l.pos, To: l.next}
+				return store.Piece{From: l.pos, To: l.next}
 			}
 		}
 	}
@@ -366,5 +366,5 @@ func (p *repairPlan) headerPiece() file.Piece {
 	at, _ := p.now.UTC().MarshalJSON() // fails only for years of five digits
 	h.Extra = append(h.Extra, session.Field{Name: "repaired", Value: at})
 	line, _ := h.MarshalJSON() // nothing in it can fail to encode
-	return file.Piece{Line: line}
+	return store.Piece{Line: line}
 }

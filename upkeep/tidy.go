@@ -1,52 +1,74 @@
-package cli
+package upkeep
 
 import (
 	"context"
 	"errors"
 	"slices"
 
+	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
 )
 
-// removeBlobs deletes the blobs that nothing refers to.
-func (a *app) removeBlobs(ctx context.Context, st *file.Store, dryRun bool) error {
-	unreferenced, err := st.Unreferenced(ctx)
-	if err != nil {
-		return err
+// RemoveStale deletes what interrupted programs left in a store: old temporary
+// files, and locks of sessions that do not exist. With dryRun it only returns what
+// it would delete.
+func RemoveStale(ctx context.Context, st store.Store, dryRun bool) ([]Action, error) {
+	inspector, ok := st.(store.Inspector)
+	if !ok {
+		return nil, nil // nothing of that kind can be there
 	}
-	var failed error
-	if !dryRun {
-		var refs []store.Ref
-		for _, blob := range unreferenced {
-			refs = append(refs, blob.Ref)
+	var stale []store.Fault
+	for f, err := range inspector.InspectRest(ctx) {
+		if err != nil {
+			return nil, err
 		}
-		removal, err := st.RemoveBlobs(ctx, refs...)
-		failed = err
-		// One may have been named since, or deleted by somebody else.
-		deleted := make(map[store.Ref]bool)
-		for _, ref := range removal.Deleted {
-			deleted[ref] = true
-		}
-		unreferenced = slices.DeleteFunc(unreferenced, func(blob file.Unreferenced) bool { return !deleted[blob.Ref] })
-	}
-	size := int64(0)
-	for _, blob := range unreferenced {
-		size += blob.Size
-		act := action{Action: kindUnreferenced, Path: blob.Path, Size: blob.Size, Detail: describeUnreferenced(blob)}
-		if err := a.printAction(act); err != nil {
-			return errors.Join(failed, err)
+		if f.Kind == store.FaultTemporary || f.Kind == store.FaultLock {
+			stale = append(stale, f)
 		}
 	}
-	what := counted(len(unreferenced), "unreferenced blob", "unreferenced blobs") + ", " + humanBytes(size)
-	if dryRun {
-		a.say("would delete %s", what)
-	} else {
-		a.say("deleted %s", what)
+	var done []Action
+	for _, f := range stale {
+		if !dryRun {
+			if err := inspector.Mend(ctx, f); err != nil {
+				return done, err
+			}
+		}
+		done = append(done, Action{Session: f.Name, Action: string(f.Kind), Path: f.Path, Size: f.Size, Detail: describeFault(f)})
 	}
-	return failed
+	return done, nil
 }
 
-func describeUnreferenced(blob file.Unreferenced) string {
-	return humanBytes(blob.Size) + " that no session refers to"
+// RemoveBlobs deletes content that nothing in the store refers to: no session,
+// archived or not, and nothing in trash, quarantine or backups. Others may write
+// meanwhile. With dryRun it only returns what it would delete. Beside an error it
+// returns what it has deleted.
+func RemoveBlobs(ctx context.Context, st store.Store, dryRun bool) ([]Action, error) {
+	auditor, ok := st.(store.Auditor)
+	collector, deletes := st.Blobs().(store.Collector)
+	if !ok || !deletes {
+		return nil, &session.Error{Op: "delete blobs", Err: errors.ErrUnsupported}
+	}
+	unneeded, err := auditor.Unreferenced(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !dryRun {
+		var refs []store.Ref
+		for _, blob := range unneeded {
+			refs = append(refs, blob.Ref)
+		}
+		var deleted []store.Ref
+		deleted, err = collector.Collect(ctx, refs...)
+		gone := make(map[store.Ref]bool)
+		for _, ref := range deleted {
+			gone[ref] = true
+		}
+		// One may be referred to by now, or somebody else was faster.
+		unneeded = slices.DeleteFunc(unneeded, func(blob store.Unreferenced) bool { return !gone[blob.Ref] })
+	}
+	var done []Action
+	for _, blob := range unneeded {
+		done = append(done, Action{Action: KindUnreferenced, Path: blob.Path, Size: blob.Size, Detail: unreferenced})
+	}
+	return done, err
 }

@@ -35,12 +35,12 @@ func (a *app) completeSession(most int) cobra.CompletionFunc {
 }
 
 // titleIn is the title of a session of a store, or "" if it cannot be read.
-func (a *app) titleIn(ctx context.Context, st *file.Store, name string) string {
+func (a *app) titleIn(ctx context.Context, st store.Store, name string) string {
 	return oneLine(a.wholeTitle(ctx, st, name), 60)
 }
 
 // wholeTitle is the title of a session, or "" if it cannot be read.
-func (a *app) wholeTitle(ctx context.Context, st *file.Store, name string) string {
+func (a *app) wholeTitle(ctx context.Context, st store.Store, name string) string {
 	s, err := session.Open(ctx, st, name, a.options())
 	if err != nil {
 		return ""

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -48,32 +47,4 @@ func onShape(t *testing.T, name string, n int, out io.Writer, args ...string) in
 	getenv := func(name string) string { return map[string]string{"COPPICE_HOME": dir, "HOME": dir}[name] }
 	a := &app{talk: newTalk(out, io.Discard, getenv), stdin: strings.NewReader(""), getenv: getenv}
 	return a.run(context.Background(), args)
-}
-
-// Gaps that hang on gaps are filled from the first on; where they go round in a
-// circle, one of them becomes a root.
-func TestManyGapsAreFilled(t *testing.T) {
-	t.Parallel()
-	const n = 50_000
-	for name, first := range map[string]string{"chain": "", "circle": fmt.Sprint("g", n-1)} {
-		p := &repairPlan{
-			gaps: map[string]string{"g0": first}, filled: make(map[string]bool), present: make(map[string]int), cut: make(map[int]bool),
-		}
-		for i := 1; i < n; i++ {
-			p.gaps[fmt.Sprint("g", i)] = fmt.Sprint("g", i-1)
-		}
-		p.findCircles()
-		for i := range n {
-			p.fillGap(fmt.Sprint("g", i), &rawLine{})
-		}
-		roots := 0
-		for _, parent := range p.gaps {
-			if parent == "" {
-				roots++
-			}
-		}
-		if len(p.pieces) != n || roots != 1 {
-			t.Errorf("%s: %d markers and %d roots, want %d and 1", name, len(p.pieces), roots, n)
-		}
-	}
 }

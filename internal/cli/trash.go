@@ -56,7 +56,7 @@ func (a *app) listTrash(ctx context.Context, st *file.Store) error {
 	}
 	// What is in the trash lies there as it lay in the store, so that titles can
 	// be read; those of archived sessions cannot.
-	trashed, err := st.OpenTrash()
+	trashed, err := st.ReadTrash()
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func resolveTrashed(ctx context.Context, st *file.Store, given string) (file.Tra
 // trashedByKey returns the removals of sessions that have a key which their ids are
 // not made of. What was archived before it was removed cannot be asked.
 func trashedByKey(ctx context.Context, st *file.Store, key string) ([]string, error) {
-	trashed, err := st.OpenTrash()
+	trashed, err := st.ReadTrash()
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,249 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/keyed"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// sessionCheck looks at one session.
+type sessionCheck struct {
+	*checker
+	name   string
+	places map[string]int64 // where each entry is
+	// What came by import: entries by id, repeated lines by place, and, of a
+	// session that was taken over from another program, all before a place.
+	imported map[string]bool
+	repeated map[int64]bool
+	takeover int64
+}
+
+// checkSession looks at one session: how it is kept, the log, the tree, the tool
+// calls, the usage and the blobs. What keeps it from being read is a finding.
+func (c *checker) checkSession(ctx context.Context, name string) error {
+	c.result.Sessions++
+	s := &sessionCheck{
+		checker: c, name: name,
+		places: make(map[string]int64), imported: make(map[string]bool), repeated: make(map[int64]bool),
+	}
+	for _, check := range []func(context.Context) error{s.checkFiles, s.readLines, s.checkEntries, s.checkEnd} {
+		err := check(ctx)
+		var stop stopped
+		switch {
+		case errors.As(err, &stop):
+			return stop.error
+		case err != nil:
+			return c.unreadable(name, err) // the other checks would fail as well
+		}
+	}
+	return nil
+}
+
+// stopped is the error of whoever gets the findings, as opposed to one of
+// reading the session.
+type stopped struct{ error }
+
+func (s *sessionCheck) tell(f Finding, imported bool) error {
+	f.Session = s.name
+	if err := s.found(f, imported); err != nil {
+		return stopped{err}
+	}
+	return nil
+}
+
+// checkFiles asks the store how the session is kept.
+func (s *sessionCheck) checkFiles(ctx context.Context) error {
+	inspector, ok := s.store.(store.Inspector)
+	if !ok {
+		return nil
+	}
+	for f, err := range inspector.InspectLog(ctx, s.name) {
+		if err == nil {
+			err = s.tell(findingOf(f, s.name), false)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readLines notes where the entries of the session are. An id that comes twice
+// is no entry for package session, so its second line is read here.
+func (s *sessionCheck) readLines(ctx context.Context) (err error) {
+	log, err := s.store.Open(ctx, s.name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	for line, err := range log.Forward(ctx, 0) {
+		if err != nil {
+			return err
+		}
+		h, ok := rawjson.ScanHead(line.Data)
+		if !ok || string(h.Type) == string(session.TypeSession) {
+			continue
+		}
+		if _, again := s.places[string(h.ID)]; again {
+			var e session.Entry
+			s.repeated[int64(line.Pos)] = e.UnmarshalJSON(line.Data) == nil && e.Imported()
+			continue
+		}
+		s.places[string(h.ID)] = int64(line.Pos)
+	}
+	return nil
+}
+
+// checkEntries looks at what the entries say, and asks package session how they
+// hang together.
+func (s *sessionCheck) checkEntries(ctx context.Context) error {
+	opened, err := session.Open(ctx, s.store, s.name, nil)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	var odd []Finding
+	for e, err := range opened.Entries() {
+		if err != nil {
+			return err
+		}
+		s.note(&e)
+		odd = append(odd, s.oddities(&e)...)
+	}
+	problems, err := opened.Problems()
+	if err != nil {
+		return err
+	}
+	for _, p := range problems {
+		f := Finding{Kind: string(p.Kind), Entry: p.EntryID, Offset: int64(p.Pos), Detail: p.Detail}
+		if f.Offset == 0 {
+			f.Offset = s.places[p.EntryID] // of what shows only in a context
+		}
+		if p.Blob != "" && errors.Is(p.Err, store.ErrCorrupt) {
+			f.Kind = KindCorruptBlob
+		}
+		if err := s.tell(f, s.cameByImport(f)); err != nil {
+			return err
+		}
+	}
+	for _, f := range odd {
+		if err := s.tell(f, s.cameByImport(f)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tornWait is how long the end of a log may look torn because somebody is
+// writing it: a line that was on its way has arrived by then.
+const tornWait = 100 * time.Millisecond
+
+// checkEnd looks for bytes after the last whole line that stay there.
+func (s *sessionCheck) checkEnd(ctx context.Context) error {
+	end, size, err := s.ends(ctx)
+	if err != nil || end == size {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(tornWait):
+	}
+	again, sizeAgain, err := s.ends(ctx)
+	if err != nil || again != end || sizeAgain != size {
+		return err
+	}
+	detail := counted(size-end, "byte", "bytes") + " after the last whole line; the next append deals with them"
+	return s.tell(Finding{Kind: string(session.ProblemTail), Offset: end, Detail: detail}, false)
+}
+
+// ends returns where the last whole line of the log ends, and where its bytes do.
+// A store that has only whole lines has no other end.
+func (s *sessionCheck) ends(ctx context.Context) (end, size int64, err error) {
+	rewriter, ok := s.store.(store.Rewriter)
+	if !ok {
+		return 0, 0, nil
+	}
+	raw, err := rewriter.OpenRaw(ctx, s.name) // first: what is appended in between is not torn
+	if err != nil {
+		return 0, 0, err
+	}
+	defer raw.Close()
+	log, err := s.store.Open(ctx, s.name)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer log.Close()
+	pos, err := log.End(ctx)
+	return int64(pos), max(raw.Size(), int64(pos)), err
+}
+
+// note keeps whether an entry came by import.
+func (s *sessionCheck) note(e *session.Entry) {
+	if e.Imported() {
+		s.imported[e.ID] = true
+	}
+	if e.Custom != nil && e.Custom.CustomType == keyed.CustomImport {
+		s.takeover = s.places[e.ID]
+	}
+}
+
+// cameByImport reports whether a finding is about what came from elsewhere.
+func (s *sessionCheck) cameByImport(f Finding) bool {
+	if f.Kind == string(session.ProblemDuplicate) {
+		return s.repeated[f.Offset]
+	}
+	return s.imported[f.Entry] || f.Offset < s.takeover
+}
+
+// oddities returns what is odd about a message by itself.
+func (s *sessionCheck) oddities(e *session.Entry) []Finding {
+	if e.Message == nil {
+		return nil
+	}
+	var odd []Finding
+	if detail := badUsage(e.Message); detail != "" {
+		odd = append(odd, Finding{Kind: KindUsage, Entry: e.ID, Offset: s.places[e.ID], Detail: detail})
+	}
+	if !isKnownRole(e.Message.Role) {
+		detail := fmt.Sprintf("%.40q is not one of the roles that messages are written with", e.Message.Role)
+		odd = append(odd, Finding{Kind: KindRole, Entry: e.ID, Offset: s.places[e.ID], Detail: detail})
+	}
+	return odd
+}
+
+func isKnownRole(role session.MessageRole) bool {
+	switch role {
+	case session.RoleBashExecution, session.RoleCustom, session.RoleBranchSummary, session.RoleCompactionSummary:
+		return true
+	}
+	return session.CheckRole(role) == nil
+}
+
+// badUsage describes counts of tokens that cannot be, or returns "".
+func badUsage(m *session.MessageEntry) string {
+	for _, f := range m.Extra {
+		if f.Name == "tokens" { // a count that makes sense would have been read as one
+			return fmt.Sprintf("it has %.40s tokens", f.Value)
+		}
+	}
+	if m.Usage == nil {
+		return ""
+	}
+	for _, f := range m.Usage.Extra {
+		switch f.Name {
+		case "input", "output", "cache_read", "cache_write", "reasoning", "cost_micro_usd":
+			return fmt.Sprintf("its %s is %.40s", f.Name, f.Value)
+		}
+	}
+	if u := m.Usage; u.Reasoning > u.Output {
+		return fmt.Sprintf("%d tokens of reasoning in %d of output", u.Reasoning, u.Output)
+	}
+	return ""
+}

@@ -1,0 +1,182 @@
+package upkeep_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/coppice-dev/coppice/keyed"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/memory"
+	"github.com/coppice-dev/coppice/upkeep"
+)
+
+// write makes a log of lines, which may be as odd as they like.
+func write(t *testing.T, st store.Store, name string, lines ...string) {
+	t.Helper()
+	all := [][]byte{fmt.Appendf(nil, `{"type":"session","id":%q,"version":1,"timestamp":"2026-05-01T10:00:00Z"}`, name)}
+	for _, line := range lines {
+		all = append(all, []byte(line))
+	}
+	log, err := st.Create(t.Context(), name, store.Lines(all...))
+	must(t, err)
+	must(t, log.Close())
+}
+
+// message is a line with a message; more stands after it in the entry.
+func message(id, parent, role, content, more string) string {
+	if parent != "null" {
+		parent = `"` + parent + `"`
+	}
+	return fmt.Sprintf(`{"type":"message","id":%q,"parent_id":%s,"timestamp":"2026-05-01T10:01:00Z","message":{"role":%q,"content":[%s]}%s}`, id, parent, role, content, more)
+}
+
+const (
+	hello    = `{"type":"text","text":{"content":"hello"}}`
+	orphan   = `{"type":"tool_result","tool_result":{"tool_use_id":"nocall","is_error":false,"content":"a.txt"}}`
+	imported = `,"source":[{"in":"import-1","pos":0,"len":10}]`
+)
+
+// findings checks a store and returns the severity, kind and entry of each.
+func findings(t *testing.T, st store.Store, r upkeep.CheckRequest) (string, *upkeep.CheckResult) {
+	t.Helper()
+	var all []string
+	r.Each = func(f upkeep.Finding) error {
+		all = append(all, strings.TrimSpace(fmt.Sprintf("%s: %s %s", f.Severity, f.Kind, f.Entry)))
+		return nil
+	}
+	result, err := upkeep.Check(t.Context(), st, r)
+	must(t, err)
+	return strings.Join(all, "; "), result
+}
+
+// What a source had wrong already is a note; the same is a fault where we wrote it.
+func TestWhatASourceHadWrongIsANote(t *testing.T) {
+	st := memory.New(nil)
+	defer st.Close()
+	odd := func(more string) []string {
+		usage := strings.Replace(message("c", "b", "assistant", hello, more), `"content"`, `"usage":{"output":1,"reasoning":5},"content"`, 1)
+		return []string{message("a", "null", "user", hello, more), message("b", "a", "tool", orphan, more), usage, message("a", "c", "user", hello, more)}
+	}
+	write(t, st, "ours", odd("")...)
+	write(t, st, "theirs", odd(imported)...)
+	if got, want := first(findings(t, st, upkeep.CheckRequest{Sessions: []string{"ours"}})), "fault: duplicate id a; fault: orphan tool result b; fault: usage c"; got != want {
+		t.Errorf("ours: %s, want %s", got, want)
+	}
+	got, result := findings(t, st, upkeep.CheckRequest{Sessions: []string{"theirs"}})
+	if want := "note: duplicate id a; note: orphan tool result b; note: usage c"; got != want {
+		t.Errorf("theirs: %s, want %s", got, want)
+	}
+	if result.Faults != 0 || result.Notes != 3 || len(result.Damaged) != 0 || result.Sessions != 1 {
+		t.Errorf("theirs: %+v", result)
+	}
+	_, result = findings(t, st, upkeep.CheckRequest{})
+	if result.Faults != 3 || result.Notes != 3 || strings.Join(result.Damaged, " ") != "ours" || result.Sessions != 2 {
+		t.Errorf("both: %+v", result)
+	}
+}
+
+func first(s string, _ *upkeep.CheckResult) string { return s }
+
+// What was appended to an imported session is ours again.
+func TestOrphanAfterAnImportIsAFault(t *testing.T) {
+	st := memory.New(nil)
+	defer st.Close()
+	write(t, st, "s", message("a", "null", "tool", orphan, imported), message("b", "a", "tool", orphan, ""))
+	if got, want := first(findings(t, st, upkeep.CheckRequest{})), "note: orphan tool result a; fault: orphan tool result b"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// A key that was taken over from a picoclaw file has all before the note from there.
+func TestTakeoverIsAnImport(t *testing.T) {
+	st := memory.New(nil)
+	defer st.Close()
+	note := fmt.Sprintf(`{"type":"custom","id":"n","parent_id":"a","timestamp":"2026-05-01T10:02:00Z","custom":{"custom_type":%q,"data":{}}}`, keyed.CustomImport)
+	write(t, st, "s", message("a", "null", "tool", orphan, ""), note, message("b", "n", "tool", orphan, ""))
+	if got, want := first(findings(t, st, upkeep.CheckRequest{})), "note: orphan tool result a; fault: orphan tool result b"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestOddRoleIsANote(t *testing.T) {
+	st := memory.New(nil)
+	defer st.Close()
+	write(t, st, "s", message("a", "null", "robot", hello, ""), message("b", "a", session.RoleBashExecution, hello, ""))
+	if got, want := first(findings(t, st, upkeep.CheckRequest{})), "note: unknown role a"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestMissingAndCorruptBlobsDiffer(t *testing.T) {
+	st, err := file.Open(t.TempDir()+"/s", &file.Options{Sync: file.Never})
+	must(t, err)
+	defer st.Close()
+	refer := func(data string) (store.Ref, string) {
+		ref, err := st.Blobs().Put(t.Context(), []byte(data))
+		must(t, err)
+		return ref, fmt.Sprintf(`{"type":"tool_result","tool_result":{"tool_use_id":"c","is_error":false,"blob":%q,"size":3}}`, ref)
+	}
+	gone, goneBlock := refer("gone")
+	other, otherBlock := refer("other")
+	call := `{"type":"tool_use","tool_use":{"id":"c","name":"ls","input":{}}}`
+	write(t, st, "s", message("1", "null", "assistant", call, ""), message("a", "1", "tool", goneBlock, ""),
+		message("2", "a", "assistant", call, ""), message("b", "2", "tool", otherBlock, ""))
+	must(t, errors.Join(os.Remove(st.BlobPath(gone)), os.WriteFile(st.BlobPath(other), []byte("changed"), 0o600)))
+	if got, want := first(findings(t, st, upkeep.CheckRequest{})), "fault: missing blob a; fault: corrupt blob b"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestCheckReportsHowFilesAreKept(t *testing.T) {
+	st, err := file.Open(t.TempDir()+"/s", &file.Options{Sync: file.Never})
+	must(t, err)
+	defer st.Close()
+	write(t, st, "s", message("a", "null", "user", hello, ""))
+	write(t, st, "junk")
+	must(t, os.WriteFile(st.Path("junk"), []byte("nonsense\n"), 0o600))
+	must(t, os.WriteFile(st.LockPath("gone"), nil, 0o600))
+	f, err := os.OpenFile(st.Path("s"), os.O_APPEND|os.O_WRONLY, 0)
+	must(t, err)
+	_, err = f.WriteString(`{"ty`)
+	must(t, errors.Join(err, f.Close()))
+	_, err = st.Blobs().Put(t.Context(), []byte("nobody needs it"))
+	must(t, err)
+	got, result := findings(t, st, upkeep.CheckRequest{})
+	if want := "fault: unreadable; fault: torn end; note: stale lock; note: unreferenced blob"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if strings.Join(result.Damaged, " ") != "junk s" {
+		t.Errorf("damaged: %v", result.Damaged)
+	}
+}
+
+func TestCheckStopsWhenToldTo(t *testing.T) {
+	st := memory.New(nil)
+	defer st.Close()
+	write(t, st, "s", message("a", "null", "tool", orphan, ""), message("b", "a", "tool", orphan, ""))
+	enough := errors.New("enough")
+	n := 0
+	_, err := upkeep.Check(t.Context(), st, upkeep.CheckRequest{Each: func(upkeep.Finding) error { n++; return enough }})
+	if !errors.Is(err, enough) || n != 1 {
+		t.Errorf("%d findings, %v", n, err)
+	}
+}
+
+func TestFindingsQuoteNoSecrets(t *testing.T) {
+	st := memory.New(nil)
+	defer st.Close()
+	secret := "gh" + "p_" + "fOurThB1tsT3stF1x8Kq7wZ2yLp5Vc9Jh3X4"
+	write(t, st, "s", message("a", "null", "user", hello, ""), `{"broken": "`+secret+`", x`)
+	_, err := upkeep.Check(t.Context(), st, upkeep.CheckRequest{Each: func(f upkeep.Finding) error {
+		if strings.Contains(f.Detail, secret) {
+			t.Errorf("it is quoted: %s", f.Detail)
+		}
+		return nil
+	}})
+	must(t, err)
+}

@@ -1,0 +1,188 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// ErrBeyondRepair: nothing of a session can be read, and there is no backup.
+var ErrBeyondRepair = errors.New("nothing in it can be read, and there is no backup")
+
+// Action is something that was done to a store, or would be.
+type Action struct {
+	Session string `json:"session"` // "" if it concerns no session
+	Action  string `json:"action"`
+	Entry   string `json:"entry,omitempty"`
+	Offset  int64  `json:"offset,omitempty"` // in the log as it was
+	Path    string `json:"path,omitempty"`
+	Size    int64  `json:"size,omitempty"` // of a file that is deleted
+	Detail  string `json:"detail"`
+}
+
+// RepairRequest says which session to repair.
+type RepairRequest struct {
+	Session string
+	DryRun  bool // only say what would be done
+}
+
+// RepairResult is what a repair did.
+type RepairResult struct {
+	Actions []Action `json:"actions"`
+	// Kept is where the log as it was is kept, if it was rewritten.
+	Kept string `json:"kept,omitempty"`
+	// Left are the faults that are still there, because nobody could put them
+	// right without guessing. A dry run does not look for them.
+	Left []Finding `json:"left"`
+}
+
+// Repair repairs a session as far as that takes no guessing: a torn end, lines
+// that were glued together, a missing or misplaced header, damaged lines (a
+// marker takes their place, so that what hung on them still hangs together),
+// repeated lines, and permissions, those of the store's own files included. What
+// could be read before can be read afterwards, and the log as it was is kept.
+//
+// The error matches ErrBeyondRepair if there is nothing to be saved, and
+// errors.ErrUnsupported if the store has no way to rewrite a log.
+func Repair(ctx context.Context, st store.Store, r RepairRequest) (*RepairResult, error) {
+	logs, ok := st.(store.Rewriter)
+	if !ok {
+		return nil, &session.Error{Op: "repair", Name: r.Session, Err: errors.ErrUnsupported}
+	}
+	job := &repairJob{store: st, logs: logs, RepairRequest: r}
+	modes, err := job.narrowModes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	result := &RepairResult{Actions: []Action{}, Left: []Finding{}}
+	var lines []Action
+	// While somebody writes to the log, it is planned again.
+	err = session.Retry(func() (err error) {
+		lines, result.Kept, err = job.repairLog(ctx)
+		return err
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	if result.Actions = append(append(result.Actions, modes...), lines...); r.DryRun {
+		return result, nil
+	}
+	_, err = Check(ctx, st, CheckRequest{Sessions: []string{r.Session}, Each: func(f Finding) error {
+		if f.Severity == Fault {
+			result.Left = append(result.Left, f)
+		}
+		return nil
+	}})
+	return result, err
+}
+
+// repairJob is one repair.
+type repairJob struct {
+	store store.Store
+	logs  store.Rewriter
+	RepairRequest
+}
+
+// narrowModes takes away permissions that are too wide: of the store's own
+// files, and of those of the session.
+func (j *repairJob) narrowModes(ctx context.Context) ([]Action, error) {
+	inspector, ok := j.store.(store.Inspector)
+	if !ok {
+		return nil, nil
+	}
+	var all []store.Fault
+	for f, err := range inspector.InspectRest(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, f)
+	}
+	for f, err := range inspector.InspectLog(ctx, j.Session) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, f)
+	}
+	var done []Action
+	for _, f := range all {
+		if f.Kind != store.FaultPermissions {
+			continue
+		}
+		if !j.DryRun {
+			if err := inspector.Mend(ctx, f); err != nil {
+				return done, err
+			}
+		}
+		done = append(done, Action{
+			Session: j.Session, Action: string(f.Kind), Path: f.Path,
+			Detail: fmt.Sprintf("%s had mode %04o, which becomes %04o", f.Path, f.Mode, f.Mode&f.Fit),
+		})
+	}
+	return done, nil
+}
+
+// repairLog repairs the log as it is now, and returns what it did and where the
+// copy is. The error matches store.ErrConflict if the log changed in between.
+func (j *repairJob) repairLog(ctx context.Context) (done []Action, kept string, err error) {
+	raw, err := j.logs.OpenRaw(ctx, j.Session)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { err = errors.Join(err, raw.Close()) }()
+	p, err := planRepair(ctx, j.store, j.Session, raw)
+	if err != nil {
+		return nil, "", err
+	}
+	if p.hopeless() {
+		return j.restoreBackup(ctx)
+	}
+	if err := j.addLeftover(ctx, p); err != nil {
+		return nil, "", err
+	}
+	if len(p.actions) == 0 || j.DryRun {
+		return p.actions, "", nil
+	}
+	kept, err = raw.Rewrite(ctx, p.newContent())
+	return p.actions, kept, err
+}
+
+// addLeftover makes an archive that lies beside the plain file part of the plan:
+// rewriting the log puts it aside.
+func (j *repairJob) addLeftover(ctx context.Context, p *repairPlan) error {
+	inspector, ok := j.store.(store.Inspector)
+	if !ok {
+		return nil
+	}
+	for f, err := range inspector.InspectLog(ctx, j.Session) {
+		if err != nil {
+			return err
+		}
+		if f.Kind == store.FaultLeftover {
+			p.act(string(f.Kind), nil, "it goes to quarantine; the plain file counts")
+		}
+	}
+	return nil
+}
+
+// restoreBackup is for a log in which nothing can be read.
+func (j *repairJob) restoreBackup(ctx context.Context) ([]Action, string, error) {
+	backup, ok := j.logs.HasBackup(j.Session)
+	if !ok {
+		return nil, "", &session.Error{
+			Op: "repair", Name: j.Session, Kind: session.ErrCorrupt, Err: ErrBeyondRepair,
+			Hint: "remove the session to get it out of the way; it can be restored from the trash",
+		}
+	}
+	if !j.DryRun {
+		if err := j.logs.RestoreBackup(ctx, j.Session); err != nil {
+			return nil, "", err
+		}
+	}
+	return []Action{{
+		Session: j.Session, Action: "backup", Path: backup,
+		Detail: "nothing in the log can be read; the backup takes its place, and the log goes to quarantine",
+	}}, "", nil
+}

@@ -1,0 +1,300 @@
+package upkeep_test
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/memory"
+	"github.com/coppice-dev/coppice/upkeep"
+)
+
+// someLines are those of a session x with branches, tools and labels.
+func someLines(t *testing.T) []byte {
+	t.Helper()
+	st, err := file.Open(t.TempDir(), &file.Options{Sync: file.Never})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	s, err := session.Create(t.Context(), st, session.Header{ID: "x"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must := func(id string, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	say := func(role session.MessageRole, c session.Content) string {
+		return must(s.AppendMessage(role, []session.Content{c}))
+	}
+	first := say(session.RoleUser, session.Text("plan a garden"))
+	say(session.RoleAssistant, session.ToolUse("c1", "ls", map[string]any{"path": "."}))
+	say(session.RoleTool, session.ToolResult("c1", "a.txt", false))
+	last := say(session.RoleAssistant, session.Text("roses"))
+	must("", s.Branch(first))
+	say(session.RoleUser, session.Text("rather not"))
+	must(s.SetLabel(last, "roses"))
+	must(s.SetTags("garden"))
+	say(session.RoleAssistant, session.Text("beans"))
+	content, err := os.ReadFile(s.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// hurt damages a file as crashes, disks and editors do.
+func hurt(rng *rand.Rand, content []byte) []byte {
+	lines := bytes.SplitAfter(bytes.Clone(content), []byte("\n"))
+	lines = lines[:len(lines)-1]
+	at := rng.IntN(len(lines))
+	line := lines[at]
+	switch rng.IntN(7) {
+	case 0: // cut off
+		lines[at] = append(line[:rng.IntN(len(line))], '\n')
+	case 1: // its line end is missing: the next is joined to it
+		lines[at] = line[:rng.IntN(len(line))]
+	case 2: // a lost block
+		from := rng.IntN(len(line))
+		clear(line[from : len(line)-1])
+	case 3: // repeated
+		lines = append(lines, line)
+	case 4: // deleted
+		lines[at] = nil
+	case 5: // moved to the end
+		lines[at] = nil
+		lines = append(lines, line)
+	case 6: // a flipped bit
+		line[rng.IntN(len(line))] ^= 1 << rng.IntN(7)
+	}
+	hurt := bytes.Join(lines, nil)
+	if rng.IntN(4) == 0 {
+		hurt = hurt[:len(hurt)-rng.IntN(len(hurt)/4)]
+	}
+	return hurt
+}
+
+// readable is what can be read of a session: its entries, and the path to its
+// leaf.
+type readable struct {
+	Entries map[string]string
+	Leaf    string
+	Path    []string
+}
+
+func readSession(t *testing.T, dir, name string) (r readable, ok bool) {
+	t.Helper()
+	st, err := file.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	s, err := session.Open(t.Context(), st, name, nil)
+	if errors.Is(err, session.ErrCorrupt) || errors.Is(err, session.ErrInvalid) {
+		return readable{}, false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r = readable{Entries: make(map[string]string), Leaf: s.LeafID()}
+	for e, err := range s.Entries() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line, err := e.MarshalJSON(); err == nil && e.Type != session.TypeGap {
+			r.Entries[e.ID] = string(line)
+		}
+	}
+	path, err := s.PathTo(r.Leaf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range path {
+		r.Path = append(r.Path, e.ID)
+	}
+	return r, true
+}
+
+// Whatever the damage, repair loses nothing that could be read, leaves the leaf
+// and its path where they were, keeps the file as it was, and has nothing more
+// to do afterwards.
+func TestRepairLosesNothing(t *testing.T) {
+	t.Parallel()
+	content := someLines(t)
+	for seed := range uint64(150) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		damaged := content
+		for range 1 + rng.IntN(3) {
+			damaged = hurt(rng, damaged)
+		}
+		repairDamaged(t, seed, damaged)
+	}
+}
+
+func repairDamaged(t *testing.T, seed uint64, damaged []byte) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "s")
+	path := filepath.Join(dir, "x.jsonl")
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(path, damaged, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	before, ok := readSession(t, dir, "x")
+	st, err := file.Open(dir, &file.Options{Sync: file.Never})
+	must(t, err)
+	defer st.Close()
+	result, err := upkeep.Repair(t.Context(), st, upkeep.RepairRequest{Session: "x"})
+	if !ok && (errors.Is(err, upkeep.ErrBeyondRepair) || errors.Is(err, session.ErrInvalid)) {
+		return // there is nothing to be saved, or it seems to be of a later version
+	}
+	if err != nil {
+		t.Fatalf("seed %d: %v\n%s", seed, err, damaged)
+	}
+	after, _ := readSession(t, dir, "x")
+	for id, line := range before.Entries {
+		if after.Entries[id] != line {
+			t.Errorf("seed %d: entry %s was\n%s and is\n%s", seed, id, line, after.Entries[id])
+		}
+	}
+	// What was saved from the end is the new leaf. Where a path ended at damage, it
+	// may go on to what stands before it.
+	saved := slices.ContainsFunc(result.Actions, func(act upkeep.Action) bool {
+		return act.Action == "glued line" || act.Action == "torn end" && act.Entry != ""
+	})
+	missing := len(after.Path) - len(before.Path)
+	if !saved && (before.Leaf != after.Leaf || missing < 0 || !slices.Equal(before.Path, after.Path[missing:])) {
+		t.Errorf("seed %d: the path was\n%v and is\n%v\n%s\n%v", seed, before.Path, after.Path, damaged, result.Actions)
+	}
+	checkKept(t, dir, damaged)
+	again, err := upkeep.Repair(t.Context(), st, upkeep.RepairRequest{Session: "x"})
+	if err != nil || len(again.Actions) > 0 {
+		t.Errorf("seed %d: repairing again: %v, %v", seed, again, err)
+	}
+}
+
+// checkKept makes sure that the file as it was is in quarantine, if it changed.
+func checkKept(t *testing.T, dir string, damaged []byte) {
+	t.Helper()
+	now, err := os.ReadFile(filepath.Join(dir, "x.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Equal(now, damaged) {
+		return
+	}
+	kept, err := filepath.Glob(filepath.Join(dir, ".coppice", "quarantine", "x.*"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("in quarantine: %v, %v", kept, err)
+	}
+	if was, err := os.ReadFile(kept[0]); err != nil || !bytes.Equal(was, damaged) {
+		t.Errorf("what was kept is not what was there: %v", err)
+	}
+}
+
+func TestDryRunChangesNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "s")
+	st, err := file.Open(dir, &file.Options{Sync: file.Never})
+	must(t, err)
+	defer st.Close()
+	write(t, st, "x", message("a", "null", "user", hello, ""), `{"type":"message","id":"b","par`, message("c", "b", "user", hello, ""))
+	must(t, os.Chmod(st.Path("x"), 0o644))
+	before, err := os.ReadFile(st.Path("x"))
+	must(t, err)
+	planned, err := upkeep.Repair(t.Context(), st, upkeep.RepairRequest{Session: "x", DryRun: true})
+	must(t, err)
+	now, err := os.ReadFile(st.Path("x"))
+	must(t, err)
+	info, err := os.Stat(st.Path("x"))
+	must(t, err)
+	if !bytes.Equal(now, before) || planned.Kept != "" || runtime.GOOS != "windows" && info.Mode().Perm() != 0o644 {
+		t.Errorf("something has changed: %v, mode %v", planned, info.Mode())
+	}
+	done, err := upkeep.Repair(t.Context(), st, upkeep.RepairRequest{Session: "x"})
+	must(t, err)
+	if !slices.Equal(done.Actions, planned.Actions) || done.Kept == "" || len(done.Left) > 0 {
+		t.Errorf("planned %v, done %v", planned.Actions, done)
+	}
+}
+
+// What nobody can put right without guessing is left, and listed.
+func TestRepairListsWhatIsLeft(t *testing.T) {
+	st, err := file.Open(filepath.Join(t.TempDir(), "s"), &file.Options{Sync: file.Never})
+	must(t, err)
+	defer st.Close()
+	write(t, st, "x", message("a", "a", "user", hello, ""))
+	result, err := upkeep.Repair(t.Context(), st, upkeep.RepairRequest{Session: "x"})
+	must(t, err)
+	if len(result.Actions) != 0 || len(result.Left) != 1 || result.Left[0].Kind != string(session.ProblemSelfParent) {
+		t.Errorf("%+v", result)
+	}
+}
+
+func TestRepairTakesTheBackup(t *testing.T) {
+	st, err := file.Open(filepath.Join(t.TempDir(), "s"), &file.Options{Sync: file.Never})
+	must(t, err)
+	defer st.Close()
+	write(t, st, "x", message("a", "null", "user", hello, ""))
+	good, err := os.ReadFile(st.Path("x"))
+	must(t, err)
+	must(t, os.WriteFile(st.Path("x"), []byte("junk\n"), 0o600))
+	if _, err := upkeep.Repair(t.Context(), st, upkeep.RepairRequest{Session: "x"}); !errors.Is(err, upkeep.ErrBeyondRepair) || !errors.Is(err, session.ErrCorrupt) {
+		t.Errorf("without a backup: %v", err)
+	}
+	must(t, os.WriteFile(st.Path("x")+".bak", good, 0o600))
+	result, err := upkeep.Repair(t.Context(), st, upkeep.RepairRequest{Session: "x"})
+	must(t, err)
+	now, err := os.ReadFile(st.Path("x"))
+	must(t, err)
+	if len(result.Actions) != 1 || result.Actions[0].Action != "backup" || !bytes.Equal(now, good) {
+		t.Errorf("%+v", result)
+	}
+}
+
+func TestRepairNeedsAStoreThatCanRewrite(t *testing.T) {
+	st := memory.New(nil)
+	defer st.Close()
+	write(t, st, "x", message("a", "null", "user", hello, ""))
+	if _, err := upkeep.Repair(t.Context(), st, upkeep.RepairRequest{Session: "x"}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("%v, want ErrUnsupported", err)
+	}
+}
+
+func TestTidyDeletesWhatNobodyNeeds(t *testing.T) {
+	st, err := file.Open(filepath.Join(t.TempDir(), "s"), &file.Options{Sync: file.Never})
+	must(t, err)
+	defer st.Close()
+	needed, err := st.Blobs().Put(t.Context(), []byte("needed"))
+	must(t, err)
+	unneeded, err := st.Blobs().Put(t.Context(), []byte("not needed"))
+	must(t, err)
+	write(t, st, "x", message("a", "null", "user", `{"type":"text","text":{"content":"`+string(needed)+`"}}`, ""))
+	must(t, os.WriteFile(st.LockPath("gone"), nil, 0o600))
+	for _, dryRun := range []bool{true, false} {
+		stale, err := upkeep.RemoveStale(t.Context(), st, dryRun)
+		must(t, err)
+		blobs, err := upkeep.RemoveBlobs(t.Context(), st, dryRun)
+		must(t, err)
+		if len(stale) != 1 || stale[0].Session != "gone" || len(blobs) != 1 || blobs[0].Path != st.BlobPath(unneeded) {
+			t.Errorf("dry run %v: %+v, %+v", dryRun, stale, blobs)
+		}
+		_, staleErr := os.Stat(st.LockPath("gone"))
+		_, blobErr := os.Stat(st.BlobPath(unneeded))
+		if (staleErr == nil) != dryRun || (blobErr == nil) != dryRun {
+			t.Errorf("dry run %v: %v, %v", dryRun, staleErr, blobErr)
+		}
+	}
+	if _, err := os.Stat(st.BlobPath(needed)); err != nil {
+		t.Error(err)
+	}
+}
