@@ -9,7 +9,8 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// ErrBeyondRepair: nothing of a session can be read, and there is no backup.
+// ErrBeyondRepair says that nothing of a session can be read, and that there is no
+// backup.
 var ErrBeyondRepair = errors.New("nothing in it can be read, and there is no backup")
 
 // Action is something that was done to a store, or would be.
