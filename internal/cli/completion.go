@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store"
 )
 
 // completeSession offers session ids, with titles, for the first argument; with
