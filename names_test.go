@@ -1,0 +1,85 @@
+package coppice_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/keyed"
+	"github.com/coppice-dev/coppice/session"
+)
+
+func TestASessionHasManyNames(t *testing.T) {
+	h := newHouse(t)
+	telegram, err := keyed.SessionID("telegram:7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plainKey, err := keyed.SessionID("diary")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.say(session.Header{ID: telegram, Key: "telegram:7"}, "a bot's")
+	h.say(session.Header{ID: plainKey, Key: "diary"}, "a key without a colon")
+	h.say(session.Header{ID: "abc-1", Key: "codex:0199"}, "imported")
+	named := h.say(session.Header{ID: "abc-2"}, "a name")
+	if _, err := named.AppendSessionInfo("Rewrite the Parser"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * time.Millisecond) // it is the last one that anything was said in
+	h.say(session.Header{ID: "xyz"}, "the latest")
+
+	for given, want := range map[string]string{
+		"xyz":                "xyz",
+		"x":                  "xyz",
+		"abc-2":              "abc-2",
+		"telegram:7":         telegram,
+		"diary":              plainKey,
+		"codex:0199":         "abc-1",
+		"rewrite the parser": "abc-2",
+		"last":               "xyz",
+		"@1":                 "xyz",
+		"@2":                 "abc-2",
+	} {
+		got, err := h.Sessions.Resolve(t.Context(), given)
+		if got != want || err != nil {
+			t.Errorf("%q means %q, %v; want %q", given, got, err, want)
+		}
+	}
+	for given, want := range map[string]coppice.Kind{
+		"": coppice.KindInvalid, "abc": coppice.KindInvalid, "nope": coppice.KindNotFound, "@9": coppice.KindNotFound,
+		"@0": coppice.KindNotFound, "../xyz": coppice.KindNotFound,
+	} {
+		got, err := h.Sessions.Resolve(t.Context(), given)
+		if coppice.KindOf(err) != want {
+			t.Errorf("%q means %q, %v; want an error of kind %s", given, got, err, want)
+		}
+	}
+	_, err = h.Sessions.Resolve(t.Context(), "abc")
+	if ambiguous, ok := errors.AsType[*coppice.AmbiguousError](err); !ok || len(ambiguous.Found) != 2 {
+		t.Errorf("the error does not list both: %v", err)
+	}
+}
+
+// What somebody chose is meant before what happens to match.
+func TestAChosenNameWinsOverAPrefix(t *testing.T) {
+	h := newHouse(t)
+	h.say(session.Header{ID: "last"}, "called last")
+	h.say(session.Header{ID: "later"}, "said later")
+	if got, err := h.Sessions.Resolve(t.Context(), "last"); got != "last" || err != nil {
+		t.Errorf("last means %q, %v; want the session of that id", got, err)
+	}
+	s := h.say(session.Header{ID: "s"}, "one", "two")
+	ids, err := s.EntryIDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	label := ids[1][:1] // with which every id begins
+	if _, err := s.SetLabel(ids[0], label); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := coppice.ResolveEntry(s, label); got != ids[0] || err != nil {
+		t.Errorf("%q means %q, %v; want the entry of that label", label, got, err)
+	}
+}
