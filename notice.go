@@ -19,6 +19,9 @@ type (
 		Path string
 		Err  error // why not beside them
 	}
+	// IndexBehind: what was imported is not in the index yet. It will be when
+	// somebody next asks for something that needs it.
+	IndexBehind struct{ Err error }
 	// SessionUnread: a session could not be read. It is missing from every list,
 	// search and sum.
 	SessionUnread struct {
@@ -53,6 +56,7 @@ type (
 )
 
 func (IndexElsewhere) notice()     {}
+func (IndexBehind) notice()        {}
 func (SessionUnread) notice()      {}
 func (LineSkipped) notice()        {}
 func (SessionTrashed) notice()     {}

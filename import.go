@@ -1,0 +1,195 @@
+package coppice
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/all"
+	"github.com/coppice-dev/coppice/transcript/bulk"
+	"github.com/coppice-dev/coppice/transcript/discover"
+)
+
+// ImportRequest says which transcripts of other programs to import, and how.
+type ImportRequest struct {
+	// Paths are files and directories; "-" is Stdin.
+	Paths []string `json:"paths,omitempty"`
+	// All imports what known programs keep on this machine.
+	All bool `json:"all,omitempty"`
+	// Format is that of all files. With All, only what its program keeps is
+	// imported. Default: the format that the content of each file looks like.
+	Format string `json:"format,omitempty"`
+	// Redact takes secrets out, even out of the bytes that are kept. It is the
+	// default where the settings of the home ask for it.
+	Redact bool `json:"redact,omitempty"`
+	// DryRun reports what would be imported and writes nothing.
+	DryRun bool `json:"dry_run,omitempty"`
+	// Again reads files from the beginning, even those that did not change.
+	Again bool `json:"again,omitempty"`
+	// Watch, if it is more than 0, goes on importing as files grow, looking that
+	// often, until the context ends. That is then no error.
+	Watch time.Duration `json:"watch,omitempty"`
+
+	// Stdin is what the path "-" means.
+	Stdin io.Reader `json:"-"`
+	// Env is the machine that All looks at. Default: this one.
+	Env *transcript.Env `json:"-"`
+	// Found, if it is set, is told first what All has found.
+	Found func([]discover.Program) `json:"-"`
+	// Each, if it is set, is told what became of each file, one after the other.
+	// What it is told of is durable. An error from it ends the import.
+	Each func(*ImportedFile) error `json:"-"`
+}
+
+type (
+	// ImportResult is what became of an import: totals, totals for each format, and
+	// the files that could not be read.
+	ImportResult = bulk.Result
+	// ImportedFile is what became of one file.
+	ImportedFile = bulk.File
+	// ImportedSession is what became of one conversation of a file.
+	ImportedSession = bulk.Session
+	// Program is what a program keeps on this machine.
+	Program = discover.Program
+)
+
+// Import brings conversations of other programs home. Importing again adds only
+// what is new. The index is up to date when it returns, unless the context ended:
+// then the error says so, and the result has what was done until then. That some
+// files could not be read is no error: see ImportResult.IsPartial.
+func (t *Transfer) Import(ctx context.Context, r ImportRequest) (*ImportResult, error) {
+	h := t.home
+	if err := r.check(); err != nil {
+		return &ImportResult{}, err
+	}
+	if !r.DryRun {
+		h.beforeWriting(ctx)
+	}
+	st, err := h.openForImport()
+	if err != nil {
+		return &ImportResult{}, err
+	}
+	result, err := t.importWith(ctx, st, r)
+	if err := errors.Join(err, st.Close()); err != nil || r.DryRun {
+		return result, err
+	}
+	if r.Watch > 0 || result.Entries == 0 {
+		return result, nil
+	}
+	// Now is when somebody waits for something that takes a while anyway, and not
+	// when they ask for a list.
+	_, err = h.index(ctx)
+	return result, err
+}
+
+func (r *ImportRequest) check() error {
+	switch {
+	case len(r.Paths) == 0 && !r.All:
+		return invalid("import of nothing: there is no path")
+	case r.Format != "" && all.Named(r.Format) == nil:
+		return &session.Error{Op: "import", Err: invalid("unknown format %q", r.Format)}
+	case r.Watch > 0 && r.DryRun:
+		return invalid("a dry run cannot watch")
+	}
+	for _, path := range r.Paths {
+		if path == discover.Stdin && r.Watch > 0 {
+			return invalid("standard input cannot be watched")
+		}
+	}
+	return nil
+}
+
+// openForImport opens the store once more, to append without waiting for the disk
+// each time: sessions are durable when they are closed, which is before anything
+// is said about them.
+func (h *Home) openForImport() (*file.Store, error) {
+	opts := h.storeOptions()
+	if opts.Sync == file.Always {
+		opts.Sync = file.Every(time.Second)
+	}
+	return file.Open(h.store.Dir(), opts)
+}
+
+func (t *Transfer) importWith(ctx context.Context, st *file.Store, r ImportRequest) (*ImportResult, error) {
+	h := t.home
+	im := &transcript.Importer{
+		Store: st, Options: session.Options{BlobThreshold: h.settings.blobThreshold()},
+		Ledger: transcript.LedgerOf(st), DryRun: r.DryRun, Again: r.Again,
+	}
+	if r.Redact || h.settings.redacts() {
+		im.Clean = transcript.Redact
+	}
+	req := bulk.Request{Format: all.Named(r.Format), Stdin: r.Stdin, Each: r.Each}
+	if r.Watch > 0 {
+		added := func() {
+			if _, err := h.index(ctx); err != nil && ctx.Err() == nil {
+				h.notify(IndexBehind{err})
+			}
+		}
+		return bulk.Watch(ctx, im, req, r.Watch, r.sources, added)
+	}
+	var err error
+	if req.Sources, err = r.sources(); err != nil {
+		return &ImportResult{}, err
+	}
+	if r.All && r.Found != nil {
+		r.Found(discover.ByProgram(req.Sources))
+	}
+	req.Progress = h.progress("importing")
+	return bulk.Import(ctx, im, req)
+}
+
+// sources lists what is to be imported.
+func (r *ImportRequest) sources() ([]discover.Source, error) {
+	sources, err := discover.Sources(r.Paths...)
+	if err != nil || !r.All {
+		return sources, err
+	}
+	var only []*transcript.Format
+	if r.Format != "" {
+		only = append(only, all.Named(r.Format))
+	}
+	env := r.Env
+	if env == nil {
+		env = thisMachine(os.Getenv)
+	}
+	return discover.Join(sources, discover.Known(*env, only...)), nil
+}
+
+// thisMachine is the machine as formats see it.
+func thisMachine(getenv func(string) string) *transcript.Env {
+	return &transcript.Env{Home: HomeDir(getenv), Getenv: getenv, GOOS: runtime.GOOS}
+}
+
+// Programs says what known programs keep on a machine, by default this one. It
+// reads names and sizes, no content.
+func Programs(env *transcript.Env) []Program {
+	if env == nil {
+		env = thisMachine(os.Getenv)
+	}
+	return discover.ByProgram(discover.Known(*env))
+}
+
+// Format is a format of another program.
+type Format struct {
+	Name    string `json:"name"`  // as requests have it: "claude-code"
+	Title   string `json:"title"` // as people say it: "Claude Code"
+	Written bool   `json:"written"`
+	Placed  bool   `json:"placed"` // its program keeps files in known places
+}
+
+// Formats lists the formats that can be imported. Those that are Written can be
+// exported as well.
+func Formats() []Format {
+	var formats []Format
+	for _, f := range all.Formats() {
+		formats = append(formats, Format{Name: f.Name, Title: f.Title, Written: f.Write != nil, Placed: f.Places != nil})
+	}
+	return formats
+}

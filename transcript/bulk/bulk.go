@@ -1,0 +1,329 @@
+// Package bulk imports many files at once: several at a time, with one account of
+// what became of them all.
+package bulk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/all"
+	"github.com/coppice-dev/coppice/transcript/discover"
+)
+
+// Request says what to import.
+type Request struct {
+	Sources []discover.Source
+	// Format, if it is set, is that of every source. Default: that of the program
+	// which keeps the source, or the one that its content looks like.
+	Format *transcript.Format
+	// Stdin is read for the source discover.Stdin.
+	Stdin io.Reader
+	// Each, if it is set, is called with what became of each source, one after the
+	// other. What it is told is durable. An error from it ends the import.
+	Each func(f *File) error
+	// Progress, if it is set, is told how many bytes of the sources are done, and
+	// how many there are. Several goroutines may call it.
+	Progress func(done, total int64)
+}
+
+// File is what became of one source.
+type File struct {
+	Path      string    `json:"path"`
+	Format    string    `json:"format,omitempty"`
+	Bytes     int64     `json:"bytes"`               // read
+	Unchanged bool      `json:"unchanged,omitempty"` // since it was last imported; it was not read
+	Sessions  []Session `json:"sessions"`
+	Problems  int       `json:"-"` // records that could not be read, those of no session included
+	Error     string    `json:"error,omitempty"`
+	Err       error     `json:"-"`
+}
+
+// Session is what became of one conversation of a source.
+type Session struct {
+	ID           string                `json:"id"`
+	Key          string                `json:"key"`
+	Title        string                `json:"title,omitempty"`
+	Created      bool                  `json:"created"` // it was not there before
+	New          int                   `json:"new"`     // entries that were added
+	Known        int                   `json:"known"`   // records that were there already
+	Revised      int                   `json:"revised,omitempty"`
+	Fidelity     []transcript.Fidelity `json:"fidelity"`
+	ProblemCount int                   `json:"problem_count"`
+	Problems     []Problem             `json:"problems,omitempty"` // the first of them
+}
+
+// Problem is a record that could not be read.
+type Problem struct {
+	Line   int64  `json:"line,omitempty"`
+	Pos    int64  `json:"pos"`
+	Reason string `json:"reason"`
+}
+
+// New is how many entries of the source were added.
+func (f *File) New() int {
+	n := 0
+	for i := range f.Sessions {
+		n += f.Sessions[i].New
+	}
+	return n
+}
+
+// Total is what became of several sources.
+type Total struct {
+	Files     int   `json:"files"`
+	Unchanged int   `json:"unchanged"`
+	Bytes     int64 `json:"bytes"`
+	Sessions  int   `json:"sessions"` // that have new entries
+	Entries   int   `json:"entries"`  // that were added
+	Problems  int   `json:"problems"` // records that could not be read
+	Failed    int   `json:"failed"`   // files that could not be read
+}
+
+func (t *Total) add(f *File) {
+	t.Files++
+	t.Bytes += f.Bytes
+	t.Problems += f.Problems
+	if f.Unchanged {
+		t.Unchanged++
+	}
+	if f.Err != nil {
+		t.Failed++
+	}
+	for i := range f.Sessions {
+		if n := f.Sessions[i].New; n > 0 {
+			t.Sessions++
+			t.Entries += n
+		}
+	}
+}
+
+// Result is what became of all sources.
+type Result struct {
+	Total
+	// ByFormat has the same for each format, in the order of all.Formats. Files of
+	// no known format are not in it.
+	ByFormat []FormatTotal `json:"by_format"`
+	// Failures are the files that could not be read.
+	Failures []*File `json:"failures,omitempty"`
+}
+
+// FormatTotal is what became of the files of one format.
+type FormatTotal struct {
+	Format string `json:"format"`
+	Title  string `json:"title"`
+	Total
+}
+
+// IsPartial reports whether something could not be read.
+func (r *Result) IsPartial() bool { return r.Failed > 0 || r.Problems > 0 }
+
+// Import imports files, several at a time. A file that fails does not keep the
+// others from being imported: see Result.Failures. If the context ends, Import
+// returns its error together with what was done until then, all of which stays.
+func Import(ctx context.Context, im *transcript.Importer, r Request) (*Result, error) {
+	run := newRun(im, r)
+	err := run.all(ctx, r.Sources)
+	return run.result(), err
+}
+
+// ErrNoFormat is the cause when the content of a file is of no known format.
+var ErrNoFormat = errors.New("no known format")
+
+// run is one import.
+type run struct {
+	im  *transcript.Importer
+	req Request
+
+	mu     sync.Mutex // guards what follows, and calls of Each
+	total  Result
+	totals map[string]*Total
+	failed error // what Each returned
+
+	size int64 // of all sources
+	done atomic.Int64
+}
+
+func newRun(im *transcript.Importer, r Request) *run {
+	run := &run{req: r, totals: make(map[string]*Total)}
+	own := *im
+	own.Progress = func(n int64) {
+		if im.Progress != nil {
+			im.Progress(n)
+		}
+		run.progress(n)
+	}
+	run.im = &own
+	return run
+}
+
+func (r *run) progress(n int64) {
+	if done := r.done.Add(n); r.req.Progress != nil {
+		r.req.Progress(min(done, r.size), r.size)
+	}
+}
+
+// all imports sources with as many workers as there are processors, but a few at
+// most: they share one disk.
+func (r *run) all(ctx context.Context, sources []discover.Source) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.size = 0
+	r.done.Store(0)
+	for _, src := range sources {
+		r.size += src.Size
+	}
+	next := make(chan discover.Source)
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), maxWorkers) {
+		workers.Go(func() {
+			for src := range next {
+				f := r.one(ctx, src)
+				r.progress(src.Size - f.Bytes) // what was skipped is done too
+				if r.account(ctx, src, f) != nil {
+					cancel()
+				}
+			}
+		})
+	}
+	for _, src := range sources {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- src
+	}
+	close(next)
+	workers.Wait()
+	if r.failed != nil {
+		return r.failed
+	}
+	return ctx.Err()
+}
+
+const maxWorkers = 4
+
+// one imports one source.
+func (r *run) one(ctx context.Context, src discover.Source) *File {
+	report, err := r.read(ctx, src)
+	f := &File{Path: src.Path, Sessions: []Session{}, Err: err}
+	if report != nil {
+		f.fill(report)
+	}
+	return f
+}
+
+// account counts a source and tells Each.
+func (r *run) account(ctx context.Context, src discover.Source, f *File) error {
+	if src.Found && errors.Is(f.Err, ErrNoFormat) {
+		return nil // directories hold other files too
+	}
+	if f.Err != nil && ctx.Err() != nil && errors.Is(f.Err, ctx.Err()) {
+		f.Err = nil // it is not the file's fault
+		if len(f.Sessions) == 0 {
+			return nil
+		}
+	}
+	if f.Err != nil {
+		if !strings.Contains(f.Err.Error(), f.Path) {
+			f.Err = fmt.Errorf("%s: %w", f.Path, f.Err)
+		}
+		f.Error = strings.ReplaceAll(f.Err.Error(), "\n", "; ")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.total.add(f)
+	if f.Format != "" {
+		if r.totals[f.Format] == nil {
+			r.totals[f.Format] = &Total{}
+		}
+		r.totals[f.Format].add(f)
+	}
+	if f.Err != nil {
+		r.total.Failures = append(r.total.Failures, f)
+	}
+	if r.req.Each != nil && r.failed == nil {
+		r.failed = r.req.Each(f)
+	}
+	return r.failed
+}
+
+func (r *run) result() *Result {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	result := r.total
+	result.ByFormat = []FormatTotal{}
+	for _, format := range all.Formats() {
+		if t := r.totals[format.Name]; t != nil {
+			result.ByFormat = append(result.ByFormat, FormatTotal{format.Name, format.Title, *t})
+		}
+	}
+	return &result
+}
+
+func (r *run) read(ctx context.Context, src discover.Source) (*transcript.Report, error) {
+	if src.Err != nil {
+		return nil, src.Err
+	}
+	f, err := r.open(src.Path)
+	if err != nil {
+		return nil, err
+	}
+	format := r.req.Format
+	if format == nil {
+		format = src.Format
+	}
+	if format == nil {
+		if format = all.Detect(f); format == nil {
+			return nil, &session.Error{Op: "import", Path: src.Path, Kind: session.ErrInvalid, Err: ErrNoFormat}
+		}
+	}
+	return r.im.Import(ctx, format, f)
+}
+
+// maxStdin bounds what is read of standard input: it is held in memory.
+const maxStdin = 1 << 30
+
+func (r *run) open(path string) (*transcript.File, error) {
+	if path != discover.Stdin {
+		return transcript.OpenFile(path)
+	}
+	if r.req.Stdin == nil {
+		return nil, &session.Error{Op: "import", Path: path, Kind: session.ErrInvalid, Err: errors.New("there is no standard input")}
+	}
+	data, err := io.ReadAll(io.LimitReader(r.req.Stdin, maxStdin+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxStdin {
+		return nil, &session.Error{
+			Op: "import", Path: path, Kind: session.ErrTooLarge, Err: fmt.Errorf("more than %d MiB", maxStdin>>20),
+			Hint: "put it into a file: files of any size are read",
+		}
+	}
+	return transcript.FileOf(path, data), nil
+}
+
+func (f *File) fill(report *transcript.Report) {
+	f.Format, f.Bytes, f.Unchanged, f.Problems = report.Format, report.Bytes, report.Unchanged, report.Problems
+	for i := range report.Sessions {
+		s := &report.Sessions[i]
+		one := Session{
+			ID: s.ID, Key: report.Format + ":" + s.Native, Title: s.Title, Created: s.Created,
+			New: s.New, Known: s.Known, Revised: s.Revised, Fidelity: s.Fidelity, ProblemCount: s.ProblemCount,
+		}
+		if one.Fidelity == nil {
+			one.Fidelity = []transcript.Fidelity{}
+		}
+		for _, p := range s.Problems {
+			one.Problems = append(one.Problems, Problem{Line: p.Line, Pos: p.Pos, Reason: p.Reason})
+		}
+		f.Sessions = append(f.Sessions, one)
+	}
+}

@@ -1,0 +1,60 @@
+package bulk
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/discover"
+)
+
+// Watch imports files as they grow, until the context ends; that is no error. It
+// asks list for the sources every so often, so that it finds new files too. Only
+// the first time an error of list counts: later a directory may be gone for a
+// moment. After each round that added something it calls added, if that is set.
+// What was done is in the result, whatever the error.
+func Watch(ctx context.Context, im *transcript.Importer, r Request, every time.Duration, list func() ([]discover.Source, error), added func()) (*Result, error) {
+	run := newRun(im, r)
+	seen := make(map[string]fs.FileInfo)
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for first := true; ; first = false {
+		sources, err := list()
+		if err != nil && first {
+			return run.result(), err
+		}
+		before := run.total.Entries
+		if err := run.all(ctx, changed(sources, seen)); err != nil && ctx.Err() == nil {
+			return run.result(), err
+		}
+		if added != nil && run.total.Entries > before && ctx.Err() == nil {
+			added()
+		}
+		select {
+		case <-ctx.Done():
+			return run.result(), nil
+		case <-tick.C:
+		}
+	}
+}
+
+// changed returns the files that look different from the last time, and those
+// that were changed so recently that another change might not show.
+func changed(sources []discover.Source, seen map[string]fs.FileInfo) []discover.Source {
+	const recent = 3 * time.Second
+	var list []discover.Source
+	for _, src := range sources {
+		info, err := os.Stat(src.Path)
+		if err != nil {
+			continue
+		}
+		before := seen[src.Path]
+		if before == nil || before.Size() != info.Size() || !before.ModTime().Equal(info.ModTime()) || time.Since(info.ModTime()) < recent {
+			list = append(list, src)
+		}
+		seen[src.Path] = info
+	}
+	return list
+}

@@ -1,0 +1,205 @@
+// Package discover finds the transcripts that other programs keep on a machine,
+// and those in files and directories that somebody names.
+package discover
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/all"
+)
+
+// Source is a file that may hold conversations.
+type Source struct {
+	Path string
+	// Format is the one whose program keeps the file, or nil if only its content
+	// can tell.
+	Format *transcript.Format
+	// Found is set for files that a search came across. One that nobody named may
+	// be of no known format without that being a mistake.
+	Found bool
+	Size  int64
+	// Err is why the file, or the directory, cannot be read.
+	Err error
+}
+
+// Stdin is the path that stands for standard input.
+const Stdin = "-"
+
+// Sources lists the files that paths mean: a file itself, every file below a
+// directory, and Stdin. Each file is listed once. A path that does not exist is an
+// error; a directory inside of which something cannot be read is not.
+func Sources(paths ...string) ([]Source, error) {
+	var list list
+	for _, path := range paths {
+		if path == Stdin {
+			list.add(Source{Path: path})
+			continue
+		}
+		if err := list.walk(path); err != nil {
+			return nil, err
+		}
+	}
+	return list.sources, nil
+}
+
+// Known lists the files that known programs keep on a machine, or only those of
+// the given formats. That a program is not installed is no error.
+func Known(env transcript.Env, formats ...*transcript.Format) []Source {
+	if len(formats) == 0 {
+		formats = all.Formats()
+	}
+	if env.Getenv == nil {
+		env.Getenv = func(string) string { return "" }
+	}
+	var list list
+	for _, format := range formats {
+		list.placed(format, env)
+	}
+	return list.sources
+}
+
+// Join puts lists together. A file that is in several is listed once, where it
+// comes first.
+func Join(lists ...[]Source) []Source {
+	var joined list
+	for _, sources := range lists {
+		for _, src := range sources {
+			joined.add(src)
+		}
+	}
+	return joined.sources
+}
+
+// Programs returns the formats whose programs have a place for their files: those
+// that Known looks for.
+func Programs() []*transcript.Format {
+	var placed []*transcript.Format
+	for _, f := range all.Formats() {
+		if f.Places != nil {
+			placed = append(placed, f)
+		}
+	}
+	return placed
+}
+
+// Program is what a program keeps on a machine.
+type Program struct {
+	Format *transcript.Format `json:"-"`
+	Name   string             `json:"format"` // of the format
+	Title  string             `json:"title"`  // of the program, as people call it
+	Files  int                `json:"files"`
+	Bytes  int64              `json:"bytes"`
+}
+
+// ByProgram sums up what was found, a program at a time in a fixed order. Files of
+// which nobody knows the program, and those that cannot be read, do not count.
+func ByProgram(sources []Source) []Program {
+	sums := make(map[string]*Program)
+	for _, src := range sources {
+		if src.Format == nil || src.Err != nil {
+			continue
+		}
+		p := sums[src.Format.Name]
+		if p == nil {
+			p = &Program{Format: src.Format, Name: src.Format.Name, Title: src.Format.Title}
+			sums[p.Name] = p
+		}
+		p.Files++
+		p.Bytes += src.Size
+	}
+	var programs []Program
+	for _, f := range all.Formats() {
+		if p := sums[f.Name]; p != nil {
+			programs = append(programs, *p)
+		}
+	}
+	return programs
+}
+
+// list collects sources, each once.
+type list struct {
+	sources []Source
+	seen    map[string]bool
+}
+
+func (l *list) add(src Source) {
+	if l.seen[src.Path] {
+		return
+	}
+	if l.seen == nil {
+		l.seen = make(map[string]bool)
+	}
+	l.seen[src.Path] = true
+	l.sources = append(l.sources, src)
+}
+
+// walk adds a file, or all files in a directory and below. It does not follow
+// links in a directory: they may lead anywhere, and round in circles.
+func (l *list) walk(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		l.add(Source{Path: path, Size: info.Size()})
+		return nil
+	}
+	return filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // it was deleted while we looked
+		case errors.Is(err, fs.ErrPermission):
+			l.add(Source{Path: name, Found: true, Err: err})
+			return nil
+		case err != nil:
+			return err
+		}
+		if d.IsDir() && d.Name() == ".git" {
+			return filepath.SkipDir
+		}
+		if d.Type().IsRegular() {
+			l.add(Source{Path: name, Found: true, Size: sizeOf(d)})
+		}
+		return nil
+	})
+}
+
+func sizeOf(d fs.DirEntry) int64 {
+	info, err := d.Info()
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// placed adds what a format's program keeps where it usually does.
+func (l *list) placed(format *transcript.Format, env transcript.Env) {
+	if format.Places == nil {
+		return
+	}
+	for _, place := range format.Places(env) {
+		if place.Match == nil {
+			if info, err := os.Stat(place.Dir); err == nil && info.Mode().IsRegular() {
+				l.add(Source{Path: place.Dir, Format: format, Found: true, Size: info.Size()})
+			}
+			continue
+		}
+		_ = filepath.WalkDir(place.Dir, func(name string, d fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrPermission) {
+				l.add(Source{Path: name, Format: format, Found: true, Err: err})
+			}
+			if err != nil || !d.Type().IsRegular() {
+				return nil // a place need not exist
+			}
+			rel, err := filepath.Rel(place.Dir, name)
+			if err == nil && place.Match(filepath.ToSlash(rel)) {
+				l.add(Source{Path: name, Format: format, Found: true, Size: sizeOf(d)})
+			}
+			return nil
+		})
+	}
+}

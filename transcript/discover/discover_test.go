@@ -1,0 +1,114 @@
+package discover_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/discover"
+)
+
+// tree makes files, each with its own name as content.
+func tree(t *testing.T, names ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range names {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// names returns the paths of sources below a directory.
+func names(t *testing.T, dir string, sources []discover.Source) []string {
+	t.Helper()
+	var list []string
+	for _, src := range sources {
+		rel, err := filepath.Rel(dir, src.Path)
+		if err != nil || src.Path == discover.Stdin {
+			rel = src.Path
+		}
+		list = append(list, filepath.ToSlash(rel))
+	}
+	return list
+}
+
+func TestSourcesAreEveryFileOnce(t *testing.T) {
+	dir := tree(t, "a.jsonl", "b/c.jsonl", "b/.git/config")
+	sources, err := discover.Sources(filepath.Join(dir, "a.jsonl"), dir, discover.Stdin, discover.Stdin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"a.jsonl", "b/c.jsonl", "-"}
+	if diff := cmp.Diff(want, names(t, dir, sources)); diff != "" {
+		t.Errorf("sources (-want +got):\n%s", diff)
+	}
+	if sources[0].Found || !sources[1].Found {
+		t.Errorf("found: %v, %v; only what nobody named was found", sources[0].Found, sources[1].Found)
+	}
+	if sources[1].Size != int64(len("b/c.jsonl")) {
+		t.Errorf("size is %d", sources[1].Size)
+	}
+}
+
+func TestSourcesOfNothingIsAnError(t *testing.T) {
+	if _, err := discover.Sources(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSourcesDoNotFollowLinksInDirectories(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // links need rights there
+	}
+	dir := tree(t, "in/a.jsonl", "out/b.jsonl")
+	if err := os.Symlink(filepath.Join(dir, "out"), filepath.Join(dir, "in", "link")); err != nil {
+		t.Fatal(err)
+	}
+	sources, err := discover.Sources(filepath.Join(dir, "in"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"in/a.jsonl"}, names(t, dir, sources)); diff != "" {
+		t.Errorf("sources (-want +got):\n%s", diff)
+	}
+}
+
+func TestKnownFindsWhatProgramsKeep(t *testing.T) {
+	home := tree(t, ".claude/projects/-w/11111111-4d57-4a54-9be1-3f6b1b2f6f10.jsonl", ".claude/settings.json", "notes.txt",
+		".codex/sessions/2026/01/02/rollout-2026-01-02T03-04-05-22222222-4d57-4a54-9be1-3f6b1b2f6f10.jsonl")
+	env := transcript.Env{Home: home, GOOS: "linux"}
+	programs := discover.ByProgram(discover.Known(env))
+	for i := range programs {
+		programs[i].Format, programs[i].Bytes = nil, 0
+	}
+	want := []discover.Program{
+		{Name: "codex", Title: "Codex", Files: 1},
+		{Name: "claude-code", Title: "Claude Code", Files: 1},
+	}
+	if diff := cmp.Diff(want, programs); diff != "" {
+		t.Errorf("programs (-want +got):\n%s", diff)
+	}
+	if len(discover.Known(transcript.Env{Home: t.TempDir(), GOOS: "linux"})) > 0 {
+		t.Error("an empty home has transcripts")
+	}
+}
+
+func TestJoinListsAFileOnce(t *testing.T) {
+	a, b := discover.Source{Path: "a"}, discover.Source{Path: "b"}
+	joined := discover.Join([]discover.Source{a}, []discover.Source{b, {Path: "a", Found: true}})
+	if diff := cmp.Diff([]discover.Source{a, b}, joined); diff != "" {
+		t.Errorf("joined (-want +got):\n%s", diff)
+	}
+}
