@@ -26,6 +26,8 @@ type File struct {
 
 	open func() (io.ReadCloser, error) // the decompressed content from the beginning
 	dir  string                        // where what lies beside it is; "" if nothing does
+	info fs.FileInfo                   // of the file, from when it was opened; nil if it is none
+	data []byte                        // all of a small file that is not compressed, once it was read
 	head []byte                        // its beginning, once it was asked for
 	tap  tap                           // nil: nobody keeps what is read
 
@@ -69,14 +71,49 @@ func OpenFile(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := probe.Close(); err != nil {
+	info, err := probe.Stat()
+	if err := errors.Join(err, probe.Close()); err != nil {
 		return nil, err
 	}
-	return &File{
-		Path: abs,
-		dir:  filepath.Dir(abs),
-		open: func() (io.ReadCloser, error) { return openPlain(abs) },
-	}, nil
+	f := &File{Path: abs, dir: filepath.Dir(abs), info: info}
+	f.open = func() (io.ReadCloser, error) {
+		if err := f.load(); err != nil || f.data == nil {
+			return openPlain(abs)
+		}
+		return io.NopCloser(bytes.NewReader(f.data)), nil
+	}
+	return f, nil
+}
+
+// smallFile is the size up to which a file is read once and then had in memory:
+// it is looked at to find out what it is, and again to import it.
+const smallFile = 1 << 20
+
+// load reads a small file that is not compressed.
+func (f *File) load() error {
+	if f.data != nil || f.info == nil || f.info.Size() > smallFile {
+		return nil
+	}
+	from, err := vfs.Open(f.Path)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	// It may have grown since, and what comes after that size will be seen when it
+	// is imported again: its size and time are remembered as they were.
+	data := make([]byte, f.info.Size())
+	n, err := io.ReadFull(from, data)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	if data = data[:n]; !isCompressed(data) {
+		f.data = data
+	}
+	return nil
+}
+
+func isCompressed(data []byte) bool {
+	return bytes.HasPrefix(data, []byte{0x28, 0xb5, 0x2f, 0xfd}) || bytes.HasPrefix(data, []byte{0x1f, 0x8b})
 }
 
 // FileOf returns bytes as a source. The name tells what they are, and is looked
@@ -101,6 +138,9 @@ func (f *File) openAt(pos int64) (io.ReadCloser, error) {
 	r, err := f.open()
 	if err != nil || pos == 0 {
 		return r, err
+	}
+	if f.data != nil {
+		return io.NopCloser(bytes.NewReader(f.data[min(pos, int64(len(f.data))):])), nil
 	}
 	if plain, ok := r.(*plainFile); ok {
 		if _, err := plain.f.Seek(pos, io.SeekStart); err != nil {
@@ -208,6 +248,10 @@ func (f *File) Head() []byte {
 		return nil
 	}
 	defer r.Close()
+	if f.data != nil {
+		f.head = f.data[:min(len(f.data), headSize):min(len(f.data), headSize)]
+		return f.head
+	}
 	head := make([]byte, headSize)
 	n, _ := io.ReadFull(r, head)
 	f.head = head[:n]

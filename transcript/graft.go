@@ -22,20 +22,17 @@ func (t *target) flush() error {
 			return err
 		}
 	}
+	on, first := t.s.LeafID(), 0
+	if on == "" && len(t.queue) > 0 {
+		on, first = t.queue[0].ID, 1
+	}
 	for i := range t.remarks {
 		t.remarks[i].Timestamp = t.when()
-	}
-	entries := slices.Concat(t.remarks, t.queue)
-	on := t.s.LeafID()
-	if on == "" && len(t.queue) > 0 {
-		entries = slices.Concat(t.queue[:1], t.remarks, t.queue[1:])
-		on = t.queue[0].ID
-	}
-	for i := range entries {
-		if isRemark(&entries[i]) && on != "" {
-			entries[i].ParentID = &on
+		if on != "" {
+			t.remarks[i].ParentID = &on
 		}
 	}
+	entries := slices.Concat(t.queue[:first], t.remarks, t.queue[first:])
 	t.moved = true // unless the last line is where the conversation stands
 	if err := t.graft(entries); err != nil {
 		return err
@@ -70,7 +67,12 @@ func (t *target) create() error {
 			_ = json.Unmarshal(t.w.cleanJSON(raw), &h.CWD) // JSON stays JSON
 		}
 	}
-	t.s, err = session.Create(t.w.ctx, t.w.im.Store, h, t.options())
+	st := t.w.im.Store
+	if t.w.batch != nil {
+		t.stage = newStage(st)
+		st = t.stage
+	}
+	t.s, err = session.Create(t.w.ctx, st, h, t.options())
 	if errors.Is(err, session.ErrExist) {
 		t.s, err = session.Open(t.w.ctx, t.w.im.Store, t.id, t.options())
 		return err
@@ -191,11 +193,22 @@ func (t *target) finish() error {
 	if t.w.im.DryRun {
 		return nil
 	}
+	// If nothing of the session is written yet, what is to be said about it comes
+	// before its last record, which is then the leaf without saying so.
+	whole := t.s == nil && len(t.queue) > 1
+	if whole {
+		if t.conv.Title != "" {
+			t.remarks = append(t.remarks, t.title())
+		}
+		t.addFidelity()
+	}
 	if err := t.flush(); err != nil || t.s == nil {
 		return err
 	}
-	if err := t.name(); err != nil {
-		return err
+	if !whole {
+		if err := t.name(); err != nil {
+			return err
+		}
 	}
 	if t.created && len(t.conv.Tags) > 0 {
 		if _, err := t.s.SetTags(t.conv.Tags...); err != nil {
@@ -205,13 +218,17 @@ func (t *target) finish() error {
 	if !t.moved {
 		return nil
 	}
-	if t.added > 0 {
-		t.remark("fidelity-"+HashID(t.id, t.last, t.w.im.now().String())[:18], t.fidelity())
+	if t.added > 0 && !whole {
+		t.addFidelity()
 		if err := t.flush(); err != nil {
 			return err
 		}
 	}
 	return t.moveLeaf()
+}
+
+func (t *target) addFidelity() {
+	t.remark("fidelity-"+HashID(t.id, t.last, t.w.im.now().String())[:18], t.fidelity())
 }
 
 func (t *target) fidelity() *session.CustomEntry {
@@ -256,7 +273,7 @@ func (t *target) name() error {
 			return err
 		}
 	}
-	e := session.Entry{Type: session.TypeSessionInfo, ID: t.titleID(t.conv.Title), SessionInfo: &session.SessionInfoEntry{Name: t.conv.Title}}
+	e := t.title()
 	if on := t.s.LeafID(); on != "" {
 		e.ParentID = &on
 	}
@@ -266,6 +283,11 @@ func (t *target) name() error {
 		e.ID += "~" + HashID(t.w.im.now().String())[:8]
 	}
 	return t.graft([]session.Entry{e})
+}
+
+// title is the entry that names the session, without a parent and a time.
+func (t *target) title() session.Entry {
+	return session.Entry{Type: session.TypeSessionInfo, ID: t.titleID(t.conv.Title), SessionInfo: &session.SessionInfoEntry{Name: t.conv.Title}}
 }
 
 func (t *target) titleID(title string) string { return "title-" + HashID(t.id, title)[:18] }
@@ -298,6 +320,9 @@ func (t *target) close() error {
 	err := t.s.Close()
 	if errors.Is(err, context.Canceled) {
 		return nil
+	}
+	if err == nil && t.stage != nil && t.w.ctx.Err() == nil {
+		err = t.stage.add(t.w.ctx, t.w.batch, t.id)
 	}
 	return err
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
@@ -62,47 +61,54 @@ func SessionID(format, native string) string { return HashID("session", format, 
 // was imported so far stays, and importing again adds the rest. A format that is
 // nil, as all.Detect returns it for a file that is of none, is ErrInvalid.
 func (im *Importer) Import(ctx context.Context, format *Format, f *File) (*Report, error) {
-	if err := format.check("import", f.Path, canRead); err != nil {
-		return &Report{Path: f.Path}, err
-	}
-	report := &Report{Path: f.Path, Format: format.Name}
-	if im.isUnchanged(format, f) {
-		report.Unchanged = true
-		return report, nil
-	}
-	release, err := im.hold(ctx)
-	if err != nil {
+	run, report, err := im.begin(format, f)
+	if run == nil {
 		return report, err
 	}
-	defer release()
+	return run.direct(ctx)
+}
+
+// begin makes ready for the import of a file. If there is nothing to import, it
+// returns no run.
+func (im *Importer) begin(format *Format, f *File) (*run, *Report, error) {
+	report := &Report{Path: f.Path}
+	if err := format.check("import", f.Path, canRead); err != nil {
+		return nil, report, err
+	}
+	report.Format = format.Name
 	before := im.Ledger.Get(f.Path)
-	src := &Source{Path: f.Path, Format: format.Name}
-	if before != nil && (before.Format == format.Name || before.Exported != "") {
-		src.Exported, src.Native = before.Exported, before.Native
+	if im.isUnchanged(before, format, f) {
+		report.Unchanged = true
+		return nil, report, nil
 	}
-	if info, err := f.stat(); err == nil {
-		src.stamp(info, im.now())
+	return &run{im: im, format: format, file: f, before: before, report: report}, report, nil
+}
+
+// direct imports into sessions of the store as it goes.
+func (r *run) direct(ctx context.Context) (*Report, error) {
+	release, err := r.im.hold(ctx)
+	if err != nil {
+		return r.report, err
 	}
+	defer release()
 	// What was redacted once is imported clean for ever after, whatever the source
 	// still has. The list is read for each file: one that is watched may have been
 	// redacted since the last.
-	guard, err := clean.LoadGuard(im.Store)
-	if err != nil {
-		return report, err
+	if r.guard, err = clean.LoadGuard(r.im.Store); err != nil {
+		return r.report, err
 	}
-	run := &run{im: im, format: format, file: f, before: before, src: src, report: report, guard: guard}
-	err = run.do(ctx)
+	// The ledger names blobs of earlier imports. What it said before the hold may
+	// be of some that are deleted since.
+	r.before = r.im.Ledger.Get(r.file.Path)
+	err = r.do(ctx)
 	release() // the sessions name them now; and recheck may have to delete some
-	if err != nil {
-		return report, err
+	if err != nil || r.im.DryRun {
+		return r.report, err
 	}
-	if im.DryRun {
-		return report, nil
+	if err := r.recheck(ctx); err != nil || r.file.dir == "" {
+		return r.report, err
 	}
-	if err := run.recheck(ctx); err != nil || f.dir == "" {
-		return report, err
-	}
-	return report, im.Ledger.Put(src)
+	return r.report, r.im.Ledger.Put(r.src)
 }
 
 // recheck cleans the sessions once more if something was redacted while they were
@@ -125,9 +131,8 @@ func (r *run) recheck(ctx context.Context) error {
 	return err
 }
 
-// isUnchanged reports whether the ledger knows the file as it is.
-func (im *Importer) isUnchanged(format *Format, f *File) bool {
-	known := im.Ledger.Get(f.Path)
+// isUnchanged reports whether the file is as the ledger knows it.
+func (im *Importer) isUnchanged(known *Source, format *Format, f *File) bool {
 	if known == nil || known.Format != format.Name || im.Again {
 		return false
 	}
@@ -144,12 +149,13 @@ func (im *Importer) hold(ctx context.Context) (release func(), err error) {
 	return im.Store.Blobs().Hold(ctx)
 }
 
-// stat describes the file, if it is one.
+// stat describes the file, if it is one, as it was before any of it was read: what
+// is written to it later must look like a change.
 func (f *File) stat() (fs.FileInfo, error) {
-	if f.dir == "" {
+	if f.info == nil {
 		return nil, fs.ErrNotExist
 	}
-	return os.Stat(f.Path)
+	return f.info, nil
 }
 
 // run is the import of one file.
@@ -161,10 +167,18 @@ type run struct {
 	src    *Source // what will be
 	report *Report
 	guard  *clean.Guard // what must not come back; nil if nothing
+	batch  *Batch       // which new sessions become part of; nil: they are made at once
 }
 
 // do reads and writes at the same time.
 func (r *run) do(ctx context.Context) error {
+	r.src = &Source{Path: r.file.Path, Format: r.format.Name}
+	if b := r.before; b != nil && (b.Format == r.format.Name || b.Exported != "") {
+		r.src.Exported, r.src.Native = b.Exported, b.Native
+	}
+	if info, err := r.file.stat(); err == nil {
+		r.src.stamp(info, r.im.now())
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	from := r.resumable(ctx)

@@ -50,7 +50,7 @@ type keeper struct {
 	from   int64 // where buf begins, in the source
 	sealed int64 // the end of the last chunk
 	chunks []*chunk
-	jobs   chan *chunk
+	jobs   chan *chunk // nil until there is a chunk that is worth another goroutine
 	done   sync.WaitGroup
 	spare  sync.Pool // of *[]byte
 	guard  *clean.Guard
@@ -60,13 +60,12 @@ type keeper struct {
 // What the guard knows is not.
 func newKeeper(from int64, kept []Kept, guard *clean.Guard, intact func(store.Ref) bool) *keeper {
 	k := &keeper{
-		guard: guard, intact: intact, from: from, sealed: from, jobs: make(chan *chunk, 4),
+		guard: guard, intact: intact, from: from, sealed: from,
 		known: make(map[string]store.Ref), before: make(map[int64]Kept),
 	}
 	for _, c := range kept {
 		k.known[c.Sum], k.before[c.From] = c.Blob, c
 	}
-	k.done.Go(k.pack)
 	return k
 }
 
@@ -157,6 +156,22 @@ func (k *keeper) sealAs(raw, kept []byte) {
 	k.from += c.size
 	k.sealed = k.from
 	k.chunks = append(k.chunks, c)
+	if k.jobs == nil && c.size < readSize {
+		enc := packers.Get().(*zstd.Encoder)
+		k.pack(c, enc)
+		packers.Put(enc)
+		return
+	}
+	if k.jobs == nil {
+		k.jobs = make(chan *chunk, 4)
+		k.done.Go(func() {
+			enc := packers.Get().(*zstd.Encoder)
+			defer packers.Put(enc)
+			for c := range k.jobs {
+				k.pack(c, enc)
+			}
+		})
+	}
 	k.jobs <- c
 }
 
@@ -166,34 +181,36 @@ func (k *keeper) finish(upTo int64) {
 		k.seal(k.buf[:n])
 	}
 	k.buf = nil
-	close(k.jobs)
-}
-
-// pack compresses chunks until there are no more.
-func (k *keeper) pack() {
-	enc := newPacker()
-	for c := range k.jobs {
-		// The sum of the source tells whether it is known, also when its secrets were
-		// taken out of what is kept.
-		raw := c.raw
-		c.sum = sumOf(raw)
-		if c.kept == nil {
-			c.kept = k.guard.Raw(raw)
-		}
-		if c.keptSum = c.sum; len(raw) > 0 && &c.kept[0] != &raw[0] {
-			c.keptSum = sumOf(c.kept)
-		}
-		if c.ref = k.known[c.sum]; c.ref == "" || !k.intact(c.ref) {
-			c.ref = ""
-			c.packed = enc.EncodeAll(c.kept, make([]byte, 0, len(raw)/4))
-		}
-		c.raw, c.kept = nil, nil
-		if cap(raw) == chunkSize+2*readSize {
-			k.spare.Put(&raw)
-		}
-		close(c.ready)
+	if k.jobs != nil {
+		close(k.jobs)
 	}
 }
+
+// pack compresses a chunk.
+func (k *keeper) pack(c *chunk, enc *zstd.Encoder) {
+	// The sum of the source tells whether it is known, even if its secrets were
+	// taken out of what is kept.
+	raw := c.raw
+	c.sum = sumOf(raw)
+	if c.kept == nil {
+		c.kept = k.guard.Raw(raw)
+	}
+	if c.keptSum = c.sum; len(raw) > 0 && &c.kept[0] != &raw[0] {
+		c.keptSum = sumOf(c.kept)
+	}
+	if c.ref = k.known[c.sum]; c.ref == "" || !k.intact(c.ref) {
+		c.ref = ""
+		c.packed = enc.EncodeAll(c.kept, make([]byte, 0, len(raw)/4))
+	}
+	c.raw, c.kept = nil, nil
+	if cap(raw) == chunkSize+2*readSize {
+		k.spare.Put(&raw)
+	}
+	close(c.ready)
+}
+
+// packers are encoders for reuse: making one costs more than packing a small file.
+var packers = sync.Pool{New: func() any { return newPacker() }}
 
 func newPacker() *zstd.Encoder {
 	enc, _ := zstd.NewWriter(nil, // without options that could be wrong there is no error

@@ -1,25 +1,50 @@
 package transcript
 
 import (
+	"bytes"
+	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 )
 
 // Ledger remembers what was imported and exported, so that a file that did not
 // change is not read again and one that grew is read from where it stood. It is
-// only a help: without it, everything is read and what is known is skipped.
+// only a help: without it, everything is read and what is known is skipped. It may
+// be used by several goroutines at once.
+//
+// A file that is imported alone, or again and again because it grows, has a note of
+// its own. Files that are imported many at a time share a list: a note with a line
+// for each, because thousands of small notes would take more of the disk than the
+// sessions. What a file's own note says counts; else what the newest list says.
 type Ledger struct {
-	// Notes is where the ledger is kept, one small document for each source.
+	// Notes is where the ledger is kept.
 	Notes *file.Notes
+
+	mu      sync.Mutex // guards what follows
+	listing []file.Note
+	own     map[string]bool   // the notes of single files
+	lines   map[string]listed // what lists say of a path
+	alive   map[string]int    // how many paths a list has the last word on
+	pending []*Source         // for the next list
+}
+
+// listed is a line of a list.
+type listed struct {
+	list string // "" if it is pending
+	line []byte
 }
 
 // LedgerOf returns the ledger of a store.
-func LedgerOf(st *file.Store) *Ledger { return &Ledger{st.Notes("imports")} }
+func LedgerOf(st *file.Store) *Ledger { return &Ledger{Notes: st.Notes("imports")} }
 
 // Source is what is remembered of a file.
 type Source struct {
@@ -49,6 +74,13 @@ type Kept struct {
 	Blob store.Ref `json:"blob,omitempty"`
 }
 
+const (
+	listPrefix = "list-"
+	// maxList is how many files a list has at most. If the program is killed, what
+	// waits to be listed is forgotten, and read again the next time.
+	maxList = 2048
+)
+
 func noteOf(source string) string { return HashID("source", source) + ".json" }
 
 // Get returns what is known of a file, or nil. A ledger that cannot be read
@@ -57,15 +89,76 @@ func (l *Ledger) Get(path string) *Source {
 	if l == nil || l.Notes == nil {
 		return nil
 	}
-	data, err := l.Notes.Read(noteOf(path))
-	if err != nil {
-		return nil
+	l.mu.Lock()
+	l.load()
+	own, line := l.own[noteOf(path)], l.lines[path].line
+	l.mu.Unlock()
+	if own {
+		if data, err := l.Notes.Read(noteOf(path)); err == nil {
+			line = data
+		}
 	}
 	var s Source
-	if json.Unmarshal(data, &s) != nil || s.Path != path {
+	if line == nil || json.Unmarshal(line, &s) != nil || s.Path != path {
 		return nil
 	}
 	return &s
+}
+
+// Refresh looks for what other programs have remembered, or forgotten, meanwhile.
+func (l *Ledger) Refresh() {
+	if l == nil || l.Notes == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	notes, err := l.Notes.List()
+	if l.own == nil || err == nil && slices.Equal(notes, l.listing) {
+		return // it was not asked yet; or nothing happened
+	}
+	l.own = nil
+	l.load()
+}
+
+// load reads the lists, once. The caller holds mu.
+func (l *Ledger) load() {
+	if l.own != nil {
+		return
+	}
+	l.own, l.lines, l.alive = make(map[string]bool), make(map[string]listed), make(map[string]int)
+	l.listing, _ = l.Notes.List() // sorted: newer lists come later
+	for _, note := range l.listing {
+		if !strings.HasPrefix(note.Name, listPrefix) {
+			l.own[note.Name] = true
+			continue
+		}
+		data, err := l.Notes.Read(note.Name)
+		if err != nil {
+			continue
+		}
+		for line := range bytes.Lines(data) {
+			if path := rawjson.MembersOf(line).Str("path"); path != "" {
+				l.list(path, note.Name, line)
+			}
+		}
+	}
+	for _, s := range l.pending {
+		l.listPending(s)
+	}
+}
+
+func (l *Ledger) list(path, list string, line []byte) {
+	if was, ok := l.lines[path]; ok {
+		l.alive[was.list]--
+	}
+	l.lines[path] = listed{list, line}
+	l.alive[list]++
+}
+
+func (l *Ledger) listPending(s *Source) {
+	if line, err := json.Marshal(s); err == nil {
+		l.list(s.Path, "", line)
+	}
 }
 
 // Put remembers a file.
@@ -77,8 +170,90 @@ func (l *Ledger) Put(s *Source) error {
 	if err != nil {
 		return err
 	}
+	l.mu.Lock()
+	if l.own != nil {
+		l.own[noteOf(s.Path)] = true
+	}
+	l.mu.Unlock()
 	// To sync it would cost more than to read a small file again.
 	return l.Notes.WriteHint(noteOf(s.Path), data)
+}
+
+// PutAll remembers several files together. What it was given is kept in memory
+// until there is enough of it for a list, or until Flush.
+func (l *Ledger) PutAll(sources []*Source) error {
+	if l == nil || l.Notes == nil {
+		return nil
+	}
+	l.mu.Lock()
+	l.load()
+	var own []*Source
+	for _, s := range sources {
+		if l.own[noteOf(s.Path)] {
+			own = append(own, s)
+			continue
+		}
+		l.pending = append(l.pending, s)
+		l.listPending(s)
+	}
+	full := len(l.pending) >= maxList
+	l.mu.Unlock()
+	for _, s := range own {
+		if err := l.Put(s); err != nil {
+			return err
+		}
+	}
+	if full {
+		return l.Flush()
+	}
+	return nil
+}
+
+// Flush writes what PutAll was given.
+func (l *Ledger) Flush() error {
+	if l == nil || l.Notes == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch len(l.pending) {
+	case 0:
+		return nil
+	case 1: // a file that grows: its next note takes the place of this one
+		s := l.pending[0]
+		data, err := json.Marshal(s)
+		if err != nil {
+			return err
+		}
+		l.pending, l.own[noteOf(s.Path)] = nil, true
+		return l.Notes.WriteHint(noteOf(s.Path), data)
+	}
+	name := fmt.Sprintf("%s%016x-%s.jsonl", listPrefix, time.Now().UnixNano(), rand.Text()[:8])
+	var data []byte
+	for _, s := range l.pending {
+		line := append(l.lines[s.Path].line, '\n')
+		data = append(data, line...)
+		l.list(s.Path, name, line)
+	}
+	if err := l.Notes.WriteHint(name, data); err != nil {
+		return err
+	}
+	l.pending = nil
+	return l.dropDead()
+}
+
+// dropDead removes the lists that have the last word on nothing any more.
+func (l *Ledger) dropDead() error {
+	for list, n := range l.alive {
+		if n > 0 || list == "" {
+			continue
+		}
+		if err := l.Notes.Remove(list); err != nil {
+			return err
+		}
+		delete(l.alive, list)
+	}
+	return nil
 }
 
 // racy is how fresh a change may be for a later one to have the same time.

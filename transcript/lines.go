@@ -45,9 +45,16 @@ func (f *File) LinesFrom(ctx context.Context, pos, before int64) iter.Seq2[Line,
 		}
 		defer r.Close()
 		l := liner{from: r, tap: f.tap, max: MaxLine, pos: pos, no: before}
+		if rest := f.data; rest != nil {
+			rest = rest[min(pos, int64(len(rest))):]
+			l.buf, l.end, l.eof = rest, len(rest), true
+		}
 		cleaner := cleaner{clean: f.clean, tap: f.tap}
 		if f.clean != nil {
 			l.tap = nil
+		}
+		if l.eof && l.tap != nil {
+			l.tap.part(pos, l.buf)
 		}
 		for {
 			if err := ctx.Err(); err != nil {

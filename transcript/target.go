@@ -21,6 +21,7 @@ type target struct {
 	conv    Conversation     // of the first of the family
 	natives []string         // the ids of all of the family
 	s       *session.Session // nil until there is something to write
+	stage   *stage           // where s is until a batch creates it; nil if it is in the store
 	created bool             // by this import
 	trusted bool             // what has a known id is known: see writer.newTarget
 
@@ -57,6 +58,9 @@ func (w *writer) newTarget(c Conversation, family string) (*target, error) {
 
 // open opens the session, if it exists.
 func (t *target) open() error {
+	if b := t.w.batch; b != nil && b.ids[t.id] {
+		return errWaits
+	}
 	s, err := session.Open(t.w.ctx, t.w.im.Store, t.id, t.options())
 	switch {
 	case err == nil:

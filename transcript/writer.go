@@ -47,6 +47,9 @@ func (w *writer) parcel(p *parcel) error {
 		return err
 	}
 	for _, t := range w.order {
+		if w.batch != nil && t.s == nil {
+			continue // it is small, and written when all of it is known
+		}
 		if err := t.flush(); err != nil {
 			return err
 		}

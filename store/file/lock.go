@@ -17,11 +17,11 @@ import (
 // its own and not on the log, because the log's file may be replaced (by
 // archiving, say) while others wait for it.
 //
-// The lock file is removed only together with its log. Somebody who waited for
-// the lock of a removed log gets one that leads nowhere, and who restores a
-// directory from a copy leaves everybody with locks on files that nobody else
-// opens; hence the question whether the locked file is the one at the path, after
-// every acquisition.
+// The lock file is removed only together with its log, or right after a batch has
+// created the log, and always by whoever holds the lock. Somebody who waited for
+// it then gets a lock that leads nowhere, and who restores a directory from a copy
+// leaves everybody with locks on files that nobody else opens; hence the question
+// whether the locked file is the one at the path, after every acquisition.
 //
 // # Leases
 //
@@ -241,6 +241,16 @@ func (l *nameLock) release() {
 	}
 	l.unlock()
 	l.close()
+}
+
+// leaveNothing removes the lock file, which must be locked. An import makes
+// thousands of logs that nobody may ever append to, and the next writer makes
+// another lock file. A note in it stays (see markUnsynced). That it cannot be
+// removed, as on Windows while it is open, does no harm.
+func (l *nameLock) leaveNothing() {
+	if l.file != nil && !l.dirty {
+		_ = l.store.fs.Remove(l.path)
+	}
 }
 
 // unlock cannot usefully fail: the lock goes with the descriptor at the latest.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
@@ -36,6 +37,30 @@ func (n *Notes) Read(name string) ([]byte, error) {
 	}
 	data, err := readFile(n.store.fs, n.Path(name))
 	return data, n.fail("read note", name, err)
+}
+
+// Note is a note in a listing.
+type Note struct {
+	Name     string
+	Size     int64
+	Modified time.Time
+}
+
+// List returns the notes of the room, sorted by name.
+func (n *Notes) List() ([]Note, error) {
+	entries, err := n.store.fs.ReadDir(n.Path(""))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var notes []Note
+	for _, e := range entries {
+		info, infoErr := e.Info()
+		if infoErr != nil || !info.Mode().IsRegular() {
+			continue // removed meanwhile, or no note
+		}
+		notes = append(notes, Note{e.Name(), info.Size(), info.ModTime()})
+	}
+	return notes, n.fail("list notes", "", err)
 }
 
 // Write makes or replaces a note. It is durable when Write returns, unless the

@@ -175,6 +175,7 @@ func (r *run) progress(n int64) {
 func (r *run) all(ctx context.Context, sources []discover.Source) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	r.im.Ledger.Refresh()
 	r.size = 0
 	r.done.Store(0)
 	for _, src := range sources {
@@ -184,13 +185,22 @@ func (r *run) all(ctx context.Context, sources []discover.Source) error {
 	var workers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), maxWorkers) {
 		workers.Go(func() {
+			batch := r.im.Batch()
 			for src := range next {
-				f := r.one(ctx, src)
-				r.progress(src.Size - f.Bytes) // what was skipped is done too
-				if r.account(ctx, src, f) != nil {
-					cancel()
+				r.one(ctx, batch, src, func(f *File) {
+					r.progress(src.Size - f.Bytes) // what was skipped is done too
+					if r.account(ctx, src, f) != nil {
+						cancel()
+					}
+				})
+				if batch.IsFull() {
+					batch.Commit(ctx)
 				}
 			}
+			if ctx.Err() == nil {
+				batch.Commit(ctx)
+			}
+			batch.Discard()
 		})
 	}
 	for _, src := range sources {
@@ -201,6 +211,9 @@ func (r *run) all(ctx context.Context, sources []discover.Source) error {
 	}
 	close(next)
 	workers.Wait()
+	if err := r.im.Ledger.Flush(); err != nil {
+		return err
+	}
 	if r.failed != nil {
 		return r.failed
 	}
@@ -209,14 +222,22 @@ func (r *run) all(ctx context.Context, sources []discover.Source) error {
 
 const maxWorkers = 4
 
-// one imports one source.
-func (r *run) one(ctx context.Context, src discover.Source) *File {
-	report, err := r.read(ctx, src)
-	f := &File{Path: src.Path, Sessions: []Session{}, Err: err}
-	if report != nil {
-		f.fill(report)
+// one imports one source, now or with the rest of its batch, and tells what became
+// of it.
+func (r *run) one(ctx context.Context, batch *transcript.Batch, src discover.Source, done func(*File)) {
+	tell := func(report *transcript.Report, err error) {
+		f := &File{Path: src.Path, Sessions: []Session{}, Err: err}
+		if report != nil {
+			f.fill(report)
+		}
+		done(f)
 	}
-	return f
+	format, f, err := r.open(src)
+	if err != nil {
+		tell(nil, err)
+		return
+	}
+	batch.Import(ctx, format, f, tell)
 }
 
 // account counts a source and tells Each.
@@ -267,13 +288,14 @@ func (r *run) result() *Result {
 	return &result
 }
 
-func (r *run) read(ctx context.Context, src discover.Source) (*transcript.Report, error) {
+// open opens a source and finds out its format.
+func (r *run) open(src discover.Source) (*transcript.Format, *transcript.File, error) {
 	if src.Err != nil {
-		return nil, src.Err
+		return nil, nil, src.Err
 	}
-	f, err := r.open(src.Path)
+	f, err := r.file(src.Path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	format := r.req.Format
 	if format == nil {
@@ -281,16 +303,16 @@ func (r *run) read(ctx context.Context, src discover.Source) (*transcript.Report
 	}
 	if format == nil {
 		if format = all.Detect(f); format == nil {
-			return nil, &session.Error{Op: "import", Path: src.Path, Kind: session.ErrInvalid, Err: ErrNoFormat}
+			return nil, nil, &session.Error{Op: "import", Path: src.Path, Kind: session.ErrInvalid, Err: ErrNoFormat}
 		}
 	}
-	return r.im.Import(ctx, format, f)
+	return format, f, nil
 }
 
 // maxStdin bounds what is read of standard input: it is held in memory.
 const maxStdin = 1 << 30
 
-func (r *run) open(path string) (*transcript.File, error) {
+func (r *run) file(path string) (*transcript.File, error) {
 	if path != discover.Stdin {
 		return transcript.OpenFile(path)
 	}

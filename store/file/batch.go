@@ -1,0 +1,163 @@
+package file
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"sync"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+var _ store.Batcher = (*Store)(nil)
+
+// Batch implements store.Batcher.
+//
+// What makes a log dear to create is waiting for the disk, twice: for its content,
+// and for the directory. A batch keeps the order that Create has, and with it the
+// promise that a name never leads to half a log: content first, then the name,
+// then the directory. But each of the three steps is done for all logs at once, so
+// that the disk has many files to work on at a time, and the directory is synced
+// once.
+func (s *Store) Batch() store.Batch { return &batch{store: s} }
+
+type batch struct {
+	store *Store
+	logs  []*batched
+}
+
+// batched is a log that is written and has no name yet.
+type batched struct {
+	name, temp string
+	file       vfs.File // of temp; open, because syncing needs it
+}
+
+func (b *batch) Len() int { return len(b.logs) }
+
+// Add implements store.Batch.
+func (b *batch) Add(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) error {
+	s := b.store
+	if err := s.check(ctx, "create", name); err != nil {
+		return err
+	}
+	for _, dir := range []string{s.dir, s.room("tmp")} {
+		if err := s.mkdir(dir); err != nil {
+			return s.fail("create", name, err)
+		}
+	}
+	l := &batched{name: name, temp: s.temp()}
+	var err error
+	if l.file, err = s.fs.OpenFile(l.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, filePerm); err != nil {
+		return s.fail("create", name, err)
+	}
+	buf := writeBuffers.Get().(*bufio.Writer)
+	defer writeBuffers.Put(buf)
+	buf.Reset(l.file)
+	if err = s.writeLines(ctx, name, buf, lines); err == nil {
+		err = buf.Flush()
+	}
+	if err != nil {
+		l.discard(s)
+		return s.fail("create", name, err)
+	}
+	b.logs = append(b.logs, l)
+	return nil
+}
+
+var writeBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 64<<10) }}
+
+func (l *batched) discard(s *Store) {
+	if l.file != nil {
+		l.file.Close()
+		l.file = nil
+	}
+	_ = s.fs.Remove(l.temp) // what is left over harms nothing
+}
+
+// Discard implements store.Batch.
+func (b *batch) Discard() {
+	for _, l := range b.logs {
+		l.discard(b.store)
+	}
+	b.logs = nil
+}
+
+// Commit implements store.Batch.
+func (b *batch) Commit(ctx context.Context) map[string]error {
+	s := b.store
+	errs := make(map[string]error)
+	defer b.Discard() // of those that got no name
+	b.sync(errs)
+	var placed []*batched
+	for _, l := range b.logs {
+		if errs[l.name] != nil {
+			continue
+		}
+		if err := b.place(ctx, l); err != nil {
+			errs[l.name] = s.fail("create", l.name, err)
+			continue
+		}
+		placed = append(placed, l)
+	}
+	if len(placed) == 0 {
+		return errs
+	}
+	if err := s.syncDir(s.dir); err != nil {
+		for _, l := range placed {
+			errs[l.name] = &store.Error{Op: "create", Name: l.name, Path: s.Path(l.name), Kind: store.ErrUnknown, Err: err}
+		}
+	}
+	return errs
+}
+
+// sync makes the content of all logs durable, and closes their files.
+func (b *batch) sync(errs map[string]error) {
+	var mu sync.Mutex // guards errs
+	var syncs sync.WaitGroup
+	for _, l := range b.logs {
+		syncSlots <- struct{}{}
+		syncs.Go(func() {
+			defer func() { <-syncSlots }()
+			var err error
+			if b.store.opts.Sync != Never {
+				err = l.file.Sync()
+			}
+			if err = errors.Join(err, l.file.Close()); err != nil {
+				mu.Lock()
+				errs[l.name] = b.store.fail("create", l.name, fmt.Errorf("its content did not reach the disk: %w", err))
+				mu.Unlock()
+			}
+			l.file = nil
+		})
+	}
+	syncs.Wait()
+}
+
+// place gives a log its name.
+func (b *batch) place(ctx context.Context, l *batched) error {
+	s := b.store
+	reserved, err := s.reserve(ctx, l.name)
+	if err != nil {
+		return err
+	}
+	if reserved != nil {
+		defer reserved.release()
+	}
+	lock, err := s.lockName(ctx, l.name)
+	if err != nil {
+		return err
+	}
+	defer lock.release()
+	if err := s.mustNotExist(l.name); err != nil {
+		return err
+	}
+	if err := s.fs.Rename(l.temp, s.Path(l.name)); err != nil {
+		return err
+	}
+	lock.leaveNothing()
+	return nil
+}
