@@ -21,6 +21,9 @@ type Format struct {
 	// Places returns where the program keeps its files on a machine. Nil means
 	// that it has no such place.
 	Places func(env Env) []Place
+	// Resume returns the command that goes on with a conversation in the program,
+	// run in the conversation's directory. Nil means that it has none.
+	Resume func(id string) []string
 	// Write makes the program's files of a conversation. Nil means that the
 	// format is only read.
 	Write func(ctx context.Context, s *Script, env Env) (*Output, error)

@@ -18,7 +18,7 @@ const name = "amp"
 
 // Format returns Amp's format.
 func Format() *transcript.Format {
-	return &transcript.Format{Name: name, Title: "Amp", Detect: detect, Read: read, Places: places}
+	return &transcript.Format{Name: name, Title: "Amp", Detect: detect, Read: read, Places: places, Resume: resume}
 }
 
 // detect looks for an id of Amp's among the first members. The head may be all
@@ -28,6 +28,8 @@ func detect(f *transcript.File) bool {
 	compact := strings.NewReplacer(" ", "", "\n", "", "\r", "", "\t", "").Replace(head)
 	return strings.HasPrefix(head, "{") && strings.Contains(compact, `"id":"T-`) && strings.Contains(head, `"messages"`)
 }
+
+func resume(id string) []string { return []string{"amp", "threads", "continue", id} }
 
 func places(env transcript.Env) []transcript.Place {
 	return []transcript.Place{{

@@ -29,6 +29,7 @@ func Format() *transcript.Format {
 		Detect: detect,
 		Read:   read,
 		Places: places,
+		Resume: resume,
 		Write:  write,
 	}
 }

@@ -45,7 +45,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	return &transcript.Output{
 		Base:   filepath.Join(env.Dir("CLAUDE_CONFIG_DIR", ".claude"), "projects"),
 		Files:  []transcript.OutputFile{{Path: path.Join(encodeDir(w.cwd), w.id+".jsonl"), Data: w.buf}},
-		Resume: "cd " + plain.ShellWord(w.cwd) + " && claude --resume " + plain.ShellWord(w.id),
+		Resume: "cd " + plain.ShellWord(w.cwd) + " && " + plain.Command(resume(w.id)...),
 		Losses: append(w.losses, s.OtherBranches()...),
 	}, nil
 }
@@ -176,3 +176,7 @@ func textMessage(role, text string) string {
 	m := append([]byte(`{"role":"`+role+`","content":`), rawjson.AppendString(nil, text)...)
 	return string(append(m, '}'))
 }
+
+// resume returns the command to run in the directory of the conversation: Claude
+// Code looks for it there and nowhere else.
+func resume(id string) []string { return []string{"claude", "--resume", id} }

@@ -34,7 +34,7 @@ const name = "codex"
 func Format() *transcript.Format {
 	return &transcript.Format{
 		Name: name, Title: "Codex",
-		Detect: detect, Read: read, Places: places, Write: write,
+		Detect: detect, Read: read, Places: places, Resume: resume, Write: write,
 	}
 }
 

@@ -42,7 +42,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 			Data: w.data.Bytes(),
 		}},
 		Base:   env.Dir("CODEX_HOME", ".codex"),
-		Resume: "codex resume " + plain.ShellWord(w.id),
+		Resume: plain.Command(resume(w.id)...),
 		Losses: w.losses,
 	}
 	if s.Name != "" {
@@ -422,3 +422,5 @@ func (w *writer) indexFile() transcript.OutputFile {
 		return append(bytes.Clone(old), entry...), nil
 	}}
 }
+
+func resume(id string) []string { return []string{"codex", "resume", id} }

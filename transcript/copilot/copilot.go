@@ -19,7 +19,7 @@ const name = "copilot-cli"
 
 // Format returns Copilot CLI's format.
 func Format() *transcript.Format {
-	return &transcript.Format{Name: name, Title: "Copilot CLI", Detect: detect, Read: read, Places: places}
+	return &transcript.Format{Name: name, Title: "Copilot CLI", Detect: detect, Read: read, Places: places, Resume: resume}
 }
 
 func detect(f *transcript.File) bool {
@@ -27,6 +27,8 @@ func detect(f *transcript.File) bool {
 	return len(head) > 0 && head[0].Get("data").IsObject() && head[0].Has("id", "timestamp") &&
 		strings.Contains(head[0].Get("type").Text(), ".")
 }
+
+func resume(id string) []string { return []string{"copilot", "--resume", id} }
 
 func places(env transcript.Env) []transcript.Place {
 	return []transcript.Place{{

@@ -24,7 +24,7 @@ const name = "gemini-cli"
 func Format() *transcript.Format {
 	return &transcript.Format{
 		Name: name, Title: "Gemini CLI",
-		Detect: detect, Read: read, Places: places, Write: write,
+		Detect: detect, Read: read, Places: places, Resume: resume, Write: write,
 	}
 }
 

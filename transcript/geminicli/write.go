@@ -39,7 +39,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	return &transcript.Output{
 		Files:  append([]transcript.OutputFile{file}, extra...),
 		Base:   geminiDir(env),
-		Resume: "gemini --resume " + plain.ShellWord(w.id),
+		Resume: plain.Command(resume(w.id)...),
 		Losses: w.losses,
 	}, nil
 }
@@ -234,3 +234,5 @@ func register(old []byte, cwd, slug string) ([]byte, error) {
 	o.Set("projects", projects.JSON())
 	return o.JSON(), nil
 }
+
+func resume(id string) []string { return []string{"gemini", "--resume", id} }

@@ -19,8 +19,10 @@ import (
 
 // Format returns the format.
 func Format() *transcript.Format {
-	return &transcript.Format{Name: "goose", Title: "Goose", Detect: detect, Read: read, Places: places}
+	return &transcript.Format{Name: "goose", Title: "Goose", Detect: detect, Read: read, Places: places, Resume: resume}
 }
+
+func resume(id string) []string { return []string{"goose", "session", "--resume", "--session-id", id} }
 
 func places(env transcript.Env) []transcript.Place {
 	dirs := []string{

@@ -22,8 +22,10 @@ import (
 
 // Format returns the format.
 func Format() *transcript.Format {
-	return &transcript.Format{Name: "opencode", Title: "opencode", Detect: detect, Read: read, Places: places}
+	return &transcript.Format{Name: "opencode", Title: "opencode", Detect: detect, Read: read, Places: places, Resume: resume}
 }
+
+func resume(id string) []string { return []string{"opencode", "--session", id} }
 
 func places(env transcript.Env) []transcript.Place {
 	dir := filepath.Join(env.Dir("XDG_DATA_HOME", ".local/share"), "opencode")

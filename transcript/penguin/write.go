@@ -26,7 +26,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	if id == "" {
 		id = "session_" + s.Header.CreatedAt.Local().Format("20060102_150405") + "_" + transcript.HashID(s.Header.ID)[:8]
 	}
-	out.Resume = "penguin --resume " + plain.ShellWord(id)
+	out.Resume = plain.Command(resume(id)...)
 	d := draft{script: s, id: id, active: s.Header.CreatedAt}
 	for i := range s.Path {
 		d.add(&s.Path[i])
@@ -147,3 +147,5 @@ func (d *draft) mergeIndex(old []byte) ([]byte, error) {
 	index.Set(d.id, entry.JSON())
 	return index.Indented(), nil
 }
+
+func resume(id string) []string { return []string{"penguin", "--resume", id} }

@@ -24,7 +24,7 @@ const name = "pi"
 func Format() *transcript.Format {
 	return &transcript.Format{
 		Name: name, Title: "pi",
-		Detect: detect, Read: read, Places: places, Write: write,
+		Detect: detect, Read: read, Places: places, Resume: resume, Write: write,
 	}
 }
 

@@ -28,7 +28,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	return &transcript.Output{
 		Files:  []transcript.OutputFile{{Path: w.path(id, env), Data: w.data.Bytes()}},
 		Base:   agentDir(env),
-		Resume: "pi --session " + plain.ShellWord(id),
+		Resume: plain.Command(resume(id)...),
 		Losses: w.losses,
 	}, nil
 }
@@ -266,3 +266,5 @@ func revertedCompactions(path []session.Entry) map[string]bool {
 	}
 	return off
 }
+
+func resume(id string) []string { return []string{"pi", "--session", id} }

@@ -36,7 +36,7 @@ const (
 
 // Format returns the format.
 func Format() *transcript.Format {
-	return &transcript.Format{Name: name, Title: "picoclaw", Detect: detect, Read: read, Places: places, Write: write}
+	return &transcript.Format{Name: name, Title: "picoclaw", Detect: detect, Read: read, Places: places, Resume: resume, Write: write}
 }
 
 func places(env transcript.Env) []transcript.Place {

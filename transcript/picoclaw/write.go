@@ -27,7 +27,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 		d.key = "coppice:" + s.Header.ID
 	}
 	d.collect()
-	out := &transcript.Output{Base: places(env)[0].Dir, Resume: "picoclaw agent -s " + plain.ShellWord(d.key)}
+	out := &transcript.Output{Base: places(env)[0].Dir, Resume: plain.Command(resume(d.key)...)}
 	file := fileName(d.key)
 	if s.Facts[factForm] == formJSON || s.OneFile {
 		out.Files = []transcript.OutputFile{{Path: file + ".json", Data: d.document()}}
@@ -197,3 +197,5 @@ func (d *draft) facts() residue.Object {
 	}
 	return o
 }
+
+func resume(key string) []string { return []string{"picoclaw", "agent", "-s", key} }

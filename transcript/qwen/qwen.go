@@ -23,7 +23,7 @@ const name = "qwen"
 
 // Format returns Qwen Code's format.
 func Format() *transcript.Format {
-	return &transcript.Format{Name: name, Title: "Qwen Code", Detect: detect, Read: read, Places: places}
+	return &transcript.Format{Name: name, Title: "Qwen Code", Detect: detect, Read: read, Places: places, Resume: resume}
 }
 
 // detect tells the chats from Claude Code's, which have the same envelope, by
@@ -36,6 +36,8 @@ func detect(f *transcript.File) bool {
 		return v.Get("message", "parts").IsArray() || v.Get("type").Text() == "system" && v.Has("systemPayload")
 	})
 }
+
+func resume(id string) []string { return []string{"qwen", "--resume", id} }
 
 func places(env transcript.Env) []transcript.Place {
 	return []transcript.Place{{
