@@ -30,7 +30,7 @@ var floors = [][]string{
 	{"store/file", "store/memory", "store/postgres", "store/storetest"},
 	{"redact"},
 	{"session"},
-	{"session/clean", "render/markdown", "index/...", "window/...", "provider/...", "keyed/..."},
+	{"session/clean", "index/...", "window/...", "provider/...", "keyed/..."},
 	{"agent/...", "conversation/...", "transcript/...", "render/...", "upkeep"},
 	{"internal/demo"},
 	{"."}, // the floor that every face stands on

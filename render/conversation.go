@@ -22,6 +22,10 @@ type Conversation struct {
 	Links   []string    // its sessions in order; one if nothing continues it
 	Missing []string    // the ids of sessions that belong to it and are not there
 
+	// Subagents are the sessions that tool calls of this one started: their names,
+	// by the ids of the calls.
+	Subagents map[string]string
+
 	Tokens     int    // what it has cost so far
 	TokensFrom string // who counted them: "reported" or "recorded"; "" for none
 }

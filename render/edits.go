@@ -217,3 +217,17 @@ func ended(text string) string {
 	}
 	return text + "\n"
 }
+
+// Rows returns all lines of an edit in order. Where lines of the file are left out
+// between two, and where the patch says where it is, a line with the mark '@'
+// stands, with the hunk's heading.
+func (e *Edit) Rows() []DiffLine {
+	var rows []DiffLine
+	for i, h := range e.Hunks {
+		if i > 0 || h.Heading != "" {
+			rows = append(rows, DiffLine{'@', h.Heading})
+		}
+		rows = append(rows, h.Lines...)
+	}
+	return rows
+}

@@ -135,3 +135,22 @@ func TestGistOfAnEditNamesTheFilesAndCountsLines(t *testing.T) {
 		}
 	}
 }
+
+func TestTodosOfACall(t *testing.T) {
+	for _, test := range []struct {
+		input string
+		want  []render.Todo
+	}{
+		{`{"todos":[{"content":"a","status":"completed"},{"content":"b","status":"in_progress"},{"content":"c","status":"pending"}]}`, []render.Todo{
+			{Text: "a", State: render.TodoDone}, {Text: "b", State: render.TodoActive}, {Text: "c", State: render.TodoOpen},
+		}},
+		{`{"explanation":"x","plan":[{"step":"a","status":"completed"}]}`, []render.Todo{{Text: "a", State: render.TodoDone}}},
+		{`{"todos":[{"content":"a"}]}`, nil},
+		{`{"items":["a"]}`, nil},
+		{`{"todos":[]}`, nil},
+	} {
+		if diff := cmp.Diff(test.want, render.Todos(call(t, "TodoWrite", test.input))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.input, diff)
+		}
+	}
+}

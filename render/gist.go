@@ -271,3 +271,15 @@ func errorText(v any, depth int) string {
 	}
 	return fmt.Sprint(v)
 }
+
+// SubagentKey is the key of the session in which a subagent worked whose answer is
+// a message, as far as the message knows; "" if it does not. key is that of the
+// session that has the message: both were imported from the same program.
+func SubagentKey(key string, m *session.MessageEntry) string {
+	program, _, ok := strings.Cut(key, ":")
+	agent, isText := m.Metadata["subagent"].(string)
+	if !ok || !isText || agent == "" {
+		return ""
+	}
+	return program + ":" + agent
+}

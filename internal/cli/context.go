@@ -1,14 +1,15 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/terminal"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
 )
@@ -75,7 +76,7 @@ func (a *app) runContext(cmd *cobra.Command, id string, f *contextFlags) error {
 			return err
 		}
 		if f.format == "text" {
-			return a.contextText(shown(c, view), shortIDs(ids))
+			return terminal.Entries(a.out, a.style(), shown(c, view), render.ShortIDs(ids))
 		}
 		return a.contextEntries(c, left, view, shortIDs(ids))
 	})
@@ -102,54 +103,49 @@ func shown(c *session.Context, view *window.View) []session.Entry {
 	return c.Entries
 }
 
-func (a *app) contextEntries(c *session.Context, left []leftOutJSON, view *window.View, short map[string]string) error {
+func (a *app) contextEntries(c *session.Context, left []leftOutJSON, view *window.View, names render.Names) error {
 	whole, err := measured(c)
 	if err != nil {
 		return err
 	}
-	if err := a.contextHead(c, whole, left, short); err != nil {
+	if err := a.contextHead(c, whole, left, names); err != nil {
 		return err
 	}
 	costs := whole.Costs
 	if view != nil {
 		costs = view.Costs
-		if err := a.windowHead(view, short); err != nil {
+		if err := a.windowHead(view, names); err != nil {
 			return err
 		}
 	}
+	style := a.style()
+	style.Width = cmp.Or(style.Width, listWidth)
 	entries := shown(c, view)
 	idWidth := 0
 	for i := range entries {
-		idWidth = max(idWidth, ansi.StringWidth(shortened(short, entries[i].ID)))
-	}
-	width := a.width()
-	if width == 0 {
-		width = treeWidth
+		idWidth = max(idWidth, ansi.StringWidth(names.Shown(entries[i].ID)))
 	}
 	for i := range entries {
 		e := &entries[i]
-		kind, tokens := render.Kind(e), thousands(costs[i].Tokens)
 		mark := ""
 		if c.Edited[e.ID] != "" {
 			mark = "(edited) "
 		}
-		id := pad(shortened(short, e.ID), idWidth)
-		room := width - idWidth - len(mark) - render.KindWidth - 8 - 6
-		err := a.print("%s  %s  %s  %s%s", a.paint(dim, id), a.paint(kindColour(kind), pad(kind, render.KindWidth)),
-			a.paint(dim, fmt.Sprintf("%8s", tokens)), a.paint(yellow, mark), render.Gist(e, max(room, 16)))
-		if err != nil {
+		id := a.paint(dim, terminal.Pad(names.Shown(e.ID), idWidth)) + "  "
+		tokens := a.paint(dim, fmt.Sprintf("%8s", thousands(costs[i].Tokens))) + "  " + a.paint(yellow, mark)
+		if err := a.print("%s", style.Row(e, id, tokens, names.Shown)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// shortened is how an id is shown: by its shortest prefix, on one line.
-func shortened(short map[string]string, id string) string { return oneLine(orElse(short[id], id), 0) }
+// listWidth is the width of a list of entries where there is no terminal to fit.
+const listWidth = 120
 
 // contextHead says who would be asked, how much it is, and what is left out.
-func (a *app) contextHead(c *session.Context, whole *window.View, left []leftOutJSON, short map[string]string) error {
-	model := orElse(render.ModelName(c.Provider, c.Model), "no model chosen")
+func (a *app) contextHead(c *session.Context, whole *window.View, left []leftOutJSON, names render.Names) error {
+	model := cmp.Or(render.ModelName(c.Provider, c.Model), "no model chosen")
 	if c.ThinkingLevel != "" {
 		model += ", thinking " + oneLine(c.ThinkingLevel, 0)
 	}
@@ -161,7 +157,7 @@ func (a *app) contextHead(c *session.Context, whole *window.View, left []leftOut
 	for _, l := range left {
 		line := l.Reason
 		if l.EntryID != "" {
-			line += " " + shortened(short, l.EntryID)
+			line += " " + names.Shown(l.EntryID)
 		}
 		if l.Count > 0 {
 			line += ": " + counted(l.Count, "entry", "entries")
@@ -172,22 +168,4 @@ func (a *app) contextHead(c *session.Context, whole *window.View, left []leftOut
 		lines = append(lines, a.paint(yellow, "- ")+line)
 	}
 	return a.printText(strings.Join(lines, "\n") + "\n")
-}
-
-// contextText prints all of the context, as it would be read aloud.
-func (a *app) contextText(entries []session.Entry, short map[string]string) error {
-	w := &reader{talk: &a.talk, now: time.Now(), width: a.readingWidth(), full: true, short: short, tools: make(map[string]string)}
-	for i := range entries {
-		w.entry(&entries[i])
-		text := w.buf.String()
-		if i == 0 {
-			text = strings.TrimPrefix(text, "\n")
-		}
-		w.buf.Reset()
-		w.buf.WriteString(text)
-		if err := w.flush(); err != nil {
-			return err
-		}
-	}
-	return nil
 }

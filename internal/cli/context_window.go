@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
 	"github.com/coppice-dev/coppice/window/tiktoken"
@@ -131,7 +132,7 @@ func measuredBy(c *session.Context, counter window.Counter) (*window.View, error
 }
 
 // windowHead says how full the window is, and what was left out for it.
-func (a *app) windowHead(v *window.View, short map[string]string) error {
+func (a *app) windowHead(v *window.View, names render.Names) error {
 	r := &v.Report
 	size := counted(len(v.Entries), "entry", "entries") + ", " + counted(r.Tokens, "token", "tokens")
 	if r.Room > 0 {
@@ -152,7 +153,7 @@ func (a *app) windowHead(v *window.View, short map[string]string) error {
 		lines = append(lines, line)
 	}
 	for _, o := range r.Omissions {
-		lines = append(lines, fmt.Sprintf("%s%s %s: %s, because %s", a.paint(yellow, "- "), o.Kind, shortened(short, o.EntryID), counted(o.Tokens, "token", "tokens"), o.Why))
+		lines = append(lines, fmt.Sprintf("%s%s %s: %s, because %s", a.paint(yellow, "- "), o.Kind, names.Shown(o.EntryID), counted(o.Tokens, "token", "tokens"), o.Why))
 	}
 	return a.printText(strings.Join(lines, "\n") + "\n")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/internal/demo"
 	"github.com/coppice-dev/coppice/render/plain"
+	"github.com/coppice-dev/coppice/render/terminal"
 )
 
 func demoCommand(a *app) *cobra.Command {
@@ -52,7 +53,7 @@ func (a *app) runDemo(ctx context.Context, args []string, force bool) error {
 func (a *app) sayDemo(dir string, made []demo.Session) {
 	a.say("%s in %s:", counted(len(made), "session", "sessions"), dir)
 	for _, s := range made {
-		a.say("  %s  %s", a.paint(dim, pad(oneLine(s.ID, 10), 10)), s.About)
+		a.say("  %s  %s", a.paint(dim, terminal.Pad(oneLine(s.ID, 10), 10)), s.About)
 	}
 	a.say("")
 	a.say("Try:")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed" // the page
@@ -126,7 +127,7 @@ func (b *pageBuilder) page() (*page, error) {
 	sum := sha256.Sum256([]byte(pageScript))
 	p := &page{
 		Policy: "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'",
-		Title:  orElse(oneLine(title, 0), "Untitled Session"),
+		Title:  cmp.Or(oneLine(title, 0), "Untitled Session"),
 		Footer: fmt.Sprintf("Exported by Coppice from session %s", b.ID()),
 		Style:  template.CSS(pageStyle), Script: template.JS(pageScript),
 		Facts: facts, Tags: tags, Roots: b.branches(b.shape.Roots, nil), Entries: b.entries,
@@ -212,7 +213,7 @@ func (b *pageBuilder) facts() ([]string, error) {
 		facts = append(facts, oneLine(h.CWD, 0))
 	}
 	if h.ParentSession != "" {
-		facts = append(facts, fmt.Sprintf("%s of %s", orElse(h.Relation, "child"), oneLine(h.ParentSession, 0)))
+		facts = append(facts, fmt.Sprintf("%s of %s", cmp.Or(h.Relation, "child"), oneLine(h.ParentSession, 0)))
 	}
 	return facts, nil
 }

@@ -3,10 +3,8 @@ package cli
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
-	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
@@ -82,27 +80,13 @@ func (w *watcher) tell(one *coppice.Arrival) error {
 		return w.printJSON(one)
 	}
 	e := &one.Entry
-	kind := render.Kind(e)
 	at := rfc3339(e.Timestamp)
 	if w.isTerminal() {
 		at = e.Timestamp.Local().Format(time.TimeOnly)
 	}
-	plain := at + "  "
-	painted := w.paint(dim, at) + "  "
+	before := w.paint(dim, at) + "  "
 	if w.showSession {
-		name := w.short.Shown(one.Session)
-		plain, painted = plain+name+"  ", painted+w.paint(blue, name)+"  "
+		before += w.paint(blue, w.short.Shown(one.Session)) + "  "
 	}
-	plain += pad(kind, render.KindWidth) + "  "
-	painted += w.paint(kindColour(kind), pad(kind, render.KindWidth)) + "  "
-	room := 0
-	if width := w.width(); width > 0 {
-		room = max(width-len([]rune(plain)), 16)
-	}
-	return w.print("%s%s", painted, oneLine(render.GistNaming(e, max(room, 0), halfUUID), room))
-}
-
-// pad fills text up to a width.
-func pad(text string, width int) string {
-	return text + strings.Repeat(" ", max(width-ansi.StringWidth(text), 0))
+	return w.print("%s", w.style().Row(e, before, "", halfUUID))
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -43,7 +44,7 @@ func (o opened) shortName(ctx context.Context) (string, error) {
 		}
 		names = append(names, stat.Name)
 	}
-	return orElse(shortIDs(names)[o.name], o.name), nil // the first session of a conversation may be missing
+	return cmp.Or(shortIDs(names)[o.name], o.name), nil // the first session of a conversation may be missing
 }
 
 // entryIDs returns the ids of all entries in the order of the log, those that
@@ -54,4 +55,14 @@ func (o opened) entryIDs(context.Context) ([]string, error) { return o.EntryIDs(
 // conversation is the session as a renderer draws it.
 func (o opened) conversation() render.Conversation {
 	return render.Conversation{Session: o.Session, Blobs: o.store.Blobs(), Name: o.name, Links: o.chain.Links, Missing: o.chain.Missing}
+}
+
+// drawn is conversation with what a person calls it.
+func (a *app) drawn(ctx context.Context, o opened) (c render.Conversation, err error) {
+	c = o.conversation()
+	if c.Title, err = titleOf(o.Session); err != nil {
+		return c, err
+	}
+	c.Name, err = o.shortName(ctx)
+	return c, err
 }

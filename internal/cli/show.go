@@ -2,15 +2,11 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"math"
-	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/terminal"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 )
@@ -18,14 +14,6 @@ import (
 type showFlags struct {
 	leaf, raw       string
 	all, full, link bool
-}
-
-// fetched is how much output of one call is fetched.
-func (f *showFlags) fetched() int64 {
-	if f.full {
-		return math.MaxInt64
-	}
-	return render.MaxOutput
 }
 
 func showCommand(a *app) *cobra.Command {
@@ -69,12 +57,10 @@ func (a *app) runShow(cmd *cobra.Command, id string, f *showFlags) error {
 		switch {
 		case f.all && a.flags.json:
 			return a.showAllJSON(o)
-		case f.all:
-			return a.showAll(cmd, o, f)
 		case a.flags.json:
 			return a.showJSON(o, leaf)
 		}
-		return a.showPath(cmd, o, leaf, f)
+		return a.show(cmd.Context(), o, leaf, f)
 	})
 }
 
@@ -131,118 +117,17 @@ func pathTo(s *session.Session, leaf string) ([]session.Entry, error) {
 	return s.PathTo(leaf)
 }
 
-func (a *app) showAll(cmd *cobra.Command, o opened, f *showFlags) error {
-	w, err := a.newReader(cmd, o, f)
+// show writes a conversation for a person.
+func (a *app) show(ctx context.Context, o opened, leaf string, f *showFlags) error {
+	c, err := a.drawn(ctx, o)
 	if err != nil {
 		return err
 	}
-	ids, err := o.EntryIDs()
-	if err != nil {
-		return err
-	}
-	w.short = shortIDs(ids)
-	if w.labels, err = o.Labels(); err != nil {
-		return err
-	}
-	for some := range slices.Chunk(ids, render.ReadAtOnce) {
-		entries, err := o.Peek(some...)
-		if err != nil {
-			return err
-		}
-		for i := range entries {
-			o.conversation().FetchOutput(cmd.Context(), &entries[i], f.fetched())
-			w.entry(&entries[i])
-			if err := w.flush(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (a *app) showPath(cmd *cobra.Command, o opened, leaf string, f *showFlags) error {
-	w, err := a.newReader(cmd, o, f)
-	if err != nil {
-		return err
-	}
-	sh, err := render.NewOutline(o.conversation(), render.OutlineOptions{Leaf: leaf})
-	if err != nil {
-		return err
-	}
-	w.short = sh.Names
-	if w.labels, err = o.Labels(); err != nil {
-		return err
-	}
-	name, err := o.shortName(cmd.Context())
-	if err != nil {
-		return err
-	}
-	roots := sh.OtherRoots()
-	if err := o.conversation().Read(cmd.Context(), roots, render.MaxOutput); err != nil {
-		return err
-	}
-	w.branches(sh, roots, name, "here")
-	for some := range slices.Chunk(sh.Path(), render.ReadAtOnce) {
-		if err := a.showTwigs(cmd, o, w, sh, name, some, f.fetched()); err != nil {
-			return err
-		}
-	}
-	return w.flush()
-}
-
-// showTwigs shows a part of the path, and what branches off from it.
-func (a *app) showTwigs(cmd *cobra.Command, o opened, w *reader, sh *render.Outline, name string, path []*render.Node, limit int64) error {
-	wanted := slices.Clone(path)
-	others := make(map[*render.Node][]*render.Node)
-	for _, t := range path {
-		others[t] = t.Others()
-		if t == sh.Leaf {
-			others[t] = t.Children
-		}
-		wanted = append(wanted, others[t]...)
-	}
-	if err := o.conversation().Read(cmd.Context(), wanted, limit); err != nil {
-		return err
-	}
-	for _, t := range path {
-		where := "here"
-		if t == sh.Leaf {
-			where = "below"
-		}
-		w.entry(&t.Entry)
-		w.branches(sh, others[t], name, where)
-		if err := w.flush(); err != nil {
-			return err
-		}
-		t.Entry = session.Entry{ID: t.Entry.ID} // it is shown: let the memory go
-	}
-	return nil
-}
-
-// newReader prepares to write a conversation, and writes its head.
-func (a *app) newReader(cmd *cobra.Command, o opened, f *showFlags) (*reader, error) {
-	w := &reader{talk: &a.talk, now: time.Now(), width: a.readingWidth(), full: f.full, tools: make(map[string]string)}
-	title, err := titleOf(o.Session)
-	if err != nil {
-		return nil, err
-	}
-	tags, err := o.Tags()
-	if err != nil {
-		return nil, err
-	}
-	h := o.Header()
-	w.head(title, &h, tags)
-	return w, w.flush()
-}
-
-// readingWidth is the width for text that is read: no wider than a person can
-// follow; 0 where lines are not to be broken.
-func (a *app) readingWidth() int {
-	const most = 110
-	return min(a.width(), most)
-}
-
-// moreLines says that something was folded away.
-func moreLines(n int) string {
-	return fmt.Sprintf("… %s (--full shows them)", counted(n, "more line", "more lines"))
+	return terminal.Show(ctx, a.out, c, a.style(), terminal.ShowOptions{
+		Leaf: leaf, All: f.all, Full: f.full,
+		Hints: terminal.Hints{
+			Branch: func(entry string) string { return showCommandFor(c.Name, entry) },
+			Folded: "--full shows them",
+		},
+	})
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/render/plain"
+	"github.com/coppice-dev/coppice/render/terminal"
 )
 
 type statsFlags struct{ since, until string }
@@ -118,7 +120,7 @@ const (
 func sessionBars(s *coppice.StatsResult) []index.Count {
 	var bars []index.Count
 	for _, u := range s.Sessions[:min(len(s.Sessions), mostSessions)] {
-		title := oneLine(orElse(s.Titles[u.Key], halfUUID(u.Key)), 30)
+		title := oneLine(cmp.Or(s.Titles[u.Key], halfUUID(u.Key)), 30)
 		bars = append(bars, index.Count{Name: fmt.Sprintf("%s  %s", title, cost(u)), Count: u.Tokens()})
 	}
 	return bars
@@ -215,7 +217,7 @@ func (a *app) printBars(title string, bars []index.Count) error {
 		if name == "" {
 			name = "-"
 		}
-		if err := a.print("  %s  %s %s", pad(name, widest), a.paint(green, bar(b.Count, most, room)), grouped(b.Count)); err != nil {
+		if err := a.print("  %s  %s %s", terminal.Pad(name, widest), a.paint(green, bar(b.Count, most, room)), grouped(b.Count)); err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/coppice-dev/coppice/render/plain"
-	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/render/terminal"
 )
 
 // How the program talks, in one place:
@@ -49,12 +49,12 @@ type talk struct {
 func newTalk(out, err io.Writer, getenv func(string) string) talk {
 	return talk{
 		out: plain.NewWriter(out), err: plain.NewWriter(err), data: out, getenv: getenv,
-		screen: terminal(out), talkScreen: terminal(err),
+		screen: screenOf(out), talkScreen: screenOf(err),
 	}
 }
 
-// terminal returns the terminal that w is, or nil.
-func terminal(w io.Writer) *os.File {
+// screenOf returns the terminal that w is, or nil.
+func screenOf(w io.Writer) *os.File {
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return f
 	}
@@ -148,26 +148,31 @@ func (t *talk) sayError(err error) {
 	}
 }
 
-// colour is an ANSI colour.
-type colour string
-
-const (
-	red    colour = "31"
-	green  colour = "32"
-	yellow colour = "33"
-	blue   colour = "34"
-	cyan   colour = "36"
-	bold   colour = "1"
-	dim    colour = "2"
-)
+// style is how conversations are drawn on standard output.
+func (t *talk) style() terminal.Style {
+	s := terminal.Style{Color: t.color, Width: t.width()}
+	if t.isTerminal() {
+		s.Now = time.Now()
+	}
+	return s
+}
 
 // paint colours text, if colours are wanted.
 func (t *talk) paint(c colour, text string) string {
-	if !t.color || text == "" {
-		return text
-	}
-	return plain.Paint(string(c), text)
+	return terminal.Style{Color: t.color}.Paint(c, text)
 }
+
+type colour = terminal.Colour
+
+const (
+	red    = terminal.Red
+	green  = terminal.Green
+	yellow = terminal.Yellow
+	blue   = terminal.Blue
+	cyan   = terminal.Cyan
+	bold   = terminal.Bold
+	dim    = terminal.Dim
+)
 
 // isTerminal reports whether data goes to a person.
 func (t *talk) isTerminal() bool { return t.screen != nil }
@@ -314,21 +319,4 @@ func rfc3339(at time.Time) string {
 		return ""
 	}
 	return at.UTC().Format(time.RFC3339Nano)
-}
-
-// kindColour is the colour of the word for what an entry is.
-func kindColour(kind string) colour {
-	switch kind {
-	case session.RoleUser, session.RoleBashExecution:
-		return green
-	case session.RoleAssistant:
-		return cyan
-	case session.RoleTool:
-		return yellow
-	case session.RoleSystem, "compaction", "summary", "merge":
-		return blue
-	case "gap":
-		return red
-	}
-	return dim
 }

@@ -56,7 +56,7 @@ func quote(title, text string) string {
 // tame escapes what is out of place in a text until nothing is, and reports
 // whether that succeeded.
 func tame(text string) (string, bool) {
-	if isCostly(text) {
+	if IsCostly(text) {
 		return "", false
 	}
 	for range maxRounds {
@@ -157,10 +157,10 @@ func closeFence(text string) (string, bool) {
 	return "", false
 }
 
-// isCostly reports whether a parser would take its time: what it tries to pair, it
+// IsCostly reports whether a parser would take its time over a text: what it tries to pair, it
 // may compare with all others of the paragraph, and what a line opens, with all
 // that is open.
-func isCostly(text string) bool {
+func IsCostly(text string) bool {
 	const budget = 10_000_000
 	cost, marks := 0, 0
 	for line := range strings.Lines(text) {

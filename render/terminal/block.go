@@ -1,0 +1,159 @@
+package terminal
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/plain"
+	"github.com/coppice-dev/coppice/session"
+)
+
+func (r *reader) block(c *session.Content) {
+	switch {
+	case c.Text != nil:
+		r.prose(c.Text.Content)
+	case c.Thinking != nil:
+		r.text(indent+r.Paint(Dim, "┊ "), cmp.Or(c.Thinking.Content, "(the provider does not show this thinking)"), Dim)
+	case c.ToolUse != nil:
+		r.call(c.ToolUse)
+	case c.ToolResult != nil:
+		r.result(c.ToolResult)
+	default:
+		r.line(indent, r.fits(render.MediaGist(c), 2))
+	}
+}
+
+// call writes a tool call on one line, and below it what deserves more than that.
+func (r *reader) call(t *session.ToolUseContent) {
+	r.tools[t.ID] = t.Name
+	edits, todos := render.Edits(t), render.Todos(t)
+	whole := r.o.Full && edits == nil && todos == nil && len(t.Input) > 0
+	gist := render.OneLine(t.Name, 0)
+	if !whole {
+		gist = r.fits(render.CallGist(t), 4)
+	}
+	name, rest, _ := strings.Cut(gist, " ")
+	r.line(strings.TrimRight(indent+r.Paint(Yellow, "→ "+name)+" "+rest, " "))
+	switch {
+	case whole:
+		r.text(indent+indent, indentedJSON(t.Input), Dim)
+	case edits != nil:
+		r.edits(edits)
+	case todos != nil:
+		r.todos(todos)
+	}
+	if name := r.subagents[t.ID]; name != "" {
+		r.line(indent, r.Paint(Dim, "↳ subagent: "+render.OneLine(name, 0)))
+	}
+}
+
+func indentedJSON(v any) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return fmt.Sprint(v)
+	}
+	return b.String()
+}
+
+func (r *reader) todos(todos []render.Todo) {
+	marks := map[render.TodoState]string{render.TodoDone: "☑ ", render.TodoActive: "▶ ", render.TodoOpen: "☐ "}
+	for _, todo := range todos {
+		c := Colour("")
+		if todo.State == render.TodoDone {
+			c = Dim
+		}
+		r.line(indent, indent, r.Paint(c, marks[todo.State]+r.fits(render.OneLine(todo.Text, 0), 6)))
+	}
+}
+
+// edits writes what a call does to files as a diff.
+func (r *reader) edits(edits []render.Edit) {
+	for i := range edits {
+		e := &edits[i]
+		if len(edits) > 1 {
+			r.line(indent, indent, r.Paint(Bold, r.fits(render.EditsGist(edits[i:i+1]), 4)))
+		}
+		rows := e.Rows()
+		hidden := 0
+		if !r.o.Full && len(rows) > foldedDiff+1 {
+			hidden = len(rows) - foldedDiff
+			rows = rows[:foldedDiff]
+		}
+		for _, row := range rows {
+			r.diffLine(row)
+		}
+		if hidden > 0 {
+			r.more(indent+indent, hidden)
+		}
+	}
+}
+
+func (r *reader) diffLine(l render.DiffLine) {
+	c := Colour("")
+	switch l.Op {
+	case '+':
+		c = Green
+	case '-':
+		c = Red
+	case '@':
+		c = Dim
+	}
+	text := strings.ReplaceAll(plain.Text(string(l.Op)+l.Text), "\t", "    ")
+	if l.Op == '@' {
+		text = strings.TrimSpace("⋮ " + strings.TrimPrefix(text, "@"))
+	}
+	if r.o.Full {
+		r.text(indent+indent, text, c)
+		return
+	}
+	r.line(indent, indent, r.Paint(c, strings.TrimRight(r.fits(text, 4), " ")))
+}
+
+// more says that lines were folded away.
+func (r *reader) more(before string, n int) {
+	text := "… " + render.Counted(n, "more line", "more lines")
+	if r.o.Hints.Folded != "" {
+		text += " (" + r.o.Hints.Folded + ")"
+	}
+	r.line(before, r.Paint(Dim, text))
+}
+
+func (r *reader) result(t *session.ToolResultContent) {
+	if name := r.tools[t.ToolUseID]; name != "" || t.IsError {
+		line := r.Paint(Yellow, strings.TrimRight("← "+render.OneLine(name, 0), " "))
+		if t.IsError {
+			line += " " + r.Paint(Red, "error")
+		}
+		r.line(indent, line)
+	}
+	bar := indent + r.Paint(Dim, "│ ")
+	rows := strings.Split(strings.Trim(t.Content, "\n"), "\n")
+	hidden := 0
+	if !r.o.Full && len(rows) > foldedRows+1 {
+		hidden = len(rows) - foldedRows
+		rows = rows[:foldedRows]
+	}
+	for _, row := range rows {
+		if !r.o.Full {
+			row = r.fits(strings.ReplaceAll(plain.Text(row), "\t", "    "), 4)
+		}
+		if t.Content != "" {
+			r.text(bar, row, "")
+		}
+	}
+	if hidden > 0 {
+		r.more(indent+r.Paint(Dim, "│ "), hidden)
+	}
+	for i := range t.Parts {
+		if t.Parts[i].Text == nil { // its text is in Content
+			r.block(&t.Parts[i])
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package terminal
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/plain"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// reader writes a conversation so that a person can read it.
+type reader struct {
+	Style
+	w         io.Writer
+	o         ShowOptions
+	names     render.Names
+	labels    map[string]string
+	subagents map[string]string // sessions by the calls that started them
+	key       string            // of the session
+	tools     map[string]string // the names of the tools by the ids of calls
+	dense     bool              // the last entry took one line
+	first     bool              // nothing is written yet
+	lead      string            // what the next line begins with, instead of leadFor
+	leadFor   string
+	buf       strings.Builder
+}
+
+const (
+	indent     = "  "
+	foldedRows = 6  // of a tool's output
+	foldedDiff = 16 // of a diff: it says more than output does
+	// maxReading is a width beyond which text is hard to follow.
+	maxReading = 110
+)
+
+func newReader(w io.Writer, s Style, o ShowOptions) *reader {
+	s.Width = min(s.Width, maxReading)
+	return &reader{Style: s, w: w, o: o, tools: make(map[string]string)}
+}
+
+// flush writes what was collected.
+func (r *reader) flush() error {
+	_, err := io.WriteString(r.w, r.buf.String())
+	r.buf.Reset()
+	return err
+}
+
+func (r *reader) line(parts ...string) {
+	line := strings.Join(parts, "")
+	if r.lead != "" {
+		line = r.lead + strings.TrimPrefix(line, r.leadFor)
+		r.lead = ""
+	}
+	r.buf.WriteString(line)
+	r.buf.WriteByte('\n')
+}
+
+// gap leaves a line empty, unless nothing is above it.
+func (r *reader) gap() {
+	if !r.first {
+		r.line()
+	}
+	r.first = false
+}
+
+// text writes text of several lines, broken to the width. Each line is painted by
+// itself, so that a pager which begins in the middle has the colour.
+func (r *reader) text(before, text string, c Colour) {
+	text = strings.ReplaceAll(plain.Text(strings.Trim(text, "\n")), "\t", "    ")
+	for line := range strings.SplitSeq(text, "\n") {
+		for row := range strings.SplitSeq(r.wrap(line, ansi.StringWidth(before)), "\n") {
+			r.line(strings.TrimRight(before+r.Paint(c, strings.TrimRight(row, " ")), " "))
+		}
+	}
+}
+
+// wrap breaks a line that has to stand beside something.
+func (r *reader) wrap(line string, beside int) string {
+	if r.Width == 0 {
+		return line
+	}
+	return ansi.Wrap(line, max(r.Width-beside, 16), "")
+}
+
+// fits shortens a line to the width.
+func (r *reader) fits(text string, used int) string {
+	if r.Width == 0 {
+		return text
+	}
+	return ansi.Truncate(text, max(r.Width-used, 8), "…")
+}
+
+// head writes what the session is.
+func (r *reader) head(c render.Conversation, tags []string) {
+	h := c.Header()
+	r.line(r.Paint(Bold, r.fits(cmp.Or(render.OneLine(c.Title, 0), "(untitled)"), 0)))
+	facts := []string{h.ID, r.When(h.CreatedAt)}
+	if h.ParentSession != "" {
+		facts = append(facts, fmt.Sprintf("%s of %s", cmp.Or(h.Relation, "child"), h.ParentSession))
+	}
+	if h.CWD != "" {
+		facts = append(facts, h.CWD)
+	}
+	for _, tag := range tags {
+		facts = append(facts, "#"+tag)
+	}
+	for i := range facts {
+		facts[i] = render.OneLine(facts[i], 0)
+	}
+	r.text("", strings.Join(facts, " · "), Dim)
+}
+
+// entry writes an entry after an empty line. Entries that take a single line
+// stand together.
+func (r *reader) entry(e *session.Entry) {
+	dense := !e.Type.IsSaid()
+	if !dense || !r.dense {
+		r.gap()
+	}
+	r.dense = dense
+	switch {
+	case e.Compaction != nil:
+		r.compaction(e)
+	case e.Message != nil:
+		r.message(e)
+	case e.BranchSummary != nil:
+		r.header(e, "of the branch left at "+r.id(e.BranchSummary.FromID))
+		r.prose(e.BranchSummary.Summary)
+	case e.Merge != nil:
+		r.header(e, "of the branch that ends at "+r.id(e.Merge.FromID), render.Counted(len(e.Merge.EntryIDs), "entry", "entries"))
+		if e.Merge.Summary != "" {
+			r.prose(e.Merge.Summary)
+		}
+	default:
+		r.setting(e)
+	}
+}
+
+func (r *reader) message(e *session.Entry) {
+	m := e.Message
+	r.header(e, render.MessageFacts(m)...)
+	for i := range m.Content {
+		r.block(&m.Content[i])
+	}
+	if key := r.subagentOf(m); key != "" {
+		r.line(indent, r.Paint(Dim, "↳ subagent: "+key))
+	}
+	if words := render.StopWords(m); words != "" {
+		r.text(indent, "■ "+words, Red)
+	}
+}
+
+// subagentOf is the key of the session that a tool's result came from, if the
+// message says so and its call did not.
+func (r *reader) subagentOf(m *session.MessageEntry) string {
+	for i := range m.Content {
+		if t := m.Content[i].ToolResult; t != nil && r.subagents[t.ToolUseID] != "" {
+			return ""
+		}
+	}
+	return render.OneLine(render.SubagentKey(r.key, m), 0)
+}
+
+// setting writes what is not part of the conversation, on one line.
+func (r *reader) setting(e *session.Entry) {
+	kind := render.Kind(e)
+	line := r.Paint(KindColour(kind), kind) + indent + r.Paint(Dim, r.id(e.ID)+" · "+r.When(e.Timestamp)) + indent
+	r.line(strings.TrimRight(line+r.fits(render.GistNaming(e, 0, r.id), ansi.StringWidth(line)), " "))
+}
+
+func (r *reader) id(id string) string { return r.names.Shown(id) }
+
+// header writes who speaks, when, and what else is known.
+func (r *reader) header(e *session.Entry, facts ...string) {
+	kind := render.Kind(e)
+	facts = append([]string{r.When(e.Timestamp)}, facts...)
+	line := r.Paint(Bold+";"+KindColour(kind), kind) + indent + r.Paint(Dim, r.id(e.ID))
+	if label := r.labels[e.ID]; label != "" {
+		line += indent + r.Paint(Yellow, "["+render.OneLine(label, 0)+"]")
+	}
+	for _, fact := range facts {
+		longer := line + r.Paint(Dim, " · "+fact)
+		if r.Width > 0 && ansi.StringWidth(longer) > r.Width {
+			break // the rest matters less
+		}
+		line = longer
+	}
+	r.line(r.fits(line, 0))
+}
+
+// compaction writes a divider: a model is no longer sent what stands above.
+func (r *reader) compaction(e *session.Entry) {
+	c := e.Compaction
+	text := "compacted"
+	if c.TokensBefore > 0 {
+		text += " from " + render.Counted(c.TokensBefore, "token", "tokens")
+	}
+	if c.FirstKeptEntryID != "" && c.FirstKeptEntryID != e.ID {
+		text += ", kept from " + r.id(c.FirstKeptEntryID) + " on"
+	}
+	text = r.fits("── "+text+" ", 0)
+	rule := strings.Repeat("─", max(cmp.Or(r.Width, 80)-ansi.StringWidth(text), 0))
+	r.line(r.Paint(Blue, text+rule))
+	r.header(e)
+	r.prose(c.Summary)
+}
+
+// branches says what other branches begin here, and how to see them.
+func (r *reader) branches(others []*render.Node) {
+	r.ways(others, render.Counted(len(others), "other branch", "other branches")+" here:")
+}
+
+// below says how the conversation goes on below the leaf.
+func (r *reader) below(children []*render.Node) {
+	switch len(children) {
+	case 0:
+	case 1:
+		r.ways(children, "goes on with "+render.Counted(children[0].Length, "entry", "entries")+":")
+	default:
+		r.ways(children, "goes on in "+render.Counted(len(children), "branch", "branches")+":")
+	}
+}
+
+// ways lists where else one can go, under a title.
+func (r *reader) ways(nodes []*render.Node, title string) {
+	if len(nodes) == 0 {
+		return
+	}
+	r.dense = false
+	r.line()
+	r.line(r.Paint(Yellow, "╰─ "+title))
+	for _, n := range nodes {
+		tip := n.Tip().Entry.ID
+		about := render.Kind(&n.Entry) + ": " + render.Gist(&n.Entry, 200)
+		if r.Width == 0 {
+			about = render.OneLine(about, 80)
+		}
+		if r.o.Hints.Branch == nil {
+			id := "   " + r.id(tip) + "  "
+			r.line(id, r.Paint(Dim, r.fits(about, ansi.StringWidth(id))))
+			continue
+		}
+		command := "   " + r.o.Hints.Branch(r.names.Name(tip))
+		// Not every shell takes it for a comment when the whole line is pasted.
+		about = plain.ShellWord(r.fits(about, ansi.StringWidth(command)+len("  # ''")))
+		r.line(command, r.Paint(Dim, "  # "+about))
+	}
+}

@@ -1,0 +1,136 @@
+package terminal
+
+import (
+	"context"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// ShowOptions say what of a conversation to show.
+type ShowOptions struct {
+	// Leaf is the entry at which the path ends that is shown; "" is before the
+	// first entry.
+	Leaf string
+	// All shows every entry in the order of the log instead.
+	All bool
+	// Full shows all of tool calls and results.
+	Full  bool
+	Hints Hints
+}
+
+// maxOutput is how much output of one call is fetched.
+func (o *ShowOptions) maxOutput() int64 {
+	if o.Full {
+		return math.MaxInt64
+	}
+	return render.MaxOutput
+}
+
+// Show writes a conversation so that a person can read it: what it is, and the path
+// to a leaf with a note wherever another branch begins.
+func Show(ctx context.Context, w io.Writer, c render.Conversation, s Style, o ShowOptions) error {
+	r := newReader(w, s, o)
+	tags, err := c.Tags()
+	if err != nil {
+		return err
+	}
+	if r.labels, err = c.Labels(); err != nil {
+		return err
+	}
+	r.key = c.Header().Key
+	r.subagents = c.Subagents
+	r.head(c, tags)
+	if o.All {
+		return r.all(ctx, c)
+	}
+	return r.path(ctx, c)
+}
+
+// Entries writes entries one after another, all of each. names are how their ids
+// are shown.
+func Entries(w io.Writer, s Style, entries []session.Entry, names render.Names) error {
+	r := newReader(w, s, ShowOptions{Full: true})
+	r.names = names
+	r.first = true
+	for i := range entries {
+		r.entry(&entries[i])
+		if err := r.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) all(ctx context.Context, c render.Conversation) error {
+	ids, err := c.EntryIDs()
+	if err != nil {
+		return err
+	}
+	r.names = render.ShortIDs(ids)
+	for some := range slices.Chunk(ids, render.ReadAtOnce) {
+		entries, err := c.Peek(some...)
+		if err != nil {
+			return err
+		}
+		for i := range entries {
+			c.FetchOutput(ctx, &entries[i], r.o.maxOutput())
+			r.entry(&entries[i])
+			if err := r.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return r.flush()
+}
+
+func (r *reader) path(ctx context.Context, c render.Conversation) error {
+	out, err := render.NewOutline(c, render.OutlineOptions{Leaf: r.o.Leaf})
+	if err != nil {
+		return err
+	}
+	r.names = out.Names
+	roots := out.OtherRoots()
+	if err := c.Read(ctx, roots, render.MaxOutput); err != nil {
+		return err
+	}
+	r.branches(roots)
+	for some := range slices.Chunk(out.Path(), render.ReadAtOnce) {
+		if err := r.nodes(ctx, c, out, some); err != nil {
+			return err
+		}
+	}
+	return r.flush()
+}
+
+// nodes shows a part of the path, and what branches off from it.
+func (r *reader) nodes(ctx context.Context, c render.Conversation, out *render.Outline, path []*render.Node) error {
+	wanted := slices.Clone(path)
+	others := make(map[*render.Node][]*render.Node)
+	for _, n := range path {
+		others[n] = n.Others()
+		if n == out.Leaf {
+			others[n] = n.Children
+		}
+		wanted = append(wanted, others[n]...)
+	}
+	if err := c.Read(ctx, wanted, r.o.maxOutput()); err != nil {
+		return err
+	}
+	for _, n := range path {
+		r.entry(&n.Entry)
+		if n == out.Leaf {
+			r.below(others[n])
+		} else {
+			r.branches(others[n])
+		}
+		if err := r.flush(); err != nil {
+			return err
+		}
+		n.Forget()
+	}
+	return nil
+}

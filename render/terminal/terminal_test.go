@@ -1,0 +1,212 @@
+package terminal_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/plain"
+	"github.com/coppice-dev/coppice/render/terminal"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/memory"
+)
+
+var update = flag.Bool("update", false, "accept what is drawn as golden")
+
+// golden compares text with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got); go test -update accepts it:\n%s", name, diff)
+	}
+}
+
+// drawn is what reaches a terminal, with styles written as {1} and {/}.
+func drawn(t *testing.T, draw func(w io.Writer) error) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := plain.NewWriter(&b)
+	if err := draw(w); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(b.String(), "\x1b[0m", "{/}")
+	return regexp.MustCompile("\x1b\\[([0-9;]+)m").ReplaceAllString(text, "{$1}")
+}
+
+// conversation is a session of entries e1, e2, …, a minute apart, each after the
+// one before it unless it names its parent.
+func conversation(t *testing.T, entries ...session.Entry) render.Conversation {
+	t.Helper()
+	st := memory.New(nil)
+	began := time.Date(2026, 1, 2, 15, 4, 0, 0, time.UTC)
+	h := session.Header{ID: "talk", CreatedAt: began, CWD: "/home/ada/forge", Key: "claude-code:talk"}
+	s, err := session.Create(context.Background(), st, h, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	for i := range entries {
+		entries[i].ID = "e" + string(rune('1'+i))
+		entries[i].Timestamp = began.Add(time.Duration(i+1) * time.Minute)
+		if entries[i].ParentID == nil && i > 0 {
+			entries[i].ParentID = &entries[i-1].ID
+		}
+	}
+	if err := s.Graft(entries...); err != nil {
+		t.Fatal(err)
+	}
+	return render.Conversation{Session: s, Blobs: st.Blobs(), Title: "Fix the parser"}
+}
+
+func said(role string, blocks ...session.Content) session.Entry {
+	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: blocks}}
+}
+
+// work is a conversation that has what a coding agent does.
+func work(t *testing.T) render.Conversation {
+	t.Helper()
+	root := "e1"
+	failed := said("assistant", session.Text("Let me"))
+	failed.Message.StopReason = "error"
+	failed.Message.Metadata = map[string]any{"error": map[string]any{"message": "overloaded"}}
+	task := said("tool", session.ToolResult("c4", "It is in parse.go.", false))
+	task.Message.Metadata = map[string]any{"subagent": "talk/agent-7"}
+	again := said("user", session.Text("Do it differently."))
+	again.ParentID = &root
+	return conversation(
+		t,
+		said("user", session.Text("Why does TestParse fail? It is a long question, so that its line has to be broken somewhere.")),
+		said("assistant",
+			session.Text("The loop ends **early**:\n\n- see `parse.go`\n- line 40\n\n```go\nfor i < n {\n```"),
+			session.ToolUse("c1", "Edit", map[string]any{"file_path": "parse.go", "old_string": "for i < n {\n\tx()\n}", "new_string": "for i <= n {\n\tx()\n}"}),
+			session.ToolUse("c2", "TodoWrite", map[string]any{"todos": []any{
+				map[string]any{"content": "Fix it", "status": "completed"},
+				map[string]any{"content": "Test it", "status": "in_progress"},
+			}}),
+			session.ToolUse("c3", "Bash", map[string]any{"command": "go test ./...", "timeout": 30}),
+			session.ToolUse("c4", "Task", map[string]any{"description": "Look around", "prompt": "Find the parser."}),
+		),
+		said("tool", session.ToolResult("c3", "1\n2\n3\n4\n5\n6\n7\n8\n9", true)),
+		task,
+		failed,
+		again,
+	)
+}
+
+func show(t *testing.T, c render.Conversation, s terminal.Style, o terminal.ShowOptions) string {
+	t.Helper()
+	return drawn(t, func(w io.Writer) error { return terminal.Show(context.Background(), w, c, s, o) })
+}
+
+func TestShow(t *testing.T) {
+	c := work(t)
+	hints := terminal.Hints{Branch: func(entry string) string { return "see " + entry }, Folded: "there is more"}
+	now := time.Date(2026, 1, 2, 15, 30, 0, 0, time.UTC)
+	golden(t, "show-80.txt", show(t, c, terminal.Style{Width: 80, Now: now}, terminal.ShowOptions{Leaf: "e5", Hints: hints}))
+	golden(t, "show-pipe.txt", show(t, c, terminal.Style{}, terminal.ShowOptions{Leaf: "e5", Full: true}))
+	golden(t, "show-colour.txt", show(t, c, terminal.Style{Width: 80, Color: true}, terminal.ShowOptions{Leaf: "e2", Hints: hints}))
+}
+
+func TestShowNamesTheSubagentAtItsCall(t *testing.T) {
+	c := work(t)
+	c.Subagents = map[string]string{"c4": "0199abcd"}
+	got := show(t, c, terminal.Style{}, terminal.ShowOptions{Leaf: "e5"})
+	if !strings.Contains(got, "→ Task Look around prompt=Find the parser.\n  ↳ subagent: 0199abcd\n") || strings.Contains(got, "agent-7") {
+		t.Errorf("the call does not name the session that it started, or not it alone:\n%s", got)
+	}
+}
+
+func TestShowFoldsALongDiff(t *testing.T) {
+	c := conversation(t, said("assistant",
+		session.ToolUse("c1", "Write", map[string]any{"file_path": "a.txt", "content": strings.Repeat("line\n", 100)})))
+	got := show(t, c, terminal.Style{}, terminal.ShowOptions{Leaf: "e1"})
+	if n := strings.Count(got, "+line\n"); n != 16 || !strings.Contains(got, "… 84 more lines\n") {
+		t.Errorf("%d lines of the diff:\n%s", n, got)
+	}
+	got = show(t, c, terminal.Style{}, terminal.ShowOptions{Leaf: "e1", Full: true})
+	if n := strings.Count(got, "+line\n"); n != 100 {
+		t.Errorf("%d lines of the full diff", n)
+	}
+}
+
+func TestTree(t *testing.T) {
+	c := work(t)
+	out, err := render.NewOutline(c, render.OutlineOptions{Leaf: "e5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]terminal.Style{
+		"tree-60.txt": {Width: 60}, "tree-pipe.txt": {}, "tree-colour.txt": {Width: 60, Color: true},
+	} {
+		golden(t, name, drawn(t, func(w io.Writer) error { return terminal.Tree(context.Background(), w, c, out, s, terminal.FoldIfLong) }))
+	}
+}
+
+func TestRowFitsTheWidth(t *testing.T) {
+	e := said("assistant", session.Text(strings.Repeat("word ", 100)))
+	name := func(id string) string { return id }
+	got := terminal.Style{Width: 40}.Row(&e, "before  ", "12  ", name)
+	if !strings.HasPrefix(got, "before  assistant   12  word word") || ansi.StringWidth(got) != 40 {
+		t.Errorf("%q", got)
+	}
+}
+
+// Whatever is in a text, drawing it loses no word, and nothing in it acts on the
+// terminal.
+func TestDrawnMarkdownLosesNoWord(t *testing.T) {
+	for _, text := range []string{
+		"# Heading\ntext *emphasis* **strong** `code` [link](http://x.example) <b>html</b> http://auto.example",
+		"> quoted\n> > twice\n\n1. one\n2. two\n   - inner\n\n     more\n3. three",
+		"- \n- [ ] open\n- - nested",
+		"[ref]: http://definition.example\n\nsee [ref] and ![picture](http://image.example)",
+		"| a | b |\n|---|---|\n| cell1 | `x` |\n| cell2 |",
+		"<div>\nblock\n</div>\n\n<!-- comment -->",
+		"```go\ncode1\n\n\tcode2\n```\n\n    indented\n\n~~~\nunclosed",
+		"a  \nb\\\nc \\* d &amp; e &#27;[31m",
+		strings.Repeat("> ", 50) + "deep",
+		"esc \x1b[31mred\x1b[0m \x07",
+		"日本語 **強い**です",
+	} {
+		c := conversation(t, said("user", session.Text(text)))
+		var b bytes.Buffer
+		w := plain.NewWriter(&b)
+		if err := terminal.Show(context.Background(), w, c, terminal.Style{Color: true, Width: 40}, terminal.ShowOptions{Leaf: "e1"}); err != nil {
+			t.Fatal(err)
+		}
+		_ = w.Flush()
+		got := regexp.MustCompile("\x1b\\[[0-9;]+m").ReplaceAllString(b.String(), "")
+		if strings.ContainsAny(got, "\x1b\x07") {
+			t.Errorf("%q: a control character in %q", text, got)
+		}
+		joined := regexp.MustCompile(`\s+`).ReplaceAllString(got, "")
+		for _, word := range regexp.MustCompile(`[\p{L}\p{N}./:]+`).FindAllString(strings.ReplaceAll(text, "\x1b[31m", ""), -1) {
+			if word = strings.Trim(word, "./:"); !strings.Contains(joined, word) && word != "0m" {
+				t.Errorf("%q: %q is missing in\n%s", text, word, got)
+			}
+		}
+	}
+}
