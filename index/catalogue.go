@@ -29,7 +29,12 @@ func scanSession(rows *sql.Rows, more ...any) (Session, error) {
 
 // scanSessions returns the sessions for which a condition holds.
 func scanSessions(ctx context.Context, db *database, cond string, args ...any) ([]Session, error) {
-	rows, err := db.QueryContext(ctx, `SELECT `+sessionColumns+` FROM sessions s WHERE `+cond, args...)
+	return scanSessionsFrom(ctx, db, "sessions s", cond, args...)
+}
+
+// scanSessionsFrom is scanSessions that says which index to use.
+func scanSessionsFrom(ctx context.Context, db *database, from, cond string, args ...any) ([]Session, error) {
+	rows, err := db.QueryContext(ctx, `SELECT `+sessionColumns+` FROM `+from+` WHERE `+cond, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -69,22 +74,49 @@ func (ix *Index) Find(ctx context.Context, prefix string) ([]Session, error) {
 	}
 	var found []Session
 	err := ix.read(ctx, "find", func(db *database) (err error) {
-		for _, cond := range []string{
-			`s.name = ?1 OR s.sid = ?1`,
-			`s.key = ?1 AND s.key <> ''`,
-			`s.name >= ?1 AND s.name < ?2 OR s.sid >= ?1 AND s.sid < ?2`,
-		} {
-			if found, err = findSessions(ctx, db, cond, prefix); err != nil || len(found) > 0 {
+		for _, cond := range []string{`s.name = ?1 OR s.sid = ?1 AND ?2 <> ''`, `s.key = ?1 AND s.key <> '' AND ?2 <> ''`} {
+			if found, err = findSessions(ctx, db, "sessions s", cond, prefix); err != nil || len(found) > 0 {
 				return err
 			}
 		}
-		return nil
+		from := "sessions s"
+		if n, err := countPrefix(ctx, db, prefix); err != nil {
+			return err
+		} else if n > maxSorted {
+			from = "sessions s INDEXED BY by_updated" // 20 of so many soon turn up
+		}
+		found, err = findSessions(ctx, db, from, `s.name >= ?1 AND s.name < ?2 OR s.sid >= ?1 AND s.sid < ?2`, prefix)
+		return err
 	})
 	return found, err
 }
 
-func findSessions(ctx context.Context, db *database, cond, prefix string) ([]Session, error) {
-	return scanSessions(ctx, db, `s.name IS NOT NULL AND (`+cond+`) ORDER BY s.updated DESC, s.id DESC LIMIT ?3`, prefix, afterPrefix(prefix), maxFound)
+func findSessions(ctx context.Context, db *database, from, cond, prefix string) ([]Session, error) {
+	return scanSessionsFrom(ctx, db, from, `s.name IS NOT NULL AND (`+cond+`) ORDER BY s.updated DESC, s.ord DESC LIMIT ?3`, prefix, afterPrefix(prefix), maxFound)
+}
+
+// maxSorted is how many sessions Find sorts. If more of them have a prefix, all are
+// read in order until there are enough.
+const maxSorted = 2_000
+
+// countPrefix counts the sessions whose names have a prefix, up to maxSorted and one.
+func countPrefix(ctx context.Context, db *database, prefix string) (n int, err error) {
+	err = db.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM sessions WHERE name >= ? AND name < ? LIMIT ?)`,
+		prefix, afterPrefix(prefix), maxSorted+1).Scan(&n)
+	return n, err
+}
+
+// FindTitle returns the conversations that have a title, in whatever case and with
+// whatever accents it is written: 20 at most, the latest first.
+func (ix *Index) FindTitle(ctx context.Context, title string) ([]Session, error) {
+	var found []Session
+	err := ix.read(ctx, "find", func(db *database) (err error) {
+		found, err = scanSessionsFrom(ctx, db, "sessions s INDEXED BY by_sort_title",
+			`s.sort_title = ? AND s.sort_title <> '' AND s.part IN (0, 2) ORDER BY s.updated DESC, s.ord DESC LIMIT ?`,
+			foldTitle(title), maxFound)
+		return err
+	})
+	return found, err
 }
 
 // afterPrefix returns a string that comes after all strings with a prefix and
@@ -96,7 +128,7 @@ func afterPrefix(prefix string) string { return prefix + "\U0010FFFF" }
 func (ix *Index) Get(ctx context.Context, id string) (Session, error) {
 	var found []Session
 	err := ix.read(ctx, "get", func(db *database) (err error) {
-		found, err = findSessions(ctx, db, `s.name = ?1 OR s.sid = ?1 AND ?2 <> ''`, id)
+		found, err = findSessions(ctx, db, "sessions s", `s.name = ?1 OR s.sid = ?1 AND ?2 <> ''`, id)
 		return err
 	})
 	if err == nil && len(found) == 0 {

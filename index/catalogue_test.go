@@ -363,3 +363,48 @@ func TestInjectedIsNoTitle(t *testing.T) {
 		t.Errorf("the catalogue has %+v, %v", page, err)
 	}
 }
+
+func TestListByOffset(t *testing.T) {
+	f := newFixture(t)
+	for i := range 7 {
+		f.append(f.create(session.Header{CWD: fmt.Sprintf("/p/%d", i%3)}), session.RoleUser, session.Text(fmt.Sprint("title ", i)))
+	}
+	ix := f.open(t)
+	for _, o := range []index.ListOptions{{Desc: true}, {Sort: index.ByTitle}, {CWD: "/p", Desc: true}, {CWD: "/p/1"}} {
+		o.Limit = -1
+		all, _, err := ix.List(context.Background(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for offset := range len(all) + 2 {
+			o.Limit, o.Offset = 2, offset
+			page, next, err := ix.List(context.Background(), o)
+			want := all[min(offset, len(all)):min(offset+2, len(all))]
+			if err != nil || len(page) != len(want) || (next != "") != (offset+2 < len(all)) {
+				t.Fatalf("%+v: %d sessions, next %q, %v", o, len(page), next, err)
+			}
+			for i := range page {
+				if page[i].ID != want[i].ID {
+					t.Fatalf("%+v: session %d is %q, not %q", o, i, page[i].Title, want[i].Title)
+				}
+			}
+		}
+	}
+	if _, _, err := ix.List(context.Background(), index.ListOptions{Offset: -1}); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("a negative offset: %v", err)
+	}
+}
+
+func TestFindByTitle(t *testing.T) {
+	f := newFixture(t)
+	f.say("Crème brûlée")
+	f.say("creme")
+	ix := f.open(t)
+	found, err := ix.FindTitle(context.Background(), "CREME BRULEE")
+	if err != nil || len(found) != 1 || found[0].Title != "Crème brûlée" {
+		t.Errorf("found %+v, %v", found, err)
+	}
+	if found, err := ix.FindTitle(context.Background(), ""); err != nil || len(found) != 0 {
+		t.Errorf("without a title: %+v, %v", found, err)
+	}
+}

@@ -3,7 +3,6 @@ package index
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,9 +24,22 @@ const (
 // that have grown only the new lines are read. progress, if it is not nil, is
 // called now and then with the number of bytes read and to be read.
 //
+// If the store tracks changes (store.Tracker) and is large, only the sessions that
+// its writers have marked are looked at. What a program that leaves no marks wrote
+// into an existing session is then found within ten minutes, or by Sweep.
+//
 // Logs that cannot be read are listed in the report and do not stop the others.
 // When ctx is done, CatchUp returns its error; what was read until then stays.
 func (ix *Index) CatchUp(ctx context.Context, progress func(done, total int64)) (Report, error) {
+	return ix.bringUp(ctx, false, progress)
+}
+
+// Sweep is a CatchUp that looks at every session.
+func (ix *Index) Sweep(ctx context.Context, progress func(done, total int64)) (Report, error) {
+	return ix.bringUp(ctx, true, progress)
+}
+
+func (ix *Index) bringUp(ctx context.Context, sweep bool, progress func(done, total int64)) (Report, error) {
 	ix.catching.Lock()
 	defer ix.catching.Unlock()
 	start := time.Now()
@@ -38,7 +50,7 @@ func (ix *Index) CatchUp(ctx context.Context, progress func(done, total int64)) 
 	err := errReplaced
 	for n := 0; n < maxReplaced && (isDamage(err) || errors.Is(err, errReplaced)); n++ {
 		if err = ix.follow(ctx); err == nil {
-			report, err = ix.catchUp(ctx, progress)
+			report, err = ix.catchUp(ctx, sweep, progress)
 		}
 	}
 	if err != nil && ctx.Err() != nil {
@@ -59,8 +71,8 @@ func (ix *Index) Rebuild(ctx context.Context, progress func(done, total int64)) 
 	return ix.CatchUp(ctx, progress)
 }
 
-func (ix *Index) catchUp(ctx context.Context, progress func(done, total int64)) (Report, error) {
-	r := &catching{ctx: ctx, ix: ix, progress: progress, terms: newTermTable()}
+func (ix *Index) catchUp(ctx context.Context, sweep bool, progress func(done, total int64)) (Report, error) {
+	r := &catching{ctx: ctx, ix: ix, sweep: sweep, progress: progress, terms: newTermTable()}
 	err := ix.withDB(func(db *database) error {
 		r.db = db
 		return r.run()
@@ -78,6 +90,8 @@ type catching struct {
 	ctx      context.Context
 	ix       *Index
 	db       *database
+	sweep    bool // look at every session
+	changes  store.Changes
 	progress func(done, total int64)
 	terms    *termTable
 	places   docPlaces
@@ -103,18 +117,23 @@ type job struct {
 }
 
 func (r *catching) run() error {
-	// The index is asked before the store: a session that another process adds
-	// meanwhile must not look like one that was removed.
-	logs, err := r.loadKnown()
+	logs, jobs, err := r.survey()
 	if err != nil {
 		return err
 	}
-	jobs, err := r.compare(logs)
-	if err != nil {
+	if err := r.dropRemoved(logs); err != nil {
 		return err
 	}
-	if err := r.dropRemoved(logs); err != nil || len(jobs) == 0 {
+	if err := r.indexAll(jobs); err != nil {
 		return err
+	}
+	return r.settle()
+}
+
+// indexAll reads what has to be read.
+func (r *catching) indexAll(jobs []job) error {
+	if len(jobs) == 0 {
+		return nil
 	}
 	// The newest last, so that documents are written about in the order of time.
 	slices.SortFunc(jobs, func(a, b job) int {
@@ -129,61 +148,6 @@ func (r *catching) run() error {
 	}
 	r.progress(r.total, r.total)
 	return r.tidy()
-}
-
-func (r *catching) loadKnown() (map[string]*known, error) {
-	rows, err := r.db.QueryContext(r.ctx, `SELECT name, id, size, modified, archived FROM sessions INDEXED BY stats WHERE part <> 2`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	logs := make(map[string]*known)
-	for rows.Next() {
-		var name sql.NullString
-		k := &known{}
-		if err := rows.Scan(&name, &k.id, &k.size, &k.modified, &k.archived); err != nil {
-			return nil, err
-		}
-		if !name.Valid { // a removal that was interrupted
-			name.String = fmt.Sprintf("\x00%d", k.id)
-		}
-		logs[name.String] = k
-	}
-	return logs, rows.Err()
-}
-
-// compare lists the store and returns what has to be read.
-func (r *catching) compare(logs map[string]*known) ([]job, error) {
-	var jobs []job
-	for stat, err := range r.ix.store.List(r.ctx) {
-		if err != nil && stat.Name == "" {
-			return nil, err
-		}
-		r.report.Sessions++
-		was := logs[stat.Name]
-		if was != nil {
-			was.seen = true
-		}
-		if err != nil {
-			r.unread(stat.Name, err)
-			continue
-		}
-		if was != nil && was.size == stat.Size && was.modified == stat.Modified.UnixNano() && was.archived == stat.Archived {
-			continue
-		}
-		jobs = append(jobs, job{stat, was})
-		r.total += stat.Size
-		if was == nil {
-			continue
-		}
-		r.total -= min(was.size, stat.Size)
-		err = r.db.QueryRowContext(r.ctx, `SELECT pos, head_hash, tail_pos, tail_hash FROM sessions WHERE id = ?`, was.id).
-			Scan(&was.pos, &was.head, &was.tailPos, &was.tailSum)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) { // another process may have removed it
-			return nil, err
-		}
-	}
-	return jobs, nil
 }
 
 func (r *catching) unread(name string, err error) {

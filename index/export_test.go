@@ -190,3 +190,6 @@ func (ix *Index) Tree(name string) (nodes []TreeNode, leaf string, path []string
 	})
 	return nodes, leaf, path, err
 }
+
+// SetSweepAlways sets up to how many sessions every CatchUp looks at all of them.
+func (ix *Index) SetSweepAlways(sessions int) { ix.sweepAlways = sessions }

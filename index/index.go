@@ -55,7 +55,9 @@ type Index struct {
 	path  string
 	opts  Options
 	batch int // documents written in one transaction
-	guard *guard
+	// sweepAlways is up to how many sessions every CatchUp looks at all of them.
+	sweepAlways int
+	guard       *guard
 
 	catching sync.Mutex // one CatchUp at a time in this process
 
@@ -81,7 +83,7 @@ func Open(ctx context.Context, st store.Store, path string, o *Options) (*Index,
 	if err := disk.MkdirAll(filepath.Dir(abs), 0o700); err != nil {
 		return nil, &store.Error{Op: "open index", Path: abs, Err: err}
 	}
-	ix := &Index{store: st, path: abs, opts: o.withDefaults(), batch: batchDocs, guard: &guard{path: abs + lockSuffix}}
+	ix := &Index{store: st, path: abs, opts: o.withDefaults(), batch: batchDocs, sweepAlways: sweepAlways, guard: &guard{path: abs + lockSuffix}}
 	if err := ix.openFile(ctx); err != nil {
 		ix.guard.close()
 		switch {
@@ -200,7 +202,7 @@ func (ix *Index) fail(op string, err error) error {
 
 // Report says what a CatchUp found.
 type Report struct {
-	Sessions int   // in the store
+	Sessions int   // looked at: all of the store, or those that may have changed
 	Changed  int   // of them, read anew or further
 	Removed  int   // no longer in the store
 	Entries  int64 // read

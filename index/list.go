@@ -47,6 +47,9 @@ func (o *ListOptions) check() (c cursor, err error) {
 	if _, ok := sorts[o.Sort]; !ok {
 		return c, fmt.Errorf("sessions cannot be sorted by %q", o.Sort)
 	}
+	if o.Offset < 0 {
+		return c, fmt.Errorf("a list cannot begin %d sessions before the first", -o.Offset)
+	}
 	if o.After == "" {
 		return c, nil
 	}
@@ -241,21 +244,30 @@ func (q *listQuery) sql() (string, []any) {
 	columns := sessionColumns + `, ` + strings.Replace(q.order, ", ", ` AS v, `, 1) + ` AS o`
 	if len(q.dirs) == 0 {
 		query, args := q.page(columns, q.where, q.args)
-		return query, args
+		return q.skipping(query, args)
 	}
 	// Of each directory a page, without what is shown; then the first of them all.
 	var parts []string
 	var args []any
 	for _, dir := range q.dirs {
-		part, partArgs := q.page("s."+q.column+" AS v, s.ord AS o", append([]string{"s.dir = ?"}, q.where...), append([]any{dir}, q.args...))
+		part, partArgs := q.part("s."+q.column+" AS v, s.ord AS o", append([]string{"s.dir = ?"}, q.where...), append([]any{dir}, q.args...))
 		parts, args = append(parts, "SELECT * FROM ("+part+")"), append(args, partArgs...)
 	}
-	all, args := q.limited(`SELECT v, o FROM (`+strings.Join(parts, " UNION ALL ")+`) ORDER BY `+q.sorted("v, o"), args)
+	all, args := q.skipping(q.limited(`SELECT v, o FROM (`+strings.Join(parts, " UNION ALL ")+`) ORDER BY `+q.sorted("v, o"), 0, args))
 	return `SELECT ` + sessionColumns + `, p.v, p.o FROM (` + all + `) p CROSS JOIN sessions s ON s.id = p.o ORDER BY ` + q.sorted("p.v, p.o"), args
 }
 
 func (q *listQuery) page(columns string, where []string, args []any) (string, []any) {
-	return q.limited(`SELECT `+columns+` FROM `+q.from+` WHERE `+strings.Join(where, " AND ")+` ORDER BY `+q.sorted(q.order), args)
+	return q.limited(q.ordered(columns, where), 0, args)
+}
+
+// part is the page of one directory, with what may have to be left out.
+func (q *listQuery) part(columns string, where []string, args []any) (string, []any) {
+	return q.limited(q.ordered(columns, where), q.Offset, args)
+}
+
+func (q *listQuery) ordered(columns string, where []string) string {
+	return `SELECT ` + columns + ` FROM ` + q.from + ` WHERE ` + strings.Join(where, " AND ") + ` ORDER BY ` + q.sorted(q.order)
 }
 
 // sorted is an ORDER BY of two columns.
@@ -267,12 +279,21 @@ func (q *listQuery) sorted(columns string) string {
 }
 
 // limited adds the limit: one more than wanted, to know whether there is a next
-// page.
-func (q *listQuery) limited(query string, args []any) (string, []any) {
-	if q.Limit <= 0 {
+// page, and some more.
+func (q *listQuery) limited(query string, more int, args []any) (string, []any) {
+	limit := -1
+	if q.Limit > 0 {
+		limit = q.Limit + 1 + more
+	}
+	return query + ` LIMIT ?`, append(slices.Clone(args), limit)
+}
+
+// skipping leaves out what the list does not begin with.
+func (q *listQuery) skipping(query string, args []any) (string, []any) {
+	if q.Offset == 0 {
 		return query, args
 	}
-	return query + ` LIMIT ?`, append(slices.Clone(args), q.Limit+1)
+	return query + ` OFFSET ?`, append(args, q.Offset)
 }
 
 func (q *listQuery) run(ctx context.Context, db *database) (page []Session, next string, err error) {

@@ -20,7 +20,7 @@ const (
 	// schemaVersion is in the file's user_version. An index of any other version
 	// is made anew. Raise it whenever the tables, the tokens or the meaning of a
 	// column change.
-	schemaVersion = 8
+	schemaVersion = 9
 
 	// minSQLite is the first version without the bug that could corrupt a
 	// database when its WAL was reset.
@@ -182,6 +182,8 @@ CREATE TABLE terms (term TEXT PRIMARY KEY, df INTEGER NOT NULL) STRICT, WITHOUT 
 CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 INSERT INTO counters VALUES ('docs', 0), ('tokens', 0);
+-- How far the marks of the store can be trusted: see sweep.go. One row at most.
+CREATE TABLE swept (id INTEGER PRIMARY KEY, epoch TEXT NOT NULL, listing TEXT NOT NULL, time INTEGER NOT NULL, sessions INTEGER NOT NULL) STRICT;
 
 CREATE TABLE usage (
 	response    TEXT NOT NULL, -- what identifies the response, whatever log it is in

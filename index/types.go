@@ -85,8 +85,11 @@ type ListOptions struct {
 	Sort  Sort // Default: ByUpdated.
 	Desc  bool // greatest or latest first
 	Limit int  // Default: 50. Negative means no limit.
-	// After continues a list: the cursor that the page before it returned. Sort
-	// and Desc must be the same.
+	// Offset is how many sessions to leave out at the beginning: what a person
+	// counts by. It costs what it leaves out.
+	Offset int
+	// After continues a list where it stopped, whatever came to its beginning since:
+	// the cursor that the page before it returned. Sort and Desc must be the same.
 	After string
 
 	// Links lists sessions that continue each other one by one, instead of the

@@ -8,6 +8,7 @@
 //	<dir>/.coppice/trash/                  removed logs, until the trash is emptied
 //	<dir>/.coppice/quarantine/             bytes that a crash tore off a log's end
 //	<dir>/.coppice/tmp/                    files on their way to one of the above
+//	<dir>/.coppice/changed/                names of logs that an index has to look at
 //	<dir>/.coppice/blobs.lock              shared by whoever is about to name a blob
 //
 // What an append costs is one write and, by default, one sync; appends to one

@@ -70,6 +70,8 @@ type nameLock struct {
 	path  string     // of file
 	log   vfs.File   // the log's own file, which lockName has locked too; or nil
 
+	markPath string // "" until open, and for what is no log
+
 	dirty bool // what acquire returned last
 
 	kept  bool      // a lease is under way: the lock is held between appends
@@ -181,6 +183,10 @@ func (l *nameLock) acquire(ctx context.Context) (fresh, dirty bool, err error) {
 		}
 		stat, err := l.store.fs.Stat(l.path)
 		if err == nil && stat.File == l.id {
+			if err := l.mark(); err != nil {
+				l.close()
+				return false, false, err
+			}
 			l.dirty = stat.Size > 0
 			return fresh, l.dirty, nil
 		}
@@ -204,7 +210,7 @@ func (l *nameLock) open() error {
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	l.file, l.id, l.path = f, stat.File, path
+	l.file, l.id, l.path, l.markPath = f, stat.File, path, l.store.markPath(l.name)
 	return nil
 }
 

@@ -67,6 +67,7 @@ const (
 	RoomLock       Room = "locks"      // the lock of a log, of the blobs or of the notes
 	RoomBlob       Room = "blobs"      // content that lines refer to
 	RoomTemp       Room = "tmp"        // a file on its way to another room
+	RoomMark       Room = "changed"    // a mark on a log: see Tracker
 	RoomIndex      Room = "index"      // the index, or what SQLite keeps beside it
 	RoomNote       Room = "note"       // a note: see Notes
 )
@@ -151,6 +152,8 @@ func (s *Store) placeOf(path string) (Room, string) {
 	case RoomQuarantine:
 		name, ok := quarantined(base)
 		return room, nameIf(name, ok)
+	case RoomMark:
+		return room, nameIf(base, true)
 	case RoomBlob, RoomTemp:
 		return room, ""
 	}

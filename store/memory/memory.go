@@ -138,6 +138,20 @@ func (s *Store) List(ctx context.Context) iter.Seq2[store.Stat, error] {
 	}
 }
 
+// Stat implements store.Describer.
+func (s *Store) Stat(ctx context.Context, name string) (store.Stat, error) {
+	if err := s.ready(ctx, "describe", name); err != nil {
+		return store.Stat{}, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	c, ok := s.logs[name]
+	if !ok {
+		return store.Stat{}, &store.Error{Op: "describe", Name: name, Kind: store.ErrNotExist}
+	}
+	return c.stat(name), nil
+}
+
 // stats is a copy, so that the one who lists may also create and remove.
 func (s *Store) stats() []store.Stat {
 	s.mu.RLock()

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -13,6 +14,7 @@ var listChecks = []check{
 	{"Empty", checkListEmpty},
 	{"EachOnce", checkListEachOnce},
 	{"Stat", checkListStat},
+	{"Describe", checkDescribe},
 	{"Break", checkListBreak},
 	{"RemoveMeanwhile", checkListRemoveMeanwhile},
 	{"OpenWritesNothing", checkOpenWritesNothing},
@@ -57,6 +59,20 @@ func checkListStat(t *testing.T, s store.Store) {
 	if after.Size <= before.Size || after.Modified.Before(before.Modified) {
 		t.Fatalf("an append changed size and time from %d, %v to %d, %v",
 			before.Size, before.Modified, after.Size, after.Modified)
+	}
+}
+
+// checkDescribe holds what a store says of one log against its list.
+func checkDescribe(t *testing.T, s store.Store) {
+	MustAppend(t, MustCreate(t, s, "a", num(0)), num(1))
+	MustCreate(t, s, "ab", num(0))
+	for _, name := range []string{"a", "ab"} {
+		if got, err := store.Describe(t.Context(), s, name); err != nil || got != mustStat(t, s, name) {
+			t.Fatalf("describe %q: %+v, %v; the list says %+v", name, got, err, mustStat(t, s, name))
+		}
+	}
+	if _, err := store.Describe(t.Context(), s, "b"); !errors.Is(err, store.ErrNotExist) {
+		t.Fatalf("describe a log that is not there: %v", err)
 	}
 }
 

@@ -1,0 +1,245 @@
+package index
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+// # Looking at every session, and not
+//
+// To find out what has changed, the index compares how the store describes each
+// session with what it has on record: a sweep. That is always right and costs 6 µs
+// a session, which is nothing for hundreds and 0.6 s for 100,000.
+//
+// Of a large store whose writers leave marks (store.Tracker), only the marked
+// sessions are compared. A mark is given back once the index has on record what
+// the session is now; the store makes sure that no writer is in between. So
+// nothing that a writer of ours did is missed, whatever dies at whatever moment:
+//
+//   - The writer dies after its mark: the session is compared for nothing.
+//   - We die before a mark is given back: the session is compared again.
+//   - We die after that: what the mark was for is committed. SQLite may lose it to
+//     a power cut, but then the epoch is another one.
+//   - The index is deleted, or rebuilt: a new one has no epoch on record.
+//
+// There is a sweep
+//
+//   - if the epoch is not that of the last sweep, or there is none,
+//   - if sessions came or went and no mark says which,
+//   - if the last one is sweepEvery ago, or the clock was set back,
+//   - in a store of up to sweepAlways sessions, where it costs next to nothing.
+//
+// The last three are for programs that leave no marks.
+const (
+	sweepEvery  = 10 * time.Minute
+	sweepAlways = 1_000
+)
+
+// swept is what is remembered of the last sweep.
+type swept struct {
+	epoch, listing string
+	time           int64 // in milliseconds
+	sessions       int
+}
+
+// survey finds out what has to be read, and what is gone: the logs that the index
+// knows, of those it looked at, and which of them were not seen in the store.
+func (r *catching) survey() (map[string]*known, []job, error) {
+	if t, ok := r.ix.store.(store.Tracker); ok {
+		var err error
+		if r.changes, err = t.Changes(r.ctx, r.ix.path); err != nil {
+			return nil, nil, err
+		}
+	}
+	last, err := r.lastSweep()
+	if err != nil {
+		return nil, nil, err
+	}
+	now := time.Now().UnixMilli()
+	r.sweep = r.sweep || r.changes.Epoch == "" || r.changes.Epoch != last.epoch ||
+		last.sessions <= r.ix.sweepAlways || now < last.time || now-last.time > sweepEvery.Milliseconds()
+	if !r.sweep {
+		logs, jobs, explained, err := r.compareMarked()
+		if err != nil || explained || r.changes.Listing == last.listing {
+			return logs, jobs, err
+		}
+		r.sweep, r.total, r.report = true, 0, Report{}
+	}
+	// The index is asked before the store: a session that another process adds
+	// meanwhile must not look like one that was removed.
+	logs, err := r.loadKnown()
+	if err != nil {
+		return nil, nil, err
+	}
+	jobs, err := r.compare(logs)
+	return logs, jobs, err
+}
+
+func (r *catching) lastSweep() (s swept, err error) {
+	err = r.db.QueryRowContext(r.ctx, `SELECT epoch, listing, time, sessions FROM swept`).Scan(&s.epoch, &s.listing, &s.time, &s.sessions)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return s, err
+}
+
+// noteSweep remembers a sweep, or the sessions that have come and gone since.
+func (r *catching) noteSweep() error {
+	if r.changes.Epoch == "" {
+		return nil
+	}
+	last, err := r.lastSweep()
+	if err != nil || !r.sweep && last.listing == r.changes.Listing {
+		return err
+	}
+	if r.sweep {
+		if last.epoch == r.changes.Epoch && last.listing == r.changes.Listing && last.sessions == r.report.Sessions && last.sessions <= r.ix.sweepAlways {
+			return nil // there will be a sweep the next time anyway
+		}
+		last = swept{epoch: r.changes.Epoch, time: time.Now().UnixMilli(), sessions: r.report.Sessions}
+	}
+	return r.inTx(func(w *writer) error {
+		_, err := w.exec(`INSERT OR REPLACE INTO swept (id, epoch, listing, time, sessions) VALUES (1, ?, ?, ?, ?)`,
+			last.epoch, r.changes.Listing, last.time, last.sessions)
+		return err
+	})
+}
+
+// settle gives back the marks that the index has seen to, and remembers the sweep.
+func (r *catching) settle() error {
+	if r.changes.Epoch == "" {
+		return nil
+	}
+	for _, name := range r.changes.Names {
+		if err := r.settleMark(name); err != nil {
+			return err
+		}
+	}
+	return r.noteSweep()
+}
+
+// settleMark gives one mark back, if the session is as the index has it on record.
+// That is read from the database: somebody else may have put it there.
+func (r *catching) settleMark(name string) error {
+	stat := store.Stat{Name: name}
+	var modified int64
+	was := &stat
+	err := r.db.QueryRowContext(r.ctx, `SELECT size, modified, archived FROM sessions WHERE name = ?`, name).
+		Scan(&stat.Size, &modified, &stat.Archived)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		was = nil
+	case err != nil:
+		return err
+	}
+	stat.Modified = time.Unix(0, modified)
+	if err := r.ix.store.(store.Tracker).Settle(r.ctx, name, was); err != nil {
+		if r.ctx.Err() != nil {
+			return r.ctx.Err()
+		}
+		r.ix.opts.Logger.Debug("a mark stays", "session", name, "cause", err) // it costs a comparison each time
+	}
+	return nil
+}
+
+// compareMarked compares the marked sessions. explained says that one of them
+// came, went or was replaced, which is why the store's listing differs.
+func (r *catching) compareMarked() (logs map[string]*known, jobs []job, explained bool, err error) {
+	logs = make(map[string]*known)
+	for _, name := range r.changes.Names {
+		was, err := r.knownOf(name)
+		if err != nil {
+			return nil, nil, false, err
+		}
+		if was != nil {
+			logs[name] = was
+		}
+		stat, err := store.Describe(r.ctx, r.ix.store, name)
+		if errors.Is(err, store.ErrNotExist) {
+			explained = explained || was != nil
+			continue
+		}
+		if err == nil {
+			explained = explained || was == nil || was.archived != stat.Archived || stat.Size < was.size
+		}
+		if jobs, err = r.consider(jobs, stat, err, was); err != nil {
+			return nil, nil, false, err
+		}
+	}
+	return logs, jobs, explained, nil
+}
+
+// knownOf returns what the index has of a log, or nil.
+func (r *catching) knownOf(name string) (*known, error) {
+	k := &known{}
+	err := r.db.QueryRowContext(r.ctx, `SELECT id, size, modified, archived FROM sessions WHERE name = ? AND part <> 2`, name).
+		Scan(&k.id, &k.size, &k.modified, &k.archived)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return k, err
+}
+
+func (r *catching) loadKnown() (map[string]*known, error) {
+	rows, err := r.db.QueryContext(r.ctx, `SELECT name, id, size, modified, archived FROM sessions INDEXED BY stats WHERE part <> 2`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	logs := make(map[string]*known)
+	for rows.Next() {
+		var name sql.NullString
+		k := &known{}
+		if err := rows.Scan(&name, &k.id, &k.size, &k.modified, &k.archived); err != nil {
+			return nil, err
+		}
+		if !name.Valid { // a removal that was interrupted
+			name.String = fmt.Sprintf("\x00%d", k.id)
+		}
+		logs[name.String] = k
+	}
+	return logs, rows.Err()
+}
+
+// compare lists the store and returns what has to be read.
+func (r *catching) compare(logs map[string]*known) (jobs []job, err error) {
+	for stat, err := range r.ix.store.List(r.ctx) {
+		if err != nil && stat.Name == "" {
+			return nil, err
+		}
+		if jobs, err = r.consider(jobs, stat, err, logs[stat.Name]); err != nil {
+			return nil, err
+		}
+	}
+	return jobs, nil
+}
+
+// consider adds a log to the jobs if it is not as the index has it on record.
+// statErr is why the store cannot describe it.
+func (r *catching) consider(jobs []job, stat store.Stat, statErr error, was *known) ([]job, error) {
+	r.report.Sessions++
+	if was != nil {
+		was.seen = true
+	}
+	if statErr != nil {
+		r.unread(stat.Name, statErr)
+		return jobs, nil
+	}
+	if was != nil && was.size == stat.Size && was.modified == stat.Modified.UnixNano() && was.archived == stat.Archived {
+		return jobs, nil
+	}
+	r.total += stat.Size
+	if was != nil {
+		r.total -= min(was.size, stat.Size)
+		err := r.db.QueryRowContext(r.ctx, `SELECT pos, head_hash, tail_pos, tail_hash FROM sessions WHERE id = ?`, was.id).
+			Scan(&was.pos, &was.head, &was.tailPos, &was.tailSum)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) { // another process may have removed it
+			return nil, err
+		}
+	}
+	return append(jobs, job{stat, was}), nil
+}
