@@ -303,25 +303,32 @@ func closeAll(links []*Conversation) error {
 	return errors.Join(errs...)
 }
 
-// Rendered returns the conversation as packages render draw it.
-func (c *Conversation) Rendered(ctx context.Context) (render.Conversation, error) {
-	title, err := titleOf(c.Session)
-	if err != nil {
-		return render.Conversation{}, err
+// Rendered returns the conversation as packages render draw it, with what a
+// person calls it and what it has cost.
+func (c *Conversation) Rendered(ctx context.Context) (drawn render.Conversation, err error) {
+	drawn = c.drawn()
+	if drawn.Title, err = titleOf(c.Session); err != nil {
+		return drawn, err
 	}
-	name, err := c.ShortName(ctx)
-	if err != nil {
-		return render.Conversation{}, err
+	if drawn.Name, err = c.ShortName(ctx); err != nil {
+		return drawn, err
 	}
-	drawn := render.Conversation{
-		Session: c.Session, Blobs: c.home.store.Blobs(), Name: name, Title: title,
-		Links: c.Chain.Links, Missing: c.Chain.Missing,
-	}
-	if len(drawn.Links) == 0 {
-		drawn.Links = []string{c.Name}
+	if drawn.Subagents, err = c.subagents(ctx); err != nil {
+		return drawn, err
 	}
 	drawn.Tokens, drawn.TokensFrom, err = c.spent(ctx)
 	return drawn, err
+}
+
+// drawn is Rendered without what takes a look at other sessions.
+func (c *Conversation) drawn() render.Conversation {
+	links := c.Chain.Links
+	if len(links) == 0 {
+		links = []string{c.Name}
+	}
+	return render.Conversation{
+		Session: c.Session, Blobs: c.home.store.Blobs(), Name: c.Name, Links: links, Missing: c.Chain.Missing,
+	}
 }
 
 // ShortName is the shortest beginning of the conversation's id that means it.
@@ -340,6 +347,54 @@ func (s *Sessions) Names(ctx context.Context) (render.Names, error) {
 		names = append(names, stat.Name)
 	}
 	return render.ShortIDs(names), nil
+}
+
+// subagents returns the sessions that tool calls of the conversation started, by
+// the prompts that those handed over.
+func (c *Conversation) subagents(ctx context.Context) (map[string]string, error) {
+	ix, err := c.home.index(ctx)
+	if err != nil {
+		return nil, ctx.Err() // without an index the conversation can still be read
+	}
+	children, _, err := ix.List(ctx, index.ListOptions{Parent: c.ID(), Relation: session.RelationSubagent, Limit: -1})
+	if err != nil || len(children) == 0 {
+		return nil, err
+	}
+	names := make([]string, len(children))
+	for i := range children {
+		names[i] = children[i].Name
+	}
+	short, byPrompt := render.ShortIDs(names), make(map[string]string)
+	for _, name := range names {
+		if prompt := firstPrompt(ctx, c.home.store, name); prompt != "" {
+			byPrompt[prompt] = short.Name(name)
+		}
+	}
+	return byPrompt, nil
+}
+
+// firstPrompt returns what the user of a session said first, or "" if that cannot
+// be found near its beginning.
+func firstPrompt(ctx context.Context, st store.Store, name string) string {
+	s, err := session.Open(ctx, st, name, nil)
+	if err != nil {
+		return ""
+	}
+	defer s.Close() // reading leaves nothing to be done
+	ids, err := s.EntryIDs()
+	if err != nil {
+		return ""
+	}
+	entries, err := s.Peek(ids[:min(len(ids), 8)]...)
+	if err != nil {
+		return ""
+	}
+	for i := range entries {
+		if m := entries[i].Message; m != nil && m.Role == session.RoleUser {
+			return session.TextOf(m.Content)
+		}
+	}
+	return ""
 }
 
 // spent says how many tokens the conversation has cost and who counted them, as a

@@ -23,9 +23,27 @@ type Conversation struct {
 	Missing []string    // the ids of sessions that belong to it and are not there
 
 	// Subagents are the sessions that tool calls of this one started: their names,
-	// by the ids of the calls.
+	// by the ids of the calls or by the prompts that the calls handed over.
 	Subagents map[string]string
 
 	Tokens     int    // what it has cost so far
 	TokensFrom string // who counted them: "reported" or "recorded"; "" for none
+}
+
+// Subagent returns the name of the session that a tool call started, or "". Few
+// programs record which call it was, but the subagent's first message is a copy of
+// the call's prompt.
+func (c Conversation) Subagent(call *session.ToolUseContent) string {
+	if len(c.Subagents) == 0 {
+		return ""
+	}
+	if name := c.Subagents[call.ID]; name != "" {
+		return name
+	}
+	for _, argument := range call.Input {
+		if text, ok := argument.(string); ok && c.Subagents[text] != "" {
+			return c.Subagents[text]
+		}
+	}
+	return ""
 }

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 
@@ -42,6 +43,9 @@ type Node struct {
 type OutlineOptions struct {
 	// Leaf is the entry at which the live path ends; "" is before the first entry.
 	Leaf string
+	// At is an entry that the live path must lead through. If it does not lead to
+	// Leaf, the path goes on from it to where the branch was last worked on.
+	At string
 	// All also has the entries that are about the session.
 	All bool
 }
@@ -66,6 +70,9 @@ func NewOutline(c Conversation, o OutlineOptions) (*Outline, error) {
 	out.grow(forest, asides)
 	out.setNewest(ids)
 	out.Leaf = out.byID[o.Leaf]
+	if at := out.byID[o.At]; at != nil && !slices.Contains(out.Path(), at) {
+		out.Leaf = at.latest()
+	}
 	for n := out.Leaf; n != nil; n = n.Parent {
 		n.Live = true
 	}
@@ -234,6 +241,14 @@ func (n *Node) Path() []*Node {
 func (n *Node) Tip() *Node {
 	for n.Onward != nil {
 		n = n.Onward
+	}
+	return n
+}
+
+// latest returns the end of the branch at or below n that was worked on last.
+func (n *Node) latest() *Node {
+	for len(n.Children) > 0 {
+		n = slices.MaxFunc(n.Children, func(a, b *Node) int { return cmp.Compare(a.newest, b.newest) })
 	}
 	return n
 }

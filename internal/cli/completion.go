@@ -8,7 +8,6 @@ import (
 
 	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/index"
-	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
@@ -84,24 +83,12 @@ func (a *app) completeEntries(cmd *cobra.Command, args []string, _ string) ([]co
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var offers []cobra.Completion
-	_ = a.withConversation(cmd.Context(), args[0], false, func(o opened) error {
-		out, err := render.NewOutline(o.conversation(), render.OutlineOptions{Leaf: o.LeafID()})
-		if err != nil {
-			return err
+	_ = a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
+		list, err := h.Entries.Suggest(cmd.Context(), args[0])
+		for _, s := range list {
+			offers = append(offers, cobra.CompletionWithDesc(s.Name, oneLine(s.Label+" "+s.Text, 60)))
 		}
-		var offered []*render.Node
-		for _, t := range out.Order {
-			if len(t.Children) == 0 || t.Label != "" {
-				offered = append(offered, t)
-			}
-		}
-		if err := o.conversation().Read(cmd.Context(), offered, render.MaxOutput); err != nil {
-			return err
-		}
-		for _, t := range offered {
-			offers = append(offers, cobra.CompletionWithDesc(out.Names.Name(t.Entry.ID), oneLine(t.Label+" "+render.Gist(&t.Entry, 60), 60)))
-		}
-		return nil
+		return err
 	})
 	return offers, cobra.ShellCompDirectiveNoFileComp
 }

@@ -66,3 +66,11 @@ func (a *app) drawn(ctx context.Context, o opened) (c render.Conversation, err e
 	c.Name, err = o.shortName(ctx)
 	return c, err
 }
+
+// pathTo returns the path to a leaf, which may be before the first entry.
+func pathTo(s *session.Session, leaf string) ([]session.Entry, error) {
+	if leaf == "" {
+		return nil, nil
+	}
+	return s.PathTo(leaf)
+}

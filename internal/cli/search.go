@@ -157,12 +157,12 @@ func (a *app) openCommand(h coppice.Hit) string {
 	return showCommandFor(name, entry)
 }
 
-// showCommandFor is the command that shows a session up to an entry.
+// showCommandFor is the command that shows an entry in its place.
 func showCommandFor(name, entry string) string {
 	if entry == "" {
 		return command("show", []string{name})
 	}
-	return command("show", []string{name}, "--leaf", entry)
+	return command("show", []string{name}, "--at", entry)
 }
 
 // halfUUID is the first half of a UUID of ours, which has the time and a counter

@@ -126,7 +126,8 @@ func checkArguments(t *testing.T, line string, argv []string) {
 			return given != "" && strings.HasPrefix(strings.ReplaceAll(name, evilByte, "\x9b"), given) || name == given
 		})
 	}
-	if at := slices.Index(argv, "--leaf"); at > 0 && len(argv) > at+1 {
+	namesEntry := func(word string) bool { return word == "--leaf" || word == "--at" }
+	if at := slices.IndexFunc(argv, namesEntry); at > 0 && len(argv) > at+1 {
 		known := append([]string{"a", "b"}, evilEntries...)
 		if leaf := argv[at+1]; !begins(leaf, known) && !regexp.MustCompile(`^(?:[ab][0-9]|dup.*|[0-9a-f-]+)$`).MatchString(leaf) {
 			t.Errorf("%s names the entry %q", line, leaf)
@@ -134,7 +135,7 @@ func checkArguments(t *testing.T, line string, argv []string) {
 	}
 	for i, given := range argv {
 		odd := strings.ContainsAny(given, ";$")
-		if odd && i > 0 && argv[i-1] != "--leaf" && argv[i-1] != "#" && !begins(given, evilSessions) {
+		if odd && i > 0 && !namesEntry(argv[i-1]) && argv[i-1] != "#" && !begins(given, evilSessions) {
 			t.Errorf("%s names %q", line, given)
 		}
 		if given == "-rf" && !slices.Contains(argv[:i], "--") {

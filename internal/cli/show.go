@@ -2,17 +2,20 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
+	"iter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/render/terminal"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/transcript"
 )
 
 type showFlags struct {
-	leaf, raw       string
+	leaf, at, raw   string
+	last            int
 	all, full, link bool
 }
 
@@ -21,12 +24,15 @@ func showCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Read a conversation",
-		Long: "Show prints the path from the beginning to the leaf, or to another entry with\n" +
-			"--leaf. Where the conversation branched it says how to see the other branches.\n\n" +
-			"Sessions that continue each other are shown as one conversation, whichever of\n" +
-			"them is named; --link shows the one that is named alone.",
+		Long: "Show prints a conversation from its beginning to the leaf, or to the entry given\n" +
+			"with --leaf. Where it branches, show prints the commands that show the other\n" +
+			"branches. With --at it prints an entry and what stands around it.\n\n" +
+			"Sessions that continue each other are one conversation, whichever of them you\n" +
+			"name; --link shows only the one you name. On a terminal, long output goes through\n" +
+			"$COPPICE_PAGER, $PAGER or less; cat is none.",
 		Example: "  coppice show 0199\n" +
-			"  coppice show 0199 --full --color always | less -R\n" +
+			"  coppice show last --last 5\n" +
+			"  coppice show 0199 --at 01a1c48d\n" +
 			"  coppice show 0199 --json | jq -r .message.role",
 		GroupID:           "read",
 		Args:              cobra.ExactArgs(1),
@@ -39,42 +45,36 @@ func showCommand(a *app) *cobra.Command {
 	linkFlag(cmd, &f.link)
 	chainFlag(cmd)
 	cmd.Flags().StringVar(&f.raw, "raw", "", "the bytes of the source that an imported entry was made of")
-	cmd.MarkFlagsMutuallyExclusive("all", "leaf", "raw")
+	cmd.Flags().StringVar(&f.at, "at", "", "an entry, with what stands around it")
+	cmd.Flags().IntVar(&f.last, "last", 0, "only the last N entries")
+	cmd.MarkFlagsMutuallyExclusive("all", "leaf", "at", "raw")
+	cmd.MarkFlagsMutuallyExclusive("at", "last")
+	_ = cmd.RegisterFlagCompletionFunc("at", a.completeEntries)
 	_ = cmd.RegisterFlagCompletionFunc("leaf", a.completeEntries)
 	_ = cmd.RegisterFlagCompletionFunc("raw", a.completeEntries)
 	return a.withJSON(cmd)
 }
 
 func (a *app) runShow(cmd *cobra.Command, id string, f *showFlags) error {
-	if f.raw != "" {
-		return a.withLink(cmd.Context(), id, f.raw, func(o opened) error { return a.showRaw(cmd.Context(), o, f.raw) })
-	}
-	return a.withConversation(cmd.Context(), id, f.link, func(o opened) error {
-		leaf, err := resolveEntry(o.Session, f.leaf)
+	ctx := cmd.Context()
+	return a.withHome(ctx, false, func(h *coppice.Home) error {
+		switch {
+		case f.raw != "":
+			return a.showRaw(ctx, h, coppice.RawRequest{Session: id, Entry: f.raw})
+		case a.flags.json:
+			return a.showJSON(h.Entries.Path(ctx, coppice.PathRequest{Session: id, Link: f.link, Leaf: f.leaf, All: f.all, Last: f.last}))
+		}
+		c, err := h.Sessions.Open(ctx, coppice.OpenRequest{Session: id, Link: f.link})
 		if err != nil {
 			return err
 		}
-		switch {
-		case f.all && a.flags.json:
-			return a.showAllJSON(o)
-		case a.flags.json:
-			return a.showJSON(o, leaf)
-		}
-		return a.show(cmd.Context(), o, leaf, f)
+		return errors.Join(a.show(ctx, c, f), c.Close())
 	})
 }
 
 // showRaw prints what an entry was in the file that it was imported from.
-func (a *app) showRaw(ctx context.Context, o opened, given string) error {
-	id, err := resolveEntry(o.Session, given)
-	if err != nil {
-		return err
-	}
-	e, err := o.Entry(id)
-	if err != nil {
-		return err
-	}
-	raw, err := transcript.Raw(ctx, o.store, o.Session, &e)
+func (a *app) showRaw(ctx context.Context, h *coppice.Home, r coppice.RawRequest) error {
+	raw, err := h.Entries.Raw(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -84,8 +84,8 @@ func (a *app) showRaw(ctx context.Context, o opened, given string) error {
 	})
 }
 
-func (a *app) showAllJSON(o opened) error {
-	for e, err := range o.Entries() {
+func (a *app) showJSON(entries iter.Seq2[session.Entry, error]) error {
+	for e, err := range entries {
 		if err == nil {
 			err = a.printJSON(e)
 		}
@@ -96,38 +96,29 @@ func (a *app) showAllJSON(o opened) error {
 	return nil
 }
 
-func (a *app) showJSON(o opened, leaf string) error {
-	path, err := pathTo(o.Session, leaf)
-	if err != nil {
+// show writes a conversation for a person.
+func (a *app) show(ctx context.Context, c *coppice.Conversation, f *showFlags) error {
+	o := terminal.ShowOptions{All: f.all, Full: f.full, Last: f.last}
+	var err error
+	if o.Leaf, err = c.Resolve(f.leaf); err != nil {
 		return err
 	}
-	for i := range path {
-		if err := a.printJSON(path[i]); err != nil {
+	if f.at != "" {
+		if o.At, err = c.Resolve(f.at); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// pathTo returns the path to a leaf, which may be before the first entry.
-func pathTo(s *session.Session, leaf string) ([]session.Entry, error) {
-	if leaf == "" {
-		return nil, nil
-	}
-	return s.PathTo(leaf)
-}
-
-// show writes a conversation for a person.
-func (a *app) show(ctx context.Context, o opened, leaf string, f *showFlags) error {
-	c, err := a.drawn(ctx, o)
+	drawn, err := c.Rendered(ctx)
 	if err != nil {
 		return err
 	}
-	return terminal.Show(ctx, a.out, c, a.style(), terminal.ShowOptions{
-		Leaf: leaf, All: f.all, Full: f.full,
-		Hints: terminal.Hints{
-			Branch: func(entry string) string { return showCommandFor(c.Name, entry) },
-			Folded: "--full shows them",
-		},
-	})
+	o.Hints = terminal.Hints{
+		Branch: func(entry string) string { return command("show", []string{drawn.Name}, "--leaf", entry) },
+		Whole:  command("show", []string{drawn.Name}),
+		Folded: "--full shows them",
+	}
+	if f.leaf != "" {
+		o.Hints.Whole = command("show", []string{drawn.Name}, "--leaf", f.leaf)
+	}
+	return a.page(func(w io.Writer) error { return terminal.Show(ctx, w, drawn, a.style(), o) })
 }

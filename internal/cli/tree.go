@@ -2,9 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"io"
+	"iter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
 )
@@ -37,61 +41,39 @@ func treeCommand(a *app) *cobra.Command {
 }
 
 func (a *app) runTree(cmd *cobra.Command, id string, f *treeFlags) error {
-	return a.withConversation(cmd.Context(), id, f.link, func(o opened) error {
-		out, err := render.NewOutline(o.conversation(), render.OutlineOptions{Leaf: o.LeafID(), All: f.all || a.flags.json})
+	ctx := cmd.Context()
+	return a.withHome(ctx, false, func(h *coppice.Home) error {
+		if a.flags.json {
+			return a.treeJSON(h.Entries.Tree(ctx, coppice.TreeRequest{Session: id, Link: f.link}))
+		}
+		c, err := h.Sessions.Open(ctx, coppice.OpenRequest{Session: id, Link: f.link})
 		if err != nil {
 			return err
 		}
-		if a.flags.json {
-			return a.treeJSON(cmd.Context(), o.conversation(), out)
-		}
-		return terminal.Tree(cmd.Context(), a.out, o.conversation(), out, a.style(), f.fold)
+		return errors.Join(a.drawTree(ctx, c, f), c.Close())
 	})
 }
 
-// treeNode is a line of tree --json.
-type treeNode struct {
-	ID        string  `json:"id"`
-	ParentID  *string `json:"parent_id"`
-	Depth     int     `json:"depth"`
-	Children  int     `json:"children"`
-	Type      string  `json:"type"`
-	Role      string  `json:"role,omitempty"`
-	Timestamp string  `json:"timestamp,omitempty"`
-	Label     string  `json:"label,omitempty"`
-	Live      bool    `json:"live"`
-	Leaf      bool    `json:"leaf"`
-	Text      string  `json:"text"`
-}
-
-func (a *app) treeJSON(ctx context.Context, c render.Conversation, out *render.Outline) error {
-	depths := make(map[*render.Node]int)
-	for nodes, err := range c.ReadChunks(ctx, out.Order, render.MaxOutput) {
+func (a *app) treeJSON(nodes iter.Seq2[coppice.TreeNode, error]) error {
+	for n, err := range nodes {
+		if err == nil {
+			err = a.printJSON(n)
+		}
 		if err != nil {
 			return err
-		}
-		for _, n := range nodes {
-			if n.Parent != nil {
-				depths[n] = depths[n.Parent] + 1
-			}
-			if err := a.printJSON(newTreeNode(out, n, depths[n])); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
 }
 
-func newTreeNode(out *render.Outline, n *render.Node, depth int) treeNode {
-	line := treeNode{
-		ID: n.Entry.ID, Depth: depth, Type: string(n.Entry.Type), Children: len(n.Children), Timestamp: rfc3339(n.Entry.Timestamp),
-		Label: n.Label, Live: n.Live, Leaf: n == out.Leaf, Text: render.Gist(&n.Entry, 0),
+func (a *app) drawTree(ctx context.Context, c *coppice.Conversation, f *treeFlags) error {
+	drawn, err := c.Rendered(ctx)
+	if err != nil {
+		return err
 	}
-	if n.Parent != nil {
-		line.ParentID = &n.Parent.Entry.ID
+	out, err := render.NewOutline(drawn, render.OutlineOptions{Leaf: c.LeafID(), All: f.all})
+	if err != nil {
+		return err
 	}
-	if n.Entry.Message != nil {
-		line.Role = n.Entry.Message.Role
-	}
-	return line
+	return a.page(func(w io.Writer) error { return terminal.Tree(ctx, w, drawn, out, a.style(), f.fold) })
 }

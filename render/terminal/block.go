@@ -46,7 +46,8 @@ func (r *reader) call(t *session.ToolUseContent) {
 	case todos != nil:
 		r.todos(todos)
 	}
-	if name := r.subagents[t.ID]; name != "" {
+	if name := r.subagent(t); name != "" {
+		r.started[t.ID] = true
 		r.line(indent, r.Paint(Dim, "↳ subagent: "+render.OneLine(name, 0)))
 	}
 }

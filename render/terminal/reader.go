@@ -16,18 +16,20 @@ import (
 // reader writes a conversation so that a person can read it.
 type reader struct {
 	Style
-	w         io.Writer
-	o         ShowOptions
-	names     render.Names
-	labels    map[string]string
-	subagents map[string]string // sessions by the calls that started them
-	key       string            // of the session
-	tools     map[string]string // the names of the tools by the ids of calls
-	dense     bool              // the last entry took one line
-	first     bool              // nothing is written yet
-	lead      string            // what the next line begins with, instead of leadFor
-	leadFor   string
-	buf       strings.Builder
+	w        io.Writer
+	o        ShowOptions
+	names    render.Names
+	labels   map[string]string
+	subagent func(*session.ToolUseContent) string // the session that a call started
+	started  map[string]bool                      // the calls of which that was shown
+	key      string                               // of the session
+	tools    map[string]string                    // the names of the tools by the ids of calls
+	dense    bool                                 // the last entry took one line
+	pointAt  string                               // the entry that was asked for, or ""
+	first    bool                                 // nothing is written yet
+	lead     string                               // what the next line begins with, instead of leadFor
+	leadFor  string
+	buf      strings.Builder
 }
 
 const (
@@ -40,7 +42,7 @@ const (
 
 func newReader(w io.Writer, s Style, o ShowOptions) *reader {
 	s.Width = min(s.Width, maxReading)
-	return &reader{Style: s, w: w, o: o, tools: make(map[string]string)}
+	return &reader{Style: s, w: w, o: o, tools: make(map[string]string), started: make(map[string]bool), subagent: render.Conversation{}.Subagent}
 }
 
 // flush writes what was collected.
@@ -159,7 +161,7 @@ func (r *reader) message(e *session.Entry) {
 // message says so and its call did not.
 func (r *reader) subagentOf(m *session.MessageEntry) string {
 	for i := range m.Content {
-		if t := m.Content[i].ToolResult; t != nil && r.subagents[t.ToolUseID] != "" {
+		if t := m.Content[i].ToolResult; t != nil && r.started[t.ToolUseID] {
 			return ""
 		}
 	}
@@ -180,6 +182,9 @@ func (r *reader) header(e *session.Entry, facts ...string) {
 	kind := render.Kind(e)
 	facts = append([]string{r.When(e.Timestamp)}, facts...)
 	line := r.Paint(Bold+";"+KindColour(kind), kind) + indent + r.Paint(Dim, r.id(e.ID))
+	if e.ID == r.pointAt {
+		line = r.Paint(Bold+";"+Yellow, "▶ ") + line
+	}
 	if label := r.labels[e.ID]; label != "" {
 		line += indent + r.Paint(Yellow, "["+render.OneLine(label, 0)+"]")
 	}

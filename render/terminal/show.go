@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -15,6 +16,11 @@ type ShowOptions struct {
 	// Leaf is the entry at which the path ends that is shown; "" is before the
 	// first entry.
 	Leaf string
+	// At is an entry to show with what stands around it on its branch: entries of
+	// the path before and after it. Last shows the end of the path. "" and 0 show
+	// all of it.
+	At   string
+	Last int
 	// All shows every entry in the order of the log instead.
 	All bool
 	// Full shows all of tool calls and results.
@@ -42,7 +48,7 @@ func Show(ctx context.Context, w io.Writer, c render.Conversation, s Style, o Sh
 		return err
 	}
 	r.key = c.Header().Key
-	r.subagents = c.Subagents
+	r.subagent = c.Subagent
 	r.head(c, tags)
 	if o.All {
 		return r.all(ctx, c)
@@ -88,22 +94,65 @@ func (r *reader) all(ctx context.Context, c render.Conversation) error {
 }
 
 func (r *reader) path(ctx context.Context, c render.Conversation) error {
-	out, err := render.NewOutline(c, render.OutlineOptions{Leaf: r.o.Leaf})
+	out, err := render.NewOutline(c, render.OutlineOptions{Leaf: r.o.Leaf, At: r.o.At})
 	if err != nil {
 		return err
 	}
 	r.names = out.Names
-	roots := out.OtherRoots()
-	if err := c.Read(ctx, roots, render.MaxOutput); err != nil {
-		return err
+	path := out.Path()
+	from, to := r.window(out, path)
+	if from > 0 {
+		r.skipped(from, "before")
+	} else {
+		roots := out.OtherRoots()
+		if err := c.Read(ctx, roots, render.MaxOutput); err != nil {
+			return err
+		}
+		r.branches(roots)
 	}
-	r.branches(roots)
-	for some := range slices.Chunk(out.Path(), render.ReadAtOnce) {
+	for some := range slices.Chunk(path[from:to], render.ReadAtOnce) {
 		if err := r.nodes(ctx, c, out, some); err != nil {
 			return err
 		}
 	}
+	if to < len(path) {
+		r.skipped(len(path)-to, "after")
+	}
 	return r.flush()
+}
+
+// What stands around an entry: enough before it to know what it is about, and more
+// after it, because what one looks for is often the answer.
+const (
+	aroundBefore = 5
+	aroundAfter  = 10
+)
+
+// window returns which part of the path to show.
+func (r *reader) window(out *render.Outline, path []*render.Node) (from, to int) {
+	from, to = 0, len(path)
+	if r.o.Last > 0 {
+		from = max(to-r.o.Last, 0)
+	}
+	if r.o.At != "" {
+		// What is about the session stands for the entry before it, or for the
+		// beginning of the conversation.
+		at := max(slices.Index(path, out.Node(r.o.At)), 0)
+		from, to = max(at-aroundBefore, 0), min(at+aroundAfter+1, len(path))
+		r.pointAt = r.o.At
+	}
+	return from, to
+}
+
+// skipped says that some entries of the path are not shown.
+func (r *reader) skipped(n int, where string) {
+	text := fmt.Sprintf("⋮ %s %s", render.Counted(n, "entry", "entries"), where)
+	if r.o.Hints.Whole != "" {
+		text += ": " + r.o.Hints.Whole
+	}
+	r.dense = false
+	r.line()
+	r.line(r.Paint(Dim, text))
 }
 
 // nodes shows a part of the path, and what branches off from it.

@@ -36,6 +36,8 @@ type Hints struct {
 	// Branch returns the command that shows the conversation up to an entry, which
 	// is given by its short name.
 	Branch func(entry string) string
+	// Whole is the command that shows all of the path.
+	Whole string
 	// Folded says how to see the lines that were folded away.
 	Folded string
 }

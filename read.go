@@ -1,0 +1,210 @@
+package coppice
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+)
+
+// PathRequest says which entries of a conversation to read.
+type PathRequest struct {
+	Session string `json:"session"`
+	Link    bool   `json:"link,omitempty"` // only the session that is named
+	Leaf    string `json:"leaf,omitempty"` // where the path ends, as a person names it; "" is the leaf
+	All     bool   `json:"all,omitempty"`  // every entry, in the order of the log
+	Last    int    `json:"last,omitempty"` // only the last so many; 0 is all
+}
+
+// Path yields the entries from the root to a leaf, or all that there are.
+func (e *Entries) Path(ctx context.Context, r PathRequest) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		c, err := e.home.Sessions.Open(ctx, OpenRequest{Session: r.Session, Link: r.Link})
+		if err != nil {
+			yield(session.Entry{}, err)
+			return
+		}
+		defer c.Close() // reading leaves nothing to be done
+		for entry, err := range c.path(r) {
+			if !yield(entry, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (c *Conversation) path(r PathRequest) iter.Seq2[session.Entry, error] {
+	fail := func(err error) iter.Seq2[session.Entry, error] {
+		return func(yield func(session.Entry, error) bool) { yield(session.Entry{}, err) }
+	}
+	if r.Last < 0 {
+		return fail(invalid("last is %d; it must not be negative", r.Last))
+	}
+	if r.All {
+		ids, err := c.EntryIDs()
+		if err != nil {
+			return fail(err)
+		}
+		return c.Each(lastOf(ids, r.Last)...)
+	}
+	leaf, err := c.Resolve(r.Leaf)
+	if err != nil || leaf == "" { // "" is before the first entry
+		if err == nil {
+			return func(func(session.Entry, error) bool) {}
+		}
+		return fail(err)
+	}
+	path, err := c.PathTo(leaf)
+	if err != nil {
+		return fail(err)
+	}
+	return func(yield func(session.Entry, error) bool) {
+		for _, entry := range lastOf(path, r.Last) {
+			if !yield(entry, nil) {
+				return
+			}
+		}
+	}
+}
+
+// lastOf returns the last n of a list; 0 is all.
+func lastOf[T any](list []T, n int) []T {
+	if n == 0 {
+		return list
+	}
+	return list[max(len(list)-n, 0):]
+}
+
+// TreeRequest says of which conversation to read the tree.
+type TreeRequest struct {
+	Session string `json:"session"`
+	Link    bool   `json:"link,omitempty"`
+}
+
+// TreeNode is an entry in a tree.
+type TreeNode struct {
+	ID        string    `json:"id"`
+	ParentID  *string   `json:"parent_id"`
+	Depth     int       `json:"depth"`
+	Children  int       `json:"children"`
+	Type      string    `json:"type"`
+	Role      string    `json:"role,omitempty"`
+	Timestamp time.Time `json:"timestamp,omitzero"`
+	Label     string    `json:"label,omitempty"`
+	Live      bool      `json:"live"` // it is on the path to the leaf
+	Leaf      bool      `json:"leaf"`
+	Text      string    `json:"text"` // what it says, on one line
+}
+
+// Tree yields every entry of a conversation with its place in the tree, parents
+// before children.
+func (e *Entries) Tree(ctx context.Context, r TreeRequest) iter.Seq2[TreeNode, error] {
+	return func(yield func(TreeNode, error) bool) {
+		c, err := e.home.Sessions.Open(ctx, OpenRequest{Session: r.Session, Link: r.Link})
+		if err != nil {
+			yield(TreeNode{}, err)
+			return
+		}
+		defer c.Close() // reading leaves nothing to be done
+		drawn := c.drawn()
+		out, err := render.NewOutline(drawn, render.OutlineOptions{Leaf: c.LeafID(), All: true})
+		if err != nil {
+			yield(TreeNode{}, err)
+			return
+		}
+		depths := make(map[*render.Node]int)
+		for nodes, err := range drawn.ReadChunks(ctx, out.Order, render.MaxOutput) {
+			if err != nil {
+				yield(TreeNode{}, err)
+				return
+			}
+			for _, n := range nodes {
+				if n.Parent != nil {
+					depths[n] = depths[n.Parent] + 1
+				}
+				if !yield(newTreeNode(out, n, depths[n]), nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func newTreeNode(out *render.Outline, n *render.Node, depth int) TreeNode {
+	node := TreeNode{
+		ID: n.Entry.ID, Depth: depth, Type: string(n.Entry.Type), Children: len(n.Children), Timestamp: n.Entry.Timestamp.UTC(),
+		Label: n.Label, Live: n.Live, Leaf: n == out.Leaf, Text: render.Gist(&n.Entry, 0),
+	}
+	if n.Parent != nil {
+		node.ParentID = &n.Parent.Entry.ID
+	}
+	if n.Entry.Message != nil {
+		node.Role = n.Entry.Message.Role
+	}
+	return node
+}
+
+// RawRequest says of which entry to read the source.
+type RawRequest struct {
+	Session string `json:"session"`
+	Entry   string `json:"entry"` // as a person names it
+}
+
+// Raw returns the bytes of the file from which an entry was imported.
+func (e *Entries) Raw(ctx context.Context, r RawRequest) (raw []byte, err error) {
+	c, err := e.home.openWith(ctx, r.Session, r.Entry)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close() // reading leaves nothing to be done
+	id, err := c.Resolve(r.Entry)
+	if err != nil {
+		return nil, err
+	}
+	entry, err := c.Entry(id)
+	if err != nil {
+		return nil, err
+	}
+	return transcript.Raw(ctx, e.home.store, c.Session, &entry)
+}
+
+// EntrySuggestion is an entry that somebody may mean.
+type EntrySuggestion struct {
+	Name  string `json:"name"` // what to type
+	Label string `json:"label,omitempty"`
+	Text  string `json:"text"`
+}
+
+// Suggest returns the entries of a conversation that are most likely meant: those
+// that have labels, and the ends of branches.
+func (e *Entries) Suggest(ctx context.Context, given string) ([]EntrySuggestion, error) {
+	c, err := e.home.Sessions.Open(ctx, OpenRequest{Session: given})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close() // reading leaves nothing to be done
+	drawn := c.drawn()
+	out, err := render.NewOutline(drawn, render.OutlineOptions{Leaf: c.LeafID()})
+	if err != nil {
+		return nil, err
+	}
+	var offered []*render.Node
+	for _, n := range out.Order {
+		if len(n.Children) == 0 || n.Label != "" {
+			offered = append(offered, n)
+		}
+	}
+	if err := drawn.Read(ctx, offered, render.MaxOutput); err != nil {
+		return nil, err
+	}
+	list := make([]EntrySuggestion, len(offered))
+	for i, n := range offered {
+		list[i] = EntrySuggestion{out.Names.Name(n.Entry.ID), n.Label, render.Gist(&n.Entry, maxSuggestion)}
+	}
+	return list, nil
+}
+
+const maxSuggestion = 60 // columns
