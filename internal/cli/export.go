@@ -16,6 +16,7 @@ import (
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/markdown"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -105,7 +106,7 @@ func (a *app) runExport(cmd *cobra.Command, id string, f *exportFlags) error {
 			defer copied.Close()
 			o.Session = copied
 		}
-		write := func(w io.Writer) error { return export(cmd.Context(), w, o, leaf, f) }
+		write := func(w io.Writer) error { return a.export(cmd.Context(), w, o, leaf, f) }
 		if f.out == "" || f.out == "-" {
 			return a.printDocument(strings.HasPrefix(f.format, "json"), func(w io.Writer) error {
 				buffered := bufio.NewWriter(w)
@@ -120,7 +121,7 @@ func (a *app) runExport(cmd *cobra.Command, id string, f *exportFlags) error {
 	})
 }
 
-func export(ctx context.Context, w io.Writer, o opened, leaf string, f *exportFlags) error {
+func (a *app) export(ctx context.Context, w io.Writer, o opened, leaf string, f *exportFlags) error {
 	switch f.format {
 	case "html":
 		return exportHTML(ctx, w, o, leaf)
@@ -129,7 +130,11 @@ func export(ctx context.Context, w io.Writer, o opened, leaf string, f *exportFl
 	case "jsonl":
 		return exportLines(ctx, w, o, f)
 	}
-	return exportMarkdown(ctx, w, o, leaf)
+	c, err := a.drawn(ctx, o)
+	if err != nil {
+		return err
+	}
+	return markdown.Write(ctx, w, c, leaf)
 }
 
 // exportJSON writes one document, an entry at a time.

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"html"
 	"html/template"
@@ -278,4 +280,14 @@ func richLine(line string) string {
 		return `<span class="h">` + strings.TrimLeft(line, "# ") + "</span>"
 	}
 	return line
+}
+
+// indented is JSON for people: two spaces, and no escapes for < and >.
+func indented(v any) (string, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(v)
+	return strings.TrimRight(b.String(), "\n"), err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
@@ -63,14 +64,34 @@ func (a *app) drawn(ctx context.Context, o opened) (c render.Conversation, err e
 	if c.Title, err = titleOf(o.Session); err != nil {
 		return c, err
 	}
-	c.Name, err = o.shortName(ctx)
+	if c.Name, err = o.shortName(ctx); err != nil {
+		return c, err
+	}
+	c.Tokens, c.TokensFrom, err = o.spent(ctx)
 	return c, err
 }
 
-// pathTo returns the path to a leaf, which may be before the first entry.
-func pathTo(s *session.Session, leaf string) ([]session.Entry, error) {
-	if leaf == "" {
-		return nil, nil
+// spent returns how many tokens the conversation has cost, and who counted them:
+// what ls shows. Of sessions that continue each other, each has its own.
+func (o opened) spent(ctx context.Context) (tokens int, from string, err error) {
+	reported := false
+	add := func(s *session.Session) error {
+		spent, err := s.Spent()
+		tokens, reported = tokens+spent.Tokens(), reported || spent.Reported > 0
+		return err
 	}
-	return s.PathTo(leaf)
+	if len(o.chain.Links) <= 1 {
+		err = add(o.Session)
+	}
+	for _, name := range o.chain.Links {
+		if len(o.chain.Links) <= 1 || err != nil {
+			break
+		}
+		s, openErr := session.Open(ctx, o.store, name, nil)
+		if openErr != nil {
+			return 0, "", openErr
+		}
+		err = errors.Join(add(s), s.Close())
+	}
+	return tokens, tokensFrom(index.Session{Tokens: int64(tokens), Reported: reported}), err
 }

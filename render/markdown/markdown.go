@@ -1,4 +1,5 @@
-// Package markdown puts text that strangers wrote into a Markdown document.
+// Package markdown writes a conversation as a Markdown document, and puts text that
+// strangers wrote into one.
 //
 // A message may use Markdown: its lists, tables, emphasis and code are shown as
 // such. But it is a guest. It has no headings, rules, images or HTML of its own,

@@ -1,10 +1,10 @@
-package cli
+package markdown
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -12,14 +12,12 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/render"
-	"github.com/coppice-dev/coppice/render/markdown"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 )
 
-// exportMarkdown writes the path to a leaf:
+// Write writes the path to a leaf of a conversation; "" is before the first entry:
 //
 //	# Title
 //
@@ -33,18 +31,22 @@ import (
 //	what was said
 //
 // Times are in UTC. Where another day begins, its date stands on a line of its
-// own. What was said cannot break that structure: see package markdown.
-func exportMarkdown(ctx context.Context, w io.Writer, o opened, leaf string) error {
-	path, err := pathTo(o.Session, leaf)
-	if err != nil {
+// own. What was said cannot break that structure: see the package comment. The only
+// HTML is ours, and folds thinking away.
+func Write(ctx context.Context, w io.Writer, c render.Conversation, leaf string) error {
+	var path []session.Entry
+	if leaf != "" {
+		var err error
+		if path, err = c.WithContext(ctx).PathTo(leaf); err != nil {
+			return err
+		}
+	}
+	if err := writeHead(w, c, path); err != nil {
 		return err
 	}
-	if err := markdownHead(ctx, w, o, path); err != nil {
-		return err
-	}
-	day := o.Header().CreatedAt.UTC().Format(time.DateOnly) // the head has it
+	day := c.Header().CreatedAt.UTC().Format(time.DateOnly) // the head has it
 	for i := range path {
-		text, err := markdownEntry(&path[i])
+		text, err := entryText(&path[i])
 		if err != nil {
 			return err
 		}
@@ -58,16 +60,12 @@ func exportMarkdown(ctx context.Context, w io.Writer, o opened, leaf string) err
 	return nil
 }
 
-func markdownHead(ctx context.Context, w io.Writer, o opened, path []session.Entry) error {
-	name, err := o.Name()
+func writeHead(w io.Writer, c render.Conversation, path []session.Entry) error {
+	name, err := c.Session.Name()
 	if err != nil {
 		return err
 	}
-	title := markdown.Line(name)
-	if title == "" {
-		title = "Untitled Session"
-	}
-	h := o.Header()
+	h := c.Header()
 	updated, messages := h.CreatedAt, 0
 	for i := range path {
 		if path[i].Timestamp.After(updated) && path[i].Type.IsSaid() {
@@ -77,44 +75,15 @@ func markdownHead(ctx context.Context, w io.Writer, o opened, path []session.Ent
 			messages++
 		}
 	}
-	tokens, err := o.tokens(ctx)
-	if err != nil {
-		return err
+	tokens := "0"
+	if c.TokensFrom != "" {
+		tokens = fmt.Sprintf("%d (%s)", c.Tokens, c.TokensFrom)
 	}
 	// Two spaces at the end of a line break it.
 	_, err = fmt.Fprintf(w, "# %s\n\n**Session ID:** %s  \n**Created:** %s  \n**Updated:** %s  \n**Messages:** %d  \n**Total Tokens:** %s\n\n---\n",
-		title, markdown.Line(h.ID), h.CreatedAt.UTC().Format(time.DateTime), updated.UTC().Format(time.DateTime), messages, tokens)
+		cmp.Or(Line(name), "Untitled Session"), Line(h.ID), h.CreatedAt.UTC().Format(time.DateTime),
+		updated.UTC().Format(time.DateTime), messages, tokens)
 	return err
-}
-
-// tokens says how many tokens the conversation has cost, and who counted them: what ls
-// shows. Of sessions that continue each other, each has its own.
-func (o opened) tokens(ctx context.Context) (string, error) {
-	sum, reported := 0, false
-	add := func(s *session.Session) error {
-		spent, err := s.Spent()
-		sum, reported = sum+spent.Tokens(), reported || spent.Reported > 0
-		return err
-	}
-	if len(o.chain.Links) <= 1 {
-		if err := add(o.Session); err != nil {
-			return "", err
-		}
-	} else {
-		for _, name := range o.chain.Links {
-			s, err := session.Open(ctx, o.store, name, nil)
-			if err != nil {
-				return "", err
-			}
-			if err := errors.Join(add(s), s.Close()); err != nil {
-				return "", err
-			}
-		}
-	}
-	if from := tokensFrom(index.Session{Tokens: int64(sum), Reported: reported}); from != "" {
-		return fmt.Sprintf("%d (%s)", sum, from), nil
-	}
-	return "0", nil
 }
 
 var roleEmoji = map[string]string{
@@ -124,26 +93,26 @@ var roleEmoji = map[string]string{
 	session.RoleTool:      "🔧 ",
 }
 
-// markdownEntry is an entry with an empty line before it, or nothing for what is
+// entryText is an entry with an empty line before it, or nothing for what is
 // not part of the conversation.
-func markdownEntry(e *session.Entry) (string, error) {
+func entryText(e *session.Entry) (string, error) {
 	switch {
 	case e.Message != nil:
-		return markdownMessage(e)
+		return messageText(e)
 	case e.Compaction != nil:
-		return "\n" + markdown.Quote("Compacted: a model is sent this instead of what stands above", e.Compaction.Summary) + "\n", nil
+		return "\n" + Quote("Compacted: a model is sent this instead of what stands above", e.Compaction.Summary) + "\n", nil
 	case e.BranchSummary != nil:
-		return "\n" + markdown.Quote("Summary of another branch", e.BranchSummary.Summary) + "\n", nil
+		return "\n" + Quote("Summary of another branch", e.BranchSummary.Summary) + "\n", nil
 	case e.Merge != nil && e.Merge.Summary != "":
-		return "\n" + markdown.Quote("Merged from another branch", e.Merge.Summary) + "\n", nil
+		return "\n" + Quote("Merged from another branch", e.Merge.Summary) + "\n", nil
 	}
 	return "", nil
 }
 
-func markdownMessage(e *session.Entry) (string, error) {
+func messageText(e *session.Entry) (string, error) {
 	m := e.Message
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n## %s%s [%s]\n", roleEmoji[m.Role], markdown.Line(titleCase(plain.Line(m.Role))), e.Timestamp.UTC().Format(time.TimeOnly))
+	fmt.Fprintf(&b, "\n## %s%s [%s]\n", roleEmoji[m.Role], Line(titleCase(plain.Line(m.Role))), e.Timestamp.UTC().Format(time.TimeOnly))
 	var calls []toolCall
 	silent := true
 	for i := range m.Content {
@@ -156,20 +125,24 @@ func markdownMessage(e *session.Entry) (string, error) {
 			calls = append(calls, call)
 			continue
 		}
-		if text := markdownBlock(c); text != "" {
+		if text := blockText(c); text != "" {
 			fmt.Fprintf(&b, "\n%s\n", text)
 			silent = false
 		}
 	}
+	if words := render.StopWords(m); words != "" {
+		fmt.Fprintf(&b, "\n**%s**\n", Line(words))
+		silent = false
+	}
 	if silent {
-		b.WriteString("\n\n") // its content is empty, and stands there as such
+		b.WriteString("\n\n") // it has no text, and the format asks for a text
 	}
 	if len(calls) > 0 {
 		text, err := indented(calls)
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&b, "\n**Tool Calls:**\n%s\n", markdown.Fence("json", string(plain.JSON([]byte(text)))))
+		fmt.Fprintf(&b, "\n**Tool Calls:**\n%s\n", Fence("json", string(plain.JSON([]byte(text)))))
 	}
 	return b.String(), nil
 }
@@ -182,36 +155,35 @@ func titleCase(role string) string {
 	return string(unicode.ToUpper(first)) + role[size:]
 }
 
-func markdownBlock(c *session.Content) string {
+func blockText(c *session.Content) string {
 	switch {
 	case c.Text != nil:
-		return markdown.Text(c.Text.Content)
+		return Text(c.Text.Content)
 	case c.Thinking != nil && c.Thinking.Content == "":
 		return ""
 	case c.Thinking != nil:
-		return "<details><summary>Thinking</summary>\n\n" + markdown.Text(c.Thinking.Content) + "\n\n</details>"
+		return "<details><summary>Thinking</summary>\n\n" + Text(c.Thinking.Content) + "\n\n</details>"
 	case c.ToolResult != nil:
-		return markdownResult(c.ToolResult)
+		return resultText(c.ToolResult)
 	}
-	return "*" + markdown.Line(strings.Trim(render.MediaGist(c), "[]")) + "*"
+	return "*" + Line(strings.Trim(render.MediaGist(c), "[]")) + "*"
 }
 
-// markdownResult fences output of several lines: it is no prose, and would be
-// run together.
-func markdownResult(r *session.ToolResultContent) string {
+// resultText fences output of several lines: as prose, its lines would be joined.
+func resultText(r *session.ToolResultContent) string {
 	var parts []string
 	if r.IsError {
 		parts = append(parts, "**Error:**")
 	}
 	switch text := strings.Trim(r.Content, "\r\n"); {
 	case strings.Contains(text, "\n"):
-		parts = append(parts, markdown.Fence("", plain.Text(text)))
+		parts = append(parts, Fence("", plain.Text(text)))
 	case text != "":
-		parts = append(parts, markdown.Text(text))
+		parts = append(parts, Text(text))
 	}
 	for i := range r.Parts {
 		if r.Parts[i].Text == nil { // its text is in Content
-			parts = append(parts, markdownBlock(&r.Parts[i]))
+			parts = append(parts, blockText(&r.Parts[i]))
 		}
 	}
 	return strings.Join(parts, "\n\n")
