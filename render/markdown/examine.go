@@ -237,6 +237,18 @@ func opensTag(next byte) bool {
 // somewhere in the same place. Other schemes run something: code in a browser, or
 // a program that has registered itself for them.
 func isHarmlessLink(destination []byte) bool {
+	return scheme(destination) == "" || LeadsOut(destination)
+}
+
+// LeadsOut reports whether a link leads to a web page or a mail address, wherever
+// the document is that has it.
+func LeadsOut(destination []byte) bool {
+	return slices.Contains([]string{"http", "https", "mailto"}, scheme(destination))
+}
+
+// scheme is what a browser takes for the scheme of a link, in lower case; "" if it
+// has none.
+func scheme(destination []byte) string {
 	decoded := html.UnescapeString(string(util.UnescapePunctuations(destination)))
 	decoded = strings.Map(func(r rune) rune {
 		if r <= ' ' || r == 0x7f { // browsers leave them out
@@ -246,7 +258,7 @@ func isHarmlessLink(destination []byte) bool {
 	}, decoded)
 	end := strings.IndexAny(decoded, ":/?#")
 	if end < 0 || decoded[end] != ':' {
-		return true
+		return ""
 	}
-	return slices.Contains([]string{"http", "https", "mailto"}, strings.ToLower(decoded[:end]))
+	return strings.ToLower(decoded[:end])
 }
