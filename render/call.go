@@ -24,13 +24,9 @@ func CallGist(t *session.ToolUseContent) string {
 		return OneLine(t.Name, 0) + " " + EditsGist(edits)
 	}
 	parts := []string{OneLine(t.Name, 0)}
-	main := ""
-	for _, key := range mainArguments {
-		if text := commandText(t.Input[key]); text != "" {
-			main = key
-			parts = append(parts, OneLine(text, 0))
-			break
-		}
+	main, text := MainArgument(t)
+	if main != "" {
+		parts = append(parts, OneLine(text, 0))
 	}
 	for _, key := range slices.Sorted(maps.Keys(t.Input)) {
 		if key != main {
@@ -67,6 +63,17 @@ func EditsGist(edits []Edit) string {
 		text += " −" + Thousands(removed)
 	}
 	return text
+}
+
+// MainArgument returns the argument that says most about a call, as text; "" if there
+// is none.
+func MainArgument(t *session.ToolUseContent) (key, text string) {
+	for _, key := range mainArguments {
+		if text := commandText(t.Input[key]); text != "" {
+			return key, text
+		}
+	}
+	return "", ""
 }
 
 // commandText is the text of a main argument. A command may be a list of words, of
