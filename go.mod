@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	charm.land/fang/v2 v2.0.1
+	github.com/alecthomas/chroma/v2 v2.27.0
 	github.com/aymanbagabas/go-udiff v0.4.1
 	github.com/charmbracelet/x/ansi v0.11.8
 	github.com/google/go-cmp v0.6.0

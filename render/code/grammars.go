@@ -1,0 +1,49 @@
+package code
+
+import (
+	"embed"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/alecthomas/chroma/v2"
+)
+
+//go:embed lexers/*.xml
+var grammars embed.FS
+
+// registry reads the names of the languages, when the first is asked for. What a
+// grammar says is read when it is used.
+var registry = sync.OnceValue(func() *chroma.LexerRegistry {
+	r := chroma.NewLexerRegistry()
+	files, err := grammars.ReadDir("lexers")
+	if err != nil {
+		panic(err) // they are part of the program
+	}
+	for _, f := range files {
+		r.Register(chroma.MustNewXMLLexer(grammars, path.Join("lexers", f.Name())))
+	}
+	return r
+})
+
+// found remembers what find found. Looking for a name that is not there is dear,
+// and "text" or "output" stands behind many a fence.
+var found sync.Map // of strings to chroma.Lexer
+
+// maxName is the length of the longest name that a language can have. Longer
+// ones would fill the memory with what strangers write behind fences.
+const maxName = 20
+
+// find returns the grammar for a name, an alias or the extension of a file.
+func find(language string) chroma.Lexer {
+	if language == "" || len(language) > maxName || strings.ContainsAny(language, `*?[]\/ `) {
+		return nil
+	}
+	if lexer, ok := found.Load(language); ok {
+		lexer, _ := lexer.(chroma.Lexer)
+		return lexer
+	}
+	lexer := registry().Get(language)
+	found.Store(language, lexer)
+	return lexer
+}
