@@ -16,6 +16,7 @@ import (
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/html"
 	"github.com/coppice-dev/coppice/render/markdown"
 	"github.com/coppice-dev/coppice/session"
 )
@@ -124,7 +125,12 @@ func (a *app) runExport(cmd *cobra.Command, id string, f *exportFlags) error {
 func (a *app) export(ctx context.Context, w io.Writer, o opened, leaf string, f *exportFlags) error {
 	switch f.format {
 	case "html":
-		return exportHTML(ctx, w, o, leaf)
+		c := o.conversation()
+		var err error
+		if c.Title, err = titleOf(o.Session); err != nil {
+			return err
+		}
+		return html.Write(ctx, w, c, &html.Options{Leaf: leaf})
 	case "json":
 		return exportJSON(w, o)
 	case "jsonl":

@@ -11,6 +11,5 @@ var (
 	humanCount = render.Count
 	oneLine    = render.OneLine
 	ago        = render.Ago
-	money      = render.Money
 	shortIDs   = render.ShortIDs
 )

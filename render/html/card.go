@@ -1,0 +1,349 @@
+package html
+
+import (
+	"context"
+	"encoding/base64"
+	"iter"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// entryRead is an entry and the item that it is.
+type entryRead struct {
+	item  int
+	entry session.Entry
+}
+
+// reads are the items that the cards need, in the order in which they do: each
+// that has a card, followed by those that have the results of its calls.
+func (p *plan) reads() []int {
+	var reads []int
+	for i := range p.items {
+		if !p.hasCard(i) {
+			continue
+		}
+		reads = append(reads, i)
+		at := -1
+		for _, out := range p.items[i].outs {
+			if out.item != at {
+				at = out.item
+				reads = append(reads, at)
+			}
+		}
+	}
+	return reads
+}
+
+// cards writes the sections and what is in them.
+func (p *page) cards(ctx context.Context) error {
+	reads := p.reads()
+	ids := make([]string, len(reads))
+	for k, i := range reads {
+		ids[k] = p.items[i].node.Entry.ID
+	}
+	next, stop := iter.Pull2(p.Each(ids...))
+	defer stop()
+	k := 0
+	p.next = func(want int) (entryRead, error) {
+		for ; k < len(reads); k++ {
+			e, err, _ := next()
+			if err == nil {
+				err = ctx.Err()
+			}
+			if i := reads[k]; i == want || err != nil {
+				k++
+				e.ParentID = p.items[i].node.Entry.ParentID
+				return entryRead{i, e}, err
+			}
+		}
+		return entryRead{item: want}, nil
+	}
+	for k := range p.sections {
+		if err := p.section(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// heights are the classes of sections by their height: the browser reserves that
+// much for one that it has not laid out.
+var heights = [...]int{0, 100, 200, 400, 800, 1600, 3200, 6400, 12800}
+
+func (p *page) section(k int) error {
+	s := &p.sections[k]
+	size := 0
+	for size < len(heights)-1 && heights[size] < s.height {
+		size++
+	}
+	p.raw("<section id=s")
+	p.number(k + 1)
+	p.raw(" class=z")
+	p.number(size)
+	p.attribute(" data-p=", s.parent, k-1)
+	p.attribute(" data-n=", s.onward, k+1)
+	if !s.shown {
+		p.raw(" hidden")
+	}
+	p.raw(">\n")
+	for i := s.first; i <= s.last; i++ {
+		if !p.hasCard(i) {
+			continue
+		}
+		if err := p.card(i); err != nil {
+			return err
+		}
+	}
+	p.raw("</section>\n")
+	return nil
+}
+
+// attribute names another section, unless it is the one that is assumed.
+func (p *page) attribute(name string, section, assumed int) {
+	if section != assumed {
+		p.raw(name)
+		p.number(section + 1) // 0 is none
+	}
+}
+
+func (p *page) card(i int) error {
+	read, err := p.next(i)
+	if err != nil {
+		return err
+	}
+	it, e := &p.items[i], &read.entry
+	p.raw("<article id=e")
+	p.number(i + 1)
+	p.raw(` class="`, it.class)
+	p.flag(it.follows, " follows")
+	p.flag(it.prose || len(it.node.Children) > 1 || it.node.Label != "", " x")
+	p.flag(it.tools, " t")
+	p.flag(it.thinking, " h")
+	p.raw("\">\n")
+	p.cardHead(it, e, i)
+	if err := p.content(it, e); err != nil {
+		return err
+	}
+	if it.node.Parent != nil || len(it.node.Children) > 1 {
+		p.branches(it.node.Children, "Branches")
+	}
+	p.raw("</article>\n")
+	return nil
+}
+
+func (p *page) flag(yes bool, class string) {
+	if yes {
+		p.raw(class)
+	}
+}
+
+// cardHead says who speaks and when. A card that goes on the one before only has
+// the time.
+func (p *page) cardHead(it *item, e *session.Entry, i int) {
+	p.raw("<header>")
+	if !it.follows {
+		p.raw("<b>")
+		p.text(cardName(it, e))
+		p.raw("</b>")
+	}
+	if it.node.Label != "" {
+		p.raw("<mark dir=auto>")
+		p.text(render.OneLine(it.node.Label, 0))
+		p.raw("</mark>")
+	}
+	if e.Message != nil && !it.follows {
+		for _, fact := range render.MessageFacts(e.Message) {
+			p.raw("<small>")
+			p.text(fact)
+			p.raw("</small>")
+		}
+	}
+	p.raw(`<a class=at href="#e`)
+	p.number(i + 1)
+	p.raw(`" title="entry `)
+	p.text(p.outline.Names.Shown(e.ID))
+	if !e.Timestamp.IsZero() {
+		p.raw(", ", e.Timestamp.UTC().Format("Monday 2 January 2006, 15:04:05 UTC"), `"><time datetime="`, e.Timestamp.UTC().Format(time.RFC3339), `">`)
+		if it.newDay {
+			p.raw(e.Timestamp.UTC().Format("2 Jan, "))
+		}
+		p.raw(e.Timestamp.UTC().Format("15:04"), "</time></a>")
+	} else {
+		p.raw(`">#</a>`)
+	}
+	p.raw("</header>\n")
+}
+
+// cardName is who speaks, as a person would say it.
+func cardName(it *item, e *session.Entry) string {
+	switch it.class {
+	case "compaction":
+		return "Compacted"
+	case "summary":
+		if e.Merge != nil {
+			return "Merged"
+		}
+		return "Summary of another branch"
+	}
+	kind := render.Kind(e)
+	switch kind {
+	case "user", "assistant", "tool", "system":
+		return strings.ToUpper(kind[:1]) + kind[1:]
+	}
+	return kind
+}
+
+func (p *page) content(it *item, e *session.Entry) error {
+	switch {
+	case e.Message != nil:
+		return p.message(it, e.Message)
+	case e.Compaction != nil:
+		p.compaction(e.Compaction)
+	case e.BranchSummary != nil:
+		p.passage(e.BranchSummary.Summary)
+	case e.Merge != nil && e.Merge.Summary != "":
+		p.passage(e.Merge.Summary)
+	default:
+		p.raw("<p dir=auto>")
+		p.text(render.GistNaming(e, 0, p.outline.Names.Shown))
+		p.raw("</p>\n")
+	}
+	return nil
+}
+
+// compaction is a line across the page; what the model is sent instead of what
+// stands above can be unfolded.
+func (p *page) compaction(c *session.CompactionEntry) {
+	p.raw("<details><summary>The model was sent this summary instead of what stands above")
+	if c.TokensBefore > 0 {
+		p.raw(" (")
+		p.text(render.Counted(c.TokensBefore, "token", "tokens"))
+		p.raw(")")
+	}
+	p.raw("</summary>")
+	p.passage(c.Summary)
+	p.raw("</details>\n")
+}
+
+// passage writes what somebody wrote.
+func (p *page) passage(s string) {
+	p.raw("<div class=text dir=auto>")
+	p.prose(s)
+	p.raw("</div>\n")
+}
+
+func (p *page) message(it *item, m *session.MessageEntry) error {
+	outs, results := it.outs, it.results
+	var at entryRead // the entry that has the results at hand
+	at.item = -1
+	for i := range m.Content {
+		c := &m.Content[i]
+		switch {
+		case isBlank(c):
+		case c.Text != nil:
+			p.passage(c.Text.Content)
+		case c.Thinking != nil:
+			p.raw("<details class=thinking><summary>Thinking</summary>")
+			p.passage(c.Thinking.Content)
+			p.raw("</details>\n")
+		case c.ToolUse != nil:
+			n := 0
+			for n < len(outs) && outs[n].callBlock == i {
+				n++
+			}
+			if err := p.call(it, c.ToolUse, outs[:n], &at); err != nil {
+				return err
+			}
+			outs = outs[n:]
+		case c.ToolResult != nil:
+			for len(results) > 0 && results[0].block < i {
+				results = results[1:]
+			}
+			if len(results) > 0 && results[0].block == i && results[0].moved {
+				continue
+			}
+			tool := ""
+			if len(results) > 0 && results[0].block == i {
+				tool = results[0].tool
+			}
+			p.loneResult(tool, c.ToolResult)
+		default:
+			p.media(c)
+		}
+	}
+	if words := render.StopWords(m); words != "" {
+		p.raw("<p class=stop dir=auto>")
+		p.text(words)
+		p.raw("</p>\n")
+	}
+	return nil
+}
+
+var imageType = regexp.MustCompile(`^image/[a-z0-9.+-]{1,40}$`)
+
+// media writes an image, or says what else there is. An image that is not part of
+// the session is not fetched.
+func (p *page) media(c *session.Content) {
+	gist := render.MediaGist(c)
+	if c.Image != nil {
+		if s := c.Image.Source; s != nil && s.Type != "url" && s.Data != "" && imageType.MatchString(s.MediaType) && isBase64(s.Data) {
+			p.raw(`<p class=media><img loading=lazy decoding=async src="data:`, s.MediaType, ";base64,", s.Data, `" alt="`)
+			p.text(gist)
+			p.raw("\"></p>\n")
+			return
+		}
+	}
+	p.raw("<p class=media>")
+	p.text(gist)
+	p.raw("</p>\n")
+}
+
+func isBase64(s string) bool {
+	n, err := base64.StdEncoding.Decode(make([]byte, base64.StdEncoding.DecodedLen(len(s))), []byte(s))
+	return err == nil && n > 0 && !strings.ContainsAny(s, "\r\n")
+}
+
+// branches lists where one can go on, if there is a choice.
+func (p *page) branches(nodes []*render.Node, title string) {
+	if len(nodes) < 2 {
+		return
+	}
+	const maxOpen = 6
+	p.raw("<nav class=branches aria-label=", title, "><details")
+	p.flag(len(nodes) <= maxOpen, " open")
+	p.raw("><summary>")
+	p.text(render.Counted(len(nodes), "branch", "branches"))
+	p.raw("</summary><ol>\n")
+	for _, n := range nodes {
+		i := p.at[n]
+		p.raw(`<li><a href="#`)
+		p.anchor(i)
+		p.raw(`" data-s=`)
+		p.number(p.items[i].section + 1)
+		p.flag(p.isShown(i), " aria-current=true")
+		p.raw("><b>")
+		p.text(p.items[i].kind)
+		p.raw("</b> <span dir=auto>")
+		p.text(p.items[i].gist)
+		p.raw("</span> <small>")
+		p.text(render.Counted(n.Length, "entry", "entries"))
+		p.raw("</small></a></li>\n")
+	}
+	p.raw("</ol></details></nav>\n")
+}
+
+// anchor writes the name of the element at which an item begins: its card, its
+// first result, or its section if there is nothing of it to be seen.
+func (p *page) anchor(i int) {
+	if results := p.items[i].results; p.hasCard(i) || len(results) > 0 && results[0].moved {
+		p.raw("e")
+		p.number(i + 1)
+		return
+	}
+	p.raw("s")
+	p.number(p.items[i].section + 1)
+}

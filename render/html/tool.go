@@ -1,0 +1,201 @@
+package html
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/plain"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// call writes a call with its results: several if it was answered on several
+// branches. at is the entry of the last result that was read.
+func (p *page) call(it *item, t *session.ToolUseContent, outs []placed, at *entryRead) error {
+	var first *session.ToolResultContent
+	if len(outs) > 0 {
+		if err := p.load(outs[0].item, at); err != nil {
+			return err
+		}
+		first = resultAt(at, outs[0].block)
+	}
+	key, main := render.MainArgument(t)
+	edits := render.Edits(t)
+	if len(edits) > 0 {
+		key, main = "", edits[0].Path
+	}
+	p.raw(`<details class="tool`)
+	p.flag(first != nil && first.IsError, " failed")
+	p.raw(`"`)
+	p.flag(areShort(edits), " open")
+	p.raw(`><summary>`)
+	p.toolName(t.Name)
+	if main != "" {
+		p.raw("<code dir=auto>")
+		p.text(render.OneLine(main, maxSummary))
+		p.raw("</code>")
+	}
+	p.changes(edits)
+	p.outcome(first, len(outs))
+	p.raw("</summary>\n")
+	if len(edits) > 0 {
+		p.edits(edits)
+	} else {
+		p.input(t, key, main)
+	}
+	for k, out := range outs {
+		if err := p.load(out.item, at); err != nil {
+			return err
+		}
+		p.out(it, &outs[k], resultAt(at, out.block))
+	}
+	p.raw("</details>\n")
+	return nil
+}
+
+// maxSummary is how much of an argument stands beside the name of a tool.
+const maxSummary = 240
+
+func (p *page) toolName(name string) {
+	p.raw("<b>")
+	p.text(render.OneLine(name, 80))
+	p.raw("</b>")
+}
+
+// load reads the entry of an item unless it was read last.
+func (p *page) load(item int, at *entryRead) error {
+	if at.item == item {
+		return nil
+	}
+	var err error
+	*at, err = p.next(item)
+	return err
+}
+
+// resultAt is nil if the entry can no longer be read.
+func resultAt(at *entryRead, block int) *session.ToolResultContent {
+	if m := at.entry.Message; m != nil && block < len(m.Content) {
+		return m.Content[block].ToolResult
+	}
+	return nil
+}
+
+// outcome says at the end of a summary what came of a call.
+func (p *page) outcome(r *session.ToolResultContent, results int) {
+	p.raw("<small dir=auto>")
+	switch {
+	case r == nil:
+		p.raw("no result")
+	case r.IsError:
+		p.raw("failed: ")
+		p.text(render.OneLine(r.Content, 100))
+	case results > 1:
+		p.text(render.Counted(results, "result", "results"))
+	default:
+		if lines := 1 + strings.Count(strings.Trim(r.Content, "\n"), "\n"); lines > 1 {
+			p.text(render.Counted(lines, "line", "lines"))
+		}
+	}
+	p.raw("</small>")
+}
+
+// out writes a result in the card of its call. If it is on a branch it is shown
+// with that branch.
+func (p *page) out(it *item, out *placed, r *session.ToolResultContent) {
+	p.raw("<div class=out")
+	result := &p.items[out.item]
+	if !p.hasCard(out.item) && result.results[0].block == out.block {
+		p.raw(" id=e")
+		p.number(out.item + 1)
+	}
+	if result.section != it.section {
+		p.inSection(out.item)
+	}
+	p.raw(">")
+	if r != nil {
+		p.result(r)
+	}
+	p.raw("</div>\n")
+}
+
+// result writes what a tool answered.
+func (p *page) result(r *session.ToolResultContent) {
+	text := strings.Trim(r.Content, "\n")
+	if text != "" {
+		p.raw("<pre dir=auto>")
+		p.output(text)
+		p.raw("</pre>")
+	}
+	shown := text != ""
+	for i := range r.Parts {
+		if r.Parts[i].Text == nil { // its text is in Content
+			p.media(&r.Parts[i])
+			shown = true
+		}
+	}
+	if !shown {
+		p.raw("<p class=media>no output</p>")
+	}
+}
+
+// loneResult writes a result that is not shown with its call.
+func (p *page) loneResult(tool string, r *session.ToolResultContent) {
+	p.raw(`<details class="tool`)
+	p.flag(r.IsError, " failed")
+	p.raw(`"><summary>`)
+	p.toolName("← " + tool)
+	p.outcome(r, 1)
+	p.raw("</summary>\n<div class=out>")
+	p.result(r)
+	p.raw("</div></details>\n")
+}
+
+// input writes the arguments of a call. The main one is left out if the summary
+// has all of it.
+func (p *page) input(t *session.ToolUseContent, mainKey, main string) {
+	rest := slices.Sorted(maps.Keys(t.Input))
+	rest = slices.DeleteFunc(rest, func(key string) bool { return key == mainKey })
+	if len(main) > maxSummary/2 || strings.Contains(main, "\n") {
+		p.fenced("", plain.Text(main))
+	}
+	if len(rest) == 0 {
+		return
+	}
+	p.raw("<dl>")
+	for _, key := range rest {
+		p.raw("<dt>")
+		p.text(render.OneLine(key, 80))
+		p.raw("</dt><dd dir=auto>")
+		p.value(t.Input[key])
+		p.raw("</dd>")
+	}
+	p.raw("</dl>\n")
+}
+
+// value writes an argument: a text as it is, everything else as JSON.
+func (p *page) value(v any) {
+	const long = 100
+	s, ok := v.(string)
+	if !ok {
+		s = indented(v)
+	}
+	if len(s) <= long && !strings.Contains(s, "\n") {
+		p.text(plain.Text(s))
+		return
+	}
+	p.fenced("", plain.Text(strings.Trim(s, "\n")))
+}
+
+func indented(v any) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return err.Error()
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
