@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 
@@ -56,6 +57,9 @@ func showCommand(a *app) *cobra.Command {
 }
 
 func (a *app) runShow(cmd *cobra.Command, id string, f *showFlags) error {
+	if f.last < 0 {
+		return usageError{fmt.Errorf("--last is %d; it must not be negative", f.last)}
+	}
 	ctx := cmd.Context()
 	return a.withHome(ctx, false, func(h *coppice.Home) error {
 		switch {
