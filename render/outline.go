@@ -100,20 +100,11 @@ func (c Conversation) asides(forest []session.TreeNode) (map[string]bool, error)
 		}
 		for _, e := range entries {
 			if e.Custom != nil {
-				asides[e.ID] = isAside(e.Custom.CustomType)
+				asides[e.ID] = e.IsAside()
 			}
 		}
 	}
 	return asides, nil
-}
-
-// isAside reports whether custom entries of a type are about the session.
-func isAside(customType string) bool {
-	switch customType {
-	case session.CustomTags, session.CustomPinned, session.CustomImport, session.CustomFidelity:
-		return true
-	}
-	return false
 }
 
 // walkNodes yields all nodes of a forest. A conversation is as deep as it is

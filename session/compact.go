@@ -31,7 +31,14 @@ type CompactionPlan struct {
 }
 
 // ErrNothingToCompact says that there is no legal cut that leaves anything out.
+// It also matches ErrInvalid.
 var ErrNothingToCompact = fmt.Errorf("nothing to compact: %w", ErrInvalid)
+
+// nothingToCompact is ErrNothingToCompact with the reason.
+type nothingToCompact struct{ why string }
+
+func (e *nothingToCompact) Error() string { return "nothing to compact: " + e.why }
+func (e *nothingToCompact) Unwrap() error { return ErrNothingToCompact }
 
 // PlanCompaction finds the legal cut that keeps as much of a context as fits a
 // number of tokens, counted by count. It prefers cuts between turns; a turn is
@@ -49,7 +56,7 @@ func PlanCompaction(c *Context, keepTokens int, count func(Entry) int) (*Compact
 		before += p.tokens[i]
 	}
 	if before <= keepTokens {
-		return nil, fmt.Errorf("all %d tokens fit %d: %w", before, keepTokens, ErrNothingToCompact)
+		return nil, &nothingToCompact{fmt.Sprintf("all %d tokens fit %d", before, keepTokens)}
 	}
 	cut, ok := p.best(keepTokens)
 	if !ok {
@@ -82,9 +89,9 @@ func PlanCompaction(c *Context, keepTokens int, count func(Entry) int) (*Compact
 func (c *Context) whyNoCut() error {
 	cuts, _ := c.cuts()
 	if waiting := cuts.pairs.PendingCalls(); len(waiting) > 0 {
-		return fmt.Errorf("tool call %s waits for its result, and no legal cut before it leaves anything out: %w", waiting[0].ID, ErrNothingToCompact)
+		return &nothingToCompact{fmt.Sprintf("tool call %s waits for its result, and no legal cut before it leaves anything out", waiting[0].ID)}
 	}
-	return fmt.Errorf("no legal cut in %d entries leaves anything out: %w", len(c.Entries), ErrNothingToCompact)
+	return &nothingToCompact{fmt.Sprintf("no legal cut in %d entries leaves anything out", len(c.Entries))}
 }
 
 // planner weighs the cuts of a context.

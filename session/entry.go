@@ -71,7 +71,7 @@ func CheckRole(role MessageRole) error {
 	case RoleUser, RoleAssistant, RoleSystem, RoleTool:
 		return nil
 	}
-	return fmt.Errorf("role %q: %w: it must be user, assistant, system or tool", role, ErrInvalid)
+	return invalid{fmt.Errorf("role %q is none of user, assistant, system and tool", role)}
 }
 
 // Relations of a session to its parent session.

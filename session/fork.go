@@ -76,26 +76,31 @@ func (s *Session) forkHeader() Header {
 	return Header{ParentSession: s.name, Relation: RelationFork, CWD: s.header.CWD}
 }
 
-// CreateBranchedSession copies the path from the root to an entry into a new
-// session, with the labels of its entries and the name and the tags that the
-// session has, wherever they were given. It returns the new session's path (its
-// id, in a store without files). The session itself does not change.
-func (s *Session) CreateBranchedSession(leafID string) (string, error) {
+// ForkAt copies the path from the root to an entry into a new session of the same
+// store, with the labels of its entries and the name and the tags that the session
+// has, wherever they were given. The session itself does not change.
+func (s *Session) ForkAt(entryID string) (*Session, error) {
 	ctx := s.context()
 	release, err := s.holdForCopy(ctx, s.store)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer release()
-	nodes, err := s.branchNodes(ctx, leafID)
+	nodes, err := s.branchNodes(ctx, entryID)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	remarks, err := s.remarksToCarry(ctx, nodes)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	forked, err := create(ctx, s.store, s.forkHeader(), &s.opts, s.copyLines(ctx, nodes, leafID, remarks), s.log)
+	return create(ctx, s.store, s.forkHeader(), &s.opts, s.copyLines(ctx, nodes, entryID, remarks), s.log)
+}
+
+// CreateBranchedSession is ForkAt, and returns the new session's path (its id, in a
+// store without files) instead of the session.
+func (s *Session) CreateBranchedSession(leafID string) (string, error) {
+	forked, err := s.ForkAt(leafID)
 	if err != nil {
 		return "", err
 	}

@@ -4,14 +4,14 @@ import "slices"
 
 // LeftOut is a part of a path that the context has not, or has otherwise, and why.
 type LeftOut struct {
-	Reason LeftOutReason
+	Reason LeftOutReason `json:"reason"`
 	// EntryID is the compaction that replaces entries, the message that was edited,
 	// or the entry that has a fault.
-	EntryID string
+	EntryID string `json:"entry_id,omitempty"`
 	// Count is how many entries it is; 0 if it is only the one that is named.
-	Count int
+	Count int `json:"count,omitempty"`
 	// Detail says more about a fault.
-	Detail string
+	Detail string `json:"detail,omitempty"`
 }
 
 // LeftOutReason says why something is not in the context. For faults it is the kind

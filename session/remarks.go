@@ -28,6 +28,25 @@ const (
 	CustomFidelity = "coppice.fidelity"
 )
 
+// IsAside reports whether an entry is about the session rather than part of the
+// conversation: a label, a name, a move of the leaf, tags and pins, and what an
+// import notes. People are not shown these among what was said, and do not mean one
+// of them when they speak of the last entry. Data of extensions may be part of the
+// conversation, so it is not an aside.
+func (e *Entry) IsAside() bool {
+	if e.Type != TypeCustom {
+		return e.Type.kind().isAside()
+	}
+	if e.Custom == nil {
+		return false
+	}
+	switch e.Custom.CustomType {
+	case CustomTags, CustomPinned, CustomImport, CustomFidelity:
+		return true
+	}
+	return false
+}
+
 // SetTags replaces the session's tags. They are sorted, and each is kept once.
 func (s *Session) SetTags(tags ...string) (string, error) {
 	return s.AppendCustomEntry(CustomTags, map[string]any{"tags": tagList(tags)})

@@ -298,7 +298,7 @@ func (s *Session) inventHeader(t *tree) (*Header, error) {
 		return nil, &Error{
 			Op: "open", Name: s.name, Kind: ErrCorrupt,
 			Err:  fmt.Errorf("no header and no entry in %d bytes", t.end),
-			Hint: "LoadOrRecover starts a new session in its place and leaves the file alone",
+			Hint: "repairing may bring back a backup; recovering starts a new session in its place and leaves the file alone",
 		}
 	}
 	t.report(ProblemHeader, "", 0, "the header is missing")

@@ -62,12 +62,12 @@ func (l Limit) Check(op, name string, size, max int64) error {
 	if max <= 0 || size <= max {
 		return nil
 	}
-	hint := "shorten it, or raise the limit: MaxLine of the store's options, max_entry in the configuration"
+	hint := "shorten it, or raise the limit"
 	switch l {
 	case MaxSession:
-		hint = "go on in a new session, or raise the limit: MaxLog of the store's options, max_session in the configuration"
+		hint = "go on in a new session, or raise the limit"
 	case MaxSessions:
-		hint = "remove or move away sessions, or raise the limit: MaxLogs of the store's options, max_sessions in the configuration"
+		hint = "remove or move away sessions, or raise the limit"
 	}
 	return &Error{Op: op, Name: name, Kind: ErrTooLarge, Err: &LimitError{Limit: l, Size: size, Max: max}, Hint: hint}
 }

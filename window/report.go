@@ -18,34 +18,38 @@ type View struct {
 // Report says what a view holds, and what it leaves out and why.
 type Report struct {
 	// Counter is the name of the counter that was used.
-	Counter string
+	Counter string `json:"counter"`
 	// Counts says how much of the view each source counted, the most reliable
 	// first. Their entries and tokens add up to the view's.
-	Counts []CountReport
-	// Tokens and Bytes are the size of the view; Room and ByteRoom are what
-	// there is room for, 0 if there is no limit.
-	Tokens, Bytes  int
-	Room, ByteRoom int
+	Counts []CountReport `json:"counts"`
+	// Room and ByteRoom are what there is room for, 0 if there is no limit; Tokens
+	// and Bytes are the size of the view.
+	Room     int `json:"room,omitempty"`
+	ByteRoom int `json:"byte_room,omitempty"`
+	Tokens   int `json:"tokens"`
+	Bytes    int `json:"bytes"`
+	// LeftOutTokens is how many tokens smaller the view is than the whole.
+	LeftOutTokens int `json:"left_out_tokens"`
 	// Categories are the parts: System, Context, Dialog, SystemOutput. Their
 	// tokens add up to Tokens, and those that were left out to LeftOutTokens.
-	Categories []CategoryReport
-	// LeftOutTokens is how many tokens smaller the view is than the whole.
-	LeftOutTokens int
+	Categories []CategoryReport `json:"categories"`
 	// Omissions are what was left out or shortened, in the order in which that
 	// was decided.
-	Omissions []Omission
+	Omissions []Omission `json:"omissions"`
 }
 
 // CategoryReport is the part of a category in a view.
 type CategoryReport struct {
-	Category Category
+	Category Category `json:"category"`
 	// Share is what the category is sure to keep, in a strict budget what it may
 	// take at most; 0 if there is no limit.
-	Share int
+	Share int `json:"share"`
 	// Entries and Tokens are in the view.
-	Entries, Tokens int
+	Entries int `json:"entries"`
+	Tokens  int `json:"tokens"`
 	// LeftOutEntries and LeftOutTokens are not.
-	LeftOutEntries, LeftOutTokens int
+	LeftOutEntries int `json:"left_out_entries"`
+	LeftOutTokens  int `json:"left_out_tokens"`
 }
 
 // Kind says what was done to make room.
@@ -63,13 +67,14 @@ const (
 
 // Omission is one thing that a view does not have.
 type Omission struct {
-	Kind     Kind
-	EntryID  string
-	Category Category
+	Kind     Kind     `json:"kind"`
+	EntryID  string   `json:"entry_id"`
+	Category Category `json:"category"`
 	// Tokens and Bytes are what the view is smaller for it.
-	Tokens, Bytes int
+	Tokens int `json:"tokens"`
+	Bytes  int `json:"bytes"`
 	// Why says for which budget it was.
-	Why string
+	Why string `json:"why"`
 	// Reference opens an image that was left out: see Recall.
-	Reference string
+	Reference string `json:"reference,omitempty"`
 }

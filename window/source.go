@@ -56,8 +56,9 @@ func (s *Source) UnmarshalText(name []byte) error {
 
 // CountReport is the part of a view that one source counted.
 type CountReport struct {
-	Source          Source
-	Entries, Tokens int
+	Source  Source `json:"source"`
+	Entries int    `json:"entries"`
+	Tokens  int    `json:"tokens"`
 }
 
 // sourceSums are counts by source. Views ask for them at every turn, so they are
