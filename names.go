@@ -18,7 +18,7 @@ import (
 // LastSession means the conversation in which something was said last.
 const LastSession = "last"
 
-// Leaf means the entry at the end of the branch that is live.
+// Leaf means the last entry of the conversation on the branch that is live.
 const Leaf = "leaf"
 
 // Resolve returns the id of the session that a person means. In this order, they
@@ -201,10 +201,10 @@ func (h *Home) resolveLost(ctx context.Context, given string) (string, error) {
 
 // ResolveEntry returns the id of the entry of a session that a person means: its
 // id, its label, the beginning of an id that no other entry has, or "leaf" or ""
-// for the end of the live branch.
+// for the last entry of the conversation. That is "" before the first entry.
 func ResolveEntry(s *session.Session, given string) (string, error) {
 	if given == "" || given == Leaf {
-		return s.LeafID(), nil
+		return conversationEnd(s)
 	}
 	labels, err := s.Labels()
 	if err != nil {
@@ -230,6 +230,28 @@ func ResolveEntry(s *session.Session, given string) (string, error) {
 		found = labelled
 	}
 	return theOne("entry", given, found)
+}
+
+// conversationEnd returns the last entry of the conversation on the live branch.
+// The leaf may be behind it: labels, tags and names are entries too, and what a
+// person calls the last entry is none of them.
+func conversationEnd(s *session.Session) (string, error) {
+	id := s.LeafID()
+	for id != "" {
+		entries, err := s.Peek(id)
+		if err != nil {
+			return "", err
+		}
+		e := &entries[0]
+		if !e.IsAside() {
+			return id, nil
+		}
+		if e.ParentID == nil {
+			return "", nil
+		}
+		id = *e.ParentID
+	}
+	return "", nil
 }
 
 // theOne returns the only candidate, or an error that lists them.

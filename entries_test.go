@@ -1,0 +1,240 @@
+package coppice_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Whoever says something says it wherever the conversation has got to: nobody who
+// speaks at the same moment is turned away, and all of it is one conversation.
+func TestMessagesOfSeveralWritersAreAllAppended(t *testing.T) {
+	first := newHouse(t)
+	id, _ := begin(t, first.Home, "hello")
+	const writers, each = 4, 15
+	var group sync.WaitGroup
+	for w := range writers {
+		h := first.open(&coppice.Options{})
+		group.Go(func() {
+			for i := range each {
+				_, err := h.Entries.Append(t.Context(), coppice.AppendRequest{Session: id, Message: userSays(fmt.Sprint(w, "-", i))})
+				if err != nil {
+					t.Errorf("writer %d, message %d: %v", w, i, err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	now := must[*coppice.ContextResult](t)(first.Entries.Context(t.Context(), coppice.ContextRequest{Session: id}))
+	if len(now.Entries) != writers*each+1 {
+		t.Errorf("the conversation has %d messages, want %d, all on one branch", len(now.Entries), writers*each+1)
+	}
+}
+
+func TestAppendAtAnEntryIsRefusedOnceTheConversationWentOn(t *testing.T) {
+	h := newHouse(t).Home
+	id, said := begin(t, h, "one")
+	at := func(entry string) error {
+		_, err := h.Entries.Append(t.Context(), coppice.AppendRequest{Session: id, Message: userSays("next"), At: entry})
+		return err
+	}
+	must[*coppice.TagResult](t)(h.Sessions.Tag(t.Context(), coppice.TagRequest{Session: id, Add: []string{"noted"}}))
+	if err := at(said[0]); err != nil {
+		t.Errorf("only a note was taken since: %v", err)
+	}
+	wantKind(t, at(said[0]), coppice.KindConflict)
+	wantKind(t, at("nosuch"), coppice.KindNotFound)
+	if err := at(coppice.Leaf); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestParentOfAWholeEntryMustBeTheLeaf(t *testing.T) {
+	h := newHouse(t).Home
+	id, said := begin(t, h, "one", "two")
+	must[*coppice.TagResult](t)(h.Sessions.Tag(t.Context(), coppice.TagRequest{Session: id, Add: []string{"noted"}}))
+	after := func(parent string) error {
+		e := fmt.Sprintf(`{"type":"message","parent_id":%q,"message":{"role":"user","content":"x"}}`, parent)
+		_, err := h.Entries.Append(t.Context(), coppice.AppendRequest{Session: id, Entry: []byte(e)})
+		return err
+	}
+	wantKind(t, after(said[0]), coppice.KindInvalid)
+	if err := after(said[1]); err != nil {
+		t.Errorf("the last entry that anybody sees: %v", err)
+	}
+}
+
+func TestAppendRefusesWhatOnlyAMistakeExplains(t *testing.T) {
+	h := newHouse(t).Home
+	id, _ := begin(t, h, "one")
+	minus := -1
+	message := func(role, text string, change func(m *session.MessageEntry)) coppice.AppendRequest {
+		m := &session.MessageEntry{Role: role, Content: []session.Content{session.Text(text)}}
+		if change != nil {
+			change(m)
+		}
+		return coppice.AppendRequest{Session: id, Message: m}
+	}
+	result := message("tool", "", func(m *session.MessageEntry) { m.Content[0] = session.ToolResult("nope", "out", false) })
+	for name, r := range map[string]coppice.AppendRequest{
+		"nothing":   {Session: id},
+		"both":      {Session: id, Message: userSays("x"), Entry: []byte("{}")},
+		"no role":   message("", "x", nil),
+		"odd role":  message("critic", "x", nil),
+		"empty":     message("user", "", nil),
+		"category":  message("user", "x", func(m *session.MessageEntry) { m.Category = "FOO" }),
+		"tokens":    message("user", "x", func(m *session.MessageEntry) { m.Tokens = &minus }),
+		"no call":   result,
+		"not JSON":  {Session: id, Entry: []byte("{")},
+		"odd entry": {Session: id, Entry: []byte(`{"type":"message","message":{"role":"user","content":"x","category":"FOO"}}`)},
+	} {
+		_, err := h.Entries.Append(t.Context(), r)
+		if coppice.KindOf(err) != coppice.KindInvalid {
+			t.Errorf("%s: %v, want it to be refused", name, err)
+		}
+	}
+	_, err := h.Entries.Append(t.Context(), result)
+	if _, ok := errors.AsType[*coppice.ResultError](err); !ok {
+		t.Errorf("%v, want a ResultError", err)
+	}
+	result.Force = true
+	if _, err := h.Entries.Append(t.Context(), result); err != nil {
+		t.Errorf("forced: %v", err)
+	}
+}
+
+// A note (a tag, a name, a label) is an entry too, and never the one that is meant
+// by the last one.
+func TestLeafMeansWhatWasSaidLast(t *testing.T) {
+	h := newHouse(t).Home
+	id, said := begin(t, h, "one", "two")
+	must[*coppice.TagResult](t)(h.Sessions.Tag(t.Context(), coppice.TagRequest{Session: id, Add: []string{"x"}}))
+	must[*coppice.RenameResult](t)(h.Sessions.Rename(t.Context(), coppice.RenameRequest{Session: id, Name: "n"}))
+	must[*coppice.PinResult](t)(h.Sessions.Pin(t.Context(), coppice.PinRequest{Session: id, Pinned: true}))
+	for range 2 { // the label is itself a note
+		got := must[*coppice.LabelResult](t)(h.Entries.Label(t.Context(), coppice.LabelRequest{Session: id, Entry: coppice.Leaf, Label: "foo"}))
+		if got.Target != said[1] || got.Label != "foo" {
+			t.Errorf("%+v, want a label of %s", got, said[1])
+		}
+	}
+	got := must[*coppice.BranchResult](t)(h.Entries.Branch(t.Context(), coppice.BranchRequest{Session: id, Entry: coppice.Leaf}))
+	if got.Moved || got.Leaf != said[1] {
+		t.Errorf("%+v, want the leaf to stay at %s", got, said[1])
+	}
+}
+
+func TestLeafOfAnEmptyConversationIsNoEntry(t *testing.T) {
+	h := newHouse(t).Home
+	id, _ := begin(t, h)
+	must[*coppice.RenameResult](t)(h.Sessions.Rename(t.Context(), coppice.RenameRequest{Session: id, Name: "n"}))
+	_, err := h.Entries.Label(t.Context(), coppice.LabelRequest{Session: id, Entry: coppice.Leaf, Label: "foo"})
+	wantKind(t, err, coppice.KindNotFound)
+}
+
+func TestBranchTellsHowToGoBack(t *testing.T) {
+	h := newHouse(t).Home
+	id, said := begin(t, h, "one", "two")
+	got := must[*coppice.BranchResult](t)(h.Entries.Branch(t.Context(), coppice.BranchRequest{Session: id, Entry: said[0]}))
+	if got.Leaf != said[0] || got.Left != said[1] || !got.Moved || got.Short[said[1]] == "" {
+		t.Errorf("%+v, want the leaf at %s, from %s", got, said[0], said[1])
+	}
+	got = must[*coppice.BranchResult](t)(h.Entries.Branch(t.Context(), coppice.BranchRequest{Session: id, Entry: said[0], Summary: "two was said"}))
+	now := must[*coppice.ContextResult](t)(h.Entries.Context(t.Context(), coppice.ContextRequest{Session: id}))
+	if want := []string{said[0], got.Leaf}; !slices.Equal(idsOf(now.Entries), want) {
+		t.Errorf("the context has %q, want %q", idsOf(now.Entries), want)
+	}
+}
+
+func TestMergeBringsAnotherBranchAndNeverItsOwn(t *testing.T) {
+	h := newHouse(t).Home
+	id, said := begin(t, h, "one", "two")
+	must[*coppice.BranchResult](t)(h.Entries.Branch(t.Context(), coppice.BranchRequest{Session: id, Entry: said[0]}))
+	third := say(t, h, id, "three")
+	for _, from := range []string{coppice.Leaf, third, said[0]} {
+		_, err := h.Entries.Merge(t.Context(), coppice.MergeRequest{Session: id, From: from, Summary: "s"})
+		wantKind(t, err, coppice.KindInvalid)
+	}
+	_, err := h.Entries.Append(t.Context(), coppice.AppendRequest{Session: id, Entry: []byte(`{"type":"merge","merge":{"from_id":"` + third + `","summary":"s"}}`)})
+	wantKind(t, err, coppice.KindInvalid)
+	_, err = h.Entries.Merge(t.Context(), coppice.MergeRequest{Session: id, From: said[1]})
+	wantKind(t, err, coppice.KindInvalid)
+
+	merged := must[*coppice.MergeResult](t)(h.Entries.Merge(t.Context(), coppice.MergeRequest{Session: id, From: said[1], Picks: []string{said[1]}}))
+	now := must[*coppice.ContextResult](t)(h.Entries.Context(t.Context(), coppice.ContextRequest{Session: id}))
+	if !slices.Contains(idsOf(now.Entries), said[1]) {
+		t.Errorf("the context has %q, want %s in it", idsOf(now.Entries), said[1])
+	}
+	reverted := must[*coppice.RevertResult](t)(h.Entries.Revert(t.Context(), coppice.RevertRequest{Session: id, Entry: merged.Entry}))
+	now = must[*coppice.ContextResult](t)(h.Entries.Context(t.Context(), coppice.ContextRequest{Session: id}))
+	if reverted.Target != merged.Entry || slices.Contains(idsOf(now.Entries), said[1]) {
+		t.Errorf("%+v, want %s to be taken back; the context has %q", reverted, merged.Entry, idsOf(now.Entries))
+	}
+}
+
+func TestCompactionIsPlannedAppliedAndTakenBack(t *testing.T) {
+	h := newHouse(t).Home
+	id, said := begin(t, h, "one", "two", "three")
+	ctx := t.Context()
+	_, err := h.Entries.Compact(ctx, coppice.CompactRequest{Session: id, Summary: "s"})
+	if !errors.Is(err, session.ErrNothingToCompact) || coppice.KindOf(err) != coppice.KindInvalid || coppice.HintOf(err) == "" {
+		t.Errorf("all of it fits: %v, want ErrNothingToCompact with a hint", err)
+	}
+	_, err = h.Entries.Compact(ctx, coppice.CompactRequest{Session: id, FirstKept: said[2]})
+	wantKind(t, err, coppice.KindInvalid) // no summary
+	_, err = h.Entries.Revert(ctx, coppice.RevertRequest{Session: id})
+	wantKind(t, err, coppice.KindNotFound)
+
+	r := coppice.CompactRequest{Session: id, FirstKept: said[2], DryRun: true}
+	plan := must[*coppice.CompactResult](t)(h.Entries.Compact(ctx, r))
+	if plan.Entry != "" || plan.StandsFor != 2 || len(plan.Summarise) != 2 || len(plan.Kept) != 1 || plan.Summarise[0].Text != "one" {
+		t.Errorf("the plan is %+v", plan)
+	}
+	r.DryRun, r.Summary = false, "one and two"
+	done := must[*coppice.CompactResult](t)(h.Entries.Compact(ctx, r))
+	now := must[*coppice.ContextResult](t)(h.Entries.Context(ctx, coppice.ContextRequest{Session: id}))
+	if want := []string{done.Entry, said[2]}; !slices.Equal(idsOf(now.Entries), want) || now.Compaction != done.Entry {
+		t.Errorf("the context has %q, want %q", idsOf(now.Entries), want)
+	}
+	must[*coppice.RevertResult](t)(h.Entries.Revert(ctx, coppice.RevertRequest{Session: id}))
+	now = must[*coppice.ContextResult](t)(h.Entries.Context(ctx, coppice.ContextRequest{Session: id}))
+	if !slices.Equal(idsOf(now.Entries), said) {
+		t.Errorf("the context has %q, want %q", idsOf(now.Entries), said)
+	}
+}
+
+func TestCompareTellsWhereTwoBranchesPart(t *testing.T) {
+	h := newHouse(t).Home
+	id, said := begin(t, h, "one", "two")
+	must[*coppice.BranchResult](t)(h.Entries.Branch(t.Context(), coppice.BranchRequest{Session: id, Entry: said[0]}))
+	third := say(t, h, id, "three")
+	got := must[*coppice.CompareResult](t)(h.Entries.Compare(t.Context(), coppice.CompareRequest{Session: id, A: said[1], B: coppice.Leaf}))
+	if got.Ancestor != said[0] || got.AncestorEntry.ID != said[0] || got.Shared != 1 ||
+		!slices.Equal(idsOf(got.OnlyA), said[1:]) || !slices.Equal(idsOf(got.OnlyB), []string{third}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestContextTellsWhatFitsAWindow(t *testing.T) {
+	h := newHouse(t).Home
+	long := string(slices.Repeat([]byte("word "), 400))
+	id, said := begin(t, h, long, long, "short")
+	ctx := t.Context()
+	whole := must[*coppice.ContextResult](t)(h.Entries.Context(ctx, coppice.ContextRequest{Session: id}))
+	if whole.Window != nil || len(whole.Entries) != 3 || len(whole.Costs) != 3 || whole.Leaf != said[2] {
+		t.Errorf("the whole context is %+v", whole)
+	}
+	r := coppice.ContextRequest{Session: id, Window: &coppice.WindowRequest{Tokens: whole.Measured.Tokens / 2}}
+	fits := must[*coppice.ContextResult](t)(h.Entries.Context(ctx, r))
+	if fits.Window == nil || fits.Window.Tokens > r.Window.Tokens || fits.Window.LeftOutTokens == 0 || fits.Measured.Tokens != whole.Measured.Tokens {
+		t.Errorf("what fits is %+v", fits.Window)
+	}
+	for _, w := range []coppice.WindowRequest{{}, {Tokens: -1}, {Tokens: 10, CutTo: 101}, {Tokens: 10, Counter: "abacus"}} {
+		_, err := h.Entries.Context(ctx, coppice.ContextRequest{Session: id, Window: &w})
+		wantKind(t, err, coppice.KindInvalid)
+	}
+}
