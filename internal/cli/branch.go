@@ -1,7 +1,11 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice"
 )
 
 func branchCommand(a *app) *cobra.Command {
@@ -9,45 +13,38 @@ func branchCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "branch ID ENTRY",
 		Short: "Go on from an earlier entry",
-		Long: "Moves the leaf to an entry: what is appended next follows that entry. The branch\n" +
-			"that is left stays where it is. With --summary, an entry tells the model what\n" +
-			"happened on it.",
+		Long: "Moves the leaf to an entry, so that what you append next follows that entry, and\n" +
+			"prints the command that goes back. The branch you leave is kept. With --summary,\n" +
+			"a new entry tells the model what happened on it.",
 		GroupID:           "tree",
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: a.completeEntryOf,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runBranch(cmd, args[0], args[1], summary)
+			return a.runBranch(cmd.Context(), coppice.BranchRequest{Session: args[0], Entry: args[1], Summary: summary})
 		},
 	}
-	cmd.Flags().StringVar(&summary, "summary", "", "what happened on the branch that is left; - is standard input")
-	return cmd
+	cmd.Flags().StringVar(&summary, "summary", "", "what happened on the branch that you leave; - is standard input")
+	return a.withJSON(cmd)
 }
 
-func (a *app) runBranch(cmd *cobra.Command, id, given, summary string) error {
-	summary, err := a.flagText(summary)
-	if err != nil {
+func (a *app) runBranch(ctx context.Context, r coppice.BranchRequest) (err error) {
+	if r.Summary, err = a.flagText(r.Summary); err != nil {
 		return err
 	}
-	hint := "coppice fork ID --at ENTRY begins a new conversation there"
-	return a.withLast(cmd.Context(), "branch", id, []string{given}, hint, func(o opened) error {
-		target, err := resolveEntry(o.Session, given)
+	return a.withHome(ctx, false, func(h *coppice.Home) error {
+		moved, err := h.Entries.Branch(ctx, r)
 		if err != nil {
-			return err
+			return hintEarlier(err, func(e *coppice.EarlierError) string {
+				return command("fork", []string{e.Conversation}, "--at", e.Entry) + " begins a new conversation there"
+			})
 		}
-		left := o.LeafID()
-		if summary == "" {
-			err = o.Branch(target)
-		} else {
-			target, err = o.BranchWithSummary(target, summary)
+		line := "the leaf is at " + moved.Short.Shown(moved.Leaf) + " already"
+		if moved.Moved {
+			line = "the leaf is now " + moved.Short.Shown(moved.Leaf)
+			if moved.Left != "" {
+				line += "; " + command("branch", []string{calling(r.Session, moved.Session), moved.Short.Name(moved.Left)}) + " goes back"
+			}
 		}
-		if err != nil {
-			return plainly("branch", o.name, err)
-		}
-		if left == target {
-			a.say("the leaf is there already")
-		} else {
-			a.say("the leaf is now %s; %s goes back", target, command("branch", []string{o.name, left}))
-		}
-		return a.print("%s", target)
+		return a.done(moved, moved.Leaf, line)
 	})
 }

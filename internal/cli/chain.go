@@ -3,13 +3,10 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice/conversation"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 )
@@ -76,105 +73,6 @@ func (a *app) withLink(ctx context.Context, id, entry string, f func(o opened) e
 			}
 		}
 		return a.open(ctx, st, last, c, f)
-	})
-}
-
-// withEnd calls f with the session that the next message of a conversation belongs
-// to. That is the last one, unless it was continued by one that is missing: then
-// another is made that goes on, so that the missing one can come back.
-func (a *app) withEnd(ctx context.Context, id string, f func(o opened) error) error {
-	return a.withChain(ctx, id, func(st *file.Store, name string, c session.Linked) error {
-		if isAlone(c) {
-			return a.open(ctx, st, name, c, f)
-		}
-		last := c.Links[len(c.Links)-1]
-		link, err := session.ReadLink(ctx, st, last)
-		if err != nil {
-			return err
-		}
-		if link.ContinuedTo == "" {
-			return a.open(ctx, st, last, c, f)
-		}
-		m, err := conversation.NewSessions(st, &conversation.Options{Settings: conversation.Settings{AutoSaveInterval: -1}})
-		if err != nil {
-			return err
-		}
-		end, err := m.Tail(last)
-		if err := errors.Join(err, m.Close()); err != nil {
-			return err
-		}
-		a.say("session %s is missing: the conversation goes on in session %s", oneLine(link.ContinuedTo, 0), end)
-		return a.open(ctx, st, end, c, f)
-	})
-}
-
-// withLast calls f with the last session of the conversation that the user means,
-// for what is done at its end to some entries. In an earlier session it would change
-// what the conversation was, not how it goes on: an entry that only such a session
-// has is refused, with a hint.
-func (a *app) withLast(ctx context.Context, op, id string, entries []string, hint string, f func(o opened) error) error {
-	return a.withChain(ctx, id, func(st *file.Store, name string, c session.Linked) error {
-		if isAlone(c) {
-			return a.open(ctx, st, name, c, f)
-		}
-		return a.open(ctx, st, c.Links[len(c.Links)-1], c, func(o opened) error {
-			for _, entry := range entries {
-				if _, err := resolveEntry(o.Session, entry); !errors.Is(err, session.ErrNotExist) {
-					continue // what else is wrong f says
-				}
-				if err := a.mustNotBeEarlier(ctx, o, op, entry, hint); err != nil {
-					return err
-				}
-			}
-			return f(o)
-		})
-	})
-}
-
-// mustNotBeEarlier returns an error if a session before the last has an entry.
-func (a *app) mustNotBeEarlier(ctx context.Context, last opened, op, given, hint string) error {
-	before := last.chain.Links[:len(last.chain.Links)-1]
-	for _, link := range slices.Backward(before) {
-		entry := ""
-		err := a.open(ctx, last.store, link, last.chain, func(o opened) (err error) {
-			if entry, err = resolveEntry(o.Session, given); errors.Is(err, session.ErrNotExist) {
-				return nil
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if entry != "" {
-			return usageError{&session.Error{
-				Op: op, Name: last.chain.ID,
-				Err:  fmt.Errorf("entry %s is in session %s, and the conversation has gone on since: its last session is %s", entry, link, last.name),
-				Hint: strings.NewReplacer("ID", last.chain.ID, "ENTRY", entry, "LAST", last.name).Replace(hint),
-			}}
-		}
-	}
-	return nil
-}
-
-// withEachLink calls f with all sessions of the conversation that the user means,
-// for what is said of the conversation as a whole.
-func (a *app) withEachLink(ctx context.Context, id string, f func(name string, links []opened) error) error {
-	return a.withChain(ctx, id, func(st *file.Store, name string, c session.Linked) error {
-		var links []opened
-		var open func(names []string) error
-		open = func(names []string) error {
-			if len(names) == 0 {
-				return f(name, links)
-			}
-			return a.open(ctx, st, names[0], c, func(o opened) error {
-				links = append(links, o)
-				return open(names[1:])
-			})
-		}
-		if isAlone(c) {
-			return open([]string{name})
-		}
-		return open(c.Links)
 	})
 }
 

@@ -8,10 +8,9 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
-	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/window"
 )
 
 type contextFlags struct {
@@ -25,13 +24,14 @@ func contextCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "context ID",
 		Short: "Show what a model would be sent now",
-		Long: "Context prints what a model would be sent if it were asked now: which entries,\n" +
-			"how many tokens and who counted them, and what is left out and why.\n\n" +
-			"With --window it prints what of that fits a window. The oldest goes first, of\n" +
-			"what tools answered, then of the dialogue, then of the documents; never the\n" +
-			"system prompt, and never a tool call without its results. Nothing is written.\n\n" +
-			"Sessions that continue each other have one context, whichever is named; --link\n" +
-			"shows that of the one that is named.",
+		Long: "Prints what a model would be sent if it were asked now: which entries, how many\n" +
+			"tokens and who counted them, and what is left out and why.\n\n" +
+			"With --window, prints how much of that fits a window. Tool output is dropped\n" +
+			"first, then the dialogue, then documents, the oldest first; the system prompt\n" +
+			"always stays, and so do the results of every tool call that stays. Nothing is\n" +
+			"written.\n\n" +
+			"A conversation that spans several sessions has one context, whichever of them you\n" +
+			"name; --link shows that of the one you name.",
 		Example: "  coppice context 0199\n  coppice context 0199 --format text\n  coppice context 0199 --json | jq .tokens\n" +
 			"  coppice context 0199 --window 200000 --reserve 16000",
 		GroupID:           "read",
@@ -52,88 +52,48 @@ func (a *app) runContext(cmd *cobra.Command, id string, f *contextFlags) error {
 	if f.format != "entries" && f.format != "text" {
 		return usageError{fmt.Errorf("--format is %q; it must be entries or text", f.format)}
 	}
-	if err := f.window.check(cmd); err != nil {
+	w, err := f.window.request(cmd)
+	if err != nil {
 		return err
 	}
-	return a.withConversation(cmd.Context(), id, f.link, func(o opened) error {
-		leaf, err := resolveEntry(o.Session, f.leaf)
-		if err != nil {
+	return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
+		c, err := h.Entries.Context(cmd.Context(), coppice.ContextRequest{Session: id, Link: f.link, Leaf: f.leaf, Window: w})
+		switch {
+		case err != nil:
 			return err
+		case a.flags.json:
+			return a.printJSON(c)
+		case f.format == "text":
+			return terminal.Entries(a.out, a.style(), c.Entries, c.Short)
 		}
-		c, left, err := contextAt(o, leaf)
-		if err != nil {
-			return err
-		}
-		view, err := f.window.view(c)
-		if err != nil {
-			return plainly("context", o.name, err)
-		}
-		if a.flags.json {
-			return a.contextJSON(o, c, left, view)
-		}
-		ids, err := o.entryIDs(cmd.Context())
-		if err != nil {
-			return err
-		}
-		if f.format == "text" {
-			return terminal.Entries(a.out, a.style(), shown(c, view), render.ShortIDs(ids))
-		}
-		return a.contextEntries(c, left, view, shortIDs(ids))
+		return a.contextEntries(c)
 	})
 }
 
-// contextAt builds the context at a leaf, and says what of the path it leaves out.
-func contextAt(o opened, leaf string) (*session.Context, []leftOutJSON, error) {
-	if leaf == "" {
-		return &session.Context{}, []leftOutJSON{}, nil
-	}
-	c, err := o.Context(session.ContextOptions{Leaf: leaf, Shared: true})
-	if err != nil {
-		return nil, nil, err
-	}
-	left, err := o.LeftOut(c)
-	return c, leftOutWords(left), err
-}
-
-// shown are the entries of a context, or of its view if there is one.
-func shown(c *session.Context, view *window.View) []session.Entry {
-	if view != nil {
-		return view.Entries
-	}
-	return c.Entries
-}
-
-func (a *app) contextEntries(c *session.Context, left []leftOutJSON, view *window.View, names render.Names) error {
-	whole, err := measured(c)
-	if err != nil {
+func (a *app) contextEntries(c *coppice.ContextResult) error {
+	if err := a.contextHead(c); err != nil {
 		return err
 	}
-	if err := a.contextHead(c, whole, left, names); err != nil {
-		return err
-	}
-	costs := whole.Costs
-	if view != nil {
-		costs = view.Costs
-		if err := a.windowHead(view, names); err != nil {
+	if c.Window != nil {
+		if err := a.windowHead(c); err != nil {
 			return err
 		}
 	}
 	style := a.style()
 	style.Width = cmp.Or(style.Width, listWidth)
-	entries := shown(c, view)
 	idWidth := 0
-	for i := range entries {
-		idWidth = max(idWidth, ansi.StringWidth(names.Shown(entries[i].ID)))
+	for i := range c.Entries {
+		idWidth = max(idWidth, ansi.StringWidth(c.Short.Shown(c.Entries[i].ID)))
 	}
-	for i := range entries {
-		e := &entries[i]
+	for i := range c.Entries {
+		e := &c.Entries[i]
 		mark := ""
 		if c.Edited[e.ID] != "" {
 			mark = "(edited) "
 		}
-		id := a.paint(dim, terminal.Pad(names.Shown(e.ID), idWidth)) + "  "
-		tokens := a.paint(dim, fmt.Sprintf("%8s", thousands(costs[i].Tokens))) + "  " + a.paint(yellow, mark)
-		if err := a.print("%s", style.Row(e, id, tokens, names.Shown)); err != nil {
+		id := a.paint(dim, terminal.Pad(c.Short.Shown(e.ID), idWidth)) + "  "
+		tokens := a.paint(dim, fmt.Sprintf("%8s", thousands(c.Costs[i].Tokens))) + "  " + a.paint(yellow, mark)
+		if err := a.print("%s", style.Row(e, id, tokens, c.Short.Shown)); err != nil {
 			return err
 		}
 	}
@@ -144,20 +104,20 @@ func (a *app) contextEntries(c *session.Context, left []leftOutJSON, view *windo
 const listWidth = 120
 
 // contextHead says who would be asked, how much it is, and what is left out.
-func (a *app) contextHead(c *session.Context, whole *window.View, left []leftOutJSON, names render.Names) error {
+func (a *app) contextHead(c *coppice.ContextResult) error {
 	model := cmp.Or(render.ModelName(c.Provider, c.Model), "no model chosen")
 	if c.ThinkingLevel != "" {
 		model += ", thinking " + oneLine(c.ThinkingLevel, 0)
 	}
-	size := counted(len(c.Entries), "entry", "entries") + ", " + counted(whole.Report.Tokens, "token", "tokens")
+	size := counted(c.Whole, "entry", "entries") + ", " + counted(c.Measured.Tokens, "token", "tokens")
 	lines := []string{a.paint(bold, model), size}
-	if len(whole.Report.Counts) > 0 {
-		lines = append(lines, "counts: "+whoCounted(&whole.Report))
+	if len(c.Measured.Counts) > 0 {
+		lines = append(lines, "counts: "+whoCounted(c.Measured.Counts, c.Measured.Counter))
 	}
-	for _, l := range left {
-		line := l.Reason
+	for _, l := range c.LeftOut {
+		line := string(l.Reason)
 		if l.EntryID != "" {
-			line += " " + names.Shown(l.EntryID)
+			line += " " + c.Short.Shown(l.EntryID)
 		}
 		if l.Count > 0 {
 			line += ": " + counted(l.Count, "entry", "entries")

@@ -1,89 +1,77 @@
 package cli
 
 import (
-	"strings"
+	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice"
 )
 
 func labelCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	return a.withJSON(&cobra.Command{
 		Use:   "label ID ENTRY TEXT",
 		Short: "Give an entry a name of your own",
-		Long: "Gives an entry a label. Wherever an entry is asked for, its label will do. An\n" +
-			"empty TEXT takes the label away; - reads it from standard input.",
+		Long: "Gives an entry a label, which you can use wherever a command takes an entry. An\n" +
+			"empty TEXT removes the label; - reads it from standard input.",
 		GroupID:           "keep",
 		Args:              cobra.ExactArgs(3),
 		ValidArgsFunction: a.completeEntryOf,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runLabel(cmd, args[0], args[1], args[2])
+			return a.runLabel(cmd.Context(), coppice.LabelRequest{Session: args[0], Entry: args[1], Label: args[2]})
 		},
-	}
+	})
 }
 
-func (a *app) runLabel(cmd *cobra.Command, id, entry, text string) error {
-	text, err := a.flagText(text)
-	if err != nil {
+func (a *app) runLabel(ctx context.Context, r coppice.LabelRequest) (err error) {
+	if r.Label, err = a.flagText(r.Label); err != nil {
 		return err
 	}
-	text = strings.TrimSpace(text)
-	return a.withLink(cmd.Context(), id, entry, func(o opened) error {
-		target, err := resolveEntry(o.Session, entry)
+	return a.withHome(ctx, false, func(h *coppice.Home) error {
+		named, err := h.Entries.Label(ctx, r)
 		if err != nil {
 			return err
 		}
-		label, err := remark(o.Session, func() (string, error) { return o.SetLabel(target, text) })
-		if err != nil {
-			return plainly("label", o.name, err)
+		target := named.Short.Shown(named.Target)
+		line := fmt.Sprintf("entry %s is now %q", target, named.Label)
+		if named.Label == "" {
+			line = fmt.Sprintf("entry %s has no label now", target)
 		}
-		labels, err := o.Labels() // which may lack a secret that the text had
-		if err != nil {
-			return err
-		}
-		if text == "" {
-			a.say("entry %s has no label now", target)
-		} else {
-			a.say("entry %s is now %q", target, labels[target])
-		}
-		return a.print("%s", label)
+		return a.done(named, named.Entry, line)
 	})
 }
 
 func renameCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	return a.withJSON(&cobra.Command{
 		Use:               "rename ID NAME",
 		Short:             "Give a session a display name",
-		Long:              "Gives a session a display name; - reads it from standard input.",
+		Long:              "Gives a session a display name; - reads it from standard input. An empty NAME\nremoves the name.",
 		GroupID:           "keep",
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: a.completeSession(1),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.runRename(cmd, args[0], args[1]) },
-	}
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runRename(cmd.Context(), coppice.RenameRequest{Session: args[0], Name: args[1]})
+		},
+	})
 }
 
-func (a *app) runRename(cmd *cobra.Command, id, name string) error {
-	name, err := a.flagText(name)
-	if err != nil {
+func (a *app) runRename(ctx context.Context, r coppice.RenameRequest) (err error) {
+	if r.Name, err = a.flagText(r.Name); err != nil {
 		return err
 	}
-	name = strings.TrimSpace(name)
-	return a.withLink(cmd.Context(), id, "", func(o opened) error {
-		was, err := o.Name()
+	return a.withHome(ctx, false, func(h *coppice.Home) error {
+		renamed, err := h.Sessions.Rename(ctx, r)
 		if err != nil {
 			return err
 		}
-		info, err := remark(o.Session, func() (string, error) { return o.AppendSessionInfo(name) })
-		if err != nil {
-			return plainly("rename", o.name, err)
+		line := fmt.Sprintf("session %s is now %q", briefID(renamed.Session), renamed.Name)
+		if renamed.Name == "" {
+			line = fmt.Sprintf("session %s has no name now", briefID(renamed.Session))
 		}
-		if name, err = o.Name(); err != nil { // which may lack a secret that the name had
-			return err
+		if renamed.Was != "" {
+			line += fmt.Sprintf("; it was %q", renamed.Was)
 		}
-		if was == "" {
-			a.say("session %s is now %q", o.name, name)
-		} else {
-			a.say("session %s is now %q; it was %q", o.name, name, was)
-		}
-		return a.print("%s", info)
+		return a.done(renamed, renamed.Entry, line)
 	})
 }

@@ -1,57 +1,57 @@
 package cli
 
 import (
+	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 )
 
 func mergeCommand(a *app) *cobra.Command {
-	var summary string
-	var picks []string
+	var r coppice.MergeRequest
 	cmd := &cobra.Command{
 		Use:   "merge ID LEAF",
 		Short: "Bring another branch's outcome here",
-		Long: "Appends an entry that gives the model a summary of another branch, chosen\n" +
-			"messages of it, or both. The messages stay where they are.",
+		Long: "Appends an entry that gives the model a summary of the branch that ends at LEAF,\n" +
+			"chosen messages of it, or both. The messages stay where they are.",
 		GroupID:           "tree",
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: a.completeEntryOf,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runMerge(cmd, args[0], args[1], summary, picks)
+			r.Session, r.From = args[0], args[1]
+			return a.runMerge(cmd.Context(), r)
 		},
 	}
-	cmd.Flags().StringVar(&summary, "summary", "", "what the branch arrived at; - is standard input")
-	cmd.Flags().StringSliceVar(&picks, "pick", nil, "a message of the branch to show here; may be given several times")
+	cmd.Flags().StringVar(&r.Summary, "summary", "", "what the branch arrived at; - is standard input")
+	cmd.Flags().StringSliceVar(&r.Picks, "pick", nil, "a message of the branch to show here; may be given several times")
 	_ = cmd.RegisterFlagCompletionFunc("pick", a.completeEntries) // fails only for a flag that does not exist
-	return cmd
+	return a.withJSON(cmd)
 }
 
-func (a *app) runMerge(cmd *cobra.Command, id, leaf, summary string, picks []string) error {
-	summary, err := a.flagText(summary)
-	if err != nil {
+func (a *app) runMerge(ctx context.Context, r coppice.MergeRequest) (err error) {
+	if r.Summary, err = a.flagText(r.Summary); err != nil {
 		return err
 	}
-	if summary == "" && len(picks) == 0 {
+	if r.Summary == "" && len(r.Picks) == 0 {
 		return usageError{errors.New("nothing to merge: give --summary, --pick or both")}
 	}
-	hint := "a merge brings branches of the last session; coppice fork ID makes one session of all, in which every branch can be merged"
-	return a.withLast(cmd.Context(), "merge", id, append([]string{leaf}, picks...), hint, func(o opened) error {
-		from, err := resolveEntry(o.Session, leaf)
+	return a.withHome(ctx, false, func(h *coppice.Home) error {
+		merged, err := h.Entries.Merge(ctx, r)
 		if err != nil {
-			return err
+			return hintEarlier(err, func(e *coppice.EarlierError) string {
+				return "only branches of the last session can be merged; " + command("fork", []string{e.Conversation}) +
+					" makes one session of the whole conversation, in which every branch can"
+			})
 		}
-		picked := make([]string, len(picks))
-		for i := range picks {
-			if picked[i], err = resolveEntry(o.Session, picks[i]); err != nil {
-				return err
-			}
-		}
-		merged, err := o.Merge(from, summary, picked...)
-		if err != nil {
-			return plainly("merge", o.name, err)
-		}
-		a.say("merged the branch that ends at %s; %s takes it back", from, command("revert", []string{o.name, merged}))
-		return a.print("%s", merged)
+		return a.done(merged, merged.Entry, "merged the branch that ends at "+merged.Short.Shown(merged.From)+"; "+
+			a.revertCommand(r.Session, merged.Session, merged.Entry, merged.Short)+" takes it back")
 	})
+}
+
+// revertCommand is the command that takes an entry back.
+func (a *app) revertCommand(given, session, entry string, short render.Names) string {
+	return command("revert", []string{calling(given, session), short.Name(entry)})
 }

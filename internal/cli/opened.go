@@ -48,11 +48,6 @@ func (o opened) shortName(ctx context.Context) (string, error) {
 	return cmp.Or(shortIDs(names)[o.name], o.name), nil // the first session of a conversation may be missing
 }
 
-// entryIDs returns the ids of all entries in the order of the log, those that
-// only move the leaf included: a prefix that is shown to the user must mean one
-// of them.
-func (o opened) entryIDs(context.Context) ([]string, error) { return o.EntryIDs() }
-
 // conversation is the session as a renderer draws it.
 func (o opened) conversation() render.Conversation {
 	return render.Conversation{Session: o.Session, Blobs: o.store.Blobs(), Name: o.name, Links: o.chain.Links, Missing: o.chain.Missing}

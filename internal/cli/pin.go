@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice"
 )
 
 func pinCommand(a *app) *cobra.Command {
@@ -15,45 +17,35 @@ func unpinCommand(a *app) *cobra.Command {
 }
 
 func (a *app) pinning(use, short string, pinned bool) *cobra.Command {
-	return &cobra.Command{
+	return a.withJSON(&cobra.Command{
 		Use:   use,
 		Short: short,
-		Long: short + ".\n\nA pinned session stays when retention removes others, and rm refuses to remove\n" +
-			"it unless it is forced.",
+		Long: short + ".\n\nRetention never removes a pinned session, and rm refuses to remove one unless\n" +
+			"you pass --force.",
 		GroupID:           "keep",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.each(cmd.Context(), args, func(id string) error { return a.setPinned(cmd.Context(), id, pinned) })
+			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
+				return a.each(cmd.Context(), args, func(id string) error { return a.setPinned(cmd.Context(), h, id, pinned) })
+			})
 		},
-	}
+	})
 }
 
-func (a *app) setPinned(ctx context.Context, id string, pinned bool) error {
-	is := "pinned"
-	if !pinned {
-		is = "not pinned"
+func (a *app) setPinned(ctx context.Context, h *coppice.Home, id string, pinned bool) error {
+	result, err := h.Sessions.Pin(ctx, coppice.PinRequest{Session: id, Pinned: pinned})
+	if err != nil {
+		return err
 	}
-	return a.withEachLink(ctx, id, func(name string, links []opened) error {
-		changed := false
-		for _, o := range links { // all of a conversation are kept, or none
-			was, err := o.Pinned()
-			if err != nil {
-				return err
-			}
-			if was == pinned {
-				continue
-			}
-			if _, err := remark(o.Session, func() (string, error) { return o.SetPinned(pinned) }); err != nil {
-				return plainly("pin", o.name, err)
-			}
-			changed = true
-		}
-		if changed {
-			a.say("session %s is now %s", name, is)
-		} else {
-			a.say("session %s is %s already", name, is)
-		}
-		return a.print("%s", name)
-	})
+	is := " is now pinned"
+	switch {
+	case !pinned && result.Changed:
+		is = " is no longer pinned"
+	case !pinned:
+		is = " is not pinned"
+	case !result.Changed:
+		is = " is already pinned"
+	}
+	return a.done(result, result.Session, "session "+briefID(result.Session)+is)
 }

@@ -2,76 +2,39 @@ package cli
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice"
 )
 
 func revertCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	return a.withJSON(&cobra.Command{
 		Use:   "revert ID [ENTRY]",
 		Short: "Take back a compaction, edit or merge",
-		Long: "Appends an entry that takes back the effect of another. Without an entry, the\n" +
-			"compaction in force is taken back: the model sees again what it replaced.\n" +
-			"Reverting a revert does the thing again.",
+		Long: "Appends an entry that takes back what another one does to the context. Without\n" +
+			"ENTRY, takes back the compaction in force, so that the model sees again what it\n" +
+			"replaced. Reverting a revert does the thing again.",
 		GroupID:           "tree",
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: a.completeEntryOf,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.runRevert(cmd, args) },
-	}
-}
-
-func (a *app) runRevert(cmd *cobra.Command, args []string) error {
-	entry := "" // the compaction in force
-	if len(args) > 1 {
-		entry = args[1]
-	} else if err := a.findEarlierCompaction(cmd.Context(), args[0], &entry); err != nil {
-		return err
-	}
-	return a.withLink(cmd.Context(), args[0], entry, func(o opened) error {
-		var reverted string
-		var err error
-		if entry == "" {
-			reverted, err = o.Undo()
-			var none *session.Error
-			if errors.Is(err, session.ErrNotExist) && errors.As(err, &none) {
-				none.Hint = "coppice tree shows the entries; coppice revert ID ENTRY takes back an edit, a merge or an earlier revert"
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r := coppice.RevertRequest{Session: args[0]}
+			if len(args) > 1 {
+				r.Entry = args[1]
 			}
-		} else {
-			var target string
-			if target, err = resolveEntry(o.Session, entry); err != nil {
-				return err
-			}
-			reverted, err = o.Revert(target)
-		}
-		if err != nil {
-			return plainly("revert", o.name, err)
-		}
-		e, err := o.Entry(reverted)
-		if err != nil {
-			return err
-		}
-		a.say("entry %s no longer counts; %s makes it count again", e.Revert.TargetID, command("revert", []string{o.name, reverted}))
-		return a.print("%s", reverted)
+			return a.runRevert(cmd.Context(), r)
+		},
 	})
 }
 
-// findEarlierCompaction finds the compaction in force of a conversation that goes on
-// in several sessions: any of them may have it. Of a session that is alone it leaves
-// that to the session.
-func (a *app) findEarlierCompaction(ctx context.Context, id string, compaction *string) error {
-	return a.withConversation(ctx, id, false, func(o opened) error {
-		if isAlone(o.chain) {
-			return nil
+func (a *app) runRevert(ctx context.Context, r coppice.RevertRequest) error {
+	return a.withHome(ctx, false, func(h *coppice.Home) error {
+		reverted, err := h.Entries.Revert(ctx, r)
+		if err != nil {
+			return err
 		}
-		entries, err := o.GetContext()
-		for i := range entries {
-			if entries[i].Compaction != nil {
-				*compaction = entries[i].ID
-			}
-		}
-		return err
+		return a.done(reverted, reverted.Entry, "entry "+reverted.Short.Shown(reverted.Target)+" no longer counts; "+
+			a.revertCommand(r.Session, reverted.Session, reverted.Entry, reverted.Short)+" makes it count again")
 	})
 }

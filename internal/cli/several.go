@@ -3,15 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/coppice-dev/coppice/session"
 )
 
 // each does something for every one that the user named. One that fails does
@@ -39,30 +36,6 @@ func (a *app) each(ctx context.Context, given []string, do func(given string) er
 		return errPartial
 	}
 	return last
-}
-
-// remark appends what only says something about a session (a label, a name, a
-// tag). That does not depend on where the leaf is, so a writer who was faster is
-// no reason to give up.
-func remark(s *session.Session, do func() (string, error)) (id string, err error) {
-	err = s.Retry(func() error {
-		id, err = do()
-		return err
-	})
-	return id, err
-}
-
-// plainly explains a conflict to somebody who cannot call Refresh.
-func plainly(op, id string, err error) error {
-	var conflict *session.ConflictError
-	if !errors.As(err, &conflict) {
-		return err
-	}
-	return &session.Error{
-		Op: op, Name: id, Kind: session.ErrConflict,
-		Err:  fmt.Errorf("another program wrote to it at the same moment and stands at entry %s; nothing was changed", conflict.Theirs),
-		Hint: "run the command again",
-	}
 }
 
 // flagText is the text that a flag means: itself, or standard input for "-".

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -62,11 +61,6 @@ func (a *app) runStats(cmd *cobra.Command, f *statsFlags, args []string) error {
 		}
 		return a.printStats(s)
 	})
-}
-
-// sessionIn finds the conversation that a user means in the index.
-func (a *app) sessionIn(ctx context.Context, _ *index.Index, id string) (*coppice.SessionInfo, error) {
-	return a.home.Sessions.Get(ctx, id)
 }
 
 // printStats draws the numbers.

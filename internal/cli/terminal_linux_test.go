@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coppice-dev/coppice/render/plain"
+	"github.com/coppice-dev/coppice/session"
 )
 
 // openTerminal returns both ends of a new terminal: what the program writes to,
@@ -302,5 +303,51 @@ func TestJSONOnATerminalIsTheSameValue(t *testing.T) {
 	}
 	if got, want := normalised(t, shown), normalised(t, piped.String()); got != want {
 		t.Errorf("on a terminal %s\nin a pipe %s", got, want)
+	}
+}
+
+// Whoever works on a terminal is told in one short line what was done. Ids in full
+// are for programs.
+func TestWritesPrintOneShortLineOnATerminal(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "sessions")
+	s, err := session.New(dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := s.ID()
+	var said []string
+	for _, text := range []string{"one", "two", "three"} {
+		entry, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text(text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said = append(said, entry)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	uuid := regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	short := id[:18]
+	for _, args := range [][]string{
+		{"new"},
+		{"append", short, "--role", "user", "hello"},
+		{"fork", short},
+		{"rename", short, "Beans"},
+		{"tag", short, "+a"},
+		{"tag", short, "+a"},
+		{"pin", short},
+		{"unpin", short},
+		{"label", short, said[0], "start"},
+		{"compact", short, "--summary", "x", "--first-kept", said[2]},
+		{"revert", short},
+		{"branch", short, said[0]},
+		{"branch", short, said[0]},
+		{"merge", short, said[1], "--summary", "x"},
+	} {
+		got, code := onTerminal(t, dir, args...)
+		if code != exitOK || strings.Count(got, "\n") != 1 || uuid.MatchString(got) {
+			t.Errorf("coppice %q: exit code %d, want one line without a whole id:\n%s", args, code, got)
+		}
 	}
 }

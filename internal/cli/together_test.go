@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -118,7 +119,35 @@ func checkTogether(t *testing.T, s *session.Session, said []string, each int) {
 	}
 }
 
-// Two processes append at once: each either does it or reports a conflict.
+// Whoever appends a message says it wherever the conversation has got to: nobody is
+// turned away because others append at the same moment.
+func TestAppendsTogether(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "sessions")
+	id, err := program(dir, "new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id = strings.TrimSpace(id)
+	const writers, each = 4, 5
+	var group sync.WaitGroup
+	for range writers {
+		group.Go(func() {
+			for range each {
+				if _, err := program(dir, "append", id, "--role", "user", "me too"); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	said, err := openAll(t, dir, id, nil).MessageIDs()
+	if err != nil || len(said) != writers*each {
+		t.Errorf("%d messages are on the branch, want %d; %v", len(said), writers*each, err)
+	}
+}
+
+// Two processes merge at once: each either does it or reports a conflict.
 func TestMergesTogether(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "sessions")
@@ -130,6 +159,10 @@ func TestMergesTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	other, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("on another branch")})
+	if err := errors.Join(err, s.Branch(first)); err != nil {
+		t.Fatal(err)
+	}
 	id := s.ID()
 	s.Close()
 	var group sync.WaitGroup
@@ -138,7 +171,7 @@ func TestMergesTogether(t *testing.T) {
 	for range 2 {
 		group.Go(func() {
 			for range 10 {
-				_, err := program(dir, "merge", id, first, "--summary", "x")
+				_, err := program(dir, "merge", id, other, "--summary", "x")
 				var failed *exec.ExitError
 				mu.Lock()
 				switch {

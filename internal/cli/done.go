@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/coppice-dev/coppice"
+)
+
+// done reports what a command has written. A person gets one short line. A program
+// gets the id of what was written, and the line on standard error; with --json it
+// gets the whole result. Without an id nothing was written.
+func (a *app) done(result any, id, line string) error {
+	switch {
+	case a.flags.json:
+		return a.printJSON(result)
+	case a.isTerminal():
+		return a.print("%s", line)
+	}
+	a.say("%s", line)
+	if id == "" {
+		return nil
+	}
+	return a.print("%s", id)
+}
+
+// made is done for commands that programs call all the time: in a pipe they print
+// the id, and nothing else.
+func (a *app) made(result any, id, line string) error {
+	if a.flags.json || a.isTerminal() {
+		return a.done(result, id, line)
+	}
+	return a.print("%s", id)
+}
+
+// calling is what to call a session in an answer: as the user did, or by its id if
+// they named a place in a list, which may be another session's by now.
+func calling(given, id string) string {
+	if given == coppice.LastSession || strings.HasPrefix(given, "@") {
+		return id
+	}
+	return given
+}
+
+// briefID shortens an id for a line that is only read. It keeps the part of a UUIDv7
+// that is the time, down to the millisecond.
+func briefID(id string) string {
+	const enough, most = 13, 20
+	if len(id) <= most {
+		return id
+	}
+	for at := range id {
+		if at >= enough {
+			return strings.TrimRight(id[:at], "-")
+		}
+	}
+	return id
+}
+
+// hintEarlier says which command helps if an entry is in an earlier session of the
+// conversation.
+func hintEarlier(err error, hint func(e *coppice.EarlierError) string) error {
+	if e, ok := errors.AsType[*coppice.EarlierError](err); ok {
+		return hinted(err, hint(e))
+	}
+	return err
+}
