@@ -120,10 +120,16 @@ const controls = `<span class=controls>` +
 	`<output aria-live=polite></output><button type=button id=previous title="Previous (Shift+Enter)" aria-label=Previous>↑</button>` +
 	`<button type=button id=following title="Next (Enter)" aria-label=Next>↓</button><button type=button id=done title="Close (Esc)" aria-label=Close>✕</button></form>`
 
+// maxInList is how many items a part of the outline has.
+const maxInList = 50
+
 // side is the list of prompts, labels and compactions.
 func (p *page) side() {
 	p.raw("<nav class=side aria-label=Outline><h2>Outline</h2>\n<ol class=marks>\n")
-	for _, m := range p.marks {
+	for k, m := range p.marks {
+		if k > 0 && k%maxInList == 0 { // so that a browser need not lay out all of them
+			p.raw("</ol>\n<ol class=marks>\n")
+		}
 		p.raw("<li class=", m.kind)
 		p.inSection(m.item)
 		p.raw(`><a dir=auto href="#`)

@@ -178,7 +178,7 @@
     var side = doc.querySelector(".side"), r = marked.getBoundingClientRect(), s = side.getBoundingClientRect();
     if (r.top < s.top + 40 || r.bottom > s.bottom - 40) side.scrollTop += r.top - s.top - s.height / 2;
   }
-  addEventListener("scroll", function () { if (!waiting) { waiting = true; requestAnimationFrame(follow); } }, { passive: true });
+  addEventListener("scroll", function () { if (!waiting) { waiting = true; setTimeout(follow, 120); } }, { passive: true });
 
   // Find. It looks through everything on the page: folded, filtered, on other branches.
   var field = $("find").querySelector("input"), count = $("find").querySelector("output");

@@ -31,6 +31,7 @@ type item struct {
 	class   string
 	gist    string // what it says in a line, if that stands elsewhere
 	kind    string // what it is in a word, if that stands elsewhere
+	mute    int    // 1 + the item before it that needs a gist and says nothing itself
 	when    time.Time
 
 	// What its card would show: see hasCard.
@@ -140,6 +141,16 @@ func (p *plan) look(i int, e *session.Entry) {
 	n := it.node
 	if n.Label != "" || len(p.outline.Siblings(n)) > 1 {
 		it.gist, it.kind = render.Gist(e, gistWidth), render.Kind(e)
+		if it.gist == "" {
+			it.mute = i + 1
+		}
+	} else if parent := n.Parent; parent != nil && p.items[p.at[parent]].mute > 0 {
+		// A branch that begins with thought is known by what follows from it.
+		it.mute = p.items[p.at[parent]].mute
+		if gist := render.Gist(e, gistWidth); gist != "" {
+			p.items[it.mute-1].gist = gist
+			it.mute = 0
+		}
 	}
 	switch {
 	case e.Compaction != nil:

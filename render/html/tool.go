@@ -23,27 +23,37 @@ func (p *page) call(it *item, t *session.ToolUseContent, outs []placed, at *entr
 		first = resultAt(at, outs[0].block)
 	}
 	key, main := render.MainArgument(t)
-	edits := render.Edits(t)
+	edits, todos := render.Edits(t), render.Todos(t)
 	if len(edits) > 0 {
 		key, main = "", edits[0].Path
 	}
 	p.raw(`<details class="tool`)
 	p.flag(first != nil && first.IsError, " failed")
 	p.raw(`"`)
-	p.flag(areShort(edits), " open")
+	p.flag(areShort(edits) || len(todos) > 0, " open")
 	p.raw(`><summary>`)
 	p.toolName(t.Name)
+	p.raw("<code dir=auto>")
 	if main != "" {
-		p.raw("<code dir=auto>")
 		p.text(render.OneLine(main, maxSummary))
-		p.raw("</code>")
+	} else {
+		p.text(render.OneLine(strings.TrimPrefix(render.CallGist(t), render.OneLine(t.Name, 0)), maxSummary))
 	}
+	p.raw("</code>")
 	p.changes(edits)
 	p.outcome(first, len(outs))
 	p.raw("</summary>\n")
-	if len(edits) > 0 {
-		p.edits(edits)
+	if len(outs) > 0 {
+		p.subagent(t, at.entry.Message)
 	} else {
+		p.subagent(t, nil)
+	}
+	switch {
+	case len(edits) > 0:
+		p.edits(edits)
+	case len(todos) > 0:
+		p.todos(todos)
+	default:
 		p.input(t, key, main)
 	}
 	for k, out := range outs {
@@ -55,6 +65,33 @@ func (p *page) call(it *item, t *session.ToolUseContent, outs []placed, at *entr
 	p.raw("</details>\n")
 	return nil
 }
+
+// subagent says which session a call started, if that is known: from the
+// conversation, or from the message that has the answer.
+func (p *page) subagent(t *session.ToolUseContent, answer *session.MessageEntry) {
+	name := p.Subagents[t.ID]
+	if name == "" && answer != nil {
+		name = render.SubagentKey(p.Header().Key, answer)
+	}
+	if name != "" {
+		p.raw("<p class=media>↳ subagent: <code>")
+		p.text(render.OneLine(name, 0))
+		p.raw("</code></p>")
+	}
+}
+
+// todos writes a list with which an agent plans its work.
+func (p *page) todos(todos []render.Todo) {
+	p.raw("<ul class=todos>")
+	for _, todo := range todos {
+		p.raw("<li class=", todoClasses[todo.State], " dir=auto>")
+		p.text(render.OneLine(todo.Text, 0))
+		p.raw("</li>")
+	}
+	p.raw("</ul>\n")
+}
+
+var todoClasses = map[render.TodoState]string{render.TodoOpen: "todo", render.TodoActive: "doing", render.TodoDone: "done"}
 
 // maxSummary is how much of an argument stands beside the name of a tool.
 const maxSummary = 240
