@@ -103,6 +103,8 @@ func (a *app) rootCommand() *cobra.Command {
 			"  coppice ls\n" +
 			"  coppice tree ID\n" +
 			"  coppice search \"that thing\"",
+		Args:              cobra.NoArgs,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.welcome(cmd.Context()) },
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) },
@@ -116,6 +118,7 @@ func (a *app) rootCommand() *cobra.Command {
 		&cobra.Group{ID: "keep", Title: "Organise and keep"},
 		&cobra.Group{ID: "about", Title: "About the store and the program"},
 	)
+	a.withJSON(root)
 	for _, add := range commands {
 		root.AddCommand(add(a))
 	}
@@ -213,7 +216,7 @@ var commands = []func(*app) *cobra.Command{
 
 // withJSON gives a reading command the flag --json.
 func (a *app) withJSON(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().BoolVar(&a.flags.json, "json", false, "one JSON object a line, stable, for programs")
+	cmd.Flags().BoolVar(&a.flags.json, "json", false, "print JSON, one object a line")
 	return cmd
 }
 

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/terminal"
+	"github.com/coppice-dev/coppice/transcript/discover"
+)
+
+// welcomeJSON is what coppice --json prints when it is called alone.
+type welcomeJSON struct {
+	Home     *coppice.Overview  `json:"home"` // null if there is none yet
+	Programs []discover.Program `json:"programs"`
+}
+
+// welcome is what the program says when it is called without a command: what there
+// is on this machine, and what to type next.
+func (a *app) welcome(ctx context.Context) error {
+	w := welcomeJSON{Programs: coppice.KnownPrograms(a.getenv)}
+	err := a.withHome(ctx, false, func(h *coppice.Home) (err error) {
+		w.Home, err = h.Sessions.Overview(ctx)
+		return err
+	})
+	if err != nil && kindOfError(err) != coppice.KindNotFound {
+		return err
+	}
+	if w.Programs == nil {
+		w.Programs = []discover.Program{}
+	}
+	if a.flags.json {
+		return a.printJSON(w)
+	}
+	lines := append(a.welcomeHome(w.Home), a.welcomePrograms(w)...)
+	lines = append(lines, "", "Everything else:", a.next("coppice help", "all commands"))
+	return a.printText(strings.Join(lines, "\n"))
+}
+
+// next is a command to type and what it does.
+func (a *app) next(command, about string) string {
+	return "  " + a.paint(bold, terminal.Pad(command, 28)) + "  " + a.paint(dim, about)
+}
+
+func (a *app) welcomeHome(home *coppice.Overview) []string {
+	if home == nil || home.Sessions == 0 {
+		return []string{"Coppice keeps the conversations of humans, models and tools. There are none here yet."}
+	}
+	lines := []string{counted(home.Sessions, "session", "sessions") + " in " + home.Dir + ". The latest:"}
+	names := make([]string, len(home.Latest))
+	for i := range home.Latest {
+		names[i] = home.Latest[i].Name
+	}
+	short, now := render.ShortIDs(names), time.Now()
+	for i := range home.Latest {
+		s := &home.Latest[i]
+		lines = append(lines, "  "+a.paint(cyan, terminal.Pad(short.Shown(s.Name), 10))+"  "+oneLine(titleWithMarks(*s), 56)+"  "+a.paint(dim, a.when(s.Updated, now)))
+	}
+	return append(lines, "",
+		a.next("coppice show last", "read the latest"),
+		a.next("coppice ls", "list them all"),
+		a.next("coppice search WORDS", "find what was said"))
+}
+
+func (a *app) welcomePrograms(w welcomeJSON) []string {
+	if len(w.Programs) == 0 {
+		if w.Home != nil && w.Home.Sessions > 0 {
+			return nil
+		}
+		return []string{
+			"", "Nothing of other agents was found on this machine. Begin with:",
+			a.next("coppice demo", "some sessions to look at"),
+			a.next("coppice import FILE", "a transcript in any of forty formats"),
+			a.next("coppice new", "a session of your own"),
+		}
+	}
+	lines := []string{"", "Other agents keep conversations on this machine:"}
+	for _, p := range w.Programs {
+		lines = append(lines, "  "+terminal.Pad(p.Title, 16)+"  "+counted(p.Files, "file", "files")+", "+humanBytes(p.Bytes))
+	}
+	return append(lines, "", a.next("coppice import --all", "bring them in; nothing is changed there"))
+}
