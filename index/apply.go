@@ -33,7 +33,7 @@ type docRow struct {
 	kind               Kind
 	carried            carriage
 	role, tool, model  int64
-	cwd                int64
+	cwd, agent         int64
 	length             int
 	tf                 []byte
 	body, whole        string
@@ -416,8 +416,9 @@ func (w *writer) addDocs(s *state, n int64, rec *record, carried carriage) error
 		if d.kind == KindOutput {
 			tool = s.toolOf(d.call)
 		}
-		var errs [4]error
+		var errs [5]error
 		row.cwd, errs[3] = w.nameID(s.cwd)
+		row.agent, errs[4] = w.nameID(s.agent)
 		row.role, errs[0] = w.nameID(d.role)
 		row.tool, errs[1] = w.nameID(tool)
 		row.model, errs[2] = w.nameID(rec.model)
@@ -481,7 +482,7 @@ func (d *docRow) facets() string {
 	for _, f := range []struct {
 		letter byte
 		value  int64
-	}{{'r', d.role}, {'t', d.tool}, {'m', d.model}, {'c', d.cwd}} {
+	}{{'r', d.role}, {'t', d.tool}, {'m', d.model}, {'c', d.cwd}, {'a', d.agent}} {
 		if f.value != 0 {
 			b.WriteString(" " + facet(f.letter, f.value))
 		}

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/coppice-dev/coppice/store"
 )
@@ -115,6 +116,9 @@ func (ix *Index) FindTitle(ctx context.Context, title string) ([]Session, error)
 			`s.sort_title = ? AND s.sort_title <> '' AND s.part IN (0, 2) ORDER BY s.updated DESC, s.ord DESC LIMIT ?`,
 			foldTitle(title), maxFound)
 		return err
+	})
+	found = slices.DeleteFunc(found, func(s Session) bool { // long ones may differ after what is sorted by
+		return len(title) > maxSortTitle && !strings.EqualFold(s.Title, title)
 	})
 	return found, err
 }

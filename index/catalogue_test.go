@@ -305,8 +305,8 @@ func TestTitles(t *testing.T) {
 	for text, want := range map[string]string{
 		"Short":                      "Short",
 		"\n\n  First   line\nSecond": "First line",
-		strings.Repeat("word ", 40):  strings.TrimSpace(strings.Repeat("word ", 15)) + "…",
-		strings.Repeat("文", 100):     strings.Repeat("文", 79) + "…",
+		strings.Repeat("word ", 40):  strings.TrimSpace(strings.Repeat("word ", 40)),
+		strings.Repeat("文", 100):     strings.Repeat("文", 100),
 		strings.Repeat("x", 80):      strings.Repeat("x", 80),
 		"\x1b[31mred\u202e text":     "[31mred text",
 	} {

@@ -280,7 +280,7 @@ func (w *writer) chunk(c *chunk) error {
 func (w *writer) finish(s *state, c *chunk) error {
 	if s.created == 0 {
 		s.created = millis(c.job.stat.Modified)
-		s.updated = max(s.updated, s.created)
+		s.date()
 	}
 	if s.next == 0 && s.pos == 0 {
 		s.problems = 1 // not a session, or an empty one

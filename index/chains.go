@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -320,6 +321,9 @@ func (w *writer) sumUp(id int64, c session.Linked) error {
 	if sum.dir, err = w.nameID(sum.cwd); err != nil {
 		return err
 	}
+	if sum.maker, err = w.nameID(sum.agent); err != nil {
+		return err
+	}
 	sum.row = sum.encodeRow()
 	text := rowText{marshal(sum.tags), marshal(sum.models), marshal(sum.tools), "[]", "[]"}
 	if len(sum.tags) == 0 {
@@ -373,7 +377,7 @@ func linkNames(ctx context.Context, q querier, chain int64) ([]string, error) {
 // add adds a session to the sum of its chain.
 func (s *state) add(link *state, first bool) {
 	if first {
-		s.created, s.cwd, s.branches = link.created, link.cwd, 1
+		s.created, s.cwd, s.agent, s.branches = link.created, link.cwd, link.agent, 1
 		if link.sid == s.sid {
 			s.name, s.parent, s.relation = link.name, link.parent, link.relation
 		}
@@ -386,7 +390,8 @@ func (s *state) add(link *state, first bool) {
 	}
 	s.first = BetterTitle(s.first, link.first)
 	s.leafID, s.context = link.leafID, link.context
-	s.updated = max(s.updated, link.updated)
+	s.said = max(s.said, link.said)
+	s.updated = cmp.Or(s.said, max(s.updated, link.updated))
 	s.entries += link.entries
 	s.messages += link.messages - link.carried
 	s.branches += max(link.branches-1, 0) // of each, one goes on in the next

@@ -31,7 +31,7 @@ func DecodeRow(row []byte) (Session, error) { return decodeRow(row) }
 func EncodeRow(s Session) []byte {
 	row := state{
 		sid: s.ID, name: s.Name, key: s.Key, title: s.Title, cwd: s.CWD, parent: s.Parent, relation: s.Relation,
-		continuedTo: s.ContinuedTo, leafID: s.Leaf, created: millis(s.Created), updated: millis(s.Updated),
+		continuedTo: s.ContinuedTo, leafID: s.Leaf, agent: s.Agent, created: millis(s.Created), updated: millis(s.Updated),
 		entries: int64(s.Entries), messages: int64(s.Messages), branches: int64(s.Branches), tokens: s.Tokens,
 		context: s.Context, size: s.Size, continuation: int64(s.Continuation), problems: int64(s.Problems),
 		links: int64(s.Links), missing: s.Missing,

@@ -33,7 +33,7 @@ func (p *parser) filter(negative bool) bool {
 
 func isFilter(name string) bool {
 	switch name {
-	case "kind", "role", "tool", "model", "tag", "cwd", "session", "since", "until", "branch":
+	case "kind", "role", "tool", "model", "agent", "project", "tag", "cwd", "session", "since", "until", "branch":
 		return true
 	}
 	return false
@@ -48,6 +48,7 @@ func (p *parser) take(name, value string, at int, negative bool) {
 		"kind": {&p.kinds, &p.notKinds}, "role": {&p.roles, &p.notRoles},
 		"tool": {&p.tools, &p.notTools}, "model": {&p.models, &p.notMod},
 		"tag": {&p.tags}, "cwd": {&p.cwd}, "session": {&p.session},
+		"agent": {&p.agents}, "project": {&p.projects},
 	}
 	switch name {
 	case "since":

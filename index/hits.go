@@ -254,12 +254,15 @@ func (m *matcher) marks(text string) []Range {
 	var marks []Range
 	for _, l := range m.terms {
 		for i := range parts {
-			if l.isAt(parts[i:]) {
+			if l.option == "" && l.isAt(parts[i:]) {
 				marks = append(marks, l.mark(parts[i:]))
 			}
 		}
 		want := l.term.whole
-		if len(l.tokens) == 1 {
+		switch {
+		case l.option != "":
+			want = l.option
+		case len(l.tokens) == 1:
 			want = l.tokens[0]
 		}
 		for _, t := range wholes {
@@ -278,7 +281,7 @@ func (l *leaf) isAt(tokens []token) bool {
 	}
 	for i, want := range l.tokens {
 		have := tokens[i].text
-		if have != want && !(l.prefix && i == len(l.tokens)-1 && strings.HasPrefix(have, want)) {
+		if have != want && !slices.Contains(l.forms, have) && !(l.prefix && i == len(l.tokens)-1 && strings.HasPrefix(have, want)) {
 			return false
 		}
 	}

@@ -128,7 +128,7 @@ func (q *listQuery) build(ctx context.Context, db *database, c cursor) error {
 		q.order = "t." + q.column + ", t.session"
 		q.add("t.tag = ?", tags[0])
 		tags = tags[1:]
-	case q.CWD != "":
+	case q.CWD != "", q.Project != "":
 		if err := q.findDirs(ctx, db); err != nil {
 			return err
 		}
@@ -144,7 +144,32 @@ func (q *listQuery) build(ctx context.Context, db *database, c cursor) error {
 	}
 	q.after(c)
 	q.filter()
+	if q.Agent != "" {
+		maker, err := makerID(ctx, db, "list", q.Agent)
+		if err != nil {
+			return err
+		}
+		q.add("s.maker = ?", maker)
+	}
+	if q.Project != "" {
+		return checkProject(ctx, db, "list", q.Project)
+	}
 	return nil
+}
+
+// inDirs is the condition on the directories that are asked for.
+func (o *ListOptions) inDirs() (string, []any) {
+	var conds []string
+	var args []any
+	if o.CWD != "" {
+		cond, more := underDir(o.CWD)
+		conds, args = append(conds, "("+cond+")"), append(args, more...)
+	}
+	if o.Project != "" {
+		cond, more := isProject(o.Project)
+		conds, args = append(conds, "("+cond+")"), append(args, more...)
+	}
+	return strings.Join(conds, " AND "), args
 }
 
 // after begins where a page ended: with one comparison of pairs, so that SQLite
@@ -163,7 +188,7 @@ func (q *listQuery) after(c cursor) {
 // findDirs looks up the directories that are meant. Few of them are read one
 // after the other.
 func (q *listQuery) findDirs(ctx context.Context, db *database) error {
-	cond, args := underDir(q.CWD)
+	cond, args := q.inDirs()
 	rows, err := db.QueryContext(ctx, `SELECT s.id FROM (SELECT id, name AS cwd FROM names) s WHERE `+cond+` LIMIT ?`, append(args, maxDirs+1)...)
 	if err != nil {
 		return err
@@ -190,8 +215,8 @@ func (q *listQuery) filter() {
 	} else {
 		q.add("s.part IN (0, 2)")
 	}
-	if q.CWD != "" && len(q.dirs) == 0 {
-		cond, args := underDir(q.CWD)
+	if (q.CWD != "" || q.Project != "") && len(q.dirs) == 0 {
+		cond, args := q.inDirs()
 		q.add("s.dir IN (SELECT s.id FROM (SELECT id, name AS cwd FROM names) s WHERE "+cond+")", args...)
 	}
 	if q.Key != "" {

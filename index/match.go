@@ -23,6 +23,8 @@ type matcher struct {
 	average  float64 // length of a document
 	terms    []*leaf
 	optional bool // we are in an OR
+	forms    bool // other forms of a word will do
+	varied   bool // some word has other forms
 	bounded  bool // a prefix stands for more words than were taken
 }
 
@@ -31,6 +33,7 @@ type leaf struct {
 	*term
 	match    string // in SQLite's language
 	hashes   []uint32
+	forms    []string // other forms of the word that match, too
 	whole    uint32
 	weight   float64
 	optional bool           // a document may match without it
@@ -123,7 +126,13 @@ func (m *matcher) term(t *term, wanted bool) (piece, error) {
 	if err != nil || !wanted {
 		return piece{match, df}, err
 	}
-	l := &leaf{term: t, match: match, weight: weight(df, m.docs), optional: m.optional, whole: hashTerm(t.whole)}
+	l := &leaf{term: t, weight: weight(df, m.docs), optional: m.optional, whole: hashTerm(t.whole)}
+	if t.bare {
+		if match, df, err = m.vary(l, match, df); err != nil {
+			return piece{}, err
+		}
+	}
+	l.match = match
 	for _, token := range t.tokens {
 		l.hashes = append(l.hashes, hashTerm(token))
 	}
@@ -131,9 +140,26 @@ func (m *matcher) term(t *term, wanted bool) (piece, error) {
 	return piece{match, df}, nil
 }
 
+// vary adds the other forms of a word, if they will do.
+func (m *matcher) vary(l *leaf, match string, df float64) (string, float64, error) {
+	forms, more, err := m.formsOf(l.tokens[0])
+	m.varied = m.varied || len(forms) > 0
+	if err != nil || !m.forms || len(forms) == 0 {
+		return match, df, err
+	}
+	l.forms = forms
+	for _, form := range forms {
+		match += " OR " + quote(form)
+	}
+	return "(" + match + ")", df + more, nil
+}
+
 // alternatives returns the MATCH expression of a term, and in about how many
 // documents it is.
 func (m *matcher) alternatives(t *term) (match string, df float64, err error) {
+	if t.option != "" {
+		return m.options(t)
+	}
 	last := t.tokens[len(t.tokens)-1:]
 	if t.prefix {
 		if last, df, err = m.expand(last[0], len(t.tokens) > 1); err != nil {
@@ -170,6 +196,20 @@ func (m *matcher) alternatives(t *term) (match string, df float64, err error) {
 		}
 	}
 	return "(" + strings.Join(any, " OR ") + ")", df, nil
+}
+
+// options returns the MATCH expression of an option of a command.
+func (m *matcher) options(t *term) (match string, df float64, err error) {
+	options := []string{t.option}
+	if t.prefix {
+		options, df, err = m.expand(t.option, false)
+	} else {
+		df, err = m.df(t.option)
+	}
+	for i := range options {
+		options[i] = quote(options[i])
+	}
+	return "(" + strings.Join(options, " OR ") + ")", df, err
 }
 
 // df returns in about how many documents a token is.

@@ -387,8 +387,8 @@ func (m *machine) compareActivity(ix *index.Index, list []index.Session) {
 func describe(tb testing.TB, s *session.Session) index.Session {
 	h := s.Header()
 	info := index.Session{
-		ID: h.ID, Name: h.ID, Key: h.Key, CWD: h.CWD, Parent: h.ParentSession, Relation: h.Relation, Continuation: h.Continuation,
-		Created: h.CreatedAt, Updated: h.CreatedAt, Leaf: s.LeafID(),
+		ID: h.ID, Name: h.ID, Key: h.Key, CWD: h.CWD, Agent: session.OwnAgent, Project: index.ProjectOf(h.CWD), Parent: h.ParentSession, Relation: h.Relation, Continuation: h.Continuation,
+		Created: h.CreatedAt, Leaf: s.LeafID(),
 		Tags: must[[]string](tb)(s.Tags()), Pinned: must[bool](tb)(s.Pinned()), Messages: must[int](tb)(s.MessageCount()),
 		Branches: len(must[[]string](tb)(s.Leaves())), ContinuedTo: must[string](tb)(s.Continuation()),
 	}
@@ -412,6 +412,9 @@ func describe(tb testing.TB, s *session.Session) index.Session {
 				recorded += int64(*e.Message.Tokens)
 			}
 		}
+	}
+	if info.Updated.IsZero() {
+		info.Updated = h.CreatedAt
 	}
 	if info.Reported = info.Tokens > 0; !info.Reported {
 		info.Tokens = recorded

@@ -6,10 +6,13 @@ import (
 	"strings"
 )
 
-// narrow adds the filters to the query. It reports whether anything can be found
-// at all.
+// narrow turns the filters into SQLite's language. It reports whether anything can
+// be found at all.
 func (s *search) narrow() (possible bool, err error) {
 	o, f := &s.o, &s.f
+	if err := s.checkRoles(); err != nil {
+		return false, err
+	}
 	wanted, unwanted := []string{}, []string{}
 	for _, filter := range []struct {
 		letter         byte
@@ -41,7 +44,7 @@ func (s *search) narrow() (possible bool, err error) {
 	if err != nil || !possible {
 		return false, err
 	}
-	s.combine(append(wanted, sessions...), unwanted)
+	s.wanted, s.unwanted = append(wanted, sessions...), unwanted
 	s.between()
 	return true, nil
 }
@@ -56,16 +59,17 @@ func kindNames(list []Kind) []string {
 
 // combine puts facets and words together. Facets come first: they are rarer than
 // the words that make a search slow.
-func (s *search) combine(wanted, unwanted []string) {
-	if s.match != "" {
-		wanted = append(wanted, s.match)
+func (s *search) combine(words string) {
+	wanted := slices.Clone(s.wanted)
+	if words != "" {
+		wanted = append(wanted, words)
 	}
 	if len(wanted) == 0 {
 		wanted = []string{anything()}
 	}
 	s.match = "(" + strings.Join(wanted, " AND ") + ")"
-	if len(unwanted) > 0 {
-		s.match = "(" + s.match + " NOT (" + strings.Join(unwanted, " OR ") + "))"
+	if len(s.unwanted) > 0 {
+		s.match = "(" + s.match + " NOT (" + strings.Join(s.unwanted, " OR ") + "))"
 	}
 }
 
@@ -114,15 +118,24 @@ func (s *search) facets(letter byte, list []string) ([]string, error) {
 // if they are few, else by a condition on each match.
 func (s *search) sessions() (facets []string, possible bool, err error) {
 	where, args := s.sessionFilter()
-	if len(s.f.cwd) > 0 {
-		dirs, err := s.directories()
+	if facets, err = s.makers(); err != nil {
+		return nil, false, err
+	}
+	for _, by := range []struct {
+		values []string
+		cond   func(string) (string, []any)
+	}{{s.f.cwd, underDir}, {s.f.projects, isProject}} {
+		if len(by.values) == 0 {
+			continue
+		}
+		dirs, err := s.directories(by.values, by.cond)
 		if err != nil || len(dirs) == 0 {
 			return nil, false, err
 		}
 		if len(dirs) <= maxFacets {
 			facets = append(facets, "("+strings.Join(dirs, " OR ")+")")
 		} else {
-			where, args = anyOf(where, args, s.f.cwd, underDir)
+			where, args = anyOf(where, args, by.values, by.cond)
 		}
 	}
 	if len(where) == 0 {
@@ -141,6 +154,11 @@ func (s *search) sessions() (facets []string, possible bool, err error) {
 		s.pass, s.passArgs = "d.session IN ("+cond+")", args
 		return facets, true, nil
 	}
+	if len(ids) == 0 && len(s.f.session) > 0 {
+		if err := s.checkSessions(); err != nil {
+			return nil, false, err
+		}
+	}
 	var sessions []string
 	for _, id := range ids {
 		sessions = append(sessions, quote(facet('s', id)))
@@ -150,8 +168,8 @@ func (s *search) sessions() (facets []string, possible bool, err error) {
 
 // directories returns the facets of the directories that sessions are about and
 // that the filters name. There may be one too many.
-func (s *search) directories() ([]string, error) {
-	where, args := anyOf(nil, nil, s.f.cwd, underDir)
+func (s *search) directories(values []string, cond func(string) (string, []any)) ([]string, error) {
+	where, args := anyOf(nil, nil, values, cond)
 	rows, err := s.db.QueryContext(s.ctx, `SELECT s.id FROM (SELECT id, name AS cwd FROM names) s WHERE `+where[0]+` LIMIT ?`,
 		append(args, maxFacets+1)...)
 	if err != nil {
@@ -165,12 +183,51 @@ func (s *search) directories() ([]string, error) {
 	return facets, err
 }
 
+// makers returns the facets of the agents that the filters name.
+func (s *search) makers() ([]string, error) {
+	for _, project := range s.f.projects {
+		if err := checkProject(s.ctx, s.db, "search", project); err != nil {
+			return nil, err
+		}
+	}
+	var facets []string
+	for _, agent := range s.f.agents {
+		id, err := makerID(s.ctx, s.db, "search", agent)
+		if err != nil {
+			return nil, err
+		}
+		facets = append(facets, quote(facet('a', id)))
+	}
+	if len(facets) == 0 {
+		return nil, nil
+	}
+	return []string{"(" + strings.Join(facets, " OR ") + ")"}, nil
+}
+
+// checkSessions returns an error if it is because of their names, and not of other
+// filters, that there are no sessions to search in.
+func (s *search) checkSessions() error {
+	where, args := s.named()
+	var n int
+	err := s.db.QueryRowContext(s.ctx, `SELECT count(*) FROM (SELECT 1 FROM sessions s WHERE `+where[0]+` LIMIT 1)`, args...).Scan(&n)
+	if err == nil && n == 0 {
+		err = errNoSession(s.f.session)
+	}
+	return err
+}
+
 func (s *search) sessionFilter() (where []string, args []any) {
+	where, args = s.named()
 	for _, tag := range s.f.tags { // a chain has the tags of all its sessions
 		where = append(where, "(s.id IN (SELECT session FROM tags WHERE tag = ?) OR s.chain <> 0 AND s.chain IN (SELECT session FROM tags WHERE tag = ?))")
 		args = append(args, tag, tag)
 	}
-	return anyOf(where, args, s.f.session, func(prefix string) (string, []any) {
+	return where, args
+}
+
+// named is the condition that a session has one of the names that the filters name.
+func (s *search) named() (where []string, args []any) {
+	return anyOf(nil, nil, s.f.session, func(prefix string) (string, []any) {
 		end := afterPrefix(prefix)
 		named := []any{prefix, end, prefix, end, prefix}
 		const is = "s.name >= ? AND s.name < ? OR s.sid >= ? AND s.sid < ? OR s.key = ? AND s.key <> ''"

@@ -28,9 +28,13 @@ func (e *QueryError) Error() string {
 //	"deploy script"     these words side by side
 //	deploy OR release   one of them; AND binds closer than OR, ( ) groups
 //	-draft              not this; also NOT draft
+//	--force             the option of a command
 //	conf*               words that begin like this
 //	readFile            readFile, read_file, read-file, readfile
-//	kind:output         filters: kind role tool model tag cwd session since until branch
+//	kind:output         filters: kind role tool model agent project tag cwd session since until branch
+//
+// A word is also found in its other forms, templates in template, after the texts
+// that have the very word. In quotation marks only the word itself is meant.
 //
 // Filters hold for the whole query and cannot be part of an OR. A filter that is
 // given twice lets both values pass (of tags, a session must have both). Those of
@@ -44,7 +48,8 @@ func CheckQuery(query string) error {
 
 // query is what a query asks for.
 type query struct {
-	expr    node // nil if there are only filters
+	text    string // canonical
+	expr    node   // nil if there are only filters
 	filters filters
 }
 
@@ -54,6 +59,7 @@ type filters struct {
 	notKinds, notRoles, notTools, notMod []string
 	tags                                 []string
 	cwd, session                         []string
+	agents, projects                     []string
 	since, until                         time.Time
 	branch                               Branch
 }
@@ -73,6 +79,9 @@ type term struct {
 	tokens []string // side by side
 	whole  string   // the tokens as one word, if they may be an identifier
 	prefix bool     // the last token may go on
+	option string   // if it is an option of a command: its token
+	bare   bool     // other forms of the word will do
+	spans  [][2]int // where the tokens stand in the query
 }
 
 const (
@@ -112,7 +121,7 @@ func parseQuery(text string, now time.Time) (q *query, err error) {
 	if p.at < len(p.text) {
 		p.fail(p.at, "there is no ( for this )")
 	}
-	return &query{expr: expr, filters: p.filters}, nil
+	return &query{text: p.text, expr: expr, filters: p.filters}, nil
 }
 
 // or = and { "OR" and }
@@ -236,7 +245,8 @@ func (p *parser) keyword(word string) bool {
 	return true
 }
 
-// negation reads a "-" that stands right before something, or "NOT".
+// negation reads a "-" that stands right before something, or "NOT". Two dashes
+// begin an option, which is looked for.
 func (p *parser) negation() bool {
 	start := p.at
 	if p.keyword("NOT") {
@@ -245,7 +255,7 @@ func (p *parser) negation() bool {
 		}
 		return true
 	}
-	if p.text[p.at] == '-' && p.at+1 < len(p.text) {
+	if p.text[p.at] == '-' && p.at+1 < len(p.text) && p.text[p.at+1] != '-' {
 		if next, _ := utf8.DecodeRuneInString(p.text[p.at+1:]); !unicode.IsSpace(next) && next != ')' {
 			p.at++
 			return true
@@ -268,11 +278,11 @@ func (p *parser) unit() node {
 		return n
 	case '"':
 		text := p.quoted()
-		return p.term(start, text, p.star())
+		return p.term(start+1, text, p.star(), false)
 	}
 	text := p.word()
 	prefix := strings.HasSuffix(text, "*")
-	return p.term(start, text, prefix)
+	return p.term(start, text, prefix, true)
 }
 
 // quoted reads up to the closing quotation mark.
@@ -306,10 +316,15 @@ func (p *parser) word() string {
 }
 
 // term makes a term of a text, or nil if there is nothing in it to search for.
-func (p *parser) term(start int, text string, prefix bool) node {
+func (p *parser) term(start int, text string, prefix, bare bool) node {
 	t := newTerm(text, prefix)
 	if t == nil {
 		return nil
+	}
+	t.bare = bare && !prefix && len(t.tokens) == 1 && t.option == ""
+	for i := range t.spans {
+		t.spans[i][0] += start
+		t.spans[i][1] += start
 	}
 	if p.terms += len(t.tokens); p.terms > maxTerms {
 		p.fail(start, "the query is too long: %d words are the limit", maxTerms)
@@ -323,7 +338,13 @@ func newTerm(text string, prefix bool) *term {
 	parts, end := 0, 0
 	first := -1
 	s := scanner{text: strings.TrimRight(text, "*"), open: true, emit: func(k token) {
-		if k.whole {
+		switch {
+		case k.whole && strings.HasPrefix(k.text, optionMark):
+			if k.start == 0 {
+				t.option = k.text
+			}
+			return
+		case k.whole:
 			wholes = append(wholes, k)
 			return
 		}
@@ -332,6 +353,7 @@ func newTerm(text string, prefix bool) *term {
 		}
 		parts, end = parts+1, k.end
 		t.tokens = append(t.tokens, k.text)
+		t.spans = append(t.spans, [2]int{k.start, k.end})
 	}}
 	s.run()
 	if parts == 0 {

@@ -15,7 +15,7 @@ import (
 // encodeRow returns the session's row as a list shows it.
 func (s *state) encodeRow() []byte {
 	var b rowBuffer
-	for _, text := range []string{s.sid, s.name, s.key, s.title, s.cwd, s.parent, s.relation, s.continuedTo, s.leafID} {
+	for _, text := range []string{s.sid, s.name, s.key, s.title, s.cwd, s.parent, s.relation, s.continuedTo, s.leafID, s.agent} {
 		b.text(text)
 	}
 	for _, n := range []int64{
@@ -44,9 +44,10 @@ func (s *state) encodeRow() []byte {
 func decodeRow(row []byte) (Session, error) {
 	r := rowReader{data: string(row)} // which the strings of the session are parts of
 	var s Session
-	for _, text := range []*string{&s.ID, &s.Name, &s.Key, &s.Title, &s.CWD, &s.Parent, &s.Relation, &s.ContinuedTo, &s.Leaf} {
+	for _, text := range []*string{&s.ID, &s.Name, &s.Key, &s.Title, &s.CWD, &s.Parent, &s.Relation, &s.ContinuedTo, &s.Leaf, &s.Agent} {
 		*text = r.text()
 	}
+	s.Project = ProjectOf(s.CWD)
 	s.Created, s.Updated = timeOf(r.number()), timeOf(r.number())
 	s.Entries, s.Messages, s.Branches = int(r.number()), int(r.number()), int(r.number())
 	s.Tokens, s.Context, s.Size = r.number(), r.number(), r.number()

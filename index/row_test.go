@@ -10,7 +10,7 @@ import (
 )
 
 var wholeRow = index.Session{
-	ID: "id", Name: "name", Key: "telegram:1", Title: "Ein Büchlein", Named: true, Tags: []string{"a", ""}, CWD: "/work",
+	ID: "id", Name: "name", Key: "telegram:1", Title: "Ein Büchlein", Named: true, Tags: []string{"a", ""}, CWD: "/work", Agent: "codex", Project: "work",
 	Created: time.UnixMilli(1).UTC(), Updated: time.UnixMilli(1_790_000_000_123).UTC(),
 	Entries: 1, Messages: 2, Branches: 3, Tokens: 1 << 40, Reported: true, Context: 5, Size: 6,
 	Models: []index.Count{{Name: "m", Count: 300}, {Name: "n", Count: 1}}, Tools: []index.Count{{Name: "bash", Count: 1}},

@@ -20,7 +20,7 @@ const (
 	// schemaVersion is in the file's user_version. An index of any other version
 	// is made anew. Raise it whenever the tables, the tokens or the meaning of a
 	// column change.
-	schemaVersion = 9
+	schemaVersion = 10
 
 	// minSQLite is the first version without the bug that could corrupt a
 	// database when its WAL was reset.
@@ -58,8 +58,11 @@ CREATE TABLE sessions (
 	sort_title   TEXT NOT NULL DEFAULT '',
 	tags         TEXT NOT NULL DEFAULT '[]',
 	cwd          TEXT NOT NULL DEFAULT '',
+	agent        TEXT NOT NULL DEFAULT '',
+	maker        INTEGER NOT NULL DEFAULT 0, -- a name: agent
 	created      INTEGER NOT NULL DEFAULT 0,
-	updated      INTEGER NOT NULL DEFAULT 0,
+	updated      INTEGER NOT NULL DEFAULT 0, -- said or, if nothing was, created
+	said         INTEGER NOT NULL DEFAULT 0, -- when something was said last
 	entries      INTEGER NOT NULL DEFAULT 0,
 	messages     INTEGER NOT NULL DEFAULT 0,
 	branches     INTEGER NOT NULL DEFAULT 0,
@@ -104,6 +107,7 @@ CREATE INDEX by_key      ON sessions (key) WHERE key <> '';
 CREATE INDEX by_parent   ON sessions (parent, updated, ord) WHERE parent <> '';
 CREATE INDEX by_relation ON sessions (relation, updated, ord) WHERE relation <> '';
 CREATE INDEX folds       ON sessions (parent) WHERE folded = 1 AND part <> 1;
+CREATE INDEX by_maker    ON sessions (maker);
 CREATE INDEX by_chain    ON sessions (chain, nth) WHERE chain <> 0;
 CREATE INDEX by_next     ON sessions (continued_to) WHERE continued_to <> '';
 CREATE INDEX by_original ON sessions (original) WHERE original <> '';
@@ -177,7 +181,12 @@ CREATE TABLE silent (
 
 -- Every token, and in about how many documents it is: removing documents does
 -- not lower the number.
-CREATE TABLE terms (term TEXT PRIMARY KEY, df INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE terms (
+	term TEXT PRIMARY KEY,
+	df   INTEGER NOT NULL,
+	stem TEXT NOT NULL -- '': it is its own, or has none; see forms.go
+) STRICT, WITHOUT ROWID;
+CREATE INDEX term_stems ON terms (stem, df) WHERE stem <> '';
 
 CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
@@ -215,7 +224,7 @@ INSERT INTO fts (fts, rank) VALUES ('hashsize', 16777216);
 // directory or a tag, and of the few that are pinned or archived. The columns
 // after ord are there for filters, so that a row is fetched only if it is listed.
 const sortIndexes = `
-CREATE INDEX by_COLUMN       ON sessions (COLUMN, ord, archived, pinned, folded, updated, dir, part);
+CREATE INDEX by_COLUMN       ON sessions (COLUMN, ord, archived, pinned, folded, updated, dir, part, maker);
 CREATE INDEX dir_COLUMN      ON sessions (dir, COLUMN, ord, archived, pinned, folded, updated, part);
 CREATE INDEX pinned_COLUMN   ON sessions (COLUMN, ord, archived, folded, updated, part) WHERE pinned = 1;
 CREATE INDEX archived_COLUMN ON sessions (COLUMN, ord, pinned, folded, updated, part) WHERE archived = 1;

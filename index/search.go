@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -50,7 +51,7 @@ func (ix *Index) Search(ctx context.Context, o SearchOptions) (*Results, error) 
 	var res *Results
 	err = ix.read(ctx, "search", func(db *database) error {
 		s := &search{ctx: ctx, ix: ix, db: db, o: o, f: q.filters, shapes: make(map[int64]*shape)}
-		res, err = s.run(q.expr)
+		res, err = s.run(q)
 		return err
 	})
 	return res, err
@@ -71,6 +72,12 @@ func (o *SearchOptions) query(now time.Time) (*query, error) {
 	f.tags = append(f.tags, o.Tags...)
 	if o.CWD != "" {
 		f.cwd = append(f.cwd, o.CWD)
+	}
+	if o.Agent != "" {
+		f.agents = append(f.agents, o.Agent)
+	}
+	if o.Project != "" {
+		f.projects = append(f.projects, o.Project)
 	}
 	if o.Session != "" {
 		f.session = append(f.session, o.Session)
@@ -98,7 +105,7 @@ func (o *SearchOptions) query(now time.Time) (*query, error) {
 
 // any reports whether something narrows the search.
 func (f *filters) any(o *SearchOptions) bool {
-	n := len(f.kinds) + len(f.roles) + len(f.tools) + len(f.models) + len(f.tags) + len(f.cwd) + len(f.session) +
+	n := len(f.kinds) + len(f.roles) + len(f.tools) + len(f.models) + len(f.tags) + len(f.cwd) + len(f.session) + len(f.agents) + len(f.projects) +
 		len(f.notKinds) + len(f.notRoles) + len(f.notTools) + len(f.notMod) +
 		len(o.Kinds) + len(o.Roles) + len(o.Tools) + len(o.Models)
 	return n > 0 || !f.since.IsZero() || !f.until.IsZero() || f.branch == LiveBranch
@@ -114,7 +121,8 @@ type search struct {
 	m      *matcher
 	shapes map[int64]*shape // by session
 
-	match string // in SQLite's language
+	match            string   // in SQLite's language
+	wanted, unwanted []string // facets
 	// A condition on the sessions of documents, or "", and its parameters.
 	pass     string
 	passArgs []any
@@ -131,37 +139,77 @@ type candidate struct {
 	score              float64
 }
 
-func (s *search) run(expr node) (*Results, error) {
-	var err error
-	if s.m, err = newMatcher(s.ctx, s.db); err != nil {
-		return nil, err
-	}
-	words, err := s.m.node(expr, true)
-	if err != nil {
-		return nil, err
-	}
-	s.match = words.match
-	possible, err := s.narrow()
-	if err != nil || !possible {
+func (s *search) run(q *query) (*Results, error) {
+	if possible, err := s.narrow(); err != nil || !possible {
 		return &Results{}, err
 	}
-	found, bounded, err := s.candidates()
+	// In the order of time all forms of a word are equal.
+	found, bounded, err := s.rank(q.expr, s.o.Order == ByTime)
 	if err != nil {
 		return nil, err
 	}
+	if s.m.varied && !s.m.forms && !bounded && len(found) < s.most() {
+		if found, bounded, err = s.addForms(q.expr, found); err != nil {
+			return nil, err
+		}
+	}
 	res := &Results{Matches: len(found), Bounded: bounded || s.m.bounded}
-	if s.o.Order == ByRank {
-		slices.SortStableFunc(found, func(a, b candidate) int {
-			return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id))
-		})
+	if len(found) == 0 {
+		res.DidYouMean, err = s.suggest(q.text)
+		return res, err
 	}
 	res.Hits, err = s.hits(found)
 	return res, err
 }
 
-// wanted is how many matches are ranked. In the order of time fewer would do,
+// rank returns the matches of a query, the best first or, if that is wanted, the
+// newest, and whether there are more. forms says that other forms of a word will do.
+func (s *search) rank(expr node, forms bool) (found []candidate, bounded bool, err error) {
+	if s.m, err = newMatcher(s.ctx, s.db); err != nil {
+		return nil, false, err
+	}
+	s.m.forms = forms
+	words, err := s.m.node(expr, true)
+	if err != nil {
+		return nil, false, err
+	}
+	s.combine(words.match)
+	found, bounded, err = s.candidates()
+	if s.o.Order == ByRank {
+		slices.SortStableFunc(found, func(a, b candidate) int {
+			return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id))
+		})
+	}
+	return found, bounded, err
+}
+
+// addForms adds the texts that have a word in another form only. They come after
+// the others, and their scores are made to say so.
+func (s *search) addForms(expr node, found []candidate) ([]candidate, bool, error) {
+	more, bounded, err := s.rank(expr, true)
+	if err != nil {
+		return nil, false, err
+	}
+	below := math.Inf(1)
+	have := make(map[int64]bool, len(found))
+	for _, c := range found {
+		have[c.id], below = true, min(below, c.score)
+	}
+	for _, c := range more {
+		if have[c.id] {
+			continue
+		}
+		if len(have) > 0 {
+			c.score = below * c.score / (c.score + 1)
+		}
+		found = append(found, c)
+	}
+	return found, bounded, nil
+}
+
+// most is how many matches are ranked. In the order of time fewer would do,
 // were some of them not copies of others.
-func (s *search) wanted() int { return max(s.o.Newest, s.o.Offset+s.o.Limit) }
+func (s *search) most() int { return max(s.o.Newest, s.o.Offset+s.o.Limit) }
 
 // candidates returns the newest matches with their scores, and whether there are
 // more.
@@ -189,7 +237,7 @@ func (s *search) newest() (found []candidate, bounded bool, err error) {
 		return nil, false, err
 	}
 	defer rows.Close()
-	start, wanted := time.Now(), s.wanted()
+	start, wanted := time.Now(), s.most()
 	for looked := 0; rows.Next(); looked++ {
 		if len(found) == wanted || looked >= max(maxLooked, wanted) || s.isEnough(len(found), start) {
 			return found, true, nil

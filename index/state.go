@@ -22,10 +22,11 @@ type state struct {
 	name string
 
 	sid, key, title, given, first, cwd    string
+	agent                                 string
 	parent, relation, continuedTo, leafID string
 	original                              string
 	pinned, archived                      bool
-	created, updated                      int64
+	created, updated, said                int64
 	entries, messages, branches           int64
 	billed, recorded, tokens              int64
 	context, problems, docs               int64
@@ -42,6 +43,7 @@ type state struct {
 	calls                                 []call
 
 	dir       int64  // the name of cwd
+	maker     int64  // the name of agent
 	headed    bool   // the header was read: others may hang on the session now, or it on others
 	row       []byte // for lists
 	prev      string // the id of the entry before next; "" if not known
@@ -55,8 +57,8 @@ type rowText struct{ tags, models, tools, calls, replaced string }
 
 // rowColumns are a row's columns, in the order of fields.
 var rowColumns = []string{
-	"ord", "row", "dir", "sid", "key", "title", "sort_title", "given", "first", "cwd", "parent", "relation", "continued_to", "leaf_id",
-	"pinned", "archived", "created", "updated", "entries", "messages", "branches",
+	"ord", "row", "dir", "sid", "key", "title", "sort_title", "given", "first", "cwd", "agent", "maker", "parent", "relation", "continued_to", "leaf_id",
+	"pinned", "archived", "created", "updated", "said", "entries", "messages", "branches",
 	"billed", "recorded", "tokens", "context", "problems", "docs", "size", "modified", "continuation",
 	"pos", "head_hash", "tail_pos", "tail_hash", "next", "leaf", "breaks",
 	"original", "carrying", "carried", "markers",
@@ -71,8 +73,8 @@ var (
 // fields are where a row's columns are kept.
 func (s *state) fields(text *rowText) []any {
 	return []any{
-		&s.id, &s.row, &s.dir, &s.sid, &s.key, &s.title, &s.sortTitle, &s.given, &s.first, &s.cwd, &s.parent, &s.relation, &s.continuedTo, &s.leafID,
-		&s.pinned, &s.archived, &s.created, &s.updated, &s.entries, &s.messages, &s.branches,
+		&s.id, &s.row, &s.dir, &s.sid, &s.key, &s.title, &s.sortTitle, &s.given, &s.first, &s.cwd, &s.agent, &s.maker, &s.parent, &s.relation, &s.continuedTo, &s.leafID,
+		&s.pinned, &s.archived, &s.created, &s.updated, &s.said, &s.entries, &s.messages, &s.branches,
 		&s.billed, &s.recorded, &s.tokens, &s.context, &s.problems, &s.docs, &s.size, &s.modified, &s.continuation,
 		&s.pos, &s.head, &s.tailPos, &s.tailSum, &s.next, &s.leaf, &s.breaks,
 		&s.original, &s.carrying, &s.carried, &s.markers,
@@ -127,6 +129,9 @@ func (w *writer) saveState(s *state) error {
 	s.describe()
 	var err error
 	if s.dir, err = w.nameID(s.cwd); err != nil {
+		return err
+	}
+	if s.maker, err = w.nameID(s.agent); err != nil {
 		return err
 	}
 	s.row = s.encodeRow()
@@ -236,23 +241,28 @@ func (s *state) setHeader(h *session.Header, pos store.Pos) {
 	s.sid, s.key, s.cwd = s.name, h.Key, h.CWD
 	s.parent, s.relation, s.continuation = h.ParentSession, h.Relation, int64(h.Continuation)
 	s.carrying = session.CarriedIn(h).Open
+	s.agent = session.AgentOf(h)
 	s.created = millis(h.CreatedAt)
-	s.updated = max(s.updated, s.created)
+	s.date()
 	if h.ID != "" && h.ID != s.name {
 		s.problems++
 	}
 }
 
+// date brings up to date when the session was active last: when something was said,
+// or else when it was made, which an import may have done much later.
+func (s *state) date() { s.updated = cmp.Or(s.said, s.created) }
+
 // remember takes what an entry says about the session as a whole.
 func (s *state) remember(rec *record, carried bool) {
 	s.entries++
-	if rec.isSaid { // tidying up does not make a session young: see session.LastSaid
-		s.updated = max(s.updated, rec.time)
-	}
 	if s.created == 0 {
 		s.created = rec.time // the header is missing
-		s.updated = max(s.updated, s.created)
 	}
+	if rec.isSaid { // tidying up does not make a session young: see session.LastSaid
+		s.said = max(s.said, rec.time)
+	}
+	s.date()
 	if rec.isMessage {
 		s.messages++
 	}

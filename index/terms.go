@@ -17,7 +17,7 @@ func (w *writer) addTerm(term string) error {
 	if known {
 		return nil
 	}
-	_, err := w.exec(`INSERT INTO terms (term, df) VALUES (?, 0) ON CONFLICT DO NOTHING`, term)
+	_, err := w.exec(`INSERT INTO terms (term, df, stem) VALUES (?, 0, ?) ON CONFLICT DO NOTHING`, term, stemOf(term))
 	return err
 }
 

@@ -1,6 +1,7 @@
 package index_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/coppice-dev/coppice/index"
@@ -23,6 +24,11 @@ func TestTitlesOfPrompts(t *testing.T) {
 		{"a reminder without an end", "then this", []string{"<system-reminder>Be safe.", "then this"}},
 		{"the user's own markup", "<div>why is this red?</div>", []string{"<div>why is this red?</div>"}},
 		{"nothing", "", []string{"", " \n"}},
+		{"a command that a program wrote down", "then this", []string{"<command-name>/clear</command-name>\n<command-message>clear</command-message>", "then this"}},
+		{"only such a command", "/review", []string{"<command-message>review</command-message>\n<command-name>/review</command-name>"}},
+		{"what a command printed", "then this", []string{"<local-command-stdout>Set model</local-command-stdout>", "then this"}},
+		{"an interruption", "then this", []string{"[Request interrupted by user for tool use]", "then this"}},
+		{"a long line", strings.Repeat("long ", 100) + "line", []string{strings.Repeat("long ", 100) + "line\nmore"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := ""

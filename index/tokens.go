@@ -16,6 +16,7 @@ import (
 //	Crème BRÛLÉE                    creme brulee
 //	中文字                          中文 文字 字
 //	🚀                              🚀
+//	--no-verify                     no verify   and, as an option, __noverify
 //
 // The parts of a word stand side by side, so that a phrase of them finds it. The
 // whole goes into a column of its own, where it does not come between the parts
@@ -259,11 +260,30 @@ func (s *scanner) endChain() {
 	if c.runs == 0 {
 		return
 	}
-	if c.runs > 1 && c.runs <= maxChain && c.text.Len() <= maxToken {
-		s.emit(token{text: c.text.String(), start: c.start, end: c.end, whole: true})
+	if c.runs <= maxChain && c.text.Len() > 0 && c.text.Len() <= maxToken {
+		if c.runs > 1 {
+			s.emit(token{text: c.text.String(), start: c.start, end: c.end, whole: true})
+		}
+		if s.isOption(c.start) {
+			s.emit(token{text: optionMark + c.text.String(), start: c.start - 2, end: c.end, whole: true})
+		}
 	}
 	c.runs, c.end = 0, 0
 	c.text.Reset()
+}
+
+// optionMark is what the token of an option of a command begins with instead of its
+// dashes. No word has an underscore, and no facet has two.
+const optionMark = "__"
+
+// isOption reports whether two dashes stand before a word, and nothing that they
+// could belong to before them.
+func (s *scanner) isOption(start int) bool {
+	if start < 2 || s.text[start-2:start] != "--" {
+		return false
+	}
+	before, _ := utf8.DecodeLastRuneInString(s.text[:start-2])
+	return start == 2 || before != '-' && classOf(before) == separator
 }
 
 // dense emits the characters of a run two by two, and the last one by itself, so
@@ -351,7 +371,7 @@ func isAccent(r rune) bool {
 // foldTitle returns a title as it is sorted.
 func foldTitle(title string) string {
 	var b []byte
-	for _, r := range canonical(title) {
+	for _, r := range canonical(clip(title, maxSortTitle)) {
 		if classOf(r) == separator {
 			b = utf8.AppendRune(b, r)
 			continue

@@ -12,10 +12,14 @@ type Session struct {
 	ID    string // as the header has it
 	Name  string // of its log in the store; the ID, unless somebody renamed the file, or the original is missing
 	Key   string // the caller's own name for it, or ""
-	Title string // its name, or else the beginning of what the user said first
+	Title string // its name, or else the first line of what the user said first; "" if there is neither
 	Named bool   // Title is a name that somebody gave
 	Tags  []string
 	CWD   string
+	// Agent is the program in which the session was held: see session.AgentOf.
+	Agent string `json:"agent"`
+	// Project is what CWD is called: see ProjectOf.
+	Project string `json:"project"`
 
 	Created time.Time
 	Updated time.Time // of the latest message or summary: see session.LastSaid
@@ -99,6 +103,8 @@ type ListOptions struct {
 	// Filters; the zero value of each lets everything pass.
 	Tags     []string  // has all of these
 	CWD      string    // is about this directory or one below it
+	Agent    string    // was held in this program; an error if no session was
+	Project  string    // is about a directory of this name; an error if no session is
 	Key      string    // has exactly this key
 	Parent   string    // came from this session, or from another of its chain
 	Relation string    // is this to its parent: see session.Header
@@ -155,6 +161,8 @@ type SearchOptions struct {
 	Models  []string // said by any of these models
 	Tags    []string // in sessions that have all of these tags
 	CWD     string   // in sessions about this directory or one below it
+	Agent   string   // in sessions that were held in this program
+	Project string   // in sessions about a directory of this name
 	Session string   // in the sessions whose id or name begins like this, or whose key this is, and all of their chains
 	Since   time.Time
 	Until   time.Time // before this time
@@ -182,6 +190,9 @@ type Results struct {
 	// Bounded is true when there are more matches, which are older than the
 	// ranked ones.
 	Bounded bool
+	// DidYouMean has queries that may have been meant, if nothing was found because
+	// of a word that no text has.
+	DidYouMean []string
 }
 
 // Hit is a piece of text that matches.

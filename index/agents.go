@@ -1,0 +1,140 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// ProjectOf returns the project that a directory is: its last element, whatever
+// system the path is from.
+func ProjectOf(cwd string) string {
+	cwd = strings.TrimRight(cwd, `/\`)
+	return cwd[strings.LastIndexAny(cwd, `/\`)+1:]
+}
+
+// isProject is the condition that the directory s.cwd is called something.
+func isProject(name string) (string, []any) {
+	return `(lower(s.cwd) = lower(?) OR lower(substr(s.cwd, -length(?) - 1)) IN ('/' || lower(?), '\' || lower(?))) AND s.cwd <> ''`,
+		[]any{name, name, name, name}
+}
+
+// Agents returns the programs in which sessions were held, with the number of
+// conversations of each, the most frequent first.
+func (ix *Index) Agents(ctx context.Context) ([]Count, error) {
+	return ix.countSessions(ctx, "agents", `SELECT n.name, count(*) FROM sessions s INDEXED BY by_updated
+		JOIN names n ON n.id = s.maker WHERE s.part IN (0, 2) GROUP BY s.maker`)
+}
+
+// Projects returns the projects that sessions are about, with the number of
+// conversations of each, the most frequent first.
+func (ix *Index) Projects(ctx context.Context) ([]Count, error) {
+	dirs, err := ix.countSessions(ctx, "projects", `SELECT n.name, count(*) FROM sessions s INDEXED BY by_updated
+		JOIN names n ON n.id = s.dir WHERE s.part IN (0, 2) GROUP BY s.dir`)
+	counts := make(map[string]int64)
+	for _, dir := range dirs {
+		counts[ProjectOf(dir.Name)] += dir.Count
+	}
+	return sortCounts(counts), err
+}
+
+func (ix *Index) countSessions(ctx context.Context, op, query string) ([]Count, error) {
+	counts := make(map[string]int64)
+	err := ix.read(ctx, op, func(db *database) error {
+		clear(counts) // it may be asked twice
+		return scanCounts(ctx, db, counts, query)
+	})
+	return sortCounts(counts), err
+}
+
+// knownRoles are those that a message may always have. Imported ones may have
+// others.
+var knownRoles = []string{session.RoleUser, session.RoleAssistant, session.RoleSystem, session.RoleTool}
+
+// errUnknown is the error of a filter by something that there is not: whoever
+// mistypes it must not think that nothing was said.
+func errUnknown(op string, kind error, what, value string, known []string) error {
+	e := &store.Error{Op: op, Kind: kind, Err: fmt.Errorf("there is no %s %q", what, value)}
+	if len(known) > 0 {
+		e.Hint = "there are " + strings.Join(known[:min(len(known), 12)], ", ")
+		if len(known) > 12 {
+			e.Hint += fmt.Sprintf(" and %d more", len(known)-12)
+		}
+	}
+	return e
+}
+
+// makerID returns the number of an agent, or an error if no session is of it.
+func makerID(ctx context.Context, db *database, op, agent string) (int64, error) {
+	rows, err := db.QueryContext(ctx, `SELECT id FROM names n WHERE name = ? COLLATE NOCASE
+		AND EXISTS (SELECT 1 FROM sessions s INDEXED BY by_maker WHERE s.maker = n.id)`, agent)
+	if err != nil {
+		return 0, err
+	}
+	ids, err := scanColumn[int64](rows)
+	if err != nil || len(ids) > 0 {
+		return slices.Max(append(ids, 0)), err
+	}
+	counts := make(map[string]int64)
+	if err := scanCounts(ctx, db, counts, `SELECT n.name, count(*) FROM sessions s INDEXED BY by_maker JOIN names n ON n.id = s.maker GROUP BY s.maker`); err != nil {
+		return 0, err
+	}
+	return 0, errUnknown(op, store.ErrNotExist, "agent", agent, namesOf(sortCounts(counts)))
+}
+
+func namesOf(counts []Count) []string {
+	names := make([]string, len(counts))
+	for i, c := range counts {
+		names[i] = c.Name
+	}
+	return names
+}
+
+// checkProject returns an error if no session is about a project.
+func checkProject(ctx context.Context, db *database, op, project string) error {
+	cond, args := isProject(project)
+	var one int
+	err := db.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM (SELECT id, name AS cwd FROM names) s WHERE `+cond+`
+		AND EXISTS (SELECT 1 FROM sessions o INDEXED BY dir_updated WHERE o.dir = s.id) LIMIT 1)`, args...).Scan(&one)
+	if err == nil && one == 0 {
+		err = errUnknown(op, store.ErrNotExist, "project", project, nil)
+	}
+	return err
+}
+
+// checkRoles returns an error for a role that no message has, or may have.
+func (s *search) checkRoles() error {
+	for _, role := range slices.Concat(s.f.roles, s.o.Roles, s.f.notRoles) {
+		if slices.ContainsFunc(knownRoles, func(known string) bool { return strings.EqualFold(known, role) }) {
+			continue
+		}
+		facets, err := s.facets('r', []string{role})
+		if err != nil {
+			return err
+		}
+		said := 0
+		if len(facets) > 0 {
+			err = s.db.QueryRowContext(s.ctx, `SELECT count(*) FROM (SELECT 1 FROM fts WHERE fts MATCH ? LIMIT 1)`, strings.Join(facets, " OR ")).Scan(&said)
+		}
+		if err == nil && said == 0 {
+			err = errUnknown("search", store.ErrInvalid, "role", role, knownRoles)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errNoSession is the error of a search in sessions that do not exist.
+func errNoSession(names []string) error {
+	return &store.Error{
+		Op: "search", Name: strings.Join(names, ", "), Kind: store.ErrNotExist,
+		Err: errors.New("no session has this id, beginning of an id, or key"),
+	}
+}
