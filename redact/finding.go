@@ -2,6 +2,7 @@ package redact
 
 import (
 	"fmt"
+	"hash/maphash"
 	"strings"
 )
 
@@ -19,10 +20,19 @@ type Finding struct {
 	// after decoding.
 	Start int `json:"start"`
 	End   int `json:"end"`
+	// Same is equal for findings of the same secret in this process, and tells
+	// nothing else about it: another process gets other numbers.
+	Same uint64 `json:"-"`
 	// Preview tells a person which secret is meant without telling it: what is
 	// public of it or stands before it, and its length.
 	Preview string `json:"preview"`
 }
+
+// sameSeed makes Finding.Same worthless to whoever wants to guess a secret: with a
+// hash that everybody can compute, a short password could be looked up.
+var sameSeed = maphash.MakeSeed()
+
+func sameAs(secret []byte) uint64 { return maphash.Bytes(sameSeed, secret) }
 
 // Replacement is what stands in the place of a secret.
 func Replacement(kind string) string { return mark + kind + "]" }

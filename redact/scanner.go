@@ -178,7 +178,7 @@ func (s *Scanner) addKnown(text []byte, found []Finding) []Finding {
 	between := func(to int) {
 		for _, h := range s.known.find(text[from:to]) {
 			start, end := from+h.start, from+h.end
-			all = append(all, Finding{Kind: s.kinds[h.number], Start: start, End: end, Preview: preview("", text[start:end])})
+			all = append(all, Finding{Kind: s.kinds[h.number], Start: start, End: end, Same: sameAs(text[start:end]), Preview: preview("", text[start:end])})
 		}
 	}
 	marks := s.marks.in(text)

@@ -202,3 +202,14 @@ func TestPreviewNeverTells(t *testing.T) {
 		t.Errorf("found %+v", found)
 	}
 }
+
+// Findings of one secret have the same number, wherever they stand and whatever
+// told them; those of others do not.
+func TestSameIsThatOfTheSecret(t *testing.T) {
+	one, other := "kX9#mQ2$vL", "aB3!nR7?wP"
+	s := redact.NewScanner(redact.Known{Kind: "password", Value: one})
+	found := s.Find([]byte("DB_PASSWORD=" + one + " and " + one + " and DB_PASSWORD=" + other))
+	if len(found) != 3 || found[0].Same != found[1].Same || found[0].Same == found[2].Same {
+		t.Errorf("%+v", found)
+	}
+}

@@ -53,7 +53,7 @@ func (ed *editor) edit(ctx context.Context, line []byte) (edited, error) {
 		e.entry = string(head.ID)
 	}
 	for _, f := range found {
-		e.secrets = append(e.secrets, Secret{Entry: e.entry, Path: f.Path, Kind: f.Kind, Preview: f.Preview})
+		e.secrets = append(e.secrets, Secret{Entry: e.entry, Path: f.Path, Kind: f.Kind, Same: f.Same, Preview: f.Preview})
 	}
 	if !bytes.Contains(line, []byte(`"sha256:`)) {
 		return e, nil
@@ -67,7 +67,7 @@ func (ed *editor) edit(ctx context.Context, line []byte) (edited, error) {
 			continue
 		}
 		for _, f := range b.found {
-			e.secrets = append(e.secrets, Secret{Entry: e.entry, Path: r.path, Kind: f.Kind, Preview: f.Preview, Blob: r.ref})
+			e.secrets = append(e.secrets, Secret{Entry: e.entry, Path: r.path, Kind: f.Kind, Same: f.Same, Preview: f.Preview, Blob: r.ref})
 		}
 		e.line = b.replaceIn(e.line, r.ref)
 	}

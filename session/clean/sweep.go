@@ -28,6 +28,11 @@ type Secret struct {
 	Preview string    `json:"preview"`
 	Blob    store.Ref `json:"blob,omitempty"` // it stands in this blob
 	File    string    `json:"file,omitempty"` // it stands in this copy of the session: see file.Store.Copies
+	// Also is how many other places refer to Blob. The secrets in a blob are listed
+	// once, at the first place that leads to it.
+	Also int `json:"also,omitempty"`
+	// Same is equal for the same secret: see redact.Finding.
+	Same uint64 `json:"-"`
 }
 
 // Sweep is what was found in a store.
@@ -45,9 +50,11 @@ type Sweep struct {
 	// unsettled: Apply could not find out whether something refers to the blobs of
 	// pending.
 	unsettled bool
-	forms     map[string]bool // the logs, and whether they are archived
-	sizes     map[string]int64
-	opts      Options
+	// leads are the places that lead to a blob, by entry and path.
+	leads map[store.Ref][]string
+	forms map[string]bool // the logs, and whether they are archived
+	sizes map[string]int64
+	opts  Options
 }
 
 // Options adjusts what is looked at. The zero value means all sessions, and what
@@ -75,7 +82,7 @@ func Look(ctx context.Context, st *file.Store, names ...string) (*Sweep, error) 
 func LookWith(ctx context.Context, st *file.Store, o Options) (*Sweep, error) {
 	s := &Sweep{
 		store: st, names: o.Sessions, opts: o,
-		secrets: make(map[redact.Known]bool), logs: make(map[string]bool), forms: make(map[string]bool), sizes: make(map[string]int64),
+		secrets: make(map[redact.Known]bool), logs: make(map[string]bool), leads: make(map[store.Ref][]string), forms: make(map[string]bool), sizes: make(map[string]int64),
 	}
 	for stat, err := range st.List(ctx) {
 		if err != nil && stat.Name == "" {
@@ -103,6 +110,9 @@ func LookWith(ctx context.Context, st *file.Store, o Options) (*Sweep, error) {
 	}
 	if err := s.eachOrphan(ctx, list, s.addOrphan); err != nil {
 		return nil, err
+	}
+	for i := range s.Secrets {
+		s.Secrets[i].Also = max(0, len(s.leads[s.Secrets[i].Blob])-1)
 	}
 	for _, ref := range slices.Sorted(maps.Keys(list.known)) {
 		if len(list.known[ref].found) > 0 {
@@ -251,7 +261,7 @@ func (s *Sweep) eachOrphan(ctx context.Context, ed *editor, found func(ref store
 
 func (s *Sweep) addOrphan(ref store.Ref, b *blob) {
 	for _, f := range b.found {
-		s.Secrets = append(s.Secrets, Secret{Kind: f.Kind, Preview: f.Preview, Blob: ref})
+		s.Secrets = append(s.Secrets, Secret{Kind: f.Kind, Same: f.Same, Preview: f.Preview, Blob: ref})
 	}
 }
 
@@ -302,8 +312,23 @@ func (s *Sweep) add(c *file.Copy, name string, e edited) {
 		if c != nil {
 			secret.File = c.Path
 		}
-		s.Secrets = append(s.Secrets, secret)
+		if secret.Blob == "" || s.leadsFirst(&secret) {
+			s.Secrets = append(s.Secrets, secret)
+		}
 	}
+}
+
+// leadsFirst notes a place that leads to a blob, and reports whether it is the first
+// one: a source of many sessions is kept in one blob, and what is in it counts
+// once.
+func (s *Sweep) leadsFirst(secret *Secret) bool {
+	at := strings.Join([]string{secret.File, secret.Session, secret.Entry, secret.Path}, "\x00")
+	leads := s.leads[secret.Blob]
+	if len(leads) == 0 || leads[len(leads)-1] != at { // the secrets of a place come one after the other
+		leads = append(leads, at)
+		s.leads[secret.Blob] = leads
+	}
+	return leads[0] == at
 }
 
 // rewriteLog replaces the secrets in a log. It begins again when somebody writes
