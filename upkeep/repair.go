@@ -32,6 +32,7 @@ type RepairRequest struct {
 
 // RepairResult is what a repair did.
 type RepairResult struct {
+	Session string   `json:"session"`
 	Actions []Action `json:"actions"`
 	// Kept is where the log as it was is kept, if it was rewritten.
 	Kept string `json:"kept,omitempty"`
@@ -58,7 +59,7 @@ func Repair(ctx context.Context, st store.Store, r RepairRequest) (*RepairResult
 	if err != nil {
 		return nil, err
 	}
-	result := &RepairResult{Actions: []Action{}, Left: []Finding{}}
+	result := &RepairResult{Session: r.Session, Actions: []Action{}, Left: []Finding{}}
 	var lines []Action
 	// While somebody writes to the log, it is planned again.
 	err = session.Retry(func() (err error) {

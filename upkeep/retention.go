@@ -1,16 +1,9 @@
-// Package upkeep looks after stores: which sessions go when there are too many,
-// or when they are old.
-//
-// Nothing of this happens by itself. What goes, goes to the trash of its store,
-// from which it can be restored; pinned sessions and those that cannot be read
-// stay.
 package upkeep
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -29,7 +22,7 @@ type Session struct {
 }
 
 // Survey returns all sessions of a store that can be read, the one that was
-// active last first. Those that cannot are told to unread, which may be nil.
+// active last first. It calls unread, which may be nil, for each of the others.
 //
 // Sessions that continue each other are one conversation: as long as something is
 // said in the last of them, none of the others is old.
@@ -143,9 +136,9 @@ type Choice struct {
 	Reason Reason
 }
 
-// Choose returns those of the sessions, which come as Survey returns them, that
-// go by the rule, the oldest first, and how many go not because they are pinned.
-// Pinned ones do not count towards MaxCount.
+// Choose returns which of the sessions, given as Survey returns them, go by the
+// rule, the oldest first, and how many stay only because they are pinned. Pinned
+// ones do not count towards MaxCount.
 func (r Rule) Choose(all []Session, now time.Time) (going []Choice, pinned int) {
 	rank := 0
 	for _, s := range all {
@@ -171,12 +164,12 @@ func (r Rule) Choose(all []Session, now time.Time) (going []Choice, pinned int) 
 	return going, pinned
 }
 
-// MakeRoom returns the function for file.Options.MakeRoom that moves as many
-// sessions to the trash as must go, and tells moved of each. Those go that were
-// active longest ago; pinned ones never do.
+// MakeRoom returns a function for file.Options.MakeRoom. It moves as many sessions
+// to the trash as must go, those that were active longest ago first, and calls
+// moved for each. Pinned sessions stay.
 //
-// Two processes that make room at once may both find the same session, of which
-// one moves it; or, if they come one after the other, each another.
+// Two processes that make room at the same time may choose the same session: one
+// of them moves it. If one comes after the other, each moves another.
 func MakeRoom(moved func(Session)) func(ctx context.Context, st *file.Store, n int) error {
 	return func(ctx context.Context, st *file.Store, n int) error {
 		all, err := Survey(ctx, st, nil)
@@ -200,15 +193,9 @@ func MakeRoom(moved func(Session)) func(ctx context.Context, st *file.Store, n i
 	}
 }
 
-// discard looks at the pin once more: choosing can have taken a while.
+// discard looks at the pin once more: choosing may have taken a while.
 func discard(ctx context.Context, st *file.Store, s Session) error {
-	err := s.look(ctx, st)
-	if err == nil && s.Pinned {
-		return fmt.Errorf("session %s: it was pinned in the meantime", s.Name)
-	}
-	if err == nil {
-		err = st.Remove(ctx, s.Name)
-	}
+	_, err := Remove(ctx, st, RemoveRequest{Sessions: []string{s.Name}})
 	if errors.Is(err, store.ErrNotExist) {
 		return nil // somebody else was faster
 	}
