@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice"
 )
 
 func archiveCommand(a *app) *cobra.Command {
@@ -31,94 +28,86 @@ func archiveCommand(a *app) *cobra.Command {
 			if (len(args) > 0) == cmd.Flags().Changed("older-than") {
 				return usageError{errors.New("either the ids of sessions or --older-than is needed")}
 			}
-			return a.withStore(func(st *file.Store) error { return a.runArchive(cmd.Context(), st, args, olderThan.Duration, link) })
+			requests := []coppice.ArchiveRequest{{OlderThan: max(1, olderThan.Duration)}}
+			if len(args) > 0 {
+				requests = nil
+			}
+			for _, id := range args {
+				requests = append(requests, coppice.ArchiveRequest{Session: id, Link: link})
+			}
+			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error { return a.runArchive(cmd.Context(), h, requests) })
 		},
 	}
-	cmd.Flags().Var(&olderThan, "older-than", "all last written to longer ago, such as 30d, 2w or 12h")
+	cmd.Flags().Var(&olderThan, "older-than", "all last active longer ago, such as 30d, 2w or 12h")
 	linkFlag(cmd, &link)
-	return cmd
+	return a.withJSON(cmd)
 }
 
-func (a *app) runArchive(ctx context.Context, st *file.Store, given []string, olderThan time.Duration, link bool) error {
-	before, err := statsOf(ctx, st)
-	if err != nil {
-		return err
-	}
-	if len(given) == 0 {
-		link = true // each was looked at by itself
-		cutoff := time.Now().Add(-olderThan)
-		for name, stat := range before {
-			if !stat.Archived && stat.Modified.Before(cutoff) {
-				given = append(given, name)
-			}
-		}
-		slices.Sort(given)
-	}
-	done := make(map[string]bool)
-	err = a.each(ctx, given, func(id string) error {
-		names, err := a.linksOf(ctx, st, id, link)
+func (a *app) runArchive(ctx context.Context, h *coppice.Home, requests []coppice.ArchiveRequest) error {
+	done, there, was, is := 0, 0, int64(0), int64(0)
+	var failed []error
+	for _, r := range requests {
+		result, err := h.Sessions.Archive(ctx, r)
 		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		for _, s := range result.Sessions {
+			if there++; !s.Already {
+				done++
+				was, is = was+s.Was, is+s.Size
+			}
+			if err := a.printArchived(s); err != nil {
+				return err
+			}
+		}
+		failed = append(failed, errorsOf(result.Failed)...)
+	}
+	if there > 0 || len(failed) == 0 {
+		sizes := ""
+		if done > 0 {
+			sizes = fmt.Sprintf(": %s became %s", humanBytes(was), humanBytes(is))
+		}
+		a.say("archived %s%s", counted(done, "session", "sessions"), sizes)
+	}
+	return a.sumUp(there, failed)
+}
+
+func (a *app) printArchived(s coppice.Archived) error {
+	if a.flags.json {
+		return a.printJSON(s)
+	}
+	if s.Already {
+		a.say("session %s is archived already", s.ID)
+	}
+	return a.print("%s", s.ID)
+}
+
+func errorsOf(failed []coppice.Failure) []error {
+	var errs []error
+	for _, f := range failed {
+		errs = append(errs, f.Err)
+	}
+	return errs
+}
+
+// sumUp returns what a command ends with that was done for several sessions, like
+// each: the last error is left to the caller unless some were done.
+func (a *app) sumUp(done int, failed []error) error {
+	for i, err := range failed {
+		if done == 0 && i == len(failed)-1 {
 			return err
 		}
-		return a.each(ctx, names, func(name string) error {
-			archived, err := a.archiveOne(ctx, st, name, before)
-			if archived {
-				done[name] = true
-			}
-			return err
-		})
-	})
-	if err != nil && len(done) == 0 {
-		return err
+		a.sayError(err)
 	}
-	return errors.Join(err, a.sayArchived(ctx, st, before, done))
-}
-
-// archiveOne reports whether it archived a session, which may have been done before.
-func (a *app) archiveOne(ctx context.Context, st *file.Store, name string, before map[string]store.Stat) (bool, error) {
-	if before[name].Archived {
-		a.say("session %s is archived already", name)
-		return false, a.print("%s", name)
+	if len(failed) > 0 {
+		return errPartial
 	}
-	if err := st.Archive(ctx, name); err != nil {
-		return false, err
-	}
-	return true, a.print("%s", name)
-}
-
-// sayArchived is the receipt.
-func (a *app) sayArchived(ctx context.Context, st *file.Store, before map[string]store.Stat, done map[string]bool) error {
-	after, err := statsOf(ctx, st)
-	if err != nil {
-		return err
-	}
-	was, is := int64(0), int64(0)
-	for name := range done {
-		was += before[name].Size
-		is += after[name].Size
-	}
-	sizes := ""
-	if len(done) > 0 {
-		sizes = fmt.Sprintf(": %s became %s", humanBytes(was), humanBytes(is))
-	}
-	a.say("archived %s%s", counted(len(done), "session", "sessions"), sizes)
 	return nil
 }
 
-// statsOf returns what the store's list tells of each session.
-func statsOf(ctx context.Context, st *file.Store) (map[string]store.Stat, error) {
-	stats := make(map[string]store.Stat)
-	for stat, err := range st.List(ctx) {
-		if err != nil && stat.Name == "" {
-			return nil, err
-		}
-		stats[stat.Name] = stat
-	}
-	return stats, nil
-}
-
 func unarchiveCommand(a *app) *cobra.Command {
-	var link bool
+	var r coppice.UnarchiveRequest
 	cmd := &cobra.Command{
 		Use:               "unarchive ID…",
 		Short:             "Bring the plain files back",
@@ -126,25 +115,33 @@ func unarchiveCommand(a *app) *cobra.Command {
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withStore(func(st *file.Store) error {
+			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
 				return a.each(cmd.Context(), args, func(id string) error {
-					names, err := a.linksOf(cmd.Context(), st, id, link)
-					if err != nil {
-						return err
-					}
-					return a.each(cmd.Context(), names, func(name string) error { return a.unarchive(cmd.Context(), st, name) })
+					r.Session = id
+					return a.runUnarchive(cmd.Context(), h, r)
 				})
 			})
 		},
 	}
-	linkFlag(cmd, &link)
-	return cmd
+	linkFlag(cmd, &r.Link)
+	return a.withJSON(cmd)
 }
 
-func (a *app) unarchive(ctx context.Context, st *file.Store, name string) error {
-	if err := st.Unarchive(ctx, name); err != nil {
+func (a *app) runUnarchive(ctx context.Context, h *coppice.Home, r coppice.UnarchiveRequest) error {
+	result, err := h.Sessions.Unarchive(ctx, r)
+	if err != nil {
 		return err
 	}
-	a.say("session %s is the plain file %s", name, st.Path(name))
-	return a.print("%s", name)
+	for _, s := range result.Sessions {
+		if a.flags.json {
+			err = a.printJSON(s)
+		} else {
+			a.say("session %s is the plain file %s", s.ID, s.Path)
+			err = a.print("%s", s.ID)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return a.sumUp(len(result.Sessions), errorsOf(result.Failed))
 }

@@ -76,26 +76,6 @@ func (a *app) withLink(ctx context.Context, id, entry string, f func(o opened) e
 	})
 }
 
-// linksOf returns the sessions that the user means: those of a conversation that are
-// there, or with link only the one that is named.
-func (a *app) linksOf(ctx context.Context, st *file.Store, id string, link bool) ([]string, error) {
-	name, err := resolveSession(ctx, st, id)
-	if errors.Is(err, session.ErrNotExist) && !link {
-		if lost, lostErr := a.resolveLost(ctx, st, id); lostErr == nil {
-			c, err := a.chainOf(ctx, st, lost)
-			return c.Links, err
-		}
-	}
-	if err != nil || link {
-		return []string{name}, err
-	}
-	// What cannot be read is in no conversation, and is meant all the same.
-	if c, err := a.chainOf(ctx, st, name); err == nil && !isAlone(c) {
-		return c.Links, nil
-	}
-	return []string{name}, ctx.Err()
-}
-
 func isAlone(c session.Linked) bool { return len(c.Links) == 1 && len(c.Missing) == 0 }
 
 // open calls f with a session of a conversation.

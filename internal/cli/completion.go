@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -9,7 +8,6 @@ import (
 	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store"
 )
 
 // completeSession offers session ids, with titles, for the first argument; with
@@ -31,22 +29,6 @@ func (a *app) completeSession(most int) cobra.CompletionFunc {
 		})
 		return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}
-}
-
-// titleIn is the title of a session of a store, or "" if it cannot be read.
-func (a *app) titleIn(ctx context.Context, st store.Store, name string) string {
-	return oneLine(a.wholeTitle(ctx, st, name), 60)
-}
-
-// wholeTitle is the title of a session, or "" if it cannot be read.
-func (a *app) wholeTitle(ctx context.Context, st store.Store, name string) string {
-	s, err := session.Open(ctx, st, name, a.options())
-	if err != nil {
-		return ""
-	}
-	defer s.Close()
-	title, _ := titleOf(s)
-	return title
 }
 
 // titleOf is the name of a session, or else the first line of what its user said

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/upkeep"
 )
 
@@ -25,40 +25,39 @@ func fsckCommand(a *app) *cobra.Command {
 		GroupID:           "about",
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withStore(func(st *file.Store) error { return a.runFsck(cmd.Context(), st, args) })
+			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error { return a.runFsck(cmd.Context(), h, args) })
 		},
 	})
 }
 
-func (a *app) runFsck(ctx context.Context, st *file.Store, given []string) error {
+func (a *app) runFsck(ctx context.Context, h *coppice.Home, given []string) error {
 	if len(given) == 0 {
-		result, err := upkeep.Check(ctx, st, upkeep.CheckRequest{Index: st.IndexPath(), Each: a.printFinding})
+		result, err := h.Upkeep.Check(ctx, coppice.CheckRequest{Each: a.printFinding})
 		if err != nil {
 			return err
 		}
-		return a.fsckVerdict(st, result)
+		return a.fsckVerdict(h, result)
 	}
 	var sum upkeep.CheckResult
 	err := a.each(ctx, given, func(id string) error {
-		name, err := resolveSession(ctx, st, id)
+		result, err := h.Upkeep.Check(ctx, coppice.CheckRequest{Sessions: []string{id}, Each: a.printFinding})
 		if err != nil {
 			return err
 		}
-		result, err := upkeep.Check(ctx, st, upkeep.CheckRequest{Sessions: []string{name}, Each: a.printFinding})
 		sum.Sessions += result.Sessions
 		sum.Faults += result.Faults
 		sum.Notes += result.Notes
 		sum.Damaged = append(sum.Damaged, result.Damaged...)
-		return err
+		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return a.fsckVerdict(st, &sum)
+	return a.fsckVerdict(h, &sum)
 }
 
 // fsckVerdict says how it went. What was found has been printed.
-func (a *app) fsckVerdict(st *file.Store, r *upkeep.CheckResult) error {
+func (a *app) fsckVerdict(h *coppice.Home, r *upkeep.CheckResult) error {
 	if r.Faults == 0 {
 		a.say("%s checked: no faults, %s", counted(r.Sessions, "session", "sessions"), counted(r.Notes, "note", "notes"))
 		return nil
@@ -68,7 +67,7 @@ func (a *app) fsckVerdict(st *file.Store, r *upkeep.CheckResult) error {
 		hint = command("repair", r.Damaged[:1], "--dry-run") + " shows what can be done"
 	}
 	return &session.Error{
-		Op: "fsck", Path: st.Dir(), Kind: session.ErrCorrupt, Hint: hint,
+		Op: "fsck", Path: h.Dir(), Kind: session.ErrCorrupt, Hint: hint,
 		Err: fmt.Errorf("%s and %s in %s", counted(r.Faults, "fault", "faults"),
 			counted(r.Notes, "note", "notes"), counted(r.Sessions, "session", "sessions")),
 	}

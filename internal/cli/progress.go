@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/coppice-dev/coppice/index"
 )
 
 // progress is a bar on standard error. It appears only on a terminal, and only
@@ -49,13 +47,5 @@ func (p *progress) showDoing(doing string, done, total int64) {
 func (p *progress) done() {
 	if !p.printed.IsZero() {
 		_ = p.talk.err.Redraw("")
-	}
-}
-
-// sayUnread reports the sessions that could not be read: they are missing from
-// every answer.
-func (a *app) sayUnread(report index.Report) {
-	for _, unread := range report.Unread {
-		a.say("%s %v", a.paint(yellow, "warning:"), unread.Err)
 	}
 }

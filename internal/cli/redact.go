@@ -8,9 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
-	"github.com/coppice-dev/coppice/index"
-	"github.com/coppice-dev/coppice/session/clean"
-	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/upkeep"
 )
 
 type redactFlags struct {
@@ -22,13 +20,14 @@ func redactCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "redact [ID…]",
 		Short: "Find secrets and take them out for good",
-		Long: "Lists the keys, tokens and passwords in sessions, each with its place, and never\n" +
-			"the secret itself. With --apply each is replaced by [REDACTED:kind]: in the log, in\n" +
-			"blobs, in what was kept of an import's source, in the trash and in quarantine, and\n" +
-			"the index is made anew. A receipt tells what was done and where a secret is left,\n" +
-			"because another session has it too, say; the exit code is then 3.\n\n" +
-			"This is the one command that nothing brings back: look with --dry-run first. A\n" +
-			"secret that was ever written down should be revoked all the same.",
+		Long: "Lists the keys, tokens and passwords in sessions: what kind each is, how often it\n" +
+			"is there and where, but never the secret itself. With --apply each is replaced by\n" +
+			"[REDACTED:kind]: in the log, in blobs, in what was kept of an import's source, in\n" +
+			"the trash and in quarantine; the index is rebuilt. A receipt says what was done and\n" +
+			"where a secret is left, for example because another session has it too; the exit\n" +
+			"code is then 3.\n\n" +
+			"This cannot be undone: look with --dry-run first. Revoke a secret that was ever\n" +
+			"written down all the same.",
 		Example: "  coppice redact 0197ab --dry-run\n" +
 			"  coppice redact --all --apply",
 		GroupID:           "keep",
@@ -37,7 +36,8 @@ func redactCommand(a *app) *cobra.Command {
 			if (len(args) > 0) == f.all {
 				return usageError{errors.New("either the ids of sessions or --all is needed")}
 			}
-			return a.withStore(func(st *file.Store) error { return a.runRedact(cmd.Context(), st, args, &f) })
+			r := coppice.RedactRequest{Sessions: args, Link: f.link, All: f.all, Apply: f.apply}
+			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error { return a.runRedact(cmd.Context(), h, r) })
 		},
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "all sessions, and what the trash has of removed ones")
@@ -49,73 +49,48 @@ func redactCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
-func (a *app) runRedact(ctx context.Context, st *file.Store, given []string, f *redactFlags) error {
-	var names []string
-	for _, id := range given {
-		links, err := a.linksOf(ctx, st, id, f.link)
-		if err != nil {
-			return err
-		}
-		names = append(names, links...)
-	}
-	if f.apply {
-		a.home.BeforeWriting(ctx)
-	}
-	bar := a.newProgress("")
-	sweep, err := clean.LookWith(ctx, st, clean.Options{Sessions: names, Progress: bar.showDoing})
-	bar.done()
-	if err != nil {
+func (a *app) runRedact(ctx context.Context, h *coppice.Home, r coppice.RedactRequest) error {
+	result, err := h.Upkeep.Redact(ctx, r)
+	if result == nil {
 		return err
 	}
-	if err := a.printSecrets(sweep.Secrets); err != nil {
+	if err := a.printSecrets(ctx, h, result.Secrets); err != nil {
 		return err
 	}
-	if !f.apply {
-		a.say("%s found; nothing was changed", counted(len(sweep.Secrets), "secret", "secrets"))
-		for _, l := range sweep.Unread {
-			a.say("%s %s: %s", a.paint(yellow, "warning:"), l.Path, oneLine(l.Why, 0))
-		}
-		if len(sweep.Unread) > 0 {
-			return errPartial
-		}
-		return nil
+	if !r.Apply {
+		return a.sayFound(result)
 	}
-	return a.applyRedaction(ctx, st, sweep)
+	if err := errors.Join(err, a.printReceipt(result)); err != nil {
+		a.sayUnfinished(h)
+		return err
+	}
+	if len(result.Receipt.Left) > 0 {
+		a.say("some of it is left; the receipt says where. %s also looks at the other sessions", command("redact", nil, "--all", "--apply"))
+		return errPartial
+	}
+	return nil
 }
 
-// applyRedaction replaces what was found. The index goes first: if we do not come
-// to the end, there is none that still has a secret.
-func (a *app) applyRedaction(ctx context.Context, st *file.Store, sweep *clean.Sweep) error {
-	var dropped []string
-	if len(sweep.Secrets) > 0 {
-		var err error
-		if dropped, err = a.home.DropIndexes(); err != nil {
-			return err
-		}
+// sayFound sums up what was found and not taken out.
+func (a *app) sayFound(r *upkeep.RedactResult) error {
+	times := 0
+	for _, s := range r.Secrets {
+		times += s.Count
 	}
-	receipt, err := sweep.Apply(ctx)
-	path := ""
-	if err == nil && len(dropped) > 0 {
-		var ix *index.Index
-		if ix, err = a.home.Index(ctx); err == nil {
-			path = ix.Path()
-		}
+	a.say("%s found, %s in all; nothing was changed", counted(len(r.Secrets), "secret", "secrets"), counted(times, "time", "times"))
+	for _, l := range r.Unread {
+		a.say("%s %s: %s", a.paint(yellow, "warning:"), l.Path, oneLine(l.Why, 0))
 	}
-	if err := errors.Join(a.printReceipt(receipt, path), err); err != nil {
-		a.sayUnfinished(st)
-		return err
-	}
-	if len(receipt.Left) > 0 {
-		a.say("not all of it could be taken out; the receipt names what is left. coppice redact --all --apply also looks at the other sessions")
+	if len(r.Unread) > 0 {
 		return errPartial
 	}
 	return nil
 }
 
 // sayUnfinished tells what becomes of a redaction that did not come to its end.
-func (a *app) sayUnfinished(st *file.Store) {
-	if yes, err := clean.Unfinished(st); yes && err == nil {
-		a.say("not all was taken out; every file is whole. The next command that writes to the store does the rest, or: %s", command("redact", nil, "--all", "--apply"))
+func (a *app) sayUnfinished(h *coppice.Home) {
+	if yes, err := h.Upkeep.Unfinished(); yes && err == nil {
+		a.say("not everything was taken out; every file is whole. The next command that writes to the store does the rest, or: %s", command("redact", nil, "--all", "--apply"))
 	}
 }
 
@@ -135,12 +110,11 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	return err
 }
 
-// writers are the commands that write to sessions. (Others have to do with them
-// only when they are asked to; redact sees to it by itself.)
+// writers are the commands that write to sessions without asking the floor, which
+// sees to it by itself.
 var writers = map[string]bool{
 	"new": true, "append": true, "import": true, "branch": true, "fork": true, "merge": true, "compact": true, "revert": true,
-	"label": true, "rename": true, "tag": true, "pin": true, "unpin": true, "rm": true, "trash restore": true, "trash empty": true,
-	"archive": true, "unarchive": true, "index rebuild": true,
+	"label": true, "rename": true, "tag": true, "pin": true, "unpin": true,
 }
 
 // withRedact gives a writing command the flag --redact.

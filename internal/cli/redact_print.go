@@ -1,46 +1,88 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session/clean"
+	"github.com/coppice-dev/coppice/upkeep"
 )
 
-func (a *app) printSecrets(secrets []clean.Secret) error {
-	t := a.newTable(2, "SESSION", "ENTRY", "PLACE", "KIND", "SECRET")
-	for _, s := range secrets {
-		if a.flags.json {
+// maxPlaces is how many places of a secret a person is shown.
+const maxPlaces = 5
+
+// printSecrets prints what was found, one secret after the other: for a person
+// with its first places, for a program with all of them.
+func (a *app) printSecrets(ctx context.Context, h *coppice.Home, secrets []upkeep.Secret) error {
+	if a.flags.json {
+		for _, s := range secrets {
 			if err := a.printJSON(s); err != nil {
 				return err
 			}
-			continue
 		}
-		t.add(s.Session, s.Entry, placeOf(s), s.Kind, oneLine(s.Preview, 0))
+		return nil
 	}
-	if a.flags.json || len(secrets) == 0 {
+	names := render.Names{}
+	if a.width() > 0 {
+		var err error
+		if names, err = h.Sessions.Names(ctx); err != nil {
+			return err
+		}
+	}
+	t := a.newTable(5, "KIND", "SECRET", "TIMES", "SESSION", "ENTRY", "PLACE")
+	t.right[2] = true
+	for _, s := range secrets {
+		kind, preview := s.Kind, oneLine(s.Preview, 0)
+		for i, p := range s.Places {
+			if a.width() > 0 && i == maxPlaces {
+				t.add("", "", "", "", "", fmt.Sprintf("… and %d more; --json lists them all", len(s.Places)-i))
+				break
+			}
+			t.add(kind, preview, strconv.Itoa(p.Count), names.Shown(p.Session), a.shownEntry(p.Entry), placeOf(p))
+			if a.width() > 0 {
+				kind, preview = "", "" // said once
+			}
+		}
+	}
+	if len(secrets) == 0 {
 		return nil
 	}
 	return t.print()
 }
 
+// shownEntry shortens an id for a person.
+func (a *app) shownEntry(id string) string {
+	const short = 13
+	if id = oneLine(id, 0); a.width() > 0 && len(id) > short {
+		return oneLine(id, short)
+	}
+	return id
+}
+
 // placeOf tells where in an entry a secret is, and whether in a blob or a copy.
-func placeOf(s clean.Secret) string {
-	place := oneLine(s.Path, 0)
+func placeOf(p upkeep.Place) string {
+	place := oneLine(p.Path, 0)
 	switch {
-	case s.Session == "":
+	case p.Session == "":
 		place = "nothing"
 	case place == "":
 		place = "a damaged line"
 	}
-	if s.Blob != "" {
-		place += " → " + string(s.Blob)
+	if p.Blob != "" {
+		place += " → " + string(p.Blob)
 	}
-	if s.File != "" {
-		room, name := filepath.Split(s.File)
+	if p.Also > 0 {
+		place += fmt.Sprintf(" (and %s)", counted(p.Also, "other reference", "other references"))
+	}
+	if p.File != "" {
+		room, name := filepath.Split(p.File)
 		place += " in " + filepath.Join(filepath.Base(room), name)
 	}
 	return place
@@ -49,18 +91,18 @@ func placeOf(s clean.Secret) string {
 // receiptJSON is what redact --apply --json prints last.
 type receiptJSON struct {
 	Receipt *clean.Receipt `json:"receipt"`
-	Index   string         `json:"index,omitempty"` // it was made anew
+	Index   string         `json:"index,omitempty"` // it was rebuilt
 }
 
 // printReceipt prints what was done.
-func (a *app) printReceipt(r *clean.Receipt, index string) error {
-	if r == nil {
+func (a *app) printReceipt(r *upkeep.RedactResult) error {
+	if r.Receipt == nil {
 		return nil
 	}
 	if a.flags.json {
-		return a.printJSON(receiptJSON{r, index})
+		return a.printJSON(receiptJSON{r.Receipt, r.Index})
 	}
-	for _, line := range receiptLines(r, index) {
+	for _, line := range receiptLines(r.Receipt, r.Index) {
 		if err := a.print("%s", line); err != nil {
 			return err
 		}
@@ -81,10 +123,10 @@ func receiptLines(r *clean.Receipt, index string) []string {
 		add("replaced: %s", strings.Join(kinds, ", "))
 	}
 	for _, name := range r.Sessions {
-		add("session written anew: %s", name)
+		add("session rewritten: %s", name)
 	}
 	for _, path := range r.Copies {
-		add("file written anew: %s", path)
+		add("file rewritten: %s", path)
 	}
 	for _, old := range slices.Sorted(maps.Keys(r.Blobs)) {
 		add("blob replaced: %s by %s", old, r.Blobs[old])
@@ -93,7 +135,7 @@ func receiptLines(r *clean.Receipt, index string) []string {
 		add("deleted: %s", path)
 	}
 	if index != "" {
-		add("index made anew: %s", index)
+		add("index rebuilt: %s", index)
 	}
 	for _, l := range r.Left {
 		who := ""

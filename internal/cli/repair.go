@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/upkeep"
 )
 
@@ -34,20 +34,13 @@ func repairCommand(a *app) *cobra.Command {
 				return usageError{errors.New("a session, --stale or --blobs is needed")}
 			}
 			ctx := cmd.Context()
-			return a.withStore(func(st *file.Store) error {
-				if stale {
-					done, err := upkeep.RemoveStale(ctx, st, dryRun)
-					if err := a.printDeleted(done, err, dryRun, "stale file", "stale files"); err != nil {
-						return err
-					}
+			return a.withHome(ctx, false, func(h *coppice.Home) error {
+				if err := a.runTidy(ctx, h, coppice.TidyRequest{Stale: stale, Blobs: blobs, DryRun: dryRun}); err != nil {
+					return err
 				}
-				if blobs {
-					done, err := upkeep.RemoveBlobs(ctx, st, dryRun)
-					if err := a.printDeleted(done, err, dryRun, "unreferenced blob", "unreferenced blobs"); err != nil {
-						return err
-					}
-				}
-				return a.each(ctx, args, func(id string) error { return a.runRepair(ctx, st, id, dryRun) })
+				return a.each(ctx, args, func(id string) error {
+					return a.runRepair(ctx, h, coppice.RepairRequest{Session: id, DryRun: dryRun})
+				})
 			})
 		},
 	}
@@ -57,8 +50,23 @@ func repairCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
-// printDeleted prints what was deleted, or would be, and returns err.
-func (a *app) printDeleted(done []upkeep.Action, err error, dryRun bool, one, many string) error {
+func (a *app) runTidy(ctx context.Context, h *coppice.Home, r coppice.TidyRequest) error {
+	result, err := h.Upkeep.Tidy(ctx, r)
+	if r.Stale && (err == nil || len(result.Stale) > 0) {
+		if err := a.printDeleted(result.Stale, r.DryRun, "stale file", "stale files"); err != nil {
+			return err
+		}
+	}
+	if r.Blobs && (err == nil || len(result.Blobs) > 0) {
+		if err := a.printDeleted(result.Blobs, r.DryRun, "unreferenced blob", "unreferenced blobs"); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// printDeleted prints what was deleted, or would be.
+func (a *app) printDeleted(done []upkeep.Action, dryRun bool, one, many string) error {
 	size := int64(0)
 	for _, act := range done {
 		size += act.Size
@@ -66,25 +74,20 @@ func (a *app) printDeleted(done []upkeep.Action, err error, dryRun bool, one, ma
 			return err
 		}
 	}
-	what := counted(len(done), one, many) + ", " + humanBytes(size)
-	switch {
-	case dryRun && err == nil:
-		a.say("would delete %s", what)
-	case err == nil || len(done) > 0:
-		a.say("deleted %s", what)
+	verb := "deleted"
+	if dryRun {
+		verb = "would delete"
 	}
-	return err
+	a.say("%s %s, %s", verb, counted(len(done), one, many), humanBytes(size))
+	return nil
 }
 
-func (a *app) runRepair(ctx context.Context, st *file.Store, id string, dryRun bool) error {
-	name, err := resolveSession(ctx, st, id)
-	if err != nil {
-		return err
-	}
-	result, err := upkeep.Repair(ctx, st, upkeep.RepairRequest{Session: name, DryRun: dryRun})
+func (a *app) runRepair(ctx context.Context, h *coppice.Home, r coppice.RepairRequest) error {
+	result, err := h.Upkeep.Repair(ctx, r)
 	if err != nil {
 		return adviseRemoval(err)
 	}
+	name := result.Session
 	for _, act := range result.Actions {
 		if err := a.printAction(act); err != nil {
 			return err
@@ -93,7 +96,7 @@ func (a *app) runRepair(ctx context.Context, st *file.Store, id string, dryRun b
 	if result.Kept != "" {
 		a.say("the file as it was: %s", result.Kept)
 	}
-	if dryRun {
+	if r.DryRun {
 		a.say("%s would be made in session %s", counted(len(result.Actions), "repair", "repairs"), name)
 		return nil
 	}
@@ -109,11 +112,8 @@ func (a *app) runRepair(ctx context.Context, st *file.Store, id string, dryRun b
 
 // adviseRemoval says how to get rid of a session that is beyond repair.
 func adviseRemoval(err error) error {
-	var e *session.Error
-	if errors.Is(err, upkeep.ErrBeyondRepair) && errors.As(err, &e) {
-		advised := *e
-		advised.Hint = command("rm", []string{e.Name}) + " moves it to the trash"
-		return &advised
+	if e, ok := errors.AsType[*session.Error](err); ok && errors.Is(err, upkeep.ErrBeyondRepair) {
+		return hinted(err, command("rm", []string{e.Name})+" moves it to the trash")
 	}
 	return err
 }

@@ -1,0 +1,142 @@
+package coppice
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/upkeep"
+)
+
+// ArchiveRequest says what to compress: one conversation, or all that are old.
+type ArchiveRequest struct {
+	Session string `json:"session,omitempty"` // as a person names it: see Resolve
+	Link    bool   `json:"link,omitempty"`    // only the session that is named
+	// OlderThan, without a Session, means every conversation in which something
+	// was last said longer ago.
+	OlderThan time.Duration `json:"older_than,omitempty"`
+}
+
+// Archived is a session that is compressed now.
+type Archived struct {
+	ID      string `json:"id"`
+	Already bool   `json:"already,omitempty"` // it was before
+	Was     int64  `json:"was"`               // its size before
+	Size    int64  `json:"size"`
+}
+
+// ArchiveResult is what is compressed now.
+type ArchiveResult struct {
+	Sessions []Archived `json:"sessions"`
+	Failed   []Failure  `json:"failed"` // the sessions that could not be, or that could not be read
+}
+
+// Archive compresses conversations. They are listed, read and searched as before,
+// and the first append brings the plain file back.
+func (s *Sessions) Archive(ctx context.Context, r ArchiveRequest) (*ArchiveResult, error) {
+	h := s.home
+	if r.OlderThan < 0 || r.Session != "" && r.OlderThan > 0 {
+		return nil, invalid("either a session or an age is needed")
+	}
+	h.beforeWriting(ctx)
+	before, err := h.stats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	result := &ArchiveResult{Sessions: []Archived{}, Failed: []Failure{}}
+	var names []string
+	if r.OlderThan == 0 {
+		names, err = h.linksOf(ctx, r.Session, r.Link)
+	} else {
+		names, err = h.inactive(ctx, r.OlderThan, before, result)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return result, err
+		}
+		already := before[name].Archived
+		if !already {
+			if err := h.store.Archive(ctx, name); err != nil {
+				result.Failed = append(result.Failed, newFailure(name, err))
+				continue
+			}
+		}
+		result.Sessions = append(result.Sessions, Archived{ID: name, Already: already, Was: before[name].Size})
+	}
+	after, err := h.stats(ctx)
+	for i := range result.Sessions {
+		result.Sessions[i].Size = after[result.Sessions[i].ID].Size
+	}
+	return result, err
+}
+
+// inactive returns the plain sessions in whose conversations nothing was said for a
+// while. When a file was written does not matter: tags, pins and imports write to
+// files, too.
+func (h *Home) inactive(ctx context.Context, olderThan time.Duration, stats map[string]store.Stat, result *ArchiveResult) ([]string, error) {
+	all, err := upkeep.Survey(ctx, h.store, func(name string, err error) {
+		result.Failed = append(result.Failed, newFailure(name, err))
+	})
+	cutoff := time.Now().Add(-olderThan)
+	var names []string
+	for _, s := range all {
+		if s.Active.Before(cutoff) && !stats[s.Name].Archived {
+			names = append(names, s.Name)
+		}
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// stats returns what the store's list says about each session.
+func (h *Home) stats(ctx context.Context) (map[string]store.Stat, error) {
+	stats := make(map[string]store.Stat)
+	for stat, err := range h.store.List(ctx) {
+		if err != nil && stat.Name == "" {
+			return nil, err
+		}
+		stats[stat.Name] = stat
+	}
+	return stats, nil
+}
+
+// UnarchiveRequest says which conversation gets its plain files back.
+type UnarchiveRequest struct {
+	Session string `json:"session"`        // as a person names it: see Resolve
+	Link    bool   `json:"link,omitempty"` // only the session that is named
+}
+
+// Unarchived is a session that is a plain file again.
+type Unarchived struct {
+	ID   string `json:"id"`
+	Path string `json:"path"`
+}
+
+// UnarchiveResult is what is plain again.
+type UnarchiveResult struct {
+	Sessions []Unarchived `json:"sessions"`
+	Failed   []Failure    `json:"failed"`
+}
+
+// Unarchive brings the plain files of a conversation back.
+func (s *Sessions) Unarchive(ctx context.Context, r UnarchiveRequest) (*UnarchiveResult, error) {
+	h := s.home
+	h.beforeWriting(ctx)
+	names, err := h.linksOf(ctx, r.Session, r.Link)
+	if err != nil {
+		return nil, err
+	}
+	result := &UnarchiveResult{Sessions: []Unarchived{}, Failed: []Failure{}}
+	for _, name := range names {
+		if err := h.store.Unarchive(ctx, name); err != nil {
+			result.Failed = append(result.Failed, newFailure(name, err))
+			continue
+		}
+		result.Sessions = append(result.Sessions, Unarchived{name, h.store.Path(name)})
+	}
+	return result, ctx.Err()
+}

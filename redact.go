@@ -1,0 +1,57 @@
+package coppice
+
+import (
+	"context"
+
+	"github.com/coppice-dev/coppice/session/clean"
+	"github.com/coppice-dev/coppice/upkeep"
+)
+
+// RedactRequest says where to look for secrets, and whether to take them out.
+type RedactRequest struct {
+	// Sessions are those to look at, as a person names them, each with its whole
+	// conversation.
+	Sessions []string `json:"sessions,omitempty"`
+	Link     bool     `json:"link,omitempty"`  // only the sessions that are named
+	All      bool     `json:"all,omitempty"`   // instead of Sessions: all, and what the trash has of removed ones
+	Apply    bool     `json:"apply,omitempty"` // take out what was found; nothing brings it back
+}
+
+// Redact looks for secrets and, if it is told to, takes them out of everything
+// that the home has. Beside an error of taking them out it returns what was done;
+// what is left is done before the next operation that writes: see Unfinished.
+func (u *Upkeep) Redact(ctx context.Context, r RedactRequest) (*upkeep.RedactResult, error) {
+	h := u.home
+	if (len(r.Sessions) > 0) == r.All {
+		return nil, invalid("either sessions or all of them are needed")
+	}
+	var names []string
+	for _, given := range r.Sessions {
+		links, err := h.linksOf(ctx, given, r.Link)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, links...)
+	}
+	if r.Apply {
+		h.beforeWriting(ctx)
+	}
+	return upkeep.Redact(ctx, h.store, upkeep.RedactRequest{
+		Sessions: names, Apply: r.Apply, Progress: h.reportProgress,
+		DropIndex: func() (bool, error) {
+			had, err := h.dropIndexes()
+			return len(had) > 0, err
+		},
+		RebuildIndex: func(ctx context.Context) (string, error) {
+			ix, err := h.index(ctx)
+			if err != nil {
+				return "", err
+			}
+			return ix.Path(), nil
+		},
+	})
+}
+
+// Unfinished reports whether a redaction was interrupted, so that some of what it
+// was to take out is still there.
+func (u *Upkeep) Unfinished() (bool, error) { return clean.Unfinished(u.home.store) }

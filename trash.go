@@ -1,0 +1,202 @@
+package coppice
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/upkeep"
+)
+
+// RemoveRequest says which conversation to remove.
+type RemoveRequest struct {
+	Session string `json:"session"`         // as a person names it: see Resolve
+	Link    bool   `json:"link,omitempty"`  // only the session that is named
+	Force   bool   `json:"force,omitempty"` // even if it is pinned, or nobody can tell
+}
+
+// RemoveResult is what is in the trash now.
+type RemoveResult struct {
+	Title    string   `json:"title"`
+	Sessions []string `json:"sessions"` // of the conversation, in its order
+	Removals []string `json:"removals"` // the name of each removal
+}
+
+// Remove moves a conversation to the trash, from which Restore brings it back. A
+// pinned one stays: the error is an *upkeep.PinnedError.
+func (s *Sessions) Remove(ctx context.Context, r RemoveRequest) (*RemoveResult, error) {
+	h := s.home
+	h.beforeWriting(ctx)
+	names, err := h.linksOf(ctx, r.Session, r.Link)
+	if err != nil {
+		return nil, err
+	}
+	result := &RemoveResult{Title: titleIn(ctx, h.store, names[0]), Sessions: names}
+	result.Removals, err = upkeep.Remove(ctx, h.store, upkeep.RemoveRequest{Sessions: names, Force: r.Force})
+	if err != nil {
+		return nil, err
+	}
+	return result, nil
+}
+
+// Removal is a session in the trash.
+type Removal struct {
+	ID      string    `json:"id"` // names the removal
+	Session string    `json:"session"`
+	Title   string    `json:"title"` // "" for a session that was archived
+	Removed time.Time `json:"removed"`
+	Size    int64     `json:"size"`
+}
+
+// TrashResult is what is in the trash.
+type TrashResult struct {
+	Removals []Removal `json:"removals"` // the latest first
+}
+
+// Trash lists what is in the trash.
+func (u *Upkeep) Trash(ctx context.Context) (*TrashResult, error) {
+	items, err := u.home.store.Trash(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// What is in the trash is kept as it was in the store, so that titles can be
+	// read; those of archived sessions cannot.
+	trashed, err := u.home.store.ReadTrash()
+	if err != nil {
+		return nil, err
+	}
+	result := &TrashResult{Removals: []Removal{}}
+	for _, item := range items {
+		result.Removals = append(result.Removals, Removal{item.ID, item.Name, titleIn(ctx, trashed, item.ID), item.Removed, item.Size})
+	}
+	return result, trashed.Close()
+}
+
+// RestoreRequest says what to bring back.
+type RestoreRequest struct {
+	// Session is the name of a removal or, of a session whose latest removal is
+	// meant, the id or the key; or the beginning of either.
+	Session string `json:"session"`
+}
+
+// RestoreResult is what is back.
+type RestoreResult struct {
+	Session string `json:"session"`
+	Removal string `json:"removal"`
+}
+
+// Restore brings a removed session back under its id. It returns
+// session.ErrExist if the home has a session of that id again.
+func (u *Upkeep) Restore(ctx context.Context, r RestoreRequest) (*RestoreResult, error) {
+	u.home.beforeWriting(ctx)
+	item, err := u.resolveTrashed(ctx, r.Session)
+	if err != nil {
+		return nil, err
+	}
+	err = u.home.store.Restore(ctx, item.ID)
+	if errors.Is(err, session.ErrExist) {
+		return nil, &session.Error{
+			Op: "restore", Name: item.Name, Kind: session.ErrExist, Err: errors.New("there is a session of that id"),
+			Hint: "remove that one first; the one in the trash was left there",
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &RestoreResult{Session: item.Name, Removal: item.ID}, nil
+}
+
+// resolveTrashed returns the removal that a person means.
+func (u *Upkeep) resolveTrashed(ctx context.Context, given string) (store.Trashed, error) {
+	items, err := u.home.store.Trash(ctx)
+	if err != nil {
+		return store.Trashed{}, err
+	}
+	if given == "" {
+		return store.Trashed{}, invalid("the session's name is empty")
+	}
+	// Of several removals of one session the latest is meant, and items has that
+	// first.
+	for _, name := range []string{given, idOfKey(given)} {
+		for _, item := range items {
+			if name != "" && (item.ID == name || item.Name == name) {
+				return item, nil
+			}
+		}
+	}
+	latest, names := latestOf(items, func(item store.Trashed) bool { return strings.HasPrefix(item.ID, given) })
+	if len(names) == 0 {
+		found, err := u.trashedByKey(ctx, given)
+		if err != nil {
+			return store.Trashed{}, err
+		}
+		latest, names = latestOf(items, func(item store.Trashed) bool { return slices.Contains(found, item.ID) })
+	}
+	name, err := theOne("session in the trash", given, names)
+	return latest[name], err
+}
+
+// latestOf returns the latest removal of each session that is meant, and the
+// sessions.
+func latestOf(items []store.Trashed, meant func(store.Trashed) bool) (map[string]store.Trashed, []string) {
+	latest := make(map[string]store.Trashed)
+	var names []string
+	for _, item := range items {
+		if _, seen := latest[item.Name]; !seen && meant(item) {
+			latest[item.Name] = item
+			names = append(names, item.Name)
+		}
+	}
+	return latest, names
+}
+
+// trashedByKey returns the removals of sessions that have a key which their ids are
+// not made of. A session that was archived before it was removed cannot be asked.
+func (u *Upkeep) trashedByKey(ctx context.Context, key string) ([]string, error) {
+	trashed, err := u.home.store.ReadTrash()
+	if err != nil {
+		return nil, err
+	}
+	found, err := sessionsByKey(ctx, trashed, key)
+	return found, errors.Join(err, trashed.Close())
+}
+
+// EmptyTrashRequest says what to delete for good.
+type EmptyTrashRequest struct {
+	OlderThan time.Duration `json:"older_than,omitempty"` // only what was removed longer ago
+	DryRun    bool          `json:"dry_run,omitempty"`    // only say what would be deleted
+}
+
+// EmptyTrashResult is what was deleted, or would be.
+type EmptyTrashResult struct {
+	Removals []string `json:"removals"`
+	Size     int64    `json:"size"`
+}
+
+// EmptyTrash deletes what is in the trash for good. Beside an error it returns what
+// it has deleted.
+func (u *Upkeep) EmptyTrash(ctx context.Context, r EmptyTrashRequest) (*EmptyTrashResult, error) {
+	if r.OlderThan < 0 {
+		return nil, invalid("an age of %v is negative", r.OlderThan)
+	}
+	before := time.Now().Add(-r.OlderThan)
+	var gone []store.Trashed
+	var err error
+	if r.DryRun {
+		gone, err = u.home.store.Trash(ctx)
+		gone = slices.DeleteFunc(gone, func(item store.Trashed) bool { return !item.Removed.Before(before) })
+	} else {
+		u.home.beforeWriting(ctx)
+		gone, err = u.home.store.EmptyTrash(ctx, before)
+	}
+	result := &EmptyTrashResult{Removals: []string{}}
+	for _, item := range gone {
+		result.Removals = append(result.Removals, item.ID)
+		result.Size += item.Size
+	}
+	return result, err
+}

@@ -1,0 +1,75 @@
+package coppice
+
+import (
+	"context"
+
+	"github.com/coppice-dev/coppice/upkeep"
+)
+
+// CheckRequest says what to check.
+type CheckRequest struct {
+	// Sessions are those to check, as a person names them. Empty means all of
+	// them, and everything else in the home.
+	Sessions []string `json:"sessions,omitempty"`
+	// Each gets every finding as it is made. It may be nil. If it returns an
+	// error, the check ends with that error.
+	Each func(upkeep.Finding) error `json:"-"`
+}
+
+// Check looks for faults in the home, and changes nothing. What is damaged, and
+// what is only odd, is in the findings, not in the error.
+func (u *Upkeep) Check(ctx context.Context, r CheckRequest) (*upkeep.CheckResult, error) {
+	var names []string
+	for _, given := range r.Sessions {
+		name, err := u.home.Sessions.Resolve(ctx, given)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return upkeep.Check(ctx, u.home.store, upkeep.CheckRequest{Sessions: names, Index: u.home.store.IndexPath(), Each: r.Each})
+}
+
+// RepairRequest says which session to repair.
+type RepairRequest struct {
+	Session string `json:"session"`           // as a person names it: see Resolve
+	DryRun  bool   `json:"dry_run,omitempty"` // only say what would be done
+}
+
+// Repair repairs a session as far as that takes no guessing, and keeps it as it
+// was: see upkeep.Repair.
+func (u *Upkeep) Repair(ctx context.Context, r RepairRequest) (*upkeep.RepairResult, error) {
+	name, err := u.home.Sessions.Resolve(ctx, r.Session)
+	if err != nil {
+		return nil, err
+	}
+	return upkeep.Repair(ctx, u.home.store, upkeep.RepairRequest{Session: name, DryRun: r.DryRun})
+}
+
+// TidyRequest says what to delete.
+type TidyRequest struct {
+	Stale  bool `json:"stale,omitempty"`   // what interrupted programs left
+	Blobs  bool `json:"blobs,omitempty"`   // content that nothing refers to
+	DryRun bool `json:"dry_run,omitempty"` // only say what would be deleted
+}
+
+// TidyResult is what was deleted, or would be.
+type TidyResult struct {
+	Stale []upkeep.Action `json:"stale"`
+	Blobs []upkeep.Action `json:"blobs"`
+}
+
+// Tidy deletes what nobody needs. Beside an error it returns what it has deleted.
+func (u *Upkeep) Tidy(ctx context.Context, r TidyRequest) (*TidyResult, error) {
+	result := &TidyResult{}
+	var err error
+	if r.Stale {
+		if result.Stale, err = upkeep.RemoveStale(ctx, u.home.store, r.DryRun); err != nil {
+			return result, err
+		}
+	}
+	if r.Blobs {
+		result.Blobs, err = upkeep.RemoveBlobs(ctx, u.home.store, r.DryRun)
+	}
+	return result, err
+}

@@ -1,0 +1,45 @@
+package coppice
+
+import "context"
+
+// IndexStatus is the state of the index.
+type IndexStatus struct {
+	Path     string `json:"path"`
+	Sessions int    `json:"sessions"`
+	Entries  int64  `json:"entries"`
+	Texts    int64  `json:"texts"` // that can be searched
+	Size     int64  `json:"size"`
+	Schema   int    `json:"schema"`
+	SQLite   string `json:"sqlite"`
+}
+
+// IndexStatus brings the index up to date and says what it holds.
+func (u *Upkeep) IndexStatus(ctx context.Context) (*IndexStatus, error) {
+	ix, err := u.home.index(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := ix.Status(ctx)
+	status := IndexStatus(s)
+	return &status, err
+}
+
+// RebuildResult says where the index is.
+type RebuildResult struct {
+	Path string `json:"path"`
+}
+
+// RebuildIndex makes the index again from the sessions.
+func (u *Upkeep) RebuildIndex(ctx context.Context) (*RebuildResult, error) {
+	h := u.home
+	h.beforeWriting(ctx)
+	ix, err := h.index(ctx)
+	if err != nil {
+		return nil, err
+	}
+	report, err := ix.Rebuild(ctx, h.progress("indexing"))
+	for _, unread := range report.Unread {
+		h.notify(SessionUnread{Name: unread.Name, Err: unread.Err})
+	}
+	return &RebuildResult{ix.Path()}, err
+}
