@@ -51,6 +51,8 @@ type (
 	// ImportResult is what became of an import: totals, totals for each format, and
 	// the files that could not be read.
 	ImportResult = bulk.Result
+	// ImportTotal is what became of several files.
+	ImportTotal = bulk.Total
 	// ImportedFile is what became of one file.
 	ImportedFile = bulk.File
 	// ImportedSession is what became of one conversation of a file.
@@ -58,6 +60,9 @@ type (
 	// Program is what a program keeps on this machine.
 	Program = discover.Program
 )
+
+// ErrNoFormat is the cause when the content of a file is of no known format.
+var ErrNoFormat = bulk.ErrNoFormat
 
 // Import brings conversations of other programs home. Importing again adds only
 // what is new. The index is up to date when it returns, unless the context ended:
@@ -157,13 +162,13 @@ func (r *ImportRequest) sources() ([]discover.Source, error) {
 	}
 	env := r.Env
 	if env == nil {
-		env = thisMachine(os.Getenv)
+		env = Machine(os.Getenv)
 	}
 	return discover.Join(sources, discover.Known(*env, only...)), nil
 }
 
-// thisMachine is the machine as formats see it.
-func thisMachine(getenv func(string) string) *transcript.Env {
+// Machine is this machine, with an environment, as formats see it.
+func Machine(getenv func(string) string) *transcript.Env {
 	return &transcript.Env{Home: HomeDir(getenv), Getenv: getenv, GOOS: runtime.GOOS}
 }
 
@@ -171,7 +176,7 @@ func thisMachine(getenv func(string) string) *transcript.Env {
 // reads names and sizes, no content.
 func Programs(env *transcript.Env) []Program {
 	if env == nil {
-		env = thisMachine(os.Getenv)
+		env = Machine(os.Getenv)
 	}
 	return discover.ByProgram(discover.Known(*env))
 }

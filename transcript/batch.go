@@ -74,7 +74,7 @@ func (b *Batch) Import(ctx context.Context, format *Format, f *File, done func(*
 		// room to let more files wait.
 		b.waiting = b.waiting[:len(b.waiting)-1]
 		b.Commit(ctx)
-		done(b.im.Import(ctx, format, f))
+		done(run.again().direct(ctx))
 		return
 	}
 	b.bytes += f.info.Size()
@@ -141,7 +141,7 @@ func (w *waiting) settle(ctx context.Context, errs map[string]error) {
 		return
 	}
 	first := w.run
-	w.run = &run{im: first.im, format: first.format, file: first.file, report: &Report{Path: first.file.Path, Format: first.format.Name}}
+	w.run = first.again()
 	_, w.err = w.run.direct(ctx)
 	for i := range w.run.report.Sessions {
 		s := &w.run.report.Sessions[i]
@@ -150,6 +150,11 @@ func (w *waiting) settle(ctx context.Context, errs map[string]error) {
 			*s = first.report.Sessions[at]
 		}
 	}
+}
+
+// again is a run for the same file from the start.
+func (r *run) again() *run {
+	return &run{im: r.im, format: r.format, file: r.file, before: r.before, report: &Report{Path: r.file.Path, Format: r.format.Name}}
 }
 
 // Discard gives up what waits. done is not called for it.

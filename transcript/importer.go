@@ -60,12 +60,12 @@ func SessionID(format, native string) string { return HashID("session", format, 
 // rewritten those that changed, as further branches. If it fails half-way, what
 // was imported so far stays, and importing again adds the rest. A format that is
 // nil, as all.Detect returns it for a file that is of none, is ErrInvalid.
-func (im *Importer) Import(ctx context.Context, format *Format, f *File) (*Report, error) {
-	run, report, err := im.begin(format, f)
-	if run == nil {
-		return report, err
-	}
-	return run.direct(ctx)
+func (im *Importer) Import(ctx context.Context, format *Format, f *File) (report *Report, err error) {
+	b := im.Batch()
+	defer b.Discard()
+	b.Import(ctx, format, f, func(r *Report, failed error) { report, err = r, failed })
+	b.Commit(ctx)
+	return report, errors.Join(err, im.Ledger.Flush())
 }
 
 // begin makes ready for the import of a file. If there is nothing to import, it

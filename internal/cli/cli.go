@@ -29,6 +29,7 @@ type app struct {
 	flags    flags
 	settings *coppice.Settings // found before a command runs
 	home     *coppice.Home     // while one is open
+	bar      *progress         // of the home
 }
 
 // flags are those that every command has.

@@ -19,6 +19,7 @@ import (
 	"github.com/coppice-dev/coppice/render/html"
 	"github.com/coppice-dev/coppice/render/markdown"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
 )
 
 type exportFlags struct {
@@ -209,7 +210,7 @@ func exportLines(ctx context.Context, w io.Writer, o opened, f *exportFlags) (er
 			data = o.inlined(data)
 		}
 		if f.redact {
-			data = redacted(data)
+			data = transcript.Redact(data)
 		}
 		if _, err := w.Write(append(data, '\n')); err != nil {
 			return err
@@ -226,7 +227,7 @@ func exportChain(w io.Writer, o opened, f *exportFlags) error {
 	}
 	write := func(line []byte) error {
 		if f.redact {
-			line = redacted(line)
+			line = transcript.Redact(line)
 		}
 		_, err := w.Write(append(line, '\n'))
 		return err

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/all"
@@ -38,9 +39,9 @@ func (a *app) runExportTo(ctx context.Context, id string, f *exportFlags) error 
 			return err
 		}
 		script.OneFile = f.isOneFile()
-		x := &transcript.Exporter{Env: a.env(), Ledger: transcript.LedgerOf(o.store)}
+		x := &transcript.Exporter{Env: *coppice.Machine(a.getenv), Ledger: transcript.LedgerOf(o.store)}
 		if f.redact {
-			x.Clean = redacted
+			x.Clean = transcript.Redact
 		}
 		e := &exportTo{app: a, x: x, format: format, script: script, flags: f}
 		return e.run(ctx)

@@ -47,10 +47,10 @@ func (a *app) withHomeAt(ctx context.Context, dir string, create bool, f func(h 
 	if err != nil {
 		return a.hintHome(err)
 	}
-	outer := a.home
-	a.home = h
+	outer, outerBar := a.home, a.bar
+	a.home, a.bar = h, bar
 	err = f(h)
-	a.home = outer
+	a.home, a.bar = outer, outerBar
 	bar.done()
 	return errors.Join(err, h.Close())
 }
@@ -69,6 +69,8 @@ func (a *app) sayNotice(n coppice.Notice) {
 	switch n := n.(type) {
 	case coppice.IndexElsewhere:
 		a.say("%s there is no room for the index beside the sessions; using one in the cache", warning)
+	case coppice.IndexBehind:
+		a.say("%s what was imported is not indexed yet: %v", warning, n.Err)
 	case coppice.SessionUnread:
 		a.say("%s %v", warning, n.Err)
 	case coppice.LineSkipped:

@@ -1,204 +1,195 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
-	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice"
 )
 
-// importedJSON is a file in the output for programs.
-type importedJSON struct {
-	Path      string                `json:"path"`
-	Format    string                `json:"format,omitempty"`
-	Bytes     int64                 `json:"bytes"`
-	Unchanged bool                  `json:"unchanged,omitempty"`
-	Sessions  []importedSessionJSON `json:"sessions"`
-	Error     string                `json:"error,omitempty"`
+// importPrinter shows what becomes of an import.
+type importPrinter struct {
+	*app
+	flags    *importFlags
+	problems []string // the first records that could not be read
+	more     int      // how many others there were
 }
 
-type importedSessionJSON struct {
-	ID           string                `json:"id"`
-	Key          string                `json:"key"`
-	Title        string                `json:"title,omitempty"`
-	Created      bool                  `json:"created"`
-	New          int                   `json:"new"`
-	Known        int                   `json:"known"`
-	Revised      int                   `json:"revised,omitempty"`
-	Fidelity     []transcript.Fidelity `json:"fidelity"`
-	ProblemCount int                   `json:"problem_count"`
-	Problems     []problemJSON         `json:"problems,omitempty"`
-}
+// maxImportProblems is how many records that could not be read are listed.
+const maxImportProblems = 10
 
-type problemJSON struct {
-	Line   int64  `json:"line,omitempty"`
-	Pos    int64  `json:"pos"`
-	Reason string `json:"reason"`
-}
-
-// show says what came of a file: to a program as one object, to a person as one
-// line for each session, with what the formats made of it as talk.
-func (r *importRun) show(src importSource, report *transcript.Report, failed error) error {
-	if r.app.flags.json {
-		return r.printJSON(asJSON(src, report, failed))
+// found lists what known programs keep on the machine.
+func (p *importPrinter) found(programs []coppice.Program) {
+	if len(programs) == 0 {
+		var titles []string
+		for _, f := range coppice.Formats() {
+			if f.Placed {
+				titles = append(titles, f.Title)
+			}
+		}
+		p.say("found nothing from the programs that are known: %s", strings.Join(titles, ", "))
 	}
-	if report == nil {
+	for _, program := range programs {
+		p.say("found %s of %s, %s", counted(program.Files, "file", "files"), program.Title, humanBytes(program.Bytes))
+	}
+}
+
+// each shows what became of a file: to a program as one object, to a person only
+// if they asked for details, or wait for something to happen.
+func (p *importPrinter) each(f *coppice.ImportedFile) error {
+	if p.app.flags.json {
+		return p.printJSON(f)
+	}
+	if p.flags.verbose || p.flags.watch {
+		p.bar.done()
+		if err := p.sessions(f); err != nil {
+			return err
+		}
+		if f.Err != nil && p.flags.watch {
+			p.sayFailure(f)
+		}
+	}
+	if p.flags.verbose {
 		return nil
 	}
-	for i := range report.Sessions {
-		s := &report.Sessions[i]
-		if s.New == 0 && s.ProblemCount == 0 {
-			continue
+	for i := range f.Sessions {
+		for _, problem := range f.Sessions[i].Problems {
+			if len(p.problems) < maxImportProblems {
+				p.problems = append(p.problems, fmt.Sprintf("%s: %s%s", f.Path, atLine(problem.Line), oneLine(problem.Reason, 200)))
+			}
 		}
-		r.bar.clear()
+	}
+	p.more += f.Problems
+	return nil
+}
+
+// sessions prints a line for each session that has something new, and with -v how
+// faithful its entries are.
+func (p *importPrinter) sessions(f *coppice.ImportedFile) error {
+	for i := range f.Sessions {
+		s := &f.Sessions[i]
 		if s.New > 0 {
-			if err := r.print("%s\t%s\t%d\t%s", s.ID, report.Format, s.New, oneLine(s.Title, 0)); err != nil {
+			if err := p.print("%s\t%s\t%d\t%s", s.ID, f.Format, s.New, oneLine(s.Title, 0)); err != nil {
 				return err
 			}
 		}
-		r.sayFidelity(src.path, s)
+		if p.flags.verbose && (s.New > 0 || s.ProblemCount > 0) {
+			p.sayFidelity(f.Path, s)
+		}
 	}
 	return nil
 }
 
-func (r *importRun) sayFidelity(path string, s *transcript.SessionReport) {
-	state := "more of a session"
+func (p *importPrinter) sayFidelity(path string, s *coppice.ImportedSession) {
+	state := "an existing session"
 	if s.Created {
 		state = "a new session"
 	}
-	r.say("%s: %s of %s (%d known)", path, counted(s.New, "entry", "entries"), state, s.Known)
+	p.say("%s: %s in %s (%d known)", path, counted(s.New, "new entry", "new entries"), state, s.Known)
 	if s.Revised > 0 {
-		r.say("  %s changed in the source: other versions on other branches", counted(s.Revised, "record", "records"))
+		p.say("  %s changed in the source: the new versions are on other branches", counted(s.Revised, "record", "records"))
 	}
 	for _, f := range s.Fidelity {
-		r.say("  %d × %s → %s", f.N, f.What, f.Became)
+		p.say("  %d × %s → %s", f.N, f.What, f.Became)
 	}
-	for _, p := range s.Problems {
-		where := ""
-		if p.Line > 0 {
-			where = fmt.Sprintf("line %d: ", p.Line)
-		}
-		r.say("  %s %s%s", r.paint(yellow, "not read:"), where, oneLine(p.Reason, 200))
+	for _, problem := range s.Problems {
+		p.say("  %s %s%s", p.paint(yellow, "not read:"), atLine(problem.Line), oneLine(problem.Reason, 200))
 	}
 	if more := s.ProblemCount - len(s.Problems); more > 0 {
-		r.say("  and %d more that could not be read", more)
+		p.say("  and %d more that could not be read", more)
 	}
 }
 
-func asJSON(src importSource, report *transcript.Report, failed error) importedJSON {
-	out := importedJSON{Path: src.path, Sessions: []importedSessionJSON{}}
-	if failed != nil {
-		out.Error = strings.ReplaceAll(failed.Error(), "\n", "; ")
+func atLine(n int64) string {
+	if n == 0 {
+		return ""
 	}
-	if report == nil {
-		return out
+	return fmt.Sprintf("line %d: ", n)
+}
+
+// result prints what became of everything: a line for each program, then what went
+// wrong, then the sum.
+func (p *importPrinter) result(r *coppice.ImportResult, interrupted bool) error {
+	if r.Files == 0 && len(r.Failures) == 0 && !interrupted && !p.flags.watch && !p.flags.all {
+		p.say("no transcripts there")
+		return nil
 	}
-	out.Format, out.Bytes, out.Unchanged = report.Format, report.Bytes, report.Unchanged
-	for i := range report.Sessions {
-		s := &report.Sessions[i]
-		one := importedSessionJSON{
-			ID: s.ID, Key: report.Format + ":" + s.Native, Title: s.Title, Created: s.Created,
-			New: s.New, Known: s.Known, Revised: s.Revised, Fidelity: s.Fidelity, ProblemCount: s.ProblemCount,
-		}
-		if one.Fidelity == nil {
-			one.Fidelity = []transcript.Fidelity{}
-		}
-		for _, p := range s.Problems {
-			one.Problems = append(one.Problems, problemJSON{Line: p.Line, Pos: p.Pos, Reason: p.Reason})
-		}
-		out.Sessions = append(out.Sessions, one)
+	if err := p.programs(r); err != nil {
+		return err
 	}
-	return out
+	for _, problem := range p.problems {
+		p.say("%s %s", p.paint(yellow, "not read:"), problem)
+	}
+	if more := p.more - len(p.problems); more > 0 {
+		p.say("and %s that could not be read; -v lists more of them", counted(more, "more record", "more records"))
+	}
+	if !p.flags.watch {
+		for _, f := range r.Failures {
+			p.sayFailure(f)
+		}
+	}
+	p.sayTotal(&r.Total, interrupted)
+	if r.IsPartial() && !interrupted && !p.flags.watch {
+		return errPartial
+	}
+	return nil
+}
+
+// sayFailure reports a file that could not be imported.
+func (p *importPrinter) sayFailure(f *coppice.ImportedFile) {
+	err := f.Err
+	if errors.Is(err, coppice.ErrNoFormat) {
+		err = hinted(err, "--from names the format")
+	}
+	p.sayError(err)
+}
+
+// programs prints a line for each program. Details and JSON have it all already.
+func (p *importPrinter) programs(r *coppice.ImportResult) error {
+	if p.app.flags.json || p.flags.verbose || p.flags.watch {
+		return nil
+	}
+	t := p.newTable(0, "PROGRAM", "FILES", "UNCHANGED", "SESSIONS", "ENTRIES")
+	for i := 1; i < 5; i++ {
+		t.right[i] = true
+	}
+	for _, f := range r.ByFormat {
+		name := f.Format
+		if p.isTerminal() {
+			name = f.Title
+		}
+		t.add(name, strconv.Itoa(f.Files), strconv.Itoa(f.Unchanged), strconv.Itoa(f.Sessions), strconv.Itoa(f.Entries))
+	}
+	if len(t.rows) == 0 {
+		return nil
+	}
+	return t.print()
 }
 
 // sayTotal is the receipt.
-func (r *importRun) sayTotal() {
+func (p *importPrinter) sayTotal(r *coppice.ImportTotal, interrupted bool) {
 	verb := "imported"
-	if r.flags.dryRun {
+	switch {
+	case p.flags.dryRun:
 		verb = "would import"
+	case interrupted:
+		verb = "interrupted; imported"
 	}
-	text := fmt.Sprintf("%s %s into %s from %s", verb, counted(r.entries, "entry", "entries"),
-		counted(r.sessions, "session", "sessions"), counted(r.files, "file", "files"))
-	if r.same > 0 {
-		text += fmt.Sprintf("; %d unchanged", r.same)
+	text := fmt.Sprintf("%s %s into %s from %s", verb, counted(r.Entries, "entry", "entries"),
+		counted(r.Sessions, "session", "sessions"), counted(r.Files, "file", "files"))
+	if r.Unchanged > 0 {
+		text += fmt.Sprintf("; %d unchanged", r.Unchanged)
 	}
-	if r.failed > 0 {
-		text += fmt.Sprintf("; %d not read", r.failed)
+	if r.Failed > 0 {
+		text += fmt.Sprintf("; %d not read", r.Failed)
 	}
-	if r.problems > 0 {
-		text += fmt.Sprintf("; %s not understood", counted(r.problems, "record", "records"))
+	if r.Problems > 0 {
+		text += fmt.Sprintf("; %s not understood", counted(r.Problems, "record", "records"))
 	}
-	r.say("%s", text)
-}
-
-// importBar is a bar on a terminal, and nothing elsewhere.
-type importBar struct {
-	app   *app
-	total int64
-	done  atomic.Int64
-	begun time.Time
-	end   chan struct{}
-	ended sync.WaitGroup
-	shown bool
-	mu    sync.Mutex // guards the terminal line
-}
-
-func newImportBar(a *app, sources []importSource) *importBar {
-	p := &importBar{app: a, begun: time.Now(), end: make(chan struct{})}
-	for _, src := range sources {
-		p.total += src.size
+	p.say("%s", text)
+	if interrupted {
+		p.say("%s importing again does the rest", p.paint(dim, "hint:"))
 	}
-	if p.total == 0 || a.talkScreen == nil {
-		return p
-	}
-	p.ended.Go(p.draw)
-	return p
-}
-
-func (p *importBar) add(n int64) { p.done.Add(n) }
-
-// draw redraws the bar from time to time.
-func (p *importBar) draw() {
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-p.end:
-			p.clear()
-			return
-		case <-tick.C:
-			p.mu.Lock()
-			p.shown = true
-			_ = p.app.err.Redraw(barText(p.done.Load(), p.total, time.Since(p.begun)))
-			p.mu.Unlock()
-		}
-	}
-}
-
-// barText shows how much of a whole is done.
-func barText(done, total int64, took time.Duration) string {
-	const width = 30
-	share := min(float64(done)/float64(max(total, 1)), 1)
-	filled := int(share * width)
-	speed := int64(float64(done) / max(took.Seconds(), 0.001))
-	return fmt.Sprintf("%s%s %3.0f %%  %s of %s  %s/s", strings.Repeat("█", filled), strings.Repeat("░", width-filled),
-		share*100, humanBytes(done), humanBytes(total), humanBytes(speed))
-}
-
-// clear takes the bar away, so that something else can be said.
-func (p *importBar) clear() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.shown {
-		_ = p.app.err.Redraw("")
-		p.shown = false
-	}
-}
-
-func (p *importBar) stop() {
-	close(p.end)
-	p.ended.Wait()
 }

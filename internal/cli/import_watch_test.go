@@ -89,11 +89,51 @@ func TestImportWatch(t *testing.T) {
 	}
 }
 
-func TestBarText(t *testing.T) {
-	if got, want := barText(50, 200, time.Second), "███████░░░░░░░░░░░░░░░░░░░░░░░  25 %  50 B of 200 B  50 B/s"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+// TestInterruptedImportSaysWhatItDid interrupts the real program while it waits
+// for one of its sources. What it has imported by then is counted.
+func TestInterruptedImportSaysWhatItDid(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // there is no way to interrupt another process politely
 	}
-	if got := barText(300, 0, 0); !strings.Contains(got, "100 %") {
-		t.Errorf("got %q", got)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.jsonl")
+	line := `{"parentUuid":null,"cwd":"/w","sessionId":"s","type":"user","message":{"role":"user","content":"hello"},"uuid":"aaaaaaaa-0000-4000-8000-000000000001","timestamp":"2026-01-02T03:04:05.000Z"}` + "\n"
+	if err := os.WriteFile(path, []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "import", "--json", path, "-")
+	cmd.Args[0] = "coppice" // testscript's main runs the command of this name
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=2", "HOME="+dir, "COPPICE_HOME="+filepath.Join(dir, "sessions"), "NO_COLOR=1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var talk strings.Builder
+	cmd.Stderr = &talk
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stuck := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	defer stuck.Stop()
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() || !strings.Contains(lines.Text(), `"new":1`) {
+		t.Fatalf("it printed %q and said %s", lines.Text(), talk.String())
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(50 * time.Millisecond) // the signal is on its way; then nothing comes from the pipe
+	in.Close()
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted || !strings.Contains(talk.String(), "interrupted; imported 1 entry into 1 session from 1 file") {
+		t.Errorf("it ended with %d and said %s", code, talk.String())
 	}
 }

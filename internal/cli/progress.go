@@ -3,12 +3,14 @@ package cli
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 )
 
 // progress is a bar on standard error. It appears only on a terminal, and only
-// if there is something to wait for.
+// if there is something to wait for. Several goroutines may use it.
 type progress struct {
+	mu      sync.Mutex // guards what follows, and the line on the terminal
 	talk    *talk
 	what    string
 	wanted  bool
@@ -27,6 +29,12 @@ func (t *talk) newProgress(what string) *progress {
 }
 
 func (p *progress) show(done, total int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.draw(done, total)
+}
+
+func (p *progress) draw(done, total int64) {
 	now := time.Now()
 	if !p.wanted || total <= 0 || now.Sub(p.began) < progressAfter || now.Sub(p.printed) < progressEvery {
 		return
@@ -39,13 +47,18 @@ func (p *progress) show(done, total int64) {
 
 // showDoing is show for work that has several parts.
 func (p *progress) showDoing(doing string, done, total int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.what = doing
-	p.show(done, total)
+	p.draw(done, total)
 }
 
 // done wipes the bar away.
 func (p *progress) done() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if !p.printed.IsZero() {
 		_ = p.talk.err.Redraw("")
+		p.printed = time.Time{}
 	}
 }

@@ -233,6 +233,9 @@ func (r *run) one(ctx context.Context, batch *transcript.Batch, src discover.Sou
 		done(f)
 	}
 	format, f, err := r.open(src)
+	if ctx.Err() != nil {
+		err = ctx.Err() // the end of the context may have been the end of standard input
+	}
 	if err != nil {
 		tell(nil, err)
 		return

@@ -129,7 +129,7 @@ func TestInterruptedImportSaysWhatItDid(t *testing.T) {
 	if r.Entries != told || told < 3 || r.Failed > 0 {
 		t.Errorf("the result is %+v, and it told of %d", r.Total, told)
 	}
-	if r, err = bulk.Import(context.Background(), im, bulk.Request{Sources: sources(t, dir)}); err != nil {
+	if _, err = bulk.Import(context.Background(), im, bulk.Request{Sources: sources(t, dir)}); err != nil {
 		t.Fatal(err)
 	}
 	there := 0
