@@ -50,7 +50,10 @@ func (c *Conversation) path(r PathRequest) iter.Seq2[session.Entry, error] {
 		}
 		return c.Each(lastOf(ids, r.Last)...)
 	}
-	leaf, err := c.Resolve(r.Leaf)
+	leaf, err := c.LeafID(), error(nil)
+	if r.Leaf != "" {
+		leaf, err = c.Resolve(r.Leaf)
+	}
 	if err != nil || leaf == "" { // "" is before the first entry
 		if err == nil {
 			return func(func(session.Entry, error) bool) {}

@@ -329,7 +329,7 @@ func TestLimits(t *testing.T) {
 	log := storetest.MustCreate(t, st, "a", "1234567890")
 	at := storetest.MustEnd(t, log)
 	_, err := log.Append(t.Context(), at, []byte("{}"), []byte("12345678901"))
-	wantKind(t, err, store.ErrTooLarge, "append", `"a"`, "11 bytes", "limit is 10", "MaxLine")
+	wantKind(t, err, store.ErrTooLarge, "append", `"a"`, "11 bytes", "limit is 10", "max_entry")
 	_, err = log.Append(t.Context(), at, []byte("1234567890"), []byte("123456789"))
 	wantKind(t, err, store.ErrTooLarge, "append", st.Path("a"), "32 bytes", "limit is 30")
 	_, err = st.Create(t.Context(), "b", store.Lines([]byte("12345678901")))
