@@ -82,6 +82,7 @@ func TestOtherCallsAreNoEdits(t *testing.T) {
 		{"bash", `{"command":"cat patch.txt"}`},
 		{"bash", `{"command":"echo 'A patch begins with *** Begin Patch\n*** Add File: a.go'"}`},
 		{"apply_patch", `{"input":"*** Begin Patch"}`},
+		{"exec", `{"source":"await apply_patch('*** Begin Patch\n*** Add File: a.go\n+x\n*** End Patch');\nawait somethingElse();"}`},
 		{"write", `null`},
 	} {
 		if edits := render.Edits(call(t, test.tool, test.input)); edits != nil {

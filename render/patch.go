@@ -31,11 +31,12 @@ const (
 func patched(t *session.ToolUseContent) []Edit {
 	for _, key := range slices.Sorted(maps.Keys(t.Input)) {
 		for _, text := range texts(t.Input[key]) {
-			begin := strings.Index(text, beginPatch)
-			if begin < 0 || !isPatching(t.Name, text[:begin]) {
+			before, patch, ok := strings.Cut(text, beginPatch)
+			patch, after, _ := strings.Cut(patch, "\n"+endPatch)
+			if !ok || !isPatching(t.Name, before, after) {
 				continue
 			}
-			if edits := parsePatch(text[begin:]); len(edits) > 0 {
+			if edits := parsePatch(patch); len(edits) > 0 {
 				return edits
 			}
 		}
@@ -43,11 +44,14 @@ func patched(t *session.ToolUseContent) []Edit {
 	return nil
 }
 
-// isPatching reports whether a patch is applied: what stands before it is nothing,
-// or the command that does it. A text that only has an example does not count.
-func isPatching(tool, before string) bool {
-	before = strings.TrimSpace(before)
-	return before == "" || len(before) < 200 && strings.Contains(before, "apply_patch") || strings.Contains(tool, "patch")
+// isPatching reports whether a call applies a patch and does nothing else: around
+// the patch is nothing, or the command that applies it. A text that has an example,
+// or a script that does more, does not count.
+func isPatching(tool, before, after string) bool {
+	const maxCommand, maxEnd = 200, 16 // enough for a change of directory, and for EOF and quotes
+	before, after = strings.TrimSpace(before), strings.TrimSpace(after)
+	applied := before == "" || strings.Contains(before, "apply_patch") || strings.Contains(tool, "patch")
+	return applied && len(before) <= maxCommand && len(after) <= maxEnd
 }
 
 // texts are a value that is a text, or the texts of a list.
@@ -66,9 +70,6 @@ func parsePatch(text string) []Edit {
 	var edits []Edit
 	for line := range strings.Lines(text) {
 		line = withoutEnd(line)
-		if line == endPatch {
-			break
-		}
 		if e, ok := patchedFile(line); ok {
 			edits = append(edits, e)
 			continue

@@ -34,7 +34,7 @@ func treeCommand(a *app) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runTree(cmd, args[0], &f) },
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "also names, tags and labels as entries of their own")
-	cmd.Flags().IntVar(&f.fold, "fold", terminal.FoldIfLong, "fold runs of more than N entries; 0 never (default: 20 if long)")
+	cmd.Flags().IntVar(&f.fold, "fold", terminal.FoldIfLong, "fold runs of more than N entries; 0 never (default: 4 if long)")
 	cmd.Flags().Lookup("fold").DefValue = "" // said in words
 	linkFlag(cmd, &f.link)
 	return a.withJSON(cmd)

@@ -109,7 +109,7 @@ func (p *prose) raw(n ast.Node) string {
 // paragraph writes painted lines.
 func (p *prose) paragraph(before, painted string) {
 	for line := range strings.SplitSeq(painted, "\n") {
-		for row := range strings.SplitSeq(p.wrap(line, ansi.StringWidth(before)), "\n") {
+		for _, row := range p.rows(line, ansi.StringWidth(before)) {
 			p.line(strings.TrimRight(before+row, " "))
 		}
 	}
@@ -127,7 +127,7 @@ func (p *prose) list(l *ast.List, before string) {
 			number++
 		}
 		inside := before + strings.Repeat(" ", len(mark))
-		p.lead, p.leadFor = cmp.Or(p.lead, before)+p.Paint(Bold, mark), inside
+		p.lead, p.leadFor = cmp.Or(p.lead, before)+mark, inside
 		p.blocks(item, inside)
 		if p.lead != "" { // the item is empty
 			p.line()
@@ -174,10 +174,13 @@ func (p *prose) inline(parent ast.Node, c Colour) string {
 	return b.String()
 }
 
-// with adds a style to another.
+// with adds a style to another, unless it has it.
 func with(c, more Colour) Colour {
-	if c == "" {
+	switch {
+	case c == "":
 		return more
+	case c == more || strings.HasPrefix(string(c), string(more)+";") || strings.HasSuffix(string(c), ";"+string(more)):
+		return c
 	}
 	return c + ";" + more
 }

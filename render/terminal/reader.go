@@ -75,18 +75,19 @@ func (r *reader) gap() {
 func (r *reader) text(before, text string, c Colour) {
 	text = strings.ReplaceAll(plain.Text(strings.Trim(text, "\n")), "\t", "    ")
 	for line := range strings.SplitSeq(text, "\n") {
-		for row := range strings.SplitSeq(r.wrap(line, ansi.StringWidth(before)), "\n") {
-			r.line(strings.TrimRight(before+r.Paint(c, strings.TrimRight(row, " ")), " "))
+		for _, row := range r.rows(line, ansi.StringWidth(before)) {
+			words := strings.TrimLeft(row, " ")
+			r.line(strings.TrimRight(before+row[:len(row)-len(words)]+r.Paint(c, words), " "))
 		}
 	}
 }
 
-// wrap breaks a line that has to stand beside something.
-func (r *reader) wrap(line string, beside int) string {
+// rows breaks a line that has to stand beside something.
+func (r *reader) rows(line string, beside int) []string {
 	if r.Width == 0 {
-		return line
+		return []string{strings.TrimRight(line, " ")}
 	}
-	return ansi.Wrap(line, max(r.Width-beside, 16), "")
+	return wrap(line, max(r.Width-beside, 16))
 }
 
 // fits shortens a line to the width.

@@ -166,6 +166,35 @@ func TestTree(t *testing.T) {
 	}
 }
 
+func TestTreeFoldsRunsBetweenPrompts(t *testing.T) {
+	var entries []session.Entry
+	for i := range 9 {
+		role := "assistant"
+		if i%5 == 0 {
+			role = "user"
+		}
+		entries = append(entries, said(role, session.Text(role)))
+	}
+	c := conversation(t, entries...)
+	out, err := render.NewOutline(c, render.OutlineOptions{Leaf: "e9"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := drawn(t, func(w io.Writer) error { return terminal.Tree(context.Background(), w, c, out, terminal.Style{}, 2) })
+	const want = `e1  ● user        user
+e2  ● assistant   assistant
+    ⋮ … 2 entries …
+e5  ● assistant   assistant
+e6  ● user        user
+e7  ● assistant   assistant
+e8  ● assistant   assistant
+e9  ◉ assistant   assistant  ← leaf
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestRowFitsTheWidth(t *testing.T) {
 	e := said("assistant", session.Text(strings.Repeat("word ", 100)))
 	name := func(id string) string { return id }

@@ -17,7 +17,7 @@ const (
 	// FoldIfLong folds the runs of a long tree and leaves a short one alone.
 	FoldIfLong = -1
 	longTree   = 200
-	longRun    = 20
+	longRun    = 4
 )
 
 // defaultWidth is the width of lines that must end somewhere and have no terminal
@@ -34,7 +34,8 @@ const defaultWidth = 120
 //
 // The path to the leaf is the trunk and runs straight down, however often the
 // conversation branched: only what branches off is indented. Runs of more than fold
-// entries are folded; 0 folds nothing.
+// entries are folded; 0 folds nothing. What people said, labels, compactions and
+// the ends of branches are never folded away.
 func Tree(ctx context.Context, w io.Writer, c render.Conversation, out *render.Outline, s Style, fold int) error {
 	if s.Width == 0 {
 		s.Width = defaultWidth
@@ -48,6 +49,11 @@ func Tree(ctx context.Context, w io.Writer, c render.Conversation, out *render.O
 	d := drawing{Style: s, outline: out, fold: fold, w: w}
 	for _, n := range out.Order {
 		d.idWidth = max(d.idWidth, ansi.StringWidth(out.Names.Shown(n.Entry.ID)))
+	}
+	if fold > 0 {
+		if err := d.findPrompts(ctx, c); err != nil {
+			return err
+		}
 	}
 	for _, root := range out.Roots {
 		d.trunk(root)
@@ -67,6 +73,7 @@ type drawing struct {
 	w       io.Writer
 	outline *render.Outline
 	fold    int // runs longer than this are folded; 0: never
+	prompts map[*render.Node]bool
 	idWidth int
 	lines   []drawnLine // in the order in which they are printed
 }
@@ -182,9 +189,25 @@ func (d *drawing) folded(run []*render.Node) map[int]int {
 	return hidden
 }
 
+// findPrompts finds what people said: a long conversation is known by that.
+func (d *drawing) findPrompts(ctx context.Context, c render.Conversation) error {
+	d.prompts = make(map[*render.Node]bool)
+	for nodes, err := range c.ReadChunks(ctx, d.outline.Order, 0) {
+		if err != nil {
+			return err
+		}
+		for _, n := range nodes {
+			if m := n.Entry.Message; m != nil && m.Role == session.RoleUser {
+				d.prompts[n] = true
+			}
+		}
+	}
+	return nil
+}
+
 // isMark reports whether an entry is worth seeing in a run that is folded.
 func (d *drawing) isMark(n *render.Node) bool {
-	return n.Label != "" || n == d.outline.Leaf || len(n.Children) != 1 || n.Entry.Type == session.TypeCompaction
+	return d.prompts[n] || n.Label != "" || n == d.outline.Leaf || len(n.Children) != 1 || n.Entry.Type == session.TypeCompaction
 }
 
 func (d *drawing) foldLine(before string, n int) string {

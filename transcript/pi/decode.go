@@ -88,6 +88,9 @@ func decodeMessageEntry(e *session.Entry, v loose.Value) {
 		m.ResponseID = v.Get("responseId").Text()
 		m.StopReason = decodeStop(v.Get("stopReason").Text())
 		m.Usage = decodeUsage(v.Get("usage"))
+		if failed := v.Get("errorMessage").Text(); failed != "" {
+			m.Metadata = map[string]any{errorKey: failed}
+		}
 	case roleToolResult:
 		m.Role = session.RoleTool
 		m.Content = []session.Content{decodeResult(v)}
@@ -103,6 +106,9 @@ func decodeMessageEntry(e *session.Entry, v loose.Value) {
 		m.Content = decodeBlocks(v.Get("content"))
 	}
 }
+
+// errorKey is where a message's metadata has the error that its turn ended with.
+const errorKey = "error"
 
 // bashPrompt begins the text of a command that the user ran.
 const bashPrompt = "$ "

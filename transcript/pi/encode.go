@@ -142,6 +142,8 @@ func encodeAssistant(o *residue.Object, m *session.MessageEntry) {
 	o.Set("usage", encodeUsage(u))
 	o.Set("stopReason", encodeStop(m))
 	o.SetText("responseId", m.ResponseID)
+	failed, _ := m.Metadata[errorKey].(string)
+	o.SetText("errorMessage", failed)
 }
 
 // apiOf returns the wire format that pi speaks with a provider.
