@@ -37,6 +37,7 @@ var works = []work{
 	{"first context", firstContext},
 	{"context again", contextAgain},
 	{"context memory", contextMemory},
+	{"html export", htmlExport},
 	{"growth: large output", growthOfOutput},
 }
 
