@@ -205,6 +205,39 @@ func TestEditsAreDiffs(t *testing.T) {
 	wantNone(t, body, "old_string", `\n`)
 }
 
+func TestPlansAreLists(t *testing.T) {
+	k := newTalk(t)
+	k.say("user", text("Plan it."))
+	k.say("assistant", session.ToolUse("a", "TodoWrite", map[string]any{"todos": []any{
+		map[string]any{"content": "Think", "status": "completed"}, map[string]any{"content": "Do <it>", "status": "pending"},
+	}}))
+	wantAll(t, k.body(), "<li class=done dir=auto>Think</li><li class=todo dir=auto>Do &lt;it&gt;</li>", "2 todos")
+}
+
+func TestACallNamesTheSessionOfItsSubagent(t *testing.T) {
+	k := newTalk(t)
+	k.say("user", text("Ask another."))
+	k.say("assistant", session.ToolUse("a", "Task", map[string]any{"prompt": "Look."}), session.ToolUse("b", "Task", map[string]any{"prompt": "Look too."}))
+	k.say("tool", result("a", "Looked."), result("b", "Looked too."))
+	k.Subagents = map[string]string{"b": "0199beef"}
+	first, second, _ := strings.Cut(k.body(), "Look too.")
+	wantAll(t, second, "↳ subagent: <code>0199beef</code>")
+	wantNone(t, first, "subagent")
+}
+
+// A branch that begins with thinking is known by what follows it.
+func TestBranchesAreNamedByWhatTheySay(t *testing.T) {
+	k := newTalk(t)
+	first := k.say("user", text("Go."))
+	k.say("assistant", thinking("Hm."))
+	k.say("assistant", text("The first answer."))
+	k.branch(first)
+	k.say("assistant", text("The second answer."))
+	_, list, _ := strings.Cut(k.body(), "<nav class=branches")
+	list, _, _ = strings.Cut(list, "</nav>")
+	wantAll(t, list, "2 branches", "The first answer.", "The second answer.", "2 entries")
+}
+
 func TestCompactionsDivideThePage(t *testing.T) {
 	k := newTalk(t)
 	first := k.say("user", text("Hello."))
