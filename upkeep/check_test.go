@@ -171,7 +171,7 @@ func TestFindingsQuoteNoSecrets(t *testing.T) {
 	st := memory.New(nil)
 	defer st.Close()
 	secret := "gh" + "p_" + "fOurThB1tsT3stF1x8Kq7wZ2yLp5Vc9Jh3X4"
-	write(t, st, "s", message("a", "null", "user", hello, ""), `{"broken": "`+secret+`", x`)
+	write(t, st, "s", message("a", "null", secret, hello, ""), `{"broken": "`+secret+`", x`)
 	_, err := upkeep.Check(t.Context(), st, upkeep.CheckRequest{Each: func(f upkeep.Finding) error {
 		if strings.Contains(f.Detail, secret) {
 			t.Errorf("it is quoted: %s", f.Detail)

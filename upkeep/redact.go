@@ -17,8 +17,9 @@ type Secret struct {
 	Kind string `json:"kind"`
 	// Preview tells a person which secret is meant without telling it.
 	Preview string `json:"preview"`
-	// Count is how often it stands somewhere. What stands in a blob counts once,
-	// however many entries refer to the blob.
+	// Count is how often it stands somewhere. What stands in a blob, or in the
+	// source that sessions were imported from, counts once, however many entries
+	// have it.
 	Count  int     `json:"count"`
 	Places []Place `json:"places"`
 }
@@ -29,7 +30,8 @@ type Place struct {
 	Entry   string    `json:"entry,omitempty"`
 	Path    string    `json:"path,omitempty"` // of the string in the entry, or of what refers to the blob
 	Blob    store.Ref `json:"blob,omitempty"` // it stands in this blob
-	Also    int       `json:"also,omitempty"` // so many other places refer to the blob
+	Kept    bool      `json:"kept,omitempty"` // it stands in what was kept of the source of an import
+	Also    int       `json:"also,omitempty"` // so many other places have the same blob or source
 	File    string    `json:"file,omitempty"` // it stands in this copy of the session
 	Count   int       `json:"count"`          // how often
 }
@@ -107,10 +109,23 @@ func group(found []clean.Secret) []Secret {
 		if tellsMore(f.Preview, s.Preview) {
 			s.Kind, s.Preview = f.Kind, f.Preview
 		}
-		s.add(Place{Session: f.Session, Entry: f.Entry, Path: f.Path, Blob: f.Blob, Also: f.Also, File: f.File})
+		s.add(Place{Session: f.Session, Entry: f.Entry, Path: f.Path, Blob: f.Blob, Kept: f.Kept, Also: f.Also, File: f.File})
+	}
+	for _, s := range secrets { // what a person said comes before what only repeats it
+		slices.SortStableFunc(s.Places, func(a, b Place) int { return rank(a) - rank(b) })
 	}
 	slices.SortStableFunc(secrets, func(a, b Secret) int { return cmp.Compare(b.Count, a.Count) })
 	return secrets
+}
+
+func rank(p Place) int {
+	switch {
+	case p.File != "" || p.Session == "":
+		return 2
+	case p.Kept:
+		return 1
+	}
+	return 0
 }
 
 // tellsMore reports whether a preview is better than another one: where only its

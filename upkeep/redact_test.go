@@ -2,10 +2,13 @@ package upkeep_test
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/upkeep"
@@ -62,6 +65,29 @@ func TestRedactCountsABlobOnceAndGroupsBySecret(t *testing.T) {
 		if strings.Contains(string(content), token(1)) || strings.Contains(string(content), string(ref)) {
 			t.Errorf("session %s still has it: %s", name, content)
 		}
+	}
+}
+
+// So does a source that sessions were imported from, and what somebody said comes
+// before it.
+func TestRedactCountsASourceOnce(t *testing.T) {
+	st, err := file.Open(t.TempDir()+"/s", &file.Options{Sync: file.Never})
+	must(t, err)
+	defer st.Close()
+	enc, err := zstd.NewWriter(nil)
+	must(t, err)
+	packed := base64.StdEncoding.EncodeToString(enc.EncodeAll([]byte("my token is "+token(1)), nil))
+	source := fmt.Sprintf(`{"type":"custom","id":"import-1","parent_id":null,"timestamp":"2026-05-01T10:00:00Z","custom":{"custom_type":"coppice.import","data":{"data":%q}}}`, packed)
+	for _, name := range []string{"a", "b"} {
+		write(t, st, name, source, message("1", "import-1", "user", text("my token is "+token(1)), ""))
+	}
+	look, err := upkeep.Redact(t.Context(), st, upkeep.RedactRequest{})
+	must(t, err)
+	if len(look.Secrets) != 1 || look.Secrets[0].Count != 3 || len(look.Secrets[0].Places) != 3 {
+		t.Fatalf("%+v", look.Secrets)
+	}
+	if p := look.Secrets[0].Places; p[0].Kept || p[1].Kept || !p[2].Kept || p[2].Also != 1 {
+		t.Errorf("%+v", p)
 	}
 }
 

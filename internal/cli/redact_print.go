@@ -40,6 +40,9 @@ func (a *app) printSecrets(ctx context.Context, h *coppice.Home, secrets []upkee
 	t.right[2] = true
 	for _, s := range secrets {
 		kind, preview := s.Kind, oneLine(s.Preview, 0)
+		if a.width() > 0 && s.Count > 1 {
+			preview += fmt.Sprintf(" ×%d", s.Count)
+		}
 		for i, p := range s.Places {
 			if a.width() > 0 && i == maxPlaces {
 				t.add("", "", "", "", "", fmt.Sprintf("… and %d more; --json lists them all", len(s.Places)-i))
@@ -75,11 +78,14 @@ func placeOf(p upkeep.Place) string {
 	case place == "":
 		place = "a damaged line"
 	}
+	if p.Kept {
+		place = "the kept source: " + place
+	}
 	if p.Blob != "" {
 		place += " → " + string(p.Blob)
 	}
 	if p.Also > 0 {
-		place += fmt.Sprintf(" (and %s)", counted(p.Also, "other reference", "other references"))
+		place += fmt.Sprintf(" (and %s)", counted(p.Also, "other place", "other places"))
 	}
 	if p.File != "" {
 		room, name := filepath.Split(p.File)

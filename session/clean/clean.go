@@ -29,6 +29,7 @@ import (
 
 	"github.com/coppice-dev/coppice/redact"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 )
 
 // Append is for session.Options.Clean.
@@ -100,6 +101,27 @@ func (c *cleaner) line(line []byte) ([]byte, []redact.Finding, error) {
 	return out, append(found, kept...), nil
 }
 
+// The paths in an entry of type CustomImport of what was kept of the source, in
+// base64 or as the name of a blob.
+const (
+	keptPath     = "custom.data.data"
+	keptBlobPath = "custom.data.blob"
+)
+
+// sourceIn names what a line keeps of an import's source, if something was found in
+// it: the same name stands for the same bytes. Sessions that were imported from one
+// file have each a copy.
+func sourceIn(line []byte, found []redact.Finding) store.Ref {
+	if len(found) == 0 || found[len(found)-1].Path != keptPath { // what was kept comes last: see line
+		return ""
+	}
+	packed, ok := packedIn(line)
+	if !ok {
+		return ""
+	}
+	return "in place " + store.RefOf(packed) // not the name of a blob
+}
+
 // keptSource cleans what stands in base64 in an entry of type CustomImport.
 func (c *cleaner) keptSource(line []byte) ([]byte, []redact.Finding, error) {
 	packed, ok := packedIn(line)
@@ -114,7 +136,7 @@ func (c *cleaner) keptSource(line []byte) ([]byte, []redact.Finding, error) {
 	e.Custom.Data["data"] = base64.StdEncoding.EncodeToString(packed)
 	e.Custom.Data["sha256"] = sum
 	for i := range found {
-		found[i].Path = "custom.data.data"
+		found[i].Path = keptPath
 	}
 	out, err := e.MarshalJSON()
 	return out, found, err

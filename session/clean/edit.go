@@ -55,6 +55,13 @@ func (ed *editor) edit(ctx context.Context, line []byte) (edited, error) {
 	for _, f := range found {
 		e.secrets = append(e.secrets, Secret{Entry: e.entry, Path: f.Path, Kind: f.Kind, Same: f.Same, Preview: f.Preview})
 	}
+	if kept := sourceIn(line, found); kept != "" {
+		for i := range e.secrets {
+			if e.secrets[i].Path == keptPath {
+				e.secrets[i].Kept, e.secrets[i].in = true, kept
+			}
+		}
+	}
 	if !bytes.Contains(line, []byte(`"sha256:`)) {
 		return e, nil
 	}
@@ -67,7 +74,7 @@ func (ed *editor) edit(ctx context.Context, line []byte) (edited, error) {
 			continue
 		}
 		for _, f := range b.found {
-			e.secrets = append(e.secrets, Secret{Entry: e.entry, Path: r.path, Kind: f.Kind, Same: f.Same, Preview: f.Preview, Blob: r.ref})
+			e.secrets = append(e.secrets, Secret{Entry: e.entry, Path: r.path, Kind: f.Kind, Same: f.Same, Preview: f.Preview, Blob: r.ref, Kept: r.path == keptBlobPath, in: r.ref})
 		}
 		e.line = b.replaceIn(e.line, r.ref)
 	}

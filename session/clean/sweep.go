@@ -28,11 +28,15 @@ type Secret struct {
 	Preview string    `json:"preview"`
 	Blob    store.Ref `json:"blob,omitempty"` // it stands in this blob
 	File    string    `json:"file,omitempty"` // it stands in this copy of the session: see file.Store.Copies
-	// Also is how many other places refer to Blob. The secrets in a blob are listed
-	// once, at the first place that leads to it.
+	// Kept: it stands in what was kept of the source of an import.
+	Kept bool `json:"kept,omitempty"`
+	// Also is how many other places refer to Blob, or have the same kept source. The
+	// secrets in it are listed once, at the first place that leads to it.
 	Also int `json:"also,omitempty"`
 	// Same is equal for the same secret: see redact.Finding.
 	Same uint64 `json:"-"`
+
+	in store.Ref // the blob, or the kept source by its content
 }
 
 // Sweep is what was found in a store.
@@ -50,7 +54,7 @@ type Sweep struct {
 	// unsettled: Apply could not find out whether something refers to the blobs of
 	// pending.
 	unsettled bool
-	// leads are the places that lead to a blob, by entry and path.
+	// leads are the places that lead to a blob or a kept source, by entry and path.
 	leads map[store.Ref][]string
 	forms map[string]bool // the logs, and whether they are archived
 	sizes map[string]int64
@@ -112,7 +116,7 @@ func LookWith(ctx context.Context, st *file.Store, o Options) (*Sweep, error) {
 		return nil, err
 	}
 	for i := range s.Secrets {
-		s.Secrets[i].Also = max(0, len(s.leads[s.Secrets[i].Blob])-1)
+		s.Secrets[i].Also = max(0, len(s.leads[s.Secrets[i].in])-1)
 	}
 	for _, ref := range slices.Sorted(maps.Keys(list.known)) {
 		if len(list.known[ref].found) > 0 {
@@ -312,21 +316,21 @@ func (s *Sweep) add(c *file.Copy, name string, e edited) {
 		if c != nil {
 			secret.File = c.Path
 		}
-		if secret.Blob == "" || s.leadsFirst(&secret) {
+		if secret.in == "" || s.leadsFirst(&secret) {
 			s.Secrets = append(s.Secrets, secret)
 		}
 	}
 }
 
-// leadsFirst notes a place that leads to a blob, and reports whether it is the first
-// one: a source of many sessions is kept in one blob, and what is in it counts
-// once.
+// leadsFirst notes a place that leads to a blob or to a kept source, and reports
+// whether it is the first one: many sessions may have been imported from one file,
+// and what is in it counts once.
 func (s *Sweep) leadsFirst(secret *Secret) bool {
 	at := strings.Join([]string{secret.File, secret.Session, secret.Entry, secret.Path}, "\x00")
-	leads := s.leads[secret.Blob]
+	leads := s.leads[secret.in]
 	if len(leads) == 0 || leads[len(leads)-1] != at { // the secrets of a place come one after the other
 		leads = append(leads, at)
-		s.leads[secret.Blob] = leads
+		s.leads[secret.in] = leads
 	}
 	return leads[0] == at
 }
