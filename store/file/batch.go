@@ -25,6 +25,10 @@ var _ store.Batcher = (*Store)(nil)
 // once.
 func (s *Store) Batch() store.Batch { return &batch{store: s} }
 
+// manyLogs is from how many logs on an index had better look at everything: a mark
+// costs as much as creating a log.
+const manyLogs = 16
+
 type batch struct {
 	store *Store
 	logs  []*batched
@@ -92,12 +96,16 @@ func (b *batch) Commit(ctx context.Context) map[string]error {
 	errs := make(map[string]error)
 	defer b.Discard() // of those that got no name
 	b.sync(errs)
+	many := len(b.logs) >= manyLogs
+	if many {
+		_ = s.dropStamp() // if we are killed before the one that counts
+	}
 	var placed []*batched
 	for _, l := range b.logs {
 		if errs[l.name] != nil {
 			continue
 		}
-		if err := b.place(ctx, l); err != nil {
+		if err := b.place(ctx, l, many); err != nil {
 			errs[l.name] = s.fail("create", l.name, err)
 			continue
 		}
@@ -106,7 +114,11 @@ func (b *batch) Commit(ctx context.Context) map[string]error {
 	if len(placed) == 0 {
 		return errs
 	}
-	if err := s.syncDir(s.dir); err != nil {
+	var err error
+	if many {
+		err = s.dropStamp()
+	}
+	if err = errors.Join(err, s.syncDir(s.dir)); err != nil {
 		for _, l := range placed {
 			errs[l.name] = &store.Error{Op: "create", Name: l.name, Path: s.Path(l.name), Kind: store.ErrUnknown, Err: err}
 		}
@@ -138,7 +150,7 @@ func (b *batch) sync(errs map[string]error) {
 }
 
 // place gives a log its name.
-func (b *batch) place(ctx context.Context, l *batched) error {
+func (b *batch) place(ctx context.Context, l *batched, unmarked bool) error {
 	s := b.store
 	reserved, err := s.reserve(ctx, l.name)
 	if err != nil {
@@ -147,7 +159,7 @@ func (b *batch) place(ctx context.Context, l *batched) error {
 	if reserved != nil {
 		defer reserved.release()
 	}
-	lock, err := s.lockName(ctx, l.name)
+	lock, err := (&nameLock{store: s, name: l.name, unmarked: unmarked}).take(ctx)
 	if err != nil {
 		return err
 	}

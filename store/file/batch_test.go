@@ -173,3 +173,33 @@ func batchWithCrash(t *testing.T, op int64) (more bool) {
 	}
 	return !done
 }
+
+// TestBatchIsFoundByAnIndex: an index learns of new logs by their marks or, if
+// there are many, by an epoch that is another one.
+func TestBatchIsFoundByAnIndex(t *testing.T) {
+	for _, n := range []int{3, 30} {
+		st := open(t, nil)
+		mustCreate(t, st, "first", "one").Close()
+		before, err := st.Changes(t.Context(), st.IndexPath())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := st.Batch()
+		for i := range n {
+			addTo(t, b, fmt.Sprintf("log%d", i))
+		}
+		if errs := b.Commit(t.Context()); len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		after, err := st.Changes(t.Context(), st.IndexPath())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before.Epoch == "" {
+			continue // this system does not tell when it was booted
+		}
+		if marked := len(after.Names) - len(before.Names); marked != n && after.Epoch == before.Epoch {
+			t.Errorf("of %d logs %d are marked, and the epoch is the same", n, marked)
+		}
+	}
+}

@@ -71,6 +71,7 @@ type nameLock struct {
 	log   vfs.File   // the log's own file, which lockName has locked too; or nil
 
 	markPath string // "" until open, and for what is no log
+	unmarked bool   // whoever takes the lock sees to it in another way that changes are found
 
 	dirty bool // what acquire returned last
 
@@ -95,7 +96,12 @@ const openFilesKeepNames = runtime.GOOS == "windows"
 // lockName opens and acquires the locks of a name: the lock file's, and that on the
 // log's own file if it is there.
 func (s *Store) lockName(ctx context.Context, name string) (*nameLock, error) {
-	l := &nameLock{store: s, name: name}
+	return (&nameLock{store: s, name: name}).take(ctx)
+}
+
+// take acquires the locks that lockName returns.
+func (l *nameLock) take(ctx context.Context) (*nameLock, error) {
+	s, name := l.store, l.name
 	if _, _, err := l.acquire(ctx); err != nil {
 		l.close()
 		return nil, err

@@ -37,6 +37,7 @@ import (
 //     names it, too.
 //  5. An index removes marks once it has seen the change, and a second index would
 //     miss it. Only the one at IndexPath is told of marks.
+//  6. Whoever creates many logs at once need not mark each of them: see dropStamp.
 //
 // Programs that know nothing of marks are not covered. That logs came or went is
 // told by the times of the directories; what such a program wrote into an existing
@@ -78,7 +79,7 @@ func (s *Store) markPath(name string) string {
 // mark notes that the log may be changed from now on: rule 1. Nearly always the
 // mark is there already, and that takes one look.
 func (l *nameLock) mark() error {
-	if l.markPath == "" {
+	if l.markPath == "" || l.unmarked {
 		return nil
 	}
 	if _, err := l.store.fs.Stat(l.markPath); err == nil {
@@ -158,6 +159,18 @@ func (s *Store) stamp() (string, error) {
 		err = errors.New("the stamp is being written")
 	}
 	return fmt.Sprintf("%s %v", data, stat.File), err
+}
+
+// dropStamp makes the next epoch another one, so that an index looks at everything.
+// Whoever creates many logs calls it after they have their names and before anybody
+// is told. An index that has read the stamp by then trusts it no more, and one that
+// reads the next stamp finds the logs there.
+func (s *Store) dropStamp() error {
+	err := s.fs.Remove(s.room(marksRoom, stampFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 func (s *Store) makeStamp(path string) ([]byte, error) {
