@@ -21,6 +21,8 @@ type SessionInfo struct {
 	Named        bool      `json:"named"` // somebody gave it that name
 	Tags         []string  `json:"tags"`
 	CWD          string    `json:"cwd,omitempty"`
+	Agent        string    `json:"agent"`             // the program in which it was held
+	Project      string    `json:"project,omitempty"` // the name of the directory it is about
 	Created      time.Time `json:"created"`
 	Updated      time.Time `json:"updated"` // when something was last said
 	Messages     int       `json:"messages"`
@@ -51,7 +53,7 @@ type Count = index.Count
 
 func sessionInfo(s *index.Session) SessionInfo {
 	return SessionInfo{
-		ID: s.ID, Name: s.Name, Key: s.Key, Title: s.Title, Named: s.Named, Tags: orEmpty(s.Tags), CWD: s.CWD,
+		ID: s.ID, Name: s.Name, Key: s.Key, Title: s.Title, Named: s.Named, Tags: orEmpty(s.Tags), CWD: s.CWD, Agent: s.Agent, Project: s.Project,
 		Created: s.Created.UTC(), Updated: s.Updated.UTC(), Messages: s.Messages, Entries: s.Entries,
 		Branches: s.Branches, Tokens: s.Tokens, TokensFrom: tokensFrom(s.Tokens, s.Reported), Context: s.Context, Size: s.Size,
 		Models: orEmpty(s.Models), Tools: orEmpty(s.Tools),
@@ -75,7 +77,8 @@ type ListRequest struct {
 	Sort    string `json:"sort,omitempty"`    // updated, created, title, messages, tokens or size; "" is updated
 	Reverse bool   `json:"reverse,omitempty"` // the earliest and smallest first, and titles from Z to A
 	Limit   int    `json:"limit,omitempty"`   // 0 is 50; negative is all
-	After   string `json:"after,omitempty"`   // go on where a list ended: its Next
+	Page    int    `json:"page,omitempty"`    // 1 is the first; 0 is 1
+	After   string `json:"after,omitempty"`   // go on where a list ended, whatever came to its beginning since: its Next
 
 	Links bool `json:"links,omitempty"` // sessions that continue each other one by one
 	All   bool `json:"all,omitempty"`   // subagents, too
@@ -83,6 +86,8 @@ type ListRequest struct {
 	// Filters; the zero value of each lets everything pass.
 	Tags     []string  `json:"tags,omitempty"`     // has all of these
 	CWD      string    `json:"cwd,omitempty"`      // is about this directory or one below it
+	Agent    string    `json:"agent,omitempty"`    // was held in this program
+	Project  string    `json:"project,omitempty"`  // is about a directory of this name
 	Key      string    `json:"key,omitempty"`      // has this key
 	Parent   string    `json:"parent,omitempty"`   // came from this session, as a person names it
 	Relation string    `json:"relation,omitempty"` // is this to its parent
@@ -97,6 +102,8 @@ type ListResult struct {
 	Sessions []SessionInfo `json:"sessions"`
 	Next     string        `json:"next,omitempty"` // for After; "" at the end
 }
+
+const defaultLimit = 50
 
 // sorts are the orders of a list, and whether the greatest comes first.
 var sorts = map[string]bool{
@@ -117,13 +124,25 @@ func (r *ListRequest) options() (o index.ListOptions, err error) {
 		return o, invalid("sort is %q; it must be updated, created, title, messages, tokens or size", r.Sort)
 	case r.Relation != "" && !slices.Contains(relations, r.Relation):
 		return o, invalid("relation is %q; it must be %s", r.Relation, strings.Join(relations, ", "))
+	case r.Page < 0:
+		return o, invalid("page is %d; the first is 1", r.Page)
+	case r.Page > 1 && r.After != "":
+		return o, invalid("page and after both say where to begin; give one of them")
+	}
+	offset := 0
+	if r.Page > 1 {
+		limit := r.Limit
+		if limit == 0 {
+			limit = defaultLimit
+		}
+		offset = (r.Page - 1) * max(limit, 0)
 	}
 	return index.ListOptions{
-		Sort: index.Sort(r.Sort), Desc: desc != r.Reverse, Limit: r.Limit, After: r.After,
+		Sort: index.Sort(r.Sort), Desc: desc != r.Reverse, Limit: r.Limit, Offset: offset, After: r.After,
 		// A conversation as a whole continues nothing: only its sessions do.
 		Links: r.Links || r.Relation == session.RelationContinuation,
 		Fold:  !r.All && r.Parent == "" && r.Relation == "",
-		Tags:  r.Tags, CWD: r.CWD, Key: r.Key, Parent: r.Parent, Relation: r.Relation,
+		Tags:  r.Tags, CWD: r.CWD, Agent: r.Agent, Project: r.Project, Key: r.Key, Parent: r.Parent, Relation: r.Relation,
 		Pinned: r.Pinned, Archived: r.Archived, Since: r.Since, Until: r.Until,
 	}, nil
 }

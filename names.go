@@ -145,11 +145,9 @@ func (h *Home) byDescription(ctx context.Context, given string) ([]string, error
 	if err != nil || len(found) > 0 {
 		return found, err
 	}
-	all, _, err := ix.List(ctx, index.ListOptions{Limit: -1})
-	for _, s := range all {
-		if strings.EqualFold(s.Title, given) {
-			found = append(found, s.Name)
-		}
+	titled, err := ix.FindTitle(ctx, given)
+	for _, s := range titled {
+		found = append(found, s.Name)
 	}
 	return found, err
 }

@@ -17,6 +17,8 @@ type FindRequest struct {
 	Models  []string  `json:"models,omitempty"`
 	Tags    []string  `json:"tags,omitempty"` // in sessions that have all of these
 	CWD     string    `json:"cwd,omitempty"`
+	Agent   string    `json:"agent,omitempty"`   // in sessions that were held in this program
+	Project string    `json:"project,omitempty"` // in sessions about a directory of this name
 	Session string    `json:"session,omitempty"` // as a person names it
 	Since   time.Time `json:"since,omitzero"`
 	Until   time.Time `json:"until,omitzero"`
@@ -58,12 +60,14 @@ type FindResult struct {
 	Hits    []Hit `json:"hits"`
 	Matches int   `json:"matches"` // how many were ranked
 	Bounded bool  `json:"bounded"` // there are more, which are older than those
+	// DidYouMean has queries that may have been meant, if nothing was found.
+	DidYouMean []string `json:"did_you_mean,omitempty"`
 }
 
 // Find searches in everything that was said, thought, called and answered.
 func (s *Search) Find(ctx context.Context, r FindRequest) (*FindResult, error) {
 	o := index.SearchOptions{
-		Query: r.Query, Roles: r.Roles, Tools: r.Tools, Models: r.Models, Tags: r.Tags, CWD: r.CWD,
+		Query: r.Query, Roles: r.Roles, Tools: r.Tools, Models: r.Models, Tags: r.Tags, CWD: r.CWD, Agent: r.Agent, Project: r.Project,
 		Since: r.Since, Until: r.Until, Limit: r.Limit, Offset: r.Offset,
 	}
 	for _, kind := range r.Kinds {
@@ -90,7 +94,7 @@ func (s *Search) Find(ctx context.Context, r FindRequest) (*FindResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := &FindResult{Hits: make([]Hit, len(results.Hits)), Matches: results.Matches, Bounded: results.Bounded}
+	found := &FindResult{Hits: make([]Hit, len(results.Hits)), Matches: results.Matches, Bounded: results.Bounded, DidYouMean: results.DidYouMean}
 	for i := range results.Hits {
 		found.Hits[i] = newHit(&results.Hits[i])
 	}

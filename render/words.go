@@ -88,3 +88,6 @@ func Ago(at, now time.Time) string {
 	}
 	return at.Local().Format("2 Jan 2006")
 }
+
+// Untitled stands where a conversation has neither a name nor a prompt.
+const Untitled = "Untitled Session"

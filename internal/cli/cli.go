@@ -83,7 +83,10 @@ func (a *app) run(ctx context.Context, args []string) int {
 // reportError says why a command failed: to a person in words, to a program that
 // asked for JSON as an object, also on standard error.
 func (a *app) reportError(err error) {
-	if !a.flags.json {
+	switch {
+	case errors.Is(err, errNothingFound):
+		return // that was the answer
+	case !a.flags.json:
 		a.sayError(err)
 		return
 	}

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/render"
 )
 
 type lsFlags struct {
@@ -22,22 +25,25 @@ type lsFlags struct {
 func lsCommand(a *app) *cobra.Command {
 	var f lsFlags
 	cmd := &cobra.Command{
-		Use:   "ls",
+		Use:   "ls [FILTER…]",
 		Short: "List the sessions",
-		Long: "List the sessions, the latest first. What is shortened on a terminal is whole\nin the output of --json.\n\n" +
-			"Sessions that continue each other are one conversation, on one line, with the id\nof the first; --links lists them one by one.\n\n" +
-			"Subagents, which a tool call of another session started, are counted there and\nlisted only with --all, --parent or --relation.",
+		Long: "List the sessions, those in which something was said last first. A filter is\nagent:NAME, project:NAME or tag:NAME.\n\n" +
+			"Sessions that continue each other are one conversation, on one line, with the id\nof the first; --links lists them one by one. Subagents are counted in the session\nthat started them; --all lists them, too.\n\n" +
+			"On a terminal, long values are shortened. Piped output has one session a line,\nseparated by tabs, with whole ids and plain numbers: id, updated, agent, project,\nmessages, tokens, bytes, title, tags.",
+		Example: "  coppice ls\n  coppice ls agent:codex project:ledger\n  coppice ls --since 7d --sort tokens",
 		GroupID: "read",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runLs(cmd, &f) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.runLs(cmd, &f, args) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.sort, "sort", "updated", "updated, created, title, messages, tokens or size")
 	flags.BoolVar(&f.reverse, "reverse", false, "the other way round")
 	flags.IntVarP(&f.list.Limit, "limit", "n", 50, "how many; 0 is all")
-	flags.StringVar(&f.list.After, "after", "", "go on where a page ended: the cursor that it printed")
+	flags.IntVar(&f.list.Page, "page", 0, "which page; 1 is the first")
+	flags.StringVar(&f.list.After, "after", "", "go on after this place, for programs: see --json")
 	flags.StringSliceVar(&f.list.Tags, "tag", nil, "only with this tag; several must all be there")
 	flags.StringVar(&f.list.CWD, "cwd", "", "only about this directory and those below")
+	flags.StringVar(&f.list.Agent, "agent", "", "only of this program, such as claude-code")
+	flags.StringVar(&f.list.Project, "project", "", "only about a directory of this name")
 	flags.StringVar(&f.list.Key, "key", "", "only with this key")
 	flags.StringVar(&f.list.Parent, "parent", "", "only forks, continuations and subagents of this session")
 	flags.StringVar(&f.list.Relation, "relation", "", "only fork, continuation, recovery or subagent")
@@ -85,7 +91,31 @@ func parseWhen(flag, text string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-func (a *app) runLs(cmd *cobra.Command, f *lsFlags) error {
+// filter takes in an argument such as agent:codex.
+func (f *lsFlags) filter(arg string) error {
+	name, value, _ := strings.Cut(arg, ":")
+	switch {
+	case value == "":
+	case name == "agent":
+		f.list.Agent = value
+		return nil
+	case name == "project":
+		f.list.Project = value
+		return nil
+	case name == "tag":
+		f.list.Tags = append(f.list.Tags, value)
+		return nil
+	}
+	return hinted(usageError{fmt.Errorf("%q is no filter; there are agent:NAME, project:NAME and tag:NAME", arg)},
+		command("search", []string{arg})+" searches in what was said")
+}
+
+func (a *app) runLs(cmd *cobra.Command, f *lsFlags, args []string) error {
+	for _, arg := range args {
+		if err := f.filter(arg); err != nil {
+			return err
+		}
+	}
 	r, err := f.request(cmd, time.Now())
 	if err != nil {
 		return err
@@ -101,23 +131,29 @@ func (a *app) runLs(cmd *cobra.Command, f *lsFlags) error {
 			err = a.printSessions(list.Sessions)
 		}
 		if list.Next != "" && err == nil {
-			a.say("%s %s", a.paint(dim, "more:"), nextPage(cmd, list.Next))
+			a.sayMore(cmd, r, list.Next)
 		}
 		return err
 	})
 }
 
-const (
-	narrow   = 100 // columns, below which a list leaves something out
-	mostTags = 30  // columns
-)
+// sayMore says how to see what follows a page: a person counts pages, a program
+// goes on after a place, which stays the same when a session comes in between.
+func (a *app) sayMore(cmd *cobra.Command, r coppice.ListRequest, next string) {
+	more := func(flag, value string) string {
+		return command(cmd.Name(), cmd.Flags().Args(), append(givenFlags(cmd, "after", "page"), flag, value)...)
+	}
+	if a.flags.json || r.After != "" {
+		a.say("%s %s", a.paint(dim, "more:"), more("--after", next))
+		return
+	}
+	a.say("%s %s", a.paint(dim, "more:"), more("--page", strconv.Itoa(max(r.Page, 1)+1)))
+}
 
-// nextPage is the command that goes on where a page ended: the same flags with
-// another cursor.
-func nextPage(cmd *cobra.Command, cursor string) string {
-	var words []string
+// givenFlags are the flags that the user gave, except some.
+func givenFlags(cmd *cobra.Command, except ...string) (words []string) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if f.Name == "after" {
+		if slices.Contains(except, f.Name) {
 			return
 		}
 		values := []string{f.Value.String()}
@@ -135,7 +171,7 @@ func nextPage(cmd *cobra.Command, cursor string) string {
 			}
 		}
 	})
-	return command(cmd.Name(), nil, append(words, "--after", cursor)...)
+	return words
 }
 
 func (a *app) printSessions(sessions []coppice.SessionInfo) error {
@@ -143,26 +179,57 @@ func (a *app) printSessions(sessions []coppice.SessionInfo) error {
 		a.say("no sessions")
 		return nil
 	}
+	if a.width() == 0 {
+		return a.printSessionLines(sessions)
+	}
 	ids := make([]string, len(sessions))
 	for i := range sessions {
 		ids[i] = sessions[i].Name
 	}
-	short, now := shortIDs(ids), time.Now()
-	if !a.isTerminal() {
-		for id := range short {
-			short[id] = id // a program should get the whole id
+	short, now := render.ShortIDs(ids), time.Now()
+	t := a.newTable(7, "ID", "UPDATED", "AGENT", "PROJECT", "MSGS", "TOKENS", "SIZE", "TITLE", "TAGS")
+	t.right[4], t.right[5], t.right[6] = true, true, true
+	for i := range sessions {
+		s := &sessions[i]
+		t.add(a.paint(cyan, short.Shown(s.Name)), a.when(s.Updated, now), oneLine(s.Agent, maxAgent), oneLine(s.Project, maxProject),
+			strconv.Itoa(s.Messages), render.Count(s.Tokens), render.Bytes(s.Size), titleWithMarks(*s), oneLine(strings.Join(s.Tags, " "), maxTags))
+	}
+	// Where there is little room the title says more than the rest.
+	if width := a.width(); width < narrow {
+		t.drop(6)
+		t.drop(5)
+		if width < tight {
+			t.drop(4)
 		}
 	}
-	t := a.newTable(5, "ID", "UPDATED", "MSGS", "TOKENS", "SIZE", "TITLE", "TAGS")
-	t.right[2], t.right[3], t.right[4] = true, true, true
-	for _, s := range sessions {
-		t.add(a.paint(cyan, short[s.Name]), a.when(s.Updated, now), strconv.Itoa(s.Messages),
-			humanCount(s.Tokens), humanBytes(s.Size), titleWithMarks(s), oneLine(strings.Join(s.Tags, " "), mostTags))
-	}
-	if width := a.width(); width > 0 && width < narrow {
-		t.drop(4) // the title says more than the size
-	}
 	return t.print()
+}
+
+const (
+	narrow     = 130 // columns, below which a list leaves something out
+	tight      = 100
+	maxTags    = 24 // columns
+	maxAgent   = 12
+	maxProject = 16
+)
+
+// printSessionLines prints a list for cut and awk: nothing shortened, no marks, and
+// numbers that can be added up.
+func (a *app) printSessionLines(sessions []coppice.SessionInfo) error {
+	for i := range sessions {
+		s := &sessions[i]
+		cells := []string{
+			s.Name, rfc3339(s.Updated), s.Agent, s.Project, strconv.Itoa(s.Messages), strconv.FormatInt(s.Tokens, 10),
+			strconv.FormatInt(s.Size, 10), s.Title, strings.Join(s.Tags, " "),
+		}
+		for at := range cells {
+			cells[at] = oneLine(cells[at], 0)
+		}
+		if err := a.printText(strings.Join(cells, "\t")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // titleWithMarks tells in front of the title what is special about a session.
@@ -186,14 +253,7 @@ func titleWithMarks(s coppice.SessionInfo) string {
 	if s.Problems > 0 {
 		marks = append(marks, "(damaged: coppice fsck)")
 	}
-	title := oneLine(s.Title, 0)
-	switch {
-	case title == "" && s.Messages == 0:
-		title = "(empty)"
-	case title == "":
-		title = "(no prompt)"
-	}
-	return strings.Join(append(marks, title), " ")
+	return strings.Join(append(marks, cmp.Or(oneLine(s.Title, 0), render.Untitled)), " ")
 }
 
 func (a *app) printSessionsJSON(sessions []coppice.SessionInfo) error {

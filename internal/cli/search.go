@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
 )
 
@@ -24,13 +27,15 @@ func searchCommand(a *app) *cobra.Command {
 		Short: "Find what was said, done and answered",
 		Long: `Find what was said, thought, called and answered, in all sessions.
 
-Words must all be there; "a phrase" as it stands; a OR b; -not; begin*.
-Code is found whole and by its parts: parseHeader, parse, header.
-Filters can be part of the query: role:user tool:bash model:… tag:… cwd:…
-session:… since:7d until:2026-03-01 branch:live`,
+All words must be there, in any form; "a phrase" as it stands; a OR b; -not; begin*.
+Code is found whole and by its parts: parseHeader, parse, header. To search for an
+option, put -- before the query: search -- --no-verify.
+Filters can be part of the query: role:user tool:bash model:… tag:… agent:…
+project:… cwd:… session:… since:7d until:2026-03-01 branch:live
+The exit code is 1 if nothing was found.`,
 		Example: "  coppice search retry backoff\n" +
 			"  coppice search '\"connection refused\" role:tool since:30d'\n" +
-			"  coppice search parseHeader --live",
+			"  coppice search -- git commit --no-verify",
 		GroupID: "read",
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.runSearch(cmd, &f, args) },
 	}
@@ -41,6 +46,8 @@ session:… since:7d until:2026-03-01 branch:live`,
 	flags.StringSliceVar(&f.search.Kinds, "kind", nil, "only text, thinking, call, output, summary, title, tag or label")
 	flags.StringSliceVar(&f.search.Tags, "tag", nil, "only in sessions with this tag")
 	flags.StringVar(&f.search.CWD, "cwd", "", "only in sessions about this directory and those below")
+	flags.StringVar(&f.search.Agent, "agent", "", "only in sessions of this program")
+	flags.StringVar(&f.search.Project, "project", "", "only in sessions about a directory of this name")
 	flags.StringVar(&f.search.Session, "session", "", "only in this session")
 	flags.StringVar(&f.since, "since", "", "only since: 2026-03-01, or 7d ago")
 	flags.StringVar(&f.until, "until", "", "only before")
@@ -49,6 +56,10 @@ session:… since:7d until:2026-03-01 branch:live`,
 	flags.IntVarP(&f.search.Limit, "limit", "n", 20, "how many")
 	return a.withJSON(cmd)
 }
+
+// errNothingFound ends a search as grep does: with exit code 1 and nothing more to
+// say.
+var errNothingFound = errors.New("nothing found")
 
 func (f *searchFlags) request(args []string, now time.Time) (r coppice.FindRequest, err error) {
 	r = f.search
@@ -71,13 +82,15 @@ func (a *app) runSearch(cmd *cobra.Command, f *searchFlags, args []string) error
 			return err
 		}
 		if a.flags.json {
-			return a.printHitsJSON(found.Hits)
+			err = a.printHitsJSON(found.Hits)
+		} else {
+			err = a.printHits(r.Query, found.Hits)
+			a.sayResults(found)
 		}
-		if err := a.printHits(found.Hits); err != nil {
-			return err
+		if err == nil && len(found.Hits) == 0 {
+			return errNothingFound
 		}
-		a.sayResults(found)
-		return nil
+		return err
 	})
 }
 
@@ -90,57 +103,91 @@ func (a *app) sayResults(r *coppice.FindResult) {
 	switch {
 	case len(r.Hits) == 0:
 		a.say("nothing found")
+		for _, query := range r.DidYouMean {
+			a.say("did you mean: %s", command("search", []string{query}))
+		}
 	case r.Bounded:
-		a.say("%s", a.paint(dim, fmt.Sprintf("the best of the newest %d matches; there are older ones (narrow it with since:, role:, tool: …)", r.Matches)))
+		a.say("%s", a.paint(dim, fmt.Sprintf("the best of the newest %s matches; there are older ones (narrow the search with since:, role:, tool: …)", thousands(r.Matches))))
 	case r.Matches > shown:
-		a.say("%s", a.paint(dim, fmt.Sprintf("%d of %d matches (-n for more)", shown, r.Matches)))
+		a.say("%s", a.paint(dim, fmt.Sprintf("%d of %s matches (-n shows more)", shown, thousands(r.Matches))))
 	}
 }
 
-// printHits prints each hit with the command that opens its place.
-func (a *app) printHits(hits []coppice.Hit) error {
-	now := time.Now()
-	for i, h := range hits {
+// printHits prints a block for each conversation: its title, and each hit in it
+// with the command that opens its place.
+func (a *app) printHits(query string, hits []coppice.Hit) error {
+	var order []string
+	blocks := make(map[string][]*coppice.Hit)
+	for i := range hits {
+		id := hits[i].Session
+		if blocks[id] == nil {
+			order = append(order, id)
+		}
+		blocks[id] = append(blocks[id], &hits[i])
+	}
+	for i, id := range order {
 		if i > 0 {
 			if err := a.print(""); err != nil {
 				return err
 			}
 		}
-		who := h.Role
-		if h.Tool != "" {
-			who = h.Tool
-		}
-		if h.Kind != string(index.KindText) && h.Kind != string(index.KindOutput) {
-			who = strings.TrimSpace(who + " " + h.Kind)
-		}
-		branch := ""
-		if !h.Live {
-			branch = a.paint(yellow, "  (a branch that was left)")
-		}
-		err := a.print("%s  %s  %s%s", a.paint(bold, oneLine(h.Title, 60)), a.paint(dim, a.when(h.Time, now)), a.paint(blue, oneLine(who, 0)), branch)
-		if err == nil {
-			err = a.printText(a.wrap(a.highlight(h), "  "))
-		}
-		if err == nil {
-			err = a.print("  %s", a.paint(dim, a.openCommand(h)+a.alsoIn(h)))
-		}
-		if err != nil {
+		title := cmp.Or(oneLine(blocks[id][0].Title, 70), render.Untitled)
+		if err := a.print("%s", a.paint(bold, title)); err != nil {
 			return err
+		}
+		block := blocks[id]
+		if len(order) > 1 && len(block) > maxInBlock+1 {
+			block = block[:maxInBlock]
+		}
+		for _, h := range block {
+			if err := a.printHit(h); err != nil {
+				return err
+			}
+		}
+		if more := len(blocks[id]) - len(block); more > 0 {
+			err := a.print("  %s", a.paint(dim, fmt.Sprintf("… %d more here: %s", more, command("search", []string{query}, "--session", a.shortHit(block[0].Name())))))
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
+// maxInBlock is how many hits of one conversation are shown, so that one that is
+// all about the query does not hide the others.
+const maxInBlock = 4
+
+func (a *app) printHit(h *coppice.Hit) error {
+	branch := ""
+	if !h.Live {
+		branch = a.paint(yellow, " · a branch that was left")
+	}
+	err := a.print("  %s%s", a.paint(dim, a.when(h.Time, time.Now())+" · ")+a.paint(blue, whoSaid(h)), branch)
+	if err == nil {
+		err = a.printText(a.wrap(a.highlight(h), "    "))
+	}
+	if err == nil {
+		err = a.print("    %s", a.paint(dim, a.openCommand(h)+a.alsoIn(h)))
+	}
+	return err
+}
+
+// whoSaid is who or what a hit comes from: a role, a tool, or what else it is.
+func whoSaid(h *coppice.Hit) string {
+	who := cmp.Or(h.Tool, h.Role)
+	if h.Kind != string(index.KindText) && h.Kind != string(index.KindOutput) {
+		who = strings.TrimSpace(who + " " + h.Kind)
+	}
+	return oneLine(who, 0)
+}
+
 // alsoIn tells in which other sessions the hit is: the first, and how many more.
-func (a *app) alsoIn(h coppice.Hit) string {
+func (a *app) alsoIn(h *coppice.Hit) string {
 	if len(h.Also) == 0 {
 		return ""
 	}
-	first := h.Also[0]
-	if a.isTerminal() {
-		first = halfUUID(first)
-	}
-	text := "  # also in " + plain.ShellWord(first)
+	text := "  # also in " + plain.ShellWord(a.shortHit(h.Also[0]))
 	if more := len(h.Also) - 1; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
@@ -149,12 +196,16 @@ func (a *app) alsoIn(h coppice.Hit) string {
 
 // openCommand is the command that shows a hit in its place, with ids that a
 // person can still read on a terminal.
-func (a *app) openCommand(h coppice.Hit) string {
-	name, entry := h.Name(), h.Entry
+func (a *app) openCommand(h *coppice.Hit) string {
+	return showCommandFor(a.shortHit(h.Name()), a.shortHit(h.Entry))
+}
+
+// shortHit is an id that a person can still read on a terminal, and whole elsewhere.
+func (a *app) shortHit(id string) string {
 	if a.isTerminal() {
-		name, entry = halfUUID(name), halfUUID(entry)
+		return halfUUID(id)
 	}
-	return showCommandFor(name, entry)
+	return id
 }
 
 // showCommandFor is the command that shows an entry in its place.
@@ -176,7 +227,7 @@ func halfUUID(id string) string {
 
 // highlight marks what matched in the snippet, which is made harmless and put
 // onto one line piece by piece, so that the ranges still hold.
-func (a *app) highlight(h coppice.Hit) string {
+func (a *app) highlight(h *coppice.Hit) string {
 	var b strings.Builder
 	at := 0
 	for _, r := range h.Highlights {

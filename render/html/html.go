@@ -75,7 +75,7 @@ func hash(s string) string {
 }
 
 func (p *page) head() {
-	title := cmp.Or(render.OneLine(p.Title, maxTitle), "Untitled session")
+	title := cmp.Or(render.OneLine(p.Title, maxTitle), render.Untitled)
 	p.raw("<!DOCTYPE html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n<meta http-equiv=Content-Security-Policy content=\"", policy(), "\">\n",
 		"<meta name=viewport content=\"width=device-width, initial-scale=1\">\n<meta name=color-scheme content=\"light dark\">\n",
 		"<meta name=referrer content=no-referrer>\n<meta name=generator content=coppice>\n<title>")

@@ -81,7 +81,7 @@ func writeHead(w io.Writer, c render.Conversation, path []session.Entry) error {
 	}
 	// Two spaces at the end of a line break it.
 	_, err = fmt.Fprintf(w, "# %s\n\n**Session ID:** %s  \n**Created:** %s  \n**Updated:** %s  \n**Messages:** %d  \n**Total Tokens:** %s\n\n---\n",
-		cmp.Or(Line(name), "Untitled Session"), Line(h.ID), h.CreatedAt.UTC().Format(time.DateTime),
+		cmp.Or(Line(name), render.Untitled), Line(h.ID), h.CreatedAt.UTC().Format(time.DateTime),
 		updated.UTC().Format(time.DateTime), messages, tokens)
 	return err
 }

@@ -101,7 +101,7 @@ func (r *reader) fits(text string, used int) string {
 // head writes what the session is.
 func (r *reader) head(c render.Conversation, tags []string) {
 	h := c.Header()
-	r.line(r.Paint(Bold, r.fits(cmp.Or(render.OneLine(c.Title, 0), "(untitled)"), 0)))
+	r.line(r.Paint(Bold, r.fits(cmp.Or(render.OneLine(c.Title, 0), render.Untitled), 0)))
 	facts := []string{h.ID, r.When(h.CreatedAt)}
 	if h.ParentSession != "" {
 		facts = append(facts, fmt.Sprintf("%s of %s", cmp.Or(h.Relation, "child"), h.ParentSession))
