@@ -3,6 +3,7 @@ package render
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -128,12 +129,21 @@ func mergeGist(m *session.MergeEntry, name func(id string) string) string {
 	return text
 }
 
+// tellingKeys are the data of a custom entry that say most, such as why a turn was
+// aborted.
+var tellingKeys = []string{"reason", "message", "error", "text", "content"}
+
 func customGist(c *session.CustomEntry) string {
 	parts := []string{OneLine(c.CustomType, 0)}
+	var rest []string
 	for _, key := range slices.Sorted(maps.Keys(c.Data)) {
-		parts = append(parts, argument(key, c.Data[key]))
+		if slices.Contains(tellingKeys, key) {
+			parts = append(parts, argument(key, c.Data[key]))
+		} else {
+			rest = append(rest, argument(key, c.Data[key]))
+		}
 	}
-	return strings.Join(parts, " ")
+	return strings.Join(append(parts, rest...), " ")
 }
 
 // contentGist does not look at more of a text than is n columns wide.
@@ -167,8 +177,11 @@ func blockGist(c *session.Content, n int) string {
 }
 
 // MediaGist describes an image, a recording or a file by its name or type and its
-// size, in brackets.
+// size, in brackets; a block of an unknown type by its members.
 func MediaGist(c *session.Content) string {
+	if c.Raw != nil {
+		return unknownGist(c)
+	}
 	name, source := string(c.Type), (*session.Source)(nil)
 	switch {
 	case c.Image != nil:
@@ -192,6 +205,21 @@ func MediaGist(c *session.Content) string {
 		name += " " + Bytes(sourceSize(source))
 	}
 	return "[" + OneLine(name, 0) + "]"
+}
+
+// unknownGist shows the beginning of a block that this version does not know.
+func unknownGist(c *session.Content) string {
+	const maxWidth = 160
+	parts := []string{string(c.Type)}
+	var members map[string]any
+	if json.Unmarshal(c.Raw, &members) == nil {
+		for _, key := range slices.Sorted(maps.Keys(members)) {
+			if key != "type" {
+				parts = append(parts, argument(key, members[key]))
+			}
+		}
+	}
+	return "[" + OneLine(strings.Join(parts, " "), maxWidth) + "]"
 }
 
 // sourceSize is how many bytes a source has, decoded.
@@ -231,7 +259,8 @@ func MessageFacts(m *session.MessageEntry) []string {
 func StopWords(m *session.MessageEntry) string {
 	words, failure := "", Failure(m)
 	switch strings.ToLower(m.StopReason) {
-	case "", "end_turn", "tool_use", "stop_sequence", "pause_turn", "stop", "tool-calls", "tool_calls", "tooluse":
+	case "", "end_turn", "tool_use", "stop_sequence", "pause_turn": // as providers are read
+	case "stop", "tool-calls", "tool_calls", "tooluse", "function_call", "completed", "complete", "finished", "unknown", "other":
 	case "error", "failed":
 		words = "failed"
 	case "aborted", "cancelled", "canceled", "interrupted":

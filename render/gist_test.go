@@ -43,6 +43,7 @@ func TestGistSaysWhyATurnEndedEarly(t *testing.T) {
 		{"end_turn", nil, "done", "done"},
 		{"tool_use", nil, "", ""},
 		{"", nil, "done", "done"},
+		{"unknown", nil, "done", "done"},
 		{"aborted", nil, "", "[aborted]"},
 		{"aborted", "Request was aborted", "half", "half [aborted: Request was aborted]"},
 		{"error", object, "", "[failed: over loaded]"},
@@ -75,9 +76,20 @@ func TestGistOfOtherEntries(t *testing.T) {
 		"merge: from p1, 2 entries: why": {Type: session.TypeMerge, Merge: &session.MergeEntry{FromID: parent, Summary: "why", EntryIDs: []string{"a", "b"}}},
 		"gap: (missing or damaged)":      {Type: session.TypeGap},
 		`custom: ext a={"b":[1]}`:        {Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: "ext", Data: map[string]any{"a": map[string]any{"b": []any{1}}}}},
+		"custom: x reason=why at=1":      {Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: "x", Data: map[string]any{"at": 1, "reason": "why"}}},
 	} {
 		if got := render.Kind(&e) + ": " + render.Gist(&e, 0); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+func TestGistOfABlockOfAnUnknownType(t *testing.T) {
+	var c session.Content
+	if err := json.Unmarshal([]byte(`{"type":"hologram","name":"Task","input":{"a":"<b>"}}`), &c); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := render.MediaGist(&c), `[hologram input={"a":"<b>"} name=Task]`; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
