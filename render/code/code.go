@@ -4,8 +4,8 @@
 // The language is what somebody called it: the name behind the fence of a block,
 // or the extension of a file. It is never guessed from the code.
 //
-// It is slow: a processor does a few hundred kilobytes in a second. Who has much code
-// to show decides how much of it is worth that.
+// It is slow: a processor does about a megabyte in a second. Who has much code to
+// show decides how much of it is worth that.
 package code
 
 import (
@@ -50,10 +50,12 @@ const (
 func Parts(language, text string) iter.Seq2[Kind, string] {
 	return func(yield func(Kind, string) bool) {
 		rest := text
-		if lexer := find(language); lexer != nil {
-			ok := true
-			if rest, ok = lex(lexer, text, yield); !ok {
-				return
+		if g := find(language); g != nil {
+			for _, p := range lex(g, text) {
+				if !yield(p.kind, rest[:p.size]) {
+					return
+				}
+				rest = rest[p.size:]
 			}
 		}
 		if rest != "" {
@@ -65,55 +67,35 @@ func Parts(language, text string) iter.Seq2[Kind, string] {
 // Known reports whether there is a grammar for a language.
 func Known(language string) bool { return find(language) != nil }
 
-// lex yields the parts of a text as far as the grammar leads, and returns what is
-// left of it. ok is false if nobody wants more.
-//
-// Chroma panics if a grammar refers to one that is not there, and may change line
-// ends: from the first token on that does not continue the text, nothing that it
-// says is used.
-func lex(lexer chroma.Lexer, text string, yield func(Kind, string) bool) (rest string, ok bool) {
-	head := text
-	if len(head) > maxSize {
-		head = head[:1+strings.LastIndexByte(head[:maxSize], '\n')]
-	}
-	next, err := lexer.Tokenise(nil, head)
-	if err != nil {
-		return text, true
-	}
-	rest = text
-	var part string // the tokens of one kind so far
-	var kind Kind
-	for began := time.Now(); time.Since(began) < maxTime; {
-		t := safely(next)
-		if t == chroma.EOF || !strings.HasPrefix(rest[len(part):], t.Value) {
-			break
-		}
-		if t.Value == "" { // a group that matched nothing
-			continue
-		}
-		k := kindOf(t)
-		if k != kind && part != "" {
-			if !yield(kind, part) {
-				return "", false
-			}
-			rest, part = rest[len(part):], ""
-		}
-		kind, part = k, rest[:len(part)+len(t.Value)]
-	}
-	if part != "" && !yield(kind, part) {
-		return "", false
-	}
-	return rest[len(part):], true
+// part is a piece of a text that follows the one before.
+type part struct {
+	kind Kind
+	size int
 }
 
-// safely returns the next token, or EOF if the grammar is broken.
-func safely(next chroma.Iterator) (t chroma.Token) {
-	defer func() {
-		if recover() != nil {
-			t = chroma.EOF
+// lex returns the parts of a text as far as the grammar leads.
+//
+// From the first token on that does not continue the text, nothing that a grammar
+// says is used. One that refers to another that is not there panics.
+func lex(g *grammar, text string) (parts []part) {
+	defer func() { _ = recover() }() // what there is until then is right
+	if len(text) > maxSize {
+		text = text[:1+strings.LastIndexByte(text[:maxSize], '\n')]
+	}
+	began := time.Now()
+	g.tokens(text, func(t chroma.Token) bool {
+		if !strings.HasPrefix(text, t.Value) || time.Since(began) > maxTime {
+			return false
 		}
-	}()
-	return next()
+		text = text[len(t.Value):]
+		if n, kind := len(parts), kindOf(t); n > 0 && (parts[n-1].kind == kind || t.Value == "") {
+			parts[n-1].size += len(t.Value)
+		} else {
+			parts = append(parts, part{kind, len(t.Value)})
+		}
+		return true
+	})
+	return parts
 }
 
 func kindOf(t chroma.Token) Kind {

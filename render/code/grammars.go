@@ -28,22 +28,31 @@ var registry = sync.OnceValue(func() *chroma.LexerRegistry {
 
 // found remembers what find found. Looking for a name that is not there is dear,
 // and "text" or "output" stands behind many a fence.
-var found sync.Map // of strings to chroma.Lexer
+var (
+	found sync.Map // of strings to *grammar
+	grown sync.Map // of chroma.Lexer to *grammar
+)
 
 // maxName is the length of the longest name that a language can have. Longer
 // ones would fill the memory with what strangers write behind fences.
 const maxName = 20
 
-// find returns the grammar for a name, an alias or the extension of a file.
-func find(language string) chroma.Lexer {
+// find returns the grammar for a name, an alias or the extension of a file, or nil.
+func find(language string) *grammar {
 	if language == "" || len(language) > maxName || strings.ContainsAny(language, `*?[]\/ `) {
 		return nil
 	}
-	if lexer, ok := found.Load(language); ok {
-		lexer, _ := lexer.(chroma.Lexer)
-		return lexer
+	if g, ok := found.Load(language); ok {
+		return g.(*grammar)
 	}
-	lexer := registry().Get(language)
-	found.Store(language, lexer)
-	return lexer
+	var g *grammar
+	if lexer := registry().Get(language); lexer != nil {
+		same, ok := grown.Load(lexer) // under another name
+		if !ok {
+			same, _ = grown.LoadOrStore(lexer, newGrammar(lexer))
+		}
+		g = same.(*grammar)
+	}
+	found.Store(language, g)
+	return g
 }

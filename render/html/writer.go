@@ -90,7 +90,7 @@ var kinds = [...]string{
 }
 
 // maxColoured is how much of the code on a page is coloured, in bytes: the first.
-// A byte of it takes as long as fifty of prose, and most pages have less.
+// A byte of it takes as long as twenty of prose, and most pages have less.
 const maxColoured = 128 << 10
 
 // code writes a piece of code in colours. It must be free of characters that act.
