@@ -22,6 +22,9 @@ type writer struct {
 	terms   *termTable
 	places  *docPlaces
 	nextDoc int64
+	// nextSession is the next session's id, once one was asked for: nobody else
+	// makes any within our transaction.
+	nextSession int64
 	tokens  int64 // in the new documents
 	entries int64 // written
 }
@@ -40,7 +43,9 @@ type docRow struct {
 }
 
 func (r *catching) newWriter(tx *sql.Tx) (*writer, error) {
-	ctx := r.ctx
+	// SQLite is asked not to watch for the end of the context: that costs more than
+	// most statements. Whoever calls looks now and then.
+	ctx := context.WithoutCancel(r.ctx)
 	w := &writer{ctx: ctx, tx: tx, stmts: map[string]*sql.Stmt{}, names: map[string]int64{}, terms: r.terms, places: &r.places}
 	err := tx.QueryRowContext(ctx, `SELECT value FROM counters WHERE name = 'docs'`).Scan(&w.nextDoc)
 	return w, err
@@ -69,6 +74,15 @@ func (w *writer) exec(query string, args ...any) (int64, error) {
 		return 0, err
 	}
 	return res.RowsAffected()
+}
+
+// QueryContext implements querier.
+func (w *writer) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	s, err := w.stmt(query)
+	if err != nil {
+		return nil, err
+	}
+	return s.QueryContext(ctx, args...)
 }
 
 // find scans a row into dest and reports whether there is one.
@@ -434,11 +448,6 @@ func (w *writer) addDocs(s *state, n int64, rec *record, carried carriage) error
 		w.docs = append(w.docs, row)
 		w.tokens += int64(d.length)
 		s.docs++
-		for _, term := range d.terms {
-			if err := w.addTerm(term); err != nil {
-				return err
-			}
-		}
 	}
 	return nil
 }

@@ -169,11 +169,11 @@ func (w *writer) settle(s *state) error {
 		s.branches = one
 		return err
 	}
-	sh, err := loadShape(w.ctx, w.tx, s.id, s.next, s.leaf)
+	sh, err := loadShape(w.ctx, w, s.id, s.next, s.leaf)
 	if err != nil {
 		return err
 	}
-	rows, err := w.tx.QueryContext(w.ctx, `SELECT n FROM entries WHERE session = ? AND class = 5 ORDER BY n`, s.id)
+	rows, err := w.QueryContext(w.ctx, `SELECT n FROM entries WHERE session = ? AND class = 5 ORDER BY n`, s.id)
 	if err != nil {
 		return err
 	}

@@ -167,16 +167,24 @@ type chunk struct {
 	failed  error // why it was not
 }
 
+// batch is what is written in one transaction.
+type batch struct {
+	chunks []*chunk
+	df     map[string]int64 // in how many of its documents each token is
+}
+
 // index reads the jobs' logs and writes them into the index. Reading goes on
 // while the batch before is written.
 func (r *catching) index(jobs []job) error {
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
-	batches := make(chan []*chunk)
+	batches := make(chan batch)
 	readErr := make(chan error, 1)
 	go func() {
 		defer close(batches)
-		b := &batcher{ctx: ctx, ix: r.ix, out: batches}
+		b := &batcher{ctx: ctx, ix: r.ix, out: batches, read: lineReader{
+			blobs: r.ix.store.Blobs(), maxText: r.ix.opts.MaxText, df: make(map[string]int64),
+		}}
 		readErr <- b.readAll(jobs)
 	}()
 	var writeErr error
@@ -195,8 +203,8 @@ func (r *catching) index(jobs []job) error {
 }
 
 // write writes a batch in one transaction.
-func (r *catching) write(batch []*chunk) error {
-	for _, c := range batch {
+func (r *catching) write(b batch) error {
+	for _, c := range b.chunks {
 		if c.drop && c.job.was != nil {
 			if err := r.dropSession(c.job.was.id); err != nil {
 				return err
@@ -206,22 +214,28 @@ func (r *catching) write(batch []*chunk) error {
 	var written *writer
 	err := r.inTx(func(w *writer) error {
 		written = w
-		for _, c := range batch {
+		for _, c := range b.chunks {
+			if err := r.ctx.Err(); err != nil {
+				return err
+			}
 			if err := w.chunk(c); err != nil {
 				return fmt.Errorf("session %q: %w", c.job.stat.Name, err)
 			}
 		}
+		if err := w.addTerms(b.df); err != nil {
+			return err
+		}
 		return w.flush()
 	})
 	if err == nil {
-		r.account(batch, written)
+		r.account(b.chunks, written)
 	}
 	return err
 }
 
-func (r *catching) account(batch []*chunk, w *writer) {
+func (r *catching) account(chunks []*chunk, w *writer) {
 	r.report.Entries += w.entries
-	for _, c := range batch {
+	for _, c := range chunks {
 		r.report.Bytes += c.bytes
 		r.done += c.bytes
 		if c.failed != nil {
@@ -297,8 +311,9 @@ func (w *writer) finish(s *state, c *chunk) error {
 type batcher struct {
 	ctx   context.Context
 	ix    *Index
-	out   chan<- []*chunk
+	out   chan<- batch
 	batch []*chunk
+	read  lineReader
 	docs  int
 	bytes int
 }
@@ -318,11 +333,11 @@ func (b *batcher) send() error {
 		return b.ctx.Err()
 	}
 	select {
-	case b.out <- b.batch:
+	case b.out <- batch{b.batch, b.read.df}:
 	case <-b.ctx.Done():
 		return b.ctx.Err()
 	}
-	b.batch, b.docs, b.bytes = nil, 0, 0
+	b.batch, b.docs, b.bytes, b.read.df = nil, 0, 0, make(map[string]int64)
 	return nil
 }
 
@@ -341,12 +356,11 @@ func (b *batcher) readLog(j job) error {
 		return b.endLog(c, err)
 	}
 	headed := c.from > 0 // only the first header of a log counts
-	reader := lineReader{blobs: b.ix.store.Blobs(), maxText: b.ix.opts.MaxText}
 	for line, err := range log.Forward(b.ctx, c.from) {
 		if err != nil {
 			return b.endLog(c, err)
 		}
-		rec := reader.read(b.ctx, line)
+		rec := b.read.read(b.ctx, line)
 		c.bytes += int64(line.Next - line.Pos)
 		if rec == nil {
 			continue

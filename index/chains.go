@@ -106,7 +106,7 @@ type linkRow struct {
 
 // naming returns the names of the sessions that name another as their neighbour
 // in a chain.
-func (w *writer) naming(sid string) ([]string, error) { return naming(w.ctx, w.tx, sid) }
+func (w *writer) naming(sid string) ([]string, error) { return naming(w.ctx, w, sid) }
 
 func naming(ctx context.Context, q querier, sid string) ([]string, error) {
 	if sid == "" {
@@ -364,7 +364,7 @@ func (w *writer) addLostCopies(sum, s *state, nth int64) error {
 }
 
 // linkNames returns the logs of a chain's sessions in their order.
-func (w *writer) linkNames(chain int64) ([]string, error) { return linkNames(w.ctx, w.tx, chain) }
+func (w *writer) linkNames(chain int64) ([]string, error) { return linkNames(w.ctx, w, chain) }
 
 func linkNames(ctx context.Context, q querier, chain int64) ([]string, error) {
 	rows, err := q.QueryContext(ctx, `SELECT name FROM sessions WHERE chain = ? AND chain <> 0 AND name IS NOT NULL ORDER BY nth`, chain)

@@ -3,7 +3,6 @@ package index
 import (
 	"encoding/binary"
 	"hash/fnv"
-	"maps"
 	"math"
 	"slices"
 )
@@ -37,8 +36,14 @@ func (c *termCounts) add(term string) {
 	c.seen[term]++
 }
 
-// terms returns each token once.
-func (c *termCounts) terms() []string { return slices.Collect(maps.Keys(c.seen)) }
+// reset begins another document.
+func (c *termCounts) reset() {
+	c.total = 0
+	if len(c.seen) > 10_000 {
+		c.seen = nil // to clear a map takes as long as it ever was large
+	}
+	clear(c.seen)
+}
 
 // hashTerm returns 24 bits that stand for a token. Two tokens of one document
 // rarely share them, and if they do, a hit is ranked a little too high.

@@ -64,7 +64,6 @@ type doc struct {
 	body, whole string
 	length      int
 	tf          []byte
-	terms       []string // each once
 	ordinal     int      // among the entry's parts
 }
 
@@ -72,6 +71,8 @@ type doc struct {
 type lineReader struct {
 	blobs   store.Blobs
 	maxText int
+	counts  termCounts       // of the document at hand
+	df      map[string]int64 // in how many documents each token is, of all that were read
 }
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
@@ -156,7 +157,7 @@ func (r *lineReader) fill(ctx context.Context, rec *record, e *session.Entry) {
 		rec.fillCustom(e.Custom)
 	}
 	for i, p := range partsOf(ctx, r.blobs, e, r.maxText) {
-		if d := newDoc(p); d.length > 0 {
+		if d := r.newDoc(p); d.length > 0 {
 			d.ordinal = i
 			rec.docs = append(rec.docs, d)
 		}
@@ -193,9 +194,11 @@ func (rec *record) fillCustom(c *session.CustomEntry) {
 }
 
 // newDoc tokenises a part. The text itself is not kept.
-func newDoc(p part) doc {
+func (r *lineReader) newDoc(p part) doc {
 	var body, whole strings.Builder
-	var counts termCounts
+	body.Grow(len(p.text))
+	counts := &r.counts
+	counts.reset()
 	scan(canonical(p.text), func(t token) {
 		b := &body
 		if t.whole {
@@ -207,7 +210,10 @@ func newDoc(p part) doc {
 	})
 	d := doc{
 		part: p, body: body.String(), whole: whole.String(),
-		length: counts.total, tf: counts.encode(), terms: counts.terms(),
+		length: counts.total, tf: counts.encode(),
+	}
+	for term := range counts.seen {
+		r.df[term]++
 	}
 	d.text = ""
 	return d
@@ -217,7 +223,7 @@ func newDoc(p part) doc {
 func (rec *record) size() int {
 	n := 300
 	for i := range rec.docs {
-		n += 200 + len(rec.docs[i].body) + len(rec.docs[i].whole) + 32*len(rec.docs[i].terms)
+		n += 200 + len(rec.docs[i].body) + len(rec.docs[i].whole)
 	}
 	return n
 }

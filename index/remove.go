@@ -109,7 +109,7 @@ func (w *writer) unlink(id int64) error {
 func (r *catching) dropDocs(id int64) (int, error) {
 	var ids []int64
 	err := r.inTx(func(w *writer) error {
-		rows, err := w.tx.QueryContext(w.ctx, `SELECT rowid FROM fts WHERE fts MATCH ? LIMIT ?`, quote(facet('s', id)), removeDocs)
+		rows, err := w.QueryContext(w.ctx, `SELECT rowid FROM fts WHERE fts MATCH ? LIMIT ?`, quote(facet('s', id)), removeDocs)
 		if err != nil {
 			return err
 		}

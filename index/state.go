@@ -44,6 +44,7 @@ type state struct {
 
 	dir       int64  // the name of cwd
 	maker     int64  // the name of agent
+	unsaved   bool   // there is no row yet
 	headed    bool   // the header was read: others may hang on the session now, or it on others
 	row       []byte // for lists
 	prev      string // the id of the entry before next; "" if not known
@@ -68,6 +69,7 @@ var rowColumns = []string{
 var (
 	selectRow = `SELECT id, chain, ` + strings.Join(rowColumns, ", ") + ` FROM sessions WHERE name = ?`
 	updateRow = `UPDATE sessions SET ` + strings.Join(rowColumns, " = ?, ") + ` = ? WHERE id = ?`
+	insertRow = `INSERT INTO sessions (` + strings.Join(rowColumns, ", ") + `, id, name) VALUES (` + strings.Repeat("?, ", len(rowColumns)+1) + `?)`
 )
 
 // fields are where a row's columns are kept.
@@ -104,14 +106,19 @@ func (w *writer) loadState(name string) (*state, error) {
 	return s, err
 }
 
-// newState makes the row of a log.
+// newState makes the row of a log. It is written when the log was read: a row is in
+// so many indexes that to write it twice would take half of the time that a small
+// session takes.
 func (w *writer) newState(name string) (*state, error) {
-	if _, err := w.exec(`INSERT INTO sessions (name, sid) VALUES (?, ?)`, name, name); err != nil {
-		return nil, err
+	s := &state{name: name, sid: name, unsaved: true, headed: true, leaf: -1, models: map[string]int64{}, tools: map[string]int64{}}
+	if w.nextSession == 0 {
+		if _, err := w.find([]any{&w.nextSession}, `SELECT ifnull(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'sessions'`); err != nil {
+			return nil, err
+		}
 	}
-	s := &state{name: name, sid: name, headed: true, leaf: -1, models: map[string]int64{}, tools: map[string]int64{}}
-	_, err := w.find([]any{&s.id}, `SELECT id FROM sessions WHERE name = ?`, name)
-	return s, err
+	s.id = w.nextSession
+	w.nextSession++
+	return s, nil
 }
 
 // describe brings up to date what others are derived from.
@@ -139,9 +146,16 @@ func (w *writer) saveState(s *state) error {
 	if len(s.tags) == 0 {
 		text.tags = "[]"
 	}
-	if _, err := w.exec(updateRow, append(values(s.fields(&text)), s.id)...); err != nil {
+	vals := append(values(s.fields(&text)), s.id)
+	if s.unsaved {
+		_, err = w.exec(insertRow, append(vals, s.name)...)
+	} else {
+		_, err = w.exec(updateRow, vals...)
+	}
+	if err != nil {
 		return err
 	}
+	s.unsaved = false
 	if err := w.noteLink(s); err != nil || !s.headed {
 		return err
 	}
@@ -203,7 +217,7 @@ func (w *writer) unfold(id int64) error {
 
 // values returns what the pointers of a row's columns point to.
 func values(fields []any) []any {
-	vals := make([]any, len(fields), len(fields)+1)
+	vals := make([]any, len(fields), len(fields)+2)
 	for i, field := range fields {
 		switch f := field.(type) {
 		case *string:

@@ -10,15 +10,19 @@ type termTable struct{ df map[string]int64 }
 
 func newTermTable() *termTable { return &termTable{df: make(map[string]int64)} }
 
-// addTerm counts a document that has a token.
-func (w *writer) addTerm(term string) error {
-	n, known := w.terms.df[term]
-	w.terms.df[term] = n + 1
-	if known {
-		return nil
+// addTerms counts documents by the tokens that they have.
+func (w *writer) addTerms(df map[string]int64) error {
+	for term, n := range df {
+		before, known := w.terms.df[term]
+		w.terms.df[term] = before + n
+		if known {
+			continue
+		}
+		if _, err := w.exec(`INSERT INTO terms (term, df, stem) VALUES (?, 0, ?) ON CONFLICT DO NOTHING`, term, stemOf(term)); err != nil {
+			return err
+		}
 	}
-	_, err := w.exec(`INSERT INTO terms (term, df, stem) VALUES (?, 0, ?) ON CONFLICT DO NOTHING`, term, stemOf(term))
-	return err
+	return nil
 }
 
 // flushTerms writes the counts.

@@ -80,6 +80,13 @@ func (w *writer) addUsage(s *state, n int64, rec *record) error {
 		return nil
 	}
 	// The session's row must say how old it is.
+	if s.unsaved {
+		headed := s.headed
+		if err := w.saveState(s); err != nil {
+			return err
+		}
+		s.headed = headed
+	}
 	if _, err := w.exec(`UPDATE sessions SET created = ? WHERE id = ?`, s.created, s.id); err != nil {
 		return err
 	}
@@ -120,7 +127,7 @@ func (w *writer) charge(response string) error {
 // dropUsage removes a session from the ledger. Responses that others have too
 // are charged to them.
 func (w *writer) dropUsage(session int64) error {
-	rows, err := w.tx.QueryContext(w.ctx, `SELECT response FROM usage WHERE session = ? AND counted = 1`, session)
+	rows, err := w.QueryContext(w.ctx, `SELECT response FROM usage WHERE session = ? AND counted = 1`, session)
 	if err != nil {
 		return err
 	}
