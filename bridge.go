@@ -17,11 +17,5 @@ func (h *Home) SessionOptions() *session.Options { return h.sessionOptions() }
 // Index is the home's index, up to date.
 func (h *Home) Index(ctx context.Context) (*index.Index, error) { return h.index(ctx) }
 
-// DropIndexes deletes the indexes of the home.
-func (h *Home) DropIndexes() ([]string, error) { return h.dropIndexes() }
-
-// BeforeWriting finishes an interrupted redaction.
-func (h *Home) BeforeWriting(ctx context.Context) { h.beforeWriting(ctx) }
-
 // StoreOptions are what the home's store is opened with.
 func (h *Home) StoreOptions() *file.Options { return h.storeOptions() }

@@ -111,7 +111,7 @@ func (a *app) rootCommand() *cobra.Command {
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.welcome(cmd.Context()) },
 		SilenceUsage:      true,
 		SilenceErrors:     true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) },
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.settle() },
 	}
 	root.PersistentFlags().StringVar(&a.flags.dir, "dir", "", "the directory of the sessions")
 	root.PersistentFlags().StringVar(&a.flags.color, "color", "", "colours: auto, always or never")

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -92,29 +91,6 @@ func (a *app) sayUnfinished(h *coppice.Home) {
 	if yes, err := h.Upkeep.Unfinished(); yes && err == nil {
 		a.say("not everything was taken out; every file is whole. The next command that writes to the store does the rest, or: %s", command("redact", nil, "--all", "--apply"))
 	}
-}
-
-// prepare is done before every command: the settings are read, and what an
-// interrupted redaction has left is done before anything else is written.
-func (a *app) prepare(cmd *cobra.Command) error {
-	if err := a.settle(); err != nil || !writers[strings.TrimPrefix(cmd.CommandPath(), "coppice ")] {
-		return err
-	}
-	err := a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
-		h.BeforeWriting(cmd.Context())
-		return nil
-	})
-	if coppice.KindOf(err) == coppice.KindNotFound {
-		return nil // there is nothing yet; what is wrong the command will say
-	}
-	return err
-}
-
-// writers are the commands that write to sessions without asking the floor, which
-// sees to it by itself.
-var writers = map[string]bool{
-	"new": true, "append": true, "import": true, "branch": true, "fork": true, "merge": true, "compact": true, "revert": true,
-	"label": true, "rename": true, "tag": true, "pin": true, "unpin": true,
 }
 
 // withRedact gives a writing command the flag --redact.

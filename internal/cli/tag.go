@@ -34,7 +34,7 @@ func tagCommand(a *app) *cobra.Command {
 		if args, changes, err = parseTagArgs(cmd, given); err != nil {
 			return usageError{err}
 		}
-		return a.prepare(cmd)
+		return a.settle()
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if help, _ := cmd.Flags().GetBool("help"); help {
