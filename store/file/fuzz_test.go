@@ -50,8 +50,7 @@ func FuzzFileNames(f *testing.F) {
 					t.Errorf("copy %+v", c)
 				}
 			}
-			_, err = st.Stale(t.Context())
-			must(t, err)
+			mustStale(t, st)
 			trashed, err := st.Trash(t.Context())
 			must(t, err)
 			for _, item := range trashed {

@@ -73,7 +73,7 @@ func (s *Store) wideMode(path string) (store.Fault, bool) {
 // InspectRest implements store.Inspector.
 func (s *Store) InspectRest(ctx context.Context) iter.Seq2[store.Fault, error] {
 	return func(yield func(store.Fault, error) bool) {
-		for _, look := range []func(context.Context) ([]store.Fault, error){s.ignored, s.wideModes, s.staleFaults} {
+		for _, look := range []func(context.Context) ([]store.Fault, error){s.ignored, s.wideModes, s.stale} {
 			found, err := look(ctx)
 			for _, f := range found {
 				if !yield(f, nil) {
@@ -94,7 +94,7 @@ func (s *Store) ignored(ctx context.Context) ([]store.Fault, error) {
 		return nil, err
 	}
 	entries, err := s.fs.ReadDir(s.dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a store is made by its first log
 		return nil, s.fail("inspect", "", err)
 	}
 	var all []store.Fault
@@ -151,32 +151,30 @@ func (s *Store) wideModesIn(dir string, all *[]store.Fault) error {
 	return nil
 }
 
-func (s *Store) staleFaults(ctx context.Context) ([]store.Fault, error) {
-	stale, err := s.Stale(ctx)
-	var all []store.Fault
-	for _, f := range stale {
-		kind := store.FaultTemporary
-		if f.Name != "" {
-			kind = store.FaultLock
-		}
-		all = append(all, store.Fault{Kind: kind, Name: f.Name, Path: f.Path, Size: f.Size})
-	}
-	return all, err
-}
-
 // Mend implements store.Inspector.
 func (s *Store) Mend(ctx context.Context, f store.Fault) error {
 	switch f.Kind {
 	case store.FaultPermissions:
-		if err := s.check(ctx, "list", ""); err != nil {
-			return err
-		}
-		if err := s.fs.Chmod(f.Path, f.Mode&f.Fit); err != nil {
-			return s.fail("mend", f.Name, err)
-		}
-		return nil
-	case store.FaultTemporary, store.FaultLock:
-		return s.RemoveStale(ctx, Stale{Path: f.Path, Size: f.Size, Name: f.Name})
+		return s.narrow(ctx, f)
+	case store.FaultTemporary:
+		return s.removeTemporary(ctx, filepath.Base(f.Path))
+	case store.FaultLock:
+		return s.removeLock(ctx, f.Name)
 	}
 	return &store.Error{Op: "mend", Name: f.Name, Path: f.Path, Err: errors.ErrUnsupported}
+}
+
+// narrow takes permissions away that are too wide.
+func (s *Store) narrow(ctx context.Context, f store.Fault) error {
+	if err := s.check(ctx, "list", ""); err != nil {
+		return err
+	}
+	below, err := filepath.Rel(s.dir, f.Path)
+	if err != nil || !filepath.IsLocal(below) {
+		return &store.Error{Op: "mend", Path: f.Path, Kind: store.ErrInvalid, Err: errors.New("it is not a file of the store")}
+	}
+	if err := s.fs.Chmod(f.Path, f.Mode&f.Fit); err != nil {
+		return s.fail("mend", f.Name, err)
+	}
+	return nil
 }

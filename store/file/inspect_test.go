@@ -87,6 +87,10 @@ func TestMendNarrowsPermissions(t *testing.T) {
 	if got := kinds(t, st.InspectLog(t.Context(), "a")) + kinds(t, st.InspectRest(t.Context())); got != "" {
 		t.Errorf("after mending: %s", got)
 	}
+	outside := store.Fault{Kind: store.FaultPermissions, Path: filepath.Dir(dir), Mode: 0o755, Fit: 0o700}
+	if err := st.Mend(t.Context(), outside); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("a file outside of the store: %v", err)
+	}
 	info, err := os.Stat(st.Path("a"))
 	must(t, err)
 	if info.Mode().Perm() != 0o600 {

@@ -42,8 +42,8 @@ func TestLimitOfLogs(t *testing.T) {
 	wantKind(t, err, store.ErrExist)
 	must(t, st.Remove(t.Context(), "b"))
 	storetest.MustCreate(t, st, "c", "{}")
-	if stale, err := st.Stale(t.Context()); err != nil || len(stale) > 0 {
-		t.Errorf("stale: %v, %v", stale, err)
+	if stale := mustStale(t, st); len(stale) > 0 {
+		t.Errorf("stale: %v", stale)
 	}
 }
 

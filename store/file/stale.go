@@ -4,30 +4,24 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/coppice-dev/coppice/store"
 )
 
 // StaleAfter is how long no writer needs for a temporary file.
 const StaleAfter = time.Hour
 
-// Stale is a file that a program left when it was interrupted. It holds nothing
-// that was ever acknowledged.
-type Stale struct {
-	Path string
-	Size int64
-	Name string // of the log that it is the lock of and that does not exist; "" for a temporary file
-}
-
-// Stale returns the temporary files that are older than StaleAfter, and the locks
-// of logs that do not exist.
-func (s *Store) Stale(ctx context.Context) ([]Stale, error) {
+// stale returns what programs left when they were interrupted: the temporary files
+// that are older than StaleAfter, and the locks of logs that do not exist. They hold
+// nothing that was ever acknowledged.
+func (s *Store) stale(ctx context.Context) ([]store.Fault, error) {
 	if err := s.check(ctx, "list", ""); err != nil {
 		return nil, err
 	}
-	var stale []Stale
+	var stale []store.Fault
 	for _, room := range []string{"tmp", "locks"} {
 		entries, err := s.fs.ReadDir(s.room(room))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -38,13 +32,17 @@ func (s *Store) Stale(ctx context.Context) ([]Stale, error) {
 			if err != nil || !info.Mode().IsRegular() {
 				continue // removed meanwhile, or none of ours
 			}
+			f := store.Fault{Path: s.room(room, e.Name()), Size: info.Size()}
 			name, isLock := strings.CutSuffix(e.Name(), lockSuffix)
 			switch {
 			case room == "tmp" && time.Since(info.ModTime()) >= StaleAfter:
-				stale = append(stale, Stale{Path: s.room(room, e.Name()), Size: info.Size()})
+				f.Kind = store.FaultTemporary
 			case room == "locks" && isLock && name != countLock && s.isMissing(name):
-				stale = append(stale, Stale{Path: s.room(room, e.Name()), Size: info.Size(), Name: name})
+				f.Kind, f.Name = store.FaultLock, name
+			default:
+				continue
 			}
+			stale = append(stale, f)
 		}
 	}
 	return stale, nil
@@ -55,26 +53,23 @@ func (s *Store) isMissing(name string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// RemoveStale deletes a file that Stale returned, unless it is in use by now. A
-// lock is removed by whoever holds it, as with its log: who waited for it then
+// removeLock deletes the lock of a log that does not exist, unless it does by now.
+// The lock is removed by whoever holds it, as with its log: who waited for it then
 // finds that it leads nowhere and makes another.
-func (s *Store) RemoveStale(ctx context.Context, f Stale) error {
-	if f.Name == "" {
-		return s.removeTemporary(ctx, filepath.Base(f.Path))
-	}
-	if err := s.check(ctx, "remove stale lock", f.Name); err != nil {
+func (s *Store) removeLock(ctx context.Context, name string) error {
+	if err := s.check(ctx, "remove stale lock", name); err != nil {
 		return err
 	}
-	lock, err := s.lockName(ctx, f.Name)
+	lock, err := s.lockName(ctx, name)
 	if err != nil {
-		return s.fail("remove stale lock", f.Name, err)
+		return s.fail("remove stale lock", name, err)
 	}
 	defer lock.release()
-	if _, err := s.existsLocked(f.Name); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := s.existsLocked(name); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := s.fs.Remove(s.lockPath(f.Name)); err != nil && runtime.GOOS != "windows" {
-		return s.fail("remove stale lock", f.Name, err)
+	if err := s.fs.Remove(s.lockPath(name)); err != nil && runtime.GOOS != "windows" {
+		return s.fail("remove stale lock", name, err)
 	}
 	return nil
 }

@@ -12,11 +12,17 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-func mustStale(t *testing.T, st *file.Store) []file.Stale {
+// mustStale returns what interrupted programs left.
+func mustStale(t *testing.T, st *file.Store) []store.Fault {
 	t.Helper()
-	stale, err := st.Stale(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	var stale []store.Fault
+	for f, err := range st.InspectRest(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Kind == store.FaultTemporary || f.Kind == store.FaultLock {
+			stale = append(stale, f)
+		}
 	}
 	return stale
 }
@@ -42,7 +48,7 @@ func TestStale(t *testing.T) {
 	}
 	for range 2 { // again does nothing
 		for _, f := range stale {
-			must(t, st.RemoveStale(t.Context(), f))
+			must(t, st.Mend(t.Context(), f))
 		}
 	}
 	if got := mustStale(t, st); got != nil {
@@ -55,15 +61,16 @@ func TestStale(t *testing.T) {
 	}
 	// A lock whose log came back stays, whoever thinks that it is stale.
 	storetest.MustAppend(t, log, "{}")
-	must(t, st.RemoveStale(t.Context(), file.Stale{Name: "live"}))
+	must(t, st.Mend(t.Context(), store.Fault{Kind: store.FaultLock, Name: "live"}))
 	if _, err := os.Stat(filepath.Join(room, "locks/live.lock")); err != nil {
 		t.Error(err)
 	}
 	storetest.MustAppend(t, log, "{}")
-	wantKind(t, st.RemoveStale(t.Context(), file.Stale{Name: "../x"}), store.ErrInvalid)
+	wantKind(t, st.Mend(t.Context(), store.Fault{Kind: store.FaultLock, Name: "../x"}), store.ErrInvalid)
 	must(t, st.Close())
-	_, err := st.Stale(t.Context())
-	wantKind(t, err, store.ErrClosed)
-	wantKind(t, st.RemoveStale(t.Context(), file.Stale{Path: "x"}), store.ErrClosed)
-	wantKind(t, st.RemoveStale(t.Context(), file.Stale{Name: "x"}), store.ErrClosed)
+	for _, err := range st.InspectRest(t.Context()) {
+		wantKind(t, err, store.ErrClosed)
+	}
+	wantKind(t, st.Mend(t.Context(), store.Fault{Kind: store.FaultTemporary, Path: "x"}), store.ErrClosed)
+	wantKind(t, st.Mend(t.Context(), store.Fault{Kind: store.FaultLock, Name: "x"}), store.ErrClosed)
 }
