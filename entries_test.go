@@ -238,3 +238,61 @@ func TestContextTellsWhatFitsAWindow(t *testing.T) {
 		wantKind(t, err, coppice.KindInvalid)
 	}
 }
+
+// A conversation may go on in several sessions. What is written goes to its end, or
+// to the session that has the entry it is about; what is said of the conversation
+// holds for all of it.
+func TestWritesGoToTheRightSessionOfAConversation(t *testing.T) {
+	house := newHouse(t)
+	h, ctx := house.Home, t.Context()
+	first := house.say(session.Header{}, "one")
+	early := first.LeafID()
+	second, err := first.Continue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	tagged := func(s *session.Session) []string {
+		t.Helper()
+		if _, err := s.Refresh(); err != nil {
+			t.Fatal(err)
+		}
+		return must[[]string](t)(s.Tags())
+	}
+
+	said := must[*coppice.AppendResult](t)(h.Entries.Append(ctx, coppice.AppendRequest{Session: first.ID(), Message: userSays("two")}))
+	if said.Session != second.ID() {
+		t.Errorf("the message went to %s, want %s", said.Session, second.ID())
+	}
+	label := must[*coppice.LabelResult](t)(h.Entries.Label(ctx, coppice.LabelRequest{Session: second.ID(), Entry: early, Label: "start"}))
+	if label.Session != first.ID() {
+		t.Errorf("the label went to %s, want %s, which has the entry", label.Session, first.ID())
+	}
+	if _, err := first.SetTags("old"); err != nil {
+		t.Fatal(err)
+	}
+	must[*coppice.TagResult](t)(h.Sessions.Tag(ctx, coppice.TagRequest{Session: first.ID(), Add: []string{"new"}}))
+	if a, b := tagged(first), tagged(second); slices.Contains(a, "new") || !slices.Contains(b, "new") {
+		t.Errorf("the tags of the sessions are %q and %q, want the new one at the end", a, b)
+	}
+	got := must[*coppice.TagResult](t)(h.Sessions.Tag(ctx, coppice.TagRequest{Session: second.ID(), Remove: []string{"old", "new"}}))
+	if a, b := tagged(first), tagged(second); len(got.Tags)+len(a)+len(b) != 0 {
+		t.Errorf("the tags are %q, %q and %q, want none", got.Tags, a, b)
+	}
+	must[*coppice.PinResult](t)(h.Sessions.Pin(ctx, coppice.PinRequest{Session: first.ID(), Pinned: true}))
+	for _, s := range []*session.Session{first, second} {
+		if _, err := s.Refresh(); err != nil || !must[bool](t)(s.Pinned()) {
+			t.Errorf("session %s is not pinned, %v", s.ID(), err)
+		}
+	}
+
+	_, err = h.Entries.Branch(ctx, coppice.BranchRequest{Session: second.ID(), Entry: early})
+	if e, ok := errors.AsType[*coppice.EarlierError](err); !ok || e.Session != first.ID() || e.Last != second.ID() || coppice.KindOf(err) != coppice.KindInvalid {
+		t.Errorf("%v, want an EarlierError that names both sessions", err)
+	}
+	forked := must[*coppice.ForkResult](t)(h.Sessions.Fork(ctx, coppice.ForkRequest{Session: second.ID()}))
+	now := must[*coppice.ContextResult](t)(h.Entries.Context(ctx, coppice.ContextRequest{Session: forked.Session}))
+	if want := []string{early, said.Entry}; !slices.Equal(idsOf(now.Entries), want) {
+		t.Errorf("the fork has %q, want %q", idsOf(now.Entries), want)
+	}
+}
