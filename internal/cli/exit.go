@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/store"
 )
 
 // The exit codes.
@@ -81,6 +82,9 @@ func explain(err error) (text, hint string) {
 	text = err.Error()
 	if general := coppice.HintOf(err); general != "" {
 		text, hint = strings.Replace(text, " ("+general+")", "", 1), general
+	}
+	if over, ok := errors.AsType[*store.LimitError](err); ok {
+		hint += ": " + command("config set", []string{string(over.Limit), "NUMBER"})
 	}
 	if own, ok := errors.AsType[*hintError](err); ok {
 		hint = own.hint
