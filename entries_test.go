@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -188,6 +189,10 @@ func TestCompactionIsPlannedAppliedAndTakenBack(t *testing.T) {
 	wantKind(t, err, coppice.KindInvalid) // no summary
 	_, err = h.Entries.Revert(ctx, coppice.RevertRequest{Session: id})
 	wantKind(t, err, coppice.KindNotFound)
+	_, err = h.Entries.Revert(ctx, coppice.RevertRequest{Session: id, Entry: said[0]})
+	if wantKind(t, err, coppice.KindInvalid); strings.Contains(err.Error(), "invalid argument") {
+		t.Errorf("%v; want only the reason", err)
+	}
 
 	r := coppice.CompactRequest{Session: id, FirstKept: said[2], DryRun: true}
 	plan := must[*coppice.CompactResult](t)(h.Entries.Compact(ctx, r))

@@ -104,16 +104,22 @@ func (e *AmbiguousError) Error() string {
 // Is makes an AmbiguousError match session.ErrInvalid.
 func (e *AmbiguousError) Is(target error) bool { return target == session.ErrInvalid }
 
-// plainly explains a conflict to somebody who has no session to refresh: whoever
-// asks the floor for an operation can only ask for it again.
+// plainly words an error of a session for somebody who does not hold one. A
+// conflict is explained: whoever asks the floor for an operation has no session to
+// refresh, and can only ask again. Where a reason follows, "invalid argument" in
+// front of it goes.
 func plainly(op, name string, err error) error {
-	conflict, ok := errors.AsType[*session.ConflictError](err)
-	if !ok {
-		return err
+	if conflict, ok := errors.AsType[*session.ConflictError](err); ok {
+		return &session.Error{
+			Op: op, Name: name, Kind: session.ErrConflict,
+			Err:  fmt.Errorf("another program wrote to it at the same moment and is at entry %s; nothing was changed", conflict.Theirs),
+			Hint: "try again",
+		}
 	}
-	return &session.Error{
-		Op: op, Name: name, Kind: session.ErrConflict,
-		Err:  fmt.Errorf("another program wrote to it at the same moment and is at entry %s; nothing was changed", conflict.Theirs),
-		Hint: "try again",
+	if e, ok := err.(*session.Error); ok && e.Kind == session.ErrInvalid && e.Err != nil {
+		plain := *e
+		plain.Kind, plain.Err = nil, &invalidError{e.Err}
+		return &plain
 	}
+	return err
 }
