@@ -99,7 +99,41 @@ func TestUnreadableSession(t *testing.T) {
 		t.Errorf("fsck: exit code %d: %s", code, out)
 	}
 	for _, command := range []string{"ls", "search hello", "stats", "index status"} {
-		if code, out := f.run(dir, strings.Fields(command)...); code != exitOK || !strings.Contains(out, "permission denied") {
+		want := exitOK
+		if command == "search hello" { // which finds nothing
+			want = exitError
+		}
+		if code, out := f.run(dir, strings.Fields(command)...); code != want || !strings.Contains(out, "permission denied") {
+			t.Errorf("%s: exit code %d: %s", command, code, out)
+		}
+	}
+}
+
+// Once a store has an index, those who may not write to it can still read it.
+func TestReadOnlyStoreWithAnIndex(t *testing.T) {
+	t.Parallel()
+	f := newForbidden(t)
+	dir := f.store("indexed", 0o700, 0o600)
+	own := exec.Command(f.exe, "ls")
+	own.Env = []string{"HOME=" + t.TempDir(), "COPPICE_HOME=" + dir, "GOCOVERDIR=" + t.TempDir()}
+	if out, err := own.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".coppice", "index.db")); err != nil {
+		t.Fatal(err)
+	}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			return os.Chmod(path, 0o555)
+		}
+		return errors.Join(err, os.Chmod(path, 0o444))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(filepath.Join(dir, ".coppice"), 0o700); _ = os.Chmod(dir, 0o700) })
+	for _, command := range []string{"ls", "search garden", "stats", "show x", "show last"} {
+		if code, out := f.run(dir, strings.Fields(command)...); code != exitOK || strings.Contains(out, "warning") {
 			t.Errorf("%s: exit code %d: %s", command, code, out)
 		}
 	}
