@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -231,11 +232,12 @@ func TestBranchesAreNamedByWhatTheySay(t *testing.T) {
 	first := k.say("user", text("Go."))
 	k.say("assistant", thinking("Hm."))
 	k.say("assistant", text("The first answer."))
+	k.say("user", text("Go on."))
 	k.branch(first)
 	k.say("assistant", text("The second answer."))
 	_, list, _ := strings.Cut(k.body(), "<nav class=branches")
 	list, _, _ = strings.Cut(list, "</nav>")
-	wantAll(t, list, "2 branches", "The first answer.", "The second answer.", "2 entries")
+	wantAll(t, list, "2 branches", "The first answer.", "The second answer.", "3 entries")
 }
 
 func TestCompactionsDivideThePage(t *testing.T) {
@@ -374,7 +376,22 @@ func TestThePageLoadsNothing(t *testing.T) {
 // shape. Allocations are counted, which no other process changes.
 func TestTheWorkGrowsWithTheConversation(t *testing.T) {
 	const n = 300
-	for _, shape := range shapes.All {
+	answered := shapes.Shape{Name: "calls that one message answers", Lines: func(n int) string {
+		var b strings.Builder
+		b.WriteString(`{"type":"session","id":"x","version":1,"timestamp":"2026-01-01T00:00:00Z"}` + "\n")
+		parent, results := "null", make([]string, n)
+		entry := func(id, role, blocks string) {
+			fmt.Fprintf(&b, `{"type":"message","id":%q,"parent_id":%s,"timestamp":"2026-01-01T00:00:00Z","message":{"role":%q,"content":[%s]}}`+"\n", id, parent, role, blocks)
+			parent = `"` + id + `"`
+		}
+		for i := range n {
+			entry(fmt.Sprintf("e%d", i), "assistant", fmt.Sprintf(`{"type":"tool_use","tool_use":{"id":"c%d","name":"run","input":{}}}`, i))
+			results[i] = fmt.Sprintf(`{"type":"tool_result","tool_result":{"tool_use_id":"c%d","content":"done"}}`, i)
+		}
+		entry("r", "tool", strings.Join(results, ","))
+		return b.String()
+	}}
+	for _, shape := range append(slices.Clone(shapes.All), answered) {
 		t.Run(shape.Name, func(t *testing.T) {
 			few, many := work(t, shape.Lines(n)), work(t, shape.Lines(2*n))
 			if many > 5*few/2 {
