@@ -349,8 +349,8 @@ func (s *Sessions) Names(ctx context.Context) (render.Names, error) {
 	return render.ShortIDs(names), nil
 }
 
-// subagents returns the sessions that tool calls of the conversation started, by
-// the prompts that those handed over.
+// subagents returns the sessions that tool calls of the conversation started: by
+// the ids of the calls, or else by the prompts that those handed over.
 func (c *Conversation) subagents(ctx context.Context) (map[string]string, error) {
 	ix, err := c.home.index(ctx)
 	if err != nil {
@@ -364,23 +364,28 @@ func (c *Conversation) subagents(ctx context.Context) (map[string]string, error)
 	for i := range children {
 		names[i] = children[i].Name
 	}
-	short, byPrompt := render.ShortIDs(names), make(map[string]string)
+	short, started := render.ShortIDs(names), make(map[string]string)
 	for _, name := range names {
-		if prompt := firstPrompt(ctx, c.home.store, name); prompt != "" {
-			byPrompt[prompt] = short.Name(name)
+		if by := startedBy(ctx, c.home.store, name); by != "" {
+			started[by] = short.Name(name)
 		}
 	}
-	return byPrompt, nil
+	return started, nil
 }
 
-// firstPrompt returns what the user of a session said first, or "" if that cannot
-// be found near its beginning.
-func firstPrompt(ctx context.Context, st store.Store, name string) string {
+// startedBy returns the call that started a subagent or, if its program does not
+// record that, what its user said first; "" if neither can be found near its
+// beginning.
+func startedBy(ctx context.Context, st store.Store, name string) string {
 	s, err := session.Open(ctx, st, name, nil)
 	if err != nil {
 		return ""
 	}
 	defer s.Close() // reading leaves nothing to be done
+	h := s.Header()
+	if o, _ := session.OriginOf(&h); o.ParentCall != "" {
+		return o.ParentCall
+	}
 	ids, err := s.EntryIDs()
 	if err != nil {
 		return ""

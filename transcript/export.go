@@ -73,13 +73,8 @@ func ownEntries(entries []session.Entry) []session.Entry {
 
 // nativeIn fills in what the conversation was in a source of a format.
 func (s *Script) nativeIn(format string) {
-	raw := slices.IndexFunc(s.Header.Extra, func(f session.Field) bool { return f.Name == originField })
-	var from struct {
-		Format string          `json:"format"`
-		ID     string          `json:"id"`
-		Facts  json.RawMessage `json:"facts"` // decoded by rawjson, which keeps every digit of a number
-	}
-	if raw < 0 || json.Unmarshal(s.Header.Extra[raw].Value, &from) != nil || from.Format != format {
+	from, ok := session.OriginOf(&s.Header)
+	if !ok || from.Format != format {
 		return
 	}
 	s.NativeID = from.ID

@@ -57,11 +57,19 @@ func (t *target) create() error {
 	if c.Parent != "" {
 		h.ParentSession = SessionID(t.w.format.Name, c.Parent)
 	}
-	raw, err := json.Marshal(origin{t.w.format.Name, c.ID, t.w.file.Path, c.ParentCall, c.Extra})
+	from := session.Origin{Format: t.w.format.Name, ID: c.ID, Path: t.w.file.Path, ParentCall: c.ParentCall}
+	if len(c.Extra) > 0 {
+		facts, err := json.Marshal(c.Extra)
+		if err != nil {
+			return err
+		}
+		from.Facts = facts
+	}
+	raw, err := json.Marshal(from)
 	if err != nil {
 		return err
 	}
-	h.Extra = session.Fields{{Name: originField, Value: t.w.cleanJSON(raw)}}
+	h.Extra = session.Fields{{Name: session.OriginField, Value: t.w.cleanJSON(raw)}}
 	if h.CWD != "" {
 		if raw, err := json.Marshal(h.CWD); err == nil {
 			_ = json.Unmarshal(t.w.cleanJSON(raw), &h.CWD) // JSON stays JSON
@@ -79,18 +87,6 @@ func (t *target) create() error {
 	}
 	t.created = err == nil
 	return err
-}
-
-// originField is the member of a header that says where a session comes from.
-const originField = "origin"
-
-// origin is the value of that member.
-type origin struct {
-	Format     string         `json:"format"`
-	ID         string         `json:"id"`
-	Path       string         `json:"path"`
-	ParentCall string         `json:"parent_call,omitempty"`
-	Facts      map[string]any `json:"facts,omitempty"`
 }
 
 // graft appends entries, without those that another importer was faster with.
