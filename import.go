@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"runtime"
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
@@ -38,8 +37,9 @@ type ImportRequest struct {
 
 	// Stdin is what the path "-" means.
 	Stdin io.Reader `json:"-"`
-	// Env is the machine that All looks at. Default: this one.
-	Env *transcript.Env `json:"-"`
+	// Getenv is the environment that tells where programs keep their files.
+	// Default: os.Getenv.
+	Getenv func(string) string `json:"-"`
 	// Found, if it is set, is told first what All has found.
 	Found func([]discover.Program) `json:"-"`
 	// Each, if it is set, is told what became of each file, one after the other.
@@ -160,25 +160,11 @@ func (r *ImportRequest) sources() ([]discover.Source, error) {
 	if r.Format != "" {
 		only = append(only, all.Named(r.Format))
 	}
-	env := r.Env
-	if env == nil {
-		env = Machine(os.Getenv)
+	getenv := r.Getenv
+	if getenv == nil {
+		getenv = os.Getenv
 	}
-	return discover.Join(sources, discover.Known(*env, only...)), nil
-}
-
-// Machine is this machine, with an environment, as formats see it.
-func Machine(getenv func(string) string) *transcript.Env {
-	return &transcript.Env{Home: HomeDir(getenv), Getenv: getenv, GOOS: runtime.GOOS}
-}
-
-// Programs says what known programs keep on a machine, by default this one. It
-// reads names and sizes, no content.
-func Programs(env *transcript.Env) []Program {
-	if env == nil {
-		env = Machine(os.Getenv)
-	}
-	return discover.ByProgram(discover.Known(*env))
+	return discover.Join(sources, discover.Known(machine(getenv), only...)), nil
 }
 
 // Format is a format of another program.

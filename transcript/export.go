@@ -97,7 +97,7 @@ type Exporter struct {
 // Without old there is nothing. A format that is nil, or cannot be written, is
 // ErrInvalid.
 func (x *Exporter) Prepare(ctx context.Context, format *Format, s *Script, old func(path string) ([]byte, error)) (*Output, string, error) {
-	if err := format.check("export", "", func(f *Format) bool { return f.Write != nil && f.Read != nil }); err != nil {
+	if err := format.check("export", "", canWrite); err != nil {
 		return nil, "", err
 	}
 	if old == nil {

@@ -68,8 +68,7 @@ func (x *Exporter) mayReplace(path, id string, f *OutputFile, force bool) error 
 	}
 	return &session.Error{
 		Op: "export", Path: path, Kind: session.ErrExist,
-		Err:  errors.New("another conversation, or another state of this one"),
-		Hint: "--force replaces it and keeps it as .bak; -o writes elsewhere",
+		Err: errors.New("another conversation, or another state of this one"),
 	}
 }
 
@@ -77,6 +76,9 @@ func (x *Exporter) mayReplace(path, id string, f *OutputFile, force bool) error 
 // copied to .bak, then the new file takes its name.
 func replaceWithBackup(path string, data []byte) error {
 	disk := vfs.OS{}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real // a link stays one, and leads to the new file
+	}
 	if err := vfs.Mkdir(disk, filepath.Dir(path), 0o700); err != nil {
 		return err
 	}

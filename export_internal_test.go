@@ -1,4 +1,4 @@
-package cli
+package coppice
 
 import (
 	"io"
@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-func TestWriteFileLeavesNothingBehind(t *testing.T) {
+func TestFailedExportLeavesNothingBehind(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out")
 	fail := func(w io.Writer) error {
 		_, _ = io.WriteString(w, "half")
 		return io.ErrUnexpectedEOF
 	}
-	if err := writeFile(path, false, fail); err == nil {
+	if err := writeOut(path, false, fail); err == nil {
 		t.Error("no error")
 	}
 	files, err := os.ReadDir(dir)

@@ -1,4 +1,4 @@
-package cli
+package coppice
 
 import (
 	"context"
@@ -28,8 +28,8 @@ func redactedCopy(ctx context.Context, s *session.Session) (*session.Session, er
 }
 
 // graftAll copies the entries of a session one by one, in the order of its log.
-// What is missing in it is missing in the copy: what stood below a gap begins
-// anew.
+// What is missing in it is missing in the copy: what was below a gap becomes a
+// root.
 func graftAll(to, from *session.Session) error {
 	for e, err := range from.Entries() {
 		if err != nil {

@@ -1,0 +1,321 @@
+package coppice
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/render/html"
+	"github.com/coppice-dev/coppice/render/markdown"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/all"
+)
+
+// The formats of Coppice's own. Those of other programs are in Formats.
+const (
+	ExportMarkdown = "md"    // the conversation as Markdown
+	ExportHTML     = "html"  // one page with all branches
+	ExportJSON     = "json"  // one document: header, entries, leaf, labels
+	ExportJSONL    = "jsonl" // the bytes of the log
+)
+
+// ExportFormats lists the formats of Coppice's own.
+func ExportFormats() []string {
+	return []string{ExportMarkdown, ExportHTML, ExportJSON, ExportJSONL}
+}
+
+// endings are the endings of file names that mean a format.
+var endings = map[string]string{
+	".md": ExportMarkdown, ".markdown": ExportMarkdown, ".html": ExportHTML, ".htm": ExportHTML, ".json": ExportJSON, ".jsonl": ExportJSONL,
+}
+
+// FormatOfPath returns the format that the ending of a file's name means, and
+// Markdown for a name without one. An ending that means none is ErrInvalid: a file
+// that says .pdf and is something else helps nobody.
+func FormatOfPath(path string) (string, error) {
+	ending := strings.ToLower(filepath.Ext(path))
+	if ending == "" {
+		return ExportMarkdown, nil
+	}
+	if format, ok := endings[ending]; ok {
+		return format, nil
+	}
+	return "", &session.Error{Op: "export", Path: path, Err: invalid("no format has the ending %s", ending)}
+}
+
+// ExportRequest says which conversation to write, how, and where.
+type ExportRequest struct {
+	OpenRequest
+	// Format is one of ExportFormats, or the name of another program's. Default:
+	// what the ending of Path means.
+	Format string `json:"format,omitempty"`
+	// Leaf is the entry at which the path ends, as a person names it. Default: the
+	// conversation's leaf. JSON and JSONL have all branches and take none.
+	Leaf string `json:"leaf,omitempty"`
+	// Inline fills in the content that is kept in blobs. Only JSONL lacks it.
+	Inline bool `json:"inline,omitempty"`
+	// Redact takes out secrets.
+	Redact bool `json:"redact,omitempty"`
+
+	// Path is the file to write, or a directory: it exists, or the path ends with a
+	// slash. The file in it is then named after the conversation. Default: Out; for
+	// another program's format, where that looks for its files.
+	Path string `json:"path,omitempty"`
+	// Force replaces what is there. Without it, that is ErrExist.
+	Force bool `json:"force,omitempty"`
+	// Out takes what has no Path. It is asked for by the path "-", too.
+	Out io.Writer `json:"-"`
+	// Getenv is the environment that tells where programs keep their files.
+	// Default: os.Getenv.
+	Getenv func(string) string `json:"-"`
+
+	toOut bool // the path was "-"
+}
+
+// ExportResult is what was written.
+type ExportResult struct {
+	Session string   `json:"session"`
+	Format  string   `json:"format"`
+	Paths   []string `json:"paths"` // none if it went to Out
+	// Resume is the command that goes on with the conversation in its program.
+	Resume string `json:"resume,omitempty"`
+	// Losses are what the format cannot hold, each kind once.
+	Losses []ExportLoss `json:"losses,omitempty"`
+}
+
+// ExportLoss is what a format cannot hold.
+type ExportLoss struct {
+	What string `json:"what"`
+	Why  string `json:"why"`
+	N    int    `json:"n"` // how often
+}
+
+// Export writes a conversation for people or for other programs.
+func (t *Transfer) Export(ctx context.Context, r ExportRequest) (*ExportResult, error) {
+	if err := r.settle(); err != nil {
+		return nil, err
+	}
+	c, err := t.home.Sessions.Open(ctx, r.OpenRequest)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Session.Close() // reading leaves nothing to be done
+	result := &ExportResult{Session: c.Name, Format: r.Format, Paths: []string{}}
+	if !slices.Contains(ExportFormats(), r.Format) {
+		return result, t.exportTo(ctx, c, r, result)
+	}
+	leaf, err := c.Resolve(r.Leaf)
+	if err != nil {
+		return nil, err
+	}
+	if r.Redact && r.Format != ExportJSONL {
+		copied, err := redactedCopy(ctx, c.Session)
+		if err != nil {
+			return nil, err
+		}
+		defer copied.Close()
+		c.Session = copied
+	}
+	write := func(w io.Writer) error { return c.export(ctx, w, leaf, &r) }
+	if r.Path == "" {
+		buffered := bufio.NewWriter(r.Out)
+		return result, errors.Join(write(buffered), buffered.Flush())
+	}
+	if isDir(r.Path) {
+		if err := vfs.Mkdir(vfs.OS{}, r.Path, 0o700); err != nil {
+			return nil, err
+		}
+		r.Path = filepath.Join(r.Path, c.Name+"."+r.Format)
+	}
+	if err := writeOut(r.Path, r.Force, write); err != nil {
+		return nil, err
+	}
+	result.Paths = append(result.Paths, r.Path)
+	return result, nil
+}
+
+// isDir reports whether a path means a directory: it is one, or its name says so.
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir() || strings.HasSuffix(path, "/") || strings.HasSuffix(path, string(filepath.Separator))
+}
+
+// ExportAllRequest says which conversations to write. Session is not used; Path is
+// a directory, and needed for formats of our own.
+type ExportAllRequest struct {
+	ExportRequest
+	Sessions []string `json:"sessions,omitempty"` // as a person names them
+	All      bool     `json:"all,omitempty"`      // every conversation of the home, and Sessions is not used
+	// Each, if it is set, is told what became of each conversation: what was
+	// written, or why not. An error from it ends the export.
+	Each func(session string, done *ExportResult, failed error) error `json:"-"`
+}
+
+// ExportAllResult counts what became of several conversations.
+type ExportAllResult struct {
+	Exported int `json:"exported"`
+	Failed   int `json:"failed"`
+}
+
+// ExportAll writes several conversations. One that fails does not keep the others
+// from being written. If the context ends, it returns its error, and the result
+// has what was done until then.
+func (t *Transfer) ExportAll(ctx context.Context, r ExportAllRequest) (*ExportAllResult, error) {
+	result := &ExportAllResult{}
+	if own := r.Format == "" || slices.Contains(ExportFormats(), r.Format); own && !isDir(r.Path) {
+		return result, invalid("several conversations need a directory: a path that ends with a slash, or that exists")
+	}
+	sessions := r.Sessions
+	if r.All {
+		var err error
+		if sessions, err = t.home.conversations(ctx); err != nil {
+			return result, err
+		}
+	}
+	for i, given := range sessions {
+		if err := ctx.Err(); err != nil {
+			return result, err
+		}
+		t.home.reportProgress("exporting", int64(i), int64(len(sessions)))
+		one := r.ExportRequest
+		one.Session = given
+		done, err := t.Export(ctx, one)
+		if err == nil {
+			result.Exported++
+		} else if ctx.Err() == nil {
+			result.Failed++
+		}
+		if r.Each != nil {
+			if err := r.Each(given, done, err); err != nil {
+				return result, err
+			}
+		}
+	}
+	return result, ctx.Err()
+}
+
+// conversations lists all conversations of the home, the oldest first.
+func (h *Home) conversations(ctx context.Context) ([]string, error) {
+	ix, err := h.index(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, _, err := ix.List(ctx, index.ListOptions{Limit: -1})
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].Name
+	}
+	return names, err
+}
+
+// settle completes a request, or says what is wrong with it.
+func (r *ExportRequest) settle() (err error) {
+	if r.toOut = r.Path == "-"; r.toOut {
+		r.Path = ""
+	}
+	if r.Format == "" && isDir(r.Path) {
+		r.Format = ExportMarkdown
+	}
+	if r.Format == "" {
+		if r.Format, err = FormatOfPath(r.Path); err != nil {
+			return err
+		}
+	}
+	if r.Getenv == nil {
+		r.Getenv = os.Getenv
+	}
+	own := slices.Contains(ExportFormats(), r.Format)
+	format := all.Named(r.Format)
+	switch {
+	case !own && (format == nil || format.Write == nil):
+		return &session.Error{Op: "export", Err: invalid("unknown format %q", r.Format)}
+	case r.Inline && r.Format != ExportJSONL:
+		return invalid("only jsonl can be inlined; %s has all content anyway", r.Format)
+	case r.Leaf != "" && (r.Format == ExportJSON || r.Format == ExportJSONL):
+		return invalid("%s has all branches, so it takes no leaf", r.Format)
+	case r.Path == "" && r.Out == nil && (own || r.toOut):
+		return invalid("there is nowhere to write to")
+	}
+	return nil
+}
+
+// writeOut writes a file that somebody named.
+func writeOut(path string, force bool, write func(io.Writer) error) error {
+	err := vfs.WriteOut(path, force, write)
+	if errors.Is(err, fs.ErrExist) {
+		return &session.Error{Op: "write", Path: path, Kind: session.ErrExist}
+	}
+	if missing := (*fs.PathError)(nil); errors.As(err, &missing) && missing.Path != path {
+		err = missing.Err // the name of the temporary file would tell nobody anything
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// export writes the conversation in a format of our own.
+func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *ExportRequest) error {
+	switch r.Format {
+	case ExportJSON:
+		return c.writeJSON(w)
+	case ExportJSONL:
+		return c.writeLines(ctx, w, r)
+	}
+	drawn, err := c.Rendered(ctx)
+	if err != nil {
+		return err
+	}
+	if r.Format == ExportHTML {
+		return html.Write(ctx, w, drawn, &html.Options{Leaf: leaf})
+	}
+	return markdown.Write(ctx, w, drawn, leaf)
+}
+
+// exportTo writes the conversation into another program's files.
+func (t *Transfer) exportTo(ctx context.Context, c *Conversation, r ExportRequest, result *ExportResult) error {
+	leaf := ""
+	if r.Leaf != "" {
+		var err error
+		if leaf, err = c.Resolve(r.Leaf); err != nil {
+			return err
+		}
+	}
+	x := &transcript.Exporter{Env: machine(r.Getenv), Ledger: transcript.LedgerOf(t.home.store)}
+	if r.Redact {
+		x.Clean = transcript.Redact
+	}
+	to := transcript.Destination{Path: r.Path, Nowhere: r.toOut, Force: r.Force}
+	done, err := x.Export(ctx, c.Session, all.Named(r.Format), leaf, to)
+	if err != nil {
+		return err
+	}
+	result.Paths, result.Resume = append(result.Paths, done.Paths...), done.Resume
+	for _, loss := range done.Losses {
+		same := func(l ExportLoss) bool { return l.What == loss.What && l.Why == loss.Why }
+		if at := slices.IndexFunc(result.Losses, same); at >= 0 {
+			result.Losses[at].N++
+			continue
+		}
+		result.Losses = append(result.Losses, ExportLoss{loss.What, loss.Why, 1})
+	}
+	if done.Data == nil {
+		return nil
+	}
+	if r.Out == nil {
+		return invalid("%s belongs to no program, so there is nowhere to write to", r.Format)
+	}
+	_, err = io.Copy(r.Out, bytes.NewReader(done.Data))
+	return err
+}

@@ -1,0 +1,120 @@
+package transcript
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// Destination is where an export goes.
+type Destination struct {
+	// Path is a directory, or the name of the file if the format has only one. ""
+	// is where the program looks for its files. A format that belongs to no
+	// program has no such place: see Exported.Data.
+	Path string
+	// Nowhere writes no file, whatever Path says: see Exported.Data.
+	Nowhere bool
+	// Force replaces a conversation that is there already and is not what this
+	// session wrote. It stays beside as .bak.
+	Force bool
+}
+
+// Exported is what an export has written.
+type Exported struct {
+	Paths []string
+	// Data is the file of an export that was written nowhere.
+	Data []byte
+	// Resume is the command that goes on with the conversation in its program, or
+	// "".
+	Resume string
+	// Losses are what the format cannot hold.
+	Losses []Loss
+}
+
+// Export writes a session, up to an entry ("" is the leaf), into the files of
+// another program. They are read back and compared before anything is written to
+// where they belong. ErrExist says that another conversation is there. A format
+// that is nil, or cannot be written, is ErrInvalid.
+func (x *Exporter) Export(ctx context.Context, s *session.Session, format *Format, leaf string, to Destination) (*Exported, error) {
+	if err := format.check("export", to.Path, canWrite); err != nil {
+		return nil, err
+	}
+	script, err := NewScript(s, format.Name, leaf, time.Now().UTC())
+	if err != nil {
+		return nil, err
+	}
+	script.OneFile = to.Nowhere || filepath.Ext(to.Path) == ".json"
+	out, native, err := x.Prepare(ctx, format, script, x.existing(ctx, format, script, to))
+	if err != nil {
+		return nil, err
+	}
+	done := &Exported{Losses: out.Losses}
+	if to.Nowhere || to.Path == "" && out.Base == "" {
+		done.Data = out.Files[0].Data
+		return done, nil
+	}
+	base, err := to.place(format, out)
+	if err != nil {
+		return nil, err
+	}
+	if to.Path == "" {
+		done.Resume = out.Resume
+	}
+	done.Paths, err = x.Publish(format, script, out, native, base, to.Force)
+	return done, err
+}
+
+func canWrite(f *Format) bool { return f.Write != nil && f.Read != nil }
+
+// existing returns the function that Prepare asks what a shared file has now.
+func (x *Exporter) existing(ctx context.Context, format *Format, s *Script, to Destination) func(path string) ([]byte, error) {
+	return func(path string) ([]byte, error) {
+		base := to.Path
+		switch {
+		case to.Nowhere:
+			return nil, nil
+		case base == "":
+			where := *s
+			where.Existing = nil                           // it would ask us
+			empty, err := format.Write(ctx, &where, x.Env) // only to learn where
+			if err != nil {
+				return nil, err
+			}
+			base = empty.Base
+		}
+		data, err := vfs.ReadFile(filepath.Join(base, filepath.FromSlash(path)), 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		return data, err
+	}
+}
+
+// place returns the directory that the files go to. Of a single file the path may
+// be the name.
+func (to Destination) place(format *Format, out *Output) (base string, err error) {
+	if to.Path == "" {
+		return out.Base, nil
+	}
+	info, err := os.Stat(to.Path)
+	if err == nil && info.IsDir() || strings.HasSuffix(to.Path, "/") || strings.HasSuffix(to.Path, string(filepath.Separator)) {
+		return to.Path, nil
+	}
+	if len(out.Files) > 1 {
+		return "", &session.Error{
+			Op: "export", Path: to.Path, Kind: session.ErrInvalid,
+			Err:  fmt.Errorf("%s has %d files, so this must be a directory", format.Title, len(out.Files)),
+			Hint: "name a directory that exists, or end the name with a slash",
+		}
+	}
+	out.Files[0].Path = filepath.Base(to.Path)
+	return filepath.Dir(to.Path), nil
+}

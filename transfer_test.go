@@ -1,0 +1,202 @@
+package coppice_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// claudeCode is a conversation of Claude Code with one prompt.
+func claudeCode(n int, text string) string {
+	return fmt.Sprintf(`{"parentUuid":null,"cwd":"/w","sessionId":"%08d-4d57-4a54-9be1-3f6b1b2f6f10","type":"user","message":{"role":"user","content":%q},"uuid":"%08d-0000-4000-8000-000000000001","timestamp":"2026-01-02T03:04:05.000Z"}`+"\n",
+		n, text, n)
+}
+
+func writeText(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// imported imports some conversations into a new house.
+func imported(t *testing.T, texts ...string) *house {
+	t.Helper()
+	h, dir := newHouse(t), t.TempDir()
+	for i, text := range texts {
+		writeText(t, filepath.Join(dir, fmt.Sprintf("%d.jsonl", i)), claudeCode(i, text))
+	}
+	r, err := h.Transfer.Import(t.Context(), coppice.ImportRequest{Paths: []string{dir}})
+	if err != nil || r.Sessions != len(texts) {
+		t.Fatalf("imported %+v, %v", r, err)
+	}
+	return h
+}
+
+func TestImportLeavesTheIndexUpToDate(t *testing.T) {
+	h := imported(t, "one", "two")
+	status, err := os.Stat(h.Store().IndexPath())
+	if err != nil || status.Size() == 0 {
+		t.Fatalf("there is no index: %v", err)
+	}
+	seen := false
+	again := h.open(&coppice.Options{Progress: func(doing string, _, _ int64) { seen = seen || doing == "indexing" }})
+	defer again.Close()
+	overview, err := again.Sessions.Overview(t.Context())
+	if err != nil || overview.Sessions != 2 || seen {
+		t.Errorf("there are %+v, it indexed: %v; %v", overview, seen, err)
+	}
+}
+
+func TestImportFindsWhatProgramsKeep(t *testing.T) {
+	h, user := newHouse(t), t.TempDir()
+	writeText(t, filepath.Join(user, ".claude", "projects", "-w", "00000001-4d57-4a54-9be1-3f6b1b2f6f10.jsonl"), claudeCode(1, "hello"))
+	var found []coppice.Program
+	r, err := h.Transfer.Import(t.Context(), coppice.ImportRequest{
+		All: true, Getenv: env{"HOME": user}.get, Found: func(p []coppice.Program) { found = p },
+	})
+	if err != nil || r.Entries != 1 || len(found) != 1 || found[0].Name != "claude-code" {
+		t.Errorf("found %+v, imported %+v, %v", found, r, err)
+	}
+}
+
+func TestImportRefusesWhatMakesNoSense(t *testing.T) {
+	h := newHouse(t)
+	for name, r := range map[string]coppice.ImportRequest{
+		"nothing":        {},
+		"unknown format": {Paths: []string{"-"}, Format: "nonsense"},
+		"watching -":     {Paths: []string{"-"}, Watch: 1},
+		"dry watch":      {All: true, Watch: 1, DryRun: true},
+	} {
+		if _, err := h.Transfer.Import(t.Context(), r); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestDryImportWritesNothing(t *testing.T) {
+	h := newHouse(t)
+	path := writeText(t, filepath.Join(t.TempDir(), "a.jsonl"), claudeCode(1, "hello"))
+	r, err := h.Transfer.Import(t.Context(), coppice.ImportRequest{Paths: []string{path}, DryRun: true})
+	if err != nil || r.Entries != 1 {
+		t.Errorf("it would import %+v, %v", r, err)
+	}
+	if _, err := os.Stat(h.dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the home is there: %v", err)
+	}
+}
+
+func TestImportTakesSecretsOut(t *testing.T) {
+	h := newHouse(t)
+	const secret = "ghp_q3RwT5yU7iOp9AsDf1GhJk2LzXcVbN4mQwEr"
+	path := writeText(t, filepath.Join(t.TempDir(), "a.jsonl"), claudeCode(1, "my token is "+secret))
+	if _, err := h.Transfer.Import(t.Context(), coppice.ImportRequest{Paths: []string{path}, Redact: true}); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if _, err := h.Transfer.Export(t.Context(), coppice.ExportRequest{OpenRequest: coppice.OpenRequest{Session: "last"}, Out: &out}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), secret) || !strings.Contains(out.String(), "REDACTED") {
+		t.Errorf("it has\n%s", out.String())
+	}
+}
+
+func TestExportWritesEveryFormat(t *testing.T) {
+	h := imported(t, "hello there")
+	for _, format := range coppice.ExportFormats() {
+		path := filepath.Join(t.TempDir(), "talk."+format)
+		r, err := h.Transfer.Export(t.Context(), coppice.ExportRequest{OpenRequest: coppice.OpenRequest{Session: "last"}, Path: path})
+		if err != nil {
+			t.Fatalf("%s: %v", format, err)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(data), "hello there") || r.Format != format || !cmp.Equal(r.Paths, []string{path}) {
+			t.Errorf("%s: %+v, %v\n%s", format, r, err, data)
+		}
+	}
+}
+
+func TestExportRefusesWhatItCannotWrite(t *testing.T) {
+	h := imported(t, "hello")
+	taken := writeText(t, filepath.Join(t.TempDir(), "taken.md"), "mine")
+	last := coppice.OpenRequest{Session: "last"}
+	for name, tt := range map[string]struct {
+		r    coppice.ExportRequest
+		want error
+	}{
+		"unknown ending":   {coppice.ExportRequest{OpenRequest: last, Path: "x.pdf"}, session.ErrInvalid},
+		"unknown format":   {coppice.ExportRequest{OpenRequest: last, Format: "pdf", Path: "x"}, session.ErrInvalid},
+		"nowhere":          {coppice.ExportRequest{OpenRequest: last}, session.ErrInvalid},
+		"leaf of JSON":     {coppice.ExportRequest{OpenRequest: last, Path: "x.json", Leaf: "leaf"}, session.ErrInvalid},
+		"inlined Markdown": {coppice.ExportRequest{OpenRequest: last, Path: "x.md", Inline: true}, session.ErrInvalid},
+		"no such session":  {coppice.ExportRequest{OpenRequest: coppice.OpenRequest{Session: "none"}, Path: "x.md"}, session.ErrNotExist},
+		"taken":            {coppice.ExportRequest{OpenRequest: last, Path: taken}, session.ErrExist},
+	} {
+		if _, err := h.Transfer.Export(t.Context(), tt.r); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if data, _ := os.ReadFile(taken); string(data) != "mine" {
+		t.Errorf("the file is now %q", data)
+	}
+}
+
+func TestExportToAnotherProgramComesBackAsTheSame(t *testing.T) {
+	h, user := imported(t, "hello"), t.TempDir()
+	getenv := env{"HOME": user}.get
+	r, err := h.Transfer.Export(t.Context(), coppice.ExportRequest{OpenRequest: coppice.OpenRequest{Session: "last"}, Format: "codex", Getenv: getenv})
+	if err != nil || len(r.Paths) == 0 || !strings.HasPrefix(r.Paths[0], user) || !strings.Contains(r.Resume, "codex") {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	back, err := h.Transfer.Import(t.Context(), coppice.ImportRequest{All: true, Getenv: getenv})
+	if err != nil || back.Entries != 0 || back.Files != 1 {
+		t.Errorf("it came back as %+v, %v", back, err)
+	}
+}
+
+func TestExportAllWritesAFileForEach(t *testing.T) {
+	h := imported(t, "one", "two", "three")
+	dir := filepath.Join(t.TempDir(), "out") + "/"
+	var failed []string
+	request := coppice.ExportAllRequest{
+		All: true, ExportRequest: coppice.ExportRequest{Path: dir, Format: coppice.ExportJSONL},
+		Each: func(session string, _ *coppice.ExportResult, err error) error {
+			if err != nil {
+				failed = append(failed, session)
+			}
+			return nil
+		},
+	}
+	r, err := h.Transfer.ExportAll(t.Context(), request)
+	if files, _ := filepath.Glob(dir + "*.jsonl"); err != nil || r.Exported != 3 || len(files) != 3 {
+		t.Errorf("%+v, %v, %v", r, files, err)
+	}
+	request.All, request.Force, request.Sessions = false, true, []string{"last", "none"}
+	if r, err = h.Transfer.ExportAll(t.Context(), request); err != nil || r.Exported != 1 || r.Failed != 1 || !cmp.Equal(failed, []string{"none"}) {
+		t.Errorf("%+v, %v, %v", r, failed, err)
+	}
+	request.Path = filepath.Join(t.TempDir(), "one.jsonl")
+	if _, err = h.Transfer.ExportAll(t.Context(), request); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("into one file: %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	request.Path = dir
+	if _, err = h.Transfer.ExportAll(ended, request); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+}
