@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/redact"
@@ -32,10 +33,9 @@ type Home struct {
 	opts     Options
 	settings *Settings
 	store    *file.Store // the only kind of home there is so far
-	guard    *clean.Guard
-	// unguarded is why it is not known what was taken out of the home and must
-	// not come back. Reading goes on without; writing must not.
-	unguarded error
+	// guarded is renewed by every operation that writes: this process or another one
+	// may have taken out more since the home was opened.
+	guarded atomic.Pointer[guarded]
 
 	mu     sync.Mutex   // guards what follows
 	ix     *index.Index // nil until somebody asks for it
@@ -144,7 +144,7 @@ func (h *Home) openStore(_ context.Context, dir string) (err error) {
 	if h.store, err = file.Open(dir, h.storeOptions()); err != nil {
 		return err
 	}
-	h.guard, h.unguarded = clean.LoadGuard(h.store)
+	h.loadGuard()
 	return nil
 }
 
@@ -187,10 +187,22 @@ func (h *Home) reportProgress(doing string, done, total int64) {
 	}
 }
 
+// guarded is what was taken out of a home and must not come back.
+type guarded struct {
+	guard *clean.Guard
+	// err is why that is not known. Reading goes on without; writing must not.
+	err error
+}
+
+func (h *Home) loadGuard() {
+	guard, err := clean.LoadGuard(h.store)
+	h.guarded.Store(&guarded{guard, err})
+}
+
 // sessionOptions are what sessions are opened with.
 func (h *Home) sessionOptions() *session.Options {
 	opts := &session.Options{BlobThreshold: h.settings.blobThreshold()}
-	if h.settings.redacts() || h.guard != nil || h.unguarded != nil {
+	if g := h.guarded.Load(); h.settings.redacts() || g.guard != nil || g.err != nil {
 		opts.Clean = h.clean
 	}
 	return opts
@@ -200,8 +212,9 @@ func (h *Home) sessionOptions() *session.Options {
 // of the home before, so that nothing which was redacted comes back, and if the
 // settings ask for it every secret.
 func (h *Home) clean(e *session.Entry) error {
-	if h.unguarded != nil {
-		return h.unguarded
+	g := h.guarded.Load()
+	if g.err != nil {
+		return g.err
 	}
 	var found []redact.Finding
 	var err error
@@ -210,7 +223,7 @@ func (h *Home) clean(e *session.Entry) error {
 	}
 	if err == nil {
 		var more []redact.Finding
-		more, err = h.guard.Entry(e)
+		more, err = g.guard.Entry(e)
 		found = append(found, more...)
 	}
 	for _, f := range found {
@@ -223,6 +236,7 @@ func (h *Home) clean(e *session.Entry) error {
 // was interrupted is finished before anything else is written: its secrets are
 // known to be in the home, and a copy or a compaction would spread them.
 func (h *Home) beforeWriting(ctx context.Context) {
+	defer h.loadGuard()
 	unfinished, err := clean.Unfinished(h.store)
 	if err != nil || !unfinished {
 		return // what is wrong with the store the operation will say

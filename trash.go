@@ -52,13 +52,18 @@ type Removal struct {
 	Size    int64     `json:"size"`
 }
 
+// TrashRequest says what to list.
+type TrashRequest struct {
+	Begin string `json:"begin,omitempty"` // only removals whose names begin so
+}
+
 // TrashResult is what is in the trash.
 type TrashResult struct {
 	Removals []Removal `json:"removals"` // the latest first
 }
 
 // Trash lists what is in the trash.
-func (u *Upkeep) Trash(ctx context.Context) (*TrashResult, error) {
+func (u *Upkeep) Trash(ctx context.Context, r TrashRequest) (*TrashResult, error) {
 	items, err := u.home.store.Trash(ctx)
 	if err != nil {
 		return nil, err
@@ -71,6 +76,9 @@ func (u *Upkeep) Trash(ctx context.Context) (*TrashResult, error) {
 	}
 	result := &TrashResult{Removals: []Removal{}}
 	for _, item := range items {
+		if !strings.HasPrefix(item.ID, r.Begin) {
+			continue
+		}
 		result.Removals = append(result.Removals, Removal{item.ID, item.Name, titleIn(ctx, trashed, item.ID), item.Removed, item.Size})
 	}
 	return result, trashed.Close()

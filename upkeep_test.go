@@ -120,7 +120,7 @@ func TestWhatIsRemovedComesBackByManyNames(t *testing.T) {
 		if err != nil || gone.Title != "roses" || len(gone.Removals) != 1 {
 			t.Fatalf("%+v, %v", gone, err)
 		}
-		trash, err := h.Upkeep.Trash(t.Context())
+		trash, err := h.Upkeep.Trash(t.Context(), coppice.TrashRequest{})
 		if err != nil || len(trash.Removals) != 1 || trash.Removals[0].Title != "roses" || trash.Removals[0].ID != gone.Removals[0] {
 			t.Fatalf("%+v, %v", trash, err)
 		}
@@ -146,7 +146,7 @@ func TestWhatIsRemovedComesBackByManyNames(t *testing.T) {
 	if done, err := h.Upkeep.EmptyTrash(t.Context(), coppice.EmptyTrashRequest{}); err != nil || len(done.Removals) != 1 {
 		t.Errorf("%+v, %v", done, err)
 	}
-	if trash, err := h.Upkeep.Trash(t.Context()); err != nil || len(trash.Removals) > 0 {
+	if trash, err := h.Upkeep.Trash(t.Context(), coppice.TrashRequest{}); err != nil || len(trash.Removals) > 0 {
 		t.Errorf("%+v, %v", trash, err)
 	}
 }
@@ -206,5 +206,34 @@ func TestIndexIsRebuilt(t *testing.T) {
 	status, err := h.Upkeep.IndexStatus(t.Context())
 	if err != nil || status.Path != built.Path || status.Sessions != 1 || status.Entries == 0 {
 		t.Errorf("%+v, %v", status, err)
+	}
+}
+
+// What is taken out of a home stays out while the home is open, whether it took it
+// out itself or another process did.
+func TestWhatIsRedactedDoesNotComeBackIntoAnOpenHome(t *testing.T) {
+	for _, who := range []string{"itself", "another"} {
+		h, dir := keptHome(t)
+		secret := "gh" + "p_" + "fOurThB1tsT3stF1x8Kq7wZ2yLp5Vc9Jh3X4"
+		keep(t, dir, "garden-1", 1, "use "+secret)
+		by := h
+		if who == "another" {
+			var err error
+			if by, err = coppice.Open(t.Context(), dir, &coppice.Options{Settings: h.Settings()}); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = by.Close() })
+		}
+		if _, err := by.Upkeep.Redact(t.Context(), coppice.RedactRequest{All: true, Apply: true}); err != nil {
+			t.Fatal(err)
+		}
+		said := &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text("again " + secret)}}
+		if _, err := h.Entries.Append(t.Context(), coppice.AppendRequest{Session: "garden-1", Message: said}); err != nil {
+			t.Fatal(err)
+		}
+		content, err := os.ReadFile(filepath.Join(dir, "garden-1.jsonl"))
+		if err != nil || strings.Contains(string(content), secret) || !strings.Contains(string(content), "again [REDACTED:github-token]") {
+			t.Errorf("redacted by %s: %v\n%s", who, err, content)
+		}
 	}
 }

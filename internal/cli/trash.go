@@ -39,7 +39,7 @@ func trashListCommand(a *app) *cobra.Command {
 }
 
 func (a *app) listTrash(ctx context.Context, h *coppice.Home) error {
-	trash, err := h.Upkeep.Trash(ctx)
+	trash, err := h.Upkeep.Trash(ctx, coppice.TrashRequest{})
 	if err != nil {
 		return err
 	}
@@ -114,14 +114,12 @@ func (a *app) completeTrash(cmd *cobra.Command, _ []string, begin string) ([]cob
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	_ = a.withHome(cmd.Context(), false, func(h *coppice.Home) error { // without a home there is nothing to offer
-		trash, err := h.Upkeep.Trash(cmd.Context())
+		trash, err := h.Upkeep.Trash(cmd.Context(), coppice.TrashRequest{Begin: begin})
 		if err != nil {
 			return err
 		}
 		for _, item := range trash.Removals {
-			if strings.HasPrefix(item.ID, begin) {
-				offers = append(offers, cobra.CompletionWithDesc(item.ID, "removed "+ago(item.Removed, time.Now())))
-			}
+			offers = append(offers, cobra.CompletionWithDesc(item.ID, strings.TrimSpace("removed "+ago(item.Removed, time.Now())+" "+oneLine(item.Title, 40))))
 		}
 		return nil
 	})
