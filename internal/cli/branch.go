@@ -23,7 +23,7 @@ func branchCommand(a *app) *cobra.Command {
 			return a.runBranch(cmd.Context(), coppice.BranchRequest{Session: args[0], Entry: args[1], Summary: summary})
 		},
 	}
-	cmd.Flags().StringVar(&summary, "summary", "", "what happened on the branch that you leave; - is standard input")
+	cmd.Flags().StringVar(&summary, "summary", "", "what happened on the branch you leave; - is standard input")
 	return a.withJSON(cmd)
 }
 

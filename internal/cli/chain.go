@@ -19,7 +19,7 @@ import (
 
 // linkFlag gives a command the flag --link.
 func linkFlag(cmd *cobra.Command, link *bool) {
-	cmd.Flags().BoolVar(link, "link", false, "only this session of a conversation that goes on in others")
+	cmd.Flags().BoolVar(link, "link", false, "only this session, not the whole conversation")
 }
 
 // chainFlag keeps the flag --chain, which asked for what is now the default.

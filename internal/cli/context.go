@@ -41,7 +41,7 @@ func contextCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&f.leaf, "leaf", "", "the entry at which the path ends: an id or a label")
 	linkFlag(cmd, &f.link)
-	cmd.Flags().StringVar(&f.format, "format", "entries", "entries (a line each) or text (all of it)")
+	cmd.Flags().StringVar(&f.format, "format", "entries", "print entries (a line each) or text (all of it)")
 	f.window.register(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("leaf", a.completeEntries)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"entries", "text"}, cobra.ShellCompDirectiveNoFileComp))

@@ -18,12 +18,12 @@ type windowFlags struct {
 
 func (f *windowFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.IntVar(&f.Tokens, "window", 0, "show what fits a window of this many tokens, and what is left out")
+	flags.IntVar(&f.Tokens, "window", 0, "show what fits a window of this many tokens")
 	flags.IntVar(&f.Reserve, "reserve", 0, "tokens of the window to keep free for the answer")
 	flags.IntVar(&f.Bytes, "bytes", 0, "the largest request in bytes")
 	flags.IntVar(&f.images, "images", 1, "keep this many images, the newest; -1 keeps all")
-	flags.BoolVar(&f.Strict, "strict", false, "trim each category to its share even if the window has room")
-	flags.IntVar(&f.CutTo, "cut-to", 0, "when the window is full, cut to this percent, as a chat does")
+	flags.BoolVar(&f.Strict, "strict", false, "trim each category to its share even if there is room")
+	flags.IntVar(&f.CutTo, "cut-to", 0, "cut a full window to this percent, as a chat does")
 	flags.StringVar(&f.Model, "model", "", "count as for this model (default: the one in force)")
 	flags.StringVar(&f.Counter, "counter", "", "count with estimate, o200k or cl100k (default: the model's)")
 	_ = cmd.RegisterFlagCompletionFunc("counter", cobra.FixedCompletions([]string{"estimate", "o200k", "cl100k"}, cobra.ShellCompDirectiveNoFileComp))

@@ -16,6 +16,7 @@ import (
 func (a *app) styled(ctx context.Context, args ...string) {
 	out := plain.NewStyledWriter(a.data) // nothing in a help text is a stranger's
 	root := a.rootCommand()
+	showArguments(root)
 	root.SetArgs(args)
 	root.SetOut(screen{out, a.screen})
 	root.SetErr(screen{a.err, a.talkScreen})

@@ -99,3 +99,27 @@ func TestHelpFits(t *testing.T) {
 	}
 	visit((&app{}).rootCommand())
 }
+
+// The help says what a flag takes, and shows values as they are typed.
+func TestHelpShowsWhatFlagsTake(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string][]string{
+		"append":  {"--at ENTRY ", "--tokens N ", "--role ROLE ", "--force  "},
+		"context": {"--leaf ENTRY ", "--window N ", "entries (a line each)"},
+		"fork":    {"--at ENTRY ", "--dir DIR ", "--link  "},
+		"ls":      {"--sort BY ", " updated, created", "-n --limit N "},
+		"export":  {"-o --output FILE "},
+	} {
+		var out bytes.Buffer
+		none := func(string) string { return "" }
+		a := &app{talk: newTalk(&out, &out, none), stdin: strings.NewReader(""), getenv: none}
+		if code := a.run(t.Context(), []string{command, "--help"}); code != exitOK {
+			t.Fatalf("%s: exit code %d", command, code)
+		}
+		for _, w := range want {
+			if !strings.Contains(out.String(), w) {
+				t.Errorf("the help of %s does not have %q:\n%s", command, w, out.String())
+			}
+		}
+	}
+}

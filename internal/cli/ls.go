@@ -35,7 +35,7 @@ func lsCommand(a *app) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.runLs(cmd, &f, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.sort, "sort", "updated", "updated, created, title, messages, tokens or size")
+	flags.StringVar(&f.sort, "sort", "updated", "by updated, created, title, messages, tokens, size")
 	flags.BoolVar(&f.reverse, "reverse", false, "the other way round")
 	flags.IntVarP(&f.list.Limit, "limit", "n", 50, "how many; 0 is all")
 	flags.IntVar(&f.list.Page, "page", 0, "which page; 1 is the first")

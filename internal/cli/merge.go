@@ -26,7 +26,7 @@ func mergeCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&r.Summary, "summary", "", "what the branch arrived at; - is standard input")
-	cmd.Flags().StringSliceVar(&r.Picks, "pick", nil, "a message of the branch to show here; may be given several times")
+	cmd.Flags().StringSliceVar(&r.Picks, "pick", nil, "a message of the branch to show here; can be repeated")
 	_ = cmd.RegisterFlagCompletionFunc("pick", a.completeEntries) // fails only for a flag that does not exist
 	return a.withJSON(cmd)
 }

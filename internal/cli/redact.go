@@ -95,7 +95,7 @@ func (a *app) sayUnfinished(h *coppice.Home) {
 
 // withRedact gives a writing command the flag --redact.
 func (a *app) withRedact(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&a.flags.redact, "redact", "", "take secrets out: true or false (default: the setting redact)")
+	cmd.Flags().StringVar(&a.flags.redact, "redact", "", "take secrets out (default: the setting redact)")
 	cmd.Flags().Lookup("redact").NoOptDefVal = "true"
 	return cmd
 }
