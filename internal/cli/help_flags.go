@@ -65,7 +65,7 @@ func argumentOf(f *pflag.Flag) string {
 		return "ID"
 	case "summary", "title":
 		return "TEXT"
-	case "counter":
+	case "agent", "counter", "project":
 		return "NAME"
 	case "to":
 		return "FORMAT"
