@@ -187,6 +187,6 @@ const keys = `<dialog id=keys aria-label=Keys><h2>Keys</h2><dl>` +
 	`<dt><kbd>/</kbd></dt><dd>find; <kbd>Enter</kbd> goes to the next match, <kbd>Shift</kbd>+<kbd>Enter</kbd> to the one before</dd>` +
 	`<dt><kbd>o</kbd></dt><dd>outline</dd>` +
 	`<dt><kbd>t</kbd> <kbd>h</kbd></dt><dd>show or hide tools, thinking</dd>` +
-	`<dt><kbd>Space</kbd> <kbd>e</kbd></dt><dd>unfold this message, everything</dd>` +
+	`<dt><kbd>Enter</kbd> <kbd>e</kbd></dt><dd>unfold this message, everything</dd>` +
 	`<dt><kbd>d</kbd></dt><dd>light or dark</dd>` +
 	`<dt><kbd>Esc</kbd></dt><dd>close</dd></dl><form method=dialog><button>Close</button></form></dialog>`

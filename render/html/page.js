@@ -289,7 +289,7 @@
     "[": function () { branch(-1); }, "]": function () { branch(1); },
     "/": seek, o: outline, e: unfold, d: turn,
     t: function () { if (!$("tools").hidden) filter("tools"); }, h: function () { if (!$("thinking").hidden) filter("thinking"); },
-    " ": function () {
+    Enter: function () {
       var folds = current && seen(current) && inSight(current) ? Array.from(current.querySelectorAll(":scope > details")) : [];
       if (!folds.length) return false;
       var yes = folds.some(function (d) { return !d.open; });
@@ -300,11 +300,12 @@
   };
   addEventListener("keydown", function (ev) {
     if (ev.ctrlKey || ev.metaKey || ev.altKey || keys.open || /^(INPUT|TEXTAREA|SELECT)$/.test(ev.target.tagName)) return;
-    if (ev.key === " " && /^(BUTTON|SUMMARY|A)$/.test(ev.target.tagName)) return;
+    if (ev.key === "Enter" && /^(BUTTON|SUMMARY|A)$/.test(ev.target.tagName)) return;
     var act = Object.prototype.hasOwnProperty.call(pressed, ev.key) && pressed[ev.key];
     if (act && act() !== false) ev.preventDefault();
   });
 
   go();
   follow();
+  addEventListener("load", follow);
 })();

@@ -332,7 +332,7 @@ func (p *plan) divide() {
 		if p.hasCard(i) {
 			before[i] = i
 			it.newDay = !it.when.IsZero() && (last < 0 || day(p.items[last].when) != day(it.when))
-			it.follows = last >= 0 && it.class == session.RoleAssistant && p.items[last].class == it.class && len(p.items[last].node.Children) < 2
+			it.follows = last >= 0 && it.node.Label == "" && it.class == session.RoleAssistant && p.items[last].class == it.class && len(p.items[last].node.Children) < 2
 		}
 		if k := len(p.sections) - 1; parent >= 0 && parent == i-1 && len(it.node.Parent.Children) == 1 && i-p.sections[k].first < maxInSection {
 			it.section = k

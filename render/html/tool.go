@@ -2,6 +2,7 @@ package html
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -30,24 +31,16 @@ func (p *page) call(it *item, t *session.ToolUseContent, outs []placed, at *entr
 	p.raw(`<details class="tool`)
 	p.flag(first != nil && first.IsError, " failed")
 	p.raw(`"`)
-	p.flag(areShort(edits) || len(todos) > 0, " open")
-	p.raw(`><summary>`)
+	p.flag(areShort(edits) || len(todos) > 0 || hasImage(first), " open")
+	p.raw("><summary>")
 	p.toolName(t.Name)
 	p.raw("<code dir=auto>")
-	if main != "" {
-		p.text(render.OneLine(main, maxSummary))
-	} else {
-		p.text(render.OneLine(strings.TrimPrefix(render.CallGist(t), render.OneLine(t.Name, 0)), maxSummary))
-	}
+	p.text(render.OneLine(cmp.Or(main, strings.TrimPrefix(render.CallGist(t), render.OneLine(t.Name, 0))), maxSummary))
 	p.raw("</code>")
 	p.changes(edits)
 	p.outcome(first, len(outs))
 	p.raw("</summary>\n")
-	if len(outs) > 0 {
-		p.subagent(t, at.entry.Message)
-	} else {
-		p.subagent(t, nil)
-	}
+	p.subagent(t, outs, at)
 	switch {
 	case len(edits) > 0:
 		p.edits(edits)
@@ -66,12 +59,18 @@ func (p *page) call(it *item, t *session.ToolUseContent, outs []placed, at *entr
 	return nil
 }
 
+// hasImage reports whether there is a picture in a result: one that is folded away
+// nobody sees.
+func hasImage(r *session.ToolResultContent) bool {
+	return r != nil && slices.ContainsFunc(r.Parts, func(c session.Content) bool { return c.Image != nil })
+}
+
 // subagent says which session a call started, if that is known: from the
-// conversation, or from the message that has the answer.
-func (p *page) subagent(t *session.ToolUseContent, answer *session.MessageEntry) {
+// conversation, or from the message that has the first result.
+func (p *page) subagent(t *session.ToolUseContent, outs []placed, at *entryRead) {
 	name := p.Subagents[t.ID]
-	if name == "" && answer != nil {
-		name = render.SubagentKey(p.Header().Key, answer)
+	if name == "" && len(outs) > 0 && at.entry.Message != nil {
+		name = render.SubagentKey(p.Header().Key, at.entry.Message)
 	}
 	if name != "" {
 		p.raw("<p class=media>↳ subagent: <code>")
@@ -126,14 +125,19 @@ func (p *page) outcome(r *session.ToolResultContent, results int) {
 	switch {
 	case r == nil:
 		p.raw("no result")
-	case r.IsError:
-		p.raw("failed: ")
-		p.text(render.OneLine(r.Content, 100))
 	case results > 1:
 		p.text(render.Counted(results, "result", "results"))
 	default:
-		if lines := 1 + strings.Count(strings.Trim(r.Content, "\n"), "\n"); lines > 1 {
+		lines := 1 + strings.Count(strings.Trim(r.Content, "\n"), "\n")
+		switch {
+		case lines > 1 && r.IsError:
+			p.raw("failed · ")
 			p.text(render.Counted(lines, "line", "lines"))
+		case lines > 1:
+			p.text(render.Counted(lines, "line", "lines"))
+		case r.IsError:
+			p.raw("failed: ")
+			p.text(render.OneLine(r.Content, 100))
 		}
 	}
 	p.raw("</small>")
