@@ -103,6 +103,9 @@ func (r *reader) path(ctx context.Context, c render.Conversation) error {
 	from, to := r.window(out, path)
 	if from > 0 {
 		r.skipped(from, "before")
+		if err := r.learnTools(ctx, c, path[:from]); err != nil {
+			return err
+		}
 	} else {
 		roots := out.OtherRoots()
 		if err := c.Read(ctx, roots, render.MaxOutput); err != nil {
@@ -142,6 +145,27 @@ func (r *reader) window(out *render.Outline, path []*render.Node) (from, to int)
 		r.pointAt = r.o.At
 	}
 	return from, to
+}
+
+// learnTools looks at what stands right before the part that is shown: its first
+// results may answer calls there, and are told by the tool's name.
+func (r *reader) learnTools(ctx context.Context, c render.Conversation, before []*render.Node) error {
+	const enough = 32
+	near := before[max(len(before)-enough, 0):]
+	if err := c.Read(ctx, near, 0); err != nil {
+		return err
+	}
+	for _, n := range near {
+		if m := n.Entry.Message; m != nil {
+			for i := range m.Content {
+				if t := m.Content[i].ToolUse; t != nil {
+					r.tools[t.ID] = t.Name
+				}
+			}
+		}
+		n.Forget()
+	}
+	return nil
 }
 
 // skipped says that some entries of the path are not shown.

@@ -140,6 +140,24 @@ func TestShowNamesTheSubagentAtItsCall(t *testing.T) {
 	}
 }
 
+func TestTheLastEntriesNameTheToolsThatWereCalledBefore(t *testing.T) {
+	got := show(t, work(t), terminal.Style{}, terminal.ShowOptions{Leaf: "e5", Last: 3})
+	if !strings.Contains(got, "⋮ 2 entries before\n\ntool  e3") || !strings.Contains(got, "← Bash error\n") || strings.Contains(got, "→") {
+		t.Errorf("the last three entries:\n%s", got)
+	}
+}
+
+func TestAnEntryIsShownInItsPlace(t *testing.T) {
+	var entries []session.Entry
+	for range 9 {
+		entries = append(entries, said("user", session.Text("hello")))
+	}
+	got := show(t, conversation(t, entries...), terminal.Style{}, terminal.ShowOptions{Leaf: "e9", At: "e7"})
+	if !strings.Contains(got, "⋮ 1 entry before\n\nuser  e2") || !strings.Contains(got, "e7") || !strings.Contains(got, "e9") {
+		t.Errorf("around e7:\n%s", got)
+	}
+}
+
 func TestShowFoldsALongDiff(t *testing.T) {
 	c := conversation(t, said("assistant",
 		session.ToolUse("c1", "Write", map[string]any{"file_path": "a.txt", "content": strings.Repeat("line\n", 100)})))
