@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 )
 
 func archiveCommand(a *app) *cobra.Command {
@@ -66,9 +67,9 @@ func (a *app) runArchive(ctx context.Context, h *coppice.Home, requests []coppic
 	if there > 0 || len(failed) == 0 {
 		sizes := ""
 		if done > 0 {
-			sizes = fmt.Sprintf(": %s became %s", humanBytes(was), humanBytes(is))
+			sizes = fmt.Sprintf(": %s became %s", render.Bytes(was), render.Bytes(is))
 		}
-		a.say("archived %s%s", counted(done, "session", "sessions"), sizes)
+		a.say("archived %s%s", render.Counted(done, "session", "sessions"), sizes)
 	}
 	return a.sumUp(there, failed)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 )
@@ -148,6 +149,6 @@ func (a *app) resolveLost(ctx context.Context, st *file.Store, given string) (st
 // sayMissing says which sessions of a conversation are not there.
 func (a *app) sayMissing(c session.Linked) {
 	for _, id := range c.Missing {
-		a.say("%s session %s of this conversation is missing, and what was said in it", a.paint(yellow, "warning:"), oneLine(id, 0))
+		a.say("%s session %s of this conversation is missing, and what was said in it", a.paint(yellow, "warning:"), render.OneLine(id, 0))
 	}
 }

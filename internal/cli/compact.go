@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 )
 
 func compactCommand(a *app) *cobra.Command {
@@ -65,13 +66,13 @@ func (a *app) runCompact(ctx context.Context, r coppice.CompactRequest, keep int
 		}
 		missed := ""
 		if plan.Over > 0 {
-			missed = fmt.Sprintf("; that is %s more than --keep-tokens %d: no legal cut keeps less", counted(plan.Over, "token", "tokens"), keep)
+			missed = fmt.Sprintf("; that is %s more than --keep-tokens %d: no legal cut keeps less", render.Counted(plan.Over, "token", "tokens"), keep)
 		}
 		if r.DryRun {
 			return a.showPlan(plan, missed)
 		}
 		return a.done(plan, plan.Entry, fmt.Sprintf("the summary stands for %s; kept: %s, about %s; %s takes it back%s",
-			counted(plan.StandsFor, "entry", "entries"), keptIn(plan), counted(plan.TokensKept, "token", "tokens"),
+			render.Counted(plan.StandsFor, "entry", "entries"), keptIn(plan), render.Counted(plan.TokensKept, "token", "tokens"),
 			command("revert", []string{calling(r.Session, plan.Session)}), missed))
 	})
 }
@@ -94,8 +95,8 @@ func (a *app) showPlan(plan *coppice.CompactResult, missed string) error {
 		return err
 	}
 	a.say("the summary would stand for %s; kept: %s, about %s of %s (where no count was recorded, by %s)%s",
-		counted(plan.StandsFor, "entry", "entries"), keptIn(plan),
-		thousands(plan.TokensKept), counted(plan.TokensBefore, "token", "tokens"), plan.Counter, missed)
+		render.Counted(plan.StandsFor, "entry", "entries"), keptIn(plan),
+		render.Thousands(plan.TokensKept), render.Counted(plan.TokensBefore, "token", "tokens"), plan.Counter, missed)
 	return nil
 }
 
@@ -114,12 +115,12 @@ func keptIn(plan *coppice.CompactResult) string {
 	}
 	var also []string
 	if system > 0 {
-		also = append(also, counted(system, "system message", "system messages"))
+		also = append(also, render.Counted(system, "system message", "system messages"))
 	}
 	if prompt {
 		also = append(also, "the question that is being answered")
 	}
-	kept := counted(len(plan.Kept), "entry", "entries")
+	kept := render.Counted(len(plan.Kept), "entry", "entries")
 	if len(also) > 0 {
 		kept += ", with " + strings.Join(also, " and ")
 	}

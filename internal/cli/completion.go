@@ -7,6 +7,7 @@ import (
 
 	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -22,7 +23,7 @@ func (a *app) completeSession(most int) cobra.CompletionFunc {
 			list, err := h.Sessions.Suggest(cmd.Context(), coppice.SuggestRequest{Begin: begin})
 			for i := range list {
 				if !slices.Contains(args, list[i].Name) {
-					offers = append(offers, cobra.CompletionWithDesc(list[i].Name, oneLine(list[i].Title, 60)))
+					offers = append(offers, cobra.CompletionWithDesc(list[i].Name, render.OneLine(list[i].Title, 60)))
 				}
 			}
 			return err
@@ -68,7 +69,7 @@ func (a *app) completeEntries(cmd *cobra.Command, args []string, _ string) ([]co
 	_ = a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
 		list, err := h.Entries.Suggest(cmd.Context(), args[0])
 		for _, s := range list {
-			offers = append(offers, cobra.CompletionWithDesc(s.Name, oneLine(s.Label+" "+s.Text, 60)))
+			offers = append(offers, cobra.CompletionWithDesc(s.Name, render.OneLine(s.Label+" "+s.Text, 60)))
 		}
 		return err
 	})

@@ -92,7 +92,7 @@ func (a *app) contextEntries(c *coppice.ContextResult) error {
 			mark = "(edited) "
 		}
 		id := a.paint(dim, terminal.Pad(c.Short.Shown(e.ID), idWidth)) + "  "
-		tokens := a.paint(dim, fmt.Sprintf("%8s", thousands(c.Costs[i].Tokens))) + "  " + a.paint(yellow, mark)
+		tokens := a.paint(dim, fmt.Sprintf("%8s", render.Thousands(c.Costs[i].Tokens))) + "  " + a.paint(yellow, mark)
 		if err := a.print("%s", style.Row(e, id, tokens, c.Short.Shown)); err != nil {
 			return err
 		}
@@ -107,9 +107,9 @@ const listWidth = 120
 func (a *app) contextHead(c *coppice.ContextResult) error {
 	model := cmp.Or(render.ModelName(c.Provider, c.Model), "no model chosen")
 	if c.ThinkingLevel != "" {
-		model += ", thinking " + oneLine(c.ThinkingLevel, 0)
+		model += ", thinking " + render.OneLine(c.ThinkingLevel, 0)
 	}
-	size := counted(c.Whole, "entry", "entries") + ", " + counted(c.Measured.Tokens, "token", "tokens")
+	size := render.Counted(c.Whole, "entry", "entries") + ", " + render.Counted(c.Measured.Tokens, "token", "tokens")
 	lines := []string{a.paint(bold, model), size}
 	if len(c.Measured.Counts) > 0 {
 		lines = append(lines, "counts: "+whoCounted(c.Measured.Counts, c.Measured.Counter))
@@ -120,10 +120,10 @@ func (a *app) contextHead(c *coppice.ContextResult) error {
 			line += " " + c.Short.Shown(l.EntryID)
 		}
 		if l.Count > 0 {
-			line += ": " + counted(l.Count, "entry", "entries")
+			line += ": " + render.Counted(l.Count, "entry", "entries")
 		}
 		if l.Detail != "" {
-			line += " (" + oneLine(l.Detail, 0) + ")"
+			line += " (" + render.OneLine(l.Detail, 0) + ")"
 		}
 		lines = append(lines, a.paint(yellow, "- ")+line)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/window"
 )
 
@@ -49,26 +50,26 @@ func (f *windowFlags) request(cmd *cobra.Command) (*coppice.WindowRequest, error
 // windowHead says how full the window is, and what was left out for it.
 func (a *app) windowHead(c *coppice.ContextResult) error {
 	r := c.Window
-	size := counted(len(c.Entries), "entry", "entries") + ", " + counted(r.Tokens, "token", "tokens")
+	size := render.Counted(len(c.Entries), "entry", "entries") + ", " + render.Counted(r.Tokens, "token", "tokens")
 	if r.Room > 0 {
-		size += " of " + thousands(r.Room)
+		size += " of " + render.Thousands(r.Room)
 	}
 	if r.ByteRoom > 0 {
-		size += fmt.Sprintf(", %s of %s bytes", thousands(r.Bytes), thousands(r.ByteRoom))
+		size += fmt.Sprintf(", %s of %s bytes", render.Thousands(r.Bytes), render.Thousands(r.ByteRoom))
 	}
 	lines := []string{a.paint(bold, "window") + ": " + size}
 	if len(r.Counts) > 0 {
 		lines = append(lines, "counts: "+whoCounted(r.Counts, r.Counter))
 	}
 	for _, part := range r.Categories {
-		line := fmt.Sprintf("  %-13s  %s, %s", part.Category, counted(part.Entries, "entry", "entries"), counted(part.Tokens, "token", "tokens"))
+		line := fmt.Sprintf("  %-13s  %s, %s", part.Category, render.Counted(part.Entries, "entry", "entries"), render.Counted(part.Tokens, "token", "tokens"))
 		if part.LeftOutTokens > 0 {
-			line += fmt.Sprintf("; left out %s, %s", counted(part.LeftOutEntries, "entry", "entries"), counted(part.LeftOutTokens, "token", "tokens"))
+			line += fmt.Sprintf("; left out %s, %s", render.Counted(part.LeftOutEntries, "entry", "entries"), render.Counted(part.LeftOutTokens, "token", "tokens"))
 		}
 		lines = append(lines, line)
 	}
 	for _, o := range r.Omissions {
-		lines = append(lines, fmt.Sprintf("%s%s %s: %s, because %s", a.paint(yellow, "- "), o.Kind, c.Short.Shown(o.EntryID), counted(o.Tokens, "token", "tokens"), o.Why))
+		lines = append(lines, fmt.Sprintf("%s%s %s: %s, because %s", a.paint(yellow, "- "), o.Kind, c.Short.Shown(o.EntryID), render.Counted(o.Tokens, "token", "tokens"), o.Why))
 	}
 	return a.printText(strings.Join(lines, "\n") + "\n")
 }
@@ -77,7 +78,7 @@ func (a *app) windowHead(c *coppice.ContextResult) error {
 func whoCounted(counts []window.CountReport, counter string) string {
 	parts := make([]string, len(counts))
 	for i, c := range counts {
-		parts[i] = fmt.Sprintf("%s %s", thousands(c.Tokens), c.Source)
+		parts[i] = fmt.Sprintf("%s %s", render.Thousands(c.Tokens), c.Source)
 		if c.Source == window.Exact || c.Source == window.Estimated {
 			parts[i] += " (" + counter + ")"
 		}

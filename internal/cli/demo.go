@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/internal/demo"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/render/terminal"
 )
@@ -51,9 +52,9 @@ func (a *app) runDemo(ctx context.Context, args []string, force bool) error {
 
 // sayDemo says what was made and what to try.
 func (a *app) sayDemo(dir string, made []demo.Session) {
-	a.say("%s in %s:", counted(len(made), "session", "sessions"), dir)
+	a.say("%s in %s:", render.Counted(len(made), "session", "sessions"), dir)
 	for _, s := range made {
-		a.say("  %s  %s", a.paint(dim, terminal.Pad(oneLine(s.ID, 10), 10)), s.About)
+		a.say("  %s  %s", a.paint(dim, terminal.Pad(render.OneLine(s.ID, 10), 10)), s.About)
 	}
 	a.say("")
 	a.say("Try:")

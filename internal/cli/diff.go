@@ -54,7 +54,7 @@ func (a *app) printDiff(c *coppice.CompareResult) error {
 		return err
 	}
 	a.say("%s shared, %d only in the first, %d only in the second",
-		counted(c.Shared, "entry", "entries"), len(c.OnlyA), len(c.OnlyB))
+		render.Counted(c.Shared, "entry", "entries"), len(c.OnlyA), len(c.OnlyB))
 	return nil
 }
 

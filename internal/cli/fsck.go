@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/upkeep"
@@ -59,7 +60,7 @@ func (a *app) runFsck(ctx context.Context, h *coppice.Home, given []string) erro
 // fsckVerdict says how it went. What was found has been printed.
 func (a *app) fsckVerdict(h *coppice.Home, r *upkeep.CheckResult) error {
 	if r.Faults == 0 {
-		a.say("%s checked: no faults, %s", counted(r.Sessions, "session", "sessions"), counted(r.Notes, "note", "notes"))
+		a.say("%s checked: no faults, %s", render.Counted(r.Sessions, "session", "sessions"), render.Counted(r.Notes, "note", "notes"))
 		return nil
 	}
 	hint := ""
@@ -68,8 +69,8 @@ func (a *app) fsckVerdict(h *coppice.Home, r *upkeep.CheckResult) error {
 	}
 	return &session.Error{
 		Op: "fsck", Path: h.Dir(), Kind: session.ErrCorrupt, Hint: hint,
-		Err: fmt.Errorf("%s and %s in %s", counted(r.Faults, "fault", "faults"),
-			counted(r.Notes, "note", "notes"), counted(r.Sessions, "session", "sessions")),
+		Err: fmt.Errorf("%s and %s in %s", render.Counted(r.Faults, "fault", "faults"),
+			render.Counted(r.Notes, "note", "notes"), render.Counted(r.Sessions, "session", "sessions")),
 	}
 }
 
@@ -81,7 +82,7 @@ func (a *app) printFinding(f upkeep.Finding) error {
 	if f.Severity == upkeep.Note {
 		kind = a.paint(dim, "note: "+f.Kind)
 	}
-	return a.print("%s: %s: %s%s", placeInStore(f.Session, f.Path, f.Offset, f.Entry), kind, oneLine(f.Detail, 0), advice(f))
+	return a.print("%s: %s: %s%s", placeInStore(f.Session, f.Path, f.Offset, f.Entry), kind, render.OneLine(f.Detail, 0), advice(f))
 }
 
 // advice names the command that deals with a finding, if there is one besides
@@ -89,7 +90,7 @@ func (a *app) printFinding(f upkeep.Finding) error {
 func advice(f upkeep.Finding) string {
 	size := ""
 	if f.Size > 0 {
-		size = " (" + humanBytes(f.Size) + ")"
+		size = " (" + render.Bytes(f.Size) + ")"
 	}
 	switch f.Kind {
 	case string(store.FaultTemporary), string(store.FaultLock):
@@ -112,7 +113,7 @@ func placeInStore(session, path string, offset int64, entry string) string {
 		where += fmt.Sprintf(" at byte %d", offset)
 	}
 	if entry != "" {
-		where += " entry " + oneLine(entry, 0)
+		where += " entry " + render.OneLine(entry, 0)
 	}
 	return where
 }

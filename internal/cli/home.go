@@ -7,6 +7,7 @@ import (
 
 	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/window"
@@ -97,7 +98,7 @@ func (a *app) sayFinished(n coppice.RedactionFinished) {
 	}
 	r := n.Receipt
 	a.say("finished a redaction that was interrupted: took %s out of %s",
-		counted(len(r.Kinds), "kind of secret", "kinds of secrets"), counted(len(r.Sessions)+len(r.Copies), "file", "files"))
+		render.Counted(len(r.Kinds), "kind of secret", "kinds of secrets"), render.Counted(len(r.Sessions)+len(r.Copies), "file", "files"))
 	for _, l := range r.Left {
 		a.say("%s a secret is left in %s: %s", a.paint(yellow, "warning:"), l.Path, l.Why)
 	}

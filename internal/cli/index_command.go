@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 )
 
 func indexCommand(a *app) *cobra.Command {
@@ -27,7 +28,7 @@ func indexCommand(a *app) *cobra.Command {
 					return a.printJSON(s)
 				}
 				return a.print("%s\n%d sessions, %d entries, %d searchable texts, %s (format %d, SQLite %s)",
-					s.Path, s.Sessions, s.Entries, s.Texts, humanBytes(s.Size), s.Schema, s.SQLite)
+					s.Path, s.Sessions, s.Entries, s.Texts, render.Bytes(s.Size), s.Schema, s.SQLite)
 			})
 		},
 	}), a.withJSON(&cobra.Command{

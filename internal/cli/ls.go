@@ -191,8 +191,8 @@ func (a *app) printSessions(sessions []coppice.SessionInfo) error {
 	t.right[4], t.right[5], t.right[6] = true, true, true
 	for i := range sessions {
 		s := &sessions[i]
-		t.add(a.paint(cyan, short.Shown(s.Name)), a.when(s.Updated, now), oneLine(s.Agent, maxAgent), oneLine(s.Project, maxProject),
-			strconv.Itoa(s.Messages), render.Count(s.Tokens), render.Bytes(s.Size), titleWithMarks(*s), oneLine(strings.Join(s.Tags, " "), maxTags))
+		t.add(a.paint(cyan, short.Shown(s.Name)), a.when(s.Updated, now), render.OneLine(s.Agent, maxAgent), render.OneLine(s.Project, maxProject),
+			strconv.Itoa(s.Messages), render.Count(s.Tokens), render.Bytes(s.Size), titleWithMarks(*s), render.OneLine(strings.Join(s.Tags, " "), maxTags))
 	}
 	// Where there is little room the title says more than the rest.
 	if width := a.width(); width < narrow {
@@ -223,7 +223,7 @@ func (a *app) printSessionLines(sessions []coppice.SessionInfo) error {
 			strconv.FormatInt(s.Size, 10), s.Title, strings.Join(s.Tags, " "),
 		}
 		for at := range cells {
-			cells[at] = oneLine(cells[at], 0)
+			cells[at] = render.OneLine(cells[at], 0)
 		}
 		if err := a.printText(strings.Join(cells, "\t")); err != nil {
 			return err
@@ -242,18 +242,18 @@ func titleWithMarks(s coppice.SessionInfo) string {
 		marks = append(marks, "(archived)")
 	}
 	if s.Links > 1 {
-		marks = append(marks, "("+counted(s.Links, "session", "sessions")+")")
+		marks = append(marks, "("+render.Counted(s.Links, "session", "sessions")+")")
 	}
 	if len(s.Missing) > 0 {
 		marks = append(marks, fmt.Sprintf("(%d missing)", len(s.Missing)))
 	}
 	if s.Subagents > 0 {
-		marks = append(marks, "("+counted(s.Subagents, "subagent", "subagents")+")")
+		marks = append(marks, "("+render.Counted(s.Subagents, "subagent", "subagents")+")")
 	}
 	if s.Problems > 0 {
 		marks = append(marks, "(damaged: coppice fsck)")
 	}
-	return strings.Join(append(marks, cmp.Or(oneLine(s.Title, 0), render.Untitled)), " ")
+	return strings.Join(append(marks, cmp.Or(render.OneLine(s.Title, 0), render.Untitled)), " ")
 }
 
 func (a *app) printSessionsJSON(sessions []coppice.SessionInfo) error {

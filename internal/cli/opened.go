@@ -45,7 +45,7 @@ func (o opened) shortName(ctx context.Context) (string, error) {
 		}
 		names = append(names, stat.Name)
 	}
-	return cmp.Or(shortIDs(names)[o.name], o.name), nil // the first session of a conversation may be missing
+	return cmp.Or(render.ShortIDs(names)[o.name], o.name), nil // the first session of a conversation may be missing
 }
 
 // conversation is the session as a renderer draws it.

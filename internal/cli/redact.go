@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/upkeep"
 )
 
@@ -76,9 +77,9 @@ func (a *app) sayFound(r *upkeep.RedactResult) error {
 	for _, s := range r.Secrets {
 		times += s.Count
 	}
-	a.say("%s found, %s in all; nothing was changed", counted(len(r.Secrets), "secret", "secrets"), counted(times, "time", "times"))
+	a.say("%s found, %s in all; nothing was changed", render.Counted(len(r.Secrets), "secret", "secrets"), render.Counted(times, "time", "times"))
 	for _, l := range r.Unread {
-		a.say("%s %s: %s", a.paint(yellow, "warning:"), l.Path, oneLine(l.Why, 0))
+		a.say("%s %s: %s", a.paint(yellow, "warning:"), l.Path, render.OneLine(l.Why, 0))
 	}
 	if len(r.Unread) > 0 {
 		return errPartial

@@ -39,7 +39,7 @@ func (a *app) printSecrets(ctx context.Context, h *coppice.Home, secrets []upkee
 	t := a.newTable(5, "KIND", "SECRET", "TIMES", "SESSION", "ENTRY", "PLACE")
 	t.right[2] = true
 	for _, s := range secrets {
-		kind, preview := s.Kind, oneLine(s.Preview, 0)
+		kind, preview := s.Kind, render.OneLine(s.Preview, 0)
 		if a.width() > 0 && s.Count > 1 {
 			preview += fmt.Sprintf(" ×%d", s.Count)
 		}
@@ -63,15 +63,15 @@ func (a *app) printSecrets(ctx context.Context, h *coppice.Home, secrets []upkee
 // shownEntry shortens an id for a person.
 func (a *app) shownEntry(id string) string {
 	const short = 13
-	if id = oneLine(id, 0); a.width() > 0 && len(id) > short {
-		return oneLine(id, short)
+	if id = render.OneLine(id, 0); a.width() > 0 && len(id) > short {
+		return render.OneLine(id, short)
 	}
 	return id
 }
 
 // placeOf tells where in an entry a secret is, and whether in a blob or a copy.
 func placeOf(p upkeep.Place) string {
-	place := oneLine(p.Path, 0)
+	place := render.OneLine(p.Path, 0)
 	switch {
 	case p.Session == "":
 		place = "nothing"
@@ -85,7 +85,7 @@ func placeOf(p upkeep.Place) string {
 		place += " → " + string(p.Blob)
 	}
 	if p.Also > 0 {
-		place += fmt.Sprintf(" (and %s)", counted(p.Also, "other place", "other places"))
+		place += fmt.Sprintf(" (and %s)", render.Counted(p.Also, "other place", "other places"))
 	}
 	if p.File != "" {
 		room, name := filepath.Split(p.File)
@@ -123,7 +123,7 @@ func receiptLines(r *clean.Receipt, index string) []string {
 		total += r.Kinds[kind]
 		kinds = append(kinds, fmt.Sprintf("%s %d", kind, r.Kinds[kind]))
 	}
-	lines := []string{fmt.Sprintf("receipt of %s: %s", rfc3339(r.Time), counted(total, "secret", "secrets"))}
+	lines := []string{fmt.Sprintf("receipt of %s: %s", rfc3339(r.Time), render.Counted(total, "secret", "secrets"))}
 	add := func(format string, args ...any) { lines = append(lines, "  "+fmt.Sprintf(format, args...)) }
 	if total > 0 {
 		add("replaced: %s", strings.Join(kinds, ", "))
@@ -148,7 +148,7 @@ func receiptLines(r *clean.Receipt, index string) []string {
 		if l.Session != "" {
 			who = fmt.Sprintf(" (session %s)", l.Session)
 		}
-		add("LEFT: %s%s: %s", l.Path, who, oneLine(l.Why, 0))
+		add("LEFT: %s%s: %s", l.Path, who, render.OneLine(l.Why, 0))
 	}
 	return lines
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/upkeep"
 )
@@ -78,7 +79,7 @@ func (a *app) printDeleted(done []upkeep.Action, dryRun bool, one, many string) 
 	if dryRun {
 		verb = "would delete"
 	}
-	a.say("%s %s, %s", verb, counted(len(done), one, many), humanBytes(size))
+	a.say("%s %s, %s", verb, render.Counted(len(done), one, many), render.Bytes(size))
 	return nil
 }
 
@@ -97,12 +98,12 @@ func (a *app) runRepair(ctx context.Context, h *coppice.Home, r coppice.RepairRe
 		a.say("the file as it was: %s", result.Kept)
 	}
 	if r.DryRun {
-		a.say("%s would be made in session %s", counted(len(result.Actions), "repair", "repairs"), name)
+		a.say("%s would be made in session %s", render.Counted(len(result.Actions), "repair", "repairs"), name)
 		return nil
 	}
-	a.say("%s made in session %s", counted(len(result.Actions), "repair was", "repairs were"), name)
+	a.say("%s made in session %s", render.Counted(len(result.Actions), "repair was", "repairs were"), name)
 	for _, f := range result.Left {
-		a.say("left as it is: %s %s: %s", f.Kind, f.Entry, oneLine(f.Detail, 0))
+		a.say("left as it is: %s %s: %s", f.Kind, f.Entry, render.OneLine(f.Detail, 0))
 	}
 	if len(result.Left) > 0 {
 		return errPartial
@@ -124,7 +125,7 @@ func (a *app) printAction(act upkeep.Action) error {
 	}
 	size := ""
 	if act.Size > 0 {
-		size = " (" + humanBytes(act.Size) + ")"
+		size = " (" + render.Bytes(act.Size) + ")"
 	}
-	return a.print("%s: %s: %s%s", placeInStore(act.Session, act.Path, act.Offset, act.Entry), act.Action, oneLine(act.Detail, 0), size)
+	return a.print("%s: %s: %s%s", placeInStore(act.Session, act.Path, act.Offset, act.Entry), act.Action, render.OneLine(act.Detail, 0), size)
 }

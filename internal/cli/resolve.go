@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coppice-dev/coppice/keyed"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
@@ -125,9 +126,9 @@ func theOne(what, given string, found []string) (string, error) {
 	}
 	const most = 8
 	more := ""
-	short := shortIDs(found) // which are as good: all others begin differently
+	short := render.ShortIDs(found) // which are as good: all others begin differently
 	for i, id := range found {
-		found[i] = oneLine(short[id], 0)
+		found[i] = render.OneLine(short[id], 0)
 	}
 	if len(found) > most {
 		more = fmt.Sprintf(" and %d more", len(found)-most)

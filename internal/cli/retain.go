@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 )
 
 func retainCommand(a *app) *cobra.Command {
@@ -68,7 +69,7 @@ func (a *app) runRetain(ctx context.Context, h *coppice.Home, r coppice.RetainRe
 		if a.width() > 0 {
 			name = short.Name(s.ID)
 		}
-		t.add(name, a.when(s.Updated, time.Now()), humanBytes(s.Size), oneLine(s.Title, 0), s.Reason)
+		t.add(name, a.when(s.Updated, time.Now()), render.Bytes(s.Size), render.OneLine(s.Title, 0), s.Reason)
 	}
 	if len(result.Sessions) > 0 && !a.flags.json {
 		if err := t.print(); err != nil {
@@ -91,5 +92,5 @@ func (a *app) sayRetained(dryRun bool, r *coppice.RetainResult) {
 	if r.Pinned > 0 {
 		stay = fmt.Sprintf("; kept because pinned: %d", r.Pinned)
 	}
-	a.say("sessions that %s: %d (%s)%s%s", verb, len(r.Sessions), humanBytes(r.Size), stay, hint)
+	a.say("sessions that %s: %d (%s)%s%s", verb, len(r.Sessions), render.Bytes(r.Size), stay, hint)
 }

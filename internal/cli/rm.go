@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/upkeep"
 )
 
@@ -44,7 +45,7 @@ func (a *app) runRm(ctx context.Context, h *coppice.Home, r coppice.RemoveReques
 	}
 	title := ""
 	if result.Title != "" {
-		title = fmt.Sprintf(" (%s)", oneLine(result.Title, 60))
+		title = fmt.Sprintf(" (%s)", render.OneLine(result.Title, 60))
 	}
 	back := command("trash restore", result.Sessions)
 	if n := len(result.Sessions); n == 1 {

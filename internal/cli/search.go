@@ -107,9 +107,9 @@ func (a *app) sayResults(r *coppice.FindResult) {
 			a.say("did you mean: %s", command("search", []string{query}))
 		}
 	case r.Bounded:
-		a.say("%s", a.paint(dim, fmt.Sprintf("the best of the newest %s matches; there are older ones (narrow the search with since:, role:, tool: …)", thousands(r.Matches))))
+		a.say("%s", a.paint(dim, fmt.Sprintf("the best of the newest %s matches; there are older ones (narrow the search with since:, role:, tool: …)", render.Thousands(r.Matches))))
 	case r.Matches > shown:
-		a.say("%s", a.paint(dim, fmt.Sprintf("%d of %s matches (-n shows more)", shown, thousands(r.Matches))))
+		a.say("%s", a.paint(dim, fmt.Sprintf("%d of %s matches (-n shows more)", shown, render.Thousands(r.Matches))))
 	}
 }
 
@@ -131,7 +131,7 @@ func (a *app) printHits(query string, hits []coppice.Hit) error {
 				return err
 			}
 		}
-		title := cmp.Or(oneLine(blocks[id][0].Title, 70), render.Untitled)
+		title := cmp.Or(render.OneLine(blocks[id][0].Title, 70), render.Untitled)
 		if err := a.print("%s", a.paint(bold, title)); err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func whoSaid(h *coppice.Hit) string {
 	if h.Kind != string(index.KindText) && h.Kind != string(index.KindOutput) {
 		who = strings.TrimSpace(who + " " + h.Kind)
 	}
-	return oneLine(who, 0)
+	return render.OneLine(who, 0)
 }
 
 // alsoIn tells in which other sessions the hit is: the first, and how many more.

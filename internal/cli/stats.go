@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/render/terminal"
 )
@@ -114,7 +115,7 @@ const (
 func sessionBars(s *coppice.StatsResult) []index.Count {
 	var bars []index.Count
 	for _, u := range s.Sessions[:min(len(s.Sessions), mostSessions)] {
-		title := oneLine(cmp.Or(s.Titles[u.Key], halfUUID(u.Key)), 30)
+		title := render.OneLine(cmp.Or(s.Titles[u.Key], halfUUID(u.Key)), 30)
 		bars = append(bars, index.Count{Name: fmt.Sprintf("%s  %s", title, cost(u)), Count: u.Tokens()})
 	}
 	return bars
@@ -123,23 +124,23 @@ func sessionBars(s *coppice.StatsResult) []index.Count {
 func (a *app) statsSummary(s *coppice.StatsResult) string {
 	u := s.Total
 	lines := []string{strings.Join([]string{
-		counted(int(s.Messages), "message", "messages"), counted(int(u.Responses), "response", "responses"),
-		counted(int(u.Tokens()), "token", "tokens"), cost(u),
+		render.Counted(int(s.Messages), "message", "messages"), render.Counted(int(u.Responses), "response", "responses"),
+		render.Counted(int(u.Tokens()), "token", "tokens"), cost(u),
 	}, ", ")}
 	if u.Responses > 0 {
 		lines = append(lines, tokenKinds(u))
 	}
 	if u.Recorded > 0 {
-		lines = append(lines, "recorded with messages, and reported by no provider: "+counted(int(u.Recorded), "token", "tokens"))
+		lines = append(lines, "recorded with messages, and reported by no provider: "+render.Counted(int(u.Recorded), "token", "tokens"))
 	}
 	if s.Shared > 0 {
-		lines = append(lines, "also "+counted(int(s.Shared), "token", "tokens")+" of responses that were made in an older session, and count there")
+		lines = append(lines, "also "+render.Counted(int(s.Shared), "token", "tokens")+" of responses that were made in an older session, and count there")
 	}
 	if s.Context != nil && *s.Context > 0 {
-		lines = append(lines, "in the context at the last response, as its provider reported: "+counted(int(*s.Context), "token", "tokens"))
+		lines = append(lines, "in the context at the last response, as its provider reported: "+render.Counted(int(*s.Context), "token", "tokens"))
 	}
 	if u.Unpriced > 0 {
-		lines = append(lines, "the cost of "+counted(int(u.Unpriced), "response", "responses")+" is not known")
+		lines = append(lines, "the cost of "+render.Counted(int(u.Unpriced), "response", "responses")+" is not known")
 	}
 	return strings.Join(lines, "\n")
 }
@@ -200,14 +201,14 @@ func (a *app) printBars(title string, bars []index.Count) error {
 	most, widest := int64(1), 0
 	for _, b := range bars {
 		most = max(most, b.Count)
-		widest = max(widest, ansi.StringWidth(oneLine(b.Name, 0)))
+		widest = max(widest, ansi.StringWidth(render.OneLine(b.Name, 0)))
 	}
 	room := barWidth
 	if width := a.width(); width > 0 {
 		room = max(min(room, width-widest-len("      ")-len(grouped(most))), 8)
 	}
 	for _, b := range bars {
-		name := oneLine(b.Name, 0)
+		name := render.OneLine(b.Name, 0)
 		if name == "" {
 			name = "-"
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 )
 
 func tagCommand(a *app) *cobra.Command {
@@ -128,7 +129,7 @@ func (a *app) suggestTags(ctx context.Context, id string) error {
 
 func (a *app) printLines(lines []string) error {
 	for _, line := range lines {
-		if err := a.print("%s", oneLine(line, 0)); err != nil {
+		if err := a.print("%s", render.OneLine(line, 0)); err != nil {
 			return err
 		}
 	}
@@ -139,5 +140,5 @@ func orNone(tags []string) string {
 	if len(tags) == 0 {
 		return "none"
 	}
-	return oneLine(strings.Join(tags, " "), 0)
+	return render.OneLine(strings.Join(tags, " "), 0)
 }

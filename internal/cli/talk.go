@@ -17,6 +17,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
 
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/render/terminal"
 )
@@ -198,7 +199,7 @@ func (t *talk) when(at, now time.Time) string {
 	if !t.isTerminal() {
 		return at.UTC().Format(time.RFC3339)
 	}
-	return ago(at, now)
+	return render.Ago(at, now)
 }
 
 // wrap breaks text between words so that it fits the terminal, with something

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 )
 
 func trashCommand(a *app) *cobra.Command {
@@ -48,7 +49,7 @@ func (a *app) listTrash(ctx context.Context, h *coppice.Home) error {
 	names := a.trashNames(trash.Removals)
 	for i, item := range trash.Removals {
 		if !a.flags.json {
-			t.add(names[i], a.when(item.Removed, time.Now()), humanBytes(item.Size), oneLine(item.Title, 60))
+			t.add(names[i], a.when(item.Removed, time.Now()), render.Bytes(item.Size), render.OneLine(item.Title, 60))
 			continue
 		}
 		if err := a.printJSON(item); err != nil {
@@ -71,7 +72,7 @@ func (a *app) trashNames(items []coppice.Removal) []string {
 	for i := range items {
 		names[i] = items[i].Session
 	}
-	short := shortIDs(names)
+	short := render.ShortIDs(names)
 	for i := range items {
 		if a.width() > 0 && short[items[i].Session] != items[i].Session {
 			names[i] = short[items[i].Session]
@@ -119,7 +120,7 @@ func (a *app) completeTrash(cmd *cobra.Command, _ []string, begin string) ([]cob
 			return err
 		}
 		for _, item := range trash.Removals {
-			offers = append(offers, cobra.CompletionWithDesc(item.ID, strings.TrimSpace("removed "+ago(item.Removed, time.Now())+" "+oneLine(item.Title, 40))))
+			offers = append(offers, cobra.CompletionWithDesc(item.ID, strings.TrimSpace("removed "+render.Ago(item.Removed, time.Now())+" "+render.OneLine(item.Title, 40))))
 		}
 		return nil
 	})
@@ -156,7 +157,7 @@ func (a *app) emptyTrash(ctx context.Context, h *coppice.Home, r coppice.EmptyTr
 		return nil
 	}
 	if !yes {
-		what := fmt.Sprintf("%s (%s)", counted(len(plan.Removals), "session", "sessions"), humanBytes(plan.Size))
+		what := fmt.Sprintf("%s (%s)", render.Counted(len(plan.Removals), "session", "sessions"), render.Bytes(plan.Size))
 		if err := a.ask(fmt.Sprintf("delete %s for good?", what)); err != nil {
 			return err
 		}
@@ -172,7 +173,7 @@ func (a *app) emptyTrash(ctx context.Context, h *coppice.Home, r coppice.EmptyTr
 			err = errors.Join(err, a.print("%s", removal))
 		}
 	}
-	a.say("deleted %s for good", counted(len(gone.Removals), "session", "sessions"))
+	a.say("deleted %s for good", render.Counted(len(gone.Removals), "session", "sessions"))
 	return err
 }
 

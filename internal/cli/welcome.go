@@ -48,7 +48,7 @@ func (a *app) welcomeHome(home *coppice.Overview) []string {
 	if home == nil || home.Sessions == 0 {
 		return []string{"Coppice keeps the conversations of humans, models and tools. There are none here yet."}
 	}
-	lines := []string{counted(home.Sessions, "session", "sessions") + " in " + home.Dir + ". The latest:"}
+	lines := []string{render.Counted(home.Sessions, "session", "sessions") + " in " + home.Dir + ". The latest:"}
 	names := make([]string, len(home.Latest))
 	for i := range home.Latest {
 		names[i] = home.Latest[i].Name
@@ -56,7 +56,7 @@ func (a *app) welcomeHome(home *coppice.Overview) []string {
 	short, now := render.ShortIDs(names), time.Now()
 	for i := range home.Latest {
 		s := &home.Latest[i]
-		lines = append(lines, "  "+a.paint(cyan, terminal.Pad(short.Shown(s.Name), 10))+"  "+oneLine(titleWithMarks(*s), 56)+"  "+a.paint(dim, a.when(s.Updated, now)))
+		lines = append(lines, "  "+a.paint(cyan, terminal.Pad(short.Shown(s.Name), 10))+"  "+render.OneLine(titleWithMarks(*s), 56)+"  "+a.paint(dim, a.when(s.Updated, now)))
 	}
 	return append(lines, "",
 		a.next("coppice show last", "read the latest"),
@@ -78,7 +78,7 @@ func (a *app) welcomePrograms(w welcomeJSON) []string {
 	}
 	lines := []string{"", "Other agents keep conversations on this machine:"}
 	for _, p := range w.Programs {
-		lines = append(lines, "  "+terminal.Pad(p.Title, 16)+"  "+counted(p.Files, "file", "files")+", "+humanBytes(p.Bytes))
+		lines = append(lines, "  "+terminal.Pad(p.Title, 16)+"  "+render.Counted(p.Files, "file", "files")+", "+render.Bytes(p.Bytes))
 	}
 	return append(lines, "", a.next("coppice import --all", "bring them in; nothing is changed there"))
 }
