@@ -74,8 +74,8 @@ func (s *sessionCheck) checkFiles(ctx context.Context) error {
 	return nil
 }
 
-// readLines notes where the entries of the session are. An id that comes twice
-// is no entry for package session, so its second line is read here.
+// readLines notes where the entries of the session are. Package session ignores the
+// second line with the same id, so whether that one was imported is found out here.
 func (s *sessionCheck) readLines(ctx context.Context) (err error) {
 	log, err := s.store.Open(ctx, s.name)
 	if err != nil {

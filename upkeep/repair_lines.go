@@ -27,8 +27,8 @@ type rawLine struct {
 	class      lineClass
 	pos, next  store.Pos
 	id, parent string
-	data       []byte // of a header, and of what cannot be copied as it stands in the file
-	glued      bool   // it stands in one line with damage
+	data       []byte // of a header, and of what cannot be copied from the file as it is
+	glued      bool   // it shares its line with damage
 	torn       bool   // its line end is missing
 	moves      bool   // it moves the leaf to its parent
 	sum        [sha256.Size]byte
@@ -80,13 +80,15 @@ func classify(line store.RawLine) []rawLine {
 
 var entryStart = []byte(`{"type":`)
 
-// gluedEntry returns where the entry begins with which a damaged line ends, or 0.
+// gluedEntry returns where the entry at the end of a damaged line begins, or 0 if
+// there is none.
 //
-// A line may have as many beginnings as it has blocks, so not each can be tried
-// up to the line's end. Where reading from one beginning stops at an error, it
-// stops at the same place for all objects that were open there, and those that
-// were closed are not the end. So the next that is worth a try stands there. It may
-// be the very text that stopped it: a torn string swallows the first two bytes.
+// A line may have thousands of places where an entry could begin, one for each
+// block, and trying each up to the line's end would take quadratic time. But if
+// reading from one place stops at a syntax error, it stops at the same byte for
+// every object that is still open there, and an object that was closed before is
+// not the end of the line. So the next place worth trying is at the error. It may
+// be the very text that caused it: a torn string swallows the first two bytes.
 func gluedEntry(data []byte) int {
 	for at := 1; at < len(data); {
 		next := bytes.Index(data[at:], entryStart)
@@ -113,8 +115,8 @@ func gluedEntry(data []byte) int {
 	return 0
 }
 
-// lastObject returns where the object begins with which an unfinished text ends, or
-// 0 if it ends with none.
+// lastObject returns where the object at the end of an unfinished text begins, or 0
+// if the text does not end with one.
 func lastObject(data []byte) int {
 	var open []int
 	inString := false

@@ -16,8 +16,13 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// repairPlan is how a session's log is to be rewritten. It is made of the lines
-// alone: what becomes of it is up to the caller.
+// repairPlan says how to rewrite a session's log. Making one changes nothing; the
+// caller decides whether to apply it.
+//
+// Three things must hold, whatever the damage: every entry that could be read
+// before can be read afterwards; the leaf and the path to it stay what they were,
+// unless the end of the log yields an entry nobody could read; and repairing what
+// is repaired does nothing.
 type repairPlan struct {
 	name    string
 	lines   []rawLine
@@ -26,7 +31,7 @@ type repairPlan struct {
 	gaps    map[string]string // the entries that are missing, and their parents
 	filled  map[string]bool   // the gaps that have a marker
 	circles map[string]int    // the entries that are their own ancestors, and by which circle
-	cut     map[int]bool      // the circles that are none any more
+	cut     map[int]bool      // the circles that have been broken
 	present map[string]int    // the entries that are there, and in which line first
 	now     time.Time
 
@@ -37,9 +42,8 @@ type repairPlan struct {
 	pieces  []store.Piece
 }
 
-// planRepair decides what to do about each line of a log. What package session
-// makes of the log is read first: it makes more of damage than a look at single
-// lines can.
+// planRepair decides what to do about each line of a log. It asks package session
+// first, which gets more out of damage than a look at single lines can.
 func planRepair(ctx context.Context, st store.Store, name string, raw store.Raw) (*repairPlan, error) {
 	p := &repairPlan{
 		name: name, header: session.Header{ID: name, Version: session.Version},
@@ -185,9 +189,9 @@ func (p *repairPlan) decideLeaf() {
 	p.pieces = append(p.pieces, store.Piece{Line: line})
 }
 
-// findParents adds the entries that only lines refer to which package session
-// could not read. Of one that stood before an entry that was saved, nothing is
-// known but that it came after what came before.
+// findParents adds the missing entries that package session cannot know about,
+// because the only lines that refer to them are those it could not read. All we
+// know about such an entry is that it came after the one before it in the log.
 func (p *repairPlan) findParents() {
 	before := ""
 	for i := range p.lines {
@@ -238,11 +242,12 @@ func (p *repairPlan) decideHeader() {
 		if p.header.CreatedAt.IsZero() {
 			p.header.CreatedAt = p.now
 		}
-		p.act("missing header", nil, "rewritten; the first entry tells when the session was created")
+		p.act("missing header", nil, "rewritten, with the time of the first entry")
 	}
 }
 
-// keep takes a line over.
+// keep copies a line to the new content. Neighbouring lines that are fine become
+// one piece, so that a plan for a long log stays short.
 func (p *repairPlan) keep(l *rawLine) {
 	switch n := len(p.pieces); {
 	case l.glued:
@@ -258,15 +263,15 @@ func (p *repairPlan) keep(l *rawLine) {
 	}
 }
 
-// fillGap writes a marker in the place of an entry that is missing, after those
-// of the missing ones that it hung on.
+// fillGap puts a marker in the place of a missing entry. If its parent is missing
+// too, that one's marker comes first: parents stand before their children.
 func (p *repairPlan) fillGap(id string, at *rawLine) {
 	var chain []string
 	for p.isMissing(id) && !p.filled[id] {
 		p.filled[id] = true
 		chain = append(chain, id)
 		if circle, ok := p.circles[id]; ok && !p.cut[circle] {
-			p.gaps[id], p.cut[circle] = "", true // better a root than a cycle
+			p.gaps[id], p.cut[circle] = "", true // a root is better than a cycle
 		}
 		id = p.gaps[id]
 	}
@@ -284,7 +289,8 @@ func (p *repairPlan) isMissing(id string) bool {
 	return gap && !there
 }
 
-// findCircles finds the entries from which following parents leads back to them.
+// findCircles finds the entries that are their own ancestors. Every entry is walked
+// over once: a walk ends where an earlier one has been.
 func (p *repairPlan) findCircles() {
 	p.circles = make(map[string]int)
 	met := make(map[string]int) // by which walk, from 1 on
@@ -334,9 +340,9 @@ func (p *repairPlan) act(what string, l *rawLine, detail string) {
 	p.actions = append(p.actions, act)
 }
 
-// newContent yields the new content, the header first. When more than the end
-// changes, the header says so: whoever has the file open knows by the first
-// bytes that its positions no longer hold.
+// newContent yields the new content, the header first. If anything but the end
+// changes, so does the header: that is how programs that have the log open notice
+// that their positions no longer hold.
 func (p *repairPlan) newContent() iter.Seq2[store.Piece, error] {
 	return func(yield func(store.Piece, error) bool) {
 		if !yield(p.headerPiece(), nil) {

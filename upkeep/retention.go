@@ -117,8 +117,8 @@ func (s *Session) look(ctx context.Context, st store.Store) (err error) {
 
 // Rule says which sessions go.
 type Rule struct {
-	OlderThan time.Duration // those that were active longest ago; 0: none because of that
-	MaxCount  int           // all but so many of those that were active last; negative: none because of that
+	OlderThan time.Duration // those that were active longer ago than this; 0 means no limit
+	MaxCount  int           // all but the latest so many; negative means no limit
 }
 
 // Reason is why a session goes.
