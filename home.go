@@ -167,6 +167,10 @@ func (h *Home) Close() error {
 // Dir is the directory of the home.
 func (h *Home) Dir() string { return h.store.Dir() }
 
+// Store is the store that the home keeps its sessions in, for programs that work
+// with package session themselves.
+func (h *Home) Store() *file.Store { return h.store }
+
 // Settings are the settings of the home.
 func (h *Home) Settings() *Settings { return h.settings }
 

@@ -106,7 +106,7 @@ type TreeNode struct {
 // before children.
 func (e *Entries) Tree(ctx context.Context, r TreeRequest) iter.Seq2[TreeNode, error] {
 	return func(yield func(TreeNode, error) bool) {
-		c, err := e.home.Sessions.Open(ctx, OpenRequest{Session: r.Session, Link: r.Link})
+		c, err := e.home.Sessions.Open(ctx, OpenRequest(r))
 		if err != nil {
 			yield(TreeNode{}, err)
 			return

@@ -6,9 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
-	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/render"
-	"github.com/coppice-dev/coppice/session"
 )
 
 // completeSession offers session ids, with titles, for the first argument; with
@@ -30,33 +28,6 @@ func (a *app) completeSession(most int) cobra.CompletionFunc {
 		})
 		return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}
-}
-
-// titleOf is the name of a session, or else the first line of what its user said
-// first, as in the index.
-func titleOf(s *session.Session) (string, error) {
-	title, err := s.Name()
-	if title != "" || err != nil {
-		return title, err
-	}
-	ids, err := s.EntryIDs()
-	if err != nil {
-		return "", err
-	}
-	const few = 16 // it is nearly always among the first
-	for some := range slices.Chunk(ids, few) {
-		entries, err := s.Peek(some...)
-		if err != nil {
-			return "", err
-		}
-		for i := range entries {
-			title = index.BetterTitle(title, index.TitleIn(&entries[i]))
-		}
-		if title != "" && !index.IsCommand(title) {
-			break
-		}
-	}
-	return title, nil
 }
 
 // completeEntries offers, for a flag, the labels and the ends of the branches of

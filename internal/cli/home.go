@@ -6,11 +6,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice"
-	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/render"
-	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store/file"
-	"github.com/coppice-dev/coppice/window"
 )
 
 // settle finds the settings. Flags win over everything else.
@@ -43,7 +39,7 @@ func (a *app) withHomeAt(ctx context.Context, dir string, create bool, f func(h 
 	h, err := coppice.Open(ctx, dir, &coppice.Options{
 		Settings: a.settings, Create: create,
 		Notify:   func(n coppice.Notice) { bar.done(); a.sayNotice(n) },
-		Progress: bar.showDoing,
+		Progress: bar.show,
 	})
 	if err != nil {
 		return a.hintHome(err)
@@ -102,33 +98,4 @@ func (a *app) sayFinished(n coppice.RedactionFinished) {
 	for _, l := range r.Left {
 		a.say("%s a secret is left in %s: %s", a.paint(yellow, "warning:"), l.Path, l.Why)
 	}
-}
-
-// withStore calls f with the store of the home.
-func (a *app) withStore(f func(st *file.Store) error) error {
-	return a.withHome(context.Background(), false, func(h *coppice.Home) error { return f(h.Store()) })
-}
-
-// withIndex calls f with an index that is up to date.
-func (a *app) withIndex(ctx context.Context, f func(ix *index.Index) error) error {
-	return a.withHome(ctx, false, func(h *coppice.Home) error {
-		ix, err := h.Index(ctx)
-		if err != nil {
-			return err
-		}
-		return f(ix)
-	})
-}
-
-func (a *app) options() *session.Options { return a.home.SessionOptions() }
-
-// tokensFrom says who counted a session's tokens.
-func tokensFrom(s index.Session) string {
-	switch {
-	case s.Tokens == 0:
-		return ""
-	case s.Reported:
-		return window.Reported.String()
-	}
-	return window.Recorded.String()
 }

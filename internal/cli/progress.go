@@ -28,12 +28,6 @@ func (t *talk) newProgress(what string) *progress {
 	return &progress{talk: t, what: what, wanted: t.talkScreen != nil, began: time.Now()}
 }
 
-func (p *progress) show(done, total int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.draw(done, total)
-}
-
 func (p *progress) draw(done, total int64) {
 	now := time.Now()
 	if !p.wanted || total <= 0 || now.Sub(p.began) < progressAfter || now.Sub(p.printed) < progressEvery {
@@ -45,8 +39,8 @@ func (p *progress) draw(done, total int64) {
 		strings.Repeat("█", filled), strings.Repeat("░", progressWidth-filled), 100*done/total))
 }
 
-// showDoing is show for work that has several parts.
-func (p *progress) showDoing(doing string, done, total int64) {
+// show draws how far the work at hand has come.
+func (p *progress) show(doing string, done, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.what = doing
