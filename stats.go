@@ -47,6 +47,8 @@ type StatsResult struct {
 	Total    Usage             `json:"total"`
 	Days     []Usage           `json:"days"`
 	Models   []Usage           `json:"models"`   // the one with most tokens first
+	Projects []Usage           `json:"projects"` // by the name of the directory, the one with most tokens first
+	Agents   []Usage           `json:"agents"`   // by the program that the sessions are from
 	Sessions []Usage           `json:"sessions"` // the dearest first; none if one session was asked for
 	Titles   map[string]string `json:"-"`        // of the first few of them
 	Tools    []Count           `json:"tools"`
@@ -98,57 +100,46 @@ type counting struct {
 	result *StatsResult
 }
 
-func (c *counting) count(ctx context.Context) (err error) {
-	total, err := c.usage(ctx, "")
+func (c *counting) count(ctx context.Context) error {
+	stats, err := c.ix.Stats(ctx, c.opts)
 	if err != nil {
 		return err
 	}
-	if len(total) > 0 {
-		c.result.Total = total[0]
+	r := c.result
+	r.Total = Usage(stats.Total)
+	r.Days, r.Models = usages(stats.Days), usages(stats.Models)
+	r.Projects, r.Agents = usages(stats.Projects), usages(stats.Agents)
+	for _, list := range [][]Usage{r.Models, r.Projects, r.Agents} {
+		slices.SortStableFunc(list, func(a, b Usage) int { return cmp.Compare(b.Tokens(), a.Tokens()) })
 	}
-	if c.result.Days, err = c.usage(ctx, index.ByDay); err != nil {
-		return err
-	}
-	if c.result.Models, err = c.usage(ctx, index.ByModel); err != nil {
-		return err
-	}
-	slices.SortStableFunc(c.result.Models, func(a, b Usage) int { return cmp.Compare(b.Tokens(), a.Tokens()) })
-	c.result.Sessions = []Usage{}
+	r.Sessions = []Usage{}
 	if c.opts.Session == "" {
-		if err := c.countSessions(ctx); err != nil {
+		r.Sessions = usages(stats.Sessions)
+		if err := c.nameSessions(ctx); err != nil {
 			return err
 		}
 	}
-	activity, err := c.ix.Activity(ctx, c.opts)
-	if err != nil {
-		return err
-	}
-	c.result.Messages, c.result.Hours, c.result.Weekdays = activity.Messages, activity.Hours, activity.Weekdays
-	c.result.Tools, c.result.Roles = orEmpty(activity.Tools), orEmpty(activity.Roles)
+	activity := &stats.Activity
+	r.Messages, r.Hours, r.Weekdays = activity.Messages, activity.Hours, activity.Weekdays
+	r.Tools, r.Roles = orEmpty(activity.Tools), orEmpty(activity.Roles)
 	topics, err := c.ix.Topics(ctx, c.opts, maxTopics)
-	c.result.Topics = make([]string, len(topics))
+	r.Topics = make([]string, len(topics))
 	for i, topic := range topics {
-		c.result.Topics[i] = topic.Word
+		r.Topics[i] = topic.Word
 	}
 	return err
 }
 
-func (c *counting) usage(ctx context.Context, by index.By) ([]Usage, error) {
-	sums, err := c.ix.Usage(ctx, index.UsageOptions{
-		By: by, Since: c.opts.Since, Until: c.opts.Until, Session: c.opts.Session, Location: c.opts.Location,
-	})
+func usages(sums []index.Usage) []Usage {
 	list := make([]Usage, len(sums))
 	for i := range sums {
 		list[i] = Usage(sums[i])
 	}
-	return list, err
+	return list
 }
 
-// countSessions finds the sessions that cost most.
-func (c *counting) countSessions(ctx context.Context) (err error) {
-	if c.result.Sessions, err = c.usage(ctx, index.BySession); err != nil {
-		return err
-	}
+// nameSessions puts the dearest sessions first and finds their titles.
+func (c *counting) nameSessions(ctx context.Context) error {
 	slices.SortStableFunc(c.result.Sessions, func(a, b Usage) int {
 		return cmp.Or(cmp.Compare(b.CostMicroUSD, a.CostMicroUSD), cmp.Compare(b.Tokens(), a.Tokens()))
 	})

@@ -25,8 +25,8 @@ type writer struct {
 	// nextSession is the next session's id, once one was asked for: nobody else
 	// makes any within our transaction.
 	nextSession int64
-	tokens  int64 // in the new documents
-	entries int64 // written
+	tokens      int64 // in the new documents
+	entries     int64 // written
 }
 
 // docRow is a document that waits for the others of its batch.

@@ -286,6 +286,9 @@ func (w *writer) chunk(c *chunk) error {
 	} else {
 		s.modified = 0 // there is more to read, and the tags are behind: see saveTags
 	}
+	if err := w.stale(s.id); err != nil {
+		return err
+	}
 	return w.saveState(s)
 }
 

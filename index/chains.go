@@ -209,6 +209,9 @@ func (w *writer) linkRow(sid string) (*linkRow, error) {
 func (w *writer) saveChains(rows map[string]*linkRow, chains []session.Linked) error {
 	old := make(map[int64]bool)
 	for _, r := range rows {
+		if err := w.stale(r.id); err != nil {
+			return err
+		}
 		if r.chain != 0 {
 			old[r.chain] = true
 		}

@@ -154,17 +154,6 @@ func (s *search) addSnippets(hits []Hit, places []place) {
 	})
 }
 
-// texts returns the texts of matches, as far as they can be read.
-func (s *search) texts(found []candidate) ([]string, error) {
-	hits, places, err := s.locate(found)
-	if err != nil {
-		return nil, err
-	}
-	var texts []string
-	s.readTexts(hits, places, func(_ int, text string) { texts = append(texts, text) })
-	return texts, nil
-}
-
 // readTexts opens each log once and calls use with the text of each hit.
 func (s *search) readTexts(hits []Hit, places []place, use func(i int, text string)) {
 	logs := make(map[string]store.Log)

@@ -36,6 +36,7 @@ func TestRandomOperations(t *testing.T) {
 				mustCatchUp(t, ix)
 				m.compareCatalogue(ix)
 				m.compareLive(ix)
+				m.compareStats(ix)
 			}
 			fresh, err := index.Open(context.Background(), m.st, filepath.Join(t.TempDir(), "fresh.db"), nil)
 			if err != nil {
@@ -51,6 +52,31 @@ func TestRandomOperations(t *testing.T) {
 				t.Error(ok)
 			}
 		})
+	}
+}
+
+// compareStats holds the sums against the rows that they are sums of.
+func (m *machine) compareStats(ix *index.Index) {
+	m.tb.Helper()
+	ctx := context.Background()
+	sessions := append(must[[]index.Session](m.tb)(listAll(ix)), index.Session{})
+	for _, s := range sessions {
+		stats, err := ix.Stats(ctx, index.StatsOptions{Session: s.ID})
+		if err != nil {
+			m.tb.Fatal(err)
+		}
+		activity := must[*index.Activity](m.tb)(ix.Activity(ctx, index.StatsOptions{Session: s.ID}))
+		if diff := cmp.Diff(*activity, stats.Activity); diff != "" {
+			m.tb.Errorf("activity of %q (-rows +sums):\n%s", s.ID, diff)
+		}
+		for by, got := range map[index.By][]index.Usage{
+			index.ByDay: stats.Days, index.ByModel: stats.Models, index.BySession: stats.Sessions,
+		} {
+			want := must[[]index.Usage](m.tb)(ix.Usage(ctx, index.UsageOptions{By: by, Session: s.ID}))
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+				m.tb.Errorf("usage of %q by %s (-rows +sums):\n%s", s.ID, by, diff)
+			}
+		}
 	}
 }
 

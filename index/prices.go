@@ -134,7 +134,11 @@ func (p *Prices) Cost(provider, model string, u Usage) (int64, bool) {
 	if !ok {
 		return 0, false
 	}
+	return price.cost(u), true
+}
+
+func (p *Price) cost(u Usage) int64 {
 	const million = 1_000_000
-	sum := u.Input*price.Input + u.Output*price.Output + u.CacheRead*price.CacheRead + u.CacheWrite*price.CacheWrite
-	return (sum + million/2) / million, true
+	sum := u.Input*p.Input + u.Output*p.Output + u.CacheRead*p.CacheRead + u.CacheWrite*p.CacheWrite
+	return (sum + million/2) / million
 }

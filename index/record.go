@@ -64,7 +64,7 @@ type doc struct {
 	body, whole string
 	length      int
 	tf          []byte
-	ordinal     int      // among the entry's parts
+	ordinal     int // among the entry's parts
 }
 
 // lineReader makes records of lines.

@@ -51,6 +51,8 @@ func (r *catching) dropSession(id int64) error {
 			`DELETE FROM damage WHERE session = ?`,
 			`DELETE FROM silent WHERE session = ?`,
 			`DELETE FROM tags WHERE session = ?`,
+			`DELETE FROM ledgers WHERE session = ?`,
+			`DELETE FROM stale WHERE session = ?`,
 		} {
 			if _, err := w.exec(query, id); err != nil {
 				return err

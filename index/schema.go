@@ -20,7 +20,7 @@ const (
 	// schemaVersion is in the file's user_version. An index of any other version
 	// is made anew. Raise it whenever the tables, the tokens or the meaning of a
 	// column change.
-	schemaVersion = 10
+	schemaVersion = 11
 
 	// minSQLite is the first version without the bug that could corrupt a
 	// database when its WAL was reset.
@@ -214,6 +214,9 @@ CREATE TABLE usage (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX usage_of ON usage (session);
 CREATE INDEX usage_time ON usage (time) WHERE counted = 1;
+-- What is counted of each session, in sums, and whose sums have to be made again.
+CREATE TABLE ledgers (session INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
+CREATE TABLE stale (session INTEGER PRIMARY KEY) STRICT;
 
 CREATE VIRTUAL TABLE fts USING fts5 (body, whole, facet,
 	content='', contentless_delete=1, tokenize="ascii tokenchars '_'");

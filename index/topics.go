@@ -24,46 +24,53 @@ type Topic struct {
 func (ix *Index) Topics(ctx context.Context, o StatsOptions, limit int) ([]Topic, error) {
 	var topics []Topic
 	err := ix.read(ctx, "topics", func(db *database) error {
-		found, err := newestSaid(ctx, db, o)
+		hits, places, err := newestSaid(ctx, db, o)
 		if err != nil {
 			return err
 		}
-		s := &search{ctx: ctx, ix: ix, db: db, o: SearchOptions{Limit: topicDocs}, shapes: make(map[int64]*shape)}
+		s := &search{ctx: ctx, ix: ix, db: db}
 		if s.m, err = newMatcher(ctx, db); err != nil {
 			return err
 		}
-		texts, err := s.texts(found)
-		if err != nil {
-			return err
-		}
+		var texts []string
+		s.readTexts(hits, places, func(_ int, text string) { texts = append(texts, text) })
 		topics, err = s.m.topics(texts, limit)
 		return err
 	})
 	return topics, err
 }
 
-// newestSaid returns the newest texts that a person or a model said.
-func newestSaid(ctx context.Context, db *database, o StatsOptions) ([]candidate, error) {
+// newestSaid returns the newest texts that a person or a model said, each once: a
+// fork repeats those of its origin.
+func newestSaid(ctx context.Context, db *database, o StatsOptions) (hits []Hit, places []place, err error) {
 	where, args, err := o.where(ctx, db)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	rows, err := db.QueryContext(ctx, `SELECT m.id, m.session, m.entry, m.len FROM docs m JOIN names r ON r.id = m.role
-		WHERE `+where.docs+` AND m.kind = ?1 AND r.name IN ('user', 'assistant') ORDER BY m.id DESC LIMIT ?2`,
-		append([]any{kindNumber(KindText), topicDocs}, args...)...)
+	rows, err := db.QueryContext(ctx, `SELECT o.name, e.id, e.pos, a.part, e.time, a.len FROM (
+			SELECT m.session, m.entry, m.part, m.len, m.id FROM docs m JOIN names r ON r.id = m.role
+			WHERE `+where.docs+` AND m.kind = ?1 AND r.name IN ('user', 'assistant') ORDER BY m.id DESC LIMIT ?2) a
+		CROSS JOIN sessions o ON o.id = a.session CROSS JOIN entries e ON e.session = a.session AND e.n = a.entry
+		WHERE o.name IS NOT NULL ORDER BY a.id DESC`, append([]any{kindNumber(KindText), topicDocs}, args...)...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer rows.Close()
-	var found []candidate
+	seen := make(map[original]bool)
 	for rows.Next() {
-		var c candidate
-		if err := rows.Scan(&c.id, &c.session, &c.entry, &c.length); err != nil {
-			return nil, err
+		var entry any
+		h, where, once := Hit{Kind: KindText}, place{}, original{kind: KindText}
+		if err := rows.Scan(&h.Name, &entry, &where.pos, &where.part, &once.time, &once.len); err != nil {
+			return nil, nil, err
 		}
-		found = append(found, c)
+		h.Entry = idOf(entry)
+		if once.entry, once.part = h.Entry, where.part; seen[once] {
+			continue
+		}
+		seen[once] = true
+		hits, places = append(hits, h), append(places, where)
 	}
-	return found, rows.Err()
+	return hits, places, rows.Err()
 }
 
 // Words that more than a third of all texts have are about nothing in particular,

@@ -121,6 +121,10 @@ func (w *writer) charge(response string) error {
 			SELECT u.session FROM usage u JOIN sessions s ON s.id = u.session
 			WHERE u.response = ?1 ORDER BY s.created, s.name, s.id LIMIT 1)
 		WHERE response = ?1`, response)
+	if err != nil {
+		return err
+	}
+	_, err = w.exec(`INSERT OR IGNORE INTO stale (session) SELECT session FROM usage WHERE response = ?`, response)
 	return err
 }
 

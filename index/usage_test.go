@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -334,5 +335,59 @@ func TestTopicsWithoutStopWords(t *testing.T) {
 	topics := must[[]index.Topic](t)(f.open(t).Topics(context.Background(), index.StatsOptions{}, 10))
 	if len(topics) != 1 || topics[0].Word != "orchid" {
 		t.Errorf("topics %+v", topics)
+	}
+}
+
+func TestStatsByProjectAndAgent(t *testing.T) {
+	f := newFixture(t)
+	for i, h := range []session.Header{
+		{CWD: "/home/ann/web"},
+		{CWD: "/home/bob/web"},
+		{CWD: "/x", Extra: session.Fields{{Name: "origin", Value: []byte(`{"format":"codex"}`)}}},
+	} {
+		f.respond(f.create(h), fmt.Sprint("r", i), "gpt-5", session.Usage{Input: 10, Output: 1}, session.Text("yes"))
+	}
+	ix := f.open(t)
+	stats := must[*index.Stats](t)(ix.Stats(context.Background(), index.StatsOptions{}))
+	sums := func(list []index.Usage) string {
+		var text []string
+		for _, u := range list {
+			text = append(text, fmt.Sprintf("%s %d %d", u.Key, u.Responses, u.Tokens()))
+		}
+		return strings.Join(text, ", ")
+	}
+	if got := sums(stats.Projects); got != "web 2 22, x 1 11" {
+		t.Errorf("projects: %s", got)
+	}
+	if got := sums(stats.Agents); got != "codex 1 11, coppice 2 22" {
+		t.Errorf("agents: %s", got)
+	}
+	if stats.Total.Responses != 3 || stats.Activity.Messages != 3 || stats.Total.CostMicroUSD == 0 {
+		t.Errorf("%+v", stats)
+	}
+}
+
+// The sums follow when a response is charged to another session.
+func TestStatsFollowACharge(t *testing.T) {
+	f := newFixture(t)
+	s := f.create(session.Header{CWD: "/web"})
+	f.respond(s, "r", "gpt-5", session.Usage{Input: 10, Output: 1}, session.Text("yes"))
+	fork, err := s.Fork(context.Background(), f.st, f.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fork.Close()
+	ix := f.open(t)
+	for _, want := range []string{s.ID(), fork.ID()} {
+		stats := must[*index.Stats](t)(ix.Stats(context.Background(), index.StatsOptions{}))
+		if len(stats.Sessions) != 1 || stats.Sessions[0].Key != want || stats.Total.Responses != 1 {
+			t.Errorf("charged to %+v, want %s", stats.Sessions, want)
+		}
+		if want == s.ID() {
+			if err := f.st.Remove(context.Background(), s.ID()); err != nil {
+				t.Fatal(err)
+			}
+			mustCatchUp(t, ix)
+		}
 	}
 }
