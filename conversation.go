@@ -333,6 +333,10 @@ func (c *Conversation) drawn() render.Conversation {
 
 // ShortName is the shortest beginning of the conversation's id that means it.
 func (c *Conversation) ShortName(ctx context.Context) (string, error) {
+	if ix, err := c.home.index(ctx); err == nil {
+		before, after, err := ix.Neighbours(ctx, c.Name)
+		return render.ShortIDs([]string{before, c.Name, after}).Name(c.Name), err
+	}
 	names, err := c.home.Sessions.Names(ctx)
 	return names.Name(c.Name), err // all of it if the first session is missing
 }

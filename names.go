@@ -115,10 +115,16 @@ func invalidCount(n int) error {
 	return errors.New("there are only " + strconv.Itoa(n))
 }
 
-// byPrefix returns the sessions whose ids begin with what was given. It asks the
-// store, not the index: what was made a moment ago counts, and a session that the
-// index cannot read is still one that can be named.
+// maxPrefixed is how many sessions with the same beginning are looked up.
+const maxPrefixed = 100
+
+// byPrefix returns the sessions whose ids begin with what was given. The index has
+// all of them, also what was made a moment ago and what cannot be read; without one
+// the store is asked, which has to list everything.
 func (h *Home) byPrefix(ctx context.Context, given string) ([]string, error) {
+	if ix, err := h.index(ctx); err == nil {
+		return ix.Names(ctx, given, maxPrefixed)
+	}
 	var found []string
 	for stat, err := range h.store.List(ctx) {
 		if err != nil && stat.Name == "" {

@@ -107,6 +107,31 @@ func countPrefix(ctx context.Context, db *database, prefix string) (n int, err e
 	return n, err
 }
 
+// Names returns the names of logs that begin with a prefix, in order: limit of them at
+// most. Logs that could not be read are among them.
+func (ix *Index) Names(ctx context.Context, prefix string, limit int) ([]string, error) {
+	var names []string
+	err := ix.read(ctx, "names", func(db *database) error {
+		rows, err := db.QueryContext(ctx, `SELECT name FROM sessions WHERE name >= ? AND name < ? ORDER BY name LIMIT ?`, prefix, afterPrefix(prefix), limit)
+		if err != nil {
+			return err
+		}
+		names, err = scanColumn[string](rows)
+		return err
+	})
+	return names, err
+}
+
+// Neighbours returns the names of the logs before and after one in the order of their
+// names, "" where there is none: all that its shortest unique beginning depends on.
+func (ix *Index) Neighbours(ctx context.Context, name string) (before, after string, err error) {
+	err = ix.read(ctx, "names", func(db *database) error {
+		return db.QueryRowContext(ctx, `SELECT ifnull((SELECT max(name) FROM sessions WHERE name < ?1), ''),
+			ifnull((SELECT min(name) FROM sessions WHERE name > ?1), '')`, name).Scan(&before, &after)
+	})
+	return before, after, err
+}
+
 // FindTitle returns the conversations that have a title, in whatever case and with
 // whatever accents it is written: 20 at most, the latest first.
 func (ix *Index) FindTitle(ctx context.Context, title string) ([]Session, error) {

@@ -408,3 +408,23 @@ func TestFindByTitle(t *testing.T) {
 		t.Errorf("without a title: %+v, %v", found, err)
 	}
 }
+
+func TestNamesAndTheirNeighbours(t *testing.T) {
+	f := newFixture(t)
+	for _, id := range []string{"abc1", "abd2", "b"} {
+		f.append(f.create(session.Header{ID: id}), session.RoleUser, session.Text("hello"))
+	}
+	ix := f.open(t)
+	for prefix, want := range map[string]string{"ab": "abc1 abd2", "abd": "abd2", "c": "", "": "abc1 abd2 b"} {
+		if got := must[[]string](t)(ix.Names(context.Background(), prefix, 10)); strings.Join(got, " ") != want {
+			t.Errorf("names with %q: %q", prefix, got)
+		}
+	}
+	before, after, err := ix.Neighbours(context.Background(), "abd2")
+	if err != nil || before != "abc1" || after != "b" {
+		t.Errorf("neighbours %q, %q, %v", before, after, err)
+	}
+	if before, after, err := ix.Neighbours(context.Background(), "b"); err != nil || before != "abd2" || after != "" {
+		t.Errorf("neighbours %q, %q, %v", before, after, err)
+	}
+}
