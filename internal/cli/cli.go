@@ -1,9 +1,8 @@
 // Package cli is the command line: one file for each command, named after it.
 //
 // What all commands share is here and in a few other files: the app that a
-// command gets (this file), what is said to a person and how (talk.go), the
-// configuration (config.go), how sessions and entries are named by the user
-// (resolve.go), and how errors become exit codes (exit.go).
+// command gets (this file), what is said to a person and how (talk.go), the home
+// that commands work on (home.go), and how errors become exit codes (exit.go).
 package cli
 
 import (
