@@ -38,6 +38,8 @@ var works = []work{
 	{"context again", contextAgain},
 	{"context memory", contextMemory},
 	{"html export", htmlExport},
+	{"import small", importSmall},
+	{"import large", importLarge},
 	{"growth: large output", growthOfOutput},
 }
 
