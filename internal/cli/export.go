@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 )
 
 type exportFlags struct {
@@ -148,7 +149,7 @@ func (a *app) exportAll(ctx context.Context, h *coppice.Home, r coppice.ExportAl
 	for _, failure := range failures {
 		a.sayError(failure)
 	}
-	text := "exported " + counted(result.Exported, "conversation", "conversations")
+	text := "exported " + render.Counted(result.Exported, "conversation", "conversations")
 	if result.Failed > 0 {
 		text += fmt.Sprintf("; %d could not be written", result.Failed)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 )
 
 // importPrinter shows what becomes of an import.
@@ -32,7 +33,7 @@ func (p *importPrinter) found(programs []coppice.Program) {
 		p.say("found nothing from the programs that are known: %s", strings.Join(titles, ", "))
 	}
 	for _, program := range programs {
-		p.say("found %s of %s, %s", counted(program.Files, "file", "files"), program.Title, humanBytes(program.Bytes))
+		p.say("found %s of %s, %s", render.Counted(program.Files, "file", "files"), program.Title, render.Bytes(program.Bytes))
 	}
 }
 
@@ -57,7 +58,7 @@ func (p *importPrinter) each(f *coppice.ImportedFile) error {
 	for i := range f.Sessions {
 		for _, problem := range f.Sessions[i].Problems {
 			if len(p.problems) < maxImportProblems {
-				p.problems = append(p.problems, fmt.Sprintf("%s: %s%s", f.Path, atLine(problem.Line), oneLine(problem.Reason, 200)))
+				p.problems = append(p.problems, fmt.Sprintf("%s: %s%s", f.Path, atLine(problem.Line), render.OneLine(problem.Reason, 200)))
 			}
 		}
 	}
@@ -71,7 +72,7 @@ func (p *importPrinter) sessions(f *coppice.ImportedFile) error {
 	for i := range f.Sessions {
 		s := &f.Sessions[i]
 		if s.New > 0 {
-			if err := p.print("%s\t%s\t%d\t%s", s.ID, f.Format, s.New, oneLine(s.Title, 0)); err != nil {
+			if err := p.print("%s\t%s\t%d\t%s", s.ID, f.Format, s.New, render.OneLine(s.Title, 0)); err != nil {
 				return err
 			}
 		}
@@ -87,15 +88,15 @@ func (p *importPrinter) sayFidelity(path string, s *coppice.ImportedSession) {
 	if s.Created {
 		state = "a new session"
 	}
-	p.say("%s: %s in %s (%d known)", path, counted(s.New, "new entry", "new entries"), state, s.Known)
+	p.say("%s: %s in %s (%d known)", path, render.Counted(s.New, "new entry", "new entries"), state, s.Known)
 	if s.Revised > 0 {
-		p.say("  %s changed in the source: the new versions are on other branches", counted(s.Revised, "record", "records"))
+		p.say("  %s changed in the source: the new versions are on other branches", render.Counted(s.Revised, "record", "records"))
 	}
 	for _, f := range s.Fidelity {
 		p.say("  %d × %s → %s", f.N, f.What, f.Became)
 	}
 	for _, problem := range s.Problems {
-		p.say("  %s %s%s", p.paint(yellow, "not read:"), atLine(problem.Line), oneLine(problem.Reason, 200))
+		p.say("  %s %s%s", p.paint(yellow, "not read:"), atLine(problem.Line), render.OneLine(problem.Reason, 200))
 	}
 	if more := s.ProblemCount - len(s.Problems); more > 0 {
 		p.say("  and %d more that could not be read", more)
@@ -123,7 +124,7 @@ func (p *importPrinter) result(r *coppice.ImportResult, interrupted bool) error 
 		p.say("%s %s", p.paint(yellow, "not read:"), problem)
 	}
 	if more := p.more - len(p.problems); more > 0 {
-		p.say("and %s that could not be read; -v lists more of them", counted(more, "more record", "more records"))
+		p.say("and %s that could not be read; -v lists more of them", render.Counted(more, "more record", "more records"))
 	}
 	if !p.flags.watch {
 		for _, f := range r.Failures {
@@ -177,8 +178,8 @@ func (p *importPrinter) sayTotal(r *coppice.ImportTotal, interrupted bool) {
 	case interrupted:
 		verb = "interrupted; imported"
 	}
-	text := fmt.Sprintf("%s %s into %s from %s", verb, counted(r.Entries, "entry", "entries"),
-		counted(r.Sessions, "session", "sessions"), counted(r.Files, "file", "files"))
+	text := fmt.Sprintf("%s %s into %s from %s", verb, render.Counted(r.Entries, "entry", "entries"),
+		render.Counted(r.Sessions, "session", "sessions"), render.Counted(r.Files, "file", "files"))
 	if r.Unchanged > 0 {
 		text += fmt.Sprintf("; %d unchanged", r.Unchanged)
 	}
@@ -186,7 +187,7 @@ func (p *importPrinter) sayTotal(r *coppice.ImportTotal, interrupted bool) {
 		text += fmt.Sprintf("; %d not read", r.Failed)
 	}
 	if r.Problems > 0 {
-		text += fmt.Sprintf("; %s not understood", counted(r.Problems, "record", "records"))
+		text += fmt.Sprintf("; %s not understood", render.Counted(r.Problems, "record", "records"))
 	}
 	p.say("%s", text)
 	if interrupted {
