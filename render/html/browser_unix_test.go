@@ -338,3 +338,27 @@ func TestReadingThePage(t *testing.T) {
 		}
 	})
 }
+
+// Branches that are so long that whole groups of sections are hidden.
+func TestLongBranchesAreSwitchedInPlace(t *testing.T) {
+	k, s := openTab(t), serve(t)
+	talk := newTalk(t)
+	first := talk.say("user", text("Go."))
+	for range 2 {
+		talk.branch(first)
+		for i := range 1000 {
+			talk.say("assistant", text(fmt.Sprintf("Step %d.", i)))
+		}
+	}
+	k.visit(s.put("/page", talk.page()))
+	const visible = `["#e2", "#e900", "#e1002", "#e1900"].map(id => document.querySelector(id).checkVisibility()).join(" ")`
+	k.await(visible, "false false true true")
+	k.press("j", "[")
+	k.await(visible, "true true false false")
+	k.press("G")
+	k.await(selected, "e1001")
+	k.press("g", "n", "j")
+	k.await(selected, "e2")
+	k.press("[")
+	k.await(visible, "false false true true")
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"iter"
+	"math"
 	"regexp"
 	"strings"
 	"time"
@@ -63,27 +64,62 @@ func (p *page) cards(ctx context.Context) error {
 		return entryRead{item: want}, nil
 	}
 	for k := range p.sections {
+		if k%maxInGroup == 0 {
+			p.group(k)
+		}
 		if err := p.section(k); err != nil {
 			return err
 		}
 	}
+	if len(p.sections) > 0 {
+		p.raw("</div>\n")
+	}
 	return nil
 }
 
-// heights are the classes of sections by their height: the browser reserves that
-// much for one that it has not laid out.
-var heights = [...]int{0, 100, 200, 400, 800, 1600, 3200, 6400, 12800}
+// maxInGroup is how many sections a group has. A browser looks at every section
+// around what is in sight to decide whether to lay it out; in a group that is far
+// away it need not look.
+const maxInGroup = 40
+
+// group ends a group of sections and begins another.
+func (p *page) group(k int) {
+	if k > 0 {
+		p.raw("</div>\n")
+	}
+	height, shown := 0, false
+	for _, s := range p.sections[k:min(k+maxInGroup, len(p.sections))] {
+		if s.shown {
+			height += s.height
+			shown = true
+		}
+	}
+	p.raw("<div class=z")
+	p.number(heightClass(height))
+	p.flag(!shown, " hidden")
+	p.raw(">\n")
+}
+
+// heightClass is the class that reserves about as much room as something needs:
+// z1 is 100 pixels, and every second doubles it.
+func heightClass(height int) int {
+	const classes = 28
+	class := 0
+	for pixels := 100.0; class < classes && height > 0; pixels *= math.Sqrt2 {
+		class++
+		if pixels >= float64(height) {
+			break
+		}
+	}
+	return class
+}
 
 func (p *page) section(k int) error {
 	s := &p.sections[k]
-	size := 0
-	for size < len(heights)-1 && heights[size] < s.height {
-		size++
-	}
 	p.raw("<section id=s")
 	p.number(k + 1)
 	p.raw(" class=z")
-	p.number(size)
+	p.number(heightClass(s.height))
 	p.attribute(" data-p=", s.parent, k-1)
 	p.attribute(" data-n=", s.onward, k+1)
 	if !s.shown {

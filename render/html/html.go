@@ -34,7 +34,7 @@ var (
 )
 
 // everything shows all branches one below the other where no script runs.
-const everything = "main>section[hidden],.out[hidden],.marks [hidden]{display:block!important}.bar button,.bar label,#find{display:none}"
+const everything = "main [hidden],.marks [hidden]{display:block!important}.bar button,.bar label,#find{display:none}"
 
 // Write writes a conversation as a page. The time it takes grows with the
 // conversation and no faster, and so does the memory, which has a few bytes for

@@ -2,7 +2,8 @@
   "use strict";
   var doc = document, root = doc.documentElement, body = doc.body;
   var $ = function (id) { return doc.getElementById(id); };
-  var sections = Array.from(doc.querySelectorAll("main > section"));
+  var sections = Array.from(doc.querySelectorAll("main section"));
+  var groups = Array.from(doc.querySelectorAll("main > div"));
   var linked = Array.from(doc.querySelectorAll("[data-s]")); // shown with a section
   var main = doc.querySelector("main");
 
@@ -17,6 +18,11 @@
     for (i = k; i >= 0 && !on.has(i); i = before(i)) on.add(i);
     for (i = after(k); i >= 0 && i < sections.length && !on.has(i); i = after(i)) on.add(i);
     sections.forEach(function (s, i) { if (s.hidden === on.has(i)) s.hidden = !on.has(i); });
+    groups.forEach(function (g) { // as high as what is shown of it
+      for (var height = 0, s = g.firstElementChild; s; s = s.nextElementSibling) if (!s.hidden) height += 71 * Math.pow(2, s.className.slice(1) / 2);
+      g.hidden = !height;
+      g.style.containIntrinsicSize = "auto " + Math.round(height) + "px";
+    });
     linked.forEach(function (e) {
       var yes = on.has(e.dataset.s - 1);
       if (e.tagName !== "A") e.hidden = !yes;
@@ -25,7 +31,7 @@
     });
   }
   function sectionOf(e) {
-    var out = e.closest("[data-s]"), s = e.closest("main > section");
+    var out = e.closest("[data-s]"), s = e.closest("main section");
     return out && s ? out.dataset.s - 1 : s ? s.id.slice(1) - 1 : -1;
   }
   // reveal makes an element visible, whatever hides it.
@@ -109,13 +115,13 @@
     return !a.parentNode.hidden && (c.contains("x") || tools && c.contains("t") || thinking && c.contains("h") || !c.contains("t") && !c.contains("h"));
   }
   function step(a, way) { // the next or previous article that can be seen
-    var next = way > 0 ? "nextElementSibling" : "previousElementSibling", s;
+    var next = way > 0 ? "nextElementSibling" : "previousElementSibling", k;
     do {
       if (a[next]) a = a[next];
       else {
-        for (s = a.parentNode[next]; s && (s.hidden || !s.firstElementChild); s = s[next]);
-        if (!s) return null;
-        a = way > 0 ? s.firstElementChild : s.lastElementChild;
+        for (k = a.parentNode.id.slice(1) - 1 + way; sections[k] && (sections[k].hidden || !sections[k].firstElementChild); k += way);
+        if (!sections[k]) return null;
+        a = way > 0 ? sections[k].firstElementChild : sections[k].lastElementChild;
       }
     } while (!seen(a));
     return a;
