@@ -24,8 +24,8 @@ type rule struct {
 	compile func() *regexp2.Regexp // nil if the pattern is not one
 }
 
-// maxMatch bounds the time of one match.
-const maxMatch = 50 * time.Millisecond
+// maxMatch bounds the time of one match, which is chroma's bound too.
+const maxMatch = 250 * time.Millisecond
 
 // newGrammar returns nil if the lexer is not made of rules alone.
 func newGrammar(lexer chroma.Lexer) *grammar {
