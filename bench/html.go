@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/coppice-dev/coppice/bench/shapes"
@@ -17,8 +18,12 @@ func htmlExport(b *bench) []row {
 	}
 	limit := time.Second * time.Duration(small) / 20_000
 	program := b.build()
-	page := []string{"export", shapes.ID, "--format", "html", "-o", os.DevNull, "--force"}
-	lines := []string{"export", shapes.ID, "--format", "jsonl", "-o", os.DevNull, "--force"}
+	dir, err := os.MkdirTemp("", "coppice-page-")
+	check(err)
+	defer os.RemoveAll(dir)
+	out := filepath.Join(dir, "page")
+	page := []string{"export", shapes.ID, "--format", "html", "-o", out, "--force"}
+	lines := []string{"export", shapes.ID, "--format", "jsonl", "-o", out, "--force"}
 	few, many := b.storeOf(shapes.Working(small)), b.storeOf(shapes.Working(large))
 	times := inTurns(5,
 		func() time.Duration { return run(program, few, lines) }, func() time.Duration { return run(program, few, page) },
