@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/alecthomas/chroma/v2"
+	"github.com/alecthomas/chroma/v2/lexers"
 	"github.com/dlclark/regexp2/v2"
 )
 
@@ -134,7 +135,7 @@ func (g *grammar) tokens(text string, yield func(chroma.Token) bool) {
 		runes = append(runes, '\n')
 	}
 	const root = "root"
-	s := &chroma.LexerState{Lexer: g.lexer, Registry: registry(), Text: runes, Stack: []string{root}, MutatorContext: make(map[any]any)}
+	s := &chroma.LexerState{Lexer: g.lexer, Registry: lexers.GlobalLexerRegistry, Text: runes, Stack: []string{root}, MutatorContext: make(map[any]any)}
 	for s.Pos < end && len(s.Stack) > 0 {
 		s.State = s.Stack[len(s.Stack)-1]
 		r, m := g.next(s)

@@ -1,30 +1,11 @@
 package code
 
 import (
-	"embed"
-	"path"
 	"strings"
 	"sync"
 
-	"github.com/alecthomas/chroma/v2"
+	"github.com/alecthomas/chroma/v2/lexers"
 )
-
-//go:embed lexers/*.xml
-var grammars embed.FS
-
-// registry reads the names of the languages, when the first is asked for. What a
-// grammar says is read when it is used.
-var registry = sync.OnceValue(func() *chroma.LexerRegistry {
-	r := chroma.NewLexerRegistry()
-	files, err := grammars.ReadDir("lexers")
-	if err != nil {
-		panic(err) // they are part of the program
-	}
-	for _, f := range files {
-		r.Register(chroma.MustNewXMLLexer(grammars, path.Join("lexers", f.Name())))
-	}
-	return r
-})
 
 // found remembers what find found. Looking for a name that is not there is dear,
 // and "text" or "output" stands behind many a fence.
@@ -46,7 +27,7 @@ func find(language string) *grammar {
 		return g.(*grammar)
 	}
 	var g *grammar
-	if lexer := registry().Get(language); lexer != nil {
+	if lexer := lexers.GlobalLexerRegistry.Get(language); lexer != nil {
 		same, ok := grown.Load(lexer) // under another name
 		if !ok {
 			same, _ = grown.LoadOrStore(lexer, newGrammar(lexer))
