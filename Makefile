@@ -26,6 +26,10 @@ SHELL := bash
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+.PHONY: try
+try: ## Build it and look around, in a home of its own
+	@GO="$(GO)" scripts/try.sh
+
 .PHONY: test
 test: deps check cross race ## Everything CI does; ends with "N passed, M failed"
 
