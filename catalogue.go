@@ -12,7 +12,6 @@ import (
 	"syscall"
 
 	"github.com/coppice-dev/coppice/index"
-	"github.com/coppice-dev/coppice/session"
 )
 
 // The index is beside the sessions if it can be: then everybody who reads them
@@ -151,25 +150,28 @@ func (h *Home) indexPaths() []string {
 	return paths
 }
 
-// indexFiles are the endings of the files that SQLite keeps a database in.
-var indexFiles = []string{"", "-wal", "-shm", "-journal"}
-
 // dropIndexes deletes the home's indexes, wherever they may be, and returns where
-// there were some.
-func (h *Home) dropIndexes() ([]string, error) {
-	if err := h.closeIndex(); err != nil {
-		return nil, err
+// there were some. The open one is not closed: other goroutines may be using it.
+// It makes itself again when somebody next asks it.
+func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	paths := h.indexPaths()
+	if h.ix != nil {
+		if err := h.ix.Discard(ctx); err != nil {
+			return nil, err
+		}
+		if slices.Contains(paths, h.ix.Path()) {
+			had = append(had, h.ix.Path())
+		}
 	}
-	var had []string
-	for _, path := range h.indexPaths() {
-		for _, suffix := range indexFiles {
-			err := os.Remove(path + suffix)
-			switch {
-			case err == nil && !slices.Contains(had, path):
-				had = append(had, path)
-			case err != nil && !errors.Is(err, fs.ErrNotExist):
-				return had, &session.Error{Op: "delete the index", Path: path + suffix, Err: err, Hint: "another program may be using it"}
-			}
+	for _, path := range paths {
+		was, err := index.Delete(ctx, path)
+		if err != nil {
+			return had, err
+		}
+		if was {
+			had = append(had, path)
 		}
 	}
 	return had, nil

@@ -252,7 +252,7 @@ func (h *Home) beforeWriting(ctx context.Context) {
 }
 
 func (h *Home) finishRedaction(ctx context.Context) (*clean.Receipt, error) {
-	if _, err := h.dropIndexes(); err != nil {
+	if _, err := h.dropIndexes(ctx); err != nil {
 		return nil, err
 	}
 	return clean.Finish(ctx, h.store, clean.Options{Progress: h.reportProgress})

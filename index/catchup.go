@@ -60,7 +60,7 @@ func (ix *Index) bringUp(ctx context.Context, sweep bool, progress func(done, to
 	return report, ix.fail("catch up", err)
 }
 
-// Rebuild throws the index away and makes it anew from the logs.
+// Rebuild throws the index away and makes it again from the logs.
 func (ix *Index) Rebuild(ctx context.Context, progress func(done, total int64)) (Report, error) {
 	ix.mu.RLock()
 	db := ix.db

@@ -369,6 +369,44 @@ func (ix *Index) reset(ctx context.Context, damaged *database) error {
 	})
 }
 
+// Delete deletes the index in the file at path and reports whether there was one.
+// An Index that has it open begins again from the logs, in this process or in
+// another, except where the system does not delete what is open: use Discard on
+// one's own.
+func Delete(ctx context.Context, path string) (had bool, err error) {
+	for _, suffix := range fileSuffixes {
+		if _, err := os.Lstat(path + suffix); err == nil {
+			had = true
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return false, &store.Error{Op: "delete index", Path: path, Err: err}
+		}
+	}
+	if !had { // do not make a lock file, or its directory, for nothing
+		return false, nil
+	}
+	ix := &Index{path: path, guard: &guard{path: path + lockSuffix}}
+	defer ix.guard.close()
+	if err := ix.guard.hold(ctx, ix.removeFiles); err != nil {
+		return had, ix.fail("delete index", err)
+	}
+	return had, nil
+}
+
+// Discard deletes the files of the index. The index stays open: whoever uses it
+// next makes it again from the logs. Questions that are being answered are
+// answered first.
+func (ix *Index) Discard(ctx context.Context) error {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if ix.closed {
+		return ix.fail("delete index", store.ErrClosed)
+	}
+	return ix.fail("delete index", ix.guard.hold(ctx, func() error {
+		_ = ix.db.Close() // nothing in it is needed any more
+		return ix.removeFiles()
+	}))
+}
+
 // follow opens the database again if its files are no longer the ones at their
 // names.
 func (ix *Index) follow(ctx context.Context) error {
