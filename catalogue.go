@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 )
 
 // The index is beside the sessions if it can be: then everybody who reads them
@@ -21,29 +23,50 @@ import (
 
 // index returns the index, up to date. It stays open until the home is closed.
 func (h *Home) index(ctx context.Context) (*index.Index, error) {
+	return h.indexBy(ctx, (*index.Index).CatchUp)
+}
+
+// indexing is a way to bring an index up to date: CatchUp or Rebuild.
+type indexing func(ix *index.Index, ctx context.Context, progress func(done, total int64)) (index.Report, error)
+
+func (h *Home) indexBy(ctx context.Context, how indexing) (*index.Index, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.closed {
+		return nil, &session.Error{Op: "open index", Path: h.store.Dir(), Kind: store.ErrClosed}
+	}
+	if h.ix != nil && h.ixUnused && h.isUsed(ctx) {
+		h.retireIndex() // it was made before the home was one
+	}
 	if h.ix == nil {
 		if err := h.openIndex(ctx); err != nil {
 			return nil, err
 		}
 	}
-	err := h.catchUp(ctx, h.ix)
+	err := h.bringUp(ctx, how)
 	if err == nil || !cannotWrite(err) || h.ix.Path() != h.store.IndexPath() {
 		return h.ix, err
 	}
 	// There was room to open it and none to bring it up to date. On a full disk
 	// one must be able to look what could go.
-	if err := errors.Join(h.ix.Close(), h.openElsewhere(ctx, err)); err != nil {
+	h.retireIndex()
+	if err := h.openElsewhere(ctx, err); err != nil {
 		h.ix = nil
 		return nil, err
 	}
-	return h.ix, h.catchUp(ctx, h.ix)
+	return h.ix, h.bringUp(ctx, how)
+}
+
+// retireIndex puts the index aside for another. It is not closed before the home
+// is: other goroutines may be using it. The caller holds mu.
+func (h *Home) retireIndex() {
+	h.retired = append(h.retired, h.ix)
+	h.ix = nil
 }
 
 // openIndex opens the index where it can be. The caller holds mu.
 func (h *Home) openIndex(ctx context.Context) (err error) {
-	if !h.isUsed(ctx) {
+	if h.ixUnused = !h.isUsed(ctx); h.ixUnused {
 		return h.openTemporary(ctx)
 	}
 	h.ix, err = h.openIndexAt(ctx, h.store.IndexPath())
@@ -97,7 +120,7 @@ func cannotWrite(err error) bool {
 }
 
 func (h *Home) openIndexAt(ctx context.Context, path string) (*index.Index, error) {
-	prices, err := readPrices(under(filepath.Dir(h.settings.path), "prices.toml"))
+	prices, err := readPrices(h.settings.pricesPath())
 	if err != nil {
 		return nil, err
 	}
@@ -117,9 +140,9 @@ func readPrices(path string) (*index.Prices, error) {
 	return prices, err
 }
 
-// catchUp brings an index up to date.
-func (h *Home) catchUp(ctx context.Context, ix *index.Index) error {
-	report, err := ix.CatchUp(ctx, h.progress("indexing"))
+// bringUp brings the index up to date. The caller holds mu.
+func (h *Home) bringUp(ctx context.Context, how indexing) error {
+	report, err := how(h.ix, ctx, h.progress("indexing"))
 	for _, unread := range report.Unread {
 		h.notify(SessionUnread{Name: unread.Name, Err: unread.Err})
 	}
@@ -157,12 +180,12 @@ func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	paths := h.indexPaths()
-	if h.ix != nil {
-		if err := h.ix.Discard(ctx); err != nil {
+	for _, ix := range h.openIndexes() {
+		if err := ix.Discard(ctx); err != nil {
 			return nil, err
 		}
-		if slices.Contains(paths, h.ix.Path()) {
-			had = append(had, h.ix.Path())
+		if slices.Contains(paths, ix.Path()) {
+			had = append(had, ix.Path())
 		}
 	}
 	for _, path := range paths {
@@ -177,14 +200,25 @@ func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
 	return had, nil
 }
 
+// openIndexes are all that are open, in use or not. The caller holds mu.
+func (h *Home) openIndexes() []*index.Index {
+	all := slices.Clone(h.retired)
+	if h.ix != nil {
+		all = append(all, h.ix)
+	}
+	return all
+}
+
+// closeIndex closes the index for good: nobody gets one afterwards.
 func (h *Home) closeIndex() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.closed = true
 	var err error
-	if h.ix != nil {
-		err = h.ix.Close()
-		h.ix = nil
+	for _, ix := range h.openIndexes() {
+		err = errors.Join(err, ix.Close())
 	}
+	h.ix, h.retired = nil, nil
 	if h.ixTemp != "" {
 		err = errors.Join(err, os.RemoveAll(h.ixTemp))
 		h.ixTemp = ""

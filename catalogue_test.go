@@ -1,10 +1,16 @@
 package coppice_test
 
 import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 )
 
 // A redaction deletes the index. Other goroutines are in the middle of a search
@@ -39,4 +45,79 @@ func TestRedactionDoesNotDisturbASearch(t *testing.T) {
 	}
 	close(done)
 	searching.Wait()
+}
+
+// A home that nobody has written to must not be written to by those who look at
+// it. Once somebody has, its index belongs beside the sessions.
+func TestIndexMovesIntoAHomeThatIsUsed(t *testing.T) {
+	h, dir := keptHome(t)
+	if list, err := h.Sessions.List(t.Context(), coppice.ListRequest{}); err != nil || len(list.Sessions) > 0 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	keep(t, dir, "first", 1, "hello")
+	status, err := h.Upkeep.IndexStatus(t.Context())
+	if err != nil || status.Path != h.Store().IndexPath() || status.Sessions != 1 {
+		t.Errorf("%+v, %v", status, err)
+	}
+}
+
+// Whoever is late, when a server stops, must not leave an index open.
+func TestClosedHomeHasNoIndex(t *testing.T) {
+	h, dir := keptHome(t)
+	keep(t, dir, "first", 1, "hello")
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Sessions.List(t.Context(), coppice.ListRequest{}); !errors.Is(err, store.ErrClosed) {
+		t.Error(err)
+	}
+	if _, err := os.Stat(h.Store().IndexPath()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an index was made: %v", err)
+	}
+}
+
+// damage makes an archived session that nobody can read.
+func (h *house) damage(name string) {
+	h.Helper()
+	dir := filepath.Join(h.Store().House(), "archive")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		h.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".jsonl.zst"), []byte("not compressed"), 0o600); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// Rebuilding reads every session once, and not a second time to catch up with
+// what is thrown away.
+func TestRebuildReadsOnce(t *testing.T) {
+	unread := 0
+	h := newHouse(t)
+	h.Home = h.open(&coppice.Options{Create: true, Notify: func(n coppice.Notice) {
+		if _, ok := n.(coppice.SessionUnread); ok {
+			unread++
+		}
+	}})
+	h.say(session.Header{ID: "good"}, "hello")
+	h.damage("bad")
+	if _, err := h.Upkeep.RebuildIndex(t.Context()); err != nil || unread != 1 {
+		t.Errorf("notices: %d, %v", unread, err)
+	}
+}
+
+// Without a place for settings there are no prices either, least of all those of
+// the directory that a program happens to be in.
+func TestPricesAreNeverTakenFromWhereverOneIs(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("prices.toml", []byte("this is no price list"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	home, err := coppice.Open(t.Context(), t.TempDir(), &coppice.Options{Settings: &coppice.Settings{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer home.Close()
+	if _, err := home.Sessions.List(t.Context(), coppice.ListRequest{}); err != nil {
+		t.Error(err)
+	}
 }

@@ -37,9 +37,12 @@ type Home struct {
 	// may have taken out more since the home was opened.
 	guarded atomic.Pointer[guarded]
 
-	mu     sync.Mutex   // guards what follows
-	ix     *index.Index // nil until somebody asks for it
-	ixTemp string       // the directory to delete with it, or ""
+	mu       sync.Mutex     // guards what follows
+	ix       *index.Index   // nil until somebody asks for it
+	ixUnused bool           // ix was made while nobody had written to the home yet
+	ixTemp   string         // the directory to delete at the end, or ""
+	retired  []*index.Index // what ix was before
+	closed   bool
 }
 
 // Options are how a home is opened. The zero value reads the settings of the
@@ -50,11 +53,13 @@ type Options struct {
 	// Create makes a home that does not exist yet. Without it, Open returns
 	// session.ErrNotExist.
 	Create bool
-	// Notify is told what a person should know and no result says. It may be
-	// called by several goroutines at once.
+	// Notify gets what a person should know and no result says. It may be called by
+	// several goroutines at once, and must not call the home back: the operation
+	// that it hears of may hold a lock.
 	Notify func(Notice)
-	// Progress is told how far work has come that takes a while: what is being
-	// done, and how much of how much. It must return quickly.
+	// Progress hears how far work has come that takes a while: what is being done,
+	// and how much of how much. It must return quickly, and must not call the home
+	// back either.
 	Progress func(doing string, done, total int64)
 }
 
@@ -159,7 +164,8 @@ func (h *Home) storeOptions() *file.Options {
 	return opts
 }
 
-// Close releases the home. Conversations that are still open stay usable.
+// Close releases the home. What still asks for its index gets store.ErrClosed.
+// Conversations that are still open stay usable.
 func (h *Home) Close() error {
 	return errors.Join(h.closeIndex(), h.store.Close())
 }

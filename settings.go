@@ -200,6 +200,15 @@ func (s *Settings) number(key string) int64 {
 	return n
 }
 
+// pricesPath is the file in which the user may have written down what models cost.
+// It is beside the configuration file; "" if there is no place for either.
+func (s *Settings) pricesPath() string {
+	if s.path == "" {
+		return "" // and not a file wherever they happen to be
+	}
+	return filepath.Join(filepath.Dir(s.path), "prices.toml")
+}
+
 func (s *Settings) redacts() bool { return s.Get(SettingRedact).Value == "true" }
 
 func (s *Settings) blobThreshold() int { return int(s.number(SettingBlobThreshold)) }

@@ -1,6 +1,10 @@
 package coppice
 
-import "context"
+import (
+	"context"
+
+	"github.com/coppice-dev/coppice/index"
+)
 
 // IndexStatus is the state of the index.
 type IndexStatus struct {
@@ -33,13 +37,9 @@ type RebuildResult struct {
 func (u *Upkeep) RebuildIndex(ctx context.Context) (*RebuildResult, error) {
 	h := u.home
 	h.beforeWriting(ctx)
-	ix, err := h.index(ctx)
+	ix, err := h.indexBy(ctx, (*index.Index).Rebuild)
 	if err != nil {
 		return nil, err
 	}
-	report, err := ix.Rebuild(ctx, h.progress("indexing"))
-	for _, unread := range report.Unread {
-		h.notify(SessionUnread{Name: unread.Name, Err: unread.Err})
-	}
-	return &RebuildResult{ix.Path()}, err
+	return &RebuildResult{ix.Path()}, nil
 }
