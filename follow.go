@@ -178,6 +178,7 @@ func (f *following) all(ctx context.Context, last int) error {
 		end, err := f.endOf(ctx, stat.Name)
 		if err != nil {
 			f.home.notify(SessionUnread{stat.Name, err}) // the others can be followed
+			known[stat.Name] = seen{0, stat.Size, stat.Modified}
 			continue
 		}
 		known[stat.Name] = seen{end, stat.Size, stat.Modified}
@@ -224,8 +225,14 @@ func (f *following) poll(ctx context.Context, known map[string]seen) error {
 		}
 		now := seen{was.pos, stat.Size, stat.Modified}
 		now.pos, err = f.tellFrom(ctx, stat.Name, was.pos)
-		if err != nil && !errors.Is(err, session.ErrNotExist) { // removed since it was listed
+		switch {
+		case err == nil || errors.Is(err, session.ErrNotExist): // removed since it was listed
+		case errors.Is(err, errStopped):
 			return err
+		case ctx.Err() != nil:
+			return nil
+		default: // the others can be followed; this one is tried again when it changes
+			f.home.notify(SessionUnread{stat.Name, err})
 		}
 		known[stat.Name] = now
 	}
