@@ -25,7 +25,7 @@ const Leaf = "leaf"
 // may have typed
 //
 //   - an id;
-//   - a key, such as "telegram:123456", with which package keyed or New made it;
+//   - a key, such as "telegram:123456", with which package keyed or Create made it;
 //   - "last", the conversation in which something was said last, or "@1", "@2", …,
 //     the first, second, … of the list;
 //   - the beginning of an id that no other session has;
@@ -65,6 +65,8 @@ func (h *Home) exactly(ctx context.Context, given string) (string, error) {
 		switch {
 		case err == nil:
 			return name, log.Close()
+		case ctx.Err() != nil:
+			return "", ctx.Err()
 		case !errors.Is(err, store.ErrNotExist):
 			return name, nil // it is there; whoever opens it will say what is wrong with it
 		}
@@ -72,8 +74,8 @@ func (h *Home) exactly(ctx context.Context, given string) (string, error) {
 	return "", nil
 }
 
-// idOfKey returns the id that a session of a key has if package keyed or New made
-// it, or "" for what cannot be a key.
+// idOfKey returns the id that a session of a key has if package keyed or Create
+// made it, or "" for what cannot be a key.
 func idOfKey(key string) string {
 	id, err := keyed.SessionID(key)
 	if err != nil {
@@ -119,8 +121,8 @@ func invalidCount(n int) error {
 const maxPrefixed = 100
 
 // byPrefix returns the sessions whose ids begin with what was given. The index has
-// all of them, also what was made a moment ago and what cannot be read; without one
-// the store is asked, which has to list everything.
+// all of them, even one that was made a moment ago or that cannot be read. Without
+// an index the store is asked, which has to list everything.
 func (h *Home) byPrefix(ctx context.Context, given string) ([]string, error) {
 	if ix, err := h.index(ctx); err == nil {
 		return ix.Names(ctx, given, maxPrefixed)

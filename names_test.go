@@ -1,6 +1,7 @@
 package coppice_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -81,5 +82,15 @@ func TestAChosenNameWinsOverAPrefix(t *testing.T) {
 	}
 	if got, err := coppice.ResolveEntry(s, label); got != ids[0] || err != nil {
 		t.Errorf("%q means %q, %v; want the entry of that label", label, got, err)
+	}
+}
+
+// A name must not be taken for a session because nobody waited for the answer.
+func TestResolveEndsWithItsContext(t *testing.T) {
+	h, _ := keptHome(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if name, err := h.Sessions.Resolve(ctx, "nothing"); name != "" || !errors.Is(err, context.Canceled) {
+		t.Errorf("%q, %v", name, err)
 	}
 }
