@@ -211,11 +211,9 @@ func (h *Home) loadGuard() {
 
 // sessionOptions are what sessions are opened with.
 func (h *Home) sessionOptions() *session.Options {
-	opts := &session.Options{BlobThreshold: h.settings.blobThreshold()}
-	if g := h.guarded.Load(); h.settings.redacts() || g.guard != nil || g.err != nil {
-		opts.Clean = h.clean
-	}
-	return opts
+	// Clean is set even if nothing was ever taken out: that may happen while the
+	// session is open.
+	return &session.Options{BlobThreshold: h.settings.blobThreshold(), Clean: h.clean}
 }
 
 // clean is for session.Options.Clean. It takes out of an entry what was taken out

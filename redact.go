@@ -17,8 +17,8 @@ type RedactRequest struct {
 	Apply    bool     `json:"apply,omitempty"` // take out what was found; nothing brings it back
 }
 
-// Redact looks for secrets and, if it is told to, takes them out of everything
-// that the home has. Beside an error of taking them out it returns what was done;
+// Redact looks for secrets and, with Apply, takes them out of everything that the
+// home has. Beside an error of taking them out it returns what was done;
 // what is left is done before the next operation that writes: see Unfinished.
 func (u *Upkeep) Redact(ctx context.Context, r RedactRequest) (*upkeep.RedactResult, error) {
 	h := u.home
@@ -35,6 +35,7 @@ func (u *Upkeep) Redact(ctx context.Context, r RedactRequest) (*upkeep.RedactRes
 	}
 	if r.Apply {
 		h.beforeWriting(ctx)
+		defer h.loadGuard() // for what is open, and is written to without an operation
 	}
 	return upkeep.Redact(ctx, h.store, upkeep.RedactRequest{
 		Sessions: names, Apply: r.Apply, Progress: h.reportProgress,

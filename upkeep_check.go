@@ -43,6 +43,9 @@ func (u *Upkeep) Repair(ctx context.Context, r RepairRequest) (*upkeep.RepairRes
 	if err != nil {
 		return nil, err
 	}
+	if !r.DryRun {
+		u.home.beforeWriting(ctx) // the log as it was is kept, with whatever is in it
+	}
 	return upkeep.Repair(ctx, u.home.store, upkeep.RepairRequest{Session: name, DryRun: r.DryRun})
 }
 
@@ -61,15 +64,16 @@ type TidyResult struct {
 
 // Tidy deletes what nobody needs. Beside an error it returns what it has deleted.
 func (u *Upkeep) Tidy(ctx context.Context, r TidyRequest) (*TidyResult, error) {
-	result := &TidyResult{}
+	if !r.DryRun {
+		u.home.beforeWriting(ctx)
+	}
+	var stale, blobs []upkeep.Action
 	var err error
 	if r.Stale {
-		if result.Stale, err = upkeep.RemoveStale(ctx, u.home.store, r.DryRun); err != nil {
-			return result, err
-		}
+		stale, err = upkeep.RemoveStale(ctx, u.home.store, r.DryRun)
 	}
-	if r.Blobs {
-		result.Blobs, err = upkeep.RemoveBlobs(ctx, u.home.store, r.DryRun)
+	if r.Blobs && err == nil {
+		blobs, err = upkeep.RemoveBlobs(ctx, u.home.store, r.DryRun)
 	}
-	return result, err
+	return &TidyResult{Stale: orEmpty(stale), Blobs: orEmpty(blobs)}, err
 }
