@@ -76,8 +76,8 @@ func (a *app) printStats(s *coppice.StatsResult) error {
 	for _, d := range s.Days {
 		days = append(days, index.Count{Name: d.Key, Count: d.Tokens()})
 	}
-	if len(days) > mostDays {
-		days = days[len(days)-mostDays:]
+	if len(days) > maxDays {
+		days = days[len(days)-maxDays:]
 	}
 	models := make([]index.Count, 0, len(s.Models))
 	for _, m := range s.Models {
@@ -90,7 +90,7 @@ func (a *app) printStats(s *coppice.StatsResult) error {
 		{"Tokens a day", days},
 		{"Tokens by model", models},
 		{"Tokens of the dearest sessions", sessionBars(s)},
-		{"Calls by tool", s.Tools[:min(len(s.Tools), mostTools)]},
+		{"Calls by tool", s.Tools[:min(len(s.Tools), maxTools)]},
 	} {
 		if err := a.printBars(c.title, c.bars); err != nil {
 			return err
@@ -103,18 +103,18 @@ func (a *app) printStats(s *coppice.StatsResult) error {
 }
 
 const (
-	mostDays  = 14
-	mostTools = 10
+	maxDays  = 14
+	maxTools = 10
 
-	mostSessions = 5
-	barWidth     = 40
+	maxSessions = 5
+	barWidth    = 40
 
 	trendWidth = 76 // columns
 )
 
 func sessionBars(s *coppice.StatsResult) []index.Count {
 	var bars []index.Count
-	for _, u := range s.Sessions[:min(len(s.Sessions), mostSessions)] {
+	for _, u := range s.Sessions[:min(len(s.Sessions), maxSessions)] {
 		title := render.OneLine(cmp.Or(s.Titles[u.Key], halfUUID(u.Key)), 30)
 		bars = append(bars, index.Count{Name: fmt.Sprintf("%s  %s", title, cost(u)), Count: u.Tokens()})
 	}
@@ -147,16 +147,16 @@ func (a *app) statsSummary(s *coppice.StatsResult) string {
 
 // tokenKinds tells what kinds of tokens there were.
 func tokenKinds(u coppice.Usage) string {
-	parts := []string{"input " + grouped(u.Input)}
+	parts := []string{"input " + render.Thousands(int(u.Input))}
 	if u.CacheRead > 0 {
-		parts = append(parts, "from the cache "+grouped(u.CacheRead))
+		parts = append(parts, "from the cache "+render.Thousands(int(u.CacheRead)))
 	}
 	if u.CacheWrite > 0 {
-		parts = append(parts, "into the cache "+grouped(u.CacheWrite))
+		parts = append(parts, "into the cache "+render.Thousands(int(u.CacheWrite)))
 	}
-	output := "output " + grouped(u.Output)
+	output := "output " + render.Thousands(int(u.Output))
 	if u.Reasoning > 0 {
-		output += " (of which reasoning " + grouped(u.Reasoning) + ")"
+		output += " (of which reasoning " + render.Thousands(int(u.Reasoning)) + ")"
 	}
 	return strings.Join(append(parts, output), ", ")
 }
@@ -177,19 +177,6 @@ func cost(u coppice.Usage) string {
 	return text
 }
 
-// grouped writes a number with a thin mark at every thousand.
-func grouped(n int64) string {
-	digits := fmt.Sprint(n)
-	var b strings.Builder
-	for i, d := range digits {
-		if i > 0 && (len(digits)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(d)
-	}
-	return b.String()
-}
-
 // printBars draws a horizontal bar for each count.
 func (a *app) printBars(title string, bars []index.Count) error {
 	if len(bars) == 0 {
@@ -205,14 +192,14 @@ func (a *app) printBars(title string, bars []index.Count) error {
 	}
 	room := barWidth
 	if width := a.width(); width > 0 {
-		room = max(min(room, width-widest-len("      ")-len(grouped(most))), 8)
+		room = max(min(room, width-widest-len("      ")-len(render.Thousands(int(most)))), 8)
 	}
 	for _, b := range bars {
 		name := render.OneLine(b.Name, 0)
 		if name == "" {
 			name = "-"
 		}
-		if err := a.print("  %s  %s %s", terminal.Pad(name, widest), a.paint(green, bar(b.Count, most, room)), grouped(b.Count)); err != nil {
+		if err := a.print("  %s  %s %s", terminal.Pad(name, widest), a.paint(green, bar(b.Count, most, room)), render.Thousands(int(b.Count))); err != nil {
 			return err
 		}
 	}
@@ -245,7 +232,7 @@ func height(n, most int64) rune {
 // included, if the bars of single days cannot show all of them. A character
 // stands for one day, or for several.
 func (a *app) printTrend(days []coppice.Usage) error {
-	if len(days) <= mostDays {
+	if len(days) <= maxDays {
 		return nil
 	}
 	first, err := time.Parse(time.DateOnly, days[0].Key)
