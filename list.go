@@ -1,6 +1,7 @@
 package coppice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -126,16 +127,14 @@ func (r *ListRequest) options() (o index.ListOptions, err error) {
 		return o, invalid("relation is %q; it must be %s", r.Relation, strings.Join(relations, ", "))
 	case r.Page < 0:
 		return o, invalid("page is %d; the first is 1", r.Page)
+	case r.Page > 1 && r.Limit < 0:
+		return o, invalid("page is %d, but without a limit everything is on the first", r.Page)
 	case r.Page > 1 && r.After != "":
 		return o, invalid("page and after both say where to begin; give one of them")
 	}
 	offset := 0
 	if r.Page > 1 {
-		limit := r.Limit
-		if limit == 0 {
-			limit = defaultLimit
-		}
-		offset = (r.Page - 1) * max(limit, 0)
+		offset = (r.Page - 1) * cmp.Or(r.Limit, defaultLimit)
 	}
 	return index.ListOptions{
 		Sort: index.Sort(r.Sort), Desc: desc != r.Reverse, Limit: r.Limit, Offset: offset, After: r.After,
@@ -238,7 +237,7 @@ func (s *Sessions) Suggest(ctx context.Context, r SuggestRequest) ([]SessionInfo
 		found, err = ix.Find(ctx, r.Begin)
 		slices.SortStableFunc(found, func(a, b index.Session) int { return b.Updated.Compare(a.Updated) })
 	}
-	var list []SessionInfo
+	list := []SessionInfo{}
 	for i := range found {
 		// Of a conversation that goes on in several sessions the first is enough.
 		if id := found[i].Conversation; id == "" || id == found[i].ID {
