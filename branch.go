@@ -15,7 +15,7 @@ type BranchRequest struct {
 	Session string `json:"session"` // as a person names it: see Resolve
 	Entry   string `json:"entry"`   // the next entry will follow this one
 	// Summary tells the model what happened on the branch that is left. Default:
-	// nothing is told.
+	// none.
 	Summary string `json:"summary,omitempty"`
 }
 

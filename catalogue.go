@@ -47,8 +47,8 @@ func (h *Home) indexBy(ctx context.Context, how indexing) (*index.Index, error) 
 	if err == nil || !cannotWrite(err) || h.ix.Path() != h.store.IndexPath() {
 		return h.ix, err
 	}
-	// There was room to open it and none to bring it up to date. On a full disk
-	// one must be able to look what could go.
+	// There was room to open it, but not to bring it up to date. On a full disk people
+	// must still be able to see what they could remove.
 	h.retireIndex()
 	if err := h.openElsewhere(ctx, err); err != nil {
 		h.ix = nil
@@ -98,7 +98,7 @@ func (h *Home) openElsewhere(ctx context.Context, why error) (err error) {
 	if cannotWrite(err) {
 		err = h.openTemporary(ctx)
 	}
-	if err == nil && errors.Is(why, syscall.ENOSPC) { // else it is always so, and nothing to be told each time
+	if err == nil && errors.Is(why, syscall.ENOSPC) { // otherwise it is always like that, and repeating it helps nobody
 		h.notify(IndexElsewhere{Path: h.ix.Path(), Err: why})
 	}
 	return err
@@ -157,8 +157,8 @@ func (h *Home) cachedIndexPath(dir string) string {
 }
 
 // indexPaths are the places where this user may have an index of the home: beside
-// the sessions, and in the cache. The latter's name is made of the directory's,
-// which may have been another, through a link.
+// the sessions, and in the cache. The name of the latter comes from that of the
+// directory, which may have been opened by another name, through a link.
 func (h *Home) indexPaths() []string {
 	dirs := []string{h.store.Dir()}
 	if real, err := filepath.EvalSymlinks(dirs[0]); err == nil && real != dirs[0] {

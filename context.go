@@ -132,7 +132,7 @@ func contextOf(c *Conversation, s *session.Session, r ContextRequest) (*ContextR
 	return result, err
 }
 
-// neverSent is what the entries are that no model is sent.
+// neverSent names the kinds of entries that are never sent to a model.
 const neverSent = "settings, names, labels, edits, reverts, extensions' data"
 
 // contextAt builds the context at a leaf, and says what of the path it leaves out.

@@ -220,7 +220,7 @@ func (h *Home) openLast(ctx context.Context, op, given string, entries ...string
 	}
 	for _, entry := range entries {
 		if _, err := c.Resolve(entry); !errors.Is(err, session.ErrNotExist) {
-			continue // what else is wrong the operation says
+			continue // the operation reports whatever else is wrong
 		}
 		if err := h.mustNotBeEarlier(ctx, c, op, entry); err != nil {
 			return nil, errors.Join(err, c.Close())
@@ -274,8 +274,8 @@ func ignore(err, kind error) error {
 	return err
 }
 
-// openEach opens all sessions of a conversation one by one, for what is said of
-// the conversation as a whole. name is the session's or the conversation's.
+// openEach opens all sessions of a conversation one by one, for what holds for the
+// conversation as a whole. name is the session's or the conversation's.
 func (h *Home) openEach(ctx context.Context, given string) (name string, links []*Conversation, err error) {
 	name, chain, err := h.chain(ctx, given)
 	if err != nil {

@@ -157,7 +157,7 @@ type ExportAllRequest struct {
 	ExportRequest
 	Sessions []string `json:"sessions,omitempty"` // as a person names them
 	All      bool     `json:"all,omitempty"`      // every conversation of the home, and Sessions is not used
-	// Each, if it is set, is told what became of each conversation: what was
+	// Each, if it is set, is called with what became of each conversation: what was
 	// written, or why not. An error from it ends the export.
 	Each func(session string, done *ExportResult, failed error) error `json:"-"`
 }
@@ -257,7 +257,7 @@ func writeOut(path string, force bool, write func(io.Writer) error) error {
 		return &session.Error{Op: "write", Path: path, Kind: session.ErrExist}
 	}
 	if missing := (*fs.PathError)(nil); errors.As(err, &missing) && missing.Path != path {
-		err = missing.Err // the name of the temporary file would tell nobody anything
+		err = missing.Err // the name of the temporary file means nothing to anybody
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)

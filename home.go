@@ -78,8 +78,7 @@ type (
 )
 
 // Open opens a home. where is a directory, a file: URL, or "" for the directory
-// in the settings. Opening a home writes nothing, so that one can be read which
-// cannot be written to.
+// in the settings. Opening a home writes nothing, so a read-only one can be read.
 func Open(ctx context.Context, where string, o *Options) (*Home, error) {
 	h := &Home{}
 	if o != nil {
@@ -247,7 +246,7 @@ func (h *Home) beforeWriting(ctx context.Context) {
 	defer h.loadGuard()
 	unfinished, err := clean.Unfinished(h.store)
 	if err != nil || !unfinished {
-		return // what is wrong with the store the operation will say
+		return // the operation itself will report what is wrong with the store
 	}
 	receipt, err := h.finishRedaction(ctx)
 	if receipt != nil || err != nil {

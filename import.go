@@ -40,10 +40,10 @@ type ImportRequest struct {
 	// Getenv is the environment that tells where programs keep their files.
 	// Default: os.Getenv.
 	Getenv func(string) string `json:"-"`
-	// Found, if it is set, is told first what All has found.
+	// Found, if it is set, is called first, with what All has found.
 	Found func([]discover.Program) `json:"-"`
-	// Each, if it is set, is told what became of each file, one after the other.
-	// What it is told of is durable. An error from it ends the import.
+	// Each, if it is set, is called with what became of each file, one after the
+	// other. That is durable by then. An error from it ends the import.
 	Each func(*ImportedFile) error `json:"-"`
 }
 
@@ -96,7 +96,7 @@ func (t *Transfer) Import(ctx context.Context, r ImportRequest) (*ImportResult, 
 func (r *ImportRequest) check() error {
 	switch {
 	case len(r.Paths) == 0 && !r.All:
-		return invalid("import of nothing: there is no path")
+		return invalid("nothing to import: give a path")
 	case r.Format != "" && all.Named(r.Format) == nil:
 		return &session.Error{Op: "import", Err: invalid("unknown format %q", r.Format)}
 	case r.Watch > 0 && r.DryRun:
@@ -111,8 +111,8 @@ func (r *ImportRequest) check() error {
 }
 
 // openForImport opens the store once more, to append without waiting for the disk
-// each time: sessions are durable when they are closed, which is before anything
-// is said about them.
+// each time: sessions are durable when they are closed, and they are closed before
+// anybody hears of them.
 func (h *Home) openForImport() (*file.Store, error) {
 	opts := h.storeOptions()
 	if opts.Sync == file.Always {

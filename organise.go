@@ -155,9 +155,9 @@ func rename(c *Conversation, name string) (*RenameResult, error) {
 
 // TagRequest changes the tags of a conversation, or only asks for them.
 type TagRequest struct {
-	Session string   `json:"session"`          // as a person names it: see Resolve
-	Add     []string `json:"add,omitempty"`    // a tag that is in both lists
-	Remove  []string `json:"remove,omitempty"` // is taken away
+	Session string   `json:"session"` // as a person names it: see Resolve
+	Add     []string `json:"add,omitempty"`
+	Remove  []string `json:"remove,omitempty"` // wins over Add
 }
 
 // TagResult has the tags of a conversation.
@@ -255,12 +255,12 @@ func changeTags(links []*Conversation, add, remove []string) (entry string, err 
 	return entry, nil
 }
 
-// SuggestTagsRequest asks for words of which tags can be made.
+// SuggestTagsRequest asks for words that would make good tags.
 type SuggestTagsRequest struct {
 	Session string `json:"session"` // as a person names it: see Resolve
 }
 
-// SuggestTagsResult has words of which tags can be made.
+// SuggestTagsResult has words that would make good tags.
 type SuggestTagsResult struct {
 	Session   string   `json:"session"`
 	Suggested []string `json:"suggested"` // the best first
@@ -342,8 +342,8 @@ func (s *Sessions) Pin(ctx context.Context, r PinRequest) (*PinResult, error) {
 }
 
 // remark appends what only says something about a session (a label, a name, a
-// tag). That does not depend on where the leaf is, so another writer who comes
-// first is no reason to give up.
+// tag). That does not depend on where the leaf is, so it is simply tried
+// again if another writer was first.
 func remark(s *session.Session, do func() (string, error)) (id string, err error) {
 	err = s.Retry(func() error {
 		id, err = do()

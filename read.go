@@ -81,7 +81,7 @@ func lastOf[T any](list []T, n int) []T {
 	return list[max(len(list)-n, 0):]
 }
 
-// TreeRequest says of which conversation to read the tree.
+// TreeRequest says which conversation's tree to read.
 type TreeRequest struct {
 	Session string `json:"session"`
 	Link    bool   `json:"link,omitempty"`
@@ -150,7 +150,7 @@ func newTreeNode(out *render.Outline, n *render.Node, depth int) TreeNode {
 	return node
 }
 
-// RawRequest says of which entry to read the source.
+// RawRequest says which entry's source to read.
 type RawRequest struct {
 	Session string `json:"session"`
 	Entry   string `json:"entry"` // as a person names it

@@ -59,7 +59,7 @@ func (u *Upkeep) Retain(ctx context.Context, r RetainRequest) (*RetainResult, er
 		rule.MaxCount = *r.MaxCount
 	}
 	if r.OlderThan < 0 || r.MaxCount != nil && *r.MaxCount < 0 || r.OlderThan == 0 && r.MaxCount == nil {
-		return nil, invalid("what may stay is not said: a positive age or a number of sessions is needed")
+		return nil, invalid("say what may stay: give a positive age or a number of sessions")
 	}
 	if !r.DryRun {
 		u.home.beforeWriting(ctx)

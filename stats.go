@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/index"
 )
 
-// StatsRequest says of what to count.
+// StatsRequest says what to count.
 type StatsRequest struct {
 	Session string    `json:"session,omitempty"` // as a person names it; "" is all of them
 	Since   time.Time `json:"since,omitzero"`

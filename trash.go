@@ -16,7 +16,7 @@ import (
 type RemoveRequest struct {
 	Session string `json:"session"`         // as a person names it: see Resolve
 	Link    bool   `json:"link,omitempty"`  // only the session that is named
-	Force   bool   `json:"force,omitempty"` // even if it is pinned, or nobody can tell
+	Force   bool   `json:"force,omitempty"` // even if it is pinned, or too damaged to check
 }
 
 // RemoveResult is what is in the trash now.

@@ -31,27 +31,27 @@ import (
 //  1. A fourth file, with .lock after the database's name, is locked by whoever
 //     opens a connection, writes, or closes. Nobody of ours makes, deletes or
 //     writes one of the three without that lock.
-//  2. Whoever opens notes which files he got, once a first read has made SQLite
+//  2. Whoever opens notes which files they got, once a first read has made SQLite
 //     open them all. A further connection must get the same.
-//  3. Whoever writes looks, under the lock, whether the files are still his. If not
-//     he writes nothing and opens again. So all who write agree on all three, and
+//  3. Whoever writes looks, under the lock, whether the files are still theirs. If
+//     not, they write nothing and open again. So all who write agree on all three, and
 //     then SQLite's own locks do the rest.
 //  4. Before something is written that may for a time be only in the -wal, the lock
 //     file gets a mark. The mark goes, under the lock, once all of the -wal is in
 //     the database.
 //  5. Whoever opens and finds the mark without a -wal or a -shm, or no database,
 //     deletes what there is and begins with an empty one.
-//  6. Whoever read looks afterwards whether the files are still those that he read
-//     from. If not, the answer is thrown away, and he opens, catches up, and reads
-//     again.
+//  6. Whoever read looks afterwards whether the files are still those that they
+//     read from. If not, they throw the answer away, open, catch up, and read again.
 //
 // Why an answer is right, then. At the end of the reading the files were the
-// reader's; nobody can give a deleted file its number again as long as he has it
-// open; so they were his all the while. By 3, whoever wrote meanwhile wrote to the
-// same three. By 4 and 5 the database and the log that he opened belonged
-// together: had one been deleted since it was needed, there would have been the
-// mark, and an empty database in its place. And by 6 an empty one, or one that
-// another process is still filling, is caught up with before it is read.
+// reader's; nobody can give a deleted file its number again as long as the reader
+// has it open; so they were the reader's all the while. By 3, whoever wrote
+// meanwhile wrote to the same three. By 4 and 5 the database and the log that were
+// opened belonged together: had one been deleted since it was needed, there would
+// have been the mark, and an empty database in its place. And by 6 an empty one,
+// or one that another process is still filling, is caught up with before it is
+// read.
 //
 // What is not covered: a power cut soon after which somebody deletes the -wal, and
 // whoever deletes the lock file together with the -wal and not the database.

@@ -48,7 +48,7 @@ type RedactRequest struct {
 	// if the store has no index.
 	DropIndex    func() (bool, error)
 	RebuildIndex func(ctx context.Context) (string, error)
-	// Progress, if it is not nil, is told how far it is.
+	// Progress, if it is not nil, hears how far the work has come.
 	Progress func(doing string, done, total int64)
 }
 
@@ -63,8 +63,8 @@ type RedactResult struct {
 	Index string `json:"index,omitempty"`
 }
 
-// Redact looks for secrets and, if it is told to, takes them out of everything
-// that the store has. Beside an error of taking them out it returns what was done;
+// Redact looks for secrets and, with Apply, takes them out of everything that the
+// store has. Beside an error of taking them out it returns what was done;
 // every file is then whole, and clean.Finish does the rest.
 func Redact(ctx context.Context, st *file.Store, r RedactRequest) (*RedactResult, error) {
 	sweep, err := clean.LookWith(ctx, st, clean.Options{Sessions: r.Sessions, Progress: r.Progress})

@@ -53,7 +53,7 @@ type RemoveRequest struct {
 	// Sessions are removed in one go. Those that continue each other come in
 	// their order.
 	Sessions []string
-	// Force removes pinned sessions too, and those of which nobody can tell.
+	// Force removes pinned sessions too, and those that are too damaged to check.
 	Force bool
 }
 

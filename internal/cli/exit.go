@@ -26,8 +26,8 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// errPartial says that some of several things were done. What was not is said
-// before.
+// errPartial says that some of several things were done. What was not has been
+// reported by then.
 var errPartial = coppice.ErrPartial
 
 // exitCodes is the one table from what went wrong to exit codes.

@@ -21,8 +21,8 @@ func followCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "follow [ID]",
 		Short: "Watch entries arrive, until interrupted",
-		Long: "Follow prints the entries that are appended to a session, by whomever, one line\n" +
-			"each. With --all it follows every session of the store, also those that begin\n" +
+		Long: "Follow prints the entries that any program appends to a session, one line each.\n" +
+			"With --all it follows every session of the store, including those that begin\n" +
 			"later. It ends when it is interrupted (exit code 130) or the session is removed.",
 		Example: "  coppice follow 0199 --last 5\n" +
 			"  coppice follow --all --json | jq -r .entry.message.role",
