@@ -176,13 +176,18 @@ func (u *Upkeep) trashedByKey(ctx context.Context, key string) ([]string, error)
 // EmptyTrashRequest says what to delete for good.
 type EmptyTrashRequest struct {
 	OlderThan time.Duration `json:"older_than,omitempty"` // only what was removed longer ago
-	DryRun    bool          `json:"dry_run,omitempty"`    // only say what would be deleted
+	// Before, if it is set, is used instead of OlderThan: only what was removed
+	// before that moment. Whoever asks a person first passes on the Before of the
+	// dry run, so that nothing goes that they were not asked about.
+	Before time.Time `json:"before,omitzero"`
+	DryRun bool      `json:"dry_run,omitempty"` // only say what would be deleted
 }
 
 // EmptyTrashResult is what was deleted, or would be.
 type EmptyTrashResult struct {
-	Removals []string `json:"removals"`
-	Size     int64    `json:"size"`
+	Removals []string  `json:"removals"`
+	Size     int64     `json:"size"`
+	Before   time.Time `json:"before"` // only what was removed before that moment
 }
 
 // EmptyTrash deletes what is in the trash for good. Beside an error it returns what
@@ -191,7 +196,10 @@ func (u *Upkeep) EmptyTrash(ctx context.Context, r EmptyTrashRequest) (*EmptyTra
 	if r.OlderThan < 0 {
 		return nil, invalid("an age of %v is negative", r.OlderThan)
 	}
-	before := time.Now().Add(-r.OlderThan)
+	before := r.Before
+	if before.IsZero() {
+		before = time.Now().Add(-r.OlderThan)
+	}
 	var gone []store.Trashed
 	var err error
 	if r.DryRun {
@@ -201,7 +209,7 @@ func (u *Upkeep) EmptyTrash(ctx context.Context, r EmptyTrashRequest) (*EmptyTra
 		u.home.beforeWriting(ctx)
 		gone, err = u.home.store.EmptyTrash(ctx, before)
 	}
-	result := &EmptyTrashResult{Removals: []string{}}
+	result := &EmptyTrashResult{Removals: []string{}, Before: before.UTC()}
 	for _, item := range gone {
 		result.Removals = append(result.Removals, item.ID)
 		result.Size += item.Size

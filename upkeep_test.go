@@ -237,3 +237,28 @@ func TestWhatIsRedactedDoesNotComeBackIntoAnOpenHome(t *testing.T) {
 		}
 	}
 }
+
+// What is removed while a person is being asked was not asked about, and stays.
+func TestEmptyingTheTrashTakesOnlyWhatWasListed(t *testing.T) {
+	h := newHouse(t)
+	for _, id := range []string{"old", "new"} {
+		h.say(session.Header{ID: id}, "hello")
+	}
+	remove := func(id string) {
+		t.Helper()
+		if _, err := h.Sessions.Remove(t.Context(), coppice.RemoveRequest{Session: id}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Millisecond) // removals are told apart by the clock
+	}
+	remove("old")
+	plan, err := h.Upkeep.EmptyTrash(t.Context(), coppice.EmptyTrashRequest{DryRun: true})
+	if err != nil || len(plan.Removals) != 1 {
+		t.Fatalf("planned %+v, %v", plan, err)
+	}
+	remove("new")
+	gone, err := h.Upkeep.EmptyTrash(t.Context(), coppice.EmptyTrashRequest{Before: plan.Before})
+	if err != nil || len(gone.Removals) != 1 || gone.Removals[0] != plan.Removals[0] {
+		t.Errorf("deleted %+v, %v; want what was planned: %v", gone, err, plan.Removals)
+	}
+}

@@ -162,6 +162,7 @@ func (a *app) emptyTrash(ctx context.Context, h *coppice.Home, r coppice.EmptyTr
 			return err
 		}
 	}
+	r.Before = plan.Before
 	gone, err := h.Upkeep.EmptyTrash(ctx, r)
 	if gone == nil {
 		return err
