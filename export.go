@@ -283,6 +283,20 @@ func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *
 	return markdown.Write(ctx, w, drawn, leaf)
 }
 
+// countLosses lists what a format cannot hold, each kind once.
+func countLosses(losses []transcript.Loss) []ExportLoss {
+	var counted []ExportLoss
+	for _, loss := range losses {
+		same := func(l ExportLoss) bool { return l.What == loss.What && l.Why == loss.Why }
+		if at := slices.IndexFunc(counted, same); at >= 0 {
+			counted[at].N++
+			continue
+		}
+		counted = append(counted, ExportLoss{loss.What, loss.Why, 1})
+	}
+	return counted
+}
+
 // exportTo writes the conversation into another program's files.
 func (t *Transfer) exportTo(ctx context.Context, c *Conversation, r ExportRequest, result *ExportResult) error {
 	leaf := ""
@@ -302,14 +316,7 @@ func (t *Transfer) exportTo(ctx context.Context, c *Conversation, r ExportReques
 		return err
 	}
 	result.Paths, result.Resume = append(result.Paths, done.Paths...), done.Resume
-	for _, loss := range done.Losses {
-		same := func(l ExportLoss) bool { return l.What == loss.What && l.Why == loss.Why }
-		if at := slices.IndexFunc(result.Losses, same); at >= 0 {
-			result.Losses[at].N++
-			continue
-		}
-		result.Losses = append(result.Losses, ExportLoss{loss.What, loss.Why, 1})
-	}
+	result.Losses = countLosses(done.Losses)
 	if done.Data == nil {
 		return nil
 	}

@@ -35,6 +35,8 @@ type Exported struct {
 	// Resume is the command that goes on with the conversation in its program, or
 	// "".
 	Resume string
+	// Native is the id that the conversation has in its program.
+	Native string
 	// Losses are what the format cannot hold.
 	Losses []Loss
 }
@@ -56,7 +58,7 @@ func (x *Exporter) Export(ctx context.Context, s *session.Session, format *Forma
 	if err != nil {
 		return nil, err
 	}
-	done := &Exported{Losses: out.Losses}
+	done := &Exported{Native: native, Losses: out.Losses}
 	if to.Nowhere || to.Path == "" && out.Base == "" {
 		done.Data = out.Files[0].Data
 		return done, nil

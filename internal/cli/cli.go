@@ -194,6 +194,7 @@ var commands = []func(*app) *cobra.Command{
 	appendCommand,
 	exportCommand,
 	importCommand,
+	resumeCommand,
 	branchCommand,
 	forkCommand,
 	mergeCommand,

@@ -174,17 +174,22 @@ func (a *app) printExported(done *coppice.ExportResult, f *exportFlags) error {
 	if err := a.printPaths(done); err != nil {
 		return err
 	}
-	for _, loss := range done.Losses {
+	a.sayLosses(done.Losses)
+	if done.Resume != "" {
+		a.say("go on there with: %s", done.Resume)
+	}
+	return nil
+}
+
+// sayLosses lists what another program's files cannot hold.
+func (a *app) sayLosses(losses []coppice.ExportLoss) {
+	for _, loss := range losses {
 		times := ""
 		if loss.N > 1 {
 			times = fmt.Sprintf(" (%d times)", loss.N)
 		}
 		a.say("%s %s%s: %s", a.paint(yellow, "not held:"), loss.What, times, loss.Why)
 	}
-	if done.Resume != "" {
-		a.say("go on there with: %s", done.Resume)
-	}
-	return nil
 }
 
 func (a *app) printPaths(done *coppice.ExportResult) error {

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render/plain"
+)
+
+func resumeCommand(a *app) *cobra.Command {
+	r := coppice.ResumeRequest{Session: coppice.LastSession}
+	var printOnly bool
+	cmd := &cobra.Command{
+		Use:   "resume [ID]",
+		Short: "Go on with a conversation in its agent",
+		Long: "Goes to the directory of a conversation and starts the agent it was held in, on\n" +
+			"that conversation: claude --resume, codex resume, gemini --resume, pi --session and\n" +
+			"so on. Without an ID, the one in which something was said last.\n\n" +
+			"With --in it goes on in another agent: the conversation is written into its files\n" +
+			"first, and what they cannot hold is listed. So it is if the agent has deleted the\n" +
+			"conversation. Nothing is overwritten. --print only prints the command.",
+		Example:           "  coppice resume\n  coppice resume 0199 --in codex\n  coppice resume 0199 --print",
+		GroupID:           "write",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.completeSession(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				r.Session = args[0]
+			}
+			return a.runResume(cmd, r, printOnly)
+		},
+	}
+	cmd.Flags().StringVar(&r.In, "in", "", "another `agent`, such as codex")
+	cmd.Flags().BoolVar(&printOnly, "print", false, "only print the command")
+	return a.withJSON(cmd)
+}
+
+func (a *app) runResume(cmd *cobra.Command, r coppice.ResumeRequest, printOnly bool) error {
+	r.Getenv = a.getenv
+	var found *coppice.ResumeResult
+	err := a.withHome(cmd.Context(), false, func(h *coppice.Home) (err error) {
+		found, err = h.Transfer.Resume(cmd.Context(), r)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, path := range found.Written {
+		a.say("wrote %s", path)
+	}
+	a.sayLosses(found.Losses)
+	switch {
+	case a.flags.json:
+		return a.printJSON(found)
+	case printOnly:
+		line := plain.Command(found.Command...)
+		if found.Dir != "" {
+			line = plain.Command("cd", found.Dir) + " && " + line
+		}
+		return a.print("%s", line)
+	}
+	return a.start(found)
+}
+
+// start runs the agent in the place of this program, as far as the system can.
+func (a *app) start(found *coppice.ResumeResult) error {
+	program, err := exec.LookPath(found.Command[0])
+	if err != nil {
+		return hinted(fmt.Errorf("resume: %s is not installed, or not on the PATH", found.Command[0]),
+			"--in goes on in another agent, --print prints the command")
+	}
+	if found.Dir != "" {
+		if err := os.Chdir(found.Dir); err != nil {
+			return hinted(fmt.Errorf("resume: %w", err), "the conversation belongs to that directory; --print prints the command")
+		}
+	}
+	if err := errors.Join(a.out.Flush(), a.err.Flush()); err != nil {
+		return err
+	}
+	return become(program, found.Command)
+}

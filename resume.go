@@ -1,0 +1,118 @@
+package coppice
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/all"
+)
+
+// ResumeRequest says which conversation to go on with, and in which program.
+type ResumeRequest struct {
+	Session string `json:"session"` // as a person names it: see Resolve
+	// In is another program's format. Default: the one in which it was held.
+	In string `json:"in,omitempty"`
+	// Getenv is the environment that tells where programs keep their files.
+	// Default: os.Getenv.
+	Getenv func(string) string `json:"-"`
+}
+
+// ResumeResult is how to go on.
+type ResumeResult struct {
+	Session string       `json:"session"`
+	Agent   string       `json:"agent"`         // the program's format
+	Dir     string       `json:"dir,omitempty"` // where to run the command
+	Command []string     `json:"command"`
+	Written []string     `json:"written,omitempty"` // the files that the program needed
+	Losses  []ExportLoss `json:"losses,omitempty"`  // what they cannot hold
+}
+
+// Resume finds the command that goes on with a conversation. If the program does
+// not have it (it was held elsewhere, or the program has deleted it), it is written
+// there first. Nothing that is there is overwritten.
+func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, error) {
+	c, err := t.home.Sessions.Open(ctx, OpenRequest{Session: r.Session})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close() // reading leaves nothing to be done
+	h := c.Header()
+	origin, imported := session.OriginOf(&h)
+	in := r.In
+	if in == "" {
+		in = session.AgentOf(&h)
+	}
+	format := all.Named(in)
+	if format == nil || format.Resume == nil {
+		return nil, &session.Error{
+			Op: "resume", Name: c.Name, Err: invalid("%s has no command that goes on with a conversation", in),
+			Hint: "choose one of " + strings.Join(resumable(), ", "),
+		}
+	}
+	result := &ResumeResult{Session: c.Name, Agent: in, Dir: h.CWD}
+	env := machine(r.getenv())
+	if imported && origin.Format == in && keeps(format, env, origin.Path) {
+		result.Command = format.Resume(origin.ID)
+		return result, nil
+	}
+	if err := t.writeToResume(ctx, c, format, env, result); err != nil {
+		return nil, err
+	}
+	return result, nil
+}
+
+func (r *ResumeRequest) getenv() func(string) string {
+	if r.Getenv == nil {
+		return os.Getenv
+	}
+	return r.Getenv
+}
+
+// writeToResume gives the program the conversation.
+func (t *Transfer) writeToResume(ctx context.Context, c *Conversation, format *transcript.Format, env transcript.Env, result *ResumeResult) error {
+	if format.Write == nil {
+		return &session.Error{
+			Op: "resume", Name: c.Name, Err: invalid("%s no longer has it, and its files cannot be written", format.Title),
+			Hint: "choose one of " + strings.Join(resumable(), ", "),
+		}
+	}
+	x := &transcript.Exporter{Env: env, Ledger: transcript.LedgerOf(t.home.store)}
+	done, err := x.Export(ctx, c.Session, format, "", transcript.Destination{})
+	if err != nil {
+		return err
+	}
+	result.Command, result.Written = format.Resume(done.Native), done.Paths
+	result.Losses = countLosses(done.Losses)
+	return nil
+}
+
+// resumable lists the formats that can be written and have a command to go on.
+func resumable() []string {
+	var names []string
+	for _, f := range all.Formats() {
+		if f.Resume != nil && f.Write != nil {
+			names = append(names, f.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// keeps reports whether a program still has a file: it is there, in one of the
+// places where the program looks. What was imported from a download is not.
+func keeps(format *transcript.Format, env transcript.Env, path string) bool {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || format.Places == nil {
+		return false
+	}
+	return slices.ContainsFunc(format.Places(env), func(p transcript.Place) bool {
+		rel, err := filepath.Rel(p.Dir, path)
+		return err == nil && filepath.IsLocal(rel)
+	})
+}
