@@ -32,7 +32,7 @@ type Importer struct {
 	Ledger *Ledger
 	// DryRun looks at what would be added, and writes nothing.
 	DryRun bool
-	// Again reads every file from its beginning, also if it did not change.
+	// Again reads every file from its beginning, even if it did not change.
 	Again bool
 	// Clean, if it is set, takes out what must not be kept, such as secrets. It
 	// is given lines of the source, whole documents, and entries as JSON, and

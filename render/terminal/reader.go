@@ -21,7 +21,7 @@ type reader struct {
 	names    render.Names
 	labels   map[string]string
 	subagent func(*session.ToolUseContent) string // the session that a call started
-	started  map[string]bool                      // the calls of which that was shown
+	started  map[string]bool                      // the calls that were shown with it
 	key      string                               // of the session
 	tools    map[string]string                    // the names of the tools by the ids of calls
 	dense    bool                                 // the last entry took one line

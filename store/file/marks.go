@@ -27,7 +27,7 @@ import (
 //     changes a log without that lock, so there is no change without a mark before
 //     it. Under a lease the mark stays where it is, by rule 2.
 //  2. A mark is removed only with the lock, and only if the log then is exactly
-//     what the index has on record. So nobody is between his mark and his change
+//     what the index has on record. So no writer is between a mark and its change
 //     at that moment, and no change goes unnoticed; the next writer takes the lock,
 //     and marks again.
 //  3. Marks are not synced. A power cut may lose one and keep the change, so the
