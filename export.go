@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-dev/coppice/render/html"
 	"github.com/coppice-dev/coppice/render/markdown"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/all"
@@ -106,6 +107,9 @@ func (t *Transfer) Export(ctx context.Context, r ExportRequest) (*ExportResult, 
 	if err := r.settle(); err != nil {
 		return nil, err
 	}
+	if err := t.home.mustBeElsewhere(r.Path); err != nil {
+		return nil, err
+	}
 	c, err := t.home.Sessions.Open(ctx, r.OpenRequest)
 	if err != nil {
 		return nil, err
@@ -143,6 +147,28 @@ func (t *Transfer) Export(ctx context.Context, r ExportRequest) (*ExportResult, 
 	}
 	result.Paths = append(result.Paths, r.Path)
 	return result, nil
+}
+
+// mustBeElsewhere refuses to write among sessions: a file there would be taken for
+// one, or would take the place of one.
+func (h *Home) mustBeElsewhere(path string) error {
+	if path == "" {
+		return nil
+	}
+	dir := path
+	if !isDir(path) {
+		dir = filepath.Dir(path)
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	if abs, err := filepath.Abs(dir); file.IsStore(dir) || err == nil && abs == h.store.Dir() {
+		return &session.Error{
+			Op: "export", Path: path, Err: invalid("sessions are kept in %s, and an export would be taken for one", dir),
+			Hint: "write to another directory",
+		}
+	}
+	return nil
 }
 
 // isDir reports whether a path means a directory: it is one, or its name says so.

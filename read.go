@@ -15,8 +15,11 @@ type PathRequest struct {
 	Session string `json:"session"`
 	Link    bool   `json:"link,omitempty"` // only the session that is named
 	Leaf    string `json:"leaf,omitempty"` // where the path ends, as a person names it; "" is the leaf
-	All     bool   `json:"all,omitempty"`  // every entry, in the order of the log
-	Last    int    `json:"last,omitempty"` // only the last so many; 0 is all
+	// At is an entry to read with what stands around it on its branch, as a person
+	// names it.
+	At   string `json:"at,omitempty"`
+	All  bool   `json:"all,omitempty"`  // every entry, in the order of the log
+	Last int    `json:"last,omitempty"` // only the last so many; 0 is all
 }
 
 // Path yields the entries from the root to a leaf, or all that there are.
@@ -50,6 +53,13 @@ func (c *Conversation) path(r PathRequest) iter.Seq2[session.Entry, error] {
 		}
 		return c.Each(lastOf(ids, r.Last)...)
 	}
+	if r.At != "" {
+		ids, err := c.around(r)
+		if err != nil {
+			return fail(err)
+		}
+		return c.Each(ids...)
+	}
 	leaf, err := c.LeafID(), error(nil)
 	if r.Leaf != "" {
 		leaf, err = c.Resolve(r.Leaf)
@@ -71,6 +81,27 @@ func (c *Conversation) path(r PathRequest) iter.Seq2[session.Entry, error] {
 			}
 		}
 	}
+}
+
+// around returns the entries that stand around one, on the branch that it is on.
+func (c *Conversation) around(r PathRequest) ([]string, error) {
+	at, err := c.Resolve(r.At)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := c.Resolve(r.Leaf)
+	if err != nil {
+		return nil, err
+	}
+	out, err := render.NewOutline(c.drawn(), render.OutlineOptions{Leaf: leaf, At: at})
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, n := range out.Around(at) {
+		ids = append(ids, n.Entry.ID)
+	}
+	return ids, nil
 }
 
 // lastOf returns the last n of a list; 0 is all.

@@ -61,7 +61,7 @@ var knownRoles = []string{session.RoleUser, session.RoleAssistant, session.RoleS
 func errUnknown(op string, kind error, what, value string, known []string) error {
 	e := &store.Error{Op: op, Kind: kind, Err: fmt.Errorf("there is no %s %q", what, value)}
 	if len(known) > 0 {
-		e.Hint = "there are " + strings.Join(known[:min(len(known), 12)], ", ")
+		e.Hint = "known names: " + strings.Join(known[:min(len(known), 12)], ", ")
 		if len(known) > 12 {
 			e.Hint += fmt.Sprintf(" and %d more", len(known)-12)
 		}

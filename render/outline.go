@@ -205,6 +205,22 @@ func (o *Outline) Path() []*Node {
 	return o.Leaf.Path()
 }
 
+// What stands around an entry: enough before it to know what it is about, and more
+// after it, because what one looks for is often the answer.
+const (
+	aroundBefore = 5
+	aroundAfter  = 10
+)
+
+// Around returns the part of the live path that stands around an entry. An entry
+// that is about the session stands for the one before it, or for the beginning of
+// the conversation.
+func (o *Outline) Around(id string) []*Node {
+	path := o.Path()
+	at := max(slices.Index(path, o.byID[id]), 0)
+	return path[max(at-aroundBefore, 0):min(at+aroundAfter+1, len(path))]
+}
+
 // OtherRoots returns the beginnings that are not live.
 func (o *Outline) OtherRoots() []*Node {
 	return slices.DeleteFunc(slices.Clone(o.Roots), func(n *Node) bool { return n.Live })

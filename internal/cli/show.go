@@ -30,7 +30,7 @@ func showCommand(a *app) *cobra.Command {
 			"branches. With --at it prints an entry and what stands around it.\n\n" +
 			"Sessions that continue each other are one conversation, whichever of them you\n" +
 			"name; --link shows only the one you name. On a terminal, long output goes through\n" +
-			"$COPPICE_PAGER, $PAGER or less; cat is none.",
+			"$COPPICE_PAGER, $PAGER or less.",
 		Example: "  coppice show 0199\n" +
 			"  coppice show last --last 5\n" +
 			"  coppice show 0199 --at 01a1c48d\n" +
@@ -66,7 +66,7 @@ func (a *app) runShow(cmd *cobra.Command, id string, f *showFlags) error {
 		case f.raw != "":
 			return a.showRaw(ctx, h, coppice.RawRequest{Session: id, Entry: f.raw})
 		case a.flags.json:
-			return a.showJSON(h.Entries.Path(ctx, coppice.PathRequest{Session: id, Link: f.link, Leaf: f.leaf, All: f.all, Last: f.last}))
+			return a.showJSON(h.Entries.Path(ctx, coppice.PathRequest{Session: id, Link: f.link, Leaf: f.leaf, At: f.at, All: f.all, Last: f.last}))
 		}
 		c, err := h.Sessions.Open(ctx, coppice.OpenRequest{Session: id, Link: f.link})
 		if err != nil {

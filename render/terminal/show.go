@@ -124,13 +124,6 @@ func (r *reader) path(ctx context.Context, c render.Conversation) error {
 	return r.flush()
 }
 
-// What stands around an entry: enough before it to know what it is about, and more
-// after it, because what one looks for is often the answer.
-const (
-	aroundBefore = 5
-	aroundAfter  = 10
-)
-
 // window returns which part of the path to show.
 func (r *reader) window(out *render.Outline, path []*render.Node) (from, to int) {
 	from, to = 0, len(path)
@@ -138,10 +131,10 @@ func (r *reader) window(out *render.Outline, path []*render.Node) (from, to int)
 		from = max(to-r.o.Last, 0)
 	}
 	if r.o.At != "" {
-		// What is about the session stands for the entry before it, or for the
-		// beginning of the conversation.
-		at := max(slices.Index(path, out.Node(r.o.At)), 0)
-		from, to = max(at-aroundBefore, 0), min(at+aroundAfter+1, len(path))
+		if near := out.Around(r.o.At); len(near) > 0 {
+			from = slices.Index(path, near[0])
+			to = from + len(near)
+		}
 		r.pointAt = r.o.At
 	}
 	return from, to

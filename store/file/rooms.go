@@ -31,6 +31,12 @@ func (s *Store) archivePath(name string) string { return s.room("archive", name+
 // file.
 func (s *Store) House() string { return s.room() }
 
+// IsStore reports whether a directory is a store that has been written to.
+func IsStore(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, house))
+	return err == nil && info.IsDir()
+}
+
 // ArchivePath returns where the archive of the log of that name is or would be.
 func (s *Store) ArchivePath(name string) string { return s.archivePath(name) }
 
