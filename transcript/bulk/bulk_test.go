@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -64,11 +65,16 @@ func TestImportCountsEveryFile(t *testing.T) {
 	named := filepath.Join(t.TempDir(), "named.txt")
 	write(t, named, "nothing either")
 	var seen []string
+	var mu sync.Mutex // several goroutines tell how far they are
 	var last int64
 	r, err := bulk.Import(context.Background(), importer(), bulk.Request{
-		Sources:  sources(t, dir, named),
-		Each:     func(f *bulk.File) error { seen = append(seen, f.Path); return nil },
-		Progress: func(done, total int64) { last = max(last, done*100/total) },
+		Sources: sources(t, dir, named),
+		Each:    func(f *bulk.File) error { seen = append(seen, f.Path); return nil },
+		Progress: func(done, total int64) {
+			mu.Lock()
+			defer mu.Unlock()
+			last = max(last, done*100/total)
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
