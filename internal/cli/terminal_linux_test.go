@@ -93,6 +93,8 @@ func tries(t *testing.T, session, files string) [][]string {
 		{"export", session, "--leaf", "id"},
 		{"show", session, "--leaf", odd},
 		{"show", session, "--at", "id"},
+		{"resume", session, "--print"},
+		{"resume", session, "--in", "claude-code", "--print"},
 		{"show", session, "--at", odd},
 		{"show", session, "--last", "2"},
 		{"show", odd},
