@@ -39,10 +39,10 @@ type AppendResult struct {
 // Append appends an entry at the end of a conversation: to its last session, or if
 // that one is missing, to a new one that goes on in its place.
 //
-// What is said is right wherever a conversation has got to, so two writers who speak
-// at the same moment are both heard, one after the other; At asks for the check. An
-// entry that acts on what is before it, such as a compaction, is refused with
-// session.ErrConflict if another writer comes first.
+// A message makes sense wherever the conversation has got to, so two writers that
+// append at the same moment both succeed, one after the other. Set At to check that
+// nothing came in between. An entry that acts on what is before it, such as a
+// compaction, is refused with session.ErrConflict if another writer comes first.
 func (e *Entries) Append(ctx context.Context, r AppendRequest) (*AppendResult, error) {
 	h := e.home
 	h.beforeWriting(ctx)

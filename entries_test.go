@@ -244,9 +244,8 @@ func TestContextTellsWhatFitsAWindow(t *testing.T) {
 	}
 }
 
-// A conversation may go on in several sessions. What is written goes to its end, or
-// to the session that has the entry it is about; what is said of the conversation
-// holds for all of it.
+// A conversation may span several sessions. A new entry goes to the last of them, or
+// to the one that holds the entry it refers to. Tags and pins apply to all of them.
 func TestWritesGoToTheRightSessionOfAConversation(t *testing.T) {
 	house := newHouse(t)
 	h, ctx := house.Home, t.Context()

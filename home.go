@@ -25,7 +25,7 @@ import (
 // plain data. A Home may be used by several goroutines at once.
 type Home struct {
 	Sessions *Sessions // find, list, begin, copy, name and put away sessions
-	Entries  *Entries  // read and write what is said in them
+	Entries  *Entries  // read and write their entries
 	Search   *Search   // find what was said, and count it
 	Transfer *Transfer // read and write the files of other programs
 	Upkeep   *Upkeep   // check, repair, clean and throw away

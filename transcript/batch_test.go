@@ -64,8 +64,8 @@ func TestBatchCreatesSessionsTogether(t *testing.T) {
 	}
 }
 
-// TestBatchedSessionEndsWithItsLastRecord: what is said about a session comes
-// before, so that no entry has to say where the conversation ends.
+// Entries about the session itself come before its last record, so the conversation
+// ends there without an entry that moves the leaf back.
 func TestBatchedSessionEndsWithItsLastRecord(t *testing.T) {
 	st, im := batchHome(t)
 	if o := im.Batch(); o.IsFull() {

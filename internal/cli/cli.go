@@ -1,7 +1,7 @@
 // Package cli is the command line: one file for each command, named after it.
 //
 // What all commands share is here and in a few other files: the app that a
-// command gets (this file), what is said to a person and how (talk.go), the home
+// command gets (this file), how it talks to people (talk.go), the home
 // that commands work on (home.go), and how errors become exit codes (exit.go).
 package cli
 

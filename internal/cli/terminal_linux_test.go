@@ -308,8 +308,8 @@ func TestJSONOnATerminalIsTheSameValue(t *testing.T) {
 	}
 }
 
-// Whoever works on a terminal is told in one short line what was done. Ids in full
-// are for programs.
+// On a terminal, a command that writes prints one short line. Full ids are for
+// programs.
 func TestWritesPrintOneShortLineOnATerminal(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "sessions")

@@ -36,7 +36,7 @@ import (
 //     worth nothing. The stamp in it went along, or is now another file: the epoch
 //     names it, too.
 //  5. An index removes marks once it has seen the change, and a second index would
-//     miss it. Only the one at IndexPath is told of marks.
+//     miss it. Only the index at IndexPath gets the marks.
 //  6. Whoever creates many logs at once need not mark each of them: see dropStamp.
 //
 // Programs that know nothing of marks are not covered. That logs came or went is
@@ -162,9 +162,9 @@ func (s *Store) stamp() (string, error) {
 }
 
 // dropStamp makes the next epoch another one, so that an index looks at everything.
-// Whoever creates many logs calls it after they have their names and before anybody
-// is told. An index that has read the stamp by then trusts it no more, and one that
-// reads the next stamp finds the logs there.
+// Whoever creates many logs calls it once they have their names, before reporting
+// success. An index that read the old stamp no longer trusts it, and one that reads
+// the next stamp finds the logs in place.
 func (s *Store) dropStamp() error {
 	err := s.fs.Remove(s.room(marksRoom, stampFile))
 	if errors.Is(err, fs.ErrNotExist) {
