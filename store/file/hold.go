@@ -170,8 +170,10 @@ func (s *Store) openLock(name string) (vfs.File, error) {
 }
 
 // poll tries until it works or the time is over, and reports whether it worked.
-// It tries at least once. As for the lock of a log, a blocking lock could not be
-// interrupted.
+// It tries at least once. It polls because a blocking lock could not be
+// interrupted, and because writers hold a lock for microseconds, or for leaseMax
+// at most. When the machine stalls for so long that the context and the wait are
+// both over, the context's error wins: that is the time the caller asked for.
 func poll(ctx context.Context, wait time.Duration, try func() (bool, error)) (bool, error) {
 	var deadline time.Time
 	for gap := 20 * time.Microsecond; ; gap = min(2*gap, pollMax) {
@@ -181,8 +183,11 @@ func poll(ctx context.Context, wait time.Duration, try func() (bool, error)) (bo
 		}
 		if deadline.IsZero() {
 			deadline = time.Now().Add(wait)
-		} else if time.Now().After(deadline) {
-			return false, nil
+		} else if now := time.Now(); now.After(deadline) {
+			if ends, ok := ctx.Deadline(); ok && now.After(ends) {
+				return false, context.DeadlineExceeded // its timer may not have fired yet
+			}
+			return false, ctx.Err()
 		}
 		if err := pause(ctx, gap); err != nil {
 			return false, err

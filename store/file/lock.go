@@ -149,11 +149,8 @@ func (s *Store) lockFile(ctx context.Context, name string, f vfs.File) error {
 	if openFilesKeepNames {
 		return nil
 	}
-	ok, err := f.TryLock()
-	if ok || err != nil {
-		return err
-	}
-	if ok, err = poll(ctx, s.opts.LockWait, f.TryLock); err == nil && !ok {
+	ok, err := poll(ctx, s.opts.LockWait, f.TryLock)
+	if err == nil && !ok {
 		err = s.errLocked(name, s.Path(name))
 	}
 	return err
@@ -220,30 +217,12 @@ func (l *nameLock) open() error {
 	return nil
 }
 
-// wait polls: a blocking lock could not be interrupted, and writers hold the
-// lock for microseconds, or for leaseMax at most.
 func (l *nameLock) wait(ctx context.Context) error {
-	deadline := time.Time{}
-	pause := 20 * time.Microsecond
-	for {
-		ok, err := l.file.TryLock()
-		if err != nil || ok {
-			return err
-		}
-		now := time.Now()
-		switch {
-		case deadline.IsZero():
-			deadline = now.Add(l.store.opts.LockWait)
-		case now.After(deadline):
-			return l.store.errLocked(l.name, l.store.lockPath(l.name))
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, pollMax)
+	ok, err := poll(ctx, l.store.opts.LockWait, l.file.TryLock)
+	if err == nil && !ok {
+		err = l.store.errLocked(l.name, l.path)
 	}
+	return err
 }
 
 func (l *nameLock) release() {

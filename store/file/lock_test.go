@@ -2,12 +2,14 @@ package file_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // While another process holds the lock, nothing that changes the log goes on,
@@ -53,6 +55,35 @@ func TestLockHeldByAnotherProcess(t *testing.T) {
 	}
 	storetest.MustAppend(t, log, "{}")
 	wantLines(t, log, "{}", "{}")
+}
+
+// A machine may stall for longer than the context and the wait together. Then the
+// answer is the context's, as the caller asked for less time than the store.
+func TestContextThatEndsWithTheWait(t *testing.T) {
+	disk := vfs.NewMemory()
+	log := storetest.MustCreate(t, openAt(t, "/s", &file.Options{FS: disk}), "a", "{}")
+	unpin, err := log.(store.Pinner).Pin(t.Context())
+	must(t, err)
+	defer unpin()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	locks := 0
+	stalling := &vfs.Faulty{FS: disk, Before: func(op vfs.Op) error {
+		if op.Kind == vfs.OpLock {
+			if locks++; locks == 2 {
+				cancel()
+			}
+		}
+		return nil
+	}}
+	other := storetest.MustOpen(t, openAt(t, "/s", &file.Options{FS: stalling, LockWait: time.Nanosecond}), "a")
+	if _, err := other.Append(ctx, 3, []byte("{}")); !errors.Is(err, context.Canceled) {
+		t.Errorf("append: %v, want %v", err, context.Canceled)
+	}
+	if locks < 2 {
+		t.Errorf("%d looks at the lock", locks)
+	}
 }
 
 // An append waits for the lock, and goes on when it is free.
