@@ -3,7 +3,6 @@ package coppice
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/render"
@@ -67,77 +66,6 @@ func branch(c *Conversation, s *session.Session, r BranchRequest) (*BranchResult
 		result.Short, err = shorten(s, result.Leaf, result.Left)
 	}
 	return result, err
-}
-
-// MergeRequest brings what another branch arrived at onto the live one.
-type MergeRequest struct {
-	Session string `json:"session"`           // as a person names it: see Resolve
-	From    string `json:"from"`              // where the other branch ends
-	Summary string `json:"summary,omitempty"` // what it arrived at
-	// Picks are messages of it that the model is to see here.
-	Picks []string `json:"picks,omitempty"`
-}
-
-// MergeResult says what was merged.
-type MergeResult struct {
-	Session string       `json:"session"` // the one that was written to
-	Entry   string       `json:"entry"`   // the entry that brings it
-	From    string       `json:"from"`
-	Picks   []string     `json:"picks"`
-	Short   render.Names `json:"-"` // the shortest beginnings of these ids that mean them
-}
-
-// Merge brings what another branch arrived at onto the live one: a summary of it,
-// chosen messages of it, or both. The messages stay where they are. An entry that
-// only an earlier session of the conversation has is refused with an *EarlierError.
-func (e *Entries) Merge(ctx context.Context, r MergeRequest) (*MergeResult, error) {
-	e.home.beforeWriting(ctx)
-	if r.Summary == "" && len(r.Picks) == 0 {
-		return nil, invalid("nothing to merge: give a summary, messages of the branch, or both")
-	}
-	if err := checkUTF8("merge", r.Session, r.Summary); err != nil {
-		return nil, err
-	}
-	c, err := e.home.openLast(ctx, "merge", r.Session, append([]string{r.From}, r.Picks...)...)
-	if err != nil {
-		return nil, err
-	}
-	result, err := merge(c, c.WithContext(ctx), r)
-	return result, errors.Join(plainly("merge", c.Name, err), c.Close())
-}
-
-func merge(c *Conversation, s *session.Session, r MergeRequest) (*MergeResult, error) {
-	from, err := c.Resolve(r.From)
-	if err != nil {
-		return nil, err
-	}
-	result := &MergeResult{Session: c.Name, From: from, Picks: make([]string, len(r.Picks))}
-	for i := range r.Picks {
-		if result.Picks[i], err = c.Resolve(r.Picks[i]); err != nil {
-			return nil, err
-		}
-	}
-	if err := checkMerge(c, from); err != nil {
-		return nil, err
-	}
-	if result.Entry, err = s.Merge(from, r.Summary, result.Picks...); err != nil {
-		return nil, err
-	}
-	result.Short, err = shorten(s, append([]string{result.Entry, from}, result.Picks...)...)
-	return result, err
-}
-
-// checkMerge refuses to merge a branch into itself: the model is sent all of it
-// already. An entry that does not exist is left to the session.
-func checkMerge(c *Conversation, from string) error {
-	path, err := c.OutlinePath("")
-	if err != nil || !slices.ContainsFunc(path, func(e session.Entry) bool { return e.ID == from }) {
-		return err
-	}
-	return &session.Error{
-		Op: "merge", Name: c.Name, Err: invalid("entry %q is on the path to the leaf: there is nothing to bring", from),
-		Hint: "name an entry of another branch",
-	}
 }
 
 // LabelRequest gives an entry a name.
@@ -265,75 +193,6 @@ func (h *Home) earlierCompaction(ctx context.Context, given string) (compaction 
 		}
 	}
 	return compaction, errors.Join(err, c.Close())
-}
-
-// CompareRequest compares the paths to two entries.
-type CompareRequest struct {
-	Session string `json:"session"` // as a person names it: see Resolve
-	A       string `json:"a"`
-	B       string `json:"b"`
-}
-
-// CompareResult says where two paths part and what each has alone.
-type CompareResult struct {
-	Session  string          `json:"session"`
-	A        string          `json:"a"` // ids
-	B        string          `json:"b"`
-	Ancestor string          `json:"ancestor"` // the last entry they share; "" if none
-	Shared   int             `json:"shared"`   // how many entries they share
-	OnlyA    []session.Entry `json:"only_a"`   // the earliest first
-	OnlyB    []session.Entry `json:"only_b"`
-
-	// AncestorEntry is the last entry they share; nil if there is none.
-	AncestorEntry *session.Entry `json:"-"`
-	// Short has the shortest beginnings of all ids of the conversation.
-	Short render.Names `json:"-"`
-}
-
-// Compare compares the paths to two entries of a conversation.
-func (e *Entries) Compare(ctx context.Context, r CompareRequest) (*CompareResult, error) {
-	c, err := e.home.Sessions.Open(ctx, OpenRequest{Session: r.Session})
-	if err != nil {
-		return nil, err
-	}
-	result, err := compare(c, r)
-	return result, errors.Join(err, c.Close())
-}
-
-func compare(c *Conversation, r CompareRequest) (*CompareResult, error) {
-	a, err := c.Resolve(r.A)
-	if err != nil {
-		return nil, err
-	}
-	b, err := c.Resolve(r.B)
-	if err != nil {
-		return nil, err
-	}
-	found, err := c.Session.Compare(a, b)
-	if err != nil {
-		return nil, err
-	}
-	result := &CompareResult{
-		Session: c.ID(), A: a, B: b, Ancestor: found.Ancestor, Shared: found.Shared,
-		OnlyA: entryList(found.OnlyA), OnlyB: entryList(found.OnlyB),
-	}
-	if found.Ancestor != "" {
-		shared, err := c.Entry(found.Ancestor)
-		if err != nil { // it is known to have been there, and that is all
-			shared = session.Entry{Type: session.TypeGap, ID: found.Ancestor}
-		}
-		result.AncestorEntry = &shared
-	}
-	result.Short, err = shortEntries(c.Session)
-	return result, err
-}
-
-// entryList makes JSON show an empty list as a list.
-func entryList(entries []session.Entry) []session.Entry {
-	if entries == nil {
-		return []session.Entry{}
-	}
-	return entries
 }
 
 // shortEntries returns what a person can type for each entry of a session.

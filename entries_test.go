@@ -300,3 +300,16 @@ func TestWritesGoToTheRightSessionOfAConversation(t *testing.T) {
 		t.Errorf("the fork has %q, want %q", idsOf(now.Entries), want)
 	}
 }
+
+// A fork has the ids of its original, so two sessions can be compared, too.
+func TestCompareTellsWhereTwoSessionsPart(t *testing.T) {
+	h := newHouse(t).Home
+	id, said := begin(t, h, "one", "two")
+	fork := must[*coppice.ForkResult](t)(h.Sessions.Fork(t.Context(), coppice.ForkRequest{Session: id, At: said[0]})).Session
+	third := say(t, h, fork, "three")
+	got := must[*coppice.CompareResult](t)(h.Entries.Compare(t.Context(), coppice.CompareRequest{Session: id, Other: fork}))
+	if got.Session != id || got.Other != fork || got.Ancestor != said[0] || got.Shared != 1 ||
+		!slices.Equal(idsOf(got.OnlyA), said[1:]) || !slices.Equal(idsOf(got.OnlyB), []string{third}) {
+		t.Errorf("%+v", got)
+	}
+}

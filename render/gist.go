@@ -120,6 +120,9 @@ func pointerGist(e *session.Entry, n int, name func(id string) string) string {
 
 func mergeGist(m *session.MergeEntry, name func(id string) string) string {
 	text := "from " + name(m.FromID)
+	if m.FromSession != "" {
+		text += " of session " + OneLine(m.FromSession, 0)
+	}
 	if n := len(m.EntryIDs); n > 0 {
 		text += ", " + Counted(n, "entry", "entries")
 	}

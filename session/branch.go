@@ -72,13 +72,19 @@ func (s *Session) Compare(a, b string) (*Comparison, error) {
 	if err != nil {
 		return nil, err
 	}
+	return ComparePaths(pathA, pathB), nil
+}
+
+// ComparePaths compares two paths, which may be of different sessions: a fork has
+// the entries of its original, with their ids.
+func ComparePaths(a, b []Entry) *Comparison {
 	c := &Comparison{}
-	for c.Shared < min(len(pathA), len(pathB)) && pathA[c.Shared].ID == pathB[c.Shared].ID {
-		c.Ancestor = pathA[c.Shared].ID
+	for c.Shared < min(len(a), len(b)) && a[c.Shared].ID == b[c.Shared].ID {
+		c.Ancestor = a[c.Shared].ID
 		c.Shared++
 	}
-	c.OnlyA, c.OnlyB = pathA[c.Shared:], pathB[c.Shared:]
-	return c, nil
+	c.OnlyA, c.OnlyB = a[c.Shared:], b[c.Shared:]
+	return c
 }
 
 // Merge brings what another branch arrived at onto this one: a summary of it,

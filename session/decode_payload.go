@@ -272,6 +272,8 @@ func (m *MergeEntry) field(d *decoder, key []byte) decoding {
 		return d.str(&m.Summary)
 	case "entry_ids":
 		return d.strings(&m.EntryIDs)
+	case "from_session":
+		return d.str(&m.FromSession)
 	}
 	return unknown
 }

@@ -122,16 +122,21 @@ func (r *RevertEntry) write(w *writer) { w.str("target_id", r.TargetID) }
 func (m *MergeEntry) write(w *writer) {
 	w.str("from_id", m.FromID)
 	w.optStr("summary", m.Summary)
-	if len(m.EntryIDs) == 0 {
+	w.optStrings("entry_ids", m.EntryIDs)
+	w.optStr("from_session", m.FromSession)
+}
+
+func (w *writer) optStrings(name string, list []string) {
+	if len(list) == 0 {
 		return
 	}
-	w.key("entry_ids")
+	w.key(name)
 	w.buf = append(w.buf, '[')
-	for i, id := range m.EntryIDs {
+	for i, s := range list {
 		if i > 0 {
 			w.buf = append(w.buf, ',')
 		}
-		w.buf = rawjson.AppendString(w.buf, id)
+		w.buf = rawjson.AppendString(w.buf, s)
 	}
 	w.buf = append(w.buf, ']')
 }

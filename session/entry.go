@@ -310,6 +310,9 @@ type MergeEntry struct {
 	FromID   string   `json:"from_id"` // the leaf of the other branch
 	Summary  string   `json:"summary,omitempty"`
 	EntryIDs []string `json:"entry_ids,omitempty"` // in the order in which they are given to the model
+	// FromSession is the session whose messages the branch has copies of, if it did
+	// not grow in this one.
+	FromSession string `json:"from_session,omitempty"`
 
 	Extra Fields `json:"-"`
 }

@@ -12,15 +12,20 @@ import (
 
 func diffCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
-		Use:   "diff ID A B",
-		Short: "Compare two branches",
-		Long: "Compares the paths to two entries: the last entry that they share (=), what only\n" +
-			"the first has (-) and what only the second has (+).",
+		Use:   "diff ID A B | ID ID",
+		Short: "Compare two branches, or two sessions",
+		Long: "Compares the paths to two entries of a session: the last entry that they share\n" +
+			"(=), what only the first has (-) and what only the second has (+). Two sessions,\n" +
+			"such as a fork and its original, are compared by the paths to where they end.",
 		GroupID:           "read",
-		Args:              cobra.ExactArgs(3),
+		Args:              cobra.RangeArgs(2, 3),
 		ValidArgsFunction: a.completeEntryOf,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runDiff(cmd.Context(), coppice.CompareRequest{Session: args[0], A: args[1], B: args[2]})
+			r := coppice.CompareRequest{Session: args[0], Other: args[1]}
+			if len(args) == 3 {
+				r = coppice.CompareRequest{Session: args[0], A: args[1], B: args[2]}
+			}
+			return a.runDiff(cmd.Context(), r)
 		},
 	})
 }

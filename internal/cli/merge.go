@@ -13,20 +13,31 @@ import (
 func mergeCommand(a *app) *cobra.Command {
 	var r coppice.MergeRequest
 	cmd := &cobra.Command{
-		Use:   "merge ID LEAF",
+		Use:   "merge ID [LEAF]",
 		Short: "Bring another branch's outcome here",
 		Long: "Appends an entry that gives the model a summary of the branch that ends at LEAF,\n" +
-			"chosen messages of it, or both. The messages stay where they are.",
+			"chosen messages of it, or both. The messages stay where they are.\n\n" +
+			"With --from the branch is that of another session, by default the one it ends\n" +
+			"with. Its messages are copied first, as a branch of this session.",
+		Example:           "coppice merge nightly 3f2a --summary 'caching helps'\ncoppice merge tokenizer --from table --pick leaf",
 		GroupID:           "tree",
-		Args:              cobra.ExactArgs(2),
+		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: a.completeEntryOf,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r.Session, r.From = args[0], args[1]
+			r.Session = args[0]
+			switch {
+			case len(args) == 2:
+				r.From = args[1]
+			case r.Other == "":
+				return usageError{errors.New("which branch? Give the entry it ends at, or --from for another session's")}
+			}
 			return a.runMerge(cmd.Context(), r)
 		},
 	}
 	cmd.Flags().StringVar(&r.Summary, "summary", "", "what the branch arrived at; - is standard input")
 	cmd.Flags().StringSliceVar(&r.Picks, "pick", nil, "a message of the branch to show here; can be repeated")
+	cmd.Flags().StringVar(&r.Other, "from", "", "the `ID` of the session that has the branch")
+	_ = cmd.RegisterFlagCompletionFunc("from", a.completeSession(1))
 	_ = cmd.RegisterFlagCompletionFunc("pick", a.completeEntries) // fails only for a flag that does not exist
 	return a.withJSON(cmd)
 }
@@ -46,7 +57,11 @@ func (a *app) runMerge(ctx context.Context, r coppice.MergeRequest) (err error) 
 					" makes one session of the whole conversation, in which every branch can"
 			})
 		}
-		return a.done(merged, merged.Entry, "merged the branch that ends at "+merged.Short.Shown(merged.From)+"; "+
+		what := "merged the branch that ends at " + merged.Short.Shown(merged.From)
+		if merged.Copied > 0 {
+			what += ", with " + render.Counted(merged.Copied, "message", "messages") + " copied from " + merged.Other
+		}
+		return a.done(merged, merged.Entry, what+"; "+
 			a.revertCommand(r.Session, merged.Session, merged.Entry, merged.Short)+" takes it back")
 	})
 }

@@ -1,0 +1,103 @@
+package coppice
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// CompareRequest compares the paths to two entries.
+type CompareRequest struct {
+	Session string `json:"session"` // as a person names it: see Resolve
+	A       string `json:"a"`       // default: the leaf
+	B       string `json:"b"`
+	// Other is the session that has B. Default: the same session.
+	Other string `json:"other,omitempty"`
+}
+
+// CompareResult says where two paths part and what each has alone.
+type CompareResult struct {
+	Session  string          `json:"session"`
+	Other    string          `json:"other,omitempty"` // that has B, if it is another
+	A        string          `json:"a"`               // ids
+	B        string          `json:"b"`
+	Ancestor string          `json:"ancestor"` // the last entry they share; "" if none
+	Shared   int             `json:"shared"`   // how many entries they share
+	OnlyA    []session.Entry `json:"only_a"`   // the earliest first
+	OnlyB    []session.Entry `json:"only_b"`
+
+	// AncestorEntry is the last entry they share; nil if there is none.
+	AncestorEntry *session.Entry `json:"-"`
+	// Short has the shortest beginnings of all ids of the conversation, or of both.
+	Short render.Names `json:"-"`
+}
+
+// Compare compares the paths to two entries of a conversation, or of two. Entries
+// of two sessions are the same if they have the same id, as those of a fork and its
+// original do.
+func (e *Entries) Compare(ctx context.Context, r CompareRequest) (*CompareResult, error) {
+	a, err := e.home.Sessions.Open(ctx, OpenRequest{Session: r.Session})
+	if err != nil {
+		return nil, err
+	}
+	b := a
+	if r.Other != "" {
+		if b, err = e.home.Sessions.Open(ctx, OpenRequest{Session: r.Other}); err != nil {
+			return nil, errors.Join(err, a.Close())
+		}
+	}
+	result, err := compare(a, b, r)
+	err = errors.Join(err, a.Close())
+	if b != a {
+		err = errors.Join(err, b.Close())
+	}
+	return result, err
+}
+
+func compare(a, b *Conversation, r CompareRequest) (*CompareResult, error) {
+	idA, pathA, err := pathOf(a, r.A)
+	if err != nil {
+		return nil, err
+	}
+	idB, pathB, err := pathOf(b, r.B)
+	if err != nil {
+		return nil, err
+	}
+	found := session.ComparePaths(pathA, pathB)
+	result := &CompareResult{
+		Session: a.ID(), A: idA, B: idB, Ancestor: found.Ancestor, Shared: found.Shared,
+		OnlyA: entryList(found.OnlyA), OnlyB: entryList(found.OnlyB),
+	}
+	if b.ID() != a.ID() {
+		result.Other = b.ID()
+	}
+	if found.Ancestor != "" {
+		result.AncestorEntry = &pathA[found.Shared-1]
+	}
+	idsA, err := a.EntryIDs()
+	if err != nil {
+		return nil, err
+	}
+	idsB, err := b.EntryIDs()
+	result.Short = render.ShortIDs(slices.Concat(idsA, idsB))
+	return result, err
+}
+
+// pathOf returns the path to the entry that a person means.
+func pathOf(c *Conversation, given string) (id string, path []session.Entry, err error) {
+	if id, err = c.Resolve(given); err == nil {
+		path, err = c.PathTo(id)
+	}
+	return id, path, err
+}
+
+// entryList makes JSON show an empty list as a list.
+func entryList(entries []session.Entry) []session.Entry {
+	if entries == nil {
+		return []session.Entry{}
+	}
+	return entries
+}
