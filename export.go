@@ -136,16 +136,11 @@ func (t *Transfer) Export(ctx context.Context, r ExportRequest) (*ExportResult, 
 		buffered := bufio.NewWriter(r.Out)
 		return result, errors.Join(write(buffered), buffered.Flush())
 	}
-	if isDir(r.Path) {
-		if err := vfs.Mkdir(vfs.OS{}, r.Path, 0o700); err != nil {
-			return nil, err
-		}
-		r.Path = filepath.Join(r.Path, c.Name+"."+r.Format)
-	}
-	if err := writeOut(r.Path, r.Force, write); err != nil {
+	path, err := writeOut(r.Path, c.Name+"."+r.Format, r.Force, write)
+	if err != nil {
 		return nil, err
 	}
-	result.Paths = append(result.Paths, r.Path)
+	result.Paths = append(result.Paths, path)
 	return result, nil
 }
 
@@ -276,8 +271,20 @@ func (r *ExportRequest) settle() (err error) {
 	return nil
 }
 
-// writeOut writes a file that somebody named.
-func writeOut(path string, force bool, write func(io.Writer) error) error {
+// writeOut writes a file that somebody named, or one of the given name into a
+// directory that they named, and returns its path.
+func writeOut(path, name string, force bool, write func(io.Writer) error) (string, error) {
+	if !isDir(path) {
+		return path, writeFile(path, force, write)
+	}
+	if err := vfs.Mkdir(vfs.OS{}, path, 0o700); err != nil {
+		return "", err
+	}
+	path = filepath.Join(path, name)
+	return path, writeFile(path, force, write)
+}
+
+func writeFile(path string, force bool, write func(io.Writer) error) error {
 	err := vfs.WriteOut(path, force, write)
 	if errors.Is(err, fs.ErrExist) {
 		return &session.Error{Op: "write", Path: path, Kind: session.ErrExist}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/coppice-dev/coppice/session"
@@ -14,15 +15,15 @@ type Library interface {
 	Entry(id string) (session.Entry, error)
 }
 
-const (
-	referenceScheme = "image:"
-	referenceDigits = 16 // of the hash: enough to tell the images of one entry apart
-)
+// ReferenceScheme is how the reference of an image begins.
+const ReferenceScheme = "image:"
+
+const referenceDigits = 16 // of the hash: enough to tell the images of one entry apart
 
 // referenceTo names an image by its entry and what it is. Its place would not
 // do: a context may show an entry's blocks in another order than the log.
 func referenceTo(entryID string, s *session.Source) string {
-	return referenceScheme + entryID + "#" + imageHash(s)
+	return ReferenceScheme + entryID + "#" + imageHash(s)
 }
 
 func imageHash(s *session.Source) string {
@@ -34,11 +35,43 @@ func imageHash(s *session.Source) string {
 	return hex.EncodeToString(sum[:])[:referenceDigits]
 }
 
+// Image is an image of an entry.
+type Image struct {
+	Reference     string // under which Recall finds it
+	Source        *session.Source
+	Width, Height int // in pixels; 0 if that is unknown
+}
+
+// ImagesOf returns the images of an entry, in order, also those that a tool answered
+// with.
+func ImagesOf(e *session.Entry) []Image {
+	var images []Image
+	for image := range eachImage(blocksOf(e)) {
+		source := image.Image.Source
+		found := Image{Reference: referenceTo(e.ID, source), Source: source}
+		if size, ok := pixelsOf(source); ok {
+			found.Width, found.Height = size.Width, size.Height
+		}
+		images = append(images, found)
+	}
+	return images
+}
+
+func blocksOf(e *session.Entry) []session.Content {
+	switch {
+	case e.Message != nil:
+		return e.Message.Content
+	case e.ContextEdit != nil:
+		return e.ContextEdit.Replacement
+	}
+	return nil
+}
+
 // Recall returns the image that a reference names: see Omission.Reference and
 // the text of placeholders. It returns an error that matches session.ErrInvalid
 // if that is no reference, and session.ErrNotExist if there is no such image.
 func Recall(from Library, reference string) (session.Content, error) {
-	rest, ok := strings.CutPrefix(reference, referenceScheme)
+	rest, ok := strings.CutPrefix(reference, ReferenceScheme)
 	at := strings.LastIndexByte(rest, '#')
 	if !ok || at < 1 || len(rest)-at-1 != referenceDigits {
 		return session.Content{}, fmt.Errorf("recall %q: not the reference of an image: %w", reference, session.ErrInvalid)
@@ -47,29 +80,30 @@ func Recall(from Library, reference string) (session.Content, error) {
 	if err != nil {
 		return session.Content{}, fmt.Errorf("recall %q: %w", reference, err)
 	}
-	var blocks []session.Content
-	switch {
-	case entry.Message != nil:
-		blocks = entry.Message.Content
-	case entry.ContextEdit != nil:
-		blocks = entry.ContextEdit.Replacement
-	}
-	if image, ok := findImage(blocks, rest[at+1:]); ok {
-		return image, nil
+	for image := range eachImage(blocksOf(&entry)) {
+		if imageHash(image.Image.Source) == rest[at+1:] {
+			return *image, nil
+		}
 	}
 	return session.Content{}, fmt.Errorf("recall %q: the entry has no such image: %w", reference, session.ErrNotExist)
 }
 
-func findImage(blocks []session.Content, hash string) (session.Content, bool) {
-	for _, b := range blocks {
-		if b.Image != nil && imageHash(b.Image.Source) == hash {
-			return b, true
-		}
-		if b.ToolResult != nil {
-			if image, ok := findImage(b.ToolResult.Parts, hash); ok {
-				return image, true
+// eachImage yields the images of some blocks and of the results among them.
+func eachImage(blocks []session.Content) iter.Seq[*session.Content] {
+	return func(yield func(*session.Content) bool) {
+		for i := range blocks {
+			b := &blocks[i]
+			if b.Image != nil && !yield(b) {
+				return
+			}
+			if b.ToolResult == nil {
+				continue
+			}
+			for image := range eachImage(b.ToolResult.Parts) {
+				if !yield(image) {
+					return
+				}
 			}
 		}
 	}
-	return session.Content{}, false
 }

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/coppice-dev/coppice/session"
 )
 
 // tab is a page in a real browser, driven through its debugging pipe.
@@ -337,6 +339,33 @@ func TestReadingThePage(t *testing.T) {
 			t.Error("the page looks the same")
 		}
 	})
+}
+
+// Images can be looked at by themselves, those that a tool answered with, too.
+func TestImagesByThemselves(t *testing.T) {
+	const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+	picture := session.Image("image/png", pixel)
+	talk := newTalk(t)
+	talk.say("user", text("Draw."))
+	talk.say("assistant", text("Here."), bash("a", "draw"))
+	talk.say("tool", session.Content{Type: "tool_result", ToolResult: &session.ToolResultContent{ToolUseID: "a", Parts: []session.Content{picture}}})
+	talk.say("user", text("And this?"), picture)
+	talk.say("assistant", text("The end."))
+	k, s := openTab(t), serve(t)
+	k.visit(s.put("/page", talk.page()))
+	k.await(shown, "e1 e2 e4 e5")
+	k.press("t") // which hides the tool's image, until all images are wanted
+	k.press("i")
+	k.await(shown, "e2 e4")
+	k.await(`Array.from(document.querySelectorAll("main img")).filter(i => i.checkVisibility()).length`, "2")
+	k.press("i")
+	k.await(shown, "e1 e2 e4 e5")
+	k.press("i")
+	k.visit(s.URL + "/page#e5") // what a link leads to is shown
+	k.await(shown, "e1 e2 e4 e5")
+
+	k.visit(s.put("/other", reading(t)))
+	k.await(`document.querySelector("#images").hidden`, "true")
 }
 
 // Branches that are so long that whole groups of sections are hidden.

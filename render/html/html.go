@@ -113,6 +113,7 @@ const controls = `<span class=controls>` +
 	`<button id=seek type=button title="Find (/)">Find</button>` +
 	`<button id=tools type=button aria-pressed=true title="Show tools (t)">Tools</button>` +
 	`<button id=thinking type=button aria-pressed=true title="Show thinking (h)">Thinking</button>` +
+	`<button id=images type=button aria-pressed=false title="Only images (i)">Images</button>` +
 	`<button id=unfold type=button aria-pressed=false title="Unfold everything (e)">Unfold</button>` +
 	`<button id=theme type=button title="Light or dark (d)" aria-label="Light or dark">◐</button>` +
 	`<button id=help type=button title="Keys (?)" aria-label=Keys>?</button></span>` +
@@ -187,6 +188,7 @@ const keys = `<dialog id=keys aria-label=Keys><h2>Keys</h2><dl>` +
 	`<dt><kbd>/</kbd></dt><dd>find; <kbd>Enter</kbd> goes to the next match, <kbd>Shift</kbd>+<kbd>Enter</kbd> to the one before</dd>` +
 	`<dt><kbd>o</kbd></dt><dd>outline</dd>` +
 	`<dt><kbd>t</kbd> <kbd>h</kbd></dt><dd>show or hide tools, thinking</dd>` +
+	`<dt><kbd>i</kbd></dt><dd>show only images</dd>` +
 	`<dt><kbd>Enter</kbd> <kbd>e</kbd></dt><dd>unfold this message, everything</dd>` +
 	`<dt><kbd>d</kbd></dt><dd>light or dark</dd>` +
 	`<dt><kbd>Esc</kbd></dt><dd>close</dd></dl><form method=dialog><button>Close</button></form></dialog>`

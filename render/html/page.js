@@ -39,6 +39,7 @@
     var k = sectionOf(e), d;
     if (k < 0) return;
     if (sections[k].hidden) show(k);
+    if (body.classList.contains("only-images") && !(e.closest("article") || e).querySelector(".media img")) gallery(false);
     for (d = e; d && d !== main; d = d.parentElement) {
       if (d.tagName === "DETAILS") d.open = true;
       if (d.matches(".tool")) filter("tools", true);
@@ -77,6 +78,19 @@
     if (!main.querySelector(what === "tools" ? ".tool" : ".thinking")) $(what).hidden = true;
     else if (kept(what) === "false") filter(what, false);
   });
+  // The images by themselves, as in a gallery.
+  function gallery(yes) {
+    if (yes === body.classList.contains("only-images")) return;
+    body.classList.toggle("only-images", yes);
+    $("images").setAttribute("aria-pressed", yes);
+    if (!yes) { if (current) current.scrollIntoView(); return; }
+    filter("tools", true);
+    main.querySelectorAll("details:has(.media img)").forEach(function (d) { d.open = true; });
+    scrollTo(0, 0);
+  }
+  function turnGallery() { if (!$("images").hidden) gallery(!body.classList.contains("only-images")); }
+  $("images").hidden = !main.querySelector(".media img");
+  $("images").addEventListener("click", turnGallery);
   function unfold() {
     var yes = $("unfold").getAttribute("aria-pressed") !== "true";
     $("unfold").setAttribute("aria-pressed", yes);
@@ -112,6 +126,7 @@
   }
   function seen(a) {
     var c = a.classList, tools = !body.classList.contains("no-tools"), thinking = !body.classList.contains("no-thinking");
+    if (body.classList.contains("only-images") && !a.querySelector(".media img")) return false;
     return !a.parentNode.hidden && (c.contains("x") || tools && c.contains("t") || thinking && c.contains("h") || !c.contains("t") && !c.contains("h"));
   }
   function step(a, way) { // the next or previous article that can be seen
@@ -293,7 +308,7 @@
     n: function () { move(1, isPrompt); }, p: function () { move(-1, isPrompt); },
     g: function () { end(-1); }, G: function () { end(1); },
     "[": function () { branch(-1); }, "]": function () { branch(1); },
-    "/": seek, o: outline, e: unfold, d: turn,
+    "/": seek, o: outline, e: unfold, d: turn, i: turnGallery,
     t: function () { if (!$("tools").hidden) filter("tools"); }, h: function () { if (!$("thinking").hidden) filter("thinking"); },
     Enter: function () {
       var folds = current && seen(current) && inSight(current) ? Array.from(current.querySelectorAll(":scope > details")) : [];

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
+)
+
+type imagesFlags struct {
+	search, out string
+	force       bool
+}
+
+func imagesCommand(a *app) *cobra.Command {
+	var f imagesFlags
+	cmd := &cobra.Command{
+		Use:   "images [ID [IMAGE]]",
+		Short: "List the images of a session, get one",
+		Long: "Lists the images of a session, those of all branches. --search lists those that\n" +
+			"have to do with some words, of one session or of all: an image is found by what\n" +
+			"was said with it, shortly before it and shortly after.\n\n" +
+			"IMAGE is a number of the list, an entry, or the reference that stands in a\n" +
+			"context for an image that was left out. The image goes to standard output, or\n" +
+			"with -o to a file or into a directory; without IMAGE, -o DIR/ writes all of them.\n" +
+			"coppice export -o FILE.html draws a page with all of them; its Images button\n" +
+			"shows nothing else.",
+		Example:           "coppice images kyoto\ncoppice images kyoto 1 -o temple.png\ncoppice images --search 'login page'",
+		GroupID:           "read",
+		Args:              cobra.MaximumNArgs(2),
+		ValidArgsFunction: a.completeSession(1),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.runImages(cmd.Context(), args, &f) },
+	}
+	cmd.Flags().StringVar(&f.search, "search", "", "only images that have to do with this `QUERY`")
+	cmd.Flags().StringVarP(&f.out, "output", "o", "", "write to `FILE`, or into the directory DIR/")
+	cmd.Flags().BoolVar(&f.force, "force", false, "overwrite FILE")
+	return a.withJSON(cmd)
+}
+
+func (a *app) runImages(ctx context.Context, args []string, f *imagesFlags) error {
+	switch {
+	case len(args) == 0 && f.search == "":
+		return usageError{errors.New("images needs an ID, or --search")}
+	case len(args) == 2 && f.search != "":
+		return usageError{errors.New("--search is for lists; leave out IMAGE")}
+	}
+	return a.withHome(ctx, false, func(h *coppice.Home) error {
+		if len(args) == 2 {
+			return a.getImage(ctx, h, coppice.ImageRequest{Session: args[0], Image: args[1], Path: f.out, Force: f.force})
+		}
+		r := coppice.ImagesRequest{Search: f.search}
+		if len(args) == 1 {
+			r.Session = args[0]
+		}
+		found, err := h.Entries.Images(ctx, r)
+		switch {
+		case err != nil:
+			return err
+		case f.out != "":
+			return a.writeImages(ctx, h, found.Images, f)
+		}
+		return a.printImages(found, len(args) == 0)
+	})
+}
+
+// getImage prints an image, or writes it to a file.
+func (a *app) getImage(ctx context.Context, h *coppice.Home, r coppice.ImageRequest) error {
+	if r.Path == "-" {
+		r.Path = ""
+	}
+	if r.Path == "" && a.screen != nil && !a.flags.json {
+		return usageError{errors.New("an image is nothing for a terminal: -o FILE writes it to a file")}
+	}
+	image, err := h.Entries.Image(ctx, r)
+	switch {
+	case err != nil:
+		if errors.Is(err, session.ErrExist) {
+			return hinted(err, "--force overwrites it")
+		}
+		return err
+	case r.Path == "" && !a.flags.json:
+		_, err := a.data.Write(image.Data)
+		return err
+	}
+	return a.done(image, image.Path, "wrote "+image.Path)
+}
+
+// writeImages writes images into a directory.
+func (a *app) writeImages(ctx context.Context, h *coppice.Home, images []coppice.Image, f *imagesFlags) error {
+	if info, err := os.Stat(f.out); len(images) != 1 && err == nil && !info.IsDir() {
+		return usageError{fmt.Errorf("-o %s is a file; several images go to a directory", f.out)}
+	}
+	for i := range images {
+		if images[i].URL != "" {
+			a.say("image %d is only a link: %s", images[i].Number, images[i].URL)
+			continue
+		}
+		r := coppice.ImageRequest{Session: images[i].Session, Image: strconv.Itoa(images[i].Number), Path: f.out + "/", Force: f.force}
+		if err := a.getImage(ctx, h, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) printImages(found *coppice.ImagesResult, several bool) error {
+	if a.flags.json {
+		for i := range found.Images {
+			if err := a.printJSON(found.Images[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(found.Images) == 0 {
+		a.say("no images")
+		return nil
+	}
+	t := a.newTable(6, "SESSION", "N", "ENTRY", "TYPE", "PIXELS", "SIZE", "TEXT")
+	t.right[1], t.right[4], t.right[5] = true, true, true
+	for i := range found.Images {
+		m := &found.Images[i]
+		pixels := ""
+		if m.Width > 0 {
+			pixels = fmt.Sprintf("%dx%d", m.Width, m.Height)
+		}
+		text := m.Text
+		if m.URL != "" {
+			text = m.URL
+		}
+		t.add(m.Session, strconv.Itoa(m.Number), a.entryName(found.Short, m.Entry), m.MediaType, pixels, render.Bytes(int64(m.Bytes)), render.OneLine(text, 0))
+	}
+	if !several {
+		t.drop(0)
+	}
+	return t.print()
+}
