@@ -30,50 +30,96 @@ func (h *Home) index(ctx context.Context) (*index.Index, error) {
 type indexing func(ix *index.Index, ctx context.Context, progress func(done, total int64)) (index.Report, error)
 
 func (h *Home) indexBy(ctx context.Context, how indexing) (*index.Index, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed {
-		return nil, &session.Error{Op: "open index", Path: h.store.Dir(), Kind: store.ErrClosed}
+	ix, err := h.openedIndex(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if h.ix != nil && h.ixUnused && h.isUsed(ctx) {
-		h.retireIndex() // it was made before the home was one
-	}
-	if h.ix == nil {
-		if err := h.openIndex(ctx); err != nil {
-			return nil, err
-		}
-	}
-	err := h.bringUp(ctx, how)
-	if err == nil || !cannotWrite(err) || h.ix.Path() != h.store.IndexPath() {
-		return h.ix, err
+	err = h.bringUp(ctx, ix, how)
+	if err == nil || !cannotWrite(err) || ix.Path() != h.store.IndexPath() {
+		return ix, err
 	}
 	// There was room to open it, but not to bring it up to date. On a full disk people
 	// must still be able to see what they could remove.
-	h.retireIndex()
-	if err := h.openElsewhere(ctx, err); err != nil {
-		h.ix = nil
+	if ix, err = h.movedIndex(ctx, ix, err); err != nil {
 		return nil, err
 	}
-	return h.ix, h.bringUp(ctx, how)
+	return ix, h.bringUp(ctx, ix, how)
 }
 
-// retireIndex puts the index aside for another. It is not closed before the home
-// is: other goroutines may be using it. The caller holds mu.
-func (h *Home) retireIndex() {
-	h.retired = append(h.retired, h.ix)
-	h.ix = nil
+// openedIndex returns the index, which it opens if need be.
+func (h *Home) openedIndex(ctx context.Context) (*index.Index, error) {
+	if ix, unused, err := h.currentIndex(); ix != nil && !unused || err != nil {
+		return ix, err
+	}
+	if err := h.opening.LockContext(ctx); err != nil {
+		return nil, err
+	}
+	defer h.opening.Unlock()
+	ix, unused, err := h.currentIndex()
+	if err != nil || ix != nil && !unused {
+		return ix, err // somebody else was faster
+	}
+	used := h.isUsed(ctx)
+	if ix != nil && !used {
+		return ix, nil
+	}
+	// If there is one already, it was made before the home was one.
+	if ix, err = h.openIndex(ctx, !used); err != nil {
+		return nil, err
+	}
+	h.setIndex(ix, !used)
+	return ix, nil
 }
 
-// openIndex opens the index where it can be. The caller holds mu.
-func (h *Home) openIndex(ctx context.Context) (err error) {
-	if h.ixUnused = !h.isUsed(ctx); h.ixUnused {
+// movedIndex returns an index elsewhere, in place of one that cannot be written.
+func (h *Home) movedIndex(ctx context.Context, from *index.Index, why error) (*index.Index, error) {
+	if err := h.opening.LockContext(ctx); err != nil {
+		return nil, err
+	}
+	defer h.opening.Unlock()
+	if ix, _, err := h.currentIndex(); err != nil || ix != from {
+		return ix, err // somebody else was faster
+	}
+	ix, err := h.openElsewhere(ctx, why)
+	if err != nil {
+		return nil, err
+	}
+	h.setIndex(ix, false)
+	return ix, nil
+}
+
+// currentIndex returns the index that is open, or nil, and whether it was made while
+// nobody had written to the home yet.
+func (h *Home) currentIndex() (ix *index.Index, unused bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, false, &session.Error{Op: "open index", Path: h.store.Dir(), Kind: store.ErrClosed}
+	}
+	return h.ix, h.ixUnused, nil
+}
+
+// setIndex makes an index the home's. The one before is not closed before the home
+// is: other goroutines may be using it. The caller holds opening.
+func (h *Home) setIndex(ix *index.Index, unused bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ix != nil {
+		h.retired = append(h.retired, h.ix)
+	}
+	h.ix, h.ixUnused = ix, unused
+}
+
+// openIndex opens an index where it can be. The caller holds opening.
+func (h *Home) openIndex(ctx context.Context, unused bool) (*index.Index, error) {
+	if unused {
 		return h.openTemporary(ctx)
 	}
-	h.ix, err = h.openIndexAt(ctx, h.store.IndexPath())
+	ix, err := h.openIndexAt(ctx, h.store.IndexPath())
 	if cannotWrite(err) {
 		return h.openElsewhere(ctx, err)
 	}
-	return err
+	return ix, err
 }
 
 // isUsed reports whether the home has ever been written to. Looking into a
@@ -89,29 +135,29 @@ func (h *Home) isUsed(ctx context.Context) bool {
 }
 
 // openElsewhere opens an index in the cache or, if that cannot be, in a
-// temporary directory.
-func (h *Home) openElsewhere(ctx context.Context, why error) (err error) {
-	h.ix, err = nil, why
+// temporary directory. The caller holds opening.
+func (h *Home) openElsewhere(ctx context.Context, why error) (ix *index.Index, err error) {
+	err = why
 	if path := h.cachedIndexPath(h.store.Dir()); path != "" {
-		h.ix, err = h.openIndexAt(ctx, path)
+		ix, err = h.openIndexAt(ctx, path)
 	}
 	if cannotWrite(err) {
-		err = h.openTemporary(ctx)
+		ix, err = h.openTemporary(ctx)
 	}
 	if err == nil && errors.Is(why, syscall.ENOSPC) { // otherwise it is always like that, and repeating it helps nobody
-		h.notify(IndexElsewhere{Path: h.ix.Path(), Err: why})
+		h.notify(IndexElsewhere{Path: ix.Path(), Err: why})
 	}
-	return err
+	return ix, err
 }
 
-func (h *Home) openTemporary(ctx context.Context) (err error) {
+// openTemporary opens an index in a temporary directory. The caller holds opening.
+func (h *Home) openTemporary(ctx context.Context) (_ *index.Index, err error) {
 	if h.ixTemp == "" {
 		if h.ixTemp, err = os.MkdirTemp("", "coppice-index-"); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	h.ix, err = h.openIndexAt(ctx, filepath.Join(h.ixTemp, "index.db"))
-	return err
+	return h.openIndexAt(ctx, filepath.Join(h.ixTemp, "index.db"))
 }
 
 // cannotWrite reports whether an index could not be written where it was tried.
@@ -140,9 +186,9 @@ func readPrices(path string) (*index.Prices, error) {
 	return prices, err
 }
 
-// bringUp brings the index up to date. The caller holds mu.
-func (h *Home) bringUp(ctx context.Context, how indexing) error {
-	report, err := how(h.ix, ctx, h.progress("indexing"))
+// bringUp brings an index up to date.
+func (h *Home) bringUp(ctx context.Context, ix *index.Index, how indexing) error {
+	report, err := how(ix, ctx, h.progress("indexing"))
 	for _, unread := range report.Unread {
 		h.notify(SessionUnread{Name: unread.Name, Err: unread.Err})
 	}
@@ -177,8 +223,10 @@ func (h *Home) indexPaths() []string {
 // there were some. The open one is not closed: other goroutines may be using it.
 // It makes itself again when somebody next asks it.
 func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	if err := h.opening.LockContext(ctx); err != nil {
+		return nil, err
+	}
+	defer h.opening.Unlock()
 	paths := h.indexPaths()
 	for _, ix := range h.openIndexes() {
 		if err := ix.Discard(ctx); err != nil {
@@ -200,8 +248,10 @@ func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
 	return had, nil
 }
 
-// openIndexes are all that are open, in use or not. The caller holds mu.
+// openIndexes are all that are open, in use or not.
 func (h *Home) openIndexes() []*index.Index {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	all := slices.Clone(h.retired)
 	if h.ix != nil {
 		all = append(all, h.ix)
@@ -212,16 +262,23 @@ func (h *Home) openIndexes() []*index.Index {
 // closeIndex closes the index for good: nobody gets one afterwards.
 func (h *Home) closeIndex() error {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.closed = true
-	var err error
-	for _, ix := range h.openIndexes() {
-		err = errors.Join(err, ix.Close())
-	}
-	h.ix, h.retired = nil, nil
+	h.mu.Unlock()
+	// This ends what the indexes are doing, so that nobody holds opening for long.
+	err := h.closeIndexes()
+	h.opening.Lock()
+	defer h.opening.Unlock()
+	err = errors.Join(err, h.closeIndexes()) // one may have been opened meanwhile
 	if h.ixTemp != "" {
 		err = errors.Join(err, os.RemoveAll(h.ixTemp))
 		h.ixTemp = ""
+	}
+	return err
+}
+
+func (h *Home) closeIndexes() (err error) {
+	for _, ix := range h.openIndexes() {
+		err = errors.Join(err, ix.Close()) // which does nothing the second time
 	}
 	return err
 }

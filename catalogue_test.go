@@ -1,12 +1,14 @@
 package coppice_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/session"
@@ -120,4 +122,69 @@ func TestPricesAreNeverTakenFromWhereverOneIs(t *testing.T) {
 	if _, err := home.Sessions.List(t.Context(), coppice.ListRequest{}); err != nil {
 		t.Error(err)
 	}
+}
+
+// A server's calls do not wait for somebody else's catch-up longer than they want to.
+func TestCallsDoNotWaitLongerThanTheirContext(t *testing.T) {
+	h, dir := keptHome(t)
+	keep(t, dir, "first", 1, "hello")
+	waited := 0
+	var slow *coppice.Home
+	slow = another(t, h, coppice.Options{Progress: func(doing string, done, _ int64) {
+		if doing != "indexing" || waited > 0 {
+			return
+		}
+		waited++
+		for what, call := range map[string]func(context.Context) error{
+			"list": func(ctx context.Context) error { _, err := slow.Sessions.List(ctx, coppice.ListRequest{}); return err },
+			"search": func(ctx context.Context) error {
+				_, err := slow.Search.Find(ctx, coppice.FindRequest{Query: "x"})
+				return err
+			},
+			"stats": func(ctx context.Context) error { _, err := slow.Search.Stats(ctx, coppice.StatsRequest{}); return err },
+			"rebuild": func(ctx context.Context) error {
+				_, err := slow.Upkeep.RebuildIndex(ctx)
+				return err
+			},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %v", what, err)
+			}
+			cancel()
+		}
+	}})
+	if list, err := slow.Sessions.List(t.Context(), coppice.ListRequest{}); err != nil || len(list.Sessions) != 1 || waited != 1 {
+		t.Errorf("%+v, %v, waited %d times", list, err, waited)
+	}
+}
+
+// Closing a home while it is being indexed keeps nobody waiting for each other.
+func TestClosingEndsACatchUp(t *testing.T) {
+	h, dir := keptHome(t)
+	keep(t, dir, "first", 1, "hello")
+	var closing sync.WaitGroup
+	var slow *coppice.Home
+	begun := false
+	slow = another(t, h, coppice.Options{Progress: func(string, int64, int64) {
+		if begun {
+			return
+		}
+		begun = true
+		closing.Go(func() {
+			if err := slow.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		// Others are told so at once.
+		for {
+			if _, err := slow.Sessions.List(t.Context(), coppice.ListRequest{}); errors.Is(err, store.ErrClosed) {
+				return
+			}
+		}
+	}})
+	if _, err := slow.Sessions.List(t.Context(), coppice.ListRequest{}); err != nil && !errors.Is(err, store.ErrClosed) {
+		t.Error(err) // it may have come to the end before
+	}
+	closing.Wait()
 }

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/redact"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/clean"
@@ -37,10 +38,14 @@ type Home struct {
 	// may have taken out more since the home was opened.
 	guarded atomic.Pointer[guarded]
 
-	mu       sync.Mutex     // guards what follows
+	// opening is held while the index is opened, moved or deleted, which may take as
+	// long as another process keeps its lock.
+	opening gate.Mutex
+	ixTemp  string // guarded by opening: the directory to delete at the end, or ""
+
+	mu       sync.Mutex     // guards what follows; nobody waits for anything while holding it
 	ix       *index.Index   // nil until somebody asks for it
 	ixUnused bool           // ix was made while nobody had written to the home yet
-	ixTemp   string         // the directory to delete at the end, or ""
 	retired  []*index.Index // what ix was before
 	closed   bool
 }
@@ -255,8 +260,11 @@ func (h *Home) beforeWriting(ctx context.Context) {
 }
 
 func (h *Home) finishRedaction(ctx context.Context) (*clean.Receipt, error) {
-	if _, err := h.dropIndexes(ctx); err != nil {
-		return nil, err
-	}
-	return clean.Finish(ctx, h.store, clean.Options{Progress: h.reportProgress})
+	return clean.Finish(ctx, h.store, clean.Options{
+		Progress: h.reportProgress,
+		DropDerived: func(ctx context.Context) error {
+			_, err := h.dropIndexes(ctx)
+			return err
+		},
+	})
 }

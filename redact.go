@@ -39,7 +39,7 @@ func (u *Upkeep) Redact(ctx context.Context, r RedactRequest) (*upkeep.RedactRes
 	}
 	return upkeep.Redact(ctx, h.store, upkeep.RedactRequest{
 		Sessions: names, Apply: r.Apply, Progress: h.reportProgress,
-		DropIndex: func() (bool, error) {
+		DropIndex: func(ctx context.Context) (bool, error) {
 			had, err := h.dropIndexes(ctx)
 			return len(had) > 0, err
 		},

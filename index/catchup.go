@@ -40,32 +40,36 @@ func (ix *Index) Sweep(ctx context.Context, progress func(done, total int64)) (R
 }
 
 func (ix *Index) bringUp(ctx context.Context, sweep bool, progress func(done, total int64)) (Report, error) {
-	ix.catching.Lock()
-	defer ix.catching.Unlock()
 	start := time.Now()
 	if progress == nil {
 		progress = func(_, _ int64) {}
 	}
-	var report Report
-	err := errReplaced
-	for n := 0; n < maxReplaced && (isDamage(err) || errors.Is(err, errReplaced)); n++ {
-		if err = ix.follow(ctx); err == nil {
-			report, err = ix.catchUp(ctx, sweep, progress)
-		}
-	}
+	ctx, stop := ix.untilClosed(ctx)
+	defer stop()
+	report, err := ix.turns.do(ctx, sweep, func() (Report, error) { return ix.takeTurn(ctx, sweep, progress) })
 	if err != nil && ctx.Err() != nil {
-		err = ctx.Err() // and not how SQLite puts it
+		err = context.Cause(ctx) // and not how SQLite puts it
 	}
 	report.Duration = time.Since(start)
 	return report, ix.fail("catch up", err)
 }
 
-// Rebuild throws the index away and makes it again from the logs.
+// takeTurn is a CatchUp. It begins again when the index turns out to be damaged, or
+// deleted.
+func (ix *Index) takeTurn(ctx context.Context, sweep bool, progress func(done, total int64)) (report Report, err error) {
+	err = errReplaced
+	for n := 0; n < maxReplaced && (isDamage(err) || errors.Is(err, errReplaced)); n++ {
+		if err = ix.follow(ctx); err == nil {
+			report, err = ix.catchUp(ctx, sweep, progress)
+		}
+	}
+	return report, err
+}
+
+// Rebuild throws the index away and makes it again from the logs. Whoever asks it
+// something meanwhile waits until it is complete.
 func (ix *Index) Rebuild(ctx context.Context, progress func(done, total int64)) (Report, error) {
-	ix.mu.RLock()
-	db := ix.db
-	ix.mu.RUnlock()
-	if err := ix.reset(ctx, db); err != nil {
+	if err := ix.alone(ctx, func() error { return ix.replace(ctx) }); err != nil {
 		return Report{}, ix.fail("rebuild", err)
 	}
 	return ix.CatchUp(ctx, progress)
@@ -78,9 +82,8 @@ func (ix *Index) catchUp(ctx context.Context, sweep bool, progress func(done, to
 		return r.run()
 	})
 	if err == nil {
-		ix.mu.Lock()
-		r.report.Rebuilt, ix.rebuilt = ix.rebuilt, false
-		ix.mu.Unlock()
+		r.db.behind.Store(false)
+		r.report.Rebuilt = ix.rebuilt.Swap(false)
 	}
 	return r.report, err
 }

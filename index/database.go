@@ -19,6 +19,9 @@ type database struct {
 	connector *connector
 	id        identity // which files it is: see files.go
 	closed    atomic.Bool
+	// behind: it took the place of another one, and no CatchUp has filled it since.
+	// What it has may be a part of what the other one had, so nobody reads it.
+	behind atomic.Bool
 
 	mu    sync.Mutex // guards stmts
 	stmts map[string]*sql.Stmt

@@ -193,3 +193,14 @@ func (ix *Index) Tree(name string) (nodes []TreeNode, leaf string, path []string
 
 // SetSweepAlways sets up to how many sessions every CatchUp looks at all of them.
 func (ix *Index) SetSweepAlways(sessions int) { ix.sweepAlways = sessions }
+
+// Closing is closed once somebody closes the index.
+func (ix *Index) Closing() <-chan struct{} { return ix.closing.Done() }
+
+// Turns runs several turns at once, for tests.
+type Turns struct{ turns }
+
+// Do is turns.do.
+func (t *Turns) Do(ctx context.Context, sweep bool, run func() (Report, error)) (Report, error) {
+	return t.do(ctx, sweep, run)
+}

@@ -8,12 +8,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"modernc.org/sqlite"
 
+	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
@@ -43,6 +43,8 @@ import (
 //     deletes what there is and begins with an empty one.
 //  6. Whoever read looks afterwards whether the files are still those that they
 //     read from. If not, they throw the answer away, open, catch up, and read again.
+//     Until they have caught up, the other goroutines of the process do not read what
+//     was opened, either.
 //
 // Why an answer is right, then. At the end of the reading the files were the
 // reader's; nobody can give a deleted file its number again as long as the reader
@@ -99,7 +101,7 @@ type guard struct {
 
 	// mu guards what follows. It is held while waiting for the lock: the other
 	// goroutines of this index would have to wait as well.
-	mu    sync.Mutex
+	mu    gate.Mutex
 	file  vfs.File
 	users int // how many have the lock; they are all of this index
 }
@@ -107,7 +109,9 @@ type guard struct {
 // hold calls f with the lock. Within f it may be called again: opening a
 // connection takes the lock, and a writer may have to.
 func (g *guard) hold(ctx context.Context, f func() error) error {
-	g.mu.Lock()
+	if err := g.mu.LockContext(ctx); err != nil {
+		return err
+	}
 	if g.users == 0 {
 		if err := g.take(ctx); err != nil {
 			g.mu.Unlock()
@@ -278,6 +282,7 @@ func (ix *Index) openLocked(ctx context.Context) error {
 		err = db.identify(before)
 	}
 	if err == nil {
+		db.behind.Store(true)
 		ix.db = db
 		return nil
 	}
@@ -289,7 +294,7 @@ func (ix *Index) openLocked(ctx context.Context) error {
 		return err
 	}
 	ix.opts.Logger.Warn("rebuilding the index", "path", ix.path, "cause", err)
-	ix.rebuilt = true
+	ix.rebuilt.Store(true)
 	return errors.Join(err, ix.discard(before))
 }
 
@@ -318,7 +323,7 @@ func (ix *Index) settleFiles() error {
 	if whole {
 		return nil
 	}
-	ix.rebuilt = true
+	ix.rebuilt.Store(true)
 	if err := ix.removeFiles(); err != nil {
 		return err
 	}
@@ -360,6 +365,12 @@ func (ix *Index) reset(ctx context.Context, damaged *database) error {
 	if ix.closed || ix.db != damaged {
 		return nil
 	}
+	return ix.replace(ctx)
+}
+
+// replace puts an empty database in the place of the one that is open. The caller
+// holds mu.
+func (ix *Index) replace(ctx context.Context) error {
 	return ix.guard.hold(ctx, func() error {
 		_ = ix.db.Close() // what it may complain of is why it is replaced
 		if err := ix.discard(ix.db.id[0]); err != nil {
@@ -396,23 +407,26 @@ func Delete(ctx context.Context, path string) (had bool, err error) {
 // next makes it again from the logs. Questions that are being answered are
 // answered first.
 func (ix *Index) Discard(ctx context.Context) error {
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	if ix.closed {
-		return ix.fail("delete index", store.ErrClosed)
-	}
-	return ix.fail("delete index", ix.guard.hold(ctx, func() error {
-		_ = ix.db.Close() // nothing in it is needed any more
-		return ix.removeFiles()
+	return ix.fail("delete index", ix.alone(ctx, func() error {
+		return ix.guard.hold(ctx, func() error {
+			_ = ix.db.Close() // nothing in it is needed any more
+			return ix.removeFiles()
+		})
 	}))
 }
 
 // follow opens the database again if its files are no longer the ones at their
 // names.
 func (ix *Index) follow(ctx context.Context) error {
+	ix.mu.RLock()
+	current := ix.closed || ix.db.current() // if closed, whoever uses it next will say so
+	ix.mu.RUnlock()
+	if current { // which it nearly always is: wait for nobody who is reading
+		return nil
+	}
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	if ix.closed || ix.db.current() { // if closed, whoever uses it next will say so
+	if ix.closed || ix.db.current() {
 		return nil
 	}
 	_ = ix.db.Close()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -59,12 +60,14 @@ type Index struct {
 	sweepAlways int
 	guard       *guard
 
-	catching sync.Mutex // one CatchUp at a time in this process
+	turns   turns                   // one CatchUp at a time in this process
+	rebuilt atomic.Bool             // the file was rebuilt, and no CatchUp has filled it yet
+	closing context.Context         // done, for the cause store.ErrClosed, once somebody closes it
+	close   context.CancelCauseFunc // closing
 
-	mu      sync.RWMutex // guards what follows; held for reading while db is in use
-	db      *database
-	rebuilt bool // the file was rebuilt, and no CatchUp has filled it yet
-	closed  bool
+	mu     sync.RWMutex // guards what follows; held for reading while db is in use
+	db     *database
+	closed bool
 }
 
 // Open returns the index in the file at path, which is made, with its directory,
@@ -84,6 +87,7 @@ func Open(ctx context.Context, st store.Store, path string, o *Options) (*Index,
 		return nil, &store.Error{Op: "open index", Path: abs, Err: err}
 	}
 	ix := &Index{store: st, path: abs, opts: o.withDefaults(), batch: batchDocs, sweepAlways: sweepAlways, guard: &guard{path: abs + lockSuffix}}
+	ix.closing, ix.close = context.WithCancelCause(context.Background())
 	if err := ix.openFile(ctx); err != nil {
 		ix.guard.close()
 		switch {
@@ -94,6 +98,7 @@ func Open(ctx context.Context, st store.Store, path string, o *Options) (*Index,
 		}
 		return nil, &store.Error{Op: "open index", Path: abs, Err: err}
 	}
+	ix.db.behind.Store(false) // whoever opens it decides whether to catch up first
 	return ix, nil
 }
 
@@ -101,8 +106,10 @@ func Open(ctx context.Context, st store.Store, path string, o *Options) (*Index,
 func (ix *Index) Path() string { return ix.path }
 
 // Close releases the index. Everything gets store.ErrClosed afterwards, except
-// that closing again does nothing.
+// that closing again does nothing. A CatchUp that is running ends early; questions
+// that are being answered are answered.
 func (ix *Index) Close() error {
+	ix.close(store.ErrClosed)
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	if ix.closed {
@@ -141,17 +148,36 @@ func (ix *Index) Status(ctx context.Context) (Status, error) {
 // read calls f with the database. If that turns out to be damaged, or was deleted
 // or replaced meanwhile, it is rebuilt from the logs, and f is called once more.
 func (ix *Index) read(ctx context.Context, op string, f func(db *database) error) error {
-	err := ix.withDB(f)
+	err := ix.answer(f)
 	for n := 0; n < maxReplaced && (isDamage(err) || errors.Is(err, errReplaced)); n++ {
 		if _, err2 := ix.CatchUp(ctx, nil); err2 != nil {
 			return ix.fail(op, errors.Join(err, err2))
 		}
-		err = ix.withDB(f)
+		err = ix.answer(f)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = ctx.Err() // and not how SQLite puts it
 	}
 	return ix.fail(op, err)
+}
+
+// answer is withDB for those who read. One that has to be filled first is as good as
+// deleted: what there was before is not in it yet.
+func (ix *Index) answer(f func(db *database) error) error {
+	return ix.withDB(func(db *database) error {
+		if db.behind.Load() {
+			return errReplaced
+		}
+		return f(db)
+	})
+}
+
+// untilClosed returns a context that is done when ctx is, or when the index is
+// closed: context.Cause says which.
+func (ix *Index) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(ix.closing, func() { cancel(context.Cause(ix.closing)) })
+	return ctx, func() { stop(); cancel(nil) }
 }
 
 // withDB calls f with the database. If its files were deleted or replaced

@@ -44,9 +44,9 @@ type RedactRequest struct {
 	// Apply takes out what was found. Nothing brings it back.
 	Apply bool
 	// DropIndex deletes every index of the store and reports whether there was
-	// one; RebuildIndex makes one again and returns where it is. Both may be nil
-	// if the store has no index.
-	DropIndex    func() (bool, error)
+	// one: see clean.Options.DropDerived. RebuildIndex makes one again and returns
+	// where it is. Both may be nil if the store has no index.
+	DropIndex    func(ctx context.Context) (bool, error)
 	RebuildIndex func(ctx context.Context) (string, error)
 	// Progress, if it is not nil, hears how far the work has come.
 	Progress func(doing string, done, total int64)
@@ -67,21 +67,22 @@ type RedactResult struct {
 // store has. Beside an error of taking them out it returns what was done;
 // every file is then whole, and clean.Finish does the rest.
 func Redact(ctx context.Context, st *file.Store, r RedactRequest) (*RedactResult, error) {
-	sweep, err := clean.LookWith(ctx, st, clean.Options{Sessions: r.Sessions, Progress: r.Progress})
+	had := false
+	drop := func(ctx context.Context) error {
+		if r.DropIndex == nil {
+			return nil
+		}
+		was, err := r.DropIndex(ctx)
+		had = had || was
+		return err
+	}
+	sweep, err := clean.LookWith(ctx, st, clean.Options{Sessions: r.Sessions, Progress: r.Progress, DropDerived: drop})
 	if err != nil {
 		return nil, err
 	}
 	result := &RedactResult{Secrets: group(sweep.Secrets), Unread: append([]clean.Left{}, sweep.Unread...)}
 	if !r.Apply {
 		return result, nil
-	}
-	// The index goes first: if we do not come to the end, there is none that still
-	// has a secret.
-	had := false
-	if len(sweep.Secrets) > 0 && r.DropIndex != nil {
-		if had, err = r.DropIndex(); err != nil {
-			return result, err
-		}
 	}
 	if result.Receipt, err = sweep.Apply(ctx); err != nil {
 		return result, err

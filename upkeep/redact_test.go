@@ -52,7 +52,7 @@ func TestRedactCountsABlobOnceAndGroupsBySecret(t *testing.T) {
 	dropped := false
 	done, err := upkeep.Redact(t.Context(), st, upkeep.RedactRequest{
 		Apply:        true,
-		DropIndex:    func() (bool, error) { dropped = true; return true, nil },
+		DropIndex:    func(context.Context) (bool, error) { dropped = true; return true, nil },
 		RebuildIndex: func(context.Context) (string, error) { return "there", nil },
 	})
 	must(t, err)
@@ -98,7 +98,7 @@ func TestRedactWithoutSecretsLeavesTheIndex(t *testing.T) {
 	write(t, st, "a", message("1", "null", "user", hello, ""))
 	done, err := upkeep.Redact(t.Context(), st, upkeep.RedactRequest{
 		Apply:     true,
-		DropIndex: func() (bool, error) { t.Error("the index was dropped"); return true, nil },
+		DropIndex: func(context.Context) (bool, error) { t.Error("the index was dropped"); return true, nil },
 	})
 	must(t, err)
 	if len(done.Secrets) > 0 || done.Index != "" || done.Receipt == nil {

@@ -44,8 +44,8 @@ type Left struct {
 // applying again does the rest, except where only its value told that something
 // was a secret.
 //
-// Whoever has one of the sessions open must open it again. The index has to be
-// made anew.
+// Whoever has one of the sessions open must open it again. Without DropDerived, the
+// caller deletes the index when Apply has returned.
 func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 	r := &Receipt{
 		Time: time.Now().UTC(), Kinds: make(map[string]int), Sessions: []string{}, Copies: []string{},
@@ -55,7 +55,15 @@ func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 		r.Kinds[secret.Kind]++
 	}
 	if len(s.secrets) == 0 && len(s.pending.Blobs) == 0 {
+		if s.begun { // it may have come to the end but for the last deletion of the index
+			if err := s.dropDerived(ctx); err != nil {
+				return r, err
+			}
+		}
 		return r, s.forgetPending()
+	}
+	if err := s.dropDerived(ctx); err != nil {
+		return r, err
 	}
 	if err := s.remember(ctx); err != nil {
 		return r, err
@@ -71,10 +79,21 @@ func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 	if err := s.search(ctx, r); err != nil {
 		return r, errors.Join(failed, err)
 	}
+	// Before the note goes: as long as it is there, somebody will do this.
+	if err := s.dropDerived(ctx); err != nil {
+		return r, errors.Join(failed, err)
+	}
 	if s.unsettled {
 		return r, failed // the next redaction is to know of them
 	}
 	return r, errors.Join(failed, s.forgetPending())
+}
+
+func (s *Sweep) dropDerived(ctx context.Context) error {
+	if s.opts.DropDerived == nil {
+		return nil
+	}
+	return s.opts.DropDerived(ctx)
 }
 
 // rewriteStore writes new blobs, and everything that has a secret or names an old

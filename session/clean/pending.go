@@ -38,7 +38,7 @@ func (s *Sweep) notes() *file.Notes { return s.store.Notes("") }
 // readPending returns what an Apply that was interrupted has left to do.
 func (s *Sweep) readPending() (p pending, err error) {
 	found, err := readPending(s.store)
-	if found != nil {
+	if s.begun = found != nil; s.begun {
 		p = *found
 	}
 	return p, err
@@ -97,7 +97,8 @@ func Unfinished(st *file.Store) (bool, error) {
 }
 
 // Finish does what a sweep that was interrupted has left to do. It takes out what
-// that one had found, and nothing else. Of the options only Progress counts. The
+// that one had found, and nothing else. Of the options Sessions and Listed do not
+// count. The
 // receipt is nil if there was nothing to do.
 func Finish(ctx context.Context, st *file.Store, o Options) (*Receipt, error) {
 	p, err := readPending(st)

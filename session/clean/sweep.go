@@ -51,6 +51,7 @@ type Sweep struct {
 	logs    map[string]bool       // those that have to be changed
 	copies  []file.Copy           // the same
 	pending pending               // what a crash must not make us forget
+	begun   bool                  // an earlier sweep was interrupted: pending is its note
 	// unsettled: Apply could not find out whether something refers to the blobs of
 	// pending.
 	unsettled bool
@@ -72,6 +73,12 @@ type Options struct {
 	// Progress, if it is set, is told how far it is: in looking, and later in
 	// applying.
 	Progress func(doing string, done, total int64)
+	// DropDerived, if it is set, deletes what was made from the logs and repeats
+	// what they say: an index. Applying calls it twice. First before anything is
+	// changed, so that an interrupted sweep leaves none that has a secret; and again
+	// when the last change is made, because others go on reading all the while and may
+	// have indexed a log just before it was rewritten.
+	DropDerived func(ctx context.Context) error
 }
 
 // Look looks for secrets in sessions, and in all if none is named: see LookWith.

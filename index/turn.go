@@ -1,0 +1,73 @@
+package index
+
+import (
+	"context"
+	"sync"
+
+	"github.com/coppice-dev/coppice/internal/gate"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// turns lets one CatchUp run at a time in this process, and those who wait share the
+// next one. Whoever asks must get what was in the store when they asked, so a
+// CatchUp that is already running will not do: it may have looked before. One that
+// began since they asked will.
+type turns struct {
+	running gate.Mutex
+
+	mu   sync.Mutex // guards what follows
+	last int        // the number of the CatchUp that began last
+	done turn       // the one that was last completed
+}
+
+// turn is a CatchUp that was completed.
+type turn struct {
+	number int
+	sweep  bool
+	report Report
+}
+
+// do calls run when it is the caller's turn, unless somebody has had one meanwhile
+// that serves as well: then it returns what that found. A run that failed serves
+// nobody: whoever is next begins again.
+func (t *turns) do(ctx context.Context, sweep bool, run func() (Report, error)) (Report, error) {
+	t.mu.Lock()
+	asked := t.last
+	t.mu.Unlock()
+	if err := t.running.LockContext(ctx); err != nil {
+		return Report{}, err
+	}
+	defer t.running.Unlock()
+	t.mu.Lock()
+	if t.done.number > asked && (t.done.sweep || !sweep) {
+		defer t.mu.Unlock()
+		return t.done.report, nil
+	}
+	t.last++
+	number := t.last
+	t.mu.Unlock()
+	report, err := run()
+	if err == nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.done = turn{number, sweep, report}
+	}
+	return report, err
+}
+
+// alone calls f while no CatchUp runs, so that f can have the database to itself as
+// soon as the questions are answered that are being asked. Waiting for that with mu
+// would ignore the context, and keep out everybody who has a question, for as long as
+// a CatchUp takes.
+func (ix *Index) alone(ctx context.Context, f func() error) error {
+	if err := ix.turns.running.LockContext(ctx); err != nil {
+		return err
+	}
+	defer ix.turns.running.Unlock()
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if ix.closed {
+		return store.ErrClosed
+	}
+	return f()
+}
