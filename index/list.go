@@ -117,13 +117,17 @@ func (q *listQuery) add(cond string, args ...any) {
 // build chooses an index and adds the filters.
 func (q *listQuery) build(ctx context.Context, db *database, c cursor) error {
 	tags := q.Tags
+	below, err := tagsBelow(ctx, db, tags)
+	if err != nil {
+		return err
+	}
 	q.from, q.order = "sessions s INDEXED BY by_"+q.column, "s."+q.column+", s.ord"
 	switch {
 	case q.Key != "":
 		q.from = "sessions s INDEXED BY by_key"
 	case q.Parent != "":
 		q.from = "sessions s INDEXED BY by_parent"
-	case len(tags) > 0:
+	case len(tags) > 0 && len(below[tags[0]]) == 1:
 		q.from = "tags t INDEXED BY tag_" + q.column + " CROSS JOIN sessions s ON s.id = t.session"
 		q.order = "t." + q.column + ", t.session"
 		q.add("t.tag = ?", tags[0])
@@ -140,7 +144,7 @@ func (q *listQuery) build(ctx context.Context, db *database, c cursor) error {
 		q.from = "sessions s INDEXED BY archived_" + q.column
 	}
 	for _, tag := range tags {
-		q.add("EXISTS (SELECT 1 FROM tags o WHERE o.tag = ? AND o.session = s.id)", tag)
+		q.add("EXISTS (SELECT 1 FROM tags o WHERE o.tag IN ("+marks(len(below[tag]))+") AND o.session = s.id)", below[tag]...)
 	}
 	q.after(c)
 	q.filter()

@@ -117,7 +117,10 @@ func (s *search) facets(letter byte, list []string) ([]string, error) {
 // sessions narrows the search to the sessions that the filters name: by facets
 // if they are few, else by a condition on each match.
 func (s *search) sessions() (facets []string, possible bool, err error) {
-	where, args := s.sessionFilter()
+	where, args, err := s.sessionFilter()
+	if err != nil {
+		return nil, false, err
+	}
 	if facets, err = s.makers(); err != nil {
 		return nil, false, err
 	}
@@ -216,13 +219,15 @@ func (s *search) checkSessions() error {
 	return err
 }
 
-func (s *search) sessionFilter() (where []string, args []any) {
+func (s *search) sessionFilter() (where []string, args []any, err error) {
 	where, args = s.named()
+	below, err := tagsBelow(s.ctx, s.db, s.f.tags)
 	for _, tag := range s.f.tags { // a chain has the tags of all its sessions
-		where = append(where, "(s.id IN (SELECT session FROM tags WHERE tag = ?) OR s.chain <> 0 AND s.chain IN (SELECT session FROM tags WHERE tag = ?))")
-		args = append(args, tag, tag)
+		has := "(SELECT session FROM tags WHERE tag IN (" + marks(len(below[tag])) + "))"
+		where = append(where, "(s.id IN "+has+" OR s.chain <> 0 AND s.chain IN "+has+")")
+		args = append(append(args, below[tag]...), below[tag]...)
 	}
-	return where, args
+	return where, args, err
 }
 
 // named is the condition that a session has one of the names that the filters name.

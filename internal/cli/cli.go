@@ -199,6 +199,7 @@ var commands = []func(*app) *cobra.Command{
 	forkCommand,
 	mergeCommand,
 	diffCommand,
+	rateCommand,
 	imagesCommand,
 	compactCommand,
 	revertCommand,

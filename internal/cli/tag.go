@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,21 +16,28 @@ import (
 
 func tagCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "tag ID [+TAG -TAG …]",
+		Use:   "tag [ID] [+TAG -TAG …]",
 		Short: "Show, add (+) and take away (-) tags",
-		Long: "Without changes, prints the session's tags. --suggest prints words that set the\n" +
-			"session apart from others and would make good tags; tags that other sessions\n" +
-			"already have come first.",
-		Example: "  coppice tag 0197ab +work -draft\n" +
-			"  coppice tag 0197ab",
+		Long: "Without changes, prints the session's tags; without a session, prints all tags\n" +
+			"and how many sessions have each. A tag can have tags below it: a list or a search\n" +
+			"for tag:forge finds forge/parser and forge/parser/tokens, too.\n\n" +
+			"--suggest prints words that set the session apart from others and would make good\n" +
+			"tags; tags that other sessions already have come first. --auto adds the best of\n" +
+			"them, to one session or, with --all, to every one that has no tags.",
+		Example: "  coppice tag 0197ab +forge/parser -draft\n" +
+			"  coppice tag 0197ab\n  coppice tag --auto --all --dry-run",
 		GroupID:           "keep",
 		ValidArgsFunction: a.completeSession(1),
 		// -draft is not a flag: parseTagArgs tells the arguments apart.
 		DisableFlagParsing: true,
 	}
 	var args, changes []string
-	var suggest bool
+	var suggest, auto bool
+	var r coppice.AutoTagRequest
 	cmd.Flags().BoolVar(&suggest, "suggest", false, "print words that would make good tags")
+	cmd.Flags().BoolVar(&auto, "auto", false, "add the best of these words")
+	cmd.Flags().BoolVar(&r.All, "all", false, "with --auto: every session without tags")
+	cmd.Flags().BoolVar(&r.DryRun, "dry-run", false, "with --auto: only show what it would add")
 	cmd.PersistentPreRunE = func(cmd *cobra.Command, given []string) error {
 		var err error
 		if args, changes, err = parseTagArgs(cmd, given); err != nil {
@@ -40,6 +48,19 @@ func tagCommand(a *app) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if help, _ := cmd.Flags().GetBool("help"); help {
 			return cmd.Help()
+		}
+		if auto {
+			if suggest || len(changes) > 0 || r.All == (len(args) > 0) {
+				return usageError{errors.New("--auto takes sessions, or --all, and nothing else")}
+			}
+			r.Sessions = args
+			return a.autoTag(cmd.Context(), r)
+		}
+		if r.All || r.DryRun {
+			return usageError{errors.New("--all and --dry-run go with --auto")}
+		}
+		if len(args)+len(changes) == 0 && !suggest {
+			return a.listTags(cmd.Context())
 		}
 		if len(args) != 1 {
 			return usageError{fmt.Errorf("give one session, and changes that begin with + or -; %d arguments are neither", len(args))}
@@ -124,6 +145,62 @@ func (a *app) suggestTags(ctx context.Context, id string) error {
 			return a.printJSON(words)
 		}
 		return a.printLines(words.Suggested)
+	})
+}
+
+// listTags prints all tags. On a terminal those below another are indented.
+func (a *app) listTags(ctx context.Context) error {
+	return a.withHome(ctx, false, func(h *coppice.Home) error {
+		all, err := h.Sessions.Tags(ctx)
+		if err != nil {
+			return err
+		}
+		if a.flags.json {
+			return a.printJSON(all)
+		}
+		if len(all.Tags) == 0 {
+			a.say("no tags")
+			return nil
+		}
+		t := a.newTable(0, "TAG", "SESSIONS")
+		t.right[1] = true
+		above := ""
+		for _, tag := range all.Tags {
+			shown := tag.Tag
+			if below, ok := strings.CutPrefix(tag.Tag, above+"/"); a.width() > 0 && above != "" && ok {
+				shown = "  " + below
+			} else {
+				above = tag.Tag
+			}
+			t.add(render.OneLine(shown, 0), strconv.FormatInt(tag.Sessions, 10))
+		}
+		return t.print()
+	})
+}
+
+// autoTag adds suggested tags, and says which.
+func (a *app) autoTag(ctx context.Context, r coppice.AutoTagRequest) error {
+	return a.withHome(ctx, false, func(h *coppice.Home) error {
+		done, err := h.Sessions.AutoTag(ctx, r)
+		if err != nil && done == nil {
+			return err
+		}
+		if a.flags.json {
+			return errors.Join(a.printJSON(done), err)
+		}
+		t := a.newTable(1, "SESSION", "TITLE", "TAGS")
+		for _, s := range done.Tagged {
+			t.add(briefID(s.Session), render.OneLine(s.Title, 0), render.OneLine(strings.Join(s.Added, " "), 0))
+		}
+		if err := errors.Join(t.print(), err); err != nil {
+			return err
+		}
+		verb := "tagged"
+		if r.DryRun {
+			verb = "would tag"
+		}
+		a.say("%s %s", verb, render.Counted(len(done.Tagged), "session", "sessions"))
+		return nil
 	})
 }
 

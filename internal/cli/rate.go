@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice"
+)
+
+func rateCommand(a *app) *cobra.Command {
+	var r coppice.RateRequest
+	cmd := &cobra.Command{
+		Use:   "rate ID good|bad|none",
+		Short: "Say whether a session was any good",
+		Long: "Records whether a session was good or bad, and why. The rating is a tag,\n" +
+			"rated/good or rated/bad, so ls, search and tag know it. none takes it back.",
+		Example:           "coppice rate 0197ab bad --note 'it deleted the tests'\ncoppice ls tag:rated/bad",
+		GroupID:           "keep",
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: a.completeSession(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.Session, r.Rating = args[0], args[1]
+			switch r.Rating {
+			case "none":
+				r.Rating = ""
+			case "":
+				return usageError{errors.New("give good, bad or none")}
+			}
+			return a.runRate(cmd.Context(), r)
+		},
+	}
+	cmd.Flags().StringVar(&r.Note, "note", "", "why; - is standard input")
+	cmd.Flags().StringVar(&r.Entry, "entry", "", "the `entry` that it is about")
+	_ = cmd.RegisterFlagCompletionFunc("entry", a.completeEntries)
+	return a.withJSON(cmd)
+}
+
+func (a *app) runRate(ctx context.Context, r coppice.RateRequest) (err error) {
+	if r.Note, err = a.flagText(r.Note); err != nil {
+		return err
+	}
+	return a.withHome(ctx, false, func(h *coppice.Home) error {
+		rated, err := h.Sessions.Rate(ctx, r)
+		if err != nil {
+			return err
+		}
+		line := "session " + briefID(rated.Session) + " is rated " + rated.Rating
+		if rated.Rating == "" {
+			line = "session " + briefID(rated.Session) + " has no rating now"
+		}
+		return a.done(rated, rated.Entry, line)
+	})
+}

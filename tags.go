@@ -1,0 +1,268 @@
+package coppice
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// TagRequest changes the tags of a conversation, or only asks for them.
+type TagRequest struct {
+	Session string   `json:"session"` // as a person names it: see Resolve
+	Add     []string `json:"add,omitempty"`
+	Remove  []string `json:"remove,omitempty"` // wins over Add
+}
+
+// TagResult has the tags of a conversation.
+type TagResult struct {
+	Session string   `json:"session"` // the session or, of several, the conversation
+	Tags    []string `json:"tags"`    // sorted
+	// Entry is the last entry that was written for it; "" if the tags were like
+	// that already.
+	Entry string `json:"entry,omitempty"`
+}
+
+// Tag adds tags to those of a conversation and takes others away. What is added
+// goes to its last session; what is taken away is taken from all that have it.
+// Without changes it only returns the tags, and writes nothing.
+func (s *Sessions) Tag(ctx context.Context, r TagRequest) (*TagResult, error) {
+	add, err := cleanTags(r.Add)
+	if err != nil {
+		return nil, err
+	}
+	remove, err := cleanTags(r.Remove)
+	if err != nil {
+		return nil, err
+	}
+	if len(add)+len(remove) > 0 {
+		s.home.beforeWriting(ctx)
+	}
+	name, links, err := s.home.openEach(ctx, r.Session)
+	if err != nil {
+		return nil, err
+	}
+	add = slices.DeleteFunc(add, func(tag string) bool { return slices.Contains(remove, tag) })
+	result := &TagResult{Session: name}
+	result.Entry, err = changeTags(links, add, remove)
+	if err == nil {
+		result.Tags, err = tagsOf(links)
+	}
+	return result, errors.Join(plainly("tag", name, err), closeAll(links))
+}
+
+// cleanTags checks tags as a person gives them.
+func cleanTags(tags []string) ([]string, error) {
+	if err := checkUTF8("tag", "", tags...); err != nil {
+		return nil, err
+	}
+	clean := make([]string, len(tags))
+	for i, tag := range tags {
+		if clean[i] = strings.TrimSpace(tag); clean[i] == "" {
+			return nil, invalid("a tag is empty")
+		}
+	}
+	return clean, nil
+}
+
+// tagsOf returns the tags of a conversation: those of all its sessions.
+func tagsOf(links []*Conversation) ([]string, error) {
+	var all session.TagSet
+	for _, c := range links {
+		tags, err := c.Tags()
+		if err != nil {
+			return nil, err
+		}
+		all.Add(tags...)
+	}
+	return append([]string{}, all.Sorted()...), nil // in JSON an empty list is a list
+}
+
+// changeTags changes the tags of a conversation and returns the id of the last
+// entry that does so, or "" if they are like that already.
+func changeTags(links []*Conversation, add, remove []string) (entry string, err error) {
+	if len(add)+len(remove) == 0 {
+		return "", nil
+	}
+	all, err := tagsOf(links)
+	if err != nil {
+		return "", err
+	}
+	add = slices.DeleteFunc(slices.Clone(add), func(tag string) bool { return slices.Contains(all, tag) })
+	for i, c := range links {
+		tags, err := c.Tags()
+		if err != nil {
+			return "", err
+		}
+		less := slices.DeleteFunc(slices.Clone(remove), func(tag string) bool { return !slices.Contains(tags, tag) })
+		more := add
+		if i < len(links)-1 {
+			more = nil
+		}
+		if len(more)+len(less) == 0 {
+			continue
+		}
+		if entry, err = remark(c.Session, func() (string, error) { return c.ChangeTags(more, less) }); err != nil {
+			return "", err
+		}
+	}
+	return entry, nil
+}
+
+// SuggestTagsRequest asks for words that would make good tags.
+type SuggestTagsRequest struct {
+	Session string `json:"session"` // as a person names it: see Resolve
+}
+
+// SuggestTagsResult has words that would make good tags.
+type SuggestTagsResult struct {
+	Session   string   `json:"session"`
+	Suggested []string `json:"suggested"` // the best first
+}
+
+const maxSuggested = 8
+
+// SuggestTags returns words that set a conversation apart from others and that are
+// not among its tags: those first that are tags of others already.
+func (s *Sessions) SuggestTags(ctx context.Context, r SuggestTagsRequest) (*SuggestTagsResult, error) {
+	found, known, unknown, err := s.home.suggestTags(ctx, r.Session)
+	if err != nil {
+		return nil, err
+	}
+	words := append(append([]string{}, known...), unknown...)
+	return &SuggestTagsResult{found.ID, words[:min(len(words), maxSuggested)]}, nil
+}
+
+// suggestTags returns tags of others and new words, the best first.
+func (h *Home) suggestTags(ctx context.Context, given string) (found *index.Session, known, unknown []string, err error) {
+	if found, err = h.indexed(ctx, given); err != nil {
+		return found, nil, nil, err
+	}
+	ix, err := h.index(ctx)
+	if err != nil {
+		return found, nil, nil, err
+	}
+	tags, err := ix.Tags(ctx)
+	if err != nil {
+		return found, nil, nil, err
+	}
+	topics, err := ix.Topics(ctx, index.StatsOptions{Session: found.ID}, 4*maxSuggested)
+	if err != nil {
+		return found, nil, nil, err
+	}
+	named := make(map[string]string) // the tag that ends with a word
+	for _, tag := range tags {
+		if !isRating(tag.Name) {
+			named[strings.ToLower(path.Base(tag.Name))] = tag.Name
+		}
+	}
+	for _, topic := range topics {
+		switch tag, is := named[topic.Word]; {
+		case slices.Contains(found.Tags, topic.Word), is && slices.Contains(found.Tags, tag):
+		case is:
+			known = append(known, tag)
+		default:
+			unknown = append(unknown, topic.Word)
+		}
+	}
+	return found, known, unknown, nil
+}
+
+// TagCount says how many conversations have a tag.
+type TagCount struct {
+	Tag      string `json:"tag"`
+	Sessions int64  `json:"sessions"`
+}
+
+// TagsResult has all tags of a home.
+type TagsResult struct {
+	Tags []TagCount `json:"tags"` // by name, so that forge/parser follows forge
+}
+
+// Tags returns all tags. A tag such as forge/parser/tokens is a tag below
+// forge/parser: who asks for sessions with a tag gets those with the tags below it.
+func (s *Sessions) Tags(ctx context.Context) (*TagsResult, error) {
+	ix, err := s.home.index(ctx)
+	if err != nil {
+		return nil, err
+	}
+	counts, err := ix.Tags(ctx)
+	if err != nil {
+		return nil, err
+	}
+	result := &TagsResult{Tags: []TagCount{}}
+	for _, c := range counts {
+		result.Tags = append(result.Tags, TagCount{c.Name, c.Count})
+	}
+	slices.SortFunc(result.Tags, func(a, b TagCount) int {
+		return slices.Compare(strings.Split(a.Tag, "/"), strings.Split(b.Tag, "/"))
+	})
+	return result, nil
+}
+
+// AutoTagRequest says which conversations to tag by what they are about.
+type AutoTagRequest struct {
+	Sessions []string `json:"sessions,omitempty"` // as a person names them: see Resolve
+	All      bool     `json:"all,omitempty"`      // every conversation that has no tag yet
+	DryRun   bool     `json:"dry_run,omitempty"`  // write nothing
+}
+
+// AutoTagResult says which tags were added to which conversation.
+type AutoTagResult struct {
+	Tagged []AutoTagged `json:"tagged"`
+}
+
+// AutoTagged is a conversation with the tags that were added to it.
+type AutoTagged struct {
+	Session string   `json:"session"`
+	Title   string   `json:"title"`
+	Added   []string `json:"added"`
+}
+
+// How many tags AutoTag adds: those that others have already say more than new
+// words, of which a few are enough to begin with.
+const (
+	maxKnownTags = 3
+	maxNewTags   = 2
+)
+
+// AutoTag adds the best of the tags that SuggestTags suggests.
+func (s *Sessions) AutoTag(ctx context.Context, r AutoTagRequest) (*AutoTagResult, error) {
+	names := r.Sessions
+	if r.All {
+		list, err := s.List(ctx, ListRequest{Limit: -1})
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range list.Sessions {
+			if len(c.Tags) == 0 {
+				names = append(names, c.Name)
+			}
+		}
+	}
+	result := &AutoTagResult{Tagged: []AutoTagged{}}
+	for _, name := range names {
+		found, known, unknown, err := s.home.suggestTags(ctx, name)
+		if err != nil {
+			return result, err
+		}
+		add := known[:min(len(known), maxKnownTags)]
+		if len(add) == 0 {
+			add = unknown[:min(len(unknown), maxNewTags)]
+		}
+		if len(add) == 0 {
+			continue
+		}
+		if !r.DryRun {
+			if _, err := s.Tag(ctx, TagRequest{Session: name, Add: add}); err != nil {
+				return result, err
+			}
+		}
+		result.Tagged = append(result.Tagged, AutoTagged{Session: found.ID, Title: found.Title, Added: add})
+	}
+	return result, nil
+}
