@@ -324,7 +324,7 @@ func (t *target) isKnown(r *Record, e *session.Entry) (bool, error) {
 	if err != nil && !errors.Is(err, session.ErrCorrupt) {
 		return false, err // of a damaged line the source has another version: the whole one
 	}
-	line, have := saidIn(e, true), saidIn(&stored, true)
+	line, have := saidIn(withoutCut(e), true), saidIn(withoutCut(&stored), true)
 	if (bytes.Equal(line, have) || isRedactedFrom(have, line)) && t.sameParent(&stored, e) {
 		return true, nil
 	}
@@ -339,6 +339,18 @@ func (t *target) isKnown(r *Record, e *session.Entry) (bool, error) {
 		t.again++
 	}
 	return known, err
+}
+
+// withoutCut leaves out where a compaction cuts: if the source's cut separated a call
+// from its result, another was stored (see session.MoveCut).
+func withoutCut(e *session.Entry) *session.Entry {
+	if e.Compaction == nil {
+		return e
+	}
+	plain, c := *e, *e.Compaction
+	c.FirstKeptEntryID, c.State = "", nil
+	plain.Compaction = &c
+	return &plain
 }
 
 // sameParent reports whether a record follows what it followed before, or at

@@ -206,3 +206,21 @@ func TestImport(t *testing.T) {
 		}
 	}
 }
+
+// A compaction that stands between a call and its result is stored with another cut.
+// That must not make it another compaction when the file is read again.
+func TestImportOfACutThatWasMoved(t *testing.T) {
+	lines := []string{
+		`{"timestamp":"2026-02-01T10:00:00.000Z","type":"session_meta","payload":{"id":"019c0000-0000-7000-8000-0000000000aa","timestamp":"2026-02-01T10:00:00.000Z","cwd":"/w"}}`,
+		`{"timestamp":"2026-02-01T10:00:01.000Z","type":"response_item","payload":{"type":"message","id":"m1","role":"user","content":[{"type":"input_text","text":"list"}]}}`,
+		`{"timestamp":"2026-02-01T10:00:02.000Z","type":"response_item","payload":{"type":"function_call","id":"f1","call_id":"c1","name":"shell","arguments":"{}"}}`,
+		`{"timestamp":"2026-02-01T10:00:03.000Z","type":"compacted","payload":{"message":"S","replacement_history":[]}}`,
+		`{"timestamp":"2026-02-01T10:00:04.000Z","type":"response_item","payload":{"type":"function_call_output","id":"o1","call_id":"c1","output":"a"}}`,
+		`{"timestamp":"2026-02-01T10:00:05.000Z","type":"response_item","payload":{"type":"message","id":"m2","role":"assistant","content":[{"type":"output_text","text":"done"}]}}`,
+	}
+	path := filepath.Join(t.TempDir(), "rollout-2026-02-01T10-00-00-019c0000-0000-7000-8000-0000000000aa.jsonl")
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	transcripttest.Import(t, codex.Format(), path)
+}
