@@ -6,8 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
-	"strconv"
-	"strings"
 )
 
 // writer writes records into the database, within one transaction.
@@ -39,7 +37,7 @@ type docRow struct {
 	cwd, agent         int64
 	length             int
 	tf                 []byte
-	body, whole        string
+	body, whole        []uint32
 }
 
 func (r *catching) newWriter(tx *sql.Tx) (*writer, error) {
@@ -424,7 +422,7 @@ func (w *writer) addDocs(s *state, n int64, rec *record, carried carriage) error
 		d := &rec.docs[i]
 		row := docRow{
 			session: s.id, entry: n, part: d.ordinal, kind: d.kind, carried: carried,
-			length: d.length, tf: d.tf, body: d.body, whole: d.whole,
+			length: d.length(), tf: d.tf, body: d.body, whole: d.whole,
 		}
 		tool := d.tool
 		if d.kind == KindOutput {
@@ -446,7 +444,7 @@ func (w *writer) addDocs(s *state, n int64, rec *record, carried carriage) error
 		}
 		row.id = docID(when, w.nextDoc)
 		w.docs = append(w.docs, row)
-		w.tokens += int64(d.length)
+		w.tokens += int64(d.length())
 		s.docs++
 	}
 	return nil
@@ -454,7 +452,7 @@ func (w *writer) addDocs(s *state, n int64, rec *record, carried carriage) error
 
 // flush writes the documents that are lined up, in the order of their ids, which
 // is what the tables are fastest with.
-func (w *writer) flush() error {
+func (w *writer) flush(words *vocabulary) error {
 	byID := func(a, b docRow) int { return cmp.Compare(a.id, b.id) }
 	slices.SortFunc(w.docs, byID)
 	for i := range w.docs {
@@ -463,12 +461,8 @@ func (w *writer) flush() error {
 		}
 	}
 	slices.SortFunc(w.docs, byID)
-	for i := range w.docs {
-		d := &w.docs[i]
-		_, err := w.exec(`INSERT INTO fts (rowid, body, whole, facet) VALUES (?, ?, ?, ?)`, d.id, d.body, d.whole, d.facets())
-		if err != nil {
-			return err
-		}
+	if err := w.insertTokens(words); err != nil {
+		return err
 	}
 	if len(w.terms.df) > maxTermTable {
 		if err := w.flushTerms(); err != nil {
@@ -480,27 +474,6 @@ func (w *writer) flush() error {
 	}
 	_, err := w.exec(`UPDATE counters SET value = CASE name WHEN 'docs' THEN ? ELSE value + ? END`, w.nextDoc, w.tokens)
 	return err
-}
-
-// Facets are tokens that no text has, because of their underscore. A filter is a
-// facet that a document must have, so SQLite looks for both at once.
-func (d *docRow) facets() string {
-	var b strings.Builder
-	b.WriteString(facet('s', d.session))
-	b.WriteString(" " + facet('k', kindNumber(d.kind)))
-	for _, f := range []struct {
-		letter byte
-		value  int64
-	}{{'r', d.role}, {'t', d.tool}, {'m', d.model}, {'c', d.cwd}, {'a', d.agent}} {
-		if f.value != 0 {
-			b.WriteString(" " + facet(f.letter, f.value))
-		}
-	}
-	return b.String()
-}
-
-func facet(letter byte, value int64) string {
-	return "_" + string(letter) + strconv.FormatInt(value, 10)
 }
 
 // kinds are all kinds; a kind's number is its place. New ones go to the end.

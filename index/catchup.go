@@ -173,7 +173,7 @@ type chunk struct {
 // batch is what is written in one transaction.
 type batch struct {
 	chunks []*chunk
-	df     map[string]int64 // in how many of its documents each token is
+	words  *vocabulary
 }
 
 // index reads the jobs' logs and writes them into the index. Reading goes on
@@ -186,7 +186,7 @@ func (r *catching) index(jobs []job) error {
 	go func() {
 		defer close(batches)
 		b := &batcher{ctx: ctx, ix: r.ix, out: batches, read: lineReader{
-			blobs: r.ix.store.Blobs(), maxText: r.ix.opts.MaxText, df: make(map[string]int64),
+			blobs: r.ix.store.Blobs(), maxText: r.ix.opts.MaxText, words: newVocabulary(),
 		}}
 		readErr <- b.readAll(jobs)
 	}()
@@ -225,10 +225,10 @@ func (r *catching) write(b batch) error {
 				return fmt.Errorf("session %q: %w", c.job.stat.Name, err)
 			}
 		}
-		if err := w.addTerms(b.df); err != nil {
+		if err := w.addTerms(b.words); err != nil {
 			return err
 		}
-		return w.flush()
+		return w.flush(b.words)
 	})
 	if err == nil {
 		r.account(b.chunks, written)
@@ -339,11 +339,11 @@ func (b *batcher) send() error {
 		return b.ctx.Err()
 	}
 	select {
-	case b.out <- batch{b.batch, b.read.df}:
+	case b.out <- batch{b.batch, b.read.words}:
 	case <-b.ctx.Done():
 		return b.ctx.Err()
 	}
-	b.batch, b.docs, b.bytes, b.read.df = nil, 0, 0, make(map[string]int64)
+	b.batch, b.docs, b.bytes, b.read.words = nil, 0, 0, newVocabulary()
 	return nil
 }
 

@@ -2,9 +2,7 @@ package index
 
 import (
 	"encoding/binary"
-	"hash/fnv"
 	"math"
-	"slices"
 )
 
 // SQLite's own BM25 counts, for every word of a query, all documents that have
@@ -19,60 +17,14 @@ const (
 	bm25B = 0.75
 )
 
-// maxCounted is how many of a document's repeated tokens are kept.
-const maxCounted = 64
-
-// termCounts counts the tokens of a document. Its zero value is ready to use.
-type termCounts struct {
-	total int
-	seen  map[string]int
-}
-
-func (c *termCounts) add(term string) {
-	if c.seen == nil {
-		c.seen = make(map[string]int)
-	}
-	c.total++
-	c.seen[term]++
-}
-
-// reset begins another document.
-func (c *termCounts) reset() {
-	c.total = 0
-	if len(c.seen) > 10_000 {
-		c.seen = nil // to clear a map takes as long as it ever was large
-	}
-	clear(c.seen)
-}
-
 // hashTerm returns 24 bits that stand for a token. Two tokens of one document
 // rarely share them, and if they do, a hit is ranked a little too high.
 func hashTerm(term string) uint32 {
-	h := fnv.New32a()
-	h.Write([]byte(term))
-	sum := h.Sum32()
+	sum := uint32(2166136261) // FNV-1a
+	for i := range len(term) {
+		sum = (sum ^ uint32(term[i])) * 16777619
+	}
 	return (sum>>24 ^ sum) & 0xffffff
-}
-
-// encode returns the repeated tokens, sorted, four bytes each: the hash and how
-// often, 255 at most.
-func (c *termCounts) encode() []byte {
-	var repeated []uint32
-	for term, n := range c.seen {
-		if n > 1 {
-			repeated = append(repeated, uint32(min(n, 255))<<24|hashTerm(term))
-		}
-	}
-	if len(repeated) > maxCounted {
-		slices.SortFunc(repeated, func(a, b uint32) int { return int(int64(b) - int64(a)) })
-		repeated = repeated[:maxCounted]
-	}
-	slices.SortFunc(repeated, func(a, b uint32) int { return int(a&0xffffff) - int(b&0xffffff) })
-	buf := make([]byte, 0, 4*len(repeated))
-	for _, r := range repeated {
-		buf = binary.BigEndian.AppendUint32(buf, r&0xffffff<<8|r>>24)
-	}
-	return buf
 }
 
 // countIn returns how often a token occurs in the document whose repeated tokens

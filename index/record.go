@@ -3,7 +3,6 @@ package index
 import (
 	"context"
 	"hash/crc32"
-	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
@@ -61,8 +60,7 @@ type call [2]string
 // doc is a part that is ready to be written.
 type doc struct {
 	part
-	body, whole string
-	length      int
+	body, whole []uint32 // its tokens, as the batch's vocabulary numbers them
 	tf          []byte
 	ordinal     int // among the entry's parts
 }
@@ -71,8 +69,8 @@ type doc struct {
 type lineReader struct {
 	blobs   store.Blobs
 	maxText int
-	counts  termCounts       // of the document at hand
-	df      map[string]int64 // in how many documents each token is, of all that were read
+	words   *vocabulary // of the batch
+	whole   []uint32    // of the document at hand
 }
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
@@ -157,7 +155,7 @@ func (r *lineReader) fill(ctx context.Context, rec *record, e *session.Entry) {
 		rec.fillCustom(e.Custom)
 	}
 	for i, p := range partsOf(ctx, r.blobs, e, r.maxText) {
-		if d := r.newDoc(p); d.length > 0 {
+		if d := r.newDoc(p); d.length() > 0 {
 			d.ordinal = i
 			rec.docs = append(rec.docs, d)
 		}
@@ -195,35 +193,31 @@ func (rec *record) fillCustom(c *session.CustomEntry) {
 
 // newDoc tokenises a part. The text itself is not kept.
 func (r *lineReader) newDoc(p part) doc {
-	var body, whole strings.Builder
-	body.Grow(len(p.text))
-	counts := &r.counts
-	counts.reset()
+	tokens := make([]uint32, 0, len(p.text)/5+8)
+	r.whole = r.whole[:0]
+	r.words.begin()
 	scan(canonical(p.text), func(t token) {
-		b := &body
+		n := r.words.count(t.text)
 		if t.whole {
-			b = &whole
+			r.whole = append(r.whole, n)
+		} else {
+			tokens = append(tokens, n)
 		}
-		b.WriteString(t.text)
-		b.WriteByte(' ')
-		counts.add(t.text)
 	})
-	d := doc{
-		part: p, body: body.String(), whole: whole.String(),
-		length: counts.total, tf: counts.encode(),
-	}
-	for term := range counts.seen {
-		r.df[term]++
-	}
-	d.text = ""
-	return d
+	body := len(tokens)
+	tokens = append(tokens, r.whole...)
+	p.text = ""
+	return doc{part: p, body: tokens[:body:body], whole: tokens[body:], tf: r.words.counts()}
 }
+
+// length is in tokens.
+func (d *doc) length() int { return len(d.body) + len(d.whole) }
 
 // size is about how much memory a record takes.
 func (rec *record) size() int {
 	n := 300
 	for i := range rec.docs {
-		n += 200 + len(rec.docs[i].body) + len(rec.docs[i].whole)
+		n += 200 + 4*rec.docs[i].length()
 	}
 	return n
 }

@@ -1,5 +1,94 @@
 package index
 
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// vocabulary numbers the tokens of a batch, so that each is looked up once and is a
+// number from then on.
+type vocabulary struct {
+	numbers map[string]uint32
+	words   []string
+	stats   []wordStats // of the tokens of text, which come before the facets
+
+	// Of the document at hand:
+	nth      uint32 // which document it is; the first is 1
+	distinct []uint32
+	repeated []uint32
+}
+
+// wordStats is how often a token was met.
+type wordStats struct {
+	df    int64  // documents that have it
+	nth   uint32 // the last of them
+	count uint32 // how often it is in that one
+	hash  uint32
+}
+
+func newVocabulary() *vocabulary { return &vocabulary{numbers: make(map[string]uint32)} }
+
+// number returns the number of a token.
+func (v *vocabulary) number(word string) uint32 {
+	n, ok := v.numbers[word]
+	if !ok {
+		n = uint32(len(v.words))
+		v.numbers[word] = n
+		v.words = append(v.words, word)
+	}
+	return n
+}
+
+// count returns the number of a token, and counts it for the document at hand.
+func (v *vocabulary) count(word string) uint32 {
+	n := v.number(word)
+	if int(n) == len(v.stats) {
+		v.stats = append(v.stats, wordStats{hash: hashTerm(word)})
+	}
+	s := &v.stats[n]
+	if s.nth != v.nth {
+		s.nth, s.count = v.nth, 0
+		s.df++
+		v.distinct = append(v.distinct, n)
+	}
+	s.count++
+	return n
+}
+
+// begin begins another document.
+func (v *vocabulary) begin() {
+	v.nth++
+	v.distinct = v.distinct[:0]
+}
+
+// maxCounted is how many of a document's repeated tokens are kept.
+const maxCounted = 64
+
+// counts returns the document's repeated tokens, sorted, four bytes each: the hash and
+// how often, 255 at most.
+func (v *vocabulary) counts() []byte {
+	repeated := v.repeated[:0]
+	for _, n := range v.distinct {
+		if s := &v.stats[n]; s.count > 1 {
+			repeated = append(repeated, min(s.count, 255)<<24|s.hash)
+		}
+	}
+	v.repeated = repeated
+	if len(repeated) > maxCounted {
+		slices.Sort(repeated)
+		repeated = repeated[len(repeated)-maxCounted:]
+	}
+	for i, r := range repeated {
+		repeated[i] = r<<8 | r>>24
+	}
+	slices.Sort(repeated)
+	buf := make([]byte, 0, 4*len(repeated))
+	for _, r := range repeated {
+		buf = binary.BigEndian.AppendUint32(buf, r)
+	}
+	return buf
+}
+
 // maxTermTable is how many tokens are counted before the counts are written.
 const maxTermTable = 100_000
 
@@ -11,10 +100,11 @@ type termTable struct{ df map[string]int64 }
 func newTermTable() *termTable { return &termTable{df: make(map[string]int64)} }
 
 // addTerms counts documents by the tokens that they have.
-func (w *writer) addTerms(df map[string]int64) error {
-	for term, n := range df {
+func (w *writer) addTerms(v *vocabulary) error {
+	for i := range v.stats {
+		term := v.words[i]
 		before, known := w.terms.df[term]
-		w.terms.df[term] = before + n
+		w.terms.df[term] = before + v.stats[i].df
 		if known {
 			continue
 		}

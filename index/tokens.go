@@ -75,17 +75,32 @@ const (
 	symbol
 )
 
+// asciiClasses are the classes of ASCII.
+var asciiClasses = func() (classes [utf8.RuneSelf]class) {
+	for c := range classes {
+		switch {
+		case 'a' <= c && c <= 'z':
+			classes[c] = lower
+		case 'A' <= c && c <= 'Z':
+			classes[c] = upper
+		case '0' <= c && c <= '9':
+			classes[c] = digit
+		}
+	}
+	return classes
+}()
+
 // classOf must give the same answer for a character wherever it stands.
 func classOf(r rune) class {
+	if 0 <= r && r < utf8.RuneSelf {
+		return asciiClasses[r]
+	}
+	return otherClass(r)
+}
+
+// otherClass is the class of a character that is not ASCII.
+func otherClass(r rune) class {
 	switch {
-	case 'a' <= r && r <= 'z':
-		return lower
-	case 'A' <= r && r <= 'Z':
-		return upper
-	case '0' <= r && r <= '9':
-		return digit
-	case r < utf8.RuneSelf:
-		return separator
 	case isDense(r):
 		return dense
 	case unicode.IsUpper(r), unicode.IsTitle(r):
@@ -151,9 +166,10 @@ type scanner struct {
 
 	chain struct { // runs joined by - or _, up to where the scanner is
 		runs, start, end int
-		text             strings.Builder
+		text             []byte
 	}
-	fold []byte
+	fold, joined []byte
+	cuts         []int
 }
 
 // scan calls emit with the tokens of a canonical text, in order; a whole comes
@@ -196,7 +212,13 @@ func decode(s string, i int) (rune, int) {
 // word emits the parts of the run of letters and digits that begins at i, and
 // returns where it ends.
 func (s *scanner) word(i int) int {
-	end, cuts := s.measure(i)
+	if s.chain.runs > 0 && s.chain.end != i-1 {
+		s.endChain()
+	}
+	end, isPlain := s.plain(i)
+	if !isPlain {
+		end = s.measure(i)
+	}
 	if end-i > maxToken {
 		s.endChain()
 		if folded := s.folded(i, end); folded != "" {
@@ -204,36 +226,66 @@ func (s *scanner) word(i int) int {
 		}
 		return end
 	}
-	if s.chain.runs > 0 && s.chain.end != i-1 {
-		s.endChain()
-	}
-	var run strings.Builder
-	start := i
-	for _, cut := range append(cuts, end) {
-		part := s.folded(start, cut)
-		if part != "" {
-			s.emit(token{text: part, start: start, end: cut})
-			run.WriteString(part)
-		}
-		start = cut
-	}
-	if len(cuts) > 0 && run.Len() <= maxToken {
-		s.emit(token{text: run.String(), start: i, end: end, whole: true})
-	}
 	if s.chain.runs == 0 {
 		s.chain.start = i
 	}
 	s.chain.runs++
 	s.chain.end = end
-	s.chain.text.WriteString(run.String())
+	if isPlain { // as most are
+		s.emit(token{text: s.text[i:end], start: i, end: end})
+		s.chain.text = append(s.chain.text, s.text[i:end]...)
+		return end
+	}
+	s.parts(i, end)
 	return end
 }
 
+// plain finds the end of a run of lower case letters and digits in ASCII, and reports
+// whether that is all there is to the word.
+func (s *scanner) plain(i int) (end int, isPlain bool) {
+	for ; i < len(s.text); i++ {
+		c := s.text[i]
+		if c >= utf8.RuneSelf {
+			return i, false
+		}
+		switch asciiClasses[c] {
+		case lower, digit:
+		case upper:
+			return i, false
+		default:
+			return i, true
+		}
+	}
+	return i, true
+}
+
+// parts emits the parts of a word, and the word as a whole if there are several.
+func (s *scanner) parts(i, end int) {
+	s.joined = s.joined[:0]
+	start := i
+	for n := 0; n <= len(s.cuts); n++ {
+		cut := end
+		if n < len(s.cuts) {
+			cut = s.cuts[n]
+		}
+		if part := s.folded(start, cut); part != "" {
+			s.emit(token{text: part, start: start, end: cut})
+			s.joined = append(s.joined, part...)
+		}
+		start = cut
+	}
+	if len(s.cuts) > 0 && len(s.joined) <= maxToken {
+		s.emit(token{text: string(s.joined), start: i, end: end, whole: true})
+	}
+	s.chain.text = append(s.chain.text, s.joined...)
+}
+
 // measure finds the end of a run of letters and digits, and where in it a new
-// part begins: readFile, HTTPServer.
-func (s *scanner) measure(from int) (end int, cuts []int) {
+// part begins, which it leaves in cuts: readFile, HTTPServer.
+func (s *scanner) measure(from int) (end int) {
 	var before, last class // the two classes before the character looked at
 	lastAt := from
+	s.cuts = s.cuts[:0]
 	for i := from; i < len(s.text); {
 		r, size := decode(s.text, i)
 		c := classOf(r)
@@ -242,16 +294,16 @@ func (s *scanner) measure(from int) (end int, cuts []int) {
 			i += size
 			continue
 		case c != lower && c != upper && c != digit:
-			return i, cuts
+			return i
 		case c == upper && (last == lower || last == digit):
-			cuts = append(cuts, i)
+			s.cuts = append(s.cuts, i)
 		case c == lower && last == upper && before == upper:
-			cuts = append(cuts, lastAt)
+			s.cuts = append(s.cuts, lastAt)
 		}
 		before, last, lastAt = last, c, i
 		i += size
 	}
-	return len(s.text), cuts
+	return len(s.text)
 }
 
 // endChain emits the whole of an identifier of several runs.
@@ -260,16 +312,16 @@ func (s *scanner) endChain() {
 	if c.runs == 0 {
 		return
 	}
-	if c.runs <= maxChain && c.text.Len() > 0 && c.text.Len() <= maxToken {
+	if c.runs <= maxChain && len(c.text) > 0 && len(c.text) <= maxToken {
 		if c.runs > 1 {
-			s.emit(token{text: c.text.String(), start: c.start, end: c.end, whole: true})
+			s.emit(token{text: string(c.text), start: c.start, end: c.end, whole: true})
 		}
 		if s.isOption(c.start) {
-			s.emit(token{text: optionMark + c.text.String(), start: c.start - 2, end: c.end, whole: true})
+			s.emit(token{text: optionMark + string(c.text), start: c.start - 2, end: c.end, whole: true})
 		}
 	}
 	c.runs, c.end = 0, 0
-	c.text.Reset()
+	c.text = c.text[:0]
 }
 
 // optionMark is what the token of an option of a command begins with instead of its

@@ -1,0 +1,111 @@
+package index
+
+import "strconv"
+
+// Facets are tokens that no text has, because of their underscore. A filter is a
+// facet that a document must have, so SQLite looks for both at once.
+func facet(letter byte, value int64) string {
+	return "_" + string(letter) + strconv.FormatInt(value, 10)
+}
+
+// facetKey is a facet whose token need not be spelled.
+type facetKey struct {
+	letter byte
+	value  int64
+}
+
+// facets returns the document's facets, as the vocabulary numbers them. known has
+// those that were asked for before.
+func (d *docRow) facets(words *vocabulary, known map[facetKey]uint32) []uint32 {
+	keys := [...]facetKey{
+		{'s', d.session}, {'k', kindNumber(d.kind)},
+		{'r', d.role}, {'t', d.tool}, {'m', d.model}, {'c', d.cwd}, {'a', d.agent},
+	}
+	numbers := make([]uint32, 0, len(keys))
+	for i, key := range keys {
+		if i >= 2 && key.value == 0 {
+			continue // it has none
+		}
+		n, ok := known[key]
+		if !ok {
+			n = words.number(facet(key.letter, key.value))
+			known[key] = n
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers
+}
+
+// insertTokens adds the documents that are lined up to the full-text table, as one
+// segment.
+func (w *writer) insertTokens(words *vocabulary) error {
+	if len(w.docs) == 0 {
+		return nil
+	}
+	docs, known := make([]segmentDoc, len(w.docs)), make(map[facetKey]uint32)
+	for i := range w.docs {
+		d := &w.docs[i]
+		docs[i] = segmentDoc{d.id, [3][]uint32{columnBody: d.body, columnWhole: d.whole, columnFacet: d.facets(words, known)}}
+	}
+	return w.insertSegment(docs, words.words)
+}
+
+// insertSegment adds documents to the full-text table; their ids rise.
+func (w *writer) insertSegment(docs []segmentDoc, words []string) error {
+	if err := w.forgetStructure(); err != nil {
+		return err
+	}
+	var data []byte
+	if _, err := w.find([]any{&data}, `SELECT block FROM fts_data WHERE id = ?`, structureRow); err != nil {
+		return err
+	}
+	s, err := decodeStructure(data)
+	if err != nil {
+		return err
+	}
+	number, origin, err := s.free()
+	if err != nil {
+		return err
+	}
+	pages, err := newSegmentWriter(int64(number), w.insertPage, func(term []byte, page int64) error {
+		_, err := w.exec(`INSERT INTO fts_idx (segid, term, pgno) VALUES (?, ?, ?)`, int64(number), term, page)
+		return err
+	}).write(docs, words)
+	if err != nil {
+		return err
+	}
+	for i := range docs {
+		// A deletion finds the segment by the origin. Nobody asks for the sizes.
+		if _, err := w.exec(`INSERT INTO fts_docsize (id, sz, origin) VALUES (?, x'000000', ?)`, docs[i].id, int64(origin)); err != nil {
+			return err
+		}
+	}
+	work := s.add(ftsSegment{number: number, first: 1, last: uint64(pages), oldest: origin, newest: origin, docs: uint64(len(docs))})
+	if err := w.insertPage(structureRow, s.encode()); err != nil || work == 0 {
+		return err
+	}
+	_, err = w.exec(`INSERT INTO fts (fts, rank) VALUES ('merge', ?)`, work)
+	return err
+}
+
+func (w *writer) insertPage(row int64, data []byte) error {
+	_, err := w.exec(`REPLACE INTO fts_data (id, block) VALUES (?, ?)`, row, data)
+	return err
+}
+
+// forgetStructure makes FTS5 read anew which segments there are, when it is next
+// asked. It remembers them until another connection writes; that this one may write
+// them is nothing it expects. Going back to a savepoint makes it forget.
+func (w *writer) forgetStructure() error {
+	for _, query := range []string{
+		`SAVEPOINT structure`,
+		`DELETE FROM fts WHERE rowid = -1`, // nothing; but now it takes part in the transaction
+		`ROLLBACK TO structure`,
+		`RELEASE structure`,
+	} {
+		if _, err := w.tx.ExecContext(w.ctx, query); err != nil {
+			return err
+		}
+	}
+	return nil
+}

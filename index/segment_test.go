@@ -1,0 +1,226 @@
+package index
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// textOf has the columns of a document as FTS5 wants them.
+type textOf struct {
+	id   int64
+	text [3]string
+}
+
+// corporaOf are documents that fill pages in every way that makes a difference.
+func corporaOf() map[string][]textOf {
+	r := rand.New(rand.NewPCG(7, 7))
+	words := func(n, vocabulary int) string {
+		var b strings.Builder
+		for range n {
+			fmt.Fprintf(&b, "w%x ", r.IntN(vocabulary))
+		}
+		return b.String()
+	}
+	corpora := map[string][]textOf{
+		"one":     {{id: 1, text: [3]string{"hello", "", "_k0"}}},
+		"columns": {{id: 5, text: [3]string{"a b a", "a a", "_s1 a"}}, {id: 6, text: [3]string{"", "a", ""}}, {id: 1 << 48, text: [3]string{"a", "", ""}}},
+		"scripts": {{id: 3, text: [3]string{"中文 文字 字 🚀 é z", "ab", "_k1"}}},
+		"long":    {{id: 9, text: [3]string{words(60_000, 3), words(9_000, 2), ""}}, {id: 10, text: [3]string{words(9_000, 50_000), "", "_k1"}}},
+	}
+	// Positions of every length, so that pages end after every kind of byte.
+	var steps []textOf
+	for i := range 900 {
+		steps = append(steps, textOf{int64(i*i + 1), [3]string{words(i%130+1, 2+i%7), words(i%3, 9), "_k0 _s1"}})
+	}
+	corpora["steps"] = steps
+	// One word in every document, for lists of many pages, with and without others.
+	var common, sparse []textOf
+	for i := range 12_000 {
+		common = append(common, textOf{int64(1000 + i*300), [3]string{"all " + words(1, 20_000), "", "_k0 _s" + fmt.Sprint(i/100)}})
+		sparse = append(sparse, textOf{int64(i+1) << 40, [3]string{"all", "", ""}})
+	}
+	corpora["common"], corpora["sparse"] = common, sparse
+	return corpora
+}
+
+func TestSegmentsAreThoseOfFTS5(t *testing.T) {
+	for name, docs := range corporaOf() {
+		t.Run(name, func(t *testing.T) {
+			theirs, ours := segmentDB(t), segmentDB(t)
+			inTestTx(t, theirs, func(w *writer) error {
+				for _, d := range docs {
+					if _, err := w.exec(`INSERT INTO fts (rowid, body, whole, facet) VALUES (?, ?, ?, ?)`, d.id, d.text[0], d.text[1], d.text[2]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			inTestTx(t, ours, func(w *writer) error { return insertTexts(w, docs) })
+			for _, query := range []string{
+				`SELECT id, block FROM fts_data WHERE id > 1 ORDER BY id`,
+				`SELECT pgno, segid || ':' || hex(term) FROM fts_idx ORDER BY segid, term`,
+				`SELECT id, origin FROM fts_docsize ORDER BY id`,
+			} {
+				want, got := allRows(t, theirs, query), allRows(t, ours, query)
+				if len(want) < 1 || !slices.EqualFunc(want, got, func(a, b dataRow) bool { return a.id == b.id && bytes.Equal(a.data, b.data) }) {
+					t.Fatalf("%s:\n%d rows of FTS5, %d of ours\n%s", query, len(want), len(got), firstDifference(want, got))
+				}
+			}
+			if _, err := ours.Exec(`INSERT INTO fts (fts) VALUES ('integrity-check')`); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// A connection that has searched, or deleted, must notice the segments that it writes
+// itself.
+func TestSegmentsAreFoundByTheirOwnConnection(t *testing.T) {
+	db := segmentDB(t)
+	db.SetMaxOpenConns(1)
+	find := func(word string) (ids []int64) {
+		t.Helper()
+		rows, err := db.Query(`SELECT rowid FROM fts WHERE fts MATCH ? ORDER BY rowid`, word)
+		if err == nil {
+			ids, err = scanColumn[int64](rows)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ids
+	}
+	var want []int64
+	for n := range 100 {
+		if ids := find("word"); !slices.Equal(ids, want) {
+			t.Fatalf("before the %d. transaction: found %v, want %v", n+1, ids, want)
+		}
+		inTestTx(t, db, func(w *writer) error {
+			first := int64(10*n + 1)
+			if n%5 == 4 { // a deletion goes through FTS5, and it writes the structure, too
+				if _, err := w.exec(`DELETE FROM fts WHERE rowid = ?`, want[0]); err != nil {
+					return err
+				}
+				want = want[1:]
+			}
+			want = append(want, first, first+1)
+			return insertTexts(w, []textOf{{id: first, text: [3]string{"a word", "", "_k0"}}, {id: first + 1, text: [3]string{"word", "", "_k0"}}})
+		})
+	}
+	if segments := structureOf(t, db).count(); segments > 4*maxOnLevel {
+		t.Errorf("%d segments were never merged", segments)
+	}
+	if _, err := db.Exec(`INSERT INTO fts (fts) VALUES ('integrity-check')`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// insertTexts makes a segment of documents.
+func insertTexts(w *writer, texts []textOf) error {
+	words := newVocabulary()
+	docs := make([]segmentDoc, len(texts))
+	for i, d := range texts {
+		docs[i].id = d.id
+		for c := range d.text {
+			for _, word := range strings.Fields(d.text[c]) {
+				docs[i].tokens[c] = append(docs[i].tokens[c], words.number(word))
+			}
+		}
+	}
+	return w.insertSegment(docs, words.words)
+}
+
+func segmentDB(t *testing.T) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "fts.db")+"?_pragma=synchronous(OFF)&_pragma=journal_mode(WAL)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	if _, err := db.Exec(schema); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func inTestTx(t *testing.T, db *sql.DB, f func(w *writer) error) {
+	t.Helper()
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if err := f(&writer{ctx: context.Background(), tx: tx, stmts: map[string]*sql.Stmt{}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+type dataRow struct {
+	id   int64
+	data []byte
+}
+
+func allRows(t *testing.T, db *sql.DB, query string) (all []dataRow) {
+	t.Helper()
+	rows, err := db.Query(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var r dataRow
+		if err := rows.Scan(&r.id, &r.data); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func firstDifference(want, got []dataRow) string {
+	for i := range want {
+		if i >= len(got) || want[i].id != got[i].id || !bytes.Equal(want[i].data, got[i].data) {
+			return fmt.Sprintf("row %d: id %x\nwant %.200x\ngot  %.200x", i, want[i].id, want[i].data, append(got, dataRow{}, dataRow{})[i].data)
+		}
+	}
+	return "ours has more"
+}
+
+func structureOf(t *testing.T, db *sql.DB) *ftsStructure {
+	t.Helper()
+	s, err := decodeStructure(allRows(t, db, fmt.Sprintf(`SELECT id, block FROM fts_data WHERE id = %d`, structureRow))[0].data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *ftsStructure) count() (n int) {
+	for _, l := range s.levels {
+		n += len(l.segments)
+	}
+	return n
+}
+
+func TestVarintsReadAsWritten(t *testing.T) {
+	for shift := range 64 {
+		for _, v := range []uint64{1 << shift, 1<<shift - 1, 1<<shift | 1} {
+			b := appendVarint([]byte{9}, v)[1:]
+			if got, n := readVarint(b); got != v || n != len(b) || varintSize(v) != len(b) {
+				t.Errorf("%x: %x reads as %x, %d, %d", v, b, got, n, varintSize(v))
+			}
+			if _, n := readVarint(b[:len(b)-1]); n != 0 {
+				t.Errorf("%x: half a number was read", b)
+			}
+		}
+	}
+}
