@@ -15,7 +15,7 @@ import (
 // A batch is written in one transaction. It ends when it has this many
 // documents, or takes this much memory.
 const (
-	batchDocs  = 4_000
+	batchDocs  = 8_000
 	batchBytes = 8 << 20
 )
 

@@ -18,8 +18,13 @@ type facetKey struct {
 // those that were asked for before.
 func (d *docRow) facets(words *vocabulary, known map[facetKey]uint32) []uint32 {
 	keys := [...]facetKey{
-		{'s', d.session}, {'k', kindNumber(d.kind)},
-		{'r', d.role}, {'t', d.tool}, {'m', d.model}, {'c', d.cwd}, {'a', d.agent},
+		{'s', d.session},
+		{'k', kindNumber(d.kind)},
+		{'r', d.role},
+		{'t', d.tool},
+		{'m', d.model},
+		{'c', d.cwd},
+		{'a', d.agent},
 	}
 	numbers := make([]uint32, 0, len(keys))
 	for i, key := range keys {

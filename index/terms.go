@@ -3,6 +3,7 @@ package index
 import (
 	"encoding/binary"
 	"slices"
+	"strings"
 )
 
 // vocabulary numbers the tokens of a batch, so that each is looked up once and is a
@@ -32,7 +33,7 @@ func newVocabulary() *vocabulary { return &vocabulary{numbers: make(map[string]u
 func (v *vocabulary) number(word string) uint32 {
 	n, ok := v.numbers[word]
 	if !ok {
-		n = uint32(len(v.words))
+		n, word = uint32(len(v.words)), strings.Clone(word) // it is part of a text that nobody wants to keep
 		v.numbers[word] = n
 		v.words = append(v.words, word)
 	}
@@ -92,9 +93,10 @@ func (v *vocabulary) counts() []byte {
 // maxTermTable is how many tokens are counted before the counts are written.
 const maxTermTable = 100_000
 
-// termTable counts in how many documents each token is, for as long as a CatchUp
-// lasts: a token is written when it is first met, because a prefix must find it,
-// but how frequent it is may wait, and is lost if the process ends before.
+// termTable has the tokens that the index has got, for as long as a CatchUp lasts, and
+// in how many more documents each is than the index says. A token is written when it is
+// first met, because a prefix must find it, but how frequent it is after that may wait,
+// and is lost if the process ends before.
 type termTable struct{ df map[string]int64 }
 
 func newTermTable() *termTable { return &termTable{df: make(map[string]int64)} }
@@ -102,13 +104,13 @@ func newTermTable() *termTable { return &termTable{df: make(map[string]int64)} }
 // addTerms counts documents by the tokens that they have.
 func (w *writer) addTerms(v *vocabulary) error {
 	for i := range v.stats {
-		term := v.words[i]
-		before, known := w.terms.df[term]
-		w.terms.df[term] = before + v.stats[i].df
-		if known {
+		term, df := v.words[i], v.stats[i].df
+		if before, known := w.terms.df[term]; known {
+			w.terms.df[term] = before + df
 			continue
 		}
-		if _, err := w.exec(`INSERT INTO terms (term, df, stem) VALUES (?, 0, ?) ON CONFLICT DO NOTHING`, term, stemOf(term)); err != nil {
+		w.terms.df[term] = 0
+		if _, err := w.exec(`INSERT INTO terms (term, df, stem) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET df = df + excluded.df`, term, df, stemOf(term)); err != nil {
 			return err
 		}
 	}
@@ -118,6 +120,9 @@ func (w *writer) addTerms(v *vocabulary) error {
 // flushTerms writes the counts.
 func (w *writer) flushTerms() error {
 	for term, df := range w.terms.df {
+		if df == 0 {
+			continue
+		}
 		if _, err := w.exec(`UPDATE terms SET df = df + ? WHERE term = ?`, df, term); err != nil {
 			return err
 		}

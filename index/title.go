@@ -122,6 +122,9 @@ func afterAddition(text string) (rest string, ok bool) {
 // titleOf returns a text's first line that says something.
 func titleOf(text string) string {
 	for line := range strings.Lines(clip(text, maxTitle)) {
+		if trimmed := strings.TrimSpace(line); trimmed != "" && isTidy(trimmed) {
+			return strings.Clone(trimmed) // the text may be long, and a title is kept
+		}
 		line = strings.Map(printable, strings.ToValidUTF8(line, ""))
 		if line = strings.Join(strings.Fields(line), " "); line == "" {
 			continue
@@ -129,6 +132,17 @@ func titleOf(text string) string {
 		return line
 	}
 	return ""
+}
+
+// isTidy reports whether a line is plain enough to be a title as it is. Most are, and
+// to find that out takes a fraction of the time that it takes to clean them.
+func isTidy(line string) bool {
+	for i := range len(line) {
+		if c := line[i]; c < ' ' || c >= 0x7f || c == ' ' && line[i+1] == ' ' { // the last is no space
+			return false
+		}
+	}
+	return true
 }
 
 // printable replaces what would do something to a terminal by a space: control

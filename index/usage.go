@@ -58,27 +58,33 @@ func (w *writer) addUsage(s *state, n int64, rec *record) error {
 		}
 		ids[i] = id
 	}
-	var one int
-	elsewhere, err := w.find([]any{&one}, `SELECT 1 FROM usage WHERE response = ? AND session <> ?`, u.response, s.id)
+	const insert = `INSERT INTO usage (response, session, counted, entry, time, provider, model, tool,
+			input, cache_read, cache_write, output, reasoning, cost, recorded) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15`
+	args := []any{
+		u.response, s.id, true, n, rec.time, ids[0], ids[1], ids[2],
+		u.counts[0], u.counts[1], u.counts[2], u.counts[3], u.counts[4], u.cost, u.recorded,
+	}
+	added, err := w.exec(insert+` WHERE NOT EXISTS (SELECT 1 FROM usage WHERE response = ?1)`, args...)
+	isFirst := added > 0 // nearly always
+	if err == nil && !isFirst {
+		args[2] = false
+		if added, err = w.exec(insert+` WHERE true ON CONFLICT DO NOTHING`, args...); err == nil && added == 0 {
+			return w.raiseUsage(s, u, ids[2])
+		}
+	}
 	if err != nil {
 		return err
 	}
-	added, err := w.exec(`INSERT INTO usage (response, session, counted, entry, time, provider, model, tool,
-			input, cache_read, cache_write, output, reasoning, cost, recorded) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT DO NOTHING`,
-		u.response, s.id, !elsewhere, n, rec.time, ids[0], ids[1], ids[2],
-		u.counts[0], u.counts[1], u.counts[2], u.counts[3], u.counts[4], u.cost, u.recorded)
-	switch {
-	case err != nil:
-		return err
-	case added == 0:
-		return w.raiseUsage(s, u, ids[2])
-	}
 	s.billed += billed(u.counts)
 	s.recorded += u.recorded
-	if !elsewhere {
+	if isFirst {
 		return nil
 	}
+	return w.share(s, u.response)
+}
+
+// share enters that a session has a response, too, that another has.
+func (w *writer) share(s *state, response string) error {
 	// The session's row must say how old it is.
 	if s.unsaved {
 		headed := s.headed
@@ -90,7 +96,7 @@ func (w *writer) addUsage(s *state, n int64, rec *record) error {
 	if _, err := w.exec(`UPDATE sessions SET created = ? WHERE id = ?`, s.created, s.id); err != nil {
 		return err
 	}
-	return w.charge(u.response)
+	return w.charge(response)
 }
 
 // raiseUsage enters another message of a response that the session has already.
