@@ -454,8 +454,7 @@ func titleIn(ctx context.Context, st store.Store, name string) string {
 	return title
 }
 
-// titleOf is the name of a session, or else the first line of what its user said
-// first, as in the index.
+// titleOf is the name of a session, or else the title that the index gives it.
 func titleOf(s *session.Session) (string, error) {
 	title, err := s.Name()
 	if title != "" || err != nil {
@@ -465,6 +464,7 @@ func titleOf(s *session.Session) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	var best index.Title
 	const few = 16 // it is nearly always among the first
 	for some := range slices.Chunk(ids, few) {
 		entries, err := s.Peek(some...)
@@ -472,11 +472,11 @@ func titleOf(s *session.Session) (string, error) {
 			return "", err
 		}
 		for i := range entries {
-			title = index.BetterTitle(title, index.TitleIn(&entries[i]))
+			best = index.BetterTitle(best, index.TitleIn(&entries[i]))
 		}
-		if title != "" && !index.IsCommand(title) {
+		if best.IsSettled() {
 			break
 		}
 	}
-	return title, nil
+	return best.Text, nil
 }

@@ -47,7 +47,7 @@ func (s *Sessions) Remove(ctx context.Context, r RemoveRequest) (*RemoveResult, 
 type Removal struct {
 	ID      string    `json:"id"` // names the removal
 	Session string    `json:"session"`
-	Title   string    `json:"title"` // "" for a session that was archived
+	Title   string    `json:"title"`
 	Removed time.Time `json:"removed"`
 	Size    int64     `json:"size"`
 }
@@ -69,7 +69,7 @@ func (u *Upkeep) Trash(ctx context.Context, r TrashRequest) (*TrashResult, error
 		return nil, err
 	}
 	// What is in the trash is kept as it was in the store, so that titles can be
-	// read; those of archived sessions cannot.
+	// read.
 	trashed, err := u.home.store.ReadTrash()
 	if err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func latestOf(items []store.Trashed, meant func(store.Trashed) bool) (map[string
 }
 
 // trashedByKey returns the removals of sessions that have a key which their ids are
-// not made of. A session that was archived before it was removed cannot be asked.
+// not made of.
 func (u *Upkeep) trashedByKey(ctx context.Context, key string) ([]string, error) {
 	trashed, err := u.home.store.ReadTrash()
 	if err != nil {

@@ -115,7 +115,12 @@ func TestRetainNamesWhatGoesAndWhy(t *testing.T) {
 func TestWhatIsRemovedComesBackByManyNames(t *testing.T) {
 	h, dir := keptHome(t)
 	keep(t, dir, "garden-1", 1, "roses")
-	for _, name := range []string{"garden-1", "gard"} {
+	for i, name := range []string{"garden-1", "gard", "garden-1"} {
+		if i == 2 { // an archive is as good
+			if _, err := h.Sessions.Archive(t.Context(), coppice.ArchiveRequest{Session: "garden-1"}); err != nil {
+				t.Fatal(err)
+			}
+		}
 		gone, err := h.Sessions.Remove(t.Context(), coppice.RemoveRequest{Session: "garden-1"})
 		if err != nil || gone.Title != "roses" || len(gone.Removals) != 1 {
 			t.Fatalf("%+v, %v", gone, err)

@@ -21,9 +21,9 @@ type head struct {
 	active time.Time    // when something was last said
 	err    error        // why it cannot be read
 
-	messages int    // on all branches
-	carried  int    // of these, what the session was given by the one before it
-	first    string // what it is called unless somebody gives it a name
+	messages int         // on all branches
+	carried  int         // of these, what the session was given by the one before it
+	first    index.Title // what it is called unless somebody gives it a name
 
 	described atomic.Pointer[described] // what a list says of it, if it was listed
 }
@@ -70,7 +70,7 @@ func (h *head) count(ctx context.Context, st store.Store) (err error) {
 		if isMessage {
 			h.messages++
 		}
-		titled := h.first != "" && !index.IsCommand(h.first)
+		titled := h.first.IsSettled()
 		if !isMessage || titled && !carried.Open {
 			continue
 		}

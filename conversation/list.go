@@ -225,9 +225,10 @@ func (m *Sessions) rows(limit, offset int, links bool) ([]row, error) {
 // rowOf returns what the heads of a conversation's sessions say of it.
 func rowOf(c session.Linked, heads map[string]*head) row {
 	r := row{id: c.ID, missing: c.Missing, whole: len(c.Missing) == 0}
+	var first index.Title
 	for i, name := range c.Links {
 		h := heads[name]
-		r.title = index.BetterTitle(r.title, h.first)
+		first = index.BetterTitle(first, h.first)
 		r.messages += h.messages - h.carried
 		if h.active.After(r.active) {
 			r.active = h.active
@@ -235,6 +236,7 @@ func rowOf(c session.Linked, heads map[string]*head) row {
 		r.whole = r.whole && (i == 0 && h.link.Continues == "" || i > 0 && h.link.Continues == c.Links[i-1])
 		r.last = h
 	}
+	r.title = first.Text
 	if !r.whole { // copies count whose originals are gone
 		r.messages = -1
 	}

@@ -418,6 +418,7 @@ func describe(tb testing.TB, s *session.Session) index.Session {
 		Tags: must[[]string](tb)(s.Tags()), Pinned: must[bool](tb)(s.Pinned()), Messages: must[int](tb)(s.MessageCount()),
 		Branches: len(must[[]string](tb)(s.Leaves())), ContinuedTo: must[string](tb)(s.Continuation()),
 	}
+	var title index.Title
 	models, tools, seen := map[string]int64{}, map[string]int64{}, map[string]bool{}
 	recorded, carried := int64(0), session.CarriedIn(&h)
 	for e, err := range s.Entries() {
@@ -431,6 +432,7 @@ func describe(tb testing.TB, s *session.Session) index.Session {
 		if e.Timestamp.After(info.Updated) && e.Type.IsSaid() {
 			info.Updated = e.Timestamp
 		}
+		title = index.BetterTitle(title, index.TitleIn(&e))
 		if e.Message != nil {
 			addMessage(&info, e.Message, models, tools, seen)
 			copied, _ := carried.Take(session.CarryOf(&e))
@@ -448,6 +450,7 @@ func describe(tb testing.TB, s *session.Session) index.Session {
 	if spent := must[session.Spent](tb)(s.Spent()); int64(spent.Tokens()) != info.Tokens || spent.Reported > 0 != info.Reported {
 		tb.Errorf("session %s has spent %d tokens, reported: %t; want %d, %t", h.ID, spent.Tokens(), spent.Reported > 0, info.Tokens, info.Reported)
 	}
+	info.Title = title.Text
 	if name := must[string](tb)(s.Name()); name != "" {
 		info.Title, info.Named = name, true
 	}
@@ -462,9 +465,6 @@ func describe(tb testing.TB, s *session.Session) index.Session {
 }
 
 func addMessage(info *index.Session, msg *session.MessageEntry, models, tools map[string]int64, seen map[string]bool) {
-	if msg.Role == "user" && info.Title == "" {
-		info.Title = msg.Content[0].Text.Content
-	}
 	if msg.Model != "" {
 		models[msg.Model]++
 	}

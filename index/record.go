@@ -40,7 +40,7 @@ type record struct {
 	isMessage   bool
 	isTurn      bool   // a compaction: what the provider said of the context no longer holds
 	role        string // of a message
-	prompt      string // as a title
+	title       Title
 	name        *string
 	tags        *session.CustomEntry // changes them
 	pinned      *bool
@@ -139,7 +139,7 @@ func (r *lineReader) fill(ctx context.Context, rec *record, e *session.Entry) {
 	rec.time, rec.isSaid = millis(e.Timestamp), e.Type.IsSaid()
 	switch {
 	case e.Message != nil:
-		rec.isMessage, rec.role, rec.prompt = true, e.Message.Role, TitleIn(e)
+		rec.isMessage, rec.role, rec.title = true, e.Message.Role, TitleIn(e)
 		switch rec.carry = session.CarryOf(e); rec.carry {
 		case session.CarryMarker:
 			rec.original = session.OriginalIn(e)

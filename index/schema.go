@@ -20,7 +20,7 @@ const (
 	// schemaVersion is in the file's user_version. An index of any other version
 	// is made anew. Raise it whenever the tables, the tokens or the meaning of a
 	// column change.
-	schemaVersion = 11
+	schemaVersion = 12
 
 	// minSQLite is the first version without the bug that could corrupt a
 	// database when its WAL was reset.
@@ -55,6 +55,7 @@ CREATE TABLE sessions (
 	title        TEXT NOT NULL DEFAULT '',
 	given        TEXT NOT NULL DEFAULT '', -- the name; the title, if there is one
 	first        TEXT NOT NULL DEFAULT '', -- the title otherwise
+	worth        INTEGER NOT NULL DEFAULT 0, -- of first: see title.go
 	sort_title   TEXT NOT NULL DEFAULT '',
 	tags         TEXT NOT NULL DEFAULT '[]',
 	cwd          TEXT NOT NULL DEFAULT '',

@@ -21,7 +21,8 @@ type state struct {
 	id   int64
 	name string
 
-	sid, key, title, given, first, cwd    string
+	sid, key, title, given, cwd           string
+	first                                 Title
 	agent                                 string
 	parent, relation, continuedTo, leafID string
 	original                              string
@@ -58,7 +59,7 @@ type rowText struct{ tags, models, tools, calls, replaced string }
 
 // rowColumns are a row's columns, in the order of fields.
 var rowColumns = []string{
-	"ord", "row", "dir", "sid", "key", "title", "sort_title", "given", "first", "cwd", "agent", "maker", "parent", "relation", "continued_to", "leaf_id",
+	"ord", "row", "dir", "sid", "key", "title", "sort_title", "given", "first", "worth", "cwd", "agent", "maker", "parent", "relation", "continued_to", "leaf_id",
 	"pinned", "archived", "created", "updated", "said", "entries", "messages", "branches",
 	"billed", "recorded", "tokens", "context", "problems", "docs", "size", "modified", "continuation",
 	"pos", "head_hash", "tail_pos", "tail_hash", "next", "leaf", "breaks",
@@ -75,7 +76,7 @@ var (
 // fields are where a row's columns are kept.
 func (s *state) fields(text *rowText) []any {
 	return []any{
-		&s.id, &s.row, &s.dir, &s.sid, &s.key, &s.title, &s.sortTitle, &s.given, &s.first, &s.cwd, &s.agent, &s.maker, &s.parent, &s.relation, &s.continuedTo, &s.leafID,
+		&s.id, &s.row, &s.dir, &s.sid, &s.key, &s.title, &s.sortTitle, &s.given, &s.first.Text, &s.first.Worth, &s.cwd, &s.agent, &s.maker, &s.parent, &s.relation, &s.continuedTo, &s.leafID,
 		&s.pinned, &s.archived, &s.created, &s.updated, &s.said, &s.entries, &s.messages, &s.branches,
 		&s.billed, &s.recorded, &s.tokens, &s.context, &s.problems, &s.docs, &s.size, &s.modified, &s.continuation,
 		&s.pos, &s.head, &s.tailPos, &s.tailSum, &s.next, &s.leaf, &s.breaks,
@@ -123,7 +124,7 @@ func (w *writer) newState(name string) (*state, error) {
 
 // describe brings up to date what others are derived from.
 func (s *state) describe() {
-	s.title = cmp.Or(s.given, s.first)
+	s.title = cmp.Or(s.given, s.first.Text)
 	s.sortTitle = foldTitle(s.title)
 	s.tokens = cmp.Or(s.billed, s.recorded) // a report includes what was recorded
 	if s.tagSet != nil {
@@ -224,6 +225,8 @@ func values(fields []any) []any {
 			vals[i] = *f
 		case *int64:
 			vals[i] = *f
+		case *Worth:
+			vals[i] = int64(*f)
 		case *bool:
 			vals[i] = *f
 		case *[]byte:
@@ -280,9 +283,9 @@ func (s *state) remember(rec *record, carried bool) {
 	if rec.isMessage {
 		s.messages++
 	}
-	s.first = BetterTitle(s.first, rec.prompt)
+	s.first = BetterTitle(s.first, rec.title)
 	if rec.name != nil {
-		s.given = titleOf(*rec.name)
+		s.given = firstLine(clip(*rec.name, maxTitle))
 	}
 	if rec.tags != nil {
 		if s.tagSet == nil {

@@ -1,25 +1,98 @@
 package index
 
 import (
+	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/coppice-dev/coppice/session"
 )
 
-// maxTitle is how much of a text is looked at for a title, in bytes. A title is a
-// whole line: to shorten it is up to whoever has to fit it in somewhere.
-const maxTitle = 4096
+const (
+	// maxTitle is how many bytes of a prompt are searched for a title. A title is a
+	// whole line: whoever has too little room for it shortens it.
+	maxTitle = 4096
 
-// maxSortTitle is how many bytes of a title sessions are sorted by.
-const maxSortTitle = 200
+	// maxStandIn is the same for texts that only stand in for a prompt. Every reply
+	// of a session is looked at, so this must stay cheap.
+	maxStandIn = 300
 
-// TitleIn returns the title that an entry gives a session without a name: the first
-// line of what its user says in it, or "".
-func TitleIn(e *session.Entry) string {
-	if e.Message == nil || e.Message.Role != session.RoleUser || isInjected(e) {
-		return ""
+	// maxSortTitle is how many bytes of a title sessions are sorted by.
+	maxSortTitle = 200
+
+	// maxLead is the longest line, in runes, that only introduces the next one:
+	// "Implement the following plan:".
+	maxLead = 80
+)
+
+// A Title is what a session without a name is called. The zero Title is none.
+type Title struct {
+	Text  string
+	Worth Worth
+}
+
+// Worth says how well a title tells people which session it is. A session keeps the
+// first of its best titles: see BetterTitle.
+type Worth int
+
+// What titles are made of, the worst first. The index keeps these numbers: raise
+// schemaVersion when they change.
+const (
+	worthNothing  Worth = iota
+	worthSystem         // what a program tells the model
+	worthCall           // the name of a tool
+	worthInjected       // what a program says in the user's name
+	worthErrand         // a command that is about the program: "/model"
+	worthReply          // what the model says
+	worthCommand        // any other command: "/init"
+	worthPrompt         // what the user wants
+)
+
+// IsSettled reports whether no later entry can give a better title.
+func (t Title) IsSettled() bool { return t.Worth == worthPrompt }
+
+// BetterTitle returns the better of two titles, and of equals the earlier one.
+func BetterTitle(earlier, later Title) Title {
+	if later.Worth > earlier.Worth {
+		return later
 	}
+	return earlier
+}
+
+// TitleIn returns the title that an entry gives a session without a name. That is
+// best what the user asks for; the rest serves sessions in which no user ever does.
+func TitleIn(e *session.Entry) Title {
+	if e.Message == nil || session.CarryOf(e) == session.CarryMarker {
+		return Title{}
+	}
+	switch e.Message.Role {
+	case session.RoleUser:
+		return userTitle(e)
+	case session.RoleAssistant:
+		if reply := standIn(e, worthReply); reply.Text != "" {
+			return reply
+		}
+		for i := range e.Message.Content {
+			if call := e.Message.Content[i].ToolUse; call != nil {
+				return newTitle(firstLine(call.Name), worthCall)
+			}
+		}
+	case session.RoleSystem:
+		return standIn(e, worthSystem)
+	}
+	return Title{}
+}
+
+// newTitle makes a title of a text. An empty one is none, whatever it was made of.
+func newTitle(text string, worth Worth) Title {
+	if text == "" {
+		return Title{}
+	}
+	return Title{text, worth}
+}
+
+func userTitle(e *session.Entry) Title {
 	var said []string
 	for i := range e.Message.Content {
 		switch c := &e.Message.Content[i]; {
@@ -29,21 +102,78 @@ func TitleIn(e *session.Entry) string {
 			said = append(said, c.File.Name)
 		}
 	}
-	return promptTitle(strings.Join(said, "\n"))
-}
-
-// BetterTitle returns the better of two titles, the earlier one unless it only
-// commands the program, as "/model" does.
-func BetterTitle(earlier, later string) string {
-	if earlier == "" || later != "" && IsCommand(earlier) && !IsCommand(later) {
-		return later
+	title := promptTitle(strings.Join(said, "\n"))
+	// Importers mark a command as injected, too: the program wrote it down. But the
+	// user typed it.
+	if title.Worth == worthPrompt && isInjected(e) && !isCommand(title.Text) {
+		title.Worth = worthInjected
 	}
-	return earlier
+	return title
 }
 
-// IsCommand reports whether a title is a command to the program in which it was
+// standIn returns the beginning of the first text of a message.
+func standIn(e *session.Entry, worth Worth) Title {
+	for i := range e.Message.Content {
+		if text := e.Message.Content[i].Text; text != nil {
+			if line := topicOf(clip(text.Content, maxStandIn)); line != "" {
+				return Title{line, worth}
+			}
+		}
+	}
+	return Title{}
+}
+
+// isInjected reports whether a program said something in the user's name, as the
+// importers mark it: reminders, contexts, notices.
+func isInjected(e *session.Entry) bool {
+	by, marked := e.Message.Metadata["injected"]
+	return marked && by != false
+}
+
+// promptTitle returns the title in what the user typed, without what a program put
+// around it.
+func promptTitle(text string) Title {
+	for {
+		text = strings.TrimSpace(text)
+		if command, ok := commandIn(text); ok {
+			return commandTitle(command)
+		}
+		rest, ok := afterAddition(text)
+		if !ok {
+			break
+		}
+		text = rest
+	}
+	if line := firstLine(clip(text, maxTitle)); isCommand(line) {
+		return commandTitle(line)
+	}
+	return newTitle(topicOf(clip(text, maxTitle)), worthPrompt)
+}
+
+// errands are commands that say nothing about the conversation around them.
+var errands = []string{
+	"/add-dir", "/agents", "/auth", "/bug", "/chat", "/clear", "/compact", "/compress", "/config", "/context", "/cost", "/doctor",
+	"/exit", "/export", "/fast", "/help", "/hooks", "/ide", "/login", "/logout", "/mcp", "/memory", "/mode", "/model", "/models",
+	"/new", "/permissions", "/plugin", "/quit", "/rename", "/resume", "/settings", "/stats", "/status", "/terminal-setup", "/theme",
+	"/undo", "/upgrade", "/usage", "/vim",
+}
+
+// commandTitle judges a command. One with a sentence behind it asks for something,
+// as any prompt does: "/fix the login that times out". "/model gpt-5 high" does not.
+func commandTitle(command string) Title {
+	name, arguments, _ := strings.Cut(command, " ")
+	switch isErrand := slices.Contains(errands, name); {
+	case isErrand:
+		return Title{command, worthErrand}
+	case len(strings.Fields(arguments)) > 2 || strings.ContainsFunc(arguments, func(r rune) bool { return classOf(r) == dense }):
+		return Title{command, worthPrompt}
+	}
+	return Title{command, worthCommand}
+}
+
+// isCommand reports whether a title is a command to the program in which it was
 // typed. A path is none.
-func IsCommand(title string) bool {
+func isCommand(title string) bool {
 	word, _, _ := strings.Cut(title, " ")
 	name, ok := strings.CutPrefix(word, "/")
 	return ok && name != "" && !strings.ContainsFunc(name, func(r rune) bool {
@@ -51,53 +181,56 @@ func IsCommand(title string) bool {
 	})
 }
 
-// isInjected reports whether a program said something in the user's name, as the
-// importers mark it: reminders, contexts, notices. It is no title.
-func isInjected(e *session.Entry) bool {
-	if e.Message == nil {
-		return false
-	}
-	by, marked := e.Message.Metadata["injected"]
-	return marked && by != false
-}
-
-// promptTitle is titleOf what the user typed, without what a program put before
-// it.
-func promptTitle(text string) string {
-	for {
-		text = strings.TrimSpace(text)
-		if command, ok := commandIn(text); ok {
-			return titleOf(command)
-		}
-		rest, ok := afterAddition(text)
-		if !ok {
-			return titleOf(text)
-		}
-		text = rest
-	}
-}
-
-// commandIn returns the command that a program wrote down in place of what the user
-// typed.
+// commandIn returns the command that a program wrote down, in elements of its own,
+// in place of what the user typed.
 func commandIn(text string) (string, bool) {
-	const start, end = "<command-name>", "</command-name>"
-	if inner, ok := strings.CutPrefix(text, "<command-message>"); ok {
-		_, rest, _ := strings.Cut(inner, "</command-message>")
+	if shell, _, ok := cutElement(text, "bash-input"); ok {
+		return "! " + firstLine(shell), true
+	}
+	var name, arguments string
+	for {
+		element := nameOfElement(text)
+		inner, rest, ok := cutElement(text, element)
+		if !ok {
+			break
+		}
+		switch element {
+		case "command-name":
+			name = inner
+		case "command-args":
+			arguments = inner
+		case "command-message":
+		default:
+			ok = false
+		}
+		if !ok {
+			break
+		}
 		text = strings.TrimSpace(rest)
 	}
-	inner, ok := strings.CutPrefix(text, start)
-	if !ok {
-		return "", false
-	}
-	name, _, _ := strings.Cut(inner, end)
-	return "/" + strings.TrimLeft(strings.TrimSpace(name), "/"), true
+	name = strings.TrimLeft(strings.TrimSpace(name), "/")
+	return firstLine("/" + name + " " + topicOf(clip(arguments, maxTitle))), name != ""
 }
 
-// notices are lines that a program writes in the user's name.
-var notices = []string{"Caveat: The messages below were generated by the user while running local commands", "[Request interrupted by user"}
+// notices begin lines that a program writes in the user's name.
+var notices = []string{
+	"Caveat: The messages below were generated by the user while running local commands", "[Request interrupted by user",
+	"# AGENTS.md instructions",
+}
 
-// afterAddition returns what follows the element with which a program begins a
-// prompt. One without an end is all there is.
+// wrappers are elements around what the user typed.
+var wrappers = []string{"user_query", "user_message", "user-message", "USER_REQUEST", "task", "feedback"}
+
+// additions are elements that programs put before a prompt.
+var additions = []string{
+	"system-reminder", "environment_context", "environment_details", "user_instructions",
+	"local-command-caveat", "ide_opened_file", "ide_selection", "local-command-stdout", "local-command-stderr",
+	"command-message", "command-args", "bash-stdout", "bash-stderr", "user-prompt-submit-hook", "task-notification",
+	"permissions", "INSTRUCTIONS", "turn_aborted", "user_shell_command",
+}
+
+// afterAddition takes off what a program put before a prompt, or around it. An
+// element that the user may have written counts only if something follows.
 func afterAddition(text string) (rest string, ok bool) {
 	for _, notice := range notices {
 		if strings.HasPrefix(text, notice) {
@@ -105,33 +238,93 @@ func afterAddition(text string) (rest string, ok bool) {
 			return rest, true
 		}
 	}
-	for _, name := range []string{
-		"system-reminder", "environment_context", "environment_details", "user_instructions",
-		"local-command-caveat", "ide_opened_file", "ide_selection", "local-command-stdout", "local-command-stderr",
-		"command-message", "command-args", "bash-stdout", "bash-stderr", "user-prompt-submit-hook", "task-notification",
-		"permissions instructions", "INSTRUCTIONS", "turn_aborted", "user_shell_command",
-	} {
-		if inner, ok := strings.CutPrefix(text, "<"+name+">"); ok {
-			_, rest, _ := strings.Cut(inner, "</"+name+">")
+	if strings.HasPrefix(text, "# Context from my IDE setup:") {
+		if _, rest, ok := strings.Cut(text, "\n## My request for Codex:"); ok {
 			return rest, true
 		}
 	}
-	return "", false
+	name := nameOfElement(text)
+	if name == "" {
+		return "", false
+	}
+	inner, rest, closed := cutElement(text, name)
+	switch {
+	case slices.Contains(wrappers, name):
+		return inner + "\n" + rest, closed
+	case slices.Contains(additions, name):
+		return rest, true // without an end, it is all there is
+	}
+	return rest, closed && strings.ContainsAny(name, "_-") && strings.TrimSpace(rest) != ""
 }
 
-// titleOf returns a text's first line that says something.
-func titleOf(text string) string {
-	for line := range strings.Lines(clip(text, maxTitle)) {
-		if trimmed := strings.TrimSpace(line); trimmed != "" && isTidy(trimmed) {
-			return strings.Clone(trimmed) // the text may be long, and a title is kept
-		}
-		line = strings.Map(printable, strings.ToValidUTF8(line, ""))
-		if line = strings.Join(strings.Fields(line), " "); line == "" {
+// nameOfElement returns the name of the element that a text begins with, or "".
+func nameOfElement(text string) string {
+	inner, ok := strings.CutPrefix(text, "<")
+	end := strings.IndexFunc(inner, func(r rune) bool {
+		return r != '-' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+	if !ok || end < 1 || inner[end] != '>' && inner[end] != ' ' {
+		return ""
+	}
+	return inner[:end]
+}
+
+// cutElement splits a text that begins with an element into what is in it and what
+// follows. The element may have attributes.
+func cutElement(text, name string) (inner, rest string, ok bool) {
+	if name == "" || nameOfElement(text) != name {
+		return "", "", false
+	}
+	_, inner, _ = strings.Cut(text, ">")
+	inner, rest, ok = strings.Cut(inner, "</"+name)
+	_, rest, _ = strings.Cut(rest, ">")
+	return inner, rest, ok
+}
+
+// topicOf returns the line that says what a text is about: the first with words in
+// it, and the next one if the first only introduces it.
+func topicOf(text string) string {
+	topic := ""
+	for line := range strings.Lines(text) {
+		line = visible(line)
+		if strings.HasPrefix(line, "```") || !strings.ContainsFunc(line, isWordRune) {
 			continue
 		}
-		return line
+		if bare := strings.TrimLeft(line, "#"); strings.HasPrefix(bare, " ") {
+			line = bare[1:] // a heading
+		}
+		if topic != "" {
+			return topic + " " + strings.TrimPrefix(line, "- ")
+		}
+		if topic = line; !strings.HasSuffix(line, ":") || utf8.RuneCountInString(line) > maxLead {
+			return topic
+		}
+	}
+	if topic == "" {
+		return firstLine(text)
+	}
+	return topic
+}
+
+func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
+
+// firstLine returns a text's first line that is not blank.
+func firstLine(text string) string {
+	for line := range strings.Lines(text) {
+		if line = visible(line); line != "" {
+			return line
+		}
 	}
 	return ""
+}
+
+// visible makes a line safe to print: without control characters and those that
+// reverse the direction of writing, and with single spaces.
+func visible(line string) string {
+	if trimmed := strings.TrimSpace(line); isTidy(trimmed) {
+		return strings.Clone(trimmed) // the text may be long, and a title is kept
+	}
+	return strings.Join(strings.Fields(strings.Map(printable, strings.ToValidUTF8(line, ""))), " ")
 }
 
 // isTidy reports whether a line is plain enough to be a title as it is. Most are, and
@@ -145,8 +338,6 @@ func isTidy(line string) bool {
 	return true
 }
 
-// printable replaces what would do something to a terminal by a space: control
-// characters, and those that turn the direction of writing round.
 func printable(r rune) rune {
 	if unicode.IsControl(r) || 0x202A <= r && r <= 0x202E || 0x2066 <= r && r <= 0x2069 {
 		return ' '

@@ -28,34 +28,87 @@ func TestTitlesOfPrompts(t *testing.T) {
 		{"only such a command", "/review", []string{"<command-message>review</command-message>\n<command-name>/review</command-name>"}},
 		{"what a command printed", "then this", []string{"<local-command-stdout>Set model</local-command-stdout>", "then this"}},
 		{"an interruption", "then this", []string{"[Request interrupted by user for tool use]", "then this"}},
+		{"what a program wraps around a prompt", "Why red?", []string{"<user_query>\nWhy red?\n</user_query>"}},
+		{"what an editor puts before a prompt", "fix it", []string{
+			"# Context from my IDE setup:\n\n## Open tabs:\n- a.go\n\n## My request for Codex:\nfix it\n",
+		}},
+		{"instructions before a prompt", "go", []string{"# AGENTS.md instructions for /p\n\n<INSTRUCTIONS>\n# Rules\n</INSTRUCTIONS>\ngo"}},
+		{"permissions before a prompt", "go", []string{"<permissions instructions>x</permissions instructions>go"}},
+		{"an element nobody knows", "go", []string{"<open_tabs count=\"2\">a.go</open_tabs> go"}},
+		{"an element that is all there is", "<my-button>Save</my-button>", []string{"<my-button>Save</my-button>"}},
+		{"a heading", "Fix any errors", []string{"# Fix any errors\nbelow"}},
+		{"an introduction", "Implement the following plan: Retry webhooks", []string{"Implement the following plan:\n\n# Retry webhooks\n\nmore"}},
+		{"an introduction to nothing", "Implement:", []string{"Implement:\n"}},
+		{"code before words", "why?", []string{"---\nwhy?"}},
+		{"only signs", "???", []string{"???"}},
+		{"a command with a task", "/review the last commit", []string{"/review the last commit", "thanks"}},
+		{"a command in a script without spaces", "/fix 壊れたログイン", []string{"/fix 壊れたログイン", "thanks"}},
 		{"a long line", strings.Repeat("long ", 100) + "line", []string{strings.Repeat("long ", 100) + "line\nmore"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := ""
+			var got index.Title
 			for _, text := range test.said {
 				e := session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
 					Role: session.RoleUser, Content: []session.Content{session.Text(text)},
 				}}
 				got = index.BetterTitle(got, index.TitleIn(&e))
 			}
-			if got != test.want {
-				t.Errorf("the title is %q, want %q", got, test.want)
+			if got.Text != test.want {
+				t.Errorf("the title is %q, want %q", got.Text, test.want)
 			}
 		})
 	}
 }
 
-func TestOnlyTheUserGivesATitle(t *testing.T) {
-	said := []session.Content{session.Text("hello")}
-	for name, e := range map[string]session.Entry{
-		"an assistant": {Message: &session.MessageEntry{Role: session.RoleAssistant, Content: said}},
-		"a program": {Message: &session.MessageEntry{
-			Role: session.RoleUser, Content: said, Metadata: map[string]any{"injected": "hook"},
+// Sessions in which no user says anything are called by what comes closest.
+func TestTitlesWithoutAPrompt(t *testing.T) {
+	message := func(role string, content ...session.Content) session.Entry {
+		return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: content}}
+	}
+	injected := func(text string) session.Entry {
+		e := message(session.RoleUser, session.Text(text))
+		e.Message.Metadata = map[string]any{"injected": "program"}
+		return e
+	}
+	call := message(session.RoleAssistant, session.ToolUse("c", "get_weather", map[string]any{"city": "Paris"}))
+	result := message(session.RoleTool, session.ToolResult("c", "sunny", false))
+	reply := message(session.RoleAssistant, session.Text("\n## Paris is sunny.\nVery."))
+	system := message(session.RoleSystem, session.Text("Be brief."))
+	for _, test := range []struct {
+		name, want string
+		entries    []session.Entry
+	}{
+		{"a reply", "Paris is sunny.", []session.Entry{system, call, result, reply, injected("Stop hook feedback: go on")}},
+		{"a call", "get_weather", []session.Entry{system, call, result}},
+		{"only a system prompt", "Be brief.", []session.Entry{system}},
+		{"a program's words", "Search for it", []session.Entry{system, injected("Search for it")}},
+		{"only a result", "", []session.Entry{result}},
+		{"the command that started it", "/init", []session.Entry{
+			injected("<command-name>/clear</command-name>"),
+			injected("<command-message>init is running</command-message>\n<command-name>/init</command-name>"),
+			injected("Please analyze this codebase"), reply,
 		}},
-		"no message": {Compaction: &session.CompactionEntry{Summary: "hello"}},
+		{"only an errand", "Paris is sunny.", []session.Entry{injected("<command-name>/clear</command-name>"), reply}},
+		{"what a command was asked to do", "/fix the broken login", []session.Entry{
+			injected("<command-message>fix</command-message>\n<command-name>/fix</command-name>\n<command-args>the broken login</command-args>"),
+			message(session.RoleUser, session.Text("thanks")),
+		}},
+		{"a shell command", "! git status", []session.Entry{
+			injected("<bash-input>git status</bash-input>"), injected("<bash-stdout>clean</bash-stdout><bash-stderr></bash-stderr>"), reply,
+		}},
+		{"a prompt that comes last", "hello", []session.Entry{
+			system, call, injected("<command-name>/init</command-name>"), reply, message(session.RoleUser, session.Text("hello")),
+		}},
+		{"no message", "", []session.Entry{{Compaction: &session.CompactionEntry{Summary: "hello"}}}},
 	} {
-		if got := index.TitleIn(&e); got != "" {
-			t.Errorf("%s gave the title %q", name, got)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			var got index.Title
+			for i := range test.entries {
+				got = index.BetterTitle(got, index.TitleIn(&test.entries[i]))
+			}
+			if got.Text != test.want {
+				t.Errorf("the title is %q, want %q", got.Text, test.want)
+			}
+		})
 	}
 }

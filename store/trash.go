@@ -26,8 +26,7 @@ type Trash interface {
 	// what it deleted.
 	EmptyTrash(ctx context.Context, before time.Time) ([]Trashed, error)
 	// ReadTrash returns what is in the trash as a store to read from, which must
-	// be closed: a removal's ID is the name of its log. What was archived is not
-	// among it.
+	// be closed: a removal's ID is the name of its log.
 	ReadTrash() (Store, error)
 }
 

@@ -131,6 +131,8 @@ type Store struct {
 	dir  string
 	opts Options
 	fs   vfs.FS
+	// isTrash says that dir is the trash of another store: see ReadTrash.
+	isTrash bool
 
 	settled settledBlobs
 

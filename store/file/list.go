@@ -147,7 +147,7 @@ type candidate struct {
 }
 
 // read reads the directories. All of it comes before anything is yielded: whoever
-// ranges over a list may take his time.
+// ranges over a list may take their time.
 func (l *lister) read() error {
 	s := l.store
 	plain, err := s.fs.ReadDir(s.dir)
@@ -157,7 +157,7 @@ func (l *lister) read() error {
 	if err != nil {
 		return err
 	}
-	archived, err := s.fs.ReadDir(s.room("archive"))
+	archived, err := s.fs.ReadDir(s.archives())
 	if errors.Is(err, fs.ErrNotExist) {
 		l.add(plain, logSuffix) // nothing was ever archived, so nothing has moved
 		return nil

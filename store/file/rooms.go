@@ -24,8 +24,19 @@ func (s *Store) room(elem ...string) string {
 	return filepath.Join(append([]string{s.dir, house}, elem...)...)
 }
 
-func (s *Store) lockPath(name string) string    { return s.room("locks", name+lockSuffix) }
-func (s *Store) archivePath(name string) string { return s.room("archive", name+archiveSuffix) }
+func (s *Store) lockPath(name string) string { return s.room("locks", name+lockSuffix) }
+func (s *Store) archivePath(name string) string {
+	return filepath.Join(s.archives(), name+archiveSuffix)
+}
+
+// archives returns the directory of the archives. In the trash they lie beside the
+// plain logs.
+func (s *Store) archives() string {
+	if s.isTrash {
+		return s.dir
+	}
+	return s.room("archive")
+}
 
 // House returns the directory in which everything is that is not a log's plain
 // file.
@@ -59,7 +70,14 @@ func (s *Store) BlobPath(ref store.Ref) string {
 }
 
 // ReadTrash implements store.Trash.
-func (s *Store) ReadTrash() (store.Store, error) { return Open(s.room("trash"), &s.opts) }
+func (s *Store) ReadTrash() (store.Store, error) {
+	trashed, err := Open(s.room("trash"), &s.opts)
+	if err != nil {
+		return nil, err
+	}
+	trashed.isTrash = true
+	return trashed, nil
+}
 
 // Room says what a file of a store is for.
 type Room string

@@ -54,9 +54,21 @@ func TestTrash(t *testing.T) {
 					t.Errorf("in the trash: %+v", item)
 				}
 			}
+			readable, err := st.ReadTrash()
+			must(t, err)
+			wantLines(t, storetest.MustOpen(t, readable, trash[1].ID), "first")
+			listed := 0
+			for _, err := range readable.List(t.Context()) {
+				must(t, err)
+				listed++
+			}
+			if listed != 2 {
+				t.Errorf("the trash lists %d logs, want 2", listed)
+			}
+			must(t, readable.Close())
 			must(t, st.Restore(t.Context(), trash[1].ID))
 			wantLines(t, storetest.MustOpen(t, st, "a.b"), "first")
-			err := st.Restore(t.Context(), trash[0].ID)
+			err = st.Restore(t.Context(), trash[0].ID)
 			wantKind(t, err, store.ErrExist, "restore", st.Path("a.b"))
 			wantKind(t, st.Restore(t.Context(), trash[1].ID), store.ErrExist)
 			if diff := cmp.Diff(trash[:1], mustTrash(t, st)); diff != "" {
