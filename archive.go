@@ -2,6 +2,7 @@ package coppice
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -33,7 +34,8 @@ type ArchiveResult struct {
 }
 
 // Archive compresses conversations. They are listed, read and searched as before,
-// and the first append brings the plain file back.
+// and the first append brings the plain file back. Beside an error that comes in the
+// middle it returns what was done until then.
 func (s *Sessions) Archive(ctx context.Context, r ArchiveRequest) (*ArchiveResult, error) {
 	h := s.home
 	if r.OlderThan < 0 || r.Session != "" && r.OlderThan > 0 {
@@ -52,26 +54,37 @@ func (s *Sessions) Archive(ctx context.Context, r ArchiveRequest) (*ArchiveResul
 		names, err = h.inactive(ctx, r.OlderThan, before, result)
 	}
 	if err != nil {
-		return nil, err
+		return result, err
 	}
+	err = h.archiveAll(ctx, names, before, result)
+	// What was done is described whether or not the caller is still waiting for more.
+	after, statErr := h.stats(context.WithoutCancel(ctx))
+	for i := range result.Sessions {
+		result.Sessions[i].Size = after[result.Sessions[i].ID].Size
+	}
+	return result, errors.Join(err, statErr)
+}
+
+// archiveAll compresses sessions until the context is done.
+func (h *Home) archiveAll(ctx context.Context, names []string, before map[string]store.Stat, result *ArchiveResult) error {
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
-			return result, err
+			return err
 		}
 		already := before[name].Archived
 		if !already {
-			if err := h.store.Archive(ctx, name); err != nil {
+			err := h.store.Archive(ctx, name)
+			if err != nil && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
 				result.Failed = append(result.Failed, newFailure(name, err))
 				continue
 			}
 		}
 		result.Sessions = append(result.Sessions, Archived{ID: name, Already: already, Was: before[name].Size})
 	}
-	after, err := h.stats(ctx)
-	for i := range result.Sessions {
-		result.Sessions[i].Size = after[result.Sessions[i].ID].Size
-	}
-	return result, err
+	return nil
 }
 
 // inactive returns the plain sessions in whose conversations nothing was said for a
@@ -122,7 +135,8 @@ type UnarchiveResult struct {
 	Failed   []Failure    `json:"failed"`
 }
 
-// Unarchive brings the plain files of a conversation back.
+// Unarchive brings the plain files of a conversation back. Beside an error that comes
+// in the middle it returns what was done until then.
 func (s *Sessions) Unarchive(ctx context.Context, r UnarchiveRequest) (*UnarchiveResult, error) {
 	h := s.home
 	h.beforeWriting(ctx)
@@ -132,11 +146,15 @@ func (s *Sessions) Unarchive(ctx context.Context, r UnarchiveRequest) (*Unarchiv
 	}
 	result := &UnarchiveResult{Sessions: []Unarchived{}, Failed: []Failure{}}
 	for _, name := range names {
-		if err := h.store.Unarchive(ctx, name); err != nil {
+		err := h.store.Unarchive(ctx, name)
+		if err != nil && ctx.Err() != nil {
+			return result, ctx.Err()
+		}
+		if err != nil {
 			result.Failed = append(result.Failed, newFailure(name, err))
 			continue
 		}
 		result.Sessions = append(result.Sessions, Unarchived{name, h.store.Path(name)})
 	}
-	return result, ctx.Err()
+	return result, nil
 }

@@ -52,7 +52,8 @@ func newFailure(name string, err error) Failure {
 
 // Retain moves old sessions to the trash. A session is as old as what was last
 // said in its conversation; tags, pins and imports make none younger. Pinned ones
-// stay and do not count.
+// stay and do not count. Beside an error that comes in the middle it returns what
+// was done until then.
 func (u *Upkeep) Retain(ctx context.Context, r RetainRequest) (*RetainResult, error) {
 	rule := upkeep.Rule{OlderThan: r.OlderThan, MaxCount: -1}
 	if r.MaxCount != nil {
@@ -69,7 +70,7 @@ func (u *Upkeep) Retain(ctx context.Context, r RetainRequest) (*RetainResult, er
 		result.Failed = append(result.Failed, newFailure(name, err))
 	})
 	if err != nil {
-		return nil, err
+		return result, err
 	}
 	going, pinned := rule.Choose(all, time.Now())
 	result.Pinned = pinned
@@ -78,6 +79,9 @@ func (u *Upkeep) Retain(ctx context.Context, r RetainRequest) (*RetainResult, er
 			return result, err
 		}
 		went, err := u.retire(ctx, choice, r)
+		if err != nil && ctx.Err() != nil {
+			return result, ctx.Err()
+		}
 		if err != nil {
 			result.Failed = append(result.Failed, newFailure(choice.Name, err))
 			continue

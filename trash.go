@@ -27,7 +27,8 @@ type RemoveResult struct {
 }
 
 // Remove moves a conversation to the trash, from which Restore brings it back. A
-// pinned one stays: the error is an *upkeep.PinnedError.
+// pinned one stays: the error is an *upkeep.PinnedError. Beside an error that comes
+// in the middle of a conversation it returns those of its sessions that are gone.
 func (s *Sessions) Remove(ctx context.Context, r RemoveRequest) (*RemoveResult, error) {
 	h := s.home
 	h.beforeWriting(ctx)
@@ -38,9 +39,9 @@ func (s *Sessions) Remove(ctx context.Context, r RemoveRequest) (*RemoveResult, 
 	result := &RemoveResult{Title: titleIn(ctx, h.store, names[0]), Sessions: names}
 	result.Removals, err = upkeep.Remove(ctx, h.store, upkeep.RemoveRequest{Sessions: names, Force: r.Force})
 	if err != nil {
-		return nil, err
+		result.Sessions = names[len(names)-len(result.Removals):]
 	}
-	return result, nil
+	return result, err
 }
 
 // Removal is a session in the trash.

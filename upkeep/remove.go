@@ -60,8 +60,8 @@ type RemoveRequest struct {
 // Remove moves sessions to the trash, and returns the names of the removals in
 // the order of the sessions; where the store has no trash, the sessions' own
 // names. Unless it is forced, it removes nothing if one of them is pinned: the
-// error is then a *PinnedError. Beside another error it returns nothing, but the
-// last of the sessions may be gone.
+// error is then a *PinnedError. Beside another error it returns the removals of
+// those that are gone, which are the last of the sessions.
 func Remove(ctx context.Context, st store.Store, r RemoveRequest) ([]string, error) {
 	if !r.Force {
 		for _, name := range r.Sessions {
@@ -76,7 +76,8 @@ func Remove(ctx context.Context, st store.Store, r RemoveRequest) ([]string, err
 	for _, name := range slices.Backward(r.Sessions) {
 		removal, err := remove(ctx, st, name)
 		if err != nil {
-			return nil, err
+			slices.Reverse(removals)
+			return removals, err
 		}
 		removals = append(removals, removal)
 	}
@@ -93,9 +94,10 @@ func remove(ctx context.Context, st store.Store, name string) (string, error) {
 	if !ok {
 		return name, nil
 	}
-	items, err := trash.Trash(ctx)
+	// It is gone, whatever becomes of the rest: nobody may be told otherwise.
+	items, err := trash.Trash(context.WithoutCancel(ctx))
 	if err != nil {
-		return "", err
+		return name, nil // by which it can be restored, too
 	}
 	for _, item := range items { // the latest first
 		if item.Name == name {

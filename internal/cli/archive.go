@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,8 +50,10 @@ func (a *app) runArchive(ctx context.Context, h *coppice.Home, requests []coppic
 	var failed []error
 	for _, r := range requests {
 		result, err := h.Sessions.Archive(ctx, r)
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			failed = append(failed, err)
+		}
+		if result == nil {
 			continue
 		}
 		for _, s := range result.Sessions {
@@ -71,7 +74,7 @@ func (a *app) runArchive(ctx context.Context, h *coppice.Home, requests []coppic
 		}
 		a.say("archived %s%s", render.Counted(done, "session", "sessions"), sizes)
 	}
-	return a.sumUp(there, failed)
+	return cmp.Or(ctx.Err(), a.sumUp(there, failed))
 }
 
 func (a *app) printArchived(s coppice.Archived) error {
@@ -130,19 +133,21 @@ func unarchiveCommand(a *app) *cobra.Command {
 
 func (a *app) runUnarchive(ctx context.Context, h *coppice.Home, r coppice.UnarchiveRequest) error {
 	result, err := h.Sessions.Unarchive(ctx, r)
-	if err != nil {
+	if result == nil {
 		return err
 	}
 	for _, s := range result.Sessions {
+		var printed error
 		if a.flags.json {
-			err = a.printJSON(s)
+			printed = a.printJSON(s)
 		} else {
 			a.say("session %s is the plain file %s", s.ID, s.Path)
-			err = a.print("%s", s.ID)
+			printed = a.print("%s", s.ID)
 		}
-		if err != nil {
-			return err
+		if printed != nil {
+			return printed
 		}
 	}
-	return a.sumUp(len(result.Sessions), errorsOf(result.Failed))
+	failed := a.sumUp(len(result.Sessions), errorsOf(result.Failed))
+	return cmp.Or(err, failed)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ func (a *app) runRetain(ctx context.Context, h *coppice.Home, r coppice.RetainRe
 		return err
 	}
 	result, err := h.Upkeep.Retain(ctx, r)
-	if err != nil {
+	if result == nil {
 		return err
 	}
 	t := a.newTable(3, "SESSION", "UPDATED", "SIZE", "TITLE", "REASON")
@@ -77,7 +78,8 @@ func (a *app) runRetain(ctx context.Context, h *coppice.Home, r coppice.RetainRe
 		}
 	}
 	a.sayRetained(r.DryRun, result)
-	return a.sumUp(1, errorsOf(result.Failed)) // whatever could be read was looked at
+	failed := a.sumUp(1, errorsOf(result.Failed)) // whatever could be read was looked at
+	return cmp.Or(err, failed)
 }
 
 func (a *app) sayRetained(dryRun bool, r *coppice.RetainResult) {

@@ -40,7 +40,7 @@ func rmCommand(a *app) *cobra.Command {
 
 func (a *app) runRm(ctx context.Context, h *coppice.Home, r coppice.RemoveRequest) error {
 	result, err := h.Sessions.Remove(ctx, r)
-	if err != nil {
+	if result == nil || len(result.Removals) == 0 {
 		return adviseUnpin(err)
 	}
 	title := ""
@@ -54,14 +54,14 @@ func (a *app) runRm(ctx context.Context, h *coppice.Home, r coppice.RemoveReques
 		a.say("conversation %s%s, %d sessions, is in the trash; %s brings it back", result.Sessions[0], title, n, back)
 	}
 	if a.flags.json {
-		return a.printJSON(result)
+		return errors.Join(a.printJSON(result), err)
 	}
 	for _, removal := range result.Removals {
 		if err := a.print("%s", removal); err != nil {
 			return err
 		}
 	}
-	return nil
+	return err
 }
 
 // adviseUnpin says how to remove a session that is pinned.
