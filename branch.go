@@ -182,7 +182,7 @@ func revert(c *Conversation, s *session.Session, given string) (*RevertResult, e
 // in several sessions: any of them may have it. For a session that is alone it
 // returns "", and leaves that to the session.
 func (h *Home) earlierCompaction(ctx context.Context, given string) (compaction string, err error) {
-	c, err := h.Sessions.Open(ctx, OpenRequest{Session: given})
+	c, err := h.openFor(ctx, OpenRequest{Session: given})
 	if err != nil {
 		return "", err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -130,4 +131,56 @@ func TestArchiveTellsWhatItDidBeforeItWasCancelled(t *testing.T) {
 		}
 		return len(told), err
 	})
+}
+
+// cancelOn is a writer that cancels a context when something is written.
+type cancelOn struct {
+	cancel  context.CancelFunc
+	written int
+}
+
+func (w *cancelOn) Write(p []byte) (int, error) {
+	w.cancel()
+	w.written += len(p)
+	return len(p), nil
+}
+
+// Whoever no longer wants an export, or a path, does not get the rest of it.
+func TestReadingEndsWithItsContext(t *testing.T) {
+	h, dir := keptHome(t)
+	long := make([]string, 200)
+	for i := range long {
+		long[i] = strings.Repeat("word ", 400)
+	}
+	keep(t, dir, "long", 1, long...)
+	for _, r := range []coppice.ExportRequest{
+		{Format: coppice.ExportJSON},
+		{Format: coppice.ExportJSONL},
+		{Format: coppice.ExportMarkdown},
+		{Format: coppice.ExportHTML},
+		{Format: coppice.ExportJSON, Redact: true},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		out := &cancelOn{cancel: cancel}
+		r.Session, r.Out = "long", out
+		if _, err := h.Transfer.Export(ctx, r); !errors.Is(err, context.Canceled) || out.written > 200_000 {
+			t.Errorf("%s: %d bytes were written: %v", r.Format, out.written, err)
+		}
+	}
+	for _, r := range []coppice.PathRequest{{}, {All: true}, {Last: 100}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		r.Session = "long"
+		n := 0
+		var last error
+		for _, err := range h.Entries.Path(ctx, r) {
+			if last = err; err == nil {
+				n++
+			}
+			cancel()
+		}
+		if n != 1 || !errors.Is(last, context.Canceled) {
+			t.Errorf("%+v: %d entries, %v", r, n, last)
+		}
+	}
 }

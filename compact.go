@@ -69,7 +69,7 @@ func (e *Entries) Compact(ctx context.Context, r CompactRequest) (*CompactResult
 	if !r.DryRun {
 		e.home.beforeWriting(ctx)
 	}
-	c, err := e.home.Sessions.Open(ctx, OpenRequest{Session: r.Session})
+	c, err := e.home.openFor(ctx, OpenRequest{Session: r.Session})
 	if err != nil {
 		return nil, err
 	}

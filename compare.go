@@ -39,13 +39,13 @@ type CompareResult struct {
 // of two sessions are the same if they have the same id, as those of a fork and its
 // original do.
 func (e *Entries) Compare(ctx context.Context, r CompareRequest) (*CompareResult, error) {
-	a, err := e.home.Sessions.Open(ctx, OpenRequest{Session: r.Session})
+	a, err := e.home.openFor(ctx, OpenRequest{Session: r.Session})
 	if err != nil {
 		return nil, err
 	}
 	b := a
 	if r.Other != "" {
-		if b, err = e.home.Sessions.Open(ctx, OpenRequest{Session: r.Other}); err != nil {
+		if b, err = e.home.openFor(ctx, OpenRequest{Session: r.Other}); err != nil {
 			return nil, errors.Join(err, a.Close())
 		}
 	}

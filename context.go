@@ -84,7 +84,7 @@ func (e *Entries) Context(ctx context.Context, r ContextRequest) (*ContextResult
 	if err := r.Window.check(); err != nil {
 		return nil, err
 	}
-	c, err := e.home.Sessions.Open(ctx, OpenRequest{Session: r.Session, Link: r.Link})
+	c, err := e.home.openFor(ctx, OpenRequest{Session: r.Session, Link: r.Link})
 	if err != nil {
 		return nil, err
 	}

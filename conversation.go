@@ -67,6 +67,16 @@ func (s *Sessions) Open(ctx context.Context, r OpenRequest) (*Conversation, erro
 	return &Conversation{whole, chain.ID, chain, h}, nil
 }
 
+// openFor is Open for a single operation: all that it reads of the conversation, or
+// writes to it, ends when ctx does.
+func (h *Home) openFor(ctx context.Context, r OpenRequest) (*Conversation, error) {
+	c, err := h.Sessions.Open(ctx, r)
+	if err == nil {
+		c.Session = c.Session.WithContext(ctx)
+	}
+	return c, err
+}
+
 // openSession opens one session of a conversation.
 func (h *Home) openSession(ctx context.Context, name string, chain session.Linked) (*Conversation, error) {
 	s, err := session.Open(ctx, h.store, name, h.sessionOptions())

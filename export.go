@@ -110,7 +110,7 @@ func (t *Transfer) Export(ctx context.Context, r ExportRequest) (*ExportResult, 
 	if err := t.home.mustBeElsewhere(r.Path); err != nil {
 		return nil, err
 	}
-	c, err := t.home.Sessions.Open(ctx, r.OpenRequest)
+	c, err := t.home.openFor(ctx, r.OpenRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (t *Transfer) Export(ctx context.Context, r ExportRequest) (*ExportResult, 
 			return nil, err
 		}
 		defer copied.Close()
-		c.Session = copied
+		c.Session = copied.WithContext(ctx)
 	}
 	write := func(w io.Writer) error { return c.export(ctx, w, leaf, &r) }
 	if r.Path == "" {
@@ -302,7 +302,7 @@ func writeFile(path string, force bool, write func(io.Writer) error) error {
 func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *ExportRequest) error {
 	switch r.Format {
 	case ExportJSON:
-		return c.writeJSON(w)
+		return c.writeJSON(ctx, w)
 	case ExportJSONL:
 		return c.writeLines(ctx, w, r)
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // writeJSON writes the conversation as one document, an entry at a time.
-func (c *Conversation) writeJSON(w io.Writer) error {
+func (c *Conversation) writeJSON(ctx context.Context, w io.Writer) error {
 	labels, err := c.Labels()
 	if err != nil {
 		return err
@@ -30,6 +30,9 @@ func (c *Conversation) writeJSON(w io.Writer) error {
 	}
 	comma := "\n"
 	for e, err := range c.Entries() {
+		if err == nil {
+			err = ctx.Err() // what is in memory is handed out without looking
+		}
 		if err != nil {
 			return err
 		}
@@ -59,7 +62,7 @@ func (c *Conversation) writeJSON(w io.Writer) error {
 // unless it is inlined first.
 func (c *Conversation) writeLines(ctx context.Context, w io.Writer, r *ExportRequest) (err error) {
 	if !c.IsAlone() {
-		return c.writeJoined(w, r)
+		return c.writeJoined(ctx, w, r)
 	}
 	log, err := c.home.store.Open(ctx, c.Name)
 	if err != nil {
@@ -96,7 +99,7 @@ func writeLine(w io.Writer, line []byte, redact bool) error {
 }
 
 // writeJoined writes the log that a conversation would have if it were one session.
-func (c *Conversation) writeJoined(w io.Writer, r *ExportRequest) error {
+func (c *Conversation) writeJoined(ctx context.Context, w io.Writer, r *ExportRequest) error {
 	line, err := json.Marshal(c.Header())
 	if err == nil {
 		err = writeLine(w, line, r.Redact)
@@ -114,6 +117,9 @@ func (c *Conversation) writeJoined(w io.Writer, r *ExportRequest) error {
 			return err
 		}
 		for _, e := range entries {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			if e.Type == session.TypeGap {
 				continue // it is not there
 			}

@@ -16,7 +16,7 @@ func redactedCopy(ctx context.Context, s *session.Session) (*session.Session, er
 	if err != nil {
 		return nil, err
 	}
-	if err := graftAll(copied, s); err != nil {
+	if err := graftAll(copied.WithContext(ctx), s.WithContext(ctx)); err != nil {
 		return nil, errors.Join(err, copied.Close())
 	}
 	if leaf := s.LeafID(); leaf != "" && leaf != copied.LeafID() {

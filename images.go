@@ -101,7 +101,7 @@ const (
 // imagesOf lists the images of a conversation, and the ids of its entries. With near,
 // it lists only those that stand near one of these entries.
 func (h *Home) imagesOf(ctx context.Context, given string, near map[string]bool) (list []Image, ids []string, err error) {
-	c, err := h.Sessions.Open(ctx, OpenRequest{Session: given})
+	c, err := h.openFor(ctx, OpenRequest{Session: given})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -189,7 +189,7 @@ type ImageResult struct {
 // Image returns an image, or writes it to a file. An image that is only linked to is
 // refused with an error that has the URL: nothing is fetched.
 func (e *Entries) Image(ctx context.Context, r ImageRequest) (*ImageResult, error) {
-	c, err := e.home.Sessions.Open(ctx, OpenRequest{Session: r.Session})
+	c, err := e.home.openFor(ctx, OpenRequest{Session: r.Session})
 	if err != nil {
 		return nil, err
 	}

@@ -121,7 +121,7 @@ func (h *Home) mergeOther(ctx context.Context, r MergeRequest) (*MergeResult, er
 	if here, _, err := h.chain(ctx, r.Session); err != nil || here == name {
 		return nil, err
 	}
-	other, err := h.Sessions.Open(ctx, OpenRequest{Session: r.Other})
+	other, err := h.openFor(ctx, OpenRequest{Session: r.Other})
 	if err != nil {
 		return nil, err
 	}

@@ -25,13 +25,16 @@ type PathRequest struct {
 // Path yields the entries from the root to a leaf, or all that there are.
 func (e *Entries) Path(ctx context.Context, r PathRequest) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
-		c, err := e.home.Sessions.Open(ctx, OpenRequest{Session: r.Session, Link: r.Link})
+		c, err := e.home.openFor(ctx, OpenRequest{Session: r.Session, Link: r.Link})
 		if err != nil {
 			yield(session.Entry{}, err)
 			return
 		}
 		defer c.Close() // reading leaves nothing to be done
 		for entry, err := range c.path(r) {
+			if err == nil {
+				err = ctx.Err() // what is in memory is handed out without looking
+			}
 			if !yield(entry, err) || err != nil {
 				return
 			}
@@ -137,7 +140,7 @@ type TreeNode struct {
 // before children.
 func (e *Entries) Tree(ctx context.Context, r TreeRequest) iter.Seq2[TreeNode, error] {
 	return func(yield func(TreeNode, error) bool) {
-		c, err := e.home.Sessions.Open(ctx, OpenRequest(r))
+		c, err := e.home.openFor(ctx, OpenRequest(r))
 		if err != nil {
 			yield(TreeNode{}, err)
 			return
@@ -215,7 +218,7 @@ type EntrySuggestion struct {
 // Suggest returns the entries of a conversation that are most likely meant: those
 // that have labels, and the ends of branches.
 func (e *Entries) Suggest(ctx context.Context, given string) ([]EntrySuggestion, error) {
-	c, err := e.home.Sessions.Open(ctx, OpenRequest{Session: given})
+	c, err := e.home.openFor(ctx, OpenRequest{Session: given})
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ type ResumeResult struct {
 // not have it (it was held elsewhere, or the program has deleted it), it is written
 // there first. Nothing that is there is overwritten.
 func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, error) {
-	c, err := t.home.Sessions.Open(ctx, OpenRequest{Session: r.Session})
+	c, err := t.home.openFor(ctx, OpenRequest{Session: r.Session})
 	if err != nil {
 		return nil, err
 	}

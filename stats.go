@@ -3,10 +3,12 @@ package coppice
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/session"
 )
 
 // StatsRequest says what to count.
@@ -14,8 +16,9 @@ type StatsRequest struct {
 	Session string    `json:"session,omitempty"` // as a person names it; "" is all of them
 	Since   time.Time `json:"since,omitzero"`
 	Until   time.Time `json:"until,omitzero"`
-	// Location is where a day begins at midnight. Default: time.Local.
-	Location *time.Location `json:"-"`
+	// TimeZone is where a day begins at midnight: a name such as "Europe/Lisbon" or
+	// "UTC". Default: that of the machine that counts.
+	TimeZone string `json:"time_zone,omitempty"`
 }
 
 // Usage is what some responses cost.
@@ -66,13 +69,16 @@ const (
 // Stats counts tokens, cost, messages, tools and topics. A response that is in
 // several sessions, because one was forked from the other, counts once.
 func (s *Search) Stats(ctx context.Context, r StatsRequest) (*StatsResult, error) {
+	o := index.StatsOptions{Since: r.Since, Until: r.Until, Location: time.Local}
+	if r.TimeZone != "" {
+		var err error
+		if o.Location, err = time.LoadLocation(r.TimeZone); err != nil {
+			return nil, invalid("time zone %q is not known here", r.TimeZone)
+		}
+	}
 	ix, err := s.home.index(ctx)
 	if err != nil {
 		return nil, err
-	}
-	o := index.StatsOptions{Since: r.Since, Until: r.Until, Location: r.Location}
-	if o.Location == nil {
-		o.Location = time.Local
 	}
 	c := counting{ix: ix, opts: o, result: &StatsResult{}}
 	spent := int64(0)
@@ -146,6 +152,9 @@ func (c *counting) nameSessions(ctx context.Context) error {
 	c.result.Titles = make(map[string]string)
 	for _, u := range c.result.Sessions[:min(len(c.result.Sessions), maxTitles)] {
 		found, err := c.ix.Conversation(ctx, u.Key)
+		if errors.Is(err, session.ErrNotExist) {
+			continue // removed since it was counted; what it cost was spent all the same
+		}
 		if err != nil {
 			return err
 		}

@@ -46,6 +46,9 @@ func Write(ctx context.Context, w io.Writer, c render.Conversation, leaf string)
 	}
 	day := c.Header().CreatedAt.UTC().Format(time.DateOnly) // the head has it
 	for i := range path {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		text, err := entryText(&path[i])
 		if err != nil {
 			return err
