@@ -64,10 +64,75 @@ func KindOf(err error) Kind {
 
 // HintOf returns what the reader of an error may do about it, or "".
 func HintOf(err error) string {
-	if e, ok := errors.AsType[*session.Error](err); ok {
+	switch e := err.(type) {
+	case *session.Error:
 		return e.Hint
+	case interface{ Unwrap() []error }:
+		for _, part := range e.Unwrap() {
+			if hint := HintOf(part); hint != "" {
+				return hint
+			}
+		}
+	case interface{ Unwrap() error }:
+		return HintOf(e.Unwrap())
 	}
 	return ""
+}
+
+// ErrorInfo is an error as faces hand it on.
+type ErrorInfo struct {
+	Kind    Kind   `json:"kind"`
+	Message string `json:"message"` // what went wrong, where and why, on one line
+	Hint    string `json:"hint,omitempty"`
+}
+
+// Describe takes an error apart. The text of an error has its hint in it, for
+// programs that only print it; Message has not.
+func Describe(err error) ErrorInfo {
+	if err == nil {
+		return ErrorInfo{}
+	}
+	return ErrorInfo{KindOf(err), strings.ReplaceAll(strings.TrimSpace(messageOf(err)), "\n", "; "), HintOf(err)}
+}
+
+// messageOf returns the text of an error without the hint that HintOf returns.
+func messageOf(err error) string {
+	var inner error
+	switch e := err.(type) {
+	case *session.Error:
+		plain := *e
+		plain.Hint = ""
+		return plain.Error()
+	case interface{ Unwrap() []error }:
+		return joinedMessage(err, e.Unwrap())
+	case interface{ Unwrap() error }:
+		inner = e.Unwrap()
+	}
+	if inner != nil {
+		// Whoever wraps an error says something, and then what the error says.
+		if before, ok := strings.CutSuffix(err.Error(), inner.Error()); ok {
+			return before + messageOf(inner)
+		}
+	}
+	return err.Error()
+}
+
+// joinedMessage is messageOf for errors.Join. The hint is that of the first error that
+// has one; the others keep theirs.
+func joinedMessage(err error, parts []error) string {
+	texts, plain := make([]string, len(parts)), make([]string, len(parts))
+	hinted := false
+	for i, part := range parts {
+		texts[i] = part.Error()
+		if plain[i] = texts[i]; !hinted {
+			plain[i] = messageOf(part)
+		}
+		hinted = hinted || HintOf(part) != ""
+	}
+	if strings.Join(texts, "\n") != err.Error() {
+		return err.Error() // it is put together in another way
+	}
+	return strings.Join(plain, "\n")
 }
 
 // invalid is an error that matches session.ErrInvalid and says only what it was

@@ -1,6 +1,8 @@
 package coppice
 
 import (
+	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/coppice-dev/coppice/redact"
@@ -9,58 +11,123 @@ import (
 
 // Notice is something that happened beside what was asked for and that a person
 // should know about. Faces word it; what it means for a result is in the result.
-type Notice interface{ notice() }
+// NoticeJSON is how it is sent.
+type Notice interface {
+	// Kind tells notices apart, as in "index_elsewhere". It never changes.
+	Kind() string
+	// cause is the error that came with it, or nil.
+	cause() error
+}
 
 // The notices.
 type (
 	// IndexElsewhere says that the index could not be kept beside the sessions. Another
 	// one is used, which costs time the first time.
 	IndexElsewhere struct {
-		Path string
-		Err  error // why not beside them
+		Path string `json:"path"`
+		Err  error  `json:"-"` // why not beside them
 	}
 	// IndexBehind says that what was imported is not in the index yet. It will be when
 	// somebody next asks for something that needs it.
-	IndexBehind struct{ Err error }
+	IndexBehind struct {
+		Err error `json:"-"`
+	}
 	// SessionUnread says that a session could not be read. It is missing from every list,
 	// search and sum.
 	SessionUnread struct {
-		Name string
-		Err  error
+		Name string `json:"session"`
+		Err  error  `json:"-"`
 	}
 	// LineSkipped says that a line of a session is no entry.
 	LineSkipped struct {
-		Name   string
-		Offset int64 // in bytes
+		Name   string `json:"session"`
+		Offset int64  `json:"offset"` // in bytes
 	}
 	// SessionTrashed says that the home was full, and this session, which was active
 	// longest ago, made room.
 	SessionTrashed struct {
-		Name   string
-		Active time.Time
-		Max    int // how many sessions the home may have
+		Name   string    `json:"session"`
+		Active time.Time `json:"active"`
+		Max    int       `json:"max"` // how many sessions the home may have
 	}
 	// SessionMissing says that a session of the conversation that was opened is not there.
-	SessionMissing struct{ ID string }
+	SessionMissing struct {
+		ID string `json:"session"`
+	}
 	// ContinuedElsewhere says that the session that continued the conversation is missing,
 	// so a new one was begun that continues it instead.
-	ContinuedElsewhere struct{ Missing, Session string }
+	ContinuedElsewhere struct {
+		Missing string `json:"missing"`
+		Session string `json:"session"`
+	}
 	// SecretRemoved says that a secret was taken out of an entry before it was written.
-	SecretRemoved struct{ Finding redact.Finding }
+	SecretRemoved struct {
+		Finding redact.Finding `json:"finding"`
+	}
 	// RedactionFinished says that an earlier redaction was interrupted; the rest of it was
 	// done now. Err says why not.
 	RedactionFinished struct {
-		Receipt *clean.Receipt
-		Err     error
+		Receipt *clean.Receipt `json:"receipt,omitempty"`
+		Err     error          `json:"-"`
 	}
 )
 
-func (IndexElsewhere) notice()     {}
-func (IndexBehind) notice()        {}
-func (SessionUnread) notice()      {}
-func (LineSkipped) notice()        {}
-func (SessionTrashed) notice()     {}
-func (SessionMissing) notice()     {}
-func (ContinuedElsewhere) notice() {}
-func (SecretRemoved) notice()      {}
-func (RedactionFinished) notice()  {}
+// Kind implements Notice.
+func (IndexElsewhere) Kind() string { return "index_elsewhere" }
+
+// Kind implements Notice.
+func (IndexBehind) Kind() string { return "index_behind" }
+
+// Kind implements Notice.
+func (SessionUnread) Kind() string { return "session_unread" }
+
+// Kind implements Notice.
+func (LineSkipped) Kind() string { return "line_skipped" }
+
+// Kind implements Notice.
+func (SessionTrashed) Kind() string { return "session_trashed" }
+
+// Kind implements Notice.
+func (SessionMissing) Kind() string { return "session_missing" }
+
+// Kind implements Notice.
+func (ContinuedElsewhere) Kind() string { return "continued_elsewhere" }
+
+// Kind implements Notice.
+func (SecretRemoved) Kind() string { return "secret_removed" }
+
+// Kind implements Notice.
+func (RedactionFinished) Kind() string { return "redaction_finished" }
+
+func (n IndexElsewhere) cause() error    { return n.Err }
+func (n IndexBehind) cause() error       { return n.Err }
+func (n SessionUnread) cause() error     { return n.Err }
+func (LineSkipped) cause() error         { return nil }
+func (SessionTrashed) cause() error      { return nil }
+func (SessionMissing) cause() error      { return nil }
+func (ContinuedElsewhere) cause() error  { return nil }
+func (SecretRemoved) cause() error       { return nil }
+func (n RedactionFinished) cause() error { return n.Err }
+
+// NoticeJSON returns a notice as one JSON object: its kind as "notice", its own
+// members, and as "error" the ErrorInfo of the error that came with it, if there is
+// one.
+func NoticeJSON(n Notice) ([]byte, error) {
+	own, err := json.Marshal(n)
+	if err != nil {
+		return nil, err
+	}
+	head := struct {
+		Notice string     `json:"notice"`
+		Error  *ErrorInfo `json:"error,omitempty"`
+	}{Notice: n.Kind()}
+	if cause := n.cause(); cause != nil {
+		info := Describe(cause)
+		head.Error = &info
+	}
+	object, err := json.Marshal(head)
+	if err != nil || len(own) <= len("{}") {
+		return object, err
+	}
+	return slices.Concat(object[:len(object)-1], []byte(","), own[1:]), nil
+}

@@ -79,17 +79,14 @@ func (e *hintError) Unwrap() error { return e.error }
 // explain returns what an error says and what the user may do about it. A hint
 // of the command line wins over one that has to hold for every face.
 func explain(err error) (text, hint string) {
-	text = err.Error()
-	if general := coppice.HintOf(err); general != "" {
-		text, hint = strings.Replace(text, " ("+general+")", "", 1), general
-	}
+	info := coppice.Describe(err)
+	text, hint = info.Message, info.Hint
 	if over, ok := errors.AsType[*store.LimitError](err); ok {
 		hint += ": " + command("config set", []string{string(over.Limit), "NUMBER"})
 	}
 	if own, ok := errors.AsType[*hintError](err); ok {
 		hint = own.hint
 	}
-	text = strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ") // joined errors
 	return text, hint
 }
 

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -243,6 +245,19 @@ func (r *run) one(ctx context.Context, batch *transcript.Batch, src discover.Sou
 	batch.Import(ctx, format, f, tell)
 }
 
+// names reports whether an error says which file it is about: this one, or one that is
+// packed in it.
+func names(err error, path string) bool {
+	said := ""
+	if e, ok := errors.AsType[*session.Error](err); ok {
+		said = e.Path
+	} else if e, ok := errors.AsType[*fs.PathError](err); ok {
+		said = e.Path
+	}
+	abs, absErr := filepath.Abs(path)
+	return said == path || said != "" && absErr == nil && said == abs || strings.HasPrefix(said, path+"!")
+}
+
 // account counts a source and tells Each.
 func (r *run) account(ctx context.Context, src discover.Source, f *File) error {
 	if src.Found && errors.Is(f.Err, ErrNoFormat) {
@@ -255,7 +270,7 @@ func (r *run) account(ctx context.Context, src discover.Source, f *File) error {
 		}
 	}
 	if f.Err != nil {
-		if !strings.Contains(f.Err.Error(), f.Path) {
+		if !names(f.Err, f.Path) {
 			f.Err = fmt.Errorf("%s: %w", f.Path, f.Err)
 		}
 		f.Error = strings.ReplaceAll(f.Err.Error(), "\n", "; ")
