@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/all"
@@ -26,7 +27,8 @@ type Request struct {
 	// Format, if it is set, is that of every source. Default: that of the program
 	// which keeps the source, or the one that its content looks like.
 	Format *transcript.Format
-	// Stdin is read for the source discover.Stdin.
+	// Stdin is read for the source discover.Stdin. When the context ends, nobody
+	// waits for a read of it that is under way.
 	Stdin io.Reader
 	// Each, if it is set, is called with what became of each source, one after the
 	// other. What it is told is durable. An error from it ends the import.
@@ -189,6 +191,9 @@ func (r *run) all(ctx context.Context, sources []discover.Source) error {
 		workers.Go(func() {
 			batch := r.im.Batch()
 			for src := range next {
+				if src.Path == discover.Stdin {
+					batch.Commit(ctx) // it must not wait for whoever is at the other end
+				}
 				r.one(ctx, batch, src, func(f *File) {
 					r.progress(src.Size - f.Bytes) // what was skipped is done too
 					if r.account(ctx, src, f) != nil {
@@ -234,7 +239,7 @@ func (r *run) one(ctx context.Context, batch *transcript.Batch, src discover.Sou
 		}
 		done(f)
 	}
-	format, f, err := r.open(src)
+	format, f, err := r.open(ctx, src)
 	if ctx.Err() != nil {
 		err = ctx.Err() // the end of the context may have been the end of standard input
 	}
@@ -307,11 +312,11 @@ func (r *run) result() *Result {
 }
 
 // open opens a source and finds out its format.
-func (r *run) open(src discover.Source) (*transcript.Format, *transcript.File, error) {
+func (r *run) open(ctx context.Context, src discover.Source) (*transcript.Format, *transcript.File, error) {
 	if src.Err != nil {
 		return nil, nil, src.Err
 	}
-	f, err := r.file(src.Path)
+	f, err := r.file(ctx, src.Path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -330,14 +335,16 @@ func (r *run) open(src discover.Source) (*transcript.Format, *transcript.File, e
 // maxStdin bounds what is read of standard input: it is held in memory.
 const maxStdin = 1 << 30
 
-func (r *run) file(path string) (*transcript.File, error) {
+func (r *run) file(ctx context.Context, path string) (*transcript.File, error) {
 	if path != discover.Stdin {
 		return transcript.OpenFile(path)
 	}
 	if r.req.Stdin == nil {
 		return nil, &session.Error{Op: "import", Path: path, Kind: session.ErrInvalid, Err: errors.New("there is no standard input")}
 	}
-	data, err := io.ReadAll(io.LimitReader(r.req.Stdin, maxStdin+1))
+	data, err := gate.Await(ctx, func() ([]byte, error) {
+		return io.ReadAll(io.LimitReader(r.req.Stdin, maxStdin+1))
+	})
 	if err != nil {
 		return nil, err
 	}

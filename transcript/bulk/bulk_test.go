@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -171,6 +173,25 @@ func TestImportReadsStandardInput(t *testing.T) {
 	})
 	if err != nil || r.Entries != 2 {
 		t.Errorf("got %+v, %v", r.Total, err)
+	}
+}
+
+// Nobody may ever write to standard input: what was read before it is imported
+// meanwhile, and the import ends with its context.
+func TestImportDoesNotHangOnStandardInput(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one goroutine imports both
+	path := filepath.Join(t.TempDir(), id(1)+".jsonl")
+	write(t, path, talk(id(1), 2))
+	silent, other := io.Pipe()
+	defer other.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r, err := bulk.Import(ctx, importer(), bulk.Request{
+		Sources: sources(t, path, discover.Stdin), Stdin: silent,
+		Each: func(f *bulk.File) error { cancel(); return nil },
+	})
+	if !errors.Is(err, context.Canceled) || r.Files != 1 || r.Entries != 2 {
+		t.Errorf("%+v, %v; want one file, imported before the context ended", r, err)
 	}
 }
 
