@@ -238,7 +238,7 @@ func TestOnTransitionMayAsk(t *testing.T) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("it waits for itself")
 	}
 	if asked == 0 {

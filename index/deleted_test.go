@@ -49,7 +49,8 @@ func readDeleted(dir string) {
 	end := time.Now().Add(length)
 	ctx := context.Background()
 	st, err := file.Open(dir, nil)
-	for i := 0; err == nil && time.Now().Before(end); i++ {
+	patience := end.Add(2 * time.Minute) // on a slow machine, for one right answer
+	for i := 0; err == nil && (time.Now().Before(end) || t.Right == 0 && time.Now().Before(patience)); i++ {
 		t.round(ctx, st, filepath.Join(dir, ".coppice", "index.db"), 1+9*(i%2))
 	}
 	if err != nil {

@@ -414,7 +414,7 @@ func TestBadCycles(t *testing.T) {
 	go func() {
 		select {
 		case <-done:
-		case <-time.After(30 * time.Second):
+		case <-time.After(2 * time.Minute):
 			panic("a cycle hangs the process")
 		}
 	}()
@@ -465,23 +465,25 @@ func TestBadManyParentsThatComeLater(t *testing.T) {
 	}
 	load := func(lines ...string) time.Duration {
 		path := writeLog(t, append([]string{headerLine}, lines...)...)
-		best := time.Hour
-		for range 3 {
-			start := time.Now()
-			s := loadScribe(t, path)
-			leaves := mustGet(s.Leaves())(t)
-			best = min(best, time.Since(start))
-			if count := mustGet(s.MessageCount())(t); count != 2*n || len(leaves) != n {
-				t.Errorf("%d messages, %d leaves", count, len(leaves))
-			}
-			mustDo(t, s.Close())
+		start := time.Now()
+		s := loadScribe(t, path)
+		leaves := mustGet(s.Leaves())(t)
+		took := time.Since(start)
+		if count := mustGet(s.MessageCount())(t); count != 2*n || len(leaves) != n {
+			t.Errorf("%d messages, %d leaves", count, len(leaves))
 		}
-		return best
+		mustDo(t, s.Close())
+		return took
 	}
-	inOrder, late := load(append(chain, children...)...), load(append(children, chain...)...)
-	if late > 15*inOrder {
-		t.Errorf("loading takes %v, but %v when the parents come later", inOrder, late)
+	// What costs the square is too slow each time, and a stall of the machine is not.
+	var inOrder, late time.Duration
+	for range 10 {
+		inOrder, late = load(append(chain, children...)...), load(append(children, chain...)...)
+		if late <= 15*inOrder {
+			return
+		}
 	}
+	t.Errorf("loading takes %v, but %v when the parents come later", inOrder, late)
 }
 
 func TestBadDanglingParents(t *testing.T) {

@@ -161,7 +161,7 @@ func TestFollow(t *testing.T) {
 	a := newScribe(t)
 	a.user("before")
 	b := a.again()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	entries := b.Follow(ctx)
 	leaf := b.LeafID()

@@ -49,7 +49,7 @@ func (f *following) next() string {
 	select {
 	case line := <-f.lines:
 		return line
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		f.t.Fatal("no line came")
 		return ""
 	}
@@ -64,7 +64,7 @@ func (f *following) interrupted() {
 		if code != exitInterrupted {
 			f.t.Errorf("exit code %d, want %d", code, exitInterrupted)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		f.t.Fatal("it did not end")
 	}
 }
@@ -157,7 +157,7 @@ func TestFollowEndsWithTheSession(t *testing.T) {
 		if code != exitNotFound {
 			t.Errorf("exit code %d, want %d", code, exitNotFound)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("it did not end")
 	}
 }

@@ -44,7 +44,7 @@ func TestPrintedCommandsDoWhatTheySay(t *testing.T) {
 			continue
 		}
 		var out, talked bytes.Buffer
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		hostileApp(t, dir, &out, &talked).run(ctx, args)
 		cancel()
 		said := out.String() + talked.String()

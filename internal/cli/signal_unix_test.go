@@ -70,7 +70,7 @@ func (p *started) ends(want int) {
 		if !errors.As(err, &exit) || exit.ExitCode() != want {
 			p.t.Errorf("it ended with %v, want exit code %d", err, want)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		p.t.Error("it does not end")
 	}
 }

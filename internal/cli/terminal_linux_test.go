@@ -52,20 +52,25 @@ func onTerminal(t *testing.T, dir string, args ...string) (string, int) {
 	t.Helper()
 	slave, master := openTerminal(t)
 	defer master.Close()
-	got := make(chan []byte)
-	go func() {
-		all, _ := io.ReadAll(master) // it ends with an error when the other end is closed
-		got <- all
-	}()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	if args[0] == "follow" {
-		ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)
-	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
+	got := make(chan string)
+	go func() {
+		var all strings.Builder
+		buf := make([]byte, 32<<10)
+		n, err := master.Read(buf)
+		for ; err == nil; n, err = master.Read(buf) { // an error comes when the other end is closed
+			all.Write(buf[:n])
+			if args[0] == "follow" { // which has begun, and would not end
+				time.AfterFunc(100*time.Millisecond, cancel)
+			}
+		}
+		got <- all.String()
+	}()
 	a := hostileApp(t, dir, slave, slave)
 	code := a.run(ctx, args)
 	slave.Close()
-	return string(<-got), code
+	return <-got, code
 }
 
 func hostileApp(t *testing.T, dir string, out, err io.Writer) *app {
@@ -268,7 +273,7 @@ func TestNothingActsInAPipe(t *testing.T) {
 			continue
 		}
 		var out, talked bytes.Buffer
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		hostileApp(t, dir, &out, &talked).run(ctx, args)
 		cancel()
 		if args[0] == "export" {

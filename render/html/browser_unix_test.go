@@ -66,13 +66,13 @@ func openTab(t testing.TB) *tab {
 	k := &tab{t: t, in: out, out: bufio.NewReaderSize(in, 1<<20)}
 	t.Cleanup(func() {
 		_, _ = io.WriteString(out, `{"id":1000000,"method":"Browser.close"}`+"\x00")
-		stop := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
+		stop := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 		_, _ = io.Copy(io.Discard, in)
 		_ = cmd.Wait()
 		stop.Stop()
 		_, _ = out.Close(), in.Close()
 	})
-	hang := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
+	hang := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
 	t.Cleanup(func() { hang.Stop() })
 	var target struct{ TargetID string }
 	k.call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
@@ -152,11 +152,10 @@ func (k *tab) visit(url string) {
 func (k *tab) await(expression, want string) {
 	k.t.Helper()
 	got := ""
-	for range 200 {
+	for start := time.Now(); time.Since(start) < time.Minute; time.Sleep(25 * time.Millisecond) {
 		if got = k.eval(expression); got == want {
 			return
 		}
-		time.Sleep(25 * time.Millisecond)
 	}
 	k.t.Errorf("%s is %s, want %s", expression, got, want)
 }

@@ -188,8 +188,8 @@ func (w *astrayChild) run(t *testing.T) {
 func (w *astrayChild) calm(t *testing.T) {
 	for _, name := range astrayLogs {
 		err := w.append(t, name)
-		for try := 0; err != nil && try < 20; try++ {
-			time.Sleep(time.Millisecond)
+		for start := time.Now(); err != nil && time.Since(start) < time.Minute; {
+			time.Sleep(time.Millisecond) // another writer may still be bringing the log back
 			err = w.append(t, name)
 		}
 		if err != nil {

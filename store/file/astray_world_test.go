@@ -133,7 +133,7 @@ func (w *astrayWorld) meddle(t *testing.T) {
 // deleted in the middle of an append may be bringing the log back from its archive.
 func again(do func() error) error {
 	err := do()
-	for try := 0; errors.Is(err, store.ErrNotExist) && try < 100; try++ {
+	for start := time.Now(); errors.Is(err, store.ErrNotExist) && time.Since(start) < time.Minute; {
 		time.Sleep(time.Millisecond)
 		err = do()
 	}
@@ -418,7 +418,12 @@ func (w *astrayWorld) restoreCopyInPlace(t *testing.T, what, name string) {
 		data, err := os.ReadFile(from)
 		must(t, err)
 		must(t, os.WriteFile(path, data, 0o600))
-		time.Sleep(10 * time.Millisecond) // until such a writer is done
+		log, err := w.store.Open(t.Context(), name)
+		must(t, err)
+		release, err := log.(store.Pinner).Pin(t.Context()) // such a writer has the lock until it is done
+		must(t, err)
+		release()
+		must(t, log.Close())
 		return nil
 	})
 }

@@ -47,7 +47,7 @@ func (w *watcher) want(lines ...string) {
 			}
 		case err := <-w.ended:
 			w.t.Fatalf("watching ended with %v, want line %q", err, want)
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			w.t.Fatalf("line %q was not seen", want)
 		}
 	}
@@ -64,7 +64,7 @@ func (w *watcher) wantEnd(kind error) error {
 			w.t.Fatalf("watching ended with %v, want %v", err, kind)
 		}
 		return err
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		w.t.Fatal("watching does not end")
 	}
 	return nil

@@ -28,7 +28,7 @@ import (
 )
 
 // patience is how long the suite waits for what should happen at once.
-var patience = 10 * time.Second
+var patience = time.Minute
 
 // check is one test, on a store of its own.
 type check struct {
