@@ -242,6 +242,9 @@ func (h *Home) checkEntry(ctx context.Context, c *Conversation, e *session.Entry
 	if e.Merge != nil {
 		return checkMerge(c, e.Merge.FromID)
 	}
+	if e.Label != nil {
+		return checkLabel(c.Session, e.Label.Label)
+	}
 	if force || e.Message == nil || !slices.ContainsFunc(e.Message.Content, func(b session.Content) bool { return b.ToolResult != nil }) {
 		return nil
 	}

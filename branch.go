@@ -103,8 +103,12 @@ func label(c *Conversation, s *session.Session, r LabelRequest) (*LabelResult, e
 	if err != nil {
 		return nil, err
 	}
+	r.Label = strings.TrimSpace(r.Label)
+	if err := checkLabel(s, r.Label); err != nil {
+		return nil, err
+	}
 	result := &LabelResult{Session: c.Name, Target: target}
-	result.Entry, err = remark(s, func() (string, error) { return s.SetLabel(target, strings.TrimSpace(r.Label)) })
+	result.Entry, err = remark(s, func() (string, error) { return s.SetLabel(target, r.Label) })
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,14 +26,16 @@ const Leaf = "leaf"
 // may have typed
 //
 //   - an id;
-//   - a key, such as "telegram:123456", with which package keyed or Create made it;
 //   - "last", the conversation in which something was said last, or "@1", "@2", …,
 //     the first, second, … of the list;
+//   - a key, such as "telegram:123456", with which package keyed or Create made it;
 //   - the beginning of an id that no other session has;
 //   - the key that an importer gave it, or its title, in any case of letters.
 //
 // What is exact comes before what is not, and what somebody chose before what
-// happens to match. It returns session.ErrNotExist if nothing does, and an
+// happens to match. Create refuses a key that could not be typed: one that means a
+// place, or is the id of another session. A session that has such a key all the same
+// is found by its id. Resolve returns session.ErrNotExist if nothing does, and an
 // *AmbiguousError if several do.
 func (s *Sessions) Resolve(ctx context.Context, given string) (string, error) {
 	h := s.home
@@ -42,7 +45,10 @@ func (s *Sessions) Resolve(ctx context.Context, given string) (string, error) {
 	if name, err := h.exactly(ctx, given); name != "" || err != nil {
 		return name, err
 	}
-	if name, err := h.byPlace(ctx, given); name != "" || err != nil {
+	if place, ok := placeOf(given); ok {
+		return h.byPlace(ctx, given, place)
+	}
+	if name, err := h.exactly(ctx, idOfKey(given)); name != "" || err != nil {
 		return name, err
 	}
 	found, err := h.byPrefix(ctx, given)
@@ -55,23 +61,33 @@ func (s *Sessions) Resolve(ctx context.Context, given string) (string, error) {
 	return theOne("session", given, found)
 }
 
-// exactly returns the session whose id or key is what was given, or "".
-func (h *Home) exactly(ctx context.Context, given string) (string, error) {
-	for _, name := range []string{given, idOfKey(given)} {
-		if name == "" || store.CheckName(name) != nil {
-			continue
-		}
-		log, err := h.store.Open(ctx, name)
-		switch {
-		case err == nil:
-			return name, log.Close()
-		case ctx.Err() != nil:
-			return "", ctx.Err()
-		case !errors.Is(err, store.ErrNotExist):
-			return name, nil // it is there; whoever opens it will say what is wrong with it
-		}
+// exactly returns the id that it is given if there is such a session, or else "".
+func (h *Home) exactly(ctx context.Context, id string) (string, error) {
+	if id == "" || store.CheckName(id) != nil {
+		return "", nil
 	}
-	return "", nil
+	log, err := h.store.Open(ctx, id)
+	switch {
+	case err == nil:
+		return id, log.Close()
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case errors.Is(err, store.ErrNotExist):
+		return "", nil
+	}
+	return id, nil // it is there; whoever opens it will say what is wrong with it
+}
+
+// checkKey refuses a key for a new session that would mean something else.
+func (h *Home) checkKey(ctx context.Context, key string) error {
+	if _, ok := placeOf(key); ok {
+		return &session.Error{Op: "create", Name: key, Err: invalid("as a key, %s could not be told from a place in the list", key), Hint: "choose another key"}
+	}
+	id, err := h.exactly(ctx, key)
+	if err == nil && id != "" && id != idOfKey(key) {
+		err = &session.Error{Op: "create", Name: key, Err: invalid("the key is the id of another session"), Hint: "choose another key"}
+	}
+	return err
 }
 
 // idOfKey returns the id that a session of a key has if package keyed or Create
@@ -84,18 +100,22 @@ func idOfKey(key string) string {
 	return id
 }
 
-// byPlace returns the session that "last" or "@1" means, or "" for anything else.
-func (h *Home) byPlace(ctx context.Context, given string) (string, error) {
-	place := 1
-	if number, ok := strings.CutPrefix(given, "@"); ok {
-		n, err := strconv.Atoi(number)
-		if err != nil || n < 1 {
-			return "", nil
-		}
-		place = n
-	} else if given != LastSession {
-		return "", nil
+// placeOf returns which place of the list is meant: the first by "last", and the nth
+// by "@n".
+func placeOf(given string) (place int, ok bool) {
+	if given == LastSession {
+		return 1, true
 	}
+	number, ok := strings.CutPrefix(given, "@")
+	if !ok {
+		return 0, false
+	}
+	place, err := strconv.Atoi(number)
+	return place, err == nil && place > 0
+}
+
+// byPlace returns the session at a place of the list.
+func (h *Home) byPlace(ctx context.Context, given string, place int) (string, error) {
 	ix, err := h.index(ctx)
 	if err != nil {
 		return "", err
@@ -208,6 +228,11 @@ func (h *Home) resolveLost(ctx context.Context, given string) (string, error) {
 // ResolveEntry returns the id of the entry of a session that a person means: its
 // id, its label, the beginning of an id that no other entry has, or "leaf" or ""
 // for the last entry of the conversation. That is "" before the first entry.
+//
+// Several entries may have the same label: programs mark with it what is to be looked
+// at. Typing it is then an *AmbiguousError. A label that can never be typed is refused
+// when it is given (see checkLabel); in a log that has one, the entry is found by its
+// id.
 func ResolveEntry(s *session.Session, given string) (string, error) {
 	if given == "" || given == Leaf {
 		return conversationEnd(s)
@@ -236,6 +261,25 @@ func ResolveEntry(s *session.Session, given string) (string, error) {
 		found = labelled
 	}
 	return theOne("entry", given, found)
+}
+
+// checkLabel refuses a label that would mean something else: "leaf", and the ids of
+// entries.
+func checkLabel(s *session.Session, label string) error {
+	refused := func(why string) error {
+		return &session.Error{Op: "label", Name: s.ID(), Err: invalid("%s", why), Hint: "choose another label"}
+	}
+	switch label {
+	case "":
+		return nil
+	case Leaf:
+		return refused(fmt.Sprintf("%q means the last entry of the conversation", label))
+	}
+	has, err := s.Has(label)
+	if err == nil && has {
+		return refused(fmt.Sprintf("%q is the id of an entry", label))
+	}
+	return err
 }
 
 // conversationEnd returns the last entry of the conversation on the live branch.

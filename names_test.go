@@ -94,3 +94,74 @@ func TestResolveEndsWithItsContext(t *testing.T) {
 		t.Errorf("%q, %v", name, err)
 	}
 }
+
+// A key that already means something cannot be typed, so nobody gets one. What has one
+// all the same, because a program chose it, does not change what "last" means.
+func TestKeysDoNotShadowOtherNames(t *testing.T) {
+	h := newHouse(t)
+	old, err := keyed.SessionID("last")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.say(session.Header{ID: old, Key: "last"}, "made by a program")
+	time.Sleep(2 * time.Millisecond) // the other one is the last
+	h.say(session.Header{ID: "latest"}, "hello")
+	for _, key := range []string{"last", "@1", "@12", "latest"} {
+		if _, err := h.Sessions.Create(t.Context(), coppice.CreateRequest{Key: key}); !errors.Is(err, session.ErrInvalid) || coppice.HintOf(err) == "" {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	for given, want := range map[string]string{"last": "latest", old: old} {
+		if got, err := h.Sessions.Resolve(t.Context(), given); got != want || err != nil {
+			t.Errorf("%q means %q, %v; want %q", given, got, err, want)
+		}
+	}
+	for _, key := range []string{"@me", "lasting", "@0"} {
+		if _, err := h.Sessions.Create(t.Context(), coppice.CreateRequest{Key: key}); err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	if _, err := h.Sessions.Create(t.Context(), coppice.CreateRequest{Key: "@me"}); !errors.Is(err, session.ErrExist) {
+		t.Errorf("the same key again: %v", err)
+	}
+}
+
+// A label that can never be typed is refused. The same label on two entries is not:
+// programs mark with it. It names neither then.
+func TestLabelsDoNotShadowOtherNames(t *testing.T) {
+	h := newHouse(t)
+	s := h.say(session.Header{ID: "talk"}, "one", "two")
+	ids, err := s.EntryIDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := ids[0], ids[1]
+	for _, label := range []string{"leaf", " leaf ", first, second} {
+		if _, err := h.Entries.Label(t.Context(), coppice.LabelRequest{Session: "talk", Entry: first, Label: label}); !errors.Is(err, session.ErrInvalid) || coppice.HintOf(err) == "" {
+			t.Errorf("%s: %v", label, err)
+		}
+	}
+	raw := []byte(`{"type":"label","label":{"target_id":"` + first + `","label":"leaf"}}`)
+	if _, err := h.Entries.Append(t.Context(), coppice.AppendRequest{Session: "talk", Entry: raw}); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("appended as it is: %v", err)
+	}
+	for _, entry := range []string{first, second} {
+		if _, err := h.Entries.Label(t.Context(), coppice.LabelRequest{Session: "talk", Entry: entry, Label: "needs_review"}); err != nil {
+			t.Error(err)
+		}
+	}
+	_, err = h.Entries.Label(t.Context(), coppice.LabelRequest{Session: "talk", Entry: "needs_review", Label: "x"})
+	if ambiguous, ok := errors.AsType[*coppice.AmbiguousError](err); !ok || len(ambiguous.Found) != 2 {
+		t.Error(err)
+	}
+	// What an old log has is read, and changes nothing.
+	if _, err := s.Refresh(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.SetLabel(first, "leaf"); err != nil {
+		t.Fatal(err)
+	}
+	if id, err := coppice.ResolveEntry(s, "leaf"); id != second || err != nil {
+		t.Errorf("leaf means %q, %v", id, err)
+	}
+}

@@ -17,7 +17,9 @@ type CreateRequest struct {
 	// Tags are its tags. Default: none.
 	Tags []string `json:"tags,omitempty"`
 	// Key is the caller's own name for it, such as "telegram:123456". A key has one
-	// session: Create returns session.ErrExist if there is one. Default: none.
+	// session: Create returns session.ErrExist if there is one. What already means
+	// a session, "last", "@1" or the id of another one, is session.ErrInvalid. Default:
+	// none.
 	Key string `json:"key,omitempty"`
 	// CWD is the directory that it is about. Default: none.
 	CWD string `json:"cwd,omitempty"`
@@ -41,6 +43,9 @@ func (s *Sessions) Create(ctx context.Context, r CreateRequest) (*CreateResult, 
 	}
 	header := session.Header{CWD: r.CWD, Key: r.Key}
 	if r.Key != "" { // so that whoever knows the key finds the session
+		if err := h.checkKey(ctx, r.Key); err != nil {
+			return nil, err
+		}
 		if header.ID, err = keyed.SessionID(r.Key); err != nil {
 			return nil, err
 		}
