@@ -37,3 +37,18 @@ func LastSaid(ctx context.Context, st store.Store, name string) (_ time.Time, er
 	}
 	return time.Time{}, nil
 }
+
+// LastActive returns when a session was active last: when something was last said in
+// it or, if nothing was, when it was made. It is what lists, retention and
+// ContinueRecent go by.
+func LastActive(ctx context.Context, st store.Store, name string) (time.Time, error) {
+	said, err := LastSaid(ctx, st, name)
+	if err != nil || !said.IsZero() {
+		return said, err
+	}
+	s, err := Open(ctx, st, name, nil)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return s.Header().CreatedAt, s.Close()
+}

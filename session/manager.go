@@ -57,7 +57,7 @@ func New(dir string, parentSessionID string) (*Session, error) {
 // loading: see Problems.
 func Load(path string) (*Session, error) { return NewManager(filepath.Dir(path)).Load(path) }
 
-// ContinueRecent loads the most recently modified session of a directory. It
+// ContinueRecent loads the session of a directory that was active last. It
 // returns ErrNotExist if there is none.
 func ContinueRecent(dir string) (*Session, error) { return NewManager(dir).ContinueRecent() }
 
@@ -73,7 +73,8 @@ type SessionInfo struct {
 	Path         string
 	Name         string
 	Created      time.Time
-	Modified     time.Time
+	Modified     time.Time // when the file was last written, which tidying up does, too
+	Updated      time.Time // when it was active last: see LastActive
 	MessageCount int
 
 	ParentSession string
@@ -86,8 +87,8 @@ type SessionInfo struct {
 	Err error
 }
 
-// List returns what is known of all session files in a directory, the most
-// recently modified first.
+// List returns what is known of all session files in a directory, the one that was
+// active last first.
 func List(dir string) ([]SessionInfo, error) { return NewManager(dir).List() }
 
 // Directory makes, loads and lists the sessions of a directory. It is what
@@ -199,8 +200,8 @@ func (d *Directory) nameOf(pathOrID string) (string, error) {
 	return name, store.CheckName(name)
 }
 
-// ContinueRecent loads the most recently modified session that can be read. It
-// returns ErrNotExist if there is none.
+// ContinueRecent loads the session that was active last (see LastActive), of those that
+// can be read. It returns ErrNotExist if there is none.
 func (d *Directory) ContinueRecent() (*Session, error) {
 	st, err := d.open()
 	if err != nil {
@@ -211,15 +212,50 @@ func (d *Directory) ContinueRecent() (*Session, error) {
 		return nil, errors.Join(err, st.Close())
 	}
 	var failed []error
-	for _, stat := range stats {
-		s, err := Open(d.context(), st, stat.Name, &d.Options)
-		if err == nil {
-			return s.owning(st, nil)
+	for len(stats) > 0 {
+		n, names, unread := d.latest(st, stats)
+		stats, failed = stats[n:], append(failed, unread...)
+		for _, name := range names {
+			s, err := Open(d.context(), st, name, &d.Options)
+			if err == nil {
+				return s.owning(st, nil)
+			}
+			failed = append(failed, err)
 		}
-		failed = append(failed, err)
 	}
 	err = &Error{Op: "continue", Path: d.Dir, Kind: ErrNotExist, Err: errors.Join(append(failed, errors.New("no session to continue"))...)}
 	return nil, errors.Join(err, st.Close())
+}
+
+// modifiedSlack is by how much the time of a file may be behind that of an entry which
+// was written to it: some file systems count in steps of two seconds.
+const modifiedSlack = 2 * time.Second
+
+// latest returns those of the sessions that may have been active last, the latest
+// first, and how many of stats it has looked at. A file is written when something is
+// said, so nobody has said anything in it since it was last written: once its time is
+// before what was said elsewhere, neither it nor those after it need be read.
+func (d *Directory) latest(st store.Store, stats []store.Stat) (n int, names []string, failed []error) {
+	active := make(map[string]time.Time)
+	var last time.Time
+	for _, stat := range stats {
+		if stat.Modified.Add(modifiedSlack).Before(last) {
+			break
+		}
+		n++
+		at, err := LastActive(d.context(), st, stat.Name)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		active[stat.Name] = at
+		names = append(names, stat.Name)
+		if at.After(last) {
+			last = at
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return active[b].Compare(active[a]) })
+	return n, names, failed
 }
 
 // listStats returns the logs of a store, the most recently modified first.
@@ -253,8 +289,8 @@ func (d *Directory) ForkFrom(sourcePath string) (*Session, error) {
 	return s.owning(st, err)
 }
 
-// List returns what is known of all sessions of the directory, the most recently
-// modified first.
+// List returns what is known of all sessions of the directory, the one that was active
+// last first (see LastActive). It reads every file, to count the messages.
 func (d *Directory) List() ([]SessionInfo, error) {
 	st, err := d.open()
 	if err != nil {
@@ -268,9 +304,11 @@ func (d *Directory) List() ([]SessionInfo, error) {
 	infos := make([]SessionInfo, 0, len(stats))
 	for _, stat := range stats {
 		info := SessionInfo{ID: stat.Name, Path: st.Path(stat.Name), Modified: stat.Modified, Size: stat.Size, Archived: stat.Archived}
+		info.Updated = stat.Modified // unless the log tells
 		info.Err = d.describe(st, &info)
 		infos = append(infos, info)
 	}
+	slices.SortStableFunc(infos, func(a, b SessionInfo) int { return b.Updated.Compare(a.Updated) })
 	return infos, nil
 }
 
@@ -284,6 +322,9 @@ func (d *Directory) describe(st store.Store, info *SessionInfo) (err error) {
 	h := s.Header()
 	info.Created, info.ParentSession = h.CreatedAt, h.ParentSession
 	info.Relation, info.CWD = h.Relation, h.CWD
+	if info.Updated, err = LastActive(d.context(), st, info.ID); err != nil {
+		return err
+	}
 	if info.MessageCount, err = s.MessageCount(); err != nil {
 		return err
 	}

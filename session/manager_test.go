@@ -384,7 +384,7 @@ func TestContinueRecent(t *testing.T) {
 	past := time.Now().Add(-time.Hour)
 	mustDo(t, os.Chtimes(recent.Path(), past, past))
 	if s := closeWith(t, mustGet(session.ContinueRecent(dir))(t)); s.ID() != old.ID() {
-		t.Errorf("continued %s, want the one modified last, %s", s.ID(), old.ID())
+		t.Errorf("continued %s, want the one active last, %s", s.ID(), old.ID())
 	}
 
 	// One that cannot be read does not stand in the way of the one before it.
@@ -396,6 +396,37 @@ func TestContinueRecent(t *testing.T) {
 	mustDo(t, os.WriteFile(filepath.Join(only, "broken.jsonl"), []byte("\n\n"), 0o600))
 	if _, err := session.ContinueRecent(only); !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, session.ErrCorrupt) {
 		t.Errorf("only a broken session: %v, want one that matches ErrNotExist and says why", err)
+	}
+}
+
+// Tidying up writes to files, too. It does not make an old session the latest.
+func TestActivityDatesASession(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := time.Now().Add(-time.Hour)
+	said := func(when time.Time) *session.Session {
+		cfg := session.Config{Dir: dir, Options: session.Options{Now: func() time.Time { return when }}}
+		s := closeWith(t, mustGet((&session.Directory{Config: cfg}).New(dir, ""))(t))
+		mustGet(s.AppendMessage(session.RoleUser, []session.Content{session.Text("hello")}))(t)
+		return s
+	}
+	old := said(at)
+	latest := said(at.Add(time.Minute))
+	tidied := said(at.Add(time.Second))
+	for _, s := range []*session.Session{old, tidied} {
+		mustGet(s.SetTags("tidy"))(t)
+		mustGet(s.AppendSessionInfo("a name"))(t)
+	}
+	now := time.Now()
+	mustDo(t, os.Chtimes(latest.Path(), now, now.Add(-time.Minute))) // whatever the clock's steps
+	if s := closeWith(t, mustGet(session.ContinueRecent(dir))(t)); s.ID() != latest.ID() {
+		t.Errorf("continued %s, want %s", s.ID(), latest.ID())
+	}
+	infos := mustGet(session.List(dir))(t)
+	for i, want := range []*session.Session{latest, tidied, old} {
+		if infos[i].ID != want.ID() {
+			t.Errorf("%d is %s, want %s", i, infos[i].ID, want.ID())
+		}
 	}
 }
 
@@ -433,12 +464,12 @@ func TestList(t *testing.T) {
 	if len(infos) != 4 {
 		t.Fatalf("List gave %d: %+v", len(infos), infos)
 	}
-	if !slices.IsSortedFunc(infos, func(a, b session.SessionInfo) int { return b.Modified.Compare(a.Modified) }) {
-		t.Error("not sorted by the time of modification")
+	if !slices.IsSortedFunc(infos, func(a, b session.SessionInfo) int { return b.Updated.Compare(a.Updated) }) {
+		t.Error("not sorted by activity")
 	}
 	got := byID[s.ID()]
 	if got.Name != "new name" || got.MessageCount != 3 || !got.Created.Equal(made) || got.Err != nil || got.Archived ||
-		got.Path != s.Path() || got.ParentSession != "before" || got.CWD != "/src" || got.Size == 0 || got.Modified.IsZero() {
+		got.Path != s.Path() || got.ParentSession != "before" || got.CWD != "/src" || got.Size == 0 || got.Modified.IsZero() || got.Updated.IsZero() {
 		t.Errorf("%+v", got)
 	}
 	if got := byID[archived.ID()]; !got.Archived || got.MessageCount != 1 || got.Err != nil {

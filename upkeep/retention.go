@@ -15,7 +15,7 @@ import (
 // Session is what decides whether a session stays.
 type Session struct {
 	store.Stat
-	Active time.Time // when something was last said in its conversation: see session.LastSaid
+	Active time.Time // of its conversation: see session.LastActive
 	Pinned bool      // it, or another session of its conversation
 
 	continues string // the session that it continues, or ""
@@ -104,14 +104,10 @@ func (s *Session) look(ctx context.Context, st store.Store) (err error) {
 	if s.Pinned, err = opened.Pinned(); err != nil {
 		return err
 	}
-	s.Active, err = session.LastSaid(ctx, st, s.Name)
-	h := opened.Header()
-	if s.Active.IsZero() {
-		s.Active = h.CreatedAt
-	}
-	if h.Relation == session.RelationContinuation {
+	if h := opened.Header(); h.Relation == session.RelationContinuation {
 		s.continues = h.ParentSession
 	}
+	s.Active, err = session.LastActive(ctx, st, s.Name)
 	return err
 }
 
