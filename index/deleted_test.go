@@ -317,3 +317,24 @@ func TestSpecialFilesInPlaceOfTheIndex(t *testing.T) {
 		}
 	}
 }
+
+// A full-text table whose list of segments is damaged is made again, as any damaged
+// index is.
+func TestDamagedStructureIsMadeAgain(t *testing.T) {
+	for name, block := range map[string]string{"empty": "", "short": "00000000ff000001", "more than there is": "00000000ff0000010105000005"} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.say("an early word")
+			f.open(t).Close()
+			db := must[*sql.DB](t)(sql.Open("sqlite", f.path()))
+			must[sql.Result](t)(db.Exec(`UPDATE fts_data SET block = unhex(?) WHERE id = 10`, block))
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			f.say("a later word")
+			if hits := search(t, f.open(t), index.SearchOptions{Query: "word"}); len(hits) != 2 {
+				t.Errorf("found %d of 2", len(hits))
+			}
+		})
+	}
+}

@@ -381,7 +381,7 @@ func checkSchema(ctx context.Context, db *sql.DB) error {
 func isDamage(err error) bool {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
-		return false
+		return errors.Is(err, errStructure)
 	}
 	if e.Code() == sqlite3.SQLITE_IOERR_SHORT_READ {
 		return true // the file was cut short
