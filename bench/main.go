@@ -40,6 +40,7 @@ var works = []work{
 	{"html export", htmlExport},
 	{"import small", importSmall},
 	{"import large", importLarge},
+	{"index messages", indexing},
 	{"growth: large output", growthOfOutput},
 }
 

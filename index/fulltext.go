@@ -79,11 +79,17 @@ func (w *writer) insertSegment(docs []segmentDoc, words []string) error {
 	if err != nil {
 		return err
 	}
+	// A deletion finds the segment by the origin. Nobody asks for the sizes.
+	ids := []byte{'['}
 	for i := range docs {
-		// A deletion finds the segment by the origin. Nobody asks for the sizes.
-		if _, err := w.exec(`INSERT INTO fts_docsize (id, sz, origin) VALUES (?, x'000000', ?)`, docs[i].id, int64(origin)); err != nil {
-			return err
+		if i > 0 {
+			ids = append(ids, ',')
 		}
+		ids = strconv.AppendInt(ids, docs[i].id, 10)
+	}
+	_, err = w.exec(`INSERT INTO fts_docsize (id, sz, origin) SELECT value, x'000000', ? FROM json_each(?)`, int64(origin), string(append(ids, ']')))
+	if err != nil {
+		return err
 	}
 	work := s.add(ftsSegment{number: number, first: 1, last: uint64(pages), oldest: origin, newest: origin, docs: uint64(len(docs))})
 	if err := w.insertPage(structureRow, s.encode()); err != nil || work == 0 {
