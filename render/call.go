@@ -11,11 +11,19 @@ import (
 )
 
 // mainArguments are the arguments that say most about a call, and need no name. A
-// call that has several is known by the first.
+// call that has several is known by the first: a search by what it looks for, not by
+// where it looks.
 var mainArguments = []string{
-	"command", "cmd", "file_path", "filePath", "absolute_path", "notebook_path", "path", "pattern",
-	"query", "url", "description",
+	"command", "cmd", "pattern", "query", "file_path", "filePath", "absolute_path", "notebook_path", "path", "url",
+	"description", "prompt", "code", "script", "source", "input", "text",
 }
+
+// places are the arguments that say where a search looks.
+var places = []string{"path", "file_path", "filePath", "dir_path", "directory"}
+
+// longArgument is how many bytes make an argument so long that shorter ones come
+// before it: little else would be seen of them in a line.
+const longArgument = 40
 
 // CallGist describes a tool call as a person would: the tool, what it works on,
 // and the other arguments.
@@ -28,12 +36,31 @@ func CallGist(t *session.ToolUseContent) string {
 	if main != "" {
 		parts = append(parts, OneLine(text, 0))
 	}
+	var long []string
 	for _, key := range slices.Sorted(maps.Keys(t.Input)) {
-		if key != main {
-			parts = append(parts, argument(key, t.Input[key]))
+		if key == main || t.Input[key] == nil {
+			continue
+		}
+		if said := argumentBeside(main, key, t.Input[key]); len(said) > longArgument {
+			long = append(long, said)
+		} else {
+			parts = append(parts, said)
 		}
 	}
-	return strings.Join(parts, " ")
+	return strings.Join(append(parts, long...), " ")
+}
+
+// argumentBeside is argument, put as a person would beside a main argument.
+func argumentBeside(main, key string, v any) string {
+	text, isText := v.(string)
+	switch {
+	case !isText || text == "":
+	case (main == "pattern" || main == "query") && slices.Contains(places, key):
+		return "in " + OneLine(text, 0)
+	case (main == "command" || main == "cmd") && key == "description":
+		return "# " + OneLine(text, 0)
+	}
+	return argument(key, v)
 }
 
 // EditsGist says which files are changed, and how much: "a.go, b.go +3 −1".

@@ -20,7 +20,16 @@ func TestGistOfACallIsWhatAPersonWouldSay(t *testing.T) {
 		{"update_plan", `{"plan":[{"step":"a"},{"step":"b"}]}`, "update_plan plan=2 items"},
 		{"Grep", `{"pattern":"x","globs":["*.go","*.md"]}`, "Grep x globs=*.go, *.md"},
 		{"Task", `{"description":"look around","prompt":"find\nit"}`, "Task look around prompt=find it"},
-		{"mcp", `{"filter":{"b":[1,2],"a":"<x>"},"on":true,"none":null}`, `mcp filter={"a":"<x>","b":[1,2]} none=null on=true`},
+		{"mcp", `{"filter":{"b":[1,2],"a":"<x>"},"on":true,"none":null}`, `mcp filter={"a":"<x>","b":[1,2]} on=true`},
+		{"Glob", `{"path":"~/.config","pattern":"**/*.md"}`, "Glob **/*.md in ~/.config"},
+		{"Grep", `{"path":"/p","pattern":"def f","output_mode":"content"}`, "Grep def f output_mode=content in /p"},
+		{"Read", `{"path":"a.go","offset":3}`, "Read a.go offset=3"},
+		{"Bash", `{"command":"ls","description":"List files"}`, "Bash ls # List files"},
+		{"exec", `{"input":"await run()"}`, "exec await run()"},
+		{
+			"Task", `{"description":"look","prompt":"find what is written in all of these files","subagent_type":"explore"}`,
+			"Task look subagent_type=explore prompt=find what is written in all of these files",
+		},
 	} {
 		var input map[string]any
 		if err := json.Unmarshal([]byte(test.input), &input); err != nil {
