@@ -313,8 +313,9 @@ func closeAll(links []*Conversation) error {
 	return errors.Join(errs...)
 }
 
-// Rendered returns the conversation as packages render draw it, with what a
-// person calls it and what it has cost.
+// Rendered returns the conversation as the packages below render draw it, with what
+// a person calls it. It leaves out what it has cost: to add that up, every entry must
+// be read once more, and few drawings show it.
 func (c *Conversation) Rendered(ctx context.Context) (drawn render.Conversation, err error) {
 	drawn = c.drawn()
 	if drawn.Title, err = titleOf(c.Session); err != nil {
@@ -323,10 +324,7 @@ func (c *Conversation) Rendered(ctx context.Context) (drawn render.Conversation,
 	if drawn.Name, err = c.ShortName(ctx); err != nil {
 		return drawn, err
 	}
-	if drawn.Subagents, err = c.subagents(ctx); err != nil {
-		return drawn, err
-	}
-	drawn.Tokens, drawn.TokensFrom, err = c.spent(ctx)
+	drawn.Subagents, err = c.subagents(ctx)
 	return drawn, err
 }
 

@@ -313,6 +313,9 @@ func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *
 	if r.Format == ExportHTML {
 		return html.Write(ctx, w, drawn, &html.Options{Leaf: leaf})
 	}
+	if drawn.Tokens, drawn.TokensFrom, err = c.spent(ctx); err != nil {
+		return err
+	}
 	return markdown.Write(ctx, w, drawn, leaf)
 }
 

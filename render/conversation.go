@@ -26,7 +26,7 @@ type Conversation struct {
 	// by the ids of the calls or by the prompts that the calls handed over.
 	Subagents map[string]string
 
-	Tokens     int    // what it has cost so far
+	Tokens     int    // what it has cost so far; only the Markdown shows it
 	TokensFrom string // who counted them: "reported" or "recorded"; "" for none
 }
 
