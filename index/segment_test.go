@@ -32,17 +32,17 @@ func corporaOf() map[string][]textOf {
 		"one":     {{id: 1, text: [3]string{"hello", "", "_k0"}}},
 		"columns": {{id: 5, text: [3]string{"a b a", "a a", "_s1 a"}}, {id: 6, text: [3]string{"", "a", ""}}, {id: 1 << 48, text: [3]string{"a", "", ""}}},
 		"scripts": {{id: 3, text: [3]string{"中文 文字 字 🚀 é z", "ab", "_k1"}}},
-		"long":    {{id: 9, text: [3]string{words(60_000, 3), words(9_000, 2), ""}}, {id: 10, text: [3]string{words(9_000, 50_000), "", "_k1"}}},
+		"long":    {{id: 9, text: [3]string{words(30_000, 3), words(9_000, 2), ""}}, {id: 10, text: [3]string{words(9_000, 50_000), "", "_k1"}}},
 	}
 	// Positions of every length, so that pages end after every kind of byte.
 	var steps []textOf
-	for i := range 900 {
+	for i := range 500 {
 		steps = append(steps, textOf{int64(i*i + 1), [3]string{words(i%130+1, 2+i%7), words(i%3, 9), "_k0 _s1"}})
 	}
 	corpora["steps"] = steps
 	// One word in every document, for lists of many pages, with and without others.
 	var common, sparse []textOf
-	for i := range 12_000 {
+	for i := range 5_000 {
 		common = append(common, textOf{int64(1000 + i*300), [3]string{"all " + words(1, 20_000), "", "_k0 _s" + fmt.Sprint(i/100)}})
 		sparse = append(sparse, textOf{int64(i+1) << 40, [3]string{"all", "", ""}})
 	}
