@@ -101,6 +101,10 @@ fuzz: ## Run every fuzz target for FUZZTIME (60s)
 bench: ## Benchmarks beside their raw limits, as a table
 	@$(GO) run ./bench
 
+.PHONY: dist
+dist: ## Archives of a release for every platform, in dist/; VERSION=v1.2.3 names it
+	@GO="$(GO)" $(GO) run ./scripts/dist -version '$(VERSION)' $(PLATFORMS)
+
 .PHONY: vuln
 vuln: ## Known vulnerabilities of the dependencies; needs the network
 	@$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...

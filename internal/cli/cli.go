@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -56,7 +55,7 @@ func Main() int {
 func (a *app) run(ctx context.Context, args []string) int {
 	defer func() { _ = errors.Join(a.out.Flush(), a.err.Flush()) }()
 	root := a.rootCommand()
-	root.Version = version()
+	root.Version = thisBuild().Version
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
 	root.SetOut(a.out)
@@ -224,15 +223,6 @@ var commands = []func(*app) *cobra.Command{
 func (a *app) withJSON(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&a.flags.json, "json", false, "print JSON, one object a line")
 	return cmd
-}
-
-// version is what the build knows of itself.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "unknown"
-	}
-	return info.Main.Version
 }
 
 // readText returns the text that is meant by arguments: the words themselves,

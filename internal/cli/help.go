@@ -20,7 +20,7 @@ func (a *app) styled(ctx context.Context, args ...string) {
 	root.SetArgs(args)
 	root.SetOut(screen{out, a.screen})
 	root.SetErr(screen{a.err, a.talkScreen})
-	err := fang.Execute(ctx, root, fang.WithVersion(version()),
+	err := fang.Execute(ctx, root, fang.WithVersion(thisBuild().Version),
 		fang.WithErrorHandler(func(_ io.Writer, _ fang.Styles, err error) { a.sayError(err) }))
 	if err == nil {
 		_ = out.Flush()

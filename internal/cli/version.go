@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -42,19 +44,35 @@ func versionCommand(a *app) *cobra.Command {
 	})
 }
 
+// linkedVersion and linkedRevision are set by the linker (-X) when an archive is
+// built for others: make dist. The revision ends with -dirty if the source was
+// changed since. Other builds leave them empty.
+var linkedVersion, linkedRevision string
+
 func thisBuild() build {
-	b := build{Version: version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return b
-	}
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			b.Revision = s.Value
-		case "vcs.modified":
-			b.Modified = s.Value == "true"
+	info, _ := debug.ReadBuildInfo()
+	return buildOf(linkedVersion, linkedRevision, info)
+}
+
+// buildOf describes a build. What the linker was told counts. Without it, the
+// version is that of the module, which is what go install MODULE@VERSION and
+// builds in a checkout record; the revision is that of the checkout.
+func buildOf(linkedVersion, linkedRevision string, info *debug.BuildInfo) build {
+	b := build{Version: "unknown", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	if info != nil {
+		b.Version = cmp.Or(info.Main.Version, b.Version)
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				b.Revision = s.Value
+			case "vcs.modified":
+				b.Modified = s.Value == "true"
+			}
 		}
+	}
+	b.Version = cmp.Or(linkedVersion, b.Version)
+	if linkedRevision != "" {
+		b.Revision, b.Modified = strings.CutSuffix(linkedRevision, "-dirty")
 	}
 	return b
 }
