@@ -205,7 +205,7 @@ func shortEntries(s *session.Session) (render.Names, error) {
 	if err != nil {
 		return nil, err
 	}
-	return render.ShortIDs(ids), nil
+	return render.ShortEntryIDs(ids), nil
 }
 
 // shorten returns what a person can type for some entries of a session.

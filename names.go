@@ -58,6 +58,9 @@ func (s *Sessions) Resolve(ctx context.Context, given string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if len(found) == 0 {
+		return "", &session.Error{Op: "find session", Name: given, Kind: session.ErrNotExist, Hint: h.nearSessions(ctx, given)}
+	}
 	return theOne("session", given, found)
 }
 
@@ -226,8 +229,9 @@ func (h *Home) resolveLost(ctx context.Context, given string) (string, error) {
 }
 
 // ResolveEntry returns the id of the entry of a session that a person means: its
-// id, its label, the beginning of an id that no other entry has, or "leaf" or ""
-// for the last entry of the conversation. That is "" before the first entry.
+// id, its label, the beginning of an id that no other entry has, a short name as
+// render.ShortEntryIDs makes it, or "leaf" or "" for the last entry of the
+// conversation. That is "" before the first entry.
 //
 // Several entries may have the same label: programs mark with it what is to be looked
 // at. Typing it is then an *AmbiguousError. A label that can never be typed is refused
@@ -245,20 +249,17 @@ func ResolveEntry(s *session.Session, given string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var found, labelled []string
+	var found []string
 	for _, id := range ids {
 		if id == given {
 			return given, nil
 		}
-		if strings.HasPrefix(id, given) {
+		if labels[id] == given {
 			found = append(found, id)
 		}
-		if labels[id] == given {
-			labelled = append(labelled, id)
-		}
 	}
-	if len(labelled) > 0 { // somebody chose it; an id only happens to begin so
-		found = labelled
+	if len(found) == 0 { // somebody chose a label; an id only happens to begin so
+		found = render.EntriesNamed(given, ids)
 	}
 	return theOne("entry", given, found)
 }

@@ -120,6 +120,40 @@ func (m *matcher) nearest(word string) ([]string, error) {
 	return terms, rows.Err()
 }
 
+// Nearest returns what somebody may have meant among known names, the likeliest
+// first: names that begin with what they typed, and names from which a slip or two
+// make it. The case of letters does not matter.
+func Nearest(given string, known []string) []string {
+	given = strings.ToLower(given)
+	most := 1
+	if utf8.RuneCountInString(given) > 4 {
+		most = 2
+	}
+	type candidate struct {
+		name     string
+		distance int
+	}
+	var found []candidate
+	for _, name := range known {
+		lower := strings.ToLower(name)
+		d := 0
+		if len(given) < 2 || !strings.HasPrefix(lower, given) {
+			d = distance(given, lower)
+		}
+		if d <= most && lower != "" && given != "" {
+			found = append(found, candidate{name, d})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(a.distance, b.distance) })
+	var names []string
+	for _, c := range found {
+		if !slices.Contains(names, c.name) && len(names) < maxSuggestions {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
 // variantsOf returns the words from which a slip of one letter makes this one.
 func variantsOf(word string) []string {
 	const letters = "abcdefghijklmnopqrstuvwxyz"

@@ -3,6 +3,7 @@ package render
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // Names are what people are shown instead of long ids: for each id the shortest
@@ -28,6 +29,85 @@ func ShortIDs(ids []string) Names {
 		names[id] = id[:min(n+1, len(id))]
 	}
 	return names
+}
+
+// revised stands between an id and what tells apart the entries that share it: the
+// revisions of an imported record, and entries that two sessions of a conversation
+// both have.
+const revised = "~"
+
+// minSuffix is how many characters a shortened suffix has at least.
+const minSuffix = 4
+
+// ShortEntryIDs returns the names of the entries of a session. They are those of
+// ShortIDs, except that an id and its revisions are shortened apart from what tells
+// them apart: "0123…36 characters…~89abcdef" is "01234567~89ab", which is no prefix
+// of it. See EntriesNamed.
+func ShortEntryIDs(ids []string) Names {
+	bases := make([]string, len(ids))
+	suffixes := make(map[string][]string)
+	for i, id := range ids {
+		base, suffix := cutRevision(id)
+		bases[i] = base
+		if base != id {
+			suffixes[base] = append(suffixes[base], suffix)
+		}
+	}
+	short := ShortIDs(bases)
+	names := make(Names, len(ids))
+	for i, id := range ids {
+		names[id] = short[bases[i]]
+		if bases[i] == id {
+			continue
+		}
+		_, suffix := cutRevision(id)
+		n := minSuffix - 1
+		for _, other := range suffixes[bases[i]] {
+			if other != suffix {
+				n = max(n, SharedPrefix(suffix, other))
+			}
+		}
+		names[id] += revised + suffix[:min(n+1, len(suffix))]
+	}
+	return names
+}
+
+// isEntryName reports whether what somebody typed fits an entry: as a prefix of
+// its id, or as prefixes of both parts of the id of a revision.
+func isEntryName(given, id string) bool {
+	if strings.HasPrefix(id, given) {
+		return true
+	}
+	base, suffix := cutRevision(given)
+	idBase, idSuffix := cutRevision(id)
+	return base != given && idBase != id && strings.HasPrefix(idBase, base) && strings.HasPrefix(idSuffix, suffix)
+}
+
+// EntriesNamed returns the ids that somebody may mean by the name of an entry. If
+// an id and its revisions fit, it is the id that is meant.
+func EntriesNamed(given string, ids []string) []string {
+	var found []string
+	bases := make(map[string]bool)
+	for _, id := range ids {
+		if isEntryName(given, id) {
+			found = append(found, id)
+			bases[id] = true
+		}
+	}
+	return slices.DeleteFunc(found, func(id string) bool {
+		base, _ := cutRevision(id)
+		return base != id && bases[base] && strings.HasPrefix(base, given)
+	})
+}
+
+// cutRevision cuts an id into that of the entry and what tells a revision apart. An
+// id that is of no revision stays whole.
+func cutRevision(id string) (base, suffix string) {
+	at := strings.LastIndex(id, revised)
+	if at <= 0 || at == len(id)-1 {
+		return id, ""
+	}
+	return id[:at], id[at+1:]
 }
 
 // SharedPrefix returns how many bytes two strings have in common at the beginning.

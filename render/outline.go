@@ -66,7 +66,7 @@ func NewOutline(c Conversation, o OutlineOptions) (*Outline, error) {
 			return nil, err
 		}
 	}
-	out := &Outline{byID: make(map[string]*Node), Names: ShortIDs(ids)}
+	out := &Outline{byID: make(map[string]*Node), Names: ShortEntryIDs(ids)}
 	out.grow(forest, asides)
 	out.setNewest(ids)
 	out.Leaf = out.byID[o.Leaf]

@@ -60,9 +60,14 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%.1f %cB", v, units[i])
 }
 
-// Money is an amount in millionths of a US dollar: $0.0012, $3.40.
+// Money is an amount in millionths of a US dollar: $0, $0.0012, $3.40.
 func Money(micro int) string {
-	if micro < 10_000 {
+	switch {
+	case micro == 0:
+		return "$0"
+	case micro > 0 && micro < 100:
+		return "<$0.0001"
+	case micro < 10_000:
 		return fmt.Sprintf("$%.4f", float64(micro)/1e6)
 	}
 	return fmt.Sprintf("$%.2f", float64(micro)/1e6)

@@ -1,6 +1,7 @@
 package render_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,8 @@ func TestNumbersAsPeopleSayThem(t *testing.T) {
 		render.Count(123_456):                       "123k",
 		render.Count(1_234_567):                     "1.2M",
 		render.Money(1200):                          "$0.0012",
+		render.Money(0):                             "$0",
+		render.Money(40):                            "<$0.0001",
 		render.Money(3_400_000):                     "$3.40",
 		render.Ago(now.Add(-5*time.Minute), now):    "5 min ago",
 		render.Ago(now.Add(-3*time.Hour), now):      "3 h ago",
@@ -69,5 +72,36 @@ func TestNumbersAsPeopleSayThem(t *testing.T) {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// The id of a revision is its entry's with something behind it. Both get short
+// names, and each name means one entry.
+func TestRevisionsHaveShortNames(t *testing.T) {
+	const entry, other = "0190a1b2-0000-7000-8000-00000000000a", "0190a1b2-0000-7000-8000-00000000000b"
+	ids := []string{entry, entry + "~89abcdef", entry + "~89ab0000", entry + "~2", other, "zzzzzzzzzzzz", "a~b", "~", "tail~"}
+	names := render.ShortEntryIDs(ids)
+	want := render.Names{
+		entry: entry, other: other, "zzzzzzzzzzzz": "zzzzzzzz",
+		entry + "~89abcdef": entry + "~89abc", entry + "~89ab0000": entry + "~89ab0", entry + "~2": entry + "~2",
+		"a~b": "a~b", "~": "~", "tail~": "tail~",
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	names = render.ShortEntryIDs([]string{entry, entry + "~89abcdef", "zzzzzzzzzzzz"})
+	if a, b := names[entry], names[entry+"~89abcdef"]; a != "0190a1b2" || b != "0190a1b2~89ab" {
+		t.Errorf("the entry is %q, its revision %q", a, b)
+	}
+	for _, ids := range [][]string{ids, {entry, entry + "~89abcdef"}, {entry + "~1", entry + "~2"}, {"ab~1", "abc~1", "ab", "abc"}} {
+		for id, name := range render.ShortEntryIDs(ids) {
+			found := render.EntriesNamed(name, ids)
+			if !slices.Contains(ids, name) && !slices.Equal(found, []string{id}) {
+				t.Errorf("%q, the name of %q, means %q", name, id, found)
+			}
+		}
+	}
+	if found := render.EntriesNamed("0190a1b2", []string{entry + "~1", entry + "~2"}); len(found) != 2 {
+		t.Errorf("without the entry itself its beginning means %q, not both revisions", found)
 	}
 }

@@ -76,7 +76,7 @@ func (r *reader) all(ctx context.Context, c render.Conversation) error {
 	if err != nil {
 		return err
 	}
-	r.names = render.ShortIDs(ids)
+	r.names = render.ShortEntryIDs(ids)
 	for some := range slices.Chunk(ids, render.ReadAtOnce) {
 		entries, err := c.Peek(some...)
 		if err != nil {

@@ -1,0 +1,83 @@
+package coppice
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/render"
+)
+
+// Distinct returns the ids of the sessions that a person means, without those of a
+// conversation that an earlier one means, or with link only without repeated
+// sessions. What means nothing stays as it was given, so that whoever looks for it
+// says so.
+//
+// All names are resolved before anything is done: "@1" and "@2" must not change
+// their meaning when the first is removed.
+func (s *Sessions) Distinct(ctx context.Context, given []string, link bool) []string {
+	if len(given) < 2 {
+		return given // there is nothing to compare it with
+	}
+	seen := make(map[string]bool)
+	var distinct []string
+	for _, one := range given {
+		meant := one
+		if name, err := s.Resolve(ctx, one); err == nil {
+			one, meant = name, name
+			if found, err := s.home.indexed(ctx, name); err == nil && !link {
+				meant = found.ID
+			}
+		}
+		if !seen[meant] {
+			seen[meant] = true
+			distinct = append(distinct, one)
+		}
+	}
+	return distinct
+}
+
+// maxNear is among how many of the latest conversations one is looked for that may
+// have been meant.
+const maxNear = 1000
+
+// nearSessions is a hint at the conversations that may have been meant: whose id,
+// key or title is nearly what was given. It is "" if there are none.
+func (h *Home) nearSessions(ctx context.Context, given string) string {
+	ix, err := h.index(ctx)
+	if err != nil {
+		return ""
+	}
+	latest, _, err := ix.List(ctx, index.ListOptions{Desc: true, Fold: true, Limit: maxNear})
+	if err != nil {
+		return ""
+	}
+	var known, ids []string
+	named := make(map[string]*index.Session) // by what may be typed for it
+	for i := range latest {
+		s := &latest[i]
+		ids = append(ids, s.Name)
+		for _, typed := range []string{s.Name[:min(len(s.Name), len(given))], s.Key, s.Title} {
+			if named[typed] == nil {
+				known, named[typed] = append(known, typed), s
+			}
+		}
+	}
+	var near []string
+	short := render.ShortIDs(ids)
+	for _, typed := range index.Nearest(given, known) {
+		s := named[typed]
+		text := short.Shown(s.Name)
+		if s.Title != "" {
+			text += " (" + render.OneLine(s.Title, 40) + ")"
+		}
+		if !slices.Contains(near, text) {
+			near = append(near, text)
+		}
+	}
+	if len(near) == 0 {
+		return ""
+	}
+	return "did you mean: " + strings.Join(near, ", ")
+}
