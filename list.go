@@ -102,7 +102,14 @@ type ListRequest struct {
 type ListResult struct {
 	Sessions []SessionInfo `json:"sessions"`
 	Next     string        `json:"next,omitempty"` // for After; "" at the end
+	// Unknown has the filters that no session passes, if there is nothing in the
+	// list.
+	Unknown []UnknownFilter `json:"unknown,omitempty"`
 }
+
+// UnknownFilter is the value of a filter that no session has, and which may have
+// been meant.
+type UnknownFilter = index.Unknown
 
 const defaultLimit = 50
 
@@ -171,11 +178,47 @@ func (s *Sessions) List(ctx context.Context, r ListRequest) (*ListResult, error)
 	if err != nil {
 		return nil, err
 	}
+	if len(list) == 0 && r.Page > 1 {
+		if err := beyondEnd(ctx, ix, o, &r); err != nil {
+			return nil, err
+		}
+	}
 	result := &ListResult{Sessions: make([]SessionInfo, len(list)), Next: next}
 	for i := range list {
 		result.Sessions[i] = sessionInfo(&list[i])
 	}
-	return result, nil
+	if len(list) == 0 {
+		result.Unknown, err = ix.UnknownFilters(ctx, o)
+	}
+	return result, err
+}
+
+// beyondEnd is the error of a page behind the last one. It is nil if there is
+// nothing to list at all.
+func beyondEnd(ctx context.Context, ix *index.Index, o index.ListOptions, r *ListRequest) error {
+	// Something is at every offset below some number, and nothing from there on.
+	count, end := 0, o.Offset
+	size := cmp.Or(r.Limit, defaultLimit)
+	for o.Limit = 1; count < end; {
+		o.Offset = (count + end) / 2
+		one, _, err := ix.List(ctx, o)
+		if err != nil {
+			return err
+		}
+		if len(one) > 0 {
+			count = o.Offset + 1
+		} else {
+			end = o.Offset
+		}
+	}
+	switch pages := (count + size - 1) / size; pages {
+	case 0:
+		return nil
+	case 1:
+		return invalid("page is %d, but there is only one page", r.Page)
+	default:
+		return invalid("page is %d, but there are only %d pages", r.Page, pages)
+	}
 }
 
 // Get returns what a list tells of the conversation that a person means: by any

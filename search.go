@@ -62,6 +62,8 @@ type FindResult struct {
 	Bounded bool  `json:"bounded"` // there are more, which are older than those
 	// DidYouMean has queries that may have been meant, if nothing was found.
 	DidYouMean []string `json:"did_you_mean,omitempty"`
+	// Unknown has the filters whose values no session has, if nothing was found.
+	Unknown []UnknownFilter `json:"unknown,omitempty"`
 }
 
 // Find searches in everything that was said, thought, called and answered.
@@ -94,7 +96,7 @@ func (s *Search) Find(ctx context.Context, r FindRequest) (*FindResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := &FindResult{Hits: make([]Hit, len(results.Hits)), Matches: results.Matches, Bounded: results.Bounded, DidYouMean: results.DidYouMean}
+	found := &FindResult{Hits: make([]Hit, len(results.Hits)), Matches: results.Matches, Bounded: results.Bounded, DidYouMean: results.DidYouMean, Unknown: results.Unknown}
 	for i := range results.Hits {
 		found.Hits[i] = newHit(&results.Hits[i])
 	}

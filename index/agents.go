@@ -56,35 +56,26 @@ func (ix *Index) countSessions(ctx context.Context, op, query string) ([]Count, 
 // others.
 var knownRoles = []string{session.RoleUser, session.RoleAssistant, session.RoleSystem, session.RoleTool}
 
-// errUnknown is the error of a filter by something that there is not: whoever
-// mistypes it must not think that nothing was said.
+// errUnknown is the error of a filter by something that there cannot be.
 func errUnknown(op string, kind error, what, value string, known []string) error {
-	e := &store.Error{Op: op, Kind: kind, Err: fmt.Errorf("there is no %s %q", what, value)}
-	if len(known) > 0 {
-		e.Hint = "known names: " + strings.Join(known[:min(len(known), 12)], ", ")
-		if len(known) > 12 {
-			e.Hint += fmt.Sprintf(" and %d more", len(known)-12)
-		}
+	return &store.Error{
+		Op: op, Kind: kind, Err: fmt.Errorf("there is no %s %q", what, value),
+		Hint: "known names: " + strings.Join(known, ", "),
 	}
-	return e
 }
 
-// makerID returns the number of an agent, or an error if no session is of it.
-func makerID(ctx context.Context, db *database, op, agent string) (int64, error) {
+// noMaker is the number of an agent that no session is of.
+const noMaker = -1
+
+// makerID returns the number of an agent, or noMaker.
+func makerID(ctx context.Context, db *database, agent string) (int64, error) {
 	rows, err := db.QueryContext(ctx, `SELECT id FROM names n WHERE name = ? COLLATE NOCASE
 		AND EXISTS (SELECT 1 FROM sessions s INDEXED BY by_maker WHERE s.maker = n.id)`, agent)
 	if err != nil {
-		return 0, err
+		return noMaker, err
 	}
 	ids, err := scanColumn[int64](rows)
-	if err != nil || len(ids) > 0 {
-		return slices.Max(append(ids, 0)), err
-	}
-	counts := make(map[string]int64)
-	if err := scanCounts(ctx, db, counts, `SELECT n.name, count(*) FROM sessions s INDEXED BY by_maker JOIN names n ON n.id = s.maker GROUP BY s.maker`); err != nil {
-		return 0, err
-	}
-	return 0, errUnknown(op, store.ErrNotExist, "agent", agent, namesOf(sortCounts(counts)))
+	return slices.Max(append(ids, noMaker)), err
 }
 
 func namesOf(counts []Count) []string {
@@ -93,18 +84,6 @@ func namesOf(counts []Count) []string {
 		names[i] = c.Name
 	}
 	return names
-}
-
-// checkProject returns an error if no session is about a project.
-func checkProject(ctx context.Context, db *database, op, project string) error {
-	cond, args := isProject(project)
-	var one int
-	err := db.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM (SELECT id, name AS cwd FROM names) s WHERE `+cond+`
-		AND EXISTS (SELECT 1 FROM sessions o INDEXED BY dir_updated WHERE o.dir = s.id) LIMIT 1)`, args...).Scan(&one)
-	if err == nil && one == 0 {
-		err = errUnknown(op, store.ErrNotExist, "project", project, nil)
-	}
-	return err
 }
 
 // checkRoles returns an error for a role that no message has, or may have.

@@ -308,7 +308,7 @@ func TestTitles(t *testing.T) {
 		strings.Repeat("word ", 40):  strings.TrimSpace(strings.Repeat("word ", 40)),
 		strings.Repeat("文", 100):     strings.Repeat("文", 100),
 		strings.Repeat("x", 80):      strings.Repeat("x", 80),
-		"\x1b[31mred\u202e text":     "[31mred text",
+		"\x1b[31mred\u202e text":     "\uFFFD[31mred\uFFFD text",
 	} {
 		f := newFixture(t)
 		f.say(text)

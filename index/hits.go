@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
@@ -346,13 +347,5 @@ func wordEnd(text string, from, at int) int {
 	return at
 }
 
-// writeFlat writes a text on one line, byte for byte as long as it was.
-func writeFlat(b *strings.Builder, text string) {
-	for _, r := range text {
-		if p := printable(r); p != r {
-			b.WriteString(strings.Repeat(" ", utf8.RuneLen(r)))
-			continue
-		}
-		b.WriteRune(r)
-	}
-}
+// writeFlat writes a text on one line.
+func writeFlat(b *strings.Builder, text string) { b.WriteString(plain.Flat(text)) }

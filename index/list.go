@@ -149,14 +149,11 @@ func (q *listQuery) build(ctx context.Context, db *database, c cursor) error {
 	q.after(c)
 	q.filter()
 	if q.Agent != "" {
-		maker, err := makerID(ctx, db, "list", q.Agent)
+		maker, err := makerID(ctx, db, q.Agent)
 		if err != nil {
 			return err
 		}
 		q.add("s.maker = ?", maker)
-	}
-	if q.Project != "" {
-		return checkProject(ctx, db, "list", q.Project)
 	}
 	return nil
 }

@@ -121,7 +121,7 @@ func (s *search) sessions() (facets []string, possible bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if facets, err = s.makers(); err != nil {
+	if facets, possible, err = s.makers(); err != nil || !possible {
 		return nil, false, err
 	}
 	for _, by := range []struct {
@@ -186,25 +186,22 @@ func (s *search) directories(values []string, cond func(string) (string, []any))
 	return facets, err
 }
 
-// makers returns the facets of the agents that the filters name.
-func (s *search) makers() ([]string, error) {
-	for _, project := range s.f.projects {
-		if err := checkProject(s.ctx, s.db, "search", project); err != nil {
-			return nil, err
-		}
-	}
-	var facets []string
+// makers returns the facets of the agents that the filters name, and whether there
+// is one of them.
+func (s *search) makers() (facets []string, possible bool, err error) {
 	for _, agent := range s.f.agents {
-		id, err := makerID(s.ctx, s.db, "search", agent)
+		id, err := makerID(s.ctx, s.db, agent)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		facets = append(facets, quote(facet('a', id)))
+		if id != noMaker {
+			facets = append(facets, quote(facet('a', id)))
+		}
 	}
 	if len(facets) == 0 {
-		return nil, nil
+		return nil, len(s.f.agents) == 0, nil
 	}
-	return []string{"(" + strings.Join(facets, " OR ") + ")"}, nil
+	return []string{"(" + strings.Join(facets, " OR ") + ")"}, true, nil
 }
 
 // checkSessions returns an error if it is because of their names, and not of other

@@ -140,8 +140,10 @@ type candidate struct {
 }
 
 func (s *search) run(q *query) (*Results, error) {
-	if possible, err := s.narrow(); err != nil || !possible {
-		return &Results{}, err
+	if possible, err := s.narrow(); err != nil {
+		return nil, err
+	} else if !possible {
+		return s.nothing(&Results{})
 	}
 	// In the order of time all forms of a word are equal.
 	found, bounded, err := s.rank(q.expr, s.o.Order == ByTime)
@@ -155,10 +157,20 @@ func (s *search) run(q *query) (*Results, error) {
 	}
 	res := &Results{Matches: len(found), Bounded: bounded || s.m.bounded}
 	if len(found) == 0 {
-		res.DidYouMean, err = s.suggest(q.text)
-		return res, err
+		if res.DidYouMean, err = s.suggest(q.text); err != nil {
+			return nil, err
+		}
+		return s.nothing(res)
 	}
 	res.Hits, err = s.hits(found)
+	return res, err
+}
+
+// nothing completes results without hits: with the filters that are to blame.
+func (s *search) nothing(res *Results) (_ *Results, err error) {
+	f := s.f
+	f.tools, f.models = slices.Concat(f.tools, s.o.Tools), slices.Concat(f.models, s.o.Models)
+	res.Unknown, err = f.unknown(s.ctx, s.db)
 	return res, err
 }
 

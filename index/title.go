@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -318,13 +319,13 @@ func firstLine(text string) string {
 	return ""
 }
 
-// visible makes a line safe to print: without control characters and those that
-// reverse the direction of writing, and with single spaces.
+// visible makes a line safe to print, with marks where it was not and with single
+// spaces.
 func visible(line string) string {
 	if trimmed := strings.TrimSpace(line); isTidy(trimmed) {
 		return strings.Clone(trimmed) // the text may be long, and a title is kept
 	}
-	return strings.Join(strings.Fields(strings.Map(printable, strings.ToValidUTF8(line, ""))), " ")
+	return plain.Line(strings.ToValidUTF8(line, ""))
 }
 
 // isTidy reports whether a line is plain enough to be a title as it is. Most are, and
@@ -336,11 +337,4 @@ func isTidy(line string) bool {
 		}
 	}
 	return true
-}
-
-func printable(r rune) rune {
-	if unicode.IsControl(r) || 0x202A <= r && r <= 0x202E || 0x2066 <= r && r <= 0x2069 {
-		return ' '
-	}
-	return r
 }

@@ -24,6 +24,8 @@ func TestTitlesOfPrompts(t *testing.T) {
 		{"a reminder without an end", "then this", []string{"<system-reminder>Be safe.", "then this"}},
 		{"the user's own markup", "<div>why is this red?</div>", []string{"<div>why is this red?</div>"}},
 		{"nothing", "", []string{"", " \n"}},
+		{"control characters are marked", "a\uFFFD[31mb\uFFFDc d", []string{"a\x1b[31mb\x07c\td"}},
+		{"and those that turn text round", "a\uFFFDb", []string{"a\u202eb"}},
 		{"a command that a program wrote down", "then this", []string{"<command-name>/clear</command-name>\n<command-message>clear</command-message>", "then this"}},
 		{"only such a command", "/review", []string{"<command-message>review</command-message>\n<command-name>/review</command-name>"}},
 		{"what a command printed", "then this", []string{"<local-command-stdout>Set model</local-command-stdout>", "then this"}},

@@ -193,6 +193,8 @@ type Results struct {
 	// DidYouMean has queries that may have been meant, if nothing was found because
 	// of a word that no text has.
 	DidYouMean []string
+	// Unknown has the filters whose values no session has, if nothing was found.
+	Unknown []Unknown
 }
 
 // Hit is a piece of text that matches.

@@ -1,0 +1,122 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+)
+
+// Unknown is the value of a filter that no session has. Nothing can be found with
+// it, and whoever mistyped it must not think that nothing was said.
+type Unknown struct {
+	Filter     string   `json:"filter"` // as a query has it: "tool", "tag", …
+	Value      string   `json:"value"`
+	DidYouMean []string `json:"did_you_mean,omitempty"` // values that there are and that may have been meant
+	Known      []string `json:"known,omitempty"`        // if none is near: some of those that there are, the most frequent first
+}
+
+// maxKnown is how many values are listed if none is near.
+const maxKnown = 8
+
+// UnknownFilters returns the filters of a list that no session passes. It is meant
+// for a list that turned out to be empty.
+func (ix *Index) UnknownFilters(ctx context.Context, o ListOptions) (unknown []Unknown, err error) {
+	f := filters{tags: o.Tags}
+	for value, list := range map[*string]*[]string{&o.Agent: &f.agents, &o.Project: &f.projects, &o.CWD: &f.cwd} {
+		if *value != "" {
+			*list = append(*list, *value)
+		}
+	}
+	err = ix.read(ctx, "list", func(db *database) error {
+		unknown, err = f.unknown(ctx, db)
+		return err
+	})
+	return unknown, err
+}
+
+// unknown returns the values that no session has.
+func (f *filters) unknown(ctx context.Context, db *database) (unknown []Unknown, err error) {
+	for _, check := range []struct {
+		filter string
+		values []string
+		known  string // the query for all values, with how often each occurs
+		is     func(known, value string) bool
+	}{
+		{"tool", f.tools, `SELECT j.key, sum(j.value) FROM sessions s, json_each(s.tools) j GROUP BY j.key`, strings.EqualFold},
+		{"model", f.models, `SELECT j.key, sum(j.value) FROM sessions s, json_each(s.models) j GROUP BY j.key`, isModel},
+		{"tag", f.tags, `SELECT tag, count(*) FROM tags GROUP BY tag`, func(known, value string) bool { return known == value }},
+		{"agent", f.agents, `SELECT n.name, count(*) FROM sessions s INDEXED BY by_maker JOIN names n ON n.id = s.maker GROUP BY s.maker`, strings.EqualFold},
+		{"project", f.projects, allDirs, func(dir, value string) bool {
+			return strings.EqualFold(dir, value) || strings.EqualFold(ProjectOf(dir), value)
+		}},
+		{"cwd", f.cwd, allDirs, isUnder},
+	} {
+		if len(check.values) == 0 {
+			continue
+		}
+		counts := make(map[string]int64)
+		if err := scanCounts(ctx, db, counts, check.known); err != nil {
+			return nil, err
+		}
+		known := namesOf(sortCounts(counts))
+		for _, value := range check.values {
+			if slices.ContainsFunc(known, func(k string) bool { return check.is(k, value) }) {
+				continue
+			}
+			u := Unknown{Filter: check.filter, Value: value, DidYouMean: nearValues(check.filter, value, known)}
+			if len(u.DidYouMean) == 0 {
+				u.Known = slices.DeleteFunc(known[:min(len(known), maxKnown)], func(k string) bool { return k == "" })
+			}
+			unknown = append(unknown, u)
+		}
+	}
+	return unknown, nil
+}
+
+const allDirs = `SELECT n.name, count(*) FROM sessions s JOIN names n ON n.id = s.dir GROUP BY s.dir`
+
+// isModel reports whether a filter means a model: see facets.
+func isModel(known, value string) bool {
+	known, value = strings.ToLower(known), strings.ToLower(value)
+	return strings.HasPrefix(known, value) || strings.Contains(known, "/"+value)
+}
+
+// isUnder reports whether a directory is another or below it: see underDir.
+func isUnder(dir, value string) bool {
+	value = strings.TrimRight(value, `/\`)
+	rest, ok := strings.CutPrefix(dir, value)
+	return ok && (rest == "" || strings.ContainsAny(rest[:1], `/\`))
+}
+
+// nearValues returns known values that may have been meant. A directory is known by
+// its last element: the way there is long, and not what people mistype.
+func nearValues(filter, value string, known []string) []string {
+	switch filter {
+	case "project":
+		projects := make([]string, len(known))
+		for i, dir := range known {
+			projects[i] = ProjectOf(dir)
+		}
+		return Nearest(value, projects)
+	case "cwd":
+		near := Nearest(value, known)
+		for _, dir := range known {
+			if len(near) < maxSuggestions && !slices.Contains(near, dir) && len(Nearest(ProjectOf(value), []string{ProjectOf(dir)})) > 0 {
+				near = append(near, dir)
+			}
+		}
+		return near
+	case "model": // which people know without its provider
+		near := Nearest(value, known)
+		for _, model := range known {
+			bare := model[strings.LastIndexByte(model, '/')+1:]
+			bare = bare[:min(len(bare), cmp.Or(len(value), len(bare)))] // and without its date
+			if len(near) < maxSuggestions && !slices.Contains(near, model) && len(Nearest(value, []string{bare})) > 0 {
+				near = append(near, model)
+			}
+		}
+		return near
+	}
+	return Nearest(value, known)
+}
