@@ -39,10 +39,38 @@ func (s *Sessions) Overview(ctx context.Context) (*Overview, error) {
 	return o, nil
 }
 
+// KnownProgram is what a program keeps on this machine.
+type KnownProgram struct {
+	Program
+	New int `json:"new"` // the files that are not in the home, or have changed since
+}
+
 // KnownPrograms says what other programs keep on this machine that can be
-// imported. It needs no home.
-func KnownPrograms(getenv func(string) string) []discover.Program {
-	return discover.ByProgram(discover.Known(machine(getenv)))
+// imported. It needs no home, so everything is new.
+func KnownPrograms(getenv func(string) string) []KnownProgram {
+	return knownPrograms(getenv, func(discover.Source) bool { return true })
+}
+
+// Programs says what other programs keep on this machine, and how much of it an
+// import would read.
+func (t *Transfer) Programs(getenv func(string) string) []KnownProgram {
+	ledger := transcript.LedgerOf(t.home.store)
+	return knownPrograms(getenv, func(src discover.Source) bool { return !ledger.IsUnchanged(src.Path, src.Format) })
+}
+
+func knownPrograms(getenv func(string) string, isNew func(discover.Source) bool) []KnownProgram {
+	sources := discover.Known(machine(getenv))
+	news := make(map[string]int)
+	for _, src := range sources {
+		if src.Format != nil && src.Err == nil && isNew(src) {
+			news[src.Format.Name]++
+		}
+	}
+	list := []KnownProgram{}
+	for _, p := range discover.ByProgram(sources) {
+		list = append(list, KnownProgram{p, news[p.Name]})
+	}
+	return list
 }
 
 // machine is the user's machine as formats see it.

@@ -65,10 +65,23 @@ type rule struct {
 	fits     func(value string) bool
 }
 
+// takes reports whether a value of the configuration file is of a kind that the
+// setting may have. Numbers and truth values may stand there with or without
+// quotes, but a directory is a text: nobody calls one 5.
+func (r *rule) takes(value any) bool {
+	switch value.(type) {
+	case string:
+		return true
+	case int64, bool:
+		return r.key != SettingDir
+	}
+	return false
+}
+
 // rules lists all settings in the order in which they are shown. The default
 // directory depends on the machine: see LoadSettings.
 var rules = []rule{
-	{SettingDir, "COPPICE_HOME", "", "the name of a directory", func(v string) bool { return v != "" }},
+	{SettingDir, "COPPICE_HOME", "", "the name of a directory, in quotes in the file", func(v string) bool { return v != "" }},
 	{SettingSync, "COPPICE_SYNC", "always", "always, never or a duration such as 1s", isSync},
 	{SettingMaxEntry, "COPPICE_MAX_ENTRY", strconv.Itoa(file.DefaultMaxLine), "a number of bytes", atLeast(1)},
 	{SettingMaxSession, "COPPICE_MAX_SESSION", "0", "a number of bytes, or 0 for no limit", atLeast(0)},
@@ -121,6 +134,9 @@ func LoadSettings(getenv func(string) string, given ...Setting) (*Settings, erro
 		}
 	}
 	for _, r := range rules {
+		if v, ok := fromFile[r.key]; ok && !r.takes(v) {
+			return nil, r.refuse(Setting{r.key, fmt.Sprint(v), s.path})
+		}
 		v := r.settle(getenv, fromFile, s.path, given)
 		if r.key == SettingDir && v.Value == "" {
 			v.Value = under(xdg(getenv, "XDG_DATA_HOME", ".local/share"), "coppice", "sessions")

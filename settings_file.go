@@ -68,7 +68,7 @@ func SetSetting(getenv func(string) string, key, value string) (*ChangedSetting,
 // comments; so the text is edited, and then read back to see that it says what
 // it should.
 func setInTOML(text []byte, key, value string) ([]byte, error) {
-	encoded := encodeTOML(value)
+	encoded := ruleOf(key).encode(value)
 	lines := strings.SplitAfter(string(text), "\n")
 	set := regexp.MustCompile(`^(\s*"?` + regexp.QuoteMeta(key) + `"?\s*=\s*)("(?:[^"\\]|\\.)*"|'[^']*'|[^#\s"']+)(\s*(?:#.*)?\s*)$`)
 	at := slices.IndexFunc(lines, set.MatchString)
@@ -89,9 +89,10 @@ func setInTOML(text []byte, key, value string) ([]byte, error) {
 	return []byte(edited), nil
 }
 
-// encodeTOML writes a number as a number and everything else as a string.
-func encodeTOML(value string) string {
-	if n, err := strconv.ParseInt(value, 10, 64); err == nil && strconv.FormatInt(n, 10) == value {
+// encode writes a number as a number, where the setting may be one, and
+// everything else as a string.
+func (r *rule) encode(value string) string {
+	if n, err := strconv.ParseInt(value, 10, 64); err == nil && strconv.FormatInt(n, 10) == value && r.takes(n) {
 		return value
 	}
 	line, _ := toml.Marshal(map[string]string{"v": value}) // a map of strings always encodes

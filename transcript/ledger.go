@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -270,6 +271,18 @@ func (s *Source) stamp(info fs.FileInfo, now time.Time) {
 // unchanged reports whether a file looks as it did.
 func (s *Source) unchanged(info fs.FileInfo) bool {
 	return s.Size == info.Size() && !s.Modified.IsZero() && s.Modified.Equal(info.ModTime())
+}
+
+// IsUnchanged reports whether a file looks as it did when it was last imported as
+// that format, or exported: then importing it would add nothing. It does not look
+// into the file.
+func (l *Ledger) IsUnchanged(path string, format *Format) bool {
+	known := l.Get(path)
+	if known == nil || known.Format != format.Name {
+		return false
+	}
+	info, err := os.Stat(path)
+	return err == nil && known.unchanged(info)
 }
 
 // keptUpTo returns the chunks before a position.
