@@ -173,7 +173,8 @@ func isDir(path string) bool {
 }
 
 // ExportAllRequest says which conversations to write. Session is not used; Path is
-// a directory, and needed for formats of our own.
+// a directory, and needed for formats whose files have no place of their own. What
+// is named twice is written once.
 type ExportAllRequest struct {
 	ExportRequest
 	Sessions []string `json:"sessions,omitempty"` // as a person names them
@@ -194,10 +195,10 @@ type ExportAllResult struct {
 // has what was done until then.
 func (t *Transfer) ExportAll(ctx context.Context, r ExportAllRequest) (*ExportAllResult, error) {
 	result := &ExportAllResult{}
-	if own := r.Format == "" || slices.Contains(ExportFormats(), r.Format); own && !isDir(r.Path) {
+	if format := all.Named(r.Format); (format == nil || format.Places == nil) && !isDir(r.Path) {
 		return result, invalid("several conversations need a directory: a path that ends with a slash, or that exists")
 	}
-	sessions := r.Sessions
+	sessions := t.home.Sessions.Distinct(ctx, r.Sessions, r.Link)
 	if r.All {
 		var err error
 		if sessions, err = t.home.conversations(ctx); err != nil {

@@ -30,14 +30,16 @@ func archiveCommand(a *app) *cobra.Command {
 			if (len(args) > 0) == cmd.Flags().Changed("older-than") {
 				return usageError{errors.New("either the ids of sessions or --older-than is needed")}
 			}
-			requests := []coppice.ArchiveRequest{{OlderThan: max(1, olderThan.Duration)}}
-			if len(args) > 0 {
-				requests = nil
-			}
-			for _, id := range args {
-				requests = append(requests, coppice.ArchiveRequest{Session: id, Link: link})
-			}
-			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error { return a.runArchive(cmd.Context(), h, requests) })
+			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
+				requests := []coppice.ArchiveRequest{{OlderThan: max(1, olderThan.Duration)}}
+				if len(args) > 0 {
+					requests = nil
+				}
+				for _, id := range h.Sessions.Distinct(cmd.Context(), args, link) {
+					requests = append(requests, coppice.ArchiveRequest{Session: id, Link: link})
+				}
+				return a.runArchive(cmd.Context(), h, requests)
+			})
 		},
 	}
 	cmd.Flags().Var(&olderThan, "older-than", "all last active longer ago, such as 30d, 2w or 12h")
@@ -120,7 +122,7 @@ func unarchiveCommand(a *app) *cobra.Command {
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
-				return a.each(cmd.Context(), args, func(id string) error {
+				return a.each(cmd.Context(), h.Sessions.Distinct(cmd.Context(), args, r.Link), func(id string) error {
 					r.Session = id
 					return a.runUnarchive(cmd.Context(), h, r)
 				})

@@ -25,6 +25,7 @@ type app struct {
 	stdin    io.Reader
 	getenv   func(string) string
 	flags    flags
+	args     []string          // the command line
 	settings *coppice.Settings // found before a command runs
 	home     *coppice.Home     // while one is open
 	bar      *progress         // of the home
@@ -54,6 +55,7 @@ func Main() int {
 // run runs one command line.
 func (a *app) run(ctx context.Context, args []string) int {
 	defer func() { _ = errors.Join(a.out.Flush(), a.err.Flush()) }()
+	a.args = args
 	root := a.rootCommand()
 	root.Version = thisBuild().Version
 	root.SetArgs(args)
@@ -105,7 +107,7 @@ func (a *app) rootCommand() *cobra.Command {
 			"  coppice ls\n" +
 			"  coppice tree ID\n" +
 			"  coppice search \"that thing\"",
-		Args:              cobra.NoArgs,
+		Args:              refuseUnknown,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.welcome(cmd.Context()) },
 		SilenceUsage:      true,
 		SilenceErrors:     true,
@@ -125,17 +127,23 @@ func (a *app) rootCommand() *cobra.Command {
 		root.AddCommand(add(a))
 	}
 	root.SetCompletionCommandGroupID("about")
-	root.SetHelpCommandGroupID("about")
+	root.SetHelpCommand(helpCommand())
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
-		refuseUnknown(cmd)
+		if cmd.HasSubCommands() {
+			cmd.Args = refuseUnknown
+			if !cmd.Runnable() {
+				cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			}
+		}
 		if cmd.Name() == "completion" {
 			cmd.Short = "Print what a shell needs to complete"
 		}
+		cmd.SuggestFor = otherNames[cmd.Name()]
 	}
 	flowHelp(root)
 	plainUsage(root)
-	root.SetFlagErrorFunc(plainFlag)
+	root.SetFlagErrorFunc(a.plainFlag)
 	return root
 }
 
@@ -161,21 +169,6 @@ func flowHelp(cmd *cobra.Command) {
 	for _, below := range cmd.Commands() {
 		flowHelp(below)
 	}
-}
-
-// refuseUnknown makes a command that only has others below it complain of one
-// that it does not have: cobra would print the help and call that a success.
-func refuseUnknown(cmd *cobra.Command) {
-	if !cmd.HasSubCommands() || cmd.Runnable() {
-		return
-	}
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
-		}
-		return nil
-	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 }
 
 // commands are the constructors of all commands.

@@ -56,18 +56,24 @@ func (a *app) showConfig(origin bool) error {
 }
 
 func configPathCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	return a.withJSON(&cobra.Command{
 		Use:   "path",
 		Short: "Print where the configuration file is, or would be",
 		Args:  cobra.NoArgs,
 		// It must work whatever is in the file.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
-		RunE:              func(*cobra.Command, []string) error { return a.print("%s", coppice.ConfigPath(a.getenv)) },
-	}
+		RunE: func(*cobra.Command, []string) error {
+			path := coppice.ConfigPath(a.getenv)
+			if a.flags.json {
+				return a.printJSON(map[string]string{"path": path})
+			}
+			return a.print("%s", path)
+		},
+	})
 }
 
 func configSetCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	return a.withJSON(&cobra.Command{
 		Use:   "set KEY VALUE",
 		Short: "Write a setting into the configuration file",
 		Long:  "Writes a setting into the configuration file. Its comments stay.",
@@ -81,13 +87,16 @@ func configSetCommand(a *app) *cobra.Command {
 			}
 			return coppice.SettingKeys(), cobra.ShellCompDirectiveNoFileComp
 		},
-	}
+	})
 }
 
 func (a *app) setConfig(key, value string) error {
 	changed, err := coppice.SetSetting(a.getenv, key, value)
 	if err != nil {
 		return err
+	}
+	if a.flags.json {
+		return a.printJSON(changed)
 	}
 	a.say("%s is now %q in %s", key, value, changed.Path)
 	if changed.HiddenBy != "" {

@@ -29,7 +29,13 @@ func demoCommand(a *app) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runDemo(cmd.Context(), args, force) },
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "add to the sessions that are there")
-	return cmd
+	return a.withJSON(cmd)
+}
+
+// demoJSON is what demo --json prints.
+type demoJSON struct {
+	Dir      string         `json:"dir"`
+	Sessions []demo.Session `json:"sessions"`
 }
 
 func (a *app) runDemo(ctx context.Context, args []string, force bool) error {
@@ -44,6 +50,9 @@ func (a *app) runDemo(ctx context.Context, args []string, force bool) error {
 		}
 		if err != nil {
 			return err
+		}
+		if a.flags.json {
+			return a.printJSON(demoJSON{dir, made})
 		}
 		a.sayDemo(dir, made)
 		return a.print("%s", dir)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
 
@@ -83,6 +84,10 @@ func explain(err error) (text, hint string) {
 	text, hint = info.Message, info.Hint
 	if over, ok := errors.AsType[*store.LimitError](err); ok {
 		hint += ": " + command("config set", []string{string(over.Limit), "NUMBER"})
+	}
+	if broken, ok := errors.AsType[*session.Error](err); ok && errors.Is(broken, session.ErrCorrupt) && broken.Op == "open" && broken.Name != "" {
+		hint = command("repair", []string{broken.Name}) + " brings back a backup, if there is one; " +
+			command("rm", []string{broken.Name}) + " moves the file to the trash"
 	}
 	if own, ok := errors.AsType[*hintError](err); ok {
 		hint = own.hint

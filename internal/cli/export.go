@@ -95,6 +95,7 @@ func (a *app) runExport(ctx context.Context, args []string, f *exportFlags) erro
 		request.Format, request.Out = f.to, &document
 	}
 	return a.withHome(ctx, false, func(h *coppice.Home) error {
+		args := h.Sessions.Distinct(ctx, args, f.link)
 		if f.all || len(args) > 1 {
 			return a.exportAll(ctx, h, coppice.ExportAllRequest{ExportRequest: request, Sessions: args, All: f.all})
 		}
@@ -139,7 +140,11 @@ func (a *app) exportAll(ctx context.Context, h *coppice.Home, r coppice.ExportAl
 		if a.flags.json {
 			return a.printJSON(done)
 		}
-		return a.printPaths(done)
+		if err := a.printPaths(done); err != nil {
+			return err
+		}
+		a.sayOnward(done)
+		return nil
 	}
 	result, err := h.Transfer.ExportAll(ctx, r)
 	if result.Exported+result.Failed == 0 && err != nil {
@@ -174,11 +179,17 @@ func (a *app) printExported(done *coppice.ExportResult, f *exportFlags) error {
 	if err := a.printPaths(done); err != nil {
 		return err
 	}
+	a.sayOnward(done)
+	return nil
+}
+
+// sayOnward says what another program's files do not hold of a conversation, and
+// how to continue there.
+func (a *app) sayOnward(done *coppice.ExportResult) {
 	a.sayLosses(done.Losses)
 	if done.Resume != "" {
 		a.say("go on there with: %s", done.Resume)
 	}
-	return nil
 }
 
 // sayLosses lists what another program's files cannot hold.

@@ -40,7 +40,7 @@ func (a *app) runFsck(ctx context.Context, h *coppice.Home, given []string) erro
 		return a.fsckVerdict(h, result)
 	}
 	var sum upkeep.CheckResult
-	err := a.each(ctx, given, func(id string) error {
+	err := a.each(ctx, h.Sessions.Distinct(ctx, given, true), func(id string) error {
 		result, err := h.Upkeep.Check(ctx, coppice.CheckRequest{Sessions: []string{id}, Each: a.printFinding})
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"charm.land/fang/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/render/plain"
 )
@@ -15,10 +16,16 @@ import (
 // for an answer on standard input.
 func (a *app) styled(ctx context.Context, args ...string) {
 	out := plain.NewStyledWriter(a.data) // nothing in a help text is a stranger's
+	// Help does not settle anything. Where no colours are wanted, fang must take
+	// the terminal for a file: NO_COLOR alone would leave bold and underlined text.
+	terminal := a.screen
+	if a.settle() == nil && !a.color {
+		terminal = nil
+	}
 	root := a.rootCommand()
 	showArguments(root)
 	root.SetArgs(args)
-	root.SetOut(screen{out, a.screen})
+	root.SetOut(screen{out, terminal})
 	root.SetErr(screen{a.err, a.talkScreen})
 	err := fang.Execute(ctx, root, fang.WithVersion(thisBuild().Version),
 		fang.WithErrorHandler(func(_ io.Writer, _ fang.Styles, err error) { a.sayError(err) }))
@@ -44,3 +51,39 @@ func (s screen) Fd() uintptr {
 func (screen) Read([]byte) (int, error) { return 0, io.EOF }
 
 func (screen) Close() error { return nil }
+
+// helpCommand is the command help. Unlike cobra's own it refuses what there is no
+// help for.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND]",
+		Short:   "Explain a command",
+		Long:    "Prints what a command does, its arguments and its flags.",
+		GroupID: "about",
+		// It must work whatever is in the configuration.
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
+		RunE: func(help *cobra.Command, args []string) error {
+			cmd, rest, err := help.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			if cmd.HasSubCommands() && len(rest) > 0 {
+				return unknownCommand(cmd, rest[0])
+			}
+			return cmd.Help()
+		},
+		ValidArgsFunction: func(help *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			cmd, rest, err := help.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var offers []cobra.Completion
+			for _, below := range cmd.Commands() {
+				if below.IsAvailableCommand() {
+					offers = append(offers, cobra.CompletionWithDesc(below.Name(), below.Short))
+				}
+			}
+			return offers, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/plain"
 )
 
 type lsFlags struct {
@@ -38,7 +39,7 @@ func lsCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.sort, "sort", "updated", "by updated, created, title, messages, tokens, size")
 	flags.BoolVar(&f.reverse, "reverse", false, "the other way round")
 	flags.IntVarP(&f.list.Limit, "limit", "n", 50, "how many; 0 is all")
-	flags.IntVar(&f.list.Page, "page", 0, "which page; 1 is the first")
+	flags.IntVar(&f.list.Page, "page", 1, "which page")
 	flags.StringVar(&f.list.After, "after", "", "go on after this place, for programs: see --json")
 	flags.StringSliceVar(&f.list.Tags, "tag", nil, "only with this tag; several must all be there")
 	flags.StringVar(&f.list.CWD, "cwd", "", "only about this directory and those below")
@@ -61,6 +62,8 @@ func (f *lsFlags) request(cmd *cobra.Command, now time.Time) (r coppice.ListRequ
 	r = f.list
 	r.Sort, r.Reverse = f.sort, f.reverse
 	switch {
+	case r.Page < 1:
+		return r, usageError{fmt.Errorf("--page is %d; the first page is 1", r.Page)}
 	case r.Limit == 0:
 		r.Limit = -1
 	case r.Limit < 0:
@@ -125,9 +128,13 @@ func (a *app) runLs(cmd *cobra.Command, f *lsFlags, args []string) error {
 		if err != nil {
 			return err
 		}
-		if a.flags.json {
+		switch {
+		case len(list.Unknown) > 0:
+			a.sayUnknown(list.Unknown)
+			return errNothingFound
+		case a.flags.json:
 			err = a.printSessionsJSON(list.Sessions)
-		} else {
+		default:
 			err = a.printSessions(list.Sessions)
 		}
 		if list.Next != "" && err == nil {
@@ -135,6 +142,27 @@ func (a *app) runLs(cmd *cobra.Command, f *lsFlags, args []string) error {
 		}
 		return err
 	})
+}
+
+// sayUnknown says which filters were in vain, and what may have been meant.
+func (a *app) sayUnknown(unknown []coppice.UnknownFilter) {
+	for _, u := range unknown {
+		filters := func(values []string) string {
+			list := make([]string, len(values))
+			for i, value := range values {
+				list[i] = plain.ShellWord(u.Filter + ":" + value)
+			}
+			return strings.Join(list, ", ")
+		}
+		hint := ""
+		switch {
+		case len(u.DidYouMean) > 0:
+			hint = "; did you mean: " + filters(u.DidYouMean)
+		case len(u.Known) > 0:
+			hint = "; there are: " + filters(u.Known)
+		}
+		a.say("no session has %s%s", filters([]string{u.Value}), hint)
+	}
 }
 
 // sayMore says how to see what follows a page: a person counts pages, a program
@@ -179,7 +207,7 @@ func (a *app) printSessions(sessions []coppice.SessionInfo) error {
 		a.say("no sessions")
 		return nil
 	}
-	if a.width() == 0 {
+	if !a.isTerminal() {
 		return a.printSessionLines(sessions)
 	}
 	ids := make([]string, len(sessions))

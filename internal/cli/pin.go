@@ -27,7 +27,7 @@ func (a *app) pinning(use, short string, pinned bool) *cobra.Command {
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
-				return a.each(cmd.Context(), args, func(id string) error { return a.setPinned(cmd.Context(), h, id, pinned) })
+				return a.each(cmd.Context(), h.Sessions.Distinct(cmd.Context(), args, true), func(id string) error { return a.setPinned(cmd.Context(), h, id, pinned) })
 			})
 		},
 	})

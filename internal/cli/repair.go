@@ -39,7 +39,7 @@ func repairCommand(a *app) *cobra.Command {
 				if err := a.runTidy(ctx, h, coppice.TidyRequest{Stale: stale, Blobs: blobs, DryRun: dryRun}); err != nil {
 					return err
 				}
-				return a.each(ctx, args, func(id string) error {
+				return a.each(ctx, h.Sessions.Distinct(ctx, args, true), func(id string) error {
 					return a.runRepair(ctx, h, coppice.RepairRequest{Session: id, DryRun: dryRun})
 				})
 			})

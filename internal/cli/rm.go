@@ -26,7 +26,7 @@ func rmCommand(a *app) *cobra.Command {
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
-				return a.each(cmd.Context(), args, func(id string) error {
+				return a.each(cmd.Context(), h.Sessions.Distinct(cmd.Context(), args, r.Link), func(id string) error {
 					r.Session = id
 					return a.runRm(cmd.Context(), h, r)
 				})

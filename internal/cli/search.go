@@ -87,6 +87,7 @@ func (a *app) runSearch(cmd *cobra.Command, f *searchFlags, args []string) error
 			err = a.printHits(r.Query, found.Hits)
 			a.sayResults(found)
 		}
+		a.sayUnknown(found.Unknown)
 		if err == nil && len(found.Hits) == 0 {
 			return errNothingFound
 		}

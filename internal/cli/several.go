@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,13 +12,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// each does something for every one that the user named. One that fails does
+// each does something for every one that the user named, once. One that fails does
 // not keep the others from being done; the error of the last that failed is
 // left to the caller unless some were done.
 func (a *app) each(ctx context.Context, given []string, do func(given string) error) error {
 	var last error
 	done := 0
-	for _, id := range given {
+	for i, id := range given {
+		if slices.Contains(given[:i], id) {
+			continue
+		}
 		err := do(id)
 		if err == nil {
 			done++

@@ -79,18 +79,16 @@ func (a *app) printStats(s *coppice.StatsResult) error {
 	if len(days) > maxDays {
 		days = days[len(days)-maxDays:]
 	}
-	models := make([]index.Count, 0, len(s.Models))
-	for _, m := range s.Models {
-		models = append(models, index.Count{Name: fmt.Sprintf("%s  %s", m.Key, cost(m)), Count: m.Tokens()})
-	}
 	for _, c := range []struct {
 		title string
 		bars  []index.Count
 	}{
 		{"Tokens a day", days},
-		{"Tokens by model", models},
+		{"Tokens by project", compared(usageBars(s.Projects))},
+		{"Tokens by agent", compared(usageBars(s.Agents))},
+		{"Tokens by model", usageBars(s.Models)},
 		{"Tokens of the dearest sessions", sessionBars(s)},
-		{"Calls by tool", s.Tools[:min(len(s.Tools), maxTools)]},
+		{"Calls by tool", s.Tools},
 	} {
 		if err := a.printBars(c.title, c.bars); err != nil {
 			return err
@@ -103,14 +101,31 @@ func (a *app) printStats(s *coppice.StatsResult) error {
 }
 
 const (
-	maxDays  = 14
-	maxTools = 10
+	maxDays = 14
+	maxBars = 15 // of a chart on a terminal
 
 	maxSessions = 5
 	barWidth    = 40
 
 	trendWidth = 76 // columns
 )
+
+// usageBars has a bar for each of some sums, and says what each cost.
+func usageBars(sums []coppice.Usage) []index.Count {
+	bars := make([]index.Count, len(sums))
+	for i, u := range sums {
+		bars[i] = index.Count{Name: fmt.Sprintf("%s  %s", cmp.Or(u.Key, "-"), cost(u)), Count: u.Tokens()}
+	}
+	return bars
+}
+
+// compared leaves out a chart with nothing to compare.
+func compared(bars []index.Count) []index.Count {
+	if len(bars) < 2 {
+		return nil
+	}
+	return bars
+}
 
 func sessionBars(s *coppice.StatsResult) []index.Count {
 	var bars []index.Count
@@ -163,11 +178,7 @@ func tokenKinds(u coppice.Usage) string {
 
 // cost tells money, and says so when some of it is not known.
 func cost(u coppice.Usage) string {
-	digits := 2
-	if u.CostMicroUSD < 1_000_000 {
-		digits = 4 // single responses cost fractions of a cent
-	}
-	text := fmt.Sprintf("$%.*f", digits, float64(u.CostMicroUSD)/1e6)
+	text := render.Money(int(u.CostMicroUSD))
 	switch {
 	case u.Unpriced == u.Responses && (u.Responses > 0 || u.Recorded > 0):
 		return "cost unknown"
@@ -177,10 +188,15 @@ func cost(u coppice.Usage) string {
 	return text
 }
 
-// printBars draws a horizontal bar for each count.
+// printBars draws a horizontal bar for each count. On a terminal a long chart is
+// cut: what comes last says least.
 func (a *app) printBars(title string, bars []index.Count) error {
 	if len(bars) == 0 {
 		return nil
+	}
+	more := 0
+	if a.isTerminal() && len(bars) > maxBars+1 {
+		more, bars = len(bars)-maxBars, bars[:maxBars]
 	}
 	if err := a.print("\n%s", a.paint(bold, title)); err != nil {
 		return err
@@ -202,6 +218,9 @@ func (a *app) printBars(title string, bars []index.Count) error {
 		if err := a.print("  %s  %s %s", terminal.Pad(name, widest), a.paint(green, bar(b.Count, most, room)), render.Thousands(int(b.Count))); err != nil {
 			return err
 		}
+	}
+	if more > 0 {
+		return a.print("  %s", a.paint(dim, fmt.Sprintf("and %d more; --json has all", more)))
 	}
 	return nil
 }

@@ -96,7 +96,7 @@ func parseTagArgs(cmd *cobra.Command, given []string) (args, changes []string, e
 	cmd.DisableFlagParsing = false
 	defer func() { cmd.DisableFlagParsing = true }()
 	if err := cmd.ParseFlags(rest); err != nil {
-		return nil, nil, err
+		return nil, nil, cmd.FlagErrorFunc()(cmd, err)
 	}
 	return cmd.Flags().Args(), changes, nil
 }

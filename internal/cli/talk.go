@@ -178,17 +178,21 @@ const (
 // isTerminal reports whether data goes to a person.
 func (t *talk) isTerminal() bool { return t.screen != nil }
 
-// width is how many columns there are, or 0 for as many as one likes.
+// width is how many columns there are, or 0 for as many as one likes. That is so
+// wherever data does not go to a terminal: a shell that exports COLUMNS must not
+// change what a program reads.
 func (t *talk) width() int {
+	if t.screen == nil {
+		return 0
+	}
 	if n, err := strconv.Atoi(t.getenv("COLUMNS")); err == nil && n > 0 {
 		return n
 	}
-	if t.screen != nil {
-		if n, _, err := term.GetSize(int(t.screen.Fd())); err == nil {
-			return n
-		}
+	n, _, err := term.GetSize(int(t.screen.Fd()))
+	if err != nil {
+		return 0
 	}
-	return 0
+	return n
 }
 
 // when tells a time: as a person would on a terminal, exactly elsewhere.
@@ -255,7 +259,7 @@ func (t *table) add(cells ...string) {
 // print writes the table. Off a terminal the cells are separated by tabs and
 // nothing is shortened, so that cut and awk can read them.
 func (t *table) print() error {
-	if !t.talk.isTerminal() && t.talk.width() == 0 {
+	if !t.talk.isTerminal() {
 		for _, row := range t.rows {
 			if err := t.talk.printText(strings.Join(row, "\t")); err != nil {
 				return err

@@ -3,10 +3,13 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/coppice-dev/coppice/index"
 )
 
 // What the flag parser complains of, it says in the words of its code. Here it
@@ -35,8 +38,18 @@ func plainUsage(cmd *cobra.Command) {
 	}
 }
 
-// plainFlag says what is wrong with the value of a flag.
-func plainFlag(_ *cobra.Command, err error) error {
+// plainFlag says what is wrong with a flag or its value.
+func (a *app) plainFlag(cmd *cobra.Command, err error) error {
+	// Nothing behind the flag was parsed, but whoever wants JSON wants it for this
+	// error, too.
+	a.flags.json = a.flags.json || a.asksForJSON()
+	if name := a.commandTyped(cmd); name != "" {
+		return unknownCommand(cmd, name) // whose flags nobody can know
+	}
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		return unknownFlag(cmd, unknown)
+	}
 	var value *pflag.InvalidValueError
 	if !errors.As(err, &value) {
 		return err
@@ -51,6 +64,110 @@ func plainFlag(_ *cobra.Command, err error) error {
 		return err
 	}
 	return usageError{fmt.Errorf("--%s is %q; it must be %s", flag.Name, value.GetValue(), must)}
+}
+
+// asksForJSON looks for --json in a command line that could not be parsed.
+func (a *app) asksForJSON() bool {
+	for _, arg := range a.args {
+		switch arg {
+		case "--":
+			return false
+		case "--json", "--json=true":
+			return true
+		}
+	}
+	return false
+}
+
+// commandTyped returns what was typed where cmd expects one of its commands, or
+// "" if there is nothing, or if cmd has no commands.
+func (a *app) commandTyped(cmd *cobra.Command) string {
+	if !cmd.HasSubCommands() {
+		return ""
+	}
+	path := strings.Fields(cmd.CommandPath())[1:]
+	for i := 0; i < len(a.args); i++ {
+		arg := a.args[i]
+		name, isFlag := strings.CutPrefix(arg, "--")
+		switch {
+		case arg == "--":
+			return ""
+		case isFlag:
+			if f := cmd.Flag(name); f != nil && f.NoOptDefVal == "" {
+				i++ // its value
+			}
+		case strings.HasPrefix(arg, "-"):
+		case len(path) > 0 && arg == path[0]:
+			path = path[1:]
+		default:
+			return arg
+		}
+	}
+	return ""
+}
+
+// unknownFlag is the error of a flag that a command does not have.
+func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
+	name := unknown.GetSpecifiedName()
+	if unknown.GetSpecifiedShortnames() != "" {
+		return hinted(usageError{fmt.Errorf("unknown flag -%s", name)}, didYouMean(cmd, "flags", "", nil))
+	}
+	var known []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			known = append(known, f.Name)
+		}
+	})
+	return hinted(usageError{fmt.Errorf("unknown flag --%s", name)}, didYouMean(cmd, "flags", "--", index.Nearest(name, known)))
+}
+
+// refuseUnknown checks the arguments of a command that has others below it.
+func refuseUnknown(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return unknownCommand(cmd, args[0])
+}
+
+// unknownCommand is the error of a command that there is not.
+func unknownCommand(cmd *cobra.Command, name string) error {
+	var known, near []string
+	for _, below := range cmd.Commands() {
+		if below.IsAvailableCommand() {
+			known = append(known, below.Name())
+			if slices.Contains(below.SuggestFor, name) {
+				near = append(near, below.Name())
+			}
+		}
+	}
+	near = append(near, index.Nearest(name, known)...)
+	return hinted(usageError{fmt.Errorf("unknown command %q for %q", name, cmd.CommandPath())},
+		didYouMean(cmd, "commands", cmd.CommandPath()+" ", near))
+}
+
+// didYouMean offers names that may have been meant, or the help that has all.
+func didYouMean(cmd *cobra.Command, what, before string, near []string) string {
+	if len(near) == 0 {
+		return cmd.CommandPath() + " --help lists the " + what
+	}
+	return "did you mean: " + before + strings.Join(near, ", "+before)
+}
+
+// otherNames are what other programs call the things that a command does.
+var otherNames = map[string][]string{
+	"demo":   {"example", "try"},
+	"export": {"convert", "save"},
+	"fork":   {"clone", "copy", "cp"},
+	"fsck":   {"check", "doctor", "verify"},
+	"ls":     {"list", "dir", "sessions"},
+	"new":    {"create", "init", "start"},
+	"rename": {"mv", "name", "title"},
+	"resume": {"continue", "run"},
+	"revert": {"undo"},
+	"rm":     {"delete", "remove", "del"},
+	"search": {"find", "grep"},
+	"show":   {"cat", "get", "open", "read", "view"},
+	"stats":  {"cost", "usage"},
 }
 
 // plainGroup says which flags do not go together, or are missing. The parser's

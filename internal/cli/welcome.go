@@ -2,34 +2,35 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
-	"github.com/coppice-dev/coppice/transcript/discover"
 )
 
 // welcomeJSON is what coppice --json prints when it is called alone.
 type welcomeJSON struct {
-	Home     *coppice.Overview  `json:"home"` // null if there is none yet
-	Programs []discover.Program `json:"programs"`
+	Home     *coppice.Overview      `json:"home"` // null if there is none yet
+	Programs []coppice.KnownProgram `json:"programs"`
 }
 
 // welcome is what the program says when it is called without a command: what there
 // is on this machine, and what to type next.
 func (a *app) welcome(ctx context.Context) error {
-	w := welcomeJSON{Programs: coppice.KnownPrograms(a.getenv)}
+	var w welcomeJSON
 	err := a.withHome(ctx, false, func(h *coppice.Home) (err error) {
+		w.Programs = h.Transfer.Programs(a.getenv)
 		w.Home, err = h.Sessions.Overview(ctx)
 		return err
 	})
-	if err != nil && kindOfError(err) != coppice.KindNotFound {
-		return err
+	if err != nil && kindOfError(err) == coppice.KindNotFound {
+		w.Programs, err = coppice.KnownPrograms(a.getenv), nil
 	}
-	if w.Programs == nil {
-		w.Programs = []discover.Program{}
+	if err != nil {
+		return err
 	}
 	if a.flags.json {
 		return a.printJSON(w)
@@ -76,9 +77,20 @@ func (a *app) welcomePrograms(w welcomeJSON) []string {
 			a.next("coppice new", "a session of your own"),
 		}
 	}
-	lines := []string{"", "Other agents keep conversations on this machine:"}
+	news := 0
+	var lines []string
 	for _, p := range w.Programs {
-		lines = append(lines, "  "+terminal.Pad(p.Title, 16)+"  "+render.Counted(p.Files, "file", "files")+", "+render.Bytes(p.Bytes))
+		line := "  " + terminal.Pad(p.Title, 16) + "  " + render.Counted(p.Files, "file", "files") + ", " + render.Bytes(p.Bytes)
+		if p.New > 0 && p.New < p.Files {
+			line += fmt.Sprintf(", %d of them new or changed", p.New)
+		}
+		lines = append(lines, line)
+		news += p.New
 	}
+	if news == 0 {
+		lines = append([]string{"", "Other agents keep conversations on this machine. All of them are in:"}, lines...)
+		return append(lines, "", a.next("coppice import --all --watch", "bring in what comes next"))
+	}
+	lines = append([]string{"", "Other agents keep conversations on this machine:"}, lines...)
 	return append(lines, "", a.next("coppice import --all", "bring them in; nothing is changed there"))
 }

@@ -15,7 +15,10 @@ import (
 )
 
 // Session is a conversation that was written.
-type Session struct{ ID, About string }
+type Session struct {
+	ID    string `json:"id"`
+	About string `json:"about"`
+}
 
 // Write writes the conversations into a store, dated over the days before now,
 // and returns them, the oldest first. Unless force is true it returns
