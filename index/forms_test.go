@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
@@ -102,31 +104,56 @@ func TestDidYouMean(t *testing.T) {
 	}
 }
 
-func TestFiltersByWhatIsNotThereAreErrors(t *testing.T) {
+func TestFiltersByWhatCannotBeAreErrors(t *testing.T) {
 	f := newFixture(t)
 	s := f.create(session.Header{ID: "alpha", CWD: "/home/ann/web"})
 	f.append(s, session.RoleUser, session.Text("hello"))
 	ix := f.open(t)
 	for query, want := range map[string]error{
-		"hello role:robot":          store.ErrInvalid,
-		"hello -role:robot":         store.ErrInvalid,
-		"hello role:tool":           nil,
-		"hello session:nope":        store.ErrNotExist,
-		"hello session:al":          nil,
-		"hello tag:x session:al":    nil,
-		"hello agent:codex":         store.ErrNotExist,
-		"hello agent:Coppice":       nil,
-		"hello project:nope":        store.ErrNotExist,
-		"hello project:web":         nil,
-		"hello cwd:/home/elsewhere": nil,
+		"hello role:robot":       store.ErrInvalid,
+		"hello -role:robot":      store.ErrInvalid,
+		"hello role:tool":        nil,
+		"hello session:nope":     store.ErrNotExist,
+		"hello session:al":       nil,
+		"hello tag:x session:al": nil,
 	} {
 		if _, err := ix.Search(context.Background(), index.SearchOptions{Query: query}); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", query, err, want)
 		}
 	}
-	for _, o := range []index.ListOptions{{Agent: "codex"}, {Project: "nope"}} {
-		if _, _, err := ix.List(context.Background(), o); !errors.Is(err, store.ErrNotExist) {
-			t.Errorf("%+v: %v", o, err)
+}
+
+// A value that no session has finds nothing, and is told apart from one that only
+// this search does not find.
+func TestFiltersByWhatIsNotThere(t *testing.T) {
+	f := newFixture(t)
+	s := f.create(session.Header{ID: "alpha", CWD: "/home/ann/web"})
+	f.append(s, session.RoleUser, session.Text("hello"))
+	ix := f.open(t)
+	for query, want := range map[string][]index.Unknown{
+		"hello agent:coppcie":            {{Filter: "agent", Value: "coppcie", DidYouMean: []string{"coppice"}}},
+		"hello agent:Coppice":            nil,
+		"goodbye agent:Coppice":          nil,
+		"hello project:wbe":              {{Filter: "project", Value: "wbe", DidYouMean: []string{"web"}}},
+		"hello project:nope":             {{Filter: "project", Value: "nope", Known: []string{"web"}}},
+		"hello project:Web":              nil,
+		"hello cwd:/home/elsewhere":      {{Filter: "cwd", Value: "/home/elsewhere", Known: []string{"/home/ann/web"}}},
+		"hello cwd:/home/bob/web":        {{Filter: "cwd", Value: "/home/bob/web", DidYouMean: []string{"/home/ann/web"}}},
+		"hello cwd:/home/ann/ role:tool": nil,
+		"hello tool:bash":                {{Filter: "tool", Value: "bash"}},
+	} {
+		res, err := ix.Search(context.Background(), index.SearchOptions{Query: query})
+		if err != nil {
+			t.Errorf("%s: %v", query, err)
+		} else if diff := cmp.Diff(want, res.Unknown); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", query, diff)
+		}
+	}
+	for _, o := range []index.ListOptions{{Agent: "codex"}, {Project: "nope"}, {Tags: []string{"x"}}, {CWD: "/nowhere"}} {
+		page, _, err := ix.List(context.Background(), o)
+		unknown, err2 := ix.UnknownFilters(context.Background(), o)
+		if err != nil || err2 != nil || len(page) > 0 || len(unknown) != 1 {
+			t.Errorf("%+v: %v, %v, %v, %v", o, page, err, unknown, err2)
 		}
 	}
 }

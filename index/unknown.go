@@ -45,7 +45,7 @@ func (f *filters) unknown(ctx context.Context, db *database) (unknown []Unknown,
 	}{
 		{"tool", f.tools, `SELECT j.key, sum(j.value) FROM sessions s, json_each(s.tools) j GROUP BY j.key`, strings.EqualFold},
 		{"model", f.models, `SELECT j.key, sum(j.value) FROM sessions s, json_each(s.models) j GROUP BY j.key`, isModel},
-		{"tag", f.tags, `SELECT tag, count(*) FROM tags GROUP BY tag`, func(known, value string) bool { return known == value }},
+		{"tag", f.tags, `SELECT tag, count(*) FROM tags GROUP BY tag`, func(known, value string) bool { return known == value || strings.HasPrefix(known, value+"/") }},
 		{"agent", f.agents, `SELECT n.name, count(*) FROM sessions s INDEXED BY by_maker JOIN names n ON n.id = s.maker GROUP BY s.maker`, strings.EqualFold},
 		{"project", f.projects, allDirs, func(dir, value string) bool {
 			return strings.EqualFold(dir, value) || strings.EqualFold(ProjectOf(dir), value)
@@ -66,12 +66,25 @@ func (f *filters) unknown(ctx context.Context, db *database) (unknown []Unknown,
 			}
 			u := Unknown{Filter: check.filter, Value: value, DidYouMean: nearValues(check.filter, value, known)}
 			if len(u.DidYouMean) == 0 {
-				u.Known = slices.DeleteFunc(known[:min(len(known), maxKnown)], func(k string) bool { return k == "" })
+				u.Known = someOf(check.filter, known)
 			}
 			unknown = append(unknown, u)
 		}
 	}
 	return unknown, nil
+}
+
+// someOf returns some of the values that there are, as a filter has them.
+func someOf(filter string, known []string) (some []string) {
+	for _, value := range known {
+		if filter == "project" {
+			value = ProjectOf(value)
+		}
+		if value != "" && !slices.Contains(some, value) && len(some) < maxKnown {
+			some = append(some, value)
+		}
+	}
+	return some
 }
 
 const allDirs = `SELECT n.name, count(*) FROM sessions s JOIN names n ON n.id = s.dir GROUP BY s.dir`
