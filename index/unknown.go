@@ -22,12 +22,13 @@ const maxKnown = 8
 // UnknownFilters returns the filters of a list that no session passes. It is meant
 // for a list that turned out to be empty.
 func (ix *Index) UnknownFilters(ctx context.Context, o ListOptions) (unknown []Unknown, err error) {
-	f := filters{tags: o.Tags}
-	for value, list := range map[*string]*[]string{&o.Agent: &f.agents, &o.Project: &f.projects, &o.CWD: &f.cwd} {
-		if *value != "" {
-			*list = append(*list, *value)
+	given := func(value string) []string {
+		if value == "" {
+			return nil
 		}
+		return []string{value}
 	}
+	f := filters{tags: o.Tags, agents: given(o.Agent), projects: given(o.Project), cwd: given(o.CWD)}
 	err = ix.read(ctx, "list", func(db *database) error {
 		unknown, err = f.unknown(ctx, db)
 		return err

@@ -16,6 +16,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -148,7 +149,7 @@ func (r *release) build(ctx context.Context, goos, goarch string) ([]byte, error
 func (r *release) archive(ctx context.Context, platform string) (name string, data []byte, err error) {
 	goos, goarch, ok := strings.Cut(platform, "/")
 	if !ok {
-		return "", nil, fmt.Errorf("a platform is an operating system and an architecture, such as linux/amd64")
+		return "", nil, errors.New("a platform is an operating system and an architecture, such as linux/amd64")
 	}
 	binary, err := r.build(ctx, goos, goarch)
 	if err != nil {
