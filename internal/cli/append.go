@@ -47,7 +47,7 @@ func appendCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.message.Category, "category", "", "one of SYSTEM, CONTEXT, DIALOG and SYSTEM_OUTPUT")
 	flags.StringVar(&f.message.StopReason, "stop-reason", "", "why the model stopped")
 	flags.StringVar(&f.message.ResponseID, "response-id", "", "the provider's id of the response")
-	flags.IntVar(&f.tokens, "tokens", 0, "what the message costs in a context")
+	flags.IntVar(&f.tokens, "tokens", 0, "how many tokens the message takes in a context")
 	flags.StringVar(&f.call, "call", "", "the text is the result of the tool call with this id")
 	flags.BoolVar(&f.failed, "error", false, "with --call: the tool failed")
 	flags.BoolVar(&f.request.Force, "force", false, "append a result even if no call waits for it")

@@ -17,11 +17,11 @@ func archiveCommand(a *app) *cobra.Command {
 	var link bool
 	cmd := &cobra.Command{
 		Use:   "archive [ID…]",
-		Short: "Compress sessions, still readable",
+		Short: "Compress sessions; they stay readable",
 		Long: "Compresses sessions. Nothing else changes: they are listed, read and searched as\n" +
 			"before, and the first append to one brings its plain file back. A conversation\n" +
-			"that goes on in several sessions is compressed as a whole; with --link, only the\n" +
-			"session that is named.",
+			"that spans several sessions is compressed as a whole; --link compresses only the\n" +
+			"session you name.",
 		Example: "  coppice archive 0197ab\n" +
 			"  coppice archive --older-than 30d",
 		GroupID:           "keep",
@@ -42,7 +42,7 @@ func archiveCommand(a *app) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().Var(&olderThan, "older-than", "all last active longer ago, such as 30d, 2w or 12h")
+	cmd.Flags().Var(&olderThan, "older-than", "all last active longer ago than this, such as 30d, 2w or 12h")
 	linkFlag(cmd, &link)
 	return a.withJSON(cmd)
 }
@@ -116,7 +116,7 @@ func unarchiveCommand(a *app) *cobra.Command {
 	var r coppice.UnarchiveRequest
 	cmd := &cobra.Command{
 		Use:               "unarchive ID…",
-		Short:             "Bring the plain files back",
+		Short:             "Uncompress archived sessions",
 		GroupID:           "keep",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeSession(0),

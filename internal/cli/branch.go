@@ -12,10 +12,10 @@ func branchCommand(a *app) *cobra.Command {
 	var summary string
 	cmd := &cobra.Command{
 		Use:   "branch ID ENTRY",
-		Short: "Go on from an earlier entry",
+		Short: "Continue from an earlier entry",
 		Long: "Moves the leaf to an entry, so that what you append next follows that entry, and\n" +
-			"prints the command that goes back. The branch you leave is kept. With --summary,\n" +
-			"a new entry tells the model what happened on it.",
+			"prints the command that takes you back. The branch you leave is kept. With\n" +
+			"--summary, a new entry tells the model what happened on it.",
 		GroupID:           "tree",
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: a.completeEntryOf,

@@ -17,7 +17,7 @@ func compactCommand(a *app) *cobra.Command {
 	var keep int
 	cmd := &cobra.Command{
 		Use:   "compact ID --summary TEXT",
-		Short: "Let a summary stand for the beginning",
+		Short: "Replace old messages with a summary",
 		Long: "Appends a compaction: from here on the model is sent the summary instead of what\n" +
 			"comes before the first kept entry. The session keeps everything, and coppice\n" +
 			"revert takes the compaction back.\n\n" +
@@ -66,7 +66,7 @@ func (a *app) runCompact(ctx context.Context, r coppice.CompactRequest, keep int
 		}
 		missed := ""
 		if plan.Over > 0 {
-			missed = fmt.Sprintf("; that is %s more than --keep-tokens %d: no legal cut keeps less", render.Counted(plan.Over, "token", "tokens"), keep)
+			missed = fmt.Sprintf("; that is %s more than --keep-tokens %d: a shorter cut would separate a tool call from its result", render.Counted(plan.Over, "token", "tokens"), keep)
 		}
 		if r.DryRun {
 			return a.showPlan(plan, missed)
@@ -94,7 +94,7 @@ func (a *app) showPlan(plan *coppice.CompactResult, missed string) error {
 	if err := t.print(); err != nil {
 		return err
 	}
-	a.say("the summary would stand for %s; kept: %s, about %s of %s (where no count was recorded, by %s)%s",
+	a.say("the summary would replace %s; kept: %s, about %s of %s (where no count was recorded, by %s)%s",
 		render.Counted(plan.StandsFor, "entry", "entries"), keptIn(plan),
 		render.Thousands(plan.TokensKept), render.Counted(plan.TokensBefore, "token", "tokens"), plan.Counter, missed)
 	return nil

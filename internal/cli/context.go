@@ -39,7 +39,7 @@ func contextCommand(a *app) *cobra.Command {
 		ValidArgsFunction: a.completeSession(1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runContext(cmd, args[0], &f) },
 	}
-	cmd.Flags().StringVar(&f.leaf, "leaf", "", "the entry at which the path ends: an id or a label")
+	cmd.Flags().StringVar(&f.leaf, "leaf", "", "show the path up to this entry: an id or a label")
 	linkFlag(cmd, &f.link)
 	cmd.Flags().StringVar(&f.format, "format", "entries", "print entries (a line each) or text (all of it)")
 	f.window.register(cmd)

@@ -25,7 +25,7 @@ func (f *windowFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.images, "images", 1, "keep this many images, the newest; -1 keeps all")
 	flags.BoolVar(&f.Strict, "strict", false, "trim each category to its share even if there is room")
 	flags.IntVar(&f.CutTo, "cut-to", 0, "cut a full window to this percent, as a chat does")
-	flags.StringVar(&f.Model, "model", "", "count as for this model (default: the one in force)")
+	flags.StringVar(&f.Model, "model", "", "count tokens for this model (default: the session's)")
 	flags.StringVar(&f.Counter, "counter", "", "count with estimate, o200k or cl100k (default: the model's)")
 	_ = cmd.RegisterFlagCompletionFunc("counter", cobra.FixedCompletions([]string{"estimate", "o200k", "cl100k"}, cobra.ShellCompDirectiveNoFileComp))
 }

@@ -31,7 +31,7 @@ func exportCommand(a *app) *cobra.Command {
 			"  json   one document with the header, all entries, the leaf and the labels\n" +
 			"  jsonl  the bytes of the log; --inline fills in what is kept in blobs\n\n" +
 			"Sessions that continue each other are written as one conversation; --link writes\n" +
-			"only the one that is named. Several conversations, or --all, go to a directory: a\n" +
+			"only the one you name. Several conversations, or --all, go to a directory: a\n" +
 			"file for each, named after its id.\n\n" +
 			"With --to it writes the files of another program, where that program looks for\n" +
 			"them, and prints their paths and the command that continues there. They are read\n" +
@@ -188,7 +188,7 @@ func (a *app) printExported(done *coppice.ExportResult, f *exportFlags) error {
 func (a *app) sayOnward(done *coppice.ExportResult) {
 	a.sayLosses(done.Losses)
 	if done.Resume != "" {
-		a.say("go on there with: %s", done.Resume)
+		a.say("to continue there: %s", done.Resume)
 	}
 }
 
@@ -199,7 +199,7 @@ func (a *app) sayLosses(losses []coppice.ExportLoss) {
 		if loss.N > 1 {
 			times = fmt.Sprintf(" (%d times)", loss.N)
 		}
-		a.say("%s %s%s: %s", a.paint(yellow, "not held:"), loss.What, times, loss.Why)
+		a.say("%s %s%s: %s", a.paint(yellow, "left out:"), loss.What, times, loss.Why)
 	}
 }
 

@@ -20,9 +20,9 @@ func fsckCommand(a *app) *cobra.Command {
 		Long: "Reads sessions, or without an ID all of them and everything else in the store,\n" +
 			"and prints every fault by name and place. It changes nothing.\n\n" +
 			"A fault is damage: something that Coppice itself never leaves behind. If there is\n" +
-			"one, the exit code is 12. A note is worth knowing and no damage: a tool call that\n" +
-			"was interrupted, or something that was already wrong in the file that a session\n" +
-			"was imported from.",
+			"one, the exit code is 12. A note is worth knowing, but is not damage: a tool call\n" +
+			"that was interrupted, or a mistake that was already in the file a session was\n" +
+			"imported from.",
 		GroupID:           "about",
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {

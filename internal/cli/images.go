@@ -24,14 +24,14 @@ func imagesCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "images [ID [IMAGE]]",
 		Short: "List the images of a session, get one",
-		Long: "Lists the images of a session, those of all branches. --search lists those that\n" +
-			"have to do with some words, of one session or of all: an image is found by what\n" +
-			"was said with it, shortly before it and shortly after.\n\n" +
-			"IMAGE is a number of the list, an entry, or the reference that stands in a\n" +
-			"context for an image that was left out. The image goes to standard output, or\n" +
-			"with -o to a file or into a directory; without IMAGE, -o DIR/ writes all of them.\n" +
-			"coppice export -o FILE.html draws a page with all of them; its Images button\n" +
-			"shows nothing else.",
+		Long: "Lists the images of a session, on all its branches. --search lists the images of\n" +
+			"one session or all of them that match some words: those said with the image,\n" +
+			"shortly before it or shortly after it.\n\n" +
+			"IMAGE is a number from the list, an entry, or the reference that a context has in\n" +
+			"place of an image that was left out. The image goes to standard output, or with -o\n" +
+			"to a file or directory; without IMAGE, -o DIR/ writes all of them. The page that\n" +
+			"coppice export -o FILE.html writes shows them too; its Images button shows nothing\n" +
+			"else.",
 		Example:           "coppice images kyoto\ncoppice images kyoto 1 -o temple.png\ncoppice images --search 'login page'",
 		GroupID:           "read",
 		Args:              cobra.MaximumNArgs(2),
@@ -76,7 +76,7 @@ func (a *app) getImage(ctx context.Context, h *coppice.Home, r coppice.ImageRequ
 		r.Path = ""
 	}
 	if r.Path == "" && a.screen != nil && !a.flags.json {
-		return usageError{errors.New("an image is nothing for a terminal: -o FILE writes it to a file")}
+		return usageError{errors.New("a terminal cannot show an image: pass -o FILE")}
 	}
 	image, err := h.Entries.Image(ctx, r)
 	switch {

@@ -46,7 +46,7 @@ func importCommand(a *app) *cobra.Command {
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print what would be imported, and write nothing")
 	flags.BoolVar(&f.redact, "redact", false, "take out secrets, even from the bytes that are kept")
 	flags.BoolVar(&f.again, "again", false, "read files from the beginning, even if they did not change")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show every session and what became of its records")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show every session and what its records became")
 	flags.DurationVar(&f.interval, "interval", time.Second, "how often --watch looks for changes")
 	cmd.MarkFlagsMutuallyExclusive("watch", "dry-run")
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(formatNames(false), cobra.ShellCompDirectiveNoFileComp))

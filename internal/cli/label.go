@@ -12,7 +12,7 @@ import (
 func labelCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:   "label ID ENTRY TEXT",
-		Short: "Give an entry a name of your own",
+		Short: "Give an entry a name",
 		Long: "Gives an entry a label, which you can use wherever a command takes an entry. An\n" +
 			"empty TEXT removes the label; - reads it from standard input.",
 		GroupID:           "keep",

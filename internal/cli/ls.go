@@ -28,8 +28,8 @@ func lsCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [FILTER…]",
 		Short: "List the sessions",
-		Long: "List the sessions, those in which something was said last first. A filter is\nagent:NAME, project:NAME or tag:NAME.\n\n" +
-			"Sessions that continue each other are one conversation, on one line, with the id\nof the first; --links lists them one by one. Subagents are counted in the session\nthat started them; --all lists them, too.\n\n" +
+		Long: "Lists the sessions, the most recently active first. A filter is agent:NAME,\nproject:NAME or tag:NAME.\n\n" +
+			"Sessions that continue each other are one conversation, on one line, with the id\nof the first; --links lists them one by one. Subagents are counted in the session\nthat started them; --all lists them as well.\n\n" +
 			"On a terminal, long values are shortened. Piped output has one session a line,\nseparated by tabs, with whole ids and plain numbers: id, updated, agent, project,\nmessages, tokens, bytes, title, tags.",
 		Example: "  coppice ls\n  coppice ls agent:codex project:ledger\n  coppice ls --since 7d --sort tokens",
 		GroupID: "read",
@@ -109,7 +109,7 @@ func (f *lsFlags) filter(arg string) error {
 		f.list.Tags = append(f.list.Tags, value)
 		return nil
 	}
-	return hinted(usageError{fmt.Errorf("%q is no filter; there are agent:NAME, project:NAME and tag:NAME", arg)},
+	return hinted(usageError{fmt.Errorf("%q is not a filter; use agent:NAME, project:NAME or tag:NAME", arg)},
 		command("search", []string{arg})+" searches in what was said")
 }
 

@@ -14,11 +14,11 @@ func mergeCommand(a *app) *cobra.Command {
 	var r coppice.MergeRequest
 	cmd := &cobra.Command{
 		Use:   "merge ID [LEAF]",
-		Short: "Bring another branch's outcome here",
+		Short: "Bring in the outcome of another branch",
 		Long: "Appends an entry that gives the model a summary of the branch that ends at LEAF,\n" +
-			"chosen messages of it, or both. The messages stay where they are.\n\n" +
-			"With --from the branch is that of another session, by default the one it ends\n" +
-			"with. Its messages are copied first, as a branch of this session.",
+			"some of its messages, or both. The messages stay where they are.\n\n" +
+			"With --from, the branch belongs to another session; by default it is the one that\n" +
+			"session ends with. Its messages are first copied here, as a branch.",
 		Example:           "coppice merge nightly 3f2a --summary 'caching helps'\ncoppice merge tokenizer --from table --pick leaf",
 		GroupID:           "tree",
 		Args:              cobra.RangeArgs(1, 2),

@@ -14,7 +14,7 @@ func newCommand(a *app) *cobra.Command {
 	var r coppice.CreateRequest
 	cmd := &cobra.Command{
 		Use:     "new",
-		Short:   "Begin a session and print its id",
+		Short:   "Start a session and print its id",
 		GroupID: "write",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

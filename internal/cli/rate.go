@@ -13,9 +13,9 @@ func rateCommand(a *app) *cobra.Command {
 	var r coppice.RateRequest
 	cmd := &cobra.Command{
 		Use:   "rate ID good|bad|none",
-		Short: "Say whether a session was any good",
+		Short: "Rate a session good or bad",
 		Long: "Records whether a session was good or bad, and why. The rating is a tag,\n" +
-			"rated/good or rated/bad, so ls, search and tag know it. none takes it back.",
+			"rated/good or rated/bad, so ls, search and tag can use it. none removes it.",
 		Example:           "coppice rate 0197ab bad --note 'it deleted the tests'\ncoppice ls tag:rated/bad",
 		GroupID:           "keep",
 		Args:              cobra.ExactArgs(2),

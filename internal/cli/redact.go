@@ -20,14 +20,14 @@ func redactCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "redact [ID…]",
 		Short: "Find secrets and take them out for good",
-		Long: "Lists the keys, tokens and passwords in sessions: what kind each is, how often it\n" +
-			"is there and where, but never the secret itself. With --apply each is replaced by\n" +
+		Long: "Lists the keys, tokens and passwords in sessions: the kind of each, how often it\n" +
+			"occurs and where, but never the secret itself. --apply replaces each with\n" +
 			"[REDACTED:kind]: in the log, in blobs, in what was kept of an import's source, in\n" +
 			"the trash and in quarantine; the index is rebuilt. A receipt says what was done and\n" +
 			"where a secret is left, for example because another session has it too; the exit\n" +
 			"code is then 3.\n\n" +
-			"This cannot be undone: look with --dry-run first. Revoke a secret that was ever\n" +
-			"written down all the same.",
+			"This cannot be undone: look with --dry-run first. And revoke the secret anyway:\n" +
+			"somebody may have seen it.",
 		Example: "  coppice redact 0197ab --dry-run\n" +
 			"  coppice redact --all --apply",
 		GroupID:           "keep",
@@ -65,7 +65,7 @@ func (a *app) runRedact(ctx context.Context, h *coppice.Home, r coppice.RedactRe
 		return err
 	}
 	if len(result.Receipt.Left) > 0 {
-		a.say("some of it is left; the receipt says where. %s also looks at the other sessions", command("redact", nil, "--all", "--apply"))
+		a.say("some secrets are left; the receipt says where. %s also looks at the other sessions", command("redact", nil, "--all", "--apply"))
 		return errPartial
 	}
 	return nil
@@ -90,7 +90,7 @@ func (a *app) sayFound(r *upkeep.RedactResult) error {
 // sayUnfinished tells what becomes of a redaction that did not come to its end.
 func (a *app) sayUnfinished(h *coppice.Home) {
 	if yes, err := h.Upkeep.Unfinished(); yes && err == nil {
-		a.say("not everything was taken out; every file is whole. The next command that writes to the store does the rest, or: %s", command("redact", nil, "--all", "--apply"))
+		a.say("some secrets were not removed yet; no file is damaged. The next command that writes to the store finishes the job, or run: %s", command("redact", nil, "--all", "--apply"))
 	}
 }
 

@@ -19,15 +19,15 @@ func repairCommand(a *app) *cobra.Command {
 		Short: "Repair the files of a session",
 		Long: "Repairs what can be repaired without guessing: a torn end, lines that were glued\n" +
 			"together, a missing or misplaced header, damaged lines (a marker takes their place,\n" +
-			"so that what hung on them still hangs together), repeated lines, permissions. The\n" +
-			"file as it was is kept in quarantine.\n\n" +
-			"Prints what it did. What it cannot repair it leaves alone and lists; the exit code\n" +
-			"is then 3.\n\n" +
+			"so that the entries after them stay connected), repeated lines, permissions. The\n" +
+			"original file is kept in quarantine.\n\n" +
+			"Prints what it did. It lists what it cannot repair and leaves it alone; the exit\n" +
+			"code is then 3.\n\n" +
 			"With --stale it deletes what interrupted programs left in the store: temporary\n" +
 			"files that are older than an hour, and locks of sessions that do not exist.\n\n" +
 			"With --blobs it deletes content that nothing in the store refers to any more: no\n" +
-			"session, archived or not, and nothing in trash, quarantine or backups. Others may\n" +
-			"write meanwhile. Look first: coppice repair --blobs --dry-run.",
+			"session, archived or not, and nothing in trash, quarantine or backups. Other\n" +
+			"programs may keep writing. Look first: coppice repair --blobs --dry-run.",
 		GroupID:           "about",
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -95,7 +95,7 @@ func (a *app) runRepair(ctx context.Context, h *coppice.Home, r coppice.RepairRe
 		}
 	}
 	if result.Kept != "" {
-		a.say("the file as it was: %s", result.Kept)
+		a.say("the original file: %s", result.Kept)
 	}
 	if r.DryRun {
 		a.say("%s would be made in session %s", render.Counted(len(result.Actions), "repair", "repairs"), name)
@@ -103,7 +103,7 @@ func (a *app) runRepair(ctx context.Context, h *coppice.Home, r coppice.RepairRe
 	}
 	a.say("%s made in session %s", render.Counted(len(result.Actions), "repair was", "repairs were"), name)
 	for _, f := range result.Left {
-		a.say("left as it is: %s %s: %s", f.Kind, f.Entry, render.OneLine(f.Detail, 0))
+		a.say("not repaired: %s %s: %s", f.Kind, f.Entry, render.OneLine(f.Detail, 0))
 	}
 	if len(result.Left) > 0 {
 		return errPartial

@@ -17,13 +17,14 @@ func resumeCommand(a *app) *cobra.Command {
 	var printOnly bool
 	cmd := &cobra.Command{
 		Use:   "resume [ID]",
-		Short: "Go on with a conversation in its agent",
-		Long: "Goes to the directory of a conversation and starts the agent it was held in, on\n" +
-			"that conversation: claude --resume, codex resume, gemini --resume, pi --session and\n" +
-			"so on. Without an ID, the one in which something was said last.\n\n" +
-			"With --in it goes on in another agent: the conversation is written into its files\n" +
-			"first, and what they cannot hold is listed. So it is if the agent has deleted the\n" +
-			"conversation. Nothing is overwritten. --print only prints the command.",
+		Short: "Continue a conversation in its agent",
+		Long: "Changes to the directory of a conversation and starts the agent you held it with,\n" +
+			"where you left off: claude --resume, codex resume, gemini --resume, pi --session\n" +
+			"and so on. Without an ID, it takes the most recently active conversation.\n\n" +
+			"With --in, it continues in another agent: it first writes the conversation into\n" +
+			"that agent's files, and lists what they cannot hold. It does the same if the agent\n" +
+			"has deleted the conversation. Nothing is overwritten. --print only prints the\n" +
+			"command.",
 		Example:           "  coppice resume\n  coppice resume 0199 --in codex\n  coppice resume 0199 --print",
 		GroupID:           "write",
 		Args:              cobra.MaximumNArgs(1),

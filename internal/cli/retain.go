@@ -20,10 +20,10 @@ func retainCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retain",
 		Short: "Move old sessions to the trash",
-		Long: "Moves to the trash the sessions in which something was last said longer ago than\n" +
-			"--older-than, and of the others all but the --max-count latest. Pinned sessions\n" +
-			"stay and are not counted; sessions that cannot be read stay, too. Nothing of this\n" +
-			"ever happens by itself, and coppice trash restore brings a session back.",
+		Long: "Moves old sessions to the trash: those last active longer ago than --older-than,\n" +
+			"and of the rest all but the --max-count latest. Pinned sessions are kept and not\n" +
+			"counted; so are sessions that cannot be read. Coppice never does this on its own,\n" +
+			"and coppice trash restore brings a session back.",
 		Example: "  coppice retain --older-than 90d --dry-run\n" +
 			"  coppice retain --max-count 1000",
 		GroupID: "keep",
@@ -41,7 +41,7 @@ func retainCommand(a *app) *cobra.Command {
 			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error { return a.runRetain(cmd.Context(), h, r) })
 		},
 	}
-	cmd.Flags().Var(&olderThan, "older-than", "what was last active longer ago, such as 30d, 2w or 12h")
+	cmd.Flags().Var(&olderThan, "older-than", "last active longer ago than this, such as 30d, 2w or 12h")
 	cmd.Flags().IntVar(&maxCount, "max-count", -1, "remove all but this many of the latest")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only list what would be removed")
 	cmd.MarkFlagsOneRequired("older-than", "max-count")

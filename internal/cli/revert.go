@@ -11,10 +11,10 @@ import (
 func revertCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:   "revert ID [ENTRY]",
-		Short: "Take back a compaction, edit or merge",
-		Long: "Appends an entry that takes back what another one does to the context. Without\n" +
-			"ENTRY, takes back the compaction in force, so that the model sees again what it\n" +
-			"replaced. Reverting a revert does the thing again.",
+		Short: "Undo a compaction, edit or merge",
+		Long: "Appends an entry that undoes what another entry does to the context. Without ENTRY\n" +
+			"it undoes the latest compaction, so that the model sees what that replaced again.\n" +
+			"Reverting a revert brings the change back.",
 		GroupID:           "tree",
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: a.completeEntryOf,

@@ -18,9 +18,9 @@ func rmCommand(a *app) *cobra.Command {
 		Use:   "rm ID…",
 		Short: "Move sessions to the trash",
 		Long: "Moves sessions to the trash, from which coppice trash restore brings them back,\n" +
-			"and prints the name of each removal. A conversation that goes on in several\n" +
-			"sessions goes as a whole; --link removes only the session that is named. Pinned\n" +
-			"sessions, and sessions too damaged to check, are kept unless you pass --force.",
+			"and prints the name of each removal. A conversation that spans several sessions is\n" +
+			"removed as a whole; --link removes only the session you name. Pinned sessions, and\n" +
+			"sessions too damaged to check, are kept unless you pass --force.",
 		GroupID:           "keep",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeSession(0),

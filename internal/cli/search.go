@@ -27,8 +27,8 @@ func searchCommand(a *app) *cobra.Command {
 		Short: "Find what was said, done and answered",
 		Long: `Find what was said, thought, called and answered, in all sessions.
 
-All words must be there, in any form; "a phrase" as it stands; a OR b; -not; begin*.
-Code is found whole and by its parts: parseHeader, parse, header. To search for an
+Every word must match, in any form. Also: "an exact phrase"; a OR b; -not; prefix*.
+Code matches as a whole and by its parts: parseHeader, parse, header. To search for an
 option, put -- before the query: search -- --no-verify.
 Filters can be part of the query: role:user tool:bash model:… tag:… agent:…
 project:… cwd:… session:… since:7d until:2026-03-01 branch:live

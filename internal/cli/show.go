@@ -27,7 +27,7 @@ func showCommand(a *app) *cobra.Command {
 		Short: "Read a conversation",
 		Long: "Show prints a conversation from its beginning to the leaf, or to the entry given\n" +
 			"with --leaf. Where it branches, show prints the commands that show the other\n" +
-			"branches. With --at it prints an entry and what stands around it.\n\n" +
+			"branches. With --at it prints an entry and what is around it.\n\n" +
 			"Sessions that continue each other are one conversation, whichever of them you\n" +
 			"name; --link shows only the one you name. On a terminal, long output goes through\n" +
 			"$COPPICE_PAGER, $PAGER or less.",
@@ -40,13 +40,13 @@ func showCommand(a *app) *cobra.Command {
 		ValidArgsFunction: a.completeSession(1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runShow(cmd, args[0], &f) },
 	}
-	cmd.Flags().StringVar(&f.leaf, "leaf", "", "the entry at which the path ends: an id or a label")
+	cmd.Flags().StringVar(&f.leaf, "leaf", "", "show the path up to this entry: an id or a label")
 	cmd.Flags().BoolVar(&f.all, "all", false, "every entry of the session, in the order of the log")
 	cmd.Flags().BoolVar(&f.full, "full", false, "all of tool calls and results")
 	linkFlag(cmd, &f.link)
 	chainFlag(cmd)
 	cmd.Flags().StringVar(&f.raw, "raw", "", "the bytes of the source that an imported entry was made of")
-	cmd.Flags().StringVar(&f.at, "at", "", "an entry, with what stands around it")
+	cmd.Flags().StringVar(&f.at, "at", "", "an entry, with what is around it")
 	cmd.Flags().IntVar(&f.last, "last", 0, "only the last N entries")
 	cmd.MarkFlagsMutuallyExclusive("all", "leaf", "at", "raw")
 	cmd.MarkFlagsMutuallyExclusive("at", "last")

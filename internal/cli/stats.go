@@ -26,9 +26,9 @@ func statsCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats [ID]",
 		Short: "Tokens, cost, hours, tools and topics",
-		Long: "Tokens and cost over time, when most was said, which tools and models, and what\n" +
-			"it was about: of all sessions, or of one. A response that is in several sessions,\n" +
-			"because one was forked from the other, is counted once.",
+		Long: "Shows tokens and cost over time, the busiest hours, the tools and models used, and\n" +
+			"the topics, of all sessions or of one. A response that several sessions have,\n" +
+			"because one was forked from another, is counted once.",
 		GroupID:           "read",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeSession(1),
@@ -87,7 +87,7 @@ func (a *app) printStats(s *coppice.StatsResult) error {
 		{"Tokens by project", compared(usageBars(s.Projects))},
 		{"Tokens by agent", compared(usageBars(s.Agents))},
 		{"Tokens by model", usageBars(s.Models)},
-		{"Tokens of the dearest sessions", sessionBars(s)},
+		{"Tokens of the most expensive sessions", sessionBars(s)},
 		{"Calls by tool", s.Tools},
 	} {
 		if err := a.printBars(c.title, c.bars); err != nil {
@@ -171,7 +171,7 @@ func tokenKinds(u coppice.Usage) string {
 	}
 	output := "output " + render.Thousands(int(u.Output))
 	if u.Reasoning > 0 {
-		output += " (of which reasoning " + render.Thousands(int(u.Reasoning)) + ")"
+		output += " (including reasoning " + render.Thousands(int(u.Reasoning)) + ")"
 	}
 	return strings.Join(append(parts, output), ", ")
 }

@@ -19,7 +19,7 @@ import (
 func trashCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "trash",
-		Short:   "See, restore or delete what was removed",
+		Short:   "List, restore or delete removed sessions",
 		GroupID: "keep",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -87,8 +87,8 @@ func trashRestoreCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:   "restore ID…",
 		Short: "Bring removed sessions back",
-		Long: "Brings sessions back under their ids. ID is the id or the key of a session, which\n" +
-			"means its latest removal, or the name of a removal, or the beginning of one.",
+		Long: "Brings sessions back under their ids. ID is the name of a removal, or the id or key\n" +
+			"of a session, which means its latest removal; the beginning is enough.",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeTrash,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -132,7 +132,7 @@ func trashEmptyCommand(a *app) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "empty",
-		Short: "Delete for good what is in the trash",
+		Short: "Delete everything in the trash for good",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
@@ -140,7 +140,7 @@ func trashEmptyCommand(a *app) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().Var(&olderThan, "older-than", "only what was removed longer ago, such as 30d, 2w or 12h")
+	cmd.Flags().Var(&olderThan, "older-than", "only removed longer ago than this, such as 30d, 2w or 12h")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return a.withJSON(cmd)
 }

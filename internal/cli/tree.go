@@ -24,9 +24,9 @@ func treeCommand(a *app) *cobra.Command {
 		Use:   "tree ID",
 		Short: "Draw the branches of a session",
 		Long: "Tree draws every branch. The path to the leaf runs straight down; what branches\n" +
-			"off stands indented beside it. The ids can be given to other commands.\n\n" +
+			"off is indented beside it. Other commands accept the ids.\n\n" +
 			"Sessions that continue each other are drawn as one conversation; --link draws\n" +
-			"the one that is named alone.",
+			"only the one you name.",
 		Example:           "  coppice tree 0199\n  coppice tree 0199 --fold 4",
 		GroupID:           "read",
 		Args:              cobra.ExactArgs(1),
