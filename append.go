@@ -233,7 +233,7 @@ func checkAt(c *Conversation, at string) error {
 	return &session.Error{
 		Op: "append", Name: c.Name, Kind: session.ErrConflict,
 		Err:  fmt.Errorf("the conversation ends with entry %s, not %s; nothing was written", end, at),
-		Hint: "look at what was added, and try again",
+		Hint: "look at what was added, then try again",
 	}
 }
 

@@ -39,7 +39,7 @@ type ArchiveResult struct {
 func (s *Sessions) Archive(ctx context.Context, r ArchiveRequest) (*ArchiveResult, error) {
 	h := s.home
 	if r.OlderThan < 0 || r.Session != "" && r.OlderThan > 0 {
-		return nil, invalid("either a session or an age is needed")
+		return nil, invalid("give either a session or an age")
 	}
 	h.beforeWriting(ctx)
 	before, err := h.stats(ctx)

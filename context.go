@@ -177,7 +177,7 @@ func (w *WindowRequest) check() error {
 	case w.Images != nil && *w.Images < -1:
 		return invalid("the number of images is %d; it must be -1, for all of them, or more", *w.Images)
 	case w.CutTo < 0 || w.CutTo > 100:
-		return invalid("a full window cannot be cut to %d percent; it must be a percentage from 1 to 100", w.CutTo)
+		return invalid("cannot cut a full window to %d percent; it must be from 1 to 100", w.CutTo)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ const (
 )
 
 // ErrPartial says that some of several things were done and others were not.
-var ErrPartial = errors.New("not everything was done")
+var ErrPartial = errors.New("not everything could be done")
 
 // KindOf returns the kind of an error. An error that matches several kinds is of
 // the first of them here: a conflict in a damaged session is a conflict.
@@ -177,7 +177,7 @@ func plainly(op, name string, err error) error {
 	if conflict, ok := errors.AsType[*session.ConflictError](err); ok {
 		return &session.Error{
 			Op: op, Name: name, Kind: session.ErrConflict,
-			Err:  fmt.Errorf("another program wrote to it at the same moment and is at entry %s; nothing was changed", conflict.Theirs),
+			Err:  fmt.Errorf("another program wrote to it at the same time, and it now ends at entry %s; nothing was changed", conflict.Theirs),
 			Hint: "try again",
 		}
 	}

@@ -159,7 +159,7 @@ func (h *Home) mustBeElsewhere(path string) error {
 	}
 	if abs, err := filepath.Abs(dir); file.IsStore(dir) || err == nil && abs == h.store.Dir() {
 		return &session.Error{
-			Op: "export", Path: path, Err: invalid("sessions are kept in %s, and an export would be taken for one", dir),
+			Op: "export", Path: path, Err: invalid("%s holds sessions, and an export there would look like one", dir),
 			Hint: "write to another directory",
 		}
 	}
@@ -196,7 +196,7 @@ type ExportAllResult struct {
 func (t *Transfer) ExportAll(ctx context.Context, r ExportAllRequest) (*ExportAllResult, error) {
 	result := &ExportAllResult{}
 	if format := all.Named(r.Format); (format == nil || format.Places == nil) && !isDir(r.Path) {
-		return result, invalid("several conversations need a directory: a path that ends with a slash, or that exists")
+		return result, invalid("several conversations need a directory: one that exists, or a path that ends with a slash")
 	}
 	sessions := t.home.Sessions.Distinct(ctx, r.Sessions, r.Link)
 	if r.All {
@@ -263,11 +263,11 @@ func (r *ExportRequest) settle() (err error) {
 	case !own && (format == nil || format.Write == nil):
 		return &session.Error{Op: "export", Err: invalid("unknown format %q", r.Format)}
 	case r.Inline && r.Format != ExportJSONL:
-		return invalid("only jsonl can be inlined; %s has all content anyway", r.Format)
+		return invalid("only jsonl can be inlined; %s already has all content", r.Format)
 	case r.Leaf != "" && (r.Format == ExportJSON || r.Format == ExportJSONL):
-		return invalid("%s has all branches, so it takes no leaf", r.Format)
+		return invalid("%s has all branches, so it cannot end at a leaf", r.Format)
 	case r.Path == "" && r.Out == nil && (own || r.toOut):
-		return invalid("there is nowhere to write to")
+		return invalid("give a path or a writer")
 	}
 	return nil
 }
@@ -358,7 +358,7 @@ func (t *Transfer) exportTo(ctx context.Context, c *Conversation, r ExportReques
 		return nil
 	}
 	if r.Out == nil {
-		return invalid("%s belongs to no program, so there is nowhere to write to", r.Format)
+		return invalid("%s is not the format of one program, so give a path", r.Format)
 	}
 	_, err = io.Copy(r.Out, bytes.NewReader(done.Data))
 	return err

@@ -100,7 +100,7 @@ func (r *ImportRequest) check() error {
 	case r.Format != "" && all.Named(r.Format) == nil:
 		return &session.Error{Op: "import", Err: invalid("unknown format %q", r.Format)}
 	case r.Watch > 0 && r.DryRun:
-		return invalid("a dry run cannot watch")
+		return invalid("a dry run cannot watch for changes")
 	}
 	for _, path := range r.Paths {
 		if path == discover.Stdin && r.Watch > 0 {

@@ -135,9 +135,9 @@ func (r *ListRequest) options() (o index.ListOptions, err error) {
 	case r.Page < 0:
 		return o, invalid("page is %d; the first is 1", r.Page)
 	case r.Page > 1 && r.Limit < 0:
-		return o, invalid("page is %d, but without a limit everything is on the first", r.Page)
+		return o, invalid("page is %d, but without a limit there is only page 1", r.Page)
 	case r.Page > 1 && r.After != "":
-		return o, invalid("page and after both say where to begin; give one of them")
+		return o, invalid("page and after exclude each other; give one of them")
 	}
 	offset := 0
 	if r.Page > 1 {

@@ -106,7 +106,7 @@ func checkMerge(c *Conversation, from string) error {
 		return err
 	}
 	return &session.Error{
-		Op: "merge", Name: c.Name, Err: invalid("entry %q is on the path to the leaf: there is nothing to bring", from),
+		Op: "merge", Name: c.Name, Err: invalid("entry %q is already on the path to the leaf, so there is nothing to merge", from),
 		Hint: "name an entry of another branch",
 	}
 }

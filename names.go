@@ -84,7 +84,7 @@ func (h *Home) exactly(ctx context.Context, id string) (string, error) {
 // checkKey refuses a key for a new session that would mean something else.
 func (h *Home) checkKey(ctx context.Context, key string) error {
 	if _, ok := placeOf(key); ok {
-		return &session.Error{Op: "create", Name: key, Err: invalid("as a key, %s could not be told from a place in the list", key), Hint: "choose another key"}
+		return &session.Error{Op: "create", Name: key, Err: invalid("a key like %s would be taken for a place in the list", key), Hint: "choose another key"}
 	}
 	id, err := h.exactly(ctx, key)
 	if err == nil && id != "" && id != idOfKey(key) {

@@ -54,7 +54,7 @@ func (s *Sessions) Create(ctx context.Context, r CreateRequest) (*CreateResult, 
 	if r.Key != "" && errors.Is(err, session.ErrExist) {
 		return nil, &session.Error{
 			Op: "create", Name: r.Key, Kind: session.ErrExist, Err: fmt.Errorf("session %s has this key", header.ID),
-			Hint: "a key has one session: use the key where an id goes",
+			Hint: "use the key wherever an id is accepted",
 		}
 	}
 	if err != nil {

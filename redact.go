@@ -23,7 +23,7 @@ type RedactRequest struct {
 func (u *Upkeep) Redact(ctx context.Context, r RedactRequest) (*upkeep.RedactResult, error) {
 	h := u.home
 	if (len(r.Sessions) > 0) == r.All {
-		return nil, invalid("either sessions or all of them are needed")
+		return nil, invalid("give sessions, or ask for all of them")
 	}
 	var names []string
 	for _, given := range r.Sessions {

@@ -52,7 +52,7 @@ func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, 
 	format := all.Named(in)
 	if format == nil || format.Resume == nil {
 		return nil, &session.Error{
-			Op: "resume", Name: c.Name, Err: invalid("%s has no command that goes on with a conversation", in),
+			Op: "resume", Name: c.Name, Err: invalid("%s has no command that continues a conversation", in),
 			Hint: "choose one of " + strings.Join(resumable(), ", "),
 		}
 	}
@@ -79,7 +79,7 @@ func (r *ResumeRequest) getenv() func(string) string {
 func (t *Transfer) writeToResume(ctx context.Context, c *Conversation, format *transcript.Format, env transcript.Env, result *ResumeResult) error {
 	if format.Write == nil {
 		return &session.Error{
-			Op: "resume", Name: c.Name, Err: invalid("%s no longer has it, and its files cannot be written", format.Title),
+			Op: "resume", Name: c.Name, Err: invalid("%s no longer has the conversation, and Coppice cannot write its files", format.Title),
 			Hint: "choose one of " + strings.Join(resumable(), ", "),
 		}
 	}

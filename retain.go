@@ -60,7 +60,7 @@ func (u *Upkeep) Retain(ctx context.Context, r RetainRequest) (*RetainResult, er
 		rule.MaxCount = *r.MaxCount
 	}
 	if r.OlderThan < 0 || r.MaxCount != nil && *r.MaxCount < 0 || r.OlderThan == 0 && r.MaxCount == nil {
-		return nil, invalid("say what may stay: give a positive age or a number of sessions")
+		return nil, invalid("give an age greater than zero, or how many sessions to keep")
 	}
 	if !r.DryRun {
 		u.home.beforeWriting(ctx)

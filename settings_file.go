@@ -84,7 +84,7 @@ func setInTOML(text []byte, key, value string) ([]byte, error) {
 	edited := strings.Join(lines, "")
 	var settings map[string]any
 	if err := toml.Unmarshal([]byte(edited), &settings); err != nil || fmt.Sprint(settings[key]) != value {
-		return nil, fmt.Errorf("%s is set in a way that cannot be changed by program; edit the file", key)
+		return nil, fmt.Errorf("%s is set in a way that a program cannot change; edit the file", key)
 	}
 	return []byte(edited), nil
 }

@@ -73,7 +73,7 @@ func (s *Search) Stats(ctx context.Context, r StatsRequest) (*StatsResult, error
 	if r.TimeZone != "" {
 		var err error
 		if o.Location, err = time.LoadLocation(r.TimeZone); err != nil {
-			return nil, invalid("time zone %q is not known here", r.TimeZone)
+			return nil, invalid("unknown time zone %q", r.TimeZone)
 		}
 	}
 	ix, err := s.home.index(ctx)

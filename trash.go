@@ -109,8 +109,8 @@ func (u *Upkeep) Restore(ctx context.Context, r RestoreRequest) (*RestoreResult,
 	err = u.home.store.Restore(ctx, item.ID)
 	if errors.Is(err, session.ErrExist) {
 		return nil, &session.Error{
-			Op: "restore", Name: item.Name, Kind: session.ErrExist, Err: errors.New("there is a session of that id"),
-			Hint: "remove that one first; the one in the trash was left there",
+			Op: "restore", Name: item.Name, Kind: session.ErrExist, Err: errors.New("a session with that id exists"),
+			Hint: "remove that one first; the one in the trash is still there",
 		}
 	}
 	if err != nil {

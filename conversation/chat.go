@@ -246,7 +246,7 @@ func (c *Chat) AddAssistantMessage(r Reply) (Message, error) {
 // AddActionResult adds what a tool answered to a call.
 func (c *Chat) AddActionResult(callID, output string, isError bool) (Message, error) {
 	if callID == "" {
-		return Message{}, fmt.Errorf("action result: %w: it has no id of a call", session.ErrInvalid)
+		return Message{}, fmt.Errorf("action result: %w: it has no call id", session.ErrInvalid)
 	}
 	result := session.ToolResult(callID, output, isError)
 	return c.AddMessage(session.RoleTool, result, CategorySystemOutput, nil)

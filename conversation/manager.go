@@ -213,7 +213,7 @@ func (m *Manager) modelOf(a *active) (Model, error) {
 			return found, nil
 		}
 	}
-	return nil, fmt.Errorf("get response: %w: there is no model %s/%s here: set ManagerOptions.Models or call UseModel",
+	return nil, fmt.Errorf("get response: %w: no model %s/%s: set ManagerOptions.Models or call UseModel",
 		session.ErrInvalid, config.Provider, config.Model)
 }
 

@@ -68,7 +68,7 @@ func (m Message) Validate() error {
 		faults = append(faults, errors.New("it has no role"))
 	}
 	if m.Category < CategorySystem || m.Category > CategorySystemOutput {
-		faults = append(faults, fmt.Errorf("it has no category, but %d", int(m.Category)))
+		faults = append(faults, fmt.Errorf("unknown category %d", int(m.Category)))
 	}
 	if m.Timestamp.IsZero() {
 		faults = append(faults, errors.New("it has no time"))

@@ -34,7 +34,7 @@ type shelf struct {
 // and has the oldest. Only the messages of the page are read.
 func (m *Sessions) LoadMessages(id string, page, pageSize int) ([]Message, error) {
 	if page < 1 || pageSize < 1 {
-		return nil, &session.Error{Op: "load messages", Name: id, Kind: session.ErrInvalid, Err: errors.New("page and page size begin at 1")}
+		return nil, &session.Error{Op: "load messages", Name: id, Kind: session.ErrInvalid, Err: errors.New("page and page size must be at least 1")}
 	}
 	from := (page - 1) * pageSize
 	if name := m.coldTail(id); name != "" {
@@ -228,7 +228,7 @@ func (b *shelf) sort() error {
 	}
 	b.ids = append(maybe, ids[n:]...)
 	if h.Relation == session.RelationContinuation && !marked {
-		return errors.New("it does not say what came before it") // loading it finds out
+		return errors.New("it does not name the session before it") // loading it finds out
 	}
 	return nil
 }

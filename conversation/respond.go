@@ -77,7 +77,7 @@ func (c *Chat) addIncomplete(ctx context.Context, reply Reply, cause error) (Mes
 		StopReason: stop, Metadata: map[string]any{MetaIncomplete: cause.Error()},
 	})
 	if err != nil {
-		return Message{}, errors.Join(cause, fmt.Errorf("keep what arrived: %w", err))
+		return Message{}, errors.Join(cause, fmt.Errorf("saving the partial reply: %w", err))
 	}
 	return m, cause
 }

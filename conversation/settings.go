@@ -52,7 +52,7 @@ func (s Settings) withDefaults() (Settings, error) {
 	case "", "json", FormatJSONL:
 		s.Format = FormatJSONL
 	default:
-		return s, fmt.Errorf("settings: %w: the format %.40q is not %q: export sessions to have them in another", session.ErrInvalid, s.Format, FormatJSONL)
+		return s, fmt.Errorf("settings: %w: the format is %.40q; it must be %q (export sessions to get another format)", session.ErrInvalid, s.Format, FormatJSONL)
 	}
 	if s.MaxMessagesPerSession == 0 {
 		s.MaxMessagesPerSession = DefaultSettings.MaxMessagesPerSession

@@ -64,7 +64,7 @@ func (m *Sessions) tailFor(id string, a access) (*link, error) {
 		l = following
 	}
 	m.cache.release(l)
-	return nil, &session.Error{Op: "follow", Name: id, Kind: session.ErrCorrupt, Err: errors.New("the chain of its continuations has no end")}
+	return nil, &session.Error{Op: "follow", Name: id, Kind: session.ErrCorrupt, Err: errors.New("its continuations form a circle")}
 }
 
 // acquireTail returns the last link as far as it is known, or the session itself,
@@ -235,7 +235,7 @@ func (m *Sessions) append(id string, entries ...session.Entry) (_ string, transi
 
 // tooSlow is the error of somebody whom others were always ahead of.
 func tooSlow(op, id string) error {
-	return &session.Error{Op: op, Name: id, Kind: session.ErrConflict, Err: errors.New("other writers were always faster")}
+	return &session.Error{Op: op, Name: id, Kind: session.ErrConflict, Err: errors.New("other writers kept getting there first")}
 }
 
 // change appends to the last link of a conversation what is wanted there, as that

@@ -161,7 +161,7 @@ func (g *guard) take(ctx context.Context) error {
 			return &store.Error{
 				Op: "lock index", Path: g.path, Kind: store.ErrLocked,
 				Err:  fmt.Errorf("not free after %v", busyMillis*time.Millisecond),
-				Hint: "another process is stuck while writing to the index",
+				Hint: "another process seems stuck while writing to the index",
 			}
 		}
 		select {

@@ -61,7 +61,7 @@ func (p *parser) take(name, value string, at int, negative bool) {
 		}
 	case "kind":
 		if kindNumber(Kind(value)) < 0 {
-			p.fail(at, "there is no kind %q", value)
+			p.fail(at, "unknown kind %q", value)
 		}
 		fallthrough
 	default:

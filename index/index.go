@@ -221,7 +221,7 @@ func (ix *Index) fail(op string, err error) error {
 		err = syscall.ENOSPC // which says what to do about it
 	}
 	if errors.Is(err, errReplaced) {
-		return &store.Error{Op: op, Path: ix.path, Err: err, Hint: "something deletes it again and again: try again when that is over"}
+		return &store.Error{Op: op, Path: ix.path, Err: err, Hint: "another program keeps deleting it: try again later"}
 	}
 	return &store.Error{Op: op, Path: ix.path, Err: fmt.Errorf("index: %w", err)}
 }

@@ -45,10 +45,10 @@ func (ix *Index) List(ctx context.Context, o ListOptions) (page []Session, next 
 // check reads the cursor, if there is one.
 func (o *ListOptions) check() (c cursor, err error) {
 	if _, ok := sorts[o.Sort]; !ok {
-		return c, fmt.Errorf("sessions cannot be sorted by %q", o.Sort)
+		return c, fmt.Errorf("cannot sort sessions by %q", o.Sort)
 	}
 	if o.Offset < 0 {
-		return c, fmt.Errorf("a list cannot begin %d sessions before the first", -o.Offset)
+		return c, fmt.Errorf("the offset is -%d; it must not be negative", -o.Offset)
 	}
 	if o.After == "" {
 		return c, nil
@@ -72,7 +72,7 @@ func (c cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-var errCursor = errors.New("the cursor is not one of this list")
+var errCursor = errors.New("the cursor does not belong to this list")
 
 func (o *ListOptions) cursor() (c cursor, err error) {
 	data, err := base64.RawURLEncoding.DecodeString(o.After)

@@ -307,7 +307,7 @@ func prepare(ctx context.Context, db *sql.DB, mark func() error) error {
 			return err
 		}
 	} else if version != schemaVersion {
-		return fmt.Errorf("%w: it has %d, this program uses %d", errOtherVersion, version, schemaVersion)
+		return fmt.Errorf("%w: it is version %d, this program uses version %d", errOtherVersion, version, schemaVersion)
 	}
 	if err := checkSchema(ctx, db); err != nil {
 		return err
@@ -363,7 +363,7 @@ func checkSchema(ctx context.Context, db *sql.DB) error {
 		inner := kind == "table" && !strings.Contains(strings.ToUpper(text), " AS") &&
 			(strings.HasPrefix(name, "fts_") || strings.HasPrefix(name, "sqlite_"))
 		if !ours[text] && !inner {
-			return fmt.Errorf("%w: it has a %s %q that is not ours", errOtherVersion, kind, name)
+			return fmt.Errorf("%w: it has a %s %q that Coppice did not make", errOtherVersion, kind, name)
 		}
 		delete(ours, text)
 	}
@@ -371,7 +371,7 @@ func checkSchema(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	if len(ours) > 0 {
-		return fmt.Errorf("%w: it lacks %d of our tables", errOtherVersion, len(ours))
+		return fmt.Errorf("%w: %d of its tables are missing", errOtherVersion, len(ours))
 	}
 	return nil
 }

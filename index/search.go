@@ -66,7 +66,7 @@ func (o *SearchOptions) query(now time.Time) (*query, error) {
 	f := &q.filters
 	for _, k := range o.Kinds {
 		if kindNumber(k) < 0 {
-			return nil, &store.Error{Op: "search", Kind: store.ErrInvalid, Err: fmt.Errorf("there is no kind %q", k)}
+			return nil, &store.Error{Op: "search", Kind: store.ErrInvalid, Err: fmt.Errorf("unknown kind %q", k)}
 		}
 	}
 	f.tags = append(f.tags, o.Tags...)

@@ -245,7 +245,7 @@ func (o *UsageOptions) sql() (string, []any, error) {
 	}
 	key, ok := keys[o.By]
 	if !ok {
-		return "", nil, fmt.Errorf("usage cannot be added up by %q", o.By)
+		return "", nil, fmt.Errorf("cannot group usage by %q", o.By)
 	}
 	where, args := []string{"u.counted = 1", "(u.recorded = 0 OR s.billed = 0)"}, []any{}
 	filter := func(set bool, cond string, arg any) {

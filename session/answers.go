@@ -30,7 +30,7 @@ func (s *Session) CheckResults(e *Entry) error {
 				made[ref.ID] = true
 			case ref.Pair != NoPair || before != e:
 			case made[ref.ID]:
-				return s.refuseResult(fmt.Errorf("tool call %.80q has its result already", ref.ID))
+				return s.refuseResult(fmt.Errorf("tool call %.80q already has a result", ref.ID))
 			default:
 				return s.refuseResult(fmt.Errorf("no tool call before the leaf has the id %.80q", ref.ID))
 			}

@@ -246,7 +246,7 @@ func (s *Session) checkOpen(op string) error {
 	if s.failed != nil {
 		return &Error{
 			Op: op, Name: s.name, Kind: ErrClosed, Err: fmt.Errorf("an earlier append failed: %w", s.failed),
-			Hint: "load the session again to see whether it landed",
+			Hint: "load the session again to see whether it was written",
 		}
 	}
 	return nil
@@ -268,13 +268,13 @@ func (s *Session) meet(ctx context.Context, b *batch, err error, known int) erro
 	if s.tree.end == at { // it became shorter: what we know of it is not there any more
 		return &Error{
 			Op: "append", Name: s.name, Kind: ErrReplaced,
-			Err:  fmt.Errorf("it ends before byte %d, where it ended when it was read", at),
-			Hint: "somebody cut it back: open it again",
+			Err:  fmt.Errorf("it is shorter than when it was read: it ended at byte %d", at),
+			Hint: "another program shortened it: open it again",
 		}
 	}
 	for _, id := range b.ids {
 		if _, taken := s.tree.at(id); taken {
-			return &Error{Op: "append", Name: s.name, Kind: ErrExist, Err: fmt.Errorf("entry %q, of another writer", id)}
+			return &Error{Op: "append", Name: s.name, Kind: ErrExist, Err: fmt.Errorf("another program wrote entry %q", id)}
 		}
 	}
 	if errors.Is(err, store.ErrCompleted) && s.opts.OnConflict != ReportAll {
@@ -315,7 +315,7 @@ func (s *Session) encode(ctx context.Context, w *writing) (*batch, error) {
 		}
 		line := b.text[begin:]
 		if len(line) > deepLine && !rawjson.Valid(line) {
-			return nil, s.refuse(w, i, ErrInvalid, errors.New("the entry is nested too deep to be read again"))
+			return nil, s.refuse(w, i, ErrInvalid, errors.New("the entry is nested too deeply to be read again"))
 		}
 		b.add(e, int64(len(line)))
 		if w.graft && e.Type == TypeLeaf {

@@ -141,7 +141,7 @@ func (s *Session) checkPicked(path []Entry, fromID string, ids []string) error {
 	}
 	picked.pairTools()
 	if len(picked.Problems) > 0 {
-		return &Error{Op: "merge", Name: s.name, Kind: ErrInvalid, Err: fmt.Errorf("the entries tear a tool call from its result: %v", picked.Problems[0])}
+		return &Error{Op: "merge", Name: s.name, Kind: ErrInvalid, Err: fmt.Errorf("the entries separate a tool call from its result: %v", picked.Problems[0])}
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ func (s *Session) checkNew(ctx context.Context, w *writing, i int) error {
 	}
 	for _, id := range ids {
 		if why := there[id]; why != "" {
-			return s.refuse(w, i, ErrInvalid, fmt.Errorf("cannot bring entry %q again: %s", id, why))
+			return s.refuse(w, i, ErrInvalid, fmt.Errorf("cannot merge entry %q again: %s", id, why))
 		}
 		there[id] = "it is named twice"
 	}

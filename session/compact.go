@@ -89,9 +89,9 @@ func PlanCompaction(c *Context, keepTokens int, count func(Entry) int) (*Compact
 func (c *Context) whyNoCut() error {
 	cuts, _ := c.cuts()
 	if waiting := cuts.pairs.PendingCalls(); len(waiting) > 0 {
-		return &nothingToCompact{fmt.Sprintf("tool call %s waits for its result, and no legal cut before it leaves anything out", waiting[0].ID)}
+		return &nothingToCompact{fmt.Sprintf("tool call %s is waiting for its result, and there is nothing before it that could be summarised", waiting[0].ID)}
 	}
-	return &nothingToCompact{fmt.Sprintf("no legal cut in %d entries leaves anything out", len(c.Entries))}
+	return &nothingToCompact{fmt.Sprintf("nothing in the %d entries could be summarised", len(c.Entries))}
 }
 
 // planner weighs the cuts of a context.
@@ -433,7 +433,7 @@ func (s *Session) Undo() (string, error) {
 		return "", err
 	}
 	if sel.compaction == nil {
-		return "", &Error{Op: "revert", Name: s.name, Kind: ErrNotExist, Err: fmt.Errorf("no compaction is in force at entry %q", sel.leaf)}
+		return "", &Error{Op: "revert", Name: s.name, Kind: ErrNotExist, Err: fmt.Errorf("there is no compaction to undo at entry %q", sel.leaf)}
 	}
 	return s.Revert(sel.compaction.ID)
 }

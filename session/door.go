@@ -75,7 +75,7 @@ func checkForm(e *Entry, odd bool) error {
 		return errors.New("its id is not UTF-8")
 	}
 	if !odd && (e.ID == wordLeaf || strings.ContainsFunc(e.ID, unicode.IsControl)) {
-		return fmt.Errorf("an entry cannot have the id %.80q: nobody could name it; %q is a word for the leaf, and control characters cannot be shown", e.ID, wordLeaf)
+		return fmt.Errorf("an entry cannot have the id %.80q: it could not be typed; %q means the leaf, and control characters cannot be shown", e.ID, wordLeaf)
 	}
 	if !e.Timestamp.IsZero() && (e.Timestamp.Year() > 9999 || e.Timestamp.Year() < 0) {
 		return fmt.Errorf("the time %s cannot be written: the year must be from 0 to 9999", e.Timestamp.Format(time.RFC3339))
@@ -415,9 +415,9 @@ func (s *Session) checkID(ctx context.Context, w *writing, b *batch, i int) erro
 	e := &w.entries[i]
 	switch {
 	case w.graft && e.ID == "":
-		return s.refuse(w, i, ErrInvalid, errors.New("an entry has no id; entries from elsewhere bring theirs"))
+		return s.refuse(w, i, ErrInvalid, errors.New("an entry has no id; entries from elsewhere must have one"))
 	case w.graft && e.Timestamp.IsZero() && !e.hasOddTime():
-		return s.refuse(w, i, ErrInvalid, errors.New("an entry has no time; entries from elsewhere bring theirs"))
+		return s.refuse(w, i, ErrInvalid, errors.New("an entry has no time; entries from elsewhere must have one"))
 	case e.ID == "" && b.now != (time.Time{}) && s.opts.ownIDs:
 		e.ID, w.ownIDs = ids.next(b.now), true
 		return nil

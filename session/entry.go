@@ -71,7 +71,7 @@ func CheckRole(role MessageRole) error {
 	case RoleUser, RoleAssistant, RoleSystem, RoleTool:
 		return nil
 	}
-	return invalid{fmt.Errorf("role %q is none of user, assistant, system and tool", role)}
+	return invalid{fmt.Errorf("unknown role %q; it must be user, assistant, system or tool", role)}
 }
 
 // Relations of a session to its parent session.

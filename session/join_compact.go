@@ -73,7 +73,7 @@ func (s *Session) mustNotBeHidden(firstKeptID, name string) error {
 		case home:
 			return nil // it comes first
 		case name:
-			return &CutError{firstKeptID, fmt.Sprintf("compaction %s in session %s, which comes later, is in force: take that back first", sel.compaction.ID, home)}
+			return &CutError{firstKeptID, fmt.Sprintf("compaction %s in session %s, which comes later, takes precedence: undo that one first", sel.compaction.ID, home)}
 		}
 	}
 	return nil

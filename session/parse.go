@@ -164,7 +164,7 @@ func (m *MessageEntry) checkMembers() error {
 	for i := range m.Content {
 		c := m.Content[i].ToolUse
 		if c != nil && calls[c.ID] {
-			return fmt.Errorf("message.content[%d]: the call id %q is there twice: each call needs its own", i, c.ID)
+			return fmt.Errorf("message.content[%d]: the call id %q occurs twice: each call needs its own", i, c.ID)
 		}
 		if c != nil {
 			calls[c.ID] = true
@@ -276,7 +276,7 @@ func checkNoBlob(ref store.Ref) error {
 	if ref == "" {
 		return nil
 	}
-	return errors.New(`"blob" cannot be handed in: give the content itself`)
+	return errors.New(`"blob" cannot be set: give the content itself`)
 }
 
 // check makes sure that a source has something to send.

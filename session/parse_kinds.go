@@ -99,7 +99,7 @@ func checkRepeats(value []byte, at string) error {
 		return rawjson.Object(value, func(key, value []byte) error {
 			name := strings.TrimPrefix(at+"."+string(key), ".")
 			if seen[string(key)] {
-				return fmt.Errorf("%q is there twice", name)
+				return fmt.Errorf("%q occurs twice", name)
 			}
 			seen[string(key)] = true
 			return checkRepeats(value, name)

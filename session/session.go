@@ -298,7 +298,7 @@ func (s *Session) inventHeader(t *tree) (*Header, error) {
 		return nil, &Error{
 			Op: "open", Name: s.name, Kind: ErrCorrupt,
 			Err:  fmt.Errorf("no header and no entry in %d bytes", t.end),
-			Hint: "repairing may bring back a backup; recovering starts a new session in its place and leaves the file alone",
+			Hint: "repair it to bring back a backup, or recover it to start a new session and leave the file alone",
 		}
 	}
 	t.report(ProblemHeader, "", 0, "the header is missing")
@@ -518,7 +518,7 @@ func (s *Session) Flush(ctx context.Context) error {
 	if failed != nil {
 		return &Error{
 			Op: "flush", Name: s.name, Kind: ErrUnknown, Err: fmt.Errorf("an earlier append failed: %w", failed),
-			Hint: "load the session again to see whether it landed",
+			Hint: "load the session again to see whether it was written",
 		}
 	}
 	err := s.log.Flush(ctx)

@@ -35,6 +35,6 @@ func errNotRaw(id, why string) error {
 func errChanged(id string) error {
 	return &session.Error{
 		Op: "read source of", Name: id, Kind: session.ErrCorrupt,
-		Err: fmt.Errorf("what is kept does not match its hash"),
+		Err: fmt.Errorf("the kept bytes do not match their hash"),
 	}
 }

@@ -157,7 +157,7 @@ func (x *Exporter) readBack(ctx context.Context, format *Format, s *Script, out 
 	defer os.RemoveAll(dir)
 	for _, f := range out.Files {
 		if !fs.ValidPath(f.Path) {
-			return "", &session.Error{Op: "export", Path: f.Path, Kind: session.ErrInvalid, Err: errors.New("a writer wants to leave its directory")}
+			return "", &session.Error{Op: "export", Path: f.Path, Kind: session.ErrInvalid, Err: errors.New("the export would write outside its directory")}
 		}
 		path := filepath.Join(dir, filepath.FromSlash(f.Path))
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -173,7 +173,7 @@ func (x *Exporter) readBack(ctx context.Context, format *Format, s *Script, out 
 	}
 	read, err := Collect(ctx, format, f)
 	if err != nil {
-		return "", fmt.Errorf("what was written cannot be read: %w", err)
+		return "", fmt.Errorf("the export cannot be read back: %w", err)
 	}
 	if err := compare(s, out, read, x.Clean != nil); err != nil {
 		return "", err
@@ -186,7 +186,7 @@ func (x *Exporter) readBack(ctx context.Context, format *Format, s *Script, out 
 
 func errNothing(format *Format) error {
 	return &session.Error{
-		Op: "export", Kind: session.ErrInvalid, Err: fmt.Errorf("the session has nothing that %s has a place for", format.Title),
+		Op: "export", Kind: session.ErrInvalid, Err: fmt.Errorf("the session has nothing that %s can hold", format.Title),
 	}
 }
 
@@ -227,7 +227,7 @@ func compare(s *Script, out *Output, read *Collected, cleaned bool) error {
 }
 
 func errReadBack(why string) error {
-	return &session.Error{Op: "export", Kind: session.ErrCorrupt, Err: fmt.Errorf("what was written reads as something else: %s", why)}
+	return &session.Error{Op: "export", Kind: session.ErrCorrupt, Err: fmt.Errorf("the export does not read back as the same conversation: %s", why)}
 }
 
 // said is what was said in a conversation, and how many tools were called: their

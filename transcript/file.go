@@ -229,7 +229,7 @@ func (u *unpacked) Read(p []byte) (int, error) {
 		return 0, &session.Error{
 			Op: "read", Path: u.path, Offset: u.n, At: true, Kind: session.ErrTooLarge,
 			Err:  fmt.Errorf("it unpacks to more than %d times its size", ratio),
-			Hint: "unpack it yourself if you know where it comes from, and import that",
+			Hint: "if you trust it, unpack it yourself and import the result",
 		}
 	}
 	return n, err

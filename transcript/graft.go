@@ -99,7 +99,7 @@ func (t *target) graft(entries []session.Entry) error {
 		case isFull(err): // no smaller record would help
 			return err
 		case errors.Is(err, session.ErrExist):
-			return fmt.Errorf("session %s: another importer was faster: %w", t.id, session.ErrConflict)
+			return fmt.Errorf("session %s: another importer got there first: %w", t.id, session.ErrConflict)
 		case len(entries) > 1 && (errors.Is(err, session.ErrTooLarge) || errors.Is(err, session.ErrInvalid)):
 			for i := range entries {
 				if err := t.graft(entries[i : i+1]); err != nil {

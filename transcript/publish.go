@@ -68,7 +68,7 @@ func (x *Exporter) mayReplace(path, id string, f *OutputFile, force bool) error 
 	}
 	return &session.Error{
 		Op: "export", Path: path, Kind: session.ErrExist,
-		Err: errors.New("another conversation, or another state of this one"),
+		Err: errors.New("the file holds another conversation, or an older state of this one"),
 	}
 }
 

@@ -52,7 +52,7 @@ func (f *File) Zip() (*Archive, error) {
 		}
 		switch {
 		case !fs.ValidPath(member.Name) || !member.Mode().IsRegular():
-			return refuse(fmt.Errorf("the archive has a member %q, which is no plain file in it", member.Name))
+			return refuse(fmt.Errorf("the archive has a member %q, which is not a regular file inside it", member.Name))
 		case a.members[member.Name] != nil:
 			return refuse(fmt.Errorf("the archive has two members %q", member.Name))
 		case member.CompressedSize64 > left:

@@ -50,7 +50,7 @@ func ParseCategory(name string) (Category, error) {
 	if at := slices.Index(categoryNames[:], name); at >= int(System) {
 		return Category(at), nil
 	}
-	return 0, fmt.Errorf("category %q is none of SYSTEM, CONTEXT, DIALOG, SYSTEM_OUTPUT: %w", name, session.ErrInvalid)
+	return 0, fmt.Errorf("unknown category %q (it must be SYSTEM, CONTEXT, DIALOG or SYSTEM_OUTPUT): %w", name, session.ErrInvalid)
 }
 
 // MarshalText writes the category's name.

@@ -20,7 +20,7 @@ func compactCommand(a *app) *cobra.Command {
 		Short: "Replace old messages with a summary",
 		Long: "Appends a compaction: from here on the model is sent the summary instead of what\n" +
 			"comes before the first kept entry. The session keeps everything, and coppice\n" +
-			"revert takes the compaction back.\n\n" +
+			"revert undoes the compaction.\n\n" +
 			"A conversation that spans several sessions is compacted as a whole: the\n" +
 			"compaction goes to the session that has the first kept entry.\n\n" +
 			"What is kept begins with one of the user's questions if possible, or else between\n" +

@@ -199,7 +199,7 @@ func (a *app) sayLosses(losses []coppice.ExportLoss) {
 		if loss.N > 1 {
 			times = fmt.Sprintf(" (%d times)", loss.N)
 		}
-		a.say("%s %s%s: %s", a.paint(yellow, "left out:"), loss.What, times, loss.Why)
+		a.say("%s %s%s: %s", a.paint(yellow, "not carried over:"), loss.What, times, loss.Why)
 	}
 }
 

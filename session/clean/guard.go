@@ -91,7 +91,7 @@ func readList(st *file.Store) (*list, error) {
 	if err != nil {
 		return nil, &store.Error{
 			Op: "read what was redacted", Path: st.Notes("").Path(listName), Kind: store.ErrCorrupt, Err: err,
-			Hint: "without it nothing tells which secrets must not come back; if you can do without, delete it",
+			Hint: "the list keeps removed secrets from coming back; delete it if you do not need that",
 		}
 	}
 	return l, nil
@@ -103,7 +103,7 @@ func (l *list) parse(data []byte) error {
 	}
 	for _, d := range l.Values {
 		if len(d.MAC) != 16 || d.Length < spanBytes || d.Span >= 1<<spanBits {
-			return fmt.Errorf("a value of kind %.80q is not as it was written", d.Kind)
+			return fmt.Errorf("a value of kind %.80q has been changed", d.Kind)
 		}
 	}
 	if len(l.Values) > 0 && len(l.Key) != sha256.Size {

@@ -100,7 +100,7 @@ func (c *census) catchUp(ctx context.Context) error {
 	}
 	return &store.Error{
 		Op: "look for references", Path: c.store.dir, Kind: store.ErrLocked,
-		Err: errors.New("logs come faster than they can be listed"), Hint: "try again later",
+		Err: errors.New("sessions are added faster than they can be listed"), Hint: "try again later",
 	}
 }
 
@@ -167,7 +167,7 @@ func (c *census) fail(path string, err error) error {
 	}
 	return &store.Error{
 		Op: "look for references", Path: path, Err: err,
-		Hint: "what cannot be read may refer to any blob, so none is deleted",
+		Hint: "a file that cannot be read may refer to any blob, so none was deleted",
 	}
 }
 

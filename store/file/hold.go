@@ -56,7 +56,7 @@ func (b blobs) Hold(ctx context.Context) (release func(), err error) {
 	}
 	f, err := b.store.hold(ctx)
 	if err != nil {
-		return nil, b.store.failHold("hold blobs", err)
+		return nil, b.store.failHold("protect blobs", err)
 	}
 	var once sync.Once
 	return func() { once.Do(func() { f.Close() }) }, nil // the lock goes with the file

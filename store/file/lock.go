@@ -160,7 +160,7 @@ func (s *Store) errLocked(name, path string) error {
 	return &store.Error{
 		Op: "lock", Name: name, Path: path, Kind: store.ErrLocked,
 		Err:  fmt.Errorf("not free after %v", s.opts.LockWait),
-		Hint: "another process is stuck while writing to this session",
+		Hint: "another process seems stuck while writing to this session",
 	}
 }
 

@@ -313,7 +313,7 @@ func (l *Log) poisoned(cause error) error {
 	return &store.Error{
 		Op: "append", Name: l.name, Path: l.Path(), Kind: store.ErrClosed,
 		Err:  fmt.Errorf("an earlier write or sync failed: %w", cause),
-		Hint: "open the session again: its end is verified then",
+		Hint: "open the session again, which checks its end",
 	}
 }
 

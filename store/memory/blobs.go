@@ -21,7 +21,7 @@ func (b *blobs) Hold(ctx context.Context) (func(), error) {
 	s := b.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.ready(ctx, "hold blobs", ""); err != nil {
+	if err := s.ready(ctx, "protect blobs", ""); err != nil {
 		return nil, err
 	}
 	s.holds++
@@ -54,7 +54,7 @@ func (b *blobs) Collect(ctx context.Context, refs ...store.Ref) ([]store.Ref, er
 		case <-ctx.Done():
 			return nil, &store.Error{Op: op, Err: ctx.Err()}
 		case <-timeout:
-			return nil, &store.Error{Op: op, Kind: store.ErrLocked, Err: fmt.Errorf("there are holds after %v", holdWait), Hint: "try again later"}
+			return nil, &store.Error{Op: op, Kind: store.ErrLocked, Err: fmt.Errorf("blobs are still in use after %v", holdWait), Hint: "try again later"}
 		}
 	}
 }

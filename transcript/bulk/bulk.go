@@ -351,7 +351,7 @@ func (r *run) file(ctx context.Context, path string) (*transcript.File, error) {
 	if len(data) > maxStdin {
 		return nil, &session.Error{
 			Op: "import", Path: path, Kind: session.ErrTooLarge, Err: fmt.Errorf("more than %d MiB", maxStdin>>20),
-			Hint: "put it into a file: files of any size are read",
+			Hint: "save it to a file: a file can be of any size",
 		}
 	}
 	return transcript.FileOf(path, data), nil

@@ -46,7 +46,7 @@ func Named(name string) (window.Counter, error) {
 	case "cl100k":
 		return cl100k, nil
 	}
-	return nil, fmt.Errorf("vocabulary %q is none of o200k_base, cl100k_base", name)
+	return nil, fmt.Errorf("unknown vocabulary %q; it must be o200k_base or cl100k_base", name)
 }
 
 // For returns the exact counter of a model, or nil if there is none here. It is
