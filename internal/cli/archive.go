@@ -42,7 +42,7 @@ func archiveCommand(a *app) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().Var(&olderThan, "older-than", "all last active longer ago than this, such as 30d, 2w or 12h")
+	cmd.Flags().Var(&olderThan, "older-than", "all inactive for this long, such as 30d, 2w or 12h")
 	linkFlag(cmd, &link)
 	return a.withJSON(cmd)
 }

@@ -66,7 +66,7 @@ func (a *app) runCompact(ctx context.Context, r coppice.CompactRequest, keep int
 		}
 		missed := ""
 		if plan.Over > 0 {
-			missed = fmt.Sprintf("; that is %s more than --keep-tokens %d: a shorter cut would separate a tool call from its result", render.Counted(plan.Over, "token", "tokens"), keep)
+			missed = fmt.Sprintf("; that is %s more than --keep-tokens %d, but no shorter cut is possible", render.Counted(plan.Over, "token", "tokens"), keep)
 		}
 		if r.DryRun {
 			return a.showPlan(plan, missed)

@@ -41,7 +41,7 @@ func retainCommand(a *app) *cobra.Command {
 			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error { return a.runRetain(cmd.Context(), h, r) })
 		},
 	}
-	cmd.Flags().Var(&olderThan, "older-than", "last active longer ago than this, such as 30d, 2w or 12h")
+	cmd.Flags().Var(&olderThan, "older-than", "inactive for this long, such as 30d, 2w or 12h")
 	cmd.Flags().IntVar(&maxCount, "max-count", -1, "remove all but this many of the latest")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only list what would be removed")
 	cmd.MarkFlagsOneRequired("older-than", "max-count")

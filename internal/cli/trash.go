@@ -19,7 +19,7 @@ import (
 func trashCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "trash",
-		Short:   "List, restore or delete removed sessions",
+		Short:   "List, restore or delete what was removed",
 		GroupID: "keep",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -140,7 +140,7 @@ func trashEmptyCommand(a *app) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().Var(&olderThan, "older-than", "only removed longer ago than this, such as 30d, 2w or 12h")
+	cmd.Flags().Var(&olderThan, "older-than", "only removed this long ago, such as 30d, 2w or 12h")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return a.withJSON(cmd)
 }
