@@ -19,7 +19,7 @@ import (
 func trashCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "trash",
-		Short:   "List, restore or delete what was removed",
+		Short:   "See, restore or delete removed sessions",
 		GroupID: "keep",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
