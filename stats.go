@@ -52,7 +52,7 @@ type StatsResult struct {
 	Models   []Usage           `json:"models"`   // the one with most tokens first
 	Projects []Usage           `json:"projects"` // by the name of the directory, the one with most tokens first
 	Agents   []Usage           `json:"agents"`   // by the program that the sessions are from
-	Sessions []Usage           `json:"sessions"` // the dearest first; none if one session was asked for
+	Sessions []Usage           `json:"sessions"` // the most expensive first; none if one session was asked for
 	Titles   map[string]string `json:"-"`        // of the first few of them
 	Tools    []Count           `json:"tools"`
 	Roles    []Count           `json:"roles"`
@@ -63,7 +63,7 @@ type StatsResult struct {
 
 const (
 	maxTopics = 12
-	maxTitles = 5 // of the dearest sessions
+	maxTitles = 5 // of the most expensive sessions
 )
 
 // Stats counts tokens, cost, messages, tools and topics. A response that is in
@@ -144,7 +144,7 @@ func usages(sums []index.Usage) []Usage {
 	return list
 }
 
-// nameSessions puts the dearest sessions first and finds their titles.
+// nameSessions puts the most expensive sessions first and finds their titles.
 func (c *counting) nameSessions(ctx context.Context) error {
 	slices.SortStableFunc(c.result.Sessions, func(a, b Usage) int {
 		return cmp.Or(cmp.Compare(b.CostMicroUSD, a.CostMicroUSD), cmp.Compare(b.Tokens(), a.Tokens()))

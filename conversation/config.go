@@ -85,7 +85,7 @@ func (c Config) entry() (session.Entry, error) {
 	return session.Entry{ID: newID(), Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: customConfig, Data: data}}, nil
 }
 
-// configOf reads what entry wrote. What does not fit is as good as not said.
+// configOf reads what entry wrote. It ignores what does not fit.
 func configOf(e *session.CustomEntry) Config {
 	var c Config
 	if raw, err := json.Marshal(e.Data); err == nil {

@@ -124,14 +124,14 @@ type Options struct {
 	// that caused it. It may call anything except for a turn (Process, Retry) of
 	// the same conversation, which would wait for itself. Default: none.
 	OnTransition func(Transition)
-	// OnSaveError is told what went wrong while saving in the background.
+	// OnSaveError is called with what went wrong while saving in the background.
 	// Default: none; see also Sessions.SaveError.
 	OnSaveError func(error)
 	// UnderPressure reports whether memory is short; sessions are then closed
 	// until half of what is allowed is left. Default: when the heap is above
 	// nine tenths of the limit that was set for it (GOMEMLIMIT).
 	UnderPressure func() bool
-	// Logger is told of damage, of recoveries and of transitions. Default: none.
+	// Logger gets a line for damage, recoveries and transitions. Default: none.
 	Logger *slog.Logger
 }
 

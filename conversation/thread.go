@@ -191,7 +191,7 @@ func (m *Sessions) skip(id string) string {
 func (m *Sessions) nextOf(id string) string {
 	s, err := session.Open(m.context(), m.store, id, m.sessionOptions())
 	if err != nil {
-		return "" // whoever asks for it is told why
+		return "" // whoever asks for it gets the reason
 	}
 	defer s.Close()
 	next, _ := s.WithContext(m.context()).Continuation()

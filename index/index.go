@@ -28,7 +28,8 @@ type Options struct {
 	// Prices tells what models cost when a log does not. Default:
 	// DefaultPrices().
 	Prices *Prices
-	// Logger is told of rebuilds and of logs that cannot be read. Default: none.
+	// Logger gets a line for every rebuild, and for every log that cannot be read.
+	// Default: none.
 	Logger *slog.Logger
 }
 
@@ -229,7 +230,7 @@ func (ix *Index) fail(op string, err error) error {
 // Report says what a CatchUp found.
 type Report struct {
 	Sessions int   // looked at: all of the store, or those that may have changed
-	Changed  int   // of them, read anew or further
+	Changed  int   // of them, read again or further
 	Removed  int   // no longer in the store
 	Entries  int64 // read
 	Bytes    int64 // read

@@ -18,7 +18,7 @@ import (
 
 const (
 	// schemaVersion is in the file's user_version. An index of any other version
-	// is made anew. Raise it whenever the tables, the tokens or the meaning of a
+	// is rebuilt. Raise it whenever the tables, the tokens or the meaning of a
 	// column change.
 	schemaVersion = 12
 

@@ -290,7 +290,7 @@ func (c *chat) tryWrite(ch change) error {
 	return nil
 }
 
-// reopen opens the session anew, and reports whether the last append is in it.
+// reopen opens the session again, and reports whether the last append is in it.
 // Entries that were not made yet have not landed.
 func (c *chat) reopen() (landed bool, err error) {
 	made := slices.Clone(c.newIDs)

@@ -37,8 +37,8 @@ type Options struct {
 	MaxBytes int64
 	// Now tells the time. Default: time.Now.
 	Now func() time.Time
-	// Logger is told of what was found damaged, and of errors that nobody else
-	// is told of. Default: none.
+	// Logger gets a line for every damage that is found, and for every error that
+	// is not returned to anybody. Default: none.
 	Logger *slog.Logger
 }
 

@@ -134,7 +134,7 @@ func (v view) inContext() []Message {
 	return slices.Concat(copyMessages(v.items[:system], 0), summaryMessage(v.summary), copyMessages(v.items[system:], 0))
 }
 
-// summaryMessage is how a model is told a summary. There may be none.
+// summaryMessage is the message that gives a summary to a model. There may be none.
 func summaryMessage(summary string) []Message {
 	if summary == "" {
 		return nil

@@ -10,7 +10,7 @@ type Scanner struct {
 	// Keep, if it is not nil, is asked about each string of a JSON value in which
 	// something was found; if it returns true, the string stays as it is.
 	Keep func(path string) bool
-	// Seen, if it is not nil, is told each secret that is found and not kept. It
+	// Seen, if it is not nil, is called with each secret that is found and not kept. It
 	// is the only way to learn one from this package.
 	Seen func(kind, secret string)
 	// SameLength makes what stands in the place of a secret as long as it was, so

@@ -53,7 +53,7 @@ type Options struct {
 	// caller's: Clean replaces what it changes. It must leave the type of the
 	// payload alone and not call the session. Package session/clean has one.
 	Clean func(*Entry) error
-	// Logger is told of what was found damaged. Default: none.
+	// Logger gets a line for every damage that is found. Default: none.
 	Logger *slog.Logger
 
 	ownIDs bool // NewID is the default, and need not ask for the time again
@@ -400,7 +400,7 @@ func (s *Session) errClosed(op string) error {
 // ID returns the session's id: the name by which its store knows it.
 func (s *Session) ID() string { return s.name }
 
-// Header returns the session's header. Its ID is that of the session, also if
+// Header returns the session's header. Its ID is that of the session, even if
 // the log says another, because somebody renamed the file: see Problems.
 func (s *Session) Header() Header {
 	h := s.header

@@ -173,7 +173,7 @@ func TestExportReadsBack(t *testing.T) {
 			o.Files[0].Data, o.Losses = nil, []transcript.Loss{{EntryID: "1", What: "text"}, {EntryID: "2", What: "text"}}
 		}, "nothing that"},
 		"not to be read":     {func(o *transcript.Output) { o.Files[0].Data = []byte{0x1f, 0x8b, 0, 0} }, "cannot be read"},
-		"leaves its place":   {func(o *transcript.Output) { o.Files[0].Path = "../x" }, "leave its directory"},
+		"leaves its place":   {func(o *transcript.Output) { o.Files[0].Path = "../x" }, "outside its directory"},
 		"no files":           {func(o *transcript.Output) { o.Files = nil }, "nothing that"},
 		"as it is":           {func(*transcript.Output) {}, ""},
 		"joined to one text": {func(o *transcript.Output) { o.Files[0].Data = []byte(lines(toyLine{Conv: "c"}, said("1", "one\ntwo"))) }, ""},

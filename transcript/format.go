@@ -16,7 +16,7 @@ type Format struct {
 	Detect func(f *File) bool
 	// Read gives the file's conversations to a sink. It returns an error when
 	// the file as a whole cannot be read, and passes the sink's errors on. What
-	// is wrong with single records is told to the sink and does not end it.
+	// is wrong with single records goes to the sink and does not end it.
 	Read func(ctx context.Context, f *File, to Sink) error
 	// Places returns where the program keeps its files on a machine. Nil means
 	// that it has no such place.

@@ -40,7 +40,7 @@ type Importer struct {
 	Clean func(raw []byte) []byte
 	// Now tells the time. Default: time.Now.
 	Now func() time.Time
-	// Progress, if it is set, is told how many more bytes were read.
+	// Progress, if it is set, is called with how many more bytes were read.
 	Progress func(n int64)
 }
 

@@ -15,8 +15,8 @@ import (
 const (
 	// chunkSize is how much of a file read by lines is kept together.
 	chunkSize = 4 << 20
-	// documentChunk is the same for files read at once. Their programs write
-	// them anew when they change, mostly at the end: small chunks mean that
+	// documentChunk is the same for files read at once. A program writes
+	// all of it again when it changes, mostly at the end: small chunks mean that
 	// what did not change is kept once.
 	documentChunk = 256 << 10
 	// maxChunk is the longest chunk: it ends within a line only if it must.
@@ -56,7 +56,7 @@ type keeper struct {
 	guard  *clean.Guard
 }
 
-// newKeeper begins to keep a source at a position, of which parts may be kept.
+// newKeeper begins to keep a source from a position. Parts of it may be kept already.
 // What the guard knows is not.
 func newKeeper(from int64, kept []Kept, guard *clean.Guard, intact func(store.Ref) bool) *keeper {
 	k := &keeper{

@@ -146,7 +146,7 @@ func (w *writer) chunkAt(pos int64) *chunk {
 // finish completes the sessions and closes them.
 func (w *writer) finish(tallies map[string]*tally, whole bool) error {
 	var errs []error
-	// A database is not kept anew because a row of it changed: of a session that
+	// A database is not kept again because a row of it changed: of a session that
 	// was there only the bytes that new records were made of are kept.
 	if len(w.order) > 0 && w.order[0].created && whole {
 		errs = append(errs, w.placeChunks(w.rows))

@@ -63,7 +63,7 @@ func (e *OverflowError) of(c Cost) int {
 	return c.Tokens
 }
 
-// compact makes the arrays anew, without what has gone. Earlier views keep the
+// compact copies the arrays, without what has gone. Earlier views keep the
 // old ones.
 func (p *Planner) compact() {
 	left := 0

@@ -19,8 +19,8 @@ import (
 type Receipt struct {
 	Time     time.Time      `json:"time"`
 	Kinds    map[string]int `json:"kinds"`    // how many secrets of each kind were taken out
-	Sessions []string       `json:"sessions"` // whose logs were written anew
-	Copies   []string       `json:"copies"`   // files with copies that were written anew
+	Sessions []string       `json:"sessions"` // whose logs were rewritten
+	Copies   []string       `json:"copies"`   // files with copies that were rewritten
 	// Blobs are those that were replaced, with their new names; Removed are files
 	// that were deleted: the blobs as they were, and left-over temporary files.
 	Blobs   map[store.Ref]store.Ref `json:"blobs"`
@@ -119,7 +119,7 @@ func (s *Sweep) rewriteStore(ctx context.Context, ed *editor, r *Receipt) (faile
 	return failed, s.rewriteNotes(ctx, ed, r)
 }
 
-// rewriteAll writes the logs and the copies anew. One that fails does not keep the
+// rewriteAll rewrites the logs and the copies. One that fails does not keep the
 // others from being written.
 func (s *Sweep) rewriteAll(ctx context.Context, ed *editor, r *Receipt) error {
 	var errs []error

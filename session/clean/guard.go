@@ -307,7 +307,7 @@ func (g *Guard) Entry(e *session.Entry) ([]redact.Finding, error) {
 }
 
 // remember adds the secrets of a sweep to the store's list, before any of them is
-// taken out: from then on none comes back, also if we do not come to the end.
+// taken out: from then on none comes back, even if we are interrupted.
 func (s *Sweep) remember(ctx context.Context) error {
 	if len(s.secrets) == 0 {
 		return nil

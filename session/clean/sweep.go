@@ -70,7 +70,7 @@ type Options struct {
 	// Listed leaves the rules out: only what was taken out of this store before is
 	// looked for.
 	Listed bool
-	// Progress, if it is set, is told how far it is: in looking, and later in
+	// Progress, if it is set, is called with how far it is: in looking, and later in
 	// applying.
 	Progress func(doing string, done, total int64)
 	// DropDerived, if it is set, deletes what was made from the logs and repeats

@@ -99,7 +99,7 @@ type Options struct {
 	LockWait time.Duration
 	// FS is the file system. Default: the operating system's.
 	FS vfs.FS
-	// Logger is told of repairs. Default: none.
+	// Logger gets a line for every repair. Default: none.
 	Logger *slog.Logger
 }
 

@@ -322,7 +322,7 @@ func (w *backWindow) line(from, to int) store.Line {
 }
 
 // longLine finds the beginning of a line over the limit without keeping it, and
-// starts the window anew before it.
+// starts the window again before it.
 func (w *backWindow) longLine(end int64) (store.Line, error) {
 	start, err := lastLineEnd(w.from, end-1)
 	if err != nil {

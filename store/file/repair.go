@@ -146,7 +146,7 @@ func (l *Log) syncRepair(file vfs.File) error {
 	return nil
 }
 
-// rewriteLocked writes the log's file anew, so that all of it is known to be on
+// rewriteLocked rewrites the log's file, so that all of it is known to be on
 // the disk. The caller holds the lock.
 func (s *Store) rewriteLocked(name string) error { return s.copyLog(name, s.Path(name)) }
 

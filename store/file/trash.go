@@ -71,7 +71,7 @@ func (s *Store) removeIf(ctx context.Context, name string, may func() error) err
 	if lock.dirty { // the note goes with the lock file: settle it while we know
 		err = s.rewriteLocked(name)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // an archive was written anew already
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // an archive was rewritten already
 		return s.fail("remove", name, err)
 	}
 	if err := s.removeLocked(name); err != nil {

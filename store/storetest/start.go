@@ -100,7 +100,7 @@ func checkStartCommitsAtOnce(t *testing.T, s store.Store) {
 	wantLines(t, log, nums(0, 20)...)
 }
 
-// An append that was started counts at once for who comes next; another handle
+// An append that was started counts at once for the next writer; another handle
 // may also have to wait for its commit.
 func checkStartStaleHandle(t *testing.T, s store.Store) {
 	log := MustCreate(t, s, "a", num(0))

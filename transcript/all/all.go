@@ -1,4 +1,4 @@
-// Package all knows every format. Detect tells of which one a file is, Named has one
+// Package all knows every format. Detect says which one a file has, Named has one
 // by its name. Importing this package links all readers, SQLite among them; a program
 // that needs one format imports its package alone.
 package all

@@ -33,7 +33,7 @@ type Request struct {
 	// Each, if it is set, is called with what became of each source, one after the
 	// other. What it is told is durable. An error from it ends the import.
 	Each func(f *File) error
-	// Progress, if it is set, is told how many bytes of the sources are done, and
+	// Progress, if it is set, is called with how many bytes of the sources are done, and
 	// how many there are. Several goroutines may call it.
 	Progress func(done, total int64)
 }

@@ -30,7 +30,7 @@ func (w *scribe) message(e *session.Entry) {
 		if len(text) > 0 {
 			w.line(e, 0, "user", `"isMeta":true`, textMessage("user", strings.Join(text, "\n")))
 		}
-		w.lose(e.ID, "role "+m.Role, "it is told in the user's name")
+		w.lose(e.ID, "role "+m.Role, "it is written as a message of the user")
 	}
 }
 

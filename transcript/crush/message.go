@@ -13,7 +13,7 @@ import (
 )
 
 // records makes the records of a message's row: one, or a compaction where the
-// context begins anew with a summary.
+// context begins again with a summary.
 func records(row loose.Value, summary string) []transcript.Record {
 	id := row.Get("id").Text()
 	m := &session.MessageEntry{

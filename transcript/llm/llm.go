@@ -32,7 +32,7 @@ func places(env transcript.Env) []transcript.Place {
 	return []transcript.Place{{Dir: filepath.Join(dir, "logs.db")}}
 }
 
-// newer are the tables of the store that is to follow, of which the bytes are
+// newer are the tables of the next version of the store. Their bytes are
 // kept.
 var newer = []string{"threads", "turns"}
 

@@ -97,7 +97,7 @@ func message(role session.MessageRole, content []session.Content) *session.Messa
 	return &session.MessageEntry{Role: role, Content: content}
 }
 
-// systemPrompt is said again with every response; here it is said when it changes.
+// systemPrompt is repeated with every response; here it is only written when it changes.
 func (r *reader) systemPrompt(row loose.Value) *session.MessageEntry {
 	text := row.Get("system").Text()
 	if text == "" || text == r.system {
