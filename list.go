@@ -98,6 +98,39 @@ type ListRequest struct {
 	Until    time.Time `json:"until,omitzero"` // nothing was said since this time
 }
 
+// Narrow adds a filter as a search has it: agent:codex, project:NAME, tag:NAME, cwd:DIR,
+// since:7d, until:2026-03. What is none is session.ErrInvalid; so are the filters of a
+// search that ask about single texts, such as kind:output.
+func (r *ListRequest) Narrow(filter string, now time.Time) error {
+	name, value, ok := strings.Cut(filter, ":")
+	if !ok || value == "" {
+		return invalid("%q is no filter; there are agent:NAME, project:NAME, tag:NAME, cwd:DIR, since:TIME and until:TIME", filter)
+	}
+	switch name {
+	case "agent":
+		r.Agent = value
+	case "project":
+		r.Project = value
+	case "tag":
+		r.Tags = append(slices.Clip(r.Tags), value)
+	case "cwd":
+		r.CWD = value
+	case "since", "until":
+		at, known := index.ParseTime(value, now)
+		if !known {
+			return invalid("%q is not a time; give 2026-03-01, 2026-03-01T15:04 or an age such as 7d", value)
+		}
+		if name == "since" {
+			r.Since = at
+		} else {
+			r.Until = at
+		}
+	default:
+		return invalid("a list has no filter %q; there are agent, project, tag, cwd, since and until", name)
+	}
+	return nil
+}
+
 // ListResult is a page of a list.
 type ListResult struct {
 	Sessions []SessionInfo `json:"sessions"`

@@ -1,9 +1,13 @@
 package coppice_test
 
 import (
+	"errors"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/session"
 )
 
 // Without a limit everything is on the first page. A second one must not be
@@ -16,5 +20,40 @@ func TestListWithoutALimitHasOnePage(t *testing.T) {
 	}
 	if list, err := h.Sessions.List(t.Context(), coppice.ListRequest{Limit: -1, Page: 2}); coppice.KindOf(err) != coppice.KindInvalid {
 		t.Errorf("page 2: %+v, %v", list, err)
+	}
+}
+
+// The filters of a list are written as in a search.
+func TestListIsNarrowedAsASearchIs(t *testing.T) {
+	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	r := coppice.ListRequest{Tags: []string{"a"}}
+	for _, filter := range []string{"agent:codex", "project:my project", "tag:b", "cwd:/src", "since:2d12h", "until:2026-03"} {
+		if err := r.Narrow(filter, now); err != nil {
+			t.Errorf("%s: %v", filter, err)
+		}
+	}
+	if r.Agent != "codex" || r.Project != "my project" || !slices.Equal(r.Tags, []string{"a", "b"}) || r.CWD != "/src" ||
+		!r.Since.Equal(now.Add(-60*time.Hour)) || !r.Until.Equal(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("%+v", r)
+	}
+	for _, bad := range []string{"", "codex", "agent:", "kind:output", "since:soon"} {
+		if err := r.Narrow(bad, now); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+func TestAgesAreReadInOneWay(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"30d": 720 * time.Hour, "2w": 336 * time.Hour, "12h": 12 * time.Hour, "1d12h": 36 * time.Hour, "1w1d": 192 * time.Hour, "90m": 90 * time.Minute, "0d": 0,
+	} {
+		if got, err := coppice.ParseAge(text); got != want || err != nil {
+			t.Errorf("%s is %v, %v", text, got, err)
+		}
+	}
+	for _, bad := range []string{"", "d", "7", "-1d", "+1d", "1d-2h", "7x", "1000000d", "99999999999999999999d", "9999999h"} {
+		if got, err := coppice.ParseAge(bad); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("%s is %v, %v", bad, got, err)
+		}
 	}
 }

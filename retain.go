@@ -3,7 +3,6 @@ package coppice
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/upkeep"
@@ -109,16 +108,4 @@ func (u *Upkeep) retire(ctx context.Context, c upkeep.Choice, r RetainRequest) (
 		went.Removal = removals[0]
 	}
 	return went, err
-}
-
-// ageText is an age as a person writes it.
-func ageText(d time.Duration) string {
-	const day = 24 * time.Hour
-	switch {
-	case d >= day && d%(7*day) == 0:
-		return fmt.Sprintf("%dw", d/(7*day))
-	case d >= day && d%day == 0:
-		return fmt.Sprintf("%dd", d/day)
-	}
-	return strings.TrimSuffix(strings.TrimSuffix(d.String(), "0s"), "0m")
 }

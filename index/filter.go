@@ -101,24 +101,46 @@ func ParseTime(value string, now time.Time) (time.Time, bool) {
 	return parseAge(value, now)
 }
 
-// parseAge reads how long ago something was: 90m, 12h, 7d, 2w.
+// parseAge reads how long ago something was. Days are those of the calendar: a week
+// ago is the same time of day, even if the clocks were changed since.
 func parseAge(value string, now time.Time) (time.Time, bool) {
+	days, rest, ok := splitAge(value)
+	return now.AddDate(0, 0, -days).Add(-rest), ok
+}
+
+// ParseAge reads how long something is ago as people write it: 90m, 12h, 7d, 2w, 1d12h.
+// A day has 24 hours.
+func ParseAge(value string) (time.Duration, bool) {
+	days, rest, ok := splitAge(value)
+	return time.Duration(days)*24*time.Hour + rest, ok
+}
+
+const maxAge = 100_000 // days, so that a duration can hold it
+
+// splitAge reads weeks and days, and then what time.ParseDuration reads.
+func splitAge(value string) (days int, rest time.Duration, ok bool) {
 	if value == "" {
-		return now, false
+		return 0, 0, false
 	}
-	n, err := strconv.Atoi(value[:len(value)-1])
-	if err != nil || n < 0 || n > 1_000_000 {
-		return now, false
+	for {
+		at := strings.IndexAny(value, "dw")
+		if at < 0 {
+			break
+		}
+		n, err := strconv.ParseUint(value[:at], 10, 32)
+		if err != nil || n > maxAge {
+			return 0, 0, false
+		}
+		if value[at] == 'w' {
+			n *= 7
+		}
+		days, value = days+int(n), value[at+1:]
 	}
-	switch value[len(value)-1] {
-	case 'm':
-		return now.Add(-time.Duration(n) * time.Minute), true
-	case 'h':
-		return now.Add(-time.Duration(n) * time.Hour), true
-	case 'd':
-		return now.AddDate(0, 0, -n), true
-	case 'w':
-		return now.AddDate(0, 0, -7*n), true
+	if value != "" {
+		var err error
+		if rest, err = time.ParseDuration(value); err != nil || rest < 0 {
+			return 0, 0, false
+		}
 	}
-	return now, false
+	return days, rest, days <= maxAge && rest <= maxAge*24*time.Hour
 }
