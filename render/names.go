@@ -110,6 +110,17 @@ func cutRevision(id string) (base, suffix string) {
 	return id[:at], id[at+1:]
 }
 
+// ShortID is the name of an id where the others are not at hand. Of a UUID of ours it is
+// the first half: the time and a counter, which no other has. Ids of other programs may
+// share a long beginning, and stay whole.
+func ShortID(id string) string {
+	const half = len("00000000-0000-7000")
+	if len(id) == 36 && id[8] == '-' && id[13] == '-' && id[14] == '7' && id[half] == '-' {
+		return id[:half]
+	}
+	return id
+}
+
 // SharedPrefix returns how many bytes two strings have in common at the beginning.
 func SharedPrefix(a, b string) int {
 	n := 0

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -80,7 +81,7 @@ func (a *app) append(ctx context.Context, r coppice.AppendRequest) error {
 		if err != nil {
 			return err
 		}
-		return a.made(appended, appended.Entry, "appended "+briefID(appended.Entry)+" to session "+briefID(appended.Session))
+		return a.made(appended, appended.Entry, "appended "+render.ShortID(appended.Entry)+" to session "+render.ShortID(appended.Session))
 	})
 }
 

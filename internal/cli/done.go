@@ -42,21 +42,6 @@ func calling(given, id string) string {
 	return given
 }
 
-// briefID shortens an id for a line that is only read. It keeps the part of a UUIDv7
-// that is the time, down to the millisecond.
-func briefID(id string) string {
-	const enough, most = 13, 20
-	if len(id) <= most {
-		return id
-	}
-	for at := range id {
-		if at >= enough {
-			return strings.TrimRight(id[:at], "-")
-		}
-	}
-	return id
-}
-
 // hintEarlier says which command helps if an entry is in an earlier session of the
 // conversation.
 func hintEarlier(err error, hint func(e *coppice.EarlierError) string) error {

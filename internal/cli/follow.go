@@ -88,5 +88,5 @@ func (w *watcher) tell(one *coppice.Arrival) error {
 	if w.showSession {
 		before += w.paint(blue, w.short.Shown(one.Session)) + "  "
 	}
-	return w.print("%s", w.style().Row(e, before, "", halfUUID))
+	return w.print("%s", w.style().Row(e, before, "", render.ShortID))
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 )
 
 func forkCommand(a *app) *cobra.Command {
@@ -38,6 +39,6 @@ func (a *app) runFork(ctx context.Context, r coppice.ForkRequest) error {
 		if err != nil {
 			return err
 		}
-		return a.done(forked, forked.Session, "forked "+briefID(forked.From)+" into session "+briefID(forked.Session))
+		return a.done(forked, forked.Session, "forked "+render.ShortID(forked.From)+" into session "+render.ShortID(forked.Session))
 	})
 }

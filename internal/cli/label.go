@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 )
 
 func labelCommand(a *app) *cobra.Command {
@@ -65,9 +66,9 @@ func (a *app) runRename(ctx context.Context, r coppice.RenameRequest) (err error
 		if err != nil {
 			return err
 		}
-		line := fmt.Sprintf("session %s is now %q", briefID(renamed.Session), renamed.Name)
+		line := fmt.Sprintf("session %s is now %q", render.ShortID(renamed.Session), renamed.Name)
 		if renamed.Name == "" {
-			line = fmt.Sprintf("session %s has no name now", briefID(renamed.Session))
+			line = fmt.Sprintf("session %s has no name now", render.ShortID(renamed.Session))
 		}
 		if renamed.Was != "" {
 			line += fmt.Sprintf("; it was %q", renamed.Was)

@@ -94,32 +94,14 @@ func parseWhen(flag, text string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// filter takes in an argument such as agent:codex.
-func (f *lsFlags) filter(arg string) error {
-	name, value, _ := strings.Cut(arg, ":")
-	switch {
-	case value == "":
-	case name == "agent":
-		f.list.Agent = value
-		return nil
-	case name == "project":
-		f.list.Project = value
-		return nil
-	case name == "tag":
-		f.list.Tags = append(f.list.Tags, value)
-		return nil
-	}
-	return hinted(usageError{fmt.Errorf("%q is not a filter; use agent:NAME, project:NAME or tag:NAME", arg)},
-		command("search", []string{arg})+" searches in what was said")
-}
-
 func (a *app) runLs(cmd *cobra.Command, f *lsFlags, args []string) error {
+	now := time.Now()
 	for _, arg := range args {
-		if err := f.filter(arg); err != nil {
-			return err
+		if err := f.list.Narrow(arg, now); err != nil {
+			return hinted(usageError{err}, command("search", []string{arg})+" searches in what was said")
 		}
 	}
-	r, err := f.request(cmd, time.Now())
+	r, err := f.request(cmd, now)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 )
 
 func newCommand(a *app) *cobra.Command {
@@ -40,6 +41,6 @@ func (a *app) runNew(ctx context.Context, r coppice.CreateRequest) error {
 		if err != nil {
 			return err
 		}
-		return a.made(made, made.Session, "began session "+briefID(made.Session))
+		return a.made(made, made.Session, "began session "+render.ShortID(made.Session))
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 )
 
 func pinCommand(a *app) *cobra.Command {
@@ -47,5 +48,5 @@ func (a *app) setPinned(ctx context.Context, h *coppice.Home, id string, pinned 
 	case !result.Changed:
 		is = " is already pinned"
 	}
-	return a.done(result, result.Session, "session "+briefID(result.Session)+is)
+	return a.done(result, result.Session, "session "+render.ShortID(result.Session)+is)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 )
 
 func rateCommand(a *app) *cobra.Command {
@@ -46,9 +47,9 @@ func (a *app) runRate(ctx context.Context, r coppice.RateRequest) (err error) {
 		if err != nil {
 			return err
 		}
-		line := "session " + briefID(rated.Session) + " is rated " + rated.Rating
+		line := "session " + render.ShortID(rated.Session) + " is rated " + rated.Rating
 		if rated.Rating == "" {
-			line = "session " + briefID(rated.Session) + " has no rating now"
+			line = "session " + render.ShortID(rated.Session) + " has no rating now"
 		}
 		return a.done(rated, rated.Entry, line)
 	})

@@ -204,7 +204,7 @@ func (a *app) openCommand(h *coppice.Hit) string {
 // shortHit is an id that a person can still read on a terminal, and whole elsewhere.
 func (a *app) shortHit(id string) string {
 	if a.isTerminal() {
-		return halfUUID(id)
+		return render.ShortID(id)
 	}
 	return id
 }
@@ -215,15 +215,6 @@ func showCommandFor(name, entry string) string {
 		return command("show", []string{name})
 	}
 	return command("show", []string{name}, "--at", entry)
-}
-
-// halfUUID is the first half of a UUID of ours, which has the time and a counter
-// and so is as good as the whole; other ids stay whole.
-func halfUUID(id string) string {
-	if len(id) == 36 && id[8] == '-' && id[13] == '-' && id[14] == '7' && id[18] == '-' {
-		return id[:18]
-	}
-	return id
 }
 
 // highlight marks what matched in the snippet, which is made harmless and put

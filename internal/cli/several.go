@@ -2,14 +2,14 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice"
 )
 
 // each does something for every one that the user named, once. One that fails does
@@ -59,8 +59,7 @@ func (a *app) completeEntryOf(cmd *cobra.Command, args []string, begin string) (
 	return a.completeEntries(cmd, args, begin)
 }
 
-// age is a flag for how long ago: what time.ParseDuration reads, and days and
-// weeks.
+// age is a flag for how long ago: see coppice.ParseAge.
 type age struct {
 	time.Duration
 	given string
@@ -71,35 +70,9 @@ func (d *age) String() string { return d.given }
 func (d *age) Type() string { return "duration" }
 
 func (d *age) Set(text string) error {
-	rest, total := text, time.Duration(0)
-	for {
-		at := strings.IndexAny(rest, "dw")
-		if at < 0 {
-			break
-		}
-		n, err := strconv.Atoi(rest[:at])
-		if err != nil || n < 0 || n > 100_000 {
-			return errAge
-		}
-		unit := 24 * time.Hour
-		if rest[at] == 'w' {
-			unit *= 7
-		}
-		total += time.Duration(n) * unit
-		rest = rest[at+1:]
+	duration, err := coppice.ParseAge(text)
+	if err == nil {
+		d.Duration, d.given = duration, text
 	}
-	if rest != "" {
-		short, err := time.ParseDuration(rest)
-		if err != nil || short < 0 {
-			return errAge
-		}
-		total += short
-	}
-	if text == "" {
-		return errAge
-	}
-	d.Duration, d.given = total, text
-	return nil
+	return err
 }
-
-var errAge = errors.New("it must be a time such as 30d, 2w, 12h or 1d12h")

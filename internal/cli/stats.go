@@ -130,7 +130,7 @@ func compared(bars []index.Count) []index.Count {
 func sessionBars(s *coppice.StatsResult) []index.Count {
 	var bars []index.Count
 	for _, u := range s.Sessions[:min(len(s.Sessions), maxSessions)] {
-		title := render.OneLine(cmp.Or(s.Titles[u.Key], halfUUID(u.Key)), 30)
+		title := render.OneLine(cmp.Or(s.Titles[u.Key], render.ShortID(u.Key)), 30)
 		bars = append(bars, index.Count{Name: fmt.Sprintf("%s  %s", title, cost(u)), Count: u.Tokens()})
 	}
 	return bars

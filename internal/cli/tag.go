@@ -125,7 +125,7 @@ func (a *app) runTag(ctx context.Context, r coppice.TagRequest) error {
 			return err
 		}
 		if len(r.Add)+len(r.Remove) > 0 {
-			return a.done(tagged, tagged.Entry, "the tags of session "+briefID(tagged.Session)+" are now: "+orNone(tagged.Tags))
+			return a.done(tagged, tagged.Entry, "the tags of session "+render.ShortID(tagged.Session)+" are now: "+orNone(tagged.Tags))
 		}
 		if a.flags.json {
 			return a.printJSON(tagged)
@@ -190,7 +190,7 @@ func (a *app) autoTag(ctx context.Context, r coppice.AutoTagRequest) error {
 		}
 		t := a.newTable(1, "SESSION", "TITLE", "TAGS")
 		for _, s := range done.Tagged {
-			t.add(briefID(s.Session), render.OneLine(s.Title, 0), render.OneLine(strings.Join(s.Added, " "), 0))
+			t.add(render.ShortID(s.Session), render.OneLine(s.Title, 0), render.OneLine(strings.Join(s.Added, " "), 0))
 		}
 		if err := errors.Join(t.print(), err); err != nil {
 			return err
