@@ -4,11 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
-	"time"
 
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
 )
 
 // MergeRequest brings what another branch arrived at onto the live one.
@@ -68,7 +69,15 @@ func merge(c *Conversation, s *session.Session, r MergeRequest) (*MergeResult, e
 	if err != nil {
 		return nil, err
 	}
-	return mergeBranch(c, s, &session.MergeEntry{FromID: from, Summary: r.Summary, EntryIDs: picks})
+	if err := checkMerge(c, from); err != nil {
+		return nil, err
+	}
+	result := &MergeResult{Session: c.Name, From: from, Picks: picks}
+	if result.Entry, err = s.Merge(from, r.Summary, picks...); err != nil {
+		return nil, err
+	}
+	result.Short, err = shorten(s, append([]string{result.Entry, from}, picks...)...)
+	return result, err
 }
 
 // resolveBranch finds the entries that a request means, in the session that has them.
@@ -83,19 +92,6 @@ func resolveBranch(c *Conversation, r MergeRequest) (from string, picks []string
 		}
 	}
 	return from, picks, nil
-}
-
-func mergeBranch(c *Conversation, s *session.Session, m *session.MergeEntry) (*MergeResult, error) {
-	if err := checkMerge(c, m.FromID); err != nil {
-		return nil, err
-	}
-	id, err := s.AppendEntry(session.Entry{Type: session.TypeMerge, Merge: m})
-	if err != nil {
-		return nil, err
-	}
-	result := &MergeResult{Session: c.Name, Entry: id, From: m.FromID, Picks: m.EntryIDs, Other: m.FromSession}
-	result.Short, err = shorten(s, append([]string{id, m.FromID}, m.EntryIDs...)...)
-	return result, err
 }
 
 // checkMerge refuses to merge a branch into itself: the model is sent all of it
@@ -121,19 +117,37 @@ func (h *Home) mergeOther(ctx context.Context, r MergeRequest) (*MergeResult, er
 	if here, _, err := h.chain(ctx, r.Session); err != nil || here == name {
 		return nil, err
 	}
-	other, err := h.openFor(ctx, OpenRequest{Session: r.Other})
+	other, err := h.Sessions.Open(ctx, OpenRequest{Session: r.Other})
 	if err != nil {
 		return nil, err
 	}
-	c, err := h.openLast(ctx, "merge", r.Session)
+	whole, err := h.Sessions.Open(ctx, OpenRequest{Session: r.Session})
 	if err != nil {
 		return nil, errors.Join(err, other.Close())
 	}
-	result, err := mergeCopy(c, c.WithContext(ctx), other, name, r)
-	return result, errors.Join(plainly("merge", c.Name, err), c.Close(), other.Close())
+	c, err := h.openLast(ctx, "merge", r.Session)
+	if err != nil {
+		return nil, errors.Join(err, other.Close(), whole.Close())
+	}
+	b := &brought{s: c.WithContext(ctx), whole: whole.WithContext(ctx), from: name}
+	result, err := b.merge(c, other, r)
+	return result, errors.Join(plainly("merge", c.Name, err), c.Close(), whole.Close(), other.Close())
 }
 
-func mergeCopy(c *Conversation, s *session.Session, other *Conversation, name string, r MergeRequest) (*MergeResult, error) {
+// brought is a branch of another session on its way into this one. Only messages
+// are brought: a compaction or a label says how the other session sees them, and
+// would not hold here.
+type brought struct {
+	s     *session.Session // that it is brought to
+	whole *session.Session // the conversation that s is the last session of
+	from  string           // the other session
+
+	ids     map[string]string // of the messages, there and here
+	last    string            // the id of the last of them here
+	missing []session.Entry   // which are not here yet
+}
+
+func (b *brought) merge(c, other *Conversation, r MergeRequest) (result *MergeResult, err error) {
 	from, picks, err := resolveBranch(other, r)
 	if err != nil {
 		return nil, err
@@ -142,70 +156,90 @@ func mergeCopy(c *Conversation, s *session.Session, other *Conversation, name st
 	if err != nil {
 		return nil, err
 	}
-	b := brought{ids: make(map[string]string)}
-	if err := b.follow(s, path); err != nil {
-		return nil, err
-	}
-	if b.last == "" {
-		return nil, &session.Error{Op: "merge", Name: name, Err: invalid("there is no message on the path to entry %q", from)}
-	}
-	m := &session.MergeEntry{FromID: b.last, Summary: r.Summary, FromSession: name}
-	for i, id := range picks {
-		here, ok := b.ids[id]
-		if !ok {
-			return nil, &session.Error{Op: "merge", Name: name, Err: invalid("%q is not a message on the path to %q", r.Picks[i], from)}
+	err = b.s.Retry(func() error { // another writer may bring the same messages
+		if err := b.follow(path); err != nil {
+			return err
 		}
-		m.EntryIDs = append(m.EntryIDs, here)
-	}
-	if err := b.copyInto(c, s); err != nil {
+		result, err = b.write(c, picks, r)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
-	result, err := mergeBranch(c, s, m)
-	if err == nil {
-		result.Copied = len(b.missing)
-	}
+	result.Short, err = shorten(b.s, append([]string{result.Entry, result.From}, result.Picks...)...)
 	return result, err
 }
 
-// brought is a branch of another session on its way into this one. Only messages
-// are brought: a compaction or a label says how the other session sees them, and
-// would not hold here.
-type brought struct {
-	ids     map[string]string // of the messages, in the other session and in this one
-	last    string            // the id of the last of them here
-	missing []session.Entry   // which this session does not have yet
-}
-
-// follow walks along the other session's path. A message that this session has
-// under the same id is the same message, if it says the same: a fork has those of
-// its original, and an earlier merge brought them. Another that happens to have the
-// id gets a new one.
-func (b *brought) follow(s *session.Session, path []session.Entry) error {
+// follow walks along the other session's path and finds out what is here already. The
+// branch begins at the last message that both have; if only an earlier session of the
+// conversation has that, at none.
+func (b *brought) follow(path []session.Entry) error {
+	b.ids, b.last, b.missing = make(map[string]string), "", nil
 	for i := range path {
 		e := path[i]
 		if e.Message == nil {
 			continue
 		}
-		id := e.ID
-		here, err := s.Entry(id)
-		switch {
-		case errors.Is(err, session.ErrNotExist):
-		case err != nil:
+		id, state, err := b.find(&e)
+		if err != nil {
 			return err
-		case len(b.missing) == 0 && sameMessage(here.Message, e.Message):
-			b.ids[id], b.last = id, id
-			continue
+		}
+		b.ids[e.ID] = id
+		switch {
+		case len(b.missing) > 0 || state == nowhere:
+			message := *e.Message
+			message.Usage = nil // it was paid for where it was said
+			e.ID, e.Message, e.ParentID = id, &message, nil
+			if parent := b.last; parent != "" {
+				e.ParentID = &parent
+			}
+			b.missing = append(b.missing, e)
+			b.last = id
+		case state == earlier:
+			b.last = ""
 		default:
-			e.ID = session.NewID()
+			b.last = id
 		}
-		e.ParentID = nil
-		if parent := b.last; parent != "" {
-			e.ParentID = &parent
-		}
-		b.missing = append(b.missing, e)
-		b.ids[id], b.last = e.ID, e.ID
 	}
 	return nil
+}
+
+// Where a message of the other session is.
+type whereabouts int
+
+const (
+	nowhere whereabouts = iota
+	earlier             // only in an earlier session of the conversation
+	here
+)
+
+// find returns the id under which this session has a message, or would have it. A
+// message of the same id is the same one if it says the same: a fork has those of its
+// original, and an earlier merge brought them. If another has the id by chance, the copy
+// gets one that is made of both names, so that the next merge finds it.
+func (b *brought) find(e *session.Entry) (id string, at whereabouts, err error) {
+	for _, id := range []string{e.ID, transcript.HashID("merge", b.from, e.ID)} {
+		for _, in := range []struct {
+			s  *session.Session
+			at whereabouts
+		}{{b.s, here}, {b.whole, earlier}} {
+			found, err := in.s.Entry(id)
+			switch {
+			case errors.Is(err, session.ErrNotExist):
+				continue
+			case err != nil:
+				return "", nowhere, err
+			case sameMessage(found.Message, e.Message):
+				return id, in.at, nil
+			}
+			at = in.at // by another
+		}
+		if at == nowhere {
+			return id, nowhere, nil
+		}
+		at = nowhere
+	}
+	return session.NewID(), nowhere, nil
 }
 
 func sameMessage(a, b *session.MessageEntry) bool {
@@ -217,22 +251,35 @@ func sameMessage(a, b *session.MessageEntry) bool {
 	return errX == nil && errY == nil && slices.Equal(x, y)
 }
 
-// copyInto writes what is missing, and the leaf back to where it was, in one write:
-// whoever reads in between, or after a crash, sees a branch more and nothing else.
-func (b *brought) copyInto(c *Conversation, s *session.Session) error {
-	leaf := s.LeafID()
-	if leaf == "" {
-		return &session.Error{
+// write appends what is missing and the merge, in one write: whoever reads in between,
+// or after a crash, sees all of it or nothing.
+func (b *brought) write(c *Conversation, picks []string, r MergeRequest) (*MergeResult, error) {
+	switch {
+	case b.s.LeafID() == "":
+		return nil, &session.Error{
 			Op: "merge", Name: c.Name, Err: invalid("the session has no messages yet"),
 			Hint: "fork the other one instead",
 		}
+	case b.last == "":
+		return nil, &session.Error{Op: "merge", Name: b.from, Err: invalid("the branch has no message that is not here already")}
 	}
-	if len(b.missing) == 0 {
-		return nil
+	m := session.MergeEntry{FromID: b.last, Summary: r.Summary, FromSession: b.from}
+	for i, id := range picks {
+		picked, ok := b.ids[id]
+		if !ok {
+			return nil, &session.Error{Op: "merge", Name: b.from, Err: invalid("%q is not a message of the branch", r.Picks[i])}
+		}
+		m.EntryIDs = append(m.EntryIDs, picked)
 	}
-	back := session.Entry{
-		Type: session.TypeLeaf, ID: session.NewID(), ParentID: &leaf, Timestamp: time.Now(),
-		Leaf: &session.LeafEntry{FromID: b.last},
+	if err := checkMerge(c, m.FromID); err != nil {
+		return nil, err
 	}
-	return s.Graft(append(slices.Clone(b.missing), back)...)
+	id, err := b.s.GraftMerge(b.missing, m)
+	if errors.Is(err, session.ErrExist) {
+		err = fmt.Errorf("another writer was faster: %w", session.ErrConflict)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &MergeResult{Session: c.Name, Entry: id, From: m.FromID, Picks: orEmpty(m.EntryIDs), Other: b.from, Copied: len(b.missing)}, nil
 }

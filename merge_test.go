@@ -3,6 +3,7 @@ package coppice_test
 import (
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -64,6 +65,10 @@ func TestMergeOfAStrangeSession(t *testing.T) {
 	if brought := sent.Entries[2].Message.Content[0].Text.Content; brought != "two" {
 		t.Errorf("it brought %q", brought)
 	}
+	again := must[*coppice.MergeResult](t)(h.Entries.Merge(ctx, coppice.MergeRequest{Session: "here", Other: "there", Summary: "s"}))
+	if again.Copied != 0 || again.From != merged.From {
+		t.Errorf("again: %+v", again)
+	}
 }
 
 func TestMergeRefusesWhatTheOtherBranchDoesNotHave(t *testing.T) {
@@ -85,5 +90,87 @@ func TestMergeRefusesWhatTheOtherBranchDoesNotHave(t *testing.T) {
 	entries := must[*coppice.ContextResult](t)(h.Entries.Context(t.Context(), coppice.ContextRequest{Session: id}))
 	if len(entries.Entries) != 1 {
 		t.Errorf("%+v", entries)
+	}
+}
+
+// What an earlier session of the conversation has is not brought to its last one.
+func TestMergeIntoAContinuedConversation(t *testing.T) {
+	h := newHouse(t)
+	ctx := t.Context()
+	first := h.say(session.Header{ID: "first"}, "one", "two", "three")
+	fork := must[*coppice.ForkResult](t)(h.Sessions.Fork(ctx, coppice.ForkRequest{Session: "first"})).Session
+	say(t, h.Home, fork, "four")
+	next, err := first.Continue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Close(); err != nil {
+		t.Fatal(err)
+	}
+	say(t, h.Home, "first", "five")
+	merged := must[*coppice.MergeResult](t)(h.Entries.Merge(ctx, coppice.MergeRequest{Session: "first", Other: fork, Summary: "s"}))
+	if merged.Copied != 1 {
+		t.Errorf("%+v", merged)
+	}
+}
+
+// What cannot be merged is not copied either.
+func TestRefusedMergeWritesNothing(t *testing.T) {
+	h := newHouse(t).Home
+	ctx := t.Context()
+	id, _ := begin(t, h, "one")
+	other, _ := begin(t, h, "two")
+	call := &session.MessageEntry{Role: session.RoleAssistant, Content: []session.Content{session.ToolUse("c", "ls", nil)}}
+	made := must[*coppice.AppendResult](t)(h.Entries.Append(ctx, coppice.AppendRequest{Session: other, Message: call})).Entry
+	answer := &session.MessageEntry{Role: session.RoleTool, Content: []session.Content{session.ToolResult("c", "a.txt", false)}}
+	must[*coppice.AppendResult](t)(h.Entries.Append(ctx, coppice.AppendRequest{Session: other, Message: answer}))
+	before := must[*coppice.SessionInfo](t)(h.Sessions.Get(ctx, id))
+	_, err := h.Entries.Merge(ctx, coppice.MergeRequest{Session: id, Other: other, Picks: []string{made}})
+	if !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("a call without its result: %v", err)
+	}
+	if after := must[*coppice.SessionInfo](t)(h.Sessions.Get(ctx, id)); after.Size != before.Size {
+		t.Errorf("the session grew from %d to %d bytes", before.Size, after.Size)
+	}
+}
+
+// What a reply cost is counted where it was given, however old the session is that it
+// was brought to.
+func TestMergeLeavesTheCostWhereItWas(t *testing.T) {
+	h := newHouse(t).Home
+	ctx := t.Context()
+	id, _ := begin(t, h, "one")
+	other, _ := begin(t, h, "two")
+	reply := &session.MessageEntry{
+		Role: session.RoleAssistant, Content: []session.Content{session.Text("three")},
+		ResponseID: "r1", Model: "m", Usage: &session.Usage{Input: 10, Output: 5},
+	}
+	must[*coppice.AppendResult](t)(h.Entries.Append(ctx, coppice.AppendRequest{Session: other, Message: reply}))
+	must[*coppice.MergeResult](t)(h.Entries.Merge(ctx, coppice.MergeRequest{Session: id, Other: other, Summary: "s"}))
+	for name, want := range map[string]int64{id: 0, other: 1} {
+		if got := must[*coppice.StatsResult](t)(h.Search.Stats(ctx, coppice.StatsRequest{Session: name})).Total.Responses; got != want {
+			t.Errorf("%s has %d responses, want %d", name, got, want)
+		}
+	}
+}
+
+// Several programs may bring the same branch at once.
+func TestMergesAtTheSameTime(t *testing.T) {
+	h := newHouse(t).Home
+	id, said := begin(t, h, "one", "two")
+	fork := must[*coppice.ForkResult](t)(h.Sessions.Fork(t.Context(), coppice.ForkRequest{Session: id, At: said[0]})).Session
+	say(t, h, fork, "three")
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if _, err := h.Entries.Merge(t.Context(), coppice.MergeRequest{Session: id, Other: fork, Summary: "s"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	info := must[*coppice.SessionInfo](t)(h.Sessions.Get(t.Context(), id))
+	if info.Messages != 3 {
+		t.Errorf("%d messages", info.Messages)
 	}
 }

@@ -19,6 +19,17 @@ const (
 
 func isRating(tag string) bool { return strings.HasPrefix(tag, ratings) }
 
+// otherRatings returns the ratings that the last one of some tags replaces.
+func otherRatings(add []string) []string {
+	var last string
+	for _, tag := range add {
+		if isRating(tag) {
+			last = tag
+		}
+	}
+	return slices.DeleteFunc([]string{ratings + Good, ratings + Bad}, func(tag string) bool { return tag == last })
+}
+
 // RateRequest says how good a conversation was.
 type RateRequest struct {
 	Session string `json:"session"`          // as a person names it: see Resolve
@@ -41,7 +52,7 @@ type RateResult struct {
 // earlier ones stay in the log, with their notes. The model is not sent any of it.
 func (s *Sessions) Rate(ctx context.Context, r RateRequest) (*RateResult, error) {
 	if r.Rating != "" && r.Rating != Good && r.Rating != Bad {
-		return nil, invalid("a rating is %q or %q, not %q", Good, Bad, r.Rating)
+		return nil, invalid("a rating is %q, %q or none, not %q", Good, Bad, r.Rating)
 	}
 	if err := checkUTF8("rate", r.Session, r.Note); err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/session"
@@ -46,6 +47,9 @@ func (s *Sessions) Tag(ctx context.Context, r TagRequest) (*TagResult, error) {
 	if err != nil {
 		return nil, err
 	}
+	if slices.ContainsFunc(add, isRating) { // a session has one rating
+		remove = append(remove, otherRatings(add)...)
+	}
 	add = slices.DeleteFunc(add, func(tag string) bool { return slices.Contains(remove, tag) })
 	result := &TagResult{Session: name}
 	result.Entry, err = changeTags(links, add, remove)
@@ -55,6 +59,9 @@ func (s *Sessions) Tag(ctx context.Context, r TagRequest) (*TagResult, error) {
 	return result, errors.Join(plainly("tag", name, err), closeAll(links))
 }
 
+// maxTag is how long a tag may be, in bytes.
+const maxTag = 200
+
 // cleanTags checks tags as a person gives them.
 func cleanTags(tags []string) ([]string, error) {
 	if err := checkUTF8("tag", "", tags...); err != nil {
@@ -62,8 +69,16 @@ func cleanTags(tags []string) ([]string, error) {
 	}
 	clean := make([]string, len(tags))
 	for i, tag := range tags {
-		if clean[i] = strings.TrimSpace(tag); clean[i] == "" {
+		clean[i] = strings.TrimSpace(tag)
+		switch {
+		case clean[i] == "":
 			return nil, invalid("a tag is empty")
+		case len(clean[i]) > maxTag:
+			return nil, invalid("a tag has %d bytes; %d are allowed", len(clean[i]), maxTag)
+		case strings.ContainsFunc(clean[i], unicode.IsControl):
+			return nil, invalid("the tag %q has control characters", clean[i])
+		case slices.Contains(strings.Split(clean[i], "/"), ""):
+			return nil, invalid("the tag %q has a / with nothing before or after it", clean[i])
 		}
 	}
 	return clean, nil
@@ -155,7 +170,7 @@ func (h *Home) suggestTags(ctx context.Context, given string) (found *index.Sess
 		return found, nil, nil, err
 	}
 	named := make(map[string]string) // the tag that ends with a word
-	for _, tag := range tags {
+	for _, tag := range slices.Backward(tags) { // of several that end alike, the most frequent one stays
 		if !isRating(tag.Name) {
 			named[strings.ToLower(path.Base(tag.Name))] = tag.Name
 		}
@@ -165,11 +180,16 @@ func (h *Home) suggestTags(ctx context.Context, given string) (found *index.Sess
 		case slices.Contains(found.Tags, topic.Word), is && slices.Contains(found.Tags, tag):
 		case is:
 			known = append(known, tag)
-		default:
+		case !strings.ContainsFunc(topic.Word, isIdeograph): // of these the index has pairs, not words
 			unknown = append(unknown, topic.Word)
 		}
 	}
 	return found, known, unknown, nil
+}
+
+// isIdeograph reports whether a letter is of a script that does not separate words.
+func isIdeograph(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
 // TagCount says how many conversations have a tag.
@@ -230,7 +250,8 @@ const (
 	maxNewTags   = 2
 )
 
-// AutoTag adds the best of the tags that SuggestTags suggests.
+// AutoTag adds the best of the tags that SuggestTags suggests. If it is interrupted, it
+// returns what was done with the error.
 func (s *Sessions) AutoTag(ctx context.Context, r AutoTagRequest) (*AutoTagResult, error) {
 	names := r.Sessions
 	if r.All {
@@ -239,30 +260,34 @@ func (s *Sessions) AutoTag(ctx context.Context, r AutoTagRequest) (*AutoTagResul
 			return nil, err
 		}
 		for _, c := range list.Sessions {
-			if len(c.Tags) == 0 {
+			if !slices.ContainsFunc(c.Tags, func(tag string) bool { return !isRating(tag) }) {
 				names = append(names, c.Name)
 			}
 		}
 	}
-	result := &AutoTagResult{Tagged: []AutoTagged{}}
+	// All are chosen before any is written: a tag that one gets must not decide what the
+	// next one gets, and a name that means nothing must not stop the work halfway.
+	chosen := make([]AutoTagged, 0, len(names))
 	for _, name := range names {
 		found, known, unknown, err := s.home.suggestTags(ctx, name)
 		if err != nil {
-			return result, err
+			return nil, err
 		}
 		add := known[:min(len(known), maxKnownTags)]
 		if len(add) == 0 {
 			add = unknown[:min(len(unknown), maxNewTags)]
 		}
-		if len(add) == 0 {
-			continue
+		if len(add) > 0 {
+			chosen = append(chosen, AutoTagged{Session: found.ID, Title: found.Title, Added: add})
 		}
-		if !r.DryRun {
-			if _, err := s.Tag(ctx, TagRequest{Session: name, Add: add}); err != nil {
-				return result, err
-			}
-		}
-		result.Tagged = append(result.Tagged, AutoTagged{Session: found.ID, Title: found.Title, Added: add})
 	}
-	return result, nil
+	if r.DryRun {
+		return &AutoTagResult{Tagged: chosen}, nil
+	}
+	for i := range chosen {
+		if _, err := s.Tag(ctx, TagRequest{Session: chosen[i].Session, Add: chosen[i].Added}); err != nil {
+			return &AutoTagResult{Tagged: chosen[:i]}, err
+		}
+	}
+	return &AutoTagResult{Tagged: chosen}, nil
 }

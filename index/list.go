@@ -117,9 +117,13 @@ func (q *listQuery) add(cond string, args ...any) {
 // build chooses an index and adds the filters.
 func (q *listQuery) build(ctx context.Context, db *database, c cursor) error {
 	tags := q.Tags
-	below, err := tagsBelow(ctx, db, tags)
-	if err != nil {
-		return err
+	alone := false
+	if len(tags) > 0 {
+		below, err := hasBelow(ctx, db, tags[0])
+		if err != nil {
+			return err
+		}
+		alone = !below
 	}
 	q.from, q.order = "sessions s INDEXED BY by_"+q.column, "s."+q.column+", s.ord"
 	switch {
@@ -127,10 +131,10 @@ func (q *listQuery) build(ctx context.Context, db *database, c cursor) error {
 		q.from = "sessions s INDEXED BY by_key"
 	case q.Parent != "":
 		q.from = "sessions s INDEXED BY by_parent"
-	case len(tags) > 0 && len(below[tags[0]]) == 1:
+	case alone:
 		q.from = "tags t INDEXED BY tag_" + q.column + " CROSS JOIN sessions s ON s.id = t.session"
 		q.order = "t." + q.column + ", t.session"
-		q.add("t.tag = ?", tags[0])
+		q.add("t.tag = ?", strings.TrimSuffix(tags[0], "/"))
 		tags = tags[1:]
 	case q.CWD != "", q.Project != "":
 		if err := q.findDirs(ctx, db); err != nil {
@@ -144,7 +148,8 @@ func (q *listQuery) build(ctx context.Context, db *database, c cursor) error {
 		q.from = "sessions s INDEXED BY archived_" + q.column
 	}
 	for _, tag := range tags {
-		q.add("EXISTS (SELECT 1 FROM tags o WHERE o.tag IN ("+marks(len(below[tag]))+") AND o.session = s.id)", below[tag]...)
+		cond, args := withBelow("o.tag", tag)
+		q.add("EXISTS (SELECT 1 FROM tags o WHERE "+cond+" AND o.session = s.id)", args...)
 	}
 	q.after(c)
 	q.filter()

@@ -117,10 +117,7 @@ func (s *search) facets(letter byte, list []string) ([]string, error) {
 // sessions narrows the search to the sessions that the filters name: by facets
 // if they are few, else by a condition on each match.
 func (s *search) sessions() (facets []string, possible bool, err error) {
-	where, args, err := s.sessionFilter()
-	if err != nil {
-		return nil, false, err
-	}
+	where, args := s.sessionFilter()
 	if facets, possible, err = s.makers(); err != nil || !possible {
 		return nil, false, err
 	}
@@ -216,15 +213,15 @@ func (s *search) checkSessions() error {
 	return err
 }
 
-func (s *search) sessionFilter() (where []string, args []any, err error) {
+func (s *search) sessionFilter() (where []string, args []any) {
 	where, args = s.named()
-	below, err := tagsBelow(s.ctx, s.db, s.f.tags)
 	for _, tag := range s.f.tags { // a chain has the tags of all its sessions
-		has := "(SELECT session FROM tags WHERE tag IN (" + marks(len(below[tag])) + "))"
+		cond, more := withBelow("tag", tag)
+		has := "(SELECT session FROM tags WHERE " + cond + ")"
 		where = append(where, "(s.id IN "+has+" OR s.chain <> 0 AND s.chain IN "+has+")")
-		args = append(append(args, below[tag]...), below[tag]...)
+		args = append(append(args, more...), more...)
 	}
-	return where, args, err
+	return where, args
 }
 
 // named is the condition that a session has one of the names that the filters name.

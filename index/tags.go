@@ -5,27 +5,18 @@ import (
 	"strings"
 )
 
-// tagsBelow returns, for each tag, the tags that count as it: itself and those below
-// it, as forge/parser is below forge. A filter asks for them by name, because a range
-// of names could not be read in the order of a list.
-func tagsBelow(ctx context.Context, db *database, tags []string) (map[string][]any, error) {
-	below := make(map[string][]any, len(tags))
-	for _, tag := range tags {
-		below[tag] = []any{tag}
-		rows, err := db.QueryContext(ctx, `SELECT DISTINCT tag FROM tags WHERE tag >= ? AND tag < ?`, tag+"/", afterPrefix(tag+"/"))
-		if err != nil {
-			return nil, err
-		}
-		found, err := scanColumn[string](rows)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range found {
-			below[tag] = append(below[tag], name)
-		}
-	}
-	return below, nil
+// withBelow is the condition that a tag is the one that is asked for or below it, as
+// forge/parser is below forge.
+func withBelow(column, tag string) (cond string, args []any) {
+	tag = strings.TrimSuffix(tag, "/")
+	return "(" + column + " = ? OR " + column + " >= ? AND " + column + " < ?)", []any{tag, tag + "/", afterPrefix(tag + "/")}
 }
 
-// marks is a list of n question marks.
-func marks(n int) string { return strings.TrimPrefix(strings.Repeat(", ?", n), ", ") }
+// hasBelow reports whether there are tags below a tag. Where there are none, a list of
+// the tag can be read in its order.
+func hasBelow(ctx context.Context, db *database, tag string) (bool, error) {
+	tag = strings.TrimSuffix(tag, "/")
+	var n int
+	err := db.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM tags WHERE tag >= ? AND tag < ? LIMIT 1)`, tag+"/", afterPrefix(tag+"/")).Scan(&n)
+	return n > 0, err
+}

@@ -110,6 +110,7 @@ type writing struct {
 	op      string // for errors
 	entries []Entry
 	graft   bool   // they bring their ids, parents and times along: see Graft
+	strict  bool   // the graft is our own, and is judged like everything else
 	ownIDs  bool   // ids were made for them, which errors do not name: nobody knows them
 	alone   bool   // it is a single's: nobody wants the list of its ids
 	parent  string // of the entry that is alone

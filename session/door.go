@@ -231,7 +231,7 @@ func (w *writing) needsJudgement() bool {
 
 func (w *writing) isJudged(i int) bool {
 	k, _ := w.entries[i].payload()
-	return kinds[k].judged == judgedAlways || kinds[k].judged == judgedIfOurs && !w.graft
+	return kinds[k].judged == judgedAlways || kinds[k].judged == judgedIfOurs && (!w.graft || w.strict)
 }
 
 // judge makes sure that a compaction does not separate a tool call from

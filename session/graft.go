@@ -1,6 +1,10 @@
 package session
 
-import "slices"
+import (
+	"errors"
+	"slices"
+	"time"
+)
 
 // Graft appends entries that grew elsewhere: each keeps its own id, parent and
 // time, which must all be set (a nil parent is a root). A parent must be in the
@@ -16,6 +20,27 @@ import "slices"
 func (s *Session) Graft(entries ...Entry) error {
 	_, err := s.put(&writing{op: "graft", entries: slices.Clone(entries), graft: true})
 	return err
+}
+
+// GraftMerge grafts a branch that grew in another session, and appends a merge of it at
+// the leaf, in one write: what is refused, as by Merge, changes nothing. It returns the
+// id of the merge, or ErrConflict if the leaf moved meanwhile.
+func (s *Session) GraftMerge(branch []Entry, m MergeEntry) (id string, err error) {
+	leaf := s.LeafID()
+	merge := Entry{Type: TypeMerge, ID: NewID(), Timestamp: time.Now(), Merge: &m}
+	if leaf != "" {
+		merge.ParentID = &leaf
+	}
+	_, err = s.put(&writing{
+		op: "merge", entries: append(slices.Clone(branch), merge), graft: true, strict: true,
+		decide: func(t *tree, _ *writing) error {
+			if t.leaf != leaf {
+				return &Error{Op: "merge", Name: s.name, Kind: ErrConflict, Err: errors.New("the leaf moved")}
+			}
+			return nil
+		},
+	})
+	return merge.ID, err
 }
 
 // MoveCut returns a compaction that Graft refused with a *CutError as it can be
