@@ -162,7 +162,7 @@ func describe(name string, number int, e *session.Entry, image window.Image) Ima
 		if s.Type == "url" {
 			d.URL = s.Data
 		} else {
-			d.Bytes = len(strings.TrimRight(s.Data, "=")) * 3 / 4
+			d.Bytes = int(render.SourceSize(s))
 		}
 	}
 	return d

@@ -205,7 +205,7 @@ func MediaGist(c *session.Content) string {
 	case source.Type == "url":
 		name += " " + source.Data
 	default:
-		name += " " + Bytes(sourceSize(source))
+		name += " " + Bytes(SourceSize(source))
 	}
 	return "[" + OneLine(name, 0) + "]"
 }
@@ -225,8 +225,8 @@ func unknownGist(c *session.Content) string {
 	return "[" + OneLine(strings.Join(parts, " "), maxWidth) + "]"
 }
 
-// sourceSize is how many bytes a source has, decoded.
-func sourceSize(s *session.Source) int64 {
+// SourceSize is how many bytes a source has, decoded.
+func SourceSize(s *session.Source) int64 {
 	if s.Data == "" {
 		return s.Size
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -76,7 +77,7 @@ func (a *app) getImage(ctx context.Context, h *coppice.Home, r coppice.ImageRequ
 		r.Path = ""
 	}
 	if r.Path == "" && a.screen != nil && !a.flags.json {
-		return usageError{errors.New("a terminal cannot show an image: pass -o FILE")}
+		return usageError{errors.New("a terminal cannot show an image: -o FILE writes it to a file")}
 	}
 	image, err := h.Entries.Image(ctx, r)
 	switch {
@@ -94,15 +95,17 @@ func (a *app) getImage(ctx context.Context, h *coppice.Home, r coppice.ImageRequ
 
 // writeImages writes images into a directory.
 func (a *app) writeImages(ctx context.Context, h *coppice.Home, images []coppice.Image, f *imagesFlags) error {
-	if info, err := os.Stat(f.out); len(images) != 1 && err == nil && !info.IsDir() {
-		return usageError{fmt.Errorf("-o %s is a file; several images go to a directory", f.out)}
+	if !strings.HasSuffix(f.out, "/") {
+		if info, err := os.Stat(f.out); err != nil || !info.IsDir() {
+			return usageError{fmt.Errorf("all images go to a directory: -o %s/, or name the IMAGE that goes to the file", f.out)}
+		}
 	}
 	for i := range images {
 		if images[i].URL != "" {
 			a.say("image %d is only a link: %s", images[i].Number, images[i].URL)
 			continue
 		}
-		r := coppice.ImageRequest{Session: images[i].Session, Image: strconv.Itoa(images[i].Number), Path: f.out + "/", Force: f.force}
+		r := coppice.ImageRequest{Session: images[i].Session, Image: strconv.Itoa(images[i].Number), Path: f.out, Force: f.force}
 		if err := a.getImage(ctx, h, r); err != nil {
 			return err
 		}
@@ -121,6 +124,9 @@ func (a *app) printImages(found *coppice.ImagesResult, several bool) error {
 	}
 	if len(found.Images) == 0 {
 		a.say("no images")
+		if several {
+			return errNothingFound
+		}
 		return nil
 	}
 	t := a.newTable(6, "SESSION", "N", "ENTRY", "TYPE", "PIXELS", "SIZE", "TEXT")
@@ -131,11 +137,14 @@ func (a *app) printImages(found *coppice.ImagesResult, several bool) error {
 		if m.Width > 0 {
 			pixels = fmt.Sprintf("%dx%d", m.Width, m.Height)
 		}
-		text := m.Text
-		if m.URL != "" {
-			text = m.URL
+		size := strconv.Itoa(m.Bytes)
+		switch {
+		case m.URL != "":
+			size = "link"
+		case a.width() > 0:
+			size = render.Bytes(int64(m.Bytes))
 		}
-		t.add(m.Session, strconv.Itoa(m.Number), a.entryName(found.Short, m.Entry), m.MediaType, pixels, render.Bytes(int64(m.Bytes)), render.OneLine(text, 0))
+		t.add(m.Session, strconv.Itoa(m.Number), a.entryName(found.Short, m.Entry), m.MediaType, pixels, size, render.OneLine(m.Text, 0))
 	}
 	if !several {
 		t.drop(0)

@@ -126,7 +126,7 @@
   }
   function seen(a) {
     var c = a.classList, tools = !body.classList.contains("no-tools"), thinking = !body.classList.contains("no-thinking");
-    if (body.classList.contains("only-images") && !a.querySelector(".media img")) return false;
+    if (body.classList.contains("only-images")) return !!a.querySelector(".media img");
     return !a.parentNode.hidden && (c.contains("x") || tools && c.contains("t") || thinking && c.contains("h") || !c.contains("t") && !c.contains("h"));
   }
   function step(a, way) { // the next or previous article that can be seen
