@@ -169,7 +169,7 @@ func (h *Home) suggestTags(ctx context.Context, given string) (found *index.Sess
 	if err != nil {
 		return found, nil, nil, err
 	}
-	named := make(map[string]string) // the tag that ends with a word
+	named := make(map[string]string)            // the tag that ends with a word
 	for _, tag := range slices.Backward(tags) { // of several that end alike, the most frequent one stays
 		if !isRating(tag.Name) {
 			named[strings.ToLower(path.Base(tag.Name))] = tag.Name
