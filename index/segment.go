@@ -368,7 +368,7 @@ func decodeStructure(data []byte) (*ftsStructure, error) {
 	r := varintReader{data: data[8:]}
 	levels, total := r.next(), r.next()
 	s.written = r.next()
-	if levels > 64 || total > maxSegment {
+	if levels > maxSegment || total > maxSegment { // FTS5 adds a level when it merges a segment that was deleted from
 		return nil, errStructure
 	}
 	for range levels {

@@ -134,7 +134,7 @@ func isInjected(e *session.Entry) bool {
 // promptTitle returns the title in what the user typed, without what a program put
 // around it.
 func promptTitle(text string) Title {
-	for {
+	for range maxAdditions {
 		text = strings.TrimSpace(text)
 		if command, ok := commandIn(text); ok {
 			return commandTitle(command)
@@ -221,6 +221,10 @@ var notices = []string{
 
 // wrappers are elements around what the user typed.
 var wrappers = []string{"user_query", "user_message", "user-message", "USER_REQUEST", "task", "feedback"}
+
+// maxAdditions is how many additions are taken off a prompt. Each costs a look at the
+// whole text, so a text of nothing else must not be looked at for each of them.
+const maxAdditions = 64
 
 // additions are elements that programs put before a prompt.
 var additions = []string{

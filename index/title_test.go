@@ -3,6 +3,7 @@ package index_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/session"
@@ -112,5 +113,26 @@ func TestTitlesWithoutAPrompt(t *testing.T) {
 				t.Errorf("the title is %q, want %q", got.Text, test.want)
 			}
 		})
+	}
+}
+
+// A prompt that is made of additions must not cost the square of its length: every
+// message that is indexed passes here.
+func TestTitleOfAdditionsOnly(t *testing.T) {
+	for _, text := range []string{
+		strings.Repeat("<task></task>", 800_000),
+		strings.Repeat("<task>", 800_000) + strings.Repeat("</task>", 800_000),
+		strings.Repeat("<system-reminder></system-reminder>", 300_000),
+	} {
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			index.TitleIn(&session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text(text)}}})
+		}()
+		select {
+		case <-ended:
+		case <-time.After(time.Minute): // the square would take half an hour
+			t.Fatalf("%.20q… takes too long", text)
+		}
 	}
 }
