@@ -199,11 +199,16 @@ func (a *app) printSessions(sessions []coppice.SessionInfo) error {
 	short, now := render.ShortIDs(ids), time.Now()
 	t := a.newTable(7, "ID", "UPDATED", "AGENT", "PROJECT", "MSGS", "TOKENS", "SIZE", "TITLE", "TAGS")
 	t.right[4], t.right[5], t.right[6] = true, true, true
+	agents, projects := maxAgent, maxProject
+	if a.width() < tight {
+		agents, projects = minColumn, minColumn
+	}
 	for i := range sessions {
 		s := &sessions[i]
-		t.add(a.paint(cyan, short.Shown(s.Name)), a.when(s.Updated, now), render.OneLine(s.Agent, maxAgent), render.OneLine(s.Project, maxProject),
+		t.add(a.paint(cyan, short.Shown(s.Name)), a.when(s.Updated, now), render.OneLine(s.Agent, agents), render.OneLine(s.Project, projects),
 			strconv.Itoa(s.Messages), render.Count(s.Tokens), render.Bytes(s.Size), titleWithMarks(*s), render.OneLine(strings.Join(s.Tags, " "), maxTags))
 	}
+	t.dropEmpty(8)
 	// Where there is little room the title says more than the rest.
 	if width := a.width(); width < narrow {
 		t.drop(6)
@@ -212,6 +217,8 @@ func (a *app) printSessions(sessions []coppice.SessionInfo) error {
 			t.drop(4)
 		}
 	}
+	t.dropEmpty(3)
+	t.dropEmpty(2)
 	return t.print()
 }
 
@@ -221,6 +228,7 @@ const (
 	maxTags    = 24 // columns
 	maxAgent   = 12
 	maxProject = 16
+	minColumn  = 10 // of the two where the list is tight
 )
 
 // printSessionLines prints a list for cut and awk: nothing shortened, no marks, and

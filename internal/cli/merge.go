@@ -62,11 +62,12 @@ func (a *app) runMerge(ctx context.Context, r coppice.MergeRequest) (err error) 
 			what += ", with " + render.Counted(merged.Copied, "message", "messages") + " copied from " + merged.Other
 		}
 		return a.done(merged, merged.Entry, what+"; "+
-			a.revertCommand(r.Session, merged.Session, merged.Entry, merged.Short)+" takes it back")
+			a.revertCommand(r.Session, merged.Session, merged.Entry)+" takes it back")
 	})
 }
 
-// revertCommand is the command that takes an entry back.
-func (a *app) revertCommand(given, session, entry string, short render.Names) string {
-	return command("revert", []string{calling(given, session), short.Name(entry)})
+// revertCommand is the command that takes an entry back. The shortest name of the entry
+// would not do: the next entry's id may begin in the same way.
+func (a *app) revertCommand(given, session, entry string) string {
+	return command("revert", []string{calling(given, session), render.ShortID(entry)})
 }

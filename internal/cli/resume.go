@@ -23,8 +23,8 @@ func resumeCommand(a *app) *cobra.Command {
 			"and so on. Without an ID, it takes the most recently active conversation.\n\n" +
 			"With --in, it continues in another agent: it first writes the conversation into\n" +
 			"that agent's files, and lists what they cannot hold. It does the same if the agent\n" +
-			"has deleted the conversation. Nothing is overwritten. --print only prints the\n" +
-			"command.",
+			"has deleted the conversation. Nothing is overwritten. --print prints the command\n" +
+			"instead of running it.",
 		Example:           "  coppice resume\n  coppice resume 0199 --in codex\n  coppice resume 0199 --print",
 		GroupID:           "write",
 		Args:              cobra.MaximumNArgs(1),
@@ -37,7 +37,7 @@ func resumeCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&r.In, "in", "", "another `agent`, such as codex")
-	cmd.Flags().BoolVar(&printOnly, "print", false, "only print the command")
+	cmd.Flags().BoolVar(&printOnly, "print", false, "print the command instead of running it")
 	return a.withJSON(cmd)
 }
 

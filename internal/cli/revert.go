@@ -35,6 +35,6 @@ func (a *app) runRevert(ctx context.Context, r coppice.RevertRequest) error {
 			return err
 		}
 		return a.done(reverted, reverted.Entry, "entry "+reverted.Short.Shown(reverted.Target)+" no longer counts; "+
-			a.revertCommand(r.Session, reverted.Session, reverted.Entry, reverted.Short)+" makes it count again")
+			a.revertCommand(r.Session, reverted.Session, reverted.Entry)+" makes it count again")
 	})
 }

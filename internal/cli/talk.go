@@ -229,6 +229,13 @@ func (t *talk) newTable(elastic int, header ...string) *table {
 	return &table{talk: t, header: header, elastic: elastic, right: make(map[int]bool)}
 }
 
+// dropEmpty leaves a column out that has nothing in it.
+func (t *table) dropEmpty(column int) {
+	if !slices.ContainsFunc(t.rows, func(row []string) bool { return row[column] != "" }) {
+		t.drop(column)
+	}
+}
+
 // drop leaves a column out.
 func (t *table) drop(column int) {
 	t.header = slices.Delete(slices.Clone(t.header), column, column+1)

@@ -109,7 +109,10 @@ func (a *app) commandTyped(cmd *cobra.Command) string {
 // unknownFlag is the error of a flag that a command does not have.
 func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 	name := unknown.GetSpecifiedName()
-	if unknown.GetSpecifiedShortnames() != "" {
+	if short := unknown.GetSpecifiedShortnames(); short != "" {
+		if cmd.Name() == "search" { // where -word leaves a word out
+			return hinted(usageError{fmt.Errorf("unknown flag -%s", short)}, "to search without a word, put -- before the query: coppice search -- build -docker")
+		}
 		return hinted(usageError{fmt.Errorf("unknown flag -%s", name)}, didYouMean(cmd, "flags", "", nil))
 	}
 	var known []string
