@@ -62,7 +62,7 @@ func cancelAnywhere(t *testing.T, run func(t *testing.T, ctx context.Context) (d
 	}
 }
 
-// What was done before the context ended is told, and nothing else is.
+// The result has what was done before the context ended, and nothing else.
 func TestRetainTellsWhatWentBeforeItWasCancelled(t *testing.T) {
 	h, dir := keptHome(t)
 	for i := range 3 {

@@ -27,7 +27,7 @@ func indexing(b *bench) []row {
 	dir := b.newDir()
 	writeSessions(dir, texts)
 	insert := func() { insertTexts(filepath.Join(b.newDir(), "raw.db"), texts) }
-	catchUp := func() { catchUpAnew(dir, n) }
+	catchUp := func() { makeIndex(dir, n) }
 	t := inTurns(b.rounds(3), once(insert), once(catchUp), busy(insert), busy(catchUp))
 	return []row{
 		beside(fmt.Sprintf("index %d messages (%s)", n, perSecond(n, t[1])), t[0], t[1], time.Duration(n)*time.Second/60_000),
@@ -95,13 +95,13 @@ func insertTexts(path string, texts []string) {
 	check(tx.Commit())
 }
 
-// catchUpAnew makes the index of a directory.
-func catchUpAnew(dir string, messages int) {
+// makeIndex makes the index of a directory.
+func makeIndex(dir string, messages int) {
 	ctx := context.Background()
 	st, err := file.Open(dir, nil)
 	check(err)
 	defer st.Close()
-	path := filepath.Join(dir, "anew", "index.db")
+	path := filepath.Join(dir, "new", "index.db")
 	check(os.RemoveAll(filepath.Dir(path)))
 	ix, err := index.Open(ctx, st, path, nil)
 	check(err)

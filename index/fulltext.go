@@ -104,9 +104,9 @@ func (w *writer) insertPage(row int64, data []byte) error {
 	return err
 }
 
-// forgetStructure makes FTS5 read anew which segments there are, when it is next
-// asked. It remembers them until another connection writes; that this one may write
-// them is nothing it expects. Going back to a savepoint makes it forget.
+// forgetStructure makes FTS5 read the list of segments again when it next needs it.
+// FTS5 keeps the list until another connection writes, and does not expect that its own
+// connection writes segments. Going back to a savepoint makes it drop the list.
 func (w *writer) forgetStructure() error {
 	for _, query := range []string{
 		`SAVEPOINT structure`,
