@@ -526,3 +526,34 @@ func TestImportPieces(t *testing.T) {
 		}
 	})
 }
+
+// A session that was removed stays removed when its file is imported again and did
+// not change, even if it was so fresh that its time proves nothing.
+func TestRemovedSessionStaysRemovedWhenItsFileIsFresh(t *testing.T) {
+	h := newHome(t)
+	path := filepath.Join(t.TempDir(), "talk.toy")
+	write := func(list ...toyLine) {
+		if err := os.WriteFile(path, []byte(lines(list...)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		soon := time.Now().Add(time.Hour) // however long this takes, it was changed just now
+		if err := os.Chtimes(path, soon, soon); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(toyLine{Conv: "c"}, said("a", "one"), said("b", "two"))
+	first := h.bring(path)
+	if len(first.Sessions) != 1 {
+		t.Fatalf("%+v", first)
+	}
+	if err := h.st.Remove(t.Context(), first.Sessions[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if again := h.bring(path); again.New() != 0 {
+		t.Errorf("it came back: %+v", again)
+	}
+	write(toyLine{Conv: "c"}, said("a", "one"), said("b", "two"), said("c", "three"))
+	if grown := h.bring(path); grown.New() == 0 {
+		t.Errorf("it grew, and nothing came: %+v", grown)
+	}
+}
