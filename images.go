@@ -15,12 +15,11 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// ImagesRequest asks for the images of a conversation, or for those that have to do
-// with some words. One of the two is needed; with both, it asks for the images of
-// that conversation that have to do with the words.
+// ImagesRequest asks for the images of a conversation, or for those that a search
+// finds. One of the two is needed; with both, the search is in that conversation.
 type ImagesRequest struct {
 	Session string `json:"session,omitempty"` // as a person names it: see Resolve
-	// Search is a query, as Find takes it. An image has to do with what was said in
+	// Search is a query, as Find takes it. It finds an image by what was said in
 	// the same message and in the few before and after it: the call that took a
 	// screenshot, the question about a drawing, the answer that describes it.
 	Search string `json:"search,omitempty"`

@@ -204,7 +204,7 @@ type TagsResult struct {
 }
 
 // Tags returns all tags. A tag such as forge/parser/tokens is a tag below
-// forge/parser: who asks for sessions with a tag gets those with the tags below it.
+// forge/parser: a list of the sessions with a tag has those with the tags below it.
 func (s *Sessions) Tags(ctx context.Context) (*TagsResult, error) {
 	ix, err := s.home.index(ctx)
 	if err != nil {

@@ -460,7 +460,7 @@ func (w *writer) flush(words *vocabulary) error {
 			return err
 		}
 	}
-	slices.SortFunc(w.docs, byID)
+	slices.SortFunc(w.docs, byID) // insertDoc may have given some of them other ids
 	if err := w.insertTokens(words); err != nil {
 		return err
 	}

@@ -123,8 +123,8 @@ func TestFiltersByWhatCannotBeAreErrors(t *testing.T) {
 	}
 }
 
-// A value that no session has finds nothing, and is told apart from one that only
-// this search does not find.
+// A filter by a value that no session has finds nothing. The results name that value,
+// but not one that other sessions have.
 func TestFiltersByWhatIsNotThere(t *testing.T) {
 	f := newFixture(t)
 	s := f.create(session.Header{ID: "alpha", CWD: "/home/ann/web"})

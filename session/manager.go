@@ -122,7 +122,7 @@ func (d *Directory) context() context.Context {
 func (d *Directory) Manager() *FileManager { return (*FileManager)(d) }
 
 // FileManager is a Directory as a Manager. Its zero value is ready to use: it
-// works wherever it is told to.
+// works in whichever directory a call names.
 type FileManager Directory
 
 var _ Manager = FileManager{}

@@ -96,8 +96,8 @@ func (s *Sweep) dropDerived(ctx context.Context) error {
 	return s.opts.DropDerived(ctx)
 }
 
-// rewriteStore writes new blobs, and everything that has a secret or names an old
-// blob anew. The new blobs are held until all of that names them. failed is what
+// rewriteStore writes new blobs, and rewrites everything that has a secret or names an
+// old blob. The new blobs are held until all of that names them. failed is what
 // went wrong with single logs, and does not keep the rest from being done.
 func (s *Sweep) rewriteStore(ctx context.Context, ed *editor, r *Receipt) (failed, err error) {
 	release, err := s.store.Blobs().Hold(ctx)
