@@ -185,7 +185,7 @@ func poll(ctx context.Context, wait time.Duration, try func() (bool, error)) (bo
 			deadline = time.Now().Add(wait)
 		} else if now := time.Now(); now.After(deadline) {
 			if ends, ok := ctx.Deadline(); ok && now.After(ends) {
-				return false, context.DeadlineExceeded // its timer may not have fired yet
+				<-ctx.Done() // after a stall its timer may fire a moment later than ours
 			}
 			return false, ctx.Err()
 		}
