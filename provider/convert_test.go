@@ -203,7 +203,7 @@ func TestStopReasons(t *testing.T) {
 // TestBadArguments: arguments that are not JSON reach a provider that must have
 // an object.
 func TestBadArguments(t *testing.T) {
-	body, err := openai.DecodeChat([]byte(`[{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\": tru"}}]}]`))
+	body, err := openai.DecodeChat([]byte(`[{"role":"user","content":"go"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\": tru"}}]}]`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,6 +223,7 @@ func TestBadArguments(t *testing.T) {
 func TestUnsafeNames(t *testing.T) {
 	long := strings.Repeat("x", 100)
 	entries := []session.Entry{
+		message("u1", session.RoleUser, session.Text("go")),
 		message("a1", session.RoleAssistant, session.ToolUse("call|1", "fs.read", nil), session.ToolUse("call/1", long+long, nil), session.ToolUse(long, "f", nil)),
 		message("t1", session.RoleTool, session.ToolResult("call|1", "1", false), session.ToolResult("call/1", "2", false), session.ToolResult(long, "3", false)),
 	}

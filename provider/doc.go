@@ -9,6 +9,9 @@
 //     messages, or a single one;
 //   - Encode writes the entries of a session.Context as the messages of a
 //     request, and says what it could not take along;
+//   - EncodeVerbatim does so for files, where what came from this format must come
+//     back as it was;
+//   - Check finds what the provider would refuse in a request;
 //   - EncodeResponse writes the answer of a model as the provider would have;
 //   - Fold makes one response of the events of a stream.
 //
@@ -20,9 +23,18 @@
 //
 // What a body says and entries have no place for (unknown members, the way a
 // text was written, ids of items) is kept with the entry, as an unknown member
-// with the name of the wire format. Encoding for the same format gives it back:
-// a body that is decoded and encoded again has equal JSON values. Blocks of
+// with the name of the wire format. EncodeVerbatim gives it back:
+// a body that is decoded and encoded verbatim has equal JSON values. Blocks of
 // unknown types are kept whole, byte for byte.
+//
+// # Rules
+//
+// Providers refuse a call without its result in the next message, a result without
+// its call, two calls with one id, empty texts, roles that do not take turns, and
+// more. Logs have all of that: programs crash, and each keeps a reply in its own
+// way. Session.Context gives every call its result; Encode does the rest, so that
+// Check finds nothing in what it wrote. Each rule is stated once, in the Check of
+// its provider.
 //
 // # Stable bytes
 //

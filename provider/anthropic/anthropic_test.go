@@ -11,7 +11,7 @@ import (
 )
 
 var codec = wiretest.Codec{
-	Decode: anthropic.Decode, Encode: anthropic.Encode, EncodeResponse: anthropic.EncodeResponse, List: "messages",
+	Decode: anthropic.Decode, Encode: anthropic.EncodeVerbatim, EncodeResponse: anthropic.EncodeResponse, List: "messages",
 }
 
 // bodies have every block and quirk of the format. Each must come back with

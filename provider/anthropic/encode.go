@@ -12,26 +12,42 @@ import (
 
 // Encode writes the entries of a context as the messages of a request, and the
 // system messages at its beginning as its system prompt.
-func Encode(entries []session.Entry) (*provider.Messages, error) {
-	var e encoder
+//
+// The request keeps the rules that Check knows, given the entries of a
+// session.Context, where every call has its result: what a model said in several
+// messages before its calls were answered is one message, ids are unique, and
+// blocks that say nothing are left out.
+func Encode(entries []session.Entry) (*provider.Messages, error) { return encode(entries, false) }
+
+// EncodeVerbatim is Encode for files that keep a conversation: what came from this
+// format comes back with equal values, even where the provider would refuse it.
+func EncodeVerbatim(entries []session.Entry) (*provider.Messages, error) {
+	return encode(entries, true)
+}
+
+func encode(entries []session.Entry, verbatim bool) (*provider.Messages, error) {
+	e := encoder{verbatim: verbatim, ids: wire.UniqueIDs{Verbatim: verbatim}}
 	var fields wire.Object
-	list := wire.Messages(entries)
+	list := wire.Sent(entries, verbatim)
 	system, list := wire.CutSystem(list, wire.Anthropic)
 	if prompt := e.system(system); prompt != nil {
 		fields.Put("system", prompt)
 	}
-	out, err := e.messages(list)
+	runs, err := e.messages(list)
 	if err != nil {
 		return nil, err
 	}
-	fields.Put("messages", wire.List(out))
+	fields.Put("messages", runs.JSON())
 	return &provider.Messages{Fields: session.Fields(fields), Notes: e.notes.List}, nil
 }
 
 type encoder struct {
 	notes wire.Notes
+	ids   wire.UniqueIDs
 	own   bool   // the message at hand came from this format
 	maker string // the provider whose model made the message at hand
+
+	verbatim bool
 }
 
 // of says which message is at hand.
@@ -68,22 +84,22 @@ func (e *encoder) system(list []wire.Message) json.RawMessage {
 }
 
 // messages writes messages, those that belong together as one.
-func (e *encoder) messages(list []wire.Message) ([]json.RawMessage, error) {
-	out := []json.RawMessage{}
+func (e *encoder) messages(list []wire.Message) (*wire.Runs, error) {
+	runs := wire.Runs{Verbatim: e.verbatim}
 	for _, parts := range wire.Joined(list, wire.Anthropic) {
-		raw, err := e.message(parts)
+		message, err := e.message(parts)
 		if err != nil {
 			return nil, fmt.Errorf("anthropic: entry %s: %w", parts[0].Entry, err)
 		}
-		if raw != nil {
-			out = append(out, raw)
+		if message != nil {
+			runs.Add(wire.RunOf(message, parts), "content")
 		}
 	}
-	return out, nil
+	return &runs, nil
 }
 
 // message writes the messages that are one, or returns nil if nothing is left.
-func (e *encoder) message(parts []wire.Message) (json.RawMessage, error) {
+func (e *encoder) message(parts []wire.Message) (wire.Object, error) {
 	role := session.RoleUser
 	if parts[0].Role == session.RoleAssistant {
 		role = session.RoleAssistant
@@ -107,12 +123,12 @@ func (e *encoder) message(parts []wire.Message) (json.RawMessage, error) {
 			blocks = append(blocks, added...)
 		}
 	}
-	if len(blocks) == 0 && (had > 0 || !e.own) {
+	if len(blocks) == 0 && (had > 0 || !e.own || !e.verbatim) {
 		return nil, nil
 	}
 	var o wire.Object
 	o.SetStr("role", role)
-	plain := len(parts) == 1 && wire.IsPlain(parts[0].Content, wire.Anthropic)
+	plain := len(blocks) == 1 && len(parts) == 1 && wire.IsPlain(parts[0].Content, wire.Anthropic)
 	if len(blocks) > 0 {
 		r.Forget("content")
 	}
@@ -122,7 +138,7 @@ func (e *encoder) message(parts []wire.Message) (json.RawMessage, error) {
 		o.Put("content", wire.List(blocks))
 	}
 	r.Restore(&o)
-	return o.JSON(), nil
+	return o, nil
 }
 
 // block writes a block, or notes why it cannot be written.
@@ -135,7 +151,7 @@ func (e *encoder) block(c *session.Content) ([]json.RawMessage, error) {
 		return nil, nil
 	}
 	r, own := wire.ResidueOf(c.Extra, wire.Anthropic)
-	if c.Text != nil && c.Text.Content == "" && !own && !e.own {
+	if c.Text != nil && wire.IsBlank(c.Text.Content) && (!e.verbatim || !own && !e.own) {
 		return nil, nil // refused, and says nothing
 	}
 	if c.Thinking != nil && !e.ownThinking(c, own) {
@@ -199,8 +215,13 @@ func (e *encoder) newBlock(c *session.Content, r *wire.Residue) (wire.Object, er
 		if c.ToolUse.Input != nil {
 			r.Forget("input")
 		}
+		if !e.verbatim {
+			r.Forget("id")
+			r.Forget("name")
+			r.Forget("input")
+		}
 		o.SetStr("type", "tool_use")
-		o.SetStr("id", wire.SafeID(c.ToolUse.ID, maxID))
+		o.SetStr("id", e.ids.Call(c.ToolUse.ID, maxID))
 		if !r.Fields.Has("name") {
 			o.SetStr("name", e.notes.SafeName(c.ToolUse.Name, maxName))
 		}
@@ -236,8 +257,11 @@ func withSource(kind string, s *session.Source) wire.Object {
 
 func (e *encoder) toolResult(t *session.ToolResultContent, r *wire.Residue) (wire.Object, error) {
 	var o wire.Object
+	if !e.verbatim {
+		r.Forget("tool_use_id")
+	}
 	o.SetStr("type", "tool_result")
-	o.SetStr("tool_use_id", wire.SafeID(t.ToolUseID, maxID))
+	o.SetStr("tool_use_id", e.ids.Result(t.ToolUseID, maxID))
 	if len(t.Parts) == 0 && r.Form != formParts {
 		o.SetStr("content", t.Content)
 	} else {
@@ -266,13 +290,13 @@ func EncodeResponse(answers ...session.Entry) (json.RawMessage, []provider.Note,
 		return nil, nil, fmt.Errorf("anthropic: a response is one message of a model, not %d entries", len(answers))
 	}
 	m := answers[0].Message
-	var e encoder
+	e := encoder{verbatim: true, ids: wire.UniqueIDs{Verbatim: true}}
 	message, err := e.message([]wire.Message{{Entry: answers[0].ID, Role: session.RoleAssistant, MessageEntry: m}})
 	if err != nil {
 		return nil, nil, fmt.Errorf("anthropic: entry %s: %w", answers[0].ID, err)
 	}
 	r, _ := wire.ResidueOf(m.Extra, wire.Anthropic)
-	o := wire.Members(message)
+	o := message
 	for _, f := range []struct{ name, value string }{{"id", m.ResponseID}, {"model", m.Model}, {"stop_reason", m.StopReason}} {
 		if f.value != "" {
 			o.SetStr(f.name, f.value)

@@ -9,7 +9,7 @@ import (
 )
 
 var codec = wiretest.Codec{
-	Decode: bedrock.Decode, Encode: bedrock.Encode, EncodeResponse: bedrock.EncodeResponse, List: "messages",
+	Decode: bedrock.Decode, Encode: bedrock.EncodeVerbatim, EncodeResponse: bedrock.EncodeResponse, List: "messages",
 }
 
 // bodies have every block and quirk of the format. Each must come back with

@@ -11,10 +11,23 @@ import (
 
 // Encode writes the entries of a context as the messages of a request, and the
 // system messages at its beginning as its system prompt.
-func Encode(entries []session.Entry) (*provider.Messages, error) {
-	var e encoder
+//
+// The request keeps the rules that Check knows, given the entries of a
+// session.Context, where every call has its result: what a model said in several
+// messages before its calls were answered is one message, ids are unique, and
+// blocks that say nothing are left out.
+func Encode(entries []session.Entry) (*provider.Messages, error) { return encode(entries, false) }
+
+// EncodeVerbatim is Encode for files that keep a conversation: what came from this
+// format comes back with equal values, even where the provider would refuse it.
+func EncodeVerbatim(entries []session.Entry) (*provider.Messages, error) {
+	return encode(entries, true)
+}
+
+func encode(entries []session.Entry, verbatim bool) (*provider.Messages, error) {
+	e := encoder{verbatim: verbatim, ids: wire.UniqueIDs{Verbatim: verbatim}}
 	var fields wire.Object
-	system, list := wire.CutSystem(wire.Messages(entries), wire.Bedrock)
+	system, list := wire.CutSystem(wire.Sent(entries, verbatim), wire.Bedrock)
 	if len(system) > 0 {
 		prompt, _, err := e.blocks(system)
 		if err != nil {
@@ -22,30 +35,40 @@ func Encode(entries []session.Entry) (*provider.Messages, error) {
 		}
 		fields.Put("system", wire.List(prompt))
 	}
-	out := []json.RawMessage{}
+	runs := wire.Runs{Verbatim: verbatim, TakeTurns: true}
 	for _, parts := range wire.Joined(list, wire.Bedrock) {
-		raw, err := e.message(parts)
+		message, err := e.message(parts)
 		if err != nil {
 			return nil, fmt.Errorf("bedrock: entry %s: %w", parts[0].Entry, err)
 		}
-		if raw != nil {
-			out = append(out, raw)
+		if message != nil {
+			runs.Add(wire.RunOf(message, parts), "content")
 		}
 	}
-	fields.Put("messages", wire.List(out))
+	runs.Open(func(text string) wire.Object {
+		block := wire.Object{{Name: "text", Value: wire.Quote(text)}}
+		return wire.Object{
+			{Name: "role", Value: wire.Quote(session.RoleUser)},
+			{Name: "content", Value: wire.List([]json.RawMessage{block.JSON()})},
+		}
+	}, &e.notes, wire.First(list))
+	fields.Put("messages", runs.JSON())
 	return &provider.Messages{Fields: session.Fields(fields), Notes: e.notes.List}, nil
 }
 
 type encoder struct {
 	notes wire.Notes
+	ids   wire.UniqueIDs
 	own   bool   // the message at hand came from this format
 	maker string // the provider whose model made the message at hand
+
+	verbatim bool
 }
 
 // message writes the messages that are one, or returns nil if nothing is left.
-func (e *encoder) message(parts []wire.Message) (json.RawMessage, error) {
+func (e *encoder) message(parts []wire.Message) (wire.Object, error) {
 	blocks, had, err := e.blocks(parts)
-	if err != nil || len(blocks) == 0 && (had > 0 || !e.own) {
+	if err != nil || len(blocks) == 0 && (had > 0 || !e.own || !e.verbatim) {
 		return nil, err
 	}
 	var o wire.Object
@@ -63,7 +86,7 @@ func (e *encoder) message(parts []wire.Message) (json.RawMessage, error) {
 		r.Forget("content")
 	}
 	r.Restore(&o)
-	return o.JSON(), nil
+	return o, nil
 }
 
 // blocks writes the blocks of messages, and returns how many there were.
@@ -93,7 +116,7 @@ func (e *encoder) block(c *session.Content) (json.RawMessage, error) {
 	switch {
 	case c.Raw != nil && e.own:
 		return wire.RawOf(c), nil
-	case c.Text != nil && c.Text.Content == "" && !e.own:
+	case c.Text != nil && wire.IsBlank(c.Text.Content) && (!e.own || !e.verbatim):
 		return nil, nil // refused, and says nothing
 	case c.Text != nil && isJSON(c):
 		return wire.Object{{Name: "json", Value: json.RawMessage(c.Text.Content)}}.JSON(), nil
@@ -109,8 +132,13 @@ func (e *encoder) block(c *session.Content) (json.RawMessage, error) {
 		if c.ToolUse.Input != nil {
 			r.Forget("input")
 		}
+		if !e.verbatim {
+			r.Forget("toolUseId")
+			r.Forget("name")
+			r.Forget("input")
+		}
 		var o wire.Object
-		o.SetStr("toolUseId", wire.SafeID(c.ToolUse.ID, maxID))
+		o.SetStr("toolUseId", e.ids.Call(c.ToolUse.ID, maxID))
 		if !r.Fields.Has("name") {
 			o.SetStr("name", e.notes.SafeName(c.ToolUse.Name, maxID))
 		}
@@ -197,7 +225,7 @@ func (e *encoder) toolResult(t *session.ToolResultContent, r *wire.Residue) (jso
 		}
 	}
 	var o wire.Object
-	o.SetStr("toolUseId", wire.SafeID(t.ToolUseID, maxID))
+	o.SetStr("toolUseId", e.ids.Result(t.ToolUseID, maxID))
 	o.Put("content", wire.List(list))
 	if t.IsError {
 		o.SetStr("status", "error")
@@ -219,16 +247,16 @@ func EncodeResponse(answers ...session.Entry) (json.RawMessage, []provider.Note,
 		return nil, nil, fmt.Errorf("bedrock: a response is one message of a model, not %d entries", len(answers))
 	}
 	m := answers[0].Message
-	var e encoder
+	e := encoder{verbatim: true, ids: wire.UniqueIDs{Verbatim: true}}
 	message, err := e.message([]wire.Message{{Entry: answers[0].ID, Role: session.RoleAssistant, MessageEntry: m}})
 	if err != nil {
 		return nil, nil, fmt.Errorf("bedrock: entry %s: %w", answers[0].ID, err)
 	}
 	if message == nil {
-		message = json.RawMessage(`{"role":"assistant","content":[]}`)
+		message = wire.Members([]byte(`{"role":"assistant","content":[]}`))
 	}
 	r, _ := wire.ResidueOf(m.Extra, wire.Bedrock)
-	output := wire.Object{{Name: "message", Value: message}}
+	output := wire.Object{{Name: "message", Value: message.JSON()}}
 	output = append(output, r.Around("output")...)
 	var o wire.Object
 	o.SetObject("output", output)

@@ -13,24 +13,44 @@ import (
 
 // Encode writes the entries of a context as the contents of a request, and the
 // system messages at its beginning as its system prompt.
-func Encode(entries []session.Entry) (*provider.Messages, error) {
-	e := encoder{names: wire.Names{}}
+//
+// The request keeps the rules that Check knows, given the entries of a
+// session.Context, where every call has its result: what a model said in several
+// messages before its calls were answered is one message, ids are unique, and
+// blocks that say nothing are left out.
+func Encode(entries []session.Entry) (*provider.Messages, error) { return encode(entries, false) }
+
+// EncodeVerbatim is Encode for files that keep a conversation: what came from this
+// format comes back with equal values, even where the provider would refuse it.
+func EncodeVerbatim(entries []session.Entry) (*provider.Messages, error) {
+	return encode(entries, true)
+}
+
+func encode(entries []session.Entry, verbatim bool) (*provider.Messages, error) {
+	e := encoder{names: wire.Names{}, verbatim: verbatim}
 	var fields wire.Object
-	system, list := wire.CutSystem(wire.Messages(entries), wire.Google)
+	system, list := wire.CutSystem(wire.Sent(entries, verbatim), wire.Google)
 	if err := e.system(system, &fields); err != nil {
 		return nil, err
 	}
-	contents := []json.RawMessage{}
+	runs := wire.Runs{Verbatim: verbatim, ModelsTurns: true}
 	for _, parts := range wire.Joined(list, wire.Google) {
-		raw, err := e.content(parts)
+		content, err := e.content(parts)
 		if err != nil {
 			return nil, fmt.Errorf("google: entry %s: %w", parts[0].Entry, err)
 		}
-		if raw != nil {
-			contents = append(contents, raw)
+		if content != nil {
+			runs.Add(wire.RunOf(content, parts), "parts")
 		}
 	}
-	fields.Put("contents", wire.List(contents))
+	runs.Open(func(text string) wire.Object {
+		part := wire.Object{{Name: "text", Value: wire.Quote(text)}}
+		return wire.Object{
+			{Name: "role", Value: wire.Quote(roleUser)},
+			{Name: "parts", Value: wire.List([]json.RawMessage{part.JSON()})},
+		}
+	}, &e.notes, wire.First(list))
+	fields.Put("contents", runs.JSON())
 	return &provider.Messages{Fields: session.Fields(fields), Notes: e.notes.List}, nil
 }
 
@@ -38,6 +58,8 @@ type encoder struct {
 	notes wire.Notes
 	names wire.Names // of the tools that were called, by id
 	own   bool       // the message at hand came from this format
+
+	verbatim bool
 }
 
 // of says which message is at hand.
@@ -74,9 +96,9 @@ func (e *encoder) system(list []wire.Message, fields *wire.Object) error {
 }
 
 // content writes the messages that are one, or returns nil if nothing is left.
-func (e *encoder) content(list []wire.Message) (json.RawMessage, error) {
+func (e *encoder) content(list []wire.Message) (wire.Object, error) {
 	parts, had, err := e.parts(list)
-	if err != nil || len(parts) == 0 && (had > 0 || !e.own) {
+	if err != nil || len(parts) == 0 && (had > 0 || !e.own || !e.verbatim) {
 		return nil, err
 	}
 	var o wire.Object
@@ -93,7 +115,7 @@ func (e *encoder) content(list []wire.Message) (json.RawMessage, error) {
 		r.Forget("parts")
 	}
 	r.Restore(&o)
-	return o.JSON(), nil
+	return o, nil
 }
 
 // parts writes the blocks of messages, and returns how many there were.
@@ -122,6 +144,8 @@ func (e *encoder) part(c *session.Content) (json.RawMessage, error) {
 	switch {
 	case c.Raw != nil && e.own:
 		return wire.RawOf(c), nil
+	case c.Text != nil && c.Text.Content == "" && !own && (!e.own || !e.verbatim):
+		return nil, nil // refused, and says nothing
 	case c.Text != nil:
 		var o wire.Object
 		o.SetStr("text", c.Text.Content)
@@ -204,10 +228,22 @@ func (e *encoder) call(c *session.Content, r *wire.Residue) (json.RawMessage, er
 		r.Forget("args")
 	}
 	var o wire.Object
+	name := c.ToolUse.Name
+	if !e.verbatim && !toolName.MatchString(name) {
+		name = safeName(name)
+		e.notes.Add("the tool %s is called %s", c.ToolUse.Name, name)
+		r.Forget("name")
+	}
 	o.SetStr("id", c.ToolUse.ID)
-	o.SetStr("name", c.ToolUse.Name)
+	o.SetStr("name", name)
 	o.Put("args", args)
 	return around(named(r.Form, callNames), o, r), nil
+}
+
+// safeName returns a name that a function may have.
+func safeName(name string) string {
+	var unheard wire.Notes
+	return "_" + unheard.SafeName(name, maxName-1)
 }
 
 func named(form string, names []string) string {
@@ -220,10 +256,14 @@ func named(form string, names []string) string {
 func (e *encoder) result(t *session.ToolResultContent, r *wire.Residue) json.RawMessage {
 	var o wire.Object
 	o.SetStr("id", t.ToolUseID)
-	name := e.names[t.ToolUseID]
+	name := e.names.Answer(t.ToolUseID)
 	if name == "" && !r.Fields.Has("name") {
 		e.notes.Add("the result %s answers no call, so its function has no name", t.ToolUseID)
 		name = "unknown"
+	}
+	if !e.verbatim && !toolName.MatchString(name) {
+		name = safeName(name)
+		r.Forget("name")
 	}
 	o.SetStr("name", name)
 	if was, _ := responseText(r.Fields.Get("response")); was != t.Content {
@@ -260,7 +300,7 @@ func response(t *session.ToolResultContent, r *wire.Residue) json.RawMessage {
 
 // EncodeResponse writes an answer, or several alternatives, as a response.
 func EncodeResponse(answers ...session.Entry) (json.RawMessage, []provider.Note, error) {
-	e := encoder{names: wire.Names{}}
+	e := encoder{names: wire.Names{}, verbatim: true}
 	var response wire.Object
 	var candidates []json.RawMessage
 	for i := range answers {
@@ -290,7 +330,7 @@ func (e *encoder) candidate(entry *session.Entry) (json.RawMessage, error) {
 	r, _ := wire.ResidueOf(m.Extra, wire.Google)
 	var o wire.Object
 	if content != nil && r.Form != formNothing {
-		o.Put("content", content)
+		o.SetObject("content", content)
 	}
 	if m.StopReason != "" {
 		o.SetStr("finishReason", stops.Encode(m.StopReason))

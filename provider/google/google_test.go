@@ -11,7 +11,7 @@ import (
 )
 
 var codec = wiretest.Codec{
-	Decode: google.Decode, Encode: google.Encode, EncodeResponse: google.EncodeResponse, List: "contents",
+	Decode: google.Decode, Encode: google.EncodeVerbatim, EncodeResponse: google.EncodeResponse, List: "contents",
 }
 
 // bodies have every part and quirk of the format. Each must come back with equal

@@ -141,7 +141,7 @@ func (d *Decoder) note(id, name string) {
 	if d.names == nil {
 		d.names = wire.Names{}
 	}
-	d.names[id] = name
+	d.names[id] = append(d.names[id], name)
 }
 
 // The forms of a function's result.
@@ -160,7 +160,7 @@ func (d *Decoder) result(o wire.Object, r *wire.Residue) (c session.Content, ok 
 	r.Miss(o, "id", "response")
 	id, _ := o.TakeText("id") // one that is empty stays
 	id = d.pairs.Answer(id, name)
-	if d.names[id] != name {
+	if d.names.Answer(id) != name {
 		o.SetStr("name", name) // the call does not tell
 	}
 	response := o.Get("response")

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
 	"github.com/coppice-dev/coppice/session"
@@ -17,32 +18,84 @@ type ChatOptions struct {
 }
 
 // EncodeChat writes the entries of a context as the messages of a request.
+//
+// The request keeps the rules that CheckChat knows, given the entries of a
+// session.Context, where every call has its result: what a model said in several
+// messages before its calls were answered is one message.
 func EncodeChat(entries []session.Entry, o *ChatOptions) (*provider.Messages, error) {
-	var e chatEncoder
+	return encodeChat(entries, o, false)
+}
+
+// EncodeChatVerbatim is EncodeChat for files that keep a conversation: what came
+// from this format comes back with equal values, even where the provider would
+// refuse it.
+func EncodeChatVerbatim(entries []session.Entry, o *ChatOptions) (*provider.Messages, error) {
+	return encodeChat(entries, o, true)
+}
+
+func encodeChat(entries []session.Entry, o *ChatOptions, verbatim bool) (*provider.Messages, error) {
+	e := chatEncoder{verbatim: verbatim, ids: wire.UniqueIDs{Verbatim: verbatim}}
 	if o != nil {
 		e.options = *o
 	}
-	list := []json.RawMessage{}
-	for _, m := range wire.Messages(entries) {
-		raw, err := e.message(m)
+	runs := wire.Runs{Verbatim: verbatim}
+	for _, m := range wire.Sent(entries, verbatim) {
+		messages, err := e.message(m)
 		if err != nil {
 			return nil, fmt.Errorf("openai chat: entry %s: %w", m.Entry, err)
 		}
-		if raw != nil {
-			list = append(list, raw...)
+		for _, message := range messages {
+			e.add(&runs, wire.Run{Message: message, Model: m.Role == session.RoleAssistant, Calls: hasCalls(message)})
 		}
 	}
-	return &provider.Messages{Fields: session.Fields{{Name: "messages", Value: wire.List(list)}}, Notes: e.notes.List}, nil
+	return &provider.Messages{Fields: session.Fields{{Name: "messages", Value: runs.JSON()}}, Notes: e.notes.List}, nil
+}
+
+// add adds a message. What a model says after it called a tool, and before the
+// result is there, belongs to the same message.
+func (e *chatEncoder) add(runs *wire.Runs, next wire.Run) {
+	if !runs.Joins(next) {
+		runs.List = append(runs.List, next)
+		return
+	}
+	last := runs.Last()
+	said := next.Message.Get("content")
+	if !isSilent(said) {
+		e.notes.Add("what was said after a call stands before it")
+	}
+	if before := last.Message.Get("content"); isSilent(before) {
+		last.Message.Put("content", said)
+	} else if !isSilent(said) {
+		last.Message.Put("content", wire.List(append(wire.Blocks(before), wire.Blocks(said)...)))
+	}
+	calls, _ := wire.Elements(last.Message.Get("tool_calls"))
+	more, _ := wire.Elements(next.Message.Get("tool_calls"))
+	last.Message.Put("tool_calls", wire.List(append(calls, more...)))
+	last.Join(next)
+}
+
+func hasCalls(message wire.Object) bool {
+	calls, _ := wire.Elements(message.Get("tool_calls"))
+	return len(calls) > 0
+}
+
+// isSilent reports whether a content says nothing.
+func isSilent(content json.RawMessage) bool {
+	text, isText := rawjson.String(content)
+	return isText && text == "" || content == nil || rawjson.IsNull(content)
 }
 
 type chatEncoder struct {
 	options ChatOptions
 	notes   wire.Notes
+	ids     wire.UniqueIDs
 	own     bool // the message at hand came from this format
+
+	verbatim bool
 }
 
 // message writes a message. Each tool result is a message of its own.
-func (e *chatEncoder) message(m wire.Message) ([]json.RawMessage, error) {
+func (e *chatEncoder) message(m wire.Message) ([]wire.Object, error) {
 	e.notes.Of(m.Entry)
 	r, own := wire.ResidueOf(m.Extra, wire.Chat)
 	e.own = own
@@ -52,15 +105,15 @@ func (e *chatEncoder) message(m wire.Message) ([]json.RawMessage, error) {
 			return nil, err
 		}
 		r.Restore(&o)
-		return []json.RawMessage{o.JSON()}, nil
+		return []wire.Object{o}, nil
 	}
-	var list []json.RawMessage
+	var list []wire.Object
 	for i := range m.Content {
 		o := e.result(m.Content[i].ToolResult, &r)
 		if i == 0 {
 			r.Restore(&o)
 		}
-		list = append(list, o.JSON())
+		list = append(list, o)
 	}
 	return list, nil
 }
@@ -183,7 +236,7 @@ func (e *chatEncoder) function(t *session.ToolUseContent, r *wire.Residue) (wire
 
 func (e *chatEncoder) call(t *session.ToolUseContent, r *wire.Residue) (json.RawMessage, error) {
 	var o, inner wire.Object
-	o.SetStr("id", wire.SafeID(t.ID, maxChatID))
+	o.SetStr("id", e.ids.Call(t.ID, maxChatID))
 	member := "function"
 	if r.Form == formCustom {
 		member = formCustom
@@ -219,7 +272,7 @@ func (e *chatEncoder) name(name string, kept wire.Object) string {
 func (e *chatEncoder) result(t *session.ToolResultContent, r *wire.Residue) wire.Object {
 	var o wire.Object
 	o.SetStr("role", session.RoleTool)
-	o.SetStr("tool_call_id", wire.SafeID(t.ToolUseID, maxChatID))
+	o.SetStr("tool_call_id", e.ids.Result(t.ToolUseID, maxChatID))
 	blocks := wire.Parts(t)
 	parts := e.parts(blocks, session.RoleTool)
 	o.Put("content", content(blocks, parts, r.Form, `""`))
@@ -234,7 +287,7 @@ func (e *chatEncoder) result(t *session.ToolResultContent, r *wire.Residue) wire
 
 // EncodeChatResponse writes an answer, or several alternatives, as a response.
 func EncodeChatResponse(answers ...session.Entry) (json.RawMessage, []provider.Note, error) {
-	e := chatEncoder{options: ChatOptions{Reasoning: reasoningContent}}
+	e := chatEncoder{options: ChatOptions{Reasoning: reasoningContent}, verbatim: true, ids: wire.UniqueIDs{Verbatim: true}}
 	var response wire.Object
 	var choices []json.RawMessage
 	for i := range answers {
@@ -262,7 +315,7 @@ func (e *chatEncoder) choice(entry *session.Entry, index int) (json.RawMessage, 
 		return nil, nil, err
 	}
 	if len(message) == 0 {
-		message = []json.RawMessage{json.RawMessage(`{"role":"assistant","content":null}`)}
+		message = []wire.Object{wire.Members([]byte(`{"role":"assistant","content":null}`))}
 	}
 	r, _ := wire.ResidueOf(m.Extra, wire.Chat)
 	var choice, around wire.Object
@@ -271,7 +324,7 @@ func (e *chatEncoder) choice(entry *session.Entry, index int) (json.RawMessage, 
 		around.SetStr("object", "chat.completion")
 		around.Put("created", wire.Number(int(entry.Timestamp.Unix())))
 	}
-	choice.Put("message", message[0])
+	choice.SetObject("message", message[0])
 	setStr(&choice, "finish_reason", chatStops.Encode(m.StopReason))
 	setStr(&around, "id", m.ResponseID)
 	setStr(&around, "model", m.Model)

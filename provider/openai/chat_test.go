@@ -54,7 +54,9 @@ var chatBodies = map[string]string{
 
 var chat = wiretest.Codec{
 	Decode: openai.DecodeChat, EncodeResponse: openai.EncodeChatResponse, List: "messages",
-	Encode: func(entries []session.Entry) (*provider.Messages, error) { return openai.EncodeChat(entries, nil) },
+	Encode: func(entries []session.Entry) (*provider.Messages, error) {
+		return openai.EncodeChatVerbatim(entries, nil)
+	},
 }
 
 func TestChatRoundTrip(t *testing.T) {

@@ -12,10 +12,24 @@ import (
 
 // EncodeResponses writes the entries of a context as the input of a request.
 // A system prompt that came as instructions is given as such.
+//
+// The request keeps the rules that CheckResponses knows, given the entries of a
+// session.Context, where every call has its result: no two calls have the same id.
 func EncodeResponses(entries []session.Entry) (*provider.Messages, error) {
-	var e itemEncoder
+	return encodeResponses(entries, false)
+}
+
+// EncodeResponsesVerbatim is EncodeResponses for files that keep a conversation:
+// what came from this format comes back with equal values, even where the provider
+// would refuse it.
+func EncodeResponsesVerbatim(entries []session.Entry) (*provider.Messages, error) {
+	return encodeResponses(entries, true)
+}
+
+func encodeResponses(entries []session.Entry, verbatim bool) (*provider.Messages, error) {
+	e := itemEncoder{verbatim: verbatim, ids: wire.UniqueIDs{Verbatim: verbatim}}
 	var fields wire.Object
-	messages := wire.Messages(entries)
+	messages := wire.Sent(entries, verbatim)
 	if text, ok := promptOf(messages, formInstructions); ok {
 		fields.SetStr("instructions", text)
 		messages = messages[1:]
@@ -44,8 +58,11 @@ func promptOf(messages []wire.Message, form string) (string, bool) {
 type itemEncoder struct {
 	notes wire.Notes
 	items []json.RawMessage
+	ids   wire.UniqueIDs
 	kinds map[string]string // of the calls besides functions, by id
 	own   bool              // the message at hand came from this format
+
+	verbatim bool
 }
 
 func (e *itemEncoder) all(messages []wire.Message) ([]json.RawMessage, error) {
@@ -179,7 +196,7 @@ func (e *itemEncoder) call(t *session.ToolUseContent, r *wire.Residue) (wire.Obj
 			return nil, err
 		}
 		o.SetStr("type", "function_call")
-		o.SetStr("call_id", wire.SafeID(t.ID, maxResponsesID))
+		o.SetStr("call_id", e.ids.Call(t.ID, maxResponsesID))
 		o.SetStr("name", e.name(t.Name, r))
 		o.SetStr("arguments", arguments)
 		r.Restore(&o)
@@ -187,7 +204,7 @@ func (e *itemEncoder) call(t *session.ToolUseContent, r *wire.Residue) (wire.Obj
 	}
 	e.kinds[t.ID] = r.Form
 	o.SetStr("type", r.Form)
-	o.SetStr("call_id", wire.SafeID(t.ID, maxResponsesID))
+	o.SetStr("call_id", e.ids.Call(t.ID, maxResponsesID))
 	if tool.name == "" {
 		o.SetStr("name", e.name(t.Name, r))
 		o.SetStr(tool.input, text)
@@ -223,7 +240,7 @@ func (e *itemEncoder) result(c *session.Content) {
 	if output := r.Fields.Get("output"); len(t.Parts) > 0 || string(output) != t.Content {
 		r.Forget("output")
 	}
-	o.SetStr("call_id", wire.SafeID(t.ToolUseID, maxResponsesID))
+	o.SetStr("call_id", e.ids.Result(t.ToolUseID, maxResponsesID))
 	switch {
 	case len(t.Parts) == 1 && isScreenshot(&t.Parts[0]):
 		o.Put("output", screenshot(&t.Parts[0]))
@@ -340,7 +357,7 @@ func newInputFile(f *session.FileContent) wire.Object {
 
 // EncodeResponse writes the messages of one answer as a response.
 func EncodeResponse(answer ...session.Entry) (json.RawMessage, []provider.Note, error) {
-	var e itemEncoder
+	e := itemEncoder{verbatim: true, ids: wire.UniqueIDs{Verbatim: true}}
 	items, err := e.all(wire.Messages(answer))
 	if err != nil {
 		return nil, nil, err

@@ -29,6 +29,8 @@ type wire struct {
 	decode func(data []byte) (*provider.Body, error)
 	encode func(entries []session.Entry) (*provider.Messages, error)
 	fold   func(r io.Reader) ([]byte, error)
+	// check finds what the provider would refuse in a request.
+	check func(request []byte) []provider.Fault
 }
 
 // Formats returns the formats, the specific before the general.
@@ -42,7 +44,7 @@ func OpenAI() *transcript.Format {
 	w := &wire{
 		name: "openai", title: "OpenAI Chat Completions", provider: "openai", list: "messages",
 		looks: looksOpenAI, events: []string{`"choices"`}, message: []string{"role"},
-		decode: openai.DecodeChat, fold: openai.FoldChat,
+		decode: openai.DecodeChat, fold: openai.FoldChat, check: openai.CheckChat,
 		encode: func(entries []session.Entry) (*provider.Messages, error) {
 			return openai.EncodeChat(entries, &openai.ChatOptions{Reasoning: "reasoning_content"})
 		},
@@ -55,7 +57,7 @@ func Responses() *transcript.Format {
 	w := &wire{
 		name: "openai-responses", title: "OpenAI Responses", provider: "openai", list: "input",
 		looks: looksResponses, events: []string{`"response.`}, message: []string{"role", "type"},
-		decode: openai.DecodeResponses, encode: openai.EncodeResponses, fold: openai.FoldResponses,
+		decode: openai.DecodeResponses, encode: openai.EncodeResponses, fold: openai.FoldResponses, check: openai.CheckResponses,
 	}
 	return w.format()
 }
@@ -65,7 +67,7 @@ func Anthropic() *transcript.Format {
 	w := &wire{
 		name: "anthropic", title: "Anthropic Messages", provider: "anthropic", list: "messages",
 		looks: looksAnthropic, events: []string{`message_start`}, message: []string{"role"},
-		decode: anthropic.Decode, encode: anthropic.Encode, fold: anthropic.Fold,
+		decode: anthropic.Decode, encode: anthropic.Encode, fold: anthropic.Fold, check: anthropic.Check,
 	}
 	return w.format()
 }
@@ -75,7 +77,7 @@ func Google() *transcript.Format {
 	w := &wire{
 		name: "google", title: "Google Gemini", provider: "google", list: "contents",
 		looks: looksGoogle, events: []string{`"candidates"`}, message: []string{"parts", "candidates"},
-		decode: decodeGoogle, encode: google.Encode, fold: google.Fold,
+		decode: decodeGoogle, encode: google.Encode, fold: google.Fold, check: google.Check,
 	}
 	return w.format()
 }
@@ -85,7 +87,7 @@ func Bedrock() *transcript.Format {
 	w := &wire{
 		name: "bedrock", title: "Bedrock Converse", provider: "bedrock", list: "messages",
 		looks: looksBedrock, message: []string{"role"},
-		decode: bedrock.Decode, encode: bedrock.Encode,
+		decode: bedrock.Decode, encode: bedrock.Encode, check: bedrock.Check,
 	}
 	return w.format()
 }

@@ -38,10 +38,11 @@ func (w *wire) write(_ context.Context, s *transcript.Script, _ transcript.Env) 
 	for _, n := range messages.Notes {
 		out.Losses = append(out.Losses, transcript.Loss{EntryID: n.Entry, What: n.What, Why: w.title + " has no place for it"})
 	}
-	out.Files = []transcript.OutputFile{{
-		Path: s.Header.ID + "." + w.name + ".json",
-		Data: append(messages.Request(fields), '\n'),
-	}}
+	request := messages.Request(fields)
+	for _, fault := range w.check(request) {
+		out.Losses = append(out.Losses, transcript.Loss{What: fault.String(), Why: w.title + " would refuse it"})
+	}
+	out.Files = []transcript.OutputFile{{Path: s.Header.ID + "." + w.name + ".json", Data: append(request, '\n')}}
 	return out, nil
 }
 

@@ -212,7 +212,7 @@ func (w *writer) entry(e *session.Entry) error {
 
 // items returns entries as the items of the API.
 func (w *writer) items(entries []session.Entry) ([]json.RawMessage, error) {
-	messages, err := openai.EncodeResponses(entries)
+	messages, err := openai.EncodeResponsesVerbatim(entries)
 	if err != nil {
 		return nil, err
 	}

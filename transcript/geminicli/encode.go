@@ -73,7 +73,7 @@ func encodeParts(m *session.MessageEntry, role string) json.RawMessage {
 	if plain.Role = session.RoleUser; role == "model" {
 		plain.Role = session.RoleAssistant
 	}
-	messages, err := google.Encode([]session.Entry{{Type: session.TypeMessage, Message: &plain}})
+	messages, err := google.EncodeVerbatim([]session.Entry{{Type: session.TypeMessage, Message: &plain}})
 	if err != nil || len(plain.Content) == 0 {
 		return json.RawMessage("[]")
 	}

@@ -100,7 +100,7 @@ func content(c loose.Value) json.RawMessage {
 // others.
 func encode(e *session.Entry) []json.RawMessage {
 	var list []json.RawMessage
-	encoded, err := openai.EncodeChat([]session.Entry{*e}, nil)
+	encoded, err := openai.EncodeChatVerbatim([]session.Entry{*e}, nil)
 	if err == nil {
 		for message := range loose.Value(encoded.Request(nil)).Get("messages").Items() {
 			list = append(list, message.Raw())

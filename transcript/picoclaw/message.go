@@ -88,7 +88,7 @@ func standardCall(call loose.Value) json.RawMessage {
 // tools.
 func encode(e *session.Entry) []json.RawMessage {
 	var list []json.RawMessage
-	encoded, err := openai.EncodeChat([]session.Entry{*e}, &openai.ChatOptions{Reasoning: "reasoning_content"})
+	encoded, err := openai.EncodeChatVerbatim([]session.Entry{*e}, &openai.ChatOptions{Reasoning: "reasoning_content"})
 	if err == nil {
 		for message := range loose.Value(encoded.Request(nil)).Get("messages").Items() {
 			list = append(list, withOwn(e, flat(message)))

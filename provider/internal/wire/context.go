@@ -16,12 +16,53 @@ type Message struct {
 	*session.MessageEntry
 }
 
+// First returns the entry of the first message, or "".
+func First(list []Message) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0].Entry
+}
+
 // What stands before summaries, so that a model knows what it reads.
 const (
 	compactionLead = "Previous conversation summary: "
 	branchLead     = "Summary of a branch of the conversation that was left: "
 	mergeLead      = "Summary of another branch of the conversation: "
 )
+
+// Sent returns the entries of a context as messages in the order that providers ask
+// for; verbatim, in the order that they have.
+func Sent(entries []session.Entry, verbatim bool) []Message {
+	list := Messages(entries)
+	if verbatim {
+		return list
+	}
+	return resultsFirst(list)
+}
+
+// resultsFirst returns messages in the order that providers ask for: what a model
+// called is answered before anybody says anything else. In a log, words may stand
+// before the results in the same message.
+func resultsFirst(list []Message) []Message {
+	out := make([]Message, 0, len(list))
+	for len(list) > 0 {
+		n := 1 // the model's message and what follows it, or what stands before any
+		for n < len(list) && list[n].Role != session.RoleAssistant {
+			n++
+		}
+		for _, results := range []bool{true, false} {
+			for i, m := range list[:n] {
+				first := m.Role == session.RoleTool || i == 0 && m.Role == session.RoleAssistant
+				if first == results {
+					out = append(out, m)
+				}
+			}
+		}
+		list = list[n:]
+	}
+	return out
+}
 
 // Messages returns the entries of a context as messages. Entries that a model
 // is not told of give none.

@@ -157,14 +157,29 @@ func (p *Pairs) first(list []string) (id string, rest []string) {
 	return "", nil
 }
 
-// Names finds the names of the tools that results answer.
-type Names map[string]string
+// Names finds the names of the tools that results answer. By id, it has those of
+// the calls without a result.
+type Names map[string][]string
 
 // Note notes the calls of a message.
 func (n Names) Note(blocks []session.Content) {
 	for i := range blocks {
 		if t := blocks[i].ToolUse; t != nil {
-			n[t.ID] = t.Name
+			n[t.ID] = append(n[t.ID], t.Name)
 		}
 	}
+}
+
+// Answer returns the name of the tool that a result comes from, "" if there was no
+// call. A result answers the latest call of its id that has none; one more than
+// there were calls is taken for the first's.
+func (n Names) Answer(id string) string {
+	names := n[id]
+	if len(names) == 0 {
+		return ""
+	}
+	if len(names) > 1 {
+		n[id] = names[:len(names)-1]
+	}
+	return names[len(names)-1]
 }

@@ -1,0 +1,136 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"regexp"
+
+	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Check returns the faults for which Messages would refuse a request, given as a
+// whole or as its list of messages. A request without faults may still be refused
+// for reasons that only the provider knows, such as its length.
+//
+// Messages of the same role in a row are accepted; that calls are answered in the
+// very next message is not relaxed for them.
+func Check(request []byte) []provider.Fault {
+	var c checker
+	o, ok := c.Request(request, "messages")
+	if !ok {
+		return c.Faults
+	}
+	c.system(o.Get("system"))
+	list, ok := c.List("", o, "messages")
+	if ok && len(list) == 0 {
+		c.Break(provider.RuleEmpty, "messages", "there must be a message")
+	}
+	turns := make([]wire.Turn, len(list))
+	for i, raw := range list {
+		turns[i] = c.message(wire.Place("messages", i), raw, i+1 == len(list))
+	}
+	c.Pairs(turns, true)
+	return c.Faults
+}
+
+type checker struct{ wire.Rules }
+
+var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
+
+func (c *checker) system(raw json.RawMessage) {
+	list, _ := wire.Elements(raw)
+	for i, block := range list {
+		at := wire.Place("system", i)
+		if o, ok := c.Object(at, block); ok {
+			c.text(at, o)
+		}
+	}
+}
+
+func (c *checker) message(at string, raw json.RawMessage, last bool) wire.Turn {
+	t := wire.Turn{At: at}
+	o, ok := c.Object(at, raw)
+	if !ok {
+		return t
+	}
+	role := o.Str("role")
+	t.Model = role == session.RoleAssistant
+	if !t.Model && role != session.RoleUser {
+		c.Break(provider.RuleRole, at, "the role must be user or assistant, not %q", role)
+	}
+	content := o.Get("content")
+	prefill := last && t.Model // what the model is to go on with may be empty
+	if text, ok := rawjson.String(content); ok {
+		if text == "" && !prefill {
+			c.Break(provider.RuleEmpty, at+".content", "it is empty")
+		}
+		return t
+	}
+	list, ok := c.List(at+".", o, "content")
+	if ok && len(list) == 0 && !prefill {
+		c.Break(provider.RuleEmpty, at+".content", "it is empty")
+	}
+	words := false // something that is no result came before
+	for i, block := range list {
+		words = c.block(&t, wire.Place(at+".content", i), block, words)
+	}
+	return t
+}
+
+// block checks a block of a message. It reports whether results may not follow.
+func (c *checker) block(t *wire.Turn, at string, raw json.RawMessage, words bool) bool {
+	o, ok := c.Object(at, raw)
+	if !ok {
+		return words
+	}
+	switch kind := o.Str("type"); {
+	case kind == "":
+		c.Break(provider.RuleShape, at, "it has no type")
+	case kind == "tool_use" && !t.Model:
+		c.Break(provider.RuleRole, at, "only the assistant calls tools")
+	case kind == "tool_use":
+		c.call(t, at, o)
+	case kind == "tool_result" && t.Model:
+		c.Break(provider.RuleRole, at, "only the user brings results")
+	case kind == "tool_result":
+		if words {
+			c.Break(provider.RuleOrder, at, "results must come first in their message")
+		}
+		c.result(t, at, o)
+		return words
+	case kind == "text":
+		c.text(at, o)
+	case kind == "thinking" && o.Str("signature") == "":
+		c.Break(provider.RuleUnsigned, at, "thinking must have its signature")
+	}
+	return true
+}
+
+func (c *checker) text(at string, o wire.Object) {
+	if o.Str("type") == "text" && wire.IsBlank(o.Str("text")) {
+		c.Break(provider.RuleEmpty, at, "a text must say something")
+	}
+}
+
+func (c *checker) call(t *wire.Turn, at string, o wire.Object) {
+	id := o.Str("id")
+	c.ID(at+".id", id, maxID)
+	c.Name(at+".name", o.Str("name"), toolName)
+	if rawjson.Kind(o.Get("input")) != 'o' {
+		c.Break(provider.RuleShape, at+".input", "must be an object")
+	}
+	t.Calls = append(t.Calls, wire.Ref{ID: id, At: at})
+}
+
+func (c *checker) result(t *wire.Turn, at string, o wire.Object) {
+	t.Results = append(t.Results, wire.Ref{ID: o.Str("tool_use_id"), At: at})
+	parts, _ := wire.Elements(o.Get("content"))
+	for i, raw := range parts {
+		place := wire.Place(at+".content", i)
+		if part, ok := c.Object(place, raw); ok {
+			c.text(place, part)
+		}
+	}
+}

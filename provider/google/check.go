@@ -1,0 +1,136 @@
+package google
+
+import (
+	"encoding/json"
+	"regexp"
+
+	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/internal/wire"
+)
+
+// Check returns the faults for which generateContent would refuse a request, given
+// as a whole or as its list of contents. A request without faults may still be
+// refused for reasons that only the provider knows: a newer model asks for the
+// signatures of its own thoughts, for instance.
+func Check(request []byte) []provider.Fault {
+	var c checker
+	o, ok := c.Request(request, "contents")
+	if !ok {
+		return c.Faults
+	}
+	list, ok := c.List("", o, "contents")
+	if ok && len(list) == 0 {
+		c.Break(provider.RuleEmpty, "contents", "there must be a content")
+	}
+	turns := make([]wire.Turn, len(list))
+	for i, raw := range list {
+		turns[i] = c.content(wire.Place("contents", i), raw)
+		if len(turns[i].Calls) > 0 && (i == 0 || turns[i-1].Model) {
+			c.Break(provider.RuleOrder, turns[i].At, "calls must come right after the user's words or after results")
+		}
+	}
+	c.pairs(turns)
+	return c.Faults
+}
+
+type checker struct{ wire.Rules }
+
+// maxName is the greatest length of a function's name.
+const maxName = 64
+
+// toolName is what a function may be called.
+var toolName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`)
+
+func (c *checker) content(at string, raw json.RawMessage) wire.Turn {
+	t := wire.Turn{At: at}
+	o, ok := c.Object(at, raw)
+	if !ok {
+		return t
+	}
+	role := o.Str("role")
+	t.Model = role == roleModel
+	if !t.Model && role != roleUser && role != "function" && role != "" {
+		c.Break(provider.RuleRole, at, "the role must be user or model, not %q", role)
+	}
+	list, ok := c.List(at+".", o, "parts")
+	if ok && len(list) == 0 {
+		c.Break(provider.RuleEmpty, at+".parts", "there must be a part")
+	}
+	for i, part := range list {
+		place := wire.Place(at+".parts", i)
+		if o, ok := c.Object(place, part); ok {
+			c.part(&t, place, o)
+		}
+	}
+	return t
+}
+
+func (c *checker) part(t *wire.Turn, at string, o wire.Object) {
+	if call, ok := either(o, callNames); ok {
+		if !t.Model {
+			c.Break(provider.RuleRole, at, "only the model calls functions")
+			return
+		}
+		c.Name(at+".name", call.Str("name"), toolName)
+		t.Calls = append(t.Calls, wire.Ref{ID: refOf(call), At: at})
+		return
+	}
+	if result, ok := either(o, resultNames); ok {
+		if t.Model {
+			c.Break(provider.RuleRole, at, "only the user brings results")
+			return
+		}
+		if result.Str("name") == "" {
+			c.Break(provider.RuleName, at+".name", "a result must name its function")
+		}
+		if rawjson.Kind(result.Get("response")) != 'o' {
+			c.Break(provider.RuleShape, at+".response", "must be an object")
+		}
+		t.Results = append(t.Results, wire.Ref{ID: refOf(result), At: at})
+		return
+	}
+	if text, ok := rawjson.String(o.Get("text")); len(o) == 0 || ok && text == "" && len(o) == 1 {
+		c.Break(provider.RuleEmpty, at, "a part must say something")
+	}
+}
+
+func either(o wire.Object, names []string) (wire.Object, bool) {
+	for _, name := range names {
+		if o.Has(name) {
+			return wire.Members(o.Get(name)), true
+		}
+	}
+	return nil, false
+}
+
+// refOf returns the id of a call or a result, or else its name: that is how they
+// find each other then.
+func refOf(o wire.Object) string {
+	if id := o.Str("id"); id != "" {
+		return id
+	}
+	return "the function " + o.Str("name")
+}
+
+// pairs checks that what follows calls are their results. Ids are optional here, so
+// a function that is called twice has two results of its name.
+func (c *checker) pairs(turns []wire.Turn) {
+	for i := range turns {
+		count := make(map[string]int)
+		number := func(list []wire.Ref) []wire.Ref {
+			clear(count)
+			out := make([]wire.Ref, len(list))
+			for i, ref := range list {
+				count[ref.ID]++
+				if n := count[ref.ID]; n > 1 {
+					ref.ID += "#" + string(wire.Number(n))
+				}
+				out[i] = ref
+			}
+			return out
+		}
+		turns[i].Calls, turns[i].Results = number(turns[i].Calls), number(turns[i].Results)
+	}
+	c.Pairs(turns, false)
+}

@@ -1,0 +1,147 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/provider"
+)
+
+// Rules collects the faults of a request. The formats differ in how a request
+// looks; what must hold for calls and results is the same for all, and stands
+// here.
+type Rules struct {
+	Faults []provider.Fault
+}
+
+// Break notes a fault.
+func (r *Rules) Break(rule provider.Rule, at, format string, args ...any) {
+	r.Faults = append(r.Faults, provider.Fault{Rule: rule, At: at, What: fmt.Sprintf(format, args...)})
+}
+
+// Turn is what one side says before the other does, as far as calls and results
+// go.
+type Turn struct {
+	At      string
+	Model   bool
+	Calls   []Ref
+	Results []Ref
+}
+
+// Ref is a call or a result in a request.
+type Ref struct {
+	ID string
+	At string
+}
+
+// Pairs checks that every call is answered, once, in the turn right after it, and
+// that nothing else is. The ids of a turn must differ; if unique, those of the
+// whole request.
+func (r *Rules) Pairs(turns []Turn, unique bool) {
+	seen := make(map[string]bool)
+	for i := range turns {
+		if !unique {
+			clear(seen)
+		}
+		for _, c := range turns[i].Calls {
+			if seen[c.ID] {
+				r.Break(provider.RuleRepeated, c.At, "there is another call with the id %q", c.ID)
+			}
+			seen[c.ID] = true
+		}
+		var before, after *Turn
+		if i > 0 {
+			before = &turns[i-1]
+		}
+		if i+1 < len(turns) {
+			after = &turns[i+1]
+		}
+		r.answered(&turns[i], after)
+		r.answers(&turns[i], before)
+	}
+}
+
+// answered checks that the next turn answers the calls of one.
+func (r *Rules) answered(t, next *Turn) {
+	for _, c := range t.Calls {
+		if next == nil || !hasID(next.Results, c.ID) {
+			r.Break(provider.RuleUnanswered, c.At, "the call %q has no result in the next message", c.ID)
+		}
+	}
+}
+
+// answers checks that the results of a turn answer calls of the one before.
+func (r *Rules) answers(t, before *Turn) {
+	for i, result := range t.Results {
+		switch {
+		case before == nil || !hasID(before.Calls, result.ID):
+			r.Break(provider.RuleOrphan, result.At, "the message before has no call %q", result.ID)
+		case hasID(t.Results[:i], result.ID):
+			r.Break(provider.RuleRepeated, result.At, "the call %q has a result already", result.ID)
+		}
+	}
+}
+
+func hasID(list []Ref, id string) bool {
+	for _, ref := range list {
+		if ref.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// ID checks an id of a call.
+func (r *Rules) ID(at, id string, longest int) {
+	if id == "" || len(id) > longest || !isSafe(id) {
+		r.Break(provider.RuleName, at, "the id %q must have 1 to %d letters, digits, _ and -", id, longest)
+	}
+}
+
+// Name checks the name of a tool.
+func (r *Rules) Name(at, name string, pattern *regexp.Regexp) {
+	if !pattern.MatchString(name) {
+		r.Break(provider.RuleName, at, "a tool cannot be called %q", name)
+	}
+}
+
+// Object returns the value at a place as an object; not being one is a fault.
+func (r *Rules) Object(at string, raw json.RawMessage) (Object, bool) {
+	if rawjson.Kind(raw) != 'o' {
+		r.Break(provider.RuleShape, at, "must be an object")
+		return nil, false
+	}
+	return Members(raw), true
+}
+
+// List returns the member of an object as a list; not being one is a fault.
+func (r *Rules) List(at string, o Object, name string) ([]json.RawMessage, bool) {
+	list, ok := Elements(o.Get(name))
+	if !ok {
+		r.Break(provider.RuleShape, at+name, "must be a list")
+	}
+	return list, ok
+}
+
+// Request returns what is to be checked: a request, or a bare list of messages as
+// if it were one.
+func (r *Rules) Request(data []byte, list string) (Object, bool) {
+	data, err := Compact(data)
+	if err != nil {
+		r.Break(provider.RuleShape, "request", "not JSON: %v", err)
+		return nil, false
+	}
+	if rawjson.Kind(data) == 'a' {
+		return Object{{Name: list, Value: data}}, true
+	}
+	return r.Object("request", data)
+}
+
+// IsBlank reports whether a text says nothing: some providers refuse it.
+func IsBlank(text string) bool { return strings.TrimSpace(text) == "" }
+
+// Place returns the place of an element of a list.
+func Place(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }

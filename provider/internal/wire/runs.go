@@ -1,0 +1,116 @@
+package wire
+
+import (
+	"encoding/json"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Run is a message that is about to be sent. In a log, what a model says may be cut
+// into several messages, because the program that wrote it kept each call by
+// itself; to a provider that is one message, whose results follow it.
+type Run struct {
+	Message Object
+	Model   bool
+	Calls   bool // it calls tools
+	Results bool // it brings results
+}
+
+// RunOf returns a message that was made of messages of a log.
+func RunOf(message Object, parts []Message) Run {
+	r := Run{Message: message, Model: parts[0].Role == session.RoleAssistant}
+	for _, m := range parts {
+		for i := range m.Content {
+			r.Calls = r.Calls || m.Content[i].ToolUse != nil && r.Model
+			r.Results = r.Results || m.Content[i].ToolResult != nil
+		}
+	}
+	return r
+}
+
+// Runs collects messages in order, and makes one of those that a provider would
+// refuse as two.
+type Runs struct {
+	List []Run
+	// Verbatim: messages stay as they stand, whatever the provider says.
+	Verbatim bool
+	// TakeTurns: two messages of one side in a row are refused.
+	TakeTurns bool
+	// ModelsTurns: a model's message with calls is refused right after another.
+	ModelsTurns bool
+}
+
+// Last returns the last message, or nil.
+func (r *Runs) Last() *Run {
+	if len(r.List) == 0 {
+		return nil
+	}
+	return &r.List[len(r.List)-1]
+}
+
+// Joins reports whether a message must be one with the last.
+func (r *Runs) Joins(next Run) bool {
+	last := r.Last()
+	if last == nil || r.Verbatim || last.Model != next.Model {
+		return false
+	}
+	return r.TakeTurns || r.ModelsTurns && last.Model || last.Calls || last.Results && next.Results
+}
+
+// Add adds a message, or puts its list of blocks behind that of the last message,
+// if the two must be one.
+func (r *Runs) Add(next Run, list string) {
+	if !r.Joins(next) {
+		r.List = append(r.List, next)
+		return
+	}
+	last := r.Last()
+	last.Message.Put(list, List(append(Blocks(last.Message.Get(list)), Blocks(next.Message.Get(list))...)))
+	last.Join(next)
+}
+
+// Join notes that a message is now part of this one. Members that only the other
+// had are kept.
+func (r *Run) Join(next Run) {
+	for _, f := range next.Message {
+		if !r.Message.Has(f.Name) {
+			r.Message.Put(f.Name, f.Value)
+		}
+	}
+	r.Calls, r.Results = r.Calls || next.Calls, r.Results || next.Results
+}
+
+// Blocks returns a content as blocks. A string, which some formats accept in place
+// of a list, is a text.
+func Blocks(raw json.RawMessage) []json.RawMessage {
+	if list, ok := Elements(raw); ok {
+		return list
+	}
+	var o Object
+	o.SetStr("type", "text")
+	o.Put("text", raw)
+	return []json.RawMessage{o.JSON()}
+}
+
+// opening stands for what the user said before a conversation that a model begins.
+const opening = "(The conversation begins with your message.)"
+
+// Open puts a message of the user before the first, if that must not be the
+// first: a provider begins with the user, or a call answers somebody.
+func (r *Runs) Open(message func(text string) Object, notes *Notes, entry string) {
+	if len(r.List) == 0 || r.Verbatim || !r.List[0].Model || !r.TakeTurns && !r.List[0].Calls {
+		return
+	}
+	notes.Of(entry)
+	notes.Add("the model speaks first, so a message of the user is put before it")
+	r.List = append([]Run{{Message: message(opening)}}, r.List...)
+}
+
+// JSON returns the messages as a list.
+func (r *Runs) JSON() json.RawMessage {
+	list := make([]json.RawMessage, len(r.List))
+	for i := range r.List {
+		list[i] = r.List[i].Message.JSON()
+	}
+	return List(list)
+}

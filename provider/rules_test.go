@@ -1,0 +1,242 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/anthropic"
+	"github.com/coppice-dev/coppice/provider/bedrock"
+	"github.com/coppice-dev/coppice/provider/google"
+	"github.com/coppice-dev/coppice/provider/openai"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/memory"
+)
+
+var checks = map[string]func([]byte) []provider.Fault{
+	"chat": openai.CheckChat, "responses": openai.CheckResponses, "anthropic": anthropic.Check,
+	"google": google.Check, "bedrock": bedrock.Check,
+}
+
+// refused are requests that the providers refuse, each for one reason.
+var refused = map[string]map[string]provider.Rule{
+	"anthropic": {
+		`{"messages":[]}`:                                                                                      provider.RuleEmpty,
+		`[{"role":"system","content":"x"}]`:                                                                    provider.RuleRole,
+		`[{"role":"user","content":""},{"role":"user","content":"x"}]`:                                         provider.RuleEmpty,
+		`[{"role":"user","content":[{"type":"text","text":" \n"}]}]`:                                           provider.RuleEmpty,
+		`{"system":[{"type":"text","text":""}],"messages":[{"role":"user","content":"x"}]}`:                    provider.RuleEmpty,
+		`[{"role":"user","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}]`:                     provider.RuleRole,
+		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}]`:                provider.RuleUnanswered,
+		`[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r"}]}]`:                 provider.RuleOrphan,
+		`[{"role":"assistant","content":[{"type":"thinking","thinking":"hm"}]},{"role":"user","content":"x"}]`: provider.RuleUnsigned,
+		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"text","text":"w"},{"type":"tool_result","tool_use_id":"a"}]}]`:                                                                                                                               provider.RuleOrder,
+		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"},{"type":"tool_result","tool_use_id":"a"}]}]`:                                                                                                                 provider.RuleRepeated,
+		`[{"role":"assistant","content":[{"type":"tool_use","id":"a|b","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a|b"}]}]`:                                                                                                                                                      provider.RuleName,
+		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":"{}"}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]`:                                                                                                                                                        provider.RuleShape,
+		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]`: provider.RuleRepeated,
+	},
+	"bedrock": {
+		`[{"role":"user","content":[]}]`:                                                      provider.RuleEmpty,
+		`[{"role":"user","content":[{"text":" "}]}]`:                                          provider.RuleEmpty,
+		`[{"role":"user","content":"x"}]`:                                                     provider.RuleShape,
+		`[{"role":"tool","content":[{"text":"x"}]}]`:                                          provider.RuleRole,
+		`[{"role":"assistant","content":[{"text":"x"}]}]`:                                     provider.RuleOrder,
+		`[{"role":"user","content":[{"text":"x"}]},{"role":"user","content":[{"text":"x"}]}]`: provider.RuleOrder,
+		`[{"role":"user","content":[{"text":"x"}]},{"role":"assistant","content":[{"toolUse":{"toolUseId":"a","name":"f","input":{}}}]}]`: provider.RuleUnanswered,
+		`[{"role":"user","content":[{"toolResult":{"toolUseId":"a","content":[{"text":"r"}]}}]}]`:                                         provider.RuleOrphan,
+	},
+	"google": {
+		`{"contents":[]}`:                               provider.RuleEmpty,
+		`[{"role":"user","parts":[]}]`:                  provider.RuleEmpty,
+		`[{"role":"user","parts":[{"text":""}]}]`:       provider.RuleEmpty,
+		`[{"role":"assistant","parts":[{"text":"x"}]}]`: provider.RuleRole,
+		`[{"role":"user","parts":[{"text":"x"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]}]`:                                                                                                                   provider.RuleUnanswered,
+		`[{"role":"user","parts":[{"functionResponse":{"name":"f","response":{}}}]}]`:                                                                                                                                                   provider.RuleOrphan,
+		`[{"role":"user","parts":[{"text":"x"}]},{"role":"model","parts":[{"text":"y"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{}}}]}]`: provider.RuleOrder,
+		`[{"role":"user","parts":[{"text":"x"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}},{"functionCall":{"name":"f","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{}}}]}]`: provider.RuleUnanswered,
+		`[{"role":"user","parts":[{"text":"x"}]},{"role":"model","parts":[{"functionCall":{"name":"f g","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"f g","response":{}}}]}]`:                                     provider.RuleName,
+	},
+	"chat": {
+		`[]`:                                    provider.RuleEmpty,
+		`[{"role":"robot","content":"x"}]`:      provider.RuleRole,
+		`[{"role":"assistant","content":null}]`: provider.RuleEmpty,
+		`[{"role":"user","content":[]}]`:        provider.RuleEmpty,
+		`[{"role":"system","content":[{"type":"image_url","image_url":{"url":"u"}}]}]`:                                                                                                                                  provider.RuleRole,
+		`[{"role":"tool","tool_call_id":"a","content":"r"}]`:                                                                                                                                                            provider.RuleOrphan,
+		`[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"user","content":"x"}]`:                                                                     provider.RuleUnanswered,
+		`[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":{}}}]},{"role":"tool","tool_call_id":"a","content":"r"}]`:                                                    provider.RuleShape,
+		`[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f.g","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"r"}]`:                                                provider.RuleName,
+		`[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"r"},{"role":"tool","tool_call_id":"a","content":"r"}]`: provider.RuleRepeated,
+	},
+	"responses": {
+		`{"input":[]}`: provider.RuleEmpty,
+		`[{"type":"message","role":"robot","content":"x"}]`:                                                                             provider.RuleRole,
+		`[{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}]`:                                                          provider.RuleUnanswered,
+		`[{"type":"function_call_output","call_id":"a","output":"r"}]`:                                                                  provider.RuleOrphan,
+		`[{"role":"user","content":"x"},{"type":"reasoning","id":"rs_1","summary":[]}]`:                                                 provider.RuleOrder,
+		`[{"type":"function_call","call_id":"a","name":"f","arguments":{}},{"type":"function_call_output","call_id":"a","output":"r"}]`: provider.RuleShape,
+		`[{"type":"function_call","call_id":"a","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"a","output":"r"},{"type":"function_call_output","call_id":"a","output":"r"}]`: provider.RuleRepeated,
+	},
+}
+
+// TestChecksRefuse: what a provider refuses has a fault, of its rule and at a
+// place.
+func TestChecksRefuse(t *testing.T) {
+	for name, requests := range refused {
+		for request, rule := range requests {
+			faults := checks[name]([]byte(request))
+			if len(faults) == 0 || faults[0].Rule != rule || faults[0].At == "" || faults[0].What == "" {
+				t.Errorf("%s: %s: %v, want one of the rule %q", name, request, faults, rule)
+			}
+		}
+		if faults := checks[name]([]byte(`{`)); len(faults) != 1 || faults[0].Rule != provider.RuleShape {
+			t.Errorf("%s: half an object: %v", name, faults)
+		}
+	}
+}
+
+// accepted are requests that the providers take, odd as they look.
+var accepted = map[string][]string{
+	"anthropic": {
+		`[{"role":"assistant","content":"Hello."},{"role":"assistant","content":"Again."},{"role":"user","content":"x"}]`,
+		`[{"role":"user","content":"x"},{"role":"assistant","content":""}]`,
+		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"},{"type":"text","text":"and"}]}]`,
+	},
+	"google": {
+		`[{"parts":[{"text":"x"}]},{"role":"model","parts":[{"functionCall":{"name":"f"}},{"functionCall":{"name":"f"}}]},{"role":"function","parts":[{"function_response":{"name":"f","response":{}}},{"functionResponse":{"name":"f","response":{}}}]}]`,
+	},
+	"chat": {
+		`[{"role":"developer","content":""},{"role":"assistant","content":"x"},{"role":"assistant","refusal":"no"}]`,
+		`[{"role":"assistant","tool_calls":[{"id":"a","type":"custom","custom":{"name":"f","input":"x"}}]},{"role":"tool","tool_call_id":"a","content":"r"},{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":""}}]},{"role":"tool","tool_call_id":"a","content":[{"type":"text","text":"r"}]}]`,
+	},
+	"responses": {
+		`{"input":"hi"}`,
+		`{"previous_response_id":"r","input":[{"type":"function_call_output","call_id":"a","output":"r"}]}`,
+		`[{"type":"reasoning","id":"rs_1","summary":[]},{"type":"function_call","call_id":"a","name":"f","arguments":"{}"},{"role":"user","content":"wait"},{"type":"function_call_output","call_id":"a","output":"r"}]`,
+	},
+}
+
+func TestChecksAccept(t *testing.T) {
+	for name, requests := range accepted {
+		for _, request := range requests {
+			if faults := checks[name]([]byte(request)); len(faults) > 0 {
+				t.Errorf("%s: %s: %v", name, request, faults)
+			}
+		}
+	}
+}
+
+// TestTornCalls: a program that keeps each call of a reply by itself does not make
+// the others refuse the conversation, and no call, result or text is missing.
+func TestTornCalls(t *testing.T) {
+	entries := []session.Entry{
+		message("u1", session.RoleUser, session.Text("do both")),
+		message("a1", session.RoleAssistant, session.Text("first")),
+		message("a2", session.RoleAssistant, session.ToolUse("a", "run", map[string]any{"cmd": "CALL-A"})),
+		message("a3", session.RoleAssistant, session.ToolUse("b", "run", map[string]any{"cmd": "CALL-B"})),
+		message("a4", session.RoleAssistant, session.Text("second")),
+		message("t1", session.RoleTool, session.ToolResult("a", "RESULT-A", false)),
+		message("t2", session.RoleTool, session.ToolResult("b", "RESULT-B", false)),
+		message("a5", session.RoleAssistant, session.Text("done")),
+	}
+	for name, codec := range codecs {
+		m, err := codec.encode(entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := m.Request(nil)
+		for _, fault := range checks[name](request) {
+			t.Errorf("%s: %v in %s", name, fault, request)
+		}
+		for _, text := range []string{"do both", "first", "CALL-A", "CALL-B", "second", "RESULT-A", "RESULT-B", "done"} {
+			if strings.Count(string(request), text) != 1 {
+				t.Errorf("%s: %q is not there once: %s", name, text, request)
+			}
+		}
+	}
+}
+
+// TestEveryContextIsAccepted: whatever programs wrote into a log, what is made of
+// it keeps the rules.
+func TestEveryContextIsAccepted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, err := session.Create(t.Context(), memory.New(nil), session.Header{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for i := range rapid.IntRange(1, 12).Draw(t, "messages") {
+			if err := s.Append(drawMessage(t, i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c, err := s.Context(session.ContextOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, codec := range codecs {
+			m, err := codec.encode(c.Entries)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request := m.Request(nil)
+			faults := slices.DeleteFunc(checks[name](request), func(f provider.Fault) bool {
+				return f.Rule == provider.RuleEmpty && !strings.Contains(f.At, "[") // nothing was said at all
+			})
+			if len(faults) > 0 {
+				t.Fatalf("%s: %v in %s", name, faults, request)
+			}
+		}
+	})
+}
+
+// drawMessage draws a message with everything that goes wrong in logs: ids that
+// are used again, results that come late, twice or not at all, texts without words,
+// blocks that came from a provider.
+func drawMessage(t *rapid.T, i int) session.Entry {
+	id := rapid.SampledFrom([]string{"a", "b", "call|1", "", strings.Repeat("x", 90)})
+	word := rapid.SampledFrom([]string{"words", "", " \n"})
+	block := rapid.Custom(func(t *rapid.T) session.Content {
+		switch rapid.IntRange(0, 4).Draw(t, "kind") {
+		case 0:
+			return session.Image("image/png", "AAAA")
+		case 1:
+			return session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: "hm", Signature: word.Draw(t, "signature")}}
+		case 2:
+			return session.Content{Type: "hologram", Raw: json.RawMessage(`{"type":"hologram"}`)}
+		}
+		return session.Text(word.Draw(t, "text"))
+	})
+	call := rapid.Custom(func(t *rapid.T) session.Content {
+		return session.ToolUse(id.Draw(t, "id"), rapid.SampledFrom([]string{"f", "fs.read", "9 lives"}).Draw(t, "name"), map[string]any{"n": float64(i)})
+	})
+	result := rapid.Custom(func(t *rapid.T) session.Content {
+		return session.ToolResult(id.Draw(t, "id"), word.Draw(t, "result"), rapid.Bool().Draw(t, "error"))
+	})
+	role := rapid.SampledFrom([]session.MessageRole{session.RoleUser, session.RoleAssistant, session.RoleAssistant, session.RoleTool, session.RoleTool, session.RoleSystem}).Draw(t, "role")
+	e := message("", role)
+	add := func(g *rapid.Generator[session.Content], most int, what string) {
+		e.Message.Content = append(e.Message.Content, rapid.SliceOfN(g, 0, most).Draw(t, what)...)
+	}
+	switch role {
+	case session.RoleTool:
+		add(result, 2, "results")
+	case session.RoleAssistant:
+		add(block, 2, "blocks")
+		add(call, 2, "calls")
+		add(block, 1, "more")
+	case session.RoleUser:
+		add(block, 1, "before")
+		add(result, 1, "results")
+		add(block, 2, "blocks")
+	default:
+		e.Message.Content = []session.Content{session.Text(fmt.Sprint("rule ", i))}
+	}
+	return e
+}
