@@ -110,13 +110,21 @@ func cutRevision(id string) (base, suffix string) {
 	return id[:at], id[at+1:]
 }
 
-// ShortID is the name of an id where the others are not at hand. Of a UUID of ours it is
-// the first half: the time and a counter, which no other has. Ids of other programs may
-// share a long beginning, and stay whole.
+// ShortID is the name of an id where the others are not at hand. Of a UUID that a
+// session began with here it is the first half: the time and a counter, which no other
+// has. Of the hash that an importer made it is the beginning, which others hardly ever
+// share; if one does, whoever types it is told so. Ids of other programs may share a
+// long beginning, and stay whole.
 func ShortID(id string) string {
 	const half = len("00000000-0000-7000")
-	if len(id) == 36 && id[8] == '-' && id[13] == '-' && id[14] == '7' && id[half] == '-' {
+	if len(id) != 36 || id[8] != '-' || id[13] != '-' || id[half] != '-' {
+		return id
+	}
+	switch id[14] {
+	case '7': // begins with a time
 		return id[:half]
+	case '8': // a hash
+		return id[:minShort]
 	}
 	return id
 }

@@ -11,6 +11,7 @@ func TestShortID(t *testing.T) {
 	for id, want := range map[string]string{
 		"0197ab12-3456-7abc-8def-0123456789ab": "0197ab12-3456-7abc",
 		"0197ab12-3456-4abc-8def-0123456789ab": "0197ab12-3456-4abc-8def-0123456789ab",
+		"5357f8ac-0f14-8d98-9c29-53c11466b940": "5357f8ac",
 		"telegram-7":                           "telegram-7",
 		"":                                     "",
 	} {

@@ -81,9 +81,13 @@ func (a *app) contextEntries(c *coppice.ContextResult) error {
 	}
 	style := a.style()
 	style.Width = cmp.Or(style.Width, listWidth)
-	idWidth := 0
+	idWidth, tokenWidth := 0, 8
+	if width := a.width(); width > 0 && width < tight {
+		tokenWidth = 0
+	}
 	for i := range c.Entries {
 		idWidth = max(idWidth, ansi.StringWidth(c.Short.Shown(c.Entries[i].ID)))
+		tokenWidth = max(tokenWidth, len(render.Thousands(c.Costs[i].Tokens)))
 	}
 	for i := range c.Entries {
 		e := &c.Entries[i]
@@ -92,7 +96,7 @@ func (a *app) contextEntries(c *coppice.ContextResult) error {
 			mark = "(edited) "
 		}
 		id := a.paint(dim, terminal.Pad(c.Short.Shown(e.ID), idWidth)) + "  "
-		tokens := a.paint(dim, fmt.Sprintf("%8s", render.Thousands(c.Costs[i].Tokens))) + "  " + a.paint(yellow, mark)
+		tokens := a.paint(dim, fmt.Sprintf("%*s", tokenWidth, render.Thousands(c.Costs[i].Tokens))) + "  " + a.paint(yellow, mark)
 		if err := a.print("%s", style.Row(e, id, tokens, c.Short.Shown)); err != nil {
 			return err
 		}
@@ -127,5 +131,5 @@ func (a *app) contextHead(c *coppice.ContextResult) error {
 		}
 		lines = append(lines, a.paint(yellow, "- ")+line)
 	}
-	return a.printText(strings.Join(lines, "\n") + "\n")
+	return a.printText(a.wrap(strings.Join(lines, "\n"), "") + "\n")
 }

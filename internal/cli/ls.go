@@ -38,7 +38,7 @@ func lsCommand(a *app) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.sort, "sort", "updated", "by updated, created, title, messages, tokens, size")
 	flags.BoolVar(&f.reverse, "reverse", false, "the other way round")
-	flags.IntVarP(&f.list.Limit, "limit", "n", 50, "how many; 0 is all")
+	limitFlag(cmd, &f.list.Limit, 50)
 	flags.IntVar(&f.list.Page, "page", 1, "which page")
 	flags.StringVar(&f.list.After, "after", "", "go on after this place, for programs: see --json")
 	flags.StringSliceVar(&f.list.Tags, "tag", nil, "only with this tag; several must all be there")
@@ -61,13 +61,11 @@ func lsCommand(a *app) *cobra.Command {
 func (f *lsFlags) request(cmd *cobra.Command, now time.Time) (r coppice.ListRequest, err error) {
 	r = f.list
 	r.Sort, r.Reverse = f.sort, f.reverse
-	switch {
-	case r.Page < 1:
+	if r.Page < 1 {
 		return r, usageError{fmt.Errorf("--page is %d; the first page is 1", r.Page)}
-	case r.Limit == 0:
-		r.Limit = -1
-	case r.Limit < 0:
-		return r, usageError{fmt.Errorf("--limit is %d; it must not be negative, and 0 lists all", r.Limit)}
+	}
+	if r.Limit, err = limitIn(r.Limit); err != nil {
+		return r, err
 	}
 	if cmd.Flags().Changed("pinned") {
 		r.Pinned = &f.pinned
@@ -199,14 +197,15 @@ func (a *app) printSessions(sessions []coppice.SessionInfo) error {
 	short, now := render.ShortIDs(ids), time.Now()
 	t := a.newTable(7, "ID", "UPDATED", "AGENT", "PROJECT", "MSGS", "TOKENS", "SIZE", "TITLE", "TAGS")
 	t.right[4], t.right[5], t.right[6] = true, true, true
-	agents, projects := maxAgent, maxProject
+	t.spare = []string{"TAGS", "AGENT", "PROJECT", "UPDATED"}
+	agents, projects, tags := maxAgent, maxProject, maxTags
 	if a.width() < tight {
-		agents, projects = minColumn, minColumn
+		agents, projects, tags = tightColumn, tightColumn, tightColumn
 	}
 	for i := range sessions {
 		s := &sessions[i]
 		t.add(a.paint(cyan, short.Shown(s.Name)), a.when(s.Updated, now), render.OneLine(s.Agent, agents), render.OneLine(s.Project, projects),
-			strconv.Itoa(s.Messages), render.Count(s.Tokens), render.Bytes(s.Size), titleWithMarks(*s), render.OneLine(strings.Join(s.Tags, " "), maxTags))
+			strconv.Itoa(s.Messages), render.Count(s.Tokens), render.Bytes(s.Size), titleWithMarks(*s), render.OneLine(strings.Join(s.Tags, " "), tags))
 	}
 	t.dropEmpty(8)
 	// Where there is little room the title says more than the rest.
@@ -223,12 +222,12 @@ func (a *app) printSessions(sessions []coppice.SessionInfo) error {
 }
 
 const (
-	narrow     = 130 // columns, below which a list leaves something out
-	tight      = 100
-	maxTags    = 24 // columns
-	maxAgent   = 12
-	maxProject = 16
-	minColumn  = 10 // of the two where the list is tight
+	narrow      = 130 // columns, below which a list leaves something out
+	tight       = 100
+	maxTags     = 24 // columns
+	maxAgent    = 12
+	maxProject  = 16
+	tightColumn = 10 // of the three where the list is tight
 )
 
 // printSessionLines prints a list for cut and awk: nothing shortened, no marks, and

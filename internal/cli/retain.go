@@ -58,6 +58,7 @@ func (a *app) runRetain(ctx context.Context, h *coppice.Home, r coppice.RetainRe
 		return err
 	}
 	t := a.newTable(3, "SESSION", "UPDATED", "SIZE", "TITLE", "REASON")
+	t.spare = []string{"SIZE", "UPDATED"}
 	t.right[2] = true
 	for _, s := range result.Sessions {
 		if a.flags.json {

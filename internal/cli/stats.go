@@ -87,7 +87,7 @@ func (a *app) printStats(s *coppice.StatsResult) error {
 		{"Tokens by project", compared(usageBars(s.Projects))},
 		{"Tokens by agent", compared(usageBars(s.Agents))},
 		{"Tokens by model", usageBars(s.Models)},
-		{"Tokens of the most expensive sessions", sessionBars(s)},
+		{"Tokens of the most expensive sessions", sessionBars(s, a.width())},
 		{"Calls by tool", s.Tools},
 	} {
 		if err := a.printBars(c.title, c.bars); err != nil {
@@ -106,6 +106,7 @@ const (
 
 	maxSessions = 5
 	barWidth    = 40
+	minBar      = 6 // on a narrow terminal
 
 	trendWidth = 76 // columns
 )
@@ -127,10 +128,15 @@ func compared(bars []index.Count) []index.Count {
 	return bars
 }
 
-func sessionBars(s *coppice.StatsResult) []index.Count {
+// sessionBars cuts titles so that the cost still stands beside them.
+func sessionBars(s *coppice.StatsResult, width int) []index.Count {
+	room := 30
+	if width > 0 {
+		room = max(min(room, width/3), 8)
+	}
 	var bars []index.Count
 	for _, u := range s.Sessions[:min(len(s.Sessions), maxSessions)] {
-		title := render.OneLine(cmp.Or(s.Titles[u.Key], render.ShortID(u.Key)), 30)
+		title := render.OneLine(cmp.Or(s.Titles[u.Key], render.ShortID(u.Key)), room)
 		bars = append(bars, index.Count{Name: fmt.Sprintf("%s  %s", title, cost(u)), Count: u.Tokens()})
 	}
 	return bars
@@ -208,13 +214,12 @@ func (a *app) printBars(title string, bars []index.Count) error {
 	}
 	room := barWidth
 	if width := a.width(); width > 0 {
-		room = max(min(room, width-widest-len("      ")-len(render.Thousands(int(most)))), 8)
+		beside := len("     ") + len(render.Thousands(int(most)))
+		widest = min(widest, max(width-beside-minBar, minElastic))
+		room = max(min(room, width-beside-widest), minBar)
 	}
 	for _, b := range bars {
-		name := render.OneLine(b.Name, 0)
-		if name == "" {
-			name = "-"
-		}
+		name := cmp.Or(render.OneLine(b.Name, widest), "-")
 		if err := a.print("  %s  %s %s", terminal.Pad(name, widest), a.paint(green, bar(b.Count, most, room)), render.Thousands(int(b.Count))); err != nil {
 			return err
 		}
@@ -291,10 +296,14 @@ func (a *app) printHours(hours []int64) error {
 		return nil
 	}
 	var line strings.Builder
-	for _, n := range hours {
-		line.WriteString(strings.Repeat(string(height(n, most)), 2))
+	each, scale := 2, "0     3     6     9     12    15    18    21"
+	if width := a.width(); width > 0 && width < 2+each*len(hours) {
+		each, scale = 1, "0     6     12    18"
 	}
-	return a.print("\n%s\n  %s\n  0     3     6     9     12    15    18    21", a.paint(bold, "Messages by the hour"), a.paint(green, line.String()))
+	for _, n := range hours {
+		line.WriteString(strings.Repeat(string(height(n, most)), each))
+	}
+	return a.print("\n%s\n  %s\n  %s", a.paint(bold, "Messages by the hour"), a.paint(green, line.String()), scale)
 }
 
 func (a *app) printTopics(topics []string) error {

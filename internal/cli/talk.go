@@ -215,12 +215,14 @@ func (t *talk) wrap(text, before string) string {
 	return before + strings.ReplaceAll(text, "\n", "\n"+before)
 }
 
-// table prints rows in aligned columns. The last column that is marked as
-// elastic shrinks so that a line fits the terminal.
+// table prints rows in aligned columns. So that a line fits the terminal, the elastic
+// column shrinks; then columns that may be missing are left out, those named first; and
+// if that is still too wide, all columns shrink.
 type table struct {
 	talk    *talk
 	header  []string
-	elastic int // the column that is shortened
+	elastic int      // the column that is shortened
+	spare   []string // the headers of columns that a narrow terminal does without
 	right   map[int]bool
 	rows    [][]string
 }
@@ -228,6 +230,13 @@ type table struct {
 func (t *talk) newTable(elastic int, header ...string) *table {
 	return &table{talk: t, header: header, elastic: elastic, right: make(map[int]bool)}
 }
+
+const (
+	columnGap = 2
+	// minElastic is how much of the elastic column must be left to be worth reading.
+	minElastic = 16
+	minColumn  = 4 // the same for any other
+)
 
 // dropEmpty leaves a column out that has nothing in it.
 func (t *table) dropEmpty(column int) {
@@ -274,6 +283,7 @@ func (t *table) print() error {
 		}
 		return nil
 	}
+	t.dropSpare()
 	widths := t.widths()
 	if err := t.printRow(t.header, widths, bold); err != nil {
 		return err
@@ -286,11 +296,10 @@ func (t *table) print() error {
 	return nil
 }
 
-const columnGap = 2
-
-func (t *table) widths() []int {
-	widths := make([]int, len(t.header))
-	total := columnGap * (len(t.header) - 1)
+// natural returns how wide each column would like to be, and how wide a line is then.
+func (t *table) natural() (widths []int, total int) {
+	widths = make([]int, len(t.header))
+	total = columnGap * (len(t.header) - 1)
 	for i := range t.header {
 		widths[i] = ansi.StringWidth(t.header[i])
 		for _, row := range t.rows {
@@ -298,8 +307,43 @@ func (t *table) widths() []int {
 		}
 		total += widths[i]
 	}
-	if limit := t.talk.width(); limit > 0 && total > limit {
-		widths[t.elastic] = max(widths[t.elastic]-(total-limit), 8)
+	return widths, total
+}
+
+// dropSpare leaves out columns until the elastic one has room for something.
+func (t *table) dropSpare() {
+	limit := t.talk.width()
+	for _, header := range t.spare {
+		widths, total := t.natural()
+		if limit == 0 || total-widths[t.elastic]+min(widths[t.elastic], minElastic) <= limit {
+			return
+		}
+		if at := slices.Index(t.header, header); at >= 0 {
+			t.drop(at)
+		}
+	}
+}
+
+func (t *table) widths() []int {
+	widths, total := t.natural()
+	limit := t.talk.width()
+	if limit == 0 || total <= limit {
+		return widths
+	}
+	least := min(widths[t.elastic], minElastic)
+	total -= widths[t.elastic]
+	widths[t.elastic] = max(limit-total, least)
+	for total += widths[t.elastic]; total > limit; total-- {
+		widest := 0
+		for i := range widths {
+			if widths[i] > widths[widest] {
+				widest = i
+			}
+		}
+		if widths[widest] <= minColumn {
+			break
+		}
+		widths[widest]--
 	}
 	return widths
 }

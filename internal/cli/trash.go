@@ -45,6 +45,7 @@ func (a *app) listTrash(ctx context.Context, h *coppice.Home) error {
 		return err
 	}
 	t := a.newTable(3, "SESSION", "REMOVED", "SIZE", "TITLE")
+	t.spare = []string{"SIZE"}
 	t.right[2] = true
 	names := a.trashNames(trash.Removals)
 	for i, item := range trash.Removals {

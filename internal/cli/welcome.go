@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
@@ -42,7 +44,11 @@ func (a *app) welcome(ctx context.Context) error {
 
 // next is a command to type and what it does.
 func (a *app) next(command, about string) string {
-	return "  " + a.paint(bold, terminal.Pad(command, 28)) + "  " + a.paint(dim, about)
+	line := "  " + a.paint(bold, terminal.Pad(command, 28)) + "  " + a.paint(dim, about)
+	if width := a.width(); width > 0 && ansi.StringWidth(line) > width {
+		line = "  " + a.paint(bold, command) + "\n    " + a.paint(dim, about)
+	}
+	return line
 }
 
 func (a *app) welcomeHome(home *coppice.Overview) []string {
@@ -57,7 +63,12 @@ func (a *app) welcomeHome(home *coppice.Overview) []string {
 	short, now := render.ShortIDs(names), time.Now()
 	for i := range home.Latest {
 		s := &home.Latest[i]
-		lines = append(lines, "  "+a.paint(cyan, terminal.Pad(short.Shown(s.Name), 10))+"  "+render.OneLine(titleWithMarks(*s), 56)+"  "+a.paint(dim, a.when(s.Updated, now)))
+		id, when := "  "+a.paint(cyan, terminal.Pad(short.Shown(s.Name), 10))+"  ", "  "+a.paint(dim, a.when(s.Updated, now))
+		room := 56
+		if width := a.width(); width > 0 {
+			room = max(min(room, width-ansi.StringWidth(id+when)), 8)
+		}
+		lines = append(lines, id+render.OneLine(titleWithMarks(*s), room)+when)
 	}
 	return append(lines, "",
 		a.next("coppice show last", "read the latest"),

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
@@ -123,7 +125,7 @@ func (r *reader) more(before string, n int) {
 	if r.o.Hints.Folded != "" {
 		text += " (" + r.o.Hints.Folded + ")"
 	}
-	r.line(before, r.Paint(Dim, text))
+	r.line(before, r.Paint(Dim, r.fits(text, ansi.StringWidth(before))))
 }
 
 func (r *reader) result(t *session.ToolResultContent) {

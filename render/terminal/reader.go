@@ -172,8 +172,14 @@ func (r *reader) subagentOf(m *session.MessageEntry) string {
 // setting writes what is not part of the conversation, on one line.
 func (r *reader) setting(e *session.Entry) {
 	kind := render.Kind(e)
-	line := r.Paint(KindColour(kind), kind) + indent + r.Paint(Dim, r.id(e.ID)+" · "+r.When(e.Timestamp)) + indent
-	r.line(strings.TrimRight(line+r.fits(render.GistNaming(e, 0, r.id), ansi.StringWidth(line)), " "))
+	line := r.Paint(KindColour(kind), kind) + indent + r.Paint(Dim, r.id(e.ID))
+	gist := render.GistNaming(e, 0, r.id)
+	when := r.Paint(Dim, " · "+r.When(e.Timestamp))
+	if room := min(ansi.StringWidth(gist), 16); r.Width == 0 || ansi.StringWidth(line+when+indent)+room <= r.Width {
+		line += when // what it says matters more
+	}
+	line += indent
+	r.line(strings.TrimRight(line+r.fits(gist, ansi.StringWidth(line)), " "))
 }
 
 func (r *reader) id(id string) string { return r.names.Shown(id) }
@@ -253,7 +259,11 @@ func (r *reader) ways(nodes []*render.Node, title string) {
 		}
 		command := "   " + r.o.Hints.Branch(r.names.Name(tip))
 		// Not every shell takes it for a comment when the whole line is pasted.
-		about = plain.ShellWord(r.fits(about, ansi.StringWidth(command)+len("  # ''")))
-		r.line(command, r.Paint(Dim, "  # "+about))
+		used := ansi.StringWidth(command) + len("  # ''")
+		if r.Width > 0 && r.Width-used < 8 {
+			r.line(command)
+			continue
+		}
+		r.line(command, r.Paint(Dim, "  # "+plain.ShellWord(r.fits(about, used))))
 	}
 }

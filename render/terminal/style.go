@@ -83,7 +83,7 @@ func (s Style) Row(e *session.Entry, before, between string, name func(id string
 	line := before + s.Paint(KindColour(kind), Pad(kind, render.KindWidth)) + "  " + between
 	room := 0
 	if s.Width > 0 {
-		room = max(s.Width-ansi.StringWidth(line), 16)
+		room = max(s.Width-ansi.StringWidth(line), 8)
 	}
 	return strings.TrimRight(line+render.GistNaming(e, room, name), " ")
 }
