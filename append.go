@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/coppice-dev/coppice/session"
@@ -160,6 +161,14 @@ func checkUTF8(op, name string, texts ...string) error {
 		return &session.Error{Op: op, Name: name, Err: why}
 	}
 	return nil
+}
+
+// orNone takes text of nothing but spaces for none.
+func orNone(text string) string {
+	if strings.TrimSpace(text) == "" {
+		return ""
+	}
+	return text
 }
 
 // append appends an entry to the session with which a conversation ends.

@@ -33,6 +33,7 @@ type BranchResult struct {
 // conversation has is refused with an *EarlierError.
 func (e *Entries) Branch(ctx context.Context, r BranchRequest) (*BranchResult, error) {
 	e.home.beforeWriting(ctx)
+	r.Summary = orNone(r.Summary)
 	if err := checkUTF8("branch", r.Session, r.Summary); err != nil {
 		return nil, err
 	}
@@ -88,6 +89,9 @@ type LabelResult struct {
 func (e *Entries) Label(ctx context.Context, r LabelRequest) (*LabelResult, error) {
 	e.home.beforeWriting(ctx)
 	if err := checkUTF8("label", r.Session, r.Label); err != nil {
+		return nil, err
+	}
+	if err := checkName("label", r.Session, r.Label); err != nil {
 		return nil, err
 	}
 	c, err := e.home.openWith(ctx, r.Session, r.Entry)

@@ -79,7 +79,7 @@ func (e *Entries) Compact(ctx context.Context, r CompactRequest) (*CompactResult
 
 func (r *CompactRequest) check() error {
 	switch {
-	case r.Summary == "" && !r.DryRun:
+	case orNone(r.Summary) == "" && !r.DryRun:
 		return invalid("compact: a compaction needs a summary; a dry run shows what it must cover")
 	case r.KeepTokens != nil && *r.KeepTokens < 0:
 		return invalid("compact: the number of tokens to keep is negative")

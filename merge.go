@@ -44,6 +44,7 @@ type MergeResult struct {
 // conversation has is refused with an *EarlierError.
 func (e *Entries) Merge(ctx context.Context, r MergeRequest) (*MergeResult, error) {
 	e.home.beforeWriting(ctx)
+	r.Summary = orNone(r.Summary)
 	if r.Summary == "" && len(r.Picks) == 0 {
 		return nil, invalid("nothing to merge: give a summary, messages of the branch, or both")
 	}

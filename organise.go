@@ -7,8 +7,21 @@ import (
 	"strings"
 
 	"github.com/coppice-dev/coppice/keyed"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
+
+// maxName is how many bytes the name of a session or the label of an entry has at
+// most. It stands in lists, menus and file names.
+const maxName = 1000
+
+// checkName refuses a name that a list could not show.
+func checkName(op, of, name string) error {
+	if len(name) <= maxName {
+		return nil
+	}
+	return &session.Error{Op: op, Name: of, Err: invalid("the name has %s bytes; %s are allowed", render.Thousands(len(name)), render.Thousands(maxName))}
+}
 
 // CreateRequest begins a session.
 type CreateRequest struct {
@@ -35,6 +48,9 @@ func (s *Sessions) Create(ctx context.Context, r CreateRequest) (*CreateResult, 
 	h := s.home
 	h.beforeWriting(ctx)
 	if err := checkUTF8("create", "", append([]string{r.Title, r.Key, r.CWD}, r.Tags...)...); err != nil {
+		return nil, err
+	}
+	if err := checkName("create", r.Key, r.Title); err != nil {
 		return nil, err
 	}
 	tags, err := cleanTags(r.Tags)
@@ -133,6 +149,9 @@ type RenameResult struct {
 func (s *Sessions) Rename(ctx context.Context, r RenameRequest) (*RenameResult, error) {
 	s.home.beforeWriting(ctx)
 	if err := checkUTF8("rename", r.Session, r.Name); err != nil {
+		return nil, err
+	}
+	if err := checkName("rename", r.Session, r.Name); err != nil {
 		return nil, err
 	}
 	c, err := s.home.openWith(ctx, r.Session, "")

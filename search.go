@@ -2,6 +2,7 @@ package coppice
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/coppice-dev/coppice/index"
@@ -24,7 +25,7 @@ type FindRequest struct {
 	Until   time.Time `json:"until,omitzero"`
 	Live    bool      `json:"live,omitempty"`   // not on branches that were left
 	Newest  bool      `json:"newest,omitempty"` // the newest first, instead of the best
-	Limit   int       `json:"limit,omitempty"`  // 0 is 20
+	Limit   int       `json:"limit,omitempty"`  // 0 is 20; negative is all
 	Offset  int       `json:"offset,omitempty"` // leave out so many of the first
 }
 
@@ -71,6 +72,9 @@ func (s *Search) Find(ctx context.Context, r FindRequest) (*FindResult, error) {
 	o := index.SearchOptions{
 		Query: r.Query, Roles: r.Roles, Tools: r.Tools, Models: r.Models, Tags: r.Tags, CWD: r.CWD, Agent: r.Agent, Project: r.Project,
 		Since: r.Since, Until: r.Until, Limit: r.Limit, Offset: r.Offset,
+	}
+	if r.Limit < 0 {
+		o.Limit = math.MaxInt32
 	}
 	for _, kind := range r.Kinds {
 		o.Kinds = append(o.Kinds, index.Kind(kind))

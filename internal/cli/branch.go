@@ -20,6 +20,9 @@ func branchCommand(a *app) *cobra.Command {
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: a.completeEntryOf,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkEntries(args[1:]); err != nil {
+				return err
+			}
 			return a.runBranch(cmd.Context(), coppice.BranchRequest{Session: args[0], Entry: args[1], Summary: summary})
 		},
 	}

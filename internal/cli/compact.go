@@ -54,7 +54,7 @@ func (a *app) runCompact(ctx context.Context, r coppice.CompactRequest, keep int
 		return err
 	}
 	switch {
-	case r.Summary == "" && !r.DryRun:
+	case strings.TrimSpace(r.Summary) == "" && !r.DryRun:
 		return usageError{errors.New("a compaction needs a --summary; --dry-run shows what it must cover")}
 	case keep < 0:
 		return usageError{errors.New("--keep-tokens is negative")}

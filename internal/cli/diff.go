@@ -21,6 +21,9 @@ func diffCommand(a *app) *cobra.Command {
 		Args:              cobra.RangeArgs(2, 3),
 		ValidArgsFunction: a.completeEntryOf,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkEntries(args[1:]); err != nil {
+				return err
+			}
 			r := coppice.CompareRequest{Session: args[0], Other: args[1]}
 			if len(args) == 3 {
 				r = coppice.CompareRequest{Session: args[0], A: args[1], B: args[2]}

@@ -20,6 +20,9 @@ func labelCommand(a *app) *cobra.Command {
 		Args:              cobra.ExactArgs(3),
 		ValidArgsFunction: a.completeEntryOf,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkEntries(args[1:2]); err != nil {
+				return err
+			}
 			return a.runLabel(cmd.Context(), coppice.LabelRequest{Session: args[0], Entry: args[1], Label: args[2]})
 		},
 	})

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +25,9 @@ func mergeCommand(a *app) *cobra.Command {
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: a.completeEntryOf,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkEntries(args[1:]); err != nil {
+				return err
+			}
 			r.Session = args[0]
 			switch {
 			case len(args) == 2:
@@ -46,7 +50,7 @@ func (a *app) runMerge(ctx context.Context, r coppice.MergeRequest) (err error) 
 	if r.Summary, err = a.flagText(r.Summary); err != nil {
 		return err
 	}
-	if r.Summary == "" && len(r.Picks) == 0 {
+	if strings.TrimSpace(r.Summary) == "" && len(r.Picks) == 0 {
 		return usageError{errors.New("nothing to merge: give --summary, --pick or both")}
 	}
 	return a.withHome(ctx, false, func(h *coppice.Home) error {

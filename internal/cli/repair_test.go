@@ -125,7 +125,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	fill(t, filepath.Join(dir, "full"))
 	for _, args := range [][]string{
-		{"rename", "x", strings.Repeat("y", 9000)}, {"fork", "x"}, {"archive", "x"}, {"repair", "x"},
+		{"append", "x", "--role", "user", strings.Repeat("y", 9000)}, {"fork", "x"}, {"archive", "x"}, {"repair", "x"},
 	} {
 		out, err := program(filepath.Join(dir, "s"), args...)
 		if err == nil || !strings.Contains(out, "no space left on device") || strings.Count(out, "\n") > 2 {

@@ -19,6 +19,9 @@ func revertCommand(a *app) *cobra.Command {
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: a.completeEntryOf,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkEntries(args[1:]); err != nil {
+				return err
+			}
 			r := coppice.RevertRequest{Session: args[0]}
 			if len(args) > 1 {
 				r.Entry = args[1]

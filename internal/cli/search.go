@@ -53,7 +53,7 @@ The exit code is 1 if nothing was found.`,
 	flags.StringVar(&f.until, "until", "", "only before")
 	flags.BoolVar(&f.search.Live, "live", false, "only on the live path, not on branches that were left")
 	flags.BoolVar(&f.search.Newest, "newest", false, "the newest first, instead of the best")
-	flags.IntVarP(&f.search.Limit, "limit", "n", 20, "how many")
+	limitFlag(cmd, &f.search.Limit, 20)
 	return a.withJSON(cmd)
 }
 
@@ -64,6 +64,9 @@ var errNothingFound = errors.New("nothing found")
 func (f *searchFlags) request(args []string, now time.Time) (r coppice.FindRequest, err error) {
 	r = f.search
 	r.Query = strings.Join(args, " ")
+	if r.Limit, err = limitIn(r.Limit); err != nil {
+		return r, err
+	}
 	if r.Since, err = parseWhen("--since", f.since, now); err != nil {
 		return r, err
 	}

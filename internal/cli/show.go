@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 
@@ -57,8 +56,8 @@ func showCommand(a *app) *cobra.Command {
 }
 
 func (a *app) runShow(cmd *cobra.Command, id string, f *showFlags) error {
-	if f.last < 0 {
-		return usageError{fmt.Errorf("--last is %d; it must not be negative", f.last)}
+	if err := checkLast(f.last); err != nil {
+		return err
 	}
 	ctx := cmd.Context()
 	return a.withHome(ctx, false, func(h *coppice.Home) error {

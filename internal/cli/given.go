@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice"
+)
+
+// limitFlag adds -n, which means the same in every command that lists something:
+// how many, and 0 for all. See limitIn.
+func limitFlag(cmd *cobra.Command, limit *int, byDefault int) {
+	cmd.Flags().IntVarP(limit, "limit", "n", byDefault, "how many; 0 is all")
+}
+
+// limitIn turns what was given for -n into the limit of a request, in which 0 is the
+// default and a negative number means all.
+func limitIn(n int) (int, error) {
+	if n < 0 {
+		return 0, usageError{fmt.Errorf("--limit is %d; it must not be negative, and 0 is all", n)}
+	}
+	if n == 0 {
+		return -1, nil
+	}
+	return n, nil
+}
+
+// checkEntries refuses an entry whose name is empty. Somebody's variable is not set:
+// it would be unkind to take that for the default.
+func checkEntries(given []string) error {
+	if slices.Contains(given, "") {
+		return usageError{fmt.Errorf("the name of an entry is empty; give an id, a label, or %s", coppice.Leaf)}
+	}
+	return nil
+}
+
+// checkLast refuses a number of last entries that cannot be one.
+func checkLast(n int) error {
+	if n < 0 {
+		return usageError{fmt.Errorf("--last is %d; it must not be negative", n)}
+	}
+	return nil
+}
