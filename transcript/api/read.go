@@ -154,7 +154,7 @@ func (r *reader) document(rec records.Record) error {
 		}
 		bodies = append(bodies, body)
 	}
-	c := transcript.Conversation{ID: r.conversationID(bodies[0], native, rec), Title: native}
+	c := transcript.Conversation{ID: r.conversationID(bodies[0], native, rec)}
 	parent := ""
 	if before, ok := r.turns[response.Get("previous_response_id").Text()]; ok {
 		c.ID, parent = before.conversation, before.last

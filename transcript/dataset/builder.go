@@ -31,9 +31,6 @@ type builder struct {
 // besides the messages, which become its facts.
 func begin(to transcript.Sink, format string, f *transcript.File, rec records.Record, native string, c transcript.Conversation, rest session.Fields) (*builder, error) {
 	c.ID = records.ID(format, f, native, rec.N, rec.Value)
-	if c.Title == "" {
-		c.Title = native
-	}
 	if len(rest) > 0 {
 		facts := make(map[string]any, len(rest))
 		for _, field := range rest {

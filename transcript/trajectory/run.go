@@ -35,6 +35,9 @@ type run struct {
 // all others are facts.
 func begin(to transcript.Sink, format string, f *transcript.File, rec records.Record, native string, messages ...string) (*run, error) {
 	c := transcript.Conversation{ID: records.ID(format, f, native, rec.N, rec.Value), Title: native}
+	if format == tauBench { // "task 7 trial 2" tells nobody what was wanted
+		c.Title = ""
+	}
 	facts := make(map[string]any)
 	for _, field := range rec.Except(messages...) {
 		facts[field.Name] = loose.Value(field.Value).Any()
