@@ -1,12 +1,14 @@
 package index
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/coppice-dev/coppice/render/plain"
+	"github.com/coppice-dev/coppice/render/typed"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -76,13 +78,35 @@ func TitleIn(e *session.Entry) Title {
 		}
 		for i := range e.Message.Content {
 			if call := e.Message.Content[i].ToolUse; call != nil {
-				return newTitle(firstLine(call.Name), worthCall)
+				return newTitle(callTitle(call), worthCall)
 			}
 		}
 	case session.RoleSystem:
-		return standIn(e, worthSystem)
+		return withoutDirectory(standIn(e, worthSystem))
 	}
 	return Title{}
+}
+
+// callTitle is a call with the first of its arguments that is text: "get_weather
+// Paris" tells more than the name of a tool that hundreds of sessions use.
+func callTitle(call *session.ToolUseContent) string {
+	first, said := "", "" // maps have no order of their own
+	for name, value := range call.Input {
+		if text, ok := value.(string); ok && (first == "" || name < first) && strings.TrimSpace(text) != "" {
+			first, said = name, text
+		}
+	}
+	return firstLine(call.Name + " " + topicOf(clip(said, maxStandIn)))
+}
+
+// withoutDirectory shortens a command line such as "/home/ada/.venv/bin/aider --lint",
+// with which some programs begin their logs.
+func withoutDirectory(t Title) Title {
+	program, arguments, _ := strings.Cut(t.Text, " ")
+	if strings.HasPrefix(program, "/") {
+		t.Text = strings.TrimSpace(path.Base(program) + " " + arguments)
+	}
+	return t
 }
 
 // newTitle makes a title of a text. An empty one is none, whatever it was made of.
@@ -136,7 +160,7 @@ func isInjected(e *session.Entry) bool {
 func promptTitle(text string) Title {
 	for range maxAdditions {
 		text = strings.TrimSpace(text)
-		if command, ok := commandIn(text); ok {
+		if command := commandIn(text); command != "" {
 			return commandTitle(command)
 		}
 		rest, ok := afterAddition(text)
@@ -172,45 +196,28 @@ func commandTitle(command string) Title {
 	return Title{command, worthCommand}
 }
 
+// directories are what paths begin with that people write about: "/tmp is full".
+var directories = []string{
+	"bin", "boot", "dev", "etc", "home", "lib", "media", "mnt", "opt", "proc", "root", "sbin", "srv", "sys", "tmp", "usr", "var",
+	"Applications", "Library", "Users", "Volumes",
+}
+
 // isCommand reports whether a title is a command to the program in which it was
 // typed. A path is none.
 func isCommand(title string) bool {
 	word, _, _ := strings.Cut(title, " ")
 	name, ok := strings.CutPrefix(word, "/")
-	return ok && name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+	return ok && name != "" && !slices.Contains(directories, name) && !strings.ContainsFunc(name, func(r rune) bool {
 		return r != '-' && r != '_' && r != ':' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
 }
 
 // commandIn returns the command that a program wrote down, in elements of its own,
-// in place of what the user typed.
-func commandIn(text string) (string, bool) {
-	if shell, _, ok := cutElement(text, "bash-input"); ok {
-		return "! " + firstLine(shell), true
-	}
-	var name, arguments string
-	for {
-		element := nameOfElement(text)
-		inner, rest, ok := cutElement(text, element)
-		if !ok {
-			break
-		}
-		switch element {
-		case "command-name":
-			name = inner
-		case "command-args":
-			arguments = inner
-		case "command-message":
-		default:
-			ok = false
-		}
-		if !ok {
-			break
-		}
-		text = strings.TrimSpace(rest)
-	}
-	name = strings.TrimLeft(strings.TrimSpace(name), "/")
-	return firstLine("/" + name + " " + topicOf(clip(arguments, maxTitle))), name != ""
+// in place of what the user typed, on one line; "" if there is none.
+func commandIn(text string) string {
+	command := typed.CommandIn(text)
+	name, arguments, _ := strings.Cut(command, " ")
+	return firstLine(name + " " + topicOf(clip(arguments, maxTitle)))
 }
 
 // notices begin lines that a program writes in the user's name.
@@ -230,7 +237,7 @@ const maxAdditions = 64
 var additions = []string{
 	"system-reminder", "environment_context", "environment_details", "user_instructions",
 	"local-command-caveat", "ide_opened_file", "ide_selection", "local-command-stdout", "local-command-stderr",
-	"command-message", "command-args", "bash-stdout", "bash-stderr", "user-prompt-submit-hook", "task-notification",
+	"command-message", "command-args", "bash-input", "bash-stdout", "bash-stderr", "user-prompt-submit-hook", "task-notification",
 	"permissions", "INSTRUCTIONS", "turn_aborted", "user_shell_command",
 }
 
@@ -248,11 +255,11 @@ func afterAddition(text string) (rest string, ok bool) {
 			return rest, true
 		}
 	}
-	name := nameOfElement(text)
+	name := typed.ElementName(text)
 	if name == "" {
 		return "", false
 	}
-	inner, rest, closed := cutElement(text, name)
+	inner, rest, closed := typed.CutElement(text, name)
 	switch {
 	case slices.Contains(wrappers, name):
 		return inner + "\n" + rest, closed
@@ -260,30 +267,6 @@ func afterAddition(text string) (rest string, ok bool) {
 		return rest, true // without an end, it is all there is
 	}
 	return rest, closed && strings.ContainsAny(name, "_-") && strings.TrimSpace(rest) != ""
-}
-
-// nameOfElement returns the name of the element that a text begins with, or "".
-func nameOfElement(text string) string {
-	inner, ok := strings.CutPrefix(text, "<")
-	end := strings.IndexFunc(inner, func(r rune) bool {
-		return r != '-' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
-	})
-	if !ok || end < 1 || inner[end] != '>' && inner[end] != ' ' {
-		return ""
-	}
-	return inner[:end]
-}
-
-// cutElement splits a text that begins with an element into what is in it and what
-// follows. The element may have attributes.
-func cutElement(text, name string) (inner, rest string, ok bool) {
-	if name == "" || nameOfElement(text) != name {
-		return "", "", false
-	}
-	_, inner, _ = strings.Cut(text, ">")
-	inner, rest, ok = strings.Cut(inner, "</"+name)
-	_, rest, _ = strings.Cut(rest, ">")
-	return inner, rest, ok
 }
 
 // topicOf returns the line that says what a text is about: the first with words in

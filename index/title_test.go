@@ -19,6 +19,7 @@ func TestTitlesOfPrompts(t *testing.T) {
 		{"a command before a prompt", "read the theme", []string{"/mode", "/model gpt", "read the theme", "more"}},
 		{"only commands", "/mode", []string{"/mode", "/clear"}},
 		{"a path is no command", "/etc/hosts is wrong", []string{"/etc/hosts is wrong", "well?"}},
+		{"a directory is no command", "/tmp is full", []string{"/tmp is full", "well?"}},
 		{"a reminder before a prompt", "List files", []string{"<system-reminder>\nBe safe.\n</system-reminder>\n\nList files"}},
 		{"two additions", "go", []string{"<environment_context>\nx</environment_context>\n<system-reminder>y</system-reminder> go"}},
 		{"only a reminder", "then this", []string{"<system-reminder>Be safe.</system-reminder>", "then this"}},
@@ -82,7 +83,12 @@ func TestTitlesWithoutAPrompt(t *testing.T) {
 		entries    []session.Entry
 	}{
 		{"a reply", "Paris is sunny.", []session.Entry{system, call, result, reply, injected("Stop hook feedback: go on")}},
-		{"a call", "get_weather", []session.Entry{system, call, result}},
+		{"a call", "get_weather Paris", []session.Entry{system, call, result}},
+		{"a call with something in it", "exec git status", []session.Entry{message(session.RoleAssistant, session.ToolUse("c1", "exec", map[string]any{
+			"env": "", "cmd": "git status\n", "dir": "/tmp", "time": 5,
+		}))}},
+		{"a command line", "aider --lint", []session.Entry{message(session.RoleSystem, session.Text("/home/ada/.venv/bin/aider --lint\nAider v0.47"))}},
+		{"an empty shell command", "Paris is sunny.", []session.Entry{injected("<bash-input></bash-input>"), reply}},
 		{"only a system prompt", "Be brief.", []session.Entry{system}},
 		{"a program's words", "Search for it", []session.Entry{system, injected("Search for it")}},
 		{"only a result", "", []session.Entry{result}},

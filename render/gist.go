@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/coppice-dev/coppice/render/typed"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -164,7 +167,7 @@ func contentGist(blocks []session.Content, n int) string {
 func blockGist(c *session.Content, n int) string {
 	switch {
 	case c.Text != nil:
-		return collapsed(c.Text.Content, n)
+		return textGist(c.Text.Content, n)
 	case c.Thinking != nil:
 		return ""
 	case c.ToolUse != nil:
@@ -177,6 +180,35 @@ func blockGist(c *session.Content, n int) string {
 		return text
 	}
 	return MediaGist(c)
+}
+
+// textGist has a command as it was typed, and what it printed without what was around
+// it.
+func textGist(text string, n int) string {
+	if !typed.IsWrapped(text) {
+		return collapsed(text, n)
+	}
+	var parts []string
+	for _, p := range Passages(text) {
+		parts = append(parts, collapsed(p.Text, n))
+	}
+	return strings.Join(parts, " ")
+}
+
+// Passages splits the text of a message into what a person typed as a command, what
+// the command printed, and the rest. Nearly all text is one passage of prose. What a
+// command printed has no escape sequences, and is never empty.
+func Passages(text string) []typed.Part {
+	parts := typed.Read(text)
+	for i := range parts {
+		if parts[i].Kind == typed.Output {
+			parts[i].Text = ansi.Strip(parts[i].Text)
+		}
+	}
+	if len(parts) == 0 {
+		return []typed.Part{{Kind: typed.Output, Text: "(no output)"}}
+	}
+	return parts
 }
 
 // MediaGist describes an image, a recording or a file by its name or type and its

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/typed"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -272,6 +273,25 @@ func (p *page) passage(s string) {
 	p.raw("</div>\n")
 }
 
+// said writes the text of a message: commands as they were typed, and what they printed
+// as the output that it is.
+func (p *page) said(text string) {
+	for _, part := range render.Passages(text) {
+		switch part.Kind {
+		case typed.Command:
+			p.raw("<div class=text dir=auto><p class=asis>")
+			p.output(part.Text)
+			p.raw("</p></div>\n")
+		case typed.Output:
+			p.raw("<pre dir=auto>")
+			p.output(strings.Trim(part.Text, "\n"))
+			p.raw("</pre>\n")
+		default:
+			p.passage(part.Text)
+		}
+	}
+}
+
 func (p *page) message(it *item, m *session.MessageEntry) error {
 	outs, results := it.outs, it.results
 	var at entryRead // the entry that has the results at hand
@@ -281,7 +301,7 @@ func (p *page) message(it *item, m *session.MessageEntry) error {
 		switch {
 		case isBlank(c):
 		case c.Text != nil:
-			p.passage(c.Text.Content)
+			p.said(c.Text.Content)
 		case c.Thinking != nil:
 			p.raw("<details class=thinking><summary>Thinking</summary>")
 			p.passage(c.Thinking.Content)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
+	"github.com/coppice-dev/coppice/render/typed"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -161,7 +162,7 @@ func titleCase(role string) string {
 func blockText(c *session.Content) string {
 	switch {
 	case c.Text != nil:
-		return Text(c.Text.Content)
+		return passagesText(c.Text.Content)
 	case c.Thinking != nil && c.Thinking.Content == "":
 		return ""
 	case c.Thinking != nil:
@@ -170,6 +171,22 @@ func blockText(c *session.Content) string {
 		return resultText(c.ToolResult)
 	}
 	return "*" + Line(strings.Trim(render.MediaGist(c), "[]")) + "*"
+}
+
+// passagesText shows commands as they were typed, and what they printed as output.
+func passagesText(text string) string {
+	var parts []string
+	for _, p := range render.Passages(text) {
+		switch text := strings.Trim(p.Text, "\r\n"); {
+		case p.Kind == typed.Prose:
+			parts = append(parts, Text(p.Text))
+		case p.Kind == typed.Command && !strings.Contains(text, "\n"):
+			parts = append(parts, Line(text))
+		default:
+			parts = append(parts, Fence("", plain.Text(text)))
+		}
+	}
+	return strings.Join(parts, "\n\n")
 }
 
 // resultText fences output of several lines: as prose, its lines would be joined.

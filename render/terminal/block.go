@@ -11,13 +11,14 @@ import (
 
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
+	"github.com/coppice-dev/coppice/render/typed"
 	"github.com/coppice-dev/coppice/session"
 )
 
 func (r *reader) block(c *session.Content) {
 	switch {
 	case c.Text != nil:
-		r.prose(c.Text.Content)
+		r.passages(c.Text.Content)
 	case c.Thinking != nil:
 		r.text(indent+r.Paint(Dim, "┊ "), cmp.Or(c.Thinking.Content, "(the provider does not show this thinking)"), Dim)
 	case c.ToolUse != nil:
@@ -26,6 +27,21 @@ func (r *reader) block(c *session.Content) {
 		r.result(c.ToolResult)
 	default:
 		r.line(indent, r.fits(render.MediaGist(c), 2))
+	}
+}
+
+// passages writes what somebody said: commands as they were typed, and what they
+// printed as the output that it is.
+func (r *reader) passages(text string) {
+	for _, p := range render.Passages(text) {
+		switch p.Kind {
+		case typed.Command:
+			r.text(indent, p.Text, Bold)
+		case typed.Output:
+			r.output(p.Text)
+		default:
+			r.prose(p.Text)
+		}
 	}
 }
 
@@ -136,8 +152,20 @@ func (r *reader) result(t *session.ToolResultContent) {
 		}
 		r.line(indent, line)
 	}
+	if t.Content != "" {
+		r.output(t.Content)
+	}
+	for i := range t.Parts {
+		if t.Parts[i].Text == nil { // its text is in Content
+			r.block(&t.Parts[i])
+		}
+	}
+}
+
+// output writes what a tool or a command printed, or the first lines of it.
+func (r *reader) output(text string) {
 	bar := indent + r.Paint(Dim, "│ ")
-	rows := strings.Split(strings.Trim(t.Content, "\n"), "\n")
+	rows := strings.Split(strings.Trim(text, "\n"), "\n")
 	hidden := 0
 	if !r.o.Full && len(rows) > foldedRows+1 {
 		hidden = len(rows) - foldedRows
@@ -147,16 +175,9 @@ func (r *reader) result(t *session.ToolResultContent) {
 		if !r.o.Full {
 			row = r.fits(strings.ReplaceAll(plain.Text(row), "\t", "    "), 4)
 		}
-		if t.Content != "" {
-			r.text(bar, row, "")
-		}
+		r.text(bar, row, "")
 	}
 	if hidden > 0 {
-		r.more(indent+r.Paint(Dim, "│ "), hidden)
-	}
-	for i := range t.Parts {
-		if t.Parts[i].Text == nil { // its text is in Content
-			r.block(&t.Parts[i])
-		}
+		r.more(bar, hidden)
 	}
 }
