@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"sync"
 	"time"
 
@@ -234,10 +235,21 @@ func (l *Log) checkEnd(file *plain, size int64, at store.Pos) error {
 	return l.fail("append", at, store.ErrConflict, fmt.Errorf("the log ends at byte %d", end))
 }
 
+// How much memory a handle holds on to for its next append. Large batches come in
+// rows, from an import; one huge line must not be carried along for good.
+const (
+	keptLine  = 1 << 20
+	keptBatch = 16 << 20
+)
+
 // writeAt writes all lines with one call. What was written of them when it
 // fails is cut off again, so that the next append does not join on to it.
 func (l *Log) writeAt(file *plain, at store.Pos, lines [][]byte) (store.Pos, error) {
-	l.buf = l.buf[:0]
+	size := 0
+	for _, line := range lines {
+		size += len(line) + 1
+	}
+	l.buf = slices.Grow(l.buf[:0], size)
 	for _, line := range lines {
 		l.buf = append(append(l.buf, line...), '\n')
 	}
@@ -251,8 +263,8 @@ func (l *Log) writeAt(file *plain, at store.Pos, lines [][]byte) (store.Pos, err
 	if err == nil && n < len(l.buf) {
 		err = io.ErrShortWrite
 	}
-	if cap(l.buf) > 1<<20 {
-		l.buf = nil // do not keep what one huge line needed
+	if cap(l.buf) > keptBatch || cap(l.buf) > keptLine && len(lines) == 1 {
+		l.buf = nil
 	}
 	if err == nil {
 		end := at + store.Pos(n)
