@@ -100,12 +100,17 @@ func (b *batch) Commit(ctx context.Context) map[string]error {
 	if many {
 		_ = s.dropStamp() // if we are killed before the one that counts
 	}
+	spare := &spareLock{}
+	if many {
+		spare = s.spareLock()
+		defer spare.close()
+	}
 	var placed []*batched
 	for _, l := range b.logs {
 		if errs[l.name] != nil {
 			continue
 		}
-		if err := b.place(ctx, l, many); err != nil {
+		if err := b.place(ctx, l, many, spare); err != nil {
 			errs[l.name] = s.fail("create", l.name, err)
 			continue
 		}
@@ -150,7 +155,7 @@ func (b *batch) sync(errs map[string]error) {
 }
 
 // place gives a log its name.
-func (b *batch) place(ctx context.Context, l *batched, unmarked bool) error {
+func (b *batch) place(ctx context.Context, l *batched, unmarked bool, spare *spareLock) error {
 	s := b.store
 	reserved, err := s.reserve(ctx, l.name)
 	if err != nil {
@@ -159,7 +164,12 @@ func (b *batch) place(ctx context.Context, l *batched, unmarked bool) error {
 	if reserved != nil {
 		defer reserved.release()
 	}
-	lock, err := (&nameLock{store: s, name: l.name, unmarked: unmarked}).take(ctx)
+	lock := &nameLock{store: s, name: l.name, unmarked: unmarked}
+	if spare.lend(lock) {
+		lock, err = lock.takePlain(ctx)
+	} else {
+		lock, err = lock.take(ctx)
+	}
 	if err != nil {
 		return err
 	}

@@ -121,11 +121,13 @@ func TestBatchSurvivesAFault(t *testing.T) {
 // TestBatchSurvivesCrashes cuts the power before every change of the disk: a name
 // leads to a whole log or to nothing, and after Commit to the log.
 func TestBatchSurvivesCrashes(t *testing.T) {
-	for op := int64(1); batchWithCrash(t, op); op++ {
+	for _, names := range [][]string{{"a", "b", "c"}, manyNames()} {
+		for op := int64(1); batchWithCrash(t, names, op); op++ {
+		}
 	}
 }
 
-func batchWithCrash(t *testing.T, op int64) (more bool) {
+func batchWithCrash(t *testing.T, names []string, op int64) (more bool) {
 	t.Helper()
 	disk := vfs.NewMemory()
 	var mu sync.Mutex
@@ -145,7 +147,6 @@ func batchWithCrash(t *testing.T, op int64) (more bool) {
 		return nil
 	}}
 	st := open(t, &file.Options{FS: faulty})
-	names := []string{"a", "b", "c"}
 	b := st.Batch()
 	addTo(t, b, names...)
 	if errs := b.Commit(t.Context()); len(errs) > 0 {

@@ -18,7 +18,7 @@ import (
 // archiving, say) while others wait for it.
 //
 // The lock file is removed only together with its log, or right after a batch has
-// created the log, and always by whoever holds the lock. Somebody who waited for
+// created the log (see spareLock), and always by whoever holds the lock. Somebody who waited for
 // it then gets a lock that leads nowhere, and who restores a directory from a copy
 // leaves everybody with locks on files that nobody else opens; hence the question
 // whether the locked file is the one at the path, after every acquisition.
@@ -70,6 +70,8 @@ type nameLock struct {
 	path  string     // of file
 	log   vfs.File   // the log's own file, which lockName has locked too; or nil
 
+	lender *spareLock // whose file it is; nil: our own
+
 	markPath string // "" until open, and for what is no log
 	unmarked bool   // whoever takes the lock sees to it in another way that changes are found
 
@@ -101,13 +103,17 @@ func (s *Store) lockName(ctx context.Context, name string) (*nameLock, error) {
 
 // take acquires the locks that lockName returns.
 func (l *nameLock) take(ctx context.Context) (*nameLock, error) {
-	s, name := l.store, l.name
 	if _, _, err := l.acquire(ctx); err != nil {
 		l.close()
 		return nil, err
 	}
+	return l.takePlain(ctx)
+}
+
+// takePlain goes on when the lock file is locked.
+func (l *nameLock) takePlain(ctx context.Context) (*nameLock, error) {
 	var err error
-	if l.log, err = s.lockPlain(ctx, name); err != nil {
+	if l.log, err = l.store.lockPlain(ctx, l.name); err != nil {
 		l.release()
 		return nil, err
 	}
@@ -230,6 +236,10 @@ func (l *nameLock) release() {
 		l.log.Close()
 		l.log = nil
 	}
+	if l.lender != nil {
+		l.lender.takeBack(l)
+		return
+	}
 	l.unlock()
 	l.close()
 }
@@ -239,7 +249,7 @@ func (l *nameLock) release() {
 // another lock file. A note in it stays (see markUnsynced). That it cannot be
 // removed, as on Windows while it is open, does no harm.
 func (l *nameLock) leaveNothing() {
-	if l.file != nil && !l.dirty {
+	if l.file != nil && !l.dirty && l.lender == nil {
 		_ = l.store.fs.Remove(l.path)
 	}
 }

@@ -291,6 +291,44 @@ func TestRenameRefuses(t *testing.T) {
 	})
 }
 
+func TestLink(t *testing.T) {
+	onEach(t, func(t *testing.T, d disk) {
+		d.mkdir("a")
+		f := d.write("one", "1")
+		d.must(d.Link(d.path("one"), d.path("a/two")))
+		d.append(f, "2")
+		if got := d.read("a/two"); got != "12" || !d.has("a/two", f) {
+			t.Errorf("the second name leads to %q", got)
+		}
+		if ok, err := f.TryLock(); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		other := d.open("a/two", rw)
+		if ok, err := other.TryLock(); ok || err != nil {
+			t.Errorf("locked under both names: %v, %v", ok, err)
+		}
+		d.must(other.Close())
+		d.must(f.Close())
+		d.remove("one")
+		if got := d.read("a/two"); got != "12" || d.exists("one") {
+			t.Errorf("the name that is left leads to %q", got)
+		}
+		d.write("one", "new").Close()
+		if err := d.Link(d.path("one"), d.path("a/two")); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("a name that was taken: %v", err)
+		}
+		if err := d.Link(d.path("none"), d.path("three")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a link to nothing: %v", err)
+		}
+		if err := d.Link(d.path("a"), d.path("b")); err == nil {
+			t.Error("a directory has two names")
+		}
+		if got := d.tree(""); !slices.Equal(got, []string{"a/", "a/two", "one"}) || d.read("a/two") != "12" {
+			t.Errorf("tree %q", got)
+		}
+	})
+}
+
 func TestRemove(t *testing.T) {
 	onEach(t, func(t *testing.T, d disk) {
 		d.mkdir("dir")

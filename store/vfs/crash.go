@@ -51,6 +51,7 @@ func (m *Memory) CrashClone(rng *rand.Rand, loss ...Loss) *Memory {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	c.twins = make(map[*node]*node)
 	return &Memory{root: c.clone(m.root, c.undo(m.pending))}
 }
 
@@ -91,8 +92,9 @@ func (ch dirChange) touches(dirs []*node) bool {
 
 // crash decides what survives.
 type crash struct {
-	rng  *rand.Rand
-	loss Loss
+	rng   *rand.Rand
+	loss  Loss
+	twins map[*node]*node // of files, which may have several names
 }
 
 // pick returns how many of n things, in order, survive.
@@ -172,9 +174,13 @@ func (c crash) prefixes(pending []dirChange) map[*node]int {
 
 // clone copies a tree as the crash leaves it.
 func (c crash) clone(n *node, tables map[*node][]entry) *node {
+	if twin := c.twins[n]; twin != nil {
+		return twin
+	}
 	twin := &node{mode: n.mode, modified: n.modified}
 	if !n.mode.IsDir() {
 		twin.content = settledContent(c.survivingContent(&n.content))
+		c.twins[n] = twin
 		return twin
 	}
 	entries, changed := tables[n]

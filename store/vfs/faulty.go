@@ -15,7 +15,7 @@ type OpKind uint16
 // The kinds of operations. Each call of a method is one operation.
 const (
 	OpOpen     OpKind = 1 << iota // OpenFile of what must exist
-	OpCreate                      // OpenFile with O_CREATE or O_TRUNC
+	OpCreate                      // OpenFile with O_CREATE or O_TRUNC, and Link
 	OpMkdir                       // MkdirAll
 	OpRename                      // Rename
 	OpRemove                      // Remove
@@ -55,8 +55,8 @@ func (k OpKind) String() string {
 // Op is an operation that is about to happen.
 type Op struct {
 	Kind OpKind
-	Name string // of the file or directory; of a rename the old name
-	To   string // the new name of a rename
+	Name string // of the file or directory; of a rename or a link the old name
+	To   string // the new name of a rename or a link
 	N    int64  // the running number of the operation in its Faulty, from 1
 	Size int    // the bytes to write or read, or the size to truncate to
 }
@@ -169,6 +169,14 @@ func (f *Faulty) Rename(oldname, newname string) error {
 		return err
 	}
 	return f.FS.Rename(oldname, newname)
+}
+
+// Link implements FS.
+func (f *Faulty) Link(oldname, newname string) error {
+	if err := f.before(Op{Kind: OpCreate, Name: oldname, To: newname}); err != nil {
+		return err
+	}
+	return f.FS.Link(oldname, newname)
 }
 
 // Remove implements FS.

@@ -33,7 +33,7 @@ func NewMemory() *Memory {
 	return &Memory{root: newNode(fs.ModeDir | 0o755)}
 }
 
-// node is a directory or a file. Nothing has two names.
+// node is a directory or a file. A directory has one name.
 type node struct {
 	mode     fs.FileMode
 	modified time.Time
@@ -251,6 +251,34 @@ func (m *Memory) rename(oldname, newname string) error {
 
 func within(name, dir string) bool {
 	return strings.HasPrefix(name, dir+string(filepath.Separator))
+}
+
+// Link implements FS.
+func (m *Memory) Link(oldname, newname string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.link(oldname, newname); err != nil {
+		return &os.LinkError{Op: "link", Old: oldname, New: newname, Err: err}
+	}
+	return nil
+}
+
+func (m *Memory) link(oldname, newname string) error {
+	n, err := m.find(oldname)
+	if err != nil {
+		return err
+	}
+	to, base, err := m.findParent(newname)
+	switch {
+	case err != nil:
+		return err
+	case to.child(base) != nil:
+		return syscall.EEXIST
+	case n.mode.IsDir():
+		return syscall.EPERM
+	}
+	m.change(false, edit{dir: to, name: base, new: n})
+	return nil
 }
 
 // Remove implements FS.

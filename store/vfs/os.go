@@ -58,6 +58,9 @@ func (o OS) MkdirAll(name string, perm fs.FileMode) error {
 // Rename implements FS.
 func (OS) Rename(oldname, newname string) error { return os.Rename(oldname, newname) }
 
+// Link implements FS.
+func (OS) Link(oldname, newname string) error { return os.Link(oldname, newname) }
+
 // Remove implements FS.
 func (OS) Remove(name string) error { return os.Remove(name) }
 

@@ -28,7 +28,11 @@ type FS interface {
 	MkdirAll(name string, perm fs.FileMode) error
 	// Rename moves a file, replacing what is at the new name.
 	Rename(oldname, newname string) error
-	// Remove deletes a file or an empty directory.
+	// Link gives a file a second name, which must be free: else it returns
+	// fs.ErrExist. Not every file system can: it then returns another error.
+	Link(oldname, newname string) error
+	// Remove deletes a file or an empty directory. A file that has another name
+	// stays there.
 	Remove(name string) error
 	// ReadDir returns the entries of a directory, sorted by name.
 	ReadDir(name string) ([]fs.DirEntry, error)
