@@ -72,7 +72,7 @@ func (r *reader) session() string {
 func (r *reader) conversation(l *line) transcript.Conversation {
 	c := transcript.Conversation{CWD: string(l.cwd), Extra: make(map[string]any)}
 	if len(l.branch) > 0 {
-		c.Extra["git_branch"] = string(l.branch)
+		c.Extra[factBranch] = string(l.branch)
 	}
 	if len(l.version) > 0 {
 		c.Extra["version"] = string(l.version)
@@ -113,3 +113,6 @@ func family(uuid []byte) string {
 	}
 	return string(uuid)
 }
+
+// factBranch is the branch of git that a conversation was held on.
+const factBranch = "git_branch"

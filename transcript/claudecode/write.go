@@ -28,7 +28,8 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 		w.cwd = env.Home
 		w.lose("", "directory", "the program keeps sessions by directory; this one is put under the home directory")
 	}
-	w.used = make(map[string]bool)
+	w.branch, _ = s.Facts[factBranch].(string)
+	w.used, w.replies = make(map[string]bool), answers(s.Path)
 	for i := range s.Path {
 		w.entry(&s.Path[i])
 	}
@@ -56,7 +57,9 @@ type scribe struct {
 	buf     []byte
 	parent  string
 	used    map[string]bool // the uuids
+	branch  string          // of git
 	losses  []transcript.Loss
+	replies map[string]*answer // by entry
 }
 
 func (w *scribe) lose(entry, what, why string) {
@@ -142,7 +145,7 @@ func (w *scribe) common(typ, more string) {
 	w.str("cwd", w.cwd)
 	w.str("sessionId", w.id)
 	w.str("version", version)
-	w.str("gitBranch", "")
+	w.str("gitBranch", w.branch)
 	w.str("type", typ)
 	if more != "" {
 		w.buf = append(append(w.buf, ','), more...)

@@ -49,17 +49,57 @@ func userMessage(m *session.MessageEntry, blocks []string) string {
 	return `{"role":"user","content":[` + strings.Join(blocks, ",") + `]}`
 }
 
-// reply writes a reply of the model.
+// answer is a reply of the model, which entries may hold in pieces. The program
+// makes one message of the lines that share its ids; if they did not, the calls in
+// it would have no results in the message after them.
+type answer struct {
+	message, request string
+	usage            *session.Usage // of all of it, as each line of a reply has it
+}
+
+// answers finds the replies in a conversation, by entry.
+func answers(path []session.Entry) map[string]*answer {
+	all := make(map[string]*answer)
+	var replies transcript.Replies
+	var last *answer
+	for i := range path {
+		e := &path[i]
+		continues := replies.Continues(e)
+		if e.Message == nil || e.Message.Role != session.RoleAssistant {
+			continue
+		}
+		if !continues {
+			last = newAnswer(e)
+		}
+		last.usage = transcript.AddUsage(last.usage, e.Message.Usage)
+		all[e.ID] = last
+	}
+	return all
+}
+
+// newAnswer returns a reply that begins with an entry. Programs that count tokens
+// count lines with the same two ids once, so that a reply from elsewhere needs
+// both.
+func newAnswer(e *session.Entry) *answer {
+	hash := strings.ReplaceAll(transcript.HashID(Name, e.ID), "-", "")[:24]
+	message, request, _ := strings.Cut(e.Message.ResponseID, ":") // see responseID
+	if !strings.HasPrefix(message, "msg_") {
+		message, request = "msg_"+hash, ""
+	}
+	if request == "" {
+		request = "req_" + hash
+	}
+	return &answer{message: message, request: request}
+}
+
+// reply writes what the model said.
 func (w *scribe) reply(e *session.Entry) {
 	m := e.Message
 	blocks := w.blocks(e)
 	if len(blocks) == 0 {
 		return
 	}
-	id := m.ResponseID
-	if !strings.HasPrefix(id, "msg_") || strings.Contains(id, ":") {
-		id = "msg_" + strings.ReplaceAll(transcript.HashID(Name, e.ID), "-", "")[:24]
-	}
+	ids := w.replies[e.ID]
 	model := m.Model
 	if m.Metadata["synthetic"] == true {
 		model = synthetic
@@ -69,9 +109,9 @@ func (w *scribe) reply(e *session.Entry) {
 		if i == len(blocks)-1 && m.StopReason != "" {
 			stop = string(rawjson.AppendString(nil, m.StopReason))
 		}
-		text := `{"id":` + quoted(id) + `,"type":"message","role":"assistant","model":` + quoted(model) +
-			`,"content":[` + block + `],"stop_reason":` + stop + `,"stop_sequence":null,"usage":` + usageJSON(m.Usage) + `}`
-		w.line(e, i, "assistant", "", text)
+		text := `{"id":` + quoted(ids.message) + `,"type":"message","role":"assistant","model":` + quoted(model) +
+			`,"content":[` + block + `],"stop_reason":` + stop + `,"stop_sequence":null,"usage":` + usageJSON(ids.usage) + `}`
+		w.line(e, i, "assistant", `"requestId":`+quoted(ids.request), text)
 	}
 }
 

@@ -204,3 +204,81 @@ func TestWriteNothing(t *testing.T) {
 		t.Errorf("%+v, %v", out, err)
 	}
 }
+
+// tornReply is a reply whose calls another program kept by themselves.
+func tornReply(t *testing.T) *transcript.Script {
+	t.Helper()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	message := func(id, role, response string, u *session.Usage, blocks ...session.Content) session.Entry {
+		return session.Entry{Type: session.TypeMessage, ID: transcript.HashID(id), Timestamp: at, Message: &session.MessageEntry{
+			Role: role, ResponseID: response, Usage: u, Content: blocks, Provider: "openai",
+		}}
+	}
+	list := []session.Entry{
+		message("u", "user", "", nil, session.Text("both")),
+		message("a1", "assistant", "r", nil, session.ToolUse("c1", "run", map[string]any{"cmd": "a"})),
+		message("a2", "assistant", "r", &session.Usage{Input: 7, Output: 2}, session.ToolUse("c2", "run", map[string]any{"cmd": "b"})),
+		message("t1", "tool", "", nil, session.ToolResult("c1", "A", false)),
+		message("t2", "tool", "", nil, session.ToolResult("c2", "B", false)),
+		message("a3", "assistant", "s", &session.Usage{Input: 9, Output: 1}, session.Text("done")),
+	}
+	for i := range list[1:] {
+		list[i+1].ParentID = &list[i].ID
+	}
+	sc, err := transcripttest.ScriptOf(t.Context(), session.Header{Type: session.TypeSession, ID: sessionID, Version: 1, CWD: "/p"}, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sc
+}
+
+// TestWriteTornReply: the lines of a reply share their ids and its usage, so that
+// the program makes one message of them, and programs that count tokens count it
+// once.
+func TestWriteTornReply(t *testing.T) {
+	out, err := claudecode.Format().Write(t.Context(), tornReply(t), writeEnv())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for text := range strings.Lines(string(out.Files[0].Data)) {
+		var l struct {
+			Type, RequestID string
+			Message         struct {
+				ID    string
+				Usage struct {
+					Input int `json:"input_tokens"`
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			t.Fatal(err)
+		}
+		if l.Type != "assistant" {
+			continue
+		}
+		if !strings.HasPrefix(l.RequestID, "req_") || !strings.HasPrefix(l.Message.ID, "msg_") {
+			t.Errorf("ids %q and %q", l.RequestID, l.Message.ID)
+		}
+		ids = append(ids, l.Message.ID+l.RequestID)
+		if want := map[int]int{1: 7, 2: 7, 3: 9}[len(ids)]; l.Message.Usage.Input != want {
+			t.Errorf("line %d of the model's: %d tokens, want %d", len(ids), l.Message.Usage.Input, want)
+		}
+	}
+	if len(ids) != 3 || ids[0] != ids[1] || ids[1] == ids[2] {
+		t.Errorf("ids %q", ids)
+	}
+}
+
+// TestWriteBranch: the branch of git that the source names is not lost.
+func TestWriteBranch(t *testing.T) {
+	sc := tornReply(t)
+	sc.Facts = map[string]any{"git_branch": "feature/x"}
+	out, err := claudecode.Format().Write(t.Context(), sc, writeEnv())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines, named := strings.Count(string(out.Files[0].Data), "\n"), strings.Count(string(out.Files[0].Data), `"gitBranch":"feature/x"`); named != lines {
+		t.Errorf("%d of %d lines name it", named, lines)
+	}
+}

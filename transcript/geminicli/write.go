@@ -95,7 +95,7 @@ func projectHash(cwd string) string {
 // messages writes the context. The results of calls stand in the message that
 // made them, so they are looked for behind it.
 func (w *writer) messages() {
-	entries := w.script.Context.Entries
+	entries := transcript.JoinReplies(w.script.Context.Entries)
 	for i := range entries {
 		e := &entries[i]
 		if e.Message == nil {

@@ -201,3 +201,32 @@ func TestWriteProject(t *testing.T) {
 		t.Error("a damaged list is replaced")
 	}
 }
+
+// TestWriteTornReply: calls that another program kept by themselves have their
+// results.
+func TestWriteTornReply(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	message := func(id, role, response string, blocks ...session.Content) session.Entry {
+		return session.Entry{Type: session.TypeMessage, ID: id, Timestamp: at, Message: &session.MessageEntry{
+			Role: role, ResponseID: response, Content: blocks,
+		}}
+	}
+	list := []session.Entry{
+		message("u", "user", "", session.Text("both")),
+		message("a1", "assistant", "r", session.ToolUse("c1", "run", nil)),
+		message("a2", "assistant", "r", session.ToolUse("c2", "run", nil)),
+		message("t1", "tool", "", session.ToolResult("c1", "RESULT-A", false)),
+		message("t2", "tool", "", session.ToolResult("c2", "RESULT-B", false)),
+	}
+	for i := range list[1:] {
+		list[i+1].ParentID = &list[i].ID
+	}
+	sc, err := transcripttest.ScriptOf(t.Context(), session.Header{Type: session.TypeSession, ID: "s", Version: 1, CWD: "/p"}, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := string(write(t, sc, t.TempDir()).Files[0].Data)
+	if !strings.Contains(data, "RESULT-A") || !strings.Contains(data, "RESULT-B") || strings.Contains(data, "cancelled") {
+		t.Errorf("a result is missing: %s", data)
+	}
+}

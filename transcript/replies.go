@@ -1,0 +1,77 @@
+package transcript
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Replies follows a conversation and knows which messages are one reply of the
+// model: those of one response, as session.Pairs has it, and those that follow a
+// call with nothing between them, whatever their response ids. Programs that keep
+// each call by itself leave such messages, and most others would take a call whose
+// result does not come next for one that was never answered.
+//
+// The zero value is ready to use.
+type Replies struct {
+	pairs session.Pairs
+	open  bool // the model spoke last
+	calls bool // and called a tool
+}
+
+// Continues takes the next entry into account. It reports whether that goes on
+// with the reply before it.
+func (r *Replies) Continues(e *session.Entry) bool {
+	same := r.pairs.Add(e).Continues >= 0
+	if e.Message == nil {
+		return false
+	}
+	if e.Message.Role != session.RoleAssistant {
+		r.open, r.calls = false, false
+		return false
+	}
+	goesOn := r.open && (same || r.calls)
+	r.open = true
+	r.calls = goesOn && r.calls || slices.ContainsFunc(e.Message.Content, func(c session.Content) bool { return c.ToolUse != nil })
+	return goesOn
+}
+
+// JoinReplies returns a conversation in which each reply is one message. It has the
+// id and the time of the first of its messages, and why the last one stopped.
+func JoinReplies(entries []session.Entry) []session.Entry {
+	var replies Replies
+	var out []session.Entry
+	at := -1 // the reply at hand
+	for i := range entries {
+		e := entries[i]
+		if !replies.Continues(&e) {
+			if e.Message != nil && e.Message.Role == session.RoleAssistant {
+				at = len(out)
+			}
+			out = append(out, e)
+			continue
+		}
+		whole := *out[at].Message // a copy: the entries are not ours
+		whole.Content = slices.Concat(whole.Content, e.Message.Content)
+		whole.StopReason, whole.Tokens = e.Message.StopReason, nil
+		whole.Usage = AddUsage(whole.Usage, e.Message.Usage)
+		out[at].Message = &whole
+	}
+	return out
+}
+
+// AddUsage returns the sum of what two parts of a reply took. Either may be nil.
+func AddUsage(a, b *session.Usage) *session.Usage {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	sum := *a
+	sum.Input += b.Input
+	sum.Output += b.Output
+	sum.CacheRead += b.CacheRead
+	sum.CacheWrite += b.CacheWrite
+	sum.Reasoning += b.Reasoning
+	sum.CostMicroUSD += b.CostMicroUSD
+	return &sum
+}
