@@ -1,6 +1,7 @@
 package index
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"database/sql"
@@ -12,8 +13,14 @@ import (
 type writer struct {
 	ctx   context.Context
 	tx    *sql.Tx
-	stmts map[string]*sql.Stmt
+	stmts map[string]*prepared
 	names map[string]int64
+
+	entryRows, usageRows, termRows *bulk
+
+	// responses has the rows of usage that wait. known are responses that the table has.
+	responses map[string]*usageRow
+	known     map[string]bool
 
 	docs    []docRow
 	linked  map[string]bool // sessions whose chain may have changed, by their ids
@@ -44,21 +51,19 @@ func (r *catching) newWriter(tx *sql.Tx) (*writer, error) {
 	// SQLite is asked not to watch for the end of the context: that costs more than
 	// most statements. Whoever calls looks now and then.
 	ctx := context.WithoutCancel(r.ctx)
-	w := &writer{ctx: ctx, tx: tx, stmts: map[string]*sql.Stmt{}, names: map[string]int64{}, terms: r.terms, places: &r.places}
+	w := startWriter(ctx, tx)
+	w.terms, w.places = r.terms, &r.places
 	err := tx.QueryRowContext(ctx, `SELECT value FROM counters WHERE name = 'docs'`).Scan(&w.nextDoc)
 	return w, err
 }
 
-// stmt prepares a statement once in a transaction, which ends it.
-func (w *writer) stmt(query string) (*sql.Stmt, error) {
-	if s, ok := w.stmts[query]; ok {
-		return s, nil
+func startWriter(ctx context.Context, tx *sql.Tx) *writer {
+	return &writer{
+		ctx: ctx, tx: tx, stmts: make(map[string]*prepared), names: make(map[string]int64),
+		entryRows: newBulk("entries", "session, n, id, parent, pos, time, class, context, origin", ""),
+		usageRows: newBulk("usage", usageColumns, ""),
+		termRows:  newBulk("terms", "term, df, stem", " ON CONFLICT DO UPDATE SET df = df + excluded.df"),
 	}
-	s, err := w.tx.PrepareContext(w.ctx, query)
-	if err == nil {
-		w.stmts[query] = s
-	}
-	return s, err
 }
 
 // exec returns how many rows a statement changed.
@@ -89,7 +94,27 @@ func (w *writer) find(dest []any, query string, args ...any) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	err = s.QueryRowContext(w.ctx, args...).Scan(dest...)
+	return scanRow(s.QueryRowContext(w.ctx, args...), dest)
+}
+
+// findWritten is find, but leaves the rows alone that wait to be written: it does not
+// see them. The caller must know what they are.
+func (w *writer) findWritten(dest []any, query string, args ...any) (bool, error) {
+	p, ok := w.stmts[query]
+	if !ok {
+		s, err := w.tx.PrepareContext(w.ctx, query)
+		if err != nil {
+			return false, err
+		}
+		p = &prepared{Stmt: s}
+		w.stmts[query] = p
+	}
+	return scanRow(p.QueryRowContext(w.ctx, args...), dest)
+}
+
+// scanRow reports whether there is a row.
+func scanRow(row *sql.Row, dest []any) (bool, error) {
+	err := row.Scan(dest...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
@@ -275,22 +300,62 @@ func (w *writer) parentOf(s *state, rec *record) (n int64, missing bool, err err
 		n, err = w.lastNamed(s)
 		return n, false, err
 	}
-	found, err := w.find([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id = ?`, s.id, idKey(rec.parent))
+	n, found, err := w.numberOf(s, rec.parent, idKey(rec.parent))
 	return n, !found, err
+}
+
+// numberOf returns the number of the session's entry that has an id. Those of the
+// entries that were read just now are at hand; of a session that is new, these are all.
+func (w *writer) numberOf(s *state, id string, key any) (n int64, found bool, err error) {
+	if n, found = s.ids[id]; found || s.isNew {
+		return n, found, nil
+	}
+	if isLast, err := w.isAfterAll(s, key); err != nil || isLast {
+		return 0, false, err
+	}
+	found, err = w.findWritten([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id = ?`, s.id, key)
+	return n, found, err
+}
+
+// isAfterAll reports whether an id is greater than all that the session had when its
+// log was last read. Most programs give out ids that rise, and then no entry has to
+// be looked up.
+func (w *writer) isAfterAll(s *state, key any) (bool, error) {
+	if s.greatest == nil {
+		var greatest any
+		if _, err := w.findWritten([]any{&greatest}, `SELECT max(id) FROM entries WHERE session = ?`, s.id); err != nil {
+			return false, err
+		}
+		s.greatest, _ = greatest.([]byte) // SQLite sorts bytes after everything else
+		if s.greatest == nil {
+			s.greatest = []byte{}
+		}
+	}
+	id, isBytes := key.([]byte)
+	return isBytes && bytes.Compare(id, s.greatest) > 0, nil
 }
 
 // insert adds an entry and returns its number, or -1 if its id is there already.
 func (w *writer) insert(s *state, rec *record, id any, parent int64) (int64, error) {
 	n := s.next
-	var origin any
+	if id != nil {
+		if _, isTaken, err := w.numberOf(s, rec.id, id); err != nil || isTaken {
+			return -1, err
+		}
+		s.ids[rec.id] = n
+	}
+	var context, origin any
+	if c := rec.context(); c != nil {
+		context = *c
+	}
 	if s.carrying && rec.origin != "" {
 		origin = idKey(rec.origin)
 	}
-	added, err := w.exec(`INSERT INTO entries (session, n, id, parent, pos, time, class, context, origin)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		s.id, n, id, parent, int64(rec.pos), rec.time, int64(rec.class), rec.context(), origin)
-	if err != nil || added == 0 {
+	if err := w.add(w.entryRows, s.id, n, id, parent, int64(rec.pos), rec.time, int64(rec.class), context, origin); err != nil {
 		return -1, err
+	}
+	if rec.class == classEntry {
+		s.branches = max(s.branches, 1) // which is all there is to say as long as there is no break
 	}
 	if parent != n-1 || rec.class != classEntry && rec.class != classRemark {
 		s.breaks++
@@ -357,6 +422,7 @@ func (w *writer) insertMissing(s *state, id string) (int64, error) {
 		}
 	}
 	if free {
+		s.ids[id] = n
 		_, err := w.exec(`UPDATE entries SET id = ?, class = ? WHERE session = ? AND n = ?`, idKey(id), classMissing, s.id, n)
 		return n, err
 	}
@@ -453,6 +519,9 @@ func (w *writer) addDocs(s *state, n int64, rec *record, carried carriage) error
 // flush writes the documents that are lined up, in the order of their ids, which
 // is what the tables are fastest with.
 func (w *writer) flush(words *vocabulary) error {
+	if err := w.writeUsage(); err != nil {
+		return err
+	}
 	byID := func(a, b docRow) int { return cmp.Compare(a.id, b.id) }
 	slices.SortFunc(w.docs, byID)
 	for i := range w.docs {

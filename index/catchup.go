@@ -15,8 +15,8 @@ import (
 // A batch is written in one transaction. It ends when it has this many
 // documents, or takes this much memory.
 const (
-	batchDocs  = 8_000
-	batchBytes = 8 << 20
+	batchDocs  = 16_000
+	batchBytes = 16 << 20
 )
 
 // CatchUp brings the index up to date with the store. What it costs depends on
@@ -217,6 +217,9 @@ func (r *catching) write(b batch) error {
 	var written *writer
 	err := r.inTx(func(w *writer) error {
 		written = w
+		if err := w.findResponses(b.chunks); err != nil {
+			return err
+		}
 		for _, c := range b.chunks {
 			if err := r.ctx.Err(); err != nil {
 				return err

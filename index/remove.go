@@ -160,6 +160,9 @@ func (r *catching) inTx(f func(w *writer) error) error {
 		if err := f(w); err != nil {
 			return err
 		}
+		if err := w.writeWaiting(); err != nil {
+			return err
+		}
 		return tx.Commit()
 	})
 }

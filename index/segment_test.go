@@ -156,7 +156,7 @@ func inTestTx(t *testing.T, db *sql.DB, f func(w *writer) error) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback()
-	if err := f(&writer{ctx: context.Background(), tx: tx, stmts: map[string]*sql.Stmt{}}); err != nil {
+	if err := f(startWriter(context.Background(), tx)); err != nil {
 		t.Fatal(err)
 	}
 	if err := tx.Commit(); err != nil {

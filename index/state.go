@@ -43,13 +43,19 @@ type state struct {
 	models, tools                         map[string]int64
 	calls                                 []call
 
-	dir       int64  // the name of cwd
-	maker     int64  // the name of agent
-	unsaved   bool   // there is no row yet
-	headed    bool   // the header was read: others may hang on the session now, or it on others
-	row       []byte // for lists
-	prev      string // the id of the entry before next; "" if not known
-	retagged  bool   // tags differ from the table's
+	dir     int64  // the name of cwd
+	maker   int64  // the name of agent
+	unsaved bool   // there is no row yet
+	headed  bool   // the header was read: others may hang on the session now, or it on others
+	row     []byte // for lists
+	prev    string // the id of the entry before next; "" if not known
+	// ids has the numbers of the entries that were read into this state. If isNew, the
+	// session has no others; else greatest is the greatest of the others' ids, if that
+	// is a UUID, and nil until it is asked for.
+	ids       map[string]int64
+	isNew     bool
+	greatest  []byte
+	retagged  bool // tags differ from the table's
 	tagSet    *session.TagSet
 	sortTitle string
 }
@@ -87,7 +93,7 @@ func (s *state) fields(text *rowText) []any {
 
 // loadState returns the row of a log, or nil if there is none.
 func (w *writer) loadState(name string) (*state, error) {
-	s := &state{name: name}
+	s := &state{name: name, ids: make(map[string]int64)}
 	var text rowText
 	found, err := w.find(append([]any{&s.id, &s.chain}, s.fields(&text)...), selectRow, name)
 	if err != nil || !found {
@@ -111,7 +117,7 @@ func (w *writer) loadState(name string) (*state, error) {
 // so many indexes that to write it twice would take half of the time that a small
 // session takes.
 func (w *writer) newState(name string) (*state, error) {
-	s := &state{name: name, sid: name, unsaved: true, headed: true, leaf: -1, models: map[string]int64{}, tools: map[string]int64{}}
+	s := &state{name: name, sid: name, unsaved: true, headed: true, leaf: -1, isNew: true, ids: map[string]int64{}, models: map[string]int64{}, tools: map[string]int64{}}
 	if w.nextSession == 0 {
 		if _, err := w.find([]any{&w.nextSession}, `SELECT ifnull(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'sessions'`); err != nil {
 			return nil, err

@@ -2,6 +2,7 @@ package index
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -110,7 +111,7 @@ func (w *writer) addTerms(v *vocabulary) error {
 			continue
 		}
 		w.terms.df[term] = 0
-		if _, err := w.exec(`INSERT INTO terms (term, df, stem) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET df = df + excluded.df`, term, df, stemOf(term)); err != nil {
+		if err := w.add(w.termRows, term, df, stemOf(term)); err != nil {
 			return err
 		}
 	}
@@ -119,14 +120,13 @@ func (w *writer) addTerms(v *vocabulary) error {
 
 // flushTerms writes the counts.
 func (w *writer) flushTerms() error {
-	for term, df := range w.terms.df {
-		if df == 0 {
-			continue
-		}
-		if _, err := w.exec(`UPDATE terms SET df = df + ? WHERE term = ?`, df, term); err != nil {
-			return err
+	for _, term := range slices.Sorted(maps.Keys(w.terms.df)) { // in the order of the table
+		if df := w.terms.df[term]; df > 0 {
+			if err := w.add(w.termRows, term, df, stemOf(term)); err != nil {
+				return err
+			}
 		}
 	}
 	clear(w.terms.df)
-	return nil
+	return w.writeBulk(w.termRows)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -45,42 +46,114 @@ func newRecorded(e *session.Entry) *usageRecord {
 	return &usageRecord{response: session.EntryKey(e), provider: m.Provider, model: m.Model, recorded: int64(*m.Tokens)}
 }
 
+const usageColumns = `response, session, counted, entry, time, provider, model, tool, input, cache_read, cache_write, output, reasoning, cost, recorded`
+
+// usageRow is a row of usage that waits for the others of its batch.
+type usageRow struct {
+	session, entry, time int64
+	names                [3]int64 // provider, model, tool
+	counts               [5]int64
+	cost, recorded       int64
+}
+
+// findResponses finds out which of a batch's responses the index has. Nearly always
+// that is none, and then their rows need not be looked for one by one.
+func (w *writer) findResponses(chunks []*chunk) error {
+	var asked []string
+	for _, c := range chunks {
+		for _, rec := range c.records {
+			if rec.usage != nil {
+				asked = append(asked, rec.usage.response)
+			}
+		}
+	}
+	w.responses, w.known = make(map[string]*usageRow, len(asked)), make(map[string]bool)
+	if len(asked) == 0 {
+		return nil
+	}
+	rows, err := w.QueryContext(w.ctx, `SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM usage WHERE response = value)`, marshal(asked))
+	if err != nil {
+		return err
+	}
+	known, err := scanColumn[string](rows)
+	for _, response := range known {
+		w.known[response] = true
+	}
+	return err
+}
+
 // addUsage enters a response. Messages of one response repeat its usage, or have
 // more of it as it grows: the greatest numbers count, whatever order they come
 // in. Of the sessions that have the response, the oldest is charged.
 func (w *writer) addUsage(s *state, n int64, rec *record) error {
 	u := rec.usage
-	var ids [3]int64
+	row := &usageRow{session: s.id, entry: n, time: rec.time, counts: u.counts, cost: u.cost, recorded: u.recorded}
 	for i, name := range []string{u.provider, u.model, u.tool} {
 		id, err := w.nameID(name)
 		if err != nil {
 			return err
 		}
-		ids[i] = id
+		row.names[i] = id
 	}
-	const insert = `INSERT INTO usage (response, session, counted, entry, time, provider, model, tool,
-			input, cache_read, cache_write, output, reasoning, cost, recorded) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15`
-	args := []any{
-		u.response, s.id, true, n, rec.time, ids[0], ids[1], ids[2],
-		u.counts[0], u.counts[1], u.counts[2], u.counts[3], u.counts[4], u.cost, u.recorded,
-	}
-	added, err := w.exec(insert+` WHERE NOT EXISTS (SELECT 1 FROM usage WHERE response = ?1)`, args...)
-	isFirst := added > 0 // nearly always
-	if err == nil && !isFirst {
-		args[2] = false
-		if added, err = w.exec(insert+` WHERE true ON CONFLICT DO NOTHING`, args...); err == nil && added == 0 {
-			return w.raiseUsage(s, u, ids[2])
+	if !w.known[u.response] {
+		switch before := w.responses[u.response]; {
+		case before == nil: // nearly always
+			w.responses[u.response] = row
+			s.bill(u)
+			return nil
+		case before.session == s.id:
+			s.billed -= billed(before.counts)
+			before.raise(row)
+			s.billed += billed(before.counts)
+			return nil
+		}
+		if err := w.writeUsage(); err != nil { // the two must be compared
+			return err
 		}
 	}
+	added, err := w.exec(`INSERT INTO usage (`+usageColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		row.values(u.response, false)...)
 	if err != nil {
 		return err
 	}
+	if added == 0 {
+		return w.raiseUsage(s, u, row.names[2])
+	}
+	s.bill(u)
+	return w.share(s, u.response)
+}
+
+func (s *state) bill(u *usageRecord) {
 	s.billed += billed(u.counts)
 	s.recorded += u.recorded
-	if isFirst {
-		return nil
+}
+
+// raise takes what another message says of the same response.
+func (r *usageRow) raise(other *usageRow) {
+	for i := range r.counts {
+		r.counts[i] = max(r.counts[i], other.counts[i])
 	}
-	return w.share(s, u.response)
+	r.cost, r.names[2] = max(r.cost, other.cost), cmp.Or(r.names[2], other.names[2])
+}
+
+func (r *usageRow) values(response string, counted bool) []any {
+	return []any{
+		response, r.session, counted, r.entry, r.time, r.names[0], r.names[1], r.names[2],
+		r.counts[0], r.counts[1], r.counts[2], r.counts[3], r.counts[4], r.cost, r.recorded,
+	}
+}
+
+// writeUsage writes the rows that wait. Each is the only one of its response, so it
+// counts.
+func (w *writer) writeUsage() error {
+	for _, response := range slices.Sorted(maps.Keys(w.responses)) {
+		if err := w.add(w.usageRows, w.responses[response].values(response, true)...); err != nil {
+			return err
+		}
+		w.known[response] = true
+	}
+	clear(w.responses)
+	return w.writeBulk(w.usageRows)
 }
 
 // share enters that a session has a response, too, that another has.
@@ -137,6 +210,9 @@ func (w *writer) charge(response string) error {
 // dropUsage removes a session from the ledger. Responses that others have too
 // are charged to them.
 func (w *writer) dropUsage(session int64) error {
+	if err := w.writeUsage(); err != nil {
+		return err
+	}
 	rows, err := w.QueryContext(w.ctx, `SELECT response FROM usage WHERE session = ? AND counted = 1`, session)
 	if err != nil {
 		return err

@@ -1,0 +1,134 @@
+package index
+
+import (
+	"database/sql"
+	"slices"
+	"strings"
+)
+
+// # Rows that wait
+//
+// A statement for each row is what makes writing slow: most of its time goes to
+// starting it, not to the row. So the rows of the large tables wait in a bulk, and
+// one statement writes many.
+//
+// Nobody may notice that they wait. A statement that names a table first writes
+// the rows that wait for it: see prepared.waiting. It is the text of the statement
+// that decides, so nobody has to remember to ask. Only findWritten looks past the
+// rows that wait, for callers who know those themselves.
+
+// bulkSizes are how many rows a statement writes, the most first. A remainder is
+// written by the smaller ones: a statement of another length would have to be
+// prepared for it, which takes longer than that.
+var bulkSizes = [...]int{64, 8, 1}
+
+// bulk has rows of one table that wait to be written.
+type bulk struct {
+	table   string // as statements name it
+	head    string // INSERT INTO table (columns) VALUES
+	tail    string // what follows the rows, such as ON CONFLICT
+	columns int
+	args    []any // of the rows that wait, one after the other
+	stmts   [len(bulkSizes)]*sql.Stmt
+}
+
+// newBulk returns a bulk for a statement without its values.
+func newBulk(table, columns, tail string) *bulk {
+	return &bulk{
+		table: table, tail: tail, columns: strings.Count(columns, ",") + 1,
+		head: "INSERT INTO " + table + " (" + columns + ") VALUES ",
+	}
+}
+
+func (b *bulk) isEmpty() bool { return len(b.args) == 0 }
+
+// add lets a row wait, or writes it with the others if they are enough.
+func (w *writer) add(b *bulk, row ...any) error {
+	b.args = append(b.args, row...)
+	if len(b.args) < bulkSizes[0]*b.columns {
+		return nil
+	}
+	return w.writeBulk(b)
+}
+
+// writeBulk writes the rows that wait.
+func (w *writer) writeBulk(b *bulk) error {
+	rest := b.args
+	for i, rows := range bulkSizes {
+		for n := rows * b.columns; len(rest) >= n; rest = rest[n:] {
+			if b.stmts[i] == nil {
+				one := "(" + strings.Repeat("?, ", b.columns-1) + "?)"
+				s, err := w.tx.PrepareContext(w.ctx, b.head+strings.Repeat(one+", ", rows-1)+one+b.tail)
+				if err != nil {
+					return err
+				}
+				b.stmts[i] = s
+			}
+			if _, err := b.stmts[i].ExecContext(w.ctx, rest[:n]...); err != nil {
+				return err
+			}
+		}
+	}
+	clear(b.args) // they point to what nobody needs any more
+	b.args = b.args[:0]
+	return nil
+}
+
+// prepared is a statement of the transaction.
+type prepared struct {
+	*sql.Stmt
+	waiting []*bulk // those of the tables that it names
+}
+
+// bulks are all that a writer has.
+func (w *writer) bulks() []*bulk { return []*bulk{w.entryRows, w.usageRows, w.termRows} }
+
+// writeWaiting writes all rows that wait, before the transaction ends.
+func (w *writer) writeWaiting() error {
+	for _, b := range w.bulks() {
+		if err := w.writeBulk(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stmt prepares a statement once in a transaction, which ends it, and writes the rows
+// that wait for the tables that it names.
+func (w *writer) stmt(query string) (*sql.Stmt, error) {
+	p, ok := w.stmts[query]
+	if !ok {
+		s, err := w.tx.PrepareContext(w.ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		p = &prepared{Stmt: s}
+		for _, b := range w.bulks() {
+			if names(query, b.table) {
+				p.waiting = append(p.waiting, b)
+			}
+		}
+		w.stmts[query] = p
+	}
+	for _, b := range p.waiting {
+		if b.isEmpty() {
+			continue
+		}
+		if err := w.writeBulk(b); err != nil {
+			return nil, err
+		}
+	}
+	return p.Stmt, nil
+}
+
+// names reports whether a statement reads or writes a table. A column may have the
+// same name, as sessions.entries does.
+func names(query, table string) bool {
+	words := strings.FieldsFunc(query, func(r rune) bool { return !isWordRune(r) && r != '_' })
+	for i, word := range words[min(1, len(words)):] {
+		if word == table && slices.Contains([]string{"FROM", "JOIN", "INTO", "UPDATE"}, words[i]) {
+			return true
+		}
+	}
+	return false
+}
