@@ -16,7 +16,7 @@ type writer struct {
 	stmts map[string]*prepared
 	names map[string]int64
 
-	entryRows, usageRows, termRows *bulk
+	entryRows, usageRows, termRows, docRows *bulk
 
 	// responses has the rows of usage that wait. known are responses that the table has.
 	responses map[string]*usageRow
@@ -61,6 +61,7 @@ func startWriter(ctx context.Context, tx *sql.Tx) *writer {
 	return &writer{
 		ctx: ctx, tx: tx, stmts: make(map[string]*prepared), names: make(map[string]int64),
 		entryRows: newBulk("entries", "session, n, id, parent, pos, time, class, context, origin", ""),
+		docRows:   newBulk("docs", docColumns, ""),
 		usageRows: newBulk("usage", usageColumns, ""),
 		termRows:  newBulk("terms", "term, df, stem", " ON CONFLICT DO UPDATE SET df = df + excluded.df"),
 	}
@@ -524,12 +525,10 @@ func (w *writer) flush(words *vocabulary) error {
 	}
 	byID := func(a, b docRow) int { return cmp.Compare(a.id, b.id) }
 	slices.SortFunc(w.docs, byID)
-	for i := range w.docs {
-		if err := w.insertDoc(&w.docs[i]); err != nil {
-			return err
-		}
+	if err := w.insertDocs(w.docs); err != nil {
+		return err
 	}
-	slices.SortFunc(w.docs, byID) // insertDoc may have given some of them other ids
+	slices.SortFunc(w.docs, byID) // some may have other ids now
 	if err := w.insertTokens(words); err != nil {
 		return err
 	}

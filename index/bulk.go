@@ -81,7 +81,7 @@ type prepared struct {
 }
 
 // bulks are all that a writer has.
-func (w *writer) bulks() []*bulk { return []*bulk{w.entryRows, w.usageRows, w.termRows} }
+func (w *writer) bulks() []*bulk { return []*bulk{w.entryRows, w.docRows, w.usageRows, w.termRows} }
 
 // writeWaiting writes all rows that wait, before the transaction ends.
 func (w *writer) writeWaiting() error {

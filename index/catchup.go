@@ -369,6 +369,9 @@ func (b *batcher) readLog(j job) error {
 		if err != nil {
 			return b.endLog(c, err)
 		}
+		if line.Pos == 0 {
+			c.head = sumOf(line.Data)
+		}
 		rec := b.read.read(b.ctx, line)
 		c.bytes += int64(line.Next - line.Pos)
 		if rec == nil {
@@ -420,13 +423,16 @@ func checkVersion(h *session.Header) error {
 // the last one that was read are as they were, from there; else from the
 // beginning.
 func (c *chunk) compare(ctx context.Context, log store.Log) error {
+	was := c.job.was
+	if was == nil {
+		return nil // it is read from the beginning, and readLog meets the first line
+	}
 	head, _, err := lineAt(ctx, log, 0)
 	if err != nil {
 		return err
 	}
 	c.head = head
-	was := c.job.was
-	if was == nil || was.pos == 0 && was.head == head {
+	if was.pos == 0 && was.head == head {
 		return nil
 	}
 	if was.head == head {

@@ -1,5 +1,7 @@
 package index
 
+import "strconv"
+
 // docSeqBits is how many bits of a document's id tell it from others of the same
 // second. The fewer they are, the smaller is the full-text table, which keeps the
 // differences of ids.
@@ -43,15 +45,73 @@ func (p *docPlaces) fill(first, last int64) {
 	p.full = append(p.full, span{first, last})
 }
 
-// insertDoc writes a document's row. If its id is taken, because there are very
-// many of the same second, it gets the next that is free.
-func (w *writer) insertDoc(d *docRow) error {
+// insertDocs writes the rows of documents, which are sorted by their ids, and gives
+// other ids to those whose are taken. These come last: what they get must not be what
+// one of the others is entitled to.
+func (w *writer) insertDocs(docs []docRow) error {
+	taken, err := w.takenDocs(docs)
+	if err != nil {
+		return err
+	}
+	var late []*docRow
+	for i := range docs {
+		d := &docs[i]
+		if taken[d.id] || i > 0 && docs[i-1].id == d.id || w.places.after(d.id) != d.id {
+			late = append(late, d)
+			continue
+		}
+		if err := w.add(w.docRows, d.values()...); err != nil {
+			return err
+		}
+	}
+	for _, d := range late {
+		if err := w.insertLate(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takenDocs returns which of the documents' ids others have. Where all are newer than
+// those that there are, as in most logs that grow, one look is enough.
+func (w *writer) takenDocs(docs []docRow) (map[int64]bool, error) {
+	var newest int64
+	if len(docs) == 0 {
+		return nil, nil
+	}
+	if _, err := w.find([]any{&newest}, `SELECT ifnull(max(id), -1) FROM docs`); err != nil || newest < docs[0].id {
+		return nil, err
+	}
+	ids := []byte{'['}
+	for i := range docs {
+		ids = append(strconv.AppendInt(ids, docs[i].id, 10), ',')
+	}
+	ids[len(ids)-1] = ']'
+	rows, err := w.QueryContext(w.ctx, `SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM docs WHERE id = value)`, string(ids))
+	if err != nil {
+		return nil, err
+	}
+	list, err := scanColumn[int64](rows)
+	taken := make(map[int64]bool, len(list))
+	for _, id := range list {
+		taken[id] = true
+	}
+	return taken, err
+}
+
+const docColumns = `id, session, entry, part, kind, role, tool, model, carried, len, tf`
+
+func (d *docRow) values() []any {
+	return []any{d.id, d.session, d.entry, int64(d.part), kindNumber(d.kind), d.role, d.tool, d.model, int64(d.carried), int64(d.length), d.tf}
+}
+
+// insertLate writes the row of a document whose id is taken, because there are very
+// many of the same second, or may be. It gets the next that is free.
+func (w *writer) insertLate(d *docRow) error {
 	wanted := d.id
 	d.id = w.places.after(wanted)
 	for {
-		added, err := w.exec(`INSERT INTO docs (id, session, entry, part, kind, role, tool, model, carried, len, tf)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-			d.id, d.session, d.entry, d.part, kindNumber(d.kind), d.role, d.tool, d.model, d.carried, d.length, d.tf)
+		added, err := w.exec(`INSERT INTO docs (`+docColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, d.values()...)
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ const (
 	// schemaVersion is in the file's user_version. An index of any other version
 	// is rebuilt. Raise it whenever the tables, the tokens or the meaning of a
 	// column change.
-	schemaVersion = 12
+	schemaVersion = 13
 
 	// minSQLite is the first version without the bug that could corrupt a
 	// database when its WAL was reset.
@@ -221,7 +221,7 @@ CREATE TABLE stale (session INTEGER PRIMARY KEY) STRICT;
 
 CREATE VIRTUAL TABLE fts USING fts5 (body, whole, facet,
 	content='', contentless_delete=1, tokenize="ascii tokenchars '_'");
-INSERT INTO fts (fts, rank) VALUES ('hashsize', 16777216);
+INSERT INTO fts (fts, rank) VALUES ('usermerge', 8); -- minMerged
 `
 
 // sortIndexes are the indexes of one order of sessions: of all, of those of a

@@ -426,7 +426,7 @@ func (s *ftsStructure) free() (number, origin uint64, err error) {
 // where there are too many. This follows fts5IndexAutomerge and fts5IndexCrisismerge.
 const (
 	mergeUnit  = 64 // pages
-	minMerged  = 4  // segments of a level; FTS5's setting "usermerge"
+	minMerged  = 8  // segments of a level; FTS5's setting "usermerge"
 	maxOnLevel = 16
 )
 
