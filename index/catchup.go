@@ -365,6 +365,7 @@ func (b *batcher) readLog(j job) error {
 		return b.endLog(c, err)
 	}
 	headed := c.from > 0 // only the first header of a log counts
+	b.read.titles = titles{unsure: c.from > 0}
 	for line, err := range log.Forward(b.ctx, c.from) {
 		if err != nil {
 			return b.endLog(c, err)

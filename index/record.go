@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"hash/crc32"
+	"slices"
 	"time"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
@@ -71,6 +72,36 @@ type lineReader struct {
 	maxText int
 	words   *vocabulary // of the batch
 	whole   []uint32    // of the document at hand
+	titles  titles
+}
+
+// titles knows when a log's title is settled, so that the entries that follow need not
+// be looked at for a better one. An entry whose id an earlier one has does not count,
+// so the one that settles it must be known to be no such.
+type titles struct {
+	settled bool
+	ids     []string // of the entries so far
+	unsure  bool     // there were more than can be remembered, or the log was read from the middle
+}
+
+// maxBeforePrompt is how many entries before the first prompt are remembered.
+const maxBeforePrompt = 64
+
+func (t *titles) of(id string, e *session.Entry) Title {
+	if t.settled {
+		return Title{}
+	}
+	title := TitleIn(e)
+	t.settled = title.IsSettled() && !t.unsure && !slices.Contains(t.ids, id)
+	return title
+}
+
+func (t *titles) note(id string) {
+	if t.settled || t.unsure {
+		return
+	}
+	t.ids = append(t.ids, id)
+	t.unsure = len(t.ids) > maxBeforePrompt
 }
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
@@ -104,6 +135,7 @@ func (r *lineReader) read(ctx context.Context, line store.Line) *record {
 		if e.UnmarshalJSON(line.Data) == nil {
 			rec.damaged = false
 			r.fill(ctx, rec, &e)
+			r.titles.note(rec.id)
 		} else if !head.Whole && !rawjson.Valid(line.Data) {
 			rec.lost = session.IDsIn(line.Data)
 		}
@@ -139,7 +171,8 @@ func (r *lineReader) fill(ctx context.Context, rec *record, e *session.Entry) {
 	rec.time, rec.isSaid = millis(e.Timestamp), e.Type.IsSaid()
 	switch {
 	case e.Message != nil:
-		rec.isMessage, rec.role, rec.title = true, e.Message.Role, TitleIn(e)
+		rec.isMessage, rec.role = true, e.Message.Role
+		rec.title = r.titles.of(rec.id, e)
 		switch rec.carry = session.CarryOf(e); rec.carry {
 		case session.CarryMarker:
 			rec.original = session.OriginalIn(e)

@@ -2,22 +2,32 @@ package index
 
 import (
 	"encoding/binary"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
 )
 
 // vocabulary numbers the tokens of a batch, so that each is looked up once and is a
-// number from then on.
+// number from then on. To look them up is a good part of all reading, so it has a hash
+// table of its own, which needs half the time of a map: a slot has the hash with the
+// number, and nearly always the first slot that is looked at is the right one.
 type vocabulary struct {
-	numbers map[string]uint32
-	words   []string
-	stats   []wordStats // of the tokens of text, which come before the facets
+	slots []slot // a power of two; at most half of them are used
+	words []string
+	stats []wordStats     // of the tokens of text, which come before the facets
+	text  strings.Builder // what the latest words are parts of
 
 	// Of the document at hand:
 	nth      uint32 // which document it is; the first is 1
 	distinct []uint32
 	repeated []uint32
+}
+
+// slot is a place in the hash table. The zero value is free.
+type slot struct {
+	hash uint32
+	next uint32 // the number, plus one
 }
 
 // wordStats is how often a token was met.
@@ -28,17 +38,60 @@ type wordStats struct {
 	hash  uint32
 }
 
-func newVocabulary() *vocabulary { return &vocabulary{numbers: make(map[string]uint32)} }
+func newVocabulary() *vocabulary { return &vocabulary{slots: make([]slot, 1<<10)} }
+
+// vocabularySeed makes it impossible to prepare a text whose words all hash alike.
+var vocabularySeed = maphash.MakeSeed()
 
 // number returns the number of a token.
 func (v *vocabulary) number(word string) uint32 {
-	n, ok := v.numbers[word]
-	if !ok {
-		n, word = uint32(len(v.words)), strings.Clone(word) // it is part of a text that nobody wants to keep
-		v.numbers[word] = n
-		v.words = append(v.words, word)
+	hash := uint32(maphash.String(vocabularySeed, word))
+	mask := uint32(len(v.slots) - 1)
+	for at := hash & mask; ; at = (at + 1) & mask {
+		s := &v.slots[at]
+		if s.next == 0 {
+			*s = slot{hash, uint32(len(v.words)) + 1}
+			break
+		}
+		if s.hash == hash && v.words[s.next-1] == word {
+			return s.next - 1
+		}
 	}
-	return n
+	v.words = append(v.words, v.keep(word))
+	if 2*len(v.words) > len(v.slots) {
+		v.grow()
+	}
+	return uint32(len(v.words) - 1)
+}
+
+// grow doubles the hash table.
+func (v *vocabulary) grow() {
+	old := v.slots
+	v.slots = make([]slot, 2*len(old))
+	mask := uint32(len(v.slots) - 1)
+	for _, s := range old {
+		if s.next == 0 {
+			continue
+		}
+		at := s.hash & mask
+		for v.slots[at].next != 0 {
+			at = (at + 1) & mask
+		}
+		v.slots[at] = s
+	}
+}
+
+// keep copies a word, which is part of a text that nobody wants to keep. Many words
+// share one piece of memory.
+func (v *vocabulary) keep(word string) string {
+	const piece = 16 << 10
+	if v.text.Cap()-v.text.Len() < len(word) {
+		v.text.Reset()
+		v.text.Grow(max(piece, len(word)))
+	}
+	at := v.text.Len()
+	v.text.WriteString(word)
+	return v.text.String()[at:]
 }
 
 // count returns the number of a token, and counts it for the document at hand.
@@ -122,7 +175,7 @@ func (w *writer) addTerms(v *vocabulary) error {
 func (w *writer) flushTerms() error {
 	for _, term := range slices.Sorted(maps.Keys(w.terms.df)) { // in the order of the table
 		if df := w.terms.df[term]; df > 0 {
-			if err := w.add(w.termRows, term, df, stemOf(term)); err != nil {
+			if err := w.add(w.termRows, term, df, ""); err != nil { // addTerms wrote the row, and its stem
 				return err
 			}
 		}

@@ -1,6 +1,8 @@
 package index_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -140,5 +142,24 @@ func TestTitleOfAdditionsOnly(t *testing.T) {
 		case <-time.After(time.Minute): // the square would take half an hour
 			t.Fatalf("%.20q… takes too long", text)
 		}
+	}
+}
+
+// A prompt that repeats the id of an earlier entry does not count, so it must not keep
+// the next one from being the title.
+func TestTitleIsOfAnEntryThatCounts(t *testing.T) {
+	f := newFixture(t)
+	lines := `{"type":"session","id":"s","version":1,"timestamp":"2026-03-14T12:00:00Z"}
+{"type":"message","id":"a","parent_id":null,"timestamp":"2026-03-14T12:00:01Z","message":{"role":"assistant","content":[{"type":"text","text":{"content":"a greeting"}}]}}
+{"type":"message","id":"a","parent_id":null,"timestamp":"2026-03-14T12:00:02Z","message":{"role":"user","content":[{"type":"text","text":{"content":"a repetition"}}]}}
+{"type":"message","id":"b","parent_id":"a","timestamp":"2026-03-14T12:00:03Z","message":{"role":"user","content":[{"type":"text","text":{"content":"the prompt"}}]}}
+{"type":"message","id":"c","parent_id":"b","timestamp":"2026-03-14T12:00:04Z","message":{"role":"user","content":[{"type":"text","text":{"content":"another prompt"}}]}}
+`
+	if err := os.WriteFile(filepath.Join(f.dir, "s.jsonl"), []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := must[index.Session](t)(f.open(t).Get(t.Context(), "s"))
+	if s.Title != "the prompt" {
+		t.Errorf("the title is %q", s.Title)
 	}
 }
