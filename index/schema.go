@@ -196,10 +196,9 @@ INSERT INTO counters VALUES ('docs', 0), ('tokens', 0);
 CREATE TABLE swept (id INTEGER PRIMARY KEY, epoch TEXT NOT NULL, listing TEXT NOT NULL, time INTEGER NOT NULL, sessions INTEGER NOT NULL) STRICT;
 
 CREATE TABLE usage (
+	id          INTEGER PRIMARY KEY, -- the session's id and, in the lower 32 bits, the entry's number
 	response    TEXT NOT NULL, -- what identifies the response, whatever log it is in
-	session     INTEGER NOT NULL,
 	counted     INTEGER NOT NULL, -- 1 in one session for each response
-	entry       INTEGER NOT NULL,
 	time        INTEGER NOT NULL,
 	provider    INTEGER NOT NULL,
 	model       INTEGER NOT NULL,
@@ -210,11 +209,9 @@ CREATE TABLE usage (
 	output      INTEGER NOT NULL,
 	reasoning   INTEGER NOT NULL,
 	cost        INTEGER NOT NULL, -- micro-dollars as recorded; 0: not recorded
-	recorded    INTEGER NOT NULL, -- tokens of a message that has a count and no report; then it is no response
-	PRIMARY KEY (response, session)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX usage_of ON usage (session);
-CREATE INDEX usage_time ON usage (time) WHERE counted = 1;
+	recorded    INTEGER NOT NULL  -- tokens of a message that has a count and no report; then it is no response
+) STRICT;
+CREATE INDEX usage_responses ON usage (response);
 -- What is counted of each session, in sums, and whose sums have to be made again.
 CREATE TABLE ledgers (session INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
 CREATE TABLE stale (session INTEGER PRIMARY KEY) STRICT;

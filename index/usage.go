@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -46,10 +47,17 @@ func newRecorded(e *session.Entry) *usageRecord {
 	return &usageRecord{response: session.EntryKey(e), provider: m.Provider, model: m.Model, recorded: int64(*m.Tokens)}
 }
 
-const usageColumns = `response, session, counted, entry, time, provider, model, tool, input, cache_read, cache_write, output, reasoning, cost, recorded`
+// A row of usage has the session and the entry in its id, so that those of a session
+// are side by side, in the order in which they come. A session has one row for each of
+// its responses: that of the first entry that reports it.
+const usageColumns = `id, response, counted, time, provider, model, tool, input, cache_read, cache_write, output, reasoning, cost, recorded`
+
+// usageOfSession is the condition that a row u of usage is of the session s.
+const usageOfSession = `u.id BETWEEN s.id << 32 AND s.id << 32 | 0xffffffff`
 
 // usageRow is a row of usage that waits for the others of its batch.
 type usageRow struct {
+	response             string
 	session, entry, time int64
 	names                [3]int64 // provider, model, tool
 	counts               [5]int64
@@ -87,7 +95,7 @@ func (w *writer) findResponses(chunks []*chunk) error {
 // in. Of the sessions that have the response, the oldest is charged.
 func (w *writer) addUsage(s *state, n int64, rec *record) error {
 	u := rec.usage
-	row := &usageRow{session: s.id, entry: n, time: rec.time, counts: u.counts, cost: u.cost, recorded: u.recorded}
+	row := &usageRow{response: u.response, session: s.id, entry: n, time: rec.time, counts: u.counts, cost: u.cost, recorded: u.recorded}
 	for i, name := range []string{u.provider, u.model, u.tool} {
 		id, err := w.nameID(name)
 		if err != nil {
@@ -111,13 +119,16 @@ func (w *writer) addUsage(s *state, n int64, rec *record) error {
 			return err
 		}
 	}
-	added, err := w.exec(`INSERT INTO usage (`+usageColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		row.values(u.response, false)...)
+	var id int64
+	found, err := w.find([]any{&id}, `SELECT id FROM usage WHERE response = ? AND id >> 32 = ?`, u.response, s.id)
 	if err != nil {
 		return err
 	}
-	if added == 0 {
-		return w.raiseUsage(s, u, row.names[2])
+	if found {
+		return w.raiseUsage(s, id, row)
+	}
+	if err := w.add(w.usageRows, row.values(false)...); err != nil {
+		return err
 	}
 	s.bill(u)
 	return w.share(s, u.response)
@@ -136,9 +147,9 @@ func (r *usageRow) raise(other *usageRow) {
 	r.cost, r.names[2] = max(r.cost, other.cost), cmp.Or(r.names[2], other.names[2])
 }
 
-func (r *usageRow) values(response string, counted bool) []any {
+func (r *usageRow) values(counted bool) []any {
 	return []any{
-		response, r.session, counted, r.entry, r.time, r.names[0], r.names[1], r.names[2],
+		r.session<<32 | r.entry, r.response, counted, r.time, r.names[0], r.names[1], r.names[2],
 		r.counts[0], r.counts[1], r.counts[2], r.counts[3], r.counts[4], r.cost, r.recorded,
 	}
 }
@@ -146,11 +157,14 @@ func (r *usageRow) values(response string, counted bool) []any {
 // writeUsage writes the rows that wait. Each is the only one of its response, so it
 // counts.
 func (w *writer) writeUsage() error {
-	for _, response := range slices.Sorted(maps.Keys(w.responses)) {
-		if err := w.add(w.usageRows, w.responses[response].values(response, true)...); err != nil {
+	byID := func(a, b *usageRow) int {
+		return cmp.Or(cmp.Compare(a.session, b.session), cmp.Compare(a.entry, b.entry))
+	}
+	for _, row := range slices.SortedFunc(maps.Values(w.responses), byID) {
+		if err := w.add(w.usageRows, row.values(true)...); err != nil {
 			return err
 		}
-		w.known[response] = true
+		w.known[row.response] = true
 	}
 	clear(w.responses)
 	return w.writeBulk(w.usageRows)
@@ -173,21 +187,19 @@ func (w *writer) share(s *state, response string) error {
 }
 
 // raiseUsage enters another message of a response that the session has already.
-func (w *writer) raiseUsage(s *state, u *usageRecord, tool int64) error {
-	var counts [5]int64
-	_, err := w.find([]any{&counts[0], &counts[1], &counts[2], &counts[3], &counts[4]},
-		`SELECT input, cache_read, cache_write, output, reasoning FROM usage WHERE response = ? AND session = ?`, u.response, s.id)
+func (w *writer) raiseUsage(s *state, id int64, row *usageRow) error {
+	var was usageRow
+	c := &was.counts
+	_, err := w.find([]any{&c[0], &c[1], &c[2], &c[3], &c[4], &was.cost, &was.names[2]},
+		`SELECT input, cache_read, cache_write, output, reasoning, cost, tool FROM usage WHERE id = ?`, id)
 	if err != nil {
 		return err
 	}
-	s.billed -= billed(counts)
-	for i := range counts {
-		counts[i] = max(counts[i], u.counts[i])
-	}
-	s.billed += billed(counts)
-	_, err = w.exec(`UPDATE usage SET input = ?, cache_read = ?, cache_write = ?, output = ?, reasoning = ?,
-			cost = max(cost, ?), tool = CASE tool WHEN 0 THEN ? ELSE tool END WHERE response = ? AND session = ?`,
-		counts[0], counts[1], counts[2], counts[3], counts[4], u.cost, tool, u.response, s.id)
+	s.billed -= billed(was.counts)
+	was.raise(row)
+	s.billed += billed(was.counts)
+	_, err = w.exec(`UPDATE usage SET input = ?, cache_read = ?, cache_write = ?, output = ?, reasoning = ?, cost = ?, tool = ? WHERE id = ?`,
+		c[0], c[1], c[2], c[3], c[4], was.cost, was.names[2], id)
 	return err
 }
 
@@ -196,14 +208,14 @@ func billed(counts [5]int64) int64 { return counts[0] + counts[1] + counts[2] + 
 
 // charge lets a response count in the oldest session that has it, and only there.
 func (w *writer) charge(response string) error {
-	_, err := w.exec(`UPDATE usage SET counted = session = (
-			SELECT u.session FROM usage u JOIN sessions s ON s.id = u.session
+	_, err := w.exec(`UPDATE usage SET counted = id = (
+			SELECT u.id FROM usage u JOIN sessions s ON s.id = u.id >> 32
 			WHERE u.response = ?1 ORDER BY s.created, s.name, s.id LIMIT 1)
 		WHERE response = ?1`, response)
 	if err != nil {
 		return err
 	}
-	_, err = w.exec(`INSERT OR IGNORE INTO stale (session) SELECT session FROM usage WHERE response = ?`, response)
+	_, err = w.exec(`INSERT OR IGNORE INTO stale (session) SELECT id >> 32 FROM usage WHERE response = ?`, response)
 	return err
 }
 
@@ -213,7 +225,7 @@ func (w *writer) dropUsage(session int64) error {
 	if err := w.writeUsage(); err != nil {
 		return err
 	}
-	rows, err := w.QueryContext(w.ctx, `SELECT response FROM usage WHERE session = ? AND counted = 1`, session)
+	rows, err := w.QueryContext(w.ctx, `SELECT response FROM usage WHERE id BETWEEN ? AND ? AND counted = 1`, session<<32, session<<32|math.MaxUint32)
 	if err != nil {
 		return err
 	}
@@ -229,7 +241,7 @@ func (w *writer) dropUsage(session int64) error {
 	if err := rows.Close(); err != nil {
 		return err
 	}
-	if _, err := w.exec(`DELETE FROM usage WHERE session = ?`, session); err != nil {
+	if _, err := w.exec(`DELETE FROM usage WHERE id BETWEEN ? AND ?`, session<<32, session<<32|math.MaxUint32); err != nil {
 		return err
 	}
 	for _, response := range responses {
@@ -340,7 +352,7 @@ func (o *UsageOptions) sql() (string, []any, error) {
 	filter(o.Tool != "", "t.name = ?", o.Tool)
 	return `SELECT ` + key + `, ifnull(m.name, ''), ifnull(p.name, ''), u.cost > 0, sum(u.recorded = 0), sum(u.input), sum(u.cache_read),
 			sum(u.cache_write), sum(u.output), sum(u.reasoning), sum(u.cost), sum(u.recorded)
-		FROM usage u JOIN sessions s ON s.id = u.session LEFT JOIN sessions c ON c.id = s.chain AND s.chain <> 0 LEFT JOIN names m ON m.id = u.model
+		FROM sessions s JOIN usage u ON ` + usageOfSession + ` LEFT JOIN sessions c ON c.id = s.chain AND s.chain <> 0 LEFT JOIN names m ON m.id = u.model
 			LEFT JOIN names p ON p.id = u.provider LEFT JOIN names t ON t.id = u.tool
 		WHERE ` + strings.Join(where, " AND ") + ` GROUP BY 1, 2, 3, 4`, args, nil
 }
