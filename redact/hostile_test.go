@@ -44,6 +44,8 @@ func hostile(size int) map[string]string {
 		all[fmt.Sprintf("one run and %q", anchor)] = strings.Repeat(random, size/len(random)) + anchor + random
 	}
 	head := b64(`{"a":{"a":{"a":{"a":`)
+	fill("passwords that go on", "passwd:a;", random)
+	fill("passwords that may go on", "passwd:a&b;c&D.", "")
 	fill("heads of tokens", "eyJhbGciOiJIUzI1NiJ9.", random)
 	fill("nested heads of tokens", "-"+head, b64(`1}`)+"."+jwt())
 	fill("heads inside a head", "-eyJhbGciOiJ4In0", "."+jwt())

@@ -130,18 +130,24 @@ func matchAssignment(l *look, at, n int) (candidate, bool) {
 	}
 	l.name.start, l.name.end = start, end
 	v, ok := l.valueAfter(start, end) // first, because most words are not names
-	if !ok || v.end-v.start < minPassword {
+	if !ok || v.end-v.start < minPassword && !l.goesOnAfter(v) {
 		return candidate{}, false
 	}
 	name := text[start:end]
 	kind := kindOfName(name)
-	if kind == notSecret || !looksReal(kind, l.tailOfValue(v), v.start, v.quoted) {
+	if kind == notSecret || l.touchesMark(span{start, end}) { // the latter is the kind of one that was replaced
 		return candidate{}, false
 	}
-	if l.touchesMark(span{start, end}) {
-		return candidate{}, false // it is the kind of one that was replaced
+	real, valueEnd := v.end-v.start >= minPassword && looksReal(kind, l.tailOfValue(v), v.start, v.quoted), v.end
+	if kind == isPassword {
+		if valueEnd = l.passwordEnd(start, v); valueEnd > v.end && !real {
+			real = looksReal(kind, newTail(text, v.start, valueEnd, &l.work), v.start, false)
+		}
 	}
-	return candidate{kind: kind, span: span{v.start, v.end}, shown: name, named: true, secret: v.start}, true
+	if !real {
+		return candidate{}, false
+	}
+	return candidate{kind: kind, span: span{v.start, valueEnd}, shown: name, named: true, secret: v.start}, true
 }
 
 // namedValue looks at a text that is as a whole the value of a name: a string of
