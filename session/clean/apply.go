@@ -2,6 +2,7 @@ package clean
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -51,9 +52,8 @@ func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 		Time: time.Now().UTC(), Kinds: make(map[string]int), Sessions: []string{}, Copies: []string{},
 		Blobs: make(map[store.Ref]store.Ref), Removed: []string{}, Left: append([]Left{}, s.Unread...),
 	}
-	for _, secret := range s.Secrets {
-		r.Kinds[secret.Kind]++
-	}
+	done := false
+	defer func() { r.count(s.Secrets, done) }()
 	if len(s.secrets) == 0 && len(s.pending.Blobs) == 0 {
 		if s.begun { // it may have come to the end but for the last deletion of the index
 			if err := s.dropDerived(ctx); err != nil {
@@ -79,6 +79,7 @@ func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 	if err := s.search(ctx, r); err != nil {
 		return r, errors.Join(failed, err)
 	}
+	done = true
 	// Before the note goes: as long as it is there, somebody will do this.
 	if err := s.dropDerived(ctx); err != nil {
 		return r, errors.Join(failed, err)
@@ -87,6 +88,21 @@ func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 		return r, failed // the next redaction is to know of them
 	}
 	return r, errors.Join(failed, s.forgetPending())
+}
+
+// count says how many secrets were taken out: those of the logs and copies that were
+// rewritten. What stands in a blob that nothing refers to is gone when all is done.
+func (r *Receipt) count(secrets []Secret, done bool) {
+	rewritten := make(map[string]bool) // paths have slashes, names of sessions have none
+	for _, place := range slices.Concat(r.Copies, r.Sessions) {
+		rewritten[place] = true
+	}
+	for _, secret := range secrets {
+		place := cmp.Or(secret.File, secret.Session)
+		if rewritten[place] || place == "" && done {
+			r.Kinds[secret.Kind]++
+		}
+	}
 }
 
 func (s *Sweep) dropDerived(ctx context.Context) error {
