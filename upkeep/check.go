@@ -30,6 +30,7 @@ type CheckRequest struct {
 type CheckResult struct {
 	Sessions int      `json:"sessions"` // so many were looked at
 	Faults   int      `json:"faults"`
+	Warnings int      `json:"warnings"`
 	Notes    int      `json:"notes"`
 	Damaged  []string `json:"damaged"` // the sessions that have faults, sorted
 }
@@ -70,9 +71,12 @@ func (c *checker) run(ctx context.Context) error {
 func (c *checker) found(f Finding, imported bool) error {
 	f.Severity = severityOf(f.Kind, imported)
 	f.Detail, _ = redact.Text(f.Detail) // it may quote what is damaged
-	if f.Severity == Note {
+	switch f.Severity {
+	case Note:
 		c.result.Notes++
-	} else {
+	case Warning:
+		c.result.Warnings++
+	default:
 		c.result.Faults++
 		if f.Session != "" {
 			c.bad[f.Session] = true

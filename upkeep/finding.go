@@ -11,8 +11,11 @@ type Severity string
 // The severities.
 const (
 	// Fault is what none of our writers may ever leave: torn bytes, broken pairs
-	// of calls and results, missing content, files that others can read.
+	// of calls and results, missing content.
 	Fault Severity = "fault"
+	// Warning is no damage, and somebody should do something about it: files that
+	// others can read.
+	Warning Severity = "warning"
 	// Note is worth knowing and no damage: a tool that was interrupted, files that
 	// a crash left, and whatever an imported source had wrong already.
 	Note Severity = "note"
@@ -44,6 +47,8 @@ const (
 // that came from another program's file.
 func severityOf(kind string, imported bool) Severity {
 	switch kind {
+	case string(store.FaultPermissions):
+		return Warning
 	case string(session.ProblemInterrupted), string(session.ProblemRoots), KindRole, KindUnreferenced,
 		string(store.FaultTemporary), string(store.FaultLock), string(store.FaultLeftover):
 		return Note // a store in good health may have it

@@ -47,6 +47,7 @@ func (a *app) runFsck(ctx context.Context, h *coppice.Home, given []string) erro
 		}
 		sum.Sessions += result.Sessions
 		sum.Faults += result.Faults
+		sum.Warnings += result.Warnings
 		sum.Notes += result.Notes
 		sum.Damaged = append(sum.Damaged, result.Damaged...)
 		return nil
@@ -59,8 +60,13 @@ func (a *app) runFsck(ctx context.Context, h *coppice.Home, given []string) erro
 
 // fsckVerdict says how it went. What was found has been printed.
 func (a *app) fsckVerdict(h *coppice.Home, r *upkeep.CheckResult) error {
+	warnings := ""
+	if r.Warnings > 0 {
+		warnings = ", " + render.Counted(r.Warnings, "warning", "warnings")
+	}
+	notes := render.Counted(r.Notes, "note", "notes")
 	if r.Faults == 0 {
-		a.say("%s checked: no faults, %s", render.Counted(r.Sessions, "session", "sessions"), render.Counted(r.Notes, "note", "notes"))
+		a.say("%s checked: no faults%s, %s", render.Counted(r.Sessions, "session", "sessions"), warnings, notes)
 		return nil
 	}
 	hint := ""
@@ -69,8 +75,8 @@ func (a *app) fsckVerdict(h *coppice.Home, r *upkeep.CheckResult) error {
 	}
 	return &session.Error{
 		Op: "fsck", Path: h.Dir(), Kind: session.ErrCorrupt, Hint: hint,
-		Err: fmt.Errorf("%s and %s in %s", render.Counted(r.Faults, "fault", "faults"),
-			render.Counted(r.Notes, "note", "notes"), render.Counted(r.Sessions, "session", "sessions")),
+		Err: fmt.Errorf("%s%s and %s in %s", render.Counted(r.Faults, "fault", "faults"), warnings, notes,
+			render.Counted(r.Sessions, "session", "sessions")),
 	}
 }
 
@@ -79,8 +85,11 @@ func (a *app) printFinding(f upkeep.Finding) error {
 		return a.printJSON(f)
 	}
 	kind := a.paint(red, f.Kind)
-	if f.Severity == upkeep.Note {
+	switch f.Severity {
+	case upkeep.Note:
 		kind = a.paint(dim, "note: "+f.Kind)
+	case upkeep.Warning:
+		kind = a.paint(yellow, "warning: "+f.Kind)
 	}
 	return a.print("%s: %s: %s%s", placeInStore(f.Session, f.Path, f.Offset, f.Entry), kind, render.OneLine(f.Detail, 0), advice(f))
 }
@@ -95,6 +104,8 @@ func advice(f upkeep.Finding) string {
 	switch f.Kind {
 	case string(store.FaultTemporary), string(store.FaultLock):
 		return size + "; coppice repair --stale deletes it"
+	case string(store.FaultPermissions):
+		return "; coppice repair narrows it"
 	case upkeep.KindUnreferenced:
 		return size + "; coppice repair --blobs deletes it"
 	case upkeep.KindIndex:
