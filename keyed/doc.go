@@ -1,46 +1,46 @@
-// Package keyed keeps conversations by a key of the caller's, such as
-// "telegram:123456": a chat bot's session manager.
+// Package keyed is a session manager for chat bots. It keeps conversations under keys
+// that the caller chooses, such as "telegram:123456".
 //
 // # What it is
 //
-// A SessionManager has the methods that such programs use: GetOrCreate,
-// AddMessage, GetHistory, SetHistory, GetSummary, SetSummary, TruncateHistory,
-// Save. Below them each key has one append-only session (package session), so
-// nothing that is truncated or replaced is gone: History(key, All) has it, and
-// so have all tools that read sessions.
+// A SessionManager has the methods that such programs use: GetOrCreate, AddMessage,
+// GetHistory, SetHistory, GetSummary, SetSummary, TruncateHistory, Save. Underneath, each
+// key has one append-only session (package session). So nothing that is truncated or
+// replaced is gone: History(key, All) returns it, and so does every tool that reads
+// sessions.
 //
 // # What survives
 //
-// AddMessage, TruncateHistory and SetHistory have written what they were told
-// when they return. They have no error to return (Add, Truncate and Replace do):
-// what could not be written stays in memory, is shown, is tried again by every
-// later call on the key, and Save says why. A summary is written with the TruncateHistory that follows it,
-// as one entry; or else by the next message, Save, SaveEvery or Close.
+// AddMessage, TruncateHistory and SetHistory have written their change when they return.
+// They have no error to return (Add, Truncate and Replace do). Whatever could not be
+// written stays in memory and in the history, every later call on the key tries again,
+// and Save returns the reason. A summary is written together with the TruncateHistory
+// that follows it, as one entry; if none follows, the next message, Save, SaveEvery or
+// Close writes it.
 //
-// SetHistory is all or nothing, also in a crash.
+// SetHistory is all or nothing, even in a crash.
 //
-// # What is kept
+// # What stays in the history
 //
-// The history is the session's context (see session.Context). TruncateHistory keeps
-// at least as many messages as it was told to, and goes back from there to the
-// nearest place where a conversation may be cut (see session.Cuts): never between a
-// tool call and its result. Besides those, system messages stay; and if the cut is
-// between two steps of a long turn, so does the message that began the turn.
-// TruncateHistory(key, 0) and SetHistory leave nothing of what was there. If calls
-// are cleared that still wait for their results, the results are recorded when
-// they come, but are not part of the history.
+// The history is the session's context (see session.Context). TruncateHistory keeps at
+// least as many messages as you ask for, and goes back from there to the nearest place
+// where a conversation may be cut (see session.Cuts), which is never between a tool call
+// and its result. System messages stay too. If the cut is between two steps of a long
+// turn, so does the message that began the turn. TruncateHistory(key, 0) and SetHistory
+// leave nothing of the old history. If they clear calls that still wait for their
+// results, the results are recorded when they come but are not part of the history.
 //
 // # Concurrency
 //
-// All methods may be called from many goroutines, and several processes may use
-// one directory: the messages of all of them are kept, in one order that all of
-// them see. WithContext gives operations a context with which they end.
+// All methods may be called from many goroutines, and several processes may use one
+// directory. The messages of all of them are kept, in one order that all of them see.
+// WithContext returns a manager whose operations end when a context ends.
 //
 // # Keys and files
 //
-// A key is any text that is not empty, up to MaxKey bytes. Files are named by a
-// hash of the key (see SessionID), so that names tell nothing about chats and no
-// two keys share a file; the key itself is in the session's header. Sessions
-// that picoclaw left in the directory are found by their keys and taken over on
-// first use; their files are not touched.
+// A key is any text that is not empty, up to MaxKey bytes. Files are named by a hash of
+// the key (see SessionID), so that names reveal nothing about chats and no two keys share
+// a file; the key itself is in the session's header. Sessions that picoclaw left in the
+// directory are found by their keys and imported on first use. Their files stay as they
+// are.
 package keyed

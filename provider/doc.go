@@ -1,31 +1,31 @@
-// Package provider is the wire JSON of model providers: what their requests and
-// responses look like, turned into session entries and back.
+// Package provider converts between the wire JSON of model providers, their requests and
+// responses, and session entries.
 //
-// The packages below it know one provider each: openai (Chat Completions and
-// Responses), anthropic (Messages), google (Gemini contents) and bedrock
-// (Converse). They have the same shape:
+// Each package below it knows one provider: openai (Chat Completions and Responses),
+// anthropic (Messages), google (Gemini contents) and bedrock (Converse). All have the same
+// functions:
 //
-//   - Decode reads a body, whatever it is: a request, a response, a list of
-//     messages, or a single one;
-//   - Encode writes the entries of a session.Context as the messages of a
-//     request, and says what it could not take along;
-//   - EncodeVerbatim does so for files, where what came from this format must come
-//     back as it was;
+//   - Decode reads a body of any kind: a request, a response, a list of messages, or a
+//     single message;
+//   - Encode writes the entries of a session.Context as the messages of a request, and
+//     reports what it could not take along;
+//   - EncodeVerbatim does the same for files, where a body of this format must come back
+//     as it was;
 //   - Check finds what the provider would refuse in a request;
-//   - EncodeResponse writes the answer of a model as the provider would have;
-//   - Fold makes one response of the events of a stream.
+//   - EncodeResponse writes a model's answer as the provider would have sent it;
+//   - Fold combines the events of a stream into one response.
 //
-// A program that talks to a model calls Encode with what Session.Context returned,
-// and Decode with what came back. There is no HTTP here. All functions may be
-// called concurrently.
+// A program that talks to a model calls Encode with what Session.Context returned, and
+// Decode with what came back. There is no HTTP here. All functions may be called
+// concurrently.
 //
 // # Nothing is lost
 //
-// What a body says and entries have no place for (unknown members, the way a
-// text was written, ids of items) is kept with the entry, as an unknown member
-// with the name of the wire format. EncodeVerbatim gives it back:
-// a body that is decoded and encoded verbatim has equal JSON values. Blocks of
-// unknown types are kept whole, byte for byte.
+// If a body contains something that entries have no field for (unknown members, the way a
+// text was written, ids of items), it is kept with the entry, as an unknown member with
+// the name of the wire format. EncodeVerbatim restores it: decoding a body and encoding it
+// verbatim gives equal JSON values. Blocks of unknown types are kept whole,
+// byte for byte.
 //
 // # Rules
 //
@@ -38,6 +38,6 @@
 //
 // # Stable bytes
 //
-// The same entries are encoded to the same bytes, always, and a longer context
-// begins with the bytes of a shorter one, because prompt caches compare bytes.
+// The same entries always encode to the same bytes, and a longer context begins with the
+// bytes of a shorter one, because prompt caches compare bytes.
 package provider

@@ -1,10 +1,9 @@
-// Package render shows conversations to people: what an entry is and says in a
-// word and in a line, and the outline of a conversation with its branches. The
-// packages below it draw whole documents from that: render/terminal,
-// render/markdown and render/html.
+// Package render shows conversations to people: what an entry is and says in a word and in
+// a line, and the outline of a conversation with its branches. The packages below it draw
+// whole documents from that: render/terminal, render/markdown and render/html.
 //
-// Nothing here decides anything about a session. Whatever was said in one is
-// untrusted text: every renderer passes it through render/plain or escapes it.
+// Nothing here decides anything about a session. All text in a session is untrusted: every
+// renderer passes it through render/plain or escapes it.
 package render
 
 import (

@@ -1,13 +1,13 @@
-// Package upkeep looks after stores. It checks and repairs them, removes sessions
-// when there are too many or when they are old, and takes secrets out.
+// Package upkeep looks after stores. It checks and repairs them, removes sessions that are
+// old or too many, and takes secrets out.
 //
-// Nothing of this happens by itself. What is removed goes to the trash of its
-// store, from which it can be restored; pinned sessions and those that cannot be
-// read stay. What is repaired is kept as it was. Only a redaction takes away for
-// good, and what nobody needs is deleted when that is asked for.
+// Nothing here runs by itself. Sessions that are removed go to the trash of their store,
+// from which they can be restored; pinned sessions and those that cannot be read stay. A
+// repair keeps the original. Only redaction destroys anything for good, apart from the
+// garbage that a caller explicitly asks to delete.
 //
-// Functions work on every store as far as it goes: how files are kept only a store
-// can say that has some, through the optional interfaces of package store.
+// The functions work on every store, as far as it supports them. Anything that depends on
+// files goes through the optional interfaces of package store.
 //
-// All functions may be called concurrently, also while others write to the store.
+// All functions may be called concurrently, even while others write to the store.
 package upkeep

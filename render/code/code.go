@@ -1,11 +1,10 @@
-// Package code tells what the parts of a piece of source code are, so that a
-// renderer can colour them.
+// Package code splits source code into tokens, so that a renderer can colour them.
 //
-// The language is what somebody called it: the name behind the fence of a block,
-// or the extension of a file. It is never guessed from the code.
+// The language is the one that somebody named: after the fence of a code block, or as the
+// extension of a file. It is never guessed from the code.
 //
-// It is slow: a processor does about a megabyte in a second. Who has much code to
-// show decides how much of it is worth that.
+// This is slow: about a megabyte per second and processor. Callers with a lot of code must
+// decide how much of it to colour.
 package code
 
 import (

@@ -1,10 +1,9 @@
-// Package html draws a conversation as one page that people can send to each
-// other: all branches, tools and images are in it, and it loads nothing.
+// Package html writes a conversation as one page that people can send to each other. All
+// branches, tool calls and images are in it, and it loads nothing.
 //
-// The page is hostile territory by design: every word on it may have been written
-// to attack its reader. All of it is escaped where it is written; see writer. If
-// something got through nevertheless, the page's policy lets no script run but
-// ours, no style count but ours, and nothing be fetched.
+// Every word on the page may have been written to attack its reader, so all text is escaped
+// where it is written; see writer. If something gets through anyway, the page's policy
+// allows no script and no style but ours, and no requests.
 package html
 
 import (

@@ -1,17 +1,17 @@
-// Package markdown writes a conversation as a Markdown document, and puts text that
-// strangers wrote into one.
+// Package markdown writes a conversation as a Markdown document, and embeds text by
+// strangers in one safely.
 //
-// A message may use Markdown: its lists, tables, emphasis and code are shown as
-// such. But it is a guest. It has no headings, rules, images or HTML of its own,
-// its links lead to web pages and mail addresses only, and nothing that it leaves
-// open swallows what stands below it. That holds for every renderer that follows
-// CommonMark, whether it passes raw HTML on or not.
+// A message may use Markdown: its lists, tables, emphasis and code are rendered. But it
+// cannot reach outside its own section. It has no headings, rules, images or HTML of its
+// own, its links lead only to web pages and mail addresses, and nothing that it leaves open
+// swallows what comes after it. That holds for every CommonMark renderer, whether or not it
+// passes raw HTML through.
 //
-// [Text] does it by asking a parser. It escapes exactly what the parser finds to be
-// out of place, and asks again about the result. What is still not right after a
-// few rounds, or is too large to ask about, becomes a block of code, in which
-// nothing has a meaning: so the text is safe because it was checked, not because
-// every way to write a tag was thought of.
+// [Text] achieves this by asking a parser. It escapes exactly what the parser finds out of
+// place, and parses the result again. If that does not converge within a few rounds, or the
+// text is too large to parse, the text becomes a code block, in which nothing has a
+// meaning. So the output is safe because it was checked, not because we thought of every
+// way to write a tag.
 package markdown
 
 import (

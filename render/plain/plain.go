@@ -1,15 +1,14 @@
-// Package plain makes text that strangers wrote harmless to print: on a terminal,
-// in JSON that is shown on a terminal, and in a command for a shell.
+// Package plain makes text by strangers harmless to print: on a terminal, in JSON that is
+// shown on a terminal, and in a command for a shell.
 //
-// A session holds what models, tools and other programs said. An escape sequence
-// in it could write to the clipboard of the reader, set the title of the window or
-// hide what follows; a control for the direction of text can make a line say
-// something else than what it is. One rule decides what is harmless, and
-// everything here follows it: see [Harmless].
+// A session holds what models, tools and other programs said. An escape sequence in it
+// could write to the reader's clipboard, set the title of the window or hide what follows;
+// a bidirectional control can make a line appear to say something else. One rule decides
+// what is harmless, and everything here follows it: see [Harmless].
 //
-// A program prints through a [Writer]. It replaces what is not harmless, except
-// styles that [Paint] made in the same process, so nobody has to remember to clean
-// a field before it is printed.
+// Programs print through a [Writer]. It replaces what is not harmless, except for styles
+// that [Paint] made in the same process. So nobody has to remember to clean a field before
+// printing it.
 package plain
 
 import (

@@ -1,11 +1,11 @@
-// Package terminal draws conversations for a terminal, or for a pipe that a person
-// reads: a whole conversation, its tree, single entries on a line.
+// Package terminal draws conversations on a terminal, or for a pipe that a person reads: a
+// whole conversation, its tree, or single entries on a line.
 //
-// It writes painted text, which is fit for a terminal only when it has passed a
-// [plain.Writer]. That writer also replaces whatever could act on the terminal, so
-// that what was said in a session cannot.
+// Its output is painted text, which must pass through a [plain.Writer] before it reaches a
+// terminal. That writer also replaces anything that could act on the terminal, so that the
+// text of a session cannot.
 //
-// It knows no commands. Where a reader could go on, it asks its caller for the
+// The package knows no commands. Where a reader could go next, it asks its caller for the
 // words: see [Hints].
 package terminal
 

@@ -1,23 +1,23 @@
-// Package clean takes secrets out of sessions. What a secret is, package redact
-// knows; here is where they may be: in entries that are about to be appended, and
-// in everything that a store has of a session.
+// Package clean takes secrets out of sessions. Package redact knows what a secret is; this
+// package knows where secrets can be: in entries that are about to be appended, and in
+// everything that a store keeps of a session.
 //
-// A session that appends nothing but clean entries:
+// To open a session that cleans every entry it appends:
 //
 //	session.Open(ctx, st, "0197…", &session.Options{Clean: clean.Append})
 //
-// A store is cleaned in two steps, so that a person can look at what was found
-// before anything is lost for good:
+// Cleaning a store takes two steps, so that a person can look at what was found before
+// anything is lost for good:
 //
 //	sweep, err := clean.Look(ctx, st, "0197…")
 //	…
 //	receipt, err := sweep.Apply(ctx)
 //
-// Ids of entries, and signatures and encrypted thoughts, which providers want back
-// as they were, are left alone, and so is base64.
+// Ids of entries are left alone. So are signatures and encrypted thoughts, which providers
+// need back unchanged, and base64.
 //
-// All functions may be called concurrently. A Sweep belongs to one goroutine; what
-// others append to its sessions meanwhile is not lost.
+// All functions may be called concurrently. A Sweep belongs to one goroutine. Entries that
+// others append to its sessions in the meantime are kept.
 package clean
 
 import (

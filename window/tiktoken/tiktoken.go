@@ -1,7 +1,6 @@
-// Package tiktoken counts tokens exactly as OpenAI's models do. Its vocabularies
-// are linked into the program: about 12 MB for those who import it, and nothing
-// for those who do not. For returns the Counter of a model; it may be used
-// concurrently.
+// Package tiktoken counts tokens exactly as OpenAI's models do. Its vocabularies add about
+// 12 MB to programs that import it, and nothing to others. For returns the Counter of a
+// model, which may be used concurrently.
 package tiktoken
 
 import (
