@@ -11,52 +11,56 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// The way of an entry into the log, whichever method it comes by:
+// The steps of an append, whichever method starts it:
 //
 //	put            one call, from beginning to end
 //	  makeReady    before the lock: Options.Clean, checkForm, limits, blobs
-//	  judge        before the lock: what only the log can tell
+//	  judge        before the lock: checks that need to read the log
 //	  write        under the lock, without waiting for the disk
-//	    encode     place, which gives it its id, parent and time; then its line
+//	    encode     place, which gives the entry its id, parent and time; then its line
 //	    Start      the store appends the lines
-//	    meet       if another writer was faster: take in what that one wrote, try again
-//	    take       the tree learns of them
+//	    meet       if another writer was faster: read what it wrote, try again
+//	    take       add the entries to the tree
 //	  commit       after the lock: wait for the disk
+//
+// The order matters. Cleaning comes first, so that no secret reaches a blob. Blobs come
+// before the line that names them, so that a crash leaves at worst a blob that nothing
+// names, never a line whose content is missing. And the tree learns of an entry only when
+// its line is in the log.
 //
 // checkForm, judge and place are the door: see door.go.
 
-// Append adds an entry as a child of the leaf, which then moves to it. The
-// entry's Type and payload are the caller's; its parent is the leaf. An empty
-// ID and a zero Timestamp are filled in. An entry that the typed methods would
-// not write is refused here too: see Error. When Append returns nil, the entry
-// is as durable as the store was told to make it.
+// Append adds an entry as a child of the leaf, and moves the leaf to it. The caller sets
+// Type and the payload; the parent is the leaf. An empty ID and a zero Timestamp are
+// filled in. An entry that the typed methods would not write is refused here too: see
+// Error. When Append returns nil, the entry is as durable as the store promises.
 func (s *Session) Append(entry Entry) error {
 	_, err := s.appendOne("append", entry)
 	return err
 }
 
-// AppendEntry is Append and returns the entry's id.
+// AppendEntry is like Append and returns the entry's id.
 func (s *Session) AppendEntry(entry Entry) (string, error) { return s.appendOne("append", entry) }
 
-// AppendAll adds entries one after the other, with one write and one sync: all
-// of them or, if there is a conflict or an error, none. It returns their ids.
+// AppendAll adds entries one after the other, with one write and one sync. If there is a
+// conflict or an error, it adds none. It returns their ids.
 func (s *Session) AppendAll(entries ...Entry) ([]string, error) {
 	return s.put(&writing{op: "append", entries: slices.Clone(entries)})
 }
 
-// appendOne appends an entry on behalf of an operation.
+// appendOne appends one entry. op names the operation in errors.
 func (s *Session) appendOne(op string, entry Entry) (string, error) {
 	one := singles.Get().(*single)
 	one.entry[0] = entry
 	return s.putSingle(op, one)
 }
 
-// putSingle writes the entry of a single, and returns its id.
+// putSingle writes the entry of a single and returns its id.
 func (s *Session) putSingle(op string, one *single) (string, error) {
 	one.op, one.entries, one.alone = op, one.entry[:], true
 	_, err := s.put(&one.writing)
 	id := one.entry[0].ID
-	*one = single{} // nothing of the caller's stays in memory
+	*one = single{} // the pool must not keep the caller's content in memory
 	singles.Put(one)
 	if err != nil {
 		return "", err
@@ -64,19 +68,19 @@ func (s *Session) putSingle(op string, one *single) (string, error) {
 	return id, nil
 }
 
-// single is a writing of one entry. Most are, and nobody holds on to one when put
-// has returned: so their memory is used again.
+// single is a writing of one entry, as most are. Nothing refers to it after put has
+// returned, so its memory can be pooled.
 type single struct {
 	writing
 	entry   [1]Entry
-	message MessageEntry // of AppendMessage
+	message MessageEntry // for AppendMessage
 }
 
 var singles = sync.Pool{New: func() any { return new(single) }}
 
 // AppendMessage appends a message.
 func (s *Session) AppendMessage(role MessageRole, content []Content) (string, error) {
-	if s.opts.Clean != nil { // which may hold on to the message
+	if s.opts.Clean != nil { // it may keep a pointer to the message, so that must not be pooled
 		return s.AppendEntry(Entry{Type: TypeMessage, Message: &MessageEntry{Role: role, Content: content}})
 	}
 	one := singles.Get().(*single)
@@ -85,7 +89,7 @@ func (s *Session) AppendMessage(role MessageRole, content []Content) (string, er
 	return s.putSingle("append", one)
 }
 
-// AppendThinkingLevelChange records how hard the model is to think from here on.
+// AppendThinkingLevelChange records how much effort the model spends from here on.
 func (s *Session) AppendThinkingLevelChange(level string) (string, error) {
 	return s.AppendEntry(Entry{Type: TypeThinkingLevel, ThinkingLevel: &ThinkingLevelEntry{ThinkingLevel: level}})
 }
@@ -109,28 +113,29 @@ func (s *Session) AppendCustomEntry(customType string, data map[string]any) (str
 type writing struct {
 	op      string // for errors
 	entries []Entry
-	graft   bool   // they bring their ids, parents and times along: see Graft
-	strict  bool   // the graft is our own, and is judged like everything else
-	ownIDs  bool   // ids were made for them, which errors do not name: nobody knows them
-	alone   bool   // it is a single's: nobody wants the list of its ids
-	parent  string // of the entry that is alone
-	// decide, if it is not nil, has the last word on the entries. It is called
-	// under the lock, so that what it learns from the tree still holds when they
-	// are written. It may empty them: then nothing is written.
+	graft   bool   // the entries bring their own ids, parents and times: see Graft
+	strict  bool   // a graft of our own, which must pass the same checks as everything else
+	ownIDs  bool   // we made the ids, so errors do not name them: nobody has seen them
+	alone   bool   // part of a single: nobody asks for the list of ids
+	parent  string // of the single entry
+	// decide, if not nil, has the last word on the entries. It is called under the lock,
+	// so that what it learns from the tree still holds when they are written. It may
+	// empty the list; then nothing is written.
 	decide func(*tree, *writing) error
 
-	// Some entries can only be judged by what stands before them in the log,
-	// which is read before the lock is taken. The judgement holds for one leaf.
+	// Some entries can only be checked against earlier entries, which may have to be read
+	// from the disk. That happens before the lock is taken, so the result is valid only
+	// as long as the leaf is still judgedLeaf.
 	judged     bool
 	judgedLeaf string
 }
 
-// put writes entries: it completes them, checks them, moves what is large into
-// blobs, and appends them. It returns their ids.
+// put writes entries: it completes and checks them, moves large content into blobs, and
+// appends them. It returns their ids.
 func (s *Session) put(w *writing) ([]string, error) {
 	ctx := s.context()
 	blobs := heldBlobs{store: s.store}
-	defer blobs.release() // not before the lines are there that name them
+	defer blobs.release() // only after the lines that name them are in the log
 	if err := s.makeReady(ctx, &blobs, w); err != nil {
 		return nil, err
 	}
@@ -147,7 +152,9 @@ func (s *Session) put(w *writing) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Others may write while we wait: their entries and ours share a sync.
+		// mu is free again: others can write while we wait, and one sync covers us all.
+		// If it fails, nobody knows what is on the disk, and the kernel will not say: a
+		// second sync would succeed. So this session accepts no more appends.
 		if err := commit(); err != nil {
 			s.mu.Lock()
 			s.failed = err
@@ -158,14 +165,13 @@ func (s *Session) put(w *writing) ([]string, error) {
 	}
 }
 
-// errLeafMoved says that what was judged must be judged again. It is always
-// acted on, never returned to a caller.
+// errLeafMoved means that the checks of judge no longer hold and must be repeated. It is
+// never returned to a caller.
 var errLeafMoved = errors.New("the leaf has moved")
 
-// makeReady does what has to be done to entries before they are chained and
-// encoded: they are cleaned, checked, and measured, and only then is anything of
-// them kept in blobs. So what is refused leaves nothing behind. The blobs must be
-// held until the entries are appended.
+// makeReady cleans, checks and measures entries, and only then puts their large content
+// into blobs. So an entry that is refused leaves nothing behind. The blobs must be held
+// until the entries are appended.
 func (s *Session) makeReady(ctx context.Context, blobs *heldBlobs, w *writing) error {
 	m := mover{ctx: ctx, store: s.store, threshold: s.opts.BlobThreshold}
 	for i := range w.entries {
@@ -199,8 +205,9 @@ func (s *Session) clean(w *writing, i int) error {
 	return nil
 }
 
-// write puts entries into the log and the tree, without waiting for the disk. It
-// is called with mu held for writing.
+// write puts entries into the log and the tree without waiting for the disk. It is called
+// with mu held for writing. The caller must call the function it returns, without mu, to
+// wait for the disk.
 func (s *Session) write(ctx context.Context, w *writing) ([]string, func() error, error) {
 	if err := s.checkOpen(w.op); err != nil {
 		return nil, nil, err
@@ -239,7 +246,7 @@ func (s *Session) write(ctx context.Context, w *writing) ([]string, func() error
 	}
 }
 
-// checkOpen makes sure that the session can be appended to.
+// checkOpen returns an error if the session cannot be appended to.
 func (s *Session) checkOpen(op string) error {
 	if s.closed {
 		return s.errClosed(op)
@@ -253,8 +260,8 @@ func (s *Session) checkOpen(op string) error {
 	return nil
 }
 
-// meet deals with an append that did not land. If another writer was faster, it
-// reads what that one wrote; it returns nil if the append may be tried again.
+// meet handles an append that did not land. If another writer was faster, it reads what
+// that writer wrote, and returns nil if the append may be tried again.
 func (s *Session) meet(ctx context.Context, b *batch, err error, known int) error {
 	if errors.Is(err, ErrUnknown) {
 		s.failed = err
@@ -266,7 +273,7 @@ func (s *Session) meet(ctx context.Context, b *batch, err error, known int) erro
 	if err := s.absorb(ctx); err != nil {
 		return err
 	}
-	if s.tree.end == at { // it became shorter: what we know of it is not there any more
+	if s.tree.end == at { // the log got shorter, so some of what we know is gone
 		return &Error{
 			Op: "append", Name: s.name, Kind: ErrReplaced,
 			Err:  fmt.Errorf("it is shorter than when it was read: it ended at byte %d", at),
@@ -279,7 +286,7 @@ func (s *Session) meet(ctx context.Context, b *batch, err error, known int) erro
 		}
 	}
 	if errors.Is(err, store.ErrCompleted) && s.opts.OnConflict != ReportAll {
-		return nil // a crash left it: no other writer is at work
+		return nil // a crash left that entry: there is no other writer
 	}
 	if s.reports(known) {
 		return &ConflictError{Leaf: s.tree.leaf, Theirs: s.tree.logLeaf, Err: err}
@@ -287,8 +294,8 @@ func (s *Session) meet(ctx context.Context, b *batch, err error, known int) erro
 	return nil
 }
 
-// reports reports whether what others wrote, the nodes from an index on, is a
-// conflict to the caller.
+// reports reports whether the caller must hear about what others wrote, which are the
+// nodes from an index on.
 func (s *Session) reports(known int) bool {
 	switch s.opts.OnConflict {
 	case GrowBranch:
@@ -299,8 +306,10 @@ func (s *Session) reports(known int) bool {
 	return !s.tree.onlyRemarksSince(known)
 }
 
-// encode lets entries through the door, fills in what is missing, in the
-// entries themselves, and encodes them.
+// encode checks entries against the tree, fills in what is missing (in the entries
+// themselves), and encodes them. The batch it returns is the session's own and holds
+// until the next encode; that is enough, because a Log does not keep the lines it is
+// given.
 func (s *Session) encode(ctx context.Context, w *writing) (*batch, error) {
 	b := &s.batch
 	b.reset(len(w.entries), s.tree.leaf, w.alone)
@@ -336,11 +345,11 @@ func (s *Session) encode(ctx context.Context, w *writing) (*batch, error) {
 	return b, nil
 }
 
-// deepLine is the length from which on a line is checked: a value nested deeper
-// than readers go would be lost, and it takes at least two bytes a level.
+// deepLine is the length from which a line is checked for its nesting. Readers drop values
+// nested deeper than 10,000 levels, and each level takes at least two bytes.
 const deepLine = 20_000
 
-// take puts a batch that was written from at to end into the tree.
+// take adds a batch, written from at to end, to the tree.
 func (s *Session) take(ctx context.Context, b *batch, at, end store.Pos) error {
 	b.heads[0].pos = at
 	if len(b.heads) > 1 {
@@ -356,9 +365,10 @@ func (s *Session) take(ctx context.Context, b *batch, at, end store.Pos) error {
 	return nil
 }
 
-// findLines finds where the lines of a batch begin: of those after the first, only
-// the store knows. They are written, and it is too late to be cancelled. (It is a
-// function of its own because its loop would cost every append an allocation.)
+// findLines finds where the lines of a batch begin; after the first, only the store knows.
+// It ignores cancellation, because the lines are in the log already and the tree must
+// learn of them. (It is a separate function because its loop would cost every append an
+// allocation.)
 func (s *Session) findLines(ctx context.Context, b *batch, at store.Pos) error {
 	i := 0
 	for line, err := range s.log.Forward(context.WithoutCancel(ctx), at) {

@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// batch is a set of entries ready to be written. A session has one and uses its
-// memory again and again, but for the ids, which are the caller's.
+// batch is a set of entries ready to be written. A session has one and reuses its memory,
+// except for the ids, which the caller keeps.
 type batch struct {
 	ids   []string
-	own   []string // the memory of ids that nobody is given
+	own   []string // memory for ids that nobody asks for
 	heads []headLine
 	lines [][]byte
 	ends  []int     // where in text each line ends
-	runs  []int     // where the entries begin that follow one another up to each
+	runs  []int     // for each entry, where the run of consecutive parents and children up to it begins
 	text  []byte    // the lines, one after the other
-	leaf  string    // after them
-	size  int64     // what they add to the session, with their blobs
-	now   time.Time // when the last of them was completed
+	leaf  string    // after these entries
+	size  int64     // what they add to the session, blobs included
+	now   time.Time // the time of the last one
 	at    map[string]int
 }
 
-// How much memory a session holds on to for its next batch. Grafts are large and
-// come in rows; elsewhere one huge line must not be carried along for good.
+// How much memory a session keeps for its next batch. Grafts are large and come one after
+// the other; otherwise a single huge line must not stay in memory for good.
 const (
 	keptText  = 64 << 10
 	keptGraft = 16 << 20
 	keptLines = 64
 )
 
-// reset empties the batch for so many entries.
+// reset empties the batch and makes room for a number of entries.
 func (b *batch) reset(entries int, leaf string, alone bool) {
 	if cap(b.lines) > keptLines {
 		b.heads, b.lines, b.ends, b.runs = nil, nil, nil, nil
@@ -43,8 +43,8 @@ func (b *batch) reset(entries int, leaf string, alone bool) {
 	b.heads, b.lines, b.ends, b.runs, b.text = b.heads[:0], b.lines[:0], b.ends[:0], b.runs[:0], b.text[:0]
 }
 
-// cut cuts the text into its lines, and lets go of it if it is too large to be
-// kept for the next batch.
+// cut splits the text into its lines, and drops the buffer if it is too large to keep for
+// the next batch.
 func (b *batch) cut(keep int) {
 	begin := 0
 	for _, end := range b.ends {
@@ -56,7 +56,7 @@ func (b *batch) cut(keep int) {
 	}
 }
 
-// add takes in an entry whose line, of a length, is the end of the text.
+// add adds an entry whose line, of the given length, is at the end of the text.
 func (b *batch) add(e *Entry, length int64) {
 	h := headLine{id: e.ID, isRoot: e.ParentID == nil, kind: e.Type.kind()}
 	if e.Message != nil {
@@ -84,7 +84,7 @@ func (b *batch) add(e *Entry, length int64) {
 	b.size += length + 1 + e.external()
 }
 
-// index returns where in the batch the entry of an id is, or -1.
+// index returns the position of an id in the batch, or -1.
 func (b *batch) index(id string) int {
 	if b.at == nil && len(b.ids) < 16 {
 		return slices.Index(b.ids, id)

@@ -9,11 +9,13 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// heldBlobs are a store's blobs, none of which is deleted from the first put until
-// release. Most appends put nothing, and pay nothing.
+// heldBlobs puts blobs into a store and protects them: from the first put until release,
+// no process deletes any blob of the store. Without that, a collector could run between
+// the put and the line that names the blob, and delete the blob as unused. Most appends
+// put nothing and take no hold.
 type heldBlobs struct {
 	store store.Store
-	free  func() // nil until something is put
+	free  func() // ends the hold; nil until something is put
 }
 
 func (h *heldBlobs) put(ctx context.Context, data []byte) (store.Ref, error) {
@@ -27,23 +29,24 @@ func (h *heldBlobs) put(ctx context.Context, data []byte) (store.Ref, error) {
 	return h.store.Blobs().Put(ctx, data)
 }
 
-// release must be called when the lines that name what was put are appended, or
-// will not be.
+// release ends the hold. Call it when the lines that name the blobs are appended, or when
+// it is certain that they will not be.
 func (h *heldBlobs) release() {
 	if h.free != nil {
 		h.free()
 	}
 }
 
-// mover moves large content of entries into blobs, in two steps: first it finds
-// out what is to move, so that it can be measured and refused, then it puts it.
-// What the caller gave stays as it is.
+// mover moves large content of entries into blobs, in two steps. First it finds out what
+// to move, so that the entry can be measured and refused while nothing is written yet;
+// then it puts the blobs. It copies what it changes: the caller's entries stay as they
+// are.
 type mover struct {
 	ctx       context.Context
 	store     store.Store
 	threshold int // negative: nothing moves
 	moves     []move
-	external  map[int]int64 // how many bytes of the entry of an index are in blobs, or will be
+	external  map[int]int64 // by index of the entry, how many of its bytes are or will be in blobs
 }
 
 // move is content on its way into a blob.
@@ -52,11 +55,10 @@ type move struct {
 	into *store.Ref // where its name goes
 }
 
-// toCome stands for the name of a blob that is not put yet.
+// toCome is the reference of a blob that has not been put yet.
 var toCome = store.RefOf(nil)
 
-// move replaces large content of an entry by references to blobs, which are not
-// put yet.
+// move replaces large content of an entry with references to blobs that put will fill in.
 func (m *mover) move(i int, e *Entry) {
 	var size int64
 	content := e.content()
@@ -72,8 +74,8 @@ func (m *mover) move(i int, e *Entry) {
 	m.external[i] = size
 }
 
-// put keeps what moves in blobs. They are as durable as the store makes them
-// before the lines are written that name them.
+// put stores the content in blobs. When it returns, they are as durable as the store
+// promises; the lines that name them come later.
 func (m *mover) put(held *heldBlobs) error {
 	for _, move := range m.moves {
 		ref, err := held.put(m.ctx, move.data)
@@ -85,8 +87,7 @@ func (m *mover) put(held *heldBlobs) error {
 	return nil
 }
 
-// blocks returns the blocks as they are to be written, and adds up what of them
-// is in blobs.
+// blocks returns the blocks as they will be written, and adds to size what is in blobs.
 func (m *mover) blocks(blocks []Content, size *int64) []Content {
 	out := blocks
 	for i := range blocks {
@@ -112,7 +113,7 @@ func (c *Content) staysWhole() bool {
 
 func (m *mover) block(c Content, size *int64) (_ Content, changed bool) {
 	if ref, _ := c.blobRef(); ref != "" {
-		*size += m.sizeOf(ref, &c) // it came with a reference
+		*size += m.sizeOf(ref, &c) // the caller gave a reference
 	}
 	if s := c.source(); s != nil {
 		moved := m.source(s, size)
@@ -142,8 +143,8 @@ func (m *mover) block(c Content, size *int64) (_ Content, changed bool) {
 	return c, true
 }
 
-// source returns s itself if it stays in the line. Only base64 that decodes and
-// encodes to the same text is moved, because the text must come back as it was.
+// source returns s itself if it stays in the line. It moves only base64 that decodes and
+// encodes to exactly the same text, because readers must get back what was written.
 func (m *mover) source(s *Source, size *int64) *Source {
 	if s.Type != "base64" || m.threshold < 0 || len(s.Data) <= m.threshold {
 		return s
@@ -159,8 +160,9 @@ func (m *mover) source(s *Source, size *int64) *Source {
 	return &moved
 }
 
-// sizeOf returns the size of a blob that a caller refers to. What the block says
-// of it counts only if there is no such blob.
+// sizeOf returns the size of a blob that the caller refers to. The size that the block
+// claims counts only if there is no such blob: otherwise a caller could get around a
+// limit.
 func (m *mover) sizeOf(ref store.Ref, c *Content) int64 {
 	if data, err := m.store.Blobs().Get(m.ctx, ref); err == nil {
 		return int64(len(data))
@@ -187,8 +189,8 @@ func (c Content) withSource(s *Source) Content {
 	return c
 }
 
-// resolve fills in the content that is kept in blobs. What is missing is
-// reported and shown as missing; the rest of the entry is still worth reading.
+// resolve fills in content from blobs. If some is missing, it reports that and says so in
+// the content; the rest of the entry is still worth reading.
 func resolve(ctx context.Context, blobs store.Blobs, e *Entry, pos store.Pos) []Problem {
 	var problems []Problem
 	for _, c := range e.blocks() {
@@ -197,8 +199,8 @@ func resolve(ctx context.Context, blobs store.Blobs, e *Entry, pos store.Pos) []
 	return problems
 }
 
-// blobBytes returns how many bytes of a message resolve would fill in, as far as
-// its blocks say, and 0 if there is nothing to fill in.
+// blobBytes returns how many bytes resolve would fill in, according to the blocks, or 0 if
+// there is nothing to fill in.
 func (e *Entry) blobBytes() int {
 	if e.Message == nil {
 		return 0
@@ -250,13 +252,13 @@ func resolveBlock(ctx context.Context, blobs store.Blobs, c *Content, id string,
 	return nil
 }
 
-// blobProblem is that of an entry whose blob cannot be read.
+// blobProblem describes an entry whose blob cannot be read.
 func blobProblem(entryID string, pos store.Pos, ref store.Ref, err error) Problem {
 	return Problem{Kind: ProblemBlob, EntryID: entryID, Pos: pos, Detail: err.Error(), Blob: ref, Err: err}
 }
 
-// blobRef returns the blob that a block wants, and how to fill it in; "" if it
-// is whole.
+// blobRef returns the blob that a block needs and a function that fills it in, or "" if
+// the block is complete.
 func (c *Content) blobRef() (store.Ref, func([]byte)) {
 	if s := c.source(); s != nil && s.Blob != "" && s.Data == "" {
 		return s.Blob, func(data []byte) { s.Data = base64.StdEncoding.EncodeToString(data) }

@@ -11,18 +11,19 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// cacheBytes bounds the lines whose decoded form is kept besides those of the
-// path read last, roughly: the larger half of it is what was asked for most
-// recently.
+// cacheBytes limits, roughly, the lines whose decoded form is kept in addition to those of
+// the path read last. At least half of it is what was asked for most recently.
 const cacheBytes = 32 << 20
 
-// entryCache keeps decoded entries by their position: those of the path that was
-// read last, however long it is, because it is likely to be read again with little
-// added; and of the others as many as cacheBytes allows.
+// entryCache keeps decoded entries by their position: those of the path that was read
+// last, however long it is, because it is likely to be read again with little added; and
+// others up to cacheBytes.
 //
-// The others are kept in two generations: when the young one is full, the old one
-// is dropped and the young one becomes old. What is asked for again moves to the
-// young one.
+// The others are in two generations. When the young one is full, the old one is dropped
+// and the young one becomes old. An entry that is asked for again moves to the young one.
+//
+// Entries in the cache never change, because shared contexts point to them: whoever hands
+// one out clones it first, unless the caller asked for a shared context.
 type entryCache struct {
 	mu         sync.Mutex
 	path       []cachedAt // by position
@@ -40,9 +41,8 @@ type cachedAt struct {
 	cached
 }
 
-// find fills in the entries of nodes that it has, and returns how many it has not;
-// gaps do not count.
-// What is not in the order of positions may be missed.
+// find fills in the cached entries of nodes and returns how many are missing, not counting
+// gaps. Nodes that are not sorted by position may be missed.
 func (c *entryCache) find(nodes []node, entries []cached) (missing int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +80,7 @@ func (c *entryCache) get(pos store.Pos) cached {
 	return e
 }
 
-// add keeps entries of nodes.
+// add keeps the entries of nodes.
 func (c *entryCache) add(nodes []node, entries []cached) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,8 +99,8 @@ func (c *entryCache) put(pos store.Pos, e cached) {
 	c.bytes += e.bytes
 }
 
-// setPath keeps the entries of a path that was read. Those of the one before that
-// are not on this one become some of the others.
+// setPath keeps the entries of a path that was read. Entries of the previous path that are
+// not on this one become ordinary cached entries.
 func (c *entryCache) setPath(nodes []node, entries []cached) {
 	path := make([]cachedAt, 0, len(nodes))
 	for i := range nodes {
@@ -114,7 +114,7 @@ func (c *entryCache) setPath(nodes []node, entries []cached) {
 func (c *entryCache) replacePath(path []cachedAt) {
 	byPos := func(a, b cachedAt) int { return cmp.Compare(a.pos, b.pos) }
 	if !slices.IsSortedFunc(path, byPos) {
-		slices.SortFunc(path, byPos) // an entry may stand after its children
+		slices.SortFunc(path, byPos) // an entry may come after its children
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +130,7 @@ func (c *entryCache) replacePath(path []cachedAt) {
 	c.path = path
 }
 
-// forget gives up the memory of what was read.
+// forget releases the memory of what was read.
 func (s *Session) forget() {
 	s.lastContext.Store(nil)
 	s.cache.mu.Lock()
@@ -151,10 +151,9 @@ func (s *Session) entryAt(ctx context.Context, n *node) (*Entry, error) {
 	return all[0], nil
 }
 
-// nearestFirst yields the entries of nodes that stand in the reverse order of the
-// log, those of some kinds. What is damaged is left out: it is reported when it is
-// asked for. Nobody knows how many will be wanted, so it reads few at first and
-// then more at a time.
+// nearestFirst yields the entries of some kinds among nodes, which are in the reverse
+// order of the log. Damaged ones are left out; they are reported when asked for. How many
+// the caller will want is unknown, so it reads one at first and then more at a time.
 func (s *Session) nearestFirst(ctx context.Context, nodes []node, kinds ...kind) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		const most = 256
@@ -180,11 +179,11 @@ func (s *Session) nearestFirst(ctx context.Context, nodes []node, kinds ...kind)
 	}
 }
 
-// seekGap is how far apart two lines may be that are read in one go.
+// seekGap is the largest gap between two lines that are still read in one go.
 const seekGap = 64 << 10
 
-// entriesAt returns the decoded entries of nodes that are sorted by position,
-// nil for those that turn out to be damaged.
+// entriesAt returns the decoded entries of nodes that are sorted by position. Those that
+// turn out to be damaged are nil.
 func (s *Session) entriesAt(ctx context.Context, nodes []node) ([]*Entry, error) {
 	return s.decoded(ctx, nodes, s.cache.add)
 }
@@ -194,7 +193,7 @@ func (s *Session) pathAt(ctx context.Context, nodes []node) ([]*Entry, error) {
 	return s.decoded(ctx, nodes, s.cache.setPath)
 }
 
-// decoded is entriesAt that leaves it to keep what becomes of what was found.
+// decoded is entriesAt with a choice of where to keep what was read.
 func (s *Session) decoded(ctx context.Context, nodes []node, keep func([]node, []cached)) ([]*Entry, error) {
 	found := make([]cached, len(nodes))
 	if missing := s.cache.find(nodes, found); missing > 0 {
@@ -210,8 +209,8 @@ func (s *Session) decoded(ctx context.Context, nodes []node, keep func([]node, [
 	return entries, nil
 }
 
-// eachLine reads the lines of nodes that are sorted by position, except those
-// to be skipped. Lines that stand close together are read in one go.
+// eachLine reads the lines of nodes that are sorted by position, except those to be
+// skipped. Lines that are close together are read in one go.
 func (s *Session) eachLine(ctx context.Context, nodes []node, skip func(i int) bool, visit func(i int, line store.Line) error) error {
 	i := 0
 	next := func() bool {

@@ -11,20 +11,20 @@ type damage struct {
 	pos    store.Pos
 	before int32    // the entry before the lost one, or none
 	ids    []string // what looks like ids in it
-	named  bool     // it has a node: only one of those ids can have been lost in it
+	named  bool     // it became a gap itself: only one of those ids can have been lost in it
 }
 
-// damageIndex finds the damaged line of a missing entry. A file may have as many
-// damaged lines as missing entries, so none may cost a look at all of them.
+// damageIndex finds the damaged line of a missing entry. A file may have as many damaged
+// lines as missing entries, so a lookup must not examine all of them.
 type damageIndex struct {
 	byID  map[string][]int32 // the lines that have an id, ascending
 	free  []int32            // by line and one more: see nearestFree
 	known int                // this many lines are in
 }
 
-// damageOf returns the damaged line before a position in which an entry was
-// probably lost: the one that has its id, or else the nearest that may have been
-// anything and was not taken for another; nil if there is none.
+// damageOf returns the damaged line before a position in which an entry was probably lost:
+// the one that contains its id, or else the nearest one that could have been anything and
+// is still free. It returns nil if there is none.
 func (t *tree) damageOf(id string, before store.Pos) *damage {
 	x := &t.lost
 	x.add(t.damage)
@@ -43,7 +43,7 @@ func (t *tree) damageOf(id string, before store.Pos) *damage {
 	return &t.damage[found]
 }
 
-// add takes in the lines that are new.
+// add adds the lines that are new.
 func (x *damageIndex) add(lines []damage) {
 	if x.byID == nil {
 		x.byID, x.free = make(map[string][]int32), []int32{0}
@@ -60,12 +60,13 @@ func (x *damageIndex) add(lines []damage) {
 	}
 }
 
-// take makes a line that of a missing entry.
+// take assigns a line to a missing entry, so that it is no longer free.
 func (x *damageIndex) take(line int32) { x.free[line+1] = min(x.free[line+1], line) }
 
-// nearestFree returns how many lines there are up to the last of the first n that
-// is not taken, 0 if all are. A free line stands for itself in x.free, a taken one
-// for one before it: the way there is made shorter each time it is gone.
+// nearestFree returns the number of lines up to and including the last free one among the
+// first n, or 0 if all are taken. In x.free, a free line points to itself and a taken one
+// to a line before it; following the chain shortens it (as in union-find), so that many
+// lookups stay cheap.
 func (x *damageIndex) nearestFree(n int32) int32 {
 	for x.free[n] != n {
 		x.free[n] = x.free[x.free[n]]
@@ -74,7 +75,6 @@ func (x *damageIndex) nearestFree(n int32) int32 {
 	return n
 }
 
-// IDsIn returns what looks like the ids of entries in a damaged line, in which
-// several may have been joined. An entry that is missing was probably lost in the
-// line that has its id.
+// IDsIn returns what looks like ids of entries in a damaged line. Several lines may have
+// been joined in it. A missing entry was probably lost in the line that contains its id.
 func IDsIn(line []byte) []string { return idsIn(line) }

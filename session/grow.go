@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// An agent asks for its context after every few appends. Nearly always the new
-// context is the last one and what was appended; then it is made of the last one,
-// and costs what was appended, however long the conversation is. Whatever does more
-// than add to the end (a compaction, an edit, a tool result that comes late) is left
-// to assemble, which knows all the rules.
+// An agent asks for its context after every few appends. Nearly always the new context is
+// the last one plus what was appended. Then grow extends the last one, at the cost of what
+// was appended, however long the conversation is. Anything that does more than add to the
+// end (a compaction, an edit, a late tool result) goes to assemble, which knows all the
+// rules.
 
-// maxGrowth is how many entries of a path are looked at to find the last context's
-// leaf. More are seldom appended in one turn.
+// maxGrowth is how many entries grow looks at to find the last context's leaf. A single
+// turn seldom appends more.
 const maxGrowth = 256
 
-// grow returns a context that is the last one and what was appended since, or nil
-// if it takes more than that. It reports whether the context may be remembered.
+// grow returns the last context plus what was appended since, or nil if that is not all
+// there is to it. It reports whether the context may be remembered.
 func (s *Session) grow(ctx context.Context, key contextKey, last *sharedContext) (c *sharedContext, keep bool, err error) {
 	if last.key.unpaired != key.unpaired || !last.mayGrow {
 		return nil, false, nil
@@ -39,8 +39,8 @@ func (s *Session) grow(ctx context.Context, key contextKey, last *sharedContext)
 		tail.originIs(len(last.path) + len(tail.path))
 		tail.path = append(tail.path, e)
 	}
-	// All calls in the last context have their results in place, so that calls and
-	// results after it can only belong to each other.
+	// In the last context every call has its result in place, so calls and results after
+	// it can only belong to each other. That is why pairing the tail alone is enough.
 	var order arrangement
 	if !key.unpaired {
 		order = tail.pair()
@@ -58,8 +58,8 @@ func (s *Session) grow(ctx context.Context, key contextKey, last *sharedContext)
 	return c, keep, err
 }
 
-// nodesSince returns the nodes of the path from the last context's leaf to another,
-// without the first. It returns nil if they are not as they must be for grow.
+// nodesSince returns the nodes of the path from the last context's leaf (without it) to
+// another leaf, or nil if grow cannot handle them.
 func (s *Session) nodesSince(ctx context.Context, leaf string, last *sharedContext) ([]node, error) {
 	way, version, err := s.startAt(ctx, &leaf)
 	if err != nil || version != last.version {
@@ -79,15 +79,15 @@ func (s *Session) nodesSince(ctx context.Context, leaf string, last *sharedConte
 	return nil, nil
 }
 
-// contextTail is what was appended to a context.
+// contextTail is what was appended since a context was built.
 type contextTail struct {
 	Context
-	reported bool // Tokens and Uncounted are those of the whole context
+	reported bool // Tokens and Uncounted are of the whole context, not only of the tail
 }
 
-// count counts a tail as takeReport and countAfter do a context. It returns false if
-// the response that reports its size begins before the tail: whether the report holds
-// is then for assemble to say.
+// count counts a tail the way takeReport and countAfter count a context. It returns false
+// if the response that reports the size begins before the tail; then only assemble can
+// tell whether the report holds.
 func (t *contextTail) count(last *Context, unlike []span) bool {
 	report := t.takeReport(unlike)
 	t.countAfter(report)
@@ -96,9 +96,13 @@ func (t *contextTail) count(last *Context, unlike []span) bool {
 	return !t.reported || t.beginOf(&t.Entries[report], report) > 0 || last.beginOf(&t.Entries[0], end) == end
 }
 
-// with returns the context with a tail. The lists of both contexts share their
-// memory: new elements go past the end of every list that is in use. So a context
-// can be extended in place only once; the second time, the lists are copied.
+// with returns the context extended by a tail.
+//
+// The lists of both contexts share memory. That is free of races because a list is never
+// written below its length: new elements go past the end of every list in use, and readers
+// of the older, shorter list never look there. It works only once per context, though,
+// because a second extension would write to the same places. So the first one to set
+// grown may append in place, and any other clips the lists, which makes append copy them.
 func (c *sharedContext) with(tail *contextTail) *sharedContext {
 	g := &sharedContext{
 		Context: c.Context, version: c.version, state: c.state, edits: c.edits, mayGrow: true,

@@ -9,17 +9,16 @@ import (
 	"time"
 )
 
-// ids makes the ids of this process. It must be one for all sessions, so that
-// ids are strictly increasing within the process.
+// ids makes the ids of this process. There must be only one for all sessions, so that ids
+// are strictly increasing within the process.
 var ids idSource
 
-// NewID returns a new id for an entry. Ids are unique, and those of one process
-// are in the order in which they were made. It is for an Options.NewID that
-// wants to see them.
+// NewID returns a new id for an entry. Ids are unique, and those of one process are in the
+// order in which they were made. Use it in an Options.NewID that wants to see the ids.
 func NewID() string { return ids.next(time.Now()) }
 
-// idSource makes UUIDs of version 7: they sort by time, and with 62 random bits
-// beside a millisecond and a counter they are unique across processes.
+// idSource makes UUIDs of version 7. They sort by time. With 62 random bits beside a
+// millisecond and a counter, they are unique across processes.
 type idSource struct {
 	mu   sync.Mutex
 	tick uint64 // milliseconds since 1970 and a 12-bit counter below
@@ -28,8 +27,8 @@ type idSource struct {
 // next returns a new id.
 func (s *idSource) next(now time.Time) string {
 	s.mu.Lock()
-	// The counter begins at a random place in its lower half, and runs over
-	// into the milliseconds if it must: order matters more than the clock.
+	// The counter starts at a random place in its lower half. If it overflows, it carries
+	// into the milliseconds: order matters more than the clock.
 	tick := uint64(now.UnixMilli())<<12 | rand.Uint64()&0x7ff
 	if tick <= s.tick {
 		tick = s.tick + 1

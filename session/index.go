@@ -6,24 +6,24 @@ import (
 	"sync"
 )
 
-// idIndex finds nodes by their ids: a hash table with open addressing. It holds
-// no ids, only where in the tree they are, and no pointers: the garbage collector
-// has nothing to look at, however long the session is.
+// idIndex finds nodes by their ids: a hash table with open addressing. It stores no ids,
+// only where they are in the tree, and no pointers, so the garbage collector has nothing
+// to scan, however long the session is.
 //
-// The ids that we make rise, and one that is greater than all before it is new
-// without a look at the table. So the table is built when something is looked up
-// for the first time, and loading a session need not build it.
+// The ids that we make are increasing, and an id greater than all before it is new without
+// a lookup. So the table is built only when something is looked up for the first time, and
+// loading a session need not build it.
 type idIndex struct {
-	mixed bool // the ids of the nodes do not rise
+	mixed bool // the ids of the nodes are not increasing
 
-	mu    sync.Mutex // guards what follows: whoever reads may have to build it
-	slots []idSlot   // as many as a power of two, and at least a quarter of them free
-	known int        // this many nodes, the first, are in the table
+	mu    sync.Mutex // guards what follows: even a lookup, under a read lock of the session, may have to build the table
+	slots []idSlot   // a power of two, at least a quarter of them free
+	known int        // how many nodes, from the first, are in the table
 }
 
 type idSlot struct {
 	hash uint32
-	node int32 // its index plus one: zero means that the slot is free
+	node int32 // its index plus one; zero means that the slot is free
 }
 
 var idSeed = maphash.MakeSeed()
@@ -39,8 +39,8 @@ func (x *idIndex) find(nodes []node, id string) (at int32, ok bool) {
 	return slot.node - 1, slot.node != 0
 }
 
-// add takes in the last of the nodes. If another has its id, the node must be
-// dropped again: the other's index is returned then, and false.
+// add adds the last of the nodes. If another node has its id, add returns that one's index
+// and false, and the caller must drop the new one.
 func (x *idIndex) add(nodes []node) (other int32, ok bool) {
 	last := len(nodes) - 1
 	if !x.mixed && (last == 0 || nodes[last-1].id < nodes[last].id) {
@@ -53,7 +53,7 @@ func (x *idIndex) add(nodes []node) (other int32, ok bool) {
 	return none, true
 }
 
-// build puts the nodes into the table that are not there yet.
+// build adds to the table the nodes that are not in it yet.
 func (x *idIndex) build(nodes []node) {
 	size := max(16, len(x.slots))
 	for 4*len(nodes) >= 3*size {
@@ -80,7 +80,7 @@ func (x *idIndex) slot(nodes []node, id string, hash uint32) *idSlot {
 	}
 }
 
-// resize makes so many slots: a power of two.
+// resize changes the number of slots, which must be a power of two.
 func (x *idIndex) resize(slots int) {
 	old := x.slots
 	x.slots = make([]idSlot, slots)
@@ -97,31 +97,30 @@ func (x *idIndex) resize(slots int) {
 	}
 }
 
-// arena keeps ids and other short texts, many to a piece of memory: an object of
-// its own for each would cost more than an id, and be looked at in every garbage
-// collection.
+// arena keeps ids and other short texts, many in one piece of memory. An object for each
+// would take more memory than the id, and cost time in every garbage collection.
 type arena struct {
-	piece strings.Builder // never grows beyond what it was made for: that would copy
+	piece strings.Builder // never grows beyond its first capacity: that would move the strings
 	next  int             // the size of the next piece
 }
 
 const maxPiece = 64 << 10
 
-// keep returns a text as a string.
+// keep returns a text as a string in the arena.
 func (a *arena) keep(text []byte) string {
 	from := a.reserve(len(text))
 	a.piece.Write(text)
 	return a.piece.String()[from:]
 }
 
-// copy returns a text as a string that does not keep the given one in memory.
+// copy returns a copy of a text, so that the original can be freed.
 func (a *arena) copy(text string) string {
 	from := a.reserve(len(text))
 	a.piece.WriteString(text)
 	return a.piece.String()[from:]
 }
 
-// reserve makes room for so many bytes and returns where they will begin.
+// reserve makes room for a number of bytes and returns where they will begin.
 func (a *arena) reserve(size int) int {
 	if a.piece.Cap()-a.piece.Len() < size {
 		a.next = min(max(512, 2*a.next), maxPiece)

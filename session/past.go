@@ -9,19 +9,19 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// A compaction cuts the path, but some of what stands before the cut still counts:
-// system messages, the message that began a turn which the cut splits, edits of
-// these, and the model in force. A compaction of ours records where they are, so
-// that a resume need not look for them: see State. For others they are looked for
-// once, by the first bytes of the lines, and remembered.
+// A compaction cuts the path, but some of what comes before the cut still counts: system
+// messages, the message that began a turn which the cut splits, edits of these, and the
+// model in force. Our compactions record where they are, so that a resume need not search:
+// see State. For other compactions we search once, by the first bytes of the lines, and
+// remember the result.
 
-// past is what still matters, or may come to matter, of the path before a cut.
-// Places count from the cut towards the root.
+// past is what still counts, or may come to count, of the path before a cut. Places are
+// counted from the cut towards the root.
 type past struct {
 	system []placedNode // root first
 	prompt *placedNode  // the last message that begins a turn
 	acts   []act        // edits, reverts and merges, the nearest to the cut first
-	state  *State       // what was in force, once it was asked for
+	state  *State       // what was in force; nil until somebody asks
 }
 
 type placedNode struct {
@@ -36,8 +36,8 @@ type act struct {
 	picks  []string // of a merge
 }
 
-// pasts remembers them by the entry right before the cut. What stands before an
-// entry never changes, except when a line that was missing turns up.
+// pasts remembers each past by the entry right before the cut. What comes before an entry
+// never changes, except when a missing line turns up.
 type pasts struct {
 	mu     sync.Mutex
 	tree   *tree
@@ -63,14 +63,13 @@ func (p *pasts) put(v treeVersion, id string, found *past) {
 	p.by[id] = found
 }
 
-// treeVersion says which tree a path is from, and how often gaps in it were
-// filled.
+// treeVersion identifies the tree that a path is from, and how often its gaps were filled.
 type treeVersion struct {
 	tree   *tree
 	mended int
 }
 
-// readBefore reads what still matters of the path before the entries.
+// readBefore reads what still counts of the path before the entries.
 func (s *Session) readBefore(ctx context.Context, sel *selection) error {
 	if sel.compaction == nil {
 		return nil
@@ -87,7 +86,7 @@ func (s *Session) readBefore(ctx context.Context, sel *selection) error {
 	}
 	switch {
 	case !sel.version.tree.isWhole():
-		return errNeedAll // a line that was recorded cannot be read
+		return errNeedAll // one of the recorded lines cannot be read
 	case sel.older.at == none:
 		return nil
 	}
@@ -98,9 +97,9 @@ func (s *Session) readBefore(ctx context.Context, sel *selection) error {
 	return s.takePast(ctx, sel, past)
 }
 
-// recordedPast returns what the compaction in force says of the path before its
-// cut. That holds unless something was reverted since that stands before the cut.
-// A list that would bring an entry twice is not believed.
+// recordedPast returns what the compaction in force recorded about the path before its cut.
+// That holds unless something before the cut was reverted since. A list that would bring
+// in an entry twice is not believed.
 func (s *Session) recordedPast(sel *selection) ([]node, bool) {
 	state := sel.compaction.Compaction.State
 	if state == nil || state.Kept == nil {
@@ -131,8 +130,8 @@ func (sel *selection) hasAny(ids map[string]bool) bool {
 	return len(ids) > 0 && slices.ContainsFunc(sel.entries, func(e *Entry) bool { return ids[e.ID] })
 }
 
-// keptNode returns the node of an entry that a compaction keeps, which may stand
-// before the part of the log that was read.
+// keptNode returns the node of an entry that a compaction keeps. It may be before the part
+// of the log that was read.
 func (t *tree) keptNode(id string) (node, bool) {
 	if at, ok := t.at(id); ok {
 		return t.nodes[at], true
@@ -145,7 +144,7 @@ func (t *tree) keptNode(id string) (node, bool) {
 	return node{}, false
 }
 
-// revertsOlder reports whether one of the entries reverts what stands before them.
+// revertsOlder reports whether one of the entries reverts something before them.
 func (sel *selection) revertsOlder() bool {
 	targets := make(map[string]bool)
 	for _, e := range sel.entries {
@@ -162,8 +161,8 @@ func (sel *selection) revertsOlder() bool {
 	return len(targets) > 0
 }
 
-// takePast puts what matters now of the past into the selection: which edits do
-// depends on what was reverted since.
+// takePast puts what counts of the past into the selection. Which edits do depends on what
+// was reverted since.
 func (s *Session) takePast(ctx context.Context, sel *selection, p *past) error {
 	wanted := make(map[string]bool)
 	nodes := slices.Clone(p.system)
@@ -185,7 +184,7 @@ func (s *Session) takePast(ctx context.Context, sel *selection, p *past) error {
 		case a.kind == kindRevert:
 			sel.reverted[a.target] = true
 		case a.kind == kindContextEdit && wanted[a.target]:
-			wanted[a.target] = false // those before it do not count
+			wanted[a.target] = false // the nearest edit counts, not those before it
 			nodes = append(nodes, a.placedNode)
 		}
 	}
@@ -213,7 +212,7 @@ func (sel *selection) beginsWithTurn() bool {
 	return false
 }
 
-// pastOf finds out about the path before the entries, or remembers.
+// pastOf returns the past of the entries, from memory or by searching the path.
 func (s *Session) pastOf(ctx context.Context, sel *selection) (*past, error) {
 	id := sel.older.nodes[sel.older.at].id
 	if p := s.pasts.get(sel.version, id); p != nil {
@@ -232,7 +231,7 @@ func (s *Session) pastOf(ctx context.Context, sel *selection) (*past, error) {
 	return p, nil
 }
 
-// countsOf returns the counts of a tree, which may be growing.
+// countsOf returns the counts of a tree that may be growing.
 func (s *Session) countsOf(v treeVersion) counts {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -241,7 +240,7 @@ func (s *Session) countsOf(v treeVersion) counts {
 
 // findMessages finds the system messages and the last message that begins a turn.
 func (s *Session) findMessages(ctx context.Context, p *past, older ancestors) error {
-	var hidden []placedNode // whose line must be read to know who speaks
+	var hidden []placedNode // messages whose line must be read to know who speaks
 	way := older
 	for n := way.next(); n != nil; n = way.next() {
 		switch {
@@ -267,7 +266,7 @@ func (s *Session) findMessages(ctx context.Context, p *past, older ancestors) er
 
 func rootFirst(a, b placedNode) int { return b.place - a.place }
 
-// speakersOf reads who speaks in messages, by the places of their lines.
+// speakersOf reads who speaks in messages, by the positions of their lines.
 func (s *Session) speakersOf(ctx context.Context, messages []placedNode) (map[store.Pos]speaker, error) {
 	slices.Reverse(messages) // as they are read
 	nodes := make([]node, len(messages))
@@ -283,8 +282,8 @@ func (s *Session) speakersOf(ctx context.Context, messages []placedNode) (map[st
 	return speakers, err
 }
 
-// findPrompt finds the last message that begins a turn. Others of the user bring
-// results; in some formats there may be many of them in a row.
+// findPrompt finds the last message that begins a turn. Other messages of the user bring
+// results; in some formats there are many of them in a row.
 func (s *Session) findPrompt(ctx context.Context, p *past, older ancestors, hidden map[store.Pos]speaker) error {
 	isUser := func(n *node) bool {
 		return n.kind == kindMessage && (n.speaker == speakerUser || n.speaker == speakerUnknown && hidden[n.pos] == speakerUser)
@@ -304,8 +303,8 @@ func (s *Session) findPrompt(ctx context.Context, p *past, older ancestors, hidd
 	return nil
 }
 
-// some yields the ancestors that are wanted, the nearest first, a few at a time:
-// nobody knows how many will be needed, so first one and then ever more.
+// some yields the ancestors that are wanted, nearest first, a few at a time. How many will
+// be needed is unknown, so it starts with one and yields more each time.
 func (a ancestors) some(want func(*node) bool) iter.Seq[[]placedNode] {
 	return func(yield func([]placedNode) bool) {
 		const most = 256
@@ -366,12 +365,12 @@ func (s *Session) findActs(ctx context.Context, p *past, older ancestors) error 
 	return nil
 }
 
-// speaker is the role of a message as far as the shape of a context depends on it,
-// in one byte.
+// speaker is the role of a message, as far as the shape of a context depends on it, in one
+// byte.
 type speaker uint8
 
 const (
-	speakerUnknown speaker = iota // it does not stand where a writer of ours puts it
+	speakerUnknown speaker = iota // the role is not where our writers put it
 	speakerUser
 	speakerModel
 	speakerSilent // the model, in a message that does not name it

@@ -6,9 +6,8 @@ import (
 	"fmt"
 )
 
-// readPicked reads the messages that merges on the path bring along. What is on
-// the path stands there already, and what an earlier merge brought there: nothing
-// is in a context twice.
+// readPicked reads the messages that merges on the path bring. Messages that are on the
+// path, or that an earlier merge brought, are skipped: nothing is in a context twice.
 func (s *Session) readPicked(ctx context.Context, sel *selection) error {
 	var named []string
 	for _, e := range sel.entries {
@@ -54,7 +53,7 @@ func (s *Session) readPicked(ctx context.Context, sel *selection) error {
 	return nil
 }
 
-// messagesAmong returns which of the ids are those of messages.
+// messagesAmong returns which of the ids belong to messages.
 func (s *Session) messagesAmong(ids []string) (map[string]bool, error) {
 	messages := make(map[string]bool)
 	err := s.withWhole(func(t *tree) error {
@@ -68,8 +67,8 @@ func (s *Session) messagesAmong(ids []string) (map[string]bool, error) {
 	return messages, err
 }
 
-// alreadyThere returns which of the wanted entries are on the path or were brought
-// by a merge before the first entry that counts, and why they are there.
+// alreadyThere returns which of the wanted entries are on the path, or were brought by a
+// merge before the first entry that counts, and why.
 func (s *Session) alreadyThere(ctx context.Context, sel *selection, wanted map[string]bool) (map[string]string, error) {
 	there := make(map[string]string)
 	note := func(id, why string) {
@@ -130,7 +129,7 @@ func pickedProblem(mergeID, id string, err error) Problem {
 	return Problem{Kind: ProblemTarget, EntryID: mergeID, Detail: err.Error()}
 }
 
-// targetProblem is that of an entry, of a type, that names one which is not there.
+// targetProblem describes an entry that names another one which is not there.
 func targetProblem(entryID string, t EntryType, id string) Problem {
 	return Problem{Kind: ProblemTarget, EntryID: entryID, Detail: fmt.Sprintf("%s of %q, which is not in the session", t, id)}
 }

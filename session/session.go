@@ -23,15 +23,15 @@ const DefaultBlobThreshold = 32 << 10
 type OnConflict int
 
 const (
-	// ReportConflict gives the caller a *ConflictError. It is the default. Where
-	// the others only made remarks (labels, names, custom entries) there is no
-	// conflict: the append goes on from our own leaf.
+	// ReportConflict returns a *ConflictError. It is the default. If the others only
+	// made remarks (labels, names, custom entries), that is not a conflict: the append
+	// continues from our own leaf.
 	ReportConflict OnConflict = iota
-	// GrowBranch appends to our own leaf all the same: the tree gets a branch,
-	// and neither writer's path has the other's entries in it.
+	// GrowBranch appends to our own leaf anyway: the tree gets a branch, and neither
+	// writer's path contains the other's entries.
 	GrowBranch
-	// ReportAll is ReportConflict for remarks too: an append lands only where
-	// the session has seen everything before it.
+	// ReportAll treats remarks as conflicts too: an append lands only if the session has
+	// seen everything before it.
 	ReportAll
 )
 
@@ -43,20 +43,20 @@ type Options struct {
 	// BlobThreshold is the size in bytes above which images and tool output are
 	// kept as blobs, once per content. Negative means never. Default: 32 KiB.
 	BlobThreshold int
-	// NewID makes the id of a new entry. It must never return one twice.
+	// NewID returns the id of a new entry. It must never return the same one twice.
 	// Default: UUIDv7.
 	NewID func(EntryType) string
-	// Now tells the time. Default: time.Now.
+	// Now returns the time. Default: time.Now.
 	Now func() time.Time
-	// Clean, if it is not nil, may change each entry before any of it is written,
-	// to take secrets out, say; an error refuses the entry. The payload is the
-	// caller's: Clean replaces what it changes. It must leave the type of the
-	// payload alone and not call the session. Package session/clean has one.
+	// Clean, if not nil, may change each entry before any of it is written, for example
+	// to take secrets out. An error refuses the entry. The payload belongs to the caller,
+	// so Clean must replace what it changes instead of writing into it. It must keep the
+	// type of the payload and must not call the session. Package session/clean has one.
 	Clean func(*Entry) error
-	// Logger gets a line for every damage that is found. Default: none.
+	// Logger gets a line for every piece of damage that is found. Default: none.
 	Logger *slog.Logger
 
-	ownIDs bool // NewID is the default, and need not ask for the time again
+	ownIDs bool // NewID is the default, so ids can be made from a time that is already known
 }
 
 func (o *Options) withDefaults() Options {
@@ -84,49 +84,57 @@ func (o *Options) withDefaults() Options {
 // methods may be called concurrently.
 type Session struct {
 	*core
-	ctx context.Context // of its operations, or nil: see WithContext
+	ctx context.Context // for its operations, or nil: see WithContext
 }
 
 // core is what all views of a session share.
+//
+// Locks are taken in this order, and each may be skipped: continuing; a hold on blobs,
+// for which another process may make us wait; mu; then the short ones inside cache, pasts
+// and tree.byID, which only guard memory.
+//
+// mu is held while lines are written, because the tree and the log must agree on where
+// the log ends. It is released before they are synced: a sync takes milliseconds, and
+// appends of other goroutines can only share one if they are written in the meantime.
 type core struct {
 	opts    Options
 	store   store.Store
-	owners  *atomic.Int32 // the sessions of which the last to be closed closes the store too; nil if none does
+	owners  *atomic.Int32 // how many open sessions share the store; the last one to close closes it. nil: the caller does
 	log     store.Log
-	name    string // which is the session's id
+	name    string // also the session's id
 	header  Header // never changes
-	strange string // the id that the header has instead of the name, or ""
+	strange string // the id in the header, if it differs from the name; else ""
 
-	continuing sync.Mutex // so that there is one continuation; taken before mu
+	continuing sync.Mutex // held while a continuation is made, so that there is only one; taken before mu
 
-	mu     sync.RWMutex // guards what follows; never held while waiting for the disk's sync
+	mu     sync.RWMutex // guards what follows; released before an append is synced
 	tree   *tree
-	batch  batch // what is being appended
-	failed error // why no more can be appended, or nil
+	batch  batch // the append in progress
+	failed error // why nothing more can be appended, or nil
 	closed bool
 
-	weight weight // of the log; kept only if that is limited
+	weight weight // of the log; kept only if its size is limited
 
 	cache       entryCache
 	lastContext atomic.Pointer[sharedContext]
 	pasts       pasts
-	detail      headDetail // for when the whole log is read
+	detail      headDetail // how closely to look if the whole log has to be read
 }
 
-// WithContext returns a view of the session whose operations end when ctx does:
-// waiting for a lock, the disk or another machine, and reading what is long. It
-// is the same session in all else, and closing either closes both. A view is made
-// for one call or a few:
+// WithContext returns a view of the session whose operations end when ctx ends: waiting
+// for a lock, the disk or another machine, and reading what is long. In every other way
+// it is the same session, and closing either closes both. A view is made for one call or
+// a few:
 //
 //	id, err := s.WithContext(ctx).AppendMessage(session.RoleUser, content)
 //
-// A context is usually the first parameter of a function. Here that would mean a
-// second name for each of some forty methods, those of the first having been
-// settled before; so it goes the way of (*http.Request).WithContext. An append
-// that was cut short says whether it landed as any other does: see ErrUnknown.
+// A context is usually the first parameter of a function. Here that would have meant a
+// second name for each of some forty existing methods, so we do it the way of
+// (*http.Request).WithContext. An append that was interrupted reports whether it landed
+// like any other: see ErrUnknown.
 func (s *Session) WithContext(ctx context.Context) *Session { return &Session{s.core, ctx} }
 
-// context returns the context of the session's operations.
+// context returns the context for the session's operations.
 func (s *Session) context() context.Context {
 	if s.ctx == nil {
 		return context.Background()
@@ -134,14 +142,13 @@ func (s *Session) context() context.Context {
 	return s.ctx
 }
 
-// Create makes a new session in a store. The fields of the header that are
-// empty are filled in.
+// Create makes a new session in a store. Empty fields of the header are filled in.
 func Create(ctx context.Context, st store.Store, h Header, o *Options) (*Session, error) {
 	return create(ctx, st, h, o, nil, nil)
 }
 
-// createWith is Create with the first entries, which are there with the session or
-// not at all.
+// createWith is Create with first entries: the session appears together with them, or not
+// at all.
 func createWith(ctx context.Context, st store.Store, h Header, o *Options, entries ...Entry) (*Session, error) {
 	next := &Session{core: &core{opts: o.withDefaults(), store: st, name: h.ID}}
 	blobs := heldBlobs{store: st}
@@ -153,8 +160,8 @@ func createWith(ctx context.Context, st store.Store, h Header, o *Options, entri
 	return create(ctx, st, h, o, store.Lines(lines...), nil)
 }
 
-// firstLines returns the lines of entries with which a session begins that is yet
-// to be made with the options and the store of this one.
+// firstLines returns the lines of the entries with which a new session is to begin. The
+// new session will have the options and the store of this one.
 func (s *Session) firstLines(ctx context.Context, blobs *heldBlobs, entries []Entry) ([][]byte, error) {
 	next := Session{core: &core{opts: s.opts, store: s.store, name: s.name, tree: &tree{extent: extentWhole}}, ctx: ctx}
 	w := writing{op: "create", entries: entries}
@@ -171,8 +178,8 @@ func (s *Session) firstLines(ctx context.Context, blobs *heldBlobs, entries []En
 	return b.lines, nil
 }
 
-// create makes a session that holds the given lines from the start. If they come
-// from a log, that must still be what it was: see store.CreateCopy.
+// create makes a session that has the given lines from the start. If they come from a
+// log, that log must not have changed in the meantime: see store.CreateCopy.
 func create(ctx context.Context, st store.Store, h Header, o *Options, lines iter.Seq2[[]byte, error], of store.Log) (*Session, error) {
 	opts := o.withDefaults()
 	h.Type, h.Version = TypeSession, Version
@@ -200,8 +207,8 @@ func create(ctx context.Context, st store.Store, h Header, o *Options, lines ite
 	return s, nil
 }
 
-// Open returns an existing session of a store. It reads the header and the end
-// of the log; more is read when it is asked for. It writes nothing.
+// Open returns an existing session of a store. It reads the header and the end of the
+// log, and more only when asked. It writes nothing.
 func Open(ctx context.Context, st store.Store, name string, o *Options) (*Session, error) {
 	log, err := st.Open(ctx, name)
 	if err != nil {
@@ -214,7 +221,7 @@ func Open(ctx context.Context, st store.Store, name string, o *Options) (*Sessio
 	return s, nil
 }
 
-// load reads the header and as much of the log's end as tells the leaf.
+// load reads the header, and as much of the log's end as it takes to know the leaf.
 func (s *Session) load(ctx context.Context) error {
 	h, err := readHeader(ctx, s.log)
 	if err != nil {
@@ -265,7 +272,7 @@ func readHeader(ctx context.Context, log store.Log) (*Header, error) {
 		}
 		h, err := decodeHeader(bytes.Clone(line.Data))
 		if err != nil {
-			return nil, nil // as good as missing: the whole log is read then
+			return nil, nil // the same as missing: the caller then reads the whole log
 		}
 		return h, nil
 	}
@@ -291,8 +298,8 @@ func findHeader(ctx context.Context, log store.Log) (*Header, error) {
 	return nil, nil
 }
 
-// inventHeader stands in for a header that is missing. A log without a single
-// entry is not a session.
+// inventHeader returns a replacement for a missing header. A log without a single entry
+// is not a session.
 func (s *Session) inventHeader(t *tree) (*Header, error) {
 	if len(t.nodes) == 0 {
 		return nil, &Error{
@@ -311,8 +318,8 @@ func (s *Session) inventHeader(t *tree) (*Header, error) {
 
 func (s *Session) checkVersion() error {
 	version := strconv.Itoa(s.header.Version)
-	// A number, but not one that we could have written. Beside one that we could,
-	// it is a repeated member, which does not count.
+	// A number that we could not have written. If there is also one that we could have
+	// written, this is a repeated member, which does not count.
 	odd, _, _ := s.header.Extra.take("version")
 	if s.header.Version == 0 && rawjson.Kind(odd) == 'n' {
 		version = string(odd)
@@ -326,7 +333,7 @@ func (s *Session) checkVersion() error {
 	}
 }
 
-// loadAll reads the whole log up to where we know it.
+// loadAll reads the whole log, up to the end that we know.
 func (s *Session) loadAll(ctx context.Context) (*tree, error) {
 	end := s.tree.end
 	if end == 0 {
@@ -345,7 +352,7 @@ func (s *Session) loadAll(ctx context.Context) (*tree, error) {
 	return t, nil
 }
 
-// whole makes the tree complete. It is called with mu held for writing.
+// whole completes the tree. It is called with mu held for writing.
 func (s *Session) whole(ctx context.Context) error {
 	if s.tree.isWhole() {
 		return nil
@@ -354,13 +361,14 @@ func (s *Session) whole(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.leaf = s.tree.leaf // ours, which may differ from the log's after a conflict
+	t.leaf = s.tree.leaf // our own, which may differ from the log's after a conflict
 	t.leaf, _ = t.standsAt(t.leaf)
 	s.tree = t
 	return nil
 }
 
-// withWhole calls f with the complete tree, under the lock.
+// withWhole calls f with the complete tree and mu held: for reading if the tree was
+// complete already, for writing if it had to be read.
 func (s *Session) withWhole(f func(t *tree) error) error {
 	s.mu.RLock()
 	if s.closed {
@@ -383,9 +391,9 @@ func (s *Session) withWhole(f func(t *tree) error) error {
 	return f(s.tree)
 }
 
-// checkCurrent makes sure that nobody rewrote the log since it was opened. Reading
-// the file would notice; but entries may be in our memory, and what was taken out
-// of the log must not be read from there either.
+// checkCurrent returns an error if somebody rewrote the log since it was opened. Reading
+// the file would show that, but the cache may still have the old entries, and a secret
+// that was taken out of the log must not come back from there.
 func (s *Session) checkCurrent() error {
 	if log, ok := s.log.(store.Pinner); ok {
 		return log.Current()
@@ -400,8 +408,8 @@ func (s *Session) errClosed(op string) error {
 // ID returns the session's id: the name by which its store knows it.
 func (s *Session) ID() string { return s.name }
 
-// Header returns the session's header. Its ID is that of the session, even if
-// the log says another, because somebody renamed the file: see Problems.
+// Header returns the session's header. Its ID is the name of the session, even if the
+// log has another because somebody renamed the file: see Problems.
 func (s *Session) Header() Header {
 	h := s.header
 	h.Extra = h.Extra.clone()
@@ -416,15 +424,15 @@ func (s *Session) Path() string {
 	return ""
 }
 
-// LeafID returns the entry that the next append will follow, or "" at a root.
+// LeafID returns the entry that the next append will follow, or "" if it will be a root.
 func (s *Session) LeafID() string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.tree.leaf
 }
 
-// Refresh reads what other writers appended, and goes on from where the log
-// says the leaf is. It reports whether there was anything new.
+// Refresh reads what other writers appended and moves to the leaf that the log has now.
+// It reports whether there was anything new.
 func (s *Session) Refresh() (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -439,11 +447,11 @@ func (s *Session) Refresh() (bool, error) {
 	return s.tree.end > before, nil
 }
 
-// Settle makes a session ready to go on after a crash. An entry whose writer was
-// killed before it had written the line end is passed over by readers; Settle
-// completes it and goes on from it, as Refresh does, and reports whether there
-// was one. Call it before you build on what the session says: an append completes
-// such an entry too, but then it is a branch beside the one appended.
+// Settle prepares a session for going on after a crash. If a writer was killed before it
+// wrote the line end of an entry, readers ignore that entry. Settle completes it, moves
+// to it as Refresh does, and reports whether there was one. Call it before you decide
+// anything from what the session says: an append would complete the entry too, but it
+// would land on a branch beside the new one.
 func (s *Session) Settle(ctx context.Context) (bool, error) {
 	log, ok := s.log.(store.Settler)
 	if !ok {
@@ -456,7 +464,9 @@ func (s *Session) Settle(ctx context.Context) (bool, error) {
 	return s.Refresh()
 }
 
-// absorb takes in the lines that others appended. The leaf stays.
+// absorb reads the lines that others appended. Our leaf stays where it is: only the caller
+// can decide whether the other writer's entries belong before its own. It is called with
+// mu held for writing.
 func (s *Session) absorb(ctx context.Context) error {
 	s.tree.live = true
 	for line, err := range s.log.Forward(ctx, s.tree.end) {
@@ -473,11 +483,11 @@ func (s *Session) absorb(ctx context.Context) error {
 	if s.tree.standing() {
 		return nil
 	}
-	return s.whole(ctx) // only all of the log tells where the leaf stands
+	return s.whole(ctx) // only the whole log shows where the leaf is
 }
 
-// Follow yields the entries after the ones known now, as they are appended by
-// anyone, until ctx is done. It does not change the session: see Refresh.
+// Follow yields the entries after those known now, as anyone appends them, until ctx ends.
+// It does not change the session: see Refresh.
 func (s *Session) Follow(ctx context.Context) iter.Seq2[Entry, error] {
 	s.mu.RLock()
 	from := s.tree.end
@@ -503,11 +513,11 @@ func (s *Session) Follow(ctx context.Context) iter.Seq2[Entry, error] {
 	}
 }
 
-// Flush is a barrier: when it returns nil, everything that was appended through
-// this session before the call, and the session itself if it was created here,
-// survive a power cut, however lazily the store was told to sync. With the
-// default, Sync: Always, there is nothing to wait for. After an error that
-// matches ErrUnknown the session takes no more: load it again.
+// Flush is a barrier. When it returns nil, everything appended through this session
+// before the call survives a power cut, whatever the store's Sync is; so does the session
+// itself if it was created here. With the default, Sync: Always, there is nothing to wait
+// for. After an error that matches ErrUnknown the session accepts no more appends: load
+// it again.
 func (s *Session) Flush(ctx context.Context) error {
 	s.mu.RLock()
 	closed, failed := s.closed, s.failed
@@ -530,8 +540,8 @@ func (s *Session) Flush(ctx context.Context) error {
 	return err
 }
 
-// Close waits until everything appended is as durable as it was promised to be,
-// and releases the session's files.
+// Close waits until everything appended is as durable as the store promises, and releases
+// the session's files.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,34 +11,34 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// sharedContext is a context whose entries share their memory with the cache, and
-// with whoever asks for a shared one: nothing in it ever changes. The session
-// remembers the last, so that asking again costs nothing, and asking after an
-// append costs little more than what was appended.
+// sharedContext is a context whose entries share memory with the cache and with everybody
+// who asked for a shared one. So nothing in it ever changes once it is published in
+// Session.lastContext. The session keeps the last one: asking again costs nothing, and
+// asking after an append costs little more than what was appended.
 type sharedContext struct {
 	Context
 	key       contextKey
-	inBlobs   []int                           // the entries that fill is about
-	filled    map[*MessageEntry]*MessageEntry // what messages became when their blobs were filled in
-	blobBytes int                             // of what was filled in
+	inBlobs   []int                           // the entries with content in blobs: see fill
+	filled    map[*MessageEntry]*MessageEntry // messages by what they were before their blobs were filled in
+	blobBytes int                             // how much was filled in
 
 	// For grow:
 	version treeVersion
 	state   State             // at the leaf
 	edits   map[string]*Entry // in force
 	mayGrow bool
-	grown   atomic.Bool // another has been made of it, in the same memory
+	grown   atomic.Bool // another context was built on it, in the same memory: see with
 }
 
-// contextKey is all that a context depends on, as long as nobody rewrites the log.
+// contextKey is everything that a context depends on, as long as nobody rewrites the log.
 type contextKey struct {
 	leaf     string
-	end      store.Pos // how much of the log we know
+	end      store.Pos // how much of the log we have read
 	unpaired bool
-	closed   bool // then there is none
+	closed   bool // no context is ever stored under such a key
 }
 
-// contextKey returns the key of a context as the session is now.
+// contextKey returns the key of a context in the session's present state.
 func (s *Session) contextKey(o ContextOptions) contextKey {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -48,8 +48,12 @@ func (s *Session) contextKey(o ContextOptions) contextKey {
 	return contextKey{o.Leaf, s.tree.end, o.Unpaired, s.closed}
 }
 
-// sharedContext returns the context of options, the one that was built last if it
-// is the same.
+// sharedContext returns the context for the options: the last one if it still fits,
+// grown from it if possible, or else assembled.
+//
+// It does not hold mu meanwhile, and other goroutines may append. That is safe: the path
+// comes from one snapshot of the tree, entries in the log do not change, and remember
+// stores the result only if the session has not moved on.
 func (s *Session) sharedContext(ctx context.Context, o ContextOptions, fingerprints bool) (*sharedContext, error) {
 	key := s.contextKey(o)
 	last := s.lastContext.Load()
@@ -69,7 +73,7 @@ func (s *Session) sharedContext(ctx context.Context, o ContextOptions, fingerpri
 	if err != nil {
 		return nil, err
 	}
-	if fingerprints { // and all else that is known
+	if fingerprints { // GetContext needs neither these nor the model in force
 		if err := s.findState(ctx, sel); err != nil {
 			return nil, err
 		}
@@ -89,15 +93,14 @@ func (s *Session) sharedContext(ctx context.Context, o ContextOptions, fingerpri
 	return c, nil
 }
 
-// remember keeps a context for the next who asks, unless the session has moved on.
+// remember keeps a context for the next caller, unless the session has moved on.
 func (s *Session) remember(c *sharedContext, o ContextOptions, keep bool) {
 	if c != nil && keep && s.contextKey(o) == c.key {
 		s.lastContext.Store(c)
 	}
 }
 
-// inBlobs returns which entries, from an index on, have content that is kept in
-// blobs.
+// inBlobs returns which entries, from an index on, have content in blobs.
 func inBlobs(entries []Entry, from int) (at []int) {
 	for i := from; i < len(entries); i++ {
 		if entries[i].blobBytes() > 0 {
@@ -107,9 +110,9 @@ func inBlobs(entries []Entry, from int) (at []int) {
 	return at
 }
 
-// fill fills in the content of the entries in blobs, with what the last context has
-// of it. It reports whether the context may be remembered: not if something was
-// missing, which may come back, or if it is large.
+// fill fills in the content from blobs, taking it from the last context where possible. It
+// reports whether the context may be remembered. It may not if something was missing,
+// because that may come back, or if it is large.
 func (c *sharedContext) fill(ctx context.Context, blobs store.Blobs, last *sharedContext) (keep bool) {
 	problems, own := len(c.Problems), false
 	for _, i := range c.inBlobs {
@@ -120,7 +123,7 @@ func (c *sharedContext) fill(ctx context.Context, blobs store.Blobs, last *share
 			e.Message = source.clone()
 			c.Problems = append(c.Problems, resolve(ctx, blobs, e, 0)...)
 		}
-		if !own { // others may be reading the one that is there
+		if !own { // grow shares the map with the last context, which others may be reading
 			c.filled, own = maps.Clone(c.filled), true
 		}
 		if c.filled == nil {
@@ -131,8 +134,8 @@ func (c *sharedContext) fill(ctx context.Context, blobs store.Blobs, last *share
 	return len(c.Problems) == problems && c.blobBytes <= cacheBytes
 }
 
-// sameAs returns of how many entries the last context has fingerprints that are
-// those of this one too: as many as begin both and give the model the same.
+// sameAs returns how many fingerprints of the last context also hold for this one: as many
+// as there are entries at the beginning that contribute the same to both.
 func (c *sharedContext) sameAs(last *sharedContext) int {
 	n := 0
 	for n < len(last.Fingerprints) && n < len(c.Entries) && sameContribution(&c.Entries[n], &last.Entries[n]) {
@@ -141,8 +144,9 @@ func (c *sharedContext) sameAs(last *sharedContext) int {
 	return n
 }
 
-// sameContribution reports whether two entries surely give the model the same.
-// Nearly always they share the memory of what they give, which never changes.
+// sameContribution reports whether two entries certainly contribute the same to a request.
+// Comparing pointers is enough, because they nearly always share the memory of their
+// content, and that never changes.
 func sameContribution(a, b *Entry) bool {
 	if a.Type != b.Type || a.Message == nil || b.Message == nil {
 		return a.Type == b.Type && a.Message == b.Message && a.Summary() == b.Summary()
@@ -154,8 +158,8 @@ func sameContribution(a, b *Entry) bool {
 	return len(x) == 0 && (x == nil) == (y == nil) || len(x) > 0 && (&x[0] == &y[0] || sameResults(x, y))
 }
 
-// sameResults reports whether blocks are results of nothing but the same text, as
-// an edit that clears results makes them each time.
+// sameResults reports whether blocks are results with the same text and nothing else. An
+// edit that clears results makes such blocks afresh each time.
 func sameResults(x, y []Content) bool {
 	for i := range x {
 		a, b := x[i].ToolResult, y[i].ToolResult
@@ -179,8 +183,8 @@ func (c *sharedContext) copy() *Context {
 	return &made
 }
 
-// view returns the context as it is handed out to those who only read. What they
-// append goes elsewhere.
+// view returns the context for a caller who only reads it. Its lists are clipped, so that
+// an append by the caller copies them instead of writing into memory that grow uses.
 func (c *sharedContext) view() *Context {
 	made := c.Context
 	made.Entries = slices.Clip(c.Entries)
@@ -189,7 +193,8 @@ func (c *sharedContext) view() *Context {
 	return &made
 }
 
-// manyEntries is from how many entries on several processors clone them.
+// manyEntries is the number of entries from which it pays to clone them on several
+// processors.
 const manyEntries = 4096
 
 func cloneEntries(entries []Entry) []Entry {

@@ -9,8 +9,8 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// findState finds what was in force before the first entry that counts, unless
-// the compaction tells.
+// findState finds what was in force before the first entry that counts, unless the
+// compaction recorded it.
 func (s *Session) findState(ctx context.Context, sel *selection) error {
 	if sel.compaction != nil && sel.compaction.Compaction.State != nil {
 		sel.state = *sel.compaction.Compaction.State
@@ -38,8 +38,7 @@ func (s *Session) findState(ctx context.Context, sel *selection) error {
 	return nil
 }
 
-// stateAt returns what is in force at the end of a path, in a tree of which the
-// counts are given.
+// stateAt returns what is in force at the end of a path. n are the counts of its tree.
 func (s *Session) stateAt(ctx context.Context, path ancestors, n counts) (*State, error) {
 	state := &State{}
 	levelsAt, modelsAt := path, path
@@ -63,12 +62,12 @@ levels:
 			}
 		}
 	}
-	var told []State // who answered, the nearest first
+	var told []State // the models that answered, nearest first
 	err := s.eachModel(ctx, modelsAt, func(m State, isChange bool) bool {
 		told = append(told, m)
 		n := len(told)
-		// What stands before a change, or before an answer that names its
-		// provider, does not matter; nor what stands before another model.
+		// Nothing before a model change matters, nor before an answer that names its
+		// provider, nor before an answer of another model.
 		return isChange || m.Provider != "" || n > 1 && told[n-2].Model != m.Model
 	})
 	for _, m := range slices.Backward(told) {
@@ -77,9 +76,9 @@ levels:
 	return state, err
 }
 
-// eachModel visits the model changes and the answers that name a model, the
-// nearest first, until visit returns true. It does not decode messages: a path may
-// be long and have none that does.
+// eachModel visits the model changes and the answers that name a model, nearest first,
+// until visit returns true. It does not decode messages, because a long path may have none
+// that does.
 func (s *Session) eachModel(ctx context.Context, path ancestors, visit func(m State, isChange bool) (stop bool)) error {
 	mayTell := func(n *node) bool {
 		return n.kind == kindModelChange || n.kind == kindMessage && (n.speaker == speakerModel || n.speaker == speakerUnknown)
@@ -111,8 +110,8 @@ func (s *Session) eachModel(ctx context.Context, path ancestors, visit func(m St
 	return nil
 }
 
-// namesModel reports whether a line, or what follows the role in it, may say which
-// model answered.
+// namesModel reports whether a line, or the part after the role, may name the model that
+// answered.
 func namesModel(line []byte) bool {
 	line = bytes.TrimPrefix(line, beforeText) // bytes.Contains is slow where there are many quotes
 	return bytes.Contains(line, []byte(`"model"`))
@@ -133,9 +132,8 @@ func (s *State) update(e *Entry) {
 	}
 }
 
-// answeredBy applies an answer that names its model, and perhaps its provider. If
-// it does not, the provider is still that of the model in force; of another model
-// it is not known.
+// answeredBy applies an answer that names its model and perhaps its provider. Without a
+// provider, the one in force still holds if the model is the same; otherwise it is unknown.
 func (s *State) answeredBy(provider, model string) {
 	if provider != "" || model != s.Model {
 		s.Provider = provider
@@ -143,10 +141,10 @@ func (s *State) answeredBy(provider, model string) {
 	s.Model = model
 }
 
-// speaks returns who speaks in the line of a message, and which model, without
-// decoding what is said.
+// speaks returns the role in the line of a message, and the model and its provider, without
+// decoding the content.
 func speaks(line []byte) (role, provider, model string) {
-	odd := false // the members are not as nearly everybody writes them
+	odd := false // the members are not in the usual order
 	take := func(into *string, value []byte) {
 		text, ok := rawjson.String(value)
 		odd = odd || !ok || *into != ""

@@ -10,12 +10,12 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// errNeedAll says that the end of a log does not tell what was asked, and that
-// all of it must be read. It is always acted on, never returned to a caller.
+// errNeedAll means that the end of a log is not enough and all of it must be read. It is
+// never returned to a caller.
 var errNeedAll = errors.New("the whole log is needed")
 
-// errNeedState is errNeedAll when the compaction in force does not say which model
-// was.
+// errNeedState is errNeedAll for a compaction that did not record which model was in
+// force.
 var errNeedState = fmt.Errorf("%w: the state is somewhere in it", errNeedAll)
 
 // How far back loadTail reads.
@@ -26,15 +26,16 @@ const (
 	tailContext                 // until the context at the leaf is known
 )
 
-// loadTail reads a log from a position backwards, only as far as the goal
-// needs. Resuming a session therefore costs what its context costs, not what
-// its history does.
+// loadTail reads a log backwards from a position, only as far as the goal requires. So
+// resuming a session costs as much as its context, not as much as its history.
 //
-// A log is not always as our writer leaves it. Wherever the end of the log
-// alone could mislead, loadTail returns errNeedAll.
+// A log is not always what our writer would have left: lines may be repeated or damaged,
+// and other programs may branch without a leaf entry. Wherever the end of the log alone
+// could mislead, loadTail returns errNeedAll. It must never return a wrong leaf: appends
+// would then go to the wrong branch.
 //
-// If the goal is the context, it shows the lines of the leaf's path to onPath, the
-// last first.
+// If the goal is the context, loadTail passes the lines of the leaf's path to onPath, the
+// last one first.
 func loadTail(ctx context.Context, log store.Log, end store.Pos, goal tailGoal, onPath func(store.Line)) (*tree, error) {
 	scan := tailScan{goal: goal, onPath: onPath, into: newTree(), reverted: make(map[string]bool)}
 	for line, err := range log.Backward(ctx, end) {
@@ -61,17 +62,17 @@ type tailScan struct {
 	goal   tailGoal
 	onPath func(store.Line)
 	heads  headList // the latest first
-	into   *tree    // what it becomes; until then only the ids of the heads are in it
+	into   *tree    // the result; until tree is called it holds only the ids of the heads
 	header *Header  // set when the beginning was reached
 	leaf   string
 	end    store.Pos // after the last line
-	back   string    // where the leaf stood when the line met last was written
-	moved  bool      // the last line moved the leaf to an entry that was not met yet
+	back   string    // where the leaf was when the line we saw last was written
+	moved  bool      // the last line moved the leaf to an entry that we have not seen yet
 
 	want      string // the next entry of the path, nearer to the root
 	atRoot    bool   // the path is complete
 	reverted  map[string]bool
-	compacted bool   // a compaction that counts was met
+	compacted bool   // we have seen the compaction in force
 	firstKept string // by that compaction
 	kept      []KeptEntry
 	targets   []string // of all reverts
@@ -83,7 +84,7 @@ func (s *tailScan) add(line store.Line) (stop bool, err error) {
 	h, ok := rawjson.ScanHead(line.Data)
 	switch {
 	case s.done && string(h.Type) != string(TypeSession):
-		return true, nil // one line more than needed: it might have been the header
+		return true, nil // one line more than needed, in case it was the header
 	case line.Cut || !ok || len(h.ID) == 0:
 		return false, errNeedAll
 	case string(h.Type) == string(TypeSession):
@@ -119,7 +120,7 @@ func (s *tailScan) add(line store.Line) (stop bool, err error) {
 	return false, err
 }
 
-// addHead keeps what the first bytes of a line tell.
+// addHead records what the first bytes of a line say.
 func (s *tailScan) addHead(line store.Line, h rawjson.Head) *headLine {
 	head := headLine{isRoot: len(h.Parent) == 0, kind: kindOfType(h.Type), pos: line.Pos, next: line.Next}
 	if last := s.heads.last; last != nil && last.parent == string(h.ID) {
@@ -134,8 +135,8 @@ func (s *tailScan) addHead(line store.Line, h rawjson.Head) *headLine {
 	return s.heads.last
 }
 
-// headList is a list of heads, in pieces: to copy those of a long session into ever
-// longer lists would cost as much as to find them.
+// headList is a list of heads in pieces. One list would be copied each time it grows, which
+// for a long session costs as much as finding the heads.
 type headList struct {
 	pieces       [][]headLine
 	n            int
@@ -154,9 +155,9 @@ func (l *headList) add(h headLine) {
 	l.last, l.second = &l.pieces[at][len(l.pieces[at])-1], l.last
 }
 
-// checkMove makes sure that the leaf was moved to an entry that is no move itself:
-// only all of the log tells where the leaf stands then. An entry far away is not
-// looked for: reading all costs less.
+// checkMove makes sure that the leaf was moved to an entry that is not itself a move;
+// otherwise only the whole log shows where the leaf is. It does not search for an entry
+// that is far away, because reading everything costs less.
 func (s *tailScan) checkMove(head *headLine) error {
 	const far = 64 << 20
 	if !s.moved {
@@ -171,8 +172,8 @@ func (s *tailScan) checkMove(head *headLine) error {
 	return nil
 }
 
-// checkedBytes is how much of the log's end must look as our writer leaves it
-// before its last line is believed. It is read in one go anyway.
+// checkedBytes is how much of the log's end must look like our writer's work before we
+// believe its last line. Stores read that much in one go anyway.
 const checkedBytes = 16 << 10
 
 // begin learns the leaf from the last line.
@@ -186,7 +187,7 @@ func (s *tailScan) begin(last *headLine) {
 	s.moved = last.kind == kindLeaf && !s.atRoot
 }
 
-// lookBack notes where the leaf stood when a line was written.
+// lookBack notes where the leaf was when a line was written.
 func (s *tailScan) lookBack(head *headLine, data []byte) error {
 	s.back = head.parent
 	if head.kind != kindLeaf {
@@ -200,14 +201,14 @@ func (s *tailScan) lookBack(head *headLine, data []byte) error {
 	return nil
 }
 
-// checkBefore makes sure that a line is what it seems, given the one before it.
-// A writer of ours appends a child of the leaf, so the line before is the
-// parent, or the leaf entry that moved to the parent, or a remark that another
-// writer made at the parent; or else another writer's, and then the id is newer.
-// Anything else may be a repeated line, which does not move the leaf.
+// checkBefore checks a line against the line before it. Our writers append a child of the
+// leaf, so the line before is the parent, or the leaf entry that moved to the parent, or a
+// remark that another writer made at the parent. Or it belongs to another writer; then its
+// id is older than this one's. Anything else may be a repeated line, which does not move
+// the leaf.
 func (s *tailScan) checkBefore(before *headLine) error {
 	line := s.heads.second
-	stood := before.id // where the leaf stood before the line
+	stood := before.id // where the leaf was before the line
 	if before.kind == kindLeaf || before.kind.isRemark() && line.parent == before.parent {
 		stood = before.parent
 	}
@@ -217,7 +218,7 @@ func (s *tailScan) checkBefore(before *headLine) error {
 	return nil
 }
 
-// follow takes an entry of the path into account.
+// follow processes an entry of the path.
 func (s *tailScan) follow(head *headLine, data []byte) error {
 	s.want = head.parent
 	s.atRoot = head.isRoot
@@ -238,7 +239,7 @@ func (s *tailScan) follow(head *headLine, data []byte) error {
 	return nil
 }
 
-// control reads the entries that decide how far the context goes back.
+// control reads an entry that decides how far back the context goes.
 func (s *tailScan) control(head *headLine, data []byte) error {
 	e, err := decodeEntry(data)
 	if err == nil && e.Revert != nil {
@@ -257,7 +258,7 @@ func (s *tailScan) control(head *headLine, data []byte) error {
 		case e.Compaction.State == nil:
 			return errNeedState
 		case e.Compaction.State.Kept == nil:
-			return errNeedAll // what else counts is somewhere before
+			return errNeedAll // what else counts is somewhere before it
 		}
 		s.compacted, s.kept = true, e.Compaction.State.Kept
 		s.firstKept = e.Compaction.FirstKeptEntryID
@@ -265,7 +266,7 @@ func (s *tailScan) control(head *headLine, data []byte) error {
 	return nil
 }
 
-// tree makes a tree of what was read.
+// tree builds a tree from what was read.
 func (s *tailScan) tree(end store.Pos) (*tree, error) {
 	if s.header == nil && !s.done {
 		return nil, errNeedAll // the log has no header
@@ -293,13 +294,13 @@ func (s *tailScan) tree(end store.Pos) (*tree, error) {
 	return t, nil
 }
 
-// keptNear is how far into the log entries are looked for that are not where the
-// compaction says: the log may be a copy that begins with another header.
+// keptNear is how far into the log we search for entries that are not where the compaction
+// says. The log may be a copy that begins with a different header.
 const keptNear = 64 << 10
 
-// readKept finds what the compaction in force keeps from before the part of the
-// log that was read. What was reverted since could have been among it, or bring
-// back what is not.
+// readKept finds the entries that the compaction in force keeps from before the part of the
+// log that was read. If something before that part was reverted since, the list may have
+// an entry too many or too few, so everything must be read.
 func (s *tailScan) readKept(ctx context.Context, log store.Log, t *tree) ([]node, error) {
 	for _, id := range s.targets {
 		if _, ok := t.at(id); !ok {
@@ -326,7 +327,7 @@ func (s *tailScan) readKept(ctx context.Context, log store.Log, t *tree) ([]node
 	return append(nodes, found...), err
 }
 
-// keptAt returns the entry whose line should be at a place, or nil.
+// keptAt returns the entry whose line should be at a position, or nil.
 func keptAt(ctx context.Context, log store.Log, k KeptEntry) (*node, error) {
 	if k.At <= 0 {
 		return nil, nil
@@ -335,7 +336,7 @@ func keptAt(ctx context.Context, log store.Log, k KeptEntry) (*node, error) {
 		switch h, ok := rawjson.ScanHead(line.Data); {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case err != nil: // nobody knows what is there
+		case err != nil: // the position is only a hint; if the disk fails, searchKept reports it
 		case ok && !line.Cut && line.Pos == k.At && string(h.ID) == k.ID && string(h.Type) != string(TypeSession):
 			return keptNode(line, h), nil
 		}
@@ -349,7 +350,7 @@ func keptNode(line store.Line, h rawjson.Head) *node {
 	return &node{id: head.id, pos: head.pos, parent: none, kind: head.kind, speaker: head.speaker}
 }
 
-// searchKept looks for entries in the beginning of a log.
+// searchKept searches the beginning of a log for entries.
 func searchKept(ctx context.Context, log store.Log, lost []KeptEntry) ([]node, error) {
 	var nodes []node
 	for line, err := range log.Forward(ctx, 0) {

@@ -12,11 +12,11 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// none is the index of no node: a root has no parent.
+// none stands for the parent of a root.
 const none int32 = -1
 
-// node is what the first bytes of an entry's line tell. Its body stays in the
-// log until somebody asks for it.
+// node is what the first bytes of an entry's line say. The body stays in the log until
+// somebody asks for it.
 type node struct {
 	id      string
 	pos     store.Pos
@@ -29,31 +29,37 @@ type node struct {
 type extent uint8
 
 const (
-	extentEnd     extent = iota // its end, as far back as it takes to know the leaf
-	extentContext               // its end, as far back as the context at deepFrom goes
+	extentEnd     extent = iota // its end, far enough back to know the leaf
+	extentContext               // its end, far enough back for the context at deepFrom
 	extentWhole                 // all of it
 )
 
-// headDetail is how closely the lines are looked at from which a tree is built.
+// headDetail is how closely the lines are examined from which a tree is built.
 type headDetail uint8
 
 const (
-	detailRoles  headDetail = iota // only at their first bytes, which have the role
-	detailModels                   // at messages of the model to the end: does one name it?
+	detailRoles  headDetail = iota // only the first bytes, which include the role
+	detailModels                   // messages of the model to the end, to see whether they name it
 )
 
-// tree is the shape of a session, or of its end: see tail.go. It is built from
-// lines and knows nothing of files.
+// tree is the shape of a session or of its end: see tail.go. It is built from lines and
+// does not know about files.
+//
+// Readers take a slice of nodes under the session's lock and go on reading it without the
+// lock. That is safe because nodes only grows at its end; a node that is there does not
+// change. The exception is a gap that turns into an entry when its line arrives after
+// all. Only absorb can bring such a line (our own appends never use an id that is taken,
+// even by a gap), so absorb sets live, and fillGap then copies nodes before it changes one.
 type tree struct {
 	header   *Header
-	nodes    []node // in the order of the log; gaps come where they are found
+	nodes    []node // in the order of the log; gaps are where they were found
 	byID     idIndex
-	live     bool // somebody may be reading nodes: those that are there must not change
+	live     bool // somebody may be reading nodes, so fillGap must copy them first
 	extent   extent
 	deepFrom string    // the leaf for which the log's end was read
 	end      store.Pos // of the last line read
 	leaf     string    // the entry that the next one will follow; "" for none
-	logLeaf  string    // where the log itself says the leaf is: another writer may have moved it
+	logLeaf  string    // the leaf according to the log: another writer may have moved it
 
 	counts   counts
 	listed   [len(kinds)][]int32 // the entries of some kinds, in order: see kindRow
@@ -68,25 +74,25 @@ type tree struct {
 	lost    damageIndex
 
 	walked pathMarks
-	mended int    // how often gaps were filled or parents found late: see pasts
-	kept   []node // if deep: what the compaction in force keeps from before the part that was read
+	mended int    // how often a gap was filled or a parent turned up late: see pasts
+	kept   []node // if the tree is extentContext: what the compaction in force keeps from before the part that was read
 }
 
-// counts says how many entries of a sort there are in a tree. Nobody need go along a
-// path to look for what is nowhere.
+// counts is how many entries of each sort a tree has. If there are none, nobody needs to
+// search a path for them.
 type counts struct {
 	kinds    [len(kinds)]int
 	speakers [speakerOther + 1]int // of messages
 }
 
-// pendingParent is an entry whose parent was not there yet when it was read.
+// pendingParent is an entry whose parent had not been read yet.
 type pendingParent struct {
 	child  int32
 	parent string
 }
 
-// idsIn returns what looks like ids in a damaged line, in which several may have
-// been joined.
+// idsIn returns what looks like ids in a damaged line. Several lines may have been joined
+// in it.
 func idsIn(line []byte) []string {
 	const lead = `"id":"`
 	var ids []string
@@ -99,7 +105,7 @@ func idsIn(line []byte) []string {
 		if !closed {
 			break
 		}
-		ids, line = append(ids, string(id)), line[at+len(lead)-1:] // the quote may begin another
+		ids, line = append(ids, string(id)), line[at+len(lead)-1:] // the closing quote may begin another
 	}
 	return ids
 }
@@ -143,9 +149,8 @@ func (t *tree) isDangling(p pendingParent) bool {
 	return !ok
 }
 
-// findDamage looks for lines of which only the first bytes are good: in such a
-// line, one that was torn and to which the next was joined, a parent that is
-// missing may have been lost.
+// findDamage looks for lines of which only the first bytes are good. If a line was torn and
+// the next one was joined to it, a missing parent may have been lost there.
 func (t *tree) findDamage(ctx context.Context, log store.Log, end store.Pos) error {
 	for line, err := range log.Forward(ctx, 0) {
 		if err != nil {
@@ -163,15 +168,15 @@ func (t *tree) findDamage(ctx context.Context, log store.Log, end store.Pos) err
 	return nil
 }
 
-// sample is how many entries tell how many a log has in all, more or less.
+// sample is how many entries it takes to estimate how many a log has in all.
 const sample = 256
 
-// expect makes room for so many entries, and for some that are appended later.
+// expect makes room for a number of entries and for some that will be appended later.
 func (t *tree) expect(entries int) {
 	t.nodes = slices.Grow(t.nodes, max(0, entries+entries/16-len(t.nodes)))
 }
 
-// addLine takes a line into the tree.
+// addLine adds a line to the tree.
 func (t *tree) addLine(line store.Line) {
 	t.end = line.Next
 	h, ok := rawjson.ScanHead(line.Data)
@@ -204,7 +209,7 @@ func (t *tree) addHeader(line store.Line) {
 	}
 }
 
-// headLine is an entry as its line's first bytes tell it.
+// headLine is what the first bytes of an entry's line say.
 type headLine struct {
 	id, parent string
 	isRoot     bool // parent_id is null, empty or missing
@@ -227,8 +232,8 @@ func newHeadLine(line store.Line, h rawjson.Head) headLine {
 	}
 }
 
-// headLine is newHeadLine without an allocation for every line: the ids are kept
-// together, and a parent's is nearly always that of the entry before.
+// headLine is newHeadLine without an allocation per line: the ids are kept together, and
+// the parent's id is nearly always that of the entry before.
 func (t *tree) headLine(line store.Line, h rawjson.Head) headLine {
 	head := headLine{
 		id: t.ids.keep(h.ID), isRoot: len(h.Parent) == 0,
@@ -250,10 +255,10 @@ func (t *tree) addEntry(h headLine) {
 		t.fillGap(at, h)
 	} else if !ok {
 		t.report(ProblemDuplicate, h.id, h.pos, fmt.Sprintf("the id is that of the entry at %d", t.nodes[at].pos))
-		return // a repeated line must not move the leaf back, nor hide the first
+		return // a repeated line must neither move the leaf back nor hide the first
 	}
 	if kinds[h.kind].reachesBack && t.extent == extentContext {
-		t.extent = extentEnd // it may bring back what lies before the part that was read
+		t.extent = extentEnd // the context may now reach further back than what was read
 	}
 	if h.kind == kindLeaf {
 		t.logLeaf = h.parent
@@ -262,12 +267,12 @@ func (t *tree) addEntry(h headLine) {
 	}
 }
 
-// add puts a node into the tree and finds its parent, or leaves that to settle.
-// If there is a node of that id, it returns its index and false.
+// add adds a node to the tree and finds its parent, or leaves that to settle. If there is
+// a node with that id, it returns that one's index and false.
 func (t *tree) add(h headLine) (at int32, ok bool) {
 	i := int32(len(t.nodes))
 	if len(t.nodes) == cap(t.nodes) {
-		t.nodes = slices.Grow(t.nodes, len(t.nodes)+1) // append alone would copy a long session often
+		t.nodes = slices.Grow(t.nodes, len(t.nodes)+1) // doubles; append alone would copy a long session more often
 	}
 	t.nodes = append(t.nodes, node{id: h.id, pos: h.pos, parent: none, kind: h.kind, speaker: h.speaker})
 	if other, ok := t.byID.add(t.nodes); !ok {
@@ -289,7 +294,7 @@ func (t *tree) add(h headLine) (at int32, ok bool) {
 	return i, true
 }
 
-// count takes note of the entries of which there are lists.
+// count counts an entry, and lists it if its kind is listed.
 func (t *tree) count(i int32) {
 	k := t.nodes[i].kind
 	t.counts.kinds[k]++
@@ -301,8 +306,8 @@ func (t *tree) count(i int32) {
 	}
 }
 
-// fillGap puts an entry where one was known to be missing: its line was damaged
-// and written again, or stands after its children.
+// fillGap puts an entry where one was known to be missing: its line was damaged and
+// written again, or comes after its children.
 func (t *tree) fillGap(at int32, h headLine) {
 	if t.live {
 		t.nodes, t.live = slices.Clone(t.nodes), false
@@ -316,20 +321,20 @@ func (t *tree) fillGap(at int32, h headLine) {
 	t.count(at)
 }
 
-// quoted is how much of a damaged line is looked at to quote its beginning.
+// quoted is how much of a damaged line is examined to quote its beginning.
 const quoted = 4 << 10
 
-// addDamage keeps the place of a line that cannot be read. If at least its id
-// can, the entry is known to have been there, and where.
+// addDamage records a line that cannot be read. If at least its id can be read, we know
+// which entry was there, and it becomes a gap.
 func (t *tree) addDamage(line store.Line) {
 	h, ok := rawjson.LenientHead(line.Data)
-	// Before it is shortened: half of a secret is not taken for one.
+	// Redact before shortening: no rule would recognise half of a secret.
 	begin, _ := redact.Bytes(line.Data[:min(len(line.Data), quoted)])
 	detail := fmt.Sprintf("not an entry: %.60q", begin)
 	if line.Cut {
 		detail = "longer than the limit; only its beginning was read"
 	}
-	ok = ok && len(h.ID) > 0 // an empty id is none
+	ok = ok && len(h.ID) > 0 // an empty id does not count
 	if _, known := t.at(string(h.ID)); !ok || known || string(h.Type) == string(TypeSession) {
 		t.report(ProblemDamaged, "", line.Pos, detail)
 		t.damage = append(t.damage, damage{pos: line.Pos, before: int32(len(t.nodes)) - 1, ids: idsIn(line.Data)})
@@ -338,7 +343,7 @@ func (t *tree) addDamage(line store.Line) {
 	gap := newHeadLine(line, h)
 	gap.kind = kindGap
 	if _, known := t.at(gap.parent); !h.HasParent || !gap.isRoot && !known {
-		gap.isRoot = len(t.nodes) == 0 // what stands before it is the likeliest
+		gap.isRoot = len(t.nodes) == 0 // its parent is most likely what comes before it
 		if !gap.isRoot {
 			gap.parent = t.nodes[len(t.nodes)-1].id
 		}
@@ -352,8 +357,8 @@ func (t *tree) report(k ProblemKind, id string, pos store.Pos, detail string) {
 	t.problems = append(t.problems, Problem{Kind: k, EntryID: id, Pos: pos, Detail: detail})
 }
 
-// settle finds the parents that came later or not at all, and cuts cycles.
-// Nothing that was read becomes unreachable.
+// settle finds the parents that came later, makes gaps for those that never came, and cuts
+// cycles. Afterwards every entry that was read can be reached from a root.
 func (t *tree) settle() {
 	if len(t.pending) > 0 {
 		t.walked = pathMarks{}
@@ -376,18 +381,17 @@ func (t *tree) settle() {
 	t.standing()
 }
 
-// standing makes logLeaf the entry at which the leaf stands, and reports whether
-// that is known.
+// standing makes logLeaf an entry that is not itself a move of the leaf, and reports
+// whether that could be determined.
 func (t *tree) standing() (known bool) {
 	t.logLeaf, known = t.standsAt(t.logLeaf)
 	return known
 }
 
-// standsAt returns where a leaf stands that was moved to an entry: there, unless
-// that entry is itself one that moves the leaf. Then it is where that one moved
-// it, which is its parent, and so on up to an entry that is no move, or to none:
-// a leaf never stands on a move. known is false if the tree does not go back far
-// enough to tell.
+// standsAt returns where the leaf is after it was moved to an entry. That is the entry
+// itself, unless it is a move of the leaf too. Then it is that entry's parent, and so on
+// up to an entry that is not a move, or to none. known is false if the tree does not go
+// back far enough to tell.
 func (t *tree) standsAt(id string) (_ string, known bool) {
 	if id == "" {
 		return "", true
@@ -407,13 +411,13 @@ func (t *tree) standsAt(id string) (_ string, known bool) {
 	return t.nodes[at].id, true
 }
 
-// cutCycles makes an entry of each cycle a root: of those whose parent came
-// later, of which each cycle has one, the last.
+// cutCycles makes one entry of each cycle a root: of those whose parent came later, the
+// last. Every cycle has at least one such entry.
 func (t *tree) cutCycles() {
 	if len(t.pending) == 0 {
 		return
 	}
-	met := make([]int32, len(t.nodes)) // by which walk towards the root, or zero
+	met := make([]int32, len(t.nodes)) // the number of the walk that met a node, or zero
 	late := make(map[int32]bool)
 	for _, p := range t.pending {
 		late[p.child] = true
@@ -424,7 +428,7 @@ func (t *tree) cutCycles() {
 			met[at] = walk
 		}
 		if at == none || met[at] != walk {
-			continue // at a root, or where an earlier walk has been
+			continue // it ended at a root, or where an earlier walk has been
 		}
 		cut := none
 		for i, first := at, true; first || i != at; i, first = t.nodes[i].parent, false {
@@ -438,9 +442,9 @@ func (t *tree) cutCycles() {
 	}
 }
 
-// addGap makes a node for an entry that is missing. If a damaged line stands
-// before the child, that was it, and what came before the line came before the
-// entry: so damage never hides what stands before it.
+// addGap adds a node for a missing entry. If there is a damaged line before the child, that
+// line was probably the entry, and what came before the line came before the entry. So
+// damage never hides what comes before it.
 func (t *tree) addGap(p pendingParent) int32 {
 	child := t.nodes[p.child]
 	before, pos := none, child.pos
@@ -454,7 +458,7 @@ func (t *tree) addGap(p pendingParent) int32 {
 	return i
 }
 
-// gaps returns the nodes of entries that are missing.
+// gaps returns the nodes of missing entries.
 func (t *tree) gaps() []node {
 	var gaps []node
 	for i := range t.nodes {
@@ -465,7 +469,7 @@ func (t *tree) gaps() []node {
 	return gaps
 }
 
-// goesOn tells of each node whether the conversation goes on below it.
+// goesOn reports for each node whether the conversation continues below it.
 func goesOn(nodes []node) []bool {
 	goesOn := make([]bool, len(nodes))
 	for i := range nodes {
@@ -479,8 +483,8 @@ func goesOn(nodes []node) []bool {
 	return goesOn
 }
 
-// onlyRemarksSince reports whether all nodes from an index on are remarks. Who
-// labels a session while an agent works in it does not get in the agent's way.
+// onlyRemarksSince reports whether all nodes from an index on are remarks. Labelling a
+// session must not get in the way of an agent that is working in it.
 func (t *tree) onlyRemarksSince(from int) bool {
 	for i := from; i < len(t.nodes); i++ {
 		if !t.nodes[i].kind.isRemark() {
@@ -503,8 +507,8 @@ func (t *tree) path(id string) ([]int32, bool) {
 	return path, true
 }
 
-// isOnPath reports whether an entry is an ancestor of another, or is it. It is
-// called with the session's mu held for writing.
+// isOnPath reports whether an entry is another one or one of its ancestors. It is called
+// with the session's mu held for writing, because it updates walked.
 func (t *tree) isOnPath(id, leaf string) bool {
 	want, ok := t.at(id)
 	at, ok2 := t.at(leaf)
@@ -515,9 +519,9 @@ func (t *tree) isOnPath(id, leaf string) bool {
 	return t.walked.has(want)
 }
 
-// pathMarks remembers which nodes are on the path to one of them. It follows a
-// leaf that moves by the difference alone: whoever edits a long session entry by
-// entry must not walk all of its path each time.
+// pathMarks remembers which nodes are on the path to a leaf. When the leaf moves, it only
+// updates the difference: editing a long session entry by entry must not walk the whole
+// path each time.
 type pathMarks struct {
 	leaf int32 // its index plus one, or zero for none
 	on   []uint64
@@ -542,11 +546,11 @@ func (m *pathMarks) moveTo(nodes []node, leaf int32) {
 	m.leaf = leaf + 1
 }
 
-// deepLeaf reports whether a tree of the log's end suffices for the context at
-// its leaf: that leaf is the one it was read for, or descends from it.
+// deepLeaf reports whether a tree of the log's end is enough for the context at its leaf.
+// It is if the leaf is the one that the end was read for, or a descendant of it.
 func (t *tree) deepLeaf() bool { return t.extent == extentContext && t.isOnPath(t.deepFrom, t.leaf) }
 
-// roots counts the entries without a parent.
+// roots returns the indexes of the entries without a parent.
 func (t *tree) roots() []int32 {
 	var roots []int32
 	for i := range t.nodes {
