@@ -2,13 +2,13 @@ package session
 
 import "slices"
 
-// assemble makes a context of a selection. It is a pure function: the same
-// entries give the same context, byte for byte.
+// assemble builds a context from a selection. It is a pure function: the same entries give
+// the same context, byte for byte. Prompt caches depend on that.
 func assemble(sel *selection) *sharedContext {
 	edits := effectiveEdits(sel)
 	c := &sharedContext{version: sel.version, edits: edits}
 	c.Leaf, c.Problems, c.path, c.from = sel.leaf, sel.problems, sel.path(), len(sel.before)
-	room := len(c.path) + len(c.path)/32 // what is appended next: see grow
+	room := len(c.path) + len(c.path)/32 // some for what is appended next: see grow
 	c.Entries = make([]Entry, 0, room)
 	c.origin = make([]int, 0, room)
 	seen := survey{unpaired: sel.unpaired}
@@ -17,8 +17,8 @@ func assemble(sel *selection) *sharedContext {
 		seen.lookAt(c.Entries)
 	}
 	state := sel.state
-	// What stands before the compaction in force is older than the state that
-	// the compaction recorded.
+	// Entries before the compaction in force are older than the state that the compaction
+	// recorded.
 	stale := sel.compaction != nil && sel.compaction.Compaction.State != nil
 	then := changes{prompted: c.Compaction != "" && c.Entries[len(c.Entries)-1].Compaction == nil}
 	for i, e := range sel.entries {
@@ -48,15 +48,14 @@ func assemble(sel *selection) *sharedContext {
 	return c
 }
 
-// survey is what a context must know about its entries. Each is looked at once,
-// right after it was added: a context may be many times as large as what a processor
-// keeps at hand.
+// survey is what a context needs to know about its entries. It looks at each one right
+// after it was added, while it is still in the processor's cache.
 type survey struct {
 	pairs    Pairs
 	unpaired bool
-	usage    bool  // somebody reported what a response cost
-	inBlobs  []int // those of which something is kept in blobs
-	upTo     int   // so many entries were looked at
+	usage    bool  // a provider reported what a response cost
+	inBlobs  []int // the entries with content in blobs
+	upTo     int   // how many entries were looked at
 }
 
 func (s *survey) lookAt(entries []Entry) {
@@ -72,13 +71,13 @@ func (s *survey) lookAt(entries []Entry) {
 	}
 }
 
-// hasMessage reports whether one of the entries is a message. The first that is
-// decides what a context with a compaction begins with.
+// hasMessage reports whether one of the entries is a message. The first message decides
+// what a compacted context begins with.
 func (sel *selection) hasMessage() bool {
 	return slices.ContainsFunc(sel.entries, func(e *Entry) bool { return e.Message != nil })
 }
 
-// path returns all of the path that was read.
+// path returns everything that was read of the path.
 func (sel *selection) path() []*Entry {
 	if len(sel.before) == 0 {
 		return sel.entries
@@ -86,9 +85,9 @@ func (sel *selection) path() []*Entry {
 	return slices.Concat(sel.before, sel.entries)
 }
 
-// beginCompacted adds what a context begins with when a compaction is in force:
-// the system messages before the cut, the summary, and the message that began the
-// turn if the cut splits it.
+// beginCompacted adds what a context begins with when a compaction is in force: the system
+// messages before the cut, the summary, and, if the cut splits a turn, the message that
+// began it.
 func (c *Context) beginCompacted(sel *selection, edits map[string]*Entry) {
 	prompt := none
 	for i, e := range sel.before {
@@ -110,9 +109,9 @@ func (c *Context) beginCompacted(sel *selection, edits map[string]*Entry) {
 	}
 }
 
-// splitsTurn reports whether the compaction in force keeps the end of a turn
-// without its beginning: the first message that it keeps, or that came since,
-// does not begin a turn.
+// splitsTurn reports whether the compaction in force keeps the end of a turn without its
+// beginning. It does if the first message that it keeps, or that came since, does not
+// begin a turn.
 func (sel *selection) splitsTurn() bool {
 	if sel.compaction.keepsNothing() {
 		return false
@@ -131,8 +130,8 @@ func (e *Entry) keepsNothing() bool {
 	return first == "" || first == e.ID
 }
 
-// originIs says where the entries that were added last are on the path: the first
-// of them is there, the others were brought by it.
+// originIs records where the entries that were added last are on the path: the first one is
+// at that place, and the others came with it.
 func (c *Context) originIs(at int) {
 	for len(c.origin) < len(c.Entries) {
 		c.origin = append(c.origin, at)
@@ -155,7 +154,7 @@ func effectiveEdits(sel *selection) map[string]*Entry {
 	return edits
 }
 
-// contribute adds what an entry of the path gives the model.
+// contribute adds what an entry of the path contributes to the context.
 func (c *Context) contribute(sel *selection, e *Entry, edits map[string]*Entry) {
 	switch {
 	case e.Message != nil:
@@ -180,7 +179,7 @@ func (c *Context) addMessage(e, edit *Entry) {
 	}
 	c.Edited[e.ID] = edit.ID
 	message := *e.Message
-	message.Tokens = nil // of the content that is not sent
+	message.Tokens = nil // it counted the original content
 	message.Content = edit.ContextEdit.Replacement
 	switch {
 	case message.Content == nil:
@@ -195,8 +194,8 @@ func (c *Context) addMessage(e, edit *Entry) {
 	}
 }
 
-// replacedResults returns the tool results among the blocks with another text:
-// the calls need an answer.
+// replacedResults returns the tool results among the blocks, each with another text. They
+// stay because their calls need an answer.
 func replacedResults(blocks []Content, text string) []Content {
 	var results []Content
 	for _, b := range blocks {
@@ -207,16 +206,16 @@ func replacedResults(blocks []Content, text string) []Content {
 	return results
 }
 
-// pairTools makes every tool call have its result right after the message that
-// made it, and every result its call, because providers refuse anything else:
-// a call without an answer gets one that says so; an answer that came late is
-// moved to its call; an answer without a call is dropped. All of it is reported.
+// pairTools gives every tool call its result right after the message that made the call,
+// and every result its call, because providers reject anything else. A call without an
+// answer gets one that says so; a late answer is moved to its call; an answer without a
+// call is dropped. All of this is reported.
 func (c *Context) pairTools() {
 	order := c.pair()
 	c.arrange(&order, noReport)
 }
 
-// pair finds out what has to be done for that.
+// pair works out what that requires.
 func (c *Context) pair() arrangement {
 	var pairs Pairs
 	for i := range c.Entries {
@@ -225,7 +224,7 @@ func (c *Context) pair() arrangement {
 	return c.placeAll(&pairs)
 }
 
-// placeAll is pair for those who have followed the entries.
+// placeAll is pair for a caller that has already fed the entries to a Pairs.
 func (c *Context) placeAll(pairs *Pairs) arrangement {
 	if len(pairs.Refs()) == 0 {
 		return arrangement{}
@@ -237,8 +236,8 @@ func (c *Context) placeAll(pairs *Pairs) arrangement {
 	return c.placeResults(pairs.Refs(), runs)
 }
 
-// modelRun is a number of messages of the model one right after the other, to a
-// provider one message. The results of its calls stand after it.
+// modelRun is a run of consecutive messages of the model, which a provider sees as one
+// message. The results of its calls come after it.
 type modelRun struct {
 	first, last int // indices in the context
 	results     int // the last of the tool messages right after it, or last
@@ -258,20 +257,19 @@ func addToRuns(runs []modelRun, e *Entry, i int) []modelRun {
 	return runs
 }
 
-// arrangement is what differs between the entries as they stand on the path and as
-// they are sent.
+// arrangement is the difference between the entries on the path and what is sent.
 type arrangement struct {
-	dropped map[*Content]bool  // results of no call
-	moved   map[*Content]bool  // results that stand elsewhere than they must
-	missing map[int][]movedRef // by the index after which they stand
-	unlike  []span             // where responses were asked for before results came: see changes
+	dropped map[*Content]bool  // results without a call
+	moved   map[*Content]bool  // results that must be elsewhere
+	missing map[int][]movedRef // results to insert, by the index after which they belong
+	unlike  []span             // where responses were requested before results came: see changes
 }
 
-// isNone reports whether all entries are sent where they stand.
+// isNone reports whether all entries are sent in their places.
 func (a *arrangement) isNone() bool { return len(a.missing) == 0 && len(a.dropped) == 0 }
 
-// placeResults finds the place of each result. One up to the end of its call's run is
-// in its place; others, and those that are missing, come after it.
+// placeResults finds the place of each result. One that comes before the end of its call's
+// run is in its place; others, and those that are missing, go after the run.
 func (c *Context) placeResults(refs []Ref, runs []modelRun) arrangement {
 	a := arrangement{dropped: make(map[*Content]bool), moved: make(map[*Content]bool), missing: make(map[int][]movedRef)}
 	for _, ref := range refs {
@@ -295,8 +293,8 @@ func (c *Context) placeResults(refs []Ref, runs []modelRun) arrangement {
 	return a
 }
 
-// arrange writes the entries in their final order. It returns where those up to an
-// index end then.
+// arrange puts the entries in their final order. It returns where those up to an index end
+// then.
 func (c *Context) arrange(a *arrangement, index int) int {
 	if a.isNone() {
 		return index
@@ -328,13 +326,13 @@ func runOf(runs []modelRun, entry int) modelRun {
 	return runs[n]
 }
 
-// movedRef is a call whose result is missing, or came too late and is moved.
+// movedRef is a call whose result is missing, or came late and is moved.
 type movedRef struct {
 	call   Ref
 	result *Ref
 }
 
-// appendWithout appends an entry less the blocks that are dropped or moved.
+// appendWithout appends an entry without the blocks that are dropped or moved.
 func (c *Context) appendWithout(out []Entry, e *Entry, moved, orphans map[*Content]bool) []Entry {
 	if e.Message == nil || len(moved) == 0 && len(orphans) == 0 {
 		return append(out, *e)

@@ -13,18 +13,18 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 )
 
-// CustomContinuedTo is the type of the custom entry that names a session's
-// continuation. It has the data {"session": id, "of": the session's own id}. The
-// first one counts, so that of several writers one is right; one that also has
-// "instead_of" takes the place of the record that named that session, which was
-// lost. If that one comes back, it stands between the two: see Link.Replaced.
+// CustomContinuedTo is the type of the custom entry that names a session's continuation.
+// Its data is {"session": id, "of": the session's own id}. The first one counts, so that
+// several writers agree on one. A record that also has "instead_of" replaces the record
+// that named that session, which was lost. If the lost session comes back, it goes between
+// the two: see Link.Replaced.
 const CustomContinuedTo = "coppice.continued_to"
 
-// ContinuedTo returns the continuation of a session after an entry, if it was
-// current before it. The entry may be any; of is the session's own id.
+// ContinuedTo returns the continuation of a session after an entry, given the one before
+// it. The entry may be of any type; of is the session's own id.
 func ContinuedTo(e *Entry, of, current string) string {
 	if e.Custom == nil || e.Custom.CustomType != CustomContinuedTo || e.Custom.Data["of"] != of {
-		return current // or it came with history that was copied from another session
+		return current // also if the record was copied along with another session's history
 	}
 	next, ok := e.Custom.Data["session"].(string)
 	if ok && (current == "" || e.Custom.Data["instead_of"] == current) {
@@ -33,20 +33,20 @@ func ContinuedTo(e *Entry, of, current string) string {
 	return current
 }
 
-// Continue starts the session that goes on where this one stops, carrying the
-// given entries over (with new ids), and records in this one where it went. Each
-// session has at most one continuation: if this one has been continued, Continue
-// returns ErrExist.
+// Continue starts the session that goes on where this one stops, with copies of the given
+// entries (under new ids), and records in this one where it went. A session has at most one
+// continuation: if this one has been continued, Continue returns ErrExist.
 //
-// The record comes first and names a session that is then made with all that it
-// carries, or not at all. So of several writers one makes the continuation,
-// nobody sees it half filled, and what was cut short between the two steps is
-// finished by the next Continue.
+// The order makes this safe. First the record is appended, which names the new session;
+// then that session is created with all its entries, or not at all. Of several writers, the
+// first to append a record decides the id, and only one of them can create that session. So
+// there is one continuation and nobody sees it half filled. If a crash comes between the
+// two steps, the next Continue finds the record and finishes.
 func (s *Session) Continue(carry ...Entry) (*Session, error) { return s.continueAs("", carry) }
 
-// ContinueInstead is Continue for a session whose continuation was removed: it
-// starts another one, under another id, so that the removed one can still be
-// restored. lost is the id of the removed one.
+// ContinueInstead is Continue for a session whose continuation was removed. It starts
+// another one under another id, so that the removed one can still be restored. lost is the
+// id of the removed one.
 func (s *Session) ContinueInstead(lost string, carry ...Entry) (*Session, error) {
 	return s.continueAs(lost, carry)
 }
@@ -68,7 +68,7 @@ func (s *Session) continueAs(lost string, carry []Entry) (*Session, error) {
 	id := now.to
 	h := Header{
 		ID: id, ParentSession: s.name, Relation: RelationContinuation,
-		Continuation: s.header.Continuation + 1 + len(now.replaced), // which leaves them their places
+		Continuation: s.header.Continuation + 1 + len(now.replaced), // leaves room for those that may come back
 		CWD:          s.header.CWD,
 	}
 	next, err := create(ctx, s.store, h, &s.opts, store.Lines(lines...), s.log)
@@ -85,7 +85,7 @@ func (s *Session) continueAs(lost string, carry []Entry) (*Session, error) {
 	return next, nil
 }
 
-// carriedLines are the lines with which a continuation begins.
+// carriedLines returns the lines with which a continuation begins.
 func (s *Session) carriedLines(ctx context.Context, blobs *heldBlobs, carry []Entry) ([][]byte, error) {
 	fresh := slices.Clone(carry)
 	for i := range fresh {
@@ -94,9 +94,9 @@ func (s *Session) carriedLines(ctx context.Context, blobs *heldBlobs, carry []En
 	return s.firstLines(ctx, blobs, fresh)
 }
 
-// recordContinuation returns what the log says of its continuation, and
-// first makes it name one if it does not. Of two writers that do so at once, the
-// one whose record comes first is right. A record of lost does not count.
+// recordContinuation returns what the log says about the session's continuation, and
+// appends a record first if there is none. If two writers do so at once, the record that
+// comes first counts. A record of lost does not count.
 func (s *Session) recordContinuation(lost string) (continued, error) {
 	now, err := s.continuation(s.context())
 	if err == nil && now.to != "" {
@@ -115,8 +115,8 @@ func (s *Session) recordContinuation(lost string) (continued, error) {
 	return s.continuation(s.context())
 }
 
-// checkSeen reports a conflict if a writer that wants to have seen everything
-// has not seen what stands at a position.
+// checkSeen returns a conflict if a writer that insists on having seen everything (see
+// ReportAll) has not seen what is at a position.
 func (s *Session) checkSeen(at store.Pos) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,15 +135,14 @@ func (s *Session) Continuation() (string, error) {
 	return now.to, err
 }
 
-// creationTime is how long somebody may take between naming a continuation and
-// making it.
+// creationTime is how long a writer may take between naming a continuation and creating it.
 const creationTime = time.Minute
 
-// LostContinuation returns the id of the continuation that the log names if it was
-// there and is not any more, or "": who wants to go on continues instead of it (see
-// ContinueInstead), so that it can come back. One that was named a moment ago and is
-// not in the trash is most likely being made, and Continue makes it too. A mistake
-// costs nothing: what comes back stands before what was made instead of it.
+// LostContinuation returns the id of the continuation that the log names if that session
+// was there and is gone, or "". To go on, continue instead of it (see ContinueInstead), so
+// that it can come back. If it was named a moment ago and is not in the trash, it is most
+// likely being created, and Continue creates it too. A wrong guess does no harm: a session
+// that comes back goes before the one that replaced it.
 func (s *Session) LostContinuation() (string, error) {
 	ctx := s.context()
 	now, err := s.continuation(ctx)
@@ -151,7 +150,7 @@ func (s *Session) LostContinuation() (string, error) {
 		return "", err
 	}
 	if store.CheckName(now.to) != nil {
-		return now.to, nil // nobody can make it
+		return now.to, nil // the name is not valid, so nobody can create it
 	}
 	log, err := s.store.Open(ctx, now.to)
 	if err == nil {
@@ -176,7 +175,7 @@ func (s *Session) LostContinuation() (string, error) {
 	return "", err
 }
 
-// continued is what a log says of its continuation.
+// continued is what a log says about its continuation.
 type continued struct {
 	to       string
 	at       store.Pos // where it says so
@@ -199,15 +198,16 @@ func (s *Session) continuation(ctx context.Context) (continued, error) {
 	return continuation(s.linesWithCustoms(ctx), s.name, s.strange)
 }
 
-// maxCustoms is how many lines are read one by one rather than the whole log.
+// maxCustoms is up to how many lines are read one by one; beyond that, reading the whole log
+// is faster.
 const maxCustoms = 64
 
-// linesWithCustoms yields the lines in which custom entries are, and others. If the
-// tree is in memory it says which they are; otherwise all lines are read.
+// linesWithCustoms yields the lines of custom entries, and possibly others. If the tree is
+// in memory, it knows which lines those are; otherwise all lines are read.
 func (s *Session) linesWithCustoms(ctx context.Context) iter.Seq2[store.Line, error] {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if !s.tree.isWhole() || len(s.tree.problems) > 0 { // a line may be in no node
+	if !s.tree.isWhole() || len(s.tree.problems) > 0 { // some line may not be in the tree
 		return s.log.Forward(ctx, 0)
 	}
 	var customs []store.Pos
@@ -233,9 +233,9 @@ func (s *Session) linesWithCustoms(ctx context.Context) iter.Seq2[store.Line, er
 	}
 }
 
-// continuation looks in a log's lines for the records of a session's continuation.
-// If none names the session, those count that name it by the strange id that its
-// header has.
+// continuation searches the lines of a log for records of a session's continuation. If none
+// names the session, those count that name it by the id in its header, which differs if
+// somebody renamed the file.
 func continuation(lines iter.Seq2[store.Line, error], of, strange string) (now continued, err error) {
 	var other continued
 	for line, err := range lines {

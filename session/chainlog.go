@@ -10,25 +10,25 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// chainLog is the logs of a chain as one that can only be read. Positions are
-// those in the logs, one after the other.
+// chainLog joins the logs of a chain into one log that can only be read. Positions count
+// through the logs, one after the other.
 type chainLog struct {
 	name  string
 	parts []*chainPart
 	end   store.Pos
-	leaf  string // where the lines leave it, which need not be where the conversation has it
+	leaf  string // the leaf according to the lines, which may differ from the conversation's
 }
 
-// chainPart is one of the logs, up to where it was when the chain was opened.
+// chainPart is one of the logs, up to its end at the time when the chain was opened.
 type chainPart struct {
 	name      string
 	log       store.Log
 	base, end store.Pos
-	patch     map[store.Pos][]byte // lines that read differently; empty ones are left out
-	was       map[string]string    // the ids in the log of entries that have another in the chain
+	patch     map[store.Pos][]byte // lines that differ in the chain; an empty one is left out
+	was       map[string]string    // for entries whose id differs in the chain, the id in the log
 }
 
-// partAt returns the log that a position is in.
+// partAt returns the part that a position is in.
 func (l *chainLog) partAt(pos store.Pos) *chainPart {
 	for _, p := range slices.Backward(l.parts) {
 		if p.base <= pos {
@@ -38,7 +38,7 @@ func (l *chainLog) partAt(pos store.Pos) *chainPart {
 	return l.parts[0]
 }
 
-// shown returns a line as the chain has it, and whether it is there.
+// shown returns a line as it is in the chain, and whether it is there.
 func (p *chainPart) shown(line store.Line) (store.Line, bool) {
 	if data, ok := p.patch[line.Pos]; ok {
 		line.Data, line.Cut = slices.Clone(data), false
@@ -109,8 +109,8 @@ func (l *chainLog) Append(context.Context, store.Pos, ...[]byte) (store.Pos, err
 	}
 }
 
-// Watch yields what is there, and then waits: others append to the logs, not to
-// what was opened.
+// Watch yields what is there and then waits until ctx ends: others append to the logs, not
+// to the chain as it was opened.
 func (l *chainLog) Watch(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
 	return func(yield func(store.Line, error) bool) {
 		for line, err := range l.Forward(ctx, from) {

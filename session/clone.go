@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Clone returns a copy that shares nothing with the entry that could be changed.
+// Clone returns a copy that shares nothing changeable with the entry.
 func (e Entry) Clone() Entry { return e.clone() }
 
-// clone returns a copy that shares nothing the caller could change. Decoding
-// gave us strings and raw bytes that nobody writes to: those are shared, except
-// that the raw bytes which are visible to the caller are copied.
+// clone returns a copy that shares nothing that the caller could change. Strings, and raw
+// bytes that the caller cannot see, are shared: nobody writes to them. Raw bytes that the
+// caller can see are copied.
 func (e *Entry) clone() Entry { return e.cloneInto(nil) }
 
-// cloneInto is clone that takes the memory for a message from room, if it is not
-// nil: nearly all entries are messages.
+// cloneInto is clone with memory for a message from room, if that is not nil: nearly all
+// entries are messages.
 func (e *Entry) cloneInto(room *cloneRoom) Entry {
 	if e.Message == nil {
 		return e.cloneRare()
@@ -30,8 +30,8 @@ func (e *Entry) cloneInto(room *cloneRoom) Entry {
 	return c
 }
 
-// cloneRare is clone for all but messages. (It is a function of its own because
-// what the table is asked for has to be on the heap.)
+// cloneRare is clone for everything but messages. (It is a separate function because what
+// the table is asked about escapes to the heap.)
 func (e *Entry) cloneRare() Entry {
 	c := *e
 	c.Extra = e.Extra.clone()
@@ -44,8 +44,8 @@ func (e *Entry) cloneRare() Entry {
 	return c
 }
 
-// cloneRoom is memory for the clones of many entries, as sharedRoom is for decoded
-// ones. Nil is one that has none.
+// cloneRoom is memory for the clones of many entries, as sharedRoom is for decoded ones. A
+// nil cloneRoom has none.
 type cloneRoom struct {
 	parts []messageParts // those that were not taken yet
 }
@@ -81,7 +81,7 @@ func (f Fields) clone() Fields {
 
 func (m *MessageEntry) clone() *MessageEntry { return m.cloneInto(&messageParts{}) }
 
-// cloneInto uses the given memory, as far as it goes.
+// cloneInto uses the given memory as far as it goes.
 func (m *MessageEntry) cloneInto(p *messageParts) *MessageEntry {
 	c := &p.message
 	*c = *m
@@ -152,8 +152,7 @@ func cloneContents(blocks []Content) []Content {
 	return c
 }
 
-// own makes a copy of a block share nothing with the original that a caller could
-// change.
+// own makes a copied block share nothing with the original that a caller could change.
 func (c *Content) own() {
 	c.Raw = slices.Clone(c.Raw)
 	c.Extra = c.Extra.clone()

@@ -14,14 +14,12 @@ import (
 type ContextOptions struct {
 	// Leaf is the entry at which the path ends. Default: the session's leaf.
 	Leaf string
-	// Unpaired leaves tool calls and results as they stand on the path: none is
-	// moved, dropped or made up. It is for showing a conversation, not for
-	// sending it.
+	// Unpaired leaves tool calls and results where they are on the path: none is moved,
+	// dropped or made up. It is for showing a conversation, not for sending it.
 	Unpaired bool
-	// Shared saves the copy, which is most of what a long context costs when it is
-	// asked for again. The entries then share their memory with the session and
-	// with other contexts: whoever asks for it may keep them, but must not change
-	// them or anything that they point to.
+	// Shared avoids the copy, which is most of what a long context costs when you ask for
+	// it again. The entries then share memory with the session and with other contexts:
+	// you may keep them, but you must not change them or anything they point to.
 	Shared bool
 }
 
@@ -39,51 +37,51 @@ type Context struct {
 	//     compaction keeps nothing.)
 	//   - everything from the cut on.
 	//
-	// That holds for all of the path, whatever earlier compactions said. Edits
-	// apply to all of it. What a merge brings stands after the merge, unless it is
-	// on the path anyway or an earlier merge has brought it.
+	// This holds for the whole path, whatever earlier compactions said. Edits apply to
+	// all of it. What a merge brings comes after the merge, unless it is on the path
+	// anyway or an earlier merge has brought it.
 	//
 	// Tool calls and their results are paired: a call that was never answered has
 	// a result that says so, with an id that begins with InterruptedPrefix.
 	Entries []Entry
-	// Fingerprints has one for each entry: it stands for everything up to and
-	// including that entry. Two contexts share a prefix as far as their
-	// fingerprints are equal: see Diff.
+	// Fingerprints has one per entry, which identifies everything up to and including
+	// that entry. Two contexts share a prefix as far as their fingerprints are equal: see
+	// Diff.
 	Fingerprints []Fingerprint
 	// Provider, Model and ThinkingLevel are in force at the leaf.
 	Provider, Model, ThinkingLevel string
-	// Tokens is the size of the context as far as it was recorded, and
-	// Uncounted how many of the entries have no count. (Package window counts.)
+	// Tokens is the size of the context, as far as it was recorded; Uncounted is how many
+	// entries have no count. (Package window counts.)
 	Tokens, Uncounted int
 	// Compaction is the id of the compaction in force, or "".
 	Compaction string
 	// Edited maps the ids of entries whose content was changed by a context
 	// edit to the id of that edit.
 	Edited map[string]string
-	// Problems are the faults that were met and dealt with.
+	// Problems are the faults that were found and worked around.
 	Problems []Problem
 
 	path   []*Entry // what was read of the path: see selection
-	from   int      // where in path the first entry is that the compaction keeps
-	origin []int    // for each of Entries where it is in path, or notOnPath
+	from   int      // the index in path of the first entry that the compaction keeps
+	origin []int    // for each of Entries, its index in path, or notOnPath
 }
 
-// notOnPath is the origin of an entry that is not in its place on the path: it
-// was merged from another branch, moved, or made up.
+// notOnPath is the origin of an entry that is not in its place on the path: it was merged
+// from another branch, moved, or made up.
 const notOnPath = -1
 
-// InterruptedPrefix begins the id of a result that stands in for one that
-// never came. The call's id follows.
+// InterruptedPrefix begins the id of a result that replaces one that never came. The
+// call's id follows.
 const InterruptedPrefix = "interrupted:"
 
-// The text that stands in for content that is not there.
+// The texts that replace content that is not there.
 const (
 	interruptedText = "[interrupted: the tool did not return a result]"
 	clearedText     = "[cleared]"
 )
 
-// GetContext returns the entries that a model would be sent, from the summary in
-// force to the leaf: the Entries of Context.
+// GetContext returns the entries to send to a model, from the summary in force to the
+// leaf: the Entries of Context.
 func (s *Session) GetContext() ([]Entry, error) {
 	c, err := s.buildContext(ContextOptions{}, false)
 	if err != nil {
@@ -92,7 +90,7 @@ func (s *Session) GetContext() ([]Entry, error) {
 	return c.Entries, nil
 }
 
-// Context returns what a model would be sent, with all that is known about it.
+// Context returns what to send to a model, with everything known about it.
 func (s *Session) Context(o ContextOptions) (*Context, error) {
 	return s.buildContext(o, true)
 }
@@ -114,8 +112,8 @@ func (s *Session) buildContext(o ContextOptions, fingerprints bool) (*Context, e
 // selection is the part of a path that decides the context, decoded.
 type selection struct {
 	leaf string
-	// before is what still matters of the path before entries, in order: system
-	// messages, the last message that began a turn, and edits in force.
+	// before is what still counts of the path before entries, in order: system messages,
+	// the last message that began a turn, and edits in force.
 	before []*Entry
 	// entries are on the path, from the first that counts to the leaf. The
 	// compaction in force is among them, at its place.
@@ -157,11 +155,12 @@ func (s *Session) selectPath(ctx context.Context, leaf string) (*selection, erro
 	return sel, err
 }
 
-// ancestors goes from an entry towards its root, which may be far.
+// ancestors walks from an entry towards its root, which may be far away. It needs no lock:
+// it has its own slice of the nodes, and nodes do not change (see tree).
 type ancestors struct {
-	nodes []node // of the tree as it was: those that are there do not change
+	nodes []node // of the tree at the time
 	at    int32  // the next, or none
-	gone  int    // how many there were before that
+	gone  int    // how many came before it
 }
 
 // next returns the next node, or nil after the root.
@@ -175,8 +174,8 @@ func (a *ancestors) next() *node {
 	return n
 }
 
-// startAt returns the way from a leaf to its root, or as far as the context needs,
-// and which tree it is in. An empty leaf becomes the session's.
+// startAt returns the walk from a leaf to its root, or as far as the context needs, and
+// the version of the tree. An empty leaf becomes the session's.
 func (s *Session) startAt(ctx context.Context, leaf *string) (ancestors, treeVersion, error) {
 	s.mu.RLock()
 	if !s.closed && s.tree.isWhole() {
@@ -184,8 +183,8 @@ func (s *Session) startAt(ctx context.Context, leaf *string) (ancestors, treeVer
 		return s.walk(leaf)
 	}
 	s.mu.RUnlock()
-	// One lock for both steps: otherwise the leaf could move out of the part of
-	// the log that was read.
+	// Both steps under one lock: otherwise the leaf could move out of the part of the log
+	// that was read.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.loadContext(ctx, *leaf); err != nil {
@@ -194,8 +193,8 @@ func (s *Session) startAt(ctx context.Context, leaf *string) (ancestors, treeVer
 	return s.walk(leaf)
 }
 
-// walk returns the way from a leaf to its root, as far as it is in memory. It is
-// called with mu held.
+// walk returns the walk from a leaf to its root, as far as the tree goes. It is called with
+// mu held.
 func (s *Session) walk(leaf *string) (ancestors, treeVersion, error) {
 	if *leaf == "" {
 		*leaf = s.tree.leaf
@@ -204,7 +203,7 @@ func (s *Session) walk(leaf *string) (ancestors, treeVersion, error) {
 	at, ok := int32(len(nodes))-1, true
 	if *leaf == "" {
 		at = none
-	} else if at == none || nodes[at].id != *leaf { // the last is nearly always the leaf: then nobody needs the index
+	} else if at == none || nodes[at].id != *leaf { // the last node is nearly always the leaf, and then we need no index
 		at, ok = s.tree.at(*leaf)
 	}
 	if !ok {
@@ -217,8 +216,8 @@ func (s *Session) errNoEntry(op, id string) error {
 	return &Error{Op: op, Name: s.name, Kind: ErrNotExist, Err: fmt.Errorf("entry %q", id)}
 }
 
-// loadContext reads as much of the log as the context at a leaf needs. It is
-// called with mu held for writing.
+// loadContext reads as much of the log as the context at a leaf needs. It is called with mu
+// held for writing.
 func (s *Session) loadContext(ctx context.Context, leaf string) error {
 	if s.closed {
 		return s.errClosed("context")
@@ -238,8 +237,8 @@ func (s *Session) loadContext(ctx context.Context, leaf string) error {
 	return s.whole(ctx)
 }
 
-// loadDecoded reads the log backwards as far as the context needs, and decodes the
-// lines of the path on the way: they will be asked for next.
+// loadDecoded reads the log backwards as far as the context needs, and decodes the lines of
+// the path on the way, because they will be needed next.
 func (s *Session) loadDecoded(ctx context.Context) (*tree, error) {
 	var lines lineDecoder
 	t, err := loadTail(ctx, s.log, s.tree.end, tailContext, func(line store.Line) { lines.add(line.Pos, line.Data) })
@@ -260,9 +259,9 @@ func (s *Session) loadDecoded(ctx context.Context) (*tree, error) {
 	return t, err
 }
 
-// wholeFor reads everything if the tree does not suffice for a leaf: it does
-// for the one that it was read for and for what was appended since, unless a
-// branch was taken that leads out of it.
+// wholeFor reads everything if the tree is not enough for a leaf. It is enough for the leaf
+// that it was read for and for entries appended after that one, unless the leaf has moved
+// to a branch outside of it.
 func (s *Session) wholeFor(ctx context.Context, leaf string) error {
 	if s.tree.isWhole() || (leaf == "" || leaf == s.tree.leaf) && s.tree.deepLeaf() {
 		return nil
@@ -270,10 +269,10 @@ func (s *Session) wholeFor(ctx context.Context, leaf string) error {
 	return s.whole(ctx)
 }
 
-// findStart goes from the leaf towards the root until everything that counts
-// has been met. It returns the nodes of the path that were met, root first, and
-// sets the compaction in force. A compaction whose first kept entry is not on the
-// path would hide everything: it is reported, and its cut does not count.
+// findStart walks from the leaf towards the root until it has seen everything that counts.
+// It returns the nodes of the path that it saw, root first, and sets the compaction in
+// force. A compaction whose first kept entry is not on the path would hide everything, so
+// it is reported and does not count.
 func (s *Session) findStart(ctx context.Context, sel *selection) ([]node, error) {
 	var met []int32
 	firstKept, kept := "", lookup{}
@@ -322,8 +321,8 @@ func (s *Session) findStart(ctx context.Context, sel *selection) ([]node, error)
 	return path, nil
 }
 
-// noteRevert takes note of the first kept entry if it is a revert: of what stands
-// before it, edits still count.
+// noteRevert applies the first kept entry if it is a revert, because edits before it still
+// count.
 func (s *Session) noteRevert(ctx context.Context, sel *selection, n *node) error {
 	if n.kind != kindRevert || sel.reverted[n.id] {
 		return nil
@@ -343,8 +342,8 @@ type lookup struct {
 	gone map[string]int // how many nodes there are before each
 }
 
-// has reports whether one of the ancestors has an id. One look goes along the
-// path; if it was in vain, others may follow, and they get a table.
+// has reports whether one of the ancestors has an id. The first call walks the path. If it
+// finds nothing, more calls may follow, so it builds a table for them.
 func (l *lookup) has(older ancestors, id string) bool {
 	if l.gone != nil {
 		gone, ok := l.gone[id]

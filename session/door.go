@@ -11,24 +11,27 @@ import (
 	"unicode/utf8"
 )
 
-// The door. Whatever is written comes through here, by whichever method: Append
-// and AppendAll, the typed methods, Graft, edits, merges, labels, continuations.
+// The door. Everything that is written passes through here, whichever method writes it:
+// Append and AppendAll, the typed methods, Graft, edits, merges, labels, continuations.
 // An entry is checked in three steps:
 //
-//   - checkForm looks at the entry alone: is it what its type says?
-//   - judge looks at what must be read from the log: may a compaction cut there,
-//     may a merge bring these entries?
-//   - place looks at the tree, under the lock: is the id free, are the parent and
-//     the target there?
+//   - checkForm looks at the entry alone: does its payload match its type?
+//   - judge looks at what must be read from the log: may a compaction cut there, may a
+//     merge bring these entries?
+//   - place looks at the tree, under the lock: is the id free, do the parent and the
+//     target exist?
 //
-// Entries that are written together are checked in order, each as if those
-// before it were in the log already.
+// The steps are in the order of their cost, and only the last one needs the lock. judge
+// runs without it because reading may take long; write repeats it if the leaf has moved.
+//
+// Entries that are written together are checked in order, each as if those before it were
+// already in the log.
 
-// maxID is the length of the longest id. Ids of all programs we know of are far
-// shorter, and a log is read by its ids.
+// maxID is the length of the longest id. The ids of all programs we know are far shorter,
+// and opening a session keeps every id in memory.
 const maxID = 1024
 
-// wordLeaf is what people say for the leaf, whatever its id is.
+// wordLeaf is the word that people type for the leaf, whatever its id is.
 const wordLeaf = "leaf"
 
 // which names an entry in an error.
@@ -44,11 +47,11 @@ func (w *writing) which(i int) string {
 	return "the entry"
 }
 
-// isNamed reports whether an entry has an id that its writer gave it.
+// isNamed reports whether an entry has an id that the caller gave it.
 func (w *writing) isNamed(i int) bool { return w.entries[i].ID != "" && !w.ownIDs }
 
-// refuse says which entry is refused, and why: in a word by the kind, and in more
-// by another error, if that is not nil.
+// refuse returns an error that names the entry and says why it is refused: kind is the
+// sentinel, why the explanation, which may be nil.
 func (s *Session) refuse(w *writing, i int, kind, why error) error {
 	switch {
 	case why == nil:
@@ -59,11 +62,10 @@ func (s *Session) refuse(w *writing, i int, kind, why error) error {
 	return &Error{Op: w.op, Name: s.name, Kind: kind, Err: why}
 }
 
-// checkForm makes sure that an entry is what its type says: that it has the
-// payload of its type and no other, and that each block of its content has the
-// member of its type and no other, for a reader would lose the rest. Types of
-// blocks that were left out are filled in. odd lets through what is not ours to
-// judge in entries from elsewhere.
+// checkForm makes sure that an entry has the payload of its type and no other, and that
+// each block of its content has the member of its type and no other: a reader would drop
+// the rest. It fills in missing types of blocks. odd accepts oddities in entries that come
+// from other programs.
 func checkForm(e *Entry, odd bool) error {
 	if err := e.checkPayload(); err != nil {
 		return err
@@ -71,7 +73,7 @@ func checkForm(e *Entry, odd bool) error {
 	if len(e.ID) > maxID {
 		return fmt.Errorf("its id has %d bytes; give it one of at most %d", len(e.ID), maxID)
 	}
-	if !utf8.ValidString(e.ID) { // it would come back as another
+	if !utf8.ValidString(e.ID) { // it would read back as a different id
 		return errors.New("its id is not UTF-8")
 	}
 	if !odd && (e.ID == wordLeaf || strings.ContainsFunc(e.ID, unicode.IsControl)) {
@@ -124,8 +126,8 @@ func isRole(role MessageRole) bool {
 	return false
 }
 
-// checkBlocks checks blocks. It returns them, or a copy if a type had to be
-// filled in: the caller's stay as they are.
+// checkBlocks checks blocks. It returns them, or a copy if a type had to be filled in: the
+// caller's blocks never change.
 func checkBlocks(blocks []Content) ([]Content, error) {
 	out := blocks
 	for i := range blocks {
@@ -146,8 +148,8 @@ func checkBlocks(blocks []Content) ([]Content, error) {
 
 func sameBlocks(a, b []Content) bool { return len(a) == 0 || &a[0] == &b[0] }
 
-// checkBlock checks a block. If it has to be written in another way than it was
-// given, it returns how.
+// checkBlock checks a block. If it has to be written in a different form, it returns that
+// form.
 func checkBlock(c *Content) (_ Content, changed bool, _ error) {
 	of, n := c.member()
 	switch {
@@ -160,7 +162,7 @@ func checkBlock(c *Content) (_ Content, changed bool, _ error) {
 	case n == 0 && (c.Type == "" || c.Type.isKnown()):
 		return *c, false, fmt.Errorf("a block of type %q needs the member of that name", c.Type)
 	case n == 0:
-		return *c, false, nil // of a type that we do not know: Extra has it
+		return *c, false, nil // an unknown type: Extra has its members
 	case c.Type == "":
 		filled := *c
 		filled.Type = of
@@ -191,8 +193,8 @@ func checkParts(c *Content, changed *bool) error {
 	return nil
 }
 
-// readRaw makes of a raw block what readers will make of it. What they know must
-// not come in unseen: it may be a tool call.
+// readRaw decodes a raw block the way readers will. What they understand must not slip
+// through unchecked: it may be a tool call.
 func readRaw(c *Content) (_ Content, changed bool, _ error) {
 	var read Content
 	if err := read.UnmarshalJSON(c.Raw); err != nil {
@@ -201,7 +203,7 @@ func readRaw(c *Content) (_ Content, changed bool, _ error) {
 	return read, read.Raw == nil, nil
 }
 
-// judge checks the entries for which the log must be read.
+// judge makes the checks for which the log must be read.
 func (s *Session) judge(ctx context.Context, w *writing) error {
 	if !w.needsJudgement() {
 		return nil
@@ -216,7 +218,7 @@ func (s *Session) judge(ctx context.Context, w *writing) error {
 			return err
 		}
 	}
-	w.judged = !w.graft // whose parents are given, wherever the leaf is
+	w.judged = !w.graft // a graft brings its parents, so the leaf does not matter
 	return nil
 }
 
@@ -234,9 +236,9 @@ func (w *writing) isJudged(i int) bool {
 	return kinds[k].judged == judgedAlways || kinds[k].judged == judgedIfOurs && (!w.graft || w.strict)
 }
 
-// judge makes sure that a compaction does not separate a tool call from
-// its result, and records in its State what is in force, so that a resume need not
-// look for it. Readers believe it: so it is not the caller's to say.
+// judge makes sure that a compaction does not separate a tool call from its result, and
+// records in its State what is in force, so that a resume need not search for it. Readers
+// trust the State, so callers may not set it.
 func (*CompactionEntry) judge(ctx context.Context, s *Session, w *writing, i int) error {
 	base, before := w.pathTo(w.before(i, w.judgedLeaf))
 	c := *w.entries[i].Compaction
@@ -246,17 +248,17 @@ func (*CompactionEntry) judge(ctx context.Context, s *Session, w *writing, i int
 	state, err := s.checkCompaction(ctx, w, base, before, c.FirstKeptEntryID)
 	var cut *CutError
 	if errors.As(err, &cut) && len(w.entries) == 1 && w.entries[i].ID == "" {
-		return err // it says all there is to say
+		return err // it already says what is wrong
 	}
 	if err != nil {
 		return s.refuse(w, i, nil, err)
 	}
-	if !w.graft { // whose compactions stay as they are
+	if !w.graft { // grafted compactions stay as they are
 		c = *w.entries[i].Compaction
 		if c.State != nil {
 			state.Extra = c.State.Extra
 		}
-		c.State = state // whatever the caller says was in force
+		c.State = state // replaces whatever the caller set
 		w.entries[i].Compaction = &c
 	}
 	return nil

@@ -13,17 +13,17 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// Fork copies all of a session, with all its branches, into a new session in
-// the same or another store. Lines are copied as they are. The session itself
-// does not change. The limits of the store that the copy goes to hold for it too:
-// what is over one is refused with ErrTooLarge, and nothing is copied. Of a chain
-// (see OpenChain) it copies the conversation, with the ids that it has there.
+// Fork copies all of a session, with all branches, into a new session in the same or
+// another store. Lines are copied unchanged, and the session itself does not change. The
+// limits of the target store apply: a copy that exceeds one is refused with ErrTooLarge,
+// and nothing is copied. Forking a chain (see OpenChain) copies the conversation, with the
+// ids that it has there.
 func (s *Session) Fork(ctx context.Context, to store.Store, o *Options) (*Session, error) {
 	return s.CopyAs(ctx, to, s.forkHeader(), o)
 }
 
-// linesToFork yields the lines of the session as a copy has them, and puts the
-// blobs that they refer to into the store that the copy goes to, if there is one.
+// linesToFork yields the lines of the session for a copy, and puts the blobs that they
+// refer to into the target store, if there is one.
 func (s *Session) linesToFork(ctx context.Context, to store.Store) iter.Seq2[[]byte, error] {
 	s.mu.RLock()
 	end, leaf, logLeaf := s.tree.end, s.tree.leaf, s.tree.logLeaf
@@ -76,9 +76,9 @@ func (s *Session) forkHeader() Header {
 	return Header{ParentSession: s.name, Relation: RelationFork, CWD: s.header.CWD}
 }
 
-// ForkAt copies the path from the root to an entry into a new session of the same
-// store, with the labels of its entries and the name and the tags that the session
-// has, wherever they were given. The session itself does not change.
+// ForkAt copies the path from the root to an entry into a new session of the same store,
+// with the labels of its entries and the session's present name and tags, whichever branch
+// they are on. The session itself does not change.
 func (s *Session) ForkAt(entryID string) (*Session, error) {
 	ctx := s.context()
 	release, err := s.holdForCopy(ctx, s.store)
@@ -97,8 +97,8 @@ func (s *Session) ForkAt(entryID string) (*Session, error) {
 	return create(ctx, s.store, s.forkHeader(), &s.opts, s.copyLines(ctx, nodes, entryID, remarks), s.log)
 }
 
-// CreateBranchedSession is ForkAt, and returns the new session's path (its id, in a
-// store without files) instead of the session.
+// CreateBranchedSession is like ForkAt, but returns the new session's path (in a store
+// without files, its id) instead of the session.
 func (s *Session) CreateBranchedSession(leafID string) (string, error) {
 	forked, err := s.ForkAt(leafID)
 	if err != nil {
@@ -144,9 +144,9 @@ func (s *Session) branchNodes(ctx context.Context, leafID string) ([]node, error
 	return nodes, err
 }
 
-// remarksToCarry returns the remarks that a copy of some nodes needs beside them
-// to have the name and the tags of the session and the labels of its entries.
-// These count whatever branch they are on; on the copied one may be older ones.
+// remarksToCarry returns the remarks that a copy of some nodes needs in addition, so that it
+// has the session's name and tags and the labels of its entries. These count whatever
+// branch they are on, and the copied branch may only have older ones.
 func (s *Session) remarksToCarry(ctx context.Context, nodes []node) ([]Entry, error) {
 	own := slices.DeleteFunc(slices.Clone(nodes), func(n node) bool { return !n.kind.isRemark() })
 	entries, err := s.entriesAt(ctx, own)
@@ -173,8 +173,8 @@ func (s *Session) remarksToCarry(ctx context.Context, nodes []node) ([]Entry, er
 	return carry, nil
 }
 
-// headlinesToCarry returns the entries that give a copy the session's name and
-// tags, if it has others.
+// headlinesToCarry returns the entries that give a copy the session's name and tags, if the
+// copy would have different ones.
 func (s *Session) headlinesToCarry(copied *remarks) (carry []Entry, _ error) {
 	name, err := s.Name()
 	if err != nil {
@@ -194,7 +194,7 @@ func (s *Session) headlinesToCarry(copied *remarks) (carry []Entry, _ error) {
 	return carry, nil
 }
 
-// remarks is what entries say about their session, taken in one after the other.
+// remarks collects what entries say about their session.
 type remarks struct {
 	name   string
 	tags   TagSet
@@ -217,8 +217,8 @@ func (r *remarks) add(e *Entry) {
 	}
 }
 
-// copyLines yields the lines of nodes as they are, sees to it that the leaf is
-// the given one, and adds remarks.
+// copyLines yields the lines of nodes unchanged, adds remarks, and makes sure that the leaf
+// is the given one.
 func (s *Session) copyLines(ctx context.Context, nodes []node, leaf string, remarks []Entry) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		errStop := errors.New("enough")
@@ -251,8 +251,8 @@ func (s *Session) copyLines(ctx context.Context, nodes []node, leaf string, rema
 	}
 }
 
-// sendGaps yields an entry that stands in for each that is missing, so that the
-// copy hangs together where the original does.
+// sendGaps yields a placeholder for each missing entry, so that the copy's tree is connected
+// where the original's is.
 func (s *Session) sendGaps(nodes []node, send func([]byte) error) error {
 	for i := range nodes {
 		if nodes[i].kind != kindGap {
@@ -278,12 +278,12 @@ func (s *Session) sendGaps(nodes []node, send func([]byte) error) error {
 	return nil
 }
 
-// leafLine is the line that moves the leaf.
+// leafLine returns a line that moves the leaf.
 func (s *Session) leafLine(leaf, from string) []byte {
 	return s.looseLine(&Entry{Type: TypeLeaf, Leaf: &LeafEntry{FromID: from}}, leaf)
 }
 
-// looseLine encodes an entry that is not appended to this session.
+// looseLine encodes an entry without appending it to this session.
 func (s *Session) looseLine(e *Entry, parent string) []byte {
 	if e.ID == "" {
 		e.ID = s.opts.NewID(e.Type)
@@ -296,10 +296,10 @@ func (s *Session) looseLine(e *Entry, parent string) []byte {
 	return line
 }
 
-// holdForCopy holds the blobs of both stores, so that what the lines name when they
-// are read is there when their copies are. It comes before the first line is read.
-// Of a store that may not be written to nothing can be held; who does not write
-// there deletes nothing either, and what others delete shows as missing.
+// holdForCopy holds the blobs of both stores, so that every blob that a line names is still
+// there when the copied line is written. It must come before the first line is read. In a
+// store that we may not write to, nothing can be held; if somebody else deletes a blob
+// there at that moment, it shows as missing.
 func (s *Session) holdForCopy(ctx context.Context, to store.Store) (release func(), err error) {
 	target, err := to.Blobs().Hold(ctx)
 	if err != nil || to == s.store {
@@ -328,7 +328,7 @@ func (s *Session) copyBlobs(ctx context.Context, to store.Store, line store.Line
 	for _, ref := range e.blobs() {
 		data, err := s.store.Blobs().Get(ctx, ref)
 		if errors.Is(err, ErrNotExist) || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrInvalid) {
-			continue // missing here, missing there; both report it
+			continue // missing here and in the copy; both report it
 		}
 		if err != nil {
 			return err

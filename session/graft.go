@@ -6,25 +6,24 @@ import (
 	"time"
 )
 
-// Graft appends entries that grew elsewhere: each keeps its own id, parent and
-// time, which must all be set (a nil parent is a root). A parent must be in the
-// session already or come earlier among the entries. All of them are written
-// with one write and one sync, or none: ErrExist says that an id is taken,
-// ErrNotExist that a parent is missing. The leaf is then the last of them, or
-// where that one moves it.
+// Graft appends entries that were written elsewhere. Each keeps its own id, parent and
+// time, which must all be set (a nil parent makes a root). A parent must be in the session
+// already or come earlier among the entries. All of them are written with one write and one
+// sync, or none. ErrExist means that an id is taken, ErrNotExist that a parent is missing.
+// Afterwards the leaf is the last of them, or wherever that one moves it.
 //
-// What another program wrote may be odd, and is kept: unknown roles, results
-// without a call, labels of nothing. What would mislead a reader is refused as
-// everywhere: an entry or a block that is not what its type says, and a
-// compaction that separates a tool call from its result.
+// What another program wrote may be odd, and is kept: unknown roles, results without a call,
+// labels of nothing. What would mislead a reader is refused as everywhere: an entry or a
+// block that does not match its type, and a compaction that separates a tool call from its
+// result.
 func (s *Session) Graft(entries ...Entry) error {
 	_, err := s.put(&writing{op: "graft", entries: slices.Clone(entries), graft: true})
 	return err
 }
 
-// GraftMerge grafts a branch that grew in another session, and appends a merge of it at
-// the leaf, in one write: what is refused, as by Merge, changes nothing. It returns the
-// id of the merge, or ErrConflict if the leaf moved meanwhile.
+// GraftMerge grafts a branch from another session and appends a merge of it at the leaf, in
+// one write. If it is refused, as by Merge, nothing changes. It returns the id of the merge,
+// or ErrConflict if the leaf has moved in the meantime.
 func (s *Session) GraftMerge(branch []Entry, m MergeEntry) (id string, err error) {
 	leaf := s.LeafID()
 	merge := Entry{Type: TypeMerge, ID: NewID(), Timestamp: time.Now(), Merge: &m}
@@ -43,9 +42,9 @@ func (s *Session) GraftMerge(branch []Entry, m MergeEntry) (id string, err error
 	return merge.ID, err
 }
 
-// MoveCut returns a compaction that Graft refused with a *CutError as it can be
-// grafted: it keeps from the nearest cut on that is legal and loses nothing that it
-// kept before. If there is none, ok is false.
+// MoveCut changes a compaction that Graft refused with a *CutError so that it can be grafted:
+// it keeps from the nearest legal cut on that loses nothing it kept before. If there is
+// none, ok is false.
 func (s *Session) MoveCut(e Entry) (moved Entry, ok bool, _ error) {
 	if e.Compaction == nil || e.ParentID == nil {
 		return e, false, nil
@@ -59,7 +58,7 @@ func (s *Session) MoveCut(e Entry) (moved Entry, ok bool, _ error) {
 		c.FirstKeptEntryID = ""
 	}
 	c.FirstKeptEntryID, ok = NearestCut(path, c.FirstKeptEntryID)
-	c.State = nil // which was that of the other cut
+	c.State = nil // it described the other cut
 	e.Compaction = &c
 	return e, ok, nil
 }
