@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,7 +27,8 @@ func hold(t *testing.T, dir, id string) (release func()) {
 	}
 }
 
-// soon returns a context that is done in a moment.
+// soon returns a context that is done in a moment: in a bubble of synctest that is
+// when all others wait, however long the machine stalls.
 func soon(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -79,81 +81,110 @@ func writers(c *conversation.Chat, m *conversation.Sessions) map[string]func(con
 // Who waits for a writer in another process can give up, and has written nothing.
 func TestWaitingForAnotherProcessEndsWithTheContext(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	m := newManager(t, dir, 100)
-	c := newSystem(t, m)
-	said := []string{"user: one", "assistant: two", "user: three"}
-	must(c.Add(user("one")))(t)
-	must(c.Add(assistant("two")))(t)
-	must(c.Add(user("three")))(t)
-	release := hold(t, dir, c.ID())
-	for name, wait := range writers(c, m) {
-		if err := wait(soon(t)); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: %v, want DeadlineExceeded", name, err)
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		m := newManager(t, dir, 100)
+		c := newSystem(t, m)
+		said := []string{"user: one", "assistant: two", "user: three"}
+		must(c.Add(user("one")))(t)
+		must(c.Add(assistant("two")))(t)
+		must(c.Add(user("three")))(t)
+		release := hold(t, dir, c.ID())
+		for name, wait := range writers(c, m) {
+			if err := wait(soon(t)); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %v, want DeadlineExceeded", name, err)
+			}
 		}
-	}
-	release()
-	all := must(newManager(t, dir, 100).Conversation(c.ID()))(t)
-	if diff := cmp.Diff(said, texts(all.Messages)); diff != "" || len(all.Links) != 1 || all.Metadata["title"] != nil {
-		t.Errorf("%d sessions, title %v: %s", len(all.Links), all.Metadata["title"], diff)
-	}
-	must(c.Add(assistant("four")))(t) // it goes on
-	if diff := cmp.Diff(append(said, "assistant: four"), texts(must(c.Conversation())(t).Messages)); diff != "" {
-		t.Error(diff)
-	}
+		release()
+		all := must(newManager(t, dir, 100).Conversation(c.ID()))(t)
+		if diff := cmp.Diff(said, texts(all.Messages)); diff != "" || len(all.Links) != 1 || all.Metadata["title"] != nil {
+			t.Errorf("%d sessions, title %v: %s", len(all.Links), all.Metadata["title"], diff)
+		}
+		must(c.Add(assistant("four")))(t) // it goes on
+		if diff := cmp.Diff(append(said, "assistant: four"), texts(must(c.Conversation())(t).Messages)); diff != "" {
+			t.Error(diff)
+		}
+	})
 }
 
 // Who waits for another goroutine, which waits without end, can give up, too.
 func TestWaitingForAnotherGoroutineEndsWithTheContext(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		m := newManager(t, dir, 100)
+		c := newSystem(t, m)
+		must(c.Add(user("one")))(t)
+		must(c.Add(assistant("two")))(t)
+		must(c.Add(user("three")))(t)
+		ops := writers(c, m)
+		delete(ops, "Sessions.SaveSession") // they load the session first, without a context
+		delete(ops, "Sessions.CreateContinuationSession")
+		for name, read := range map[string]func(*conversation.Chat, *conversation.Sessions) error{
+			"Conversation": func(c *conversation.Chat, m *conversation.Sessions) error {
+				_, err := m.Conversation(c.ID())
+				return err
+			},
+			"Totals": func(c *conversation.Chat, m *conversation.Sessions) error { _, err := m.Totals(c.ID()); return err },
+			"LoadSession": func(c *conversation.Chat, m *conversation.Sessions) error {
+				_, err := m.LoadSession(c.ID())
+				return err
+			},
+			"Search": func(c *conversation.Chat, m *conversation.Sessions) error {
+				_, err := m.Search(c.ID(), "o")
+				return err
+			},
+			"Save":    func(c *conversation.Chat, m *conversation.Sessions) error { return m.Save(c.ID()) },
+			"View":    func(c *conversation.Chat, m *conversation.Sessions) error { _, err := c.View(); return err },
+			"Request": func(c *conversation.Chat, m *conversation.Sessions) error { _, err := c.Request(); return err },
+		} {
+			ops[name] = func(ctx context.Context) error { return read(c.WithContext(ctx), m.WithContext(ctx)) }
+		}
+		release := hold(t, dir, c.ID())
+		first := make(chan error)
+		go func() { _, err := c.Add(assistant("four")); first <- err }()
+		synctest.Wait() // until it waits
+		for name, wait := range ops {
+			if err := wait(soon(t)); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %v, want DeadlineExceeded", name, err)
+			}
+		}
+		release()
+		do(t, <-first)
+		if diff := cmp.Diff([]string{"user: one", "assistant: two", "user: three", "assistant: four"}, texts(must(c.Conversation())(t).Messages)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// A caller whose context is over already does not wait for a writer either.
+func TestDeletingWithADoneContextWaitsForNobody(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	m := newManager(t, dir, 100)
+	st := must(file.Open(dir, &file.Options{LockWait: time.Hour}))(t)
+	t.Cleanup(func() { st.Close() })
+	m := newManagerOn(t, st, 100)
 	c := newSystem(t, m)
 	must(c.Add(user("one")))(t)
-	must(c.Add(assistant("two")))(t)
-	must(c.Add(user("three")))(t)
-	ops := writers(c, m)
-	delete(ops, "Sessions.SaveSession") // they load the session first, without a context
-	delete(ops, "Sessions.CreateContinuationSession")
-	for name, read := range map[string]func(*conversation.Chat, *conversation.Sessions) error{
-		"Conversation": func(c *conversation.Chat, m *conversation.Sessions) error {
-			_, err := m.Conversation(c.ID())
-			return err
-		},
-		"Totals": func(c *conversation.Chat, m *conversation.Sessions) error { _, err := m.Totals(c.ID()); return err },
-		"LoadSession": func(c *conversation.Chat, m *conversation.Sessions) error {
-			_, err := m.LoadSession(c.ID())
-			return err
-		},
-		"Search": func(c *conversation.Chat, m *conversation.Sessions) error {
-			_, err := m.Search(c.ID(), "o")
-			return err
-		},
-		"Save":    func(c *conversation.Chat, m *conversation.Sessions) error { return m.Save(c.ID()) },
-		"View":    func(c *conversation.Chat, m *conversation.Sessions) error { _, err := c.View(); return err },
-		"Request": func(c *conversation.Chat, m *conversation.Sessions) error { _, err := c.Request(); return err },
-	} {
-		ops[name] = func(ctx context.Context) error { return read(c.WithContext(ctx), m.WithContext(ctx)) }
-	}
 	release := hold(t, dir, c.ID())
-	first := make(chan error)
-	go func() { _, err := c.Add(assistant("four")); first <- err }()
-	for { // until it waits
-		ctx := soon(t)
-		if _, err := m.WithContext(ctx).Totals(c.ID()); errors.Is(err, context.DeadlineExceeded) {
+	first, gone := make(chan error, 1), make(chan error, 1)
+	go func() { _, err := c.Add(assistant("two")); first <- err }()
+	for { // until it waits, or nearly so
+		if _, err := m.WithContext(soon(t)).Totals(c.ID()); errors.Is(err, context.DeadlineExceeded) {
 			break
 		}
 	}
-	for name, wait := range ops {
-		if err := wait(soon(t)); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: %v, want DeadlineExceeded", name, err)
-		}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	go func() { _, err := m.WithContext(over).DeleteSession(c.ID()); gone <- err }()
+	select {
+	case err := <-gone:
+		wantError(t, err, context.Canceled)
+	case <-time.After(time.Minute):
+		t.Error("it waits")
 	}
 	release()
 	do(t, <-first)
-	if diff := cmp.Diff([]string{"user: one", "assistant: two", "user: three", "assistant: four"}, texts(must(c.Conversation())(t).Messages)); diff != "" {
-		t.Error(diff)
-	}
 }
 
 // stuck is a model that ignores its context and answers only when the test lets it.
@@ -168,39 +199,43 @@ func (s stuck) Respond(context.Context, conversation.Request) (conversation.Repl
 // A turn that waits for another one can be given up, and the user has said nothing.
 func TestWaitingForATurnEndsWithTheContext(t *testing.T) {
 	t.Parallel()
-	model := stuck{make(chan struct{}), make(chan struct{})}
-	m := must(conversation.Open(t.TempDir(), &conversation.ManagerOptions{Model: model}))(t)
-	defer m.Close()
-	id := must(m.CreateConversation(""))(t)
-	first := make(chan error)
-	go func() { _, err := m.ProcessMessage(t.Context(), "one", id); first <- err }()
-	<-model.asked
-	if _, err := m.ProcessMessage(soon(t), "late", id); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v, want DeadlineExceeded", err)
-	}
-	if _, err := m.Retry(soon(t), id, nil); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v, want DeadlineExceeded", err)
-	}
-	model.answer <- struct{}{}
-	do(t, <-first)
-	if diff := cmp.Diff([]string{"user: one", "assistant: at last"}, texts(must(m.Current().Conversation())(t).Messages)); diff != "" {
-		t.Error(diff)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		model := stuck{make(chan struct{}), make(chan struct{})}
+		m := must(conversation.Open(t.TempDir(), &conversation.ManagerOptions{Model: model}))(t)
+		defer m.Close()
+		id := must(m.CreateConversation(""))(t)
+		first := make(chan error)
+		go func() { _, err := m.ProcessMessage(t.Context(), "one", id); first <- err }()
+		<-model.asked
+		if _, err := m.ProcessMessage(soon(t), "late", id); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want DeadlineExceeded", err)
+		}
+		if _, err := m.Retry(soon(t), id, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want DeadlineExceeded", err)
+		}
+		model.answer <- struct{}{}
+		do(t, <-first)
+		if diff := cmp.Diff([]string{"user: one", "assistant: at last"}, texts(must(m.Current().Conversation())(t).Messages)); diff != "" {
+			t.Error(diff)
+		}
+	})
 }
 
 // Who summarises need not look at a context.
 func TestCompactDoesNotWaitForASummaryLongerThanItsContext(t *testing.T) {
 	t.Parallel()
-	c := longChat(t, t.TempDir())
-	before := sent(t, c)
-	never := make(chan struct{})
-	defer close(never)
-	_, err := c.WithContext(soon(t)).Compact(200, func(*session.CompactionPlan) (string, error) {
-		<-never
-		return "late", nil
+	synctest.Test(t, func(t *testing.T) {
+		c := longChat(t, t.TempDir())
+		before := sent(t, c)
+		never := make(chan struct{})
+		defer close(never)
+		_, err := c.WithContext(soon(t)).Compact(200, func(*session.CompactionPlan) (string, error) {
+			<-never
+			return "late", nil
+		})
+		wantError(t, err, context.DeadlineExceeded)
+		if diff := cmp.Diff(before, sent(t, c)); diff != "" {
+			t.Error(diff)
+		}
 	})
-	wantError(t, err, context.DeadlineExceeded)
-	if diff := cmp.Diff(before, sent(t, c)); diff != "" {
-		t.Error(diff)
-	}
 }

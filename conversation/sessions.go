@@ -391,6 +391,9 @@ func (m *Sessions) DeleteSession(id string) (bool, error) {
 			}
 		}
 	}
+	if err := m.context().Err(); err != nil {
+		return false, err // closing a session that somebody writes to waits for them
+	}
 	m.cache.drop(id)
 	err := m.store.Remove(m.context(), id)
 	m.mu.Lock()
