@@ -41,7 +41,7 @@ func TestNoPermission(t *testing.T) {
 	program := must[[]byte](t)(os.ReadFile(must[string](t)(os.Executable())))
 	exe := filepath.Join(dir, "test") // where nobody can run it
 	err := errors.Join(os.WriteFile(exe, program, 0o755), os.Mkdir(filepath.Join(dir, "free"), 0o777))
-	for name, mode := range map[string]fs.FileMode{"": 0o755, "free": 0o777, "sessions": 0o755, "sessions/.coppice": 0o755, "sessions/open.jsonl": 0o644, "sessions/secret.jsonl": 0} {
+	for name, mode := range map[string]fs.FileMode{"": 0o755, "test": 0o755, "free": 0o777, "sessions": 0o755, "sessions/.coppice": 0o755, "sessions/open.jsonl": 0o644, "sessions/secret.jsonl": 0} {
 		err = errors.Join(err, os.Chmod(filepath.Join(dir, name), mode))
 	}
 	if err != nil {

@@ -37,7 +37,7 @@ func TestBadPermissions(t *testing.T) {
 	}
 	exe := filepath.Join(dir, "test") // where nobody can run it
 	mustDo(t, os.WriteFile(exe, readBytes(t, mustGet(os.Executable())(t)), 0o755))
-	chmod := map[string]fs.FileMode{"locked": 0o555, "locked/s.jsonl": 0o666, "readable": 0o755, "readable/s.jsonl": 0o444, "secret": 0o755, "secret/s.jsonl": 0o000}
+	chmod := map[string]fs.FileMode{"test": 0o755, "locked": 0o555, "locked/s.jsonl": 0o666, "readable": 0o755, "readable/s.jsonl": 0o444, "secret": 0o755, "secret/s.jsonl": 0o000}
 	for name, mode := range chmod {
 		mustDo(t, os.Chmod(filepath.Join(dir, name), mode))
 	}

@@ -31,14 +31,14 @@ func newForbidden(t *testing.T) *forbidden {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
 	f := &forbidden{t, dir, filepath.Join(dir, "coppice")} // whose name makes it the program
+	// Other tests start programs meanwhile. Had we written the file ourselves, one of
+	// those could hold it open for writing still, and then nobody can run it.
+	if out, err := exec.Command("cp", self, f.exe).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	home := filepath.Join(dir, "home")
-	err = errors.Join(os.Chmod(dir, 0o755), os.WriteFile(f.exe, program, 0o755), os.Mkdir(home, 0o777), os.Chmod(home, 0o777))
-	if err != nil {
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Chmod(f.exe, 0o755), os.Mkdir(home, 0o777), os.Chmod(home, 0o777)); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -189,6 +189,7 @@ func TestForbiddenImport(t *testing.T) {
 	err := errors.Join(
 		os.Mkdir(in, 0o755), os.WriteFile(filepath.Join(in, "open.json"), request, 0o644),
 		os.WriteFile(filepath.Join(in, "secret.json"), request, 0), os.Mkdir(filepath.Join(in, "closed"), 0),
+		os.Chmod(in, 0o755), os.Chmod(filepath.Join(in, "open.json"), 0o644),
 	)
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ var ErrNotDurable = errors.New("a power cut may undo it")
 // Replacement adjusts Replace. The zero value is a private file that survives a
 // power cut.
 type Replacement struct {
-	// Perm are the permissions of the file. Default: 0600.
+	// Perm are the permissions of the file, whatever the umask. Default: 0600.
 	Perm fs.FileMode
 	// Temp is the name under which the file is written first. It must be on the
 	// same file system, and nothing may have it yet. Default: a hidden name beside
@@ -55,7 +55,12 @@ func Replace(fsys FS, path string, o Replacement, write func(io.Writer) error) (
 			_ = fsys.Remove(o.Temp) // it is gone if the rename happened; else what is left harms nothing
 		}
 	}()
-	err = fill(f, !o.NoSync, write)
+	if o.Perm&0o077 != 0 { // the umask may have taken some of these away
+		err = fsys.Chmod(o.Temp, o.Perm)
+	}
+	if err == nil {
+		err = fill(f, !o.NoSync, write)
+	}
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}

@@ -29,6 +29,7 @@ func contentOf(t *testing.T, path string) string {
 }
 
 func TestWriteOutReplacesOnlyWhenTold(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0o077)) // which must not close a file that its owner has opened to others
 	path := filepath.Join(t.TempDir(), "f")
 	if err := vfs.WriteOut(path, false, hello); err != nil || contentOf(t, path) != "hello" {
 		t.Fatalf("a new file: %v", err)
