@@ -229,7 +229,9 @@ func TestListSessions(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	// What cannot be read is listed, and stays as it is.
-	do(t, os.WriteFile(filepath.Join(dir, "broken.jsonl"), []byte("?\n"), 0o600))
+	broken, now := filepath.Join(dir, "broken.jsonl"), time.Now()
+	do(t, os.WriteFile(broken, []byte("?\n"), 0o600))
+	do(t, os.Chtimes(broken, now, now)) // the clock of files may be milliseconds behind
 	listed := must(m.ListSessions(0, 0))(t)
 	if len(listed) != 9 || listed[0].ID != "broken" || !errors.Is(listed[0].Err, session.ErrCorrupt) {
 		t.Errorf("%d, %+v", len(listed), listed[0])

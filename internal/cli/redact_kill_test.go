@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -115,12 +116,14 @@ func TestInterruptedRedactionIsFinished(t *testing.T) {
 	h := &house{T: t, token: aToken(4), password: "kX9#mQ2$vL", cache: t.TempDir(), dir: filepath.Join(t.TempDir(), "sessions")}
 	h.several(30)
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
 		h.waitUntilBegun()
 		cancel()
-	}()
+	})
 	a, out := h.app()
 	code := a.run(ctx, []string{"redact", "--all", "--apply"})
+	waiting.Wait()
 	unfinished, err := clean.Unfinished(openStore(t, h.dir))
 	h.must(err)
 	switch {
