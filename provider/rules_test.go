@@ -240,3 +240,30 @@ func drawMessage(t *rapid.T, i int) session.Entry {
 	}
 	return e
 }
+
+// TestOddCallsAreKept: arguments and results that are not written as the provider
+// asks are calls and results all the same, and are sent as it asks.
+func TestOddCallsAreKept(t *testing.T) {
+	for name, body := range map[string]string{
+		"chat":      `[{"role":"user","content":"go"},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":{"a":1}}}]},{"role":"tool","tool_call_id":"c1","content":"ok"}]`,
+		"anthropic": `[{"role":"user","content":"go"},{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"f","input":{"a":1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":{"said":"ok"}}]}]`,
+	} {
+		b, err := codecs[name].decode([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(b.Entries) != 3 || b.Entries[1].Message.Content[0].ToolUse == nil || !strings.Contains(b.Entries[2].Message.Content[0].ToolResult.Content, "ok") {
+			t.Errorf("%s: entries %+v", name, b.Entries)
+			continue
+		}
+		for to, codec := range codecs {
+			m, err := codec.encode(b.Entries)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if request := m.Request(nil); len(checks[to](request)) > 0 || !strings.Contains(string(request), "ok") {
+				t.Errorf("%s as %s: %v in %s", name, to, checks[to](request), request)
+			}
+		}
+	}
+}

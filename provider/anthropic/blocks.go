@@ -92,6 +92,9 @@ func toolResult(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 	r.KeepUnsafe("tool_use_id", id, maxID)
 	if text, isText := o.TakeStr("content"); isText {
 		c = session.ToolResult(id, text, false)
+	} else if content := o.Get("content"); rawjson.Kind(content) == 'o' {
+		// Not what the provider takes, but some programs keep a tool's answer so.
+		c = session.ToolResult(id, string(content), false)
 	} else {
 		list, isList := o.TakeElements("content")
 		c = wire.Result(id, blocks(list), wire.Anthropic)

@@ -275,7 +275,7 @@ func (e *encoder) toolResult(t *session.ToolResultContent, r *wire.Residue) (wir
 		}
 		o.Put("content", wire.List(parts))
 	}
-	if len(t.Parts) > 0 || t.Content != "" {
+	if was := r.Fields.Get("content"); len(t.Parts) > 0 || t.Content != "" && t.Content != string(was) || !e.verbatim {
 		r.Forget("content")
 	}
 	if t.IsError {

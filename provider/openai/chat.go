@@ -34,6 +34,7 @@ const (
 	formAudio        = "audio"             // a recording is the message's own, not a part
 	formFunctionCall = "function_call"     // a call in the old way, one in a message
 	formCustom       = "custom"            // a call whose input is free text
+	formObject       = "object"            // a call whose arguments are an object, not the text of one
 	formReasoning    = "reasoning"         // thinking under the name that OpenRouter has for it
 	formDetails      = "reasoning_details" // thinking that stands in the details only
 	reasoningContent = "reasoning_content" // thinking under the name that most services have for it
@@ -282,6 +283,9 @@ func (d *ChatDecoder) toolCall(o wire.Object) (session.Content, bool) {
 	inner, ok := o.TakeObject(member)
 	name, hasName := inner.TakeStr("name")
 	value, hasText := inner.TakeStr(text)
+	if !hasText && kind != formCustom && rawjson.Kind(inner.Get(text)) == 'o' {
+		value, hasText, r.Form = string(inner.Take(text)), true, formObject
+	}
 	if !ok || !hasName || !hasText {
 		return session.Content{}, false
 	}

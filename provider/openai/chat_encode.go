@@ -204,6 +204,9 @@ func (e *chatEncoder) assistant(o wire.Object, m wire.Message, r *wire.Residue) 
 	if len(calls) > 0 {
 		o.Put("tool_calls", wire.List(calls))
 	}
+	if !e.verbatim {
+		r.Forget("tool_calls") // as it was read, with calls that are none
+	}
 	return o, nil
 }
 
@@ -251,7 +254,9 @@ func (e *chatEncoder) call(t *session.ToolUseContent, r *wire.Residue) (json.Raw
 		if err != nil {
 			return nil, err
 		}
-		inner.SetStr("arguments", arguments)
+		if inner.SetStr("arguments", arguments); e.verbatim && r.Form == formObject {
+			inner.Put("arguments", json.RawMessage(arguments))
+		}
 	}
 	inner.Merge(rest)
 	o.SetStr("type", member)

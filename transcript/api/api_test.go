@@ -84,7 +84,8 @@ func TestDetect(t *testing.T) {
 		"nothing": "", "text": "hello", "number": "7", "object": `{"a":1}`, "sharegpt": `[{"conversations":[{"from":"human","value":"x"}]}]`,
 		"alpaca": `[{"instruction":"a","input":"","output":"b"}]`, "events of nobody": "data: {}\n\n",
 		"users": `[{"role":"admin","name":"x"}]`, "members": `[{"role":"user","name":"x"}]`,
-		"codex": `{"type":"response_item","timestamp":"t","payload":{"type":"function_call"}}`,
+		"messages of types": `{"messages":[{"id":"a","type":"user","content":"hi"},{"id":"b","type":"gemini","content":"hello"}]}`,
+		"codex":             `{"type":"response_item","timestamp":"t","payload":{"type":"function_call"}}`,
 	} {
 		for _, format := range api.Formats() {
 			if format.Detect(transcript.FileOf("/x", []byte(text))) {

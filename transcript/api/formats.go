@@ -195,5 +195,7 @@ func looksOpenAI(s *shape.Shape) bool {
 		return s.Has(at("messages", "content")...) || s.Has(at("messages", "tool_calls")...) || s.Has(at("messages", "function_call")...)
 	}
 	// The role may stand after a content that is longer than what is looked at.
-	return s.Has("messages[].content", "[].messages[].content", "body.messages[].content") && !s.Has(at("messages", "role")...)
+	// Messages that have a type instead are another program's.
+	return s.Has("messages[].content", "[].messages[].content", "body.messages[].content") &&
+		!s.Has(at("messages", "role")...) && !s.Has(at("messages", "type")...)
 }

@@ -229,12 +229,14 @@ func (r *reader) loadPersisted(res *session.ToolResultContent, rec *transcript.R
 		return nil
 	}
 	data, err := r.persisted(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		// The program deletes these files after a while. The preview is what the
+		// model was sent, so the line is read all the same.
+		r.count("persisted output that is gone", "its preview")
+		return nil
+	}
 	if err != nil {
-		reason := "the tool's output in tool-results/" + name + " is missing"
-		if !errors.Is(err, fs.ErrNotExist) {
-			reason = "the tool's output in tool-results/" + name + ": " + err.Error()
-		}
-		r.to.Problem(transcript.Problem{Pos: rec.From[0].Pos, Reason: reason})
+		r.to.Problem(transcript.Problem{Pos: rec.From[0].Pos, Reason: "the tool's output in tool-results/" + name + ": " + err.Error()})
 		return nil
 	}
 	span, err := r.to.Keep("tool result", data)

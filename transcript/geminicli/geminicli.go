@@ -44,7 +44,7 @@ func isDocument(f *transcript.File) bool {
 	}
 	return strings.HasPrefix(strings.TrimLeft(head, "\ufeff \t\r\n"), "{") &&
 		strings.Contains(head, `"sessionId"`) && strings.Contains(head, `"projectHash"`) && strings.Contains(head, `"messages"`) &&
-		!strings.HasSuffix(f.Path, ".jsonl")
+		(!strings.HasSuffix(f.Path, ".jsonl") || len(jsonl.Head(f, 1)) == 0) // somebody gave it the newer name
 }
 
 func places(env transcript.Env) []transcript.Place {

@@ -65,6 +65,7 @@ func TestDetect(t *testing.T) {
 		{"log", "x.jsonl", `{"sessionId":"x","projectHash":"h"}` + "\n", true},
 		{"document", "x.json", "{\n\"sessionId\":\"x\",\n\"projectHash\":\"h\",\"messages\":[]}", true},
 		{"a document whose end is out of sight", "x.json", "{\n\"sessionId\":\"x\",\n\"projectHash\":\"h\",\n\"messages\":[{", true},
+		{"a document by the newer name", "x.jsonl", "{\n\"sessionId\":\"x\",\n\"projectHash\":\"h\",\"messages\":[]}", true},
 		{"Claude Code", "x.jsonl", `{"sessionId":"x","uuid":"u","type":"user"}`, false},
 		{"prompts only", "logs.json", `[{"sessionId":"x"}]`, false},
 		{"nothing", "x.json", ``, false},
