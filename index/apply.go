@@ -45,6 +45,7 @@ type docRow struct {
 	length             int
 	tf                 []byte
 	body, whole        []uint32
+	written            bool // the row is in the table
 }
 
 func (r *catching) newWriter(tx *sql.Tx) (*writer, error) {
@@ -517,31 +518,60 @@ func (w *writer) addDocs(s *state, n int64, rec *record, carried carriage) error
 	return nil
 }
 
-// flush writes the documents that are lined up, in the order of their ids, which
-// is what the tables are fastest with.
+// flush writes what is lined up. The segment of the documents is made meanwhile: the
+// database is one writer's, but that needs no database.
 func (w *writer) flush(words *vocabulary) error {
-	if err := w.writeUsage(); err != nil {
-		return err
-	}
+	// In the order of their ids the tables are fastest, and a segment must have them so.
 	byID := func(a, b docRow) int { return cmp.Compare(a.id, b.id) }
 	slices.SortFunc(w.docs, byID)
-	if err := w.insertDocs(w.docs); err != nil {
+	moved, err := w.placeDocs(w.docs)
+	if err != nil {
 		return err
 	}
-	slices.SortFunc(w.docs, byID) // some may have other ids now
-	if err := w.insertTokens(words); err != nil {
+	if moved {
+		slices.SortFunc(w.docs, byID)
+	}
+	docs := w.segmentDocs(words)
+	built := make(chan *segment, 1)
+	go func() { built <- buildSegment(docs, words.words) }()
+	err = w.writeRows(words)
+	segment := <-built // also after an error: nobody else may have the words before
+	if err != nil {
 		return err
 	}
-	if len(w.terms.df) > maxTermTable {
-		if err := w.flushTerms(); err != nil {
+	if len(docs) > 0 {
+		if err := w.insertSegment(segment, docs); err != nil {
 			return err
 		}
 	}
 	if err := w.relink(); err != nil {
 		return err
 	}
-	_, err := w.exec(`UPDATE counters SET value = CASE name WHEN 'docs' THEN ? ELSE value + ? END`, w.nextDoc, w.tokens)
+	_, err = w.exec(`UPDATE counters SET value = CASE name WHEN 'docs' THEN ? ELSE value + ? END`, w.nextDoc, w.tokens)
 	return err
+}
+
+// writeRows writes the rows that were lined up.
+func (w *writer) writeRows(words *vocabulary) error {
+	for i := range w.docs {
+		d := &w.docs[i]
+		if d.written {
+			continue
+		}
+		if err := w.add(w.docRows, d.values()...); err != nil {
+			return err
+		}
+	}
+	if err := w.writeUsage(); err != nil {
+		return err
+	}
+	if err := w.addTerms(words); err != nil {
+		return err
+	}
+	if len(w.terms.df) > maxTermTable {
+		return w.flushTerms()
+	}
+	return nil
 }
 
 // kinds are all kinds; a kind's number is its place. New ones go to the end.

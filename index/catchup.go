@@ -174,6 +174,7 @@ type chunk struct {
 type batch struct {
 	chunks []*chunk
 	words  *vocabulary
+	docs   int
 }
 
 // index reads the jobs' logs and writes them into the index. Reading goes on
@@ -220,6 +221,7 @@ func (r *catching) write(b batch) error {
 		if err := w.findResponses(b.chunks); err != nil {
 			return err
 		}
+		w.docs = make([]docRow, 0, b.docs)
 		for _, c := range b.chunks {
 			if err := r.ctx.Err(); err != nil {
 				return err
@@ -227,9 +229,6 @@ func (r *catching) write(b batch) error {
 			if err := w.chunk(c); err != nil {
 				return fmt.Errorf("session %q: %w", c.job.stat.Name, err)
 			}
-		}
-		if err := w.addTerms(b.words); err != nil {
-			return err
 		}
 		return w.flush(b.words)
 	})
@@ -342,7 +341,7 @@ func (b *batcher) send() error {
 		return b.ctx.Err()
 	}
 	select {
-	case b.out <- batch{b.batch, b.read.words}:
+	case b.out <- batch{b.batch, b.read.words, b.docs}:
 	case <-b.ctx.Done():
 		return b.ctx.Err()
 	}

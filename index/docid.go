@@ -45,31 +45,44 @@ func (p *docPlaces) fill(first, last int64) {
 	p.full = append(p.full, span{first, last})
 }
 
-// insertDocs writes the rows of documents, which are sorted by their ids, and gives
-// other ids to those whose are taken. These come last: what they get must not be what
-// one of the others is entitled to.
-func (w *writer) insertDocs(docs []docRow) error {
+// placeDocs makes sure that each document, of which the ids rise, has an id of its own.
+// Most keep theirs, and their rows can wait. Where an id is taken, the rows are written
+// at once, the document's after all others: what it gets must not be what one of the
+// others is entitled to. placeDocs reports whether any has got another id.
+func (w *writer) placeDocs(docs []docRow) (moved bool, err error) {
 	taken, err := w.takenDocs(docs)
 	if err != nil {
-		return err
+		return false, err
 	}
 	var late []*docRow
 	for i := range docs {
 		d := &docs[i]
 		if taken[d.id] || i > 0 && docs[i-1].id == d.id || w.places.after(d.id) != d.id {
 			late = append(late, d)
+		}
+	}
+	if len(late) == 0 {
+		return false, nil
+	}
+	for _, d := range late {
+		d.written = true
+	}
+	for i := range docs {
+		d := &docs[i]
+		if d.written {
 			continue
 		}
+		d.written = true
 		if err := w.add(w.docRows, d.values()...); err != nil {
-			return err
+			return false, err
 		}
 	}
 	for _, d := range late {
 		if err := w.insertLate(d); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // takenDocs returns which of the documents' ids others have. Where all are newer than

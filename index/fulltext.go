@@ -41,22 +41,18 @@ func (d *docRow) facets(words *vocabulary, known map[facetKey]uint32) []uint32 {
 	return numbers
 }
 
-// insertTokens adds the documents that are lined up to the full-text table, as one
-// segment.
-func (w *writer) insertTokens(words *vocabulary) error {
-	if len(w.docs) == 0 {
-		return nil
-	}
+// segmentDocs returns the documents that are lined up, with their facets.
+func (w *writer) segmentDocs(words *vocabulary) []segmentDoc {
 	docs, known := make([]segmentDoc, len(w.docs)), make(map[facetKey]uint32)
 	for i := range w.docs {
 		d := &w.docs[i]
 		docs[i] = segmentDoc{d.id, [3][]uint32{columnBody: d.body, columnWhole: d.whole, columnFacet: d.facets(words, known)}}
 	}
-	return w.insertSegment(docs, words.words)
+	return docs
 }
 
-// insertSegment adds documents to the full-text table; their ids rise.
-func (w *writer) insertSegment(docs []segmentDoc, words []string) error {
+// insertSegment adds a segment of documents to the full-text table.
+func (w *writer) insertSegment(g *segment, docs []segmentDoc) error {
 	if err := w.forgetStructure(); err != nil {
 		return err
 	}
@@ -72,26 +68,27 @@ func (w *writer) insertSegment(docs []segmentDoc, words []string) error {
 	if err != nil {
 		return err
 	}
-	pages, err := newSegmentWriter(int64(number), w.insertPage, func(term []byte, page int64) error {
-		_, err := w.exec(`INSERT INTO fts_idx (segid, term, pgno) VALUES (?, ?, ?)`, int64(number), term, page)
-		return err
-	}).write(docs, words)
-	if err != nil {
-		return err
+	for _, p := range g.pages {
+		if err := w.insertPage(int64(number)<<segmentShift|p.number, p.data); err != nil {
+			return err
+		}
+	}
+	for _, p := range g.splits {
+		if _, err := w.exec(`INSERT INTO fts_idx (segid, term, pgno) VALUES (?, ?, ?)`, int64(number), p.term, p.page); err != nil {
+			return err
+		}
 	}
 	// A deletion finds the segment by the origin. Nobody asks for the sizes.
 	ids := []byte{'['}
 	for i := range docs {
-		if i > 0 {
-			ids = append(ids, ',')
-		}
-		ids = strconv.AppendInt(ids, docs[i].id, 10)
+		ids = append(strconv.AppendInt(ids, docs[i].id, 10), ',')
 	}
-	_, err = w.exec(`INSERT INTO fts_docsize (id, sz, origin) SELECT value, x'000000', ? FROM json_each(?)`, int64(origin), string(append(ids, ']')))
+	ids[len(ids)-1] = ']'
+	_, err = w.exec(`INSERT INTO fts_docsize (id, sz, origin) SELECT value, x'000000', ? FROM json_each(?)`, int64(origin), string(ids))
 	if err != nil {
 		return err
 	}
-	work := s.add(ftsSegment{number: number, first: 1, last: uint64(pages), oldest: origin, newest: origin, docs: uint64(len(docs))})
+	work := s.add(ftsSegment{number: number, first: 1, last: uint64(g.last), oldest: origin, newest: origin, docs: uint64(len(docs))})
 	if err := w.insertPage(structureRow, s.encode()); err != nil || work == 0 {
 		return err
 	}

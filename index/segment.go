@@ -3,7 +3,6 @@ package index
 import (
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"slices"
 )
 
@@ -21,6 +20,31 @@ import (
 // must be able to read forever; ext/fts5/fts5_index.c describes it at its beginning.
 // What is written here is what fts5FlushOneHash writes for the same documents, byte
 // for byte, and a test compares the two.
+//
+// A segment is a list of pages, numbered from 1. This is one of them; numbers are
+// varints except for the first two:
+//
+//	+---------------+---------------+-----------------------------+------------------+
+//	| where the     | where the     | terms, each with            | where each term  |
+//	| first id is   | footer begins | its documents               | begins           |
+//	| 2 bytes       | 2 bytes       | body                        | footer           |
+//	+---------------+---------------+-----------------------------+------------------+
+//
+//	term       how many bytes it shares with the one before, how many follow, these.
+//	           The first of a page shares none, and does not say so.
+//	document   how much greater its id is than that of the one before; 2 × the size of
+//	           its positions; these. Where a page begins in the middle of a list, the
+//	           first id is written in full, and the first two bytes say where.
+//	position   2 + how many tokens after the one before; 1 and a number stand for
+//	           the beginning of that column.
+//	footer     how far the first term is from the beginning of the page, and each
+//	           other from the one before. Empty if no term begins on the page.
+//
+// A list that is longer than a page goes on on the next, and may cover many. Each
+// page on which a term begins has a row in fts_idx: the shortest string that is
+// greater than all terms before the page and not greater than its first. If enough
+// pages without a term follow it, they have a skip list: their first ids, by which
+// FTS5 finds the page of a document without reading those before.
 
 // The columns of the full-text table.
 const (
@@ -30,16 +54,14 @@ const (
 )
 
 const (
-	ftsPageSize = 4050 // FTS5's default; a page of SQLite has room for it
-	ftsMainTerm = '0'  // what terms begin with that belong to no index of prefixes
-	// minSkipped is how many pages without a term make a list worth an index of its own.
+	ftsPageSize   = 4050 // FTS5's default; a page of SQLite has room for it
+	ftsPageHeader = 4
+	ftsMainTerm   = '0' // what terms begin with that belong to no index of prefixes
+	// minSkipped is how many pages without a term are worth a skip list.
 	minSkipped = 4
 
-	structureRow   = 10
-	segmentShift   = 37 // of a segment's number, in the number of a page
-	skipListBit    = 1 << 36
-	maxSegment     = 2000
-	structureMagic = "\xff\x00\x00\x01"
+	segmentShift = 37 // of a segment's number, in the number of a page
+	skipListBit  = 1 << 36
 )
 
 // occurrence is where a token stands: in which document of the batch, in which column
@@ -83,43 +105,56 @@ func occurrencesIn(docs []segmentDoc, words int) (occurrences []occurrence, ends
 	return occurrences, ends[:words]
 }
 
-// segmentWriter writes the pages of a segment.
+// segment is what a batch's documents become.
+type segment struct {
+	pages  []segmentPage // with the skip lists
+	splits []segmentSplit
+	last   int64 // the number of the last page
+}
+
+// segmentPage is a page, or the skip list of those that follow it.
+type segmentPage struct {
+	number int64 // of a skip list with skipListBit
+	data   []byte
+}
+
+// segmentSplit is a row of fts_idx.
+type segmentSplit struct {
+	term []byte
+	page int64 // times two, plus one if it has a skip list
+}
+
+// segmentWriter makes a segment. What it has at hand is the page that it fills and the
+// term whose documents it writes.
 type segmentWriter struct {
-	segment int64
-	page    func(row int64, data []byte) error
-	// split is called with each page that has a term, and what all terms from that page
-	// on have at least.
-	split func(term []byte, page int64) error
+	segment
 
-	n         int64  // of the page
-	buf       []byte // the page
-	footer    []byte // where its terms are
-	lastTerm  int    // where the last one is
-	hasTerm   bool
-	hasRowid  bool // before its first term, or after any
-	term      []byte
-	splitTerm []byte
-	splitPage int64
-	termPage  int64 // where the term at hand begins
+	page     int64  // its number
+	body     []byte // with the header
+	footer   []byte
+	termAt   int  // where on the page the last term begins
+	hasTerm  bool // a term begins on the page
+	hasDelta bool // the next id follows another one on this page, or a term: its difference is enough
 
-	skips    []byte // the first documents of the pages that have no term
-	skipPrev int64
-	empty    int // pages without a term since the last that has one
+	term      []byte // the last one, with ftsMainTerm
+	termPage  int64  // where it begins
+	positions []byte // of a document
 
-	positions []byte
-	err       error
+	split segmentSplit // of the last page on which a term begins
+	// skips is the skip list of the pages without a term since then, of which there are
+	// skipped; skipID is the last id in it. A page without an id has a 0 there.
+	skips   []byte
+	skipped int
+	skipID  int64
 }
 
-func newSegmentWriter(segment int64, page func(row int64, data []byte) error, split func(term []byte, page int64) error) *segmentWriter {
-	return &segmentWriter{segment: segment, page: page, split: split, n: 1, splitPage: 1, splitTerm: []byte{}, buf: make([]byte, 4, ftsPageSize+64)}
-}
-
-// write writes all terms and returns how many pages there are.
-func (w *segmentWriter) write(docs []segmentDoc, words []string) (pages int64, err error) {
+// buildSegment makes a segment of documents, whose ids rise, and which have tokens.
+func buildSegment(docs []segmentDoc, words []string) *segment {
+	w := &segmentWriter{page: 1, split: segmentSplit{term: []byte{}, page: 1 << 1}, body: make([]byte, ftsPageHeader, ftsPageSize+64)}
 	occurrences, ends := occurrencesIn(docs, len(words))
-	order := make([]uint32, 0, len(words))
-	for i := range words {
-		order = append(order, uint32(i))
+	order := make([]uint32, len(words))
+	for i := range order {
+		order[i] = uint32(i)
 	}
 	slices.SortFunc(order, func(a, b uint32) int { return cmp.Compare(words[a], words[b]) })
 	for _, t := range order {
@@ -131,13 +166,12 @@ func (w *segmentWriter) write(docs []segmentDoc, words []string) (pages int64, e
 			w.list(words[t], docs, occurrences[from:ends[t]])
 		}
 	}
-	if len(w.buf) > 4 {
-		w.flush()
+	if len(w.body) > ftsPageHeader {
+		w.endPage()
 	}
-	if w.n > 1 {
-		w.endSplit()
-	}
-	return w.n - 1, w.err
+	w.endSplit()
+	w.last = w.page - 1
+	return &w.segment
 }
 
 // list writes a term and where it occurs.
@@ -155,6 +189,9 @@ func (w *segmentWriter) list(term string, docs []segmentDoc, all []occurrence) {
 	}
 }
 
+// room is how many bytes the page still has.
+func (w *segmentWriter) room() int { return ftsPageSize - len(w.body) - len(w.footer) }
+
 func (w *segmentWriter) startTerm(term string) {
 	shared := 0 // with the term before
 	for shared < len(term) && shared+1 < len(w.term) && w.term[shared+1] == term[shared] {
@@ -164,46 +201,50 @@ func (w *segmentWriter) startTerm(term string) {
 		shared++ // what all begin with
 	}
 	size := len(term) + 1
-	if len(w.buf)+len(w.footer)+size+2 >= ftsPageSize && len(w.buf) > 4 {
-		w.flush()
+	if w.room() <= size+2 && len(w.body) > ftsPageHeader {
+		w.endPage()
 	}
-	w.footer = appendVarint(w.footer, uint64(len(w.buf)-w.lastTerm))
-	w.lastTerm = len(w.buf)
+	w.footer = appendVarint(w.footer, uint64(len(w.body)-w.termAt))
+	w.termAt = len(w.body)
 	w.term = append(append(w.term[:0], ftsMainTerm), term...)
 	if w.hasTerm {
-		w.buf = appendVarint(w.buf, uint64(shared))
+		w.body = appendVarint(w.body, uint64(shared))
 	} else {
-		if w.n > 1 {
+		if w.page > 1 {
 			w.endSplit()
-			w.splitTerm, w.splitPage = append(w.splitTerm[:0], w.term[:shared+1]...), w.n
+			w.split = segmentSplit{slices.Clone(w.term[:shared+1]), w.page << 1}
 		}
 		shared = 0
 	}
-	w.buf = appendVarint(w.buf, uint64(size-shared))
-	w.buf = append(w.buf, w.term[shared:]...)
-	w.hasTerm, w.hasRowid, w.termPage = true, true, w.n
+	w.body = appendVarint(w.body, uint64(size-shared))
+	w.body = append(w.body, w.term[shared:]...)
+	w.hasTerm, w.hasDelta, w.termPage = true, true, w.page
 }
 
 // startDoc writes the id of a document: by how much it is greater than the one
 // before, or as it is where a page begins.
 func (w *segmentWriter) startDoc(id, delta int64) {
-	if w.hasRowid {
-		w.buf = appendVarint(w.buf, uint64(delta))
+	if w.hasDelta {
+		w.body = appendVarint(w.body, uint64(delta))
 		return
 	}
-	binary.BigEndian.PutUint16(w.buf, uint16(len(w.buf)))
-	w.buf = appendVarint(w.buf, uint64(id))
-	w.hasRowid = true
+	binary.BigEndian.PutUint16(w.body, uint16(len(w.body)))
+	w.body = appendVarint(w.body, uint64(id))
+	w.hasDelta = true
 	if len(w.skips) == 0 {
-		w.skips = appendVarint(append(w.skips, 0), uint64(w.n))
-		w.skipPrev = 0
+		w.skips = appendVarint(append(w.skips, 0), uint64(w.page))
+		w.skipID = 0
 	}
-	w.skips = appendVarint(w.skips, uint64(id-w.skipPrev))
-	w.skipPrev = id
+	w.skips = appendVarint(w.skips, uint64(id-w.skipID))
+	w.skipID = id
 }
 
 // places writes where in a document a term stands.
 func (w *segmentWriter) places(all []occurrence) {
+	if at := all[0].place; len(all) == 1 && at < 126 && w.room() >= 2 { // once, in the body: as nearly all
+		w.body = append(w.body, 1<<1, byte(at+2))
+		return
+	}
 	w.positions = w.positions[:0]
 	column, prev := uint32(0), uint32(0)
 	for _, o := range all {
@@ -215,25 +256,25 @@ func (w *segmentWriter) places(all []occurrence) {
 		w.positions = appendVarint(w.positions, uint64(at-prev+2))
 		prev = at
 	}
-	size := varintSize(uint64(len(w.positions)) * 2)
-	if len(w.buf)+len(w.footer)+size+len(w.positions) <= ftsPageSize {
-		w.buf = append(appendVarint(w.buf, uint64(len(w.positions))*2), w.positions...)
+	size := uint64(len(w.positions)) * 2
+	if varintSize(size)+len(w.positions) <= w.room() {
+		w.body = append(appendVarint(w.body, size), w.positions...)
 		return
 	}
-	w.spread(append(appendVarint(nil, uint64(len(w.positions))*2), w.positions...))
+	w.spread(append(appendVarint(nil, size), w.positions...))
 }
 
 // spread writes numbers on as many pages as they need, each number on one.
 func (w *segmentWriter) spread(numbers []byte) {
 	for len(numbers) > 0 {
 		n := len(numbers)
-		if room := ftsPageSize - len(w.buf) - len(w.footer); n > room {
+		if room := w.room(); n > room {
 			n = varintsIn(numbers, room)
 		}
-		w.buf = append(w.buf, numbers[:n]...)
+		w.body = append(w.body, numbers[:n]...)
 		numbers = numbers[n:]
-		if len(w.buf)+len(w.footer) >= ftsPageSize {
-			w.flush()
+		if w.room() <= 0 {
+			w.endPage()
 		}
 	}
 }
@@ -253,219 +294,28 @@ func varintsIn(numbers []byte, room int) int {
 	return fit
 }
 
-// flush writes the page.
-func (w *segmentWriter) flush() {
-	binary.BigEndian.PutUint16(w.buf[2:], uint16(len(w.buf)))
-	if w.hasTerm {
-		w.buf = append(w.buf, w.footer...)
-	} else {
-		if !w.hasRowid && len(w.skips) > 0 {
+// endPage finishes the page and begins the next.
+func (w *segmentWriter) endPage() {
+	binary.BigEndian.PutUint16(w.body[2:], uint16(len(w.body)))
+	if !w.hasTerm {
+		if !w.hasDelta && len(w.skips) > 0 {
 			w.skips = append(w.skips, 0)
 		}
-		w.empty++
+		w.skipped++
 	}
-	if w.err == nil {
-		w.err = w.page(w.segment<<segmentShift|w.n, w.buf)
-	}
-	w.buf, w.footer = append(w.buf[:0], 0, 0, 0, 0), w.footer[:0]
-	w.lastTerm, w.hasTerm, w.hasRowid = 0, false, false
-	w.n++
+	w.pages = append(w.pages, segmentPage{w.page, slices.Concat(w.body, w.footer)})
+	w.body, w.footer = append(w.body[:0], 0, 0, 0, 0), w.footer[:0]
+	w.termAt, w.hasTerm, w.hasDelta = 0, false, false
+	w.page++
 }
 
-// endSplit writes what leads to the last page that began with a term, and to the
+// endSplit finishes what leads to the last page on which a term begins, and to the
 // pages without one that followed.
 func (w *segmentWriter) endSplit() {
-	skips := int64(0)
-	if w.empty >= minSkipped && len(w.skips) > 0 {
-		skips = 1
-		if w.err == nil {
-			w.err = w.page(w.segment<<segmentShift|skipListBit|w.termPage, w.skips)
-		}
+	if w.skipped >= minSkipped && len(w.skips) > 0 {
+		w.split.page |= 1
+		w.pages = append(w.pages, segmentPage{skipListBit | w.termPage, slices.Clone(w.skips)})
 	}
-	if w.err == nil {
-		w.err = w.split(w.splitTerm, w.splitPage<<1|skips)
-	}
-	w.skips, w.empty = w.skips[:0], 0
-}
-
-// appendVarint writes a number as SQLite does: the upper bits first, and in the ninth
-// byte all eight.
-func appendVarint(b []byte, v uint64) []byte {
-	switch {
-	case v < 1<<7:
-		return append(b, byte(v))
-	case v < 1<<14:
-		return append(b, byte(v>>7)|0x80, byte(v)&0x7f)
-	case v >= 1<<56:
-		v, last := v>>8, byte(v)
-		for shift := 49; shift >= 0; shift -= 7 {
-			b = append(b, byte(v>>shift)|0x80)
-		}
-		return append(b, last)
-	}
-	shift := 14
-	for v >= 1<<(shift+7) {
-		shift += 7
-	}
-	for ; shift > 0; shift -= 7 {
-		b = append(b, byte(v>>shift)|0x80)
-	}
-	return append(b, byte(v)&0x7f)
-}
-
-func varintSize(v uint64) int {
-	n := 1
-	for ; v >= 1<<7 && n < 9; v >>= 7 {
-		n++
-	}
-	return n
-}
-
-// readVarint is the reverse of appendVarint. Without a number it returns 0 bytes.
-func readVarint(b []byte) (v uint64, n int) {
-	for n < len(b) && n < 8 {
-		v = v<<7 | uint64(b[n]&0x7f)
-		n++
-		if b[n-1] < 0x80 {
-			return v, n
-		}
-	}
-	if n < 8 || len(b) < 9 {
-		return 0, 0
-	}
-	return v<<8 | uint64(b[8]), 9
-}
-
-// ftsSegment is a segment as the structure has it.
-type ftsSegment struct {
-	number, first, last uint64 // and its pages
-	oldest, newest      uint64 // the transactions that its documents came with: origins
-	graves, buried      uint64 // pages that say which documents are deleted, and how many are
-	docs                uint64
-}
-
-// ftsLevel holds segments of about the same size. The first ones may be in the
-// process of being merged.
-type ftsLevel struct {
-	merging  uint64
-	segments []ftsSegment
-}
-
-// ftsStructure is the record that says which segments there are.
-type ftsStructure struct {
-	cookie  [4]byte // of FTS5's settings
-	written uint64  // pages
-	levels  []ftsLevel
-}
-
-var errStructure = errors.New("the structure of the full-text table cannot be understood")
-
-func decodeStructure(data []byte) (*ftsStructure, error) {
-	if len(data) < 8 || string(data[4:8]) != structureMagic {
-		return nil, errStructure
-	}
-	s := &ftsStructure{cookie: [4]byte(data[:4])}
-	r := varintReader{data: data[8:]}
-	levels, total := r.next(), r.next()
-	s.written = r.next()
-	if levels > maxSegment || total > maxSegment { // FTS5 adds a level when it merges a segment that was deleted from
-		return nil, errStructure
-	}
-	for range levels {
-		l := ftsLevel{merging: r.next()}
-		for n := min(r.next(), maxSegment+1); n > 0; n-- {
-			l.segments = append(l.segments, ftsSegment{r.next(), r.next(), r.next(), r.next(), r.next(), r.next(), r.next(), r.next()})
-			total--
-		}
-		s.levels = append(s.levels, l)
-	}
-	if r.short || total != 0 {
-		return nil, errStructure
-	}
-	return s, nil
-}
-
-func (s *ftsStructure) encode() []byte {
-	total := 0
-	for _, l := range s.levels {
-		total += len(l.segments)
-	}
-	b := append(append([]byte{}, s.cookie[:]...), structureMagic...)
-	for _, n := range []uint64{uint64(len(s.levels)), uint64(total), s.written} {
-		b = appendVarint(b, n)
-	}
-	for _, l := range s.levels {
-		b = appendVarint(appendVarint(b, l.merging), uint64(len(l.segments)))
-		for _, g := range l.segments {
-			for _, n := range []uint64{g.number, g.first, g.last, g.oldest, g.newest, g.graves, g.buried, g.docs} {
-				b = appendVarint(b, n)
-			}
-		}
-	}
-	return b
-}
-
-// free returns a number for a new segment, and its origin.
-func (s *ftsStructure) free() (number, origin uint64, err error) {
-	used := make(map[uint64]bool)
-	for _, l := range s.levels {
-		for _, g := range l.segments {
-			used[g.number] = true
-			origin = max(origin, g.newest)
-		}
-	}
-	for number = 1; used[number]; number++ {
-	}
-	if number > maxSegment {
-		return 0, 0, errStructure
-	}
-	return number, origin + 1, nil
-}
-
-// FTS5 merges segments as it writes: in proportion to the pages written, and at once
-// where there are too many. This follows fts5IndexAutomerge and fts5IndexCrisismerge.
-const (
-	mergeUnit  = 64 // pages
-	minMerged  = 8  // segments of a level; FTS5's setting "usermerge"
-	maxOnLevel = 16
-)
-
-// add adds a segment to the lowest level. It returns how many pages of merging are due.
-func (s *ftsStructure) add(g ftsSegment) (work int64) {
-	if len(s.levels) == 0 {
-		s.levels = append(s.levels, ftsLevel{})
-	}
-	s.levels[0].segments = append(s.levels[0].segments, g)
-	units := (s.written+g.last)/mergeUnit - s.written/mergeUnit
-	s.written += g.last
-	work = int64(units * mergeUnit * uint64(len(s.levels)))
-	able := false
-	for _, l := range s.levels {
-		able = able || l.merging > 0 || len(l.segments) >= minMerged
-		if len(l.segments) < maxOnLevel {
-			continue
-		}
-		pages := int64(0)
-		for _, g := range l.segments {
-			pages += int64(g.last - g.first + 1)
-		}
-		work = max(work, pages)
-	}
-	if !able {
-		return 0
-	}
-	return work
-}
-
-// varintReader reads numbers. After the end all are 0, and short is true.
-type varintReader struct {
-	data  []byte
-	short bool
-}
-
-func (r *varintReader) next() uint64 {
-	v, n := readVarint(r.data)
-	r.short = r.short || n == 0
-	r.data = r.data[n:]
-	return v
+	w.splits = append(w.splits, w.split)
+	w.skips, w.skipped = w.skips[:0], 0
 }

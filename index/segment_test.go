@@ -133,7 +133,7 @@ func insertTexts(w *writer, texts []textOf) error {
 			}
 		}
 	}
-	return w.insertSegment(docs, words.words)
+	return w.insertSegment(buildSegment(docs, words.words), docs)
 }
 
 func segmentDB(t *testing.T) *sql.DB {
