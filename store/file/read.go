@@ -144,7 +144,7 @@ func (l *Log) forward(ctx context.Context, from store.Pos, yield func(store.Line
 				return next, more
 			}
 			from = next
-		case len(buf) < wholeChunk || used == 0:
+		case n == len(buf) && len(buf) < wholeChunk || used == 0:
 			// A line that did not fit is read again from its beginning, not
 			// continued: a writer may have repaired what we saw of it.
 			buf = make([]byte, min(4*int64(len(buf)), max(wholeChunk, l.store.opts.MaxLine+1)))
