@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -29,6 +30,8 @@ type File struct {
 	info fs.FileInfo                   // of the file, from when it was opened; nil if it is none
 	data []byte                        // all of a small file that is not compressed, once it was read
 	head []byte                        // its beginning, once it was asked for
+	text string                        // the same
+	seen map[reflect.Type]any          // see Seen
 	tap  tap                           // nil: nobody keeps what is read
 
 	// clean, if it is set, changes what Lines and ReadAll give and tap sees.
@@ -256,6 +259,30 @@ func (f *File) Head() []byte {
 	n, _ := io.ReadFull(r, head)
 	f.head = head[:n]
 	return f.head
+}
+
+// HeadText is Head as text.
+func (f *File) HeadText() string {
+	if f.text == "" {
+		f.text = string(f.Head())
+	}
+	return f.text
+}
+
+// Seen returns what look makes of a file. It looks once: many formats ask a file
+// the same questions before one of them knows it. The type of the answer says which
+// question it was, so that only one look may have it.
+func Seen[T any](f *File, look func(f *File) T) T {
+	kind := reflect.TypeFor[T]()
+	if answer, ok := f.seen[kind].(T); ok {
+		return answer
+	}
+	answer := look(f)
+	if f.seen == nil {
+		f.seen = make(map[reflect.Type]any)
+	}
+	f.seen[kind] = answer
+	return answer
 }
 
 // Open returns the content from the beginning. What is read through it is not

@@ -236,3 +236,24 @@ func TestEnvDir(t *testing.T) {
 		}
 	}
 }
+
+// TestSeenLooksOnce: what formats learn of a file is learnt once, and each kind of
+// answer is kept apart.
+func TestSeenLooksOnce(t *testing.T) {
+	type length int
+	type first byte
+	looks := 0
+	for range 2 {
+		f := transcript.FileOf("x", []byte("abc"))
+		for range 3 {
+			n := transcript.Seen(f, func(f *transcript.File) length { looks++; return length(len(f.HeadText())) })
+			c := transcript.Seen(f, func(f *transcript.File) first { looks++; return first(f.Head()[0]) })
+			if n != 3 || c != 'a' {
+				t.Errorf("saw %d and %c", n, c)
+			}
+		}
+	}
+	if looks != 4 {
+		t.Errorf("looked %d times at two files for two answers", looks)
+	}
+}

@@ -5,6 +5,7 @@ package all
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/aider"
@@ -64,9 +65,11 @@ func Named(name string) *transcript.Format {
 	return formats[at]
 }
 
+var known = sync.OnceValue(Formats)
+
 // Detect returns the format that a file is of, or nil.
 func Detect(f *transcript.File) *transcript.Format {
-	for _, format := range Formats() {
+	for _, format := range known() {
 		if format.Detect(f) {
 			return format
 		}

@@ -78,3 +78,29 @@ func TestNothingIsAnything(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkDetect asks which format each fixture has.
+func BenchmarkDetect(b *testing.B) {
+	var paths []string
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && strings.Contains(path, "testdata") && !strings.Contains(path, "fuzz") {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	n := 0
+	for b.Loop() {
+		for _, path := range paths {
+			f, err := transcript.OpenFile(path)
+			if err != nil {
+				b.Fatal(err)
+			}
+			all.Detect(f)
+			n++
+		}
+	}
+	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "files/s")
+}

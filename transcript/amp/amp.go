@@ -24,9 +24,12 @@ func Format() *transcript.Format {
 // detect looks for an id of Amp's among the first members. The head may be all
 // that is known of a long document.
 func detect(f *transcript.File) bool {
-	head := strings.TrimLeft(string(f.Head()), "\ufeff \t\r\n")
+	head := strings.TrimLeft(f.HeadText(), "\ufeff \t\r\n")
+	if !strings.HasPrefix(head, "{") || !strings.Contains(head, `"T-`) || !strings.Contains(head, `"messages"`) {
+		return false
+	}
 	compact := strings.NewReplacer(" ", "", "\n", "", "\r", "", "\t", "").Replace(head)
-	return strings.HasPrefix(head, "{") && strings.Contains(compact, `"id":"T-`) && strings.Contains(head, `"messages"`)
+	return strings.Contains(compact, `"id":"T-`)
 }
 
 func resume(id string) []string { return []string{"amp", "threads", "continue", id} }

@@ -106,7 +106,7 @@ func (w *wire) detect(f *transcript.File) bool {
 		}
 		return false
 	}
-	return w.looks(shape.Of(head))
+	return w.looks(shape.OfFile(f))
 }
 
 // isEvents reports whether a text begins as a stream of events does.

@@ -22,7 +22,7 @@ const factRequest = "request"
 
 func (w *wire) read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	r := &reader{wire: w, file: f, to: to, turns: make(map[string]turn)}
-	s := shape.Of(f.Head())
+	s := shape.OfFile(f)
 	switch {
 	case isEvents(f.Head()) || s.Has("[].candidates"):
 		return r.stream()

@@ -22,7 +22,7 @@ func Format() *transcript.Format {
 
 func detect(f *transcript.File) bool {
 	if !f.IsZip() {
-		head := string(f.Head())
+		head := f.HeadText()
 		return strings.Contains(head, `"mapping"`) && (strings.Contains(head, `"current_node"`) || strings.Contains(head, `"children"`))
 	}
 	archive, err := f.Zip()

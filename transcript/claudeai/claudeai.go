@@ -22,7 +22,7 @@ const conversations = "conversations.json"
 
 func detect(f *transcript.File) bool {
 	if !f.IsZip() {
-		return strings.Contains(string(f.Head()), `"chat_messages"`)
+		return strings.Contains(f.HeadText(), `"chat_messages"`)
 	}
 	archive, err := f.Zip()
 	if err != nil {

@@ -79,7 +79,7 @@ func isBareHeader(v loose.Value) bool {
 
 // isDocument tells a rollout that is one document: {"session":…,"items":[…]}.
 func isDocument(f *transcript.File) bool {
-	head := strings.TrimLeft(strings.TrimPrefix(string(f.Head()), "\xef\xbb\xbf"), " \t\r\n")
+	head := strings.TrimLeft(strings.TrimPrefix(f.HeadText(), "\xef\xbb\xbf"), " \t\r\n")
 	rest, ok := strings.CutPrefix(head, "{")
 	rest = strings.TrimLeft(rest, " \t\r\n")
 	return ok && strings.HasPrefix(rest, `"session"`) && strings.Contains(rest, `"items"`)

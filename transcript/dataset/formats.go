@@ -18,7 +18,7 @@ func Formats() []*transcript.Format {
 func simple(name, title string, looks func(s *shape.Shape) bool, read func(r *recordReader, rec records.Record) error) *transcript.Format {
 	return &transcript.Format{
 		Name: name, Title: title,
-		Detect: func(f *transcript.File) bool { return looks(shape.Of(f.Head())) },
+		Detect: func(f *transcript.File) bool { return looks(shape.OfFile(f)) },
 		Read: func(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 			r := &recordReader{format: name, file: f, to: to}
 			return records.Each(ctx, f, to, func(rec records.Record) error { return read(r, rec) })

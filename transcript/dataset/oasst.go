@@ -26,7 +26,7 @@ func OASST() *transcript.Format {
 	return &transcript.Format{
 		Name: oasst, Title: "OpenAssistant",
 		Detect: func(f *transcript.File) bool {
-			return has(shape.Of(f.Head()), "message_tree_id")
+			return has(shape.OfFile(f), "message_tree_id")
 		},
 		Read: func(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 			r := &recordReader{format: oasst, file: f, to: to}

@@ -38,8 +38,8 @@ func detect(f *transcript.File) bool {
 // isDocument tells an old recording. Its head may be all that is known of it, so
 // its members are looked for in the text.
 func isDocument(f *transcript.File) bool {
-	head := string(f.Head())
-	if doc, err := loose.Parse(f.Head()); err == nil && !doc.Get("messages").IsArray() {
+	head := f.HeadText()
+	if doc := loose.Try(f.Head()); doc != nil && !doc.Get("messages").IsArray() {
 		return doc.Get("history").IsArray() && doc.Has("lastUpdated")
 	}
 	return strings.HasPrefix(strings.TrimLeft(head, "\ufeff \t\r\n"), "{") &&

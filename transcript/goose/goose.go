@@ -52,8 +52,8 @@ func detect(f *transcript.File) bool {
 		return true
 	}
 	lines := bytes.SplitN(head, []byte("\n"), 3)
-	header, err := loose.Parse(lines[0])
-	if err != nil || !header.Has("working_dir") && !header.Has("description") || header.Has("type") {
+	header := loose.Try(lines[0])
+	if !header.Has("working_dir") && !header.Has("description") || header.Has("type") {
 		return false
 	}
 	return len(lines) < 2 || bytes.Contains(lines[1], []byte(`"role"`)) && bytes.Contains(lines[1], []byte(`"created"`))

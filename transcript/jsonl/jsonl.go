@@ -60,15 +60,19 @@ func parse(line transcript.Line) (v loose.Value, reason string) {
 // Head returns the objects among the first lines of a file, as far as its head
 // shows them, for telling what it is.
 func Head(f *transcript.File, most int) []loose.Value {
-	var objects []loose.Value
-	for line := range bytes.Lines(f.Head()) {
-		if len(objects) >= most {
-			break
-		}
-		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
-		if v, err := loose.Parse(line); err == nil && v.IsObject() {
-			objects = append(objects, v)
+	h := transcript.Seen(f, func(f *transcript.File) *head { return &head{rest: f.Head()} })
+	for len(h.objects) < most && len(h.rest) > 0 {
+		line, rest, _ := bytes.Cut(h.rest, []byte{'\n'})
+		h.rest = rest
+		if v := loose.Try(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))); v.IsObject() {
+			h.objects = append(h.objects, v)
 		}
 	}
-	return objects
+	return h.objects[:min(most, len(h.objects))]
+}
+
+// head is how far the head of a file was read.
+type head struct {
+	objects []loose.Value
+	rest    []byte
 }

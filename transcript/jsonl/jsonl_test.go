@@ -3,6 +3,7 @@ package jsonl_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,5 +95,20 @@ func TestHead(t *testing.T) {
 	var none []loose.Value
 	if got := jsonl.Head(transcript.FileOf("x", nil), 2); len(got) != len(none) {
 		t.Errorf("the head of nothing is %s", got)
+	}
+}
+
+// TestHeadGoesOn: formats ask for one line, or for several, in any order.
+func TestHeadGoesOn(t *testing.T) {
+	f := transcript.FileOf("x", []byte("\xef\xbb\xbf{\"a\":1}\n{\"a\n\n [2]\n {\"a\":2}\r\n{\"a\":3}"))
+	for _, most := range []int{1, 20, 2, 1} {
+		var got []string
+		for _, v := range jsonl.Head(f, most) {
+			got = append(got, v.Get("a").Name())
+		}
+		want := []string{"1", "2", "3"}
+		if want = want[:min(most, 3)]; !slices.Equal(got, want) {
+			t.Errorf("the first %d are %q, want %q", most, got, want)
+		}
 	}
 }

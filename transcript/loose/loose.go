@@ -34,6 +34,15 @@ func Parse(text []byte) (Value, error) {
 	return Value(trim(text)), nil
 }
 
+// Try is Parse without the reason: it returns nil if the text is not JSON. To find
+// the reason takes much longer than to see that there is one.
+func Try(text []byte) Value {
+	if text = trim(text); len(text) == 0 || !rawjson.Valid(text) {
+		return nil
+	}
+	return Value(text)
+}
+
 func syntaxError(text []byte) error {
 	var v any
 	if err := json.Unmarshal(text, &v); err != nil {

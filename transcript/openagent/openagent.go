@@ -47,7 +47,7 @@ func places(env transcript.Env) []transcript.Place {
 
 // detect looks at the beginning only: the metadata stand first.
 func detect(f *transcript.File) bool {
-	head := string(f.Head())
+	head := f.HeadText()
 	if isIndex(f) {
 		return true
 	}
@@ -57,7 +57,7 @@ func detect(f *transcript.File) bool {
 }
 
 func isIndex(f *transcript.File) bool {
-	head := string(f.Head())
+	head := f.HeadText()
 	return filepath.Base(f.Path) == indexFile && strings.Contains(head, `"sessions"`) && strings.Contains(head, `"session_id"`)
 }
 

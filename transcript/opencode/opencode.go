@@ -59,8 +59,8 @@ func isPiece(f *transcript.File, head []byte) bool {
 	if !slices.Contains(dirs, "message") && !slices.Contains(dirs, "part") {
 		return false
 	}
-	v, err := loose.Parse(head)
-	return err == nil && v.Has("id") && (v.Has("sessionID") || v.Has("messageID") || v.Has("type", "time"))
+	v := loose.Try(head)
+	return v.Has("id") && (v.Has("sessionID") || v.Has("messageID") || v.Has("type", "time"))
 }
 
 func isExport(head []byte) bool {
@@ -70,8 +70,8 @@ func isExport(head []byte) bool {
 
 // isSession tells a session's file of the tree by where it is and what it says.
 func isSession(f *transcript.File, head []byte) bool {
-	v, err := loose.Parse(head)
-	return err == nil && v.Has("id", "time") && v.Get("title").IsString() && storage(f) != nil
+	v := loose.Try(head)
+	return v.Has("id", "time") && v.Get("title").IsString() && storage(f) != nil
 }
 
 func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {

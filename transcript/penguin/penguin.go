@@ -45,7 +45,7 @@ func detect(f *transcript.File) bool {
 	if base == indexFile {
 		return true
 	}
-	head := string(f.Head())
+	head := f.HeadText()
 	if isRecoverable(base) && len(head) > 0 {
 		return true
 	}

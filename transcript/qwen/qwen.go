@@ -29,6 +29,9 @@ func Format() *transcript.Format {
 // detect tells the chats from Claude Code's, which have the same envelope, by
 // what is in it.
 func detect(f *transcript.File) bool {
+	if head := f.HeadText(); !strings.Contains(head, `"parts"`) && !strings.Contains(head, `"systemPayload"`) {
+		return false // which is quicker than to read the lines
+	}
 	return slices.ContainsFunc(jsonl.Head(f, 20), func(v loose.Value) bool {
 		if !v.Has("uuid", "sessionId") {
 			return false

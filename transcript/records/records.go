@@ -97,8 +97,7 @@ func IsLines(f *transcript.File) bool {
 	if !ended && len(line) > 0 && line[0] == '{' {
 		return strings.HasSuffix(f.Path, ".jsonl") || strings.HasSuffix(f.Path, ".ndjson")
 	}
-	v, err := loose.Parse(line)
-	return err == nil && v.IsObject() && len(bytes.TrimSpace(rest)) > 0
+	return loose.Try(line).IsObject() && len(bytes.TrimSpace(rest)) > 0
 }
 
 func eachLine(ctx context.Context, f *transcript.File, to transcript.Sink, do func(r Record) error) error {

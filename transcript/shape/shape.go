@@ -5,6 +5,7 @@ package shape
 
 import (
 	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/transcript"
 )
 
 // Shape is the members that were seen. A path names a member from the outside in:
@@ -20,6 +21,11 @@ const (
 	maxPaths = 4096 // and no more than these
 	maxText  = 64   // longer texts are not remembered
 )
+
+// OfFile looks at the head of a file, once.
+func OfFile(f *transcript.File) *Shape {
+	return transcript.Seen(f, func(f *transcript.File) *Shape { return Of(f.Head()) })
+}
 
 // Of looks at the beginning of a text.
 func Of(head []byte) *Shape {

@@ -53,18 +53,27 @@ func Is(f *transcript.File) bool { return bytes.HasPrefix(f.Head(), []byte("SQLi
 // Has reports whether a file is a database with a table that has some columns.
 // Tables are given as "table" or "table.column".
 func Has(f *transcript.File, names ...string) bool {
+	tables := transcript.Seen(f, lookAtTables)
+	return !slices.ContainsFunc(names, func(name string) bool {
+		table, column, _ := strings.Cut(name, ".")
+		columns := tables[table]
+		return columns == nil || column != "" && !slices.Contains(columns, column)
+	})
+}
+
+// tables are the columns of the tables of a database.
+type tables map[string][]string
+
+func lookAtTables(f *transcript.File) tables {
 	if !Is(f) {
-		return false
+		return nil
 	}
 	db, err := Open(context.Background(), f)
 	if err != nil {
-		return false
+		return nil
 	}
 	defer db.Close()
-	return !slices.ContainsFunc(names, func(name string) bool {
-		table, column, _ := strings.Cut(name, ".")
-		return !db.HasTable(table) || column != "" && !slices.Contains(db.columns[table], column)
-	})
+	return db.columns
 }
 
 // Open opens a database for reading. Where it cannot be read in place, because a

@@ -27,7 +27,7 @@ func OpenHands() *transcript.Format {
 	return &transcript.Format{
 		Name: openHands, Title: "OpenHands",
 		Detect: func(f *transcript.File) bool {
-			s := shape.Of(f.Head())
+			s := shape.OfFile(f)
 			event := func(at string) bool {
 				return s.Has(at+"source") && (s.Has(at+"action") && s.Has(at+"args") || s.Has(at+"observation"))
 			}

@@ -21,7 +21,7 @@ func SWEAgent() *transcript.Format {
 	return &transcript.Format{
 		Name: sweAgent, Title: "SWE-agent",
 		Detect: func(f *transcript.File) bool {
-			s := shape.Of(f.Head())
+			s := shape.OfFile(f)
 			return has(s, "trajectory[].action", "trajectory[].observation", "trajectory[].response", "trajectory_format") ||
 				has(s, "history[].message_type", "history[].agent") ||
 				has(s, "info.model_stats") && has(s, "messages[].role", "history[].role")

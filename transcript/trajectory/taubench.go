@@ -17,7 +17,7 @@ func TauBench() *transcript.Format {
 	return &transcript.Format{
 		Name: tauBench, Title: "tau-bench",
 		Detect: func(f *transcript.File) bool {
-			s := shape.Of(f.Head())
+			s := shape.OfFile(f)
 			return has(s, "task_id") && has(s, "traj", "reward")
 		},
 		Read: func(ctx context.Context, f *transcript.File, to transcript.Sink) error {
