@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
@@ -80,6 +82,9 @@ func (t *Transfer) Import(ctx context.Context, r ImportRequest) (*ImportResult, 
 	if err != nil {
 		return &ImportResult{}, err
 	}
+	if err := canImport(ctx, st, r.DryRun); err != nil {
+		return &ImportResult{}, errors.Join(err, st.Close())
+	}
 	result, err := t.importWith(ctx, st, r)
 	if err := errors.Join(err, st.Close()); err != nil || r.DryRun {
 		return result, err
@@ -119,6 +124,24 @@ func (h *Home) openForImport() (*file.Store, error) {
 		opts.Sync = file.Every(time.Second)
 	}
 	return file.Open(h.store.Dir(), opts)
+}
+
+// canImport refuses an import into a store that cannot be written, before each file
+// fails for the same reason. An import begins by protecting the blobs that it is going
+// to name, so that is tried.
+func canImport(ctx context.Context, st *file.Store, dryRun bool) error {
+	if _, err := os.Stat(st.Dir()); dryRun || err != nil {
+		return nil // a store that is not there is made when there is something for it
+	}
+	release, err := st.Blobs().Hold(ctx)
+	if err == nil {
+		release()
+		return nil
+	}
+	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
+		return nil // perhaps it is better by then; if not, each file says so
+	}
+	return &session.Error{Op: "import into", Path: st.Dir(), Err: err, Hint: "the directory of the sessions cannot be written: choose another one"}
 }
 
 func (t *Transfer) importWith(ctx context.Context, st *file.Store, r ImportRequest) (*ImportResult, error) {

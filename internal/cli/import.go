@@ -94,6 +94,9 @@ func (a *app) runImport(ctx context.Context, args []string, f *importFlags) erro
 		}
 		result, err := h.Transfer.Import(ctx, request)
 		a.bar.done()
+		if err != nil && ctx.Err() == nil && result.Files == 0 {
+			return err // it did not begin
+		}
 		return errors.Join(p.result(result, ctx.Err() != nil && !f.watch), err)
 	})
 }

@@ -161,6 +161,28 @@ func TestReadOnlyStore(t *testing.T) {
 	}
 }
 
+// An import says once that the store cannot be written, and not of every file that it
+// could not be read.
+func TestImportIntoReadOnlyStore(t *testing.T) {
+	t.Parallel()
+	f := newForbidden(t)
+	dir, in := f.store("locked", 0o555, 0o444), filepath.Join(f.dir, "in")
+	err := os.Mkdir(in, 0o755)
+	for _, name := range []string{"a.json", "b.json", "c.json"} {
+		err = errors.Join(err, os.WriteFile(filepath.Join(in, name), []byte(`{"model":"m","messages":[{"role":"user","content":"hello"}]}`), 0o644))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out := f.run(dir, "import", in)
+	if code != exitError || strings.Count(out, "permission denied") != 1 || !strings.Contains(out, dir) || strings.Contains(out, "not read") || strings.Count(out, "\n") > 3 {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	if code, out := f.run(dir, "import", in, "--dry-run"); code != exitOK || !strings.Contains(out, "would import") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
 // A directory that one may not even look into.
 func TestClosedStore(t *testing.T) {
 	t.Parallel()
@@ -201,7 +223,7 @@ func TestForbiddenImport(t *testing.T) {
 		}
 	}
 	code, out = f.run(f.store("locked", 0o555, 0o444), "import", filepath.Join(in, "open.json"))
-	if code != exitPartial || !strings.Contains(out, "permission denied") || !strings.Contains(out, "imported 0 entries into 0 sessions from 1 file; 1 not read") {
+	if code != exitError || !strings.Contains(out, "permission denied") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 }
