@@ -134,7 +134,11 @@ func (t *Transfer) Export(ctx context.Context, r ExportRequest) (*ExportResult, 
 	write := func(w io.Writer) error { return c.export(ctx, w, leaf, &r) }
 	if r.Path == "" {
 		buffered := bufio.NewWriter(r.Out)
-		return result, errors.Join(write(buffered), buffered.Flush())
+		err := write(buffered)
+		if flushed := buffered.Flush(); err == nil {
+			err = flushed // which otherwise says the same again
+		}
+		return result, err
 	}
 	path, err := writeOut(r.Path, c.Name+"."+r.Format, r.Force, write)
 	if err != nil {

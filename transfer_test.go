@@ -130,6 +130,22 @@ func TestExportWritesEveryFormat(t *testing.T) {
 	}
 }
 
+// fullDisk is a writer without room.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestAFailedExportSaysSoOnce(t *testing.T) {
+	h := newHouse(t)
+	s := h.say(session.Header{}, strings.Repeat("long ", 10_000))
+	for _, format := range coppice.ExportFormats() {
+		_, err := h.Transfer.Export(t.Context(), coppice.ExportRequest{OpenRequest: coppice.OpenRequest{Session: s.ID()}, Format: format, Out: fullDisk{}})
+		if err == nil || strings.Count(err.Error(), "no space left") != 1 {
+			t.Errorf("%s: %v", format, err)
+		}
+	}
+}
+
 func TestExportRefusesWhatItCannotWrite(t *testing.T) {
 	h := imported(t, "hello")
 	taken := writeText(t, filepath.Join(t.TempDir(), "taken.md"), "mine")

@@ -117,7 +117,11 @@ func (t *talk) printDocument(isJSON bool, write func(w io.Writer) error) error {
 	if isJSON {
 		w = plain.NewJSONWriter(t.data)
 	}
-	return errors.Join(write(w), w.Flush())
+	err := write(w)
+	if flushed := w.Flush(); err == nil {
+		err = flushed // which otherwise says the same again
+	}
+	return err
 }
 
 // isJSON reports whether data is JSON, or at least begins like it.
