@@ -1,8 +1,8 @@
 package session
 
-// What differs by the type of a block stands here, as in kinds.go for entries. To
-// add a type: give it a ContentType constant and a struct, give the struct a field
-// in Content and the methods of payload, and add a row.
+// Everything that differs by type of block is here, as in kinds.go for entries. To add a
+// type: give it a ContentType constant and a struct, give the struct a field in Content and
+// the methods of payload, and add a row.
 
 // blockKind is the index of a row of blockKinds.
 type blockKind uint8

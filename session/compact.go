@@ -14,24 +14,24 @@ type CompactionPlan struct {
 	FirstKept string
 	// Kind says whether the cut splits a turn.
 	Kind CutKind
-	// Summarise are the entries that the summary replaces, the previous summary
-	// among them.
+	// Summarise are the entries that the summary replaces, including the previous
+	// summary.
 	Summarise []Entry
 	// Kept are the entries that stay: the system messages before the cut, the
 	// message that began the turn if the cut splits it, and everything from
 	// FirstKept on. With the summary after the system messages, they are the
 	// context once the compaction is written.
 	Kept []Entry
-	// TokensBefore and TokensKept are the sizes of the context now and of what
-	// stays of it. The new summary comes on top of that.
+	// TokensBefore and TokensKept are the sizes of the context now and of what stays. The
+	// new summary adds to that.
 	TokensBefore, TokensKept int
-	// Over is by how many tokens Kept is larger than it should be: zero unless
-	// there is no legal cut that keeps so little.
+	// Over is by how many tokens Kept exceeds the budget. It is zero unless no legal cut
+	// keeps so little.
 	Over int
 }
 
-// ErrNothingToCompact says that there is no legal cut that leaves anything out.
-// It also matches ErrInvalid.
+// ErrNothingToCompact means that no legal cut leaves anything out. It also matches
+// ErrInvalid.
 var ErrNothingToCompact = fmt.Errorf("nothing to compact: %w", ErrInvalid)
 
 // nothingToCompact is ErrNothingToCompact with the reason.
@@ -40,14 +40,13 @@ type nothingToCompact struct{ why string }
 func (e *nothingToCompact) Error() string { return "nothing to compact: " + e.why }
 func (e *nothingToCompact) Unwrap() error { return ErrNothingToCompact }
 
-// PlanCompaction finds the legal cut that keeps as much of a context as fits a
-// number of tokens, counted by count. It prefers cuts between turns; a turn is
-// split only if no cut between two keeps so little. If none at all does, it takes
-// the one that keeps least, because a conversation that is too large must still
-// become smaller, and says in Over by how much it misses. It returns
-// ErrNothingToCompact when all of it fits or no legal cut leaves anything out. A
-// tool call that waits for its result is no obstacle: it is kept, and AppendCompaction
-// accepts whatever was planned.
+// PlanCompaction finds the legal cut that keeps as much of a context as fits into a number
+// of tokens, counted by count. It prefers cuts between turns, and splits a turn only if no
+// cut between two turns keeps so little. If no cut at all does, it takes the one that keeps
+// least, because a conversation that is too large must still become smaller, and says in
+// Over by how much it misses. It returns ErrNothingToCompact if everything fits or no legal
+// cut leaves anything out. A tool call that waits for its result is not an obstacle: it is
+// kept, and AppendCompaction accepts whatever was planned.
 func PlanCompaction(c *Context, keepTokens int, count func(Entry) int) (*CompactionPlan, error) {
 	p := planner{c: c, tokens: make([]int, len(c.Entries)), of: c.owners()}
 	before := 0
@@ -85,7 +84,7 @@ func PlanCompaction(c *Context, keepTokens int, count func(Entry) int) (*Compact
 	return plan, nil
 }
 
-// whyNoCut says that no legal cut leaves anything out.
+// whyNoCut returns the error for a context in which no legal cut leaves anything out.
 func (c *Context) whyNoCut() error {
 	cuts, _ := c.cuts()
 	if waiting := cuts.pairs.PendingCalls(); len(waiting) > 0 {
@@ -106,11 +105,11 @@ type weighedCut struct {
 	at     int // an index in the context
 	kind   CutKind
 	prompt int // the entry that stays because the cut splits its turn, or -1
-	tokens int // of all that stays
+	tokens int // of everything that stays
 }
 
-// best returns the cut that keeps most within a number of tokens, or least if
-// that is not to be had.
+// best returns the cut that keeps most within a number of tokens, or the one that keeps
+// least if none fits.
 func (p *planner) best(keepTokens int) (best weighedCut, ok bool) {
 	better := func(cut weighedCut) bool {
 		fits, bestFits := cut.tokens <= keepTokens, best.tokens <= keepTokens
@@ -132,14 +131,14 @@ func (p *planner) best(keepTokens int) (best weighedCut, ok bool) {
 	return best, ok
 }
 
-// eachCut visits the cuts that leave something out, the earliest first.
+// eachCut visits the cuts that leave something out, earliest first.
 func (p *planner) eachCut(visit func(weighedCut)) {
-	kept, left := 0, 0 // how many tokens stay, how many entries do not
+	kept, left := 0, 0 // tokens that stay, entries that do not
 	for _, n := range p.tokens {
 		kept += n
 	}
 	kinds, prompts := p.c.cutKinds(), p.c.prompts()
-	stubs := make(map[int][]int) // by the entry that they go with
+	stubs := make(map[int][]int) // by the entry that they belong to
 	for i, of := range p.of {
 		if of != i {
 			stubs[of] = append(stubs[of], i)
@@ -165,14 +164,14 @@ func (p *planner) eachCut(visit func(weighedCut)) {
 			kept -= p.tokens[stub]
 			left++
 		}
-		if e := &p.c.Entries[i]; e.ID != p.c.Compaction || e.Compaction == nil { // to replace a summary alone is of no use
+		if e := &p.c.Entries[i]; e.ID != p.c.Compaction || e.Compaction == nil { // replacing only a summary gains nothing
 			left++
 		}
 	}
 }
 
-// staysBefore reports whether an entry stays in the context even if it is cut
-// after it: a system message of the path, not one that a merge brought.
+// staysBefore reports whether an entry stays in the context even if the cut comes after it.
+// System messages of the path do, but not those that a merge brought.
 func (c *Context) staysBefore(i int) bool {
 	m := c.Entries[i].Message
 	return m != nil && m.Role == RoleSystem && c.isOnPath(i)
@@ -182,9 +181,9 @@ func (c *Context) isOnPath(i int) bool {
 	return len(c.origin) != len(c.Entries) || c.origin[i] != notOnPath
 }
 
-// owners returns with which entry each goes: itself, or if it stands in for a
-// result that never came, the one that made the call. There may be other messages
-// of the model between the two, and a cut before these.
+// owners returns for each entry the one that it belongs to: itself or, if it replaces a
+// result that never came, the one that made the call. There may be other messages of the
+// model between the two, and a cut before those.
 func (c *Context) owners() []int {
 	owners := make([]int, len(c.Entries))
 	places := make(map[string]int)
@@ -207,9 +206,9 @@ func deref(s *string) string {
 	return *s
 }
 
-// prompts returns for each entry which one before it begins the turn that a cut
-// there splits, or -1. The path decides; so it may be one that an edit has taken
-// out of the context, and then there is none.
+// prompts returns for each entry the earlier one that begins the turn which a cut there
+// would split, or -1. The path decides that. If an edit took that entry out of the context,
+// there is none.
 func (c *Context) prompts() []int {
 	prompts := make([]int, len(c.Entries))
 	last := -1
@@ -241,9 +240,9 @@ func (c *Context) prompts() []int {
 	return prompts
 }
 
-// cutKinds returns the legal cuts by the indices of the entries of the context
-// before which they are. If it was built from a path, the path decides: there a
-// result may stand far from its call, and what was merged does not stand at all.
+// cutKinds returns the legal cuts by the index of the entry after each. If the context was
+// built from a path, the path decides: there a result may be far from its call, and merged
+// entries are not there at all.
 func (c *Context) cutKinds() map[int]CutKind {
 	kinds := make(map[int]CutKind)
 	cuts, onPath := c.cuts()
@@ -263,8 +262,8 @@ func (c *Context) cutKinds() map[int]CutKind {
 	return kinds
 }
 
-// cuts returns the cuts of the path from where the context begins on or, if it was
-// built from none, those of its entries.
+// cuts returns the cuts of the path from where the context begins or, if the context was not
+// built from a path, those of its entries.
 func (c *Context) cuts() (cuts *Cuts, onPath bool) {
 	if len(c.origin) != len(c.Entries) {
 		return cutsOf(c.Entries), false
@@ -276,8 +275,8 @@ func (c *Context) cuts() (cuts *Cuts, onPath bool) {
 	return cuts, true
 }
 
-// PlanCompaction plans a compaction of the context at the leaf: see the function
-// of that name.
+// PlanCompaction plans a compaction of the context at the leaf: see the function of that
+// name.
 func (s *Session) PlanCompaction(keepTokens int, count func(Entry) int) (*CompactionPlan, error) {
 	c, err := s.Context(ContextOptions{})
 	if err != nil {
@@ -286,14 +285,13 @@ func (s *Session) PlanCompaction(keepTokens int, count func(Entry) int) (*Compac
 	return PlanCompaction(c, keepTokens, count)
 }
 
-// AppendCompaction replaces, in the context from here on, what stands before an
-// entry by a summary; system messages stay, and the message that began the turn
-// if the cut splits it (see Context). The log keeps it all; Undo takes it back.
-// The entry must be on the path and the cut legal (see Cuts): a tool call that
-// waits for its result must be kept. Otherwise nothing is written and the error, a
-// *CutError, says why. An empty firstKeptID keeps nothing but the summary and the
-// system messages, and is refused while a call waits. tokens is the size of the
-// context before.
+// AppendCompaction replaces everything before an entry with a summary, in the context from
+// here on. System messages stay, and so does the message that began the turn if the cut
+// splits it (see Context). The log keeps everything; Undo takes the compaction back. The
+// entry must be on the path and the cut legal (see Cuts), so a tool call that waits for its
+// result must be kept. Otherwise nothing is written and the error, a *CutError, says why.
+// An empty firstKeptID keeps only the summary and the system messages, and is refused while
+// a call waits. tokens is the size of the context before.
 func (s *Session) AppendCompaction(summary, firstKeptID string, tokens int) (string, error) {
 	if chain, ok := s.log.(*chainLog); ok {
 		return s.appendChainCompaction(chain, summary, firstKeptID, tokens)
@@ -308,10 +306,10 @@ func (s *Session) AppendCompaction(summary, firstKeptID string, tokens int) (str
 	return ids[0], nil
 }
 
-// checkCompaction makes sure that a compaction does not separate a tool call from
-// its result. It would stand after the path to an entry of the session ("" is
-// none) and what is being written after that one. It returns what the compaction
-// must record.
+// checkCompaction makes sure that a compaction does not separate a tool call from its
+// result. The compaction would come after the path to an entry of the session ("" means
+// none) and after the entries in rest, which are being written with it. It returns what the
+// compaction must record.
 func (s *Session) checkCompaction(ctx context.Context, w *writing, leaf string, rest []*Entry, firstKeptID string) (*State, error) {
 	sel := &selection{}
 	var err error
@@ -324,8 +322,8 @@ func (s *Session) checkCompaction(ctx context.Context, w *writing, leaf string, 
 		}
 	}
 	isFirst := func(e *Entry) bool { return e.ID == firstKeptID }
-	// An entry before the compaction in force can be kept again: then all of
-	// the path decides.
+	// The caller may want to keep an entry from before the compaction in force. Then the
+	// whole path decides.
 	if firstKeptID != "" && leaf != "" && !slices.ContainsFunc(sel.entries, isFirst) && !slices.ContainsFunc(rest, isFirst) {
 		if sel.entries, err = s.wholePath(sel); err != nil {
 			return nil, err
@@ -334,7 +332,7 @@ func (s *Session) checkCompaction(ctx context.Context, w *writing, leaf string, 
 	}
 	sel.entries = slices.Concat(sel.entries, rest)
 	if err := w.checkCut(sel.entries, firstKeptID); err != nil || w.graft {
-		return nil, err // what is grafted stays as it is
+		return nil, err // a grafted compaction records nothing new
 	}
 	c := assemble(sel)
 	state := &State{Provider: c.Provider, Model: c.Model, ThinkingLevel: c.ThinkingLevel}
@@ -342,10 +340,9 @@ func (s *Session) checkCompaction(ctx context.Context, w *writing, leaf string, 
 	return state, nil
 }
 
-// checkCut returns why a compaction at the end of a path may not keep it from an
-// entry on, or nil. A call that still waits must be kept, so that its result finds
-// it. The cut of one that is grafted may be where it does not count: not on the
-// path.
+// checkCut returns why a compaction at the end of a path may not keep it from an entry on, or
+// nil. A call that still waits must be kept, so that its result finds it. In a graft, the
+// first kept entry may be missing from the path: such a compaction does not count anyway.
 func (w *writing) checkCut(path []*Entry, firstKeptID string) error {
 	var cuts Cuts
 	entries := make([]Entry, len(path))
@@ -369,8 +366,8 @@ func (w *writing) checkCut(path []*Entry, firstKeptID string) error {
 	return cuts.check(entries, at)
 }
 
-// keptBefore returns what a compaction at the end of a selection must record of
-// the path before its cut: see State.
+// keptBefore returns what a compaction at the end of a selection must record about the path
+// before its cut: see State.
 func (s *Session) keptBefore(sel *selection, firstKeptID string) []KeptEntry {
 	path := sel.path()
 	cut, split := len(path), true
@@ -424,9 +421,9 @@ func (s *Session) wholePath(sel *selection) ([]*Entry, error) {
 	return s.readPath(s.context(), sel, nodes)
 }
 
-// Undo takes back the compaction in force: the context is again what it would
-// be without it. It returns the id of the revert entry; reverting that one does
-// the compaction again. It returns ErrNotExist when no compaction is in force.
+// Undo takes back the compaction in force: the context becomes what it would be without it.
+// It returns the id of the revert entry; reverting that entry brings the compaction back. If
+// no compaction is in force, it returns ErrNotExist.
 func (s *Session) Undo() (string, error) {
 	sel, err := s.selectPath(s.context(), "")
 	if err != nil {
@@ -444,9 +441,8 @@ func (s *Session) Revert(targetID string) (string, error) {
 	return s.appendOne("revert", Entry{Type: TypeRevert, Revert: &RevertEntry{TargetID: targetID}})
 }
 
-// EditContext changes what a message on the path gives the model from here on;
-// nil gives nothing. The message itself stays in the log, and Revert takes the
-// edit back.
+// EditContext changes what a message on the path contributes to the context from here on; nil
+// removes it. The message itself stays in the log, and Revert takes the edit back.
 func (s *Session) EditContext(targetID string, replacement []Content) (string, error) {
 	return s.appendOne("edit", Entry{Type: TypeContextEdit, ContextEdit: &ContextEditEntry{TargetID: targetID, Replacement: replacement}})
 }

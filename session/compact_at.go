@@ -4,11 +4,10 @@ import (
 	"slices"
 )
 
-// PlanCompactionAt returns the plan of a compaction that keeps the path from an
-// entry on: what AppendCompaction would leave of the context, and what its summary
-// must cover. It may keep more than the context has now, because the new compaction
-// then replaces an earlier one. The error, a *CutError, says why the conversation
-// cannot be cut there.
+// PlanCompactionAt returns the plan of a compaction that keeps the path from an entry on:
+// what AppendCompaction would leave of the context, and what its summary must cover. It may
+// keep more than the context has now, because the new compaction replaces an earlier one. If
+// the conversation cannot be cut there, the error is a *CutError that says why.
 func (s *Session) PlanCompactionAt(firstKeptID string, count func(Entry) int) (*CompactionPlan, error) {
 	now, err := s.Context(ContextOptions{})
 	if err != nil {
@@ -40,8 +39,8 @@ func (s *Session) PlanCompactionAt(firstKeptID string, count func(Entry) int) (*
 	return plan, nil
 }
 
-// selectCompacted selects from the path what would count if a compaction that
-// keeps it from an entry on were appended to it.
+// selectCompacted selects from the path what would count after appending a compaction that
+// keeps it from an entry on.
 func (s *Session) selectCompacted(firstKeptID string) (*selection, error) {
 	ctx := s.context()
 	sel, err := s.selectPath(ctx, "")

@@ -74,8 +74,8 @@ type Source struct {
 	MediaType string `json:"media_type"`
 	Data      string `json:"data"` // the bytes in base64, or the URL
 
-	// Blob names the blob that holds the decoded bytes when they are not in the
-	// line. A Session fills Data in when it hands out an entry.
+	// Blob names the blob with the decoded bytes when they are not in the line. A Session
+	// fills in Data when it returns an entry.
 	Blob store.Ref `json:"blob,omitempty"`
 	Size int64     `json:"size,omitempty"` // of the blob
 
@@ -93,7 +93,7 @@ type ToolUseContent struct {
 
 	Extra    Fields `json:"-"`
 	rawInput json.RawMessage
-	opaque   bool // rawInput was never decoded: it counts as long as Input is nil
+	opaque   bool // rawInput was never decoded, and counts as long as Input is nil
 }
 
 // ToolResultContent is a tool's answer to a call.
@@ -104,8 +104,8 @@ type ToolResultContent struct {
 	// Parts is the answer when it is more than text. Content is then its text.
 	Parts []Content `json:"parts,omitempty"`
 
-	// Blob names the blob that holds Content when it is not in the line. A
-	// Session fills Content in when it hands out an entry.
+	// Blob names the blob with Content when it is not in the line. A Session fills in
+	// Content when it returns an entry.
 	Blob store.Ref `json:"blob,omitempty"`
 	Size int64     `json:"size,omitempty"` // of the blob
 
@@ -115,8 +115,8 @@ type ToolResultContent struct {
 // ThinkingContent is what a model thought before it answered.
 type ThinkingContent struct {
 	Content   string `json:"content"`
-	Signature string `json:"signature,omitempty"` // the provider's, to be sent back unchanged
-	Redacted  string `json:"redacted,omitempty"`  // what the provider sends instead of the text
+	Signature string `json:"signature,omitempty"` // from the provider, to be sent back unchanged
+	Redacted  string `json:"redacted,omitempty"`  // what the provider sent instead of the text
 
 	Extra Fields `json:"-"`
 }
@@ -131,9 +131,9 @@ func ToolUse(id, name string, input map[string]any) Content {
 	return Content{Type: ContentTypeToolUse, ToolUse: &ToolUseContent{ID: id, Name: name, Input: input}}
 }
 
-// ToolUseJSON returns a call of a tool whose input is given as the text of a
-// JSON object, which is kept: the order of its members and every digit of its
-// numbers. Of anything else there is no input.
+// ToolUseJSON returns a call of a tool whose input is the text of a JSON object. The text is
+// kept, so the order of its members and every digit of its numbers survive. If it is
+// anything else, the call has no input.
 func ToolUseJSON(id, name string, input json.RawMessage) Content {
 	c := ToolUse(id, name, nil)
 	if rawjson.Valid(input) {
@@ -142,9 +142,8 @@ func ToolUseJSON(id, name string, input json.RawMessage) Content {
 	return c
 }
 
-// ToolUseOpaque is ToolUseJSON for those who only pass the call on: the input is
-// not decoded, and Input stays nil until the call is read from a log. InputJSON
-// has it.
+// ToolUseOpaque is ToolUseJSON for programs that only pass the call on. The input is not
+// decoded, and Input stays nil until the call is read from a log; InputJSON returns it.
 func ToolUseOpaque(id, name string, input json.RawMessage) Content {
 	c := ToolUse(id, name, nil)
 	if rawjson.Kind(input) == 'o' && rawjson.Valid(input) {
@@ -153,8 +152,7 @@ func ToolUseOpaque(id, name string, input json.RawMessage) Content {
 	return c
 }
 
-// InputJSON returns the input as JSON: the text that was read, if Input is
-// still what it says.
+// InputJSON returns the input as JSON: the original text, if Input has not changed since.
 func (t *ToolUseContent) InputJSON() (json.RawMessage, error) {
 	if t.opaque && t.Input == nil {
 		return t.rawInput, nil

@@ -5,28 +5,27 @@ import (
 	"slices"
 )
 
-// Cuts knows where a conversation may be cut: before which entries a compaction
-// or a window may begin. It is kept up to date entry by entry, so that asking
-// costs nothing.
+// Cuts knows where a conversation may be cut: before which entries a compaction or a window
+// may begin. It is updated entry by entry, so that asking costs nothing.
 //
-// A cut may stand before any entry but these, as Pairs sees them: none between a
-// tool call and its result, whatever stands between the two; none after a call
-// that is pending; none between a call that was interrupted and the message of the
-// user that interrupted it; none inside one response of the model, which may be
-// several entries; and none before a message that brings tool results.
+// A cut may come before any entry, with these exceptions (Pairs has the terms): not between
+// a tool call and its result, whatever is between the two; not after a pending call; not
+// between an interrupted call and the user's message that interrupted it; not inside one
+// response of the model, which may be several entries; and not before a message that brings
+// tool results.
 //
 // A cut either falls between two turns or splits one: see CutKind.
 type Cuts struct {
 	pairs Pairs
-	// points are all cuts that no pair and no response rules out, ascending.
-	// Those after the oldest pending call are not legal yet.
+	// points are all cuts that no pair and no response rules out, ascending. Those after
+	// the oldest pending call are not legal yet, but become so when its result comes.
 	points  []Cut
-	decided int // of so many of the points the kind is settled
+	decided int // how many of the points have their final kind
 }
 
 // Cut is a place where a conversation may be cut.
 type Cut struct {
-	At   int // the index of the entry before which it is
+	At   int // the index of the entry right after the cut
 	Kind CutKind
 }
 
@@ -37,9 +36,8 @@ const (
 	// CutTurn is a cut between two turns: the first message after it begins a
 	// turn, or there is no message after it.
 	CutTurn CutKind = iota
-	// CutStep is a cut inside a turn: what the turn is about stands before it.
-	// After a compaction there, the context still has the message that began the
-	// turn: see Context.
+	// CutStep is a cut inside a turn: the message that began the turn is before it. After
+	// a compaction there, the context still has that message: see Context.
 	CutStep
 )
 
@@ -50,7 +48,7 @@ func (k CutKind) String() string {
 	return "turn"
 }
 
-// Add takes the next entry of the path into account.
+// Add adds the next entry of the path.
 func (c *Cuts) Add(e Entry) {
 	before := c.pairs.now
 	added := c.pairs.Add(&e)
@@ -79,8 +77,8 @@ func (c *Cuts) Add(e Entry) {
 	}
 }
 
-// remove removes the cuts before entries of a range. Of those that follow, the
-// first is the user's: so only a turn's worth of them has to be moved.
+// remove removes the cuts before a range of entries. The first cut after the range is at a
+// message of the user, so only a turn's worth of cuts has to be moved.
 func (c *Cuts) remove(from, to int) {
 	find := func(at int) int {
 		n, _ := slices.BinarySearchFunc(c.points, at, func(p Cut, at int) int { return p.At - at })
@@ -90,7 +88,7 @@ func (c *Cuts) remove(from, to int) {
 	c.points, c.decided = slices.Delete(c.points, i, j), c.decided-(j-i)
 }
 
-// takeBack removes the cuts after an entry: what was added last belongs to it.
+// takeBack removes the cuts after an entry, because the latest entry belongs to it.
 func (c *Cuts) takeBack(at int) {
 	n := len(c.points)
 	for n > 0 && c.points[n-1].At > at {
@@ -112,8 +110,7 @@ func (c *Cuts) legal() []Cut {
 // Points returns the cuts that are legal now, in ascending order.
 func (c *Cuts) Points() []Cut { return slices.Clone(c.legal()) }
 
-// Legal returns the indices of the entries before which a cut may stand, in
-// ascending order.
+// Legal returns the indices of the entries before which a cut is legal, in ascending order.
 func (c *Cuts) Legal() []int {
 	var at []int
 	for _, cut := range c.legal() {
@@ -122,8 +119,8 @@ func (c *Cuts) Legal() []int {
 	return at
 }
 
-// Pending returns whether a tool call waits for its result: nothing may be cut
-// after it, so that a compaction keeps it.
+// Pending reports whether a tool call waits for its result. Nothing may be cut after it, so
+// that a compaction keeps it.
 func (c *Cuts) Pending() bool { return c.pairs.Pending() }
 
 func cutsOf(entries []Entry) *Cuts {
@@ -137,8 +134,8 @@ func cutsOf(entries []Entry) *Cuts {
 // CutPoints returns where a conversation may be cut. See Cuts for the rules.
 func CutPoints(entries []Entry) []Cut { return cutsOf(entries).legal() }
 
-// CheckCut returns nil if the conversation may be cut before the entry of an
-// id, and a *CutError that says why if not.
+// CheckCut returns nil if the conversation may be cut before the entry with an id, or else a
+// *CutError that says why not.
 func CheckCut(entries []Entry, firstKept string) error {
 	at := slices.IndexFunc(entries, func(e Entry) bool { return e.ID == firstKept })
 	if at < 0 {
@@ -172,12 +169,12 @@ func (c *Cuts) whyNot(entries []Entry, at int) string {
 	return "it goes on the response of the entry before it"
 }
 
-// NearestCut returns the entry from which a compaction that follows a path can
-// keep it: firstKept if that is a legal cut, or else the nearest before it that is
-// one; so nothing is lost that was to be kept. An empty firstKept keeps nothing,
-// and that stays so unless a tool call waits for its result. It is for importers,
-// which find compactions that no program of ours would have written. ok is false
-// when firstKept is not on the path or there is no legal cut before it.
+// NearestCut returns the entry from which a compaction at the end of a path can keep it:
+// firstKept if that is a legal cut, or else the nearest legal cut before it, so that nothing
+// is lost that was to be kept. An empty firstKept keeps nothing, and that stays so unless a
+// tool call waits for its result. It is for importers, which find compactions that our own
+// programs would not have written. ok is false if firstKept is not on the path or there is
+// no legal cut before it.
 func NearestCut(path []Entry, firstKept string) (first string, ok bool) {
 	c := cutsOf(path)
 	at := len(path)

@@ -9,15 +9,14 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// Version is the format version that this package writes, and the newest it
-// reads.
+// Version is the format version that this package writes, and the newest that it reads.
 const Version = 1
 
 // EntryType defines the kind of a session entry.
 type EntryType string
 
-// The entry types. An entry of any other type is kept, stays on its path, and
-// gives the model nothing.
+// The entry types. An entry of any other type is kept and stays on its path, but is not sent
+// to a model.
 const (
 	TypeSession       EntryType = "session"
 	TypeMessage       EntryType = "message"
@@ -31,7 +30,7 @@ const (
 
 	// TypeLeaf moves the leaf to its parent: see Session.Branch.
 	TypeLeaf EntryType = "leaf"
-	// TypeContextEdit changes what an earlier entry gives the model.
+	// TypeContextEdit changes what an earlier entry contributes to the context.
 	TypeContextEdit EntryType = "context_edit"
 	// TypeRevert takes back a compaction, a context edit or another revert.
 	TypeRevert EntryType = "revert"
@@ -41,8 +40,8 @@ const (
 	// oldThinkingLevel is read as TypeThinkingLevel.
 	oldThinkingLevel = "thinking_level_change"
 
-	// TypeGap is never written. It stands in a tree where an entry is known to
-	// have been, because others refer to it or its line is damaged.
+	// TypeGap is never written. It marks the place of an entry that must have been there,
+	// because others refer to it or its line is damaged.
 	TypeGap EntryType = "gap"
 )
 
@@ -50,8 +49,8 @@ const (
 // be used wherever a role is a string.
 type MessageRole = string
 
-// The roles of messages. What is appended has one of these; a log may hold
-// others, which are kept as they are.
+// The roles of messages. An appended message has one of these; a log may hold others, which
+// are kept as they are.
 const (
 	RoleSystem            MessageRole = "system"
 	RoleUser              MessageRole = "user"
@@ -63,9 +62,9 @@ const (
 	RoleCompactionSummary MessageRole = "compactionSummary" // summary of history no longer sent
 )
 
-// CheckRole refuses a role, with ErrInvalid, unless a person or a program that
-// writes a conversation may use it: user, assistant, system and tool. A Session
-// takes the other Role constants too, and Graft takes whatever a source has.
+// CheckRole returns ErrInvalid unless a role is one that people and programs may use to
+// write a conversation: user, assistant, system or tool. A Session also accepts the other
+// Role constants, and Graft accepts whatever a source has.
 func CheckRole(role MessageRole) error {
 	switch role {
 	case RoleUser, RoleAssistant, RoleSystem, RoleTool:
@@ -77,8 +76,8 @@ func CheckRole(role MessageRole) error {
 // Relations of a session to its parent session.
 const (
 	RelationFork         = "fork"         // a copy of the parent's history
-	RelationContinuation = "continuation" // goes on where the parent reached its limit
-	RelationRecovery     = "recovery"     // stands in for a parent that cannot be read
+	RelationContinuation = "continuation" // continues where the parent reached its limit
+	RelationRecovery     = "recovery"     // replaces a parent that cannot be read
 	RelationSubagent     = "subagent"     // was started by a tool call of the parent
 )
 
@@ -97,13 +96,12 @@ type Header struct {
 	ParentSession string    `json:"parent_session,omitempty"` // the session this one came from
 	CreatedAt     time.Time `json:"timestamp"`
 
-	// Relation says what ParentSession is to this session: one of the Relation
+	// Relation says how this session relates to ParentSession: one of the Relation
 	// constants.
 	Relation string `json:"relation,omitempty"`
-	// Continuation counts the continuations since the original session, which
-	// has 0.
+	// Continuation counts the continuations since the original session, which has 0.
 	Continuation int `json:"continuation_index,omitempty"`
-	// CWD is the directory the conversation was about.
+	// CWD is the directory that the conversation is about.
 	CWD string `json:"cwd,omitempty"`
 	// Key is the caller's own name for the session, such as "telegram:123456".
 	Key string `json:"key,omitempty"`
@@ -111,9 +109,9 @@ type Header struct {
 	Extra Fields `json:"-"`
 }
 
-// Entry is one record of a session: a tagged union in which Type says which
-// payload is set. Entries are values: what a Session hands out is yours to keep
-// and to change, and does not change the session.
+// Entry is one record of a session: a tagged union in which Type says which payload is set.
+// Entries are values: you may keep and change what a Session returns, and the session does
+// not change.
 type Entry struct {
 	Type      EntryType `json:"type"`
 	ID        string    `json:"id"`
@@ -137,12 +135,12 @@ type Entry struct {
 	Extra Fields `json:"-"`
 }
 
-// FieldSource is the member of an imported entry that says which bytes of its
-// source it was made of. See package transcript, which writes it.
+// FieldSource is the member of an imported entry that names the bytes of the source it was
+// made from. Package transcript writes it.
 const FieldSource = "source"
 
-// Imported reports whether the entry came from another program's file: what is
-// odd about it, the source may have had wrong already.
+// Imported reports whether the entry came from another program's file. If something is odd
+// about it, that may be the source's fault.
 func (e *Entry) Imported() bool {
 	for i := range e.Extra {
 		if e.Extra[i].Name == FieldSource {
@@ -160,11 +158,11 @@ type MessageEntry struct {
 
 	Provider   string `json:"provider,omitempty"`
 	Category   string `json:"category,omitempty"` // importance in the context window: SYSTEM, CONTEXT, DIALOG, SYSTEM_OUTPUT
-	Tokens     *int   `json:"tokens,omitempty"`   // what the message costs in a context; nil is unknown, not zero
+	Tokens     *int   `json:"tokens,omitempty"`   // how many the message takes in a context; nil means unknown, not zero
 	Usage      *Usage `json:"usage,omitempty"`    // what the provider reported for the response
 	StopReason string `json:"stop_reason,omitempty"`
-	// ResponseID is the provider's id of the response. Messages that share one
-	// were one response: they are never separated, and their usage counts once.
+	// ResponseID is the provider's id of the response. Messages that share one are one
+	// response: they are never separated, and their usage counts once.
 	ResponseID string         `json:"response_id,omitempty"`
 	Metadata   map[string]any `json:"metadata,omitempty"`
 
@@ -172,7 +170,7 @@ type MessageEntry struct {
 	rawMetadata json.RawMessage
 }
 
-// Usage is what a provider reported that a response cost, in tokens.
+// Usage is what a provider reported for a response, in tokens.
 type Usage struct {
 	Input      int `json:"input,omitempty"` // without what the cache served
 	Output     int `json:"output,omitempty"`
@@ -185,7 +183,7 @@ type Usage struct {
 	Extra Fields `json:"-"`
 }
 
-// Context returns how many tokens the conversation had after the response.
+// Context returns the size of the conversation after the response, in tokens.
 func (u *Usage) Context() int { return u.Input + u.CacheRead + u.CacheWrite + u.Output }
 
 // ModelChangeEntry records that another model answers from here on.
@@ -196,7 +194,7 @@ type ModelChangeEntry struct {
 	Extra Fields `json:"-"`
 }
 
-// ThinkingLevelEntry records how hard the model is to think from here on.
+// ThinkingLevelEntry records how much effort the model spends on thinking from here on.
 type ThinkingLevelEntry struct {
 	ThinkingLevel string `json:"thinking_level"` // e.g. "high", "low", "off"
 
@@ -219,8 +217,8 @@ type SessionInfoEntry struct {
 	Extra Fields `json:"-"`
 }
 
-// CompactionEntry replaces, in the context, everything before an entry by a
-// summary. The log keeps what it replaces.
+// CompactionEntry replaces everything before an entry with a summary, in the context only.
+// The log keeps what it replaces.
 type CompactionEntry struct {
 	Summary string `json:"summary"`
 	// FirstKeptEntryID is the earliest entry that stays in the context. Empty,
@@ -228,25 +226,25 @@ type CompactionEntry struct {
 	FirstKeptEntryID string `json:"first_kept_entry_id"`
 	TokensBefore     int    `json:"tokens_before"` // of the context before
 
-	// State is what was in force at the compaction, so that a reader need not
-	// look for it in what came before. A Session fills it in, whatever it is given;
-	// Graft alone keeps what it is given, as long as what Kept names is there.
+	// State is what was in force at the compaction, so that a reader need not search what
+	// came before. A Session always fills it in itself. Only Graft keeps the one it is
+	// given, provided that the entries in Kept exist.
 	State *State `json:"state,omitempty"`
 
 	Extra Fields `json:"-"`
 }
 
-// State is what holds at a point of a path besides the messages.
+// State is what holds at a point of a path in addition to the messages.
 type State struct {
 	Provider      string `json:"provider,omitempty"`
 	Model         string `json:"model,omitempty"`
 	ThinkingLevel string `json:"thinking_level,omitempty"`
 
-	// Kept lists what stands before the first kept entry and still counts, in the
-	// order of the path: all system messages; the last message that begins a turn,
-	// unless the first kept message does; and the edits of these in force. With it
-	// a reader need not look at what came before. Nil means that nobody recorded
-	// it. AppendCompaction fills it in.
+	// Kept lists the entries before the first kept one that still count, in the order of
+	// the path: all system messages; the last message that begins a turn, unless the first
+	// kept message does; and the edits of these in force. With it, a reader need not look
+	// at what came before. Nil means that it was not recorded. AppendCompaction fills it
+	// in.
 	Kept []KeptEntry `json:"kept,omitempty"`
 
 	Extra Fields `json:"-"`
@@ -255,12 +253,12 @@ type State struct {
 // KeptEntry is an entry before a compaction's cut that still counts.
 type KeptEntry struct {
 	ID string `json:"id"`
-	// At is where its line was when the compaction was written. It is a hint:
-	// whoever finds another line there looks for the entry by its id.
+	// At is where its line was when the compaction was written. It is a hint: a reader
+	// that finds another line there searches for the entry by its id.
 	At store.Pos `json:"at,omitempty"`
 }
 
-// BranchSummaryEntry is a checkpoint of a branch that was left.
+// BranchSummaryEntry is a checkpoint of a branch that was abandoned.
 type BranchSummaryEntry struct {
 	Summary string `json:"summary"`
 	FromID  string `json:"from_id"` // the leaf that was left
@@ -285,13 +283,13 @@ type LeafEntry struct {
 	Extra Fields `json:"-"`
 }
 
-// ContextEditEntry changes what an entry gives the model, from here on and on
-// this branch. The entry itself stays as it is.
+// ContextEditEntry changes what an entry contributes to the context, from here on and on
+// this branch. The entry itself does not change.
 type ContextEditEntry struct {
 	TargetID string `json:"target_id"`
-	// Replacement is given instead of the target's content; nil gives nothing
-	// (of a tool result a stub remains, because its call needs an answer). For
-	// tool results, text without a result becomes the text of each.
+	// Replacement replaces the target's content; nil removes it. (Of a tool result a stub
+	// remains, because its call needs an answer. If the target has tool results and the
+	// replacement has none, its text becomes the text of each.)
 	Replacement []Content `json:"replacement"`
 
 	Extra Fields `json:"-"`
@@ -304,14 +302,14 @@ type RevertEntry struct {
 	Extra Fields `json:"-"`
 }
 
-// MergeEntry brings what another branch arrived at onto this one: as a summary,
-// as chosen entries of it, or both.
+// MergeEntry brings the outcome of another branch onto this one: as a summary, as chosen
+// entries, or both.
 type MergeEntry struct {
 	FromID   string   `json:"from_id"` // the leaf of the other branch
 	Summary  string   `json:"summary,omitempty"`
-	EntryIDs []string `json:"entry_ids,omitempty"` // in the order in which they are given to the model
-	// FromSession is the session whose messages the branch has copies of, if it did
-	// not grow in this one.
+	EntryIDs []string `json:"entry_ids,omitempty"` // in the order in which they are sent to the model
+	// FromSession is the session from which the branch was copied, if it did not grow in
+	// this one.
 	FromSession string `json:"from_session,omitempty"`
 
 	Extra Fields `json:"-"`

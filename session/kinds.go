@@ -2,10 +2,10 @@ package session
 
 import "context"
 
-// All that differs by the type of an entry stands here, once. To add a type: give
-// it a Type constant and a struct, give the struct a field in Entry and the methods
-// of payload, and add a kind and its row. Whatever reads, writes, copies and checks
-// entries goes by the rows. What a type does to a context is in assemble.go.
+// Everything that differs by type of entry is here, and only here. To add a type: give it a
+// Type constant and a struct, give the struct a field in Entry and the methods of payload,
+// and add a kind and its row. All code that reads, writes, copies and checks entries uses
+// the rows. What a type does to a context is in assemble.go.
 
 // kind is an EntryType in one byte: the index of its row in kinds.
 type kind uint8
@@ -27,42 +27,42 @@ const (
 	kindGap // see TypeGap
 )
 
-// kindRow is what this version knows of a type. A function that is nil, or a false,
-// means that there is nothing of the sort.
+// kindRow is what this version knows about a type. A nil function or a false means "does not
+// apply".
 type kindRow struct {
 	name  EntryType
-	older EntryType // a name that is read like name, and never written
+	older EntryType // an older name, which is read but never written
 
 	// The payload, which is nil for entries that have none.
 	union[Entry]
 
-	said   bool // it is a message, or a summary that stands for messages
-	remark bool // it says something about the session, and nothing in the conversation
-	listed bool // the tree has a list of the entries
-	adds   bool // at the end of a path, it leaves the context of what stands before it as it is: see grow
+	said   bool // it is a message, or a summary that replaces messages
+	remark bool // it is about the session, and not part of the conversation
+	listed bool // the tree keeps a list of such entries
+	adds   bool // at the end of a path, it does not change the context of what comes before: see grow
 
-	// reachesBack: it decides how far back the context goes, or brings back what
-	// lies before. Who has read only the end of a log must know these entries.
+	// reachesBack: it decides how far back the context goes, or brings back what is before
+	// that. A reader of only the end of a log must look at these entries.
 	reachesBack bool
 
-	// judged: what stands before it in the log must be read to tell whether it may
-	// be written. The payload then has the method of judge.
+	// judged: whether it may be written depends on what comes before it in the log. Its
+	// payload then implements judge.
 	judged judgement
 
-	// content finds the blocks that it has. In errors they are called contentName.
+	// content returns its blocks. In errors they are called contentName.
 	content     func(*Entry) *[]Content
 	contentName string
 
-	// summary returns what it tells a model.
+	// summary returns what it says to a model.
 	summary func(*Entry) string
 
-	// refs visits the ids that it has of other entries, besides its parent's.
+	// refs visits the ids of other entries in it, except the parent's.
 	refs func(*Entry, func(ref, *string))
-	// target is what it acts on, if that has to be on its path.
+	// target is what it acts on, if that must be on its path.
 	target *targetRule
 }
 
-// ref is what an entry that is named is to the one that names it.
+// ref is the role of an entry that another one names.
 type ref uint8
 
 const (
@@ -87,23 +87,23 @@ const (
 	judgedAlways
 )
 
-// payload is what the member named like the type of an entry or a block says. Every
-// type has these methods.
+// payload is the member of an entry or a block that has the name of its type. Every type has
+// these methods.
 type payload interface {
 	members          // reads a member
 	extra() *Fields  // the members that it does not know
 	write(w *writer) // writes the members that it knows, in their order
-	// detach is called for a copy of the struct, and copies what it shares with the
-	// original and a caller could change, except for extra.
+	// detach is called on a copy of the struct. It copies whatever the struct shares with
+	// the original and a caller could change, except for extra.
 	detach()
-	// checkMembers makes sure that the members are there without which an entry
-	// says nothing. It is for what people and programs hand in: see ParseEntry.
+	// checkMembers makes sure that the members are there without which an entry is
+	// meaningless. It is for what people and programs hand in: see ParseEntry.
 	checkMembers() error
 }
 
-// checker is a payload of which more than the form can be wrong.
+// checker is a payload that can be wrong in more than its form.
 type checker interface {
-	// check refuses what must not be appended, though a log may have it.
+	// check refuses what must not be appended, although a log may contain it.
 	check() error
 }
 
@@ -112,15 +112,15 @@ type judge interface {
 	judge(ctx context.Context, s *Session, w *writing, i int) error
 }
 
-// own makes a payload, in a copy of its struct, share nothing with the original that
-// a caller could change.
+// own makes a payload, in a copy of its struct, share nothing with the original that a caller
+// could change.
 func own(p payload) {
 	p.detach()
 	extra := p.extra()
 	*extra = extra.clone()
 }
 
-// union is one of the pointers of a tagged union U, of which one is set.
+// union is one of the pointers of a tagged union U.
 type union[U any] struct {
 	has func(*U) bool    // whether it is set
 	get func(*U) payload // nil if it is not set
@@ -160,7 +160,7 @@ func member[U, T any, P interface {
 
 // kinds has a row for each kind.
 var kinds = [...]kindRow{
-	kindOther: {adds: true}, // which nobody is sent
+	kindOther: {adds: true}, // it is never sent
 	kindMessage: {
 		name: TypeMessage, said: true, adds: true,
 		union:   member(func(e *Entry) **MessageEntry { return &e.Message }),
@@ -234,8 +234,8 @@ var kinds = [...]kindRow{
 	kindGap: {name: TypeGap},
 }
 
-// kindsByName has the kinds of the types that may stand in a line. A gap may not: a
-// line that says it is one is of a type that this version does not know.
+// kindsByName has the kinds of the types that a line may have. A gap is not one of them: a
+// line that claims to be one has a type that this version does not know.
 var kindsByName = func() map[string]kind {
 	byName := make(map[string]kind)
 	for k := kindMessage; k < kindGap; k++ {
@@ -267,22 +267,22 @@ func (t EntryType) isKnown() bool { return t.kind() != kindOther }
 // entryType is the reverse of kindOfType; "" for types that are not known.
 func (k kind) entryType() EntryType { return kinds[k].name }
 
-// IsSaid reports whether entries of a type are part of what was said: messages, and
-// summaries that stand for messages. Only these make a session active.
+// IsSaid reports whether entries of a type are part of what was said: messages, and summaries
+// that replace messages. Only these make a session active.
 func (t EntryType) IsSaid() bool { return kinds[t.kind()].said }
 
-// IsRemark reports whether entries of a type say something about the session and
-// nothing in the conversation: labels, names, and extensions' data.
+// IsRemark reports whether entries of a type are about the session and not part of the
+// conversation: labels, names, and data of extensions.
 func (t EntryType) IsRemark() bool { return t.kind().isRemark() }
 
 func (k kind) isRemark() bool { return kinds[k].remark }
 
-// isAside reports whether an entry of a kind is no part of the conversation: a
-// remark, or a move of the leaf.
+// isAside reports whether an entry of a kind is not part of the conversation: a remark, or a
+// move of the leaf.
 func (k kind) isAside() bool { return kinds[k].remark || k == kindLeaf }
 
-// payload returns the payload of the entry and its kind, or nil and kindOther. If
-// there are several, that of the type counts.
+// payload returns the payload of the entry and its kind, or nil and kindOther. If there are
+// several, the one of the type counts.
 func (e *Entry) payload() (kind, payload) {
 	if k := e.Type.kind(); k != kindOther {
 		if p := kinds[k].get(e); p != nil {
@@ -309,8 +309,8 @@ func (e *Entry) payloadType() (t EntryType, ok bool) {
 	return t, n < 2
 }
 
-// Summary returns what an entry that is no message tells a model: the summary of
-// a compaction, of a branch or of what was merged. It is "" for all others.
+// Summary returns what an entry that is not a message says to a model: the summary of a
+// compaction, of a branch or of a merge. For all others it returns "".
 func (e *Entry) Summary() string {
 	if k, _ := e.payload(); kinds[k].summary != nil {
 		return kinds[k].summary(e)
@@ -318,9 +318,9 @@ func (e *Entry) Summary() string {
 	return ""
 }
 
-// EachRef calls each with every id of another entry that the entry has, besides its
-// parent's, so that whoever gives entries new ids can change them. An id may be "".
-// The list in a compaction's State is not gone through: it is about one log.
+// EachRef calls each with every id of another entry in this one, except the parent's, so that
+// a caller that gives entries new ids can change them. An id may be "". It does not visit
+// the list in a compaction's State, which is only valid in its own log.
 func (e *Entry) EachRef(each func(id *string)) {
 	e.eachRef(func(_ ref, id *string) { each(id) })
 }

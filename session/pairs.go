@@ -1,23 +1,22 @@
 package session
 
-// Pairs follows a conversation entry by entry and knows what belongs together in
-// it. It is the only statement of these rules:
+// Pairs follows a conversation entry by entry and knows what belongs together. These rules
+// are stated here and nowhere else:
 //
-//   - A tool call is a tool_use block in a message of the model. A result answers
-//     the latest call of its id that has no result yet: some providers use the
-//     same ids again in every turn. A result for which there is no such call is
-//     an orphan.
-//   - Two messages of the model with nothing but entries that are no messages
-//     between them are one response if they have the same response id, or if
-//     neither has one and the first of them is nothing but thinking.
+//   - A tool call is a tool_use block in a message of the model. A result answers the
+//     latest call with its id that has no result yet, because some providers reuse the
+//     same ids in every turn. A result without such a call is an orphan.
+//   - Two messages of the model with no other message between them are one response if
+//     they have the same response id, or if neither has one and the first contains only
+//     thinking.
 //   - A turn begins with a message of the user that has no tool results.
-//   - A call that has no result is pending. It stays so when the user speaks
-//     while the tool runs; when the model speaks after that, the call was
-//     interrupted. A result that comes later still answers it.
+//   - A call without a result is pending. It stays pending if the user speaks while the
+//     tool runs; once the model speaks after that, the call was interrupted. A result that
+//     comes later still answers it.
 //
-// The zero value is ready to use. Adding an entry costs no more than looking at
-// its blocks. Mark and Rewind take entries back, so that whoever follows many
-// branches need not begin each at the root.
+// The zero value is ready to use. Adding an entry costs no more than looking at its blocks.
+// Mark and Rewind take entries back, so that a caller that follows many branches need not
+// start each one at the root.
 type Pairs struct {
 	refs []Ref
 	open map[string]int // by call id, the latest call that has no result
@@ -27,25 +26,25 @@ type Pairs struct {
 // Ref is a tool call or a tool result in a conversation.
 type Ref struct {
 	ID    string // of the call
-	Call  bool   // it is a call; otherwise it is a result
-	Entry int    // which entry has it: they are counted from 0 as they are added
-	Block int    // which block of the message it is
-	Pair  int    // which ref is the call's result or the result's call, or NoPair
-	under int    // of a call, the one of the same id that has no result either, or NoPair
+	Call  bool   // true for a call, false for a result
+	Entry int    // the entry that has it, counted from 0 in the order of Add
+	Block int    // the index of the block in the message
+	Pair  int    // the index of the call's result or the result's call, or NoPair
+	under int    // for a call, the previous one with the same id that has no result either, or NoPair
 }
 
 // NoPair is the Pair of a call without a result and of a result without a call.
 const NoPair = -1
 
-// pairsState is all of Pairs that is not in its lists.
+// pairsState is everything in Pairs except its lists, so that Mark is a copy of it.
 type pairsState struct {
-	entries     int  // so many were added
-	refs        int  // so many there are
+	entries     int  // how many were added
+	refs        int  // how many there are
 	interrupted int  // calls before this ref that have no result were interrupted
-	oldest      int  // the first ref that is a pending call, or how many there are
-	pending     int  // calls
-	interjected bool // the user spoke while a call was pending, the model has not since
-	spokenAt    int  // where the user did, if so
+	oldest      int  // the first ref that is a pending call, or refs if there is none
+	pending     int  // how many calls are pending
+	interjected bool // the user spoke while a call was pending, and the model has not spoken since
+	spokenAt    int  // if so, where the user spoke
 
 	last         int // the last message, if any was added
 	lastIsModel  bool
@@ -57,28 +56,26 @@ type pairsState struct {
 type Added struct {
 	// Index counts the entries from 0 as they are added.
 	Index int
-	// Continues is the index of the message whose response this one goes on, or
-	// -1 if it begins one or is no message of the model.
+	// Continues is the index of the message whose response this one continues, or -1 if
+	// it begins a response or is not a message of the model.
 	Continues int
-	// Refs are the calls and results of the entry. They are valid until the next
-	// is added.
+	// Refs are the calls and results of the entry. They are valid until the next Add.
 	Refs []Ref
 }
 
-// BeginsTurn reports whether the entry is a message of the user that brings no
-// tool results.
+// BeginsTurn reports whether the entry is a message of the user without tool results.
 func (e *Entry) BeginsTurn() bool {
 	return e.Message != nil && e.Message.Role == RoleUser && !hasResults(e.Message)
 }
 
-// Add takes the next entry of the conversation into account.
+// Add adds the next entry of the conversation.
 func (p *Pairs) Add(e *Entry) Added {
 	at, before := p.now.entries, len(p.refs)
 	p.now.entries++
 	added := Added{Index: at, Continues: -1}
 	m := e.Message
 	if m == nil {
-		return added // the last message is still what it was
+		return added // not a message, so the last message is still the same
 	}
 	if p.Continues(e) {
 		added.Continues = p.now.last
@@ -103,8 +100,7 @@ func (p *Pairs) Add(e *Entry) Added {
 	return added
 }
 
-// eachTool visits the calls that a message makes and the results that it has, in
-// order. Only the model makes calls.
+// eachTool visits the calls and results of a message in order. Only the model makes calls.
 func (m *MessageEntry) eachTool(visit func(block int, id string, isCall bool)) {
 	for i := range m.Content {
 		switch block := &m.Content[i]; {
@@ -116,8 +112,8 @@ func (m *MessageEntry) eachTool(visit func(block int, id string, isCall bool)) {
 	}
 }
 
-// Continues reports whether an entry, if it were added next, would go on the
-// response of the last message.
+// Continues reports whether an entry, if it were added next, would continue the response of
+// the last message.
 func (p *Pairs) Continues(e *Entry) bool {
 	m := e.Message
 	if m == nil || m.Role != RoleAssistant || !p.now.lastIsModel {
@@ -164,7 +160,7 @@ func (p *Pairs) addResult(id string, entry, block int) {
 	p.refs = append(p.refs, result)
 }
 
-// close takes a call from those that have no result.
+// close removes a call from those that have no result.
 func (p *Pairs) close(call int) {
 	if under := p.refs[call].under; under != NoPair {
 		p.open[p.refs[call].ID] = under
@@ -173,7 +169,7 @@ func (p *Pairs) close(call int) {
 	delete(p.open, p.refs[call].ID)
 }
 
-// takeBack takes the last ref back. It leaves the rest of the state to Rewind.
+// takeBack removes the last ref. Rewind restores the rest of the state.
 func (p *Pairs) takeBack() Ref {
 	last := p.refs[len(p.refs)-1]
 	p.refs = p.refs[:len(p.refs)-1]
@@ -189,8 +185,8 @@ func (p *Pairs) takeBack() Ref {
 	return last
 }
 
-// findOldest moves on to the oldest pending call. It never goes back, so that all
-// of its moves together cost one look at each ref.
+// findOldest moves on to the oldest pending call. It never goes back, so over the whole
+// conversation it looks at each ref once.
 func (p *Pairs) findOldest() {
 	if p.now.pending == 0 {
 		p.now.oldest = len(p.refs)
@@ -203,10 +199,10 @@ func (p *Pairs) findOldest() {
 	p.now.oldest = at
 }
 
-// Mark is a point to which Pairs can go back.
+// Mark is a point that Pairs can return to.
 type Mark struct{ state pairsState }
 
-// Mark returns the point at which it is now.
+// Mark returns the present point.
 func (p *Pairs) Mark() Mark {
 	m := Mark{p.now}
 	m.state.refs = len(p.refs)
@@ -221,8 +217,8 @@ func (p *Pairs) Rewind(m Mark) {
 	p.now = m.state
 }
 
-// Refs returns all calls and results in order. The list is not the caller's to
-// change, and is valid until the next entry is added.
+// Refs returns all calls and results in order. The caller must not change the list, which
+// is valid until the next entry is added.
 func (p *Pairs) Refs() []Ref { return p.refs }
 
 // Len returns how many entries were added.
@@ -251,10 +247,9 @@ func hasResults(m *MessageEntry) bool {
 	return false
 }
 
-// isToolMessage reports whether a message brings tool results and is not the
-// model's: some formats give results the role of the user. (A model's message may
-// have results too, of tools that the provider ran; it is a response all the
-// same.)
+// isToolMessage reports whether a message brings tool results and is not the model's. Some
+// formats give results the role of the user. (A message of the model may have results too,
+// from tools that the provider ran; it is still a response.)
 func isToolMessage(e *Entry) bool {
 	m := e.Message
 	return m != nil && m.Role != RoleAssistant && (m.Role == RoleTool || hasResults(m))

@@ -11,11 +11,10 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// LoadOrRecover loads the session file at a path and, if that is beyond reading,
-// takes its place as well as it can: with the backup beside it (path + ".bak"),
-// which is copied over the file after the file was moved to quarantine; or else
-// with a recovery session: see Recover. The session then has another id, and the
-// unreadable file stays where it is.
+// LoadOrRecover loads the session file at a path. If the file cannot be read, it returns a
+// replacement: the session restored from the backup beside the file (path + ".bak"), with
+// the unreadable file moved to quarantine; or else a recovery session, which has another id
+// and leaves the unreadable file where it is: see Recover.
 func LoadOrRecover(path string) (*Session, error) {
 	s, err := Load(path)
 	if err == nil || !errors.Is(err, ErrCorrupt) {
@@ -35,12 +34,12 @@ func LoadOrRecover(path string) (*Session, error) {
 	return s.owning(st, err)
 }
 
-// Recover returns what takes the place of a session that is beyond reading, as
-// Open's error, the cause, says. If the store has a backup of it, the session is
-// restored from there. Otherwise a recovery session goes on in its place: it names
-// the other as its ParentSession, has the Relation recovery, and begins with a
-// message that says what happened. There is one: whoever recovers the session
-// again, after a restart or in another process, gets the same.
+// Recover returns a replacement for a session that cannot be read; cause is the error of
+// Open. If the store has a backup of the session, the session is restored from it.
+// Otherwise a recovery session takes its place: it names the other as its ParentSession,
+// has the Relation recovery, and begins with a message that says what happened. There is
+// only one: recovering the session again, after a restart or in another process, returns
+// the same.
 func Recover(ctx context.Context, st store.Store, name string, cause error, o *Options) (*Session, error) {
 	backups, ok := st.(interface {
 		RestoreBackup(ctx context.Context, name string) error
@@ -55,7 +54,7 @@ func Recover(ctx context.Context, st store.Store, name string, cause error, o *O
 			return s, nil
 		}
 	}
-	if errors.Is(err, ErrNotExist) || errors.Is(err, ErrCorrupt) { // no backup, or one that is no better
+	if errors.Is(err, ErrNotExist) || errors.Is(err, ErrCorrupt) { // no backup, or one that cannot be read either
 		return standIn(ctx, st, name, cause, o)
 	}
 	return nil, err
@@ -72,7 +71,7 @@ func standIn(ctx context.Context, st store.Store, name string, cause error, o *O
 		notice := fmt.Sprintf("This is a recovery session. The original session %q could not be read: %v", name, cause)
 		s, err := createWith(ctx, st, Header{ID: id, ParentSession: name, Relation: RelationRecovery}, o,
 			Entry{Type: TypeMessage, Message: &MessageEntry{Role: RoleSystem, Content: []Content{Text(notice)}}})
-		if !errors.Is(err, ErrExist) { // somebody was faster
+		if !errors.Is(err, ErrExist) { // if it exists by now, somebody was faster
 			return s, err
 		}
 	}
@@ -83,20 +82,20 @@ func standIn(ctx context.Context, st store.Store, name string, cause error, o *O
 	return s, err
 }
 
-// recoveryID is the id of a recovery session. It follows from that of the other,
-// so that of several who recover it at once one makes it.
+// recoveryID returns the id of a recovery session. It is derived from that of the lost one,
+// so that if several programs recover it at once, only one can create the session.
 func recoveryID(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return "recovery-" + hex.EncodeToString(sum[:16])
 }
 
-// FindRecovery returns the id of the recovery session that goes on in the place of
-// a session, or "" if there is none: see Recover.
+// FindRecovery returns the id of the recovery session that replaces a session, or "" if
+// there is none: see Recover.
 func FindRecovery(ctx context.Context, st store.Store, name string) (string, error) {
 	if id := recoveryID(name); recovers(ctx, st, id, name) {
 		return id, nil
 	}
-	stats, err := listStats(ctx, st) // older ones have any id
+	stats, err := listStats(ctx, st) // older versions gave it any id
 	if err != nil {
 		return "", err
 	}
@@ -108,8 +107,7 @@ func FindRecovery(ctx context.Context, st store.Store, name string) (string, err
 	return "", nil
 }
 
-// recovers reports whether a session can be read and is the recovery session of
-// another.
+// recovers reports whether a session can be read and is the recovery session of another.
 func recovers(ctx context.Context, st store.Store, id, of string) bool {
 	log, err := st.Open(ctx, id)
 	if err != nil {
