@@ -303,6 +303,13 @@ func (t *target) moveLeaf() error {
 			}
 		}
 	}
+	stale, err := t.isStale(want)
+	if err != nil {
+		return err
+	}
+	if stale {
+		want = t.base
+	}
 	if want == "" || t.s.LeafID() == want {
 		return nil
 	}

@@ -37,6 +37,7 @@ type target struct {
 	moved   bool              // an entry was added since the leaf was last right
 	time    time.Time         // of the last record
 	newest  time.Time         // the greatest time of a record
+	said    time.Time         // the greatest time that a record of this import has of its own
 
 	tally               tally
 	added, known, again int
@@ -238,6 +239,9 @@ func (r *run) cleanJSON(value []byte) []byte {
 
 // settle gives an entry a time, and the entries that it refers to their ids.
 func (t *target) settle(e *session.Entry) {
+	if e.Timestamp.After(t.said) {
+		t.said = e.Timestamp
+	}
 	if e.Timestamp.IsZero() {
 		e.Timestamp = t.time
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
@@ -389,6 +390,30 @@ func FuzzRead(f *testing.F) {
 			if _, err := s.Context(session.ContextOptions{}); err != nil {
 				t.Fatal(err)
 			}
+		}
+	})
+}
+
+// TestImportCopies: states of one growing file, copied to wherever and imported in
+// any order, become the conversation that the newest of them is.
+func TestImportCopies(t *testing.T) {
+	whole := longTalk().b.String()
+	once := newHome(t)
+	id := once.bring(saveAs(t, filepath.Join(t.TempDir(), sessionID+".jsonl"), whole)).Sessions[0].ID
+	want, wantBilled := texts(t, once.open(id)), billed(t, once.st)
+	rapid.Check(t, func(rt *rapid.T) {
+		h := newHome(t)
+		cuts := rapid.SliceOfN(rapid.IntRange(1, len(whole)-1), 1, 4).Draw(rt, "cuts")
+		for n, cut := range rapid.Permutation(append(cuts, len(whole))).Draw(rt, "order") {
+			path := saveAs(t, filepath.Join(t.TempDir(), fmt.Sprint(n), sessionID+".jsonl"), whole[:cut])
+			age(t, path, cut)
+			h.bring(path)
+		}
+		if diff := cmp.Diff(want, texts(t, h.open(id))); diff != "" {
+			rt.Fatal(diff)
+		}
+		if diff := cmp.Diff(wantBilled, billed(t, h.st)); diff != "" {
+			rt.Fatal(diff)
 		}
 	})
 }

@@ -1,0 +1,83 @@
+package transcript
+
+import (
+	"slices"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// # Which state of a source is the newest
+//
+// People copy the files of their programs: to another machine, into a backup, back
+// again. Each copy is a state of the same conversation, and they may be imported in
+// any order. What they say goes into one tree; where the conversation stands is
+// what the newest of them says, and an older one must not take it back.
+//
+// A file that was read before and has grown since is newer than it was. Between
+// copies, the state that has the later record is the newer one: programs append.
+// If times do not tell, a state that says nothing that is not known and that ends
+// before the leaf is taken for an older one.
+
+// isStale reports whether the source is an older state of the conversation than
+// what the session has. want is where the source stands.
+func (t *target) isStale(want string) (bool, error) {
+	if t.base == "" || want == "" || want == t.base || t.hasGrown() {
+		return false, nil
+	}
+	if onward, err := t.leadsTo(want); onward || err != nil {
+		return false, err
+	}
+	if !t.said.IsZero() {
+		newest, err := t.newestImported()
+		if err != nil || newest.After(t.said) {
+			return err == nil, err
+		}
+	}
+	if t.added > 0 || t.again > 0 {
+		return false, nil
+	}
+	path, err := t.s.PathTo(t.base)
+	return slices.ContainsFunc(path, func(e session.Entry) bool { return e.ID == want }), err
+}
+
+// hasGrown reports whether this very file was read before, and is newer now.
+func (t *target) hasGrown() bool {
+	info, err := t.w.file.stat()
+	before := t.w.before
+	return err == nil && before != nil && !info.ModTime().Before(before.Modified) && info.Size() > before.Size
+}
+
+// leadsTo reports whether an entry follows the leaf that the session had. It need
+// not go further up than what was added: that is how a conversation goes on.
+func (t *target) leadsTo(id string) (bool, error) {
+	for range t.added + len(t.remarks) + 1 {
+		e, err := t.s.Entry(id)
+		if err != nil || e.ParentID == nil {
+			return false, err
+		}
+		if id = *e.ParentID; id == t.base {
+			return true, nil
+		}
+	}
+	// The leaf was moved back by hand, or by an import of an older version.
+	path, err := t.s.PathTo(id)
+	return slices.ContainsFunc(path, func(e session.Entry) bool { return e.ID == t.base }), err
+}
+
+// newestImported returns the greatest time of the entries that come from sources.
+func (t *target) newestImported() (newest time.Time, err error) {
+	for e, err := range t.s.Entries() {
+		if err != nil {
+			return newest, err
+		}
+		if e.Timestamp.After(newest) && !isRemark(&e) && hasSource(&e) {
+			newest = e.Timestamp
+		}
+	}
+	return newest, nil
+}
+
+func hasSource(e *session.Entry) bool {
+	return slices.ContainsFunc(e.Extra, func(f session.Field) bool { return f.Name == sourceField })
+}
