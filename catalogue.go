@@ -170,7 +170,7 @@ func (h *Home) openIndexAt(ctx context.Context, path string) (*index.Index, erro
 	if err != nil {
 		return nil, err
 	}
-	return index.Open(ctx, h.store, path, &index.Options{Prices: prices})
+	return index.Open(ctx, h.store, path, &index.Options{Prices: prices, Apart: path != h.store.IndexPath()})
 }
 
 // readPrices returns the prices that the user has written down, or nil if they

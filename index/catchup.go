@@ -66,6 +66,10 @@ func (ix *Index) takeTurn(ctx context.Context, sweep bool, progress func(done, t
 	return report, err
 }
 
+// errRewritten: a log is not what it was, and an index that is apart must forget all that
+// it ever had of it. It is as good as damaged.
+var errRewritten = errors.New("a session was rewritten")
+
 // Rebuild throws the index away and makes it again from the logs. Whoever asks it
 // something meanwhile waits until it is complete.
 func (ix *Index) Rebuild(ctx context.Context, progress func(done, total int64)) (Report, error) {
@@ -210,6 +214,9 @@ func (r *catching) index(jobs []job) error {
 func (r *catching) write(b batch) error {
 	for _, c := range b.chunks {
 		if c.drop && c.job.was != nil {
+			if r.ix.opts.Apart {
+				return errRewritten
+			}
 			if err := r.dropSession(c.job.was.id); err != nil {
 				return err
 			}
@@ -358,7 +365,7 @@ func (b *batcher) readLog(j job) error {
 	}
 	if err == nil {
 		defer log.Close()
-		err = c.compare(b.ctx, log)
+		err = c.compare(b.ctx, log, b.ix.opts.Apart)
 	}
 	if err != nil {
 		return b.endLog(c, err)
@@ -419,10 +426,18 @@ func checkVersion(h *session.Header) error {
 	return &store.Error{Op: "index", Name: h.ID, Kind: store.ErrInvalid, Err: fmt.Errorf("the session has format version %d, this program reads up to %d", h.Version, session.Version)}
 }
 
+// mayBeRewritten reports whether a log was changed and has not grown. It may have been
+// copied, or touched; but what was redacted may be as long as what stands there now, and
+// be in neither of the lines that are compared.
+func (c *chunk) mayBeRewritten() bool {
+	was := c.job.was
+	return was.modified != 0 && c.job.stat.Size <= was.size && c.job.stat.Archived == was.archived
+}
+
 // compare finds out from where on the log has to be read: if its first line and
 // the last one that was read are as they were, from there; else from the
 // beginning.
-func (c *chunk) compare(ctx context.Context, log store.Log) error {
+func (c *chunk) compare(ctx context.Context, log store.Log, apart bool) error {
 	was := c.job.was
 	if was == nil {
 		return nil // it is read from the beginning, and readLog meets the first line
@@ -435,7 +450,7 @@ func (c *chunk) compare(ctx context.Context, log store.Log) error {
 	if was.pos == 0 && was.head == head {
 		return nil
 	}
-	if was.head == head {
+	if was.head == head && !(apart && c.mayBeRewritten()) {
 		end, err := log.End(ctx)
 		if err != nil {
 			return err

@@ -28,6 +28,12 @@ type Options struct {
 	// Prices tells what models cost when a log does not. Default:
 	// DefaultPrices().
 	Prices *Prices
+	// Apart is for an index that is not where whoever redacts the store looks for one:
+	// in a temporary directory, say. Redacting deletes the indexes that it finds, because
+	// words of what was taken out stay in the free space of the file and in the list of
+	// words. One that is apart must notice by itself: it is rebuilt whenever a log turns
+	// out to have been rewritten.
+	Apart bool
 	// Logger gets a line for every rebuild, and for every log that cannot be read.
 	// Default: none.
 	Logger *slog.Logger

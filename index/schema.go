@@ -378,13 +378,17 @@ func checkSchema(ctx context.Context, db *sql.DB) error {
 func isDamage(err error) bool {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
-		return errors.Is(err, errStructure)
+		return errors.Is(err, errStructure) || errors.Is(err, errRewritten)
 	}
 	if e.Code() == sqlite3.SQLITE_IOERR_SHORT_READ {
 		return true // the file was cut short
 	}
 	switch e.Code() & 0xff {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return true
+	case sqlite3.SQLITE_CONSTRAINT:
+		// We only insert what cannot be there. If it is, the tables contradict each
+		// other, and would again the next time.
 		return true
 	case sqlite3.SQLITE_ERROR:
 		return strings.Contains(e.Error(), "no such table") || strings.Contains(e.Error(), "no such column")

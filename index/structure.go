@@ -1,6 +1,9 @@
 package index
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // FTS5 keeps the list of its segments in one record, the structure.
 const (
@@ -126,16 +129,23 @@ func (s *ftsStructure) encode() []byte {
 	return b
 }
 
-// free returns a number for a new segment, and its origin.
+// has reports whether there is a segment of a number.
+func (s *ftsStructure) has(number uint64) bool {
+	return slices.ContainsFunc(s.levels, func(l ftsLevel) bool {
+		return slices.ContainsFunc(l.segments, func(g ftsSegment) bool { return g.number == number })
+	})
+}
+
+// free returns a number for a new segment, and its origin. A deletion looks for a
+// document in the segments of its origin, so the origin must be greater than all: if it
+// were that of another segment, both would lose the document.
 func (s *ftsStructure) free() (number, origin uint64, err error) {
-	used := make(map[uint64]bool)
 	for _, l := range s.levels {
 		for _, g := range l.segments {
-			used[g.number] = true
 			origin = max(origin, g.newest)
 		}
 	}
-	for number = 1; used[number]; number++ {
+	for number = 1; s.has(number); number++ {
 	}
 	if number > maxSegment {
 		return 0, 0, errStructure

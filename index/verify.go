@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -46,7 +47,48 @@ func Verify(ctx context.Context, path string) error {
 	case result != "ok":
 		return &store.Error{Op: "verify index", Path: path, Kind: store.ErrCorrupt, Err: errors.New(result)}
 	}
+	err = verifySegments(ctx, db)
+	switch {
+	case isDamage(err):
+		return &store.Error{Op: "verify index", Path: path, Kind: store.ErrCorrupt, Err: err}
+	case err != nil:
+		return &store.Error{Op: "verify index", Path: path, Err: err}
+	}
 	return nil
+}
+
+// verifySegments looks for pages of segments that the list of segments does not have.
+// SQLite finds nothing wrong with them, but the next segment may get their number.
+func verifySegments(ctx context.Context, db *sql.DB) error {
+	tx, err := db.BeginTx(ctx, nil) // others may be writing: all must be of one moment
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	var version int
+	if err := tx.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version); err != nil || version != schemaVersion {
+		return err
+	}
+	var data []byte
+	if err := tx.QueryRowContext(ctx, `SELECT block FROM fts_data WHERE id = ?`, structureRow).Scan(&data); err != nil {
+		return err
+	}
+	s, err := decodeStructure(data)
+	if err != nil {
+		return err
+	}
+	// What was deleted from a segment is noted on pages that have 1 << 16 more than its number.
+	rows, err := tx.QueryContext(ctx, `SELECT segid FROM fts_idx UNION SELECT (id >> ?) & 0xffff FROM fts_data WHERE id > ?`, segmentShift, structureRow)
+	if err != nil {
+		return err
+	}
+	numbers, err := scanColumn[int64](rows)
+	for _, n := range numbers {
+		if !s.has(uint64(n)) {
+			return fmt.Errorf("%w: there are pages of the segment %d, which is not in it", errStructure, n)
+		}
+	}
+	return err
 }
 
 // isInterrupted reports whether a crash left a change half made, beside what takes

@@ -85,3 +85,42 @@ func TestVerifyAfterACrash(t *testing.T) {
 		t.Errorf("an interrupted change is no fault: %v", err)
 	}
 }
+
+// Rows of a segment that does not exist are damage: to those who look for it, and to
+// the next segment that gets its number.
+func TestPagesOfNoSegmentAreDamage(t *testing.T) {
+	for what, query := range map[string]string{
+		"what leads to pages": `INSERT INTO fts_idx (segid, term, pgno) VALUES (2, x'', 2)`,
+		"a page":              `INSERT INTO fts_data (id, block) VALUES (2 << 37 | 1, x'00000004')`,
+	} {
+		t.Run(what, func(t *testing.T) {
+			f := newFixture(t)
+			s := f.say("before")
+			ix := f.open(t)
+			if err := index.Verify(t.Context(), ix.Path()); err != nil {
+				t.Fatal(err)
+			}
+			db, err := sql.Open("sqlite", ix.Path())
+			if err == nil {
+				_, err = db.Exec(query)
+			}
+			if err = errors.Join(err, db.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if err := index.Verify(t.Context(), ix.Path()); !errors.Is(err, store.ErrCorrupt) {
+				t.Errorf("Verify: %v", err)
+			}
+			f.append(s, session.RoleUser, session.Text("after"))
+			mustCatchUp(t, ix)
+			if hits := search(t, ix, index.SearchOptions{Query: "before OR after"}); len(hits) != 2 {
+				t.Errorf("%d hits", len(hits))
+			}
+			if what, err := ix.Integrity(); what != "ok" || err != nil {
+				t.Errorf("%s, %v", what, err)
+			}
+			if err := index.Verify(t.Context(), ix.Path()); err != nil {
+				t.Errorf("after it: %v", err)
+			}
+		})
+	}
+}
