@@ -215,10 +215,13 @@ CREATE INDEX usage_responses ON usage (response);
 -- What is counted of each session, in sums, and whose sums have to be made again.
 CREATE TABLE ledgers (session INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
 CREATE TABLE stale (session INTEGER PRIMARY KEY) STRICT;
+`
 
+// fullText is the full-text table. FTS5 merges as many segments as minMerged says.
+const fullText = `
 CREATE VIRTUAL TABLE fts USING fts5 (body, whole, facet,
 	content='', contentless_delete=1, tokenize="ascii tokenchars '_'");
-INSERT INTO fts (fts, rank) VALUES ('usermerge', 8); -- minMerged
+INSERT INTO fts (fts, rank) VALUES ('usermerge', 8);
 `
 
 // sortIndexes are the indexes of one order of sessions: of all, of those of a
@@ -234,7 +237,7 @@ CREATE INDEX tag_COLUMN      ON tags (tag, COLUMN, session);
 
 // allTables returns the whole schema.
 func allTables() string {
-	all := schema
+	all := schema + fullText
 	for _, column := range slices.Sorted(maps.Values(sorts)) {
 		all += strings.ReplaceAll(sortIndexes, "COLUMN", column)
 	}
