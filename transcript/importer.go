@@ -212,7 +212,7 @@ type run struct {
 	batch  *Batch       // which new sessions become part of; nil: they are made at once
 }
 
-// do reads and writes at the same time.
+// do reads and writes, at the same time if the file is large.
 func (r *run) do(ctx context.Context) error {
 	r.src = &Source{Path: r.file.Path, Format: r.format.Name}
 	if b := r.before; b != nil && (b.Format == r.format.Name || b.Exported != "") {
@@ -243,13 +243,18 @@ func (r *run) do(ctx context.Context) error {
 	}
 	r.file.tap, r.file.clean, s.clean = s.keeper, r.im.Clean, r.im.Clean
 	w := &writer{run: r, ctx: ctx, targets: make(map[string]*target), families: make(map[string]*target)}
-	go func() {
-		defer close(s.stopped)
-		s.failed = w.work(s.out)
-		if s.failed != nil {
-			cancel() // so that a reader that waits for something else ends too
-		}
-	}()
+	if r.batch != nil { // to start another goroutine, and wake it, costs more than it saves
+		s.write = w.parcel
+		close(s.stopped)
+	} else {
+		go func() {
+			defer close(s.stopped)
+			s.failed = w.work(s.out)
+			if s.failed != nil {
+				cancel() // so that a reader that waits for something else ends too
+			}
+		}()
+	}
 	err := r.format.Read(ctx, r.file, s)
 	err = errors.Join(err, s.finish())
 	close(s.out)

@@ -39,12 +39,13 @@ type parcel struct {
 }
 
 // sink is what a reader fills when a file is imported. It passes what it gets on
-// to a writer that works at the same time.
+// to a writer, which works at the same time unless write is set.
 type sink struct {
 	ctx     context.Context
 	keeper  *keeper // of the file
 	rows    *keeper // of what Keep is given
 	out     chan *parcel
+	write   func(*parcel) error // the writer, for small files; nil: it reads out
 	stopped chan struct{} // closed when the writer has ended; failed is then set
 	failed  error
 
@@ -137,6 +138,12 @@ func (s *sink) pass() error {
 	p := &parcel{steps: s.steps[:n:n], chunks: append(s.keeper.chunks, s.rows.chunks...)}
 	s.steps = append([]step(nil), s.steps[n:]...)
 	s.keeper.chunks, s.rows.chunks = nil, nil
+	if s.write != nil {
+		if s.failed == nil {
+			s.failed = s.write(p)
+		}
+		return s.failed
+	}
 	select {
 	case s.out <- p:
 		return nil

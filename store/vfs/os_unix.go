@@ -33,6 +33,9 @@ func openRegular(name string, flag int, perm fs.FileMode) (*os.File, error) {
 		fd, err = unix.Open(name, flag|nonblock|unix.O_CLOEXEC, uint32(perm.Perm()))
 		return err
 	})
+	if err == unix.ENOENT {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
 	if err != nil {
 		// A socket cannot be opened at all, nor a pipe for writing that nobody
 		// reads, nor a directory for writing: the error would not say why.

@@ -174,8 +174,8 @@ func (r *run) progress(n int64) {
 	}
 }
 
-// all imports sources with as many workers as there are processors, but a few at
-// most: they share one disk.
+// all imports sources with two workers for each processor, because a worker often
+// waits for the disk, but with a few at most: they share one disk.
 func (r *run) all(ctx context.Context, sources []discover.Source) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -187,7 +187,7 @@ func (r *run) all(ctx context.Context, sources []discover.Source) error {
 	}
 	next := make(chan discover.Source)
 	var workers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), maxWorkers) {
+	for range min(2*runtime.GOMAXPROCS(0), maxWorkers) {
 		workers.Go(func() {
 			batch := r.im.Batch()
 			for src := range next {
