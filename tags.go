@@ -195,7 +195,9 @@ func isIdeograph(r rune) bool {
 // TagCount says how many conversations have a tag.
 type TagCount struct {
 	Tag      string `json:"tag"`
-	Sessions int64  `json:"sessions"`
+	Sessions int64  `json:"sessions"` // that have it
+	// WithBelow is how many have it or a tag below it: as many as a list of the tag has.
+	WithBelow int64 `json:"with_below"`
 }
 
 // TagsResult has all tags of a home.
@@ -216,12 +218,23 @@ func (s *Sessions) Tags(ctx context.Context) (*TagsResult, error) {
 	}
 	result := &TagsResult{Tags: []TagCount{}}
 	for _, c := range counts {
-		result.Tags = append(result.Tags, TagCount{c.Name, c.Count})
+		result.Tags = append(result.Tags, TagCount{c.Name, c.Count, c.Count})
 	}
 	slices.SortFunc(result.Tags, func(a, b TagCount) int {
 		return slices.Compare(strings.Split(a.Tag, "/"), strings.Split(b.Tag, "/"))
 	})
-	return result, nil
+	var above []string // the tags that have others below them, which follow at once
+	for i := range len(result.Tags) - 1 {
+		if strings.HasPrefix(result.Tags[i+1].Tag, result.Tags[i].Tag+"/") {
+			above = append(above, result.Tags[i].Tag)
+		}
+	}
+	sums, err := ix.TaggedBelow(ctx, above...)
+	for i := range result.Tags {
+		t := &result.Tags[i]
+		t.WithBelow = max(t.Sessions, sums[t.Tag])
+	}
+	return result, err
 }
 
 // AutoTagRequest says which conversations to tag by what they are about.

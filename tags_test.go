@@ -71,7 +71,7 @@ func TestTagsAreListedWithThoseBelow(t *testing.T) {
 		must[*coppice.TagResult](t)(h.Sessions.Tag(t.Context(), coppice.TagRequest{Session: id, Add: []string{tag}}))
 	}
 	got := must[*coppice.TagsResult](t)(h.Sessions.Tags(t.Context())).Tags
-	if want := []coppice.TagCount{{Tag: "forge", Sessions: 1}, {Tag: "forge/parser", Sessions: 2}, {Tag: "forge-2", Sessions: 1}}; !slices.Equal(got, want) {
+	if want := []coppice.TagCount{{Tag: "forge", Sessions: 1, WithBelow: 3}, {Tag: "forge/parser", Sessions: 2, WithBelow: 2}, {Tag: "forge-2", Sessions: 1, WithBelow: 1}}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }

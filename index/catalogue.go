@@ -181,6 +181,23 @@ func (ix *Index) Tags(ctx context.Context) ([]Count, error) {
 	return sortCounts(counts), err
 }
 
+// TaggedBelow returns how many conversations have each of some tags or one below it, as
+// forge/parser is below forge.
+func (ix *Index) TaggedBelow(ctx context.Context, tags ...string) (map[string]int64, error) {
+	counts := make(map[string]int64)
+	err := ix.read(ctx, "tags", func(db *database) error {
+		for _, tag := range tags {
+			err := scanCounts(ctx, db, counts, `SELECT ?1, count(DISTINCT session) FROM tags t WHERE
+				(tag = ?1 OR tag > ?1 || '/' AND tag < ?1 || '0') AND (SELECT part FROM sessions s WHERE s.id = t.session) <> 1`, tag)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return counts, err
+}
+
 func scanCounts(ctx context.Context, db *database, counts map[string]int64, query string, args ...any) error {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {

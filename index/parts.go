@@ -44,7 +44,11 @@ func partsOf(ctx context.Context, blobs store.Blobs, e *session.Entry, maxText i
 	case e.SessionInfo != nil:
 		add(part{kind: KindTitle, text: e.SessionInfo.Name})
 	case e.Custom != nil && e.Custom.CustomType == session.CustomTags:
-		add(part{kind: KindTag, text: strings.Join(e.Custom.Tags(), " · ")})
+		said := e.Custom.Tags()
+		if note := e.Custom.TagNote(); note != "" {
+			said = append(said, note) // why somebody rated the session
+		}
+		add(part{kind: KindTag, text: strings.Join(said, " · ")})
 	}
 	return parts
 }

@@ -103,6 +103,29 @@ func (s *Session) Tags() ([]string, error) {
 	return tags.Sorted(), nil
 }
 
+// TagNote is why somebody changed the tags of a session, such as why they rated it.
+type TagNote struct {
+	Entry string   // that has the note
+	Tags  []string // that it sets or adds
+	About string   // the entry that it is about; "" means the whole session
+	Text  string
+}
+
+// TagNotes returns the notes with which tags were changed, the latest first.
+func (s *Session) TagNotes() ([]TagNote, error) {
+	var notes []TagNote
+	for e, err := range s.customs() {
+		if err != nil {
+			return nil, err
+		}
+		if text := e.Custom.TagNote(); text != "" {
+			about, _ := e.Custom.Data["about"].(string)
+			notes = append(notes, TagNote{Entry: e.ID, Tags: e.Custom.Tags(), About: about, Text: text})
+		}
+	}
+	return notes, nil
+}
+
 // customs yields the custom entries, the latest first. What cannot be read says
 // nothing.
 func (s *Session) customs() iter.Seq2[*Entry, error] {
@@ -160,6 +183,15 @@ func (c *CustomEntry) setsTags() bool {
 
 // Tags returns the tags that an entry of type CustomTags sets or adds.
 func (c *CustomEntry) Tags() []string { return append(c.strings("tags"), c.strings("add")...) }
+
+// TagNote returns the note of an entry of type CustomTags, or "".
+func (c *CustomEntry) TagNote() string {
+	if c.CustomType != CustomTags {
+		return ""
+	}
+	note, _ := c.Data["note"].(string)
+	return note
+}
 
 // ApplyTags returns the tags, sorted, that a session has after an entry of type
 // CustomTags if it had others before.

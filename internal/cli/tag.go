@@ -19,8 +19,8 @@ func tagCommand(a *app) *cobra.Command {
 		Use:   "tag [ID] [+TAG -TAG …]",
 		Short: "Show, add (+) and take away (-) tags",
 		Long: "Without changes, prints the session's tags; without a session, prints all tags\n" +
-			"and how many sessions have each. A tag can have tags below it: a list or a search\n" +
-			"for tag:forge finds forge/parser and forge/parser/tokens, too.\n\n" +
+			"and how many sessions have each, or a tag below it: a list or a search for tag:forge\n" +
+			"finds forge/parser and forge/parser/tokens, too, and forge counts them.\n\n" +
 			"--suggest prints words that set the session apart from others and would make good\n" +
 			"tags; tags that other sessions already have come first. --auto adds the best of\n" +
 			"them, to one session or, with --all, to every one that has no tags.",
@@ -148,7 +148,8 @@ func (a *app) suggestTags(ctx context.Context, id string) error {
 	})
 }
 
-// listTags prints all tags. On a terminal those below another are indented.
+// listTags prints all tags, and how many sessions a list of each would have. On a
+// terminal those below another are indented.
 func (a *app) listTags(ctx context.Context) error {
 	return a.withHome(ctx, false, func(h *coppice.Home) error {
 		all, err := h.Sessions.Tags(ctx)
@@ -172,7 +173,7 @@ func (a *app) listTags(ctx context.Context) error {
 			} else {
 				above = tag.Tag
 			}
-			t.add(render.OneLine(shown, 0), strconv.FormatInt(tag.Sessions, 10))
+			t.add(render.OneLine(shown, 0), strconv.FormatInt(tag.WithBelow, 10))
 		}
 		return t.print()
 	})

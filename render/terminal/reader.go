@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -20,9 +21,11 @@ type reader struct {
 	o        ShowOptions
 	names    render.Names
 	labels   map[string]string
+	notes    []session.TagNote // why the session was rated, the latest first
 	subagent func(*session.ToolUseContent) string // the session that a call started
 	started  map[string]bool                      // the calls that were shown with it
 	key      string                               // of the session
+	tags     []string                             // of the session
 	tools    map[string]string                    // the names of the tools by the ids of calls
 	dense    bool                                 // the last entry took one line
 	pointAt  string                               // the entry that was asked for, or ""
@@ -116,6 +119,23 @@ func (r *reader) head(c render.Conversation, tags []string) {
 		facts[i] = render.OneLine(facts[i], 0)
 	}
 	r.text("", strings.Join(facts, " · "), Dim)
+	r.tagNote("", tags)
+	r.tags = tags
+}
+
+// tagNote writes why tags were given, if they still count: to an entry, or to the whole
+// session.
+func (r *reader) tagNote(about string, tags []string) {
+	for _, note := range r.notes {
+		if note.About == about && slices.ContainsFunc(note.Tags, func(tag string) bool { return slices.Contains(tags, tag) }) {
+			before := ""
+			if about != "" {
+				before = indent
+			}
+			r.text(before, render.OneLine(strings.Join(note.Tags, " "), 0)+": "+render.OneLine(note.Text, 0), Yellow)
+			return
+		}
+	}
 }
 
 // entry writes an entry after an empty line. Entries that take a single line
@@ -203,6 +223,7 @@ func (r *reader) header(e *session.Entry, facts ...string) {
 		line = longer
 	}
 	r.line(r.fits(line, 0))
+	r.tagNote(e.ID, r.tags)
 }
 
 // compaction writes a divider: a model is no longer sent what stands above.

@@ -47,6 +47,9 @@ func Show(ctx context.Context, w io.Writer, c render.Conversation, s Style, o Sh
 	if r.labels, err = c.Labels(); err != nil {
 		return err
 	}
+	if r.notes, err = c.TagNotes(); err != nil {
+		return err
+	}
 	r.key = c.Header().Key
 	r.subagent = c.Subagent
 	r.head(c, tags)
