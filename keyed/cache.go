@@ -6,15 +6,16 @@ import (
 )
 
 const (
-	// grace is how long a conversation that was just used is not closed only
-	// because there are many: in a burst of more chats than MaxOpen each message
-	// would otherwise open and close files.
+	// grace is how long a conversation stays open after its last use even if too many are
+	// open. Without it, a burst of more than MaxOpen chats would open and close files for
+	// every message.
 	grace = time.Second
-	// graceFactor times MaxOpen is the end of that: files are limited.
+	// graceFactor times MaxOpen is where the grace ends, because open files are limited.
 	graceFactor = 8
 )
 
-// acquire returns the chat of a key, which stays in memory until it is released.
+// acquire returns the chat of a key, which stays in memory until it is released. There is at
+// most one chat per key at any time: two would each think that the other is another process.
 func (sm *SessionManager) acquire(key string) (*chat, error) {
 	sm.mu.Lock()
 	defer sm.mu.Unlock()
@@ -33,11 +34,11 @@ func (sm *SessionManager) acquire(key string) (*chat, error) {
 	c := element.Value.(*chat)
 	c.users++
 	sm.recent.MoveToFront(element)
-	sm.busy.Add(1) // under mu, so that Close waits for it or we see closed
+	sm.busy.Add(1) // under mu: either Close waits for us, or we have seen that it was called
 	return c, nil
 }
 
-// release gives a chat back, and closes those that are too many.
+// release gives a chat back, and closes others if there are too many.
 func (sm *SessionManager) release(c *chat) {
 	defer sm.busy.Done()
 	now := sm.opts.Now()
@@ -55,8 +56,8 @@ func (sm *SessionManager) release(c *chat) {
 	}
 }
 
-// inMemory returns the keys of the chats in memory that a condition holds for,
-// the one used last first.
+// inMemory returns the keys of the chats in memory that satisfy a condition, most recently
+// used first.
 func (sm *SessionManager) inMemory(condition func(*chat) bool) []string {
 	sm.mu.Lock()
 	defer sm.mu.Unlock()
@@ -69,15 +70,15 @@ func (sm *SessionManager) inMemory(condition func(*chat) bool) []string {
 	return keys
 }
 
-// count takes a chat's present size into account.
+// count updates the manager's total with a chat's present size.
 func (sm *SessionManager) count(c *chat) {
 	size := c.size.Load()
 	sm.bytes += size - c.counted
 	c.counted = size
 }
 
-// victims returns the chats that are to be closed, acquired. It is called with
-// mu held.
+// victims returns the chats to be closed. They are acquired, so that nobody else closes or
+// drops them while evict does its I/O without mu. It is called with mu held.
 func (sm *SessionManager) victims(now time.Time) []*chat {
 	var victims []*chat
 	open, bytes := sm.recent.Len(), sm.bytes
@@ -98,41 +99,42 @@ func (sm *SessionManager) victims(now time.Time) []*chat {
 	return victims
 }
 
-// evict writes what a chat has not written yet, and forgets it. If that cannot
-// be done, or there is an error that nobody was told, it stays.
+// evict writes what a chat has not written yet, and removes it from memory. It stays if
+// that fails, or if it has an error that nobody has seen. If somebody acquired it in the
+// meantime, it stays too, with its session closed, and the next call opens that again.
 func (sm *SessionManager) evict(c *chat) {
 	gone := c.forget()
 	sm.mu.Lock()
 	defer sm.mu.Unlock()
 	c.users--
-	c.used = sm.opts.Now() // if it stays, it is not tried again at once
+	c.used = sm.opts.Now() // if it stays, do not try again right away
 	sm.count(c)
 	if gone && c.users == 0 {
 		sm.drop(c)
 	}
 }
 
-// drop takes a chat that has no users out of memory.
+// drop removes a chat without users from memory.
 func (sm *SessionManager) drop(c *chat) {
 	sm.recent.Remove(sm.chats[c.key])
 	delete(sm.chats, c.key)
 	sm.bytes -= c.counted
 }
 
-// isNothing reports whether there is no such session and nothing to tell of it.
-// It is called when the chat has no users, who would change what it reads.
+// isNothing reports whether there is no such session and nothing to report about it. It
+// needs no lock, because it is called only when the chat has no users.
 func (c *chat) isNothing() bool {
 	return !c.exists && len(c.pending) == 0 && len(c.refused) == 0
 }
 
-// forget closes the chat's session if nothing is lost by that. Whoever comes
-// later opens it again.
+// forget closes the chat's session, unless that would lose something. The next call opens it
+// again.
 func (c *chat) forget() bool {
 	c.lockFor(context.Background())
 	defer c.unlock()
 	err := c.flush(nil)
 	if err == nil {
-		err = c.barrier() // what is closed now no later Save could wait for
+		err = c.barrier() // no later Save could wait for a session that is closed now
 	}
 	if err != nil || len(c.refused) > 0 {
 		c.show()

@@ -9,9 +9,9 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// change is something that a caller wants done to a conversation. It says what
-// to append given how the conversation looks, and is asked again if somebody
-// else was faster. Changes are pointers, so that one can be told from another.
+// change is something that a caller wants done to a conversation. It returns the entries to
+// append, given the present view, and is asked again if another writer was faster. Changes
+// are pointers, so that they can be compared.
 type change interface {
 	entries(v view) []session.Entry
 }
@@ -21,25 +21,25 @@ type addition struct{ entry session.Entry }
 
 func (a *addition) entries(view) []session.Entry { return []session.Entry{a.entry} }
 
-// rewrite is a change of what a conversation begins with: a new summary, and
-// optionally one of three other things. It is written as one compaction.
+// rewrite changes what a conversation begins with: a new summary, and optionally one of three
+// other things. It is written as one compaction.
 type rewrite struct {
 	at      time.Time
-	summary *string // nil leaves it
+	summary *string // nil means no change
 
 	truncate *truncation
 	keepFrom string // the entry that comes first from now on
 	replace  *replacement
 }
 
-// truncation keeps the last messages, counted where the caller saw the end.
+// truncation keeps the last messages, counted from the end that the caller saw.
 type truncation struct {
 	keepLast int
 	end      string // the last entry that the caller saw; "" if there was none
 	items    int    // how many items the view had from there on
 }
 
-// replacement is another history.
+// replacement replaces the history.
 type replacement struct {
 	entries  []session.Entry
 	messages []Message // that the entries add
@@ -50,8 +50,8 @@ func (r *replacement) add(e session.Entry) {
 	r.messages = append(r.messages, messagesOf(&e)...)
 }
 
-// onto returns from which item on a view stays, because the new history begins
-// like that, and what is to be added. Nothing is recorded twice that need not be.
+// onto returns the item from which a view stays, because the new history begins with that
+// part, and the entries to add after it. So nothing is recorded a second time without need.
 func (r *replacement) onto(v view) (from int, follow []session.Entry) {
 	from, shared := v.overlap(r.messages)
 	if follow, ok := r.after(shared); ok && (from <= v.stays || slices.Contains(v.legalCuts(), from)) {
@@ -60,8 +60,8 @@ func (r *replacement) onto(v view) (from int, follow []session.Entry) {
 	return len(v.items), r.entries
 }
 
-// after returns the entries after the first messages, if these are the messages
-// of whole entries.
+// after returns the entries after the first messages, if those are the messages of whole
+// entries.
 func (r *replacement) after(messages int) ([]session.Entry, bool) {
 	n := 0
 	for messages > 0 && n < len(r.entries) {
@@ -83,7 +83,7 @@ func (r *rewrite) entries(v view) []session.Entry {
 		from = v.cutFor(r.truncate.keep(v))
 	case r.keepFrom != "":
 		if from = v.index(r.keepFrom); from < 0 {
-			return nil // somebody has cut there already
+			return nil // somebody has already cut there
 		}
 	case r.replace != nil:
 		from, follow = r.replace.onto(v)
@@ -94,13 +94,12 @@ func (r *rewrite) entries(v view) []session.Entry {
 	return r.compaction(v, summary, from, r.replace != nil || from == len(v.items), follow)
 }
 
-// compaction returns the entries that let a view go from an item on and add
-// others. If all is true, nothing at all stays of what stands before.
+// compaction returns the entries that keep a view from an item on and add others to it. If
+// all is true, nothing of what comes before that item stays.
 //
-// They are written together, in an order that lets cutShort find out whether all
-// of them are there: first the result of each call that waits, if it is cleared;
-// then the compaction; then the edits that clear what would stay in the context;
-// then the new messages.
+// They are written together, in an order that lets cutShort detect whether all of them are
+// there: first a result for each waiting call that is cleared; then the compaction; then the
+// edits that clear what would otherwise stay in the context; then the new messages.
 func (r *rewrite) compaction(v view, summary string, from int, all bool, follow []session.Entry) []session.Entry {
 	first, ok := v.firstKept(from)
 	if !ok {
@@ -139,9 +138,9 @@ func (r *rewrite) compaction(v view, summary string, from int, all bool, follow 
 	return entries
 }
 
-// counted gives the entries of a new history their marks. A power cut can take a
-// line out of the middle of what is written together, the compaction before all
-// others; what is left then tells that it is not whole.
+// counted numbers the entries of a new history. A power cut can take any line out of the
+// middle of what is written together, even the compaction. The numbers in the rest then show
+// that something is missing.
 func counted(follow []session.Entry) []session.Entry {
 	follow = slices.Clone(follow)
 	for i := range follow {
@@ -151,7 +150,7 @@ func counted(follow []session.Entry) []session.Entry {
 	return follow
 }
 
-// keep returns how many messages to keep: also those that came since, which the
+// keep returns how many messages to keep, including those that came since and that the
 // caller has not seen.
 func (t *truncation) keep(v view) int {
 	keep := max(0, t.keepLast)
@@ -163,8 +162,8 @@ func (t *truncation) keep(v view) int {
 	return keep
 }
 
-// tokens is about how many tokens the messages are. It is a note for whoever
-// looks at compactions, and decides nothing.
+// tokens returns roughly how many tokens the messages have. It is information for people who
+// look at compactions; nothing depends on it.
 func (v view) tokens() int {
 	const bytesPerToken = 4
 	return v.bytes / bytesPerToken

@@ -16,25 +16,31 @@ import (
 )
 
 // chat is the conversation of one key while it is in memory.
+//
+// Two locks keep readers away from the disk. writing is held for as long as an operation
+// takes, I/O included. showing is held only to copy a finished view in or out. A reader that
+// finds writing taken returns the last view that was shown. Locks are taken in the order
+// writing, showing; the manager's mu is never held while waiting for either. Only Rename
+// holds writing of two chats, and it locks them in the order of their keys.
 type chat struct {
 	manager *core
 	key, id string
 
-	// writing is held by whoever changes the conversation or reads the log. It
-	// guards what follows.
+	// writing is held by whoever changes the conversation or reads the log. It guards
+	// what follows.
 	writing gate.Mutex
-	ctx     context.Context  // of what is being done; nil if nothing is
-	session *session.Session // with that context; nil if it is not open
-	settled bool             // what a crash may have left at its end was settled
-	wanted  bool             // it is to be made if it does not exist
-	written view             // what the log says
+	ctx     context.Context  // of the present operation
+	session *session.Session // a view with that context; nil if it is not open
+	settled bool             // Settle has been called: see settle
+	wanted  bool             // create the session if it does not exist
+	written view             // the view according to the log
 	undo    *undo            // what to do before the next append, or nil
-	pending []change         // what is not in the log yet
-	refused []error          // what will never be, and nobody was told yet
-	newIDs  []string         // that the last append made
+	pending []change         // not in the log yet, in the order in which they were asked for
+	refused []error          // of changes that will never be written; Save has not reported them yet
+	newIDs  []string         // the ids that the last append made
 
-	// showing guards what readers see. It is never held during I/O, so no
-	// reader waits for the disk.
+	// showing guards what readers see. It is never held during I/O, so no reader waits for
+	// the disk.
 	showing sync.RWMutex
 	shown   view
 	created time.Time
@@ -44,7 +50,7 @@ type chat struct {
 	// Guarded by the manager's mu.
 	users   int
 	used    time.Time
-	counted int64 // the part of the manager's bytes
+	counted int64 // this chat's part of the manager's bytes
 }
 
 // snapshot is what a reader gets.
@@ -54,7 +60,7 @@ type snapshot struct {
 	exists  bool
 }
 
-// lock lets the caller change the conversation, and read the log, with a context.
+// lock lets the caller change the conversation and read the log, until ctx ends.
 func (c *chat) lock(ctx context.Context) error {
 	if err := c.writing.LockContext(ctx); err != nil {
 		return err
@@ -63,7 +69,8 @@ func (c *chat) lock(ctx context.Context) error {
 	return nil
 }
 
-// lockFor is lock that waits for its turn however long that takes.
+// lockFor is lock for methods that return no error: it waits for its turn, however long that
+// takes, because it could not report that it gave up.
 func (c *chat) lockFor(ctx context.Context) {
 	c.writing.Lock()
 	c.setContext(ctx)
@@ -74,8 +81,7 @@ func (c *chat) unlock() {
 	c.writing.Unlock()
 }
 
-// setContext makes a context that of all that is done next. The session is a view
-// of itself with that context.
+// setContext sets the context of everything that is done next.
 func (c *chat) setContext(ctx context.Context) {
 	c.ctx = ctx
 	if c.session != nil {
@@ -83,14 +89,14 @@ func (c *chat) setContext(ctx context.Context) {
 	}
 }
 
-// read returns the conversation as it is now, also what other processes wrote.
-// While somebody here is writing, it is as it was before.
+// read returns the present conversation, including what other processes wrote. While another
+// goroutine is writing, it returns the view from before.
 func (c *chat) read(ctx context.Context) snapshot {
 	if c.writing.TryLock() {
 		c.setContext(ctx)
 		c.look()
 		c.unlock()
-	} else if !c.isShown() && c.lock(ctx) == nil { // it is being opened: there is nothing to see before
+	} else if !c.isShown() && c.lock(ctx) == nil { // it is being opened, and there is no view from before
 		c.look()
 		c.unlock()
 	}
@@ -105,14 +111,14 @@ func (c *chat) isShown() bool {
 	return c.exists
 }
 
-// look takes in what is new in the log. What cannot be read now stays as it was:
-// Save says why.
+// look reads what is new in the log. If that fails, the view stays as it is, and Save reports
+// why.
 func (c *chat) look() {
 	if c.session != nil {
 		changed, err := c.session.Refresh()
 		switch {
 		case session.MustReopen(err):
-			c.close() // redacted by somebody, say: what it was must not be shown any more
+			c.close() // it may have been redacted, and then the old view must not be shown any more
 		case err == nil && changed:
 			_ = c.load()
 		}
@@ -123,7 +129,7 @@ func (c *chat) look() {
 	c.show()
 }
 
-// want makes the session if it does not exist. If that fails, Save says why.
+// want creates the session if it does not exist. If that fails, Save reports why.
 func (c *chat) want(ctx context.Context) {
 	c.lockFor(ctx)
 	defer c.unlock()
@@ -132,14 +138,14 @@ func (c *chat) want(ctx context.Context) {
 	c.show()
 }
 
-// do makes a change and shows its effect. It returns why the change was refused,
-// or why it could not be written yet; it is then pending.
+// do makes a change and shows its effect. It returns why the change was refused, or why it
+// could not be written yet. In the latter case it stays pending.
 func (c *chat) do(ch change) error {
 	c.pending = append(c.pending, ch)
 	return c.settlePending(ch)
 }
 
-// settlePending writes what is pending, the last of which is the caller's.
+// settlePending writes what is pending. The last of it is the caller's change.
 func (c *chat) settlePending(own change) error {
 	c.wanted = true
 	err := c.flush(own)
@@ -147,8 +153,9 @@ func (c *chat) settlePending(own change) error {
 	return err
 }
 
-// flush writes what is pending, in order. What is refused is kept for Save to
-// report, unless it is the caller's own change: then its refusal is returned.
+// flush writes what is pending, in order: a change is never written before an earlier one, or
+// the conversation would be out of order. A refusal is kept for Save to report, unless it is
+// that of the caller's own change, which is returned.
 func (c *chat) flush(own change) error {
 	if err := c.ensure(); err != nil {
 		return err
@@ -159,7 +166,7 @@ func (c *chat) flush(own change) error {
 		if err != nil && !isRefusal(err) {
 			return err
 		}
-		c.pending = c.pending[1:] // also a refused one: it must not hold up what comes after
+		c.pending = c.pending[1:] // refused changes too, or they would block all later ones
 		switch {
 		case err == nil:
 		case ch == own:
@@ -172,8 +179,8 @@ func (c *chat) flush(own change) error {
 	return nil
 }
 
-// ensure opens the session, or makes it if it is wanted. That there is none is
-// no error.
+// ensure opens the session, or creates it if it is wanted. If there is none and none is
+// wanted, that is not an error.
 func (c *chat) ensure() error {
 	switch {
 	case c.session != nil:
@@ -187,7 +194,7 @@ func (c *chat) ensure() error {
 	return nil
 }
 
-// show lets readers see how things are.
+// show publishes the view for readers: what is written, and what is pending on top.
 func (c *chat) show() {
 	v := c.written
 	if len(c.pending) > 0 {
@@ -208,10 +215,14 @@ func (c *chat) show() {
 	c.size.Store(int64(v.bytes + len(v.summary)))
 }
 
-// maxReopens is how often an append opens the session again.
+// maxReopens is how often one append reopens the session.
 const maxReopens = 2
 
-// write appends what a change says, after whatever other writers have written.
+// write appends the entries of a change, after whatever other writers have written.
+//
+// A change must end up in the log exactly once. After a conflict nothing was written, so it
+// can simply be tried again. After an unknown outcome only the log can tell, so reopen looks
+// for the ids of the last attempt before there is another.
 func (c *chat) write(ch change) error {
 	for reopens := 0; ; reopens++ {
 		err := session.Retry(func() error { return c.tryWrite(ch) }, c.catchUp)
@@ -224,7 +235,7 @@ func (c *chat) write(ch change) error {
 	}
 }
 
-// catchUp takes in what other writers have written.
+// catchUp reads what other writers have written.
 func (c *chat) catchUp() error {
 	if _, err := c.session.Refresh(); err != nil {
 		return err
@@ -232,14 +243,15 @@ func (c *chat) catchUp() error {
 	return c.load()
 }
 
-// lost reports whether the session must be opened again to go on: it may or may
-// not have taken the entries, it was removed, rewritten, or closed below us.
+// lost reports whether the session must be opened again: it may or may not have written the
+// entries, or it was removed, rewritten or closed under us.
 func lost(err error) bool {
 	return session.MustReopen(err) || errors.Is(err, session.ErrNotExist)
 }
 
-// settle is done once before the first write, because what a message follows is
-// decided from what the log says. It must not be done by who only reads.
+// settle completes an entry that a crash may have left without its line end. It runs once,
+// before the first write, because the log decides what a message follows. Readers must not
+// call it: it writes.
 func (c *chat) settle() error {
 	if c.settled {
 		return nil
@@ -281,8 +293,8 @@ func (c *chat) tryWrite(ch change) error {
 		c.written = c.written.after(entries[0])
 		return nil
 	}
-	// What is left of the view the session says. It is written, whether or not it
-	// can be read again at the moment.
+	// Ask the session for the new view. If it cannot be read right now, predict it: the
+	// entries are written in any case.
 	before := c.written
 	if err := c.load(); err != nil {
 		c.written, _ = before.foresee(entries, c.blobs())
@@ -290,11 +302,12 @@ func (c *chat) tryWrite(ch change) error {
 	return nil
 }
 
-// reopen opens the session again, and reports whether the last append is in it.
-// Entries that were not made yet have not landed.
+// reopen opens the session again and reports whether the last append is in it. If that append
+// had not made its ids yet, it did not land.
 func (c *chat) reopen() (landed bool, err error) {
 	made := slices.Clone(c.newIDs)
-	// This has to be found out now, or the entries might be written twice.
+	// The caller's context must not interrupt this. If we gave up without an answer, the
+	// entries would still be pending and could be written twice.
 	defer c.setContext(c.ctx)
 	c.ctx = context.WithoutCancel(c.ctx)
 	c.close()
@@ -311,11 +324,11 @@ func (c *chat) reopen() (landed bool, err error) {
 	return len(made) > 0, nil
 }
 
-// close releases the session. The log is complete: whatever was to be written
-// has been, or is still pending.
+// close releases the session. Nothing is lost: every change is either in the log or still
+// pending.
 func (c *chat) close() {
 	if c.session != nil {
-		// An error here is of an append that has reported it already.
+		// Close can only fail for an append that has reported its error already.
 		_ = c.session.Close()
 	}
 	c.session, c.settled, c.written, c.undo = nil, false, view{}, nil
@@ -342,8 +355,8 @@ func (c *chat) openOrCreate() error {
 	return c.load()
 }
 
-// open opens the session of the key or, if there is none, takes over what
-// picoclaw has left. It returns ErrNotExist if there is neither.
+// open opens the session of the key or, if there is none, imports what picoclaw left. It
+// returns ErrNotExist if there is neither.
 func (c *chat) open() error {
 	st, err := c.manager.store()
 	if err != nil {
@@ -369,8 +382,8 @@ func (c *chat) open() error {
 	return c.load()
 }
 
-// options makes the session tell which ids it makes, so that an append whose
-// outcome is unknown can be looked for.
+// options returns session options that record the ids that are made, so that an append with
+// an unknown outcome can be looked up.
 func (c *chat) options() *session.Options {
 	return &session.Options{
 		Now:    c.manager.opts.Now,
@@ -383,7 +396,7 @@ func (c *chat) options() *session.Options {
 	}
 }
 
-// load makes the view of what the log says.
+// load rebuilds the view from the log.
 func (c *chat) load() error {
 	v, found, err := viewAt(c.session, "")
 	if err != nil {
@@ -410,7 +423,7 @@ func (c *chat) load() error {
 func (c *chat) blobs() store.Blobs {
 	st, err := c.manager.store()
 	if err != nil {
-		st = memory.New(nil) // without a store there are none
+		st = memory.New(nil) // a store without any
 	}
 	return st.Blobs()
 }
@@ -427,7 +440,7 @@ func viewAt(s *session.Session, leaf string) (view, *session.Context, error) {
 		if err != nil && !errors.Is(err, session.ErrCorrupt) {
 			return view{}, nil, err
 		}
-		if err == nil { // a damaged last entry hides its time, and nothing else
+		if err == nil { // if the last entry is damaged, only its time is lost
 			updated = last.Timestamp
 		}
 	}
@@ -443,7 +456,7 @@ func (c *chat) add(m Message, at time.Time) error {
 	return c.do(&addition{entry})
 }
 
-// replace puts other messages in the place of the history.
+// replace replaces the history with other messages.
 func (c *chat) replace(history []Message, at time.Time) error {
 	r := &replacement{}
 	for i, m := range history {
@@ -456,8 +469,8 @@ func (c *chat) replace(history []Message, at time.Time) error {
 	return c.do(&rewrite{at: at, replace: r})
 }
 
-// recordable returns the entry that says a caller's message, or a refusal. Only
-// callers are held to the roles: what is read from a file stays what it is.
+// recordable returns the entry for a caller's message, or a refusal. Only callers are
+// restricted to the known roles: what is read from a file stays as it is.
 func recordable(m Message, at time.Time) (session.Entry, error) {
 	if err := session.CheckRole(m.Role); err != nil {
 		return session.Entry{}, refusal{invalidMessage(err)}
@@ -469,8 +482,8 @@ func recordable(m Message, at time.Time) (session.Entry, error) {
 	return entry, nil
 }
 
-// setSummary notes a summary. It waits for the truncation that mostly follows,
-// so that both are one entry and a crash leaves both or neither.
+// setSummary notes a summary. It is not written yet, but waits for the truncation that
+// usually follows, so that both become one entry and a crash leaves both or neither.
 func (c *chat) setSummary(summary string, at time.Time) {
 	if r := c.waiting(); r != nil {
 		r.summary, r.at = &summary, at
@@ -493,10 +506,10 @@ func (c *chat) waiting() *rewrite {
 	return r
 }
 
-// truncate keeps the last messages, and returns what that left.
+// truncate keeps the last messages and returns what was kept and dropped.
 func (c *chat) truncate(keepLast int, at time.Time) (Cut, error) {
 	c.look()
-	v := c.shown // nobody but the holder of writing changes it
+	v := c.shown // safe without showing: only the holder of writing changes it
 	if len(v.items) == 0 {
 		return Cut{}, nil
 	}

@@ -8,11 +8,10 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// extraName is the member of an entry's payload that holds what only this
-// package knows.
+// extraName is the member of an entry's payload with what only this package knows.
 const extraName = "keyed"
 
-// entryOf returns the entry that says a message.
+// entryOf returns the entry for a message.
 func entryOf(m Message, at time.Time) (session.Entry, error) {
 	m, err := m.normal()
 	if err != nil {
@@ -42,8 +41,7 @@ func entryOf(m Message, at time.Time) (session.Entry, error) {
 	return session.Entry{Type: session.TypeMessage, Timestamp: at, Message: said}, nil
 }
 
-// packExtra puts members under one name, where they cannot be taken for members
-// of the entry.
+// packExtra puts members under one name, where nobody mistakes them for members of the entry.
 func packExtra(fields session.Fields) (session.Fields, error) {
 	if len(fields) == 0 {
 		return nil, nil
@@ -55,7 +53,7 @@ func packExtra(fields session.Fields) (session.Fields, error) {
 	return session.Fields{{Name: extraName, Value: text}}, nil
 }
 
-// unpackExtra takes them out again. They come back sorted by name.
+// unpackExtra is the reverse of packExtra. The members are sorted by name.
 func unpackExtra(fields session.Fields) session.Fields {
 	for _, f := range fields {
 		if f.Name != extraName {
@@ -68,13 +66,12 @@ func unpackExtra(fields session.Fields) session.Fields {
 	return nil
 }
 
-// Members returns the other members that a message or a tool call of this package
-// had (its Extra), given the unknown members of the entry or block that was made
-// of it. They are sorted by name.
+// Members returns the other members (Extra) of a message or tool call of this package, given
+// the unknown members of the entry or block it became. They are sorted by name.
 func Members(extra session.Fields) session.Fields { return unpackExtra(extra) }
 
-// messagesOf returns what an entry adds to a history: mostly one message, but
-// each tool result is a message of its own.
+// messagesOf returns what an entry adds to a history: usually one message, but each tool
+// result is a message of its own.
 func messagesOf(e *session.Entry) []Message {
 	switch {
 	case e.Message != nil:
@@ -113,7 +110,7 @@ func spoken(said *session.MessageEntry) []Message {
 	if len(results) == 0 {
 		return []Message{m}
 	}
-	if len(texts) == 0 && len(m.ToolCalls) == 0 { // nothing but results
+	if len(texts) == 0 && len(m.ToolCalls) == 0 { // only results
 		first := &results[0]
 		first.Model, first.Extra, first.ReasoningContent = m.Model, m.Extra, m.ReasoningContent
 		return results
@@ -121,7 +118,8 @@ func spoken(said *session.MessageEntry) []Message {
 	return append(results, m)
 }
 
-// resultText is a tool's answer as text, with a mark for each part that is none.
+// resultText returns a tool's answer as text, with a placeholder for each part that is not
+// text.
 func resultText(r *session.ToolResultContent) string {
 	text := r.Content
 	for i := range r.Parts {
@@ -132,7 +130,7 @@ func resultText(r *session.ToolResultContent) string {
 	return text
 }
 
-// placeholder stands in a history, whose messages are text, for what is none.
+// placeholder returns the text that replaces other content in a history.
 func placeholder(c *session.Content) string {
 	var source *session.Source
 	switch {
@@ -149,21 +147,21 @@ func placeholder(c *session.Content) string {
 	return "[" + string(c.Type) + " " + source.MediaType + "]"
 }
 
-// marks is what an entry of ours says besides its payload.
+// marks is what our entries say in addition to their payload.
 type marks struct {
 	// OpenCalls are the calls that were cleared before their results came.
 	OpenCalls []string `json:"open_calls,omitempty"`
-	// Follows is how many entries of a new history come right after. If there
-	// are fewer, a crash has cut the replacement short: see cutShort. Items is
-	// how many there are with those that were kept.
+	// Follows is how many entries of a new history come right after. If there are fewer,
+	// a crash has cut the replacement short: see cutShort. Items counts them together with
+	// the entries that were kept.
 	Follows int `json:"follows,omitempty"`
 	Items   int `json:"items,omitempty"`
-	// Of and Nth are in the entries of a new history: this is the Nth, from 1, of
-	// so many that follow their compaction.
+	// Of and Nth are in the entries of a new history: this is the Nth (from 1) of the
+	// number that follow their compaction.
 	Of  int `json:"of,omitempty"`
 	Nth int `json:"nth,omitempty"`
-	// StandIn marks results that answer calls which were cleared before their
-	// results came. Nobody said them.
+	// StandIn marks results that we made up for calls that were cleared before their real
+	// results came.
 	StandIn bool `json:"stand_in,omitempty"`
 }
 
@@ -173,7 +171,7 @@ func (m marks) fields() session.Fields {
 	}
 	text, err := json.Marshal(m)
 	if err != nil {
-		return nil // strings and numbers have no such error
+		return nil // strings and numbers always encode
 	}
 	return session.Fields{{Name: extraName, Value: text}}
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/coppice-dev/coppice/store/memory"
 )
 
-// with returns the view as it will be after changes that are not written yet.
-// Messages and a summary are simply added. What anything else leaves of the view
-// is the session's to say: it is done to a copy in memory. That happens only while
-// a store cannot be written to.
+// with returns the view that the conversation will have after changes that are not written
+// yet. Messages and a summary are simply added. For anything else only a session knows what
+// remains, so the changes are applied to a copy in memory. That happens only while a store
+// cannot be written to.
 func (v view) with(changes []change, blobs store.Blobs) view {
-	v.items = v.items[:len(v.items):len(v.items)] // what is written goes on in the same memory
+	v.items = v.items[:len(v.items):len(v.items)] // clipped: the written view continues in the same memory
 	for n, c := range changes {
 		switch c := c.(type) {
 		case *addition:
 			e := c.entry
-			e.ID = "unwritten " + strconv.Itoa(n) // tells it from the others
+			e.ID = "unwritten " + strconv.Itoa(n) // must differ from the others
 			v = v.after(e)
 		case *rewrite:
 			if c.isSummary() {
@@ -32,7 +32,7 @@ func (v view) with(changes []change, blobs store.Blobs) view {
 	return v
 }
 
-// isSummary reports whether nothing but the summary changes.
+// isSummary reports whether only the summary changes.
 func (r *rewrite) isSummary() bool {
 	return r.summary != nil && r.truncate == nil && r.replace == nil && r.keepFrom == ""
 }
@@ -45,12 +45,12 @@ type overlay struct {
 
 func (o overlay) Blobs() store.Blobs { return o.blobs }
 
-// foresee returns the view as it will be after entries.
+// foresee returns the view that the conversation will have after entries.
 func (v view) foresee(entries []session.Entry, blobs store.Blobs) (view, error) {
 	if len(entries) == 0 {
 		return v, nil
 	}
-	const inLine = -1 // no blobs: nothing may be written
+	const inLine = -1 // no blobs, because nothing may be written to the store
 	opts := &session.Options{BlobThreshold: inLine}
 	s, err := session.Create(context.Background(), overlay{memory.New(nil), blobs}, session.Header{}, opts)
 	if err != nil {
@@ -67,8 +67,8 @@ func (v view) foresee(entries []session.Entry, blobs store.Blobs) (view, error) 
 	return next, err
 }
 
-// asPath returns the entries of the view, one after the other, as if they were a
-// whole session. What a merge brought counts as said after it.
+// asPath returns the entries of the view one after the other, as if they were a whole
+// session. What a merge brought counts as said after it.
 func (v view) asPath() []session.Entry {
 	path := make([]session.Entry, 0, len(v.items))
 	var last *string

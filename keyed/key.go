@@ -12,13 +12,13 @@ import (
 // MaxKey is the greatest length of a key in bytes.
 const MaxKey = 64 << 10
 
-// idBytes is how much of the hash makes the id: 160 bits, as many as git has
-// used to tell apart everything that anybody ever wrote.
+// idBytes is how much of the hash makes the id: 160 bits, as git uses to tell apart everything
+// that was ever committed.
 const idBytes = 20
 
-// SessionID returns the id of the session of a key. Different keys have
-// different ids; nothing of the key can be read in the id. An invalid key gives
-// an error that matches os.ErrInvalid.
+// SessionID returns the id of the session of a key. Different keys have different ids, and
+// the id reveals nothing about the key. An invalid key gives an error that matches
+// os.ErrInvalid.
 func SessionID(key string) (string, error) {
 	if reason := badKey(key); reason != "" {
 		return "", &session.Error{Op: "use key", Kind: session.ErrInvalid, Err: fmt.Errorf("%.80q %s", key, reason)}
@@ -34,7 +34,7 @@ func badKey(key string) string {
 	case len(key) > MaxKey:
 		return fmt.Sprintf("is %d bytes long, over the limit of %d", len(key), MaxKey)
 	case !utf8.ValidString(key):
-		return "is not valid UTF-8" // the header could not hold it
+		return "is not valid UTF-8" // it could not be stored in the header
 	}
 	return ""
 }

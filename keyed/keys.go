@@ -29,8 +29,8 @@ func storedKeys(ctx context.Context, st store.Store) ([]string, error) {
 	return keys, nil
 }
 
-// keyIn returns the key in a session's header. A log that has no header, such as
-// one of picoclaw's, has no key; nor has one that was removed meanwhile.
+// keyIn returns the key in a session's header, or "" if it has none, like a log of picoclaw's,
+// or if the session was removed in the meantime.
 func keyIn(ctx context.Context, st store.Store, name string) (string, error) {
 	log, err := st.Open(ctx, name)
 	if errors.Is(err, session.ErrNotExist) {
@@ -48,7 +48,7 @@ func keyIn(ctx context.Context, st store.Store, name string) (string, error) {
 		if h.UnmarshalJSON(line.Data) != nil || h.Type != session.TypeSession {
 			return "", nil
 		}
-		// The key of another program's session, or of a copy, is not ours.
+		// A key under another id belongs to another program's session, or to a copy.
 		if id, err := SessionID(h.Key); err != nil || id != name {
 			return "", nil
 		}

@@ -23,21 +23,21 @@ const (
 
 // Options adjusts a SessionManager. The zero value keeps everything in memory.
 type Options struct {
-	// Dir is the directory of the session files, in which picoclaw's are looked
-	// for too. Empty means that sessions live in memory and end with the manager.
+	// Dir is the directory of the session files, which may also have files of picoclaw.
+	// Empty means that sessions live in memory and end with the manager.
 	Dir string
 	// Store keeps the sessions, if it is not nil. The manager does not close it.
 	// Default: files in Dir.
 	Store store.Store
-	// MaxOpen is how many conversations stay open. Those that were used within
-	// the last second stay too, up to eight times as many. Default: 20.
+	// MaxOpen is how many conversations stay open. Those used within the last second stay
+	// open too, up to eight times as many. Default: 20.
 	MaxOpen int
-	// MaxBytes is about how much memory conversations take that nobody is using
-	// at the moment. Default: 64 MiB.
+	// MaxBytes is roughly how much memory conversations may take that nobody is using at
+	// the moment. Default: 64 MiB.
 	MaxBytes int64
-	// Now tells the time. Default: time.Now.
+	// Now returns the time. Default: time.Now.
 	Now func() time.Time
-	// Logger gets a line for every damage that is found, and for every error that
+	// Logger gets a line for every piece of damage that is found, and for every error that
 	// is not returned to anybody. Default: none.
 	Logger *slog.Logger
 }
@@ -66,7 +66,7 @@ func (o *Options) withDefaults() Options {
 // concurrently.
 type SessionManager struct {
 	*core
-	ctx context.Context // of its operations, or nil: see WithContext
+	ctx context.Context // for its operations, or nil: see WithContext
 }
 
 // core is what all views of a SessionManager share.
@@ -74,33 +74,33 @@ type core struct {
 	opts     Options
 	logs     store.Store
 	storeErr error // why there is no store
-	owned    bool  // the store is ours to close
+	owned    bool  // we opened the store and must close it
 	old      *oldFiles
 
-	busy sync.WaitGroup // calls that have not returned
+	busy sync.WaitGroup // calls that have not returned: Close waits for them
 	done chan struct{}  // closed by Close
 
-	mu     sync.Mutex // guards what follows; never held during I/O
+	mu     sync.Mutex // guards what follows; never held during I/O or while waiting for a chat
 	chats  map[string]*list.Element
-	recent *list.List // of *chat, the one used last first
+	recent *list.List // of *chat, most recently used first
 	bytes  int64
 	closed bool
 }
 
-// WithContext returns a view of the manager whose operations end when ctx does:
-// waiting for a lock, the disk or another writer, and for a summary. It is the same
-// manager in all else, and closing either closes both.
+// WithContext returns a view of the manager whose operations end when ctx ends: waiting for a
+// lock, the disk or another writer, and for a summary. In every other way it is the same
+// manager, and closing either closes both.
 //
-// An operation that returns an error then returns one that matches ctx.Err(). If it
-// was still waiting for its turn, it has done nothing; if it was being written, it is
-// as after any other error of the store: kept in memory, and written by a later
-// call. Methods that return no error wait for their turn however long that takes,
-// because they cannot say that they did nothing.
+// An operation that returns an error then returns one that matches ctx.Err(). If it was still
+// waiting for its turn, it has done nothing. If it was already writing, the result is the
+// same as after any other error of the store: the change stays in memory, and a later call
+// writes it. Methods that return no error wait for their turn, however long that takes,
+// because they could not report that they gave up.
 func (sm *SessionManager) WithContext(ctx context.Context) *SessionManager {
 	return &SessionManager{sm.core, ctx}
 }
 
-// context returns the context of the manager's operations.
+// context returns the context for the manager's operations.
 func (sm *SessionManager) context() context.Context {
 	if sm.ctx == nil {
 		return context.Background()
@@ -108,14 +108,14 @@ func (sm *SessionManager) context() context.Context {
 	return sm.ctx
 }
 
-// NewSessionManager returns the sessions of a directory, which is made when the
-// first is. An empty storage means that they live in memory.
+// NewSessionManager returns the sessions of a directory, which is created together with the
+// first session. An empty storage keeps them in memory.
 func NewSessionManager(storage string) *SessionManager {
 	return New(&Options{Dir: storage})
 }
 
-// New returns a session manager. It touches nothing yet; if the store cannot be
-// used, Save says why.
+// New returns a session manager. It does not touch the disk yet; if the store cannot be used,
+// Save reports why.
 func New(o *Options) *SessionManager {
 	opts := o.withDefaults()
 	sm := &SessionManager{core: &core{
@@ -146,8 +146,7 @@ func New(o *Options) *SessionManager {
 
 func (sm *core) store() (store.Store, error) { return sm.logs, sm.storeErr }
 
-// GetOrCreate returns the session of a key as it is now, and makes it if there
-// is none.
+// GetOrCreate returns the present session of a key, and creates it if there is none.
 func (sm *SessionManager) GetOrCreate(key string) *Session {
 	s := &Session{Key: key, Messages: []Message{}}
 	sm.use(key, func(c *chat) {
@@ -159,46 +158,45 @@ func (sm *SessionManager) GetOrCreate(key string) *Session {
 	return s
 }
 
-// Add adds a message to the session of a key. It returns an error that matches
-// session.ErrInvalid, and records nothing, if the message has another role than
-// user, assistant, system or tool, or cannot be recorded for another reason; and
-// session.ErrTooLarge if it is over a limit. After any other error the message is
-// kept in memory, and every later call on the key tries again to write it.
+// Add adds a message to the session of a key. If the message has a role other than user,
+// assistant, system or tool, or cannot be recorded for another reason, Add records nothing
+// and returns an error that matches session.ErrInvalid, or session.ErrTooLarge if it exceeds
+// a limit. After any other error the message stays in memory, and every later call on the
+// key tries again to write it.
 func (sm *SessionManager) Add(key string, msg Message) error {
 	at := sm.opts.Now().UTC()
 	return sm.tryChange(key, func(c *chat) error { return c.add(msg, at) })
 }
 
-// AddMessage adds a message of a role ("user", "assistant", "system", "tool") to
-// the session of a key. What Add would return is reported by Save.
+// AddMessage adds a message with a role ("user", "assistant", "system", "tool") to the
+// session of a key. Save reports what Add would return.
 func (sm *SessionManager) AddMessage(sessionKey, role, content string) {
 	sm.AddFullMessage(sessionKey, Message{Role: role, Content: content})
 }
 
-// AddFullMessage adds a message with all that it has to the session of a key.
-// What Add would return is reported by Save.
+// AddFullMessage adds a message with everything it has to the session of a key. Save reports
+// what Add would return.
 func (sm *SessionManager) AddFullMessage(sessionKey string, msg Message) {
 	at := sm.opts.Now().UTC()
 	sm.change(sessionKey, func(c *chat) { c.keepRefusal(c.add(msg, at)) })
 }
 
-// GetHistory returns a copy of the messages of a key's session: all since the
-// last truncation. Of a session that does not exist it is empty, not nil.
+// GetHistory returns a copy of the messages of a key's session: all since the last
+// truncation. If there is no such session it is empty, not nil.
 func (sm *SessionManager) GetHistory(key string) []Message {
 	history := []Message{}
 	sm.use(key, func(c *chat) { history = c.read(sm.context()).history() })
 	return history
 }
 
-// Replace replaces the messages of a key's session, system messages included, by
-// others: all of them or, if one of them is refused, none. Its errors are those
-// of Add.
+// Replace replaces the messages of a key's session, including system messages, with others:
+// all of them or, if one is refused, none. Its errors are those of Add.
 func (sm *SessionManager) Replace(key string, history []Message) error {
 	at := sm.opts.Now().UTC()
 	return sm.tryChange(key, func(c *chat) error { return c.replace(history, at) })
 }
 
-// SetHistory is Replace whose error is reported by Save.
+// SetHistory is Replace; Save reports its error.
 func (sm *SessionManager) SetHistory(key string, history []Message) {
 	at := sm.opts.Now().UTC()
 	sm.change(key, func(c *chat) { c.keepRefusal(c.replace(history, at)) })
@@ -211,8 +209,8 @@ func (sm *SessionManager) GetSummary(key string) string {
 	return summary
 }
 
-// SetSummary sets the summary of what came before the history. It is written
-// together with the TruncateHistory that follows, and at the latest by Save.
+// SetSummary sets the summary of what came before the history. It is written together with
+// the TruncateHistory that follows, at the latest by Save.
 func (sm *SessionManager) SetSummary(key string, summary string) {
 	at := sm.opts.Now().UTC()
 	sm.change(key, func(c *chat) { c.setSummary(summary, at) })
@@ -220,14 +218,14 @@ func (sm *SessionManager) SetSummary(key string, summary string) {
 
 // Cut says what a truncation or a summary did to a history, in messages.
 type Cut struct {
-	Kept    int // how many the history has now
-	Dropped int // how many it had more before; 0 means that nothing was cut
+	Kept    int // how many messages the history has now
+	Dropped int // how many fewer than before; 0 means that nothing was cut
 }
 
-// Truncate keeps the last messages of a key's session: as many as keepLast says,
-// and before them those without which they cannot stand (see Tool calls in the
-// package comment). With 0 it keeps none. What is left out stays in the log: see
-// History. It returns what it kept; its errors are those of Add.
+// Truncate keeps the last messages of a key's session: keepLast of them, and before them
+// those that they need (see "What stays in the history" in the package comment). With 0 it
+// keeps none. What it drops stays in the log: see History. It returns what it kept; its
+// errors are those of Add.
 func (sm *SessionManager) Truncate(key string, keepLast int) (cut Cut, err error) {
 	at := sm.opts.Now().UTC()
 	err = sm.tryChange(key, func(c *chat) error {
@@ -237,7 +235,7 @@ func (sm *SessionManager) Truncate(key string, keepLast int) (cut Cut, err error
 	return cut, err
 }
 
-// TruncateHistory is Truncate whose error is reported by Save.
+// TruncateHistory is Truncate; Save reports its error.
 func (sm *SessionManager) TruncateHistory(key string, keepLast int) {
 	at := sm.opts.Now().UTC()
 	sm.change(key, func(c *chat) {
@@ -252,13 +250,11 @@ type Scope int
 const (
 	// Current are the messages that GetHistory returns.
 	Current Scope = iota
-	// All are all messages that were ever recorded, in the order in which they
-	// were.
+	// All are all messages that were ever recorded, in that order.
 	All
 )
 
-// History returns messages of a key's session. Of a session that does not exist
-// there are none.
+// History returns messages of a key's session, or none if there is no such session.
 func (sm *SessionManager) History(key string, scope Scope) ([]Message, error) {
 	if scope == Current {
 		return sm.GetHistory(key), nil
@@ -271,14 +267,13 @@ func (sm *SessionManager) History(key string, scope Scope) ([]Message, error) {
 	return history, err
 }
 
-// Active returns the keys whose conversations are in memory, the one used last
-// first.
+// Active returns the keys whose conversations are in memory, most recently used first.
 func (sm *SessionManager) Active() []string {
 	return sm.inMemory((*chat).isShown)
 }
 
-// Keys returns the keys of all sessions, sorted, also of those that picoclaw
-// left and nobody has used since. It reads the first line of every session.
+// Keys returns the keys of all sessions, sorted, including those that picoclaw left and
+// nobody has used since. It reads the first line of every session.
 func (sm *SessionManager) Keys() ([]string, error) {
 	st, err := sm.store()
 	if err != nil {
@@ -297,8 +292,7 @@ func (sm *SessionManager) Keys() ([]string, error) {
 	return slices.Compact(keys), nil
 }
 
-// use calls f with the chat of a key. A key that is not valid has none: Save
-// says so.
+// use calls f with the chat of a key, unless the key is invalid; Save reports that.
 func (sm *SessionManager) use(key string, f func(*chat)) {
 	_ = sm.try(key, func(c *chat) error {
 		f(c)
@@ -316,7 +310,7 @@ func (sm *SessionManager) try(key string, f func(*chat) error) error {
 	return f(c)
 }
 
-// tryChange calls f with the chat of a key, ready to be written.
+// tryChange calls f with the chat of a key, locked for writing.
 func (sm *SessionManager) tryChange(key string, f func(*chat) error) error {
 	return sm.try(key, func(c *chat) error {
 		if err := c.lock(sm.context()); err != nil {
@@ -327,7 +321,7 @@ func (sm *SessionManager) tryChange(key string, f func(*chat) error) error {
 	})
 }
 
-// change is tryChange for what has no error to return: it waits for its turn.
+// change is tryChange for methods that return no error: it waits for its turn.
 func (sm *SessionManager) change(key string, f func(*chat)) {
 	sm.use(key, func(c *chat) {
 		c.lockFor(sm.context())

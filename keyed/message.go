@@ -11,8 +11,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Session is a conversation as it was at one moment. Changing it changes nothing
-// but itself.
+// Session is a copy of a conversation at one moment. Changing it does not change anything
+// else.
 type Session struct {
 	Key      string    `json:"key"`
 	Messages []Message `json:"messages"`
@@ -27,12 +27,12 @@ type Message struct {
 	Content string
 	// ReasoningContent is what a model thought before it answered.
 	ReasoningContent string
-	// Model is the model that answered, if it is known.
+	// Model is the model that answered, if known.
 	Model string
 	// ToolCalls are the calls that an assistant's message makes.
 	ToolCalls []ToolCall
-	// ToolCallID names the call whose result the message is. A message that has
-	// one is of role "tool".
+	// ToolCallID names the call that the message answers. Such a message has the role
+	// "tool".
 	ToolCallID string
 
 	// Extra are other members of the message's JSON. They are kept as they are.
@@ -43,9 +43,9 @@ type Message struct {
 type ToolCall struct {
 	ID   string
 	Name string
-	// Arguments are what JSON has: strings, booleans, maps, slices, and numbers,
-	// which are float64 unless that would change them; such a one, the id of a
-	// chat for example, is a json.Number.
+	// Arguments are JSON values: strings, booleans, maps, slices, and numbers. A number is
+	// a float64 unless that would change it; the id of a chat, for example, may be a
+	// json.Number.
 	Arguments map[string]interface{}
 
 	// Extra are other members of the call's JSON. They are kept as they are.
@@ -63,8 +63,8 @@ func (m Message) MarshalJSON() ([]byte, error) {
 		member{"tool_call_id", m.ToolCallID, m.ToolCallID != ""})
 }
 
-// UnmarshalJSON reads a message. A member that is not of the type that we expect
-// goes to Extra, like those that we do not know.
+// UnmarshalJSON reads a message. A member of an unexpected type goes to Extra, like those
+// that we do not know.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	members, err := readObject("message", data)
 	if err != nil {
@@ -89,8 +89,8 @@ func (c ToolCall) MarshalJSON() ([]byte, error) {
 		member{"arguments", c.Arguments, true})
 }
 
-// UnmarshalJSON reads a call in either of the shapes that are used: with name
-// and arguments in it, or with a function that has them, its arguments as text.
+// UnmarshalJSON reads a call in either of the two shapes in use: with name and arguments in
+// it, or with a function that has them and its arguments as text.
 func (c *ToolCall) UnmarshalJSON(data []byte) error {
 	members, err := readObject("tool call", data)
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *ToolCall) UnmarshalJSON(data []byte) error {
 	take(&members, "id", &c.ID)
 	if inner, ok := members.TakeObject("function"); ok {
 		if members.Str("type") == "function" {
-			members.Remove("type") // it says nothing new
+			members.Remove("type") // it carries no information
 		}
 		for _, f := range inner {
 			if !members.Has(f.Name) {
@@ -123,7 +123,7 @@ func readObject(what string, data []byte) (rawjson.Members, error) {
 	return members, nil
 }
 
-// take reads a member if it is of the right type, and else leaves it.
+// take reads a member if it has the right type, and otherwise leaves it.
 func take[T any](o *rawjson.Members, name string, into *T) {
 	var value T
 	if raw := o.Get(name); raw != nil && json.Unmarshal(raw, &value) == nil {
@@ -144,7 +144,7 @@ func takeArguments(o *rawjson.Members) map[string]any {
 	}
 	arguments, err := rawjson.Map(raw)
 	if err != nil {
-		return nil // whatever it is stays in Extra
+		return nil // it stays in Extra, whatever it is
 	}
 	o.Remove("arguments")
 	return arguments
@@ -166,8 +166,8 @@ type member struct {
 	write bool // whether it is there at all
 }
 
-// writeObject writes members and then those that we do not know. One that was
-// not of the type that we know stays what it was.
+// writeObject writes members, then those that we do not know. A known member that had an
+// unexpected type is written as it was.
 func writeObject(extra session.Fields, members ...member) ([]byte, error) {
 	var o rawjson.Members
 	for _, m := range members {
@@ -210,7 +210,7 @@ func cloneFields(fields session.Fields) session.Fields {
 	return fields
 }
 
-// cloneValue copies a value as encoding/json makes them.
+// cloneValue copies a value of the kinds that encoding/json makes.
 func cloneValue(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -229,8 +229,8 @@ func cloneValue(v any) any {
 	return v
 }
 
-// normal returns the message as it will be read again: with valid UTF-8, and
-// with arguments of the types that JSON has. The copy shares nothing with m.
+// normal returns the message as it will be read back: with valid UTF-8, and with arguments of
+// the types that JSON has. The copy shares nothing with m.
 func (m Message) normal() (Message, error) {
 	m = m.clone() // what json cannot copy, such as a []string, is replaced below
 	for _, s := range []*string{&m.Role, &m.Content, &m.ReasoningContent, &m.Model, &m.ToolCallID} {

@@ -17,23 +17,22 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// oldFiles finds the sessions that picoclaw left in a directory. It had two
-// formats: one JSON file a session, and later a file with one message a line and
-// a .meta.json beside it. The files are named by the key, in which some
-// characters are replaced; so the name only tells where to look, and the key in
-// the file decides.
+// oldFiles finds the sessions that picoclaw left in a directory. It had two formats: one JSON
+// file per session, and later a file with one message per line and a .meta.json beside it.
+// The files are named after the key, with some characters replaced. So the name only says
+// where to look, and the key inside the file decides.
 type oldFiles struct {
 	dir   string      // "" if there is none
-	notes *file.Notes // of the sessions that were made of old files, by id
+	notes *file.Notes // of the sessions that were imported from old files, by id
 	err   error       // why there are no notes
 
 	once    sync.Once
-	aliases map[string]string // by other keys, the names of .jsonl files
+	aliases map[string]string // from other keys to the names of .jsonl files
 }
 
 const (
 	jsonSuffix     = ".json"
-	migratedSuffix = ".json.migrated" // what picoclaw itself has converted
+	migratedSuffix = ".json.migrated" // a file that picoclaw itself has converted
 	linesSuffix    = ".jsonl"
 	metaSuffix     = ".meta.json"
 )
@@ -42,17 +41,17 @@ const (
 type oldMeta struct {
 	Key     string   `json:"key"`
 	Summary string   `json:"summary"`
-	Skip    int      `json:"skip"` // so many lines are no longer part of the history
+	Skip    int      `json:"skip"` // how many lines are no longer part of the history
 	Created oldTime  `json:"created_at"`
 	Updated oldTime  `json:"updated_at"`
 	Aliases []string `json:"aliases"`
 }
 
-// notesRoom is the room of the notes.
+// notesRoom is the store's room for the notes.
 const notesRoom = "keyed"
 
-// isRetired reports whether a session was made of the old files of its key once.
-// They do not count any more: if the session is gone, somebody removed it.
+// isRetired reports whether a session was once imported from the old files of its key. Then
+// they no longer count: if the session is gone, somebody removed it.
 func (o *oldFiles) isRetired(id string) (bool, error) {
 	if o.err != nil {
 		return false, o.err
@@ -64,14 +63,13 @@ func (o *oldFiles) isRetired(id string) (bool, error) {
 	return err == nil, err
 }
 
-// note makes the old files of a session retired.
+// note retires the old files of a session.
 func (o *oldFiles) note(id, file string) error {
 	text := rawjson.AppendString([]byte(`{"file":`), file)
 	return o.notes.Write(id, append(text, '}', '\n'))
 }
 
-// retire makes the old files of a key retired, if there are any, and reports
-// whether they were not.
+// retire retires the old files of a key, if there are any, and reports whether it did.
 func (o *oldFiles) retire(key, id string) (bool, error) {
 	old, err := o.find(key, id)
 	if old == nil || err != nil {
@@ -80,8 +78,8 @@ func (o *oldFiles) retire(key, id string) (bool, error) {
 	return true, o.note(id, old.file)
 }
 
-// mayHave reports whether there are files that may be old ones of a key. It does
-// not read them.
+// mayHave reports whether there are files that may be old ones of a key, without reading
+// them.
 func (o *oldFiles) mayHave(key string) bool {
 	if o.dir == "" {
 		return false
@@ -96,8 +94,8 @@ func (o *oldFiles) mayHave(key string) bool {
 	return false
 }
 
-// find reads the old session of a key, or returns nil if there is none or it is
-// retired. If there is one that makes no sense, the session has a broken reason.
+// find reads the old session of a key. It returns nil if there is none or it is retired. If
+// the file makes no sense, broken in the result says why.
 func (o *oldFiles) find(key, id string) (*oldSession, error) {
 	if o.dir == "" {
 		return nil, nil
@@ -121,7 +119,7 @@ func (o *oldFiles) search(key string) (*oldSession, error) {
 	return nil, nil
 }
 
-// longestName is the greatest length of a file's name.
+// longestName is the greatest length of a file name.
 const longestName = 255
 
 // oldName returns the name that picoclaw gave to files of a key.
@@ -129,7 +127,7 @@ func oldName(key string) string {
 	return strings.NewReplacer(":", "_", "/", "_", `\`, "_").Replace(key)
 }
 
-// read returns a file, or nil if there is none, or none of such a name can be.
+// read returns a file, or nil if there is none or there cannot be one with such a name.
 func (o *oldFiles) read(name string) ([]byte, error) {
 	if len(name) > longestName || strings.ContainsRune(name, 0) {
 		return nil, nil
@@ -166,7 +164,7 @@ func (o *oldFiles) readWhole(file, name, key string) (*oldSession, error) {
 	return parseWhole(file, name, key, data), nil
 }
 
-// readLines reads a session that has a message a line.
+// readLines reads a session that has one message per line.
 func (o *oldFiles) readLines(name, key string) (*oldSession, error) {
 	data, err := o.read(name + linesSuffix)
 	if data == nil || err != nil {
@@ -177,7 +175,7 @@ func (o *oldFiles) readLines(name, key string) (*oldSession, error) {
 		return nil, err
 	}
 	if metaText == nil {
-		// Nothing tells whose it is but the name, which several keys may have.
+		// Only the name says whose it is, and several keys may share it.
 		if name != key {
 			return nil, nil
 		}

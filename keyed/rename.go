@@ -9,11 +9,10 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Delete removes the session of a key: from a directory it goes to the trash,
-// from where "coppice trash" brings it back. Old files of picoclaw's stay where
-// they are, and do not bring the session back. What could not be written yet is
-// forgotten. It returns session.ErrNotExist if there is no such session. Whoever
-// uses the key again begins a new one.
+// Delete removes the session of a key. From a directory it goes to the trash, from which it
+// can be restored. Old files of picoclaw stay where they are and do not bring the session
+// back. What could not be written yet is dropped. If there is no such session, Delete
+// returns session.ErrNotExist. The next use of the key starts a new session.
 func (sm *SessionManager) Delete(key string) error {
 	return sm.tryChange(key, (*chat).remove)
 }
@@ -23,8 +22,8 @@ func (c *chat) remove() error {
 	if err != nil {
 		return err
 	}
-	// Before the session is gone: else a crash in between would leave an old
-	// file that brings it back.
+	// Retire the old files before the session is gone. Otherwise a crash in between would
+	// leave a file that brings it back.
 	hadOld, err := c.manager.old.retire(c.key, c.id)
 	if err != nil {
 		return err
@@ -37,12 +36,12 @@ func (c *chat) remove() error {
 	}
 	c.reset()
 	if err != nil && (hadOld || hadPending) {
-		return nil // there was only what is forgotten now
+		return nil // there was something, and it is gone now
 	}
 	return err
 }
 
-// reset forgets everything that was known of the session.
+// reset forgets everything known about the session.
 func (c *chat) reset() {
 	c.pending, c.refused, c.wanted = nil, nil, false
 	c.showing.Lock()
@@ -51,10 +50,10 @@ func (c *chat) reset() {
 	c.show()
 }
 
-// Rename gives the session of a key another key, under which everything is then
-// found that was ever said. It returns session.ErrNotExist if the old key has no
-// session, and session.ErrExist if the new one has. A crash in between leaves
-// the session under both keys; Rename again finishes it.
+// Rename gives the session of a key another key, under which you then find everything that was
+// ever said. It returns session.ErrNotExist if the old key has no session, and
+// session.ErrExist if the new one has. A crash in between leaves the session under both keys;
+// call Rename again to finish.
 //
 // The session gets another id (see SessionID). Sessions that were forked from it
 // still name the old one.
@@ -73,7 +72,7 @@ func (sm *SessionManager) Rename(oldKey, newKey string) error {
 	}
 	defer sm.release(to)
 	first, second := from, to
-	if newKey < oldKey { // always in the same order, so that no two wait for each other
+	if newKey < oldKey { // always in the same order, so that two Renames cannot wait for each other
 		first, second = to, from
 	}
 	for _, c := range []*chat{first, second} {
@@ -96,8 +95,8 @@ func (c *chat) mustExist(ctx context.Context) error {
 	return c.mustBeOpen()
 }
 
-// mustBeOpen writes what is pending and opens the session. It returns ErrNotExist
-// if there is none.
+// mustBeOpen writes what is pending and opens the session. It returns ErrNotExist if there is
+// none.
 func (c *chat) mustBeOpen() error {
 	err := c.flush(nil)
 	if err == nil && c.session == nil {
@@ -106,9 +105,9 @@ func (c *chat) mustBeOpen() error {
 	return err
 }
 
-// moveTo makes the session that of another key, which must have none. Nothing is
-// lost if it is cut short: the old session goes last, when the new one has all
-// of its entries.
+// moveTo moves the session to another key, which must have none. An interruption loses
+// nothing: the old session is removed last, when the new one has all of its entries, and
+// only if nobody has appended to it since (see session.Remove).
 func (c *chat) moveTo(to *chat) error {
 	if err := c.mustBeOpen(); err != nil {
 		return err
@@ -122,7 +121,7 @@ func (c *chat) moveTo(to *chat) error {
 	if _, err := c.manager.old.retire(c.key, c.id); err != nil {
 		return err
 	}
-	err := c.session.Retry(func() error { // with what other processes write meanwhile
+	err := c.session.Retry(func() error { // other processes may append in the meantime
 		if err := c.copyMissing(to); err != nil {
 			return err
 		}
@@ -134,7 +133,7 @@ func (c *chat) moveTo(to *chat) error {
 	to.refused = append(to.refused, c.refused...)
 	c.close()
 	c.reset()
-	to.close() // its view is that of before
+	to.close() // its view is out of date
 	if err := to.open(); err != nil {
 		return err
 	}
@@ -142,8 +141,8 @@ func (c *chat) moveTo(to *chat) error {
 	return nil
 }
 
-// copyTo makes the session of the other key, unless it is there because an
-// earlier attempt was cut short.
+// copyTo creates the session of the other key, unless an interrupted attempt has already
+// done so.
 func (c *chat) copyTo(to *chat) error {
 	err := to.open()
 	if errors.Is(err, session.ErrNotExist) {
@@ -165,8 +164,8 @@ func (c *chat) createCopy(to *chat) error {
 	return err
 }
 
-// mustBegin returns ErrExist unless the other session is a copy of this one:
-// ids are unique, so the first entry tells.
+// mustBegin returns ErrExist unless the other session is a copy of this one. Ids are unique,
+// so looking at the first entry is enough.
 func (c *chat) mustBegin(to *chat) error {
 	for e, err := range c.session.Entries() {
 		if err != nil {

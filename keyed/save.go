@@ -10,20 +10,18 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// SaveInterval is how often SaveEvery saves if it is not told otherwise.
+// SaveInterval is how often SaveEvery saves by default.
 const SaveInterval = 30 * time.Second
 
-// Save is a barrier: it makes sure that everything that was done to a key's
-// session so far is on the disk, however lazily the store was told to sync, and
-// says what is not. Messages that could not be written are kept, and the next Save
-// tries again. A message that can never be written, because it is too large for
-// example, is reported once, by a RefusedError.
+// Save is a barrier. It makes sure that everything done to a key's session so far is on the
+// disk, whatever the store's Sync is, and reports what is not. Messages that could not be
+// written stay in memory, and the next Save tries again. A message that can never be written,
+// for example because it is too large, is reported once, as a RefusedError.
 //
 // An error that matches os.ErrInvalid means that the key is invalid; no message
 // ever causes one. Other errors are the store's.
 //
-// Without storage there is nothing to be saved. Of a session that does not exist
-// there is neither.
+// Without storage, or without such a session, there is nothing to save.
 func (sm *SessionManager) Save(key string) error {
 	return sm.try(key, func(c *chat) error { return c.save(sm.context()) })
 }
@@ -46,8 +44,8 @@ func (c *chat) save(ctx context.Context) error {
 	return err
 }
 
-// barrier waits until what is in the log is on the disk. A session that cannot
-// tell any more is opened again: the new one rewrites the log if it has to.
+// barrier waits until what is in the log is on the disk. If the session cannot tell any more,
+// it is opened again; the new handle rewrites the log if it has to.
 func (c *chat) barrier() error {
 	if c.session == nil {
 		return nil
@@ -72,7 +70,7 @@ func (c *chat) barrier() error {
 // SaveAsync saves a key's session without blocking, and then calls report with
 // the result of Save. If report is nil, an error goes to the Logger.
 func (sm *SessionManager) SaveAsync(key string, report func(error)) {
-	c, err := sm.acquire(key) // so that Close waits for it
+	c, err := sm.acquire(key) // here, not in the goroutine, so that Close waits for it
 	tell := func(err error) {
 		if report != nil {
 			report(err)
@@ -86,14 +84,14 @@ func (sm *SessionManager) SaveAsync(key string, report func(error)) {
 	}
 	go func() {
 		err := c.save(sm.context())
-		sm.release(c) // first: report may call Close
+		sm.release(c) // before report, which may call Close
 		tell(err)
 	}()
 }
 
-// SaveEvery saves all active sessions again and again until stop is called, which
-// report must not do, or the manager is closed. What goes wrong is told to report or, if that is nil, to
-// the Logger. An interval of 0 means SaveInterval.
+// SaveEvery saves all active sessions periodically, until stop is called or the manager is
+// closed. report must not call stop. It gets the errors; if it is nil, they go to the Logger.
+// An interval of 0 means SaveInterval.
 func (sm *SessionManager) SaveEvery(interval time.Duration, report func(key string, err error)) (stop func()) {
 	if interval <= 0 {
 		interval = SaveInterval
@@ -125,7 +123,7 @@ func (sm *SessionManager) SaveEvery(interval time.Duration, report func(key stri
 }
 
 func (sm *SessionManager) saveActive(report func(key string, err error)) {
-	every := func(*chat) bool { return true } // also what there is only an error of
+	every := func(*chat) bool { return true } // even those that only have an error to report
 	for _, key := range sm.inMemory(every) {
 		if err := sm.Save(key); err != nil {
 			report(key, err)
@@ -133,8 +131,8 @@ func (sm *SessionManager) saveActive(report func(key string, err error)) {
 	}
 }
 
-// Close saves everything and releases the files. Calls that come later do
-// nothing, and Save returns an error that matches session.ErrClosed.
+// Close saves everything and releases the files. Later calls do nothing, and Save returns an
+// error that matches session.ErrClosed.
 func (sm *SessionManager) Close() error {
 	sm.mu.Lock()
 	if sm.closed {

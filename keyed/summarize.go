@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// SummarizeAfter is the number of messages beyond which Summarize summarises.
+	// SummarizeAfter is the number of messages above which Summarize does anything.
 	SummarizeAfter = 20
 	// SummarizeKeep is how many messages Summarize keeps.
 	SummarizeKeep = 4
@@ -19,20 +19,19 @@ const (
 	summaryPrefix = "Previous conversation summary: "
 )
 
-// Summarize replaces the beginning of a history of more than SummarizeAfter
-// messages by a summary, keeps the last SummarizeKeep messages, and saves. It
-// returns what it kept: if it dropped nothing, there was nothing to summarise.
+// Summarize replaces the beginning of a history of more than SummarizeAfter messages with a
+// summary, keeps the last SummarizeKeep messages, and saves. It returns what it kept; if it
+// dropped nothing, there was nothing to summarise.
 //
-// The summary is what summarize returns, given the summary so far and the
-// messages that are to go. Messages may be added meanwhile: they all stay, which
-// GetHistory, SetSummary and TruncateHistory one after the other cannot promise.
-// If summarize returns an error or nothing but white space, nothing changes. It
-// must not call Close, which waits for it. If the manager's context (see WithContext)
-// is done first, Summarize does not wait for it, and nothing changes.
+// It calls summarize with the previous summary and the messages that will go. Messages may be
+// added in the meantime: all of them stay, which calling GetHistory, SetSummary and
+// TruncateHistory in turn cannot guarantee. If summarize returns an error or only white space,
+// nothing changes. It must not call Close, which waits for it. If the manager's context (see
+// WithContext) ends first, Summarize does not wait for it, and nothing changes.
 func (sm *SessionManager) Summarize(key string, summarize func(summary string, old []Message) (string, error)) (Cut, error) {
 	var done Cut
 	err := sm.try(key, func(c *chat) error {
-		if err := c.save(sm.context()); err != nil { // only what is written can be summarised
+		if err := c.save(sm.context()); err != nil { // only what is in the log can be summarised
 			return err
 		}
 		now := c.read(sm.context())
@@ -57,8 +56,8 @@ func (sm *SessionManager) Summarize(key string, summarize func(summary string, o
 	return done, err
 }
 
-// summarized puts a summary in the place of what comes before an entry, unless
-// the entry is no longer in the history.
+// summarized puts a summary in place of what comes before an entry, unless the entry is no
+// longer in the history.
 func (c *chat) summarized(ctx context.Context, summary, keepFrom string) (Cut, error) {
 	at := c.manager.opts.Now().UTC()
 	if err := c.lock(ctx); err != nil {
@@ -68,18 +67,17 @@ func (c *chat) summarized(ctx context.Context, summary, keepFrom string) (Cut, e
 	c.look()
 	before := c.shown.messages
 	if c.shown.index(keepFrom) >= 0 {
-		c.keepRefusal(c.do(&rewrite{at: at, summary: &summary, keepFrom: keepFrom})) // Save says what else went wrong
+		c.keepRefusal(c.do(&rewrite{at: at, summary: &summary, keepFrom: keepFrom})) // Save reports other errors
 	}
 	return Cut{Kept: c.shown.messages, Dropped: before - c.shown.messages}, nil
 }
 
-// BuildContext returns what to send to a model: the system prompt; the system
-// messages of the history; the summary, if there is one; the rest of the history;
-// and what the user says now. That is the session's context (package session)
-// between what the caller gives. Every tool call in it has its result right after
-// it and every result its call, because providers refuse anything else: a call
-// that was never answered gets a result that says so, and a result without a call
-// is left out.
+// BuildContext returns what to send to a model: the system prompt; the system messages of the
+// history; the summary, if there is one; the rest of the history; and the user's message.
+// Apart from what the caller gives, that is the session's context (package session). Every
+// tool call in it has its result right after it and every result its call, because providers
+// reject anything else. A call that was never answered gets a result that says so, and a
+// result without a call is left out.
 func (sm *SessionManager) BuildContext(key, systemPrompt, userMessage string) ([]Message, error) {
 	messages := []Message{{Role: session.RoleSystem, Content: systemPrompt}}
 	err := sm.try(key, func(c *chat) error {
@@ -90,7 +88,7 @@ func (sm *SessionManager) BuildContext(key, systemPrompt, userMessage string) ([
 	return append(messages, Message{Role: session.RoleUser, Content: userMessage}), err
 }
 
-// paired returns the summary and the history as a model can take them.
+// paired returns the summary and the history in a form that a model accepts.
 func (c *chat) paired(ctx context.Context) ([]Message, error) {
 	if err := c.lock(ctx); err != nil {
 		return nil, err
@@ -124,8 +122,8 @@ func (c *chat) paired(ctx context.Context) ([]Message, error) {
 	return messages, nil
 }
 
-// inContext returns the messages as far as they are known when the session cannot
-// be asked.
+// inContext returns the messages as far as they are known, for when the session cannot be
+// asked.
 func (v view) inContext() []Message {
 	system := 0
 	for system < v.stays && v.items[system].isSystem() {
@@ -134,7 +132,7 @@ func (v view) inContext() []Message {
 	return slices.Concat(copyMessages(v.items[:system], 0), summaryMessage(v.summary), copyMessages(v.items[system:], 0))
 }
 
-// summaryMessage is the message that gives a summary to a model. There may be none.
+// summaryMessage returns the message that gives a summary to a model, if there is a summary.
 func summaryMessage(summary string) []Message {
 	if summary == "" {
 		return nil

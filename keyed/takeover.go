@@ -15,15 +15,15 @@ import (
 	"github.com/coppice-dev/coppice/store/memory"
 )
 
-// CustomImport is the type of the custom entry that says where the messages
-// before it come from.
+// CustomImport is the type of the custom entry that names the source of the messages before
+// it.
 const CustomImport = "coppice.keyed.import"
 
 // oldSession is a session of picoclaw's.
 type oldSession struct {
 	file             string
 	messages         []oldMessage
-	skip             int // so many messages are no longer part of the history
+	skip             int // how many messages are no longer part of the history
 	summary          string
 	created, updated time.Time
 	meta             json.RawMessage // the .meta.json, or nil
@@ -33,7 +33,7 @@ type oldSession struct {
 
 type oldMessage struct {
 	Message
-	at time.Time // zero if it is not known
+	at time.Time // zero if unknown
 }
 
 // oldTime is a time that may be missing or of another type.
@@ -44,11 +44,11 @@ func (t *oldTime) UnmarshalJSON(data []byte) error {
 	if json.Unmarshal(data, &parsed) == nil {
 		t.Time = parsed
 	}
-	return nil // a time that makes no sense is no reason to lose what was said
+	return nil // a senseless time is no reason to lose what was said
 }
 
-// parseWhole reads a session that is one JSON object. It returns nil if the
-// session is another key's.
+// parseWhole reads a session that is one JSON object. It returns nil if the session belongs to
+// another key.
 func parseWhole(file, name, key string, data []byte) *oldSession {
 	var whole struct {
 		Key      string            `json:"key"`
@@ -71,16 +71,16 @@ func parseWhole(file, name, key string, data []byte) *oldSession {
 	return s
 }
 
-// quoted is a key as it stands in a file.
+// quoted returns a key as it appears in a file.
 func quoted(key string) []byte {
 	text, err := json.Marshal(key)
 	if err != nil {
-		return nil // a string has no such error
+		return nil // a string always encodes
 	}
 	return text
 }
 
-// parseLines reads a session that has a message a line.
+// parseLines reads a session that has one message per line.
 func parseLines(file string, data []byte, meta oldMeta, metaText []byte) *oldSession {
 	s := &oldSession{file: file, skip: meta.Skip, summary: meta.Summary, created: meta.Created.Time, updated: meta.Updated.Time}
 	if json.Valid(metaText) {
@@ -96,9 +96,8 @@ func parseLines(file string, data []byte, meta oldMeta, metaText []byte) *oldSes
 	return s
 }
 
-// add reads messages. Those that make no sense, and the thoughts that picoclaw
-// wrote down while a model was still thinking, are left out; skip is then the
-// number of those that are left.
+// add reads messages. It leaves out those that make no sense, and thoughts that picoclaw
+// wrote down while a model was still thinking, and adjusts skip accordingly.
 func (s *oldSession) add(raws []json.RawMessage) {
 	skip := min(max(0, s.skip), len(raws))
 	s.skip = 0
@@ -145,8 +144,8 @@ func (m *oldMessage) onlyThoughts() bool {
 		m.Content == "" && len(m.ToolCalls) == 0 && len(m.Extra) == 0
 }
 
-// takeOver makes a session of what picoclaw has left of the key. It returns
-// ErrNotExist if that is nothing. The old files stay as they are.
+// takeOver creates a session from what picoclaw left for the key. It returns ErrNotExist if
+// there is nothing. The old files stay as they are.
 func (c *chat) takeOver(ctx context.Context, st store.Store) error {
 	old, err := c.manager.old.find(c.key, c.id)
 	if err != nil {
@@ -162,7 +161,7 @@ func (c *chat) takeOver(ctx context.Context, st store.Store) error {
 	if err != nil {
 		return fmt.Errorf("old session file %s: %w", old.file, err)
 	}
-	// All of it or nothing: a crash leaves no half of a conversation.
+	// All or nothing: a crash must not leave half a conversation, which would then count.
 	log, err := st.Create(ctx, c.id, lines)
 	if errors.Is(err, session.ErrExist) {
 		return nil // another process was faster
@@ -176,17 +175,16 @@ func (c *chat) takeOver(ctx context.Context, st store.Store) error {
 	return log.Close()
 }
 
-// noteOld makes the old files of the key retired. Without the note nothing is
-// lost: they would bring the session back if it were removed. Whoever opens it
-// next tries again.
+// noteOld retires the old files of the key. If the note is lost, nothing else is, but the
+// files would bring the session back after somebody removed it. So the next open tries again.
 func (c *chat) noteOld(file string) {
 	if err := c.manager.old.note(c.id, file); err != nil {
 		c.manager.opts.Logger.Warn("note that an old session was taken over", "file", file, "error", err)
 	}
 }
 
-// retireOld makes the old files of a session that exists retired, in case a
-// crash came between the two or an older version has taken them over.
+// retireOld retires the old files of an existing session, in case a crash came before the
+// note, or an older version imported them.
 func (c *chat) retireOld() {
 	old := c.manager.old
 	if !old.mayHave(c.key) {
@@ -197,9 +195,9 @@ func (c *chat) retireOld() {
 	}
 }
 
-// compose writes the session in memory and returns its lines.
+// compose writes the session to memory and returns its lines.
 func (c *chat) compose(ctx context.Context, old *oldSession) (iter.Seq2[[]byte, error], error) {
-	const inLine = -1 // no blobs: they would have to be copied too
+	const inLine = -1 // no blobs, because they would have to be copied too
 	inMemory := memory.New(nil)
 	header := session.Header{ID: c.id, Key: c.key, CreatedAt: old.begin(c.manager.opts.Now)}
 	s, err := session.Create(ctx, inMemory, header, &session.Options{BlobThreshold: inLine, Now: c.manager.opts.Now})
@@ -211,8 +209,8 @@ func (c *chat) compose(ctx context.Context, old *oldSession) (iter.Seq2[[]byte, 
 	if err != nil {
 		return nil, err
 	}
-	// Grafted, because what is odd about them (their roles, results without a
-	// call) stays as it is.
+	// Grafted, because oddities (unknown roles, results without a call) must stay as they
+	// are.
 	if err := s.Graft(entries...); err != nil {
 		return nil, err
 	}
@@ -245,8 +243,8 @@ func (s *oldSession) begin(now func() time.Time) time.Time {
 	return now().UTC()
 }
 
-// entries returns the messages as entries, one after the other. One whose time is
-// not known has that of the one before.
+// entries returns the messages as entries, one after the other. If the time of one is unknown,
+// it gets that of the one before.
 func (s *oldSession) entries(begin time.Time) ([]session.Entry, error) {
 	entries := make([]session.Entry, 0, len(s.messages))
 	at := begin
@@ -266,8 +264,8 @@ func (s *oldSession) entries(begin time.Time) ([]session.Entry, error) {
 	return entries, nil
 }
 
-// ending returns what comes after the messages: the summary and what it stands
-// for, and a note of where all this comes from.
+// ending returns what comes after the messages: the summary with its cut, and a note about
+// the source.
 func (s *oldSession) ending(entries []session.Entry, begin time.Time) []session.Entry {
 	at := begin
 	if len(entries) > 0 {
@@ -289,9 +287,9 @@ func (s *oldSession) ending(entries []session.Entry, begin time.Time) []session.
 	return append(end, session.Entry{Type: session.TypeCustom, Timestamp: at, Custom: note})
 }
 
-// wholeFrom returns where a history may begin that should begin at an item: at a
-// legal cut; and if it would begin with results whose call is gone, which happened
-// in picoclaw, after those.
+// wholeFrom returns where a history can begin that should begin at an item: at a legal cut.
+// If it would begin with results whose call is gone, which happened in picoclaw, it begins
+// after those.
 func (v view) wholeFrom(at int) int {
 	from := v.cutAt(at)
 	var pairs session.Pairs
@@ -304,7 +302,7 @@ func (v view) wholeFrom(at int) int {
 	return from
 }
 
-// note is what is known of the file.
+// note returns what is known about the file.
 func (s *oldSession) note() map[string]any {
 	note := map[string]any{"format": "picoclaw", "file": s.file, "messages": len(s.messages)}
 	if s.meta != nil {

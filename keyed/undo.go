@@ -7,11 +7,10 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// undo takes back a replacement of the history of which only the beginning was
-// written: the leaf goes back to where it was. The log is left as it is until
-// somebody writes, because the replacement may be another process's that is
-// being written right now.
-type undo struct{ to string } // the entry, or "" for before the first
+// undo takes back a replacement of the history of which only a part was written: the leaf goes
+// back to where it was before. This waits until somebody writes, because the replacement may
+// be another process's that is being written right now.
+type undo struct{ to string } // the entry to go back to, or "" for before the first
 
 func (u *undo) apply(s *session.Session) error {
 	if u.to == "" {
@@ -20,8 +19,7 @@ func (u *undo) apply(s *session.Session) error {
 	return s.Branch(u.to)
 }
 
-// cutShort looks for a replacement that was cut short, and returns how to take
-// it back, or nil.
+// cutShort looks for a replacement that was cut short. It returns how to take it back, or nil.
 func cutShort(s *session.Session, found *session.Context, v view) (*undo, error) {
 	suspect, err := mayBeShort(s, found, v)
 	if !suspect || err != nil {
@@ -33,10 +31,10 @@ func cutShort(s *session.Session, found *session.Context, v view) (*undo, error)
 	}
 	begin, compaction := batchAtEnd(path)
 	if begin == len(path) {
-		return nil, nil // somebody else was there since
+		return nil, nil // somebody has written since
 	}
 	if compaction != nil {
-		// Either the rest was never written, or somebody went back on purpose.
+		// Either the rest was never written, or somebody moved back on purpose.
 		n, err := chainAfter(s, compaction.ID)
 		if err != nil || n >= marksOf(compaction.Compaction.Extra).Follows {
 			return nil, err
@@ -48,20 +46,19 @@ func cutShort(s *session.Session, found *session.Context, v view) (*undo, error)
 	if path[0].Type != session.TypeGap {
 		return &undo{}, nil
 	}
-	// So much of it is damaged that its path leads nowhere. It is the last that
-	// was written, so what came before it in the log is where it began.
+	// So much of it is damaged that its path leads nowhere. It was the last thing written,
+	// so it began after whatever comes before it in the log.
 	to, err := beforeBatch(s)
 	return &undo{to: to}, err
 }
 
-// mayBeShort reports whether the path may end with a replacement that was cut
-// short. It is asked whenever a session is read, so it looks only at what was read
-// anyway.
+// mayBeShort reports whether the path may end with a replacement that was cut short. It runs
+// whenever a session is read, so it only looks at what was read anyway.
 func mayBeShort(s *session.Session, found *session.Context, v view) (bool, error) {
 	if found.Leaf == "" {
 		return false, nil
 	}
-	// A leaf from which nothing at all can be read is the end of one, too.
+	// A leaf from which nothing can be read may be the end of one, too.
 	if len(found.Entries) == 0 || lacksCompaction(found) {
 		return true, nil
 	}
@@ -83,8 +80,8 @@ func mayBeShort(s *session.Session, found *session.Context, v view) (bool, error
 	return leaf.ID == found.Entries[at].ID || v.batch() != mark.Items, nil
 }
 
-// batch returns how many items a view had when the replacement that it begins with
-// was written, or would have had if that is damaged.
+// batch returns how many items a view had when the replacement that it begins with was
+// written, or would have had if that is damaged.
 func (v view) batch() int {
 	for i, it := range slices.Backward(v.items) {
 		if marksOf(it.entry.Extra).Of > 0 {
@@ -94,8 +91,7 @@ func (v view) batch() int {
 	return v.stays
 }
 
-// beforeBatch returns the entry that stood at the leaf before the replacement that
-// the log ends with, or "".
+// beforeBatch returns the leaf before the replacement that the log ends with, or "".
 func beforeBatch(s *session.Session) (string, error) {
 	before, standIn := "", ""
 	for e, err := range s.Entries() {
@@ -121,15 +117,15 @@ func beforeBatch(s *session.Session) (string, error) {
 	return before, nil
 }
 
-// lacksCompaction reports whether the context ends with entries of a new history
-// that do not follow their compaction.
+// lacksCompaction reports whether the context ends with entries of a new history without
+// their compaction.
 func lacksCompaction(found *session.Context) bool {
 	next := 0
 	for _, e := range slices.Backward(found.Entries) {
 		mark := marksOf(e.Extra)
 		switch {
 		case next == 0 && mark.Of == 0:
-			return false // it does not end with any
+			return false // it ends with something else
 		case next != 0 && mark.Nth != next-1:
 			return true
 		case mark.Nth == 1:
@@ -140,11 +136,10 @@ func lacksCompaction(found *session.Context) bool {
 	return next != 0
 }
 
-// batchAtEnd returns where the damaged replacement begins that a path ends with:
-// at what comes before its compaction, at its compaction, or at what is left of
-// it; and the compaction, if it is there. Without a replacement it is the path's
-// end. There is nothing wrong with a replacement whose lines can all be read, even
-// if its compaction was reverted since.
+// batchAtEnd returns where the damaged replacement begins that a path ends with: at what comes
+// before its compaction, at its compaction, or at what is left of it; and the compaction, if
+// it is there. Without such a replacement it returns the path's end. A replacement whose
+// lines can all be read is fine, even if its compaction was reverted since.
 func batchAtEnd(path []session.Entry) (begin int, compaction *session.Entry) {
 	begin = len(path)
 	gap, short := false, false
@@ -173,8 +168,8 @@ func batchAtEnd(path []session.Entry) (begin int, compaction *session.Entry) {
 	return begin, compaction
 }
 
-// chainAfter returns how many entries follow one in the log, each the child of
-// the one before, as they were written together.
+// chainAfter returns how many entries follow one in the log, each the child of the one before,
+// as if they were written together.
 func chainAfter(s *session.Session, id string) (int, error) {
 	n, last := 0, ""
 	for e, err := range s.Entries() {

@@ -7,16 +7,17 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// view is what a conversation looks like: the summary and the messages that count
-// besides it, which are the context of the session, unpaired. It is a value:
-// every entry makes a new one, so what a reader holds never changes.
+// view is what a conversation looks like: the summary, and the messages that count in addition
+// to it. It is the session's context, unpaired. A view is a value: every entry makes a new
+// one, and lists are never written below their length. So a reader can keep a view without a
+// lock while the chat goes on.
 type view struct {
 	items    []item
-	stays    int    // so many items stand before the cut, and stay nevertheless
-	kept     string // the entry at the cut, "" if nothing is kept or nothing was cut
+	stays    int    // how many items are from before the cut and stay anyway
+	kept     string // the entry at the cut; "" if nothing is kept or nothing was cut
 	cut      bool   // a compaction is in force
-	messages int    // of all items
-	bytes    int    // of all items, about
+	messages int    // in all items
+	bytes    int    // in all items, roughly
 	summary  string
 	cleared  []string // calls without a result that are no longer in the view
 	updated  time.Time
@@ -27,8 +28,8 @@ type item struct {
 	entry    session.Entry
 	messages []Message
 	bytes    int
-	late     []string // results that are not among the messages: their calls are cleared
-	// merged: another branch's entry, which a merge brought. The view cannot
+	late     []string // results that are not among the messages because their calls were cleared
+	// merged means that a merge brought the entry from another branch. The view cannot
 	// begin with it.
 	merged bool
 }
@@ -60,11 +61,11 @@ func (v *view) compact(c *session.CompactionEntry) {
 	v.cleared = marksOf(c.Extra).OpenCalls
 }
 
-// staysIn returns how many entries of a context, whose compaction stands at an
-// index, stand before its cut: system messages, and after the compaction the
-// message that began the turn, if the cut splits it. If the entry at the cut is
-// not to be found, because an edit cleared it, a message that begins a turn there
-// is taken for that one: the view does not begin with it then, which does no harm.
+// staysIn returns how many entries of a context come from before its cut: system messages and,
+// after the compaction, the message that began the turn if the cut splits it. compaction is
+// the index of the compaction. If the entry at the cut is missing, because an edit cleared
+// it, a message there that begins a turn is taken for that one. The view then does not begin
+// with it, which does no harm.
 func staysIn(entries []session.Entry, compaction int) int {
 	kept := entries[compaction].Compaction.FirstKeptEntryID
 	next := compaction + 1
@@ -74,12 +75,12 @@ func staysIn(entries []session.Entry, compaction int) int {
 	return compaction + 1
 }
 
-// compactionIn returns where the compaction in force stands in a context, or -1.
+// compactionIn returns the index of the compaction in force, or -1.
 func compactionIn(c *session.Context) int {
 	return slices.IndexFunc(c.Entries, func(e session.Entry) bool { return e.Compaction != nil })
 }
 
-// after returns the view after one more entry that says something.
+// after returns the view after one more message entry.
 func (v view) after(e session.Entry) view {
 	v.updated = e.Timestamp
 	it := item{entry: e}
@@ -87,10 +88,10 @@ func (v view) after(e session.Entry) view {
 		if m.ToolCallID != "" && slices.Contains(v.cleared, m.ToolCallID) {
 			v.cleared = without(v.cleared, m.ToolCallID)
 			it.late = append(it.late, m.ToolCallID)
-			continue // its call is not here: no model would take it
+			continue // its call is not here, so no model would accept it
 		}
 		for _, call := range m.ToolCalls {
-			v.cleared = without(v.cleared, call.ID) // the id is used again
+			v.cleared = without(v.cleared, call.ID) // the id was reused
 		}
 		it.messages = append(it.messages, m)
 		it.bytes += m.size()
@@ -103,12 +104,12 @@ func (v view) after(e session.Entry) view {
 
 func without(list []string, s string) []string {
 	if i := slices.Index(list, s); i >= 0 {
-		return slices.Concat(list[:i], list[i+1:]) // a copy: others may have the list
+		return slices.Concat(list[:i], list[i+1:]) // a copy: other views may share the list
 	}
 	return list
 }
 
-// size is about how much memory a message takes.
+// size returns roughly how much memory a message takes.
 func (m *Message) size() int {
 	const each = 300 // the structures around the text
 	n := each + len(m.Content) + len(m.ReasoningContent)
@@ -139,13 +140,13 @@ func sizeOf(v any) int {
 	return n
 }
 
-// index returns where the item of an entry is, or -1. Merged entries do not
-// count: they may be there twice.
+// index returns the index of an entry's item, or -1. Merged entries do not count, because they
+// may be there twice.
 func (v view) index(id string) int {
 	return slices.IndexFunc(v.items, func(it item) bool { return it.entry.ID == id && !it.merged })
 }
 
-// last returns the last entry that is in its place, or "".
+// last returns the last entry that is not merged, or "".
 func (v view) last() string {
 	for _, it := range slices.Backward(v.items) {
 		if !it.merged {
@@ -168,8 +169,8 @@ func copyMessages(items []item, n int) []Message {
 	return messages
 }
 
-// cutFor returns from which item on a view goes that keeps the last messages: so
-// many of them, and those without which they cannot stand. 0 leaves it as it is.
+// cutFor returns the item from which a view must go to keep the last messages: that many of
+// them, and those that they need. 0 leaves the view as it is.
 func (v view) cutFor(keepLast int) int {
 	if keepLast <= 0 {
 		return len(v.items)
@@ -185,8 +186,8 @@ func (v view) cutFor(keepLast int) int {
 	return v.cutAt(at)
 }
 
-// cutAt returns the last item up to an item before which the view may be cut, or 0
-// if there is none.
+// cutAt returns the last item, up to a given one, before which the view may be cut, or 0 if
+// there is none.
 func (v view) cutAt(at int) int {
 	if at >= len(v.items) {
 		return len(v.items)
@@ -199,24 +200,24 @@ func (v view) cutAt(at int) int {
 	return 0
 }
 
-// firstKept returns the entry at the cut of a view that goes from an item on, or
-// "" if nothing is kept. ok is false if the view would begin with a tool result,
-// which no context may: then its messages must be recorded again.
+// firstKept returns the entry at the cut of a view that goes from an item on, or "" if nothing
+// is kept. ok is false if the view would begin with a tool result, which no context may; then
+// its messages must be recorded again.
 func (v view) firstKept(from int) (id string, ok bool) {
 	if v.cut && v.kept != "" && from <= v.stays && from < len(v.items) {
 		return v.kept, true // the cut stays where it is
 	}
 	for _, it := range v.items[max(from, v.stays):] {
 		if len(it.messages) == 0 && len(it.late) > 0 {
-			continue // nobody sees it
+			continue // it adds no messages
 		}
 		return it.entry.ID, it.messages == nil || it.messages[0].ToolCallID == ""
 	}
 	return "", true
 }
 
-// again returns the entries of the view from an item on, to be recorded once more.
-// System messages stay where they are.
+// again returns the entries of the view from an item on, to be recorded again. System messages
+// stay where they are.
 func (v view) again(from int) []session.Entry {
 	var entries []session.Entry
 	for i := from; i < len(v.items); i++ {
@@ -227,11 +228,10 @@ func (v view) again(from int) []session.Entry {
 	return entries
 }
 
-// staysAt reports whether an item stays in the context of the session though the
-// view goes from a later item on and is followed by more entries: because it is a
-// system message, or because it began the turn that is cut. When nothing is kept,
-// the message that began the last turn does not stay; but the next cut could bring
-// it back, unless another turn begins first.
+// staysAt reports whether an item stays in the session's context although the view goes from a
+// later item on and is followed by more entries. It does if it is a system message, or if it
+// began the turn that is cut. When nothing is kept, the message that began the last turn does
+// not stay; but the next cut could bring it back, unless another turn begins first.
 func (v view) staysAt(at, from int, follow []session.Entry) bool {
 	if it := &v.items[at]; it.isSystem() {
 		return true
@@ -239,7 +239,7 @@ func (v view) staysAt(at, from int, follow []session.Entry) bool {
 		return false
 	}
 	if slices.ContainsFunc(v.items[at+1:from], func(it item) bool { return it.beginsTurn() }) {
-		return false // a later one does
+		return false // a later message begins the turn
 	}
 	for i := from; i < len(v.items); i++ {
 		if v.items[i].entry.Message != nil {
@@ -249,9 +249,9 @@ func (v view) staysAt(at, from int, follow []session.Entry) bool {
 	return len(follow) == 0 || !follow[0].BeginsTurn()
 }
 
-// splitsStep reports whether a view that goes from an item on begins in the middle
-// of what the model does with tools. What that is about must stay then. An answer
-// can stand alone: whoever wants to keep one message gets one.
+// splitsStep reports whether a view that goes from an item on begins in the middle of the
+// model's work with tools. Then the prompt must stay. An answer needs no prompt: a caller who
+// wants to keep one message gets one.
 func (v view) splitsStep(from int) bool {
 	for i := from; i < len(v.items); i++ {
 		if m := v.items[i].entry.Message; m != nil {
@@ -267,8 +267,8 @@ func (it *item) isSystem() bool {
 
 func (it *item) beginsTurn() bool { return it.entry.BeginsTurn() && !it.merged }
 
-// standIns returns the message that answers the calls which wait for their
-// results: no compaction may leave a call out that still waits.
+// standIns returns the message that answers the calls which still wait for their results,
+// because no compaction may leave out a waiting call.
 func (v view) standIns() []session.Entry {
 	var results []session.Content
 	for _, call := range v.pending() {
@@ -283,13 +283,11 @@ func (v view) standIns() []session.Entry {
 	}}
 }
 
-// clearedResult is the text of a result that stands in for one that may still
-// come.
+// clearedResult is the text of a result that replaces one that may still come.
 const clearedResult = "[cleared: the conversation went on before the tool returned a result]"
 
-// legalCuts returns the items before which the view may be cut. What stays from
-// before the cut in force is not among them: to cut there would bring back what
-// stood between the two.
+// legalCuts returns the items before which the view may be cut. Items from before the cut in
+// force are not among them: cutting there would bring back everything in between.
 func (v view) legalCuts() []int {
 	var cuts session.Cuts
 	for i := range v.items {
@@ -298,8 +296,8 @@ func (v view) legalCuts() []int {
 	return slices.DeleteFunc(cuts.Legal(), func(at int) bool { return at <= v.stays || v.items[at].merged })
 }
 
-// overlap returns from which item on the view is the beginning of a history, and
-// how many messages that is.
+// overlap returns the item from which the view is the beginning of a history, and how many
+// messages they share.
 func (v view) overlap(history []Message) (from, shared int) {
 	rest := v.messages
 	for i := range v.items {
@@ -323,8 +321,8 @@ func startsWith(history []Message, items []item) bool {
 	return true
 }
 
-// openBefore returns the calls whose results, if they come, are not to be shown in
-// a view that goes from an item on and is followed by more entries.
+// openBefore returns the calls whose results, if they come, must not be shown in a view that
+// goes from an item on and is followed by more entries.
 func (v view) openBefore(from int, follow []session.Entry) []string {
 	var pairs session.Pairs
 	for i := range v.items[:from] {
@@ -337,9 +335,9 @@ func (v view) openBefore(from int, follow []session.Entry) []string {
 		}
 	}
 	for _, it := range v.items[from:] {
-		open = append(open, it.late...) // which must stay left out
+		open = append(open, it.late...) // these must stay hidden too
 	}
-	for i := range follow { // given by the caller, who wants to see them
+	for i := range follow { // the caller added these calls, and wants to see their results
 		for _, m := range messagesOf(&follow[i]) {
 			open = without(open, m.ToolCallID)
 		}
