@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// The members of a message's metadata with which a continuation begins.
+// The members of the metadata of the marker with which a continuation begins.
 const (
 	metaType = session.MetaType
 
@@ -17,33 +17,33 @@ const (
 	metaOriginal         = session.MetaOriginal
 	metaOriginalCreated  = "original_created_at"
 	metaEarlierMessages  = "earlier_messages"
-	metaEarlierTokens    = "earlier_tokens"   // that somebody counted
-	metaEarlierEstimate  = "earlier_estimate" // of the messages that nobody counted
+	metaEarlierTokens    = "earlier_tokens"   // of messages that were counted
+	metaEarlierEstimate  = "earlier_estimate" // of messages that were not
 	transitionTextFormat = "Continuing from session %s"
 )
 
-// IsCarried reports whether a message says that it was carried over: a copy, or the
-// marker. In a session that continues nothing that means nothing: see
-// session.Carried.
+// IsCarried reports whether a message claims to be carried over: a copy, or the marker. That
+// means nothing in a session that does not continue another: see session.Carried.
 func IsCarried(e *session.Entry) bool { return session.IsTransition(e) || session.CarriedFrom(e) != "" }
 
-// full reports whether a link has reached its boundary. What it was given by the
-// link before counts, but never so much that links would consist of nothing else.
+// full reports whether a link has reached its boundary. Carried messages count, but a link
+// always takes at least as many messages of its own. Otherwise, with a low limit and many
+// instructions, every message would start another link.
 func (l *link) full(limit int) bool {
 	return len(l.entries) >= limit && len(l.entries)-l.copies >= l.copies
 }
 
 // due reports whether a link must be continued before an entry is added to it.
 //
-// The limit is exact, except that a call is not torn from its result, an answer
-// from the question right before it, nor a response apart. If the boundary falls
-// between two steps of a turn, the continuation is given what the turn is about.
+// The limit is exact, except that we never tear a call from its result, an answer from the
+// question right before it, or a response apart: each session must be readable by itself.
+// If the boundary falls between two steps of a turn, the continuation gets the prompt.
 func (l *link) due(e *session.Entry, limit int) bool {
 	return e.Message != nil && l.full(limit) && !l.pairs.Pending() && !l.goesOn(e)
 }
 
-// goesOn reports whether a message answers the one before it, is part of the same
-// response, or is a result that comes late.
+// goesOn reports whether a message answers the one before it, is part of the same response,
+// or is a late result.
 func (l *link) goesOn(e *session.Entry) bool {
 	for i := range e.Message.Content {
 		if e.Message.Content[i].ToolResult != nil {
@@ -57,10 +57,9 @@ func (l *link) goesOn(e *session.Entry) bool {
 	return l.pairs.Continues(e)
 }
 
-// carry returns what a continuation begins with: the title, all SYSTEM messages,
-// all CONTEXT messages, the marker, and of a turn that is not over what is
-// needed to go on with it. Markers of earlier links stay where they are. next is
-// the message that the continuation is for, or nil.
+// carry returns what a continuation begins with: the title, all SYSTEM messages, all CONTEXT
+// messages, the marker, and whatever an unfinished turn needs to go on. Markers of earlier
+// links are not carried. next is the message that the continuation is for, or nil.
 func (l *link) carry(limit int, next *session.Entry) []session.Entry {
 	var entries []session.Entry
 	if l.title != "" {
@@ -91,8 +90,8 @@ func (l *link) carry(limit int, next *session.Entry) []session.Entry {
 	return entries
 }
 
-// copyOf returns what a continuation is given of a message, which may be a copy
-// itself. What it cost was paid once.
+// copyOf returns a copy of a message for a continuation. The message may be a copy itself. The
+// copy has no usage, because a response is paid for once.
 func copyOf(e *session.Entry, isCopy bool) session.Entry {
 	c := e.Clone()
 	if c.Message.Metadata == nil {
@@ -105,7 +104,7 @@ func copyOf(e *session.Entry, isCopy bool) session.Entry {
 	return c
 }
 
-// marker says that the conversation goes on here, and what came before.
+// marker returns the message that says what the continuation continues and what came before.
 func (l *link) marker() session.Entry {
 	text := []session.Content{session.Text(fmt.Sprintf(transitionTextFormat, l.id))}
 	earlier := l.before.tokens.plus(l.tokens())
@@ -119,8 +118,8 @@ func (l *link) marker() session.Entry {
 	}}
 }
 
-// originFrom reads what a marker says of the links before; what it does not say
-// stays as it was.
+// originFrom reads what a marker says about the links before. What it does not say stays as
+// it was in o.
 func originFrom(marker *session.Entry, o origin) origin {
 	d := marker.Message.Metadata
 	if root, ok := d[metaOriginal].(string); ok {
@@ -136,7 +135,7 @@ func originFrom(marker *session.Entry, o origin) origin {
 	return o
 }
 
-// number reads a number that may have been through JSON.
+// number reads a number that may have gone through JSON.
 func number(v any) int {
 	switch v := v.(type) {
 	case int:
@@ -150,22 +149,22 @@ func number(v any) int {
 	return 0
 }
 
-// answered reports whether the last turn looks as if it were over.
+// answered reports whether the last turn seems to be over.
 func (l *link) answered() bool {
 	n := len(l.entries)
 	return n == 0 || !l.pairs.Pending() && l.entries[n-1].Message.Role == session.RoleAssistant
 }
 
-// turnInFlight returns which messages are of a turn that is not over: from the
-// user's message on or, if the turn is so long that it would fill the next link,
-// that message and the call that waits with the results it has.
+// turnInFlight returns the messages of an unfinished turn: from the user's message on or, if
+// the turn is so long that it would fill the next link, that message and the waiting call
+// with the results it has.
 func (l *link) turnInFlight(limit int) []int {
 	begin, pending := l.turnBegin(), l.pairs.Pending()
 	last := l.lastCall(max(begin, 0))
 	switch {
 	case begin < 0 && !pending:
 		return nil
-	case begin < 0: // nobody asked for the call
+	case begin < 0: // the call has no prompt
 		return l.dialog(last, len(l.entries))
 	case len(l.entries)-begin <= max(1, limit/2):
 		return l.dialog(begin, len(l.entries))
@@ -185,8 +184,8 @@ func (l *link) turnBegin() int {
 	return -1
 }
 
-// lastCall returns the index of the last message after from that calls tools, or
-// the number of messages if none does.
+// lastCall returns the index of the last message after from that calls tools, or the number
+// of messages if there is none.
 func (l *link) lastCall(from int) int {
 	for i := len(l.entries) - 1; i >= from; i-- {
 		for _, c := range l.entries[i].Message.Content {

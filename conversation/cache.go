@@ -9,8 +9,12 @@ import (
 	"sync"
 )
 
-// cache keeps links open: the most recently used ones, up to a number and an
-// amount of memory. Links in use, and pinned ones, stay whatever the limits say.
+// cache keeps links open: the most recently used ones, up to a number and an amount of
+// memory. Links in use and pinned links stay, whatever the limits are.
+//
+// There is at most one link per session, because each has its own idea of what the log holds.
+// mu guards the table only. Loading and closing a link do I/O, so they happen without it:
+// whoever puts an item into the table loads it, and others wait for ready.
 type cache struct {
 	mu       sync.Mutex
 	items    map[string]*cached
@@ -19,14 +23,14 @@ type cache struct {
 	bytes    int64
 	pressure func() bool
 	pins     map[string]bool
-	priority map[string]int // 0 if it has none
-	closing  func(*link)    // closes a link that was evicted
+	priority map[string]int // 0 by default
+	closing  func(*link)    // closes a link that was evicted; called without mu
 }
 
 type cached struct {
 	link  *link
-	err   error         // of loading
-	ready chan struct{} // closed when link or err is set
+	err   error         // why it could not be loaded
+	ready chan struct{} // closed when link or err is set; they do not change after that
 	users int
 	used  uint64 // when it was last used, by the cache's clock
 }
@@ -38,9 +42,9 @@ func newCache(s Settings, pressure func() bool, closing func(*link)) *cache {
 	}
 }
 
-// get returns the link of an id, which is loaded if it must be. The caller
-// releases it. Who waits while another loads it waits no longer than ctx, and is not
-// concerned if that one gives up.
+// get returns the link of an id, and loads it if necessary. The caller must release it. If
+// another caller is loading it, get waits until ctx ends. If that caller gives up, get tries
+// again: somebody else's cancelled context must not become our error.
 func (c *cache) get(ctx context.Context, id string, load func() (*link, error)) (*link, error) {
 	for {
 		l, own, err := c.tryGet(ctx, id, load)
@@ -50,7 +54,7 @@ func (c *cache) get(ctx context.Context, id string, load func() (*link, error)) 
 	}
 }
 
-// tryGet is get that may meet the error of another caller; own says that it did not.
+// tryGet is get without the retry. own is false if the error is another caller's.
 func (c *cache) tryGet(ctx context.Context, id string, load func() (*link, error)) (_ *link, own bool, _ error) {
 	c.mu.Lock()
 	item, ok := c.items[id]
@@ -77,7 +81,7 @@ func (c *cache) tryGet(ctx context.Context, id string, load func() (*link, error
 	return item.link, !ok, nil
 }
 
-// unuse ends the use of an item that is not loaded yet.
+// unuse releases an item that is not loaded yet.
 func (c *cache) unuse(item *cached) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,8 +101,8 @@ func (c *cache) use(item *cached) {
 	item.users++
 }
 
-// put adds a link that was just made. The caller releases it. If the link is
-// there already, that one is returned and the new one is closed.
+// put adds a link that was just created. The caller must release it. If there is already a
+// link for that session, put returns that one and closes the new one.
 func (c *cache) put(l *link) *link {
 	got, _ := c.get(context.Background(), l.id, func() (*link, error) { return l, nil })
 	if got != nil && got != l {
@@ -107,7 +111,7 @@ func (c *cache) put(l *link) *link {
 	return got
 }
 
-// release ends the use of a link, and makes room.
+// release ends the use of a link, and then makes room if necessary.
 func (c *cache) release(l *link) {
 	c.mu.Lock()
 	if item := c.items[l.id]; item != nil && item.link == l {
@@ -117,7 +121,7 @@ func (c *cache) release(l *link) {
 	c.evict()
 }
 
-// forget takes an item out, if it still stands for the id.
+// forget removes an item, unless another one has taken its place.
 func (c *cache) forget(id string, item *cached) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +130,7 @@ func (c *cache) forget(id string, item *cached) {
 	}
 }
 
-// drop takes a link out that is no longer good, and closes it.
+// drop removes a link that can no longer be used, and closes it.
 func (c *cache) drop(id string) {
 	c.mu.Lock()
 	item := c.items[id]
@@ -148,9 +152,10 @@ func (c *cache) limit(s Settings) {
 	c.evict()
 }
 
-// evict closes links until the limits hold, or half of them if memory is short.
+// evict closes links until the limits hold. If memory is short, the limits are half of what
+// they are otherwise.
 func (c *cache) evict() {
-	short := c.pressure() // not under the lock: it may ask what is in memory
+	short := c.pressure() // without mu: the function may call SessionsInMemory
 	c.mu.Lock()
 	count, bytes := c.count, c.bytes
 	if short && len(c.items) > 1 {
@@ -163,7 +168,8 @@ func (c *cache) evict() {
 	}
 }
 
-// shrink takes out links until the limits hold or none is left that may go.
+// shrink removes links until the limits hold or no other link may go. It is called with mu
+// held; the caller closes the links afterwards, without it.
 func (c *cache) shrink(count int, bytes int64) (victims []*link) {
 	for len(c.items) > count || c.size() > bytes {
 		id := c.victim()
@@ -194,8 +200,8 @@ func (i *cached) loaded() bool {
 	}
 }
 
-// victim returns the id of the link that may go first: of those with the lowest
-// priority the one that was not used for longest.
+// victim returns the id of the link that should go first: among those with the lowest
+// priority, the least recently used.
 func (c *cache) victim() (id string) {
 	lowest, oldest := math.MaxInt, uint64(math.MaxUint64)
 	for candidate, item := range c.items {
@@ -217,17 +223,16 @@ func (c *cache) open() []*link {
 	var links []*link
 	for _, item := range c.items {
 		if item.loaded() {
-			item.users++ // not a use that counts as recent
+			item.users++ // without marking it as recently used
 			links = append(links, item.link)
 		}
 	}
 	return links
 }
 
-// heapNearLimit reports whether the heap is above nine tenths of the limit that
-// was set for it, if one was.
+// heapNearLimit reports whether the heap is above nine tenths of its limit, if there is one.
 func heapNearLimit() bool {
-	limit := debug.SetMemoryLimit(-1) // a negative one only asks
+	limit := debug.SetMemoryLimit(-1) // a negative limit only asks
 	if limit == math.MaxInt64 {
 		return false
 	}
@@ -253,7 +258,7 @@ func (c *cache) prioritise(id string, priority int) {
 	c.priority[id] = priority
 }
 
-// contents returns the ids of the links and their size.
+// contents returns the ids of the links and the size of their messages.
 func (c *cache) contents() (ids []string, bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -263,7 +268,7 @@ func (c *cache) contents() (ids []string, bytes int64) {
 	return ids, c.size()
 }
 
-// shrinkTo closes links until they take at most so many bytes.
+// shrinkTo closes links until they take at most a number of bytes.
 func (c *cache) shrinkTo(bytes int64) {
 	c.mu.Lock()
 	victims := c.shrink(math.MaxInt, bytes)
@@ -273,7 +278,7 @@ func (c *cache) shrinkTo(bytes int64) {
 	}
 }
 
-// close closes all links, also those in use.
+// close closes all links, even those in use.
 func (c *cache) close() {
 	c.mu.Lock()
 	ids := make([]string, 0, len(c.items))

@@ -10,15 +10,15 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// catalogue is the index of the store, if it has one. The index knows, of each
-// session, what else only its log can tell, and is brought up to date before it is
-// asked. It is never made for a list: that takes as long as reading all logs.
+// catalogue is the index of the store, if it has one. It knows about each session what
+// otherwise only the log can tell, and is brought up to date before every use. It is never
+// created for a list: that would take as long as reading all logs.
 type catalogue struct {
 	ix    *index.Index
 	heads map[string]stamped // of the sessions that were listed, by name
 }
 
-// stamped is a head and what the index said of the log when it was made.
+// stamped is a head together with the state of the log when the head was made.
 type stamped struct {
 	size    int64
 	updated time.Time
@@ -26,8 +26,7 @@ type stamped struct {
 	*head
 }
 
-// open returns the index, brought up to date, or nil if there is none that can be
-// used.
+// open returns the index, brought up to date, or nil if there is none that can be used.
 func (c *catalogue) open(ctx context.Context, st store.Store, o *Options) *index.Index {
 	files, ok := st.(interface{ IndexPath() string })
 	if !ok {
@@ -46,7 +45,7 @@ func (c *catalogue) open(ctx context.Context, st store.Store, o *Options) *index
 		}
 	}
 	report, err := c.ix.CatchUp(ctx, nil)
-	if err != nil || len(report.Unread) > 0 { // a list has what cannot be read, with the reason
+	if err != nil || len(report.Unread) > 0 { // a list shows unreadable sessions with the reason, and the index cannot
 		o.Logger.Debug("index not used", "unread", len(report.Unread), "error", err)
 		c.close()
 		return nil
@@ -56,13 +55,13 @@ func (c *catalogue) open(ctx context.Context, st store.Store, o *Options) *index
 
 func (c *catalogue) close() {
 	if c.ix != nil {
-		_ = c.ix.Close() // it was only read, or can be read again from the logs
+		_ = c.ix.Close() // nothing can be lost: the index is derived from the logs
 		c.ix = nil
 	}
 }
 
-// head returns the head of a session in the index, the same one as long as nothing
-// has changed.
+// head returns the head of a session in the index: the same one, as long as nothing has
+// changed.
 func (c *catalogue) head(s *index.Session) *head {
 	now := stamped{size: s.Size, updated: s.Updated, leaf: s.Leaf}
 	if was, ok := c.heads[s.Name]; ok && was.size == now.size && was.updated.Equal(now.updated) && was.leaf == now.leaf {

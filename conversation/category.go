@@ -24,16 +24,16 @@ const (
 // SYSTEM_OUTPUT.
 func ParseCategory(name string) (Category, error) { return window.ParseCategory(name) }
 
-// outputMarks are how programs that put the output of tools into messages of the
-// system begin it.
+// outputMarks are the beginnings of messages in which some programs put tool output under
+// the role system.
 var outputMarks = []string{"action executed:", "code saved to:", "result:", "status:"}
 
-const maxMark = 16 // bytes; the longest of them
+const maxMark = 16 // the length of the longest mark, in bytes
 
-// Categorise chooses the category of a new message that was given none. It is the
-// one that window.CategoryFor reads from such a message, so that everybody who
-// reads it agrees; except that what looks like the output of a tool is output,
-// whatever role brings it. The system prompt is never taken for that.
+// Categorise chooses a category for a new message without one. It is the category that
+// window.CategoryFor would read from the message, so that all readers agree. The exception:
+// text that looks like tool output is SYSTEM_OUTPUT, whatever its role, unless it is the
+// system prompt.
 func Categorise(role string, content []session.Content, systemPrompt string) Category {
 	for i := range content {
 		if content[i].ToolResult != nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Conversation is a chain of sessions read as what it is: one conversation. What
-// was carried from session to session is in it once, and markers are not in it.
+// Conversation is a chain of sessions read as one conversation. Messages that were carried
+// from session to session are in it once, and markers are left out.
 type Conversation struct {
 	// Session has the id of the original session and the messages of all.
 	Session
 	// Links are the sessions that are there, the first first.
 	Links []Link
-	// Missing are the ids of sessions that others name and that are not there, or
-	// cannot be read. What they held is not among the messages.
+	// Missing are the ids of sessions that others name but that are not there or cannot be
+	// read. Their messages are missing from Messages.
 	Missing []string
 }
 
@@ -25,10 +25,10 @@ type Conversation struct {
 type Link struct {
 	ID      string
 	Started time.Time
-	// First is the index of its first message in the conversation: where a
-	// thin line may be drawn.
+	// First is the index of its first message in the conversation. A program may draw a
+	// thin line there.
 	First int
-	// Messages and Tokens are its own, without what was carried over to it.
+	// Messages and Tokens are its own, without what was carried over.
 	Messages, Tokens int
 }
 
@@ -39,7 +39,7 @@ type Totals struct {
 	Sessions     int
 	Messages     int
 	Tokens       int
-	Estimated    int // how many of the tokens nobody counted
+	Estimated    int // how many of the tokens are estimates
 	// Missing are sessions whose messages do not count: see Conversation.
 	Missing []string
 }
@@ -54,14 +54,14 @@ func (m *Sessions) chain(id string) (session.Linked, error) {
 	return session.FindChain(m.context(), m.store, l.id, nil)
 }
 
-// walkBack calls visit with the links of a chain, the last first, each locked, until
-// it returns false. What is missing is passed over.
+// walkBack calls visit with the links of a chain, last one first, each locked, until visit
+// returns false. Missing links are skipped.
 func (m *Sessions) walkBack(id string, visit func(*link) bool) error {
 	l, err := m.tail(id)
 	if err != nil {
 		return err
 	}
-	var earlier []string // what comes before, once a link was missing
+	var earlier []string // the sessions before, looked up once a link was missing
 	for seen := map[string]bool{}; ; {
 		seen[l.id] = true
 		if err := m.lock(l); err != nil {
@@ -80,7 +80,7 @@ func (m *Sessions) walkBack(id string, visit func(*link) bool) error {
 		if err == nil && !leavesRoom(header, l.header) {
 			continue
 		}
-		if err == nil { // what stands between is not known yet
+		if err == nil { // other links may have come back between the two: look them up
 			m.cache.release(l)
 			err = session.ErrNotExist
 		}
@@ -105,15 +105,14 @@ func (m *Sessions) walkBack(id string, visit func(*link) bool) error {
 	}
 }
 
-// before returns the sessions of a chain that come before one of them, the first
-// first.
+// before returns the sessions of a chain that come before one of them, in order.
 func (m *Sessions) before(id string) ([]string, error) {
 	chain, err := session.FindChain(m.context(), m.store, id, nil)
 	return chain.Links[:max(0, slices.Index(chain.Links, id))], err
 }
 
-// isWhole reports whether all links before a link are there, each right after the
-// one that it continues.
+// isWhole reports whether all links before a link are there, each right after the one that it
+// continues.
 func (m *Sessions) isWhole(header session.Header) bool {
 	for seen := map[string]bool{}; header.Relation == session.RelationContinuation && !seen[header.ParentSession]; {
 		seen[header.ParentSession] = true
@@ -126,13 +125,12 @@ func (m *Sessions) isWhole(header session.Header) bool {
 	return true
 }
 
-// leavesRoom reports whether a link leaves room for others between it and the one
-// that it continues: those that it was made instead of, which may have come back.
+// leavesRoom reports whether there may be other links between a link and the one that it
+// continues: those that it replaced, which may have come back.
 func leavesRoom(l, continues session.Header) bool { return l.Continuation > continues.Continuation+1 }
 
-// eachLink calls visit with the links of a chain, the first first, each locked, and
-// with those of its messages that are not in the links before. It returns which
-// sessions are missing.
+// eachLink calls visit with the links of a chain in order, each locked, and with those of its
+// messages that are not in earlier links. It returns which sessions are missing.
 func (m *Sessions) eachLink(id string, visit func(*link, []session.Entry)) (session.Linked, error) {
 	chain, err := m.chain(id)
 	if err != nil {
@@ -169,8 +167,7 @@ func (m *Sessions) eachLink(id string, visit func(*link, []session.Entry)) (sess
 	return chain, nil
 }
 
-// Conversation returns all of the conversation that a session is part of, as it
-// is stored now.
+// Conversation returns the whole conversation that a session is part of, as it is stored now.
 func (m *Sessions) Conversation(id string) (Conversation, error) {
 	if err := m.refreshTail(id, reading); err != nil {
 		return Conversation{}, err
@@ -200,7 +197,7 @@ func sumOf(messages []session.Entry) int {
 	return sum.total()
 }
 
-// refreshTail takes in what others have added to a conversation.
+// refreshTail reads what others have added to a conversation.
 func (m *Sessions) refreshTail(id string, a access) error {
 	for range maxAttempts {
 		l, err := m.tailFor(id, a)
@@ -221,7 +218,7 @@ func (m *Sessions) refreshTail(id string, a access) error {
 			return err
 		}
 	}
-	return nil // it grows faster than we read; what there was is there
+	return nil // it grows faster than we can read; we have everything up to now
 }
 
 // rootOf returns the id of the conversation that a session is part of: that of the
@@ -239,9 +236,9 @@ func (m *Sessions) rootOf(id string) (string, error) {
 	return l.before.root, nil
 }
 
-// Totals returns the size of the conversation that a session is part of. It
-// costs what its last session does, which knows what came before; unless a session
-// is missing, whose messages do not count.
+// Totals returns the size of the conversation that a session is part of. Usually it reads
+// only the last session, which knows what came before. If a session is missing, its messages
+// do not count, and all the others have to be read.
 func (m *Sessions) Totals(id string) (Totals, error) {
 	if err := m.refreshTail(id, reading); err != nil {
 		return Totals{}, err
@@ -267,7 +264,7 @@ func (m *Sessions) Totals(id string) (Totals, error) {
 	return m.count(t)
 }
 
-// count is Totals of a conversation of which a session is missing.
+// count computes Totals for a conversation with a missing session.
 func (m *Sessions) count(t Totals) (Totals, error) {
 	t.Sessions, t.Messages = 0, 0
 	var tokens amount
@@ -283,8 +280,8 @@ func (m *Sessions) count(t Totals) (Totals, error) {
 	return t, err
 }
 
-// Search returns the messages of a conversation whose text contains a text,
-// whatever the case, the oldest first. (Package index searches all sessions.)
+// Search returns the messages of a conversation that contain a text, ignoring case, oldest
+// first. (Package index searches all sessions.)
 func (m *Sessions) Search(id, text string) ([]Message, error) {
 	if err := m.refreshTail(id, reading); err != nil {
 		return nil, err
@@ -301,7 +298,7 @@ func (m *Sessions) Search(id, text string) ([]Message, error) {
 	return found, err
 }
 
-// searchable is the text of blocks, the results of tools included.
+// searchable returns the text of blocks, including tool results.
 func searchable(blocks []session.Content) string {
 	var b strings.Builder
 	for i := range blocks {

@@ -11,49 +11,52 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// Chat is one conversation: its messages, and the part of them that goes to the model.
-// Its methods may be called concurrently.
+// Chat is one conversation: its messages, and the part of them that is sent to a model. Its
+// methods may be called concurrently.
 type Chat struct {
 	*chatCore
-	sessions *Sessions // whose context is the chat's
+	sessions *Sessions // its context is the chat's
 }
 
 // chatCore is what all views of a Chat share.
+//
+// Locks are taken in this order: the turn of a Manager, order, look, a link's mu, then the
+// mutexes that only guard memory (mu here, Sessions.mu, cache.mu). Links of one chain are
+// locked from earlier to later.
 type chatCore struct {
 	window *Window
 
-	order gate.Mutex // held while something is added: the prompt comes before what the user says
+	order gate.Mutex // held while something is added, so that the prompt comes before the user's first message
 	look  gate.Mutex // guards view
 	view  view
 
-	mu     sync.Mutex // guards what follows; never held while the store works
+	mu     sync.Mutex // guards what follows; never held while calling the store
 	id     string     // of a session of the conversation; "" until there is one
 	prompt string
-	title  string // for the session that the first message makes
-	config Config // likewise
+	title  string // for the session that the first message creates
+	config Config // the same
 }
 
-// NewChat returns a conversation that has no session yet: the first message makes
-// one, or Load finds one.
+// NewChat returns a conversation that has no session yet. The first message creates one, or
+// Load finds one.
 func NewChat(s *Sessions, w *Window) *Chat { return &Chat{&chatCore{window: w}, s} }
 
-// WithContext returns the same conversation with operations that end when ctx does:
-// see Sessions.WithContext.
+// WithContext returns the same conversation with operations that end when ctx ends: see
+// Sessions.WithContext.
 func (c *Chat) WithContext(ctx context.Context) *Chat {
 	return &Chat{c.chatCore, c.sessions.WithContext(ctx)}
 }
 
-// ID returns the id of the conversation as it was created or loaded, or "" if it
-// has no session yet.
+// ID returns the id of the conversation as it was created or loaded, or "" if it has no
+// session yet.
 func (c *Chat) ID() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.id
 }
 
-// SetSystemPrompt sets the instructions that PrepareConversation sends before
-// anything else: once, and again when they are changed. The new ones then take the
-// place of the old ones.
+// SetSystemPrompt sets the instructions that PrepareConversation sends before anything else.
+// They are sent once, and again when they change; new instructions replace the old ones.
 func (c *Chat) SetSystemPrompt(prompt string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +84,7 @@ func (c *Chat) SystemPrompt() (prompt string, sent bool) {
 	return prompt, sent
 }
 
-// SetTitle gives the conversation a title, now or when its session is made.
+// SetTitle gives the conversation a title, now or when its session is created.
 func (c *Chat) SetTitle(title string) error {
 	c.mu.Lock()
 	c.title = title
@@ -98,7 +101,7 @@ func (c *Chat) SetTitle(title string) error {
 	})
 }
 
-// Config returns what the conversation does differently from others.
+// Config returns the settings of this conversation.
 func (c *Chat) Config() (Config, error) {
 	c.mu.Lock()
 	id, config := c.id, c.config
@@ -109,9 +112,9 @@ func (c *Chat) Config() (Config, error) {
 	return c.sessions.Config(id)
 }
 
-// Configure says what the conversation does differently, from now on and in every
-// program that opens it. It returns an error that matches session.ErrInvalid, and
-// changes nothing, if that makes no sense.
+// Configure changes the settings of this conversation, from now on and in every program that
+// opens it. If they make no sense, it changes nothing and returns an error that matches
+// session.ErrInvalid.
 func (c *Chat) Configure(config Config) error {
 	if err := config.check(c.window.Options(), c.window.counters); err != nil {
 		return err
@@ -126,8 +129,7 @@ func (c *Chat) Configure(config Config) error {
 	return c.sessions.Configure(id, config)
 }
 
-// Load makes an existing conversation this one. The id may be that of any of its
-// sessions.
+// Load switches to an existing conversation. The id may be that of any of its sessions.
 func (c *Chat) Load(id string) error {
 	if err := c.sessions.refreshTail(id, writing); err != nil {
 		return err
@@ -149,8 +151,7 @@ func (c *Chat) Load(id string) error {
 	return nil
 }
 
-// Reset begins a new conversation with the same instructions. The old one stays
-// where it is.
+// Reset begins a new conversation with the same instructions. The old one stays stored.
 func (c *Chat) Reset() {
 	c.look.Lock()
 	c.view = view{}
@@ -160,9 +161,9 @@ func (c *Chat) Reset() {
 	c.id, c.title, c.config = "", "", Config{}
 }
 
-// AddMessage adds a message at the end of the conversation, and returns it as it
-// was stored. content is what ParseContent takes; a category of 0 is chosen by
-// Categorise. The first message makes the session.
+// AddMessage adds a message at the end of the conversation and returns it as it was stored.
+// content is anything that ParseContent accepts; if category is 0, Categorise chooses one. The
+// first message creates the session.
 func (c *Chat) AddMessage(role string, content any, category Category, metadata map[string]any) (Message, error) {
 	blocks, err := ParseContent(content)
 	if err != nil {
@@ -171,18 +172,17 @@ func (c *Chat) AddMessage(role string, content any, category Category, metadata 
 	return c.Add(Message{Role: role, Content: blocks, Category: category, Metadata: metadata})
 }
 
-// Add is AddMessage for a message that may have more to it. What it lacks is
-// filled in, except for its tokens: a number that is stored must have been
-// counted by the model's provider, and what somebody estimates today is wrong for
-// the model of tomorrow.
+// Add is AddMessage for a message with more fields. Missing ones are filled in, except for its
+// tokens: a stored count must come from the model's provider, because today's estimate would
+// be wrong for tomorrow's model.
 func (c *Chat) Add(m Message) (Message, error) {
 	added, moved, err := c.inOrder(func() (Message, []Transition, error) { return c.add(m) })
 	c.sessions.tell(moved)
 	return added, err
 }
 
-// inOrder adds something while nobody else does. OnTransition is called afterwards,
-// once no lock is held.
+// inOrder adds something while nobody else does. The caller reports transitions afterwards,
+// when no lock is held.
 func (c *Chat) inOrder(add func() (Message, []Transition, error)) (Message, []Transition, error) {
 	if err := c.order.LockContext(c.sessions.context()); err != nil {
 		return Message{}, nil, err
@@ -199,7 +199,7 @@ func (c *Chat) add(m Message) (Message, []Transition, error) {
 	}
 	given := m.ID != ""
 	m = m.withDefaults(now())
-	if err := errors.Join(m.Validate(), session.CheckRole(m.Role)); err != nil { // before a session is made for it
+	if err := errors.Join(m.Validate(), session.CheckRole(m.Role)); err != nil { // first, so that no session is created for it
 		return Message{}, nil, err
 	}
 	id, err := c.ensure()
@@ -209,7 +209,7 @@ func (c *Chat) add(m Message) (Message, []Transition, error) {
 	return c.sessions.addMessage(id, m, given)
 }
 
-// ensure makes the session if there is none yet. It is called in order.
+// ensure creates the session if there is none yet. It is called with order held.
 func (c *Chat) ensure() (string, error) {
 	c.mu.Lock()
 	id, title, config := c.id, c.title, c.config
@@ -243,7 +243,7 @@ func (c *Chat) AddAssistantMessage(r Reply) (Message, error) {
 	})
 }
 
-// AddActionResult adds what a tool answered to a call.
+// AddActionResult adds a tool's answer to a call.
 func (c *Chat) AddActionResult(callID, output string, isError bool) (Message, error) {
 	if callID == "" {
 		return Message{}, fmt.Errorf("action result: %w: it has no call id", session.ErrInvalid)
@@ -252,22 +252,21 @@ func (c *Chat) AddActionResult(callID, output string, isError bool) (Message, er
 	return c.AddMessage(session.RoleTool, result, CategorySystemOutput, nil)
 }
 
-// AddContext adds reference material. The source says where it is from.
+// AddContext adds reference material. source says where it comes from.
 func (c *Chat) AddContext(source, text string) (Message, error) {
 	return c.AddMessage(session.RoleSystem, contextText(source, text), CategoryContext, map[string]any{metaSource: source})
 }
 
-// metaSource is the member of a message's metadata that says where it is from.
+// metaSource is the member of a message's metadata that says where it comes from.
 const metaSource = "source"
 
-// contextText tells the model where a text begins, ends, and is from.
+// contextText shows the model where a text begins, where it ends and where it comes from.
 func contextText(source, text string) string {
 	return fmt.Sprintf("<context source=%q>\n%s\n</context>", source, text)
 }
 
-// PrepareConversation gets the conversation ready for a request: it adds the
-// instructions, if they were not sent yet, and what the user says, with the
-// images of the given files.
+// PrepareConversation prepares a request: it adds the instructions, if they were not sent yet,
+// and the user's message with the images from the given files.
 func (c *Chat) PrepareConversation(userInput string, imagePaths ...string) (Message, error) {
 	var content []session.Content
 	if userInput != "" || len(imagePaths) == 0 {
@@ -292,8 +291,8 @@ func (c *Chat) PrepareConversation(userInput string, imagePaths ...string) (Mess
 	return m, err
 }
 
-// sendPrompt adds the instructions unless the conversation has them, and takes
-// those out of the context that were in force before. It is called in order.
+// sendPrompt adds the instructions unless the conversation has them, and removes earlier ones
+// from the context. It is called with order held.
 func (c *Chat) sendPrompt() ([]Transition, error) {
 	c.mu.Lock()
 	prompt := c.prompt
@@ -335,7 +334,7 @@ func (c *Chat) sendPrompt() ([]Transition, error) {
 // typePrompt is the member metaType of the metadata of the instructions.
 const typePrompt = "system_prompt"
 
-// hasPrompt reports whether a prompt is in the context, and which other ones are.
+// hasPrompt reports whether a prompt is in the context, and returns the other prompts there.
 func (l *link) hasPrompt(prompt string) (sent bool, stale []string) {
 	for _, i := range l.instructions {
 		e := &l.entries[i]
@@ -350,10 +349,9 @@ func (l *link) hasPrompt(prompt string) (sent bool, stale []string) {
 	return sent, stale
 }
 
-// View returns what of the conversation fits the window now, with a report. It
-// costs what was added since the last time, however long the conversation is. If
-// the SYSTEM messages alone do not fit, or the newest message, the error is a
-// *window.OverflowError.
+// View returns what fits the window now, with a report. Its cost depends on what was added
+// since the last time, not on the length of the conversation. If the SYSTEM messages alone or
+// the newest message does not fit, the error is a *window.OverflowError.
 func (c *Chat) View() (*window.View, error) {
 	id := c.ID()
 	if id == "" {
@@ -369,8 +367,8 @@ func (c *Chat) View() (*window.View, error) {
 	return c.view.update(c.sessions, c.window, id)
 }
 
-// History returns what of the conversation fits the window, as Chat Completions
-// takes it. Request has it for other APIs.
+// History returns what fits the window, in the format of Chat Completions. For other APIs, use
+// Request.
 func (c *Chat) History() ([]APIMessage, error) {
 	v, err := c.View()
 	if err != nil {
@@ -379,7 +377,7 @@ func (c *Chat) History() ([]APIMessage, error) {
 	return apiMessages(v.Entries...)
 }
 
-// Request returns what a model is to be sent now.
+// Request returns what to send to a model now.
 func (c *Chat) Request() (Request, error) {
 	v, err := c.View()
 	id := c.ID()
@@ -398,7 +396,7 @@ func (c *Chat) Request() (Request, error) {
 	return Request{Conversation: l.before.root, Session: l.id, Entries: v.Entries, Report: v.Report}, nil
 }
 
-// Conversation returns everything that was said, whatever fits the window.
+// Conversation returns everything that was said, whether or not it fits the window.
 func (c *Chat) Conversation() (Conversation, error) {
 	id := c.ID()
 	if id == "" {
@@ -436,9 +434,8 @@ func (l library) Entry(id string) (found session.Entry, _ error) {
 	return found, errors.Join(err, missing)
 }
 
-// Save is a barrier: it returns when everything that was added to the
-// conversation since the last time is on the disk, however lazily the store was
-// told to sync.
+// Save is a barrier: it returns when everything added to the conversation is on the disk,
+// whatever the store's Sync is.
 func (c *Chat) Save() error {
 	id := c.ID()
 	if id == "" {

@@ -10,15 +10,14 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// Compact lets a summary stand for the beginning of the conversation, however many
-// sessions that is in, and keeps as much of its end as fits a number of tokens. It
-// returns what was kept: see session.PlanCompaction, whose errors it has, and which
-// says what is kept besides and when less fits. The log keeps everything.
+// Compact lets a summary stand for the beginning of the conversation, in however many sessions
+// that is, and keeps as much of the end as fits a number of tokens. It returns what was kept.
+// See session.PlanCompaction for its errors, for what else is kept, and for what happens if
+// nothing fits. The log keeps everything.
 //
-// summarize is given the plan and returns the summary of what is to go. Messages
-// may be added meanwhile: they stay. If it returns an error or nothing but white
-// space, nothing changes. If the context of the chat is done first, Compact returns
-// without waiting for it, and what it returns later is dropped.
+// summarize gets the plan and returns the summary of what will go. Messages that are added in
+// the meantime stay. If it returns an error or only white space, nothing changes. If the
+// chat's context ends first, Compact returns without waiting, and a later summary is dropped.
 func (c *Chat) Compact(keepTokens int, summarize func(*session.CompactionPlan) (string, error)) (*session.CompactionPlan, error) {
 	id := c.ID()
 	if id == "" {
@@ -51,7 +50,7 @@ func (c *Chat) counter() (func(session.Entry) int, error) {
 	return func(e session.Entry) int { return window.CountEntry(o.Counter, o.Provider, &e).Tokens }, nil
 }
 
-// compact compacts a conversation as plan says, given all of it as one session.
+// compact compacts a conversation according to plan, which gets all of it as one session.
 func (m *Sessions) compact(id string, plan func(*session.Session) (*session.CompactionPlan, string, error)) (_ *session.CompactionPlan, err error) {
 	if err := m.refreshTail(id, writing); err != nil {
 		return nil, err

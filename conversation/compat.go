@@ -2,9 +2,8 @@ package conversation
 
 import "log/slog"
 
-// The names that the documents use which this package implements. They are the
-// same things under longer names; programs that were written against those
-// documents compile as they are.
+// The names used in the documents that this package implements. They are the same things
+// under longer names, so that programs written against those documents compile unchanged.
 type (
 	SessionManager       = Sessions
 	ConversationManager  = Manager

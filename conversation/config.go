@@ -12,11 +12,11 @@ import (
 // The latest counts.
 const customConfig = "coppice.conversation.config"
 
-// Config is what one conversation does differently from the others of its manager.
-// Zero values stand for what the manager says. It is stored with the conversation,
-// so that it holds in every program that opens it.
+// Config is what one conversation does differently from the others of its manager. A zero
+// value means the manager's setting. It is stored with the conversation, so that it holds in
+// every program that opens it.
 type Config struct {
-	// Provider and Model are who answers.
+	// Provider and Model name the model that answers.
 	Provider string `json:"provider,omitempty"`
 	Model    string `json:"model,omitempty"`
 	// Window is the size of the model's window in tokens, MaxReply how much of it
@@ -24,7 +24,7 @@ type Config struct {
 	Window          int `json:"window,omitempty"`
 	MaxReply        int `json:"max_reply,omitempty"`
 	MaxRequestBytes int `json:"max_request_bytes,omitempty"`
-	// Shares is how the window is shared out.
+	// Shares is how the window is divided between categories.
 	Shares window.Shares `json:"shares,omitzero"`
 	// Images is how many images are sent: see window.Options.
 	Images int `json:"images,omitempty"`
@@ -32,7 +32,7 @@ type Config struct {
 	MaxMessages int `json:"max_messages,omitempty"`
 }
 
-// configFor returns the config that makes a conversation a model's.
+// configFor returns the config for a model.
 func configFor(c Capabilities) Config {
 	return Config{
 		Provider: c.Provider, Model: c.Model, Window: c.ContextWindow,
@@ -40,12 +40,12 @@ func configFor(c Capabilities) Config {
 	}
 }
 
-// apply returns the options of a window that has a config.
+// apply returns the window options with a config applied.
 func (c Config) apply(o window.Options, counters *counters) window.Options {
 	if (c.Provider != "" || c.Model != "") && (c.Provider != o.Provider || c.Model != o.Model) {
 		o.Provider, o.Model = c.Provider, c.Model
 		o.Counter = counters.get(c.Provider, c.Model)
-		o.Budget.Tokens, o.Budget.Reserve, o.Budget.Bytes = DefaultWindow, 0, 0 // those were the other model's
+		o.Budget.Tokens, o.Budget.Reserve, o.Budget.Bytes = DefaultWindow, 0, 0 // those in o belong to the other model
 	}
 	set := func(to *int, value int) {
 		if value != 0 {
@@ -62,8 +62,8 @@ func (c Config) apply(o window.Options, counters *counters) window.Options {
 	return o
 }
 
-// check returns an error that matches session.ErrInvalid if a config makes no
-// sense in a window.
+// check returns an error that matches session.ErrInvalid if a config makes no sense for a
+// window.
 func (c Config) check(o window.Options, counters *counters) error {
 	if c.MaxMessages < 0 {
 		return fmt.Errorf("config: %w: at most %d messages in a session", session.ErrInvalid, c.MaxMessages)
@@ -72,7 +72,7 @@ func (c Config) check(o window.Options, counters *counters) error {
 	return err
 }
 
-// entry is the config as a log keeps it.
+// entry returns the config as it is stored in a log.
 func (c Config) entry() (session.Entry, error) {
 	raw, err := json.Marshal(c)
 	if err != nil {
@@ -113,7 +113,7 @@ func (l *link) configChanges(c Config) ([]session.Entry, error) {
 	return entries, nil
 }
 
-// Config returns what the conversation of a session does differently.
+// Config returns the settings of a session's conversation.
 func (m *Sessions) Config(id string) (Config, error) {
 	l, err := m.tail(id)
 	if err != nil {
@@ -127,7 +127,7 @@ func (m *Sessions) Config(id string) (Config, error) {
 	return l.config, nil
 }
 
-// Configure says what the conversation of a session does differently from now on.
+// Configure changes the settings of a session's conversation.
 func (m *Sessions) Configure(id string, c Config) error {
 	if err := c.check(window.Options{}, newCounters(nil, nil)); err != nil {
 		return err

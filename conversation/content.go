@@ -11,10 +11,10 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// ParseContent makes content of what a caller has: a string; blocks of package
-// session; or anything that JSON can hold, as lists and maps or as raw bytes, in
-// the shape of a log or of the common model APIs (image_url, input_audio, file,
-// flat tool_use and tool_result). A block of an unknown shape is kept as it is.
+// ParseContent converts what a caller has into content: a string; blocks of package session;
+// or any JSON value, as lists and maps or as raw bytes, in the shape of a log or of the common
+// model APIs (image_url, input_audio, file, flat tool_use and tool_result). A block of an
+// unknown shape is kept as it is.
 func ParseContent(v any) ([]session.Content, error) {
 	switch v := v.(type) {
 	case nil:
@@ -54,9 +54,9 @@ func parseJSON(raw json.RawMessage) ([]session.Content, error) {
 	return blocks, nil
 }
 
-// parseBlock reads a block in the shape of a log or of a model API. The packages
-// below provider know the APIs: they keep numbers as they are written, and what
-// has no place of its own, such as cache_control and detail, with the block.
+// parseBlock reads a block in the shape of a log or of a model API. The packages below
+// provider know the APIs: they keep numbers as written, and store members without a field of
+// their own, such as cache_control and detail, with the block.
 func parseBlock(raw json.RawMessage) (session.Content, error) {
 	var shape struct {
 		Type      string
@@ -88,8 +88,8 @@ func hasMember(raw json.RawMessage, name string) bool {
 	return json.Unmarshal(raw, &members) == nil && members[name] != nil
 }
 
-// foreignBlock reads a block by a provider's decoder of lists. One that the decoder
-// makes nothing of is kept as it is.
+// foreignBlock reads a block with a provider's decoder for lists. If the decoder does not
+// understand it, it is kept as it is.
 func foreignBlock(raw json.RawMessage, decode func(list []byte) ([]session.Content, error)) (session.Content, error) {
 	list := append(append([]byte{'['}, raw...), ']')
 	if blocks, err := decode(list); err == nil && len(blocks) == 1 {
@@ -103,8 +103,8 @@ func foreignBlock(raw json.RawMessage, decode func(list []byte) ([]session.Conte
 	return block, err
 }
 
-// readParts reads those parts of a result that its own API does not know: there
-// are programs that put the images of one API into the results of another.
+// readParts reads those parts of a result that its own API does not know. Some programs put
+// images of one API into results of another.
 func readParts(parts []session.Content) {
 	for i := range parts {
 		if parts[i].Raw == nil {

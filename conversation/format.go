@@ -25,8 +25,8 @@ const (
 	FormatBedrock   Format = "bedrock"
 )
 
-// FormatOf returns the format of a provider. One that is not known takes
-// FormatChat: that is what services imitate.
+// FormatOf returns the format of a provider. For an unknown provider that is FormatChat,
+// because that is what services imitate.
 func FormatOf(name string) Format {
 	switch strings.ToLower(name) {
 	case "anthropic", "claude":
@@ -75,8 +75,8 @@ func apiMessages(entries ...session.Entry) ([]APIMessage, error) {
 	return messages, err
 }
 
-// APIFormat returns the message as Chat Completions takes it. It is several if it
-// has the results of several calls. See Request.Encode for other APIs.
+// APIFormat returns the message in the format of Chat Completions: several messages if it has
+// the results of several calls. See Request.Encode for other APIs.
 func (m Message) APIFormat() ([]APIMessage, error) { return apiMessages(m.entry()) }
 
 // FormattedHistory returns all messages as Chat Completions takes them.

@@ -12,20 +12,20 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// head is what a log says of its session without being decoded: enough to put lists
-// in order and conversations together. It says the same as the catalogue of package
-// index, by the same rules.
+// head is what a log says about its session without being decoded: enough to sort lists and
+// to join conversations. It must agree with the catalogue of package index, so it uses the
+// same rules.
 type head struct {
-	stat   store.Stat   // of the log when it was looked at
+	stat   store.Stat   // of the log when it was read
 	link   session.Link // its place in a chain
 	active time.Time    // when something was last said
 	err    error        // why it cannot be read
 
 	messages int         // on all branches
-	carried  int         // of these, what the session was given by the one before it
-	first    index.Title // what it is called unless somebody gives it a name
+	carried  int         // how many of these were carried over
+	first    index.Title // its title, unless somebody gives it a name
 
-	described atomic.Pointer[described] // what a list says of it, if it was listed
+	described atomic.Pointer[described] // what a list says about it, if it was listed
 }
 
 // readHead looks at a log.
@@ -49,8 +49,7 @@ func readHead(ctx context.Context, st store.Store, stat store.Stat) *head {
 	return h
 }
 
-// count counts the messages, and finds out what the session is called. Most lines
-// are only looked at.
+// count counts the messages and finds the title. It decodes few lines.
 func (h *head) count(ctx context.Context, st store.Store) (err error) {
 	log, err := st.Open(ctx, h.stat.Name)
 	if err != nil {

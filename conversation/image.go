@@ -11,12 +11,11 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// MaxImageBytes is the largest image that LoadImage reads. No provider takes
-// larger ones.
+// MaxImageBytes is the largest image that LoadImage reads. No provider accepts larger ones.
 const MaxImageBytes = 32 << 20
 
-// LoadImage reads an image file. What is no image, as far as its first bytes
-// tell, gives an error that matches session.ErrInvalid.
+// LoadImage reads an image file. If its first bytes do not look like an image, the error
+// matches session.ErrInvalid.
 func LoadImage(path string) (session.Content, error) {
 	f, err := vfs.Open(path)
 	if err != nil {

@@ -43,8 +43,7 @@ var (
 	sessionMembers = []string{"id", "created_at", "last_active", "metadata", "messages"}
 )
 
-// clock is a time in JSON: written in RFC 3339, read also as local time without
-// a zone.
+// clock is a time in JSON: written in RFC 3339; also read without a zone, as local time.
 type clock time.Time
 
 func (c clock) MarshalJSON() ([]byte, error) {
@@ -67,8 +66,8 @@ func (c *clock) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// category is a Category in JSON: written by its name, read also by its number.
-// One that is not known is none.
+// category is a Category in JSON: written as a name, also read as a number. An unknown one
+// counts as none.
 type category Category
 
 func (c category) MarshalJSON() ([]byte, error) { return json.Marshal(Category(c).String()) }
@@ -173,9 +172,9 @@ func (s *Session) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// decodeMembers reads the named members of an object into a struct, and returns
-// the others. encoding/json alone would take "Messages" for "messages", and then
-// it would be there twice.
+// decodeMembers reads the named members of an object into a struct and returns the others.
+// encoding/json alone ignores case: it would take "Messages" for "messages", which would then
+// be written twice.
 func decodeMembers(raw []byte, into any, named []string) (session.Fields, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &all); err != nil {
@@ -195,15 +194,15 @@ func decodeMembers(raw []byte, into any, named []string) (session.Fields, error)
 	return fieldsOf(all), decode(exact, into)
 }
 
-// decode is json.Unmarshal that leaves numbers as they are written: as a float64
-// a chat's id of 18 digits would become another chat's.
+// decode is json.Unmarshal that keeps numbers as written: as a float64, a chat id of 18 digits
+// would become another chat's.
 func decode(raw []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	return d.Decode(into)
 }
 
-// withMembers writes a struct and, after its own, the given members.
+// withMembers encodes a struct with the given members after its own.
 func withMembers(v any, extra session.Fields) ([]byte, error) {
 	raw, err := json.Marshal(v)
 	if err != nil || len(extra) == 0 {

@@ -12,37 +12,39 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// customMetadata is the type of the custom entry that holds what a caller put
-// into a session's metadata. The latest counts.
+// customMetadata is the type of the custom entry with the metadata that a caller gave a
+// session. The latest counts.
 const customMetadata = "coppice.conversation"
 
-// link is an open session of a chain, with the messages on its path in memory.
+// link is an open session of a chain, with the messages of its path in memory.
 //
-// Its session reports every line of other writers as a conflict, so an append
-// lands only if entries holds everything that comes before it: what two
-// managers write to one link has one order, and each knows it.
+// Its session reports every line of other writers as a conflict (session.ReportAll). So an
+// append lands only if entries has everything that comes before it: whatever two managers
+// write to one link has one order, and both know it. That is also why a message cannot land
+// after the record that names the continuation: its writer would get a conflict, read the
+// record, and move on to the next link.
 type link struct {
 	id     string
 	s      *session.Session
 	header session.Header
-	bytes  atomic.Int64 // roughly what it takes in memory
+	bytes  atomic.Int64 // roughly how much memory it takes
 
-	mu       gate.Mutex // guards what follows; held while appending
+	mu       gate.Mutex // guards what follows; held while appending, so waiting for it can be cancelled
 	entries  []session.Entry
 	known    map[string]bool // the ids of entries
-	leaf     string          // where the path ends that entries is of
+	leaf     string          // the end of the path in entries
 	next     string          // the session that continues this one, or ""
-	lost     string          // what next was when neither it nor anything after it was there
+	lost     string          // the value of next when neither that session nor any after it was there
 	title    string
-	metadata map[string]any // what a caller set; never changed, only replaced
+	metadata map[string]any // set by a caller; replaced, never changed, because readers share it
 	active   time.Time      // when something was last said
 	modified bool           // since it was last saved
 
 	carried session.Carried
-	isCopy  []bool // which of entries were carried over, the marker included
+	isCopy  []bool // which of entries were carried over, including the marker
 	copies  int    // how many
 	before  origin // what came before this link
-	sum     amount // tokens of the first summed of entries, copies left out
+	sum     amount // tokens of the first summed of entries, without copies
 	summed  int
 
 	pairs        pairing
@@ -51,27 +53,27 @@ type link struct {
 	files        []int           // which of entries were loaded from files
 	edits        []edit          // in order
 	reverted     map[string]bool // what was taken back
-	cleared      map[string]bool // messages that edits took out of the context
-	composed     int             // how often the context became other than the messages, one after the other
-	plainAt      int             // what composed was when it began
+	cleared      map[string]bool // messages that edits removed from the context
+	composed     int             // changes whenever the context stops being simply the messages in order
+	plainAt      int             // the value of composed if it never did
 }
 
-// edit is a change to what a message gives the model.
+// edit is a change to what a message contributes to the context.
 type edit struct {
 	id, target string
 	clears     bool
 }
 
-// origin is what a link knows of the links before it.
+// origin is what a link knows about the links before it.
 type origin struct {
 	root     string    // the original session
-	created  time.Time // when that was made
+	created  time.Time // when that session was created
 	messages int       // in all links before, copies not counted
 	tokens   amount    // of these
 }
 
-// amount is a number of tokens. What was counted and what was not is kept apart:
-// an estimate must not pass for a count.
+// amount is a number of tokens. Counts and estimates are kept apart, because an estimate must
+// not pass for a count.
 type amount struct{ counted, estimated int }
 
 func (a amount) total() int { return a.counted + a.estimated }
@@ -88,8 +90,8 @@ func (a *amount) add(e *session.Entry) {
 	}
 }
 
-// tokens returns the tokens of the messages, without what was carried over. They
-// are counted when somebody asks, and each only once.
+// tokens returns the tokens of the messages, without what was carried over. Each message is
+// counted once, when somebody asks.
 func (l *link) tokens() amount {
 	for ; l.summed < len(l.entries); l.summed++ {
 		if !l.isCopy[l.summed] {
@@ -99,8 +101,8 @@ func (l *link) tokens() amount {
 	return l.sum
 }
 
-// readings counts how often a path was read. It makes link.composed of each
-// reading unlike that of all others.
+// readings counts how often any path was read. It makes the values of link.composed unique to
+// each reading.
 var readings atomic.Int64
 
 // openLink reads the path of a session.
@@ -112,7 +114,7 @@ func openLink(ctx context.Context, s *session.Session) (*link, error) {
 	return l, nil
 }
 
-// read takes in the whole path.
+// read reads the whole path.
 func (l *link) read(ctx context.Context) error {
 	s := l.s.WithContext(ctx)
 	path, err := s.PathTo("")
@@ -130,7 +132,7 @@ func (l *link) read(ctx context.Context) error {
 	l.title, l.metadata, l.next = "", nil, next
 	l.active, l.before = l.header.CreatedAt, origin{root: l.id, created: l.header.CreatedAt}
 	l.bytes.Store(0)
-	l.plainAt = int(readings.Add(1)) << 24 // whoever has seen what was here must look again
+	l.plainAt = int(readings.Add(1)) << 24 // a view of the previous reading must not mistake this one for it
 	l.composed = l.plainAt
 	for i := range path {
 		l.take(path[i])
@@ -165,8 +167,8 @@ func (l *link) take(e session.Entry) {
 	}
 }
 
-// applyEdits finds out what is cleared: of the edits of a message that were not
-// taken back, the last counts.
+// applyEdits works out what is cleared. Of the edits of a message that were not taken back,
+// the last one counts.
 func (l *link) applyEdits() {
 	l.cleared = make(map[string]bool)
 	for _, e := range l.edits {
@@ -192,10 +194,10 @@ func (l *link) takeMessage(e session.Entry) {
 	l.takeCarried(&e)
 }
 
-// takeCarried notes whether a message was carried over.
+// takeCarried records whether a message was carried over.
 func (l *link) takeCarried(e *session.Entry) {
 	carried, before := l.carried.Take(session.CarryOf(e))
-	if before { // it is the marker: what stands before it was carried, too
+	if before { // it is the marker, so everything before it was carried too
 		l.before = originFrom(e, l.before)
 		for i := range l.isCopy {
 			l.isCopy[i] = true
@@ -217,8 +219,8 @@ func (l *link) takeCustom(c *session.CustomEntry) {
 	}
 }
 
-// errBehind says that the session knows more than entries does. It is always
-// acted on, never returned to a caller.
+// errBehind means that the session has read more than entries has. It is never returned to a
+// caller.
 var errBehind = errors.New("the path has moved on")
 
 // append stores entries at the end of the path: all of them or none.
@@ -237,7 +239,7 @@ func (l *link) append(ctx context.Context, entries ...session.Entry) error {
 	return nil
 }
 
-// refresh takes in what others appended.
+// refresh reads what others appended.
 func (l *link) refresh(ctx context.Context) error {
 	if _, err := l.s.WithContext(ctx).Refresh(); err != nil {
 		return err
@@ -253,8 +255,8 @@ func (l *link) refresh(ctx context.Context) error {
 	return nil
 }
 
-// since returns the entries between the end of the path and a new leaf, the
-// latest first; ok is false if the leaf does not come after the path.
+// since returns the entries between the end of the path and a new leaf, latest first. ok is
+// false if the leaf does not come after the path.
 func (l *link) since(leaf string) (fresh []session.Entry, ok bool) {
 	for at := leaf; at != l.leaf; {
 		e, err := l.s.Entry(at)
@@ -272,8 +274,8 @@ func (l *link) since(leaf string) (fresh []session.Entry, ok bool) {
 // own returns the messages that were not carried over from the link before.
 func (l *link) own() []session.Entry { return l.choose(func(int) bool { return false }) }
 
-// choose returns the messages that were not carried over, and those of the others
-// that are wanted.
+// choose returns the messages that were not carried over, and those of the others that are
+// wanted.
 func (l *link) choose(wanted func(i int) bool) []session.Entry {
 	if l.copies == 0 {
 		return l.entries
@@ -287,8 +289,8 @@ func (l *link) choose(wanted func(i int) bool) []session.Entry {
 	return chosen
 }
 
-// visible is own in a chain of which a link is missing: the copies count whose
-// originals were not seen in the links before. It adds to what was seen.
+// visible is own for a chain with a missing link: it includes copies whose originals were not
+// seen in earlier links. It adds to seen.
 func (l *link) visible(seen map[string]bool) []session.Entry {
 	chosen := l.choose(func(i int) bool {
 		e := &l.entries[i]
@@ -345,13 +347,13 @@ func (l *link) describe() map[string]any {
 	return d
 }
 
-// derived are the members of a session's metadata that are not a caller's.
+// derived are the members of a session's metadata that callers do not set.
 var derived = []string{
 	MetaTitle, MetaDirectory, MetaContinuedTo, MetaContinuedFrom, MetaRecoveredFrom,
 	MetaContinuationIndex, MetaMessageCount, MetaTokenCount,
 }
 
-// changes returns the entries that make the stored metadata what is asked for.
+// changes returns the entries that change the stored metadata to what is asked for.
 func (l *link) changes(metadata map[string]any) ([]session.Entry, error) {
 	var entries []session.Entry
 	if title, ok := metadata[MetaTitle].(string); ok && title != l.title {
@@ -375,7 +377,7 @@ func titled(title string) session.Entry {
 	return session.Entry{ID: newID(), Type: session.TypeSessionInfo, SessionInfo: &session.SessionInfoEntry{Name: title}}
 }
 
-// size is roughly what an entry takes in memory.
+// size returns roughly how much memory an entry takes.
 func size(e *session.Entry) int64 {
 	const fixed = 512 // the structs, the id, the maps' entries
 	return fixed + contentSize(e.Message.Content)
@@ -406,9 +408,8 @@ func contentSize(blocks []session.Content) (total int64) {
 	return total
 }
 
-// flush waits until what was appended is on the disk. A session that cannot tell
-// any more is of no use for that; another one, which open opens, finds out, and
-// rewrites the log if it has to.
+// flush waits until what was appended is on the disk. If the session cannot tell any more, it
+// asks another handle, which open returns and which rewrites the log if it has to.
 func (l *link) flush(ctx context.Context, open func() (*session.Session, error)) error {
 	err := l.s.Flush(ctx)
 	if !errors.Is(err, session.ErrUnknown) {
@@ -424,8 +425,7 @@ func (l *link) flush(ctx context.Context, open func() (*session.Session, error))
 	return nil
 }
 
-// verify makes sure that what was appended is on the disk and in the store: it
-// waits for the one, and looks for the other.
+// verify makes sure that what was appended is on the disk and can be found in the store.
 func (l *link) verify(ctx context.Context, open func() (*session.Session, error)) error {
 	if err := l.flush(ctx, open); err != nil {
 		return err

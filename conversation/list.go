@@ -10,10 +10,10 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// DefaultListLimit is how many sessions a list has if no limit is given.
+// DefaultListLimit is the number of sessions in a list without a limit.
 const DefaultListLimit = 100
 
-// Info is what a list says of a session or of a conversation.
+// Info is what a list says about a session or a conversation.
 type Info struct {
 	ID                string
 	Title             string
@@ -28,16 +28,16 @@ type Info struct {
 	RecoveredFrom     string
 	// Missing are sessions of a conversation that are not there.
 	Missing []string
-	// Err is why the session cannot be read, or nil. The fields above are then
-	// as far as they are known.
+	// Err is why the session cannot be read, or nil. The fields above are then filled in
+	// as far as possible.
 	Err error
 }
 
-// ListSessions returns a part of all sessions, the most recently active first. A
-// limit of 0 is DefaultListLimit; a negative one is none. Only the sessions that
-// are listed are read, and each only once until it changes. Which those are the
-// store's index says, if it has one (package index, which coppice ls keeps); if not,
-// all logs are looked through the first time, and later those that have changed.
+// ListSessions returns a page of all sessions, most recently active first. A limit of 0 means
+// DefaultListLimit, and a negative one no limit. Only the listed sessions are read, and each
+// only once until it changes. If the store has an index (package index), it decides which
+// sessions those are. If not, the first list looks through all logs, and later ones through
+// those that have changed.
 func (m *Sessions) ListSessions(limit, offset int) ([]Info, error) {
 	rows, err := m.rows(limit, offset, true)
 	if err != nil {
@@ -55,10 +55,10 @@ func (m *Sessions) ListSessions(limit, offset int) ([]Info, error) {
 	return list, nil
 }
 
-// ListConversations is ListSessions with one line for each conversation, however
-// many sessions it has: the id is the original's, the counts are of all. They are
-// the lines of coppice ls: messages count on all branches, and a conversation
-// without a title has the beginning of what its user said first.
+// ListConversations is ListSessions with one line per conversation, however many sessions it
+// has. The id is that of the original session, and the counts cover all of them. Messages on
+// all branches count, and a conversation without a title gets the beginning of what its user
+// said first. The command line lists the same.
 func (m *Sessions) ListConversations(limit, offset int) ([]Info, error) {
 	rows, err := m.rows(limit, offset, false)
 	if err != nil {
@@ -71,8 +71,8 @@ func (m *Sessions) ListConversations(limit, offset int) ([]Info, error) {
 	return list, nil
 }
 
-// Info returns what a list says of the conversation that a session is part of. With
-// LoadMessages it is what a program needs that shows conversations page by page.
+// Info returns what a list says about the conversation that a session is part of. Together
+// with LoadMessages, it is all that a program needs to show conversations page by page.
 func (m *Sessions) Info(id string) (Info, error) {
 	c, err := m.chain(id)
 	if err != nil {
@@ -87,7 +87,8 @@ func (m *Sessions) Info(id string) (Info, error) {
 	return i, i.Err
 }
 
-// latestFirst is the order of lists. The index knows times to the millisecond.
+// latestFirst is the order of lists. It compares milliseconds, because that is what the index
+// stores.
 func latestFirst(a, b time.Time, nameA, nameB string) int {
 	return cmp.Or(cmp.Compare(b.UnixMilli(), a.UnixMilli()), cmp.Compare(nameB, nameA))
 }
@@ -105,7 +106,8 @@ func page[T any](list []T, limit, offset int) []T {
 	return list[from:to]
 }
 
-// described is what a list says of a session, and what it knows of those before.
+// described is what a list says about a session, and what that session knows about those
+// before it.
 type described struct {
 	Info
 	before origin
@@ -113,9 +115,9 @@ type described struct {
 	tokens amount // of these
 }
 
-// describe reads what a list says of a session. Listing does not push other
-// sessions out of memory, nor does it put anything in the place of what cannot be
-// read.
+// describe reads what a list says about a session. Listing must have no side effects: it does
+// not push other sessions out of memory, and creates no replacement for a session that cannot
+// be read.
 func (m *Sessions) describe(h *head) *described {
 	if known := h.described.Load(); known != nil {
 		return known
@@ -152,20 +154,19 @@ func (m *Sessions) read(h *head) *described {
 	return d
 }
 
-// row is what a list knows of a conversation, or of a session, before it is read.
+// row is what a list knows about a conversation or a session before reading it.
 type row struct {
 	id       string
 	missing  []string
-	title    string // unless somebody gave it one
-	messages int    // on all branches; -1 if only reading them tells
+	title    string // unless somebody gave it another
+	messages int    // on all branches; -1 if they have to be read to know
 	active   time.Time
 	last     *head // its last session
-	whole    bool  // the last session knows of all before it
+	whole    bool  // the last session knows about all those before it
 }
 
-// describeRow describes a conversation by its last session, which knows of those
-// before it unless one is missing, or was when the one after it was made: then all
-// that are there are read.
+// describeRow describes a conversation by its last session, which knows about those before it.
+// If one is missing, or was missing when the next one was created, all sessions are read.
 func (m *Sessions) describeRow(r *row) Info {
 	d := m.describe(r.last)
 	i := d.Info
@@ -188,8 +189,7 @@ func (m *Sessions) describeRow(r *row) Info {
 	return i
 }
 
-// rows returns the part of the list that is wanted, of conversations or, with links,
-// of sessions.
+// rows returns the requested page of the list: of conversations or, with links, of sessions.
 func (m *Sessions) rows(limit, offset int, links bool) ([]row, error) {
 	if rows, ok := m.rowsFromIndex(limit, offset, links); ok {
 		return rows, nil
@@ -222,7 +222,7 @@ func (m *Sessions) rows(limit, offset int, links bool) ([]row, error) {
 	return page(rows, limit, offset), nil
 }
 
-// rowOf returns what the heads of a conversation's sessions say of it.
+// rowOf returns what the heads of a conversation's sessions say about it.
 func rowOf(c session.Linked, heads map[string]*head) row {
 	r := row{id: c.ID, missing: c.Missing, whole: len(c.Missing) == 0}
 	var first index.Title
@@ -237,14 +237,14 @@ func rowOf(c session.Linked, heads map[string]*head) row {
 		r.last = h
 	}
 	r.title = first.Text
-	if !r.whole { // copies count whose originals are gone
+	if !r.whole { // copies whose originals are gone count, and only reading shows which
 		r.messages = -1
 	}
 	return r
 }
 
-// survey returns what is known of all sessions. Those that have not changed since
-// the last time are not looked at.
+// survey returns what is known about all sessions. It does not look at those that have not
+// changed since the last time.
 func (m *Sessions) survey() ([]*head, error) {
 	ctx := m.context()
 	if err := m.surveying.LockContext(ctx); err != nil {

@@ -22,13 +22,13 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// ContextConfigName is the file in a context directory that says what is in it.
+// ContextConfigName is the file in a context directory that lists its contents.
 const ContextConfigName = "context_config.yml"
 
 // MaxContextFile is the largest context file that is loaded.
 const MaxContextFile = 4 << 20
 
-// sampleConfig is what a new context directory begins with.
+// sampleConfig is the configuration of a new context directory.
 const sampleConfig = `# Files in this directory that every conversation should know.
 core_files: []
 # Anything worth remembering about them. It stays here: no model is sent it.
@@ -47,7 +47,7 @@ const (
 // ContextConfig is the content of a ContextConfigName.
 type ContextConfig struct {
 	CoreFiles []string `yaml:"core_files"` // relative to the directory
-	Notes     string   `yaml:"notes"`      // for those who keep the directory; no model is sent them
+	Notes     string   `yaml:"notes"`      // for people; never sent to a model
 }
 
 // ContextFile describes a file in a context directory.
@@ -59,15 +59,14 @@ type ContextFile struct {
 	Type     string // markdown, yaml or text
 }
 
-// Loader loads files of a directory into conversations, and notices when
-// they change. It never reads outside of the directory, whatever a path or a
-// symbolic link says.
+// Loader loads files of a directory into conversations and notices when they change. It never
+// reads outside the directory, whatever a path or a symbolic link says.
 type Loader struct {
 	root *os.Root
 }
 
-// NewLoader returns the loader of a directory, which is made, with a
-// sample configuration, if it does not exist. The caller closes it.
+// NewLoader returns the loader of a directory. If the directory does not exist, it is created
+// with a sample configuration. The caller closes the loader.
 func NewLoader(dir string) (*Loader, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("context directory: %w", err)
@@ -98,7 +97,7 @@ func (l *Loader) writeSample() error {
 // Close releases the directory.
 func (l *Loader) Close() error { return l.root.Close() }
 
-// Config reads the configuration. One that is not there is empty.
+// Config reads the configuration. A missing one is empty.
 func (l *Loader) Config() (ContextConfig, error) {
 	var c ContextConfig
 	data, _, err := l.read(ContextConfigName)
@@ -143,8 +142,8 @@ func (l *Loader) read(name string) ([]byte, fs.FileInfo, error) {
 	return data, info, nil
 }
 
-// ListAvailableFiles describes the files that could be loaded, sorted by path.
-// Hidden ones, the configuration and links to elsewhere are not among them.
+// ListAvailableFiles describes the files that could be loaded, sorted by path. It leaves out
+// hidden files, the configuration and links to elsewhere.
 func (l *Loader) ListAvailableFiles() ([]ContextFile, error) {
 	config, err := l.Config()
 	if err != nil {
@@ -163,7 +162,7 @@ func (l *Loader) ListAvailableFiles() ([]ContextFile, error) {
 		}
 		info, err := l.root.Stat(name)
 		if err != nil || !info.Mode().IsRegular() || name == ContextConfigName {
-			return nil // a directory, or a link that leads nowhere we go
+			return nil // a directory, or a link that we do not follow
 		}
 		files = append(files, ContextFile{
 			Path: name, Size: info.Size(), Modified: info.ModTime(), Type: typeOf(name),
@@ -184,10 +183,10 @@ func typeOf(name string) string {
 	return "text"
 }
 
-// LoadCoreContext loads the core files into a conversation, as CONTEXT, and
-// returns the messages that were added. A file that is in the conversation is
-// not added again unless it has changed; then the new version takes the place of
-// the old one. What cannot be loaded is reported and does not keep the rest out.
+// LoadCoreContext loads the core files into a conversation as CONTEXT, and returns the
+// messages that were added. A file that the conversation already has is added again only if it
+// has changed, and then replaces the old version. Files that cannot be loaded are reported;
+// the others are loaded anyway.
 func (l *Loader) LoadCoreContext(c *Chat) ([]Message, error) {
 	config, err := l.Config()
 	if err != nil {
@@ -209,8 +208,8 @@ func (l *Loader) loadAll(c *Chat, names []string) (added []Message, _ error) {
 	return added, errors.Join(errs...)
 }
 
-// LoadFile loads a file into a conversation: see LoadCoreContext. It returns its
-// message, and whether that was added now.
+// LoadFile loads a file into a conversation: see LoadCoreContext. It returns the message and
+// whether it was added now.
 func (l *Loader) LoadFile(c *Chat, name string) (_ Message, added bool, _ error) {
 	data, info, err := l.read(name)
 	if err != nil {
@@ -235,9 +234,8 @@ func (l *Loader) LoadFile(c *Chat, name string) (_ Message, added bool, _ error)
 	return m, true, c.supersede(source)
 }
 
-// Refresh loads those files again that a conversation has and that have changed
-// since, and returns the messages that were added. Of a file that is gone the
-// conversation keeps what it has.
+// Refresh reloads the files of a conversation that have changed, and returns the messages that
+// were added. If a file is gone, the conversation keeps what it has.
 func (l *Loader) Refresh(c *Chat) ([]Message, error) {
 	loaded, err := c.loadedFrom("")
 	if err != nil {
@@ -250,11 +248,11 @@ func (l *Loader) Refresh(c *Chat) ([]Message, error) {
 			names = append(names, name)
 		}
 	}
-	return l.loadAll(c, names) // their content tells: time and size may be the same
+	return l.loadAll(c, names) // it compares contents: time and size may be unchanged
 }
 
-// loadedFrom returns the messages of a conversation that were loaded from a file
-// and count, the oldest first; an empty source is any.
+// loadedFrom returns the messages in the context that were loaded from a file, oldest first.
+// An empty source means any file.
 func (c *Chat) loadedFrom(source string) ([]Message, error) {
 	id := c.ID()
 	if id == "" {
@@ -291,8 +289,8 @@ func fileSource(e *session.Entry) string {
 	return from
 }
 
-// supersede takes all but the latest version of a file out of the context. They
-// stay in the log.
+// supersede removes all but the latest version of a file from the context. They stay in the
+// log.
 func (c *Chat) supersede(source string) error {
 	return c.sessions.clear(c.ID(), func(l *link) (old []string) {
 		loaded := l.loadedFrom(source)

@@ -16,13 +16,12 @@ import (
 // ManagerOptions adjusts a Manager.
 type ManagerOptions struct {
 	Sessions Options
-	// Model answers in conversations that have no model of their own. Default:
-	// none; then nothing can be asked there.
+	// Model answers in conversations without a model of their own. Default: none; then
+	// nothing can be asked there.
 	Model Model
-	// Models returns the model of a provider and a name, or nil if there is none.
-	// Conversations that were given a model of their own, also in another
-	// program, are answered by it. Default: only Model and those of UseModel are
-	// known.
+	// Models returns the model with a provider and a name, or nil if there is none. It is
+	// asked for conversations that were given a model of their own, perhaps in another
+	// program. Default: only Model and those of UseModel are known.
 	Models func(provider, model string) Model
 	// Exact are asked for exact token counters: see window.Chooser. Default: none;
 	// then tokens are estimated, unless a model brings its own counter.
@@ -36,13 +35,13 @@ type ManagerOptions struct {
 	OnContextError func(conversation string, err error)
 }
 
-// Manager is everything together: sessions, the window, the current conversation
-// and the context files. Programs that serve many conversations at once call
-// ProcessMessage with their ids: one never sees another's messages, and each may
-// have its own model and settings.
+// Manager is everything together: sessions, the window, the current conversation and the
+// context files. A program that serves many conversations at once calls ProcessMessage with
+// their ids. Conversations never see each other's messages, and each may have its own model
+// and settings.
 type Manager struct {
 	Sessions *Sessions
-	Window   *Window // of conversations that have no settings of their own
+	Window   *Window // for conversations without settings of their own
 	Loader   *Loader // nil without ManagerOptions.ContextDir
 
 	*managerCore
@@ -64,13 +63,13 @@ type managerCore struct {
 // active is a conversation that is being used.
 type active struct {
 	chat  *Chat
-	turn  gate.Mutex // held from the user's message to the reply
+	turn  gate.Mutex // held from the user's message to the reply, so that turns do not mix
 	model Model      // of its own, or nil; guarded by Manager.mu
 	users int        // guarded by Manager.mu
 }
 
-// Open returns the manager of the conversations in a directory, which is made if
-// it does not exist. An empty path keeps them in memory. The caller closes it.
+// Open returns the manager of the conversations in a directory, which is created if it does
+// not exist. An empty path keeps them in memory. The caller closes the manager.
 func Open(basePath string, o *ManagerOptions) (*Manager, error) {
 	if o == nil {
 		o = &ManagerOptions{}
@@ -114,8 +113,8 @@ func newManager(sessions *Sessions, o *ManagerOptions) (*Manager, error) {
 	return m, nil
 }
 
-// WithContext returns the same manager with operations that end when ctx does: see
-// Sessions.WithContext. Methods that are given a context use that one.
+// WithContext returns the same manager with operations that end when ctx ends: see
+// Sessions.WithContext. Methods that take a context use that one.
 func (m *Manager) WithContext(ctx context.Context) *Manager {
 	return &Manager{m.Sessions.WithContext(ctx), m.Window, m.Loader, m.managerCore}
 }
@@ -130,10 +129,9 @@ func (m *Manager) begin() *active {
 	return &active{chat: chat}
 }
 
-// SetModel changes who answers from now on in conversations that have no model of
-// their own. Their window becomes that of the model if the model says what it can
-// do. It returns an error that matches session.ErrInvalid, and changes nothing, if
-// that makes no sense.
+// SetModel changes the model that answers in conversations without a model of their own. If
+// the model knows its capabilities, their window changes accordingly. If those make no sense,
+// SetModel changes nothing and returns an error that matches session.ErrInvalid.
 func (m *Manager) SetModel(model Model) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -146,9 +144,9 @@ func (m *Manager) SetModel(model Model) error {
 	return nil
 }
 
-// UseModel changes who answers from now on in one conversation; "" is the current
-// one. What the model says of itself is stored with the conversation: a manager in
-// another program asks its ManagerOptions.Models for it.
+// UseModel changes the model that answers in one conversation; "" means the current one. The
+// model's name and capabilities are stored with the conversation: a manager in another program
+// asks its ManagerOptions.Models for it.
 func (m *Manager) UseModel(id string, model Model) error {
 	a, err := m.use(id)
 	if err != nil {
@@ -176,8 +174,7 @@ func (m *Manager) UseModel(id string, model Model) error {
 	return nil
 }
 
-// Configure says what one conversation does differently from now on; "" is the
-// current one: see Config.
+// Configure changes the settings of one conversation; "" means the current one. See Config.
 func (m *Manager) Configure(id string, c Config) error {
 	a, err := m.use(id)
 	if err != nil {
@@ -187,7 +184,7 @@ func (m *Manager) Configure(id string, c Config) error {
 	return m.chat(a).Configure(c)
 }
 
-// modelOf returns who answers in a conversation.
+// modelOf returns the model that answers in a conversation.
 func (m *Manager) modelOf(a *active) (Model, error) {
 	config, err := m.chat(a).Config()
 	if err != nil {
@@ -217,11 +214,11 @@ func (m *Manager) modelOf(a *active) (Model, error) {
 		session.ErrInvalid, config.Provider, config.Model)
 }
 
-// isModel reports whether a model may be the one that a config names.
+// isModel reports whether a model could be the one that a config names.
 func isModel(model Model, c Config) bool {
 	capable, ok := model.(Capable)
 	if !ok {
-		return true // it does not say
+		return true // the model does not say which it is
 	}
 	says := capable.Capabilities()
 	return says.Provider == c.Provider && says.Model == c.Model
@@ -243,8 +240,8 @@ func (m *Manager) Current() *Chat {
 	return m.chat(m.current)
 }
 
-// CreateConversation begins a new conversation, makes it the current one and
-// returns its id. The title may be empty.
+// CreateConversation begins a new conversation, makes it the current one and returns its id.
+// The title may be empty.
 func (m *Manager) CreateConversation(title string) (string, error) {
 	s, err := m.Sessions.CreateSession(title)
 	if err != nil {
@@ -253,8 +250,8 @@ func (m *Manager) CreateConversation(title string) (string, error) {
 	return s.ID, m.LoadConversation(s.ID)
 }
 
-// LoadConversation makes a conversation the current one. The id may be that of
-// any of its sessions.
+// LoadConversation makes a conversation the current one. The id may be that of any of its
+// sessions.
 func (m *Manager) LoadConversation(id string) error {
 	a, err := m.use(id)
 	if err != nil {
@@ -274,8 +271,8 @@ func (m *Manager) Reset() {
 	m.current = m.begin()
 }
 
-// use returns a conversation, loaded. An empty id is the current one. The caller
-// is done with it some time.
+// use returns a conversation, loaded. An empty id means the current one. The caller must call
+// done.
 func (m *Manager) use(id string) (*active, error) {
 	if id == "" {
 		m.mu.Lock()
@@ -305,13 +302,13 @@ func (m *Manager) use(id string) (*active, error) {
 		a = fresh
 		m.active[root] = a
 	}
-	a.users++ // before idle ones are forgotten: it is not one of them
+	a.users++ // before forgetIdle, which would take it for an idle one
 	m.forgetIdle()
 	return a, nil
 }
 
-// forgetIdle keeps the views of idle conversations within the same bound as
-// sessions.
+// forgetIdle limits the views of idle conversations to the same number as open sessions. It is
+// called with mu held.
 func (m *Manager) forgetIdle() {
 	limit := m.Sessions.Settings().MaxSessionsInMemory
 	for id, a := range m.active {
@@ -329,7 +326,7 @@ func (m *Manager) done(a *active) {
 	defer m.mu.Unlock()
 	a.users--
 	if id := a.chat.ID(); id != "" && m.active[id] == nil && a == m.current {
-		m.active[id] = a // its first message has made it a session
+		m.active[id] = a // its first message has given it a session and so an id
 	}
 }
 
@@ -344,9 +341,9 @@ func (m *Manager) AddUserMessage(text string, imagePaths ...string) (Message, er
 	return m.chat(a).PrepareConversation(text, imagePaths...)
 }
 
-// GetResponse asks the model to answer in a conversation, and adds the reply. An
-// empty id is the current conversation. With stream, which may be nil, the reply's
-// text is also given as it arrives: see Chat.Respond.
+// GetResponse asks the model to answer in a conversation and adds the reply. An empty id means
+// the current conversation. stream, if not nil, gets the text of the reply as it arrives: see
+// Chat.Respond.
 func (m *Manager) GetResponse(ctx context.Context, id string, stream func(text string)) (Message, error) {
 	m = m.WithContext(ctx)
 	a, err := m.use(id)
@@ -361,13 +358,13 @@ func (m *Manager) GetResponse(ctx context.Context, id string, stream func(text s
 	return m.chat(a).Respond(ctx, model, stream)
 }
 
-// ProcessMessage is a whole turn: it loads the conversation of an id, or goes on
-// with the current one if that is empty, looks whether its context files have
-// changed, adds what the user says, gets the model's response and returns its
-// text. Turns of one conversation wait for each other.
+// ProcessMessage is a whole turn. It loads the conversation with an id, or continues the
+// current one if the id is empty; reloads context files that have changed; adds the user's
+// message; gets the model's response; and returns its text. Turns of one conversation wait for
+// each other.
 //
-// If the model fails, what the user said is stored. Retry asks again; to call
-// ProcessMessage again would say it twice.
+// If the model fails, the user's message is stored already. Call Retry to ask again; calling
+// ProcessMessage again would add the message twice.
 func (m *Manager) ProcessMessage(ctx context.Context, message, conversationID string) (string, error) {
 	return m.Process(ctx, Turn{Message: message, Conversation: conversationID})
 }
@@ -375,9 +372,9 @@ func (m *Manager) ProcessMessage(ctx context.Context, message, conversationID st
 // Turn is what the user says, and where.
 type Turn struct {
 	Message      string
-	Conversation string            // an id; "" is the current conversation
-	ImagePaths   []string          // files of images that go with the message
-	Stream       func(text string) // is given the reply as it arrives; may be nil
+	Conversation string            // an id; "" means the current conversation
+	ImagePaths   []string          // files of images that belong to the message
+	Stream       func(text string) // gets the reply as it arrives; may be nil
 }
 
 // Process is ProcessMessage with images and streaming.
@@ -396,11 +393,10 @@ func (m *Manager) Process(ctx context.Context, t Turn) (string, error) {
 	})
 }
 
-// Retry asks the model again in a conversation whose last turn was not answered,
-// because the model failed, the caller gave up or the program ended. What the user
-// said is not added again, and of a reply that broke off nothing is sent. An empty
-// id is the current conversation; stream may be nil. A conversation in which there
-// is nothing to retry gives ErrAnswered.
+// Retry asks the model again in a conversation whose last turn was not answered, because the
+// model failed, the caller gave up or the program ended. It does not add the user's message
+// again, and sends nothing of an incomplete reply. An empty id means the current conversation;
+// stream may be nil. If there is nothing to retry, it returns ErrAnswered.
 func (m *Manager) Retry(ctx context.Context, id string, stream func(text string)) (string, error) {
 	m = m.WithContext(ctx)
 	return m.turn(id, func(a *active) (Message, error) {
@@ -412,7 +408,7 @@ func (m *Manager) Retry(ctx context.Context, id string, stream func(text string)
 	})
 }
 
-// turn gets a reply while no other turn of the conversation is under way.
+// turn gets a reply while no other turn of the conversation is in progress.
 func (m *Manager) turn(id string, reply func(*active) (Message, error)) (string, error) {
 	a, err := m.use(id)
 	if err != nil {
@@ -430,8 +426,8 @@ func (m *Manager) turn(id string, reply func(*active) (Message, error)) (string,
 	return answer.Text(), m.chat(a).Save()
 }
 
-// refreshFiles takes in what has changed in the context files. A file that is bad
-// must not keep the user from being heard.
+// refreshFiles reloads context files that have changed. A bad file must not stop the user's
+// message.
 func (m *Manager) refreshFiles(a *active) {
 	if m.Loader == nil {
 		return
@@ -446,18 +442,18 @@ func (m *Manager) refreshFiles(a *active) {
 	}
 }
 
-// SaveConversation makes sure that all of the current conversation is on the
-// disk: see Chat.Save.
+// SaveConversation makes sure that the whole current conversation is on the disk: see
+// Chat.Save.
 func (m *Manager) SaveConversation() error { return m.Current().Save() }
 
-// ListConversations returns a part of all conversations, the most recently
-// active first: see Sessions.ListConversations.
+// ListConversations returns a page of all conversations, most recently active first: see
+// Sessions.ListConversations.
 func (m *Manager) ListConversations(limit, offset int) ([]Info, error) {
 	return m.Sessions.ListConversations(limit, offset)
 }
 
-// DeleteConversation takes all sessions of a conversation out of the store. It
-// reports whether they are gone, which they are too if there were none.
+// DeleteConversation removes all sessions of a conversation from the store. It reports whether
+// they are gone; they are gone, too, if there were none.
 func (m *Manager) DeleteConversation(id string) (bool, error) {
 	var ids []string
 	err := m.Sessions.walkBack(id, func(l *link) bool {
@@ -476,7 +472,7 @@ func (m *Manager) DeleteConversation(id string) (bool, error) {
 	return true, nil
 }
 
-// forget leaves conversations that are no longer there.
+// forget drops conversations that no longer exist.
 func (m *Manager) forget(ids []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

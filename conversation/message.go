@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// Message is what somebody said: a human, a model, a tool or the system. It is a
-// value: what is handed out is yours, and changing it changes nothing else.
+// Message is what somebody said: a human, a model, a tool or the system. It is a value: you own
+// what you are given, and changing it does not change anything else.
 type Message struct {
 	ID        string
 	Role      string
@@ -19,9 +19,9 @@ type Message struct {
 	Category  Category
 	Timestamp time.Time
 	Metadata  map[string]any
-	Tokens    *int // nil is unknown, not zero
+	Tokens    *int // nil means unknown, not zero
 
-	// What is known of a model's reply.
+	// What is known about a model's reply.
 	Model, Provider, StopReason, ResponseID string
 	Usage                                   *session.Usage
 
@@ -29,8 +29,8 @@ type Message struct {
 	Extra session.Fields
 }
 
-// NewMessage returns a message with an id and the present time. content is what
-// ParseContent takes; an empty category is chosen by Categorise.
+// NewMessage returns a message with an id and the present time. content is anything that
+// ParseContent accepts; if category is 0, Categorise chooses one.
 func NewMessage(role string, content any, category Category) (Message, error) {
 	blocks, err := ParseContent(content)
 	if err != nil {
@@ -57,8 +57,7 @@ func (m Message) withDefaults(now time.Time) Message {
 	return m
 }
 
-// Validate returns what is wrong with a message, or nil. The error matches
-// session.ErrInvalid.
+// Validate returns what is wrong with a message, or nil. The error matches session.ErrInvalid.
 func (m Message) Validate() error {
 	var faults []error
 	if m.ID == "" {
@@ -82,14 +81,13 @@ func (m Message) Validate() error {
 	return fmt.Errorf("message %.80q: %w: %w", m.ID, session.ErrInvalid, errors.Join(faults...))
 }
 
-// Clone returns a copy that shares nothing with the message that could be
-// changed.
+// Clone returns a copy that shares nothing changeable with the message.
 func (m Message) Clone() Message { return fromEntry(m.entry().Clone()) }
 
 // Text returns the message's text, without images, calls and the like.
 func (m Message) Text() string { return session.TextOf(m.Content) }
 
-// entry is the message as a log keeps it.
+// entry returns the message as it is stored in a log.
 func (m Message) entry() session.Entry {
 	return session.Entry{Type: session.TypeMessage, ID: m.ID, Timestamp: m.Timestamp, Message: &session.MessageEntry{
 		Role: m.Role, Content: m.Content, Category: m.Category.String(), Tokens: m.Tokens, Metadata: m.Metadata,
@@ -98,8 +96,8 @@ func (m Message) entry() session.Entry {
 	}}
 }
 
-// fromEntry returns the message of an entry, which must have one. It shares the
-// entry's content.
+// fromEntry returns the message of an entry, which must have one. It shares the entry's
+// content.
 func fromEntry(e session.Entry) Message {
 	stored := e.Message
 	m := Message{
@@ -111,18 +109,18 @@ func fromEntry(e session.Entry) Message {
 	return m
 }
 
-// fallback counts when nothing is known of the model.
+// fallback counts for an unknown model.
 var fallback = window.Estimate("", "")
 
-// EstimateTokens is a fallback for when there is nothing better to count with. It
-// is the most cautious of window's estimates.
+// EstimateTokens returns an estimate for when there is nothing better. It is the most cautious
+// of window's estimates.
 func (m Message) EstimateTokens() int {
 	m.Tokens, m.Usage = nil, nil
 	e := m.entry()
 	return window.CountEntry(fallback, "", &e).Tokens
 }
 
-// tokens returns the message's tokens, estimated if they were not counted.
+// tokens returns the message's tokens, or an estimate if they were not counted.
 func (m Message) tokens() int {
 	if m.Tokens != nil {
 		return *m.Tokens

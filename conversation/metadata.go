@@ -8,13 +8,12 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// The metadata of sessions and messages is whatever a caller puts there: nested
-// maps and lists, and values of its own types. What comes in is copied and what
-// goes out is copied, all the way down; otherwise a caller who changes a nested
-// map would change what is kept, and saving it would find nothing to save.
+// The metadata of sessions and messages is whatever a caller puts there: nested maps and
+// lists, and values of its own types. We copy what comes in and what goes out, all the way
+// down. Otherwise a caller who changes a nested map would change what we keep, and saving
+// would compare the map with itself and find nothing to save.
 
-// cloneMap returns a copy of a map of JSON values that shares nothing with it. It
-// is never nil.
+// cloneMap returns a deep copy of a map of JSON values. It is never nil.
 func cloneMap(m map[string]any) map[string]any {
 	if m == nil {
 		return map[string]any{}
@@ -25,8 +24,8 @@ func cloneMap(m map[string]any) map[string]any {
 // cloneFields returns a copy of members that shares nothing with them.
 func cloneFields(f session.Fields) session.Fields { return session.Entry{Extra: f}.Clone().Extra }
 
-// stored returns a map as it will be when it is read from the log, so that it does
-// not matter whether a session is in memory. It is never nil.
+// stored returns a map as it will be when it is read from the log, so that callers get the
+// same whether or not a session is in memory. It is never nil.
 func stored(m map[string]any) (map[string]any, error) {
 	line, err := session.Entry{
 		Type: session.TypeCustom, ID: "x", Custom: &session.CustomEntry{CustomType: customMetadata, Data: m},
@@ -54,13 +53,13 @@ func sameJSON(a, b map[string]any) bool {
 	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }
 
-// own returns a message's entry that shares nothing with what the caller has.
+// own returns a message's entry that shares nothing with the caller's value.
 func (m Message) own() (session.Entry, error) {
 	e := m.entry()
 	if isPlain(m.Metadata) && allPlain(m.Content) {
 		return e.Clone(), nil
 	}
-	// It holds types of the caller's, which only JSON can take apart.
+	// It contains types of the caller's, which only encoding to JSON can copy.
 	line, err := e.MarshalJSON()
 	if err != nil {
 		return e, fmt.Errorf("message %.80q: %w: %w", m.ID, session.ErrInvalid, err)
@@ -81,7 +80,7 @@ func allPlain(blocks []session.Content) bool {
 	return true
 }
 
-// isPlain reports whether a value consists of what JSON is read into, so that a
+// isPlain reports whether a value consists only of the types that JSON decodes to, so that a
 // clone shares nothing with it.
 func isPlain(v any) bool {
 	switch v := v.(type) {

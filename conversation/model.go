@@ -8,8 +8,8 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// Model answers requests. Package provider has real ones; anything that answers
-// will do.
+// Model answers requests. Programs bring their own: this module does not call models. Package
+// provider has what such an implementation needs to encode the request and decode the answer.
 type Model interface {
 	// Respond returns the whole reply.
 	Respond(ctx context.Context, r Request) (Reply, error)
@@ -18,20 +18,19 @@ type Model interface {
 // StreamingModel is a Model that can also answer piece by piece.
 type StreamingModel interface {
 	Model
-	// Stream calls emit with each piece of text as it arrives, and returns the
-	// whole reply as Respond would. If it fails half-way it returns the error
-	// and what it has of the reply. Where a reply has no content, what was
-	// emitted counts. An error of emit ends the stream and is returned.
+	// Stream calls emit with each piece of text as it arrives, and returns the whole reply
+	// as Respond would. If it fails half-way, it returns the error and what it has of the
+	// reply. If the reply has no content, the emitted text is used. If emit returns an
+	// error, Stream ends and returns it.
 	Stream(ctx context.Context, r Request, emit func(text string) error) (Reply, error)
 }
 
-// Capable is a Model that knows what it can do. What it says is what the context
-// window goes by.
+// Capable is a Model that knows its capabilities. The context window is set up from them.
 type Capable interface {
 	Capabilities() Capabilities
 }
 
-// Capabilities are what the context window must know of a model.
+// Capabilities are what the context window needs to know about a model.
 type Capabilities struct {
 	Provider, Model string
 	// ContextWindow is the size of the window in tokens. Default: DefaultWindow.
@@ -41,8 +40,8 @@ type Capabilities struct {
 	// MaxRequestBytes is the largest request that the provider accepts. Default:
 	// no limit.
 	MaxRequestBytes int
-	// Counter counts tokens as the model does. Default: the best there is for
-	// the provider and the model.
+	// Counter counts tokens as the model does. Default: the best one for the provider and
+	// the model.
 	Counter window.Counter
 }
 
@@ -50,8 +49,8 @@ type Capabilities struct {
 type Request struct {
 	Conversation string // the id of the original session
 	Session      string // the id of the session that the reply will be in
-	// Entries are what fits the window of the conversation, in order. They are
-	// shared: do not change what they point to.
+	// Entries are what fits the window of the conversation, in order. They are shared with
+	// the conversation: do not change what they point to.
 	Entries []session.Entry
 	// Report says what was left out and why.
 	Report window.Report
@@ -76,15 +75,14 @@ type Reply struct {
 	Usage                                   *session.Usage
 }
 
-// ErrEmptyReply says that a model answered nothing at all. Nothing was stored.
+// ErrEmptyReply means that a model answered nothing at all. Nothing was stored.
 var ErrEmptyReply = errors.New("the model's reply is empty")
 
-// The stop reasons of replies that did not come to their end.
+// The stop reasons of incomplete replies.
 const (
 	StopCancelled = "cancelled" // the caller no longer wanted it
 	StopFailed    = "error"     // the model or the way to it failed
 )
 
-// MetaIncomplete is set, to what ended it, in the metadata of a reply that did
-// not come to its end.
+// MetaIncomplete is set in the metadata of an incomplete reply, to what ended it.
 const MetaIncomplete = "incomplete"

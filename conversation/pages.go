@@ -8,13 +8,13 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// A page of a conversation that is not in memory is read without the rest of it:
-// of the other messages only the first bytes of their lines are looked at, once.
+// A page of a conversation that is not in memory is read without the rest of it. From the
+// other messages we only need the first bytes of their lines, once.
 
-// maxShelves is how many sessions are kept at hand for more of their pages.
+// maxShelves is how many sessions stay open for more of their pages.
 const maxShelves = 4
 
-// shelves are sessions that somebody pages through, the most recent last.
+// shelves are sessions that somebody pages through, most recent last.
 type shelves struct {
 	mu   sync.Mutex // held while a page is read
 	open []*shelf
@@ -45,7 +45,7 @@ func (m *Sessions) LoadMessages(id string, page, pageSize int) ([]Message, error
 	return m.warmPage(id, from, from+pageSize)
 }
 
-// warmPage reads a page by loading the sessions that it is in.
+// warmPage reads a page by loading its sessions.
 func (m *Sessions) warmPage(id string, from, to int) ([]Message, error) {
 	if err := m.refreshTail(id, reading); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (m *Sessions) warmPage(id string, from, to int) ([]Message, error) {
 	return slices.Concat(parts...), err
 }
 
-// pageWithGaps reads a page of a conversation of which a session is missing.
+// pageWithGaps reads a page of a conversation with a missing session.
 func (m *Sessions) pageWithGaps(id string, from, to int) ([]Message, error) {
 	var found []Message
 	at := 0
@@ -83,8 +83,8 @@ func (m *Sessions) pageWithGaps(id string, from, to int) ([]Message, error) {
 	return found, err
 }
 
-// coldTail returns the last session of a conversation if that is not in memory;
-// "" if it is, or if there is anything odd about it.
+// coldTail returns the last session of a conversation if that is not in memory. It returns ""
+// if it is, or if there is anything odd about it.
 func (m *Sessions) coldTail(id string) string {
 	id = m.resolve(id)
 	m.mu.Lock()
@@ -109,8 +109,8 @@ func (m *Sessions) coldTail(id string) string {
 	return ""
 }
 
-// coldPage reads a page of a conversation that ends with a session; ok is false if
-// something is in the way that needs more than a look.
+// coldPage reads a page of a conversation that ends with a session. ok is false if that needs
+// more than a look at the lines.
 func (m *Sessions) coldPage(name string, from, to int) (_ []Message, ok bool) {
 	m.shelves.mu.Lock()
 	defer m.shelves.mu.Unlock()
@@ -150,7 +150,7 @@ func (b *shelf) read(lo, hi int) (messages []Message, _ error) {
 	return messages, nil
 }
 
-// get returns the shelf of a session as it is stored now.
+// get returns the shelf of a session, brought up to date.
 func (s *shelves) get(m *Sessions, name string) (*shelf, error) {
 	at := slices.IndexFunc(s.open, func(b *shelf) bool { return b.name == name })
 	if at >= 0 {
@@ -174,7 +174,7 @@ func (s *shelves) get(m *Sessions, name string) (*shelf, error) {
 
 func (s *shelves) drop(b *shelf) {
 	s.open = slices.DeleteFunc(s.open, func(other *shelf) bool { return other == b })
-	_ = b.s.Close() // nothing was written to it
+	_ = b.s.Close() // cannot lose anything: nothing was written
 }
 
 // close closes all sessions.
@@ -186,7 +186,7 @@ func (s *shelves) close() {
 	}
 }
 
-// openShelf opens a session, and finds out where its own messages begin.
+// openShelf opens a session and finds its own messages.
 func openShelf(m *Sessions, name string) (*shelf, error) {
 	s, err := session.Open(m.context(), m.store, name, m.sessionOptions())
 	if err != nil {
@@ -202,8 +202,7 @@ func openShelf(m *Sessions, name string) (*shelf, error) {
 	return b, nil
 }
 
-// sort finds the messages that were not carried over. What was carried stands at
-// the beginning.
+// sort finds the messages that were not carried over. Carried ones are at the beginning.
 func (b *shelf) sort() error {
 	ids, err := b.s.MessageIDs()
 	if err != nil {
@@ -211,7 +210,7 @@ func (b *shelf) sort() error {
 	}
 	h := b.s.Header()
 	carried, marked := session.CarriedIn(&h), false
-	var maybe []string // own, unless the marker is still to come
+	var maybe []string // the session's own, unless the marker is still to come
 	n := 0
 	for ; n < len(ids) && carried.Open; n++ {
 		e, err := b.s.Entry(ids[n])

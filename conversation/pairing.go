@@ -5,13 +5,12 @@ import "github.com/coppice-dev/coppice/session"
 // pairing follows the tool calls of a conversation and their results.
 type pairing struct {
 	session.Pairs
-	run      int  // the first message of the model's that results may follow
+	run      int  // the first message of the model that results may follow
 	speaking bool // the last message was the model's
 }
 
-// add takes the next message into account. It returns false if a call or a result
-// stands alone, or not where it should: the context is then not simply the messages
-// one after the other.
+// add adds the next message. It returns false if a call or a result is alone or not in its
+// place. The context is then not simply the messages in order.
 func (p *pairing) add(e *session.Entry) (inOrder bool) {
 	waiting, answers := p.Pending(), false
 	inOrder = true

@@ -7,11 +7,10 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// recover finds something that stands in for a session that cannot be read: what
-// stood in for it before, in this program or another; or, if it is wanted for
-// writing, its backup, or else a new session with a notice. (Of what can be read
-// in part, that part is read: that needs no standing in.) The caller releases the
-// link.
+// recover finds a replacement for a session that cannot be read: the one that replaced it
+// before, in this program or another; or, if it is wanted for writing, its backup, or else a
+// new session with a notice. (A session that can be read in part needs no replacement.) The
+// caller must release the link.
 func (m *Sessions) recover(id string, cause error, a access) (*link, error) {
 	m.options.Logger.Error("session cannot be read", "session", id, "cause", cause)
 	stand, err := m.standIn(id, cause, a)
@@ -30,10 +29,9 @@ func (m *Sessions) recover(id string, cause error, a access) (*link, error) {
 	return m.cache.get(m.context(), stand, func() (*link, error) { return m.load(stand) })
 }
 
-// standIn returns the id of what can be read instead, or "" if there is nothing
-// and nothing may be made.
+// standIn returns the id of the replacement, or "" if there is none and none may be created.
 func (m *Sessions) standIn(id string, cause error, a access) (string, error) {
-	if err := m.recovering.LockContext(m.context()); err != nil { // so that two who want it at once get the same
+	if err := m.recovering.LockContext(m.context()); err != nil { // so that two callers at once get the same one
 		return "", err
 	}
 	defer m.recovering.Unlock()
@@ -67,7 +65,7 @@ func (m *Sessions) header(ctx context.Context, name string) (h session.Header, _
 	return h, nil
 }
 
-// Problems returns the faults of a session that can be read all the same.
+// Problems returns the faults of a session that can be read anyway.
 func (m *Sessions) Problems(id string) ([]session.Problem, error) {
 	l, err := m.acquire(id)
 	if err != nil {

@@ -9,20 +9,20 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Respond sends a model what fits its window, and adds its reply to the
-// conversation. With emit, which may be nil, the reply's text is also given piece
-// by piece as it arrives; apart from that the two ways are the same.
+// Respond sends a model what fits its window and adds its reply to the conversation. emit, if
+// not nil, gets the text of the reply piece by piece as it arrives. What is stored is the same
+// either way.
 //
-// A reply is added when it is complete. Of one that ends early, because ctx is
-// done or the model fails, what has arrived is added, marked by its stop reason
-// and MetaIncomplete; the error is returned beside it.
+// A reply is added when it is complete. If it ends early, because ctx ends or the model fails,
+// what has arrived is added, marked by its stop reason and MetaIncomplete, and the error is
+// returned with it.
 func (c *Chat) Respond(ctx context.Context, model Model, emit func(text string)) (Message, error) {
 	request, err := c.WithContext(ctx).Request()
 	if err != nil {
 		return Message{}, err
 	}
 	reply, err := ask(ctx, model, request, emit)
-	c = c.WithContext(context.WithoutCancel(ctx)) // what was paid for is kept
+	c = c.WithContext(context.WithoutCancel(ctx)) // the reply is paid for, so store it even if nobody waits
 	if err != nil {
 		return c.addIncomplete(ctx, reply, err)
 	}
@@ -32,8 +32,8 @@ func (c *Chat) Respond(ctx context.Context, model Model, emit func(text string))
 	return c.AddAssistantMessage(reply)
 }
 
-// ask calls the model in the way that the caller wants and the model can. After
-// an error, the reply is what has arrived.
+// ask calls the model, streaming if the caller wants that and the model can. After an error,
+// the reply is what has arrived.
 func ask(ctx context.Context, model Model, request Request, emit func(string)) (Reply, error) {
 	streaming, can := model.(StreamingModel)
 	if emit == nil {
@@ -49,7 +49,7 @@ func ask(ctx context.Context, model Model, request Request, emit func(string)) (
 	var arrived strings.Builder
 	reply, err := streaming.Stream(ctx, request, func(text string) error {
 		if err := ctx.Err(); err != nil {
-			return err // nobody listens any more
+			return err // nobody is listening any more
 		}
 		arrived.WriteString(text)
 		emit(text)
@@ -61,7 +61,7 @@ func ask(ctx context.Context, model Model, request Request, emit func(string)) (
 	return reply, err
 }
 
-// addIncomplete keeps what has arrived of a reply, and returns the cause.
+// addIncomplete stores what has arrived of a reply, and returns the cause.
 func (c *Chat) addIncomplete(ctx context.Context, reply Reply, cause error) (Message, error) {
 	kept := usable(reply.Content)
 	if len(kept) == 0 {
@@ -82,9 +82,9 @@ func (c *Chat) addIncomplete(ctx context.Context, reply Reply, cause error) (Mes
 	return m, cause
 }
 
-// usable returns the blocks of an incomplete reply that can be kept: its text. A
-// call may lack half of its input, and thinking its signature; either would make
-// every later request fail.
+// usable returns the blocks of an incomplete reply that can be kept, which is its text. A call
+// may lack half of its input, and thinking its signature; either would make every later
+// request fail.
 func usable(blocks []session.Content) []session.Content {
 	var kept []session.Content
 	for _, block := range blocks {

@@ -7,13 +7,12 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// ErrAnswered says that the last turn of a conversation has its answer, or waits
-// for the result of a tool: there is nothing to retry. It matches
-// session.ErrInvalid.
+// ErrAnswered means that the last turn of a conversation has its answer, or waits for the
+// result of a tool, so there is nothing to retry. It matches session.ErrInvalid.
 var ErrAnswered = fmt.Errorf("nothing to retry: %w", session.ErrInvalid)
 
-// Retry asks a model to answer the last turn again: see Manager.Retry. A reply that
-// broke off stays in the log, on a branch of its own.
+// Retry asks a model to answer the last turn again: see Manager.Retry. An incomplete reply
+// stays in the log, on a branch of its own.
 func (c *Chat) Retry(ctx context.Context, model Model, emit func(text string)) (Message, error) {
 	id := c.ID()
 	if id == "" {
@@ -34,7 +33,7 @@ func (c *Chat) Retry(ctx context.Context, model Model, emit func(text string)) (
 	return c.Respond(ctx, model, emit)
 }
 
-// reopenTurn makes the last turn of a conversation one that waits for its answer.
+// reopenTurn makes the last turn of a conversation wait for its answer again.
 func (m *Sessions) reopenTurn(id string) error {
 	return m.atTail("retry", id, m.reopenLink)
 }
@@ -46,7 +45,7 @@ func (m *Sessions) reopenLink(l *link) (settled bool, _ error) {
 	defer l.mu.Unlock()
 	last := len(l.entries) - 1
 	for last >= 0 && l.entries[last].Message.Role == session.RoleSystem {
-		last-- // nobody answers a document
+		last-- // documents are not answered
 	}
 	if last < 0 || l.pairs.Pending() {
 		return true, fmt.Errorf("session %s: %w", l.id, ErrAnswered)
@@ -61,7 +60,7 @@ func (m *Sessions) reopenLink(l *link) (settled bool, _ error) {
 	return m.abandon(l, l.entries[last].ID)
 }
 
-// abandon goes back to before the last message of a link.
+// abandon moves the leaf to before the last message of a link.
 func (m *Sessions) abandon(l *link, id string) (settled bool, _ error) {
 	if l.s.LeafID() != l.leaf {
 		return false, m.settle(l, errBehind)
@@ -71,8 +70,8 @@ func (m *Sessions) abandon(l *link, id string) (settled bool, _ error) {
 		return true, err
 	}
 	if l.leaf != id || e.ParentID == nil {
-		// Something else was noted after it, which counts: leave only the
-		// message out.
+		// Something that counts was recorded after the message, so do not move back:
+		// remove only the message from the context.
 		err = l.append(m.context(), session.Entry{ID: newID(), Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: id}})
 	} else if err = l.s.WithContext(m.context()).Branch(*e.ParentID); err == nil {
 		l.modified = true

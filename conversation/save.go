@@ -11,18 +11,17 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// now is the time that new messages get.
+// now returns the time for new messages.
 func now() time.Time { return time.Now().UTC() }
 
-// SaveSession stores what was added to a session since it was loaded: messages
-// at the end of its conversation, and metadata. It is a barrier: when it returns
-// without an error, all of that and all that was stored before survives a power
-// cut, however lazily the store was told to sync. It reports whether there was a
-// session to save. The zero Session stands for the current one, if there is any.
+// SaveSession stores what was added to a session since it was loaded: messages at the end of
+// its conversation, and metadata. It is a barrier: when it returns without an error, all of
+// that and everything stored before survives a power cut, whatever the store's Sync is. It
+// reports whether there was a session to save. The zero Session means the current one, if
+// there is any.
 //
-// What is stored is never taken back: messages that the given session lacks,
-// because it was trimmed or somebody else has added them, stay, and those that
-// were changed stay as they were.
+// Nothing that is stored is ever taken back. Messages that the given session lacks, because it
+// was trimmed or somebody else added them, stay; messages that were changed stay as they were.
 func (m *Sessions) SaveSession(s Session) (bool, error) {
 	s, err := m.orCurrent(s)
 	if err != nil || s.ID == "" && len(s.Messages) == 0 {
@@ -43,14 +42,14 @@ func (m *Sessions) SaveSession(s Session) (bool, error) {
 	return true, m.Save(s.ID)
 }
 
-// ensure makes the session if it is in no store yet.
+// ensure creates the session if the store does not have it.
 func (m *Sessions) ensure(s Session) error {
 	there, err := m.exists(s.ID)
 	if err != nil || there {
 		return err
 	}
 	if left, err := m.survivors(s.ID); err != nil || len(left) > 0 {
-		return err // it is a conversation whose first session is missing
+		return err // nil if it is a conversation whose first session is missing
 	}
 	h := session.Header{ID: s.ID, CreatedAt: s.CreatedAt}
 	h.CWD, _ = s.Metadata[MetaDirectory].(string)
@@ -100,10 +99,9 @@ func (m *Sessions) saveMetadata(s Session) error {
 	return m.change("save", s.ID, func(l *link) ([]session.Entry, error) { return l.changes(s.Metadata) })
 }
 
-// Save is a barrier: it returns when everything that was added to a session is on
-// the disk, however lazily the store was told to sync, and makes sure that it is
-// found there. (Adding a message has stored it; so this waits, and finds out what
-// happened to the store since.)
+// Save is a barrier: it returns when everything added to a session is on the disk, whatever the
+// store's Sync is, and checks that it can be found there. (Adding a message has stored it
+// already. This waits for the disk, and notices what happened to the store since.)
 func (m *Sessions) Save(id string) error {
 	l, err := m.acquire(id)
 	if err != nil {
@@ -113,9 +111,8 @@ func (m *Sessions) Save(id string) error {
 	return errors.Join(m.saveLink(l), m.saveChain(l.id))
 }
 
-// saveChain saves those links at the end of a conversation that were modified:
-// what is added to a session goes into the one that continues it, when it is
-// full.
+// saveChain saves the modified links at the end of a conversation. There may be several,
+// because messages for a full session go into the one that continues it.
 func (m *Sessions) saveChain(id string) error {
 	var errs []error
 	err := m.walkBack(id, func(l *link) bool {
@@ -123,7 +120,7 @@ func (m *Sessions) saveChain(id string) error {
 		if modified {
 			errs = append(errs, m.saveLocked(l))
 		}
-		return modified // a link is written to only after those before it
+		return modified // stop at the first that is clean: a link is written to only after those before it
 	})
 	return errors.Join(append(errs, err)...)
 }
@@ -164,26 +161,25 @@ func (m *Sessions) saveModified() error {
 	return errors.Join(errs...)
 }
 
-// SaveError returns what went wrong while saving in the background since it was
-// last asked, or nil.
+// SaveError returns what went wrong in the background since it was last called, or nil.
 func (m *Sessions) SaveError() error { return m.saver.take() }
 
-// saver saves in the background, again and again.
+// saver saves periodically in the background.
 type saver struct {
 	save func() error
 	tell func(error)
 
-	starting sync.Mutex // so that there is one goroutine; taken before mu
-	quit     func()     // ends it and waits for it; nil if there is none; guarded by starting
+	starting sync.Mutex // so that there is only one goroutine; taken before mu, and held while waiting for it to end
+	quit     func()     // ends the goroutine and waits for it; nil if there is none; guarded by starting
 	stopped  bool       // for good; guarded by starting
 
 	mu   sync.Mutex // guards what follows
-	errs []error    // what went wrong and was not asked for yet
+	errs []error    // not reported yet
 }
 
 func newSaver(save func() error, tell func(error)) *saver { return &saver{save: save, tell: tell} }
 
-// start saves every interval from now on; not at all if that is not positive.
+// start saves at an interval from now on, or not at all if that is not positive.
 func (s *saver) start(interval time.Duration) {
 	s.starting.Lock()
 	defer s.starting.Unlock()
@@ -218,7 +214,7 @@ func (s *saver) run(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// stop ends saving for good, and waits for one that is under way.
+// stop ends saving for good, and waits for a save in progress.
 func (s *saver) stop() {
 	s.starting.Lock()
 	s.stopped = true
@@ -226,7 +222,7 @@ func (s *saver) stop() {
 	s.start(0)
 }
 
-// report keeps an error until somebody asks, and tells whoever wants to be told.
+// report keeps an error until somebody asks, and calls OnSaveError.
 func (s *saver) report(err error) {
 	const enough = 16
 	s.mu.Lock()

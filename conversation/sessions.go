@@ -13,46 +13,44 @@ import (
 	"github.com/coppice-dev/coppice/store/memory"
 )
 
-// Sessions makes, loads, continues and lists sessions. All its methods may
-// be called concurrently, and several managers, in several processes, may work
-// on the same sessions.
+// Sessions creates, loads, continues and lists sessions. All its methods may be called
+// concurrently, and several managers, in one process or many, may work on the same sessions.
 type Sessions struct {
 	*sessionsCore
-	ctx context.Context // of its operations, or nil: see WithContext
+	ctx context.Context // for its operations, or nil: see WithContext
 }
 
 // sessionsCore is what all views of a Sessions share.
 type sessionsCore struct {
 	store   store.Store
-	owned   bool // the store is closed with the manager
+	owned   bool // close the store with the manager
 	options Options
 	cache   *cache
 	saver   *saver
 
-	recovering gate.Mutex // held while something is put in the place of a session
+	recovering gate.Mutex // held while a replacement for a session is found or created
 
 	shelves   shelves
 	surveying gate.Mutex       // guards what follows
-	heads     map[string]*head // what is known of all sessions, by name
+	heads     map[string]*head // what is known about all sessions, by name
 	catalogue catalogue
 
 	mu        sync.Mutex // guards what follows
 	settings  Settings
 	current   string            // the id of the current session, or ""
-	tails     map[string]string // where the chain of a session ended when it was last looked at
-	recovered map[string]string // what stands in for sessions that cannot be read
+	tails     map[string]string // the last session of a chain when we last looked; a hint
+	recovered map[string]string // the replacements of sessions that cannot be read
 	closed    bool
 }
 
-// WithContext returns a view of the manager whose operations end when ctx does:
-// waiting for a lock, the disk or another writer, and reading what is long. It is
-// the same manager in all else: see session.Session.WithContext. An operation that
-// ends like that returns an error that matches ctx.Err(); a message that it was to
-// add is then added or not, and never half. What goes on in the background does not
-// end with it.
+// WithContext returns a view of the manager whose operations end when ctx ends: waiting for a
+// lock, the disk or another writer, and reading what is long. In every other way it is the
+// same manager: see session.Session.WithContext. An operation that ends like that returns an
+// error that matches ctx.Err(), and a message that it was adding is added or not, never half.
+// Background work does not end with it.
 func (m *Sessions) WithContext(ctx context.Context) *Sessions { return &Sessions{m.sessionsCore, ctx} }
 
-// context returns the context of the manager's operations.
+// context returns the context for the manager's operations.
 func (m *Sessions) context() context.Context {
 	if m.ctx == nil {
 		return context.Background()
@@ -63,9 +61,8 @@ func (m *Sessions) context() context.Context {
 // lock locks a link.
 func (m *Sessions) lock(l *link) error { return l.mu.LockContext(m.context()) }
 
-// OpenSessions returns the manager of the sessions in a directory, which is
-// made if it does not exist. An empty path keeps them in memory. The caller
-// closes the manager.
+// OpenSessions returns the manager of the sessions in a directory, which is created if it does
+// not exist. An empty path keeps them in memory. The caller closes the manager.
 func OpenSessions(basePath string, o *Options) (*Sessions, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
@@ -110,7 +107,7 @@ func (m *Sessions) Settings() Settings {
 	return m.settings
 }
 
-// SetSettings changes the settings from now on. Zero values stand for defaults.
+// SetSettings changes the settings from now on. Zero values mean the defaults.
 func (m *Sessions) SetSettings(s Settings) error {
 	s, err := s.withDefaults()
 	if err != nil {
@@ -124,13 +121,13 @@ func (m *Sessions) SetSettings(s Settings) error {
 	return nil
 }
 
-// sessionOptions are those of every session: see link.
+// sessionOptions returns the options of every session: see link for why they report all
+// conflicts.
 func (m *Sessions) sessionOptions() *session.Options {
 	return &session.Options{OnConflict: session.ReportAll, Logger: m.options.Logger}
 }
 
-// CreateSession makes an empty session, which becomes the current one. The title
-// may be empty.
+// CreateSession creates an empty session and makes it the current one. The title may be empty.
 func (m *Sessions) CreateSession(title string) (Session, error) {
 	l, err := m.create(session.Header{})
 	if err != nil {
@@ -150,7 +147,7 @@ func (m *Sessions) CreateSession(title string) (Session, error) {
 	return l.session(), nil
 }
 
-// create makes a session and opens it. The caller releases the link.
+// create creates a session and opens it. The caller must release the link.
 func (m *Sessions) create(h session.Header) (*link, error) {
 	s, err := session.Create(m.context(), m.store, h, m.sessionOptions())
 	if err != nil {
@@ -159,20 +156,20 @@ func (m *Sessions) create(h session.Header) (*link, error) {
 	l, err := m.adopt(s)
 	if err == nil {
 		l.mu.Lock()
-		l.modified = true // it is new, which has to be saved too
+		l.modified = true // a new session has to be saved too
 		l.mu.Unlock()
 	}
 	return l, err
 }
 
-// opener returns the function that opens a session once more, beside the link.
+// opener returns a function that opens a session a second time, beside the link.
 func (m *Sessions) opener(id string) func() (*session.Session, error) {
 	return func() (*session.Session, error) {
 		return session.Open(m.context(), m.store, id, m.sessionOptions())
 	}
 }
 
-// adopt puts an open session into the cache. The caller releases the link.
+// adopt puts an open session into the cache. The caller must release the link.
 func (m *Sessions) adopt(s *session.Session) (*link, error) {
 	l, err := openLink(m.context(), s)
 	if err != nil {
@@ -181,11 +178,10 @@ func (m *Sessions) adopt(s *session.Session) (*link, error) {
 	return m.cache.put(l), nil
 }
 
-// LoadSession returns the session of an id as it is stored, and makes it the
-// current one. There is always a session to return unless there is none of that
-// id (the error then matches fs.ErrNotExist): damaged lines are passed over, and
-// for a session that cannot be read at all its backup, or else a new session
-// with a notice, stands in.
+// LoadSession returns a session as it is stored, and makes it the current one. If there is no
+// session with that id, the error matches fs.ErrNotExist. Otherwise there is always something
+// to return: damaged lines are skipped, and if the session cannot be read at all, its backup
+// replaces it, or else a new session with a notice.
 func (m *Sessions) LoadSession(id string) (Session, error) {
 	l, err := m.acquireFresh(id, writing)
 	if err != nil {
@@ -218,8 +214,8 @@ func (m *Sessions) CurrentSession() (_ Session, ok bool, _ error) {
 	return l.session(), true, nil
 }
 
-// orCurrent returns a session or, for the zero Session, the current one; that is
-// zero too if there is none.
+// orCurrent returns a session or, for the zero Session, the current one. If there is no
+// current one, it returns the zero Session.
 func (m *Sessions) orCurrent(s Session) (Session, error) {
 	if s.ID != "" || len(s.Messages) > 0 {
 		return s, nil
@@ -243,8 +239,8 @@ func (m *Sessions) setCurrent(id string) {
 // acquire returns the link of a session. The caller releases it.
 func (m *Sessions) acquire(id string) (*link, error) { return m.acquireFor(id, reading) }
 
-// acquireFor is acquire that, if a session is wanted for writing that cannot be
-// read, puts something in its place.
+// acquireFor is acquire for a kind of access. If the session is wanted for writing and cannot
+// be read, it creates a replacement.
 func (m *Sessions) acquireFor(id string, a access) (*link, error) {
 	if err := store.CheckName(id); err != nil {
 		return nil, err
@@ -263,8 +259,8 @@ func (m *Sessions) acquireFor(id string, a access) (*link, error) {
 	return l, err
 }
 
-// acquireFresh is acquire that takes in what others have added. A session that
-// was rewritten since we opened it (redacted, say) is opened again.
+// acquireFresh is acquire that reads what others have added. If the session was rewritten since
+// we opened it, for example by a redaction, it is opened again.
 func (m *Sessions) acquireFresh(id string, a access) (*link, error) {
 	l, err := m.acquireFor(id, a)
 	if err != nil {
@@ -285,8 +281,8 @@ func (m *Sessions) acquireFresh(id string, a access) (*link, error) {
 	return m.acquireFor(id, a)
 }
 
-// resolve returns the id of what stands in for a session that cannot be read, or
-// the id itself.
+// resolve returns the id of the replacement of a session that cannot be read, or the id
+// itself.
 func (m *Sessions) resolve(id string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -311,8 +307,8 @@ func (m *Sessions) load(id string) (*link, error) {
 	return l, nil
 }
 
-// traceBack finds out what came before a continuation that has no marker,
-// because another program made it.
+// traceBack works out what came before a continuation without a marker, which another program
+// made.
 func (m *Sessions) traceBack(l *link) error {
 	if l.header.Relation != session.RelationContinuation || l.before.root != l.id {
 		return nil
@@ -342,12 +338,12 @@ func (m *Sessions) traceBack(l *link) error {
 	return nil
 }
 
-// closeLink closes a link that is no longer in the cache. No later Save could wait
-// for what it has not synced, so that is done now.
+// closeLink closes a link that is no longer in the cache. It flushes first, because no later
+// Save could.
 func (m *Sessions) closeLink(l *link) {
 	err := l.flush(m.context(), m.opener(l.id))
 	if errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrClosed) {
-		err = nil // there is nothing left to be saved, or somebody has closed it already
+		err = nil // there is nothing left to save, or somebody has closed it already
 	}
 	if err := errors.Join(err, l.s.Close()); err != nil {
 		m.saver.report(fmt.Errorf("close session %s: %w", l.id, err))
@@ -357,29 +353,28 @@ func (m *Sessions) closeLink(l *link) {
 // Pin keeps a session in memory until it is unpinned.
 func (m *Sessions) Pin(id string) { m.cache.pin(id, true) }
 
-// Unpin lets a session go when room is needed.
+// Unpin lets a session be closed again when room is needed.
 func (m *Sessions) Unpin(id string) { m.cache.pin(id, false) }
 
-// Prioritise says how much a session is worth keeping in memory: those of lower
-// priority go first. Every session has priority 0 until it is given another.
+// Prioritise sets how much a session is worth keeping in memory: those with a lower priority go
+// first. The default is 0.
 func (m *Sessions) Prioritise(id string, priority int) { m.cache.prioritise(id, priority) }
 
 // SessionsInMemory returns the ids of the sessions that are in memory, in no
 // particular order, and roughly how many bytes their messages take.
 func (m *Sessions) SessionsInMemory() (ids []string, bytes int64) { return m.cache.contents() }
 
-// ReleaseMemory closes sessions until their messages take at most so many bytes,
-// or none is left that may be closed.
+// ReleaseMemory closes sessions until their messages take at most a number of bytes, or no
+// other session may be closed.
 func (m *Sessions) ReleaseMemory(bytes int64) { m.cache.shrinkTo(bytes) }
 
-// DeleteSession takes a session out of the store. It reports whether the session
-// is gone, which it is too if it was not there. A store of files keeps what it
-// removes in its trash.
+// DeleteSession removes a session from the store. It reports whether the session is gone; it is
+// gone, too, if it was not there. A file store keeps what it removes in its trash.
 func (m *Sessions) DeleteSession(id string) (bool, error) {
 	if err := store.CheckName(id); err != nil {
 		return false, err
 	}
-	if m.cache.has(id) { // who is writing to it is let finish
+	if m.cache.has(id) { // let somebody who is writing to it finish
 		if l, err := m.acquire(id); err == nil {
 			err = m.lock(l)
 			if err == nil {
@@ -392,7 +387,7 @@ func (m *Sessions) DeleteSession(id string) (bool, error) {
 		}
 	}
 	if err := m.context().Err(); err != nil {
-		return false, err // closing a session that somebody writes to waits for them
+		return false, err // do not go on: closing a session waits for its writers, whatever the context
 	}
 	m.cache.drop(id)
 	err := m.store.Remove(m.context(), id)
@@ -409,8 +404,8 @@ func (m *Sessions) DeleteSession(id string) (bool, error) {
 	return err == nil, err
 }
 
-// Close saves everything and closes all sessions. It returns what went wrong,
-// also in the background since the last save.
+// Close saves everything and closes all sessions. It returns what went wrong, including in the
+// background since the last save.
 func (m *Sessions) Close() error {
 	m.mu.Lock()
 	if m.closed {

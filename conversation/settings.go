@@ -14,30 +14,30 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// Settings are the limits of a Sessions. They may be changed while it
-// works: see Sessions.SetSettings.
+// Settings are the limits of a Sessions. They may be changed while it works: see
+// Sessions.SetSettings.
 type Settings struct {
-	// Format is how sessions are stored. There is one: FormatJSONL, which "json"
-	// stands for too; any other is refused. Default: FormatJSONL.
+	// Format is how sessions are stored. There is only FormatJSONL, which "json" means
+	// too; any other is refused. Default: FormatJSONL.
 	Format string
-	// MaxMessagesPerSession is how many messages a session may have before the
-	// conversation goes on in another. Default: 5000.
+	// MaxMessagesPerSession is how many messages a session may have before the conversation
+	// continues in another. Default: 5000.
 	MaxMessagesPerSession int
 	// MaxSessionsInMemory is how many sessions are kept open. Default: 20.
 	MaxSessionsInMemory int
-	// MaxBytesInMemory is how much memory the messages of open sessions may
-	// take, roughly. Default: 256 MiB.
+	// MaxBytesInMemory is roughly how much memory the messages of open sessions may take.
+	// Default: 256 MiB.
 	MaxBytesInMemory int64
-	// AutoSaveInterval is how often it is made sure that everything is stored.
+	// AutoSaveInterval is how often the background save checks that everything is stored.
 	// Negative means never. Default: 60 s.
 	AutoSaveInterval time.Duration
 }
 
-// FormatJSONL is how sessions are stored: a line of JSON for each entry, so that
-// adding a message does not mean writing all of them again.
+// FormatJSONL is how sessions are stored: one line of JSON per entry, so that adding a message
+// does not rewrite all of them.
 const FormatJSONL = "jsonl"
 
-// DefaultSettings are the settings that zero values stand for.
+// DefaultSettings are used in place of zero values.
 var DefaultSettings = Settings{
 	Format:                FormatJSONL,
 	MaxMessagesPerSession: 5000,
@@ -72,7 +72,7 @@ func (s Settings) withDefaults() (Settings, error) {
 	return s, nil
 }
 
-// settingsYAML is the part of a configuration file that is ours.
+// settingsYAML is our part of a configuration file.
 type settingsYAML struct {
 	Sessions struct {
 		Format                string   `yaml:"format"`
@@ -83,9 +83,8 @@ type settingsYAML struct {
 	} `yaml:"sessions"`
 }
 
-// LoadSettings reads the section "sessions" of a config.yml. What it does not
-// name has its default, as has everything if there is no such file; other
-// sections are none of our business.
+// LoadSettings reads the section "sessions" of a config.yml. What is missing there, or all of it
+// if there is no such file, gets the default. Other sections are ignored.
 func LoadSettings(path string) (Settings, error) {
 	raw, err := vfs.ReadFile(path, vfs.SmallFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -116,26 +115,26 @@ func LoadSettings(path string) (Settings, error) {
 // Options adjusts a Sessions. The zero value is what most programs want.
 type Options struct {
 	Settings Settings
-	// Files adjusts how the files of sessions are written. Default: every
-	// message is on the disk when adding it returns.
+	// Files adjusts how session files are written. Default: every message is on the disk
+	// when the call that adds it returns.
 	Files file.Options
-	// OnTransition is called when a conversation goes on in another session, so
-	// that what belongs to the old one can be cleaned up, before the call returns
-	// that caused it. It may call anything except for a turn (Process, Retry) of
+	// OnTransition is called when a conversation continues in another session, so that you
+	// can clean up what belongs to the old one. It is called before the method returns
+	// that caused the transition. It may call anything except a turn (Process, Retry) of
 	// the same conversation, which would wait for itself. Default: none.
 	OnTransition func(Transition)
-	// OnSaveError is called with what went wrong while saving in the background.
-	// Default: none; see also Sessions.SaveError.
+	// OnSaveError is called with what went wrong in the background. Default: none; see also
+	// Sessions.SaveError.
 	OnSaveError func(error)
-	// UnderPressure reports whether memory is short; sessions are then closed
-	// until half of what is allowed is left. Default: when the heap is above
-	// nine tenths of the limit that was set for it (GOMEMLIMIT).
+	// UnderPressure reports whether memory is short. Sessions are then closed until half of
+	// what is allowed is left. Default: when the heap is above nine tenths of its limit
+	// (GOMEMLIMIT).
 	UnderPressure func() bool
 	// Logger gets a line for damage, recoveries and transitions. Default: none.
 	Logger *slog.Logger
 }
 
-// Transition says that a conversation has gone on in another session.
+// Transition reports that a conversation continues in another session.
 type Transition struct {
 	Conversation string // the id of the original session
 	From, To     string // the ids of the sessions

@@ -10,9 +10,9 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// Session is a conversation, or one link of a chain of sessions that are one
-// conversation, as it was when it was asked for. It is a value: its methods
-// return new ones. To store what was added to it, see Sessions.SaveSession.
+// Session is a conversation, or one link of a chain of sessions, at the moment it was asked
+// for. It is a value: its methods return new ones. To store what was added to it, call
+// Sessions.SaveSession.
 type Session struct {
 	ID         string
 	Messages   []Message
@@ -20,12 +20,11 @@ type Session struct {
 	LastActive time.Time
 	Metadata   map[string]any
 
-	// Extra are the members of a session read from JSON that this version does
-	// not know.
+	// Extra are members of a session read from JSON that this version does not know.
 	Extra session.Fields
 }
 
-// The members of Session.Metadata that tell of other sessions.
+// The members of Session.Metadata that name other sessions.
 const (
 	MetaContinuedFrom     = "continued_from"     // the id of the previous session
 	MetaContinuedTo       = "continued_to"       // the id of the next session
@@ -37,14 +36,14 @@ const (
 	MetaTokenCount        = "token_count"
 )
 
-// NewSession returns an empty session with an id. It is in no store yet.
+// NewSession returns an empty session with an id. No store has it yet.
 func NewSession() Session {
 	now := time.Now().UTC()
 	return Session{ID: newID(), CreatedAt: now, LastActive: now, Metadata: map[string]any{}}
 }
 
-// AddMessage returns a session that has one message more. What the message lacks
-// (id, time, category) is filled in.
+// AddMessage returns a session with one more message. Missing fields of the message (id, time,
+// category) are filled in.
 func (s Session) AddMessage(m Message) Session {
 	now := time.Now().UTC()
 	s.Messages = append(slices.Clip(s.Messages), m.Clone().withDefaults(now))
@@ -56,8 +55,7 @@ func (s Session) AddMessage(m Message) Session {
 // MessageCount returns the number of messages.
 func (s Session) MessageCount() int { return len(s.Messages) }
 
-// TotalTokens returns the tokens of all messages; those that have no count are
-// estimated.
+// TotalTokens returns the tokens of all messages. Those without a count are estimated.
 func (s Session) TotalTokens() int {
 	total := 0
 	for i := range s.Messages {
@@ -77,8 +75,7 @@ func (s Session) MessagesByCategory(c Category) []Message {
 	return found
 }
 
-// Clone returns a copy that shares nothing with the session that could be
-// changed.
+// Clone returns a copy that shares nothing changeable with the session.
 func (s Session) Clone() Session {
 	messages := make([]Message, len(s.Messages))
 	for i, m := range s.Messages {
@@ -90,8 +87,7 @@ func (s Session) Clone() Session {
 	return s
 }
 
-// Validate returns what is wrong with a session, or nil. The error matches
-// session.ErrInvalid.
+// Validate returns what is wrong with a session, or nil. The error matches session.ErrInvalid.
 func (s Session) Validate() error {
 	var faults []error
 	if err := store.CheckName(s.ID); err != nil {

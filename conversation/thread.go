@@ -9,25 +9,25 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// A thread is a chain of links that is one conversation. Messages are added to
-// its last link; a link is continued once, by whoever gets there first.
+// A thread is a chain of links that form one conversation. Messages are added to its last link;
+// a link is continued once, by whoever gets there first.
 
-// maxAttempts is how often an append is tried while others are faster. Each
-// time somebody else's append has succeeded.
+// maxAttempts is how often an append is tried while others are faster. Every failed attempt
+// means that somebody else's append succeeded.
 const maxAttempts = 1000
 
-// maxUnsettled is how often an append is tried again whose outcome was unknown.
+// maxUnsettled is how often an append with an unknown outcome is tried again.
 const maxUnsettled = 3
 
-// errUnsettled says that an append must be looked for and tried again.
+// errUnsettled means that an append must be looked up and perhaps tried again.
 var errUnsettled = errors.New("the outcome is not known yet")
 
-// tail returns the last link of the chain that a session is in. The caller
-// releases it. The session may be missing itself, as long as one of its chain is
-// there.
+// tail returns the last link of a session's chain. The caller must release it. The session
+// itself may be missing, as long as one of its chain is there.
 func (m *Sessions) tail(id string) (*link, error) { return m.tailFor(id, reading) }
 
-// access says what a session is wanted for. Reading never writes.
+// access says what a session is wanted for. Reading never writes: it must not bring back a
+// session that somebody removed.
 type access bool
 
 const (
@@ -53,7 +53,7 @@ func (m *Sessions) tailFor(id string, a access) (*link, error) {
 			return l, nil
 		}
 		following, err := m.follow(l, next, a)
-		if err == nil && following == nil { // what it names is not there
+		if err == nil && following == nil { // the session that it names is not there
 			m.rememberTail(id, l.id)
 			return l, nil
 		}
@@ -67,8 +67,8 @@ func (m *Sessions) tailFor(id string, a access) (*link, error) {
 	return nil, &session.Error{Op: "follow", Name: id, Kind: session.ErrCorrupt, Err: errors.New("its continuations form a circle")}
 }
 
-// acquireTail returns the last link as far as it is known, or the session itself,
-// or what is left of its chain.
+// acquireTail returns the last known link, or the session itself, or what is left of its
+// chain.
 func (m *Sessions) acquireTail(id string, a access) (*link, error) {
 	m.mu.Lock()
 	known := m.tails[id]
@@ -93,13 +93,13 @@ func (m *Sessions) acquireTail(id string, a access) (*link, error) {
 	return nil, err
 }
 
-// isLost reports whether an error means that a session is as good as missing.
+// isLost reports whether an error means that a session counts as missing.
 func isLost(err error) bool {
 	return errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrCorrupt)
 }
 
-// survivors returns the sessions of a chain one of which is missing or cannot be
-// read, the first first; none if no other session names it.
+// survivors returns the sessions of a chain in which one is missing or cannot be read, in order.
+// There are none if no other session names the missing one.
 func (m *Sessions) survivors(id string) ([]string, error) {
 	ctx := m.context()
 	chain, err := session.FindChain(ctx, m.store, id, nil)
@@ -128,7 +128,8 @@ func without(ids []string, id string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(other string) bool { return other == id })
 }
 
-// rememberTail saves the next caller the way.
+// rememberTail saves the next caller the search. It is only a hint: the link it leads to may
+// have been continued since.
 func (m *Sessions) rememberTail(id, tail string) {
 	const enough = 10_000
 	m.mu.Lock()
@@ -139,8 +140,8 @@ func (m *Sessions) rememberTail(id, tail string) {
 	m.tails[id] = tail
 }
 
-// follow returns the continuation of a link or, if that is missing, the last
-// session of the chain that comes after it; nil if there is none.
+// follow returns the continuation of a link. If that is missing, it returns the last session of
+// the chain after it, or nil if there is none.
 func (m *Sessions) follow(l *link, next string, a access) (*link, error) {
 	if !m.cache.has(next) {
 		next = m.skip(next)
@@ -154,7 +155,7 @@ func (m *Sessions) follow(l *link, next string, a access) (*link, error) {
 	}
 	known := l.lost == next
 	l.mu.Unlock()
-	if known { // looking through the whole store once is enough
+	if known { // do not look through the whole store a second time
 		return nil, nil
 	}
 	chain, err := session.FindChain(m.context(), m.store, l.id, nil)
@@ -173,8 +174,8 @@ func (m *Sessions) follow(l *link, next string, a access) (*link, error) {
 	return nil, nil
 }
 
-// skip returns the last link after a session, without reading the messages of
-// those between: a conversation is resumed at its end.
+// skip returns the last link after a session without reading the messages in between, because
+// a conversation is resumed at its end.
 func (m *Sessions) skip(id string) string {
 	for seen := map[string]bool{}; !seen[id]; {
 		seen[id] = true
@@ -187,20 +188,21 @@ func (m *Sessions) skip(id string) string {
 	return id
 }
 
-// nextOf returns what a session says of its continuation, or "" if nothing.
+// nextOf returns the continuation that a session names, or "".
 func (m *Sessions) nextOf(id string) string {
 	s, err := session.Open(m.context(), m.store, id, m.sessionOptions())
 	if err != nil {
-		return "" // whoever asks for it gets the reason
+		return "" // the caller that acquires it gets the reason
 	}
 	defer s.Close()
 	next, _ := s.WithContext(m.context()).Continuation()
 	return next
 }
 
-// append adds entries at the end of a conversation and returns the id of the
-// session that the last of them is in, and the transitions that it took. Entries
-// must have ids.
+// append adds entries at the end of a conversation. It returns the id of the session that has
+// the last of them, and the transitions that happened. Entries must have ids, because that is
+// how an append with an unknown outcome is looked up: an entry that the log has is never
+// written again.
 func (m *Sessions) append(id string, entries ...session.Entry) (_ string, transitions []Transition, _ error) {
 	unsettled := 0
 	for attempts := 0; attempts < maxAttempts; attempts++ {
@@ -226,26 +228,26 @@ func (m *Sessions) append(id string, entries ...session.Entry) (_ string, transi
 			return l.id, transitions, nil
 		}
 		if len(rest) < len(entries) || moved != nil {
-			attempts = 0 // that was no failure
+			attempts = 0 // we made progress
 		}
 		entries = rest
 	}
 	return "", transitions, tooSlow("append", id)
 }
 
-// tooSlow is the error of somebody whom others were always ahead of.
+// tooSlow is the error of a writer that others were always ahead of.
 func tooSlow(op, id string) error {
 	return &session.Error{Op: op, Name: id, Kind: session.ErrConflict, Err: errors.New("other writers kept getting there first")}
 }
 
-// change appends to the last link of a conversation what is wanted there, as that
-// link is now. Nothing that is wanted is fine.
+// change appends to the last link of a conversation whatever wanted returns for that link in its
+// present state. That may be nothing.
 func (m *Sessions) change(op, id string, wanted func(*link) ([]session.Entry, error)) error {
 	return m.atTail(op, id, func(l *link) (bool, error) { return m.changeLink(l, wanted) })
 }
 
-// atTail does something to the last link of a conversation until it is settled;
-// others may have added to the conversation, or continued it, meanwhile.
+// atTail runs do on the last link of a conversation until it is settled. Others may add to the
+// conversation, or continue it, in the meantime.
 func (m *Sessions) atTail(op, id string, do func(*link) (settled bool, _ error)) error {
 	return session.Retry(func() error {
 		l, err := m.tailFor(id, writing)
@@ -277,8 +279,8 @@ func (m *Sessions) changeLink(l *link, wanted func(*link) ([]session.Entry, erro
 	return false, m.settle(l, err)
 }
 
-// clear takes messages of the last link of a conversation out of the context. They
-// stay in the log.
+// clear removes messages of the last link of a conversation from the context. They stay in the
+// log.
 func (m *Sessions) clear(id string, targets func(*link) []string) error {
 	return m.change("clear", id, func(l *link) (edits []session.Entry, _ error) {
 		for _, target := range targets(l) {
@@ -288,8 +290,8 @@ func (m *Sessions) clear(id string, targets func(*link) []string) error {
 	})
 }
 
-// missing loads a link again and returns those of the entries that it does not
-// have: after an append of which nobody knows, that tells.
+// missing loads a link again and returns those of the entries that it does not have. After an
+// append with an unknown outcome, only the log can tell.
 func (m *Sessions) missing(id string, entries []session.Entry) ([]session.Entry, error) {
 	m.cache.drop(id)
 	l, err := m.acquire(id)
@@ -304,8 +306,8 @@ func (m *Sessions) missing(id string, entries []session.Entry) ([]session.Entry,
 	return l.lacks(entries), nil
 }
 
-// advance makes the session that a conversation has come to the current one, if
-// the conversation is the current one.
+// advance makes the conversation's last session the current one, if the conversation is the
+// current one.
 func (m *Sessions) advance(id, tail string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -314,8 +316,8 @@ func (m *Sessions) advance(id, tail string) {
 	}
 }
 
-// appendTo adds as many of the entries to a link as belong there, and returns
-// the rest. moved is set if the link was continued instead.
+// appendTo adds as many of the entries to a link as belong there, and returns the rest. moved is
+// set if the link was continued instead.
 func (m *Sessions) appendTo(l *link, entries []session.Entry) (rest []session.Entry, moved *Transition, _ error) {
 	if err := m.lock(l); err != nil {
 		return entries, nil, err
@@ -333,20 +335,19 @@ func (m *Sessions) appendTo(l *link, entries []session.Entry) (rest []session.En
 		moved, err := m.continueLink(l, &rest[0])
 		return rest, moved, m.settle(l, err)
 	}
-	batch := rest[:min(len(rest), max(1, limit-len(l.entries)))] // beyond that the boundary may be anywhere
+	batch := rest[:min(len(rest), max(1, limit-len(l.entries)))] // after these, the boundary may be due before any entry
 	err := l.append(m.context(), batch...)
 	if err == nil {
 		return rest[len(batch):], nil, nil
 	}
 	settled := m.settle(l, err)
 	if errors.Is(err, session.ErrExist) && len(l.lacks(batch)) == len(batch) {
-		return rest, nil, err // an entry of that id is on another branch
+		return rest, nil, err // another branch has an entry with that id
 	}
 	return rest, nil, settled
 }
 
-// isContinued reports whether a link, which is locked, has a continuation that is
-// there.
+// isContinued reports whether the continuation of a link is there. The link is locked.
 func (m *Sessions) isContinued(l *link) (bool, error) {
 	if l.next == "" {
 		return false, nil
@@ -358,7 +359,7 @@ func (m *Sessions) isContinued(l *link) (bool, error) {
 	return there, err
 }
 
-// limitOf returns how many messages a link may have. It is locked.
+// limitOf returns how many messages a link may have. The link is locked.
 func (m *Sessions) limitOf(l *link) int {
 	if l.config.MaxMessages > 0 {
 		return l.config.MaxMessages
@@ -371,8 +372,9 @@ func (l *link) lacks(entries []session.Entry) []session.Entry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e session.Entry) bool { return l.known[e.ID] })
 }
 
-// continueLink starts the continuation of a link, for a message or, if that is
-// nil, because somebody wants it. The link is locked.
+// continueLink starts the continuation of a link, for a message or, if that is nil, because the
+// caller asked for it. The link is locked. The continuation is locked after it, which is the
+// order for all links of a chain.
 func (m *Sessions) continueLink(l *link, first *session.Entry) (*Transition, error) {
 	if l.s.LeafID() != l.leaf {
 		return nil, errBehind
@@ -402,8 +404,8 @@ func (m *Sessions) continueLink(l *link, first *session.Entry) (*Transition, err
 	return &Transition{Conversation: next.before.root, From: l.id, To: next.id, Index: next.header.Continuation}, nil
 }
 
-// settle makes of an error of a link what the caller has to know: nil if the
-// attempt can simply be repeated.
+// settle turns an error of a link into what the caller has to know: nil if the attempt can
+// simply be repeated.
 func (m *Sessions) settle(l *link, err error) error {
 	switch {
 	case err == nil:
@@ -416,7 +418,7 @@ func (m *Sessions) settle(l *link, err error) error {
 	return err
 }
 
-// moved notes that a conversation has gone on in another session.
+// moved records that a conversation continues in another session.
 func (m *Sessions) moved(t Transition) {
 	m.mu.Lock()
 	if m.current == t.From {
@@ -426,17 +428,17 @@ func (m *Sessions) moved(t Transition) {
 	m.options.Logger.Info("conversation continued in another session", "conversation", t.Conversation, "from", t.From, "to", t.To, "index", t.Index)
 }
 
-// tell calls OnTransition. No lock is held, so that it can call any method.
+// tell calls OnTransition. It is called without locks, so that the function can call any
+// method.
 func (m *Sessions) tell(transitions []Transition) {
 	for _, t := range transitions {
 		m.options.OnTransition(t)
 	}
 }
 
-// AddMessage adds a message at the end of the conversation that a session is
-// part of, and returns it as it was stored. If the session has reached its
-// boundary, the message goes into its continuation. What the message lacks (id,
-// time, category) is filled in.
+// AddMessage adds a message at the end of the conversation that a session is part of, and
+// returns it as it was stored. If the session is full, the message goes into its continuation.
+// Missing fields (id, time, category) are filled in.
 func (m *Sessions) AddMessage(id string, msg Message) (Message, error) {
 	given := msg.ID != ""
 	msg, moved, err := m.addMessage(id, msg.withDefaults(now()), given)
@@ -444,8 +446,8 @@ func (m *Sessions) AddMessage(id string, msg Message) (Message, error) {
 	return msg, err
 }
 
-// addMessage is AddMessage without telling anybody. given says that the caller
-// chose the message's id; one of ours is unique.
+// addMessage is AddMessage without calling OnTransition. given is true if the caller chose the
+// message's id; ours are unique.
 func (m *Sessions) addMessage(id string, msg Message, given bool) (Message, []Transition, error) {
 	if err := errors.Join(msg.Validate(), session.CheckRole(msg.Role)); err != nil {
 		return Message{}, nil, err
@@ -466,8 +468,8 @@ func (m *Sessions) addMessage(id string, msg Message, given bool) (Message, []Tr
 	return msg, moved, nil
 }
 
-// checkFree returns an error that matches session.ErrExist if a message of an id is
-// in any link of a conversation.
+// checkFree returns an error that matches session.ErrExist if any link of a conversation has a
+// message with an id.
 func (m *Sessions) checkFree(id, message string) error {
 	taken := ""
 	err := m.walkBack(id, func(l *link) bool {
@@ -477,7 +479,7 @@ func (m *Sessions) checkFree(id, message string) error {
 		return taken == ""
 	})
 	if errors.Is(err, session.ErrCorrupt) {
-		return nil // nothing is known; appending will find out
+		return nil // we do not know; appending will tell
 	}
 	if err == nil && taken != "" {
 		err = &session.Error{Op: "add message", Name: taken, Kind: session.ErrExist, Err: fmt.Errorf("message %q", message)}
@@ -485,17 +487,16 @@ func (m *Sessions) checkFree(id, message string) error {
 	return err
 }
 
-// CheckSessionBoundary reports whether a session, or the current one if that is
-// zero, has as many messages as one may have.
+// CheckSessionBoundary reports whether a session is full. The zero Session means the current
+// one.
 func (m *Sessions) CheckSessionBoundary(s Session) bool {
 	s, err := m.orCurrent(s)
 	return err == nil && s.MessageCount() >= m.Settings().MaxMessagesPerSession
 }
 
-// CreateContinuationSession starts the session that goes on where a session, or
-// the current one if that is zero, stops, whether it has reached its boundary or
-// not, and makes it the current one. If the session has been continued already,
-// that continuation is returned.
+// CreateContinuationSession starts the continuation of a session, full or not, and makes it the
+// current one. The zero Session means the current one. If the session has been continued
+// already, that continuation is returned.
 func (m *Sessions) CreateContinuationSession(source Session) (Session, error) {
 	source, err := m.orCurrent(source)
 	if err != nil {
@@ -520,8 +521,8 @@ func (m *Sessions) CreateContinuationSession(source Session) (Session, error) {
 	return Session{}, tooSlow("continue", source.ID)
 }
 
-// continued returns the continuation of a session, which is made if there is
-// none; "" means that it must be tried again.
+// continued returns the continuation of a session, and creates it if there is none. "" means
+// that the caller must try again.
 func (m *Sessions) continued(id string) (next string, moved *Transition, _ error) {
 	l, err := m.acquire(id)
 	if err != nil {
@@ -542,8 +543,8 @@ func (m *Sessions) continued(id string) (next string, moved *Transition, _ error
 	return next, moved, err
 }
 
-// Tail returns the id of the session that messages of a conversation are added to.
-// If a session was to follow it and is not there, one is made that goes on.
+// Tail returns the id of the session that messages of a conversation are added to. If the session
+// that should follow is not there, another one is created.
 func (m *Sessions) Tail(id string) (string, error) {
 	tail := ""
 	err := m.atTail("continue", id, func(l *link) (settled bool, _ error) {

@@ -9,32 +9,32 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// view is what of a conversation fits a window. It is kept up to date message by
-// message, across the boundaries of sessions.
+// view is the part of a conversation that fits a window. It is updated message by message, across
+// the boundaries of sessions.
 //
-// What it is a part of is the context that package session gives of the chain as
-// one session, and nothing else. As long as that is simply the messages one after
-// the other, they are taken from memory; anything else (summaries, edits, merges,
-// calls without results, missing links) is left to package session.
+// The whole of which it is a part is exactly the context that package session builds from the
+// chain as one session. As long as that is simply the messages in order, they come from memory.
+// Anything else (summaries, edits, merges, calls without results, missing links) is left to
+// package session.
 type view struct {
 	planner *window.Planner
 	version int    // of the options that the planner was made with
 	config  Config // that the planner was made with
-	waiting bool   // a result is made up that may yet come
+	waiting bool   // it has a made-up result whose real one may yet come
 
-	// Where it stands: in this link, after so many of its messages, and after so
-	// many changes of other kinds.
+	// Where it ends: in this link, after so many of its messages, and after so many changes
+	// of other kinds.
 	link     string
 	seen     int
 	composed int
-	// The earlier sessions it is made of, and where their logs ended. They get no more
-	// messages, but somebody may still append a compaction or an edit to them.
+	// The earlier sessions that it was made from, and where their logs ended. They get no
+	// more messages, but somebody may still append a compaction or an edit.
 	earlier map[string]store.Pos
 	// The lost sessions of the chain, as far as is known. They may come back.
 	awaited []string
 }
 
-// update takes in what was added since the last time, and returns what fits.
+// update adds what is new since the last time, and returns what fits.
 func (v *view) update(m *Sessions, w *Window, id string) (*window.View, error) {
 	config, err := m.Config(id)
 	if err != nil {
@@ -65,8 +65,8 @@ func (v *view) isStale(m *Sessions) bool {
 	})
 }
 
-// awaited returns the lost sessions of the chain that ends with a session: those
-// that others were made instead of, and one that is continued.
+// awaited returns the lost sessions of the chain that ends with a session: those that others
+// replaced, and one that is continued.
 func (m *Sessions) awaited(header session.Header) (names []string) {
 	for seen := map[string]bool{}; header.Relation == session.RelationContinuation && !seen[header.ParentSession]; {
 		parent := header.ParentSession
@@ -105,10 +105,10 @@ func (m *Sessions) endOf(name string) (end store.Pos, err error) {
 	return log.End(ctx)
 }
 
-// uses notes that the view is made of a session before the last, whose link, which
-// is locked, then has all that the log has up to there. It reports whether it has.
+// uses records that the view is made from a session before the last. Its link, which is locked,
+// must have everything in the log up to the end that is recorded; uses reports whether it has.
 func (v *view) uses(m *Sessions, l *link) bool {
-	end, err := m.endOf(l.id) // first: what comes after it makes the view stale
+	end, err := m.endOf(l.id) // before comparing, so that anything later makes the view stale
 	if err != nil || l.refresh(m.context()) != nil {
 		return false
 	}
@@ -119,8 +119,8 @@ func (v *view) uses(m *Sessions, l *link) bool {
 	return true
 }
 
-// advance takes in what comes after the place where the view stands; false means
-// that it must be built again.
+// advance adds what comes after the place where the view ends. It returns false if the view must
+// be rebuilt.
 func (v *view) advance(m *Sessions, id string) bool {
 	var links []*link // from the tail back to where we stand
 	plain := true
@@ -148,8 +148,8 @@ func (v *view) advance(m *Sessions, id string) bool {
 	return true
 }
 
-// take adds the messages of a link, which is locked, that the view has not seen yet.
-// What was carried over to it has been seen in the link before.
+// take adds the messages of a link, which is locked, that the view has not seen. Carried messages
+// were seen in the link before.
 func (v *view) take(l *link) {
 	if l.id != v.link {
 		v.link, v.seen = l.id, 0
@@ -162,12 +162,12 @@ func (v *view) take(l *link) {
 	v.stand(l)
 }
 
-// stand notes that the view has seen all of a link.
+// stand records that the view has seen all of a link.
 func (v *view) stand(l *link) {
 	v.link, v.seen, v.composed = l.id, len(l.entries), l.composed
 }
 
-// rebuild makes the view from what is stored.
+// rebuild builds the view from what is stored.
 func (v *view) rebuild(m *Sessions, id string, options window.Options) error {
 	planner, err := window.NewPlanner(options)
 	if err != nil {
@@ -179,7 +179,7 @@ func (v *view) rebuild(m *Sessions, id string, options window.Options) error {
 		return err
 	}
 	m.cache.release(tail)
-	v.awaited = m.awaited(tail.header) // first, as in uses
+	v.awaited = m.awaited(tail.header) // before reading, for the same reason as in uses
 	entries, plain, err := v.plainEntries(m, id, options.Budget.Room())
 	if err == nil && !plain {
 		entries, err = v.compose(m, id)
@@ -188,12 +188,12 @@ func (v *view) rebuild(m *Sessions, id string, options window.Options) error {
 	return err
 }
 
-// plainEntries returns the messages of the last links of a chain, as many as are
-// needed to fill the window: the rest could only be left out. plain is false if
-// the context is something else than these.
+// plainEntries returns the messages of the last links of a chain, as many as it takes to fill the
+// window: earlier ones would only be left out. plain is false if the context is not simply these
+// messages.
 func (v *view) plainEntries(m *Sessions, id string, room int) (entries []session.Entry, plain bool, _ error) {
-	var parts [][]session.Entry // the last first; what was carried over is not among them
-	var first []session.Entry   // the last of parts, with what was carried over
+	var parts [][]session.Entry // last link first, without carried messages
+	var first []session.Entry   // the last of parts, with carried messages
 	follows := ""               // the session that it continues
 	tokens := 0
 	err := m.walkBack(id, func(l *link) bool {
@@ -227,7 +227,7 @@ func (v *view) compose(m *Sessions, id string) ([]session.Entry, error) {
 		return nil, err
 	}
 	defer m.cache.release(l)
-	if err := m.lock(l); err != nil { // so that where we stand and what we read are the same
+	if err := m.lock(l); err != nil { // so that the place we record and what we read agree
 		return nil, err
 	}
 	defer l.mu.Unlock()
@@ -240,8 +240,8 @@ func (v *view) compose(m *Sessions, id string) ([]session.Entry, error) {
 	return c.Entries, nil
 }
 
-// contextAt returns the context of the chain that a link, which is locked, is the
-// last of, and the sessions before it with the ends of their logs.
+// contextAt returns the context of the chain whose last link is l, which is locked, and the
+// sessions before it with the ends of their logs.
 func (m *Sessions) contextAt(l *link) (*session.Context, map[string]store.Pos, error) {
 	if l.header.Relation != session.RelationContinuation {
 		c, err := l.s.WithContext(m.context()).Context(session.ContextOptions{})
@@ -257,7 +257,7 @@ func (m *Sessions) contextAt(l *link) (*session.Context, map[string]store.Pos, e
 	}
 	ends := make(map[string]store.Pos)
 	for _, name := range without(chain.Links, l.id) {
-		if ends[name], err = m.endOf(name); err != nil { // before they are read, as in uses
+		if ends[name], err = m.endOf(name); err != nil { // before they are read, for the same reason as in uses
 			return nil, nil, err
 		}
 	}
@@ -269,8 +269,8 @@ func (m *Sessions) contextAt(l *link) (*session.Context, map[string]store.Pos, e
 	return c, ends, errors.Join(err, whole.Close())
 }
 
-// Context returns the context of a conversation, all of it: what a model would be
-// sent if its window had no end.
+// Context returns the whole context of a conversation: what a model with an unlimited window would
+// be sent.
 func (m *Sessions) Context(id string) (*session.Context, error) {
 	if err := m.refreshTail(id, reading); err != nil {
 		return nil, err

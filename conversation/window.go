@@ -7,11 +7,11 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// DefaultWindow is the size in tokens of the window of a model that does not say.
+// DefaultWindow is the window size, in tokens, for a model that does not say.
 const DefaultWindow = 100_000
 
-// Window counts tokens, keeps to budgets and trims. It never changes what is
-// stored: trimming gives a new value.
+// Window counts tokens, keeps to budgets and trims. It never changes what is stored: trimming
+// returns a new value.
 type Window struct {
 	counters *counters
 
@@ -20,10 +20,10 @@ type Window struct {
 	version int // counts the changes of options
 }
 
-// NewWindow returns a window with the default budget: DefaultWindow tokens, of
-// which SYSTEM is sure of 10 %, CONTEXT of 35 %, DIALOG of 50 % and SYSTEM_OUTPUT
-// of 5 %. Nothing is trimmed before the window is full. The logger may be nil; it
-// gets a debug message that says how tokens are counted.
+// NewWindow returns a window with the default budget: DefaultWindow tokens, of which SYSTEM is
+// guaranteed 10 %, CONTEXT 35 %, DIALOG 50 % and SYSTEM_OUTPUT 5 %. Nothing is trimmed before the
+// window is full. The logger may be nil; it gets a debug message that says how tokens are
+// counted.
 func NewWindow(logger *slog.Logger) *Window { return newWindow(newCounters(logger, nil)) }
 
 func newWindow(counters *counters) *Window {
@@ -33,8 +33,8 @@ func newWindow(counters *counters) *Window {
 	return w
 }
 
-// counters has one counter for each model, which learns from what the model's
-// provider reports in all conversations.
+// counters has one counter per model, which learns from what the model's provider reports in all
+// conversations.
 type counters struct {
 	logger *slog.Logger
 	exact  []func(provider, model string) window.Counter
@@ -58,7 +58,7 @@ func (c *counters) get(provider, model string) window.Counter {
 	return c.known[key]
 }
 
-// set makes a counter that of a model.
+// set sets the counter of a model.
 func (c *counters) set(provider, model string, own window.Counter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,18 +68,17 @@ func (c *counters) set(provider, model string, own window.Counter) {
 	}
 }
 
-// SetExact says whom to ask for exact counters, such as tiktoken.For. Models that
-// a counter was chosen for already keep it.
+// SetExact sets where to ask for exact counters, such as tiktoken.For. Models that already have a
+// counter keep it.
 func (w *Window) SetExact(exact ...func(provider, model string) window.Counter) {
 	w.counters.mu.Lock()
 	defer w.counters.mu.Unlock()
 	w.counters.exact = exact
 }
 
-// SetModel makes the window that of a model. Conversations go on: what does not
-// fit the new window is left out of the next request. It returns an error that
-// matches session.ErrInvalid, and changes nothing, if what the model says makes no
-// sense, such as a reply as large as the window.
+// SetModel sets the window up for a model. Conversations go on: what does not fit the new window
+// is left out of the next request. If the capabilities make no sense, such as a reply as large
+// as the window, it changes nothing and returns an error that matches session.ErrInvalid.
 func (w *Window) SetModel(c Capabilities) error {
 	if c.Counter != nil {
 		w.counters.set(c.Provider, c.Model, c.Counter)
@@ -93,14 +92,14 @@ func (w *Window) SetModel(c Capabilities) error {
 	})
 }
 
-// SetBudget replaces the whole budget. It returns an error that matches
-// session.ErrInvalid, and changes nothing, if the budget makes no sense.
+// SetBudget replaces the whole budget. If it makes no sense, SetBudget changes nothing and returns
+// an error that matches session.ErrInvalid.
 func (w *Window) SetBudget(b window.Budget) error {
 	return w.change(func(o *window.Options) { o.Budget = b })
 }
 
-// SetImages says how many images are sent, the newest first; of the others a
-// text with a reference remains. See window.Options.
+// SetImages sets how many images are sent, newest first; the others become a text with a
+// reference. See window.Options.
 func (w *Window) SetImages(n int) error {
 	return w.change(func(o *window.Options) { o.Images = n })
 }
@@ -119,7 +118,7 @@ func (w *Window) change(f func(*window.Options)) error {
 	return nil
 }
 
-// Options returns what is in force.
+// Options returns the options in force.
 func (w *Window) Options() window.Options {
 	o, _ := w.inForce()
 	return o
@@ -131,8 +130,8 @@ func (w *Window) inForce() (window.Options, int) {
 	return w.options, w.version
 }
 
-// CountTokens returns how many tokens a message takes: those that were recorded
-// with it, or else what the model's counter counts.
+// CountTokens returns how many tokens a message takes: the recorded number, or else what the
+// model's counter counts.
 func (w *Window) CountTokens(m Message) int {
 	o := w.Options()
 	e := m.entry()
@@ -145,9 +144,9 @@ func (w *Window) Usage(s Session) (window.Report, error) {
 	return report, err
 }
 
-// Trim returns a session that has only what fits the window, and a report of
-// what it lacks. The given session is not changed. If the SYSTEM messages alone
-// do not fit, or the newest message, the error is a *window.OverflowError.
+// Trim returns a session with only what fits the window, and a report of what it lacks. The given
+// session does not change. If the SYSTEM messages alone or the newest message does not fit, the
+// error is a *window.OverflowError.
 func (w *Window) Trim(s Session) (Session, window.Report, error) {
 	p, err := window.NewPlanner(w.Options())
 	if err != nil {
