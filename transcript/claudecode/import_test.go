@@ -63,7 +63,7 @@ func (h *home) open(id string) *session.Session {
 	}
 	h.t.Cleanup(func() { s.Close() })
 	if problems, err := s.Problems(); err != nil || slices.ContainsFunc(problems, func(p session.Problem) bool {
-		return p.Kind != session.ProblemInterrupted && p.Kind != session.ProblemOrphan
+		return p.Kind != session.ProblemInterrupted && p.Kind != session.ProblemOrphan && p.Kind != session.ProblemRoots
 	}) {
 		h.t.Errorf("problems: %v, %v", problems, err)
 	}
@@ -392,6 +392,28 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestImportClearedGrows: wherever the file ended when it was read before, what was
+// cleared stays out of the conversation.
+func TestImportClearedGrows(t *testing.T) {
+	s := new(script).tree("progress", "h1", "", `"data":{"hookName":"SessionStart:startup"}`).
+		user("u1", "h1", "before").reply("a1", "u1", "1", text("x"), 1).
+		tree("progress", "h2", "", `"data":{"hookName":"SessionStart:clear"}`).tree("progress", "h3", "h2", `"data":{}`).
+		user("u2", "h3", "after").reply("a2", "u2", "2", text("y"), 1).user("u3", "h3", "edited")
+	whole := s.b.String()
+	for cut := 0; cut < len(whole); cut += 97 {
+		h := newHome(t)
+		path := saveAs(t, filepath.Join(t.TempDir(), sessionID+".jsonl"), whole[:cut])
+		age(t, path, cut)
+		h.bring(path)
+		saveAs(t, path, whole)
+		age(t, path, len(whole))
+		got := texts(t, h.open(h.bring(path).Sessions[0].ID))
+		if diff := cmp.Diff([]string{"edited"}, got); diff != "" {
+			t.Fatalf("cut at %d: %s", cut, diff)
+		}
+	}
 }
 
 // TestImportCopies: states of one growing file, copied to wherever and imported in

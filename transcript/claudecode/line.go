@@ -26,6 +26,7 @@ type line struct {
 	message           []byte
 	content           []byte // of system lines
 	attachment        []byte
+	data              []byte // of progress lines
 	compact           []byte // compactMetadata or microcompactMetadata
 	result            []byte // toolUseResult
 	messageID, model  []byte // of message
@@ -85,6 +86,8 @@ func (l *line) member(key, value []byte) error {
 		l.content = value
 	case "attachment":
 		l.attachment = value
+	case "data":
+		l.data = value
 	case "compactMetadata", "microcompactMetadata":
 		l.compact = value
 	case "toolUseResult":
@@ -95,6 +98,17 @@ func (l *line) member(key, value []byte) error {
 		l.leaf = str(value)
 	}
 	return nil
+}
+
+// clears reports whether the line says that the user cleared the conversation: what
+// follows it has no past.
+func (l *line) clears() bool {
+	for _, hook := range [][]byte{l.data, l.attachment} {
+		if string(rawjson.MembersOf(hook).Get("hookName")) == `"SessionStart:clear"` {
+			return true
+		}
+	}
+	return false
 }
 
 // parseMessage reads the message of a line.

@@ -209,6 +209,22 @@ func TestRead(t *testing.T) {
   u2 <- a1 03Z user: "again"
   a2 <- u2 04Z assistant: (anthropic/m) "y" stop=end_turn response=msg_1:other usage=1+0r+0w>1(0)$0`,
 		},
+		"a conversation that was cleared begins again": {
+			new(script).tree("progress", "h1", "", `"data":{"type":"hook_progress","hookName":"SessionStart:startup"}`).
+				user("u1", "h1", "before").reply("a1", "u1", "1", text("x"), 1).
+				tree("progress", "h2", "", `"data":{"type":"hook_progress","hookName":"SessionStart:clear"}`).
+				tree("progress", "h3", "h2", `"data":{}`).user("u2", "h3", "after").reply("a2", "u2", "2", text("y"), 1),
+			`  u1 <- root 02Z user: "before"
+  a1 <- u1 03Z assistant: (anthropic/claude-opus-4-5) "x" response=msg_1 ` + usage + `1(0)$0
+  u2 <- root 06Z user: "after"
+  a2 <- u2 07Z assistant: (anthropic/claude-opus-4-5) "y" response=msg_2 ` + usage + `1(0)$0`,
+		},
+		"the first prompt is edited": {
+			new(script).tree("progress", "h1", "", `"data":{}`).tree("progress", "h2", "h1", `"data":{}`).
+				user("u1", "h2", "first try").user("u2", "h2", "edited"),
+			`  u1 <- root 03Z user: "first try"
+  u2 <- root 04Z user: "edited"`,
+		},
 		"damaged, unknown and torn lines": {
 			new(script).user("u1", "", "one").line(`{"half":`).line(`{"type":"novel","uuid":"n1","parentUuid":"u1","sessionId":"s"}`).
 				line("\x00\x00").line("").user("u2", "n1", "two").line(`{"type":"novelty"}`).line(`[1]`),

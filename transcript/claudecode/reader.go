@@ -270,14 +270,21 @@ func (r *reader) line(text *transcript.Line) error {
 	before := len(t.nodes)
 	err = r.node(&l, t, &rec, parent, text)
 	r.lines[keyOf(l.uuid)] = at{t.index, max(t.last(), 0)}
-	if len(t.nodes) == before && parent >= 0 { // nothing was made of it: what follows it follows its parent
-		r.lines[keyOf(l.uuid)] = at{t.index, parent}
+	if len(t.nodes) == before { // nothing was made of it: what follows it follows its parent
+		if parent == unknown && (before == 0 || l.clears()) {
+			parent = nothing
+		}
+		if parent != unknown {
+			r.lines[keyOf(l.uuid)] = at{t.index, parent}
+		}
 	}
 	if t == r.main {
 		if len(t.nodes) > before {
 			r.recent = r.recent[:0]
 		}
-		r.recent = append(r.recent, string(l.uuid))
+		if len(t.nodes) > before || parent != nothing { // else what follows it needs the whole tree
+			r.recent = append(r.recent, string(l.uuid))
+		}
 		if len(r.recent) > maxRecent {
 			r.recent = slices.Delete(r.recent, 0, maxRecent/2)
 		}
@@ -310,18 +317,24 @@ func (r *reader) node(l *line, t *thread, rec *transcript.Record, parent int32, 
 	return nil
 }
 
-// parentOf returns the record that a line follows, or -1.
+// What a line may follow besides a record.
+const (
+	unknown = -1 // a line that is not here, or none: what stands before it in the file
+	nothing = -2 // a line with which a conversation begins
+)
+
+// parentOf returns the record that a line follows, unknown or nothing.
 func (r *reader) parentOf(l *line, t *thread) int32 {
 	parent := l.parent
 	if parent == nil {
 		parent = l.logicalParent
 	}
 	if parent == nil {
-		return -1
+		return unknown
 	}
 	at, ok := r.lines[keyOf(parent)]
-	if !ok || at.thread != t.index || len(t.nodes) == 0 {
-		return -1
+	if !ok || at.thread != t.index || at.node >= int32(len(t.nodes)) {
+		return unknown
 	}
 	return at.node
 }

@@ -44,12 +44,17 @@ type reply struct {
 // place finds what a record follows, makes a node of it, and sets its parent. A
 // record follows the last one of its branch: that lines hang on others before it
 // only means that things happened at the same time. Only where a second prompt
-// follows a record did somebody go back.
+// follows a record did somebody go back; and where one follows nothing, the
+// conversation began again: its first prompt was edited, or it was cleared.
 func (t *thread) place(rec *transcript.Record, parent int32, prompt bool) {
 	n := node{id: rec.ID}
 	switch {
 	case len(t.nodes) == 0:
 		rec.Parent = transcript.Root
+		t.tails = append(t.tails, 0)
+	case parent == nothing && prompt:
+		rec.Parent = transcript.Root
+		n.branch = int32(len(t.tails))
 		t.tails = append(t.tails, 0)
 	case parent >= 0 && prompt && t.nodes[parent].prompted > 0:
 		rec.Parent = t.nodes[t.nodes[parent].prompted-1].id
