@@ -46,7 +46,7 @@ type sink struct {
 	rows    *keeper // of what Keep is given
 	out     chan *parcel
 	write   func(*parcel) error // the writer, for small files; nil: it reads out
-	stopped chan struct{} // closed when the writer has ended; failed is then set
+	stopped chan struct{}       // closed when the writer has ended; failed is then set
 	failed  error
 
 	steps   []step // not passed on yet
