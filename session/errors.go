@@ -133,5 +133,8 @@ func (p Problem) String() string {
 	if p.EntryID != "" {
 		s += fmt.Sprintf(" (entry %s)", p.EntryID)
 	}
-	return fmt.Sprintf("%s at %d: %s", s, p.Pos, p.Detail)
+	if p.Pos > 0 { // who builds a context does not know where its entries stand
+		s += fmt.Sprintf(" at byte %d", p.Pos)
+	}
+	return s + ": " + p.Detail
 }

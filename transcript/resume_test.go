@@ -312,7 +312,7 @@ func TestOnlyAHeader(t *testing.T) {
 }
 
 // TestImportedCompactionNeverSeparatesACallFromItsResult: its cut is moved to the
-// nearest before it that is legal, and that is reported.
+// nearest before it that is legal. The report says so, and that everything was read.
 func TestImportedCompactionNeverSeparatesACallFromItsResult(t *testing.T) {
 	said := func(role string, c session.Content) session.Entry {
 		return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: []session.Content{c}}}
@@ -345,7 +345,7 @@ func TestImportedCompactionNeverSeparatesACallFromItsResult(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(report.Sessions) != 1 || report.Sessions[0].ProblemCount != 1 {
+		if len(report.Sessions) != 1 || report.Sessions[0].ProblemCount != 0 || len(report.Sessions[0].Fidelity) != 1 || report.Sessions[0].Fidelity[0].N != 1 {
 			t.Errorf("%s: the report is %+v", name, report)
 		}
 		s := h.open(toyID("c"))
