@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-dev/coppice/index"
 )
 
-// ParseAge reads an age as a person writes it: 30d, 2w, 12h, 1d12h. What is none is
+// ParseAge reads an age as a person writes it: 30d, 2w, 12h, 1d12h. Anything else is
 // session.ErrInvalid.
 func ParseAge(text string) (time.Duration, error) {
 	age, ok := index.ParseAge(text)
@@ -18,7 +18,7 @@ func ParseAge(text string) (time.Duration, error) {
 	return age, nil
 }
 
-// ageText is an age as a person writes it.
+// ageText writes an age as a person would.
 func ageText(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {

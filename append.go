@@ -19,13 +19,13 @@ type AppendRequest struct {
 	Session string `json:"session"` // as a person names it: see Resolve
 	// Message is what somebody says. Its role is user, assistant, system or tool.
 	Message *session.MessageEntry `json:"message,omitempty"`
-	// Entry is a whole entry as the log has it (docs/format.md). Its id and its
-	// timestamp may be missing. A parent_id must be that of the leaf, except for an
-	// entry that moves the leaf. Exactly one of Message and Entry is given.
+	// Entry is a whole entry in the form of the log (docs/format.md). Its id and its
+	// timestamp may be missing. Its parent_id, if given, must be the leaf, unless the
+	// entry moves the leaf. Set exactly one of Message and Entry.
 	Entry json.RawMessage `json:"entry,omitempty"`
-	// At is the entry after which this one belongs, as a person names it. If the
+	// At is the entry that this one must follow, as a person names it. If the
 	// conversation has gone on since, nothing is written and Append returns
-	// session.ErrConflict. Default: wherever the conversation ends by then.
+	// session.ErrConflict. Default: whatever the conversation ends with by then.
 	At string `json:"at,omitempty"`
 	// Force appends the result of a tool call even if no call waits for it.
 	Force bool `json:"force,omitempty"`
@@ -37,8 +37,8 @@ type AppendResult struct {
 	Entry   string `json:"entry"`
 }
 
-// Append appends an entry at the end of a conversation: to its last session, or if
-// that one is missing, to a new one that goes on in its place.
+// Append appends an entry at the end of a conversation: to its last session or, if that
+// one is missing, to a new session that replaces it.
 //
 // A message makes sense wherever the conversation has got to, so two writers that
 // append at the same moment both succeed, one after the other. Set At to check that
@@ -52,7 +52,7 @@ func (e *Entries) Append(ctx context.Context, r AppendRequest) (*AppendResult, e
 		return nil, err
 	}
 	open := h.openEnd
-	if entry.Message == nil { // what it is about is in a session that is there
+	if entry.Message == nil { // what it refers to is in a session that exists
 		open = func(ctx context.Context, given string) (*Conversation, error) { return h.openWith(ctx, given, "") }
 	}
 	c, err := open(ctx, r.Session)
@@ -66,8 +66,7 @@ func (e *Entries) Append(ctx context.Context, r AppendRequest) (*AppendResult, e
 	return &AppendResult{Session: c.Name, Entry: id}, nil
 }
 
-// entry makes the entry that is asked for, and checks what can be checked without
-// the conversation.
+// entry builds the entry and checks whatever can be checked without the conversation.
 func (r *AppendRequest) entry() (session.Entry, error) {
 	switch {
 	case r.Message != nil && r.Entry != nil, r.Message == nil && r.Entry == nil:
@@ -139,8 +138,8 @@ func textsIn(c *session.Content) []string {
 	return nil
 }
 
-// checkUTF8 refuses text that JSON cannot hold. It would be written with other
-// characters in the place of those bytes, and they would be lost.
+// checkUTF8 refuses text that is not valid UTF-8. JSON would replace those bytes with other
+// characters, and they would be lost.
 func checkUTF8(op, name string, texts ...string) error {
 	for _, text := range texts {
 		if utf8.ValidString(text) {
@@ -163,7 +162,7 @@ func checkUTF8(op, name string, texts ...string) error {
 	return nil
 }
 
-// orNone takes text of nothing but spaces for none.
+// orNone returns "" for text that is only white space.
 func orNone(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return ""
@@ -171,7 +170,7 @@ func orNone(text string) string {
 	return text
 }
 
-// append appends an entry to the session with which a conversation ends.
+// append appends an entry to the last session of a conversation.
 func (h *Home) append(ctx context.Context, c *Conversation, e session.Entry, r AppendRequest) (id string, err error) {
 	s := c.WithContext(ctx)
 	at, err := appendAt(c, &e, r.At)
@@ -196,8 +195,8 @@ func (h *Home) append(ctx context.Context, c *Conversation, e session.Entry, r A
 	return id, err
 }
 
-// isRightAnywhere reports whether an entry means the same wherever a conversation
-// has got to. The others act on what is before them: whoever wrote one has seen it.
+// isRightAnywhere reports whether an entry means the same wherever the conversation has got
+// to. Other entries act on what comes before them, so their writer must have seen that.
 func isRightAnywhere(e *session.Entry) bool {
 	switch e.Type {
 	case session.TypeMessage, session.TypeModelChange, session.TypeThinkingLevel:
@@ -206,7 +205,7 @@ func isRightAnywhere(e *session.Entry) bool {
 	return e.Type.IsRemark()
 }
 
-// appendAt returns the entry after which an entry must come, or "" if any will do.
+// appendAt returns the entry that an entry must follow, or "" if any will do.
 func appendAt(c *Conversation, e *session.Entry, given string) (at string, err error) {
 	if given != "" {
 		return c.Resolve(given)
@@ -225,12 +224,12 @@ func appendAt(c *Conversation, e *session.Entry, given string) (at string, err e
 		}
 	}
 	at = *e.ParentID
-	e.ParentID = nil // it is where the session appends anyway, behind what was noted there since
+	e.ParentID = nil // the session fills it in, after any notes that were made there since
 	return at, nil
 }
 
-// checkAt reports a conflict if a conversation does not end with an entry any more.
-// Notes that were taken since do not count.
+// checkAt returns a conflict if a conversation no longer ends with an entry. Notes that were
+// made since do not count.
 func checkAt(c *Conversation, at string) error {
 	if at == "" || at == c.LeafID() {
 		return nil
@@ -246,7 +245,7 @@ func checkAt(c *Conversation, at string) error {
 	}
 }
 
-// checkEntry refuses an entry that only a mistake explains.
+// checkEntry refuses an entry that can only be a mistake.
 func (h *Home) checkEntry(ctx context.Context, c *Conversation, e *session.Entry, force bool) error {
 	if e.Merge != nil {
 		return checkMerge(c, e.Merge.FromID)
@@ -273,8 +272,8 @@ func (h *Home) checkEntry(ctx context.Context, c *Conversation, e *session.Entry
 	return &session.Error{Op: "append", Name: c.Name, Err: &ResultError{refused.Err}}
 }
 
-// ResultError says that no tool call waits for a result. AppendRequest.Force
-// appends it all the same; no model will be sent it. It matches session.ErrInvalid.
+// ResultError means that no tool call waits for a result. With AppendRequest.Force it is
+// appended anyway, but no model will be sent it. It matches session.ErrInvalid.
 type ResultError struct{ Err error }
 
 func (e *ResultError) Error() string        { return e.Err.Error() }

@@ -14,15 +14,15 @@ import (
 type ArchiveRequest struct {
 	Session string `json:"session,omitempty"` // as a person names it: see Resolve
 	Link    bool   `json:"link,omitempty"`    // only the session that is named
-	// OlderThan, without a Session, means every conversation in which something
-	// was last said longer ago.
+	// OlderThan, without a Session, selects every conversation in which nothing was said
+	// for that long.
 	OlderThan time.Duration `json:"older_than,omitempty"`
 }
 
-// Archived is a session that is compressed now.
+// Archived is a session that is now compressed.
 type Archived struct {
 	ID      string `json:"id"`
-	Already bool   `json:"already,omitempty"` // it was before
+	Already bool   `json:"already,omitempty"` // it was compressed before
 	Was     int64  `json:"was"`               // its size before
 	Size    int64  `json:"size"`
 }
@@ -30,12 +30,12 @@ type Archived struct {
 // ArchiveResult is what is compressed now.
 type ArchiveResult struct {
 	Sessions []Archived `json:"sessions"`
-	Failed   []Failure  `json:"failed"` // the sessions that could not be, or that could not be read
+	Failed   []Failure  `json:"failed"` // sessions that could not be compressed or read
 }
 
-// Archive compresses conversations. They are listed, read and searched as before,
-// and the first append brings the plain file back. Beside an error that comes in the
-// middle it returns what was done until then.
+// Archive compresses conversations. They are listed, read and searched as before, and the
+// first append brings the plain file back. If an error interrupts it, Archive also returns
+// what was done until then.
 func (s *Sessions) Archive(ctx context.Context, r ArchiveRequest) (*ArchiveResult, error) {
 	h := s.home
 	if r.OlderThan < 0 || r.Session != "" && r.OlderThan > 0 {
@@ -57,7 +57,7 @@ func (s *Sessions) Archive(ctx context.Context, r ArchiveRequest) (*ArchiveResul
 		return result, err
 	}
 	err = h.archiveAll(ctx, names, before, result)
-	// What was done is described whether or not the caller is still waiting for more.
+	// Describe what was done even if the caller is no longer waiting for more.
 	after, statErr := h.stats(context.WithoutCancel(ctx))
 	for i := range result.Sessions {
 		result.Sessions[i].Size = after[result.Sessions[i].ID].Size
@@ -65,7 +65,7 @@ func (s *Sessions) Archive(ctx context.Context, r ArchiveRequest) (*ArchiveResul
 	return result, errors.Join(err, statErr)
 }
 
-// archiveAll compresses sessions until the context is done.
+// archiveAll compresses sessions until the context ends.
 func (h *Home) archiveAll(ctx context.Context, names []string, before map[string]store.Stat, result *ArchiveResult) error {
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
@@ -87,9 +87,9 @@ func (h *Home) archiveAll(ctx context.Context, names []string, before map[string
 	return nil
 }
 
-// inactive returns the plain sessions in whose conversations nothing was said for a
-// while. When a file was written does not matter: tags, pins and imports write to
-// files, too.
+// inactive returns the plain sessions of conversations in which nothing was said for a
+// while. The time of the file does not matter, because tags, pins and imports write to
+// files too.
 func (h *Home) inactive(ctx context.Context, olderThan time.Duration, stats map[string]store.Stat, result *ArchiveResult) ([]string, error) {
 	all, err := upkeep.Survey(ctx, h.store, func(name string, err error) {
 		result.Failed = append(result.Failed, newFailure(name, err))
@@ -135,8 +135,8 @@ type UnarchiveResult struct {
 	Failed   []Failure    `json:"failed"`
 }
 
-// Unarchive brings the plain files of a conversation back. Beside an error that comes
-// in the middle it returns what was done until then.
+// Unarchive brings back the plain files of a conversation. If an error interrupts it, it also
+// returns what was done until then.
 func (s *Sessions) Unarchive(ctx context.Context, r UnarchiveRequest) (*UnarchiveResult, error) {
 	h := s.home
 	h.beforeWriting(ctx)

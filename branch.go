@@ -9,11 +9,11 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// BranchRequest says from where a conversation goes on.
+// BranchRequest says where a conversation continues.
 type BranchRequest struct {
 	Session string `json:"session"` // as a person names it: see Resolve
 	Entry   string `json:"entry"`   // the next entry will follow this one
-	// Summary tells the model what happened on the branch that is left. Default:
+	// Summary tells the model what happened on the branch that is abandoned. Default:
 	// none.
 	Summary string `json:"summary,omitempty"`
 }
@@ -23,14 +23,14 @@ type BranchResult struct {
 	Session string `json:"session"` // the one that was written to
 	Leaf    string `json:"leaf"`    // where it is now: the entry, or the summary that follows it
 	Left    string `json:"left"`    // where it was
-	Moved   bool   `json:"moved"`   // false if it was there already; nothing was written then
-	// Short has the shortest beginnings of these ids that mean them.
+	Moved   bool   `json:"moved"`   // false if it was there already; then nothing was written
+	// Short has the shortest unambiguous beginnings of these ids.
 	Short render.Names `json:"-"`
 }
 
-// Branch moves the leaf to an entry: what is appended next follows it. The branch
-// that is left stays where it is. An entry that only an earlier session of the
-// conversation has is refused with an *EarlierError.
+// Branch moves the leaf to an entry: what is appended next follows it. The abandoned branch
+// stays in the log. An entry that only an earlier session of the conversation has is refused
+// with an *EarlierError.
 func (e *Entries) Branch(ctx context.Context, r BranchRequest) (*BranchResult, error) {
 	e.home.beforeWriting(ctx)
 	r.Summary = orNone(r.Summary)
@@ -58,7 +58,7 @@ func branch(c *Conversation, s *session.Session, r BranchRequest) (*BranchResult
 	switch {
 	case r.Summary != "":
 		result.Leaf, err = s.BranchWithSummary(target, r.Summary)
-	case target == left || target == s.LeafID(): // notes that were taken there since do not matter
+	case target == left || target == s.LeafID(): // notes that were made there since do not matter
 		result.Moved = false
 	default:
 		err = s.Branch(target)
@@ -73,7 +73,7 @@ func branch(c *Conversation, s *session.Session, r BranchRequest) (*BranchResult
 type LabelRequest struct {
 	Session string `json:"session"` // as a person names it: see Resolve
 	Entry   string `json:"entry"`   // as a person names it
-	Label   string `json:"label"`   // "" takes the label away
+	Label   string `json:"label"`   // "" removes the label
 }
 
 // LabelResult says what an entry is called now.
@@ -81,11 +81,11 @@ type LabelResult struct {
 	Session string       `json:"session"` // the one that was written to
 	Entry   string       `json:"entry"`   // the entry that names the other
 	Target  string       `json:"target"`  // the entry that is named
-	Label   string       `json:"label"`   // without a secret that the request may have had
-	Short   render.Names `json:"-"`       // the shortest beginnings of these ids that mean them
+	Label   string       `json:"label"`   // with any secret in the request taken out
+	Short   render.Names `json:"-"`       // the shortest unambiguous beginnings of these ids
 }
 
-// Label gives an entry a name, which can be used wherever an entry is asked for.
+// Label gives an entry a name, which works wherever an entry is asked for.
 func (e *Entries) Label(ctx context.Context, r LabelRequest) (*LabelResult, error) {
 	e.home.beforeWriting(ctx)
 	if err := checkUTF8("label", r.Session, r.Label); err != nil {
@@ -138,12 +138,11 @@ type RevertResult struct {
 	Session string       `json:"session"` // the one that was written to
 	Entry   string       `json:"entry"`   // the entry that takes the other back
 	Target  string       `json:"target"`  // the entry that no longer counts
-	Short   render.Names `json:"-"`       // the shortest beginnings of these ids that mean them
+	Short   render.Names `json:"-"`       // the shortest unambiguous beginnings of these ids
 }
 
-// Revert takes back what an entry does to the context. Reverting a revert does the
-// thing again. Without an entry it returns session.ErrNotExist if no compaction is
-// in force.
+// Revert takes back what an entry does to the context. Reverting a revert restores the
+// effect. Without an entry, it returns session.ErrNotExist if no compaction is in force.
 func (e *Entries) Revert(ctx context.Context, r RevertRequest) (*RevertResult, error) {
 	e.home.beforeWriting(ctx)
 	if r.Entry == "" {
@@ -186,9 +185,9 @@ func revert(c *Conversation, s *session.Session, given string) (*RevertResult, e
 	return result, err
 }
 
-// earlierCompaction returns the compaction in force of a conversation that goes on
-// in several sessions: any of them may have it. For a session that is alone it
-// returns "", and leaves that to the session.
+// earlierCompaction returns the compaction in force of a conversation with several sessions,
+// any of which may have it. For a single session it returns "" and leaves the search to the
+// session.
 func (h *Home) earlierCompaction(ctx context.Context, given string) (compaction string, err error) {
 	c, err := h.openFor(ctx, OpenRequest{Session: given})
 	if err != nil {

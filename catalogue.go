@@ -16,12 +16,16 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// The index is beside the sessions if it can be: then everybody who reads them
-// shares it. Where nobody may write (a read-only mount, another user's directory,
-// a backup) or the disk is full, it is in the user's cache, and if they have none,
-// in a temporary directory. Reading a home must never fail because of an index.
+// The index is beside the sessions if possible, so that everybody who reads them shares it.
+// If we may not write there (a read-only mount, another user's directory, a backup), or the
+// disk is full, it is in the user's cache, or in a temporary directory if they have none.
+// Reading a home must never fail because of an index.
+//
+// Locks: opening is held while an index is opened, moved or deleted. That can take long,
+// because another process may hold the index's own lock, so waiting for opening can be
+// cancelled. mu is taken inside opening, for as long as it takes to copy a pointer.
 
-// index returns the index, up to date. It stays open until the home is closed.
+// index returns the index, brought up to date. It stays open until the home is closed.
 func (h *Home) index(ctx context.Context) (*index.Index, error) {
 	return h.indexBy(ctx, (*index.Index).CatchUp)
 }
@@ -38,15 +42,15 @@ func (h *Home) indexBy(ctx context.Context, how indexing) (*index.Index, error) 
 	if err == nil || !cannotWrite(err) || ix.Path() != h.store.IndexPath() {
 		return ix, err
 	}
-	// There was room to open it, but not to bring it up to date. On a full disk people
-	// must still be able to see what they could remove.
+	// There was room to open it but not to update it. On a full disk, people must still be
+	// able to see what they could remove.
 	if ix, err = h.movedIndex(ctx, ix, err); err != nil {
 		return nil, err
 	}
 	return ix, h.bringUp(ctx, ix, how)
 }
 
-// openedIndex returns the index, which it opens if need be.
+// openedIndex returns the index, and opens it if necessary.
 func (h *Home) openedIndex(ctx context.Context) (*index.Index, error) {
 	if ix, unused, err := h.currentIndex(); ix != nil && !unused || err != nil {
 		return ix, err
@@ -63,7 +67,8 @@ func (h *Home) openedIndex(ctx context.Context) (*index.Index, error) {
 	if ix != nil && !used {
 		return ix, nil
 	}
-	// If there is one already, it was made before the home was one.
+	// An index that is open now was made in a temporary place, before anybody had written
+	// to the home. Open the real one.
 	if ix, err = h.openIndex(ctx, !used); err != nil {
 		return nil, err
 	}
@@ -71,7 +76,7 @@ func (h *Home) openedIndex(ctx context.Context) (*index.Index, error) {
 	return ix, nil
 }
 
-// movedIndex returns an index elsewhere, in place of one that cannot be written.
+// movedIndex returns an index in another place, to replace one that cannot be written.
 func (h *Home) movedIndex(ctx context.Context, from *index.Index, why error) (*index.Index, error) {
 	if err := h.opening.LockContext(ctx); err != nil {
 		return nil, err
@@ -88,8 +93,8 @@ func (h *Home) movedIndex(ctx context.Context, from *index.Index, why error) (*i
 	return ix, nil
 }
 
-// currentIndex returns the index that is open, or nil, and whether it was made while
-// nobody had written to the home yet.
+// currentIndex returns the open index, or nil, and whether it was opened before anybody had
+// written to the home.
 func (h *Home) currentIndex() (ix *index.Index, unused bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -99,8 +104,8 @@ func (h *Home) currentIndex() (ix *index.Index, unused bool, err error) {
 	return h.ix, h.ixUnused, nil
 }
 
-// setIndex makes an index the home's. The one before is not closed before the home
-// is: other goroutines may be using it. The caller holds opening.
+// setIndex makes an index the home's. The previous one stays open until the home is closed,
+// because other goroutines may be using it. The caller holds opening.
 func (h *Home) setIndex(ix *index.Index, unused bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,7 +115,7 @@ func (h *Home) setIndex(ix *index.Index, unused bool) {
 	h.ix, h.ixUnused = ix, unused
 }
 
-// openIndex opens an index where it can be. The caller holds opening.
+// openIndex opens an index wherever possible. The caller holds opening.
 func (h *Home) openIndex(ctx context.Context, unused bool) (*index.Index, error) {
 	if unused {
 		return h.openTemporary(ctx)
@@ -122,8 +127,8 @@ func (h *Home) openIndex(ctx context.Context, unused bool) (*index.Index, error)
 	return ix, err
 }
 
-// isUsed reports whether the home has ever been written to. Looking into a
-// directory that is no home must not make it one.
+// isUsed reports whether anybody has ever written to the home. Looking into a directory that
+// is not a home must not turn it into one.
 func (h *Home) isUsed(ctx context.Context) bool {
 	if _, err := os.Lstat(h.store.House()); err == nil {
 		return true
@@ -134,8 +139,8 @@ func (h *Home) isUsed(ctx context.Context) bool {
 	return false
 }
 
-// openElsewhere opens an index in the cache or, if that cannot be, in a
-// temporary directory. The caller holds opening.
+// openElsewhere opens an index in the cache or, if that fails, in a temporary directory. The
+// caller holds opening.
 func (h *Home) openElsewhere(ctx context.Context, why error) (ix *index.Index, err error) {
 	err = why
 	if path := h.cachedIndexPath(h.store.Dir()); path != "" {
@@ -144,7 +149,7 @@ func (h *Home) openElsewhere(ctx context.Context, why error) (ix *index.Index, e
 	if cannotWrite(err) {
 		ix, err = h.openTemporary(ctx)
 	}
-	if err == nil && errors.Is(why, syscall.ENOSPC) { // otherwise it is always like that, and repeating it helps nobody
+	if err == nil && errors.Is(why, syscall.ENOSPC) { // a full disk is news; a read-only home is always like this
 		h.notify(IndexElsewhere{Path: ix.Path(), Err: why})
 	}
 	return ix, err
@@ -160,7 +165,7 @@ func (h *Home) openTemporary(ctx context.Context) (_ *index.Index, err error) {
 	return h.openIndexAt(ctx, filepath.Join(h.ixTemp, "index.db"))
 }
 
-// cannotWrite reports whether an index could not be written where it was tried.
+// cannotWrite reports whether an error means that an index cannot be written in a place.
 func cannotWrite(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOSPC)
 }
@@ -173,8 +178,7 @@ func (h *Home) openIndexAt(ctx context.Context, path string) (*index.Index, erro
 	return index.Open(ctx, h.store, path, &index.Options{Prices: prices, Apart: path != h.store.IndexPath()})
 }
 
-// readPrices returns the prices that the user has written down, or nil if they
-// have none.
+// readPrices returns the user's own prices, or nil if they have none.
 func readPrices(path string) (*index.Prices, error) {
 	if path == "" {
 		return nil, nil
@@ -195,16 +199,16 @@ func (h *Home) bringUp(ctx context.Context, ix *index.Index, how indexing) error
 	return err
 }
 
-// cachedIndexPath is where the index of a directory is that cannot be written to,
-// or "" if the user has no cache.
+// cachedIndexPath returns where the index of a read-only directory is, or "" if the user has
+// no cache.
 func (h *Home) cachedIndexPath(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return under(h.settings.cache, hex.EncodeToString(sum[:8])+".db")
 }
 
-// indexPaths are the places where this user may have an index of the home: beside
-// the sessions, and in the cache. The name of the latter comes from that of the
-// directory, which may have been opened by another name, through a link.
+// indexPaths returns the places where this user may have an index of the home: beside the
+// sessions, and in the cache. The latter is named after the directory, which may have been
+// opened under another name, through a link, so there may be two.
 func (h *Home) indexPaths() []string {
 	dirs := []string{h.store.Dir()}
 	if real, err := filepath.EvalSymlinks(dirs[0]); err == nil && real != dirs[0] {
@@ -219,9 +223,9 @@ func (h *Home) indexPaths() []string {
 	return paths
 }
 
-// dropIndexes deletes the home's indexes, wherever they may be, and returns where
-// there were some. The open one is not closed: other goroutines may be using it.
-// It makes itself again when somebody next asks it.
+// dropIndexes deletes the home's indexes, wherever they are, and returns where there were
+// any. An open index is not closed, because other goroutines may be using it: it discards its
+// content and rebuilds itself on its next use.
 func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
 	if err := h.opening.LockContext(ctx); err != nil {
 		return nil, err
@@ -248,7 +252,7 @@ func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
 	return had, nil
 }
 
-// openIndexes are all that are open, in use or not.
+// openIndexes returns all open indexes, including retired ones.
 func (h *Home) openIndexes() []*index.Index {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -259,16 +263,20 @@ func (h *Home) openIndexes() []*index.Index {
 	return all
 }
 
-// closeIndex closes the index for good: nobody gets one afterwards.
+// closeIndex closes the index for good: afterwards nobody gets one.
+//
+// Closing comes twice. The first round ends whatever the indexes are doing, so that whoever
+// holds opening soon lets go of it. The second, under opening, closes an index that was
+// opened in between; closed keeps more from following.
 func (h *Home) closeIndex() error {
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()
-	// This ends what the indexes are doing, so that nobody holds opening for long.
+	// Not under opening: its holder may be waiting for one of these.
 	err := h.closeIndexes()
 	h.opening.Lock()
 	defer h.opening.Unlock()
-	err = errors.Join(err, h.closeIndexes()) // one may have been opened meanwhile
+	err = errors.Join(err, h.closeIndexes())
 	if h.ixTemp != "" {
 		err = errors.Join(err, os.RemoveAll(h.ixTemp))
 		h.ixTemp = ""
@@ -278,7 +286,7 @@ func (h *Home) closeIndex() error {
 
 func (h *Home) closeIndexes() (err error) {
 	for _, ix := range h.openIndexes() {
-		err = errors.Join(err, ix.Close()) // which does nothing the second time
+		err = errors.Join(err, ix.Close()) // does nothing the second time
 	}
 	return err
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// DefaultKeepTokens is how much of the end of a conversation a compaction keeps
-// unless the request says otherwise. It is about what the work at hand needs.
+// DefaultKeepTokens is how much of the end of a conversation a compaction keeps by default.
+// It is roughly what the current work needs.
 const DefaultKeepTokens = 20_000
 
-// CompactRequest lets a summary stand for the beginning of a conversation.
+// CompactRequest replaces the beginning of a conversation with a summary.
 type CompactRequest struct {
 	Session string `json:"session"`           // as a person names it: see Resolve
 	Summary string `json:"summary,omitempty"` // needed, except for a dry run
 	// KeepTokens is how much of the end to keep, at most. Default:
 	// DefaultKeepTokens.
 	KeepTokens *int `json:"keep_tokens,omitempty"`
-	// FirstKept is the entry from which on to keep. Default: KeepTokens decides.
+	// FirstKept is the first entry to keep. Default: KeepTokens decides.
 	FirstKept string `json:"first_kept,omitempty"`
 	// DryRun only plans.
 	DryRun bool `json:"dry_run,omitempty"`
@@ -42,7 +42,7 @@ type CompactResult struct {
 	Counter      string      `json:"counter"`         // what counted where nothing was recorded
 	Entry        string      `json:"entry,omitempty"` // the compaction; "" after a dry run
 
-	// Short has the shortest beginnings of all ids of the conversation.
+	// Short has the shortest unambiguous beginnings of all ids of the conversation.
 	Short render.Names `json:"-"`
 }
 
@@ -51,14 +51,14 @@ type PlanEntry struct {
 	ID     string        `json:"id"`
 	Kind   string        `json:"kind"` // the role of a message, else the type
 	Tokens int           `json:"tokens"`
-	Source window.Source `json:"source"` // who counted
+	Source window.Source `json:"source"` // how it was counted
 	Text   string        `json:"text"`   // on one line
 }
 
-// Compact lets a summary stand for the beginning of a conversation: from there on
-// the model is sent the summary instead. The conversation keeps it all, and Revert
-// takes the compaction back. One that goes on in several sessions is compacted as a
-// whole: the compaction goes to the session that has the first kept entry.
+// Compact replaces the beginning of a conversation with a summary: from there on, the model
+// is sent the summary instead. The conversation keeps everything, and Revert takes the
+// compaction back. A conversation with several sessions is compacted as a whole: the
+// compaction goes to the session that has the first kept entry.
 //
 // It returns session.ErrNothingToCompact if there is nothing to leave out, and a
 // *session.CutError if the conversation cannot be cut at FirstKept.
@@ -133,8 +133,8 @@ func planCompaction(s *session.Session, r CompactRequest, counter tokenCounter) 
 	return s.PlanCompaction(keep, counter.entry)
 }
 
-// explainPlan says what would help where there is nothing to compact: keeping less,
-// but only if anything can be left out at all.
+// explainPlan adds what would help if there is nothing to compact: keeping less, but only if
+// anything can be left out at all.
 func explainPlan(name string, err error, s *session.Session, counter tokenCounter) error {
 	if !errors.Is(err, session.ErrNothingToCompact) {
 		return err
@@ -146,8 +146,8 @@ func explainPlan(name string, err error, s *session.Session, counter tokenCounte
 	return &session.Error{Op: "compact", Name: name, Err: err, Hint: hint}
 }
 
-// tokenCounter counts entries as they were recorded and, where nothing was, as
-// the model in force counts.
+// tokenCounter uses the recorded count of an entry and, if there is none, counts as the model
+// in force does.
 type tokenCounter struct {
 	window.Counter
 	whose string                 // the provider and the model

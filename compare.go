@@ -18,20 +18,21 @@ type CompareRequest struct {
 	Other string `json:"other,omitempty"`
 }
 
-// CompareResult says where two paths part and what each has alone.
+// CompareResult says where two paths part and what only one of them has.
 type CompareResult struct {
 	Session  string          `json:"session"`
-	Other    string          `json:"other,omitempty"` // that has B, if it is another
+	Other    string          `json:"other,omitempty"` // the session that has B, if it is another
 	A        string          `json:"a"`               // ids
 	B        string          `json:"b"`
 	Ancestor string          `json:"ancestor"` // the last entry they share; "" if none
 	Shared   int             `json:"shared"`   // how many entries they share
-	OnlyA    []session.Entry `json:"only_a"`   // the earliest first
+	OnlyA    []session.Entry `json:"only_a"`   // earliest first
 	OnlyB    []session.Entry `json:"only_b"`
 
 	// AncestorEntry is the last entry they share; nil if there is none.
 	AncestorEntry *session.Entry `json:"-"`
-	// Short has the shortest beginnings of all ids of the conversation, or of both.
+	// Short has the shortest unambiguous beginnings of all ids of the conversation, or of
+	// both.
 	Short render.Names `json:"-"`
 }
 
@@ -86,7 +87,7 @@ func compare(a, b *Conversation, r CompareRequest) (*CompareResult, error) {
 	return result, err
 }
 
-// pathOf returns the path to the entry that a person means.
+// pathOf returns the path to the entry that a person named.
 func pathOf(c *Conversation, given string) (id string, path []session.Entry, err error) {
 	if id, err = c.Resolve(given); err == nil {
 		path, err = c.PathTo(id)

@@ -11,53 +11,53 @@ import (
 	"github.com/coppice-dev/coppice/window/tiktoken"
 )
 
-// ContextRequest asks what a model would be sent.
+// ContextRequest asks what would be sent to a model.
 type ContextRequest struct {
 	Session string `json:"session"`        // as a person names it: see Resolve
 	Link    bool   `json:"link,omitempty"` // only the session that is named
 	// Leaf is the entry at which the path ends, as a person names it. Default: the
 	// leaf.
 	Leaf string `json:"leaf,omitempty"`
-	// Window asks what of that fits a window. Default: all of it.
+	// Window asks which part of that fits a window. Default: all of it.
 	Window *WindowRequest `json:"window,omitempty"`
 }
 
-// WindowRequest describes a window of a model. One of Tokens and Bytes is needed.
+// WindowRequest describes a model's window. Tokens or Bytes must be set.
 type WindowRequest struct {
-	Tokens  int `json:"tokens,omitempty"`  // its size; 0 is no limit
-	Reserve int `json:"reserve,omitempty"` // tokens that are kept free for the answer
-	Bytes   int `json:"bytes,omitempty"`   // the largest request; 0 is no limit
-	// Images is how many images stay, the newest; -1 is all. Default: 1.
+	Tokens  int `json:"tokens,omitempty"`  // its size; 0 means no limit
+	Reserve int `json:"reserve,omitempty"` // tokens kept free for the answer
+	Bytes   int `json:"bytes,omitempty"`   // the largest request; 0 means no limit
+	// Images is how many images stay, newest first; -1 means all. Default: 1.
 	Images *int `json:"images,omitempty"`
 	// Strict trims each category to its share even if there is room.
 	Strict bool `json:"strict,omitempty"`
-	// CutTo is the percentage to which a full window is cut, as in a conversation
-	// that goes on. Default: the window is filled.
+	// CutTo is the percentage to which a full window is cut, as in a conversation that goes
+	// on. Default: the window is filled.
 	CutTo int `json:"cut_to,omitempty"`
-	// Model is who is to read it: a model, or provider/model. Default: the one in
+	// Model is the model that will read it: a name, or provider/model. Default: the one in
 	// force.
 	Model string `json:"model,omitempty"`
 	// Counter counts tokens: estimate, o200k or cl100k. Default: the model's.
 	Counter string `json:"counter,omitempty"`
 }
 
-// ContextResult is what a model would be sent.
+// ContextResult is what would be sent to a model.
 type ContextResult struct {
 	Session      string `json:"session"`
-	Conversation string `json:"conversation,omitempty"` // if it goes on in several sessions
+	Conversation string `json:"conversation,omitempty"` // if it has several sessions
 	Leaf         string `json:"leaf"`
 	// Provider, Model and ThinkingLevel are in force at the leaf.
 	Provider      string `json:"provider,omitempty"`
 	Model         string `json:"model,omitempty"`
 	ThinkingLevel string `json:"thinking_level,omitempty"`
-	// Tokens is the size as far as it was reported or recorded; Uncounted is how
-	// many entries are in neither.
+	// Tokens is the size as far as it was reported or recorded; Uncounted is how many
+	// entries have no count.
 	Tokens    int `json:"tokens"`
 	Uncounted int `json:"uncounted"`
-	// Measured is the size of all of it as a window counts it.
+	// Measured is the size of the whole as a window counts it.
 	Measured   Measured          `json:"measured"`
 	Compaction string            `json:"compaction,omitempty"` // the one in force
-	LeftOut    []session.LeftOut `json:"left_out"`             // what the path has and this has not, or has otherwise
+	LeftOut    []session.LeftOut `json:"left_out"`             // what the path has and the context lacks or changes
 	Window     *window.Report    `json:"window,omitempty"`     // if a window was asked for
 	Entries    []session.Entry   `json:"entries"`              // those of the window, if one was asked for
 
@@ -67,7 +67,7 @@ type ContextResult struct {
 	Edited map[string]string `json:"-"`
 	// Whole is how many entries there are without a window.
 	Whole int `json:"-"`
-	// Short has the shortest beginnings of all ids of the conversation.
+	// Short has the shortest unambiguous beginnings of all ids of the conversation.
 	Short render.Names `json:"-"`
 }
 
@@ -78,8 +78,8 @@ type Measured struct {
 	Counts  []window.CountReport `json:"counts"`
 }
 
-// Context returns what a model would be sent if it were asked now, what of the path
-// is left out and why, and what of it fits a window. It writes nothing.
+// Context returns what would be sent to a model now, what is left out of the path and why,
+// and what fits a window. It writes nothing.
 func (e *Entries) Context(ctx context.Context, r ContextRequest) (*ContextResult, error) {
 	if err := r.Window.check(); err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func contextOf(c *Conversation, s *session.Session, r ContextRequest) (*ContextR
 // neverSent names the kinds of entries that are never sent to a model.
 const neverSent = "settings, names, labels, edits, reverts, extensions' data"
 
-// contextAt builds the context at a leaf, and says what of the path it leaves out.
+// contextAt builds the context at a leaf, and lists what it leaves out of the path.
 func contextAt(s *session.Session, leaf string) (*session.Context, []session.LeftOut, error) {
 	if leaf == "" {
 		return &session.Context{}, []session.LeftOut{}, nil
@@ -165,7 +165,7 @@ func report(v *window.View) *window.Report {
 	return &r
 }
 
-// check returns what is wrong with a window. None is always right.
+// check returns what is wrong with a window. A nil window is always fine.
 func (w *WindowRequest) check() error {
 	switch {
 	case w == nil:
@@ -182,7 +182,7 @@ func (w *WindowRequest) check() error {
 	return nil
 }
 
-// view returns what of a context fits the window.
+// view returns the part of a context that fits the window.
 func (w *WindowRequest) view(c *session.Context) (*window.View, error) {
 	provider, model := c.Provider, c.Model
 	if w.Model != "" {
@@ -221,8 +221,8 @@ func splitModel(name string) (provider, model string) {
 	return provider, model
 }
 
-// counterNamed returns the counter of a name or, without one, that of a model:
-// an exact one if there is any.
+// counterNamed returns the counter with a name or, without one, the best counter for a
+// model.
 func counterNamed(name, provider, model string) (window.Counter, error) {
 	switch name {
 	case "":
@@ -237,8 +237,8 @@ func counterNamed(name, provider, model string) (window.Counter, error) {
 	return counter, nil
 }
 
-// measured is all of a context, with what each entry costs: the one count that
-// Context and Compact show, and that a window goes by.
+// measured returns a whole context with what each entry costs. Context, Compact and windows
+// all use this count.
 func measured(c *session.Context) (*window.View, error) {
 	counter, err := counterNamed("", c.Provider, c.Model)
 	if err != nil {

@@ -14,33 +14,34 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// Sessions that continue each other are one conversation. Operations that read
-// take it as one, whichever of its sessions is named; Link asks for that session
-// alone. Operations that write go to the last session. Labels, reverts and
-// compactions count for the whole conversation wherever they are, and go to the
-// session that has the entry which they are about: for a compaction, the first
-// entry that it keeps.
+// Sessions that continue each other form one conversation. Operations that read treat it as
+// one, whichever of its sessions is named; Link asks for that session alone. Operations that
+// write go to the last session. Labels, reverts and compactions hold for the whole
+// conversation wherever they are, and go to the session that has the entry they are about
+// (for a compaction, the first entry that it keeps). So every session names only its own
+// entries and can be read by itself.
 
 // Conversation is an open conversation: one session, or several that continue
 // each other, read as one. Close it after use.
 type Conversation struct {
 	*session.Session
-	// Name is that of the session in the store; of several, the conversation's id.
+	// Name is the session's name in the store or, if there are several, the conversation's
+	// id.
 	Name string
-	// Chain tells which sessions it has. It is empty if Link was asked for.
+	// Chain lists its sessions. It is empty if Link was asked for.
 	Chain session.Linked
 
 	home *Home
 }
 
-// OpenRequest says which conversation is meant.
+// OpenRequest says which conversation to open.
 type OpenRequest struct {
 	Session string `json:"session"`        // as a person names it: see Resolve
 	Link    bool   `json:"link,omitempty"` // only the session that is named
 }
 
-// Open opens the conversation that a person means: by any of its sessions, even
-// by one that is missing.
+// Open opens the conversation that a person named by any of its sessions, even by one that is
+// missing.
 func (s *Sessions) Open(ctx context.Context, r OpenRequest) (*Conversation, error) {
 	h := s.home
 	if r.Link {
@@ -67,8 +68,8 @@ func (s *Sessions) Open(ctx context.Context, r OpenRequest) (*Conversation, erro
 	return &Conversation{whole, chain.ID, chain, h}, nil
 }
 
-// openFor is Open for a single operation: all that it reads of the conversation, or
-// writes to it, ends when ctx does.
+// openFor is Open for a single operation: everything that it reads or writes ends when ctx
+// ends.
 func (h *Home) openFor(ctx context.Context, r OpenRequest) (*Conversation, error) {
 	c, err := h.Sessions.Open(ctx, r)
 	if err == nil {
@@ -91,14 +92,14 @@ func (c *Conversation) IsAlone() bool { return isAlone(c.Chain) }
 
 func isAlone(c session.Linked) bool { return len(c.Links) <= 1 && len(c.Missing) == 0 }
 
-// last is the name of the session with which the conversation ends.
+// last returns the name of the last session of the conversation.
 func last(c session.Linked) string { return c.Links[len(c.Links)-1] }
 
-// Resolve returns the id of the entry that a person means: see ResolveEntry.
+// Resolve returns the id of the entry that a person named: see ResolveEntry.
 func (c *Conversation) Resolve(given string) (string, error) { return ResolveEntry(c.Session, given) }
 
-// chain finds the conversation that a person means. name is that of the session
-// or, if there are several, the conversation's id.
+// chain finds the conversation that a person named. name is the session's name or, if there
+// are several sessions, the conversation's id.
 func (h *Home) chain(ctx context.Context, given string) (name string, c session.Linked, err error) {
 	name, err = h.Sessions.Resolve(ctx, given)
 	if errors.Is(err, session.ErrNotExist) {
@@ -123,8 +124,8 @@ func (h *Home) chainOf(ctx context.Context, name string) (session.Linked, error)
 	return session.FindChain(ctx, h.store, name, h.naming)
 }
 
-// naming returns the sessions that name a missing one. Only the index knows. What
-// it says only adds to what is shown, so a home without one can still be read.
+// naming returns the sessions that name a missing one, which only the index knows. They only
+// add to what is shown, so a home without an index can still be read.
 func (h *Home) naming(ctx context.Context, missing string) ([]string, error) {
 	ix, err := h.index(ctx)
 	if err != nil {
@@ -133,8 +134,8 @@ func (h *Home) naming(ctx context.Context, missing string) ([]string, error) {
 	return ix.Naming(ctx, missing)
 }
 
-// linksOf returns the names of the sessions that a person means: those of a
-// conversation that are there, or with link only the one that is named.
+// linksOf returns the names of the sessions that a person means: those of a conversation that
+// exist or, with link, only the one that is named.
 func (h *Home) linksOf(ctx context.Context, given string, link bool) ([]string, error) {
 	name, err := h.Sessions.Resolve(ctx, given)
 	if errors.Is(err, session.ErrNotExist) && !link {
@@ -146,15 +147,14 @@ func (h *Home) linksOf(ctx context.Context, given string, link bool) ([]string, 
 	if err != nil || link {
 		return []string{name}, err
 	}
-	// What cannot be read is in no conversation, and is meant all the same.
+	// A session that cannot be read belongs to no conversation, but it is still meant.
 	if c, err := h.chainOf(ctx, name); err == nil && !isAlone(c) {
 		return c.Links, nil
 	}
 	return []string{name}, ctx.Err()
 }
 
-// openWith opens the session of a conversation that has an entry, or else the
-// last one.
+// openWith opens the session of a conversation that has an entry, or else the last one.
 func (h *Home) openWith(ctx context.Context, given, entry string) (*Conversation, error) {
 	name, chain, err := h.chain(ctx, given)
 	if err != nil {
@@ -181,10 +181,10 @@ func (h *Home) openWith(ctx context.Context, given, entry string) (*Conversation
 	return h.openSession(ctx, last(chain), chain)
 }
 
-// openEnd opens the session that the next message of a conversation belongs to.
-// That is the last one, unless it was continued by one that is missing: then
-// another is made that continues it, so that the missing one can come back
-// without two sessions claiming the same place.
+// openEnd opens the session that takes the next message of a conversation. That is the last
+// one, unless it was continued by a session that is missing. Then another continuation is
+// created, under another id, so that the missing one can come back without two sessions
+// claiming the same place.
 func (h *Home) openEnd(ctx context.Context, given string) (*Conversation, error) {
 	name, chain, err := h.chain(ctx, given)
 	if err != nil {
@@ -212,10 +212,9 @@ func (h *Home) openEnd(ctx context.Context, given string) (*Conversation, error)
 	return h.openSession(ctx, end, chain)
 }
 
-// openLast opens the last session of a conversation, for an operation that is
-// done at its end to some entries. In an earlier session it would change what the
-// conversation was, not how it goes on: an entry that only such a session has is
-// refused with an *EarlierError.
+// openLast opens the last session of a conversation, for an operation on some entries at its
+// end. In an earlier session, the operation would change the past of the conversation and not
+// how it goes on, so an entry that only such a session has is refused with an *EarlierError.
 func (h *Home) openLast(ctx context.Context, op, given string, entries ...string) (*Conversation, error) {
 	name, chain, err := h.chain(ctx, given)
 	if err != nil {
@@ -230,7 +229,7 @@ func (h *Home) openLast(ctx context.Context, op, given string, entries ...string
 	}
 	for _, entry := range entries {
 		if _, err := c.Resolve(entry); !errors.Is(err, session.ErrNotExist) {
-			continue // the operation reports whatever else is wrong
+			continue // the operation itself reports any other error
 		}
 		if err := h.mustNotBeEarlier(ctx, c, op, entry); err != nil {
 			return nil, errors.Join(err, c.Close())
@@ -239,13 +238,13 @@ func (h *Home) openLast(ctx context.Context, op, given string, entries ...string
 	return c, nil
 }
 
-// EarlierError says that an entry is in an earlier session of a conversation that
-// has gone on since. It matches session.ErrInvalid.
+// EarlierError means that an entry is in an earlier session of a conversation that has gone on
+// since. It matches session.ErrInvalid.
 type EarlierError struct {
 	Op           string
 	Conversation string
 	Entry        string
-	Session      string // that has the entry
+	Session      string // has the entry
 	Last         string // the last session of the conversation
 }
 
@@ -285,7 +284,7 @@ func ignore(err, kind error) error {
 }
 
 // openEach opens all sessions of a conversation one by one, for what holds for the
-// conversation as a whole. name is the session's or the conversation's.
+// conversation as a whole. name is the session's name or the conversation's id.
 func (h *Home) openEach(ctx context.Context, given string) (name string, links []*Conversation, err error) {
 	name, chain, err := h.chain(ctx, given)
 	if err != nil {
@@ -313,9 +312,9 @@ func closeAll(links []*Conversation) error {
 	return errors.Join(errs...)
 }
 
-// Rendered returns the conversation as the packages below render draw it, with what
-// a person calls it. It leaves out what it has cost: to add that up, every entry must
-// be read once more, and few drawings show it.
+// Rendered returns the conversation as the packages below render draw it, with its title. It
+// leaves out the cost: adding that up means reading every entry again, and few drawings show
+// it.
 func (c *Conversation) Rendered(ctx context.Context) (drawn render.Conversation, err error) {
 	drawn = c.drawn()
 	if drawn.Title, err = titleOf(c.Session); err != nil {
@@ -328,7 +327,7 @@ func (c *Conversation) Rendered(ctx context.Context) (drawn render.Conversation,
 	return drawn, err
 }
 
-// drawn is Rendered without what takes a look at other sessions.
+// drawn is Rendered without anything that needs other sessions.
 func (c *Conversation) drawn() render.Conversation {
 	links := c.Chain.Links
 	if len(links) == 0 {
@@ -339,7 +338,7 @@ func (c *Conversation) drawn() render.Conversation {
 	}
 }
 
-// ShortName is the shortest beginning of the conversation's id that means it.
+// ShortName returns the shortest unambiguous beginning of the conversation's id.
 func (c *Conversation) ShortName(ctx context.Context) (string, error) {
 	if ix, err := c.home.index(ctx); err == nil {
 		before, after, err := ix.Neighbours(ctx, c.Name)
@@ -361,8 +360,8 @@ func (s *Sessions) Names(ctx context.Context) (render.Names, error) {
 	return render.ShortIDs(names), nil
 }
 
-// subagents returns the sessions that tool calls of the conversation started: by
-// the ids of the calls, or else by the prompts that those handed over.
+// subagents returns the sessions that tool calls of the conversation started: by the ids of
+// the calls, or else by the prompts in the calls.
 func (c *Conversation) subagents(ctx context.Context) (map[string]string, error) {
 	ix, err := c.home.index(ctx)
 	if err != nil {
@@ -385,15 +384,14 @@ func (c *Conversation) subagents(ctx context.Context) (map[string]string, error)
 	return started, nil
 }
 
-// startedBy returns the call that started a subagent or, if its program does not
-// record that, what its user said first; "" if neither can be found near its
-// beginning.
+// startedBy returns the call that started a subagent or, if its program does not record that,
+// what its user said first. It returns "" if neither is near the beginning.
 func startedBy(ctx context.Context, st store.Store, name string) string {
 	s, err := session.Open(ctx, st, name, nil)
 	if err != nil {
 		return ""
 	}
-	defer s.Close() // reading leaves nothing to be done
+	defer s.Close() // we only read
 	h := s.Header()
 	if o, _ := session.OriginOf(&h); o.ParentCall != "" {
 		return o.ParentCall
@@ -414,8 +412,8 @@ func startedBy(ctx context.Context, st store.Store, name string) string {
 	return ""
 }
 
-// spent says how many tokens the conversation has cost and who counted them, as a
-// list does. Of sessions that continue each other, each has its own.
+// spent returns how many tokens the conversation has cost and who counted them, as a list
+// does. Sessions that continue each other are added up.
 func (c *Conversation) spent(ctx context.Context) (tokens int, from string, err error) {
 	reported := false
 	add := func(s *session.Session) error {
@@ -439,8 +437,7 @@ func (c *Conversation) spent(ctx context.Context) (tokens int, from string, err 
 	return tokens, tokensFrom(int64(tokens), reported), err
 }
 
-// tokensFrom says who counted tokens: providers, or whoever recorded them with
-// the messages.
+// tokensFrom says who counted tokens: providers, or whoever recorded them with the messages.
 func tokensFrom(tokens int64, reported bool) string {
 	switch {
 	case tokens == 0:
@@ -451,7 +448,7 @@ func tokensFrom(tokens int64, reported bool) string {
 	return window.Recorded.String()
 }
 
-// titleIn is the title of a session of a store, or "" if it cannot be read.
+// titleIn returns the title of a session of a store, or "" if it cannot be read.
 func titleIn(ctx context.Context, st store.Store, name string) string {
 	s, err := session.Open(ctx, st, name, nil)
 	if err != nil {
@@ -462,7 +459,7 @@ func titleIn(ctx context.Context, st store.Store, name string) string {
 	return title
 }
 
-// titleOf is the name of a session, or else the title that the index gives it.
+// titleOf returns the name of a session, or else the title that the index gives it.
 func titleOf(s *session.Session) (string, error) {
 	title, err := s.Name()
 	if title != "" || err != nil {
@@ -473,7 +470,7 @@ func titleOf(s *session.Session) (string, error) {
 		return "", err
 	}
 	var best index.Title
-	const few = 16 // it is nearly always among the first
+	const few = 16 // the title is nearly always among the first
 	for some := range slices.Chunk(ids, few) {
 		entries, err := s.Peek(some...)
 		if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Kind says in a word what went wrong. It is the one table from errors to what
-// a face reports: the command line makes exit codes of it, a server statuses.
+// Kind says in a word what went wrong. KindOf is the one table from errors to what a face
+// reports: the command line turns kinds into exit codes, a server would send status codes.
 type Kind string
 
-// The kinds. They are part of what faces promise, so they are never renamed.
+// The kinds. Faces promise them to their users, so they are never renamed.
 const (
 	KindError       Kind = "error"       // none of the others
 	KindInvalid     Kind = "invalid"     // the request makes no sense; sending it again will not help
@@ -25,14 +25,14 @@ const (
 	KindLocked      Kind = "locked"      // another writer holds it; try again later
 	KindCorrupt     Kind = "corrupt"     // bytes that cannot be read
 	KindConflict    Kind = "conflict"    // another writer came first; look and try again
-	KindInterrupted Kind = "interrupted" // whoever asked no longer waits for the answer
+	KindInterrupted Kind = "interrupted" // the caller no longer waits for the answer
 )
 
-// ErrPartial says that some of several things were done and others were not.
+// ErrPartial means that some of several things were done and others were not.
 var ErrPartial = errors.New("not everything could be done")
 
-// KindOf returns the kind of an error. An error that matches several kinds is of
-// the first of them here: a conflict in a damaged session is a conflict.
+// KindOf returns the kind of an error. If an error matches several kinds, the first one here
+// counts: a conflict in a damaged session is a conflict.
 func KindOf(err error) Kind {
 	var query *index.QueryError
 	switch {
@@ -62,7 +62,7 @@ func KindOf(err error) Kind {
 	return KindError
 }
 
-// HintOf returns what the reader of an error may do about it, or "".
+// HintOf returns what the reader of an error can do about it, or "".
 func HintOf(err error) string {
 	switch e := err.(type) {
 	case *session.Error:
@@ -79,15 +79,15 @@ func HintOf(err error) string {
 	return ""
 }
 
-// ErrorInfo is an error as faces hand it on.
+// ErrorInfo is an error in the form in which faces pass it on.
 type ErrorInfo struct {
 	Kind    Kind   `json:"kind"`
 	Message string `json:"message"` // what went wrong, where and why, on one line
 	Hint    string `json:"hint,omitempty"`
 }
 
-// Describe takes an error apart. The text of an error has its hint in it, for
-// programs that only print it; Message has not.
+// Describe takes an error apart. The text of an error includes its hint, for programs that
+// only print it; Message does not.
 func Describe(err error) ErrorInfo {
 	if err == nil {
 		return ErrorInfo{}
@@ -109,7 +109,7 @@ func messageOf(err error) string {
 		inner = e.Unwrap()
 	}
 	if inner != nil {
-		// Whoever wraps an error says something, and then what the error says.
+		// A wrapping error is usually its own words followed by the inner error.
 		if before, ok := strings.CutSuffix(err.Error(), inner.Error()); ok {
 			return before + messageOf(inner)
 		}
@@ -117,8 +117,8 @@ func messageOf(err error) string {
 	return err.Error()
 }
 
-// joinedMessage is messageOf for errors.Join. The hint is that of the first error that
-// has one; the others keep theirs.
+// joinedMessage is messageOf for errors.Join. HintOf returns the hint of the first error that
+// has one, so the others keep theirs in the text.
 func joinedMessage(err error, parts []error) string {
 	texts, plain := make([]string, len(parts)), make([]string, len(parts))
 	hinted := false
@@ -130,13 +130,13 @@ func joinedMessage(err error, parts []error) string {
 		hinted = hinted || HintOf(part) != ""
 	}
 	if strings.Join(texts, "\n") != err.Error() {
-		return err.Error() // it is put together in another way
+		return err.Error() // it was joined in some other way
 	}
 	return strings.Join(plain, "\n")
 }
 
-// invalid is an error that matches session.ErrInvalid and says only what it was
-// given: "invalid argument" in front of a sentence that says why adds nothing.
+// invalid returns an error that matches session.ErrInvalid and has only the given text:
+// "invalid argument" in front of a sentence that says why adds nothing.
 func invalid(format string, args ...any) error {
 	return &invalidError{fmt.Errorf(format, args...)}
 }
@@ -147,7 +147,7 @@ func (e *invalidError) Error() string        { return e.err.Error() }
 func (e *invalidError) Unwrap() error        { return e.err }
 func (e *invalidError) Is(target error) bool { return target == session.ErrInvalid }
 
-// AmbiguousError says that a name means several sessions or entries. It matches
+// AmbiguousError means that a name matches several sessions or entries. It matches
 // session.ErrInvalid.
 type AmbiguousError struct {
 	What  string   // "session", "entry", …
@@ -155,7 +155,7 @@ type AmbiguousError struct {
 	Found []string // ids, each long enough to tell it from the others
 }
 
-const maxFound = 8 // that an error lists
+const maxFound = 8 // how many an error lists
 
 func (e *AmbiguousError) Error() string {
 	found, more := e.Found, ""
@@ -169,10 +169,9 @@ func (e *AmbiguousError) Error() string {
 // Is makes an AmbiguousError match session.ErrInvalid.
 func (e *AmbiguousError) Is(target error) bool { return target == session.ErrInvalid }
 
-// plainly words an error of a session for somebody who does not hold one. A
-// conflict is explained: whoever asks the floor for an operation has no session to
-// refresh, and can only ask again. Where a reason follows, "invalid argument" in
-// front of it goes.
+// plainly rewords an error of a session for somebody who does not hold the session. A caller
+// of the floor cannot refresh a session after a conflict, only ask again, so the hint says
+// that. And if a reason follows, "invalid argument" in front of it is dropped.
 func plainly(op, name string, err error) error {
 	if conflict, ok := errors.AsType[*session.ConflictError](err); ok {
 		return &session.Error{

@@ -23,7 +23,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/all"
 )
 
-// The formats of Coppice's own. Those of other programs are in Formats.
+// Coppice's own formats. Those of other programs are in Formats.
 const (
 	ExportMarkdown = "md"    // the conversation as Markdown
 	ExportHTML     = "html"  // one page with all branches
@@ -31,19 +31,19 @@ const (
 	ExportJSONL    = "jsonl" // the bytes of the log
 )
 
-// ExportFormats lists the formats of Coppice's own.
+// ExportFormats lists Coppice's own formats.
 func ExportFormats() []string {
 	return []string{ExportMarkdown, ExportHTML, ExportJSON, ExportJSONL}
 }
 
-// endings are the endings of file names that mean a format.
+// endings maps file name endings to formats.
 var endings = map[string]string{
 	".md": ExportMarkdown, ".markdown": ExportMarkdown, ".html": ExportHTML, ".htm": ExportHTML, ".json": ExportJSON, ".jsonl": ExportJSONL,
 }
 
-// FormatOfPath returns the format that the ending of a file's name means, and
-// Markdown for a name without one. An ending that means none is ErrInvalid: a file
-// that says .pdf and is something else helps nobody.
+// FormatOfPath returns the format for the ending of a file name, and Markdown for a name
+// without an ending. An unknown ending is ErrInvalid: a file called .pdf that is something
+// else helps nobody.
 func FormatOfPath(path string) (string, error) {
 	ending := strings.ToLower(filepath.Ext(path))
 	if ending == "" {
@@ -58,27 +58,27 @@ func FormatOfPath(path string) (string, error) {
 // ExportRequest says which conversation to write, how, and where.
 type ExportRequest struct {
 	OpenRequest
-	// Format is one of ExportFormats, or the name of another program's. Default:
-	// what the ending of Path means.
+	// Format is one of ExportFormats, or the name of another program's format. Default:
+	// the one for the ending of Path.
 	Format string `json:"format,omitempty"`
 	// Leaf is the entry at which the path ends, as a person names it. Default: the
-	// conversation's leaf. JSON and JSONL have all branches and take none.
+	// conversation's leaf. JSON and JSONL contain all branches and refuse it.
 	Leaf string `json:"leaf,omitempty"`
-	// Inline fills in the content that is kept in blobs. Only JSONL lacks it.
+	// Inline fills in content from blobs. Only JSONL needs it.
 	Inline bool `json:"inline,omitempty"`
 	// Redact takes out secrets.
 	Redact bool `json:"redact,omitempty"`
 
-	// Path is the file to write, or a directory: it exists, or the path ends with a
-	// slash. The file in it is then named after the conversation. Default: Out; for
-	// another program's format, where that looks for its files.
+	// Path is the file to write, or a directory (it exists, or the path ends with a slash)
+	// in which the file is named after the conversation. Default: write to Out; for another
+	// program's format, where that program looks for its files.
 	Path string `json:"path,omitempty"`
-	// Force replaces what is there. Without it, that is ErrExist.
+	// Force replaces an existing file. Without it, that is ErrExist.
 	Force bool `json:"force,omitempty"`
-	// Out takes what has no Path. It is asked for by the path "-", too.
+	// Out is written to if there is no Path, or if it is "-".
 	Out io.Writer `json:"-"`
-	// Getenv is the environment that tells where programs keep their files.
-	// Default: os.Getenv.
+	// Getenv is the environment, which says where programs keep their files. Default:
+	// os.Getenv.
 	Getenv func(string) string `json:"-"`
 
 	toOut bool // the path was "-"
@@ -89,9 +89,9 @@ type ExportResult struct {
 	Session string   `json:"session"`
 	Format  string   `json:"format"`
 	Paths   []string `json:"paths"` // none if it went to Out
-	// Resume is the command that goes on with the conversation in its program.
+	// Resume is the command that continues the conversation in its program.
 	Resume string `json:"resume,omitempty"`
-	// Losses are what the format cannot hold, each kind once.
+	// Losses is what the format cannot hold, each kind once.
 	Losses []ExportLoss `json:"losses,omitempty"`
 }
 
@@ -114,7 +114,7 @@ func (t *Transfer) Export(ctx context.Context, r ExportRequest) (*ExportResult, 
 	if err != nil {
 		return nil, err
 	}
-	defer c.Session.Close() // reading leaves nothing to be done
+	defer c.Session.Close() // we only read
 	result := &ExportResult{Session: c.Name, Format: r.Format, Paths: []string{}}
 	if !slices.Contains(ExportFormats(), r.Format) {
 		return result, t.exportTo(ctx, c, r, result)
@@ -136,7 +136,7 @@ func (t *Transfer) Export(ctx context.Context, r ExportRequest) (*ExportResult, 
 		buffered := bufio.NewWriter(r.Out)
 		err := write(buffered)
 		if flushed := buffered.Flush(); err == nil {
-			err = flushed // which otherwise says the same again
+			err = flushed // the other one would say the same again
 		}
 		return result, err
 	}
@@ -148,8 +148,8 @@ func (t *Transfer) Export(ctx context.Context, r ExportRequest) (*ExportResult, 
 	return result, nil
 }
 
-// mustBeElsewhere refuses to write among sessions: a file there would be taken for
-// one, or would take the place of one.
+// mustBeElsewhere refuses to write among the sessions: a file there would be taken for a
+// session, or replace one.
 func (h *Home) mustBeElsewhere(path string) error {
 	if path == "" {
 		return nil
@@ -170,21 +170,21 @@ func (h *Home) mustBeElsewhere(path string) error {
 	return nil
 }
 
-// isDir reports whether a path means a directory: it is one, or its name says so.
+// isDir reports whether a path means a directory: it is one, or ends with a slash.
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir() || strings.HasSuffix(path, "/") || strings.HasSuffix(path, string(filepath.Separator))
 }
 
-// ExportAllRequest says which conversations to write. Session is not used; Path is
-// a directory, and needed for formats whose files have no place of their own. What
-// is named twice is written once.
+// ExportAllRequest says which conversations to write. Session is not used. Path is a directory,
+// and required for formats whose files have no place of their own. A conversation that is
+// named twice is written once.
 type ExportAllRequest struct {
 	ExportRequest
 	Sessions []string `json:"sessions,omitempty"` // as a person names them
-	All      bool     `json:"all,omitempty"`      // every conversation of the home, and Sessions is not used
-	// Each, if it is set, is called with what became of each conversation: what was
-	// written, or why not. An error from it ends the export.
+	All      bool     `json:"all,omitempty"`      // every conversation of the home; Sessions is not used
+	// Each, if set, is called for each conversation with what was written, or with why it
+	// was not. If it returns an error, the export ends.
 	Each func(session string, done *ExportResult, failed error) error `json:"-"`
 }
 
@@ -194,9 +194,8 @@ type ExportAllResult struct {
 	Failed   int `json:"failed"`
 }
 
-// ExportAll writes several conversations. One that fails does not keep the others
-// from being written. If the context ends, it returns its error, and the result
-// has what was done until then.
+// ExportAll writes several conversations. If one fails, the others are still written. If the
+// context ends, ExportAll returns its error together with what was done until then.
 func (t *Transfer) ExportAll(ctx context.Context, r ExportAllRequest) (*ExportAllResult, error) {
 	result := &ExportAllResult{}
 	if format := all.Named(r.Format); (format == nil || format.Places == nil) && !isDir(r.Path) {
@@ -231,7 +230,7 @@ func (t *Transfer) ExportAll(ctx context.Context, r ExportAllRequest) (*ExportAl
 	return result, ctx.Err()
 }
 
-// conversations lists all conversations of the home, the oldest first.
+// conversations lists all conversations of the home, oldest first.
 func (h *Home) conversations(ctx context.Context) ([]string, error) {
 	ix, err := h.index(ctx)
 	if err != nil {
@@ -245,7 +244,7 @@ func (h *Home) conversations(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// settle completes a request, or says what is wrong with it.
+// settle completes a request, or returns what is wrong with it.
 func (r *ExportRequest) settle() (err error) {
 	if r.toOut = r.Path == "-"; r.toOut {
 		r.Path = ""
@@ -276,7 +275,7 @@ func (r *ExportRequest) settle() (err error) {
 	return nil
 }
 
-// writeOut writes a file that somebody named, or one of the given name into a
+// writeOut writes to the file that somebody named, or to a file with the given name in the
 // directory that they named, and returns its path.
 func writeOut(path, name string, force bool, write func(io.Writer) error) (string, error) {
 	if !isDir(path) {
@@ -295,7 +294,7 @@ func writeFile(path string, force bool, write func(io.Writer) error) error {
 		return &session.Error{Op: "write", Path: path, Kind: session.ErrExist}
 	}
 	if missing := (*fs.PathError)(nil); errors.As(err, &missing) && missing.Path != path {
-		err = missing.Err // the name of the temporary file means nothing to anybody
+		err = missing.Err // without the name of the temporary file, which nobody knows
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)

@@ -31,7 +31,7 @@ func (c *Conversation) writeJSON(ctx context.Context, w io.Writer) error {
 	comma := "\n"
 	for e, err := range c.Entries() {
 		if err == nil {
-			err = ctx.Err() // what is in memory is handed out without looking
+			err = ctx.Err() // entries in memory come without a look at the context
 		}
 		if err != nil {
 			return err
@@ -57,9 +57,8 @@ func (c *Conversation) writeJSON(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// writeLines writes the log as it is, damaged lines included. If secrets are to be
-// taken out, they are taken out of its lines: what is in blobs is not written,
-// unless it is inlined first.
+// writeLines writes the log as it is, including damaged lines. Secrets are taken out of the
+// lines only: content in blobs is not written, unless it is inlined first.
 func (c *Conversation) writeLines(ctx context.Context, w io.Writer, r *ExportRequest) (err error) {
 	if !c.IsAlone() {
 		return c.writeJoined(ctx, w, r)
@@ -98,7 +97,7 @@ func writeLine(w io.Writer, line []byte, redact bool) error {
 	return err
 }
 
-// writeJoined writes the log that a conversation would have if it were one session.
+// writeJoined writes the log that a conversation would have as a single session.
 func (c *Conversation) writeJoined(ctx context.Context, w io.Writer, r *ExportRequest) error {
 	line, err := json.Marshal(c.Header())
 	if err == nil {
@@ -140,8 +139,8 @@ func (c *Conversation) writeJoined(ctx context.Context, w io.Writer, r *ExportRe
 	return nil
 }
 
-// inlined returns a line with its blobs filled in. A line that has none, or that
-// cannot be read, stays as it is.
+// inlined returns a line with its blobs filled in. A line without blobs, or one that cannot be
+// read, stays as it is.
 func (c *Conversation) inlined(line []byte) []byte {
 	h, ok := rawjson.ScanHead(line)
 	if !ok || !bytes.Contains(line, []byte(`"blob"`)) {

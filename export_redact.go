@@ -9,8 +9,8 @@ import (
 	"github.com/coppice-dev/coppice/store/memory"
 )
 
-// redactedCopy returns a copy of a session in memory, without its secrets: what
-// an export shows must not depend on how it shows it.
+// redactedCopy returns a copy of a session in memory, without its secrets. Renderers get the
+// copy, so that none of them can show a secret that another one would have caught.
 func redactedCopy(ctx context.Context, s *session.Session) (*session.Session, error) {
 	copied, err := session.Create(ctx, memory.New(nil), s.Header(), &session.Options{Clean: clean.Append, BlobThreshold: -1})
 	if err != nil {
@@ -27,9 +27,8 @@ func redactedCopy(ctx context.Context, s *session.Session) (*session.Session, er
 	return copied, nil
 }
 
-// graftAll copies the entries of a session one by one, in the order of its log.
-// What is missing in it is missing in the copy: what was below a gap becomes a
-// root.
+// graftAll copies the entries of a session one by one, in the order of its log. Gaps are not
+// copied: the children of a gap become roots.
 func graftAll(to, from *session.Session) error {
 	for e, err := range from.Entries() {
 		if err != nil {
@@ -46,7 +45,7 @@ func graftAll(to, from *session.Session) error {
 			}
 		}
 		err = to.Graft(e)
-		if _, isCut := errors.AsType[*session.CutError](err); isCut { // another program made it
+		if _, isCut := errors.AsType[*session.CutError](err); isCut { // another program wrote it
 			if moved, ok, _ := to.MoveCut(e); ok {
 				err = to.Graft(moved)
 			}

@@ -15,9 +15,9 @@ import (
 
 // FollowRequest says what to watch.
 type FollowRequest struct {
-	Session string `json:"session,omitempty"` // as a person names it; "" is every session, those that begin later included
-	Last    int    `json:"last,omitempty"`    // begin with the last so many entries
-	Filled  bool   `json:"filled,omitempty"`  // with the content that is kept in blobs
+	Session string `json:"session,omitempty"` // as a person names it; "" means every session, including those that begin later
+	Last    int    `json:"last,omitempty"`    // how many of the last entries to begin with
+	Filled  bool   `json:"filled,omitempty"`  // fill in content from blobs
 }
 
 // Arrival is an entry that was appended to a session.
@@ -26,13 +26,12 @@ type Arrival struct {
 	Entry   session.Entry `json:"entry"`
 }
 
-// pollEvery is how often all sessions are looked at for changes. Looking costs
-// one stat a session; a watch for each would cost a file handle.
+// pollEvery is how often all sessions are checked for changes. A check costs one stat per
+// session; a watch for each would cost a file handle.
 const pollEvery = 300 * time.Millisecond
 
-// Follow yields the entries that are appended, by whatever program, until the
-// context ends or the session is removed. A line that is no entry is passed over
-// with a LineSkipped.
+// Follow yields the entries that any program appends, until the context ends or the session is
+// removed. A line that is not an entry is skipped, with a LineSkipped.
 func (e *Entries) Follow(ctx context.Context, r FollowRequest) iter.Seq2[Arrival, error] {
 	return func(yield func(Arrival, error) bool) {
 		f := &following{home: e.home, filled: r.Filled, yield: yield}
@@ -51,10 +50,10 @@ func (e *Entries) Follow(ctx context.Context, r FollowRequest) iter.Seq2[Arrival
 	}
 }
 
-// errStopped ends the work for a caller who wants no more.
+// errStopped ends the work when the caller breaks out of its loop.
 var errStopped = errors.New("stopped")
 
-// following hands entries to whoever follows.
+// following passes entries to a caller of Follow.
 type following struct {
 	home   *Home
 	filled bool
@@ -109,7 +108,7 @@ func (f *following) tellLine(ctx context.Context, name string, line store.Line) 
 	return nil
 }
 
-// lastOf returns the last entries of a log before a position, the latest last.
+// lastOf returns the last entries of a log before a position, latest last.
 func (f *following) lastOf(ctx context.Context, log store.Log, name string, end store.Pos, n int) ([]Arrival, error) {
 	var found []Arrival
 	if n <= 0 {
@@ -130,7 +129,7 @@ func (f *following) lastOf(ctx context.Context, log store.Log, name string, end 
 	return found, nil
 }
 
-// decode reads a line. A header is no entry.
+// decode reads a line. A header is not an entry.
 func (f *following) decode(ctx context.Context, name string, line store.Line) (e session.Entry, ok bool) {
 	err := json.Unmarshal(line.Data, &e)
 	switch {
@@ -146,8 +145,7 @@ func (f *following) decode(ctx context.Context, name string, line store.Line) (e
 	return e, true
 }
 
-// fill returns an entry with the content that is kept in blobs, as far as it can
-// be had.
+// fill returns an entry with its content from blobs, as far as that can be read.
 func (f *following) fill(ctx context.Context, name string, e session.Entry) session.Entry {
 	s, err := session.Open(ctx, f.home.store, name, f.home.sessionOptions())
 	if err != nil {
@@ -177,7 +175,7 @@ func (f *following) all(ctx context.Context, last int) error {
 		}
 		end, err := f.endOf(ctx, stat.Name)
 		if err != nil {
-			f.home.notify(SessionUnread{stat.Name, err}) // the others can be followed
+			f.home.notify(SessionUnread{stat.Name, err}) // the others can still be followed
 			known[stat.Name] = seen{0, stat.Size, stat.Modified}
 			continue
 		}
@@ -210,7 +208,7 @@ func (f *following) endOf(ctx context.Context, name string) (store.Pos, error) {
 	return end, errors.Join(err, log.Close())
 }
 
-// poll hands over what is new since the last time.
+// poll passes on what is new since the last time.
 func (f *following) poll(ctx context.Context, known map[string]seen) error {
 	for stat, err := range f.home.store.List(ctx) {
 		if ctx.Err() != nil {
@@ -226,12 +224,12 @@ func (f *following) poll(ctx context.Context, known map[string]seen) error {
 		now := seen{was.pos, stat.Size, stat.Modified}
 		now.pos, err = f.tellFrom(ctx, stat.Name, was.pos)
 		switch {
-		case err == nil || errors.Is(err, session.ErrNotExist): // removed since it was listed
+		case err == nil || errors.Is(err, session.ErrNotExist): // or it was removed after it was listed
 		case errors.Is(err, errStopped):
 			return err
 		case ctx.Err() != nil:
 			return nil
-		default: // the others can be followed; this one is tried again when it changes
+		default: // the others can still be followed; this one is tried again when it changes
 			f.home.notify(SessionUnread{stat.Name, err})
 		}
 		known[stat.Name] = now
@@ -239,7 +237,7 @@ func (f *following) poll(ctx context.Context, known map[string]seen) error {
 	return nil
 }
 
-// tellFrom hands over the entries of a log from a position on, and returns its end.
+// tellFrom passes on the entries of a log from a position on, and returns the log's end.
 func (f *following) tellFrom(ctx context.Context, name string, from store.Pos) (end store.Pos, err error) {
 	log, err := f.home.store.Open(ctx, name)
 	if err != nil {
@@ -259,12 +257,12 @@ func (f *following) tellFrom(ctx context.Context, name string, from store.Pos) (
 	return end, nil
 }
 
-// tellLast hands over the last entries of all sessions together, in the order in
-// which they were written.
+// tellLast passes on the last entries of all sessions together, in the order in which they were
+// written.
 func (f *following) tellLast(ctx context.Context, stats []store.Stat, known map[string]seen, n int) error {
 	slices.SortFunc(stats, func(a, b store.Stat) int { return b.Modified.Compare(a.Modified) })
 	var found []Arrival
-	for _, stat := range stats[:min(n, len(stats))] { // the last n entries are in the n latest sessions
+	for _, stat := range stats[:min(n, len(stats))] { // the last n entries are in the n most recent sessions
 		log, err := f.home.store.Open(ctx, stat.Name)
 		if err != nil {
 			return err

@@ -21,50 +21,48 @@ import (
 	"github.com/coppice-dev/coppice/upkeep"
 )
 
-// Home is a place where sessions are kept, opened with its index and settings.
-// Its operations come in groups; each takes a request and returns a result, both
-// plain data. A Home may be used by several goroutines at once.
+// Home is a place where sessions are kept, opened with its settings and its index. Operations
+// come in groups; each takes a request and returns a result, both plain data. A Home may be
+// used by several goroutines at once.
 type Home struct {
-	Sessions *Sessions // find, list, begin, copy, name and put away sessions
+	Sessions *Sessions // find, list, create, copy, name and remove sessions
 	Entries  *Entries  // read and write their entries
 	Search   *Search   // find what was said, and count it
 	Transfer *Transfer // read and write the files of other programs
-	Upkeep   *Upkeep   // check, repair, clean and throw away
+	Upkeep   *Upkeep   // check, repair, clean and delete
 
 	opts     Options
 	settings *Settings
-	store    *file.Store // the only kind of home there is so far
-	// guarded is renewed by every operation that writes: this process or another one
-	// may have taken out more since the home was opened.
+	store    *file.Store // the only kind of home so far
+	// guarded is reloaded by every operation that writes, because this process or another
+	// one may have redacted more since the home was opened.
 	guarded atomic.Pointer[guarded]
 
-	// opening is held while the index is opened, moved or deleted, which may take as
-	// long as another process keeps its lock.
+	// opening is held while the index is opened, moved or deleted: see catalogue.go.
 	opening gate.Mutex
-	ixTemp  string // guarded by opening: the directory to delete at the end, or ""
+	ixTemp  string // guarded by opening: a directory to delete in Close, or ""
 
 	mu       sync.Mutex     // guards what follows; nobody waits for anything while holding it
-	ix       *index.Index   // nil until somebody asks for it
-	ixUnused bool           // ix was made while nobody had written to the home yet
-	retired  []*index.Index // what ix was before
+	ix       *index.Index   // nil until somebody needs it
+	ixUnused bool           // ix is in a temporary place because nobody had written to the home yet
+	retired  []*index.Index // previous values of ix, which other goroutines may still be using
 	closed   bool
 }
 
-// Options are how a home is opened. The zero value reads the settings of the
-// environment and says nothing.
+// Options adjusts how a home is opened. The zero value takes the settings from the environment
+// and reports nothing on the side.
 type Options struct {
 	// Settings are the home's. Default: LoadSettings(os.Getenv).
 	Settings *Settings
-	// Create makes a home that does not exist yet. Without it, Open returns
+	// Create creates the home if it does not exist. Without it, Open returns
 	// session.ErrNotExist.
 	Create bool
-	// Notify gets what a person should know and no result says. It may be called by
-	// several goroutines at once, and must not call the home back: the operation
-	// that it hears of may hold a lock.
+	// Notify gets what a person should know and no result says. It may be called by several
+	// goroutines at once. It must not call the home, because the operation that it hears
+	// about may hold a lock.
 	Notify func(Notice)
-	// Progress hears how far work has come that takes a while: what is being done,
-	// and how much of how much. It must return quickly, and must not call the home
-	// back either.
+	// Progress gets how far a long operation has come: what it is doing, and how much of how
+	// much is done. It must return quickly, and must not call the home either.
 	Progress func(doing string, done, total int64)
 }
 
@@ -82,8 +80,8 @@ type (
 	Upkeep struct{ home *Home }
 )
 
-// Open opens a home. where is a directory, a file: URL, or "" for the directory
-// in the settings. Opening a home writes nothing, so a read-only one can be read.
+// Open opens a home. where is a directory, a file: URL, or "" for the directory in the
+// settings. Opening writes nothing, so a read-only home can be read.
 func Open(ctx context.Context, where string, o *Options) (*Home, error) {
 	h := &Home{}
 	if o != nil {
@@ -107,7 +105,7 @@ func Open(ctx context.Context, where string, o *Options) (*Home, error) {
 	return h, nil
 }
 
-// dir returns the directory that is meant.
+// dir returns the directory that where means.
 func (h *Home) dir(where string) (string, error) {
 	if where == "" {
 		where = h.settings.Get(SettingDir).Value
@@ -116,7 +114,7 @@ func (h *Home) dir(where string) (string, error) {
 		return "", noHomeDir("open home")
 	}
 	scheme, _, isURL := strings.Cut(where, ":")
-	if !isURL || len(scheme) < 2 || filepath.IsAbs(where) { // C: is a drive
+	if !isURL || len(scheme) < 2 || filepath.IsAbs(where) { // one letter is a drive, as in C:
 		return where, nil
 	}
 	u, err := url.Parse(where)
@@ -137,8 +135,8 @@ func (h *Home) dir(where string) (string, error) {
 	return where, nil
 }
 
-// noHomeDir is the error for a user without a home directory. Anything else would
-// put their sessions into whatever directory they are in.
+// noHomeDir is the error for a user without a home directory. Any fallback would put their
+// sessions into whatever directory they are in.
 func noHomeDir(op string) error {
 	return &session.Error{
 		Op: op, Kind: session.ErrNotExist, Err: errors.New("no home directory: HOME is not set"),
@@ -157,7 +155,7 @@ func (h *Home) openStore(_ context.Context, dir string) (err error) {
 	return nil
 }
 
-// storeOptions are the settings of the store, and what makes room in a full one.
+// storeOptions returns the options of the store, including what makes room in a full one.
 func (h *Home) storeOptions() *file.Options {
 	opts := h.settings.storeOptions()
 	if h.settings.Get(SettingWhenFull).Value == whenFullTrash {
@@ -168,20 +166,20 @@ func (h *Home) storeOptions() *file.Options {
 	return opts
 }
 
-// Close releases the home. What still asks for its index gets store.ErrClosed.
+// Close releases the home. Operations that still need its index get store.ErrClosed.
 // Conversations that are still open stay usable.
 func (h *Home) Close() error {
 	return errors.Join(h.closeIndex(), h.store.Close())
 }
 
-// Dir is the directory of the home.
+// Dir returns the directory of the home.
 func (h *Home) Dir() string { return h.store.Dir() }
 
-// Store is the store that the home keeps its sessions in, for programs that work
-// with package session themselves.
+// Store returns the store with the home's sessions, for programs that use package session
+// directly.
 func (h *Home) Store() *file.Store { return h.store }
 
-// Settings are the settings of the home.
+// Settings returns the settings of the home.
 func (h *Home) Settings() *Settings { return h.settings }
 
 func (h *Home) notify(n Notice) {
@@ -201,10 +199,11 @@ func (h *Home) reportProgress(doing string, done, total int64) {
 	}
 }
 
-// guarded is what was taken out of a home and must not come back.
+// guarded is what was redacted in a home and must not come back.
 type guarded struct {
 	guard *clean.Guard
-	// err is why that is not known. Reading goes on without; writing must not.
+	// err is why that could not be loaded. Reading continues without it; writing must not,
+	// or a redacted secret could come back.
 	err error
 }
 
@@ -213,16 +212,15 @@ func (h *Home) loadGuard() {
 	h.guarded.Store(&guarded{guard, err})
 }
 
-// sessionOptions are what sessions are opened with.
+// sessionOptions returns the options for opening sessions.
 func (h *Home) sessionOptions() *session.Options {
-	// Clean is set even if nothing was ever taken out: that may happen while the
+	// Clean is set even if nothing was ever redacted, because that may happen while the
 	// session is open.
 	return &session.Options{BlobThreshold: h.settings.blobThreshold(), Clean: h.clean}
 }
 
-// clean is for session.Options.Clean. It takes out of an entry what was taken out
-// of the home before, so that nothing which was redacted comes back, and if the
-// settings ask for it every secret.
+// clean is the home's session.Options.Clean. It takes out whatever was redacted in this home
+// before, so that it cannot come back, and every other secret if the settings ask for it.
 func (h *Home) clean(e *session.Entry) error {
 	g := h.guarded.Load()
 	if g.err != nil {
@@ -244,9 +242,9 @@ func (h *Home) clean(e *session.Entry) error {
 	return err
 }
 
-// beforeWriting is called first by every operation that writes. A redaction that
-// was interrupted is finished before anything else is written: its secrets are
-// known to be in the home, and a copy or a compaction would spread them.
+// beforeWriting must be called first by every operation that writes. It finishes a redaction
+// that was interrupted before anything else is written: the secrets are still in the home, and
+// a copy or a compaction would spread them.
 func (h *Home) beforeWriting(ctx context.Context) {
 	defer h.loadGuard()
 	unfinished, err := clean.Unfinished(h.store)

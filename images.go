@@ -19,9 +19,9 @@ import (
 // finds. One of the two is needed; with both, the search is in that conversation.
 type ImagesRequest struct {
 	Session string `json:"session,omitempty"` // as a person names it: see Resolve
-	// Search is a query, as Find takes it. It finds an image by what was said in
-	// the same message and in the few before and after it: the call that took a
-	// screenshot, the question about a drawing, the answer that describes it.
+	// Search is a query, in the form that Find takes. It finds an image by what was said in
+	// the same message and in the few before and after it: the call that took a screenshot,
+	// the question about a drawing, the answer that describes it.
 	Search string `json:"search,omitempty"`
 }
 
@@ -32,7 +32,7 @@ type Image struct {
 	Entry     string    `json:"entry"`
 	Role      string    `json:"role,omitempty"`
 	Time      time.Time `json:"time"`
-	Reference string    `json:"reference"` // as a context names it that left it out
+	Reference string    `json:"reference"` // as a context that left it out names it
 	MediaType string    `json:"media_type,omitempty"`
 	Bytes     int       `json:"bytes"`
 	Width     int       `json:"width,omitempty"` // in pixels
@@ -44,7 +44,7 @@ type Image struct {
 // ImagesResult lists images, the earliest of each session first.
 type ImagesResult struct {
 	Images []Image `json:"images"`
-	// Short has the shortest beginnings of all ids of the sessions.
+	// Short has the shortest unambiguous beginnings of all ids of the sessions.
 	Short render.Names `json:"-"`
 }
 
@@ -81,7 +81,7 @@ func (e *Entries) Images(ctx context.Context, r ImagesRequest) (*ImagesResult, e
 		near[h.Session][h.Entry] = true
 	}
 	for _, name := range order {
-		if err := add(name, near[name]); err != nil && !errors.Is(err, session.ErrNotExist) { // it was removed meanwhile
+		if err := add(name, near[name]); err != nil && !errors.Is(err, session.ErrNotExist) { // unless it was just removed
 			return nil, err
 		}
 	}
@@ -92,13 +92,13 @@ func (e *Entries) Images(ctx context.Context, r ImagesRequest) (*ImagesResult, e
 const (
 	// imageHits is how many hits are followed to images.
 	imageHits = 500
-	// imageReach is how many entries may stand between an image and what was said
-	// about it: a call, its result, and what the model says of it.
+	// imageReach is how many entries may be between an image and what was said about it: a
+	// call, its result, and what the model says about it.
 	imageReach = 3
 )
 
-// imagesOf lists the images of a conversation, and the ids of its entries. With near,
-// it lists only those that stand near one of these entries.
+// imagesOf lists the images of a conversation, and the ids of its entries. With near, it lists
+// only those near one of these entries.
 func (h *Home) imagesOf(ctx context.Context, given string, near map[string]bool) (list []Image, ids []string, err error) {
 	c, err := h.openFor(ctx, OpenRequest{Session: given})
 	if err != nil {
@@ -124,8 +124,8 @@ func (h *Home) imagesOf(ctx context.Context, given string, near map[string]bool)
 	return list, ids, nil
 }
 
-// keepNear keeps the images that stand on one line with an entry, at most imageReach
-// before it or after it.
+// keepNear keeps the images that are on one line with an entry, at most imageReach before or
+// after it.
 func keepNear(list []Image, parents map[string]string, near map[string]bool) []Image {
 	about := make(map[string]bool) // entries that have one of those shortly after them
 	for id := range near {
@@ -185,8 +185,8 @@ type ImageResult struct {
 	Path string `json:"path,omitempty"`
 }
 
-// Image returns an image, or writes it to a file. An image that is only linked to is
-// refused with an error that has the URL: nothing is fetched.
+// Image returns an image, or writes it to a file. An image that is only linked to is refused
+// with an error that has the URL: nothing is fetched.
 func (e *Entries) Image(ctx context.Context, r ImageRequest) (*ImageResult, error) {
 	c, err := e.home.openFor(ctx, OpenRequest{Session: r.Session})
 	if err != nil {
@@ -208,7 +208,7 @@ func (e *Entries) Image(ctx context.Context, r ImageRequest) (*ImageResult, erro
 	return result, err
 }
 
-// findImage finds the image that a person means.
+// findImage finds the image that a person named.
 func findImage(ctx context.Context, c *Conversation, given string) (*ImageResult, error) {
 	means := func(number int, i window.Image, _ string) bool { return i.Reference == given }
 	if n, err := strconv.Atoi(given); err == nil {
@@ -258,8 +258,8 @@ func findImage(ctx context.Context, c *Conversation, given string) (*ImageResult
 	return &found[0], nil
 }
 
-// fileEnding is the usual ending of a file of a type. Anything but letters and digits
-// in it could leave the directory.
+// fileEnding returns the usual file ending for a media type. It allows only letters and digits,
+// because anything else could lead out of the directory.
 func fileEnding(mediaType string) string {
 	kind, ok := strings.CutPrefix(mediaType, "image/")
 	kind, _, _ = strings.Cut(kind, "+") // svg+xml

@@ -23,53 +23,53 @@ type ImportRequest struct {
 	Paths []string `json:"paths,omitempty"`
 	// All imports what known programs keep on this machine.
 	All bool `json:"all,omitempty"`
-	// Format is that of all files. With All, only what its program keeps is
-	// imported. Default: the format that the content of each file looks like.
+	// Format is the format of all files. With All, only files of its program are imported.
+	// Default: detected from the content of each file.
 	Format string `json:"format,omitempty"`
-	// Redact takes secrets out, even out of the bytes that are kept. It is the
-	// default where the settings of the home ask for it.
+	// Redact takes secrets out, even of the bytes that are kept. It is on by default if the
+	// home's settings ask for it.
 	Redact bool `json:"redact,omitempty"`
 	// DryRun reports what would be imported and writes nothing.
 	DryRun bool `json:"dry_run,omitempty"`
 	// Again reads files from the beginning, even those that did not change.
 	Again bool `json:"again,omitempty"`
-	// Watch, if it is more than 0, goes on importing as files grow, looking that
-	// often, until the context ends. That is then no error.
+	// Watch, if positive, keeps importing as files grow, checking that often, until the
+	// context ends. That is then not an error.
 	Watch time.Duration `json:"watch,omitempty"`
 
 	// Stdin is what the path "-" means.
 	Stdin io.Reader `json:"-"`
-	// Getenv is the environment that tells where programs keep their files.
-	// Default: os.Getenv.
+	// Getenv is the environment, which says where programs keep their files. Default:
+	// os.Getenv.
 	Getenv func(string) string `json:"-"`
-	// Found, if it is set, is called first, with what All has found.
+	// Found, if set, is called first, with what All found.
 	Found func([]discover.Program) `json:"-"`
-	// Each, if it is set, is called with what became of each file, one after the
-	// other. That is durable by then. An error from it ends the import.
+	// Each, if set, is called with the outcome of each file, one after the other. By then
+	// the file's sessions are durable. If it returns an error, the import ends.
 	Each func(*ImportedFile) error `json:"-"`
 }
 
 type (
-	// ImportResult is what became of an import: totals, totals for each format, and
-	// the files that could not be read.
+	// ImportResult is the outcome of an import: totals, totals per format, and the files
+	// that could not be read.
 	ImportResult = bulk.Result
-	// ImportTotal is what became of several files.
+	// ImportTotal is the outcome of several files.
 	ImportTotal = bulk.Total
-	// ImportedFile is what became of one file.
+	// ImportedFile is the outcome of one file.
 	ImportedFile = bulk.File
-	// ImportedSession is what became of one conversation of a file.
+	// ImportedSession is the outcome of one conversation in a file.
 	ImportedSession = bulk.Session
 	// Program is what a program keeps on this machine.
 	Program = discover.Program
 )
 
-// ErrNoFormat is the cause when the content of a file is of no known format.
+// ErrNoFormat means that the content of a file has no known format.
 var ErrNoFormat = bulk.ErrNoFormat
 
-// Import brings conversations of other programs home. Importing again adds only
-// what is new. The index is up to date when it returns, unless the context ended:
-// then the error says so, and the result has what was done until then. That some
-// files could not be read is no error: see ImportResult.IsPartial.
+// Import imports conversations of other programs. Importing again adds only what is new. The
+// index is up to date when Import returns, unless the context ended: then it returns the
+// context's error together with what was done until then. Files that could not be read are not
+// an error: see ImportResult.IsPartial.
 func (t *Transfer) Import(ctx context.Context, r ImportRequest) (*ImportResult, error) {
 	h := t.home
 	if err := r.check(); err != nil {
@@ -92,8 +92,8 @@ func (t *Transfer) Import(ctx context.Context, r ImportRequest) (*ImportResult, 
 	if r.Watch > 0 || result.Entries == 0 {
 		return result, nil
 	}
-	// Now is when somebody waits for something that takes a while anyway, and not
-	// when they ask for a list.
+	// Update the index now, while somebody is waiting for something slow anyway, and not
+	// when they next ask for a list.
 	_, err = h.index(ctx)
 	return result, err
 }
@@ -115,9 +115,9 @@ func (r *ImportRequest) check() error {
 	return nil
 }
 
-// openForImport opens the store once more, to append without waiting for the disk
-// each time: sessions are durable when they are closed, and they are closed before
-// anybody hears of them.
+// openForImport opens the store a second time, to append without waiting for the disk each time.
+// That is safe because sessions are flushed when they are closed, and they are closed before
+// anybody hears about them.
 func (h *Home) openForImport() (*file.Store, error) {
 	opts := h.storeOptions()
 	if opts.Sync == file.Always {
@@ -126,12 +126,12 @@ func (h *Home) openForImport() (*file.Store, error) {
 	return file.Open(h.store.Dir(), opts)
 }
 
-// canImport refuses an import into a store that cannot be written, before each file
-// fails for the same reason. An import begins by protecting the blobs that it is going
-// to name, so that is tried.
+// canImport refuses an import into a store that cannot be written, before every file fails for
+// the same reason. It tries the first thing that an import does: hold the blobs that it is going
+// to name.
 func canImport(ctx context.Context, st *file.Store, dryRun bool) error {
 	if _, err := os.Stat(st.Dir()); dryRun || err != nil {
-		return nil // a store that is not there is made when there is something for it
+		return nil // a store that does not exist yet is created when there is something to put in
 	}
 	release, err := st.Blobs().Hold(ctx)
 	if err == nil {
@@ -139,7 +139,7 @@ func canImport(ctx context.Context, st *file.Store, dryRun bool) error {
 		return nil
 	}
 	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
-		return nil // perhaps it is better by then; if not, each file says so
+		return nil // it may be better by then; if not, each file reports it
 	}
 	return &session.Error{Op: "import into", Path: st.Dir(), Err: err, Hint: "the directory of the sessions cannot be written: choose another one"}
 }
@@ -173,7 +173,7 @@ func (t *Transfer) importWith(ctx context.Context, st *file.Store, r ImportReque
 	return bulk.Import(ctx, im, req)
 }
 
-// sources lists what is to be imported.
+// sources lists what to import.
 func (r *ImportRequest) sources() ([]discover.Source, error) {
 	sources, err := discover.Sources(r.Paths...)
 	if err != nil || !r.All {

@@ -12,11 +12,11 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// SessionInfo is what a list tells of a conversation: a session, or several that
-// continue each other. Of several, the counts are of all of them.
+// SessionInfo is what a list says about a conversation: a session, or several that continue each
+// other, in which case the counts cover all of them.
 type SessionInfo struct {
 	ID           string    `json:"id"`
-	Name         string    `json:"name"` // of its log in the store; the id, unless somebody renamed the file
+	Name         string    `json:"name"` // of its log in the store: the id, unless somebody renamed the file
 	Key          string    `json:"key,omitempty"`
 	Title        string    `json:"title"` // its name, or else what the user said first; never shortened
 	Named        bool      `json:"named"` // somebody gave it that name
@@ -41,12 +41,12 @@ type SessionInfo struct {
 	ContinuedTo  string    `json:"continued_to,omitempty"`
 	Links        int       `json:"links"`                  // how many sessions the conversation has
 	Missing      []string  `json:"missing"`                // those of them that are not there
-	Conversation string    `json:"conversation,omitempty"` // of a session that is part of several: the conversation's id
+	Conversation string    `json:"conversation,omitempty"` // for one of several sessions: the conversation's id
 	Subagents    int       `json:"subagents"`              // how many sessions its tool calls started
 	Pinned       bool      `json:"pinned"`
 	Archived     bool      `json:"archived"`
 	Leaf         string    `json:"leaf"`
-	Problems     int       `json:"problems"` // faults met while it was read
+	Problems     int       `json:"problems"` // faults found while reading it
 }
 
 // Count is how often something occurs.
@@ -64,7 +64,7 @@ func sessionInfo(s *index.Session) SessionInfo {
 	}
 }
 
-// orEmpty makes a missing list an empty one: programs should not meet null.
+// orEmpty turns a nil list into an empty one, so that JSON never has null in its place.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -72,17 +72,17 @@ func orEmpty[T any](list []T) []T {
 	return slices.Clone(list)
 }
 
-// ListRequest says which conversations to list, and in which order. The zero
-// value lists the 50 in which something was said last.
+// ListRequest says which conversations to list, and in which order. The zero value lists the 50
+// most recently active ones.
 type ListRequest struct {
 	Sort    string `json:"sort,omitempty"`    // updated, created, title, messages, tokens or size; "" is updated
-	Reverse bool   `json:"reverse,omitempty"` // the earliest and smallest first, and titles from Z to A
-	Limit   int    `json:"limit,omitempty"`   // 0 is 50; negative is all
-	Page    int    `json:"page,omitempty"`    // 1 is the first; 0 is 1
-	After   string `json:"after,omitempty"`   // go on where a list ended, whatever came to its beginning since: its Next
+	Reverse bool   `json:"reverse,omitempty"` // earliest and smallest first, and titles from Z to A
+	Limit   int    `json:"limit,omitempty"`   // 0 means 50; negative means all
+	Page    int    `json:"page,omitempty"`    // 1 is the first; 0 means 1
+	After   string `json:"after,omitempty"`   // the Next of the page before: continues there, even if the beginning has changed since
 
-	Links bool `json:"links,omitempty"` // sessions that continue each other one by one
-	All   bool `json:"all,omitempty"`   // subagents, too
+	Links bool `json:"links,omitempty"` // list sessions that continue each other one by one
+	All   bool `json:"all,omitempty"`   // include subagents
 
 	// Filters; the zero value of each lets everything pass.
 	Tags     []string  `json:"tags,omitempty"`     // has all of these
@@ -91,16 +91,16 @@ type ListRequest struct {
 	Project  string    `json:"project,omitempty"`  // is about a directory of this name
 	Key      string    `json:"key,omitempty"`      // has this key
 	Parent   string    `json:"parent,omitempty"`   // came from this session, as a person names it
-	Relation string    `json:"relation,omitempty"` // is this to its parent
+	Relation string    `json:"relation,omitempty"` // has this relation to its parent
 	Pinned   *bool     `json:"pinned,omitempty"`
 	Archived *bool     `json:"archived,omitempty"`
 	Since    time.Time `json:"since,omitzero"` // something was said at or after this time
 	Until    time.Time `json:"until,omitzero"` // nothing was said since this time
 }
 
-// Narrow adds a filter as a search has it: agent:codex, project:NAME, tag:NAME, cwd:DIR,
-// since:7d, until:2026-03. What is none is session.ErrInvalid; so are the filters of a
-// search that ask about single texts, such as kind:output.
+// Narrow adds a filter in the form of a search: agent:codex, project:NAME, tag:NAME, cwd:DIR,
+// since:7d, until:2026-03. Anything else is session.ErrInvalid, including filters of a search
+// that are about single texts, such as kind:output.
 func (r *ListRequest) Narrow(filter string, now time.Time) error {
 	name, value, ok := strings.Cut(filter, ":")
 	if !ok || value == "" {
@@ -135,13 +135,11 @@ func (r *ListRequest) Narrow(filter string, now time.Time) error {
 type ListResult struct {
 	Sessions []SessionInfo `json:"sessions"`
 	Next     string        `json:"next,omitempty"` // for After; "" at the end
-	// Unknown has the filters that no session passes, if there is nothing in the
-	// list.
+	// Unknown has the filters whose values no session has, if the list is empty.
 	Unknown []UnknownFilter `json:"unknown,omitempty"`
 }
 
-// UnknownFilter is the value of a filter that no session has, and which may have
-// been meant.
+// UnknownFilter is a filter value that no session has, with values that may have been meant.
 type UnknownFilter = index.Unknown
 
 const defaultLimit = 50
@@ -152,7 +150,7 @@ var sorts = map[string]bool{
 	string(index.ByMessages): true, string(index.ByTokens): true, string(index.BySize): true,
 }
 
-// relations are what a session can be to its parent.
+// relations are the possible relations of a session to its parent.
 var relations = []string{session.RelationFork, session.RelationContinuation, session.RelationRecovery, session.RelationSubagent}
 
 func (r *ListRequest) options() (o index.ListOptions, err error) {
@@ -178,7 +176,7 @@ func (r *ListRequest) options() (o index.ListOptions, err error) {
 	}
 	return index.ListOptions{
 		Sort: index.Sort(r.Sort), Desc: desc != r.Reverse, Limit: r.Limit, Offset: offset, After: r.After,
-		// A conversation as a whole continues nothing: only its sessions do.
+		// A conversation as a whole continues nothing; only its sessions do.
 		Links: r.Links || r.Relation == session.RelationContinuation,
 		Fold:  !r.All && r.Parent == "" && r.Relation == "",
 		Tags:  r.Tags, CWD: r.CWD, Agent: r.Agent, Project: r.Project, Key: r.Key, Parent: r.Parent, Relation: r.Relation,
@@ -197,8 +195,8 @@ func (s *Sessions) List(ctx context.Context, r ListRequest) (*ListResult, error)
 		return nil, err
 	}
 	if r.Parent != "" {
-		// A parent that is no longer there stays as it was given: its children
-		// still name it.
+		// If the parent no longer exists, use the name as it was given: its children
+		// still have it.
 		parent, err := s.Get(ctx, r.Parent)
 		switch {
 		case err == nil:
@@ -226,10 +224,11 @@ func (s *Sessions) List(ctx context.Context, r ListRequest) (*ListResult, error)
 	return result, err
 }
 
-// beyondEnd is the error of a page behind the last one. It is nil if there is
-// nothing to list at all.
+// beyondEnd returns the error for a page after the last one. It is nil if there is nothing to
+// list at all.
 func beyondEnd(ctx context.Context, ix *index.Index, o index.ListOptions, r *ListRequest) error {
-	// Something is at every offset below some number, and nothing from there on.
+	// There is something at every offset below some number, and nothing from there on: search
+	// for that number.
 	count, end := 0, o.Offset
 	size := cmp.Or(r.Limit, defaultLimit)
 	for o.Limit = 1; count < end; {
@@ -254,8 +253,8 @@ func beyondEnd(ctx context.Context, ix *index.Index, o index.ListOptions, r *Lis
 	}
 }
 
-// Get returns what a list tells of the conversation that a person means: by any
-// of its sessions, even by one that is missing.
+// Get returns what a list says about the conversation that a person named by any of its
+// sessions, even by one that is missing.
 func (s *Sessions) Get(ctx context.Context, given string) (*SessionInfo, error) {
 	found, err := s.home.indexed(ctx, given)
 	if err != nil {
@@ -265,7 +264,7 @@ func (s *Sessions) Get(ctx context.Context, given string) (*SessionInfo, error) 
 	return &info, nil
 }
 
-// indexed finds the conversation that a person means in the index.
+// indexed finds the conversation that a person named in the index.
 func (h *Home) indexed(ctx context.Context, given string) (*index.Session, error) {
 	ix, err := h.index(ctx)
 	if err != nil {
@@ -290,14 +289,14 @@ func (h *Home) indexed(ctx context.Context, given string) (*index.Session, error
 	return &found, err
 }
 
-// SuggestRequest says what somebody has begun to type.
+// SuggestRequest has what somebody has begun to type.
 type SuggestRequest struct {
 	Begin string `json:"begin,omitempty"` // of an id
 	Limit int    `json:"limit,omitempty"` // 0 is 100
 }
 
-// Suggest returns the conversations whose ids begin with what was typed, those in
-// which something was said last first.
+// Suggest returns the conversations whose ids begin with what was typed, most recently active
+// first.
 func (s *Sessions) Suggest(ctx context.Context, r SuggestRequest) ([]SessionInfo, error) {
 	if r.Limit <= 0 {
 		r.Limit = 100
@@ -315,7 +314,7 @@ func (s *Sessions) Suggest(ctx context.Context, r SuggestRequest) ([]SessionInfo
 	}
 	list := []SessionInfo{}
 	for i := range found {
-		// Of a conversation that goes on in several sessions the first is enough.
+		// For a conversation with several sessions, the first is enough.
 		if id := found[i].Conversation; id == "" || id == found[i].ID {
 			list = append(list, sessionInfo(&found[i]))
 		}

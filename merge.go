@@ -12,12 +12,12 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 )
 
-// MergeRequest brings what another branch arrived at onto the live one.
+// MergeRequest brings the outcome of another branch onto the live one.
 type MergeRequest struct {
 	Session string `json:"session"`           // as a person names it: see Resolve
-	From    string `json:"from"`              // where the other branch ends
-	Summary string `json:"summary,omitempty"` // what it arrived at
-	// Picks are messages of it that the model is to see here.
+	From    string `json:"from"`              // the end of the other branch
+	Summary string `json:"summary,omitempty"` // its outcome
+	// Picks are messages of it that the model should see here.
 	Picks []string `json:"picks,omitempty"`
 	// Other is the session that has the other branch, From and Picks. Default: the
 	// same session.
@@ -28,20 +28,19 @@ type MergeRequest struct {
 type MergeResult struct {
 	Session string   `json:"session"` // the one that was written to
 	Entry   string   `json:"entry"`   // the entry that brings it
-	From    string   `json:"from"`    // as the session has it
+	From    string   `json:"from"`    // the id in this session
 	Picks   []string `json:"picks"`
-	// Other and Copied say from which session the branch came, and how many of its
-	// messages this one did not have yet.
+	// Other is the session that the branch came from, and Copied how many of its messages
+	// this one did not have yet.
 	Other  string       `json:"other,omitempty"`
 	Copied int          `json:"copied,omitempty"`
-	Short  render.Names `json:"-"` // the shortest beginnings of these ids that mean them
+	Short  render.Names `json:"-"` // the shortest unambiguous beginnings of these ids
 }
 
-// Merge brings what another branch arrived at onto the live one: a summary of it,
-// chosen messages of it, or both. The messages stay where they are. The messages of
-// another session's branch are first copied into this one, as a branch that begins
-// where the two sessions part. An entry that only an earlier session of the
-// conversation has is refused with an *EarlierError.
+// Merge brings the outcome of another branch onto the live one: a summary of it, chosen messages,
+// or both. The messages stay where they are. If the branch is in another session, its messages
+// are first copied into this one, as a branch that begins where the two sessions part. An entry
+// that only an earlier session of the conversation has is refused with an *EarlierError.
 func (e *Entries) Merge(ctx context.Context, r MergeRequest) (*MergeResult, error) {
 	e.home.beforeWriting(ctx)
 	r.Summary = orNone(r.Summary)
@@ -81,7 +80,7 @@ func merge(c *Conversation, s *session.Session, r MergeRequest) (*MergeResult, e
 	return result, err
 }
 
-// resolveBranch finds the entries that a request means, in the session that has them.
+// resolveBranch finds the entries that a request names, in the session that has them.
 func resolveBranch(c *Conversation, r MergeRequest) (from string, picks []string, err error) {
 	if from, err = c.Resolve(r.From); err != nil {
 		return "", nil, err
@@ -95,8 +94,8 @@ func resolveBranch(c *Conversation, r MergeRequest) (from string, picks []string
 	return from, picks, nil
 }
 
-// checkMerge refuses to merge a branch into itself: the model is sent all of it
-// already. An entry that does not exist is left to the session.
+// checkMerge refuses to merge a branch into itself, because the model is sent all of it already.
+// An entry that does not exist is left to the session.
 func checkMerge(c *Conversation, from string) error {
 	path, err := c.OutlinePath("")
 	if err != nil || !slices.ContainsFunc(path, func(e session.Entry) bool { return e.ID == from }) {
@@ -108,8 +107,8 @@ func checkMerge(c *Conversation, from string) error {
 	}
 }
 
-// mergeOther merges a branch of another session. The result is nil if that is part
-// of the same conversation.
+// mergeOther merges a branch of another session. The result is nil if that session is part of the
+// same conversation.
 func (h *Home) mergeOther(ctx context.Context, r MergeRequest) (*MergeResult, error) {
 	name, _, err := h.chain(ctx, r.Other)
 	if err != nil {
@@ -135,12 +134,12 @@ func (h *Home) mergeOther(ctx context.Context, r MergeRequest) (*MergeResult, er
 	return result, errors.Join(plainly("merge", c.Name, err), c.Close(), whole.Close(), other.Close())
 }
 
-// brought is a branch of another session on its way into this one. Only messages
-// are brought: a compaction or a label says how the other session sees them, and
-// would not hold here.
+// brought is a branch of another session that is being merged into this one. Only messages are
+// copied: compactions and labels describe how the other session sees them, which does not hold
+// here.
 type brought struct {
-	s     *session.Session // that it is brought to
-	whole *session.Session // the conversation that s is the last session of
+	s     *session.Session // the session to copy to
+	whole *session.Session // the conversation whose last session is s
 	from  string           // the other session
 
 	ids     map[string]string // of the messages, there and here
@@ -157,7 +156,7 @@ func (b *brought) merge(c, other *Conversation, r MergeRequest) (result *MergeRe
 	if err != nil {
 		return nil, err
 	}
-	err = b.s.Retry(func() error { // another writer may bring the same messages
+	err = b.s.Retry(func() error { // another writer may copy the same messages at the same time
 		if err := b.follow(path); err != nil {
 			return err
 		}
@@ -171,9 +170,9 @@ func (b *brought) merge(c, other *Conversation, r MergeRequest) (result *MergeRe
 	return result, err
 }
 
-// follow walks along the other session's path and finds out what is here already. The
-// branch begins at the last message that both have; if only an earlier session of the
-// conversation has that, at none.
+// follow walks along the other session's path and works out what is already here. The branch
+// begins at the last message that both have. If only an earlier session of the conversation has
+// that message, it begins at a root.
 func (b *brought) follow(path []session.Entry) error {
 	b.ids, b.last, b.missing = make(map[string]string), "", nil
 	for i := range path {
@@ -189,7 +188,7 @@ func (b *brought) follow(path []session.Entry) error {
 		switch {
 		case len(b.missing) > 0 || state == nowhere:
 			message := *e.Message
-			message.Usage = nil // it was paid for where it was said
+			message.Usage = nil // it was paid for in the other session
 			e.ID, e.Message, e.ParentID = id, &message, nil
 			if parent := b.last; parent != "" {
 				e.ParentID = &parent
@@ -214,10 +213,10 @@ const (
 	here
 )
 
-// find returns the id under which this session has a message, or would have it. A
-// message of the same id is the same one if it says the same: a fork has those of its
-// original, and an earlier merge brought them. If another has the id by chance, the copy
-// gets one that is made of both names, so that the next merge finds it.
+// find returns the id under which this session has a message, or would have it. A message with the
+// same id and the same content is the same message: a fork has those of its original, and an
+// earlier merge copied them. If another message has the id by chance, the copy gets an id derived
+// from both names, so that the next merge finds it.
 func (b *brought) find(e *session.Entry) (id string, at whereabouts, err error) {
 	for _, id := range []string{e.ID, transcript.HashID("merge", b.from, e.ID)} {
 		for _, in := range []struct {
@@ -233,7 +232,7 @@ func (b *brought) find(e *session.Entry) (id string, at whereabouts, err error) 
 			case sameMessage(found.Message, e.Message):
 				return id, in.at, nil
 			}
-			at = in.at // by another
+			at = in.at // taken by another message
 		}
 		if at == nowhere {
 			return id, nowhere, nil
@@ -252,8 +251,8 @@ func sameMessage(a, b *session.MessageEntry) bool {
 	return errX == nil && errY == nil && slices.Equal(x, y)
 }
 
-// write appends what is missing and the merge, in one write: whoever reads in between,
-// or after a crash, sees all of it or nothing.
+// write appends what is missing and the merge in one write: a reader, and a crash, see all of it or
+// nothing.
 func (b *brought) write(c *Conversation, picks []string, r MergeRequest) (*MergeResult, error) {
 	switch {
 	case b.s.LeafID() == "":

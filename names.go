@@ -16,27 +16,25 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// LastSession means the conversation in which something was said last.
+// LastSession means the most recently active conversation.
 const LastSession = "last"
 
-// Leaf means the last entry of the conversation on the branch that is live.
+// Leaf means the last entry of the conversation on the live branch.
 const Leaf = "leaf"
 
-// Resolve returns the id of the session that a person means. In this order, they
-// may have typed
+// Resolve returns the id of the session that a person means. These are tried in order:
 //
 //   - an id;
-//   - "last", the conversation in which something was said last, or "@1", "@2", …,
-//     the first, second, … of the list;
-//   - a key, such as "telegram:123456", with which package keyed or Create made it;
-//   - the beginning of an id that no other session has;
-//   - the key that an importer gave it, or its title, in any case of letters.
+//   - "last", the most recently active conversation, or "@1", "@2", …, the first, second, …
+//     of the list;
+//   - a key, such as "telegram:123456", under which package keyed or Create made it;
+//   - the beginning of an id, if no other session's id begins with it;
+//   - the key that an importer gave it, or its title, ignoring case.
 //
-// What is exact comes before what is not, and what somebody chose before what
-// happens to match. Create refuses a key that could not be typed: one that means a
-// place, or is the id of another session. A session that has such a key all the same
-// is found by its id. Resolve returns session.ErrNotExist if nothing does, and an
-// *AmbiguousError if several do.
+// So exact matches come before inexact ones, and what somebody chose comes before what happens to
+// match. Create refuses a key that could not be typed: one that means a place in the list, or is
+// the id of another session. A session that has such a key anyway can be found by its id. Resolve
+// returns session.ErrNotExist if nothing matches, and an *AmbiguousError if several sessions do.
 func (s *Sessions) Resolve(ctx context.Context, given string) (string, error) {
 	h := s.home
 	if given == "" {
@@ -64,7 +62,7 @@ func (s *Sessions) Resolve(ctx context.Context, given string) (string, error) {
 	return theOne("session", given, found)
 }
 
-// exactly returns the id that it is given if there is such a session, or else "".
+// exactly returns the given id if there is such a session, or else "".
 func (h *Home) exactly(ctx context.Context, id string) (string, error) {
 	if id == "" || store.CheckName(id) != nil {
 		return "", nil
@@ -78,7 +76,7 @@ func (h *Home) exactly(ctx context.Context, id string) (string, error) {
 	case errors.Is(err, store.ErrNotExist):
 		return "", nil
 	}
-	return id, nil // it is there; whoever opens it will say what is wrong with it
+	return id, nil // it exists; opening it will report what is wrong
 }
 
 // checkKey refuses a key for a new session that would mean something else.
@@ -93,8 +91,8 @@ func (h *Home) checkKey(ctx context.Context, key string) error {
 	return err
 }
 
-// idOfKey returns the id that a session of a key has if package keyed or Create
-// made it, or "" for what cannot be a key.
+// idOfKey returns the id that package keyed or Create gives to the session of a key, or "" if that
+// cannot be a key.
 func idOfKey(key string) string {
 	id, err := keyed.SessionID(key)
 	if err != nil {
@@ -103,8 +101,7 @@ func idOfKey(key string) string {
 	return id
 }
 
-// placeOf returns which place of the list is meant: the first by "last", and the nth
-// by "@n".
+// placeOf returns which place of the list is meant: the first for "last", the nth for "@n".
 func placeOf(given string) (place int, ok bool) {
 	if given == LastSession {
 		return 1, true
@@ -140,12 +137,12 @@ func invalidCount(n int) error {
 	return errors.New("there are only " + strconv.Itoa(n))
 }
 
-// maxPrefixed is how many sessions with the same beginning are looked up.
+// maxPrefixed is how many sessions with the same beginning are looked up at most.
 const maxPrefixed = 100
 
-// byPrefix returns the sessions whose ids begin with what was given. The index has
-// all of them, even one that was made a moment ago or that cannot be read. Without
-// an index the store is asked, which has to list everything.
+// byPrefix returns the sessions whose ids begin with what was given. The index has all of them,
+// even one that was created a moment ago or cannot be read. Without an index we ask the store,
+// which has to list everything.
 func (h *Home) byPrefix(ctx context.Context, given string) ([]string, error) {
 	if ix, err := h.index(ctx); err == nil {
 		return ix.Names(ctx, given, maxPrefixed)
@@ -166,7 +163,7 @@ func (h *Home) byPrefix(ctx context.Context, given string) ([]string, error) {
 func (h *Home) byDescription(ctx context.Context, given string) ([]string, error) {
 	ix, err := h.index(ctx)
 	if err != nil {
-		return sessionsByKey(ctx, h.store, given) // slower, and all that is left
+		return sessionsByKey(ctx, h.store, given) // slower, but it works without an index
 	}
 	var found []string
 	keyed, _, err := ix.List(ctx, index.ListOptions{Key: given, Limit: -1, Links: true})
@@ -195,7 +192,7 @@ func sessionsByKey(ctx context.Context, st store.Store, key string) ([]string, e
 		}
 		log, err := st.Open(ctx, stat.Name)
 		if err != nil {
-			continue // it has gone, or cannot be read: a check says so
+			continue // it is gone, or cannot be read; a check reports that
 		}
 		for line, err := range log.Forward(ctx, 0) {
 			var h session.Header
@@ -211,8 +208,8 @@ func sessionsByKey(ctx context.Context, st store.Store, key string) ([]string, e
 	return found, nil
 }
 
-// resolveLost returns the id of a session that is missing, that the user means,
-// and whose conversation is still there.
+// resolveLost returns the id of a missing session that a person named and whose conversation still
+// exists.
 func (h *Home) resolveLost(ctx context.Context, given string) (string, error) {
 	ix, err := h.index(ctx)
 	if err != nil {
@@ -228,15 +225,13 @@ func (h *Home) resolveLost(ctx context.Context, given string) (string, error) {
 	return theOne("session", given, found)
 }
 
-// ResolveEntry returns the id of the entry of a session that a person means: its
-// id, its label, the beginning of an id that no other entry has, a short name as
-// render.ShortEntryIDs makes it, or "leaf" or "" for the last entry of the
-// conversation. That is "" before the first entry.
+// ResolveEntry returns the id of the entry that a person means: by its id, its label, the beginning
+// of an id that no other entry has, a short name from render.ShortEntryIDs, or "leaf" or "" for
+// the last entry of the conversation. That is "" before the first entry.
 //
-// Several entries may have the same label: programs mark with it what is to be looked
-// at. Typing it is then an *AmbiguousError. A label that can never be typed is refused
-// when it is given (see checkLabel); in a log that has one, the entry is found by its
-// id.
+// Several entries may have the same label, because programs use labels to mark what needs a look.
+// Such a label is an *AmbiguousError. A label that could never be typed is refused when it is set
+// (see checkLabel); if a log has one anyway, the entry can be found by its id.
 func ResolveEntry(s *session.Session, given string) (string, error) {
 	if given == "" || given == Leaf {
 		return conversationEnd(s)
@@ -258,14 +253,13 @@ func ResolveEntry(s *session.Session, given string) (string, error) {
 			found = append(found, id)
 		}
 	}
-	if len(found) == 0 { // somebody chose a label; an id only happens to begin so
+	if len(found) == 0 { // a label was chosen by somebody; an id only happens to begin like this
 		found = render.EntriesNamed(given, ids)
 	}
 	return theOne("entry", given, found)
 }
 
-// checkLabel refuses a label that would mean something else: "leaf", and the ids of
-// entries.
+// checkLabel refuses a label that would mean something else: "leaf", and the ids of entries.
 func checkLabel(s *session.Session, label string) error {
 	refused := func(why string) error {
 		return &session.Error{Op: "label", Name: s.ID(), Err: invalid("%s", why), Hint: "choose another label"}
@@ -283,9 +277,9 @@ func checkLabel(s *session.Session, label string) error {
 	return err
 }
 
-// conversationEnd returns the last entry of the conversation on the live branch.
-// The leaf may be behind it: labels, tags and names are entries too, and what a
-// person calls the last entry is none of them.
+// conversationEnd returns the last entry of the conversation on the live branch. The leaf may be
+// after it: labels, tags and names are entries too, but a person who says "the last entry" does
+// not mean those.
 func conversationEnd(s *session.Session) (string, error) {
 	id := s.LeafID()
 	for id != "" {

@@ -9,16 +9,15 @@ import (
 	"github.com/coppice-dev/coppice/render"
 )
 
-// Distinct returns the ids of the sessions that a person means, without those of a
-// conversation that an earlier one means, or with link only without repeated
-// sessions. What means nothing stays as it was given, so that whoever looks for it
-// says so.
+// Distinct returns the ids of the sessions that a person named, each conversation once (with link,
+// each session once). A name that means nothing stays as it was given, so that the operation
+// reports it.
 //
-// All names are resolved before anything is done: "@1" and "@2" must not change
-// their meaning when the first is removed.
+// All names are resolved before anything is done: "@1" and "@2" must not change their meaning when
+// the first session is removed.
 func (s *Sessions) Distinct(ctx context.Context, given []string, link bool) []string {
 	if len(given) < 2 {
-		return given // there is nothing to compare it with
+		return given // a single name has nothing to be compared with
 	}
 	seen := make(map[string]bool)
 	var distinct []string
@@ -38,12 +37,11 @@ func (s *Sessions) Distinct(ctx context.Context, given []string, link bool) []st
 	return distinct
 }
 
-// maxNear is among how many of the latest conversations one is looked for that may
-// have been meant.
+// maxNear is how many of the latest conversations are searched for one that may have been meant.
 const maxNear = 1000
 
-// nearSessions is a hint at the conversations that may have been meant: whose id,
-// key or title is nearly what was given. It is "" if there are none.
+// nearSessions returns a hint at the conversations that may have been meant, because their id, key
+// or title is nearly what was given, or "" if there are none.
 func (h *Home) nearSessions(ctx context.Context, given string) string {
 	ix, err := h.index(ctx)
 	if err != nil {
@@ -54,7 +52,7 @@ func (h *Home) nearSessions(ctx context.Context, given string) string {
 		return ""
 	}
 	var known, ids []string
-	named := make(map[string]*index.Session) // by what may be typed for it
+	named := make(map[string]*index.Session) // by what may be typed
 	for i := range latest {
 		s := &latest[i]
 		ids = append(ids, s.Name)

@@ -9,11 +9,10 @@ import (
 	"github.com/coppice-dev/coppice/session/clean"
 )
 
-// Notice is something that happened beside what was asked for and that a person
-// should know about. Faces word it; what it means for a result is in the result.
-// NoticeJSON is how it is sent.
+// Notice is something that happened on the side and that a person should know about. Faces choose
+// the words; what it means for a result is in the result. NoticeJSON encodes it.
 type Notice interface {
-	// Kind tells notices apart, as in "index_elsewhere". It never changes.
+	// Kind identifies the notice, as in "index_elsewhere". It never changes.
 	Kind() string
 	// cause is the error that came with it, or nil.
 	cause() error
@@ -21,51 +20,51 @@ type Notice interface {
 
 // The notices.
 type (
-	// IndexElsewhere says that the index could not be kept beside the sessions. Another
-	// one is used, which costs time the first time.
+	// IndexElsewhere: the index could not be kept beside the sessions. Another one is used,
+	// which takes time when it is first built.
 	IndexElsewhere struct {
 		Path string `json:"path"`
-		Err  error  `json:"-"` // why not beside them
+		Err  error  `json:"-"` // why it could not be beside them
 	}
-	// IndexBehind says that what was imported is not in the index yet. It will be when
-	// somebody next asks for something that needs it.
+	// IndexBehind: what was imported is not in the index yet. It will be when somebody next
+	// asks for something that needs it.
 	IndexBehind struct {
 		Err error `json:"-"`
 	}
-	// SessionUnread says that a session could not be read. It is missing from every list,
-	// search and sum.
+	// SessionUnread: a session could not be read. It is missing from every list, search and
+	// sum.
 	SessionUnread struct {
 		Name string `json:"session"`
 		Err  error  `json:"-"`
 	}
-	// LineSkipped says that a line of a session is no entry.
+	// LineSkipped: a line of a session is not an entry.
 	LineSkipped struct {
 		Name   string `json:"session"`
 		Offset int64  `json:"offset"` // in bytes
 	}
-	// SessionTrashed says that the home was full, and this session, which was active
-	// longest ago, made room.
+	// SessionTrashed: the home was full, and this session, which had been inactive longest,
+	// made room.
 	SessionTrashed struct {
 		Name   string    `json:"session"`
 		Active time.Time `json:"active"`
 		Max    int       `json:"max"` // how many sessions the home may have
 	}
-	// SessionMissing says that a session of the conversation that was opened is not there.
+	// SessionMissing: a session of the conversation that was opened does not exist.
 	SessionMissing struct {
 		ID string `json:"session"`
 	}
-	// ContinuedElsewhere says that the session that continued the conversation is missing,
-	// so a new one was begun that continues it instead.
+	// ContinuedElsewhere: the session that continued the conversation is missing, so a new
+	// one was created that continues it instead.
 	ContinuedElsewhere struct {
 		Missing string `json:"missing"`
 		Session string `json:"session"`
 	}
-	// SecretRemoved says that a secret was taken out of an entry before it was written.
+	// SecretRemoved: a secret was taken out of an entry before it was written.
 	SecretRemoved struct {
 		Finding redact.Finding `json:"finding"`
 	}
-	// RedactionFinished says that an earlier redaction was interrupted; the rest of it was
-	// done now. Err says why not.
+	// RedactionFinished: an earlier redaction was interrupted, and the rest of it was done
+	// now. Err says why not.
 	RedactionFinished struct {
 		Receipt *clean.Receipt `json:"receipt,omitempty"`
 		Err     error          `json:"-"`
@@ -109,9 +108,8 @@ func (ContinuedElsewhere) cause() error  { return nil }
 func (SecretRemoved) cause() error       { return nil }
 func (n RedactionFinished) cause() error { return n.Err }
 
-// NoticeJSON returns a notice as one JSON object: its kind as "notice", its own
-// members, and as "error" the ErrorInfo of the error that came with it, if there is
-// one.
+// NoticeJSON encodes a notice as one JSON object: its kind as "notice", its own members, and, if an
+// error came with it, the ErrorInfo as "error".
 func NoticeJSON(n Notice) ([]byte, error) {
 	own, err := json.Marshal(n)
 	if err != nil {

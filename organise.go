@@ -11,11 +11,11 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// maxName is how many bytes the name of a session or the label of an entry has at
-// most. It stands in lists, menus and file names.
+// maxName is the maximum length of a session's name or an entry's label, in bytes. They appear in
+// lists, menus and file names.
 const maxName = 1000
 
-// checkName refuses a name that a list could not show.
+// checkName refuses a name that could not be shown in a list.
 func checkName(op, of, name string) error {
 	if len(name) <= maxName {
 		return nil
@@ -23,27 +23,27 @@ func checkName(op, of, name string) error {
 	return &session.Error{Op: op, Name: of, Err: invalid("the name has %s bytes; %s are allowed", render.Thousands(len(name)), render.Thousands(maxName))}
 }
 
-// CreateRequest begins a session.
+// CreateRequest creates a session.
 type CreateRequest struct {
 	// Title is its display name. Default: none.
 	Title string `json:"title,omitempty"`
 	// Tags are its tags. Default: none.
 	Tags []string `json:"tags,omitempty"`
-	// Key is the caller's own name for it, such as "telegram:123456". A key has one
-	// session: Create returns session.ErrExist if there is one. What already means
-	// a session, "last", "@1" or the id of another one, is session.ErrInvalid. Default:
+	// Key is the caller's own name for it, such as "telegram:123456". A key has one session:
+	// if there is one already, Create returns session.ErrExist. A key that already means
+	// something ("last", "@1" or the id of another session) is session.ErrInvalid. Default:
 	// none.
 	Key string `json:"key,omitempty"`
 	// CWD is the directory that it is about. Default: none.
 	CWD string `json:"cwd,omitempty"`
 }
 
-// CreateResult is the session that was begun.
+// CreateResult is the session that was created.
 type CreateResult struct {
 	Session string `json:"session"`
 }
 
-// Create begins a session.
+// Create creates a session.
 func (s *Sessions) Create(ctx context.Context, r CreateRequest) (*CreateResult, error) {
 	h := s.home
 	h.beforeWriting(ctx)
@@ -58,7 +58,7 @@ func (s *Sessions) Create(ctx context.Context, r CreateRequest) (*CreateResult, 
 		return nil, err
 	}
 	header := session.Header{CWD: r.CWD, Key: r.Key}
-	if r.Key != "" { // so that whoever knows the key finds the session
+	if r.Key != "" { // so that the session can be found by its key
 		if err := h.checkKey(ctx, r.Key); err != nil {
 			return nil, err
 		}
@@ -89,7 +89,7 @@ func (s *Sessions) Create(ctx context.Context, r CreateRequest) (*CreateResult, 
 type ForkRequest struct {
 	Session string `json:"session"`        // as a person names it: see Resolve
 	Link    bool   `json:"link,omitempty"` // only the session that is named
-	// At is the entry up to which to copy. Default: all of it, with all branches.
+	// At is the last entry to copy. Default: everything, with all branches.
 	At string `json:"at,omitempty"`
 }
 
@@ -97,11 +97,11 @@ type ForkRequest struct {
 type ForkResult struct {
 	Session string `json:"session"`      // the new one
 	From    string `json:"from"`         // the session, or the conversation, that was copied
-	At      string `json:"at,omitempty"` // the entry up to which it was copied, if not all of it was
+	At      string `json:"at,omitempty"` // the last entry that was copied, if not everything was
 }
 
-// Fork copies a conversation into a new session. The conversation itself does not
-// change. One that goes on in several sessions becomes a single session.
+// Fork copies a conversation into a new session. The conversation itself does not change. If it has
+// several sessions, the copy is still a single one.
 func (s *Sessions) Fork(ctx context.Context, r ForkRequest) (*ForkResult, error) {
 	s.home.beforeWriting(ctx)
 	c, err := s.Open(ctx, OpenRequest{Session: r.Session, Link: r.Link})
@@ -134,14 +134,14 @@ func (h *Home) fork(ctx context.Context, c *Conversation, at string) (*ForkResul
 // RenameRequest gives a conversation a display name.
 type RenameRequest struct {
 	Session string `json:"session"` // as a person names it: see Resolve
-	Name    string `json:"name"`    // "" takes the name away
+	Name    string `json:"name"`    // "" removes the name
 }
 
 // RenameResult says what the conversation is called now.
 type RenameResult struct {
 	Session string `json:"session"` // the one that was written to
 	Entry   string `json:"entry"`   // the entry that names it
-	Name    string `json:"name"`    // without a secret that the request may have had
+	Name    string `json:"name"`    // with any secret in the request taken out
 	Was     string `json:"was,omitempty"`
 }
 
@@ -183,13 +183,13 @@ type PinRequest struct {
 
 // PinResult says whether a conversation is pinned now.
 type PinResult struct {
-	Session string `json:"session"` // the session or, of several, the conversation
+	Session string `json:"session"` // the session or, if there are several, the conversation
 	Pinned  bool   `json:"pinned"`
-	Changed bool   `json:"changed"` // it was not so before
+	Changed bool   `json:"changed"` // false if it was like that before
 }
 
-// Pin keeps a conversation from being removed, or lets it be removed again. All of
-// its sessions are kept, or none.
+// Pin protects a conversation from being removed, or ends that. It applies to all of its sessions or
+// to none.
 func (s *Sessions) Pin(ctx context.Context, r PinRequest) (*PinResult, error) {
 	s.home.beforeWriting(ctx)
 	name, links, err := s.home.openEach(ctx, r.Session)
@@ -210,9 +210,8 @@ func (s *Sessions) Pin(ctx context.Context, r PinRequest) (*PinResult, error) {
 	return result, errors.Join(plainly("pin", name, err), closeAll(links))
 }
 
-// remark appends what only says something about a session (a label, a name, a
-// tag). That does not depend on where the leaf is, so it is simply tried
-// again if another writer was first.
+// remark appends something that is only about a session (a label, a name, a tag). It does not depend
+// on where the leaf is, so if another writer was first, it is simply tried again.
 func remark(s *session.Session, do func() (string, error)) (id string, err error) {
 	err = s.Retry(func() error {
 		id, err = do()

@@ -9,16 +9,16 @@ import (
 	"github.com/coppice-dev/coppice/transcript/discover"
 )
 
-// Overview is what a home has, for somebody who has just come in.
+// Overview is what a home has, for somebody who sees it for the first time.
 type Overview struct {
 	Dir      string        `json:"dir"`
 	Sessions int           `json:"sessions"`
-	Latest   []SessionInfo `json:"latest"` // a few in which something was said last
+	Latest   []SessionInfo `json:"latest"` // the few most recently active
 }
 
 const maxLatest = 5
 
-// Overview says what the home has.
+// Overview returns what the home has.
 func (s *Sessions) Overview(ctx context.Context) (*Overview, error) {
 	ix, err := s.home.index(ctx)
 	if err != nil {
@@ -45,14 +45,14 @@ type KnownProgram struct {
 	New int `json:"new"` // the files that are not in the home, or have changed since
 }
 
-// KnownPrograms says what other programs keep on this machine that can be
-// imported. It needs no home, so everything is new.
+// KnownPrograms returns what other programs keep on this machine that can be imported. It needs no
+// home, so everything counts as new.
 func KnownPrograms(getenv func(string) string) []KnownProgram {
 	return knownPrograms(getenv, func(discover.Source) bool { return true })
 }
 
-// Programs says what other programs keep on this machine, and how much of it an
-// import would read.
+// Programs returns what other programs keep on this machine, and how much of it an import would
+// read.
 func (t *Transfer) Programs(getenv func(string) string) []KnownProgram {
 	ledger := transcript.LedgerOf(t.home.store)
 	return knownPrograms(getenv, func(src discover.Source) bool { return !ledger.IsUnchanged(src.Path, src.Format) })

@@ -19,7 +19,7 @@ const (
 
 func isRating(tag string) bool { return strings.HasPrefix(tag, ratings) }
 
-// otherRatings returns the ratings that the last one of some tags replaces.
+// otherRatings returns the ratings that the last one among some tags replaces.
 func otherRatings(add []string) []string {
 	var last string
 	for _, tag := range add {
@@ -42,14 +42,14 @@ type RateRequest struct {
 
 // RateResult says how a conversation is rated now.
 type RateResult struct {
-	Session string `json:"session"` // the session or, of several, the conversation
+	Session string `json:"session"` // the session or, if there are several, the conversation
 	Rating  string `json:"rating"`
-	// Entry is the entry that says so; "" if there was no rating to take back.
+	// Entry records the rating; "" if there was no rating to take back.
 	Entry string `json:"entry,omitempty"`
 }
 
-// Rate records whether a conversation was good or bad. The last rating counts; the
-// earlier ones stay in the log, with their notes. The model is not sent any of it.
+// Rate records whether a conversation was good or bad. The last rating counts; earlier ones stay in
+// the log, with their notes. None of it is sent to a model.
 func (s *Sessions) Rate(ctx context.Context, r RateRequest) (*RateResult, error) {
 	if r.Rating != "" && r.Rating != Good && r.Rating != Bad {
 		return nil, invalid("a rating is %q, %q or none, not %q", Good, Bad, r.Rating)

@@ -14,15 +14,15 @@ import (
 type PathRequest struct {
 	Session string `json:"session"`
 	Link    bool   `json:"link,omitempty"` // only the session that is named
-	Leaf    string `json:"leaf,omitempty"` // where the path ends, as a person names it; "" is the leaf
-	// At is an entry to read with what stands around it on its branch, as a person
+	Leaf    string `json:"leaf,omitempty"` // the end of the path, as a person names it; "" means the leaf
+	// At is an entry to read together with what is around it on its branch, as a person
 	// names it.
 	At   string `json:"at,omitempty"`
 	All  bool   `json:"all,omitempty"`  // every entry, in the order of the log
-	Last int    `json:"last,omitempty"` // only the last so many; 0 is all
+	Last int    `json:"last,omitempty"` // only this many of the last ones; 0 means all
 }
 
-// Path yields the entries from the root to a leaf, or all that there are.
+// Path yields the entries from the root to a leaf, or all entries.
 func (e *Entries) Path(ctx context.Context, r PathRequest) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
 		c, err := e.home.openFor(ctx, OpenRequest{Session: r.Session, Link: r.Link})
@@ -30,10 +30,10 @@ func (e *Entries) Path(ctx context.Context, r PathRequest) iter.Seq2[session.Ent
 			yield(session.Entry{}, err)
 			return
 		}
-		defer c.Close() // reading leaves nothing to be done
+		defer c.Close() // we only read
 		for entry, err := range c.path(r) {
 			if err == nil {
-				err = ctx.Err() // what is in memory is handed out without looking
+				err = ctx.Err() // entries in memory come without a look at the context
 			}
 			if !yield(entry, err) || err != nil {
 				return
@@ -67,7 +67,7 @@ func (c *Conversation) path(r PathRequest) iter.Seq2[session.Entry, error] {
 	if r.Leaf != "" {
 		leaf, err = c.Resolve(r.Leaf)
 	}
-	if err != nil || leaf == "" { // "" is before the first entry
+	if err != nil || leaf == "" { // "" means before the first entry
 		if err == nil {
 			return func(func(session.Entry, error) bool) {}
 		}
@@ -86,7 +86,7 @@ func (c *Conversation) path(r PathRequest) iter.Seq2[session.Entry, error] {
 	}
 }
 
-// around returns the entries that stand around one, on the branch that it is on.
+// around returns the entries around one, on the branch that it is on.
 func (c *Conversation) around(r PathRequest) ([]string, error) {
 	at, err := c.Resolve(r.At)
 	if err != nil {
@@ -107,7 +107,7 @@ func (c *Conversation) around(r PathRequest) ([]string, error) {
 	return ids, nil
 }
 
-// lastOf returns the last n of a list; 0 is all.
+// lastOf returns the last n elements of a list; 0 means all.
 func lastOf[T any](list []T, n int) []T {
 	if n == 0 {
 		return list
@@ -145,7 +145,7 @@ func (e *Entries) Tree(ctx context.Context, r TreeRequest) iter.Seq2[TreeNode, e
 			yield(TreeNode{}, err)
 			return
 		}
-		defer c.Close() // reading leaves nothing to be done
+		defer c.Close() // we only read
 		drawn := c.drawn()
 		out, err := render.NewOutline(drawn, render.OutlineOptions{Leaf: c.LeafID(), All: true})
 		if err != nil {
@@ -190,13 +190,13 @@ type RawRequest struct {
 	Entry   string `json:"entry"` // as a person names it
 }
 
-// Raw returns the bytes of the file from which an entry was imported.
+// Raw returns the bytes from which an entry was imported.
 func (e *Entries) Raw(ctx context.Context, r RawRequest) (raw []byte, err error) {
 	c, err := e.home.openWith(ctx, r.Session, r.Entry)
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close() // reading leaves nothing to be done
+	defer c.Close() // we only read
 	id, err := c.Resolve(r.Entry)
 	if err != nil {
 		return nil, err
@@ -215,14 +215,14 @@ type EntrySuggestion struct {
 	Text  string `json:"text"`
 }
 
-// Suggest returns the entries of a conversation that are most likely meant: those
-// that have labels, and the ends of branches.
+// Suggest returns the entries of a conversation that are most likely meant: those with labels, and the
+// ends of branches.
 func (e *Entries) Suggest(ctx context.Context, given string) ([]EntrySuggestion, error) {
 	c, err := e.home.openFor(ctx, OpenRequest{Session: given})
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close() // reading leaves nothing to be done
+	defer c.Close() // we only read
 	drawn := c.drawn()
 	out, err := render.NewOutline(drawn, render.OutlineOptions{Leaf: c.LeafID()})
 	if err != nil {

@@ -13,13 +13,13 @@ type RedactRequest struct {
 	// conversation.
 	Sessions []string `json:"sessions,omitempty"`
 	Link     bool     `json:"link,omitempty"`  // only the sessions that are named
-	All      bool     `json:"all,omitempty"`   // instead of Sessions: all, and what the trash has of removed ones
-	Apply    bool     `json:"apply,omitempty"` // take out what was found; nothing brings it back
+	All      bool     `json:"all,omitempty"`   // instead of Sessions: all of them, and removed ones in the trash
+	Apply    bool     `json:"apply,omitempty"` // take out what was found; it cannot be undone
 }
 
-// Redact looks for secrets and, with Apply, takes them out of everything that the
-// home has. Beside an error of taking them out it returns what was done;
-// what is left is done before the next operation that writes: see Unfinished.
+// Redact looks for secrets and, with Apply, takes them out of everything in the home. If taking them
+// out fails half-way, Redact also returns what was done; the next operation that writes does the
+// rest first: see Unfinished.
 func (u *Upkeep) Redact(ctx context.Context, r RedactRequest) (*upkeep.RedactResult, error) {
 	h := u.home
 	if (len(r.Sessions) > 0) == r.All {
@@ -35,7 +35,7 @@ func (u *Upkeep) Redact(ctx context.Context, r RedactRequest) (*upkeep.RedactRes
 	}
 	if r.Apply {
 		h.beforeWriting(ctx)
-		defer h.loadGuard() // for what is open, and is written to without an operation
+		defer h.loadGuard() // for sessions that are open now and written to later
 	}
 	return upkeep.Redact(ctx, h.store, upkeep.RedactRequest{
 		Sessions: names, Apply: r.Apply, Progress: h.reportProgress,
@@ -53,6 +53,6 @@ func (u *Upkeep) Redact(ctx context.Context, r RedactRequest) (*upkeep.RedactRes
 	})
 }
 
-// Unfinished reports whether a redaction was interrupted, so that some of what it
-// was to take out is still there.
+// Unfinished reports whether a redaction was interrupted, so that some of the secrets are still
+// there.
 func (u *Upkeep) Unfinished() (bool, error) { return clean.Unfinished(u.home.store) }

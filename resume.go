@@ -14,17 +14,17 @@ import (
 	"github.com/coppice-dev/coppice/transcript/all"
 )
 
-// ResumeRequest says which conversation to go on with, and in which program.
+// ResumeRequest says which conversation to continue, and in which program.
 type ResumeRequest struct {
 	Session string `json:"session"` // as a person names it: see Resolve
-	// In is another program's format. Default: the one in which it was held.
+	// In is another program's format. Default: the program that it was held in.
 	In string `json:"in,omitempty"`
-	// Getenv is the environment that tells where programs keep their files.
-	// Default: os.Getenv.
+	// Getenv is the environment, which says where programs keep their files. Default:
+	// os.Getenv.
 	Getenv func(string) string `json:"-"`
 }
 
-// ResumeResult is how to go on.
+// ResumeResult is how to continue.
 type ResumeResult struct {
 	Session string       `json:"session"`
 	Agent   string       `json:"agent"`         // the program's format
@@ -34,15 +34,15 @@ type ResumeResult struct {
 	Losses  []ExportLoss `json:"losses,omitempty"`  // what they cannot hold
 }
 
-// Resume finds the command that goes on with a conversation. If the program does
-// not have it (it was held elsewhere, or the program has deleted it), it is written
-// there first. Nothing that is there is overwritten.
+// Resume finds the command that continues a conversation. If the program does not have the
+// conversation (it was held elsewhere, or the program has deleted it), Resume writes it there first.
+// It never overwrites anything.
 func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, error) {
 	c, err := t.home.openFor(ctx, OpenRequest{Session: r.Session})
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close() // reading leaves nothing to be done
+	defer c.Close() // we only read
 	h := c.Header()
 	origin, imported := session.OriginOf(&h)
 	in := r.In
@@ -93,7 +93,7 @@ func (t *Transfer) writeToResume(ctx context.Context, c *Conversation, format *t
 	return nil
 }
 
-// resumable lists the formats that can be written and have a command to go on.
+// resumable lists the formats that can be written and have a command to continue.
 func resumable() []string {
 	var names []string
 	for _, f := range all.Formats() {
@@ -105,8 +105,8 @@ func resumable() []string {
 	return names
 }
 
-// keeps reports whether a program still has a file: it is there, in one of the
-// places where the program looks. What was imported from a download is not.
+// keeps reports whether a program still has a file, in one of the places where it looks. A file that
+// was imported from a download does not count.
 func keeps(format *transcript.Format, env transcript.Env, path string) bool {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || format.Places == nil {
 		return false

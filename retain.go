@@ -8,18 +8,18 @@ import (
 	"github.com/coppice-dev/coppice/upkeep"
 )
 
-// RetainRequest says which sessions may stay.
+// RetainRequest says which sessions to keep.
 type RetainRequest struct {
-	// OlderThan removes the sessions that were active longer ago; 0 means that
-	// none goes because of its age.
+	// OlderThan removes the sessions that have been inactive for longer; 0 removes none
+	// because of its age.
 	OlderThan time.Duration `json:"older_than,omitempty"`
-	// MaxCount removes all but so many of those that were active last; nil means
-	// that none goes because there are too many.
+	// MaxCount keeps only this many of the most recently active; nil removes none because
+	// there are too many.
 	MaxCount *int `json:"max_count,omitempty"`
 	DryRun   bool `json:"dry_run,omitempty"` // only say what would be removed
 }
 
-// Retired is a session that was removed because of its age or of its rank.
+// Retired is a session that was removed because of its age or because there were too many.
 type Retired struct {
 	ID      string    `json:"id"`
 	Title   string    `json:"title"`
@@ -31,14 +31,14 @@ type Retired struct {
 
 // RetainResult is what went, or would go.
 type RetainResult struct {
-	Sessions []Retired `json:"sessions"` // the oldest first
+	Sessions []Retired `json:"sessions"` // oldest first
 	Size     int64     `json:"size"`
-	Pinned   int       `json:"pinned"` // so many stay only because they are pinned
+	Pinned   int       `json:"pinned"` // how many stay only because they are pinned
 	// Failed are the sessions that could not be read or removed. They stay.
 	Failed []Failure `json:"failed"`
 }
 
-// Failure is a session with which something did not work while the rest was done.
+// Failure is a session for which something failed while the rest was done.
 type Failure struct {
 	Session string `json:"session"`
 	Error   string `json:"error"`
@@ -49,10 +49,9 @@ func newFailure(name string, err error) Failure {
 	return Failure{Session: name, Error: err.Error(), Err: err}
 }
 
-// Retain moves old sessions to the trash. A session is as old as what was last
-// said in its conversation; tags, pins and imports make none younger. Pinned ones
-// stay and do not count. Beside an error that comes in the middle it returns what
-// was done until then.
+// Retain moves old sessions to the trash. The age of a session counts from what was last said in its
+// conversation; tags, pins and imports do not make it younger. Pinned sessions stay and do not
+// count. If an error interrupts it, Retain also returns what was done until then.
 func (u *Upkeep) Retain(ctx context.Context, r RetainRequest) (*RetainResult, error) {
 	rule := upkeep.Rule{OlderThan: r.OlderThan, MaxCount: -1}
 	if r.MaxCount != nil {
@@ -102,7 +101,7 @@ func (u *Upkeep) retire(ctx context.Context, c upkeep.Choice, r RetainRequest) (
 	if r.DryRun {
 		return went, nil
 	}
-	// This looks at the pin once more: choosing may have taken a while.
+	// Remove checks the pin again, because choosing may have taken a while.
 	removals, err := upkeep.Remove(ctx, u.home.store, upkeep.RemoveRequest{Sessions: []string{c.Name}})
 	if err == nil {
 		went.Removal = removals[0]

@@ -23,16 +23,16 @@ type FindRequest struct {
 	Session string    `json:"session,omitempty"` // as a person names it
 	Since   time.Time `json:"since,omitzero"`
 	Until   time.Time `json:"until,omitzero"`
-	Live    bool      `json:"live,omitempty"`   // not on branches that were left
-	Newest  bool      `json:"newest,omitempty"` // the newest first, instead of the best
-	Limit   int       `json:"limit,omitempty"`  // 0 is 20; negative is all
-	Offset  int       `json:"offset,omitempty"` // leave out so many of the first
+	Live    bool      `json:"live,omitempty"`   // not on abandoned branches
+	Newest  bool      `json:"newest,omitempty"` // newest first, instead of best first
+	Limit   int       `json:"limit,omitempty"`  // 0 means 20; negative means all
+	Offset  int       `json:"offset,omitempty"` // skip this many
 }
 
 // Hit is a piece of text that matches.
 type Hit struct {
 	Session    string    `json:"session"`        // the conversation
-	Link       string    `json:"link,omitempty"` // the session of it that has the entry, if that is another
+	Link       string    `json:"link,omitempty"` // the session that has the entry, if it is another one of the conversation
 	Title      string    `json:"title"`
 	Entry      string    `json:"entry"`
 	Kind       string    `json:"kind"`
@@ -48,7 +48,7 @@ type Hit struct {
 	Also       []string  `json:"also"`       // other sessions that have the same entry
 }
 
-// Name is what to open for a hit: the session that has it.
+// Name returns what to open for a hit: the session that has it.
 func (h *Hit) Name() string {
 	if h.Link != "" {
 		return h.Link
@@ -67,7 +67,7 @@ type FindResult struct {
 	Unknown []UnknownFilter `json:"unknown,omitempty"`
 }
 
-// Find searches in everything that was said, thought, called and answered.
+// Find searches everything that was said, thought, called and returned.
 func (s *Search) Find(ctx context.Context, r FindRequest) (*FindResult, error) {
 	o := index.SearchOptions{
 		Query: r.Query, Roles: r.Roles, Tools: r.Tools, Models: r.Models, Tags: r.Tags, CWD: r.CWD, Agent: r.Agent, Project: r.Project,

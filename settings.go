@@ -23,17 +23,16 @@ import (
 type Setting struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`
-	Origin string `json:"origin"` // "default", "environment NAME", the path of a file, or what a face calls it
+	Origin string `json:"origin"` // "default", "environment NAME", the path of a file, or a face's own word
 }
 
-// Settings are what can be chosen about a home. What a face passes to
-// LoadSettings wins over the environment, the environment over the
-// configuration file, and the file over the default.
+// Settings are what can be chosen about a home. What a face passes to LoadSettings wins over the
+// environment, the environment over the configuration file, and the file over the default.
 //
 // The zero value has the defaults, and no directory.
 type Settings struct {
 	path   string // of the configuration file; "" if there is no place for one
-	cache  string // the directory for what can be made again; "" if there is none
+	cache  string // the directory for derived files; "" if there is none
 	values map[string]Setting
 }
 
@@ -56,18 +55,18 @@ const (
 	whenFullTrash  = "trash"
 )
 
-// rule is what holds for a setting, besides where it may come from.
+// rule is everything about a setting except where its value came from.
 type rule struct {
 	key      string
-	env      string // "" if the environment has no word in it
+	env      string // "" if the environment cannot set it
 	fallback string
 	must     string // completes "it must be …"
 	fits     func(value string) bool
 }
 
-// takes reports whether a value of the configuration file is of a kind that the
-// setting may have. Numbers and truth values may stand there with or without
-// quotes, but a directory is a text: nobody calls one 5.
+// takes reports whether the setting may have a value of this kind in the configuration file. Numbers
+// and booleans may be written with or without quotes, but a directory must be a string: nobody
+// calls one 5.
 func (r *rule) takes(value any) bool {
 	switch value.(type) {
 	case string:
@@ -78,8 +77,8 @@ func (r *rule) takes(value any) bool {
 	return false
 }
 
-// rules lists all settings in the order in which they are shown. The default
-// directory depends on the machine: see LoadSettings.
+// rules lists all settings in the order in which they are shown. The default directory depends on the
+// machine: see LoadSettings.
 var rules = []rule{
 	{SettingDir, "COPPICE_HOME", "", "the name of a directory, in quotes in the file", func(v string) bool { return v != "" }},
 	{SettingSync, "COPPICE_SYNC", "always", "always, never or a duration such as 1s", isSync},
@@ -113,9 +112,8 @@ func isSync(v string) bool {
 	return v == "always" || v == "never" || err == nil && d > 0
 }
 
-// LoadSettings finds the value of every setting: those that are given, whose
-// Origin says where a face got them, then the environment, the configuration
-// file, the defaults.
+// LoadSettings finds the value of every setting: first among those given, whose Origin says where the
+// face got them, then in the environment, then in the configuration file, then the default.
 func LoadSettings(getenv func(string) string, given ...Setting) (*Settings, error) {
 	s := &Settings{
 		path: ConfigPath(getenv), values: make(map[string]Setting),
@@ -207,8 +205,7 @@ func (s *Settings) Get(key string) Setting {
 	return v
 }
 
-// Path is where the configuration file is, or would be; "" if the machine has
-// no place for one.
+// Path returns where the configuration file is, or would be; "" if the machine has no place for one.
 func (s *Settings) Path() string { return s.path }
 
 func (s *Settings) number(key string) int64 {
@@ -216,11 +213,11 @@ func (s *Settings) number(key string) int64 {
 	return n
 }
 
-// pricesPath is the file in which the user may have written down what models cost.
-// It is beside the configuration file; "" if there is no place for either.
+// pricesPath returns the file in which the user may have written down what models cost. It is beside
+// the configuration file; "" if there is no place for either.
 func (s *Settings) pricesPath() string {
 	if s.path == "" {
-		return "" // and not a file wherever they happen to be
+		return "" // rather than a file in the present directory
 	}
 	return filepath.Join(filepath.Dir(s.path), "prices.toml")
 }
@@ -229,7 +226,7 @@ func (s *Settings) redacts() bool { return s.Get(SettingRedact).Value == "true" 
 
 func (s *Settings) blobThreshold() int { return int(s.number(SettingBlobThreshold)) }
 
-// storeOptions are the settings that a directory of sessions is opened with.
+// storeOptions returns the settings that apply to the store.
 func (s *Settings) storeOptions() *file.Options {
 	opts := &file.Options{
 		MaxLine: s.number(SettingMaxEntry), MaxLog: s.number(SettingMaxSession), MaxLogs: int(s.number(SettingMaxSessions)),
@@ -246,8 +243,8 @@ func (s *Settings) storeOptions() *file.Options {
 	return opts
 }
 
-// ConfigPath is where the configuration file is, or would be, whatever is in
-// it; "" if the machine has no place for one.
+// ConfigPath returns where the configuration file is, or would be, without reading it; "" if the
+// machine has no place for one.
 func ConfigPath(getenv func(string) string) string {
 	if path := getenv("COPPICE_CONFIG"); path != "" {
 		return path
@@ -255,9 +252,9 @@ func ConfigPath(getenv func(string) string) string {
 	return under(xdg(getenv, "XDG_CONFIG_HOME", ".config"), "coppice", "config.toml")
 }
 
-// xdg returns a directory of the XDG base directory specification, or "" if the
-// user has no home directory. Never a relative one: what belongs to a person must
-// not end up wherever they happen to be.
+// xdg returns a directory of the XDG base directory specification, or "" if the user has no home
+// directory. It never returns a relative one: what belongs to a person must not end up in whatever
+// directory they are in.
 func xdg(getenv func(string) string, name, fallback string) string {
 	if dir := getenv(name); filepath.IsAbs(dir) {
 		return dir
@@ -265,7 +262,7 @@ func xdg(getenv func(string) string, name, fallback string) string {
 	return under(HomeDir(getenv), filepath.FromSlash(fallback))
 }
 
-// HomeDir is the user's home directory, or "" if they have none.
+// HomeDir returns the user's home directory, or "" if they have none.
 func HomeDir(getenv func(string) string) string {
 	home := getenv("HOME")
 	if runtime.GOOS == "windows" || !filepath.IsAbs(home) {

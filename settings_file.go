@@ -21,11 +21,11 @@ type ChangedSetting struct {
 	Key      string `json:"key"`
 	Value    string `json:"value"`
 	Path     string `json:"path"`                // the file that was written
-	HiddenBy string `json:"hidden_by,omitempty"` // the environment variable that wins over it for now
+	HiddenBy string `json:"hidden_by,omitempty"` // the environment variable that overrides it for now
 }
 
-// SetSetting writes a setting into the configuration file. Its comments stay, and
-// so does what is wrong with other settings in it: this is how one is corrected.
+// SetSetting writes a setting into the configuration file. Comments stay, and so do wrong values of
+// other settings: this is how one is corrected.
 func SetSetting(getenv func(string) string, key, value string) (*ChangedSetting, error) {
 	r := ruleOf(key)
 	if r == nil {
@@ -38,8 +38,8 @@ func SetSetting(getenv func(string) string, key, value string) (*ChangedSetting,
 	if path == "" {
 		return nil, noHomeDir("write the configuration")
 	}
-	// Where the file is a link (to one that is kept elsewhere), the file it leads
-	// to is the one to replace.
+	// If the file is a link to one that is kept elsewhere, replace the file that it leads
+	// to.
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
@@ -63,10 +63,9 @@ func SetSetting(getenv func(string) string, key, value string) (*ChangedSetting,
 	return changed, nil
 }
 
-// setInTOML sets a key in the text of a configuration file: in the line that
-// sets it already, or in a new one. Encoding the file again would lose its
-// comments; so the text is edited, and then read back to see that it says what
-// it should.
+// setInTOML sets a key in the text of a configuration file: in the line that already sets it, or in a
+// new one. Encoding the file again would lose its comments, so we edit the text and then read it back
+// to see that it says what it should.
 func setInTOML(text []byte, key, value string) ([]byte, error) {
 	encoded := ruleOf(key).encode(value)
 	lines := strings.SplitAfter(string(text), "\n")
@@ -89,8 +88,7 @@ func setInTOML(text []byte, key, value string) ([]byte, error) {
 	return []byte(edited), nil
 }
 
-// encode writes a number as a number, where the setting may be one, and
-// everything else as a string.
+// encode writes a number as a number if the setting can be one, and everything else as a string.
 func (r *rule) encode(value string) string {
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil && strconv.FormatInt(n, 10) == value && r.takes(n) {
 		return value
@@ -99,7 +97,7 @@ func (r *rule) encode(value string) string {
 	return strings.TrimSpace(strings.TrimPrefix(string(line), "v = "))
 }
 
-// replaceFile puts a file in the place of another, whole or not at all.
+// replaceFile replaces a file as a whole or not at all.
 func replaceFile(path string, text []byte) error {
 	if err := vfs.Mkdir(vfs.OS{}, filepath.Dir(path), 0o700); err != nil {
 		return err

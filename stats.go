@@ -13,7 +13,7 @@ import (
 
 // StatsRequest says what to count.
 type StatsRequest struct {
-	Session string    `json:"session,omitempty"` // as a person names it; "" is all of them
+	Session string    `json:"session,omitempty"` // as a person names it; "" means all of them
 	Since   time.Time `json:"since,omitzero"`
 	Until   time.Time `json:"until,omitzero"`
 	// TimeZone is where a day begins at midnight: a name such as "Europe/Lisbon" or
@@ -23,19 +23,19 @@ type StatsRequest struct {
 
 // Usage is what some responses cost.
 type Usage struct {
-	Key          string `json:"key,omitempty"` // the day, model or session that it is of
+	Key          string `json:"key,omitempty"` // the day, model or session
 	Responses    int64  `json:"responses"`
 	Input        int64  `json:"input"`
 	CacheRead    int64  `json:"cache_read"`
 	CacheWrite   int64  `json:"cache_write"`
 	Output       int64  `json:"output"`
 	Reasoning    int64  `json:"reasoning"` // of the output
-	Recorded     int64  `json:"recorded"`  // tokens that were recorded with messages and that no provider reported
+	Recorded     int64  `json:"recorded"`  // tokens that were recorded with messages but not reported by a provider
 	CostMicroUSD int64  `json:"cost_micro_usd"`
 	Unpriced     int64  `json:"unpriced_responses"` // whose cost is not known
 }
 
-// Tokens is how many tokens were billed or recorded.
+// Tokens returns how many tokens were billed or recorded.
 func (u *Usage) Tokens() int64 {
 	as := index.Usage(*u)
 	return as.Tokens()
@@ -45,14 +45,14 @@ func (u *Usage) Tokens() int64 {
 type StatsResult struct {
 	Session  string            `json:"session,omitempty"`
 	Context  *int64            `json:"context_tokens,omitempty"` // of the session that was asked for
-	Shared   int64             `json:"shared_tokens,omitempty"`  // tokens of responses that count in older sessions
+	Shared   int64             `json:"shared_tokens,omitempty"`  // tokens of responses that are counted in older sessions
 	Messages int64             `json:"messages"`
 	Total    Usage             `json:"total"`
 	Days     []Usage           `json:"days"`
-	Models   []Usage           `json:"models"`   // the one with most tokens first
-	Projects []Usage           `json:"projects"` // by the name of the directory, the one with most tokens first
-	Agents   []Usage           `json:"agents"`   // by the program that the sessions are from
-	Sessions []Usage           `json:"sessions"` // the most expensive first; none if one session was asked for
+	Models   []Usage           `json:"models"`   // most tokens first
+	Projects []Usage           `json:"projects"` // by the name of the directory, most tokens first
+	Agents   []Usage           `json:"agents"`   // by the program that the sessions come from
+	Sessions []Usage           `json:"sessions"` // most expensive first; none if one session was asked for
 	Titles   map[string]string `json:"-"`        // of the first few of them
 	Tools    []Count           `json:"tools"`
 	Roles    []Count           `json:"roles"`
@@ -66,8 +66,8 @@ const (
 	maxTitles = 5 // of the most expensive sessions
 )
 
-// Stats counts tokens, cost, messages, tools and topics. A response that is in
-// several sessions, because one was forked from the other, counts once.
+// Stats counts tokens, cost, messages, tools and topics. A response that is in several sessions,
+// because one was forked from the other, counts once.
 func (s *Search) Stats(ctx context.Context, r StatsRequest) (*StatsResult, error) {
 	o := index.StatsOptions{Since: r.Since, Until: r.Until, Location: time.Local}
 	if r.TimeZone != "" {
@@ -153,7 +153,7 @@ func (c *counting) nameSessions(ctx context.Context) error {
 	for _, u := range c.result.Sessions[:min(len(c.result.Sessions), maxTitles)] {
 		found, err := c.ix.Conversation(ctx, u.Key)
 		if errors.Is(err, session.ErrNotExist) {
-			continue // removed since it was counted; what it cost was spent all the same
+			continue // removed since it was counted; the money is spent anyway
 		}
 		if err != nil {
 			return err

@@ -21,16 +21,15 @@ type TagRequest struct {
 
 // TagResult has the tags of a conversation.
 type TagResult struct {
-	Session string   `json:"session"` // the session or, of several, the conversation
+	Session string   `json:"session"` // the session or, if there are several, the conversation
 	Tags    []string `json:"tags"`    // sorted
-	// Entry is the last entry that was written for it; "" if the tags were like
-	// that already.
+	// Entry is the last entry that was written for it; "" if nothing had to change.
 	Entry string `json:"entry,omitempty"`
 }
 
-// Tag adds tags to those of a conversation and takes others away. What is added
-// goes to its last session; what is taken away is taken from all that have it.
-// Without changes it only returns the tags, and writes nothing.
+// Tag adds tags to a conversation and removes others. New tags go to its last session; tags are
+// removed from every session that has them. Without changes it only returns the tags and writes
+// nothing.
 func (s *Sessions) Tag(ctx context.Context, r TagRequest) (*TagResult, error) {
 	add, err := cleanTags(r.Add)
 	if err != nil {
@@ -47,7 +46,7 @@ func (s *Sessions) Tag(ctx context.Context, r TagRequest) (*TagResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(add, isRating) { // a session has one rating
+	if slices.ContainsFunc(add, isRating) { // a session has only one rating
 		remove = append(remove, otherRatings(add)...)
 	}
 	add = slices.DeleteFunc(add, func(tag string) bool { return slices.Contains(remove, tag) })
@@ -84,7 +83,7 @@ func cleanTags(tags []string) ([]string, error) {
 	return clean, nil
 }
 
-// tagsOf returns the tags of a conversation: those of all its sessions.
+// tagsOf returns the tags of all sessions of a conversation.
 func tagsOf(links []*Conversation) ([]string, error) {
 	var all session.TagSet
 	for _, c := range links {
@@ -97,8 +96,8 @@ func tagsOf(links []*Conversation) ([]string, error) {
 	return append([]string{}, all.Sorted()...), nil // in JSON an empty list is a list
 }
 
-// changeTags changes the tags of a conversation and returns the id of the last
-// entry that does so, or "" if they are like that already.
+// changeTags changes the tags of a conversation and returns the id of the last entry that does so, or
+// "" if nothing had to change.
 func changeTags(links []*Conversation, add, remove []string) (entry string, err error) {
 	if len(add)+len(remove) == 0 {
 		return "", nil
@@ -141,8 +140,8 @@ type SuggestTagsResult struct {
 
 const maxSuggested = 8
 
-// SuggestTags returns words that set a conversation apart from others and that are
-// not among its tags: those first that are tags of others already.
+// SuggestTags returns words that distinguish a conversation from others and are not among its tags.
+// Words that are already tags of others come first.
 func (s *Sessions) SuggestTags(ctx context.Context, r SuggestTagsRequest) (*SuggestTagsResult, error) {
 	found, known, unknown, err := s.home.suggestTags(ctx, r.Session)
 	if err != nil {
@@ -152,7 +151,7 @@ func (s *Sessions) SuggestTags(ctx context.Context, r SuggestTagsRequest) (*Sugg
 	return &SuggestTagsResult{found.ID, words[:min(len(words), maxSuggested)]}, nil
 }
 
-// suggestTags returns tags of others and new words, the best first.
+// suggestTags returns tags of other sessions and new words, best first.
 func (h *Home) suggestTags(ctx context.Context, given string) (found *index.Session, known, unknown []string, err error) {
 	if found, err = h.indexed(ctx, given); err != nil {
 		return found, nil, nil, err
@@ -170,7 +169,7 @@ func (h *Home) suggestTags(ctx context.Context, given string) (found *index.Sess
 		return found, nil, nil, err
 	}
 	named := make(map[string]string)            // the tag that ends with a word
-	for _, tag := range slices.Backward(tags) { // of several that end alike, the most frequent one stays
+	for _, tag := range slices.Backward(tags) { // if several end alike, the most frequent one stays
 		if !isRating(tag.Name) {
 			named[strings.ToLower(path.Base(tag.Name))] = tag.Name
 		}
@@ -180,7 +179,7 @@ func (h *Home) suggestTags(ctx context.Context, given string) (found *index.Sess
 		case slices.Contains(found.Tags, topic.Word), is && slices.Contains(found.Tags, tag):
 		case is:
 			known = append(known, tag)
-		case !strings.ContainsFunc(topic.Word, isIdeograph): // of these the index has pairs, not words
+		case !strings.ContainsFunc(topic.Word, isIdeograph): // the index has pairs of these, not words
 			unknown = append(unknown, topic.Word)
 		}
 	}
@@ -205,8 +204,8 @@ type TagsResult struct {
 	Tags []TagCount `json:"tags"` // by name, so that forge/parser follows forge
 }
 
-// Tags returns all tags. A tag such as forge/parser/tokens is a tag below
-// forge/parser: a list of the sessions with a tag has those with the tags below it.
+// Tags returns all tags. A tag such as forge/parser/tokens is below forge/parser: listing the sessions
+// with a tag includes those with tags below it.
 func (s *Sessions) Tags(ctx context.Context) (*TagsResult, error) {
 	ix, err := s.home.index(ctx)
 	if err != nil {
@@ -256,15 +255,15 @@ type AutoTagged struct {
 	Added   []string `json:"added"`
 }
 
-// How many tags AutoTag adds: those that others have already say more than new
-// words, of which a few are enough to begin with.
+// How many tags AutoTag adds. Tags that others already have say more than new words, of which a few
+// are enough to begin with.
 const (
 	maxKnownTags = 3
 	maxNewTags   = 2
 )
 
-// AutoTag adds the best of the tags that SuggestTags suggests. If it is interrupted, it
-// returns what was done with the error.
+// AutoTag adds the best of the tags that SuggestTags suggests. If it is interrupted, it returns what
+// was done together with the error.
 func (s *Sessions) AutoTag(ctx context.Context, r AutoTagRequest) (*AutoTagResult, error) {
 	names := r.Sessions
 	if r.All {
@@ -278,8 +277,8 @@ func (s *Sessions) AutoTag(ctx context.Context, r AutoTagRequest) (*AutoTagResul
 			}
 		}
 	}
-	// All are chosen before any is written: a tag that one gets must not decide what the
-	// next one gets, and a name that means nothing must not stop the work halfway.
+	// Choose all before writing any: a tag that one conversation gets must not decide what
+	// the next one gets, and a name that means nothing must not stop the work half-way.
 	chosen := make([]AutoTagged, 0, len(names))
 	for _, name := range names {
 		found, known, unknown, err := s.home.suggestTags(ctx, name)

@@ -19,16 +19,16 @@ type RemoveRequest struct {
 	Force   bool   `json:"force,omitempty"` // even if it is pinned, or too damaged to check
 }
 
-// RemoveResult is what is in the trash now.
+// RemoveResult is what is now in the trash.
 type RemoveResult struct {
 	Title    string   `json:"title"`
 	Sessions []string `json:"sessions"` // of the conversation, in its order
 	Removals []string `json:"removals"` // the name of each removal
 }
 
-// Remove moves a conversation to the trash, from which Restore brings it back. A
-// pinned one stays: the error is an *upkeep.PinnedError. Beside an error that comes
-// in the middle of a conversation it returns those of its sessions that are gone.
+// Remove moves a conversation to the trash, from which Restore brings it back. A pinned one stays: the
+// error is an *upkeep.PinnedError. If an error interrupts it, Remove also returns the sessions that
+// are gone.
 func (s *Sessions) Remove(ctx context.Context, r RemoveRequest) (*RemoveResult, error) {
 	h := s.home
 	h.beforeWriting(ctx)
@@ -55,12 +55,12 @@ type Removal struct {
 
 // TrashRequest says what to list.
 type TrashRequest struct {
-	Begin string `json:"begin,omitempty"` // only removals whose names begin so
+	Begin string `json:"begin,omitempty"` // only removals whose names begin like this
 }
 
 // TrashResult is what is in the trash.
 type TrashResult struct {
-	Removals []Removal `json:"removals"` // the latest first
+	Removals []Removal `json:"removals"` // latest first
 }
 
 // Trash lists what is in the trash.
@@ -69,8 +69,7 @@ func (u *Upkeep) Trash(ctx context.Context, r TrashRequest) (*TrashResult, error
 	if err != nil {
 		return nil, err
 	}
-	// What is in the trash is kept as it was in the store, so that titles can be
-	// read.
+	// Removed sessions are kept as they were in the store, so their titles can be read.
 	trashed, err := u.home.store.ReadTrash()
 	if err != nil {
 		return nil, err
@@ -87,19 +86,19 @@ func (u *Upkeep) Trash(ctx context.Context, r TrashRequest) (*TrashResult, error
 
 // RestoreRequest says what to bring back.
 type RestoreRequest struct {
-	// Session is the name of a removal or, of a session whose latest removal is
-	// meant, the id or the key; or the beginning of either.
+	// Session is the name of a removal, or the id or key of a session, which means its
+	// latest removal; or the beginning of any of these.
 	Session string `json:"session"`
 }
 
-// RestoreResult is what is back.
+// RestoreResult is what was restored.
 type RestoreResult struct {
 	Session string `json:"session"`
 	Removal string `json:"removal"`
 }
 
-// Restore brings a removed session back under its id. It returns
-// session.ErrExist if the home has a session of that id again.
+// Restore brings back a removed session under its id. It returns session.ErrExist if the home has a
+// session with that id again.
 func (u *Upkeep) Restore(ctx context.Context, r RestoreRequest) (*RestoreResult, error) {
 	u.home.beforeWriting(ctx)
 	item, err := u.resolveTrashed(ctx, r.Session)
@@ -119,7 +118,7 @@ func (u *Upkeep) Restore(ctx context.Context, r RestoreRequest) (*RestoreResult,
 	return &RestoreResult{Session: item.Name, Removal: item.ID}, nil
 }
 
-// resolveTrashed returns the removal that a person means.
+// resolveTrashed returns the removal that a person named.
 func (u *Upkeep) resolveTrashed(ctx context.Context, given string) (store.Trashed, error) {
 	items, err := u.home.store.Trash(ctx)
 	if err != nil {
@@ -128,8 +127,8 @@ func (u *Upkeep) resolveTrashed(ctx context.Context, given string) (store.Trashe
 	if given == "" {
 		return store.Trashed{}, invalid("the session's name is empty")
 	}
-	// Of several removals of one session the latest is meant, and items has that
-	// first.
+	// If a session was removed several times, the latest removal is meant, and that comes
+	// first in items.
 	for _, name := range []string{given, idOfKey(given)} {
 		for _, item := range items {
 			if name != "" && (item.ID == name || item.Name == name) {
@@ -149,8 +148,7 @@ func (u *Upkeep) resolveTrashed(ctx context.Context, given string) (store.Trashe
 	return latest[name], err
 }
 
-// latestOf returns the latest removal of each session that is meant, and the
-// sessions.
+// latestOf returns the latest removal of each session that is meant, and the sessions.
 func latestOf(items []store.Trashed, meant func(store.Trashed) bool) (map[string]store.Trashed, []string) {
 	latest := make(map[string]store.Trashed)
 	var names []string
@@ -163,8 +161,7 @@ func latestOf(items []store.Trashed, meant func(store.Trashed) bool) (map[string
 	return latest, names
 }
 
-// trashedByKey returns the removals of sessions that have a key which their ids are
-// not made of.
+// trashedByKey returns the removals of sessions with a key that does not determine their ids.
 func (u *Upkeep) trashedByKey(ctx context.Context, key string) ([]string, error) {
 	trashed, err := u.home.store.ReadTrash()
 	if err != nil {
@@ -177,9 +174,9 @@ func (u *Upkeep) trashedByKey(ctx context.Context, key string) ([]string, error)
 // EmptyTrashRequest says what to delete for good.
 type EmptyTrashRequest struct {
 	OlderThan time.Duration `json:"older_than,omitempty"` // only what was removed longer ago
-	// Before, if it is set, is used instead of OlderThan: only what was removed
-	// before that moment. Whoever asks a person first passes on the Before of the
-	// dry run, so that nothing goes that they were not asked about.
+	// Before, if set, is used instead of OlderThan: only what was removed before that
+	// moment. A face that asks a person first passes on the Before of the dry run, so that
+	// nothing is deleted that the person did not see.
 	Before time.Time `json:"before,omitzero"`
 	DryRun bool      `json:"dry_run,omitempty"` // only say what would be deleted
 }
@@ -191,8 +188,8 @@ type EmptyTrashResult struct {
 	Before   time.Time `json:"before"` // only what was removed before that moment
 }
 
-// EmptyTrash deletes what is in the trash for good. Beside an error it returns what
-// it has deleted.
+// EmptyTrash deletes what is in the trash for good. If an error interrupts it, it also returns what it
+// has deleted.
 func (u *Upkeep) EmptyTrash(ctx context.Context, r EmptyTrashRequest) (*EmptyTrashResult, error) {
 	if r.OlderThan < 0 {
 		return nil, invalid("an age of %v is negative", r.OlderThan)

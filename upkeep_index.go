@@ -17,7 +17,7 @@ type IndexStatus struct {
 	SQLite   string `json:"sqlite"`
 }
 
-// IndexStatus brings the index up to date and says what it holds.
+// IndexStatus brings the index up to date and returns what it holds.
 func (u *Upkeep) IndexStatus(ctx context.Context) (*IndexStatus, error) {
 	ix, err := u.home.index(ctx)
 	if err != nil {
@@ -33,7 +33,7 @@ type RebuildResult struct {
 	Path string `json:"path"`
 }
 
-// RebuildIndex makes the index again from the sessions.
+// RebuildIndex rebuilds the index from the sessions.
 func (u *Upkeep) RebuildIndex(ctx context.Context) (*RebuildResult, error) {
 	h := u.home
 	h.beforeWriting(ctx)
