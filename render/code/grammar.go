@@ -118,6 +118,9 @@ func (r *rule) match(text []rune, at int) *regexp2.Match {
 		return nil
 	}
 	m, err := re.FindRunesMatchStartingAt(text, at)
+	if err != nil { // its time was over; perhaps because the machine stalled
+		m, err = re.FindRunesMatchStartingAt(text, at)
+	}
 	if err != nil || m == nil || m.RuneIndex != at {
 		return nil
 	}

@@ -2,11 +2,15 @@ package code
 
 import (
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/chroma/v2"
 	"github.com/alecthomas/chroma/v2/lexers"
+	"github.com/dlclark/regexp2/v2"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -51,6 +55,23 @@ func TestGrammarsFindWhatChromaFinds(t *testing.T) {
 		if diff != "" {
 			t.Errorf("%s (-want +got):\n%s", lexer.Config().Name, diff)
 		}
+	}
+}
+
+// A machine that stalls in the middle of a text does not change how it looks.
+func TestAStallChangesNothing(t *testing.T) {
+	t.Parallel()
+	const text = "// x\nreturn \"s\" + 1"
+	want, _ := lex(newGrammar(lexers.Get("go")), text, time.Hour)
+	g := newGrammar(lexers.Get("go"))
+	stalled := g.states["root"][0]
+	compile := stalled.compile
+	stalled.compile = sync.OnceValue(func() *regexp2.Regexp {
+		time.Sleep(maxTime + 10*time.Millisecond)
+		return compile()
+	})
+	if got := patiently(g, text); len(want) < 3 || !slices.Equal(want, got) {
+		t.Errorf("after a stall it has the parts %v, else %v", got, want)
 	}
 }
 
