@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
 // progress is a bar on standard error. It appears only on a terminal, and only
@@ -34,9 +36,19 @@ func (p *progress) draw(done, total int64) {
 		return
 	}
 	p.printed = now
-	filled := int(progressWidth * done / total)
-	_ = p.talk.err.Redraw(fmt.Sprintf("%s %s%s %3d %%", p.what,
-		strings.Repeat("█", filled), strings.Repeat("░", progressWidth-filled), 100*done/total))
+	_ = p.talk.err.Redraw(progressBar(p.what, done, total, p.talk.columnsOf(p.talk.talkScreen)))
+}
+
+// progressBar returns the bar. A terminal breaks a line that is too long into two, of which
+// the next drawing would wipe only one away.
+func progressBar(what string, done, total int64, columns int) string {
+	percent := fmt.Sprintf(" %3d %%", 100*done/total)
+	width := progressWidth
+	if columns > 0 {
+		width = min(width, max(columns-ansi.StringWidth(what)-len(percent)-2, 0))
+	}
+	filled := int(int64(width) * done / total)
+	return what + " " + strings.Repeat("█", filled) + strings.Repeat("░", width-filled) + percent
 }
 
 // show draws how far the work at hand has come.

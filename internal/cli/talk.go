@@ -185,14 +185,17 @@ func (t *talk) isTerminal() bool { return t.screen != nil }
 // width is how many columns there are, or 0 for as many as one likes. That is so
 // wherever data does not go to a terminal: a shell that exports COLUMNS must not
 // change what a program reads.
-func (t *talk) width() int {
-	if t.screen == nil {
+func (t *talk) width() int { return t.columnsOf(t.screen) }
+
+// columnsOf is how many columns a terminal has, or 0 if there is none.
+func (t *talk) columnsOf(screen *os.File) int {
+	if screen == nil {
 		return 0
 	}
 	if n, err := strconv.Atoi(t.getenv("COLUMNS")); err == nil && n > 0 {
 		return n
 	}
-	n, _, err := term.GetSize(int(t.screen.Fd()))
+	n, _, err := term.GetSize(int(screen.Fd()))
 	if err != nil {
 		return 0
 	}
