@@ -13,10 +13,15 @@ import (
 )
 
 // A batch is written in one transaction. It ends when it has this many
-// documents, or takes this much memory.
+// documents, or takes this much memory. The larger it is, the fewer segments have to
+// be merged later; but a process is to need less than 200 MB.
+//
+// The first batch is a quarter of that, and the second half: the writer has nothing to
+// do until it has a batch.
 const (
-	batchDocs  = 16_000
-	batchBytes = 16 << 20
+	batchDocs  = 20_000
+	batchBytes = 20 << 20
+	firstBatch = 4 // the part of a batch that is the first
 )
 
 // CatchUp brings the index up to date with the store. What it costs depends on
@@ -190,7 +195,7 @@ func (r *catching) index(jobs []job) error {
 	readErr := make(chan error, 1)
 	go func() {
 		defer close(batches)
-		b := &batcher{ctx: ctx, ix: r.ix, out: batches, read: lineReader{
+		b := &batcher{ctx: ctx, ix: r.ix, out: batches, part: firstBatch, read: lineReader{
 			blobs: r.ix.store.Blobs(), maxText: r.ix.opts.MaxText, words: newVocabulary(),
 		}}
 		readErr <- b.readAll(jobs)
@@ -331,7 +336,11 @@ type batcher struct {
 	read  lineReader
 	docs  int
 	bytes int
+	part  int // the batch is full when it is this part of one
 }
+
+// isFull reports whether the batch is large enough.
+func (b *batcher) isFull() bool { return b.docs >= b.ix.batch/b.part || b.bytes >= batchBytes/b.part }
 
 func (b *batcher) readAll(jobs []job) error {
 	for _, j := range jobs {
@@ -353,6 +362,7 @@ func (b *batcher) send() error {
 		return b.ctx.Err()
 	}
 	b.batch, b.docs, b.bytes, b.read.words = nil, 0, 0, newVocabulary()
+	b.part = max(b.part/2, 1)
 	return nil
 }
 
@@ -393,7 +403,7 @@ func (b *batcher) readLog(j job) error {
 		c.records = append(c.records, rec)
 		b.docs += len(rec.docs)
 		b.bytes += rec.size()
-		if b.docs >= b.ix.batch || b.bytes >= batchBytes {
+		if b.isFull() {
 			b.batch = append(b.batch, c)
 			c = &chunk{job: j, head: c.head, from: line.Next}
 			if err := b.send(); err != nil {
@@ -413,7 +423,7 @@ func (b *batcher) endLog(c *chunk, err error) error {
 	c.failed = err
 	b.batch = append(b.batch, c)
 	b.bytes += 1000
-	if b.bytes >= batchBytes {
+	if b.isFull() {
 		return b.send()
 	}
 	return nil

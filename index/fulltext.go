@@ -26,7 +26,8 @@ func (d *docRow) facets(words *vocabulary, known map[facetKey]uint32) []uint32 {
 		{'c', d.cwd},
 		{'a', d.agent},
 	}
-	numbers := make([]uint32, 0, len(keys))
+	var list [len(keys)]uint32
+	numbers := list[:0]
 	for i, key := range keys {
 		if i >= 2 && key.value == 0 {
 			continue // it has none
@@ -38,7 +39,7 @@ func (d *docRow) facets(words *vocabulary, known map[facetKey]uint32) []uint32 {
 		}
 		numbers = append(numbers, n)
 	}
-	return numbers
+	return words.keepNumbers(numbers)
 }
 
 // segmentDocs returns the documents that are lined up, with their facets.

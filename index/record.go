@@ -71,8 +71,9 @@ type lineReader struct {
 	blobs   store.Blobs
 	maxText int
 	words   *vocabulary // of the batch
-	whole   []uint32    // of the document at hand
 	titles  titles
+
+	body, whole []uint32 // of the document at hand
 }
 
 // titles knows when a log's title is settled, so that the entries that follow need not
@@ -226,21 +227,18 @@ func (rec *record) fillCustom(c *session.CustomEntry) {
 
 // newDoc tokenises a part. The text itself is not kept.
 func (r *lineReader) newDoc(p part) doc {
-	tokens := make([]uint32, 0, len(p.text)/5+8)
-	r.whole = r.whole[:0]
+	r.body, r.whole = r.body[:0], r.whole[:0]
 	r.words.begin()
 	scan(canonical(p.text), func(t token) {
 		n := r.words.count(t.text)
 		if t.whole {
 			r.whole = append(r.whole, n)
 		} else {
-			tokens = append(tokens, n)
+			r.body = append(r.body, n)
 		}
 	})
-	body := len(tokens)
-	tokens = append(tokens, r.whole...)
 	p.text = ""
-	return doc{part: p, body: tokens[:body:body], whole: tokens[body:], tf: r.words.counts()}
+	return doc{part: p, body: r.words.keepNumbers(r.body), whole: r.words.keepNumbers(r.whole), tf: r.words.counts()}
 }
 
 // length is in tokens.

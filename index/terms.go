@@ -13,10 +13,11 @@ import (
 // table of its own, which needs half the time of a map: a slot has the hash with the
 // number, and nearly always the first slot that is looked at is the right one.
 type vocabulary struct {
-	slots []slot // a power of two; at most half of them are used
-	words []string
-	stats []wordStats     // of the tokens of text, which come before the facets
-	text  strings.Builder // what the latest words are parts of
+	slots  []slot // a power of two; at most half of them are used
+	words  []string
+	stats  []wordStats     // of the tokens of text, which come before the facets
+	tokens []uint32        // what the tokens of the latest documents are parts of
+	text   strings.Builder // what the latest words are parts of
 
 	// Of the document at hand:
 	nth      uint32 // which document it is; the first is 1
@@ -92,6 +93,18 @@ func (v *vocabulary) keep(word string) string {
 	at := v.text.Len()
 	v.text.WriteString(word)
 	return v.text.String()[at:]
+}
+
+// keepNumbers copies the tokens of a document. Those of many documents share one piece
+// of memory.
+func (v *vocabulary) keepNumbers(tokens []uint32) []uint32 {
+	const piece = 8 << 10
+	if cap(v.tokens)-len(v.tokens) < len(tokens) {
+		v.tokens = make([]uint32, 0, max(piece, len(tokens)))
+	}
+	at := len(v.tokens)
+	v.tokens = append(v.tokens, tokens...)
+	return v.tokens[at:len(v.tokens):len(v.tokens)]
 }
 
 // count returns the number of a token, and counts it for the document at hand.
