@@ -16,7 +16,7 @@ type ArchiveRequest struct {
 	Link    bool   `json:"link,omitempty"`    // only the session that is named
 	// OlderThan, without a Session, selects every conversation in which nothing was said
 	// for that long.
-	OlderThan time.Duration `json:"older_than,omitempty"`
+	OlderThan Age `json:"older_than,omitempty"`
 }
 
 // Archived is a session that is now compressed.
@@ -51,7 +51,7 @@ func (s *Sessions) Archive(ctx context.Context, r ArchiveRequest) (*ArchiveResul
 	if r.OlderThan == 0 {
 		names, err = h.linksOf(ctx, r.Session, r.Link)
 	} else {
-		names, err = h.inactive(ctx, r.OlderThan, before, result)
+		names, err = h.inactive(ctx, time.Duration(r.OlderThan), before, result)
 	}
 	if err != nil {
 		return result, err

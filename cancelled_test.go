@@ -69,7 +69,7 @@ func TestRetainTellsWhatWentBeforeItWasCancelled(t *testing.T) {
 		keep(t, dir, fmt.Sprintf("s%d", i), 40)
 	}
 	cancelAnywhere(t, func(t *testing.T, ctx context.Context) (int, error) {
-		result, err := h.Upkeep.Retain(ctx, coppice.RetainRequest{OlderThan: time.Hour})
+		result, err := h.Upkeep.Retain(ctx, coppice.RetainRequest{OlderThan: coppice.Age(time.Hour)})
 		if result == nil || len(result.Failed) > 0 {
 			t.Fatalf("%+v, %v", result, err)
 		}
@@ -102,7 +102,7 @@ func TestArchiveTellsWhatItDidBeforeItWasCancelled(t *testing.T) {
 		keep(t, dir, fmt.Sprintf("s%d", i), 40, "hello")
 	}
 	cancelAnywhere(t, func(t *testing.T, ctx context.Context) (int, error) {
-		result, err := h.Sessions.Archive(ctx, coppice.ArchiveRequest{OlderThan: time.Hour})
+		result, err := h.Sessions.Archive(ctx, coppice.ArchiveRequest{OlderThan: coppice.Age(time.Hour)})
 		var told, archived []string
 		if result != nil {
 			if len(result.Failed) > 0 {

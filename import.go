@@ -35,7 +35,7 @@ type ImportRequest struct {
 	Again bool `json:"again,omitempty"`
 	// Watch, if positive, keeps importing as files grow, checking that often, until the
 	// context ends. That is then not an error.
-	Watch time.Duration `json:"watch,omitempty"`
+	Watch Age `json:"watch,omitempty"`
 
 	// Stdin is what the path "-" means.
 	Stdin io.Reader `json:"-"`
@@ -160,7 +160,7 @@ func (t *Transfer) importWith(ctx context.Context, st *file.Store, r ImportReque
 				h.notify(IndexBehind{err})
 			}
 		}
-		return bulk.Watch(ctx, im, req, r.Watch, r.sources, added)
+		return bulk.Watch(ctx, im, req, time.Duration(r.Watch), r.sources, added)
 	}
 	var err error
 	if req.Sources, err = r.sources(); err != nil {

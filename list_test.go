@@ -1,6 +1,7 @@
 package coppice_test
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"testing"
@@ -45,8 +46,16 @@ func TestListIsNarrowedAsASearchIs(t *testing.T) {
 
 func TestAgesAreReadInOneWay(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"30d": 720 * time.Hour, "2w": 336 * time.Hour, "12h": 12 * time.Hour, "1d12h": 36 * time.Hour, "1w1d": 192 * time.Hour, "90m": 90 * time.Minute, "0d": 0,
+		"30d": 720 * time.Hour, "2w": 336 * time.Hour, "12h": 12 * time.Hour, "1d12h": 36 * time.Hour, "1w1d": 192 * time.Hour, "90m": 90 * time.Minute, "10s": 10 * time.Second, "0d": 0,
 	} {
+		var asked coppice.RetainRequest
+		if err := json.Unmarshal([]byte(`{"older_than":"`+text+`"}`), &asked); err != nil || time.Duration(asked.OlderThan) != want {
+			t.Errorf("a request has %q as %v: %v", text, asked.OlderThan, err)
+		}
+		var back coppice.RetainRequest
+		if sent, err := json.Marshal(asked); err != nil || json.Unmarshal(sent, &back) != nil || back != asked {
+			t.Errorf("%q was sent as %s, %v", text, sent, err)
+		}
 		if got, err := coppice.ParseAge(text); got != want || err != nil {
 			t.Errorf("%s is %v, %v", text, got, err)
 		}

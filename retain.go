@@ -12,7 +12,7 @@ import (
 type RetainRequest struct {
 	// OlderThan removes the sessions that have been inactive for longer; 0 removes none
 	// because of its age.
-	OlderThan time.Duration `json:"older_than,omitempty"`
+	OlderThan Age `json:"older_than,omitempty"`
 	// MaxCount keeps only this many of the most recently active; nil removes none because
 	// there are too many.
 	MaxCount *int `json:"max_count,omitempty"`
@@ -53,7 +53,7 @@ func newFailure(name string, err error) Failure {
 // conversation; tags, pins and imports do not make it younger. Pinned sessions stay and do not
 // count. If an error interrupts it, Retain also returns what was done until then.
 func (u *Upkeep) Retain(ctx context.Context, r RetainRequest) (*RetainResult, error) {
-	rule := upkeep.Rule{OlderThan: r.OlderThan, MaxCount: -1}
+	rule := upkeep.Rule{OlderThan: time.Duration(r.OlderThan), MaxCount: -1}
 	if r.MaxCount != nil {
 		rule.MaxCount = *r.MaxCount
 	}
@@ -93,7 +93,7 @@ func (u *Upkeep) Retain(ctx context.Context, r RetainRequest) (*RetainResult, er
 func (u *Upkeep) retire(ctx context.Context, c upkeep.Choice, r RetainRequest) (Retired, error) {
 	went := Retired{
 		ID: c.Name, Title: titleIn(ctx, u.home.store, c.Name), Updated: c.Active.UTC(), Size: c.Size,
-		Reason: "older than " + ageText(r.OlderThan),
+		Reason: "older than " + r.OlderThan.String(),
 	}
 	if c.Reason == upkeep.TooMany {
 		went.Reason = fmt.Sprintf("not among the %d latest", *r.MaxCount)

@@ -173,7 +173,7 @@ func (u *Upkeep) trashedByKey(ctx context.Context, key string) ([]string, error)
 
 // EmptyTrashRequest says what to delete for good.
 type EmptyTrashRequest struct {
-	OlderThan time.Duration `json:"older_than,omitempty"` // only what was removed longer ago
+	OlderThan Age `json:"older_than,omitempty"` // only what was removed longer ago
 	// Before, if set, is used instead of OlderThan: only what was removed before that
 	// moment. A face that asks a person first passes on the Before of the dry run, so that
 	// nothing is deleted that the person did not see.
@@ -196,7 +196,7 @@ func (u *Upkeep) EmptyTrash(ctx context.Context, r EmptyTrashRequest) (*EmptyTra
 	}
 	before := r.Before
 	if before.IsZero() {
-		before = time.Now().Add(-r.OlderThan)
+		before = time.Now().Add(-time.Duration(r.OlderThan))
 	}
 	var gone []store.Trashed
 	var err error

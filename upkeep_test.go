@@ -62,7 +62,7 @@ func TestArchiveGoesByActivity(t *testing.T) {
 	if err := os.Chtimes(dir+"/new.jsonl", past, past); err != nil {
 		t.Fatal(err)
 	}
-	result, err := h.Sessions.Archive(t.Context(), coppice.ArchiveRequest{OlderThan: 30 * 24 * time.Hour})
+	result, err := h.Sessions.Archive(t.Context(), coppice.ArchiveRequest{OlderThan: coppice.Age(30 * 24 * time.Hour)})
 	if err != nil || len(result.Sessions) != 1 || result.Sessions[0].ID != "old" || len(result.Failed) > 0 {
 		t.Fatalf("%+v, %v", result, err)
 	}
@@ -85,7 +85,7 @@ func TestRetainNamesWhatGoesAndWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	one := 1
-	r := coppice.RetainRequest{OlderThan: 30 * 24 * time.Hour, MaxCount: &one, DryRun: true}
+	r := coppice.RetainRequest{OlderThan: coppice.Age(30 * 24 * time.Hour), MaxCount: &one, DryRun: true}
 	plan, err := h.Upkeep.Retain(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func archiveCommand(a *app) *cobra.Command {
 				return usageError{errors.New("either the ids of sessions or --older-than is needed")}
 			}
 			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
-				requests := []coppice.ArchiveRequest{{OlderThan: max(1, olderThan.Duration)}}
+				requests := []coppice.ArchiveRequest{{OlderThan: coppice.Age(max(1, olderThan.Duration))}}
 				if len(args) > 0 {
 					requests = nil
 				}

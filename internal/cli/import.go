@@ -89,7 +89,7 @@ func (a *app) runImport(ctx context.Context, args []string, f *importFlags) erro
 			Stdin: a.stdin, Getenv: a.getenv, Found: p.found, Each: p.each,
 		}
 		if f.watch {
-			request.Watch = f.interval
+			request.Watch = coppice.Age(f.interval)
 			a.say("watching; interrupt to stop")
 		}
 		result, err := h.Transfer.Import(ctx, request)

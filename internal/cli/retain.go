@@ -29,7 +29,7 @@ func retainCommand(a *app) *cobra.Command {
 		GroupID: "keep",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r := coppice.RetainRequest{OlderThan: olderThan.Duration, DryRun: dryRun}
+			r := coppice.RetainRequest{OlderThan: coppice.Age(olderThan.Duration), DryRun: dryRun}
 			if cmd.Flags().Changed("max-count") {
 				if r.MaxCount = &maxCount; maxCount < 0 {
 					return usageError{errors.New("--max-count is negative")}
