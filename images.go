@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -185,8 +186,103 @@ type ImageResult struct {
 	Path string `json:"path,omitempty"`
 }
 
-// Image returns an image, or writes it to a file. An image that is only linked to is refused
-// with an error that has the URL: nothing is fetched.
+// WriteImagesRequest writes the images of a conversation into a directory.
+type WriteImagesRequest struct {
+	Session string `json:"session"`         // as a person names it: see Resolve
+	Path    string `json:"path"`            // the directory; one that does not exist ends with a slash
+	Force   bool   `json:"force,omitempty"` // overwrite files
+	// Numbers are those of the images to write. Default: all of them.
+	Numbers []int `json:"numbers,omitempty"`
+	// Each, if it is set, gets every image when it is written, and those that are
+	// only linked to, which are not. An error from it ends the work.
+	Each func(*ImageResult) error `json:"-"`
+}
+
+// WriteImagesResult says how many images were written.
+type WriteImagesResult struct {
+	Session string `json:"session"`
+	Written int    `json:"written"`
+	Linked  int    `json:"linked"` // that the session only has a link to
+}
+
+// WriteImages writes the images of a conversation, on all its branches.
+func (e *Entries) WriteImages(ctx context.Context, r WriteImagesRequest) (_ *WriteImagesResult, err error) {
+	if err := e.home.mustBeElsewhere(r.Path); err != nil {
+		return nil, err
+	}
+	c, err := e.home.openFor(ctx, OpenRequest{Session: r.Session})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	result := &WriteImagesResult{Session: c.ID()}
+	number := 0
+	for entry, err := range c.WithContext(ctx).Entries() {
+		if err != nil {
+			return result, err
+		}
+		for _, image := range window.ImagesOf(&entry) {
+			number++
+			if len(r.Numbers) > 0 && !slices.Contains(r.Numbers, number) {
+				continue
+			}
+			got := &ImageResult{Image: describe(c.ID(), number, &entry, image)}
+			if got.URL != "" {
+				result.Linked++
+			} else if err := got.write(c, image.Source, r); err != nil {
+				return result, err
+			} else {
+				result.Written++
+			}
+			if r.Each != nil {
+				if err := r.Each(got); err != nil {
+					return result, err
+				}
+			}
+		}
+	}
+	return result, nil
+}
+
+// write writes an image into a directory.
+func (i *ImageResult) write(c *Conversation, from *session.Source, r WriteImagesRequest) error {
+	data, err := imageData(c, strconv.Itoa(i.Number), from)
+	if err != nil {
+		return err
+	}
+	i.Path, err = writeOut(r.Path, i.fileName(c), r.Force, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+	return err
+}
+
+func (i *ImageResult) fileName(c *Conversation) string {
+	return c.Name + "-" + strconv.Itoa(i.Number) + "." + fileEnding(i.MediaType)
+}
+
+// imageError refuses an image that somebody asked for.
+func imageError(c *Conversation, given string, kind error, why string) error {
+	return &session.Error{
+		Op: "find image", Name: c.Name, Kind: kind, Err: fmt.Errorf("%q: %s", given, why),
+		Hint: "list the images to see their numbers",
+	}
+}
+
+// imageData returns the bytes of an image.
+func imageData(c *Conversation, given string, from *session.Source) ([]byte, error) {
+	if from == nil || from.Data == "" {
+		return nil, imageError(c, given, session.ErrNotExist, "the bytes of the image are missing")
+	}
+	data, err := base64.StdEncoding.DecodeString(from.Data)
+	if err != nil {
+		return nil, imageError(c, given, session.ErrCorrupt, "the bytes of the image are not base64")
+	}
+	return data, nil
+}
+
+// Image returns an image, or writes it to a file. An image that is only linked to is
+// refused with an error that has the URL: nothing is fetched.
 func (e *Entries) Image(ctx context.Context, r ImageRequest) (*ImageResult, error) {
 	c, err := e.home.openFor(ctx, OpenRequest{Session: r.Session})
 	if err != nil {
@@ -199,8 +295,7 @@ func (e *Entries) Image(ctx context.Context, r ImageRequest) (*ImageResult, erro
 	if err := e.home.mustBeElsewhere(r.Path); err != nil {
 		return nil, err
 	}
-	name := c.Name + "-" + strconv.Itoa(result.Number) + "." + fileEnding(result.MediaType)
-	result.Path, err = writeOut(r.Path, name, r.Force, func(w io.Writer) error {
+	result.Path, err = writeOut(r.Path, result.fileName(c), r.Force, func(w io.Writer) error {
 		_, err := w.Write(result.Data)
 		return err
 	})
@@ -234,12 +329,7 @@ func findImage(ctx context.Context, c *Conversation, given string) (*ImageResult
 			}
 		}
 	}
-	refuse := func(kind error, why string) error {
-		return &session.Error{
-			Op: "find image", Name: c.Name, Kind: kind, Err: fmt.Errorf("%q: %s", given, why),
-			Hint: "list the images to see their numbers",
-		}
-	}
+	refuse := func(kind error, why string) error { return imageError(c, given, kind, why) }
 	switch {
 	case len(found) == 0:
 		return nil, refuse(session.ErrNotExist, "there is no such image")
@@ -247,15 +337,10 @@ func findImage(ctx context.Context, c *Conversation, given string) (*ImageResult
 		return nil, refuse(session.ErrInvalid, "the entry has several images")
 	case found[0].URL != "":
 		return nil, refuse(session.ErrInvalid, "the session only has a link to the image, "+found[0].URL)
-	case sources[0] == nil || sources[0].Data == "":
-		return nil, refuse(session.ErrNotExist, "the bytes of the image are missing")
 	}
-	data, err := base64.StdEncoding.DecodeString(sources[0].Data)
-	if err != nil {
-		return nil, refuse(session.ErrCorrupt, "the bytes of the image are not base64")
-	}
+	data, err := imageData(c, given, sources[0])
 	found[0].Data = data
-	return &found[0], nil
+	return &found[0], err
 }
 
 // fileEnding returns the usual file ending for a media type. It allows only letters and digits,

@@ -138,3 +138,29 @@ func TestImageIsWrittenToAFile(t *testing.T) {
 		t.Errorf("among the sessions: %v", err)
 	}
 }
+
+func TestAllImagesAreWrittenAtOnce(t *testing.T) {
+	h, drawing, shot := album(t)
+	dir := t.TempDir() + "/all/"
+	var paths []string
+	r := coppice.WriteImagesRequest{Session: "album", Path: dir, Each: func(image *coppice.ImageResult) error {
+		paths = append(paths, image.Path)
+		return nil
+	}}
+	got := must[*coppice.WriteImagesResult](t)(h.Entries.WriteImages(t.Context(), r))
+	if got.Written != 2 || got.Linked != 1 || len(paths) != 3 || paths[2] != "" {
+		t.Fatalf("%+v, %v", got, paths)
+	}
+	for i, want := range [][]byte{drawing, shot} {
+		if data, err := os.ReadFile(paths[i]); err != nil || !bytes.Equal(data, want) {
+			t.Errorf("image %d: %v", i+1, err)
+		}
+	}
+	if _, err := h.Entries.WriteImages(t.Context(), r); !errors.Is(err, session.ErrExist) {
+		t.Errorf("again: %v", err)
+	}
+	r.Numbers, r.Force = []int{2}, true
+	if got := must[*coppice.WriteImagesResult](t)(h.Entries.WriteImages(t.Context(), r)); got.Written != 1 || got.Linked != 0 {
+		t.Errorf("one of them: %+v", got)
+	}
+}

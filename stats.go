@@ -13,9 +13,11 @@ import (
 
 // StatsRequest says what to count.
 type StatsRequest struct {
-	Session string    `json:"session,omitempty"` // as a person names it; "" means all of them
-	Since   time.Time `json:"since,omitzero"`
-	Until   time.Time `json:"until,omitzero"`
+	Session string `json:"session,omitempty"` // as a person names it; "" is all of them
+	// Since and Until are rounded down to a quarter of an hour, which is what the index
+	// counts by.
+	Since time.Time `json:"since,omitzero"`
+	Until time.Time `json:"until,omitzero"`
 	// TimeZone is where a day begins at midnight: a name such as "Europe/Lisbon" or
 	// "UTC". Default: that of the machine that counts.
 	TimeZone string `json:"time_zone,omitempty"`

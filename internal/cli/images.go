@@ -100,13 +100,30 @@ func (a *app) writeImages(ctx context.Context, h *coppice.Home, images []coppice
 			return usageError{fmt.Errorf("all images go to a directory: -o %s/, or name the IMAGE that goes to the file", f.out)}
 		}
 	}
+	var order []string
+	numbers := make(map[string][]int) // by session, so that each is read once
 	for i := range images {
-		if images[i].URL != "" {
-			a.say("image %d is only a link: %s", images[i].Number, images[i].URL)
-			continue
+		id := images[i].Session
+		if numbers[id] == nil {
+			order = append(order, id)
 		}
-		r := coppice.ImageRequest{Session: images[i].Session, Image: strconv.Itoa(images[i].Number), Path: f.out, Force: f.force}
-		if err := a.getImage(ctx, h, r); err != nil {
+		numbers[id] = append(numbers[id], images[i].Number)
+	}
+	for _, id := range order {
+		_, err := h.Entries.WriteImages(ctx, coppice.WriteImagesRequest{
+			Session: id, Path: f.out, Force: f.force, Numbers: numbers[id],
+			Each: func(image *coppice.ImageResult) error {
+				if image.URL != "" {
+					a.say("image %d is only a link: %s", image.Number, image.URL)
+					return nil
+				}
+				return a.done(image, image.Path, "wrote "+image.Path)
+			},
+		})
+		if errors.Is(err, session.ErrExist) {
+			err = hinted(err, "--force overwrites it")
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ type reader struct {
 	o        ShowOptions
 	names    render.Names
 	labels   map[string]string
-	notes    []session.TagNote // why the session was rated, the latest first
+	notes    []session.TagNote                    // why the session was rated, the latest first
 	subagent func(*session.ToolUseContent) string // the session that a call started
 	started  map[string]bool                      // the calls that were shown with it
 	key      string                               // of the session
