@@ -18,8 +18,8 @@ type CheckRequest struct {
 	// Sessions are those to check. Empty means all of them, and everything else
 	// in the store.
 	Sessions []string
-	// Index is the path of the store's index, which a check of everything looks
-	// at too; "" means that there is none.
+	// Index is the path of the store's index, which is part of a check of everything; ""
+	// means that there is none.
 	Index string
 	// Each gets every finding as it is made. It may be nil. If it returns an
 	// error, the check ends with that error.
@@ -28,17 +28,17 @@ type CheckRequest struct {
 
 // CheckResult sums up a check.
 type CheckResult struct {
-	Sessions int      `json:"sessions"` // so many were looked at
+	Sessions int      `json:"sessions"` // how many were checked
 	Faults   int      `json:"faults"`
 	Warnings int      `json:"warnings"`
 	Notes    int      `json:"notes"`
 	Damaged  []string `json:"damaged"` // the sessions that have faults, sorted
 }
 
-// Check looks for faults in a store: in what its sessions say, in how they are
-// kept, and in what is kept beside them. It works on every store; one that
-// implements store.Inspector or store.Auditor is checked more closely. It changes
-// nothing. Secrets that a finding would quote are replaced.
+// Check looks for faults in a store: in what its sessions say, in how they are kept, and in
+// what is kept beside them. It works on every store; one that implements store.Inspector or
+// store.Auditor is checked more closely. It changes nothing. Secrets that a finding would
+// quote are replaced.
 func Check(ctx context.Context, st store.Store, r CheckRequest) (*CheckResult, error) {
 	c := &checker{store: st, request: r, bad: make(map[string]bool)}
 	err := c.run(ctx)
@@ -46,7 +46,7 @@ func Check(ctx context.Context, st store.Store, r CheckRequest) (*CheckResult, e
 	return &c.result, err
 }
 
-// checker looks for faults and hands on each when it is found.
+// checker looks for faults and passes each on when it is found.
 type checker struct {
 	store   store.Store
 	request CheckRequest
@@ -67,10 +67,10 @@ func (c *checker) run(ctx context.Context) error {
 	return c.checkStore(ctx)
 }
 
-// found counts a finding and hands it on. imported: see severityOf.
+// found counts a finding and passes it on. For imported, see severityOf.
 func (c *checker) found(f Finding, imported bool) error {
 	f.Severity = severityOf(f.Kind, imported)
-	f.Detail, _ = redact.Text(f.Detail) // it may quote what is damaged
+	f.Detail, _ = redact.Text(f.Detail) // it may quote damaged text
 	switch f.Severity {
 	case Note:
 		c.result.Notes++
@@ -107,7 +107,7 @@ func (c *checker) checkStore(ctx context.Context) error {
 	return nil
 }
 
-// namesIn returns the names of all sessions, sorted, the unreadable included.
+// namesIn returns the names of all sessions, sorted, including unreadable ones.
 func namesIn(ctx context.Context, st store.Store) ([]string, error) {
 	var names []string
 	for stat, err := range st.List(ctx) {
@@ -137,8 +137,8 @@ func (c *checker) checkRest(ctx context.Context) error {
 	return nil
 }
 
-// findingOf turns what a store says about its files into a finding. The name of
-// a session that does not exist is only in the text.
+// findingOf turns a store's fault into a finding. The name of a session that does not exist is
+// only in the text.
 func findingOf(f store.Fault, session string) Finding {
 	return Finding{Session: session, Kind: string(f.Kind), Path: f.Path, Size: f.Size, Detail: describeFault(f)}
 }
@@ -169,8 +169,8 @@ func counted(n int64, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// checkBlobs looks at the blobs that nothing refers to. The others were read with
-// their sessions.
+// checkBlobs looks at the blobs that nothing refers to. The others were read with their
+// sessions.
 func (c *checker) checkBlobs(ctx context.Context) error {
 	auditor, ok := c.store.(store.Auditor)
 	if !ok {
@@ -181,7 +181,7 @@ func (c *checker) checkBlobs(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil && c.blind:
-		return nil // a session's finding says why
+		return nil // the session's finding says why
 	case err != nil:
 		return c.found(Finding{Kind: KindUnreadable, Detail: "cannot tell which blobs are needed: " + err.Error()}, false)
 	}
@@ -205,7 +205,8 @@ func (c *checker) checkBlobs(ctx context.Context) error {
 
 const unreferenced = "no session refers to it"
 
-// checkIndex looks for damage in the index, which can always be rebuilt.
+// checkIndex looks for damage in the index. That is never serious, because the index can be
+// rebuilt.
 func (c *checker) checkIndex(ctx context.Context) error {
 	if c.request.Index == "" {
 		return nil
@@ -217,7 +218,7 @@ func (c *checker) checkIndex(ctx context.Context) error {
 	return c.found(Finding{Kind: KindIndex, Path: c.request.Index, Detail: "damaged: " + err.Error()}, false)
 }
 
-// unreadable reports an error that kept a session from being looked at.
+// unreadable reports an error that kept a session from being checked.
 func (c *checker) unreadable(name string, err error) error {
 	c.blind = true
 	if errors.Is(err, context.Canceled) {

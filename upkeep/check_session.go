@@ -17,15 +17,15 @@ type sessionCheck struct {
 	*checker
 	name   string
 	places map[string]int64 // where each entry is
-	// What came by import: entries by id, repeated lines by place, and, of a
-	// session that was taken over from another program, all before a place.
+	// What was imported: entries by id, repeated lines by place and, in a session that was
+	// taken over from another program, everything before a place.
 	imported map[string]bool
 	repeated map[int64]bool
 	takeover int64
 }
 
-// checkSession looks at one session: how it is kept, the log, the tree, the tool
-// calls, the usage and the blobs. What keeps it from being read is a finding.
+// checkSession checks one session: how it is kept, the log, the tree, the tool calls, the usage
+// and the blobs. If it cannot be read, that is a finding.
 func (c *checker) checkSession(ctx context.Context, name string) error {
 	c.result.Sessions++
 	s := &sessionCheck{
@@ -39,14 +39,14 @@ func (c *checker) checkSession(ctx context.Context, name string) error {
 		case errors.As(err, &stop):
 			return stop.error
 		case err != nil:
-			return c.unreadable(name, err) // the other checks would fail as well
+			return c.unreadable(name, err) // the other checks would fail too
 		}
 	}
 	return nil
 }
 
-// stopped is the error of whoever gets the findings, as opposed to one of
-// reading the session.
+// stopped wraps an error of the caller's function, to tell it from an error of reading the
+// session.
 type stopped struct{ error }
 
 func (s *sessionCheck) tell(f Finding, imported bool) error {
@@ -74,8 +74,8 @@ func (s *sessionCheck) checkFiles(ctx context.Context) error {
 	return nil
 }
 
-// readLines notes where the entries of the session are. Package session ignores the
-// second line with the same id, so whether that one was imported is found out here.
+// readLines records where the entries of the session are. Package session ignores a second line
+// with the same id, so whether that line was imported has to be found out here.
 func (s *sessionCheck) readLines(ctx context.Context) (err error) {
 	log, err := s.store.Open(ctx, s.name)
 	if err != nil {
@@ -100,8 +100,7 @@ func (s *sessionCheck) readLines(ctx context.Context) (err error) {
 	return nil
 }
 
-// checkEntries looks at what the entries say, and asks package session how they
-// hang together.
+// checkEntries looks at each entry by itself, and asks package session how they fit together.
 func (s *sessionCheck) checkEntries(ctx context.Context) error {
 	opened, err := session.Open(ctx, s.store, s.name, nil)
 	if err != nil {
@@ -123,7 +122,7 @@ func (s *sessionCheck) checkEntries(ctx context.Context) error {
 	for _, p := range problems {
 		f := Finding{Kind: string(p.Kind), Entry: p.EntryID, Offset: int64(p.Pos), Detail: p.Detail}
 		if f.Offset == 0 {
-			f.Offset = s.places[p.EntryID] // of what shows only in a context
+			f.Offset = s.places[p.EntryID] // a problem that shows only in a context has none
 		}
 		if p.Blob != "" && errors.Is(p.Err, store.ErrCorrupt) {
 			f.Kind = KindCorruptBlob
@@ -140,11 +139,11 @@ func (s *sessionCheck) checkEntries(ctx context.Context) error {
 	return nil
 }
 
-// tornWait is how long the end of a log may look torn because somebody is
-// writing it: a line that was on its way has arrived by then.
+// tornWait is how long the end of a log may look torn because somebody is writing it. By then a
+// line that was being written has arrived.
 const tornWait = 100 * time.Millisecond
 
-// checkEnd looks for bytes after the last whole line that stay there.
+// checkEnd looks for bytes after the last whole line that do not go away.
 func (s *sessionCheck) checkEnd(ctx context.Context) error {
 	end, size, err := s.ends(ctx)
 	if err != nil || end == size {
@@ -163,14 +162,14 @@ func (s *sessionCheck) checkEnd(ctx context.Context) error {
 	return s.tell(Finding{Kind: string(session.ProblemTail), Offset: end, Detail: detail}, false)
 }
 
-// ends returns where the last whole line of the log ends, and where its bytes do.
-// A store that has only whole lines has no other end.
+// ends returns where the last whole line of the log ends, and where its bytes end. In a store that
+// has only whole lines, the two are the same.
 func (s *sessionCheck) ends(ctx context.Context) (end, size int64, err error) {
 	rewriter, ok := s.store.(store.Rewriter)
 	if !ok {
 		return 0, 0, nil
 	}
-	raw, err := rewriter.OpenRaw(ctx, s.name) // first: what is appended in between is not torn
+	raw, err := rewriter.OpenRaw(ctx, s.name) // before End: what is appended in between must not look torn
 	if err != nil {
 		return 0, 0, err
 	}
@@ -184,7 +183,7 @@ func (s *sessionCheck) ends(ctx context.Context) (end, size int64, err error) {
 	return int64(pos), max(raw.Size(), int64(pos)), err
 }
 
-// note keeps whether an entry came by import.
+// note records whether an entry was imported.
 func (s *sessionCheck) note(e *session.Entry) {
 	if e.Imported() {
 		s.imported[e.ID] = true
@@ -194,7 +193,7 @@ func (s *sessionCheck) note(e *session.Entry) {
 	}
 }
 
-// cameByImport reports whether a finding is about what came from elsewhere.
+// cameByImport reports whether a finding is about something that was imported.
 func (s *sessionCheck) cameByImport(f Finding) bool {
 	if f.Kind == string(session.ProblemDuplicate) {
 		return s.repeated[f.Offset]
@@ -202,7 +201,7 @@ func (s *sessionCheck) cameByImport(f Finding) bool {
 	return s.imported[f.Entry] || f.Offset < s.takeover
 }
 
-// oddities returns what is odd about a message by itself.
+// oddities returns what is odd about a single message.
 func (s *sessionCheck) oddities(e *session.Entry) []Finding {
 	if e.Message == nil {
 		return nil
@@ -226,10 +225,10 @@ func isKnownRole(role session.MessageRole) bool {
 	return session.CheckRole(role) == nil
 }
 
-// badUsage describes counts of tokens that cannot be, or returns "".
+// badUsage describes impossible token counts, or returns "".
 func badUsage(m *session.MessageEntry) string {
 	for _, f := range m.Extra {
-		if f.Name == "tokens" { // a count that makes sense would have been read as one
+		if f.Name == "tokens" { // a sensible count would not have been kept as unknown
 			return fmt.Sprintf("it has %.40s tokens", f.Value)
 		}
 	}

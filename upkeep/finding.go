@@ -10,14 +10,14 @@ type Severity string
 
 // The severities.
 const (
-	// Fault is what none of our writers may ever leave: torn bytes, broken pairs
+	// Fault is something that our writers must never leave behind: torn bytes, broken pairs
 	// of calls and results, missing content.
 	Fault Severity = "fault"
-	// Warning is no damage, and somebody should do something about it: files that
-	// others can read.
+	// Warning is not damage, but somebody should do something about it: files that others
+	// can read.
 	Warning Severity = "warning"
-	// Note is worth knowing and no damage: a tool that was interrupted, files that
-	// a crash left, and whatever an imported source had wrong already.
+	// Note is worth knowing but not damage: a tool that was interrupted, files that a crash
+	// left behind, and anything that was already wrong in an imported source.
 	Note Severity = "note"
 )
 
@@ -33,25 +33,25 @@ type Finding struct {
 	Detail   string   `json:"detail"`
 }
 
-// The kinds of findings that neither a session nor a store has a name for.
+// The kinds of findings for which neither sessions nor stores have a name.
 const (
 	KindUnreadable   = "unreadable"        // a session that could not be looked at
 	KindCorruptBlob  = "corrupt blob"      // content that does not match its name
 	KindUnreferenced = "unreferenced blob" // content that nothing refers to
-	KindUsage        = "usage"             // counts of tokens that cannot be
-	KindRole         = "unknown role"      // a message of a role that none of our writers would write
+	KindUsage        = "usage"             // impossible token counts
+	KindRole         = "unknown role"      // a message with a role that our writers would not write
 	KindIndex        = "index"             // the index is damaged
 )
 
-// severityOf says how bad a kind of finding is. imported: it is about an entry
-// that came from another program's file.
+// severityOf returns how bad a kind of finding is. imported means that it is about an entry from
+// another program's file.
 func severityOf(kind string, imported bool) Severity {
 	switch kind {
 	case string(store.FaultPermissions):
 		return Warning
 	case string(session.ProblemInterrupted), string(session.ProblemRoots), KindRole, KindUnreferenced,
 		string(store.FaultTemporary), string(store.FaultLock), string(store.FaultLeftover):
-		return Note // a store in good health may have it
+		return Note // a healthy store may have it
 	case string(session.ProblemOrphan), string(session.ProblemDuplicate), string(session.ProblemRepeated), KindUsage:
 		if imported { // we keep what a source has, and do not repair it by guessing
 			return Note

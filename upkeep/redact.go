@@ -11,61 +11,60 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 )
 
-// Secret is one secret in a store and the places where it stands. The secret
-// itself is not in it.
+// Secret is one secret in a store, with the places where it is. It does not contain the secret
+// itself.
 type Secret struct {
 	Kind string `json:"kind"`
-	// Preview tells a person which secret is meant without telling it.
+	// Preview shows a person which secret is meant without revealing it.
 	Preview string `json:"preview"`
-	// Count is how often it stands somewhere. What stands in a blob, or in the
-	// source that sessions were imported from, counts once, however many entries
-	// have it.
+	// Count is how often it occurs. An occurrence in a blob, or in the source that sessions
+	// were imported from, counts once, however many entries have it.
 	Count  int     `json:"count"`
 	Places []Place `json:"places"`
 }
 
-// Place is where a secret stands.
+// Place is where a secret is.
 type Place struct {
-	Session string    `json:"session"` // "" if it stands in a blob that nothing refers to
+	Session string    `json:"session"` // "" if it is in a blob that nothing refers to
 	Entry   string    `json:"entry,omitempty"`
 	Path    string    `json:"path,omitempty"` // of the string in the entry, or of what refers to the blob
-	Blob    store.Ref `json:"blob,omitempty"` // it stands in this blob
-	Kept    bool      `json:"kept,omitempty"` // it stands in what was kept of the source of an import
-	Also    int       `json:"also,omitempty"` // so many other places have the same blob or source
-	File    string    `json:"file,omitempty"` // it stands in this copy of the session
+	Blob    store.Ref `json:"blob,omitempty"` // the blob that has it
+	Kept    bool      `json:"kept,omitempty"` // it is in what an import kept of its source
+	Also    int       `json:"also,omitempty"` // how many other places have the same blob or source
+	File    string    `json:"file,omitempty"` // the copy of the session that has it
 	Count   int       `json:"count"`          // how often
 }
 
 // RedactRequest says where to look for secrets, and whether to take them out.
 type RedactRequest struct {
-	// Sessions are those to look at. Empty means all of them, and what the trash
-	// has of removed ones.
+	// Sessions are those to look at. Empty means all of them, and removed ones in the
+	// trash.
 	Sessions []string
-	// Apply takes out what was found. Nothing brings it back.
+	// Apply takes out what was found. It cannot be undone.
 	Apply bool
-	// DropIndex deletes every index of the store and reports whether there was
-	// one: see clean.Options.DropDerived. RebuildIndex makes one again and returns
-	// where it is. Both may be nil if the store has no index.
+	// DropIndex deletes every index of the store and reports whether there was one: see
+	// clean.Options.DropDerived. RebuildIndex builds one again and returns where it is.
+	// Both may be nil if the store has no index.
 	DropIndex    func(ctx context.Context) (bool, error)
 	RebuildIndex func(ctx context.Context) (string, error)
-	// Progress, if it is not nil, hears how far the work has come.
+	// Progress, if not nil, is called with how far the work has come.
 	Progress func(doing string, done, total int64)
 }
 
 // RedactResult is what was found and done.
 type RedactResult struct {
 	Secrets []Secret     `json:"secrets"`
-	Unread  []clean.Left `json:"unread"` // the places that could not be looked at
-	// Receipt is what was done, nil if that was not asked for. Its Left says where
-	// a secret is still to be found.
+	Unread  []clean.Left `json:"unread"` // places that could not be searched
+	// Receipt is what was done; nil if Apply was not set. Its Left lists the places that
+	// still have a secret.
 	Receipt *clean.Receipt `json:"receipt,omitempty"`
 	// Index is where the index was rebuilt, "" if there was none.
 	Index string `json:"index,omitempty"`
 }
 
-// Redact looks for secrets and, with Apply, takes them out of everything that the
-// store has. Beside an error of taking them out it returns what was done;
-// every file is then whole, and clean.Finish does the rest.
+// Redact looks for secrets and, with Apply, takes them out of everything in the store. If taking
+// them out fails half-way, Redact also returns what was done. Every file is then whole, and
+// clean.Finish does the rest.
 func Redact(ctx context.Context, st *file.Store, r RedactRequest) (*RedactResult, error) {
 	had := false
 	drop := func(ctx context.Context) error {
@@ -93,8 +92,7 @@ func Redact(ctx context.Context, st *file.Store, r RedactRequest) (*RedactResult
 	return result, err
 }
 
-// group puts together what is known of each secret, the one that stands in most
-// places first.
+// group collects what is known about each secret, most frequent first.
 func group(found []clean.Secret) []Secret {
 	secrets := []Secret{}
 	at := make(map[uint64]int)
@@ -112,7 +110,7 @@ func group(found []clean.Secret) []Secret {
 		}
 		s.add(Place{Session: f.Session, Entry: f.Entry, Path: f.Path, Blob: f.Blob, Kept: f.Kept, Also: f.Also, File: f.File})
 	}
-	for _, s := range secrets { // what a person said comes before what only repeats it
+	for _, s := range secrets { // places in what people said come before copies of it
 		slices.SortStableFunc(s.Places, func(a, b Place) int { return rank(a) - rank(b) })
 	}
 	slices.SortStableFunc(secrets, func(a, b Secret) int { return cmp.Compare(b.Count, a.Count) })
@@ -129,14 +127,14 @@ func rank(p Place) int {
 	return 0
 }
 
-// tellsMore reports whether a preview is better than another one: where only its
-// value told that something is a secret, there is nothing to show before it.
+// tellsMore reports whether a preview is better than another. If a secret was found only by its
+// value, there is nothing to show before it.
 func tellsMore(preview, than string) bool {
 	const nothing = "…"
 	return strings.HasPrefix(than, nothing) && !strings.HasPrefix(preview, nothing)
 }
 
-// add counts a place. The findings of one place come one after the other.
+// add counts a place. The findings of one place come in a row.
 func (s *Secret) add(p Place) {
 	p.Count = 1
 	if n := len(s.Places); n > 0 {

@@ -10,11 +10,11 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// PinnedError says that a session was not removed because it is pinned, or
-// because nobody can tell whether it is.
+// PinnedError means that a session was not removed because it is pinned, or because that cannot
+// be determined.
 type PinnedError struct {
 	Session string
-	Err     error // why nobody can tell, or nil if it is pinned
+	Err     error // why it cannot be determined; nil if it is pinned
 }
 
 func (e *PinnedError) Error() string {
@@ -27,8 +27,8 @@ func (e *PinnedError) Error() string {
 // Unwrap returns the cause.
 func (e *PinnedError) Unwrap() error { return e.Err }
 
-// mustNotBePinned returns a *PinnedError if a session is pinned, or if nobody can
-// tell. One that is beyond reading has no entry that pins it.
+// mustNotBePinned returns a *PinnedError if a session is pinned, or if that cannot be determined.
+// A session that cannot be read at all has no entry that pins it.
 func mustNotBePinned(ctx context.Context, st store.Store, name string) error {
 	s, err := session.Open(ctx, st, name, nil)
 	if errors.Is(err, session.ErrCorrupt) {
@@ -50,18 +50,16 @@ func mustNotBePinned(ctx context.Context, st store.Store, name string) error {
 
 // RemoveRequest says what to remove.
 type RemoveRequest struct {
-	// Sessions are removed in one go. Those that continue each other come in
-	// their order.
+	// Sessions are removed together. Those that continue each other must be in order.
 	Sessions []string
-	// Force removes pinned sessions too, and those that are too damaged to check.
+	// Force also removes pinned sessions, and those that are too damaged to check.
 	Force bool
 }
 
-// Remove moves sessions to the trash, and returns the names of the removals in
-// the order of the sessions; where the store has no trash, the sessions' own
-// names. Unless it is forced, it removes nothing if one of them is pinned: the
-// error is then a *PinnedError. Beside another error it returns the removals of
-// those that are gone, which are the last of the sessions.
+// Remove moves sessions to the trash. It returns the names of the removals in the order of the
+// sessions or, if the store has no trash, the sessions' own names. If one of the sessions is
+// pinned, it removes nothing and returns a *PinnedError, unless forced. After any other error, it
+// also returns the removals of the sessions that are gone, which are the last ones.
 func Remove(ctx context.Context, st store.Store, r RemoveRequest) ([]string, error) {
 	if !r.Force {
 		for _, name := range r.Sessions {
@@ -70,8 +68,8 @@ func Remove(ctx context.Context, st store.Store, r RemoveRequest) ([]string, err
 			}
 		}
 	}
-	// The last goes first: what is left of a removal that is cut short is then a
-	// conversation without its end, not one with a hole.
+	// The last session goes first: if the removal is interrupted, the conversation lacks its
+	// end, but has no hole.
 	var removals []string
 	for _, name := range slices.Backward(r.Sessions) {
 		removal, err := remove(ctx, st, name)
@@ -94,15 +92,15 @@ func remove(ctx context.Context, st store.Store, name string) (string, error) {
 	if !ok {
 		return name, nil
 	}
-	// It is gone, whatever becomes of the rest: nobody may be told otherwise.
+	// The session is gone now, so report that even if the context ends.
 	items, err := trash.Trash(context.WithoutCancel(ctx))
 	if err != nil {
-		return name, nil // by which it can be restored, too
+		return name, nil // it can be restored by that name, too
 	}
 	for _, item := range items { // the latest first
 		if item.Name == name {
 			return item.ID, nil
 		}
 	}
-	return name, nil // somebody has emptied the trash
+	return name, nil // somebody has emptied the trash in the meantime
 }

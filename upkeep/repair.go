@@ -9,8 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// ErrBeyondRepair says that nothing of a session can be read, and that there is no
-// backup.
+// ErrBeyondRepair means that nothing of a session can be read and that there is no backup.
 var ErrBeyondRepair = errors.New("nothing in it can be read, and there is no backup")
 
 // Action is something that was done to a store, or would be.
@@ -18,7 +17,7 @@ type Action struct {
 	Session string `json:"session"` // "" if it concerns no session
 	Action  string `json:"action"`
 	Entry   string `json:"entry,omitempty"`
-	Offset  int64  `json:"offset,omitempty"` // in the log as it was
+	Offset  int64  `json:"offset,omitempty"` // in the original log
 	Path    string `json:"path,omitempty"`
 	Size    int64  `json:"size,omitempty"` // of a file that is deleted
 	Detail  string `json:"detail"`
@@ -34,21 +33,20 @@ type RepairRequest struct {
 type RepairResult struct {
 	Session string   `json:"session"`
 	Actions []Action `json:"actions"`
-	// Kept is where the log as it was is kept, if it was rewritten.
+	// Kept is where the original log is, if it was rewritten.
 	Kept string `json:"kept,omitempty"`
-	// Left are the faults that are still there, because nobody could put them
-	// right without guessing. A dry run does not look for them.
+	// Left are the faults that remain, because nobody could fix them without guessing. A dry
+	// run does not look for them.
 	Left []Finding `json:"left"`
 }
 
-// Repair repairs a session as far as that takes no guessing: a torn end, lines
-// that were glued together, a missing or misplaced header, damaged lines (a
-// marker takes their place, so that what hung on them still hangs together),
-// repeated lines, and permissions, those of the store's own files included. What
-// could be read before can be read afterwards, and the log as it was is kept.
+// Repair repairs a session as far as that needs no guessing: a torn end, lines that were joined, a
+// missing or misplaced header, damaged lines (a marker replaces each, so that the tree stays
+// connected), repeated lines, and permissions, including those of the store's own files. Whatever
+// could be read before can be read afterwards, and the original log is kept.
 //
-// The error matches ErrBeyondRepair if there is nothing to be saved, and
-// errors.ErrUnsupported if the store has no way to rewrite a log.
+// The error matches ErrBeyondRepair if nothing can be saved, and errors.ErrUnsupported if the store
+// cannot rewrite logs.
 func Repair(ctx context.Context, st store.Store, r RepairRequest) (*RepairResult, error) {
 	logs, ok := st.(store.Rewriter)
 	if !ok {
@@ -61,7 +59,7 @@ func Repair(ctx context.Context, st store.Store, r RepairRequest) (*RepairResult
 	}
 	result := &RepairResult{Session: r.Session, Actions: []Action{}, Left: []Finding{}}
 	var lines []Action
-	// While somebody writes to the log, it is planned again.
+	// If somebody writes to the log in the meantime, plan again.
 	err = session.Retry(func() (err error) {
 		lines, result.Kept, err = job.repairLog(ctx)
 		return err
@@ -88,8 +86,8 @@ type repairJob struct {
 	RepairRequest
 }
 
-// narrowModes takes away permissions that are too wide: of the store's own
-// files, and of those of the session.
+// narrowModes removes permissions that are too wide, from the store's own files and from those of
+// the session.
 func (j *repairJob) narrowModes(ctx context.Context) ([]Action, error) {
 	inspector, ok := j.store.(store.Inspector)
 	if !ok {
@@ -126,8 +124,8 @@ func (j *repairJob) narrowModes(ctx context.Context) ([]Action, error) {
 	return done, nil
 }
 
-// repairLog repairs the log as it is now, and returns what it did and where the
-// copy is. The error matches store.ErrConflict if the log changed in between.
+// repairLog repairs the log in its present state, and returns what it did and where the original is.
+// The error matches store.ErrConflict if the log changed in between.
 func (j *repairJob) repairLog(ctx context.Context) (done []Action, kept string, err error) {
 	raw, err := j.logs.OpenRaw(ctx, j.Session)
 	if err != nil {
@@ -151,8 +149,7 @@ func (j *repairJob) repairLog(ctx context.Context) (done []Action, kept string, 
 	return p.actions, kept, err
 }
 
-// addLeftover makes an archive that lies beside the plain file part of the plan:
-// rewriting the log puts it aside.
+// addLeftover adds an archive beside the plain file to the plan: rewriting the log moves it aside.
 func (j *repairJob) addLeftover(ctx context.Context, p *repairPlan) error {
 	inspector, ok := j.store.(store.Inspector)
 	if !ok {
@@ -169,7 +166,7 @@ func (j *repairJob) addLeftover(ctx context.Context, p *repairPlan) error {
 	return nil
 }
 
-// restoreBackup is for a log in which nothing can be read.
+// restoreBackup handles a log in which nothing can be read.
 func (j *repairJob) restoreBackup(ctx context.Context) ([]Action, string, error) {
 	backup, ok := j.logs.HasBackup(j.Session)
 	if !ok {

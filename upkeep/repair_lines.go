@@ -19,22 +19,22 @@ const (
 	lineHeader
 	lineEntry
 	lineDamaged
-	lineLong // over the limit: it cannot be judged, and is left alone
+	lineLong // over the limit, so it cannot be judged and is left alone
 )
 
-// rawLine is a line, or a part of one from which an entry can be saved.
+// rawLine is a line, or the part of one from which an entry can be saved.
 type rawLine struct {
 	class      lineClass
 	pos, next  store.Pos
 	id, parent string
-	data       []byte // of a header, and of what cannot be copied from the file as it is
+	data       []byte // for a header, and for what cannot be copied from the file unchanged
 	glued      bool   // it shares its line with damage
 	torn       bool   // its line end is missing
 	moves      bool   // it moves the leaf to its parent
 	sum        [sha256.Size]byte
 }
 
-// leaf is what the leaf is after an entry.
+// leaf returns the leaf after an entry.
 func (l *rawLine) leaf() string {
 	if l.moves {
 		return l.parent
@@ -42,8 +42,8 @@ func (l *rawLine) leaf() string {
 	return l.id
 }
 
-// classify says what a line is. A damaged one may still have an entry at its
-// end: what was torn had no line end, and the next line was joined to it.
+// classify returns what a line is. A damaged line may still have an entry at its end: if a line was
+// torn, it had no line end, and the next line was joined to it.
 func classify(line store.RawLine) []rawLine {
 	data := bytes.TrimSpace(bytes.TrimPrefix(line.Data, []byte("\xef\xbb\xbf")))
 	l := rawLine{pos: line.Pos, next: line.Next, torn: line.Torn}
@@ -72,7 +72,7 @@ func classify(line store.RawLine) []rawLine {
 		saved, _ := readLine(data[at:])
 		saved.pos, saved.next = l.pos+store.Pos(at), l.next
 		saved.data, saved.glued = bytes.Clone(data[at:]), true
-		l.torn = false // it is the damage before it
+		l.torn = false // the damage before it is torn, not the entry
 		return []rawLine{l, saved}
 	}
 	return []rawLine{l}
@@ -83,12 +83,11 @@ var entryStart = []byte(`{"type":`)
 // gluedEntry returns where the entry at the end of a damaged line begins, or 0 if
 // there is none.
 //
-// A line may have thousands of places where an entry could begin, one for each
-// block, and trying each up to the line's end would take quadratic time. But if
-// reading from one place stops at a syntax error, it stops at the same byte for
-// every object that is still open there, and an object that was closed before is
-// not the end of the line. So the next place worth trying is at the error. It may
-// be the very text that caused it: a torn string swallows the first two bytes.
+// A line may have thousands of places where an entry could begin, one for each block, and trying each
+// up to the line's end would take quadratic time. But if reading from one place stops at a syntax
+// error, it stops at the same byte for every object that is still open there, and an object that was
+// closed before does not reach the end of the line. So the next place worth trying is at the error.
+// It may be the very text that caused it, because a torn string swallows the first two bytes.
 func gluedEntry(data []byte) int {
 	for at := 1; at < len(data); {
 		next := bytes.Index(data[at:], entryStart)
@@ -103,7 +102,7 @@ func gluedEntry(data []byte) int {
 		err := json.Unmarshal(data[at:], &json.RawMessage{})
 		switch {
 		case !errors.As(err, &syntax):
-			return 0 // it is whole, and no entry
+			return 0 // it is complete, and not an entry
 		case int(syntax.Offset) == len(data)-at:
 			if last := at + lastObject(data[at:]); last > at && isEntry(data[last:]) {
 				return last

@@ -16,34 +16,33 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// repairPlan says how to rewrite a session's log. Making one changes nothing; the
-// caller decides whether to apply it.
+// repairPlan says how to rewrite a session's log. Making a plan changes nothing; the caller decides
+// whether to apply it.
 //
-// Three things must hold, whatever the damage: every entry that could be read
-// before can be read afterwards; the leaf and the path to it stay what they were,
-// unless the end of the log yields an entry nobody could read; and repairing what
-// is repaired does nothing.
+// Three things must hold, whatever the damage: every entry that could be read before can be read
+// afterwards; the leaf and the path to it do not change, unless the end of the log yields an entry
+// that nobody could read before; and repairing a repaired log does nothing.
 type repairPlan struct {
 	name    string
 	lines   []rawLine
 	header  session.Header
 	leaf    string
-	gaps    map[string]string // the entries that are missing, and their parents
+	gaps    map[string]string // the missing entries, with their parents
 	filled  map[string]bool   // the gaps that have a marker
-	circles map[string]int    // the entries that are their own ancestors, and by which circle
-	cut     map[int]bool      // the circles that have been broken
-	present map[string]int    // the entries that are there, and in which line first
+	circles map[string]int    // the entries that are their own ancestors, with the number of their cycle
+	cut     map[int]bool      // the cycles that have been broken
+	present map[string]int    // the entries that are there, with the index of their first line
 	now     time.Time
 
 	seen    map[string][sha256.Size]byte // the entries that were taken over
 	newLeaf string
 	actions []Action
-	moved   bool // something changes besides the end
+	moved   bool // something other than the end changes
 	pieces  []store.Piece
 }
 
-// planRepair decides what to do about each line of a log. It asks package session
-// first, which gets more out of damage than a look at single lines can.
+// planRepair decides what to do about each line of a log. It asks package session first, which can
+// recover more than a look at single lines.
 func planRepair(ctx context.Context, st store.Store, name string, raw store.Raw) (*repairPlan, error) {
 	p := &repairPlan{
 		name: name, header: session.Header{ID: name, Version: session.Version},
@@ -76,12 +75,11 @@ func (p *repairPlan) hopeless() bool {
 	return true
 }
 
-// readGaps asks package session which entries are missing, and what they hung
-// on.
+// readGaps asks package session which entries are missing, and for their parents.
 func (p *repairPlan) readGaps(ctx context.Context, st store.Store) error {
 	s, err := session.Open(ctx, st, p.name, nil)
 	if errors.Is(err, session.ErrCorrupt) {
-		return nil // the only line has no line end
+		return nil // the only line has no line end, so there is nothing to ask about
 	}
 	if err != nil {
 		return err
@@ -159,8 +157,8 @@ func (p *repairPlan) decideDamage(l *rawLine) {
 	p.fillGap(l.id, l)
 }
 
-// decideLeaf keeps the leaf what it was, or makes it the last of the entries that
-// were saved from the log's end.
+// decideLeaf keeps the leaf where it was, or moves it to the last of the entries that were saved from
+// the log's end.
 func (p *repairPlan) decideLeaf() {
 	want := p.leaf
 	for i := len(p.lines) - 1; i >= 0; i-- {
@@ -189,9 +187,9 @@ func (p *repairPlan) decideLeaf() {
 	p.pieces = append(p.pieces, store.Piece{Line: line})
 }
 
-// findParents adds the missing entries that package session cannot know about,
-// because the only lines that refer to them are those it could not read. All we
-// know about such an entry is that it came after the one before it in the log.
+// findParents adds missing entries that package session cannot know about, because the only lines
+// that refer to them are those it could not read. All we know about such an entry is that it came
+// after the one before it in the log.
 func (p *repairPlan) findParents() {
 	before := ""
 	for i := range p.lines {
@@ -246,8 +244,8 @@ func (p *repairPlan) decideHeader() {
 	}
 }
 
-// keep copies a line to the new content. Neighbouring lines that are fine become
-// one piece, so that a plan for a long log stays short.
+// keep copies a line to the new content. Neighbouring lines without damage become one piece, so that
+// a plan for a long log stays short.
 func (p *repairPlan) keep(l *rawLine) {
 	switch n := len(p.pieces); {
 	case l.glued:
@@ -263,8 +261,8 @@ func (p *repairPlan) keep(l *rawLine) {
 	}
 }
 
-// fillGap puts a marker in the place of a missing entry. If its parent is missing
-// too, that one's marker comes first: parents stand before their children.
+// fillGap writes a marker for a missing entry. If its parent is missing too, the parent's marker comes
+// first, because parents come before their children.
 func (p *repairPlan) fillGap(id string, at *rawLine) {
 	var chain []string
 	for p.isMissing(id) && !p.filled[id] {
@@ -289,11 +287,11 @@ func (p *repairPlan) isMissing(id string) bool {
 	return gap && !there
 }
 
-// findCircles finds the entries that are their own ancestors. Every entry is walked
-// over once: a walk ends where an earlier one has been.
+// findCircles finds the entries that are their own ancestors. It looks at every entry once: a walk
+// ends where an earlier one has been.
 func (p *repairPlan) findCircles() {
 	p.circles = make(map[string]int)
-	met := make(map[string]int) // by which walk, from 1 on
+	met := make(map[string]int) // the number of the walk, from 1
 	walk := 0
 	for id := range p.gaps {
 		at := id
@@ -301,7 +299,7 @@ func (p *repairPlan) findCircles() {
 			met[at] = walk
 		}
 		if at == "" || met[at] != walk {
-			continue // at a root, or where an earlier walk has been
+			continue // it ended at a root, or where an earlier walk has been
 		}
 		for ; p.circles[at] == 0; at = p.parentOf(at) {
 			p.circles[at] = walk
@@ -316,7 +314,7 @@ func (p *repairPlan) parentOf(id string) string {
 	return p.gaps[id]
 }
 
-// gapLine is the marker: an entry that gives the model nothing.
+// gapLine returns the marker: an entry that is not sent to a model.
 func (p *repairPlan) gapLine(id string) []byte {
 	e := session.Entry{
 		Type: session.TypeCustom, ID: id, Timestamp: p.now.UTC(),
@@ -340,9 +338,8 @@ func (p *repairPlan) act(what string, l *rawLine, detail string) {
 	p.actions = append(p.actions, act)
 }
 
-// newContent yields the new content, the header first. If anything but the end
-// changes, so does the header: that is how programs that have the log open notice
-// that their positions no longer hold.
+// newContent yields the new content, header first. If anything but the end changes, the header must
+// change too: that is how programs with the log open notice that their positions no longer hold.
 func (p *repairPlan) newContent() iter.Seq2[store.Piece, error] {
 	return func(yield func(store.Piece, error) bool) {
 		if !yield(p.headerPiece(), nil) {

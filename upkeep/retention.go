@@ -15,17 +15,17 @@ import (
 // Session is what decides whether a session stays.
 type Session struct {
 	store.Stat
-	Active time.Time // of its conversation: see session.LastActive
-	Pinned bool      // it, or another session of its conversation
+	Active time.Time // when its conversation was last active: see session.LastActive
+	Pinned bool      // it or another session of its conversation is pinned
 
 	continues string // the session that it continues, or ""
 }
 
-// Survey returns all sessions of a store that can be read, the one that was
-// active last first. It calls unread, which may be nil, for each of the others.
+// Survey returns all readable sessions of a store, most recently active first. It calls unread, which
+// may be nil, for each of the others.
 //
-// Sessions that continue each other are one conversation: as long as something is
-// said in the last of them, none of the others is old.
+// Sessions that continue each other are one conversation: as long as something is said in the last of
+// them, none of the others is old.
 func Survey(ctx context.Context, st store.Store, unread func(name string, err error)) ([]Session, error) {
 	var all []Session
 	for stat, err := range st.List(ctx) {
@@ -111,30 +111,29 @@ func (s *Session) look(ctx context.Context, st store.Store) (err error) {
 	return err
 }
 
-// Rule says which sessions go.
+// Rule says which sessions to remove.
 type Rule struct {
-	OlderThan time.Duration // those that were active longer ago than this; 0 means no limit
-	MaxCount  int           // all but the latest so many; negative means no limit
+	OlderThan time.Duration // remove those that have been inactive for longer; 0 means no limit
+	MaxCount  int           // keep only this many of the latest; negative means no limit
 }
 
-// Reason is why a session goes.
+// Reason is why a session is removed.
 type Reason int
 
 // The reasons.
 const (
-	TooOld  Reason = iota // it was active longer ago than OlderThan
-	TooMany               // it is not among the MaxCount that were active last
+	TooOld  Reason = iota // it has been inactive for longer than OlderThan
+	TooMany               // it is not among the MaxCount most recently active
 )
 
-// Choice is a session that goes.
+// Choice is a session to be removed.
 type Choice struct {
 	Session
 	Reason Reason
 }
 
-// Choose returns which of the sessions, given as Survey returns them, go by the
-// rule, the oldest first, and how many stay only because they are pinned. Pinned
-// ones do not count towards MaxCount.
+// Choose returns which of the sessions, as returned by Survey, the rule removes, oldest first, and how
+// many stay only because they are pinned. Pinned sessions do not count towards MaxCount.
 func (r Rule) Choose(all []Session, now time.Time) (going []Choice, pinned int) {
 	rank := 0
 	for _, s := range all {
@@ -160,12 +159,11 @@ func (r Rule) Choose(all []Session, now time.Time) (going []Choice, pinned int) 
 	return going, pinned
 }
 
-// MakeRoom returns a function for file.Options.MakeRoom. It moves as many sessions
-// to the trash as must go, those that were active longest ago first, and calls
-// moved for each. Pinned sessions stay.
+// MakeRoom returns a function for file.Options.MakeRoom. It moves as many sessions to the trash as
+// necessary, longest inactive first, and calls moved for each. Pinned sessions stay.
 //
-// Two processes that make room at the same time may choose the same session: one
-// of them moves it. If one comes after the other, each moves another.
+// If two processes make room at the same time, they may choose the same session, and only one of them
+// moves it. If one comes after the other, each moves another session.
 func MakeRoom(moved func(Session)) func(ctx context.Context, st *file.Store, n int) error {
 	return func(ctx context.Context, st *file.Store, n int) error {
 		all, err := Survey(ctx, st, nil)
@@ -185,15 +183,15 @@ func MakeRoom(moved func(Session)) func(ctx context.Context, st *file.Store, n i
 			}
 			moved(s.Session)
 		}
-		return nil // if that was not enough, the store says so
+		return nil // if that was not enough, the store reports it
 	}
 }
 
-// discard looks at the pin once more: choosing may have taken a while.
+// discard checks the pin again before removing, because choosing may have taken a while.
 func discard(ctx context.Context, st *file.Store, s Session) error {
 	_, err := Remove(ctx, st, RemoveRequest{Sessions: []string{s.Name}})
 	if errors.Is(err, store.ErrNotExist) {
-		return nil // somebody else was faster
+		return nil // somebody else removed it first
 	}
 	return err
 }

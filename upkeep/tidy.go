@@ -9,13 +9,12 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// RemoveStale deletes what interrupted programs left in a store: old temporary
-// files, and locks of sessions that do not exist. With dryRun it only returns what
-// it would delete.
+// RemoveStale deletes what interrupted programs left in a store: old temporary files, and locks of
+// sessions that do not exist. With dryRun it only returns what it would delete.
 func RemoveStale(ctx context.Context, st store.Store, dryRun bool) ([]Action, error) {
 	inspector, ok := st.(store.Inspector)
 	if !ok {
-		return nil, nil // nothing of that kind can be there
+		return nil, nil // such a store has nothing of the kind
 	}
 	var stale []store.Fault
 	for f, err := range inspector.InspectRest(ctx) {
@@ -38,10 +37,9 @@ func RemoveStale(ctx context.Context, st store.Store, dryRun bool) ([]Action, er
 	return done, nil
 }
 
-// RemoveBlobs deletes content that nothing in the store refers to: no session,
-// archived or not, and nothing in trash, quarantine or backups. Others may write
-// meanwhile. With dryRun it only returns what it would delete. Beside an error it
-// returns what it has deleted.
+// RemoveBlobs deletes content that nothing in the store refers to: no session, archived or not, and
+// nothing in trash, quarantine or backups. Others may write in the meantime. With dryRun it only
+// returns what it would delete. After an error it also returns what it has deleted.
 func RemoveBlobs(ctx context.Context, st store.Store, dryRun bool) ([]Action, error) {
 	auditor, ok := st.(store.Auditor)
 	collector, deletes := st.Blobs().(store.Collector)
@@ -63,7 +61,7 @@ func RemoveBlobs(ctx context.Context, st store.Store, dryRun bool) ([]Action, er
 		for _, ref := range deleted {
 			gone[ref] = true
 		}
-		// One may be referred to by now, or somebody else was faster.
+		// Something may refer to a blob by now, or somebody else has deleted it.
 		unneeded = slices.DeleteFunc(unneeded, func(blob store.Unreferenced) bool { return !gone[blob.Ref] })
 	}
 	var done []Action
