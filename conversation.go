@@ -238,8 +238,8 @@ func (h *Home) openLast(ctx context.Context, op, given string, entries ...string
 	return c, nil
 }
 
-// EarlierError means that an entry is in an earlier session of a conversation that has gone on
-// since. It matches session.ErrInvalid.
+// EarlierError means that an entry is in an earlier session of a conversation that has
+// gone on since. It matches session.ErrInvalid.
 type EarlierError struct {
 	Op           string
 	Conversation string

@@ -176,9 +176,9 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir() || strings.HasSuffix(path, "/") || strings.HasSuffix(path, string(filepath.Separator))
 }
 
-// ExportAllRequest says which conversations to write. Session is not used. Path is a directory,
-// and required for formats whose files have no place of their own. A conversation that is
-// named twice is written once.
+// ExportAllRequest says which conversations to write. Session is not used. Path is a
+// directory, and required for formats whose files have no place of their own. A
+// conversation that is named twice is written once.
 type ExportAllRequest struct {
 	ExportRequest
 	Sessions []string `json:"sessions,omitempty"` // as a person names them

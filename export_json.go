@@ -139,8 +139,8 @@ func (c *Conversation) writeJoined(ctx context.Context, w io.Writer, r *ExportRe
 	return nil
 }
 
-// inlined returns a line with its blobs filled in. A line without blobs, or one that cannot be
-// read, stays as it is.
+// inlined returns a line with its blobs filled in. A line without blobs, or one that
+// cannot be read, stays as it is.
 func (c *Conversation) inlined(line []byte) []byte {
 	h, ok := rawjson.ScanHead(line)
 	if !ok || !bytes.Contains(line, []byte(`"blob"`)) {

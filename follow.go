@@ -30,8 +30,8 @@ type Arrival struct {
 // session; a watch for each would cost a file handle.
 const pollEvery = 300 * time.Millisecond
 
-// Follow yields the entries that any program appends, until the context ends or the session is
-// removed. A line that is not an entry is skipped, with a LineSkipped.
+// Follow yields the entries that any program appends, until the context ends or the
+// session is removed. A line that is not an entry is skipped, with a LineSkipped.
 func (e *Entries) Follow(ctx context.Context, r FollowRequest) iter.Seq2[Arrival, error] {
 	return func(yield func(Arrival, error) bool) {
 		f := &following{home: e.home, filled: r.Filled, yield: yield}
@@ -257,8 +257,8 @@ func (f *following) tellFrom(ctx context.Context, name string, from store.Pos) (
 	return end, nil
 }
 
-// tellLast passes on the last entries of all sessions together, in the order in which they were
-// written.
+// tellLast passes on the last entries of all sessions together, in the order in which
+// they were written.
 func (f *following) tellLast(ctx context.Context, stats []store.Stat, known map[string]seen, n int) error {
 	slices.SortFunc(stats, func(a, b store.Stat) int { return b.Modified.Compare(a.Modified) })
 	var found []Arrival

@@ -49,8 +49,8 @@ type Home struct {
 	closed   bool
 }
 
-// Options adjusts how a home is opened. The zero value takes the settings from the environment
-// and reports nothing on the side.
+// Options adjusts how a home is opened. The zero value takes the settings from the
+// environment and reports nothing on the side.
 type Options struct {
 	// Settings are the home's. Default: LoadSettings(os.Getenv).
 	Settings *Settings
@@ -242,9 +242,9 @@ func (h *Home) clean(e *session.Entry) error {
 	return err
 }
 
-// beforeWriting must be called first by every operation that writes. It finishes a redaction
-// that was interrupted before anything else is written: the secrets are still in the home, and
-// a copy or a compaction would spread them.
+// beforeWriting must be called first by every operation that writes. It finishes a
+// redaction that was interrupted before anything else is written: the secrets are still
+// in the home, and a copy or a compaction would spread them.
 func (h *Home) beforeWriting(ctx context.Context) {
 	defer h.loadGuard()
 	unfinished, err := clean.Unfinished(h.store)

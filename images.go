@@ -98,8 +98,8 @@ const (
 	imageReach = 3
 )
 
-// imagesOf lists the images of a conversation, and the ids of its entries. With near, it lists
-// only those near one of these entries.
+// imagesOf lists the images of a conversation, and the ids of its entries. With near,
+// it lists only those near one of these entries.
 func (h *Home) imagesOf(ctx context.Context, given string, near map[string]bool) (list []Image, ids []string, err error) {
 	c, err := h.openFor(ctx, OpenRequest{Session: given})
 	if err != nil {
@@ -343,8 +343,8 @@ func findImage(ctx context.Context, c *Conversation, given string) (*ImageResult
 	return &found[0], err
 }
 
-// fileEnding returns the usual file ending for a media type. It allows only letters and digits,
-// because anything else could lead out of the directory.
+// fileEnding returns the usual file ending for a media type. It allows only letters and
+// digits, because anything else could lead out of the directory.
 func fileEnding(mediaType string) string {
 	kind, ok := strings.CutPrefix(mediaType, "image/")
 	kind, _, _ = strings.Cut(kind, "+") // svg+xml

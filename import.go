@@ -66,10 +66,10 @@ type (
 // ErrNoFormat means that the content of a file has no known format.
 var ErrNoFormat = bulk.ErrNoFormat
 
-// Import imports conversations of other programs. Importing again adds only what is new. The
-// index is up to date when Import returns, unless the context ended: then it returns the
-// context's error together with what was done until then. Files that could not be read are not
-// an error: see ImportResult.IsPartial.
+// Import imports conversations of other programs. Importing again adds only what is
+// new. The index is up to date when Import returns, unless the context ended: then it
+// returns the context's error together with what was done until then. Files that could
+// not be read are not an error: see ImportResult.IsPartial.
 func (t *Transfer) Import(ctx context.Context, r ImportRequest) (*ImportResult, error) {
 	h := t.home
 	if err := r.check(); err != nil {
@@ -115,9 +115,9 @@ func (r *ImportRequest) check() error {
 	return nil
 }
 
-// openForImport opens the store a second time, to append without waiting for the disk each time.
-// That is safe because sessions are flushed when they are closed, and they are closed before
-// anybody hears about them.
+// openForImport opens the store a second time, to append without waiting for the disk
+// each time. That is safe because sessions are flushed when they are closed, and they
+// are closed before anybody hears about them.
 func (h *Home) openForImport() (*file.Store, error) {
 	opts := h.storeOptions()
 	if opts.Sync == file.Always {
@@ -126,9 +126,9 @@ func (h *Home) openForImport() (*file.Store, error) {
 	return file.Open(h.store.Dir(), opts)
 }
 
-// canImport refuses an import into a store that cannot be written, before every file fails for
-// the same reason. It tries the first thing that an import does: hold the blobs that it is going
-// to name.
+// canImport refuses an import into a store that cannot be written, before every file
+// fails for the same reason. It tries the first thing that an import does: hold the
+// blobs that it is going to name.
 func canImport(ctx context.Context, st *file.Store, dryRun bool) error {
 	if _, err := os.Stat(st.Dir()); dryRun || err != nil {
 		return nil // a store that does not exist yet is created when there is something to put in

@@ -12,8 +12,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// SessionInfo is what a list says about a conversation: a session, or several that continue each
-// other, in which case the counts cover all of them.
+// SessionInfo is what a list says about a conversation: a session, or several that
+// continue each other, in which case the counts cover all of them.
 type SessionInfo struct {
 	ID           string    `json:"id"`
 	Name         string    `json:"name"` // of its log in the store: the id, unless somebody renamed the file
@@ -72,8 +72,8 @@ func orEmpty[T any](list []T) []T {
 	return slices.Clone(list)
 }
 
-// ListRequest says which conversations to list, and in which order. The zero value lists the 50
-// most recently active ones.
+// ListRequest says which conversations to list, and in which order. The zero value
+// lists the 50 most recently active ones.
 type ListRequest struct {
 	Sort    string `json:"sort,omitempty"`    // updated, created, title, messages, tokens or size; "" is updated
 	Reverse bool   `json:"reverse,omitempty"` // earliest and smallest first, and titles from Z to A

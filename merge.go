@@ -37,10 +37,11 @@ type MergeResult struct {
 	Short  render.Names `json:"-"` // the shortest unambiguous beginnings of these ids
 }
 
-// Merge brings the outcome of another branch onto the live one: a summary of it, chosen messages,
-// or both. The messages stay where they are. If the branch is in another session, its messages
-// are first copied into this one, as a branch that begins where the two sessions part. An entry
-// that only an earlier session of the conversation has is refused with an *EarlierError.
+// Merge brings the outcome of another branch onto the live one: a summary of it, chosen
+// messages, or both. The messages stay where they are. If the branch is in another
+// session, its messages are first copied into this one, as a branch that begins where
+// the two sessions part. An entry that only an earlier session of the conversation has
+// is refused with an *EarlierError.
 func (e *Entries) Merge(ctx context.Context, r MergeRequest) (*MergeResult, error) {
 	e.home.beforeWriting(ctx)
 	r.Summary = orNone(r.Summary)
@@ -94,8 +95,8 @@ func resolveBranch(c *Conversation, r MergeRequest) (from string, picks []string
 	return from, picks, nil
 }
 
-// checkMerge refuses to merge a branch into itself, because the model is sent all of it already.
-// An entry that does not exist is left to the session.
+// checkMerge refuses to merge a branch into itself, because the model is sent all of it
+// already. An entry that does not exist is left to the session.
 func checkMerge(c *Conversation, from string) error {
 	path, err := c.OutlinePath("")
 	if err != nil || !slices.ContainsFunc(path, func(e session.Entry) bool { return e.ID == from }) {
@@ -107,8 +108,8 @@ func checkMerge(c *Conversation, from string) error {
 	}
 }
 
-// mergeOther merges a branch of another session. The result is nil if that session is part of the
-// same conversation.
+// mergeOther merges a branch of another session. The result is nil if that session is
+// part of the same conversation.
 func (h *Home) mergeOther(ctx context.Context, r MergeRequest) (*MergeResult, error) {
 	name, _, err := h.chain(ctx, r.Other)
 	if err != nil {
@@ -134,9 +135,9 @@ func (h *Home) mergeOther(ctx context.Context, r MergeRequest) (*MergeResult, er
 	return result, errors.Join(plainly("merge", c.Name, err), c.Close(), whole.Close(), other.Close())
 }
 
-// brought is a branch of another session that is being merged into this one. Only messages are
-// copied: compactions and labels describe how the other session sees them, which does not hold
-// here.
+// brought is a branch of another session that is being merged into this one. Only
+// messages are copied: compactions and labels describe how the other session sees them,
+// which does not hold here.
 type brought struct {
 	s     *session.Session // the session to copy to
 	whole *session.Session // the conversation whose last session is s
@@ -170,9 +171,9 @@ func (b *brought) merge(c, other *Conversation, r MergeRequest) (result *MergeRe
 	return result, err
 }
 
-// follow walks along the other session's path and works out what is already here. The branch
-// begins at the last message that both have. If only an earlier session of the conversation has
-// that message, it begins at a root.
+// follow walks along the other session's path and works out what is already here. The
+// branch begins at the last message that both have. If only an earlier session of the
+// conversation has that message, it begins at a root.
 func (b *brought) follow(path []session.Entry) error {
 	b.ids, b.last, b.missing = make(map[string]string), "", nil
 	for i := range path {
@@ -213,10 +214,10 @@ const (
 	here
 )
 
-// find returns the id under which this session has a message, or would have it. A message with the
-// same id and the same content is the same message: a fork has those of its original, and an
-// earlier merge copied them. If another message has the id by chance, the copy gets an id derived
-// from both names, so that the next merge finds it.
+// find returns the id under which this session has a message, or would have it. A
+// message with the same id and the same content is the same message: a fork has those
+// of its original, and an earlier merge copied them. If another message has the id by
+// chance, the copy gets an id derived from both names, so that the next merge finds it.
 func (b *brought) find(e *session.Entry) (id string, at whereabouts, err error) {
 	for _, id := range []string{e.ID, transcript.HashID("merge", b.from, e.ID)} {
 		for _, in := range []struct {
@@ -251,8 +252,8 @@ func sameMessage(a, b *session.MessageEntry) bool {
 	return errX == nil && errY == nil && slices.Equal(x, y)
 }
 
-// write appends what is missing and the merge in one write: a reader, and a crash, see all of it or
-// nothing.
+// write appends what is missing and the merge in one write: a reader, and a crash, see
+// all of it or nothing.
 func (b *brought) write(c *Conversation, picks []string, r MergeRequest) (*MergeResult, error) {
 	switch {
 	case b.s.LeafID() == "":

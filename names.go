@@ -31,10 +31,11 @@ const Leaf = "leaf"
 //   - the beginning of an id, if no other session's id begins with it;
 //   - the key that an importer gave it, or its title, ignoring case.
 //
-// So exact matches come before inexact ones, and what somebody chose comes before what happens to
-// match. Create refuses a key that could not be typed: one that means a place in the list, or is
-// the id of another session. A session that has such a key anyway can be found by its id. Resolve
-// returns session.ErrNotExist if nothing matches, and an *AmbiguousError if several sessions do.
+// So exact matches come before inexact ones, and what somebody chose comes before what
+// happens to match. Create refuses a key that could not be typed: one that means a
+// place in the list, or is the id of another session. A session that has such a key
+// anyway can be found by its id. Resolve returns session.ErrNotExist if nothing
+// matches, and an *AmbiguousError if several sessions do.
 func (s *Sessions) Resolve(ctx context.Context, given string) (string, error) {
 	h := s.home
 	if given == "" {
@@ -91,8 +92,8 @@ func (h *Home) checkKey(ctx context.Context, key string) error {
 	return err
 }
 
-// idOfKey returns the id that package keyed or Create gives to the session of a key, or "" if that
-// cannot be a key.
+// idOfKey returns the id that package keyed or Create gives to the session of a key, or
+// "" if that cannot be a key.
 func idOfKey(key string) string {
 	id, err := keyed.SessionID(key)
 	if err != nil {
@@ -140,9 +141,9 @@ func invalidCount(n int) error {
 // maxPrefixed is how many sessions with the same beginning are looked up at most.
 const maxPrefixed = 100
 
-// byPrefix returns the sessions whose ids begin with what was given. The index has all of them,
-// even one that was created a moment ago or cannot be read. Without an index we ask the store,
-// which has to list everything.
+// byPrefix returns the sessions whose ids begin with what was given. The index has all
+// of them, even one that was created a moment ago or cannot be read. Without an index
+// we ask the store, which has to list everything.
 func (h *Home) byPrefix(ctx context.Context, given string) ([]string, error) {
 	if ix, err := h.index(ctx); err == nil {
 		return ix.Names(ctx, given, maxPrefixed)
@@ -208,8 +209,8 @@ func sessionsByKey(ctx context.Context, st store.Store, key string) ([]string, e
 	return found, nil
 }
 
-// resolveLost returns the id of a missing session that a person named and whose conversation still
-// exists.
+// resolveLost returns the id of a missing session that a person named and whose
+// conversation still exists.
 func (h *Home) resolveLost(ctx context.Context, given string) (string, error) {
 	ix, err := h.index(ctx)
 	if err != nil {
@@ -225,13 +226,15 @@ func (h *Home) resolveLost(ctx context.Context, given string) (string, error) {
 	return theOne("session", given, found)
 }
 
-// ResolveEntry returns the id of the entry that a person means: by its id, its label, the beginning
-// of an id that no other entry has, a short name from render.ShortEntryIDs, or "leaf" or "" for
-// the last entry of the conversation. That is "" before the first entry.
+// ResolveEntry returns the id of the entry that a person means: by its id, its label,
+// the beginning of an id that no other entry has, a short name from
+// render.ShortEntryIDs, or "leaf" or "" for the last entry of the conversation. That is
+// "" before the first entry.
 //
-// Several entries may have the same label, because programs use labels to mark what needs a look.
-// Such a label is an *AmbiguousError. A label that could never be typed is refused when it is set
-// (see checkLabel); if a log has one anyway, the entry can be found by its id.
+// Several entries may have the same label, because programs use labels to mark what
+// needs a look. Such a label is an *AmbiguousError. A label that could never be typed
+// is refused when it is set (see checkLabel); if a log has one anyway, the entry can be
+// found by its id.
 func ResolveEntry(s *session.Session, given string) (string, error) {
 	if given == "" || given == Leaf {
 		return conversationEnd(s)
@@ -277,9 +280,9 @@ func checkLabel(s *session.Session, label string) error {
 	return err
 }
 
-// conversationEnd returns the last entry of the conversation on the live branch. The leaf may be
-// after it: labels, tags and names are entries too, but a person who says "the last entry" does
-// not mean those.
+// conversationEnd returns the last entry of the conversation on the live branch. The
+// leaf may be after it: labels, tags and names are entries too, but a person who says
+// "the last entry" does not mean those.
 func conversationEnd(s *session.Session) (string, error) {
 	id := s.LeafID()
 	for id != "" {

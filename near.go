@@ -9,12 +9,12 @@ import (
 	"github.com/coppice-dev/coppice/render"
 )
 
-// Distinct returns the ids of the sessions that a person named, each conversation once (with link,
-// each session once). A name that means nothing stays as it was given, so that the operation
-// reports it.
+// Distinct returns the ids of the sessions that a person named, each conversation once
+// (with link, each session once). A name that means nothing stays as it was given, so
+// that the operation reports it.
 //
-// All names are resolved before anything is done: "@1" and "@2" must not change their meaning when
-// the first session is removed.
+// All names are resolved before anything is done: "@1" and "@2" must not change their
+// meaning when the first session is removed.
 func (s *Sessions) Distinct(ctx context.Context, given []string, link bool) []string {
 	if len(given) < 2 {
 		return given // a single name has nothing to be compared with
@@ -37,11 +37,12 @@ func (s *Sessions) Distinct(ctx context.Context, given []string, link bool) []st
 	return distinct
 }
 
-// maxNear is how many of the latest conversations are searched for one that may have been meant.
+// maxNear is how many of the latest conversations are searched for one that may have
+// been meant.
 const maxNear = 1000
 
-// nearSessions returns a hint at the conversations that may have been meant, because their id, key
-// or title is nearly what was given, or "" if there are none.
+// nearSessions returns a hint at the conversations that may have been meant, because
+// their id, key or title is nearly what was given, or "" if there are none.
 func (h *Home) nearSessions(ctx context.Context, given string) string {
 	ix, err := h.index(ctx)
 	if err != nil {

@@ -9,8 +9,9 @@ import (
 	"github.com/coppice-dev/coppice/session/clean"
 )
 
-// Notice is something that happened on the side and that a person should know about. Faces choose
-// the words; what it means for a result is in the result. NoticeJSON encodes it.
+// Notice is something that happened on the side and that a person should know about.
+// Faces choose the words; what it means for a result is in the result. NoticeJSON
+// encodes it.
 type Notice interface {
 	// Kind identifies the notice, as in "index_elsewhere". It never changes.
 	Kind() string
@@ -108,8 +109,8 @@ func (ContinuedElsewhere) cause() error  { return nil }
 func (SecretRemoved) cause() error       { return nil }
 func (n RedactionFinished) cause() error { return n.Err }
 
-// NoticeJSON encodes a notice as one JSON object: its kind as "notice", its own members, and, if an
-// error came with it, the ErrorInfo as "error".
+// NoticeJSON encodes a notice as one JSON object: its kind as "notice", its own
+// members, and, if an error came with it, the ErrorInfo as "error".
 func NoticeJSON(n Notice) ([]byte, error) {
 	own, err := json.Marshal(n)
 	if err != nil {

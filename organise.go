@@ -11,8 +11,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// maxName is the maximum length of a session's name or an entry's label, in bytes. They appear in
-// lists, menus and file names.
+// maxName is the maximum length of a session's name or an entry's label, in bytes. They
+// appear in lists, menus and file names.
 const maxName = 1000
 
 // checkName refuses a name that could not be shown in a list.
@@ -100,8 +100,8 @@ type ForkResult struct {
 	At      string `json:"at,omitempty"` // the last entry that was copied, if not everything was
 }
 
-// Fork copies a conversation into a new session. The conversation itself does not change. If it has
-// several sessions, the copy is still a single one.
+// Fork copies a conversation into a new session. The conversation itself does not
+// change. If it has several sessions, the copy is still a single one.
 func (s *Sessions) Fork(ctx context.Context, r ForkRequest) (*ForkResult, error) {
 	s.home.beforeWriting(ctx)
 	c, err := s.Open(ctx, OpenRequest{Session: r.Session, Link: r.Link})
@@ -188,8 +188,8 @@ type PinResult struct {
 	Changed bool   `json:"changed"` // false if it was like that before
 }
 
-// Pin protects a conversation from being removed, or ends that. It applies to all of its sessions or
-// to none.
+// Pin protects a conversation from being removed, or ends that. It applies to all of
+// its sessions or to none.
 func (s *Sessions) Pin(ctx context.Context, r PinRequest) (*PinResult, error) {
 	s.home.beforeWriting(ctx)
 	name, links, err := s.home.openEach(ctx, r.Session)
@@ -210,8 +210,9 @@ func (s *Sessions) Pin(ctx context.Context, r PinRequest) (*PinResult, error) {
 	return result, errors.Join(plainly("pin", name, err), closeAll(links))
 }
 
-// remark appends something that is only about a session (a label, a name, a tag). It does not depend
-// on where the leaf is, so if another writer was first, it is simply tried again.
+// remark appends something that is only about a session (a label, a name, a tag). It
+// does not depend on where the leaf is, so if another writer was first, it is simply
+// tried again.
 func remark(s *session.Session, do func() (string, error)) (id string, err error) {
 	err = s.Retry(func() error {
 		id, err = do()

@@ -45,14 +45,14 @@ type KnownProgram struct {
 	New int `json:"new"` // the files that are not in the home, or have changed since
 }
 
-// KnownPrograms returns what other programs keep on this machine that can be imported. It needs no
-// home, so everything counts as new.
+// KnownPrograms returns what other programs keep on this machine that can be imported.
+// It needs no home, so everything counts as new.
 func KnownPrograms(getenv func(string) string) []KnownProgram {
 	return knownPrograms(getenv, func(discover.Source) bool { return true })
 }
 
-// Programs returns what other programs keep on this machine, and how much of it an import would
-// read.
+// Programs returns what other programs keep on this machine, and how much of it an
+// import would read.
 func (t *Transfer) Programs(getenv func(string) string) []KnownProgram {
 	ledger := transcript.LedgerOf(t.home.store)
 	return knownPrograms(getenv, func(src discover.Source) bool { return !ledger.IsUnchanged(src.Path, src.Format) })

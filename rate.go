@@ -48,8 +48,8 @@ type RateResult struct {
 	Entry string `json:"entry,omitempty"`
 }
 
-// Rate records whether a conversation was good or bad. The last rating counts; earlier ones stay in
-// the log, with their notes. None of it is sent to a model.
+// Rate records whether a conversation was good or bad. The last rating counts; earlier
+// ones stay in the log, with their notes. None of it is sent to a model.
 func (s *Sessions) Rate(ctx context.Context, r RateRequest) (*RateResult, error) {
 	if r.Rating != "" && r.Rating != Good && r.Rating != Bad {
 		return nil, invalid("a rating is %q, %q or none, not %q", Good, Bad, r.Rating)

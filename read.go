@@ -215,8 +215,8 @@ type EntrySuggestion struct {
 	Text  string `json:"text"`
 }
 
-// Suggest returns the entries of a conversation that are most likely meant: those with labels, and the
-// ends of branches.
+// Suggest returns the entries of a conversation that are most likely meant: those with
+// labels, and the ends of branches.
 func (e *Entries) Suggest(ctx context.Context, given string) ([]EntrySuggestion, error) {
 	c, err := e.home.openFor(ctx, OpenRequest{Session: given})
 	if err != nil {

@@ -17,9 +17,9 @@ type RedactRequest struct {
 	Apply    bool     `json:"apply,omitempty"` // take out what was found; it cannot be undone
 }
 
-// Redact looks for secrets and, with Apply, takes them out of everything in the home. If taking them
-// out fails half-way, Redact also returns what was done; the next operation that writes does the
-// rest first: see Unfinished.
+// Redact looks for secrets and, with Apply, takes them out of everything in the home.
+// If taking them out fails half-way, Redact also returns what was done; the next
+// operation that writes does the rest first: see Unfinished.
 func (u *Upkeep) Redact(ctx context.Context, r RedactRequest) (*upkeep.RedactResult, error) {
 	h := u.home
 	if (len(r.Sessions) > 0) == r.All {
@@ -53,6 +53,6 @@ func (u *Upkeep) Redact(ctx context.Context, r RedactRequest) (*upkeep.RedactRes
 	})
 }
 
-// Unfinished reports whether a redaction was interrupted, so that some of the secrets are still
-// there.
+// Unfinished reports whether a redaction was interrupted, so that some of the secrets
+// are still there.
 func (u *Upkeep) Unfinished() (bool, error) { return clean.Unfinished(u.home.store) }

@@ -34,9 +34,9 @@ type ResumeResult struct {
 	Losses  []ExportLoss `json:"losses,omitempty"`  // what they cannot hold
 }
 
-// Resume finds the command that continues a conversation. If the program does not have the
-// conversation (it was held elsewhere, or the program has deleted it), Resume writes it there first.
-// It never overwrites anything.
+// Resume finds the command that continues a conversation. If the program does not have
+// the conversation (it was held elsewhere, or the program has deleted it), Resume
+// writes it there first. It never overwrites anything.
 func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, error) {
 	c, err := t.home.openFor(ctx, OpenRequest{Session: r.Session})
 	if err != nil {
@@ -105,8 +105,8 @@ func resumable() []string {
 	return names
 }
 
-// keeps reports whether a program still has a file, in one of the places where it looks. A file that
-// was imported from a download does not count.
+// keeps reports whether a program still has a file, in one of the places where it
+// looks. A file that was imported from a download does not count.
 func keeps(format *transcript.Format, env transcript.Env, path string) bool {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || format.Places == nil {
 		return false

@@ -26,8 +26,9 @@ type Setting struct {
 	Origin string `json:"origin"` // "default", "environment NAME", the path of a file, or a face's own word
 }
 
-// Settings are what can be chosen about a home. What a face passes to LoadSettings wins over the
-// environment, the environment over the configuration file, and the file over the default.
+// Settings are what can be chosen about a home. What a face passes to LoadSettings wins
+// over the environment, the environment over the configuration file, and the file over
+// the default.
 //
 // The zero value has the defaults, and no directory.
 type Settings struct {
@@ -64,9 +65,9 @@ type rule struct {
 	fits     func(value string) bool
 }
 
-// takes reports whether the setting may have a value of this kind in the configuration file. Numbers
-// and booleans may be written with or without quotes, but a directory must be a string: nobody
-// calls one 5.
+// takes reports whether the setting may have a value of this kind in the configuration
+// file. Numbers and booleans may be written with or without quotes, but a directory
+// must be a string: nobody calls one 5.
 func (r *rule) takes(value any) bool {
 	switch value.(type) {
 	case string:
@@ -77,8 +78,8 @@ func (r *rule) takes(value any) bool {
 	return false
 }
 
-// rules lists all settings in the order in which they are shown. The default directory depends on the
-// machine: see LoadSettings.
+// rules lists all settings in the order in which they are shown. The default directory
+// depends on the machine: see LoadSettings.
 var rules = []rule{
 	{SettingDir, "COPPICE_HOME", "", "the name of a directory, in quotes in the file", func(v string) bool { return v != "" }},
 	{SettingSync, "COPPICE_SYNC", "always", "always, never or a duration such as 1s", isSync},
@@ -112,8 +113,9 @@ func isSync(v string) bool {
 	return v == "always" || v == "never" || err == nil && d > 0
 }
 
-// LoadSettings finds the value of every setting: first among those given, whose Origin says where the
-// face got them, then in the environment, then in the configuration file, then the default.
+// LoadSettings finds the value of every setting: first among those given, whose Origin
+// says where the face got them, then in the environment, then in the configuration
+// file, then the default.
 func LoadSettings(getenv func(string) string, given ...Setting) (*Settings, error) {
 	s := &Settings{
 		path: ConfigPath(getenv), values: make(map[string]Setting),
@@ -205,7 +207,8 @@ func (s *Settings) Get(key string) Setting {
 	return v
 }
 
-// Path returns where the configuration file is, or would be; "" if the machine has no place for one.
+// Path returns where the configuration file is, or would be; "" if the machine has no
+// place for one.
 func (s *Settings) Path() string { return s.path }
 
 func (s *Settings) number(key string) int64 {
@@ -213,8 +216,8 @@ func (s *Settings) number(key string) int64 {
 	return n
 }
 
-// pricesPath returns the file in which the user may have written down what models cost. It is beside
-// the configuration file; "" if there is no place for either.
+// pricesPath returns the file in which the user may have written down what models cost.
+// It is beside the configuration file; "" if there is no place for either.
 func (s *Settings) pricesPath() string {
 	if s.path == "" {
 		return "" // rather than a file in the present directory
@@ -243,8 +246,8 @@ func (s *Settings) storeOptions() *file.Options {
 	return opts
 }
 
-// ConfigPath returns where the configuration file is, or would be, without reading it; "" if the
-// machine has no place for one.
+// ConfigPath returns where the configuration file is, or would be, without reading it;
+// "" if the machine has no place for one.
 func ConfigPath(getenv func(string) string) string {
 	if path := getenv("COPPICE_CONFIG"); path != "" {
 		return path
@@ -252,9 +255,9 @@ func ConfigPath(getenv func(string) string) string {
 	return under(xdg(getenv, "XDG_CONFIG_HOME", ".config"), "coppice", "config.toml")
 }
 
-// xdg returns a directory of the XDG base directory specification, or "" if the user has no home
-// directory. It never returns a relative one: what belongs to a person must not end up in whatever
-// directory they are in.
+// xdg returns a directory of the XDG base directory specification, or "" if the user
+// has no home directory. It never returns a relative one: what belongs to a person must
+// not end up in whatever directory they are in.
 func xdg(getenv func(string) string, name, fallback string) string {
 	if dir := getenv(name); filepath.IsAbs(dir) {
 		return dir

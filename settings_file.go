@@ -24,8 +24,8 @@ type ChangedSetting struct {
 	HiddenBy string `json:"hidden_by,omitempty"` // the environment variable that overrides it for now
 }
 
-// SetSetting writes a setting into the configuration file. Comments stay, and so do wrong values of
-// other settings: this is how one is corrected.
+// SetSetting writes a setting into the configuration file. Comments stay, and so do
+// wrong values of other settings: this is how one is corrected.
 func SetSetting(getenv func(string) string, key, value string) (*ChangedSetting, error) {
 	r := ruleOf(key)
 	if r == nil {
@@ -63,9 +63,9 @@ func SetSetting(getenv func(string) string, key, value string) (*ChangedSetting,
 	return changed, nil
 }
 
-// setInTOML sets a key in the text of a configuration file: in the line that already sets it, or in a
-// new one. Encoding the file again would lose its comments, so we edit the text and then read it back
-// to see that it says what it should.
+// setInTOML sets a key in the text of a configuration file: in the line that already
+// sets it, or in a new one. Encoding the file again would lose its comments, so we edit
+// the text and then read it back to see that it says what it should.
 func setInTOML(text []byte, key, value string) ([]byte, error) {
 	encoded := ruleOf(key).encode(value)
 	lines := strings.SplitAfter(string(text), "\n")
@@ -88,7 +88,8 @@ func setInTOML(text []byte, key, value string) ([]byte, error) {
 	return []byte(edited), nil
 }
 
-// encode writes a number as a number if the setting can be one, and everything else as a string.
+// encode writes a number as a number if the setting can be one, and everything else as
+// a string.
 func (r *rule) encode(value string) string {
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil && strconv.FormatInt(n, 10) == value && r.takes(n) {
 		return value

@@ -68,8 +68,8 @@ const (
 	maxTitles = 5 // of the most expensive sessions
 )
 
-// Stats counts tokens, cost, messages, tools and topics. A response that is in several sessions,
-// because one was forked from the other, counts once.
+// Stats counts tokens, cost, messages, tools and topics. A response that is in several
+// sessions, because one was forked from the other, counts once.
 func (s *Search) Stats(ctx context.Context, r StatsRequest) (*StatsResult, error) {
 	o := index.StatsOptions{Since: r.Since, Until: r.Until, Location: time.Local}
 	if r.TimeZone != "" {

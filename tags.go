@@ -27,9 +27,9 @@ type TagResult struct {
 	Entry string `json:"entry,omitempty"`
 }
 
-// Tag adds tags to a conversation and removes others. New tags go to its last session; tags are
-// removed from every session that has them. Without changes it only returns the tags and writes
-// nothing.
+// Tag adds tags to a conversation and removes others. New tags go to its last session;
+// tags are removed from every session that has them. Without changes it only returns
+// the tags and writes nothing.
 func (s *Sessions) Tag(ctx context.Context, r TagRequest) (*TagResult, error) {
 	add, err := cleanTags(r.Add)
 	if err != nil {
@@ -96,8 +96,8 @@ func tagsOf(links []*Conversation) ([]string, error) {
 	return append([]string{}, all.Sorted()...), nil // in JSON an empty list is a list
 }
 
-// changeTags changes the tags of a conversation and returns the id of the last entry that does so, or
-// "" if nothing had to change.
+// changeTags changes the tags of a conversation and returns the id of the last entry
+// that does so, or "" if nothing had to change.
 func changeTags(links []*Conversation, add, remove []string) (entry string, err error) {
 	if len(add)+len(remove) == 0 {
 		return "", nil
@@ -140,8 +140,8 @@ type SuggestTagsResult struct {
 
 const maxSuggested = 8
 
-// SuggestTags returns words that distinguish a conversation from others and are not among its tags.
-// Words that are already tags of others come first.
+// SuggestTags returns words that distinguish a conversation from others and are not
+// among its tags. Words that are already tags of others come first.
 func (s *Sessions) SuggestTags(ctx context.Context, r SuggestTagsRequest) (*SuggestTagsResult, error) {
 	found, known, unknown, err := s.home.suggestTags(ctx, r.Session)
 	if err != nil {
@@ -204,8 +204,8 @@ type TagsResult struct {
 	Tags []TagCount `json:"tags"` // by name, so that forge/parser follows forge
 }
 
-// Tags returns all tags. A tag such as forge/parser/tokens is below forge/parser: listing the sessions
-// with a tag includes those with tags below it.
+// Tags returns all tags. A tag such as forge/parser/tokens is below forge/parser:
+// listing the sessions with a tag includes those with tags below it.
 func (s *Sessions) Tags(ctx context.Context) (*TagsResult, error) {
 	ix, err := s.home.index(ctx)
 	if err != nil {
@@ -255,15 +255,15 @@ type AutoTagged struct {
 	Added   []string `json:"added"`
 }
 
-// How many tags AutoTag adds. Tags that others already have say more than new words, of which a few
-// are enough to begin with.
+// How many tags AutoTag adds. Tags that others already have say more than new words, of
+// which a few are enough to begin with.
 const (
 	maxKnownTags = 3
 	maxNewTags   = 2
 )
 
-// AutoTag adds the best of the tags that SuggestTags suggests. If it is interrupted, it returns what
-// was done together with the error.
+// AutoTag adds the best of the tags that SuggestTags suggests. If it is interrupted, it
+// returns what was done together with the error.
 func (s *Sessions) AutoTag(ctx context.Context, r AutoTagRequest) (*AutoTagResult, error) {
 	names := r.Sessions
 	if r.All {

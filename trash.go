@@ -26,9 +26,9 @@ type RemoveResult struct {
 	Removals []string `json:"removals"` // the name of each removal
 }
 
-// Remove moves a conversation to the trash, from which Restore brings it back. A pinned one stays: the
-// error is an *upkeep.PinnedError. If an error interrupts it, Remove also returns the sessions that
-// are gone.
+// Remove moves a conversation to the trash, from which Restore brings it back. A pinned
+// one stays: the error is an *upkeep.PinnedError. If an error interrupts it, Remove
+// also returns the sessions that are gone.
 func (s *Sessions) Remove(ctx context.Context, r RemoveRequest) (*RemoveResult, error) {
 	h := s.home
 	h.beforeWriting(ctx)
@@ -97,8 +97,8 @@ type RestoreResult struct {
 	Removal string `json:"removal"`
 }
 
-// Restore brings back a removed session under its id. It returns session.ErrExist if the home has a
-// session with that id again.
+// Restore brings back a removed session under its id. It returns session.ErrExist if
+// the home has a session with that id again.
 func (u *Upkeep) Restore(ctx context.Context, r RestoreRequest) (*RestoreResult, error) {
 	u.home.beforeWriting(ctx)
 	item, err := u.resolveTrashed(ctx, r.Session)
@@ -188,8 +188,8 @@ type EmptyTrashResult struct {
 	Before   time.Time `json:"before"` // only what was removed before that moment
 }
 
-// EmptyTrash deletes what is in the trash for good. If an error interrupts it, it also returns what it
-// has deleted.
+// EmptyTrash deletes what is in the trash for good. If an error interrupts it, it also
+// returns what it has deleted.
 func (u *Upkeep) EmptyTrash(ctx context.Context, r EmptyTrashRequest) (*EmptyTrashResult, error) {
 	if r.OlderThan < 0 {
 		return nil, invalid("an age of %v is negative", r.OlderThan)

@@ -16,8 +16,8 @@ type CheckRequest struct {
 	Each func(upkeep.Finding) error `json:"-"`
 }
 
-// Check looks for faults in the home and changes nothing. Damage and oddities are in the findings, not
-// in the error.
+// Check looks for faults in the home and changes nothing. Damage and oddities are in
+// the findings, not in the error.
 func (u *Upkeep) Check(ctx context.Context, r CheckRequest) (*upkeep.CheckResult, error) {
 	var names []string
 	for _, given := range r.Sessions {
@@ -62,7 +62,8 @@ type TidyResult struct {
 	Blobs []upkeep.Action `json:"blobs"`
 }
 
-// Tidy deletes what nobody needs. If an error interrupts it, it also returns what it has deleted.
+// Tidy deletes what nobody needs. If an error interrupts it, it also returns what it
+// has deleted.
 func (u *Upkeep) Tidy(ctx context.Context, r TidyRequest) (*TidyResult, error) {
 	if !r.DryRun {
 		u.home.beforeWriting(ctx)

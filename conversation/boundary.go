@@ -90,8 +90,8 @@ func (l *link) carry(limit int, next *session.Entry) []session.Entry {
 	return entries
 }
 
-// copyOf returns a copy of a message for a continuation. The message may be a copy itself. The
-// copy has no usage, because a response is paid for once.
+// copyOf returns a copy of a message for a continuation. The message may be a copy
+// itself. The copy has no usage, because a response is paid for once.
 func copyOf(e *session.Entry, isCopy bool) session.Entry {
 	c := e.Clone()
 	if c.Message.Metadata == nil {

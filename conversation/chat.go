@@ -161,9 +161,9 @@ func (c *Chat) Reset() {
 	c.id, c.title, c.config = "", "", Config{}
 }
 
-// AddMessage adds a message at the end of the conversation and returns it as it was stored.
-// content is anything that ParseContent accepts; if category is 0, Categorise chooses one. The
-// first message creates the session.
+// AddMessage adds a message at the end of the conversation and returns it as it was
+// stored. content is anything that ParseContent accepts; if category is 0, Categorise
+// chooses one. The first message creates the session.
 func (c *Chat) AddMessage(role string, content any, category Category, metadata map[string]any) (Message, error) {
 	blocks, err := ParseContent(content)
 	if err != nil {
@@ -172,9 +172,9 @@ func (c *Chat) AddMessage(role string, content any, category Category, metadata 
 	return c.Add(Message{Role: role, Content: blocks, Category: category, Metadata: metadata})
 }
 
-// Add is AddMessage for a message with more fields. Missing ones are filled in, except for its
-// tokens: a stored count must come from the model's provider, because today's estimate would
-// be wrong for tomorrow's model.
+// Add is AddMessage for a message with more fields. Missing ones are filled in, except
+// for its tokens: a stored count must come from the model's provider, because today's
+// estimate would be wrong for tomorrow's model.
 func (c *Chat) Add(m Message) (Message, error) {
 	added, moved, err := c.inOrder(func() (Message, []Transition, error) { return c.add(m) })
 	c.sessions.tell(moved)
@@ -265,8 +265,8 @@ func contextText(source, text string) string {
 	return fmt.Sprintf("<context source=%q>\n%s\n</context>", source, text)
 }
 
-// PrepareConversation prepares a request: it adds the instructions, if they were not sent yet,
-// and the user's message with the images from the given files.
+// PrepareConversation prepares a request: it adds the instructions, if they were not
+// sent yet, and the user's message with the images from the given files.
 func (c *Chat) PrepareConversation(userInput string, imagePaths ...string) (Message, error) {
 	var content []session.Content
 	if userInput != "" || len(imagePaths) == 0 {
@@ -367,8 +367,8 @@ func (c *Chat) View() (*window.View, error) {
 	return c.view.update(c.sessions, c.window, id)
 }
 
-// History returns what fits the window, in the format of Chat Completions. For other APIs, use
-// Request.
+// History returns what fits the window, in the format of Chat Completions. For other
+// APIs, use Request.
 func (c *Chat) History() ([]APIMessage, error) {
 	v, err := c.View()
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// Compact lets a summary stand for the beginning of the conversation, in however many sessions
-// that is, and keeps as much of the end as fits a number of tokens. It returns what was kept.
-// See session.PlanCompaction for its errors, for what else is kept, and for what happens if
-// nothing fits. The log keeps everything.
+// Compact lets a summary stand for the beginning of the conversation, in however many
+// sessions that is, and keeps as much of the end as fits a number of tokens. It returns
+// what was kept. See session.PlanCompaction for its errors, for what else is kept, and
+// for what happens if nothing fits. The log keeps everything.
 //
 // summarize gets the plan and returns the summary of what will go. Messages that are added in
 // the meantime stay. If it returns an error or only white space, nothing changes. If the

@@ -11,10 +11,10 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// ParseContent converts what a caller has into content: a string; blocks of package session;
-// or any JSON value, as lists and maps or as raw bytes, in the shape of a log or of the common
-// model APIs (image_url, input_audio, file, flat tool_use and tool_result). A block of an
-// unknown shape is kept as it is.
+// ParseContent converts what a caller has into content: a string; blocks of package
+// session; or any JSON value, as lists and maps or as raw bytes, in the shape of a log
+// or of the common model APIs (image_url, input_audio, file, flat tool_use and
+// tool_result). A block of an unknown shape is kept as it is.
 func ParseContent(v any) ([]session.Content, error) {
 	switch v := v.(type) {
 	case nil:

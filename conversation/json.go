@@ -194,8 +194,8 @@ func decodeMembers(raw []byte, into any, named []string) (session.Fields, error)
 	return fieldsOf(all), decode(exact, into)
 }
 
-// decode is json.Unmarshal that keeps numbers as written: as a float64, a chat id of 18 digits
-// would become another chat's.
+// decode is json.Unmarshal that keeps numbers as written: as a float64, a chat id of 18
+// digits would become another chat's.
 func decode(raw []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

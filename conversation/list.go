@@ -165,8 +165,9 @@ type row struct {
 	whole    bool  // the last session knows about all those before it
 }
 
-// describeRow describes a conversation by its last session, which knows about those before it.
-// If one is missing, or was missing when the next one was created, all sessions are read.
+// describeRow describes a conversation by its last session, which knows about those
+// before it. If one is missing, or was missing when the next one was created, all
+// sessions are read.
 func (m *Sessions) describeRow(r *row) Info {
 	d := m.describe(r.last)
 	i := d.Info

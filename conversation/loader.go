@@ -184,9 +184,9 @@ func typeOf(name string) string {
 }
 
 // LoadCoreContext loads the core files into a conversation as CONTEXT, and returns the
-// messages that were added. A file that the conversation already has is added again only if it
-// has changed, and then replaces the old version. Files that cannot be loaded are reported;
-// the others are loaded anyway.
+// messages that were added. A file that the conversation already has is added again
+// only if it has changed, and then replaces the old version. Files that cannot be
+// loaded are reported; the others are loaded anyway.
 func (l *Loader) LoadCoreContext(c *Chat) ([]Message, error) {
 	config, err := l.Config()
 	if err != nil {
@@ -234,8 +234,8 @@ func (l *Loader) LoadFile(c *Chat, name string) (_ Message, added bool, _ error)
 	return m, true, c.supersede(source)
 }
 
-// Refresh reloads the files of a conversation that have changed, and returns the messages that
-// were added. If a file is gone, the conversation keeps what it has.
+// Refresh reloads the files of a conversation that have changed, and returns the
+// messages that were added. If a file is gone, the conversation keeps what it has.
 func (l *Loader) Refresh(c *Chat) ([]Message, error) {
 	loaded, err := c.loadedFrom("")
 	if err != nil {

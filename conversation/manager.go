@@ -144,9 +144,9 @@ func (m *Manager) SetModel(model Model) error {
 	return nil
 }
 
-// UseModel changes the model that answers in one conversation; "" means the current one. The
-// model's name and capabilities are stored with the conversation: a manager in another program
-// asks its ManagerOptions.Models for it.
+// UseModel changes the model that answers in one conversation; "" means the current
+// one. The model's name and capabilities are stored with the conversation: a manager in
+// another program asks its ManagerOptions.Models for it.
 func (m *Manager) UseModel(id string, model Model) error {
 	a, err := m.use(id)
 	if err != nil {
@@ -307,8 +307,8 @@ func (m *Manager) use(id string) (*active, error) {
 	return a, nil
 }
 
-// forgetIdle limits the views of idle conversations to the same number as open sessions. It is
-// called with mu held.
+// forgetIdle limits the views of idle conversations to the same number as open
+// sessions. It is called with mu held.
 func (m *Manager) forgetIdle() {
 	limit := m.Sessions.Settings().MaxSessionsInMemory
 	for id, a := range m.active {
@@ -341,9 +341,9 @@ func (m *Manager) AddUserMessage(text string, imagePaths ...string) (Message, er
 	return m.chat(a).PrepareConversation(text, imagePaths...)
 }
 
-// GetResponse asks the model to answer in a conversation and adds the reply. An empty id means
-// the current conversation. stream, if not nil, gets the text of the reply as it arrives: see
-// Chat.Respond.
+// GetResponse asks the model to answer in a conversation and adds the reply. An empty
+// id means the current conversation. stream, if not nil, gets the text of the reply as
+// it arrives: see Chat.Respond.
 func (m *Manager) GetResponse(ctx context.Context, id string, stream func(text string)) (Message, error) {
 	m = m.WithContext(ctx)
 	a, err := m.use(id)
@@ -358,10 +358,10 @@ func (m *Manager) GetResponse(ctx context.Context, id string, stream func(text s
 	return m.chat(a).Respond(ctx, model, stream)
 }
 
-// ProcessMessage is a whole turn. It loads the conversation with an id, or continues the
-// current one if the id is empty; reloads context files that have changed; adds the user's
-// message; gets the model's response; and returns its text. Turns of one conversation wait for
-// each other.
+// ProcessMessage is a whole turn. It loads the conversation with an id, or continues
+// the current one if the id is empty; reloads context files that have changed; adds the
+// user's message; gets the model's response; and returns its text. Turns of one
+// conversation wait for each other.
 //
 // If the model fails, the user's message is stored already. Call Retry to ask again; calling
 // ProcessMessage again would add the message twice.
@@ -393,10 +393,11 @@ func (m *Manager) Process(ctx context.Context, t Turn) (string, error) {
 	})
 }
 
-// Retry asks the model again in a conversation whose last turn was not answered, because the
-// model failed, the caller gave up or the program ended. It does not add the user's message
-// again, and sends nothing of an incomplete reply. An empty id means the current conversation;
-// stream may be nil. If there is nothing to retry, it returns ErrAnswered.
+// Retry asks the model again in a conversation whose last turn was not answered,
+// because the model failed, the caller gave up or the program ended. It does not add
+// the user's message again, and sends nothing of an incomplete reply. An empty id means
+// the current conversation; stream may be nil. If there is nothing to retry, it returns
+// ErrAnswered.
 func (m *Manager) Retry(ctx context.Context, id string, stream func(text string)) (string, error) {
 	m = m.WithContext(ctx)
 	return m.turn(id, func(a *active) (Message, error) {
@@ -452,8 +453,8 @@ func (m *Manager) ListConversations(limit, offset int) ([]Info, error) {
 	return m.Sessions.ListConversations(limit, offset)
 }
 
-// DeleteConversation removes all sessions of a conversation from the store. It reports whether
-// they are gone; they are gone, too, if there were none.
+// DeleteConversation removes all sessions of a conversation from the store. It reports
+// whether they are gone; they are gone, too, if there were none.
 func (m *Manager) DeleteConversation(id string) (bool, error) {
 	var ids []string
 	err := m.Sessions.walkBack(id, func(l *link) bool {

@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// Message is what somebody said: a human, a model, a tool or the system. It is a value: you own
-// what you are given, and changing it does not change anything else.
+// Message is what somebody said: a human, a model, a tool or the system. It is a value:
+// you own what you are given, and changing it does not change anything else.
 type Message struct {
 	ID        string
 	Role      string
@@ -57,7 +57,8 @@ func (m Message) withDefaults(now time.Time) Message {
 	return m
 }
 
-// Validate returns what is wrong with a message, or nil. The error matches session.ErrInvalid.
+// Validate returns what is wrong with a message, or nil. The error matches
+// session.ErrInvalid.
 func (m Message) Validate() error {
 	var faults []error
 	if m.ID == "" {
@@ -112,8 +113,8 @@ func fromEntry(e session.Entry) Message {
 // fallback counts for an unknown model.
 var fallback = window.Estimate("", "")
 
-// EstimateTokens returns an estimate for when there is nothing better. It is the most cautious
-// of window's estimates.
+// EstimateTokens returns an estimate for when there is nothing better. It is the most
+// cautious of window's estimates.
 func (m Message) EstimateTokens() int {
 	m.Tokens, m.Usage = nil, nil
 	e := m.entry()

@@ -9,13 +9,13 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Respond sends a model what fits its window and adds its reply to the conversation. emit, if
-// not nil, gets the text of the reply piece by piece as it arrives. What is stored is the same
-// either way.
+// Respond sends a model what fits its window and adds its reply to the conversation.
+// emit, if not nil, gets the text of the reply piece by piece as it arrives. What is
+// stored is the same either way.
 //
-// A reply is added when it is complete. If it ends early, because ctx ends or the model fails,
-// what has arrived is added, marked by its stop reason and MetaIncomplete, and the error is
-// returned with it.
+// A reply is added when it is complete. If it ends early, because ctx ends or the model
+// fails, what has arrived is added, marked by its stop reason and MetaIncomplete, and
+// the error is returned with it.
 func (c *Chat) Respond(ctx context.Context, model Model, emit func(text string)) (Message, error) {
 	request, err := c.WithContext(ctx).Request()
 	if err != nil {
@@ -82,9 +82,9 @@ func (c *Chat) addIncomplete(ctx context.Context, reply Reply, cause error) (Mes
 	return m, cause
 }
 
-// usable returns the blocks of an incomplete reply that can be kept, which is its text. A call
-// may lack half of its input, and thinking its signature; either would make every later
-// request fail.
+// usable returns the blocks of an incomplete reply that can be kept, which is its text.
+// A call may lack half of its input, and thinking its signature; either would make
+// every later request fail.
 func usable(blocks []session.Content) []session.Content {
 	var kept []session.Content
 	for _, block := range blocks {

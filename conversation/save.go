@@ -20,8 +20,9 @@ func now() time.Time { return time.Now().UTC() }
 // reports whether there was a session to save. The zero Session means the current one, if
 // there is any.
 //
-// Nothing that is stored is ever taken back. Messages that the given session lacks, because it
-// was trimmed or somebody else added them, stay; messages that were changed stay as they were.
+// Nothing that is stored is ever taken back. Messages that the given session lacks,
+// because it was trimmed or somebody else added them, stay; messages that were changed
+// stay as they were.
 func (m *Sessions) SaveSession(s Session) (bool, error) {
 	s, err := m.orCurrent(s)
 	if err != nil || s.ID == "" && len(s.Messages) == 0 {
@@ -99,9 +100,10 @@ func (m *Sessions) saveMetadata(s Session) error {
 	return m.change("save", s.ID, func(l *link) ([]session.Entry, error) { return l.changes(s.Metadata) })
 }
 
-// Save is a barrier: it returns when everything added to a session is on the disk, whatever the
-// store's Sync is, and checks that it can be found there. (Adding a message has stored it
-// already. This waits for the disk, and notices what happened to the store since.)
+// Save is a barrier: it returns when everything added to a session is on the disk,
+// whatever the store's Sync is, and checks that it can be found there. (Adding a
+// message has stored it already. This waits for the disk, and notices what happened to
+// the store since.)
 func (m *Sessions) Save(id string) error {
 	l, err := m.acquire(id)
 	if err != nil {

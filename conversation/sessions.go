@@ -61,8 +61,8 @@ func (m *Sessions) context() context.Context {
 // lock locks a link.
 func (m *Sessions) lock(l *link) error { return l.mu.LockContext(m.context()) }
 
-// OpenSessions returns the manager of the sessions in a directory, which is created if it does
-// not exist. An empty path keeps them in memory. The caller closes the manager.
+// OpenSessions returns the manager of the sessions in a directory, which is created if
+// it does not exist. An empty path keeps them in memory. The caller closes the manager.
 func OpenSessions(basePath string, o *Options) (*Sessions, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
@@ -127,7 +127,8 @@ func (m *Sessions) sessionOptions() *session.Options {
 	return &session.Options{OnConflict: session.ReportAll, Logger: m.options.Logger}
 }
 
-// CreateSession creates an empty session and makes it the current one. The title may be empty.
+// CreateSession creates an empty session and makes it the current one. The title may be
+// empty.
 func (m *Sessions) CreateSession(title string) (Session, error) {
 	l, err := m.create(session.Header{})
 	if err != nil {
@@ -259,8 +260,8 @@ func (m *Sessions) acquireFor(id string, a access) (*link, error) {
 	return l, err
 }
 
-// acquireFresh is acquire that reads what others have added. If the session was rewritten since
-// we opened it, for example by a redaction, it is opened again.
+// acquireFresh is acquire that reads what others have added. If the session was
+// rewritten since we opened it, for example by a redaction, it is opened again.
 func (m *Sessions) acquireFresh(id string, a access) (*link, error) {
 	l, err := m.acquireFor(id, a)
 	if err != nil {
@@ -356,8 +357,8 @@ func (m *Sessions) Pin(id string) { m.cache.pin(id, true) }
 // Unpin lets a session be closed again when room is needed.
 func (m *Sessions) Unpin(id string) { m.cache.pin(id, false) }
 
-// Prioritise sets how much a session is worth keeping in memory: those with a lower priority go
-// first. The default is 0.
+// Prioritise sets how much a session is worth keeping in memory: those with a lower
+// priority go first. The default is 0.
 func (m *Sessions) Prioritise(id string, priority int) { m.cache.prioritise(id, priority) }
 
 // SessionsInMemory returns the ids of the sessions that are in memory, in no
@@ -368,8 +369,9 @@ func (m *Sessions) SessionsInMemory() (ids []string, bytes int64) { return m.cac
 // other session may be closed.
 func (m *Sessions) ReleaseMemory(bytes int64) { m.cache.shrinkTo(bytes) }
 
-// DeleteSession removes a session from the store. It reports whether the session is gone; it is
-// gone, too, if it was not there. A file store keeps what it removes in its trash.
+// DeleteSession removes a session from the store. It reports whether the session is
+// gone; it is gone, too, if it was not there. A file store keeps what it removes in its
+// trash.
 func (m *Sessions) DeleteSession(id string) (bool, error) {
 	if err := store.CheckName(id); err != nil {
 		return false, err
@@ -404,8 +406,8 @@ func (m *Sessions) DeleteSession(id string) (bool, error) {
 	return err == nil, err
 }
 
-// Close saves everything and closes all sessions. It returns what went wrong, including in the
-// background since the last save.
+// Close saves everything and closes all sessions. It returns what went wrong, including
+// in the background since the last save.
 func (m *Sessions) Close() error {
 	m.mu.Lock()
 	if m.closed {

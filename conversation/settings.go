@@ -33,8 +33,8 @@ type Settings struct {
 	AutoSaveInterval time.Duration
 }
 
-// FormatJSONL is how sessions are stored: one line of JSON per entry, so that adding a message
-// does not rewrite all of them.
+// FormatJSONL is how sessions are stored: one line of JSON per entry, so that adding a
+// message does not rewrite all of them.
 const FormatJSONL = "jsonl"
 
 // DefaultSettings are used in place of zero values.
@@ -83,8 +83,8 @@ type settingsYAML struct {
 	} `yaml:"sessions"`
 }
 
-// LoadSettings reads the section "sessions" of a config.yml. What is missing there, or all of it
-// if there is no such file, gets the default. Other sections are ignored.
+// LoadSettings reads the section "sessions" of a config.yml. What is missing there, or
+// all of it if there is no such file, gets the default. Other sections are ignored.
 func LoadSettings(path string) (Settings, error) {
 	raw, err := vfs.ReadFile(path, vfs.SmallFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

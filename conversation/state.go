@@ -42,8 +42,8 @@ func NewSession() Session {
 	return Session{ID: newID(), CreatedAt: now, LastActive: now, Metadata: map[string]any{}}
 }
 
-// AddMessage returns a session with one more message. Missing fields of the message (id, time,
-// category) are filled in.
+// AddMessage returns a session with one more message. Missing fields of the message
+// (id, time, category) are filled in.
 func (s Session) AddMessage(m Message) Session {
 	now := time.Now().UTC()
 	s.Messages = append(slices.Clip(s.Messages), m.Clone().withDefaults(now))
@@ -87,7 +87,8 @@ func (s Session) Clone() Session {
 	return s
 }
 
-// Validate returns what is wrong with a session, or nil. The error matches session.ErrInvalid.
+// Validate returns what is wrong with a session, or nil. The error matches
+// session.ErrInvalid.
 func (s Session) Validate() error {
 	var faults []error
 	if err := store.CheckName(s.ID); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// A thread is a chain of links that form one conversation. Messages are added to its last link;
-// a link is continued once, by whoever gets there first.
+// A thread is a chain of links that form one conversation. Messages are added to its
+// last link; a link is continued once, by whoever gets there first.
 
 // maxAttempts is how often an append is tried while others are faster. Every failed attempt
 // means that somebody else's append succeeded.
@@ -98,8 +98,8 @@ func isLost(err error) bool {
 	return errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrCorrupt)
 }
 
-// survivors returns the sessions of a chain in which one is missing or cannot be read, in order.
-// There are none if no other session names the missing one.
+// survivors returns the sessions of a chain in which one is missing or cannot be read,
+// in order. There are none if no other session names the missing one.
 func (m *Sessions) survivors(id string) ([]string, error) {
 	ctx := m.context()
 	chain, err := session.FindChain(ctx, m.store, id, nil)
@@ -140,8 +140,8 @@ func (m *Sessions) rememberTail(id, tail string) {
 	m.tails[id] = tail
 }
 
-// follow returns the continuation of a link. If that is missing, it returns the last session of
-// the chain after it, or nil if there is none.
+// follow returns the continuation of a link. If that is missing, it returns the last
+// session of the chain after it, or nil if there is none.
 func (m *Sessions) follow(l *link, next string, a access) (*link, error) {
 	if !m.cache.has(next) {
 		next = m.skip(next)
@@ -240,14 +240,14 @@ func tooSlow(op, id string) error {
 	return &session.Error{Op: op, Name: id, Kind: session.ErrConflict, Err: errors.New("other writers kept getting there first")}
 }
 
-// change appends to the last link of a conversation whatever wanted returns for that link in its
-// present state. That may be nothing.
+// change appends to the last link of a conversation whatever wanted returns for that
+// link in its present state. That may be nothing.
 func (m *Sessions) change(op, id string, wanted func(*link) ([]session.Entry, error)) error {
 	return m.atTail(op, id, func(l *link) (bool, error) { return m.changeLink(l, wanted) })
 }
 
-// atTail runs do on the last link of a conversation until it is settled. Others may add to the
-// conversation, or continue it, in the meantime.
+// atTail runs do on the last link of a conversation until it is settled. Others may add
+// to the conversation, or continue it, in the meantime.
 func (m *Sessions) atTail(op, id string, do func(*link) (settled bool, _ error)) error {
 	return session.Retry(func() error {
 		l, err := m.tailFor(id, writing)
@@ -279,8 +279,8 @@ func (m *Sessions) changeLink(l *link, wanted func(*link) ([]session.Entry, erro
 	return false, m.settle(l, err)
 }
 
-// clear removes messages of the last link of a conversation from the context. They stay in the
-// log.
+// clear removes messages of the last link of a conversation from the context. They stay
+// in the log.
 func (m *Sessions) clear(id string, targets func(*link) []string) error {
 	return m.change("clear", id, func(l *link) (edits []session.Entry, _ error) {
 		for _, target := range targets(l) {
@@ -316,8 +316,8 @@ func (m *Sessions) advance(id, tail string) {
 	}
 }
 
-// appendTo adds as many of the entries to a link as belong there, and returns the rest. moved is
-// set if the link was continued instead.
+// appendTo adds as many of the entries to a link as belong there, and returns the rest.
+// moved is set if the link was continued instead.
 func (m *Sessions) appendTo(l *link, entries []session.Entry) (rest []session.Entry, moved *Transition, _ error) {
 	if err := m.lock(l); err != nil {
 		return entries, nil, err
@@ -372,9 +372,9 @@ func (l *link) lacks(entries []session.Entry) []session.Entry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e session.Entry) bool { return l.known[e.ID] })
 }
 
-// continueLink starts the continuation of a link, for a message or, if that is nil, because the
-// caller asked for it. The link is locked. The continuation is locked after it, which is the
-// order for all links of a chain.
+// continueLink starts the continuation of a link, for a message or, if that is nil,
+// because the caller asked for it. The link is locked. The continuation is locked after
+// it, which is the order for all links of a chain.
 func (m *Sessions) continueLink(l *link, first *session.Entry) (*Transition, error) {
 	if l.s.LeafID() != l.leaf {
 		return nil, errBehind
@@ -436,9 +436,9 @@ func (m *Sessions) tell(transitions []Transition) {
 	}
 }
 
-// AddMessage adds a message at the end of the conversation that a session is part of, and
-// returns it as it was stored. If the session is full, the message goes into its continuation.
-// Missing fields (id, time, category) are filled in.
+// AddMessage adds a message at the end of the conversation that a session is part of,
+// and returns it as it was stored. If the session is full, the message goes into its
+// continuation. Missing fields (id, time, category) are filled in.
 func (m *Sessions) AddMessage(id string, msg Message) (Message, error) {
 	given := msg.ID != ""
 	msg, moved, err := m.addMessage(id, msg.withDefaults(now()), given)
@@ -446,8 +446,8 @@ func (m *Sessions) AddMessage(id string, msg Message) (Message, error) {
 	return msg, err
 }
 
-// addMessage is AddMessage without calling OnTransition. given is true if the caller chose the
-// message's id; ours are unique.
+// addMessage is AddMessage without calling OnTransition. given is true if the caller
+// chose the message's id; ours are unique.
 func (m *Sessions) addMessage(id string, msg Message, given bool) (Message, []Transition, error) {
 	if err := errors.Join(msg.Validate(), session.CheckRole(msg.Role)); err != nil {
 		return Message{}, nil, err
@@ -468,8 +468,8 @@ func (m *Sessions) addMessage(id string, msg Message, given bool) (Message, []Tr
 	return msg, moved, nil
 }
 
-// checkFree returns an error that matches session.ErrExist if any link of a conversation has a
-// message with an id.
+// checkFree returns an error that matches session.ErrExist if any link of a
+// conversation has a message with an id.
 func (m *Sessions) checkFree(id, message string) error {
 	taken := ""
 	err := m.walkBack(id, func(l *link) bool {
@@ -494,9 +494,9 @@ func (m *Sessions) CheckSessionBoundary(s Session) bool {
 	return err == nil && s.MessageCount() >= m.Settings().MaxMessagesPerSession
 }
 
-// CreateContinuationSession starts the continuation of a session, full or not, and makes it the
-// current one. The zero Session means the current one. If the session has been continued
-// already, that continuation is returned.
+// CreateContinuationSession starts the continuation of a session, full or not, and
+// makes it the current one. The zero Session means the current one. If the session has
+// been continued already, that continuation is returned.
 func (m *Sessions) CreateContinuationSession(source Session) (Session, error) {
 	source, err := m.orCurrent(source)
 	if err != nil {
@@ -543,8 +543,8 @@ func (m *Sessions) continued(id string) (next string, moved *Transition, _ error
 	return next, moved, err
 }
 
-// Tail returns the id of the session that messages of a conversation are added to. If the session
-// that should follow is not there, another one is created.
+// Tail returns the id of the session that messages of a conversation are added to. If
+// the session that should follow is not there, another one is created.
 func (m *Sessions) Tail(id string) (string, error) {
 	tail := ""
 	err := m.atTail("continue", id, func(l *link) (settled bool, _ error) {

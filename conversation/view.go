@@ -9,13 +9,13 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// view is the part of a conversation that fits a window. It is updated message by message, across
-// the boundaries of sessions.
+// view is the part of a conversation that fits a window. It is updated message by
+// message, across the boundaries of sessions.
 //
-// The whole of which it is a part is exactly the context that package session builds from the
-// chain as one session. As long as that is simply the messages in order, they come from memory.
-// Anything else (summaries, edits, merges, calls without results, missing links) is left to
-// package session.
+// The whole of which it is a part is exactly the context that package session builds
+// from the chain as one session. As long as that is simply the messages in order, they
+// come from memory. Anything else (summaries, edits, merges, calls without results,
+// missing links) is left to package session.
 type view struct {
 	planner *window.Planner
 	version int    // of the options that the planner was made with
@@ -105,8 +105,9 @@ func (m *Sessions) endOf(name string) (end store.Pos, err error) {
 	return log.End(ctx)
 }
 
-// uses records that the view is made from a session before the last. Its link, which is locked,
-// must have everything in the log up to the end that is recorded; uses reports whether it has.
+// uses records that the view is made from a session before the last. Its link, which is
+// locked, must have everything in the log up to the end that is recorded; uses reports
+// whether it has.
 func (v *view) uses(m *Sessions, l *link) bool {
 	end, err := m.endOf(l.id) // before comparing, so that anything later makes the view stale
 	if err != nil || l.refresh(m.context()) != nil {
@@ -119,8 +120,8 @@ func (v *view) uses(m *Sessions, l *link) bool {
 	return true
 }
 
-// advance adds what comes after the place where the view ends. It returns false if the view must
-// be rebuilt.
+// advance adds what comes after the place where the view ends. It returns false if the
+// view must be rebuilt.
 func (v *view) advance(m *Sessions, id string) bool {
 	var links []*link // from the tail back to where we stand
 	plain := true
@@ -148,8 +149,8 @@ func (v *view) advance(m *Sessions, id string) bool {
 	return true
 }
 
-// take adds the messages of a link, which is locked, that the view has not seen. Carried messages
-// were seen in the link before.
+// take adds the messages of a link, which is locked, that the view has not seen.
+// Carried messages were seen in the link before.
 func (v *view) take(l *link) {
 	if l.id != v.link {
 		v.link, v.seen = l.id, 0
@@ -188,9 +189,9 @@ func (v *view) rebuild(m *Sessions, id string, options window.Options) error {
 	return err
 }
 
-// plainEntries returns the messages of the last links of a chain, as many as it takes to fill the
-// window: earlier ones would only be left out. plain is false if the context is not simply these
-// messages.
+// plainEntries returns the messages of the last links of a chain, as many as it takes
+// to fill the window: earlier ones would only be left out. plain is false if the
+// context is not simply these messages.
 func (v *view) plainEntries(m *Sessions, id string, room int) (entries []session.Entry, plain bool, _ error) {
 	var parts [][]session.Entry // last link first, without carried messages
 	var first []session.Entry   // the last of parts, with carried messages
@@ -269,8 +270,8 @@ func (m *Sessions) contextAt(l *link) (*session.Context, map[string]store.Pos, e
 	return c, ends, errors.Join(err, whole.Close())
 }
 
-// Context returns the whole context of a conversation: what a model with an unlimited window would
-// be sent.
+// Context returns the whole context of a conversation: what a model with an unlimited
+// window would be sent.
 func (m *Sessions) Context(id string) (*session.Context, error) {
 	if err := m.refreshTail(id, reading); err != nil {
 		return nil, err

@@ -20,10 +20,10 @@ type Window struct {
 	version int // counts the changes of options
 }
 
-// NewWindow returns a window with the default budget: DefaultWindow tokens, of which SYSTEM is
-// guaranteed 10 %, CONTEXT 35 %, DIALOG 50 % and SYSTEM_OUTPUT 5 %. Nothing is trimmed before the
-// window is full. The logger may be nil; it gets a debug message that says how tokens are
-// counted.
+// NewWindow returns a window with the default budget: DefaultWindow tokens, of which
+// SYSTEM is guaranteed 10 %, CONTEXT 35 %, DIALOG 50 % and SYSTEM_OUTPUT 5 %. Nothing
+// is trimmed before the window is full. The logger may be nil; it gets a debug message
+// that says how tokens are counted.
 func NewWindow(logger *slog.Logger) *Window { return newWindow(newCounters(logger, nil)) }
 
 func newWindow(counters *counters) *Window {
@@ -33,8 +33,8 @@ func newWindow(counters *counters) *Window {
 	return w
 }
 
-// counters has one counter per model, which learns from what the model's provider reports in all
-// conversations.
+// counters has one counter per model, which learns from what the model's provider
+// reports in all conversations.
 type counters struct {
 	logger *slog.Logger
 	exact  []func(provider, model string) window.Counter
@@ -68,17 +68,18 @@ func (c *counters) set(provider, model string, own window.Counter) {
 	}
 }
 
-// SetExact sets where to ask for exact counters, such as tiktoken.For. Models that already have a
-// counter keep it.
+// SetExact sets where to ask for exact counters, such as tiktoken.For. Models that
+// already have a counter keep it.
 func (w *Window) SetExact(exact ...func(provider, model string) window.Counter) {
 	w.counters.mu.Lock()
 	defer w.counters.mu.Unlock()
 	w.counters.exact = exact
 }
 
-// SetModel sets the window up for a model. Conversations go on: what does not fit the new window
-// is left out of the next request. If the capabilities make no sense, such as a reply as large
-// as the window, it changes nothing and returns an error that matches session.ErrInvalid.
+// SetModel sets the window up for a model. Conversations go on: what does not fit the
+// new window is left out of the next request. If the capabilities make no sense, such
+// as a reply as large as the window, it changes nothing and returns an error that
+// matches session.ErrInvalid.
 func (w *Window) SetModel(c Capabilities) error {
 	if c.Counter != nil {
 		w.counters.set(c.Provider, c.Model, c.Counter)
@@ -92,8 +93,8 @@ func (w *Window) SetModel(c Capabilities) error {
 	})
 }
 
-// SetBudget replaces the whole budget. If it makes no sense, SetBudget changes nothing and returns
-// an error that matches session.ErrInvalid.
+// SetBudget replaces the whole budget. If it makes no sense, SetBudget changes nothing
+// and returns an error that matches session.ErrInvalid.
 func (w *Window) SetBudget(b window.Budget) error {
 	return w.change(func(o *window.Options) { o.Budget = b })
 }
@@ -144,9 +145,9 @@ func (w *Window) Usage(s Session) (window.Report, error) {
 	return report, err
 }
 
-// Trim returns a session with only what fits the window, and a report of what it lacks. The given
-// session does not change. If the SYSTEM messages alone or the newest message does not fit, the
-// error is a *window.OverflowError.
+// Trim returns a session with only what fits the window, and a report of what it lacks.
+// The given session does not change. If the SYSTEM messages alone or the newest message
+// does not fit, the error is a *window.OverflowError.
 func (w *Window) Trim(s Session) (Session, window.Report, error) {
 	p, err := window.NewPlanner(w.Options())
 	if err != nil {

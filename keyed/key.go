@@ -12,8 +12,8 @@ import (
 // MaxKey is the greatest length of a key in bytes.
 const MaxKey = 64 << 10
 
-// idBytes is how much of the hash makes the id: 160 bits, as git uses to tell apart everything
-// that was ever committed.
+// idBytes is how much of the hash makes the id: 160 bits, as git uses to tell apart
+// everything that was ever committed.
 const idBytes = 20
 
 // SessionID returns the id of the session of a key. Different keys have different ids, and

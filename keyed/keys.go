@@ -29,8 +29,8 @@ func storedKeys(ctx context.Context, st store.Store) ([]string, error) {
 	return keys, nil
 }
 
-// keyIn returns the key in a session's header, or "" if it has none, like a log of picoclaw's,
-// or if the session was removed in the meantime.
+// keyIn returns the key in a session's header, or "" if it has none, like a log of
+// picoclaw's, or if the session was removed in the meantime.
 func keyIn(ctx context.Context, st store.Store, name string) (string, error) {
 	log, err := st.Open(ctx, name)
 	if errors.Is(err, session.ErrNotExist) {

@@ -50,10 +50,10 @@ func (c *chat) reset() {
 	c.show()
 }
 
-// Rename gives the session of a key another key, under which you then find everything that was
-// ever said. It returns session.ErrNotExist if the old key has no session, and
-// session.ErrExist if the new one has. A crash in between leaves the session under both keys;
-// call Rename again to finish.
+// Rename gives the session of a key another key, under which you then find everything
+// that was ever said. It returns session.ErrNotExist if the old key has no session, and
+// session.ErrExist if the new one has. A crash in between leaves the session under both
+// keys; call Rename again to finish.
 //
 // The session gets another id (see SessionID). Sessions that were forked from it
 // still name the old one.

@@ -23,11 +23,12 @@ const (
 // summary, keeps the last SummarizeKeep messages, and saves. It returns what it kept; if it
 // dropped nothing, there was nothing to summarise.
 //
-// It calls summarize with the previous summary and the messages that will go. Messages may be
-// added in the meantime: all of them stay, which calling GetHistory, SetSummary and
-// TruncateHistory in turn cannot guarantee. If summarize returns an error or only white space,
-// nothing changes. It must not call Close, which waits for it. If the manager's context (see
-// WithContext) ends first, Summarize does not wait for it, and nothing changes.
+// It calls summarize with the previous summary and the messages that will go. Messages
+// may be added in the meantime: all of them stay, which calling GetHistory, SetSummary
+// and TruncateHistory in turn cannot guarantee. If summarize returns an error or only
+// white space, nothing changes. It must not call Close, which waits for it. If the
+// manager's context (see WithContext) ends first, Summarize does not wait for it, and
+// nothing changes.
 func (sm *SessionManager) Summarize(key string, summarize func(summary string, old []Message) (string, error)) (Cut, error) {
 	var done Cut
 	err := sm.try(key, func(c *chat) error {

@@ -47,8 +47,8 @@ func (t *oldTime) UnmarshalJSON(data []byte) error {
 	return nil // a senseless time is no reason to lose what was said
 }
 
-// parseWhole reads a session that is one JSON object. It returns nil if the session belongs to
-// another key.
+// parseWhole reads a session that is one JSON object. It returns nil if the session
+// belongs to another key.
 func parseWhole(file, name, key string, data []byte) *oldSession {
 	var whole struct {
 		Key      string            `json:"key"`
@@ -243,8 +243,8 @@ func (s *oldSession) begin(now func() time.Time) time.Time {
 	return now().UTC()
 }
 
-// entries returns the messages as entries, one after the other. If the time of one is unknown,
-// it gets that of the one before.
+// entries returns the messages as entries, one after the other. If the time of one is
+// unknown, it gets that of the one before.
 func (s *oldSession) entries(begin time.Time) ([]session.Entry, error) {
 	entries := make([]session.Entry, 0, len(s.messages))
 	at := begin

@@ -7,9 +7,9 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// undo takes back a replacement of the history of which only a part was written: the leaf goes
-// back to where it was before. This waits until somebody writes, because the replacement may
-// be another process's that is being written right now.
+// undo takes back a replacement of the history of which only a part was written: the
+// leaf goes back to where it was before. This waits until somebody writes, because the
+// replacement may be another process's that is being written right now.
 type undo struct{ to string } // the entry to go back to, or "" for before the first
 
 func (u *undo) apply(s *session.Session) error {
@@ -19,7 +19,8 @@ func (u *undo) apply(s *session.Session) error {
 	return s.Branch(u.to)
 }
 
-// cutShort looks for a replacement that was cut short. It returns how to take it back, or nil.
+// cutShort looks for a replacement that was cut short. It returns how to take it back,
+// or nil.
 func cutShort(s *session.Session, found *session.Context, v view) (*undo, error) {
 	suspect, err := mayBeShort(s, found, v)
 	if !suspect || err != nil {
@@ -136,10 +137,11 @@ func lacksCompaction(found *session.Context) bool {
 	return next != 0
 }
 
-// batchAtEnd returns where the damaged replacement begins that a path ends with: at what comes
-// before its compaction, at its compaction, or at what is left of it; and the compaction, if
-// it is there. Without such a replacement it returns the path's end. A replacement whose
-// lines can all be read is fine, even if its compaction was reverted since.
+// batchAtEnd returns where the damaged replacement begins that a path ends with: at
+// what comes before its compaction, at its compaction, or at what is left of it; and
+// the compaction, if it is there. Without such a replacement it returns the path's end.
+// A replacement whose lines can all be read is fine, even if its compaction was
+// reverted since.
 func batchAtEnd(path []session.Entry) (begin int, compaction *session.Entry) {
 	begin = len(path)
 	gap, short := false, false
@@ -168,8 +170,8 @@ func batchAtEnd(path []session.Entry) (begin int, compaction *session.Entry) {
 	return begin, compaction
 }
 
-// chainAfter returns how many entries follow one in the log, each the child of the one before,
-// as if they were written together.
+// chainAfter returns how many entries follow one in the log, each the child of the one
+// before, as if they were written together.
 func chainAfter(s *session.Session, id string) (int, error) {
 	n, last := 0, ""
 	for e, err := range s.Entries() {

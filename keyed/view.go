@@ -7,10 +7,10 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// view is what a conversation looks like: the summary, and the messages that count in addition
-// to it. It is the session's context, unpaired. A view is a value: every entry makes a new
-// one, and lists are never written below their length. So a reader can keep a view without a
-// lock while the chat goes on.
+// view is what a conversation looks like: the summary, and the messages that count in
+// addition to it. It is the session's context, unpaired. A view is a value: every entry
+// makes a new one, and lists are never written below their length. So a reader can keep
+// a view without a lock while the chat goes on.
 type view struct {
 	items    []item
 	stays    int    // how many items are from before the cut and stay anyway
@@ -61,11 +61,11 @@ func (v *view) compact(c *session.CompactionEntry) {
 	v.cleared = marksOf(c.Extra).OpenCalls
 }
 
-// staysIn returns how many entries of a context come from before its cut: system messages and,
-// after the compaction, the message that began the turn if the cut splits it. compaction is
-// the index of the compaction. If the entry at the cut is missing, because an edit cleared
-// it, a message there that begins a turn is taken for that one. The view then does not begin
-// with it, which does no harm.
+// staysIn returns how many entries of a context come from before its cut: system
+// messages and, after the compaction, the message that began the turn if the cut splits
+// it. compaction is the index of the compaction. If the entry at the cut is missing,
+// because an edit cleared it, a message there that begins a turn is taken for that one.
+// The view then does not begin with it, which does no harm.
 func staysIn(entries []session.Entry, compaction int) int {
 	kept := entries[compaction].Compaction.FirstKeptEntryID
 	next := compaction + 1
@@ -140,8 +140,8 @@ func sizeOf(v any) int {
 	return n
 }
 
-// index returns the index of an entry's item, or -1. Merged entries do not count, because they
-// may be there twice.
+// index returns the index of an entry's item, or -1. Merged entries do not count,
+// because they may be there twice.
 func (v view) index(id string) int {
 	return slices.IndexFunc(v.items, func(it item) bool { return it.entry.ID == id && !it.merged })
 }
@@ -200,9 +200,9 @@ func (v view) cutAt(at int) int {
 	return 0
 }
 
-// firstKept returns the entry at the cut of a view that goes from an item on, or "" if nothing
-// is kept. ok is false if the view would begin with a tool result, which no context may; then
-// its messages must be recorded again.
+// firstKept returns the entry at the cut of a view that goes from an item on, or "" if
+// nothing is kept. ok is false if the view would begin with a tool result, which no
+// context may; then its messages must be recorded again.
 func (v view) firstKept(from int) (id string, ok bool) {
 	if v.cut && v.kept != "" && from <= v.stays && from < len(v.items) {
 		return v.kept, true // the cut stays where it is
@@ -216,8 +216,8 @@ func (v view) firstKept(from int) (id string, ok bool) {
 	return "", true
 }
 
-// again returns the entries of the view from an item on, to be recorded again. System messages
-// stay where they are.
+// again returns the entries of the view from an item on, to be recorded again. System
+// messages stay where they are.
 func (v view) again(from int) []session.Entry {
 	var entries []session.Entry
 	for i := from; i < len(v.items); i++ {
@@ -228,10 +228,11 @@ func (v view) again(from int) []session.Entry {
 	return entries
 }
 
-// staysAt reports whether an item stays in the session's context although the view goes from a
-// later item on and is followed by more entries. It does if it is a system message, or if it
-// began the turn that is cut. When nothing is kept, the message that began the last turn does
-// not stay; but the next cut could bring it back, unless another turn begins first.
+// staysAt reports whether an item stays in the session's context although the view goes
+// from a later item on and is followed by more entries. It does if it is a system
+// message, or if it began the turn that is cut. When nothing is kept, the message that
+// began the last turn does not stay; but the next cut could bring it back, unless
+// another turn begins first.
 func (v view) staysAt(at, from int, follow []session.Entry) bool {
 	if it := &v.items[at]; it.isSystem() {
 		return true

@@ -137,8 +137,8 @@ func (c *checker) checkRest(ctx context.Context) error {
 	return nil
 }
 
-// findingOf turns a store's fault into a finding. The name of a session that does not exist is
-// only in the text.
+// findingOf turns a store's fault into a finding. The name of a session that does not
+// exist is only in the text.
 func findingOf(f store.Fault, session string) Finding {
 	return Finding{Session: session, Kind: string(f.Kind), Path: f.Path, Size: f.Size, Detail: describeFault(f)}
 }

@@ -24,8 +24,8 @@ type sessionCheck struct {
 	takeover int64
 }
 
-// checkSession checks one session: how it is kept, the log, the tree, the tool calls, the usage
-// and the blobs. If it cannot be read, that is a finding.
+// checkSession checks one session: how it is kept, the log, the tree, the tool calls,
+// the usage and the blobs. If it cannot be read, that is a finding.
 func (c *checker) checkSession(ctx context.Context, name string) error {
 	c.result.Sessions++
 	s := &sessionCheck{
@@ -74,8 +74,9 @@ func (s *sessionCheck) checkFiles(ctx context.Context) error {
 	return nil
 }
 
-// readLines records where the entries of the session are. Package session ignores a second line
-// with the same id, so whether that line was imported has to be found out here.
+// readLines records where the entries of the session are. Package session ignores a
+// second line with the same id, so whether that line was imported has to be found out
+// here.
 func (s *sessionCheck) readLines(ctx context.Context) (err error) {
 	log, err := s.store.Open(ctx, s.name)
 	if err != nil {
@@ -139,8 +140,8 @@ func (s *sessionCheck) checkEntries(ctx context.Context) error {
 	return nil
 }
 
-// tornWait is how long the end of a log may look torn because somebody is writing it. By then a
-// line that was being written has arrived.
+// tornWait is how long the end of a log may look torn because somebody is writing it.
+// By then a line that was being written has arrived.
 const tornWait = 100 * time.Millisecond
 
 // checkEnd looks for bytes after the last whole line that do not go away.
@@ -162,8 +163,8 @@ func (s *sessionCheck) checkEnd(ctx context.Context) error {
 	return s.tell(Finding{Kind: string(session.ProblemTail), Offset: end, Detail: detail}, false)
 }
 
-// ends returns where the last whole line of the log ends, and where its bytes end. In a store that
-// has only whole lines, the two are the same.
+// ends returns where the last whole line of the log ends, and where its bytes end. In a
+// store that has only whole lines, the two are the same.
 func (s *sessionCheck) ends(ctx context.Context) (end, size int64, err error) {
 	rewriter, ok := s.store.(store.Rewriter)
 	if !ok {

@@ -43,8 +43,8 @@ const (
 	KindIndex        = "index"             // the index is damaged
 )
 
-// severityOf returns how bad a kind of finding is. imported means that it is about an entry from
-// another program's file.
+// severityOf returns how bad a kind of finding is. imported means that it is about an
+// entry from another program's file.
 func severityOf(kind string, imported bool) Severity {
 	switch kind {
 	case string(store.FaultPermissions):

@@ -11,8 +11,8 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 )
 
-// Secret is one secret in a store, with the places where it is. It does not contain the secret
-// itself.
+// Secret is one secret in a store, with the places where it is. It does not contain the
+// secret itself.
 type Secret struct {
 	Kind string `json:"kind"`
 	// Preview shows a person which secret is meant without revealing it.
@@ -62,9 +62,9 @@ type RedactResult struct {
 	Index string `json:"index,omitempty"`
 }
 
-// Redact looks for secrets and, with Apply, takes them out of everything in the store. If taking
-// them out fails half-way, Redact also returns what was done. Every file is then whole, and
-// clean.Finish does the rest.
+// Redact looks for secrets and, with Apply, takes them out of everything in the store.
+// If taking them out fails half-way, Redact also returns what was done. Every file is
+// then whole, and clean.Finish does the rest.
 func Redact(ctx context.Context, st *file.Store, r RedactRequest) (*RedactResult, error) {
 	had := false
 	drop := func(ctx context.Context) error {
@@ -127,8 +127,8 @@ func rank(p Place) int {
 	return 0
 }
 
-// tellsMore reports whether a preview is better than another. If a secret was found only by its
-// value, there is nothing to show before it.
+// tellsMore reports whether a preview is better than another. If a secret was found
+// only by its value, there is nothing to show before it.
 func tellsMore(preview, than string) bool {
 	const nothing = "…"
 	return strings.HasPrefix(than, nothing) && !strings.HasPrefix(preview, nothing)

@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// PinnedError means that a session was not removed because it is pinned, or because that cannot
-// be determined.
+// PinnedError means that a session was not removed because it is pinned, or because
+// that cannot be determined.
 type PinnedError struct {
 	Session string
 	Err     error // why it cannot be determined; nil if it is pinned
@@ -27,8 +27,8 @@ func (e *PinnedError) Error() string {
 // Unwrap returns the cause.
 func (e *PinnedError) Unwrap() error { return e.Err }
 
-// mustNotBePinned returns a *PinnedError if a session is pinned, or if that cannot be determined.
-// A session that cannot be read at all has no entry that pins it.
+// mustNotBePinned returns a *PinnedError if a session is pinned, or if that cannot be
+// determined. A session that cannot be read at all has no entry that pins it.
 func mustNotBePinned(ctx context.Context, st store.Store, name string) error {
 	s, err := session.Open(ctx, st, name, nil)
 	if errors.Is(err, session.ErrCorrupt) {
@@ -56,10 +56,11 @@ type RemoveRequest struct {
 	Force bool
 }
 
-// Remove moves sessions to the trash. It returns the names of the removals in the order of the
-// sessions or, if the store has no trash, the sessions' own names. If one of the sessions is
-// pinned, it removes nothing and returns a *PinnedError, unless forced. After any other error, it
-// also returns the removals of the sessions that are gone, which are the last ones.
+// Remove moves sessions to the trash. It returns the names of the removals in the order
+// of the sessions or, if the store has no trash, the sessions' own names. If one of the
+// sessions is pinned, it removes nothing and returns a *PinnedError, unless forced.
+// After any other error, it also returns the removals of the sessions that are gone,
+// which are the last ones.
 func Remove(ctx context.Context, st store.Store, r RemoveRequest) ([]string, error) {
 	if !r.Force {
 		for _, name := range r.Sessions {

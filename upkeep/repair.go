@@ -40,13 +40,14 @@ type RepairResult struct {
 	Left []Finding `json:"left"`
 }
 
-// Repair repairs a session as far as that needs no guessing: a torn end, lines that were joined, a
-// missing or misplaced header, damaged lines (a marker replaces each, so that the tree stays
-// connected), repeated lines, and permissions, including those of the store's own files. Whatever
-// could be read before can be read afterwards, and the original log is kept.
+// Repair repairs a session as far as that needs no guessing: a torn end, lines that
+// were joined, a missing or misplaced header, damaged lines (a marker replaces each, so
+// that the tree stays connected), repeated lines, and permissions, including those of
+// the store's own files. Whatever could be read before can be read afterwards, and the
+// original log is kept.
 //
-// The error matches ErrBeyondRepair if nothing can be saved, and errors.ErrUnsupported if the store
-// cannot rewrite logs.
+// The error matches ErrBeyondRepair if nothing can be saved, and errors.ErrUnsupported
+// if the store cannot rewrite logs.
 func Repair(ctx context.Context, st store.Store, r RepairRequest) (*RepairResult, error) {
 	logs, ok := st.(store.Rewriter)
 	if !ok {
@@ -86,8 +87,8 @@ type repairJob struct {
 	RepairRequest
 }
 
-// narrowModes removes permissions that are too wide, from the store's own files and from those of
-// the session.
+// narrowModes removes permissions that are too wide, from the store's own files and
+// from those of the session.
 func (j *repairJob) narrowModes(ctx context.Context) ([]Action, error) {
 	inspector, ok := j.store.(store.Inspector)
 	if !ok {
@@ -124,8 +125,8 @@ func (j *repairJob) narrowModes(ctx context.Context) ([]Action, error) {
 	return done, nil
 }
 
-// repairLog repairs the log in its present state, and returns what it did and where the original is.
-// The error matches store.ErrConflict if the log changed in between.
+// repairLog repairs the log in its present state, and returns what it did and where the
+// original is. The error matches store.ErrConflict if the log changed in between.
 func (j *repairJob) repairLog(ctx context.Context) (done []Action, kept string, err error) {
 	raw, err := j.logs.OpenRaw(ctx, j.Session)
 	if err != nil {
@@ -149,7 +150,8 @@ func (j *repairJob) repairLog(ctx context.Context) (done []Action, kept string, 
 	return p.actions, kept, err
 }
 
-// addLeftover adds an archive beside the plain file to the plan: rewriting the log moves it aside.
+// addLeftover adds an archive beside the plain file to the plan: rewriting the log
+// moves it aside.
 func (j *repairJob) addLeftover(ctx context.Context, p *repairPlan) error {
 	inspector, ok := j.store.(store.Inspector)
 	if !ok {

@@ -42,8 +42,8 @@ func (l *rawLine) leaf() string {
 	return l.id
 }
 
-// classify returns what a line is. A damaged line may still have an entry at its end: if a line was
-// torn, it had no line end, and the next line was joined to it.
+// classify returns what a line is. A damaged line may still have an entry at its end:
+// if a line was torn, it had no line end, and the next line was joined to it.
 func classify(line store.RawLine) []rawLine {
 	data := bytes.TrimSpace(bytes.TrimPrefix(line.Data, []byte("\xef\xbb\xbf")))
 	l := rawLine{pos: line.Pos, next: line.Next, torn: line.Torn}
@@ -83,11 +83,12 @@ var entryStart = []byte(`{"type":`)
 // gluedEntry returns where the entry at the end of a damaged line begins, or 0 if
 // there is none.
 //
-// A line may have thousands of places where an entry could begin, one for each block, and trying each
-// up to the line's end would take quadratic time. But if reading from one place stops at a syntax
-// error, it stops at the same byte for every object that is still open there, and an object that was
-// closed before does not reach the end of the line. So the next place worth trying is at the error.
-// It may be the very text that caused it, because a torn string swallows the first two bytes.
+// A line may have thousands of places where an entry could begin, one for each block,
+// and trying each up to the line's end would take quadratic time. But if reading from
+// one place stops at a syntax error, it stops at the same byte for every object that is
+// still open there, and an object that was closed before does not reach the end of the
+// line. So the next place worth trying is at the error. It may be the very text that
+// caused it, because a torn string swallows the first two bytes.
 func gluedEntry(data []byte) int {
 	for at := 1; at < len(data); {
 		next := bytes.Index(data[at:], entryStart)

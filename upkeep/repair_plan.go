@@ -16,12 +16,13 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// repairPlan says how to rewrite a session's log. Making a plan changes nothing; the caller decides
-// whether to apply it.
+// repairPlan says how to rewrite a session's log. Making a plan changes nothing; the
+// caller decides whether to apply it.
 //
-// Three things must hold, whatever the damage: every entry that could be read before can be read
-// afterwards; the leaf and the path to it do not change, unless the end of the log yields an entry
-// that nobody could read before; and repairing a repaired log does nothing.
+// Three things must hold, whatever the damage: every entry that could be read before
+// can be read afterwards; the leaf and the path to it do not change, unless the end of
+// the log yields an entry that nobody could read before; and repairing a repaired log
+// does nothing.
 type repairPlan struct {
 	name    string
 	lines   []rawLine
@@ -41,8 +42,8 @@ type repairPlan struct {
 	pieces  []store.Piece
 }
 
-// planRepair decides what to do about each line of a log. It asks package session first, which can
-// recover more than a look at single lines.
+// planRepair decides what to do about each line of a log. It asks package session
+// first, which can recover more than a look at single lines.
 func planRepair(ctx context.Context, st store.Store, name string, raw store.Raw) (*repairPlan, error) {
 	p := &repairPlan{
 		name: name, header: session.Header{ID: name, Version: session.Version},
@@ -157,8 +158,8 @@ func (p *repairPlan) decideDamage(l *rawLine) {
 	p.fillGap(l.id, l)
 }
 
-// decideLeaf keeps the leaf where it was, or moves it to the last of the entries that were saved from
-// the log's end.
+// decideLeaf keeps the leaf where it was, or moves it to the last of the entries that
+// were saved from the log's end.
 func (p *repairPlan) decideLeaf() {
 	want := p.leaf
 	for i := len(p.lines) - 1; i >= 0; i-- {
@@ -187,9 +188,9 @@ func (p *repairPlan) decideLeaf() {
 	p.pieces = append(p.pieces, store.Piece{Line: line})
 }
 
-// findParents adds missing entries that package session cannot know about, because the only lines
-// that refer to them are those it could not read. All we know about such an entry is that it came
-// after the one before it in the log.
+// findParents adds missing entries that package session cannot know about, because the
+// only lines that refer to them are those it could not read. All we know about such an
+// entry is that it came after the one before it in the log.
 func (p *repairPlan) findParents() {
 	before := ""
 	for i := range p.lines {
@@ -244,8 +245,8 @@ func (p *repairPlan) decideHeader() {
 	}
 }
 
-// keep copies a line to the new content. Neighbouring lines without damage become one piece, so that
-// a plan for a long log stays short.
+// keep copies a line to the new content. Neighbouring lines without damage become one
+// piece, so that a plan for a long log stays short.
 func (p *repairPlan) keep(l *rawLine) {
 	switch n := len(p.pieces); {
 	case l.glued:
@@ -261,8 +262,8 @@ func (p *repairPlan) keep(l *rawLine) {
 	}
 }
 
-// fillGap writes a marker for a missing entry. If its parent is missing too, the parent's marker comes
-// first, because parents come before their children.
+// fillGap writes a marker for a missing entry. If its parent is missing too, the
+// parent's marker comes first, because parents come before their children.
 func (p *repairPlan) fillGap(id string, at *rawLine) {
 	var chain []string
 	for p.isMissing(id) && !p.filled[id] {
@@ -287,8 +288,8 @@ func (p *repairPlan) isMissing(id string) bool {
 	return gap && !there
 }
 
-// findCircles finds the entries that are their own ancestors. It looks at every entry once: a walk
-// ends where an earlier one has been.
+// findCircles finds the entries that are their own ancestors. It looks at every entry
+// once: a walk ends where an earlier one has been.
 func (p *repairPlan) findCircles() {
 	p.circles = make(map[string]int)
 	met := make(map[string]int) // the number of the walk, from 1
@@ -338,8 +339,9 @@ func (p *repairPlan) act(what string, l *rawLine, detail string) {
 	p.actions = append(p.actions, act)
 }
 
-// newContent yields the new content, header first. If anything but the end changes, the header must
-// change too: that is how programs with the log open notice that their positions no longer hold.
+// newContent yields the new content, header first. If anything but the end changes, the
+// header must change too: that is how programs with the log open notice that their
+// positions no longer hold.
 func (p *repairPlan) newContent() iter.Seq2[store.Piece, error] {
 	return func(yield func(store.Piece, error) bool) {
 		if !yield(p.headerPiece(), nil) {

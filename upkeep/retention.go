@@ -21,11 +21,11 @@ type Session struct {
 	continues string // the session that it continues, or ""
 }
 
-// Survey returns all readable sessions of a store, most recently active first. It calls unread, which
-// may be nil, for each of the others.
+// Survey returns all readable sessions of a store, most recently active first. It calls
+// unread, which may be nil, for each of the others.
 //
-// Sessions that continue each other are one conversation: as long as something is said in the last of
-// them, none of the others is old.
+// Sessions that continue each other are one conversation: as long as something is said
+// in the last of them, none of the others is old.
 func Survey(ctx context.Context, st store.Store, unread func(name string, err error)) ([]Session, error) {
 	var all []Session
 	for stat, err := range st.List(ctx) {
@@ -132,8 +132,9 @@ type Choice struct {
 	Reason Reason
 }
 
-// Choose returns which of the sessions, as returned by Survey, the rule removes, oldest first, and how
-// many stay only because they are pinned. Pinned sessions do not count towards MaxCount.
+// Choose returns which of the sessions, as returned by Survey, the rule removes, oldest
+// first, and how many stay only because they are pinned. Pinned sessions do not count
+// towards MaxCount.
 func (r Rule) Choose(all []Session, now time.Time) (going []Choice, pinned int) {
 	rank := 0
 	for _, s := range all {
@@ -159,11 +160,12 @@ func (r Rule) Choose(all []Session, now time.Time) (going []Choice, pinned int) 
 	return going, pinned
 }
 
-// MakeRoom returns a function for file.Options.MakeRoom. It moves as many sessions to the trash as
-// necessary, longest inactive first, and calls moved for each. Pinned sessions stay.
+// MakeRoom returns a function for file.Options.MakeRoom. It moves as many sessions to
+// the trash as necessary, longest inactive first, and calls moved for each. Pinned
+// sessions stay.
 //
-// If two processes make room at the same time, they may choose the same session, and only one of them
-// moves it. If one comes after the other, each moves another session.
+// If two processes make room at the same time, they may choose the same session, and
+// only one of them moves it. If one comes after the other, each moves another session.
 func MakeRoom(moved func(Session)) func(ctx context.Context, st *file.Store, n int) error {
 	return func(ctx context.Context, st *file.Store, n int) error {
 		all, err := Survey(ctx, st, nil)

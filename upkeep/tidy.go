@@ -9,8 +9,9 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// RemoveStale deletes what interrupted programs left in a store: old temporary files, and locks of
-// sessions that do not exist. With dryRun it only returns what it would delete.
+// RemoveStale deletes what interrupted programs left in a store: old temporary files,
+// and locks of sessions that do not exist. With dryRun it only returns what it would
+// delete.
 func RemoveStale(ctx context.Context, st store.Store, dryRun bool) ([]Action, error) {
 	inspector, ok := st.(store.Inspector)
 	if !ok {
@@ -37,9 +38,10 @@ func RemoveStale(ctx context.Context, st store.Store, dryRun bool) ([]Action, er
 	return done, nil
 }
 
-// RemoveBlobs deletes content that nothing in the store refers to: no session, archived or not, and
-// nothing in trash, quarantine or backups. Others may write in the meantime. With dryRun it only
-// returns what it would delete. After an error it also returns what it has deleted.
+// RemoveBlobs deletes content that nothing in the store refers to: no session, archived
+// or not, and nothing in trash, quarantine or backups. Others may write in the
+// meantime. With dryRun it only returns what it would delete. After an error it also
+// returns what it has deleted.
 func RemoveBlobs(ctx context.Context, st store.Store, dryRun bool) ([]Action, error) {
 	auditor, ok := st.(store.Auditor)
 	collector, deletes := st.Blobs().(store.Collector)

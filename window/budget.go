@@ -7,28 +7,26 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Budget is how much may be sent, and how it is shared out.
+// Budget is how much may be sent, and how it is divided.
 type Budget struct {
-	// Tokens is the model's window: what is sent and what is answered together.
-	// Default: no limit.
+	// Tokens is the model's window: the request and the answer together. Default: no
+	// limit.
 	Tokens int
-	// Reserve is how much of the window is kept free for the answer, and for
-	// what the caller sends besides the entries, such as the tools' schemas.
+	// Reserve is how much of the window is kept free for the answer, and for what the
+	// caller sends in addition to the entries, such as the schemas of tools.
 	Reserve int
-	// Bytes is the largest request that the provider accepts; of it, what the
-	// content of the entries may take. Default: no limit.
+	// Bytes is how much of the largest request that the provider accepts the content of
+	// the entries may take. Default: no limit.
 	Bytes int
-	// Shares is how the tokens are shared out. Default: DefaultShares.
+	// Shares is how the tokens are divided. Default: DefaultShares.
 	Shares Shares
-	// Strict makes the shares ceilings: a category is trimmed when it exceeds
-	// its share and what less important categories leave unused of theirs, even
-	// if the window has room. Otherwise nothing is trimmed before the window is
-	// full, and a share is what a category is sure to keep.
+	// Strict makes the shares ceilings: a category is trimmed when it exceeds its share plus
+	// what less important categories leave unused, even if the window has room. Otherwise
+	// nothing is trimmed before the window is full, and a share is a guarantee.
 	Strict bool
-	// CutTo is the lower mark, in percent: when the budget is exceeded, so much
-	// is left out that this part of it is used. The lower it is, the more is
-	// left out at a time, the less often, and the more of a provider's prompt
-	// cache is used. Default: 60.
+	// CutTo is the lower mark, in percent: when the budget is exceeded, enough is left out
+	// to get down to this part of it. The lower it is, the more is left out at a time, the
+	// less often that happens, and the more a provider's prompt cache is used. Default: 60.
 	CutTo int
 }
 
@@ -37,7 +35,7 @@ type Shares struct {
 	System, Context, Dialog, SystemOutput float64
 }
 
-// DefaultShares are the shares of a Budget that names none.
+// DefaultShares are the shares of a Budget without any.
 var DefaultShares = Shares{System: 10, Context: 35, Dialog: 50, SystemOutput: 5}
 
 // Of returns the share of a category, in percent.
@@ -57,8 +55,7 @@ func (s Shares) Of(c Category) float64 {
 
 const defaultCutTo = 60
 
-// withDefaults returns the budget with its defaults filled in, or what is wrong
-// with it.
+// withDefaults returns the budget with defaults filled in, or what is wrong with it.
 func (b Budget) withDefaults() (Budget, error) {
 	if b.Shares == (Shares{}) {
 		b.Shares = DefaultShares
@@ -86,7 +83,7 @@ func (s Shares) check() error {
 		}
 		sum += share
 	}
-	if sum > 100.001 { // shares such as 33.3 and 66.7 may be off by a hair
+	if sum > 100.001 { // shares such as 33.3 and 66.7 may be slightly off
 		return fmt.Errorf("budget: the shares add up to %v %%: %w", sum, session.ErrInvalid)
 	}
 	return nil
@@ -116,9 +113,9 @@ func (b Budget) lower(upper int) int {
 	return int(float64(upper) * float64(b.CutTo) / 100)
 }
 
-// due returns what a category is sure to keep when SYSTEM takes system tokens:
-// its share of the window or, where SYSTEM takes more than its own share, its
-// part of what SYSTEM leaves.
+// due returns what a category is guaranteed when SYSTEM takes system tokens: its share
+// of the window or, if SYSTEM takes more than its own share, its part of what SYSTEM
+// leaves.
 func (b Budget) due(c Category, system int) int {
 	room := float64(b.Room())
 	share := b.Shares.Of(c)
@@ -129,8 +126,8 @@ func (b Budget) due(c Category, system int) int {
 	return max(0, int(whole*share/100))
 }
 
-// ceilings returns what each category may take in a strict budget: its share and
-// what the less important ones leave unused.
+// ceilings returns what each category may take in a strict budget: its share plus what
+// less important ones leave unused.
 func (b Budget) ceilings(used sums) (ceilings sums) {
 	spare := 0
 	for c := SystemOutput; c >= System; c-- {

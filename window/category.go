@@ -8,27 +8,26 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Category is how important an entry is for the window. The smaller number is
-// the more important one.
+// Category is how important an entry is for the window. Smaller numbers are more important.
 type Category int
 
-// The categories, the most important first.
+// The categories, most important first.
 const (
 	System       Category = iota + 1 // instructions to the model: never trimmed
 	Context                          // documents, requirements, summaries
 	Dialog                           // what the user and the model say
-	SystemOutput                     // what tools answered
+	SystemOutput                     // results of tools
 )
 
-// Categories are all of them, the most important first.
+// Categories returns all of them, most important first.
 func Categories() []Category { return []Category{System, Context, Dialog, SystemOutput} }
 
-// trimOrder is the order in which categories give way. System never does.
+// trimOrder is the order in which categories are trimmed. System never is.
 var trimOrder = [...]Category{SystemOutput, Dialog, Context}
 
 var categoryNames = [...]string{System: "SYSTEM", Context: "CONTEXT", Dialog: "DIALOG", SystemOutput: "SYSTEM_OUTPUT"}
 
-// formerName is what SYSTEM_OUTPUT was once called. It is read, never written.
+// formerName is an older name of SYSTEM_OUTPUT. It is read, never written.
 const formerName = "ACTIONS"
 
 func (c Category) String() string {
@@ -82,9 +81,9 @@ func (c *Category) UnmarshalJSON(data []byte) error {
 	return c.UnmarshalText([]byte(name))
 }
 
-// CategoryOf returns the category of an entry: the one that its message names
-// or, where it names none that is known, CategoryFor its role and content.
-// Summaries are CONTEXT: they stand for what is no longer sent.
+// CategoryOf returns the category of an entry: the one that its message names or, if it
+// names no known one, CategoryFor its role and content. Summaries are CONTEXT, because
+// they replace what is no longer sent.
 func CategoryOf(e *session.Entry) Category {
 	m := e.Message
 	if m == nil {
@@ -98,9 +97,9 @@ func CategoryOf(e *session.Entry) Category {
 	return CategoryFor(m.Role, m.Content)
 }
 
-// CategoryFor returns the category of a message that names none. A system message
-// is SYSTEM: whoever meant less by it must say so. The results of tools are
-// SYSTEM_OUTPUT, also where a format gives them the role of the user or the system.
+// CategoryFor returns the category of a message that names none. A system message is
+// SYSTEM: a writer that means less must say so. Results of tools are SYSTEM_OUTPUT,
+// even where a format gives them the role of the user or the system.
 func CategoryFor(role session.MessageRole, content []session.Content) Category {
 	switch role {
 	case session.RoleTool, session.RoleBashExecution:

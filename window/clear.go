@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// ClearOptions says which tool results are cleared.
+// ClearOptions says which tool results to clear.
 type ClearOptions struct {
 	// Counter counts. Default: what Chooser picks for the model in force.
 	Counter Counter
@@ -17,9 +17,9 @@ type ClearOptions struct {
 	KeepTokens int
 	// MinTokens is the smallest result that is worth clearing. Default: 500.
 	MinTokens int
-	// AtLeast is how many tokens must be gained; with less nothing is cleared.
-	// Each time costs the prompt cache of all that follows, so it should be
-	// worth it. Default: 5,000.
+	// AtLeast is how many tokens must be gained; if it would be less, nothing is cleared.
+	// Every clearing invalidates the prompt cache from there on, so it should be worth it.
+	// Default: 5,000.
 	AtLeast int
 	// Protect are the names of tools whose results are never cleared.
 	Protect []string
@@ -45,7 +45,7 @@ func orDefault(n *int, value int) {
 	}
 }
 
-// Cleared is a message whose tool results are replaced by stubs.
+// Cleared is a message whose tool results were replaced by stubs.
 type Cleared struct {
 	EntryID string
 	EditID  string   // the context edit; "" in a plan
@@ -55,14 +55,14 @@ type Cleared struct {
 	replacement []session.Content
 }
 
-// PlanClear returns what Clear would clear, the oldest first, and writes
-// nothing. It returns nothing if not enough would be gained.
+// PlanClear returns what Clear would clear, oldest first, and writes nothing. It
+// returns nothing if too little would be gained.
 func PlanClear(c *session.Context, o ClearOptions) ([]Cleared, error) {
 	o, err := o.withDefaults(c)
 	if err != nil {
 		return nil, err
 	}
-	shown := make(map[string]int) // how often; a late result stands apart from its message
+	shown := make(map[string]int) // how often an entry appears: a late result is apart from its message
 	for i := range c.Entries {
 		shown[c.Entries[i].ID]++
 	}
@@ -80,7 +80,7 @@ func PlanClear(c *session.Context, o ClearOptions) ([]Cleared, error) {
 			}
 		}
 		if c.Edited[e.ID] != "" || shown[e.ID] > 1 || strings.HasPrefix(e.ID, session.InterruptedPrefix) {
-			continue // it was decided about, is in parts here, or is not in the log
+			continue // it was edited before, appears in parts, or is not in the log
 		}
 		if cleared, ok := o.clear(e, tools); ok {
 			plan = append(plan, cleared)
@@ -93,8 +93,7 @@ func PlanClear(c *session.Context, o ClearOptions) ([]Cleared, error) {
 	return plan, nil
 }
 
-// oldPart returns how many entries are older than the newest tokens that are
-// kept.
+// oldPart returns how many entries are older than the newest tokens, which are kept.
 func oldPart(c *session.Context, o ClearOptions) int {
 	whose := c.Provider + "/" + c.Model
 	at, kept := len(c.Entries), 0
@@ -129,7 +128,7 @@ func (o ClearOptions) clear(e *session.Entry, tools map[string]string) (Cleared,
 	return cleared, cleared.Tokens > 0
 }
 
-// stub is what stands in for a result.
+// stub returns the text that replaces a result.
 func stub(tool string, tokens int) string {
 	if tool == "" {
 		return fmt.Sprintf("[result of about %d tokens cleared]", tokens)
@@ -137,10 +136,10 @@ func stub(tool string, tokens int) string {
 	return fmt.Sprintf("[result of %s, about %d tokens, cleared; call it again if needed]", tool, tokens)
 }
 
-// Clear replaces old large tool results by stubs, in the context from here on:
-// it appends context edits, all at once. The log keeps the results; Restore, or
-// Session.Revert of each edit, brings them back. Nothing is written if not
-// enough would be gained.
+// Clear replaces old, large tool results with stubs, in the context from here on: it
+// appends context edits, all at once. The log keeps the results; Restore, or
+// Session.Revert of each edit, brings them back. If too little would be gained, it
+// writes nothing.
 func Clear(s *session.Session, o ClearOptions) ([]Cleared, error) {
 	c, err := s.Context(session.ContextOptions{Shared: true})
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Cost is what an entry takes of a window.
+// Cost is how much of a window an entry takes.
 type Cost struct {
 	Tokens int
-	// Bytes is the size of the content as it is sent, images in base64. What
-	// JSON escapes is not counted twice: it is little where bytes matter.
+	// Bytes is the size of the content as it is sent, with images in base64. It ignores
+	// escapes in JSON, which matter little where bytes matter.
 	Bytes int
-	// By says who counted the tokens. A sum has none.
+	// By says how the tokens were counted. A sum has none.
 	By Source
 }
 
@@ -31,17 +31,17 @@ const (
 	blockBytes    = 60
 )
 
-// CountEntry returns what an entry costs: the tokens that were recorded with it,
-// or that its provider reported for it, or else what a counter counts. provider
-// says how images are priced; empty gives the most cautious price.
+// CountEntry returns what an entry costs: the tokens that were recorded with it or
+// reported by its provider, or else what a counter counts. provider decides how images
+// are priced; an empty one gives the most cautious price.
 func CountEntry(c Counter, provider string, e *session.Entry) Cost {
 	return countEntry(c, provider, e).Cost
 }
 
-// count is what an entry costs, and how that came about.
+// count is what an entry costs, and where the numbers come from.
 type count struct {
 	Cost
-	known int // tokens that no counter was asked for
+	known int // tokens that did not come from the counter
 	text  int // tokens that the counter counted, before Learning corrects them
 }
 
@@ -56,7 +56,7 @@ func countEntry(c Counter, provider string, e *session.Entry) count {
 	return n
 }
 
-// countAfresh is what an entry's content costs, whatever was recorded.
+// countAfresh counts an entry's content, ignoring what was recorded.
 func countAfresh(c Counter, provider string, e *session.Entry) count {
 	n := count{Cost: Cost{Bytes: entryBytes(e), By: Estimated}, known: messageTokens}
 	t := tally{base: c}
@@ -84,8 +84,8 @@ func countAfresh(c Counter, provider string, e *session.Entry) count {
 	return n
 }
 
-// tally keeps what a counter counts apart from what needs no counter: it returns
-// 0 for every text.
+// tally collects what a counter counts apart from everything else: it returns 0 for
+// every text.
 type tally struct {
 	base Counter
 	text int
@@ -98,8 +98,8 @@ func (t *tally) CountText(text string) int {
 	return 0
 }
 
-// isGuess reports whether the price of a block is a guess whoever counts: no
-// tokenizer counts pictures, sound and what a provider encrypted.
+// isGuess reports whether the price of a block is always a guess: no tokenizer counts
+// pictures, sound, or what a provider encrypted.
 func isGuess(b *session.Content) bool {
 	switch {
 	case b.Thinking != nil:
@@ -110,9 +110,10 @@ func isGuess(b *session.Content) bool {
 	return b.Image != nil || b.Audio != nil || b.File != nil
 }
 
-// reportedTokens is what a provider reported that a response has. The report is
-// of a whole response, with reasoning that is not sent again, and some record it
-// while the response still grows; so it is believed if it is near the count.
+// reportedTokens returns what a provider reported for a response. The report covers a
+// whole response, including reasoning that is not sent again, and some are recorded
+// while the response is still growing. So it is believed only if it is close to the
+// count.
 func reportedTokens(m *session.MessageEntry, counted int) (int, bool) {
 	if m == nil || m.Usage == nil || m.Role != session.RoleAssistant {
 		return 0, false
@@ -133,7 +134,7 @@ func thinks(m *session.MessageEntry) bool {
 	return false
 }
 
-// CountContent returns what blocks of content cost, whatever was recorded.
+// CountContent returns what blocks of content cost, ignoring what was recorded.
 func CountContent(c Counter, provider string, blocks []session.Content) Cost {
 	var cost Cost
 	for i := range blocks {
@@ -149,11 +150,11 @@ func blockCost(c Counter, provider string, b *session.Content) int {
 	case b.Text != nil:
 		return c.CountText(b.Text.Content)
 	case b.Thinking != nil:
-		// What a provider encrypted is about four thirds of what it stands for.
+		// Encrypted data is about a third larger than what it replaces.
 		return c.CountText(b.Thinking.Content) + len(b.Thinking.Redacted)*3/4/averageToken
 	case b.ToolUse != nil:
 		input, err := b.ToolUse.InputJSON()
-		if err != nil { // cannot be sent either; count its size
+		if err != nil { // it cannot be sent either; count its size
 			return blockTokens + mapBytes(b.ToolUse.Input)/averageToken
 		}
 		return blockTokens + c.CountText(b.ToolUse.Name) + c.CountText(string(input))
@@ -171,8 +172,8 @@ func blockCost(c Counter, provider string, b *session.Content) int {
 	return c.CountText(string(b.Raw))
 }
 
-// Rough sizes, for what cannot be counted: a second of compressed speech is
-// about 16 kB and 32 tokens, a page of a PDF about 60 kB and 1,500 tokens.
+// Rough sizes for what cannot be counted: a second of compressed speech is about 16 kB
+// and 32 tokens, a page of a PDF about 60 kB and 1,500 tokens.
 const (
 	averageToken       = 4 // bytes of text
 	bytesPerAudioToken = 500
@@ -192,7 +193,7 @@ func attachmentTokens(c Counter, s *session.Source, bytesPerToken int) int {
 	return max(leastAttachment, sourceBytes(s)*3/4/bytesPerToken)
 }
 
-// entryBytes is how many bytes an entry has when it is sent.
+// entryBytes returns how many bytes an entry has when it is sent.
 func entryBytes(e *session.Entry) int {
 	if e.Message == nil {
 		return messageBytes + len(e.Summary())
@@ -230,8 +231,8 @@ func contentBytes(b *session.Content) int {
 	return len(b.Raw)
 }
 
-// sourceBytes is the size of a source as it is sent. One whose bytes are still
-// in a blob will be sent in base64.
+// sourceBytes returns the size of a source when it is sent. Bytes that are still in a
+// blob will be sent in base64.
 func sourceBytes(s *session.Source) int {
 	if s == nil {
 		return 0
@@ -239,8 +240,8 @@ func sourceBytes(s *session.Source) int {
 	return max(len(s.Data), base64.StdEncoding.EncodedLen(int(s.Size)))
 }
 
-// mapBytes is the size of a call's input in JSON. It is not written for that:
-// that would cost more than all the rest of planning.
+// mapBytes returns the size of a call's input in JSON without encoding it, which would
+// cost more than all the rest of planning.
 func mapBytes(m map[string]any) int {
 	n := 2
 	for key, value := range m {

@@ -6,22 +6,21 @@ import (
 	"github.com/coppice-dev/coppice/window/estimate"
 )
 
-// Counter counts the tokens of a text. Package window/tiktoken has exact ones
-// for OpenAI's models; Estimate returns one for any model.
+// Counter counts the tokens of a text. Package window/tiktoken has exact ones for
+// OpenAI's models; Estimate returns one for any model.
 //
-// What a Counter counts is Exact, unless it has a method Exact() bool that returns
-// false, as estimates have.
+// A Counter counts as Exact unless it has a method Exact() bool that returns false, as
+// estimates do.
 type Counter interface {
-	// Name says which counter it is, for logs and reports.
+	// Name identifies the counter in logs and reports.
 	Name() string
-	// CountText returns how many tokens a text has. It must return the same for
-	// the same text until it learns better (see Learning), and never less than
-	// nothing.
+	// CountText returns how many tokens a text has. It must return the same for the same
+	// text until it learns better (see Learning), and never a negative number.
 	CountText(text string) int
 }
 
 // Estimate returns a counter that needs no vocabulary: it looks at each text's
-// characters and knows how many tokens a provider's models make of such. Empty
+// characters and knows roughly how many tokens a provider's models make of them. Empty
 // names give the most cautious guess.
 func Estimate(provider, model string) Counter { return estimator{estimate.For(provider, model)} }
 
@@ -39,8 +38,8 @@ func isExact(c Counter) bool {
 
 // Chooser picks the counter for a model. The zero Chooser estimates.
 type Chooser struct {
-	// Exact are asked in order for an exact counter of a model; nil means that
-	// they have none. See tiktoken.For.
+	// Exact are asked in order for an exact counter of a model; they return nil if they have
+	// none. See tiktoken.For.
 	Exact []func(provider, model string) Counter
 	// Logger gets a debug message that says which counter was chosen. Default: none.
 	Logger *slog.Logger

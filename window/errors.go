@@ -6,16 +6,15 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// OverflowError says that what must be sent does not fit the window. It matches
+// OverflowError means that what must be sent does not fit the window. It matches
 // session.ErrTooLarge.
 type OverflowError struct {
-	// Category is System when the instructions alone are too large. Otherwise it
-	// is that of the newest group, which is never left out and has nothing more
-	// to cut.
+	// Category is System if the instructions alone are too large. Otherwise it is that of the
+	// newest group, which is never left out and cannot be shortened any further.
 	Category Category
 	// EntryID is the largest entry among those that do not fit.
 	EntryID string
-	// Need is what must be sent, Budget what there is room for.
+	// Need is the size of what must be sent, Budget the room for it.
 	Need, Budget int
 	Unit         Unit
 }

@@ -5,22 +5,23 @@ import (
 	"math"
 )
 
-// largePart is from which part of the room on a group is remembered as large.
+// largePart: a group larger than this fraction of the room is remembered as large.
 const largePart = 64
 
-// emptyPart is the part of the room that is not worth shortening a group for.
+// emptyPart: it is not worth shortening a group to fill less than this fraction of the room.
 const emptyPart = 20
 
-// tailPart is the part of the room whose newest groups are spared as long as
-// there are others: the work at hand needs what its tools just answered.
+// tailPart: the newest groups, up to this fraction of the room, are spared as long as
+// there are others, because the current work needs what its tools just returned.
 const tailPart = 4
 
-// fit makes the conversation fit the budget again if it has outgrown it. Once it
-// cuts, it cuts down to the lower mark: a boundary that moves with every message
-// would make every prompt cache miss every time.
+// fit makes the conversation fit the budget again if it has outgrown it. When it cuts,
+// it cuts down to the lower mark. If the boundary moved with every message, every
+// request would miss the prompt cache.
 //
-// It runs after each entry, so what it does depends on the entries alone, not on
-// when a view was asked for.
+// It runs after each entry, and what it does depends only on the entries, not on when a
+// view is asked for. So a program that was restarted sends the same beginning as
+// before.
 func (p *Planner) fit() {
 	over := p.exceeded()
 	if over == (excess{}) {
@@ -36,7 +37,7 @@ func (p *Planner) fit() {
 	p.dropPrompt()
 }
 
-// excess says which limits are exceeded.
+// excess is which limits are exceeded.
 type excess struct {
 	tokens, bytes bool
 	categories    bool // one has more than its ceiling
@@ -50,8 +51,8 @@ func (p *Planner) exceeded() excess {
 	}
 }
 
-// overCeiling reports whether a category has more than a strict budget gives it.
-// What is over because of SYSTEM shows in the total.
+// overCeiling reports whether a category has more than a strict budget allows. What is
+// too much because of SYSTEM shows in the total.
 func (p *Planner) overCeiling() bool {
 	if !p.budget.Strict || p.budget.Tokens == 0 {
 		return false
@@ -65,8 +66,8 @@ func (p *Planner) above(over excess, tokens, bytes int) bool {
 	return over.tokens && p.total.Tokens > tokens || over.bytes && p.total.Bytes > bytes
 }
 
-// shedImages makes room in a request that has too many bytes by placeholders,
-// the oldest images first. The newest group keeps its own as long as it can.
+// shedImages makes room in a request with too many bytes by turning images into
+// placeholders, oldest first. The newest group keeps its own as long as possible.
 func (p *Planner) shedImages(over excess) {
 	if !over.bytes {
 		return
@@ -105,13 +106,13 @@ func (p *Planner) cutCategories(over excess) {
 	}
 }
 
-// overshoots reports whether a group is so much more than what is still to be
-// left out that it had better stay.
+// overshoots reports whether a group is so much larger than what still has to go that
+// it had better stay.
 func (p *Planner) overshoots(of int32, tokens int) bool { return p.groups[of].cost.Tokens > 2*tokens }
 
-// cutTotal trims the categories down to the lower mark of the window, each as
-// far as to what it is sure to keep. CONTEXT is sure of its whole share; of the
-// others, which grow with every turn, it is the lower mark of theirs.
+// cutTotal trims the categories down to the lower mark of the window, but each only to
+// what it is guaranteed. For CONTEXT that is its whole share; for the others, which
+// grow with every turn, the lower mark of their share.
 func (p *Planner) cutTotal(over excess) {
 	if !over.tokens && !over.bytes {
 		return
@@ -141,9 +142,9 @@ func (p *Planner) cutTotal(over excess) {
 	}
 }
 
-// makeRoom leaves a group out. If all is decided at once, it is shortened instead
-// where leaving it out would leave a good part of the window empty. An answer is
-// not: without its question it goes soon.
+// makeRoom leaves a group out. If everything is decided at once (see Fill), the group
+// is shortened instead where leaving it out would leave a good part of the window
+// empty. An answer is not shortened, because without its question it goes soon anyway.
 func (p *Planner) makeRoom(of int32, why string) {
 	need, g := p.total.Tokens-p.budget.Room(), &p.groups[of]
 	if p.atOnce && need > 0 && g.cost.Tokens-need > p.budget.Room()/emptyPart && (g.byUser || g.class != Dialog) {
@@ -155,13 +156,13 @@ func (p *Planner) makeRoom(of int32, why string) {
 	p.drop(of, why)
 }
 
-// full reports whether there is more than the window or the request holds.
+// full reports whether there is more than fits the window or the request.
 func (p *Planner) full() bool {
 	return p.total.Tokens > p.budget.Room() || p.total.Bytes > p.budget.byteRoom()
 }
 
-// tail is how many of the newest tokens are spared. In a strict budget the
-// shares alone decide.
+// tail returns how many of the newest tokens are spared. In a strict budget, the shares
+// alone decide.
 func (p *Planner) tail() int {
 	if p.budget.Strict || p.budget.Tokens == 0 {
 		return 0
@@ -169,13 +170,13 @@ func (p *Planner) tail() int {
 	return max(0, p.budget.Room()-p.used[System]) / tailPart
 }
 
-// settle moves a cut of the dialogue on to where the user speaks, if that is
-// near: an answer without its question is of little use.
+// settle moves a cut of the dialogue on to the user's next message, if that is near: an
+// answer without its question is of little use.
 func (p *Planner) settle(most int) {
 	for most > 0 {
 		of := p.oldest(Dialog, p.tail())
 		if of == none || p.groups[of].byUser || of > p.prompt && p.prompt != none {
-			return // here the user speaks; or what is left answers the newest prompt
+			return // this is a message of the user, or what is left answers the newest prompt
 		}
 		if most -= p.groups[of].cost.Tokens; most >= 0 {
 			p.drop(of, "the question before it was left out")
@@ -183,8 +184,8 @@ func (p *Planner) settle(most int) {
 	}
 }
 
-// mayGive reports whether a category has more than it is to keep. The newest
-// group may be all of that; then half of it is for the others.
+// mayGive reports whether a category has more than it should keep. If the newest group
+// is all of that, half of it counts for the others.
 func (p *Planner) mayGive(c Category, keep int) bool {
 	if p.used[c] <= keep {
 		return false
@@ -192,7 +193,7 @@ func (p *Planner) mayGive(c Category, keep int) bool {
 	return p.used[c]-p.newestOf(c) > keep/2
 }
 
-// newestOf is how many tokens of a category are in the newest group.
+// newestOf returns how many tokens of a category are in the newest group.
 func (p *Planner) newestOf(c Category) int {
 	if p.newest == none {
 		return 0
@@ -200,9 +201,9 @@ func (p *Planner) newestOf(c Category) int {
 	return p.groups[p.newest].used[c]
 }
 
-// oldest returns the oldest group that is trimmed with a category, or none. The
-// newest group is never among them, nor those in the newest tail of tokens. What
-// tools answered goes with the dialogue around it.
+// oldest returns the oldest group that is trimmed with a category, or none. It is never
+// the newest group, nor one in the newest tail of tokens. Tool results go with the
+// dialogue around them.
 func (p *Planner) oldest(c Category, tail int) int32 {
 	of := p.head(c)
 	if c == Dialog {
@@ -216,9 +217,9 @@ func (p *Planner) oldest(c Category, tail int) int32 {
 	return of
 }
 
-// head returns the first group of a class that is still there and is not the
-// newest one, or none. A result that came late may have made an old group the
-// newest: then it is passed over, and those after it still give way.
+// head returns the first group of a class that is still there and is not the newest
+// one, or none. A late result may have made an old group the newest; it is then
+// skipped, and those after it can still go.
 func (p *Planner) head(class Category) int32 {
 	queue := p.queues[class]
 	left := func(of int32) bool { return p.groups[of].gone || p.groups[of].class != class }
@@ -226,7 +227,7 @@ func (p *Planner) head(class Category) int32 {
 		queue = queue[1:]
 	}
 	for len(queue) > 1 && queue[0] == p.newest && left(queue[1]) {
-		queue[1] = queue[0] // so that nobody passes over queue[1] again
+		queue[1] = queue[0] // so that the next call does not skip queue[1] again
 		queue = queue[1:]
 	}
 	p.queues[class] = queue
@@ -239,8 +240,8 @@ func (p *Planner) head(class Category) int32 {
 	return none
 }
 
-// cutBeyondShares trims what is left until the window is big enough: SYSTEM or
-// the newest groups take more than their part.
+// cutBeyondShares trims what is left until it fits the window, because SYSTEM or the
+// newest groups take more than their part.
 func (p *Planner) cutBeyondShares() {
 	over := p.exceeded()
 	why := p.whyFull(over)

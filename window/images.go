@@ -12,8 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/window/imagesize"
 )
 
-// unknownImage is what an image costs whose size cannot be read: what the
-// largest costs.
+// unknownImage is the price of an image whose size cannot be read: that of the largest.
 const unknownImage = 1600
 
 // imageTokens is what an image costs with a provider, by its size in pixels.
@@ -75,7 +74,7 @@ func fit(s imagesize.Size, most float64) (w, h float64) {
 	return w * scale, h * scale
 }
 
-// imagesIn counts the images of blocks, those in tool results too.
+// imagesIn counts the images of blocks, including those in tool results.
 func imagesIn(blocks []session.Content) int {
 	n := 0
 	for i := range blocks {
@@ -89,8 +88,8 @@ func imagesIn(blocks []session.Content) int {
 	return n
 }
 
-// replaceImages returns the blocks with images replaced, in order, until replace
-// says that it wants no more, and whether any was. What it is given stays as it is.
+// replaceImages returns the blocks with images replaced, in order, until replace wants
+// no more, and whether any was replaced. The given blocks do not change.
 func replaceImages(blocks []session.Content, replace func(image *session.Content) (session.Content, bool)) (_ []session.Content, changed bool) {
 	blocks = slices.Clone(blocks)
 	for i := range blocks {
@@ -113,7 +112,7 @@ func replaceImages(blocks []session.Content, replace func(image *session.Content
 	return blocks, changed
 }
 
-// placeholder is what stands in for an image.
+// placeholder returns the text that replaces an image.
 func placeholder(s *session.Source, reference string) string {
 	what := "image"
 	if s != nil && s.MediaType != "" {

@@ -5,32 +5,32 @@ import (
 	"sync"
 )
 
-// Learning is a Counter that corrects another by what providers report: it
-// multiplies by the ratio of reported to counted tokens. A Planner tells it what
-// the responses of its conversation reported. It may be used concurrently, and
-// for several conversations of one model.
+// Learning is a Counter that corrects another one by what providers report: it
+// multiplies by the ratio of reported to counted tokens. A Planner tells it what the
+// responses of its conversation reported. It may be used concurrently, and for several
+// conversations with one model.
 //
-// The ratio depends on what was reported, not on how often it was read: a report
-// is compared with what the other counter counts, so a correction is never
-// corrected again, and each response is listened to once.
+// The ratio must depend on what was reported, not on how often it was read. So a report
+// is compared with what the base counter counts, never with a corrected count, and each
+// response is used once.
 type Learning struct {
 	base Counter
 
 	mu                sync.RWMutex // guards what follows
-	reported, counted float64      // sums, in which old reports fade
+	reported, counted float64      // sums in which old reports fade
 	heard             map[string]struct{}
 }
 
-// What a single report can do is bounded: reports include what we do not see
+// The effect of a single report is limited, because reports include what we cannot see
 // (hidden reasoning), and short texts say little.
 const (
-	minReported  = 32 // tokens; below, a report is not listened to
-	priorTokens  = 64 // for which the other counter is believed before the first report
+	minReported  = 32 // tokens; smaller reports are ignored
+	priorTokens  = 64 // how many tokens the base counter is trusted for before the first report
 	maxSum       = 50_000
 	lowestRatio  = 0.5
 	highestRatio = 2.0
-	// maxHeard is how many responses are remembered. Hearing one again only gives
-	// it more weight, so forgetting them is harmless.
+	// maxHeard is how many responses are remembered. Using one twice only gives it more
+	// weight, so forgetting them is harmless.
 	maxHeard = 20_000
 )
 
@@ -45,7 +45,7 @@ func (l *Learning) Name() string { return l.base.Name() + "+learning" }
 // Exact returns false: a correction is a guess.
 func (l *Learning) Exact() bool { return false }
 
-// Ratio returns by what the counts are multiplied now.
+// Ratio returns the present correction factor.
 func (l *Learning) Ratio() float64 {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -60,11 +60,10 @@ func (l *Learning) correct(counted int) int {
 	return int(math.Ceil(float64(counted)*l.Ratio() - 1e-9)) // 1.3 × 10 is 13, not 14
 }
 
-// Observe learns from the report of a response: what the other counter counts as
-// counted tokens, the provider reported to be reported tokens. It passes over a
-// response that it observed before (an empty id is always new), reports of less
-// than 32 tokens, and ones that differ so much that something else must have been
-// counted.
+// Observe learns from the report of a response: where the base counter counts counted
+// tokens, the provider reported reported tokens. It ignores a response that it has seen
+// before (an empty id is always new), reports of less than 32 tokens, and reports that
+// differ so much that something else must have been counted.
 func (l *Learning) Observe(id string, reported, counted int) {
 	if reported < minReported || counted < minReported {
 		return
@@ -86,7 +85,7 @@ func (l *Learning) Observe(id string, reported, counted int) {
 	}
 }
 
-// isNew reports whether a response is heard for the first time, and notes it.
+// isNew reports whether a response is new, and remembers it.
 func (l *Learning) isNew(id string) bool {
 	if id == "" {
 		return true

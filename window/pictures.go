@@ -6,8 +6,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// addImages remembers the images of a new item, and makes placeholders of those
-// that are then too many. Images in SYSTEM messages are left alone.
+// addImages records the images of a new item, and turns those that are too many into
+// placeholders. Images in SYSTEM messages are left alone.
 func (p *Planner) addImages(at int32) {
 	it := &p.items[at]
 	if it.images == 0 || it.category == System {
@@ -40,9 +40,9 @@ func (p *Planner) oldestImages() int32 {
 	return p.images[0]
 }
 
-// removeImages makes placeholders of an item's images, the first ones first, as
-// long as more have to go. A message may have any number of them, so it is copied
-// and counted once.
+// removeImages turns an item's images into placeholders, first ones first, as long as
+// more have to go. A message may have any number of them, so it is copied and counted
+// only once.
 func (p *Planner) removeImages(at int32, why string, more func() bool) {
 	e := p.current(at)
 	id, owner := e.ID, e.ID

@@ -7,7 +7,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Options says what a view is to be like.
+// Options says what a view should be like.
 type Options struct {
 	Budget Budget
 	// Counter counts. Default: what a Chooser picks for Provider and Model, and
@@ -15,11 +15,11 @@ type Options struct {
 	Counter Counter
 	// Exact are asked for exact counters: see Chooser. Default: none.
 	Exact []func(provider, model string) Counter
-	// Provider and Model are who is to read the view. Default: those in force in
+	// Provider and Model name the model that will read the view. Default: those in force in
 	// the context.
 	Provider, Model string
-	// Images is how many images are kept, the newest first; the others become
-	// placeholders. Default: 1. See AllImages and NoImages.
+	// Images is how many images are kept, newest first; the others become placeholders.
+	// Default: 1. See AllImages and NoImages.
 	Images int
 	// Logger gets a debug message that says which counter was chosen. Default: none.
 	Logger *slog.Logger
@@ -31,10 +31,10 @@ const (
 	NoImages  = -2
 )
 
-// Trim returns what of a context fits a window. It is a pure function: the same
-// entries and options give the same view, and so does a Planner that saw the
-// entries one by one. It returns an *OverflowError if the SYSTEM messages or the
-// newest group alone do not fit.
+// Trim returns the part of a context that fits a window. It is a pure function: the
+// same entries and options give the same view, and so does a Planner that saw the
+// entries one by one. If the SYSTEM messages or the newest group alone do not fit, it
+// returns an *OverflowError.
 func Trim(c *session.Context, o Options) (*View, error) {
 	p, err := NewPlanner(o)
 	if err != nil {
@@ -43,11 +43,11 @@ func Trim(c *session.Context, o Options) (*View, error) {
 	return p.Update(c)
 }
 
-// Fill returns as much of a context as a window holds. It goes by the rules of
-// Trim, but decides about everything at once: nothing is left out that there is
-// room for, and Budget.CutTo has no meaning. A conversation that goes on is better
-// served by Trim or a Planner, which leave out more at a time and then nothing for
-// a while, so that prompt caches are of use.
+// Fill returns as much of a context as fits a window. It follows the rules of Trim but
+// decides about everything at once: it leaves out nothing that there is room for, and
+// Budget.CutTo has no effect. For a conversation that goes on, use Trim or a Planner:
+// they leave out more at a time and then nothing for a while, so that prompt caches are
+// useful.
 func Fill(c *session.Context, o Options) (*View, error) {
 	p, err := NewPlanner(o)
 	if err != nil {
@@ -59,30 +59,31 @@ func Fill(c *session.Context, o Options) (*View, error) {
 	if v, err := p.View(); err == nil {
 		return v, nil
 	}
-	// The newest group is too large. If a late result made it the newest, Trim has
-	// left it out before that.
+	// The newest group is too large. If a late result made it the newest, Trim has left it
+	// out before that.
 	return Trim(c, o)
 }
 
-// Planner keeps the view of a conversation that grows. A turn costs the same
-// however long the conversation is. A Planner must not be used concurrently;
-// the views it hands out may.
+// Planner keeps the view of a growing conversation. A turn costs the same however long
+// the conversation is. A Planner must not be used concurrently, but the views that it
+// returns may.
 type Planner struct {
 	options Options
 	budget  Budget // with defaults
-	atOnce  bool   // entries are only taken in; see Fill
+	atOnce  bool   // only collect entries, and fit at the end: see Fill
 	state
 }
 
-// state is what a planner knows of its conversation.
+// state is what a planner knows about its conversation.
 type state struct {
 	counter         Counter
 	provider, model string
 	whose           string // both, by which images are priced
 
-	// The conversation. Entries, costs and owner are what will be in the view,
-	// and what has gone since the last one was made. Views share their arrays, so
-	// they are only appended to; what must change waits in changed.
+	// The conversation. entries, costs and owner have what will be in the view, and
+	// what has gone since the last one was made. Views share these arrays and may be
+	// read by other goroutines, so existing elements are never written: the arrays are
+	// only appended to, and changes wait in changed until compact makes new arrays.
 	entries []session.Entry
 	costs   []Cost
 	owner   []int32 // the item of each
@@ -92,12 +93,12 @@ type state struct {
 	items  []item
 	groups []group
 	pairs  session.Pairs             // of the items
-	queues [SystemOutput + 1][]int32 // groups by class, the oldest first
+	queues [SystemOutput + 1][]int32 // groups by class, oldest first
 	newest int32                     // the newest group that is not SYSTEM, or none
-	prompt int32                     // the group of the newest words of the user, or none; in no queue
+	prompt int32                     // the group of the user's latest message, or none; it is in no queue
 	away   []Omission                // of the prompt, while the newest group needs its room
 	large  []int32                   // groups that may be worth shortening
-	texts  textList                  // of the newest group, once it was shortened
+	texts  textList                  // of the newest group, once it has been shortened
 	added  int                       // tokens ever added
 
 	// The view's size, and what was left out.
@@ -105,25 +106,25 @@ type state struct {
 	used      sums // tokens in the view
 	count     sums // entries in the view
 	sources   sourceSums
-	gone      sums // tokens that are not
+	gone      sums // tokens that are not in it
 	goneCount sums
 	omissions []Omission
-	expected  int // entries, as far as is known
+	expected  int // how many entries will come, if known
 
-	images   []int32 // items with images that are not placeholders, the oldest first
-	pictures int     // how many images these have
+	images   []int32 // items with images that are not placeholders yet, oldest first
+	pictures int     // how many images they have
 	usage    lastUsage
 	asked    tokensAsked
 
-	// What the planner was last brought up to date with.
+	// The context that the planner was last updated with.
 	fingerprint session.Fingerprint
 	updated     int // entries, or none if entries were added otherwise
 	compaction  string
 	edited      map[string]string
 }
 
-// NewPlanner returns a planner of an empty conversation. It returns an error
-// that matches session.ErrInvalid if the options make no sense.
+// NewPlanner returns a planner for an empty conversation. If the options make no sense,
+// the error matches session.ErrInvalid.
 func NewPlanner(o Options) (*Planner, error) {
 	budget, err := o.Budget.withDefaults()
 	if err != nil {
@@ -137,7 +138,7 @@ func NewPlanner(o Options) (*Planner, error) {
 	return p, nil
 }
 
-// begin forgets the conversation, and chooses the counter for a model.
+// begin forgets the conversation and chooses the counter for a model.
 func (p *Planner) begin(provider, model string) {
 	p.state = state{provider: provider, model: model, whose: provider + "/" + model, newest: none, prompt: none, texts: textList{of: none}, counter: p.options.Counter}
 	if p.counter == nil {
@@ -148,16 +149,16 @@ func (p *Planner) begin(provider, model string) {
 // Reset forgets the conversation.
 func (p *Planner) Reset() { p.begin(p.provider, p.model) }
 
-// Update makes the planner's conversation a context: it adds what is new or, if
-// what was there has changed, or another model is in force, begins again. It
-// returns the view, as View does; the view shares the context's entries. A
-// context without fingerprints is always begun again.
+// Update sets the planner's conversation to a context. It adds what is new or, if the
+// beginning has changed or another model is in force, starts again. It returns the
+// view, as View does; the view shares the context's entries. A context without
+// fingerprints always means a new start.
 func (p *Planner) Update(c *session.Context) (*View, error) {
 	p.take(c)
 	return p.View()
 }
 
-// take makes the planner's conversation a context.
+// take sets the planner's conversation to a context.
 func (p *Planner) take(c *session.Context) {
 	provider, model := p.options.Provider, p.options.Model
 	if provider == "" && model == "" {
@@ -172,7 +173,7 @@ func (p *Planner) take(c *session.Context) {
 		p.Add(c.Entries[len(p.items):]...)
 	} else {
 		for i := range c.Entries {
-			p.entries = c.Entries[: i+1 : i+1] // a copy would cost as much as the planning
+			p.entries = c.Entries[: i+1 : i+1] // shared: a copy would cost as much as the planning
 			p.add(&c.Entries[i])
 		}
 	}
@@ -181,8 +182,8 @@ func (p *Planner) take(c *session.Context) {
 	}
 }
 
-// beginsLike reports whether a context begins with what the planner has seen.
-// One fingerprint stands for all before it.
+// beginsLike reports whether a context begins with what the planner has seen. Comparing
+// one fingerprint is enough, because it covers all entries before it.
 func (p *Planner) beginsLike(c *session.Context) bool {
 	n := len(p.items)
 	switch {
@@ -201,7 +202,7 @@ func (p *Planner) grow(n int) {
 	p.expected = len(p.items) + n
 }
 
-// Add takes the next entries of the conversation into account.
+// Add adds the next entries of the conversation.
 func (p *Planner) Add(entries ...session.Entry) {
 	for i := range entries {
 		p.entries = append(p.entries, entries[i])
@@ -209,7 +210,7 @@ func (p *Planner) Add(entries ...session.Entry) {
 	}
 }
 
-// add takes the last of entries into account.
+// add adds the last of entries.
 func (p *Planner) add(e *session.Entry) {
 	p.updated = none
 	at := int32(len(p.items))
@@ -283,8 +284,8 @@ func (p *Planner) place(at int32, e *session.Entry, joined []int32) int32 {
 // groupOf returns the group of an item.
 func (p *Planner) groupOf(at int32) int32 { return p.mergedInto(p.items[at].group) }
 
-// mergedInto returns what has become of a group. The way there is made shorter
-// each time it is gone: groups may be merged as often as there are entries.
+// mergedInto returns the group that a group has become part of. It shortens the chain
+// each time (as in union-find), because there may be as many merges as entries.
 func (p *Planner) mergedInto(of int32) int32 {
 	for p.groups[of].into != none {
 		if next := p.groups[p.groups[of].into].into; next != none {
@@ -295,13 +296,13 @@ func (p *Planner) mergedInto(of int32) int32 {
 	return of
 }
 
-// merge makes two groups one: a message answered calls of both.
+// merge makes one group of two, because a message answers calls of both.
 func (p *Planner) merge(into, from int32) {
 	if into == from || p.groups[from].first == none {
 		return
 	}
 	a, b := &p.groups[into], &p.groups[from]
-	// One that is gone takes the other along: neither can be sent without it.
+	// If one is gone, the other must go too: neither can be sent without it.
 	if a.gone != b.gone {
 		live := into
 		if a.gone {
@@ -360,7 +361,7 @@ func (p *Planner) leaveOut(at int32, why string) {
 	})
 }
 
-// current returns an item's entry as the next view will have it.
+// current returns an item's entry as it will be in the next view.
 func (p *Planner) current(at int32) *session.Entry {
 	if e, ok := p.changed[at]; ok {
 		return &e
@@ -368,13 +369,14 @@ func (p *Planner) current(at int32) *session.Entry {
 	return &p.entries[p.items[at].at]
 }
 
-// change gives an item other content, which must not cost more, and says so.
+// change replaces the content of an item, which must not cost more than before, and
+// records why.
 func (p *Planner) change(at int32, content []session.Content, o Omission) {
 	e := p.setContent(at, content)
 	p.setCost(at, e.ID, countAfresh(p.counter, p.whose, e).Cost, o)
 }
 
-// setContent gives an item other content, and returns its entry.
+// setContent replaces the content of an item and returns its entry.
 func (p *Planner) setContent(at int32, content []session.Content) *session.Entry {
 	e := *p.current(at)
 	message := *e.Message
@@ -387,10 +389,10 @@ func (p *Planner) setContent(at int32, content []session.Content) *session.Entry
 	return &e
 }
 
-// setCost says what an item costs after a change, and why it was changed.
+// setCost records what an item costs after a change, and why it was changed.
 func (p *Planner) setCost(at int32, id string, cost Cost, o Omission) {
 	it := &p.items[at]
-	cost.Tokens = min(cost.Tokens, it.cost.Tokens) // what was recorded may have been less
+	cost.Tokens = min(cost.Tokens, it.cost.Tokens) // the recorded number may have been lower
 	saved := Cost{Tokens: it.cost.Tokens - cost.Tokens, Bytes: it.cost.Bytes - cost.Bytes}
 	p.sources.remove(it.cost)
 	p.sources.add(cost)
@@ -405,8 +407,8 @@ func (p *Planner) setCost(at int32, id string, cost Cost, o Omission) {
 	p.omit(o)
 }
 
-// omit records an omission. Cuts leave out many entries at once, and of a long
-// conversation nearly all in the end.
+// omit records an omission. Cuts leave out many entries at once, and in a long
+// conversation nearly all of them in the end.
 func (p *Planner) omit(o Omission) {
 	if len(p.omissions) == cap(p.omissions) {
 		p.omissions = slices.Grow(p.omissions, max(16, len(p.items)/2, p.expected-len(p.omissions)))

@@ -4,10 +4,10 @@ import (
 	"slices"
 )
 
-// begins makes a group the prompt of the turn that begins with it. It is kept as
-// long as anything else can go: what a model does is of no use to it without what
-// it was asked for, and in a long turn of an agent that is the oldest thing there
-// is. The prompt before joins its queue again, in the order of age.
+// begins makes a group the prompt of the turn that begins with it. The prompt is kept
+// as long as anything else can go: what a model does makes no sense to it without what
+// it was asked, and in a long turn of an agent the prompt is the oldest entry. The
+// previous prompt goes back into its queue, in order of age.
 func (p *Planner) begins(of int32) {
 	p.bringBack()
 	if before := p.prompt; before != none && !p.groups[before].gone {
@@ -18,9 +18,9 @@ func (p *Planner) begins(of int32) {
 	p.prompt = of
 }
 
-// shortenPrompt shortens the prompt of the newest turn if it takes more than half
-// of what SYSTEM leaves: nothing else is there any more that could give way, except
-// for the newest group, and that is to be of use, too.
+// shortenPrompt shortens the prompt of the newest turn if it takes more than half of
+// what SYSTEM leaves. By then nothing else can go except the newest group, which should
+// be useful too.
 func (p *Planner) shortenPrompt() {
 	over := p.exceeded()
 	if p.prompt == none || p.prompt == p.newest || p.groups[p.prompt].gone || !over.tokens {
@@ -32,8 +32,8 @@ func (p *Planner) shortenPrompt() {
 	}
 }
 
-// dropPrompt leaves out the prompt of the newest turn: the newest group needs all
-// the room. That is only until there is another group: see bringBack.
+// dropPrompt leaves out the prompt of the newest turn because the newest group needs
+// all the room. It comes back with the next group: see bringBack.
 func (p *Planner) dropPrompt() {
 	over := p.exceeded()
 	if p.prompt == none || p.prompt == p.newest || p.groups[p.prompt].gone || !over.tokens && !over.bytes {
@@ -45,15 +45,15 @@ func (p *Planner) dropPrompt() {
 	p.away, p.omissions = p.omissions, settled
 }
 
-// bringBack takes the prompt into account again that dropPrompt has left out. What
-// needed its room is not the newest group any more and can go before it does.
+// bringBack restores the prompt that dropPrompt has left out. The group that needed its
+// room is no longer the newest, and can go first.
 func (p *Planner) bringBack() {
 	if p.away == nil {
 		return
 	}
 	p.away = nil
 	g := &p.groups[p.prompt]
-	it := &p.items[g.first] // the user's words are a group by themselves, and its images are placeholders by now
+	it := &p.items[g.first] // a prompt is always a group by itself, and its images are placeholders by now
 	it.gone, g.gone = false, false
 	p.total.add(it.cost)
 	p.used[it.category] += it.cost.Tokens
@@ -70,7 +70,7 @@ func (p *Planner) bringBack() {
 // isAway reports whether an item is a prompt that may be brought back.
 func (p *Planner) isAway(at int32) bool { return p.away != nil && p.groupOf(at) == p.prompt }
 
-// withoutPrompt is a view without the prompt that is away. The planner keeps it.
+// withoutPrompt returns a view without the prompt, which the planner keeps.
 func (p *Planner) withoutPrompt(v *View) *View {
 	at := int(p.items[p.groups[p.prompt].first].at)
 	v.Entries = slices.Concat(v.Entries[:at], v.Entries[at+1:])

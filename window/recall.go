@@ -10,18 +10,18 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Library is where entries can be looked up: a *session.Session.
+// Library looks up entries; a *session.Session is one.
 type Library interface {
 	Entry(id string) (session.Entry, error)
 }
 
-// ReferenceScheme is how the reference of an image begins.
+// ReferenceScheme is the beginning of every image reference.
 const ReferenceScheme = "image:"
 
-const referenceDigits = 16 // of the hash: enough to tell the images of one entry apart
+const referenceDigits = 16 // of the hash: enough to distinguish the images of one entry
 
-// referenceTo names an image by its entry and what it is. Its place would not
-// do: a context may show an entry's blocks in another order than the log.
+// referenceTo names an image by its entry and its content. Its position would not do,
+// because a context may show an entry's blocks in another order than the log.
 func referenceTo(entryID string, s *session.Source) string {
 	return ReferenceScheme + entryID + "#" + imageHash(s)
 }
@@ -37,13 +37,12 @@ func imageHash(s *session.Source) string {
 
 // Image is an image of an entry.
 type Image struct {
-	Reference     string // under which Recall finds it
+	Reference     string // for Recall
 	Source        *session.Source
 	Width, Height int // in pixels; 0 if that is unknown
 }
 
-// ImagesOf returns the images of an entry, in order, also those that a tool answered
-// with.
+// ImagesOf returns the images of an entry in order, including those in tool results.
 func ImagesOf(e *session.Entry) []Image {
 	var images []Image
 	for image := range eachImage(blocksOf(e)) {
@@ -67,9 +66,9 @@ func blocksOf(e *session.Entry) []session.Content {
 	return nil
 }
 
-// Recall returns the image that a reference names: see Omission.Reference and
-// the text of placeholders. It returns an error that matches session.ErrInvalid
-// if that is no reference, and session.ErrNotExist if there is no such image.
+// Recall returns the image that a reference names: see Omission.Reference and the text
+// of placeholders. If that is not a reference, the error matches session.ErrInvalid; if
+// there is no such image, session.ErrNotExist.
 func Recall(from Library, reference string) (session.Content, error) {
 	rest, ok := strings.CutPrefix(reference, ReferenceScheme)
 	at := strings.LastIndexByte(rest, '#')

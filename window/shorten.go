@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// noteLarge remembers a group that may one day be worth shortening.
+// noteLarge records a group that may be worth shortening later.
 func (p *Planner) noteLarge(of int32) {
 	if of == none || p.budget.Tokens == 0 {
 		return
@@ -19,9 +19,9 @@ func (p *Planner) noteLarge(of int32) {
 	}
 }
 
-// shortenLarge shortens groups that are larger than what there is for all of
-// their category, before anything else has to go because of them. It takes no
-// more from them than is needed to come to the lower mark.
+// shortenLarge shortens groups that are larger than the room for their whole category,
+// before anything else has to go because of them. It takes no more from them than is
+// needed to reach the lower mark.
 func (p *Planner) shortenLarge(over excess) {
 	if !over.tokens && !over.categories {
 		return
@@ -37,11 +37,11 @@ func (p *Planner) shortenLarge(over excess) {
 			return false
 		}
 		p.shorten(of, by, tokensOf, fmt.Sprintf("it was larger than the %d tokens that one turn may take of %v", limit, g.class))
-		return true // once is enough: it is no better than the others now
+		return true // once is enough: now it is no larger than the others
 	})
 }
 
-// needed is by how much the window or a category is above its lower mark.
+// needed returns by how much the window or a category is above its lower mark.
 func (p *Planner) needed(over excess, class Category) int {
 	tokens := 0
 	if over.tokens {
@@ -53,9 +53,9 @@ func (p *Planner) needed(over excess, class Category) int {
 	return tokens
 }
 
-// limit is the largest group of a class that is left alone when there is too
-// much: the category's share or, if shares are no ceilings, a quarter of the
-// room where that is more.
+// limit returns the size up to which a group of a class is not shortened: the
+// category's share or, if shares are not ceilings, a quarter of the room if that is
+// more.
 func (p *Planner) limit(class Category) int {
 	share := p.budget.due(class, p.used[System])
 	if p.budget.Strict {
@@ -64,8 +64,8 @@ func (p *Planner) limit(class Category) int {
 	return max(share, max(0, p.budget.Room()-p.used[System])/4)
 }
 
-// shortenNewest shortens the newest group to what is left for it: it is kept in
-// any case, and nothing else is there any more that could give way.
+// shortenNewest shortens the newest group to the room that is left. It must be kept,
+// and nothing else can go any more.
 func (p *Planner) shortenNewest() {
 	over := p.exceeded()
 	if p.newest == none || !over.tokens && !over.bytes {
@@ -91,22 +91,22 @@ func (p *Planner) shortenNewest() {
 	}
 }
 
-// exactCuts is how often the newest group is cut to exactly what there is room
-// for. If it grows on after that, so much more is cut that it need not be cut again
-// with each result: cutting all texts again and again would take for ever.
+// exactCuts is how often the newest group is cut to exactly the room that is left. If
+// it keeps growing after that, more is cut at a time, so that it need not be cut again
+// with every result: cutting all texts over and over would take quadratic time.
 const (
 	exactCuts = 16
-	mostKept  = 80 // percent of its texts that are kept then, at most
+	mostKept  = 80 // how many percent of its texts are kept then, at most
 )
 
-// textList is what of the newest group may still be cut, once it was cut so often
-// that looking at all of it is too much.
+// textList is what may still be cut of the newest group, once it was cut so often that
+// looking at all of it is too expensive.
 type textList struct {
 	of    int32   // the group
 	cuts  int     // how often it was cut
 	items []int32 // those that may have text left
 	last  int32   // the last item that was taken in, or none
-	// What the others cost, counted and as it was recorded.
+	// What the other items cost: counted, and as recorded.
 	afresh, now Cost
 }
 
@@ -134,8 +134,8 @@ func (p *Planner) shortenAgain(by int, m measure, why string) {
 	t.items = slices.DeleteFunc(t.items, func(at int32) bool { return p.isSpent(at, t) })
 }
 
-// isSpent reports whether an item has no text left, and then takes its cost out of
-// what is looked at.
+// isSpent reports whether an item has no text left, and if so moves its cost out of
+// what is examined.
 func (p *Planner) isSpent(at int32, t *textList) bool {
 	if !p.mayShorten(at) {
 		return true
@@ -169,20 +169,20 @@ func (t *textList) sum(p *Planner, items []int32, m measure) measured {
 	return sum
 }
 
-// measured is how large items are, and their texts.
+// measured is the size of items and of their texts.
 type measured struct {
 	sizes              []int // of the texts
 	texts, afresh, now int
 }
 
-// need is how much of the texts must go so that the items become smaller by a
-// number. What was recorded may be another number than what is counted: the texts
-// are cut in proportion, and so far that the count is small enough too.
+// need returns how much of the texts must go to make the items smaller by a number. The
+// recorded and the counted size may differ, so the texts are cut in proportion, and far
+// enough that the count is small enough too.
 func (s *measured) need(by int) int {
 	return max(by*s.texts/max(s.now, 1), s.afresh-(s.now-by))
 }
 
-// measure is one of the two sides of a cost.
+// measure is one side of a cost: tokens or bytes.
 type measure struct {
 	of   func(Cost) int
 	text func(*Planner, string) int
@@ -193,9 +193,9 @@ var (
 	bytesOf  = measure{func(c Cost) int { return c.Bytes }, func(_ *Planner, text string) int { return len(text) }}
 )
 
-// shorten cuts the texts of a group to make it smaller by a number of tokens or
-// bytes: the longest first, all of them to one length. Calls, thinking and
-// blocks of unknown types stay whole: half of one is an error.
+// shorten cuts the texts of a group to make it smaller by a number of tokens or bytes:
+// the longest first, all of them to one length. Calls, thinking and blocks of unknown
+// types stay whole, because providers reject half of one.
 func (p *Planner) shorten(of int32, by int, m measure, why string) {
 	var items []int32
 	for at := p.groups[of].first; at != none; at = p.items[at].next {
@@ -223,7 +223,7 @@ func (p *Planner) mayShorten(at int32) bool {
 	return !it.gone && it.category != System && p.current(at).Message != nil
 }
 
-// level returns the length to which the longest must be cut so that all together
+// level returns the length to which the longest texts must be cut so that together they
 // become shorter by a number.
 func level(sizes []int, by int) int {
 	slices.SortFunc(sizes, func(a, b int) int { return b - a })
@@ -242,8 +242,7 @@ func level(sizes []int, by int) int {
 	return 0
 }
 
-// eachText visits the texts that may be cut: plain text, and what tools
-// answered.
+// eachText visits the texts that may be cut: plain text and tool results.
 func eachText(blocks []session.Content, visit func(string)) {
 	for i := range blocks {
 		switch b := &blocks[i]; {
@@ -257,8 +256,8 @@ func eachText(blocks []session.Content, visit func(string)) {
 	}
 }
 
-// shortened returns the blocks with every text cut to a size, and whether any
-// was longer. What it is given stays as it is.
+// shortened returns the blocks with every text cut to a size, and whether any was
+// longer. The given blocks do not change.
 func shortened(blocks []session.Content, most int, size func(string) int) (_ []session.Content, cut bool) {
 	blocks = slices.Clone(blocks)
 	for i := range blocks {
@@ -285,19 +284,19 @@ func shortened(blocks []session.Content, most int, size func(string) int) (_ []s
 	return blocks, cut
 }
 
-// marker stands where the middle of a text was. It does not say how much that
-// was: what was cut before may be cut again.
+// marker replaces the middle of a text. It does not say how much was cut, because the
+// text may be cut again.
 const marker = "\n[… middle left out …]\n"
 
-// shortText cuts the middle out of a text until its size is no more than most,
-// and puts a marker there. If not even the marker fits, less is left of it.
+// shortText cuts the middle out of a text until its size is no more than most, and puts
+// a marker there. If not even the marker fits, the marker is cut too.
 func shortText(text string, most int, size func(string) int) (string, bool) {
 	has := size(text)
 	if has <= most {
 		return text, false
 	}
 	for keep := len(text); keep > 0; {
-		keep = int(float64(keep) * float64(most) / float64(has) * 0.9) // texts are not alike all over
+		keep = int(float64(keep) * float64(most) / float64(has) * 0.9) // a little less, because texts are not uniform
 		head, tail := runeEnd(text, keep*2/3), runeStart(text, len(text)-keep/3)
 		short := text[:head] + marker + text[tail:]
 		if has = size(short); has <= most {

@@ -7,26 +7,26 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Source says who counted the tokens of an entry.
+// Source says how the tokens of an entry were counted.
 type Source uint8
 
-// The sources of counts, the most reliable first.
+// The sources of counts, most reliable first.
 const (
 	// Reported: the provider reported it for the response.
 	Reported Source = iota + 1
-	// Recorded: it is stored with the message, so somebody counted it before. The
-	// log does not say who; estimates are not stored.
+	// Recorded: it is stored with the message, so somebody counted it. The log does not say
+	// who, but estimates are not stored.
 	Recorded
 	// Exact: the model's own tokenizer counted the text.
 	Exact
-	// Estimated: it is a guess for the model that is to read the view. Another
-	// model gets another one.
+	// Estimated: it is a guess for the model that will read the view. Another model gets
+	// another guess.
 	Estimated
 )
 
 var sourceNames = [...]string{Reported: "reported", Recorded: "recorded", Exact: "exact", Estimated: "estimated"}
 
-// Sources are all of them, the most reliable first.
+// Sources returns all of them, most reliable first.
 func Sources() []Source { return []Source{Reported, Recorded, Exact, Estimated} }
 
 func (s Source) String() string {
@@ -61,8 +61,8 @@ type CountReport struct {
 	Tokens  int    `json:"tokens"`
 }
 
-// sourceSums are counts by source. Views ask for them at every turn, so they are
-// kept up to date, not added up.
+// sourceSums are counts by source. Views need them at every turn, so they are updated
+// rather than added up.
 type sourceSums [Estimated + 1]CountReport
 
 func (s *sourceSums) add(c Cost) {

@@ -8,22 +8,22 @@ import (
 
 // lastUsage is what a provider last reported, and what was counted by then.
 type lastUsage struct {
-	prompt   int // tokens of the last request that has a report; 0 if none has
+	prompt   int // tokens of the last request with a report; 0 if there is none
 	response string
 	items    int // how many items there were
 	asked    tokensAsked
 	cuts     int // omissions by then
 }
 
-// tokensAsked are tokens that were added, ever: those that no counter was asked
-// for, and those of texts as the counter counts them before it learns.
+// tokensAsked are all tokens that were ever added: those that did not come from the
+// counter, and those of texts as the counter counts them before it learns.
 type tokensAsked struct{ known, text int }
 
-// learn tells the counter what a response's usage says about the entries since
-// the response before: by how much the request has grown. The difference leaves
-// out what is in every request and not among the entries, such as the schemas of
-// the tools. Of what was added, only texts that the counter counted are compared:
-// what was recorded or reported needs no correction, and would distort it.
+// learn tells the counter what a response's usage says about the entries since the
+// previous response: how much the request has grown. Taking the difference cancels what
+// is in every request but not among the entries, such as the schemas of tools. Only
+// texts that the counter counted are compared: what was recorded or reported needs no
+// correction, and would distort it.
 func (p *Planner) learn(e *session.Entry) {
 	learning, ok := p.counter.(*Learning)
 	m := e.Message

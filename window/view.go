@@ -6,8 +6,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// View returns what fits the window now. It returns an *OverflowError if the
-// SYSTEM messages or the newest group alone do not.
+// View returns what fits the window now. If the SYSTEM messages or the newest group
+// alone do not fit, it returns an *OverflowError.
 func (p *Planner) View() (*View, error) {
 	if err := p.overflow(); err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func (p *Planner) View() (*View, error) {
 	return v, nil
 }
 
-// overflow says what does not fit, if anything: all that could give way has.
+// overflow returns an error if something still does not fit after everything else has gone.
 func (p *Planner) overflow() error {
 	room, byteRoom := p.budget.Room(), p.budget.byteRoom()
 	if p.total.Tokens <= room && p.total.Bytes <= byteRoom {
@@ -63,8 +63,7 @@ func (e *OverflowError) of(c Cost) int {
 	return c.Tokens
 }
 
-// compact copies the arrays, without what has gone. Earlier views keep the
-// old ones.
+// compact makes new arrays without what has gone. Earlier views keep the old ones.
 func (p *Planner) compact() {
 	left := 0
 	for _, c := range p.count {

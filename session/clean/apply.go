@@ -20,13 +20,13 @@ import (
 type Receipt struct {
 	Time     time.Time      `json:"time"`
 	Kinds    map[string]int `json:"kinds"`    // how many secrets of each kind were taken out
-	Sessions []string       `json:"sessions"` // whose logs were rewritten
-	Copies   []string       `json:"copies"`   // files with copies that were rewritten
-	// Blobs are those that were replaced, with their new names; Removed are files
-	// that were deleted: the blobs as they were, and left-over temporary files.
+	Sessions []string       `json:"sessions"` // the logs that were rewritten
+	Copies   []string       `json:"copies"`   // the files with copies that were rewritten
+	// Blobs are the replaced blobs with their new names. Removed are deleted files: the old
+	// blobs, and temporary files that were left behind.
 	Blobs   map[store.Ref]store.Ref `json:"blobs"`
 	Removed []string                `json:"removed"`
-	// Left are the places that still have one of the secrets, or may have one.
+	// Left are the places that still have, or may have, one of the secrets.
 	Left []Left `json:"left"`
 }
 
@@ -37,16 +37,25 @@ type Left struct {
 	Why     string `json:"why"`
 }
 
-// Apply takes out what Look has found: new blobs are written, then the logs and
-// the copies that refer to them, each so that a crash leaves the old or the new,
-// and then the old blobs are deleted if nothing else refers to them. At last every
-// file of the store but the index is searched for the secrets, and where one is
-// left, the receipt says so. If Apply fails or the machine does, looking and
-// applying again does the rest, except where only its value told that something
-// was a secret.
+// Apply takes out what Look has found. It writes new blobs, then rewrites the logs and
+// the copies that refer to them, each so that a crash leaves the old file or the new
+// one, and then deletes the old blobs if nothing else refers to them. Finally it
+// searches every file of the store except the index, and lists in the receipt where a
+// secret is left. If Apply or the machine fails, looking and applying again does the
+// rest, except for copies that were recognised only by their value.
 //
-// Whoever has one of the sessions open must open it again. Without DropDerived, the
-// caller deletes the index when Apply has returned.
+// The order of the steps is what makes that safe:
+//
+//   - The index goes first, so that an interrupted sweep leaves none with a secret.
+//   - The list of digests comes before the first change: from then on nothing comes back.
+//   - The note of what is pending comes before the first change and goes after the last, so that
+//     somebody finishes what a crash interrupts.
+//   - New blobs come before the lines that name them, and old blobs go only after no line does.
+//   - The index goes once more before the note does, because a reader may have built one from a
+//     log that still had the secret.
+//
+// Sessions that are open must be opened again. Without DropDerived, the caller must
+// delete the index after Apply has returned.
 func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 	r := &Receipt{
 		Time: time.Now().UTC(), Kinds: make(map[string]int), Sessions: []string{}, Copies: []string{},
@@ -55,7 +64,7 @@ func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 	done := false
 	defer func() { r.count(s.Secrets, done) }()
 	if len(s.secrets) == 0 && len(s.pending.Blobs) == 0 {
-		if s.begun { // it may have come to the end but for the last deletion of the index
+		if s.begun { // perhaps only the last deletion of the index is missing
 			if err := s.dropDerived(ctx); err != nil {
 				return r, err
 			}
@@ -80,20 +89,20 @@ func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 		return r, errors.Join(failed, err)
 	}
 	done = true
-	// Before the note goes: as long as it is there, somebody will do this.
+	// Before the note goes: as long as it is there, the next writer repeats this.
 	if err := s.dropDerived(ctx); err != nil {
 		return r, errors.Join(failed, err)
 	}
 	if s.unsettled {
-		return r, failed // the next redaction is to know of them
+		return r, failed // keep the note: the next redaction must know about those blobs
 	}
 	return r, errors.Join(failed, s.forgetPending())
 }
 
-// count says how many secrets were taken out: those of the logs and copies that were
-// rewritten. What stands in a blob that nothing refers to is gone when all is done.
+// count counts the secrets that were taken out: those in logs and copies that were
+// rewritten. Secrets in blobs that nothing refers to are gone once everything is done.
 func (r *Receipt) count(secrets []Secret, done bool) {
-	rewritten := make(map[string]bool) // paths have slashes, names of sessions have none
+	rewritten := make(map[string]bool) // paths and names of sessions cannot collide: only paths have slashes
 	for _, place := range slices.Concat(r.Copies, r.Sessions) {
 		rewritten[place] = true
 	}
@@ -113,8 +122,8 @@ func (s *Sweep) dropDerived(ctx context.Context) error {
 }
 
 // rewriteStore writes new blobs, and rewrites everything that has a secret or names an
-// old blob. The new blobs are held until all of that names them. failed is what
-// went wrong with single logs, and does not keep the rest from being done.
+// old blob. It holds the new blobs until everything names them. failed is what went
+// wrong with single logs; the rest is done anyway.
 func (s *Sweep) rewriteStore(ctx context.Context, ed *editor, r *Receipt) (failed, err error) {
 	release, err := s.store.Blobs().Hold(ctx)
 	if err != nil {
@@ -130,13 +139,12 @@ func (s *Sweep) rewriteStore(ctx context.Context, ed *editor, r *Receipt) (faile
 			continue
 		}
 		r.Blobs[old] = b.ref
-		s.pending.add(old) // it may be of a line that was appended since
+		s.pending.add(old) // it may belong to a line that was appended since
 	}
 	return failed, s.rewriteNotes(ctx, ed, r)
 }
 
-// rewriteAll rewrites the logs and the copies. One that fails does not keep the
-// others from being written.
+// rewriteAll rewrites the logs and the copies. If one fails, the others are still rewritten.
 func (s *Sweep) rewriteAll(ctx context.Context, ed *editor, r *Receipt) error {
 	var errs []error
 	total := int64(len(s.logs) + len(s.copies))
@@ -159,7 +167,7 @@ func (s *Sweep) rewriteAll(ctx context.Context, ed *editor, r *Receipt) error {
 	return errors.Join(errs...)
 }
 
-// rewriteCopy replaces the secrets in a copy. One that vanished has none.
+// rewriteCopy replaces the secrets in a copy. A copy that has vanished has none.
 func (s *Sweep) rewriteCopy(ctx context.Context, c file.Copy, ed *editor) error {
 	err := s.store.EditCopy(ctx, c, func(line []byte) ([]byte, error) {
 		e, err := ed.edit(ctx, line)
@@ -171,7 +179,7 @@ func (s *Sweep) rewriteCopy(ctx context.Context, c file.Copy, ed *editor) error 
 	return err
 }
 
-// rewriteNotes deals with what else the store's own directory has: notes about
+// rewriteNotes handles the other files in the store's own directory: notes about
 // imports, which name blobs and remember what was read last.
 func (s *Sweep) rewriteNotes(ctx context.Context, ed *editor, r *Receipt) error {
 	return s.files(ctx, func(f file.Found) error {
@@ -194,7 +202,7 @@ func (s *Sweep) rewriteNotes(ctx context.Context, ed *editor, r *Receipt) error 
 	})
 }
 
-// isOurs reports whether a note is one of a sweep's own.
+// isOurs reports whether a note belongs to sweeps themselves.
 func (s *Sweep) isOurs(f file.Found) bool {
 	return f.Path == s.notes().Path(pendingName) || f.Path == s.notes().Path(listName)
 }
@@ -208,8 +216,8 @@ func (s *Sweep) read(f file.Found) (data []byte, err error) {
 	return io.ReadAll(from)
 }
 
-// replaceKnown replaces what was found elsewhere. The rules are not asked: a file
-// of another part of the program may have secrets that it needs.
+// replaceKnown replaces what was found elsewhere. It does not use the rules, because a
+// file of another part of the program may contain secrets that it needs.
 func replaceKnown(s *redact.Scanner, data []byte) []byte {
 	var out []byte
 	done := 0

@@ -32,15 +32,14 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// Append is for session.Options.Clean.
+// Append is a function for session.Options.Clean.
 func Append(e *session.Entry) error {
 	_, err := Entry(e)
 	return err
 }
 
-// Entry takes the secrets out of an entry, and returns what it found. The paths
-// are those that the strings have in the session's log. What the entry pointed to
-// before is not changed.
+// Entry takes the secrets out of an entry and returns what it found. The paths are
+// those in the session's log. What the entry pointed to before does not change.
 func Entry(e *session.Entry) ([]redact.Finding, error) {
 	line, err := e.MarshalJSON()
 	if err != nil {
@@ -49,7 +48,7 @@ func Entry(e *session.Entry) ([]redact.Finding, error) {
 	return cleanEntry(e, line, newCleaner(new(redact.Scanner)))
 }
 
-// cleanEntry cleans an entry, given also as its line.
+// cleanEntry cleans an entry, which is also given as its line.
 func cleanEntry(e *session.Entry, line []byte, c *cleaner) ([]redact.Finding, error) {
 	line, found, err := c.scan.JSON(line)
 	if err != nil || len(found) == 0 {
@@ -64,19 +63,20 @@ func cleanEntry(e *session.Entry, line []byte, c *cleaner) ([]redact.Finding, er
 	return found, nil
 }
 
-// structure are the paths of what holds a session together.
+// structure matches the paths of what holds a session together. Replacing one would
+// break the tree.
 var structure = regexp.MustCompile(`^(type|id|parent_id|timestamp|parent_session|` +
 	`[a-z_]+\.(target_id|from_id|first_kept_entry_id)|merge\.entry_ids\[\d+\])$|\.blob$`)
 
 // cleaner cleans the lines and the blobs of a session.
 type cleaner struct {
 	scan *redact.Scanner // for what Coppice wrote
-	raw  *redact.Scanner // for what others wrote, in which places are known by number
+	raw  *redact.Scanner // for what others wrote, where nothing may move because entries refer to positions
 
-	listed func(data []byte) // if it is not nil, it sees all that is looked at
+	listed func(data []byte) // if not nil, it gets everything that is searched
 }
 
-// see shows bytes to listed.
+// see passes bytes to listed.
 func (c *cleaner) see(data []byte) {
 	if c.listed != nil {
 		c.listed(data)
@@ -101,18 +101,18 @@ func (c *cleaner) line(line []byte) ([]byte, []redact.Finding, error) {
 	return out, append(found, kept...), nil
 }
 
-// The paths in an entry of type CustomImport of what was kept of the source, in
-// base64 or as the name of a blob.
+// The paths, in an entry of type CustomImport, of what was kept of the source: in
+// base64, or as the name of a blob.
 const (
 	keptPath     = "custom.data.data"
 	keptBlobPath = "custom.data.blob"
 )
 
-// sourceIn names what a line keeps of an import's source, if something was found in
-// it: the same name stands for the same bytes. Sessions that were imported from one
-// file have each a copy.
+// sourceIn returns a name for what a line keeps of an import's source, if something was
+// found in it. The same name means the same bytes: sessions that were imported from one
+// file each have a copy.
 func sourceIn(line []byte, found []redact.Finding) store.Ref {
-	if len(found) == 0 || found[len(found)-1].Path != keptPath { // what was kept comes last: see line
+	if len(found) == 0 || found[len(found)-1].Path != keptPath { // findings in it come last: see line
 		return ""
 	}
 	packed, ok := packedIn(line)
@@ -122,7 +122,7 @@ func sourceIn(line []byte, found []redact.Finding) store.Ref {
 	return "in place " + store.RefOf(packed) // not the name of a blob
 }
 
-// keptSource cleans what stands in base64 in an entry of type CustomImport.
+// keptSource cleans the base64 in an entry of type CustomImport.
 func (c *cleaner) keptSource(line []byte) ([]byte, []redact.Finding, error) {
 	packed, ok := packedIn(line)
 	if !ok {
@@ -142,7 +142,8 @@ func (c *cleaner) keptSource(line []byte) ([]byte, []redact.Finding, error) {
 	return out, found, err
 }
 
-// packedIn returns what stands in base64 in a line, if it is an entry of type CustomImport.
+// packedIn returns the base64 in a line, decoded, if the line is an entry of type
+// CustomImport.
 func packedIn(line []byte) ([]byte, bool) {
 	e, ok := importEntry(line)
 	if !ok {

@@ -10,17 +10,17 @@ import (
 	"github.com/coppice-dev/coppice/redact"
 )
 
-// maxUnpacked bounds what compressed bytes may become.
+// maxUnpacked limits the size of unpacked data.
 const maxUnpacked = 512 << 20
 
-// magic begins what is compressed.
+// magic is how compressed data begins.
 var magic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
 func isPacked(data []byte) bool { return bytes.HasPrefix(data, magic) }
 
-// Packed takes the secrets out of bytes that an import kept, which are compressed
-// with zstd, and returns them compressed again; if there are none, it returns what
-// it was given. Nothing in them moves: see redact.Scanner.SameLength.
+// Packed takes the secrets out of bytes that an import kept, which are compressed with
+// zstd, and compresses them again. If there are none, it returns what it was given.
+// Nothing in them moves: see redact.Scanner.SameLength.
 func Packed(data []byte) ([]byte, []redact.Finding, error) {
 	out, _, found, err := newCleaner(new(redact.Scanner)).packed(data)
 	return out, found, err
@@ -58,9 +58,9 @@ func unpack(data []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// document cleans bytes of which nothing is known: JSON, lines of JSON, and text.
-// Lines that are JSON are looked at one by one; what stands between them is one
-// text, because a private key has many lines. What has NULs in it is no text.
+// document cleans bytes of unknown form: JSON, lines of JSON, or text. Lines that are
+// JSON are searched one by one. What is between them is one text, because a private key
+// has many lines. Data with NULs is not text.
 func document(s *redact.Scanner, data []byte) ([]byte, []redact.Finding) {
 	if bytes.IndexByte(data, 0) >= 0 {
 		return data, nil
@@ -74,7 +74,7 @@ func document(s *redact.Scanner, data []byte) ([]byte, []redact.Finding) {
 		cleaned, more := s.Bytes(part)
 		out, found = append(out, cleaned...), append(found, more...)
 	}
-	text := 0 // where the text before the line at hand begins
+	text := 0 // the beginning of the text before the present line
 	for at := 0; at < len(data); {
 		end := len(data)
 		if n := bytes.IndexByte(data[at:], '\n'); n >= 0 {

@@ -13,18 +13,17 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// editor cleans the lines of a store's logs together with the blobs that they
-// refer to.
+// editor cleans the lines of a store's logs together with the blobs that they refer to.
 type editor struct {
 	*cleaner
 	blobs store.Blobs
-	write bool // new blobs are put into the store
+	write bool // put new blobs into the store
 	known map[store.Ref]*blob
 }
 
-// blob is what becomes of a blob.
+// blob is what a blob becomes.
 type blob struct {
-	found []redact.Finding // none: it stays as it is
+	found []redact.Finding // none means that it stays as it is
 	ref   store.Ref        // its new name
 	size  int
 	sum   string // SHA-256 of a kept source, before compression
@@ -34,15 +33,15 @@ func newEditor(s *redact.Scanner, blobs store.Blobs, write bool) *editor {
 	return &editor{cleaner: newCleaner(s), blobs: blobs, write: write, known: make(map[store.Ref]*blob)}
 }
 
-// edited is what becomes of a line.
+// edited is what a line becomes.
 type edited struct {
 	line    []byte
 	entry   string // its id
 	secrets []Secret
 }
 
-// edit cleans a line and the blobs that it refers to. New blobs are durable before
-// it returns, so that a line never refers to what is not there.
+// edit cleans a line and the blobs that it refers to. New blobs are durable before it
+// returns, so that no line ever names a blob that is not there.
 func (ed *editor) edit(ctx context.Context, line []byte) (edited, error) {
 	out, found, err := ed.line(line)
 	if err != nil {
@@ -98,8 +97,8 @@ func refsIn(line []byte) []reference {
 	return refs
 }
 
-// blob finds out what becomes of a blob. One that is missing or damaged, or that
-// is no text, stays as it is.
+// blob works out what a blob becomes. If it is missing, damaged or not text, it stays
+// as it is.
 func (ed *editor) blob(ctx context.Context, ref store.Ref) (*blob, error) {
 	if b, ok := ed.known[ref]; ok {
 		return b, nil
@@ -114,7 +113,7 @@ func (ed *editor) blob(ctx context.Context, ref store.Ref) (*blob, error) {
 	case err != nil:
 	case isPacked(data):
 		cleaned, b.sum, b.found, err = ed.packed(data)
-		if err != nil { // not ours, whatever it is
+		if err != nil { // some other compressed data, not an import's
 			b.found = nil
 		}
 	default:
@@ -133,8 +132,8 @@ func (ed *editor) blob(ctx context.Context, ref store.Ref) (*blob, error) {
 	return b, nil
 }
 
-// replaceIn makes a line refer to the new blob. The other members stay as they
-// are, but for those that describe the blob.
+// replaceIn makes a line refer to the new blob. Other members stay as they are, except
+// for those that describe the blob.
 func (b *blob) replaceIn(line []byte, old store.Ref) []byte {
 	line = bytes.ReplaceAll(line, []byte(`"`+old+`"`), []byte(`"`+b.ref+`"`))
 	size := regexp.MustCompile(fmt.Sprintf(`("blob"\s*:\s*"%s"\s*,\s*"size"\s*:\s*)\d+`, b.ref))

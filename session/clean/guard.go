@@ -21,32 +21,31 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 )
 
-// Guard keeps what was taken out of a store from coming back: with the next import
-// of a source that still has it, say. It knows the secrets only by their digests,
-// which Apply leaves in the store. The zero value, and nil, know none. All methods
-// may be called concurrently.
+// Guard keeps what was taken out of a store from coming back, for example with the next
+// import of a source that still has it. It knows the secrets only by their digests,
+// which Apply leaves in the store. The zero value, and nil, know none. All methods may
+// be called concurrently.
 //
-// A text is searched for secrets of which only digests are known in one pass: of
-// each eight bytes a small hash is looked up in a table, and where that has the
-// hash of the middle of a secret, the digest decides. A text without secrets
-// costs about as much as reading it.
+// One pass over a text finds secrets of which only digests are known. A small hash of
+// every eight bytes is looked up in a table; where the table has the hash of a secret's
+// middle, the digest decides. A text without secrets costs about as much as reading it.
 type Guard struct {
 	key    []byte
 	mul    uint64
-	table  []uint64            // one bit for each small hash
-	shapes map[uint32][]int    // the lengths of the secrets with such a hash
+	table  []uint64            // one bit per small hash
+	shapes map[uint32][]int    // the lengths of the secrets with a small hash
 	kinds  map[[16]byte]string // by digest
-	words  map[[16]byte]bool   // what is nothing but letters is a secret only where a rule says so
+	words  map[[16]byte]bool   // those of letters only, which are secrets only where a rule says so
 	macs   sync.Pool           // of hash.Hash
 }
 
 const (
 	// listName is the note that has the digests.
 	listName = "redacted.json"
-	// spanBytes is how many bytes a small hash is of. A known secret is not shorter.
+	// spanBytes is how many bytes a small hash covers. A known secret is never shorter.
 	spanBytes = 8
-	// spanBits is the size of a small hash. It tells as much of a secret to who has
-	// the list, so it is no larger than it must be.
+	// spanBits is the size of a small hash. It reveals that much of a secret to whoever has
+	// the list, so it is no larger than necessary.
 	spanBits = 20
 )
 
@@ -56,7 +55,7 @@ type list struct {
 	Values []digest `json:"values"`
 }
 
-// digest is what is known of a secret.
+// digest is what is known about a secret.
 type digest struct {
 	Kind   string `json:"kind"`
 	Length int    `json:"length"`
@@ -65,8 +64,8 @@ type digest struct {
 	Word   bool   `json:"word,omitempty"`
 }
 
-// LoadGuard returns the guard of a store. One that nothing was ever taken out of,
-// and one that is not of files, has none: it returns nil, which lets all pass.
+// LoadGuard returns the guard of a store. For a store from which nothing was ever taken
+// out, and for one without files, it returns nil, which lets everything pass.
 func LoadGuard(st store.Store) (*Guard, error) {
 	files, ok := st.(*file.Store)
 	if !ok {
@@ -135,7 +134,7 @@ func newGuard(l *list) *Guard {
 	return g
 }
 
-// Knows reports whether a guard knows all that another knows.
+// Knows reports whether a guard knows everything that another knows.
 func (g *Guard) Knows(other *Guard) bool {
 	if other == nil {
 		return true
@@ -157,16 +156,16 @@ func (g *Guard) digest(value []byte) [16]byte {
 	return [16]byte(mac.Sum(sum[:0]))
 }
 
-// span is the small hash of eight bytes.
+// span returns the small hash of eight bytes.
 func (g *Guard) span(b []byte) uint32 {
 	return uint32(binary.LittleEndian.Uint64(b) * g.mul >> (64 - spanBits))
 }
 
-// middle is where the eight bytes of a secret are whose hash is looked up. The
-// beginnings of many secrets are the same.
+// middle returns where the eight bytes of a secret are whose hash is looked up. They
+// are in the middle because many secrets begin alike.
 func middle(length int) int { return (length - spanBytes) / 2 }
 
-// describe makes the digest of a secret.
+// describe returns the digest of a secret.
 func (g *Guard) describe(kind, value string, word bool) digest {
 	mac := g.digest([]byte(value))
 	at := middle(len(value))
@@ -193,7 +192,7 @@ func (g *Guard) scan(text []byte, found func(kind string, value []byte)) {
 	}
 }
 
-// find returns the listed secrets in what may be JSON, lines of JSON, or text.
+// find returns the listed secrets in JSON, lines of JSON, or text.
 func (g *Guard) find(data []byte) (f listed) {
 	if g == nil || len(g.kinds) == 0 {
 		return f
@@ -205,9 +204,9 @@ func (g *Guard) find(data []byte) (f listed) {
 		}
 	}
 	g.scan(data, add)
-	if bytes.IndexByte(data, '\\') >= 0 { // the strings may mean something else than they look like
+	if bytes.IndexByte(data, '\\') >= 0 { // escaped strings differ from what they mean
 		eachValue(data, func(value []byte) {
-			// What is no JSON has no strings.
+			// If it is not JSON, it has no strings.
 			_ = redact.Strings(value, func(_ string, text []byte) { g.scan(text, add) })
 		})
 	}
@@ -235,21 +234,21 @@ func (g *Guard) learn(from io.Reader, size int64, found func(kind, secret string
 
 // listed is what a guard has found.
 type listed struct {
-	known []redact.Known // what is found by its value
-	words []redact.Known // what only rules find
+	known []redact.Known // to be found by value
+	words []redact.Known // to be found by rules only
 }
 
 func (f listed) empty() bool { return len(f.known)+len(f.words) == 0 }
 
-// cleaner returns one that takes it out, and nothing else. A word that is a secret
-// only here and there is left to the rules, which then take out all secrets.
+// cleaner returns a cleaner for these secrets only. A word that is a secret only in
+// some places is left to the rules, which then take out all secrets.
 func (f listed) cleaner() *cleaner {
 	s := redact.NewScanner(f.known...)
 	s.OnlyKnown = len(f.words) == 0
 	return newCleaner(s)
 }
 
-// eachValue calls each with what may be JSON: the whole, or its lines.
+// eachValue calls each with what may be JSON: the whole data, or each line.
 func eachValue(data []byte, each func(value []byte)) {
 	if json.Valid(data) {
 		each(data)
@@ -262,8 +261,8 @@ func eachValue(data []byte, each func(value []byte)) {
 	}
 }
 
-// Raw takes out what was taken out before: of JSON, lines of JSON, or text. Nothing
-// in it moves: see redact.Scanner.SameLength. What it was given does not change.
+// Raw takes out what was taken out before, from JSON, lines of JSON, or text. Nothing
+// in it moves: see redact.Scanner.SameLength. The given bytes do not change.
 func (g *Guard) Raw(data []byte) []byte {
 	found := g.find(data)
 	if found.empty() {
@@ -273,7 +272,7 @@ func (g *Guard) Raw(data []byte) []byte {
 	return out
 }
 
-// JSON is Raw for a JSON value in which things may move.
+// JSON is Raw for a JSON value whose parts may move.
 func (g *Guard) JSON(value []byte) []byte {
 	found := g.find(value)
 	if found.empty() {
@@ -283,14 +282,14 @@ func (g *Guard) JSON(value []byte) []byte {
 	return out
 }
 
-// Append takes out of an entry what was taken out before. It is for
+// Append takes out of an entry what was taken out before. It is a function for
 // session.Options.Clean.
 func (g *Guard) Append(e *session.Entry) error {
 	_, err := g.Entry(e)
 	return err
 }
 
-// Entry is Append, and returns what it found: see the function Entry.
+// Entry is Append that returns what it found: see the function Entry.
 func (g *Guard) Entry(e *session.Entry) ([]redact.Finding, error) {
 	if g == nil {
 		return nil, nil
@@ -306,8 +305,8 @@ func (g *Guard) Entry(e *session.Entry) ([]redact.Finding, error) {
 	return cleanEntry(e, line, found.cleaner())
 }
 
-// remember adds the secrets of a sweep to the store's list, before any of them is
-// taken out: from then on none comes back, even if we are interrupted.
+// remember adds the secrets of a sweep to the store's list. It must come before any of
+// them is taken out: from then on none comes back, even if the sweep is interrupted.
 func (s *Sweep) remember(ctx context.Context) error {
 	if len(s.secrets) == 0 {
 		return nil
@@ -326,14 +325,14 @@ func (s *Sweep) remember(ctx context.Context) error {
 		g := newGuard(l)
 		for k, word := range s.secrets {
 			if len(k.Value) < spanBytes {
-				continue // there is nothing to look for it by
+				continue // too short to be found by its small hash
 			}
 			if d := g.describe(k.Kind, k.Value, word); g.kinds[[16]byte(d.MAC)] == "" {
 				g.kinds[[16]byte(d.MAC)] = k.Kind
 				l.Values = append(l.Values, d)
 			}
 		}
-		slices.SortFunc(l.Values, func(a, b digest) int { return bytes.Compare(a.MAC, b.MAC) }) // in no order that tells anything
+		slices.SortFunc(l.Values, func(a, b digest) int { return bytes.Compare(a.MAC, b.MAC) }) // an order that reveals nothing
 		return json.Marshal(l)
 	})
 }

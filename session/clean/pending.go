@@ -11,18 +11,18 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 )
 
-// pendingName is the note of what a sweep has begun. It is there from before the
-// first change until after the last, so that what a crash interrupts is finished
-// later: see Finish.
+// pendingName is the note of what a sweep is doing. It exists from before the first
+// change until after the last, so that whatever a crash interrupts is finished later:
+// see Finish.
 const pendingName = "redact.pending"
 
 // pending is that note.
 type pending struct {
-	// Blobs are to be deleted. Between rewriting a log and deleting the blobs
-	// that it no longer refers to, a crash would leave them with nothing that leads
+	// Blobs must be deleted. Without this list, a crash between rewriting a log and
+	// deleting the blobs that it no longer names would leave them with nothing that leads
 	// to them.
 	Blobs []store.Ref `json:"blobs"`
-	// Sessions are those that are swept, or All are.
+	// Sessions are those being swept, unless All is set.
 	Sessions []string `json:"sessions,omitempty"`
 	All      bool     `json:"all,omitempty"`
 }
@@ -35,7 +35,7 @@ func (p *pending) add(ref store.Ref) {
 
 func (s *Sweep) notes() *file.Notes { return s.store.Notes("") }
 
-// readPending returns what an Apply that was interrupted has left to do.
+// readPending returns what an interrupted Apply still has to do.
 func (s *Sweep) readPending() (p pending, err error) {
 	found, err := readPending(s.store)
 	if s.begun = found != nil; s.begun {
@@ -53,14 +53,14 @@ func readPending(st *file.Store) (*pending, error) {
 		return nil, err
 	}
 	p := &pending{}
-	if err := json.Unmarshal(data, p); err != nil && json.Unmarshal(data, &p.Blobs) != nil { // it was a list of blobs once
+	if err := json.Unmarshal(data, p); err != nil && json.Unmarshal(data, &p.Blobs) != nil { // older versions wrote only the list of blobs
 		return nil, fmt.Errorf("%s: %w", st.Notes("").Path(pendingName), err)
 	}
 	p.Blobs = slices.DeleteFunc(p.Blobs, func(ref store.Ref) bool { _, ok := ref.Hex(); return !ok })
 	return p, nil
 }
 
-// notePending notes what is about to be done, with what was not finished before.
+// notePending notes what is about to be done, together with what was not finished before.
 func (s *Sweep) notePending() error {
 	if s.pending.All = s.pending.All || len(s.opts.Sessions) == 0; s.pending.All {
 		s.pending.Sessions = nil
@@ -76,7 +76,7 @@ func (s *Sweep) notePending() error {
 	return s.notes().Write(pendingName, data)
 }
 
-// forgetPending ends a sweep, unless one of more sessions was interrupted before.
+// forgetPending ends a sweep, unless an earlier one of more sessions was interrupted.
 func (s *Sweep) forgetPending() error {
 	if s.pending.All && len(s.opts.Sessions) > 0 {
 		return nil
@@ -89,17 +89,16 @@ func (s *Sweep) forgetPending() error {
 	return s.notes().Remove(pendingName)
 }
 
-// Unfinished reports whether a sweep was interrupted: what it began to take out may
+// Unfinished reports whether a sweep was interrupted, so that some of its secrets may
 // still be there.
 func Unfinished(st *file.Store) (bool, error) {
 	p, err := readPending(st)
 	return p != nil, err
 }
 
-// Finish does what a sweep that was interrupted has left to do. It takes out what
-// that one had found, and nothing else. Of the options Sessions and Listed do not
-// count. The
-// receipt is nil if there was nothing to do.
+// Finish does what an interrupted sweep still has to do. It takes out what that sweep
+// had found, and nothing else. The options Sessions and Listed are ignored. The receipt
+// is nil if there was nothing to do.
 func Finish(ctx context.Context, st *file.Store, o Options) (*Receipt, error) {
 	p, err := readPending(st)
 	if p == nil || err != nil {
@@ -114,7 +113,7 @@ func Finish(ctx context.Context, st *file.Store, o Options) (*Receipt, error) {
 			o.Sessions = append(o.Sessions, stat.Name)
 		}
 	}
-	s, err := LookWith(ctx, st, o) // in all if those are gone: something may still name the blobs
+	s, err := LookWith(ctx, st, o) // if those sessions are gone, in all: something may still name the blobs
 	if err != nil {
 		return nil, err
 	}

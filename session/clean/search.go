@@ -19,14 +19,14 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 )
 
-// search looks for the secrets in every file, deletes what nobody needs any more,
-// and notes the rest.
+// search looks for the secrets in every file, deletes what nobody needs any more, and
+// notes the rest.
 func (s *Sweep) search(ctx context.Context, r *Receipt) error {
 	secrets, longest := s.scanner(), 0
 	for k := range s.secrets {
 		longest = max(longest, len(k.Value))
 	}
-	suspects := make(map[store.Ref]bool) // blobs that have a secret, or may have
+	suspects := make(map[store.Ref]bool) // blobs that have, or may have, a secret
 	for _, old := range s.pending.Blobs {
 		suspects[old] = true
 	}
@@ -69,7 +69,7 @@ func (r *Receipt) left(path, session, why string) {
 	r.Left = append(r.Left, Left{Path: path, Session: session, Why: why})
 }
 
-// removeTemp deletes a temporary file that a writer left when it was stopped.
+// removeTemp deletes a temporary file that an interrupted writer left behind.
 func (s *Sweep) removeTemp(f file.Found, r *Receipt) error {
 	if time.Since(f.Modified) < file.StaleAfter {
 		r.left(f.Path, "", "somebody may be writing it; if nobody is, it may be deleted")
@@ -82,8 +82,8 @@ func (s *Sweep) removeTemp(f file.Found, r *Receipt) error {
 	return nil
 }
 
-// removeBlobs deletes the suspects that nothing refers to. While others write
-// content all the time, or something cannot be read, nobody knows: then they stay
+// removeBlobs deletes the suspects that nothing refers to. While others keep writing
+// content, or if something cannot be read, that cannot be determined; then they stay
 // until the next redaction.
 func (s *Sweep) removeBlobs(ctx context.Context, suspects map[store.Ref]bool, r *Receipt) error {
 	removal, err := s.store.RemoveBlobs(ctx, slices.Sorted(maps.Keys(suspects))...)
@@ -107,7 +107,7 @@ func (s *Sweep) removeBlobs(ctx context.Context, suspects map[store.Ref]bool, r 
 	return nil
 }
 
-// searchFile returns the kinds of what is found in a file, unpacked if it is
+// searchFile returns the kinds of secrets found in a file, which is unpacked if it is
 // compressed. longest is the length of the longest value.
 func (s *Sweep) searchFile(f file.Found, values *redact.Scanner, longest int) (kinds map[string]bool, err error) {
 	from, err := s.store.OpenFound(f)
@@ -116,7 +116,7 @@ func (s *Sweep) searchFile(f file.Found, values *redact.Scanner, longest int) (k
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
 	head := bufio.NewReader(from)
-	begin, _ := head.Peek(len(magic)) // a file that is shorter is not compressed
+	begin, _ := head.Peek(len(magic)) // a shorter file is not compressed
 	kinds = make(map[string]bool)
 	var plain io.Reader = head
 	if isPacked(begin) {
@@ -131,19 +131,18 @@ func (s *Sweep) searchFile(f file.Found, values *redact.Scanner, longest int) (k
 	if err := searchReader(io.TeeReader(plain, kept), f.Size, values, longest, kinds); err != nil && !isPacked(begin) {
 		return kinds, err
 	}
-	kept.flush() // of what is damaged, what could be read was searched
+	kept.flush() // if the file is damaged, at least what could be read was searched
 	return kinds, nil
 }
 
-// keptIn looks into what lines of logs have of a source, which is compressed and in
-// base64 there.
+// keptIn searches what the lines of logs keep of a source, compressed and in base64.
 type keptIn struct {
 	values *redact.Scanner
 	kinds  map[string]bool
 	line   []byte
 }
 
-// longestKept is more than a line with a kept source has: a larger one is in a blob.
+// longestKept is more than any line with a kept source has: larger ones are in a blob.
 const longestKept = 1 << 20
 
 func (k *keptIn) Write(p []byte) (int, error) {
@@ -176,8 +175,8 @@ func (k *keptIn) flush() {
 	k.line = k.line[:0]
 }
 
-// searchReader looks at a part at a time. A value may have six bytes for each of
-// its own: \u001b.
+// searchReader searches a stream part by part. A value may take six bytes for each of
+// its own, as in \u001b.
 func searchReader(from io.Reader, size int64, values *redact.Scanner, longest int, kinds map[string]bool) error {
 	return eachPart(from, size, 6*longest, func(part []byte) {
 		for _, f := range values.Known(part) {
@@ -186,8 +185,8 @@ func searchReader(from io.Reader, size int64, values *redact.Scanner, longest in
 	})
 }
 
-// eachPart calls each with parts of a stream of about a size, which overlap by so
-// many bytes.
+// eachPart calls each with parts of a stream of roughly a given size, which overlap by
+// a number of bytes.
 func eachPart(from io.Reader, size int64, overlap int, each func(part []byte)) error {
 	buf := make([]byte, 0, overlap+int(min(max(size+1, 4<<10), 1<<20)))
 	for {

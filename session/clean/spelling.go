@@ -8,17 +8,16 @@ import (
 	"unicode/utf16"
 )
 
-// minSpelling is the length from which on another spelling of a secret is looked
-// for: shorter ones are too likely to be something else.
+// minSpelling is the length from which other spellings of a secret are searched for.
+// Shorter ones are too likely to be something else.
 const minSpelling = 8
 
-// maxNesting is how many levels of JSON in JSON are thought of.
+// maxNesting is how many levels of JSON within JSON are considered.
 const maxNesting = 3
 
 // spellings returns the ways in which a secret may be written, itself first. It may
-// have been found in text that escapes it, and stand elsewhere as what it means; or
-// the other way round, escaped as the JSON encoders of the field do it, and in JSON
-// that stands in JSON once more.
+// have been found in text that escapes it and occur elsewhere unescaped. Or the other
+// way round: escaped as various JSON encoders do it, and again in JSON within JSON.
 func spellings(secret string) []string {
 	forms := []string{secret}
 	add := func(form string) {
@@ -47,7 +46,7 @@ func spellings(secret string) []string {
 	return forms
 }
 
-// unescaped takes away the backslashes of a shell.
+// unescaped removes the backslashes of a shell.
 func unescaped(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -59,8 +58,8 @@ func unescaped(s string) string {
 	return b.String()
 }
 
-// escaped returns a text as it stands in a JSON string. also are the letters that
-// some encoders escape although they need not: < > & as Go does it, / as PHP does.
+// escaped returns a text as it appears in a JSON string. also are characters that some
+// encoders escape although they need not: < > & in Go, / in PHP.
 func escaped(s, also string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -83,7 +82,7 @@ func escaped(s, also string) string {
 	return b.String()
 }
 
-// escapedASCII is escaped that leaves nothing but ASCII, as Python does it.
+// escapedASCII is escaped with nothing but ASCII left, as Python does it.
 func escapedASCII(s, also string) string {
 	var b strings.Builder
 	for _, r := range escaped(s, also) {

@@ -19,21 +19,21 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 )
 
-// Secret is a secret in a store. The secret itself is not in it.
+// Secret is a secret in a store. It does not contain the secret itself.
 type Secret struct {
-	Session string    `json:"session"` // "" if it stands in a blob that nothing refers to
+	Session string    `json:"session"` // "" if it is in a blob that nothing refers to
 	Entry   string    `json:"entry,omitempty"`
 	Path    string    `json:"path,omitempty"` // of the string in the entry, or of what refers to the blob
 	Kind    string    `json:"kind"`
 	Preview string    `json:"preview"`
-	Blob    store.Ref `json:"blob,omitempty"` // it stands in this blob
-	File    string    `json:"file,omitempty"` // it stands in this copy of the session: see file.Store.Copies
-	// Kept: it stands in what was kept of the source of an import.
+	Blob    store.Ref `json:"blob,omitempty"` // the blob that has it
+	File    string    `json:"file,omitempty"` // the copy of the session that has it: see file.Store.Copies
+	// Kept means that it is in what an import kept of its source.
 	Kept bool `json:"kept,omitempty"`
 	// Also is how many other places refer to Blob, or have the same kept source. The
 	// secrets in it are listed once, at the first place that leads to it.
 	Also int `json:"also,omitempty"`
-	// Same is equal for the same secret: see redact.Finding.
+	// Same is equal for findings of the same secret: see redact.Finding.
 	Same uint64 `json:"-"`
 
 	in store.Ref // the blob, or the kept source by its content
@@ -42,18 +42,18 @@ type Secret struct {
 // Sweep is what was found in a store.
 type Sweep struct {
 	Secrets []Secret
-	// Unread are the places that could not be looked at.
+	// Unread are the places that could not be searched.
 	Unread []Left
 
 	store   *file.Store
 	names   []string
 	secrets map[redact.Known]bool // what was found, and whether it is a plain word
-	logs    map[string]bool       // those that have to be changed
+	logs    map[string]bool       // those that must change
 	copies  []file.Copy           // the same
 	pending pending               // what a crash must not make us forget
-	begun   bool                  // an earlier sweep was interrupted: pending is its note
-	// unsettled: Apply could not find out whether something refers to the blobs of
-	// pending.
+	begun   bool                  // an earlier sweep was interrupted, and pending is its note
+	// unsettled means that Apply could not determine whether something refers to the blobs
+	// in pending.
 	unsettled bool
 	// leads are the places that lead to a blob or a kept source, by entry and path.
 	leads map[store.Ref][]string
@@ -62,34 +62,31 @@ type Sweep struct {
 	opts  Options
 }
 
-// Options adjusts what is looked at. The zero value means all sessions, and what
-// was removed.
+// Options adjusts what is searched. The zero value means all sessions, including
+// removed ones.
 type Options struct {
 	// Sessions are those that are looked at. Default: all.
 	Sessions []string
-	// Listed leaves the rules out: only what was taken out of this store before is
-	// looked for.
+	// Listed skips the rules: it searches only for what was taken out of this store before.
 	Listed bool
-	// Progress, if it is set, is called with how far it is: in looking, and later in
-	// applying.
+	// Progress, if set, is called with how far looking, and later applying, has come.
 	Progress func(doing string, done, total int64)
-	// DropDerived, if it is set, deletes what was made from the logs and repeats
-	// what they say: an index. Applying calls it twice. First before anything is
-	// changed, so that an interrupted sweep leaves none that has a secret; and again
-	// when the last change is made, because others go on reading all the while and may
-	// have indexed a log just before it was rewritten.
+	// DropDerived, if set, deletes what was made from the logs and repeats what they say:
+	// an index. Apply calls it twice. First before anything changes, so that an interrupted
+	// sweep leaves no index with a secret; and again after the last change, because others
+	// go on reading and may have indexed a log just before it was rewritten.
 	DropDerived func(ctx context.Context) error
 }
 
-// Look looks for secrets in sessions, and in all if none is named: see LookWith.
+// Look searches sessions for secrets, or all sessions if none is named: see LookWith.
 func Look(ctx context.Context, st *file.Store, names ...string) (*Sweep, error) {
 	return LookWith(ctx, st, Options{Sessions: names})
 }
 
-// LookWith looks for secrets in the logs of sessions, in the blobs that these refer
-// to, and in the copies of the logs. A secret that was found in one place is found
-// in all others, also where nothing but its value tells that it is one, and so is
-// one that was taken out of this store before. It changes nothing.
+// LookWith searches the logs of sessions, the blobs that these refer to, and the copies
+// of the logs for secrets. A secret that was found in one place is found everywhere,
+// even where only its value shows that it is one, and so is a secret that was taken out
+// of this store before. LookWith changes nothing.
 func LookWith(ctx context.Context, st *file.Store, o Options) (*Sweep, error) {
 	s := &Sweep{
 		store: st, names: o.Sessions, opts: o,
@@ -133,8 +130,8 @@ func LookWith(ctx context.Context, st *file.Store, o Options) (*Sweep, error) {
 	return s, nil
 }
 
-// collect learns the secrets: those that the rules find, and those that were taken
-// out before and are there again.
+// collect learns the secrets: those that the rules find, and those that were taken out
+// before and are back.
 func (s *Sweep) collect(ctx context.Context, copies []file.Copy) error {
 	guard, err := LoadGuard(s.store)
 	if err != nil {
@@ -158,8 +155,8 @@ func (s *Sweep) collect(ctx context.Context, copies []file.Copy) error {
 	if err := s.eachOrphan(ctx, ed, func(store.Ref, *blob) {}); err != nil || guard == nil {
 		return err
 	}
-	// A sweep that was interrupted may have cleaned all logs, so that nothing but
-	// the list tells what else is to be looked for.
+	// An interrupted sweep may have cleaned all logs already. Then only the list says what
+	// else to search for.
 	return s.files(ctx, func(f file.Found) error {
 		if f.Room != file.RoomNote && f.Room != file.RoomTemp || s.isOurs(f) {
 			return nil
@@ -172,14 +169,14 @@ func (s *Sweep) collect(ctx context.Context, copies []file.Copy) error {
 	})
 }
 
-// isPlainWord reports whether a secret is nothing but letters. Such a password is
+// isPlainWord reports whether a secret consists of letters only. Such a password is
 // taken out where it is used as one, and not wherever somebody uses the word.
 func isPlainWord(secret string) bool {
 	return !strings.ContainsFunc(secret, func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
-// listCopies returns the copies of the sessions: in a sweep of all, also of those
-// that were removed.
+// listCopies returns the copies of the sessions. In a sweep of everything, these
+// include removed sessions.
 func (s *Sweep) listCopies(ctx context.Context, all bool) ([]file.Copy, error) {
 	if all {
 		return s.store.Copies(ctx, "")
@@ -195,7 +192,7 @@ func (s *Sweep) listCopies(ctx context.Context, all bool) ([]file.Copy, error) {
 	return copies, nil
 }
 
-// scanner returns one that knows all that was found and is looked for by its value.
+// scanner returns a scanner that knows everything that is found by its value.
 func (s *Sweep) scanner() *redact.Scanner {
 	var known []redact.Known
 	for k, word := range s.secrets {
@@ -204,17 +201,17 @@ func (s *Sweep) scanner() *redact.Scanner {
 		}
 	}
 	slices.SortFunc(known, func(a, b redact.Known) int {
-		return strings.Compare(a.Kind+a.Value, b.Kind+b.Value) // so that the outcome is always the same
+		return strings.Compare(a.Kind+a.Value, b.Kind+b.Value) // sorted, so that the result is always the same
 	})
 	scanner := redact.NewScanner(known...)
-	scanner.OnlyKnown = s.opts.Listed && len(known) == len(s.secrets) // words are found by rules alone
+	scanner.OnlyKnown = s.opts.Listed && len(known) == len(s.secrets) // plain words are found only by rules
 	return scanner
 }
 
-// each calls found with what would become of each line. What cannot be read is
-// noted, and does not keep the rest from being looked at.
+// each calls found with what each line would become. What cannot be read is noted, and
+// the rest is searched anyway.
 func (s *Sweep) each(ctx context.Context, doing string, ed *editor, copies []file.Copy, found func(c *file.Copy, name string, e edited)) error {
-	total, done := int64(len(copies)), int64(0) // a copy counts for little
+	total, done := int64(len(copies)), int64(0) // each copy counts as one byte
 	for _, name := range s.names {
 		total += s.sizes[name]
 	}
@@ -248,8 +245,8 @@ func (s *Sweep) each(ctx context.Context, doing string, ed *editor, copies []fil
 	return nil
 }
 
-// eachOrphan looks, in a sweep of everything, at the blobs that no line has led to:
-// a program that was killed may have left one, or a trash that was emptied.
+// eachOrphan looks, in a sweep of everything, at the blobs that no line led to. A
+// program that was killed may have left one, or a trash that was emptied.
 func (s *Sweep) eachOrphan(ctx context.Context, ed *editor, found func(ref store.Ref, b *blob)) error {
 	if len(s.opts.Sessions) > 0 {
 		return nil
@@ -330,20 +327,20 @@ func (s *Sweep) add(c *file.Copy, name string, e edited) {
 }
 
 // leadsFirst notes a place that leads to a blob or to a kept source, and reports
-// whether it is the first one: many sessions may have been imported from one file,
-// and what is in it counts once.
+// whether it is the first. Many sessions may have been imported from one file, and what
+// is in it counts once.
 func (s *Sweep) leadsFirst(secret *Secret) bool {
 	at := strings.Join([]string{secret.File, secret.Session, secret.Entry, secret.Path}, "\x00")
 	leads := s.leads[secret.in]
-	if len(leads) == 0 || leads[len(leads)-1] != at { // the secrets of a place come one after the other
+	if len(leads) == 0 || leads[len(leads)-1] != at { // the secrets of one place come in a row
 		leads = append(leads, at)
 		s.leads[secret.in] = leads
 	}
 	return leads[0] == at
 }
 
-// rewriteLog replaces the secrets in a log. It begins again when somebody writes
-// to the log meanwhile.
+// rewriteLog replaces the secrets in a log. It starts again if somebody writes to the
+// log in the meantime.
 func (s *Sweep) rewriteLog(ctx context.Context, name string, ed *editor) error {
 	err := session.Retry(func() error { return s.rewriteOnce(ctx, name, ed) }, nil)
 	if err == nil && s.forms[name] {
@@ -361,11 +358,11 @@ func (s *Sweep) rewriteOnce(ctx context.Context, name string, ed *editor) (err e
 	return raw.Replace(ctx, s.pieces(ctx, raw, ed))
 }
 
-// pieces yields the new content of a log. Whoever has the log open must notice
-// that places have moved, so the header says that something was replaced.
+// pieces yields the new content of a log. Programs with the log open must notice that
+// positions have moved, so the header says that something was replaced.
 func (s *Sweep) pieces(ctx context.Context, raw store.Raw, ed *editor) iter.Seq2[file.Piece, error] {
 	return func(yield func(file.Piece, error) bool) {
-		var same file.Piece // what is taken over as it is
+		var same file.Piece // what is copied unchanged
 		for line, err := range raw.Lines(ctx) {
 			p := file.Piece{From: line.Pos, To: line.Next}
 			if err == nil && !line.Cut {
@@ -409,8 +406,8 @@ func (ed *editor) piece(ctx context.Context, line file.RawLine) (file.Piece, err
 	return file.Piece{Line: bytes.Clone(e.line)}, nil
 }
 
-// markHeader notes in a header when something was taken out last. What is no
-// header stays as it is.
+// markHeader records in a header when something was last taken out. A line that is not
+// a header stays as it is.
 func markHeader(line []byte) []byte {
 	var h session.Header
 	head, ok := rawjson.ScanHead(line)
