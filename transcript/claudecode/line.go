@@ -159,6 +159,17 @@ func keyOf(id []byte) key {
 	return hashKey(id)
 }
 
+// text returns the UUID that a key is the bytes of, if it is.
+func (k key) text() (text [36]byte) {
+	for i, at := range [...]struct{ from, to, bytes int }{{0, 8, 0}, {9, 13, 4}, {14, 18, 6}, {19, 23, 8}, {24, 36, 10}} {
+		if i > 0 {
+			text[at.from-1] = '-'
+		}
+		hex.Encode(text[at.from:at.to], k[at.bytes:at.bytes+(at.to-at.from)/2])
+	}
+	return text
+}
+
 func isUUID(id string) bool {
 	if len(id) != 36 || id[8] != '-' || id[13] != '-' || id[18] != '-' || id[23] != '-' {
 		return false

@@ -147,10 +147,8 @@ func (nowhere) Problem(transcript.Problem)                   {}
 
 // restore takes up the end of what was read before.
 func (r *reader) restore(s *state) {
-	r.main = r.add(&thread{
-		conv:  transcript.Conversation{ID: s.ID, Family: s.Family},
-		nodes: []node{{id: s.Tail}}, tails: []int32{0},
-	})
+	r.main = r.add(&thread{conv: transcript.Conversation{ID: s.ID, Family: s.Family}, tails: []int32{0}})
+	r.main.add(s.Tail, node{})
 	r.titles = s.Titles
 	for _, id := range s.Lines {
 		r.lines[keyOf([]byte(id))] = at{r.main.index, 0}
@@ -165,7 +163,7 @@ func (r *reader) save(to transcript.Resumer) {
 	}
 	s := state{
 		ID: r.main.conv.ID, Family: r.main.conv.Family,
-		Tail: r.main.nodes[r.main.tails[r.main.now]].id, Lines: r.recent, Titles: r.titles,
+		Tail: r.main.id(r.main.tails[r.main.now]), Lines: r.recent, Titles: r.titles,
 	}
 	to.Save(r.pos, r.no, s.encode())
 }

@@ -82,10 +82,10 @@ func (r *reader) microcompact(l *line, t *thread, rec *transcript.Record, parent
 	var edited []string
 	for _, call := range calls {
 		at, ok := r.results[keyOf([]byte(call))]
-		if !ok || t != r.main || slices.Contains(edited, t.nodes[at].id) {
+		if !ok || t != r.main || slices.Contains(edited, t.id(at)) {
 			continue
 		}
-		target := t.nodes[at].id
+		target := t.id(at)
 		edit := transcript.Record{ID: rec.ID, From: slices.Clone(rec.From)}
 		if len(edited) > 0 {
 			edit.ID += ":" + call

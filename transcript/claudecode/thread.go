@@ -13,17 +13,20 @@ import (
 type thread struct {
 	index  int32 // in the reader's list
 	conv   transcript.Conversation
-	nodes  []node  // its records
-	tails  []int32 // the last record of each branch
-	now    int32   // the branch of the last record
-	reply  *reply  // that may not be complete
+	nodes  []node           // its records
+	newest string           // the id of the last of them
+	odd    map[int32]string // the ids of those that have no UUID
+	tails  []int32          // the last record of each branch
+	now    int32            // the branch of the last record
+	reply  *reply           // that may not be complete
 	held   []transcript.Record
 	served map[string]string // the request ids of replies, by message id
 }
 
-// node is a record as far as the tree is concerned.
+// node is a record as far as the tree is concerned. There is one for most lines of
+// a file, which may have millions: it has no pointers. Its id is that of the thread.
 type node struct {
-	id       string
+	id       key
 	branch   int32
 	prompted int32 // 1 + the record that a prompt was put after when it followed this one
 }
@@ -41,13 +44,38 @@ type reply struct {
 	usage     []byte
 }
 
+// id returns the id of a record.
+func (t *thread) id(at int32) string {
+	if at == t.last() {
+		return t.newest
+	}
+	if id, ok := t.odd[at]; ok {
+		return id
+	}
+	text := t.nodes[at].id.text()
+	return string(text[:])
+}
+
+// add adds a record of an id.
+func (t *thread) add(id string, n node) {
+	var room [36]byte
+	n.id = keyOf(append(room[:0], id...))
+	if text := n.id.text(); string(text[:]) != id {
+		if t.odd == nil {
+			t.odd = make(map[int32]string)
+		}
+		t.odd[int32(len(t.nodes))] = id
+	}
+	t.nodes, t.newest = append(t.nodes, n), id
+}
+
 // place finds what a record follows, makes a node of it, and sets its parent. A
 // record follows the last one of its branch: that lines hang on others before it
 // only means that things happened at the same time. Only where a second prompt
 // follows a record did somebody go back; and where one follows nothing, the
 // conversation began again: its first prompt was edited, or it was cleared.
 func (t *thread) place(rec *transcript.Record, parent int32, prompt bool) {
-	n := node{id: rec.ID}
+	var n node
 	switch {
 	case len(t.nodes) == 0:
 		rec.Parent = transcript.Root
@@ -57,7 +85,7 @@ func (t *thread) place(rec *transcript.Record, parent int32, prompt bool) {
 		n.branch = int32(len(t.tails))
 		t.tails = append(t.tails, 0)
 	case parent >= 0 && prompt && t.nodes[parent].prompted > 0:
-		rec.Parent = t.nodes[t.nodes[parent].prompted-1].id
+		rec.Parent = t.id(t.nodes[parent].prompted - 1)
 		n.branch = int32(len(t.tails))
 		t.tails = append(t.tails, 0)
 	default:
@@ -66,7 +94,7 @@ func (t *thread) place(rec *transcript.Record, parent int32, prompt bool) {
 			n.branch = t.nodes[parent].branch
 		}
 		tail := t.tails[n.branch]
-		rec.Parent = t.nodes[tail].id
+		rec.Parent = t.id(tail)
 		if prompt {
 			t.nodes[tail].prompted = tail + 1
 			if parent >= 0 {
@@ -76,7 +104,7 @@ func (t *thread) place(rec *transcript.Record, parent int32, prompt bool) {
 	}
 	t.now = n.branch
 	t.tails[n.branch] = int32(len(t.nodes))
-	t.nodes = append(t.nodes, n)
+	t.add(rec.ID, n)
 }
 
 // last returns the node of the record that was added last.
