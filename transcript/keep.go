@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"runtime"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -164,16 +165,22 @@ func (k *keeper) sealAs(raw, kept []byte) {
 	}
 	if k.jobs == nil {
 		k.jobs = make(chan *chunk, 4)
-		k.done.Go(func() {
-			enc := packers.Get().(*zstd.Encoder)
-			defer packers.Put(enc)
-			for c := range k.jobs {
-				k.pack(c, enc)
-			}
-		})
+		// To compress takes about as long as all the rest together.
+		for range max(1, min(runtime.GOMAXPROCS(0)/2, maxPackers)) {
+			k.done.Go(func() {
+				enc := packers.Get().(*zstd.Encoder)
+				defer packers.Put(enc)
+				for c := range k.jobs {
+					k.pack(c, enc)
+				}
+			})
+		}
 	}
 	k.jobs <- c
 }
+
+// maxPackers bounds the memory: each has a chunk, and what it makes of it.
+const maxPackers = 3
 
 // finish seals what is left, up to a position, and waits for nothing.
 func (k *keeper) finish(upTo int64) {
