@@ -9,7 +9,9 @@ import (
 	"slices"
 )
 
-// writer writes records into the database, within one transaction.
+// writer writes records into the database, within one transaction. What it remembers
+// (statements, numbers of names, ids) holds for that transaction only: nobody else
+// writes meanwhile, and afterwards anybody may.
 type writer struct {
 	ctx   context.Context
 	tx    *sql.Tx
@@ -518,8 +520,10 @@ func (w *writer) addDocs(s *state, n int64, rec *record, carried carriage) error
 	return nil
 }
 
-// flush writes what is lined up. The segment of the documents is made meanwhile: the
-// database is one writer's, but that needs no database.
+// flush writes what is lined up. The segment of the documents is made meanwhile, by a
+// goroutine that never touches the database: only one may use a transaction. It reads
+// docs and words, which nobody changes from here on: the ids are final, the facets have
+// their numbers, and the reader has begun a vocabulary of its own for the next batch.
 func (w *writer) flush(words *vocabulary) error {
 	// In the order of their ids the tables are fastest, and a segment must have them so.
 	byID := func(a, b docRow) int { return cmp.Compare(a.id, b.id) }
@@ -535,7 +539,7 @@ func (w *writer) flush(words *vocabulary) error {
 	built := make(chan *segment, 1)
 	go func() { built <- buildSegment(docs, words.words) }()
 	err = w.writeRows(words)
-	segment := <-built // also after an error: nobody else may have the words before
+	segment := <-built // even after an error, so that nothing runs on when flush returns
 	if err != nil {
 		return err
 	}

@@ -179,15 +179,16 @@ type chunk struct {
 	failed  error // why it was not
 }
 
-// batch is what is written in one transaction.
+// batch is what is written in one transaction. Whoever sends it must not touch it
+// again: the numbers of its words mean something in its vocabulary only.
 type batch struct {
 	chunks []*chunk
 	words  *vocabulary
 	docs   int
 }
 
-// index reads the jobs' logs and writes them into the index. Reading goes on
-// while the batch before is written.
+// index reads the jobs' logs and writes them into the index. Reading goes on while the
+// batch before is written; the channel has no room, so at most two batches are in memory.
 func (r *catching) index(jobs []job) error {
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
@@ -265,9 +266,10 @@ func (r *catching) account(chunks []*chunk, w *writer) {
 	r.progress(min(r.done, r.total), r.total)
 }
 
-// chunk writes some lines of a log, unless another process was faster: then the
-// log's row is further than we thought, or of another log, and what it has
-// already is left out.
+// chunk writes some lines of a log, unless another process was faster. The lines were
+// read before the transaction began, so the log's row is looked up again here, where
+// nobody else can change it: if it is further than we thought, what it has already is
+// left out; if it is of another log, or behind where our lines begin, all of it is.
 func (w *writer) chunk(c *chunk) error {
 	s, err := w.loadState(c.job.stat.Name)
 	if err != nil {

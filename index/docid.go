@@ -45,40 +45,44 @@ func (p *docPlaces) fill(first, last int64) {
 	p.full = append(p.full, span{first, last})
 }
 
-// placeDocs makes sure that each document, of which the ids rise, has an id of its own.
-// Most keep theirs, and their rows can wait. Where an id is taken, the rows are written
-// at once, the document's after all others: what it gets must not be what one of the
-// others is entitled to. placeDocs reports whether any has got another id.
+// placeDocs gives each document an id of its own, and reports whether any had to change.
+// The documents must be sorted by their ids.
+//
+// Nearly always no id is taken: then the rows can wait, and the segment can be made
+// while they are written. Where one is taken, all rows are written here, because the
+// table itself is what says which ids are free. The documents that move come last:
+// otherwise one of them could get the id that the next document has.
 func (w *writer) placeDocs(docs []docRow) (moved bool, err error) {
 	taken, err := w.takenDocs(docs)
 	if err != nil {
 		return false, err
 	}
-	var late []*docRow
+	isLate := func(i int) bool {
+		id := docs[i].id
+		return taken[id] || i > 0 && docs[i-1].id == id || w.places.after(id) != id
+	}
+	var late []int
 	for i := range docs {
-		d := &docs[i]
-		if taken[d.id] || i > 0 && docs[i-1].id == d.id || w.places.after(d.id) != d.id {
-			late = append(late, d)
+		if isLate(i) {
+			late = append(late, i)
 		}
 	}
 	if len(late) == 0 {
 		return false, nil
 	}
-	for _, d := range late {
-		d.written = true
-	}
+	next := late
 	for i := range docs {
-		d := &docs[i]
-		if d.written {
+		docs[i].written = true
+		if len(next) > 0 && next[0] == i {
+			next = next[1:]
 			continue
 		}
-		d.written = true
-		if err := w.add(w.docRows, d.values()...); err != nil {
+		if err := w.add(w.docRows, docs[i].values()...); err != nil {
 			return false, err
 		}
 	}
-	for _, d := range late {
-		if err := w.insertLate(d); err != nil {
+	for _, i := range late {
+		if err := w.insertLate(&docs[i]); err != nil {
 			return false, err
 		}
 	}

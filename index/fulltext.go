@@ -52,7 +52,9 @@ func (w *writer) segmentDocs(words *vocabulary) []segmentDoc {
 	return docs
 }
 
-// insertSegment adds a segment of documents to the full-text table.
+// insertSegment adds a segment of documents to the full-text table. It changes the list
+// of segments behind FTS5's back, which must then have nothing in memory that it would
+// write over it, or rely on: see forgetStructure.
 func (w *writer) insertSegment(g *segment, docs []segmentDoc) error {
 	if err := w.forgetStructure(); err != nil {
 		return err
@@ -102,9 +104,10 @@ func (w *writer) insertPage(row int64, data []byte) error {
 	return err
 }
 
-// forgetStructure makes FTS5 read the list of segments again when it next needs it.
-// FTS5 keeps the list until another connection writes, and does not expect that its own
-// connection writes segments. Going back to a savepoint makes it drop the list.
+// forgetStructure makes FTS5 write what it holds back, and read the list of segments
+// again when it next needs it. FTS5 keeps the list until another connection writes, and
+// does not expect that its own connection writes segments. Beginning a savepoint makes
+// it write, and going back to one makes it drop the list.
 func (w *writer) forgetStructure() error {
 	for _, query := range []string{
 		`SAVEPOINT structure`,
