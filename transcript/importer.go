@@ -216,7 +216,7 @@ type run struct {
 func (r *run) do(ctx context.Context) error {
 	r.src = &Source{Path: r.file.Path, Format: r.format.Name}
 	if b := r.before; b != nil && (b.Format == r.format.Name || b.Exported != "") {
-		r.src.Exported, r.src.Native = b.Exported, b.Native
+		r.src.Exported, r.src.Native, r.src.Wrote = b.Exported, b.Native, b.Wrote
 	}
 	if info, err := r.file.stat(); err == nil {
 		r.src.stamp(info, r.im.now())

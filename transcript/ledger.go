@@ -64,6 +64,8 @@ type Source struct {
 	// conversation's id there.
 	Exported string `json:"exported,omitempty"`
 	Native   string `json:"native,omitempty"`
+	// Wrote is the entry that each record of the export is, where their ids differ.
+	Wrote map[string]string `json:"wrote,omitempty"`
 }
 
 // Kept is a piece of a source that is kept.

@@ -43,7 +43,7 @@ func (x *Exporter) Publish(format *Format, s *Script, out *Output, native, base 
 		}
 	}
 	for _, path := range paths {
-		if err := x.remember(format, s.Header.ID, native, path); err != nil {
+		if err := x.remember(format, s.Header.ID, native, path, out.wrote); err != nil {
 			return nil, err
 		}
 	}
@@ -96,12 +96,12 @@ func replaceWithBackup(path string, data []byte) error {
 }
 
 // remember notes that a file is ours.
-func (x *Exporter) remember(format *Format, id, native, path string) error {
+func (x *Exporter) remember(format *Format, id, native, path string, wrote map[string]string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
 	return x.Ledger.Put(&Source{
-		Path: path, Format: format.Name, Size: info.Size(), Modified: info.ModTime(), Exported: id, Native: native, Sessions: []string{id},
+		Path: path, Format: format.Name, Size: info.Size(), Modified: info.ModTime(), Exported: id, Native: native, Sessions: []string{id}, Wrote: wrote,
 	})
 }

@@ -151,6 +151,8 @@ type Output struct {
 	Resume string
 	// Losses are what the format cannot hold.
 	Losses []Loss
+
+	wrote map[string]string // see wrote
 }
 
 // OutputFile is a file to be written.

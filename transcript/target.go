@@ -25,6 +25,8 @@ type target struct {
 	created bool             // by this import
 	trusted bool             // what has a known id is known: see writer.newTarget
 
+	wrote map[string]string // the entries that records of an export are: see Source
+
 	queue   []session.Entry   // of records
 	remarks []session.Entry   // about the session
 	queued  map[string]bool   // the ids of both
@@ -52,7 +54,7 @@ func (w *writer) newTarget(c Conversation, family string) (*target, error) {
 	// What an export wrote and its program went on with is the session that was
 	// exported. Its records are not compared: an export may have simplified them.
 	if w.src.Exported != "" && w.src.Native == c.ID {
-		t.id, t.trusted = w.src.Exported, true
+		t.id, t.trusted, t.wrote = w.src.Exported, true, w.src.Wrote
 	}
 	return t, t.open()
 }
@@ -81,7 +83,7 @@ func (t *target) detach(r *Record) error {
 	if err := t.close(); err != nil {
 		return err
 	}
-	t.id, t.trusted, t.s, t.base = t.own, false, nil, ""
+	t.id, t.trusted, t.wrote, t.s, t.base = t.own, false, nil, nil, ""
 	if err := t.open(); err != nil {
 		return err
 	}
@@ -164,6 +166,9 @@ func (t *target) entryID(native string) string {
 
 // add adds a record, unless it is there.
 func (t *target) add(r *Record) error {
+	if id, ours := t.wrote[r.ID]; ours {
+		return t.recognise(r, id)
+	}
 	e := r.Entry
 	if t.w.im.Clean != nil { // the ids of the records are those of clean records then
 		if err := t.clean(&e); err != nil {
@@ -203,6 +208,27 @@ func (t *target) add(r *Record) error {
 		return nil
 	}
 	return t.enqueue(r, &e)
+}
+
+// recognise takes a record for what an export wrote of an entry, or around it if the
+// id is "".
+func (t *target) recognise(r *Record, id string) error {
+	if id != "" {
+		has, err := t.has(id)
+		if err != nil {
+			return err
+		}
+		if !has { // the session was removed, or cleaned, since
+			t.wrote = nil
+			return t.add(r)
+		}
+		t.last = id
+		for _, native := range append(r.Aliases, r.ID) {
+			t.aliases[native] = id
+		}
+	}
+	t.known++
+	return nil
 }
 
 // clean takes out of an entry what must not be kept. The lines that it was made

@@ -40,7 +40,7 @@ func (r *reader) header(v loose.Value) error {
 	r.conv.Extra = make(map[string]any)
 	for fact, path := range map[string][]string{
 		"git_branch": {"git", "branch"}, "git_commit": {"git", "commit_hash"}, "git_repository": {"git", "repository_url"},
-		"originator": {"originator"}, "cli_version": {"cli_version"}, "agent_nickname": {"agent_nickname"}, "agent_role": {"agent_role"},
+		"originator": {"originator"}, "cli_version": {"cli_version"}, "model_provider": {"model_provider"}, "agent_nickname": {"agent_nickname"}, "agent_role": {"agent_role"},
 	} {
 		if text := v.Get(path...).Text(); text != "" {
 			r.conv.Extra[fact] = text

@@ -109,7 +109,9 @@ func (w *writer) meta() {
 	o.Set("originator", text("originator", "codex_cli_rs"))
 	o.Set("cli_version", text("cli_version", wireVersion))
 	o.Set("source", "cli")
-	o.Set("model_provider", "openai") // what every Codex has in its configuration
+	// Codex goes on only with the provider that is named here. Without a name it takes
+	// the one that is configured, which is right for a conversation from elsewhere.
+	o.SetText("model_provider", text("model_provider", ""))
 	git.SetText("branch", text("git_branch", ""))
 	git.SetText("commit_hash", text("git_commit", ""))
 	git.SetText("repository_url", text("git_repository", ""))

@@ -1,0 +1,113 @@
+package all_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/claudecode"
+	"github.com/coppice-dev/coppice/transcript/codex"
+	"github.com/coppice-dev/coppice/transcript/geminicli"
+	"github.com/coppice-dev/coppice/transcript/pi"
+)
+
+// TestGoOnElsewhere: what a program adds to an exported conversation comes back to
+// the session, behind what was exported, and again only once.
+func TestGoOnElsewhere(t *testing.T) {
+	for _, test := range []struct {
+		format *transcript.Format
+		more   string // what the program appends
+	}{
+		{codex.Format(), `{"timestamp":"2026-03-01T00:30:00.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"more"}]}}`},
+		{geminicli.Format(), `{"id":"m1","timestamp":"2026-03-01T00:30:00.000Z","type":"user","content":[{"text":"more"}]}`},
+		{claudecode.Format(), `{"parentUuid":"LEAF","isSidechain":false,"sessionId":"SESSION","cwd":"/p","version":"2.1.42","type":"user","message":{"role":"user","content":"more"},"uuid":"11111111-2222-4333-8444-555555555555","timestamp":"2026-03-01T00:30:00.000Z"}`},
+		{pi.Format(), `{"type":"message","id":"deadbeef","parentId":"LEAF","timestamp":"2026-03-01T00:30:00.000Z","message":{"role":"user","content":[{"type":"text","text":"more"}],"timestamp":1772325000000}}`},
+	} {
+		t.Run(test.format.Name, func(t *testing.T) { goOn(t, test.format, test.more) })
+	}
+}
+
+func goOn(t *testing.T, format *transcript.Format, more string) {
+	st, err := file.Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	s, err := session.Create(t.Context(), st, session.Header{CWD: "/p"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, e := range []session.Entry{
+		said(session.RoleUser, session.Text("do both, do both")),
+		said(session.RoleAssistant, session.Text("yes"), session.ToolUse("c1", "run", map[string]any{"cmd": "a"})),
+		said(session.RoleAssistant, session.ToolUse("c2", "run", map[string]any{"cmd": "b"})),
+		said(session.RoleTool, session.ToolResult("c1", "A", false)),
+		said(session.RoleTool, session.ToolResult("c2", "B", false)),
+		said(session.RoleAssistant, session.Text("yes")),
+	} {
+		if err := s.Append(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leaf := s.LeafID()
+	ledger := transcript.LedgerOf(st)
+	env := transcript.Env{Home: t.TempDir(), Getenv: func(string) string { return "" }}
+	out, err := (&transcript.Exporter{Env: env, Ledger: ledger}).Export(t.Context(), s, format, "", transcript.Destination{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendLine(t, out.Paths[0], more, leaf, out.Native)
+	im := &transcript.Importer{Store: st, Ledger: ledger}
+	for round, want := range []int{1, 0} {
+		im.Again = round > 0
+		f, err := transcript.OpenFile(out.Paths[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		report, err := im.Import(t.Context(), format, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(report.Sessions) != 1 || report.Sessions[0].ID != s.Header().ID || report.New() != want {
+			t.Fatalf("round %d: %+v, want %d new in %s", round, report.Sessions, want, s.Header().ID)
+		}
+	}
+	grown, err := session.Open(t.Context(), st, s.Header().ID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer grown.Close()
+	c, err := grown.Context(session.ContextOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := c.Entries[len(c.Entries)-1]
+	if len(c.Entries) != 7 || last.Message.Content[0].Text == nil || last.Message.Content[0].Text.Content != "more" || len(c.Problems) > 0 {
+		t.Errorf("%d messages, the last is %+v, problems %v", len(c.Entries), last.Message, c.Problems)
+	}
+}
+
+func said(role session.MessageRole, blocks ...session.Content) session.Entry {
+	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: blocks}}
+}
+
+// appendLine appends what a program says next.
+func appendLine(t *testing.T, path, line, leaf, native string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(fill(line, leaf, native) + "\n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func fill(line, leaf, native string) string {
+	return strings.NewReplacer("LEAF", leaf, "SESSION", native).Replace(line)
+}

@@ -1,0 +1,62 @@
+package transcript
+
+import (
+	"slices"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// # What an export wrote
+//
+// A program that goes on with an exported conversation appends to the file, and what
+// it appends belongs to the session that was exported. Some formats have ids for what
+// they hold, and there the records that come back have the ids of our entries. Others
+// have none, and a reader makes the ids of what the records say: of those, an export
+// remembers which entry each record is.
+
+// wrote returns the entry that each record of a file is, where their ids differ. A
+// record that is made of nothing in the session, such as what the program says before
+// the first prompt, is "".
+func wrote(s *Script, records []Record) map[string]string {
+	places := make(map[string][]int) // of what is said, by where it stands on the path
+	for i := range s.Path {
+		for _, key := range blockKeys(&s.Path[i]) {
+			places[key] = append(places[key], i)
+		}
+	}
+	entries := make(map[string]string)
+	at, id := 0, ""
+	for i := range records {
+		r := &records[i]
+		for _, key := range blockKeys(&r.Entry) {
+			if n := slices.IndexFunc(places[key], func(place int) bool { return place >= at }); n >= 0 {
+				at = places[key][n]
+				id = s.Path[at].ID
+				break
+			}
+		}
+		if r.ID != "" && r.ID != id {
+			entries[r.ID] = id
+		}
+	}
+	return entries
+}
+
+// blockKeys are what a message says, in a way that another format keeps.
+func blockKeys(e *session.Entry) []string {
+	if e.Message == nil {
+		return nil
+	}
+	var keys []string
+	for i := range e.Message.Content {
+		switch c := &e.Message.Content[i]; {
+		case c.ToolUse != nil:
+			keys = append(keys, "call "+c.ToolUse.ID)
+		case c.ToolResult != nil:
+			keys = append(keys, "result "+c.ToolResult.ToolUseID)
+		case c.Text != nil && plain(c.Text.Content) != "":
+			keys = append(keys, "text "+plain(c.Text.Content))
+		}
+	}
+	return keys
+}
