@@ -20,7 +20,7 @@ import (
 // do until it has a batch.
 const (
 	batchDocs  = 20_000
-	batchBytes = 20 << 20
+	batchBytes = 16 << 20
 	firstBatch = 4 // the part of a batch that is the first
 )
 
