@@ -88,7 +88,7 @@ type ListRequest struct {
 	Tags     []string  `json:"tags,omitempty"`     // has all of these
 	CWD      string    `json:"cwd,omitempty"`      // is about this directory or one below it
 	Agent    string    `json:"agent,omitempty"`    // was held in this program
-	Project  string    `json:"project,omitempty"`  // is about a directory of this name
+	Project  string    `json:"project,omitempty"`  // is about a directory of this name, or whose path ends so
 	Key      string    `json:"key,omitempty"`      // has this key
 	Parent   string    `json:"parent,omitempty"`   // came from this session, as a person names it
 	Relation string    `json:"relation,omitempty"` // has this relation to its parent

@@ -13,7 +13,7 @@ import (
 
 // StatsRequest says what to count.
 type StatsRequest struct {
-	Session string `json:"session,omitempty"` // as a person names it; "" is all of them
+	Session string `json:"session,omitempty"` // as a person names it; "" means all of them
 	// Since and Until are rounded down to a quarter of an hour, which is what the index
 	// counts by.
 	Since time.Time `json:"since,omitzero"`

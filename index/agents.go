@@ -18,10 +18,27 @@ func ProjectOf(cwd string) string {
 	return cwd[strings.LastIndexAny(cwd, `/\`)+1:]
 }
 
-// isProject is the condition that the directory s.cwd is called something.
+// isProject is the condition that the directory s.cwd is called something: that this is
+// its last element, its last few, or all of it.
 func isProject(name string) (string, []any) {
+	name = projectName(name)
 	return `(lower(s.cwd) = lower(?) OR lower(substr(s.cwd, -length(?) - 1)) IN ('/' || lower(?), '\' || lower(?))) AND s.cwd <> ''`,
 		[]any{name, name, name, name}
+}
+
+// isCalled is isProject for a directory at hand.
+func isCalled(dir, name string) bool {
+	dir, name = strings.ToLower(dir), strings.ToLower(projectName(name))
+	rest, ok := strings.CutSuffix(dir, name)
+	return ok && (rest == "" || strings.HasSuffix(rest, "/") || strings.HasSuffix(rest, `\`))
+}
+
+// projectName leaves out the slash with which shells complete a directory.
+func projectName(name string) string {
+	if short := strings.TrimRight(name, `/\`); short != "" {
+		return short
+	}
+	return name
 }
 
 // Agents returns the programs in which sessions were held, with the number of

@@ -48,9 +48,7 @@ func (f *filters) unknown(ctx context.Context, db *database) (unknown []Unknown,
 		{"model", f.models, `SELECT j.key, sum(j.value) FROM sessions s, json_each(s.models) j GROUP BY j.key`, isModel},
 		{"tag", f.tags, `SELECT tag, count(*) FROM tags GROUP BY tag`, func(known, value string) bool { return known == value || strings.HasPrefix(known, value+"/") }},
 		{"agent", f.agents, `SELECT n.name, count(*) FROM sessions s INDEXED BY by_maker JOIN names n ON n.id = s.maker GROUP BY s.maker`, strings.EqualFold},
-		{"project", f.projects, allDirs, func(dir, value string) bool {
-			return strings.EqualFold(dir, value) || strings.EqualFold(ProjectOf(dir), value)
-		}},
+		{"project", f.projects, allDirs, isCalled},
 		{"cwd", f.cwd, allDirs, isUnder},
 	} {
 		if len(check.values) == 0 {

@@ -145,3 +145,44 @@ func (n Names) Name(id string) string { return cmp.Or(n[id], id) }
 // Shown is how to print an id: its name, with nothing in it that could act on a
 // terminal or begin another line.
 func (n Names) Shown(id string) string { return OneLine(n.Name(id), 0) }
+
+// ShortDirs returns the names of directories: of each its last element, or as many of the
+// last ones as tell it from the others.
+func ShortDirs(dirs []string) Names {
+	names := make(Names)
+	for _, dir := range dirs {
+		names[dir] = ""
+	}
+	for elements := 1; ; elements++ {
+		used := make(map[string]int)
+		again := false
+		for dir, name := range names {
+			if name == "" {
+				used[lastElements(dir, elements)]++
+			}
+		}
+		for dir, name := range names {
+			if short := lastElements(dir, elements); name == "" && dir != "" && (used[short] == 1 || short == dir) {
+				names[dir] = short
+			} else if name == "" && dir != "" {
+				again = true
+			}
+		}
+		if !again {
+			return names
+		}
+	}
+}
+
+// lastElements returns the last elements of a path, whatever system it is from.
+func lastElements(path string, n int) string {
+	trimmed := strings.TrimRight(path, `/\`)
+	at := len(trimmed)
+	for ; n > 0 && at > 0; n-- {
+		at = strings.LastIndexAny(trimmed[:at], `/\`)
+	}
+	if at <= 0 && n > 0 || at < 0 {
+		return path
+	}
+	return trimmed[at+1:]
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -44,7 +45,7 @@ func lsCommand(a *app) *cobra.Command {
 	flags.StringSliceVar(&f.list.Tags, "tag", nil, "only with this tag; several must all be there")
 	flags.StringVar(&f.list.CWD, "cwd", "", "only about this directory and those below")
 	flags.StringVar(&f.list.Agent, "agent", "", "only of this program, such as claude-code")
-	flags.StringVar(&f.list.Project, "project", "", "only about a directory of this name")
+	flags.StringVar(&f.list.Project, "project", "", "only about a directory of this name, or end of path")
 	flags.StringVar(&f.list.Key, "key", "", "only with this key")
 	flags.StringVar(&f.list.Parent, "parent", "", "only forks, continuations and subagents of this session")
 	flags.StringVar(&f.list.Relation, "relation", "", "only fork, continuation, recovery or subagent")
@@ -190,10 +191,11 @@ func (a *app) printSessions(sessions []coppice.SessionInfo) error {
 	if !a.isTerminal() {
 		return a.printSessionLines(sessions)
 	}
-	ids := make([]string, len(sessions))
+	ids, dirs := make([]string, len(sessions)), make([]string, len(sessions))
 	for i := range sessions {
-		ids[i] = sessions[i].Name
+		ids[i], dirs[i] = sessions[i].Name, sessions[i].CWD
 	}
+	projectNames := render.ShortDirs(dirs)
 	short, now := render.ShortIDs(ids), time.Now()
 	t := a.newTable(7, "ID", "UPDATED", "AGENT", "PROJECT", "MSGS", "TOKENS", "SIZE", "TITLE", "TAGS")
 	t.right[4], t.right[5], t.right[6] = true, true, true
@@ -204,7 +206,7 @@ func (a *app) printSessions(sessions []coppice.SessionInfo) error {
 	}
 	for i := range sessions {
 		s := &sessions[i]
-		t.add(a.paint(cyan, short.Shown(s.Name)), a.when(s.Updated, now), render.OneLine(s.Agent, agents), render.OneLine(s.Project, projects),
+		t.add(a.paint(cyan, short.Shown(s.Name)), a.when(s.Updated, now), render.OneLine(s.Agent, agents), endOf(projectNames.Shown(s.CWD), projects),
 			strconv.Itoa(s.Messages), render.Count(s.Tokens), render.Bytes(s.Size), titleWithMarks(*s), render.OneLine(strings.Join(s.Tags, " "), tags))
 	}
 	t.dropEmpty(8)
@@ -229,6 +231,14 @@ const (
 	maxProject  = 16
 	tightColumn = 10 // of the three where the list is tight
 )
+
+// endOf shortens a path at its beginning: its end says most.
+func endOf(path string, width int) string {
+	if over := ansi.StringWidth(path) - width; over > 0 {
+		return ansi.TruncateLeft(path, over+1, "…")
+	}
+	return path
+}
 
 // printSessionLines prints a list for cut and awk: nothing shortened, no marks, and
 // numbers that can be added up.

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -56,4 +58,34 @@ func TestBarFitsTheTerminal(t *testing.T) {
 func mayBeLonger(row string) bool {
 	return strings.Contains(row, "coppice ") || strings.Contains(row, "shared, ") || strings.HasPrefix(row, "sessions that would") ||
 		strings.HasPrefix(row, "8 sessions in ")
+}
+
+// Two projects of the same name can be told apart.
+func TestProjectsOfTheSameNameAreToldApart(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"HOME": t.TempDir(), "NO_COLOR": "1", "COLUMNS": "120"}
+	env["COPPICE_HOME"] = env["HOME"] + "/sessions"
+	err := os.Mkdir(env["COPPICE_HOME"], 0o700)
+	for i, dir := range []string{"/home/ada/work/api", "/home/ada/play/api", "/home/ada/forge"} {
+		header := fmt.Sprintf(`{"type":"session","id":"s%d","version":1,"timestamp":"2026-01-01T10:00:00Z","cwd":%q}`+"\n", i, dir)
+		err = errors.Join(err, os.WriteFile(fmt.Sprintf("%s/s%d.jsonl", env["COPPICE_HOME"], i), []byte(header), 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := screenOfApp(t, env, func(a *app) { a.run(t.Context(), []string{"ls"}) })
+	for _, want := range []string{" work/api ", " play/api ", " forge "} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("no %q in\n%s", want, shown)
+		}
+	}
+	for _, filter := range []string{"project:work/api", "project:/home/ada/work/api", "project:/home/ada/work/api/"} {
+		if shown := screenOfApp(t, env, func(a *app) { a.run(t.Context(), []string{"ls", filter}) }); strings.Count(shown, "\n") != 2 || !strings.Contains(shown, " api ") {
+			t.Errorf("%s:\n%s", filter, shown)
+		}
+	}
+	shown = screenOfApp(t, env, func(a *app) { a.run(t.Context(), []string{"search", "nothing", "project:work/api"}) })
+	if strings.Contains(shown, "no session has") {
+		t.Errorf("the filter is not known: %s", shown)
+	}
 }
