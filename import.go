@@ -169,8 +169,14 @@ func (t *Transfer) importWith(ctx context.Context, st *file.Store, r ImportReque
 	if r.All && r.Found != nil {
 		r.Found(discover.ByProgram(req.Sources))
 	}
+	var own ImportResult
+	if req.Sources, err = h.importOwn(ctx, st, &r, req.Sources, &own); err != nil {
+		return &own, err
+	}
 	req.Progress = h.progress("importing")
-	return bulk.Import(ctx, im, req)
+	result, err := bulk.Import(ctx, im, req)
+	addOwn(result, &own)
+	return result, err
 }
 
 // sources lists what to import.
