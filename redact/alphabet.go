@@ -24,8 +24,7 @@ var (
 	pathBytes    = newAlphabet("A-Za-z0-9_/-")
 )
 
-// newAlphabet makes a set of bytes and of ranges such as a-z. A dash at the end
-// is a dash.
+// newAlphabet returns a set of bytes and of ranges such as a-z. A dash at the end is a dash.
 func newAlphabet(spec string) *alphabet {
 	a := &alphabet{}
 	for i := 0; i < len(spec); i++ {
@@ -56,15 +55,13 @@ func (a *alphabet) run(text []byte) int {
 // has reports whether all of a text is in the set.
 func (a *alphabet) has(text []byte) bool { return a.run(text) == len(text) }
 
-// beginsAt reports whether something may begin at a place: what stands before is
-// no part of it. The letter of an escape such as \n, in text that is JSON inside
-// JSON, is none.
+// beginsAt reports whether something may begin at a place: what comes before is not part of
+// it. The letter of an escape such as \n, in JSON within JSON, does not count as a letter.
 func beginsAt(text []byte, at int) bool {
 	return at == 0 || !word[text[at-1]] || isEscape(text, at)
 }
 
-// isAfterBase64 reports whether what stands before a place may be base64 that
-// goes on there.
+// isAfterBase64 reports whether what comes before a place may be base64 that continues there.
 func isAfterBase64(text []byte, at int) bool {
 	return at > 0 && (text[at-1] == '+' || text[at-1] == '/')
 }

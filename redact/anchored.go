@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// minKeyBody is the least length of a private key's base64: that of an Ed25519
-// key is a little longer.
+// minKeyBody is the minimum length of a private key's base64. That of an Ed25519 key is a
+// little longer.
 const minKeyBody = 44
 
-// matchPrivateKey looks at -----BEGIN. The key ends with its END line; where that
-// is missing, because the text was cut off, with its base64.
+// matchPrivateKey looks at -----BEGIN. The key ends with its END line or, if the text was cut
+// off before that, with its base64.
 func matchPrivateKey(l *look, at, n int) (candidate, bool) {
 	text := l.text
 	rest := text[at+n:]
@@ -32,19 +32,18 @@ func matchPrivateKey(l *look, at, n int) (candidate, bool) {
 	return candidate{kind: "private-key", span: span{at, end}, shown: text[at:from], secret: from}, true
 }
 
-// keyWalk is the latest walk over the base64 of a key: which bytes it went over,
-// where the key ends, and the last place from which on the key is long enough.
+// keyWalk is the latest walk over the base64 of a key: which bytes it covered, where the key
+// ends, and the last place from which the key is long enough.
 type keyWalk struct {
 	span
 	keyEnd, enough int
 }
 
-// keyBody returns where a key ends whose base64 begins at a place, and whether it
-// is long enough.
+// keyBody returns where a key ends whose base64 begins at a place, and whether it is long
+// enough.
 //
-// A key that begins inside another ends where that one ends: the walk that began
-// earlier comes past the place, because a dash stands before it and no backslash.
-// So what one walk has gone over, none goes over again.
+// A key that begins inside another ends where that one ends: the earlier walk passes the
+// place, because a dash comes before it and no backslash. So no byte is walked over twice.
 func (l *look) keyBody(from int) (end int, ok bool) {
 	if from < l.key.start || from >= l.key.end {
 		l.key = walkKey(l.text, from)
@@ -53,9 +52,8 @@ func (l *look) keyBody(from int) (end int, ok bool) {
 	return l.key.keyEnd, from <= l.key.enough
 }
 
-// walkKey goes over the base64 of a key. Between its digits may be line ends, also
-// escaped ones, quotes that join lines of source code, and headers such as
-// DEK-Info.
+// walkKey walks over the base64 of a key. Between its digits may be line ends (escaped ones
+// too), quotes that join lines of source code, and headers such as DEK-Info.
 func walkKey(text []byte, from int) keyWalk {
 	var latest [minKeyBody]int // where the latest digits are
 	count, end, i := 0, from, from
@@ -88,15 +86,15 @@ walk:
 // keyBytes may stand between the digits of a key.
 var keyBytes = newAlphabet(`"'+,:()._-`)
 
-// minSegment is the least length of a part of a JWT.
+// minSegment is the minimum length of a part of a JWT.
 const minSegment = 10
 
-// matchJWT looks at eyJ, which is what {" is in base64. A JWT has three parts; of
-// the first two, the beginning tells.
+// matchJWT looks at eyJ, which is {" in base64. A JWT has three parts; the first two can be
+// recognised by their beginning.
 //
-// The parts have no bound, and the second of one token may be the first of
-// another. But of the places in a part at most three can be where a head begins
-// (see jwtHeads), so each part is looked at a few times at most.
+// The length of a part is not limited, and the second part of one token may be the
+// first of another. But a head can begin at no more than three places in a part (see
+// jwtHeads), so each part is looked at a few times at most.
 func matchJWT(l *look, at, _ int) (candidate, bool) {
 	text := l.text
 	if !beginsAt(text, at) || isAfterBase64(text, at) {
@@ -135,10 +133,9 @@ type jwtHeads struct {
 }
 
 // mayBeHead reports whether the head of a JWT that ends with a run may begin at a
-// place. There may be an eyJ every few bytes, and decoding from each would take the
-// square of the length. But a head is an object, and going back from its last
-// bracket there is one bracket only that opens it: one for each way in which the
-// digits of base64 make bytes.
+// place. There may be an eyJ every few bytes, and decoding from each would take
+// quadratic time. But a head is an object, and going back from its last bracket, only
+// one bracket opens it, for each way in which the digits of base64 line up with bytes.
 func (l *look) mayBeHead(head span, at int) bool {
 	if l.jwt.span != head {
 		l.jwt = jwtHeads{span: head}
@@ -157,8 +154,8 @@ func (l *look) mayBeHead(head span, at int) bool {
 	return p.at == at
 }
 
-// openingBracket returns where the object begins that ends a text, or -1. It goes
-// back over strings as a whole, in which brackets mean nothing.
+// openingBracket returns where the object begins that ends a text, or -1. It skips whole
+// strings, in which brackets mean nothing.
 func openingBracket(data []byte) int {
 	data = bytes.TrimRight(data, " \t\r\n")
 	depth, inString := 0, false
@@ -181,7 +178,7 @@ func openingBracket(data []byte) int {
 	return -1
 }
 
-// isEscaped reports whether an odd number of backslashes stands before a place.
+// isEscaped reports whether an odd number of backslashes comes before a place.
 func isEscaped(data []byte, at int) bool {
 	n := 0
 	for at-1-n >= 0 && data[at-1-n] == '\\' {
@@ -314,8 +311,8 @@ func isExampleHost(rest []byte) bool {
 	return bytes.HasSuffix(host, []byte(".test")) || bytes.HasSuffix(host, []byte(".invalid"))
 }
 
-// weakPasswords are what tests, manuals and containers use where a password must
-// be. None of them protects anything.
+// weakPasswords are what tests, manuals and containers use as passwords. None of them
+// protects anything.
 var weakPasswords = []string{
 	"pass", "password", "passwd", "passw0rd", "p@ssw0rd", "p@ssword", "pwd", "secret", "s3cret", "s3cr3t", "token", "test", "testing", "admin",
 	"administrator", "root", "user", "username", "guest", "demo", "default", "changeit", "changethis", "letmein", "welcome",
@@ -324,8 +321,8 @@ var weakPasswords = []string{
 	"supersecret", "topsecret", "opensesame", "open sesame", "hunter", "none", "null", "undefined", "anonymous", "pserver:anoncvs", "string", "credentials", "value", "port",
 }
 
-// isWeak reports whether a password is the user's name, or a well-known one with
-// at most a few digits or marks after it.
+// isWeak reports whether a password is the user's name, or a well-known one followed by
+// at most a few digits or marks.
 func isWeak(user, password []byte) bool {
 	if bytes.Equal(bytes.ToLower(user), bytes.ToLower(password)) {
 		return true

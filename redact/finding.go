@@ -6,45 +6,43 @@ import (
 	"strings"
 )
 
-// Finding is a secret that was found. The secret itself is not in it, so that a
-// finding can be printed and logged.
+// Finding is a secret that was found. It does not contain the secret itself, so it can be
+// printed and logged.
 type Finding struct {
 	// Kind says what it is, in lower-case words joined by dashes: "github-token".
 	Kind string `json:"kind"`
-	// Path is where the string that has it stands in a JSON value, such as
-	// message.content[0].text.content; "" in plain text, and for a value that is
-	// a string itself. Very long names, and what is nested very deep, are shown
-	// with an ellipsis.
+	// Path is where the string that has it is in a JSON value, such as
+	// message.content[0].text.content; "" in plain text, and for a value that is a string
+	// itself. Very long names and very deep nesting are abbreviated with an ellipsis.
 	Path string `json:"path,omitempty"`
-	// Start and End say which bytes it is: of the text, or of the string at Path
-	// after decoding.
+	// Start and End are its bytes: in the text, or in the decoded string at Path.
 	Start int `json:"start"`
 	End   int `json:"end"`
-	// Same is equal for findings of the same secret in this process, and tells
-	// nothing else about it: another process gets other numbers.
+	// Same is equal for findings of the same secret in this process, and says nothing else
+	// about it: another process gets other numbers.
 	Same uint64 `json:"-"`
-	// Preview tells a person which secret is meant without telling it: what is
-	// public of it or stands before it, and its length.
+	// Preview shows a person which secret is meant without revealing it: its public prefix
+	// or what comes before it, and its length.
 	Preview string `json:"preview"`
 }
 
-// sameSeed makes Finding.Same worthless to whoever wants to guess a secret: with a
-// hash that everybody can compute, a short password could be looked up.
+// sameSeed keeps Finding.Same from helping to guess a secret: with a hash that anybody can
+// compute, a short password could be looked up.
 var sameSeed = maphash.MakeSeed()
 
 func sameAs(secret []byte) uint64 { return maphash.Bytes(sameSeed, secret) }
 
-// Replacement is what stands in the place of a secret.
+// Replacement returns the text that replaces a secret.
 func Replacement(kind string) string { return mark + kind + "]" }
 
 // mark begins every replacement.
 const mark = "[REDACTED:"
 
-// maxShown bounds what a preview shows of what stands before a secret.
+// maxShown limits how much a preview shows of what comes before a secret.
 const maxShown = 48
 
-// preview makes a Finding's Preview. shown must not be part of the secret, but
-// it comes from the same text and may repeat it.
+// preview returns a Finding's Preview. shown must not be part of the secret, but because it
+// comes from the same text, it may repeat it.
 func preview(shown string, secret []byte) string {
 	if len(shown) > maxShown {
 		shown = "…" + strings.ToValidUTF8(shown[len(shown)-maxShown:], "")
@@ -55,7 +53,7 @@ func preview(shown string, secret []byte) string {
 	return fmt.Sprintf("%s… (%d characters)", shown, len(secret))
 }
 
-// replacement is what stands in the place of a secret of n bytes.
+// replacement returns the text that replaces a secret of n bytes.
 func (s *Scanner) replacement(kind string, n int) string {
 	full := Replacement(kind)
 	switch {

@@ -7,14 +7,14 @@ import (
 	"strconv"
 )
 
-// SyntaxError says where bytes are not JSON.
+// SyntaxError says where bytes stop being JSON.
 type SyntaxError struct{ Offset int }
 
 func (e *SyntaxError) Error() string { return fmt.Sprintf("not JSON at byte %d", e.Offset) }
 
-// JSON replaces the secrets in the strings of a JSON value, and in the names of
-// its members. All other bytes stay as they are; without findings, what comes back
-// is what was given. What is not JSON gets a *SyntaxError.
+// JSON replaces the secrets in the strings of a JSON value and in the names of its
+// members. All other bytes stay as they are; without findings, it returns what it was
+// given. If the value is not JSON, it returns a *SyntaxError.
 func JSON(value []byte) ([]byte, []Finding, error) { return new(Scanner).JSON(value) }
 
 // JSON is the function JSON.
@@ -42,7 +42,7 @@ func (s *Scanner) JSON(value []byte) ([]byte, []Finding, error) {
 	return append(out, value[done:]...), found, nil
 }
 
-// Bytes replaces the secrets in what may be JSON: if it is not, it is text.
+// Bytes replaces the secrets in what may be JSON; if it is not, it is treated as text.
 func (s *Scanner) Bytes(data []byte) ([]byte, []Finding) {
 	if out, found, err := s.JSON(data); err == nil {
 		return out, found
@@ -54,11 +54,11 @@ func (s *Scanner) Bytes(data []byte) ([]byte, []Finding) {
 	return s.replace(data, found), found
 }
 
-// Bytes replaces the secrets in what may be JSON: if it is not, it is text.
+// Bytes replaces the secrets in what may be JSON; if it is not, it is treated as text.
 func Bytes(data []byte) ([]byte, []Finding) { return new(Scanner).Bytes(data) }
 
-// Strings calls visit with each string of a JSON value that is not the name of a
-// member, and with where it stands. The text is valid during the call.
+// Strings calls visit with the path and text of each string of a JSON value, except the
+// names of members. The text is valid only during the call.
 func Strings(value []byte, visit func(path string, text []byte)) error {
 	var scratch []byte
 	return walk(value, func(w *walker, start, end int, isName bool) {
@@ -68,7 +68,7 @@ func Strings(value []byte, visit func(path string, text []byte)) error {
 	})
 }
 
-// inString finds the secrets in a string, given as it stands between its quotes.
+// inString finds the secrets in a string, given as it is between its quotes.
 func (s *Scanner) inString(w *walker, body []byte, isName bool) []Finding {
 	name := ""
 	if !isName {
@@ -93,14 +93,13 @@ func (s *Scanner) inString(w *walker, body []byte, isName bool) []Finding {
 	return found
 }
 
-// opaque are the names of what only its provider can read, and wants back as it
-// was.
+// opaque are the names of members that only the provider can read, and needs back unchanged.
 var opaque = []string{
 	"signature", "redacted", "encrypted_content", "thoughtSignature", "thought_signature", "thinkingSignature", "textSignature",
 	"reasoning_opaque", "reasoning_encrypted",
 }
 
-// walker goes through a JSON value and knows where it is.
+// walker walks through a JSON value and knows where it is.
 type walker struct {
 	b       []byte
 	i       int
@@ -265,7 +264,7 @@ func (w *walker) name() string {
 	return string(decode(w.steps[len(w.steps)-1].name, &scratch))
 }
 
-// What a path shows at most: hostile values have names as long as the value, or
+// Limits on what a path shows: a hostile value may have names as long as the value, or
 // thousands of levels, around thousands of strings.
 const (
 	maxPathSteps = 32 // half of them from the beginning, half from the end
@@ -276,8 +275,8 @@ const (
 // their index in brackets. What is too long is replaced by an ellipsis.
 func (w *walker) path() string { return w.join((*step).text) }
 
-// cleanPath is path without the secrets that names are, or have in them. Each name
-// is looked at once, however many strings are below it.
+// cleanPath is path without the secrets in names. Each name is searched once, however
+// many strings are below it.
 func (s *Scanner) cleanPath(w *walker) string {
 	return w.join(func(st *step) []byte {
 		if st.clean == nil {
@@ -312,8 +311,8 @@ func (w *walker) join(text func(*step) []byte) string {
 	return string(out)
 }
 
-// text returns a name as it stands in a path: in brackets and quotes if it is odd.
-// It is remembered, because there may be many strings below a long name.
+// text returns a name as it appears in a path: in brackets and quotes if it is odd. The
+// result is kept, because there may be many strings below a long name.
 func (st *step) text() []byte {
 	if st.shown == nil {
 		var scratch []byte

@@ -6,17 +6,16 @@ import (
 	"strings"
 )
 
-// automaton finds any of many strings, of which there may be thousands that begin
-// alike: all that a store has of one kind, say.
+// automaton finds any of many strings, of which thousands may begin alike, for example
+// all tokens of one kind in a store.
 //
-// It is that of Aho and Corasick, but goes through a text from its end to its
-// beginning. So its state tells at each place which is the longest string that
-// begins there, and taking what begins first and is longest needs no looking back:
-// the time is linear in the text, however many strings there are and however much
-// they have in common.
+// It is an Aho-Corasick automaton that runs through a text from its end to its
+// beginning. So at each place its state gives the longest string that begins there, and
+// choosing the earliest and longest match needs no backtracking: the time is linear in
+// the text, however many strings there are and however much they have in common.
 //
-// The states are numbered by their depth. The children of a state are neighbours,
-// in the order of their bytes, and those of the next state come after them.
+// States are numbered by depth. The children of a state are neighbours, in the order of their
+// bytes, and those of the next state follow.
 type automaton struct {
 	label    []byte  // of the step that leads to a state
 	children []int32 // the first one of each state; those of the next end them
@@ -26,8 +25,8 @@ type automaton struct {
 	ends     [256]bool // the bytes that strings end with
 }
 
-// form is a string to be found. Its number is the caller's; of two that are alike,
-// the lower one counts.
+// form is a string to be found. Its number is the caller's; of two equal ones, the
+// lower number counts.
 type form struct {
 	text   string
 	number int
@@ -63,8 +62,8 @@ func backward(text string) string {
 	return string(out)
 }
 
-// grow makes the states. Each has the strings of a part of the list, because that
-// is sorted; those of its children are parts of that part.
+// grow makes the states. Each covers a part of the sorted list, and its children cover
+// parts of that part.
 func (a *automaton) grow() {
 	parts := []span{{0, len(a.forms)}}
 	depth, last := 0, 0 // last is the last state of the depth
@@ -92,8 +91,8 @@ func (a *automaton) grow() {
 	a.children = append(a.children, int32(len(parts)))
 }
 
-// link finds what each state falls back to: what its parent falls back to, and a
-// step further. A parent has a lower number, and what it falls back to as well.
+// link finds the fallback of each state: one step from the fallback of its parent. Both
+// have lower numbers, so they are known already.
 func (a *automaton) link() {
 	a.fail = make([]int32, len(a.label))
 	for state := range int32(len(a.label)) {
@@ -108,8 +107,8 @@ func (a *automaton) link() {
 	}
 }
 
-// step returns the state after one more byte. It falls back at most as often as it
-// has stepped forward.
+// step returns the state after one more byte. It falls back at most as often as it has
+// stepped forward, which makes the whole scan linear.
 func (a *automaton) step(state int32, c byte) int32 {
 	for {
 		from, to := a.children[state], a.children[state+1]
@@ -123,8 +122,8 @@ func (a *automaton) step(state int32, c byte) int32 {
 	}
 }
 
-// find returns the strings in a text, in order. They do not overlap: what begins
-// first counts, and of what begins at the same place the longest.
+// find returns the strings in a text, in order. They do not overlap: the one that
+// begins first counts, and of those that begin at the same place, the longest.
 func (a *automaton) find(text []byte) []hit {
 	var hits []hit
 	state := int32(0)

@@ -8,17 +8,16 @@ import (
 
 // look is one look at a text: the text, and what the rules have learned about it.
 //
-// Text may be hostile, and one that stalls the scanner stalls whoever writes it
-// down. So the time that a look takes must grow with the length of the text and no
-// faster, although a text can have an anchor every three bytes, and what follows
-// an anchor can be as long as the text. Three things see to that; each rule says
-// which of them it relies on:
+// Text may be hostile, and a text that stalls the scanner stalls the program that
+// records it. So the time must be linear in the length of the text, although a text can
+// have an anchor every three bytes, and what follows an anchor can be as long as the
+// text. Three things ensure that; each rule says which of them it relies on:
 //
-//   - What is looked at after one anchor is disjoint from what is looked at after
-//     another, because the anchor has a byte that ends it.
-//   - What is looked at has a fixed bound, of a few dozen bytes.
-//   - What is looked at is the rest of a run or of a value that was looked at
-//     before. Then run and tail remember what they saw.
+//   - The bytes examined after one anchor are disjoint from those after another, because the
+//     anchor contains a byte that ends them.
+//   - The number of bytes examined has a fixed limit of a few dozen.
+//   - The bytes examined are the rest of a run or a value that was examined before. Then run
+//     and tail remember what they saw.
 type look struct {
 	text []byte
 	runs []run // the latest of each alphabet
@@ -36,8 +35,8 @@ type look struct {
 	marks   []span
 	marked  bool // marks are known
 	markSet *markSet
-	// work counts the bytes that were looked at after anchors, so that a test can
-	// tell that there are not too many.
+	// work counts the bytes examined after anchors, so that a test can check that there are
+	// not too many.
 	work int
 }
 
@@ -50,7 +49,7 @@ func newLook(text []byte, marks *markSet) *look {
 // span is a part of a text.
 type span struct{ start, end int }
 
-// run is the part of a text around a place that has bytes of one alphabet only.
+// run is the part of a text around a place that consists of bytes of one alphabet.
 type run struct {
 	of *alphabet
 	span
@@ -58,12 +57,11 @@ type run struct {
 	valueEnd int   // see bareEnd; -1 until it is needed
 }
 
-// run returns the run of an alphabet at a place; it is empty, or ends there, if
-// there is none.
+// run returns the run of an alphabet at a place. If there is none, it is empty or ends there.
 //
-// It walks over each run once: the places that rules ask for go forward with the
-// anchors. They go back by less than the length of an anchor, so only the last few
-// places of a run can be asked for after another run has been.
+// It walks over each run once, because the places that rules ask for move forward with
+// the anchors. They go back by less than the length of an anchor, so once another run
+// has been asked for, only the last few places of this one can still be.
 func (l *look) run(of *alphabet, at int) *run {
 	i := slices.IndexFunc(l.runs, func(r run) bool { return r.of == of })
 	if i < 0 {
@@ -91,16 +89,16 @@ func (l *look) bodyTail(r *run) *tail {
 	return r.tail
 }
 
-// plain returns how many bytes after a place are in an alphabet. It remembers
-// nothing: it is for runs that no two anchors share.
+// plain returns how many bytes after a place are in an alphabet. It remembers nothing,
+// so it is only for runs that no two anchors share.
 func (l *look) plain(of *alphabet, at int) int {
 	n := of.run(l.text[at:])
 	l.work += n
 	return n
 }
 
-// tailOf returns the tail that is a value in quotes. Values inside one another end
-// at the same quote, and share what is known of them.
+// tailOf returns the tail that is a value in quotes. Nested values end at the same
+// quote and share what is known about them.
 func (l *look) tailOf(v span) *tail {
 	if l.quoted == nil || l.quoted.end != v.end || v.start < l.quoted.start {
 		l.quoted = newTail(l.text, v.start, v.end, &l.work)
@@ -108,7 +106,7 @@ func (l *look) tailOf(v span) *tail {
 	return l.quoted
 }
 
-// touchesMark reports whether a place has a part of a replacement in it.
+// touchesMark reports whether a place contains a part of a replacement.
 func (l *look) touchesMark(place span) bool { return l.beforeMark(place) < place.end }
 
 // beforeMark returns where the first replacement begins in a place, or the end of
@@ -124,7 +122,7 @@ func (l *look) beforeMark(place span) int {
 	return min(place.end, l.marks[i].start)
 }
 
-// markSet is the kinds that replacements may have.
+// markSet is the set of kinds that replacements may have.
 type markSet struct {
 	kinds   map[string]bool
 	longest int
@@ -139,8 +137,8 @@ func newMarkSet(kinds []string) *markSet {
 	return s
 }
 
-// in returns where replacements stand in a text. Only a whole one is one, with a
-// kind that there is: whatever else begins like one may be there to hide a secret.
+// in returns where replacements are in a text. Only a whole one with an existing kind
+// counts: anything else that begins like one may be there to hide a secret.
 func (s *markSet) in(text []byte) []span {
 	var all []span
 	for from := 0; ; {

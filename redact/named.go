@@ -11,7 +11,7 @@ var nameAnchors = []string{
 	"accountkey", "account_key", "privatekey", "private_key", "signingkey", "signing_key", "encryptionkey", "encryption_key", "auth_key", "authkey", "credential",
 }
 
-// What a name promises decides what its value must look like.
+// What a name suggests decides what its value must look like.
 const (
 	notSecret  = ""
 	isPassword = "password"
@@ -20,9 +20,8 @@ const (
 	isSecret   = "secret"
 )
 
-// kindOfName says what kind of secret a variable, member or header of that name
-// has. Only the last word of the name counts: a password is one, the length of a
-// password is not.
+// kindOfName returns the kind of secret in a variable, member or header with a name.
+// Only the last word counts: a password is a secret, the length of a password is not.
 func kindOfName(name []byte) string {
 	words := splitName(name)
 	if len(words) == 0 {
@@ -52,18 +51,18 @@ func kindOfName(name []byte) string {
 	return notSecret
 }
 
-// keyWords are what makes a key a secret one.
+// keyWords are words that make a key secret.
 var keyWords = []string{"api", "access", "secret", "account", "auth", "private", "signing", "encryption", "master", "service", "admin", "subscription"}
 
-// notToken are what makes a token no secret: places in lists, and what models
-// read and write.
+// notToken are words that make a token no secret: places in lists, and what models read
+// and write.
 var notToken = []string{
 	"next", "page", "nextpage", "continuation", "sync", "pagination", "cursor", "resume", "start", "end", "stop", "pad", "eos", "bos", "unk",
 	"sep", "mask", "cls", "special", "max", "min", "num", "total", "input", "output", "prompt", "per", "last", "first", "cancel", "design",
 	"color", "current", "peek", "syntax", "lex", "device", "scroll", "idempotency", "change", "position", "public",
 }
 
-// notPass are what makes a pass no password.
+// notPass are words that make a pass no password.
 var notPass = []string{"render", "first", "second", "third", "one", "two", "by", "single", "multi", "compiler", "forward", "backward", "all", "tests"}
 
 // splitName splits a name into its words, in lower case: API_KEY, api-key,
@@ -100,18 +99,18 @@ func hasEnd(word string, ends ...string) bool {
 const (
 	maxName  = 80
 	maxValue = 4096
-	// minRandom is the least length of a token that only its name tells.
+	// minRandom is the minimum length of a token that only its name gives away.
 	minRandom = 16
-	// minPassword is the least length of a password.
+	// minPassword is the minimum length of a password.
 	minPassword = 8
 )
 
-// matchAssignment looks at a word that ends the names of secrets: if it does end
-// one, and a value that looks real follows, that is one. Values are those of
-// .env lines, of source code, of JSON, YAML and headers, and of flags.
+// matchAssignment looks at a word that may end the name of a secret. If it does, and a
+// value follows that looks real, the value is one. It knows the values of .env lines,
+// source code, JSON, YAML, headers and flags.
 //
-// A name may have many anchors in it, but its length has a bound, and what stands
-// after it is looked at once.
+// A name may contain many anchors, but its length is limited, and what comes after it
+// is examined once.
 func matchAssignment(l *look, at, n int) (candidate, bool) {
 	text := l.text
 	start, end := at, at+n
@@ -126,7 +125,7 @@ func matchAssignment(l *look, at, n int) (candidate, bool) {
 		start++
 	}
 	if l.name.start == start && l.name.end == end {
-		return candidate{}, false // another word of the same name has led here
+		return candidate{}, false // another word of the same name has already led here
 	}
 	l.name.start, l.name.end = start, end
 	v, ok := l.valueAfter(start, end) // first, because most words are not names
@@ -150,8 +149,8 @@ func matchAssignment(l *look, at, n int) (candidate, bool) {
 	return candidate{kind: kind, span: span{v.start, valueEnd}, shown: name, named: true, secret: v.start}, true
 }
 
-// namedValue looks at a text that is as a whole the value of a name: a string of
-// a JSON object. What stands before a replacement in it is a value, too.
+// namedValue looks at a text that is as a whole the value of a name: a string of a JSON
+// object. What comes before a replacement in it is a value, too.
 func namedValue(name string, text []byte, marks *markSet) (candidate, bool) {
 	if name == "" || len(text) > maxValue || len(text) < minPassword || !wordDashDot.has([]byte(name)) {
 		return candidate{}, false
@@ -193,10 +192,10 @@ func (l *look) tailOfValue(v value) *tail {
 	return r.tail
 }
 
-// bareEnd returns where the values in a run end that have no quotes: it is the same
-// place for all of them. Dots and colons at the end are no part of them, nor is a
-// secret at the end that was replaced. There can be one only: its closing bracket
-// ends the run.
+// bareEnd returns where the unquoted values in a run end, which is the same place for
+// all of them. Dots and colons at the end are not part of them, nor is a secret at the
+// end that was replaced. There can be only one, because its closing bracket ends the
+// run.
 func (l *look) bareEnd(r *run) int {
 	if r.valueEnd < 0 {
 		end := max(r.start, l.beforeMark(r.span))
@@ -208,9 +207,9 @@ func (l *look) bareEnd(r *run) int {
 	return r.valueEnd
 }
 
-// valueAfter finds the value that is given to a name. The latest one is
-// remembered: names that are longer than maxName are cut at their beginning, and
-// so a different one for each anchor.
+// valueAfter finds the value that is assigned to a name. It remembers the latest one,
+// because names longer than maxName are cut at their beginning and so differ for each
+// anchor.
 func (l *look) valueAfter(nameStart, nameEnd int) (value, bool) {
 	flag := l.text[nameStart] == '-'
 	if m := &l.read; m.after != nameEnd || m.flag != flag {
@@ -290,8 +289,8 @@ func (l *look) readValue(i int, spaced bool) (value, bool) {
 
 func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
-// isSelector reports whether a text is names joined by dots, as in x = a.b: code,
-// and not a value.
+// isSelector reports whether a text is names joined by dots, as in x = a.b: code, and
+// not a value.
 func isSelector(text []byte) bool {
 	parts := bytes.Split(text, []byte("."))
 	return len(parts) > 1 && !slices.ContainsFunc(parts, func(part []byte) bool {
@@ -299,12 +298,12 @@ func isSelector(text []byte) bool {
 	})
 }
 
-// readQuoted reads a value to its closing quote, which has no more backslashes
+// readQuoted reads a value up to its closing quote, which has no more backslashes
 // before it than the opening one had.
 //
-// A value in which others begin has only quotes in it with more backslashes than
-// its own, and those others have only such with still more. As a value has a
-// bound, and backslashes fill it up, there are a few dozen of them at most.
+// A value that contains others has only quotes with more backslashes than its own, and
+// those others only quotes with still more. Values are limited in length, and
+// backslashes fill them up, so there are at most a few dozen.
 func (l *look) readQuoted(quote, slashes int) (value, bool) {
 	text := l.text
 	for i := quote + 1; i < len(text) && i-quote <= maxValue && text[i] != '\n'; i++ {
@@ -346,8 +345,8 @@ func skipSpace(text []byte, i *int) bool {
 	return *i > from
 }
 
-// looksReal reports whether a value, which begins at a place of a tail and ends
-// with it, is what its name promises.
+// looksReal reports whether a value, which begins at a place of a tail and ends with
+// it, is what its name suggests.
 func looksReal(kind string, t *tail, from int, quoted bool) bool {
 	v := t.text[from:]
 	if kind == isPassword {
@@ -359,7 +358,7 @@ func looksReal(kind string, t *tail, from int, quoted bool) bool {
 	return quoted || v[0] != '$' && v[0] != '/'
 }
 
-// isNoValue reports whether what stands in the place of a value is none.
+// isNoValue reports whether what is in the place of a value is not one.
 func isNoValue(t *tail, from int) bool {
 	v := t.text[from:]
 	return v[0] == '[' || isDigest(v) || t.hasStandIn(from) || t.hasScheme(from)
@@ -367,8 +366,8 @@ func isNoValue(t *tail, from int) bool {
 
 const maxPassword = 128
 
-// looksLikePassword wants three of small letters, capitals, digits and marks, or
-// what a machine has made up. Passwords are short, so it may look at all of one.
+// looksLikePassword requires three of small letters, capitals, digits and marks, or
+// something that looks random. Passwords are short, so it may look at the whole value.
 func looksLikePassword(t *tail, from int, quoted bool) bool {
 	v := t.text[from:]
 	if len(v) < minPassword || len(v) > maxPassword || isNoValue(t, from) || bytes.ContainsAny(v, " \t\n\r") {

@@ -4,10 +4,10 @@ import "math/bits"
 
 // needles finds any of many short strings in one pass.
 //
-// Each needle is in one of 64 groups, and three tables say, for each byte, which
-// groups have it as the first, second or third byte of a needle. Where the three
-// tables agree on a group, one of its needles may begin; that is nearly always
-// true, so comparing costs little, and everywhere else a byte costs three loads.
+// Each needle is in one of 64 groups. Three tables say, for each byte, which groups
+// have it as the first, second or third byte of a needle. Where the three tables agree
+// on a group, one of its needles may begin. That is nearly always a real hit, so
+// comparing costs little, and everywhere else a byte costs three loads.
 type needles struct {
 	first, second, third [256]uint64
 	groups               [groups][]needle

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// A password without quotes may have an ampersand or a semicolon in it, and both may
-// also end it: in a URL the next parameter follows, in a shell the next command. A
-// tail that stays behind can be enough to guess the rest, so what follows is taken for
-// a part of the password unless it is clearly something else.
+// A password without quotes may contain an ampersand or a semicolon, and both may also
+// end it: in a URL the next parameter follows, in a shell the next command. The rest of
+// a password can be enough to guess all of it, so what follows counts as part of the
+// password unless it is clearly something else.
 //
 // What is looked at is bounded by maxPassword after the value and by maxMargin before
 // its name.

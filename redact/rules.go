@@ -4,15 +4,15 @@ import "bytes"
 
 // rule finds secrets of some kinds.
 type rule struct {
-	// kinds are all that match may give what it finds.
+	// kinds are all kinds that match may return.
 	kinds []string
-	// anchors are the bytes at which to look closer; in lower case if fold.
+	// anchors are the bytes that call for a closer look; in lower case if fold.
 	anchors []string
 	fold    bool
 	rank    int
-	// match looks at a place that has an anchor of n bytes. Anchors are looked at
-	// from the beginning of a text to its end. See look for what a rule must keep
-	// to: it may not walk over the same bytes after each of many anchors.
+	// match examines a place that has an anchor of n bytes. Anchors come in the order of the
+	// text. To keep the time linear, a rule must not walk over the same bytes after each of
+	// many anchors: see look.
 	match func(l *look, at, n int) (candidate, bool)
 }
 
@@ -40,12 +40,12 @@ type token struct {
 	prefixes []string
 	body     *alphabet
 	min, max int // bytes after the prefix; max 0 means any number
-	// check, if there is one, has the last word on the bytes after the prefix.
+	// check, if set, has the last word on the bytes after the prefix.
 	check func(t *tail, from int) bool
 }
 
-// tokens are the secrets that their issuers made easy to tell. The lengths are
-// the issuers', a little below where they have been known to vary.
+// tokens are the secrets that their issuers made easy to recognise. The lengths are the
+// issuers', a little lower where they have been known to vary.
 var tokens = []token{
 	// Clouds.
 	{"aws-access-key", []string{"AKIA", "ASIA", "ABIA", "ACCA"}, base32, 16, 16, nil},
@@ -113,11 +113,11 @@ var tokens = []token{
 	{"age-key", []string{"AGE-SECRET-KEY-1"}, letterDigits, 58, 58, nil},
 }
 
-// match looks at a prefix. The token must begin and end there, not be a part of
+// match examines a prefix. The token must begin and end there, and not be part of
 // something longer.
 //
-// The prefix may be made of the same bytes as what follows it, so the run is
-// remembered, and what is asked of the body is asked of the run's tail.
+// The prefix may consist of the same bytes as what follows it, so the run is
+// remembered, and questions about the body are answered by the run's tail.
 func (t *token) match(l *look, at, n int) (candidate, bool) {
 	text, from := l.text, at+n
 	start := at
@@ -146,7 +146,7 @@ func (t *token) match(l *look, at, n int) (candidate, bool) {
 	return candidate{kind: t.kind, span: span{start, end}, shown: text[at:from], secret: from}, true
 }
 
-// hasDot reports whether there is a dot inside. It is for bodies of bounded length.
+// hasDot reports whether there is a dot inside. It is only for bodies of limited length.
 func hasDot(t *tail, from int) bool {
 	return bytes.IndexByte(t.text[from+1:t.end-1], '.') >= 0
 }

@@ -7,19 +7,17 @@ import (
 
 // Scanner finds secrets. The zero value knows the rules and nothing else.
 type Scanner struct {
-	// Keep, if it is not nil, is asked about each string of a JSON value in which
-	// something was found; if it returns true, the string stays as it is.
+	// Keep, if not nil, is asked about each string of a JSON value in which something was
+	// found. If it returns true, the string stays as it is.
 	Keep func(path string) bool
-	// Seen, if it is not nil, is called with each secret that is found and not kept. It
-	// is the only way to learn one from this package.
+	// Seen, if not nil, is called with each secret that is found and not kept. It is the only
+	// way to get a secret out of this package.
 	Seen func(kind, secret string)
-	// SameLength makes what stands in the place of a secret as long as it was, so
-	// that the places of everything else stay what they were: a replacement that
-	// is too short is filled up with asterisks, and one that is too long is nothing
-	// but asterisks.
+	// SameLength makes each replacement as long as the secret was, so that nothing else
+	// moves: a replacement that is too short is padded with asterisks, and one that is too
+	// long consists of asterisks only.
 	SameLength bool
-	// OnlyKnown leaves the rules out: only the secrets that NewScanner was told of
-	// are found.
+	// OnlyKnown skips the rules: only the secrets that were given to NewScanner are found.
 	OnlyKnown bool
 
 	known *automaton
@@ -27,20 +25,18 @@ type Scanner struct {
 	marks *markSet // nil means those of the rules
 }
 
-// Known is a secret that is to be found wherever it stands, whatever stands
-// around it.
+// Known is a secret to be found wherever it is, whatever is around it.
 type Known struct {
 	Kind  string
 	Value string
 }
 
-// minKnown is the least length of a known secret: a shorter one would be found in
-// the middle of words.
+// minKnown is the minimum length of a known secret. A shorter one would be found in the
+// middle of words.
 const minKnown = 8
 
-// NewScanner returns a scanner that also finds the given secrets, as they are and
-// as they look inside a JSON string. Those of less than eight bytes are not looked
-// for.
+// NewScanner returns a scanner that also finds the given secrets, plain and as they
+// look inside a JSON string. It ignores those of less than eight bytes.
 func NewScanner(known ...Known) *Scanner {
 	s := &Scanner{}
 	var all []form
@@ -60,8 +56,7 @@ func NewScanner(known ...Known) *Scanner {
 	return s
 }
 
-// forms returns the ways in which a value may stand in a text: as it is, and
-// escaped once.
+// forms returns the ways in which a value may appear in a text: plain, and escaped once.
 func forms(value string) []string {
 	escaped := appendQuoted(nil, []byte(value))
 	if inner := string(escaped[1 : len(escaped)-1]); inner != value {
@@ -86,8 +81,8 @@ func (s *Scanner) tell(text []byte, found []Finding) {
 	}
 }
 
-// Text replaces the secrets in a text, and returns what it replaced. The places
-// are those in the text that was given.
+// Text replaces the secrets in a text and returns what it replaced. The places are
+// those in the given text.
 func (s *Scanner) Text(text string) (string, []Finding) {
 	found := s.Find([]byte(text))
 	if len(found) == 0 {
@@ -99,22 +94,22 @@ func (s *Scanner) Text(text string) (string, []Finding) {
 // Find returns the secrets in a text, in order. They do not overlap.
 func Find(text []byte) []Finding { return new(Scanner).Find(text) }
 
-// Text replaces the secrets in a text, and returns what it replaced. The places
-// are those in the text that was given.
+// Text replaces the secrets in a text and returns what it replaced. The places are
+// those in the given text.
 func Text(text string) (string, []Finding) { return new(Scanner).Text(text) }
 
-// A text is looked at again mostRounds times at most. Two or three are enough
-// unless somebody glues secrets together for sport: AccountKey= over and over has
-// one at its end, and when that is gone, another one at its end. So after
-// exactRounds, all that a secret is glued to goes with it.
+// A text is searched at most mostRounds times. Two or three rounds are enough unless
+// somebody runs secrets together on purpose: AccountKey= repeated has one at its end,
+// and when that is gone, another one at its end. So after exactRounds, everything that
+// a secret is attached to goes with it.
 const (
 	exactRounds = 4
 	mostRounds  = 16
 )
 
-// find looks at a text that is the value of a name, or of none. Replacing one
-// secret can uncover another that was glued to it, so it looks until there is
-// nothing more to find: what was redacted once has nothing left to be redacted.
+// find searches a text that is the value of a name, or of none. Replacing one secret
+// can uncover another that was attached to it, so it searches until nothing more is
+// found: redacting a redacted text changes nothing.
 func (s *Scanner) find(name string, text []byte) []Finding {
 	if s.OnlyKnown {
 		return s.Known(text)
@@ -131,8 +126,7 @@ func (s *Scanner) find(name string, text []byte) []Finding {
 	return found
 }
 
-// round looks at a text once. It also returns how many bytes it looked at after
-// anchors.
+// round searches a text once. It also returns how many bytes it examined after anchors.
 func (s *Scanner) round(name string, text []byte) (found []Finding, work int) {
 	rules := builtin()
 	var l *look // most texts have no anchor
@@ -163,12 +157,12 @@ func (s *Scanner) markSet() *markSet {
 	return s.marks
 }
 
-// Known returns where the secrets stand that the scanner was told of, in order;
-// the rules are not asked.
+// Known returns where the secrets are that the scanner was given, in order, without
+// using the rules.
 func (s *Scanner) Known(text []byte) []Finding { return s.addKnown(text, nil) }
 
-// addKnown adds the known secrets that stand between what was found, and not in a
-// replacement: a password may be "password".
+// addKnown adds the known secrets between what was found, but not inside replacements:
+// a password may be "password".
 func (s *Scanner) addKnown(text []byte, found []Finding) []Finding {
 	if s.known == nil {
 		return found
@@ -206,7 +200,7 @@ type ruleSet struct {
 	anchors *needles
 }
 
-// builtin makes the rules when they are first needed.
+// builtin makes the rules on first use.
 var builtin = sync.OnceValue(func() *ruleSet {
 	set := &ruleSet{list: allRules()}
 	var all []needle

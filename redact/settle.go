@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// candidate is a finding that others may overlap. Its preview is made when it has
-// prevailed: of hostile text, there may be many candidates for each finding.
+// candidate is a finding that others may overlap. Its preview is made only once it has
+// won, because hostile text may have many candidates for each finding.
 type candidate struct {
 	kind string
 	span
@@ -15,8 +15,8 @@ type candidate struct {
 	secret int    // where what a preview may not show begins
 }
 
-// The ranks of rules: where two overlap, the lower one counts. What names its kind
-// exactly wins over what only has a telling name before it.
+// The ranks of rules: where two overlap, the lower one counts. A rule that recognises a
+// kind exactly beats one that only goes by the name before it.
 const (
 	rankExact = iota
 	rankPlaced
@@ -24,12 +24,12 @@ const (
 	ranks
 )
 
-// settle decides where candidates overlap: the lower rank counts, then what begins
-// first, then what is longer.
+// settle decides between candidates that overlap: the lower rank counts, then the one
+// that begins first, then the longer one.
 //
-// It goes through the candidates of each rank once, beside what was taken of the
-// lower ranks, and merges the two: but for the sorting it is linear, and what is
-// sorted is nearly in order.
+// It goes through the candidates of each rank once, alongside what was taken from lower
+// ranks, and merges the two. Except for the sorting it is linear, and the input is
+// nearly sorted.
 func settle(text []byte, byRank *[ranks][]candidate) []Finding {
 	var taken []Finding
 	for _, list := range byRank {
@@ -48,8 +48,8 @@ func before(a, b candidate) int {
 	return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
 }
 
-// addFree adds those candidates that overlap neither what was taken nor one
-// another. Both lists are in order.
+// addFree adds those candidates that overlap neither what was taken nor each other.
+// Both lists are sorted.
 func addFree(text []byte, taken []Finding, list []candidate) []Finding {
 	merged := make([]Finding, 0, len(taken))
 	end := 0 // of what is merged
@@ -74,9 +74,9 @@ func (c *candidate) preview(text []byte) string {
 }
 
 // merge adds findings whose places are those in a text in which found has been
-// replaced. What overlaps a replacement is none. If widen is set, each takes with
-// it all that it is glued to. Both lists are in order, and so is what it returns;
-// it goes through each once, and over no byte twice.
+// replaced. A finding that overlaps a replacement is dropped. If widen is set, each
+// finding takes with it everything that it is attached to. Both lists are sorted, and
+// so is the result; merge goes through each once, and over no byte twice.
 func (s *Scanner) merge(text []byte, found, uncovered []Finding, widen bool) []Finding {
 	all := make([]Finding, 0, len(found)+len(uncovered))
 	shift, end := 0, 0 // of the replacements so far
@@ -105,7 +105,7 @@ func (s *Scanner) merge(text []byte, found, uncovered []Finding, widen bool) []F
 	return append(all, found...)
 }
 
-// widened returns a finding with all that it is glued to between two places.
+// widened returns a finding with everything that it is attached to between two places.
 func widened(f Finding, text []byte, from, to int) Finding {
 	for f.Start > from && bareBytes[text[f.Start-1]] {
 		f.Start--

@@ -2,8 +2,8 @@ package redact
 
 import "bytes"
 
-// standInWords are found in what stands in for a secret and not in secrets. Each
-// has at least four letters: shorter ones occur by chance.
+// standInWords are found in placeholders for secrets but not in secrets. Each has at
+// least four letters, because shorter ones occur by chance.
 var standInWords = []string{
 	"xxxx", "your", "example", "placeholder", "redacted", "changeme", "change_me", "change-me", "dummy", "sample",
 	"insert", "replace", "todo", "fake", "mock", "notreal", "not-real", "not_real", "****", "....", "----", "____",
@@ -12,16 +12,15 @@ var standInWords = []string{
 
 var standIns = newWordSet(standInWords)
 
-// minSequence is how many letters or digits in their order are no chance.
+// minSequence is how many consecutive letters or digits in order are no coincidence.
 const minSequence = 8
 
-// isStandIn reports whether something stands in for a secret: xxxx, YOUR_API_KEY,
-// <token>, ${VAR}, or letters and digits in their order (abcd…, 4567…, and 90 too)
-// or repeated.
+// isStandIn reports whether a value is a placeholder for a secret: xxxx, YOUR_API_KEY,
+// <token>, ${VAR}, or letters and digits in order (abcd…, 4567…, and 90 too) or
+// repeated.
 func isStandIn(value []byte) bool { return lastStandIn(value) >= 0 }
 
-// enoughDistinct is how many different bytes anything random has that is not
-// short.
+// enoughDistinct is how many different bytes any random text has, unless it is short.
 const enoughDistinct = 8
 
 // isVaried reports whether a text has as many different bytes as chance gives.
@@ -41,7 +40,7 @@ func distinct(value []byte) int {
 	return n
 }
 
-// isRandom reports whether a text looks as if a machine had made it up.
+// isRandom reports whether a text looks random.
 func isRandom(value []byte) bool {
 	return newTail(value, 0, len(value), new(int)).isRandom(0)
 }
@@ -65,9 +64,8 @@ func isSlug(value []byte) bool { return lastUnword(value) < 0 }
 
 func isWordOrNumber(part []byte) bool { return len(part) == 0 || isWord(part) || isNumber(part) }
 
-// isWord reports whether a text is letters with at most a few digits at the end,
-// and of one case but for the letters that begin a word: token, Token2, TOKEN,
-// nextPageToken.
+// isWord reports whether a text is letters with at most a few digits at the end, of one
+// case except for the letters that begin a word: token, Token2, TOKEN, nextPageToken.
 func isWord(part []byte) bool {
 	part = bytes.TrimRight(part, "0123456789")
 	turns := 0 // from small letters to capitals: where a word begins
@@ -88,8 +86,8 @@ func isWord(part []byte) bool {
 
 func isNumber(part []byte) bool { return digits.has(part) }
 
-// isDigest reports whether a text says itself that it is a hash: sha256:…, as the
-// names of images and of blobs are, or sha512-….
+// isDigest reports whether a text calls itself a hash: sha256:…, as in the names of
+// images and blobs, or sha512-….
 func isDigest(value []byte) bool {
 	if !hasFold(value, "sha") {
 		return false

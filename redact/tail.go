@@ -5,13 +5,12 @@ import (
 	"math/bits"
 )
 
-// tail answers what a part of a text has between any place in it and its end.
+// tail answers questions about a part of a text, from any place in it to its end.
 //
-// The values token=token=token=… are tails of one another, and so are the bodies
-// of xoxb-xoxb-xoxb-…: asking each by itself would take the square of their
-// length. But nearly everything that a rule wants to know either holds for all
-// tails up to some length or for all from some length on. So it is enough to
-// remember one place for each question, and to look for it once.
+// The values in token=token=token=… are tails of one another, and so are the bodies of
+// xoxb-xoxb-xoxb-…: examining each by itself would take quadratic time. But nearly
+// everything that a rule asks either holds for all tails up to some length or for all
+// from some length on. So it is enough to find one place for each question, once.
 type tail struct {
 	text []byte // all of it, up to the end of the part
 	span
@@ -22,7 +21,7 @@ type tail struct {
 	changes int
 }
 
-// place is one that is looked for when it is first needed.
+// place is found when it is first needed.
 type place struct {
 	at    int // -1 if there is none
 	known bool
@@ -32,7 +31,7 @@ func newTail(text []byte, start, end int, work *int) *tail {
 	return &tail{text: text[:end], span: span{start, end}, work: work}
 }
 
-// last returns the place that find knows of the part.
+// last returns the place that find returns for the part.
 func (t *tail) last(p *place, find func(part []byte) int) int {
 	if !p.known {
 		p.known, p.at = true, find(t.text[t.start:])
@@ -44,10 +43,10 @@ func (t *tail) last(p *place, find func(part []byte) int) int {
 	return p.at
 }
 
-// hasStandIn is isStandIn of what stands from a place on.
+// hasStandIn is isStandIn for the text from a place on.
 func (t *tail) hasStandIn(from int) bool { return t.last(&t.standIn, lastStandIn) >= from }
 
-// isVaried is isVaried of what stands from a place on.
+// isVaried is isVaried for the text from a place on.
 func (t *tail) isVaried(from int) bool {
 	if t.end-from < enoughDistinct*3/2 {
 		return isVaried(t.text[from:])
@@ -55,24 +54,24 @@ func (t *tail) isVaried(from int) bool {
 	return t.last(&t.varied, lastVaried) >= from
 }
 
-// mixed reports whether both letters and digits stand from a place on, as they do
-// in nearly all that is random and not in words.
+// mixed reports whether there are both letters and digits from a place on, as in nearly
+// everything random, but not in words.
 func (t *tail) mixed(from int) bool {
 	return t.last(&t.digit, lastDigit) >= from && t.last(&t.letter, lastLetter) >= from
 }
 
-// isTokenLike reports whether only what tokens are made of stands from a place on.
+// isTokenLike reports whether the text from a place on consists of bytes that tokens have.
 func (t *tail) isTokenLike(from int) bool { return t.last(&t.odd, lastOdd) < from }
 
-// hasScheme reports whether a URL stands in what stands from a place on.
+// hasScheme reports whether the text from a place on contains a URL.
 func (t *tail) hasScheme(from int) bool {
 	return t.last(&t.scheme, func(part []byte) int { return bytes.LastIndex(part, []byte("://")) }) >= from
 }
 
-// isSlug reports whether what stands from a place on is made of words and numbers:
-// every part between dashes, dots and the like is one or the other. The place may
-// be inside a part, so the first one is looked at by itself. No two values of a
-// run share it, because an equals sign or a colon stands between their beginnings.
+// isSlug reports whether the text from a place on is made of words and numbers: every
+// part between dashes, dots and the like is one or the other. The place may be inside a
+// part, so the first part is examined separately. No two values of a run share it,
+// because there is an equals sign or a colon between their beginnings.
 func (t *tail) isSlug(from int) bool {
 	first := from + letterDigits.run(t.text[from:])
 	*t.work += first - from
@@ -80,7 +79,7 @@ func (t *tail) isSlug(from int) bool {
 }
 
 // changesFrom returns how often the class of bytes changes from a place on. It
-// goes from the place that it was last asked for to this one; as those go forward,
+// continues from the place that it was last asked about. Those places move forward, so
 // it walks over the part once.
 func (t *tail) changesFrom(from int) int {
 	if !t.counted.known {
@@ -110,15 +109,15 @@ func changeAt(text []byte, at int) int {
 	return 1
 }
 
-// isRandom reports whether what stands from a place on looks as if a machine had
-// made it up. Names such as testP256PrivateKey change their class rarely; of what
-// is random, nearly every other byte is of another class.
+// isRandom reports whether the text from a place on looks random. Names such as
+// testP256PrivateKey change their class rarely; in random text nearly every other byte
+// does.
 func (t *tail) isRandom(from int) bool {
 	return t.mixed(from) && t.isVaried(from) && !isUUID(t.text[from:]) && !t.isSlug(from) && t.changesFrom(from)*5 >= t.end-from
 }
 
-// The functions below return the last place from which on a text has something,
-// or -1. They go backward, and stop there.
+// The functions below return the last place from which a text has some property, or -1.
+// They go backwards and stop there.
 
 // lastStandIn finds the last stand-in: a word, or eight bytes in their order.
 func lastStandIn(text []byte) int {
