@@ -10,9 +10,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// mainArguments are the arguments that say most about a call, and need no name. A
-// call that has several is known by the first: a search by what it looks for, not by
-// where it looks.
+// mainArguments are the arguments that say most about a call and need no name. If a call has
+// several, the first one counts: a search is known by what it looks for, not by where.
 var mainArguments = []string{
 	"command", "cmd", "pattern", "query", "file_path", "filePath", "absolute_path", "notebook_path", "path", "url",
 	"description", "prompt", "code", "script", "source", "input", "text",
@@ -21,8 +20,8 @@ var mainArguments = []string{
 // places are the arguments that say where a search looks.
 var places = []string{"path", "file_path", "filePath", "dir_path", "directory"}
 
-// longArgument is how many bytes make an argument so long that shorter ones come
-// before it: little else would be seen of them in a line.
+// longArgument is the size in bytes from which an argument comes after shorter ones, which
+// would otherwise not be seen in a line.
 const longArgument = 40
 
 // CallGist describes a tool call as a person would: the tool, what it works on,
@@ -50,7 +49,7 @@ func CallGist(t *session.ToolUseContent) string {
 	return strings.Join(append(parts, long...), " ")
 }
 
-// argumentBeside is argument, put as a person would beside a main argument.
+// argumentBeside is argument, worded as a person would put it next to a main argument.
 func argumentBeside(main, key string, v any) string {
 	text, isText := v.(string)
 	switch {
@@ -92,8 +91,8 @@ func EditsGist(edits []Edit) string {
 	return text
 }
 
-// MainArgument returns the argument that says most about a call, as text; "" if there
-// is none.
+// MainArgument returns the argument that says most about a call, as text, or "" if there is
+// none.
 func MainArgument(t *session.ToolUseContent) (key, text string) {
 	for _, key := range mainArguments {
 		if text := commandText(t.Input[key]); text != "" {
@@ -103,8 +102,8 @@ func MainArgument(t *session.ToolUseContent) (key, text string) {
 	return "", ""
 }
 
-// commandText is the text of a main argument. A command may be a list of words, of
-// which the shell that only runs the last is not worth showing.
+// commandText returns the text of a main argument. A command may be a list of words; a shell
+// that only runs the last of them is not worth showing.
 func commandText(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -122,8 +121,8 @@ func commandText(v any) string {
 	return ""
 }
 
-// argument is a named value in a line: lists of words are joined, other lists are
-// counted, and what remains is compact JSON.
+// argument returns a named value for a line: lists of words are joined, other lists are
+// counted, and everything else is compact JSON.
 func argument(key string, v any) string {
 	key = OneLine(key, 0)
 	switch v := v.(type) {

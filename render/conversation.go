@@ -11,18 +11,18 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// Conversation is what a renderer draws: one session, or several that continue
-// each other, read as one.
+// Conversation is what a renderer draws: one session, or several that continue each other,
+// read as one.
 type Conversation struct {
 	*session.Session
-	Blobs   store.Blobs // holds the content that is too large for an entry
-	Name    string      // what a person types to mean it: a short prefix of its id
+	Blobs   store.Blobs // has the content that is too large for an entry
+	Name    string      // what a person types for it: a short prefix of its id
 	Title   string      // its name, or else its first prompt; "" if it has neither
 	Links   []string    // its sessions in order; one if nothing continues it
-	Missing []string    // the ids of sessions that belong to it and are not there
+	Missing []string    // the ids of sessions that belong to it and do not exist
 
-	// Subagents are the sessions that tool calls of this one started: their names,
-	// by the ids of the calls or by the prompts that the calls handed over.
+	// Subagents are the names of the sessions that tool calls of this one started, by the
+	// ids of the calls or by the prompts in the calls.
 	Subagents map[string]string
 
 	Tokens     int    // what it has cost so far; only the Markdown shows it

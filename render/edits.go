@@ -13,7 +13,7 @@ type Edit struct {
 	Path  string
 	To    string // the path that the file moves to; "" if it stays
 	Op    EditOp
-	All   bool // every place that has the old text changes, not only one
+	All   bool // every occurrence of the old text changes, not only one
 	Hunks []Hunk
 }
 
@@ -24,13 +24,13 @@ type EditOp string
 const (
 	Change EditOp = "change" // a part of the file becomes another
 	Write  EditOp = "write"  // the file gets new content; what it had is not known
-	Delete EditOp = "delete" // the file goes
+	Delete EditOp = "delete" // the file is deleted
 )
 
 // Hunk is a run of changed lines with a few unchanged ones around it. A tool call
 // does not say at which line of the file it begins.
 type Hunk struct {
-	Heading string // what the patch says of the place, such as a function's name; "" for nothing
+	Heading string // what the patch says about the place, such as a function's name; "" for nothing
 	Lines   []DiffLine
 }
 
@@ -55,9 +55,9 @@ func (e *Edit) Counts() (added, removed int) {
 	return added, removed
 }
 
-// Edits returns the changes to files that a tool call asks for, and nil for calls
-// that do something else. It knows a call by its arguments: agents give the same
-// tool different names, and the same arguments nearly the same.
+// Edits returns the changes to files that a tool call asks for, or nil if it does something
+// else. It recognises a call by its arguments: agents give the same tool different names, but
+// nearly the same arguments.
 func Edits(t *session.ToolUseContent) []Edit {
 	if edits := patched(t); edits != nil {
 		return edits
@@ -97,7 +97,7 @@ func firstString(input map[string]any, keys ...string) string {
 	return ""
 }
 
-// listedEdits are several changes in one call, of one file or of several.
+// listedEdits returns several changes in one call, to one file or several.
 func listedEdits(path string, list []any) []Edit {
 	var edits []Edit
 	for _, item := range list {
@@ -140,8 +140,8 @@ func replacement(path string, input map[string]any) (Edit, bool) {
 	return Edit{}, false
 }
 
-// written returns the whole content that a call gives a file. Other tools have a
-// path and a content too, so that its name counts.
+// written returns the whole content that a call gives a file. Other tools have a path and a
+// content too, so the name of the tool counts here.
 func written(t *session.ToolUseContent) (string, bool) {
 	name := strings.ToLower(t.Name)
 	isWriter := strings.Contains(name, "write") || strings.Contains(name, "create") || strings.Contains(name, "edit")
@@ -174,8 +174,8 @@ func withoutEnd(line string) string { return strings.TrimSuffix(strings.TrimSuff
 
 const (
 	contextLines = 3
-	// maxDiffed is the size of texts up to which lines are compared: beyond, it
-	// takes long, and nobody reads the result.
+	// maxDiffed is the size of texts up to which lines are compared. Beyond that it takes
+	// long, and nobody reads the result.
 	maxDiffed = 512 << 10
 )
 
@@ -190,7 +190,7 @@ func Diff(before, after string) []Hunk {
 	}
 	before, after = ended(before), ended(after)
 	unified, err := udiff.ToUnifiedDiff("", "", before, udiff.Lines(before, after), contextLines)
-	if err != nil { // the edits do not fit the text that they were made from: it does not happen
+	if err != nil { // cannot happen: the edits were made from this text
 		return []Hunk{{Lines: append(diffLines('-', before), diffLines('+', after)...)}}
 	}
 	hunks := make([]Hunk, len(unified.Hunks))
@@ -209,8 +209,8 @@ func Diff(before, after string) []Hunk {
 	return hunks
 }
 
-// ended gives the last line an end: the texts of a replacement are parts of a file,
-// and one that stops in front of a line end does not differ from one that has it.
+// ended adds a line end to the last line. The texts of a replacement are parts of a file, and
+// one that stops before a line end does not differ from one that includes it.
 func ended(text string) string {
 	if text == "" || strings.HasSuffix(text, "\n") {
 		return text
@@ -218,9 +218,8 @@ func ended(text string) string {
 	return text + "\n"
 }
 
-// Rows returns all lines of an edit in order. Where lines of the file are left out
-// between two, and where the patch says where it is, a line with the mark '@'
-// stands, with the hunk's heading.
+// Rows returns all lines of an edit in order. A line with the mark '@' and the hunk's heading
+// shows where lines of the file are left out, and where the patch names a place.
 func (e *Edit) Rows() []DiffLine {
 	var rows []DiffLine
 	for i, h := range e.Hunks {

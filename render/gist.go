@@ -15,11 +15,11 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// KindWidth is how wide most of the words are that [Kind] returns.
+// KindWidth is the width of most words that [Kind] returns.
 const KindWidth = len("compaction")
 
-// Kind is the word for what an entry is: the role of a message, else a short name
-// for its type.
+// Kind returns the word for what an entry is: the role of a message, or a short name for its
+// type.
 func Kind(e *session.Entry) string {
 	switch e.Type {
 	case session.TypeMessage:
@@ -43,8 +43,7 @@ func Kind(e *session.Entry) string {
 	return OneLine(string(e.Type), 0)
 }
 
-// Gist is what an entry says, on one line of at most width columns; 0 stands for
-// any number.
+// Gist returns what an entry says, on one line of at most width columns; 0 means no limit.
 func Gist(e *session.Entry, width int) string {
 	return GistNaming(e, width, func(id string) string { return OneLine(id, 0) })
 }
@@ -58,7 +57,7 @@ func GistNaming(e *session.Entry, width int, name func(id string) string) string
 	return text
 }
 
-// wholeGist may be wider than n columns, but does not look at all of a long text.
+// wholeGist may return more than n columns, but does not look at all of a long text.
 func wholeGist(e *session.Entry, n int, name func(id string) string) string {
 	switch {
 	case e.Message != nil:
@@ -79,7 +78,7 @@ func wholeGist(e *session.Entry, n int, name func(id string) string) string {
 	return pointerGist(e, n, name)
 }
 
-// messageGist ends with why the turn ended, if that was not as it should be.
+// messageGist ends with why the turn ended, if it did not end normally.
 func messageGist(m *session.MessageEntry, n int) string {
 	return joined(contentGist(m.Content, n), inBrackets(StopWords(m)))
 }
@@ -96,7 +95,7 @@ func joined(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), " ")
 }
 
-// pointerGist is for entries that say something about another entry.
+// pointerGist describes an entry that is about another entry.
 func pointerGist(e *session.Entry, n int, name func(id string) string) string {
 	switch {
 	case e.Label != nil && e.Label.Label == "":
@@ -135,7 +134,7 @@ func mergeGist(m *session.MergeEntry, name func(id string) string) string {
 	return text
 }
 
-// tellingKeys are the data of a custom entry that say most, such as why a turn was
+// tellingKeys are the members of a custom entry's data that say most, such as why a turn was
 // aborted.
 var tellingKeys = []string{"reason", "message", "error", "text", "content"}
 
@@ -152,7 +151,7 @@ func customGist(c *session.CustomEntry) string {
 	return strings.Join(append(parts, rest...), " ")
 }
 
-// contentGist does not look at more of a text than is n columns wide.
+// contentGist looks at no more of a text than n columns.
 func contentGist(blocks []session.Content, n int) string {
 	var parts []string
 	for i := range blocks {
@@ -163,7 +162,7 @@ func contentGist(blocks []session.Content, n int) string {
 	return strings.Join(parts, " ")
 }
 
-// blockGist leaves thinking out: what follows from it says more.
+// blockGist leaves out thinking, because what follows from it says more.
 func blockGist(c *session.Content, n int) string {
 	switch {
 	case c.Text != nil:
@@ -182,8 +181,7 @@ func blockGist(c *session.Content, n int) string {
 	return MediaGist(c)
 }
 
-// textGist has a command as it was typed, and what it printed without what was around
-// it.
+// textGist shows a command as it was typed, and its output without the wrapping.
 func textGist(text string, n int) string {
 	if !typed.IsWrapped(text) {
 		return collapsed(text, n)
@@ -274,8 +272,8 @@ func ModelName(provider, model string) string {
 	return OneLine(provider+"/"+model, 0)
 }
 
-// MessageFacts are what is known of a message besides what it says: the model, what
-// it cost, and why it ended if that was not as it should be.
+// MessageFacts returns what is known about a message in addition to its content: the model,
+// the cost, and why it ended, if not normally.
 func MessageFacts(m *session.MessageEntry) []string {
 	facts := []string{OneLine(m.Model, 0)}
 	if m.Usage != nil && m.Usage.Output > 0 {
@@ -289,12 +287,12 @@ func MessageFacts(m *session.MessageEntry) []string {
 	return slices.DeleteFunc(facts, func(fact string) bool { return fact == "" })
 }
 
-// StopWords say why a turn ended before its end, such as "aborted" or "failed:
-// overloaded"; "" if it did not.
+// StopWords says why a turn ended early, such as "aborted" or "failed: overloaded"; "" if it
+// did not.
 func StopWords(m *session.MessageEntry) string {
 	words, failure := "", Failure(m)
 	switch strings.ToLower(m.StopReason) {
-	case "", "end_turn", "tool_use", "stop_sequence", "pause_turn": // as providers are read
+	case "", "end_turn", "tool_use", "stop_sequence", "pause_turn": // the normal reasons, as importers write them
 	case "stop", "tool-calls", "tool_calls", "tooluse", "function_call", "completed", "complete", "finished", "unknown", "other":
 	case "error", "failed":
 		words = "failed"
@@ -316,7 +314,7 @@ func StopWords(m *session.MessageEntry) string {
 // Failure is the error that a turn ended with, on one line; "" if there is none.
 func Failure(m *session.MessageEntry) string { return OneLine(errorText(m.Metadata["error"], 0), 0) }
 
-// errorText finds the words in an error, which programs wrap in objects.
+// errorText finds the text in an error, which programs wrap in objects.
 func errorText(v any, depth int) string {
 	const maxDepth = 4
 	switch v := v.(type) {
@@ -336,9 +334,9 @@ func errorText(v any, depth int) string {
 	return fmt.Sprint(v)
 }
 
-// SubagentKey is the key of the session in which a subagent worked whose answer is
-// a message, as far as the message knows; "" if it does not. key is that of the
-// session that has the message: both were imported from the same program.
+// SubagentKey returns the key of the session of a subagent whose answer is a message, if the
+// message names it, or "". key is that of the session with the message: both were imported
+// from the same program.
 func SubagentKey(key string, m *session.MessageEntry) string {
 	program, _, ok := strings.Cut(key, ":")
 	agent, isText := m.Metadata["subagent"].(string)

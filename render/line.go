@@ -18,16 +18,16 @@ func OneLine(text string, n int) string {
 	return text
 }
 
-// collapsed puts text onto one line. If n is not zero it returns only so much of
-// it that it is more than n columns wide: a line shows the beginning of a tool's
-// output, which may have many megabytes, and need not look at the rest.
+// collapsed puts text onto one line. If n is not zero, it returns only a little more
+// than n columns: a line shows the beginning of a tool's output, which may have many
+// megabytes, so it must not look at the rest.
 func collapsed(text string, n int) string {
 	if n > 0 {
 		for size := 4*n + 64; size < len(text); size *= 2 {
 			for size < len(text) && !utf8.RuneStart(text[size]) {
 				size++
 			}
-			// What is joined to the last character may change its width.
+			// The next character may combine with the last one and change its width.
 			if line := plain.Line(text[:size]); ansi.StringWidth(line) > n+8 {
 				return line
 			}

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Names are what people are shown instead of long ids: for each id the shortest
-// prefix that no other id has. Commands take such a prefix for the id.
+// Names maps ids to the short names that people see: the shortest prefix that no other
+// id has. Commands accept such a prefix for the id.
 type Names map[string]string
 
-// minShort is how many characters a shortened id has at least.
+// minShort is the minimum length of a shortened id.
 const minShort = 8
 
 // ShortIDs returns the names of ids, each of at least eight characters. In sorted
@@ -31,18 +31,18 @@ func ShortIDs(ids []string) Names {
 	return names
 }
 
-// revised stands between an id and what tells apart the entries that share it: the
-// revisions of an imported record, and entries that two sessions of a conversation
-// both have.
+// revised separates an id from the suffix that distinguishes entries which share it:
+// revisions of an imported record, and entries that two sessions of a conversation both
+// have.
 const revised = "~"
 
-// minSuffix is how many characters a shortened suffix has at least.
+// minSuffix is the minimum length of a shortened suffix.
 const minSuffix = 4
 
-// ShortEntryIDs returns the names of the entries of a session. They are those of
-// ShortIDs, except that an id and its revisions are shortened apart from what tells
-// them apart: "0123…36 characters…~89abcdef" is "01234567~89ab", which is no prefix
-// of it. See EntriesNamed.
+// ShortEntryIDs returns the names of a session's entries. They are those of ShortIDs,
+// except that the id and the suffix of a revision are shortened separately: "0123…36
+// characters…~89abcdef" is "01234567~89ab", which is not a prefix of it. See
+// EntriesNamed.
 func ShortEntryIDs(ids []string) Names {
 	bases := make([]string, len(ids))
 	suffixes := make(map[string][]string)
@@ -72,8 +72,8 @@ func ShortEntryIDs(ids []string) Names {
 	return names
 }
 
-// isEntryName reports whether what somebody typed fits an entry: as a prefix of
-// its id, or as prefixes of both parts of the id of a revision.
+// isEntryName reports whether what somebody typed fits an entry: as a prefix of its id, or as
+// prefixes of both parts of a revision's id.
 func isEntryName(given, id string) bool {
 	if strings.HasPrefix(id, given) {
 		return true
@@ -83,8 +83,8 @@ func isEntryName(given, id string) bool {
 	return base != given && idBase != id && strings.HasPrefix(idBase, base) && strings.HasPrefix(idSuffix, suffix)
 }
 
-// EntriesNamed returns the ids that somebody may mean by the name of an entry. If
-// an id and its revisions fit, it is the id that is meant.
+// EntriesNamed returns the ids that a typed name may mean. If an id and its revisions
+// fit, the id is meant.
 func EntriesNamed(given string, ids []string) []string {
 	var found []string
 	bases := make(map[string]bool)
@@ -100,8 +100,8 @@ func EntriesNamed(given string, ids []string) []string {
 	})
 }
 
-// cutRevision cuts an id into that of the entry and what tells a revision apart. An
-// id that is of no revision stays whole.
+// cutRevision splits an id into that of the entry and the suffix of a revision. Other
+// ids stay whole.
 func cutRevision(id string) (base, suffix string) {
 	at := strings.LastIndex(id, revised)
 	if at <= 0 || at == len(id)-1 {
@@ -110,11 +110,11 @@ func cutRevision(id string) (base, suffix string) {
 	return id[:at], id[at+1:]
 }
 
-// ShortID is the name of an id where the others are not at hand. Of a UUID that a
-// session began with here it is the first half: the time and a counter, which no other
-// has. Of the hash that an importer made it is the beginning, which others hardly ever
-// share; if one does, whoever types it is told so. Ids of other programs may share a
-// long beginning, and stay whole.
+// ShortID returns a name for an id when the other ids are not known. For a UUID of a
+// session that began here it is the first half, the time and a counter, which no other
+// id has. For a hash that an importer made it is the beginning, which others hardly
+// ever share; if one does, whoever types it learns that it is ambiguous. Ids of other
+// programs may share a long beginning, and stay whole.
 func ShortID(id string) string {
 	const half = len("00000000-0000-7000")
 	if len(id) != 36 || id[8] != '-' || id[13] != '-' || id[half] != '-' {
@@ -138,11 +138,11 @@ func SharedPrefix(a, b string) int {
 	return n
 }
 
-// Name is what to type for an id: its short name, or the id if it has none. It is
-// as it was written: a command that has it must quote it.
+// Name returns what to type for an id: its short name, or the id if it has none. It is
+// not escaped: a command that contains it must quote it.
 func (n Names) Name(id string) string { return cmp.Or(n[id], id) }
 
-// Shown is how to print an id: its name, with nothing in it that could act on a
+// Shown returns an id for printing: its name, with nothing in it that could act on a
 // terminal or begin another line.
 func (n Names) Shown(id string) string { return OneLine(n.Name(id), 0) }
 

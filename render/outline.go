@@ -8,19 +8,18 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Outline is the tree of a conversation as people are shown it. Entries that only
-// say something about the session (its name, tags, labels, where it came from) are
-// left out unless they are asked for; what hangs on such an entry then hangs on the
-// entry before it.
+// Outline is the tree of a conversation as people see it. Entries that are only about
+// the session (its name, tags, labels, origin) are left out unless asked for; their
+// children become children of the entry before.
 //
-// An outline knows which entries there are, not what they say: [Conversation.Read]
-// reads some of them, so that a conversation of any length can be drawn with a few
-// of its entries in memory.
+// An outline knows which entries there are, not what they say. [Conversation.Read]
+// reads some of them, so that a conversation of any length can be drawn with few
+// entries in memory.
 type Outline struct {
 	Roots []*Node
 	Order []*Node // all of them, parents before children
 	Leaf  *Node   // where the live path ends; nil if it is before the first entry
-	Names Names   // of all entries, those that are left out included
+	Names Names   // of all entries, including those that are left out
 
 	byID map[string]*Node
 }
@@ -33,20 +32,20 @@ type Node struct {
 	Parent   *Node // nil for a root
 	Children []*Node
 	Live     bool  // it is on the path to the leaf
-	Onward   *Node // the child with which the conversation goes on; nil at its end
+	Onward   *Node // the child with which the conversation continues; nil at its end
 	Length   int   // how many entries there are from here to that end
 
-	newest int // the place in the log of the latest entry at or below it
+	newest int // the position in the log of the latest entry at or below it
 }
 
 // OutlineOptions say what to outline.
 type OutlineOptions struct {
-	// Leaf is the entry at which the live path ends; "" is before the first entry.
+	// Leaf is the end of the live path; "" means before the first entry.
 	Leaf string
-	// At is an entry that the live path must lead through. If it does not lead to
-	// Leaf, the path goes on from it to where the branch was last worked on.
+	// At is an entry that the live path must contain. If the path to Leaf does not, the path
+	// continues from At to where that branch was last worked on.
 	At string
-	// All also has the entries that are about the session.
+	// All includes the entries that are about the session.
 	All bool
 }
 
@@ -107,8 +106,8 @@ func (c Conversation) asides(forest []session.TreeNode) (map[string]bool, error)
 	return asides, nil
 }
 
-// walkNodes yields all nodes of a forest. A conversation is as deep as it is
-// long, so it does not recurse.
+// walkNodes yields all nodes of a forest. It does not recurse, because a conversation
+// is as deep as it is long.
 func walkNodes(forest []session.TreeNode) iter.Seq[*session.TreeNode] {
 	return func(yield func(*session.TreeNode) bool) {
 		stack := [][]session.TreeNode{forest}
@@ -125,8 +124,7 @@ func walkNodes(forest []session.TreeNode) iter.Seq[*session.TreeNode] {
 	}
 }
 
-// grow makes the nodes, except those that are left out. It does not recurse
-// either.
+// grow makes the nodes, except those that are left out. It does not recurse either.
 func (o *Outline) grow(forest []session.TreeNode, asides map[string]bool) {
 	type todo struct {
 		node   *session.TreeNode
@@ -177,8 +175,8 @@ func (o *Outline) setNewest(ids []string) {
 	}
 }
 
-// setOnward finds out how the conversation goes on from each entry: with the live
-// child, else with the one that was worked on last.
+// setOnward works out how the conversation continues from each entry: with the live
+// child, or else with the one that was worked on last.
 func (o *Outline) setOnward() {
 	for _, n := range slices.Backward(o.Order) { // children before parents
 		for _, child := range n.Children {
@@ -193,8 +191,8 @@ func (o *Outline) setOnward() {
 	}
 }
 
-// Node returns the node of an entry, or the one that stands for it if it is left
-// out: the entry before it. It is nil if there is none.
+// Node returns the node of an entry. If the entry is left out, it returns that of the
+// entry before, or nil if there is none.
 func (o *Outline) Node(id string) *Node { return o.byID[id] }
 
 // Path returns the live path, from the root to the leaf.
@@ -205,16 +203,15 @@ func (o *Outline) Path() []*Node {
 	return o.Leaf.Path()
 }
 
-// What stands around an entry: enough before it to know what it is about, and more
-// after it, because what one looks for is often the answer.
+// How much to show around an entry: enough before it to know what it is about, and more
+// after it, because people often look for the answer.
 const (
 	aroundBefore = 5
 	aroundAfter  = 10
 )
 
-// Around returns the part of the live path that stands around an entry. An entry
-// that is about the session stands for the one before it, or for the beginning of
-// the conversation.
+// Around returns the part of the live path around an entry. For an entry that is about
+// the session, it uses the one before, or the beginning of the conversation.
 func (o *Outline) Around(id string) []*Node {
 	path := o.Path()
 	at := max(slices.Index(path, o.byID[id]), 0)
@@ -226,7 +223,7 @@ func (o *Outline) OtherRoots() []*Node {
 	return slices.DeleteFunc(slices.Clone(o.Roots), func(n *Node) bool { return n.Live })
 }
 
-// Siblings returns the nodes that begin where n begins, n included.
+// Siblings returns the nodes with the same parent as n, including n.
 func (o *Outline) Siblings(n *Node) []*Node {
 	if n.Parent == nil {
 		return o.Roots
@@ -244,7 +241,7 @@ func (n *Node) Path() []*Node {
 	return path
 }
 
-// Tip returns the entry at which the conversation ends that goes on from n.
+// Tip returns the end of the conversation that continues from n.
 func (n *Node) Tip() *Node {
 	for n.Onward != nil {
 		n = n.Onward
@@ -260,13 +257,13 @@ func (n *Node) latest() *Node {
 	return n
 }
 
-// Others returns the children with which the conversation does not go on: the
+// Others returns the children with which the conversation does not continue: the
 // branches that begin here.
 func (n *Node) Others() []*Node {
 	return slices.DeleteFunc(slices.Clone(n.Children), func(child *Node) bool { return child == n.Onward })
 }
 
-// Forget lets go of what the entry says, once it is shown.
+// Forget releases the content of the entry once it has been shown.
 func (n *Node) Forget() {
 	n.Entry = session.Entry{ID: n.Entry.ID, ParentID: n.Entry.ParentID, Type: n.Entry.Type}
 }

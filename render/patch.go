@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// The patch format of Codex, which other agents took over:
+// The patch format of Codex, which other agents have adopted:
 //
 //	*** Begin Patch
 //	*** Update File: a.go
@@ -26,8 +26,8 @@ const (
 	endPatch   = "*** End Patch"
 )
 
-// patched returns the edits of a call that has a patch, wherever it is among the
-// arguments: as one of its own, or in a command that gives it to apply_patch.
+// patched returns the edits of a call with a patch, wherever it is among the arguments:
+// as one of its own, or in a command that passes it to apply_patch.
 func patched(t *session.ToolUseContent) []Edit {
 	for _, key := range slices.Sorted(maps.Keys(t.Input)) {
 		for _, text := range texts(t.Input[key]) {
@@ -44,9 +44,9 @@ func patched(t *session.ToolUseContent) []Edit {
 	return nil
 }
 
-// isPatching reports whether a call applies a patch and does nothing else: around
-// the patch is nothing, or the command that applies it. A text that has an example,
-// or a script that does more, does not count.
+// isPatching reports whether a call applies a patch and does nothing else: around the
+// patch there is nothing, or the command that applies it. A text with an example, or a
+// script that does more, does not count.
 func isPatching(tool, before, after string) bool {
 	const maxCommand, maxEnd = 200, 16 // enough for a change of directory, and for EOF and quotes
 	before, after = strings.TrimSpace(before), strings.TrimSpace(after)
@@ -54,7 +54,7 @@ func isPatching(tool, before, after string) bool {
 	return applied && len(before) <= maxCommand && len(after) <= maxEnd
 }
 
-// texts are a value that is a text, or the texts of a list.
+// texts returns a value that is a text, or the texts of a list.
 func texts(v any) []string {
 	switch v := v.(type) {
 	case string:
@@ -103,7 +103,7 @@ func (e *Edit) patchLine(line string) {
 		e.Hunks = append(e.Hunks, Hunk{Heading: strings.TrimSpace(heading)})
 		return
 	}
-	if strings.HasPrefix(line, "*** ") { // the end of the file, or what a later version says
+	if strings.HasPrefix(line, "*** ") { // the end of the file, or something of a later version
 		return
 	}
 	if len(e.Hunks) == 0 {

@@ -12,14 +12,14 @@ import (
 const (
 	// ReadAtOnce is how many entries a renderer has in memory at a time.
 	ReadAtOnce = 256
-	// MaxOutput is a size above which the output of a tool is not worth fetching
-	// only to show its beginning.
+	// MaxOutput is the size above which a tool's output is not worth fetching only to
+	// show its beginning.
 	MaxOutput = 4 << 20
 )
 
-// Read fills in the entries of some nodes, as far as a terminal shows them. Images
-// and files have their size, not their bytes. So has tool output of more than
-// maxOutput bytes.
+// Read fills in the entries of some nodes, as far as a terminal shows them. Images and
+// files, and tool output of more than maxOutput bytes, have their size but not their
+// content.
 func (c Conversation) Read(ctx context.Context, nodes []*Node, maxOutput int64) error {
 	entries, err := c.Peek(idsOf(nodes)...)
 	if err != nil {
@@ -27,13 +27,13 @@ func (c Conversation) Read(ctx context.Context, nodes []*Node, maxOutput int64) 
 	}
 	for i := range entries {
 		c.FetchOutput(ctx, &entries[i], maxOutput)
-		entries[i].ParentID = nodes[i].Entry.ParentID // the outline knows it even for an entry that is missing
+		entries[i].ParentID = nodes[i].Entry.ParentID // the outline knows it even if the entry is missing
 		nodes[i].Entry = entries[i]
 	}
 	return nil
 }
 
-// ReadChunks yields nodes in chunks that are read, and lets go of what they say
+// ReadChunks yields nodes in chunks that have been read, and releases their content
 // when the next chunk is asked for.
 func (c Conversation) ReadChunks(ctx context.Context, nodes []*Node, maxOutput int64) iter.Seq2[[]*Node, error] {
 	return func(yield func([]*Node, error) bool) {
@@ -49,8 +49,8 @@ func (c Conversation) ReadChunks(ctx context.Context, nodes []*Node, maxOutput i
 	}
 }
 
-// EachNode yields nodes with their whole entries, images and all output included,
-// one at a time.
+// EachNode yields nodes with their whole entries, including images and all output, one
+// at a time.
 func (c Conversation) EachNode(nodes []*Node) iter.Seq2[*Node, error] {
 	return func(yield func(*Node, error) bool) {
 		i := 0
@@ -79,8 +79,8 @@ func idsOf(nodes []*Node) []string {
 	return ids
 }
 
-// FetchOutput fills in the output of tools that is kept in blobs, unless it has
-// more than limit bytes: then a note stands in its place.
+// FetchOutput fills in tool output from blobs, unless it has more than limit bytes;
+// then it puts a note there.
 func (c Conversation) FetchOutput(ctx context.Context, e *session.Entry, limit int64) {
 	if e.Message == nil {
 		return

@@ -18,8 +18,8 @@ import (
 // Kind is what a part of a piece of code is.
 type Kind uint8
 
-// The kinds. What none of the others fits is Plain, and so are operators: a
-// page on which everything is coloured emphasises nothing.
+// The kinds. Anything else is Plain, and so are operators: a page on which everything
+// is coloured emphasises nothing.
 const (
 	Plain Kind = iota
 	Keyword
@@ -35,12 +35,10 @@ const (
 )
 
 const (
-	// maxSize is the size of the largest piece of code that is looked at. The
-	// rest of a larger one is Plain.
+	// maxSize is how much of a piece of code is examined. The rest of a larger one is Plain.
 	maxSize = 16 << 10
-	// maxTime bounds what a piece of code can cost that was written to be costly:
-	// grammars are regular expressions that go back. Ordinary code of maxSize takes
-	// a fifth of it.
+	// maxTime limits the cost of code that was written to be costly, because grammars are
+	// regular expressions that backtrack. Ordinary code of maxSize takes a fifth of it.
 	maxTime = 500 * time.Millisecond
 )
 
@@ -72,9 +70,9 @@ type part struct {
 	size int
 }
 
-// patiently is lex that tries again if the time is over. Code that is costly is so
-// twice, but a machine hardly stalls twice at the same place: the same text should
-// look the same.
+// patiently is lex that tries again if time runs out. Costly code is costly twice, but
+// a machine hardly stalls twice at the same place, and the same text should look the
+// same.
 func patiently(g *grammar, text string) []part {
 	parts, over := lex(g, text, maxTime)
 	if over {
@@ -83,13 +81,12 @@ func patiently(g *grammar, text string) []part {
 	return parts
 }
 
-// lex returns the parts of a text as far as the grammar leads, and whether it took
-// longer than it may.
+// lex returns the parts of a text as far as the grammar gets, and whether it took too long.
 //
-// From the first token on that does not continue the text, nothing that a grammar
-// says is used. One that refers to another that is not there panics.
+// From the first token that does not continue the text, nothing that the grammar says
+// is used. A grammar that refers to another one that is not there panics.
 func lex(g *grammar, text string, limit time.Duration) (parts []part, over bool) {
-	defer func() { _ = recover() }() // what there is until then is right
+	defer func() { _ = recover() }() // the parts up to the panic are right
 	if len(text) > maxSize {
 		text = text[:1+strings.LastIndexByte(text[:maxSize], '\n')]
 	}

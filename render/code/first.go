@@ -7,7 +7,7 @@ import (
 )
 
 // firstSet has the ASCII characters with which a match of a pattern can begin. A
-// pattern that can match nothing at all begins with any.
+// pattern that can match the empty string can begin with any.
 type firstSet [4]uint32
 
 var anyFirst = firstSet{1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1}
@@ -28,9 +28,9 @@ func (f *firstSet) add(from, to rune) {
 	}
 }
 
-// firstOf finds out with which characters a match can begin. The patterns are of
-// another dialect, with more in it: one that Go does not parse, or may read
-// differently, can begin with any.
+// firstOf works out with which characters a match can begin. The patterns are of
+// another, larger dialect; one that Go does not parse, or may read differently, can
+// begin with any.
 func firstOf(pattern string) firstSet {
 	for _, differs := range []string{"-[", "[:", "[]", "[^]", "&&"} { // inside of brackets
 		if strings.Contains(pattern, differs) {

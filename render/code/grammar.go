@@ -11,9 +11,9 @@ import (
 	"github.com/dlclark/regexp2/v2"
 )
 
-// grammar runs the rules of one of chroma's lexers as chroma does, three to five times
-// as fast: it does not try a rule that cannot match at the next character, which is
-// true of most, and builds no more of a match than somebody uses.
+// grammar runs the rules of one of chroma's lexers as chroma does, but three to five
+// times as fast: it does not try a rule that cannot match at the next character, which
+// is true of most, and builds no more of a match than is used.
 type grammar struct {
 	lexer  *chroma.RegexLexer
 	states map[string][]*rule
@@ -25,7 +25,7 @@ type rule struct {
 	compile func() *regexp2.Regexp // nil if the pattern is not one
 }
 
-// maxMatch bounds the time of one match, which is chroma's bound too.
+// maxMatch limits the time of one match. Chroma has the same limit.
 const maxMatch = 250 * time.Millisecond
 
 // newGrammar returns nil if the lexer is not made of rules alone.

@@ -7,15 +7,15 @@ import (
 	"github.com/alecthomas/chroma/v2/lexers"
 )
 
-// found remembers what find found. Looking for a name that is not there is dear,
-// and "text" or "output" stands behind many a fence.
+// found caches the results of find. Looking for an unknown name is expensive, and many
+// fences say "text" or "output".
 var (
 	found sync.Map // of strings to *grammar
 	grown sync.Map // of chroma.Lexer to *grammar
 )
 
-// maxName is the length of the longest name that a language can have. Longer
-// ones would fill the memory with what strangers write behind fences.
+// maxName is the length of the longest language name. Without a limit, strangers could
+// fill the memory with names after fences.
 const maxName = 20
 
 // find returns the grammar for a name, an alias or the extension of a file, or nil.

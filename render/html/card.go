@@ -14,14 +14,14 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// entryRead is an entry and the item that it is.
+// entryRead is an entry together with its item.
 type entryRead struct {
 	item  int
 	entry session.Entry
 }
 
-// reads are the items that the cards need, in the order in which they do: each
-// that has a card, followed by those that have the results of its calls.
+// reads returns the items that the cards need, in that order: each item with a card,
+// followed by those with the results of its calls.
 func (p *plan) reads() []int {
 	var reads []int
 	for i := range p.items {
@@ -78,9 +78,9 @@ func (p *page) cards(ctx context.Context) error {
 	return nil
 }
 
-// maxInGroup is how many sections a group has. A browser looks at every section
-// around what is in sight to decide whether to lay it out; in a group that is far
-// away it need not look.
+// maxInGroup is how many sections a group has. A browser examines every section near
+// what is visible to decide whether to lay it out; it can skip the sections of a group
+// that is far away.
 const maxInGroup = 40
 
 // group ends a group of sections and begins another.
@@ -101,8 +101,8 @@ func (p *page) group(k int) {
 	p.raw(">\n")
 }
 
-// heightClass is the class that reserves about as much room as something needs:
-// z1 is 100 pixels, and every second doubles it.
+// heightClass returns the class that reserves roughly the right amount of room: z1 is
+// 100 pixels, and every second one doubles it.
 func heightClass(height int) int {
 	const classes = 28
 	class := 0
@@ -178,7 +178,7 @@ func (p *page) flag(yes bool, class string) {
 	}
 }
 
-// cardHead says who speaks and when. A card that goes on the one before only has
+// cardHead writes who speaks and when. A card that continues the one before has only
 // the time.
 func (p *page) cardHead(it *item, e *session.Entry, i int) {
 	p.raw("<header>")
@@ -252,8 +252,8 @@ func (p *page) content(it *item, e *session.Entry) error {
 	return nil
 }
 
-// compaction is a line across the page; what the model is sent instead of what
-// stands above can be unfolded.
+// compaction draws a line across the page. The summary that the model is sent instead
+// of what is above can be unfolded.
 func (p *page) compaction(c *session.CompactionEntry) {
 	p.raw("<details><summary>The model was sent this summary instead of what stands above")
 	if c.TokensBefore > 0 {
@@ -341,8 +341,8 @@ func (p *page) message(it *item, m *session.MessageEntry) error {
 
 var imageType = regexp.MustCompile(`^image/[a-z0-9.+-]{1,40}$`)
 
-// media writes an image, or says what else there is. An image that is not part of
-// the session is not fetched.
+// media writes an image, or says what else there is. An image that is not part of the
+// session is not fetched.
 func (p *page) media(c *session.Content) {
 	gist := render.MediaGist(c)
 	if c.Image != nil {
@@ -363,7 +363,7 @@ func isBase64(s string) bool {
 	return err == nil && n > 0 && !strings.ContainsAny(s, "\r\n")
 }
 
-// branches lists where one can go on, if there is a choice.
+// branches lists the ways to go on, if there is a choice.
 func (p *page) branches(nodes []*render.Node, title string) {
 	if len(nodes) < 2 {
 		return
@@ -392,8 +392,8 @@ func (p *page) branches(nodes []*render.Node, title string) {
 	p.raw("</ol></details></nav>\n")
 }
 
-// anchor writes the name of the element at which an item begins: its card, its
-// first result, or its section if there is nothing of it to be seen.
+// anchor writes the name of the element at which an item begins: its card, its first
+// result or, if nothing of it is visible, its section.
 func (p *page) anchor(i int) {
 	if results := p.items[i].results; p.hasCard(i) || len(results) > 0 && results[0].moved {
 		p.raw("e")

@@ -5,8 +5,7 @@ import (
 	"github.com/coppice-dev/coppice/render/plain"
 )
 
-// maxUnfolded is how many lines the edits of a call may have that are shown
-// without being asked for.
+// maxUnfolded is how many lines the edits of a call may have to be shown unfolded.
 const maxUnfolded = 24
 
 // areShort reports whether edits are short enough to be shown unfolded.

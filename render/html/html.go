@@ -35,9 +35,9 @@ var (
 // everything shows all branches one below the other where no script runs.
 const everything = "main [hidden],.marks [hidden]{display:block!important}.bar button,.bar label,#find{display:none}"
 
-// Write writes a conversation as a page. The time it takes grows with the
-// conversation and no faster, and so does the memory, which has a few bytes for
-// each entry and no more than some of them at a time.
+// Write writes a conversation as a page. Time and memory are linear in the size of the
+// conversation; memory is a few bytes per entry, plus a limited number of whole
+// entries.
 func Write(ctx context.Context, w io.Writer, c render.Conversation, o *Options) error {
 	if o == nil {
 		o = &Options{}
@@ -101,7 +101,7 @@ func (p *page) head() {
 	p.raw("</header>\n<main>\n")
 }
 
-// bar is what stays at the top: the title, the tools, and the find field.
+// bar writes what stays at the top: the title, the tools and the search field.
 func (p *page) bar(title string) {
 	p.raw(`<div class=bar><button id=outline type=button title="Outline (o)" aria-label=Outline aria-expanded=false>☰</button><b dir=auto>`)
 	p.text(title)
@@ -120,7 +120,7 @@ const controls = `<span class=controls>` +
 	`<output aria-live=polite></output><button type=button id=previous title="Previous (Shift+Enter)" aria-label=Previous>↑</button>` +
 	`<button type=button id=following title="Next (Enter)" aria-label=Next>↓</button><button type=button id=done title="Close (Esc)" aria-label=Close>✕</button></form>`
 
-// maxInList is how many items a part of the outline has.
+// maxInList is how many items one part of the outline has.
 const maxInList = 50
 
 // side is the list of prompts, labels and compactions.
@@ -141,7 +141,7 @@ func (p *page) side() {
 	p.raw("</ol></nav>\n")
 }
 
-// inSection writes the attributes of an element that is shown when an item is.
+// inSection writes the attributes of an element that is visible together with an item.
 func (p *page) inSection(item int) {
 	p.raw(` data-s=`)
 	p.number(p.items[item].section + 1)
@@ -150,7 +150,7 @@ func (p *page) inSection(item int) {
 	}
 }
 
-// maxTitle is how wide a title may be. One that is a prompt has no end.
+// maxTitle is the maximum width of a title. A title that is a prompt may be of any length.
 const maxTitle = 160
 
 const dateFormat = "2 January 2006, 15:04 UTC"

@@ -10,9 +10,9 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// plan is where everything goes on the page. Making it reads every entry once,
-// without what is kept in blobs, and keeps of it only what has to be known before
-// the entry is written: the page is then written with few entries in memory.
+// plan is where everything goes on the page. Making it reads every entry once, without
+// content in blobs, and keeps only what must be known before the entry is written. So
+// the page can be written with few entries in memory.
 type plan struct {
 	outline  *render.Outline
 	items    []item // by their place in outline.Order
@@ -29,18 +29,18 @@ type item struct {
 	node    *render.Node
 	section int
 	class   string
-	gist    string // what it says in a line, if that stands elsewhere
-	kind    string // what it is in a word, if that stands elsewhere
-	mute    int    // 1 + the item before it that needs a gist and says nothing itself
+	gist    string // what it says in a line, if that is shown elsewhere
+	kind    string // what it is in a word, if that is shown elsewhere
+	mute    int    // 1 + the item before it that needs a gist and has none of its own
 	when    time.Time
 
 	// What its card would show: see hasCard.
 	prose, tools, thinking bool
-	own                    int // how many blocks of its own it shows besides results
+	own                    int // how many blocks of its own it shows, not counting results
 	size                   int // of its prose, in bytes
 	results                []placed
-	outs                   []placed // the results that its calls got
-	follows                bool     // it goes on what the card before it says
+	outs                   []placed // the results of its calls
+	follows                bool     // it continues the card before it
 	newDay                 bool     // it is the first card of a day
 }
 
@@ -54,12 +54,12 @@ type placed struct {
 	moved     bool // it is shown in the card of the call
 }
 
-// section is a part of the page without branches, so that all of it is shown or
-// none. A browser does not lay sections out that are out of sight.
+// section is a part of the page without branches, so that it is shown or hidden as a
+// whole. A browser does not lay out sections that are out of sight.
 type section struct {
-	first, last int // items; the last included
+	first, last int // items, including the last
 	parent      int // the section before it, or -1
-	onward      int // the section with which the conversation goes on, or -1
+	onward      int // the section with which the conversation continues, or -1
 	shown       bool
 	height      int // roughly, in pixels
 }
@@ -73,8 +73,8 @@ type mark struct {
 
 const (
 	maxInSection = 16
-	// maxReads is how often an entry is read for the results that it has. An entry
-	// whose results belong to calls of many others keeps some of them.
+	// maxReads is how often an entry is read for the results that it has. If its
+	// results belong to calls of many others, it keeps some of them itself.
 	maxReads  = 8
 	gistWidth = 140
 )
@@ -127,7 +127,7 @@ func (p *plan) read(ctx context.Context, c render.Conversation) error {
 	return nil
 }
 
-// look notes what has to be known of an entry.
+// look records what must be known about an entry.
 func (p *plan) look(i int, e *session.Entry) {
 	it := &p.items[i]
 	it.class, it.when = classOf(e), e.Timestamp
@@ -145,7 +145,7 @@ func (p *plan) look(i int, e *session.Entry) {
 			it.mute = i + 1
 		}
 	} else if parent := n.Parent; parent != nil && p.items[p.at[parent]].mute > 0 {
-		// A branch that begins with thought is known by what follows from it.
+		// A branch that begins with thinking is named after what follows from it.
 		it.mute = p.items[p.at[parent]].mute
 		if gist := render.Gist(e, gistWidth); gist != "" {
 			p.items[it.mute-1].gist = gist
@@ -163,7 +163,7 @@ func (p *plan) look(i int, e *session.Entry) {
 	}
 }
 
-// look finds out what the card of a message would show.
+// look works out what the card of a message would show.
 func (it *item) look(m *session.MessageEntry) {
 	for i := range m.Content {
 		switch c := &m.Content[i]; {
@@ -190,7 +190,7 @@ func (it *item) look(m *session.MessageEntry) {
 	}
 }
 
-// isBlank reports whether there is nothing to be seen of a block.
+// isBlank reports whether a block shows nothing.
 func isBlank(c *session.Content) bool {
 	switch {
 	case c.Text != nil:
@@ -227,7 +227,7 @@ func classOf(e *session.Entry) string {
 	return "other"
 }
 
-// follower pairs calls and results on all branches, one walk down the tree.
+// follower pairs calls and results on all branches, in one walk down the tree.
 type follower struct {
 	*plan
 	pairs session.Pairs
@@ -268,7 +268,7 @@ func (f *follower) add(i int, e *session.Entry) {
 	}
 }
 
-// rewind goes back to an entry with several children, or to before the first.
+// rewind returns to an entry with several children, or to before the first entry.
 func (f *follower) rewind(to *render.Node) {
 	f.pairs.Rewind(f.marks[to]) // the zero mark is before the first
 	f.path = f.path[:f.pairs.Len()]
@@ -308,8 +308,8 @@ func (p *plan) moved(out placed) {
 	}
 }
 
-// hasCard reports whether an entry has a card of its own. An entry of which
-// nothing is to be seen has none.
+// hasCard reports whether an entry has a card of its own. An entry that shows nothing
+// has none.
 func (p *plan) hasCard(i int) bool {
 	it := &p.items[i]
 	if it.own > 0 || it.node.Label != "" || len(it.node.Children) > 1 {
@@ -318,7 +318,7 @@ func (p *plan) hasCard(i int) bool {
 	return slices.ContainsFunc(it.results, func(r placed) bool { return !r.moved })
 }
 
-// divide cuts the page into sections, and finds the cards that go on others.
+// divide splits the page into sections, and finds the cards that continue others.
 func (p *plan) divide() {
 	before := make([]int, len(p.items)) // the last card on the way to an item, itself included, or -1
 	for i := range p.items {
@@ -350,9 +350,8 @@ func (p *plan) divide() {
 
 func day(t time.Time) int { return t.UTC().Year()*1000 + t.UTC().YearDay() }
 
-// connect finds out how sections go on, and which are shown at first: those on the
-// live path and what comes after it. With no leaf at all, that is what was worked on
-// last.
+// connect works out how sections continue, and which are visible at first: those on the
+// live path and what comes after it. Without a leaf, it is what was worked on last.
 func (p *plan) connect() {
 	for k := range p.sections {
 		s := &p.sections[k]
@@ -376,8 +375,8 @@ func (p *plan) connect() {
 	}
 }
 
-// height guesses how high a card is. The browser corrects it when it shows the
-// card; a good guess keeps the scroll bar still.
+// height estimates the height of a card. The browser corrects it when it shows the
+// card; a good estimate keeps the scroll bar still.
 func (it *item) height(hasCard bool) int {
 	if !hasCard {
 		return 0

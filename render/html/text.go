@@ -16,7 +16,7 @@ import (
 	"github.com/coppice-dev/coppice/render/plain"
 )
 
-// dialect is GitHub's, without HTML: a tag in a message is text like any other.
+// dialect is GitHub's Markdown without HTML: a tag in a message is ordinary text.
 var dialect = func() parser.Parser {
 	blocks := []util.PrioritizedValue{
 		util.Prioritized(parser.NewSetextHeadingParser(), 100),
@@ -41,7 +41,7 @@ var dialect = func() parser.Parser {
 		extension.Linkify, extension.Table, extension.Strikethrough, extension.TaskList)).Parser()
 }()
 
-// prose writes a message, which is Markdown. What would take a parser too long is
+// prose writes a message, which is Markdown. If parsing would take too long, it is
 // shown as it is.
 func (w *writer) prose(s string) {
 	s = strings.TrimRight(strings.TrimLeft(s, "\n"), " \t\n")
@@ -56,8 +56,8 @@ func (w *writer) prose(s string) {
 	p.children(dialect.Parse(text.NewReader(source)))
 }
 
-// prose writes the nodes of a document. It knows every tag that it writes; of a
-// node that it does not know, it writes what is in it.
+// prose writes the nodes of a document. It writes only tags that it knows; for an
+// unknown node, it writes the content.
 type prose struct {
 	*writer
 	source []byte
@@ -212,7 +212,7 @@ func (p *prose) inline(n ast.Node) {
 	}
 }
 
-// codeSpan writes its text as it stands, a line end in it as a space.
+// codeSpan writes its text as it is, with line ends as spaces.
 func (p *prose) codeSpan(n *ast.CodeSpan) {
 	p.raw("<code>")
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -223,8 +223,8 @@ func (p *prose) codeSpan(n *ast.CodeSpan) {
 	p.raw("</code>")
 }
 
-// link writes a link that leads to a web page or a mail address. Any other, and
-// one that leads to a file beside the page, where nothing is, is only text.
+// link writes a link to a web page or a mail address. Any other link is only text,
+// including one to a file beside the page, where there is nothing.
 func (p *prose) link(destination []byte, label func()) {
 	url := string(util.URLEscape(destination, true))
 	if !markdown.LeadsOut(destination) {

@@ -13,8 +13,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// call writes a call with its results: several if it was answered on several
-// branches. at is the entry of the last result that was read.
+// call writes a call with its results: several if it was answered on several branches.
+// at is the entry of the last result that was read.
 func (p *page) call(it *item, t *session.ToolUseContent, outs []placed, at *entryRead) error {
 	var first *session.ToolResultContent
 	if len(outs) > 0 {
@@ -59,8 +59,8 @@ func (p *page) call(it *item, t *session.ToolUseContent, outs []placed, at *entr
 	return nil
 }
 
-// hasImage reports whether there is a picture in a result: one that is folded away
-// nobody sees.
+// hasImage reports whether a result contains a picture, which nobody would see if it
+// were folded.
 func hasImage(r *session.ToolResultContent) bool {
 	return r != nil && slices.ContainsFunc(r.Parts, func(c session.Content) bool { return c.Image != nil })
 }
@@ -92,7 +92,7 @@ func (p *page) todos(todos []render.Todo) {
 
 var todoClasses = map[render.TodoState]string{render.TodoOpen: "todo", render.TodoActive: "doing", render.TodoDone: "done"}
 
-// maxSummary is how much of an argument stands beside the name of a tool.
+// maxSummary is how much of an argument is shown beside the name of a tool.
 const maxSummary = 240
 
 func (p *page) toolName(name string) {
@@ -101,7 +101,7 @@ func (p *page) toolName(name string) {
 	p.raw("</b>")
 }
 
-// load reads the entry of an item unless it was read last.
+// load reads the entry of an item, unless it was the last one read.
 func (p *page) load(item int, at *entryRead) error {
 	if at.item == item {
 		return nil
@@ -111,7 +111,7 @@ func (p *page) load(item int, at *entryRead) error {
 	return err
 }
 
-// resultAt is nil if the entry can no longer be read.
+// resultAt returns nil if the entry can no longer be read.
 func resultAt(at *entryRead, block int) *session.ToolResultContent {
 	if m := at.entry.Message; m != nil && block < len(m.Content) {
 		return m.Content[block].ToolResult
@@ -119,7 +119,7 @@ func resultAt(at *entryRead, block int) *session.ToolResultContent {
 	return nil
 }
 
-// outcome says at the end of a summary what came of a call.
+// outcome writes, at the end of a summary, how a call ended.
 func (p *page) outcome(r *session.ToolResultContent, results int) {
 	p.raw("<small dir=auto>")
 	switch {
@@ -143,8 +143,8 @@ func (p *page) outcome(r *session.ToolResultContent, results int) {
 	p.raw("</small>")
 }
 
-// out writes a result in the card of its call. If it is on a branch it is shown
-// with that branch.
+// out writes a result in the card of its call. If it is on a branch, it is visible
+// together with that branch.
 func (p *page) out(it *item, out *placed, r *session.ToolResultContent) {
 	p.raw("<div class=out")
 	result := &p.items[out.item]
@@ -194,8 +194,8 @@ func (p *page) loneResult(tool string, r *session.ToolResultContent) {
 	p.raw("</div></details>\n")
 }
 
-// input writes the arguments of a call. The main one is left out if the summary
-// has all of it.
+// input writes the arguments of a call. The main one is left out if the summary has all
+// of it.
 func (p *page) input(t *session.ToolUseContent, mainKey, main string) {
 	rest := slices.Sorted(maps.Keys(t.Input))
 	rest = slices.DeleteFunc(rest, func(key string) bool { return key == mainKey })

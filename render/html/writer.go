@@ -12,9 +12,9 @@ import (
 	"github.com/coppice-dev/coppice/render/plain"
 )
 
-// writer writes the page. There are two ways to put something on it: raw, for
-// markup of ours, which is a constant or a number in all calls, and the others, for
-// what strangers wrote, which is escaped. Its errors show when it is flushed.
+// writer writes the page. There are two ways to put something on it: raw, for our own
+// markup, which is a constant or a number in all calls; and the other methods, for text
+// by strangers, which they escape. Errors show when it is flushed.
 type writer struct {
 	*bufio.Writer
 	colourable int // how many bytes of code may still be coloured
@@ -28,8 +28,7 @@ func (w *writer) raw(markup ...string) {
 
 func (w *writer) number(n int) { w.raw(strconv.Itoa(n)) }
 
-// text writes text that has no characters that could act, such as what package
-// render returns.
+// text writes text without characters that could act, such as what package render returns.
 func (w *writer) text(s string) {
 	from := 0
 	for i := range len(s) {
@@ -72,9 +71,9 @@ func (w *writer) output(s string) {
 	}
 }
 
-// cut returns the length of the next piece of a text. It splits neither a
-// character nor a line end, and does not separate a joiner from what stands before
-// it, which decides whether that is harmless.
+// cut returns the length of the next piece of a text. It splits neither a character nor
+// a line end, and does not separate a joiner from what comes before it, which decides
+// whether it is harmless.
 func cut(s string) int {
 	n := min(maxPiece, len(s))
 	for n < len(s) && (!utf8.RuneStart(s[n]) || s[n-1] == '\r' || strings.HasPrefix(s[n:], "\u200c") || strings.HasPrefix(s[n:], "\u200d")) {
@@ -89,11 +88,11 @@ var kinds = [...]string{
 	code.Name: "a", code.Heading: "h", code.Inserted: "i", code.Deleted: "d",
 }
 
-// maxColoured is how much of the code on a page is coloured, in bytes: the first.
-// A byte of it takes as long as twenty of prose, and most pages have less.
+// maxColoured is how many bytes of code on a page are coloured, from the beginning. One
+// of them takes as long as twenty of prose, and most pages have less.
 const maxColoured = 128 << 10
 
-// code writes a piece of code in colours. It must be free of characters that act.
+// code writes a piece of code in colours. It must not contain characters that act.
 func (w *writer) code(language, s string) {
 	if w.colourable < len(s) || !code.Known(language) {
 		w.text(s)

@@ -14,23 +14,23 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// findings are what a parser says of a text.
+// findings is what a parser says about a text.
 type findings struct {
-	escapes   []int // the places of the characters that must lose their meaning
-	lost      bool  // something is out of place, and it is not known where
-	contained bool  // a heading below the text is a heading
+	escapes   []int // the positions of characters that must lose their meaning
+	lost      bool  // something is out of place, but we do not know where
+	contained bool  // a heading below the text is still a heading
 }
 
-// dialects are what renderers understand. Tables are cut into rows and cells before
-// spans of code are looked for, so what is code in one dialect may be a tag in the
-// next. A text has to be harmless in all of them.
+// dialects are what renderers understand. Tables are split into rows and cells before
+// code spans are found, so what is code in one dialect may be a tag in another. A text
+// must be harmless in all of them.
 var dialects = []parser.Parser{
 	goldmark.New().Parser(),
 	goldmark.New(goldmark.WithExtensions(extension.Table)).Parser(),
 	goldmark.New(goldmark.WithExtensions(extension.Table, extension.DefinitionList, extension.Footnote)).Parser(),
 }
 
-// below stands below the text to see whether that swallows it.
+// below is put after the text, to see whether the text swallows it.
 const below = "\n\n## below\n"
 
 // examine looks for what is out of place in a text.
@@ -48,7 +48,7 @@ func examine(guest string) findings {
 			return ast.WalkContinue, nil
 		})
 	}
-	if !e.blocks { // what is in a block of HTML reads differently when it is none
+	if !e.blocks { // the content of an HTML block reads differently once it is not one
 		e.prose()
 	}
 	return e.found
@@ -57,13 +57,13 @@ func examine(guest string) findings {
 type examiner struct {
 	source []byte
 	end    int          // of the text in the source
-	below  *ast.Heading // the last of the document, which should be ours
-	code   []uint8      // for each byte, in how many dialects it is shown as it stands
-	blocks bool         // there is a block of HTML
+	below  *ast.Heading // the last heading of the document, which should be ours
+	code   []uint8      // for each byte, in how many dialects it is shown literally
+	blocks bool         // there is an HTML block
 	found  findings
 }
 
-// escape asks for the character at a place of the text to lose its meaning.
+// escape records that the character at a position must lose its meaning.
 func (e *examiner) escape(at int) {
 	if at < 0 || at >= e.end {
 		e.found.lost = true // tabs can mislead the parser about where it is
@@ -72,7 +72,7 @@ func (e *examiner) escape(at int) {
 	e.found.escapes = append(e.found.escapes, at)
 }
 
-// shown notes that a part of the source has no meaning in a dialect.
+// shown records that a part of the source has no meaning in a dialect.
 func (e *examiner) shown(from, to int) {
 	for i := max(from, 0); i < min(to, len(e.code)); i++ {
 		e.code[i]++
@@ -96,7 +96,7 @@ func (e *examiner) node(n ast.Node) {
 	case *ast.AutoLink:
 		e.autoLink(n)
 	case *ast.Image:
-		e.escape(n.Pos()) // it would be fetched as soon as somebody looks; a link is not
+		e.escape(n.Pos()) // an image would be fetched as soon as somebody looks; a link is not
 	case *ast.Link:
 		if !isHarmlessLink(n.Destination) {
 			e.escape(n.Pos())
@@ -104,7 +104,7 @@ func (e *examiner) node(n ast.Node) {
 	}
 }
 
-// heading is either a line that begins with # or one with a line of = or - below.
+// heading handles a line that begins with #, or one with a line of = or - below.
 func (e *examiner) heading(n *ast.Heading) {
 	if n == e.below && n.Pos() > e.end {
 		return
@@ -128,8 +128,8 @@ func (e *examiner) at(pos int) byte {
 	return e.source[pos]
 }
 
-// htmlBlock makes the lines of the block prose again. Its tags inside the lines
-// are seen in the next round, when it is known what is code there.
+// htmlBlock turns the lines of an HTML block into prose. The next round finds the tags
+// inside the lines, when it is known what is code there.
 func (e *examiner) htmlBlock(n *ast.HTMLBlock) {
 	e.blocks = true
 	e.escape(n.Pos())
@@ -145,20 +145,20 @@ func (e *examiner) htmlBlock(n *ast.HTMLBlock) {
 	}
 }
 
-// Renderers do not all agree on what is code, and where they disagree, what is
-// code for one is a tag or a link for another. So code is left alone where all see
-// it: between fences, and in spans that keep to themselves.
+// Renderers do not all agree on what is code, and where they disagree, code for one is
+// a tag or a link for another. So code is left alone only where all see it: between
+// fences, and in self-contained spans.
 
 func (e *examiner) fencedCode(n *ast.FencedCodeBlock) {
 	if n.Info != nil && bytes.ContainsRune(n.Info.Segment.Value(e.source), '|') {
-		e.found.lost = true // some see the head of a table
+		e.found.lost = true // some renderers see the head of a table
 	}
 	for _, line := range n.Lines().Sliced(0, n.Lines().Len()) {
 		e.shown(line.Start, line.Stop)
 	}
 }
 
-// indentedCode may be the next paragraph of a list to others.
+// indentedCode may be the next paragraph of a list to some renderers.
 func (e *examiner) indentedCode(n *ast.CodeBlock) {
 	for _, line := range n.Lines().Sliced(0, n.Lines().Len()) {
 		if bytes.ContainsAny(line.Value(e.source), "<[#=") {
@@ -187,8 +187,8 @@ func (e *examiner) codeSpan(n *ast.CodeSpan) {
 	e.shown(from, to)
 }
 
-// afterAddress reports whether the word before a place may be an address, which
-// some make a link of, with all that follows up to the next space.
+// afterAddress reports whether the word before a position may be an address. Some
+// renderers turn that into a link, with everything up to the next space.
 func (e *examiner) afterAddress(at int) bool {
 	word := e.source[:at]
 	word = word[bytes.LastIndexAny(word, " \t\n")+1:]
@@ -203,9 +203,9 @@ func (e *examiner) autoLink(n *ast.AutoLink) {
 	e.shown(n.Pos(), n.Pos()+len("<")+len(n.Label(e.source)))
 }
 
-// prose looks at all that is not code for what is a tag, or would be one for a
-// renderer that is less strict, for links that only such a renderer sees, and for
-// definitions of links and footnotes, which reach over the whole document.
+// prose searches everything that is not code for tags, including what a less strict
+// renderer would take for one, for links that only such a renderer sees, and for
+// definitions of links and footnotes, which affect the whole document.
 func (e *examiner) prose() {
 	for at := range e.end {
 		switch {
@@ -220,7 +220,7 @@ func (e *examiner) prose() {
 	}
 }
 
-// destination is where a link leads whose address begins at a place.
+// destination returns where a link leads whose address begins at a position.
 func (e *examiner) destination(at int) []byte {
 	rest := bytes.TrimLeft(e.source[at:min(at+200, e.end)], " \t\n<")
 	if end := bytes.IndexAny(rest, " \t\n)>"); end >= 0 {
@@ -234,24 +234,24 @@ func opensTag(next byte) bool {
 }
 
 // isHarmlessLink reports whether a link leads to a web page, a mail address or
-// somewhere in the same place. Other schemes run something: code in a browser, or
-// a program that has registered itself for them.
+// somewhere in the same place. Other schemes run something: code in a browser, or a
+// program registered for them.
 func isHarmlessLink(destination []byte) bool {
 	return scheme(destination) == "" || LeadsOut(destination)
 }
 
-// LeadsOut reports whether a link leads to a web page or a mail address, wherever
-// the document is that has it.
+// LeadsOut reports whether a link leads to a web page or a mail address, wherever the
+// document is.
 func LeadsOut(destination []byte) bool {
 	return slices.Contains([]string{"http", "https", "mailto"}, scheme(destination))
 }
 
-// scheme is what a browser takes for the scheme of a link, in lower case; "" if it
-// has none.
+// scheme returns what a browser takes for the scheme of a link, in lower case, or "" if
+// it has none.
 func scheme(destination []byte) string {
 	decoded := html.UnescapeString(string(util.UnescapePunctuations(destination)))
 	decoded = strings.Map(func(r rune) rune {
-		if r <= ' ' || r == 0x7f { // browsers leave them out
+		if r <= ' ' || r == 0x7f { // browsers ignore these
 			return -1
 		}
 		return r

@@ -22,14 +22,14 @@ import (
 )
 
 const (
-	// maxParsed is the size of the largest text that is parsed. Some texts take a
-	// parser time that grows with the square of their length.
+	// maxParsed is the size of the largest text that is parsed. Some texts take a parser
+	// quadratic time.
 	maxParsed = 256 << 10
 	maxRounds = 8
 )
 
-// Text returns what somebody wrote as a part of a document that begins and ends
-// with its own lines. It has no control characters.
+// Text returns what somebody wrote as a part of a document, on lines of its own and
+// without control characters.
 func Text(text string) string {
 	text = strings.Trim(plain.Text(text), "\n")
 	if guest, ok := tame(columns(text)); ok {
@@ -40,7 +40,7 @@ func Text(text string) string {
 
 // Quote returns text as a quotation, with something of ours above it.
 func Quote(title, text string) string {
-	if quoted, ok := tame(quote(title, Text(text))); ok { // what stands before it may matter
+	if quoted, ok := tame(quote(title, Text(text))); ok { // again, because what comes before it may matter
 		return quoted
 	}
 	return quote(title, Fence("", plain.Text(text)))
@@ -54,8 +54,8 @@ func quote(title, text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// tame escapes what is out of place in a text until nothing is, and reports
-// whether that succeeded.
+// tame escapes what is out of place in a text until nothing is, and reports whether it
+// succeeded.
 func tame(text string) (string, bool) {
 	if IsCostly(text) {
 		return "", false
@@ -81,9 +81,9 @@ func tame(text string) (string, bool) {
 	return "", false
 }
 
-// escape takes their meaning from the characters at some places: by a backslash,
-// but from < by writing it as an entity. Renderers that make links of bare
-// addresses take a backslash behind one for a part of it.
+// escape takes the meaning from characters: with a backslash, except for <, which
+// becomes an entity. Renderers that turn bare addresses into links take a backslash
+// after one for a part of it.
 func escape(text string, places []int) string {
 	slices.Sort(places)
 	var b strings.Builder
@@ -97,7 +97,7 @@ func escape(text string, places []int) string {
 		}
 		at++
 		if backslashes := len(before) - len(strings.TrimRight(before, `\`)); backslashes%2 == 1 {
-			before = before[:len(before)-1] // it was escaped by it
+			before = before[:len(before)-1] // the backslash that escaped it
 		}
 		b.WriteString(before + "&lt;")
 	}
@@ -105,9 +105,9 @@ func escape(text string, places []int) string {
 	return b.String()
 }
 
-// columns writes the tabs before the words of each line as spaces, because
-// renderers disagree on what a tab is worth in lists and quotations. In a block of
-// code at the margin they mean nothing and stay.
+// columns turns the tabs before the words of each line into spaces, because renderers
+// disagree on what a tab is worth in lists and quotations. In a code block at the
+// margin they mean nothing and stay.
 func columns(text string) string {
 	if !strings.Contains(text, "\t") {
 		return text
@@ -146,8 +146,8 @@ func expandTabs(line string) string {
 // opening are the characters that begin quotations and lists.
 const opening = " >-+*0123456789.)"
 
-// closeFence ends a block of code that reaches beyond the text. A fence closes
-// what a shorter one of its kind has opened, so the longest of each kind will do.
+// closeFence ends a code block that reaches beyond the text. A fence closes what a
+// shorter or equal one of its kind has opened, so the longest of each kind is enough.
 func closeFence(text string) (string, bool) {
 	for _, kind := range []string{"`", "~"} {
 		closed := text + "\n" + strings.Repeat(kind, max(3, longestRun(text, kind[0])))
@@ -158,9 +158,9 @@ func closeFence(text string) (string, bool) {
 	return "", false
 }
 
-// IsCostly reports whether a parser would take its time over a text: what it tries to pair, it
-// may compare with all others of the paragraph, and what a line opens, with all
-// that is open.
+// IsCostly reports whether a parser would take long over a text. It may compare
+// everything that it tries to pair with everything else in the paragraph, and
+// everything that a line opens with everything that is open.
 func IsCostly(text string) bool {
 	const budget = 10_000_000
 	cost, marks := 0, 0
@@ -183,7 +183,7 @@ func IsCostly(text string) bool {
 	return len(text) > maxParsed
 }
 
-// Fence puts text into a block of code whose fence is longer than any inside.
+// Fence puts text into a code block with a fence that is longer than any inside.
 // language is one of ours.
 func Fence(language, text string) string {
 	mark := strings.Repeat("`", max(3, longestRun(text, '`')+1))
@@ -203,7 +203,7 @@ func longestRun(text string, of byte) int {
 	return longest
 }
 
-// Line returns text on one line that is shown as it is, for titles and names.
+// Line returns text on one line that renders literally, for titles and names.
 func Line(text string) string { return escapeLine.Replace(plain.Line(text)) }
 
 var escapeLine = strings.NewReplacer(

@@ -31,9 +31,9 @@ import (
 //
 //	what was said
 //
-// Times are in UTC. Where another day begins, its date stands on a line of its
-// own. What was said cannot break that structure: see the package comment. The only
-// HTML is ours, and folds thinking away.
+// Times are in UTC. Where another day begins, its date is on a line of its own.
+// Messages cannot break that structure: see the package comment. The only HTML is ours,
+// and folds thinking away.
 func Write(ctx context.Context, w io.Writer, c render.Conversation, leaf string) error {
 	var path []session.Entry
 	if leaf != "" {
@@ -97,8 +97,8 @@ var roleEmoji = map[string]string{
 	session.RoleTool:      "🔧 ",
 }
 
-// entryText is an entry with an empty line before it, or nothing for what is
-// not part of the conversation.
+// entryText returns an entry with an empty line before it, or nothing for what is not
+// part of the conversation.
 func entryText(e *session.Entry) (string, error) {
 	switch {
 	case e.Message != nil:
@@ -139,7 +139,7 @@ func messageText(e *session.Entry) (string, error) {
 		silent = false
 	}
 	if silent {
-		b.WriteString("\n\n") // it has no text, and the format asks for a text
+		b.WriteString("\n\n") // it has no text, but the format requires one
 	}
 	if len(calls) > 0 {
 		text, err := indented(calls)
@@ -173,7 +173,7 @@ func blockText(c *session.Content) string {
 	return "*" + Line(strings.Trim(render.MediaGist(c), "[]")) + "*"
 }
 
-// passagesText shows commands as they were typed, and what they printed as output.
+// passagesText shows commands as they were typed, and their output as output.
 func passagesText(text string) string {
 	var parts []string
 	for _, p := range render.Passages(text) {
@@ -189,7 +189,7 @@ func passagesText(text string) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// resultText fences output of several lines: as prose, its lines would be joined.
+// resultText fences output of several lines: as prose, the lines would be joined.
 func resultText(r *session.ToolResultContent) string {
 	var parts []string
 	if r.IsError {
@@ -215,8 +215,7 @@ type toolCall struct {
 	Args json.RawMessage `json:"args"`
 }
 
-// newToolCall keeps the arguments as they were written: in their order, with
-// every digit.
+// newToolCall keeps the arguments as they were written: in their order, with every digit.
 func newToolCall(c *session.Content) (toolCall, error) {
 	block, err := c.MarshalJSON()
 	if err != nil {
