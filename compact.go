@@ -141,7 +141,7 @@ func explainPlan(name string, err error, s *session.Session, counter tokenCounte
 	}
 	hint := ""
 	if _, err := s.PlanCompaction(0, counter.entry); err == nil {
-		hint = "keep fewer tokens, or say from which entry on to keep"
+		hint = "keep fewer tokens, or name the first entry to keep"
 	}
 	return &session.Error{Op: "compact", Name: name, Err: err, Hint: hint}
 }

@@ -169,7 +169,7 @@ func (s *Session) checkNew(ctx context.Context, w *writing, i int) error {
 		there[e.ID] = "it is on the path"
 		if e.Merge != nil {
 			for _, id := range e.Merge.EntryIDs {
-				there[id] = "a merge that is written with it brings it"
+				there[id] = "another merge in the same write brings it"
 			}
 		}
 	}

@@ -305,7 +305,7 @@ func (s *Session) findStart(ctx context.Context, sel *selection) ([]node, error)
 		case sel.compaction == nil && !e.keepsNothing() && !kept.has(sel.older, e.Compaction.FirstKeptEntryID):
 			sel.problems = append(sel.problems, Problem{
 				Kind: ProblemFirstKept, EntryID: e.ID, Pos: n.pos,
-				Detail: fmt.Sprintf("it keeps from %q on, which is not on its path; nothing is left out because of it", e.Compaction.FirstKeptEntryID),
+				Detail: fmt.Sprintf("its first kept entry %q is not on the path before it, so it has no effect", e.Compaction.FirstKeptEntryID),
 			})
 		case sel.compaction == nil:
 			sel.compaction, firstKept = e, e.Compaction.FirstKeptEntryID

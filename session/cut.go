@@ -166,7 +166,7 @@ func (c *Cuts) whyNot(entries []Entry, at int) string {
 	if isToolMessage(&entries[at]) {
 		return "a tool result cannot come first"
 	}
-	return "it goes on the response of the entry before it"
+	return "it continues the response of the entry before it"
 }
 
 // NearestCut returns the entry from which a compaction at the end of a path can keep it:

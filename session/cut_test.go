@@ -198,8 +198,8 @@ func TestCheckCutSaysWhy(t *testing.T) {
 		{"u r9 a", 1, "a tool result cannot come first"},
 		{"u c1 u", 2, "tool call 1 still waits for its result"},
 		{"u c1,2 r2 a", 3, "tool call 1 still waits for its result"},
-		{"u a:x a:x u", 2, "it goes on the response of the entry before it"},
-		{"u t a u", 2, "it goes on the response of the entry before it"},
+		{"u a:x a:x u", 2, "it continues the response of the entry before it"},
+		{"u t a u", 2, "it continues the response of the entry before it"},
 		{"u t l a u", 2, "response"},
 		{"u c0 r0 u c0 r0", 5, "it would separate tool call 0 from its result in entry 5r0"},
 	} {

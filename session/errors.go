@@ -44,7 +44,7 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("%v: we stand at entry %q, the other writer at %q (append again to grow a branch, or Refresh to go on from there)", e.Err, e.Leaf, e.Theirs)
+	return fmt.Sprintf("%v: our leaf is entry %q, the other writer's is %q (append again to grow a branch, or Refresh to continue from theirs)", e.Err, e.Leaf, e.Theirs)
 }
 
 func (e *ConflictError) Unwrap() error { return e.Err }

@@ -135,5 +135,5 @@ func targetProblem(entryID string, t EntryType, id string) Problem {
 }
 
 func repeatedProblem(mergeID, id, why string) Problem {
-	return Problem{Kind: ProblemRepeated, EntryID: mergeID, Detail: "it names entry " + id + ", but " + why + "; it is not brought again"}
+	return Problem{Kind: ProblemRepeated, EntryID: mergeID, Detail: "it names entry " + id + ", but " + why + "; it is not repeated"}
 }

@@ -367,7 +367,7 @@ func (t *tree) settle() {
 	for _, p := range t.pending {
 		child := &t.nodes[p.child]
 		if p.parent == child.id {
-			t.report(ProblemSelfParent, child.id, child.pos, "taken for a root")
+			t.report(ProblemSelfParent, child.id, child.pos, "treated as a root")
 			continue
 		}
 		at, ok := t.at(p.parent)
@@ -437,7 +437,7 @@ func (t *tree) cutCycles() {
 			}
 		}
 		t.report(ProblemCycle, t.nodes[cut].id, t.nodes[cut].pos,
-			fmt.Sprintf("its parent %q descends from it; taken for a root", t.nodes[t.nodes[cut].parent].id))
+			fmt.Sprintf("its parent %q descends from it; treated as a root", t.nodes[t.nodes[cut].parent].id))
 		t.nodes[cut].parent = none
 	}
 }

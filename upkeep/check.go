@@ -152,7 +152,7 @@ func describeFault(f store.Fault) string {
 	case store.FaultUnsynced:
 		return "the disk refused to confirm a write; the next append rewrites the session"
 	case store.FaultTemporary:
-		return "a writer left it when it was stopped"
+		return "left behind by a writer that was stopped"
 	case store.FaultLock:
 		return fmt.Sprintf("the lock of a session %q that does not exist", f.Name)
 	}

@@ -159,7 +159,7 @@ func (s *sessionCheck) checkEnd(ctx context.Context) error {
 	if err != nil || again != end || sizeAgain != size {
 		return err
 	}
-	detail := counted(size-end, "byte", "bytes") + " after the last whole line; the next append deals with them"
+	detail := counted(size-end, "byte", "bytes") + " after the last whole line; the next append completes or removes them"
 	return s.tell(Finding{Kind: string(session.ProblemTail), Offset: end, Detail: detail}, false)
 }
 
@@ -212,7 +212,7 @@ func (s *sessionCheck) oddities(e *session.Entry) []Finding {
 		odd = append(odd, Finding{Kind: KindUsage, Entry: e.ID, Offset: s.places[e.ID], Detail: detail})
 	}
 	if !isKnownRole(e.Message.Role) {
-		detail := fmt.Sprintf("%.40q is not one of the roles that messages are written with", e.Message.Role)
+		detail := fmt.Sprintf("%.40q is not a role that messages may have", e.Message.Role)
 		odd = append(odd, Finding{Kind: KindRole, Entry: e.ID, Offset: s.places[e.ID], Detail: detail})
 	}
 	return odd

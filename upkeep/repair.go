@@ -162,7 +162,7 @@ func (j *repairJob) addLeftover(ctx context.Context, p *repairPlan) error {
 			return err
 		}
 		if f.Kind == store.FaultLeftover {
-			p.act(string(f.Kind), nil, "it goes to quarantine; the plain file counts")
+			p.act(string(f.Kind), nil, "it moves to quarantine; the plain file counts")
 		}
 	}
 	return nil
@@ -184,6 +184,6 @@ func (j *repairJob) restoreBackup(ctx context.Context) ([]Action, string, error)
 	}
 	return []Action{{
 		Session: j.Session, Action: "backup", Path: backup,
-		Detail: "nothing in the log can be read; the backup takes its place, and the log goes to quarantine",
+		Detail: "nothing in the log can be read; the backup replaces it, and the log moves to quarantine",
 	}}, "", nil
 }

@@ -308,7 +308,7 @@ func (p *Planner) merge(into, from int32) {
 		if a.gone {
 			live = from
 		}
-		p.drop(live, "a call that it goes with was left out")
+		p.drop(live, "a call that it belongs to was left out")
 	}
 	p.items[a.last].next, a.last = b.first, b.last
 	class := classWith(a.class, b.class)

@@ -465,5 +465,5 @@ func ExampleTrim() {
 	// sent: 2
 	// sent: 3
 	// sent: 4
-	// shortened 3 because it was larger than the 27 tokens that one turn may take of DIALOG
+	// shortened 3 because it was larger than the 27 tokens of DIALOG that one turn may take
 }

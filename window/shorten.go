@@ -36,7 +36,7 @@ func (p *Planner) shortenLarge(over excess) {
 		if g.cost.Tokens <= limit || by <= 0 {
 			return false
 		}
-		p.shorten(of, by, tokensOf, fmt.Sprintf("it was larger than the %d tokens that one turn may take of %v", limit, g.class))
+		p.shorten(of, by, tokensOf, fmt.Sprintf("it was larger than the %d tokens of %v that one turn may take", limit, g.class))
 		return true // once is enough: now it is no larger than the others
 	})
 }

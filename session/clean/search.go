@@ -48,7 +48,7 @@ func (s *Sweep) search(ctx context.Context, r *Receipt) error {
 		case file.RoomBlob:
 			ref := store.Ref("sha256:" + filepath.Base(f.Path))
 			if _, ok := ref.Hex(); !ok {
-				r.left(f.Path, "", "it has the same secret, and is not one of the store's files")
+				r.left(f.Path, "", "it contains the same secret, but is not one of the store's files")
 				return nil
 			}
 			suspects[ref] = true
@@ -72,7 +72,7 @@ func (r *Receipt) left(path, session, why string) {
 // removeTemp deletes a temporary file that an interrupted writer left behind.
 func (s *Sweep) removeTemp(f file.Found, r *Receipt) error {
 	if time.Since(f.Modified) < file.StaleAfter {
-		r.left(f.Path, "", "somebody may be writing it; if nobody is, it may be deleted")
+		r.left(f.Path, "", "another program may be writing it; if not, it can be deleted")
 		return nil
 	}
 	if err := s.store.RemoveFound(f); err != nil {

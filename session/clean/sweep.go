@@ -280,7 +280,7 @@ func (s *Sweep) tell(doing string, done, total int64) {
 }
 
 func (s *Sweep) unread(path, name, why string) {
-	s.Unread = append(s.Unread, Left{Path: path, Session: name, Why: "it could not be looked at: " + why})
+	s.Unread = append(s.Unread, Left{Path: path, Session: name, Why: "it could not be searched: " + why})
 }
 
 func (s *Sweep) eachLine(ctx context.Context, name string, ed *editor, found func(e edited)) (err error) {
