@@ -15,7 +15,7 @@ import (
 	"unicode"
 )
 
-// A Part of a message is one of these.
+// Kind is what a part of a message is.
 type Kind int
 
 const (
