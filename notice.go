@@ -21,50 +21,50 @@ type Notice interface {
 
 // The notices.
 type (
-	// IndexElsewhere: the index could not be kept beside the sessions. Another one is used,
+	// IndexElsewhere says that the index could not be kept beside the sessions. Another one is used,
 	// which takes time when it is first built.
 	IndexElsewhere struct {
 		Path string `json:"path"`
 		Err  error  `json:"-"` // why it could not be beside them
 	}
-	// IndexBehind: what was imported is not in the index yet. It will be when somebody next
+	// IndexBehind says that what was imported is not in the index yet. It will be when somebody next
 	// asks for something that needs it.
 	IndexBehind struct {
 		Err error `json:"-"`
 	}
-	// SessionUnread: a session could not be read. It is missing from every list, search and
+	// SessionUnread says that a session could not be read. It is missing from every list, search and
 	// sum.
 	SessionUnread struct {
 		Name string `json:"session"`
 		Err  error  `json:"-"`
 	}
-	// LineSkipped: a line of a session is not an entry.
+	// LineSkipped says that a line of a session is not an entry.
 	LineSkipped struct {
 		Name   string `json:"session"`
 		Offset int64  `json:"offset"` // in bytes
 	}
-	// SessionTrashed: the home was full, and this session, which had been inactive longest,
+	// SessionTrashed says that the home was full, and this session, which had been inactive longest,
 	// made room.
 	SessionTrashed struct {
 		Name   string    `json:"session"`
 		Active time.Time `json:"active"`
 		Max    int       `json:"max"` // how many sessions the home may have
 	}
-	// SessionMissing: a session of the conversation that was opened does not exist.
+	// SessionMissing says that a session of the conversation that was opened does not exist.
 	SessionMissing struct {
 		ID string `json:"session"`
 	}
-	// ContinuedElsewhere: the session that continued the conversation is missing, so a new
+	// ContinuedElsewhere says that the session that continued the conversation is missing, so a new
 	// one was created that continues it instead.
 	ContinuedElsewhere struct {
 		Missing string `json:"missing"`
 		Session string `json:"session"`
 	}
-	// SecretRemoved: a secret was taken out of an entry before it was written.
+	// SecretRemoved says that a secret was taken out of an entry before it was written.
 	SecretRemoved struct {
 		Finding redact.Finding `json:"finding"`
 	}
-	// RedactionFinished: an earlier redaction was interrupted, and the rest of it was done
+	// RedactionFinished says that an earlier redaction was interrupted, and the rest of it was done
 	// now. Err says why not.
 	RedactionFinished struct {
 		Receipt *clean.Receipt `json:"receipt,omitempty"`
