@@ -24,75 +24,80 @@ var checks = map[string]func([]byte) []provider.Fault{
 }
 
 // refused are requests that the providers refuse, each for one reason.
-var refused = map[string]map[string]provider.Rule{
+var refused = map[string][]refusal{
 	"anthropic": {
-		`{"messages":[]}`:                                                                                      provider.RuleEmpty,
-		`[{"role":"system","content":"x"}]`:                                                                    provider.RuleRole,
-		`[{"role":"user","content":""},{"role":"user","content":"x"}]`:                                         provider.RuleEmpty,
-		`[{"role":"user","content":[{"type":"text","text":" \n"}]}]`:                                           provider.RuleEmpty,
-		`{"system":[{"type":"text","text":""}],"messages":[{"role":"user","content":"x"}]}`:                    provider.RuleEmpty,
-		`[{"role":"user","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}]`:                     provider.RuleRole,
-		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}]`:                provider.RuleUnanswered,
-		`[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r"}]}]`:                 provider.RuleOrphan,
-		`[{"role":"assistant","content":[{"type":"thinking","thinking":"hm"}]},{"role":"user","content":"x"}]`: provider.RuleUnsigned,
-		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"text","text":"w"},{"type":"tool_result","tool_use_id":"a"}]}]`:                                                                                                                               provider.RuleOrder,
-		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"},{"type":"tool_result","tool_use_id":"a"}]}]`:                                                                                                                 provider.RuleRepeated,
-		`[{"role":"assistant","content":[{"type":"tool_use","id":"a|b","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a|b"}]}]`:                                                                                                                                                      provider.RuleName,
-		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":"{}"}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]`:                                                                                                                                                        provider.RuleShape,
-		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]`: provider.RuleRepeated,
+		{provider.RuleEmpty, `{"messages":[]}`},
+		{provider.RuleRole, `[{"role":"system","content":"x"}]`},
+		{provider.RuleEmpty, `[{"role":"user","content":""},{"role":"user","content":"x"}]`},
+		{provider.RuleEmpty, `[{"role":"user","content":[{"type":"text","text":" \n"}]}]`},
+		{provider.RuleEmpty, `{"system":[{"type":"text","text":""}],"messages":[{"role":"user","content":"x"}]}`},
+		{provider.RuleRole, `[{"role":"user","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}]`},
+		{provider.RuleUnanswered, `[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}]`},
+		{provider.RuleOrphan, `[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r"}]}]`},
+		{provider.RuleUnsigned, `[{"role":"assistant","content":[{"type":"thinking","thinking":"hm"}]},{"role":"user","content":"x"}]`},
+		{provider.RuleOrder, `[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"text","text":"w"},{"type":"tool_result","tool_use_id":"a"}]}]`},
+		{provider.RuleRepeated, `[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"},{"type":"tool_result","tool_use_id":"a"}]}]`},
+		{provider.RuleName, `[{"role":"assistant","content":[{"type":"tool_use","id":"a|b","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a|b"}]}]`},
+		{provider.RuleShape, `[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":"{}"}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]`},
+		{provider.RuleRepeated, `[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]`},
 	},
 	"bedrock": {
-		`[{"role":"user","content":[]}]`:                                                      provider.RuleEmpty,
-		`[{"role":"user","content":[{"text":" "}]}]`:                                          provider.RuleEmpty,
-		`[{"role":"user","content":"x"}]`:                                                     provider.RuleShape,
-		`[{"role":"tool","content":[{"text":"x"}]}]`:                                          provider.RuleRole,
-		`[{"role":"assistant","content":[{"text":"x"}]}]`:                                     provider.RuleOrder,
-		`[{"role":"user","content":[{"text":"x"}]},{"role":"user","content":[{"text":"x"}]}]`: provider.RuleOrder,
-		`[{"role":"user","content":[{"text":"x"}]},{"role":"assistant","content":[{"toolUse":{"toolUseId":"a","name":"f","input":{}}}]}]`: provider.RuleUnanswered,
-		`[{"role":"user","content":[{"toolResult":{"toolUseId":"a","content":[{"text":"r"}]}}]}]`:                                         provider.RuleOrphan,
+		{provider.RuleEmpty, `[{"role":"user","content":[]}]`},
+		{provider.RuleEmpty, `[{"role":"user","content":[{"text":" "}]}]`},
+		{provider.RuleShape, `[{"role":"user","content":"x"}]`},
+		{provider.RuleRole, `[{"role":"tool","content":[{"text":"x"}]}]`},
+		{provider.RuleOrder, `[{"role":"assistant","content":[{"text":"x"}]}]`},
+		{provider.RuleOrder, `[{"role":"user","content":[{"text":"x"}]},{"role":"user","content":[{"text":"x"}]}]`},
+		{provider.RuleUnanswered, `[{"role":"user","content":[{"text":"x"}]},{"role":"assistant","content":[{"toolUse":{"toolUseId":"a","name":"f","input":{}}}]}]`},
+		{provider.RuleOrphan, `[{"role":"user","content":[{"toolResult":{"toolUseId":"a","content":[{"text":"r"}]}}]}]`},
 	},
 	"google": {
-		`{"contents":[]}`:                               provider.RuleEmpty,
-		`[{"role":"user","parts":[]}]`:                  provider.RuleEmpty,
-		`[{"role":"user","parts":[{"text":""}]}]`:       provider.RuleEmpty,
-		`[{"role":"assistant","parts":[{"text":"x"}]}]`: provider.RuleRole,
-		`[{"role":"user","parts":[{"text":"x"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]}]`:                                                                                                                   provider.RuleUnanswered,
-		`[{"role":"user","parts":[{"functionResponse":{"name":"f","response":{}}}]}]`:                                                                                                                                                   provider.RuleOrphan,
-		`[{"role":"user","parts":[{"text":"x"}]},{"role":"model","parts":[{"text":"y"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{}}}]}]`: provider.RuleOrder,
-		`[{"role":"user","parts":[{"text":"x"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}},{"functionCall":{"name":"f","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{}}}]}]`: provider.RuleUnanswered,
-		`[{"role":"user","parts":[{"text":"x"}]},{"role":"model","parts":[{"functionCall":{"name":"f g","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"f g","response":{}}}]}]`:                                     provider.RuleName,
+		{provider.RuleEmpty, `{"contents":[]}`},
+		{provider.RuleEmpty, `[{"role":"user","parts":[]}]`},
+		{provider.RuleEmpty, `[{"role":"user","parts":[{"text":""}]}]`},
+		{provider.RuleRole, `[{"role":"assistant","parts":[{"text":"x"}]}]`},
+		{provider.RuleUnanswered, `[{"role":"user","parts":[{"text":"x"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]}]`},
+		{provider.RuleOrphan, `[{"role":"user","parts":[{"functionResponse":{"name":"f","response":{}}}]}]`},
+		{provider.RuleOrder, `[{"role":"user","parts":[{"text":"x"}]},{"role":"model","parts":[{"text":"y"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{}}}]}]`},
+		{provider.RuleUnanswered, `[{"role":"user","parts":[{"text":"x"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}},{"functionCall":{"name":"f","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{}}}]}]`},
+		{provider.RuleName, `[{"role":"user","parts":[{"text":"x"}]},{"role":"model","parts":[{"functionCall":{"name":"f g","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"f g","response":{}}}]}]`},
 	},
 	"chat": {
-		`[]`:                                    provider.RuleEmpty,
-		`[{"role":"robot","content":"x"}]`:      provider.RuleRole,
-		`[{"role":"assistant","content":null}]`: provider.RuleEmpty,
-		`[{"role":"user","content":[]}]`:        provider.RuleEmpty,
-		`[{"role":"system","content":[{"type":"image_url","image_url":{"url":"u"}}]}]`:                                                                                                                                  provider.RuleRole,
-		`[{"role":"tool","tool_call_id":"a","content":"r"}]`:                                                                                                                                                            provider.RuleOrphan,
-		`[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"user","content":"x"}]`:                                                                     provider.RuleUnanswered,
-		`[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":{}}}]},{"role":"tool","tool_call_id":"a","content":"r"}]`:                                                    provider.RuleShape,
-		`[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f.g","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"r"}]`:                                                provider.RuleName,
-		`[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"r"},{"role":"tool","tool_call_id":"a","content":"r"}]`: provider.RuleRepeated,
+		{provider.RuleEmpty, `[]`},
+		{provider.RuleRole, `[{"role":"robot","content":"x"}]`},
+		{provider.RuleEmpty, `[{"role":"assistant","content":null}]`},
+		{provider.RuleEmpty, `[{"role":"user","content":[]}]`},
+		{provider.RuleRole, `[{"role":"system","content":[{"type":"image_url","image_url":{"url":"u"}}]}]`},
+		{provider.RuleOrphan, `[{"role":"tool","tool_call_id":"a","content":"r"}]`},
+		{provider.RuleUnanswered, `[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"user","content":"x"}]`},
+		{provider.RuleShape, `[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":{}}}]},{"role":"tool","tool_call_id":"a","content":"r"}]`},
+		{provider.RuleName, `[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f.g","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"r"}]`},
+		{provider.RuleRepeated, `[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"r"},{"role":"tool","tool_call_id":"a","content":"r"}]`},
 	},
 	"responses": {
-		`{"input":[]}`: provider.RuleEmpty,
-		`[{"type":"message","role":"robot","content":"x"}]`:                                                                             provider.RuleRole,
-		`[{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}]`:                                                          provider.RuleUnanswered,
-		`[{"type":"function_call_output","call_id":"a","output":"r"}]`:                                                                  provider.RuleOrphan,
-		`[{"role":"user","content":"x"},{"type":"reasoning","id":"rs_1","summary":[]}]`:                                                 provider.RuleOrder,
-		`[{"type":"function_call","call_id":"a","name":"f","arguments":{}},{"type":"function_call_output","call_id":"a","output":"r"}]`: provider.RuleShape,
-		`[{"type":"function_call","call_id":"a","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"a","output":"r"},{"type":"function_call_output","call_id":"a","output":"r"}]`: provider.RuleRepeated,
+		{provider.RuleEmpty, `{"input":[]}`},
+		{provider.RuleRole, `[{"type":"message","role":"robot","content":"x"}]`},
+		{provider.RuleUnanswered, `[{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}]`},
+		{provider.RuleOrphan, `[{"type":"function_call_output","call_id":"a","output":"r"}]`},
+		{provider.RuleOrder, `[{"role":"user","content":"x"},{"type":"reasoning","id":"rs_1","summary":[]}]`},
+		{provider.RuleShape, `[{"type":"function_call","call_id":"a","name":"f","arguments":{}},{"type":"function_call_output","call_id":"a","output":"r"}]`},
+		{provider.RuleRepeated, `[{"type":"function_call","call_id":"a","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"a","output":"r"},{"type":"function_call_output","call_id":"a","output":"r"}]`},
 	},
+}
+
+type refusal struct {
+	rule    provider.Rule
+	request string
 }
 
 // TestChecksRefuse: what a provider refuses has a fault, of its rule and at a
 // place.
 func TestChecksRefuse(t *testing.T) {
 	for name, requests := range refused {
-		for request, rule := range requests {
-			faults := checks[name]([]byte(request))
-			if len(faults) == 0 || faults[0].Rule != rule || faults[0].At == "" || faults[0].What == "" {
-				t.Errorf("%s: %s: %v, want one of the rule %q", name, request, faults, rule)
+		for _, r := range requests {
+			faults := checks[name]([]byte(r.request))
+			if len(faults) == 0 || faults[0].Rule != r.rule || faults[0].At == "" || faults[0].What == "" {
+				t.Errorf("%s: %s: %v, want one of the rule %q", name, r.request, faults, r.rule)
 			}
 		}
 		if faults := checks[name]([]byte(`{`)); len(faults) != 1 || faults[0].Rule != provider.RuleShape {
