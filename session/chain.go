@@ -24,7 +24,7 @@ const CustomContinuedTo = "coppice.continued_to"
 // it. The entry may be of any type; of is the session's own id.
 func ContinuedTo(e *Entry, of, current string) string {
 	if e.Custom == nil || e.Custom.CustomType != CustomContinuedTo || e.Custom.Data["of"] != of {
-		return current // also if the record was copied along with another session's history
+		return current // a record with another "of" was copied from another session's history
 	}
 	next, ok := e.Custom.Data["session"].(string)
 	if ok && (current == "" || e.Custom.Data["instead_of"] == current) {

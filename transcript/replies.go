@@ -61,7 +61,8 @@ func JoinReplies(entries []session.Entry) []session.Entry {
 	return out
 }
 
-// AddUsage returns the sum of what two parts of a reply took. Either may be nil.
+// AddUsage returns the sum of two usages, such as those of two parts of a reply. Either
+// may be nil; neither is changed.
 func AddUsage(a, b *session.Usage) *session.Usage {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)

@@ -18,7 +18,7 @@ import (
 // record that is made of nothing in the session, such as what the program says before
 // the first prompt, is "".
 func wrote(s *Script, records []Record) map[string]string {
-	places := make(map[string][]int) // of what is said, by where it stands on the path
+	places := make(map[string][]int) // where on the path each text, call and result is
 	for i := range s.Path {
 		for _, key := range blockKeys(&s.Path[i]) {
 			places[key] = append(places[key], i)

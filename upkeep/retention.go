@@ -24,8 +24,8 @@ type Session struct {
 // Survey returns all readable sessions of a store, most recently active first. It calls
 // unread, which may be nil, for each of the others.
 //
-// Sessions that continue each other are one conversation: as long as something is said
-// in the last of them, none of the others is old.
+// Sessions that continue each other are one conversation, and all of them are as old as
+// the last message in it.
 func Survey(ctx context.Context, st store.Store, unread func(name string, err error)) ([]Session, error) {
 	var all []Session
 	for stat, err := range st.List(ctx) {

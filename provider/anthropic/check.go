@@ -18,15 +18,8 @@ import (
 // very next message is not relaxed for them.
 func Check(request []byte) []provider.Fault {
 	var c checker
-	o, ok := c.Request(request, "messages")
-	if !ok {
-		return c.Faults
-	}
+	list, o := c.Messages(request, "messages")
 	c.system(o.Get("system"))
-	list, ok := c.List("", o, "messages")
-	if ok && len(list) == 0 {
-		c.Break(provider.RuleEmpty, "messages", "there must be a message")
-	}
 	turns := make([]wire.Turn, len(list))
 	for i, raw := range list {
 		turns[i] = c.message(wire.Place("messages", i), raw, i+1 == len(list))

@@ -15,14 +15,7 @@ import (
 // for reasons that only the provider knows.
 func Check(request []byte) []provider.Fault {
 	var c checker
-	o, ok := c.Request(request, "messages")
-	if !ok {
-		return c.Faults
-	}
-	list, ok := c.List("", o, "messages")
-	if ok && len(list) == 0 {
-		c.Break(provider.RuleEmpty, "messages", "there must be a message")
-	}
+	list, _ := c.Messages(request, "messages")
 	turns := make([]wire.Turn, len(list))
 	for i, raw := range list {
 		at := wire.Place("messages", i)

@@ -15,14 +15,7 @@ import (
 // signatures of its own thoughts, for instance.
 func Check(request []byte) []provider.Fault {
 	var c checker
-	o, ok := c.Request(request, "contents")
-	if !ok {
-		return c.Faults
-	}
-	list, ok := c.List("", o, "contents")
-	if ok && len(list) == 0 {
-		c.Break(provider.RuleEmpty, "contents", "there must be a content")
-	}
+	list, _ := c.Messages(request, "contents")
 	turns := make([]wire.Turn, len(list))
 	for i, raw := range list {
 		turns[i] = c.content(wire.Place("contents", i), raw)
@@ -117,20 +110,19 @@ func refOf(o wire.Object) string {
 // a function that is called twice has two results of its name.
 func (c *checker) pairs(turns []wire.Turn) {
 	for i := range turns {
-		count := make(map[string]int)
-		number := func(list []wire.Ref) []wire.Ref {
-			clear(count)
-			out := make([]wire.Ref, len(list))
-			for i, ref := range list {
-				count[ref.ID]++
-				if n := count[ref.ID]; n > 1 {
-					ref.ID += "#" + string(wire.Number(n))
-				}
-				out[i] = ref
-			}
-			return out
-		}
-		turns[i].Calls, turns[i].Results = number(turns[i].Calls), number(turns[i].Results)
+		number(turns[i].Calls)
+		number(turns[i].Results)
 	}
 	c.Pairs(turns, false)
+}
+
+// number tells references with the same id apart, by their order.
+func number(list []wire.Ref) {
+	count := make(map[string]int)
+	for i := range list {
+		id := list[i].ID
+		if count[id]++; count[id] > 1 {
+			list[i].ID += "#" + string(wire.Number(count[id]))
+		}
+	}
 }

@@ -15,14 +15,7 @@ import (
 // be refused for reasons that only the provider knows.
 func CheckChat(request []byte) []provider.Fault {
 	var c chatChecker
-	o, ok := c.Request(request, "messages")
-	if !ok {
-		return c.Faults
-	}
-	list, ok := c.List("", o, "messages")
-	if ok && len(list) == 0 {
-		c.Break(provider.RuleEmpty, "messages", "there must be a message")
-	}
+	list, _ := c.Messages(request, "messages")
 	for i, raw := range list {
 		c.message(wire.Place("messages", i), raw)
 	}

@@ -394,7 +394,7 @@ func TestReadPersisted(t *testing.T) {
 		t.Errorf("problems %v, %d bytes kept", c.Problems, c.Kept)
 	}
 	if gone := c.Counts[transcript.Became{What: "persisted output that is gone", Became: "its preview"}]; gone != 1 {
-		t.Errorf("of %d outputs it is said that they are gone: %v", gone, c.Counts)
+		t.Errorf("%d outputs are counted as gone, want 1: %v", gone, c.Counts)
 	}
 }
 

@@ -70,7 +70,7 @@ type writer struct {
 	data    bytes.Buffer
 	model   string
 	effort  string
-	total   session.Usage
+	total   *session.Usage
 	spentOn map[string]bool // responses whose usage was written
 	losses  []transcript.Loss
 }
@@ -343,13 +343,9 @@ func (w *writer) count(e *session.Entry) {
 		w.spentOn = make(map[string]bool)
 	}
 	w.spentOn[id] = true
-	w.total.Input += u.Input
-	w.total.Output += u.Output
-	w.total.CacheRead += u.CacheRead
-	w.total.CacheWrite += u.CacheWrite
-	w.total.Reasoning += u.Reasoning
+	w.total = transcript.AddUsage(w.total, u)
 	var o, info residue.Object
-	info.Set("total_token_usage", tokenUsage(&w.total))
+	info.Set("total_token_usage", tokenUsage(w.total))
 	info.Set("last_token_usage", tokenUsage(u))
 	info.Set("model_context_window", nil)
 	o.Set("type", "token_count")

@@ -126,8 +126,8 @@ func (r *Rules) List(at string, o Object, name string) ([]json.RawMessage, bool)
 	return list, ok
 }
 
-// Request returns what is to be checked: a request, or a bare list of messages as
-// if it were one.
+// Request returns a request. A bare list of messages is taken for a request that has
+// nothing else.
 func (r *Rules) Request(data []byte, list string) (Object, bool) {
 	data, err := Compact(data)
 	if err != nil {
@@ -138,6 +138,20 @@ func (r *Rules) Request(data []byte, list string) (Object, bool) {
 		return Object{{Name: list, Value: data}}, true
 	}
 	return r.Object("request", data)
+}
+
+// Messages returns the messages of a request, of which there must be one, and the
+// request around them.
+func (r *Rules) Messages(data []byte, list string) ([]json.RawMessage, Object) {
+	o, ok := r.Request(data, list)
+	if !ok {
+		return nil, nil
+	}
+	messages, ok := r.List("", o, list)
+	if ok && len(messages) == 0 {
+		r.Break(provider.RuleEmpty, list, "it is empty")
+	}
+	return messages, o
 }
 
 // IsBlank reports whether a text says nothing: some providers refuse it.
