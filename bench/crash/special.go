@@ -18,7 +18,7 @@ import (
 	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/transcript"
-	"github.com/coppice-dev/coppice/transcript/claudecode"
+	"github.com/coppice-dev/coppice/transcript/format/claudecode"
 )
 
 // Secrets.

@@ -8,10 +8,10 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/transcript"
-	"github.com/coppice-dev/coppice/transcript/claudecode"
-	"github.com/coppice-dev/coppice/transcript/codex"
-	"github.com/coppice-dev/coppice/transcript/geminicli"
-	"github.com/coppice-dev/coppice/transcript/pi"
+	"github.com/coppice-dev/coppice/transcript/format/claudecode"
+	"github.com/coppice-dev/coppice/transcript/format/codex"
+	"github.com/coppice-dev/coppice/transcript/format/geminicli"
+	"github.com/coppice-dev/coppice/transcript/format/pi"
 )
 
 // TestGoOnElsewhere: what a program adds to an exported conversation comes back to

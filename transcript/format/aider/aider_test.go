@@ -1,0 +1,104 @@
+package aider_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/format/aider"
+	"github.com/coppice-dev/coppice/transcript/transcripttest"
+)
+
+// TestMain makes the local time zone one that is the same everywhere: aider's
+// times have none.
+func TestMain(m *testing.M) {
+	time.Local = time.UTC
+	os.Exit(m.Run())
+}
+
+// fixture is read under a name of its own, because ids are made of the path.
+func fixture(t testing.TB) *transcript.File {
+	t.Helper()
+	data, err := os.ReadFile("testdata/history.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return transcript.FileOf("history.md", data)
+}
+
+func TestHistory(t *testing.T) {
+	got := transcripttest.Collect(t, aider.Format(), fixture(t))
+	transcripttest.Golden(t, "testdata/history.golden", transcripttest.Outline(got))
+}
+
+// TestRunsOfOneSecond: two runs with equal headers are two conversations, and
+// stay the same ones when the file is read again.
+func TestRunsOfOneSecond(t *testing.T) {
+	first := transcripttest.Collect(t, aider.Format(), fixture(t)).Conversations
+	second := transcripttest.Collect(t, aider.Format(), fixture(t)).Conversations
+	if len(first) != 3 || first[0].ID == first[1].ID {
+		t.Fatalf("%d conversations, the first two %s and %s", len(first), first[0].ID, first[1].ID)
+	}
+	for i := range first {
+		if first[i].ID != second[i].ID {
+			t.Errorf("run %d has another id when it is read again", i)
+		}
+	}
+}
+
+func TestDetect(t *testing.T) {
+	for name, want := range map[string]bool{".aider.chat.history.md": true, "notes.md": false} {
+		if got := aider.Format().Detect(transcript.FileOf("/p/"+name, []byte("# Notes\n"))); got != want {
+			t.Errorf("%s: detected is %t", name, got)
+		}
+	}
+}
+
+func TestBeforeTheFirstHeader(t *testing.T) {
+	f := transcript.FileOf("/p/.aider.chat.history.md", []byte("#### hello\nhi\n>\n####\n"))
+	got := transcripttest.Collect(t, aider.Format(), f)
+	if len(got.Conversations) != 1 || len(got.Conversations[0].Records) != 2 || got.Conversations[0].CWD != filepath.FromSlash("/p") {
+		t.Errorf("got\n%s", transcripttest.Outline(got))
+	}
+}
+
+// TestSamples counts in its own way: every line of the user is in a message.
+func TestSamples(t *testing.T) {
+	for _, path := range transcripttest.Samples(t, "aider/*/*.md") {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var have strings.Builder
+			for _, c := range transcripttest.Collect(t, aider.Format(), transcript.FileOf(".aider.chat.history.md", data)).Conversations {
+				for _, r := range c.Records {
+					if r.Entry.Message.Role == "user" {
+						have.WriteString(r.Entry.Message.Content[0].Text.Content + "\n")
+					}
+				}
+			}
+			for line := range strings.Lines(string(data)) {
+				if text, ok := strings.CutPrefix(line, "#### "); ok && !strings.Contains(have.String(), strings.TrimSpace(text)) {
+					t.Errorf("the user's line %q is missing", text)
+				}
+			}
+		})
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	data, err := os.ReadFile("testdata/history.md")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, err := transcript.Collect(t.Context(), aider.Format(), transcript.FileOf("history.md", data)); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,93 @@
+package claudeai_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/format/claudeai"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/transcripttest"
+)
+
+// TestTree has all kinds of blocks, and conversations with and without parents:
+// in old exports, another message of the same sender is a second try.
+func TestTree(t *testing.T) {
+	got := transcripttest.Collect(t, claudeai.Format(), transcripttest.Open(t, "testdata/conversations.json"))
+	transcripttest.Golden(t, "testdata/conversations.golden", transcripttest.Outline(got))
+}
+
+func TestArchive(t *testing.T) {
+	data, err := os.ReadFile("testdata/conversations.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var buf bytes.Buffer
+	w := zip.NewWriter(&buf)
+	for name, content := range map[string][]byte{"users.json": []byte("[]"), "conversations.json": data} {
+		member, err := w.Create(name)
+		if err == nil {
+			_, err = member.Write(content)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "data.zip")
+	if err := os.WriteFile(path, buf.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []*transcript.File{transcripttest.Open(t, path), transcript.FileOf("data.zip", buf.Bytes())} {
+		got := transcripttest.Collect(t, claudeai.Format(), f)
+		if len(got.Conversations) != 3 || got.Counts[transcript.Became{What: "file users.json", Became: "left out"}] != 1 {
+			t.Errorf("%d conversations, counts %v", len(got.Conversations), got.Counts)
+		}
+	}
+	for name, content := range map[string]string{"other.json": `{"mapping":{}}`, "broken.zip": "PK\x03\x04rest"} {
+		if claudeai.Format().Detect(transcript.FileOf(name, []byte(content))) {
+			t.Errorf("%s is taken for an export", name)
+		}
+	}
+}
+
+// TestSamples counts in its own way: every message with content is there.
+func TestSamples(t *testing.T) {
+	for _, path := range transcripttest.Samples(t, "claude-ai-export/*.json") {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			f := transcripttest.Open(t, path)
+			have := map[string]bool{}
+			for _, c := range transcripttest.Collect(t, claudeai.Format(), f).Conversations {
+				for _, r := range c.Records {
+					have[r.ID] = true
+				}
+			}
+			for doc, err := range f.Documents(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				for m := range loose.Value(doc.Data).Get("chat_messages").Items() {
+					if id := m.Get("uuid").Text(); m.Get("text").Text() != "" && !have[id] {
+						t.Errorf("message %s is missing", id)
+					}
+				}
+			}
+		})
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	data, err := os.ReadFile("testdata/conversations.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_, _ = transcript.Collect(t.Context(), claudeai.Format(), transcript.FileOf("conversations.json", data))
+	})
+}

@@ -1,0 +1,284 @@
+package claudecode_test
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/format/claudecode"
+	"github.com/coppice-dev/coppice/transcript/transcripttest"
+)
+
+func writeEnv() transcript.Env {
+	return transcript.Env{Home: "/home/u", Getenv: func(string) string { return "" }}
+}
+
+// uuids replaces the short names of lines by ids as the program has them.
+func uuids(s string) string {
+	var pairs []string
+	for _, name := range []string{"u1", "u2", "a1", "a2", "a3", "r1", "r2", "b1", "s1"} {
+		pairs = append(pairs, `"`+name+`"`, `"`+transcript.HashID(name)+`"`)
+	}
+	return strings.NewReplacer(pairs...).Replace(s)
+}
+
+// TestRoundTrip: what is written reads as what it was.
+func TestRoundTrip(t *testing.T) {
+	s := new(script).user("u1", "", "go").
+		reply("a1", "u1", "1", `{"type":"thinking","thinking":"hm","signature":"sig"}`, 2).
+		reply("a2", "a1", "1", call("t1", "Bash"), 5).
+		tree("user", "r1", "a2", `"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","is_error":true,"content":[{"type":"text","text":"one"}]},{"type":"tool_result","tool_use_id":"t2","content":[{"type":"text","text":"x"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}}]}]}`).
+		tree("system", "b1", "", `"logicalParentUuid":"r1","subtype":"compact_boundary","compactMetadata":{"trigger":"auto","preTokens":155000}`).
+		tree("user", "s1", "b1", `"isCompactSummary":true,"message":{"role":"user","content":"so far"}`).
+		tree("user", "u2", "s1", `"message":{"role":"user","content":[{"type":"text","text":"look","citations":[1]},{"type":"document","title":"d","source":{"type":"base64","media_type":"application/pdf","data":"cGRm"}}]}`).
+		reply("a3", "u2", "2", `{"type":"redacted_thinking","data":"zzz"},{"type":"server_tool_use","id":"s","name":"web_search","input":{"a":1}},`+text("done"), 4).
+		line(`{"type":"custom-title","customTitle":"A talk","sessionId":"s"}`)
+	first := transcripttest.Collect(t, claudecode.Format(), transcripttest.Open(t, saveAs(t, filepath.Join(t.TempDir(), sessionID+".jsonl"), uuids(s.b.String()))))
+	sc, err := transcripttest.Script(context.Background(), first.Conversations[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc.NativeID, sc.Name, sc.Header.CWD = sessionID, "A talk", "/p"
+	out, err := claudecode.Format().Write(context.Background(), sc, writeEnv())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := out.Files[0].Path; got != "-p/"+sessionID+".jsonl" || filepath.ToSlash(out.Base) != "/home/u/.claude/projects" {
+		t.Errorf("it is put at %s below %s", got, out.Base)
+	}
+	if want := "cd /p && claude --resume " + sessionID; out.Resume != want || len(out.Losses) != 0 {
+		t.Errorf("resume with %q; losses %v", out.Resume, out.Losses)
+	}
+	second := transcripttest.Collect(t, claudecode.Format(), transcript.FileOf("/x/"+sessionID+".jsonl", out.Files[0].Data))
+	if diff := cmp.Diff(content(first), content(second)); diff != "" {
+		t.Error(diff)
+	}
+	checkLines(t, out.Files[0].Data)
+}
+
+// content is the outline of the records without aliases, which are another
+// program's own affair.
+func content(c *transcript.Collected) string {
+	for _, conv := range c.Conversations {
+		for i := range conv.Records {
+			conv.Records[i].Aliases = nil
+		}
+	}
+	return short(transcripttest.Outline(c))
+}
+
+// checkLines holds a file against the rules of the program: each line has its
+// own uuid and hangs on the line before it, each call is answered before the
+// next prompt, no text is empty.
+func checkLines(t *testing.T, data []byte) {
+	t.Helper()
+	seen := make(map[string]bool)
+	last := ""
+	for text := range strings.Lines(string(data)) {
+		var l struct {
+			Type, UUID, SessionID, Cwd, Version, Timestamp string
+			ParentUUID, LogicalParentUUID                  *string
+			Message                                        json.RawMessage
+		}
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		if l.UUID == "" {
+			continue
+		}
+		parent := l.ParentUUID
+		if parent == nil {
+			parent = l.LogicalParentUUID
+		}
+		switch {
+		case seen[l.UUID] || len(l.UUID) != 36:
+			t.Errorf("the id %s is not good", l.UUID)
+		case (parent == nil) != (last == "") || parent != nil && *parent != last:
+			t.Errorf("%s hangs on %v, not on %s", l.UUID, parent, last)
+		case l.SessionID == "" || l.Cwd == "" || l.Version == "":
+			t.Errorf("incomplete: %s", text)
+		}
+		if _, err := time.Parse(time.RFC3339, l.Timestamp); err != nil {
+			t.Error(err)
+		}
+		seen[l.UUID], last = true, l.UUID
+	}
+}
+
+// TestWriteOthers: a session that comes from elsewhere, with what the program
+// cannot hold.
+func TestWriteOthers(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	message := func(id, role string, m session.MessageEntry) session.Entry {
+		m.Role = role
+		return session.Entry{Type: session.TypeMessage, ID: id, Timestamp: at, Message: &m}
+	}
+	list := []session.Entry{
+		message("sys", "system", session.MessageEntry{Content: []session.Content{session.Text("be kind")}}),
+		message("u", "user", session.MessageEntry{Content: []session.Content{session.Text("hi"), {Type: session.ContentTypeAudio, Audio: &session.AudioContent{}}}}),
+		message("a", "assistant", session.MessageEntry{Provider: "openai", Model: "gpt", Content: []session.Content{
+			{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: "hm", Signature: "theirs"}},
+			session.Text(""), session.Text("hello"), session.ToolUse("c", "run", map[string]any{"a": 1.0}),
+			{Type: "odd", Raw: json.RawMessage(`{"type":"odd"}`)},
+		}}),
+		message("t", "tool", session.MessageEntry{Content: []session.Content{session.ToolResult("c", "ok", false)}}),
+		message("b", "bashExecution", session.MessageEntry{Content: []session.Content{session.Text("$ ls")}}),
+		{Type: session.TypeCompaction, ID: "k", Timestamp: at, Compaction: &session.CompactionEntry{Summary: "sum", FirstKeptEntryID: "a"}},
+		{Type: session.TypeContextEdit, ID: "e", Timestamp: at, ContextEdit: &session.ContextEditEntry{TargetID: "t"}},
+		{Type: session.TypeBranchSummary, ID: "bs", Timestamp: at, BranchSummary: &session.BranchSummaryEntry{Summary: "left", FromID: "a"}},
+		{Type: session.TypeRevert, ID: "rv", Timestamp: at, Revert: &session.RevertEntry{TargetID: "k"}},
+		{Type: session.TypeMerge, ID: "mg", Timestamp: at, Merge: &session.MergeEntry{FromID: "a", Summary: "merged"}},
+	}
+	for i := range list[1:] {
+		list[i+1].ParentID = &list[i].ID
+	}
+	sc, err := transcripttest.ScriptOf(context.Background(), session.Header{Type: session.TypeSession, ID: "own", Version: 1, CreatedAt: at}, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := claudecode.Format().Write(context.Background(), sc, writeEnv())
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkLines(t, out.Files[0].Data)
+	var losses []string
+	for _, l := range out.Losses {
+		losses = append(losses, l.EntryID+" "+l.What)
+	}
+	want := []string{
+		" directory", "sys system message", "u audio", "a thinking", "a odd", "b role bashExecution",
+		"k messages kept by a compaction", "e context edit", "rv undo",
+	}
+	if diff := cmp.Diff(want, losses); diff != "" {
+		t.Error(diff)
+	}
+	read := transcripttest.Collect(t, claudecode.Format(), transcript.FileOf("x.jsonl", out.Files[0].Data))
+	all := transcripttest.Outline(read)
+	for _, want := range []string{`user: "hi"`, `"hello" [call c run {"a":1}]`, `[result c "ok"]`, `"$ ls" metadata={"injected":"meta"}`, `{"summary":"sum"`, `"left"`, `"merged"`} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%s is missing in %s", want, all)
+		}
+	}
+	if slices.ContainsFunc(read.Conversations[0].Records, func(r transcript.Record) bool { return len(r.ID) < 36 }) {
+		t.Error("a line has an id that is no UUID")
+	}
+}
+
+func TestWriteQuotesTheDirectory(t *testing.T) {
+	hello := session.Entry{Type: session.TypeMessage, ID: "u", Message: &session.MessageEntry{Role: "user", Content: []session.Content{session.Text("hi")}}}
+	header := session.Header{Type: session.TypeSession, ID: sessionID, Version: 1, CWD: "/my dir/it's"}
+	sc, err := transcripttest.ScriptOf(context.Background(), header, []session.Entry{hello})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := claudecode.Format().Write(context.Background(), sc, writeEnv())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `cd '/my dir/it'\''s' && claude --resume ` + sessionID; out.Resume != want {
+		t.Errorf("resume with %s, want %s", out.Resume, want)
+	}
+	if out.Files[0].Path != "-my-dir-it-s/"+sessionID+".jsonl" {
+		t.Errorf("the path is %s", out.Files[0].Path)
+	}
+}
+
+// TestWriteNothing: what the program can hold nothing of is no file.
+func TestWriteNothing(t *testing.T) {
+	sc, err := transcripttest.ScriptOf(context.Background(), session.Header{Type: session.TypeSession, ID: sessionID, Version: 1}, []session.Entry{
+		{Type: session.TypeMessage, ID: "s", Message: &session.MessageEntry{Role: "system", Content: []session.Content{session.Text("x")}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := claudecode.Format().Write(context.Background(), sc, writeEnv())
+	if err != nil || len(out.Files) != 0 || len(out.Losses) == 0 {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+// tornReply is a reply whose calls another program kept by themselves.
+func tornReply(t *testing.T) *transcript.Script {
+	t.Helper()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	message := func(id, role, response string, u *session.Usage, blocks ...session.Content) session.Entry {
+		return session.Entry{Type: session.TypeMessage, ID: transcript.HashID(id), Timestamp: at, Message: &session.MessageEntry{
+			Role: role, ResponseID: response, Usage: u, Content: blocks, Provider: "openai",
+		}}
+	}
+	list := []session.Entry{
+		message("u", "user", "", nil, session.Text("both")),
+		message("a1", "assistant", "r", nil, session.ToolUse("c1", "run", map[string]any{"cmd": "a"})),
+		message("a2", "assistant", "r", &session.Usage{Input: 7, Output: 2}, session.ToolUse("c2", "run", map[string]any{"cmd": "b"})),
+		message("t1", "tool", "", nil, session.ToolResult("c1", "A", false)),
+		message("t2", "tool", "", nil, session.ToolResult("c2", "B", false)),
+		message("a3", "assistant", "s", &session.Usage{Input: 9, Output: 1}, session.Text("done")),
+	}
+	for i := range list[1:] {
+		list[i+1].ParentID = &list[i].ID
+	}
+	sc, err := transcripttest.ScriptOf(t.Context(), session.Header{Type: session.TypeSession, ID: sessionID, Version: 1, CWD: "/p"}, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sc
+}
+
+// TestWriteTornReply: the lines of a reply share their ids and its usage, so that
+// the program makes one message of them, and programs that count tokens count it
+// once.
+func TestWriteTornReply(t *testing.T) {
+	out, err := claudecode.Format().Write(t.Context(), tornReply(t), writeEnv())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for text := range strings.Lines(string(out.Files[0].Data)) {
+		var l struct {
+			Type, RequestID string
+			Message         struct {
+				ID    string
+				Usage struct {
+					Input int `json:"input_tokens"`
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			t.Fatal(err)
+		}
+		if l.Type != "assistant" {
+			continue
+		}
+		if !strings.HasPrefix(l.RequestID, "req_") || !strings.HasPrefix(l.Message.ID, "msg_") {
+			t.Errorf("ids %q and %q", l.RequestID, l.Message.ID)
+		}
+		ids = append(ids, l.Message.ID+l.RequestID)
+		if want := map[int]int{1: 7, 2: 7, 3: 9}[len(ids)]; l.Message.Usage.Input != want {
+			t.Errorf("line %d of the model's: %d tokens, want %d", len(ids), l.Message.Usage.Input, want)
+		}
+	}
+	if len(ids) != 3 || ids[0] != ids[1] || ids[1] == ids[2] {
+		t.Errorf("ids %q", ids)
+	}
+}
+
+// TestWriteBranch: the branch of git that the source names is not lost.
+func TestWriteBranch(t *testing.T) {
+	sc := tornReply(t)
+	sc.Facts = map[string]any{"git_branch": "feature/x"}
+	out, err := claudecode.Format().Write(t.Context(), sc, writeEnv())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines, named := strings.Count(string(out.Files[0].Data), "\n"), strings.Count(string(out.Files[0].Data), `"gitBranch":"feature/x"`); named != lines {
+		t.Errorf("%d of %d lines name it", named, lines)
+	}
+}

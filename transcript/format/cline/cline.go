@@ -1,0 +1,244 @@
+// Package cline reads the tasks of Cline and of the extensions that came from it,
+// Roo Code and Kilo Code: a list of Anthropic's messages, with what they cost in
+// a file beside it.
+package cline
+
+import (
+	"context"
+	"errors"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/provider/anthropic"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+)
+
+const name = "cline"
+
+// historyFile holds the messages of a task.
+const historyFile = "api_conversation_history.json"
+
+// Format returns the format of Cline, Roo Code and Kilo Code.
+func Format() *transcript.Format {
+	return &transcript.Format{Name: name, Title: "Cline and Roo Code", Detect: detect, Read: read, Places: places}
+}
+
+// detect needs the file's name: its content is a list of messages like any other.
+func detect(f *transcript.File) bool { return filepath.Base(f.Path) == historyFile }
+
+// extensions are the names of the extensions in VS Code's storage.
+var extensions = []string{"saoudrizwan.claude-dev", "rooveterinaryinc.roo-cline", "kilocode.kilo-code"}
+
+// editors are VS Code and those that were made of it.
+var editors = []string{"Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf"}
+
+func places(env transcript.Env) []transcript.Place {
+	config := env.Dir("XDG_CONFIG_HOME", ".config")
+	switch env.GOOS {
+	case "darwin":
+		config = filepath.Join(env.Home, "Library", "Application Support")
+	case "windows":
+		config = env.Dir("APPDATA", "AppData/Roaming")
+	}
+	isHistory := func(file string) bool { return path.Base(file) == historyFile }
+	list := []transcript.Place{{Dir: filepath.Join(env.Home, ".cline", "data", "tasks"), Match: isHistory}}
+	for _, editor := range editors {
+		for _, extension := range extensions {
+			dir := filepath.Join(config, editor, "User", "globalStorage", extension, "tasks")
+			list = append(list, transcript.Place{Dir: dir, Match: isHistory})
+		}
+	}
+	return list
+}
+
+func read(_ context.Context, f *transcript.File, to transcript.Sink) error {
+	data, err := f.ReadAll()
+	if err != nil {
+		return err
+	}
+	list, err := loose.Parse(data)
+	if err == nil && !list.IsArray() {
+		return &session.Error{Op: "read", Path: f.Path, Kind: session.ErrInvalid, Err: errNotList}
+	}
+	if err != nil {
+		return &session.Error{Op: "read", Path: f.Path, Kind: session.ErrInvalid, Err: err}
+	}
+	r := &reader{to: to, from: []transcript.Span{{Len: int64(len(data))}}}
+	if err := r.begin(f, list); err != nil {
+		return err
+	}
+	for v := range list.Items() {
+		if err := r.message(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type reader struct {
+	to       transcript.Sink
+	from     []transcript.Span
+	task     string
+	requests []request // in the order in which they were made
+}
+
+// request is what is known of a request to the model.
+type request struct {
+	time  time.Time
+	usage *session.Usage
+}
+
+// begin tells the sink of the task, whose id is the name of its directory: the
+// time at which it began, or a UUID.
+func (r *reader) begin(f *transcript.File, list loose.Value) error {
+	r.task = path.Base(path.Dir(filepath.ToSlash(f.Path)))
+	if r.task == "." || r.task == "/" {
+		r.task = transcript.HashID(name, f.Path)
+	}
+	c := transcript.Conversation{ID: r.task, Created: loose.Value(r.task).Time(time.UTC)}
+	first := firstText(list)
+	if found := cwdPattern.FindStringSubmatch(first); found != nil {
+		c.CWD = found[1]
+	}
+	if found := taskPattern.FindStringSubmatch(first); found != nil {
+		c.Title = title(found[1])
+	}
+	if err := r.learnRequests(f); err != nil {
+		return err
+	}
+	return r.to.Begin(c)
+}
+
+var (
+	// cwdPattern finds the working directory in what is told to the model.
+	cwdPattern = regexp.MustCompile(`# Current (?:Working|Workspace) Directory \(([^)\n]+)\)`)
+	// taskPattern finds the first prompt.
+	taskPattern = regexp.MustCompile(`(?s)<(?:task|user_message)>\s*(.*?)\s*</(?:task|user_message)>`)
+)
+
+// title makes a title of a prompt: its first line, as far as that is short.
+func title(prompt string) string {
+	line, _, _ := strings.Cut(prompt, "\n")
+	if runes := []rune(line); len(runes) > 80 {
+		line = string(runes[:80]) + "…"
+	}
+	return line
+}
+
+// firstText returns the text of the first message.
+func firstText(list loose.Value) string {
+	content := list.First().Get("content")
+	if content.IsString() {
+		return content.Text()
+	}
+	var texts []string
+	for block := range content.Items() {
+		texts = append(texts, block.Get("text").Text())
+	}
+	return strings.Join(texts, "\n")
+}
+
+// learnRequests reads what the requests cost from the messages that were shown.
+func (r *reader) learnRequests(f *transcript.File) error {
+	data, err := f.Beside("ui_messages.json")
+	if err != nil {
+		return nil // there is none, or it is not to be had
+	}
+	if _, err := r.to.Keep("ui_messages.json", data); err != nil {
+		return err
+	}
+	shown, err := loose.Parse(data)
+	if err != nil {
+		r.to.Problem(transcript.Problem{Reason: "ui_messages.json is not JSON: " + err.Error()})
+		return nil
+	}
+	for v := range shown.Items() {
+		if v.Get("say").Text() != "api_req_started" {
+			r.to.Count("shown message", transcript.OnlyKept, 1)
+			continue
+		}
+		r.to.Count("request", "usage", 1)
+		info := loose.Value(v.Get("text").Text())
+		r.requests = append(r.requests, request{time: v.Get("ts").Time(time.UTC), usage: usageOf(info)})
+	}
+	return nil
+}
+
+func usageOf(v loose.Value) *session.Usage {
+	if !v.Has("tokensIn") {
+		return nil
+	}
+	return &session.Usage{
+		Input: v.Get("tokensIn").Int(), Output: v.Get("tokensOut").Int(),
+		CacheRead: v.Get("cacheReads").Int(), CacheWrite: v.Get("cacheWrites").Int(),
+		CostMicroUSD: int(v.Get("cost").Number()*1e6 + 0.5),
+	}
+}
+
+// message adds a message. The requests were made in the order of the answers.
+func (r *reader) message(v loose.Value) error {
+	entries, err := anthropic.DecodeMessage(v)
+	if err != nil {
+		r.to.Problem(transcript.Problem{Reason: err.Error()})
+		return nil
+	}
+	r.to.Count(v.Get("role").Text()+" message", "message", 1)
+	at := v.Get("ts").Time(time.UTC)
+	for _, e := range entries {
+		if e.Message.Role == session.RoleAssistant {
+			r.answered(e.Message, &at)
+		}
+		e.Message.Extra = slices.DeleteFunc(e.Message.Extra, func(f session.Field) bool { return f.Name == "anthropic" })
+		markInjected(e.Message)
+		e.Timestamp = at
+		if err := r.to.Add(transcript.Record{Entry: e, From: r.from}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) answered(m *session.MessageEntry, at *time.Time) {
+	if len(r.requests) == 0 {
+		return
+	}
+	next := r.requests[0]
+	r.requests = r.requests[1:]
+	m.Usage = next.usage
+	if at.IsZero() {
+		*at = next.time
+	}
+	if m.Usage != nil {
+		m.ResponseID = r.task + ":" + next.time.Format(time.RFC3339Nano)
+	}
+}
+
+// markInjected marks messages of which nothing is the human's.
+func markInjected(m *session.MessageEntry) {
+	if m.Role != session.RoleUser || len(m.Content) == 0 {
+		return
+	}
+	human := slices.ContainsFunc(m.Content, func(c session.Content) bool {
+		return c.Text == nil || !isInjected(strings.TrimSpace(c.Text.Content))
+	})
+	if !human {
+		m.Metadata = map[string]any{"injected": true}
+	}
+}
+
+// isInjected tells what the extension says: details of the environment, and the
+// results of tools that are told as text.
+func isInjected(text string) bool {
+	return strings.HasPrefix(text, "<environment_details>") || toolText.MatchString(text) || strings.HasPrefix(text, "[ERROR]")
+}
+
+// toolText begins the result of a tool that is told as text.
+var toolText = regexp.MustCompile(`^\[[a-z_]+(?: for '.*')?\] Result:`)
+
+var errNotList = errors.New("it is not a list of messages")

@@ -1,0 +1,316 @@
+package codex
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-dev/coppice/provider/openai"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/residue"
+)
+
+// item reads what the model was sent or answered.
+func (r *reader) item(l line) error {
+	v := l.payload
+	kind := v.Get("type").Text()
+	switch kind {
+	case "ghost_snapshot":
+		r.to.Count("ghost snapshot", transcript.OnlyKept, 1)
+		return nil
+	case "token_count":
+		r.to.Count("token count", "usage", 1)
+		return r.spent(usageOf(v), &l)
+	case "agent_message":
+		return r.betweenAgents(l)
+	case "error":
+		return r.custom(l, "error", "custom entry")
+	}
+	var entries []session.Entry
+	var err error
+	if entries = r.oddItem(v, kind); entries == nil {
+		if entries, err = openai.DecodeItem(asItem(v, kind)); err != nil {
+			r.to.Count("item that cannot be read", transcript.OnlyKept, 1)
+			return nil
+		}
+	}
+	for _, e := range entries {
+		if err := r.said(e, &l, fingerprint(v)...); err != nil {
+			return err
+		}
+	}
+	if kind == "" {
+		kind = "message"
+	}
+	r.to.Count(kind+" item", "message", 1)
+	return nil
+}
+
+// fingerprint is what an item says, without what a newer Codex may add to it
+// when it writes an old item again.
+func fingerprint(v loose.Value) []string {
+	var parts []string
+	for _, member := range []string{
+		"type", "role", "content", "message", "summary", "encrypted_content", "call_id", "name", "function", "arguments",
+		"input", "action", "output", "result", "tools", "query",
+	} {
+		parts = append(parts, string(v.Get(member)))
+	}
+	return parts
+}
+
+// said adds a message.
+func (r *reader) said(e session.Entry, l *line, parts ...string) error {
+	m := e.Message
+	switch m.Role {
+	case session.RoleAssistant:
+		return r.answered(e, l, parts...)
+	case session.RoleTool:
+		r.answer = ""
+		r.judge(m)
+		r.add(e, l, parts...)
+		return nil
+	}
+	if err := r.flush(); err != nil {
+		return err
+	}
+	if m.Role == session.RoleUser {
+		if err := r.learnCWD(m); err != nil {
+			return err
+		}
+		if isInjected(m.Content) {
+			setMetadata(m, "injected", true)
+		} else {
+			r.turns = append(r.turns, r.current)
+		}
+	}
+	r.add(e, l, parts...)
+	return r.flush()
+}
+
+// answered adds what a model said. What it says until a result or a user comes
+// between is one response.
+func (r *reader) answered(e session.Entry, l *line, parts ...string) error {
+	if r.answer == "" {
+		if err := r.flush(); err != nil {
+			return err
+		}
+	}
+	e.Message.Model, e.Message.Provider = r.model, r.providerName()
+	r.add(e, l, parts...)
+	if r.answer == "" {
+		r.answer = r.current
+	}
+	r.queue[len(r.queue)-1].Entry.Message.ResponseID = r.answer
+	return nil
+}
+
+// judge marks a result as failed, as far as it or an event says so.
+func (r *reader) judge(m *session.MessageEntry) {
+	for i := range m.Content {
+		if t := m.Content[i].ToolResult; t != nil && (r.failed[t.ToolUseID] || hasFailed(t.Content)) {
+			t.IsError = true
+		}
+	}
+}
+
+// exitLine begins the output of newer shells.
+var exitLine = regexp.MustCompile(`^Exit code: (-?\d+)\n`)
+
+// hasFailed reports whether a shell's output says that the command failed.
+func hasFailed(output string) bool {
+	if found := exitLine.FindStringSubmatch(output); found != nil {
+		return found[1] != "0"
+	}
+	v, err := loose.Parse([]byte(output))
+	code := v.Get("metadata", "exit_code")
+	return err == nil && code.IsNumber() && code.Int() != 0
+}
+
+// cwdPattern finds the working directory where the header does not have it.
+var cwdPattern = regexp.MustCompile(`<cwd>([^<]+)</cwd>`)
+
+func (r *reader) learnCWD(m *session.MessageEntry) error {
+	if r.conv.CWD != "" || len(m.Content) == 0 || m.Content[0].Text == nil {
+		return nil
+	}
+	found := cwdPattern.FindStringSubmatch(m.Content[0].Text.Content)
+	if found == nil {
+		return nil
+	}
+	r.conv.CWD = found[1]
+	return r.to.Begin(transcript.Conversation{ID: r.conv.ID, CWD: found[1]})
+}
+
+// injected begin what Codex says in the user's name.
+var injected = []string{
+	"<environment_context>", "<user_instructions>", "<INSTRUCTIONS>", "# AGENTS.md instructions", "<permissions instructions>",
+	"<collaboration_mode>", "<skill>", "<recommended_plugins>", "<turn_aborted>", "<subagent_notification>", "<goal",
+	"<user_shell_command>",
+}
+
+// isInjected reports whether no text of a message is the human's. A prompt may
+// follow what was injected.
+func isInjected(blocks []session.Content) bool {
+	return len(blocks) > 0 && !slices.ContainsFunc(blocks, func(c session.Content) bool {
+		return c.Text == nil || !isInjectedText(strings.TrimSpace(c.Text.Content))
+	})
+}
+
+func isInjectedText(text string) bool {
+	for _, beginning := range injected {
+		if !strings.HasPrefix(text, beginning) {
+			continue
+		}
+		tag, isTag := strings.CutPrefix(beginning, "<")
+		if tag, _, _ = strings.Cut(tag, " "); !isTag {
+			return true
+		}
+		return strings.HasSuffix(text, "</"+strings.TrimSuffix(tag, ">")+">")
+	}
+	return false
+}
+
+func setMetadata(m *session.MessageEntry, key string, value any) {
+	if m.Metadata == nil {
+		m.Metadata = make(map[string]any)
+	}
+	m.Metadata[key] = value
+}
+
+// betweenAgents adds what one agent says to another: it is sent to the model, and
+// not by the user.
+func (r *reader) betweenAgents(l line) error {
+	m := &session.MessageEntry{Role: session.RoleUser, Content: textBlocks(l.payload.Get("content"))}
+	setMetadata(m, "injected", true)
+	for _, member := range []string{"author", "recipient"} {
+		if text := l.payload.Get(member).Text(); text != "" {
+			m.Metadata[member] = text
+		}
+	}
+	if err := r.flush(); err != nil {
+		return err
+	}
+	r.add(session.Entry{Type: session.TypeMessage, Message: m}, &l, fingerprint(l.payload)...)
+	r.to.Count("agent_message item", "message", 1)
+	return r.flush()
+}
+
+// textBlocks reads a text or a list of texts; what else is in the list is kept.
+func textBlocks(v loose.Value) []session.Content {
+	if v.IsString() {
+		return []session.Content{session.Text(v.Text())}
+	}
+	var blocks []session.Content
+	for part := range v.Items() {
+		if text := part.Get("text"); text.IsString() {
+			blocks = append(blocks, session.Text(text.Text()))
+			continue
+		}
+		blocks = append(blocks, session.Content{Type: session.ContentType(part.Get("type").Text()), Raw: part.Raw()})
+	}
+	return blocks
+}
+
+// asItem brings what some writers do differently to what the API has.
+func asItem(v loose.Value, kind string) json.RawMessage {
+	o := residue.Object(v.Except("timestamp", "created_at"))
+	if kind == "" {
+		o = append(residue.Object{{Name: "type", Value: json.RawMessage(`"message"`)}}, o...)
+		if text := v.Get("message"); text.IsString() && !v.Has("content") {
+			o.Remove("message")
+			o.Set("content", text.Text())
+		}
+	}
+	if output := v.Get("output"); strings.HasSuffix(kind, "_call_output") && output.IsObject() && output.Has("text") {
+		o.Set("output", residue.List([]json.RawMessage{output.Raw()}))
+	}
+	if arguments := v.Get("arguments"); kind == "function_call" && !arguments.IsString() {
+		o.Set("arguments", string(objectOf(arguments)))
+	}
+	return o.JSON()
+}
+
+// unanswered is a call without an id, which waits for its result.
+type unanswered struct{ id, name string }
+
+// oddItem reads the calls and results that only look like the API's: those of
+// tool searches, and those of writers that give calls no id.
+func (r *reader) oddItem(v loose.Value, kind string) []session.Entry {
+	switch {
+	case kind == "tool_search_call":
+		return message(session.RoleAssistant, session.ToolUseJSON(v.Get("call_id").Text(), "tool_search", v.Get("arguments").Raw()))
+	case kind == "tool_search_output":
+		return message(session.RoleTool, session.ToolResult(v.Get("call_id").Text(), string(v.Get("tools")), false))
+	case kind == "tool_call" || kind == "function_call" && !v.Has("call_id"):
+		call := unanswered{id: "call-" + strconv.Itoa(len(r.used)), name: firstText(v.Get("name"), v.Get("function", "name"))}
+		r.unanswered = append(r.unanswered, call)
+		return message(session.RoleAssistant, session.ToolUseJSON(call.id, call.name, objectOf(v.Get("arguments"))))
+	case kind == "tool_result" || kind == "function_result":
+		return message(session.RoleTool, session.ToolResult(r.callOf(v.Get("name").Text()), plainText(v.Get("result")), false))
+	}
+	return nil
+}
+
+// callOf returns the latest call of a tool that has no result yet.
+func (r *reader) callOf(tool string) string {
+	for i, call := range slices.Backward(r.unanswered) {
+		if call.name == tool {
+			r.unanswered = slices.Delete(r.unanswered, i, i+1)
+			return call.id
+		}
+	}
+	return ""
+}
+
+func message(role session.MessageRole, blocks ...session.Content) []session.Entry {
+	return []session.Entry{{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: blocks}}}
+}
+
+// objectOf returns arguments as an object: they may be one, the text of one, or
+// any other text.
+func objectOf(v loose.Value) json.RawMessage {
+	if v.IsObject() {
+		return v.Raw()
+	}
+	if inner, err := loose.Parse([]byte(v.Text())); err == nil && inner.IsObject() {
+		return inner.Raw()
+	}
+	var o residue.Object
+	if v.Exists() {
+		o.Set("input", v.Raw())
+	}
+	return o.JSON()
+}
+
+// plainText returns a text, or else the JSON of what it is instead.
+func plainText(v loose.Value) string {
+	if v.IsString() || !v.Exists() {
+		return v.Text()
+	}
+	return string(v)
+}
+
+// replacementText says what a history that replaces another one says.
+func replacementText(history loose.Value) string {
+	var texts []string
+	for item := range history.Items() {
+		blocks := textBlocks(item.Get("content"))
+		if isInjected(blocks) || item.Get("role").Text() == "developer" {
+			continue
+		}
+		for _, b := range blocks {
+			if b.Text != nil && b.Text.Content != "" {
+				texts = append(texts, item.Get("role").Text()+": "+b.Text.Content)
+			}
+		}
+	}
+	if len(texts) == 0 {
+		return "(The summary can only be read by the provider.)"
+	}
+	return strings.Join(texts, "\n\n")
+}

@@ -1,0 +1,256 @@
+package codex
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+)
+
+// meta reads a header. The first is the thread's own. A fork repeats those of the
+// threads that it came from right after it; later ones are written on resuming.
+func (r *reader) meta(l line) error {
+	switch v := l.payload; {
+	case r.conv.ID == "":
+		r.to.Count("session meta", "session", 1)
+		return r.header(v)
+	case !r.begun && v.Get("id").Text() == r.origin:
+		r.to.Count("session meta of the parent", "link", 1)
+		if further := v.Get("forked_from_id").Text(); further != "" {
+			r.origin = further
+		}
+	default:
+		r.to.Count("further session meta", transcript.OnlyKept, 1)
+	}
+	return nil
+}
+
+func (r *reader) header(v loose.Value) error {
+	r.conv.ID = v.Get("id").Text()
+	r.conv.CWD = v.Get("cwd").Text()
+	r.conv.Created = timeOf(v)
+	r.provider = v.Get("model_provider").Text()
+	r.conv.Extra = make(map[string]any)
+	for fact, path := range map[string][]string{
+		"git_branch": {"git", "branch"}, "git_commit": {"git", "commit_hash"}, "git_repository": {"git", "repository_url"},
+		"originator": {"originator"}, "cli_version": {"cli_version"}, "model_provider": {"model_provider"}, "agent_nickname": {"agent_nickname"}, "agent_role": {"agent_role"},
+	} {
+		if text := v.Get(path...).Text(); text != "" {
+			r.conv.Extra[fact] = text
+		}
+	}
+	r.conv.Title = r.title()
+	r.origin = r.conv.ID
+	r.link(v)
+	return nil
+}
+
+// link finds out which thread this one came from.
+func (r *reader) link(v loose.Value) {
+	spawn := v.Get("source", "subagent", "thread_spawn")
+	parent := firstText(spawn.Get("parent_thread_id"), v.Get("parent_thread_id"))
+	switch {
+	case v.Get("source", "subagent").Exists() || parent != "" && !v.Has("forked_from_id"):
+		parent = firstText(spawn.Get("parent_thread_id"), v.Get("parent_thread_id"), v.Get("forked_from_id"))
+		r.conv.Relation = session.RelationSubagent
+	case v.Has("forked_from_id"):
+		parent = v.Get("forked_from_id").Text()
+		r.conv.Relation = session.RelationFork
+		r.origin = parent
+	case v.Has("history_base"):
+		parent = v.Get("history_base", "thread_id").Text()
+		r.conv.Relation = session.RelationFork
+	}
+	if parent == "" || parent == r.conv.ID {
+		r.conv.Relation = ""
+		return
+	}
+	r.conv.Parent = parent
+	r.past = r.readPast(parent)
+	if r.past == nil {
+		r.conv.Extra["parent_file"] = "not at hand: some of this may repeat it"
+		return
+	}
+	if r.conv.Relation == session.RelationSubagent {
+		r.conv.ParentCall = r.past.spawned[r.conv.ID]
+		return
+	}
+	if v.Has("forked_from_id") {
+		// The same records under the same ids: branches of one tree.
+		r.origin = r.past.origin
+		r.conv.Family, r.conv.Parent, r.conv.Relation = r.past.origin, "", ""
+	}
+}
+
+func firstText(values ...loose.Value) string {
+	for _, v := range values {
+		if text := v.Text(); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// past is what a thread needs to know of its parent's file.
+type past struct {
+	origin  string
+	entries map[string]session.Entry // by the ids of their records
+	turns   map[string]bool          // the ids of turns
+	spawned map[string]string        // the calls that started threads, by thread
+}
+
+// entry returns the parent's entry of an id.
+func (p *past) entry(id string) (session.Entry, bool) {
+	if p == nil {
+		return session.Entry{}, false
+	}
+	e, ok := p.entries[id]
+	return e, ok
+}
+
+// readPast reads the parent's file, if it is there. Rollouts lie in directories of
+// days, sessions/2026/02/01, and a thread's id tells the time at which it began.
+func (r *reader) readPast(parent string) *past {
+	if p := readFrom(r.file, ".", parent); p != nil {
+		return p
+	}
+	at, ok := uuidTime(parent)
+	if !ok {
+		return nil
+	}
+	all := r.file.Above(3)
+	for _, days := range []int{0, -1, 1} { // the days are the user's, not UTC's
+		if p := readFrom(all, at.AddDate(0, 0, days).Format("2006/01/02"), parent); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// readFrom reads the rollout of a thread in a directory, given as seen from a
+// file.
+func readFrom(f *transcript.File, dir, thread string) *past {
+	entries, err := f.Around(dir)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), "rollout-") || !strings.Contains(e.Name(), thread) {
+			continue
+		}
+		data, err := f.Beside(path.Join(dir, e.Name()))
+		if err != nil {
+			return nil
+		}
+		return readPast(transcript.FileOf(e.Name(), data))
+	}
+	return nil
+}
+
+// title returns the name that a thread has in Codex's list of them, in which the
+// last counts.
+func (r *reader) title() string {
+	data, err := r.file.Above(4).Beside("session_index.jsonl")
+	if err != nil {
+		return ""
+	}
+	title := ""
+	for line := range bytes.Lines(data) {
+		if v := loose.Value(line); v.Get("id").Text() == r.conv.ID {
+			title = v.Get("thread_name").Text()
+		}
+	}
+	return title
+}
+
+func readPast(f *transcript.File) *past {
+	p := &past{entries: make(map[string]session.Entry), turns: make(map[string]bool), spawned: make(map[string]string)}
+	to := pastSink{p}
+	r := newReader(f, to)
+	for o, err := range jsonl.Objects(context.Background(), f, to) {
+		if err != nil {
+			return nil
+		}
+		l := lineOf(o)
+		if turn := turnOf(&l); turn != "" {
+			p.turns[turn] = true
+		}
+		if thread := l.payload.Get("new_thread_id").Text(); thread != "" {
+			p.spawned[thread] = l.payload.Get("call_id").Text()
+		}
+		if r.take(l) != nil {
+			return nil
+		}
+	}
+	if r.finish() != nil {
+		return nil
+	}
+	p.origin = r.origin
+	return p
+}
+
+// pastSink remembers the records.
+type pastSink struct{ past *past }
+
+func (s pastSink) Begin(transcript.Conversation) error { return nil }
+
+func (s pastSink) Add(r transcript.Record) error {
+	s.past.entries[r.ID] = r.Entry
+	return nil
+}
+
+func (s pastSink) Keep(string, []byte) (transcript.Span, error) { return transcript.Span{}, nil }
+
+func (s pastSink) Count(string, string, int) {}
+
+func (s pastSink) Problem(transcript.Problem) {}
+
+// turnOf returns the id of the turn that a line begins, or "".
+func turnOf(l *line) string {
+	kind := l.payload.Get("type").Text()
+	if l.kind == kindContext || l.kind == kindEvent && (kind == "task_started" || kind == "turn_started") {
+		return l.payload.Get("turn_id").Text()
+	}
+	return ""
+}
+
+// isReplay reports whether a line of a subagent only repeats its parent's. Turns
+// are repeated as a whole, before those of the subagent's own: those that the
+// parent's file has, or that are older than the subagent.
+func (r *reader) isReplay(l *line) bool {
+	if r.conv.Relation != session.RelationSubagent {
+		return false
+	}
+	if turn := turnOf(l); turn != "" {
+		r.replaying = r.isPastTurn(turn)
+	}
+	return r.replaying
+}
+
+func (r *reader) isPastTurn(turn string) bool {
+	if r.past != nil {
+		return r.past.turns[turn]
+	}
+	at, ok := uuidTime(turn)
+	return ok && !r.conv.Created.IsZero() && at.Before(r.conv.Created)
+}
+
+// uuidTime returns the time in a UUID of version 7.
+func uuidTime(id string) (time.Time, bool) {
+	raw, err := hex.DecodeString(strings.ReplaceAll(id, "-", ""))
+	if err != nil || len(raw) != 16 || raw[6]>>4 != 7 {
+		return time.Time{}, false
+	}
+	var ms int64
+	for _, b := range raw[:6] {
+		ms = ms<<8 | int64(b)
+	}
+	return time.UnixMilli(ms).UTC(), true
+}

@@ -1,0 +1,276 @@
+package codex
+
+import (
+	"context"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+)
+
+// maxHeld is how many lines are looked at for an item before a rollout is taken
+// for one that has only events.
+const maxHeld = 100_000
+
+func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
+	r := newReader(f, to)
+	if isDocument(f) {
+		return r.document()
+	}
+	for o, err := range jsonl.Objects(ctx, f, to) {
+		if err != nil {
+			return err
+		}
+		if err := r.take(lineOf(o)); err != nil {
+			return err
+		}
+	}
+	return r.finish()
+}
+
+type reader struct {
+	file *transcript.File
+	to   transcript.Sink
+	conv transcript.Conversation
+
+	held    []line // until it is known whether there are items
+	decided bool
+	events  bool // there are no items: messages are made of events
+	turned  bool // events are those of the newer kind: item_completed
+
+	origin string // the thread in which the history began
+	begun  bool
+	past   *past // the parent's file, if it is at hand
+
+	current string          // the record that the next one follows, "" at the root
+	used    map[string]bool // ids of records
+	turns   []string        // what each of the user's turns followed
+	queue   []transcript.Record
+	answer  string // the id of the response at hand, "" if none is
+
+	usage           counter
+	failed          map[string]bool // calls of which an event says that they failed
+	provider, model string
+	effort          string
+	unanswered      []unanswered // calls that have no id of their own
+	replaying       bool         // lines are those of the parent
+}
+
+func newReader(f *transcript.File, to transcript.Sink) *reader {
+	return &reader{file: f, to: to, used: make(map[string]bool), failed: make(map[string]bool)}
+}
+
+// document reads the oldest era: all in one JSON document.
+func (r *reader) document() error {
+	data, err := r.file.ReadAll()
+	if err != nil {
+		return err
+	}
+	doc, err := loose.Parse(data)
+	if err != nil {
+		return &session.Error{Op: "read", Path: r.file.Path, Kind: session.ErrInvalid, Err: err}
+	}
+	all := []transcript.Span{{Len: int64(len(data))}}
+	if err := r.take(line{kind: kindMeta, payload: doc.Get("session"), from: all}); err != nil {
+		return err
+	}
+	for item := range doc.Get("items").Items() {
+		if err := r.take(line{kind: kindItem, payload: item, time: timeOf(item), from: all}); err != nil {
+			return err
+		}
+	}
+	return r.finish()
+}
+
+// take reads a line, or holds it back until it is known what to make of events.
+func (r *reader) take(l line) error {
+	if r.decided {
+		return r.line(l)
+	}
+	r.held = append(r.held, l)
+	if l.kind == kindEvent && l.payload.Get("type").Text() == "item_completed" {
+		r.turned = true
+	}
+	if l.isSaid() || len(r.held) >= maxHeld {
+		return r.decide(!l.isSaid())
+	}
+	return nil
+}
+
+// decide reads the lines that were held back.
+func (r *reader) decide(events bool) error {
+	r.decided, r.events = true, events
+	held := r.held
+	r.held = nil
+	for _, l := range held {
+		if err := r.line(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) finish() error {
+	if !r.decided {
+		if err := r.decide(true); err != nil {
+			return err
+		}
+	}
+	if r.conv.ID != "" { // a header and nothing else is a conversation too
+		if err := r.begin(); err != nil {
+			return err
+		}
+	}
+	return r.flush()
+}
+
+// line reads a line.
+func (r *reader) line(l line) error {
+	if l.kind == kindMeta {
+		return r.meta(l)
+	}
+	if l.kind == "thread.started" {
+		r.conv.ID = l.payload.Get("thread_id").Text()
+		r.conv.Created, _ = uuidTime(r.conv.ID) // the lines have no times
+	}
+	if err := r.begin(); err != nil {
+		return err
+	}
+	if r.isReplay(&l) {
+		r.to.Count("line that repeats the parent's", "the parent's session", 1)
+		return nil
+	}
+	switch {
+	case l.kind == kindItem:
+		return r.item(l)
+	case l.kind == kindEvent:
+		return r.event(l)
+	case l.kind == kindContext:
+		return r.context(l)
+	case l.kind == kindCompacted:
+		return r.compacted(l)
+	case l.kind == "inter_agent_communication":
+		return r.custom(l, l.kind, "message between agents")
+	case isStream(l.kind):
+		return r.stream(l)
+	}
+	r.to.Count(strings.TrimSpace(l.kind+" line"), transcript.OnlyKept, 1)
+	return nil
+}
+
+// idPattern finds the thread's id in the name of a rollout.
+var idPattern = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+
+// begin tells the sink of the conversation, once.
+func (r *reader) begin() error {
+	if r.begun {
+		return nil
+	}
+	r.begun = true
+	if r.conv.ID == "" {
+		if r.conv.ID = idPattern.FindString(path.Base(r.file.Path)); r.conv.ID == "" {
+			r.conv.ID = transcript.HashID(name, r.file.Path)
+		}
+	}
+	if r.origin == "" {
+		r.origin = r.conv.ID
+	}
+	return r.to.Begin(r.conv)
+}
+
+// add adds a record that follows the current one. The parts are what it says, of
+// which its id is made.
+func (r *reader) add(e session.Entry, l *line, parts ...string) {
+	id := transcript.HashID(append([]string{name, r.origin, r.current, string(e.Type)}, parts...)...)
+	for n := 2; r.used[id]; n++ { // the same was said again after a rollback
+		id = transcript.HashID(id, strconv.Itoa(n))
+	}
+	r.used[id] = true
+	rec := transcript.Record{ID: id, Parent: r.current, Entry: e, From: l.from}
+	if rec.Parent == "" {
+		rec.Parent = transcript.Root
+	}
+	rec.Entry.Timestamp = l.time
+	if old, ok := r.past.entry(id); ok {
+		// A fork writes its parent's items again, with new times and new members.
+		rec.Entry = old
+	}
+	r.current = id
+	r.queue = append(r.queue, rec)
+}
+
+// flush gives the records of a response away. Until then its usage may come.
+func (r *reader) flush() error {
+	for _, rec := range r.queue {
+		if err := r.to.Add(rec); err != nil {
+			return err
+		}
+	}
+	r.queue, r.answer = nil, ""
+	return nil
+}
+
+// custom adds an entry that is no part of what the model saw.
+func (r *reader) custom(l line, kind, became string) error {
+	data := make(map[string]any)
+	for _, f := range l.payload.Except("type", "timestamp") {
+		data[f.Name] = loose.Value(f.Value).Any()
+	}
+	r.add(session.Entry{
+		Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: name + "." + kind, Data: data},
+	}, &l, kind, string(l.payload))
+	r.to.Count(kind, became, 1)
+	return nil
+}
+
+// context reads what holds for a turn.
+func (r *reader) context(l line) error {
+	v := l.payload
+	if inner := v.Get("turn_context"); inner.IsObject() {
+		v = inner
+	}
+	r.to.Count("turn context", "model and effort", 1)
+	if model := v.Get("model").Text(); model != "" && model != r.model {
+		r.model = model
+		r.add(session.Entry{
+			Type: session.TypeModelChange, ModelChange: &session.ModelChangeEntry{Provider: r.providerName(), ModelID: model},
+		}, &l, model)
+	}
+	if effort := v.Get("effort").Text(); effort != "" && effort != r.effort {
+		r.effort = effort
+		r.add(session.Entry{
+			Type: session.TypeThinkingLevel, ThinkingLevel: &session.ThinkingLevelEntry{ThinkingLevel: effort},
+		}, &l, effort)
+	}
+	if cwd := v.Get("cwd").Text(); cwd != "" && r.conv.CWD == "" {
+		r.conv.CWD = cwd
+		return r.to.Begin(transcript.Conversation{ID: r.conv.ID, CWD: cwd})
+	}
+	return nil
+}
+
+func (r *reader) providerName() string {
+	if r.provider == "" {
+		return "openai"
+	}
+	return r.provider
+}
+
+// compacted reads a compaction. The history that replaces the old one is not
+// kept: it repeats images and messages that are there.
+func (r *reader) compacted(l line) error {
+	summary := l.payload.Get("message").Text()
+	if summary == "" {
+		summary = replacementText(l.payload.Get("replacement_history"))
+	}
+	r.add(session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{
+		Summary: summary, TokensBefore: r.usage.context,
+	}}, &l, summary)
+	r.to.Count("compacted line", "compaction", 1)
+	return r.flush()
+}

@@ -1,0 +1,424 @@
+package codex
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/provider/openai"
+	"github.com/coppice-dev/coppice/render/plain"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/residue"
+)
+
+// write makes a rollout of the conversation's path. What stands before the
+// compaction in force is there to be seen; what the model is sent is the
+// context, item by item.
+func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
+	w := &writer{script: s, id: threadID(s), created: s.Header.CreatedAt, index: make(map[string]int), states: statesOf(s.Path)}
+	if w.created.IsZero() {
+		w.created = s.Now
+	}
+	for i, e := range s.Path {
+		w.index[e.ID] = i
+	}
+	w.meta()
+	if err := w.conversation(); err != nil {
+		return nil, err
+	}
+	if c := s.Context; c.Model != "" {
+		w.answers(c.Model, c.ThinkingLevel, s.Now)
+	}
+	w.listLosses()
+	local := w.created.In(s.Now.Location())
+	out := &transcript.Output{
+		Files: []transcript.OutputFile{{
+			Path: fmt.Sprintf("sessions/%s/rollout-%s-%s.jsonl", local.Format("2006/01/02"), local.Format("2006-01-02T15-04-05"), w.id),
+			Data: w.data.Bytes(),
+		}},
+		Base:   env.Dir("CODEX_HOME", ".codex"),
+		Resume: plain.Command(resume(w.id)...),
+		Losses: w.losses,
+	}
+	if s.Name != "" {
+		out.Files = append(out.Files, w.indexFile())
+	}
+	return out, nil
+}
+
+// threadID returns the id that the thread will have: Codex takes UUIDs only.
+func threadID(s *transcript.Script) string {
+	for _, id := range []string{s.NativeID, s.Header.ID} {
+		if idPattern.FindString(id) == id && id != "" {
+			return id
+		}
+	}
+	return transcript.HashID(name, s.Header.ID)
+}
+
+type writer struct {
+	script  *transcript.Script
+	id      string
+	created time.Time
+	index   map[string]int  // of entries on the path, by id
+	states  []session.State // at each of them
+	data    bytes.Buffer
+	model   string
+	effort  string
+	total   *session.Usage
+	spentOn map[string]bool // responses whose usage was written
+	losses  []transcript.Loss
+}
+
+func (w *writer) line(kind string, at time.Time, payload json.RawMessage) {
+	if at.IsZero() {
+		at = w.created
+	}
+	var o residue.Object
+	o.Set("timestamp", at.UTC().Format("2006-01-02T15:04:05.000Z"))
+	o.Set("type", kind)
+	o.Set("payload", payload)
+	w.data.Write(o.JSON())
+	w.data.WriteByte('\n')
+}
+
+func (w *writer) lose(id, what, why string) {
+	w.losses = append(w.losses, transcript.Loss{EntryID: id, What: what, Why: why})
+}
+
+// wireVersion is the version of Codex whose rollouts these are like.
+const wireVersion = "0.106.0"
+
+func (w *writer) meta() {
+	h, facts := w.script.Header, w.script.Facts
+	text := func(fact, otherwise string) string {
+		if s, ok := facts[fact].(string); ok {
+			return s
+		}
+		return otherwise
+	}
+	var o, git residue.Object
+	o.Set("id", w.id)
+	o.Set("timestamp", w.created.UTC().Format("2006-01-02T15:04:05.000Z"))
+	o.Set("cwd", h.CWD)
+	o.Set("originator", text("originator", "codex_cli_rs"))
+	o.Set("cli_version", text("cli_version", wireVersion))
+	o.Set("source", "cli")
+	// Codex goes on only with the provider that is named here. Without a name it takes
+	// the one that is configured, which is right for a conversation from elsewhere.
+	o.SetText("model_provider", text("model_provider", ""))
+	git.SetText("branch", text("git_branch", ""))
+	git.SetText("commit_hash", text("git_commit", ""))
+	git.SetText("repository_url", text("git_repository", ""))
+	if len(git) > 0 {
+		o.Set("git", git.JSON())
+	}
+	w.line(kindMeta, w.created, o.JSON())
+	if w.script.Name != "" {
+		var title residue.Object
+		title.Set("type", "thread_name_updated")
+		title.Set("thread_id", w.id)
+		title.Set("thread_name", w.script.Name)
+		w.line(kindEvent, w.created, title.JSON())
+	}
+}
+
+// conversation writes the path up to the compaction in force as it was, and from
+// there on what the model is sent.
+func (w *writer) conversation() error {
+	c := w.script.Context
+	at, compacted := w.index[c.Compaction]
+	if !compacted || c.Compaction == "" {
+		return w.entries(c.Entries)
+	}
+	if err := w.before(w.script.Path[:at]); err != nil {
+		return err
+	}
+	kept := 0
+	for i, e := range c.Entries {
+		if place, ok := w.index[e.ID]; ok && place <= at { // up to the compaction itself, or what it keeps
+			kept = i + 1
+		}
+	}
+	history, err := w.items(c.Entries[:kept])
+	if err != nil {
+		return err
+	}
+	w.compacted(&w.script.Path[at], history)
+	return w.entries(c.Entries[kept:])
+}
+
+// before writes what the model no longer sees.
+func (w *writer) before(path []session.Entry) error {
+	for i := range path {
+		e := &path[i]
+		if e.Compaction != nil {
+			w.compacted(e, nil)
+			continue
+		}
+		if e.Message == nil && e.BranchSummary == nil && e.Merge == nil && e.Custom == nil {
+			continue
+		}
+		if err := w.entry(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compacted writes a compaction: from here on the history is the given one.
+func (w *writer) compacted(e *session.Entry, history []json.RawMessage) {
+	var o residue.Object
+	o.Set("message", e.Compaction.Summary)
+	if history != nil {
+		o.Set("replacement_history", residue.List(history))
+	}
+	w.line(kindCompacted, e.Timestamp, o.JSON())
+}
+
+func (w *writer) entries(list []session.Entry) error {
+	for i := range list {
+		if err := w.entry(&list[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry writes an entry as the items that the model is sent, and as the events
+// that are shown.
+func (w *writer) entry(e *session.Entry) error {
+	if e.Custom != nil {
+		w.happened(e)
+		return nil
+	}
+	w.turn(e)
+	items, err := w.items([]session.Entry{*e})
+	if err != nil {
+		return err
+	}
+	for _, item := range items {
+		w.line(kindItem, e.Timestamp, item)
+	}
+	if e.Message != nil {
+		w.show(e)
+		w.count(e)
+	}
+	return nil
+}
+
+// items returns entries as the items of the API.
+func (w *writer) items(entries []session.Entry) ([]json.RawMessage, error) {
+	messages, err := openai.EncodeResponsesVerbatim(entries)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range messages.Notes {
+		w.lose(n.Entry, "content", n.What)
+	}
+	var items []json.RawMessage
+	for _, f := range messages.Fields {
+		v := loose.Value(f.Value)
+		switch {
+		case f.Name == "instructions":
+			items = append(items, textItem("developer", v.Text()))
+		case v.IsString():
+			items = append(items, textItem(session.RoleUser, v.Text()))
+		default:
+			for item := range v.Items() {
+				items = append(items, item.Raw())
+			}
+		}
+	}
+	return items, nil
+}
+
+func textItem(role, text string) json.RawMessage {
+	var part, o residue.Object
+	part.Set("type", "input_text")
+	part.Set("text", text)
+	o.Set("type", "message")
+	o.Set("role", role)
+	o.Set("content", residue.List([]json.RawMessage{part.JSON()}))
+	return o.JSON()
+}
+
+// turn says which model answers from here on, where that changes.
+func (w *writer) turn(e *session.Entry) {
+	if e.Message == nil {
+		return
+	}
+	if model, effort := w.inForce(e); model != "" {
+		w.answers(model, effort, e.Timestamp)
+	}
+}
+
+// answers says which model answers from a time on, unless it did before.
+func (w *writer) answers(model, effort string, from time.Time) {
+	if model == w.model && effort == w.effort {
+		return
+	}
+	w.model, w.effort = model, effort
+	var policy, o residue.Object
+	policy.Set("type", "read-only")
+	o.Set("cwd", w.script.Header.CWD)
+	o.Set("approval_policy", "on-request")
+	o.Set("sandbox_policy", policy.JSON())
+	o.Set("model", model)
+	o.SetText("effort", effort)
+	o.Set("summary", "auto")
+	w.line(kindContext, from, o.JSON())
+}
+
+// inForce returns the model and the thinking level at an entry of the path.
+func (w *writer) inForce(e *session.Entry) (model, effort string) {
+	at, ok := w.index[e.ID]
+	if !ok {
+		return w.model, w.effort
+	}
+	return w.states[at].Model, w.states[at].ThinkingLevel
+}
+
+// statesOf returns what is in force at each entry of a path.
+func statesOf(path []session.Entry) []session.State {
+	states := make([]session.State, len(path))
+	var now session.State
+	for i := range path {
+		switch e := &path[i]; {
+		case e.ModelChange != nil:
+			now.Model = e.ModelChange.ModelID
+		case e.ThinkingLevel != nil:
+			now.ThinkingLevel = e.ThinkingLevel.ThinkingLevel
+		case e.Message != nil && e.Message.Model != "":
+			now.Model = e.Message.Model
+		}
+		states[i] = now
+	}
+	return states
+}
+
+// show writes the events of which Codex rebuilds what the user sees.
+func (w *writer) show(e *session.Entry) {
+	m := e.Message
+	isUser := m.Role == session.RoleUser
+	if isUser && isInjected(m.Content) || !isUser && m.Role != session.RoleAssistant {
+		return
+	}
+	for i := range m.Content {
+		var o residue.Object
+		switch c := &m.Content[i]; {
+		case c.Text != nil && isUser:
+			o.Set("type", "user_message")
+			o.Set("message", c.Text.Content)
+			o.Set("images", []any{})
+		case c.Text != nil:
+			o.Set("type", "agent_message")
+			o.Set("message", c.Text.Content)
+		case c.Thinking != nil && c.Thinking.Content != "":
+			o.Set("type", "agent_reasoning")
+			o.Set("text", c.Thinking.Content)
+		default:
+			continue
+		}
+		w.line(kindEvent, e.Timestamp, o.JSON())
+	}
+}
+
+// count writes what a response cost, after the last of its messages.
+func (w *writer) count(e *session.Entry) {
+	u := e.Message.Usage
+	if u == nil {
+		return
+	}
+	id := e.Message.ResponseID
+	if w.spentOn[id] && id != "" {
+		return
+	}
+	if w.spentOn == nil {
+		w.spentOn = make(map[string]bool)
+	}
+	w.spentOn[id] = true
+	w.total = transcript.AddUsage(w.total, u)
+	var o, info residue.Object
+	info.Set("total_token_usage", tokenUsage(w.total))
+	info.Set("last_token_usage", tokenUsage(u))
+	info.Set("model_context_window", nil)
+	o.Set("type", "token_count")
+	o.Set("info", info.JSON())
+	o.Set("rate_limits", nil)
+	w.line(kindEvent, e.Timestamp, o.JSON())
+}
+
+func tokenUsage(u *session.Usage) json.RawMessage {
+	input := u.Input + u.CacheRead + u.CacheWrite
+	var o residue.Object
+	o.Set("input_tokens", input)
+	o.Set("cached_input_tokens", u.CacheRead)
+	if u.CacheWrite > 0 {
+		o.Set("cache_write_input_tokens", u.CacheWrite)
+	}
+	o.Set("output_tokens", u.Output)
+	o.Set("reasoning_output_tokens", u.Reasoning)
+	o.Set("total_tokens", input+u.Output)
+	return o.JSON()
+}
+
+// happened writes an event that Codex itself had written.
+func (w *writer) happened(e *session.Entry) {
+	kind, ok := strings.CutPrefix(e.Custom.CustomType, name+".")
+	if !ok || kind != "error" && kind != "turn_aborted" {
+		return
+	}
+	var o residue.Object
+	o.Set("type", kind)
+	data, err := json.Marshal(e.Custom.Data)
+	if err != nil {
+		return
+	}
+	for member, value := range loose.Value(data).Members() {
+		o.Set(member, value.Raw())
+	}
+	w.line(kindEvent, e.Timestamp, o.JSON())
+}
+
+// listLosses lists what a rollout has no place for.
+func (w *writer) listLosses() {
+	elsewhere := 0
+	for i := range w.script.All {
+		e := &w.script.All[i]
+		if _, ok := w.index[e.ID]; !ok && e.Message != nil {
+			elsewhere++
+		}
+		switch {
+		case e.Label != nil:
+			w.lose(e.ID, "label", "Codex has no labels")
+		case e.Custom != nil && !strings.HasPrefix(e.Custom.CustomType, name+".") && !strings.HasPrefix(e.Custom.CustomType, "coppice."):
+			w.lose(e.ID, "custom entry", "Codex has no entries of extensions")
+		}
+	}
+	if elsewhere > 0 {
+		w.lose("", "branch", fmt.Sprintf("a rollout is one branch; %d messages on others are left out", elsewhere))
+	}
+}
+
+// indexFile adds the thread's name to the list in which Codex keeps them.
+func (w *writer) indexFile() transcript.OutputFile {
+	var o residue.Object
+	o.Set("id", w.id)
+	o.Set("thread_name", w.script.Name)
+	o.Set("updated_at", w.script.Now.UTC().Format(time.RFC3339))
+	entry := append(o.JSON(), '\n')
+	return transcript.OutputFile{Path: "session_index.jsonl", Merge: func(old []byte) ([]byte, error) {
+		if len(old) > 0 && !bytes.HasSuffix(old, []byte("\n")) {
+			old = append(bytes.Clone(old), '\n')
+		}
+		return append(bytes.Clone(old), entry...), nil
+	}}
+}
+
+func resume(id string) []string { return []string{"codex", "resume", id} }

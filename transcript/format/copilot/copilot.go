@@ -1,0 +1,182 @@
+// Package copilot reads the sessions of GitHub's Copilot CLI: logs of events,
+// each with the id of the event before it.
+package copilot
+
+import (
+	"context"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+)
+
+const name = "copilot-cli"
+
+// Format returns Copilot CLI's format.
+func Format() *transcript.Format {
+	return &transcript.Format{Name: name, Title: "Copilot CLI", Detect: detect, Read: read, Places: places, Resume: resume}
+}
+
+func detect(f *transcript.File) bool {
+	head := jsonl.Head(f, 1)
+	return len(head) > 0 && head[0].Get("data").IsObject() && head[0].Has("id", "timestamp") &&
+		strings.Contains(head[0].Get("type").Text(), ".")
+}
+
+func resume(id string) []string { return []string{"copilot", "--resume", id} }
+
+func places(env transcript.Env) []transcript.Place {
+	return []transcript.Place{{
+		Dir: filepath.Join(env.Dir("COPILOT_HOME", ".copilot"), "session-state"),
+		// <id>/events.jsonl, or <id>.jsonl with old versions.
+		Match: func(file string) bool {
+			return path.Base(file) == "events.jsonl" || !strings.Contains(file, "/") && path.Ext(file) == ".jsonl"
+		},
+	}}
+}
+
+func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
+	r := &reader{file: f, to: to, threads: make(map[string]*thread)}
+	for o, err := range jsonl.Objects(ctx, f, to) {
+		if err != nil {
+			return err
+		}
+		if err := r.event(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type reader struct {
+	file    *transcript.File
+	to      transcript.Sink
+	id      string
+	threads map[string]*thread // by the call that started them; "" is the session
+	current *thread
+}
+
+// thread is a conversation: the session's, or that of an agent that a call of it
+// started, whose events stand among the session's.
+type thread struct {
+	conv  transcript.Conversation
+	tree  jsonl.Tree
+	last  string          // the last record
+	seen  map[string]bool // ids of records
+	model string
+}
+
+func (r *reader) event(o jsonl.Object) error {
+	data := o.Get("data")
+	kind := o.Get("type").Text()
+	if kind == "session.start" && r.id == "" {
+		r.id = data.Get("sessionId").Text()
+	}
+	t, err := r.enter(data.Get("parentToolCallId").Text())
+	if err != nil {
+		return err
+	}
+	if err := r.learn(t, kind, data); err != nil {
+		return err
+	}
+	e, became := t.decode(kind, data)
+	id, parent := o.Get("id").Text(), t.tree.Resolve(o.Get("parentId").Text())
+	r.to.Count(kind, became, 1)
+	if became == transcript.OnlyKept {
+		t.tree.Pass(id, parent)
+		return nil
+	}
+	e.Timestamp = o.Get("timestamp").Time(time.UTC)
+	return r.add(t, transcript.Record{ID: id, Parent: parent, Entry: e, From: []transcript.Span{o.Span}})
+}
+
+func (r *reader) add(t *thread, rec transcript.Record) error {
+	switch {
+	case t.last == "":
+		rec.Parent = transcript.Root
+	case !t.seen[rec.Parent]: // an event of another thread
+		rec.Parent = t.last
+	}
+	if t.seen[rec.ID] {
+		rec.ID = "" // not an id then
+	}
+	if rec.ID == "" {
+		rec.ID = transcript.HashID(name, t.conv.ID, t.last, string(rec.Entry.Type), rec.Entry.Timestamp.String())
+	}
+	t.seen[rec.ID] = true
+	t.last = rec.ID
+	return r.to.Add(rec)
+}
+
+// enter turns to the thread that a call started.
+func (r *reader) enter(call string) (*thread, error) {
+	t := r.threads[call]
+	if t == nil {
+		t = &thread{seen: make(map[string]bool)}
+		if r.id == "" {
+			r.id = r.idOfPath()
+		}
+		t.conv.ID = r.id
+		if call == "" {
+			t.conv.Title = r.title()
+		} else {
+			t.conv = transcript.Conversation{
+				ID: r.id + ":" + call, Parent: r.id, Relation: session.RelationSubagent, ParentCall: call,
+			}
+		}
+		r.threads[call] = t
+	}
+	if t == r.current {
+		return t, nil
+	}
+	r.current = t
+	return t, r.to.Begin(t.conv)
+}
+
+// idOfPath is the id of a session whose first event is lost.
+func (r *reader) idOfPath() string {
+	file := filepath.ToSlash(r.file.Path)
+	if path.Base(file) == "events.jsonl" {
+		return path.Base(path.Dir(file))
+	}
+	return transcript.HashID(name, r.file.Path)
+}
+
+// title returns the summary in the file beside the events, which is YAML of one
+// level.
+func (r *reader) title() string {
+	data, err := r.file.Beside("workspace.yaml")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(data)) {
+		if text, ok := strings.CutPrefix(line, "summary:"); ok {
+			return strings.Trim(strings.TrimSpace(text), `"'`)
+		}
+	}
+	return ""
+}
+
+// learn takes in what an event says of the session.
+func (r *reader) learn(t *thread, kind string, data loose.Value) error {
+	if kind != "session.start" && kind != "session.resume" {
+		return nil
+	}
+	c := transcript.Conversation{ID: t.conv.ID, CWD: data.Get("context", "cwd").Text(), Created: data.Get("startTime").Time(time.UTC)}
+	for fact, path := range map[string][]string{
+		"git_branch": {"context", "branch"}, "git_repository": {"context", "repository"}, "version": {"copilotVersion"},
+	} {
+		if text := data.Get(path...).Text(); text != "" {
+			if c.Extra == nil {
+				c.Extra = make(map[string]any)
+			}
+			c.Extra[fact] = text
+		}
+	}
+	return r.to.Begin(c)
+}

@@ -1,0 +1,118 @@
+package copilot
+
+import (
+	"encoding/json"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+)
+
+// decode makes an entry of an event, and says what it became.
+func (t *thread) decode(kind string, data loose.Value) (session.Entry, string) {
+	switch kind {
+	case "user.message":
+		return message(session.RoleUser, userMetadata(data), session.Text(data.Get("content").Text())), "message"
+	case "system.message":
+		return message(session.RoleSystem, nil, session.Text(data.Get("content").Text())), "message"
+	case "system.notification":
+		return message(session.RoleUser, map[string]any{"injected": true}, session.Text(data.Get("content").Text())), "message"
+	case "assistant.message":
+		return t.answer(data), "message"
+	case "assistant.reasoning":
+		e := message(session.RoleAssistant, nil, thinking(data.Get("content").Text(), ""))
+		e.Message.Model = t.model
+		return e, "message"
+	case "tool.execution_complete":
+		return message(session.RoleTool, nil, result(data)), "message"
+	case "session.start", "session.resume":
+		return t.changeModel(data.Get("selectedModel").Text())
+	case "session.model_change":
+		return t.changeModel(data.Get("newModel").Text())
+	case "session.compaction_complete":
+		if summary := data.Get("summaryContent").Text(); summary != "" && data.Get("success").Bool() {
+			return session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{
+				Summary: summary, TokensBefore: data.Get("preCompactionTokens").Int(),
+			}}, "compaction"
+		}
+	case "session.error", "session.warning", "session.info", "session.truncation", "session.shutdown", "abort", "subagent.started", "subagent.completed", "subagent.failed":
+		return session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: name + "." + kind, Data: data.Map()}}, "custom entry"
+	}
+	return session.Entry{}, transcript.OnlyKept
+}
+
+func message(role session.MessageRole, metadata map[string]any, blocks ...session.Content) session.Entry {
+	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: blocks, Metadata: metadata}}
+}
+
+func thinking(text, signature string) session.Content {
+	return session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: text, Signature: signature}}
+}
+
+// userMetadata names the files that a prompt came with; their content is not in
+// the log.
+func userMetadata(data loose.Value) map[string]any {
+	var files []any
+	for a := range data.Get("attachments").Items() {
+		if path := a.Get("path").Text(); path != "" {
+			files = append(files, path)
+		}
+	}
+	if files == nil {
+		return nil
+	}
+	return map[string]any{"attachments": files}
+}
+
+// answer reads a reply. Of what it cost only the output is said.
+func (t *thread) answer(data loose.Value) session.Entry {
+	e := message(session.RoleAssistant, nil)
+	m := e.Message
+	if text, opaque := data.Get("reasoningText").Text(), data.Get("reasoningOpaque").Text(); text != "" || opaque != "" {
+		m.Content = append(m.Content, thinking(text, opaque))
+	}
+	if text := data.Get("content").Text(); text != "" {
+		m.Content = append(m.Content, session.Text(text))
+	}
+	for call := range data.Get("toolRequests").Items() {
+		m.Content = append(m.Content, session.ToolUseJSON(call.Get("toolCallId").Text(), call.Get("name").Text(), arguments(call.Get("arguments"))))
+	}
+	if m.Model = data.Get("model").Text(); m.Model == "" {
+		m.Model = t.model
+	}
+	if output := data.Get("outputTokens").Int(); output > 0 {
+		m.Usage = &session.Usage{Output: output}
+	}
+	for _, id := range []string{"apiCallId", "requestId", "messageId"} {
+		if m.ResponseID == "" {
+			m.ResponseID = data.Get(id).Text()
+		}
+	}
+	return e
+}
+
+// arguments returns a call's input: an object, or the text of one.
+func arguments(v loose.Value) json.RawMessage {
+	if v.IsString() {
+		return json.RawMessage(v.Text())
+	}
+	return v.Raw()
+}
+
+func result(data loose.Value) session.Content {
+	text := data.Get("result", "content").Text()
+	if text == "" {
+		text = data.Get("error", "message").Text()
+	}
+	return session.ToolResult(data.Get("toolCallId").Text(), text, !data.Get("success").Bool())
+}
+
+// changeModel says which model answers from here on, where that is said. Copilot
+// passes on what it is asked: the model's own provider is not in the log.
+func (t *thread) changeModel(model string) (session.Entry, string) {
+	if model == "" || model == t.model {
+		return session.Entry{}, transcript.OnlyKept
+	}
+	t.model = model
+	return session.Entry{Type: session.TypeModelChange, ModelChange: &session.ModelChangeEntry{Provider: "github-copilot", ModelID: model}}, "model change"
+}

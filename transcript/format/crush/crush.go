@@ -1,0 +1,139 @@
+// Package crush reads the sessions of Crush: a database in each project.
+package crush
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
+)
+
+// Format returns the format.
+func Format() *transcript.Format {
+	return &transcript.Format{Name: "crush", Title: "Crush", Detect: detect, Read: read, Places: places}
+}
+
+const databaseFile = "crush.db"
+
+// places are those of the projects that Crush remembers.
+func places(env transcript.Env) []transcript.Place {
+	list := filepath.Join(env.Dir("XDG_DATA_HOME", ".local/share"), "crush", "projects.json")
+	f, err := transcript.OpenFile(list)
+	if err != nil {
+		return nil
+	}
+	data, err := f.ReadAll()
+	if err != nil {
+		return nil
+	}
+	v, err := loose.Parse(data)
+	if err != nil {
+		return nil
+	}
+	var found []transcript.Place
+	for p := range v.Get("projects").Items() {
+		dir := p.Get("data_dir").Text()
+		if dir == "" {
+			dir = ".crush"
+		}
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(p.Get("path").Text(), dir)
+		}
+		found = append(found, transcript.Place{Dir: filepath.Join(dir, databaseFile)})
+	}
+	return found
+}
+
+func detect(f *transcript.File) bool {
+	return sqlitefile.Has(f, "sessions", "messages.parts", "sessions.prompt_tokens")
+}
+
+func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
+	db, err := sqlitefile.Open(ctx, f)
+	if err != nil {
+		return err
+	}
+	return errors.Join(readSessions(ctx, db, f, to), db.Close())
+}
+
+func readSessions(ctx context.Context, db *sqlitefile.DB, f *transcript.File, to transcript.Sink) error {
+	for row, err := range db.Rows(ctx, "sessions", "", "", "created_at") {
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(row.Get("id").Text(), "title-") {
+			to.Count("session that made a title", "left out", 1)
+			continue
+		}
+		if err := readSession(ctx, db, row, projectOf(f.Path), to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// projectOf is the directory of the project that a database is of, "" if it is
+// not where Crush puts it.
+func projectOf(path string) string {
+	if dir := filepath.Dir(path); filepath.Base(dir) == ".crush" {
+		return filepath.Dir(dir)
+	}
+	return ""
+}
+
+func readSession(ctx context.Context, db *sqlitefile.DB, row loose.Value, cwd string, to transcript.Sink) error {
+	c := transcript.Conversation{
+		ID: row.Get("id").Text(), Title: row.Get("title").Text(), CWD: cwd,
+		Created: row.Get("created_at").Time(time.UTC),
+		Extra:   facts(row),
+	}
+	if parent := row.Get("parent_session_id").Text(); parent != "" {
+		c.Parent, c.Relation = parent, session.RelationSubagent
+		_, c.ParentCall, _ = strings.Cut(c.ID, "$$")
+	}
+	if err := to.Begin(c); err != nil {
+		return err
+	}
+	if _, err := to.Keep("session "+c.ID, row); err != nil {
+		return err
+	}
+	summary := row.Get("summary_message_id").Text()
+	for m, err := range db.Rows(ctx, "messages", "session_id", c.ID, "created_at") {
+		if err != nil {
+			return err
+		}
+		span, err := to.Keep("message "+m.Get("id").Text(), m)
+		if err != nil {
+			return err
+		}
+		for _, r := range records(m, summary) {
+			r.From = []transcript.Span{span}
+			to.Count(m.Get("role").Text()+" message", string(r.Entry.Type), 1)
+			if err := to.Add(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// facts are the numbers of a session as a whole: what it cost in all, and the
+// tokens of its last step, which are no sums.
+func facts(row loose.Value) map[string]any {
+	found := make(map[string]any)
+	for _, name := range []string{"cost", "prompt_tokens", "completion_tokens"} {
+		if v := row.Get(name); v.Number() > 0 {
+			found[name] = v.Any()
+		}
+	}
+	if todos := sqlitefile.JSON(row.Get("todos")); todos.First() != nil {
+		found["todos"] = todos.Any()
+	}
+	return found
+}

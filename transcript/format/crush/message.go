@@ -1,0 +1,118 @@
+package crush
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
+)
+
+// records makes the records of a message's row: one, or a compaction where the
+// context begins again with a summary.
+func records(row loose.Value, summary string) []transcript.Record {
+	id := row.Get("id").Text()
+	m := &session.MessageEntry{
+		Role:     row.Get("role").Text(),
+		Model:    row.Get("model").Text(),
+		Provider: row.Get("provider").Text(),
+	}
+	for part := range sqlitefile.JSON(row.Get("parts")).Items() {
+		add(m, part.Get("type").Text(), part.Get("data"), part)
+	}
+	at := row.Get("created_at").Time(time.UTC)
+	entry := session.Entry{Type: session.TypeMessage, Timestamp: at, Message: m}
+	if id == summary || row.Get("is_summary_message").Int() == 1 {
+		entry = session.Entry{Type: session.TypeCompaction, Timestamp: at, Compaction: &session.CompactionEntry{Summary: session.TextOf(m.Content)}}
+	}
+	if entry.Message != nil && len(m.Content) == 0 {
+		return nil
+	}
+	return []transcript.Record{{ID: id, Entry: entry}}
+}
+
+// add adds a part to a message.
+func add(m *session.MessageEntry, kind string, data, part loose.Value) {
+	put := func(c session.Content) { m.Content = append(m.Content, c) }
+	switch kind {
+	case "text":
+		if text := data.Get("text").Text(); text != "" {
+			put(session.Text(text))
+		}
+	case "reasoning":
+		if data.Get("thinking").Text() != "" || data.Get("signature").Text() != "" {
+			put(thinking(data))
+		}
+	case "image_url":
+		put(image(&session.Source{Type: "url", Data: data.Get("url").Text()}))
+	case "binary":
+		put(binary(data))
+	case "tool_call":
+		put(call(data))
+	case "tool_result":
+		put(result(data))
+	case "finish":
+		finish(m, data)
+	case "shell_command":
+		m.Role = session.RoleBashExecution
+		put(session.Text("$ " + data.Get("command").Text() + "\n" + data.Get("output").Text()))
+		m.Metadata = map[string]any{"command": data.Get("command").Text(), "exit_code": data.Get("exit_code").Int()}
+	default:
+		put(session.Content{Type: session.ContentType(kind), Raw: part.Raw()})
+	}
+}
+
+func image(s *session.Source) session.Content {
+	return session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: s}}
+}
+
+func thinking(data loose.Value) session.Content {
+	return session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{
+		Content: data.Get("thinking").Text(), Signature: data.Get("signature").Text(),
+		Extra: data.Except("thinking", "signature", "started_at", "finished_at"),
+	}}
+}
+
+// binary is a file that came with a message; its members have capitals.
+func binary(data loose.Value) session.Content {
+	source := &session.Source{Type: "base64", MediaType: data.Get("MIMEType").Text(), Data: data.Get("Data").Text()}
+	if strings.HasPrefix(source.MediaType, "image/") {
+		return image(source)
+	}
+	return session.Content{Type: session.ContentTypeFile, File: &session.FileContent{Name: data.Get("Path").Text(), Source: source}}
+}
+
+// call is a tool call. Its input is JSON in a string, which may be cut short.
+func call(data loose.Value) session.Content {
+	input := sqlitefile.JSON(data.Get("input"))
+	c := session.ToolUseJSON(data.Get("id").Text(), data.Get("name").Text(), input.Raw())
+	if !input.IsObject() && data.Get("input").Text() != "" {
+		text, _ := json.Marshal(data.Get("input").Text()) // a string can always be encoded
+		c.ToolUse.Extra = session.Fields{{Name: "input_text", Value: text}}
+	}
+	return c
+}
+
+func result(data loose.Value) session.Content {
+	c := session.ToolResult(data.Get("tool_call_id").Text(), data.Get("content").Text(), data.Get("is_error").Bool())
+	if picture := data.Get("data").Text(); picture != "" {
+		c.ToolResult.Parts = []session.Content{
+			session.Text(c.ToolResult.Content), session.Image(data.Get("mime_type").Text(), picture),
+		}
+	}
+	if meta := data.Get("metadata").Text(); meta != "" {
+		c.ToolResult.Extra = session.Fields{{Name: "metadata", Value: data.Get("metadata").Raw()}}
+	}
+	return c
+}
+
+func finish(m *session.MessageEntry, data loose.Value) {
+	m.StopReason = data.Get("reason").Text()
+	if message := data.Get("message").Text(); message != "" {
+		m.Metadata = map[string]any{"error": fmt.Sprintf("%s %s", message, data.Get("details").Text())}
+	}
+}

@@ -1,0 +1,249 @@
+// Package droid reads the sessions of Factory's Droid: session files, which are
+// lines of Anthropic's messages, and the output of "droid exec" as JSON.
+package droid
+
+import (
+	"context"
+	"encoding/json"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/anthropic"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+)
+
+const name = "droid"
+
+// Format returns Droid's format.
+func Format() *transcript.Format {
+	return &transcript.Format{Name: name, Title: "Droid", Detect: detect, Read: read, Places: places}
+}
+
+func detect(f *transcript.File) bool {
+	head := jsonl.Head(f, 1)
+	if len(head) == 0 {
+		return false
+	}
+	v := head[0]
+	switch v.Get("type").Text() {
+	case "session_start":
+		return v.Has("id")
+	case "system", "message", "tool_call":
+		return streamID(v) != "" && v.Has("timestamp") && !v.Has("uuid") && (v.Has("role", "text") || v.Has("cwd") || v.Has("toolName"))
+	}
+	return false
+}
+
+// streamID is the session's id in a line of the stream.
+func streamID(v loose.Value) string {
+	if id := v.Get("session_id").Text(); id != "" {
+		return id
+	}
+	return v.Get("sessionId").Text()
+}
+
+func places(env transcript.Env) []transcript.Place {
+	return []transcript.Place{{
+		Dir:   filepath.Join(env.Home, ".factory", "sessions"),
+		Match: func(file string) bool { return path.Ext(file) == ".jsonl" },
+	}}
+}
+
+func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
+	r := &reader{file: f, to: to}
+	for o, err := range jsonl.Objects(ctx, f, to) {
+		if err != nil {
+			return err
+		}
+		if err := r.line(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type reader struct {
+	file  *transcript.File
+	to    transcript.Sink
+	conv  transcript.Conversation
+	begun bool
+	tree  jsonl.Tree
+	model string
+}
+
+func (r *reader) line(o jsonl.Object) error {
+	kind := o.Get("type").Text()
+	if kind == "session_start" {
+		return r.start(o.Value)
+	}
+	if err := r.begin(o.Value); err != nil {
+		return err
+	}
+	switch {
+	case kind == "message" && o.Get("message").IsObject():
+		return r.message(o)
+	case kind == "compaction_state" || kind == "compaction":
+		return r.compaction(o)
+	}
+	entries, became := r.streamed(o.Value, kind)
+	r.to.Count(kind+" line", became, 1)
+	id := o.Get("id").Text()
+	if len(entries) == 0 {
+		r.tree.Pass(id, o.Get("parentId").Text())
+	}
+	if kind == "tool_call" || kind == "tool_result" {
+		id = "" // the call's id, which both have
+	}
+	return r.add(o, id, entries)
+}
+
+func (r *reader) start(v loose.Value) error {
+	if r.begun {
+		r.to.Count("further session_start line", transcript.OnlyKept, 1)
+		return nil
+	}
+	r.to.Count("session_start line", "session", 1)
+	r.conv = transcript.Conversation{ID: v.Get("id").Text(), Title: v.Get("sessionTitle").Text(), CWD: v.Get("cwd").Text()}
+	if r.conv.Title == "" {
+		r.conv.Title = v.Get("title").Text()
+	}
+	if parent := v.Get("parent").Text(); parent != "" { // a fork, or a continuation after a compaction
+		r.conv.Parent, r.conv.Relation = parent, session.RelationFork
+	}
+	r.tree.Pass(r.conv.ID, "") // the first message names the session as its parent
+	return r.begin(v)
+}
+
+func (r *reader) begin(v loose.Value) error {
+	if r.begun {
+		return nil
+	}
+	r.begun = true
+	if r.conv.ID == "" {
+		r.conv.ID, r.conv.CWD = streamID(v), v.Get("cwd").Text()
+	}
+	if r.conv.ID == "" {
+		r.conv.ID = transcript.HashID(name, r.file.Path)
+	}
+	return r.to.Begin(r.conv)
+}
+
+// message reads a message of Anthropic's.
+func (r *reader) message(o jsonl.Object) error {
+	entries, err := anthropic.DecodeMessage(o.Get("message").Raw())
+	if err != nil {
+		r.to.Problem(transcript.Problem{Pos: o.Span.Pos, Line: o.No, Reason: err.Error()})
+		return nil
+	}
+	r.to.Count("message line", "message", 1)
+	return r.add(o, o.Get("id").Text(), entries)
+}
+
+func (r *reader) compaction(o jsonl.Object) error {
+	summary := o.Get("summaryText").Text()
+	if summary == "" {
+		summary = o.Get("summary").Text()
+	}
+	r.to.Count("compaction line", "compaction", 1)
+	return r.add(o, o.Get("id").Text(), []session.Entry{{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{
+		Summary: summary, TokensBefore: o.Get("tokensBefore").Int(),
+	}}})
+}
+
+// add adds the entries of a line. The last has the line's id: it is what the next
+// line follows.
+func (r *reader) add(o jsonl.Object, id string, entries []session.Entry) error {
+	parent := r.tree.Resolve(o.Get("parentId").Text())
+	for i, e := range entries {
+		e.Timestamp = o.Get("timestamp").Time(time.UTC)
+		mark(e.Message)
+		rec := transcript.Record{ID: id, Entry: e, From: []transcript.Span{o.Span}}
+		if i == 0 {
+			rec.Parent = parent
+		}
+		if i < len(entries)-1 && id != "" {
+			rec.ID = id + ":" + strconv.Itoa(i+1)
+		}
+		if err := r.to.Add(rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mark marks what Droid says in the user's name. A prompt may follow it.
+func mark(m *session.MessageEntry) {
+	if m == nil || m.Role != session.RoleUser || len(m.Content) == 0 {
+		return
+	}
+	for _, c := range m.Content {
+		if c.Text == nil {
+			return
+		}
+		text := strings.TrimSpace(c.Text.Content)
+		if !strings.HasPrefix(text, "<system-reminder>") || !strings.HasSuffix(text, "</system-reminder>") {
+			return
+		}
+	}
+	m.Metadata = map[string]any{"injected": true}
+}
+
+// streamed reads a line of the output of "droid exec".
+func (r *reader) streamed(v loose.Value, kind string) ([]session.Entry, string) {
+	say := func(role session.MessageRole, blocks ...session.Content) []session.Entry {
+		m := &session.MessageEntry{Role: role, Content: blocks}
+		if role == session.RoleAssistant {
+			m.Model = r.model
+		}
+		return []session.Entry{{Type: session.TypeMessage, Message: m}}
+	}
+	switch kind {
+	case "system":
+		r.model = v.Get("model").Text()
+		if r.model == "" {
+			return nil, transcript.OnlyKept
+		}
+		return []session.Entry{{Type: session.TypeModelChange, ModelChange: &session.ModelChangeEntry{ModelID: r.model}}}, "model change"
+	case "message":
+		return say(v.Get("role").Text(), session.Text(v.Get("text").Text())), "message"
+	case "tool_call":
+		return say(session.RoleAssistant, session.ToolUseJSON(callID(v), v.Get("toolName").Text(), v.Get("parameters").Raw())), "message"
+	case "tool_result":
+		text, failed := output(v.Get("value"))
+		return say(session.RoleTool, session.ToolResult(callID(v), text, failed || v.Get("isError").Bool())), "message"
+	case "completion":
+		e := say(session.RoleAssistant, session.Text(v.Get("finalText").Text()))
+		e[0].Message.Usage = provider.AnthropicUsage(v.Get("usage"))
+		return e, "message"
+	case "error", "todo_state":
+		return []session.Entry{{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: name + "." + kind, Data: v.Map()}}}, "custom entry"
+	}
+	return nil, transcript.OnlyKept
+}
+
+func callID(v loose.Value) string {
+	if id := v.Get("toolCallId").Text(); id != "" {
+		return id
+	}
+	return v.Get("id").Text()
+}
+
+// output returns what a tool answered: a text, or what a command printed.
+func output(v loose.Value) (text string, failed bool) {
+	switch {
+	case v.IsString():
+		return v.Text(), false
+	case v.Has("stdout"):
+		return v.Get("stdout").Text() + v.Get("stderr").Text(), v.Get("exitCode").Int() != 0
+	case v.Exists():
+		return string(json.RawMessage(v)), false
+	}
+	return "", false
+}

@@ -1,0 +1,210 @@
+package geminicli
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/google"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/residue"
+)
+
+// kindOf returns who speaks: user, gemini, or the program itself (info, error,
+// warning).
+func kindOf(v loose.Value) string {
+	kind := v.Get("type").Text()
+	if kind == "" {
+		kind = v.Get("role").Text()
+	}
+	if kind == "model" {
+		return "gemini"
+	}
+	return kind
+}
+
+// decode makes an entry of a message, and the results of its calls.
+func decode(v loose.Value) (said session.Entry, results []session.Content) {
+	switch kind := kindOf(v); {
+	case kind == "user" && len(blocks(v, "user")) > 0:
+		said = decodeUser(v)
+	case kind == "gemini":
+		said, results = decodeAnswer(v)
+	default: // what the program says, and what says nothing
+		data := make(map[string]any)
+		for _, f := range v.Except("id", "timestamp") {
+			data[f.Name] = loose.Value(f.Value).Any()
+		}
+		return session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{
+			CustomType: name + "." + kindOf(v), Data: data,
+		}}, nil
+	}
+	made := encodeMessage(said.Message, results)
+	said.Extra = residue.Keep(said.Extra, name, residue.Of(loose.Value(made), withoutPlace(v)))
+	return said, results
+}
+
+// withoutPlace is a message without what says which one it is.
+func withoutPlace(v loose.Value) loose.Value {
+	return loose.Value(residue.Object(v.Except("id", "timestamp")).JSON())
+}
+
+// partsOf returns a content, which may be a text, a part or several, as parts.
+func partsOf(v loose.Value) json.RawMessage {
+	switch content := v.Get("content"); {
+	case content.IsString() && content.Text() == "":
+		return json.RawMessage("[]")
+	case content.IsString():
+		var part residue.Object
+		part.Set("text", content.Raw())
+		return residue.List([]json.RawMessage{part.JSON()})
+	case content.IsObject():
+		return residue.List([]json.RawMessage{content.Raw()})
+	case content.IsArray():
+		return content.Raw()
+	}
+	if parts := v.Get("parts"); parts.IsArray() {
+		return parts.Raw()
+	}
+	return json.RawMessage("[]")
+}
+
+// blocks reads the parts of a message; bare strings are parts too.
+func blocks(v loose.Value, role string) []session.Content {
+	var parts []json.RawMessage
+	for part := range loose.Value(partsOf(v)).Items() {
+		if part.IsString() {
+			var o residue.Object
+			o.Set("text", part.Raw())
+			parts = append(parts, o.JSON())
+			continue
+		}
+		parts = append(parts, part.Raw())
+	}
+	var o residue.Object
+	o.Set("role", role)
+	o.Set("parts", residue.List(parts))
+	body, err := google.Decode(o.JSON())
+	if err != nil {
+		return nil
+	}
+	var list []session.Content
+	for _, e := range body.Entries {
+		list = append(list, e.Message.Content...)
+	}
+	return list
+}
+
+func decodeUser(v loose.Value) session.Entry {
+	m := &session.MessageEntry{Role: session.RoleUser, Content: blocks(v, "user")}
+	if isInjected(m.Content) {
+		m.Metadata = map[string]any{"injected": true}
+	}
+	return session.Entry{Type: session.TypeMessage, Message: m}
+}
+
+// isInjected reports whether a message is none that the human wrote for the
+// model: commands, and what the program says in the user's name.
+func isInjected(content []session.Content) bool {
+	if content[0].Text == nil {
+		return false
+	}
+	text := strings.TrimSpace(content[0].Text.Content)
+	return text == "" && len(content) == 1 || slices.ContainsFunc([]string{"/", "?", "<session_context>", "<hook_context>", "<state_snapshot>"},
+		func(beginning string) bool { return strings.HasPrefix(text, beginning) })
+}
+
+// decodeAnswer reads what Gemini thought, said and called, and the results.
+func decodeAnswer(v loose.Value) (session.Entry, []session.Content) {
+	m := &session.MessageEntry{
+		Role: session.RoleAssistant, Provider: "google", Model: v.Get("model").Text(),
+		Usage: provider.GeminiCLIUsage(v.Get("tokens")),
+	}
+	for thought := range v.Get("thoughts").Items() {
+		m.Content = append(m.Content, session.Content{
+			Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: thoughtText(thought)},
+		})
+	}
+	m.Content = append(m.Content, blocks(v, "model")...)
+	var results []session.Content
+	for call := range v.Get("toolCalls").Items() {
+		id := call.Get("id").Text()
+		if !slices.ContainsFunc(m.Content, func(c session.Content) bool { return c.ToolUse != nil && c.ToolUse.ID == id }) {
+			m.Content = append(m.Content, session.ToolUseJSON(id, call.Get("name").Text(), call.Get("args").Raw()))
+		}
+		if result, ok := decodeResult(call); ok {
+			results = append(results, result)
+		}
+	}
+	return session.Entry{Type: session.TypeMessage, Message: m}, results
+}
+
+// thoughtText makes one text of a thought's subject and description.
+func thoughtText(v loose.Value) string {
+	subject, description := v.Get("subject").Text(), v.Get("description").Text()
+	if subject == "" {
+		return description
+	}
+	return "**" + subject + "**\n\n" + description
+}
+
+// decodeResult reads the result of a call, which stands in the call. One that
+// was cancelled or failed before it gave any has what the user was shown.
+func decodeResult(call loose.Value) (session.Content, bool) {
+	status := call.Get("status").Text()
+	failed := status == "error" || status == "cancelled"
+	result := session.ToolResult(call.Get("id").Text(), "", failed)
+	t := result.ToolResult
+	var rest []json.RawMessage
+	found := false
+	for part := range call.Get("result").Items() {
+		response := part.Get("functionResponse", "response")
+		if !response.Exists() {
+			rest = append(rest, part.Raw())
+			continue
+		}
+		found = true
+		text, isError := responseText(response)
+		t.Content += text
+		t.IsError = t.IsError || isError
+	}
+	if call.Get("result").IsString() {
+		t.Content, found = call.Get("result").Text(), true
+	}
+	if media := mediaOf(rest); len(media) > 0 {
+		t.Parts = append([]session.Content{session.Text(t.Content)}, media...)
+		found = true
+	}
+	if !found && failed {
+		if t.Content = call.Get("resultDisplay").Text(); t.Content == "" {
+			t.Content = status
+		}
+		found = true
+	}
+	return result, found
+}
+
+// responseText returns what a function answered, and whether that is an error.
+func responseText(response loose.Value) (string, bool) {
+	for _, member := range []string{"output", "error"} {
+		if v := response.Get(member); v.Exists() {
+			if v.IsString() {
+				return v.Text(), member == "error"
+			}
+			return string(v), member == "error"
+		}
+	}
+	return string(response), false
+}
+
+// mediaOf reads the pictures and files that a result has besides its text.
+func mediaOf(parts []json.RawMessage) []session.Content {
+	if len(parts) == 0 {
+		return nil
+	}
+	var o residue.Object
+	o.Set("content", residue.List(parts))
+	return blocks(loose.Value(o.JSON()), "user")
+}

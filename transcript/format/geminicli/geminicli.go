@@ -1,0 +1,61 @@
+// Package geminicli reads and writes the chat recordings of Gemini CLI.
+//
+// A recording is a list of messages: what the user typed and what Gemini
+// answered, with its thoughts, its calls and their results all in one message.
+// Old recordings are one JSON document. New ones are logs of operations: a
+// message whose id was there before replaces that one, {"$set":…} changes what is
+// said of the conversation or all of its messages, and {"$rewindTo":id} takes
+// back a message and all after it. What was taken back stays as a branch.
+package geminicli
+
+import (
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+)
+
+const name = "gemini-cli"
+
+// Format returns Gemini CLI's format.
+func Format() *transcript.Format {
+	return &transcript.Format{
+		Name: name, Title: "Gemini CLI",
+		Detect: detect, Read: read, Places: places, Resume: resume, Write: write,
+	}
+}
+
+func detect(f *transcript.File) bool {
+	if head := jsonl.Head(f, 1); len(head) > 0 && head[0].Has("sessionId", "projectHash") {
+		return true
+	}
+	return isDocument(f)
+}
+
+// isDocument tells an old recording. Its head may be all that is known of it, so
+// its members are looked for in the text.
+func isDocument(f *transcript.File) bool {
+	head := f.HeadText()
+	if doc := loose.Try(f.Head()); doc != nil && !doc.Get("messages").IsArray() {
+		return doc.Get("history").IsArray() && doc.Has("lastUpdated")
+	}
+	return strings.HasPrefix(strings.TrimLeft(head, "\ufeff \t\r\n"), "{") &&
+		strings.Contains(head, `"sessionId"`) && strings.Contains(head, `"projectHash"`) && strings.Contains(head, `"messages"`) &&
+		(!strings.HasSuffix(f.Path, ".jsonl") || len(jsonl.Head(f, 1)) == 0) // somebody gave it the newer name
+}
+
+func places(env transcript.Env) []transcript.Place {
+	isChat := func(file string) bool {
+		dir, base := path.Split(file)
+		chats := strings.Contains("/"+dir, "/chats/")
+		return chats && (strings.HasSuffix(base, ".json") || strings.HasSuffix(base, ".jsonl"))
+	}
+	return []transcript.Place{{Dir: filepath.Join(geminiDir(env), "tmp"), Match: isChat}}
+}
+
+func geminiDir(env transcript.Env) string {
+	return filepath.Join(env.Dir("GEMINI_CLI_HOME", ""), ".gemini")
+}

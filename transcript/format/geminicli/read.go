@@ -1,0 +1,263 @@
+package geminicli
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+)
+
+func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
+	r := &reader{file: f, to: to, known: make(map[string]*message), used: make(map[string]bool)}
+	if err := r.load(ctx); err != nil {
+		return err
+	}
+	return r.give()
+}
+
+// reader follows the operations of a recording. A message may be replaced by a
+// later line, so all are held until the end: recordings are small.
+type reader struct {
+	file *transcript.File
+	to   transcript.Sink
+	meta map[string]loose.Value // what is said of the conversation
+
+	all   []*message          // in the order in which they first came
+	live  []*message          // those that count now
+	known map[string]*message // the live ones, by id
+	used  map[string]bool     // the ids of all records
+}
+
+// message is a message as it was written last.
+type message struct {
+	id     string // of the record
+	native string
+	value  loose.Value
+	parent *message // nil for the first
+	from   []transcript.Span
+}
+
+func (r *reader) load(ctx context.Context) error {
+	r.meta = make(map[string]loose.Value)
+	if isDocument(r.file) {
+		return r.document()
+	}
+	for o, err := range jsonl.Objects(ctx, r.file, r.to) {
+		if err != nil {
+			return err
+		}
+		r.operation(o.Value, []transcript.Span{o.Span})
+	}
+	return nil
+}
+
+func (r *reader) document() error {
+	data, err := r.file.ReadAll()
+	if err != nil {
+		return err
+	}
+	doc, err := loose.Parse(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
+	if err != nil {
+		return &session.Error{Op: "read", Path: r.file.Path, Kind: session.ErrInvalid, Err: err}
+	}
+	all := []transcript.Span{{Len: int64(len(data))}}
+	r.learn(doc)
+	for _, list := range []string{"messages", "history"} {
+		for v := range doc.Get(list).Items() {
+			r.put(v, all)
+		}
+	}
+	return nil
+}
+
+// operation does what a line says.
+func (r *reader) operation(v loose.Value, from []transcript.Span) {
+	switch {
+	case v.Has("$rewindTo"):
+		r.to.Count("$rewindTo", "branch", 1)
+		r.rewind(v.Get("$rewindTo").Text())
+	case v.Get("$set").IsObject():
+		r.to.Count("$set", "facts", 1)
+		r.learn(v.Get("$set"))
+		if list := v.Get("$set", "messages"); list.IsArray() {
+			r.replaceAll(list, from)
+		}
+	case v.Has("id"):
+		r.put(v, from)
+	case v.Has("sessionId"):
+		r.learn(v)
+		if list := v.Get("messages"); list.IsArray() {
+			r.replaceAll(list, from)
+		}
+	default:
+		r.to.Count("unknown line", transcript.OnlyKept, 1)
+	}
+}
+
+// learn takes in what is said of the conversation.
+func (r *reader) learn(v loose.Value) {
+	for member, value := range v.Members() {
+		if member != "messages" && member != "history" {
+			r.meta[member] = value
+		}
+	}
+}
+
+// put adds a message, or replaces the one of its id.
+func (r *reader) put(v loose.Value, from []transcript.Span) {
+	native := v.Get("id").Text()
+	if old := r.known[native]; old != nil && native != "" {
+		r.to.Count("message that was written again", "message", 1)
+		old.value = v
+		old.from = append(old.from, from...)
+		return
+	}
+	m := &message{id: native, native: native, value: v, from: from}
+	if len(r.live) > 0 {
+		m.parent = r.live[len(r.live)-1]
+	}
+	if native == "" {
+		m.id = transcript.HashID(name, "message", strconv.Itoa(len(r.all)))
+	}
+	for r.used[m.id] {
+		// It was taken back and is there again: on another branch.
+		m.id = transcript.HashID(name, m.id, strconv.Itoa(len(r.all)))
+	}
+	r.used[m.id], r.used[m.id+resultsSuffix] = true, true
+	r.all = append(r.all, m)
+	r.live = append(r.live, m)
+	r.known[native] = m
+}
+
+// rewind takes back a message and all after it; all, if it is unknown.
+func (r *reader) rewind(id string) {
+	at := slices.IndexFunc(r.live, func(m *message) bool { return m.native == id })
+	r.cut(max(at, 0))
+}
+
+// cut keeps the first n messages.
+func (r *reader) cut(n int) {
+	for _, m := range r.live[n:] {
+		delete(r.known, m.native)
+	}
+	r.live = r.live[:n]
+}
+
+// replaceAll replaces the messages by others: after a compression, or when a turn
+// was given up. As far as they are the same, nothing changes; the rest is another
+// branch.
+func (r *reader) replaceAll(list loose.Value, from []transcript.Span) {
+	n := 0
+	var rest []loose.Value
+	for v := range list.Items() {
+		if len(rest) == 0 && n < len(r.live) && r.live[n].native == v.Get("id").Text() && r.live[n].native != "" {
+			r.live[n].value = v
+			n++
+			continue
+		}
+		rest = append(rest, v)
+	}
+	r.cut(n)
+	for _, v := range rest {
+		r.put(v, from)
+	}
+}
+
+// give gives the sink what was found.
+func (r *reader) give() error {
+	conv := r.conversation()
+	if len(r.live) > 0 {
+		conv.Leaf = r.live[len(r.live)-1].last()
+	}
+	if err := r.to.Begin(conv); err != nil {
+		return err
+	}
+	for _, m := range r.all {
+		for _, rec := range r.records(m, conv.ID) {
+			if err := r.to.Add(rec); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *reader) conversation() transcript.Conversation {
+	text := func(member string) string { return r.meta[member].Text() }
+	conv := transcript.Conversation{
+		ID: text("sessionId"), Title: text("summary"), Created: r.meta["startTime"].Time(time.UTC),
+		CWD: r.meta["directories"].First().Text(), Extra: map[string]any{},
+	}
+	if conv.ID == "" {
+		conv.ID = transcript.HashID(name, r.file.Path)
+	}
+	for _, fact := range []string{"projectHash", "kind"} {
+		if value := text(fact); value != "" {
+			conv.Extra[fact] = value
+		}
+	}
+	levels := 1                     // the project's directory is above chats
+	if text("kind") == "subagent" { // chats/<parent's id>/<id>.jsonl
+		levels = 2
+		if parent := filepath.Base(filepath.Dir(r.file.Path)); parent != "chats" && parent != "." {
+			conv.Parent, conv.Relation = parent, session.RelationSubagent
+		}
+	}
+	if root, err := r.file.Above(levels).Beside(".project_root"); err == nil && conv.CWD == "" {
+		conv.CWD = strings.TrimSpace(string(root))
+	}
+	return conv
+}
+
+// last returns the id of the last record of a message: its results follow it.
+func (m *message) last() string {
+	for call := range m.value.Get("toolCalls").Items() {
+		if _, ok := decodeResult(call); ok && kindOf(m.value) == "gemini" {
+			return m.id + resultsSuffix
+		}
+	}
+	return m.id
+}
+
+// resultsSuffix makes the id of a message's results.
+const resultsSuffix = ":results"
+
+func (r *reader) records(m *message, conv string) []transcript.Record {
+	said, results := decode(m.value)
+	said.Timestamp = m.value.Get("timestamp").Time(time.UTC)
+	if said.Timestamp.IsZero() {
+		said.Timestamp = m.value.Get("ts").Time(time.UTC)
+	}
+	if said.Message != nil && said.Message.Role == session.RoleAssistant {
+		said.Message.ResponseID = conv + ":" + m.native
+	}
+	rec := transcript.Record{ID: m.id, Parent: transcript.Root, Entry: said, From: m.from}
+	if m.parent != nil {
+		rec.Parent = m.parent.last()
+	}
+	r.count(&said, m.value)
+	if len(results) == 0 {
+		return []transcript.Record{rec}
+	}
+	answer := session.Entry{
+		Type: session.TypeMessage, Timestamp: said.Timestamp,
+		Message: &session.MessageEntry{Role: session.RoleTool, Content: results},
+	}
+	return []transcript.Record{rec, {ID: m.id + resultsSuffix, Parent: m.id, Entry: answer, From: m.from}}
+}
+
+func (r *reader) count(e *session.Entry, v loose.Value) {
+	became := "message"
+	if e.Message == nil {
+		became = "custom entry"
+	}
+	r.to.Count(kindOf(v)+" message", became, 1)
+}

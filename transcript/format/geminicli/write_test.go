@@ -1,0 +1,232 @@
+package geminicli_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/format/geminicli"
+	"github.com/coppice-dev/coppice/transcript/transcripttest"
+)
+
+func write(t *testing.T, s *transcript.Script, home string) *transcript.Output {
+	t.Helper()
+	out, err := geminicli.Format().Write(t.Context(), s, transcript.Env{Home: home, Getenv: func(string) string { return "" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkRules(t, out.Files[0])
+	return out
+}
+
+// checkRules holds a recording to what Gemini CLI insists on when it resumes one:
+// a first line with id, project and times, the first eight characters of the id
+// in the file's name, and messages with id, time, a known type and content; calls
+// with id, name, args and a status.
+func checkRules(t *testing.T, f transcript.OutputFile) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSuffix(string(f.Data), "\n"), "\n")
+	var header struct{ SessionID, ProjectHash, StartTime, LastUpdated, Kind string }
+	if err := json.Unmarshal([]byte(lines[0]), &header); err != nil {
+		t.Fatal(err)
+	}
+	if header.SessionID == "" || len(header.ProjectHash) != 64 || header.StartTime == "" || header.LastUpdated == "" || header.Kind != "main" {
+		t.Errorf("the header is %s", lines[0])
+	}
+	if !strings.HasSuffix(f.Path, "-"+header.SessionID[:8]+".jsonl") || !regexp.MustCompile(`^tmp/[a-z0-9-]+/chats/session-\d{4}-\d\d-\d\dT\d\d-\d\d-`).MatchString(f.Path) {
+		t.Errorf("the path is %s", f.Path)
+	}
+	for _, line := range lines[1:] {
+		var m struct {
+			ID, Type  string
+			Timestamp time.Time
+			Content   json.RawMessage
+			ToolCalls []struct {
+				ID, Name, Status string
+				Args             map[string]any
+			}
+		}
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatal(err)
+		}
+		if m.ID == "" || m.Timestamp.IsZero() || m.Content == nil || m.Type != "user" && m.Type != "gemini" {
+			t.Errorf("not a message: %s", line)
+		}
+		for _, call := range m.ToolCalls {
+			if call.ID == "" || call.Name == "" || call.Args == nil || !slices.Contains([]string{"success", "error", "cancelled", "executing"}, call.Status) {
+				t.Errorf("not a call: %+v in %s", call, line)
+			}
+		}
+	}
+}
+
+// TestRoundTrip: a recording without branches is written again with equal JSON
+// values.
+func TestRoundTrip(t *testing.T) {
+	path := "testdata/session-2026-08-01T10-00-abcd1234.jsonl"
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The first turn: a context, a prompt, two answers with everything in them.
+	lines := strings.SplitAfter(string(data), "\n")
+	// A call that never came back would be answered in a context.
+	pending := regexp.MustCompile(`\{"id":"c4".*?"executing".*?\},`)
+	straight := lines[0] + lines[1] + lines[2] + pending.ReplaceAllString(lines[5], "") + lines[6]
+	c := transcripttest.Collect(t, geminicli.Format(), transcript.FileOf("x.jsonl", []byte(straight)))
+	s, err := transcripttest.Script(t.Context(), c.Conversations[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := write(t, s, t.TempDir())
+	values := func(text string) (list []any) {
+		for line := range strings.Lines(text) {
+			var v any
+			if err := json.Unmarshal([]byte(line), &v); err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, v)
+		}
+		return list[1:]
+	}
+	got, want := values(string(out.Files[0].Data)), values(straight)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the messages differ (-read +written):\n%s", diff)
+	}
+	if out.Resume != "gemini --resume abcd1234-0000-4000-8000-000000000001" || len(out.Files) != 1 {
+		t.Errorf("the output is %+v", out)
+	}
+}
+
+func TestWriteCoppice(t *testing.T) {
+	at := time.Date(2026, 6, 1, 10, 0, 0, 0, time.UTC)
+	id := func(s string) *string { return &s }
+	say := func(own, parent, role string, blocks ...session.Content) session.Entry {
+		e := session.Entry{Type: session.TypeMessage, ID: own, Timestamp: at, Message: &session.MessageEntry{Role: role, Content: blocks}}
+		if parent != "" {
+			e.ParentID = id(parent)
+		}
+		return e
+	}
+	thinking := session.Content{Type: "thinking", Thinking: &session.ThinkingContent{Content: "**S**\n\nD", Signature: "sig"}}
+	entries := []session.Entry{
+		say("u0", "", "user", session.Text("long ago")),
+		{Type: "compaction", ID: "k", ParentID: id("u0"), Timestamp: at, Compaction: &session.CompactionEntry{Summary: "S"}},
+		say("s", "k", "system", session.Text("be brief")),
+		say("a1", "s", "assistant", thinking, session.Text("one"), session.Text("two"), session.ToolUse("c1", "ls", nil)),
+		say("t1", "a1", "tool", session.ToolResult("c1", "x", true)),
+		say("dead", "a1", "user", session.Text("left")),
+		{Type: "branch_summary", ID: "b", ParentID: id("t1"), Timestamp: at, BranchSummary: &session.BranchSummaryEntry{Summary: "B", FromID: "dead"}},
+		{Type: "merge", ID: "m", ParentID: id("b"), Merge: &session.MergeEntry{Summary: "M", FromID: "dead"}},
+		{Type: "label", ID: "l", ParentID: id("m"), Timestamp: at, Label: &session.LabelEntry{TargetID: "a1", Label: "x"}},
+	}
+	entries[3].Message.Usage = &session.Usage{Input: 1, CacheRead: 2, Output: 5, Reasoning: 3}
+	s, err := transcripttest.ScriptOf(t.Context(), session.Header{Type: session.TypeSession, ID: "x", Version: 1, CWD: "/home/ada/My Garden!"}, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Name = "Trees"
+	out := write(t, s, t.TempDir())
+	lines := strings.Split(strings.TrimSuffix(string(out.Files[0].Data), "\n"), "\n")
+	want := []string{
+		`{"id":"k","timestamp":"2026-06-01T10:00:00.000Z","type":"user","content":[{"text":"Previous conversation summary: S"}]}`,
+		`{"id":"a1","timestamp":"2026-06-01T10:00:00.000Z","type":"gemini","content":[{"text":"one"},{"text":"two"}],"thoughts":[{"subject":"S","description":"D"}],"tokens":{"input":3,"output":2,"cached":2,"thoughts":3,"tool":0,"total":8},"toolCalls":[{"id":"c1","name":"ls","args":{},"result":[{"functionResponse":{"id":"c1","name":"ls","response":{"error":"x"}}}],"status":"error"}]}`,
+		`{"id":"b","timestamp":"2026-06-01T10:00:00.000Z","type":"user","content":[{"text":"Summary of a branch of the conversation that was left: B"}]}`,
+		`{"id":"m","timestamp":"2026-11-15T12:00:00.000Z","type":"user","content":[{"text":"Summary of another branch of the conversation: M"}]}`,
+	}
+	if diff := cmp.Diff(want, lines[1:]); diff != "" {
+		t.Errorf("the messages differ (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(lines[0], `"summary":"Trees","directories":["/home/ada/My Garden!"]`) {
+		t.Errorf("the header is %s", lines[0])
+	}
+	var losses []string
+	for _, l := range out.Losses {
+		losses = append(losses, l.EntryID+" "+l.What)
+	}
+	if diff := cmp.Diff([]string{"k history", "s system prompt", "a1 thinking signature", "l label", " branch"}, losses); diff != "" {
+		t.Errorf("losses differ (-want +got):\n%s", diff)
+	}
+}
+
+// TestWriteProject: newer versions of Gemini CLI have a list of projects, which
+// says where a project's recordings are.
+func TestWriteProject(t *testing.T) {
+	script := func(cwd string) *transcript.Script {
+		s, err := transcripttest.ScriptOf(t.Context(), session.Header{Type: session.TypeSession, ID: "x", Version: 1, CWD: cwd}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	home := t.TempDir()
+	list := filepath.Join(home, ".gemini", "projects.json")
+	if err := os.MkdirAll(filepath.Dir(list), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	known := `{"projects":{"/a/garden":"garden","/b/garden":"garden-1"},"v":1}`
+	if err := os.WriteFile(list, []byte(known), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		cwd, want string
+		files     int
+	}{
+		{"/a/garden", "tmp/garden/", 1},
+		{"/c/Garden", "tmp/garden-2/", 3},
+		{"/", "tmp/project/", 3},
+		{"", "tmp/e3b0c442", 1},
+	}
+	for _, tt := range tests {
+		out := write(t, script(tt.cwd), home)
+		if !strings.HasPrefix(out.Files[0].Path, tt.want) || len(out.Files) != tt.files {
+			t.Errorf("for %q the files are %v, want %s…", tt.cwd, out.Files, tt.want)
+		}
+	}
+	merge := write(t, script("/c/Garden"), home).Files[2].Merge
+	data, err := merge([]byte(known))
+	if want := `{"projects":{"/a/garden":"garden","/b/garden":"garden-1","/c/Garden":"garden-2"},"v":1}`; err != nil || string(data) != want {
+		t.Errorf("the list becomes %s, %v, want %s", data, err, want)
+	}
+	if _, err := merge([]byte("{")); err == nil {
+		t.Error("a damaged list is replaced")
+	}
+}
+
+// TestWriteTornReply: calls that another program kept by themselves have their
+// results.
+func TestWriteTornReply(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	message := func(id, role, response string, blocks ...session.Content) session.Entry {
+		return session.Entry{Type: session.TypeMessage, ID: id, Timestamp: at, Message: &session.MessageEntry{
+			Role: role, ResponseID: response, Content: blocks,
+		}}
+	}
+	list := []session.Entry{
+		message("u", "user", "", session.Text("both")),
+		message("a1", "assistant", "r", session.ToolUse("c1", "run", nil)),
+		message("a2", "assistant", "r", session.ToolUse("c2", "run", nil)),
+		message("t1", "tool", "", session.ToolResult("c1", "RESULT-A", false)),
+		message("t2", "tool", "", session.ToolResult("c2", "RESULT-B", false)),
+	}
+	for i := range list[1:] {
+		list[i+1].ParentID = &list[i].ID
+	}
+	sc, err := transcripttest.ScriptOf(t.Context(), session.Header{Type: session.TypeSession, ID: "s", Version: 1, CWD: "/p"}, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := string(write(t, sc, t.TempDir()).Files[0].Data)
+	if !strings.Contains(data, "RESULT-A") || !strings.Contains(data, "RESULT-B") || strings.Contains(data, "cancelled") {
+		t.Errorf("a result is missing: %s", data)
+	}
+}

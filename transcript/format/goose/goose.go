@@ -1,0 +1,192 @@
+// Package goose reads the sessions of Goose: files of JSON lines, the database
+// that came after them, and what `goose session export` prints.
+package goose
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
+)
+
+// Format returns the format.
+func Format() *transcript.Format {
+	return &transcript.Format{Name: "goose", Title: "Goose", Detect: detect, Read: read, Places: places, Resume: resume}
+}
+
+func resume(id string) []string { return []string{"goose", "session", "--resume", "--session-id", id} }
+
+func places(env transcript.Env) []transcript.Place {
+	dirs := []string{
+		filepath.Join(env.Dir("XDG_DATA_HOME", ".local/share"), "goose", "sessions"),
+		filepath.Join(env.Dir("XDG_CONFIG_HOME", ".config"), "goose", "sessions"),
+	}
+	if root := env.Getenv("GOOSE_PATH_ROOT"); filepath.IsAbs(root) {
+		dirs = []string{filepath.Join(root, "data", "sessions")}
+	} else if env.GOOS == "windows" {
+		dirs = []string{filepath.Join(env.Dir("APPDATA", "AppData/Roaming"), "Block", "goose", "data", "sessions")}
+	}
+	var found []transcript.Place
+	for _, dir := range dirs {
+		found = append(found, transcript.Place{Dir: dir, Match: func(path string) bool {
+			return path == "sessions.db" || strings.HasSuffix(path, ".jsonl")
+		}})
+	}
+	return found
+}
+
+func detect(f *transcript.File) bool {
+	if sqlitefile.Is(f) {
+		return sqlitefile.Has(f, "sessions", "messages.content_json")
+	}
+	head := bytes.TrimSpace(f.Head())
+	if isExport(head) {
+		return true
+	}
+	lines := bytes.SplitN(head, []byte("\n"), 3)
+	header := loose.Try(lines[0])
+	if !header.Has("working_dir") && !header.Has("description") || header.Has("type") {
+		return false
+	}
+	return len(lines) < 2 || bytes.Contains(lines[1], []byte(`"role"`)) && bytes.Contains(lines[1], []byte(`"created"`))
+}
+
+func isExport(head []byte) bool {
+	return bytes.HasPrefix(head, []byte("{")) && bytes.Contains(head, []byte(`"conversation"`)) && bytes.Contains(head, []byte(`"working_dir"`))
+}
+
+func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
+	switch {
+	case sqlitefile.Is(f):
+		return readDatabase(ctx, f, to)
+	case isExport(bytes.TrimSpace(f.Head())):
+		return readExport(f, to)
+	}
+	return readLines(ctx, f, to)
+}
+
+func readLines(ctx context.Context, f *transcript.File, to transcript.Sink) error {
+	name := strings.TrimSuffix(filepath.Base(f.Path), ".jsonl")
+	r := reader{to: to}
+	for line, err := range jsonl.Objects(ctx, f, to) {
+		if err != nil {
+			return err
+		}
+		if r.id == "" {
+			if err := r.begin(conversation(line.Value, name)); err != nil {
+				return err
+			}
+			if !line.Has("role") {
+				to.Count("header", "session", 1)
+				continue
+			}
+		}
+		if err := r.message(line.Value, line.Get("content"), line.Get("metadata"), line.Span); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readExport(f *transcript.File, to transcript.Sink) error {
+	data, err := f.ReadAll()
+	if err != nil {
+		return err
+	}
+	v, err := loose.Parse(data)
+	if err != nil {
+		return &session.Error{Op: "read", Path: f.Path, Kind: session.ErrCorrupt, Err: err}
+	}
+	r := reader{to: to}
+	if err := r.begin(conversation(v, filepath.Base(f.Path))); err != nil {
+		return err
+	}
+	for m := range v.Get("conversation").Items() {
+		if err := r.message(m, m.Get("content"), m.Get("metadata"), transcript.Span{Len: int64(len(data))}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// conversation is what a header, a row or an export says of a session.
+func conversation(v loose.Value, name string) transcript.Conversation {
+	c := transcript.Conversation{
+		ID: v.Get("id").Text(), Title: v.Get("name").Text(), CWD: v.Get("working_dir").Text(),
+		Created: v.Get("created_at").Time(time.UTC), Extra: make(map[string]any),
+	}
+	if c.ID == "" {
+		c.ID = name
+	}
+	if c.Title == "" {
+		c.Title = v.Get("description").Text()
+	}
+	for _, fact := range []string{
+		"session_type", "schedule_id", "accumulated_total_tokens", "accumulated_input_tokens", "accumulated_output_tokens", "accumulated_cost", "project_id",
+	} {
+		if value := v.Get(fact); value.Exists() && value.Text() != "user" {
+			c.Extra[fact] = value.Any()
+		}
+	}
+	if parent := v.Get("parent_session_id").Text(); parent != "" {
+		c.Parent, c.Relation = parent, session.RelationFork
+		if v.Get("session_type").Text() == "sub_agent" {
+			c.Relation = session.RelationSubagent
+		}
+	}
+	return c
+}
+
+func readDatabase(ctx context.Context, f *transcript.File, to transcript.Sink) error {
+	db, err := sqlitefile.Open(ctx, f)
+	if err != nil {
+		return err
+	}
+	return errors.Join(readSessions(ctx, db, to), db.Close())
+}
+
+func readSessions(ctx context.Context, db *sqlitefile.DB, to transcript.Sink) error {
+	for row, err := range db.Rows(ctx, "sessions", "", "", "created_at") {
+		if err != nil {
+			return err
+		}
+		if err := readSession(ctx, db, row, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readSession(ctx context.Context, db *sqlitefile.DB, row loose.Value, to transcript.Sink) error {
+	r := reader{to: to, provider: row.Get("provider_name").Text(), model: sqlitefile.JSON(row.Get("model_config_json")).Get("model_name").Text()}
+	if err := r.begin(conversation(row, "")); err != nil {
+		return err
+	}
+	if _, err := to.Keep("session "+r.id, row); err != nil {
+		return err
+	}
+	if err := r.ledger(ctx, db); err != nil {
+		return err
+	}
+	for m, err := range db.Rows(ctx, "messages", "session_id", r.id, "created_timestamp", "id") {
+		if err != nil {
+			return err
+		}
+		span, err := to.Keep("message "+m.Get("id").Name(), m)
+		if err == nil {
+			err = r.message(m, sqlitefile.JSON(m.Get("content_json")), sqlitefile.JSON(m.Get("metadata_json")), span)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package goose
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
+)
+
+// reader reads the messages of one session.
+type reader struct {
+	to              transcript.Sink
+	id              string
+	provider, model string
+
+	usage  []charge // what requests cost, in order, until answers took them
+	count  int
+	hidden bool // some before were hidden from the model
+}
+
+// charge is a line of the ledger.
+type charge struct {
+	at    time.Time
+	model string
+	usage session.Usage
+}
+
+func (r *reader) begin(c transcript.Conversation) error {
+	r.id = c.ID
+	return r.to.Begin(c)
+}
+
+// ledger reads what each request cost, where the database knows.
+func (r *reader) ledger(ctx context.Context, db *sqlitefile.DB) error {
+	for row, err := range db.Rows(ctx, "usage_ledger", "session_id", r.id, "created_timestamp") {
+		if err != nil {
+			return err
+		}
+		u := session.Usage{
+			CacheRead: row.Get("cache_read_tokens").Int(), CacheWrite: row.Get("cache_write_tokens").Int(),
+			Output: row.Get("output_tokens").Int(), CostMicroUSD: int(math.Round(row.Get("cost").Number() * 1e6)),
+		}
+		u.Input = max(0, row.Get("input_tokens").Int()-u.CacheRead-u.CacheWrite)
+		r.usage = append(r.usage, charge{row.Get("created_timestamp").Time(time.UTC), row.Get("model").Text(), u})
+		r.to.Count("line of the ledger", "usage", 1)
+	}
+	return nil
+}
+
+// message adds the entries of a message: its results are those of tools, the rest
+// is the user's or the model's.
+func (r *reader) message(m, content, meta loose.Value, span transcript.Span) error {
+	r.count++
+	id := m.Get("message_id").Text()
+	if id == "" {
+		id = m.Get("id").Text()
+	}
+	if id == "" {
+		id = transcript.HashID("goose", r.id, strconv.Itoa(r.count), string(m))
+	}
+	at := m.Get("created_timestamp").Time(time.UTC)
+	if at.IsZero() {
+		at = m.Get("created").Time(time.UTC)
+	}
+	said, results := split(content)
+	r.to.Count(m.Get("role").Text()+" message", "message", 1)
+	if summary, ok := r.compaction(meta, said); ok {
+		return r.add(id, at, span, session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{Summary: summary}})
+	}
+	if len(results) > 0 {
+		tool := id
+		if len(said) > 0 {
+			tool = id + "/results"
+		}
+		if err := r.add(tool, at, span, entry(session.RoleTool, results, meta)); err != nil {
+			return err
+		}
+	}
+	if len(said) == 0 {
+		return nil
+	}
+	e := entry(m.Get("role").Text(), said, meta)
+	if e.Message.Role == session.RoleAssistant {
+		r.charge(e.Message, meta, at)
+	}
+	return r.add(id, at, span, e)
+}
+
+func (r *reader) add(id string, at time.Time, span transcript.Span, e session.Entry) error {
+	e.Timestamp = at
+	return r.to.Add(transcript.Record{ID: id, Entry: e, From: []transcript.Span{span}})
+}
+
+func entry(role string, content []session.Content, meta loose.Value) session.Entry {
+	m := &session.MessageEntry{Role: role, Content: content}
+	if hidden := meta.Get("userVisible"); hidden.Exists() && !hidden.Bool() {
+		m.Metadata = map[string]any{"injected": true}
+	}
+	return session.Entry{Type: session.TypeMessage, Message: m}
+}
+
+// compaction tells the message that stands for what the model no longer sees: the
+// first one that only the model sees, after some that it does not.
+func (r *reader) compaction(meta loose.Value, said []session.Content) (string, bool) {
+	agent, user := meta.Get("agentVisible"), meta.Get("userVisible")
+	if agent.Exists() && !agent.Bool() {
+		r.hidden = true
+		return "", false
+	}
+	if !r.hidden || !user.Exists() || user.Bool() || len(said) == 0 {
+		return "", false
+	}
+	r.hidden = false
+	return session.TextOf(said), true
+}
+
+// charge gives an answer what the ledger has for it: the first line that is not
+// later than it and has not been given away.
+func (r *reader) charge(m *session.MessageEntry, meta loose.Value, at time.Time) {
+	m.Provider, m.Model = r.provider, r.model
+	if provider := meta.Get("inference", "provider").Text(); provider != "" {
+		m.Provider, m.Model = provider, meta.Get("inference", "requestedModel").Text()
+	}
+	if len(r.usage) == 0 || r.usage[0].at.After(at.Add(time.Second)) {
+		return
+	}
+	usage := r.usage[0].usage
+	m.Usage = &usage
+	if r.usage[0].model != "" {
+		m.Model = r.usage[0].model
+	}
+	r.usage = r.usage[1:]
+}
+
+// split makes blocks of a content: what was said, and what tools answered.
+func split(content loose.Value) (said, results []session.Content) {
+	for b := range content.Items() {
+		switch b.Get("type").Text() {
+		case "text":
+			if text := b.Get("text").Text(); text != "" {
+				said = append(said, session.Text(text))
+			}
+		case "image":
+			said = append(said, session.Image(b.Get("mimeType").Text(), b.Get("data").Text()))
+		case "thinking":
+			said = append(said, thinking(session.ThinkingContent{Content: b.Get("thinking").Text(), Signature: b.Get("signature").Text()}))
+		case "redactedThinking":
+			said = append(said, thinking(session.ThinkingContent{Redacted: b.Get("data").Text()}))
+		case "reasoning":
+			said = append(said, thinking(session.ThinkingContent{Content: b.Get("text").Text()}))
+		case "toolRequest", "frontendToolRequest":
+			said = append(said, request(b))
+		case "toolResponse":
+			results = append(results, response(b))
+		case "conversationCompacted":
+			// It marks a place in old files and says nothing.
+		case "systemNotification":
+			if msg := b.Get("msg").Text(); msg != "" {
+				said = append(said, session.Text(msg))
+			}
+		default:
+			said = append(said, session.Content{Type: session.ContentType(b.Get("type").Text()), Raw: b.Raw()})
+		}
+	}
+	return said, results
+}
+
+func thinking(t session.ThinkingContent) session.Content {
+	return session.Content{Type: session.ContentTypeThinking, Thinking: &t}
+}
+
+func request(b loose.Value) session.Content {
+	call := b.Get("toolCall", "value")
+	c := session.ToolUseJSON(b.Get("id").Text(), call.Get("name").Text(), call.Get("arguments").Raw())
+	if b.Get("toolCall", "status").Text() == "error" {
+		c.ToolUse.Extra = session.Fields{{Name: "error", Value: b.Get("toolCall", "error").Raw()}}
+	}
+	return c
+}
+
+// response is a tool's answer: a list of parts, in newer versions with a word on
+// whether it failed.
+func response(b loose.Value) session.Content {
+	result := b.Get("toolResult")
+	id := b.Get("id").Text()
+	if result.Get("status").Text() == "error" {
+		return session.ToolResult(id, result.Get("error").Text(), true)
+	}
+	value := result.Get("value")
+	parts, failed := value, false
+	if value.IsObject() {
+		parts, failed = value.Get("content"), value.Get("isError").Bool()
+	}
+	c := session.ToolResult(id, "", failed)
+	var texts []string
+	plain := true
+	for part := range parts.Items() {
+		switch part.Get("type").Text() {
+		case "text":
+			texts = append(texts, part.Get("text").Text())
+			c.ToolResult.Parts = append(c.ToolResult.Parts, session.Text(part.Get("text").Text()))
+		case "image":
+			plain = false
+			c.ToolResult.Parts = append(c.ToolResult.Parts, session.Image(part.Get("mimeType").Text(), part.Get("data").Text()))
+		default:
+			plain = false
+			c.ToolResult.Parts = append(c.ToolResult.Parts, session.Content{Type: session.ContentType(part.Get("type").Text()), Raw: part.Raw()})
+		}
+	}
+	c.ToolResult.Content = strings.Join(texts, "\n")
+	if plain {
+		c.ToolResult.Parts = nil
+	}
+	return c
+}

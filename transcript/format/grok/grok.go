@@ -1,0 +1,202 @@
+// Package grok reads the sessions of xAI's Grok CLI: what was said, line by line,
+// with what is known of the session in a file beside it.
+package grok
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/provider/openai"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+)
+
+const name = "grok"
+
+// Format returns Grok CLI's format.
+func Format() *transcript.Format {
+	return &transcript.Format{Name: name, Title: "Grok CLI", Detect: detect, Read: read, Places: places}
+}
+
+// detect needs the file's name: its lines are like many others'.
+func detect(f *transcript.File) bool {
+	head := jsonl.Head(f, 1)
+	return filepath.Base(f.Path) == "chat_history.jsonl" && len(head) > 0 && head[0].Has("type", "content")
+}
+
+func places(env transcript.Env) []transcript.Place {
+	return []transcript.Place{{
+		Dir:   filepath.Join(env.Home, ".grok", "sessions"),
+		Match: func(file string) bool { return path.Base(file) == "chat_history.jsonl" },
+	}}
+}
+
+func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
+	conv, err := conversation(f, to)
+	if err != nil {
+		return err
+	}
+	if err := to.Begin(conv); err != nil {
+		return err
+	}
+	r := &reader{to: to}
+	for o, err := range jsonl.Objects(ctx, f, to) {
+		if err != nil {
+			return err
+		}
+		if err := r.line(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// conversation tells what the path says, <encoded directory>/<id>/, and what the
+// summary beside the file says.
+func conversation(f *transcript.File, to transcript.Sink) (transcript.Conversation, error) {
+	dir := path.Dir(filepath.ToSlash(f.Path))
+	c := transcript.Conversation{ID: path.Base(dir)}
+	if cwd, err := url.PathUnescape(path.Base(path.Dir(dir))); err == nil && strings.HasPrefix(cwd, "/") {
+		c.CWD = cwd
+	}
+	if c.ID == "." || c.ID == "/" {
+		c.ID = transcript.HashID(name, f.Path)
+	}
+	data, err := f.Beside("summary.json")
+	if err != nil {
+		return c, nil
+	}
+	if _, err := to.Keep("summary.json", data); err != nil {
+		return c, err
+	}
+	v := loose.Value(data)
+	first := func(names ...string) string {
+		for _, n := range names {
+			if text := v.Get(strings.Split(n, ".")...).Text(); text != "" {
+				return text
+			}
+		}
+		return ""
+	}
+	c.Title = first("generated_title", "title", "session_summary", "summary")
+	if cwd := first("info.cwd", "cwd"); cwd != "" {
+		c.CWD = cwd
+	}
+	if parent := first("parent_session_id", "info.parent_session_id"); parent != "" {
+		c.Parent, c.Relation = parent, session.RelationSubagent
+	}
+	c.Created = v.Get("created_at").Time(time.UTC)
+	to.Count("summary.json", "facts", 1)
+	return c, nil
+}
+
+type reader struct {
+	to    transcript.Sink
+	model string
+}
+
+func (r *reader) line(o jsonl.Object) error {
+	kind := o.Get("type").Text()
+	entries, became := r.decode(o.Value, kind)
+	r.to.Count(kind+" line", became, 1)
+	for _, e := range entries {
+		e.Timestamp = o.Get("timestamp").Time(time.UTC)
+		if err := r.to.Add(transcript.Record{Entry: e, From: []transcript.Span{o.Span}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) decode(v loose.Value, kind string) ([]session.Entry, string) {
+	m := &session.MessageEntry{Role: kind}
+	switch kind {
+	case "system", "user":
+		m.Content = blocks(v.Get("content"))
+		if reason := v.Get("synthetic_reason").Text(); reason != "" {
+			m.Metadata = map[string]any{"injected": true, "reason": reason}
+		}
+	case "assistant":
+		if entries := r.answer(v, m); len(m.Content) > 0 {
+			return entries, "message"
+		}
+		return nil, transcript.OnlyKept
+	case "reasoning":
+		entries, err := openai.DecodeItem(v)
+		if err != nil {
+			return nil, transcript.OnlyKept
+		}
+		return entries, "message"
+	case "tool_result":
+		m.Role = session.RoleTool
+		text := v.Get("content")
+		m.Content = []session.Content{session.ToolResult(v.Get("tool_call_id").Text(), plain(text), v.Get("is_error").Bool())}
+	case "backend_tool_call": // a tool that the provider ran
+		return []session.Entry{{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: name + "." + kind, Data: v.Get("kind").Map()}}}, "custom entry"
+	default:
+		return nil, transcript.OnlyKept
+	}
+	return []session.Entry{{Type: session.TypeMessage, Message: m}}, "message"
+}
+
+// answer reads a reply, and says first if another model gave it.
+func (r *reader) answer(v loose.Value, m *session.MessageEntry) []session.Entry {
+	m.Provider, m.Model = "xai", v.Get("model_id").Text()
+	if text := plain(v.Get("content")); text != "" {
+		m.Content = append(m.Content, session.Text(text))
+	}
+	for call := range v.Get("tool_calls").Items() {
+		arguments := call.Get("arguments").Raw()
+		if call.Get("arguments").IsString() {
+			arguments = json.RawMessage(call.Get("arguments").Text())
+		}
+		m.Content = append(m.Content, session.ToolUseJSON(call.Get("id").Text(), call.Get("name").Text(), arguments))
+	}
+	said := session.Entry{Type: session.TypeMessage, Message: m}
+	if m.Model == "" || m.Model == r.model || len(m.Content) == 0 {
+		return []session.Entry{said}
+	}
+	r.model = m.Model
+	return []session.Entry{{Type: session.TypeModelChange, ModelChange: &session.ModelChangeEntry{Provider: "xai", ModelID: m.Model}}, said}
+}
+
+// plain returns a text, or the JSON of what stands in its place.
+func plain(v loose.Value) string {
+	if v.IsString() || !v.Exists() {
+		return v.Text()
+	}
+	return string(v)
+}
+
+func blocks(v loose.Value) []session.Content {
+	if v.IsString() {
+		return []session.Content{session.Text(v.Text())}
+	}
+	var list []session.Content
+	for part := range v.Items() {
+		switch kind := part.Get("type").Text(); kind {
+		case "text":
+			list = append(list, session.Text(part.Get("text").Text()))
+		case "image":
+			list = append(list, image(part.Get("url").Text()))
+		default:
+			list = append(list, session.Content{Type: session.ContentType(kind), Raw: part.Raw()})
+		}
+	}
+	return list
+}
+
+func image(link string) session.Content {
+	source := &session.Source{Type: "url", Data: link}
+	if media, data, ok := strings.Cut(strings.TrimPrefix(link, "data:"), ";base64,"); ok {
+		source = &session.Source{Type: "base64", MediaType: media, Data: data}
+	}
+	return session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: source}}
+}

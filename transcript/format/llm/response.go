@@ -1,0 +1,202 @@
+package llm
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
+)
+
+// reader reads the responses of one conversation.
+type reader struct {
+	db           *sqlitefile.DB
+	to           transcript.Sink
+	conversation loose.Value
+	begun        bool
+	system       string // the system prompt that was said last
+	span         transcript.Span
+}
+
+// response adds what was asked and what was answered.
+func (r *reader) response(ctx context.Context, row loose.Value) error {
+	if !r.begun {
+		r.begun = true
+		c := transcript.Conversation{
+			ID: r.conversation.Get("id").Text(), Title: r.conversation.Get("name").Text(), Created: at(row),
+		}
+		if err := r.to.Begin(c); err != nil {
+			return err
+		}
+	}
+	id := row.Get("id").Text()
+	calls, err := r.rows(ctx, "tool_calls", id)
+	if err != nil {
+		return err
+	}
+	results, err := r.rows(ctx, "tool_results", id)
+	if err != nil {
+		return err
+	}
+	if r.span, err = r.to.Keep("response "+id, whole(row, calls, results)); err != nil {
+		return err
+	}
+	r.to.Count("response", "messages", 1)
+	asked, err := r.asked(ctx, row, id)
+	if err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		suffix  string
+		message *session.MessageEntry
+	}{
+		{"/system", r.systemPrompt(row)},
+		{"/results", message(session.RoleTool, answers(results))},
+		{"/prompt", message(session.RoleUser, asked)},
+		{"", answer(row, calls)},
+	} {
+		if part.message == nil {
+			continue
+		}
+		e := session.Entry{Type: session.TypeMessage, Timestamp: at(row), Message: part.message}
+		if err := r.to.Add(transcript.Record{ID: id + part.suffix, Entry: e, From: []transcript.Span{r.span}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) rows(ctx context.Context, table, response string) ([]loose.Value, error) {
+	var list []loose.Value
+	for row, err := range r.db.Rows(ctx, table, "response_id", response, "id") {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, row)
+	}
+	return list, nil
+}
+
+func whole(row loose.Value, more ...[]loose.Value) []byte {
+	lines := [][]byte{row}
+	for _, list := range more {
+		for _, v := range list {
+			lines = append(lines, v)
+		}
+	}
+	return bytes.Join(lines, []byte("\n"))
+}
+
+func message(role session.MessageRole, content []session.Content) *session.MessageEntry {
+	if len(content) == 0 {
+		return nil
+	}
+	return &session.MessageEntry{Role: role, Content: content}
+}
+
+// systemPrompt is repeated with every response; here it is only written when it changes.
+func (r *reader) systemPrompt(row loose.Value) *session.MessageEntry {
+	text := row.Get("system").Text()
+	if text == "" || text == r.system {
+		return nil
+	}
+	r.system = text
+	return message(session.RoleSystem, []session.Content{session.Text(text)})
+}
+
+// answers are the results that were sent along with a prompt.
+func answers(results []loose.Value) []session.Content {
+	var blocks []session.Content
+	for _, row := range results {
+		failed := row.Get("exception").Text() != ""
+		text := row.Get("output").Text()
+		if text == "" && failed {
+			text = row.Get("exception").Text()
+		}
+		blocks = append(blocks, session.ToolResult(row.Get("tool_call_id").Text(), text, failed))
+	}
+	return blocks
+}
+
+// asked is a prompt with what was attached to it.
+func (r *reader) asked(ctx context.Context, row loose.Value, id string) ([]session.Content, error) {
+	var blocks []session.Content
+	for link, err := range r.db.Rows(ctx, "prompt_attachments", "response_id", id, "order") {
+		if err != nil {
+			return nil, err
+		}
+		for a, err := range r.db.Rows(ctx, "attachments", "id", link.Get("attachment_id").Text()) {
+			if err != nil {
+				return nil, err
+			}
+			blocks = append(blocks, attachment(a))
+		}
+	}
+	if text := row.Get("prompt").Text(); text != "" {
+		blocks = append(blocks, session.Text(text))
+	}
+	return blocks, nil
+}
+
+func attachment(a loose.Value) session.Content {
+	source := &session.Source{Type: "base64", MediaType: a.Get("type").Text(), Data: a.Get("content").Text()}
+	if source.Data == "" {
+		source.Type, source.Data = "url", a.Get("url").Text()
+		if path := a.Get("path").Text(); source.Data == "" && path != "" {
+			source.Data = "file://" + path
+		}
+	}
+	switch kind, _, _ := strings.Cut(source.MediaType, "/"); kind {
+	case "image":
+		return session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: source}}
+	case "audio":
+		return session.Content{Type: session.ContentTypeAudio, Audio: &session.AudioContent{Source: source}}
+	}
+	return session.Content{Type: session.ContentTypeFile, File: &session.FileContent{Name: a.Get("path").Text(), Source: source}}
+}
+
+// answer is what the model said.
+func answer(row loose.Value, calls []loose.Value) *session.MessageEntry {
+	var blocks []session.Content
+	if text := row.Get("response").Text(); text != "" {
+		blocks = append(blocks, session.Text(text))
+	}
+	for _, c := range calls {
+		input := sqlitefile.JSON(c.Get("arguments"))
+		blocks = append(blocks, session.ToolUseJSON(c.Get("tool_call_id").Text(), c.Get("name").Text(), input.Raw()))
+	}
+	m := message(session.RoleAssistant, blocks)
+	if m == nil {
+		return nil
+	}
+	m.Model, m.ResponseID, m.Usage = row.Get("resolved_model").Text(), row.Get("id").Text(), usage(row)
+	if m.Model == "" {
+		m.Model = row.Get("model").Text()
+	}
+	if options := sqlitefile.JSON(row.Get("options_json")); options.IsObject() && len(options.Map()) > 0 {
+		m.Metadata = map[string]any{"options": options.Any()}
+	}
+	return m
+}
+
+// usage is what a response cost. What the cache served is in the details, by the
+// provider's own name for it, and part of the input.
+func usage(row loose.Value) *session.Usage {
+	if !row.Has("input_tokens") && !row.Has("output_tokens") {
+		return nil
+	}
+	details := sqlitefile.JSON(row.Get("token_details"))
+	u := &session.Usage{
+		Input: row.Get("input_tokens").Int(), Output: row.Get("output_tokens").Int(),
+		CacheRead: details.Get("prompt_tokens_details", "cached_tokens").Int(),
+		Reasoning: details.Get("completion_tokens_details", "reasoning_tokens").Int(),
+	}
+	u.Input = max(0, u.Input-u.CacheRead)
+	if details.IsObject() {
+		u.Extra = session.Fields{{Name: "details", Value: details.Raw()}}
+	}
+	return u
+}

@@ -1,0 +1,65 @@
+package opencode
+
+import (
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/residue"
+	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
+)
+
+// fromRow makes of a session's row what its file would say.
+func fromRow(row loose.Value) loose.Value {
+	var o, at residue.Object
+	for _, c := range []struct{ column, member string }{
+		{"id", "id"},
+		{"title", "title"},
+		{"directory", "directory"},
+		{"parent_id", "parentID"},
+		{"share_url", "share"},
+		{"agent", "agent"},
+		{"slug", "slug"},
+		{"version", "version"},
+	} {
+		if v := row.Get(c.column); v.Exists() {
+			o.Set(c.member, v.Raw())
+		}
+	}
+	if revert := sqlitefile.JSON(row.Get("revert")); revert.IsObject() {
+		o.Set("revert", revert.Raw())
+	}
+	if v := row.Get("time_created"); v.Exists() {
+		at.Set("created", v.Raw())
+	}
+	if v := row.Get("time_archived"); v.Exists() {
+		at.Set("archived", v.Raw())
+	}
+	o.Set("time", at.JSON())
+	return loose.Value(o.JSON())
+}
+
+// withID is an object with the id that stood beside it.
+func withID(v loose.Value, id string) loose.Value {
+	var o residue.Object
+	o.Set("id", id)
+	return loose.Value(append(o, v.Except("id")...).JSON())
+}
+
+// conversation is what a session's file says of it as a whole.
+func conversation(info loose.Value) transcript.Conversation {
+	c := transcript.Conversation{
+		ID: info.Get("id").Text(), Title: info.Get("title").Text(), CWD: info.Get("directory").Text(),
+		Created: info.Get("time", "created").Time(time.UTC), Extra: make(map[string]any),
+	}
+	if parent := info.Get("parentID").Text(); parent != "" {
+		c.Parent, c.Relation = parent, session.RelationSubagent
+	}
+	for _, fact := range []string{"slug", "version", "share", "agent"} {
+		if v := info.Get(fact); v.Exists() {
+			c.Extra[fact] = v.Any()
+		}
+	}
+	return c
+}

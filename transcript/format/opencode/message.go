@@ -1,0 +1,160 @@
+package opencode
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+)
+
+// reader reads the messages of one session.
+type reader struct {
+	to   transcript.Sink
+	info loose.Value
+	conv transcript.Conversation
+	rows int // messages read from a database
+
+	last   string            // the record that the next one follows
+	leaf   string            // the last one before what was taken back
+	parted bool              // what follows was taken back
+	cut    string            // the first message that a compaction under way keeps
+	first  map[string]string // the first piece of each message
+	open   bool              // a compaction is under way: the next summary is its
+}
+
+func (r *reader) begin() error {
+	r.conv, r.first = conversation(r.info), make(map[string]string)
+	return r.to.Begin(r.conv)
+}
+
+// end says where the session stands: before what was taken back, if anything was.
+func (r *reader) end() error {
+	if !r.parted || r.leaf == "" {
+		return nil
+	}
+	r.conv.Leaf = r.leaf
+	return r.to.Begin(r.conv)
+}
+
+// message adds the entries of a message: what was said, then what tools answered,
+// in turns as the parts have them.
+func (r *reader) message(m loose.Value, parts []loose.Value, span transcript.Span) error {
+	id := m.Get("id").Text()
+	if id == r.info.Get("revert", "messageID").Text() && id != "" {
+		r.parted, r.leaf = true, r.last
+	}
+	r.to.Count(m.Get("role").Text()+" message", "message", 1)
+	if m.Get("summary").Bool() && r.open {
+		return r.compaction(m, parts, span)
+	}
+	s := splitter{id: id, to: r.to}
+	for _, part := range parts {
+		r.compacting(part)
+		s.add(part)
+	}
+	s.flush()
+	s.charge(m)
+	for i, p := range s.pieces {
+		record := transcript.Record{
+			ID: fmt.Sprintf("%s/%d", id, i+1), Entry: r.entry(m, p), From: []transcript.Span{span},
+		}
+		if i == len(s.pieces)-1 {
+			record.ID = id // what follows the message follows its last piece
+		}
+		if i == 0 {
+			r.first[id] = record.ID
+		}
+		if err := r.add(record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) add(record transcript.Record) error {
+	record.Parent = r.last
+	if r.last == "" {
+		record.Parent = transcript.Root
+	}
+	r.last = record.ID
+	return r.to.Add(record)
+}
+
+// compacting notices the part that asks for a compaction.
+func (r *reader) compacting(part loose.Value) {
+	if part.Get("type").Text() == "compaction" {
+		r.open, r.cut = true, r.first[part.Get("tail_start_id").Text()]
+	}
+}
+
+// compaction is a message that sums up what went before.
+func (r *reader) compaction(m loose.Value, parts []loose.Value, span transcript.Span) error {
+	var texts []string
+	for _, part := range parts {
+		if part.Get("type").Text() == "text" {
+			texts = append(texts, part.Get("text").Text())
+		}
+	}
+	e := session.Entry{Type: session.TypeCompaction, Timestamp: at(m), Compaction: &session.CompactionEntry{
+		Summary: strings.Join(texts, "\n"), FirstKeptEntryID: r.cut,
+	}}
+	r.open, r.cut = false, ""
+	return r.add(transcript.Record{ID: m.Get("id").Text(), Entry: e, From: []transcript.Span{span}})
+}
+
+func at(m loose.Value) time.Time { return m.Get("time", "created").Time(time.UTC) }
+
+func (r *reader) entry(m loose.Value, p piece) session.Entry {
+	out := &session.MessageEntry{Role: m.Get("role").Text(), Content: p.content}
+	switch {
+	case p.result:
+		out.Role = session.RoleTool
+	case out.Role == session.RoleAssistant:
+		answer(out, m, p)
+	}
+	if p.injected {
+		out.Metadata = map[string]any{"injected": true}
+	}
+	return session.Entry{Type: session.TypeMessage, Timestamp: at(m), Message: out}
+}
+
+// answer says which model answered, and what that cost. A message is as many
+// responses as it has steps.
+func answer(out *session.MessageEntry, m loose.Value, p piece) {
+	out.Provider, out.Model = m.Get("providerID").Text(), m.Get("modelID").Text()
+	if out.Model == "" {
+		out.Provider, out.Model = m.Get("model", "providerID").Text(), m.Get("model", "modelID").Text()
+	}
+	out.ResponseID, out.StopReason, out.Usage = fmt.Sprintf("%s/%d", m.Get("id").Text(), p.step), p.reason, p.usage
+	if out.StopReason == "" {
+		out.StopReason = m.Get("finish").Text()
+	}
+	if failed := m.Get("error"); failed.IsObject() {
+		out.Metadata = map[string]any{"error": failed.Any()}
+		if out.StopReason == "" {
+			out.StopReason = "error"
+		}
+	}
+}
+
+// usageOf reads what a step or a message cost, or nil if it does not say.
+func usageOf(v loose.Value) *session.Usage {
+	tokens := v.Get("tokens")
+	if !tokens.IsObject() {
+		return nil
+	}
+	usage := provider.OpencodeUsage(tokens)
+	cost := v.Get("cost")
+	if cost.IsObject() {
+		cost = cost.Get("usd")
+	}
+	if usage != nil {
+		usage.CostMicroUSD = int(math.Round(cost.Number() * 1e6))
+	}
+	return usage
+}

@@ -1,0 +1,194 @@
+// Package opencode reads the sessions of opencode: the tree of JSON files of its
+// early versions, the database of the later ones, and what `opencode export`
+// prints.
+//
+// In all of them a session is a list of messages, and a message a list of parts.
+// A tool's call and its result are one part there, and two messages here.
+package opencode
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
+)
+
+// Format returns the format.
+func Format() *transcript.Format {
+	return &transcript.Format{Name: "opencode", Title: "opencode", Detect: detect, Read: read, Places: places, Resume: resume}
+}
+
+func resume(id string) []string { return []string{"opencode", "--session", id} }
+
+func places(env transcript.Env) []transcript.Place {
+	dir := filepath.Join(env.Dir("XDG_DATA_HOME", ".local/share"), "opencode")
+	found := []transcript.Place{
+		{Dir: dir, Match: func(p string) bool {
+			return !strings.Contains(p, "/") && strings.HasPrefix(p, "opencode") && strings.HasSuffix(p, ".db")
+		}},
+		{Dir: filepath.Join(dir, "storage", "session"), Match: func(p string) bool { return strings.HasSuffix(p, ".json") }},
+		{Dir: filepath.Join(dir, "project"), Match: func(p string) bool {
+			return strings.Contains(p, "/storage/session/info/") && strings.HasSuffix(p, ".json")
+		}},
+	}
+	if db := env.Getenv("OPENCODE_DB"); filepath.IsAbs(db) {
+		found = append(found, transcript.Place{Dir: db})
+	}
+	return found
+}
+
+func detect(f *transcript.File) bool {
+	if sqlitefile.Is(f) {
+		return sqlitefile.Has(f, "session", "message.data", "part.data")
+	}
+	head := bytes.TrimSpace(f.Head())
+	return isExport(head) || isSession(f, head) || isPiece(f, head)
+}
+
+// isPiece tells a file of the tree that is a part of a session: a message, or a
+// part of one. It is read with its session.
+func isPiece(f *transcript.File, head []byte) bool {
+	dirs := strings.Split(filepath.ToSlash(filepath.Dir(f.Path)), "/")
+	if !slices.Contains(dirs, "message") && !slices.Contains(dirs, "part") {
+		return false
+	}
+	v := loose.Try(head)
+	return v.Has("id") && (v.Has("sessionID") || v.Has("messageID") || v.Has("type", "time"))
+}
+
+func isExport(head []byte) bool {
+	return bytes.HasPrefix(head, []byte("{")) && bytes.Contains(head, []byte(`"info"`)) &&
+		(bytes.Contains(head, []byte(`"parts"`)) || bytes.Contains(head, []byte(`"projectID"`)))
+}
+
+// isSession tells a session's file of the tree by where it is and what it says.
+func isSession(f *transcript.File, head []byte) bool {
+	v := loose.Try(head)
+	return v.Has("id", "time") && v.Get("title").IsString() && storage(f) != nil
+}
+
+func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
+	if sqlitefile.Is(f) {
+		db, err := sqlitefile.Open(ctx, f)
+		if err != nil {
+			return err
+		}
+		return errors.Join(readDatabase(ctx, db, to), db.Close())
+	}
+	data, err := f.ReadAll()
+	if err != nil {
+		return err
+	}
+	v, err := loose.Parse(data)
+	if err != nil {
+		return &session.Error{Op: "read", Path: f.Path, Kind: session.ErrCorrupt, Err: err}
+	}
+	span := transcript.Span{Len: int64(len(data))}
+	switch {
+	case v.Get("info").IsObject():
+		return readExport(v, span, to)
+	case isPiece(f, data):
+		to.Count("piece of a session", "left to the session's own file", 1)
+		return nil
+	}
+	return readTree(f, v, to)
+}
+
+func readExport(v loose.Value, span transcript.Span, to transcript.Sink) error {
+	r := reader{to: to, info: v.Get("info")}
+	if err := r.begin(); err != nil {
+		return err
+	}
+	for m := range v.Get("messages").Items() {
+		var parts []loose.Value
+		for part := range m.Get("parts").Items() {
+			parts = append(parts, part)
+		}
+		if err := r.message(m.Get("info"), parts, span); err != nil {
+			return err
+		}
+	}
+	return r.end()
+}
+
+func readDatabase(ctx context.Context, db *sqlitefile.DB, to transcript.Sink) error {
+	for row, err := range db.Rows(ctx, "session", "", "", "time_created") {
+		if err != nil {
+			return err
+		}
+		if err := readSession(ctx, db, row, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readSession(ctx context.Context, db *sqlitefile.DB, row loose.Value, to transcript.Sink) error {
+	r := reader{to: to, info: fromRow(row)}
+	if err := r.begin(); err != nil {
+		return err
+	}
+	id := row.Get("id").Text()
+	if _, err := to.Keep("session "+id, row); err != nil {
+		return err
+	}
+	for m, err := range db.Rows(ctx, "message", "session_id", id, "time_created", "id") {
+		if err != nil {
+			return err
+		}
+		r.rows++
+		raw := []loose.Value{m}
+		var parts []loose.Value
+		for part, err := range db.Rows(ctx, "part", "message_id", m.Get("id").Text(), "id") {
+			if err != nil {
+				return err
+			}
+			raw = append(raw, part)
+			parts = append(parts, withID(sqlitefile.JSON(part.Get("data")), part.Get("id").Text()))
+		}
+		span, err := to.Keep("message "+m.Get("id").Text(), bytes.Join(byteSlices(raw), []byte("\n")))
+		if err == nil {
+			err = r.message(withID(sqlitefile.JSON(m.Get("data")), m.Get("id").Text()), parts, span)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := r.newer(ctx, db); err != nil {
+		return err
+	}
+	return r.end()
+}
+
+// newer keeps the rows of the table that later versions fill instead, for a
+// session that has no others.
+func (r *reader) newer(ctx context.Context, db *sqlitefile.DB) error {
+	if r.rows > 0 {
+		return nil
+	}
+	for row, err := range db.Rows(ctx, "session_message", "session_id", r.conv.ID, "seq") {
+		if err != nil {
+			return err
+		}
+		if _, err := r.to.Keep("session_message "+row.Get("id").Text(), row); err != nil {
+			return err
+		}
+		r.to.Count("row of session_message", transcript.OnlyKept, 1)
+	}
+	return nil
+}
+
+func byteSlices(values []loose.Value) [][]byte {
+	var all [][]byte
+	for _, v := range values {
+		all = append(all, v)
+	}
+	return all
+}

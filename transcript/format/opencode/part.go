@@ -1,0 +1,165 @@
+package opencode
+
+import (
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+)
+
+// piece is a run of parts that are one message here.
+type piece struct {
+	result   bool // of tools
+	injected bool // put there by the program
+	content  []session.Content
+
+	step   int            // the request to the model that it came of, counted from 1
+	reason string         // why the model stopped
+	usage  *session.Usage // what the step cost, with its last piece
+}
+
+// splitter cuts the parts of a message into pieces.
+type splitter struct {
+	id      string
+	to      transcript.Sink
+	pieces  []piece
+	said    piece
+	results []session.Content
+	steps   int  // that have ended
+	charged bool // a step said what it cost
+}
+
+// flush ends a piece: what was said, and then what the tools in it answered.
+func (s *splitter) flush() {
+	if len(s.said.content) > 0 {
+		s.said.step = s.steps + 1
+		s.pieces = append(s.pieces, s.said)
+	}
+	if len(s.results) > 0 {
+		s.pieces = append(s.pieces, piece{result: true, content: s.results})
+	}
+	s.said, s.results = piece{}, nil
+}
+
+// say adds something that was said. Where tools have answered, it was said after
+// that.
+func (s *splitter) say(c session.Content, injected bool) {
+	if len(s.results) > 0 && c.ToolUse == nil || len(s.said.content) > 0 && s.said.injected != injected {
+		s.flush()
+	}
+	s.said.injected = injected
+	s.said.content = append(s.said.content, c)
+}
+
+func (s *splitter) add(part loose.Value) {
+	switch kind := part.Get("type").Text(); kind {
+	case "text":
+		if text := part.Get("text").Text(); text != "" {
+			s.say(session.Text(text), part.Get("synthetic").Bool())
+		}
+	case "reasoning":
+		if text := part.Get("text").Text(); text != "" {
+			s.say(session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{
+				Content: text, Extra: metadata(part),
+			}}, false)
+		}
+	case "tool":
+		s.tool(part)
+	case "file":
+		s.say(file(part), false)
+	case "step-finish":
+		s.endStep(part)
+	case "subtask":
+		s.say(session.Text(part.Get("prompt").Text()), true)
+	case "step-start", "patch", "snapshot", "agent", "retry", "compaction":
+		s.to.Count(kind+" part", transcript.OnlyKept, 1)
+	default:
+		s.to.Count(kind+" part", "unknown block", 1)
+		s.say(session.Content{Type: session.ContentType(kind), Raw: part.Raw()}, false)
+	}
+}
+
+// endStep notes what a step cost, and why it ended. What follows is another
+// request to the model.
+func (s *splitter) endStep(part loose.Value) {
+	s.flush()
+	s.steps++
+	usage := usageOf(part)
+	for i := len(s.pieces) - 1; i >= 0; i-- {
+		if p := &s.pieces[i]; !p.result {
+			if p.step == s.steps {
+				p.usage, p.reason = usage, part.Get("reason").Text()
+				s.charged = s.charged || usage != nil
+			}
+			return
+		}
+	}
+}
+
+// charge gives the last piece what the message cost, if its steps did not say.
+func (s *splitter) charge(m loose.Value) {
+	if s.charged {
+		return
+	}
+	for i := len(s.pieces) - 1; i >= 0; i-- {
+		if !s.pieces[i].result {
+			s.pieces[i].usage = usageOf(m)
+			return
+		}
+	}
+}
+
+func metadata(part loose.Value) session.Fields {
+	if m := part.Get("metadata"); m.IsObject() {
+		return session.Fields{{Name: "metadata", Value: m.Raw()}}
+	}
+	return nil
+}
+
+// tool adds a call and, if it has ended, its result.
+func (s *splitter) tool(part loose.Value) {
+	state := part.Get("state")
+	id := part.Get("callID").Text()
+	call := session.ToolUseJSON(id, part.Get("tool").Text(), state.Get("input").Raw())
+	if child := state.Get("metadata", "sessionId"); child.Exists() {
+		call.ToolUse.Extra = session.Fields{{Name: "session", Value: child.Raw()}}
+	}
+	s.say(call, false)
+	switch state.Get("status").Text() {
+	case "completed", "success":
+		s.results = append(s.results, completed(id, part.Get("tool").Text(), state))
+	case "error":
+		s.results = append(s.results, session.ToolResult(id, state.Get("error").Text(), true))
+	}
+}
+
+// completed is the result of a call that came back. A command that failed came
+// back too: its exit code tells.
+func completed(id, tool string, state loose.Value) session.Content {
+	exit := state.Get("metadata", "exit")
+	failed := exit.IsNumber() && exit.Int() != 0 || tool == "invalid"
+	c := session.ToolResult(id, state.Get("output").Text(), failed)
+	for attached := range state.Get("attachments").Items() {
+		if c.ToolResult.Parts == nil {
+			c.ToolResult.Parts = []session.Content{session.Text(c.ToolResult.Content)}
+		}
+		c.ToolResult.Parts = append(c.ToolResult.Parts, file(attached))
+	}
+	if title := state.Get("title"); title.Text() != "" {
+		c.ToolResult.Extra = session.Fields{{Name: "title", Value: title.Raw()}}
+	}
+	return c
+}
+
+// file is a file that came with a message, by its address or in full.
+func file(part loose.Value) session.Content {
+	source := &session.Source{Type: "url", MediaType: part.Get("mime").Text(), Data: part.Get("url").Text()}
+	if head, data, ok := strings.Cut(source.Data, ";base64,"); ok && strings.HasPrefix(head, "data:") {
+		source.Type, source.Data = "base64", data
+	}
+	if strings.HasPrefix(source.MediaType, "image/") {
+		return session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: source}}
+	}
+	return session.Content{Type: session.ContentTypeFile, File: &session.FileContent{Name: part.Get("filename").Text(), Source: source}}
+}

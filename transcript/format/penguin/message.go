@@ -1,0 +1,196 @@
+package penguin
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"time"
+
+	"github.com/coppice-dev/coppice/provider/openai"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/residue"
+	"github.com/coppice-dev/coppice/window"
+)
+
+// timeForm is how Penguin writes times: local, without a zone.
+const timeForm = "2006-01-02T15:04:05.000000"
+
+// decoder makes records of a session's messages.
+type decoder struct {
+	session string
+	seen    map[string]bool // ids
+	chat    openai.ChatDecoder
+}
+
+func (d *decoder) record(m loose.Value) transcript.Record {
+	id := m.Get("id").Text()
+	if id == "" || d.seen[id] {
+		id = transcript.HashID(name, d.session, string(m))
+	}
+	d.seen[id] = true
+	entry, err := d.chat.Message(chatMessage(m))
+	if err != nil || entry.Message == nil {
+		entry = session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
+			Role: m.Get("role").Text(), Content: []session.Content{session.Text(m.Get("content").Text())},
+		}}
+	}
+	entry.ID, entry.Timestamp = "", m.Get("timestamp").Time(time.Local)
+	message := entry.Message
+	message.Category = category(m.Get("category").Name())
+	message.Metadata = m.Get("metadata").Map()
+	delete(message.Metadata, "tool_calls") // they are in the content
+	if len(message.Metadata) == 0 {
+		message.Metadata = nil
+	}
+	message.Tokens = session.CountedTokens(m.Get("tokens").Int())
+	made := encode(&entry)
+	message.Extra = residue.Keep(message.Extra, name, residue.Of(loose.Value(made[0]), m))
+	return transcript.Record{ID: id, Entry: entry}
+}
+
+// category is the name of a category, which may be given by its number.
+func category(c string) string {
+	if known, err := window.ParseCategory(c); err == nil {
+		return known.String()
+	}
+	return c
+}
+
+// chatMessage is a message as OpenAI has it: calls stand beside the content, not
+// in the metadata.
+func chatMessage(m loose.Value) []byte {
+	var o residue.Object
+	o.Set("role", m.Get("role").Text())
+	o.Set("content", content(m.Get("content")))
+	if calls := m.Get("metadata", "tool_calls"); calls.First() != nil {
+		o.Set("tool_calls", calls.Raw())
+	}
+	if call := m.Get("metadata", "tool_call_id").Text(); call != "" {
+		o.Set("tool_call_id", call)
+	}
+	return o.JSON()
+}
+
+// content gives pictures that are only named by a path an address.
+func content(c loose.Value) json.RawMessage {
+	if !c.IsArray() {
+		if !c.Exists() {
+			return json.RawMessage(`""`)
+		}
+		return c.Raw()
+	}
+	var parts []json.RawMessage
+	for part := range c.Items() {
+		if path := part.Get("image_path").Text(); path != "" && !part.Has("image_url") {
+			var url residue.Object
+			url.Set("url", "file://"+filepath.ToSlash(path))
+			o := residue.Object(part.Except("image_path"))
+			o.Set("type", "image_url")
+			o.Set("image_url", url.JSON())
+			part = loose.Value(o.JSON())
+		}
+		parts = append(parts, part.Raw())
+	}
+	return residue.List(parts)
+}
+
+// encode makes messages of an entry: one, or one for each result of several
+// tools. The members are the ones that Penguin reads; it gives a file up that has
+// others.
+func encode(e *session.Entry) []json.RawMessage {
+	var list []json.RawMessage
+	encoded, err := openai.EncodeChatVerbatim([]session.Entry{*e}, nil)
+	if err == nil {
+		for message := range loose.Value(encoded.Request(nil)).Get("messages").Items() {
+			list = append(list, message.Raw())
+		}
+	}
+	if list == nil {
+		list = append(list, json.RawMessage(`{"content":""}`))
+	}
+	for i := range list {
+		list[i] = own(e, loose.Value(list[i]), i)
+	}
+	return list
+}
+
+// own is OpenAI's message as Penguin has it.
+func own(e *session.Entry, message loose.Value, nth int) json.RawMessage {
+	m := e.Message
+	metadata := make(map[string]any)
+	for member, value := range m.Metadata {
+		metadata[member] = value
+	}
+	if calls := message.Get("tool_calls"); calls.First() != nil {
+		metadata["tool_calls"] = calls.Any()
+	}
+	if call := message.Get("tool_call_id").Text(); call != "" {
+		metadata["tool_call_id"] = call
+	}
+	var o residue.Object
+	o.Set("role", role(m.Role))
+	o.Set("content", contentOf(message))
+	o.Set("category", categoryOf(m))
+	o.Set("id", messageID(e.ID, nth))
+	o.Set("timestamp", e.Timestamp.Local().Format(timeForm))
+	o.Set("metadata", metadata)
+	o.Set("tokens", tokens(m))
+	o.Set("agent_id", nil)
+	o.Set("recipient_id", nil)
+	o.Set("message_type", messageType(m))
+	return o.JSON()
+}
+
+func contentOf(message loose.Value) json.RawMessage {
+	if c := message.Get("content"); c.Exists() {
+		return c.Raw()
+	}
+	return json.RawMessage(`""`)
+}
+
+func role(r string) string {
+	switch r {
+	case session.RoleUser, session.RoleAssistant, session.RoleSystem, session.RoleTool:
+		return r
+	case session.RoleBashExecution:
+		return session.RoleTool
+	}
+	return session.RoleSystem
+}
+
+// categoryOf is a message's category, or else the one that its role suggests.
+func categoryOf(m *session.MessageEntry) string {
+	switch {
+	case m.Category != "":
+		return m.Category
+	case m.Role == session.RoleSystem:
+		return "SYSTEM"
+	case m.Role == session.RoleTool, m.Role == session.RoleBashExecution:
+		return "SYSTEM_OUTPUT"
+	}
+	return "DIALOG"
+}
+
+func tokens(m *session.MessageEntry) int {
+	if m.Tokens == nil {
+		return 0
+	}
+	return *m.Tokens
+}
+
+func messageType(m *session.MessageEntry) string {
+	if role(m.Role) == session.RoleTool {
+		return "action"
+	}
+	return "message"
+}
+
+// messageID is an entry's id in the form that Penguin gives them, unless it is
+// one of Penguin's.
+func messageID(id string, nth int) string {
+	if nth == 0 && len(id) == len("msg_")+8 && id[:4] == "msg_" {
+		return id
+	}
+	return "msg_" + transcript.HashID(id, string(rune('0'+nth)))[:8]
+}

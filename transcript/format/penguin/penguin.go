@@ -1,0 +1,191 @@
+// Package penguin reads and writes the sessions of Penguin: a JSON file for each,
+// session_index.json, which lists them, and checkpoints, which are gzipped copies
+// of sessions.
+//
+// A session that grew too long goes on in another one. The two are linked here as
+// they are there, in both directions.
+package penguin
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+)
+
+const (
+	name      = "penguin"
+	indexFile = "session_index.json"
+	// factSession is what a session's file says besides its messages.
+	factSession = "session"
+)
+
+// Format returns the format.
+func Format() *transcript.Format {
+	return &transcript.Format{Name: name, Title: "Penguin", Detect: detect, Read: read, Places: places, Resume: resume, Write: write}
+}
+
+func places(env transcript.Env) []transcript.Place {
+	workspace := env.Dir("PENGUIN_WORKSPACE", "penguin_workspace")
+	return []transcript.Place{
+		{Dir: filepath.Join(workspace, "conversations"), Match: func(path string) bool {
+			return strings.HasSuffix(path, ".json") && !strings.HasSuffix(path, indexFile)
+		}},
+		{Dir: filepath.Join(workspace, "checkpoints"), Match: func(path string) bool { return strings.HasSuffix(path, ".json.gz") }},
+	}
+}
+
+func detect(f *transcript.File) bool {
+	base := filepath.Base(f.Path)
+	if base == indexFile {
+		return true
+	}
+	head := f.HeadText()
+	if isRecoverable(base) && len(head) > 0 {
+		return true
+	}
+	return strings.Contains(head, `"last_active"`) && strings.Contains(head, `"created_at"`)
+}
+
+// isRecoverable tells by its name alone a file that may be broken: what is in it
+// can then be had from the backup beside it.
+func isRecoverable(base string) bool {
+	return strings.HasPrefix(base, "session_2") && strings.HasSuffix(base, ".json")
+}
+
+func read(_ context.Context, f *transcript.File, to transcript.Sink) error {
+	data, err := f.ReadAll()
+	if err != nil {
+		return err
+	}
+	base := filepath.Base(f.Path)
+	if base == indexFile {
+		to.Count("index of the sessions", "left to the sessions' own files", 1)
+		return nil
+	}
+	if _, err := f.Beside(strings.TrimSuffix(base, ".bak")); err == nil && strings.HasSuffix(base, ".bak") {
+		to.Count("backup", "left to the session's own file", 1)
+		return nil
+	}
+	v, err := loose.Parse(data)
+	span := transcript.Span{Len: int64(len(data))}
+	if err != nil {
+		if v, span, err = backup(f, err, to); err != nil {
+			return err
+		}
+	}
+	if checkpoint := v.Get("session"); checkpoint.IsObject() && v.Get("metadata").IsObject() {
+		return readSession(f, checkpoint, v.Get("metadata"), span, to)
+	}
+	return readSession(f, v, nil, span, to)
+}
+
+// backup returns what the copy beside a broken file says.
+func backup(f *transcript.File, why error, to transcript.Sink) (loose.Value, transcript.Span, error) {
+	broken := &session.Error{Op: "read", Path: f.Path, Kind: session.ErrCorrupt, Err: why}
+	data, err := f.Beside(filepath.Base(f.Path) + ".bak")
+	if err != nil {
+		return nil, transcript.Span{}, broken
+	}
+	v, err := loose.Parse(data)
+	if err != nil {
+		return nil, transcript.Span{}, errors.Join(broken, err)
+	}
+	to.Problem(transcript.Problem{Reason: why.Error() + "; the backup was read instead"})
+	span, err := to.Keep(filepath.Base(f.Path)+".bak", data)
+	return v, span, err
+}
+
+// readSession reads a session. checkpoint is what is known of the checkpoint that
+// it is of, or nil.
+func readSession(f *transcript.File, v, checkpoint loose.Value, span transcript.Span, to transcript.Sink) error {
+	c := conversation(f, v, checkpoint)
+	if err := to.Begin(c); err != nil {
+		return err
+	}
+	d := decoder{session: c.ID, seen: make(map[string]bool)}
+	for m := range v.Get("messages").Items() {
+		record := d.record(m)
+		record.From = []transcript.Span{span}
+		to.Count(record.Entry.Message.Role+" message", "message", 1)
+		if err := to.Add(record); err != nil {
+			return err
+		}
+	}
+	next := v.Get("metadata", "continued_to").Text()
+	if next == "" {
+		return nil
+	}
+	record := transcript.ContinuedTo(name, c.ID, next, v.Get("last_active").Time(time.Local))
+	record.From = []transcript.Span{span}
+	return to.Add(record)
+}
+
+func conversation(f *transcript.File, v, checkpoint loose.Value) transcript.Conversation {
+	meta := v.Get("metadata")
+	c := transcript.Conversation{
+		ID:      v.Get("id").Text(),
+		Title:   meta.Get("title").Text(),
+		Created: v.Get("created_at").Time(time.Local),
+		CWD:     meta.Get("directory").Text(),
+		Extra:   map[string]any{factSession: withoutMessages(v)},
+	}
+	if c.ID == "" {
+		c.ID, _, _ = strings.Cut(filepath.Base(f.Path), ".json")
+	}
+	switch {
+	case checkpoint != nil:
+		c.Parent, c.Relation = checkpoint.Get("session_id").Text(), session.RelationFork
+		if title := checkpoint.Get("name").Text(); title != "" {
+			c.Title = title
+		}
+		c.Tags = []string{"checkpoint"}
+	case meta.Has("continued_from"):
+		c.Parent, c.Relation = meta.Get("continued_from").Text(), session.RelationContinuation
+	case meta.Has("branched_from"):
+		c.Parent, c.Relation = meta.Get("branched_from").Text(), session.RelationFork
+	case meta.Has("forked_from_session_id"):
+		c.Parent, c.Relation = meta.Get("forked_from_session_id").Text(), session.RelationFork
+	case meta.Has("recovered_from"):
+		c.Parent, c.Relation = meta.Get("recovered_from").Text(), session.RelationRecovery
+	}
+	if c.Title == "" {
+		c.Title = titleInIndex(f, c.ID)
+	}
+	return c
+}
+
+func withoutMessages(v loose.Value) map[string]any {
+	rest := make(map[string]any)
+	for member, value := range v.Members() {
+		if member != "messages" {
+			rest[member] = value.Any()
+		}
+	}
+	return rest
+}
+
+// titleInIndex returns the title that the index beside a session has for it,
+// unless it is the one that every session gets.
+func titleInIndex(f *transcript.File, id string) string {
+	data, err := f.Beside(indexFile)
+	if err != nil {
+		return ""
+	}
+	v, err := loose.Parse(data)
+	if err != nil {
+		return ""
+	}
+	title := v.Get(id, "title").Text()
+	if title == defaultTitle(id) {
+		return ""
+	}
+	return title
+}
+
+func defaultTitle(id string) string { return "Session " + id[max(0, len(id)-8):] }

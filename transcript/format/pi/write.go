@@ -1,0 +1,270 @@
+package pi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/render/plain"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/residue"
+)
+
+func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
+	w := &writer{script: s, tools: make(map[string]string), moved: make(map[string]string), off: revertedCompactions(s.Path)}
+	id := sessionID(s)
+	w.add(w.header(id))
+	for _, e := range s.All {
+		w.entry(e)
+	}
+	w.leaf()
+	return &transcript.Output{
+		Files:  []transcript.OutputFile{{Path: w.path(id, env), Data: w.data.Bytes()}},
+		Base:   agentDir(env),
+		Resume: plain.Command(resume(id)...),
+		Losses: w.losses,
+	}, nil
+}
+
+// validID is what pi takes for a session id.
+var validID = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$`)
+
+func sessionID(s *transcript.Script) string {
+	for _, id := range []string{s.NativeID, s.Header.ID} {
+		if validID.MatchString(id) {
+			return id
+		}
+	}
+	return transcript.HashID(name, s.Header.ID)
+}
+
+type writer struct {
+	script *transcript.Script
+	data   bytes.Buffer
+	last   string            // the id of the last entry written
+	tools  map[string]string // the names of tools by the ids of their calls
+	moved  map[string]string // what stands for an entry as a parent, by its id
+	off    map[string]bool   // compactions that were taken back
+	losses []transcript.Loss
+}
+
+func (w *writer) add(line json.RawMessage) {
+	w.data.Write(line)
+	w.data.WriteByte('\n')
+}
+
+func (w *writer) lose(id, what, why string) {
+	w.losses = append(w.losses, transcript.Loss{EntryID: id, What: what, Why: why})
+}
+
+func (w *writer) header(id string) json.RawMessage {
+	h := w.script.Header
+	var o residue.Object
+	o.Set("type", "session")
+	o.Set("version", 3)
+	o.Set("id", id)
+	o.Set("timestamp", created(h, w.script.Now).Format(isoTime))
+	o.Set("cwd", h.CWD)
+	for _, fact := range slices.Sorted(maps.Keys(w.script.Facts)) {
+		o.Set(fact, w.script.Facts[fact])
+	}
+	return o.JSON()
+}
+
+// path returns where pi looks for the session: in a directory named after the
+// working directory.
+func (w *writer) path(id string, env transcript.Env) string {
+	cwd := w.script.Header.CWD
+	if cwd == "" {
+		cwd = env.Home
+	}
+	dir := strings.NewReplacer("/", "-", `\`, "-", ":", "-").Replace(strings.TrimLeft(cwd, `/\`))
+	stamp := strings.NewReplacer(":", "-", ".", "-").Replace(created(w.script.Header, w.script.Now).Format(isoTime))
+	return fmt.Sprintf("sessions/--%s--/%s_%s.jsonl", dir, stamp, id)
+}
+
+// entry writes an entry, as several lines if it holds several tool results, or
+// not at all if it only moves the leaf.
+func (w *writer) entry(e session.Entry) {
+	if e.ParentID != nil {
+		if stand, ok := w.moved[*e.ParentID]; ok {
+			e.ParentID = parentOf(stand)
+		}
+	}
+	switch {
+	case e.Leaf != nil:
+		w.moved[e.ID] = ""
+		if e.ParentID != nil {
+			w.moved[e.ID] = *e.ParentID
+		}
+		return
+	case e.Message != nil:
+		w.message(e)
+		return
+	case e.Merge != nil:
+		w.lose(e.ID, "merge", "pi has no merges; its summary is written as a message")
+		e = mergeMessage(e)
+	case e.Compaction != nil && w.off[e.ID]:
+		w.lose(e.ID, "compaction", "it was taken back, which pi cannot say; it is written as a note")
+		e = note(e)
+	case e.Revert != nil:
+		w.lose(e.ID, "revert", "pi cannot take anything back; it is written as a note")
+		e = note(e)
+	case !writable(e):
+		e = note(e)
+	}
+	w.line(e)
+}
+
+func parentOf(id string) *string {
+	if id == "" {
+		return nil
+	}
+	return &id
+}
+
+func writable(e session.Entry) bool {
+	return e.ModelChange != nil || e.ThinkingLevel != nil || e.Compaction != nil || e.BranchSummary != nil ||
+		e.Label != nil || e.SessionInfo != nil || e.ContextEdit != nil || e.Custom != nil
+}
+
+// note makes a custom entry of one that pi does not have, so that it is there
+// and gives the model nothing.
+func note(e session.Entry) session.Entry {
+	data := map[string]any{}
+	if text, err := json.Marshal(e); err == nil {
+		for _, f := range loose.Value(text).Except("type", "id", "parent_id", "timestamp", name) {
+			data[f.Name] = loose.Value(f.Value).Any()
+		}
+	}
+	return session.Entry{
+		Type: session.TypeCustom, ID: e.ID, ParentID: e.ParentID, Timestamp: e.Timestamp,
+		Custom: &session.CustomEntry{CustomType: "coppice." + string(e.Type), Data: data},
+	}
+}
+
+func mergeMessage(e session.Entry) session.Entry {
+	if e.Merge.Summary == "" {
+		return note(e)
+	}
+	return session.Entry{
+		Type: session.TypeMessage, ID: e.ID, ParentID: e.ParentID, Timestamp: e.Timestamp,
+		Message: &session.MessageEntry{Role: session.RoleCustom, Content: []session.Content{session.Text(e.Merge.Summary)}},
+	}
+}
+
+// message writes a message. Each tool result is a message of its own, and what
+// stands beside results in a message follows them as the user's.
+func (w *writer) message(e session.Entry) {
+	learnTools(w.tools, e.Message)
+	w.checkBlocks(e)
+	parts := split(e)
+	for i, part := range parts {
+		if i > 0 {
+			part.ID = fmt.Sprintf("%s-%d", e.ID, i+1)
+			part.ParentID = &w.last
+			part.Extra = nil
+		}
+		id := part.ID
+		w.line(part)
+		w.last = id
+	}
+	if len(parts) > 1 {
+		w.moved[e.ID] = w.last
+	}
+}
+
+// learnTools remembers the names of the tools that a message calls.
+func learnTools(tools map[string]string, m *session.MessageEntry) {
+	if m == nil {
+		return
+	}
+	for _, c := range m.Content {
+		if c.ToolUse != nil {
+			tools[c.ToolUse.ID] = c.ToolUse.Name
+		}
+	}
+}
+
+// split separates tool results from one another and from the rest.
+func split(e session.Entry) []session.Entry {
+	results := slices.ContainsFunc(e.Message.Content, func(c session.Content) bool { return c.ToolResult != nil })
+	if !results {
+		return []session.Entry{e}
+	}
+	var parts []session.Entry
+	var rest []session.Content
+	one := func(role session.MessageRole, content []session.Content) {
+		part, message := e, *e.Message
+		message.Role, message.Content = role, content
+		if len(parts) > 0 {
+			message.Usage = nil
+		}
+		part.Message = &message
+		parts = append(parts, part)
+	}
+	for _, c := range e.Message.Content {
+		if c.ToolResult == nil {
+			rest = append(rest, c)
+			continue
+		}
+		one(session.RoleTool, []session.Content{c})
+	}
+	if len(rest) > 0 {
+		one(session.RoleUser, rest)
+	}
+	return parts
+}
+
+func (w *writer) checkBlocks(e session.Entry) {
+	for i := range e.Message.Content {
+		c := &e.Message.Content[i]
+		if what := unfit(c); what != "" {
+			w.lose(e.ID, string(c.Type), "pi holds text and images that are in the file; it became "+what)
+		}
+	}
+}
+
+func (w *writer) line(e session.Entry) {
+	kept := residue.In(e.Extra, name)
+	text := encodeEntry(e, w.tools)
+	w.add(residue.Restore(loose.Value(text), kept))
+	w.last = e.ID
+}
+
+// leaf lets the file end where the conversation stands: pi goes on from the last
+// entry.
+func (w *writer) leaf() {
+	leaf := w.script.Leaf
+	if stand, ok := w.moved[leaf]; ok {
+		leaf = stand
+	}
+	if leaf == "" || leaf == w.last {
+		return
+	}
+	w.line(session.Entry{
+		Type: session.TypeCustom, ID: transcript.HashID(name, "leaf", leaf, w.last), ParentID: &leaf, Timestamp: w.script.Now,
+		Custom: &session.CustomEntry{CustomType: "coppice.leaf"},
+	})
+}
+
+// revertedCompactions returns the compactions on a path that no longer count. A
+// revert may itself be reverted, so the last one is looked at first.
+func revertedCompactions(path []session.Entry) map[string]bool {
+	off := make(map[string]bool)
+	for _, e := range slices.Backward(path) {
+		if e.Revert != nil && !off[e.ID] {
+			off[e.Revert.TargetID] = true
+		}
+	}
+	return off
+}
+
+func resume(id string) []string { return []string{"pi", "--session", id} }

@@ -1,0 +1,114 @@
+package jsonl_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+)
+
+// read returns the member "a" of every object, and what was reported.
+func read(t *testing.T, text string) (got []string, problems []transcript.Problem) {
+	t.Helper()
+	format := &transcript.Format{Read: func(ctx context.Context, f *transcript.File, to transcript.Sink) error {
+		for o, err := range jsonl.Objects(ctx, f, to) {
+			if err != nil {
+				return err
+			}
+			got = append(got, o.Get("a").Name())
+		}
+		return nil
+	}}
+	c, err := transcript.Collect(t.Context(), format, transcript.FileOf("x.jsonl", []byte(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got, c.Problems
+}
+
+func TestObjects(t *testing.T) {
+	tests := []struct {
+		name, text, want string
+		problems         int
+	}{
+		{"plain", "{\"a\":1}\n{\"a\":2}\n", "1 2", 0},
+		{"byte order mark, CRLF and empty lines", "\xef\xbb\xbf{\"a\":1}\r\n\r\n\n{\"a\":2}\r\n", "1 2", 0},
+		{"torn end", "{\"a\":1}\n{\"a\":", "1", 0},
+		{"whole last line without a line end", "{\"a\":1}\n{\"a\":2}", "1 2", 0},
+		{"damage in the middle", "{\"a\":1}\n{\"a\":\n{\"a\":3}\n", "1 3", 1},
+		{"not an object", "[1]\n{\"a\":2}\n7\n", "2", 2},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, problems := read(t, tt.text)
+			if s := strings.Join(got, " "); s != tt.want {
+				t.Errorf("objects are %q, want %q", s, tt.want)
+			}
+			if len(problems) != tt.problems {
+				t.Errorf("problems are %v, want %d", problems, tt.problems)
+			}
+		})
+	}
+}
+
+func TestObjectsKeepTheirMemory(t *testing.T) {
+	var kept []jsonl.Object
+	f := transcript.FileOf("x", []byte(strings.Repeat("{\"a\":\"x\"}\n", 3)))
+	for o, err := range jsonl.Objects(t.Context(), f, nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept = append(kept, o)
+	}
+	for i, o := range kept {
+		if o.Get("a").Text() != "x" || o.No != int64(i+1) || o.Span.Len != 10 || o.Span.Pos != int64(10*i) {
+			t.Errorf("object %d is %s at %+v, line %d", i, o.Value, o.Span, o.No)
+		}
+	}
+}
+
+func TestObjectsEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	f := transcript.FileOf("x", []byte("{}\n{}\n"))
+	for range jsonl.Objects(ctx, f, nil) {
+		break
+	}
+	cancel()
+	for _, err := range jsonl.Objects(ctx, f, nil) {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the error is %v, want %v", err, context.Canceled)
+		}
+	}
+}
+
+func TestHead(t *testing.T) {
+	f := transcript.FileOf("x", []byte("\xef\xbb\xbf{\"a\":1}\nnot JSON\n[]\n{\"a\":2}\n{\"a\":3}\n"))
+	head := jsonl.Head(f, 2)
+	if len(head) != 2 || head[0].Get("a").Int() != 1 || head[1].Get("a").Int() != 2 {
+		t.Errorf("the head is %s", head)
+	}
+	var none []loose.Value
+	if got := jsonl.Head(transcript.FileOf("x", nil), 2); len(got) != len(none) {
+		t.Errorf("the head of nothing is %s", got)
+	}
+}
+
+// TestHeadGoesOn: formats ask for one line, or for several, in any order.
+func TestHeadGoesOn(t *testing.T) {
+	f := transcript.FileOf("x", []byte("\xef\xbb\xbf{\"a\":1}\n{\"a\n\n [2]\n {\"a\":2}\r\n{\"a\":3}"))
+	for _, most := range []int{1, 20, 2, 1} {
+		var got []string
+		for _, v := range jsonl.Head(f, most) {
+			got = append(got, v.Get("a").Name())
+		}
+		want := []string{"1", "2", "3"}
+		if want = want[:min(most, 3)]; !slices.Equal(got, want) {
+			t.Errorf("the first %d are %q, want %q", most, got, want)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package sqlitefile_test
+
+import (
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
+	"github.com/coppice-dev/coppice/transcript/transcripttest"
+)
+
+// makeDB returns a database that was made by some statements. It stays open for
+// writing until the test ends, as that of a running program does.
+func makeDB(t testing.TB, statements ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "a b.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	for _, s := range statements {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+	return path
+}
+
+const schema = `CREATE TABLE notes(id TEXT, n INTEGER, x REAL, b BLOB, at TIMESTAMP, rest TEXT)`
+
+func rows(t *testing.T, path, where, value string, order ...string) []string {
+	t.Helper()
+	db, err := sqlitefile.Open(t.Context(), transcripttest.Open(t, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var list []string
+	for row, err := range db.Rows(t.Context(), "notes", where, value, order...) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, string(row))
+	}
+	return list
+}
+
+func TestRows(t *testing.T) {
+	path := makeDB(t, `PRAGMA journal_mode=WAL`, schema,
+		`INSERT INTO notes VALUES('b "q"', 2, 0.5, x'0102', '2026-01-02 03:04:05', NULL)`,
+		`INSERT INTO notes VALUES('a', 1, 2, NULL, NULL, '{"k":1}')`)
+	want := []string{
+		`{"id":"a","n":1,"x":2,"b":null,"at":null,"rest":"{\"k\":1}"}`,
+		`{"id":"b \"q\"","n":2,"x":0.5,"b":"AQI=","at":"2026-01-02T03:04:05Z","rest":null}`,
+	}
+	got := rows(t, path, "", "", "missing", "n")
+	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
+		t.Errorf("rows are %q, want %q", got, want)
+	}
+	if got := rows(t, path, "id", "a"); len(got) != 1 {
+		t.Errorf("one id has the rows %q", got)
+	}
+	if got := rows(t, path, "missing", "a"); len(got) != 0 {
+		t.Errorf("a column that is not there has the rows %q", got)
+	}
+}
+
+func TestHas(t *testing.T) {
+	f := transcripttest.Open(t, makeDB(t, schema))
+	if !sqlitefile.Has(f, "notes", "notes.n") || sqlitefile.Has(f, "notes.z") || sqlitefile.Has(f, "other") {
+		t.Error("tables and columns are told wrong")
+	}
+	if sqlitefile.Has(transcript.FileOf("/x/notes.db", []byte("SQLite format 3\x00 and nothing else")), "notes") {
+		t.Error("a file that does not exist is a database")
+	}
+}
+
+// TestNothingIsWritten: reading leaves no trace beside the database.
+func TestNothingIsWritten(t *testing.T) {
+	path := makeDB(t, schema, `INSERT INTO notes(id) VALUES('a')`)
+	before, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows(t, path, "", "")
+	after, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(after) != len(before) {
+		t.Errorf("beside the database are %v, before there were %v (%v)", after, before, err)
+	}
+}
+
+func TestDamage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	if err := os.WriteFile(path, []byte("SQLite format 3\x00garbage that is no database at all"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlitefile.Open(t.Context(), transcripttest.Open(t, path)); !errors.Is(err, session.ErrCorrupt) {
+		t.Errorf("garbage gives %v, want ErrCorrupt", err)
+	}
+	if _, err := sqlitefile.Open(t.Context(), transcript.FileOf("-", nil)); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("standard input gives %v, want ErrInvalid", err)
+	}
+	if sqlitefile.JSON([]byte(`"{"`)) != nil || string(sqlitefile.JSON([]byte(`"[1]"`))) != "[1]" {
+		t.Error("JSON in a column is read wrong")
+	}
+}
+
+// TestReadsACopy: a database that cannot be read in place, here because its
+// shared memory cannot be had, is read from a copy, of which nothing stays.
+func TestReadsACopy(t *testing.T) {
+	scratch := t.TempDir()
+	t.Setenv("TMPDIR", scratch)
+	t.Setenv("TMP", scratch)
+	path := filepath.Join(t.TempDir(), "wal.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []string{`PRAGMA journal_mode=WAL`, schema, `INSERT INTO notes(id) VALUES('a')`} {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(db.Close(), os.Mkdir(path+"-shm", 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if got := rows(t, path, "", ""); len(got) != 1 {
+		t.Errorf("rows are %q", got)
+	}
+	if left, err := os.ReadDir(scratch); err != nil || len(left) != 0 {
+		t.Errorf("the copy stays: %v (%v)", left, err)
+	}
+}
+
+// TestDamagedTable: a table that is broken is an error, and not an empty table.
+func TestDamagedTable(t *testing.T) {
+	path := transcripttest.Database(t, "x.db", schema, `INSERT INTO notes(id, rest) VALUES('a', hex(zeroblob(20000)))`)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 4096; i < len(data); i++ {
+		data[i] = 0xff
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sqlitefile.Open(t.Context(), transcripttest.Open(t, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var failed error
+	for _, err := range db.Rows(t.Context(), "notes", "", "") {
+		failed = err
+	}
+	if !errors.Is(failed, session.ErrCorrupt) {
+		t.Errorf("a broken table gives %v, want ErrCorrupt", failed)
+	}
+}
