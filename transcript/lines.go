@@ -20,6 +20,8 @@ type Line struct {
 	Torn bool
 	// Cut: the line is longer than MaxLine, and Data is its beginning.
 	Cut bool
+
+	lead int64 // how much of the Span stands before Data
 }
 
 // MaxLine is the length in bytes above which a line is not read as a whole.
@@ -126,7 +128,8 @@ func (l *liner) take(n int, torn bool) Line {
 		line.Data = raw[:n-1]
 	}
 	if line.Pos == 0 {
-		line.Data = bytes.TrimPrefix(line.Data, []byte("\xef\xbb\xbf"))
+		text := bytes.TrimPrefix(line.Data, []byte("\xef\xbb\xbf"))
+		line.Data, line.lead = text, int64(len(line.Data)-len(text))
 	}
 	line.Data = bytes.TrimSuffix(line.Data, []byte("\r"))
 	if len(bytes.TrimSpace(line.Data)) == 0 {
@@ -196,7 +199,7 @@ func (c *cleaner) line(line *Line) {
 		line.Data = c.clean(line.Data)
 	}
 	text := append(line.Data[:len(line.Data):len(line.Data)], '\n')
-	line.Span = Span{Pos: c.pos, Len: int64(len(text))}
+	line.Span, line.lead = Span{Pos: c.pos, Len: int64(len(text))}, 0
 	if c.tap != nil {
 		c.tap.part(c.pos, text)
 	}

@@ -11,16 +11,17 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
 
-// Object is a line that is a JSON object. Its memory is its own.
+// Object is a JSON object of a file. Its memory is its own.
 type Object struct {
 	loose.Value
-	Span transcript.Span // where the line is
-	No   int64           // its number, counted from 1
+	Span transcript.Span // where it is
+	No   int64           // the number of its line, counted from 1
 }
 
-// Objects yields the objects of a file. A line that is no object is reported to
-// the sink and passed over; one that is half written because the file ends in it
-// is passed over in silence: whoever writes it is not done yet.
+// Objects yields the objects of a file: one a line, or all that a line holds where
+// lines ran together (see transcript.Line.Split). What is no object is reported to
+// the sink and passed over; what is half written because the file ends in it is
+// passed over in silence: whoever writes it is not done yet.
 func Objects(ctx context.Context, f *transcript.File, to transcript.Sink) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		for line, err := range f.Lines(ctx) {
@@ -28,33 +29,50 @@ func Objects(ctx context.Context, f *transcript.File, to transcript.Sink) iter.S
 				yield(Object{}, err)
 				return
 			}
-			v, reason := parse(line)
-			if reason != "" {
-				to.Problem(transcript.Problem{Pos: line.Pos, Line: line.No, Reason: reason})
+			objects, problems := parse(line)
+			for _, p := range problems {
+				to.Problem(p)
 			}
-			if v != nil && !yield(Object{Value: v, Span: line.Span, No: line.No}, nil) {
-				return
+			for _, o := range objects {
+				if !yield(o, nil) {
+					return
+				}
 			}
 		}
 	}
 }
 
-// parse returns the line's object, or else why there is none; neither for a line
-// that is still being written.
-func parse(line transcript.Line) (v loose.Value, reason string) {
+// parse returns the line's objects, and what is wrong with the rest of it.
+func parse(line transcript.Line) (objects []Object, problems []transcript.Problem) {
 	if line.Cut {
-		return nil, fmt.Sprintf("the line is longer than %d MiB", transcript.MaxLine>>20)
+		return nil, problem(line, fmt.Sprintf("the line is longer than %d MiB", transcript.MaxLine>>20))
 	}
 	v, err := loose.Parse(bytes.Clone(line.Data))
-	switch {
-	case err != nil && line.Torn:
-		return nil, ""
-	case err != nil:
-		return nil, "the line is not JSON: " + err.Error()
-	case !v.IsObject():
-		return nil, "the line is not a JSON object"
+	if err == nil && !v.IsObject() {
+		return nil, problem(line, "the line is not a JSON object")
 	}
-	return v, ""
+	if err == nil {
+		return []Object{{v, line.Span, line.No}}, nil
+	}
+	whole, pieces := line.Split()
+	for _, part := range whole {
+		objects = append(objects, Object{loose.Try(bytes.Clone(part.Data)), part.Span, part.No})
+	}
+	for _, part := range pieces {
+		if part.Torn {
+			continue
+		}
+		reason := "the line is not JSON: " + err.Error()
+		if len(whole) > 0 {
+			reason = "a part of the line is not JSON; the rest was read"
+		}
+		problems = append(problems, problem(part, reason)...)
+	}
+	return objects, problems
+}
+
+func problem(line transcript.Line, reason string) []transcript.Problem {
+	return []transcript.Problem{{Pos: line.Pos, Line: line.No, Reason: reason}}
 }
 
 // Head returns the objects among the first lines of a file, as far as its head
@@ -64,8 +82,11 @@ func Head(f *transcript.File, most int) []loose.Value {
 	for len(h.objects) < most && len(h.rest) > 0 {
 		line, rest, _ := bytes.Cut(h.rest, []byte{'\n'})
 		h.rest = rest
-		if v := loose.Try(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))); v.IsObject() {
+		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+		if v := loose.Try(line); v.IsObject() {
 			h.objects = append(h.objects, v)
+		} else if v == nil {
+			h.split(line)
 		}
 	}
 	return h.objects[:min(most, len(h.objects))]
@@ -75,4 +96,12 @@ func Head(f *transcript.File, most int) []loose.Value {
 type head struct {
 	objects []loose.Value
 	rest    []byte
+}
+
+// split adds the objects of a line that is not one.
+func (h *head) split(line []byte) {
+	objects, _ := transcript.Line{Data: line}.Split()
+	for _, o := range objects {
+		h.objects = append(h.objects, loose.Try(o.Data))
+	}
 }

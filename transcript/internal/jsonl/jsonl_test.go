@@ -41,6 +41,9 @@ func TestObjects(t *testing.T) {
 		{"torn end", "{\"a\":1}\n{\"a\":", "1", 0},
 		{"whole last line without a line end", "{\"a\":1}\n{\"a\":2}", "1 2", 0},
 		{"damage in the middle", "{\"a\":1}\n{\"a\":\n{\"a\":3}\n", "1 3", 1},
+		{"two on a line", "{\"a\":1}{\"a\":2}\n{\"a\":3}\n", "1 2 3", 0},
+		{"a torn piece and an object", "{\"a\":1}\n{\"a\":9,\"b\":\"to{\"a\":2}\n{\"a\":3}\n", "1 2 3", 1},
+		{"an object and a piece that may grow", "{\"a\":1}{\"a\":2,", "1", 0},
 		{"not an object", "[1]\n{\"a\":2}\n7\n", "2", 2},
 	}
 	for _, tt := range tests {
@@ -83,6 +86,29 @@ func TestObjectsEnd(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("the error is %v, want %v", err, context.Canceled)
 		}
+	}
+}
+
+// TestObjectsOfOneLineHaveTheirOwnPlaces: what is kept of an entry is its own
+// object, not all of the line.
+func TestObjectsOfOneLineHaveTheirOwnPlaces(t *testing.T) {
+	const text = "{\"a\":1}\n{\"a\":2}{\"a\":3}\n"
+	var got []string
+	for o, err := range jsonl.Objects(t.Context(), transcript.FileOf("x", []byte(text)), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, text[o.Span.Pos:o.Span.Pos+o.Span.Len])
+	}
+	if want := []string{"{\"a\":1}\n", "{\"a\":2}", "{\"a\":3}\n"}; !slices.Equal(got, want) {
+		t.Errorf("the places hold %q, want %q", got, want)
+	}
+}
+
+func TestHeadOfLinesThatRanTogether(t *testing.T) {
+	f := transcript.FileOf("x", []byte("{\"a\":1}{\"a\":2}\n{\"a\":3}\n"))
+	if head := jsonl.Head(f, 3); len(head) != 3 || head[1].Get("a").Int() != 2 {
+		t.Errorf("the head is %s", head)
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 )
 
 func TestParseLineTooLong(t *testing.T) {
-	v, reason := parse(transcript.Line{Data: []byte(`{"a":`), Cut: true})
-	if v != nil || !strings.Contains(reason, "longer than 256 MiB") {
-		t.Errorf("a line that was cut is %s, reason %q", v, reason)
+	objects, problems := parse(transcript.Line{Data: []byte(`{"a":`), Cut: true})
+	if len(objects) > 0 || len(problems) != 1 || !strings.Contains(problems[0].Reason, "longer than 256 MiB") {
+		t.Errorf("a line that was cut is %v, problems %v", objects, problems)
 	}
 }
