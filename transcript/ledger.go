@@ -108,6 +108,18 @@ func (l *Ledger) Get(path string) *Source {
 	return &s
 }
 
+// exportPath stands in the ledger for a conversation that was exported, in whatever
+// file it is. No file has such a path.
+func exportPath(format, native string) string { return "exported:" + format + ":" + native }
+
+// exportOf returns what is known of the export that has an id in a format, or nil.
+func (l *Ledger) exportOf(format, native string) *Source {
+	if s := l.Get(exportPath(format, native)); s != nil && s.Exported != "" {
+		return s
+	}
+	return nil
+}
+
 // Refresh looks for what other programs have remembered, or forgotten, meanwhile.
 func (l *Ledger) Refresh() {
 	if l == nil || l.Notes == nil {

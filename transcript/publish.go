@@ -95,13 +95,19 @@ func replaceWithBackup(path string, data []byte) error {
 	return vfs.Replace(disk, path, how, vfs.Data(data))
 }
 
-// remember notes that a file is ours.
+// remember notes that a file is ours, and that its conversation is, wherever the
+// program takes it.
 func (x *Exporter) remember(format *Format, id, native, path string, wrote map[string]string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	return x.Ledger.Put(&Source{
+	src := Source{
 		Path: path, Format: format.Name, Size: info.Size(), Modified: info.ModTime(), Exported: id, Native: native, Sessions: []string{id}, Wrote: wrote,
-	})
+	}
+	if err := x.Ledger.Put(&src); err != nil || native == "" {
+		return err
+	}
+	src.Path = exportPath(format.Name, native)
+	return x.Ledger.Put(&src)
 }

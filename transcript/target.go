@@ -56,7 +56,15 @@ func (w *writer) newTarget(c Conversation, family string) (*target, error) {
 	if w.src.Exported != "" && w.src.Native == c.ID {
 		t.id, t.trusted, t.wrote = w.src.Exported, true, w.src.Wrote
 	}
-	return t, t.open()
+	if err := t.open(); err != nil || t.s != nil || t.trusted {
+		return t, err
+	}
+	// Programs copy such files, or take them into a database of theirs.
+	if x := w.im.Ledger.exportOf(w.format.Name, c.ID); x != nil {
+		t.id, t.trusted, t.wrote = x.Exported, true, x.Wrote
+		return t, t.open()
+	}
+	return t, nil
 }
 
 // open opens the session, if it exists.

@@ -2,6 +2,7 @@ package all_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -88,6 +89,51 @@ func goOn(t *testing.T, format *transcript.Format, more string) {
 	last := c.Entries[len(c.Entries)-1]
 	if len(c.Entries) != 7 || last.Message.Content[0].Text == nil || last.Message.Content[0].Text.Content != "more" || len(c.Problems) > 0 {
 		t.Errorf("%d messages, the last is %+v, problems %v", len(c.Entries), last.Message, c.Problems)
+	}
+}
+
+// TestCopyOfAnExport: a program may copy its files, as Gemini CLI does when it renames
+// a project's folder; the copy is the same conversation.
+func TestCopyOfAnExport(t *testing.T) {
+	st, err := file.Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	s, err := session.Create(t.Context(), st, session.Header{CWD: "/p"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Append(said(session.RoleUser, session.Text("hello"))); err != nil {
+		t.Fatal(err)
+	}
+	ledger := transcript.LedgerOf(st)
+	env := transcript.Env{Home: t.TempDir(), Getenv: func(string) string { return "" }}
+	for _, format := range []*transcript.Format{codex.Format(), geminicli.Format()} {
+		out, err := (&transcript.Exporter{Env: env, Ledger: ledger}).Export(t.Context(), s, format, "", transcript.Destination{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(out.Paths[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		elsewhere := filepath.Join(t.TempDir(), filepath.Base(out.Paths[0]))
+		if err := os.WriteFile(elsewhere, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := transcript.OpenFile(elsewhere)
+		if err != nil {
+			t.Fatal(err)
+		}
+		report, err := (&transcript.Importer{Store: st, Ledger: ledger}).Import(t.Context(), format, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(report.Sessions) != 1 || report.Sessions[0].ID != s.Header().ID || report.New() != 0 {
+			t.Errorf("%s: the copy is %+v, want nothing new in %s", format.Name, report.Sessions, s.Header().ID)
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package geminicli
 
 import (
 	"encoding/json"
+	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -25,11 +27,15 @@ func kindOf(v loose.Value) string {
 	return kind
 }
 
-// decode makes an entry of a message, and the results of its calls.
-func decode(v loose.Value) (said session.Entry, results []session.Content) {
+// decode makes an entry of a message, and the results of its calls. Results of calls
+// that are answered already are left out of what the user says.
+func decode(v loose.Value, answered map[string]bool) (said session.Entry, results []session.Content) {
 	switch kind := kindOf(v); {
 	case kind == "user" && len(blocks(v, "user")) > 0:
-		said = decodeUser(v)
+		said = decodeUser(unheard(blocks(v, "user"), answered))
+		if said.Message.Role == session.RoleTool {
+			return said, nil // it is written with its calls
+		}
 	case kind == "gemini":
 		said, results = decodeAnswer(v)
 	default: // what the program says, and what says nothing
@@ -97,8 +103,44 @@ func blocks(v loose.Value, role string) []session.Content {
 	return list
 }
 
-func decodeUser(v loose.Value) session.Entry {
-	m := &session.MessageEntry{Role: session.RoleUser, Content: blocks(v, "user")}
+// unheard returns the blocks of a message without the results that stand beside
+// their calls.
+func unheard(list []session.Content, answered map[string]bool) []session.Content {
+	return slices.DeleteFunc(list, func(c session.Content) bool { return c.ToolResult != nil && answered[c.ToolResult.ToolUseID] })
+}
+
+// says is what a message comes to, in whatever words a recording has it. Thoughts are
+// left out: a resumed recording has them as parts too, in another form.
+func says(v loose.Value) string {
+	said, results := decode(v, nil)
+	if said.Message == nil {
+		return string(v)
+	}
+	var text strings.Builder
+	for _, c := range append(said.Message.Content, results...) {
+		switch {
+		case c.Thinking != nil:
+		case c.Text != nil:
+			fmt.Fprintf(&text, "text %q\n", c.Text.Content)
+		case c.ToolUse != nil:
+			input, _ := c.ToolUse.InputJSON() // what is no JSON is the same as before, or changed
+			fmt.Fprintf(&text, "call %q %q %s\n", c.ToolUse.ID, c.ToolUse.Name, input)
+		case c.ToolResult != nil:
+			fmt.Fprintf(&text, "result %q %t %q and %d more\n", c.ToolResult.ToolUseID, c.ToolResult.IsError, c.ToolResult.Content, len(c.ToolResult.Parts))
+		default:
+			block, _ := json.Marshal(c)
+			fmt.Fprintf(&text, "%s\n", block)
+		}
+	}
+	return text.String()
+}
+
+func decodeUser(content []session.Content) session.Entry {
+	m := &session.MessageEntry{Role: session.RoleUser, Content: content}
+	if !slices.ContainsFunc(content, func(c session.Content) bool { return c.ToolResult == nil }) {
+		m.Role = session.RoleTool
+		return session.Entry{Type: session.TypeMessage, Message: m}
+	}
 	if isInjected(m.Content) {
 		m.Metadata = map[string]any{"injected": true}
 	}
@@ -127,7 +169,11 @@ func decodeAnswer(v loose.Value) (session.Entry, []session.Content) {
 			Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: thoughtText(thought)},
 		})
 	}
-	m.Content = append(m.Content, blocks(v, "model")...)
+	content := blocks(v, "model")
+	if len(m.Content) > 0 {
+		content = slices.DeleteFunc(content, func(c session.Content) bool { return c.Thinking != nil })
+	}
+	m.Content = append(m.Content, content...)
 	var results []session.Content
 	for call := range v.Get("toolCalls").Items() {
 		id := call.Get("id").Text()
@@ -159,7 +205,7 @@ func decodeResult(call loose.Value) (session.Content, bool) {
 	t := result.ToolResult
 	var rest []json.RawMessage
 	found := false
-	for part := range call.Get("result").Items() {
+	for part := range ownParts(call) {
 		response := part.Get("functionResponse", "response")
 		if !response.Exists() {
 			rest = append(rest, part.Raw())
@@ -184,6 +230,26 @@ func decodeResult(call loose.Value) (session.Content, bool) {
 		found = true
 	}
 	return result, found
+}
+
+// ownParts yields what a call got. When a conversation is resumed, each of several
+// calls gets the results of all of them.
+func ownParts(call loose.Value) iter.Seq[loose.Value] {
+	parts, id := call.Get("result"), call.Get("id").Text()
+	isOwn := func(part loose.Value) bool { return part.Get("functionResponse", "id").Text() == id }
+	shared := slices.ContainsFunc(slices.Collect(parts.Items()), isOwn)
+	return func(yield func(loose.Value) bool) {
+		given := make(map[string]bool)
+		for part := range parts.Items() {
+			if given[string(part)] || part.Has("functionResponse") && shared && !isOwn(part) {
+				continue
+			}
+			given[string(part)] = true
+			if !yield(part) {
+				return
+			}
+		}
+	}
 }
 
 // responseText returns what a function answered, and whether that is an error.

@@ -13,10 +13,11 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
 func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
-	r := &reader{file: f, to: to, known: make(map[string]*message), used: make(map[string]bool)}
+	r := &reader{file: f, to: to, known: make(map[string]*message), used: make(map[string]bool), answered: make(map[string]bool)}
 	if err := r.load(ctx); err != nil {
 		return err
 	}
@@ -34,6 +35,8 @@ type reader struct {
 	live  []*message          // those that count now
 	known map[string]*message // the live ones, by id
 	used  map[string]bool     // the ids of all records
+
+	answered map[string]bool // the calls whose results stand beside them
 }
 
 // message is a message as it was written last.
@@ -42,6 +45,7 @@ type message struct {
 	native string
 	value  loose.Value
 	parent *message // nil for the first
+	echo   bool     // it says nothing that is not said: there is no record of it
 	from   []transcript.Span
 }
 
@@ -116,10 +120,12 @@ func (r *reader) put(v loose.Value, from []transcript.Span) {
 	native := v.Get("id").Text()
 	if old := r.known[native]; old != nil && native != "" {
 		r.to.Count("message that was written again", "message", 1)
+		r.learnResults(v)
 		old.value = v
 		old.from = append(old.from, from...)
 		return
 	}
+	r.learnResults(v)
 	m := &message{id: native, native: native, value: v, from: from}
 	if len(r.live) > 0 {
 		m.parent = r.live[len(r.live)-1]
@@ -151,31 +157,98 @@ func (r *reader) cut(n int) {
 	r.live = r.live[:n]
 }
 
-// replaceAll replaces the messages by others: after a compression, or when a turn
-// was given up. As far as they are the same, nothing changes; the rest is another
-// branch.
+// replaceAll replaces the messages by others: after a compression, when a turn was
+// given up, and when somebody resumes. As far as they are the same, nothing
+// changes; the rest is another branch. What the model is never sent is missing from
+// the new list, and results may stand there once more: neither makes a branch.
 func (r *reader) replaceAll(list loose.Value, from []transcript.Span) {
 	n := 0
 	var rest []loose.Value
 	for v := range list.Items() {
-		if len(rest) == 0 && n < len(r.live) && r.live[n].native == v.Get("id").Text() && r.live[n].native != "" {
-			r.live[n].value = v
-			n++
+		if at := r.find(n, v.Get("id").Text()); len(rest) == 0 && at >= 0 {
+			r.amend(r.live[at], v)
+			n = at + 1
+			continue
+		}
+		if len(rest) == 0 && r.isEcho(v) {
+			r.to.Count("result that was written again", "result", 1)
 			continue
 		}
 		rest = append(rest, v)
 	}
-	r.cut(n)
+	if len(rest) > 0 || !r.silent(r.live[n:]) {
+		r.cut(n)
+	}
 	for _, v := range rest {
 		r.put(v, from)
 	}
 }
 
+// amend takes in a message of a list that has the id of one that is there. The list
+// has it in other words, as parts where there was a text; that is no change.
+func (r *reader) amend(m *message, v loose.Value) {
+	r.learnResults(v)
+	if says(m.value) == says(v) {
+		return
+	}
+	merged := residue.Object(m.value.Except())
+	merged.Merge(residue.Object(v.Except()))
+	m.value = loose.Value(merged.JSON())
+}
+
+// learnResults notes the calls whose results stand in a message.
+func (r *reader) learnResults(v loose.Value) {
+	for call := range v.Get("toolCalls").Items() {
+		if _, ok := decodeResult(call); ok {
+			r.answered[call.Get("id").Text()] = true
+		}
+	}
+}
+
+// find returns where a message is, from a place on, if nothing but what the model is
+// not sent stands between, or else -1.
+func (r *reader) find(from int, native string) int {
+	at := slices.IndexFunc(r.live[from:], func(m *message) bool { return m.native == native })
+	if at < 0 || native == "" || !r.silent(r.live[from:from+at]) {
+		return -1
+	}
+	return from + at
+}
+
+// silent reports whether the model is sent none of the messages.
+func (r *reader) silent(list []*message) bool {
+	return !slices.ContainsFunc(list, func(m *message) bool {
+		kind := kindOf(m.value)
+		return kind == "gemini" || kind == "user" && !r.isEcho(m.value) && !isInjected(blocks(m.value, "user"))
+	})
+}
+
+// isEcho reports whether a message is nothing but results that stand in the calls
+// already: newer versions write them there, and once more as the user's words.
+func (r *reader) isEcho(v loose.Value) bool {
+	if kindOf(v) != "user" {
+		return false
+	}
+	list := blocks(v, "user")
+	return len(list) > 0 && len(unheard(list, r.answered)) == 0
+}
+
 // give gives the sink what was found.
 func (r *reader) give() error {
 	conv := r.conversation()
+	for _, m := range r.all {
+		m.echo = r.isEcho(m.value) // a call may have got its result after it
+	}
+	if len(r.all) > 0 && r.silent(r.all) {
+		// It is begun and left at every start, even when another is resumed under the
+		// same id. The program does not list it either.
+		r.to.Count("recording without a prompt", transcript.OnlyKept, 1)
+		return nil
+	}
 	if len(r.live) > 0 {
-		conv.Leaf = r.live[len(r.live)-1].last()
+		if leaf := r.live[len(r.live)-1].last(); leaf != transcript.Root {
+			conv.Leaf = leaf
+		}
 	}
 	if err := r.to.Begin(conv); err != nil {
 		return err
@@ -217,8 +290,15 @@ func (r *reader) conversation() transcript.Conversation {
 	return conv
 }
 
-// last returns the id of the last record of a message: its results follow it.
+// last returns the id of the last record of a message, whose results follow it, or
+// of the one before if there is none. It is Root if there is none at all.
 func (m *message) last() string {
+	for m != nil && m.echo {
+		m = m.parent
+	}
+	if m == nil {
+		return transcript.Root
+	}
 	for call := range m.value.Get("toolCalls").Items() {
 		if _, ok := decodeResult(call); ok && kindOf(m.value) == "gemini" {
 			return m.id + resultsSuffix
@@ -231,7 +311,11 @@ func (m *message) last() string {
 const resultsSuffix = ":results"
 
 func (r *reader) records(m *message, conv string) []transcript.Record {
-	said, results := decode(m.value)
+	if m.echo {
+		r.to.Count("result that was written again", "result", 1)
+		return nil
+	}
+	said, results := decode(m.value, r.answered)
 	said.Timestamp = m.value.Get("timestamp").Time(time.UTC)
 	if said.Timestamp.IsZero() {
 		said.Timestamp = m.value.Get("ts").Time(time.UTC)
@@ -239,10 +323,7 @@ func (r *reader) records(m *message, conv string) []transcript.Record {
 	if said.Message != nil && said.Message.Role == session.RoleAssistant {
 		said.Message.ResponseID = conv + ":" + m.native
 	}
-	rec := transcript.Record{ID: m.id, Parent: transcript.Root, Entry: said, From: m.from}
-	if m.parent != nil {
-		rec.Parent = m.parent.last()
-	}
+	rec := transcript.Record{ID: m.id, Parent: m.parent.last(), Entry: said, From: m.from}
 	r.count(&said, m.value)
 	if len(results) == 0 {
 		return []transcript.Record{rec}
