@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/coppice-dev/coppice/store/file"
@@ -60,4 +63,40 @@ func BenchmarkResumeForeign(b *testing.B) {
 		contextOf(s)
 		check(s.Close())
 	})
+}
+
+// importable writes one large transcript, and returns its directory and its size.
+func importable(b *testing.B) (*bench, string) {
+	t := temporary(b)
+	from := t.newDir()
+	text := transcriptOf(1, 64<<20/4700, 4000)
+	check(os.WriteFile(filepath.Join(from, "large.jsonl"), text, 0o600))
+	b.SetBytes(int64(len(text)))
+	return t, from
+}
+
+func BenchmarkImport(b *testing.B) {
+	t, from := importable(b)
+	loop(b, func() { importInto(t.newDir(), from) })
+}
+
+func BenchmarkImportOnly(b *testing.B) {
+	t, from := importable(b)
+	loop(b, func() { importOnly(t.newDir(), from) })
+}
+
+func BenchmarkImportSmall(b *testing.B) {
+	t := temporary(b)
+	from := t.newDir()
+	for i := range 1000 {
+		check(os.WriteFile(filepath.Join(from, fmt.Sprintf("%08d.jsonl", i)), transcriptOf(i, 4, 350), 0o600))
+	}
+	loop(b, func() { importInto(t.newDir(), from) })
+}
+
+func BenchmarkIndex(b *testing.B) {
+	const n = 20_000
+	dir := temporary(b).newDir()
+	writeSessions(dir, zipfTexts(n))
+	loop(b, func() { makeIndex(dir, n) })
 }

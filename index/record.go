@@ -229,14 +229,17 @@ func (rec *record) fillCustom(c *session.CustomEntry) {
 func (r *lineReader) newDoc(p part) doc {
 	r.body, r.whole = r.body[:0], r.whole[:0]
 	r.words.begin()
-	scan(canonical(p.text), func(t token) {
+	s := scanner{text: canonical(p.text), emit: func(t token) {
 		n := r.words.count(t.text)
 		if t.whole {
 			r.whole = append(r.whole, n)
 		} else {
 			r.body = append(r.body, n)
 		}
-	})
+	}, emitShort: func(key uint64, word string) {
+		r.body = append(r.body, r.words.countShort(key, word))
+	}}
+	s.run()
 	p.text = ""
 	return doc{part: p, body: r.words.keepNumbers(r.body), whole: r.words.keepNumbers(r.whole), tf: r.words.counts()}
 }

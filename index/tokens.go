@@ -53,15 +53,6 @@ func canonical(text string) string {
 	return norm.NFC.String(text)
 }
 
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
-}
-
 // class says what a character is to the tokeniser.
 type class uint8
 
@@ -73,10 +64,13 @@ const (
 	mark  // combines with the letter before it
 	dense // of a script without spaces between words
 	symbol
+	// Of bytes, but not of characters:
+	joiner   // a separator that joins what stands around it: - and _
+	notASCII // part of a character
 )
 
-// asciiClasses are the classes of ASCII.
-var asciiClasses = func() (classes [utf8.RuneSelf]class) {
+// byteClasses are the classes of bytes.
+var byteClasses = func() (classes [256]class) {
 	for c := range classes {
 		switch {
 		case 'a' <= c && c <= 'z':
@@ -85,6 +79,10 @@ var asciiClasses = func() (classes [utf8.RuneSelf]class) {
 			classes[c] = upper
 		case '0' <= c && c <= '9':
 			classes[c] = digit
+		case c == '-' || c == '_':
+			classes[c] = joiner
+		case c >= utf8.RuneSelf:
+			classes[c] = notASCII
 		}
 	}
 	return classes
@@ -92,10 +90,13 @@ var asciiClasses = func() (classes [utf8.RuneSelf]class) {
 
 // classOf must give the same answer for a character wherever it stands.
 func classOf(r rune) class {
-	if 0 <= r && r < utf8.RuneSelf {
-		return asciiClasses[r]
+	switch {
+	case r < 0 || r >= utf8.RuneSelf:
+		return otherClass(r)
+	case byteClasses[r] == joiner:
+		return separator
 	}
-	return otherClass(r)
+	return byteClasses[r]
 }
 
 // otherClass is the class of a character that is not ASCII.
@@ -159,12 +160,20 @@ func isDense(r rune) bool {
 // scanner cuts a text into tokens.
 type scanner struct {
 	text string // canonical
-	emit func(token)
+	// lower is the text with the letters of ASCII in lower case, so that most tokens are
+	// parts of it and need no memory of their own.
+	lower string
+	emit  func(token)
+	// emitShort, if it is set, is called instead of emit for a word of at most maxShort
+	// bytes whose shortKey is known.
+	emitShort func(key uint64, word string)
 	// open: the last run of dense characters may go on beyond the text, as one in
 	// a query may, so its last character is no token of its own.
 	open bool
 
-	chain struct { // runs joined by - or _, up to where the scanner is
+	// chain is the runs joined by - or _, up to where the scanner is. A run that nothing
+	// is joined to, and that is no option, makes none.
+	chain struct {
 		runs, start, end int
 		text             []byte
 	}
@@ -180,26 +189,81 @@ func scan(text string, emit func(token)) {
 }
 
 func (s *scanner) run() {
+	s.lower = lowerASCII(s.text)
 	for i := 0; i < len(s.text); {
-		r, size := decode(s.text, i)
-		switch classOf(r) {
-		case lower, upper, digit, mark:
+		if i = s.easy(i); i == len(s.text) {
+			break
+		}
+		switch byteClasses[s.text[i]] {
+		case lower, upper, digit:
 			i = s.word(i)
-		case dense:
-			s.endChain()
-			i = s.dense(i)
-		case symbol:
-			s.endChain()
-			s.emit(token{text: s.text[i : i+size], start: i, end: i + size})
-			i += size
-		default:
-			if r != '_' && r != '-' || s.chain.end != i {
+		case joiner:
+			if s.chain.end != i {
 				s.endChain()
 			}
-			i += size
+			i++
+		case separator:
+			s.endChain()
+			i++
+		default:
+			i = s.other(i)
 		}
 	}
 	s.endChain()
+}
+
+// easy emits the words from i on for as long as they are short, without parts, and joined
+// to nothing, as most are, and returns where the first begins that is not. It only is
+// faster than word: without it, the tokens would be the same.
+func (s *scanner) easy(i int) int {
+	if s.chain.runs > 0 || i > 0 && s.text[i-1] == '-' {
+		return i
+	}
+	for i+8 <= len(s.text) {
+		x := load8(s.lower, i)
+		n := plainBytes(x)
+		if n == 8 || byteClasses[s.text[i+n]] != separator {
+			return i
+		}
+		if n > 0 {
+			key := x & (1<<(8*n) - 1)
+			// Those in upper case: none, the first, or all.
+			if cases := uppers(load8(s.text, i)) & (1<<(8*n) - 1); cases > 0x80 && cases != highBits&(1<<(8*n)-1) {
+				return i
+			}
+			s.short(key, i, i+n)
+		}
+		i += n + 1
+	}
+	return i
+}
+
+// short emits a word that is short enough to be a number: see shortKey.
+func (s *scanner) short(key uint64, start, end int) {
+	if s.emitShort != nil {
+		s.emitShort(key, s.lower[start:end])
+		return
+	}
+	s.emit(token{text: s.lower[start:end], start: start, end: end})
+}
+
+// other deals with what begins with a character that is not ASCII, and returns where
+// that ends.
+func (s *scanner) other(i int) int {
+	r, size := utf8.DecodeRuneInString(s.text[i:])
+	switch otherClass(r) {
+	case lower, upper, digit, mark:
+		return s.foreign(i)
+	case dense:
+		s.endChain()
+		return s.dense(i)
+	case symbol:
+		s.endChain()
+		s.emit(token{text: s.text[i : i+size], start: i, end: i + size})
+	default:
+		s.endChain()
+	}
+	return i + size
 }
 
 func decode(s string, i int) (rune, int) {
@@ -209,16 +273,66 @@ func decode(s string, i int) (rune, int) {
 	return utf8.DecodeRuneInString(s[i:])
 }
 
-// word emits the parts of the run of letters and digits that begins at i, and
-// returns where it ends.
+// word emits the parts of the run of letters and digits that begins at i with one of
+// ASCII, and returns where it ends.
 func (s *scanner) word(i int) int {
+	text, end, hasUpper := s.text, i, false
+	for ; end < len(text); end++ {
+		c := byteClasses[text[end]]
+		if c == separator || c == joiner {
+			break
+		}
+		if c == notASCII {
+			return s.foreign(i)
+		}
+		hasUpper = hasUpper || c == upper
+	}
+	if end-i > maxToken {
+		s.endChain()
+		s.emit(token{text: s.lower[i : i+maxToken], start: i, end: end})
+		return end
+	}
+	s.extendChain(i, end)
+	folded := s.lower[i:end]
+	if hasUpper {
+		s.measure(i)
+	}
+	if !hasUpper || len(s.cuts) == 0 { // as most are
+		s.emit(token{text: folded, start: i, end: end})
+	} else {
+		start := i
+		for _, cut := range append(s.cuts, end) {
+			s.emit(token{text: s.lower[start:cut], start: start, end: cut})
+			start = cut
+		}
+		s.emit(token{text: folded, start: i, end: end, whole: true})
+	}
+	if s.chain.runs > 0 {
+		s.chain.text = append(s.chain.text, folded...)
+	}
+	return end
+}
+
+// extendChain adds a run to the chain, or begins one if something may be joined to the
+// run or it may be an option.
+func (s *scanner) extendChain(i, end int) {
 	if s.chain.runs > 0 && s.chain.end != i-1 {
 		s.endChain()
 	}
-	end, isPlain := s.plain(i)
-	if !isPlain {
-		end = s.measure(i)
+	if s.chain.runs == 0 {
+		joins := end < len(s.text) && byteClasses[s.text[end]] == joiner
+		if !joins && (i < 2 || s.text[i-1] != '-') {
+			return
+		}
+		s.chain.start = i
 	}
+	s.chain.runs++
+	s.chain.end = end
+}
+
+// foreign is word for a run that is not all ASCII.
+func (s *scanner) foreign(i int) int {
+	end := s.measure(i)
 	if end-i > maxToken {
 		s.endChain()
 		if folded := s.folded(i, end); folded != "" {
@@ -226,37 +340,9 @@ func (s *scanner) word(i int) int {
 		}
 		return end
 	}
-	if s.chain.runs == 0 {
-		s.chain.start = i
-	}
-	s.chain.runs++
-	s.chain.end = end
-	if isPlain { // as most are
-		s.emit(token{text: s.text[i:end], start: i, end: end})
-		s.chain.text = append(s.chain.text, s.text[i:end]...)
-		return end
-	}
+	s.extendChain(i, end)
 	s.parts(i, end)
 	return end
-}
-
-// plain finds the end of a run of lower case letters and digits in ASCII, and reports
-// whether that is all there is to the word.
-func (s *scanner) plain(i int) (end int, isPlain bool) {
-	for ; i < len(s.text); i++ {
-		c := s.text[i]
-		if c >= utf8.RuneSelf {
-			return i, false
-		}
-		switch asciiClasses[c] {
-		case lower, digit:
-		case upper:
-			return i, false
-		default:
-			return i, true
-		}
-	}
-	return i, true
 }
 
 // parts emits the parts of a word, and the word as a whole if there are several.
@@ -277,7 +363,9 @@ func (s *scanner) parts(i, end int) {
 	if len(s.cuts) > 0 && len(s.joined) <= maxToken {
 		s.emit(token{text: string(s.joined), start: i, end: end, whole: true})
 	}
-	s.chain.text = append(s.chain.text, s.joined...)
+	if s.chain.runs > 0 {
+		s.chain.text = append(s.chain.text, s.joined...)
+	}
 }
 
 // measure finds the end of a run of letters and digits, and where in it a new
