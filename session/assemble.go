@@ -377,7 +377,7 @@ func (c *Context) resultFor(m movedRef) Entry {
 	parent := source.ID
 	return Entry{
 		Type: TypeMessage, ID: InterruptedPrefix + m.call.ID, ParentID: &parent, Timestamp: source.Timestamp,
-		Message: &MessageEntry{Role: RoleTool, Content: []Content{ToolResult(m.call.ID, interruptedText, true)}},
+		Message: &MessageEntry{Role: RoleTool, Content: []Content{ToolResult(m.call.ID, InterruptedText, true)}},
 	}
 }
 

@@ -74,11 +74,11 @@ const notOnPath = -1
 // call's id follows.
 const InterruptedPrefix = "interrupted:"
 
-// The texts that replace content that is not there.
-const (
-	interruptedText = "[interrupted: the tool did not return a result]"
-	clearedText     = "[cleared]"
-)
+// InterruptedText is what a result says that replaces one that never came.
+const InterruptedText = "[interrupted: the tool did not return a result]"
+
+// clearedText replaces content that an edit took out.
+const clearedText = "[cleared]"
 
 // GetContext returns the entries to send to a model, from the summary in force to the
 // leaf: the Entries of Context.

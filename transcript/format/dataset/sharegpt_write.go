@@ -30,13 +30,14 @@ func writeShareGPT(_ context.Context, s *transcript.Script, _ transcript.Env) (*
 	}
 	var turns []json.RawMessage
 	var images []string
-	for i := range s.Path {
-		e := &s.Path[i]
+	path := transcript.InPlace(s.Path)
+	for i := range path {
+		e := &path[i]
 		switch {
 		case e.Compaction != nil:
 			out.Losses = append(out.Losses, transcript.Loss{EntryID: e.ID, What: "compaction", Why: "the whole conversation is written"})
 		case e.Message == nil:
-		case string(residue.In(e.Message.Extra, sharegpt)) == besideSystem && i == firstMessage(s.Path):
+		case string(residue.In(e.Message.Extra, sharegpt)) == besideSystem && i == firstMessage(path):
 			record.Set("system", texts(e.Message.Content))
 		default:
 			out.Losses = append(out.Losses, transcript.Lost(e, "a turn is text, pictures or calls there",

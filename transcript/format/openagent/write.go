@@ -97,8 +97,9 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	var messages []json.RawMessage
 	total, counted := recorded(s)
 	updated := s.Header.CreatedAt
-	for i := range s.Path {
-		e := &s.Path[i]
+	path := transcript.InPlace(s.Path)
+	for i := range path {
+		e := &path[i]
 		if e.Message == nil {
 			out.Losses = append(out.Losses, lossOfEntry(e)...)
 			continue

@@ -1,0 +1,114 @@
+package transcript
+
+import (
+	"slices"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// InPlace returns messages for a format that has no ids of calls, where a result is known
+// by its place: it answers the first call that has no answer yet. Replies are joined,
+// each result is a message of its own, in the order of the calls, and a call that was
+// never answered has a result that says so. A conversation in which every result is in
+// its place already is returned as it is.
+func InPlace(entries []session.Entry) []session.Entry {
+	if inPlace(entries) {
+		return entries
+	}
+	joined := JoinReplies(entries)
+	answers := make(map[string][]session.Entry) // the results of each call, one an entry
+	for i := range joined {
+		for _, c := range results(&joined[i]) {
+			answers[c.ToolResult.ToolUseID] = append(answers[c.ToolResult.ToolUseID], only(&joined[i], c))
+		}
+	}
+	asked := make(map[string]bool)
+	var out []session.Entry
+	for i := range joined {
+		e := &joined[i]
+		if rest, ok := without(e, asked); ok {
+			out = append(out, rest)
+		}
+		for _, c := range calls(e) {
+			id := c.ToolUse.ID
+			asked[id] = true
+			if len(answers[id]) == 0 {
+				out = append(out, only(e, session.ToolResult(id, session.InterruptedText, true)))
+				continue
+			}
+			out = append(out, answers[id][0])
+			answers[id] = answers[id][1:]
+		}
+	}
+	return out
+}
+
+// inPlace reports whether each result answers the first call that has no answer, and is
+// alone in its message.
+func inPlace(entries []session.Entry) bool {
+	var waiting []string
+	for i := range entries {
+		e := &entries[i]
+		if asks := calls(e); len(asks) > 0 {
+			if len(waiting) > 0 {
+				return false // a format may have given up on them, or not
+			}
+			for _, c := range asks {
+				waiting = append(waiting, c.ToolUse.ID)
+			}
+		}
+		for _, c := range results(e) {
+			if len(e.Message.Content) > 1 || len(waiting) == 0 || waiting[0] != c.ToolResult.ToolUseID {
+				return false
+			}
+			waiting = waiting[1:]
+		}
+	}
+	return true
+}
+
+func calls(e *session.Entry) []session.Content {
+	return blocks(e, func(c session.Content) bool { return c.ToolUse != nil })
+}
+
+func results(e *session.Entry) []session.Content {
+	return blocks(e, func(c session.Content) bool { return c.ToolResult != nil })
+}
+
+func blocks(e *session.Entry, want func(session.Content) bool) []session.Content {
+	if e.Message == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(e.Message.Content), func(c session.Content) bool { return !want(c) })
+}
+
+// only returns an entry with a single result.
+func only(e *session.Entry, c session.Content) session.Entry {
+	one := *e
+	m := *e.Message
+	if len(m.Content) != 1 || m.Role != session.RoleTool {
+		m = session.MessageEntry{Role: session.RoleTool}
+	}
+	m.Content = []session.Content{c}
+	one.Message = &m
+	return one
+}
+
+// without returns an entry without the results of calls that were made before it, which
+// stand elsewhere, if anything is left of it.
+func without(e *session.Entry, asked map[string]bool) (session.Entry, bool) {
+	if len(results(e)) == 0 {
+		return *e, true
+	}
+	rest := *e
+	m := *e.Message
+	m.Content = blocks(e, func(c session.Content) bool { return c.ToolResult == nil || !asked[c.ToolResult.ToolUseID] })
+	if len(m.Content) < len(e.Message.Content) {
+		m.Extra = nil
+	}
+	if m.Role == session.RoleTool && !slices.ContainsFunc(m.Content, func(c session.Content) bool { return c.ToolResult != nil }) {
+		m.Role = session.RoleUser
+	}
+	rest.Message = &m
+	return rest, len(m.Content) > 0
+}
