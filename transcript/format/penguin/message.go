@@ -128,6 +128,7 @@ func own(e *session.Entry, message loose.Value, nth int) json.RawMessage {
 	if call := message.Get("tool_call_id").Text(); call != "" {
 		metadata["tool_call_id"] = call
 	}
+	withIDs(m, message, metadata)
 	var o residue.Object
 	o.Set("role", role(m.Role))
 	o.Set("content", contentOf(message))
@@ -140,6 +141,20 @@ func own(e *session.Entry, message loose.Value, nth int) json.RawMessage {
 	o.Set("recipient_id", nil)
 	o.Set("message_type", messageType(m))
 	return o.JSON()
+}
+
+// withIDs writes a call of OpenAI's older kind, which had no id, and its result as those
+// of today.
+func withIDs(m *session.MessageEntry, message loose.Value, metadata map[string]any) {
+	function := message.Get("function_call")
+	for i := range m.Content {
+		switch c := &m.Content[i]; {
+		case c.ToolUse != nil && function.IsObject():
+			metadata["tool_calls"] = []any{map[string]any{"id": c.ToolUse.ID, "type": "function", "function": function.Any()}}
+		case c.ToolResult != nil && message.Get("role").Text() == "function":
+			metadata["tool_call_id"] = c.ToolResult.ToolUseID
+		}
+	}
 }
 
 func contentOf(message loose.Value) json.RawMessage {
