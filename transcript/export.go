@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,11 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/memory"
 )
 
 // NewScript returns a session as a writer of a format is given it, up to an
@@ -175,8 +176,13 @@ func (x *Exporter) readBack(ctx context.Context, format *Format, s *Script, out 
 	if err != nil {
 		return "", fmt.Errorf("the export cannot be read back: %w", err)
 	}
-	if err := compare(s, out, read, x.Clean != nil); err != nil {
-		return "", err
+	if len(read.Problems) > 0 {
+		return "", errReadBack("", "line %d: %s", read.Problems[0].Line, read.Problems[0].Reason)
+	}
+	if x.Clean == nil { // what was cleaned is meant to differ
+		if err := x.compare(ctx, s, out, format, f.Path, read); err != nil {
+			return "", err
+		}
 	}
 	if !slices.ContainsFunc(read.Conversations, func(c *CollectedConversation) bool { return len(c.Records) > 0 }) {
 		return "", errNothing(format)
@@ -191,88 +197,78 @@ func errNothing(format *Format) error {
 	}
 }
 
-// compare makes sure that what was said is in what was read back, except for
-// what the writer said would be lost.
-func compare(s *Script, out *Output, read *Collected, cleaned bool) error {
-	if len(read.Problems) > 0 {
-		return errReadBack(fmt.Sprintf("line %d: %s", read.Problems[0].Line, read.Problems[0].Reason))
+// errReadBack says what a written conversation has not, or has too much.
+func errReadBack(entry, format string, args ...any) error {
+	why := fmt.Sprintf(format, args...)
+	if entry != "" {
+		why = "entry " + entry + ": " + why
 	}
-	there := said{texts: make(map[string]bool)}
-	for _, c := range read.Conversations {
-		for i := range c.Records {
-			there.add(&c.Records[i].Entry)
-		}
-	}
-	if cleaned {
-		return nil
-	}
-	lost := make(map[string]bool)
-	for _, l := range out.Losses {
-		lost[l.EntryID] = true
-	}
-	calls := 0
-	for i := range s.Context.Entries {
-		e := &s.Context.Entries[i]
-		if lost[e.ID] || strings.HasPrefix(e.ID, session.InterruptedPrefix) {
-			continue
-		}
-		if there.lacks(e) {
-			return errReadBack(fmt.Sprintf("entry %s: a text is missing", e.ID))
-		}
-		calls += callsIn(e)
-	}
-	if there.calls < calls {
-		return errReadBack(fmt.Sprintf("%d of %d calls of tools are missing", calls-there.calls, calls))
-	}
-	return nil
-}
-
-func errReadBack(why string) error {
 	return &session.Error{Op: "export", Kind: session.ErrCorrupt, Err: fmt.Errorf("the export does not read back as the same conversation: %s", why)}
 }
 
-// said is what was said in a conversation, and how many tools were called: their
-// names may have to be changed.
-type said struct {
-	texts map[string]bool
-	whole strings.Builder // a format may join texts
-	calls int
+// compare holds what was read back against what was meant, and adds what is missing to
+// the losses.
+func (x *Exporter) compare(ctx context.Context, s *Script, out *Output, format *Format, file string, read *Collected) error {
+	entries, err := sentBack(ctx, format, file, read)
+	if err != nil {
+		return fmt.Errorf("the export cannot be read back: %w", err)
+	}
+	losses, err := compare(s, out, entries)
+	out.Losses = append(out.Losses, losses...)
+	return err
 }
 
-func (s *said) add(e *session.Entry) {
-	if e.Message == nil {
-		return
+// sentBack returns what a model would be sent of a conversation that was read back.
+func sentBack(ctx context.Context, format *Format, path string, read *Collected) ([]session.Entry, error) {
+	if len(read.Conversations) == 0 {
+		return nil, nil
 	}
-	for i := range e.Message.Content {
-		if c := &e.Message.Content[i]; c.Text != nil {
-			text := plain(c.Text.Content)
-			s.texts[text] = true
-			s.whole.WriteString(text + "\n")
+	first := read.Conversations[0]
+	if entries, ok := first.plainChain(); ok && len(read.Conversations) == 1 {
+		return entries, nil
+	}
+	// What a tree of records comes to is for a session to say.
+	f, err := OpenFile(path)
+	if err != nil {
+		return nil, err
+	}
+	st := memory.New(nil)
+	defer st.Close()
+	if _, err := (&Importer{Store: st}).Import(ctx, format, f); err != nil {
+		return nil, err
+	}
+	s, err := session.Open(ctx, st, SessionID(format.Name, cmp.Or(first.Family, first.ID)), nil)
+	if errors.Is(err, session.ErrNotExist) {
+		return nil, nil // it has no records
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	c, err := s.Context(session.ContextOptions{Shared: true})
+	if err != nil {
+		return nil, err
+	}
+	return c.Entries, nil
+}
+
+// plainChain returns the entries of a conversation if each follows the one before it
+// and none decides which others count.
+func (c *CollectedConversation) plainChain() ([]session.Entry, bool) {
+	entries := make([]session.Entry, 0, len(c.Records))
+	for i := range c.Records {
+		r := &c.Records[i]
+		e := &r.Entry
+		follows := r.Parent == "" || i == 0 && r.Parent == Root
+		if i > 0 && !follows {
+			before := &c.Records[i-1]
+			follows = r.Parent == before.ID || slices.Contains(before.Aliases, r.Parent)
 		}
-	}
-	s.calls += callsIn(e)
-}
-
-func callsIn(e *session.Entry) int {
-	n := 0
-	if e.Message != nil {
-		for i := range e.Message.Content {
-			if e.Message.Content[i].ToolUse != nil {
-				n++
-			}
+		if !follows || shapes(e) || e.Leaf != nil {
+			return nil, false
 		}
+		entries = append(entries, *e)
 	}
-	return n
-}
-
-func plain(text string) string { return strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")) }
-
-// lacks reports whether a text of an entry is not there.
-func (s *said) lacks(e *session.Entry) bool {
-	if e.Message == nil || e.Message.Role != session.RoleUser && e.Message.Role != session.RoleAssistant {
-		return false
-	}
-	return slices.ContainsFunc(e.Message.Content, func(c session.Content) bool {
-		return c.Text != nil && !s.texts[plain(c.Text.Content)] && !strings.Contains(s.whole.String(), plain(c.Text.Content))
-	})
+	last := len(c.Records) - 1
+	return entries, c.Leaf == "" || last >= 0 && c.Leaf == c.Records[last].ID
 }

@@ -240,7 +240,7 @@ func TestExportMissesCalls(t *testing.T) {
 	if _, err := s.AppendMessage(session.RoleAssistant, []session.Content{session.Text("x"), session.ToolUse("c", "a.b", nil)}); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"": "1 of 1 calls", "a_b": ""} {
+	for name, want := range map[string]string{"": "call of a.b is missing", "a_b": ""} {
 		format := toy()
 		format.Read = func(_ context.Context, _ *transcript.File, to transcript.Sink) error {
 			m := &session.MessageEntry{Role: "assistant", Content: []session.Content{session.Text("x")}}

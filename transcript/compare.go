@@ -1,0 +1,236 @@
+package transcript
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// # What an export keeps
+//
+// A writer lists what its format cannot hold. compare makes sure that the list is
+// complete: it holds what was read back against what a model would be sent, text by
+// text, call by call and result by result.
+//
+// Formats differ in how they cut a conversation into messages. Some join replies, some
+// have one text in each message, some put the calls after the text or the pictures
+// beside it, and most have ids of their own. None of that changes what was said, so
+// messages are not compared as such. What is compared is the order of the texts with
+// their speakers, the order of the calls with their arguments, the answer that each call
+// got, and between which calls a user spoke. Each of them is walked once, so comparing
+// takes time in proportion to the conversation.
+
+// compare returns what a written conversation lacks beside what its writer said would be
+// lost. It is an error if a text, a call or a result is missing, was changed, or is there
+// that nobody said. Smaller things, such as a tool's name, are losses.
+func compare(s *Script, out *Output, read []session.Entry) ([]Loss, error) {
+	got := heardIn(read)
+	want := heardIn(s.Context.Entries)
+	losses, err := want.lostIn(got, out.Losses)
+	if err == nil {
+		return losses, nil
+	}
+	if losesShape(s, out) { // all messages were written, and what shortens them was not
+		whole := slices.DeleteFunc(slices.Clone(s.Path), func(e session.Entry) bool { return shapes(&e) })
+		if losses, err = heardIn(whole).lostIn(got, out.Losses); err == nil {
+			return losses, nil
+		}
+	}
+	if kept := keptBefore(s); len(kept) > 0 { // they stand before the summary, where nothing counts
+		if losses, err := want.lostIn(got, slices.Concat(out.Losses, kept)); err == nil {
+			return append(kept, losses...), nil
+		}
+	}
+	return nil, err
+}
+
+// keptBefore returns the loss of what a compaction keeps of the messages before it.
+func keptBefore(s *Script) []Loss {
+	var losses []Loss
+	if s.Context.Compaction == "" {
+		return nil
+	}
+	before := make(map[string]bool)
+	for i := range s.Path {
+		if s.Path[i].ID == s.Context.Compaction {
+			break
+		}
+		before[s.Path[i].ID] = true
+	}
+	for i := range s.Context.Entries {
+		if id := s.Context.Entries[i].ID; before[strings.TrimSuffix(id, "/results")] {
+			losses = append(losses, Loss{EntryID: id, What: "message kept by a compaction", Why: "nothing before a summary is sent there"})
+		}
+	}
+	return losses
+}
+
+// losesShape reports whether a writer said that it lost what decides which messages
+// count: a compaction, an edit, or what came from another branch.
+func losesShape(s *Script, out *Output) bool {
+	lost := make(map[string]bool)
+	for _, l := range out.Losses {
+		lost[l.EntryID] = true
+	}
+	for i := range s.Path {
+		if e := &s.Path[i]; lost[e.ID] && shapes(e) {
+			return true
+		}
+	}
+	return false
+}
+
+// shapes reports whether an entry decides which messages count.
+func shapes(e *session.Entry) bool {
+	return e.Compaction != nil || e.BranchSummary != nil || e.Merge != nil || e.ContextEdit != nil || e.Revert != nil
+}
+
+// utterance is something that was said, or shown.
+type utterance struct {
+	entry string // in which it is
+	role  string
+	text  string
+	calls int // before it
+	// summary: the text stands for others. Formats that have no summaries put words
+	// around it.
+	summary bool
+	// shown: a message begins here, or something was shown. Where that is lost, words may
+	// stand in its place.
+	shown bool
+}
+
+// heardCall is a call and its answer.
+type heardCall struct {
+	entry, name string
+	input       json.RawMessage
+	result      *session.ToolResultContent // nil if there is none
+	answer      string                     // the entry that the result is in
+	made        bool                       // the result was made up: there was none
+	shared      bool                       // another call has the same id, so that either may have the result
+}
+
+// heard is what was said in a conversation.
+type heard struct {
+	words []utterance // of users and models
+	// asides are instructions, which many formats keep beside the messages, and what is
+	// of no role that every format has.
+	asides   []utterance
+	thoughts []utterance
+	media    []utterance // pictures, recordings and files, those in results too
+	calls    []heardCall
+
+	ids   map[string]int       // the last call of each id
+	open  map[string]int       // the last call of each id that has no answer
+	early map[string]heardCall // results that stand before their calls
+}
+
+func heardIn(entries []session.Entry) *heard {
+	h := &heard{ids: make(map[string]int), open: make(map[string]int), early: make(map[string]heardCall)}
+	for i := range entries {
+		e := &entries[i]
+		switch {
+		case e.Message != nil:
+			h.words = append(h.words, utterance{entry: e.ID, shown: true})
+			for j := range e.Message.Content {
+				h.add(e, &e.Message.Content[j])
+			}
+		case e.Compaction != nil:
+			h.say(&h.words, utterance{entry: e.ID, role: session.RoleUser, text: e.Compaction.Summary, summary: true})
+		case e.BranchSummary != nil:
+			h.say(&h.words, utterance{entry: e.ID, role: session.RoleUser, text: e.BranchSummary.Summary, summary: true})
+		case e.Merge != nil:
+			h.say(&h.words, utterance{entry: e.ID, role: session.RoleUser, text: e.Merge.Summary, summary: true})
+		}
+	}
+	return h
+}
+
+func (h *heard) say(list *[]utterance, p utterance) {
+	if p.text = plain(p.text); p.text != "" {
+		p.calls = len(h.calls)
+		*list = append(*list, p)
+	}
+}
+
+func (h *heard) add(e *session.Entry, c *session.Content) {
+	p := utterance{entry: e.ID, role: e.Message.Role}
+	switch {
+	case c.Text != nil:
+		p.text = c.Text.Content
+		if p.role != session.RoleUser && p.role != session.RoleAssistant {
+			h.say(&h.asides, p)
+			return
+		}
+		h.say(&h.words, p)
+	case c.Thinking != nil:
+		p.text = c.Thinking.Content
+		h.say(&h.thoughts, p)
+	case c.ToolUse != nil:
+		h.call(e, c.ToolUse)
+	case c.ToolResult != nil:
+		h.answer(e, c.ToolResult)
+	default:
+		h.show(e, c)
+	}
+}
+
+func (h *heard) call(e *session.Entry, t *session.ToolUseContent) {
+	input, _ := t.InputJSON() // what is no JSON is nothing in any format
+	call := heardCall{entry: e.ID, name: t.Name, input: input}
+	if early, ok := h.early[t.ID]; ok {
+		call.result, call.answer = early.result, early.answer
+		delete(h.early, t.ID)
+	} else {
+		h.open[t.ID] = len(h.calls)
+	}
+	if other, ok := h.ids[t.ID]; ok {
+		call.shared, h.calls[other].shared = true, true
+	}
+	h.ids[t.ID] = len(h.calls)
+	h.calls = append(h.calls, call)
+}
+
+// answer gives a result to its call. One that answers nothing is sent to nobody, and
+// counts for nothing.
+func (h *heard) answer(e *session.Entry, r *session.ToolResultContent) {
+	for i := range r.Parts {
+		h.show(e, &r.Parts[i])
+	}
+	at, ok := h.open[r.ToolUseID]
+	if !ok {
+		h.early[r.ToolUseID] = heardCall{result: r, answer: e.ID}
+		return
+	}
+	delete(h.open, r.ToolUseID)
+	h.calls[at].result, h.calls[at].answer = r, e.ID
+	h.calls[at].made = strings.HasPrefix(e.ID, session.InterruptedPrefix)
+}
+
+// show takes a picture, a recording or a file into account.
+func (h *heard) show(e *session.Entry, c *session.Content) {
+	if key := mediaKey(c); key != "" {
+		h.say(&h.media, utterance{entry: e.ID, text: key})
+		h.words = append(h.words, utterance{entry: e.ID, shown: true})
+	}
+}
+
+// mediaKey identifies what is shown. It is "" for anything else.
+func mediaKey(c *session.Content) string {
+	var from *session.Source
+	switch {
+	case c.Image != nil:
+		from = c.Image.Source
+	case c.Audio != nil:
+		from = c.Audio.Source
+	case c.File != nil:
+		from = c.File.Source
+	}
+	if from == nil {
+		return ""
+	}
+	return string(c.Type) + " " + from.MediaType + " " + from.Data
+}
+
+func plain(text string) string { return strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")) }

@@ -1,0 +1,289 @@
+package transcript
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// comparison is the walk over what was said and what was read back.
+type comparison struct {
+	want, got *heard
+	excused   map[string]bool // the entries of which the writer said that something is lost
+	told      map[Loss]bool   // those losses, without their reasons
+	losses    []Loss
+	// before has, for each number of wanted calls, how many calls were read back up to
+	// the last of them.
+	before []int
+}
+
+// lostIn returns what was said and is not in what was read back.
+func (h *heard) lostIn(got *heard, known []Loss) ([]Loss, error) {
+	c := comparison{want: h, got: got, excused: make(map[string]bool), told: make(map[Loss]bool)}
+	for _, l := range known {
+		c.told[Loss{EntryID: l.EntryID, What: l.What}] = true
+		if l.EntryID != "" && !strings.HasPrefix(l.What, lossThinking) {
+			c.excused[l.EntryID] = true
+		}
+	}
+	if err := c.calls(); err != nil {
+		return nil, err
+	}
+	if err := c.words(); err != nil {
+		return nil, err
+	}
+	for _, p := range missing(h.thoughts, got.thoughts) {
+		c.lose(p.entry, lossThinking, "it has no place there")
+	}
+	for _, p := range missing(h.media, got.media) {
+		if !c.excused[p.entry] {
+			c.lose(p.entry, strings.Fields(p.text)[0], "it has no place there")
+		}
+	}
+	return c.losses, nil
+}
+
+// What compare finds lost, besides pictures and files.
+const (
+	lossThinking = "thinking"
+	lossName     = "name of a tool"
+	lossFailed   = "whether a tool failed"
+	lossAnswer   = "which call a result answers"
+	lossAside    = "message that is neither a user's nor a model's"
+)
+
+// lose notes a loss that the writer did not.
+func (c *comparison) lose(entry, what, why string) {
+	if key := (Loss{EntryID: entry, What: what}); !c.told[key] {
+		c.told[key] = true
+		c.losses = append(c.losses, Loss{EntryID: entry, What: what, Why: why})
+	}
+}
+
+// calls compares the calls one by one, and the answer of each.
+func (c *comparison) calls() error {
+	want, got := c.want.calls, c.got.calls
+	j := 0
+	c.before = append(c.before, 0)
+	for i := range want {
+		w := &want[i]
+		switch {
+		case j < len(got) && sameInput(w.input, got[j].input):
+			if err := c.call(w, &got[j]); err != nil {
+				return err
+			}
+			j++
+		case !c.excused[w.entry] && j < len(got):
+			return errReadBack(w.entry, "the call of %s has become one of %s: %.60s and not %.60s", w.name, got[j].name, got[j].input, w.input)
+		case !c.excused[w.entry]:
+			return errReadBack(w.entry, "the call of %s is missing: %.60s", w.name, w.input)
+		case j < len(got) && w.name == got[j].name && len(got)-j >= len(want)-i: // it was changed
+			j++
+		}
+		c.before = append(c.before, j)
+	}
+	if j < len(got) {
+		return errReadBack("", "there is a call of %s that was never made", got[j].name)
+	}
+	return nil
+}
+
+// call compares a call with the one that was read back in its place.
+func (c *comparison) call(want, got *heardCall) error {
+	if want.name != got.name && !c.excused[want.entry] {
+		c.lose(want.entry, lossName, "the names of tools are limited there")
+	}
+	w, g := want.result, got.result
+	switch {
+	case w == nil, want.made, c.excused[want.entry], c.excused[want.answer]:
+		return nil
+	case want.shared && (g == nil || !sameTexts(w, g)):
+		c.lose(want.answer, lossAnswer, "several calls have the same id")
+	case g == nil:
+		return errReadBack(want.answer, "the result of %s is missing: %.60q", want.name, w.Content)
+	case !sameTexts(w, g):
+		return errReadBack(want.answer, "the result of %s was changed: it is %.60q and not %.60q", want.name, g.Content, w.Content)
+	case w.IsError != g.IsError:
+		c.lose(want.answer, lossFailed, "a result is only text there")
+	}
+	return nil
+}
+
+// sameInput reports whether two arguments are equal JSON values. None are an empty
+// object.
+func sameInput(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) || isEmptyInput(a) && isEmptyInput(b) {
+		return true
+	}
+	var x, y any
+	return decode(a, &x) == nil && decode(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+func isEmptyInput(a json.RawMessage) bool {
+	return len(a) == 0 || string(a) == "null" || string(a) == "{}"
+}
+
+func decode(text json.RawMessage, v *any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return d.Decode(v)
+}
+
+// words compares what users and models said, text by text.
+func (c *comparison) words() error {
+	said := slices.DeleteFunc(slices.Clone(c.got.words), func(u utterance) bool { return u.shown })
+	want, got := readingOf(c.want.words), readingOf(said)
+	asides := readingOf(missing(c.want.asides, c.got.asides))
+	spare := 0 // how many texts may stand for what was shown
+	for {
+		w, g := want.first(), got.first()
+		switch {
+		case w == nil && g == nil:
+			c.loseAll(asides)
+			return nil
+		case w != nil && w.shown:
+			want.next()
+			if c.excused[w.entry] {
+				spare++
+			}
+		case w != nil && g != nil && w.summary && strings.Contains(got.rest, w.text):
+			want.next()
+			got.next()
+		case w != nil && g != nil && w.role == g.role && c.isPlace(w, g) && both(want, got):
+		case g != nil && g.role == session.RoleUser && both(asides, got):
+			// Most formats have nobody else to say it.
+		case w != nil && c.excused[w.entry] && !want.begins(got, 1):
+			want.next()
+		case g != nil && spare > 0:
+			got.next()
+			spare--
+		case g == nil:
+			return errReadBack(w.entry, "a text is missing: %.60q", want.rest)
+		case w == nil:
+			return errReadBack("", "there is a text that nobody said: %.60q", got.rest)
+		case w.role == g.role && both(want, got):
+			return errReadBack(w.entry, "a text stands between other calls: %.60q", w.text)
+		default:
+			return errReadBack(w.entry, "a text is missing or was changed: there is %.60q and not %.60q", got.rest, want.rest)
+		}
+	}
+}
+
+// isPlace reports whether a text stands where it should: a user's between the same calls.
+// A model's may stand before or after the calls that it makes.
+func (c *comparison) isPlace(w, g *utterance) bool {
+	return w.role == session.RoleAssistant || c.before[w.calls] == g.calls || c.excused[w.entry]
+}
+
+// loseAll notes the loss of the texts that are left.
+func (c *comparison) loseAll(left *reading) {
+	for ; left.first() != nil; left.next() {
+		if !c.excused[left.first().entry] {
+			c.lose(left.first().entry, lossAside, "there are only those there")
+		}
+	}
+}
+
+// sameTexts reports whether two results say the same. The texts of one may be cut in
+// another way.
+func sameTexts(a, b *session.ToolResultContent) bool {
+	if plain(a.Content) == plain(b.Content) {
+		return true
+	}
+	x, y := readingOf(textsOf(a)), readingOf(textsOf(b))
+	for x.first() != nil || y.first() != nil {
+		if !both(x, y) {
+			return false
+		}
+	}
+	return true
+}
+
+func textsOf(r *session.ToolResultContent) []utterance {
+	var list []utterance
+	for i := range r.Parts {
+		if t := r.Parts[i].Text; t != nil && plain(t.Content) != "" {
+			list = append(list, utterance{text: plain(t.Content)})
+		}
+	}
+	if len(list) == 0 && plain(r.Content) != "" {
+		list = append(list, utterance{text: plain(r.Content)})
+	}
+	return list
+}
+
+// reading is a place in a list of texts. A text may be the beginning of another, because
+// formats join texts.
+type reading struct {
+	list []utterance
+	rest string // of the first
+}
+
+func readingOf(list []utterance) *reading {
+	r := &reading{list: list}
+	r.begin()
+	return r
+}
+
+func (r *reading) begin() {
+	if r.rest = ""; len(r.list) > 0 {
+		r.rest = r.list[0].text
+	}
+}
+
+// first returns the text at hand, or nil.
+func (r *reading) first() *utterance {
+	if len(r.list) == 0 {
+		return nil
+	}
+	return &r.list[0]
+}
+
+func (r *reading) next() {
+	r.list = r.list[1:]
+	r.begin()
+}
+
+// begins reports whether the text at hand and one of the next of another list begin in
+// the same way.
+func (r *reading) begins(other *reading, next int) bool {
+	if len(r.list) == 0 || len(other.list) <= next {
+		return false
+	}
+	text := other.list[next].text
+	n := min(len(r.rest), len(text))
+	return n > 0 && r.list[0].role == other.list[next].role && r.rest[:n] == text[:n]
+}
+
+// both passes over what two texts have in common, if one begins with the other.
+func both(a, b *reading) bool {
+	n := min(len(a.rest), len(b.rest))
+	if n == 0 || a.rest[:n] != b.rest[:n] {
+		return false
+	}
+	for _, r := range []*reading{a, b} {
+		if r.rest = strings.TrimSpace(r.rest[n:]); r.rest == "" {
+			r.next()
+		}
+	}
+	return true
+}
+
+// missing returns what is in one list and not in another.
+func missing(want, got []utterance) []utterance {
+	left := make(map[string]int)
+	for _, g := range got {
+		left[g.text]++
+	}
+	var list []utterance
+	for _, w := range want {
+		if left[w.text]--; left[w.text] < 0 {
+			list = append(list, w)
+		}
+	}
+	return list
+}
