@@ -1,4 +1,4 @@
-# make help lists the targets. CI runs make test, and make test is all of it.
+# make help lists the targets. CI runs make test, then make interop.
 
 GO       ?= go
 FUZZTIME ?= 60s
@@ -10,6 +10,9 @@ COVERED  ?= session store store/file window keyed conversation redact session/cl
 FIRST    ?= internal/cli session store/file
 # TESTFLAGS go to every go test: make test TESTFLAGS='-run Torn -v'
 TESTFLAGS ?= -count=1 -timeout=20m
+
+# INTEROPFLAGS go to the program behind make interop: make interop INTEROPFLAGS='-run codex'
+INTEROPFLAGS ?=
 
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
@@ -38,7 +41,7 @@ try: ## Build it and look around, in a home of its own
 	@GO="$(GO)" scripts/try.sh
 
 .PHONY: test
-test: deps check cross cover race ## Everything CI does; ends with "N passed, M failed"
+test: deps check cross cover race ## All checks and tests; ends with "N passed, M failed"
 
 .PHONY: check
 check: fmt-check vet lint tidy ## Formatting, vet, staticcheck, go mod tidy
@@ -103,6 +106,12 @@ cover: ## Coverage of the core by its tests and those of the root, without the r
 	$(GO) run ./scripts/testsum -quiet -- -vet=off $(TESTFLAGS) \
 		-coverpkg="$${pkgs%,}" -coverprofile=.cache/cover.out $(addprefix ./,$(addsuffix /...,$(COVERED))) .
 	@$(GO) run ./scripts/covergate -min $(COVERMIN) .cache/cover.out $(COVERED)
+
+.PHONY: interop
+# A target of its own: who runs the tests should not have to download eleven agents.
+interop: ## Real programs read our transcripts, and we theirs; downloads them (2 GB) into ~/.cache
+	@echo "== interop"
+	@$(GO) run ./interop $(INTEROPFLAGS)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (60s)

@@ -36,7 +36,7 @@ var floors = [][]string{
 	{"."}, // the floor that every face stands on
 	{"server/...", "client/..."},
 	{"internal/cli", "internal/tui"},
-	{"cmd/...", "bench/...", "examples/...", "scripts/..."},
+	{"cmd/...", "bench/...", "examples/...", "interop", "scripts/..."},
 }
 
 const (
