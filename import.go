@@ -149,6 +149,10 @@ func (t *Transfer) importWith(ctx context.Context, st *file.Store, r ImportReque
 	im := &transcript.Importer{
 		Store: st, Options: session.Options{BlobThreshold: h.settings.blobThreshold()},
 		Ledger: transcript.LedgerOf(st), DryRun: r.DryRun, Again: r.Again,
+		DropDerived: func(ctx context.Context) error {
+			_, err := h.dropIndexes(ctx)
+			return err
+		},
 	}
 	if r.Redact || h.settings.redacts() {
 		im.Clean = transcript.Redact
@@ -173,7 +177,16 @@ func (t *Transfer) importWith(ctx context.Context, st *file.Store, r ImportReque
 	if req.Sources, err = h.importOwn(ctx, st, &r, req.Sources, &own); err != nil {
 		return &own, err
 	}
-	req.Progress = h.progress("importing")
+	report := h.progress("importing")
+	req.Progress = report
+	if !r.DryRun {
+		beside := h.indexBeside(ctx)
+		defer beside.end()
+		req.Progress = func(done, total int64) {
+			report(done, total)
+			beside.note(done)
+		}
+	}
 	result, err := bulk.Import(ctx, im, req)
 	addOwn(result, &own)
 	return result, err

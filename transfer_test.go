@@ -4,21 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/session"
 )
 
 // claudeCode is a conversation of Claude Code with one prompt.
-func claudeCode(n int, text string) string {
-	return fmt.Sprintf(`{"parentUuid":null,"cwd":"/w","sessionId":"%08d-4d57-4a54-9be1-3f6b1b2f6f10","type":"user","message":{"role":"user","content":%q},"uuid":"%08d-0000-4000-8000-000000000001","timestamp":"2026-01-02T03:04:05.000Z"}`+"\n",
-		n, text, n)
+func claudeCode(n int, text string) string { return claudeCodeLine(n, 0, text) }
+
+// claudeCodeLine is the i-th prompt of a conversation of Claude Code.
+func claudeCodeLine(n, i int, text string) string {
+	return fmt.Sprintf(`{"parentUuid":null,"cwd":"/w","sessionId":"%08d-4d57-4a54-9be1-3f6b1b2f6f10","type":"user","message":{"role":"user","content":%q},"uuid":"%08d-0000-4000-8000-%012d","timestamp":"2026-01-02T03:04:05.000Z"}`+"\n",
+		n, text, n, i+1)
 }
 
 func writeText(t *testing.T, path, text string) string {
@@ -58,6 +64,59 @@ func TestImportLeavesTheIndexUpToDate(t *testing.T) {
 	overview, err := again.Sessions.Overview(t.Context())
 	if err != nil || overview.Sessions != 2 || seen {
 		t.Errorf("there are %+v, it indexed: %v; %v", overview, seen, err)
+	}
+}
+
+// A long import is indexed while it goes on: here, while it waits for standard input.
+func TestImportIsIndexedBesideIt(t *testing.T) {
+	h, dir := newHouse(t), t.TempDir()
+	var large strings.Builder
+	for i := range 100 {
+		large.WriteString(claudeCodeLine(1, i, strings.Repeat("early ", 10_000)))
+	}
+	writeText(t, filepath.Join(dir, "large.jsonl"), large.String())
+	in, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		r, err := h.Transfer.Import(t.Context(), coppice.ImportRequest{Paths: []string{dir, "-"}, Format: "claude-code", Stdin: in})
+		if err == nil && r.Sessions != 2 {
+			err = fmt.Errorf("imported %+v", r)
+		}
+		ended <- err
+	}()
+	late := time.After(time.Minute)
+	for indexed := int64(0); indexed == 0; {
+		select {
+		case <-late:
+			t.Fatal("nothing was indexed")
+		case err := <-ended:
+			t.Fatalf("the import ended without its input: %v", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+		if _, err := os.Stat(h.Store().IndexPath()); err != nil {
+			continue
+		}
+		ix, err := index.Open(t.Context(), h.Store(), h.Store().IndexPath(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		status, err := ix.Status(t.Context())
+		if err := errors.Join(err, ix.Close()); err != nil {
+			t.Fatal(err)
+		}
+		indexed = status.Entries
+	}
+	if _, err := io.WriteString(out, claudeCode(2, "late")); err != nil {
+		t.Fatal(err)
+	}
+	out.Close()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range []string{"early", "late"} {
+		if r, err := h.Search.Find(t.Context(), coppice.FindRequest{Query: word}); err != nil || len(r.Hits) == 0 {
+			t.Errorf("%q: found %+v, %v", word, r, err)
+		}
 	}
 }
 

@@ -38,6 +38,9 @@ type Importer struct {
 	// is given lines of the source, whole documents, and entries as JSON, and
 	// must leave JSON JSON. Files are then always read from the beginning.
 	Clean func(raw []byte) []byte
+	// DropDerived is clean.Options.DropDerived. It is called if something was redacted
+	// during an import that had brought it in again: an index may have it by then.
+	DropDerived func(ctx context.Context) error
 	// Now tells the time. Default: time.Now.
 	Now func() time.Time
 	// Progress, if it is set, is called with how many more bytes were read.
@@ -123,7 +126,7 @@ func (r *run) recheck(ctx context.Context) error {
 	if err != nil || r.guard.Knows(now) || len(r.src.Sessions) == 0 {
 		return err
 	}
-	sweep, err := clean.LookWith(ctx, st, clean.Options{Sessions: r.src.Sessions, Listed: true})
+	sweep, err := clean.LookWith(ctx, st, clean.Options{Sessions: r.src.Sessions, Listed: true, DropDerived: r.im.DropDerived})
 	if err != nil {
 		return err
 	}

@@ -155,6 +155,39 @@ func TestRedactedStaysRedacted(t *testing.T) {
 	}
 }
 
+// What is redacted while a file is imported that has it, too, is taken out of what the
+// import wrote, and of the indexes that were made of that meanwhile.
+func TestRedactedWhileItIsImported(t *testing.T) {
+	secret := secretToken(1)
+	st := fileStore(t)
+	h := &home{t, st, &transcript.Importer{Store: st, Ledger: transcript.LedgerOf(st)}}
+	h.bring(toyFile(t, lines(toyLine{Conv: "before"}, said("1", "key "+secret))))
+	dropped := 0
+	h.im.DropDerived = func(context.Context) error {
+		dropped++
+		return nil
+	}
+	format := *toy()
+	read := format.Read
+	format.Read = func(ctx context.Context, f *transcript.File, to transcript.Sink) error {
+		sweep, err := clean.Look(ctx, st)
+		if err != nil {
+			return err
+		}
+		if _, err := sweep.Apply(ctx); err != nil {
+			return err
+		}
+		return read(ctx, f, to)
+	}
+	h.bringAs(&format, toyFile(t, lines(toyLine{Conv: "c"}, said("1", "the key is "+secret))))
+	if where := secretIn(t, st.Dir(), secret); len(where) > 0 {
+		t.Errorf("%q is back in %v", secret, where)
+	}
+	if dropped == 0 {
+		t.Error("an index may still have it")
+	}
+}
+
 // toyDocument is the toy format read at once, as formats are whose file is one
 // document.
 func toyDocument() *transcript.Format {
