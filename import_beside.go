@@ -8,7 +8,7 @@ import (
 
 // besideStep is how many bytes an import must have read since the index was last brought
 // up to date beside it. The more there are, the fewer pieces the index consists of.
-const besideStep = 4 << 20
+const besideStep = 8 << 20
 
 // beside brings the index up to date while an import goes on, so that little is left to do
 // when it ends. Nothing depends on it: whatever it did not do, or could not, the next one

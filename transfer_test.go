@@ -71,7 +71,7 @@ func TestImportLeavesTheIndexUpToDate(t *testing.T) {
 func TestImportIsIndexedBesideIt(t *testing.T) {
 	h, dir := newHouse(t), t.TempDir()
 	var large strings.Builder
-	for i := range 100 {
+	for i := range 200 {
 		large.WriteString(claudeCodeLine(1, i, strings.Repeat("early ", 10_000)))
 	}
 	writeText(t, filepath.Join(dir, "large.jsonl"), large.String())

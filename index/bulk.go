@@ -36,7 +36,9 @@ type bulk struct {
 func newBulk(table, columns, tail string) *bulk {
 	return &bulk{
 		table: table, tail: tail, columns: strings.Count(columns, ",") + 1,
-		head: "INSERT INTO " + table + " (" + columns + ") VALUES ",
+		// OR FAIL: an error ends the transaction. So SQLite need not be able to undo half
+		// of a statement, for which it would copy every page before it changes it.
+		head: "INSERT OR FAIL INTO " + table + " (" + columns + ") VALUES ",
 	}
 }
 
