@@ -361,8 +361,11 @@ func (w *writer) insert(s *state, rec *record, id any, parent int64) (int64, err
 	if rec.class == classEntry {
 		s.branches = max(s.branches, 1) // which is all there is to say as long as there is no break
 	}
-	if parent != n-1 || rec.class != classEntry && rec.class != classRemark {
+	if isBreak(n, parent, rec.class) {
 		s.breaks++
+	}
+	if s.fresh != nil {
+		s.fresh.note(n, parent, rec)
 	}
 	s.next++
 	s.prev = rec.id
@@ -426,6 +429,7 @@ func (w *writer) insertMissing(s *state, id string) (int64, error) {
 		}
 	}
 	if free {
+		s.fresh = nil // its entries change
 		s.ids[id] = n
 		_, err := w.exec(`UPDATE entries SET id = ?, class = ? WHERE session = ? AND n = ?`, idKey(id), classMissing, s.id, n)
 		return n, err
@@ -443,6 +447,7 @@ func (w *writer) fillMissing(s *state, rec *record, parent int64) (int64, error)
 		s.problems++
 		return -1, err
 	}
+	s.fresh = nil // its entries change
 	cut, err := w.circleAt(s, parent, n, int64(rec.pos))
 	if err != nil {
 		return -1, err

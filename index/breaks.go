@@ -43,9 +43,8 @@ type querier interface {
 
 // loadShape reads the breaks of a session that has the entries before next.
 func loadShape(ctx context.Context, q querier, session, next, leaf int64) (*shape, error) {
-	sh := &shape{leaf: leaf}
 	if next == 0 {
-		return sh, nil
+		return &shape{leaf: leaf}, nil
 	}
 	rows, err := q.QueryContext(ctx, `SELECT n, parent, class FROM entries
 		WHERE session = ? AND (parent <> n - 1 OR class NOT IN (0, 5)) ORDER BY n`, session)
@@ -53,12 +52,22 @@ func loadShape(ctx context.Context, q querier, session, next, leaf int64) (*shap
 		return nil, err
 	}
 	defer rows.Close()
-	sh.runs = append(sh.runs, run{first: 0, last: next - 1, parent: -1})
+	var breaks []run
 	for rows.Next() {
 		var r run
 		if err := rows.Scan(&r.first, &r.parent, &r.class); err != nil {
 			return nil, err
 		}
+		breaks = append(breaks, r)
+	}
+	return newShape(breaks, next, leaf), rows.Err()
+}
+
+// newShape returns the tree of a session that has the entries before next, of which there
+// is at least one. Of the breaks, the last entries are not yet known.
+func newShape(breaks []run, next, leaf int64) *shape {
+	sh := &shape{leaf: leaf, runs: []run{{first: 0, last: next - 1, parent: -1}}}
+	for _, r := range breaks {
 		r.last = next - 1
 		if r.first == 0 {
 			sh.runs[0] = r
@@ -68,7 +77,12 @@ func loadShape(ctx context.Context, q querier, session, next, leaf int64) (*shap
 		sh.runs = append(sh.runs, r)
 	}
 	sh.live = sh.pathOf(leaf)
-	return sh, rows.Err()
+	return sh
+}
+
+// isBreak reports whether an entry is one.
+func isBreak(n, parent int64, class entryClass) bool {
+	return parent != n-1 || class != classEntry && class != classRemark
 }
 
 // runOf returns the index of the run that an entry is in.
@@ -163,8 +177,12 @@ func (r run) counts() bool {
 // settle brings up to date what depends on the whole tree: how many branches it
 // has, and the size of the context at the leaf.
 func (w *writer) settle(s *state) error {
-	if s.breaks == 0 {
+	switch {
+	case s.breaks == 0:
 		return nil // insert has seen to it
+	case s.fresh != nil && s.next > 0:
+		s.fresh.settle(s)
+		return nil
 	}
 	sh, err := loadShape(w.ctx, w, s.id, s.next, s.leaf)
 	if err != nil {
@@ -187,4 +205,41 @@ func (w *writer) settle(s *state) error {
 		}
 	}
 	return nil
+}
+
+// fresh is what settle needs of a session all of whose entries were inserted just now. To
+// read it from the table would mean to write the rows that wait, for each small session.
+type fresh struct {
+	breaks   []run
+	remarks  []int64
+	contexts []contextAt
+}
+
+// contextAt is the size of the context at an entry.
+type contextAt struct{ n, context int64 }
+
+// note takes in an entry that is inserted.
+func (f *fresh) note(n, parent int64, rec *record) {
+	if isBreak(n, parent, rec.class) {
+		f.breaks = append(f.breaks, run{first: n, parent: parent, class: rec.class})
+	}
+	if rec.class == classRemark {
+		f.remarks = append(f.remarks, n)
+	}
+	if c := rec.context(); c != nil {
+		f.contexts = append(f.contexts, contextAt{n, *c})
+	}
+}
+
+// settle is writer.settle without the table.
+func (f *fresh) settle(s *state) {
+	sh := newShape(f.breaks, s.next, s.leaf)
+	s.branches, s.context = sh.leaves(f.remarks), 0
+	for _, part := range sh.live {
+		after := sort.Search(len(f.contexts), func(i int) bool { return f.contexts[i].n > part.last })
+		if after > 0 && f.contexts[after-1].n >= part.first {
+			s.context = f.contexts[after-1].context
+			return
+		}
+	}
 }

@@ -54,6 +54,7 @@ type state struct {
 	// is a UUID, and nil until it is asked for.
 	ids       map[string]int64
 	isNew     bool
+	fresh     *fresh // of a session that is new, as long as that is all there is to know
 	greatest  []byte
 	retagged  bool // tags differ from the table's
 	tagSet    *session.TagSet
@@ -117,7 +118,7 @@ func (w *writer) loadState(name string) (*state, error) {
 // so many indexes that to write it twice would take half of the time that a small
 // session takes.
 func (w *writer) newState(name string) (*state, error) {
-	s := &state{name: name, sid: name, unsaved: true, headed: true, leaf: -1, isNew: true, ids: map[string]int64{}, models: map[string]int64{}, tools: map[string]int64{}}
+	s := &state{name: name, sid: name, unsaved: true, headed: true, leaf: -1, isNew: true, fresh: &fresh{}, ids: map[string]int64{}, models: map[string]int64{}, tools: map[string]int64{}}
 	if w.nextSession == 0 {
 		if _, err := w.find([]any{&w.nextSession}, `SELECT ifnull(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'sessions'`); err != nil {
 			return nil, err
