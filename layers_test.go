@@ -65,7 +65,7 @@ var reach = map[string][]string{
 }
 
 // testers may import the testing package outside of test files.
-var testers = []string{"store/storetest", "transcript/transcripttest", "bench/..."}
+var testers = []string{"store/storetest", "provider/providertest", "transcript/transcripttest", "bench/..."}
 
 // listed is what go list says of a package.
 type listed struct {

@@ -12,12 +12,23 @@
 //   - EncodeVerbatim does the same for files, where a body of this format must come back
 //     as it was;
 //   - Check finds what the provider would refuse in a request;
+//   - EncodeRequest writes a whole request: the context, tools, settings;
 //   - EncodeResponse writes a model's answer as the provider would have sent it;
-//   - Fold combines the events of a stream into one response.
+//   - a Stream decodes an answer as it arrives; Fold combines the events of one into a
+//     response.
 //
-// A program that talks to a model calls Encode with what Session.Context returned, and
-// Decode with what came back. There is no HTTP here. All functions may be called
-// concurrently.
+// All functions may be called concurrently.
+//
+// # Models
+//
+// A Model answers a Request, which has the entries of a session.Context, as a stream of
+// typed Events that ends with the whole message. Respond asks one. Package client has the
+// models of providers and of servers that speak like them; package offline has one that
+// is built in. There is no HTTP in this package.
+//
+// What arrives before a connection breaks is kept: the last event has it, marked as
+// partial. Why a model did not answer is one of a few errors, the same for all providers:
+// ErrOverflow, ErrLimited, ErrDenied, ErrUnavailable, ErrBroken.
 //
 // # Nothing is lost
 //

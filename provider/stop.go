@@ -10,3 +10,10 @@ const (
 	StopRefusal   = "refusal"       // it, or a filter, would not go on
 	StopPause     = "pause_turn"    // it is to be asked to go on
 )
+
+// The reasons why an answer is not whole. No provider gives them: the way to the
+// model ended.
+const (
+	StopCancelled = "cancelled" // the caller no longer wanted it
+	StopFailed    = "error"     // the provider failed, or the connection to it
+)

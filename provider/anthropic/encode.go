@@ -185,13 +185,14 @@ var providerBlocks = []string{
 // ownThinking reports whether thinking can be sent back: it must be from this
 // provider, and signed, or else it is refused.
 func (e *encoder) ownThinking(c *session.Content, own bool) bool {
+	signed := c.Thinking.Signature != "" || c.Thinking.Redacted != ""
+	if !signed && !e.verbatim {
+		return false // an answer that broke off has such
+	}
 	if foreign := wire.Foreign(c.Extra, wire.Anthropic); own || foreign || e.own {
 		return !foreign
 	}
-	if c.Thinking.Signature == "" && c.Thinking.Redacted == "" {
-		return false
-	}
-	return e.maker == "" || e.maker == "anthropic"
+	return signed && (e.maker == "" || e.maker == "anthropic")
 }
 
 func (e *encoder) newBlock(c *session.Content, r *wire.Residue) (wire.Object, error) {

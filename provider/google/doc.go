@@ -4,3 +4,6 @@
 // Calls and results often have no ids. A result then answers the first open call with
 // its name, and both get an id that Encode leaves out again.
 package google
+
+// providerName is what messages and errors name the provider.
+const providerName = "google"

@@ -3,6 +3,7 @@ package google
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
@@ -58,6 +59,9 @@ type encoder struct {
 	notes wire.Notes
 	names wire.Names // of the tools that were called, by id
 	own   bool       // the message at hand came from this format
+	// unsent are the calls, by id, that are sent without their ids: the provider
+	// gave them none.
+	unsent map[string]bool
 
 	verbatim bool
 }
@@ -237,6 +241,7 @@ func (e *encoder) call(c *session.Content, r *wire.Residue) (json.RawMessage, er
 	o.SetStr("id", c.ToolUse.ID)
 	o.SetStr("name", name)
 	o.Put("args", args)
+	e.noteID(c.ToolUse.ID, !slices.Contains(r.Absent, "id") && !r.Fields.Has("id"))
 	return around(named(r.Form, callNames), o, r), nil
 }
 
@@ -253,9 +258,23 @@ func named(form string, names []string) string {
 	return names[0]
 }
 
+// noteID remembers whether a call is sent with its id: its result must do the same,
+// or they would not find each other.
+func (e *encoder) noteID(id string, sent bool) {
+	if e.unsent == nil {
+		e.unsent = make(map[string]bool)
+	}
+	e.unsent[id] = !sent
+}
+
 func (e *encoder) result(t *session.ToolResultContent, r *wire.Residue) json.RawMessage {
 	var o wire.Object
-	o.SetStr("id", t.ToolUseID)
+	if !e.verbatim {
+		r.Forget("id")
+	}
+	if e.verbatim || !e.unsent[t.ToolUseID] {
+		o.SetStr("id", t.ToolUseID)
+	}
 	name := e.names.Answer(t.ToolUseID)
 	if name == "" && !r.Fields.Has("name") {
 		e.notes.Add("the result %s answers no call, so its function has no name", t.ToolUseID)

@@ -113,18 +113,23 @@ func (c *itemChecker) message(at string, o wire.Object) {
 	}
 }
 
-// following checks that what follows a reasoning item with an id is the model's:
-// the provider looks for what it thought about.
+// following checks that what follows a reasoning item is the model's.
 func (c *itemChecker) following(list []json.RawMessage) {
-	for i, raw := range list {
-		o := wire.Members(raw)
-		if o.Str("type") != "reasoning" || o.Str("id") == "" {
-			continue
-		}
-		if i+1 == len(list) || !isModels(wire.Members(list[i+1])) {
+	for i := range list {
+		if stranded(list, i) {
 			c.Break(provider.RuleOrder, wire.Place("input", i), "reasoning must be followed by what the model said or did")
 		}
 	}
+}
+
+// stranded reports whether an item is reasoning with an id, and what follows it is
+// not the model's: the provider looks for what it thought about.
+func stranded(list []json.RawMessage, i int) bool {
+	o := wire.Members(list[i])
+	if o.Str("type") != "reasoning" || o.Str("id") == "" {
+		return false
+	}
+	return i+1 == len(list) || !isModels(wire.Members(list[i+1]))
 }
 
 func isModels(o wire.Object) bool {

@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/provider"
@@ -73,7 +74,20 @@ func (e *itemEncoder) all(messages []wire.Message) ([]json.RawMessage, error) {
 			return nil, fmt.Errorf("openai responses: entry %s: %w", m.Entry, err)
 		}
 	}
+	if !e.verbatim {
+		e.dropStranded()
+	}
 	return e.items, nil
+}
+
+// dropStranded leaves out reasoning that led to nothing: the answer broke off
+// after it.
+func (e *itemEncoder) dropStranded() {
+	for i := len(e.items) - 1; i >= 0; i-- {
+		if stranded(e.items, i) {
+			e.items = slices.Delete(e.items, i, i+1)
+		}
+	}
 }
 
 func (e *itemEncoder) message(m wire.Message) error {

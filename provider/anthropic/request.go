@@ -1,0 +1,143 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// budgets are the tokens that a model may think with, by level. Off and minimal
+// ask for none: the least that may be asked for is 1,024.
+var budgets = map[string]int{
+	provider.ThinkingLow: 2048, provider.ThinkingMedium: 8192, provider.ThinkingHigh: 16384, provider.ThinkingXHigh: 32768,
+}
+
+// EncodeRequest writes a request that streams its answer. maxTokens is how long
+// the answer may be if the request does not say: this provider must be told.
+func EncodeRequest(r *provider.Request, model string, maxTokens int) (*provider.Encoded, error) {
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	m, err := Encode(r.Entries)
+	if err != nil {
+		return nil, err
+	}
+	if r.MaxTokens > 0 {
+		maxTokens = r.MaxTokens
+	}
+	var o wire.Object
+	o.SetStr("model", model)
+	budget := budgets[r.Thinking]
+	if budget > 0 && !mayThink(m.Fields) {
+		budget = 0
+		m.Notes = append(m.Notes, provider.Note{What: "thinking is off until the next prompt: the turn began without it"})
+	}
+	if budget > 0 {
+		if r.MaxTokens > 0 { // what the caller wants to read comes on top
+			maxTokens += budget
+		} else if budget >= maxTokens {
+			budget = max(1024, maxTokens/2)
+		}
+		o.SetObject("thinking", wire.Object{
+			{Name: "type", Value: wire.Quote("enabled")}, {Name: "budget_tokens", Value: wire.Number(budget)},
+		})
+	} else if r.Temperature != nil { // thinking takes none
+		o.Put("temperature", strconv.AppendFloat(nil, *r.Temperature, 'g', -1, 64))
+	}
+	o.Put("max_tokens", wire.Number(maxTokens))
+	o.Put("stream", json.RawMessage("true"))
+	if len(r.Tools) > 0 {
+		o.Put("tools", tools(r.Tools))
+	}
+	if !r.NoCache {
+		mark(&o, m.Fields)
+	}
+	return r.Finish(session.Fields(o), m), nil
+}
+
+func tools(list []provider.Tool) json.RawMessage {
+	all := make([]json.RawMessage, len(list))
+	for i := range list {
+		var o wire.Object
+		o.SetStr("name", list[i].Name)
+		o.SetText("description", list[i].Description)
+		o.Put("input_schema", list[i].Arguments())
+		all[i] = o.JSON()
+	}
+	return wire.List(all)
+}
+
+// mayThink reports whether thinking can be asked for. Amid a turn of calls and
+// results it can only if the turn began with it, and its thoughts are there.
+func mayThink(fields session.Fields) bool {
+	list, _ := wire.Elements(wire.Object(fields).Get("messages"))
+	for i := len(list) - 1; i >= 0; i-- {
+		message := wire.Members(list[i])
+		blocks, _ := wire.Elements(message.Get("content"))
+		if len(blocks) == 0 {
+			return true // the user's text
+		}
+		first := wire.Members(blocks[0]).Str("type")
+		if message.Str("role") == session.RoleAssistant {
+			return first == "thinking" || first == "redacted_thinking"
+		}
+		if first != "tool_result" {
+			return true
+		}
+	}
+	return true
+}
+
+// cacheMark asks the provider to remember everything up to a block.
+var cacheMark = json.RawMessage(`{"type":"ephemeral"}`)
+
+// mark sets the marks at which the provider caches the prompt. Of the four that it
+// allows, three are used: after the tools and the system prompt, which stay, and
+// after the last two messages of the user's. The later of those is where the next
+// request will find this one. The earlier is where this one finds the last: with
+// it, the provider does not have to search back over more than the 20 blocks that
+// it does.
+func mark(o *wire.Object, fields session.Fields) {
+	m := wire.Object(fields)
+	if system := m.Get("system"); system != nil {
+		blocks := wire.Blocks(system)
+		setMark(blocks)
+		m.Put("system", wire.List(blocks))
+	} else if list, ok := wire.Elements(o.Get("tools")); ok {
+		setMark(list)
+		o.Put("tools", wire.List(list))
+	}
+	list, _ := wire.Elements(m.Get("messages"))
+	left := 2
+	for i := len(list) - 1; i >= 0 && left > 0; i-- {
+		message := wire.Members(list[i])
+		if message.Str("role") != session.RoleUser {
+			continue
+		}
+		blocks := wire.Blocks(message.Get("content"))
+		if setMark(blocks) {
+			message.Put("content", wire.List(blocks))
+			list[i] = message.JSON()
+			left--
+		}
+	}
+	m.Put("messages", wire.List(list))
+}
+
+// setMark marks the last block.
+func setMark(blocks []json.RawMessage) bool {
+	if len(blocks) == 0 {
+		return false
+	}
+	last := wire.Members(blocks[len(blocks)-1])
+	if last == nil || rawjson.Kind(last.Get("cache_control")) == 'o' {
+		return last != nil // it has one of its own
+	}
+	last.Put("cache_control", cacheMark)
+	blocks[len(blocks)-1] = last.JSON()
+	return true
+}

@@ -1,0 +1,347 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Options say which model to ask, and how.
+type Options struct {
+	// Provider is one of Providers. A server that is not listed and speaks Chat
+	// Completions is "openai-chat" with a BaseURL.
+	Provider string
+	Model    string
+	// BaseURL is where the provider is, without the path of a request:
+	// "http://localhost:11434/v1". Default: the provider's own address.
+	BaseURL string
+	// Name is what messages call the provider. Default: Provider, or "openai" for
+	// both ways to ask OpenAI.
+	Name string
+	// Key returns the key. Default: none is sent, which is right for a server of
+	// one's own. See StaticKey, CommandKey, KeyVariable.
+	Key KeyFunc
+	// Header is sent with every request, for gateways and organisations.
+	Header http.Header
+	// Window and MaxOutput are the model's limits in tokens. Default: what is known
+	// about the model.
+	Window, MaxOutput int
+	// Retries is how often a request that failed is sent again. Default: 4; -1 is
+	// never.
+	Retries int
+	Timeouts
+	// HTTP sends the requests. Default: a client of its own, which uses the proxy
+	// that the environment names. Its Timeout must be 0: answers take minutes.
+	HTTP *http.Client
+}
+
+// Timeouts are how long to wait. Zero is the default, a negative one is for ever.
+type Timeouts struct {
+	Connect   time.Duration // for a connection. Default: 15 s
+	FirstByte time.Duration // for the beginning of the answer. Default: 5 min
+	Silence   time.Duration // between two pieces of the answer. Default: 2 min
+	// Retry is the wait before the first retry; each further one waits twice as
+	// long, up to 30 s. Default: 500 ms
+	Retry time.Duration
+	// RetryAfter is the longest wait that a provider may ask for; if it asks for
+	// more, the request fails. Default: 1 min
+	RetryAfter time.Duration
+}
+
+// Client is a provider.Model.
+type Client struct {
+	opts    Options
+	dialect *dialect
+	base    string
+	http    *http.Client
+	info    provider.Info
+}
+
+// New returns a client. It asks nobody: a wrong key or model shows with the first
+// request. Options that cannot be used are session.ErrInvalid.
+func New(o Options) (*Client, error) {
+	d := dialects[o.Provider]
+	if d == nil {
+		return nil, invalid("there is no provider %q: it is one of %s", o.Provider, strings.Join(Providers(), ", "))
+	}
+	if o.Model == "" {
+		return nil, invalid("no model is named")
+	}
+	if o.BaseURL == "" {
+		o.BaseURL = d.base
+	}
+	base, err := url.Parse(o.BaseURL)
+	if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" {
+		return nil, invalid("the base URL %q must begin with http:// or https:// and name a host", o.BaseURL)
+	}
+	if base.RawQuery != "" || base.Fragment != "" || base.User != nil {
+		return nil, invalid("the base URL of %s must not have a user, a query or a fragment", base.Host)
+	}
+	if o.Name == "" {
+		o.Name = d.name
+	}
+	setDefault(&o.Connect, 15*time.Second)
+	setDefault(&o.FirstByte, 5*time.Minute)
+	setDefault(&o.Silence, 2*time.Minute)
+	setDefault(&o.Retry, 500*time.Millisecond)
+	setDefault(&o.RetryAfter, time.Minute)
+	if o.Retries == 0 {
+		o.Retries = 4
+	}
+	c := &Client{opts: o, dialect: d, base: strings.TrimSuffix(o.BaseURL, "/"), http: o.HTTP}
+	c.info = provider.Info{Provider: o.Name, Model: o.Model, MaxBytes: d.maxBytes}
+	c.info.Window, c.info.MaxOutput = limitsOf(o.Model)
+	if o.Window > 0 {
+		c.info.Window = o.Window
+	}
+	if o.MaxOutput > 0 {
+		c.info.MaxOutput = o.MaxOutput
+	}
+	if c.http == nil {
+		c.http = newHTTP(o.Connect)
+	}
+	return c, nil
+}
+
+func setDefault(d *time.Duration, value time.Duration) {
+	if *d == 0 {
+		*d = value
+	}
+}
+
+func invalid(format string, args ...any) error {
+	return &session.Error{Op: "ask", Kind: session.ErrInvalid, Err: fmt.Errorf(format, args...)}
+}
+
+// Providers lists what Options.Provider may be.
+func Providers() []string {
+	names := make([]string, 0, len(dialects))
+	for name := range dialects {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Info returns what is known about the model.
+func (c *Client) Info() provider.Info { return c.info }
+
+// Encode returns the body that Stream would send.
+func (c *Client) Encode(r *provider.Request) (*provider.Encoded, error) {
+	return c.dialect.encode(c, r)
+}
+
+// Stream sends a request and yields the answer as it arrives.
+func (c *Client) Stream(ctx context.Context, r *provider.Request) iter.Seq2[provider.Event, error] {
+	return func(yield func(provider.Event, error) bool) {
+		encoded, err := c.Encode(r)
+		if err != nil {
+			yield(provider.Event{}, err)
+			return
+		}
+		t := turn{client: c, ctx: ctx, body: encoded.Body, yield: yield}
+		t.run()
+	}
+}
+
+// turn is one request with its attempts.
+type turn struct {
+	client  *Client
+	ctx     context.Context
+	body    []byte
+	yield   func(provider.Event, error) bool
+	stopped bool // the caller wants no more
+	begun   bool // something of the answer was yielded, more than counts
+}
+
+// errStopped ends an attempt that the caller has left.
+var errStopped = errors.New("the caller stopped")
+
+func (t *turn) run() {
+	for attempt := 1; ; attempt++ {
+		stream := t.client.dialect.stream()
+		err := t.attempt(stream)
+		switch {
+		case t.stopped:
+			return
+		case err == nil:
+			t.finish(stream, nil)
+			return
+		case t.begun || !t.mayRetry(err, attempt):
+			t.finish(stream, err)
+			return
+		}
+		wait := t.wait(err, attempt)
+		retry := &provider.Retry{Attempt: attempt + 1, After: wait, Reason: err.Error()}
+		if !t.yield(provider.Event{Type: provider.EventRetry, Retry: retry}, nil) {
+			return
+		}
+		if err := sleep(t.ctx, wait); err != nil {
+			t.yield(provider.Event{}, err)
+			return
+		}
+	}
+}
+
+// attempt sends the request once and feeds the answer to a stream.
+func (t *turn) attempt(stream provider.Stream) error {
+	ctx, cancel := context.WithCancelCause(t.ctx)
+	defer cancel(nil)
+	c := t.client
+	body, err := c.post(ctx, cancel, c.dialect.path(c, true), t.body)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	silent := newWatched(body, c.opts.Silence, cancel)
+	defer silent.stop()
+	err = wire.Events(silent, func(data []byte) error {
+		events, err := stream.Add(data)
+		for _, event := range events {
+			t.begun = t.begun || event.Type != provider.EventUsage
+			if !t.yield(event, nil) {
+				t.stopped = true
+				return errStopped
+			}
+		}
+		if err == nil && stream.Done() && c.dialect.endsAtOnce {
+			return errDone
+		}
+		return err
+	})
+	if errors.Is(err, errDone) || stream.Done() {
+		return nil // what comes after the end is of no interest
+	}
+	if cause := context.Cause(ctx); err != nil && cause != nil && t.ctx.Err() == nil {
+		err = cause // the silence, not what it did to the connection
+	}
+	return c.broken(t.ctx, err)
+}
+
+// errDone ends the reading of a stream that is complete.
+var errDone = errors.New("the answer is complete")
+
+// broken returns the error of an answer that is not whole.
+func (c *Client) broken(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var known *provider.Error
+	if errors.As(err, &known) {
+		known.Provider = c.info.Provider
+		known.Message = withoutSecrets(known.Message)
+		return known
+	}
+	if err == nil {
+		err = io.ErrUnexpectedEOF
+	}
+	return &provider.Error{Kind: provider.ErrBroken, Provider: c.info.Provider, Err: err}
+}
+
+// finish yields the last event: the whole answer, or what has arrived and why
+// there is no more.
+func (t *turn) finish(stream provider.Stream, cause error) {
+	m, err := stream.Message()
+	if err != nil && cause == nil {
+		cause = &provider.Error{Kind: provider.ErrBroken, Provider: t.client.info.Provider, Err: err}
+	}
+	if m == nil || cause != nil && len(m.Content) == 0 {
+		if cause == nil {
+			cause = &provider.Error{Kind: provider.ErrBroken, Provider: t.client.info.Provider, Err: errors.New("the answer is empty")}
+		}
+		t.yield(provider.Event{}, cause)
+		return
+	}
+	m.Provider = t.client.info.Provider
+	if m.Model == "" {
+		m.Model = t.client.info.Model
+	}
+	response := &provider.Response{Message: m, Partial: cause != nil}
+	if cause != nil {
+		m.StopReason = provider.StopFailed
+		if t.ctx.Err() != nil {
+			m.StopReason = provider.StopCancelled
+		}
+	}
+	t.yield(provider.Event{Type: provider.EventStop, Response: response}, cause)
+}
+
+// CountTokens asks the provider how many tokens a request has. It is
+// session.ErrInvalid for a provider that does not count.
+func (c *Client) CountTokens(ctx context.Context, r *provider.Request) (int, error) {
+	if c.dialect.count == nil {
+		return 0, invalid("%s does not count tokens", c.info.Provider)
+	}
+	encoded, err := c.Encode(r)
+	if err != nil {
+		return 0, err
+	}
+	path, body, member := c.dialect.count(c, encoded.Body)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	answer, err := c.post(ctx, cancel, path, body)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Close()
+	data, err := io.ReadAll(io.LimitReader(answer, maxAnswer))
+	if err != nil {
+		return 0, c.broken(ctx, err)
+	}
+	var counts map[string]json.RawMessage
+	var n int
+	if err := json.Unmarshal(data, &counts); err == nil {
+		err = json.Unmarshal(counts[member], &n)
+		if err == nil {
+			return n, nil
+		}
+	}
+	return 0, &provider.Error{Kind: provider.ErrBroken, Provider: c.info.Provider, Err: fmt.Errorf("no %s in %.100q", member, data)}
+}
+
+// maxAnswer is how much of an answer that is not streamed is read, in bytes.
+const maxAnswer = 1 << 20
+
+// post sends a body and returns the answer's, if the provider accepts the request.
+func (c *Client) post(ctx context.Context, cancel context.CancelCauseFunc, path string, body []byte) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range c.opts.Header {
+		request.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "text/event-stream, application/json")
+	key, err := c.key(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.dialect.authorise(request.Header, key)
+	patience := newTimer(c.opts.FirstByte, func() {
+		cancel(fmt.Errorf("no answer for %s", c.opts.FirstByte))
+	})
+	response, err := c.http.Do(request)
+	patience.stop()
+	if err != nil {
+		return nil, c.unreachable(ctx, err)
+	}
+	if response.StatusCode == http.StatusOK {
+		return response.Body, nil
+	}
+	defer response.Body.Close()
+	return nil, c.refused(response, key)
+}

@@ -1,0 +1,163 @@
+package client
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/anthropic"
+	"github.com/coppice-dev/coppice/provider/google"
+	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/provider/openai"
+)
+
+// dialect is a provider's way to be asked.
+type dialect struct {
+	name     string // what messages call the provider
+	base     string // its own address
+	variable string // of the environment, where people keep the key
+	maxBytes int    // the greatest body that it accepts; 0 if that is not known
+	// endsAtOnce: nothing comes after the event that completes an answer. Of the
+	// others, the usage does.
+	endsAtOnce bool
+
+	path      func(c *Client, stream bool) string
+	authorise func(h http.Header, key string)
+	encode    func(c *Client, r *provider.Request) (*provider.Encoded, error)
+	stream    func() provider.Stream
+	// count returns a request that counts tokens, and the member of the answer
+	// that has the number. Nil: the provider does not count.
+	count func(c *Client, body []byte) (path string, request []byte, member string)
+}
+
+var dialects = map[string]*dialect{
+	"anthropic": {
+		name: "anthropic", base: "https://api.anthropic.com", variable: "ANTHROPIC_API_KEY", maxBytes: 32 << 20, endsAtOnce: true,
+		path: func(*Client, bool) string { return "/v1/messages" },
+		authorise: func(h http.Header, key string) {
+			if h.Get("Anthropic-Version") == "" {
+				h.Set("Anthropic-Version", "2023-06-01")
+			}
+			setKey(h, "X-Api-Key", "", key)
+		},
+		encode: func(c *Client, r *provider.Request) (*provider.Encoded, error) {
+			return anthropic.EncodeRequest(r, c.info.Model, min(c.info.MaxOutput, defaultOutput))
+		},
+		stream: func() provider.Stream { return anthropic.NewStream() },
+		count: func(_ *Client, body []byte) (string, []byte, string) {
+			return "/v1/messages/count_tokens", without(body, "max_tokens", "stream", "temperature"), "input_tokens"
+		},
+	},
+	"openai": {
+		name: "openai", base: "https://api.openai.com/v1", variable: "OPENAI_API_KEY", endsAtOnce: true,
+		path:      func(*Client, bool) string { return "/responses" },
+		authorise: bearer,
+		encode: func(c *Client, r *provider.Request) (*provider.Encoded, error) {
+			return openai.EncodeResponsesRequest(r, c.info.Model)
+		},
+		stream: func() provider.Stream { return openai.NewResponsesStream() },
+		count: func(_ *Client, body []byte) (string, []byte, string) {
+			return "/responses/input_tokens", without(body, "stream", "store", "include", "max_output_tokens", "temperature"), "input_tokens"
+		},
+	},
+	"openai-chat": {
+		name: "openai", base: "https://api.openai.com/v1", variable: "OPENAI_API_KEY",
+		path:      func(*Client, bool) string { return "/chat/completions" },
+		authorise: bearer,
+		encode: func(c *Client, r *provider.Request) (*provider.Encoded, error) {
+			own := strings.HasPrefix(c.base, "https://api.openai.com/")
+			return openai.EncodeChatRequest(r, c.info.Model, &openai.RequestOptions{OldLimit: !own})
+		},
+		stream: func() provider.Stream { return openai.NewChatStream() },
+	},
+	"google": {
+		name: "google", base: "https://generativelanguage.googleapis.com/v1beta", variable: "GEMINI_API_KEY", maxBytes: 20 << 20,
+		path: func(c *Client, stream bool) string {
+			if !stream {
+				return "/models/" + url.PathEscape(c.info.Model) + ":countTokens"
+			}
+			return "/models/" + url.PathEscape(c.info.Model) + ":streamGenerateContent?alt=sse"
+		},
+		authorise: func(h http.Header, key string) { setKey(h, "X-Goog-Api-Key", "", key) },
+		encode: func(_ *Client, r *provider.Request) (*provider.Encoded, error) {
+			return google.EncodeRequest(r)
+		},
+		stream: func() provider.Stream { return google.NewStream() },
+		count: func(c *Client, body []byte) (string, []byte, string) {
+			request := wire.Members(body)
+			request.SetStr("model", "models/"+c.info.Model)
+			whole := wire.Object{{Name: "generateContentRequest", Value: request.JSON()}}
+			return c.dialect.path(c, false), whole.JSON(), "totalTokens"
+		},
+	},
+}
+
+func bearer(h http.Header, key string) { setKey(h, "Authorization", "Bearer ", key) }
+
+// setKey sets the header of the key, unless the caller has set it.
+func setKey(h http.Header, name, prefix, key string) {
+	if key != "" && h.Get(name) == "" {
+		h.Set(name, prefix+key)
+	}
+}
+
+// without returns a body without some of its members.
+func without(body []byte, names ...string) []byte {
+	o := wire.Members(body)
+	for _, name := range names {
+		o.Take(name)
+	}
+	return o.JSON()
+}
+
+// defaultOutput is how long an answer may be where the provider must be told and
+// the caller does not say, in tokens. More is seldom wanted and makes a provider
+// set aside more of the window.
+const defaultOutput = 16384
+
+// limits are the windows and the greatest answers of models, in tokens, by how
+// their names begin. The first that fits counts.
+var limits = []struct {
+	prefix         string
+	window, output int
+}{
+	{"claude-3-5", 200_000, 8192},
+	{"claude-3-7", 200_000, 64_000},
+	{"claude-3-", 200_000, 4096},
+	{"claude-opus-4-1", 200_000, 32_000},
+	{"claude-opus-4-0", 200_000, 32_000},
+	{"claude-opus-4-2025", 200_000, 32_000},
+	{"claude-", 200_000, 64_000},
+	{"gpt-5", 400_000, 128_000},
+	{"gpt-4.1", 1_047_576, 32_768},
+	{"gpt-4o", 128_000, 16_384},
+	{"gpt-4-turbo", 128_000, 4096},
+	{"gpt-4", 8192, 8192},
+	{"gpt-3.5", 16_385, 4096},
+	{"o1", 200_000, 100_000},
+	{"o3", 200_000, 100_000},
+	{"o4", 200_000, 100_000},
+	{"gemini-2.0", 1_048_576, 8192},
+	{"gemini-1.5", 1_048_576, 8192},
+	{"gemini-", 1_048_576, 65_536},
+}
+
+// The limits of a model that is not known. They are small, so that a request that
+// is built for them fits almost everywhere.
+const (
+	unknownWindow = 32_768
+	unknownOutput = 4096
+)
+
+func limitsOf(model string) (window, output int) {
+	if at := strings.LastIndexByte(model, '/'); at >= 0 {
+		model = model[at+1:] // as gateways call it
+	}
+	for _, l := range limits {
+		if strings.HasPrefix(model, l.prefix) {
+			return l.window, l.output
+		}
+	}
+	return unknownWindow, unknownOutput
+}

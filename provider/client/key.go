@@ -1,0 +1,90 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coppice-dev/coppice/provider"
+)
+
+// KeyFunc returns the key of a provider. It is asked before each attempt, so it
+// should remember what takes time.
+type KeyFunc func(ctx context.Context) (string, error)
+
+// KeyVariable returns the variable of the environment in which people keep the key
+// of a provider, or "".
+func KeyVariable(provider string) string {
+	if d := dialects[provider]; d != nil {
+		return d.variable
+	}
+	return ""
+}
+
+// StaticKey returns a key that is known.
+func StaticKey(key string) KeyFunc {
+	return func(context.Context) (string, error) { return key, nil }
+}
+
+// maxKeyTime is how long a command may take to print a key: people may have to
+// type a password.
+const maxKeyTime = 2 * time.Minute
+
+// CommandKey runs a shell command that prints the key, such as "pass show
+// anthropic", when the key is needed for the first time.
+func CommandKey(command string) KeyFunc {
+	var mu sync.Mutex
+	var key string
+	return func(ctx context.Context) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if key != "" {
+			return key, nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, maxKeyTime)
+		defer cancel()
+		var out bytes.Buffer
+		cmd := exec.CommandContext(ctx, shell[0], append(shell[1:], command)...)
+		cmd.Stdout = &out
+		cmd.WaitDelay = time.Second
+		if err := cmd.Run(); err != nil {
+			return "", fmt.Errorf("the command that prints the key: %w", err) // not what it printed
+		}
+		line, _, _ := strings.Cut(strings.TrimLeft(out.String(), "\r\n"), "\n")
+		if key = strings.TrimSpace(line); key == "" {
+			return "", errors.New("the command that should print the key printed nothing")
+		}
+		return key, nil
+	}
+}
+
+// key returns the key, or "" if there is none.
+func (c *Client) key(ctx context.Context) (string, error) {
+	if c.opts.Key == nil {
+		return "", nil
+	}
+	key, err := c.opts.Key(ctx)
+	if err == nil {
+		err = checkKey(key)
+	}
+	if err != nil {
+		return "", &provider.Error{Kind: provider.ErrDenied, Provider: c.info.Provider, Err: err}
+	}
+	return key, nil
+}
+
+// checkKey refuses what cannot stand in a header. The key itself is not in the
+// error.
+func checkKey(key string) error {
+	for _, r := range key {
+		if r <= ' ' || r > '~' {
+			return errors.New("the key has a space or another character that keys do not have")
+		}
+	}
+	return nil
+}

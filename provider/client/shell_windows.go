@@ -1,0 +1,4 @@
+package client
+
+// shell runs a command line.
+var shell = []string{"cmd", "/c"}

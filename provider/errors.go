@@ -1,0 +1,68 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Why a request was not answered. Errors of models match one of them, or
+// session.ErrInvalid if the request itself is wrong.
+var (
+	// ErrOverflow means that the conversation does not fit the model's window.
+	ErrOverflow = errors.New("the conversation is too long for the model")
+	// ErrLimited means that the provider wants fewer requests.
+	ErrLimited = errors.New("the provider limits how much may be asked")
+	// ErrDenied means that the key is missing or wrong, or may not do this.
+	ErrDenied = errors.New("the provider denies access")
+	// ErrUnavailable means that the provider cannot be reached or cannot answer at
+	// the moment.
+	ErrUnavailable = errors.New("the provider is not available")
+	// ErrBroken means that the answer broke off, or cannot be understood.
+	ErrBroken = errors.New("the answer broke off")
+)
+
+// Error is why a provider did not answer.
+type Error struct {
+	Kind     error  // one of the errors above, or session.ErrInvalid
+	Provider string // "anthropic"
+	Status   int    // of HTTP; 0 if there was none
+	Code     string // the provider's own word for it, or ""
+	Message  string // what the provider says, or ""
+	// RetryAfter is how long the provider asks to wait; 0 if it does not say.
+	RetryAfter time.Duration
+	Err        error // the cause, or nil
+	Hint       string
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Provider)
+	if e.Kind != nil {
+		fmt.Fprintf(&b, ": %s", e.Kind)
+	}
+	if e.Status != 0 {
+		fmt.Fprintf(&b, " (status %d)", e.Status)
+	}
+	switch {
+	case e.Message != "":
+		b.WriteString(": " + e.Message)
+	case e.Code != "":
+		b.WriteString(": " + e.Code)
+	case e.Err != nil:
+		fmt.Fprintf(&b, ": %s", e.Err)
+	}
+	return b.String()
+}
+
+// Unwrap returns the kind and the cause.
+func (e *Error) Unwrap() []error {
+	all := make([]error, 0, 2)
+	for _, err := range []error{e.Kind, e.Err} {
+		if err != nil {
+			all = append(all, err)
+		}
+	}
+	return all
+}

@@ -1,0 +1,190 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Model is a way to a model: a client of a provider, or a model that is built in.
+// It may be used concurrently.
+type Model interface {
+	// Info returns what is known about the model. It asks nobody.
+	Info() Info
+	// Encode returns the body of the request that Stream would send: always the
+	// same bytes for the same request. A request that cannot be sent is
+	// session.ErrInvalid.
+	Encode(r *Request) (*Encoded, error)
+	// Stream sends a request and yields the answer as it arrives. The last event
+	// is EventStop and has the whole response. If the answer breaks off, the last
+	// pair is an EventStop with what has arrived, marked by its stop reason, and
+	// the error; it is a zero Event and the error if nothing has arrived.
+	//
+	// A caller that stops early ends the request.
+	Stream(ctx context.Context, r *Request) iter.Seq2[Event, error]
+}
+
+// TokenCounter is a Model whose provider counts the tokens of a request without
+// answering it.
+type TokenCounter interface {
+	CountTokens(ctx context.Context, r *Request) (int, error)
+}
+
+// Info is what is known about a model. Zero numbers are not known.
+type Info struct {
+	Provider string `json:"provider"` // as messages name it: "anthropic"
+	Model    string `json:"model"`
+	// Window is how many tokens a request and its answer may have together.
+	Window int `json:"window,omitempty"`
+	// MaxOutput is how many tokens an answer may have.
+	MaxOutput int `json:"max_output,omitempty"`
+	// MaxBytes is the greatest body that the provider accepts.
+	MaxBytes int `json:"max_bytes,omitempty"`
+}
+
+// Request is what a model is asked.
+type Request struct {
+	// Entries are the conversation: those of a session.Context, or what a window
+	// left of them.
+	Entries []session.Entry
+	Tools   []Tool
+	// Thinking is one of the Thinking levels; "" is the provider's default.
+	Thinking string
+	// MaxTokens limits the answer. Default: what the provider allows.
+	MaxTokens int
+	// Temperature is how freely the model chooses its words. Default: the
+	// provider's. Some models take none.
+	Temperature *float64
+	// NoCache leaves out the marks that ask a provider to remember the prompt.
+	NoCache bool
+	// Fields are further members of the body, for what is not known here. They
+	// win over what is.
+	Fields session.Fields
+}
+
+// Tool is what a model may call.
+type Tool struct {
+	// Name has letters, digits, _ and -, and at most 64 of them.
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	// Schema is the JSON schema of the arguments, which must be an object.
+	// Default: no arguments.
+	Schema json.RawMessage `json:"schema,omitempty"`
+}
+
+// The levels of thinking. A provider that has other steps takes the nearest.
+const (
+	ThinkingOff     = "off"
+	ThinkingMinimal = "minimal"
+	ThinkingLow     = "low"
+	ThinkingMedium  = "medium"
+	ThinkingHigh    = "high"
+	ThinkingXHigh   = "xhigh"
+)
+
+// ThinkingLevels lists the levels, least first.
+var ThinkingLevels = []string{ThinkingOff, ThinkingMinimal, ThinkingLow, ThinkingMedium, ThinkingHigh, ThinkingXHigh}
+
+// Encoded is a request as it is sent.
+type Encoded struct {
+	Body json.RawMessage
+	// Notes say what of the conversation could not be taken along.
+	Notes []Note
+}
+
+// EventType says what an Event tells.
+type EventType string
+
+// The types of events, and which fields they have besides the type.
+const (
+	EventText      EventType = "text"       // Block, Text: the answer goes on
+	EventThinking  EventType = "thinking"   // Block, Text: what the model thinks goes on
+	EventCallStart EventType = "call_start" // Block, Call: a call begins; the arguments follow
+	EventCallDelta EventType = "call_delta" // Block, Text: the arguments go on, as a piece of JSON
+	EventCallEnd   EventType = "call_end"   // Block, Call: the call is complete
+	EventUsage     EventType = "usage"      // Usage: the counts so far; each replaces the one before
+	EventRetry     EventType = "retry"      // Retry: the request failed and will be sent again
+	EventStop      EventType = "stop"       // Response: the answer ended
+)
+
+// Event is a piece of news from a model that is answering.
+type Event struct {
+	Type EventType `json:"type"`
+	// Block tells the blocks of an answer apart, which may grow at the same time.
+	// Events with the same number belong to one block.
+	Block    int                     `json:"block,omitempty"`
+	Text     string                  `json:"text,omitempty"`
+	Call     *session.ToolUseContent `json:"call,omitempty"`
+	Usage    *session.Usage          `json:"usage,omitempty"`
+	Retry    *Retry                  `json:"retry,omitempty"`
+	Response *Response               `json:"response,omitempty"`
+}
+
+// Retry tells that a request failed and will be sent again.
+type Retry struct {
+	Attempt int           `json:"attempt"` // the number of the one that follows: 2 or more
+	After   time.Duration `json:"after"`   // how long it waits, in nanoseconds
+	Reason  string        `json:"reason"`
+}
+
+// Response is a whole answer, or what has arrived of one.
+type Response struct {
+	// Message is the model's message as it goes into a log. A call in it may have
+	// arguments that are not an object: the answer broke off within them, or the
+	// model wrote something else.
+	Message *session.MessageEntry `json:"message"`
+	// Partial: the answer broke off. The message's stop reason says why. Its calls
+	// must not be run.
+	Partial bool `json:"partial,omitempty"`
+}
+
+// Calls returns the calls that wait for a result: none of a partial response.
+func (r *Response) Calls() []*session.ToolUseContent {
+	if r == nil || r.Message == nil || r.Partial {
+		return nil
+	}
+	var calls []*session.ToolUseContent
+	for i := range r.Message.Content {
+		if call := r.Message.Content[i].ToolUse; call != nil {
+			calls = append(calls, call)
+		}
+	}
+	return calls
+}
+
+// Respond asks a model and returns the whole answer. emit, if it is not nil, gets
+// the events on the way. After an error the response is what has arrived, or nil.
+func Respond(ctx context.Context, m Model, r *Request, emit func(Event)) (*Response, error) {
+	var response *Response
+	for event, err := range m.Stream(ctx, r) {
+		if event.Type == EventStop {
+			response = event.Response
+		}
+		if err != nil {
+			return response, err
+		}
+		if emit != nil {
+			emit(event)
+		}
+	}
+	if response == nil {
+		return nil, errors.New("the model ended its answer without saying so")
+	}
+	return response, nil
+}
+
+// Stream decodes an answer as it arrives. Each provider has one; clients feed it.
+type Stream interface {
+	// Add takes the data of the next event and returns the news in it. An error
+	// of the provider is an *Error.
+	Add(data []byte) ([]Event, error)
+	// Done reports whether the answer is complete.
+	Done() bool
+	// Message returns the message as far as it has arrived, or nil if nothing
+	// has. It is the one that decoding the whole response gives.
+	Message() (*session.MessageEntry, error)
+}

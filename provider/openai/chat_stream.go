@@ -1,0 +1,225 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// FoldChat reads a stream of Chat Completions and returns the response that
+// would have come without streaming. A stream that breaks off gives what there
+// was of it.
+func FoldChat(r io.Reader) ([]byte, error) {
+	s := NewChatStream()
+	err := wire.Events(r, func(data []byte) error {
+		_, err := s.Add(data)
+		return err
+	})
+	if err == nil && s.response == nil {
+		err = errors.New("no chunk has choices")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("openai chat stream: %w", err)
+	}
+	return s.Body(), nil
+}
+
+// ChatStream is a response that grows by chunks: see provider.Stream. The events
+// are those of the first choice.
+type ChatStream struct {
+	response wire.Object // without its choices
+	choices  []*choiceFold
+	at       map[int]*choiceFold // the choices by their index
+	begun    map[int]bool        // the calls that have begun, by their index
+	ended    bool                // their ends are known
+}
+
+type choiceFold struct {
+	choice   wire.Object // without what grows
+	message  wire.Merged
+	logprobs wire.Merged
+}
+
+// NewChatStream returns a stream that has not begun.
+func NewChatStream() *ChatStream {
+	return &ChatStream{at: make(map[int]*choiceFold), begun: make(map[int]bool)}
+}
+
+// Add takes the next chunk.
+func (s *ChatStream) Add(data []byte) ([]provider.Event, error) {
+	o, err := wire.Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("a chunk must be an object, not %.40s", data)
+	}
+	if e := o.Get("error"); e != nil && !rawjson.IsNull(e) {
+		return nil, provider.ReadError(providerName, 0, data)
+	}
+	choices, ok := o.TakeElements("choices")
+	if !ok {
+		return nil, nil // a ping of some sort
+	}
+	o.Take("obfuscation") // padding, of no meaning
+	o.SetStr("object", "chat.completion")
+	update(&s.response, o)
+	var events []provider.Event
+	for _, raw := range choices {
+		choice := wire.Members(raw)
+		events = append(events, s.news(choice)...)
+		s.addChoice(choice)
+	}
+	events = append(events, s.endCalls()...)
+	if usage := provider.OpenAIChatUsage(o.Get("usage")); usage != nil {
+		events = append(events, provider.Event{Type: provider.EventUsage, Usage: usage})
+	}
+	return events, nil
+}
+
+// The numbers of the blocks of a chat message, which has no order of its own.
+const (
+	blockThinking = iota
+	blockText
+	blockCalls // and those after it
+)
+
+// news returns the events of a piece of the first choice.
+func (s *ChatStream) news(choice wire.Object) []provider.Event {
+	if choice.Int("index") != 0 {
+		return nil
+	}
+	var events []provider.Event
+	piece := func(kind provider.EventType, block int, text string) {
+		if text != "" {
+			events = append(events, provider.Event{Type: kind, Block: block, Text: text})
+		}
+	}
+	delta := wire.Members(choice.Get("delta"))
+	if thought := delta.Str(reasoningContent); thought != "" {
+		piece(provider.EventThinking, blockThinking, thought)
+	} else {
+		piece(provider.EventThinking, blockThinking, delta.Str(formReasoning))
+	}
+	piece(provider.EventText, blockText, delta.Str("content"))
+	piece(provider.EventText, blockText, delta.Str("refusal"))
+	calls, _ := wire.Elements(delta.Get("tool_calls"))
+	for _, raw := range calls {
+		call := wire.Members(raw)
+		function := wire.Members(call.Get("function"))
+		index := call.Int("index")
+		if !s.begun[index] {
+			s.begun[index] = true
+			start := &session.ToolUseContent{ID: call.Str("id"), Name: function.Str("name")}
+			events = append(events, provider.Event{Type: provider.EventCallStart, Block: blockCalls + index, Call: start})
+		}
+		piece(provider.EventCallDelta, blockCalls+index, function.Str("arguments"))
+	}
+	return events
+}
+
+// endCalls returns the ends of the calls once the first choice is complete: only
+// then is it sure that none of them grows any more.
+func (s *ChatStream) endCalls() []provider.Event {
+	if s.ended || len(s.begun) == 0 || !s.Done() {
+		return nil
+	}
+	s.ended = true
+	e, err := (&ChatDecoder{}).Message(s.at[0].json().Get("message"))
+	if err != nil {
+		return nil // it cannot be: the message was written here
+	}
+	var events []provider.Event
+	for i := range e.Message.Content {
+		if call := e.Message.Content[i].ToolUse; call != nil {
+			events = append(events, provider.Event{Type: provider.EventCallEnd, Block: blockCalls + len(events), Call: call})
+		}
+	}
+	return events
+}
+
+// Done reports whether the first choice says why it ended.
+func (s *ChatStream) Done() bool {
+	return s.at[0] != nil && s.at[0].choice.Str("finish_reason") != ""
+}
+
+func (s *ChatStream) addChoice(o wire.Object) {
+	c := s.at[o.Int("index")]
+	if c == nil {
+		c = &choiceFold{}
+		s.choices, s.at[o.Int("index")] = append(s.choices, c), c
+	}
+	if delta := o.Take("delta"); rawjson.Kind(delta) == 'o' {
+		c.message.Add(delta)
+	}
+	if logprobs := o.Take("logprobs"); logprobs != nil {
+		c.logprobs.Add(logprobs)
+	}
+	update(&c.choice, o)
+}
+
+// update sets the members that the newer object has and knows.
+func update(o *wire.Object, newer wire.Object) {
+	for _, f := range newer {
+		if !o.Has(f.Name) || !rawjson.IsNull(f.Value) {
+			o.Put(f.Name, f.Value)
+		}
+	}
+}
+
+// Body returns the response as far as it has arrived.
+func (s *ChatStream) Body() []byte {
+	if s.response == nil {
+		return nil
+	}
+	choices := []json.RawMessage{}
+	for _, c := range s.choices {
+		choices = append(choices, c.json().JSON())
+	}
+	response := slices.Clone(s.response)
+	response.Put("choices", wire.List(choices))
+	return response.JSON()
+}
+
+func (c *choiceFold) json() wire.Object {
+	choice := slices.Clone(c.choice)
+	message := wire.Members(c.message.JSON())
+	if calls, ok := wire.Elements(message.Get("tool_calls")); ok {
+		for i := range calls {
+			calls[i] = withoutIndex(calls[i])
+		}
+		message.Put("tool_calls", wire.List(calls))
+	}
+	choice.SetObject("message", message)
+	if logprobs := c.logprobs.JSON(); !rawjson.IsNull(logprobs) {
+		choice.Put("logprobs", logprobs)
+	}
+	return choice
+}
+
+// withoutIndex removes what only streams need.
+func withoutIndex(call json.RawMessage) json.RawMessage {
+	o := wire.Members(call)
+	if o == nil {
+		return call
+	}
+	o.Take("index")
+	return o.JSON()
+}
+
+// Message returns the first choice as far as it has arrived.
+func (s *ChatStream) Message() (*session.MessageEntry, error) {
+	body := s.Body()
+	if body == nil || s.at[0] == nil {
+		return nil, nil
+	}
+	b, err := DecodeChat(body)
+	if err != nil {
+		return nil, err
+	}
+	return b.Entries[0].Message, nil
+}

@@ -1,0 +1,223 @@
+// Package providertest is a model on this machine that speaks the dialects of
+// Anthropic, OpenAI and Google over HTTP, for tests of clients and agents. It says
+// what the test tells it to, and refuses the requests that the real ones refuse.
+package providertest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/anthropic"
+	"github.com/coppice-dev/coppice/provider/google"
+	"github.com/coppice-dev/coppice/provider/openai"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Request is what a client sent.
+type Request struct {
+	Dialect string // as client.Options.Provider has it
+	Path    string
+	Header  http.Header
+	Body    []byte
+	// Entries are the conversation in it.
+	Entries []session.Entry
+	// Context ends when the client hangs up.
+	Context context.Context
+}
+
+// Answer is what the server does with a request. The zero value says "ok".
+type Answer struct {
+	// Message is what the model says.
+	Message session.MessageEntry
+	// Status and Body are given instead, if Status is not 0.
+	Status int
+	Body   string
+	Header http.Header
+	// Events replaces the events of the stream.
+	Events func(events []string) []string
+	// Before is called before each event is sent, and may wait.
+	Before func(event int)
+	// Cut breaks the connection off after so many events, if it is more than 0.
+	Cut int
+}
+
+// Server is a model on loopback.
+type Server struct {
+	*httptest.Server
+	answer func(*Request) Answer
+
+	mu       sync.Mutex
+	requests []*Request
+}
+
+// New starts a server that ends with the test.
+func New(t testing.TB, answer func(*Request) Answer) *Server {
+	t.Helper()
+	s := &Server{answer: answer}
+	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s
+}
+
+// Requests returns what was asked so far.
+func (s *Server) Requests() []*Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]*Request(nil), s.requests...)
+}
+
+// dialect is how one provider is spoken.
+type dialect struct {
+	decode func([]byte) (*provider.Body, error)
+	check  func([]byte) []provider.Fault
+	events func(*session.MessageEntry) ([]string, error)
+	refuse func(reason string) string
+}
+
+var dialects = map[string]dialect{
+	"anthropic": {anthropic.Decode, anthropic.Check, anthropicEvents, func(reason string) string {
+		return `{"type":"error","error":{"type":"invalid_request_error","message":` + quote(reason) + `}}`
+	}},
+	"openai":      {openai.DecodeResponses, openai.CheckResponses, responsesEvents, openaiRefusal},
+	"openai-chat": {openai.DecodeChat, openai.CheckChat, chatEvents, openaiRefusal},
+	"google": {google.Decode, google.Check, googleEvents, func(reason string) string {
+		return `{"error":{"code":400,"message":` + quote(reason) + `,"status":"INVALID_ARGUMENT"}}`
+	}},
+}
+
+func openaiRefusal(reason string) string {
+	return `{"error":{"message":` + quote(reason) + `,"type":"invalid_request_error","param":null,"code":null}}`
+}
+
+func quote(s string) string { return string(rawjson.Quote(s)) }
+
+// dialectOf tells who is asked by the path of the request.
+func dialectOf(path string) string {
+	switch {
+	case strings.HasSuffix(path, "/messages"):
+		return "anthropic"
+	case strings.HasSuffix(path, "/responses"):
+		return "openai"
+	case strings.HasSuffix(path, "/chat/completions"):
+		return "openai-chat"
+	case strings.HasSuffix(path, ":streamGenerateContent"):
+		return "google"
+	}
+	return ""
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client is gone
+	}
+	if s.count(w, r.URL.Path, body) {
+		return
+	}
+	name := dialectOf(r.URL.Path)
+	d, ok := dialects[name]
+	if !ok {
+		http.Error(w, `{"error":{"message":"no such path"}}`, http.StatusNotFound)
+		return
+	}
+	request := &Request{Dialect: name, Path: r.URL.Path, Header: r.Header, Body: body, Context: r.Context()}
+	decoded, err := d.decode(body)
+	faults := d.check(body)
+	if err == nil {
+		request.Entries = decoded.Entries
+	}
+	s.mu.Lock()
+	s.requests = append(s.requests, request)
+	s.mu.Unlock()
+	if err != nil || len(faults) > 0 {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, d.refuse(fmt.Sprintf("%v %v", err, faults)))
+		return
+	}
+	s.respond(w, d, s.answer(request))
+}
+
+// count answers a request to count tokens: there is one in every four bytes.
+func (s *Server) count(w http.ResponseWriter, path string, body []byte) bool {
+	member := map[bool]string{
+		strings.HasSuffix(path, "/count_tokens") || strings.HasSuffix(path, "/input_tokens"): "input_tokens",
+		strings.HasSuffix(path, ":countTokens"):                                              "totalTokens",
+	}[true]
+	if member == "" {
+		return false
+	}
+	fmt.Fprintf(w, `{"%s":%d}`, member, len(body)/4)
+	return true
+}
+
+func (s *Server) respond(w http.ResponseWriter, d dialect, a Answer) {
+	for name, values := range a.Header {
+		w.Header()[name] = values
+	}
+	if a.Status != 0 {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(a.Status)
+		_, _ = io.WriteString(w, a.Body)
+		return
+	}
+	if a.Message.Role == "" {
+		a.Message.Role = session.RoleAssistant
+	}
+	if len(a.Message.Content) == 0 {
+		a.Message.Content = []session.Content{session.Text("ok")}
+	}
+	events, err := d.events(&a.Message)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	if a.Events != nil {
+		events = a.Events(events)
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	flush := http.NewResponseController(w)
+	for i, event := range events {
+		if a.Before != nil {
+			a.Before(i)
+		}
+		if a.Cut > 0 && i == a.Cut {
+			panic(http.ErrAbortHandler) // which breaks the connection off
+		}
+		if _, err := io.WriteString(w, event); err != nil {
+			return
+		}
+		if err := flush.Flush(); err != nil {
+			return
+		}
+	}
+}
+
+// pieces cuts a text into a few pieces, between characters.
+func pieces(text string) []string {
+	const most = 5
+	runes := []rune(text)
+	var list []string
+	size := max(1, (len(runes)+most-1)/most)
+	for len(runes) > 0 {
+		n := min(size, len(runes))
+		list = append(list, string(runes[:n]))
+		runes = runes[n:]
+	}
+	return list
+}
+
+// number makes ids that differ.
+func number(prefix string, n int) string { return prefix + strconv.Itoa(n) }

@@ -1,0 +1,67 @@
+package provider
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// toolName is what every provider accepts as the name of a tool.
+var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// noArguments is the schema of a tool that takes none.
+var noArguments = json.RawMessage(`{"type":"object","properties":{}}`)
+
+// Check returns what is wrong with a request whoever is asked, as
+// session.ErrInvalid.
+func (r *Request) Check() error {
+	if r == nil || len(r.Entries) == 0 {
+		return invalid("the request has no messages")
+	}
+	if r.Thinking != "" && !slices.Contains(ThinkingLevels, r.Thinking) {
+		return invalid("there is no thinking level %q: it is one of %s", r.Thinking, strings.Join(ThinkingLevels, ", "))
+	}
+	if r.MaxTokens < 0 {
+		return invalid("an answer of at most %d tokens cannot be", r.MaxTokens)
+	}
+	seen := make(map[string]bool)
+	for _, tool := range r.Tools {
+		switch {
+		case !toolName.MatchString(tool.Name):
+			return invalid("the tool %q must have a name of 1 to 64 letters, digits, _ and -", tool.Name)
+		case seen[tool.Name]:
+			return invalid("there are two tools called %s", tool.Name)
+		case len(tool.Schema) > 0 && rawjson.Kind(tool.Schema) != 'o' || len(tool.Schema) > 0 && !rawjson.Valid(tool.Schema):
+			return invalid("the schema of the tool %s must be a JSON object", tool.Name)
+		}
+		seen[tool.Name] = true
+	}
+	return nil
+}
+
+func invalid(format string, args ...any) error {
+	return &session.Error{Op: "ask", Kind: session.ErrInvalid, Err: fmt.Errorf(format, args...)}
+}
+
+// Arguments returns the tool's schema without white space, or that of a tool that
+// takes no arguments.
+func (t *Tool) Arguments() json.RawMessage {
+	if compact, err := rawjson.Compact(t.Schema); err == nil && len(t.Schema) > 0 {
+		return compact
+	}
+	return noArguments
+}
+
+// Finish returns the body of a request: the members that come first, the
+// conversation, and the members that the caller adds, which win.
+func (r *Request) Finish(first session.Fields, m *Messages) *Encoded {
+	all := rawjson.Members(slices.Clone(first))
+	all.Merge(rawjson.Members(m.Fields))
+	all.Merge(rawjson.Members(r.Fields))
+	return &Encoded{Body: all.JSON(), Notes: m.Notes}
+}
