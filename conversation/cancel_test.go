@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-dev/coppice/conversation"
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
@@ -190,10 +191,12 @@ func TestDeletingWithADoneContextWaitsForNobody(t *testing.T) {
 // stuck is a model that ignores its context and answers only when the test lets it.
 type stuck struct{ asked, answer chan struct{} }
 
-func (s stuck) Respond(context.Context, conversation.Request) (conversation.Reply, error) {
-	s.asked <- struct{}{}
-	<-s.answer
-	return conversation.Reply{Content: []session.Content{session.Text("at last")}}, nil
+func (s stuck) model() provider.Model {
+	return provider.Func{Answer: func(context.Context, *provider.Request, func(string) error) (*session.MessageEntry, error) {
+		s.asked <- struct{}{}
+		<-s.answer
+		return messageOf(reply("at last")), nil
+	}}
 }
 
 // A turn that waits for another one can be given up, and the user has said nothing.
@@ -201,7 +204,7 @@ func TestWaitingForATurnEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		model := stuck{make(chan struct{}), make(chan struct{})}
-		m := must(conversation.Open(t.TempDir(), &conversation.ManagerOptions{Model: model}))(t)
+		m := must(conversation.Open(t.TempDir(), &conversation.ManagerOptions{Model: model.model()}))(t)
 		defer m.Close()
 		id := must(m.CreateConversation(""))(t)
 		first := make(chan error)

@@ -7,23 +7,21 @@ import (
 	"strings"
 
 	"github.com/coppice-dev/coppice/conversation"
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 )
 
 // parrot is a model that repeats what it hears.
-type parrot struct{}
-
-func (parrot) Respond(_ context.Context, r conversation.Request) (conversation.Reply, error) {
-	messages := r.Messages()
-	last := messages[len(messages)-1]
-	return conversation.Reply{Content: []session.Content{session.Text(strings.ToUpper(last.Text()))}}, nil
-}
+var parrot = provider.Func{Answer: func(_ context.Context, r *provider.Request, _ func(string) error) (*session.MessageEntry, error) {
+	last := session.TextOf(r.Entries[len(r.Entries)-1].Message.Content)
+	return &session.MessageEntry{Content: []session.Content{session.Text(strings.ToUpper(last))}}, nil
+}}
 
 // A whole conversation: the first message makes it, and a session that is full is
 // continued in another without anybody noticing.
 func Example() {
 	m, err := conversation.NewConversationManager("", &conversation.ManagerOptions{
-		Model: parrot{}, SystemPrompt: "Repeat what you hear.",
+		Model: parrot, SystemPrompt: "Repeat what you hear.",
 		Sessions: conversation.Options{Settings: conversation.Settings{MaxMessagesPerSession: 4}},
 	})
 	if err != nil {

@@ -189,7 +189,7 @@ func TestBadContextFileDoesNotStopATurn(t *testing.T) {
 	dir, _ := contextDir(t, map[string]string{"context_config.yml": "core_files: [spec.md, rules.md]", "spec.md": "one", "rules.md": "two"})
 	var told []error
 	m := newConversations(t, "", conversation.ManagerOptions{
-		Sessions: *quiet(100), Model: echo{}, ContextDir: dir,
+		Sessions: *quiet(100), Model: echo(), ContextDir: dir,
 		OnContextError: func(_ string, err error) { told = append(told, err) },
 	})
 	must(m.LoadContext())(t)
@@ -358,7 +358,7 @@ func TestBoundaryIsExact(t *testing.T) {
 func TestExactTokenizerIsAsked(t *testing.T) {
 	t.Parallel()
 	m := newConversations(t, "", conversation.ManagerOptions{
-		Sessions: *quiet(100), Model: tongue{"known", 1000},
+		Sessions: *quiet(100), Model: tongue{"known", 1000}.model(),
 		Exact: []func(string, string) window.Counter{func(provider, model string) window.Counter {
 			if model == "known" {
 				return words{}
@@ -370,7 +370,7 @@ func TestExactTokenizerIsAsked(t *testing.T) {
 	if got := must(m.TokenUsage())(t).Counter; got != "words" {
 		t.Errorf("%s counts", got)
 	}
-	do(t, m.SetModel(tongue{"unknown", 1000}))
+	do(t, m.SetModel(tongue{"unknown", 1000}.model()))
 	if got := must(m.TokenUsage())(t).Counter; !strings.HasPrefix(got, "estimate") {
 		t.Errorf("%s counts", got)
 	}

@@ -213,7 +213,7 @@ func TestContextLoaderAndLinks(t *testing.T) {
 func TestTurnNoticesChangedFiles(t *testing.T) {
 	t.Parallel()
 	dir, _ := contextDir(t, map[string]string{"context_config.yml": "core_files: [spec.md]", "spec.md": "one"})
-	m := newConversations(t, "", conversation.ManagerOptions{Sessions: *quiet(100), Model: echo{}, ContextDir: dir})
+	m := newConversations(t, "", conversation.ManagerOptions{Sessions: *quiet(100), Model: echo(), ContextDir: dir})
 	if added := must(m.LoadContext())(t); len(added) != 1 {
 		t.Errorf("%v", texts(added))
 	}

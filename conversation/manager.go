@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/coppice-dev/coppice/internal/gate"
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/window"
@@ -18,11 +19,11 @@ type ManagerOptions struct {
 	Sessions Options
 	// Model answers in conversations without a model of their own. Default: none; then
 	// nothing can be asked there.
-	Model Model
+	Model provider.Model
 	// Models returns the model with a provider and a name, or nil if there is none. It is
 	// asked for conversations that were given a model of their own, perhaps in another
 	// program. Default: only Model and those of UseModel are known.
-	Models func(provider, model string) Model
+	Models func(provider, model string) provider.Model
 	// Exact are asked for exact token counters: see window.Chooser. Default: none;
 	// then tokens are estimated, unless a model brings its own counter.
 	Exact []func(provider, model string) window.Counter
@@ -54,7 +55,7 @@ type managerCore struct {
 	logger   *slog.Logger
 
 	mu      sync.Mutex // guards what follows
-	model   Model
+	model   provider.Model
 	prompt  string
 	current *active
 	active  map[string]*active // by the id of the conversation
@@ -63,9 +64,9 @@ type managerCore struct {
 // active is a conversation that is being used.
 type active struct {
 	chat  *Chat
-	turn  gate.Mutex // held from the user's message to the reply, so that turns do not mix
-	model Model      // of its own, or nil; guarded by Manager.mu
-	users int        // guarded by Manager.mu
+	turn  gate.Mutex     // held from the user's message to the reply, so that turns do not mix
+	model provider.Model // of its own, or nil; guarded by Manager.mu
+	users int            // guarded by Manager.mu
 }
 
 // Open returns the manager of the conversations in a directory, which is created if it does
@@ -130,13 +131,13 @@ func (m *Manager) begin() *active {
 }
 
 // SetModel changes the model that answers in conversations without a model of their own. If
-// the model knows its capabilities, their window changes accordingly. If those make no sense,
+// the model says what it can do, their window changes accordingly. If those make no sense,
 // SetModel changes nothing and returns an error that matches session.ErrInvalid.
-func (m *Manager) SetModel(model Model) error {
+func (m *Manager) SetModel(model provider.Model) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if capable, ok := model.(Capable); ok {
-		if err := m.Window.SetModel(capable.Capabilities()); err != nil {
+	if capabilities, ok := capabilitiesOf(model); ok {
+		if err := m.Window.SetModel(capabilities); err != nil {
 			return err
 		}
 	}
@@ -147,14 +148,13 @@ func (m *Manager) SetModel(model Model) error {
 // UseModel changes the model that answers in one conversation; "" means the current
 // one. The model's name and capabilities are stored with the conversation: a manager in
 // another program asks its ManagerOptions.Models for it.
-func (m *Manager) UseModel(id string, model Model) error {
+func (m *Manager) UseModel(id string, model provider.Model) error {
 	a, err := m.use(id)
 	if err != nil {
 		return err
 	}
 	defer m.done(a)
-	if capable, ok := model.(Capable); ok {
-		capabilities := capable.Capabilities()
+	if capabilities, ok := capabilitiesOf(model); ok {
 		config, err := m.chat(a).Config()
 		if err != nil {
 			return err
@@ -185,7 +185,7 @@ func (m *Manager) Configure(id string, c Config) error {
 }
 
 // modelOf returns the model that answers in a conversation.
-func (m *Manager) modelOf(a *active) (Model, error) {
+func (m *Manager) modelOf(a *active) (provider.Model, error) {
 	config, err := m.chat(a).Config()
 	if err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (m *Manager) modelOf(a *active) (Model, error) {
 		}
 		return model, nil
 	}
-	if _, says := model.(Capable); says && isModel(model, config) {
+	if _, says := capabilitiesOf(model); says && isModel(model, config) {
 		return model, nil
 	}
 	if m.options.Models != nil {
@@ -215,12 +215,11 @@ func (m *Manager) modelOf(a *active) (Model, error) {
 }
 
 // isModel reports whether a model could be the one that a config names.
-func isModel(model Model, c Config) bool {
-	capable, ok := model.(Capable)
+func isModel(model provider.Model, c Config) bool {
+	says, ok := capabilitiesOf(model)
 	if !ok {
 		return true // the model does not say which it is
 	}
-	says := capable.Capabilities()
 	return says.Provider == c.Provider && says.Model == c.Model
 }
 

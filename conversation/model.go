@@ -1,33 +1,16 @@
 package conversation
 
 import (
-	"context"
 	"errors"
 
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
 )
 
-// Model answers requests. Programs bring their own: this module does not call models. Package
-// provider has what such an implementation needs to encode the request and decode the answer.
-type Model interface {
-	// Respond returns the whole reply.
-	Respond(ctx context.Context, r Request) (Reply, error)
-}
-
-// StreamingModel is a Model that can also answer piece by piece.
-type StreamingModel interface {
-	Model
-	// Stream calls emit with each piece of text as it arrives, and returns the whole reply
-	// as Respond would. If it fails half-way, it returns the error and what it has of the
-	// reply. If the reply has no content, the emitted text is used. If emit returns an
-	// error, Stream ends and returns it.
-	Stream(ctx context.Context, r Request, emit func(text string) error) (Reply, error)
-}
-
-// Capable is a Model that knows its capabilities. The context window is set up from them.
-type Capable interface {
-	Capabilities() Capabilities
+// Counting is a model that counts tokens itself. The context window uses its counter.
+type Counting interface {
+	Counter() window.Counter
 }
 
 // Capabilities are what the context window needs to know about a model.
@@ -43,6 +26,29 @@ type Capabilities struct {
 	// Counter counts tokens as the model does. Default: the best one for the provider and
 	// the model.
 	Counter window.Counter
+}
+
+// maxReserve is how much of a window is kept free for the reply at most, in tokens. Models
+// may say far more, which they seldom do.
+const maxReserve = 16_384
+
+// capabilitiesOf returns what a model says about itself; ok is false if that is nothing.
+func capabilitiesOf(model provider.Model) (c Capabilities, ok bool) {
+	if model == nil {
+		return c, false
+	}
+	info := model.Info()
+	c = Capabilities{
+		Provider: info.Provider, Model: info.Model, ContextWindow: info.Window, MaxRequestBytes: info.MaxBytes,
+		MaxReply: min(info.MaxOutput, maxReserve),
+	}
+	if info.Window > 0 {
+		c.MaxReply = min(c.MaxReply, info.Window/4)
+	}
+	if counting, can := model.(Counting); can {
+		c.Counter = counting.Counter()
+	}
+	return c, info != provider.Info{}
 }
 
 // Request is what a model is sent.
@@ -80,8 +86,8 @@ var ErrEmptyReply = errors.New("the model's reply is empty")
 
 // The stop reasons of incomplete replies.
 const (
-	StopCancelled = "cancelled" // the caller no longer wanted it
-	StopFailed    = "error"     // the model or the way to it failed
+	StopCancelled = provider.StopCancelled // the caller no longer wanted it
+	StopFailed    = provider.StopFailed    // the model or the way to it failed
 )
 
 // MetaIncomplete is set in the metadata of an incomplete reply, to what ended it.

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-dev/coppice/conversation"
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
 )
@@ -299,7 +300,7 @@ func TestRegressionChainTotal(t *testing.T) {
 // up in each other's sessions.
 func TestRegressionCrossSessionBleed(t *testing.T) {
 	t.Parallel()
-	m := must(conversation.Open(t.TempDir(), &conversation.ManagerOptions{Sessions: *quiet(5), Model: echo{}}))(t)
+	m := must(conversation.Open(t.TempDir(), &conversation.ManagerOptions{Sessions: *quiet(5), Model: echo()}))(t)
 	defer m.Close()
 	ids := make([]string, 4)
 	for i := range ids {
@@ -331,12 +332,11 @@ func TestRegressionCrossSessionBleed(t *testing.T) {
 }
 
 // echo repeats what the user says.
-type echo struct{}
-
-func (echo) Respond(_ context.Context, r conversation.Request) (conversation.Reply, error) {
-	messages := r.Messages()
-	last := messages[len(messages)-1].Text()
-	return conversation.Reply{Content: []session.Content{session.Text("echo " + last)}, StopReason: "end_turn"}, nil
+func echo() provider.Func {
+	return provider.Func{Answer: func(_ context.Context, r *provider.Request, _ func(string) error) (*session.MessageEntry, error) {
+		last := session.TextOf(r.Entries[len(r.Entries)-1].Message.Content)
+		return &session.MessageEntry{Content: []session.Content{session.Text("echo " + last)}}, nil
+	}}
 }
 
 // Ids were not checked: load("../x") left the directory.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -16,7 +16,7 @@ import (
 // A reply is added when it is complete. If it ends early, because ctx ends or the model
 // fails, what has arrived is added, marked by its stop reason and MetaIncomplete, and
 // the error is returned with it.
-func (c *Chat) Respond(ctx context.Context, model Model, emit func(text string)) (Message, error) {
+func (c *Chat) Respond(ctx context.Context, model provider.Model, emit func(text string)) (Message, error) {
 	request, err := c.WithContext(ctx).Request()
 	if err != nil {
 		return Message{}, err
@@ -32,33 +32,21 @@ func (c *Chat) Respond(ctx context.Context, model Model, emit func(text string))
 	return c.AddAssistantMessage(reply)
 }
 
-// ask calls the model, streaming if the caller wants that and the model can. After an error,
-// the reply is what has arrived.
-func ask(ctx context.Context, model Model, request Request, emit func(string)) (Reply, error) {
-	streaming, can := model.(StreamingModel)
-	if emit == nil {
-		return model.Respond(ctx, request)
-	}
-	if !can {
-		reply, err := model.Respond(ctx, request)
-		if text := session.TextOf(reply.Content); err == nil && text != "" {
-			emit(text)
+// ask calls the model. After an error, the reply is what has arrived.
+func ask(ctx context.Context, model provider.Model, request Request, emit func(string)) (Reply, error) {
+	listen := func(e provider.Event) {
+		if e.Type == provider.EventText && emit != nil && ctx.Err() == nil {
+			emit(e.Text)
 		}
-		return reply, err
 	}
-	var arrived strings.Builder
-	reply, err := streaming.Stream(ctx, request, func(text string) error {
-		if err := ctx.Err(); err != nil {
-			return err // nobody is listening any more
-		}
-		arrived.WriteString(text)
-		emit(text)
-		return nil
-	})
-	if len(reply.Content) == 0 && arrived.Len() > 0 {
-		reply.Content = []session.Content{session.Text(arrived.String())}
+	response, err := provider.Respond(ctx, model, &provider.Request{Entries: request.Entries, Session: request.Conversation}, listen)
+	if response == nil {
+		return Reply{}, err
 	}
-	return reply, err
+	m := response.Message
+	return Reply{
+		Content: m.Content, Provider: m.Provider, Model: m.Model, StopReason: m.StopReason, ResponseID: m.ResponseID, Usage: m.Usage,
+	}, err
 }
 
 // addIncomplete stores what has arrived of a reply, and returns the cause.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/coppice-dev/coppice/conversation"
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -19,50 +20,48 @@ type script struct {
 	err     error
 	after   int    // how many words come before err; all if it is nil
 	partial bool   // whether what has arrived is also in the reply
+	silent  bool   // it tells nothing before it is done
+	empty   bool   // it tells everything, and returns nothing
 	onWord  func() // called before each word
 	calls   *[]string
 }
 
-func (s script) Respond(context.Context, conversation.Request) (conversation.Reply, error) {
-	s.note("plain")
-	if s.err != nil {
-		return conversation.Reply{}, s.err
-	}
-	return s.reply, nil
-}
+func (s script) model() provider.Model { return provider.Func{Answer: s.answer} }
 
-func (s script) note(how string) {
+func (s script) answer(ctx context.Context, _ *provider.Request, tell func(string) error) (*session.MessageEntry, error) {
 	if s.calls != nil {
-		*s.calls = append(*s.calls, how)
+		*s.calls = append(*s.calls, "asked")
 	}
-}
-
-func (s script) Stream(ctx context.Context, _ conversation.Request, emit func(string) error) (conversation.Reply, error) {
-	s.note("stream")
 	for i, word := range strings.SplitAfter(blocksText(s.reply.Content), " ") {
-		if s.err != nil && i == s.after {
+		if s.silent || s.err != nil && i == s.after {
 			break
 		}
 		if s.onWord != nil {
 			s.onWord()
 		}
-		if err := emit(word); err != nil {
-			return conversation.Reply{Model: "m"}, err
+		if err := tell(word); err != nil {
+			return nil, err
 		}
 	}
-	if s.err == nil {
-		return s.reply, ctx.Err()
-	}
-	if s.partial {
+	switch {
+	case s.err == nil && s.empty:
+		return messageOf(conversation.Reply{StopReason: "end_turn"}), nil
+	case s.err == nil:
+		return messageOf(s.reply), ctx.Err()
+	case s.partial:
 		half := s.reply
 		half.Content = append([]session.Content{session.Text("half")}, session.ToolUse("a", "ls", nil))
-		return half, s.err
+		return messageOf(half), s.err
 	}
-	return conversation.Reply{}, s.err
+	return nil, s.err
 }
 
-// plain hides that a model can stream.
-type plain struct{ conversation.Model }
+// messageOf returns a reply as a model's message.
+func messageOf(r conversation.Reply) *session.MessageEntry {
+	return &session.MessageEntry{
+		Content: r.Content, Model: r.Model, Provider: r.Provider, StopReason: r.StopReason, ResponseID: r.ResponseID, Usage: r.Usage,
+	}
+}
 
 func reply(text string) conversation.Reply {
 	return conversation.Reply{
@@ -75,11 +74,11 @@ func TestRespond(t *testing.T) {
 	t.Parallel()
 	var first *conversation.Message
 	for name, ask := range map[string]struct {
-		model  conversation.Model
+		model  provider.Model
 		stream bool
 	}{
-		"plain": {script{reply: reply("one two")}, false}, "streaming": {script{reply: reply("one two")}, true},
-		"a model that cannot stream": {plain{script{reply: reply("one two")}}, true},
+		"plain": {script{reply: reply("one two")}.model(), false}, "streaming": {script{reply: reply("one two")}.model(), true},
+		"a model that cannot stream": {script{reply: reply("one two"), silent: true}.model(), true},
 	} {
 		var got strings.Builder
 		var emit func(string)
@@ -107,21 +106,12 @@ func TestRespond(t *testing.T) {
 	}
 }
 
-// forgetful is a model that streams and then returns no content.
-type forgetful struct{ script }
-
-func (f forgetful) Stream(ctx context.Context, r conversation.Request, emit func(string) error) (conversation.Reply, error) {
-	reply, err := f.script.Stream(ctx, r, emit)
-	reply.Content = nil
-	return reply, err
-}
-
 // What was streamed is not lost if the reply lacks it.
 func TestStreamedTextCounts(t *testing.T) {
 	t.Parallel()
 	c := newSystem(t, newManager(t, "", 100))
 	must(c.AddUserMessage("hello"))(t)
-	m := must(c.Respond(t.Context(), forgetful{script{reply: reply("one two")}}, func(string) {}))(t)
+	m := must(c.Respond(t.Context(), script{reply: reply("one two"), empty: true}.model(), func(string) {}))(t)
 	if m.Text() != "one two" || m.StopReason != "end_turn" || m.Metadata[conversation.MetaIncomplete] != nil {
 		t.Errorf("%+v", m)
 	}
@@ -163,7 +153,7 @@ func TestIncompleteReply(t *testing.T) {
 			defer cancel()
 			c := newSystem(t, newManager(t, "", 100))
 			must(c.AddUserMessage("hello"))(t)
-			m, err := c.Respond(ctx, tt.model(cancel), func(string) {})
+			m, err := c.Respond(ctx, tt.model(cancel).model(), func(string) {})
 			wantError(t, err, tt.err)
 			want := []string{"user: hello"}
 			if tt.want != "" {
@@ -177,7 +167,7 @@ func TestIncompleteReply(t *testing.T) {
 			}
 			// The next request is a good one.
 			must(c.AddUserMessage("go on"))(t)
-			must(c.Respond(t.Context(), script{reply: reply("done")}, nil))(t)
+			must(c.Respond(t.Context(), script{reply: reply("done")}.model(), nil))(t)
 		})
 	}
 }
@@ -186,9 +176,9 @@ func TestRespondWithoutAReply(t *testing.T) {
 	t.Parallel()
 	c := newSystem(t, newManager(t, "", 100))
 	must(c.AddUserMessage("hello"))(t)
-	_, err := c.Respond(t.Context(), script{}, nil)
+	_, err := c.Respond(t.Context(), script{}.model(), nil)
 	wantError(t, err, conversation.ErrEmptyReply)
-	_, err = c.Respond(t.Context(), plain{script{err: errDown}}, func(string) { t.Error("something was streamed") })
+	_, err = c.Respond(t.Context(), script{err: errDown, silent: true}.model(), func(string) { t.Error("something was streamed") })
 	wantError(t, err, errDown)
 	if n := len(must(c.Conversation())(t).Messages); n != 1 {
 		t.Errorf("%d messages", n)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -13,7 +14,7 @@ var ErrAnswered = fmt.Errorf("nothing to retry: %w", session.ErrInvalid)
 
 // Retry asks a model to answer the last turn again: see Manager.Retry. An incomplete reply
 // stays in the log, on a branch of its own.
-func (c *Chat) Retry(ctx context.Context, model Model, emit func(text string)) (Message, error) {
+func (c *Chat) Retry(ctx context.Context, model provider.Model, emit func(text string)) (Message, error) {
 	id := c.ID()
 	if id == "" {
 		return Message{}, ErrAnswered

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-dev/coppice/conversation"
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/memory"
 )
@@ -25,7 +26,7 @@ func TestRetry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			first := newConversations(t, dir, conversation.ManagerOptions{Sessions: *quiet(100), Model: failing, SystemPrompt: "be brief"})
+			first := newConversations(t, dir, conversation.ManagerOptions{Sessions: *quiet(100), Model: failing.model(), SystemPrompt: "be brief"})
 			must(first.CreateConversation("A title"))(t)
 			id := first.Current().ID()
 			_, err := first.Process(t.Context(), conversation.Turn{Message: "hello", Stream: func(string) {}})
@@ -34,7 +35,7 @@ func TestRetry(t *testing.T) {
 			wantError(t, err, broken)
 
 			var seen []string
-			model := &witness{seen: &seen}
+			model := (&witness{seen: &seen}).model()
 			second := newConversations(t, dir, conversation.ManagerOptions{Sessions: *quiet(100), Model: model, SystemPrompt: "be brief"})
 			if got := must(second.Retry(t.Context(), id, nil))(t); got != "at last" {
 				t.Errorf("%q", got)
@@ -56,14 +57,16 @@ func TestRetry(t *testing.T) {
 // witness notes what it is sent.
 type witness struct{ seen *[]string }
 
-func (w *witness) Respond(_ context.Context, r conversation.Request) (conversation.Reply, error) {
-	*w.seen = entryTexts(r.Entries)
-	return reply("at last"), nil
+func (w *witness) model() provider.Model {
+	return provider.Func{Answer: func(_ context.Context, r *provider.Request, _ func(string) error) (*session.MessageEntry, error) {
+		*w.seen = entryTexts(r.Entries)
+		return messageOf(reply("at last")), nil
+	}}
 }
 
 func TestNothingToRetry(t *testing.T) {
 	t.Parallel()
-	m := newConversations(t, "", conversation.ManagerOptions{Sessions: *quiet(100), Model: echo{}, SystemPrompt: "be brief"})
+	m := newConversations(t, "", conversation.ManagerOptions{Sessions: *quiet(100), Model: echo(), SystemPrompt: "be brief"})
 	_, err := m.Retry(t.Context(), "", nil)
 	wantError(t, err, conversation.ErrAnswered)
 	must(m.Current().AddMessage("system", "a document", 0, nil))(t)
@@ -82,12 +85,13 @@ type tongue struct {
 	window int
 }
 
-func (m tongue) Respond(context.Context, conversation.Request) (conversation.Reply, error) {
-	return conversation.Reply{Content: []session.Content{session.Text(m.name)}, Provider: "p", Model: m.name}, nil
-}
-
-func (m tongue) Capabilities() conversation.Capabilities {
-	return conversation.Capabilities{Provider: "p", Model: m.name, ContextWindow: m.window}
+func (m tongue) model() provider.Model {
+	return provider.Func{
+		About: provider.Info{Provider: "p", Model: m.name, Window: m.window},
+		Answer: func(context.Context, *provider.Request, func(string) error) (*session.MessageEntry, error) {
+			return &session.MessageEntry{Content: []session.Content{session.Text(m.name)}, Provider: "p", Model: m.name}, nil
+		},
+	}
 }
 
 // Each conversation has its own model, window and limits, in every program.
@@ -100,13 +104,13 @@ func TestEachConversationHasItsOwn(t *testing.T) {
 		t.Cleanup(func() { _ = m.Close() })
 		return m
 	}
-	m := open(conversation.ManagerOptions{Model: tongue{"usual", 50_000}})
+	m := open(conversation.ManagerOptions{Model: tongue{"usual", 50_000}.model()})
 	usual, special := must(m.CreateConversation(""))(t), must(m.CreateConversation(""))(t)
-	do(t, m.UseModel(special, tongue{"special", 5000}))
+	do(t, m.UseModel(special, tongue{"special", 5000}.model()))
 	do(t, m.Sessions.Configure(usual, conversation.Config{MaxMessages: 2}))
-	other := open(conversation.ManagerOptions{Model: tongue{"usual", 50_000}, Models: func(provider, name string) conversation.Model {
-		if provider == "p" && name == "special" {
-			return tongue{"special", 5000}
+	other := open(conversation.ManagerOptions{Model: tongue{"usual", 50_000}.model(), Models: func(maker, name string) provider.Model {
+		if maker == "p" && name == "special" {
+			return tongue{"special", 5000}.model()
 		}
 		return nil
 	}})
@@ -138,7 +142,7 @@ func TestEachConversationHasItsOwn(t *testing.T) {
 		t.Errorf("the context is for %s/%s", c.Provider, c.Model)
 	}
 	// Who has no such model says so.
-	stranger := open(conversation.ManagerOptions{Model: echo{}})
+	stranger := open(conversation.ManagerOptions{Model: echo()})
 	_, err := stranger.ProcessMessage(t.Context(), "hello", special)
 	wantError(t, err, session.ErrInvalid)
 	// A setting goes along into the next session.

@@ -52,6 +52,9 @@ type Request struct {
 	// left of them.
 	Entries []session.Entry
 	Tools   []Tool
+	// Session names the conversation, for providers that find what they have
+	// cached by it. May be empty.
+	Session string
 	// Thinking is one of the Thinking levels; "" is the provider's default.
 	Thinking string
 	// MaxTokens limits the answer. Default: what the provider allows.

@@ -6,39 +6,40 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coppice-dev/coppice/conversation"
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 )
 
-// gardener is a model that knows little but remembers what it was asked. A real
-// one would send Request.Encode to its provider.
-type gardener struct{ storm bool }
+// gardener is a model that knows little but remembers what it was asked. A real one
+// comes from package client.
+func gardener(storm bool) provider.Model {
+	return provider.Func{
+		// How much the gardener can keep in mind.
+		About: provider.Info{Provider: "garden", Model: "gardener-1", Window: 8000, MaxOutput: 200},
+		Answer: func(_ context.Context, r *provider.Request, _ func(string) error) (*session.MessageEntry, error) {
+			if storm {
+				return nil, errStorm
+			}
+			return answerTo(r.Entries), nil
+		},
+	}
+}
 
 var errStorm = errors.New("the gardener is indoors: there is a storm")
 
-// Respond answers the last message by what it is sent of the conversation.
-func (g gardener) Respond(_ context.Context, r conversation.Request) (conversation.Reply, error) {
-	if g.storm {
-		return conversation.Reply{}, errStorm
-	}
+// answerTo answers the last message by what there is of the conversation.
+func answerTo(entries []session.Entry) *session.MessageEntry {
 	var asked []string
-	for _, m := range r.Messages() {
-		if m.Role == session.RoleUser {
-			asked = append(asked, m.Text())
+	for _, e := range entries {
+		if e.Message != nil && e.Message.Role == session.RoleUser {
+			asked = append(asked, session.TextOf(e.Message.Content))
 		}
 	}
 	text := advice(asked[len(asked)-1])
 	if n := len(asked); n > 1 {
 		text += fmt.Sprintf(" (You asked %d questions; the first was: %s)", n, asked[0])
 	}
-	return conversation.Reply{
-		Content: []session.Content{session.Text(text)}, Provider: "garden", Model: "gardener-1", StopReason: "end_turn",
-	}, nil
-}
-
-// Capabilities says how much the gardener can keep in mind.
-func (g gardener) Capabilities() conversation.Capabilities {
-	return conversation.Capabilities{Provider: "garden", Model: "gardener-1", ContextWindow: 8000, MaxReply: 200}
+	return &session.MessageEntry{Content: []session.Content{session.Text(text)}}
 }
 
 func advice(question string) string {

@@ -27,6 +27,7 @@ import (
 	"strings"
 
 	"github.com/coppice-dev/coppice/conversation"
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -36,14 +37,14 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := chat(ctx, os.Stdin, os.Stdout, *dir, gardener{storm: *storm}); err != nil {
+	if err := chat(ctx, os.Stdin, os.Stdout, *dir, gardener(*storm)); err != nil {
 		fmt.Fprintln(os.Stderr, "chat:", err)
 		os.Exit(1)
 	}
 }
 
 // chat talks until the input ends.
-func chat(ctx context.Context, in io.Reader, out io.Writer, dir string, model conversation.Model) (err error) {
+func chat(ctx context.Context, in io.Reader, out io.Writer, dir string, model provider.Model) (err error) {
 	m, err := conversation.Open(dir, &conversation.ManagerOptions{
 		Model: model, SystemPrompt: "You are a gardener. Answer in one sentence.",
 	})

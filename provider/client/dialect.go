@@ -67,7 +67,7 @@ var dialects = map[string]*dialect{
 		authorise: bearer,
 		encode: func(c *Client, r *provider.Request) (*provider.Encoded, error) {
 			own := strings.HasPrefix(c.base, "https://api.openai.com/")
-			return openai.EncodeChatRequest(r, c.info.Model, &openai.RequestOptions{OldLimit: !own})
+			return openai.EncodeChatRequest(r, c.info.Model, &openai.RequestOptions{Other: !own})
 		},
 		stream: func() provider.Stream { return openai.NewChatStream() },
 	},

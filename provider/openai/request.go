@@ -13,9 +13,9 @@ import (
 // accepts.
 type RequestOptions struct {
 	Chat ChatOptions
-	// OldLimit names the limit of an answer max_tokens, as most servers besides
-	// OpenAI's know it.
-	OldLimit bool
+	// Other: the server is not OpenAI's. Most know the limit of an answer as
+	// max_tokens, and may refuse members that they do not know.
+	Other bool
 }
 
 // EncodeChatRequest writes a request of Chat Completions that streams its answer.
@@ -36,10 +36,13 @@ func EncodeChatRequest(r *provider.Request, model string, opts *RequestOptions) 
 	o.Put("stream_options", json.RawMessage(`{"include_usage":true}`))
 	if r.MaxTokens > 0 {
 		name := "max_completion_tokens"
-		if opts.OldLimit {
+		if opts.Other {
 			name = "max_tokens"
 		}
 		o.Put(name, wire.Number(r.MaxTokens))
+	}
+	if !opts.Other { // others may refuse what they do not know
+		o.SetText("prompt_cache_key", r.Session)
 	}
 	setTemperature(&o, r)
 	if effort := effortOf(r.Thinking); effort != "" {
@@ -70,6 +73,7 @@ func EncodeResponsesRequest(r *provider.Request, model string) (*provider.Encode
 	o.SetStr("model", model)
 	o.Put("stream", json.RawMessage("true"))
 	o.Put("store", json.RawMessage("false"))
+	o.SetText("prompt_cache_key", r.Session)
 	if r.MaxTokens > 0 {
 		o.Put("max_output_tokens", wire.Number(r.MaxTokens))
 	}

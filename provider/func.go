@@ -1,0 +1,134 @@
+package provider
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Func is a Model that is a function: for models of one's own, and for tests.
+type Func struct {
+	About Info
+	// Answer returns the model's message. tell, for those who answer piece by piece,
+	// passes a piece of text on, and returns an error when nobody listens any more.
+	// If the message has no content, what was told is the content. With an error,
+	// the message is what there is of the answer; it may be nil.
+	Answer func(ctx context.Context, r *Request, tell func(text string) error) (*session.MessageEntry, error)
+}
+
+// Info returns About.
+func (f Func) Info() Info { return f.About }
+
+// Encode returns the request as a JSON object, for the record: nobody is sent it.
+func (f Func) Encode(r *Request) (*Encoded, error) {
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	body := []byte(`{"entries":[`)
+	for i := range r.Entries {
+		line, err := r.Entries[i].MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, line...)
+	}
+	body = append(body, `],"tools":[`...)
+	for i := range r.Tools {
+		tool := rawjson.Members{{Name: "name", Value: rawjson.Quote(r.Tools[i].Name)}}
+		tool.SetText("description", r.Tools[i].Description)
+		tool.Put("schema", r.Tools[i].Arguments())
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, tool.JSON()...)
+	}
+	return &Encoded{Body: append(body, `]}`...)}, nil
+}
+
+// Stream calls Answer. What it does not tell itself is told when it is complete.
+func (f Func) Stream(ctx context.Context, r *Request) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		if err := r.Check(); err != nil {
+			yield(Event{}, err)
+			return
+		}
+		var told []byte
+		stopped := false
+		m, err := f.Answer(ctx, r, func(text string) error {
+			if stopped || ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			told = append(told, text...)
+			if stopped = !yield(Event{Type: EventText, Text: text}, nil); stopped {
+				return context.Canceled
+			}
+			return nil
+		})
+		if stopped {
+			return
+		}
+		f.finish(ctx, m, string(told), err, yield)
+	}
+}
+
+func (f Func) finish(ctx context.Context, m *session.MessageEntry, told string, cause error, yield func(Event, error) bool) {
+	whole := session.MessageEntry{Role: session.RoleAssistant, Provider: f.About.Provider, Model: f.About.Model}
+	if m != nil {
+		whole = *m
+		whole.Role = session.RoleAssistant
+	}
+	if len(whole.Content) == 0 && told != "" {
+		whole.Content = []session.Content{session.Text(told)}
+	}
+	if cause != nil {
+		if whole.StopReason = StopFailed; ctx.Err() != nil {
+			whole.StopReason = StopCancelled
+		}
+		e := Event{}
+		if len(whole.Content) > 0 {
+			e = Event{Type: EventStop, Response: &Response{Message: &whole, Partial: true}}
+		}
+		yield(e, cause)
+		return
+	}
+	if whole.StopReason == "" {
+		whole.StopReason = StopEndTurn
+		if slices.ContainsFunc(whole.Content, func(c session.Content) bool { return c.ToolUse != nil }) {
+			whole.StopReason = StopToolUse
+		}
+	}
+	if told == "" && !f.tellAll(whole.Content, yield) {
+		return
+	}
+	yield(Event{Type: EventStop, Response: &Response{Message: &whole}}, nil)
+}
+
+// tellAll yields the content of a message that came at once.
+func (f Func) tellAll(content []session.Content, yield func(Event, error) bool) bool {
+	for i, c := range content {
+		e := Event{Block: i}
+		switch {
+		case c.Text != nil:
+			e.Type, e.Text = EventText, c.Text.Content
+		case c.Thinking != nil:
+			e.Type, e.Text = EventThinking, c.Thinking.Content
+		case c.ToolUse != nil:
+			if !yield(Event{Type: EventCallStart, Block: i, Call: &session.ToolUseContent{ID: c.ToolUse.ID, Name: c.ToolUse.Name}}, nil) {
+				return false
+			}
+			e.Type, e.Call = EventCallEnd, c.ToolUse
+		default:
+			continue
+		}
+		if (e.Text != "" || e.Call != nil) && !yield(e, nil) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,58 @@
+package provider_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// TestFunc: what a function tells and what it returns come as one answer, and what
+// it told before it failed is kept.
+func TestFunc(t *testing.T) {
+	errDown := errors.New("down")
+	two := []session.Content{session.Text("one"), session.ToolUse("c", "now", nil)}
+	for name, tt := range map[string]struct {
+		tell    []string
+		message *session.MessageEntry
+		err     error
+		events  int
+		text    string
+		stop    string
+	}{
+		"at once":         {nil, &session.MessageEntry{Content: two}, nil, 4, "one", provider.StopToolUse},
+		"piece by piece":  {[]string{"o", "ne"}, nil, nil, 3, "one", provider.StopEndTurn},
+		"both":            {[]string{"o", "ne"}, &session.MessageEntry{Content: two[:1], StopReason: "odd"}, nil, 3, "one", "odd"},
+		"fails at once":   {nil, nil, errDown, 0, "", ""},
+		"fails midway":    {[]string{"o"}, nil, errDown, 1, "o", provider.StopFailed},
+		"fails with part": {nil, &session.MessageEntry{Content: two}, errDown, 0, "one", provider.StopFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := provider.Func{Answer: func(_ context.Context, _ *provider.Request, tell func(string) error) (*session.MessageEntry, error) {
+				for _, text := range tt.tell {
+					if err := tell(text); err != nil {
+						return nil, err
+					}
+				}
+				return tt.message, tt.err
+			}}
+			events := 0
+			request := &provider.Request{Entries: []session.Entry{{Type: session.TypeMessage, Message: &session.MessageEntry{Role: session.RoleUser}}}}
+			r, err := provider.Respond(t.Context(), m, request, func(provider.Event) { events++ })
+			if !errors.Is(err, tt.err) || events != tt.events {
+				t.Fatalf("%d events, error %v, want %d, %v", events, err, tt.events, tt.err)
+			}
+			if tt.text == "" {
+				if r != nil {
+					t.Errorf("it answers %+v", r)
+				}
+				return
+			}
+			if session.TextOf(r.Message.Content) != tt.text || r.Message.StopReason != tt.stop || r.Partial != (tt.err != nil) || r.Message.Role != session.RoleAssistant {
+				t.Errorf("it answers %+v, stopped by %q", r, r.Message.StopReason)
+			}
+		})
+	}
+}
