@@ -26,9 +26,11 @@ type ResumeRequest struct {
 
 // ResumeResult is how to continue.
 type ResumeResult struct {
-	Session string       `json:"session"`
-	Agent   string       `json:"agent"`         // the program's format
-	Dir     string       `json:"dir,omitempty"` // where to run the command
+	Session string `json:"session"`
+	Agent   string `json:"agent"`         // the program's format
+	Dir     string `json:"dir,omitempty"` // where to run the command
+	// Load is a command to run first, for a program that has to be given its files.
+	Load    []string     `json:"load,omitempty"`
 	Command []string     `json:"command"`
 	Written []string     `json:"written,omitempty"` // the files that the program needed
 	Losses  []ExportLoss `json:"losses,omitempty"`  // what they cannot hold
@@ -89,6 +91,9 @@ func (t *Transfer) writeToResume(ctx context.Context, c *Conversation, format *t
 		return err
 	}
 	result.Command, result.Written = format.Resume(done.Native), done.Paths
+	if format.Load != nil {
+		result.Load = format.Load(done.Paths[0])
+	}
 	result.Losses = countLosses(done.Losses)
 	return nil
 }

@@ -24,6 +24,10 @@ type Format struct {
 	// Resume returns the command that goes on with a conversation in the program,
 	// run in the conversation's directory. Nil means that it has none.
 	Resume func(id string) []string
+	// Load returns the command that makes the program take in a file that Write made,
+	// run in the conversation's directory before that of Resume. Nil means that the
+	// program finds its files by itself.
+	Load func(path string) []string
 	// Write makes the program's files of a conversation. Nil means that the
 	// format is only read.
 	Write func(ctx context.Context, s *Script, env Env) (*Output, error)

@@ -60,6 +60,9 @@ func (a *app) runResume(cmd *cobra.Command, r coppice.ResumeRequest, printOnly b
 		return a.printJSON(found)
 	case printOnly:
 		line := plain.Command(found.Command...)
+		if len(found.Load) > 0 {
+			line = plain.Command(found.Load...) + " && " + line
+		}
 		if found.Dir != "" {
 			line = plain.Command("cd", found.Dir) + " && " + line
 		}
@@ -82,6 +85,13 @@ func (a *app) start(found *coppice.ResumeResult) error {
 	}
 	if err := errors.Join(a.out.Flush(), a.err.Flush()); err != nil {
 		return err
+	}
+	if len(found.Load) > 0 {
+		load := exec.Command(program, found.Load[1:]...) // the same program
+		load.Stdout, load.Stderr = os.Stderr, os.Stderr
+		if err := load.Run(); err != nil {
+			return hinted(fmt.Errorf("resume: %s: %w", plain.Command(found.Load...), err), "--print prints the commands")
+		}
 	}
 	return become(program, found.Command)
 }

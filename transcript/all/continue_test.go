@@ -1,6 +1,7 @@
 package all_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,9 @@ import (
 	"github.com/coppice-dev/coppice/transcript/format/claudecode"
 	"github.com/coppice-dev/coppice/transcript/format/codex"
 	"github.com/coppice-dev/coppice/transcript/format/geminicli"
+	"github.com/coppice-dev/coppice/transcript/format/opencode"
 	"github.com/coppice-dev/coppice/transcript/format/pi"
+	"github.com/coppice-dev/coppice/transcript/transcripttest"
 )
 
 // TestGoOnElsewhere: what a program adds to an exported conversation comes back to
@@ -27,11 +30,64 @@ func TestGoOnElsewhere(t *testing.T) {
 		{claudecode.Format(), `{"parentUuid":"LEAF","isSidechain":false,"sessionId":"SESSION","cwd":"/p","version":"2.1.42","type":"user","message":{"role":"user","content":"more"},"uuid":"11111111-2222-4333-8444-555555555555","timestamp":"2026-03-01T00:30:00.000Z"}`},
 		{pi.Format(), `{"type":"message","id":"deadbeef","parentId":"LEAF","timestamp":"2026-03-01T00:30:00.000Z","message":{"role":"user","content":[{"type":"text","text":"more"}],"timestamp":1772325000000}}`},
 	} {
-		t.Run(test.format.Name, func(t *testing.T) { goOn(t, test.format, test.more) })
+		t.Run(test.format.Name, func(t *testing.T) {
+			goOn(t, test.format, func(path, leaf, native string) string {
+				appendLine(t, path, test.more, leaf, native)
+				return path
+			})
+		})
 	}
+	t.Run("opencode", func(t *testing.T) {
+		goOn(t, opencode.Format(), func(path, _, native string) string { return takeIn(t, path, native) })
+	})
 }
 
-func goOn(t *testing.T, format *transcript.Format, more string) {
+// takeIn makes of an exported file what opencode has after it has imported the file
+// and gone on: a database, in a place of its own.
+func takeIn(t *testing.T, path, native string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Messages []struct {
+			Info  map[string]any
+			Parts []map[string]any
+		}
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		t.Fatal(err)
+	}
+	text := func(v any) string {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.ReplaceAll(string(raw), "'", "''")
+	}
+	statements := []string{
+		"CREATE TABLE session (id TEXT, title TEXT, directory TEXT, time_created INTEGER)",
+		"CREATE TABLE message (id TEXT, session_id TEXT, time_created INTEGER, data TEXT)",
+		"CREATE TABLE part (id TEXT, message_id TEXT, session_id TEXT, data TEXT)",
+		"INSERT INTO session VALUES('" + native + "', 'x', '/p', 1)",
+		`INSERT INTO message VALUES('msg_more', '` + native + `', 9999999999999, '{"role":"user","time":{"created":9999999999999}}')`,
+		`INSERT INTO part VALUES('prt_more', 'msg_more', '` + native + `', '{"type":"text","text":"more"}')`,
+	}
+	for _, m := range file.Messages {
+		id := m.Info["id"].(string)
+		created := text(m.Info["time"].(map[string]any)["created"])
+		statements = append(statements, "INSERT INTO message VALUES('"+id+"', '"+native+"', "+created+", '"+text(m.Info)+"')")
+		for _, p := range m.Parts {
+			statements = append(statements, "INSERT INTO part VALUES('"+p["id"].(string)+"', '"+id+"', '"+native+"', '"+text(p)+"')")
+		}
+	}
+	return transcripttest.Database(t, "opencode.db", statements...)
+}
+
+// goOn exports a session, has a program go on with it, and imports what the program
+// has then, from where it has it.
+func goOn(t *testing.T, format *transcript.Format, more func(path, leaf, native string) string) {
 	st, err := file.Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -61,11 +117,11 @@ func goOn(t *testing.T, format *transcript.Format, more string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	appendLine(t, out.Paths[0], more, leaf, out.Native)
+	grownPath := more(out.Paths[0], leaf, out.Native)
 	im := &transcript.Importer{Store: st, Ledger: ledger}
 	for round, want := range []int{1, 0} {
 		im.Again = round > 0
-		f, err := transcript.OpenFile(out.Paths[0])
+		f, err := transcript.OpenFile(grownPath)
 		if err != nil {
 			t.Fatal(err)
 		}

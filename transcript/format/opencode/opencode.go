@@ -1,6 +1,6 @@
 // Package opencode reads the sessions of opencode: the tree of JSON files of its
 // early versions, the database of the later ones, and what `opencode export`
-// prints.
+// prints. It writes what `opencode import` reads.
 //
 // In all of them a session is a list of messages, and a message a list of parts.
 // A tool's call and its result are one part there, and two messages here.
@@ -22,7 +22,7 @@ import (
 
 // Format returns the format.
 func Format() *transcript.Format {
-	return &transcript.Format{Name: "opencode", Title: "opencode", Detect: detect, Read: read, Places: places, Resume: resume}
+	return &transcript.Format{Name: "opencode", Title: "opencode", Detect: detect, Read: read, Places: places, Resume: resume, Load: load, Write: write}
 }
 
 func resume(id string) []string { return []string{"opencode", "--session", id} }

@@ -27,6 +27,7 @@ type splitter struct {
 	said    piece
 	results []session.Content
 	steps   int  // that have ended
+	inStep  bool // what comes is of one response, until the step ends
 	charged bool // a step said what it cost
 }
 
@@ -43,9 +44,9 @@ func (s *splitter) flush() {
 }
 
 // say adds something that was said. Where tools have answered, it was said after
-// that.
+// that, unless it is of the same step: tools answer when the model has ended.
 func (s *splitter) say(c session.Content, injected bool) {
-	if len(s.results) > 0 && c.ToolUse == nil || len(s.said.content) > 0 && s.said.injected != injected {
+	if len(s.results) > 0 && c.ToolUse == nil && !s.inStep || len(s.said.content) > 0 && s.said.injected != injected {
 		s.flush()
 	}
 	s.said.injected = injected
@@ -72,7 +73,11 @@ func (s *splitter) add(part loose.Value) {
 		s.endStep(part)
 	case "subtask":
 		s.say(session.Text(part.Get("prompt").Text()), true)
-	case "step-start", "patch", "snapshot", "agent", "retry", "compaction":
+	case "step-start":
+		s.flush()
+		s.inStep = true
+		s.to.Count(kind+" part", transcript.OnlyKept, 1)
+	case "patch", "snapshot", "agent", "retry", "compaction":
 		s.to.Count(kind+" part", transcript.OnlyKept, 1)
 	default:
 		s.to.Count(kind+" part", "unknown block", 1)
@@ -84,6 +89,7 @@ func (s *splitter) add(part loose.Value) {
 // request to the model.
 func (s *splitter) endStep(part loose.Value) {
 	s.flush()
+	s.inStep = false
 	s.steps++
 	usage := usageOf(part)
 	for i := len(s.pieces) - 1; i >= 0; i-- {

@@ -1,0 +1,397 @@
+package opencode
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/render/plain"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/residue"
+)
+
+// write makes a file that `opencode import` reads. opencode keeps sessions in a
+// database, which is not ours to write; the file lies beside it until it is imported.
+// opencode adds the messages that it does not have yet, by their ids: so a
+// conversation that went on here can be exported and imported again.
+func write(ctx context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
+	w := &writer{script: s, id: sessionID(s), byEntry: make(map[string]string), used: make(map[string]bool)}
+	if w.created = s.Header.CreatedAt; w.created.IsZero() {
+		w.created = s.Now
+	}
+	w.known = parts(ctx, env, w.id)
+	w.messages()
+	w.listLosses()
+	var doc residue.Object
+	doc.Set("info", w.info())
+	doc.Set("messages", residue.List(w.list))
+	base := filepath.Join(env.Dir("XDG_DATA_HOME", ".local/share"), "opencode", "coppice")
+	path := w.id + ".json"
+	return &transcript.Output{
+		Files:  []transcript.OutputFile{{Path: path, Data: append(doc.Indented(), '\n')}},
+		Base:   base,
+		Resume: plain.Command(load(filepath.Join(base, path))...) + " && " + plain.Command(resume(w.id)...),
+		Losses: w.losses,
+	}, nil
+}
+
+func load(path string) []string { return []string{"opencode", "import", path} }
+
+var isSessionID = regexp.MustCompile(`^ses_[A-Za-z0-9_-]+$`)
+
+func sessionID(s *transcript.Script) string {
+	if isSessionID.MatchString(s.NativeID) {
+		return s.NativeID
+	}
+	return idOf("ses_", s.Header.ID)
+}
+
+// idOf makes an id of opencode's form that stands for one of ours.
+func idOf(prefix, id string) string {
+	return prefix + strings.ReplaceAll(transcript.HashID(prefix, id), "-", "")[:26]
+}
+
+// writer makes the messages of a session.
+type writer struct {
+	script  *transcript.Script
+	id      string
+	created time.Time
+	list    []jsonText
+	losses  []transcript.Loss
+
+	at      int64             // the time of the last message, in milliseconds
+	count   int               // of the ids made for that time
+	byEntry map[string]string // the message that each entry became
+	used    map[string]bool   // the ids of messages
+	user    string            // the last message of the user
+	model   model             // of the last answer
+	total   session.Usage
+	known   known
+}
+
+// model is a model as opencode names it.
+type model struct{ provider, name string }
+
+func (w *writer) lose(id, what, why string) {
+	w.losses = append(w.losses, transcript.Loss{EntryID: id, What: what, Why: why})
+}
+
+// info is what is said of the session as a whole.
+func (w *writer) info() jsonText {
+	s := w.script
+	fact := func(name, otherwise string) string {
+		if text, ok := s.Facts[name].(string); ok && text != "" {
+			return text
+		}
+		return otherwise
+	}
+	var o, at residue.Object
+	o.Set("id", w.id)
+	o.Set("slug", fact("slug", "coppice-"+idOf("", w.id)[:8]))
+	o.Set("projectID", "global") // that of the directory in which it is imported takes its place
+	o.Set("directory", s.Header.CWD)
+	if parent := s.Header.ParentSession; parent != "" && s.Header.Relation == session.RelationSubagent {
+		o.Set("parentID", fact("parentID", idOf("ses_", parent)))
+	}
+	o.Set("title", w.title())
+	o.Set("version", fact("version", "1.18.33"))
+	o.SetText("agent", fact("agent", ""))
+	o.Set("cost", float64(w.total.CostMicroUSD)/1e6)
+	o.Set("tokens", tokens(&w.total))
+	at.Set("created", w.created.UnixMilli())
+	at.Set("updated", max(w.at, w.created.UnixMilli()))
+	o.Set("time", at.JSON())
+	return o.JSON()
+}
+
+// title is the session's name, or how it begins.
+func (w *writer) title() string {
+	if w.script.Name != "" {
+		return w.script.Name
+	}
+	for i := range w.script.Path {
+		m := w.script.Path[i].Message
+		if m == nil || m.Role != session.RoleUser || len(m.Content) == 0 || m.Content[0].Text == nil || isInjected(m) {
+			continue
+		}
+		line, _, _ := strings.Cut(strings.TrimSpace(m.Content[0].Text.Content), "\n")
+		if text := []rune(line); len(text) > 0 {
+			return string(text[:min(len(text), maxTitle)])
+		}
+	}
+	return "Untitled"
+}
+
+const maxTitle = 80
+
+// isInjected reports whether a program put a message there.
+func isInjected(m *session.MessageEntry) bool {
+	injected, _ := m.Metadata["injected"].(bool)
+	return injected
+}
+
+// messages writes what a model is sent now, and what a compaction stands for before
+// it: opencode keeps that too, and does not send it.
+func (w *writer) messages() {
+	before, entries := w.arrange()
+	w.model = firstModel(slices.Concat(entries, before))
+	for _, part := range [][]session.Entry{before, entries} {
+		part = transcript.JoinReplies(part)
+		for i := range part {
+			w.entry(&part[i], part[i+1:])
+		}
+	}
+}
+
+// arrange returns the entries in the order of the file: what was left out of the
+// context, then the context, in which a compaction stands after what it kept.
+func (w *writer) arrange() (before, entries []session.Entry) {
+	place := make(map[string]int)
+	for i := range w.script.Path {
+		place[w.script.Path[i].ID] = i
+	}
+	entries = slices.Clone(w.script.Context.Entries)
+	first := slices.IndexFunc(entries, func(e session.Entry) bool { return e.Compaction != nil })
+	if first < 0 {
+		return nil, entries
+	}
+	at, kept := place[entries[first].ID], first+1
+	for kept < len(entries) {
+		if i, ok := place[entries[kept].ID]; !ok && !isInterruption(&entries[kept]) || ok && i > at {
+			break
+		}
+		kept++
+	}
+	begins := at
+	if kept > first+1 {
+		begins = place[entries[first+1].ID]
+	}
+	before = slices.DeleteFunc(slices.Clone(w.script.Path[:begins]), func(e session.Entry) bool {
+		return e.Message == nil && e.Compaction == nil || e.Message != nil && e.Message.Role == session.RoleSystem
+	})
+	compaction := entries[first]
+	return before, slices.Concat(entries[:first], entries[first+1:kept], []session.Entry{compaction}, entries[kept:])
+}
+
+// isInterruption reports whether an entry is what a context has in the place of
+// results that never came.
+func isInterruption(e *session.Entry) bool { return strings.HasPrefix(e.ID, session.InterruptedPrefix) }
+
+// firstModel is the model that answers first. opencode wants one for each prompt.
+func firstModel(entries []session.Entry) model {
+	for i := range entries {
+		if m := entries[i].Message; m != nil && m.Role == session.RoleAssistant && m.Model != "" {
+			return modelOf(m)
+		}
+	}
+	return model{"unknown", "unknown"}
+}
+
+func modelOf(m *session.MessageEntry) model {
+	found := model{m.Provider, m.Model}
+	if found.provider == "" {
+		found.provider = "unknown"
+	}
+	if found.name == "" {
+		found.name = "unknown"
+	}
+	return found
+}
+
+func (w *writer) entry(e *session.Entry, after []session.Entry) {
+	switch {
+	case e.Compaction != nil:
+		w.compaction(e)
+	case e.BranchSummary != nil:
+		w.say(e, "Summary of a branch of the conversation that was left: "+e.BranchSummary.Summary)
+	case e.Merge != nil:
+		w.say(e, "Summary of another branch of the conversation: "+e.Merge.Summary)
+	case e.Message == nil:
+	case e.Message.Role == session.RoleSystem:
+		w.lose(e.ID, "system prompt", "opencode has its own")
+	case e.Message.Role == session.RoleAssistant:
+		w.answer(e, resultsAfter(after))
+	case e.Message.Role != session.RoleTool:
+		m := w.begin(e)
+		m.content(e.Message)
+		m.end(w.prompt(m))
+	}
+}
+
+// resultsAfter returns the results that follow an answer, with their times.
+func resultsAfter(entries []session.Entry) map[string]result {
+	found := make(map[string]result)
+	for i := range entries {
+		m := entries[i].Message
+		if m == nil || m.Role != session.RoleTool {
+			break
+		}
+		for _, c := range m.Content {
+			if c.ToolResult != nil {
+				found[c.ToolResult.ToolUseID] = result{c.ToolResult, entries[i].Timestamp}
+			}
+		}
+	}
+	return found
+}
+
+// say writes what stands for a part of the conversation as the user's words.
+func (w *writer) say(e *session.Entry, text string) {
+	m := w.begin(e)
+	m.text(text, true)
+	m.end(w.prompt(m))
+}
+
+// compaction writes the request for a summary, and the summary.
+func (w *writer) compaction(e *session.Entry) {
+	m := w.begin(e)
+	part := m.part("compaction", "")
+	part.Set("auto", false)
+	if kept := w.byEntry[e.Compaction.FirstKeptEntryID]; kept != "" {
+		part.Set("tail_start_id", kept)
+	}
+	m.add(part)
+	m.end(w.prompt(m))
+	asked := w.user
+	summary := w.begin(&session.Entry{ID: e.ID + " summary", Timestamp: e.Timestamp})
+	w.byEntry[e.ID] = summary.id
+	summary.text(e.Compaction.Summary, false)
+	info := w.reply(summary, w.model, nil)
+	info.Set("parentID", asked)
+	info.Set("summary", true)
+	info.Set("mode", "compaction")
+	info.Set("agent", "compaction")
+	info.Set("finish", "stop")
+	summary.end(info)
+}
+
+// answer writes what a model thought, said and called, with what tools answered.
+func (w *writer) answer(e *session.Entry, results map[string]result) {
+	m := w.begin(e)
+	w.model = modelOf(e.Message)
+	m.add(m.part("step-start", ""))
+	m.results = results
+	m.content(e.Message)
+	finish := m.part("step-finish", "")
+	reason := stopReason(e.Message)
+	finish.Set("reason", reason)
+	finish.Set("cost", cost(e.Message.Usage))
+	finish.Set("tokens", tokens(e.Message.Usage))
+	m.add(finish)
+	info := w.reply(m, w.model, e.Message.Usage)
+	info.Set("finish", reason)
+	if failed, ok := e.Message.Metadata["error"].(map[string]any); ok && failed["name"] == "MessageAbortedError" {
+		info.Set("error", failed)
+	}
+	w.total = *transcript.AddUsage(&w.total, e.Message.Usage)
+	m.end(info)
+}
+
+func stopReason(m *session.MessageEntry) string {
+	if slices.ContainsFunc(m.Content, func(c session.Content) bool { return c.ToolUse != nil }) {
+		return "tool-calls"
+	}
+	if m.StopReason == "length" || m.StopReason == "max_tokens" {
+		return "length"
+	}
+	return "stop"
+}
+
+// prompt is what opencode says of a message of the user.
+func (w *writer) prompt(m *message) residue.Object {
+	o := m.info("user")
+	var used residue.Object
+	used.Set("providerID", w.model.provider)
+	used.Set("modelID", w.model.name)
+	o.Set("agent", "build")
+	o.Set("model", used.JSON())
+	w.user = m.id
+	return o
+}
+
+// reply is what opencode says of a message of a model.
+func (w *writer) reply(m *message, by model, u *session.Usage) residue.Object {
+	o := m.info("assistant")
+	parent := w.user
+	if parent == "" {
+		parent = idOf("msg_", w.id) // opencode wants one; it need not be there
+	}
+	var path residue.Object
+	path.Set("cwd", w.script.Header.CWD)
+	path.Set("root", w.script.Header.CWD)
+	o.Set("parentID", parent)
+	o.Set("modelID", by.name)
+	o.Set("providerID", by.provider)
+	o.Set("mode", "build")
+	o.Set("agent", "build")
+	o.Set("path", path.JSON())
+	o.Set("cost", cost(u))
+	o.Set("tokens", tokens(u))
+	return o
+}
+
+func cost(u *session.Usage) float64 {
+	if u == nil {
+		return 0
+	}
+	return float64(u.CostMicroUSD) / 1e6
+}
+
+// tokens has the counts as opencode has them: what was thought is not part of the
+// output.
+func tokens(u *session.Usage) jsonText {
+	if u == nil {
+		u = &session.Usage{}
+	}
+	var o, cache residue.Object
+	cache.Set("read", u.CacheRead)
+	cache.Set("write", u.CacheWrite)
+	o.Set("input", u.Input)
+	o.Set("output", max(u.Output-u.Reasoning, 0))
+	o.Set("reasoning", u.Reasoning)
+	o.Set("cache", cache.JSON())
+	return o.JSON()
+}
+
+func (w *writer) listLosses() {
+	onPath := make(map[string]bool)
+	for _, e := range w.script.Path {
+		onPath[e.ID] = true
+	}
+	elsewhere := 0
+	for _, e := range w.script.All {
+		switch {
+		case !onPath[e.ID] && e.Message != nil:
+			elsewhere++
+		case e.Label != nil:
+			w.lose(e.ID, "label", "opencode has no labels")
+		}
+	}
+	if elsewhere > 0 {
+		w.lose("", "branch", fmt.Sprintf("a session of opencode is one branch; %d messages on others are left out", elsewhere))
+	}
+}
+
+// isNative tells the ids of messages that came from opencode.
+func isNative(id string) bool { return strings.HasPrefix(id, "msg_") }
+
+// messageID returns the id of the message that an entry becomes. They ascend, as
+// opencode's do: the first digits are the time.
+func (w *writer) messageID(e *session.Entry) string {
+	if native, _, _ := strings.Cut(e.ID, "/"); isNative(native) && !w.used[native] {
+		return native
+	}
+	return w.ascending("msg_", e.ID)
+}
+
+// ascending makes an id that follows all that were made before.
+func (w *writer) ascending(prefix, stands string) string {
+	w.count++
+	stamp := uint64(w.at)*0x1000 + uint64(w.count)
+	return fmt.Sprintf("%s%012x%s", prefix, stamp&0xffffffffffff, idOf("", w.id+stands)[:14])
+}
