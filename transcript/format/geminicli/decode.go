@@ -32,7 +32,7 @@ func kindOf(v loose.Value) string {
 func decode(v loose.Value, answered map[string]bool) (said session.Entry, results []session.Content) {
 	switch kind := kindOf(v); {
 	case kind == "user" && len(blocks(v, "user")) > 0:
-		said = decodeUser(unheard(blocks(v, "user"), answered))
+		said = decodeUser(unheard(blocks(v, "user"), answered), isMarked(v))
 		if said.Message.Role == session.RoleTool {
 			return said, nil // it is written with its calls
 		}
@@ -81,6 +81,9 @@ func partsOf(v loose.Value) json.RawMessage {
 func blocks(v loose.Value, role string) []session.Content {
 	var parts []json.RawMessage
 	for part := range loose.Value(partsOf(v)).Items() {
+		if part.Get("text").Text() == marker {
+			continue
+		}
 		if part.IsString() {
 			var o residue.Object
 			o.Set("text", part.Raw())
@@ -135,23 +138,27 @@ func says(v loose.Value) string {
 	return text.String()
 }
 
-func decodeUser(content []session.Content) session.Entry {
+func decodeUser(content []session.Content, marked bool) session.Entry {
 	m := &session.MessageEntry{Role: session.RoleUser, Content: content}
 	if !slices.ContainsFunc(content, func(c session.Content) bool { return c.ToolResult == nil }) {
 		m.Role = session.RoleTool
 		return session.Entry{Type: session.TypeMessage, Message: m}
 	}
-	if isInjected(m.Content) {
+	if !marked && isInjected(m.Content) {
 		m.Metadata = map[string]any{"injected": true}
 	}
 	return session.Entry{Type: session.TypeMessage, Message: m}
 }
 
+// isMarked reports whether a message has the marker of one that is meant for the
+// model, whatever it begins with.
+func isMarked(v loose.Value) bool { return v.Get("content").First().Get("text").Text() == marker }
+
 // isInjected reports whether a message is none that the human wrote for the
 // model: commands, and what the program says in the user's name.
 func isInjected(content []session.Content) bool {
-	if content[0].Text == nil {
-		return false
+	if len(content) == 0 || content[0].Text == nil {
+		return len(content) == 0
 	}
 	text := strings.TrimSpace(content[0].Text.Content)
 	return text == "" && len(content) == 1 || slices.ContainsFunc([]string{"/", "?", "<session_context>", "<hook_context>", "<state_snapshot>"},

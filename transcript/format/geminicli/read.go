@@ -219,7 +219,7 @@ func (r *reader) find(from int, native string) int {
 func (r *reader) silent(list []*message) bool {
 	return !slices.ContainsFunc(list, func(m *message) bool {
 		kind := kindOf(m.value)
-		return kind == "gemini" || kind == "user" && !r.isEcho(m.value) && !isInjected(blocks(m.value, "user"))
+		return kind == "gemini" || kind == "user" && !r.isEcho(m.value) && (isMarked(m.value) || !isInjected(blocks(m.value, "user")))
 	})
 }
 

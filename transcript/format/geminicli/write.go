@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -131,8 +132,54 @@ func (w *writer) message(e *session.Entry, results []session.Content) {
 		}
 	}
 	made := loose.Value(encodeMessage(e.Message, results))
-	made = loose.Value(residue.Restore(made, residue.In(e.Extra, name)))
+	if whole := loose.Value(residue.Restore(made, residue.In(e.Extra, name))); isCurrent(whole) {
+		made = whole
+	}
+	if e.Message.Role != session.RoleAssistant && w.isPassedOver(e.Message) {
+		made = marked(made)
+	}
 	w.put(e, residue.Object(made.Except()))
+}
+
+// isCurrent reports whether a message is in the form that the program reads. Early
+// versions had other forms.
+func isCurrent(v loose.Value) bool {
+	kind := v.Get("type").Text()
+	return (kind == "user" || kind == "gemini") && v.Has("content")
+}
+
+// marker stands before a message that the program would take for a command of its
+// own, and not send to the model. It is a space of no width, which is not trimmed.
+const marker = "\u200b"
+
+// isPassedOver reports whether the program would leave a message out when it resumes,
+// although the model was sent it.
+func (w *writer) isPassedOver(m *session.MessageEntry) bool {
+	if injected, _ := m.Metadata["injected"].(bool); injected && w.script.NativeID != "" {
+		return false // it is the program's own
+	}
+	text := ""
+	for _, c := range m.Content {
+		if c.Text != nil {
+			text += c.Text.Content
+		}
+	}
+	text = strings.TrimSpace(text)
+	return slices.ContainsFunc([]string{"/", "?", "<session_context>", "<hook_context>"},
+		func(beginning string) bool { return strings.HasPrefix(text, beginning) })
+}
+
+// marked is a message with the marker before it.
+func marked(v loose.Value) loose.Value {
+	var part residue.Object
+	part.Set("text", marker)
+	list := []json.RawMessage{part.JSON()}
+	for p := range loose.Value(partsOf(v)).Items() {
+		list = append(list, p.Raw())
+	}
+	o := residue.Object(v.Except())
+	o.Set("content", residue.List(list))
+	return loose.Value(o.JSON())
 }
 
 // put writes a message with its id and time in front.

@@ -230,3 +230,34 @@ func TestWriteTornReply(t *testing.T) {
 		t.Errorf("a result is missing: %s", data)
 	}
 }
+
+// TestWriteWhatLooksLikeACommand: Gemini CLI passes over prompts that begin with a
+// slash or a question mark when it resumes. Those of other programs were sent.
+func TestWriteWhatLooksLikeACommand(t *testing.T) {
+	s, err := transcripttest.ScriptOf(t.Context(), session.Header{Type: session.TypeSession, ID: "s", Version: 1, CWD: "/p"}, []session.Entry{
+		{Type: session.TypeMessage, ID: "u", Message: &session.MessageEntry{Role: "user", Content: []session.Content{session.Text("/etc/hosts is wrong")}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := write(t, s, t.TempDir())
+	if !strings.Contains(string(out.Files[0].Data), "\u200b") {
+		t.Errorf("Gemini CLI will take it for a command: %s", out.Files[0].Data)
+	}
+	c := transcripttest.Collect(t, geminicli.Format(), transcript.FileOf("x.jsonl", out.Files[0].Data))
+	if got := c.Conversations[0].Records[0].Entry.Message; len(got.Content) != 1 || got.Content[0].Text.Content != "/etc/hosts is wrong" || got.Metadata != nil {
+		t.Errorf("it is read back as %+v", got)
+	}
+}
+
+// TestWriteEarlyForms: a message in a form that Gemini CLI no longer reads is written
+// in today's.
+func TestWriteEarlyForms(t *testing.T) {
+	const old = `{"sessionId":"x","projectHash":"h","messages":[{"id":"a","role":"user","parts":[{"text":"hi"}],"ts":1},{"id":"b","type":"model","parts":[{"text":"yo"}]},{"id":"c","type":"user","content":""}]}`
+	c := transcripttest.Collect(t, geminicli.Format(), transcript.FileOf("x.json", []byte(old)))
+	s, err := transcripttest.Script(t.Context(), c.Conversations[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, s, t.TempDir()) // which checks the rules
+}
