@@ -37,8 +37,8 @@ type ResumeResult struct {
 }
 
 // Resume finds the command that continues a conversation. If the program does not have
-// the conversation (it was held elsewhere, or the program has deleted it), Resume
-// writes it there first. It never overwrites anything.
+// the conversation (it was held elsewhere, it went on elsewhere, or the program has
+// deleted it), Resume writes it there first. It never overwrites what the program wrote.
 func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, error) {
 	c, err := t.home.openFor(ctx, OpenRequest{Session: r.Session})
 	if err != nil {
@@ -60,14 +60,62 @@ func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, 
 	}
 	result := &ResumeResult{Session: c.Name, Agent: in, Dir: h.CWD}
 	env := machine(r.getenv())
-	if imported && origin.Format == in && keeps(format, env, origin.Path) {
-		result.Command = format.Resume(origin.ID)
+	native, err := t.heldBy(c, format, env, origin)
+	if err != nil {
+		return nil, err
+	}
+	if native != "" {
+		result.Command = format.Resume(native)
 		return result, nil
 	}
-	if err := t.writeToResume(ctx, c, format, env, result); err != nil {
+	// What the program has is another state of the conversation. It stays.
+	anew := imported && origin.Format == in && keeps(format, env, origin.Path)
+	if err := t.writeToResume(ctx, c, format, env, anew, result); err != nil {
 		return nil, err
 	}
 	return result, nil
+}
+
+// heldBy returns the program's id of the conversation if the program has all of it, or "".
+// It has what it said last itself, in the file that the conversation came from or in one
+// that we wrote. What was said last elsewhere it cannot know.
+func (t *Transfer) heldBy(c *Conversation, format *transcript.Format, env transcript.Env, origin session.Origin) (string, error) {
+	last, err := lastMessage(c.Session)
+	if err != nil {
+		return "", err
+	}
+	if last != nil {
+		in, file, ok := transcript.CameFrom(c.Session, last)
+		if !ok || in != format.Name {
+			return "", nil
+		}
+		known := transcript.LedgerOf(t.home.store).Get(file)
+		if known != nil && known.Exported == c.Header().ID && known.Native != "" && keeps(format, env, file) {
+			return known.Native, nil
+		}
+	}
+	if origin.Format == format.Name && keeps(format, env, origin.Path) {
+		return origin.ID, nil
+	}
+	return "", nil
+}
+
+// lastMessage returns the message nearest to the leaf, or nil.
+func lastMessage(s *session.Session) (*session.Entry, error) {
+	for id := s.LeafID(); id != ""; {
+		e, err := s.Entry(id)
+		if err != nil {
+			return nil, err
+		}
+		if e.Message != nil {
+			return &e, nil
+		}
+		if e.ParentID == nil {
+			break
+		}
+		id = *e.ParentID
+	}
+	return nil, nil
 }
 
 func (r *ResumeRequest) getenv() func(string) string {
@@ -78,7 +126,7 @@ func (r *ResumeRequest) getenv() func(string) string {
 }
 
 // writeToResume gives the program the conversation.
-func (t *Transfer) writeToResume(ctx context.Context, c *Conversation, format *transcript.Format, env transcript.Env, result *ResumeResult) error {
+func (t *Transfer) writeToResume(ctx context.Context, c *Conversation, format *transcript.Format, env transcript.Env, anew bool, result *ResumeResult) error {
 	if format.Write == nil {
 		return &session.Error{
 			Op: "resume", Name: c.Name, Err: invalid("%s no longer has the conversation, and Coppice cannot write its files", format.Title),
@@ -86,7 +134,7 @@ func (t *Transfer) writeToResume(ctx context.Context, c *Conversation, format *t
 		}
 	}
 	x := &transcript.Exporter{Env: env, Ledger: transcript.LedgerOf(t.home.store)}
-	done, err := x.Export(ctx, c.Session, format, "", transcript.Destination{})
+	done, err := x.Export(ctx, c.Session, format, "", transcript.Destination{Anew: anew})
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,9 @@ type Destination struct {
 	// Force replaces a conversation that is there already and is not what this
 	// session wrote. It stays beside as .bak.
 	Force bool
+	// Anew gives the conversation a new id in the program, if it came from there: the
+	// files that it came from stay as they are.
+	Anew bool
 }
 
 // Exported is what an export has written.
@@ -52,6 +55,9 @@ func (x *Exporter) Export(ctx context.Context, s *session.Session, format *Forma
 	script, err := NewScript(s, format.Name, leaf, time.Now().UTC())
 	if err != nil {
 		return nil, err
+	}
+	if to.Anew {
+		script.NativeID = ""
 	}
 	script.OneFile = to.Nowhere || filepath.Ext(to.Path) == ".json"
 	out, native, err := x.Prepare(ctx, format, script, x.existing(ctx, format, script, to))

@@ -53,6 +53,25 @@ func Raw(ctx context.Context, st store.Store, s *session.Session, e *session.Ent
 	return raw.Bytes(), nil
 }
 
+// CameFrom returns the format and the path of the file that an entry was imported from,
+// and false for an entry that was not imported.
+func CameFrom(s *session.Session, e *session.Entry) (format, path string, ok bool) {
+	for _, f := range e.Extra {
+		var parts []sourcePart
+		if f.Name != sourceField || json.Unmarshal(f.Value, &parts) != nil || len(parts) == 0 {
+			continue
+		}
+		note, err := s.Entry(parts[0].In)
+		if err != nil || note.Custom == nil || note.Custom.CustomType != CustomImport {
+			return "", "", false
+		}
+		format, _ = note.Custom.Data["format"].(string)
+		path, _ = note.Custom.Data["path"].(string)
+		return format, path, path != ""
+	}
+	return "", "", false
+}
+
 // piece is the data of an entry of type CustomImport.
 type piece struct {
 	From   int64     `json:"from"`

@@ -1,0 +1,69 @@
+package coppice_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// TestResumeKnowsWhatWasSaidElsewhere: the program in which a conversation began gets what
+// was said elsewhere since, in a file of its own. What it wrote itself stays as it is. Once
+// it has gone on with that file, it is the one to resume.
+func TestResumeKnowsWhatWasSaidElsewhere(t *testing.T) {
+	const native = "0a1b2c3d-4e5f-4061-8071-2a3b4c5d6e7f"
+	h, user := newHouse(t), t.TempDir()
+	original := filepath.Join(user, ".claude", "projects", "-work", native+".jsonl")
+	line := func(id, parent, session, text string) string {
+		return fmt.Sprintf(`{"type":"user","uuid":%q,"parentUuid":%s,"sessionId":%q,"cwd":"/work","version":"2.0.0","timestamp":"2026-03-01T10:00:00.000Z","message":{"role":"user","content":%q}}`+"\n", id, parent, session, text)
+	}
+	writeText(t, original, line("11111111-1111-4111-8111-111111111111", "null", native, "Water the fern"))
+	getenv := env{"HOME": user}.get
+	resume := func() *coppice.ResumeResult {
+		t.Helper()
+		if _, err := h.Transfer.Import(t.Context(), coppice.ImportRequest{All: true, Getenv: getenv}); err != nil {
+			t.Fatal(err)
+		}
+		r, err := h.Transfer.Resume(t.Context(), coppice.ResumeRequest{Session: "last", Getenv: getenv})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if r := resume(); len(r.Written) > 0 || !slices.Contains(r.Command, native) {
+		t.Fatalf("%+v, although the program has it", r)
+	}
+	message := &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text("And the moss")}}
+	if _, err := h.Entries.Append(t.Context(), coppice.AppendRequest{Session: "last", Message: message}); err != nil {
+		t.Fatal(err)
+	}
+	r := resume()
+	if len(r.Written) != 1 || r.Written[0] == original || slices.Contains(r.Command, native) {
+		t.Fatalf("%+v, although the program lacks the last message", r)
+	}
+	written, err := os.ReadFile(r.Written[0])
+	if err != nil || !strings.Contains(string(written), "And the moss") {
+		t.Fatalf("%s, %v", written, err)
+	}
+	leaf := lastUUID(string(written))
+	own := r.Command[len(r.Command)-1]
+	writeText(t, r.Written[0], string(written)+line("33333333-3333-4333-8333-333333333333", fmt.Sprintf("%q", leaf), own, "And the ivy"))
+	if r := resume(); len(r.Written) > 0 || r.Command[len(r.Command)-1] != own {
+		t.Errorf("%+v, although the program went on with %s", r, own)
+	}
+	if have, _ := os.ReadFile(original); strings.Contains(string(have), "moss") {
+		t.Errorf("the program's own file is now %s", have)
+	}
+}
+
+// lastUUID is the uuid of the last line of a transcript that has one.
+func lastUUID(text string) string {
+	_, rest, _ := strings.Cut(text[strings.LastIndex(text, `"uuid":"`):], `"uuid":"`)
+	id, _, _ := strings.Cut(rest, `"`)
+	return id
+}
