@@ -21,7 +21,7 @@ const (
 	// maxEnd is how long programs have to end when the run is interrupted.
 	maxEnd = 20 * time.Second
 	// abreast is how many programs are asked at once. They mostly wait for themselves.
-	abreast = 3
+	abreast = 2
 )
 
 var errWrong = errors.New("answers were wrong")

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // maxInstall is how long the installation of one program may take.
@@ -102,7 +104,7 @@ func (in *installer) download(ctx context.Context, npm string, p *program) error
 		return err
 	}
 	final := filepath.Dir(p.modules(in.cache))
-	if err := os.Rename(dir, final); err != nil {
+	if err := (vfs.OS{}).Rename(dir, final); err != nil {
 		if _, there := os.Stat(final); there != nil {
 			return err
 		} // another run was faster

@@ -16,7 +16,7 @@ import (
 )
 
 // maxCall is how long a program may take. Programs take seconds; machines stall.
-const maxCall = 2 * time.Minute
+const maxCall = 5 * time.Minute
 
 // machine is a user's machine with nothing on it: a home directory, a project, a model,
 // and Coppice. Programs that run there see none of the real user's files, keys and

@@ -47,7 +47,7 @@ var visits = []visit{
 	{"gemini", nil, visitMaker},
 	{"pi", nil, visitPi},
 	{"pi", nil, visitMaker},
-	{"claude", []string{"codex", "gemini", "pi"}, visitRelay("codex", "gemini", "pi")},
+	{"claude", []string{"codex", "gemini", "pi"}, visitRelay("codex", "gemini", "pi", "codex")},
 	{"ccusage", []string{"claude"}, visitCcusage("claude")},
 	{"ccusage", []string{"codex"}, visitCcusage("codex")},
 	{"ccusage", []string{"gemini"}, visitCcusage("gemini")},

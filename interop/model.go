@@ -22,8 +22,9 @@ type model struct {
 	server *http.Server
 	mu     sync.Mutex // guards what follows
 	tool   *toolCall
-	asked  []request
-	others []string // what else was requested: method and path
+	n      int       // how many requests there were: every answer is another one
+	asked  []request // since requests was called
+	others []string  // what else was requested: method and path
 }
 
 // toolCall is a call that the model makes.
@@ -163,7 +164,8 @@ func (m *model) answer(a *answer, d dialect, path string, body []byte) {
 	}
 	_ = json.Unmarshal(body, &asked) // the facts were read, so it is JSON
 	m.mu.Lock()
-	r := &reply{n: len(m.asked) + 1, model: asked.Model, stream: asked.Stream || strings.Contains(path, "stream")}
+	m.n++
+	r := &reply{n: m.n, model: asked.Model, stream: asked.Stream || strings.Contains(path, "stream")}
 	r.text = fmt.Sprintf("loopback says %s-%04d", d.name, r.n)
 	if m.tool != nil && offers(d.tools(body), m.tool.Name) && !called(facts, m.tool) {
 		r.call = m.tool

@@ -52,6 +52,7 @@ func (r *relay) leg(name, prompt string) error {
 	if err != nil {
 		return err
 	}
+	want = slices.DeleteFunc(want, isSurroundings)
 	how := agents[name]
 	to, err := r.home.Transfer.Resume(r.ctx, coppice.ResumeRequest{Session: r.id, In: how.makes.format, Getenv: r.getenv})
 	if err != nil {
@@ -75,6 +76,10 @@ func (r *relay) leg(name, prompt string) error {
 	}
 	return r.takeBack(append(want, fact{Kind: factText, Role: session.RoleAssistant, Text: sent.Reply}))
 }
+
+// isSurroundings reports whether a text is what programs tell the model about where they
+// are. They put it between tags, and each says it for itself.
+func isSurroundings(f fact) bool { return f.Kind == factText && strings.HasPrefix(f.Text, "<") }
 
 // takeBack imports what all programs have: there must be one conversation, and it must
 // say what is wanted.
