@@ -4,10 +4,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // visitPi hands pi an export.
@@ -26,7 +27,7 @@ func (x *exported) piReads() error {
 	if _, err := x.g.run("--export", x.path, page); err != nil {
 		return err
 	}
-	html, err := os.ReadFile(page)
+	html, err := vfs.ReadFile(page, 0)
 	if err != nil {
 		return err
 	}
