@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -34,19 +35,30 @@ func compare(s *Script, out *Output, read []session.Entry) ([]Loss, error) {
 	}
 	if losesShape(s, out) { // all messages were written, and what shortens them was not
 		whole := slices.DeleteFunc(slices.Clone(s.Path), func(e session.Entry) bool { return shapes(&e) })
-		if losses, err = heardIn(whole).lostIn(got, out.Losses); err == nil {
+		if losses, err = heardIn(whole).lostIn(got, slices.Concat(out.Losses, edited(s))); err == nil {
 			return losses, nil
 		}
 	}
-	if kept := keptBefore(s); len(kept) > 0 { // they stand before the summary, where nothing counts
-		if losses, err := want.lostIn(got, slices.Concat(out.Losses, kept)); err == nil {
-			return append(kept, losses...), nil
+	if more := append(keptBefore(s), edited(s)...); len(more) > 0 {
+		if losses, err := want.lostIn(got, slices.Concat(out.Losses, more)); err == nil {
+			return append(more, losses...), nil
 		}
 	}
 	return nil, err
 }
 
-// keptBefore returns the loss of what a compaction keeps of the messages before it.
+// edited returns the loss of the edits of a context: what they changed is written as it
+// was before.
+func edited(s *Script) []Loss {
+	var losses []Loss
+	for _, id := range slices.Sorted(maps.Keys(s.Context.Edited)) {
+		losses = append(losses, Loss{EntryID: id, What: "edit", Why: "everything is sent there as it was"})
+	}
+	return losses
+}
+
+// keptBefore returns the loss of what a compaction keeps of the messages before it: they
+// are written before the summary, where nothing counts.
 func keptBefore(s *Script) []Loss {
 	var losses []Loss
 	if s.Context.Compaction == "" {
@@ -96,7 +108,7 @@ type utterance struct {
 	// summary: the text stands for others. Formats that have no summaries put words
 	// around it.
 	summary bool
-	// shown: a message begins here, or something was shown. Where that is lost, words may
+	// shown: an entry begins here, or something was shown. Where that is lost, words may
 	// stand in its place.
 	shown bool
 }
@@ -121,18 +133,22 @@ type heard struct {
 	media    []utterance // pictures, recordings and files, those in results too
 	calls    []heardCall
 
+	// odd are messages that say what nobody can say in other formats: calls that no model
+	// makes or that have no id, and what no reader understood.
+	odd   map[string]bool
 	ids   map[string]int       // the last call of each id
 	open  map[string]int       // the last call of each id that has no answer
 	early map[string]heardCall // results that stand before their calls
 }
 
 func heardIn(entries []session.Entry) *heard {
-	h := &heard{ids: make(map[string]int), open: make(map[string]int), early: make(map[string]heardCall)}
+	h := &heard{odd: make(map[string]bool), ids: make(map[string]int), open: make(map[string]int), early: make(map[string]heardCall)}
 	for i := range entries {
 		e := &entries[i]
+		h.words = append(h.words, utterance{entry: e.ID, shown: true})
 		switch {
 		case e.Message != nil:
-			h.words = append(h.words, utterance{entry: e.ID, shown: true})
+			h.odd[e.ID] = len(e.Message.Content) == 0
 			for j := range e.Message.Content {
 				h.add(e, &e.Message.Content[j])
 			}
@@ -168,10 +184,12 @@ func (h *heard) add(e *session.Entry, c *session.Content) {
 		p.text = c.Thinking.Content
 		h.say(&h.thoughts, p)
 	case c.ToolUse != nil:
+		h.odd[e.ID] = h.odd[e.ID] || e.Message.Role != session.RoleAssistant || c.ToolUse.ID == ""
 		h.call(e, c.ToolUse)
 	case c.ToolResult != nil:
 		h.answer(e, c.ToolResult)
 	default:
+		h.odd[e.ID] = h.odd[e.ID] || c.Raw != nil
 		h.show(e, c)
 	}
 }

@@ -175,7 +175,7 @@ func TestExportCompares(t *testing.T) {
 		"said by another": {func(l entries) entries {
 			l[6].Message = &session.MessageEntry{Role: "user", Content: l[6].Message.Content}
 			return l
-		}, nil, "!a text is missing"},
+		}, nil, "6 who said something"},
 		"said twice": {func(l entries) entries { return append(l, message("assistant", session.Text("done"))) }, nil, "!nobody said"},
 		"said before the calls": {func(l entries) entries {
 			c := l[2].Message.Content

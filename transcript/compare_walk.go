@@ -14,6 +14,7 @@ import (
 type comparison struct {
 	want, got *heard
 	excused   map[string]bool // the entries of which the writer said that something is lost
+	odd       map[string]bool // those that are excused because they are odd
 	told      map[Loss]bool   // those losses, without their reasons
 	losses    []Loss
 	// before has, for each number of wanted calls, how many calls were read back up to
@@ -23,11 +24,16 @@ type comparison struct {
 
 // lostIn returns what was said and is not in what was read back.
 func (h *heard) lostIn(got *heard, known []Loss) ([]Loss, error) {
-	c := comparison{want: h, got: got, excused: make(map[string]bool), told: make(map[Loss]bool)}
+	c := comparison{want: h, got: got, excused: make(map[string]bool), odd: make(map[string]bool), told: make(map[Loss]bool)}
 	for _, l := range known {
 		c.told[Loss{EntryID: l.EntryID, What: l.What}] = true
 		if l.EntryID != "" && !strings.HasPrefix(l.What, lossThinking) {
 			c.excused[l.EntryID] = true
+		}
+	}
+	for entry, odd := range h.odd {
+		if odd && !c.excused[entry] {
+			c.excused[entry], c.odd[entry] = true, true
 		}
 	}
 	if err := c.calls(); err != nil {
@@ -52,6 +58,8 @@ const (
 	lossThinking = "thinking"
 	lossName     = "name of a tool"
 	lossFailed   = "whether a tool failed"
+	lossOdd      = "message that only its own format can hold"
+	lossSpeaker  = "who said something"
 	lossAnswer   = "which call a result answers"
 	lossAside    = "message that is neither a user's nor a model's"
 )
@@ -61,6 +69,13 @@ func (c *comparison) lose(entry, what, why string) {
 	if key := (Loss{EntryID: entry, What: what}); !c.told[key] {
 		c.told[key] = true
 		c.losses = append(c.losses, Loss{EntryID: entry, What: what, Why: why})
+	}
+}
+
+// pass notes what is lost of an entry that is odd.
+func (c *comparison) pass(entry string) {
+	if c.odd[entry] {
+		c.lose(entry, lossOdd, "there is no place for it there")
 	}
 }
 
@@ -82,11 +97,14 @@ func (c *comparison) calls() error {
 		case !c.excused[w.entry]:
 			return errReadBack(w.entry, "the call of %s is missing: %.60s", w.name, w.input)
 		case j < len(got) && w.name == got[j].name && len(got)-j >= len(want)-i: // it was changed
+			c.pass(w.entry)
 			j++
+		default:
+			c.pass(w.entry)
 		}
 		c.before = append(c.before, j)
 	}
-	if j < len(got) {
+	if j < len(got) && len(c.odd) == 0 { // what nobody understood may have been a call
 		return errReadBack("", "there is a call of %s that was never made", got[j].name)
 	}
 	return nil
@@ -138,7 +156,8 @@ func (c *comparison) words() error {
 	said := slices.DeleteFunc(slices.Clone(c.got.words), func(u utterance) bool { return u.shown })
 	want, got := readingOf(c.want.words), readingOf(said)
 	asides := readingOf(missing(c.want.asides, c.got.asides))
-	spare := 0 // how many texts may stand for what was shown
+	var spare []string // the entries of what texts may stand for
+	cut := false       // a summary was just met
 	for {
 		w, g := want.first(), got.first()
 		switch {
@@ -148,24 +167,34 @@ func (c *comparison) words() error {
 		case w != nil && w.shown:
 			want.next()
 			if c.excused[w.entry] {
-				spare++
+				spare = append(spare, w.entry)
 			}
 		case w != nil && g != nil && w.summary && strings.Contains(got.rest, w.text):
 			want.next()
 			got.next()
+			cut = true
 		case w != nil && g != nil && w.role == g.role && c.isPlace(w, g) && both(want, got):
-		case g != nil && g.role == session.RoleUser && both(asides, got):
+		case g != nil && g.role == session.RoleUser && c.aside(asides, got):
 			// Most formats have nobody else to say it.
-		case w != nil && c.excused[w.entry] && !want.begins(got, 1):
-			want.next()
-		case g != nil && spare > 0:
+		case w != nil && g != nil && w.role != g.role && both(want, got):
+			c.lose(w.entry, lossSpeaker, "it is said by another there")
+		case g != nil && cut && g.role == session.RoleUser:
+			// A session repeats the prompt of a turn that a compaction cuts. Whether one
+			// does depends on where in the file its format has the compaction.
 			got.next()
-			spare--
+			cut = false
+		case w != nil && c.excused[w.entry] && !want.begins(got, 1):
+			c.pass(w.entry)
+			want.next()
+		case g != nil && len(spare) > 0:
+			c.pass(spare[0])
+			got.next()
+			spare = spare[1:]
 		case g == nil:
 			return errReadBack(w.entry, "a text is missing: %.60q", want.rest)
 		case w == nil:
 			return errReadBack("", "there is a text that nobody said: %.60q", got.rest)
-		case w.role == g.role && both(want, got):
+		case both(want, got):
 			return errReadBack(w.entry, "a text stands between other calls: %.60q", w.text)
 		default:
 			return errReadBack(w.entry, "a text is missing or was changed: there is %.60q and not %.60q", got.rest, want.rest)
@@ -177,6 +206,26 @@ func (c *comparison) words() error {
 // A model's may stand before or after the calls that it makes.
 func (c *comparison) isPlace(w, g *utterance) bool {
 	return w.role == session.RoleAssistant || c.before[w.calls] == g.calls || c.excused[w.entry]
+}
+
+// maxAsides is how many asides in a row may be lost before one that is there.
+const maxAsides = 32
+
+// aside passes over a text that is an aside.
+func (c *comparison) aside(asides, got *reading) bool {
+	for i := range min(len(asides.list), maxAsides) {
+		at := readingOf(asides.list[i:])
+		if i == 0 {
+			at = asides
+		}
+		if !both(at, got) {
+			continue
+		}
+		c.loseAll(&reading{list: asides.list[:i]})
+		*asides = *at
+		return true
+	}
+	return false
 }
 
 // loseAll notes the loss of the texts that are left.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
@@ -157,8 +158,8 @@ func (x *Exporter) readBack(ctx context.Context, format *Format, s *Script, out 
 	}
 	defer os.RemoveAll(dir)
 	for _, f := range out.Files {
-		if !fs.ValidPath(f.Path) {
-			return "", &session.Error{Op: "export", Path: f.Path, Kind: session.ErrInvalid, Err: errors.New("the export would write outside its directory")}
+		if !fs.ValidPath(f.Path) || strings.ContainsRune(f.Path, 0) {
+			return "", &session.Error{Op: "export", Path: f.Path, Kind: session.ErrInvalid, Err: errors.New("the export would write outside its directory, or a file that cannot exist")}
 		}
 		path := filepath.Join(dir, filepath.FromSlash(f.Path))
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -130,7 +130,7 @@ func (s *sweep) String() string {
 }
 
 // below visits the regular files below a directory.
-func below(t *testing.T, dir string, visit func(path string)) {
+func below(t testing.TB, dir string, visit func(path string)) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
@@ -148,7 +148,7 @@ func below(t *testing.T, dir string, visit func(path string)) {
 func TestSweep(t *testing.T) {
 	s := newSweep(t)
 	below(t, filepath.Join("..", "format"), func(path string) {
-		if strings.Contains(path, "testdata") && !strings.Contains(path, "fuzz") {
+		if isFixture(path) {
 			s.file(path)
 		}
 	})

@@ -161,6 +161,9 @@ func withOwn(e *session.Entry, o residue.Object) json.RawMessage {
 		o.Set(f.Name, f.Value)
 	}
 	withCallMembers(e, &o)
+	if calls := loose.Value(o.JSON()).Get("tool_calls"); calls.First() != nil && e.Message.Role == session.RoleAssistant {
+		o.Set("role", session.RoleAssistant) // others are no calls
+	}
 	if e.Message.Model != "" {
 		o.Set("model_name", e.Message.Model)
 	}

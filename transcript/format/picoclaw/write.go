@@ -44,7 +44,12 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 // fileName is the name that picoclaw gives a session's file. Several keys may
 // have one name; the key itself is in the file.
 func fileName(key string) string {
-	return strings.NewReplacer(":", "_", "/", "_", `\`, "_").Replace(key)
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || strings.ContainsRune(`:/\`, r) {
+			return '_'
+		}
+		return r
+	}, key)
 }
 
 // draft is a session that is being written.
