@@ -178,14 +178,14 @@ func (c *comparison) words() error {
 			// Most formats have nobody else to say it.
 		case w != nil && g != nil && w.role != g.role && both(want, got):
 			c.lose(w.entry, lossSpeaker, "it is said by another there")
+		case w != nil && c.excused[w.entry] && !want.begins(got, 1):
+			c.pass(w.entry)
+			want.next()
 		case g != nil && cut && g.role == session.RoleUser:
 			// A session repeats the prompt of a turn that a compaction cuts. Whether one
 			// does depends on where in the file its format has the compaction.
 			got.next()
 			cut = false
-		case w != nil && c.excused[w.entry] && !want.begins(got, 1):
-			c.pass(w.entry)
-			want.next()
 		case g != nil && len(spare) > 0:
 			c.pass(spare[0])
 			got.next()
