@@ -253,7 +253,11 @@ func (w *segmentWriter) places(all []occurrence) {
 			column, prev = c, 0
 		}
 		at := o.place & (1<<columnShift - 1)
-		w.positions = appendVarint(w.positions, uint64(at-prev+2))
+		if by := at - prev + 2; by < 0x80 { // as nearly all
+			w.positions = append(w.positions, byte(by))
+		} else {
+			w.positions = appendVarint(w.positions, uint64(by))
+		}
 		prev = at
 	}
 	size := uint64(len(w.positions)) * 2
