@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/session"
 )
 
 // line is what a line says, as slices of its text.
@@ -20,7 +21,10 @@ type line struct {
 	version           []byte
 	text              []byte // of lines that say something about the session
 	leaf              []byte
+	forkOf, copyOf    []byte // the session that this one was forked from, and the line there
+	otherIDs          []byte // the ids that calls had in another program
 	sidechain         bool
+	root              bool // it says that it has no parent
 	meta              bool
 	summary           bool // isCompactSummary
 	message           []byte
@@ -55,7 +59,7 @@ func (l *line) member(key, value []byte) error {
 	case "uuid":
 		l.uuid = str(value)
 	case "parentUuid":
-		l.parent = str(value)
+		l.parent, l.root = str(value), rawjson.IsNull(value)
 	case "logicalParentUuid":
 		l.logicalParent = str(value)
 	case "sessionId":
@@ -92,12 +96,39 @@ func (l *line) member(key, value []byte) error {
 		l.compact = value
 	case "toolUseResult":
 		l.result = value
-	case "summary", "customTitle", "aiTitle":
+	case "forkedFrom":
+		of := rawjson.MembersOf(value)
+		l.forkOf, l.copyOf = str(of.Get("sessionId")), str(of.Get("messageUuid"))
+	case otherIDsMember:
+		l.otherIDs = value
+	case "summary", "customTitle", "aiTitle", "tag":
 		l.text = str(value)
 	case "leafUuid":
 		l.leaf = str(value)
 	}
 	return nil
+}
+
+// otherIDsMember is a member of lines that an export wrote: the ids that calls had,
+// by those that they have there.
+const otherIDsMember = "originalToolIds"
+
+// contents returns the blocks of the line's message.
+func (l *line) contents() []session.Content {
+	blocks := contents(l.blocks)
+	if l.otherIDs == nil {
+		return blocks
+	}
+	ids := rawjson.MembersOf(l.otherIDs)
+	for i := range blocks {
+		if use := blocks[i].ToolUse; use != nil && ids.Has(use.ID) {
+			use.ID = ids.Str(use.ID)
+		}
+		if res := blocks[i].ToolResult; res != nil && ids.Has(res.ToolUseID) {
+			res.ToolUseID = ids.Str(res.ToolUseID)
+		}
+	}
+	return blocks
 }
 
 // clears reports whether the line says that the user cleared the conversation: what

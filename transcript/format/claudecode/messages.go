@@ -19,12 +19,11 @@ func (r *reader) user(l *line, t *thread, rec *transcript.Record, parent int32) 
 	if l.summary {
 		return r.bareSummary(l, t, rec, parent)
 	}
-	results, rest := split(contents(l.blocks))
+	results, rest := split(l.contents())
 	if len(results) == 0 {
 		return r.prompt(l, t, rec, parent, rest)
 	}
-	rec.Entry.Type = session.TypeMessage
-	m := message(rec, session.RoleTool, results)
+	m := message(l, rec, session.RoleTool, results)
 	for i := range results {
 		if res := results[i].ToolResult; res != nil {
 			if err := r.loadPersisted(res, rec); err != nil {
@@ -33,7 +32,7 @@ func (r *reader) user(l *line, t *thread, rec *transcript.Record, parent int32) 
 		}
 	}
 	if agent := agentOf(l.result); agent != "" && len(results) == 1 {
-		m.Metadata = map[string]any{"subagent": r.agentConversation(agent)}
+		note(m, "subagent", r.agentConversation(agent))
 	}
 	r.count("tool result line", "message")
 	t.place(rec, parent, false)
@@ -46,10 +45,13 @@ func (r *reader) user(l *line, t *thread, rec *transcript.Record, parent int32) 
 		return err
 	}
 	// What follows the results is said by a human.
-	more := transcript.Record{ID: rec.ID + ":text", From: slices.Clone(rec.From)}
+	more := transcript.Record{ID: rec.ID + moreText, From: slices.Clone(rec.From)}
 	more.Entry.Timestamp = rec.Entry.Timestamp
 	return r.prompt(l, t, &more, t.last(), rest)
 }
+
+// moreText is what is added to the id of a line for what is said after its results.
+const moreText = ":text"
 
 // split separates the answers of tools from the rest.
 func split(blocks []session.Content) (results, rest []session.Content) {
@@ -69,20 +71,17 @@ func split(blocks []session.Content) (results, rest []session.Content) {
 
 // prompt reads what was said in the user's name.
 func (r *reader) prompt(l *line, t *thread, rec *transcript.Record, parent int32, content []session.Content) error {
-	m := message(rec, session.RoleUser, content)
-	first := ""
-	for i := range content {
-		if content[i].Text != nil {
-			first = content[i].Text.Content
-			break
-		}
-	}
+	m := message(l, rec, session.RoleUser, content)
+	first := firstText(content)
 	by := injected(first)
 	if by == "" && l.meta {
 		by = "meta"
 	}
 	if by != "" {
-		m.Metadata = map[string]any{"injected": by}
+		note(m, metaInjected, by)
+	}
+	if l.meta != usuallyMeta(by, first) {
+		note(m, metaMarked, l.meta)
 	}
 	if t == r.main {
 		r.titles.rename(first)
@@ -108,7 +107,7 @@ func (r *reader) prompt(l *line, t *thread, rec *transcript.Record, parent int32
 // assistant reads a line of a reply.
 func (r *reader) assistant(l *line, t *thread, rec *transcript.Record, parent int32) error {
 	l.parseMessage()
-	blocks := contents(l.blocks)
+	blocks := l.contents()
 	r.noteTasks(t, blocks)
 	r.count("assistant line", "message")
 	if open := t.reply; open != nil && len(l.messageID) > 0 && open.messageID == string(l.messageID) &&
@@ -121,11 +120,12 @@ func (r *reader) assistant(l *line, t *thread, rec *transcript.Record, parent in
 	if err := r.closeReply(t); err != nil {
 		return err
 	}
-	m := message(rec, session.RoleAssistant, blocks)
+	m := message(l, rec, session.RoleAssistant, blocks)
 	m.Provider = "anthropic"
 	m.Model = string(l.model)
 	if m.Model == synthetic {
-		m.Model, m.Provider, m.Metadata = "", "", map[string]any{"synthetic": true}
+		m.Model, m.Provider = "", ""
+		note(m, "synthetic", true)
 	}
 	m.ResponseID = t.responseID(l)
 	reply := &reply{rec: *rec, msg: m, messageID: string(l.messageID), requestID: string(l.requestID)}
@@ -133,10 +133,18 @@ func (r *reader) assistant(l *line, t *thread, rec *transcript.Record, parent in
 	if m.Provider == "" {
 		m.Usage, m.ResponseID = nil, ""
 	}
-	t.place(&reply.rec, parent, false)
+	if m.Provider == "" && firstText(blocks) == resumed && parent >= 0 {
+		t.branchOff(&reply.rec, t.id(parent)) // what was run after it is not gone on with
+	} else {
+		t.place(&reply.rec, parent, false)
+	}
 	t.reply = reply
 	return nil
 }
+
+// resumed is what the program answers itself when it resumes a session whose last
+// words are the user's.
+const resumed = "No response requested."
 
 // synthetic is the model of texts that the program wrote itself.
 const synthetic = "<synthetic>"
@@ -309,10 +317,10 @@ func (r *reader) attachment(l *line, t *thread, rec *transcript.Record, parent i
 		return nil
 	}
 	content := contents(blocks)
-	m := message(rec, session.RoleUser, content)
-	m.Metadata = map[string]any{"queued": true}
+	m := message(l, rec, session.RoleUser, content)
+	note(m, "queued", true)
 	if by := injected(prompt); by != "" {
-		m.Metadata["injected"] = by
+		note(m, metaInjected, by)
 	}
 	r.count("queued prompt line", "message")
 	t.place(rec, parent, false) // it was typed into what goes on: nobody went back

@@ -125,7 +125,7 @@ func progressCall(raw []byte, agent string) string {
 // onlyCall returns the call that a line answers, if it is one.
 func onlyCall(l *line) string {
 	l.parseMessage()
-	results, _ := split(contents(l.blocks))
+	results, _ := split(l.contents())
 	if len(results) != 1 || results[0].ToolResult == nil {
 		return ""
 	}

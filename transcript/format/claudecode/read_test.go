@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/format/claudecode"
 	"github.com/coppice-dev/coppice/transcript/transcripttest"
@@ -52,6 +53,14 @@ func (s *script) result(uuid, parent, call, text string) *script {
 
 func (s *script) line(text string) *script {
 	s.b.WriteString(text + "\n")
+	return s
+}
+
+// join puts what comes next on the same line.
+func (s *script) join() *script {
+	all := strings.TrimSuffix(s.b.String(), "\n")
+	s.b.Reset()
+	s.b.WriteString(all)
 	return s
 }
 
@@ -136,11 +145,72 @@ func TestRead(t *testing.T) {
   u3 <- a1 07Z user: "two, edited"
   a3 <- u3 08Z assistant: (anthropic/claude-opus-4-5) "y" response=msg_3 ` + usage + `1(0)$0`,
 		},
-		"several roots and missing parents follow in the order of the file": {
+		"what has no parent begins again, and what follows a missing one follows in the order of the file": {
 			new(script).user("u1", "", "one").user("u2", "", "two").user("u3", "gone", "three"),
 			`  u1 <- root 01Z user: "one"
-  u2 <- u1 02Z user: "two"
+  u2 <- root 02Z user: "two"
   u3 <- u2 03Z user: "three"`,
+		},
+		"what the program puts at the beginning after a clear begins again too": {
+			new(script).user("u1", "", "one").
+				tree("progress", "p1", "", `"data":{"hookName":"SessionStart:clear"}`).
+				tree("user", "m1", "p1", `"isMeta":true,"message":{"role":"user","content":"<local-command-caveat>x</local-command-caveat>"}`).
+				user("u2", "m1", "two"),
+			`  u1 <- root 01Z user: "one"
+  m1 <- root 03Z user: "<local-command-caveat>x</local-command-caveat>" metadata={"injected":"local-command"}
+  u2 <- m1 04Z user: "two"`,
+		},
+		"a result that stands before its call": {
+			new(script).user("u1", "", "go").result("r1", "a1", "t1", "one").reply("a2", "r1", "2", text("done"), 1).
+				reply("a1", "u1", "1", call("t1", "Bash"), 1).user("u2", "a2", "next"),
+			`  u1 <- root 01Z user: "go"
+  a1 <- u1 04Z assistant: (anthropic/claude-opus-4-5) [call t1 Bash {"command":"ls"}] response=msg_1 ` + usage + `1(0)$0
+  r1 <- a1 02Z tool: [result t1 "one"]
+  a2 <- r1 03Z assistant: (anthropic/claude-opus-4-5) "done" response=msg_2 ` + usage + `1(0)$0
+  u2 <- a2 05Z user: "next"`,
+		},
+		"a result whose call never comes": {
+			new(script).user("u1", "", "go").result("r1", "gone", "t1", "one").user("u2", "r1", "next"),
+			`  u1 <- root 01Z user: "go"
+  r1 <- u1 02Z tool: [result t1 "one"]
+  u2 <- r1 03Z user: "next"`,
+		},
+		"two objects on a line, and one behind a torn piece": {
+			new(script).user("u1", "", "one").join().user("u2", "u1", "two").line(`{"type":"user","uuid":"x","message":{"role":"us`).join().
+				user("u3", "u2", "three"),
+			`  u1 <- root 01Z user: "one"
+  u2 <- u1 02Z user: "two"
+  u3 <- u2 03Z user: "three"
+problem: line 2: a part of the line is not JSON; the rest was read`,
+		},
+		"a compaction that keeps messages": {
+			new(script).user("u1", "", "one").reply("a1", "u1", "1", text("x"), 1).user("u2", "a1", "two").
+				tree("system", "b1", "", `"logicalParentUuid":"u2","subtype":"compact_boundary","compactMetadata":{"preTokens":5,"preservedMessages":{"anchorUuid":"s1","uuids":["a1","u2"]}}`).
+				tree("user", "s1", "b1", `"isCompactSummary":true,"message":{"role":"user","content":"so far"}`),
+			`  u1 <- root 01Z user: "one"
+  a1 <- u1 02Z assistant: (anthropic/claude-opus-4-5) "x" response=msg_1 ` + usage + `1(0)$0
+  u2 <- a1 03Z user: "two"
+  b1 <- u2 (s1) 04Z compaction {"summary":"so far","first_kept_entry_id":"a1","tokens_before":5}`,
+		},
+		"a call that waits when the conversation is compacted, and what comes too late": {
+			new(script).user("u1", "", "one").reply("a1", "u1", "1", call("t1", "Bash"), 1).
+				tree("system", "b1", "", `"logicalParentUuid":"a1","subtype":"compact_boundary","compactMetadata":{}`).
+				tree("user", "s1", "b1", `"isCompactSummary":true,"message":{"role":"user","content":"so far"}`).
+				result("r1", "a1", "t1", "late").reply("a2", "s1", "2", text("on"), 1),
+			`  u1 <- root 01Z user: "one"
+  a1 <- u1 02Z assistant: (anthropic/claude-opus-4-5) [call t1 Bash {"command":"ls"}] response=msg_1 ` + usage + `1(0)$0
+  b1 <- u1 (s1) 03Z compaction {"summary":"so far","first_kept_entry_id":"","tokens_before":0}
+  r1 <- a1 05Z tool: [result t1 "late"]
+  a2 <- b1 06Z assistant: (anthropic/claude-opus-4-5) "on" response=msg_2 ` + usage + `1(0)$0`,
+		},
+		"what a session is resumed before is not gone on with": {
+			new(script).user("u1", "", "one").user("c1", "u1", "<command-name>/exit</command-name>").
+				tree("assistant", "a1", "u1", `"message":{"id":"x","role":"assistant","model":"<synthetic>","content":[`+text("No response requested.")+`]}`).
+				user("u2", "a1", "two"),
+			`  u1 <- root 01Z user: "one"
+  c1 <- u1 02Z user: "<command-name>/exit</command-name>" metadata={"injected":"command"}
+  a1 <- u1 03Z assistant: "No response requested." metadata={"synthetic":true}
+  u2 <- a1 04Z user: "two"`,
 		},
 		"a compaction, undoable": {
 			new(script).user("u1", "", "one").reply("a1", "u1", "1", text("x"), 1).
@@ -464,5 +534,28 @@ func TestPlaces(t *testing.T) {
 	env.Getenv = func(string) string { return own }
 	if places := claudecode.Format().Places(env); len(places) != 1 || places[0].Dir != filepath.Join(own, "projects") {
 		t.Errorf("with CLAUDE_CONFIG_DIR: %+v", places)
+	}
+}
+
+// TestReadFork: newer versions say what a session was forked from, and give it a
+// tag.
+func TestReadFork(t *testing.T) {
+	dir := t.TempDir()
+	const other = "0b3c1f7e-4d57-4a54-9be1-3f6b1b2f6f11"
+	first, second := transcript.HashID("first"), transcript.HashID("second")
+	saveAs(t, filepath.Join(dir, other+".jsonl"), new(script).tree("progress", first, "", `"data":{}`).user(second, first, "go").b.String())
+	fork := new(script).
+		tree("user", transcript.HashID("copy"), "", `"forkedFrom":{"sessionId":"`+other+`","messageUuid":"`+second+`"},"message":{"role":"user","content":"go"}`).
+		line(`{"type":"custom-title","customTitle":"go (fork)","sessionId":"` + sessionID + `"}`).
+		line(`{"type":"tag","tag":"old","sessionId":"` + sessionID + `"}`).line(`{"type":"tag","tag":"later","sessionId":"` + sessionID + `"}`)
+	c := transcripttest.Collect(t, claudecode.Format(), transcripttest.Open(t, saveAs(t, filepath.Join(dir, sessionID+".jsonl"), fork.b.String()))).Conversations[0]
+	if c.Relation != session.RelationFork || c.Parent != first || c.Extra["forked_from"] != other {
+		t.Errorf("it is a %s of %s (%v)", c.Relation, c.Parent, c.Extra)
+	}
+	if c.Title != "go (fork)" || len(c.Tags) != 1 || c.Tags[0] != "later" {
+		t.Errorf("title %q, tags %q", c.Title, c.Tags)
+	}
+	if of := c.Records[0].Entry.Message.Metadata["copy_of"]; of != second {
+		t.Errorf("a copy of %v", of)
 	}
 }

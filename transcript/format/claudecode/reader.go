@@ -3,6 +3,7 @@ package claudecode
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,8 @@ type reader struct {
 	lines   map[key]at
 	recent  []string // the lines that lead to the main thread's last record
 	titles  titles
+	tag     string
+	early   []early        // lines whose parents have not come yet
 	summary map[key]string // texts of summaries by the line they are of
 	tasks   []task         // calls that may have started a subagent
 	results map[key]int32  // the main thread's answers, by call
@@ -97,7 +100,13 @@ func (r *reader) needsReplay(ctx context.Context, pos, no int64, saved *state) (
 		if err != nil {
 			return false, err
 		}
-		if l.parse(text.Data) != nil || len(l.uuid) == 0 {
+		if l.parse(text.Data) != nil {
+			if text.Torn {
+				break
+			}
+			return true, nil // there may be several on it
+		}
+		if len(l.uuid) == 0 {
 			continue
 		}
 		parent := l.parent
@@ -107,7 +116,7 @@ func (r *reader) needsReplay(ctx context.Context, pos, no int64, saved *state) (
 		if l.sidechain && len(l.agentID) > 0 && r.isAgentFile() {
 			l.sidechain = false
 		}
-		if l.sidechain || !known[string(parent)] {
+		if l.sidechain || !known[string(parent)] || keptFrom(l.compact) != nil {
 			return true, nil
 		}
 		known[string(l.uuid)] = true
@@ -220,6 +229,9 @@ func (r *reader) begin(t *thread, again bool) error {
 	c := t.conv
 	if t == r.main && again {
 		c.Title = r.title()
+		if r.tag != "" {
+			c.Tags = []string{r.tag}
+		}
 	}
 	return r.to.Begin(c)
 }
@@ -244,29 +256,62 @@ func (r *reader) count(what, became string) {
 func (r *reader) line(text *transcript.Line) error {
 	var l line
 	err := l.parse(text.Data)
+	if err == nil && !text.Cut {
+		return r.object(&l, text)
+	}
 	if text.Cut {
 		err = fmt.Errorf("the line has %d bytes, more than %d", text.Len, transcript.MaxLine)
 	}
-	if err != nil {
-		r.to.Problem(transcript.Problem{Pos: text.Pos, Line: text.No, Reason: err.Error()})
-		return nil
+	// A crash within a line, or two programs that write at once, leave several on one.
+	objects, pieces := text.Split()
+	if len(objects) == 0 {
+		pieces = []transcript.Line{*text}
+	} else {
+		err = errors.New("a part of the line is not JSON; the rest was read")
 	}
+	for _, piece := range pieces {
+		r.to.Problem(transcript.Problem{Pos: piece.Pos, Line: piece.No, Reason: err.Error()})
+	}
+	for i := range objects {
+		if err := l.parse(objects[i].Data); err != nil {
+			return err
+		}
+		if err := r.object(&l, &objects[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// object reads what stands on a line.
+func (r *reader) object(l *line, text *transcript.Line) error {
 	if len(l.uuid) == 0 {
-		r.remark(&l)
+		r.remark(l)
 		return nil
 	}
-	if err := r.open(&l); err != nil {
+	if r.isEarly(l) {
+		return r.wait(l, text)
+	}
+	if err := r.place(l, text); err != nil {
 		return err
 	}
-	t := r.threadOf(&l)
-	parent := r.parentOf(&l, t)
+	return r.letIn(false)
+}
+
+// place takes in a line of the tree.
+func (r *reader) place(l *line, text *transcript.Line) error {
+	if err := r.open(l); err != nil {
+		return err
+	}
+	t := r.threadOf(l)
+	parent := r.parentOf(l, t)
 	rec := transcript.Record{ID: string(l.uuid), From: []transcript.Span{text.Span}}
 	rec.Entry.Timestamp = l.time()
 	if t.conv.Created.IsZero() {
 		t.conv.Created = rec.Entry.Timestamp
 	}
 	before := len(t.nodes)
-	err = r.node(&l, t, &rec, parent, text)
+	err := r.node(l, t, &rec, parent, text)
 	r.lines[keyOf(l.uuid)] = at{t.index, max(t.last(), 0)}
 	if len(t.nodes) == before { // nothing was made of it: what follows it follows its parent
 		if parent == unknown && (before == 0 || l.clears()) {
@@ -328,6 +373,9 @@ func (r *reader) parentOf(l *line, t *thread) int32 {
 		parent = l.logicalParent
 	}
 	if parent == nil {
+		if l.root && string(l.typ) == "user" && !l.summary {
+			return nothing
+		}
 		return unknown
 	}
 	at, ok := r.lines[keyOf(parent)]
@@ -347,6 +395,9 @@ func (r *reader) remark(l *line) {
 	case "custom-title":
 		r.titles.Custom = string(l.text)
 		became = "title"
+	case "tag": // the last one counts; an empty one takes it back
+		r.tag = string(l.text)
+		became = "tag"
 	case "ai-title":
 		r.titles.AI = string(l.text)
 		became = "title"
@@ -397,6 +448,9 @@ func (r *reader) closeReply(t *thread) error {
 
 // close gives out what was held back.
 func (r *reader) close() error {
+	if err := r.letIn(true); err != nil {
+		return err
+	}
 	r.pending = nil
 	for _, t := range r.threads {
 		if err := r.closeReply(t); err != nil {
@@ -413,8 +467,19 @@ func (r *reader) isAgentFile() bool {
 }
 
 // message makes the entry of a message.
-func message(rec *transcript.Record, role session.MessageRole, content []session.Content) *session.MessageEntry {
+func message(l *line, rec *transcript.Record, role session.MessageRole, content []session.Content) *session.MessageEntry {
 	m := &session.MessageEntry{Role: role, Content: content}
+	if len(l.copyOf) > 0 {
+		note(m, metaCopyOf, string(l.copyOf))
+	}
 	rec.Entry.Type, rec.Entry.Message = session.TypeMessage, m
 	return m
+}
+
+// note says something about a message in its metadata.
+func note(m *session.MessageEntry, key string, value any) {
+	if m.Metadata == nil {
+		m.Metadata = make(map[string]any)
+	}
+	m.Metadata[key] = value
 }

@@ -14,6 +14,9 @@ func (r *reader) system(l *line, t *thread, rec *transcript.Record, parent int32
 	switch string(l.subtype) {
 	case "compact_boundary":
 		compaction := &session.CompactionEntry{TokensBefore: metaInt(l.compact, "preTokens")}
+		if at, ok := r.lines[keyOf(keptFrom(l.compact))]; ok && at.thread == t.index && at.node <= t.last() {
+			compaction.FirstKeptEntryID = t.id(at.node)
+		}
 		rec.Entry.Type, rec.Entry.Compaction = session.TypeCompaction, compaction
 		r.pending = &boundary{rec: *rec, parent: parent, thread: t, span: text.Span, no: text.No}
 		return nil
@@ -50,6 +53,12 @@ func (r *reader) bareSummary(l *line, t *thread, rec *transcript.Record, parent 
 
 // compaction adds a compaction whose summary is in a line.
 func (r *reader) compaction(l *line, t *thread, rec *transcript.Record, parent int32) error {
+	// Nobody waits any more for a call that has no result by now. The compaction
+	// leaves it out with the rest, and so it follows what is before the call.
+	before := ""
+	if t.reply != nil && rec.Entry.Compaction.FirstKeptEntryID == "" && t.reply.isOpen(t.held) {
+		before = t.reply.rec.Parent
+	}
 	if err := r.closeReply(t); err != nil {
 		return err
 	}
@@ -61,7 +70,12 @@ func (r *reader) compaction(l *line, t *thread, rec *transcript.Record, parent i
 	}
 	rec.Entry.Compaction.Summary = strings.Join(text, "\n")
 	r.count("compact boundary", "compaction")
-	t.place(rec, parent, false)
+	if before != "" {
+		t.branchOff(rec, before)
+	} else {
+		t.place(rec, parent, false)
+	}
+	t.cut()
 	return r.emit(t, *rec)
 }
 
@@ -117,4 +131,18 @@ func metaInt(raw []byte, name string) int {
 		return nil
 	})
 	return int(n)
+}
+
+// keptFrom returns the first line that a compaction keeps, or nil.
+func keptFrom(meta []byte) []byte {
+	if rawjson.Kind(meta) != 'o' {
+		return nil
+	}
+	compact := rawjson.MembersOf(meta)
+	if kept := rawjson.MembersOf(compact.Get("preservedMessages")); kept.Has("uuids") {
+		if lines, _ := rawjson.Elements(kept.Get("uuids")); len(lines) > 0 {
+			return str(lines[0])
+		}
+	}
+	return str(rawjson.MembersOf(compact.Get("preservedSegment")).Get("headUuid"))
 }

@@ -2,6 +2,7 @@ package claudecode
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/session"
@@ -17,6 +18,7 @@ type thread struct {
 	newest string           // the id of the last of them
 	odd    map[int32]string // the ids of those that have no UUID
 	tails  []int32          // the last record of each branch
+	cuts   map[int32]int32  // the last compaction of a branch
 	now    int32            // the branch of the last record
 	reply  *reply           // that may not be complete
 	held   []transcript.Record
@@ -73,42 +75,71 @@ func (t *thread) add(id string, n node) {
 // record follows the last one of its branch: that lines hang on others before it
 // only means that things happened at the same time. Only where a second prompt
 // follows a record did somebody go back; and where one follows nothing, the
-// conversation began again: its first prompt was edited, or it was cleared.
+// conversation began again: its first prompt was edited, or it was cleared. What
+// follows something from before a compaction came too late for it, and is not in
+// what the model was sent afterwards.
 func (t *thread) place(rec *transcript.Record, parent int32, prompt bool) {
-	var n node
 	switch {
-	case len(t.nodes) == 0:
-		rec.Parent = transcript.Root
-		t.tails = append(t.tails, 0)
-	case parent == nothing && prompt:
-		rec.Parent = transcript.Root
-		n.branch = int32(len(t.tails))
-		t.tails = append(t.tails, 0)
+	case len(t.nodes) == 0 || parent == nothing && rec.Entry.Message != nil && rec.Entry.Message.Role == session.RoleUser:
+		t.branchOff(rec, transcript.Root)
+		return
 	case parent >= 0 && prompt && t.nodes[parent].prompted > 0:
-		rec.Parent = t.id(t.nodes[parent].prompted - 1)
-		n.branch = int32(len(t.tails))
-		t.tails = append(t.tails, 0)
-	default:
-		n.branch = t.now
+		t.branchOff(rec, t.id(t.nodes[parent].prompted-1))
+		return
+	case parent >= 0 && parent < t.cuts[t.nodes[parent].branch]:
+		t.branchOff(rec, t.id(parent))
+		return
+	}
+	branch := t.now
+	if parent >= 0 {
+		branch = t.nodes[parent].branch
+	}
+	tail := t.tails[branch]
+	rec.Parent = t.id(tail)
+	if prompt {
+		t.nodes[tail].prompted = tail + 1
 		if parent >= 0 {
-			n.branch = t.nodes[parent].branch
-		}
-		tail := t.tails[n.branch]
-		rec.Parent = t.id(tail)
-		if prompt {
-			t.nodes[tail].prompted = tail + 1
-			if parent >= 0 {
-				t.nodes[parent].prompted = tail + 1
-			}
+			t.nodes[parent].prompted = tail + 1
 		}
 	}
-	t.now = n.branch
-	t.tails[n.branch] = int32(len(t.nodes))
-	t.add(rec.ID, n)
+	t.now = branch
+	t.tails[branch] = int32(len(t.nodes))
+	t.add(rec.ID, node{branch: branch})
+}
+
+// branchOff makes a record the first of a branch that follows a record.
+func (t *thread) branchOff(rec *transcript.Record, parent string) {
+	rec.Parent = parent
+	t.now = int32(len(t.tails))
+	t.tails = append(t.tails, int32(len(t.nodes)))
+	t.add(rec.ID, node{branch: t.now})
+}
+
+// cut notes that the last record is a compaction.
+func (t *thread) cut() {
+	if t.cuts == nil {
+		t.cuts = make(map[int32]int32)
+	}
+	t.cuts[t.now] = t.last()
 }
 
 // last returns the node of the record that was added last.
 func (t *thread) last() int32 { return int32(len(t.nodes)) - 1 }
+
+// isOpen reports whether the reply has calls without results.
+func (r *reply) isOpen(results []transcript.Record) bool {
+	answered := make(map[string]bool)
+	for i := range results {
+		if m := results[i].Entry.Message; m != nil {
+			for _, c := range m.Content {
+				if c.ToolResult != nil {
+					answered[c.ToolResult.ToolUseID] = true
+				}
+			}
+		}
+	}
+	return slices.ContainsFunc(r.msg.Content, func(c session.Content) bool { return c.ToolUse != nil && !answered[c.ToolUse.ID] })
+}
 
 // merge adds a line of the reply that is open. Sometimes a line repeats what
 // came before with more of it.

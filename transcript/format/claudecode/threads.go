@@ -88,6 +88,9 @@ func (r *reader) conversation(l *line) transcript.Conversation {
 		// A fork repeats the lines of its original under their ids, and says
 		// nothing of it.
 		c.Family = family(l.uuid)
+		if len(l.forkOf) > 0 {
+			r.forked(&c, l)
+		}
 		return c
 	}
 	parent := sessionOfAgent(r.file.Path)
@@ -105,6 +108,18 @@ func (r *reader) conversation(l *line) transcript.Conversation {
 	return c
 }
 
+// forked says which session a conversation was forked from. Newer versions give the
+// lines of a fork ids of their own.
+func (r *reader) forked(c *transcript.Conversation, l *line) {
+	c.Relation, c.Parent = session.RelationFork, string(l.copyOf)
+	c.Extra[factFork] = string(l.forkOf)
+	if f := r.parentFile(string(l.forkOf)); f != nil {
+		if family := familyOf(f); family != "" {
+			c.Parent = family
+		}
+	}
+}
+
 // family returns the name of all files that begin with a line, or "" if its id
 // is too short to be the only one of its kind.
 func family(uuid []byte) string {
@@ -116,3 +131,6 @@ func family(uuid []byte) string {
 
 // factBranch is the branch of git that a conversation was held on.
 const factBranch = "git_branch"
+
+// factFork is the session that a conversation was forked from.
+const factFork = "forked_from"

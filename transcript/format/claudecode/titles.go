@@ -1,6 +1,10 @@
 package claudecode
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+)
 
 // titles are the names that a session was given, the strongest first.
 type titles struct {
@@ -75,6 +79,29 @@ func injected(text string) string {
 			}
 		}
 		return i.by
+	}
+	return ""
+}
+
+// What the metadata of a message says about its line.
+const (
+	metaInjected = "injected" // what put it in the user's name
+	metaMarked   = "meta"     // whether the line is marked as the program's own, where that is not usual
+	metaCopyOf   = "copy_of"  // the line of another session that it was forked from
+)
+
+// usuallyMeta reports whether the program marks a line as its own, given what put
+// it there.
+func usuallyMeta(by, text string) bool {
+	return by == "meta" || by == "caveat" || strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "<local-command-caveat>")
+}
+
+// firstText returns the first text of a message, or "".
+func firstText(content []session.Content) string {
+	for i := range content {
+		if content[i].Text != nil {
+			return content[i].Text.Content
+		}
 	}
 	return ""
 }
