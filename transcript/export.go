@@ -188,7 +188,9 @@ func (x *Exporter) readBack(ctx context.Context, format *Format, s *Script, out 
 	if !slices.ContainsFunc(read.Conversations, func(c *CollectedConversation) bool { return len(c.Records) > 0 }) {
 		return "", errNothing(format)
 	}
-	out.wrote = wrote(s, read.Conversations[0].Records)
+	if out.wrote = out.Records; out.wrote == nil {
+		out.wrote = wrote(s, read.Conversations[0].Records)
+	}
 	return read.Conversations[0].ID, nil
 }
 

@@ -151,6 +151,10 @@ type Output struct {
 	Resume string
 	// Losses are what the format cannot hold.
 	Losses []Loss
+	// Records names the entry that a record of the files is, by the record's id,
+	// where that is not the entry's own. A writer that leaves it nil has it found by
+	// what the records say.
+	Records map[string]string
 
 	wrote map[string]string // see wrote
 }

@@ -17,53 +17,92 @@ const version = "2.1.42"
 
 // write makes a transcript of a conversation.
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
-	w := &scribe{id: s.NativeID, cwd: s.Header.CWD}
-	if !isUUID(w.id) {
-		w.id = s.Header.ID
-	}
-	if !isUUID(w.id) {
-		w.id = transcript.HashID(Name, w.id)
-	}
+	w := newScribe(s, nativeID(s), "")
 	if w.cwd == "" {
 		w.cwd = env.Home
 		w.lose("", "directory", "the program keeps sessions by directory; this one is put under the home directory")
 	}
-	w.branch, _ = s.Facts[factBranch].(string)
-	w.used, w.replies = make(map[string]bool), answers(s.Path)
-	for i := range s.Path {
-		w.entry(&s.Path[i])
-	}
+	w.tree(s)
 	if len(w.buf) == 0 {
 		return &transcript.Output{Losses: w.losses}, nil // nothing that the program could hold
 	}
-	if s.Name != "" {
-		w.open()
-		w.str("type", "custom-title")
-		w.str("customTitle", s.Name)
-		w.str("sessionId", w.id)
-		w.end()
+	w.remarks(s)
+	out := &transcript.Output{
+		Base:    filepath.Join(env.Dir("CLAUDE_CONFIG_DIR", ".claude"), "projects"),
+		Files:   []transcript.OutputFile{{Path: path.Join(encodeDir(w.cwd), w.id+".jsonl"), Data: w.buf}},
+		Resume:  "cd " + plain.ShellWord(w.cwd) + " && " + plain.Command(resume(w.id)...),
+		Losses:  w.losses,
+		Records: w.records,
 	}
-	return &transcript.Output{
-		Base:   filepath.Join(env.Dir("CLAUDE_CONFIG_DIR", ".claude"), "projects"),
-		Files:  []transcript.OutputFile{{Path: path.Join(encodeDir(w.cwd), w.id+".jsonl"), Data: w.buf}},
-		Resume: "cd " + plain.ShellWord(w.cwd) + " && " + plain.Command(resume(w.id)...),
-		Losses: append(w.losses, s.OtherBranches()...),
-	}, nil
+	return out, nil
 }
 
-// scribe writes lines.
+// nativeID returns the id that a session has in the program.
+func nativeID(s *transcript.Script) string {
+	for _, id := range []string{s.NativeID, s.Header.ID} {
+		if isUUID(id) {
+			return id
+		}
+	}
+	return transcript.HashID(Name, s.Header.ID)
+}
+
+// scribe writes the lines of one file.
 type scribe struct {
-	id, cwd string
-	buf     []byte
-	parent  string
-	used    map[string]bool // the uuids
-	branch  string          // of git
-	losses  []transcript.Loss
-	replies map[string]*answer // by entry
+	id, agent string // of the session, and of the subagent if it is one's file
+	cwd       string
+	branch    string // of git
+	fork      string // the session that this one was forked from, or ""
+	own       bool   // the session came from the program
+	buf       []byte
+	used      map[string]bool   // the uuids
+	records   map[string]string // the entries of lines that have another id than they
+	losses    []transcript.Loss
+
+	entries  map[string]*session.Entry
+	placed   map[string]*entryNode       // that an entry has, or else the one before it
+	replies  map[string]*answer          // by entry
+	calls    map[*session.Content]string // the ids of calls and results
+	messages map[string]bool             // the ids of replies
+}
+
+func newScribe(s *transcript.Script, id, agent string) *scribe {
+	w := &scribe{
+		id: id, agent: agent, cwd: s.Header.CWD,
+		used: make(map[string]bool), records: make(map[string]string),
+		entries: make(map[string]*session.Entry), placed: make(map[string]*entryNode), replies: make(map[string]*answer),
+		calls: make(map[*session.Content]string), messages: make(map[string]bool),
+	}
+	w.own = s.NativeID != ""
+	w.branch, _ = s.Facts[factBranch].(string)
+	w.fork, _ = s.Facts[factFork].(string)
+	return w
 }
 
 func (w *scribe) lose(entry, what, why string) {
 	w.losses = append(w.losses, transcript.Loss{EntryID: entry, What: what, Why: why})
+}
+
+// remarks writes the lines about the session as a whole.
+func (w *scribe) remarks(s *transcript.Script) {
+	if s.Name != "" {
+		w.remark("custom-title", "customTitle", s.Name)
+	}
+	tags := s.Tags()
+	if len(tags) > 0 {
+		w.remark("tag", "tag", tags[0])
+	}
+	if len(tags) > 1 {
+		w.lose("", "tags", "the program has one for each session")
+	}
+}
+
+func (w *scribe) remark(typ, member, text string) {
+	w.open()
+	w.str("type", typ)
+	w.str(member, text)
+	w.str("sessionId", w.id)
+	w.end()
 }
 
 func (w *scribe) open() { w.buf = append(w.buf, '{') }
@@ -87,97 +126,69 @@ func (w *scribe) raw(name, value string) {
 	w.buf = append(w.buf, value...)
 }
 
-// entry writes the lines of an entry.
-func (w *scribe) entry(e *session.Entry) {
-	switch {
-	case e.Message != nil:
-		w.message(e)
-	case e.Compaction != nil:
-		w.compaction(e)
-	case e.BranchSummary != nil && e.BranchSummary.Summary != "":
-		w.line(e, 0, "user", `"isMeta":true`, textMessage("user", e.BranchSummary.Summary))
-	case e.Merge != nil && e.Merge.Summary != "":
-		w.line(e, 0, "user", `"isMeta":true`, textMessage("user", e.Merge.Summary))
-	case e.ContextEdit != nil:
-		w.lose(e.ID, "context edit", "the program sends every result again")
-	case e.Revert != nil:
-		w.lose(e.ID, "undo", "the program cannot take a compaction back")
-	}
-}
+// draft is a line of the tree that has no place in it yet: its type, further
+// members, and its message.
+type draft struct{ typ, more, message string }
 
-// uuid returns the id of the n-th line of an entry. The first has the entry's
-// own, so that what comes back is the same entry.
-func (w *scribe) uuid(e *session.Entry, n int) string {
+// uuid returns the id of the n-th line of an entry. The first has the entry's own,
+// so that what comes back is the same entry; a copy of it has another.
+func (w *scribe) uuid(e *session.Entry, d *draft, n int, of string) string {
 	id := e.ID
-	if n > 0 || !isUUID(id) {
-		id = transcript.HashID(Name, w.id, e.ID, string(rune('0'+n)))
+	if n > 0 || of != "" || !isUUID(id) {
+		id = transcript.HashID(Name, w.id+w.agent, e.ID+of, string(rune('0'+n)))
 	}
 	for w.used[id] {
 		id = transcript.HashID(Name, id)
 	}
 	w.used[id] = true
+	if id != e.ID && (n == 0 || d.typ == "user") { // the other lines of a reply are no records
+		w.records[id] = e.ID
+	}
+	if d.typ == "user" && e.Message != nil && isMixed(e.Message.Content) {
+		w.records[id+moreText] = e.ID
+	}
 	return id
 }
 
-// line writes a line of the tree. more are further members, message the message.
-func (w *scribe) line(e *session.Entry, n int, typ, more, message string) {
-	id := w.uuid(e, n)
-	w.open()
-	if w.parent == "" {
-		w.raw("parentUuid", "null")
-	} else {
-		w.str("parentUuid", w.parent)
-	}
-	w.common(typ, more)
-	if message != "" {
-		w.raw("message", message)
-	}
-	w.str("uuid", id)
-	w.key("timestamp")
-	w.buf = rawjson.AppendTime(w.buf, e.Timestamp.Truncate(time.Millisecond))
-	w.end()
-	w.parent = id
+// isMixed reports whether a message has results and something else.
+func isMixed(content []session.Content) bool {
+	results, rest := split(content)
+	return len(results) > 0 && len(rest) > 0
 }
 
-func (w *scribe) common(typ, more string) {
-	w.raw("isSidechain", "false")
+// line writes a line of the tree after another one.
+func (w *scribe) line(e *session.Entry, d draft, id, parent string) {
+	w.open()
+	boundary := d.typ == "system"
+	switch {
+	case parent == "":
+		w.raw("parentUuid", "null")
+	case boundary: // nothing of what is before it is sent
+		w.raw("parentUuid", "null")
+		w.str("logicalParentUuid", parent)
+	default:
+		w.str("parentUuid", parent)
+	}
+	w.raw("isSidechain", map[bool]string{false: "false", true: "true"}[w.agent != ""])
+	if w.agent != "" {
+		w.str("agentId", w.agent)
+	}
 	w.str("userType", "external")
 	w.str("cwd", w.cwd)
 	w.str("sessionId", w.id)
 	w.str("version", version)
 	w.str("gitBranch", w.branch)
-	w.str("type", typ)
-	if more != "" {
-		w.buf = append(append(w.buf, ','), more...)
+	w.str("type", d.typ)
+	if d.more != "" {
+		w.buf = append(append(w.buf, ','), d.more...)
 	}
-}
-
-// compaction writes a boundary and the summary.
-func (w *scribe) compaction(e *session.Entry) {
-	id := w.uuid(e, 0)
-	w.open()
-	w.raw("parentUuid", "null")
-	if w.parent != "" {
-		w.str("logicalParentUuid", w.parent)
+	if d.message != "" {
+		w.raw("message", d.message)
 	}
-	w.common("system", `"subtype":"compact_boundary","content":"Conversation compacted","isMeta":false,"level":"info"`)
-	w.key("compactMetadata")
-	w.buf = append(w.buf, `{"trigger":"manual","preTokens":`...)
-	w.buf = append(rawjson.AppendInt(w.buf, int64(e.Compaction.TokensBefore)), '}')
 	w.str("uuid", id)
 	w.key("timestamp")
 	w.buf = rawjson.AppendTime(w.buf, e.Timestamp.Truncate(time.Millisecond))
 	w.end()
-	w.parent = id
-	w.line(e, 1, "user", `"isCompactSummary":true,"isVisibleInTranscriptOnly":true`, textMessage("user", e.Compaction.Summary))
-	if kept := e.Compaction.FirstKeptEntryID; kept != "" && kept != e.ID {
-		w.lose(e.ID, "messages kept by a compaction", "the program sends nothing before its summary")
-	}
-}
-
-func textMessage(role, text string) string {
-	m := append([]byte(`{"role":"`+role+`","content":`), rawjson.AppendString(nil, text)...)
-	return string(append(m, '}'))
 }
 
 // resume returns the command to run in the directory of the conversation: Claude

@@ -1,44 +1,84 @@
 package claudecode
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/provider/anthropic"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 )
 
-// message writes the lines of a message: one for each block of a reply.
-func (w *scribe) message(e *session.Entry) {
+// drafts returns the lines of an entry. ids are those of the reply that it is of.
+func (w *scribe) drafts(e *session.Entry, ids *answer) []draft {
+	switch {
+	case e.Message != nil:
+		return w.message(e, ids)
+	case e.Compaction != nil:
+		return []draft{
+			{typ: "system", more: `"subtype":"compact_boundary","content":"Conversation compacted","isMeta":false,"level":"info"`},
+			{"user", `"isCompactSummary":true,"isVisibleInTranscriptOnly":true`, textMessage("user", e.Compaction.Summary)},
+		}
+	case e.BranchSummary != nil && e.BranchSummary.Summary != "":
+		return []draft{{"user", metaMember, textMessage("user", e.BranchSummary.Summary)}}
+	case e.Merge != nil && e.Merge.Summary != "":
+		return []draft{{"user", metaMember, textMessage("user", e.Merge.Summary)}}
+	case e.ContextEdit != nil:
+		w.lose(e.ID, "context edit", "the program sends every result again")
+	case e.Revert != nil:
+		w.lose(e.ID, "undo", "the program cannot take anything back; what was taken back is left out")
+	}
+	return nil
+}
+
+const metaMember = `"isMeta":true`
+
+// message returns the lines of a message: one for each block of a reply.
+func (w *scribe) message(e *session.Entry, ids *answer) []draft {
 	m := e.Message
 	switch m.Role {
 	case session.RoleAssistant:
-		w.reply(e)
+		return w.reply(e, ids)
 	case session.RoleUser, session.RoleTool:
-		if blocks := w.blocks(e); len(blocks) > 0 {
-			w.line(e, 0, "user", metaMember(m), userMessage(m, blocks))
+		blocks := w.blocks(e)
+		if len(blocks) == 0 {
+			return nil
 		}
+		more := w.otherIDs(m.Content)
+		if isMeta(m) {
+			more = join(metaMember, more)
+		}
+		return []draft{{"user", more, userMessage(m, blocks)}}
 	case session.RoleSystem:
 		w.lose(e.ID, "system message", "the program has its own")
-	default: // what a user ran, and what others put into the context
-		var text []string
-		for i := range m.Content {
-			if m.Content[i].Text != nil {
-				text = append(text, m.Content[i].Text.Content)
-			}
-		}
-		if len(text) > 0 {
-			w.line(e, 0, "user", `"isMeta":true`, textMessage("user", strings.Join(text, "\n")))
-		}
-		w.lose(e.ID, "role "+m.Role, "it is written as a message of the user")
+		return nil
 	}
+	// What a user ran, and what others put into the context.
+	w.lose(e.ID, "role "+m.Role, "it is written as a message of the user")
+	var text []string
+	for i := range m.Content {
+		if m.Content[i].Text != nil {
+			text = append(text, m.Content[i].Text.Content)
+		}
+	}
+	if len(text) == 0 {
+		return nil
+	}
+	return []draft{{"user", metaMember, textMessage("user", strings.Join(text, "\n"))}}
 }
 
-func metaMember(m *session.MessageEntry) string {
-	if m.Metadata["injected"] == "meta" {
-		return `"isMeta":true`
+// isMeta reports whether a message is one that the program marks as its own.
+func isMeta(m *session.MessageEntry) bool {
+	by, _ := m.Metadata[metaInjected].(string)
+	if marked, ok := m.Metadata[metaMarked].(bool); ok {
+		return marked
 	}
-	return ""
+	return usuallyMeta(by, firstText(m.Content))
+}
+
+func join(members ...string) string {
+	return strings.Join(slices.DeleteFunc(members, func(m string) bool { return m == "" }), ",")
 }
 
 // userMessage is a bare text where that is all there is, as the program does it.
@@ -49,61 +89,53 @@ func userMessage(m *session.MessageEntry, blocks []string) string {
 	return `{"role":"user","content":[` + strings.Join(blocks, ",") + `]}`
 }
 
+func textMessage(role, text string) string {
+	m := append([]byte(`{"role":"`+role+`","content":`), rawjson.AppendString(nil, text)...)
+	return string(append(m, '}'))
+}
+
 // answer is a reply of the model, which entries may hold in pieces. The program
 // makes one message of the lines that share its ids; if they did not, the calls in
 // it would have no results in the message after them.
 type answer struct {
 	message, request string
 	usage            *session.Usage // of all of it, as each line of a reply has it
-}
-
-// answers finds the replies in a conversation, by entry.
-func answers(path []session.Entry) map[string]*answer {
-	all := make(map[string]*answer)
-	var replies transcript.Replies
-	var last *answer
-	for i := range path {
-		e := &path[i]
-		continues := replies.Continues(e)
-		if e.Message == nil || e.Message.Role != session.RoleAssistant {
-			continue
-		}
-		if !continues {
-			last = newAnswer(e)
-		}
-		last.usage = transcript.AddUsage(last.usage, e.Message.Usage)
-		all[e.ID] = last
-	}
-	return all
+	live             bool
 }
 
 // newAnswer returns a reply that begins with an entry. Programs that count tokens
 // count lines with the same two ids once, so that a reply from elsewhere needs
-// both.
-func newAnswer(e *session.Entry) *answer {
-	hash := strings.ReplaceAll(transcript.HashID(Name, e.ID), "-", "")[:24]
+// both; and replies of other branches must not have the ids of this one.
+func (w *scribe) newAnswer(e *session.Entry, live bool) *answer {
+	hash := hashOf(e.ID)
 	message, request, _ := strings.Cut(e.Message.ResponseID, ":") // see responseID
-	if !strings.HasPrefix(message, "msg_") {
+	if !strings.HasPrefix(message, "msg_") || !live && w.messages[message] {
 		message, request = "msg_"+hash, ""
 	}
+	w.messages[message] = true
 	if request == "" {
 		request = "req_" + hash
 	}
-	return &answer{message: message, request: request}
+	return &answer{message: message, request: request, live: live}
 }
 
-// reply writes what the model said.
-func (w *scribe) reply(e *session.Entry) {
+// again returns the ids for a copy of the reply, whose usage is counted already.
+func (a *answer) again(of string) *answer {
+	hash := hashOf(a.message + of)
+	return &answer{message: "msg_" + hash, request: "req_" + hash}
+}
+
+func hashOf(id string) string { return strings.ReplaceAll(transcript.HashID(Name, id), "-", "")[:24] }
+
+// reply returns the lines of what the model said.
+func (w *scribe) reply(e *session.Entry, ids *answer) []draft {
 	m := e.Message
 	blocks := w.blocks(e)
-	if len(blocks) == 0 {
-		return
-	}
-	ids := w.replies[e.ID]
 	model := m.Model
 	if m.Metadata["synthetic"] == true {
 		model = synthetic
 	}
+	var drafts []draft
 	for i, block := range blocks {
 		stop := "null"
 		if i == len(blocks)-1 && m.StopReason != "" {
@@ -111,8 +143,38 @@ func (w *scribe) reply(e *session.Entry) {
 		}
 		text := `{"id":` + quoted(ids.message) + `,"type":"message","role":"assistant","model":` + quoted(model) +
 			`,"content":[` + block + `],"stop_reason":` + stop + `,"stop_sequence":null,"usage":` + usageJSON(ids.usage) + `}`
-		w.line(e, i, "assistant", `"requestId":`+quoted(ids.request), text)
+		more := `"requestId":` + quoted(ids.request)
+		if i == 0 {
+			more = join(more, w.otherIDs(m.Content))
+		}
+		drafts = append(drafts, draft{"assistant", more, text})
 	}
+	return drafts
+}
+
+// otherIDs is the member that says which ids calls had, where the provider would
+// not take them: so they have them again when they are read.
+func (w *scribe) otherIDs(content []session.Content) string {
+	var b strings.Builder
+	for i := range content {
+		c := &content[i]
+		id := ""
+		switch {
+		case c.ToolUse != nil:
+			id = c.ToolUse.ID
+		case c.ToolResult != nil:
+			id = c.ToolResult.ToolUseID
+		default:
+			continue
+		}
+		if written := w.calls[c]; written != id {
+			b.WriteString(`,` + quoted(written) + `:` + quoted(id))
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return `"` + otherIDsMember + `":{` + b.String()[1:] + `}`
 }
 
 func quoted(s string) string { return string(rawjson.AppendString(nil, s)) }
@@ -140,17 +202,17 @@ func (w *scribe) blocks(e *session.Entry) []string {
 }
 
 func (w *scribe) block(e *session.Entry, c *session.Content) string {
-	anthropic := e.Message.Provider == "" || e.Message.Provider == "anthropic"
+	signed := e.Message.Provider == "" || e.Message.Provider == "anthropic"
 	switch {
 	case c.Text != nil:
 		if c.Text.Content == "" {
 			return "" // the API refuses empty texts
 		}
-		return object("text", c.Text.Extra, "text", quoted(c.Text.Content))
-	case c.Thinking != nil && c.Thinking.Redacted != "" && anthropic:
-		return object("redacted_thinking", c.Thinking.Extra, "data", quoted(c.Thinking.Redacted))
-	case c.Thinking != nil && c.Thinking.Signature != "" && anthropic:
-		return object("thinking", c.Thinking.Extra, "thinking", quoted(c.Thinking.Content), "signature", quoted(c.Thinking.Signature))
+		return object("text", w.extra(c.Text.Extra), "text", quoted(c.Text.Content))
+	case c.Thinking != nil && c.Thinking.Redacted != "" && signed:
+		return object("redacted_thinking", w.extra(c.Thinking.Extra), "data", quoted(c.Thinking.Redacted))
+	case c.Thinking != nil && c.Thinking.Signature != "" && signed:
+		return object("thinking", w.extra(c.Thinking.Extra), "thinking", quoted(c.Thinking.Content), "signature", quoted(c.Thinking.Signature))
 	case c.Thinking != nil:
 		w.lose(e.ID, "thinking", "the provider takes back only what it has signed")
 	case c.ToolUse != nil:
@@ -158,17 +220,17 @@ func (w *scribe) block(e *session.Entry, c *session.Content) string {
 		if err != nil || rawjson.Kind(input) != 'o' {
 			input = []byte("{}")
 		}
-		return object("tool_use", c.ToolUse.Extra, "id", quoted(c.ToolUse.ID), "name", quoted(c.ToolUse.Name), "input", oneLine(input))
+		return object("tool_use", w.extra(c.ToolUse.Extra), "id", quoted(w.calls[c]), "name", quoted(w.tool(e, c.ToolUse.Name)), "input", oneLine(input))
 	case c.ToolResult != nil:
-		return w.result(e, c.ToolResult)
+		return w.result(e, c.ToolResult, w.calls[c])
 	case c.Image != nil && c.Image.Source != nil:
-		return object("image", c.Image.Extra, "source", sourceJSON(c.Image.Source))
+		return object("image", w.extra(c.Image.Extra), "source", w.source(c.Image.Source))
 	case c.File != nil && c.File.Source != nil:
 		if c.File.Name != "" {
-			return object("document", c.File.Extra, "source", sourceJSON(c.File.Source), "title", quoted(c.File.Name))
+			return object("document", w.extra(c.File.Extra), "source", w.source(c.File.Source), "title", quoted(c.File.Name))
 		}
-		return object("document", c.File.Extra, "source", sourceJSON(c.File.Source))
-	case c.Raw != nil && anthropic:
+		return object("document", w.extra(c.File.Extra), "source", w.source(c.File.Source))
+	case c.Raw != nil && (w.own || e.Message.Provider == "anthropic"):
 		return oneLine(c.Raw)
 	default:
 		w.lose(e.ID, string(c.Type), "the program has no such content")
@@ -176,7 +238,16 @@ func (w *scribe) block(e *session.Entry, c *session.Content) string {
 	return ""
 }
 
-func (w *scribe) result(e *session.Entry, r *session.ToolResultContent) string {
+// tool returns the name of a tool as the provider takes it.
+func (w *scribe) tool(e *session.Entry, name string) string {
+	safe := anthropic.ToolName(name)
+	if safe != name {
+		w.lose(e.ID, "name of a tool", "the provider takes letters, digits, _ and -")
+	}
+	return safe
+}
+
+func (w *scribe) result(e *session.Entry, r *session.ToolResultContent, id string) string {
 	extra := r.Extra
 	content := quoted(r.Content)
 	_, extra, _ = take(extra, "persisted") // the output itself stands here now
@@ -192,11 +263,20 @@ func (w *scribe) result(e *session.Entry, r *session.ToolResultContent) string {
 		}
 		content = `[` + strings.Join(parts, ",") + `]`
 	}
-	members := []string{"tool_use_id", quoted(r.ToolUseID), "content", content}
+	members := []string{"tool_use_id", quoted(id), "content", content}
 	if r.IsError {
 		members = append(members, "is_error", "true")
 	}
-	return object("tool_result", extra, members...)
+	return object("tool_result", w.extra(extra), members...)
+}
+
+// extra returns the members of a block that only their format knows. The provider
+// refuses those of others.
+func (w *scribe) extra(fields session.Fields) session.Fields {
+	if w.own {
+		return fields
+	}
+	return nil
 }
 
 // take returns a field and the fields without it.
@@ -209,11 +289,11 @@ func take(fields session.Fields, name string) (value []byte, rest session.Fields
 	return nil, fields, false
 }
 
-func sourceJSON(s *session.Source) string {
+func (w *scribe) source(s *session.Source) string {
 	if s.Type == "url" {
-		return object("url", s.Extra, "url", quoted(s.Data))
+		return object("url", w.extra(s.Extra), "url", quoted(s.Data))
 	}
-	return object(s.Type, s.Extra, "media_type", quoted(s.MediaType), "data", quoted(s.Data))
+	return object(s.Type, w.extra(s.Extra), "media_type", quoted(s.MediaType), "data", quoted(s.Data))
 }
 
 // object writes a block: its type, its members, and what was not known of it.

@@ -3,7 +3,9 @@ package claudecode_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -155,14 +157,14 @@ func TestWriteOthers(t *testing.T) {
 	}
 	want := []string{
 		" directory", "sys system message", "u audio", "a thinking", "a odd", "b role bashExecution",
-		"k messages kept by a compaction", "e context edit", "rv undo",
+		"e context edit", "rv undo",
 	}
 	if diff := cmp.Diff(want, losses); diff != "" {
 		t.Error(diff)
 	}
 	read := transcripttest.Collect(t, claudecode.Format(), transcript.FileOf("x.jsonl", out.Files[0].Data))
 	all := transcripttest.Outline(read)
-	for _, want := range []string{`user: "hi"`, `"hello" [call c run {"a":1}]`, `[result c "ok"]`, `"$ ls" metadata={"injected":"meta"}`, `{"summary":"sum"`, `"left"`, `"merged"`} {
+	for _, want := range []string{`user: "hi"`, `"hello" [call c run {"a":1}]`, `[result c "ok"]`, `"$ ls" metadata={"injected":"meta"}`, `"left"`, `"merged"`} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%s is missing in %s", want, all)
 		}
@@ -280,5 +282,121 @@ func TestWriteBranch(t *testing.T) {
 	}
 	if lines, named := strings.Count(string(out.Files[0].Data), "\n"), strings.Count(string(out.Files[0].Data), `"gitBranch":"feature/x"`); named != lines {
 		t.Errorf("%d of %d lines name it", named, lines)
+	}
+}
+
+// foreign is a session of another program, as the writer is given it.
+func foreign(t *testing.T, list ...session.MessageEntry) *transcript.Script {
+	t.Helper()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var entries []session.Entry
+	for i := range list {
+		e := session.Entry{Type: session.TypeMessage, ID: transcript.HashID(fmt.Sprint(i)), Timestamp: at, Message: &list[i]}
+		if i > 0 {
+			e.ParentID = &entries[i-1].ID
+		}
+		entries = append(entries, e)
+	}
+	sc, err := transcripttest.ScriptOf(t.Context(), session.Header{Type: session.TypeSession, ID: sessionID, Version: 1, CWD: "/p"}, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sc
+}
+
+// TestWriteToolIDs: the provider takes only some characters in ids, and no id
+// twice. What is read has the ids that it had.
+func TestWriteToolIDs(t *testing.T) {
+	use := func(id string) session.MessageEntry {
+		return session.MessageEntry{Role: "assistant", Provider: "openai", Content: []session.Content{session.ToolUse(id, "a.tool", map[string]any{})}}
+	}
+	result := func(id string) session.MessageEntry {
+		return session.MessageEntry{Role: "tool", Content: []session.Content{session.ToolResult(id, "ok", false)}}
+	}
+	sc := foreign(t, session.MessageEntry{Role: "user", Content: []session.Content{session.Text("go")}},
+		use("call:1|x"), result("call:1|x"), use("call_2"), result("call_2"), use("call_2"), result("call_2"))
+	out, err := claudecode.Format().Write(t.Context(), sc, writeEnv())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls, results []string
+	for _, m := range regexp.MustCompile(`"(id|tool_use_id)":"([^"]*)"`).FindAllStringSubmatch(string(out.Files[0].Data), -1) {
+		switch {
+		case m[1] == "tool_use_id":
+			results = append(results, m[2])
+		case !strings.HasPrefix(m[2], "msg_"):
+			calls = append(calls, m[2])
+		}
+	}
+	if diff := cmp.Diff(calls, results); diff != "" || len(calls) != 3 || calls[1] == calls[2] {
+		t.Errorf("calls %q, results %q", calls, results)
+	}
+	if bad := slices.IndexFunc(calls, func(id string) bool { return !regexp.MustCompile(`^[a-zA-Z0-9_-]+$`).MatchString(id) }); bad >= 0 {
+		t.Errorf("the id %q", calls[bad])
+	}
+	read := transcripttest.Outline(transcripttest.Collect(t, claudecode.Format(), transcript.FileOf("x.jsonl", out.Files[0].Data)))
+	for _, want := range []string{"[call call:1|x a_tool", `[result call:1|x "ok"]`, "[call call_2 a_tool", `[result call_2 "ok"]`} {
+		if !strings.Contains(read, want) {
+			t.Errorf("%s is missing in %s", want, read)
+		}
+	}
+}
+
+// TestWriteForeign: what only another provider knows is not sent to this one, and a
+// call without a result has one, or the program would leave the call out.
+func TestWriteForeign(t *testing.T) {
+	prompt := session.Text("go")
+	prompt.Text.Extra = session.Fields{{Name: "detail", Value: json.RawMessage(`"auto"`)}}
+	sc := foreign(t, session.MessageEntry{Role: "user", Content: []session.Content{prompt, {Type: "input_image", Raw: json.RawMessage(`{"type":"input_image"}`)}}},
+		session.MessageEntry{Role: "assistant", Content: []session.Content{session.ToolUse("c1", "run", map[string]any{})}},
+		session.MessageEntry{Role: "user", Content: []session.Content{session.Text("never mind")}})
+	out, err := claudecode.Format().Write(t.Context(), sc, writeEnv())
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := string(out.Files[0].Data)
+	if strings.Contains(data, "input_image") || strings.Contains(data, "detail") {
+		t.Errorf("another provider's: %s", data)
+	}
+	if len(out.Losses) != 1 || out.Losses[0].What != "input_image" {
+		t.Errorf("losses %v", out.Losses)
+	}
+	if !strings.Contains(data, `"tool_result","tool_use_id":"c1"`) {
+		t.Errorf("no result: %s", data)
+	}
+}
+
+// TestWriteRemarks: what the program says about a session comes back.
+func TestWriteRemarks(t *testing.T) {
+	const other = "0b3c1f7e-4d57-4a54-9be1-3f6b1b2f6f11"
+	s := new(script).
+		tree("user", "u1", "", `"forkedFrom":{"sessionId":"`+other+`","messageUuid":"x1"},"isMeta":true,"message":{"role":"user","content":"<local-command-caveat>y</local-command-caveat>"}`).
+		tree("user", "u2", "u1", `"isMeta":true,"message":{"role":"user","content":"<command-name>/x</command-name>"}`).
+		reply("a1", "u2", "1", text("one"), 1).user("r1", "a1", "two").
+		tree("system", "b1", "", `"logicalParentUuid":"r1","subtype":"compact_boundary","compactMetadata":{"preservedMessages":{"anchorUuid":"s1","uuids":["a1","r1"]}}`).
+		tree("user", "s1", "b1", `"isCompactSummary":true,"message":{"role":"user","content":"so far"}`)
+	first := transcripttest.Collect(t, claudecode.Format(), transcript.FileOf("/x/"+sessionID+".jsonl", []byte(uuids(s.b.String()))))
+	sc, err := transcripttest.Script(t.Context(), first.Conversations[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc.All = append(sc.All, session.Entry{Type: session.TypeCustom, ID: "tags", Custom: &session.CustomEntry{CustomType: session.CustomTags, Data: map[string]any{"tags": []any{"mine"}}}})
+	out, err := claudecode.Format().Write(t.Context(), sc, writeEnv())
+	if err != nil || len(out.Losses) > 0 {
+		t.Fatal(err, out.Losses)
+	}
+	data := string(out.Files[0].Data)
+	if n := strings.Count(data, `"isMeta":true`); n != 2 {
+		t.Errorf("%d lines are the program's own", n)
+	}
+	if !strings.Contains(data, `"forkedFrom":{"sessionId":"`+other+`","messageUuid":"x1"}`) {
+		t.Error("it is no fork any more")
+	}
+	second := transcripttest.Collect(t, claudecode.Format(), transcript.FileOf("/x/"+sessionID+".jsonl", out.Files[0].Data))
+	if tags := second.Conversations[0].Tags; len(tags) != 1 || tags[0] != "mine" {
+		t.Errorf("tags %q", tags)
+	}
+	if diff := cmp.Diff(content(first), strings.Replace(content(second), " tags: mine\n", "", 1)); diff != "" {
+		t.Error(diff)
 	}
 }
