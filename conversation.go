@@ -363,17 +363,9 @@ func (s *Sessions) Names(ctx context.Context) (render.Names, error) {
 // subagents returns the sessions that tool calls of the conversation started: by the ids of
 // the calls, or else by the prompts in the calls.
 func (c *Conversation) subagents(ctx context.Context) (map[string]string, error) {
-	ix, err := c.home.index(ctx)
-	if err != nil {
-		return nil, ctx.Err() // without an index the conversation can still be read
-	}
-	children, _, err := ix.List(ctx, index.ListOptions{Parent: c.ID(), Relation: session.RelationSubagent, Limit: -1})
-	if err != nil || len(children) == 0 {
+	names, err := c.home.subagentNames(ctx, c.ID())
+	if err != nil || len(names) == 0 {
 		return nil, err
-	}
-	names := make([]string, len(children))
-	for i := range children {
-		names[i] = children[i].Name
 	}
 	short, started := render.ShortIDs(names), make(map[string]string)
 	for _, name := range names {
@@ -382,6 +374,33 @@ func (c *Conversation) subagents(ctx context.Context) (map[string]string, error)
 		}
 	}
 	return started, nil
+}
+
+// subagentNames lists the sessions that tool calls of a session started.
+func (h *Home) subagentNames(ctx context.Context, id string) ([]string, error) {
+	ix, err := h.index(ctx)
+	if err != nil {
+		return nil, ctx.Err() // without an index the conversation can still be read
+	}
+	children, _, err := ix.List(ctx, index.ListOptions{Parent: id, Relation: session.RelationSubagent, Limit: -1})
+	names := make([]string, len(children))
+	for i := range children {
+		names[i] = children[i].Name
+	}
+	return names, err
+}
+
+// subagentsOf opens those sessions, to be read.
+func (h *Home) subagentsOf(ctx context.Context, id string) ([]*session.Session, error) {
+	names, err := h.subagentNames(ctx, id)
+	var sessions []*session.Session
+	for i := 0; i < len(names) && err == nil; i++ {
+		var s *session.Session
+		if s, err = session.Open(ctx, h.store, names[i], nil); err == nil {
+			sessions = append(sessions, s)
+		}
+	}
+	return sessions, err
 }
 
 // startedBy returns the call that started a subagent or, if its program does not record that,

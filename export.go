@@ -346,7 +346,7 @@ func (t *Transfer) exportTo(ctx context.Context, c *Conversation, r ExportReques
 			return err
 		}
 	}
-	x := &transcript.Exporter{Env: machine(r.Getenv), Ledger: transcript.LedgerOf(t.home.store)}
+	x := &transcript.Exporter{Env: machine(r.Getenv), Ledger: transcript.LedgerOf(t.home.store), Subagents: t.home.subagentsOf}
 	if r.Redact {
 		x.Clean = transcript.Redact
 	}

@@ -133,7 +133,7 @@ func (t *Transfer) writeToResume(ctx context.Context, c *Conversation, format *t
 			Hint: "choose one of " + strings.Join(resumable(), ", "),
 		}
 	}
-	x := &transcript.Exporter{Env: env, Ledger: transcript.LedgerOf(t.home.store)}
+	x := &transcript.Exporter{Env: env, Ledger: transcript.LedgerOf(t.home.store), Subagents: t.home.subagentsOf}
 	done, err := x.Export(ctx, c.Session, format, "", transcript.Destination{Anew: anew})
 	if err != nil {
 		return err

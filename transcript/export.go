@@ -91,6 +91,9 @@ type Exporter struct {
 	Ledger *Ledger
 	// Clean, if it is set, changes the files' content: see Importer.
 	Clean func([]byte) []byte
+	// Subagents returns the sessions that tool calls of a session started. Export
+	// closes them. Default: they are not written.
+	Subagents func(ctx context.Context, id string) ([]*session.Session, error)
 }
 
 // Prepare makes the files of a conversation and makes sure that they can be read

@@ -60,6 +60,11 @@ func (x *Exporter) Export(ctx context.Context, s *session.Session, format *Forma
 		script.NativeID = ""
 	}
 	script.OneFile = to.Nowhere || filepath.Ext(to.Path) == ".json"
+	if x.Subagents != nil && to.isDirectory() {
+		script.Subagents = func() ([]*Script, error) {
+			return x.subagents(ctx, s.Header().ID, format.Name, script.Now, map[string]bool{s.Header().ID: true})
+		}
+	}
 	out, native, err := x.Prepare(ctx, format, script, x.existing(ctx, format, script, to))
 	if err != nil {
 		return nil, err
@@ -80,6 +85,34 @@ func (x *Exporter) Export(ctx context.Context, s *session.Session, format *Forma
 	return done, err
 }
 
+// subagents returns the conversations that a session's tool calls started, with
+// those that they started themselves.
+func (x *Exporter) subagents(ctx context.Context, id, format string, now time.Time, seen map[string]bool) ([]*Script, error) {
+	children, err := x.Subagents(ctx, id)
+	defer func() {
+		for _, s := range children {
+			s.Close() // it was only read
+		}
+	}()
+	var scripts []*Script
+	for i := 0; i < len(children) && err == nil; i++ {
+		child := children[i].Header().ID
+		if seen[child] {
+			continue
+		}
+		seen[child] = true
+		var script *Script
+		if script, err = NewScript(children[i], format, "", now); err != nil {
+			break
+		}
+		scripts = append(scripts, script)
+		var more []*Script
+		more, err = x.subagents(ctx, child, format, now, seen)
+		scripts = append(scripts, more...)
+	}
+	return scripts, err
+}
+
 func canWrite(f *Format) bool { return f.Write != nil && f.Read != nil }
 
 // existing returns the function that Prepare asks what a shared file has now.
@@ -91,7 +124,7 @@ func (x *Exporter) existing(ctx context.Context, format *Format, s *Script, to D
 			return nil, nil
 		case base == "":
 			where := *s
-			where.Existing = nil                           // it would ask us
+			where.Existing, where.Subagents = nil, nil     // the first would ask us
 			empty, err := format.Write(ctx, &where, x.Env) // only to learn where
 			if err != nil {
 				return nil, err
@@ -112,8 +145,7 @@ func (to Destination) place(format *Format, out *Output) (base string, err error
 	if to.Path == "" {
 		return out.Base, nil
 	}
-	info, err := os.Stat(to.Path)
-	if err == nil && info.IsDir() || strings.HasSuffix(to.Path, "/") || strings.HasSuffix(to.Path, string(filepath.Separator)) {
+	if to.isDirectory() {
 		return to.Path, nil
 	}
 	if len(out.Files) > 1 {
@@ -125,4 +157,13 @@ func (to Destination) place(format *Format, out *Output) (base string, err error
 	}
 	out.Files[0].Path = filepath.Base(to.Path)
 	return filepath.Dir(to.Path), nil
+}
+
+// isDirectory reports whether there can be several files.
+func (to Destination) isDirectory() bool {
+	if to.Nowhere || to.Path == "" {
+		return !to.Nowhere
+	}
+	info, err := os.Stat(to.Path)
+	return err == nil && info.IsDir() || strings.HasSuffix(to.Path, "/") || strings.HasSuffix(to.Path, string(filepath.Separator))
 }

@@ -25,7 +25,7 @@ func (x *Exporter) Publish(format *Format, s *Script, out *Output, native, base 
 		if err != nil {
 			return nil, err
 		}
-		if err := x.mayReplace(path, s.Header.ID, &out.Files[i], force); err != nil {
+		if err := x.mayReplace(path, out.Files[i].of(s, out, native).Session, &out.Files[i], force); err != nil {
 			return nil, err
 		}
 		paths = append(paths, path)
@@ -42,12 +42,20 @@ func (x *Exporter) Publish(format *Format, s *Script, out *Output, native, base 
 			}
 		}
 	}
-	for _, path := range paths {
-		if err := x.remember(format, s.Header.ID, native, path, out.wrote); err != nil {
+	for i, path := range paths {
+		if err := x.remember(format, path, out.Files[i].of(s, out, native)); err != nil {
 			return nil, err
 		}
 	}
 	return paths, nil
+}
+
+// of returns the conversation that a file holds.
+func (f *OutputFile) of(s *Script, out *Output, native string) *OutputOf {
+	if f.Of != nil {
+		return f.Of
+	}
+	return &OutputOf{Session: s.Header.ID, Native: native, Records: out.wrote}
 }
 
 // mayReplace refuses to overwrite what may be somebody's only copy.
@@ -97,17 +105,18 @@ func replaceWithBackup(path string, data []byte) error {
 
 // remember notes that a file is ours, and that its conversation is, wherever the
 // program takes it.
-func (x *Exporter) remember(format *Format, id, native, path string, wrote map[string]string) error {
+func (x *Exporter) remember(format *Format, path string, of *OutputOf) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
 	src := Source{
-		Path: path, Format: format.Name, Size: info.Size(), Modified: info.ModTime(), Exported: id, Native: native, Sessions: []string{id}, Wrote: wrote,
+		Path: path, Format: format.Name, Size: info.Size(), Modified: info.ModTime(),
+		Exported: of.Session, Native: of.Native, Sessions: []string{of.Session}, Wrote: of.Records,
 	}
-	if err := x.Ledger.Put(&src); err != nil || native == "" {
+	if err := x.Ledger.Put(&src); err != nil || of.Native == "" {
 		return err
 	}
-	src.Path = exportPath(format.Name, native)
+	src.Path = exportPath(format.Name, of.Native)
 	return x.Ledger.Put(&src)
 }

@@ -130,6 +130,9 @@ type Script struct {
 	NativeID string
 	// Facts are the Extra of the conversation in that source, or nil.
 	Facts map[string]any
+	// Subagents returns the conversations that tool calls of this one started, for
+	// formats that keep them with it. It is nil if they are not to be written.
+	Subagents func() ([]*Script, error)
 	// OneFile asks for a single file, if the format has such a form.
 	OneFile bool
 	// Now is the time of writing, for what needs one.
@@ -167,6 +170,17 @@ type OutputFile struct {
 	// there, which is nil if there is none: for files that many conversations
 	// share, such as a list of them.
 	Merge func(old []byte) ([]byte, error)
+	// Of is the conversation that the file holds if that is another one, such as a
+	// subagent's. Nil means that the file belongs to the conversation that is
+	// written.
+	Of *OutputOf
+}
+
+// OutputOf is a conversation that is written with another.
+type OutputOf struct {
+	Session string            // the session that it is
+	Native  string            // the id that it has in its program
+	Records map[string]string // see Output
 }
 
 // Loss is something that a format cannot hold.

@@ -439,3 +439,51 @@ func TestImportCopies(t *testing.T) {
 		}
 	})
 }
+
+// TestExportSubagents: a subagent is written with the session that started it, and
+// is found by the same call when it is read.
+func TestExportSubagents(t *testing.T) {
+	from := newHome(t)
+	dir := filepath.Join(t.TempDir(), "projects", "-p")
+	parent := new(script).user(transcript.HashID("u1"), "", "go").
+		reply(transcript.HashID("a1"), transcript.HashID("u1"), "1", call("t1", "Task"), 1).
+		tree("user", transcript.HashID("r1"), transcript.HashID("a1"), `"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"found"}]},"toolUseResult":{"agentId":"abc"}`)
+	agent := new(script).tree("user", transcript.HashID("s1"), "", `"agentId":"abc","message":{"role":"user","content":"look"}`).
+		reply(transcript.HashID("s2"), transcript.HashID("s1"), "9", text("found"), 1)
+	above := from.bring(saveAs(t, filepath.Join(dir, sessionID+".jsonl"), parent.b.String())).Sessions[0].ID
+	sub := from.bring(saveAs(t, filepath.Join(dir, sessionID, "subagents", "agent-abc.jsonl"),
+		strings.ReplaceAll(agent.b.String(), `"isSidechain":false`, `"isSidechain":true`))).Sessions[0].ID
+	x := &transcript.Exporter{Env: writeEnv(), Ledger: from.im.Ledger, Subagents: func(ctx context.Context, id string) ([]*session.Session, error) {
+		if id != above {
+			return nil, nil
+		}
+		s, err := session.Open(ctx, from.st, sub, nil)
+		return []*session.Session{s}, err
+	}}
+	out, err := x.Export(t.Context(), from.open(above), claudecode.Format(), "", transcript.Destination{Path: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Paths) != 2 || !strings.HasSuffix(filepath.ToSlash(out.Paths[1]), "-p/"+sessionID+"/subagents/agent-abc.jsonl") {
+		t.Fatalf("written to %v", out.Paths)
+	}
+	elsewhere := newHome(t)
+	for i, id := range []string{above, sub} {
+		if r := from.bring(out.Paths[i]); r.New() > 0 || r.Sessions != nil && r.Sessions[0].ID != id {
+			t.Errorf("%s: %d new entries in %+v", out.Paths[i], r.New(), r.Sessions)
+		}
+		elsewhere.bring(out.Paths[i])
+	}
+	there := elsewhere.open(sub)
+	if diff := cmp.Diff(texts(t, from.open(sub)), texts(t, there)); diff != "" {
+		t.Error(diff)
+	}
+	h := there.Header()
+	if from, _ := session.OriginOf(&h); h.Relation != session.RelationSubagent || h.ParentSession != above || from.ParentCall != "t1" {
+		t.Errorf("it is a %s of %s, started by %q", h.Relation, h.ParentSession, from.ParentCall)
+	}
+	one := filepath.Join(t.TempDir(), "one.jsonl")
+	if out, err = x.Export(t.Context(), from.open(above), claudecode.Format(), "", transcript.Destination{Path: one}); err != nil || len(out.Paths) != 1 {
+		t.Errorf("as one file: %v, %v", out, err)
+	}
+}

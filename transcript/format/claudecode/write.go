@@ -22,6 +22,11 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 		w.cwd = env.Home
 		w.lose("", "directory", "the program keeps sessions by directory; this one is put under the home directory")
 	}
+	agents, err := subagents(s)
+	if err != nil {
+		return nil, err
+	}
+	w.started = agents
 	w.tree(s)
 	if len(w.buf) == 0 {
 		return &transcript.Output{Losses: w.losses}, nil // nothing that the program could hold
@@ -34,6 +39,10 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 		Losses:  w.losses,
 		Records: w.records,
 	}
+	for _, a := range agents {
+		out.Files = append(out.Files, w.agentFiles(a)...)
+	}
+	out.Losses = w.losses
 	return out, nil
 }
 
@@ -53,7 +62,8 @@ type scribe struct {
 	cwd       string
 	branch    string // of git
 	fork      string // the session that this one was forked from, or ""
-	own       bool   // the session came from the program
+	started   []subagent
+	own       bool // the session came from the program
 	buf       []byte
 	used      map[string]bool   // the uuids
 	records   map[string]string // the entries of lines that have another id than they

@@ -45,7 +45,7 @@ func (w *scribe) message(e *session.Entry, ids *answer) []draft {
 		if len(blocks) == 0 {
 			return nil
 		}
-		more := w.otherIDs(m.Content)
+		more := join(w.otherIDs(m.Content), w.outcome(m))
 		if isMeta(m) {
 			more = join(metaMember, more)
 		}

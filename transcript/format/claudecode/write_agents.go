@@ -1,0 +1,71 @@
+package claudecode
+
+import (
+	"path"
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+)
+
+// subagent is a conversation that a call of the session started.
+type subagent struct {
+	id     string // of the agent
+	call   string // that started it, or ""
+	script *transcript.Script
+}
+
+// subagents returns the conversations that are written with a session.
+func subagents(s *transcript.Script) ([]subagent, error) {
+	if s.Subagents == nil {
+		return nil, nil
+	}
+	scripts, err := s.Subagents()
+	var list []subagent
+	for _, script := range scripts {
+		from, _ := session.OriginOf(&script.Header)
+		_, id, ok := strings.Cut(script.NativeID, "/agent-")
+		if !ok || strings.ContainsAny(id, `/\`) {
+			id = "a" + hashOf(script.Header.ID)[:16]
+		}
+		list = append(list, subagent{id, from.ParentCall, script})
+	}
+	return list, err
+}
+
+// agentFiles returns the file of a subagent, if it has anything to say. It lies
+// below the session's own.
+func (w *scribe) agentFiles(a subagent) []transcript.OutputFile {
+	agent := newScribe(a.script, w.id, a.id)
+	if agent.cwd == "" {
+		agent.cwd = w.cwd
+	}
+	agent.started = w.started // it may have started others
+	agent.tree(a.script)
+	w.losses = append(w.losses, agent.losses...)
+	if len(agent.buf) == 0 {
+		return nil
+	}
+	return []transcript.OutputFile{{
+		Path: path.Join(encodeDir(w.cwd), w.id, "subagents", "agent-"+a.id+".jsonl"), Data: agent.buf,
+		Of: &transcript.OutputOf{Session: a.script.Header.ID, Native: w.id + "/agent-" + a.id, Records: agent.records},
+	}}
+}
+
+// outcome is the member by which the program finds the subagent of a call: what it
+// has of the tool's result besides the message.
+func (w *scribe) outcome(m *session.MessageEntry) string {
+	results, _ := split(m.Content)
+	if len(results) != 1 {
+		return ""
+	}
+	r := results[0].ToolResult
+	for _, a := range w.started {
+		if a.call != "" && a.call == r.ToolUseID {
+			text := `[` + object("text", nil, "text", quoted(r.Content)) + `]`
+			return `"toolUseResult":{"status":"completed","agentId":` + quoted(a.id) + `,"prompt":"","content":` + text +
+				`,"totalDurationMs":0,"totalTokens":0,"totalToolUseCount":0,"usage":` + usageJSON(nil) + `}`
+		}
+	}
+	return ""
+}
