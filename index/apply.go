@@ -282,7 +282,7 @@ func (s *state) noteContext(rec *record) {
 // that is no longer known, nil when it does not say.
 func (rec *record) context() *int64 {
 	switch {
-	case rec.usage != nil && rec.usage.recorded == 0:
+	case rec.isMessage && rec.usage != nil && rec.usage.recorded == 0:
 		return &rec.usage.context
 	case rec.isTurn:
 		return new(int64)

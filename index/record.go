@@ -187,6 +187,9 @@ func (r *lineReader) fill(ctx context.Context, rec *record, e *session.Entry) {
 		rec.isTurn = true
 	case e.Custom != nil:
 		rec.fillCustom(e.Custom)
+		if bill, ok := session.BillOf(e); ok {
+			rec.usage = newUsage(bill, nil)
+		}
 	}
 	for i, p := range partsOf(ctx, r.blobs, e, r.maxText) {
 		if d := r.newDoc(p); d.length() > 0 {
@@ -206,8 +209,8 @@ func (r *lineReader) fillMessage(rec *record, e *session.Entry) {
 			rec.calls = append(rec.calls, call{c.ID, c.Name})
 		}
 	}
-	if m.Usage != nil {
-		rec.usage = newUsage(e, rec.calls)
+	if bill, ok := session.BillOf(e); ok {
+		rec.usage = newUsage(bill, rec.calls)
 	} else if m.Tokens != nil && *m.Tokens > 0 {
 		rec.usage = newRecorded(e)
 	}

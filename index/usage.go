@@ -14,7 +14,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// usageRecord is what a message says that its response cost.
+// usageRecord is what an entry says that a response cost.
 type usageRecord struct {
 	response        string
 	provider, model string
@@ -25,15 +25,14 @@ type usageRecord struct {
 	recorded        int64 // tokens of a message without a report; then all else is 0
 }
 
-func newUsage(e *session.Entry, calls []call) *usageRecord {
-	m := e.Message
+func newUsage(bill session.Bill, calls []call) *usageRecord {
 	u := &usageRecord{
-		response: session.ResponseKey(e), provider: m.Provider, model: m.Model,
+		response: bill.Response, provider: bill.Provider, model: bill.Model,
 		counts: [5]int64{
-			int64(m.Usage.Input), int64(m.Usage.CacheRead), int64(m.Usage.CacheWrite),
-			int64(m.Usage.Output), int64(m.Usage.Reasoning),
+			int64(bill.Usage.Input), int64(bill.Usage.CacheRead), int64(bill.Usage.CacheWrite),
+			int64(bill.Usage.Output), int64(bill.Usage.Reasoning),
 		},
-		cost: int64(m.Usage.CostMicroUSD), context: int64(m.Usage.Context()),
+		cost: int64(bill.Usage.CostMicroUSD), context: int64(bill.Usage.Context()),
 	}
 	if len(calls) > 0 {
 		u.tool = calls[0][1]

@@ -73,6 +73,37 @@ func TestUsageOnce(t *testing.T) {
 	}
 }
 
+// TestUsageWithoutAMessage shows that what a response cost counts where no message has
+// it, once with the messages of the same response, and says nothing of the context.
+func TestUsageWithoutAMessage(t *testing.T) {
+	f := newFixture(t)
+	s := f.say("hello")
+	f.respond(s, "resp-1", "claude-sonnet-4-5", session.Usage{Input: 1000, Output: 1}, session.Text("I say"))
+	for id, u := range map[string]session.Usage{
+		"resp-1": {Input: 1000, Output: 300, Reasoning: 50},
+		"":       {Input: 10, CacheRead: 5, CacheWrite: 6, Output: 20},
+	} {
+		bill := session.NewUsage("anthropic", "claude-sonnet-4-5", id, u)
+		if _, err := s.AppendCustomEntry(bill.CustomType, bill.Data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ix := f.open(t)
+	want := index.Usage{Key: "claude-sonnet-4-5", Responses: 2, Input: 1010, CacheRead: 5, CacheWrite: 6, Output: 320, Reasoning: 50}
+	got := usage(t, ix, index.UsageOptions{By: index.ByModel})
+	for i := range got {
+		got[i].CostMicroUSD = 0
+	}
+	if diff := cmp.Diff([]index.Usage{want}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	info := must[index.Session](t)(ix.Get(context.Background(), s.ID()))
+	if spent := must[session.Spent](t)(s.Spent()); int64(spent.Tokens()) != want.Tokens() || info.Tokens != want.Tokens() || info.Context != 1001 {
+		t.Errorf("the session spent %d tokens, in the index %d and a context of %d; want %d and 1001",
+			spent.Tokens(), info.Tokens, info.Context, want.Tokens())
+	}
+}
+
 // TestRecordedCounts shows that the tokens recorded with messages are counted
 // where no provider reported any, once for all forks, and that reports take their
 // place: they include them.

@@ -96,7 +96,9 @@ func CodexUsage(raw []byte) *session.Usage {
 
 // GeminiUsage reads the usageMetadata of Gemini. The prompt includes what the
 // cache served; the candidates do not include the thoughts. What tools put into
-// the prompt is counted apart from it.
+// the prompt is counted apart from it. Programs that ask another provider and keep
+// its counts under these names, as Qwen Code does, may have the thoughts in the
+// candidates: the total tells.
 func GeminiUsage(raw []byte) *session.Usage {
 	c, ok := countersOf(raw)
 	if !ok {
@@ -112,9 +114,12 @@ func GeminiUsage(raw []byte) *session.Usage {
 		CacheRead: either("cachedContentTokenCount", "cached_content_token_count"),
 		Reasoning: either("thoughtsTokenCount", "thoughts_token_count"),
 	}
-	u.Input = rest(either("promptTokenCount", "prompt_token_count"), u.CacheRead) +
-		either("toolUsePromptTokenCount", "tool_use_prompt_token_count")
-	u.Output = either("candidatesTokenCount", "candidates_token_count") + u.Reasoning
+	prompt, tools := either("promptTokenCount", "prompt_token_count"), either("toolUsePromptTokenCount", "tool_use_prompt_token_count")
+	u.Input = rest(prompt, u.CacheRead) + tools
+	u.Output = either("candidatesTokenCount", "candidates_token_count")
+	if total := either("totalTokenCount", "total_token_count"); total == 0 || total != prompt+tools+u.Output {
+		u.Output += u.Reasoning
+	}
 	return u
 }
 

@@ -65,6 +65,11 @@ func TestUsage(t *testing.T) {
 			session.Usage{Input: 100, CacheRead: 20, Output: 50, Reasoning: 10},
 		},
 		{
+			"Qwen Code, with OpenAI's counts", provider.GeminiUsage,
+			`{"promptTokenCount":120,"candidatesTokenCount":50,"thoughtsTokenCount":10,"totalTokenCount":170,"cachedContentTokenCount":20}`,
+			session.Usage{Input: 100, CacheRead: 20, Output: 50, Reasoning: 10},
+		},
+		{
 			"Gemini CLI", provider.GeminiCLIUsage,
 			`{"input":120,"output":40,"cached":20,"thoughts":10,"tool":0,"total":170}`,
 			session.Usage{Input: 100, CacheRead: 20, Output: 50, Reasoning: 10},

@@ -29,8 +29,8 @@ const (
 )
 
 // IsAside reports whether an entry is about the session rather than part of the
-// conversation: a label, a name, a move of the leaf, tags and pins, and what an
-// import notes. People are not shown these among what was said, and do not mean one
+// conversation: a label, a name, a move of the leaf, tags and pins, what an import
+// notes, and what a response cost. People are not shown these among what was said, and do not mean one
 // of them when they speak of the last entry. Data of extensions may be part of the
 // conversation, so it is not an aside.
 func (e *Entry) IsAside() bool {
@@ -41,7 +41,7 @@ func (e *Entry) IsAside() bool {
 		return false
 	}
 	switch e.Custom.CustomType {
-	case CustomTags, CustomPinned, CustomImport, CustomFidelity:
+	case CustomTags, CustomPinned, CustomImport, CustomFidelity, CustomUsage:
 		return true
 	}
 	return false

@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 )
@@ -26,16 +27,91 @@ type Spent struct {
 // in them already.
 func (s *Spent) Tokens() int { return cmp.Or(s.Reported, s.Recorded) }
 
-// Add takes a message into account, and nothing else.
+// Add takes an entry into account. Only messages and bills (see BillOf) count.
 func (s *Spent) Add(e *Entry) {
-	m := e.Message
-	switch {
-	case m == nil:
-	case m.Usage != nil:
-		s.addReport(ResponseKey(e), *m.Usage)
-	case m.Tokens != nil:
-		s.Recorded += *m.Tokens
+	if bill, ok := BillOf(e); ok {
+		s.addReport(bill.Response, bill.Usage)
+	} else if e.Message != nil && e.Message.Tokens != nil {
+		s.Recorded += *e.Message.Tokens
 	}
+}
+
+// CustomUsage is the type of a custom entry that says what a response cost that is not
+// among the messages: one that made a summary or a title, or whose answer was never
+// recorded. NewUsage makes one.
+const CustomUsage = "coppice.usage"
+
+// Bill is what a response cost, and who answered.
+type Bill struct {
+	Response        string // identifies the response in whatever log it is: see ResponseKey
+	Provider, Model string
+	Usage           Usage
+}
+
+// BillOf returns what an entry says that a response cost. Messages with a usage say it,
+// and custom entries of the type CustomUsage. Several entries may have a bill for the
+// same response; it counts once.
+func BillOf(e *Entry) (Bill, bool) {
+	switch {
+	case e.Message != nil && e.Message.Usage != nil:
+		m := e.Message
+		return Bill{Response: ResponseKey(e), Provider: m.Provider, Model: m.Model, Usage: *m.Usage}, true
+	case e.Custom != nil && e.Custom.CustomType == CustomUsage:
+		return e.Custom.bill(EntryKey(e)), true
+	}
+	return Bill{}, false
+}
+
+// NewUsage returns a custom entry that says what a response cost. The id is the
+// provider's for the response, or "".
+func NewUsage(provider, model, responseID string, u Usage) *CustomEntry {
+	data := make(map[string]any)
+	for name, n := range map[string]int{
+		"input": u.Input, "output": u.Output, "cache_read": u.CacheRead, "cache_write": u.CacheWrite,
+		"reasoning": u.Reasoning, "cost_micro_usd": u.CostMicroUSD,
+	} {
+		if n != 0 {
+			data[name] = n
+		}
+	}
+	for name, text := range map[string]string{"provider": provider, "model": model, "response_id": responseID} {
+		if text != "" {
+			data[name] = text
+		}
+	}
+	return &CustomEntry{CustomType: CustomUsage, Data: data}
+}
+
+// bill reads what NewUsage writes. Without the provider's id for the response, the bill
+// has the given key.
+func (c *CustomEntry) bill(key string) Bill {
+	text := func(name string) string {
+		s, _ := c.Data[name].(string)
+		return s
+	}
+	if id := text("response_id"); id != "" {
+		key = responseKey(id)
+	}
+	return Bill{Response: key, Provider: text("provider"), Model: text("model"), Usage: Usage{
+		Input: c.count("input"), Output: c.count("output"), CacheRead: c.count("cache_read"), CacheWrite: c.count("cache_write"),
+		Reasoning: c.count("reasoning"), CostMicroUSD: c.count("cost_micro_usd"),
+	}}
+}
+
+// count returns a count in the entry's data. As in a message, what is no count is
+// missing.
+func (c *CustomEntry) count(name string) int {
+	switch n := c.Data[name].(type) {
+	case int:
+		if checkCount(name, n) == nil {
+			return n
+		}
+	case float64:
+		if n >= 0 && n <= MaxCount && n == math.Trunc(n) {
+			return int(n)
+		}
+	}
+	return 0
 }
 
 func (s *Spent) addReport(key string, u Usage) {
@@ -57,10 +133,12 @@ func (s *Spent) addReport(key string, u Usage) {
 // added because not all writers make ids that are unique in more than one log.
 func ResponseKey(e *Entry) string {
 	if id := e.Message.ResponseID; id != "" {
-		return "r:" + id
+		return responseKey(id)
 	}
 	return EntryKey(e)
 }
+
+func responseKey(id string) string { return "r:" + id }
 
 // EntryKey identifies an entry in whatever log it is.
 func EntryKey(e *Entry) string {

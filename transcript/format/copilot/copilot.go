@@ -41,7 +41,7 @@ func places(env transcript.Env) []transcript.Place {
 }
 
 func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
-	r := &reader{file: f, to: to, threads: make(map[string]*thread)}
+	r := &reader{file: f, to: to, threads: make(map[string]*thread), bills: make(map[string]bill)}
 	for o, err := range jsonl.Objects(ctx, f, to) {
 		if err != nil {
 			return err
@@ -59,6 +59,14 @@ type reader struct {
 	id      string
 	threads map[string]*thread // by the call that started them; "" is the session
 	current *thread
+	bills   map[string]bill // by the call of the API, until its message comes
+}
+
+// bill is what a call of the API cost. It is logged before the message that came of it.
+type bill struct {
+	event  jsonl.Object
+	thread *thread
+	usage  *session.Usage
 }
 
 // thread is a conversation: the session's, or that of an agent that a call of it
@@ -84,8 +92,23 @@ func (r *reader) event(o jsonl.Object) error {
 	if err := r.learn(t, kind, data); err != nil {
 		return err
 	}
+	if kind == "session.usage_record" {
+		r.noteBill(t, o)
+		r.to.Count(kind, "usage", 1)
+		t.tree.Pass(o.Get("id").Text(), o.Get("parentId").Text())
+		return nil
+	}
 	e, became := t.decode(kind, data)
+	if kind == "assistant.message" {
+		r.settle(e.Message)
+	}
 	id, parent := o.Get("id").Text(), t.tree.Resolve(o.Get("parentId").Text())
+	if endsCalls[kind] && parent == t.last {
+		if err := r.settleRest(t); err != nil {
+			return err
+		}
+		parent = t.last
+	}
 	r.to.Count(kind, became, 1)
 	if became == transcript.OnlyKept {
 		t.tree.Pass(id, parent)
@@ -147,19 +170,24 @@ func (r *reader) idOfPath() string {
 	return transcript.HashID(name, r.file.Path)
 }
 
-// title returns the summary in the file beside the events, which is YAML of one
-// level.
+// title returns the name in the file beside the events, which is YAML of one level.
+// Older versions have a summary there. A name that Copilot made of the first prompt is
+// none.
 func (r *reader) title() string {
 	data, err := r.file.Beside("workspace.yaml")
 	if err != nil {
 		return ""
 	}
+	members := make(map[string]string)
 	for line := range strings.Lines(string(data)) {
-		if text, ok := strings.CutPrefix(line, "summary:"); ok {
-			return strings.Trim(strings.TrimSpace(text), `"'`)
+		if name, text, ok := strings.Cut(line, ":"); ok {
+			members[name] = strings.Trim(strings.TrimSpace(text), `"'`)
 		}
 	}
-	return ""
+	if members["user_named"] == "true" {
+		return members["name"]
+	}
+	return members["summary"]
 }
 
 // learn takes in what an event says of the session.

@@ -91,7 +91,7 @@ func TestSamples(t *testing.T) {
 
 // TestImport: importing twice is importing once.
 func TestImport(t *testing.T) {
-	if got := transcripttest.Import(t, copilot.Format(), transcripttest.Fixtures(t, fixtures)...); len(got) != 2 {
-		t.Errorf("the fixtures become %d sessions, want 2", len(got))
+	if got := transcripttest.Import(t, copilot.Format(), transcripttest.Fixtures(t, fixtures)...); len(got) != 3 {
+		t.Errorf("the fixtures become %d sessions, want 3", len(got))
 	}
 }

@@ -1,0 +1,74 @@
+package copilot
+
+import (
+	"slices"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+)
+
+// endsCalls are the events after which no message comes of an earlier call of the API.
+var endsCalls = map[string]bool{
+	"user.message": true, "assistant.turn_end": true, "session.compaction_complete": true, "session.shutdown": true,
+}
+
+// noteBill keeps what a call of the API cost for the message that comes of it.
+func (r *reader) noteBill(t *thread, o jsonl.Object) {
+	usage := o.Get("data", "usage")
+	call := usage.Get("apiCallId").Text()
+	if call == "" {
+		call = o.Get("id").Text()
+	}
+	if u := usageOf(usage); u != nil {
+		r.bills[call] = bill{event: o, thread: t, usage: u}
+	}
+}
+
+// usageOf reads a usage. The input includes what the cache served and took.
+func usageOf(v loose.Value) *session.Usage {
+	if !v.Has("inputTokens") && !v.Has("outputTokens") {
+		return nil
+	}
+	u := &session.Usage{
+		Output: v.Get("outputTokens").Int(), Reasoning: v.Get("reasoningTokens").Int(),
+		CacheRead: v.Get("cacheReadTokens").Int(), CacheWrite: v.Get("cacheWriteTokens").Int(),
+	}
+	u.Input = max(v.Get("inputTokens").Int()-u.CacheRead-u.CacheWrite, 0)
+	return u
+}
+
+// settle gives a message what its call of the API cost.
+func (r *reader) settle(m *session.MessageEntry) {
+	if b, ok := r.bills[m.ResponseID]; ok {
+		m.Usage = b.usage
+		delete(r.bills, m.ResponseID)
+	}
+}
+
+// settleRest adds what the calls of a thread cost that no message came of, such as
+// those that make a summary.
+func (r *reader) settleRest(t *thread) error {
+	var calls []string
+	for call, b := range r.bills {
+		if b.thread == t {
+			calls = append(calls, call)
+		}
+	}
+	slices.SortFunc(calls, func(a, b string) int { return int(r.bills[a].event.No - r.bills[b].event.No) })
+	for _, call := range calls {
+		b := r.bills[call]
+		delete(r.bills, call)
+		e := session.Entry{
+			Type: session.TypeCustom, Timestamp: b.event.Get("timestamp").Time(time.UTC),
+			Custom: session.NewUsage("github-copilot", b.event.Get("data", "usage", "model").Text(), call, *b.usage),
+		}
+		rec := transcript.Record{ID: b.event.Get("id").Text() + ":usage", Parent: t.last, Entry: e, From: []transcript.Span{b.event.Span}}
+		if err := r.add(t, rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
