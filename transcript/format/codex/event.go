@@ -66,7 +66,8 @@ func (r *reader) rollBack(n int) error {
 		return err
 	}
 	at := max(len(r.turns)-n, 0)
-	r.current = r.turns[at]
+	r.current = r.turns[at].before
+	r.unspeak(r.turns[at].said)
 	r.turns = r.turns[:at]
 	r.model, r.effort = "", "" // what was said of them may be on the branch that is left
 	return nil

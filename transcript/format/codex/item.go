@@ -25,18 +25,13 @@ func (r *reader) item(l line) error {
 	case "token_count":
 		r.to.Count("token count", "usage", 1)
 		return r.spent(usageOf(v), &l)
-	case "agent_message":
-		return r.betweenAgents(l)
 	case "error":
 		return r.custom(l, "error", "custom entry")
 	}
-	var entries []session.Entry
-	var err error
-	if entries = r.oddItem(v, kind); entries == nil {
-		if entries, err = openai.DecodeItem(asItem(v, kind)); err != nil {
-			r.to.Count("item that cannot be read", transcript.OnlyKept, 1)
-			return nil
-		}
+	entries, err := r.decode(v, kind)
+	if err != nil {
+		r.to.Count("item that cannot be read", transcript.OnlyKept, 1)
+		return nil
 	}
 	for _, e := range entries {
 		if err := r.said(e, &l, fingerprint(v)...); err != nil {
@@ -48,6 +43,17 @@ func (r *reader) item(l line) error {
 	}
 	r.to.Count(kind+" item", "message", 1)
 	return nil
+}
+
+// decode makes messages of an item.
+func (r *reader) decode(v loose.Value, kind string) ([]session.Entry, error) {
+	if kind == "agent_message" {
+		return betweenAgents(v), nil
+	}
+	if entries := r.oddItem(v, kind); entries != nil {
+		return entries, nil
+	}
+	return openai.DecodeItem(asItem(v, kind))
 }
 
 // fingerprint is what an item says, without what a newer Codex may add to it
@@ -84,8 +90,9 @@ func (r *reader) said(e session.Entry, l *line, parts ...string) error {
 		}
 		if isInjected(m.Content) {
 			setMetadata(m, "injected", true)
-		} else {
-			r.turns = append(r.turns, r.current)
+		} else if m.Metadata["injected"] == nil {
+			r.turns = append(r.turns, turn{r.current, len(r.path)})
+			r.ask(session.TextOf(m.Content))
 		}
 	}
 	r.add(e, l, parts...)
@@ -182,22 +189,18 @@ func setMetadata(m *session.MessageEntry, key string, value any) {
 	m.Metadata[key] = value
 }
 
-// betweenAgents adds what one agent says to another: it is sent to the model, and
+// betweenAgents reads what one agent says to another: it is sent to the model, and
 // not by the user.
-func (r *reader) betweenAgents(l line) error {
-	m := &session.MessageEntry{Role: session.RoleUser, Content: textBlocks(l.payload.Get("content"))}
+func betweenAgents(v loose.Value) []session.Entry {
+	entries := message(session.RoleUser, textBlocks(v.Get("content"))...)
+	m := entries[0].Message
 	setMetadata(m, "injected", true)
 	for _, member := range []string{"author", "recipient"} {
-		if text := l.payload.Get(member).Text(); text != "" {
+		if text := v.Get(member).Text(); text != "" {
 			m.Metadata[member] = text
 		}
 	}
-	if err := r.flush(); err != nil {
-		return err
-	}
-	r.add(session.Entry{Type: session.TypeMessage, Message: m}, &l, fingerprint(l.payload)...)
-	r.to.Count("agent_message item", "message", 1)
-	return r.flush()
+	return entries
 }
 
 // textBlocks reads a text or a list of texts; what else is in the list is kept.
@@ -293,24 +296,4 @@ func plainText(v loose.Value) string {
 		return v.Text()
 	}
 	return string(v)
-}
-
-// replacementText says what a history that replaces another one says.
-func replacementText(history loose.Value) string {
-	var texts []string
-	for item := range history.Items() {
-		blocks := textBlocks(item.Get("content"))
-		if isInjected(blocks) || item.Get("role").Text() == "developer" {
-			continue
-		}
-		for _, b := range blocks {
-			if b.Text != nil && b.Text.Content != "" {
-				texts = append(texts, item.Get("role").Text()+": "+b.Text.Content)
-			}
-		}
-	}
-	if len(texts) == 0 {
-		return "(The summary can only be read by the provider.)"
-	}
-	return strings.Join(texts, "\n\n")
 }

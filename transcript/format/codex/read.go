@@ -49,7 +49,9 @@ type reader struct {
 
 	current string          // the record that the next one follows, "" at the root
 	used    map[string]bool // ids of records
-	turns   []string        // what each of the user's turns followed
+	turns   []turn          // of the user
+	path    []spoken        // the messages on the way to the current record
+	asked   []asked         // what the user said lately
 	queue   []transcript.Record
 	answer  string // the id of the response at hand, "" if none is
 
@@ -59,6 +61,12 @@ type reader struct {
 	effort          string
 	unanswered      []unanswered // calls that have no id of their own
 	replaying       bool         // lines are those of the parent
+}
+
+// turn is where a turn of the user begins.
+type turn struct {
+	before string // the record that it follows
+	said   int    // how many messages are before it on the path
 }
 
 func newReader(f *transcript.File, to transcript.Sink) *reader {
@@ -200,6 +208,9 @@ func (r *reader) add(e session.Entry, l *line, parts ...string) {
 		// A fork writes its parent's items again, with new times and new members.
 		rec.Entry = old
 	}
+	if e.Message != nil {
+		r.speak(id, &e, parts)
+	}
 	r.current = id
 	r.queue = append(r.queue, rec)
 }
@@ -259,18 +270,4 @@ func (r *reader) providerName() string {
 		return "openai"
 	}
 	return r.provider
-}
-
-// compacted reads a compaction. The history that replaces the old one is not
-// kept: it repeats images and messages that are there.
-func (r *reader) compacted(l line) error {
-	summary := l.payload.Get("message").Text()
-	if summary == "" {
-		summary = replacementText(l.payload.Get("replacement_history"))
-	}
-	r.add(session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{
-		Summary: summary, TokensBefore: r.usage.context,
-	}}, &l, summary)
-	r.to.Count("compacted line", "compaction", 1)
-	return r.flush()
 }

@@ -65,11 +65,8 @@ func minus(a, b *session.Usage) *session.Usage {
 	}
 }
 
-// customUsage is the type of an entry that says what was spent where no message
-// came of it: on a compaction, or on an answer that was never recorded.
-const customUsage = name + ".usage"
-
-// spent gives a usage to the response at hand, whose last message carries it.
+// spent gives a usage to the response at hand, whose last message carries it. Where no
+// message came of it, as of a compaction, it stands for itself.
 func (r *reader) spent(u *session.Usage, l *line) error {
 	if u == nil {
 		return nil
@@ -86,8 +83,6 @@ func (r *reader) spent(u *session.Usage, l *line) error {
 		m.Usage = u
 		return r.flush()
 	}
-	r.add(session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: customUsage, Data: map[string]any{
-		"input": u.Input, "output": u.Output, "cache_read": u.CacheRead, "cache_write": u.CacheWrite, "reasoning": u.Reasoning,
-	}}}, l, string(l.payload))
+	r.add(session.Entry{Type: session.TypeCustom, Custom: session.NewUsage(r.providerName(), r.model, "", *u)}, l, string(l.payload))
 	return r.flush()
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-dev/coppice/provider/openai"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
@@ -134,31 +133,41 @@ func (w *writer) conversation() error {
 	c := w.script.Context
 	at, compacted := w.index[c.Compaction]
 	if !compacted || c.Compaction == "" {
-		return w.entries(c.Entries)
+		return w.entries(c.Entries, 0)
 	}
 	if err := w.before(w.script.Path[:at]); err != nil {
 		return err
 	}
 	kept := 0
 	for i, e := range c.Entries {
-		if place, ok := w.index[e.ID]; ok && place <= at { // up to the compaction itself, or what it keeps
+		place, ok := w.index[e.ID]
+		if ok && place <= at || kept == i && isRepeated(&e) { // up to the compaction itself, or what it keeps or repeats
 			kept = i + 1
 		}
 	}
-	history, err := w.items(c.Entries[:kept])
-	if err != nil {
+	if err := w.compacted(&w.script.Path[at], c.Entries[:kept]); err != nil {
 		return err
 	}
-	w.compacted(&w.script.Path[at], history)
-	return w.entries(c.Entries[kept:])
+	return w.entries(c.Entries[kept:], at)
+}
+
+// isRepeated reports whether an entry is a message that a compaction of Codex repeats.
+func isRepeated(e *session.Entry) bool {
+	return e.Message != nil && e.Message.Metadata["injected"] == injectedByCompaction
 }
 
 // before writes what the model no longer sees.
 func (w *writer) before(path []session.Entry) error {
-	for i := range path {
+	for i := 0; i < len(path); i++ {
 		e := &path[i]
 		if e.Compaction != nil {
-			w.compacted(e, nil)
+			history := []session.Entry{*e}
+			for ; i+1 < len(path) && (isRepeated(&path[i+1]) || path[i+1].ContextEdit != nil); i++ {
+				history = append(history, path[i+1])
+			}
+			if err := w.compacted(e, history); err != nil {
+				return err
+			}
 			continue
 		}
 		if e.Message == nil && e.BranchSummary == nil && e.Merge == nil && e.Custom == nil {
@@ -171,21 +180,45 @@ func (w *writer) before(path []session.Entry) error {
 	return nil
 }
 
-// compacted writes a compaction: from here on the history is the given one.
-func (w *writer) compacted(e *session.Entry, history []json.RawMessage) {
+// compacted writes a compaction: from here on the history is what the given entries are.
+func (w *writer) compacted(e *session.Entry, entries []session.Entry) error {
+	history := []json.RawMessage{}
+	for i := range entries {
+		if entries[i].ID == e.ID && strings.HasPrefix(e.Compaction.Summary, summaryPrefix) {
+			continue
+		}
+		items, err := w.items(entries[i : i+1])
+		if err != nil {
+			return err
+		}
+		history = append(history, items...)
+	}
+	if summary := e.Compaction.Summary; strings.HasPrefix(summary, summaryPrefix) {
+		history = append(history, textItem(session.RoleUser, summary)) // where Codex itself puts it
+	}
 	var o residue.Object
 	o.Set("message", e.Compaction.Summary)
-	if history != nil {
-		o.Set("replacement_history", residue.List(history))
-	}
+	o.Set("replacement_history", residue.List(history))
 	w.line(kindCompacted, e.Timestamp, o.JSON())
+	return nil
 }
 
-func (w *writer) entries(list []session.Entry) error {
+// entries writes a context's entries, and between them what happened there on the path,
+// from the given place on.
+func (w *writer) entries(list []session.Entry, from int) error {
+	path := w.script.Path
 	for i := range list {
+		if place, ok := w.index[list[i].ID]; ok {
+			for ; from < place; from++ {
+				w.aside(&path[from])
+			}
+		}
 		if err := w.entry(&list[i]); err != nil {
 			return err
 		}
+	}
+	for ; from < len(path); from++ {
+		w.aside(&path[from])
 	}
 	return nil
 }
@@ -194,7 +227,7 @@ func (w *writer) entries(list []session.Entry) error {
 // that are shown.
 func (w *writer) entry(e *session.Entry) error {
 	if e.Custom != nil {
-		w.happened(e)
+		w.aside(e)
 		return nil
 	}
 	w.turn(e)
@@ -210,42 +243,6 @@ func (w *writer) entry(e *session.Entry) error {
 		w.count(e)
 	}
 	return nil
-}
-
-// items returns entries as the items of the API.
-func (w *writer) items(entries []session.Entry) ([]json.RawMessage, error) {
-	messages, err := openai.EncodeResponsesVerbatim(entries)
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range messages.Notes {
-		w.lose(n.Entry, "content", n.What)
-	}
-	var items []json.RawMessage
-	for _, f := range messages.Fields {
-		v := loose.Value(f.Value)
-		switch {
-		case f.Name == "instructions":
-			items = append(items, textItem("developer", v.Text()))
-		case v.IsString():
-			items = append(items, textItem(session.RoleUser, v.Text()))
-		default:
-			for item := range v.Items() {
-				items = append(items, item.Raw())
-			}
-		}
-	}
-	return items, nil
-}
-
-func textItem(role, text string) json.RawMessage {
-	var part, o residue.Object
-	part.Set("type", "input_text")
-	part.Set("text", text)
-	o.Set("type", "message")
-	o.Set("role", role)
-	o.Set("content", residue.List([]json.RawMessage{part.JSON()}))
-	return o.JSON()
 }
 
 // turn says which model answers from here on, where that changes.
@@ -306,7 +303,7 @@ func statesOf(path []session.Entry) []session.State {
 func (w *writer) show(e *session.Entry) {
 	m := e.Message
 	isUser := m.Role == session.RoleUser
-	if isUser && isInjected(m.Content) || !isUser && m.Role != session.RoleAssistant {
+	if isUser && isInjected(m.Content) || isRepeated(e) || !isUser && m.Role != session.RoleAssistant {
 		return
 	}
 	for i := range m.Content {
@@ -329,20 +326,18 @@ func (w *writer) show(e *session.Entry) {
 	}
 }
 
-// count writes what a response cost, after the last of its messages.
+// count writes what a response cost, after its first message or where it stands for
+// itself.
 func (w *writer) count(e *session.Entry) {
-	u := e.Message.Usage
-	if u == nil {
-		return
-	}
-	id := e.Message.ResponseID
-	if w.spentOn[id] && id != "" {
+	bill, ok := session.BillOf(e)
+	if !ok || w.spentOn[bill.Response] {
 		return
 	}
 	if w.spentOn == nil {
 		w.spentOn = make(map[string]bool)
 	}
-	w.spentOn[id] = true
+	w.spentOn[bill.Response] = true
+	u := &bill.Usage
 	w.total = transcript.AddUsage(w.total, u)
 	var o, info residue.Object
 	info.Set("total_token_usage", tokenUsage(w.total))
@@ -368,8 +363,13 @@ func tokenUsage(u *session.Usage) json.RawMessage {
 	return o.JSON()
 }
 
-// happened writes an event that Codex itself had written.
-func (w *writer) happened(e *session.Entry) {
+// aside writes what an entry says that is not sent to the model: an event that Codex
+// itself had written, or what a response cost.
+func (w *writer) aside(e *session.Entry) {
+	if e.Custom == nil {
+		return
+	}
+	w.count(e)
 	kind, ok := strings.CutPrefix(e.Custom.CustomType, name+".")
 	if !ok || kind != "error" && kind != "turn_aborted" {
 		return

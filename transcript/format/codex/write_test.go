@@ -192,7 +192,7 @@ func TestWriteCompacted(t *testing.T) {
 	want := []string{
 		`response_item {"type":"message","role":"user","content":[{"type":"input_text","text":"old"}]}`,
 		`event_msg {"type":"user_message","message":"old","images":[]}`,
-		`compacted {"message":"older"}`,
+		`compacted {"message":"older","replacement_history":[{"type":"message","role":"user","content":[{"type":"input_text","text":"Previous conversation summary: older"}]}]}`,
 		`event_msg {"type":"error","message":"no"}`,
 		`turn_context {"cwd":"","approval_policy":"on-request","sandbox_policy":{"type":"read-only"},"model":"claude","effort":"high","summary":"auto"}`,
 		`response_item {"type":"message","role":"user","content":[{"type":"input_text","text":"kept"}]}`,

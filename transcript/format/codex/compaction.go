@@ -1,0 +1,275 @@
+package codex
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+)
+
+// # Compactions
+//
+// A compaction of Codex has the whole history that the model is sent from there on:
+// some messages as they were, mostly those of the user, and the summary, as a text or
+// encrypted. Our compactions keep a stretch of the path right before them, and all
+// system messages. Where that gives Codex's history, the compaction is just that.
+// Otherwise it keeps nothing, the messages are added after it once more, and the system
+// messages that Codex dropped are edited out of the context.
+
+// injectedByCompaction marks the messages that a compaction repeats.
+const injectedByCompaction = "compaction"
+
+// summaryPrefix begins the summaries that Codex makes itself. They come last in the
+// history.
+const summaryPrefix = "Another language model started to solve this problem and produced a summary of its thinking process. " +
+	"You also have access to the state of the tools that were used by that language model. " +
+	"Use this to build on the work that has already been done and avoid duplicating work. " +
+	"Here is the summary produced by the other language model, use the information in this summary to assist with your own analysis:\n"
+
+// spoken is a message on the current path.
+type spoken struct {
+	id       string
+	key      uint64 // of what the item says
+	isSystem bool
+	begins   bool // a turn
+	hiddenAt int  // how long the path was when a compaction dropped it; 0 means that it counts
+}
+
+// speak notes a message on the path.
+func (r *reader) speak(id string, e *session.Entry, parts []string) {
+	r.path = append(r.path, spoken{id: id, key: keyOf(parts), isSystem: e.Message.Role == session.RoleSystem, begins: e.BeginsTurn()})
+}
+
+// unspeak takes back all but the first n messages of the path, and what compactions
+// among the others dropped.
+func (r *reader) unspeak(n int) {
+	r.path = r.path[:min(n, len(r.path))]
+	for i := range r.path {
+		if r.path[i].hiddenAt > n {
+			r.path[i].hiddenAt = 0
+		}
+	}
+	r.asked = slices.DeleteFunc(r.asked, func(a asked) bool { return a.at >= n })
+}
+
+func keyOf(parts []string) uint64 {
+	h := fnv.New64a()
+	for _, part := range parts {
+		h.Write([]byte(part))
+		h.Write([]byte{0})
+	}
+	return h.Sum64()
+}
+
+// compacted reads a compaction.
+func (r *reader) compacted(l line) error {
+	if err := r.flush(); err != nil {
+		return err
+	}
+	summary := l.payload.Get("message").Text()
+	history, isOwn := r.historyOf(l.payload)
+	said := []string{summary}
+	for _, item := range history {
+		said = append(said, fingerprint(item)...)
+	}
+	first, repeated, dropped := r.arrange(history, summary)
+	length := len(r.path)
+	r.add(session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{
+		Summary: summary, FirstKeptEntryID: first, TokensBefore: r.usage.context,
+	}}, &l, said...)
+	for _, at := range dropped {
+		r.path[at].hiddenAt = length + 1
+		r.add(session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: r.path[at].id}}, &l, r.path[at].id)
+	}
+	r.asked = nil
+	for _, item := range repeated {
+		if err := r.repeat(item, &l); err != nil {
+			return err
+		}
+	}
+	if isOwn {
+		r.ask(summary) // unlike one in a history, it counts as the user's
+	}
+	r.to.Count("compacted line", "compaction", 1)
+	return r.flush()
+}
+
+// historyOf returns the history that replaces the path, and whether that is not said:
+// older versions have only a summary.
+func (r *reader) historyOf(v loose.Value) (history []loose.Value, isOwn bool) {
+	if h := v.Get("replacement_history"); h.IsArray() {
+		return slices.Collect(h.Items()), false
+	}
+	return r.ownHistory(), true
+}
+
+// arrange finds out how to say that a history replaces the path: the first entry that
+// is kept, or else the items that are repeated, and which messages of the path are to be
+// dropped.
+func (r *reader) arrange(history []loose.Value, summary string) (first string, repeated []loose.Value, dropped []int) {
+	at := summaryAt(history, summary)
+	system := make(map[uint64]bool) // the system messages of the path that are in the history
+	var rest []loose.Value
+	for i, item := range history {
+		switch key := keyOf(fingerprint(item)); {
+		case i == at:
+			continue
+		case r.hasSystem(key):
+			system[key] = true
+		default:
+			rest = append(rest, item)
+		}
+		repeated = append(repeated, item)
+	}
+	from := len(r.path)
+	if len(rest) <= len(history)-at-1 { // none of them comes before the summary
+		if from = r.tail(rest); from < len(r.path) {
+			first = r.path[from].id
+		}
+	}
+	if first != "" || len(rest) == 0 {
+		repeated = nil
+	} else {
+		clear(system) // they are repeated with the rest
+	}
+	for i := range r.path[:from] {
+		if m := &r.path[i]; m.isSystem && m.hiddenAt == 0 && !system[m.key] {
+			dropped = append(dropped, i)
+		}
+	}
+	return first, repeated, dropped
+}
+
+// summaryAt returns the place of the summary in a history, or -1. Something may say
+// before it that it is one.
+func summaryAt(history []loose.Value, summary string) int {
+	for i, item := range slices.Backward(history) {
+		lead, ok := strings.CutSuffix(session.TextOf(textBlocks(item.Get("content"))), summary)
+		if ok && summary != "" && item.Get("role").Text() == session.RoleUser && (lead == "" || strings.HasSuffix(lead, "\n") || strings.HasSuffix(lead, ": ")) {
+			return i
+		}
+	}
+	return -1
+}
+
+// hasSystem reports whether a system message of the path that counts says something.
+func (r *reader) hasSystem(key uint64) bool {
+	return slices.ContainsFunc(r.path, func(m spoken) bool { return m.isSystem && m.hiddenAt == 0 && m.key == key })
+}
+
+// tail returns where on the path the messages begin that items are, if these are all
+// from there on. Otherwise it is the end of the path. If it is in the middle of a turn,
+// the first item must be the message that began the turn: it is kept with the rest.
+func (r *reader) tail(items []loose.Value) int {
+	end := len(r.path)
+	matches := func(items []loose.Value) bool {
+		from := end - len(items)
+		return from >= 0 && !slices.ContainsFunc(items, func(item loose.Value) bool {
+			from++
+			return r.path[from-1].key != keyOf(fingerprint(item))
+		})
+	}
+	switch n := len(items); {
+	case n == 0:
+	case matches(items) && r.path[end-n].begins:
+		return end - n
+	case n > 1 && matches(items[1:]):
+		from := end - n + 1
+		for i := from - 1; i >= 0; i-- {
+			if r.path[i].begins {
+				if r.path[i].key == keyOf(fingerprint(items[0])) {
+					return from
+				}
+				break
+			}
+		}
+	}
+	return end
+}
+
+// repeat adds a message of a history that replaces the path.
+func (r *reader) repeat(item loose.Value, l *line) error {
+	if !item.Has("type") && !item.Has("role") {
+		return nil // not an item
+	}
+	entries, err := r.decode(item, item.Get("type").Text())
+	if err != nil {
+		r.to.Count("item that cannot be read", "kept as bytes", 1)
+		return nil
+	}
+	for _, e := range entries {
+		setMetadata(e.Message, "injected", injectedByCompaction)
+		if e.Message.Role == session.RoleAssistant {
+			if err := r.answered(e, l, fingerprint(item)...); err != nil {
+				return err
+			}
+			continue
+		}
+		r.answer = ""
+		r.judge(e.Message)
+		if e.Message.Role == session.RoleUser && !isInjected(e.Message.Content) {
+			r.ask(session.TextOf(e.Message.Content))
+		}
+		r.add(e, l, fingerprint(item)...)
+	}
+	return nil
+}
+
+// maxAsked is how much of what the user said Codex keeps if a compaction does not say,
+// in bytes: 20,000 tokens by its estimate.
+const maxAsked = 4 * 20_000
+
+// asked is something that the user said.
+type asked struct {
+	at   int // its place on the path
+	text string
+}
+
+// ask notes what the user said, as far as a compaction may need it.
+func (r *reader) ask(text string) {
+	if text != "" && !strings.HasPrefix(text, summaryPrefix) {
+		r.asked = append(r.asked, asked{len(r.path), text})
+	}
+	size := 0
+	for i, a := range slices.Backward(r.asked) {
+		if size += len(a.text); size > maxAsked {
+			r.asked = slices.Delete(r.asked, 0, i)
+			return
+		}
+	}
+}
+
+// ownHistory returns what Codex makes of a compaction without a history: the last that
+// the user said.
+func (r *reader) ownHistory() []loose.Value {
+	var items []loose.Value
+	left := maxAsked
+	for _, a := range slices.Backward(r.asked) {
+		text := a.text
+		if len(text) > left {
+			text = shorten(text, left)
+		}
+		items = append(items, loose.Value(textItem(session.RoleUser, text)))
+		if left -= (len(a.text) + 3) / 4 * 4; left <= 0 {
+			break
+		}
+	}
+	slices.Reverse(items)
+	return items
+}
+
+// shorten leaves out the middle of a text, as Codex does.
+func shorten(text string, size int) string {
+	head, tail := size/2, len(text)-(size-size/2)
+	for head > 0 && !utf8.RuneStart(text[head]) {
+		head--
+	}
+	for tail < len(text) && !utf8.RuneStart(text[tail]) {
+		tail++
+	}
+	return fmt.Sprintf("%s…%d tokens truncated…%s", text[:head], (len(text)-size+3)/4, text[tail:])
+}
