@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/format/codex"
 	"github.com/coppice-dev/coppice/transcript/transcripttest"
@@ -22,7 +23,7 @@ func collect(t *testing.T, path string) *transcript.Collected {
 func fixtures(t testing.TB) []string {
 	t.Helper()
 	var all []string
-	for _, pattern := range []string{"testdata/*.json*", "testdata/day/*.jsonl", "testdata/home/sessions/*/*/*/*.jsonl"} {
+	for _, pattern := range []string{"testdata/*.json*", "testdata/day/*.jsonl", "testdata/bases/*.jsonl", "testdata/home/sessions/*/*/*/*.jsonl"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -78,6 +79,86 @@ func TestReadFork(t *testing.T) {
 	if len(fork.Records) != 4 || fork.Records[3].ID == parent.Records[3].ID || fork.Records[3].Parent != parent.Records[2].ID {
 		t.Errorf("the fork does not go on from the third record: %v", fork.Records)
 	}
+}
+
+// TestReadForkOfLines: a fork that only names the lines of its original goes on from
+// there, over several threads, whether the original was read before or not.
+func TestReadForkOfLines(t *testing.T) {
+	file := func(n string) string {
+		return "testdata/bases/rollout-2026-11-16T08-00-00-019e8bd0-0000-7000-8000-00000000000" + n + ".jsonl"
+	}
+	parent := collect(t, file("1")).Conversations[0]
+	for n, want := range map[string][]string{
+		"2": {"garden rules", "plant an oak", "Planted.", "plant a birch instead", "A birch, then."},
+		"4": {"garden rules", "plant an oak", "Planted.", "plant a birch instead", "A birch, then.", "and a beech"},
+	} {
+		fork := collect(t, file(n)).Conversations[0]
+		if fork.Family != parent.ID || fork.Parent != "" {
+			t.Errorf("the family of fork %s is %q, want %q", n, fork.Family, parent.ID)
+		}
+		if fork.Records[0].ID != parent.Records[0].ID {
+			t.Errorf("fork %s begins with %s, want the original's %s", n, fork.Records[0].ID, parent.Records[0].ID)
+		}
+		s, err := transcripttest.Script(t.Context(), fork)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, texts(s.Context.Entries)); diff != "" {
+			t.Errorf("fork %s (-want +got):\n%s", n, diff)
+		}
+	}
+	for _, order := range [][]string{{"1", "2", "4"}, {"4", "2", "1"}} {
+		var paths []string
+		for _, n := range order {
+			paths = append(paths, file(n))
+		}
+		if got := transcripttest.Import(t, codex.Format(), paths...); len(got) != 1 {
+			t.Errorf("read in the order %v, they become %d sessions, want 1", order, len(got))
+		}
+	}
+}
+
+// TestReadForkedSubagent: what a subagent has from its parent is part of what its model
+// is sent, and of what is exported. The parent paid for it.
+func TestReadForkedSubagent(t *testing.T) {
+	c := collect(t, "testdata/bases/rollout-2026-11-16T08-00-00-019e8bd0-0000-7000-8000-000000000003.jsonl").Conversations[0]
+	if c.Relation != session.RelationSubagent || c.ParentCall != "call_1" {
+		t.Errorf("the subagent is %+v", c.Conversation)
+	}
+	s, err := transcripttest.Script(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"garden rules", "plant an oak", "ask a helper to water it", "water the oak", "Wet."}
+	if diff := cmp.Diff(want, texts(s.Context.Entries)); diff != "" {
+		t.Errorf("the context (-want +got):\n%s", diff)
+	}
+	var spent session.Spent
+	for i := range s.Path {
+		spent.Add(&s.Path[i])
+	}
+	if spent.Reported != 11 {
+		t.Errorf("the subagent spent %d tokens, want 11", spent.Reported)
+	}
+	out := string(write(t, s).Files[0].Data)
+	for _, text := range want {
+		if strings.Count(out, `{"type":"message"`) < len(want) || !strings.Contains(out, `"text":"`+text+`"`) {
+			t.Errorf("%q is not in the export:\n%s", text, out)
+		}
+	}
+}
+
+// texts are the texts of messages and summaries.
+func texts(entries []session.Entry) (list []string) {
+	for _, e := range entries {
+		switch {
+		case e.Compaction != nil:
+			list = append(list, "summary: "+e.Compaction.Summary)
+		case e.Message != nil:
+			list = append(list, session.TextOf(e.Message.Content))
+		}
+	}
+	return list
 }
 
 func TestReadWithoutHeader(t *testing.T) {

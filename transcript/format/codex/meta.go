@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
-	"path"
 	"strings"
 	"time"
 
@@ -48,6 +47,7 @@ func (r *reader) header(v loose.Value) error {
 	}
 	r.conv.Title = r.title()
 	r.origin = r.conv.ID
+	r.ownFrom = v.Get("subagent_history_start_ordinal").Int()
 	r.link(v)
 	return nil
 }
@@ -73,7 +73,16 @@ func (r *reader) link(v loose.Value) {
 		return
 	}
 	r.conv.Parent = parent
-	r.past = r.readPast(parent)
+	if r.findBase(v); r.base != nil {
+		if r.conv.Relation == session.RelationFork {
+			r.origin = r.base.reader.origin
+			r.conv.Family, r.conv.Parent, r.conv.Relation = r.origin, "", ""
+		}
+		return
+	}
+	if f := r.rollout(parent); f != nil {
+		r.past = readPast(f)
+	}
 	if r.past == nil {
 		r.conv.Extra["parent_file"] = "not at hand: some of this may repeat it"
 		return
@@ -115,45 +124,6 @@ func (p *past) entry(id string) (session.Entry, bool) {
 	return e, ok
 }
 
-// readPast reads the parent's file, if it is there. Rollouts lie in directories of
-// days, sessions/2026/02/01, and a thread's id tells the time at which it began.
-func (r *reader) readPast(parent string) *past {
-	if p := readFrom(r.file, ".", parent); p != nil {
-		return p
-	}
-	at, ok := uuidTime(parent)
-	if !ok {
-		return nil
-	}
-	all := r.file.Above(3)
-	for _, days := range []int{0, -1, 1} { // the days are the user's, not UTC's
-		if p := readFrom(all, at.AddDate(0, 0, days).Format("2006/01/02"), parent); p != nil {
-			return p
-		}
-	}
-	return nil
-}
-
-// readFrom reads the rollout of a thread in a directory, given as seen from a
-// file.
-func readFrom(f *transcript.File, dir, thread string) *past {
-	entries, err := f.Around(dir)
-	if err != nil {
-		return nil
-	}
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), "rollout-") || !strings.Contains(e.Name(), thread) {
-			continue
-		}
-		data, err := f.Beside(path.Join(dir, e.Name()))
-		if err != nil {
-			return nil
-		}
-		return readPast(transcript.FileOf(e.Name(), data))
-	}
-	return nil
-}
-
 // title returns the name that a thread has in Codex's list of them, in which the
 // last counts.
 func (r *reader) title() string {
@@ -182,7 +152,7 @@ func readPast(f *transcript.File) *past {
 		if turn := turnOf(&l); turn != "" {
 			p.turns[turn] = true
 		}
-		if thread := l.payload.Get("new_thread_id").Text(); thread != "" {
+		if thread := spawned(l.payload); thread != "" {
 			p.spawned[thread] = l.payload.Get("call_id").Text()
 		}
 		if r.take(l) != nil {
@@ -194,6 +164,19 @@ func readPast(f *transcript.File) *past {
 	}
 	p.origin = r.origin
 	return p
+}
+
+// spawned returns the thread that a line says a call started, or "": in an event, or in
+// the call's result.
+func spawned(v loose.Value) string {
+	if thread := v.Get("new_thread_id").Text(); thread != "" || v.Get("type").Text() != "function_call_output" {
+		return thread
+	}
+	output, err := loose.Parse([]byte(v.Get("output").Text()))
+	if err != nil {
+		return ""
+	}
+	return output.Get("agent_id").Text()
 }
 
 // pastSink remembers the records.
@@ -221,12 +204,16 @@ func turnOf(l *line) string {
 	return ""
 }
 
-// isReplay reports whether a line of a subagent only repeats its parent's. Turns
-// are repeated as a whole, before those of the subagent's own: those that the
-// parent's file has, or that are older than the subagent.
+// isReplay reports whether a line of a subagent is its parent's. The header says where
+// the subagent's own lines begin. Older ones do not: then turns are repeated as a whole,
+// before those of the subagent's own. They are those that the parent's file has, or that
+// are older than the subagent.
 func (r *reader) isReplay(l *line) bool {
 	if r.conv.Relation != session.RelationSubagent {
 		return false
+	}
+	if r.ownFrom > 0 && l.ordinal.IsNumber() {
+		return l.ordinal.Int() < r.ownFrom
 	}
 	if turn := turnOf(l); turn != "" {
 		r.replaying = r.isPastTurn(turn)

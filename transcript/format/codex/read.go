@@ -45,9 +45,13 @@ type reader struct {
 
 	origin string // the thread in which the history began
 	begun  bool
-	past   *past // the parent's file, if it is at hand
+	past   *past            // the parent's file, if it is at hand
+	base   *base            // the beginning of the thread, where that is in another file
+	bases  int              // how many threads went on from this one to get here
+	around *transcript.File // from which the files of other threads are looked for
 
 	current string          // the record that the next one follows, "" at the root
+	last    string          // the record that was added last
 	used    map[string]bool // ids of records
 	turns   []turn          // of the user
 	path    []spoken        // the messages on the way to the current record
@@ -61,6 +65,8 @@ type reader struct {
 	effort          string
 	unanswered      []unanswered // calls that have no id of their own
 	replaying       bool         // lines are those of the parent
+	ownFrom         int          // the ordinal of a subagent's first own line, or 0
+	isCopy          bool         // what is read is a subagent's copy of what its parent has
 }
 
 // turn is where a turn of the user begins.
@@ -70,7 +76,7 @@ type turn struct {
 }
 
 func newReader(f *transcript.File, to transcript.Sink) *reader {
-	return &reader{file: f, to: to, used: make(map[string]bool), failed: make(map[string]bool)}
+	return &reader{file: f, to: to, around: f, used: make(map[string]bool), failed: make(map[string]bool)}
 }
 
 // document reads the oldest era: all in one JSON document.
@@ -134,7 +140,10 @@ func (r *reader) finish() error {
 			return err
 		}
 	}
-	return r.flush()
+	if err := r.flush(); err != nil || r.current == r.last || r.current == "" {
+		return err
+	}
+	return r.to.Begin(transcript.Conversation{ID: r.conv.ID, Leaf: r.current}) // the last turns were taken back
 }
 
 // line reads a line.
@@ -150,8 +159,7 @@ func (r *reader) line(l line) error {
 		return err
 	}
 	if r.isReplay(&l) {
-		r.to.Count("line that repeats the parent's", "the parent's session", 1)
-		return nil
+		return r.replay(l)
 	}
 	switch {
 	case l.kind == kindItem:
@@ -188,7 +196,10 @@ func (r *reader) begin() error {
 	if r.origin == "" {
 		r.origin = r.conv.ID
 	}
-	return r.to.Begin(r.conv)
+	if err := r.to.Begin(r.conv); err != nil {
+		return err
+	}
+	return r.inherit()
 }
 
 // add adds a record that follows the current one. The parts are what it says, of
@@ -210,8 +221,11 @@ func (r *reader) add(e session.Entry, l *line, parts ...string) {
 	}
 	if e.Message != nil {
 		r.speak(id, &e, parts)
+		if r.isCopy && e.Message.Metadata["injected"] == nil {
+			setMetadata(e.Message, "injected", injectedByFork)
+		}
 	}
-	r.current = id
+	r.current, r.last = id, id
 	r.queue = append(r.queue, rec)
 }
 

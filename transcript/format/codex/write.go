@@ -303,7 +303,7 @@ func statesOf(path []session.Entry) []session.State {
 func (w *writer) show(e *session.Entry) {
 	m := e.Message
 	isUser := m.Role == session.RoleUser
-	if isUser && isInjected(m.Content) || isRepeated(e) || !isUser && m.Role != session.RoleAssistant {
+	if isUser && isInjected(m.Content) || isRepeated(e) || m.Metadata["injected"] == injectedByFork || !isUser && m.Role != session.RoleAssistant {
 		return
 	}
 	for i := range m.Content {

@@ -80,6 +80,9 @@ func said(entries []session.Entry) (list []string) {
 		}
 		m := *e.Message
 		m.ResponseID = ""
+		if m.Metadata["injected"] == "fork" { // a thread of its own has inherited nothing
+			m.Metadata = nil
+		}
 		r := transcript.Record{Entry: session.Entry{Type: e.Type, Message: &m}}
 		list = append(list, strings.TrimSpace(transcripttest.Line(&r)))
 	}
