@@ -200,8 +200,11 @@ func (w *writer) summary(e *session.Entry) {
 	text := ""
 	switch {
 	case e.Compaction != nil:
-		text = "Previous conversation summary: " + e.Compaction.Summary
 		w.lose(e.ID, "history", "what stands before the compaction is left out; its summary is written as a message")
+		if e.Compaction.Summary == "" { // it is in what follows
+			return
+		}
+		text = "Previous conversation summary: " + e.Compaction.Summary
 	case e.BranchSummary != nil:
 		text = "Summary of a branch of the conversation that was left: " + e.BranchSummary.Summary
 	case e.Merge != nil:
