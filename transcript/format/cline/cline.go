@@ -1,6 +1,6 @@
 // Package cline reads the tasks of Cline and of the extensions that came from it,
 // Roo Code and Kilo Code: a list of Anthropic's messages, with what they cost in
-// a file beside it.
+// a file beside it. It also reads the sessions of Cline 3.
 package cline
 
 import (
@@ -29,8 +29,9 @@ func Format() *transcript.Format {
 	return &transcript.Format{Name: name, Title: "Cline and Roo Code", Detect: detect, Read: read, Places: places}
 }
 
-// detect needs the file's name: its content is a list of messages like any other.
-func detect(f *transcript.File) bool { return filepath.Base(f.Path) == historyFile }
+// detect needs the file's name for a task: its content is a list of messages like any
+// other.
+func detect(f *transcript.File) bool { return filepath.Base(f.Path) == historyFile || isSession(f) }
 
 // extensions are the names of the extensions in VS Code's storage.
 var extensions = []string{"saoudrizwan.claude-dev", "rooveterinaryinc.roo-cline", "kilocode.kilo-code"}
@@ -48,6 +49,7 @@ func places(env transcript.Env) []transcript.Place {
 	}
 	isHistory := func(file string) bool { return path.Base(file) == historyFile }
 	list := []transcript.Place{{Dir: filepath.Join(env.Home, ".cline", "data", "tasks"), Match: isHistory}}
+	list = append(list, transcript.Place{Dir: sessionDir(env), Match: func(file string) bool { return strings.HasSuffix(file, sessionEnding) }})
 	for _, editor := range editors {
 		for _, extension := range extensions {
 			dir := filepath.Join(config, editor, "User", "globalStorage", extension, "tasks")
@@ -57,7 +59,10 @@ func places(env transcript.Env) []transcript.Place {
 	return list
 }
 
-func read(_ context.Context, f *transcript.File, to transcript.Sink) error {
+func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
+	if isSession(f) {
+		return readSession(ctx, f, to)
+	}
 	data, err := f.ReadAll()
 	if err != nil {
 		return err
@@ -194,7 +199,7 @@ func (r *reader) message(v loose.Value) error {
 		if e.Message.Role == session.RoleAssistant {
 			r.answered(e.Message, &at)
 		}
-		e.Message.Extra = slices.DeleteFunc(e.Message.Extra, func(f session.Field) bool { return f.Name == "anthropic" })
+		e.Message.Extra = withoutResidue(e.Message.Extra)
 		markInjected(e.Message)
 		e.Timestamp = at
 		if err := r.to.Add(transcript.Record{Entry: e, From: r.from}); err != nil {
@@ -202,6 +207,11 @@ func (r *reader) message(v loose.Value) error {
 		}
 	}
 	return nil
+}
+
+// withoutResidue leaves out what would restore a message of Anthropic's API.
+func withoutResidue(extra session.Fields) session.Fields {
+	return slices.DeleteFunc(extra, func(f session.Field) bool { return f.Name == "anthropic" })
 }
 
 func (r *reader) answered(m *session.MessageEntry, at *time.Time) {

@@ -11,11 +11,14 @@ import (
 	"github.com/coppice-dev/coppice/transcript/transcripttest"
 )
 
-const fixtures = "testdata/*/api_conversation_history.json"
+const (
+	fixtures = "testdata/*/api_conversation_history.json"
+	sessions = "testdata/sessions/*/*.messages.json"
+)
 
-func TestRead(t *testing.T) { transcripttest.ReadFixtures(t, cline.Format(), fixtures) }
+func TestRead(t *testing.T) { transcripttest.ReadFixtures(t, cline.Format(), fixtures, sessions) }
 
-func FuzzRead(f *testing.F) { transcripttest.FuzzReader(f, cline.Format(), fixtures) }
+func FuzzRead(f *testing.F) { transcripttest.FuzzReader(f, cline.Format(), fixtures, sessions) }
 
 func TestReadAlone(t *testing.T) {
 	long := strings.Repeat("ä", 100)
@@ -49,15 +52,50 @@ func TestPlaces(t *testing.T) {
 	for goos, want := range map[string]string{"linux": ".config", "darwin": "Library/Application Support", "windows": "AppData/Roaming"} {
 		places := cline.Format().Places(transcript.Env{Home: home, GOOS: goos, Getenv: func(string) string { return "" }})
 		dir := filepath.Join(home, want, "Code", "User", "globalStorage", "saoudrizwan.claude-dev", "tasks")
-		if places[1].Dir != dir || !places[1].Match("17/api_conversation_history.json") || places[1].Match("17/ui_messages.json") {
-			t.Errorf("on %s the place is %s, want %s", goos, places[1].Dir, dir)
+		if places[2].Dir != dir || !places[2].Match("17/api_conversation_history.json") || places[2].Match("17/ui_messages.json") {
+			t.Errorf("on %s the place is %s, want %s", goos, places[2].Dir, dir)
 		}
 	}
 }
 
 // TestImport: importing twice is importing once.
 func TestImport(t *testing.T) {
-	if got := transcripttest.Import(t, cline.Format(), transcripttest.Fixtures(t, fixtures)...); len(got) != 1 {
-		t.Errorf("the fixtures become %d sessions, want 1", len(got))
+	if got := transcripttest.Import(t, cline.Format(), transcripttest.Fixtures(t, fixtures, sessions)...); len(got) != 2 {
+		t.Errorf("the fixtures become %d sessions, want 2", len(got))
+	}
+}
+
+// TestSessions: the sessions of Cline 3 are found, where the environment says that they
+// are, and are Cline's under any name.
+func TestSessions(t *testing.T) {
+	home := t.TempDir()
+	for variable, want := range map[string]string{
+		"":                       filepath.Join(home, ".cline", "data", "sessions"),
+		"CLINE_DIR":              filepath.Join("/elsewhere", "data", "sessions"),
+		"CLINE_DATA_DIR":         filepath.Join("/elsewhere", "sessions"),
+		"CLINE_SESSION_DATA_DIR": "/elsewhere",
+	} {
+		getenv := func(name string) string {
+			if name == variable {
+				return "/elsewhere"
+			}
+			return ""
+		}
+		place := cline.Format().Places(transcript.Env{Home: home, Getenv: getenv})[1]
+		if place.Dir != want || !place.Match("17_a/17_a.messages.json") || place.Match("17_a/17_a.json") {
+			t.Errorf("with %q the place is %s, want %s", variable, place.Dir, want)
+		}
+	}
+	for _, path := range transcripttest.Fixtures(t, sessions) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !cline.Format().Detect(transcript.FileOf("copy.json", data)) {
+			t.Errorf("%s is not detected under another name", path)
+		}
+	}
+	if cline.Format().Detect(transcript.FileOf("x.json", []byte(`{"model":"m","messages":[{"role":"user","content":"hi"}]}`))) {
+		t.Error("a request is taken for a session")
 	}
 }

@@ -1,0 +1,236 @@
+package cline
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/provider/anthropic"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/residue"
+)
+
+// Since version 3, Cline's command line keeps a session in two documents: its messages,
+// in <id>.messages.json, and what is known of it, in <id>.json. Messages are Anthropic's,
+// whatever the provider, with an id, the model and what the response cost.
+
+// sessionEnding ends the name of a document with the messages of a session.
+const sessionEnding = ".messages.json"
+
+// isSession tells the messages of a session, by their name or by what comes before them.
+func isSession(f *transcript.File) bool {
+	head := strings.TrimLeft(strings.TrimPrefix(f.HeadText(), "\xef\xbb\xbf"), " \t\r\n")
+	if !strings.HasPrefix(head, "{") {
+		return false
+	}
+	before, _, _ := strings.Cut(head, `"messages"`)
+	return strings.HasSuffix(filepath.Base(f.Path), sessionEnding) && strings.Contains(head, `"messages"`) ||
+		strings.Contains(before, `"sessionId"`) && strings.Contains(before, `"agent"`) && strings.Contains(before, `"origin"`)
+}
+
+// sessionDir returns the directory of the sessions.
+func sessionDir(env transcript.Env) string {
+	if dir := strings.TrimSpace(env.Getenv("CLINE_SESSION_DATA_DIR")); dir != "" {
+		return dir
+	}
+	if dir := strings.TrimSpace(env.Getenv("CLINE_DATA_DIR")); dir != "" {
+		return filepath.Join(dir, "sessions")
+	}
+	return filepath.Join(env.Dir("CLINE_DIR", ".cline"), "data", "sessions")
+}
+
+func readSession(_ context.Context, f *transcript.File, to transcript.Sink) error {
+	data, err := f.ReadAll()
+	if err != nil {
+		return err
+	}
+	doc, err := loose.Parse(data)
+	if err == nil && !doc.Get("messages").IsArray() {
+		err = errNotList
+	}
+	if err != nil {
+		return &session.Error{Op: "read", Path: f.Path, Kind: session.ErrInvalid, Err: err}
+	}
+	r := &sessionReader{to: to, from: []transcript.Span{{Len: int64(len(data))}}}
+	if err := r.begin(f, doc); err != nil {
+		return err
+	}
+	for v := range doc.Get("messages").Items() {
+		if err := r.message(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type sessionReader struct {
+	to   transcript.Sink
+	from []transcript.Span
+	id   string
+}
+
+// begin tells the sink of the session.
+func (r *sessionReader) begin(f *transcript.File, doc loose.Value) error {
+	c := transcript.Conversation{ID: doc.Get("sessionId").Text()}
+	if c.ID == "" {
+		if c.ID = strings.TrimSuffix(filepath.Base(f.Path), sessionEnding); c.ID == "" {
+			c.ID = transcript.HashID(name, f.Path)
+		}
+	}
+	r.id = c.ID
+	about, err := f.Beside(c.ID + ".json")
+	if err != nil {
+		return r.to.Begin(c) // there is none, or it is not to be had
+	}
+	if _, err := r.to.Keep(c.ID+".json", about); err != nil {
+		return err
+	}
+	v, err := loose.Parse(about)
+	if err != nil {
+		r.to.Problem(transcript.Problem{Reason: c.ID + ".json is not JSON: " + err.Error()})
+		return r.to.Begin(c)
+	}
+	c.CWD, c.Created = v.Get("cwd").Text(), v.Get("started_at").Time(time.UTC)
+	// Cline makes a title of the first prompt, which need not be said twice.
+	prompt, _ := unwrapped(v.Get("prompt").Text())
+	if title := v.Get("metadata", "title").Text(); !strings.HasPrefix(prompt, strings.TrimRight(title, ".… ")) {
+		c.Title = title
+	}
+	if parent := v.Get("parent_session_id").Text(); parent != "" && parent != c.ID {
+		c.Parent, c.Relation = parent, session.RelationSubagent
+	}
+	return r.to.Begin(c)
+}
+
+// message adds a message. What was only shown to the user, such as an error, is none.
+func (r *sessionReader) message(v loose.Value) error {
+	at := v.Get("ts").Time(time.UTC)
+	if v.Get("metadata", "displayOnly").Bool() {
+		r.to.Count("shown message", "custom entry", 1)
+		return r.to.Add(transcript.Record{ID: v.Get("id").Text(), From: r.from, Entry: session.Entry{
+			Type: session.TypeCustom, Timestamp: at,
+			Custom: &session.CustomEntry{CustomType: name + "." + shownAs(v), Data: v.Map()},
+		}})
+	}
+	entries, err := anthropic.DecodeMessage(plainMessage(v))
+	if err != nil {
+		r.to.Problem(transcript.Problem{Reason: err.Error()})
+		return nil
+	}
+	r.to.Count(v.Get("role").Text()+" message", "message", 1)
+	for i, e := range entries {
+		r.finish(e.Message, v)
+		e.Timestamp = at
+		rec := transcript.Record{ID: v.Get("id").Text(), Entry: e, From: r.from}
+		if i < len(entries)-1 && rec.ID != "" { // the message's id is that of its last part
+			rec.ID = transcript.HashID(name, rec.ID, string(rune('0'+i)))
+		}
+		if err := r.to.Add(rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func shownAs(v loose.Value) string {
+	if role := v.Get("metadata", "displayRole").Text(); role != "" {
+		return role
+	}
+	return "shown"
+}
+
+// plainMessage leaves of a message what Anthropic's have. Results are told to the model
+// as the JSON of what tools return.
+func plainMessage(v loose.Value) json.RawMessage {
+	var o residue.Object
+	o.Set("role", v.Get("role").Raw())
+	content := v.Get("content")
+	if !content.IsArray() {
+		o.Set("content", content.Raw())
+		return o.JSON()
+	}
+	var blocks []json.RawMessage
+	for block := range content.Items() {
+		blocks = append(blocks, plainBlock(block))
+	}
+	o.Set("content", residue.List(blocks))
+	return o.JSON()
+}
+
+func plainBlock(block loose.Value) json.RawMessage {
+	output := block.Get("content")
+	if block.Get("type").Text() != "tool_result" || !output.IsArray() && !output.IsObject() {
+		return block.Raw()
+	}
+	failed := output.IsArray()
+	for part := range output.Items() {
+		if part.Has("type") {
+			return block.Raw() // Anthropic's own
+		}
+		failed = failed && part.Has("success") && !part.Get("success").Bool()
+	}
+	o := residue.Object(block.Except("content", "name"))
+	var text bytes.Buffer
+	if json.Compact(&text, output) != nil {
+		return block.Raw()
+	}
+	o.Set("content", text.String())
+	if failed && output.First().Exists() {
+		o.Set("is_error", true)
+	}
+	return o.JSON()
+}
+
+// finish adds what stands beside a message, and takes off what Cline puts around the
+// user's words: it is not sent to the model either.
+func (r *sessionReader) finish(m *session.MessageEntry, v loose.Value) {
+	m.Extra = withoutResidue(m.Extra)
+	switch m.Role {
+	case session.RoleAssistant:
+		m.Model, m.Provider = v.Get("modelInfo", "id").Text(), v.Get("modelInfo", "provider").Text()
+		if id := v.Get("id").Text(); id != "" {
+			m.ResponseID = r.id + ":" + id
+		}
+		m.Usage = metricsOf(v.Get("metrics"))
+	case session.RoleUser:
+		for i := range m.Content {
+			if t := m.Content[i].Text; t != nil {
+				text, mode := unwrapped(t.Content)
+				if t.Content = text; mode != "" {
+					m.Metadata = map[string]any{"mode": mode}
+				}
+			}
+		}
+		markInjected(m)
+	}
+}
+
+// inputPattern finds what the user said, and the mode in which they said it.
+var inputPattern = regexp.MustCompile(`(?s)^<user_input(?: mode="([^"]*)")?>(.*)</user_input>$`)
+
+func unwrapped(text string) (inner, mode string) {
+	if found := inputPattern.FindStringSubmatch(text); found != nil {
+		return found[2], found[1]
+	}
+	return text, ""
+}
+
+// metricsOf reads what a response cost. The input includes what the cache served and
+// took.
+func metricsOf(v loose.Value) *session.Usage {
+	if !v.Has("inputTokens") && !v.Has("outputTokens") {
+		return nil
+	}
+	u := &session.Usage{
+		Output: v.Get("outputTokens").Int(), CacheRead: v.Get("cacheReadTokens").Int(), CacheWrite: v.Get("cacheWriteTokens").Int(),
+		CostMicroUSD: int(v.Get("cost").Number()*1e6 + 0.5),
+	}
+	u.Input = max(v.Get("inputTokens").Int()-u.CacheRead-u.CacheWrite, 0)
+	return u
+}
