@@ -270,7 +270,8 @@ func afterAddition(text string) (rest string, ok bool) {
 }
 
 // topicOf returns the line that says what a text is about: the first with words in
-// it, and the next one if the first only introduces it.
+// it, and the next one if the first only introduces it. A heading needs no
+// introduction: "Implement the following plan:" stands before hundreds of them.
 func topicOf(text string) string {
 	topic := ""
 	for line := range strings.Lines(text) {
@@ -278,10 +279,14 @@ func topicOf(text string) string {
 		if strings.HasPrefix(line, "```") || !strings.ContainsFunc(line, isWordRune) {
 			continue
 		}
-		if bare := strings.TrimLeft(line, "#"); strings.HasPrefix(bare, " ") {
-			line = bare[1:] // a heading
+		heading := false
+		if bare := strings.TrimLeft(line, "#"); bare != line && strings.HasPrefix(bare, " ") {
+			line, heading = bare[1:], true
 		}
-		if topic != "" {
+		switch {
+		case topic != "" && heading:
+			return line
+		case topic != "":
 			return topic + " " + strings.TrimPrefix(line, "- ")
 		}
 		if topic = line; !strings.HasSuffix(line, ":") || utf8.RuneCountInString(line) > maxLead {
