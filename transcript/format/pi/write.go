@@ -18,11 +18,12 @@ import (
 )
 
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
-	w := &writer{script: s, tools: make(map[string]string), moved: make(map[string]string), off: revertedCompactions(s.Path)}
+	w := &writer{script: s, tools: make(map[string]string), moved: make(map[string]string), off: revertedCompactions(s.Path), mend: mendFor(s)}
 	id := sessionID(s)
 	w.add(w.header(id))
 	for _, e := range s.All {
 		w.entry(e)
+		w.interrupted(e.ID)
 	}
 	w.leaf()
 	return &transcript.Output{
@@ -53,6 +54,7 @@ type writer struct {
 	moved  map[string]string // what stands for an entry as a parent, by its id
 	off    map[string]bool   // compactions that were taken back
 	losses []transcript.Loss
+	mend   *mend
 }
 
 func (w *writer) add(line json.RawMessage) {
@@ -91,15 +93,19 @@ func (w *writer) path(id string, env transcript.Env) string {
 }
 
 // entry writes an entry, as several lines if it holds several tool results, or
-// not at all if it only moves the leaf.
+// not at all if it only moves the leaf or is part of another.
 func (w *writer) entry(e session.Entry) {
 	if e.ParentID != nil {
 		if stand, ok := w.moved[*e.ParentID]; ok {
 			e.ParentID = parentOf(stand)
 		}
 	}
+	if whole := w.mend.whole[e.ID]; whole != nil {
+		e.Message = whole
+	}
+	_, gone := w.mend.gone[e.ID]
 	switch {
-	case e.Leaf != nil:
+	case e.Leaf != nil || gone:
 		w.moved[e.ID] = ""
 		if e.ParentID != nil {
 			w.moved[e.ID] = *e.ParentID
@@ -121,6 +127,19 @@ func (w *writer) entry(e session.Entry) {
 		e = note(e)
 	}
 	w.line(e)
+}
+
+// interrupted writes the results that an entry's calls never got.
+func (w *writer) interrupted(id string) {
+	for _, e := range w.mend.after[id] {
+		parent := id
+		if stand, ok := w.moved[id]; ok {
+			parent = stand
+		}
+		e.ParentID = parentOf(parent)
+		w.line(e)
+		w.moved[id] = e.ID
+	}
 }
 
 func parentOf(id string) *string {

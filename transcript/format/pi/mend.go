@@ -1,0 +1,112 @@
+package pi
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/residue"
+)
+
+// mend is what has to change on the way to the leaf so that pi sends what the model
+// is sent here. pi answers a call by itself if its result does not come next, and
+// sends a second result of a call as it is. Its own sessions stay as they are.
+type mend struct {
+	whole map[string]*session.MessageEntry // replies that were kept in pieces, by their first
+	gone  map[string]string                // entries that are not written, and what their children follow
+	after map[string][]session.Entry       // results that never came, by what they follow
+}
+
+func mendFor(s *transcript.Script) *mend {
+	m := &mend{
+		whole: make(map[string]*session.MessageEntry), gone: make(map[string]string), after: make(map[string][]session.Entry),
+	}
+	if s.NativeID != "" {
+		return m
+	}
+	m.join(s.Path)
+	m.interrupted(s)
+	return m
+}
+
+// join makes one message of each reply.
+func (m *mend) join(path []session.Entry) {
+	var replies transcript.Replies
+	first := -1
+	for i := range path {
+		e := &path[i]
+		goesOn := replies.Continues(e)
+		if e.Message == nil || e.Message.Role != session.RoleAssistant {
+			continue
+		}
+		if !goesOn || first < 0 || e.ParentID == nil || residue.In(e.Extra, name) != nil || residue.In(path[first].Extra, name) != nil {
+			first = i
+			continue
+		}
+		whole := m.whole[path[first].ID]
+		if whole == nil {
+			own := *path[first].Message
+			whole, m.whole[path[first].ID] = &own, &own
+		}
+		whole.Content = slices.Concat(whole.Content, e.Message.Content)
+		whole.StopReason, whole.Tokens = e.Message.StopReason, nil
+		whole.Usage = transcript.AddUsage(whole.Usage, e.Message.Usage)
+		m.gone[e.ID] = *e.ParentID
+	}
+}
+
+// interrupted finds the results that a context has in the place of those that never
+// came, and the second results of calls, which it leaves out.
+func (m *mend) interrupted(s *transcript.Script) {
+	onPath := make(map[string]bool)
+	for i := range s.Path {
+		onPath[s.Path[i].ID] = true
+	}
+	parted := make(map[string]bool) // what has children on other branches
+	for i := range s.All {
+		if e := &s.All[i]; e.ParentID != nil && !onPath[e.ID] && e.Message != nil {
+			parted[*e.ParentID] = true
+		}
+	}
+	before := ""
+	for _, e := range s.Context.Entries {
+		if !strings.HasPrefix(e.ID, session.InterruptedPrefix) {
+			before = e.ID
+			continue
+		}
+		if last := m.last(s.Path, before); last != "" && !parted[last] {
+			e.ID = transcript.HashID(name, e.ID, last)
+			m.after[last] = append(m.after[last], e)
+		}
+	}
+	for _, p := range s.Context.Problems {
+		if p.Kind == session.ProblemOrphan && onPath[p.EntryID] {
+			m.orphan(s.Path, p.EntryID)
+		}
+	}
+}
+
+// last returns the last piece of the reply that begins with an entry, or the entry.
+func (m *mend) last(path []session.Entry, id string) string {
+	at := slices.IndexFunc(path, func(e session.Entry) bool { return e.ID == id })
+	if at < 0 {
+		return ""
+	}
+	for at+1 < len(path) {
+		if _, gone := m.gone[path[at+1].ID]; !gone {
+			break
+		}
+		at++
+	}
+	return path[at].ID
+}
+
+// orphan leaves out an entry that holds nothing but a result that no call waits for.
+func (m *mend) orphan(path []session.Entry, id string) {
+	at := slices.IndexFunc(path, func(e session.Entry) bool { return e.ID == id })
+	e := &path[at]
+	if e.Message != nil && len(e.Message.Content) == 1 && e.Message.Content[0].ToolResult != nil && e.ParentID != nil {
+		m.gone[e.ID] = *e.ParentID
+	}
+}
