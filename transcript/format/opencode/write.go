@@ -260,6 +260,9 @@ func (w *writer) compaction(e *session.Entry) {
 	asked := w.user
 	summary := w.begin(&session.Entry{ID: e.ID + " summary", Timestamp: e.Timestamp})
 	w.byEntry[e.ID] = summary.id
+	if e.Compaction.Summary == "" { // only what follows counts; a message without parts is not written
+		summary.add(summary.part("step-start", ""))
+	}
 	summary.text(e.Compaction.Summary, false)
 	info := w.reply(summary, w.model, nil)
 	info.Set("parentID", asked)
