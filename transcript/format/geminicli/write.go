@@ -138,6 +138,11 @@ func (w *writer) message(e *session.Entry, results []session.Content) {
 	if e.Message.Role != session.RoleAssistant && w.isPassedOver(e.Message) {
 		made = marked(made)
 	}
+	for i := range e.Message.Content {
+		if c := &e.Message.Content[i]; c.Raw != nil && !bytes.Contains(made, c.Raw) {
+			w.lose(e.ID, string(c.Type), "Gemini CLI has no such content")
+		}
+	}
 	w.put(e, residue.Object(made.Except()))
 }
 
