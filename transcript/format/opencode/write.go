@@ -160,6 +160,10 @@ func (w *writer) arrange() (before, entries []session.Entry) {
 	if first < 0 {
 		return nil, entries
 	}
+	if c := &entries[first]; c.Compaction.Summary == "" { // it is in what follows, in a form that only its provider reads
+		w.lose(c.ID, "history", "opencode has no compaction without a summary; what stands before it is left out")
+		return nil, slices.Delete(entries, first, first+1)
+	}
 	at, kept := place[entries[first].ID], first+1
 	for kept < len(entries) {
 		if i, ok := place[entries[kept].ID]; !ok && !isInterruption(&entries[kept]) || ok && i > at {
