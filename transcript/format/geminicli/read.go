@@ -17,7 +17,7 @@ import (
 )
 
 func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
-	r := &reader{file: f, to: to, known: make(map[string]*message), used: make(map[string]bool), answered: make(map[string]bool)}
+	r := &reader{file: f, to: to, known: make(map[string]*message), off: make(map[string]*message), used: make(map[string]bool), answered: make(map[string]bool)}
 	if err := r.load(ctx); err != nil {
 		return err
 	}
@@ -34,6 +34,7 @@ type reader struct {
 	all   []*message          // in the order in which they first came
 	live  []*message          // those that count now
 	known map[string]*message // the live ones, by id
+	off   map[string]*message // those that were taken back, by id
 	used  map[string]bool     // the ids of all records
 
 	answered map[string]bool // the calls whose results stand beside them
@@ -46,6 +47,7 @@ type message struct {
 	value  loose.Value
 	parent *message // nil for the first
 	echo   bool     // it says nothing that is not said: there is no record of it
+	idle   bool     // it was said again at the start of a resume, and nothing follows it
 	from   []transcript.Span
 }
 
@@ -153,8 +155,48 @@ func (r *reader) rewind(id string) {
 func (r *reader) cut(n int) {
 	for _, m := range r.live[n:] {
 		delete(r.known, m.native)
+		r.off[m.native] = m
 	}
 	r.live = r.live[:n]
+}
+
+// revive brings back a message that was taken back, if it follows what it followed before.
+// A resume within the minute in which the recording began goes on in its file: there it
+// first empties the list, and then fills it again.
+func (r *reader) revive(v loose.Value) bool {
+	native := v.Get("id").Text()
+	old := r.off[native]
+	n := len(r.live)
+	for n > 0 && r.silent(r.live[n-1:n]) {
+		n--
+	}
+	if old == nil || native == "" || n == 0 != (r.spoken(old.parent) == nil) || n > 0 && r.spoken(old.parent) != r.live[n-1] {
+		return false
+	}
+	for _, m := range r.live[n:] {
+		m.idle = m.idle || !old.follows(m)
+	}
+	r.amend(old, v)
+	delete(r.off, native)
+	r.live = append(r.live, old)
+	r.known[native] = old
+	return true
+}
+
+// spoken returns the nearest message, from one upwards, that the model is sent, or nil.
+func (r *reader) spoken(m *message) *message {
+	for m != nil && r.silent([]*message{m}) {
+		m = m.parent
+	}
+	return m
+}
+
+// follows reports whether a message comes after another.
+func (m *message) follows(other *message) bool {
+	for m != nil && m != other {
+		m = m.parent
+	}
+	return m != nil
 }
 
 // replaceAll replaces the messages by others: after a compression, when a turn was
@@ -180,7 +222,9 @@ func (r *reader) replaceAll(list loose.Value, from []transcript.Span) {
 		r.cut(n)
 	}
 	for _, v := range rest {
-		r.put(v, from)
+		if !r.revive(v) {
+			r.put(v, from)
+		}
 	}
 }
 
@@ -237,7 +281,7 @@ func (r *reader) isEcho(v loose.Value) bool {
 func (r *reader) give() error {
 	conv := r.conversation()
 	for _, m := range r.all {
-		m.echo = r.isEcho(m.value) // a call may have got its result after it
+		m.echo = m.idle || r.isEcho(m.value) // a call may have got its result after it
 	}
 	if len(r.all) > 0 && r.silent(r.all) {
 		// It is begun and left at every start, even when another is resumed under the

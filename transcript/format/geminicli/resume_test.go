@@ -147,6 +147,38 @@ func TestResumeIsNoBranch(t *testing.T) {
 	}
 }
 
+// TestResumeWithinTheMinute: the program then goes on in the same file. It begins the
+// recording again, with an empty list, before it fills it.
+func TestResumeWithinTheMinute(t *testing.T) {
+	empty := `{"$set":{"messages":[` + setup + `]}}`
+	bare := `{"id":"g1","timestamp":"2026-01-01T00:00:02Z","type":"gemini","content":[{"text":"ok"},{"functionCall":{"id":"c1","name":"run","args":{"x":1}}},{"functionCall":{"id":"c2","name":"run","args":{"x":2}}}],"model":"m"}`
+	again := strings.Replace(echo, `"u2"`, `"g1_response"`, 1)
+	exported := []string{head, prompt, answered(`"ok"`, "["+result1+"]", "["+result2+"]"), done}
+	filled := `{"$set":{"messages":[` + strings.Join([]string{setup, prompt, bare, again, done}, ",") + `]}}`
+	next := `{"id":"u3","timestamp":"2026-01-01T09:00:01Z","type":"user","content":[{"text":"and then?"}]}`
+	for name, test := range map[string]struct{ text, want string }{
+		"its own":   {recording(append(append(created(), head, empty), resumed()...)...), "s u1 g1 g1:results i1 g2 u3"},
+		"an export": {recording(append(exported, head, empty, filled, next)...), "u1 g1 g1:results g2 u3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := read(t, test.text)
+			var ids []string
+			for i, r := range c.Conversations[0].Records {
+				ids = append(ids, r.ID)
+				if i > 0 && r.Parent != c.Conversations[0].Records[i-1].ID {
+					t.Errorf("%s follows %s", r.ID, r.Parent)
+				}
+			}
+			if got := strings.Join(ids, " "); got != test.want {
+				t.Errorf("the records are %s, want %s", got, test.want)
+			}
+			if got := results(c); got != "c1=ONE c2=TWO" {
+				t.Errorf("the results are %s", got)
+			}
+		})
+	}
+}
+
 // TestSetMessagesStillBranches: a turn that was given up, and one that says something
 // else, are not the same.
 func TestSetMessagesStillBranches(t *testing.T) {
