@@ -350,8 +350,8 @@ func (t *Transfer) exportTo(ctx context.Context, c *Conversation, r ExportReques
 	if r.Redact {
 		x.Clean = transcript.Redact
 	}
-	to := transcript.Destination{Path: r.Path, Nowhere: r.toOut, Force: r.Force}
-	done, err := x.Export(ctx, c.Session, all.Named(r.Format), leaf, to)
+	to := transcript.Destination{Leaf: leaf, Path: r.Path, Nowhere: r.toOut, Force: r.Force}
+	done, err := x.Export(ctx, c.Session, all.Named(r.Format), to)
 	if err != nil {
 		return err
 	}

@@ -134,7 +134,7 @@ func (t *Transfer) writeToResume(ctx context.Context, c *Conversation, format *t
 		}
 	}
 	x := &transcript.Exporter{Env: env, Ledger: transcript.LedgerOf(t.home.store), Subagents: t.home.subagentsOf}
-	done, err := x.Export(ctx, c.Session, format, "", transcript.Destination{Anew: anew})
+	done, err := x.Export(ctx, c.Session, format, transcript.Destination{Anew: anew})
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,9 @@ import "path/filepath"
 // own: Beside and Around begin there. It is for formats whose files are spread
 // over a tree.
 func (f *File) Above(levels int) *File {
+	if f == nil {
+		return nil
+	}
 	seen := *f
 	for range levels {
 		if seen.dir != "" {

@@ -46,12 +46,22 @@ const (
 
 // IsFull reports whether the batch should be committed.
 func (b *Batch) IsFull() bool {
+	if b == nil {
+		return false
+	}
 	return len(b.waiting) >= maxWaiting || b.bytes >= maxWaitingBytes || b.logs != nil && b.logs.Len() >= 2*maxWaiting
 }
 
 // Import is Importer.Import, but for when the outcome is known: done is called
 // with it, now or by Commit. What it says is durable then.
 func (b *Batch) Import(ctx context.Context, format *Format, f *File, done func(*Report, error)) {
+	if done == nil {
+		done = func(*Report, error) {}
+	}
+	if b == nil || b.im == nil || b.im.Store == nil || f == nil {
+		done(&Report{}, errMissing("import", "a batch of an importer with a store, and a file"))
+		return
+	}
 	run, report, err := b.im.begin(format, f)
 	switch {
 	case run == nil:
@@ -104,7 +114,7 @@ func (b *Batch) open(ctx context.Context) (err error) {
 
 // Commit creates the sessions that wait and calls done for each file.
 func (b *Batch) Commit(ctx context.Context) {
-	if b.logs == nil {
+	if b == nil || b.logs == nil {
 		return
 	}
 	errs := b.logs.Commit(ctx)
@@ -159,7 +169,7 @@ func (r *run) again() *run {
 
 // Discard gives up what waits. done is not called for it.
 func (b *Batch) Discard() {
-	if b.logs == nil {
+	if b == nil || b.logs == nil {
 		return
 	}
 	b.logs.Discard()

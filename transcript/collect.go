@@ -27,6 +27,9 @@ type Became struct{ What, Became string }
 // Collect reads a file in a format, all of it into memory. A format that is nil is
 // ErrInvalid.
 func Collect(ctx context.Context, format *Format, f *File) (*Collected, error) {
+	if f == nil {
+		return nil, errMissing("read", "a file")
+	}
 	if err := format.check("read", f.Path, canRead); err != nil {
 		return nil, err
 	}

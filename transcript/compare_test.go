@@ -101,7 +101,7 @@ func prepare(t *testing.T, entries []session.Entry, format *transcript.Format) (
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, _, err := d.x.Prepare(t.Context(), format, script, nil)
+	out, err := d.x.Prepare(t.Context(), format, script, nil)
 	if err != nil {
 		return nil, err
 	}

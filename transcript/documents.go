@@ -25,7 +25,7 @@ type Document struct {
 // gives Sink.Keep each document that it uses.
 func (f *File) Documents(ctx context.Context) iter.Seq2[Document, error] {
 	return func(yield func(Document, error) bool) {
-		r, err := f.open()
+		r, err := f.begin()
 		if err != nil {
 			yield(Document{}, err)
 			return

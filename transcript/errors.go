@@ -25,6 +25,11 @@ func (f *Format) check(op, path string, able func(*Format) bool) error {
 	return nil
 }
 
+// errMissing says what a caller left out.
+func errMissing(op, what string) error {
+	return &session.Error{Op: op, Kind: session.ErrInvalid, Err: errors.New("there must be " + what)}
+}
+
 func canRead(f *Format) bool { return f.Read != nil }
 
 // errNotRaw says why the bytes that an entry was made of cannot be had.

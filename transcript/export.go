@@ -22,6 +22,9 @@ import (
 // NewScript returns a session as a writer of a format is given it, up to an
 // entry; "" is the leaf. What only an import left in the session is left out.
 func NewScript(s *session.Session, format, leaf string, now time.Time) (*Script, error) {
+	if s == nil {
+		return nil, errMissing("export", "a session")
+	}
 	script := &Script{Header: s.Header(), Leaf: leaf, Now: now}
 	if leaf == "" {
 		script.Leaf = s.LeafID()
@@ -101,9 +104,12 @@ type Exporter struct {
 // what is there now, for files that several conversations share; nil if nothing.
 // Without old there is nothing. A format that is nil, or cannot be written, is
 // ErrInvalid.
-func (x *Exporter) Prepare(ctx context.Context, format *Format, s *Script, old func(path string) ([]byte, error)) (*Output, string, error) {
+func (x *Exporter) Prepare(ctx context.Context, format *Format, s *Script, old func(path string) ([]byte, error)) (*Output, error) {
 	if err := format.check("export", "", canWrite); err != nil {
-		return nil, "", err
+		return nil, err
+	}
+	if x == nil || s == nil || s.Context == nil {
+		return nil, errMissing("export", "an exporter and a script of a session")
 	}
 	if old == nil {
 		old = func(string) ([]byte, error) { return nil, nil }
@@ -112,28 +118,29 @@ func (x *Exporter) Prepare(ctx context.Context, format *Format, s *Script, old f
 	known.Existing = old
 	out, err := format.Write(ctx, &known, x.Env)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	if len(out.Files) == 0 {
-		return nil, "", errNothing(format)
+	if out == nil || len(out.Files) == 0 {
+		return nil, errNothing(format)
 	}
 	for i := range out.Files {
 		f := &out.Files[i]
 		if f.Merge != nil {
 			have, err := old(f.Path)
 			if err != nil {
-				return nil, "", err
+				return nil, err
 			}
 			if f.Data, err = f.Merge(have); err != nil {
-				return nil, "", fmt.Errorf("%s: %w", f.Path, err)
+				return nil, fmt.Errorf("%s: %w", f.Path, err)
 			}
 		}
 		if x.Clean != nil {
 			f.Data = cleanText(x.Clean, f.Data)
 		}
 	}
-	native, err := x.readBack(ctx, format, s, out)
-	return out, native, err
+	out.format, out.of = format, s.Header.ID
+	out.Native, err = x.readBack(ctx, format, s, out)
+	return out, err
 }
 
 // cleanText cleans a file: as a whole if it is one document, else by lines.

@@ -33,7 +33,7 @@ func (d *desk) write(format *transcript.Format, id string, force bool) ([]string
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	out, native, err := d.x.Prepare(context.Background(), format, script, func(path string) ([]byte, error) {
+	out, err := d.x.Prepare(context.Background(), format, script, func(path string) ([]byte, error) {
 		data, err := os.ReadFile(filepath.Join(d.x.Env.Home, path))
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, nil
@@ -43,7 +43,7 @@ func (d *desk) write(format *transcript.Format, id string, force bool) ([]string
 	if err != nil {
 		return nil, err
 	}
-	return d.x.Publish(format, script, out, native, d.x.Env.Home, force)
+	return d.x.Publish(out, d.x.Env.Home, force)
 }
 
 func (d *desk) mustWrite(id string, force bool) []string {
@@ -296,10 +296,10 @@ func TestNoFormat(t *testing.T) {
 		t.Errorf("collect: %v", err)
 	}
 	x := &transcript.Exporter{}
-	if _, _, err := x.Prepare(t.Context(), nil, &transcript.Script{}, nil); !errors.Is(err, session.ErrInvalid) {
+	if _, err := x.Prepare(t.Context(), nil, &transcript.Script{}, nil); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("prepare: %v", err)
 	}
-	if _, err := x.Publish(nil, &transcript.Script{}, &transcript.Output{}, "", t.TempDir(), false); !errors.Is(err, session.ErrInvalid) {
+	if _, err := x.Publish(&transcript.Output{}, t.TempDir(), false); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("publish: %v", err)
 	}
 }
@@ -312,7 +312,7 @@ func TestPrepareWithoutOldFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, _, err := (&transcript.Exporter{}).Prepare(t.Context(), toy(), s, nil)
+	out, err := (&transcript.Exporter{}).Prepare(t.Context(), toy(), s, nil)
 	if err != nil || len(out.Files) != 2 {
 		t.Errorf("prepared %v, %v", out, err)
 	}
@@ -336,11 +336,15 @@ func TestPublishListsAfterTheConversation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	out, err := d.x.Prepare(t.Context(), toy(), script, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
-	out := &transcript.Output{Files: []transcript.OutputFile{
+	out.Files = []transcript.OutputFile{
 		{Path: "c.json", Data: []byte("new")},
 		{Path: "index.json", Data: []byte("new list"), Merge: func([]byte) ([]byte, error) { return nil, nil }},
-	}}
+	}
 	list, inTheWay := filepath.Join(dir, "index.json"), filepath.Join(dir, "c.json.bak")
 	for path, text := range map[string]string{filepath.Join(dir, "c.json"): "old", list: "old list"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -350,7 +354,7 @@ func TestPublishListsAfterTheConversation(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(inTheWay, "full"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.x.Publish(toy(), script, out, "c", dir, true); err == nil {
+	if _, err := d.x.Publish(out, dir, true); err == nil {
 		t.Error("a backup was written over a directory")
 	}
 	if got := read(t, list); got != "old list" {
@@ -359,7 +363,7 @@ func TestPublishListsAfterTheConversation(t *testing.T) {
 	if err := os.RemoveAll(inTheWay); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.x.Publish(toy(), script, out, "c", dir, true); err != nil {
+	if _, err := d.x.Publish(out, dir, true); err != nil {
 		t.Fatal(err)
 	}
 	if got := read(t, list); got != "new list" {

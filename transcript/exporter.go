@@ -14,8 +14,10 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// Destination is where an export goes.
+// Destination is where an export goes, and up to where.
 type Destination struct {
+	// Leaf is the last entry that is written. Default: the session's leaf.
+	Leaf string
 	// Path is a directory, or the name of the file if the format has only one. ""
 	// is where the program looks for its files. A format that belongs to no
 	// program has no such place: see Exported.Data.
@@ -44,15 +46,17 @@ type Exported struct {
 	Losses []Loss
 }
 
-// Export writes a session, up to an entry ("" is the leaf), into the files of
-// another program. They are read back and compared before anything is written to
+// Export writes a session into the files of another program. They are read back and compared before anything is written to
 // where they belong. ErrExist says that another conversation is there. A format
 // that is nil, or cannot be written, is ErrInvalid.
-func (x *Exporter) Export(ctx context.Context, s *session.Session, format *Format, leaf string, to Destination) (*Exported, error) {
+func (x *Exporter) Export(ctx context.Context, s *session.Session, format *Format, to Destination) (*Exported, error) {
 	if err := format.check("export", to.Path, canWrite); err != nil {
 		return nil, err
 	}
-	script, err := NewScript(s, format.Name, leaf, time.Now().UTC())
+	if x == nil {
+		return nil, errMissing("export", "an exporter")
+	}
+	script, err := NewScript(s, format.Name, to.Leaf, time.Now().UTC())
 	if err != nil {
 		return nil, err
 	}
@@ -65,11 +69,11 @@ func (x *Exporter) Export(ctx context.Context, s *session.Session, format *Forma
 			return x.subagents(ctx, s.Header().ID, format.Name, script.Now, map[string]bool{s.Header().ID: true})
 		}
 	}
-	out, native, err := x.Prepare(ctx, format, script, x.existing(ctx, format, script, to))
+	out, err := x.Prepare(ctx, format, script, x.existing(ctx, format, script, to))
 	if err != nil {
 		return nil, err
 	}
-	done := &Exported{Native: native, Losses: out.Losses}
+	done := &Exported{Native: out.Native, Losses: out.Losses}
 	if to.Nowhere || to.Path == "" && out.Base == "" {
 		done.Data = out.Files[0].Data
 		return done, nil
@@ -81,7 +85,7 @@ func (x *Exporter) Export(ctx context.Context, s *session.Session, format *Forma
 	if to.Path == "" {
 		done.Resume = out.Resume
 	}
-	done.Paths, err = x.Publish(format, script, out, native, base, to.Force)
+	done.Paths, err = x.Publish(out, base, to.Force)
 	return done, err
 }
 

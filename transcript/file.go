@@ -128,6 +128,14 @@ func FileOf(name string, data []byte) *File {
 	}
 }
 
+// begin opens the content. A file that nobody opened has none.
+func (f *File) begin() (io.ReadCloser, error) {
+	if f == nil || f.open == nil {
+		return nil, errMissing("read", "a file, as OpenFile or FileOf returns it")
+	}
+	return f.open()
+}
+
 func openPlain(path string) (io.ReadCloser, error) {
 	f, err := vfs.Open(path)
 	if err != nil {
@@ -138,8 +146,8 @@ func openPlain(path string) (io.ReadCloser, error) {
 
 // openAt returns the content from a position on.
 func (f *File) openAt(pos int64) (io.ReadCloser, error) {
-	r, err := f.open()
-	if err != nil || pos == 0 {
+	r, err := f.begin()
+	if err != nil || pos <= 0 {
 		return r, err
 	}
 	if f.data != nil {
@@ -243,10 +251,10 @@ func (u *unpacked) Close() error { return u.close() }
 // Head returns the file's first 64 KiB, or all of it if it has less, or nil if
 // it cannot be read.
 func (f *File) Head() []byte {
-	if f.head != nil {
+	if f != nil && f.head != nil {
 		return f.head
 	}
-	r, err := f.open()
+	r, err := f.begin()
 	if err != nil {
 		return nil
 	}
@@ -263,6 +271,9 @@ func (f *File) Head() []byte {
 
 // HeadText is Head as text.
 func (f *File) HeadText() string {
+	if f == nil {
+		return ""
+	}
 	if f.text == "" {
 		f.text = string(f.Head())
 	}
@@ -273,6 +284,10 @@ func (f *File) HeadText() string {
 // the same questions before one of them knows it. The type of the answer says which
 // question it was, so that only one look may have it.
 func Seen[T any](f *File, look func(f *File) T) T {
+	if f == nil || look == nil {
+		var nothing T
+		return nothing
+	}
 	kind := reflect.TypeFor[T]()
 	if answer, ok := f.seen[kind].(T); ok {
 		return answer
@@ -287,11 +302,11 @@ func Seen[T any](f *File, look func(f *File) T) T {
 
 // Open returns the content from the beginning. What is read through it is not
 // kept beside the entries: see Lines and ReadAll.
-func (f *File) Open() (io.ReadCloser, error) { return f.open() }
+func (f *File) Open() (io.ReadCloser, error) { return f.begin() }
 
 // ReadAll returns all of the content, for formats whose file is one document.
 func (f *File) ReadAll() ([]byte, error) {
-	r, err := f.open()
+	r, err := f.begin()
 	if err != nil {
 		return nil, err
 	}
@@ -353,7 +368,7 @@ func (f *File) Around(dir string) ([]fs.DirEntry, error) {
 }
 
 func (f *File) root() (*os.Root, error) {
-	if f.dir == "" {
+	if f == nil || f.dir == "" {
 		return nil, fs.ErrNotExist
 	}
 	return os.OpenRoot(f.dir)

@@ -64,6 +64,9 @@ func SessionID(format, native string) string { return HashID("session", format, 
 // was imported so far stays, and importing again adds the rest. A format that is
 // nil, as all.Detect returns it for a file that is of none, is ErrInvalid.
 func (im *Importer) Import(ctx context.Context, format *Format, f *File) (report *Report, err error) {
+	if im == nil || im.Store == nil || f == nil {
+		return &Report{}, errMissing("import", "an importer with a store, and a file")
+	}
 	b := im.Batch()
 	defer b.Discard()
 	b.Import(ctx, format, f, func(r *Report, failed error) { report, err = r, failed })

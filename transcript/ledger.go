@@ -45,7 +45,12 @@ type listed struct {
 }
 
 // LedgerOf returns the ledger of a store.
-func LedgerOf(st *file.Store) *Ledger { return &Ledger{Notes: st.Notes("imports")} }
+func LedgerOf(st *file.Store) *Ledger {
+	if st == nil {
+		return nil // which remembers nothing
+	}
+	return &Ledger{Notes: st.Notes("imports")}
+}
 
 // Source is what is remembered of a file.
 type Source struct {

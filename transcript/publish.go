@@ -14,10 +14,10 @@ import (
 // Publish writes prepared files below a directory and returns their paths. Each
 // is written under another name, synced and renamed; what a file replaces stays
 // beside it as .bak. A conversation that is there already and is not what this
-// session wrote is replaced only with force. A format that is nil is ErrInvalid.
-func (x *Exporter) Publish(format *Format, s *Script, out *Output, native, base string, force bool) ([]string, error) {
-	if err := format.check("export", base, func(*Format) bool { return true }); err != nil {
-		return nil, err
+// session wrote is replaced only with force. What Prepare did not make is ErrInvalid.
+func (x *Exporter) Publish(out *Output, base string, force bool) ([]string, error) {
+	if x == nil || out == nil || out.format == nil {
+		return nil, errMissing("export", "an exporter, and what it has prepared")
 	}
 	var paths []string
 	for i := range out.Files {
@@ -25,7 +25,7 @@ func (x *Exporter) Publish(format *Format, s *Script, out *Output, native, base 
 		if err != nil {
 			return nil, err
 		}
-		if err := x.mayReplace(path, out.Files[i].of(s, out, native).Session, &out.Files[i], force); err != nil {
+		if err := x.mayReplace(path, out.Files[i].of(out).Session, &out.Files[i], force); err != nil {
 			return nil, err
 		}
 		paths = append(paths, path)
@@ -43,7 +43,7 @@ func (x *Exporter) Publish(format *Format, s *Script, out *Output, native, base 
 		}
 	}
 	for i, path := range paths {
-		if err := x.remember(format, path, out.Files[i].of(s, out, native)); err != nil {
+		if err := x.remember(out.format, path, out.Files[i].of(out)); err != nil {
 			return nil, err
 		}
 	}
@@ -51,11 +51,11 @@ func (x *Exporter) Publish(format *Format, s *Script, out *Output, native, base 
 }
 
 // of returns the conversation that a file holds.
-func (f *OutputFile) of(s *Script, out *Output, native string) *OutputOf {
+func (f *OutputFile) of(out *Output) *OutputOf {
 	if f.Of != nil {
 		return f.Of
 	}
-	return &OutputOf{Session: s.Header.ID, Native: native, Records: out.wrote}
+	return &OutputOf{Session: out.of, Native: out.Native, Records: out.wrote}
 }
 
 // mayReplace refuses to overwrite what may be somebody's only copy.

@@ -24,6 +24,9 @@ type sourcePart struct {
 // for an entry that was not imported, and ErrCorrupt if what is kept does not
 // match its hash.
 func Raw(ctx context.Context, st store.Store, s *session.Session, e *session.Entry) ([]byte, error) {
+	if st == nil || s == nil || e == nil {
+		return nil, errMissing("read source", "a store, a session and an entry of it")
+	}
 	var parts []sourcePart
 	for _, f := range e.Extra {
 		if f.Name == sourceField && json.Unmarshal(f.Value, &parts) != nil {

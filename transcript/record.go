@@ -159,7 +159,12 @@ type Output struct {
 	// what the records say.
 	Records map[string]string
 
-	wrote map[string]string // see wrote
+	// Native is the id that the conversation has there. Exporter.Prepare sets it.
+	Native string
+
+	format *Format // in which it was written, by Exporter.Prepare
+	of     string  // the session that it is
+	wrote  map[string]string
 }
 
 // OutputFile is a file to be written.

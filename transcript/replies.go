@@ -23,6 +23,9 @@ type Replies struct {
 // Continues takes the next entry into account. It reports whether that goes on
 // with the reply before it.
 func (r *Replies) Continues(e *session.Entry) bool {
+	if r == nil || e == nil {
+		return false
+	}
 	same := r.pairs.Add(e).Continues >= 0
 	if e.Message == nil {
 		return false

@@ -44,6 +44,9 @@ type Fidelity struct {
 // New returns how many entries were added in all.
 func (r *Report) New() int {
 	n := 0
+	if r == nil {
+		return 0
+	}
 	for i := range r.Sessions {
 		n += r.Sessions[i].New
 	}

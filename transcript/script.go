@@ -11,6 +11,9 @@ import (
 // whatever branch it is on.
 func (s *Script) Tags() []string {
 	var tags []string
+	if s == nil {
+		return nil
+	}
 	for i := range s.All {
 		if c := s.All[i].Custom; c != nil && c.CustomType == session.CustomTags {
 			tags = c.Tags()
@@ -22,6 +25,9 @@ func (s *Script) Tags() []string {
 // OtherBranches returns the loss of a format that holds one list of messages: the
 // messages that are not on the path, if there are any.
 func (s *Script) OtherBranches() []Loss {
+	if s == nil {
+		return nil
+	}
 	onPath := make(map[string]bool)
 	for i := range s.Path {
 		onPath[s.Path[i].ID] = true
@@ -46,6 +52,9 @@ func (s *Script) OtherBranches() []Loss {
 // holds their types. why says what the format has instead.
 func Lost(e *session.Entry, why string, holds ...session.ContentType) []Loss {
 	var losses []Loss
+	if e == nil || e.Message == nil {
+		return nil
+	}
 	for i := range e.Message.Content {
 		b := &e.Message.Content[i]
 		what := string(b.Type)

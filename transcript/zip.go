@@ -67,7 +67,7 @@ func (f *File) Zip() (*Archive, error) {
 }
 
 func (f *File) readerAt() (io.ReaderAt, int64, func() error, error) {
-	if f.dir == "" {
+	if f == nil || f.dir == "" {
 		data, err := f.ReadAll()
 		return bytes.NewReader(data), int64(len(data)), func() error { return nil }, err
 	}
@@ -83,11 +83,19 @@ func (f *File) readerAt() (io.ReaderAt, int64, func() error, error) {
 }
 
 // Names returns the names of the members, in the order of the archive.
-func (a *Archive) Names() []string { return a.names }
+func (a *Archive) Names() []string {
+	if a == nil {
+		return nil
+	}
+	return a.names
+}
 
 // File returns a member as a source. The archive must stay open as long as it is
 // used.
 func (a *Archive) File(name string) (*File, error) {
+	if a == nil {
+		return nil, errMissing("read", "an archive, as File.Zip returns it")
+	}
 	member, ok := a.members[name]
 	if !ok {
 		return nil, &session.Error{Op: "read", Path: a.path + "!" + name, Kind: session.ErrNotExist}
@@ -104,4 +112,9 @@ func (a *Archive) File(name string) (*File, error) {
 }
 
 // Close releases the archive.
-func (a *Archive) Close() error { return a.close() }
+func (a *Archive) Close() error {
+	if a == nil || a.close == nil {
+		return nil
+	}
+	return a.close()
+}

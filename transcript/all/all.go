@@ -41,7 +41,7 @@ import (
 // then what others made of conversations, and last the bodies of APIs, which are
 // part of much else.
 func Formats() []*transcript.Format {
-	return slices.Concat(
+	formats := slices.Concat(
 		[]*transcript.Format{
 			codex.Format(), geminicli.Format(), qwen.Format(), claudecode.Format(), pi.Format(),
 			copilot.Format(), droid.Format(), cursor.Format(), kimi.Format(), grok.Format(), amp.Format(), cline.Format(),
@@ -53,6 +53,10 @@ func Formats() []*transcript.Format {
 		dataset.Formats(),
 		api.Formats(),
 	)
+	for i := range formats {
+		formats[i] = transcript.Checked(formats[i])
+	}
+	return formats
 }
 
 // Named returns the format of a name, or nil.
@@ -69,6 +73,9 @@ var known = sync.OnceValue(Formats)
 
 // Detect returns the format that a file is of, or nil.
 func Detect(f *transcript.File) *transcript.Format {
+	if f == nil {
+		return nil
+	}
 	for _, format := range known() {
 		if format.Detect(f) {
 			return format

@@ -113,7 +113,7 @@ func goOn(t *testing.T, format *transcript.Format, more func(path, leaf, native 
 	leaf := s.LeafID()
 	ledger := transcript.LedgerOf(st)
 	env := transcript.Env{Home: t.TempDir(), Getenv: func(string) string { return "" }}
-	out, err := (&transcript.Exporter{Env: env, Ledger: ledger}).Export(t.Context(), s, format, "", transcript.Destination{})
+	out, err := (&transcript.Exporter{Env: env, Ledger: ledger}).Export(t.Context(), s, format, transcript.Destination{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestCopyOfAnExport(t *testing.T) {
 	ledger := transcript.LedgerOf(st)
 	env := transcript.Env{Home: t.TempDir(), Getenv: func(string) string { return "" }}
 	for _, format := range []*transcript.Format{codex.Format(), geminicli.Format()} {
-		out, err := (&transcript.Exporter{Env: env, Ledger: ledger}).Export(t.Context(), s, format, "", transcript.Destination{})
+		out, err := (&transcript.Exporter{Env: env, Ledger: ledger}).Export(t.Context(), s, format, transcript.Destination{})
 		if err != nil {
 			t.Fatal(err)
 		}

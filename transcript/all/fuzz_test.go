@@ -58,7 +58,7 @@ func FuzzExport(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, _, err = (&transcript.Exporter{Env: env}).Prepare(t.Context(), writer, script, nil)
+			_, err = (&transcript.Exporter{Env: env}).Prepare(t.Context(), writer, script, nil)
 			if err != nil && !errors.Is(err, session.ErrInvalid) && !errors.Is(err, session.ErrCorrupt) {
 				t.Errorf("from %s to %s: %v", reader.Name, writer.Name, err)
 			}

@@ -91,7 +91,7 @@ func (s *sweep) session(path string, sess *session.Session) {
 			s.t.Errorf("%s: %v", path, err)
 			continue
 		}
-		out, _, err := (&transcript.Exporter{Env: s.env}).Prepare(s.t.Context(), format, script, nil)
+		out, err := (&transcript.Exporter{Env: s.env}).Prepare(s.t.Context(), format, script, nil)
 		switch {
 		case errors.Is(err, session.ErrInvalid):
 			n.empty++

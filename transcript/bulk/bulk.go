@@ -74,6 +74,9 @@ type Problem struct {
 // New is how many entries of the source were added.
 func (f *File) New() int {
 	n := 0
+	if f == nil {
+		return 0
+	}
 	for i := range f.Sessions {
 		n += f.Sessions[i].New
 	}
@@ -127,12 +130,19 @@ type FormatTotal struct {
 }
 
 // IsPartial reports whether something could not be read.
-func (r *Result) IsPartial() bool { return r.Failed > 0 || r.Problems > 0 }
+func (r *Result) IsPartial() bool { return r != nil && (r.Failed > 0 || r.Problems > 0) }
+
+func errNoImporter() error {
+	return &session.Error{Op: "import", Kind: session.ErrInvalid, Err: errors.New("there must be an importer")}
+}
 
 // Import imports files, several at a time. A file that fails does not keep the
 // others from being imported: see Result.Failures. If the context ends, Import
 // returns its error together with what was done until then, all of which stays.
 func Import(ctx context.Context, im *transcript.Importer, r Request) (*Result, error) {
+	if im == nil {
+		return &Result{}, errNoImporter()
+	}
 	run := newRun(im, r)
 	err := run.all(ctx, r.Sources)
 	return run.result(), err

@@ -2,6 +2,7 @@ package bulk
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"time"
@@ -16,6 +17,9 @@ import (
 // moment. After each round that added something it calls added, if that is set.
 // What was done is in the result, whatever the error.
 func Watch(ctx context.Context, im *transcript.Importer, r Request, every time.Duration, list func() ([]discover.Source, error), added func()) (*Result, error) {
+	if im == nil || list == nil || every <= 0 {
+		return &Result{}, errors.Join(errNoImporter(), errors.New("and a list of sources to ask for every so often"))
+	}
 	run := newRun(im, r)
 	seen := make(map[string]fs.FileInfo)
 	tick := time.NewTicker(every)

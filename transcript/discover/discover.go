@@ -57,7 +57,9 @@ func Known(env transcript.Env, formats ...*transcript.Format) []Source {
 	}
 	var list list
 	for _, format := range formats {
-		list.placed(format, env)
+		if format != nil {
+			list.placed(format, env)
+		}
 	}
 	return list.sources
 }

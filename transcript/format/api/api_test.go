@@ -403,7 +403,7 @@ func TestNothingToSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, format := range []*transcript.Format{api.Anthropic(), api.Google(), api.Bedrock()} {
-		if _, _, err := new(transcript.Exporter).Prepare(t.Context(), format, script, nil); !errors.Is(err, session.ErrInvalid) {
+		if _, err := new(transcript.Exporter).Prepare(t.Context(), format, script, nil); !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("%s: the error is %v", format.Name, err)
 		}
 	}

@@ -460,7 +460,7 @@ func TestExportSubagents(t *testing.T) {
 		s, err := session.Open(ctx, from.st, sub, nil)
 		return []*session.Session{s}, err
 	}}
-	out, err := x.Export(t.Context(), from.open(above), claudecode.Format(), "", transcript.Destination{Path: t.TempDir()})
+	out, err := x.Export(t.Context(), from.open(above), claudecode.Format(), transcript.Destination{Path: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -483,7 +483,7 @@ func TestExportSubagents(t *testing.T) {
 		t.Errorf("it is a %s of %s, started by %q", h.Relation, h.ParentSession, from.ParentCall)
 	}
 	one := filepath.Join(t.TempDir(), "one.jsonl")
-	if out, err = x.Export(t.Context(), from.open(above), claudecode.Format(), "", transcript.Destination{Path: one}); err != nil || len(out.Paths) != 1 {
+	if out, err = x.Export(t.Context(), from.open(above), claudecode.Format(), transcript.Destination{Path: one}); err != nil || len(out.Paths) != 1 {
 		t.Errorf("as one file: %v, %v", out, err)
 	}
 }

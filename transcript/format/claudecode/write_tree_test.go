@@ -234,7 +234,7 @@ func TestWriteTree(t *testing.T) {
 			t.Fatal(err)
 		}
 		grow(t, s, rand.New(rand.NewPCG(seed, 0)))
-		out, err := x.Export(t.Context(), s, claudecode.Format(), "", transcript.Destination{})
+		out, err := x.Export(t.Context(), s, claudecode.Format(), transcript.Destination{})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

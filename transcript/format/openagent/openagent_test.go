@@ -195,14 +195,14 @@ func TestSessionsOfOneSecond(t *testing.T) {
 			t.Fatal(err)
 		}
 		x := &transcript.Exporter{Env: env}
-		out, native, err := x.Prepare(t.Context(), openagent.Format(), script, func(path string) ([]byte, error) { return files[path], nil })
+		out, err := x.Prepare(t.Context(), openagent.Format(), script, func(path string) ([]byte, error) { return files[path], nil })
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range out.Files {
 			files[f.Path] = f.Data
 		}
-		return native
+		return out.Native
 	}
 	for _, c := range []struct {
 		at   time.Duration

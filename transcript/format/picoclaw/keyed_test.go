@@ -69,7 +69,7 @@ func TestKeyedSessionAsOneFile(t *testing.T) {
 	script := scriptOf(t, dir)
 	script.OneFile = true
 	x := &transcript.Exporter{Env: env}
-	out, _, err := x.Prepare(t.Context(), picoclaw.Format(), script, nil)
+	out, err := x.Prepare(t.Context(), picoclaw.Format(), script, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -160,7 +160,7 @@ func TestWhatStaysBeforeASummary(t *testing.T) {
 	}
 	prepare := func() *transcript.Output {
 		t.Helper()
-		out, _, err := (&transcript.Exporter{Env: env}).Prepare(t.Context(), picoclaw.Format(), script, nil)
+		out, err := (&transcript.Exporter{Env: env}).Prepare(t.Context(), picoclaw.Format(), script, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +251,7 @@ func TestContentIsAString(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := &transcript.Exporter{Env: env}
-	out, _, err := x.Prepare(t.Context(), picoclaw.Format(), script, nil)
+	out, err := x.Prepare(t.Context(), picoclaw.Format(), script, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

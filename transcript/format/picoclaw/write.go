@@ -78,7 +78,7 @@ func (d *draft) collect() {
 			d.updated = e.Timestamp
 		case e.Custom != nil && e.Custom.CustomType == transient:
 			d.messages = append(d.messages, raw(e.Custom.Data))
-		case e.ID == inForce:
+		case e.ID == inForce && e.Compaction != nil:
 			d.summary, d.updated = e.Compaction.Summary, e.Timestamp
 			if firstKept == "" || firstKept == e.ID {
 				d.skip = len(d.messages)
