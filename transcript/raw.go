@@ -59,6 +59,9 @@ func Raw(ctx context.Context, st store.Store, s *session.Session, e *session.Ent
 // CameFrom returns the format and the path of the file that an entry was imported from,
 // and false for an entry that was not imported.
 func CameFrom(s *session.Session, e *session.Entry) (format, path string, ok bool) {
+	if s == nil || e == nil {
+		return "", "", false
+	}
 	for _, f := range e.Extra {
 		var parts []sourcePart
 		if f.Name != sourceField || json.Unmarshal(f.Value, &parts) != nil || len(parts) == 0 {

@@ -37,6 +37,7 @@ var nilCalls = map[string]func(ctx context.Context){
 		_, _ = transcript.Collect(ctx, nil, nil)
 		_, _ = transcript.Collect(ctx, &transcript.Format{}, &transcript.File{})
 	},
+	"transcript.CameFrom":  func(context.Context) { transcript.CameFrom(nil, nil) },
 	"transcript.NewScript": func(context.Context) { _, _ = transcript.NewScript(nil, "", "", time.Time{}) },
 	"transcript.Checked":   func(context.Context) { transcript.Checked(nil); transcript.Checked(&transcript.Format{}) },
 	"Importer.Batch":       func(context.Context) { (*transcript.Importer)(nil).Batch(); new(transcript.Importer).Batch() },
@@ -193,8 +194,10 @@ func TestFormatsDoNotPanic(t *testing.T) {
 					}
 				})
 			}
-			if f.Resume != nil {
-				quietly(t, func() { f.Resume("") })
+			for _, command := range []func(string) []string{f.Resume, f.Load} {
+				if command != nil {
+					quietly(t, func() { command("") })
+				}
 			}
 			if f.Write != nil {
 				for _, s := range []*transcript.Script{nil, {}, {Path: make([]session.Entry, 2), Context: &session.Context{Entries: make([]session.Entry, 2)}}} {
