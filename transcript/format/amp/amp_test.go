@@ -1,7 +1,6 @@
 package amp_test
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/coppice-dev/coppice/transcript"
@@ -11,7 +10,17 @@ import (
 
 const fixtures = "testdata/*.json"
 
-func TestRead(t *testing.T) { transcripttest.ReadFixtures(t, amp.Format(), fixtures) }
+func TestStandard(t *testing.T) {
+	transcripttest.Standard(t, transcripttest.Suite{
+		Format: amp.Format(), Fixtures: []string{fixtures}, Sessions: 1,
+		Place: ".local/share/amp/threads", Match: "T-1.json", Pass: "x.json",
+		Detected: map[string]bool{
+			`{"v":1,"id": "T-1","messages":[`: true,
+			`{"id":"x","messages":[]}`:        false,
+			``:                                false,
+		},
+	})
+}
 
 func FuzzRead(f *testing.F) { transcripttest.FuzzReader(f, amp.Format(), fixtures) }
 
@@ -32,32 +41,5 @@ func TestReadLinks(t *testing.T) {
 	}
 	if _, err := transcript.Collect(t.Context(), amp.Format(), transcript.FileOf("/x.json", []byte("{"))); err == nil {
 		t.Error("half a document is read")
-	}
-}
-
-func TestDetect(t *testing.T) {
-	for text, want := range map[string]bool{
-		`{"v":1,"id": "T-1","messages":[`: true,
-		`{"id":"x","messages":[]}`:        false,
-		``:                                false,
-	} {
-		if got := amp.Format().Detect(transcript.FileOf("x", []byte(text))); got != want {
-			t.Errorf("%s is detected: %v, want %v", text, got, want)
-		}
-	}
-}
-
-func TestPlaces(t *testing.T) {
-	home := t.TempDir()
-	place := amp.Format().Places(transcript.Env{Home: home, Getenv: func(string) string { return "" }})[0]
-	if place.Dir != filepath.Join(home, ".local", "share", "amp", "threads") || !place.Match("T-1.json") || place.Match("x.json") {
-		t.Errorf("the place is %+v", place)
-	}
-}
-
-// TestImport: importing twice is importing once.
-func TestImport(t *testing.T) {
-	if got := transcripttest.Import(t, amp.Format(), transcripttest.Fixtures(t, fixtures)...); len(got) != 1 {
-		t.Errorf("the fixtures become %d sessions, want 1", len(got))
 	}
 }

@@ -1,7 +1,6 @@
 package grok_test
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/coppice-dev/coppice/transcript"
@@ -11,7 +10,12 @@ import (
 
 const fixtures = "testdata/*/*/*.jsonl"
 
-func TestRead(t *testing.T) { transcripttest.ReadFixtures(t, grok.Format(), fixtures) }
+func TestStandard(t *testing.T) {
+	transcripttest.Standard(t, transcripttest.Suite{
+		Format: grok.Format(), Fixtures: []string{fixtures}, Sessions: 1,
+		Place: ".grok/sessions", Match: "%2Fp/x/chat_history.jsonl", Pass: "%2Fp/x/updates.jsonl",
+	})
+}
 
 func FuzzRead(f *testing.F) { transcripttest.FuzzReader(f, grok.Format(), fixtures) }
 
@@ -31,20 +35,5 @@ func TestDetect(t *testing.T) {
 	line := []byte(`{"type":"user","content":"hi"}`)
 	if grok.Format().Detect(transcript.FileOf("other.jsonl", line)) || grok.Format().Detect(transcript.FileOf("chat_history.jsonl", nil)) {
 		t.Error("another file is detected")
-	}
-}
-
-func TestPlaces(t *testing.T) {
-	home := t.TempDir()
-	place := grok.Format().Places(transcript.Env{Home: home})[0]
-	if place.Dir != filepath.Join(home, ".grok", "sessions") || !place.Match("%2Fp/x/chat_history.jsonl") || place.Match("%2Fp/x/updates.jsonl") {
-		t.Errorf("the place is %+v", place)
-	}
-}
-
-// TestImport: importing twice is importing once.
-func TestImport(t *testing.T) {
-	if got := transcripttest.Import(t, grok.Format(), transcripttest.Fixtures(t, fixtures)...); len(got) != 1 {
-		t.Errorf("the fixtures become %d sessions, want 1", len(got))
 	}
 }
