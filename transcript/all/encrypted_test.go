@@ -36,7 +36,7 @@ func TestEncryptedSummary(t *testing.T) {
 				t.Fatal(err)
 			}
 			env := transcript.Env{Home: t.TempDir(), Getenv: func(string) string { return "" }}
-			out, _, err := (&transcript.Exporter{Env: env}).Prepare(t.Context(), format, s, nil)
+			out, err := (&transcript.Exporter{Env: env}).Prepare(t.Context(), format, s, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
