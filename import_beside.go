@@ -59,7 +59,7 @@ func (b *beside) catchUp(ctx context.Context) error {
 	}
 	ix, err := b.h.openedIndex(ctx)
 	if err == nil {
-		_, err = ix.CatchUp(ctx, nil)
+		_, err = ix.KeepUp(ctx)
 	}
 	return err
 }

@@ -22,6 +22,8 @@ const (
 	batchDocs  = 20_000
 	batchBytes = 16 << 20
 	firstBatch = 4 // the part of a batch that is the first
+	// besideBatch is the part of a batch that those of KeepUp are at most.
+	besideBatch = 2
 )
 
 // CatchUp brings the index up to date with the store. What it costs depends on
@@ -36,22 +38,37 @@ const (
 // Logs that cannot be read are listed in the report and do not stop the others.
 // When ctx is done, CatchUp returns its error; what was read until then stays.
 func (ix *Index) CatchUp(ctx context.Context, progress func(done, total int64)) (Report, error) {
-	return ix.bringUp(ctx, false, progress)
+	return ix.bringUp(ctx, catchUpAll, progress)
 }
 
 // Sweep is a CatchUp that looks at every session.
 func (ix *Index) Sweep(ctx context.Context, progress func(done, total int64)) (Report, error) {
-	return ix.bringUp(ctx, true, progress)
+	return ix.bringUp(ctx, catchUpSweep, progress)
 }
 
-func (ix *Index) bringUp(ctx context.Context, sweep bool, progress func(done, total int64)) (Report, error) {
+// KeepUp is a CatchUp for the time in which the process that writes the sessions is at
+// work, and needs memory itself: it makes do with half as much.
+func (ix *Index) KeepUp(ctx context.Context) (Report, error) {
+	return ix.bringUp(ctx, catchUpBeside, nil)
+}
+
+// manner is how to catch up.
+type manner uint8
+
+const (
+	catchUpAll    manner = iota
+	catchUpSweep         // looking at every session
+	catchUpBeside        // with less memory
+)
+
+func (ix *Index) bringUp(ctx context.Context, how manner, progress func(done, total int64)) (Report, error) {
 	start := time.Now()
 	if progress == nil {
 		progress = func(_, _ int64) {}
 	}
 	ctx, stop := ix.untilClosed(ctx)
 	defer stop()
-	report, err := ix.turns.do(ctx, sweep, func() (Report, error) { return ix.takeTurn(ctx, sweep, progress) })
+	report, err := ix.turns.do(ctx, how == catchUpSweep, func() (Report, error) { return ix.takeTurn(ctx, how, progress) })
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx) // and not how SQLite puts it
 	}
@@ -61,11 +78,11 @@ func (ix *Index) bringUp(ctx context.Context, sweep bool, progress func(done, to
 
 // takeTurn is a CatchUp. It begins again when the index turns out to be damaged, or
 // deleted.
-func (ix *Index) takeTurn(ctx context.Context, sweep bool, progress func(done, total int64)) (report Report, err error) {
+func (ix *Index) takeTurn(ctx context.Context, how manner, progress func(done, total int64)) (report Report, err error) {
 	err = errReplaced
 	for n := 0; n < maxReplaced && (isDamage(err) || errors.Is(err, errReplaced)); n++ {
 		if err = ix.follow(ctx); err == nil {
-			report, err = ix.catchUp(ctx, sweep, progress)
+			report, err = ix.catchUp(ctx, how, progress)
 		}
 	}
 	return report, err
@@ -84,8 +101,11 @@ func (ix *Index) Rebuild(ctx context.Context, progress func(done, total int64)) 
 	return ix.CatchUp(ctx, progress)
 }
 
-func (ix *Index) catchUp(ctx context.Context, sweep bool, progress func(done, total int64)) (Report, error) {
-	r := &catching{ctx: ctx, ix: ix, sweep: sweep, progress: progress, terms: newTermTable()}
+func (ix *Index) catchUp(ctx context.Context, how manner, progress func(done, total int64)) (Report, error) {
+	r := &catching{ctx: ctx, ix: ix, sweep: how == catchUpSweep, part: 1, progress: progress, terms: newTermTable()}
+	if how == catchUpBeside {
+		r.part = besideBatch
+	}
 	err := ix.withDB(func(db *database) error {
 		r.db = db
 		return r.run()
@@ -103,6 +123,7 @@ type catching struct {
 	ix       *Index
 	db       *database
 	sweep    bool // look at every session
+	part     int  // of a batch that the greatest is
 	changes  store.Changes
 	progress func(done, total int64)
 	terms    *termTable
@@ -196,7 +217,7 @@ func (r *catching) index(jobs []job) error {
 	readErr := make(chan error, 1)
 	go func() {
 		defer close(batches)
-		b := &batcher{ctx: ctx, ix: r.ix, out: batches, part: firstBatch, read: lineReader{
+		b := &batcher{ctx: ctx, ix: r.ix, out: batches, part: firstBatch, greatest: r.part, read: lineReader{
 			blobs: r.ix.store.Blobs(), maxText: r.ix.opts.MaxText, words: newVocabulary(),
 		}}
 		readErr <- b.readAll(jobs)
@@ -339,6 +360,8 @@ type batcher struct {
 	docs  int
 	bytes int
 	part  int // the batch is full when it is this part of one
+	// greatest is the part of one that the largest batches are.
+	greatest int
 }
 
 // isFull reports whether the batch is large enough.
@@ -364,7 +387,7 @@ func (b *batcher) send() error {
 		return b.ctx.Err()
 	}
 	b.batch, b.docs, b.bytes, b.read.words = nil, 0, 0, newVocabulary()
-	b.part = max(b.part/2, 1)
+	b.part = max(b.part/2, b.greatest)
 	return nil
 }
 

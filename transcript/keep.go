@@ -164,7 +164,7 @@ func (k *keeper) sealAs(raw, kept []byte) {
 		return
 	}
 	if k.jobs == nil {
-		k.jobs = make(chan *chunk, 4)
+		k.jobs = make(chan *chunk, 1) // one is enough to keep them busy, and each takes megabytes
 		// To compress takes about as long as all the rest together.
 		for range max(1, min(runtime.GOMAXPROCS(0)/2, maxPackers)) {
 			k.done.Go(func() {
