@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -233,7 +234,7 @@ func (w *scribe) block(e *session.Entry, c *session.Content) string {
 	case c.Raw != nil && (w.own || e.Message.Provider == "anthropic"):
 		return oneLine(c.Raw)
 	default:
-		w.lose(e.ID, string(c.Type), "the program has no such content")
+		w.lose(e.ID, cmp.Or(string(c.Type), "content"), "the program has no such content")
 	}
 	return ""
 }
