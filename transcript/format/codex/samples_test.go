@@ -90,16 +90,8 @@ func countRecords(c *transcript.Collected) (n counts) {
 func spent(c *transcript.Collected) (u session.Usage) {
 	for _, conv := range c.Conversations {
 		for _, r := range conv.Records {
-			var one session.Usage
-			switch {
-			case r.Entry.Message != nil && r.Entry.Message.Usage != nil:
-				one = *r.Entry.Message.Usage
-			case r.Entry.Custom != nil && r.Entry.Custom.CustomType == "codex.usage":
-				d := r.Entry.Custom.Data
-				one = session.Usage{
-					Input: d["input"].(int), Output: d["output"].(int), CacheRead: d["cache_read"].(int), CacheWrite: d["cache_write"].(int), Reasoning: d["reasoning"].(int),
-				}
-			}
+			bill, _ := session.BillOf(&r.Entry)
+			one := bill.Usage
 			u.Input += one.Input
 			u.Output += one.Output
 			u.CacheRead += one.CacheRead
