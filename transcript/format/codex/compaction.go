@@ -34,26 +34,36 @@ const summaryPrefix = "Another language model started to solve this problem and 
 type spoken struct {
 	id       string
 	key      uint64 // of what the item says
-	isSystem bool
-	begins   bool // a turn
-	hiddenAt int  // how long the path was when a compaction dropped it; 0 means that it counts
+	begins   bool   // a turn
+	hiddenAt int    // how long the path was when a compaction dropped it; 0 means that it counts
 }
 
 // speak notes a message on the path.
 func (r *reader) speak(id string, e *session.Entry, parts []string) {
-	r.path = append(r.path, spoken{id: id, key: keyOf(parts), isSystem: e.Message.Role == session.RoleSystem, begins: e.BeginsTurn()})
+	if e.Message.Role == session.RoleSystem {
+		r.systems = append(r.systems, len(r.path))
+	}
+	r.path = append(r.path, spoken{id: id, key: keyOf(parts), begins: e.BeginsTurn()})
 }
 
 // unspeak takes back all but the first n messages of the path, and what compactions
-// among the others dropped.
+// among the others dropped. Like all here, it takes time in proportion to what changes.
 func (r *reader) unspeak(n int) {
-	r.path = r.path[:min(n, len(r.path))]
-	for i := range r.path {
-		if r.path[i].hiddenAt > n {
-			r.path[i].hiddenAt = 0
-		}
+	for len(r.hidden) > 0 && r.path[r.hidden[len(r.hidden)-1]].hiddenAt > n {
+		at := r.hidden[len(r.hidden)-1]
+		r.hidden = r.hidden[:len(r.hidden)-1]
+		r.path[at].hiddenAt = 0
+		r.systems = append(r.systems, at)
 	}
-	r.asked = slices.DeleteFunc(r.asked, func(a asked) bool { return a.at >= n })
+	slices.Sort(r.systems)
+	for len(r.systems) > 0 && r.systems[len(r.systems)-1] >= n {
+		r.systems = r.systems[:len(r.systems)-1]
+	}
+	for len(r.asked) > 0 && r.asked[len(r.asked)-1].at >= n {
+		r.askedSize -= len(r.asked[len(r.asked)-1].text)
+		r.asked = r.asked[:len(r.asked)-1]
+	}
+	r.path = r.path[:min(n, len(r.path))]
 }
 
 func keyOf(parts []string) uint64 {
@@ -85,7 +95,9 @@ func (r *reader) compacted(l line) error {
 		r.path[at].hiddenAt = length + 1
 		r.add(session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: r.path[at].id}}, &l, r.path[at].id)
 	}
-	r.asked = nil
+	r.hidden = append(r.hidden, dropped...)
+	r.systems = slices.DeleteFunc(r.systems, func(at int) bool { return r.path[at].hiddenAt > 0 })
+	r.asked, r.askedSize = nil, 0
 	for _, item := range repeated {
 		if err := r.repeat(item, &l); err != nil {
 			return err
@@ -112,13 +124,17 @@ func (r *reader) historyOf(v loose.Value) (history []loose.Value, isOwn bool) {
 // dropped.
 func (r *reader) arrange(history []loose.Value, summary string) (first string, repeated []loose.Value, dropped []int) {
 	at := summaryAt(history, summary)
+	onPath := make(map[uint64]bool)
+	for _, i := range r.systems {
+		onPath[r.path[i].key] = true
+	}
 	system := make(map[uint64]bool) // the system messages of the path that are in the history
 	var rest []loose.Value
 	for i, item := range history {
 		switch key := keyOf(fingerprint(item)); {
 		case i == at:
 			continue
-		case r.hasSystem(key):
+		case onPath[key]:
 			system[key] = true
 		default:
 			rest = append(rest, item)
@@ -136,8 +152,8 @@ func (r *reader) arrange(history []loose.Value, summary string) (first string, r
 	} else {
 		clear(system) // they are repeated with the rest
 	}
-	for i := range r.path[:from] {
-		if m := &r.path[i]; m.isSystem && m.hiddenAt == 0 && !system[m.key] {
+	for _, i := range r.systems {
+		if i < from && !system[r.path[i].key] {
 			dropped = append(dropped, i)
 		}
 	}
@@ -154,11 +170,6 @@ func summaryAt(history []loose.Value, summary string) int {
 		}
 	}
 	return -1
-}
-
-// hasSystem reports whether a system message of the path that counts says something.
-func (r *reader) hasSystem(key uint64) bool {
-	return slices.ContainsFunc(r.path, func(m spoken) bool { return m.isSystem && m.hiddenAt == 0 && m.key == key })
 }
 
 // tail returns where on the path the messages begin that items are, if these are all
@@ -231,13 +242,17 @@ type asked struct {
 
 // ask notes what the user said, as far as a compaction may need it.
 func (r *reader) ask(text string) {
-	if text != "" && !strings.HasPrefix(text, summaryPrefix) {
-		r.asked = append(r.asked, asked{len(r.path), text})
+	if text == "" || strings.HasPrefix(text, summaryPrefix) {
+		return
+	}
+	r.asked = append(r.asked, asked{len(r.path), text})
+	if r.askedSize += len(text); r.askedSize <= 2*maxAsked {
+		return
 	}
 	size := 0
 	for i, a := range slices.Backward(r.asked) {
 		if size += len(a.text); size > maxAsked {
-			r.asked = slices.Delete(r.asked, 0, i)
+			r.asked, r.askedSize = slices.Delete(r.asked, 0, i), size
 			return
 		}
 	}

@@ -55,10 +55,13 @@ type reader struct {
 	used    map[string]bool // ids of records
 	turns   []turn          // of the user
 	path    []spoken        // the messages on the way to the current record
+	systems []int           // the places on it of system messages that count
+	hidden  []int           // and of those that compactions dropped, in that order
 	asked   []asked         // what the user said lately
 	queue   []transcript.Record
 	answer  string // the id of the response at hand, "" if none is
 
+	askedSize       int // in bytes
 	usage           counter
 	failed          map[string]bool // calls of which an event says that they failed
 	provider, model string
