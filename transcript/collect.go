@@ -37,15 +37,18 @@ func Collect(ctx context.Context, format *Format, f *File) (*Collected, error) {
 	if err := format.Read(ctx, f, c); err != nil {
 		return nil, err
 	}
+	c.flush()
 	return &c.result, nil
 }
 
 type collector struct {
 	result  Collected
 	current *CollectedConversation
+	order   order
 }
 
 func (c *collector) Begin(conv Conversation) error {
+	c.flush()
 	at := slices.IndexFunc(c.result.Conversations, func(have *CollectedConversation) bool { return have.ID == conv.ID })
 	if at < 0 {
 		c.current = &CollectedConversation{Conversation: conv}
@@ -58,8 +61,15 @@ func (c *collector) Begin(conv Conversation) error {
 }
 
 func (c *collector) Add(r Record) error {
-	c.current.Records = append(c.current.Records, r)
+	c.current.Records = append(c.current.Records, c.order.next(r)...)
 	return nil
+}
+
+// flush takes what waits for a call that did not come.
+func (c *collector) flush() {
+	if c.current != nil {
+		c.current.Records = append(c.current.Records, c.order.rest()...)
+	}
 }
 
 func (c *collector) Keep(_ string, raw []byte) (Span, error) {

@@ -52,6 +52,7 @@ type sink struct {
 	steps   []step // not passed on yet
 	passed  int64  // how much was sealed when steps were passed on last
 	current string
+	order   order
 	tallies map[string]*tally
 	clean   func([]byte) []byte // or nil
 
@@ -75,12 +76,31 @@ func (s *sink) Begin(c Conversation) error {
 	if c.ID == "" {
 		return errNoID
 	}
+	if err := s.addAll(s.order.rest()); err != nil {
+		return err
+	}
 	s.current = c.ID
 	return s.add(step{begin: &c})
 }
 
 func (s *sink) Add(r Record) error {
-	st := step{rec: &r}
+	if r.Parent != "" && len(s.order.held) == 0 {
+		return s.record(&r)
+	}
+	return s.addAll(s.order.next(r))
+}
+
+func (s *sink) addAll(records []Record) error {
+	for i := range records {
+		if err := s.record(&records[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sink) record(r *Record) error {
+	st := step{rec: r}
 	for _, span := range r.From {
 		if span.Pos < keptSpace {
 			st.end = max(st.end, span.Pos+span.Len)
@@ -157,6 +177,9 @@ func (s *sink) pass() error {
 // finish passes on what is left when the reader is done. What a reader that will
 // go on later has not used yet is not kept.
 func (s *sink) finish() error {
+	if err := s.addAll(s.order.rest()); err != nil {
+		return err
+	}
 	end := int64(1 << 62)
 	if s.save.state != nil {
 		end = s.save.pos

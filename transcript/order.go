@@ -1,0 +1,85 @@
+package transcript
+
+import (
+	"slices"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// order puts a result behind its call where a source has it just before: programs
+// that write from several threads do that, and a result that no call waits for is
+// not sent. It looks at records that follow one another in the order of the source;
+// where records name the one before them, their reader knows their order.
+type order struct {
+	open map[string]bool // the calls that have no result yet
+	held []Record        // results whose calls may come next
+}
+
+// next returns the records that can be passed on now that one more has come.
+func (o *order) next(r Record) []Record {
+	if r.Parent != "" || r.Entry.Message == nil {
+		return append(o.rest(), r)
+	}
+	calls, results := callsIn(r.Entry.Message)
+	early := len(results) > 0 && len(results) == len(r.Entry.Message.Content)
+	for _, id := range results {
+		early = early && !o.open[id]
+	}
+	if early {
+		o.held = append(o.held, r)
+		return nil
+	}
+	for _, id := range calls {
+		if o.open == nil {
+			o.open = make(map[string]bool)
+		}
+		o.open[id] = true
+	}
+	for _, id := range results {
+		delete(o.open, id)
+	}
+	return o.behind(r, calls)
+}
+
+// behind returns a record with the results that waited for its calls. If there is
+// none, nothing waits any longer.
+func (o *order) behind(r Record, calls []string) []Record {
+	out := []Record{r}
+	var waiting []Record
+	for _, held := range o.held {
+		_, results := callsIn(held.Entry.Message)
+		if slices.ContainsFunc(results, func(id string) bool { return !slices.Contains(calls, id) }) {
+			waiting = append(waiting, held)
+			continue
+		}
+		for _, id := range results {
+			delete(o.open, id)
+		}
+		out = append(out, held)
+	}
+	if len(out) == 1 {
+		return append(o.rest(), r)
+	}
+	o.held = waiting
+	return out
+}
+
+// rest returns what waits in vain.
+func (o *order) rest() []Record {
+	held := o.held
+	o.held = nil
+	return held
+}
+
+// callsIn returns the ids of the calls and of the results in a message.
+func callsIn(m *session.MessageEntry) (calls, results []string) {
+	for i := range m.Content {
+		switch c := &m.Content[i]; {
+		case c.ToolUse != nil:
+			calls = append(calls, c.ToolUse.ID)
+		case c.ToolResult != nil:
+			results = append(results, c.ToolResult.ToolUseID)
+		}
+	}
+	return calls, results
+}
