@@ -91,6 +91,9 @@ env_key = "OPENAI_API_KEY"
 			tool:   toolCall{"bash", object{"command": "cat note.txt", "description": "Read the note"}},
 			args:   []string{"run", "PROMPT"},
 		},
+		resume: func(id, _, prompt string) []string {
+			return []string{"run", "--model", "loopback/" + modelName, "--session", id, prompt}
+		},
 	},
 	"qwen": {
 		env: []string{

@@ -86,6 +86,11 @@ func (g *guest) export(format string) (*exported, error) {
 	if len(r.Written) == 0 {
 		return nil, errors.New("nothing was written")
 	}
+	if len(r.Load) > 0 { // the program has to be given the file
+		if _, err := g.run(r.Load[1:]...); err != nil {
+			return nil, err
+		}
+	}
 	x := &exported{fixture: f, g: g, format: format, native: r.Command[len(r.Command)-1], path: r.Written[0]}
 	for _, l := range r.Losses {
 		x.losses = append(x.losses, l.What)
@@ -141,6 +146,12 @@ func (x *exported) resume(args ...string) (answered string, err error) {
 		return "", err
 	}
 	return r.Reply, wrong(slices.Concat(compare(x.wanted(), r.Facts), unpaired(r.Facts), x.unwanted(r.Body)))
+}
+
+// shows compares what the program reads with the context. The results that a context makes
+// up for interrupted calls need not be in a file.
+func (x *exported) shows(got []fact) []string {
+	return compare(slices.DeleteFunc(slices.Clone(x.want), func(f fact) bool { return f.any }), got)
 }
 
 // wanted is the context and the prompt after it.

@@ -52,6 +52,7 @@ var visits = []visit{
 	{"ccusage", []string{"codex"}, visitCcusage("codex")},
 	{"ccusage", []string{"gemini"}, visitCcusage("gemini")},
 	{"ccusage", []string{"pi"}, visitCcusage("pi")},
+	{"opencode", nil, visitOpencode},
 	{"opencode", nil, visitMaker},
 	{"qwen", nil, visitMaker},
 	{"copilot", nil, visitMaker},
