@@ -39,8 +39,8 @@ func compare(s *Script, out *Output, read []session.Entry) ([]Loss, error) {
 			return losses, nil
 		}
 	}
-	if more := append(keptBefore(s), edited(s)...); len(more) > 0 {
-		if losses, err := want.lostIn(got, slices.Concat(out.Losses, more)); err == nil {
+	for _, more := range [][]Loss{append(keptBefore(s), edited(s)...), cutElsewhere(s)} {
+		if losses, err := want.lostIn(got, slices.Concat(out.Losses, more)); err == nil && len(more) > 0 {
 			return append(more, losses...), nil
 		}
 	}
@@ -55,6 +55,15 @@ func edited(s *Script) []Loss {
 		losses = append(losses, Loss{EntryID: id, What: "edit", Why: "everything is sent there as it was"})
 	}
 	return losses
+}
+
+// cutElsewhere returns the loss of where a compaction cuts. In a format that says it in
+// another way, the prompt of the turn that is cut may be sent again.
+func cutElsewhere(s *Script) []Loss {
+	if s.Context.Compaction == "" {
+		return nil
+	}
+	return []Loss{{EntryID: s.Context.Compaction, What: "where a compaction cuts", Why: "the prompt before it is sent again there"}}
 }
 
 // keptBefore returns the loss of what a compaction keeps of the messages before it: they

@@ -180,7 +180,7 @@ func TestExportCompares(t *testing.T) {
 		"said before the calls": {func(l entries) entries {
 			c := l[2].Message.Content
 			return entries{l[0], l[1], message("assistant", c[:2]...), l[5], message("assistant", c[2:]...), l[3], l[4], l[6]}
-		}, nil, "!between other calls"},
+		}, nil, "5 where something was said"},
 		"each block a message": {func(l entries) entries {
 			var list entries
 			for _, e := range l {

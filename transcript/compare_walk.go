@@ -59,6 +59,7 @@ const (
 	lossName     = "name of a tool"
 	lossFailed   = "whether a tool failed"
 	lossOdd      = "message that only its own format can hold"
+	lossPlace    = "where something was said"
 	lossSpeaker  = "who said something"
 	lossAnswer   = "which call a result answers"
 	lossAside    = "message that is neither a user's nor a model's"
@@ -195,7 +196,7 @@ func (c *comparison) words() error {
 		case w == nil:
 			return errReadBack("", "there is a text that nobody said: %.60q", got.rest)
 		case both(want, got):
-			return errReadBack(w.entry, "a text stands between other calls: %.60q", w.text)
+			c.lose(w.entry, lossPlace, "it stands between other calls there")
 		default:
 			return errReadBack(w.entry, "a text is missing or was changed: there is %.60q and not %.60q", got.rest, want.rest)
 		}
