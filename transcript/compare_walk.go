@@ -105,7 +105,9 @@ func (c *comparison) calls() error {
 		}
 		c.before = append(c.before, j)
 	}
-	if j < len(got) && len(c.odd) == 0 { // what nobody understood may have been a call
+	if j < len(got) && len(c.odd) > 0 { // what nobody understood may have been a call
+		c.lose("", lossOdd, "it is read as a call there")
+	} else if j < len(got) {
 		return errReadBack("", "there is a call of %s that was never made", got[j].name)
 	}
 	return nil
@@ -185,6 +187,7 @@ func (c *comparison) words() error {
 		case g != nil && cut && g.role == session.RoleUser:
 			// A session repeats the prompt of a turn that a compaction cuts. Whether one
 			// does depends on where in the file its format has the compaction.
+			c.lose("", "where a compaction cuts", "the prompt before it is sent again there")
 			got.next()
 			cut = false
 		case g != nil && len(spare) > 0:
