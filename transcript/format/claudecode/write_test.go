@@ -193,17 +193,29 @@ func TestWriteQuotesTheDirectory(t *testing.T) {
 	}
 }
 
-// TestWriteNothing: what the program can hold nothing of is no file.
+// TestWriteNothing: what the program can hold nothing of is no file, even if there is
+// another branch that it could hold: it would go on from that.
 func TestWriteNothing(t *testing.T) {
-	sc, err := transcripttest.ScriptOf(context.Background(), session.Header{Type: session.TypeSession, ID: sessionID, Version: 1}, []session.Entry{
-		{Type: session.TypeMessage, ID: "s", Message: &session.MessageEntry{Role: "system", Content: []session.Content{session.Text("x")}}},
-	})
-	if err != nil {
-		t.Fatal(err)
+	root := "s"
+	message := func(id, role string) session.Entry {
+		e := session.Entry{Type: session.TypeMessage, ID: id, Message: &session.MessageEntry{Role: role, Content: []session.Content{session.Text("x")}}}
+		if id != root {
+			e.ParentID = &root
+		}
+		return e
 	}
-	out, err := claudecode.Format().Write(context.Background(), sc, writeEnv())
-	if err != nil || len(out.Files) != 0 || len(out.Losses) == 0 {
-		t.Errorf("%+v, %v", out, err)
+	for name, entries := range map[string][]session.Entry{
+		"a system prompt": {message(root, "system")},
+		"another branch":  {message(root, "system"), message("u", "user"), message("t", "system")},
+	} {
+		sc, err := transcripttest.ScriptOf(context.Background(), session.Header{Type: session.TypeSession, ID: sessionID, Version: 1}, entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := claudecode.Format().Write(context.Background(), sc, writeEnv())
+		if err != nil || len(out.Files) != 0 || len(out.Losses) == 0 {
+			t.Errorf("%s: %+v, %v", name, out, err)
+		}
 	}
 }
 

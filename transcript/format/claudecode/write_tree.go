@@ -49,7 +49,10 @@ func (w *scribe) tree(s *transcript.Script) {
 			live = n
 		}
 	}
-	if first := firstOf(live); first != nil && !first.prompt {
+	if live == nil {
+		return // the program would go on from another branch
+	}
+	if first := firstOf(live); !first.prompt {
 		w.upTo(first) // what has no prompt can only be the first root
 	}
 	left := 0
@@ -65,7 +68,7 @@ func (w *scribe) tree(s *transcript.Script) {
 }
 
 func firstOf(n *entryNode) *entryNode {
-	for n != nil && n.up != nil {
+	for n.up != nil {
 		n = n.up
 	}
 	return n
