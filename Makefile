@@ -108,7 +108,7 @@ cover: ## Coverage of the core by its tests and those of the root, without the r
 	@$(GO) run ./scripts/covergate -min $(COVERMIN) .cache/cover.out $(COVERED)
 
 .PHONY: interop
-# A target of its own: who runs the tests should not have to download eleven agents.
+# A target of its own: the tests should not need a download of eleven programs.
 interop: ## Real programs read our transcripts, and we theirs; downloads them (2 GB) into ~/.cache
 	@echo "== interop"
 	@$(GO) run ./interop $(INTEROPFLAGS)

@@ -46,7 +46,7 @@ func newMachine(ctx context.Context, cache, dir string) (_ *machine, err error) 
 	m.env = map[string]string{
 		"HOME": m.user(), "TMPDIR": m.tmp(), "TERM": "dumb", "LANG": "C.UTF-8", "CI": "1", "NO_COLOR": "1",
 		"PATH": filepath.Dir(programNamed(node).command(cache)[0]) + ":/usr/local/bin:/usr/bin:/bin",
-		// Whoever honours a proxy is told that there is no way out.
+		// A program that honours a proxy learns that there is no way out.
 		"HTTP_PROXY": m.model.URL, "HTTPS_PROXY": m.model.URL, "NO_PROXY": "127.0.0.1,localhost",
 		"http_proxy": m.model.URL, "https_proxy": m.model.URL, "no_proxy": "127.0.0.1,localhost",
 	}
