@@ -385,8 +385,9 @@ func TestSilence(t *testing.T) {
 		})
 		c := connect(t, s.Server, dialect, func(o *client.Options) { o.Silence = 50 * time.Millisecond })
 		response, err := provider.Respond(t.Context(), c, ask("go"), nil)
-		if !errors.Is(err, provider.ErrBroken) || response == nil || response.Message.StopReason != provider.StopFailed {
-			t.Errorf("%v, %v, want a partial answer and ErrBroken", response, err)
+		// A machine that stalls may cut it off before anything was said.
+		if !errors.Is(err, provider.ErrBroken) || response != nil && response.Message.StopReason != provider.StopFailed {
+			t.Errorf("%v, %v, want ErrBroken", response, err)
 		}
 	})
 }
@@ -397,8 +398,14 @@ func TestFirstByte(t *testing.T) {
 		return providertest.Answer{}
 	})
 	c := connect(t, s.Server, "anthropic", func(o *client.Options) { o.FirstByte, o.Retries = 20*time.Millisecond, 1 })
-	if _, err := provider.Respond(t.Context(), c, ask("go"), nil); !errors.Is(err, provider.ErrUnavailable) || len(s.Requests()) != 2 {
-		t.Errorf("%v after %d requests, want ErrUnavailable after 2", err, len(s.Requests()))
+	retries := 0
+	_, err := provider.Respond(t.Context(), c, ask("go"), func(e provider.Event) {
+		if e.Type == provider.EventRetry {
+			retries++
+		}
+	})
+	if !errors.Is(err, provider.ErrUnavailable) || retries != 1 {
+		t.Errorf("%v after %d retries, want ErrUnavailable after 1", err, retries)
 	}
 }
 
