@@ -136,6 +136,29 @@ func TestImportTwice(t *testing.T) {
 	}
 }
 
+// TestImportCopyWithAnotherTime: records without a time get that of their file. A copy
+// of the file has another, and still holds the same records.
+func TestImportCopyWithAnotherTime(t *testing.T) {
+	h := newHome(t)
+	text := lines(toyLine{Conv: "c"}, toyLine{ID: "1", Text: "one", Timeless: true}, toyLine{ID: "2", Text: "two", Timeless: true})
+	h.bring(toyFile(t, text))
+	copied := toyFile(t, text)
+	later := time.Now().Add(time.Hour)
+	if err := os.Chtimes(copied, later, later); err != nil {
+		t.Fatal(err)
+	}
+	if report := h.bring(copied); report.New() != 0 {
+		t.Errorf("the report of the copy is %+v", report)
+	}
+	if got := path(t, h.open(toyID("c"))); got != "one two" {
+		t.Errorf("the path is %q", got)
+	}
+	rewrite(t, copied, strings.Replace(text, "two", "other", 1))
+	if report := h.bring(copied); report.New() != 1 {
+		t.Errorf("the report of a changed copy is %+v", report)
+	}
+}
+
 func TestImportGrown(t *testing.T) {
 	h := newHome(t)
 	all := []toyLine{{Conv: "c"}, said("1", strings.Repeat("one ", 3000)), said("2", "two"), said("3", "three"), {Text: "four"}}

@@ -362,7 +362,9 @@ func (t *target) isKnown(r *Record, e *session.Entry) (bool, error) {
 	if err != nil && !errors.Is(err, session.ErrCorrupt) {
 		return false, err // of a damaged line the source has another version: the whole one
 	}
-	line, have := saidIn(withoutCut(e), true), saidIn(withoutCut(&stored), true)
+	// A time that the source does not give may be the file's, and a copy has another.
+	timed := !r.Entry.Timestamp.IsZero()
+	line, have := saidIn(withoutCut(e), timed), saidIn(withoutCut(&stored), timed)
 	if (bytes.Equal(line, have) || isRedactedFrom(have, line)) && t.sameParent(&stored, e) {
 		return true, nil
 	}
