@@ -42,15 +42,7 @@ func places(env transcript.Env) []transcript.Place {
 
 func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	r := &reader{file: f, to: to, threads: make(map[string]*thread), bills: make(map[string]bill)}
-	for o, err := range jsonl.Objects(ctx, f, to) {
-		if err != nil {
-			return err
-		}
-		if err := r.event(o); err != nil {
-			return err
-		}
-	}
-	return nil
+	return jsonl.Each(ctx, f, to, r.event)
 }
 
 type reader struct {

@@ -45,15 +45,7 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	if err := to.Begin(conversation(f, r.id)); err != nil {
 		return err
 	}
-	for o, err := range jsonl.Objects(ctx, f, to) {
-		if err != nil {
-			return err
-		}
-		if err := r.line(o); err != nil {
-			return err
-		}
-	}
-	return nil
+	return jsonl.Each(ctx, f, to, r.line)
 }
 
 // idOf returns a transcript's id: the name of its file, where Cursor put it.

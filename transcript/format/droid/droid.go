@@ -58,15 +58,7 @@ func places(env transcript.Env) []transcript.Place {
 
 func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	r := &reader{file: f, to: to}
-	for o, err := range jsonl.Objects(ctx, f, to) {
-		if err != nil {
-			return err
-		}
-		if err := r.line(o); err != nil {
-			return err
-		}
-	}
-	return nil
+	return jsonl.Each(ctx, f, to, r.line)
 }
 
 type reader struct {

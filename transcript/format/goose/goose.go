@@ -76,24 +76,18 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 func readLines(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	name := strings.TrimSuffix(filepath.Base(f.Path), ".jsonl")
 	r := reader{to: to}
-	for line, err := range jsonl.Objects(ctx, f, to) {
-		if err != nil {
-			return err
-		}
+	return jsonl.Each(ctx, f, to, func(line jsonl.Object) error {
 		if r.id == "" {
 			if err := r.begin(conversation(line.Value, name)); err != nil {
 				return err
 			}
 			if !line.Has("role") {
 				to.Count("header", "session", 1)
-				continue
+				return nil
 			}
 		}
-		if err := r.message(line.Value, line.Get("content"), line.Get("metadata"), line.Span); err != nil {
-			return err
-		}
-	}
-	return nil
+		return r.message(line.Value, line.Get("content"), line.Get("metadata"), line.Span)
+	})
 }
 
 func readExport(f *transcript.File, to transcript.Sink) error {

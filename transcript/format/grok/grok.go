@@ -47,15 +47,7 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 		return err
 	}
 	r := &reader{to: to}
-	for o, err := range jsonl.Objects(ctx, f, to) {
-		if err != nil {
-			return err
-		}
-		if err := r.line(o); err != nil {
-			return err
-		}
-	}
-	return nil
+	return jsonl.Each(ctx, f, to, r.line)
 }
 
 // conversation tells what the path says, <encoded directory>/<id>/, and what the

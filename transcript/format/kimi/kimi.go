@@ -47,13 +47,8 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	if err := to.Begin(r.conv); err != nil {
 		return err
 	}
-	for o, err := range jsonl.Objects(ctx, f, to) {
-		if err != nil {
-			return err
-		}
-		if err := r.line(o); err != nil {
-			return err
-		}
+	if err := jsonl.Each(ctx, f, to, r.line); err != nil {
+		return err
 	}
 	return r.flush()
 }

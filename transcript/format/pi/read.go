@@ -18,15 +18,7 @@ import (
 
 func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	r := reader{file: f, to: to, tools: make(map[string]string)}
-	for o, err := range jsonl.Objects(ctx, f, to) {
-		if err != nil {
-			return err
-		}
-		if err := r.line(o); err != nil {
-			return err
-		}
-	}
-	return nil
+	return jsonl.Each(ctx, f, to, r.line)
 }
 
 type reader struct {

@@ -42,6 +42,20 @@ func Objects(ctx context.Context, f *transcript.File, to transcript.Sink) iter.S
 	}
 }
 
+// Each calls a function with each of a file's objects, as Objects yields them, until
+// it returns an error, which Each returns too.
+func Each(ctx context.Context, f *transcript.File, to transcript.Sink, do func(Object) error) error {
+	for o, err := range Objects(ctx, f, to) {
+		if err != nil {
+			return err
+		}
+		if err := do(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // parse returns the line's objects, and what is wrong with the rest of it.
 func parse(line transcript.Line) (objects []Object, problems []transcript.Problem) {
 	if line.Cut {

@@ -89,6 +89,34 @@ func TestObjectsEnd(t *testing.T) {
 	}
 }
 
+// TestEachEnds: an error of the function and one of the file end the reading, and
+// whoever reads learns of both.
+func TestEachEnds(t *testing.T) {
+	f := transcript.FileOf("x", []byte("{}\n{}\n{}\n"))
+	ctx, cancel := context.WithCancel(t.Context())
+	enough := errors.New("enough")
+	n := 0
+	until := func(last int) func(jsonl.Object) error {
+		n = 0
+		return func(jsonl.Object) error {
+			if n++; n == last {
+				return enough
+			}
+			return nil
+		}
+	}
+	if err := jsonl.Each(ctx, f, nil, until(2)); !errors.Is(err, enough) || n != 2 {
+		t.Errorf("after %d objects the error is %v", n, err)
+	}
+	if err := jsonl.Each(ctx, f, nil, until(4)); err != nil || n != 3 {
+		t.Errorf("after %d objects, all of them, the error is %v", n, err)
+	}
+	cancel()
+	if err := jsonl.Each(ctx, f, nil, until(1)); !errors.Is(err, context.Canceled) || n != 0 {
+		t.Errorf("after %d objects the error is %v, want %v", n, err, context.Canceled)
+	}
+}
+
 // TestObjectsOfOneLineHaveTheirOwnPlaces: what is kept of an entry is its own
 // object, not all of the line.
 func TestObjectsOfOneLineHaveTheirOwnPlaces(t *testing.T) {

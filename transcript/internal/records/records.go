@@ -102,17 +102,11 @@ func IsLines(f *transcript.File) bool {
 
 func eachLine(ctx context.Context, f *transcript.File, to transcript.Sink, do func(r Record) error) error {
 	n := 0
-	for o, err := range jsonl.Objects(ctx, f, to) {
-		if err != nil {
-			return err
-		}
+	return jsonl.Each(ctx, f, to, func(o jsonl.Object) error {
 		n++
 		err := do(Record{Value: o.Value, Span: o.Span, Line: o.No, N: n})
-		if err := report(to, err, transcript.Problem{Pos: o.Span.Pos, Line: o.No}); err != nil {
-			return err
-		}
-	}
-	return nil
+		return report(to, err, transcript.Problem{Pos: o.Span.Pos, Line: o.No})
+	})
 }
 
 func eachElement(ctx context.Context, f *transcript.File, to transcript.Sink, do func(r Record) error) error {
