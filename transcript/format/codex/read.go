@@ -22,13 +22,8 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	if isDocument(f) {
 		return r.document()
 	}
-	for o, err := range jsonl.Objects(ctx, f, to) {
-		if err != nil {
-			return err
-		}
-		if err := r.take(lineOf(o)); err != nil {
-			return err
-		}
+	if err := jsonl.Each(ctx, f, to, func(o jsonl.Object) error { return r.take(lineOf(o)) }); err != nil {
+		return err
 	}
 	return r.finish()
 }
