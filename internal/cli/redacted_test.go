@@ -85,7 +85,7 @@ var planted = regexp.MustCompile(`("(?:text|content|title|cwd|message|command|ou
 // secrets into every text of them.
 func (h *house) plantSources() {
 	h.Helper()
-	files, err := filepath.Glob("../../transcript/*/testdata")
+	files, err := filepath.Glob("../../transcript/format/*/testdata")
 	h.must(err)
 	for _, root := range files {
 		n := 0
