@@ -243,6 +243,73 @@ func TestImportFork(t *testing.T) {
 	}
 }
 
+// branchedFrom makes lines those of a fork, as /branch writes them: with their ids,
+// and with what they repeat.
+func branchedFrom(origin, fork string, lines ...string) string {
+	var b strings.Builder
+	parent := "null"
+	for _, text := range lines {
+		var l struct{ UUID, ParentUUID string }
+		_ = json.Unmarshal([]byte(text), &l) // else the import says it
+		text = strings.Replace(text, fmt.Sprintf(`"parentUuid":%q`, l.ParentUUID), `"parentUuid":`+parent, 1)
+		text = strings.ReplaceAll(text, origin, fork)
+		fmt.Fprintf(&b, `%s,"forkedFrom":{"sessionId":%q,"messageUuid":%q}}`+"\n", strings.TrimSuffix(text, "}"), origin, l.UUID)
+		parent = fmt.Sprintf("%q", l.UUID)
+	}
+	return b.String()
+}
+
+// TestImportForkThatNamesItsOrigin: a fork that repeats lines under their ids is a
+// branch of the original, wherever it begins and whichever is imported first, and
+// so is a fork of the fork.
+func TestImportForkThatNamesItsOrigin(t *testing.T) {
+	const fork, second = "ffffffff-2222-4222-8222-222222222222", "ffffffff-3333-4333-8333-333333333333"
+	id := transcript.HashID
+	original := new(script).tree("progress", id("hook"), "", `"data":{}`).
+		user(id("u1"), id("hook"), "one").reply(id("a1"), id("u1"), "1", text("x"), 5).
+		tree("system", id("b"), "", `"logicalParentUuid":"`+id("a1")+`","subtype":"compact_boundary","compactMetadata":{}`).
+		tree("user", id("s"), id("b"), `"isCompactSummary":true,"message":{"role":"user","content":"so far"}`).
+		user(id("u2"), id("s"), "two").b.String()
+	lines := strings.Split(strings.TrimSuffix(original, "\n"), "\n")
+	own := func(session, uuid, parent, text string) string {
+		s := &script{n: 30}
+		return strings.ReplaceAll(s.user(uuid, parent, text).b.String(), sessionID, session)
+	}
+	for name, from := range map[string]int{"without the progress": 1, "from the compaction on": 3} {
+		first := branchedFrom(sessionID, fork, lines[from:]...) + own(fork, id("f"), id("u2"), "in the fork")
+		again := branchedFrom(fork, second, strings.Split(strings.TrimSuffix(first, "\n"), "\n")...) + own(second, id("g"), id("f"), "in its fork")
+		for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}} {
+			dir, h := t.TempDir(), newHome(t)
+			paths := []string{
+				saveAs(t, filepath.Join(dir, sessionID+".jsonl"), original),
+				saveAs(t, filepath.Join(dir, fork+".jsonl"), first), saveAs(t, filepath.Join(dir, second+".jsonl"), again),
+			}
+			seen, added := make(map[string]bool), 0
+			for _, i := range order {
+				report := h.bring(paths[i])
+				seen[report.Sessions[0].ID] = true
+				added += report.New()
+				if report.Sessions[0].Revised > 0 {
+					t.Errorf("%s, %v: the fork repeats %d records", name, order, report.Sessions[0].Revised)
+				}
+			}
+			if len(seen) != 1 || added != 6 {
+				t.Errorf("%s, %v: %d entries in %d sessions, want 6 in one", name, order, added, len(seen))
+				continue
+			}
+			for id := range seen {
+				s := h.open(id)
+				if got := texts(t, s); !slices.Equal(got[len(got)-3:], []string{"two", "in the fork", "in its fork"}) {
+					t.Errorf("%s, %v: the conversation is %q", name, order, got)
+				}
+				if of := s.Header().ParentSession; of != "" {
+					t.Errorf("%s, %v: the session comes from %s", name, order, of)
+				}
+			}
+		}
+	}
+}
+
 // sample is what an independent count says of a transcript.
 type sample struct {
 	prompts, calls, results int

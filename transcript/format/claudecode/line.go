@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"bytes"
 	"encoding/hex"
 	"time"
 
@@ -141,6 +142,10 @@ func (l *line) clears() bool {
 	}
 	return false
 }
+
+// repeats reports whether the line is one of another session under its own id: a
+// fork's copy of it, which says nothing new.
+func (l *line) repeats() bool { return len(l.copyOf) > 0 && bytes.Equal(l.copyOf, l.uuid) }
 
 // parseMessage reads the message of a line.
 func (l *line) parseMessage() {

@@ -44,17 +44,55 @@ func sessionOfAgent(path string) string {
 	return ""
 }
 
-// familyOf returns the family of a transcript: its first line of the tree.
-func familyOf(f *transcript.File) string {
+// familyOf returns the family of the session in a file, or "".
+func (r *reader) familyOf(f *transcript.File) string {
+	l := firstLine(f)
+	if l == nil {
+		return ""
+	}
+	return r.familyFrom(l)
+}
+
+// familyFrom returns the family of a session, given the first line of its tree. A
+// fork that repeats lines of its original is of the original's family. It need not
+// begin with the same line: the program leaves out progress, and what is before a
+// compaction.
+func (r *reader) familyFrom(l *line) string {
+	own := family(l.uuid)
+	for range maxForks {
+		if !l.repeats() {
+			break
+		}
+		f := r.parentFile(string(l.forkOf))
+		if f == nil {
+			break
+		}
+		first := firstLine(f)
+		if first == nil {
+			break
+		}
+		if of := family(first.uuid); of != "" {
+			own = of
+		}
+		l = first
+	}
+	return own
+}
+
+// maxForks is how many forks of forks are followed: files may name each other.
+const maxForks = 32
+
+// firstLine returns the first line of the tree in a file, or nil.
+func firstLine(f *transcript.File) *line {
 	for head := f.Head(); len(head) > 0; {
 		text, rest, _ := bytes.Cut(head, []byte{'\n'})
 		head = rest
 		var l line
 		if l.parse(text) == nil && len(l.uuid) > 0 {
-			return family(l.uuid)
+			return &l
 		}
 	}
-	return ""
+	return nil
 }
 
 // callOf looks in the file of a session for the call that started a subagent. The

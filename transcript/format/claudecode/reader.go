@@ -469,7 +469,7 @@ func (r *reader) isAgentFile() bool {
 // message makes the entry of a message.
 func message(l *line, rec *transcript.Record, role session.MessageRole, content []session.Content) *session.MessageEntry {
 	m := &session.MessageEntry{Role: role, Content: content}
-	if len(l.copyOf) > 0 {
+	if len(l.copyOf) > 0 && !l.repeats() {
 		note(m, metaCopyOf, string(l.copyOf))
 	}
 	rec.Entry.Type, rec.Entry.Message = session.TypeMessage, m

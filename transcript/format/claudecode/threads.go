@@ -85,10 +85,10 @@ func (r *reader) conversation(l *line) transcript.Conversation {
 		if c.ID == "" {
 			c.ID = transcript.HashID(Name, string(l.uuid))
 		}
-		// A fork repeats the lines of its original under their ids, and says
-		// nothing of it.
-		c.Family = family(l.uuid)
-		if len(l.forkOf) > 0 {
+		// A fork may repeat the lines of its original under their ids, and often
+		// says nothing of it.
+		c.Family = r.familyFrom(l)
+		if len(l.forkOf) > 0 && !l.repeats() {
 			r.forked(&c, l)
 		}
 		return c
@@ -100,7 +100,7 @@ func (r *reader) conversation(l *line) transcript.Conversation {
 	c.ID, c.Relation = parent+"/agent-"+id, session.RelationSubagent
 	c.Parent = parent
 	if f := r.parentFile(parent); f != nil {
-		if family := familyOf(f); family != "" {
+		if family := r.familyOf(f); family != "" {
 			c.Parent = family
 		}
 		c.ParentCall = callOf(r.ctx, f, id)
@@ -108,13 +108,13 @@ func (r *reader) conversation(l *line) transcript.Conversation {
 	return c
 }
 
-// forked says which session a conversation was forked from. Newer versions give the
-// lines of a fork ids of their own.
+// forked says which session a conversation was forked from, where the lines of the
+// fork have ids of their own. The SDK makes such forks.
 func (r *reader) forked(c *transcript.Conversation, l *line) {
 	c.Relation, c.Parent = session.RelationFork, string(l.copyOf)
 	c.Extra[factFork] = string(l.forkOf)
 	if f := r.parentFile(string(l.forkOf)); f != nil {
-		if family := familyOf(f); family != "" {
+		if family := r.familyOf(f); family != "" {
 			c.Parent = family
 		}
 	}
