@@ -89,13 +89,24 @@ func (w *scribe) upTo(n *entryNode) {
 	}
 }
 
+// begins reports whether a reader takes the entry for the beginning of a conversation
+// if it follows nothing, wherever it stands in the file. That is so for what is said in
+// the user's name: after a clear, the command comes first and not a prompt.
+func (n *entryNode) begins() bool {
+	return n.drafts[0].typ == "user" && (n.e.Message == nil || !hasResult(n.e.Message.Content))
+}
+
+func hasResult(content []session.Content) bool {
+	return slices.ContainsFunc(content, func(c session.Content) bool { return c.ToolResult != nil })
+}
+
 func (n *entryNode) last() string { return n.uuids[len(n.uuids)-1] }
 
 // branchTo writes an entry that is not on the live path. It reports false if the
 // entry can have no place.
 func (w *scribe) branchTo(n *entryNode) bool {
 	if n.up == nil {
-		if !n.prompt && len(w.buf) > 0 {
+		if !n.begins() && len(w.buf) > 0 {
 			return false
 		}
 		w.put(n, "")
@@ -266,7 +277,7 @@ func says(e *session.Entry) bool {
 // isPrompt reports whether an entry is what a reader takes for a prompt.
 func isPrompt(e *session.Entry) bool {
 	return e.Message != nil && e.Message.Role == session.RoleUser && !isMeta(e.Message) && injected(firstText(e.Message.Content)) == "" &&
-		!slices.ContainsFunc(e.Message.Content, func(c session.Content) bool { return c.ToolResult != nil })
+		!hasResult(e.Message.Content)
 }
 
 // chainTo returns the entries up to one.

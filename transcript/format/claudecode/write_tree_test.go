@@ -276,3 +276,41 @@ func TestWriteTree(t *testing.T) {
 		s.Close()
 	}
 }
+
+// TestWriteBeforeTheClear: a session that was cleared and stands before that has all
+// that was said afterwards in its file, too, and the program does not go on with it.
+func TestWriteBeforeTheClear(t *testing.T) {
+	talk := new(script).user("b1", "", "befor").user("u1", "", "before").reply("a1", "u1", "1", text("x"), 1).
+		tree("user", "u2", "", `"message":{"role":"user","content":"<command-name>/clear</command-name>"}`).
+		user("r1", "u2", "after").reply("a2", "r1", "2", text("y"), 1)
+	h := newHome(t)
+	path := saveAs(t, t.TempDir()+"/"+sessionID+".jsonl", uuids(talk.b.String()))
+	s := h.open(h.bring(path).Sessions[0].ID)
+	if err := s.Branch(transcript.HashID("a1")); err != nil {
+		t.Fatal(err)
+	}
+	x := &transcript.Exporter{Env: transcript.Env{Home: t.TempDir(), Getenv: func(string) string { return "" }}}
+	out, err := x.Export(t.Context(), s, claudecode.Format(), transcript.Destination{})
+	if err != nil || len(out.Losses) > 0 {
+		t.Fatal(err, out.Losses)
+	}
+	data, err := os.ReadFile(out.Paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := treeOf(t, data)
+	if got := sayings(f.resumed()); !slices.Equal(got, []string{"before", "x"}) {
+		t.Errorf("the program goes on with %q", got)
+	}
+	elsewhere := newHome(t)
+	again := elsewhere.open(elsewhere.bring(out.Paths[0]).Sessions[0].ID)
+	if got := contextOf(t, again); !slices.Equal(got, []string{"before", "x"}) {
+		t.Errorf("elsewhere it is %q", got)
+	}
+	if err := again.Branch(transcript.HashID("a2")); err != nil {
+		t.Fatal(err)
+	}
+	if got := contextOf(t, again); !slices.Equal(got, []string{"<command-name>/clear</command-name>", "after", "y"}) {
+		t.Errorf("after the clear there is %q", got)
+	}
+}
