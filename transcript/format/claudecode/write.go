@@ -70,6 +70,7 @@ type scribe struct {
 	losses    []transcript.Loss
 
 	entries  map[string]*session.Entry
+	edits    map[string]bool             // that change something of what is sent
 	placed   map[string]*entryNode       // that an entry has, or else the one before it
 	replies  map[string]*answer          // by entry
 	calls    map[*session.Content]string // the ids of calls and results
@@ -79,7 +80,7 @@ type scribe struct {
 func newScribe(s *transcript.Script, id, agent string) *scribe {
 	w := &scribe{
 		id: id, agent: agent, cwd: s.Header.CWD,
-		used: make(map[string]bool), records: make(map[string]string),
+		used: make(map[string]bool), records: make(map[string]string), edits: make(map[string]bool),
 		entries: make(map[string]*session.Entry), placed: make(map[string]*entryNode), replies: make(map[string]*answer),
 		calls: make(map[*session.Content]string), messages: make(map[string]bool),
 	}

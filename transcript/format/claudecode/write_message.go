@@ -25,7 +25,7 @@ func (w *scribe) drafts(e *session.Entry, ids *answer) []draft {
 		return []draft{{"user", metaMember, textMessage("user", e.BranchSummary.Summary)}}
 	case e.Merge != nil && e.Merge.Summary != "":
 		return []draft{{"user", metaMember, textMessage("user", e.Merge.Summary)}}
-	case e.ContextEdit != nil:
+	case e.ContextEdit != nil && w.edits[e.ID]:
 		w.lose(e.ID, "context edit", "the program sends every result again")
 	case e.Revert != nil:
 		w.lose(e.ID, "undo", "the program cannot take anything back; what was taken back is left out")

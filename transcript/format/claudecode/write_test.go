@@ -174,6 +174,44 @@ func TestWriteOthers(t *testing.T) {
 	}
 }
 
+// TestWriteEdits: an edit is a loss only if what it took out comes back.
+func TestWriteEdits(t *testing.T) {
+	message := func(id, role string, c session.Content) session.Entry {
+		return session.Entry{Type: session.TypeMessage, ID: id, Message: &session.MessageEntry{Role: role, Content: []session.Content{c}}}
+	}
+	edit := func(id, of string) session.Entry {
+		return session.Entry{Type: session.TypeContextEdit, ID: id, ContextEdit: &session.ContextEditEntry{TargetID: of}}
+	}
+	list := []session.Entry{
+		message("u1", "user", session.Text("one")), message("a1", "assistant", session.ToolUse("c1", "run", nil)),
+		message("t1", "tool", session.ToolResult("c1", "long", false)), edit("e1", "t1"),
+		{Type: session.TypeCompaction, ID: "k", Compaction: &session.CompactionEntry{Summary: "so far"}},
+		message("s", "system", session.Text("be kind")), edit("e2", "s"),
+		message("u2", "user", session.Text("two")), message("a2", "assistant", session.ToolUse("c2", "run", nil)),
+		message("t2", "tool", session.ToolResult("c2", "long", false)), edit("e3", "t2"),
+	}
+	for i := range list[1:] {
+		list[i+1].ParentID = &list[i].ID
+	}
+	sc, err := transcripttest.ScriptOf(t.Context(), session.Header{Type: session.TypeSession, ID: sessionID, Version: 1, CWD: "/p"}, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := claudecode.Format().Write(t.Context(), sc, writeEnv())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var edits []string
+	for _, l := range out.Losses {
+		if l.What == "context edit" {
+			edits = append(edits, l.EntryID)
+		}
+	}
+	if !slices.Equal(edits, []string{"e3"}) {
+		t.Errorf("the edits %q are announced, want e3: %v", edits, out.Losses)
+	}
+}
+
 func TestWriteQuotesTheDirectory(t *testing.T) {
 	hello := session.Entry{Type: session.TypeMessage, ID: "u", Message: &session.MessageEntry{Role: "user", Content: []session.Content{session.Text("hi")}}}
 	header := session.Header{Type: session.TypeSession, ID: sessionID, Version: 1, CWD: "/my dir/it's"}

@@ -187,6 +187,7 @@ func (w *scribe) nodes(s *transcript.Script) []*entryNode {
 	for i := range s.All {
 		w.entries[s.All[i].ID] = &s.All[i]
 	}
+	w.noteEdits(s)
 	w.pass(w.chainTo(leaf), true)
 	for _, id := range ends(s.All, live) {
 		w.pass(w.chainTo(id), false)
@@ -219,6 +220,16 @@ func (w *scribe) nodes(s *transcript.Script) []*entryNode {
 		nodes = append(nodes, n)
 	}
 	return nodes
+}
+
+// noteEdits finds the edits whose loss shows. What a compaction stands for is not sent
+// again, and neither are the instructions of another program.
+func (w *scribe) noteEdits(s *transcript.Script) {
+	for target, edit := range s.Context.Edited {
+		if e := w.entries[target]; e == nil || e.Message == nil || e.Message.Role != session.RoleSystem {
+			w.edits[edit] = true
+		}
+	}
 }
 
 // undone returns the compactions of a path that were taken back: they are as if
