@@ -46,6 +46,7 @@ func NewScript(s *session.Session, format, leaf string, now time.Time) (*Script,
 	}
 	script.Path, script.All = ownEntries(script.Path), ownEntries(script.All)
 	script.Context.Entries = ownEntries(script.Context.Entries)
+	script.settleBills()
 	if script.Name, err = s.Name(); err != nil {
 		return nil, err
 	}

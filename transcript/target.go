@@ -368,6 +368,9 @@ func (t *target) isKnown(r *Record, e *session.Entry) (bool, error) {
 	if (bytes.Equal(line, have) || isRedactedFrom(have, line)) && t.sameParent(&stored, e) {
 		return true, nil
 	}
+	if isLater(&stored, e) && t.sameParent(&stored, e) {
+		return true, t.bill(&stored, e)
+	}
 	hash := sumOf(line)
 	parent := ""
 	if e.ParentID != nil {

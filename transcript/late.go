@@ -1,0 +1,92 @@
+package transcript
+
+import (
+	"bytes"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// A program may write an answer first and what it cost later, or a result first and
+// that the command failed later. If a file is imported between the two, the message is
+// stored without that, and it is still the same message when the file has grown: its
+// branch must not depend on when somebody imported. What it cost is noted apart then;
+// that a command failed stays unsaid.
+
+// isLater reports whether a record says what is stored and, beyond that, only what its
+// program learned afterwards.
+func isLater(stored, e *session.Entry) bool {
+	if stored.Message == nil || e.Message == nil {
+		return false
+	}
+	have, now := *stored.Message, *e.Message
+	if have.Usage == nil {
+		now.Usage = nil
+	}
+	if len(have.Content) == len(now.Content) {
+		now.Content = append([]session.Content(nil), now.Content...)
+		for i := range now.Content {
+			was, is := have.Content[i].ToolResult, now.Content[i].ToolResult
+			if was != nil && is != nil && is.IsError && !was.IsError {
+				plain := *is
+				plain.IsError = false
+				now.Content[i].ToolResult = &plain
+			}
+		}
+	}
+	plain := *e
+	plain.Message = &now
+	line, before := saidIn(&plain, true), saidIn(stored, true)
+	return bytes.Equal(line, before) || isRedactedFrom(before, line)
+}
+
+// bill notes what a response cost of which the stored message does not say it.
+func (t *target) bill(stored, e *session.Entry) error {
+	m := e.Message
+	if m == nil || m.Usage == nil || stored.Message.Usage != nil {
+		return nil
+	}
+	id := "usage-" + HashID(t.id, e.ID)[:18]
+	if has, err := t.has(id); has || err != nil {
+		return err
+	}
+	t.remark(id, session.NewUsage(m.Provider, m.Model, m.ResponseID, *m.Usage))
+	return nil
+}
+
+// settleBills gives messages what was noted apart about their responses, so that a
+// writer finds it where it is if all was imported at once.
+func (s *Script) settleBills() {
+	bills := make(map[string]*session.Usage) // by response
+	for i := range s.All {
+		if bill, ok := session.BillOf(&s.All[i]); ok && s.All[i].Custom != nil {
+			bills[bill.Response] = &bill.Usage
+		}
+	}
+	if len(bills) == 0 {
+		return
+	}
+	last := make(map[string]string) // the message of a response that carries what it cost
+	for i := range s.All {
+		if m := s.All[i].Message; m != nil && m.Role == session.RoleAssistant {
+			key := session.ResponseKey(&s.All[i])
+			last[key] = s.All[i].ID
+			if m.Usage != nil {
+				delete(bills, key)
+			}
+		}
+	}
+	for _, list := range [][]session.Entry{s.All, s.Path, s.Context.Entries} {
+		for i := range list {
+			e := &list[i]
+			if e.Message == nil {
+				continue
+			}
+			key := session.ResponseKey(e)
+			if u := bills[key]; u != nil && last[key] == e.ID {
+				m := *e.Message
+				m.Usage = u
+				e.Message = &m
+			}
+		}
+	}
+}
