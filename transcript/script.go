@@ -3,6 +3,7 @@ package transcript
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/coppice-dev/coppice/session"
 )
@@ -21,6 +22,34 @@ func (s *Script) Tags() []string {
 	}
 	return tags
 }
+
+// Title returns the session's name, or the line with which its first prompt begins. It is
+// "" if there is neither. The prompt need not be in the context.
+func (s *Script) Title() string {
+	if s == nil {
+		return ""
+	}
+	if s.Name != "" {
+		return s.Name
+	}
+	for i := range s.Path {
+		m := s.Path[i].Message
+		if m == nil || m.Role != session.RoleUser || len(m.Content) == 0 || m.Content[0].Text == nil {
+			continue
+		}
+		if injected, _ := m.Metadata["injected"].(bool); injected {
+			continue // a program wrote it
+		}
+		line, _, _ := strings.Cut(strings.TrimSpace(m.Content[0].Text.Content), "\n")
+		if text := []rune(line); len(text) > 0 {
+			return string(text[:min(len(text), maxTitle)])
+		}
+	}
+	return ""
+}
+
+// maxTitle is how many characters of a prompt become a title.
+const maxTitle = 80
 
 // OtherBranches returns the loss of a format that holds one list of messages: the
 // messages that are not on the path, if there are any.

@@ -84,6 +84,7 @@ var nilCalls = map[string]func(ctx context.Context){
 	"Env.Dir":              func(context.Context) { transcript.Env{}.Dir("", "") },
 	"Script.Tags":          script(func(s *transcript.Script) { s.Tags() }),
 	"Script.OtherBranches": script(func(s *transcript.Script) { s.OtherBranches() }),
+	"Script.Title":         script(func(s *transcript.Script) { s.Title() }),
 	"Replies.Continues": func(context.Context) {
 		new(transcript.Replies).Continues(nil)
 		(*transcript.Replies)(nil).Continues(&session.Entry{})

@@ -388,22 +388,15 @@ func (w *writer) aside(e *session.Entry) {
 
 // listLosses lists what a rollout has no place for.
 func (w *writer) listLosses() {
-	elsewhere := 0
 	for i := range w.script.All {
-		e := &w.script.All[i]
-		if _, ok := w.index[e.ID]; !ok && e.Message != nil {
-			elsewhere++
-		}
-		switch {
+		switch e := &w.script.All[i]; {
 		case e.Label != nil:
 			w.lose(e.ID, "label", "Codex has no labels")
 		case e.Custom != nil && !strings.HasPrefix(e.Custom.CustomType, name+".") && !strings.HasPrefix(e.Custom.CustomType, "coppice."):
 			w.lose(e.ID, "custom entry", "Codex has no entries of extensions")
 		}
 	}
-	if elsewhere > 0 {
-		w.lose("", "branch", fmt.Sprintf("a rollout is one branch; %d messages on others are left out", elsewhere))
-	}
+	w.losses = append(w.losses, w.script.OtherBranches()...)
 }
 
 // indexFile adds the thread's name to the list in which Codex keeps them.

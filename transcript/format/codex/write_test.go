@@ -146,7 +146,7 @@ func TestWriteOutput(t *testing.T) {
 			t.Errorf("the list of names becomes %s, %v", data, err)
 		}
 	}
-	if last := out.Losses[len(out.Losses)-1]; last.What != "branch" || !strings.Contains(last.Why, "3 messages") {
+	if last := out.Losses[len(out.Losses)-1]; last.What != "branches" || !strings.Contains(last.Why, "3 messages") {
 		t.Errorf("the losses are %v", out.Losses)
 	}
 }

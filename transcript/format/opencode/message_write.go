@@ -110,7 +110,7 @@ func (m *message) content(said *session.MessageEntry) {
 		case c.ToolUse != nil:
 			m.call(c.ToolUse)
 		case c.ToolResult != nil: // with its call
-		case said.Role == session.RoleAssistant:
+		case said.Role == session.RoleAssistant && c.Raw == nil:
 			m.w.lose(m.entry.ID, string(c.Type), "opencode sends no pictures or files of a model")
 		default:
 			m.attach(c)

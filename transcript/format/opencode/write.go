@@ -1,6 +1,7 @@
 package opencode
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -98,7 +99,7 @@ func (w *writer) info() jsonText {
 	if parent := s.Header.ParentSession; parent != "" && s.Header.Relation == session.RelationSubagent {
 		o.Set("parentID", fact("parentID", idOf("ses_", parent)))
 	}
-	o.Set("title", w.title())
+	o.Set("title", cmp.Or(s.Title(), "Untitled"))
 	o.Set("version", fact("version", "1.18.33"))
 	o.SetText("agent", fact("agent", ""))
 	o.Set("cost", float64(w.total.CostMicroUSD)/1e6)
@@ -108,26 +109,6 @@ func (w *writer) info() jsonText {
 	o.Set("time", at.JSON())
 	return o.JSON()
 }
-
-// title is the session's name, or how it begins.
-func (w *writer) title() string {
-	if w.script.Name != "" {
-		return w.script.Name
-	}
-	for i := range w.script.Path {
-		m := w.script.Path[i].Message
-		if m == nil || m.Role != session.RoleUser || len(m.Content) == 0 || m.Content[0].Text == nil || isInjected(m) {
-			continue
-		}
-		line, _, _ := strings.Cut(strings.TrimSpace(m.Content[0].Text.Content), "\n")
-		if text := []rune(line); len(text) > 0 {
-			return string(text[:min(len(text), maxTitle)])
-		}
-	}
-	return "Untitled"
-}
-
-const maxTitle = 80
 
 // isInjected reports whether a program put a message there.
 func isInjected(m *session.MessageEntry) bool {
@@ -366,22 +347,12 @@ func tokens(u *session.Usage) jsonText {
 }
 
 func (w *writer) listLosses() {
-	onPath := make(map[string]bool)
-	for _, e := range w.script.Path {
-		onPath[e.ID] = true
-	}
-	elsewhere := 0
 	for _, e := range w.script.All {
-		switch {
-		case !onPath[e.ID] && e.Message != nil:
-			elsewhere++
-		case e.Label != nil:
+		if e.Label != nil {
 			w.lose(e.ID, "label", "opencode has no labels")
 		}
 	}
-	if elsewhere > 0 {
-		w.lose("", "branch", fmt.Sprintf("a session of opencode is one branch; %d messages on others are left out", elsewhere))
-	}
+	w.losses = append(w.losses, w.script.OtherBranches()...)
 }
 
 // isNative tells the ids of messages that came from opencode.

@@ -176,6 +176,21 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// TestWriteReasons: a block that no reader understood is not called a picture.
+func TestWriteReasons(t *testing.T) {
+	picture := session.Content{Type: "image", Image: &session.ImageContent{Source: &session.Source{Type: "base64", MediaType: "image/png", Data: "AA=="}}}
+	odd := session.Content{Type: "web_search_call", Raw: json.RawMessage(`{"type":"web_search_call"}`)}
+	said := session.Entry{Type: session.TypeMessage, ID: "a", Message: &session.MessageEntry{Role: "assistant", Content: []session.Content{session.Text("x"), picture, odd}}}
+	s, err := transcripttest.ScriptOf(t.Context(), session.Header{Type: session.TypeSession, ID: "x", Version: 1, CWD: "/p"}, []session.Entry{said})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, out := write(t, s, home(t.TempDir()))
+	if len(out.Losses) != 2 || !strings.Contains(out.Losses[0].Why, "pictures") || out.Losses[1].What != "web_search_call" || strings.Contains(out.Losses[1].Why, "pictures") {
+		t.Errorf("the losses are %v", out.Losses)
+	}
+}
+
 // TestWriteReadsBack: what is written is read as what it was made of.
 func TestWriteReadsBack(t *testing.T) {
 	_, out := write(t, conversation(t), home(t.TempDir()))
