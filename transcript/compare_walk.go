@@ -27,7 +27,7 @@ func (h *heard) lostIn(got *heard, known []Loss) ([]Loss, error) {
 	c := comparison{want: h, got: got, excused: make(map[string]bool), odd: make(map[string]bool), told: make(map[Loss]bool)}
 	for _, l := range known {
 		c.told[Loss{EntryID: l.EntryID, What: l.What}] = true
-		if l.EntryID != "" && !strings.HasPrefix(l.What, lossThinking) {
+		if l.EntryID != "" && l.What != LossPlace && !strings.HasPrefix(l.What, lossThinking) {
 			c.excused[l.EntryID] = true
 		}
 	}
@@ -53,13 +53,16 @@ func (h *heard) lostIn(got *heard, known []Loss) ([]Loss, error) {
 	return c.losses, nil
 }
 
-// What compare finds lost, besides pictures and files.
+// LossPlace is what is lost where a text stands between other calls than before. Nothing
+// else of the message may be missing then.
+const LossPlace = "where something was said"
+
+// What else compare finds lost, besides pictures and files.
 const (
 	lossThinking = "thinking"
 	lossName     = "name of a tool"
 	lossFailed   = "whether a tool failed"
 	lossOdd      = "message that only its own format can hold"
-	lossPlace    = "where something was said"
 	lossSpeaker  = "who said something"
 	lossAnswer   = "which call a result answers"
 	lossAside    = "message that is neither a user's nor a model's"
@@ -199,7 +202,7 @@ func (c *comparison) words() error {
 		case w == nil:
 			return errReadBack("", "there is a text that nobody said: %.60q", got.rest)
 		case both(want, got):
-			c.lose(w.entry, lossPlace, "it stands between other calls there")
+			c.lose(w.entry, LossPlace, "it stands between other calls there")
 		default:
 			return errReadBack(w.entry, "a text is missing or was changed: there is %.60q and not %.60q", got.rest, want.rest)
 		}

@@ -87,6 +87,11 @@ func encodeParts(m *session.MessageEntry, role string) json.RawMessage {
 	return json.RawMessage("[]")
 }
 
+// isPart reports whether there is a part for a picture, a recording or a file.
+func isPart(c *session.Content) bool {
+	return string(encodeParts(&session.MessageEntry{Content: []session.Content{*c}}, "user")) != "[]"
+}
+
 func encodeThought(text string) json.RawMessage {
 	var o residue.Object
 	subject, description := "", text

@@ -25,9 +25,13 @@ const isoTime = "2006-01-02T15:04:05.000Z"
 
 // write makes a recording of what the model is sent now.
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
-	w := &writer{script: s, id: sessionID(s), created: s.Header.CreatedAt}
+	w := &writer{script: s, id: sessionID(s), created: s.Header.CreatedAt, cwd: s.Header.CWD}
 	if w.created.IsZero() {
 		w.created = s.Now
+	}
+	if w.cwd == "" {
+		w.cwd = env.Home
+		w.lose("", "directory", "Gemini CLI keeps sessions by directory; this one is put under the home directory")
 	}
 	w.header()
 	w.messages()
@@ -60,6 +64,7 @@ type writer struct {
 	script  *transcript.Script
 	id      string
 	created time.Time
+	cwd     string // the directory under which Gemini CLI finds the recording
 	data    bytes.Buffer
 	losses  []transcript.Loss
 }
@@ -77,11 +82,15 @@ func (w *writer) header() {
 	h := w.script.Header
 	var o residue.Object
 	o.Set("sessionId", w.id)
-	o.Set("projectHash", projectHash(h.CWD))
+	o.Set("projectHash", projectHash(w.cwd))
 	o.Set("startTime", w.created.UTC().Format(isoTime))
 	o.Set("lastUpdated", w.script.Now.UTC().Format(isoTime))
 	o.Set("kind", "main")
-	o.SetText("summary", w.script.Name)
+	title := w.script.Name
+	if w.script.Context.Compaction != "" {
+		title = w.script.Title() // the prompt that would be taken for it is left out
+	}
+	o.SetText("summary", title)
 	if h.CWD != "" {
 		o.Set("directories", []any{h.CWD})
 	}
@@ -108,24 +117,25 @@ func (w *writer) messages() {
 		case session.RoleSystem:
 			w.lose(e.ID, "system prompt", "Gemini CLI has its own")
 		default:
-			w.message(e, resultsAfter(entries[i+1:]))
+			w.message(e, answersTo(entries[i+1:]))
 		}
 	}
 }
 
-// resultsAfter returns the results that follow a message.
-func resultsAfter(entries []session.Entry) []session.Content {
+// answersTo returns the entries of tools with which a list begins.
+func answersTo(entries []session.Entry) []session.Entry {
+	n := slices.IndexFunc(entries, func(e session.Entry) bool { return e.Message == nil || e.Message.Role != session.RoleTool })
+	if n < 0 {
+		n = len(entries)
+	}
+	return entries[:n]
+}
+
+func (w *writer) message(e *session.Entry, answers []session.Entry) {
 	var results []session.Content
-	for _, e := range entries {
-		if e.Message == nil || e.Message.Role != session.RoleTool {
-			break
-		}
-		results = append(results, e.Message.Content...)
+	for i := range answers {
+		results = append(results, answers[i].Message.Content...)
 	}
-	return results
-}
-
-func (w *writer) message(e *session.Entry, results []session.Content) {
 	for i := range e.Message.Content {
 		if t := e.Message.Content[i].Thinking; t != nil && (t.Signature != "" || t.Redacted != "") {
 			w.lose(e.ID, "thinking signature", "a recording has the thoughts' text only")
@@ -138,12 +148,34 @@ func (w *writer) message(e *session.Entry, results []session.Content) {
 	if e.Message.Role != session.RoleAssistant && w.isPassedOver(e.Message) {
 		made = marked(made)
 	}
-	for i := range e.Message.Content {
-		if c := &e.Message.Content[i]; c.Raw != nil && !bytes.Contains(made, c.Raw) {
-			w.lose(e.ID, string(c.Type), "Gemini CLI has no such content")
-		}
+	w.leftOut(e.ID, e.Message.Content, made)
+	for i := range answers {
+		w.leftOut(answers[i].ID, answers[i].Message.Content, made)
 	}
 	w.put(e, residue.Object(made.Except()))
+}
+
+// leftOut announces the blocks of an entry that are not in the message that was made of
+// it, and texts that stand in another place there.
+func (w *writer) leftOut(id string, blocks []session.Content, made loose.Value) {
+	called := false
+	for i := range blocks {
+		switch c := &blocks[i]; {
+		case c.Raw != nil:
+			if !bytes.Contains(made, c.Raw) {
+				w.lose(id, string(c.Type), "Gemini CLI has no such content")
+			}
+		case c.ToolUse != nil:
+			called = true
+		case c.ToolResult != nil:
+			w.leftOut(id, c.ToolResult.Parts, made)
+		case c.Text != nil && called:
+			w.lose(id, transcript.LossPlace, "the text of an answer stands before its calls in a recording")
+			called = false // once is enough
+		case c.Text == nil && c.Thinking == nil && !isPart(c):
+			w.lose(id, string(c.Type), "Gemini CLI has no such content")
+		}
+	}
 }
 
 // isCurrent reports whether a message is in the form that the program reads. Early
@@ -220,28 +252,18 @@ func (w *writer) summary(e *session.Entry) {
 }
 
 func (w *writer) listLosses() {
-	onPath := make(map[string]bool)
-	for _, e := range w.script.Path {
-		onPath[e.ID] = true
-	}
-	elsewhere := 0
 	for _, e := range w.script.All {
-		switch {
-		case !onPath[e.ID] && e.Message != nil:
-			elsewhere++
-		case e.Label != nil:
+		if e.Label != nil {
 			w.lose(e.ID, "label", "Gemini CLI has no labels")
 		}
 	}
-	if elsewhere > 0 {
-		w.lose("", "branch", fmt.Sprintf("a recording is one branch; %d messages on others are left out", elsewhere))
-	}
+	w.losses = append(w.losses, w.script.OtherBranches()...)
 }
 
 // project returns the directory of the project, and the files that make it known
 // if it is new. Older versions name it by a hash; newer ones have a list of names.
 func (w *writer) project(env transcript.Env) (string, []transcript.OutputFile) {
-	cwd := w.script.Header.CWD
+	cwd := w.cwd
 	data, err := vfs.ReadFile(filepath.Join(geminiDir(env), "projects.json"), vfs.SmallFile)
 	if err != nil || cwd == "" {
 		return projectHash(cwd), nil

@@ -153,8 +153,69 @@ func TestWriteCoppice(t *testing.T) {
 	for _, l := range out.Losses {
 		losses = append(losses, l.EntryID+" "+l.What)
 	}
-	if diff := cmp.Diff([]string{"k history", "s system prompt", "a1 thinking signature", "l label", " branch"}, losses); diff != "" {
+	if diff := cmp.Diff([]string{"k history", "s system prompt", "a1 thinking signature", "l label", " branches"}, losses); diff != "" {
 		t.Errorf("losses differ (-want +got):\n%s", diff)
+	}
+}
+
+// TestWriteListsWhatIsDropped: each block that is not in the recording is a loss, and so
+// is the place of a text that follows a call.
+func TestWriteListsWhatIsDropped(t *testing.T) {
+	odd := func(kind string) session.Content {
+		return session.Content{Type: session.ContentType(kind), Raw: json.RawMessage(`{"type":"` + kind + `"}`)}
+	}
+	result := session.ToolResult("c1", "x", false)
+	result.ToolResult.Parts = []session.Content{session.Text("x"), odd("chart")}
+	say := func(id, role string, blocks ...session.Content) session.Entry {
+		return session.Entry{Type: session.TypeMessage, ID: id, Message: &session.MessageEntry{Role: role, Content: blocks}}
+	}
+	entries := []session.Entry{
+		say("u", "user", session.Text("hi"), odd("drift"), session.Content{Type: "file", File: &session.FileContent{Name: "gone.txt"}}),
+		say("a", "assistant", session.Text("before"), session.ToolUse("c1", "ls", nil), session.Text("after"), session.Text("twice"), odd("search")),
+		say("t", "tool", result, odd("log")),
+		say("b", "assistant", session.Text("all"), session.ToolUse("c2", "ls", nil)),
+		say("r", "tool", session.ToolResult("c2", "y", false)),
+	}
+	for i := 1; i < len(entries); i++ {
+		entries[i].ParentID = &entries[i-1].ID
+	}
+	s, err := transcripttest.ScriptOf(t.Context(), session.Header{Type: session.TypeSession, ID: "x", Version: 1, CWD: "/w"}, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var losses []string
+	for _, l := range write(t, s, t.TempDir()).Losses {
+		losses = append(losses, l.EntryID+" "+l.What)
+	}
+	if diff := cmp.Diff([]string{"u drift", "u file", "a " + transcript.LossPlace, "a search", "t chart", "t log"}, losses); diff != "" {
+		t.Errorf("losses differ (-want +got):\n%s", diff)
+	}
+	// What is announced for its place must still be there.
+	x := &transcript.Exporter{Env: transcript.Env{Home: t.TempDir(), Getenv: func(string) string { return "" }}}
+	if _, err := x.Prepare(t.Context(), geminicli.Format(), s, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWriteTitle: after a compaction the first prompt is no longer in the recording, and
+// what stands there instead must not become the title.
+func TestWriteTitle(t *testing.T) {
+	first, compaction := "u", "k"
+	entries := []session.Entry{
+		{Type: session.TypeMessage, ID: first, Message: &session.MessageEntry{Role: "user", Content: []session.Content{session.Text("plant trees\nmany of them")}}},
+		{Type: "compaction", ID: compaction, ParentID: &first, Compaction: &session.CompactionEntry{Summary: "S"}},
+		{Type: session.TypeMessage, ID: "v", ParentID: &compaction, Message: &session.MessageEntry{Role: "user", Content: []session.Content{session.Text("go on")}}},
+	}
+	for n, want := range map[int]string{1: "", 3: "plant trees"} {
+		s, err := transcripttest.ScriptOf(t.Context(), session.Header{Type: session.TypeSession, ID: "x", Version: 1, CWD: "/w"}, entries[:n])
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, _, _ := strings.Cut(string(write(t, s, t.TempDir()).Files[0].Data), "\n")
+		var header struct{ Summary string }
+		if err := json.Unmarshal([]byte(line), &header); err != nil || header.Summary != want {
+			t.Errorf("%d entries: the title is %q, %v, want %q", n, header.Summary, err, want)
+		}
 	}
 }
 
@@ -168,7 +229,7 @@ func TestWriteProject(t *testing.T) {
 		}
 		return s
 	}
-	home := t.TempDir()
+	home := filepath.Join(t.TempDir(), "ada")
 	list := filepath.Join(home, ".gemini", "projects.json")
 	if err := os.MkdirAll(filepath.Dir(list), 0o700); err != nil {
 		t.Fatal(err)
@@ -184,12 +245,15 @@ func TestWriteProject(t *testing.T) {
 		{"/a/garden", "tmp/garden/", 1},
 		{"/c/Garden", "tmp/garden-2/", 3},
 		{"/", "tmp/project/", 3},
-		{"", "tmp/e3b0c442", 1},
+		{"", "tmp/ada/", 3}, // the home directory
 	}
 	for _, tt := range tests {
 		out := write(t, script(tt.cwd), home)
 		if !strings.HasPrefix(out.Files[0].Path, tt.want) || len(out.Files) != tt.files {
 			t.Errorf("for %q the files are %v, want %s…", tt.cwd, out.Files, tt.want)
+		}
+		if said := slices.ContainsFunc(out.Losses, func(l transcript.Loss) bool { return l.What == "directory" }); said != (tt.cwd == "") {
+			t.Errorf("for %q the losses are %v", tt.cwd, out.Losses)
 		}
 	}
 	merge := write(t, script("/c/Garden"), home).Files[2].Merge
