@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,6 +127,35 @@ func TestExportedElsewhere(t *testing.T) {
 	rewrite(t, paths[0], lines(toyLine{Conv: "exported-own"}, said("z", "somebody else")))
 	if report := d.bring(paths[0]); report.New() != 1 || report.Sessions[0].ID != toyID("exported-own") {
 		t.Errorf("the report is %+v", report.Sessions)
+	}
+}
+
+// TestExportLosesSubagents: a format that has no place for the sessions that tool calls
+// started loses them.
+func TestExportLosesSubagents(t *testing.T) {
+	d := newDesk(t)
+	d.bring(toyFile(t, lines(toyLine{Conv: "c"}, said("1", "one"))))
+	d.bring(toyFile(t, lines(toyLine{Conv: "kid", Parent: "c"}, said("2", "two"))))
+	subagents := func(ctx context.Context, id string) ([]*session.Session, error) {
+		if id != toyID("c") {
+			return nil, nil
+		}
+		s, err := session.Open(ctx, d.st, toyID("kid"), nil)
+		return []*session.Session{s}, err
+	}
+	for _, known := range []bool{false, true} {
+		if d.x.Subagents = nil; known {
+			d.x.Subagents = subagents
+		}
+		for _, to := range []transcript.Destination{{Path: t.TempDir()}, {Nowhere: true}} {
+			done, err := d.x.Export(t.Context(), d.open(toyID("c")), toy(), to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if lost := slices.ContainsFunc(done.Losses, func(l transcript.Loss) bool { return l.What == "subagent" }); lost != known {
+				t.Errorf("to %+v: the losses are %v", to, done.Losses)
+			}
+		}
 	}
 }
 

@@ -64,14 +64,23 @@ func (x *Exporter) Export(ctx context.Context, s *session.Session, format *Forma
 		script.NativeID = ""
 	}
 	script.OneFile = to.Nowhere || filepath.Ext(to.Path) == ".json"
+	written := false // the subagents are
 	if x.Subagents != nil && to.isDirectory() {
 		script.Subagents = func() ([]*Script, error) {
+			written = true
 			return x.subagents(ctx, s.Header().ID, format.Name, script.Now, map[string]bool{s.Header().ID: true})
 		}
 	}
 	out, err := x.Prepare(ctx, format, script, x.existing(ctx, format, script, to))
 	if err != nil {
 		return nil, err
+	}
+	if !written {
+		lost, err := x.lostSubagents(ctx, s.Header().ID)
+		if err != nil {
+			return nil, err
+		}
+		out.Losses = append(out.Losses, lost...)
 	}
 	done := &Exported{Native: out.Native, Losses: out.Losses}
 	if to.Nowhere || to.Path == "" && out.Base == "" {
@@ -115,6 +124,21 @@ func (x *Exporter) subagents(ctx context.Context, id, format string, now time.Ti
 		scripts = append(scripts, more...)
 	}
 	return scripts, err
+}
+
+// lostSubagents returns the loss of the conversations that a session's tool calls
+// started, for a format or a destination that has no place for them.
+func (x *Exporter) lostSubagents(ctx context.Context, id string) ([]Loss, error) {
+	if x.Subagents == nil {
+		return nil, nil
+	}
+	children, err := x.Subagents(ctx, id)
+	var losses []Loss
+	for _, s := range children {
+		losses = append(losses, Loss{What: "subagent", Why: "it is a session of its own, which is not written with this one"})
+		s.Close() // it was only listed
+	}
+	return losses, err
 }
 
 func canWrite(f *Format) bool { return f.Write != nil && f.Read != nil }

@@ -534,6 +534,12 @@ func TestExportSubagents(t *testing.T) {
 	if len(out.Paths) != 2 || !strings.HasSuffix(filepath.ToSlash(out.Paths[1]), "-p/"+sessionID+"/subagents/agent-abc.jsonl") {
 		t.Fatalf("written to %v", out.Paths)
 	}
+	lost := func() bool {
+		return slices.ContainsFunc(out.Losses, func(l transcript.Loss) bool { return l.What == "subagent" })
+	}
+	if lost() {
+		t.Errorf("the losses are %v", out.Losses)
+	}
 	elsewhere := newHome(t)
 	for i, id := range []string{above, sub} {
 		if r := from.bring(out.Paths[i]); r.New() > 0 || r.Sessions != nil && r.Sessions[0].ID != id {
@@ -550,7 +556,7 @@ func TestExportSubagents(t *testing.T) {
 		t.Errorf("it is a %s of %s, started by %q", h.Relation, h.ParentSession, from.ParentCall)
 	}
 	one := filepath.Join(t.TempDir(), "one.jsonl")
-	if out, err = x.Export(t.Context(), from.open(above), claudecode.Format(), transcript.Destination{Path: one}); err != nil || len(out.Paths) != 1 {
+	if out, err = x.Export(t.Context(), from.open(above), claudecode.Format(), transcript.Destination{Path: one}); err != nil || len(out.Paths) != 1 || !lost() {
 		t.Errorf("as one file: %v, %v", out, err)
 	}
 }
