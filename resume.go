@@ -38,7 +38,9 @@ type ResumeResult struct {
 
 // Resume finds the command that continues a conversation. If the program does not have
 // the conversation (it was held elsewhere, it went on elsewhere, or the program has
-// deleted it), Resume writes it there first. It never overwrites what the program wrote.
+// deleted it), Resume writes it there first. It replaces a file only if Coppice wrote it
+// and the session has everything that the program has added since; the old file stays
+// beside it as .bak. Any other file in that place is ErrExist.
 func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, error) {
 	c, err := t.home.openFor(ctx, OpenRequest{Session: r.Session})
 	if err != nil {

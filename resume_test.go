@@ -1,6 +1,7 @@
 package coppice_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -58,6 +59,52 @@ func TestResumeKnowsWhatWasSaidElsewhere(t *testing.T) {
 	}
 	if have, _ := os.ReadFile(original); strings.Contains(string(have), "moss") {
 		t.Errorf("the program's own file is now %s", have)
+	}
+}
+
+// TestResumeBackAndForth: a conversation goes to another program, comes back with what was
+// said there, goes on here, and goes there again. What was said there and is not in the
+// session yet is never replaced.
+func TestResumeBackAndForth(t *testing.T) {
+	h, user := newHouse(t), t.TempDir()
+	getenv := env{"HOME": user}.get
+	say := func(text string) {
+		t.Helper()
+		message := &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text(text)}}
+		if _, err := h.Entries.Append(t.Context(), coppice.AppendRequest{Session: "last", Message: message}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resume := func() (*coppice.ResumeResult, error) {
+		return h.Transfer.Resume(t.Context(), coppice.ResumeRequest{Session: "last", In: "codex", Getenv: getenv})
+	}
+	if _, err := h.Sessions.Create(t.Context(), coppice.CreateRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	say("Water the fern")
+	r, err := resume()
+	if err != nil || len(r.Written) != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	file := r.Written[0]
+	for _, plant := range []string{"ivy", "rose"} {
+		before := readText(t, file)
+		there := before + fmt.Sprintf(`{"timestamp":"2026-03-01T00:30:00.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"And the %s"}]}}`+"\n", plant)
+		writeText(t, file, there)
+		say("And the moss")
+		if _, err := resume(); !errors.Is(err, session.ErrExist) || coppice.Describe(err).Hint == "" || readText(t, file) != there {
+			t.Fatalf("%v, although the session lacks what was said there", err)
+		}
+		if _, err := h.Transfer.Import(t.Context(), coppice.ImportRequest{Paths: []string{file}}); err != nil {
+			t.Fatal(err)
+		}
+		say("And the fir after the " + plant)
+		if _, err := resume(); err != nil {
+			t.Fatalf("%v, although the session has all that is there", err)
+		}
+		if got := readText(t, file); !strings.Contains(got, "fir after the "+plant) || readText(t, file+".bak") != there {
+			t.Errorf("the file is now %s", got)
+		}
 	}
 }
 

@@ -38,6 +38,15 @@ func writeText(t *testing.T, path, text string) string {
 	return path
 }
 
+func readText(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
 // imported imports some conversations into a new house.
 func imported(t *testing.T, texts ...string) *house {
 	t.Helper()

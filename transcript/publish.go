@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/vfs"
@@ -13,8 +14,9 @@ import (
 
 // Publish writes prepared files below a directory and returns their paths. Each
 // is written under another name, synced and renamed; what a file replaces stays
-// beside it as .bak. A conversation that is there already and is not what this
-// session wrote is replaced only with force. What Prepare did not make is ErrInvalid.
+// beside it as .bak. Without force, a conversation that is there already is replaced
+// only if this session wrote it, and what its program has added to it since was
+// imported. What Prepare did not make is ErrInvalid.
 func (x *Exporter) Publish(out *Output, base string, force bool) ([]string, error) {
 	if x == nil || out == nil || out.format == nil {
 		return nil, errMissing("export", "an exporter, and what it has prepared")
@@ -67,17 +69,33 @@ func (x *Exporter) mayReplace(path, id string, f *OutputFile, force bool) error 
 	if err != nil {
 		return err
 	}
-	info, err := os.Lstat(path)
-	if err != nil {
-		return err
+	known := x.Ledger.Get(path)
+	if known == nil || known.Exported != id || slices.ContainsFunc(known.Sessions, func(in string) bool { return in != id }) {
+		return &session.Error{
+			Op: "export", Path: path, Kind: session.ErrExist,
+			Err: errors.New("the file holds another conversation, or an older state of this one"),
+		}
 	}
-	if known := x.Ledger.Get(path); known != nil && known.Exported == id && known.unchanged(info) {
-		return nil // our own work
+	if known.isAll(path) {
+		return nil
 	}
 	return &session.Error{
 		Op: "export", Path: path, Kind: session.ErrExist,
-		Err: errors.New("the file holds another conversation, or an older state of this one"),
+		Err:  errors.New("the file has changed since it was exported or imported"),
+		Hint: "import the file first",
 	}
+}
+
+// isAll reports whether a file is what was last exported to it or imported from it, so
+// that the session has everything that is in the file. A file that was imported just
+// after its program wrote to it may have changed without showing it: its bytes tell.
+func (s *Source) isAll(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || s.unchanged(info) {
+		return err == nil
+	}
+	f, err := OpenFile(path)
+	return err == nil && f.has(s.Chunks, info.Size())
 }
 
 // replaceWithBackup writes a file: under another name, then what is there is

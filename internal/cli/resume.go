@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/render/plain"
+	"github.com/coppice-dev/coppice/session"
 )
 
 func resumeCommand(a *app) *cobra.Command {
@@ -23,8 +24,9 @@ func resumeCommand(a *app) *cobra.Command {
 			"and so on. Without an ID, it takes the most recently active conversation.\n\n" +
 			"With --in, it continues in another agent: it first writes the conversation into\n" +
 			"that agent's files, and lists what they cannot hold. It does the same if the agent\n" +
-			"has deleted the conversation. Nothing is overwritten. --print prints the command\n" +
-			"instead of running it.",
+			"has deleted the conversation. Files of the agent's own are never overwritten. A file\n" +
+			"that Coppice wrote earlier is replaced, and kept as .bak, once everything in it has\n" +
+			"been imported. --print prints the command instead of running it.",
 		Example:           "  coppice resume\n  coppice resume 0199 --in codex\n  coppice resume 0199 --print",
 		GroupID:           "write",
 		Args:              cobra.MaximumNArgs(1),
@@ -49,7 +51,7 @@ func (a *app) runResume(cmd *cobra.Command, r coppice.ResumeRequest, printOnly b
 		return err
 	})
 	if err != nil {
-		return err
+		return hintResume(err, &r)
 	}
 	for _, path := range found.Written {
 		a.say("wrote %s", path)
@@ -69,6 +71,20 @@ func (a *app) runResume(cmd *cobra.Command, r coppice.ResumeRequest, printOnly b
 		return a.print("%s", line)
 	}
 	return a.start(found)
+}
+
+// hintResume names the commands that help if another file is in the way.
+func hintResume(err error, r *coppice.ResumeRequest) error {
+	there, ok := errors.AsType[*session.Error](err)
+	if !ok || coppice.KindOf(err) != coppice.KindExists || there.Path == "" {
+		return err
+	}
+	in := r.In
+	if in == "" {
+		in = "AGENT"
+	}
+	return hinted(err, command("import", []string{there.Path})+" takes in what the agent added; "+
+		command("export", []string{r.Session}, "--to", in, "--force")+" replaces the file and keeps it as .bak")
 }
 
 // start runs the agent in the place of this program, as far as the system can.
