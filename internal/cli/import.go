@@ -97,6 +97,9 @@ func (a *app) runImport(ctx context.Context, args []string, f *importFlags) erro
 		if err != nil && ctx.Err() == nil && result.Files == 0 {
 			return err // it did not begin
 		}
+		if f.watch && err == nil {
+			err = ctx.Err() // whoever watches ends it so, and it ends as every command does
+		}
 		return errors.Join(p.result(result, ctx.Err() != nil && !f.watch), err)
 	})
 }

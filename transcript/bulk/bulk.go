@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -94,22 +95,40 @@ type Total struct {
 	Failed    int   `json:"failed"`   // files that could not be read
 }
 
-func (t *Total) add(f *File) {
-	t.Files++
-	t.Bytes += f.Bytes
-	t.Problems += f.Problems
-	if f.Unchanged {
-		t.Unchanged++
+// sum adds up what became of sources. It counts a source once, however often it is
+// looked at while somebody watches it, and a session once, however many sources it has.
+type sum struct {
+	Total
+	read     map[string]bool // by path: whether the source was ever read
+	failed   map[string]bool // the sources that could not be read the last time
+	sessions map[string]bool // that have new entries
+}
+
+func newSum() *sum {
+	return &sum{read: make(map[string]bool), failed: make(map[string]bool), sessions: make(map[string]bool)}
+}
+
+func (s *sum) add(f *File) {
+	s.Bytes += f.Bytes
+	s.Problems += f.Problems
+	read, seen := s.read[f.Path]
+	s.read[f.Path] = read || !f.Unchanged
+	switch {
+	case !seen && f.Unchanged:
+		s.Unchanged++
+	case seen && !read && !f.Unchanged:
+		s.Unchanged--
 	}
-	if f.Err != nil {
-		t.Failed++
+	if delete(s.failed, f.Path); f.Err != nil {
+		s.failed[f.Path] = true
 	}
 	for i := range f.Sessions {
 		if n := f.Sessions[i].New; n > 0 {
-			t.Sessions++
-			t.Entries += n
+			s.sessions[f.Sessions[i].ID] = true
+			s.Entries += n
 		}
 	}
+	s.Files, s.Failed, s.Sessions = len(s.read), len(s.failed), len(s.sessions)
 }
 
 // Result is what became of all sources.
@@ -156,17 +175,18 @@ type run struct {
 	im  *transcript.Importer
 	req Request
 
-	mu     sync.Mutex // guards what follows, and calls of Each
-	total  Result
-	totals map[string]*Total
-	failed error // what Each returned
+	mu       sync.Mutex // guards what follows, and calls of Each
+	total    *sum
+	totals   map[string]*sum // by format
+	failures []*File
+	failed   error // what Each returned
 
 	size int64 // of all sources
 	done atomic.Int64
 }
 
 func newRun(im *transcript.Importer, r Request) *run {
-	run := &run{req: r, totals: make(map[string]*Total)}
+	run := &run{req: r, total: newSum(), totals: make(map[string]*sum)}
 	own := *im
 	own.Progress = func(n int64) {
 		if im.Progress != nil {
@@ -292,15 +312,18 @@ func (r *run) account(ctx context.Context, src discover.Source, f *File) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.total.failed[f.Path] { // the last time: this one counts
+		r.failures = slices.DeleteFunc(r.failures, func(o *File) bool { return o.Path == f.Path })
+	}
 	r.total.add(f)
 	if f.Format != "" {
 		if r.totals[f.Format] == nil {
-			r.totals[f.Format] = &Total{}
+			r.totals[f.Format] = newSum()
 		}
 		r.totals[f.Format].add(f)
 	}
 	if f.Err != nil {
-		r.total.Failures = append(r.total.Failures, f)
+		r.failures = append(r.failures, f)
 	}
 	if r.req.Each != nil && r.failed == nil {
 		r.failed = r.req.Each(f)
@@ -311,11 +334,10 @@ func (r *run) account(ctx context.Context, src discover.Source, f *File) error {
 func (r *run) result() *Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	result := r.total
-	result.ByFormat = []FormatTotal{}
+	result := Result{Total: r.total.Total, ByFormat: []FormatTotal{}, Failures: slices.Clone(r.failures)}
 	for _, format := range all.Formats() {
 		if t := r.totals[format.Name]; t != nil {
-			result.ByFormat = append(result.ByFormat, FormatTotal{format.Name, format.Title, *t})
+			result.ByFormat = append(result.ByFormat, FormatTotal{format.Name, format.Title, t.Total})
 		}
 	}
 	return &result

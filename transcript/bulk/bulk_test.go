@@ -210,7 +210,7 @@ func TestWatchImportsWhatGrows(t *testing.T) {
 			}
 			write(t, path, talk(id(1), rounds+1))
 		})
-	if err != nil || r.Entries != 3 {
-		t.Errorf("got %+v, %v", r.Total, err)
+	if err != nil || r.Entries != 3 || r.Files != 1 || r.Sessions != 1 || r.Unchanged != 0 {
+		t.Errorf("got %+v, %v; want three entries of one session in one file", r.Total, err)
 	}
 }
