@@ -90,7 +90,7 @@ func (p *importPrinter) sayFidelity(path string, s *coppice.ImportedSession) {
 	}
 	p.say("%s: %s in %s (%d known)", path, render.Counted(s.New, "new entry", "new entries"), state, s.Known)
 	if s.Revised > 0 {
-		p.say("  %s changed in the source: the new versions are on other branches", render.Counted(s.Revised, "record", "records"))
+		p.say("  %s changed in the source: the old and the new versions are on different branches", render.Counted(s.Revised, "record", "records"))
 	}
 	for _, f := range s.Fidelity {
 		p.say("  %d × %s → %s", f.N, f.What, f.Became)
