@@ -17,6 +17,7 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
 
@@ -132,16 +133,8 @@ func readLines(ctx context.Context, f *transcript.File, to transcript.Sink) erro
 		if err != nil {
 			return err
 		}
-		v, err := loose.Parse(line.Data)
-		switch {
-		case err != nil && line.Torn: // still being written
-		case err != nil || !v.IsObject():
-			r.lines++ // the program counts it too
-			to.Problem(transcript.Problem{Pos: line.Pos, Line: line.No, Reason: "not a JSON object"})
-		default:
-			if err := r.message(loose.Value(v.Raw()), line.Span); err != nil {
-				return err
-			}
+		if err := r.line(line); err != nil {
+			return err
 		}
 	}
 	return r.compaction(meta.Get("summary").Text(), meta.Get("skip").Int(), meta.Get("updated_at").Time(time.Local))
@@ -154,7 +147,7 @@ type reader struct {
 	created time.Time
 
 	seen  map[string]int // how often a message has occurred
-	lines int            // read so far
+	lines int            // read so far, as the program counts them
 	ids   []string       // of the messages
 	at    []int          // the line that each of them was
 	chat  chat
@@ -167,6 +160,24 @@ func (r *reader) begin(f *transcript.File, form string, meta any) error {
 	return r.to.Begin(transcript.Conversation{
 		ID: r.key, Created: r.created, Extra: map[string]any{factForm: form, factMeta: meta},
 	})
+}
+
+// line adds the messages of a line: more than one where lines ran together. The
+// program counts every line once, even those that it cannot read.
+func (r *reader) line(line transcript.Line) error {
+	objects, problems := jsonl.Parse(line)
+	for _, p := range problems {
+		r.to.Problem(p)
+	}
+	for _, o := range objects {
+		if err := r.message(o.Value, o.Span); err != nil {
+			return err
+		}
+	}
+	if len(objects)+len(problems) > 0 {
+		r.lines++
+	}
+	return nil
 }
 
 // message adds a message. It has no id: its content and how often that has
@@ -183,7 +194,6 @@ func (r *reader) message(m loose.Value, span transcript.Span) error {
 		record.Parent = transcript.Root
 	}
 	r.ids, r.at = append(r.ids, record.ID), append(r.at, r.lines)
-	r.lines++
 	what, became := "thinking without an answer", "remark"
 	if m := record.Entry.Message; m != nil {
 		what, became = m.Role+" message", "message"

@@ -58,6 +58,27 @@ func TestAfterCompaction(t *testing.T) {
 	}
 }
 
+// TestLinesThatRanTogether: the messages on one line are all read, and the lines to
+// skip are counted as the program counts them.
+func TestLinesThatRanTogether(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.jsonl")
+	say := func(text string) string { return `{"role":"user","content":"` + text + `"}` }
+	write(t, path, say("one")+say("two")+"\n"+`{"role":"us`+"\n"+say("three")+"\n"+say("four")+`{"role":`)
+	write(t, strings.TrimSuffix(path, ".jsonl")+".meta.json", `{"key":"k","summary":"s","skip":2,"created_at":"2026-01-01T00:00:00Z"}`)
+	c := transcripttest.Collect(t, picoclaw.Format(), transcripttest.Open(t, path))
+	var got []string
+	records := c.Conversations[0].Records
+	for _, r := range records[:len(records)-1] {
+		got = append(got, r.Entry.Message.Content[0].Text.Content)
+	}
+	if diff := cmp.Diff([]string{"one", "two", "three", "four"}, got); diff != "" {
+		t.Errorf("messages differ (-want +got):\n%s", diff)
+	}
+	if cut := records[len(records)-1].Entry.Compaction; len(c.Problems) != 1 || cut == nil || cut.FirstKeptEntryID != records[2].ID {
+		t.Errorf("there are the problems %v, and the summary is %+v", c.Problems, cut)
+	}
+}
+
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -29,7 +29,7 @@ func Objects(ctx context.Context, f *transcript.File, to transcript.Sink) iter.S
 				yield(Object{}, err)
 				return
 			}
-			objects, problems := parse(line)
+			objects, problems := Parse(line)
 			for _, p := range problems {
 				to.Problem(p)
 			}
@@ -56,8 +56,9 @@ func Each(ctx context.Context, f *transcript.File, to transcript.Sink, do func(O
 	return nil
 }
 
-// parse returns the line's objects, and what is wrong with the rest of it.
-func parse(line transcript.Line) (objects []Object, problems []transcript.Problem) {
+// Parse returns a line's objects, and what is wrong with the rest of it, as Objects
+// yields and reports them. Where both are empty the line is not done yet.
+func Parse(line transcript.Line) (objects []Object, problems []transcript.Problem) {
 	if line.Cut {
 		return nil, problem(line, fmt.Sprintf("the line is longer than %d MiB", transcript.MaxLine>>20))
 	}
