@@ -12,11 +12,16 @@ import (
 // entries each has got.
 func Import(t testing.TB, format *transcript.Format, paths ...string) map[string]int {
 	t.Helper()
+	return importFiles(t, format, Open, paths)
+}
+
+func importFiles(t testing.TB, format *transcript.Format, open opener, paths []string) map[string]int {
+	t.Helper()
 	im := &transcript.Importer{Store: memory.New(nil), Now: Now}
 	sessions := make(map[string]int)
 	for _, again := range []bool{false, true} {
 		for _, path := range paths {
-			report, err := im.Import(t.Context(), format, Open(t, path))
+			report, err := im.Import(t.Context(), format, open(t, path))
 			if err != nil {
 				t.Fatalf("%s: %v", path, err)
 			}

@@ -35,9 +35,14 @@ func Fixtures(t testing.TB, patterns ...string) []string {
 // beside them, which have the ending .txt.
 func ReadFixtures(t *testing.T, format *transcript.Format, patterns ...string) {
 	t.Helper()
+	readFixtures(t, format, Open, patterns)
+}
+
+func readFixtures(t *testing.T, format *transcript.Format, open opener, patterns []string) {
+	t.Helper()
 	for _, path := range Fixtures(t, patterns...) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			c := Collect(t, format, Open(t, path))
+			c := Collect(t, format, open(t, path))
 			CheckTree(t, c)
 			Golden(t, strings.TrimSuffix(path, filepath.Ext(path))+".txt", Outline(c))
 		})

@@ -10,6 +10,8 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 )
 
+type opener = func(t testing.TB, path string) *transcript.File
+
 // Suite is what the standard tests of a format must know of it. Whatever is left empty is
 // not tested.
 type Suite struct {
@@ -17,6 +19,9 @@ type Suite struct {
 	// Fixtures are patterns of files. What is found in each is compared with the outline
 	// beside it, which has the ending .txt.
 	Fixtures []string
+	// Open, if it is set, opens the fixtures and what was made, for formats that tell
+	// something by the path. It is the function Open otherwise.
+	Open func(t testing.TB, path string) *transcript.File
 	// Made, if it is set, makes files that cannot be fixtures, such as databases.
 	Made func(t testing.TB) []string
 	// Sessions is how many sessions the fixtures and what was made become. Importing them a
@@ -40,8 +45,11 @@ type Suite struct {
 // real ones what is there.
 func Standard(t *testing.T, s Suite) {
 	t.Helper()
+	if s.Open == nil {
+		s.Open = Open
+	}
 	if len(s.Fixtures) > 0 {
-		t.Run("read", func(t *testing.T) { ReadFixtures(t, s.Format, s.Fixtures...) })
+		t.Run("read", func(t *testing.T) { readFixtures(t, s.Format, s.Open, s.Fixtures) })
 	}
 	if s.Sessions > 0 {
 		t.Run("twice is once", s.twice)
@@ -65,9 +73,16 @@ func (s *Suite) twice(t *testing.T) {
 	if s.Made != nil {
 		paths = append(paths, s.Made(t)...)
 	}
-	if got := Import(t, s.Format, paths...); len(got) != s.Sessions {
+	got := importFiles(t, s.Format, s.Open, paths)
+	if len(got) != s.Sessions {
 		t.Errorf("the fixtures become %d sessions, want %d", len(got), s.Sessions)
 	}
+	for _, entries := range got {
+		if entries > 0 {
+			return
+		}
+	}
+	t.Error("the fixtures have no entries")
 }
 
 func (s *Suite) detect(t *testing.T) {
