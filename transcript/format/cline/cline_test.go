@@ -16,7 +16,12 @@ const (
 	sessions = "testdata/sessions/*/*.messages.json"
 )
 
-func TestRead(t *testing.T) { transcripttest.ReadFixtures(t, cline.Format(), fixtures, sessions) }
+func TestStandard(t *testing.T) {
+	transcripttest.Standard(t, transcripttest.Suite{
+		Format: cline.Format(), Fixtures: []string{fixtures, sessions}, Sessions: 2,
+		Name: "x.json", Detected: map[string]bool{`{"model":"m","messages":[{"role":"user","content":"hi"}]}`: false},
+	})
+}
 
 func FuzzRead(f *testing.F) { transcripttest.FuzzReader(f, cline.Format(), fixtures, sessions) }
 
@@ -58,13 +63,6 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestImport: importing twice is importing once.
-func TestImport(t *testing.T) {
-	if got := transcripttest.Import(t, cline.Format(), transcripttest.Fixtures(t, fixtures, sessions)...); len(got) != 2 {
-		t.Errorf("the fixtures become %d sessions, want 2", len(got))
-	}
-}
-
 // TestSessions: the sessions of Cline 3 are found, where the environment says that they
 // are, and are Cline's under any name.
 func TestSessions(t *testing.T) {
@@ -94,8 +92,5 @@ func TestSessions(t *testing.T) {
 		if !cline.Format().Detect(transcript.FileOf("copy.json", data)) {
 			t.Errorf("%s is not detected under another name", path)
 		}
-	}
-	if cline.Format().Detect(transcript.FileOf("x.json", []byte(`{"model":"m","messages":[{"role":"user","content":"hi"}]}`))) {
-		t.Error("a request is taken for a session")
 	}
 }

@@ -3,7 +3,6 @@ package pi_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,28 +25,32 @@ func collect(t *testing.T, path string) *transcript.Collected {
 	return c
 }
 
-func fixtures(t testing.TB) []string {
-	t.Helper()
-	var all []string
-	for _, pattern := range []string{"testdata/*.jsonl", "testdata/*/*.jsonl"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, found...)
-	}
-	return all
+const (
+	fixtures = "testdata/*.jsonl"
+	forks    = "testdata/fork/*.jsonl"
+)
+
+// TestStandard reads every entry type and role, the tree, three versions, titles and
+// damage.
+func TestStandard(t *testing.T) {
+	transcripttest.Standard(t, transcripttest.Suite{
+		Format: pi.Format(), Fixtures: []string{fixtures}, Sessions: 4,
+		Name: "x.jsonl",
+		Detected: map[string]bool{
+			`{"type":"session","version":3,"id":"x","cwd":"/p"}`:                                     true,
+			`{"type":"session","id":"x","cwd":"/p","provider":"p"}`:                                  true, // version 1
+			"{\"type\":\"title\"}\n{\"type\":\"session\",\"version\":3,\"id\":\"x\",\"cwd\":\"/p\"}": true,
+			`{"type":"session","id":"x","version":1,"timestamp":"2024-01-01T10:00:00Z","cwd":"/p"}`:  false, // Coppice's own
+			`{"type":"message","id":"x"}`:                                                            false,
+			``:                                                                                       false,
+		},
+		Samples: []string{"pi/*/*.jsonl"}, Count: count,
+	})
 }
 
-// TestRead compares what is found in each fixture with the outline beside it:
-// every entry type and role, the tree, three versions, titles, damage, forks.
-func TestRead(t *testing.T) {
-	for _, path := range fixtures(t) {
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			got := transcripttest.Outline(collect(t, path))
-			transcripttest.Golden(t, strings.TrimSuffix(path, ".jsonl")+".txt", got)
-		})
-	}
+// TestForks: forks that repeat their original become branches of it.
+func TestForks(t *testing.T) {
+	transcripttest.Standard(t, transcripttest.Suite{Format: pi.Format(), Fixtures: []string{forks}, Sessions: 2})
 }
 
 // TestReadWithoutHeader reads what is left of a file that lost its beginning, and
@@ -64,27 +67,6 @@ func TestReadWithoutHeader(t *testing.T) {
 	a, again, b := read("/a.jsonl", message), read("/a.jsonl", message), read("/b.jsonl", `{"type":"session","cwd":"/p"}`)
 	if len(a.Records) != 1 || a.ID == "" || a.ID != again.ID || a.ID == b.ID {
 		t.Errorf("conversations are %q, %q and %q", a.ID, again.ID, b.ID)
-	}
-}
-
-func TestDetect(t *testing.T) {
-	tests := []struct {
-		name, text string
-		want       bool
-	}{
-		{"version 3", `{"type":"session","version":3,"id":"x","cwd":"/p"}`, true},
-		{"version 1", `{"type":"session","id":"x","cwd":"/p","provider":"p"}`, true},
-		{"a title first", "{\"type\":\"title\"}\n{\"type\":\"session\",\"version\":3,\"id\":\"x\",\"cwd\":\"/p\"}", true},
-		{"Coppice's own", `{"type":"session","id":"x","version":1,"timestamp":"2024-01-01T10:00:00Z","cwd":"/p"}`, false},
-		{"something else", `{"type":"message","id":"x"}`, false},
-		{"nothing", "", false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := pi.Format().Detect(transcript.FileOf("x.jsonl", []byte(tt.text))); got != tt.want {
-				t.Errorf("it is detected: %v, want %v", got, tt.want)
-			}
-		})
 	}
 }
 
@@ -113,7 +95,7 @@ func TestPlaces(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, path := range fixtures(f) {
+	for _, path := range transcripttest.Fixtures(f, fixtures, forks) {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			f.Fatal(err)
@@ -133,14 +115,4 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
-}
-
-// TestImport: importing twice is importing once, and forks that repeat their
-// original become branches of it.
-func TestImport(t *testing.T) {
-	for pattern, want := range map[string]int{"testdata/fork/*.jsonl": 2, "testdata/*.jsonl": 4} {
-		if got := transcripttest.Import(t, pi.Format(), transcripttest.Fixtures(t, pattern)...); len(got) != want {
-			t.Errorf("%s becomes %d sessions, want %d", pattern, len(got), want)
-		}
-	}
 }
