@@ -87,6 +87,9 @@ func (h *house) plantSources() {
 	h.Helper()
 	files, err := filepath.Glob("../../transcript/format/*/testdata")
 	h.must(err)
+	if len(files) == 0 {
+		h.Fatal("there are no transcripts to put secrets into")
+	}
 	for _, root := range files {
 		n := 0
 		h.must(filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -97,7 +100,7 @@ func (h *house) plantSources() {
 			n++
 			text, err := os.ReadFile(path)
 			h.must(err)
-			place := filepath.Join(h.sources, strings.TrimPrefix(path, "../../transcript"))
+			place := filepath.Join(h.sources, strings.TrimPrefix(path, "../../transcript/format"))
 			h.must(os.MkdirAll(filepath.Dir(place), 0o700))
 			text = planted.ReplaceAll(text, []byte("${1}DB_PASSWORD="+strings.ReplaceAll(h.password, "$", "$$")+" bare "+strings.ReplaceAll(h.password, "$", "$$")+" and "+h.token+" "))
 			if ext == ".md" {
