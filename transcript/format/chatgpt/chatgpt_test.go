@@ -21,16 +21,12 @@ func collect(t *testing.T, f *transcript.File) *transcript.Collected {
 	return transcripttest.Collect(t, chatgpt.Format(), f)
 }
 
-func fixture(t *testing.T) *transcript.File {
-	t.Helper()
-	return transcripttest.Open(t, "testdata/conversations.json")
-}
-
-// TestTree has all kinds of content, branches, and a damaged tree: a missing
+// TestStandard reads all kinds of content, branches, and a damaged tree: a missing
 // parent, a circle, no id and no current node.
-func TestTree(t *testing.T) {
-	got := collect(t, fixture(t))
-	transcripttest.Golden(t, "testdata/conversations.golden", transcripttest.Outline(got))
+func TestStandard(t *testing.T) {
+	transcripttest.Standard(t, transcripttest.Suite{
+		Format: chatgpt.Format(), Fixtures: []string{"testdata/*.json"}, Sessions: 2,
+	})
 }
 
 func TestArchive(t *testing.T) {

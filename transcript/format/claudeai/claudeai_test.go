@@ -13,11 +13,15 @@ import (
 	"github.com/coppice-dev/coppice/transcript/transcripttest"
 )
 
-// TestTree has all kinds of blocks, and conversations with and without parents:
+const fixtures = "testdata/*.json"
+
+// TestStandard reads all kinds of blocks, and conversations with and without parents:
 // in old exports, another message of the same sender is a second try.
-func TestTree(t *testing.T) {
-	got := transcripttest.Collect(t, claudeai.Format(), transcripttest.Open(t, "testdata/conversations.json"))
-	transcripttest.Golden(t, "testdata/conversations.golden", transcripttest.Outline(got))
+func TestStandard(t *testing.T) {
+	transcripttest.Standard(t, transcripttest.Suite{
+		Format: claudeai.Format(), Fixtures: []string{fixtures}, Sessions: 3,
+		Name: "other.json", Detected: map[string]bool{`{"mapping":{}}`: false},
+	})
 }
 
 func TestArchive(t *testing.T) {
@@ -49,10 +53,8 @@ func TestArchive(t *testing.T) {
 			t.Errorf("%d conversations, counts %v", len(got.Conversations), got.Counts)
 		}
 	}
-	for name, content := range map[string]string{"other.json": `{"mapping":{}}`, "broken.zip": "PK\x03\x04rest"} {
-		if claudeai.Format().Detect(transcript.FileOf(name, []byte(content))) {
-			t.Errorf("%s is taken for an export", name)
-		}
+	if claudeai.Format().Detect(transcript.FileOf("broken.zip", []byte("PK\x03\x04rest"))) {
+		t.Error("a broken archive is taken for an export")
 	}
 }
 
@@ -81,13 +83,4 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-func FuzzRead(f *testing.F) {
-	data, err := os.ReadFile("testdata/conversations.json")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(data)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		_, _ = transcript.Collect(t.Context(), claudeai.Format(), transcript.FileOf("conversations.json", data))
-	})
-}
+func FuzzRead(f *testing.F) { transcripttest.FuzzReader(f, claudeai.Format(), fixtures) }

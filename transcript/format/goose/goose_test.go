@@ -2,7 +2,6 @@ package goose_test
 
 import (
 	"errors"
-	"os"
 	"testing"
 
 	"github.com/coppice-dev/coppice/session"
@@ -11,15 +10,26 @@ import (
 	"github.com/coppice-dev/coppice/transcript/transcripttest"
 )
 
-const fixture = "testdata/20250601_101500.jsonl"
+const fixtures = "testdata/*.jsonl"
 
-func TestLines(t *testing.T) {
-	got := transcripttest.Collect(t, goose.Format(), transcripttest.Open(t, fixture))
-	transcripttest.Golden(t, "testdata/lines.golden", transcripttest.Outline(got))
+func TestStandard(t *testing.T) {
+	transcripttest.Standard(t, transcripttest.Suite{
+		Format: goose.Format(), Fixtures: []string{fixtures},
+		Made: func(t testing.TB) []string { return []string{database(t)} }, Sessions: 4,
+		Name: "x.jsonl",
+		Detected: map[string]bool{
+			`{"working_dir":"/p"}`: true,
+			`{"working_dir":"/p"}` + "\n" + `{"role":"user","created":1,"content":[]}`: true,
+			`{"working_dir":"/p"}` + "\n" + `{"x":1}`:                                  false,
+			`{"type":"session","description":"x"}`:                                     false,
+			`[]`:                                                                       false,
+		},
+	})
 }
 
-func TestDatabase(t *testing.T) {
-	path := transcripttest.Database(t, "sessions.db",
+func database(t testing.TB) string {
+	t.Helper()
+	return transcripttest.Database(t, "sessions.db",
 		`CREATE TABLE sessions(id TEXT PRIMARY KEY, name TEXT, description TEXT, session_type TEXT, working_dir TEXT, created_at TIMESTAMP, accumulated_cost REAL, provider_name TEXT, model_config_json TEXT, parent_session_id TEXT)`,
 		`CREATE TABLE messages(id INTEGER PRIMARY KEY AUTOINCREMENT, message_id TEXT, session_id TEXT, role TEXT, content_json TEXT, created_timestamp INTEGER, metadata_json TEXT)`,
 		`CREATE TABLE usage_ledger(session_id TEXT, created_timestamp INTEGER, model TEXT, input_tokens INTEGER, output_tokens INTEGER, total_tokens INTEGER, cache_read_tokens INTEGER, cache_write_tokens INTEGER, cost REAL)`,
@@ -37,7 +47,10 @@ func TestDatabase(t *testing.T) {
 		 (NULL, '20260101_2', 'user', '[{"type":"toolResponse","id":"t","toolResult":{"status":"success","value":{"content":[{"type":"text","text":"x"}],"isError":true}}}]', 1767225607, NULL)`,
 		`INSERT INTO usage_ledger VALUES('20260101_1', 1767225602, 'claude-sonnet-4-5', 1000, 50, 1050, 700, 100, 0.01), ('20260101_1', 1767225605, 'gpt-5', 10, 5, 15, 0, 0, NULL), ('20260101_1', 1767229999, 'gpt-5', 1, 1, 2, 0, 0, NULL)`,
 	)
-	got := transcripttest.Collect(t, goose.Format(), transcripttest.Open(t, path))
+}
+
+func TestDatabase(t *testing.T) {
+	got := transcripttest.Collect(t, goose.Format(), transcripttest.Open(t, database(t)))
 	// Rows without an id are named by a hash, which the fixture need not have.
 	for i, r := range got.Conversations[1].Records {
 		if r.ID == "" {
@@ -57,20 +70,6 @@ func TestExport(t *testing.T) {
 	_, err := transcript.Collect(t.Context(), goose.Format(), transcript.FileOf("s.json", []byte(text[:100])))
 	if !errors.Is(err, session.ErrCorrupt) {
 		t.Errorf("half an export gives %v, want ErrCorrupt", err)
-	}
-}
-
-func TestDetect(t *testing.T) {
-	for text, want := range map[string]bool{
-		`{"working_dir":"/p"}`: true,
-		`{"working_dir":"/p"}` + "\n" + `{"role":"user","created":1,"content":[]}`: true,
-		`{"working_dir":"/p"}` + "\n" + `{"x":1}`:                                  false,
-		`{"type":"session","description":"x"}`:                                     false,
-		`[]`:                                                                       false,
-	} {
-		if got := goose.Format().Detect(transcript.FileOf("x.jsonl", []byte(text))); got != want {
-			t.Errorf("%s: detected is %t", text, got)
-		}
 	}
 }
 
@@ -103,13 +102,4 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-func FuzzRead(f *testing.F) {
-	data, err := os.ReadFile(fixture)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(data)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		_, _ = transcript.Collect(t.Context(), goose.Format(), transcript.FileOf("x.jsonl", data))
-	})
-}
+func FuzzRead(f *testing.F) { transcripttest.FuzzReader(f, goose.Format(), fixtures) }

@@ -29,9 +29,11 @@ const fixture = "testdata/2026-01-02_101500.json"
 
 var env = transcript.Env{Home: "/home/u", Getenv: func(string) string { return "" }, GOOS: "linux"}
 
-func TestRead(t *testing.T) {
-	got := transcripttest.Collect(t, openagent.Format(), transcripttest.Open(t, fixture))
-	transcripttest.Golden(t, "testdata/session.golden", transcripttest.Outline(got))
+func TestStandard(t *testing.T) {
+	transcripttest.Standard(t, transcripttest.Suite{
+		Format: openagent.Format(), Fixtures: []string{fixture}, Sessions: 1,
+		Name: "x.json", Detected: map[string]bool{`{"messages":[]}`: false},
+	})
 }
 
 func TestIndexIsNoSession(t *testing.T) {
@@ -49,9 +51,6 @@ func TestBadFiles(t *testing.T) {
 	nameless := transcript.FileOf("/d/2026.json", []byte(`{"metadata":{"session_id":"","total_tokens":0},"messages":[]}`))
 	if got := transcripttest.Collect(t, openagent.Format(), nameless); got.Conversations[0].ID != "2026" {
 		t.Errorf("a session without an id is called %q, want its file's name", got.Conversations[0].ID)
-	}
-	if openagent.Format().Detect(transcript.FileOf("x.json", []byte(`{"messages":[]}`))) {
-		t.Error("any list of messages is taken for a session")
 	}
 }
 
@@ -253,16 +252,7 @@ func TestLosses(t *testing.T) {
 	}
 }
 
-func FuzzRead(f *testing.F) {
-	data, err := os.ReadFile(fixture)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(data)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		_, _ = transcript.Collect(t.Context(), openagent.Format(), transcript.FileOf("x.json", data))
-	})
-}
+func FuzzRead(f *testing.F) { transcripttest.FuzzReader(f, openagent.Format(), fixture) }
 
 // A token_count of 0 means that nobody counted. Taken for a count it would make
 // the message cost nothing in a window.

@@ -35,11 +35,11 @@ var (
 	second = filepath.Join("testdata", "session_20260401_130000_aaaa0002.json")
 )
 
-func TestRead(t *testing.T) {
-	for path, golden := range map[string]string{first: "testdata/first.golden", second: "testdata/second.golden"} {
-		got := transcripttest.Collect(t, penguin.Format(), transcripttest.Open(t, path))
-		transcripttest.Golden(t, golden, transcripttest.Outline(got))
-	}
+func TestStandard(t *testing.T) {
+	transcripttest.Standard(t, transcripttest.Suite{
+		Format: penguin.Format(), Fixtures: []string{first, second}, Sessions: 2,
+		Name: "x.json", Detected: map[string]bool{`{"messages":[]}`: false},
+	})
 }
 
 func TestCheckpoint(t *testing.T) {
@@ -181,9 +181,6 @@ func TestBadFiles(t *testing.T) {
 			t.Errorf("%s gives %v, want ErrCorrupt", f.Path, err)
 		}
 	}
-	if penguin.Format().Detect(transcript.FileOf("x.json", []byte(`{"messages":[]}`))) {
-		t.Error("any list of messages is taken for a session")
-	}
 	if got := transcripttest.Collect(t, penguin.Format(), transcripttest.Open(t, second+".bak")); len(got.Conversations) != 0 {
 		t.Error("a backup is taken for a session of its own")
 	}
@@ -268,13 +265,4 @@ func TestChainIsOneConversation(t *testing.T) {
 	}
 }
 
-func FuzzRead(f *testing.F) {
-	data, err := os.ReadFile(first)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(data)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		_, _ = transcript.Collect(t.Context(), penguin.Format(), transcript.FileOf("x.json", data))
-	})
-}
+func FuzzRead(f *testing.F) { transcripttest.FuzzReader(f, penguin.Format(), first) }

@@ -29,11 +29,11 @@ var (
 	lines    = filepath.Join("testdata", "agent_main_cli_1.jsonl")
 )
 
-func TestRead(t *testing.T) {
-	for path, golden := range map[string]string{document: "testdata/json.golden", lines: "testdata/jsonl.golden"} {
-		got := transcripttest.Collect(t, picoclaw.Format(), transcripttest.Open(t, path))
-		transcripttest.Golden(t, golden, transcripttest.Outline(got))
-	}
+func TestStandard(t *testing.T) {
+	transcripttest.Standard(t, transcripttest.Suite{
+		Format: picoclaw.Format(), Fixtures: []string{document, lines}, Sessions: 2,
+		Place: ".picoclaw/workspace/sessions", Match: "a.jsonl", Pass: "a.meta.json",
+	})
 }
 
 // TestAfterCompaction: when the program rewrites a file without the lines that it
@@ -328,13 +328,4 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-func FuzzRead(f *testing.F) {
-	data, err := os.ReadFile(document)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(data)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		_, _ = transcript.Collect(t.Context(), picoclaw.Format(), transcript.FileOf("x.json", data))
-	})
-}
+func FuzzRead(f *testing.F) { transcripttest.FuzzReader(f, picoclaw.Format(), document) }
