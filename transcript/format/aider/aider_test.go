@@ -19,26 +19,27 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fixture is read under a name of its own, because ids are made of the path.
-func fixture(t testing.TB) *transcript.File {
+const fixture = "testdata/history.md"
+
+// open opens a file under its name alone, because ids are made of the path.
+func open(t testing.TB, path string) *transcript.File {
 	t.Helper()
-	data, err := os.ReadFile("testdata/history.md")
+	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return transcript.FileOf("history.md", data)
+	return transcript.FileOf(filepath.Base(path), data)
 }
 
-func TestHistory(t *testing.T) {
-	got := transcripttest.Collect(t, aider.Format(), fixture(t))
-	transcripttest.Golden(t, "testdata/history.golden", transcripttest.Outline(got))
+func TestStandard(t *testing.T) {
+	transcripttest.Standard(t, transcripttest.Suite{Format: aider.Format(), Fixtures: []string{fixture}, Open: open, Sessions: 3})
 }
 
 // TestRunsOfOneSecond: two runs with equal headers are two conversations, and
 // stay the same ones when the file is read again.
 func TestRunsOfOneSecond(t *testing.T) {
-	first := transcripttest.Collect(t, aider.Format(), fixture(t)).Conversations
-	second := transcripttest.Collect(t, aider.Format(), fixture(t)).Conversations
+	first := transcripttest.Collect(t, aider.Format(), open(t, fixture)).Conversations
+	second := transcripttest.Collect(t, aider.Format(), open(t, fixture)).Conversations
 	if len(first) != 3 || first[0].ID == first[1].ID {
 		t.Fatalf("%d conversations, the first two %s and %s", len(first), first[0].ID, first[1].ID)
 	}
@@ -91,7 +92,7 @@ func TestSamples(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	data, err := os.ReadFile("testdata/history.md")
+	data, err := os.ReadFile(fixture)
 	if err != nil {
 		f.Fatal(err)
 	}

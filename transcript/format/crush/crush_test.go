@@ -17,8 +17,9 @@ var schema = []string{
 	`CREATE TABLE messages(id TEXT PRIMARY KEY, session_id TEXT, role TEXT, parts TEXT, model TEXT, created_at INTEGER, updated_at INTEGER, finished_at INTEGER, provider TEXT, is_summary_message INTEGER)`,
 }
 
-func TestRead(t *testing.T) {
-	path := transcripttest.Database(t, ".crush/crush.db", append(schema,
+func database(t testing.TB) string {
+	t.Helper()
+	return transcripttest.Database(t, ".crush/crush.db", append(slices.Clone(schema),
 		`INSERT INTO sessions VALUES('s1', NULL, 'Fix the port', 9, 5000, 600, 0.02, 1767225660, 1767225600, 'm8', '[{"content":"find it","status":"completed"}]')`,
 		`INSERT INTO sessions VALUES('m2$$c1', 's1', 'Search', 1, 0, 0, 0, 1767225640, 1767225630, NULL, '')`,
 		`INSERT INTO sessions VALUES('title-s1', 's1', 'Generate a title', 0, 60, 8, 0, 1767225602, 1767225601, NULL, NULL)`,
@@ -34,6 +35,16 @@ func TestRead(t *testing.T) {
 		`INSERT INTO messages VALUES('n1', 'm2$$c1', 'user', 'not json', NULL, 1767225630, 0, NULL, NULL, 0)`,
 		`INSERT INTO messages VALUES('n2', 'm2$$c1', 'user', '[{"type":"text","data":{"text":"search"}}]', NULL, 1767225631, 0, NULL, NULL, 0)`,
 	)...)
+}
+
+func TestStandard(t *testing.T) {
+	transcripttest.Standard(t, transcripttest.Suite{
+		Format: crush.Format(), Made: func(t testing.TB) []string { return []string{database(t)} }, Sessions: 2,
+	})
+}
+
+func TestRead(t *testing.T) {
+	path := database(t)
 	got := transcripttest.Collect(t, crush.Format(), transcripttest.Open(t, path))
 	project := filepath.Dir(filepath.Dir(path))
 	if got.Conversations[0].CWD != project {

@@ -10,57 +10,52 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store/memory"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/format/dataset"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/transcripttest"
 )
 
-var fixtures = map[string]*transcript.Format{
-	"sharegpt.json": dataset.ShareGPT(), "llama-factory.jsonl": dataset.LlamaFactory(), "alpaca.json": dataset.Alpaca(),
-	"lmsys.jsonl": dataset.Chats(), "oasst.jsonl": dataset.OASST(), "preference.jsonl": dataset.Preference(),
-	"ultrachat.jsonl": dataset.UltraChat(), "mt/question.jsonl": dataset.MTBench(), "bfcl.jsonl": dataset.BFCL(),
+// fixtures are files, their formats, and how many sessions they become.
+var fixtures = map[string]struct {
+	format   *transcript.Format
+	sessions int
+}{
+	"sharegpt.json":       {dataset.ShareGPT(), 4},
+	"llama-factory.jsonl": {dataset.LlamaFactory(), 2},
+	"alpaca.json":         {dataset.Alpaca(), 3},
+	"lmsys.jsonl":         {dataset.Chats(), 2},
+	"oasst.jsonl":         {dataset.OASST(), 3},
+	"preference.jsonl":    {dataset.Preference(), 5},
+	"ultrachat.jsonl":     {dataset.UltraChat(), 1},
+	"mt/question.jsonl":   {dataset.MTBench(), 2},
+	"bfcl.jsonl":          {dataset.BFCL(), 1},
 }
 
-// open gives a fixture a path that is the same everywhere.
-func open(t testing.TB, name string) *transcript.File {
+// open gives a file a path that is the same everywhere.
+func open(t testing.TB, path string) *transcript.File {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", name))
+	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return transcript.FileOf("/data/"+filepath.Base(name), data)
+	return transcript.FileOf("/data/"+filepath.Base(path), data)
 }
 
-func TestRead(t *testing.T) {
-	for name, format := range fixtures {
+func TestStandard(t *testing.T) {
+	for name, want := range fixtures {
 		t.Run(name, func(t *testing.T) {
-			got := transcripttest.Collect(t, format, open(t, name))
-			transcripttest.Golden(t, filepath.Join("testdata", filepath.Base(name)+".golden"), transcripttest.Outline(got))
+			transcripttest.Standard(t, transcripttest.Suite{
+				Format: want.format, Fixtures: []string{filepath.Join("testdata", name)}, Open: open, Sessions: want.sessions,
+			})
 		})
-	}
-}
-
-// TestTwice: importing twice is importing once.
-func TestTwice(t *testing.T) {
-	for name, format := range fixtures {
-		importer := transcript.Importer{Store: memory.New(nil)}
-		first, err := importer.Import(t.Context(), format, open(t, name))
-		if err != nil || first.New() == 0 {
-			t.Fatalf("%s: %d new, %v", name, first.New(), err)
-		}
-		second, err := importer.Import(t.Context(), format, open(t, name))
-		if err != nil || second.New() != 0 {
-			t.Errorf("%s: %d new at the second time, %v", name, second.New(), err)
-		}
 	}
 }
 
 func TestDetect(t *testing.T) {
 	for name, want := range fixtures {
 		for _, format := range dataset.Formats() {
-			if format.Detect(open(t, name)) != (format.Name == want.Name) {
+			if format.Detect(open(t, filepath.Join("testdata", name))) != (format.Name == want.format.Name) {
 				t.Errorf("%s: is it %s?", name, format.Name)
 			}
 		}
@@ -91,7 +86,7 @@ func TestQuestionsBeside(t *testing.T) {
 
 // TestShareGPTRoundTrip: a record that is imported and exported has equal values.
 func TestShareGPTRoundTrip(t *testing.T) {
-	c := transcripttest.Collect(t, dataset.ShareGPT(), open(t, "sharegpt.json"))
+	c := transcripttest.Collect(t, dataset.ShareGPT(), open(t, filepath.Join("testdata", "sharegpt.json")))
 	data, err := os.ReadFile(filepath.Join("testdata", "sharegpt.json"))
 	if err != nil {
 		t.Fatal(err)

@@ -12,8 +12,9 @@ import (
 	"github.com/coppice-dev/coppice/transcript/transcripttest"
 )
 
-func TestRead(t *testing.T) {
-	path := transcripttest.Database(t, "logs.db",
+func database(t testing.TB) string {
+	t.Helper()
+	return transcripttest.Database(t, "logs.db",
 		`CREATE TABLE conversations(id TEXT PRIMARY KEY, name TEXT, model TEXT)`,
 		`CREATE TABLE responses(id TEXT PRIMARY KEY, model TEXT, prompt TEXT, system TEXT, options_json TEXT, response TEXT, conversation_id TEXT, datetime_utc TEXT, input_tokens INTEGER, output_tokens INTEGER, token_details TEXT, resolved_model TEXT)`,
 		`CREATE TABLE tool_calls(id INTEGER PRIMARY KEY, response_id TEXT, name TEXT, arguments TEXT, tool_call_id TEXT)`,
@@ -31,7 +32,17 @@ func TestRead(t *testing.T) {
 		`INSERT INTO tool_calls VALUES(1, 'r1', 'look', '{"n":1}', 't1'), (2, 'r1', 'smell', 'oops', 't2')`,
 		`INSERT INTO tool_results VALUES(1, 'r2', 'look', 'fur', 't1', NULL), (2, 'r2', 'smell', '', 't2', 'NoNose')`,
 	)
-	got := transcripttest.Collect(t, llm.Format(), transcripttest.Open(t, path))
+}
+
+func TestStandard(t *testing.T) {
+	transcripttest.Standard(t, transcripttest.Suite{
+		Format: llm.Format(), Made: func(t testing.TB) []string { return []string{database(t)} }, Sessions: 2,
+		Detected: map[string]bool{`{}`: false},
+	})
+}
+
+func TestRead(t *testing.T) {
+	got := transcripttest.Collect(t, llm.Format(), transcripttest.Open(t, database(t)))
 	transcripttest.Golden(t, "testdata/logs.golden", transcripttest.Outline(got))
 }
 
@@ -58,9 +69,6 @@ func TestPlaces(t *testing.T) {
 	vars["LLM_USER_PATH"] = t.TempDir()
 	if got := llm.Format().Places(env)[0].Dir; got != filepath.Join(vars["LLM_USER_PATH"], "logs.db") {
 		t.Errorf("with a path of its own the log is at %s", got)
-	}
-	if llm.Format().Detect(transcript.FileOf("x", []byte("{}"))) {
-		t.Error("a document is taken for a database")
 	}
 }
 

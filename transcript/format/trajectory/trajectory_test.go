@@ -6,54 +6,48 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/coppice-dev/coppice/store/memory"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/format/trajectory"
 	"github.com/coppice-dev/coppice/transcript/transcripttest"
 )
 
-var fixtures = map[string]*transcript.Format{
-	"tau-bench.json": trajectory.TauBench(), "task-7.traj": trajectory.SWEAgent(), "steps.traj": trajectory.SWEAgent(),
-	"mini.traj.json": trajectory.SWEAgent(), "openhands.jsonl": trajectory.OpenHands(), "events.json": trajectory.OpenHands(),
+// fixtures are files, their formats, and how many sessions they become.
+var fixtures = map[string]struct {
+	format   *transcript.Format
+	sessions int
+}{
+	"tau-bench.json":  {trajectory.TauBench(), 1},
+	"task-7.traj":     {trajectory.SWEAgent(), 1},
+	"steps.traj":      {trajectory.SWEAgent(), 1},
+	"mini.traj.json":  {trajectory.SWEAgent(), 1},
+	"openhands.jsonl": {trajectory.OpenHands(), 2},
+	"events.json":     {trajectory.OpenHands(), 1},
 }
 
-func open(t testing.TB, name string) *transcript.File {
+// open gives a file a path that is the same everywhere.
+func open(t testing.TB, path string) *transcript.File {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", name))
+	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return transcript.FileOf("/data/"+name, data)
+	return transcript.FileOf("/data/"+filepath.Base(path), data)
 }
 
-func TestRead(t *testing.T) {
-	for name, format := range fixtures {
+func TestStandard(t *testing.T) {
+	for name, want := range fixtures {
 		t.Run(name, func(t *testing.T) {
-			got := transcripttest.Collect(t, format, open(t, name))
-			transcripttest.Golden(t, filepath.Join("testdata", name+".golden"), transcripttest.Outline(got))
+			transcripttest.Standard(t, transcripttest.Suite{
+				Format: want.format, Fixtures: []string{filepath.Join("testdata", name)}, Open: open, Sessions: want.sessions,
+			})
 		})
-	}
-}
-
-// TestTwice: importing twice is importing once.
-func TestTwice(t *testing.T) {
-	for name, format := range fixtures {
-		importer := transcript.Importer{Store: memory.New(nil)}
-		first, err := importer.Import(t.Context(), format, open(t, name))
-		if err != nil || first.New() == 0 {
-			t.Fatalf("%s: %d new, %v", name, first.New(), err)
-		}
-		second, err := importer.Import(t.Context(), format, open(t, name))
-		if err != nil || second.New() != 0 {
-			t.Errorf("%s: %d new at the second time, %v", name, second.New(), err)
-		}
 	}
 }
 
 func TestDetect(t *testing.T) {
 	for name, want := range fixtures {
 		for _, format := range trajectory.Formats() {
-			if format.Detect(open(t, name)) != (format.Name == want.Name) {
+			if format.Detect(open(t, filepath.Join("testdata", name))) != (format.Name == want.format.Name) {
 				t.Errorf("%s: is it %s?", name, format.Name)
 			}
 		}

@@ -63,11 +63,11 @@ func TestRead(t *testing.T) {
 	transcripttest.Golden(t, "testdata/threads.golden", transcripttest.Outline(c))
 }
 
-// TestImport: importing twice is importing once.
-func TestImport(t *testing.T) {
-	if got := transcripttest.Import(t, zed.Format(), database(t)); len(got) != 3 {
-		t.Errorf("the threads become %d sessions, want 3", len(got))
-	}
+func TestStandard(t *testing.T) {
+	transcripttest.Standard(t, transcripttest.Suite{
+		Format: zed.Format(), Made: func(t testing.TB) []string { return []string{database(t)} }, Sessions: 3,
+		Detected: map[string]bool{strings.Repeat("x", 100): false},
+	})
 }
 
 // FuzzThread lets the fuzzer make documents of threads.
@@ -92,8 +92,5 @@ func TestPlaces(t *testing.T) {
 		if dir := filepath.Join(home, want, "threads", "threads.db"); places[0].Dir != dir {
 			t.Errorf("on %s the place is %s, want %s", goos, places[0].Dir, dir)
 		}
-	}
-	if zed.Format().Detect(transcript.FileOf("x", []byte(strings.Repeat("x", 100)))) {
-		t.Error("a file that is no database is detected")
 	}
 }
