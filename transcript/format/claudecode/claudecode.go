@@ -41,7 +41,7 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	return newReader(ctx, f, to).read(ctx)
 }
 
-// metaTypes are the types of lines that have no uuid and that no other program
+// metaTypes are the types of lines that are not of the tree and that no other program
 // writes.
 var metaTypes = map[string]bool{
 	"summary": true, "file-history-snapshot": true, "queue-operation": true, "custom-title": true, "ai-title": true,

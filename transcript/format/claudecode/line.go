@@ -143,6 +143,10 @@ func (l *line) clears() bool {
 	return false
 }
 
+// isRemark reports whether the line is about the session and not of its tree. The SDK
+// gives some of these lines a uuid, too.
+func (l *line) isRemark() bool { return len(l.uuid) == 0 || metaTypes[string(l.typ)] }
+
 // repeats reports whether the line is one of another session under its own id: a
 // fork's copy of it, which says nothing new.
 func (l *line) repeats() bool { return len(l.copyOf) > 0 && bytes.Equal(l.copyOf, l.uuid) }

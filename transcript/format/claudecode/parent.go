@@ -88,7 +88,7 @@ func firstLine(f *transcript.File) *line {
 		text, rest, _ := bytes.Cut(head, []byte{'\n'})
 		head = rest
 		var l line
-		if l.parse(text) == nil && len(l.uuid) > 0 {
+		if l.parse(text) == nil && !l.isRemark() {
 			return &l
 		}
 	}

@@ -546,7 +546,7 @@ func TestReadFork(t *testing.T) {
 	saveAs(t, filepath.Join(dir, other+".jsonl"), new(script).tree("progress", first, "", `"data":{}`).user(second, first, "go").b.String())
 	fork := new(script).
 		tree("user", transcript.HashID("copy"), "", `"forkedFrom":{"sessionId":"`+other+`","messageUuid":"`+second+`"},"message":{"role":"user","content":"go"}`).
-		line(`{"type":"custom-title","customTitle":"go (fork)","sessionId":"` + sessionID + `"}`).
+		line(`{"type":"custom-title","customTitle":"go (fork)","sessionId":"` + sessionID + `","uuid":"` + transcript.HashID("title") + `"}`).
 		line(`{"type":"tag","tag":"old","sessionId":"` + sessionID + `"}`).line(`{"type":"tag","tag":"later","sessionId":"` + sessionID + `"}`)
 	c := transcripttest.Collect(t, claudecode.Format(), transcripttest.Open(t, saveAs(t, filepath.Join(dir, sessionID+".jsonl"), fork.b.String()))).Conversations[0]
 	if c.Relation != session.RelationFork || c.Parent != first || c.Extra["forked_from"] != other {

@@ -106,7 +106,7 @@ func (r *reader) needsReplay(ctx context.Context, pos, no int64, saved *state) (
 			}
 			return true, nil // there may be several on it
 		}
-		if len(l.uuid) == 0 {
+		if l.isRemark() {
 			continue
 		}
 		parent := l.parent
@@ -285,7 +285,7 @@ func (r *reader) line(text *transcript.Line) error {
 
 // object reads what stands on a line.
 func (r *reader) object(l *line, text *transcript.Line) error {
-	if len(l.uuid) == 0 {
+	if l.isRemark() {
 		r.remark(l)
 		return nil
 	}
