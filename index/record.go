@@ -170,6 +170,9 @@ func (rec *record) salvage(line []byte) {
 // fill takes from an entry what the index wants.
 func (r *lineReader) fill(ctx context.Context, rec *record, e *session.Entry) {
 	rec.time, rec.isSaid = millis(e.Timestamp), e.Type.IsSaid()
+	if e.IsRepeated() && session.CarryOf(e) < session.CarryCopy { // what it says is found where it was said
+		return
+	}
 	switch {
 	case e.Message != nil:
 		rec.isMessage, rec.role = true, e.Message.Role

@@ -68,6 +68,17 @@ func (e *Entry) BeginsTurn() bool {
 	return e.Message != nil && e.Message.Role == RoleUser && !hasResults(e.Message)
 }
 
+// RepeatedByCompaction is what the member "injected" of a message's metadata says if the
+// message is one of those before a compaction, and stands after it once more so that
+// the model goes on seeing it.
+const RepeatedByCompaction = "compaction"
+
+// IsRepeated reports whether the entry is a message that a compaction repeats. It is
+// sent like any other, but nobody said it again: it does not count as a message.
+func (e *Entry) IsRepeated() bool {
+	return e.Message != nil && e.Message.Metadata["injected"] == RepeatedByCompaction
+}
+
 // Add adds the next entry of the conversation.
 func (p *Pairs) Add(e *Entry) Added {
 	at, before := p.now.entries, len(p.refs)

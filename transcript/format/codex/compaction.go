@@ -20,9 +20,6 @@ import (
 // Otherwise it keeps nothing, the messages are added after it once more, and the system
 // messages that Codex dropped are edited out of the context.
 
-// injectedByCompaction marks the messages that a compaction repeats.
-const injectedByCompaction = "compaction"
-
 // summaryPrefix begins the summaries that Codex makes itself. They come last in the
 // history.
 const summaryPrefix = "Another language model started to solve this problem and produced a summary of its thinking process. " +
@@ -213,7 +210,7 @@ func (r *reader) repeat(item loose.Value, l *line) error {
 		return nil
 	}
 	for _, e := range entries {
-		setMetadata(e.Message, "injected", injectedByCompaction)
+		setMetadata(e.Message, "injected", session.RepeatedByCompaction)
 		if e.Message.Role == session.RoleAssistant {
 			if err := r.answered(e, l, fingerprint(item)...); err != nil {
 				return err

@@ -141,7 +141,7 @@ func (w *writer) conversation() error {
 	kept := 0
 	for i, e := range c.Entries {
 		place, ok := w.index[e.ID]
-		if ok && place <= at || kept == i && isRepeated(&e) { // up to the compaction itself, or what it keeps or repeats
+		if ok && place <= at || kept == i && e.IsRepeated() { // up to the compaction itself, or what it keeps or repeats
 			kept = i + 1
 		}
 	}
@@ -151,18 +151,13 @@ func (w *writer) conversation() error {
 	return w.entries(c.Entries[kept:], at)
 }
 
-// isRepeated reports whether an entry is a message that a compaction of Codex repeats.
-func isRepeated(e *session.Entry) bool {
-	return e.Message != nil && e.Message.Metadata["injected"] == injectedByCompaction
-}
-
 // before writes what the model no longer sees.
 func (w *writer) before(path []session.Entry) error {
 	for i := 0; i < len(path); i++ {
 		e := &path[i]
 		if e.Compaction != nil {
 			history := []session.Entry{*e}
-			for ; i+1 < len(path) && (isRepeated(&path[i+1]) || path[i+1].ContextEdit != nil); i++ {
+			for ; i+1 < len(path) && (path[i+1].IsRepeated() || path[i+1].ContextEdit != nil); i++ {
 				history = append(history, path[i+1])
 			}
 			if err := w.compacted(e, history); err != nil {
@@ -303,7 +298,7 @@ func statesOf(path []session.Entry) []session.State {
 func (w *writer) show(e *session.Entry) {
 	m := e.Message
 	isUser := m.Role == session.RoleUser
-	if isUser && isInjected(m.Content) || isRepeated(e) || m.Metadata["injected"] == injectedByFork || !isUser && m.Role != session.RoleAssistant {
+	if isUser && isInjected(m.Content) || e.IsRepeated() || m.Metadata["injected"] == injectedByFork || !isUser && m.Role != session.RoleAssistant {
 		return
 	}
 	for i := range m.Content {
