@@ -2,6 +2,7 @@ package codex
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/coppice-dev/coppice/provider/openai"
 	"github.com/coppice-dev/coppice/session"
@@ -16,7 +17,11 @@ func (w *writer) items(entries []session.Entry) ([]json.RawMessage, error) {
 		return nil, err
 	}
 	for _, n := range messages.Notes {
-		w.lose(n.Entry, "content", n.What)
+		what := "content"
+		if strings.HasPrefix(n.What, "thinking") { // by the name under which it is looked for
+			what = "thinking"
+		}
+		w.lose(n.Entry, what, n.What)
 	}
 	id := ""
 	if len(entries) > 0 {

@@ -215,7 +215,34 @@ func TestWriteCompacted(t *testing.T) {
 	for _, l := range out.Losses {
 		losses = append(losses, l.EntryID+": "+l.What)
 	}
-	if diff := cmp.Diff([]string{"a1: content", "interrupted:c1: content", "x1: custom entry", "l0: label"}, losses); diff != "" {
+	if diff := cmp.Diff([]string{"a1: thinking", "interrupted:c1: content", "x1: custom entry", "l0: label"}, losses); diff != "" {
 		t.Errorf("losses differ (-want +got):\n%s", diff)
+	}
+}
+
+// TestThinkingIsLostOnce: what the writer says of a thought is not said again by the
+// comparison with what was read back.
+func TestThinkingIsLostOnce(t *testing.T) {
+	first := "a1"
+	s, err := transcripttest.ScriptOf(t.Context(), session.Header{ID: "s", CreatedAt: transcripttest.Now()}, []session.Entry{
+		{Type: session.TypeMessage, ID: first, Timestamp: transcripttest.Now(), Message: &session.MessageEntry{
+			Role: session.RoleUser, Content: []session.Content{session.Text("Hi")},
+		}},
+		{Type: session.TypeMessage, ID: "a2", ParentID: &first, Timestamp: transcripttest.Now(), Message: &session.MessageEntry{
+			Role: session.RoleAssistant, Provider: "anthropic", Content: []session.Content{
+				{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: "Hm.", Signature: "sealed"}}, session.Text("Hello"),
+			},
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &transcript.Exporter{Env: transcript.Env{Home: "/home/ada", Getenv: func(string) string { return "" }}}
+	out, err := x.Prepare(t.Context(), codex.Format(), s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Losses) != 1 || out.Losses[0].EntryID != "a2" {
+		t.Errorf("the losses are %+v, want one thought of a2", out.Losses)
 	}
 }
