@@ -146,7 +146,7 @@ func noHomeDir(op string) error {
 
 func (h *Home) openStore(_ context.Context, dir string) (err error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !h.opts.Create {
-		return &session.Error{Op: "open home", Path: dir, Kind: session.ErrNotExist}
+		return &session.Error{Op: "look for sessions in", Path: dir, Kind: session.ErrNotExist}
 	}
 	if h.store, err = file.Open(dir, h.storeOptions()); err != nil {
 		return err

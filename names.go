@@ -132,10 +132,13 @@ func (h *Home) byPlace(ctx context.Context, given string, place int) (string, er
 }
 
 func invalidCount(n int) error {
-	if n == 0 {
+	switch n {
+	case 0:
 		return errors.New("there are no sessions")
+	case 1:
+		return errors.New("there is only one session")
 	}
-	return errors.New("there are only " + strconv.Itoa(n))
+	return errors.New("there are only " + strconv.Itoa(n) + " sessions")
 }
 
 // maxPrefixed is how many sessions with the same beginning are looked up at most.

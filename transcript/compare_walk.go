@@ -239,7 +239,7 @@ func (c *comparison) aside(asides, got *reading) bool {
 func (c *comparison) loseAll(left *reading) {
 	for ; left.first() != nil; left.next() {
 		if !c.excused[left.first().entry] {
-			c.lose(left.first().entry, lossAside, "there are only those there")
+			c.lose(left.first().entry, lossAside, "the format has no place for it")
 		}
 	}
 }

@@ -44,7 +44,7 @@ func exportCommand(a *app) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runExport(cmd.Context(), args, &f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.format, "format", "", "md, html, json or jsonl; default: FILE's ending, or md")
+	flags.StringVar(&f.format, "format", "", "as md, html, json or jsonl; default: FILE's ending, or md")
 	flags.StringVarP(&f.out, "output", "o", "", "write to `FILE`, or into the directory DIR/")
 	flags.StringVar(&f.leaf, "leaf", "", "the `entry` at which the path ends (not with json, jsonl)")
 	flags.BoolVar(&f.inline, "inline", false, "with jsonl: fill in the content that is kept in blobs")

@@ -97,7 +97,11 @@ func (a *app) runLs(cmd *cobra.Command, f *lsFlags, args []string) error {
 	now := time.Now()
 	for _, arg := range args {
 		if err := f.list.Narrow(arg, now); err != nil {
-			return hinted(usageError{err}, command("search", []string{arg})+" searches in what was said")
+			hint := command("search", []string{arg}) + " searches in what was said"
+			if strings.HasPrefix(arg, "@") {
+				hint = command("show", []string{arg}) + " shows one session"
+			}
+			return hinted(usageError{err}, hint)
 		}
 	}
 	r, err := f.request(cmd, now)

@@ -30,8 +30,11 @@ func searchCommand(a *app) *cobra.Command {
 Every word must match, in any form. Also: "an exact phrase"; a OR b; -not; prefix*.
 Code matches as a whole and by its parts: parseHeader, parse, header. To search for an
 option, put -- before the query: search -- --no-verify.
-Filters can be part of the query: role:user tool:bash model:… tag:… agent:…
-project:… cwd:… session:… since:7d until:2026-03-01 branch:live
+Filters can be part of the query:
+
+  role:user tool:bash model:… tag:… agent:… project:… cwd:… session:…
+  since:7d until:2026-03-01 branch:live
+
 The exit code is 1 if nothing was found.`,
 		Example: "  coppice search retry backoff\n" +
 			"  coppice search '\"connection refused\" role:tool since:30d'\n" +

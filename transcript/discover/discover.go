@@ -143,6 +143,9 @@ func (l *list) add(src Source) {
 // links in a directory: they may lead anywhere, and round in circles.
 func (l *list) walk(path string) error {
 	info, err := os.Stat(path)
+	if wrong, ok := errors.AsType[*fs.PathError](err); ok {
+		return &fs.PathError{Op: "import", Path: path, Err: wrong.Err} // not "stat", which nobody asked for
+	}
 	if err != nil {
 		return err
 	}
