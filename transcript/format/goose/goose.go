@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/records"
 	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
 )
 
@@ -91,20 +92,17 @@ func readLines(ctx context.Context, f *transcript.File, to transcript.Sink) erro
 }
 
 func readExport(f *transcript.File, to transcript.Sink) error {
-	data, err := f.ReadAll()
+	whole, err := records.Whole(f)
 	if err != nil {
 		return err
 	}
-	v, err := loose.Parse(data)
-	if err != nil {
-		return &session.Error{Op: "read", Path: f.Path, Kind: session.ErrCorrupt, Err: err}
-	}
+	v := whole.Value
 	r := reader{to: to}
 	if err := r.begin(conversation(v, filepath.Base(f.Path))); err != nil {
 		return err
 	}
 	for m := range v.Get("conversation").Items() {
-		if err := r.message(m, m.Get("content"), m.Get("metadata"), transcript.Span{Len: int64(len(data))}); err != nil {
+		if err := r.message(m, m.Get("content"), m.Get("metadata"), whole.Span); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/records"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
@@ -62,21 +63,18 @@ func isIndex(f *transcript.File) bool {
 }
 
 func read(_ context.Context, f *transcript.File, to transcript.Sink) error {
-	data, err := f.ReadAll()
+	whole, err := records.Whole(f)
 	if err != nil {
 		return err
 	}
-	v, err := loose.Parse(data)
-	if err != nil {
-		return &session.Error{Op: "read", Path: f.Path, Kind: session.ErrCorrupt, Err: err}
-	}
+	v := whole.Value
 	if isIndex(f) {
 		for range v.Get("sessions").Items() {
 			to.Count("line of the index", "left to the session's own file", 1)
 		}
 		return nil
 	}
-	return readSession(f, v, transcript.Span{Len: int64(len(data))}, to)
+	return readSession(f, v, whole.Span, to)
 }
 
 func readSession(f *transcript.File, v loose.Value, span transcript.Span, to transcript.Sink) error {

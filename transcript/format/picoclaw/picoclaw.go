@@ -19,6 +19,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/records"
 )
 
 const (
@@ -82,20 +83,17 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	if strings.HasSuffix(f.Path, ".jsonl") {
 		return readLines(ctx, f, to)
 	}
-	data, err := f.ReadAll()
+	whole, err := records.Whole(f)
 	if err != nil {
 		return err
 	}
-	v, err := loose.Parse(data)
-	if err != nil {
-		return &session.Error{Op: "read", Path: f.Path, Kind: session.ErrCorrupt, Err: err}
-	}
+	v := whole.Value
 	r := reader{to: to, key: v.Get("key").Text(), created: v.Get("created").Time(time.Local), seen: make(map[string]int)}
 	if err := r.begin(f, formJSON, residueOfMeta(v)); err != nil {
 		return err
 	}
 	for m := range v.Get("messages").Items() {
-		if err := r.message(m, transcript.Span{Len: int64(len(data))}); err != nil {
+		if err := r.message(m, whole.Span); err != nil {
 			return err
 		}
 	}
