@@ -90,3 +90,32 @@ func (s *Script) settleBills() {
 		}
 	}
 }
+
+// lostBills returns the loss of what responses cost that no message came of, if a format
+// has no place for that: less was read back than the path has.
+func (s *Script) lostBills(read *Collected) []Loss {
+	var have, got session.Spent
+	carried := make(map[string]bool)
+	for i := range s.Path {
+		have.Add(&s.Path[i])
+		if s.Path[i].Message != nil {
+			carried[session.ResponseKey(&s.Path[i])] = true
+		}
+	}
+	for _, c := range read.Conversations {
+		for i := range c.Records {
+			got.Add(&c.Records[i].Entry)
+		}
+	}
+	if got.Reported >= have.Reported {
+		return nil
+	}
+	var losses []Loss
+	for i := range s.Path {
+		e := &s.Path[i]
+		if bill, ok := session.BillOf(e); ok && e.Custom != nil && !carried[bill.Response] {
+			losses = append(losses, Loss{EntryID: e.ID, What: "usage", Why: "a response without a message has no place there"})
+		}
+	}
+	return losses
+}
