@@ -56,3 +56,22 @@ func TestFunc(t *testing.T) {
 		})
 	}
 }
+
+// answering is a function that returns a message.
+func answering(m *session.MessageEntry) func(context.Context, *provider.Request, func(string) error) (*session.MessageEntry, error) {
+	return func(context.Context, *provider.Request, func(string) error) (*session.MessageEntry, error) {
+		return m, nil
+	}
+}
+
+// telling is a function that tells pieces of text.
+func telling(pieces ...string) func(context.Context, *provider.Request, func(string) error) (*session.MessageEntry, error) {
+	return func(_ context.Context, _ *provider.Request, tell func(string) error) (*session.MessageEntry, error) {
+		for _, text := range pieces {
+			if err := tell(text); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	}
+}
