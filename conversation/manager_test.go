@@ -250,7 +250,9 @@ func TestListGoesByActivity(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	m := newManager(t, dir, 100)
-	older, newer := say(t, m, "", user("1")), say(t, m, "", user("2"))
+	older := say(t, m, "", user("1"))
+	time.Sleep(2 * time.Millisecond)
+	newer := say(t, m, "", user("2"))
 	said := must(m.LoadSession(older))(t).Messages[0].Timestamp
 	s := must(session.Load(filepath.Join(dir, older+".jsonl")))(t)
 	must(s.SetTags("garden", "winter"))(t)
@@ -263,7 +265,8 @@ func TestListGoesByActivity(t *testing.T) {
 			t.Errorf("%s: %+v", name, list)
 		}
 	}
-	// What was said since it was last listed is in the list.
+	// What was said since it was last listed is in the list. Lists go by milliseconds.
+	time.Sleep(2 * time.Millisecond)
 	must(m.AddMessage(older, assistant("3")))(t)
 	if list := must(m.ListConversations(0, 0))(t); list[0].ID != older || list[0].MessageCount != 2 {
 		t.Errorf("%+v", list)
