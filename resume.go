@@ -71,8 +71,8 @@ func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, 
 		return result, nil
 	}
 	// What the program has is another state of the conversation. It stays.
-	anew := imported && origin.Format == in && keeps(format, env, origin.Path)
-	if err := t.writeToResume(ctx, c, format, env, anew, result); err != nil {
+	newID := imported && origin.Format == in && keeps(format, env, origin.Path)
+	if err := t.writeToResume(ctx, c, format, env, newID, result); err != nil {
 		return nil, err
 	}
 	return result, nil
@@ -128,7 +128,7 @@ func (r *ResumeRequest) getenv() func(string) string {
 }
 
 // writeToResume gives the program the conversation.
-func (t *Transfer) writeToResume(ctx context.Context, c *Conversation, format *transcript.Format, env transcript.Env, anew bool, result *ResumeResult) error {
+func (t *Transfer) writeToResume(ctx context.Context, c *Conversation, format *transcript.Format, env transcript.Env, newID bool, result *ResumeResult) error {
 	if format.Write == nil {
 		return &session.Error{
 			Op: "resume", Name: c.Name, Err: invalid("%s no longer has the conversation, and Coppice cannot write its files", format.Title),
@@ -136,7 +136,7 @@ func (t *Transfer) writeToResume(ctx context.Context, c *Conversation, format *t
 		}
 	}
 	x := &transcript.Exporter{Env: env, Ledger: transcript.LedgerOf(t.home.store), Subagents: t.home.subagentsOf}
-	done, err := x.Export(ctx, c.Session, format, transcript.Destination{Anew: anew})
+	done, err := x.Export(ctx, c.Session, format, transcript.Destination{NewID: newID})
 	if err != nil {
 		return err
 	}

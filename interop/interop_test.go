@@ -54,8 +54,8 @@ func TestUnpairedCallsAndResults(t *testing.T) {
 	}
 }
 
-// TestModelSpeaksEveryDialect: the model calls the tool that it is told to call if that is
-// on offer, and talks once the call is answered. What it was sent comes out as facts.
+// TestModelSpeaksEveryDialect: the model calls its tool if a request offers it, and talks
+// once the call is answered. What it was sent comes out as facts.
 func TestModelSpeaksEveryDialect(t *testing.T) {
 	first := map[string]string{
 		"/v1/messages":                     `{"tools":[{"name":"look"}],"messages":[{"role":"user","content":"hi"}]`,

@@ -14,8 +14,8 @@ import (
 )
 
 // model is a language model on loopback. It speaks the dialects of the providers,
-// records every request, and answers each with a text of its own. If it is told to
-// call a tool, it does so once in every conversation that offers the tool.
+// records every request, and answers each with a text of its own. After willCall, it calls
+// the tool once in every conversation that offers it.
 //
 // It reads and writes the dialects on its own, not with package provider: what is wrong
 // there must not look right here.

@@ -51,7 +51,8 @@ func (f Func) Encode(r *Request) (*Encoded, error) {
 	return &Encoded{Body: append(body, `]}`...)}, nil
 }
 
-// Stream calls Answer. What it does not tell itself is told when it is complete.
+// Stream calls Answer. If Answer tells nothing on the way, the whole message becomes
+// events when it returns.
 func (f Func) Stream(ctx context.Context, r *Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if err := r.Check(); err != nil {

@@ -84,7 +84,7 @@ func with(list []session.Entry, at int, blocks ...session.Content) []session.Ent
 	return list
 }
 
-// prepare writes a conversation in a format and returns what is said to be lost.
+// prepare writes a conversation in a format and returns the announced losses.
 func prepare(t *testing.T, entries []session.Entry, format *transcript.Format) ([]transcript.Loss, error) {
 	t.Helper()
 	d := newDesk(t)
@@ -108,7 +108,7 @@ func prepare(t *testing.T, entries []session.Entry, format *transcript.Format) (
 	return out.Losses, nil
 }
 
-// TestExportCompares: what an export does not hold is an error, or is said to be lost.
+// TestExportCompares: what an export does not hold is an error or an announced loss.
 func TestExportCompares(t *testing.T) {
 	type entries = []session.Entry
 	same := func(list entries) entries { return list }

@@ -27,9 +27,9 @@ type Destination struct {
 	// Force replaces a conversation that is there already and is not what this
 	// session wrote. It stays beside as .bak.
 	Force bool
-	// Anew gives the conversation a new id in the program, if it came from there: the
-	// files that it came from stay as they are.
-	Anew bool
+	// NewID gives the conversation a new id in the program, even if it came from there:
+	// the files that it came from stay as they are.
+	NewID bool
 }
 
 // Exported is what an export has written.
@@ -60,7 +60,7 @@ func (x *Exporter) Export(ctx context.Context, s *session.Session, format *Forma
 	if err != nil {
 		return nil, err
 	}
-	if to.Anew {
+	if to.NewID {
 		script.NativeID = ""
 	}
 	script.OneFile = to.Nowhere || filepath.Ext(to.Path) == ".json"

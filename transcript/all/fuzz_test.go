@@ -15,8 +15,8 @@ import (
 	"github.com/coppice-dev/coppice/transcript/transcripttest"
 )
 
-// FuzzExport: what any reader makes of any bytes, any writer writes so that it reads back
-// as the same conversation but for what is said to be lost, or the export is refused.
+// FuzzExport: whatever a reader makes of any bytes, every writer either refuses it or
+// writes a file that reads back as the same conversation, except for the announced losses.
 func FuzzExport(f *testing.F) {
 	formats := all.Formats()
 	writers := slices.DeleteFunc(all.Formats(), func(f *transcript.Format) bool { return f.Write == nil })
