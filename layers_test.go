@@ -31,7 +31,8 @@ var floors = [][]string{
 	{"redact"},
 	{"session"},
 	{"session/clean", "index/...", "window/...", "provider/...", "keyed/..."},
-	{"agent/...", "conversation/...", "transcript/...", "render/...", "upkeep"},
+	{"agent/..."},
+	{"conversation/...", "transcript/...", "render/...", "upkeep"},
 	{"internal/demo"},
 	{"."}, // the floor that every face stands on
 	{"server/...", "client/..."},

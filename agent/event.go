@@ -1,0 +1,126 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// EventType says what an Event tells.
+type EventType string
+
+// The types of events, and which fields they have besides those of every event.
+const (
+	TurnStart EventType = "turn_start" // a turn begins, or goes on
+	TurnEnd   EventType = "turn_end"   // Outcome, and Err if it failed
+
+	MessageStart  EventType = "message_start"  // the model begins to answer
+	MessageUpdate EventType = "message_update" // Update: the answer grows
+	MessageEnd    EventType = "message_end"    // Entry: a message is in the log: the user's, the model's, or results
+	// MessageDropped means that what was shown since MessageStart is no longer to be
+	// counted on: the attempt failed before anything of it could be kept. Err says why.
+	MessageDropped EventType = "message_dropped"
+
+	ToolWaiting EventType = "tool_waiting" // Call: it must be approved
+	ToolStart   EventType = "tool_start"   // Call: it runs now
+	ToolEnd     EventType = "tool_end"     // Call, Result: it has run, or was refused
+
+	CompactionStart EventType = "compaction_start" // the summary is being written
+	CompactionEnd   EventType = "compaction_end"   // Compacted, or Err if it failed
+
+	Retry EventType = "retry" // Retry: the request failed and will be sent again
+	Error EventType = "error" // Err: something went wrong that did not end the turn
+
+	// Missed means that this subscriber was too slow: Missed events were left out
+	// before this one. What they told is in the log.
+	Missed EventType = "missed"
+)
+
+// Event is a piece of news from an agent. Subscribers share what it points to, so
+// they must not change it.
+type Event struct {
+	Type EventType `json:"type"`
+	// Number counts the events of an agent, from 1.
+	Number  int64     `json:"number"`
+	Time    time.Time `json:"time"`
+	Session string    `json:"session"`
+
+	Entry     *session.Entry  `json:"entry,omitempty"`
+	Update    *provider.Event `json:"update,omitempty"`
+	Call      *Call           `json:"call,omitempty"`
+	Result    *Result         `json:"result,omitempty"`
+	Compacted *Compacted      `json:"compacted,omitempty"`
+	Retry     *provider.Retry `json:"retry,omitempty"`
+	Outcome   *Outcome        `json:"outcome,omitempty"`
+	Missed    int64           `json:"missed,omitempty"`
+	Error     string          `json:"error,omitempty"`
+
+	// Err is the error itself, for errors.Is.
+	Err error `json:"-"`
+}
+
+// Outcome is how a turn ended.
+type Outcome struct {
+	// Message is the model's last message, or nil if it said nothing; Entry is its id.
+	Message *session.MessageEntry `json:"message,omitempty"`
+	Entry   string                `json:"entry,omitempty"`
+	// Stop is why the turn ended: the model's stop reason, or one of StopApproval
+	// and StopMaxSteps.
+	Stop  string `json:"stop"`
+	Steps int    `json:"steps"` // how often the model was asked
+	// Usage adds up what the requests of the turn cost.
+	Usage session.Usage `json:"usage"`
+	// Waiting are the calls that must be approved before the turn can go on.
+	Waiting []Pending `json:"waiting,omitempty"`
+}
+
+// Reasons why a turn ended that no model gives.
+const (
+	StopApproval = "approval"  // calls wait for approval
+	StopMaxSteps = "max_steps" // the model was asked Options.MaxSteps times
+)
+
+// CallState says how far an unanswered call has come.
+type CallState string
+
+// The states of a call that has no result.
+const (
+	CallNew     CallState = "new"     // it never started
+	CallWaiting CallState = "waiting" // it waits for approval
+	CallRunning CallState = "running" // it was started; nobody knows how far it came
+)
+
+// Pending is a call that has no result yet.
+type Pending struct {
+	Call
+	Entry string    `json:"entry"` // the message that has the call
+	State CallState `json:"state"`
+}
+
+// Compacted says what a compaction did.
+type Compacted struct {
+	Entry        string `json:"entry"` // the compaction, for Undo
+	FirstKept    string `json:"first_kept"`
+	TokensBefore int    `json:"tokens_before"`
+	TokensAfter  int    `json:"tokens_after"`
+	// Reason is why it happened: "window", "overflow" or "asked".
+	Reason string `json:"reason"`
+}
+
+// Status is where an agent stands.
+type Status struct {
+	Session string `json:"session"`
+	Leaf    string `json:"leaf"`
+	// Provider, Model and Thinking are what the next request goes to.
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+	Thinking string `json:"thinking,omitempty"`
+	// Tokens is the size of the next request's conversation: as reported where the
+	// provider did, counted for the rest. Window is the model's; 0 if not known.
+	Tokens int `json:"tokens"`
+	Window int `json:"window,omitempty"`
+	// Spent is what all responses of the session cost so far.
+	Spent session.Usage `json:"spent"`
+	Busy  bool          `json:"busy,omitempty"` // a turn is under way
+}

@@ -1,0 +1,78 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
+)
+
+// Options say how an agent works. Model must be set.
+type Options struct {
+	Model provider.Model
+	// System is the instructions. They go into the log before the first message, and
+	// again when they change. Default: those of the session, if it has any.
+	System string
+	Tools  []Tool
+	// Thinking is one of the provider's thinking levels. Default: the one in force
+	// in the session.
+	Thinking string
+	// MaxTokens limits an answer. Default: what the provider allows.
+	MaxTokens   int
+	Temperature *float64
+	// Fields are further members of every request: see provider.Request.
+	Fields session.Fields
+
+	// MaxSteps is how often the model may be asked in one turn. Default: 200.
+	MaxSteps int
+	// Parallel is how many calls may run at once. Default: 8.
+	Parallel int
+	// ToolTimeout is how long a call may take. Default: 10 minutes.
+	ToolTimeout time.Duration
+	// MaxOutput is how many bytes of text a result may have. The middle of a longer
+	// one is left out, and the result says so. Default: 48 KiB.
+	MaxOutput int
+
+	// Approve decides about a call of a tool that asks. It may take its time, and is
+	// asked about one call at a time. Default: such calls wait: see Later.
+	Approve func(ctx context.Context, call Call) (Decision, error)
+
+	Compaction Compaction
+	// Counter counts tokens where the provider has not. Default: an estimate.
+	Counter window.Counter
+
+	// Traces gets a span for every turn, request and call, named by OpenTelemetry's
+	// conventions for generative AI. Default: none.
+	Traces trace.TracerProvider
+	// Logger gets what the agent decides on its own. Default: none.
+	Logger *slog.Logger
+}
+
+// Compaction says when and how the beginning of a conversation is replaced by a
+// summary. The zero value compacts when the model's window is nearly full, if its
+// size is known, and when a provider says that the conversation is too long.
+type Compaction struct {
+	// Off leaves the conversation as it is. One that is too long is then an error.
+	Off bool
+	// Window is the size of the window in tokens. Default: the model's.
+	Window int
+	// Reserve is how much of the window stays free for the answer and its thinking.
+	// Default: 16,384, or a quarter of the window if that is less.
+	Reserve int
+	// Keep is how many tokens of the end stay as they are. Default: 20,000, or a
+	// quarter of the window if that is less.
+	Keep int
+	// MaxSummary is how many tokens a summary may have. Default: 4,096, or an eighth
+	// of the window if that is less.
+	MaxSummary int
+	// Model writes the summary. Default: the agent's.
+	Model provider.Model
+	// Instructions say what a summary should pay attention to, in addition to the
+	// usual. Default: none.
+	Instructions string
+}

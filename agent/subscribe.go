@@ -1,0 +1,180 @@
+package agent
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/coppice-dev/coppice/provider"
+)
+
+// defaultBuffer is how many events wait for a subscriber that does not say.
+const defaultBuffer = 1024
+
+// hub passes events on to the subscribers. Publishing never waits for one of them.
+type hub struct {
+	mu     sync.Mutex
+	number int64
+	subs   map[*Subscription]bool
+	closed bool
+}
+
+// Subscription is a listener's place in the line: events wait in it until they are
+// read. Close it when it is no longer read.
+type Subscription struct {
+	hub    *hub
+	max    int
+	mu     sync.Mutex
+	queue  []Event
+	missed int64
+	closed bool
+	wake   chan struct{} // has one element when there may be news
+}
+
+func (h *hub) subscribe(buffer int) *Subscription {
+	if buffer <= 0 {
+		buffer = defaultBuffer
+	}
+	s := &Subscription{hub: h, max: buffer, wake: make(chan struct{}, 1)}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		s.closed = true
+		return s
+	}
+	if h.subs == nil {
+		h.subs = make(map[*Subscription]bool)
+	}
+	h.subs[s] = true
+	return s
+}
+
+// publish numbers an event and hands it to every subscriber, in the same order to all.
+func (h *hub) publish(e Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.number++
+	e.Number, e.Time = h.number, time.Now()
+	if e.Err != nil {
+		e.Error = e.Err.Error()
+	}
+	for s := range h.subs {
+		s.add(e)
+	}
+}
+
+func (h *hub) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for s := range h.subs {
+		s.end()
+	}
+	h.subs = nil
+}
+
+func (s *Subscription) add(e Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch last := len(s.queue) - 1; {
+	case s.closed:
+		return
+	case last >= 0 && s.missed == 0 && joined(&s.queue[last], &e):
+	case len(s.queue) >= s.max:
+		s.missed++
+	default:
+		s.noteMissed()
+		s.queue = append(s.queue, e)
+	}
+	s.signal()
+}
+
+// noteMissed puts what was left out into the line, where it happened.
+func (s *Subscription) noteMissed() {
+	if s.missed > 0 {
+		s.queue = append(s.queue, Event{Type: Missed, Missed: s.missed, Time: time.Now()})
+		s.missed = 0
+	}
+}
+
+// joined adds a piece of text to the piece before it, if both are of one block. The
+// earlier event is the subscriber's own, but its update is shared, so it is replaced.
+func joined(last, next *Event) bool {
+	if last.Type != MessageUpdate || next.Type != MessageUpdate {
+		return false
+	}
+	a, b := last.Update, next.Update
+	if a.Type != b.Type || a.Block != b.Block {
+		return false
+	}
+	switch a.Type {
+	case provider.EventText, provider.EventThinking, provider.EventCallDelta:
+	default:
+		return false
+	}
+	whole := *a
+	whole.Text += b.Text
+	last.Update, last.Number, last.Time = &whole, next.Number, next.Time
+	return true
+}
+
+func (s *Subscription) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Subscription) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.signal()
+}
+
+// Next waits for the next event. ok is false when the agent is closed, or the
+// subscription, and everything was read, or when ctx ends.
+func (s *Subscription) Next(ctx context.Context) (e Event, ok bool) {
+	for {
+		s.mu.Lock()
+		if len(s.queue) == 0 {
+			s.noteMissed()
+		}
+		if len(s.queue) > 0 {
+			e, s.queue = s.queue[0], s.queue[1:]
+			s.mu.Unlock()
+			return e, true
+		}
+		closed := s.closed
+		s.mu.Unlock()
+		if closed {
+			return Event{}, false
+		}
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return Event{}, false
+		}
+	}
+}
+
+// Events yields the events until ctx ends or the subscription does.
+func (s *Subscription) Events(ctx context.Context) iter.Seq[Event] {
+	return func(yield func(Event) bool) {
+		for {
+			e, ok := s.Next(ctx)
+			if !ok || !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// Close ends the subscription. Events that wait can still be read.
+func (s *Subscription) Close() {
+	s.hub.mu.Lock()
+	delete(s.hub.subs, s)
+	s.hub.mu.Unlock()
+	s.end()
+}

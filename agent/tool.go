@@ -1,0 +1,62 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Tool is something that a model may have done for it.
+type Tool struct {
+	provider.Tool
+	// Run does it. It must return soon after ctx ends; one that does not is left
+	// behind, and its result is dropped. An error becomes a result that says so.
+	Run func(ctx context.Context, call Call) (Result, error)
+	// Repeatable says that running a call twice does no more than running it once.
+	// Only such a call is run again after the program died in the middle of it.
+	Repeatable bool
+	// Alone says that a call must not run beside other calls.
+	Alone bool
+	// Ask says that a call must be approved before it runs: see Options.Approve.
+	Ask bool
+	// Timeout is how long a call may take. Default: Options.ToolTimeout.
+	Timeout time.Duration
+	// Files returns the files that a call reads and changes, so that a summary can
+	// name them. Default: what package summary knows about tools of that name.
+	Files func(input json.RawMessage) (read, changed []string)
+}
+
+// Call is a model's wish to have a tool run.
+type Call struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// Input is the arguments: always a JSON object.
+	Input json.RawMessage `json:"input"`
+	// Session is the id of the session in which the call was made.
+	Session string `json:"session,omitempty"`
+}
+
+// Result is what a tool answers.
+type Result struct {
+	Text string `json:"text,omitempty"`
+	// Parts is the answer if it is more than text, such as an image. Default: Text.
+	Parts   []session.Content `json:"parts,omitempty"`
+	IsError bool              `json:"is_error,omitempty"`
+}
+
+// Decision says whether a call may run.
+type Decision string
+
+// The decisions.
+const (
+	// Allow lets the call run.
+	Allow Decision = "allow"
+	// Deny answers the call with a refusal. The model goes on.
+	Deny Decision = "deny"
+	// Later leaves the call waiting. The turn ends, and Session.Decide and
+	// Session.Resume go on from there, perhaps in another program on another day.
+	Later Decision = "later"
+)
