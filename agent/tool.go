@@ -20,8 +20,11 @@ type Tool struct {
 	Repeatable bool
 	// Alone says that a call must not run beside other calls.
 	Alone bool
-	// Ask says that a call must be approved before it runs: see Options.Approve.
-	Ask bool
+	// Ask reports whether a call must be approved before it runs (see Options.Approve),
+	// and why, in words for the person who decides. It is asked before every call, in
+	// parallel too. A call that it asks for never runs without approval, so that Run
+	// may rely on that. Default: no call needs approval. See AskAlways.
+	Ask func(call Call) (ask bool, reason string)
 	// Timeout is how long a call may take. Default: Options.ToolTimeout.
 	Timeout time.Duration
 	// Files returns the files that a call reads and changes, so that a summary can
@@ -37,7 +40,13 @@ type Call struct {
 	Input json.RawMessage `json:"input"`
 	// Session is the id of the session in which the call was made.
 	Session string `json:"session,omitempty"`
+	// Reason is why the call must be approved, as Tool.Ask gave it. It is set for
+	// whoever decides, and may be empty.
+	Reason string `json:"reason,omitempty"`
 }
+
+// AskAlways is for Tool.Ask: every call must be approved.
+func AskAlways(Call) (bool, string) { return true, "" }
 
 // Result is what a tool answers.
 type Result struct {
