@@ -36,16 +36,23 @@ func (s *Session) ResetLeaf() error {
 // summary of the path that is left, which the model will see. It returns the
 // summary's id, which is the new leaf.
 func (s *Session) BranchWithSummary(branchFromID string, summary string) (string, error) {
+	return s.BranchWithSummaryEntry(branchFromID, BranchSummaryEntry{Summary: summary})
+}
+
+// BranchWithSummaryEntry is BranchWithSummary for a summary that says more about itself in
+// Extra. The entries of with are written just before it, in the same write. FromID is always
+// the leaf that is left.
+func (s *Session) BranchWithSummaryEntry(branchFromID string, b BranchSummaryEntry, with ...Entry) (string, error) {
 	move := Entry{Type: TypeLeaf, ParentID: &branchFromID, Leaf: &LeafEntry{}}
-	told := Entry{Type: TypeBranchSummary, BranchSummary: &BranchSummaryEntry{Summary: summary}}
-	ids, err := s.put(&writing{op: "branch", entries: []Entry{move, told}, decide: func(t *tree, w *writing) error {
-		w.entries[0].Leaf.FromID, w.entries[1].BranchSummary.FromID = t.leaf, t.leaf
+	told := Entry{Type: TypeBranchSummary, BranchSummary: &b}
+	ids, err := s.put(&writing{op: "branch", entries: slices.Concat([]Entry{move}, with, []Entry{told}), decide: func(t *tree, w *writing) error {
+		w.entries[0].Leaf.FromID, w.entries[len(w.entries)-1].BranchSummary.FromID = t.leaf, t.leaf // Options.Clean may have replaced them
 		return nil
 	}})
 	if err != nil {
 		return "", err
 	}
-	return ids[1], nil
+	return ids[len(ids)-1], nil
 }
 
 // SetLabel names an entry; an empty label removes its name. It returns the id

@@ -293,17 +293,21 @@ func (s *Session) PlanCompaction(keepTokens int, count func(Entry) int) (*Compac
 // An empty firstKeptID keeps only the summary and the system messages, and is refused while
 // a call waits. tokens is the size of the context before.
 func (s *Session) AppendCompaction(summary, firstKeptID string, tokens int) (string, error) {
+	return s.AppendCompactionEntry(CompactionEntry{Summary: summary, FirstKeptEntryID: firstKeptID, TokensBefore: tokens})
+}
+
+// AppendCompactionEntry is AppendCompaction for a compaction that says more about itself in
+// Extra. The entries of with are written just before it, in the same write: what making the
+// summary cost, for example.
+func (s *Session) AppendCompactionEntry(c CompactionEntry, with ...Entry) (string, error) {
 	if chain, ok := s.log.(*chainLog); ok {
-		return s.appendChainCompaction(chain, summary, firstKeptID, tokens)
+		return s.appendChainCompaction(chain, c, with)
 	}
-	e := Entry{Type: TypeCompaction, Compaction: &CompactionEntry{
-		Summary: summary, FirstKeptEntryID: firstKeptID, TokensBefore: tokens,
-	}}
-	ids, err := s.put(&writing{op: "compact", entries: []Entry{e}})
+	ids, err := s.put(&writing{op: "compact", entries: append(slices.Clone(with), Entry{Type: TypeCompaction, Compaction: &c})})
 	if err != nil {
 		return "", err
 	}
-	return ids[0], nil
+	return ids[len(ids)-1], nil
 }
 
 // checkCompaction makes sure that a compaction does not separate a tool call from its

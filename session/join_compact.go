@@ -32,14 +32,15 @@ func (s *Session) Home(entryID string) (name, id string, err error) {
 	return part.name, entryID, nil
 }
 
-// appendChainCompaction is AppendCompaction of a chain.
-func (s *Session) appendChainCompaction(chain *chainLog, summary, firstKeptID string, tokens int) (id string, err error) {
+// appendChainCompaction is AppendCompactionEntry of a chain.
+func (s *Session) appendChainCompaction(chain *chainLog, c CompactionEntry, with []Entry) (id string, err error) {
+	firstKeptID := c.FirstKeptEntryID
 	if _, err := s.checkCompaction(s.context(), &writing{}, s.LeafID(), nil, firstKeptID); err != nil {
 		return "", err
 	}
-	name, first := chain.parts[len(chain.parts)-1].name, ""
+	name := chain.parts[len(chain.parts)-1].name
 	if firstKeptID != "" {
-		if name, first, err = s.Home(firstKeptID); err != nil {
+		if name, c.FirstKeptEntryID, err = s.Home(firstKeptID); err != nil {
 			return "", err
 		}
 	}
@@ -51,7 +52,7 @@ func (s *Session) appendChainCompaction(chain *chainLog, summary, firstKeptID st
 		return "", err
 	}
 	defer func() { err = errors.Join(err, link.Close()) }()
-	if id, err = link.WithContext(s.context()).AppendCompaction(summary, first, tokens); err != nil {
+	if id, err = link.WithContext(s.context()).AppendCompactionEntry(c, with...); err != nil {
 		return "", err
 	}
 	return id, link.Flush(s.context()) // nobody has the session open who could wait for it later
