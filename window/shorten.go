@@ -263,7 +263,7 @@ func shortened(blocks []session.Content, most int, size func(string) int) (_ []s
 	for i := range blocks {
 		switch b := &blocks[i]; {
 		case b.Text != nil:
-			if text, short := shortText(b.Text.Content, most, size); short {
+			if text, short := Shorten(b.Text.Content, most, size); short {
 				t := *b.Text
 				t.Content, b.Text, cut = text, &t, true
 			}
@@ -274,7 +274,7 @@ func shortened(blocks []session.Content, most int, size func(string) int) (_ []s
 				b.ToolResult, cut = &r, true
 			}
 		case b.ToolResult != nil:
-			if text, short := shortText(b.ToolResult.Content, most, size); short {
+			if text, short := Shorten(b.ToolResult.Content, most, size); short {
 				r := *b.ToolResult
 				r.Content, r.Blob, r.Size = text, "", 0
 				b.ToolResult, cut = &r, true
@@ -288,9 +288,10 @@ func shortened(blocks []session.Content, most int, size func(string) int) (_ []s
 // text may be cut again.
 const marker = "\n[… middle left out …]\n"
 
-// shortText cuts the middle out of a text until its size is no more than most, and puts
-// a marker there. If not even the marker fits, the marker is cut too.
-func shortText(text string, most int, size func(string) int) (string, bool) {
+// Shorten cuts the middle out of a text until its size is no more than most, and puts a
+// marker there that says so. If not even the marker fits, the marker is cut too. It reports
+// whether the text was longer.
+func Shorten(text string, most int, size func(string) int) (string, bool) {
 	has := size(text)
 	if has <= most {
 		return text, false
