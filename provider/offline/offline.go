@@ -15,6 +15,10 @@
 //	fail broken        breaks off in the middle of its answer
 //
 // After the results of its calls it says what they were.
+//
+// Asked for a summary or a title (see package provider/digest), it answers with an
+// extract: the first lines of what was said. Then it obeys only the lines of the
+// instructions that were given for the summary.
 package offline
 
 import (
@@ -31,6 +35,7 @@ import (
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/digest"
 	"github.com/coppice-dev/coppice/provider/openai"
 	"github.com/coppice-dev/coppice/session"
 )
@@ -128,6 +133,10 @@ type plan struct {
 // planOf decides what to answer to a conversation.
 func planOf(r *provider.Request, id string) plan {
 	p := plan{id: id}
+	if task, ok := digest.Read(r); ok {
+		p.digestOf(task)
+		return p
+	}
 	last := len(r.Entries) - 1
 	for last >= 0 && r.Entries[last].Message != nil && r.Entries[last].Message.Role == session.RoleSystem {
 		last--
