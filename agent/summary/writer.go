@@ -1,0 +1,242 @@
+package summary
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/coppice-dev/coppice/internal/gate"
+	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/digest"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
+)
+
+// writer has a model write one summary.
+type writer struct {
+	ctx     context.Context
+	model   provider.Model
+	info    provider.Info
+	o       Options
+	counter window.Counter
+	task    digest.Task // Turns and Previous change from piece to piece
+	window  int
+	answer  int // how many tokens an answer may have, thinking included
+	shrunk  int // how often the provider found a piece too large
+	sum     Summary
+}
+
+const (
+	// thinkingRoom is what an answer may have beyond the summary, for models that think
+	// first. Their thinking counts as a part of the answer.
+	thinkingRoom = 8192
+	// maxShrunk is how often pieces are halved if the provider finds them too large.
+	maxShrunk = 6
+	// minRoom is how many tokens of the conversation must at least fit into a request.
+	minRoom = 128
+)
+
+func newWriter(ctx context.Context, model provider.Model, kind digest.Kind, o Options) *writer {
+	w := &writer{ctx: ctx, model: model, info: model.Info(), o: o, counter: o.Counter}
+	if w.window = w.info.Window; w.window <= 0 {
+		w.window = defaultWindow
+	}
+	if w.o.Files == nil {
+		w.o.Files = KnownFiles
+	}
+	if w.counter == nil {
+		w.counter = window.Estimate(w.info.Provider, w.info.Model)
+	}
+	most := o.MaxTokens
+	if most <= 0 {
+		most = min(defaultMaxTokens, w.window/8)
+	}
+	if w.info.MaxOutput > 0 {
+		most = min(most, w.info.MaxOutput)
+	}
+	w.o.MaxTokens = most
+	// The files get what the model leaves of the budget, and at least a quarter.
+	w.task = digest.Task{Kind: kind, MaxTokens: most - most/4, Instructions: strings.TrimSpace(o.Instructions)}
+	w.answer = max(most, min(most+thinkingRoom, w.window/4))
+	if w.info.MaxOutput > 0 {
+		w.answer = min(w.answer, w.info.MaxOutput)
+	}
+	return w
+}
+
+// failed returns what is left of a summary that could not be written: its costs.
+func (w *writer) failed(err error) (*Summary, error) {
+	return &Summary{Usage: w.sum.Usage, Requests: w.sum.Requests}, fmt.Errorf("writing a %s: %w", w.task.Kind, err)
+}
+
+// write returns a summary of entries, with the files.
+func (w *writer) write(entries []session.Entry) (string, error) {
+	s := serialise(entries, w.o.Files)
+	if len(s.units) == 0 {
+		return "", ErrNothing
+	}
+	w.sum.Files, w.task.Previous = s.files, s.previous
+	current := w.task.Current
+	w.task.Current, _ = window.Shorten(current, w.window/8, w.counter.CountText)
+	for left := s.units; len(left) > 0; {
+		room := w.room()
+		if room < minRoom {
+			return "", fmt.Errorf("a window of %d tokens is too small for a summary of %d tokens: %w", w.window, w.o.MaxTokens, session.ErrInvalid)
+		}
+		turns, rest := w.piece(left, room)
+		task := w.task
+		task.Turns, task.More = turns, len(rest) > 0
+		text, err := w.ask(&task)
+		switch {
+		case err == nil:
+			w.task.Previous, left = text, rest
+		case errors.Is(err, provider.ErrOverflow) && w.shrunk < maxShrunk:
+			w.shrunk++ // nothing was read, so the same entries come again
+		default:
+			return "", err
+		}
+	}
+	text := w.task.Previous
+	if !s.files.isEmpty() {
+		text += s.files.text(w.o.MaxTokens/4, w.counter.CountText)
+	}
+	return text, nil
+}
+
+// room returns how many tokens of the conversation fit into the next request. Counts may be
+// estimates, so a tenth stays free.
+func (w *writer) room() int {
+	w.task.More = true // that makes the text longest
+	free := w.window - w.answer - w.counter.CountText(w.task.Overhead())
+	return (free - free/10) >> w.shrunk
+}
+
+// bytes returns how many bytes of JSON fit into the next request, or -1 if the provider sets
+// no limit.
+func (w *writer) bytes() int {
+	if w.info.MaxBytes <= 0 {
+		return -1
+	}
+	return max(0, w.info.MaxBytes*9/10-len(rawjson.Quote(w.task.Overhead()))) >> w.shrunk
+}
+
+// piece returns the turns of the next request, and what is left for later ones. It takes
+// whole units as long as they fit. Of a unit that does not fit even alone it takes what
+// does, but at least one turn, whose middle is left out if need be.
+func (w *writer) piece(units [][]digest.Turn, room int) (turns []digest.Turn, rest [][]digest.Turn) {
+	bytes := w.bytes()
+	fits := func(more []digest.Turn) bool {
+		text := digest.Text(more)
+		tokens, size := w.counter.CountText(text), len(rawjson.Quote(text))
+		if tokens > room || bytes >= 0 && size > bytes {
+			return false
+		}
+		turns, room, bytes = append(turns, more...), room-tokens, max(bytes-size, min(bytes, 0))
+		return true
+	}
+	for i, unit := range units {
+		if fits(unit) {
+			continue
+		}
+		if i > 0 {
+			return turns, units[i:]
+		}
+		for k := range unit {
+			if fits(unit[k : k+1]) {
+				continue
+			}
+			if k == 0 {
+				turns, k = []digest.Turn{w.shortened(unit[0], room, bytes)}, 1
+			}
+			if k < len(unit) {
+				return turns, append([][]digest.Turn{unit[k:]}, units[1:]...)
+			}
+			return turns, units[1:]
+		}
+	}
+	return turns, nil
+}
+
+// shortened leaves out the middle of a turn that does not fit a request.
+func (w *writer) shortened(t digest.Turn, room, bytes int) digest.Turn {
+	size := func(text string) int {
+		all := digest.Text([]digest.Turn{{Who: t.Who, Name: t.Name, Text: text}})
+		tokens := w.counter.CountText(all)
+		if bytes > 0 {
+			tokens = max(tokens, len(rawjson.Quote(all))*room/bytes)
+		}
+		return tokens
+	}
+	t.Text, _ = window.Shorten(t.Text, room, size)
+	return t
+}
+
+// ask sends a request and returns the answer, if it is one that can be used.
+func (w *writer) ask(task *digest.Task) (string, error) {
+	if err := w.ctx.Err(); err != nil {
+		return "", context.Cause(w.ctx)
+	}
+	r := task.Request()
+	r.MaxTokens = w.answer
+	response, err := w.respond(r)
+	w.note(response)
+	if err != nil {
+		return "", err
+	}
+	text, err := usable(response)
+	if err != nil || task.Kind == digest.Title {
+		return text, err
+	}
+	return w.checked(text)
+}
+
+// respond asks the model and waits for it, but not longer than the context: a model may
+// not notice that it has ended.
+func (w *writer) respond(r *provider.Request) (*provider.Response, error) {
+	w.sum.Requests++
+	var mu sync.Mutex // over is set when nobody waits any more
+	over := false
+	emit := func(e provider.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		if w.o.Emit != nil && !over {
+			w.o.Emit(e)
+		}
+	}
+	defer func() {
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+	}()
+	type outcome struct {
+		response *provider.Response
+		err      error
+	}
+	got, err := gate.Await(w.ctx, func() (outcome, error) {
+		response, err := provider.Respond(w.ctx, w.model, r, emit)
+		return outcome{response, err}, nil
+	})
+	if err != nil {
+		return nil, context.Cause(w.ctx)
+	}
+	return got.response, got.err
+}
+
+// note keeps what a request cost.
+func (w *writer) note(r *provider.Response) {
+	if r == nil || r.Message == nil || r.Message.Usage == nil {
+		return
+	}
+	m := r.Message
+	name, model := m.Provider, m.Model
+	if name == "" {
+		name = w.info.Provider
+	}
+	if model == "" {
+		model = w.info.Model
+	}
+	w.sum.Usage = append(w.sum.Usage, session.Entry{Type: session.TypeCustom, Custom: session.NewUsage(name, model, m.ResponseID, *m.Usage)})
+}
