@@ -88,6 +88,7 @@ type CallState string
 const (
 	CallNew     CallState = "new"     // it never started
 	CallWaiting CallState = "waiting" // it waits for approval
+	CallAllowed CallState = "allowed" // it was approved, and never started
 	CallRunning CallState = "running" // it was started; nobody knows how far it came
 )
 
@@ -96,6 +97,9 @@ type Pending struct {
 	Call
 	Entry string    `json:"entry"` // the message that has the call
 	State CallState `json:"state"`
+
+	started   bool // by the turn that is under way, which need not say so again
+	overtaken bool // the user has spoken since
 }
 
 // Compacted says what a compaction did.
@@ -120,7 +124,7 @@ type Status struct {
 	// provider did, counted for the rest. Window is the model's; 0 if not known.
 	Tokens int `json:"tokens"`
 	Window int `json:"window,omitempty"`
-	// Spent is what all responses of the session cost so far.
-	Spent session.Usage `json:"spent"`
+	// Spent adds up what all responses of the session cost so far, on all branches.
+	Spent session.Spent `json:"-"`
 	Busy  bool          `json:"busy,omitempty"` // a turn is under way
 }

@@ -3,77 +3,380 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
 )
 
-// ErrBusy means that a turn is under way.
-var ErrBusy = errors.New("a turn is under way")
+var (
+	// ErrBusy means that a turn is under way.
+	ErrBusy = errors.New("a turn is under way")
+	// ErrClosed means that the agent was closed.
+	ErrClosed = errors.New("the agent is closed")
+)
 
 // Session is an agent at work in a session. Its methods may be called concurrently;
 // what changes the conversation is refused with ErrBusy while a turn is under way.
-type Session struct{}
+type Session struct {
+	log    *session.Session
+	events hub
+	tracer trace.Tracer
+
+	mu     sync.Mutex // guards what follows
+	busy   chan struct{}
+	cancel context.CancelCauseFunc // ends the turn that is under way
+	closed bool
+	o      Options // what the next turn uses
+
+	// What follows belongs to the turn that is under way, or to nobody.
+
+	count    *counting
+	recorded recorded
+	spent    session.Spent
+	counted  bool // spent has what was in the log before
+	backoff  backoff
+}
+
+// recorded is what the log says is in force, as far as this agent knows. The zero
+// value knows nothing.
+type recorded struct {
+	known                     bool
+	provider, model, thinking string
+	tools                     string // the entry that has the tools
+	toolsSum                  string
+}
 
 // New returns an agent that goes on with a session, which the caller closes after
-// the agent.
-func New(s *session.Session, o Options) (*Session, error) { return nil, errors.ErrUnsupported }
+// the agent. It completes what a writer that was killed left half written.
+func New(s *session.Session, o Options) (*Session, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if _, err := s.Settle(context.Background()); err != nil {
+		return nil, err
+	}
+	a := &Session{log: s, o: o}
+	traces := o.Traces
+	if traces == nil {
+		traces = noop.NewTracerProvider()
+	}
+	a.tracer = traces.Tracer("github.com/coppice-dev/coppice/agent")
+	a.count = newCounting(o.Counter)
+	return a, nil
+}
+
+// check refuses what cannot work and fills in the defaults.
+func (o *Options) check() error {
+	if o.Model == nil {
+		return invalid("an agent needs a model")
+	}
+	if err := checkThinking(o.Thinking); err != nil {
+		return err
+	}
+	if err := checkTools(o.Tools); err != nil {
+		return err
+	}
+	for name, n := range map[string]int{
+		"MaxSteps": o.MaxSteps, "Parallel": o.Parallel, "MaxOutput": o.MaxOutput, "MaxTokens": o.MaxTokens, "ToolTimeout": int(o.ToolTimeout),
+	} {
+		if n < 0 {
+			return invalid("%s must not be negative", name)
+		}
+	}
+	setDefault(&o.MaxSteps, 200)
+	setDefault(&o.Parallel, 8)
+	setDefault(&o.MaxOutput, 48<<10)
+	setDefault(&o.ToolTimeout, 10*time.Minute)
+	o.Tools = slices.Clone(o.Tools)
+	return nil
+}
+
+func setDefault[T int | time.Duration](v *T, value T) {
+	if *v == 0 {
+		*v = value
+	}
+}
+
+func checkThinking(level string) error {
+	if level != "" && !slices.Contains(provider.ThinkingLevels, level) {
+		return invalid("there is no thinking level %q", level)
+	}
+	return nil
+}
+
+func checkTools(tools []Tool) error {
+	for i := range tools {
+		if tools[i].Run == nil {
+			return invalid("the tool %q has no function that runs it", tools[i].Name)
+		}
+	}
+	return provider.CheckTools(offered(tools))
+}
+
+func offered(tools []Tool) []provider.Tool {
+	list := make([]provider.Tool, len(tools))
+	for i := range tools {
+		list[i] = tools[i].Tool
+	}
+	return list
+}
+
+func invalid(format string, args ...any) error {
+	return &session.Error{Op: "agent", Kind: session.ErrInvalid, Err: fmt.Errorf(format, args...)}
+}
 
 // Log returns the session that the agent writes to.
-func (a *Session) Log() *session.Session { return nil }
+func (a *Session) Log() *session.Session { return a.log }
 
-// Send adds what the user says and lets the model answer until it is done. If ctx
-// ends, what has arrived is kept, and the error is context.Cause(ctx).
-func (a *Session) Send(ctx context.Context, content ...session.Content) (*Outcome, error) {
-	return nil, errors.ErrUnsupported
+// begin takes the conversation for a turn or another change. The returned context
+// ends with ctx or with Close. The caller calls end.
+func (a *Session) begin(ctx context.Context) (_ *turn, end func(), _ error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.closed:
+		return nil, nil, ErrClosed
+	case a.busy != nil:
+		return nil, nil, ErrBusy
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	a.busy, a.cancel = done, cancel
+	t := &turn{
+		Session: a, ctx: ctx, opts: a.o,
+		// What has happened is written down even if nobody waits any more.
+		s: a.log.WithContext(context.WithoutCancel(ctx)),
+	}
+	t.tools = make(map[string]*Tool, len(t.opts.Tools))
+	for i := range t.opts.Tools {
+		t.tools[t.opts.Tools[i].Name] = &t.opts.Tools[i]
+	}
+	return t, func() {
+		cancel(nil)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.busy, a.cancel = nil, nil
+		close(done)
+	}, nil
 }
 
-// Resume goes on where the session stopped: after a crash, after an error, or after
-// decisions about waiting calls. Calls that never started are run, and so are those of
-// tools that may be repeated. Other calls that were running get a result that says
-// that they were interrupted. If there is nothing to do, the outcome has no steps.
-func (a *Session) Resume(ctx context.Context) (*Outcome, error) { return nil, errors.ErrUnsupported }
-
-// Retry has the last turn answered again, on a new branch.
-func (a *Session) Retry(ctx context.Context) (*Outcome, error) { return nil, errors.ErrUnsupported }
-
-// Pending returns the calls that have no result, with how far each has come.
-func (a *Session) Pending() ([]Pending, error) { return nil, errors.ErrUnsupported }
-
-// Decide settles a call that waits for approval. Resume then goes on.
-func (a *Session) Decide(callID string, d Decision) error { return errors.ErrUnsupported }
-
-// Compact replaces the beginning of the conversation by a summary now.
-func (a *Session) Compact(ctx context.Context, instructions string) (*Compacted, error) {
-	return nil, errors.ErrUnsupported
+// change runs f while no turn is under way.
+func (a *Session) change(ctx context.Context, f func(*turn) error) error {
+	t, end, err := a.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return f(t)
 }
 
-// Undo takes back the last compaction.
-func (a *Session) Undo() error { return errors.ErrUnsupported }
-
-// Branch goes back to an entry, so that the conversation continues from there. With
-// summarise, the model writes down what happened on the branch that is left.
-func (a *Session) Branch(ctx context.Context, entryID string, summarise bool) error {
-	return errors.ErrUnsupported
+// Cancel ends the turn that is under way, if there is one, with a cause. What has
+// arrived is kept.
+func (a *Session) Cancel(cause error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.cancel != nil {
+		a.cancel(cause)
+	}
 }
 
-// SetModel changes the model, from the next request on.
-func (a *Session) SetModel(m provider.Model) error { return errors.ErrUnsupported }
-
-// SetThinking changes the thinking level, from the next request on.
-func (a *Session) SetThinking(level string) error { return errors.ErrUnsupported }
-
-// SetTools changes the tools, from the next request on.
-func (a *Session) SetTools(tools ...Tool) error { return errors.ErrUnsupported }
-
-// Status returns where the agent stands.
-func (a *Session) Status() (Status, error) { return Status{}, errors.ErrUnsupported }
+// Close ends a turn that is under way, waits for it, and ends the subscriptions. It
+// does not close the session.
+func (a *Session) Close() error {
+	a.mu.Lock()
+	a.closed = true
+	busy := a.busy
+	if a.cancel != nil {
+		a.cancel(ErrClosed)
+	}
+	a.mu.Unlock()
+	if busy != nil {
+		<-busy
+	}
+	a.events.close()
+	return nil
+}
 
 // Subscribe returns the events from now on. Up to buffer events wait for a subscriber
 // that is slow (default: 1024); further ones are left out, and an event of type Missed
 // says how many. Pieces of the same text that wait are joined, so that text is not lost.
-func (a *Session) Subscribe(buffer int) *Subscription { return nil }
+func (a *Session) Subscribe(buffer int) *Subscription { return a.events.subscribe(buffer) }
 
-// Close ends a turn that is under way, waits for it, and ends the subscriptions. It
-// does not close the session.
-func (a *Session) Close() error { return nil }
+func (a *Session) publish(e Event) {
+	e.Session = a.log.ID()
+	a.events.publish(e)
+}
+
+// SetModel changes the model, from the next request on. The log says so when the
+// model is asked.
+func (a *Session) SetModel(m provider.Model) error {
+	if m == nil {
+		return invalid("an agent needs a model")
+	}
+	return a.set(func(o *Options) {
+		o.Model = m
+		a.count.forget()
+	})
+}
+
+// SetThinking changes the thinking level, from the next request on; "" is the
+// provider's default.
+func (a *Session) SetThinking(level string) error {
+	if err := checkThinking(level); err != nil {
+		return err
+	}
+	return a.set(func(o *Options) { o.Thinking = level })
+}
+
+// SetTools changes the tools, from the next request on.
+func (a *Session) SetTools(tools ...Tool) error {
+	if err := checkTools(tools); err != nil {
+		return err
+	}
+	return a.set(func(o *Options) { o.Tools = slices.Clone(tools) })
+}
+
+// SetSystem changes the instructions, from the next turn on.
+func (a *Session) SetSystem(text string) error {
+	return a.set(func(o *Options) { o.System = text })
+}
+
+func (a *Session) set(change func(*Options)) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.closed:
+		return ErrClosed
+	case a.busy != nil:
+		return ErrBusy
+	}
+	change(&a.o)
+	return nil
+}
+
+// Status returns where the agent stands. During a turn it may be behind by a step.
+func (a *Session) Status() (Status, error) {
+	a.mu.Lock()
+	o, busy := a.o, a.busy != nil
+	a.mu.Unlock()
+	info := o.Model.Info()
+	status := Status{
+		Session: a.log.ID(), Leaf: a.log.LeafID(), Provider: info.Provider, Model: info.Model, Thinking: o.Thinking,
+		Window: o.Compaction.window(info), Busy: busy,
+	}
+	c, err := a.log.Context(session.ContextOptions{Shared: true})
+	if err != nil {
+		return status, err
+	}
+	if status.Thinking == "" {
+		status.Thinking = c.ThinkingLevel
+	}
+	if status.Tokens, err = a.count.tokens(c, info, offered(o.Tools)); err != nil {
+		return status, err
+	}
+	status.Spent, err = a.log.Spent()
+	return status, err
+}
+
+// counting measures how much of a window a conversation fills. What a provider
+// reported for its last answer counts, as long as the conversation up to there is what
+// it was; the rest is counted.
+type counting struct {
+	mu      sync.Mutex
+	given   window.Counter
+	planner *window.Planner
+	info    provider.Info
+	// The last answer, and the tokens of the conversation up to it as the provider
+	// reported them.
+	reportedAt string
+	reported   int
+	prefix     session.Fingerprint // of the context up to the answer
+}
+
+func newCounting(c window.Counter) *counting { return &counting{given: c} }
+
+// forget drops what is known about a model.
+func (n *counting) forget() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.planner, n.reportedAt = nil, ""
+}
+
+// report remembers what a provider reported with an answer.
+func (n *counting) report(entry string, u *session.Usage) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.reportedAt, n.reported, n.prefix = "", 0, session.Fingerprint{}
+	if u != nil && u.Input+u.CacheRead+u.CacheWrite > 0 {
+		n.reportedAt, n.reported = entry, u.Context()
+	}
+}
+
+// tokens returns the size of a context for a model that is offered tools.
+func (n *counting) tokens(c *session.Context, info provider.Info, tools []provider.Tool) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.planner == nil || n.info != info {
+		p, err := window.NewPlanner(window.Options{Counter: n.given, Provider: info.Provider, Model: info.Model, Images: window.AllImages})
+		if err != nil {
+			return 0, err
+		}
+		n.planner, n.info = p, info
+	}
+	view, err := n.planner.Update(c)
+	if err != nil {
+		return 0, err
+	}
+	if at := n.reportAt(c); at >= 0 && len(view.Costs) == len(c.Entries) {
+		sum := n.reported
+		for _, cost := range view.Costs[at+1:] {
+			sum += cost.Tokens
+		}
+		return sum, nil
+	}
+	sum := view.Report.Tokens
+	for i := range tools {
+		sum += (len(tools[i].Name) + len(tools[i].Description) + len(tools[i].Schema)) / 4
+	}
+	return sum, nil
+}
+
+// entry returns the size of one entry for the model that was counted for last.
+func (n *counting) entry(e session.Entry) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	counter := n.given
+	if counter == nil {
+		counter = window.Estimate(n.info.Provider, n.info.Model)
+	}
+	return window.CountEntry(counter, n.info.Provider, &e).Tokens
+}
+
+// reportAt returns where in a context the report was made, or -1 if it does not hold
+// there: the conversation before it is another one.
+func (n *counting) reportAt(c *session.Context) int {
+	if n.reportedAt == "" {
+		return -1
+	}
+	for i := len(c.Entries) - 1; i >= 0; i-- {
+		if c.Entries[i].ID != n.reportedAt {
+			continue
+		}
+		if n.prefix == (session.Fingerprint{}) {
+			n.prefix = c.Fingerprints[i] // the first look after the report
+		}
+		if c.Fingerprints[i] == n.prefix {
+			return i
+		}
+		break
+	}
+	return -1
+}

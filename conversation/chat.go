@@ -319,7 +319,7 @@ func (c *Chat) sendPrompt() ([]Transition, error) {
 	if !sent {
 		_, moved, err = c.add(Message{
 			Role: session.RoleSystem, Content: []session.Content{session.Text(prompt)}, Category: CategorySystem,
-			Metadata: map[string]any{metaType: typePrompt},
+			Metadata: map[string]any{metaType: session.PromptType},
 		})
 	}
 	if err == nil && len(stale) > 0 {
@@ -331,9 +331,6 @@ func (c *Chat) sendPrompt() ([]Transition, error) {
 	return moved, err
 }
 
-// typePrompt is the member metaType of the metadata of the instructions.
-const typePrompt = "system_prompt"
-
 // hasPrompt reports whether a prompt is in the context, and returns the other prompts there.
 func (l *link) hasPrompt(prompt string) (sent bool, stale []string) {
 	for _, i := range l.instructions {
@@ -342,7 +339,7 @@ func (l *link) hasPrompt(prompt string) (sent bool, stale []string) {
 		case l.cleared[e.ID]:
 		case session.TextOf(e.Message.Content) == prompt:
 			sent = true
-		case e.Message.Metadata[metaType] == typePrompt:
+		case session.IsPrompt(e):
 			stale = append(stale, e.ID)
 		}
 	}

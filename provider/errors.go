@@ -1,10 +1,13 @@
 package provider
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/coppice-dev/coppice/session"
 )
 
 // Why a request was not answered. Errors of models match one of them, or
@@ -65,4 +68,28 @@ func (e *Error) Unwrap() []error {
 		}
 	}
 	return all
+}
+
+// KindOf names the kind of an error in one word, for logs and measurements:
+// "overflow", "limited", "denied", "unavailable", "broken", "invalid", "cancelled" or
+// "other".
+func KindOf(err error) string {
+	for _, k := range []struct {
+		kind error
+		name string
+	}{
+		{context.Canceled, "cancelled"},
+		{context.DeadlineExceeded, "cancelled"},
+		{ErrOverflow, "overflow"},
+		{ErrLimited, "limited"},
+		{ErrDenied, "denied"},
+		{ErrUnavailable, "unavailable"},
+		{ErrBroken, "broken"},
+		{session.ErrInvalid, "invalid"},
+	} {
+		if errors.Is(err, k.kind) {
+			return k.name
+		}
+	}
+	return "other"
 }

@@ -38,6 +38,9 @@ type TokenCounter interface {
 type Info struct {
 	Provider string `json:"provider"` // as messages name it: "anthropic"
 	Model    string `json:"model"`
+	// API is how requests are written, where a provider has several ways: one of
+	// client.Providers. Default: Provider.
+	API string `json:"api,omitempty"`
 	// Window is how many tokens a request and its answer may have together.
 	Window int `json:"window,omitempty"`
 	// MaxOutput is how many tokens an answer may have.
@@ -67,6 +70,9 @@ type Request struct {
 	// Fields are further members of the body, for what is not known here. They
 	// win over what is.
 	Fields session.Fields
+	// Encoded is what Encode returned for this request, if the caller has it: Stream
+	// then need not encode it again.
+	Encoded *Encoded
 }
 
 // Tool is what a model may call.

@@ -29,8 +29,13 @@ func (r *Request) Check() error {
 	if r.MaxTokens < 0 {
 		return invalid("an answer of at most %d tokens cannot be", r.MaxTokens)
 	}
+	return CheckTools(r.Tools)
+}
+
+// CheckTools returns what is wrong with a list of tools, as session.ErrInvalid.
+func CheckTools(tools []Tool) error {
 	seen := make(map[string]bool)
-	for _, tool := range r.Tools {
+	for _, tool := range tools {
 		switch {
 		case !toolName.MatchString(tool.Name):
 			return invalid("the tool %q must have a name of 1 to 64 letters, digits, _ and -", tool.Name)

@@ -25,7 +25,15 @@ const (
 	// TransitionType is the type of the marker, the message with which a
 	// continuation says which session it continues.
 	TransitionType = "session_transition"
+	// PromptType is the type of the message with the instructions of a conversation.
+	PromptType = "system_prompt"
 )
+
+// IsPrompt reports whether an entry has the instructions of a conversation: see
+// PromptType.
+func IsPrompt(e *Entry) bool {
+	return e.Message != nil && e.Message.Role == RoleSystem && e.Message.Metadata[MetaType] == PromptType
+}
 
 // IsTransition reports whether an entry is a marker: see TransitionType.
 func IsTransition(e *Entry) bool {

@@ -28,10 +28,21 @@ const (
 	CustomFidelity = "coppice.fidelity"
 )
 
+// The custom entries in which an agent writes down what it does: see package agent,
+// which writes and reads them. They are no part of the conversation.
+const (
+	// CustomRequest says what a model was asked, and how.
+	CustomRequest = "coppice.request"
+	// CustomTools has the tools that a model was offered.
+	CustomTools = "coppice.tools"
+	// CustomCalls says how far calls of tools have come.
+	CustomCalls = "coppice.calls"
+)
+
 // IsAside reports whether an entry is about the session rather than part of the
 // conversation: a label, a name, a move of the leaf, tags and pins, what an import
-// notes, and what a response cost. People are not shown these among what was said, and do not mean one
-// of them when they speak of the last entry. Data of extensions may be part of the
+// or an agent notes, and what a response cost. People are not shown these among what
+// was said, and do not mean one of them when they speak of the last entry. Data of extensions may be part of the
 // conversation, so it is not an aside.
 func (e *Entry) IsAside() bool {
 	if e.Type != TypeCustom {
@@ -41,7 +52,8 @@ func (e *Entry) IsAside() bool {
 		return false
 	}
 	switch e.Custom.CustomType {
-	case CustomTags, CustomPinned, CustomImport, CustomFidelity, CustomUsage:
+	case CustomTags, CustomPinned, CustomImport, CustomFidelity, CustomUsage,
+		CustomRequest, CustomTools, CustomCalls:
 		return true
 	}
 	return false

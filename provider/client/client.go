@@ -102,7 +102,7 @@ func New(o Options) (*Client, error) {
 		o.Retries = 4
 	}
 	c := &Client{opts: o, dialect: d, base: strings.TrimSuffix(o.BaseURL, "/"), http: o.HTTP}
-	c.info = provider.Info{Provider: o.Name, Model: o.Model, MaxBytes: d.maxBytes}
+	c.info = provider.Info{Provider: o.Name, Model: o.Model, API: o.Provider, MaxBytes: d.maxBytes}
 	c.info.Window, c.info.MaxOutput = limitsOf(o.Model)
 	if o.Window > 0 {
 		c.info.Window = o.Window
@@ -147,7 +147,10 @@ func (c *Client) Encode(r *provider.Request) (*provider.Encoded, error) {
 // Stream sends a request and yields the answer as it arrives.
 func (c *Client) Stream(ctx context.Context, r *provider.Request) iter.Seq2[provider.Event, error] {
 	return func(yield func(provider.Event, error) bool) {
-		encoded, err := c.Encode(r)
+		encoded, err := r.Encoded, error(nil)
+		if encoded == nil {
+			encoded, err = c.Encode(r)
+		}
 		if err != nil {
 			yield(provider.Event{}, err)
 			return

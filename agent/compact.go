@@ -1,0 +1,210 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/coppice-dev/coppice/agent/summary"
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Why a conversation is compacted.
+const (
+	reasonWindow   = "window"   // the window is nearly full
+	reasonOverflow = "overflow" // the provider said that the conversation is too long
+	reasonAsked    = "asked"
+)
+
+// window returns the size of the window, or 0 if nobody knows it.
+func (c *Compaction) window(info provider.Info) int {
+	if c.Window > 0 {
+		return c.Window
+	}
+	return info.Window
+}
+
+// share returns how much of a window something may take: what was asked for, or the
+// usual, but at most a part of the window.
+func share(asked, usual, window, part int) int {
+	if asked > 0 {
+		return asked
+	}
+	if window > 0 {
+		return min(usual, window/part)
+	}
+	return usual
+}
+
+func (c *Compaction) reserve(window int) int    { return share(c.Reserve, 16_384, window, 4) }
+func (c *Compaction) keep(window int) int       { return share(c.Keep, 20_000, window, 4) }
+func (c *Compaction) maxSummary(window int) int { return share(c.MaxSummary, 4096, window, 8) }
+
+// backoff keeps an agent from compacting again and again without success. After a
+// compaction that failed, or that could not make enough room, the conversation must
+// first grow by so much that it is worth another try.
+type backoff struct {
+	until    int // tokens
+	failures int
+}
+
+func (b *backoff) wait(tokens, window int) {
+	b.failures++
+	b.until = tokens + window*min(1<<b.failures, 16)/64
+}
+
+// isFull reports whether a conversation should be compacted before it is sent.
+func (t *turn) isFull(c *session.Context) (bool, error) {
+	info := t.opts.Model.Info()
+	o := &t.opts.Compaction
+	window := o.window(info)
+	if o.Off || window == 0 {
+		return false, nil
+	}
+	tokens, err := t.count.tokens(c, info, offered(t.opts.Tools))
+	if err != nil {
+		return false, err
+	}
+	return tokens > window-o.reserve(window) && tokens >= t.backoff.until, nil
+}
+
+// compact replaces the beginning of the conversation by a summary. A failure changes
+// nothing, apart from saying what the attempt cost.
+func (t *turn) compact(reason string) error {
+	t.publish(Event{Type: CompactionStart})
+	done, err := t.compactNow(reason, t.opts.Compaction.Instructions)
+	if err != nil {
+		t.publish(Event{Type: CompactionEnd, Err: err})
+		return fmt.Errorf("compacting: %w", err)
+	}
+	t.publish(Event{Type: CompactionEnd, Compacted: done})
+	return nil
+}
+
+func (t *turn) compactNow(reason, instructions string) (*Compacted, error) {
+	o := &t.opts.Compaction
+	info := t.opts.Model.Info()
+	window := o.window(info)
+	c, err := t.s.Context(session.ContextOptions{})
+	if err != nil {
+		return nil, err
+	}
+	before, err := t.count.tokens(c, info, offered(t.opts.Tools))
+	if err != nil {
+		return nil, err
+	}
+	plan, err := session.PlanCompaction(c, o.keep(window), t.count.entry)
+	if err != nil {
+		t.backoff.wait(before, window)
+		return nil, err
+	}
+	model := o.Model
+	if model == nil {
+		model = t.opts.Model
+	}
+	made, err := summary.Compaction(t.ctx, model, plan, summary.Options{
+		MaxTokens: o.maxSummary(window), Instructions: instructions, Files: t.files, Counter: t.opts.Counter,
+	})
+	if err != nil {
+		t.backoff.wait(before, window)
+		if made != nil && len(made.Usage) > 0 { // paid for, even so
+			_, unwritten := t.append(made.Usage...)
+			err = errors.Join(err, unwritten)
+		}
+		return nil, err
+	}
+	id, err := made.Append(t.s, plan)
+	if err != nil {
+		return nil, err
+	}
+	t.count.forget()
+	done := &Compacted{Entry: id, FirstKept: plan.FirstKept, TokensBefore: before, Reason: reason}
+	if c, err = t.s.Context(session.ContextOptions{Shared: true}); err != nil {
+		return nil, err
+	}
+	if done.TokensAfter, err = t.count.tokens(c, info, offered(t.opts.Tools)); err != nil {
+		return nil, err
+	}
+	t.backoff = backoff{}
+	if window > 0 && done.TokensAfter > window-o.reserve(window) {
+		t.backoff.wait(done.TokensAfter, window)
+	}
+	return done, nil
+}
+
+// files returns the files that a call reads and changes.
+func (t *turn) files(call *session.ToolUseContent) (read, changed []string) {
+	if tool := t.tools[call.Name]; tool != nil && tool.Files != nil {
+		if input, err := call.InputJSON(); err == nil {
+			return tool.Files(input)
+		}
+		return nil, nil
+	}
+	return summary.KnownFiles(call)
+}
+
+// Compact replaces the beginning of the conversation by a summary now. Instructions
+// say what the summary should pay attention to; "" is the usual. It returns
+// session.ErrNothingToCompact if there is nothing to leave out.
+func (a *Session) Compact(ctx context.Context, instructions string) (*Compacted, error) {
+	var done *Compacted
+	err := a.change(ctx, func(t *turn) (err error) {
+		if instructions == "" {
+			instructions = t.opts.Compaction.Instructions
+		}
+		t.publish(Event{Type: CompactionStart})
+		done, err = t.compactNow(reasonAsked, instructions)
+		t.publish(Event{Type: CompactionEnd, Compacted: done, Err: err})
+		return err
+	})
+	return done, err
+}
+
+// Undo takes back the compaction in force. If there is none, it is session.ErrNotExist.
+func (a *Session) Undo() error {
+	return a.change(context.Background(), func(t *turn) error {
+		t.count.forget()
+		t.recorded = recorded{}
+		_, err := t.s.Undo()
+		return err
+	})
+}
+
+// Branch goes back to an entry, so that the conversation continues from there. With
+// summarise, the model writes down what happened on the branch that is left, and the
+// conversation continues knowing that. Nothing changes if that fails.
+func (a *Session) Branch(ctx context.Context, entryID string, summarise bool) error {
+	return a.change(ctx, func(t *turn) error {
+		if !summarise {
+			return t.moveTo(entryID)
+		}
+		left, err := summary.Abandoned(t.s, t.s.LeafID(), entryID)
+		if err != nil {
+			return err
+		}
+		if len(left) == 0 {
+			return t.moveTo(entryID)
+		}
+		o := &t.opts.Compaction
+		model := o.Model
+		if model == nil {
+			model = t.opts.Model
+		}
+		made, err := summary.Branch(t.ctx, model, left, summary.Options{
+			MaxTokens: o.maxSummary(o.window(t.opts.Model.Info())), Files: t.files, Counter: t.opts.Counter,
+		})
+		if made != nil && len(made.Usage) > 0 { // on the branch that it is about
+			if _, unwritten := t.append(made.Usage...); unwritten != nil {
+				return errors.Join(err, unwritten)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		t.recorded = recorded{}
+		t.count.forget()
+		_, err = made.AppendBranch(t.s, entryID)
+		return err
+	})
+}

@@ -1,0 +1,216 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Record is what the log says about a request: enough to build it again, byte for
+// byte, and to say why a provider's cache did not know it.
+type Record struct {
+	ID   string    `json:"-"` // the entry that has the record
+	Time time.Time `json:"-"`
+	// Leaf is the entry at which the conversation ended that was sent, and Response
+	// the message that answered it; "" if none is kept.
+	Leaf     string `json:"leaf"`
+	Response string `json:"response,omitempty"`
+	// Provider and Model were asked, in the words of API: see provider.Info.
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+	API      string `json:"api,omitempty"`
+	// Tools is the entry with the tools that were offered; "" if there were none.
+	Tools       string         `json:"tools,omitempty"`
+	Thinking    string         `json:"thinking,omitempty"`
+	MaxTokens   int            `json:"max_tokens,omitempty"`
+	Temperature *float64       `json:"temperature,omitempty"`
+	NoCache     bool           `json:"no_cache,omitempty"`
+	Fields      []RecordedField `json:"fields,omitempty"`
+	// Entries is how many entries were sent, and Fingerprint is that of the last.
+	Entries     int    `json:"entries"`
+	Fingerprint string `json:"fingerprint"`
+	// Sum is the SHA-256 of the body, and Bytes its size.
+	Sum   string `json:"sha256"`
+	Bytes int    `json:"bytes"`
+	// Took is how long the answer took, in milliseconds.
+	Took int64 `json:"ms"`
+	// Error is why there is no whole answer, or "".
+	Error string `json:"error,omitempty"`
+}
+
+// RecordedField is a further member of a request: see provider.Request. Its value is
+// kept as text, because the order of its members matters.
+type RecordedField struct {
+	Name string `json:"name"`
+	JSON string `json:"json"`
+}
+
+func sumOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}
+
+// evidence returns the entry that records a request.
+func (t *turn) evidence(r *request, response string, cause error) session.Entry {
+	info := t.opts.Model.Info()
+	record := Record{
+		Leaf: r.leaf, Response: response, Provider: info.Provider, Model: info.Model, API: info.API,
+		Tools: t.recorded.tools, Thinking: r.Thinking, MaxTokens: r.MaxTokens, Temperature: r.Temperature, NoCache: r.NoCache,
+		Entries: len(r.Entries), Sum: r.sum, Bytes: r.bytes, Took: time.Since(r.begun).Milliseconds(),
+	}
+	if n := len(r.c.Fingerprints); n > 0 {
+		record.Fingerprint = r.c.Fingerprints[n-1].String()
+	}
+	for _, f := range r.Fields {
+		record.Fields = append(record.Fields, RecordedField{f.Name, string(f.Value)})
+	}
+	if cause != nil {
+		record.Error = cause.Error()
+	}
+	return session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: session.CustomRequest, Data: dataOf(record)}}
+}
+
+// dataOf returns a value as the data of a custom entry.
+func dataOf(v any) map[string]any {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // only our own types come here, and they encode
+	}
+	var data map[string]any
+	if err := json.Unmarshal(text, &data); err != nil {
+		panic(err)
+	}
+	return data
+}
+
+// offer is the data of an entry of type session.CustomTools.
+type offer struct {
+	Tools []offeredTool `json:"tools"`
+}
+
+// offeredTool is a tool as it was offered. The schema is kept as text, because the
+// order of its members matters.
+type offeredTool struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Schema      string `json:"schema,omitempty"`
+}
+
+func offerOf(tools []Tool) offer {
+	var o offer
+	for i := range tools {
+		o.Tools = append(o.Tools, offeredTool{tools[i].Name, tools[i].Description, string(tools[i].Schema)})
+	}
+	return o
+}
+
+// recordTools writes down which tools are offered, unless the log says so already.
+func (t *turn) recordTools() error {
+	if len(t.opts.Tools) == 0 {
+		t.recorded.tools, t.recorded.toolsSum = "", ""
+		return nil
+	}
+	data := dataOf(offerOf(t.opts.Tools))
+	sum := fmt.Sprint(data)
+	if t.recorded.tools != "" && t.recorded.toolsSum == sum {
+		return nil
+	}
+	ids, err := t.append(session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{
+		CustomType: session.CustomTools, Data: data,
+	}})
+	if err == nil {
+		t.recorded.tools, t.recorded.toolsSum = ids[0], sum
+	}
+	return err
+}
+
+// ReadRecord returns what an entry says about a request; ok is false if it is no record.
+func ReadRecord(e *session.Entry) (r Record, ok bool) {
+	if e.Custom == nil || e.Custom.CustomType != session.CustomRequest {
+		return r, false
+	}
+	text, err := json.Marshal(e.Custom.Data)
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	r.ID, r.Time = e.ID, e.Timestamp
+	return r, err == nil
+}
+
+// Records yields the records of a session's requests, oldest first, on all branches.
+func Records(s *session.Session) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for e, err := range s.Entries() {
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+			if r, ok := ReadRecord(&e); ok && !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Request returns the request that a record is about, as the log has it.
+func (r *Record) Request(s *session.Session) (*provider.Request, error) {
+	c, err := s.Context(session.ContextOptions{Leaf: r.Leaf})
+	if err != nil {
+		return nil, err
+	}
+	request := &provider.Request{
+		Entries: c.Entries, Session: s.ID(), Thinking: r.Thinking,
+		MaxTokens: r.MaxTokens, Temperature: r.Temperature, NoCache: r.NoCache,
+	}
+	for _, f := range r.Fields {
+		request.Fields = append(request.Fields, session.Field{Name: f.Name, Value: json.RawMessage(f.JSON)})
+	}
+	if r.Tools != "" {
+		e, err := s.Entry(r.Tools)
+		if err != nil {
+			return nil, err
+		}
+		if request.Tools, err = toolsIn(&e); err != nil {
+			return nil, err
+		}
+	}
+	return request, nil
+}
+
+// toolsIn returns the tools that an entry says were offered.
+func toolsIn(e *session.Entry) ([]provider.Tool, error) {
+	if e.Custom == nil || e.Custom.CustomType != session.CustomTools {
+		return nil, &session.Error{Op: "read", Kind: session.ErrInvalid, Err: fmt.Errorf("entry %s has no tools", e.ID)}
+	}
+	var list offer
+	text, err := json.Marshal(e.Custom.Data)
+	if err == nil {
+		err = json.Unmarshal(text, &list)
+	}
+	tools := make([]provider.Tool, len(list.Tools))
+	for i, o := range list.Tools {
+		tools[i] = provider.Tool{Name: o.Name, Description: o.Description, Schema: json.RawMessage(o.Schema)}
+	}
+	return tools, err
+}
+
+// Rebuild encodes the request that a record is about once more. same reports whether
+// the bytes are those that were sent. The model must be the one that was asked, or one
+// that encodes like it; it is not asked.
+func (r *Record) Rebuild(s *session.Session, m provider.Model) (body []byte, same bool, err error) {
+	request, err := r.Request(s)
+	if err != nil {
+		return nil, false, err
+	}
+	encoded, err := m.Encode(request)
+	if err != nil {
+		return nil, false, err
+	}
+	return encoded.Body, sumOf(encoded.Body) == r.Sum, nil
+}

@@ -1,0 +1,280 @@
+package agent_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/client"
+	"github.com/coppice-dev/coppice/provider/providertest"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
+)
+
+// The variables with which TestKill tells its child what to do.
+const (
+	killDir     = "COPPICE_TEST_KILL_DIR"
+	killModel   = "COPPICE_TEST_KILL_MODEL"   // the URL of the model
+	killEffects = "COPPICE_TEST_KILL_EFFECTS" // the URL of the world that tools change
+	killLast    = "COPPICE_TEST_KILL_LAST"    // finish what is open, then end
+)
+
+// TestKill kills an agent at random moments, again and again, and has another one go on
+// where it stopped. The world counts what the tools do to it, from outside. In the end,
+// nothing that anybody saw is missing, nothing was done twice, and the model, which
+// refuses calls without results and results without calls, has never refused.
+func TestKill(t *testing.T) {
+	kills := 300
+	if testing.Short() {
+		kills = 30
+	}
+	w := &world{done: make(map[string]int)}
+	effects := httptest.NewServer(http.HandlerFunc(w.change))
+	defer effects.Close()
+	model := providertest.New(t, answerKill)
+	dir := t.TempDir()
+	env := append(os.Environ(), killDir+"="+dir, killModel+"="+model.URL, killEffects+"="+effects.URL)
+
+	saw := make(map[string]bool)
+	// How long a turn takes decides when to kill, so that all of it is hit.
+	turn := 20 * time.Millisecond
+	for range kills {
+		c := startKillChild(t, env)
+		c.until(t, "ready")
+		time.Sleep(rand.N(2 * turn))
+		_ = c.cmd.Process.Kill() // it may be about to end
+		for id := range c.rest(t) {
+			saw[id] = true
+		}
+	}
+	c := startKillChild(t, append(env, killLast+"=1"))
+	for id := range c.rest(t) {
+		saw[id] = true
+	}
+	if err := c.err; err != nil {
+		t.Fatalf("the last agent: %v\n%s", err, c.stderr.String())
+	}
+	t.Logf("%d kills, %d entries seen, %d effects, %d requests", kills, len(saw), len(w.done), len(model.Requests()))
+	w.compare(t, dir, saw)
+}
+
+// world is what tools change.
+type world struct {
+	mu   sync.Mutex
+	done map[string]int // how often each call changed it
+}
+
+func (w *world) change(rw http.ResponseWriter, r *http.Request) {
+	w.mu.Lock()
+	w.done[r.URL.Query().Get("call")]++
+	w.mu.Unlock()
+	fmt.Fprint(rw, "done")
+}
+
+// compare holds the log to what was seen and done.
+func (w *world) compare(t *testing.T, dir string, saw map[string]bool) {
+	t.Helper()
+	st, err := file.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	s, err := session.Open(t.Context(), st, killSession, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	check(t, s)
+	calls, results := make(map[string]bool), make(map[string]int)
+	interrupted := 0
+	for e, err := range s.Entries() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		delete(saw, e.ID)
+		if e.Message == nil {
+			continue
+		}
+		for _, c := range e.Message.Content {
+			switch {
+			case c.ToolUse != nil:
+				calls[c.ToolUse.ID] = true
+			case c.ToolResult != nil:
+				results[c.ToolResult.ToolUseID]++
+				if strings.Contains(c.ToolResult.Content, "interrupted") {
+					interrupted++
+				}
+			}
+		}
+	}
+	for id := range saw {
+		t.Errorf("entry %s was seen and is not in the log", id)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for call, n := range w.done {
+		if n > 1 && strings.HasPrefix(call, "effect") {
+			t.Errorf("call %s changed the world %d times", call, n)
+		}
+		if !calls[call] {
+			t.Errorf("call %s changed the world and is not in the log", call)
+		}
+	}
+	for call := range calls {
+		if results[call] != 1 {
+			t.Errorf("call %s has %d results", call, results[call])
+		}
+	}
+	t.Logf("%d calls, %d of them interrupted", len(calls), interrupted)
+}
+
+// answerKill is the model: it calls tools for a few steps, and then is done.
+func answerKill(r *providertest.Request) providertest.Answer {
+	users, steps := 0, 0
+	for i := range r.Entries {
+		switch m := r.Entries[i].Message; {
+		case m == nil:
+		case r.Entries[i].BeginsTurn():
+			users, steps = users+1, 0
+		case m.Role == session.RoleAssistant:
+			steps++
+		}
+	}
+	time.Sleep(rand.N(2 * time.Millisecond))
+	m := session.MessageEntry{Role: session.RoleAssistant, Content: []session.Content{session.Text("step")}, StopReason: provider.StopToolUse}
+	if steps >= 4 {
+		m.StopReason = provider.StopEndTurn
+		return providertest.Answer{Message: m}
+	}
+	for i := range 1 + steps%3 {
+		name := []string{"effect", "look", "effect"}[i]
+		m.Content = append(m.Content, session.ToolUse(fmt.Sprintf("%s-%d-%d-%d-%s", name, users, steps, i, session.NewID()), name, map[string]any{"n": i}))
+	}
+	return providertest.Answer{Message: m}
+}
+
+const killSession = "kill"
+
+// killChild is what TestKill kills.
+func killChild() error {
+	ctx := context.Background()
+	st, err := file.Open(os.Getenv(killDir), nil)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	s, err := session.Open(ctx, st, killSession, nil)
+	if errors.Is(err, session.ErrNotExist) {
+		s, err = session.Create(ctx, st, session.Header{ID: killSession}, nil)
+	}
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	model, err := client.New(client.Options{Provider: "anthropic", Model: "m", BaseURL: os.Getenv(killModel)})
+	if err != nil {
+		return err
+	}
+	touch := func(ctx context.Context, c agent.Call) (agent.Result, error) {
+		response, err := http.Get(os.Getenv(killEffects) + "?call=" + c.ID)
+		if err != nil {
+			return agent.Result{}, err
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		return agent.Result{Text: string(text)}, err
+	}
+	effect := agent.Tool{Tool: provider.Tool{Name: "effect"}, Run: touch}
+	look := agent.Tool{Tool: provider.Tool{Name: "look"}, Run: touch, Repeatable: true}
+	a, err := agent.New(s, agent.Options{Model: model, System: "go on", Tools: []agent.Tool{effect, look}})
+	if err != nil {
+		return err
+	}
+	news := a.Subscribe(1 << 16)
+	var told sync.WaitGroup
+	told.Go(func() {
+		for e := range news.Events(ctx) {
+			if e.Type == agent.MessageEnd {
+				fmt.Println("saw", e.Entry.ID)
+			}
+		}
+	})
+	fmt.Println("ready")
+	for {
+		if _, err := a.Resume(ctx); err != nil {
+			return err
+		}
+		if os.Getenv(killLast) != "" {
+			break
+		}
+		if _, err := a.Send(ctx, session.Text("go")); err != nil {
+			return err
+		}
+	}
+	err = a.Close()
+	told.Wait()
+	return err
+}
+
+// killedChild is a running child.
+type killedChild struct {
+	cmd    *exec.Cmd
+	lines  *bufio.Scanner
+	stderr strings.Builder
+	err    error
+}
+
+func startKillChild(t *testing.T, env []string) *killedChild {
+	t.Helper()
+	c := &killedChild{cmd: exec.Command(os.Args[0])}
+	c.cmd.Env = env
+	c.cmd.Stderr = &c.stderr
+	out, err := c.cmd.StdoutPipe()
+	if err == nil {
+		err = c.cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.lines = bufio.NewScanner(out)
+	return c
+}
+
+func (c *killedChild) until(t *testing.T, line string) {
+	t.Helper()
+	for c.lines.Scan() {
+		if c.lines.Text() == line {
+			return
+		}
+	}
+	t.Fatalf("the agent ended early: %s", c.stderr.String())
+}
+
+// rest waits for the end of the child and returns the entries that it said it saw.
+func (c *killedChild) rest(t *testing.T) map[string]bool {
+	t.Helper()
+	saw := make(map[string]bool)
+	for c.lines.Scan() {
+		if id, ok := strings.CutPrefix(c.lines.Text(), "saw "); ok && len(id) == len(session.NewID()) {
+			saw[id] = true
+		}
+	}
+	c.err = c.cmd.Wait()
+	if text := c.stderr.String(); text != "" {
+		t.Fatalf("the agent said: %s", text)
+	}
+	return saw
+}

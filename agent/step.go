@@ -1,0 +1,263 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// reply is what came of a step.
+type reply struct {
+	calls []Pending // without a result
+	stop  string
+}
+
+// maxRetries is how often a request is sent again after part of its answer was shown.
+// The client has its own count for requests that were refused before that.
+const maxRetries = 2
+
+// step asks the model once and writes its answer to the log. An answer that breaks off
+// is kept. If asking again may help, it becomes a branch, and the model is asked again.
+func (t *turn) step() (*reply, error) {
+	t.out.Steps++
+	compacted := false
+	for attempt := 1; ; attempt++ {
+		r, err := t.prepare()
+		if err != nil {
+			return nil, err
+		}
+		response, cause := t.ask(r)
+		switch {
+		case cause == nil:
+			return t.keep(r, response)
+		case errors.Is(cause, provider.ErrOverflow) && !compacted && !t.opts.Compaction.Off:
+			// Once: a conversation that is still too long will not get shorter.
+			compacted = true
+			t.drop(r, response, cause)
+			if err := t.compact(reasonOverflow); err != nil {
+				return nil, errors.Join(cause, err)
+			}
+		case attempt > maxRetries || !t.mayRetry(cause):
+			return nil, t.keepPartial(r, response, cause)
+		default:
+			if err := t.branchOff(r, response, cause, attempt); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// request is a request with what will be written down about it.
+type request struct {
+	provider.Request
+	leaf  string // where the context ends
+	c     *session.Context
+	sum   string // of the body
+	bytes int
+	begun time.Time
+}
+
+// prepare builds the request for the conversation as it is in the log, after a
+// compaction if the window is full.
+func (t *turn) prepare() (*request, error) {
+	c, err := t.s.Context(session.ContextOptions{Shared: true})
+	if err != nil {
+		return nil, err
+	}
+	if full, err := t.isFull(c); err != nil {
+		return nil, err
+	} else if full {
+		// A failure is not the end: the provider may still take the whole of it.
+		if err := t.compact(reasonWindow); err != nil && t.ctx.Err() != nil {
+			return nil, err
+		}
+		if c, err = t.s.Context(session.ContextOptions{Shared: true}); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.recordTools(); err != nil {
+		return nil, err
+	}
+	r := &request{Request: *t.params(c), leaf: t.s.LeafID(), c: c, begun: time.Now()}
+	if r.Encoded, err = t.opts.Model.Encode(&r.Request); err != nil {
+		return nil, err
+	}
+	r.sum, r.bytes = sumOf(r.Encoded.Body), len(r.Encoded.Body)
+	return r, nil
+}
+
+// params returns the request for a context.
+func (t *turn) params(c *session.Context) *provider.Request {
+	thinking := t.opts.Thinking
+	if thinking == "" {
+		thinking = c.ThinkingLevel
+	}
+	return &provider.Request{
+		Entries: c.Entries, Tools: offered(t.opts.Tools), Session: t.s.ID(), Thinking: thinking,
+		MaxTokens: t.opts.MaxTokens, Temperature: t.opts.Temperature, Fields: t.opts.Fields,
+	}
+}
+
+// ask sends a request and passes on what arrives.
+func (t *turn) ask(r *request) (*provider.Response, error) {
+	ctx, finish := t.traceRequest(r)
+	t.publish(Event{Type: MessageStart})
+	response, err := provider.Respond(ctx, t.opts.Model, &r.Request, func(e provider.Event) {
+		switch e.Type {
+		case provider.EventRetry:
+			t.publish(Event{Type: Retry, Retry: e.Retry})
+		case provider.EventStop:
+		default:
+			t.publish(Event{Type: MessageUpdate, Update: &e})
+		}
+	})
+	finish(response, err)
+	return response, err
+}
+
+// keep writes a whole answer to the log, together with what was asked and which calls
+// start right away.
+func (t *turn) keep(r *request, response *provider.Response) (*reply, error) {
+	m := *response.Message
+	m.Content = unique(m.Content)
+	t.bill(m.Usage)
+	if len(m.Content) == 0 {
+		// The model had nothing to add.
+		_, err := t.append(t.evidence(r, "", nil), billEntry(&m))
+		return &reply{stop: m.StopReason}, err
+	}
+	answer := message(&m)
+	answer.ID = session.NewID()
+	entries := []session.Entry{answer, t.evidence(r, answer.ID, nil)}
+	calls := t.callsOf(&answer)
+	now := t.startable(calls)
+	if len(now) > 0 {
+		entries = append(entries, callsEntry(CallRunning, now))
+	}
+	if _, err := t.append(entries...); err != nil {
+		return nil, err
+	}
+	for i := range now {
+		calls[i].State, calls[i].started = CallRunning, true
+	}
+	t.count.report(answer.ID, m.Usage)
+	t.out.Message, t.out.Entry = &m, answer.ID
+	return &reply{calls: calls, stop: m.StopReason}, nil
+}
+
+// keepPartial writes down what has arrived of an answer, and returns why it broke off.
+func (t *turn) keepPartial(r *request, response *provider.Response, cause error) error {
+	m := Partial(response, cause, t.ctx.Err() != nil)
+	if m == nil {
+		return t.drop(r, response, cause)
+	}
+	t.bill(m.Usage)
+	answer := message(m)
+	answer.ID = session.NewID()
+	if _, err := t.append(answer, t.evidence(r, answer.ID, cause)); err != nil {
+		return errors.Join(cause, err)
+	}
+	t.out.Message, t.out.Entry, t.out.Stop = m, answer.ID, m.StopReason
+	return cause
+}
+
+// drop writes down that a request was not answered, and returns why. It is no reason
+// to fail if even that cannot be written.
+func (t *turn) drop(r *request, response *provider.Response, cause error) error {
+	t.publish(Event{Type: MessageDropped, Err: cause})
+	entries := []session.Entry{t.evidence(r, "", cause)}
+	if response != nil && response.Message != nil && response.Message.Usage != nil {
+		t.bill(response.Message.Usage)
+		entries = append(entries, billEntry(response.Message))
+	}
+	if _, err := t.append(entries...); err != nil {
+		return errors.Join(cause, err)
+	}
+	return cause
+}
+
+// branchOff keeps an answer that broke off on a branch of its own, and goes back to
+// ask again.
+func (t *turn) branchOff(r *request, response *provider.Response, cause error, attempt int) error {
+	if err := t.keepPartial(r, response, cause); err != cause { // it could not be written
+		return err
+	}
+	t.out.Message, t.out.Entry, t.out.Stop = nil, "", ""
+	if err := t.s.Branch(r.leaf); err != nil {
+		return errors.Join(cause, err)
+	}
+	wait := time.Duration(attempt) * time.Second / 2
+	t.publish(Event{Type: Retry, Retry: &provider.Retry{Attempt: attempt + 1, After: wait, Reason: cause.Error()}})
+	select {
+	case <-time.After(wait):
+		return nil
+	case <-t.ctx.Done():
+		return t.ctx.Err()
+	}
+}
+
+// mayRetry reports whether asking again may help. What was refused before anything
+// arrived, the client has asked again already.
+func (t *turn) mayRetry(cause error) bool {
+	var known *provider.Error
+	return t.ctx.Err() == nil && errors.Is(cause, provider.ErrBroken) && errors.As(cause, &known) && known.Temporary()
+}
+
+// MetaIncomplete is set in the metadata of an answer that broke off, to what ended it.
+const MetaIncomplete = "incomplete"
+
+// Partial returns the message to keep of an answer that broke off, or nil if nothing of
+// it can be kept. Only text is: a call may lack half of its input, and thinking its
+// signature, and either would make every later request fail.
+func Partial(response *provider.Response, cause error, cancelled bool) *session.MessageEntry {
+	if response == nil || response.Message == nil {
+		return nil
+	}
+	m := *response.Message
+	m.Content = nil
+	for _, block := range response.Message.Content {
+		if block.Text != nil && strings.TrimSpace(block.Text.Content) != "" {
+			m.Content = append(m.Content, block)
+		}
+	}
+	if len(m.Content) == 0 {
+		return nil
+	}
+	m.StopReason = provider.StopFailed
+	if cancelled || errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
+		m.StopReason = provider.StopCancelled
+	}
+	meta := map[string]any{MetaIncomplete: cause.Error()}
+	for k, v := range m.Metadata {
+		meta[k] = v
+	}
+	m.Metadata = meta
+	return &m
+}
+
+// bill adds a response to what the turn cost.
+func (t *turn) bill(u *session.Usage) {
+	if u == nil {
+		return
+	}
+	sum := &t.out.Usage
+	sum.Input += u.Input
+	sum.Output += u.Output
+	sum.CacheRead += u.CacheRead
+	sum.CacheWrite += u.CacheWrite
+	sum.Reasoning += u.Reasoning
+	sum.CostMicroUSD += u.CostMicroUSD
+}
+
+// billEntry returns the entry that says what a response cost of which no message is kept.
+func billEntry(m *session.MessageEntry) session.Entry {
+	u := session.Usage{}
+	if m.Usage != nil {
+		u = *m.Usage
+	}
+	return session.Entry{Type: session.TypeCustom, Custom: session.NewUsage(m.Provider, m.Model, m.ResponseID, u)}
+}
