@@ -26,11 +26,11 @@ type Record struct {
 	Model    string `json:"model"`
 	API      string `json:"api,omitempty"`
 	// Tools is the entry with the tools that were offered; "" if there were none.
-	Tools       string         `json:"tools,omitempty"`
-	Thinking    string         `json:"thinking,omitempty"`
-	MaxTokens   int            `json:"max_tokens,omitempty"`
-	Temperature *float64       `json:"temperature,omitempty"`
-	NoCache     bool           `json:"no_cache,omitempty"`
+	Tools       string          `json:"tools,omitempty"`
+	Thinking    string          `json:"thinking,omitempty"`
+	MaxTokens   int             `json:"max_tokens,omitempty"`
+	Temperature *float64        `json:"temperature,omitempty"`
+	NoCache     bool            `json:"no_cache,omitempty"`
 	Fields      []RecordedField `json:"fields,omitempty"`
 	// Entries is how many entries were sent, and Fingerprint is that of the last.
 	Entries     int    `json:"entries"`
