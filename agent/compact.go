@@ -37,9 +37,8 @@ func share(asked, usual, window, part int) int {
 	return usual
 }
 
-func (c *Compaction) reserve(window int) int    { return share(c.Reserve, 16_384, window, 4) }
-func (c *Compaction) keep(window int) int       { return share(c.Keep, 20_000, window, 4) }
-func (c *Compaction) maxSummary(window int) int { return share(c.MaxSummary, 4096, window, 8) }
+func (c *Compaction) reserve(window int) int { return share(c.Reserve, 16_384, window, 4) }
+func (c *Compaction) keep(window int) int    { return share(c.Keep, 20_000, window, 4) }
 
 // backoff keeps an agent from compacting again and again without success. After a
 // compaction that failed, or that could not make enough room, the conversation must
@@ -104,15 +103,11 @@ func (t *turn) compactNow(reason, instructions string) (*Compacted, error) {
 		model = t.opts.Model
 	}
 	made, err := summary.Compaction(t.ctx, model, plan, summary.Options{
-		MaxTokens: o.maxSummary(window), Instructions: instructions, Files: t.files, Counter: t.opts.Counter,
+		MaxTokens: o.MaxSummary, Instructions: instructions, Files: t.files, Counter: t.opts.Counter,
 	})
 	if err != nil {
 		t.backoff.wait(before, window)
-		if made != nil && len(made.Usage) > 0 { // paid for, even so
-			_, unwritten := t.append(made.Usage...)
-			err = errors.Join(err, unwritten)
-		}
-		return nil, err
+		return nil, t.paid(made, err)
 	}
 	id, err := made.Append(t.s, plan)
 	if err != nil {
@@ -131,6 +126,15 @@ func (t *turn) compactNow(reason, instructions string) (*Compacted, error) {
 		t.backoff.wait(done.TokensAfter, window)
 	}
 	return done, nil
+}
+
+// paid writes down what a summary cost that came to nothing, and returns why it did.
+func (t *turn) paid(made *summary.Summary, cause error) error {
+	if made == nil || len(made.Usage) == 0 {
+		return cause
+	}
+	_, err := t.append(made.Usage...)
+	return errors.Join(cause, err)
 }
 
 // files returns the files that a call reads and changes.
@@ -192,15 +196,10 @@ func (a *Session) Branch(ctx context.Context, entryID string, summarise bool) er
 			model = t.opts.Model
 		}
 		made, err := summary.Branch(t.ctx, model, left, summary.Options{
-			MaxTokens: o.maxSummary(o.window(t.opts.Model.Info())), Files: t.files, Counter: t.opts.Counter,
+			MaxTokens: o.MaxSummary, Files: t.files, Counter: t.opts.Counter,
 		})
-		if made != nil && len(made.Usage) > 0 { // on the branch that it is about
-			if _, unwritten := t.append(made.Usage...); unwritten != nil {
-				return errors.Join(err, unwritten)
-			}
-		}
 		if err != nil {
-			return err
+			return t.paid(made, err)
 		}
 		t.recorded = recorded{}
 		t.count.forget()

@@ -67,8 +67,7 @@ type Compaction struct {
 	// Keep is how many tokens of the end stay as they are. Default: 20,000, or a
 	// quarter of the window if that is less.
 	Keep int
-	// MaxSummary is how many tokens a summary may have. Default: 4,096, or an eighth
-	// of the window if that is less.
+	// MaxSummary is how many tokens a summary may have. Default: see summary.Options.
 	MaxSummary int
 	// Model writes the summary. Default: the agent's.
 	Model provider.Model

@@ -1,0 +1,231 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/offline"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// compactions returns the ends of compactions among the events of a closed agent.
+func compactions(t *testing.T, news *agent.Subscription) (ends []agent.Event) {
+	t.Helper()
+	for e := range news.Events(t.Context()) {
+		if e.Type == agent.CompactionEnd {
+			ends = append(ends, e)
+		}
+	}
+	return ends
+}
+
+func TestWindowIsKept(t *testing.T) {
+	const size = 4000
+	a := start(t, agent.Options{Model: &offline.Model{Window: size}, System: "be brief", Tools: []agent.Tool{echo("one")}})
+	news := a.Subscribe(1 << 16)
+	largest := 0
+	for i := range 40 {
+		send(t, a, fmt.Sprintf("call one {\"text\":\"%s %d\"}", strings.Repeat("words and words ", 20), i))
+		status, err := a.Status()
+		if err != nil {
+			t.Fatal(err)
+		}
+		largest = max(largest, status.Tokens)
+		if status.Window != size {
+			t.Fatalf("the window is %d", status.Window)
+		}
+	}
+	check(t, a.Log())
+	lines := said(t, a.Log())
+	if lines[0] != "system: be brief" || !strings.HasPrefix(lines[1], "summary: ") {
+		t.Errorf("the conversation begins with %q", lines[:2])
+	}
+	_ = a.Close()
+	ends := compactions(t, news)
+	if len(ends) < 2 || largest > size {
+		t.Errorf("%d compactions, at most %d tokens of %d", len(ends), largest, size)
+	}
+	for _, e := range ends {
+		if e.Err != nil || e.Compacted.Reason != "window" || e.Compacted.TokensAfter >= e.Compacted.TokensBefore {
+			t.Errorf("a compaction: %+v", e)
+		}
+	}
+}
+
+func TestOverflowCompactsOnce(t *testing.T) {
+	// The agent does not know the window, so only the provider's error tells.
+	model := &offline.Model{Window: 3000}
+	blind := provider.Func{About: provider.Info{Provider: offline.Name, Model: offline.ModelName}}
+	asked, refused := 0, 0
+	blind.Answer = func(ctx context.Context, r *provider.Request, _ func(string) error) (*session.MessageEntry, error) {
+		asked++
+		response, err := provider.Respond(ctx, model, r, nil)
+		if errors.Is(err, provider.ErrOverflow) {
+			refused++
+		}
+		if err != nil {
+			return nil, err
+		}
+		return response.Message, nil
+	}
+	a := start(t, agent.Options{Model: blind, Compaction: agent.Compaction{Model: model, Keep: 300}})
+	for i := range 20 {
+		send(t, a, fmt.Sprint(i, strings.Repeat(" words and words", 40)))
+	}
+	if refused == 0 {
+		t.Fatal("the window was never full")
+	}
+	check(t, a.Log())
+
+	// What cannot be made shorter fails, and does not loop.
+	before := asked
+	_, err := a.Send(t.Context(), session.Text(strings.Repeat("far too long ", 2000)))
+	if !errors.Is(err, provider.ErrOverflow) || asked-before > 2 {
+		t.Errorf("a message that never fits: %v after %d requests", err, asked-before)
+	}
+}
+
+func TestFailedCompactionChangesNothing(t *testing.T) {
+	tries := 0
+	useless := provider.Func{About: provider.Info{Provider: "p", Model: "m"}, Answer: func(context.Context, *provider.Request, func(string) error) (*session.MessageEntry, error) {
+		tries++
+		return nil, &provider.Error{Kind: provider.ErrUnavailable, Provider: "p"}
+	}}
+	model := provider.Func{About: provider.Info{Provider: "p", Model: "m", Window: 2000}, Answer: func(context.Context, *provider.Request, func(string) error) (*session.MessageEntry, error) {
+		return &session.MessageEntry{Content: []session.Content{session.Text(strings.Repeat("and so on ", 20))}}, nil
+	}}
+	a := start(t, agent.Options{Model: model, Compaction: agent.Compaction{Model: useless}})
+	const turns = 40
+	for i := range turns {
+		send(t, a, fmt.Sprint(i, strings.Repeat(" words and words", 10)))
+	}
+	if lines := said(t, a.Log()); len(lines) != 2*turns {
+		t.Errorf("the conversation has %d messages, want %d", len(lines), 2*turns)
+	}
+	if tries == 0 || tries > turns/3 {
+		t.Errorf("%d attempts in %d turns: it must try, and then wait", tries, turns)
+	}
+	if _, err := a.Compact(t.Context(), ""); !errors.Is(err, provider.ErrUnavailable) {
+		t.Errorf("a compaction that was asked for must say why it failed: %v", err)
+	}
+	for e, err := range a.Log().Entries() {
+		if err != nil || e.Compaction != nil {
+			t.Fatalf("%v %+v", err, e)
+		}
+	}
+}
+
+func TestUndo(t *testing.T) {
+	a := start(t, agent.Options{Compaction: agent.Compaction{Keep: 50}})
+	for i := range 6 {
+		send(t, a, fmt.Sprint(i, strings.Repeat(" words and words", 20)))
+	}
+	before := said(t, a.Log())
+	done, err := a.Compact(t.Context(), "")
+	if err != nil || done.Reason != "asked" {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if len(said(t, a.Log())) >= len(before) {
+		t.Errorf("after the compaction the conversation is\n%s", strings.Join(said(t, a.Log()), "\n"))
+	}
+	if err := a.Undo(); err != nil {
+		t.Fatal(err)
+	}
+	if after := said(t, a.Log()); !slices.Equal(after, before) {
+		t.Errorf("after Undo the conversation is\n%s", strings.Join(after, "\n"))
+	}
+	if err := a.Undo(); !errors.Is(err, session.ErrNotExist) {
+		t.Errorf("a second Undo: %v", err)
+	}
+}
+
+func TestBranchWithSummary(t *testing.T) {
+	a := start(t, agent.Options{})
+	send(t, a, "the plan")
+	there := a.Log().LeafID()
+	send(t, a, "try the left door")
+	if err := a.Branch(t.Context(), there, true); err != nil {
+		t.Fatal(err)
+	}
+	lines := said(t, a.Log())
+	if len(lines) != 3 || !strings.HasPrefix(lines[2], "summary: ") || !strings.Contains(lines[2], "left door") {
+		t.Errorf("the conversation is %q", lines)
+	}
+	out := send(t, a, "now the right one")
+	if out.Steps != 1 {
+		t.Errorf("%+v", out)
+	}
+	check(t, a.Log())
+	if err := a.Branch(t.Context(), "nowhere", false); !errors.Is(err, session.ErrNotExist) {
+		t.Errorf("a branch at an entry that is not there: %v", err)
+	}
+}
+
+// TestPrefixStaysStable drives an agent for 200 turns with tools and compactions, and
+// compares each request with the one before: what a provider's cache can serve is the
+// part that is the same, byte by byte.
+func TestPrefixStaysStable(t *testing.T) {
+	const turns = 200
+	var bodies [][]byte
+	var compacted []bool
+	fresh := false
+	model := &offline.Model{Window: 20_000}
+	listening := provider.Func{About: model.Info()}
+	listening.Answer = func(ctx context.Context, r *provider.Request, _ func(string) error) (*session.MessageEntry, error) {
+		encoded, err := model.Encode(r)
+		if err != nil {
+			return nil, err
+		}
+		bodies, compacted = append(bodies, encoded.Body), append(compacted, fresh)
+		fresh = false
+		response, err := provider.Respond(ctx, model, r, nil)
+		if err != nil {
+			return nil, err
+		}
+		return response.Message, nil
+	}
+	a := start(t, agent.Options{Model: listening, System: "be brief", Tools: []agent.Tool{echo("one"), echo("two")}, Compaction: agent.Compaction{Model: model}})
+	news := a.Subscribe(1 << 16)
+	n := 0
+	for i := range turns {
+		before := len(bodies)
+		send(t, a, fmt.Sprintf("call one {\"text\":\"%d %s\"}\ncall two {\"text\":\"%d\"}", i, strings.Repeat("file content ", 20), i))
+		news.Close()
+		for e := range news.Events(t.Context()) {
+			if e.Type == agent.CompactionEnd && e.Err == nil {
+				n++
+				for j := before; j < len(bodies); j++ {
+					compacted[j] = true // outside of compactions only
+				}
+			}
+		}
+		news = a.Subscribe(1 << 16)
+	}
+	same, all := 0, 0
+	for i := 1; i < len(bodies); i++ {
+		if compacted[i] {
+			continue
+		}
+		all += len(bodies[i-1])
+		same += commonPrefix(bodies[i-1], bodies[i])
+	}
+	share := 100 * float64(same) / float64(all)
+	t.Logf("%d requests, %d compactions: %.2f %% of a request are the beginning of the next", len(bodies), n, share)
+	if share < 95 || n < 2 {
+		t.Errorf("%.2f %% unchanged over %d requests with %d compactions, want 95 %%", share, len(bodies), n)
+	}
+}
+
+func commonPrefix(a, b []byte) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
