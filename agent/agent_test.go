@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/offline"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/memory"
 )
 
@@ -38,12 +39,19 @@ func start(t *testing.T, o agent.Options) *agent.Session {
 
 func newSession(t *testing.T) *session.Session {
 	t.Helper()
-	s, err := session.Create(t.Context(), memory.New(nil), session.Header{}, nil)
+	s, err := session.Create(t.Context(), newStore(t), session.Header{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	return s
+}
+
+func newStore(t *testing.T) store.Store {
+	t.Helper()
+	st := memory.New(nil)
+	t.Cleanup(func() { _ = st.Close() })
+	return st
 }
 
 func startIn(t *testing.T, s *session.Session, o agent.Options) *agent.Session {
@@ -321,7 +329,7 @@ func broken(n int) provider.Model {
 }
 
 func TestRetryGrowsABranch(t *testing.T) {
-	a := start(t, agent.Options{Model: broken(1)})
+	a := start(t, agent.Options{Model: broken(1), RetryWait: 1})
 	send(t, a, "hello")
 	if lines := said(t, a.Log()); !slices.Equal(lines, []string{"user: hello", "assistant: whole"}) {
 		t.Errorf("the conversation is %q", lines)

@@ -30,6 +30,9 @@ type Options struct {
 
 	// MaxSteps is how often the model may be asked in one turn. Default: 200.
 	MaxSteps int
+	// RetryWait is how long to wait before the model is asked again after its answer
+	// broke off; the second time it is twice that. Default: 500 ms.
+	RetryWait time.Duration
 	// Parallel is how many calls may run at once. Default: 8.
 	Parallel int
 	// ToolTimeout is how long a call may take. Default: 10 minutes.

@@ -85,7 +85,7 @@ func (o *Options) check() error {
 		return err
 	}
 	for name, n := range map[string]int{
-		"MaxSteps": o.MaxSteps, "Parallel": o.Parallel, "MaxOutput": o.MaxOutput, "MaxTokens": o.MaxTokens, "ToolTimeout": int(o.ToolTimeout),
+		"MaxSteps": o.MaxSteps, "Parallel": o.Parallel, "MaxOutput": o.MaxOutput, "MaxTokens": o.MaxTokens, "ToolTimeout": int(o.ToolTimeout), "RetryWait": int(o.RetryWait),
 	} {
 		if n < 0 {
 			return invalid("%s must not be negative", name)
@@ -94,6 +94,7 @@ func (o *Options) check() error {
 	setDefault(&o.MaxSteps, 200)
 	setDefault(&o.Parallel, 8)
 	setDefault(&o.MaxOutput, 48<<10)
+	setDefault(&o.RetryWait, 500*time.Millisecond)
 	setDefault(&o.ToolTimeout, 10*time.Minute)
 	o.Tools = slices.Clone(o.Tools)
 	return nil

@@ -190,7 +190,7 @@ func (t *turn) branchOff(r *request, response *provider.Response, cause error, a
 	if err := t.s.Branch(r.leaf); err != nil {
 		return errors.Join(cause, err)
 	}
-	wait := time.Duration(attempt) * time.Second / 2
+	wait := time.Duration(attempt) * t.opts.RetryWait
 	t.publish(Event{Type: Retry, Retry: &provider.Retry{Attempt: attempt + 1, After: wait, Reason: cause.Error()}})
 	select {
 	case <-time.After(wait):
