@@ -176,6 +176,7 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 	for name, value := range map[string]string{
 		"COPPICE_SYNC": "often", "COPPICE_MAX_ENTRY": "0", "COPPICE_WHEN_FULL": "explode", "COPPICE_REDACT": "maybe",
 		"COPPICE_MAX_SESSIONS": "-1", "COPPICE_BLOB_THRESHOLD": "x",
+		"COPPICE_PROVIDER": "acme", "COPPICE_BASE_URL": "localhost", "COPPICE_THINKING": "much", "COPPICE_MAX_TOKENS": "-1", "COPPICE_WINDOW": "big",
 	} {
 		if _, err := coppice.LoadSettings(env{name: value}.get); coppice.KindOf(err) != coppice.KindInvalid {
 			t.Errorf("%s=%s: %v", name, value, err)

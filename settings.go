@@ -14,6 +14,9 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/client"
+	"github.com/coppice-dev/coppice/provider/offline"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
@@ -35,6 +38,8 @@ type Settings struct {
 	path   string // of the configuration file; "" if there is no place for one
 	cache  string // the directory for derived files; "" if there is none
 	values map[string]Setting
+	model  held                // as it is used; values may have less, for showing
+	getenv func(string) string // where keys are; nil if there is no environment
 }
 
 // The keys of the settings, as the configuration file has them.
@@ -48,6 +53,14 @@ const (
 	SettingBlobThreshold = "blob_threshold" // the size above which content is kept in blobs, in bytes
 	SettingColor         = "color"          // "auto", "always" or "never"; for faces
 	SettingRedact        = "redact"         // "true" or "false": whether secrets are taken out of what is appended
+
+	SettingProvider   = "provider"    // who is asked: one of Providers
+	SettingModel      = "model"       // the model's name, or provider/model
+	SettingBaseURL    = "base_url"    // where the provider is; "" is its own address
+	SettingKeyCommand = "key_command" // a command that prints the provider's key
+	SettingThinking   = "thinking"    // a thinking level; "" is the provider's default
+	SettingMaxTokens  = "max_tokens"  // the longest answer, in tokens; 0 is what the provider allows
+	SettingWindow     = "window"      // the size of the model's window, in tokens; 0 is what is known about it
 )
 
 // The values of when_full.
@@ -90,7 +103,18 @@ var rules = []rule{
 	{SettingBlobThreshold, "COPPICE_BLOB_THRESHOLD", strconv.Itoa(session.DefaultBlobThreshold), "a number of bytes", isInt},
 	{SettingColor, "", "auto", "auto, always or never", oneOf("auto", "always", "never")},
 	{SettingRedact, "COPPICE_REDACT", "false", "true or false", oneOf("true", "false")},
+	{SettingProvider, "COPPICE_PROVIDER", offline.Name, "one of " + strings.Join(Providers(), ", "), oneOf(Providers()...)},
+	{SettingModel, "COPPICE_MODEL", "", "the name of a model, or provider/model", anything},
+	{SettingBaseURL, "COPPICE_BASE_URL", "", "a URL such as http://localhost:11434/v1, with a host and no user, query or fragment", isBaseURL},
+	{SettingKeyCommand, "COPPICE_KEY_COMMAND", "", "a command that prints a key", anything},
+	{SettingThinking, "COPPICE_THINKING", "", "one of " + strings.Join(provider.ThinkingLevels, ", "), oneOf(append([]string{""}, provider.ThinkingLevels...)...)},
+	{SettingMaxTokens, "COPPICE_MAX_TOKENS", "0", "a number of tokens, or 0 for what the provider allows", atLeast(0)},
+	{SettingWindow, "COPPICE_WINDOW", "0", "a number of tokens, or 0 for what is known about the model", atLeast(0)},
 }
+
+func anything(string) bool { return true }
+
+func isBaseURL(v string) bool { return v == "" || client.CheckBaseURL(v) == nil }
 
 func oneOf(values ...string) func(string) bool {
 	return func(v string) bool { return slices.Contains(values, v) }
@@ -118,7 +142,7 @@ func isSync(v string) bool {
 // file, then the default.
 func LoadSettings(getenv func(string) string, given ...Setting) (*Settings, error) {
 	s := &Settings{
-		path: ConfigPath(getenv), values: make(map[string]Setting),
+		path: ConfigPath(getenv), values: make(map[string]Setting), getenv: getenv,
 		cache: under(xdg(getenv, "XDG_CACHE_HOME", ".cache"), "coppice"),
 	}
 	fromFile, err := readConfig(s.path)
@@ -127,45 +151,85 @@ func LoadSettings(getenv func(string) string, given ...Setting) (*Settings, erro
 	}
 	for key := range fromFile {
 		if ruleOf(key) == nil {
-			return nil, &session.Error{
-				Op: "read", Path: s.path, Err: invalid("unknown setting %q", key),
-				Hint: "the settings are " + strings.Join(SettingKeys(), ", "),
-			}
+			return nil, unknownSetting("read", s.path, key)
 		}
 	}
+	places := placesOf(getenv, fromFile, s.path, given)
+	s.model = modelIn(places)
 	for _, r := range rules {
 		if v, ok := fromFile[r.key]; ok && !r.takes(v) {
 			return nil, r.refuse(Setting{r.key, fmt.Sprint(v), s.path})
 		}
-		v := r.settle(getenv, fromFile, s.path, given)
+		v := r.settle(places)
+		if isHeld(r.key) {
+			v = s.model.get(&r)
+		}
 		if r.key == SettingDir && v.Value == "" {
 			v.Value = under(xdg(getenv, "XDG_DATA_HOME", ".local/share"), "coppice", "sessions")
 		} else if !r.fits(v.Value) {
 			return nil, r.refuse(v)
 		}
+		v.Value = showable(r.key, v.Value)
 		s.values[r.key] = v
 	}
 	return s, nil
 }
 
-// settle finds the value of one setting.
-func (r *rule) settle(getenv func(string) string, fromFile map[string]any, path string, given []Setting) Setting {
-	for _, g := range given {
-		if g.Key == r.key && g.Value != "" {
-			return g
-		}
+// place is somewhere that settings come from. It returns the value that it has for a
+// setting, if it has one.
+type place func(r *rule) (v Setting, ok bool)
+
+// placesOf returns the places in which settings are looked for. Later ones win.
+func placesOf(getenv func(string) string, fromFile map[string]any, path string, given []Setting) []place {
+	return []place{
+		func(r *rule) (Setting, bool) {
+			v, ok := fromFile[r.key]
+			return Setting{r.key, fmt.Sprint(v), path}, ok
+		},
+		func(r *rule) (Setting, bool) {
+			if r.env == "" {
+				return Setting{}, false
+			}
+			v := getenv(r.env)
+			return Setting{r.key, v, "environment " + r.env}, v != ""
+		},
+		func(r *rule) (Setting, bool) {
+			at := slices.IndexFunc(given, func(g Setting) bool { return g.Key == r.key && g.Value != "" })
+			if at < 0 {
+				return Setting{}, false
+			}
+			return given[at], true
+		},
 	}
-	if r.env != "" && getenv(r.env) != "" {
-		return Setting{r.key, getenv(r.env), "environment " + r.env}
-	}
-	if v, ok := fromFile[r.key]; ok {
-		return Setting{r.key, fmt.Sprint(v), path}
-	}
-	return Setting{r.key, r.fallback, "default"}
 }
 
+// settle finds the value of one setting.
+func (r *rule) settle(places []place) Setting {
+	for _, p := range slices.Backward(places) {
+		if v, ok := p(r); ok {
+			return v
+		}
+	}
+	return r.byDefault()
+}
+
+func (r *rule) byDefault() Setting { return Setting{r.key, r.fallback, originDefault} }
+
+// originDefault is the Origin of a setting that nobody has chosen.
+const originDefault = "default"
+
 func (r *rule) refuse(v Setting) error {
-	return invalid("%s is %q (%s); it must be %s", r.key, v.Value, v.Origin, r.must)
+	return invalid("%s is %q (%s); it must be %s", r.key, showable(r.key, v.Value), v.Origin, r.must)
+}
+
+// unknownSetting is the error for a key that no setting has.
+func unknownSetting(op, path, key string) error {
+	hint := "the settings are " + strings.Join(SettingKeys(), ", ")
+	if name := strings.ToLower(key); strings.HasSuffix(name, "key") || strings.HasSuffix(name, "token") || strings.HasSuffix(name, "secret") {
+		hint = "keys are not kept in the settings: they come from the environment, as in " +
+			client.KeyVariable("anthropic") + ", or from the command that " + SettingKeyCommand + " names"
+	}
+	return &session.Error{Op: op, Path: path, Err: invalid("unknown setting %q", key), Hint: hint}
 }
 
 func ruleOf(key string) *rule {
@@ -195,16 +259,16 @@ func (s *Settings) All() []Setting {
 	return all
 }
 
-// Get returns a setting by its key.
+// Get returns a setting by its key. A key that somebody has put into key_command is
+// not in it.
 func (s *Settings) Get(key string) Setting {
 	if v, ok := s.values[key]; ok {
 		return v
 	}
-	v := Setting{Key: key, Origin: "default"}
 	if r := ruleOf(key); r != nil {
-		v.Value = r.fallback
+		return r.byDefault()
 	}
-	return v
+	return Setting{Key: key, Origin: originDefault}
 }
 
 // Path returns where the configuration file is, or would be; "" if the machine has no

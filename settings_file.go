@@ -29,10 +29,16 @@ type ChangedSetting struct {
 func SetSetting(getenv func(string) string, key, value string) (*ChangedSetting, error) {
 	r := ruleOf(key)
 	if r == nil {
-		return nil, invalid("unknown setting %q; the settings are %s", key, strings.Join(SettingKeys(), ", "))
+		return nil, unknownSetting("set", "", key)
 	}
 	if !r.fits(value) {
 		return nil, r.refuse(Setting{key, value, "argument"})
+	}
+	if showable(key, value) != value {
+		return nil, &session.Error{
+			Op: "set", Name: key, Err: invalid("the value has a key in it, and keys are not kept in the settings"),
+			Hint: "give a command that asks a password manager for the key, or put the key into the environment",
+		}
 	}
 	path := ConfigPath(getenv)
 	if path == "" {

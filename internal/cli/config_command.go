@@ -8,8 +8,14 @@ import (
 
 func configCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "config",
-		Short:   "Show and change the settings",
+		Use:   "config",
+		Short: "Show and change the settings",
+		Long: "Shows and changes the settings. The model that writes titles and summaries, and\n" +
+			"that coppice chat talks to, is chosen here too:\n\n" +
+			"  coppice config set model anthropic/claude-sonnet-4-5\n\n" +
+			"Its key comes from the environment (ANTHROPIC_API_KEY, OPENAI_API_KEY,\n" +
+			"GEMINI_API_KEY) or from a command (key_command); it is not a setting itself.\n" +
+			"Without a model, one that is built in repeats what it hears.",
 		GroupID: "about",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

@@ -83,12 +83,8 @@ func New(o Options) (*Client, error) {
 	if o.BaseURL == "" {
 		o.BaseURL = d.base
 	}
-	base, err := url.Parse(o.BaseURL)
-	if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" {
-		return nil, invalid("the base URL %q must begin with http:// or https:// and name a host", o.BaseURL)
-	}
-	if base.RawQuery != "" || base.Fragment != "" || base.User != nil {
-		return nil, invalid("the base URL of %s must not have a user, a query or a fragment", base.Host)
+	if err := CheckBaseURL(o.BaseURL); err != nil {
+		return nil, err
 	}
 	if o.Name == "" {
 		o.Name = d.name
@@ -114,6 +110,19 @@ func New(o Options) (*Client, error) {
 		c.http = newHTTP(o.Connect)
 	}
 	return c, nil
+}
+
+// CheckBaseURL returns what is wrong with the address of a provider, as
+// session.ErrInvalid. A password in it is not in the error.
+func CheckBaseURL(given string) error {
+	base, err := url.Parse(given)
+	switch {
+	case err == nil && (base.RawQuery != "" || base.Fragment != "" || base.User != nil):
+		return invalid("the base URL of %s must not have a user, a query or a fragment", base.Host)
+	case err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http":
+		return invalid("the base URL %q must begin with http:// or https:// and name a host", given)
+	}
+	return nil
 }
 
 func setDefault(d *time.Duration, value time.Duration) {
