@@ -1,9 +1,7 @@
 package agent
 
 import (
-	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/provider"
@@ -151,7 +149,7 @@ func (t *turn) keep(r *request, response *provider.Response) (*reply, error) {
 
 // keepPartial writes down what has arrived of an answer, and returns why it broke off.
 func (t *turn) keepPartial(r *request, response *provider.Response, cause error) error {
-	m := Partial(response, cause, t.ctx.Err() != nil)
+	m := response.Kept(cause, t.ctx.Err() != nil)
 	if m == nil {
 		return t.drop(r, response, cause)
 	}
@@ -205,38 +203,6 @@ func (t *turn) branchOff(r *request, response *provider.Response, cause error, a
 func (t *turn) mayRetry(cause error) bool {
 	var known *provider.Error
 	return t.ctx.Err() == nil && errors.Is(cause, provider.ErrBroken) && errors.As(cause, &known) && known.Temporary()
-}
-
-// MetaIncomplete is set in the metadata of an answer that broke off, to what ended it.
-const MetaIncomplete = "incomplete"
-
-// Partial returns the message to keep of an answer that broke off, or nil if nothing of
-// it can be kept. Only text is: a call may lack half of its input, and thinking its
-// signature, and either would make every later request fail.
-func Partial(response *provider.Response, cause error, cancelled bool) *session.MessageEntry {
-	if response == nil || response.Message == nil {
-		return nil
-	}
-	m := *response.Message
-	m.Content = nil
-	for _, block := range response.Message.Content {
-		if block.Text != nil && strings.TrimSpace(block.Text.Content) != "" {
-			m.Content = append(m.Content, block)
-		}
-	}
-	if len(m.Content) == 0 {
-		return nil
-	}
-	m.StopReason = provider.StopFailed
-	if cancelled || errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
-		m.StopReason = provider.StopCancelled
-	}
-	meta := map[string]any{MetaIncomplete: cause.Error()}
-	for k, v := range m.Metadata {
-		meta[k] = v
-	}
-	m.Metadata = meta
-	return &m
 }
 
 // bill adds a response to what the turn cost.

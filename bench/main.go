@@ -42,6 +42,7 @@ var works = []work{
 	{"import large", importLarge},
 	{"index messages", indexing},
 	{"growth: large output", growthOfOutput},
+	{"agent", agentLoop},
 }
 
 // noFile is the default of -ask; an empty name asks for nothing.

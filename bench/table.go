@@ -23,7 +23,7 @@ func atMost(work string, raw, ours time.Duration, limit float64) row {
 	ratio := float64(ours) / float64(raw)
 	r := row{work: work, raw: show(raw), ours: show(ours), ratio: fmt.Sprintf("%.2f ×", ratio)}
 	if limit > 0 {
-		r.goal, r.met = fmt.Sprintf("≤ %.1f ×", limit), ratio <= limit
+		r.goal, r.met = fmt.Sprintf("≤ %v ×", limit), ratio <= limit
 	}
 	return r
 }

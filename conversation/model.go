@@ -91,4 +91,4 @@ const (
 )
 
 // MetaIncomplete is set in the metadata of an incomplete reply, to what ended it.
-const MetaIncomplete = "incomplete"
+const MetaIncomplete = provider.MetaIncomplete

@@ -21,64 +21,37 @@ func (c *Chat) Respond(ctx context.Context, model provider.Model, emit func(text
 	if err != nil {
 		return Message{}, err
 	}
-	reply, err := ask(ctx, model, request, emit)
-	c = c.WithContext(context.WithoutCancel(ctx)) // the reply is paid for, so store it even if nobody waits
-	if err != nil {
-		return c.addIncomplete(ctx, reply, err)
-	}
-	if len(reply.Content) == 0 {
-		return Message{}, ErrEmptyReply
-	}
-	return c.AddAssistantMessage(reply)
-}
-
-// ask calls the model. After an error, the reply is what has arrived.
-func ask(ctx context.Context, model provider.Model, request Request, emit func(string)) (Reply, error) {
-	listen := func(e provider.Event) {
+	response, err := provider.Respond(ctx, model, &provider.Request{Entries: request.Entries, Session: request.Conversation}, func(e provider.Event) {
 		if e.Type == provider.EventText && emit != nil && ctx.Err() == nil {
 			emit(e.Text)
 		}
+	})
+	c = c.WithContext(context.WithoutCancel(ctx)) // the reply is paid for, so store it even if nobody waits
+	switch {
+	case err != nil:
+		return c.addIncomplete(response.Kept(err, ctx.Err() != nil), err)
+	case len(response.Message.Content) == 0:
+		return Message{}, ErrEmptyReply
 	}
-	response, err := provider.Respond(ctx, model, &provider.Request{Entries: request.Entries, Session: request.Conversation}, listen)
-	if response == nil {
-		return Reply{}, err
-	}
-	m := response.Message
-	return Reply{
-		Content: m.Content, Provider: m.Provider, Model: m.Model, StopReason: m.StopReason, ResponseID: m.ResponseID, Usage: m.Usage,
-	}, err
+	return c.Add(replyOf(response.Message))
 }
 
-// addIncomplete stores what has arrived of a reply, and returns the cause.
-func (c *Chat) addIncomplete(ctx context.Context, reply Reply, cause error) (Message, error) {
-	kept := usable(reply.Content)
-	if len(kept) == 0 {
+// addIncomplete stores what is kept of a reply that broke off, and returns the cause.
+func (c *Chat) addIncomplete(kept *session.MessageEntry, cause error) (Message, error) {
+	if kept == nil {
 		return Message{}, cause
 	}
-	stop := StopFailed
-	if ctx.Err() != nil || errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
-		stop = StopCancelled
-	}
-	m, err := c.Add(Message{
-		Role: session.RoleAssistant, Content: kept, Category: CategoryDialog,
-		Model: reply.Model, Provider: reply.Provider, ResponseID: reply.ResponseID, Usage: reply.Usage,
-		StopReason: stop, Metadata: map[string]any{MetaIncomplete: cause.Error()},
-	})
+	m, err := c.Add(replyOf(kept))
 	if err != nil {
 		return Message{}, errors.Join(cause, fmt.Errorf("saving the partial reply: %w", err))
 	}
 	return m, cause
 }
 
-// usable returns the blocks of an incomplete reply that can be kept, which is its text.
-// A call may lack half of its input, and thinking its signature; either would make
-// every later request fail.
-func usable(blocks []session.Content) []session.Content {
-	var kept []session.Content
-	for _, block := range blocks {
-		if block.Text != nil && block.Text.Content != "" {
-			kept = append(kept, block)
-		}
+// replyOf returns what a model said as a message of the conversation.
+func replyOf(m *session.MessageEntry) Message {
+	return Message{
+		Role: session.RoleAssistant, Content: m.Content, Category: CategoryDialog, Metadata: m.Metadata,
+		Model: m.Model, Provider: m.Provider, StopReason: m.StopReason, ResponseID: m.ResponseID, Usage: m.Usage,
 	}
-	return kept
 }
