@@ -161,12 +161,18 @@ func TestPromptIsDurableBeforeTheModelIsAsked(t *testing.T) {
 	if err := a.SetModel(&offline.Model{}); err != nil {
 		t.Fatal(err)
 	}
+	if unfinished, err := a.Unfinished(); err != nil || !unfinished {
+		t.Errorf("the prompt has no answer, but: %v, %v", unfinished, err)
+	}
 	out, err := a.Resume(t.Context())
 	if err != nil || out.Steps != 1 {
 		t.Errorf("resume: %+v, %v", out, err)
 	}
 	if lines := said(t, s); len(lines) != 2 {
 		t.Errorf("after resume the conversation is %q", lines)
+	}
+	if unfinished, err := a.Unfinished(); err != nil || unfinished {
+		t.Errorf("everything is answered, but: %v, %v", unfinished, err)
 	}
 	if out, err := a.Resume(t.Context()); err != nil || out.Steps != 0 {
 		t.Errorf("there is nothing more to resume, but: %+v, %v", out, err)

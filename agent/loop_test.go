@@ -346,3 +346,65 @@ func TestAnotherWriter(t *testing.T) {
 		t.Error("nobody was told of the other writer")
 	}
 }
+
+// TestDraftSurvives: the program dies while an answer arrives. What people have read is
+// there when the next one opens the session.
+func TestDraftSurvives(t *testing.T) {
+	for _, next := range []string{"send", "resume"} {
+		t.Run(next, func(t *testing.T) {
+			st := newStore(t)
+			s, err := session.Create(t.Context(), st, session.Header{ID: "s"}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			var after []string
+			reader := func() { // another program, at the moment of the death
+				dead, err := session.Open(t.Context(), st, "s", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				copied, err := dead.CopyAs(t.Context(), st, session.Header{ID: "copy"}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer copied.Close()
+				defer dead.Close()
+				b := startIn(t, copied, agent.Options{})
+				if next == "send" {
+					send(t, b, "go on")
+				} else if out, err := b.Resume(t.Context()); err != nil || out.Steps != 1 {
+					t.Errorf("resume: %+v, %v", out, err)
+				}
+				after = said(t, copied)
+				leaves, err := copied.Leaves()
+				if err != nil || len(leaves) != map[string]int{"send": 1, "resume": 2}[next] {
+					t.Errorf("branches: %v, %v", leaves, err)
+				}
+				var all []string
+				for e, err := range copied.Entries() {
+					if err == nil && e.Message != nil {
+						all = append(all, session.TextOf(e.Message.Content))
+					}
+				}
+				if !slices.Contains(all, "What you have read.") {
+					t.Errorf("the draft is lost: %q", all)
+				}
+				check(t, copied)
+			}
+			model := provider.Func{About: provider.Info{Provider: "p", Model: "m"}, Answer: func(_ context.Context, _ *provider.Request, tell func(string) error) (*session.MessageEntry, error) {
+				err := errors.Join(tell("What you "), tell("have read."))
+				reader()
+				return nil, err
+			}}
+			a := startIn(t, s, agent.Options{Model: model, Draft: 1})
+			send(t, a, "speak")
+			if want := map[string]int{"send": 4, "resume": 2}[next]; len(after) != want {
+				t.Errorf("the conversation is %q", after)
+			}
+			if lines := said(t, s); len(lines) != 2 || lines[1] != "assistant: What you have read." {
+				t.Errorf("where nobody died, the conversation is %q", lines)
+			}
+		})
+	}
+}

@@ -30,6 +30,10 @@ type Options struct {
 
 	// MaxSteps is how often the model may be asked in one turn. Default: 200.
 	MaxSteps int
+	// Draft is how often what has arrived of an answer is written down, so that a
+	// program that dies loses little of what people have read. Default: every second;
+	// a negative one is never.
+	Draft time.Duration
 	// RetryWait is how long to wait before the model is asked again after its answer
 	// broke off; the second time it is twice that. Default: 500 ms.
 	RetryWait time.Duration

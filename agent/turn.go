@@ -31,6 +31,9 @@ func (a *Session) Send(ctx context.Context, content ...session.Content) (*Outcom
 		return nil, invalid("the message is empty")
 	}
 	return a.work(ctx, func(t *turn) error {
+		if _, err := t.adoptDraft(); err != nil {
+			return err
+		}
 		pending, err := t.pending()
 		if err != nil {
 			return err
@@ -56,9 +59,17 @@ func (a *Session) Send(ctx context.Context, content ...session.Content) (*Outcom
 // decisions about waiting calls. Calls that never started are run, and so are those of
 // tools that may be repeated. Other calls that were running get a result that says
 // that they were interrupted, because nobody knows what they did. If there is nothing
-// to do, the outcome has no steps.
+// to do, the outcome has no steps. An answer that had arrived in part becomes a branch,
+// and the model is asked again.
 func (a *Session) Resume(ctx context.Context) (*Outcome, error) {
 	return a.work(ctx, func(t *turn) error {
+		if askedAt, err := t.adoptDraft(); err != nil {
+			return err
+		} else if askedAt != "" {
+			if err := t.moveTo(askedAt); err != nil {
+				return err
+			}
+		}
 		pending, err := t.pending()
 		if err != nil {
 			return err
@@ -80,6 +91,16 @@ func (a *Session) Resume(ctx context.Context) (*Outcome, error) {
 		}
 		return t.run(pending)
 	})
+}
+
+// Unfinished reports whether Resume would have something to do.
+func (a *Session) Unfinished() (bool, error) {
+	t := &turn{Session: a, s: a.log}
+	pending, err := t.pending()
+	if err != nil || len(pending) > 0 {
+		return err == nil, err
+	}
+	return t.open()
 }
 
 // Retry has the last turn answered again, on a new branch. The answer that there was

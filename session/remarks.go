@@ -37,6 +37,8 @@ const (
 	CustomTools = "coppice.tools"
 	// CustomCalls says how far calls of tools have come.
 	CustomCalls = "coppice.calls"
+	// CustomDraft has a piece of an answer that was still arriving.
+	CustomDraft = "coppice.draft"
 )
 
 // IsAside reports whether an entry is about the session rather than part of the
@@ -53,7 +55,7 @@ func (e *Entry) IsAside() bool {
 	}
 	switch e.Custom.CustomType {
 	case CustomTags, CustomPinned, CustomImport, CustomFidelity, CustomUsage,
-		CustomRequest, CustomTools, CustomCalls:
+		CustomRequest, CustomTools, CustomCalls, CustomDraft:
 		return true
 	}
 	return false

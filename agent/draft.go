@@ -1,0 +1,87 @@
+package agent
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// A message is written to the log when it is whole. Long before that, people read it. So
+// while an answer takes longer than Options.Draft, what has arrived of it is written down
+// every so often, in entries that are no part of the conversation. If the program dies,
+// the next one makes an incomplete message of them.
+
+// dataText is the member of the data of an entry of type session.CustomDraft: what has
+// arrived since the draft before.
+const dataText = "text"
+
+// errEnded is why an answer is incomplete of which there are only drafts.
+var errEnded = errors.New("the program ended")
+
+// draft collects an answer that is arriving.
+type draft struct {
+	text  strings.Builder // what no entry has yet
+	saved time.Time
+}
+
+// save writes down what has arrived, if it is time to.
+func (t *turn) save(d *draft, e provider.Event) {
+	if e.Type != provider.EventText || t.opts.Draft < 0 {
+		return
+	}
+	d.text.WriteString(e.Text)
+	if time.Since(d.saved) < t.opts.Draft {
+		return
+	}
+	_, err := t.append(session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{
+		CustomType: session.CustomDraft, Data: map[string]any{dataText: d.text.String()},
+	}})
+	if err != nil {
+		t.publish(Event{Type: Error, Err: err}) // the answer itself may still get through
+	}
+	d.text.Reset()
+	d.saved = time.Now()
+}
+
+// adoptDraft makes a message of the drafts at the end of the log, if there are any: the
+// program died while an answer arrived. It returns the entry at which the model was
+// asked, or "".
+func (t *turn) adoptDraft() (askedAt string, _ error) {
+	var pieces []string
+	for id := t.s.LeafID(); id != ""; {
+		found, err := t.s.Peek(id)
+		if err != nil {
+			return "", err
+		}
+		e := &found[0]
+		if e.Custom == nil || e.Custom.CustomType != session.CustomDraft {
+			askedAt = id
+			break
+		}
+		text, _ := e.Custom.Data[dataText].(string)
+		pieces = append(pieces, text)
+		id = ""
+		if e.ParentID != nil {
+			id = *e.ParentID
+		}
+	}
+	if len(pieces) == 0 {
+		return "", nil
+	}
+	slices.Reverse(pieces)
+	info := t.opts.Model.Info()
+	arrived := &provider.Response{Partial: true, Message: &session.MessageEntry{
+		Role: session.RoleAssistant, Provider: info.Provider, Model: info.Model,
+		Content: []session.Content{session.Text(strings.Join(pieces, ""))},
+	}}
+	kept := arrived.Kept(errEnded, false)
+	if kept == nil {
+		return "", nil
+	}
+	_, err := t.append(message(kept))
+	return askedAt, err
+}
