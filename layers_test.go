@@ -30,7 +30,7 @@ var floors = [][]string{
 	{"store/file", "store/memory", "store/postgres", "store/storetest"},
 	{"redact"},
 	{"session"},
-	{"session/clean", "index/...", "window/...", "provider/...", "keyed/..."},
+	{"session/clean", "session/files", "index/...", "window/...", "provider/...", "keyed/..."},
 	{"agent/..."},
 	{"conversation/...", "transcript/...", "render/...", "upkeep"},
 	{"internal/demo"},

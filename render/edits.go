@@ -6,6 +6,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/files"
 )
 
 // Edit is a change to a file that a tool call asks for.
@@ -18,13 +19,13 @@ type Edit struct {
 }
 
 // EditOp is what an edit does with a file.
-type EditOp string
+type EditOp = files.Op
 
 // The kinds of edits.
 const (
-	Change EditOp = "change" // a part of the file becomes another
-	Write  EditOp = "write"  // the file gets new content; what it had is not known
-	Delete EditOp = "delete" // the file is deleted
+	Change = files.Edit   // a part of the file becomes another
+	Write  = files.Write  // the file gets new content; what it had is not known
+	Delete = files.Delete // the file is deleted
 )
 
 // Hunk is a run of changed lines with a few unchanged ones around it. A tool call
@@ -56,101 +57,45 @@ func (e *Edit) Counts() (added, removed int) {
 }
 
 // Edits returns the changes to files that a tool call asks for, or nil if it does something
-// else. It recognises a call by its arguments: agents give the same tool different names, but
-// nearly the same arguments.
+// else: see files.Changes.
 func Edits(t *session.ToolUseContent) []Edit {
-	if edits := patched(t); edits != nil {
-		return edits
-	}
-	path := firstString(t.Input, pathKeys...)
-	if list, ok := t.Input["edits"].([]any); ok {
-		return listedEdits(path, list)
-	}
-	if path == "" {
-		return nil
-	}
-	if e, ok := replacement(path, t.Input); ok {
-		return []Edit{e}
-	}
-	if text, ok := written(t); ok {
-		return []Edit{{Path: path, Op: Write, Hunks: addedLines(text)}}
-	}
-	return nil
-}
-
-var pathKeys = []string{"file_path", "filePath", "path", "absolute_path", "notebook_path", "target_file", "filename"}
-
-// replacedKeys are the names of the old text and of the new one.
-var replacedKeys = [][2]string{
-	{"old_string", "new_string"}, {"oldString", "newString"}, {"oldText", "newText"}, {"old_str", "new_str"}, {"old", "new"},
-}
-
-var contentKeys = []string{"content", "contents", "file_text", "new_source"}
-
-// firstString returns the first of some arguments that is a text.
-func firstString(input map[string]any, keys ...string) string {
-	for _, key := range keys {
-		if text, ok := input[key].(string); ok && text != "" {
-			return text
-		}
-	}
-	return ""
-}
-
-// listedEdits returns several changes in one call, to one file or several.
-func listedEdits(path string, list []any) []Edit {
 	var edits []Edit
-	for _, item := range list {
-		input, ok := item.(map[string]any)
-		if !ok {
-			return nil
-		}
-		at := firstString(input, pathKeys...)
-		if at == "" {
-			at = path
-		}
-		e, ok := replacement(at, input)
-		if !ok || at == "" {
-			return nil
-		}
-		if n := len(edits); n > 0 && edits[n-1].Path == at {
-			edits[n-1].Hunks = append(edits[n-1].Hunks, e.Hunks...)
-			continue
+	for _, c := range files.Changes(t) {
+		e := Edit{Path: c.Path, To: c.To, Op: c.Op, All: c.All}
+		for _, piece := range c.Pieces {
+			switch {
+			case piece.Patch != nil:
+				e.Hunks = append(e.Hunks, patchHunks(piece.Patch)...)
+			case c.Op == Write:
+				e.Hunks = append(e.Hunks, addedLines(piece.New)...)
+			default:
+				e.Hunks = append(e.Hunks, Diff(piece.Old, piece.New)...)
+			}
 		}
 		edits = append(edits, e)
 	}
 	return edits
 }
 
-func replacement(path string, input map[string]any) (Edit, bool) {
-	for _, keys := range replacedKeys {
-		before, isOld := input[keys[0]].(string)
-		after, isNew := input[keys[1]].(string)
-		if !isOld || !isNew {
+// patchHunks reads the lines of a patch to one file.
+func patchHunks(lines []string) []Hunk {
+	var hunks []Hunk
+	for _, line := range lines {
+		if heading, ok := strings.CutPrefix(line, "@@"); ok {
+			hunks = append(hunks, Hunk{Heading: strings.TrimSpace(heading)})
 			continue
 		}
-		e := Edit{Path: path, Op: Change, Hunks: Diff(before, after)}
-		for _, key := range []string{"replace_all", "replaceAll"} {
-			if all, _ := input[key].(bool); all {
-				e.All = true
-			}
+		if len(hunks) == 0 {
+			hunks = append(hunks, Hunk{})
 		}
-		return e, true
-	}
-	return Edit{}, false
-}
-
-// written returns the whole content that a call gives a file. Other tools have a path and a
-// content too, so the name of the tool counts here.
-func written(t *session.ToolUseContent) (string, bool) {
-	name := strings.ToLower(t.Name)
-	isWriter := strings.Contains(name, "write") || strings.Contains(name, "create") || strings.Contains(name, "edit")
-	for _, key := range contentKeys {
-		if text, ok := t.Input[key].(string); ok && isWriter {
-			return text, true
+		l := DiffLine{Op: ' ', Text: line}
+		if line != "" && strings.IndexByte(" +-", line[0]) >= 0 {
+			l = DiffLine{Op: line[0], Text: line[1:]}
 		}
+		h := &hunks[len(hunks)-1]
+		h.Lines = append(h.Lines, l)
 	}
-	return "", false
+	return hunks
 }
 
 func addedLines(text string) []Hunk {

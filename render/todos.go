@@ -1,6 +1,9 @@
 package render
 
-import "github.com/coppice-dev/coppice/session"
+import (
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/files"
+)
 
 // Todo is an item of a list with which an agent plans its work.
 type Todo struct {
@@ -31,7 +34,7 @@ func Todos(t *session.ToolUseContent) []Todo {
 	var todos []Todo
 	for _, item := range list {
 		fields, _ := item.(map[string]any)
-		text, state := firstString(fields, "content", "step", "title", "text", "description"), firstString(fields, "status", "state")
+		text, state := files.Text(fields, "content", "step", "title", "text", "description"), files.Text(fields, "status", "state")
 		if text == "" || state == "" {
 			return nil
 		}

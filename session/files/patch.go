@@ -1,4 +1,4 @@
-package render
+package files
 
 import (
 	"maps"
@@ -26,9 +26,9 @@ const (
 	endPatch   = "*** End Patch"
 )
 
-// patched returns the edits of a call with a patch, wherever it is among the arguments:
+// patched returns the changes of a call with a patch, wherever it is among the arguments:
 // as one of its own, or in a command that passes it to apply_patch.
-func patched(t *session.ToolUseContent) []Edit {
+func patched(t *session.ToolUseContent) []Change {
 	for _, key := range slices.Sorted(maps.Keys(t.Input)) {
 		for _, text := range texts(t.Input[key]) {
 			before, patch, ok := strings.Cut(text, beginPatch)
@@ -36,8 +36,8 @@ func patched(t *session.ToolUseContent) []Edit {
 			if !ok || !isPatching(t.Name, before, after) {
 				continue
 			}
-			if edits := parsePatch(patch); len(edits) > 0 {
-				return edits
+			if changes := parsePatch(patch); len(changes) > 0 {
+				return changes
 			}
 		}
 	}
@@ -54,65 +54,64 @@ func isPatching(tool, before, after string) bool {
 	return applied && len(before) <= maxCommand && len(after) <= maxEnd
 }
 
-// texts returns a value that is a text, or the texts of a list.
+// texts returns a value that is a text, or the texts of a list of nothing else.
 func texts(v any) []string {
 	switch v := v.(type) {
 	case string:
 		return []string{v}
 	case []any:
-		words, _ := stringList(v)
+		words := make([]string, len(v))
+		for i, item := range v {
+			word, ok := item.(string)
+			if !ok {
+				return nil
+			}
+			words[i] = word
+		}
 		return words
 	}
 	return nil
 }
 
-func parsePatch(text string) []Edit {
-	var edits []Edit
+func parsePatch(text string) []Change {
+	var changes []Change
 	for line := range strings.Lines(text) {
-		line = withoutEnd(line)
-		if e, ok := patchedFile(line); ok {
-			edits = append(edits, e)
+		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+		if c, ok := patchedFile(line); ok {
+			changes = append(changes, c)
 			continue
 		}
-		if len(edits) > 0 {
-			edits[len(edits)-1].patchLine(line)
+		if len(changes) > 0 {
+			changes[len(changes)-1].patchLine(line)
 		}
 	}
-	return edits
+	return changes
 }
 
 // patchedFile reads a line that begins the part of another file.
-func patchedFile(line string) (Edit, bool) {
+func patchedFile(line string) (Change, bool) {
 	for _, begin := range []struct {
 		words string
-		op    EditOp
-	}{{"*** Update File: ", Change}, {"*** Add File: ", Write}, {"*** Delete File: ", Delete}} {
+		op    Op
+	}{{"*** Update File: ", Edit}, {"*** Add File: ", Write}, {"*** Delete File: ", Delete}} {
 		if path, ok := strings.CutPrefix(line, begin.words); ok {
-			return Edit{Path: strings.TrimSpace(path), Op: begin.op}, true
+			return Change{Path: strings.TrimSpace(path), Op: begin.op}, true
 		}
 	}
-	return Edit{}, false
+	return Change{}, false
 }
 
-func (e *Edit) patchLine(line string) {
+// patchLine takes a line of the part of a file.
+func (c *Change) patchLine(line string) {
 	if to, ok := strings.CutPrefix(line, "*** Move to: "); ok {
-		e.To = strings.TrimSpace(to)
-		return
-	}
-	if heading, ok := strings.CutPrefix(line, "@@"); ok {
-		e.Hunks = append(e.Hunks, Hunk{Heading: strings.TrimSpace(heading)})
+		c.To = strings.TrimSpace(to)
 		return
 	}
 	if strings.HasPrefix(line, "*** ") { // the end of the file, or something of a later version
 		return
 	}
-	if len(e.Hunks) == 0 {
-		e.Hunks = append(e.Hunks, Hunk{})
+	if len(c.Pieces) == 0 {
+		c.Pieces = []Piece{{}}
 	}
-	l := DiffLine{Op: ' ', Text: line}
-	if line != "" && strings.IndexByte(" +-", line[0]) >= 0 {
-		l = DiffLine{Op: line[0], Text: line[1:]}
-	}
-	h := &e.Hunks[len(e.Hunks)-1]
-	h.Lines = append(h.Lines, l)
+	c.Pieces[0].Patch = append(c.Pieces[0].Patch, line)
 }
