@@ -63,8 +63,7 @@ func (w *writer) checked(text string) (string, error) {
 		return "", unusable("it has none of the headings of a summary: %q", beginning(text))
 	}
 	text = withoutFiles(strings.TrimSpace(text[at:]))
-	// Neither the model nor an estimate counts exactly.
-	if n, most := w.counter.CountText(text), w.o.MaxTokens+w.o.MaxTokens/4; n > most {
+	if n := w.counter.CountText(text); n > w.o.MaxTokens {
 		return "", unusable("it has %d tokens, and may have %d", n, w.o.MaxTokens)
 	}
 	return text, nil

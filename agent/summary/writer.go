@@ -25,7 +25,7 @@ type writer struct {
 	task    digest.Task // Turns and Previous change from piece to piece
 	window  int
 	answer  int // how many tokens an answer may have, thinking included
-	shrunk  int // how often the provider found a piece too large
+	limit   int // how many tokens a piece may have, once the provider found one too large
 	sum     Summary
 }
 
@@ -33,8 +33,6 @@ const (
 	// thinkingRoom is what an answer may have beyond the summary, for models that think
 	// first. Their thinking counts as a part of the answer.
 	thinkingRoom = 8192
-	// maxShrunk is how often pieces are halved if the provider finds them too large.
-	maxShrunk = 6
 	// minRoom is how many tokens of the conversation must at least fit into a request.
 	minRoom = 128
 )
@@ -58,7 +56,7 @@ func newWriter(ctx context.Context, model provider.Model, kind digest.Kind, o Op
 		most = min(most, w.info.MaxOutput)
 	}
 	w.o.MaxTokens = most
-	// The files get what the model leaves of the budget, and at least a quarter.
+	// Models do not count well, and the files get what is left: so they are asked for less.
 	w.task = digest.Task{Kind: kind, MaxTokens: most - most/4, Instructions: strings.TrimSpace(o.Instructions)}
 	w.answer = max(most, min(most+thinkingRoom, w.window/4))
 	if w.info.MaxOutput > 0 {
@@ -79,8 +77,11 @@ func (w *writer) write(entries []session.Entry) (string, error) {
 		return "", ErrNothing
 	}
 	w.sum.Files, w.task.Previous = s.files, s.previous
-	current := w.task.Current
-	w.task.Current, _ = window.Shorten(current, w.window/8, w.counter.CountText)
+	if w.counter.CountText(s.previous) > w.window/4 { // another program's: it is too long to be updated
+		s.units = append([][]digest.Turn{{{Who: digest.Note, Text: s.previous}}}, s.units...)
+		w.task.Previous = ""
+	}
+	w.task.Current, _ = window.Shorten(w.task.Current, w.window/8, w.counter.CountText)
 	for left := s.units; len(left) > 0; {
 		room := w.room()
 		if room < minRoom {
@@ -93,15 +94,15 @@ func (w *writer) write(entries []session.Entry) (string, error) {
 		switch {
 		case err == nil:
 			w.task.Previous, left = text, rest
-		case errors.Is(err, provider.ErrOverflow) && w.shrunk < maxShrunk:
-			w.shrunk++ // nothing was read, so the same entries come again
+		case errors.Is(err, provider.ErrOverflow) && w.halve(turns):
+			// Nothing was read, so the same turns come again, in smaller pieces.
 		default:
 			return "", err
 		}
 	}
 	text := w.task.Previous
 	if !s.files.isEmpty() {
-		text += s.files.text(w.o.MaxTokens/4, w.counter.CountText)
+		text += s.files.text(w.o.MaxTokens-w.counter.CountText(text), w.counter.CountText)
 	}
 	return text, nil
 }
@@ -111,7 +112,17 @@ func (w *writer) write(entries []session.Entry) (string, error) {
 func (w *writer) room() int {
 	w.task.More = true // that makes the text longest
 	free := w.window - w.answer - w.counter.CountText(w.task.Overhead())
-	return (free - free/10) >> w.shrunk
+	if room := free - free/10; w.limit == 0 || room < w.limit {
+		return room
+	}
+	return w.limit
+}
+
+// halve makes the pieces smaller than one that the provider found too large. It reports
+// whether that can help.
+func (w *writer) halve(turns []digest.Turn) bool {
+	w.limit = w.counter.CountText(digest.Text(turns)) / 2
+	return w.limit >= minRoom
 }
 
 // bytes returns how many bytes of JSON fit into the next request, or -1 if the provider sets
@@ -120,7 +131,7 @@ func (w *writer) bytes() int {
 	if w.info.MaxBytes <= 0 {
 		return -1
 	}
-	return max(0, w.info.MaxBytes*9/10-len(rawjson.Quote(w.task.Overhead()))) >> w.shrunk
+	return max(0, w.info.MaxBytes*9/10-len(rawjson.Quote(w.task.Overhead())))
 }
 
 // piece returns the turns of the next request, and what is left for later ones. It takes
