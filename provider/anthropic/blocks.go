@@ -136,3 +136,9 @@ func sourceMember(kind string) string {
 	}
 	return ""
 }
+
+// isElsewhere reports whether the data of a source is not in the request. The
+// provider finds out itself what it is, and refuses to be told.
+func isElsewhere(kind string) bool {
+	return kind == provider.SourceURL || kind == provider.SourceFile
+}

@@ -95,6 +95,8 @@ func (c *checker) block(t *wire.Turn, at string, raw json.RawMessage, words bool
 		return words
 	case kind == "text":
 		c.text(at, o)
+	case kind == "image" || kind == "document":
+		c.source(at, o)
 	case kind == "thinking" && o.Str("signature") == "":
 		c.Break(provider.RuleUnsigned, at, "thinking must have its signature")
 	}
@@ -104,6 +106,13 @@ func (c *checker) block(t *wire.Turn, at string, raw json.RawMessage, words bool
 func (c *checker) text(at string, o wire.Object) {
 	if o.Str("type") == "text" && wire.IsBlank(o.Str("text")) {
 		c.Break(provider.RuleEmpty, at, "a text must say something")
+	}
+}
+
+func (c *checker) source(at string, o wire.Object) {
+	source := wire.Members(o.Get("source"))
+	if kind := source.Str("type"); isElsewhere(kind) && source.Has("media_type") {
+		c.Break(provider.RuleShape, at+".source.media_type", "a source of type %s has none", kind)
 	}
 }
 
@@ -124,6 +133,7 @@ func (c *checker) result(t *wire.Turn, at string, o wire.Object) {
 		place := wire.Place(at+".content", i)
 		if part, ok := c.Object(place, raw); ok {
 			c.text(place, part)
+			c.source(place, part)
 		}
 	}
 }

@@ -230,9 +230,9 @@ func (e *encoder) newBlock(c *session.Content, r *wire.Residue) (wire.Object, er
 	case c.ToolResult != nil:
 		return e.toolResult(c.ToolResult, r)
 	case c.Image != nil && c.Image.Source != nil:
-		return withSource("image", c.Image.Source), nil
+		return e.withSource("image", c.Image.Source), nil
 	case c.File != nil && c.File.Source != nil:
-		o = withSource("document", c.File.Source)
+		o = e.withSource("document", c.File.Source)
 		if o != nil && c.File.Name != "" {
 			o.SetStr("title", c.File.Name)
 		}
@@ -240,14 +240,14 @@ func (e *encoder) newBlock(c *session.Content, r *wire.Residue) (wire.Object, er
 	return o, nil
 }
 
-func withSource(kind string, s *session.Source) wire.Object {
+func (e *encoder) withSource(kind string, s *session.Source) wire.Object {
 	member := sourceMember(s.Type)
 	if member == "" {
 		return nil
 	}
 	var o, source wire.Object
 	source.SetStr("type", s.Type)
-	if s.MediaType != "" {
+	if s.MediaType != "" && (e.verbatim || !isElsewhere(s.Type)) {
 		source.SetStr("media_type", s.MediaType)
 	}
 	source.SetStr(member, s.Data)
@@ -263,9 +263,13 @@ func (e *encoder) toolResult(t *session.ToolResultContent, r *wire.Residue) (wir
 	}
 	o.SetStr("type", "tool_result")
 	o.SetStr("tool_use_id", e.ids.Result(t.ToolUseID, maxID))
-	if len(t.Parts) == 0 && r.Form != formParts {
+	switch {
+	case !e.verbatim && len(t.Parts) == 0 && t.Content == "":
+		// An empty text is left out, as anywhere: clients and gateways that make a
+		// block of it are refused.
+	case len(t.Parts) == 0 && r.Form != formParts:
 		o.SetStr("content", t.Content)
-	} else {
+	default:
 		parts := []json.RawMessage{}
 		for _, c := range wire.Parts(t) {
 			added, err := e.block(&c)

@@ -106,6 +106,39 @@ func TestProviderBlocks(t *testing.T) {
 	}
 }
 
+// TestSourceElsewhere: the media type goes along with bytes only. With a URL the
+// provider refuses it.
+func TestSourceElsewhere(t *testing.T) {
+	image := func(kind, data string) session.Content {
+		return session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{
+			Source: &session.Source{Type: kind, MediaType: "image/png", Data: data},
+		}}
+	}
+	for kind, sent := range map[string]bool{provider.SourceBase64: true, provider.SourceURL: false, provider.SourceFile: false} {
+		entries := []session.Entry{{Message: &session.MessageEntry{Role: "user", Content: []session.Content{image(kind, "AAAA")}}}}
+		m, err := anthropic.Encode(entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := m.Request(nil)
+		if strings.Contains(string(request), "media_type") != sent || len(anthropic.Check(request)) > 0 {
+			t.Errorf("%s: %s, faults %v", kind, request, anthropic.Check(request))
+		}
+	}
+}
+
+// TestEmptyResult: a tool that says nothing has a result without content.
+func TestEmptyResult(t *testing.T) {
+	entries := []session.Entry{
+		{Message: &session.MessageEntry{Role: "assistant", Content: []session.Content{session.ToolUseJSON("c", "f", []byte(`{}`))}}},
+		{Message: &session.MessageEntry{Role: "tool", Content: []session.Content{session.ToolResult("c", "", true)}}},
+	}
+	m, err := anthropic.Encode(entries)
+	if err != nil || !strings.Contains(string(m.Request(nil)), `{"type":"tool_result","tool_use_id":"c","is_error":true}`) {
+		t.Errorf("%s, %v", m.Request(nil), err)
+	}
+}
+
 func TestFold(t *testing.T) {
 	stream := `event: message_start
 data: {"type":"message_start","message":{"id":"m1","type":"message","role":"assistant","content":[],"stop_reason":null,"usage":{"input_tokens":3,"output_tokens":1}}}
