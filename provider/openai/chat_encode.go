@@ -205,7 +205,8 @@ func (e *chatEncoder) assistant(o wire.Object, m wire.Message, r *wire.Residue) 
 		o.Put("tool_calls", wire.List(calls))
 	}
 	if !e.verbatim {
-		r.Forget("tool_calls") // as it was read, with calls that are none
+		r.Forget("tool_calls")  // as it was read, with calls that are none
+		r.Forget("annotations") // answers have them, requests do not
 	}
 	return o, nil
 }

@@ -104,3 +104,16 @@ func TestChatSamples(t *testing.T) {
 		}
 	}
 }
+
+// TestAnnotations: what an answer cites stays in the log. Requests have no such
+// member, and strict servers refuse it.
+func TestAnnotations(t *testing.T) {
+	b, err := openai.DecodeChat([]byte(chatBodies["annotations"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := openai.EncodeChat(b.Entries, nil)
+	if err != nil || strings.Contains(string(m.Request(nil)), "annotations") {
+		t.Errorf("%s, %v", m.Request(nil), err)
+	}
+}
