@@ -3,6 +3,8 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
@@ -323,12 +325,15 @@ func (e *chatEncoder) choice(entry *session.Entry, index int) (json.RawMessage, 
 	if len(message) == 0 {
 		message = []wire.Object{wire.Members([]byte(`{"role":"assistant","content":null}`))}
 	}
-	r, _ := wire.ResidueOf(m.Extra, wire.Chat)
+	r, own := wire.ResidueOf(m.Extra, wire.Chat)
+	if !own {
+		joinTexts(&message[0])
+	}
 	var choice, around wire.Object
 	if len(r.Envelope) == 0 {
 		choice.Put("index", wire.Number(index))
 		around.SetStr("object", "chat.completion")
-		around.Put("created", wire.Number(int(entry.Timestamp.Unix())))
+		around.Put("created", unix(entry.Timestamp))
 	}
 	choice.SetObject("message", message[0])
 	setStr(&choice, "finish_reason", chatStops.Encode(m.StopReason))
@@ -340,6 +345,31 @@ func (e *chatEncoder) choice(entry *session.Entry, index int) (json.RawMessage, 
 	choice.Merge(r.Around("choice"))
 	around.Merge(r.Around("response"))
 	return choice.JSON(), around, nil
+}
+
+// joinTexts makes one text of the texts of an answer: clients expect no list there.
+func joinTexts(message *wire.Object) {
+	parts, ok := wire.Elements(message.Get("content"))
+	if !ok {
+		return
+	}
+	var text strings.Builder
+	for _, raw := range parts {
+		part := wire.Members(raw)
+		if part.Str("type") != "text" {
+			return
+		}
+		text.WriteString(part.Str("text"))
+	}
+	message.SetStr("content", text.String())
+}
+
+// unix returns a time as OpenAI counts it; 0 is a time that is not known.
+func unix(t time.Time) json.RawMessage {
+	if t.IsZero() {
+		return wire.Number(0)
+	}
+	return wire.Number(int(t.Unix()))
 }
 
 func setStr(o *wire.Object, name, s string) {

@@ -117,3 +117,17 @@ func TestAnnotations(t *testing.T) {
 		t.Errorf("%s, %v", m.Request(nil), err)
 	}
 }
+
+// TestChatResponseOfTexts: an answer that another provider gave in two texts is one
+// text here, and its time is not one long before there were computers.
+func TestChatResponseOfTexts(t *testing.T) {
+	answer := session.Entry{Message: &session.MessageEntry{Role: "assistant", Content: []session.Content{session.Text("One. "), session.Text("Two.")}}}
+	body, notes, err := openai.EncodeChatResponse(answer)
+	if err != nil || len(notes) > 0 || !strings.Contains(string(body), `"content":"One. Two."`) || !strings.Contains(string(body), `"created":0`) {
+		t.Errorf("%s, %v, %v", body, notes, err)
+	}
+	body, _, err = openai.EncodeResponse(answer)
+	if err != nil || !strings.Contains(string(body), `"created_at":0`) {
+		t.Errorf("%s, %v", body, err)
+	}
+}

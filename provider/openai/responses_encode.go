@@ -394,7 +394,7 @@ func responseAround(last *session.Entry) wire.Object {
 	around := r.Around("response")
 	if around == nil {
 		o.SetStr("object", "response")
-		o.Put("created_at", wire.Number(int(last.Timestamp.Unix())))
+		o.Put("created_at", unix(last.Timestamp))
 		o.SetStr("status", "completed")
 		if reason := responsesStops.Encode(m.StopReason); reason != m.StopReason {
 			o.SetStr("status", "incomplete")
