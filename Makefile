@@ -1,4 +1,4 @@
-# make help lists the targets. CI runs make test, then make interop.
+# make help lists the targets. CI runs make test, make sdk, then make interop.
 
 GO       ?= go
 FUZZTIME ?= 60s
@@ -75,6 +75,7 @@ tidy:
 	@echo "== go mod tidy"
 	@$(GO) mod tidy -diff
 	@$(GO) -C tools mod tidy -diff
+	@$(GO) -C interop/sdk mod tidy -diff
 
 .PHONY: cross
 cross: ## Build and vet, tests included, for every platform without cgo
@@ -112,6 +113,15 @@ cover: ## Coverage of the core by its tests and those of the root, without the r
 interop: ## Real programs read our transcripts, and we theirs; downloads them (2 GB) into ~/.cache
 	@echo "== interop"
 	@$(GO) run ./interop $(INTEROPFLAGS)
+
+.PHONY: sdk
+# The SDKs are the largest packages that are built here, and nobody waits for what
+# they do: the compiler is done sooner if it does not optimise them.
+sdk: PLAIN := $(foreach m,github.com/anthropics github.com/openai google.golang.org,'-gcflags=$(m)/...=-N -l')
+sdk: ## The official SDKs read our requests and answers, and we theirs
+	@echo "== official SDKs"
+	@cd interop/sdk; $(GO) vet $(PLAIN) ./...; \
+	$(GO) run github.com/coppice-dev/coppice/scripts/testsum -- $(PLAIN) -vet=off $(TESTFLAGS) ./...
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (60s)
