@@ -22,6 +22,14 @@ type disk struct {
 // onEach runs a test on every file system.
 func onEach(t *testing.T, test func(t *testing.T, d disk)) {
 	t.Run("OS", func(t *testing.T) { test(t, disk{vfs.OS{}, t, t.TempDir()}) })
+	t.Run("Root", func(t *testing.T) {
+		root, err := os.OpenRoot(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close()
+		test(t, disk{vfs.In(root), t, "."})
+	})
 	t.Run("Memory", func(t *testing.T) { test(t, newMemoryDisk(t)) })
 	t.Run("Faulty", func(t *testing.T) {
 		d := newMemoryDisk(t)

@@ -18,7 +18,11 @@ func Open(name string) (*os.File, error) { return openRegular(name, os.O_RDONLY,
 
 // OpenIn opens a file for reading that lies in a directory.
 func OpenIn(root *os.Root, name string) (*os.File, error) {
-	f, err := root.OpenFile(name, os.O_RDONLY|nonblock, 0)
+	return openIn(root, name, os.O_RDONLY, 0)
+}
+
+func openIn(root *os.Root, name string, flag int, perm fs.FileMode) (*os.File, error) {
+	f, err := root.OpenFile(name, flag|nonblock, perm)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,8 @@ var ErrNotDurable = errors.New("a power cut may undo it")
 type Replacement struct {
 	// Perm are the permissions of the file, whatever the umask. Default: 0600.
 	Perm fs.FileMode
+	// Umask takes away from Perm what the umask says.
+	Umask bool
 	// Temp is the name under which the file is written first. It must be on the
 	// same file system, and nothing may have it yet. Default: a hidden name beside
 	// the file.
@@ -55,7 +57,7 @@ func Replace(fsys FS, path string, o Replacement, write func(io.Writer) error) (
 			_ = fsys.Remove(o.Temp) // it is gone if the rename happened; else what is left harms nothing
 		}
 	}()
-	if o.Perm&0o077 != 0 { // the umask may have taken some of these away
+	if o.Perm&0o077 != 0 && !o.Umask { // the umask may have taken some of these away
 		err = fsys.Chmod(o.Temp, o.Perm)
 	}
 	if err == nil {

@@ -5,6 +5,8 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -52,6 +54,26 @@ func TestReplace(t *testing.T) {
 			t.Errorf("left behind: %s", got)
 		}
 	})
+}
+
+// The system takes the umask away from what a file is made with. Replace restores that
+// unless it is told not to.
+func TestReplaceKeepsTheUmaskIfAsked(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no umask")
+	}
+	d := disk{vfs.OS{}, t, t.TempDir()}
+	made, err := os.OpenFile(d.path("made"), os.O_CREATE|os.O_WRONLY, 0o666)
+	d.must(err)
+	d.must(made.Close())
+	want, err := d.Lstat(d.path("made"))
+	d.must(err)
+	for umask, mode := range map[bool]fs.FileMode{true: want.Mode().Perm(), false: 0o666} {
+		d.must(vfs.Replace(d.FS, d.path("file"), vfs.Replacement{Perm: 0o666, Umask: umask}, vfs.Data(nil)))
+		if info, err := d.Lstat(d.path("file")); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("umask %v: %v, %v, want %v", umask, info.Mode(), err, mode)
+		}
+	}
 }
 
 // A power cut at any moment leaves the old file or the new one, and after Replace
