@@ -1,0 +1,443 @@
+package tools_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/agent/tools"
+)
+
+func call(name string, input json.RawMessage) agent.Call {
+	return agent.Call{ID: "c1", Name: name, Input: input}
+}
+
+// A path that looks as if it were in the working directory never leads out of it, and
+// one that was approved by its name leads nowhere else.
+func TestLinksLeadNowhere(t *testing.T) {
+	b := newBench(t, tools.Options{})
+	secret := b.file("../outside/secret", "theirs")
+	b.file("a", "x")
+	b.link(secret, "absolute")
+	b.link("../outside/secret", "relative")
+	b.link("../outside", "dir")
+	b.link("../outside/new", "dangling")
+	b.link("loop", "loop")
+	b.file("deep/x", "")
+	b.link("../../outside/secret", "deep/up")
+	b.link("deep/../../outside/secret", "winding")
+	b.link(".", "../outside/self")
+	b.link("outside/secret", "../beside")
+	b.link("nowhere", "../lost")
+	outside := filepath.Dir(secret)
+	for _, path := range []string{
+		"absolute", "relative", "dir/secret", "dir/new", "dangling", "loop", "deep/up", "winding", "dir/../a/../dir/secret",
+		filepath.Join(outside, "self/secret"), filepath.Join(outside, "self/new"), "../beside", "../lost",
+		"/proc/self/cwd/x", "/proc/self/root/" + secret,
+	} {
+		for _, c := range []agent.Call{
+			call("read", args("path", path)),
+			call("write", args("path", path, "content", "ours")),
+			call("edit", args("path", path, "old_string", "theirs", "new_string", "ours")),
+		} {
+			if r := b.runIn(t.Context(), c.Name, c.Input); !r.IsError || strings.Contains(r.Text, "theirs") {
+				t.Errorf("%s %s: %q", c.Name, path, r.Text)
+			}
+		}
+	}
+	if b.content("../outside/secret") != "theirs" || b.exists("../outside/new") || b.exists("../nowhere") {
+		t.Error("something outside was written")
+	}
+	entries, err := os.ReadDir(outside)
+	if b.must(err); len(entries) != 2 {
+		t.Errorf("something outside was made: %v", entries)
+	}
+	b.fails("name that path if you need it", "read", "path", "absolute")
+	b.fails(secret, "read", "path", "../beside")
+}
+
+// Links that stay in the working directory work, and stay links.
+func TestLinksInsideAreFollowed(t *testing.T) {
+	b := newBench(t, tools.Options{})
+	target := b.file("a/b/file", "one")
+	b.link("a/b/file", "relative")
+	b.link(target, "absolute")
+	b.link("a/b", "dir")
+	b.link("../file", "a/b/up") // a/file
+	b.link("a/new", "dangling")
+	for _, path := range []string{"relative", "absolute", "dir/file", filepath.Join(b.dir, "relative")} {
+		if got := b.run("read", "path", path); got != "one" {
+			t.Errorf("%s: %q", path, got)
+		}
+		b.run("edit", "path", path, "old_string", "one", "new_string", "two")
+		b.run("write", "path", path, "content", "one")
+		if info, err := os.Lstat(target); err != nil || !info.Mode().IsRegular() || b.content("a/b/file") != "one" {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	b.run("write", "path", "dir/up", "content", "up")
+	b.run("write", "path", "dangling", "content", "new")
+	if b.content("a/file") != "up" || b.content("a/new") != "new" {
+		t.Error("written elsewhere")
+	}
+	for _, link := range []string{"relative", "absolute", "dangling", "dir"} {
+		if info, err := os.Lstat(filepath.Join(b.dir, link)); err != nil || info.Mode()&os.ModeSymlink == 0 {
+			t.Errorf("%s is no link any more: %v", link, err)
+		}
+	}
+}
+
+// The working directory may itself be reached by a link, as /tmp is on a Mac.
+func TestWorkingDirectoryBehindALink(t *testing.T) {
+	dir := t.TempDir()
+	real, link := filepath.Join(dir, "real"), filepath.Join(dir, "link")
+	if err := os.Mkdir(real, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(real, link); err != nil {
+		t.Skip(err)
+	}
+	b := newBench(t, tools.Options{Dir: link})
+	b.file("a", "x")
+	for _, path := range []string{"a", filepath.Join(link, "a"), filepath.Join(real, "a")} {
+		if ask, _ := b.asks("read", args("path", path)); ask || b.run("read", "path", path) != "x" {
+			t.Errorf("%s: asks %v", path, ask)
+		}
+	}
+}
+
+// rules returns the rules of a directory that has a few files.
+func rules(t *testing.T, allow, deny []string) (*bench, *tools.Rules) {
+	t.Helper()
+	b := newBench(t, tools.Options{})
+	b.file("docs/a.md", "")
+	b.file("secret/key", "")
+	r, err := tools.NewRules(b.dir, allow, deny)
+	b.must(err)
+	return b, r
+}
+
+func TestCommandsThatARuleAllows(t *testing.T) {
+	_, r := rules(t, []string{
+		"bash(go test *)", "bash(git status)", "bash(cat docs/*)", "bash(ls src/**)", "bash(echo 'a b' \"*\")", "bash(head *)", "bash(make * -n)", "bash(grep ?x)",
+	}, nil)
+	for command, want := range map[string]bool{
+		"go test ./...":                        true,
+		"go  test\t./...  ":                    true,
+		"go test":                              true,
+		"go test -run 'TestA|TestB; x' ./...":  true,
+		`go test -run "a b"`:                   true,
+		"go test ./... && git status":          true,
+		"go test ./... 2>&1 | head -20":        true,
+		"git status; git status || git status": true,
+		"go test ./a*":                         true,
+		"'go' test":                            true,
+		"go 'te'st":                            true,
+		"git commit -m 'x' && git status":      false,
+		"git status -x":                        false,
+		"cat docs/a.md":                        true,
+		"cat docs/../secret/key":               false,
+		"cat docs/b/a.md":                      false,
+		"cat docs/.env":                        false,
+		"cat docs/*":                           false, // the shell may make more of it
+		"cat docs/a.md docs/b.md":              false,
+		"ls src/a/b":                           true,
+		"ls src/../..":                         false,
+		"ls src/./a":                           false,
+		"ls srcs":                              false,
+		"echo 'a b' '*'":                       true,
+		"echo 'a b' x":                         false,
+		"make all -n":                          true,
+		"make all x -n":                        false,
+		"make -n":                              false,
+		"grep ax":                              true,
+		"grep x":                               false,
+		"":                                     false,
+		" ":                                    false,
+		"gotest ./...":                         false,
+		"go testify":                           false,
+		"go build":                             false,
+		"go test; rm -rf /":                    false,
+		"go test;rm -rf /":                     false,
+		"go test && rm -rf /":                  false,
+		"go test || rm -rf /":                  false,
+		"go test & rm -rf /":                   false,
+		"go test &":                            false,
+		"go test | sh":                         false,
+		"go test |& sh":                        false,
+		"go test ;; rm":                        false,
+		"go test ;":                            false,
+		"go test &&":                           false,
+		"&& go test":                           false,
+		"go test\nrm -rf /":                    false,
+		"go test\r\nrm -rf /":                  false,
+		"go test $(rm -rf /)":                  false,
+		"go test `rm -rf /`":                   false,
+		`go test "$(rm -rf /)"`:                false,
+		"go test \"`rm -rf /`\"":               false,
+		"go test ${x:-$(rm)}":                  false,
+		"go test $HOME":                        false,
+		`go test "$HOME"`:                      false,
+		"go test $'\\n'":                       false,
+		"go test <(rm -rf /)":                  false,
+		"go test > /etc/passwd":                false,
+		"go test >/etc/passwd":                 false,
+		"go test 2>/etc/passwd":                false,
+		"go test 2>&1x":                        false,
+		"go test &> x":                         false,
+		"go test < x":                          false,
+		"go test << x":                         false,
+		"go test {a,b}":                        false,
+		"{ go test; }":                         false,
+		"(go test)":                            false,
+		"go test () { rm; }":                   false,
+		"! go test":                            false,
+		"PATH=/evil go test":                   false,
+		"PATH=/evil; go test":                  false,
+		"env go test":                          false,
+		"./go test":                            false,
+		"go\\ test":                            false,
+		"go test \\; rm":                       false,
+		"go test \\\nrm":                       false,
+		"go test # x\nrm":                      false,
+		"go test ~/x":                          false,
+		"go test 'x":                           false,
+		`go test "x`:                           false,
+		`go test 'x'\'';rm -rf /;'`:            false,
+		"go test \x00":                         false,
+		"go test 'a\x1bb'":                     false,
+		"go\u00a0test":                         false,
+		"go test \u2028rm":                     false,
+		"go test [a]":                          false,
+		"if go test; then rm; fi":              false,
+		"for x in a; do rm; done":              false,
+		"eval go test":                         false,
+		"go test '&&' rm":                      true, // words, and nothing but words
+		"go test \"a;b\"":                      true,
+		"go test 'a\nb'":                       true,
+		"GO test":                              false,
+		"go te?t":                              false,
+		"go *":                                 false,
+		"git status\\":                         false,
+		"git status | head; curl evil":         false,
+		"head -1 x | head | head && rm":        false,
+		"head x ; head y; head z":              true,
+		"g'o' test; 'rm' x":                    false,
+		"coproc go test":                       false,
+		"go test !!":                           false,
+		"go test a^b":                          false,
+		strings.Repeat("go test && ", 50) + "rm x": false,
+	} {
+		d, _ := r.Decide(call("bash", args("command", command)))
+		if (d == agent.Allow) != want || d == agent.Deny {
+			t.Errorf("%q: %q, want allowed %v", command, d, want)
+		}
+	}
+	for _, input := range []string{`{"command":"go test","command":"rm x"}`, `{"command":"go test","Command":"rm x"}`, `{"command":7}`, `{}`, `[]`, ``} {
+		if d, _ := r.Decide(call("bash", json.RawMessage(input))); d != "" {
+			t.Errorf("%s: %q", input, d)
+		}
+	}
+}
+
+func TestCommandsThatARuleDenies(t *testing.T) {
+	_, r := rules(t, []string{"bash"}, []string{"bash(rm *)", "bash(git push *)"})
+	for command, want := range map[string]agent.Decision{
+		"ls":                             agent.Allow,
+		"echo $(date) > x":               agent.Allow,
+		"echo rm":                        agent.Allow,
+		"echo 'x; rm y'":                 agent.Allow,
+		"rm":                             agent.Deny,
+		"rm -rf /":                       agent.Deny,
+		"RM x":                           agent.Deny, // on a Mac it is the same
+		"/bin/rm x":                      agent.Deny,
+		"ls; rm x":                       agent.Deny,
+		"ls && rm x":                     agent.Deny,
+		"ls\nrm x":                       agent.Deny,
+		"echo $(rm x)":                   agent.Deny,
+		"echo `rm x`":                    agent.Deny,
+		"(rm x)":                         agent.Deny,
+		"{ rm x; }":                      agent.Deny,
+		"ls & rm x":                      agent.Deny,
+		`\rm x > y`:                      agent.Deny,
+		"'rm' x > y":                     agent.Deny,
+		"git status && git push --force": agent.Deny,
+		"git pull":                       agent.Allow,
+	} {
+		if d, rule := r.Decide(call("bash", args("command", command))); d != want || rule == "" {
+			t.Errorf("%q: %q by %q, want %q", command, d, rule, want)
+		}
+	}
+}
+
+func TestPathsThatRulesAllowAndDeny(t *testing.T) {
+	b, r := rules(t,
+		[]string{"write(docs/**)", "edit", "write(/opt/x/*)", "write(.github/**)", "write(src/*.go)", "read(/usr/**)"},
+		[]string{"write(docs/private/**)", "read(secret/**)", "edit(**/*.key)", "read(/usr/secret/*)"})
+	b.link("../secret", "docs/link")
+	b.link("secret", "alias")
+	b.file("docs/private/x", "")
+	b.link("private", "docs/pub")
+	for _, tt := range []struct {
+		tool, path string
+		want       agent.Decision
+	}{
+		{"write", "docs/a.md", agent.Allow},
+		{"write", "docs/b/c/new.md", agent.Allow},
+		{"write", "./docs//a.md", agent.Allow},
+		{"write", filepath.Join(b.dir, "docs/a.md"), agent.Allow},
+		{"write", "docs/../x", ""},
+		{"write", "docs", agent.Allow}, // it will not work
+		{"write", "docsx/a", ""},
+		{"write", "a.md", ""},
+		{"write", "Docs/a.md", ""},
+		{"write", "docs/.hidden", ""},
+		{"write", "docs/.git/hooks/x", ""},
+		{"write", "docs/link/key", ""}, // it leads to secret
+		{"write", "docs/private/x", agent.Deny},
+		{"write", "docs/PRIVATE/x", agent.Deny},
+		{"write", "docs/private/.x", agent.Deny},
+		{"write", "docs/pub/x", agent.Deny}, // by another name
+		{"write", "src/a.go", agent.Allow},
+		{"write", "src/b/a.go", ""},
+		{"write", "src/a.go.sh", ""},
+		{"write", ".github/workflows/x.yml", agent.Allow},
+		{"write", ".git/config", ""},
+		{"write", "/opt/x/y", agent.Allow},
+		{"write", "/opt/x/../y", ""},
+		{"write", "/opt/x/y/z", ""},
+		{"write", "opt/x/y", ""},
+		{"edit", "any/file", agent.Allow},
+		{"edit", ".env", ""},
+		{"edit", "a/.git/config", ""},
+		{"edit", "../x", ""}, // outside it must be said in full
+		{"edit", "/etc/passwd", ""},
+		{"edit", "a/b.KEY", agent.Deny},
+		{"edit", "b.key", agent.Deny},
+		{"edit", ".ssh/.key", agent.Deny},
+		{"read", "secret/key", agent.Deny},
+		{"read", "alias/key", agent.Deny},
+		{"read", "secret/sub/.key", agent.Deny},
+		{"read", "docs/a.md", ""},
+		{"read", "/usr/include/x.h", agent.Allow},
+		{"read", "/usr/secret/x", agent.Deny},
+		{"read", "/etc/passwd", ""},
+	} {
+		if d, _ := r.Decide(call(tt.tool, args("path", tt.path))); d != tt.want {
+			t.Errorf("%s %s: %q, want %q", tt.tool, tt.path, d, tt.want)
+		}
+	}
+	if d, _ := r.Decide(call("write", json.RawMessage(`{"path":"docs/a.md","path":"x"}`))); d != "" {
+		t.Errorf("two paths: %q", d)
+	}
+}
+
+func TestRulesForToolsOfOthers(t *testing.T) {
+	_, r := rules(t, []string{"github_*", "weather"}, []string{"*_delete", "files_drop"})
+	for name, want := range map[string]agent.Decision{
+		"github_list": agent.Allow, "weather": agent.Allow, "weathers": "", "github": "",
+		"github_delete": agent.Deny, "FILES_DROP": agent.Deny, "files_list": "", "read": "",
+	} {
+		if d, _ := r.Decide(call(name, json.RawMessage(`{}`))); d != want {
+			t.Errorf("%s: %q, want %q", name, d, want)
+		}
+	}
+}
+
+// Tools that obey rules do not ask for what is allowed, and refuse what is denied even
+// if nobody would have been asked.
+func TestToolsObeyRules(t *testing.T) {
+	b, r := rules(t, []string{"write(docs/**)"}, []string{"read(secret/**)", "bash(rm *)"})
+	b = newBench(t, tools.Options{Dir: b.dir, Rules: r})
+	for path, want := range map[string]bool{"docs/a": false, "a": true, "docs/../../a": true} {
+		if ask, _ := b.asks("write", args("path", path, "content", "")); ask != want {
+			t.Errorf("write %s asks: %v", path, ask)
+		}
+	}
+	b.run("write", "path", "docs/a", "content", "x")
+	b.fails("does not allow", "read", "path", "secret/key")
+	b.fails("does not allow", "bash", "command", "rm docs/a")
+	if ask, _ := b.asks("bash", args("command", "rm docs/a")); ask || !b.exists("docs/a") {
+		t.Errorf("a denied command asks: %v", ask)
+	}
+	if ask, _ := b.asks("bash", args("command", "go test ./x")); !ask {
+		t.Error("a command does not ask")
+	}
+	b.must(r.Allow("bash(go test *)"))
+	if ask, _ := b.asks("bash", args("command", "go test ./x")); ask {
+		t.Error("a command asks that was allowed since")
+	}
+	if err := r.Allow("bash(go test"); err == nil {
+		t.Error("an open parenthesis")
+	}
+	var none *tools.Rules
+	if d, _ := none.Decide(call("bash", args("command", "x"))); d != "" || len(none.Apply(agent.Tool{})) != 1 || none.RuleFor(call("x", nil)) != "" {
+		t.Error("no rules say something")
+	}
+}
+
+func TestBadRulesAreExplained(t *testing.T) {
+	for rule, want := range map[string]string{
+		"":                     "name of a tool",
+		"(x)":                  "name of a tool",
+		"bash x":               "name of a tool",
+		"bash(go test":         "not closed",
+		"bash()":               "nothing in the parentheses",
+		"bash(a; b)":           "words of one command",
+		"bash(a $x)":           "words of one command",
+		"bash('a)":             "words of one command",
+		"search(x)":            "only read, write, edit and bash",
+		"*(x)":                 "only read, write, edit and bash",
+		"write(~/x)":           "write the path out",
+		"write(a\x01)":         "control character",
+		"write(docs/**) extra": "not closed",
+	} {
+		for _, lists := range [][2][]string{{{"read", rule}, nil}, {nil, {rule}}} {
+			if _, err := tools.NewRules(t.TempDir(), lists[0], lists[1]); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want %q in it", rule, err, want)
+			}
+		}
+	}
+	if _, err := tools.NewRules("/does/not/exist", nil, nil); err == nil {
+		t.Error("rules for no directory")
+	}
+}
+
+// A rule made for a call allows this call, and not the next best one.
+func TestRuleForACallAllowsJustThat(t *testing.T) {
+	b, r := rules(t, nil, nil)
+	for _, tt := range []struct {
+		name  string
+		input json.RawMessage
+		want  string
+	}{
+		{"bash", args("command", " go test ./... "), "bash(go test ./...)"},
+		{"bash", args("command", "git commit -m 'a * b'"), "bash(git commit -m 'a * b')"},
+		{"bash", args("command", "go test && rm x"), ""},
+		{"bash", args("command", "ls *"), ""},
+		{"bash", args("command", "echo $x"), ""},
+		{"bash", json.RawMessage(`[]`), ""},
+		{"write", args("path", "docs/a.md"), "write(docs/a.md)"},
+		{"write", args("path", filepath.Join(b.dir, ".git/config")), "write(.git/config)"},
+		{"write", args("path", "a*"), ""},
+		{"write", args("path", ""), ""},
+		{"read", args("path", "/usr/x"), "read(/usr/x)"},
+		{"weather", args("city", "x"), "weather"},
+	} {
+		got := r.RuleFor(call(tt.name, tt.input))
+		if got != tt.want {
+			t.Errorf("%s %s: %q, want %q", tt.name, tt.input, got, tt.want)
+		}
+		if got == "" {
+			continue
+		}
+		fresh, err := tools.NewRules(b.dir, []string{got}, nil)
+		b.must(err)
+		if d, _ := fresh.Decide(call(tt.name, tt.input)); d != agent.Allow {
+			t.Errorf("%s does not allow %s", got, tt.input)
+		}
+	}
+}

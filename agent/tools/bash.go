@@ -1,0 +1,174 @@
+package tools
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/client"
+)
+
+// grace is how long a command that was told to end may take to clean up, and how long
+// the output is waited for once the command has ended.
+const grace = time.Second
+
+var (
+	errTimeout = errors.New("it took too long")
+	errNoShell = errors.New("there is no bash on this machine: on Windows, Git for Windows has one")
+)
+
+func (k *kit) bash() agent.Tool {
+	longest := int(k.MaxTimeout / time.Second)
+	return agent.Tool{
+		Tool: provider.Tool{
+			Name: Bash,
+			Description: fmt.Sprintf("Run a command with bash in the working directory. There is no terminal and no input. Returns what it prints, "+
+				"up to %s: the middle of more is left out. What it leaves running in the background is ended.", size(int64(k.MaxOutput))),
+			Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
+				`"command":{"type":"string"},`+
+				`"timeout":{"type":"integer","minimum":1,"maximum":%d,"description":"seconds; default: %d"}},`+
+				`"required":["command"],"additionalProperties":false}`, longest, int(k.Timeout/time.Second))),
+		},
+		Alone:   true,
+		Timeout: k.MaxTimeout + 10*grace, // the command's own is to end it first
+		Ask: func(call agent.Call) (bool, string) {
+			_, _, err := k.command(call.Input)
+			return err == nil, ""
+		},
+		Run: func(ctx context.Context, call agent.Call) (agent.Result, error) {
+			command, timeout, err := k.command(call.Input)
+			if err != nil {
+				return refused(err)
+			}
+			return k.runCommand(ctx, command, timeout)
+		},
+	}
+}
+
+// command reads the arguments of a call.
+func (k *kit) command(raw json.RawMessage) (string, time.Duration, error) {
+	in, err := parse(raw, "command", "timeout")
+	if err != nil {
+		return "", 0, err
+	}
+	command := in.words("command")
+	seconds := in.number("timeout", 0, int(k.MaxTimeout/time.Second))
+	return command, cmp.Or(time.Duration(seconds)*time.Second, k.Timeout), in.err()
+}
+
+func (k *kit) runCommand(ctx context.Context, command string, timeout time.Duration) (agent.Result, error) {
+	if k.shell == "" {
+		return refused(errNoShell)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
+	defer cancel()
+	out := newClipped(k.MaxOutput)
+	err := k.execute(ctx, exec.Command(k.shell, "-c", "--", command), out)
+	text := ansi.Strip(strings.ToValidUTF8(out.String(), "\uFFFD"))
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	var exit *exec.ExitError
+	cause := ended(ctx)
+	switch {
+	case cause != nil && err != nil && errors.Is(cause, errTimeout):
+		text += fmt.Sprintf("[ended after %s because it took too long: give it more time by timeout, up to %d]", timeout, int(k.MaxTimeout/time.Second))
+	case cause != nil && err != nil:
+		text += fmt.Sprintf("[ended before it was done: %v]", cause)
+	case errors.As(err, &exit) && exit.ExitCode() >= 0:
+		text += fmt.Sprintf("[exit code %d]", exit.ExitCode())
+	case err != nil: // killed by a signal, or it never started
+		text += fmt.Sprintf("[%v]", err)
+	case text == "":
+		text = "[no output]"
+	}
+	return agent.Result{Text: text, IsError: err != nil}, nil
+}
+
+// execute runs a command, with what it started, until it has ended or ctx has.
+//
+// The output goes through a pipe of our own and not one of exec.Cmd, which would wait
+// until the last of the processes that were left in the background closes it.
+func (k *kit) execute(ctx context.Context, cmd *exec.Cmd, out io.Writer) error {
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = k.dir.path, k.Env, w, w
+	g := newGroup(cmd)
+	if err := cmd.Start(); err != nil {
+		w.Close()
+		return err
+	}
+	w.Close()
+	g.started()
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		_, _ = io.Copy(out, r)
+	}()
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	select {
+	case err = <-exited:
+	case <-ctx.Done():
+		g.end()
+		select {
+		case err = <-exited:
+		case <-time.After(grace):
+			g.kill()
+			err = <-exited
+		}
+		err = cmp.Or(err, ended(ctx))
+	}
+	g.kill() // what it has left behind
+	select {
+	case <-copied:
+	case <-time.After(grace): // somebody has fled with the output
+		_ = r.Close()
+		<-copied
+	}
+	return err
+}
+
+// quiet is the environment that keeps programs from waiting for a person.
+var quiet = []string{"TERM=dumb", "NO_COLOR=1", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true"}
+
+// withoutKeys returns an environment for commands. The keys to the models are not in
+// it: a command that prints its environment would put them into the log.
+func withoutKeys(env []string) []string {
+	hidden := make(map[string]bool)
+	for _, name := range client.Providers() {
+		hidden[client.KeyVariable(name)] = true
+	}
+	env = slices.DeleteFunc(slices.Clone(env), func(setting string) bool {
+		name, _, _ := strings.Cut(setting, "=")
+		return hidden[name]
+	})
+	return append(env, quiet...)
+}
+
+func findShell() string {
+	for _, name := range []string{"bash", "sh"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}

@@ -1,0 +1,237 @@
+package tools
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// dir is the working directory: as it was given, and without symbolic links.
+type dir struct{ path, real string }
+
+// path is where a call points, judged by how it is written and nothing else. That
+// makes the judgement final: no link that comes or goes later changes it.
+type path struct {
+	name    string // relative to the working directory, or absolute if outside
+	outside bool
+}
+
+// String returns the path as people and models write it.
+func (p path) String() string { return filepath.ToSlash(p.name) }
+
+// pathIn returns the path in a call's arguments.
+func (d dir) pathIn(raw json.RawMessage) (path, error) {
+	in, err := parse(raw, "path", "offset", "limit", "content", "old_string", "new_string", "replace_all")
+	if err != nil {
+		return path{}, err
+	}
+	text := in.words("path")
+	if err := in.err(); err != nil {
+		return path{}, err
+	}
+	return d.locate(text)
+}
+
+// locate judges a path.
+func (d dir) locate(text string) (path, error) {
+	if text == "~" || strings.HasPrefix(text, "~/") {
+		return path{}, fmt.Errorf("%s: ~ is not expanded: write the path out", text)
+	}
+	text = filepath.FromSlash(text)
+	full := text
+	if !filepath.IsAbs(text) {
+		if filepath.VolumeName(text) != "" || os.IsPathSeparator(text[0]) { // C:x and \x of Windows
+			return path{}, fmt.Errorf("%s: write the path in full, or relative to the working directory", text)
+		}
+		full = filepath.Join(d.path, text)
+	}
+	full = filepath.Clean(full)
+	if err := plainNames(full); err != nil {
+		return path{}, err
+	}
+	for _, base := range []string{d.path, d.real} {
+		if rel, err := filepath.Rel(base, full); err == nil && filepath.IsLocal(rel) {
+			return path{name: rel}, nil
+		}
+	}
+	return path{name: full, outside: true}, nil
+}
+
+// plainNames refuses names that Windows takes for others: "secret." and "SECRET~1" may
+// be "secret" there.
+func plainNames(full string) error {
+	if runtime.GOOS != "windows" {
+		return nil
+	}
+	for name := range strings.SplitSeq(full[len(filepath.VolumeName(full)):], string(filepath.Separator)) {
+		if name != strings.TrimRight(name, ". ") || strings.ContainsAny(name, ":~") {
+			return fmt.Errorf("%s: no name on the way may end in a dot or a space, or have a colon or a tilde", full)
+		}
+	}
+	return nil
+}
+
+// place is a path that was opened: a name in a directory that no name leads out of.
+// The name has no symbolic links in it, so that it can be replaced.
+type place struct {
+	root *os.Root
+	name string
+}
+
+func (p *place) close() { p.root.Close() }
+
+// open opens the directory that a path is in.
+func (d dir) open(p path) (*place, error) {
+	if p.outside {
+		return d.openOutside(p.name)
+	}
+	root, err := os.OpenRoot(d.real)
+	if err != nil {
+		return nil, err
+	}
+	name, err := d.resolve(root, p.name)
+	if err != nil {
+		root.Close()
+		return nil, err
+	}
+	return &place{root, name}, nil
+}
+
+// openOutside opens the directory of a path outside of the working directory. The call
+// was approved by that path, so it must name the file itself.
+func (d dir) openOutside(full string) (*place, error) {
+	parent, name := filepath.Dir(full), filepath.Base(full)
+	if parent == full {
+		name = "."
+	}
+	real, err := filepath.EvalSymlinks(full)
+	if errors.Is(err, fs.ErrNotExist) {
+		if real, err = filepath.EvalSymlinks(parent); err == nil {
+			real = filepath.Join(real, name)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !sameName(real, full) {
+		return nil, fmt.Errorf("%s is a link: the file is %s; name that one", full, real)
+	}
+	if rel, ok := d.holds(full); ok {
+		return nil, fmt.Errorf("%s is in the working directory: name it %s", full, filepath.ToSlash(rel))
+	}
+	root, err := os.OpenRoot(parent)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := root.Lstat(name); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		root.Close()
+		return nil, fmt.Errorf("%s is a link that leads to nothing", full)
+	}
+	return &place{root, name}, nil
+}
+
+// holds reports whether a path that does not look like it leads into the working
+// directory, as /HOME/me does on a system that does not care about case. Rules for the
+// working directory must hold there.
+func (d dir) holds(full string) (rel string, ok bool) {
+	own, err := os.Stat(d.real)
+	if err != nil {
+		return "", false
+	}
+	for at := full; ; at = filepath.Dir(at) {
+		if info, err := os.Stat(at); err == nil && os.SameFile(info, own) {
+			rel, err := filepath.Rel(at, full)
+			return rel, err == nil
+		}
+		if at == filepath.Dir(at) {
+			return "", false
+		}
+	}
+}
+
+// sameName reports whether two paths are the same one. Windows writes a path in the
+// letters that its names were made with.
+func sameName(a, b string) bool {
+	return a == b || runtime.GOOS == "windows" && strings.EqualFold(a, b)
+}
+
+// maxLinks is how many links are followed on the way to a file, as the systems do.
+const maxLinks = 40
+
+// resolve returns the name of a file in the working directory without the links on the
+// way. What does not exist yet has the name that it would get. os.Root follows links
+// too, but it refuses absolute ones that stay inside, it replaces a link instead of
+// the file, and its error does not say where a link leads.
+func (d dir) resolve(root *os.Root, name string) (string, error) {
+	done, rest, links := ".", split(name), 0
+	for len(rest) > 0 {
+		next := rest[0]
+		rest = rest[1:]
+		switch next {
+		case "", ".":
+			continue
+		case "..":
+			if done == "." {
+				return "", fmt.Errorf("%s leads out of the working directory by a link", name)
+			}
+			done = filepath.Dir(done)
+			continue
+		}
+		at := filepath.Join(done, next)
+		info, err := root.Lstat(at)
+		if errors.Is(err, fs.ErrNotExist) {
+			return filepath.Join(append([]string{at}, rest...)...), nil
+		}
+		if err != nil {
+			return "", err
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			done = at
+			continue
+		}
+		target, err := root.Readlink(at)
+		if err != nil {
+			return "", err
+		}
+		if links++; links > maxLinks {
+			return "", fmt.Errorf("%s: there are too many links on the way", name)
+		}
+		if filepath.IsAbs(target) {
+			p, err := d.locate(target)
+			if err != nil || p.outside {
+				return "", fmt.Errorf("%s leads out of the working directory: %s is a link to %s; name that path if you need it", name, at, target)
+			}
+			done, target = ".", p.name
+		}
+		rest = append(split(target), rest...)
+	}
+	return done, nil
+}
+
+func split(name string) []string { return strings.Split(filepath.ToSlash(name), "/") }
+
+// openFile opens a regular file for reading.
+func (p *place) openFile() (*os.File, error) { return vfs.OpenIn(p.root, p.name) }
+
+// explain returns an error of the file system in words for a model.
+func explain(p path, err error) error {
+	var pathErr *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s does not exist", p)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s: permission denied", p)
+	case errors.Is(err, vfs.ErrNotRegular):
+		return fmt.Errorf("%s is not a regular file", p)
+	case errors.As(err, &pathErr):
+		return fmt.Errorf("%s: %w", p, pathErr.Err)
+	}
+	return err
+}

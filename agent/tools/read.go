@@ -1,0 +1,271 @@
+package tools
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+const (
+	maxLines = 2000      // that a read returns if the call does not say
+	maxLine  = 2 << 10   // bytes of a line that are shown
+	maxImage = 3_750_000 // bytes: in base64 these are the 5 MB that providers take
+	maxNames = 1000      // of a directory
+	sniffed  = 8 << 10   // bytes by which a file is judged
+)
+
+func (k *kit) read() agent.Tool {
+	t := k.pathTool(Read, fmt.Sprintf("Read a text file or an image, or list a directory. Paths are relative to the working directory. "+
+		"Returns up to %d lines or %s; offset and limit select lines.", maxLines, size(int64(k.MaxOutput))),
+		`{"type":"object","properties":{`+
+			`"path":{"type":"string"},`+
+			`"offset":{"type":"integer","minimum":1,"description":"first line, from 1"},`+
+			`"limit":{"type":"integer","minimum":1,"description":"number of lines"}},`+
+			`"required":["path"],"additionalProperties":false}`)
+	t.Repeatable = true
+	t.Ask = k.asksOutside("reads", false)
+	t.Run = func(ctx context.Context, call agent.Call) (agent.Result, error) {
+		in, err := parse(call.Input, "path", "offset", "limit")
+		if err != nil {
+			return refused(err)
+		}
+		from := in.number("offset", 1, math.MaxInt32)
+		lines := in.number("limit", maxLines, math.MaxInt32)
+		p, err := k.dir.pathIn(call.Input)
+		if err = errors.Join(in.err(), err); err != nil {
+			return refused(err)
+		}
+		result, err := k.readPath(ctx, p, from, lines)
+		if err != nil && ctx.Err() == nil {
+			return refused(explain(p, err))
+		}
+		return result, err
+	}
+	return t
+}
+
+func (k *kit) readPath(ctx context.Context, p path, from, lines int) (agent.Result, error) {
+	at, err := k.dir.open(p)
+	if err != nil {
+		return agent.Result{}, err
+	}
+	defer at.close()
+	if info, err := at.root.Stat(at.name); err == nil && info.IsDir() {
+		text, err := list(at, p)
+		return agent.Result{Text: text}, err
+	}
+	f, err := at.openFile()
+	if err != nil {
+		return agent.Result{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return agent.Result{}, err
+	}
+	head := make([]byte, sniffed)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return agent.Result{}, err
+	}
+	head = head[:n]
+	switch kind := http.DetectContentType(head); {
+	case kind == "image/png" || kind == "image/jpeg" || kind == "image/gif" || kind == "image/webp":
+		return image(p, f, head, kind, info.Size())
+	case bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")):
+		return agent.Result{}, fmt.Errorf("%s is in UTF-16: convert it to UTF-8 to read it", p)
+	case bytes.IndexByte(head, 0) >= 0:
+		return agent.Result{}, fmt.Errorf("%s is a binary file (%s, %s)", p, kind, size(info.Size()))
+	}
+	page := &page{ctx: ctx, from: from, lines: lines, max: k.MaxOutput}
+	if err := page.fill(bufio.NewReader(io.MultiReader(bytes.NewReader(head), f))); err != nil {
+		return agent.Result{}, err
+	}
+	text, err := page.text(p)
+	return agent.Result{Text: text}, err
+}
+
+// image returns a picture that the model can look at.
+func image(p path, f *os.File, head []byte, kind string, bytes int64) (agent.Result, error) {
+	data, err := io.ReadAll(io.LimitReader(f, maxImage+1-int64(len(head))))
+	if err != nil {
+		return agent.Result{}, err
+	}
+	data = append(head, data...)
+	if len(data) > maxImage {
+		return agent.Result{}, fmt.Errorf("the image %s has %s, which is more than the %s that can be shown: make it smaller first", p, size(bytes), size(maxImage))
+	}
+	text := fmt.Sprintf("%s (%s, %s)", p, kind, size(int64(len(data))))
+	return agent.Result{Text: text, Parts: []session.Content{session.Text(text), session.Image(kind, base64.StdEncoding.EncodeToString(data))}}, nil
+}
+
+// list returns the names in a directory, those of directories with a slash.
+func list(at *place, p path) (string, error) {
+	entries, err := vfs.In(at.root).ReadDir(at.name)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for i, e := range entries {
+		if i == maxNames {
+			fmt.Fprintf(&b, "[%d more names]\n", len(entries)-i)
+			break
+		}
+		name := strings.ToValidUTF8(e.Name(), "\uFFFD")
+		if strings.ContainsAny(name, "\n\r") {
+			name = fmt.Sprintf("%q", name)
+		}
+		if e.IsDir() {
+			name += "/"
+		}
+		b.WriteString(name + "\n")
+	}
+	if len(entries) == 0 {
+		return fmt.Sprintf("[the directory %s is empty]", p), nil
+	}
+	return b.String(), nil
+}
+
+// page is the part of a file that a read returns. It reads on to the first line that is
+// asked for and stops after the last, and keeps no more of a line than it shows.
+type page struct {
+	ctx         context.Context
+	from, lines int
+	max         int
+
+	out     []byte
+	line    int  // number of the line before the next one
+	shown   int  // lines in out
+	more    bool // the file goes on after the page
+	crlf    bool
+	foreign bool // there are bytes that are not UTF-8
+}
+
+func (g *page) fill(r *bufio.Reader) error {
+	if mark, _ := r.Peek(3); bytes.Equal(mark, []byte("\uFEFF")) {
+		_, _ = r.Discard(3)
+	}
+	for {
+		wanted := g.line+1 >= g.from
+		if wanted && (g.shown == g.lines || len(g.out) >= g.max) {
+			_, err := r.Peek(1)
+			g.more = err == nil
+			return nil
+		}
+		line, left, err := g.readLine(r, wanted)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		g.line++
+		if wanted && !g.add(line, left) {
+			g.line--
+			g.more = true
+			return nil
+		}
+	}
+}
+
+// add shows a line, of which so many bytes are left out. It reports false if there is
+// no room; the first line always has some.
+func (g *page) add(line []byte, left int) bool {
+	end := "\n"
+	if !bytes.HasSuffix(line, []byte("\n")) && left == 0 {
+		end = ""
+	}
+	line = bytes.TrimSuffix(line, []byte("\n"))
+	if cut, ok := bytes.CutSuffix(line, []byte("\r")); ok && end != "" {
+		line, g.crlf = cut, true
+	}
+	if left > 0 {
+		whole := wholeRunes(line)
+		left += len(line) - len(whole)
+		line = whole
+		line = fmt.Appendf(line, " [%d more bytes in this line]", left)
+	}
+	if !utf8.Valid(line) {
+		line, g.foreign = bytes.ToValidUTF8(line, []byte("\uFFFD")), true
+	}
+	if g.shown > 0 && len(g.out)+len(line)+1 > g.max {
+		return false
+	}
+	g.out = append(append(g.out, line...), end...)
+	g.shown++
+	return true
+}
+
+// wholeRunes returns text without a character at its end that was cut.
+func wholeRunes(text []byte) []byte {
+	for i := len(text) - 1; i >= max(0, len(text)-utf8.UTFMax); i-- {
+		if utf8.RuneStart(text[i]) {
+			if !utf8.FullRune(text[i:]) {
+				return text[:i]
+			}
+			break
+		}
+	}
+	return text
+}
+
+// readLine reads a line with its end. Unless it is wanted nothing of it is kept; left
+// is how much of a long one was not.
+func (g *page) readLine(r *bufio.Reader, wanted bool) (line []byte, left int, err error) {
+	read := false
+	for {
+		if err := ended(g.ctx); err != nil {
+			return nil, 0, err
+		}
+		piece, err := r.ReadSlice('\n')
+		read = read || len(piece) > 0
+		if wanted {
+			n := min(len(piece), maxLine-len(line))
+			line, left = append(line, piece[:n]...), left+len(piece)-n
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF) && read:
+			return line, left, nil
+		default:
+			return line, left, err
+		}
+	}
+}
+
+// text returns the page with notes for the model.
+func (g *page) text(p path) (string, error) {
+	switch {
+	case g.shown == 0 && g.line == 0 && g.from == 1:
+		return fmt.Sprintf("[the file %s is empty]", p), nil
+	case g.shown == 0:
+		return "", fmt.Errorf("%s has only %s, so none from line %d on", p, count(g.line, "line"), g.from)
+	}
+	var notes []string
+	if g.more {
+		notes = append(notes, fmt.Sprintf("lines %d to %d; the file goes on: read it with offset %d", g.from, g.line, g.line+1))
+	}
+	if g.crlf {
+		notes = append(notes, "lines end with CRLF")
+	}
+	if g.foreign {
+		notes = append(notes, "bytes that are not UTF-8 are shown as \uFFFD")
+	}
+	if len(notes) == 0 {
+		return string(g.out), nil
+	}
+	return strings.TrimSuffix(string(g.out), "\n") + "\n[" + strings.Join(notes, "; ") + "]", nil
+}

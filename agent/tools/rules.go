@@ -1,0 +1,334 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/render/plain"
+)
+
+// Rules allow and deny calls without asking. A rule is the name of a tool, or a name
+// with a pattern for what is called:
+//
+//	read                 every call of the tool
+//	github_*             every call of the tools with such names
+//	write(docs/**)       files in docs and below
+//	read(/usr/include/**)
+//	bash(go test *)      go test, with any arguments
+//
+// A call that a rule denies is refused, whatever else allows it. In what follows, the
+// rules that allow are strict and those that deny are broad: in doubt a call asks.
+//
+// In the pattern of a path, * and ? stand for anything within a name, and ** for any
+// number of names. When they allow, they do not stand for a dot at the beginning of a
+// name: write(**) does not reach .git or .env; write(.github/**) does. A path is
+// relative to the working directory. A file outside is reached only by an absolute
+// pattern: "write" alone is write(**). If there are links on the way,
+// both the path in the call and the file itself must be allowed.
+//
+// The pattern of a command is compared word by word. A * of its own stands for one
+// word, or at the end for any number of words; quotes make it a character. A command
+// line is allowed if it consists of plain commands, joined by && || ; or |, each of
+// which is allowed. With a substitution, a redirection, a variable and the like in it,
+// it asks. Keep in mind what a command can do: "find *" can delete, and "go test *"
+// runs any program by -exec. A rule that denies a command keeps a model from running
+// it by habit. It is no wall: there are many ways to write a command.
+//
+// A nil *Rules has no rules. Methods may be called concurrently.
+type Rules struct {
+	dir  dir
+	deny []rule
+
+	mu    sync.RWMutex // guards what follows
+	allow []rule
+}
+
+// rule is a rule that was read.
+type rule struct {
+	text    string
+	name    string // pattern of the tool's name
+	bare    bool   // there is no pattern for the call
+	path    string // pattern of a path
+	outside bool   // the pattern is absolute
+	words   []word // pattern of a command
+}
+
+// NewRules reads rules for a working directory. Default for the directory: the current
+// one.
+func NewRules(workDir string, allow, deny []string) (*Rules, error) {
+	d, err := openDir(workDir)
+	if err != nil {
+		return nil, err
+	}
+	r := &Rules{dir: d}
+	var errs []error
+	for _, text := range allow {
+		one, err := r.parse(text)
+		r.allow, errs = append(r.allow, one), append(errs, err)
+	}
+	for _, text := range deny {
+		one, err := r.parse(text)
+		r.deny, errs = append(r.deny, one), append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Allow adds a rule that allows calls, from now on.
+func (r *Rules) Allow(text string) error {
+	one, err := r.parse(text)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.allow = append(r.allow, one)
+	return nil
+}
+
+// parse reads one rule.
+func (r *Rules) parse(text string) (rule, error) {
+	text = strings.TrimSpace(text)
+	bad := func(why string) (rule, error) {
+		return rule{}, fmt.Errorf("the rule %q: %s", plain.Line(text), why)
+	}
+	name, pattern, has := strings.Cut(text, "(")
+	one := rule{text: text, name: pathPattern(strings.TrimSpace(name)), bare: !has}
+	switch {
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return bad("it has a control character")
+	case one.name == "" || strings.ContainsAny(name, " /)"):
+		return bad("it must begin with the name of a tool")
+	case !has:
+		return one, nil
+	case !strings.HasSuffix(pattern, ")"):
+		return bad("the parenthesis is not closed")
+	}
+	pattern = strings.TrimSpace(strings.TrimSuffix(pattern, ")"))
+	switch name = strings.TrimSpace(name); {
+	case pattern == "":
+		return bad("there is nothing in the parentheses")
+	case name == Bash:
+		commands, err := simpleCommands(pattern, true)
+		if err != nil {
+			return bad("the pattern must be the words of one command; put other characters in quotes")
+		}
+		one.words = commands[0]
+	case name == Read || name == Write || name == Edit:
+		p, err := r.dir.locate(pattern)
+		if err != nil {
+			return bad(err.Error())
+		}
+		one.path, one.outside = pathPattern(filepath.ToSlash(p.name)), p.outside
+	default:
+		return bad("only read, write, edit and bash take a pattern")
+	}
+	return one, nil
+}
+
+// Decide returns what the rules say about a call, with the rule that says it, or "" if
+// they say nothing.
+func (r *Rules) Decide(call agent.Call) (d agent.Decision, rule string) {
+	if r == nil {
+		return "", ""
+	}
+	s := r.subject(call)
+	for _, one := range r.deny {
+		if s.denied(one) {
+			return agent.Deny, one.text
+		}
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return s.allowed(r.allow)
+}
+
+// subject is a call as rules see it.
+type subject struct {
+	name     string
+	paths    []path   // the path, and the file itself if there are links on the way
+	commands [][]word // what it runs; if it is not simple, what it may run
+	simple   bool
+}
+
+func (r *Rules) subject(call agent.Call) subject {
+	s := subject{name: call.Name}
+	switch call.Name {
+	case Read, Write, Edit:
+		if p, err := r.dir.pathIn(call.Input); err == nil {
+			s.paths = []path{p}
+			if at, err := r.dir.open(p); err == nil {
+				at.close()
+				if !p.outside && at.name != p.name {
+					s.paths = append(s.paths, path{name: at.name})
+				}
+			}
+		}
+	case Bash:
+		var command string
+		if in, err := parse(call.Input, "command", "timeout"); err == nil {
+			command = in.words("command")
+		}
+		var err error
+		if s.commands, err = simpleCommands(command, false); err != nil {
+			s.commands = roughCommands(command)
+		}
+		s.simple = err == nil
+	}
+	return s
+}
+
+// allowed reports whether there is a rule for each part of a call, and returns the one
+// for the first part.
+func (s *subject) allowed(rules []rule) (agent.Decision, string) {
+	by := func(covers func(one rule) bool) (string, bool) {
+		i := slices.IndexFunc(rules, func(one rule) bool { return matchName(one.name, s.name, false) && covers(one) })
+		if i < 0 {
+			return "", false
+		}
+		return rules[i].text, true
+	}
+	whole := func(one rule) bool { return one.bare }
+	var parts []func(one rule) bool
+	switch s.name {
+	case Read, Write, Edit:
+		for _, p := range s.paths {
+			parts = append(parts, func(one rule) bool { return one.allowsPath(p) })
+		}
+	case Bash:
+		if !s.simple {
+			parts = append(parts, whole)
+			break
+		}
+		for _, command := range s.commands {
+			parts = append(parts, func(one rule) bool { return one.bare || matchCommand(one.words, command, false) })
+		}
+	default:
+		parts = append(parts, whole)
+	}
+	var first string
+	for i, part := range parts {
+		text, ok := by(part)
+		if !ok {
+			return "", ""
+		}
+		if i == 0 {
+			first = text
+		}
+	}
+	if len(parts) == 0 { // the call makes no sense, and will be refused
+		return "", ""
+	}
+	return agent.Allow, first
+}
+
+func (one *rule) allowsPath(p path) bool {
+	if one.bare {
+		return !p.outside && matchPath(manyNames, p.String(), false)
+	}
+	return p.outside == one.outside && matchPath(one.path, p.String(), false)
+}
+
+// denied reports whether a rule covers some of a call.
+func (s *subject) denied(one rule) bool {
+	if !matchName(folded(one.name), folded(s.name), true) {
+		return false
+	}
+	if one.bare {
+		return true
+	}
+	if slices.ContainsFunc(s.paths, func(p path) bool {
+		return p.outside == one.outside && matchPath(folded(one.path), folded(p.String()), true)
+	}) {
+		return true
+	}
+	pattern := foldedWords(one.words)
+	return len(pattern) > 0 && slices.ContainsFunc(s.commands, func(command []word) bool {
+		command = foldedWords(command)
+		if matchCommand(pattern, command, true) {
+			return true
+		}
+		command[0].text = command[0].text[strings.LastIndexByte(command[0].text, '/')+1:] // of /bin/rm
+		return matchCommand(pattern, command, true)
+	})
+}
+
+// folded returns a name as file systems compare it that do not care about case, or
+// about how an accent is encoded.
+func folded(s string) string { return strings.ToLower(norm.NFC.String(s)) }
+
+func foldedWords(words []word) []word {
+	words = slices.Clone(words)
+	for i := range words {
+		words[i].text = folded(words[i].text)
+	}
+	return words
+}
+
+// Apply returns tools that obey the rules: an allowed call does not ask, and a denied
+// one is refused without asking.
+func (r *Rules) Apply(list ...agent.Tool) []agent.Tool {
+	list = slices.Clone(list)
+	if r == nil {
+		return list
+	}
+	for i := range list {
+		ask, run := list[i].Ask, list[i].Run
+		if ask != nil {
+			list[i].Ask = func(call agent.Call) (bool, string) {
+				if d, _ := r.Decide(call); d != "" {
+					return false, ""
+				}
+				return ask(call)
+			}
+		}
+		list[i].Run = func(ctx context.Context, call agent.Call) (agent.Result, error) {
+			if d, text := r.Decide(call); d == agent.Deny {
+				return refused(fmt.Errorf("the user does not allow this: the rule %s denies it", text))
+			}
+			return run(ctx, call)
+		}
+	}
+	return list
+}
+
+// RuleFor returns the rule that allows calls like this one and no others, or "" if no
+// rule can: the same path or the same command, or for other tools every call.
+func (r *Rules) RuleFor(call agent.Call) string {
+	if r == nil {
+		return ""
+	}
+	text := call.Name
+	switch call.Name {
+	case Read, Write, Edit:
+		p, err := r.dir.pathIn(call.Input)
+		if err != nil || strings.ContainsAny(p.String(), "*?()") {
+			return ""
+		}
+		text += "(" + p.String() + ")"
+	case Bash:
+		in, err := parse(call.Input, "command", "timeout")
+		if err != nil {
+			return ""
+		}
+		text += "(" + strings.TrimSpace(in.words("command")) + ")"
+	}
+	one, err := r.parse(text)
+	s := r.subject(call)
+	if err != nil || slices.ContainsFunc(one.words, func(w word) bool { return w.wild }) {
+		return ""
+	}
+	_, text = s.allowed([]rule{one})
+	return text
+}

@@ -1,0 +1,89 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/provider"
+)
+
+const (
+	defaultHits = 10
+	maxHits     = 50
+)
+
+// SearchFunc finds what was said in earlier sessions, the best first. A query that
+// cannot be understood is an error that says how to write one.
+type SearchFunc func(ctx context.Context, query string, limit int) ([]Hit, error)
+
+// Hit is something that a search has found.
+type Hit struct {
+	Session string    // its id
+	Title   string    // of the session; may be empty
+	Entry   string    // id of the entry; may be empty
+	Time    time.Time // when it was said; may be zero
+	Role    string    // who said it; may be empty
+	Text    string    // the passage
+}
+
+func (k *kit) search() agent.Tool {
+	return agent.Tool{
+		Tool: provider.Tool{
+			Name:        Search,
+			Description: "Search earlier sessions for words. Returns passages with the session they are from, best first.",
+			Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
+				`"query":{"type":"string"},`+
+				`"limit":{"type":"integer","minimum":1,"maximum":%d,"description":"default: %d"}},`+
+				`"required":["query"],"additionalProperties":false}`, maxHits, defaultHits)),
+		},
+		Repeatable: true,
+		Run: func(ctx context.Context, call agent.Call) (agent.Result, error) {
+			in, err := parse(call.Input, "query", "limit")
+			if err != nil {
+				return refused(err)
+			}
+			query, limit := in.words("query"), in.number("limit", defaultHits, maxHits)
+			if err := in.err(); err != nil {
+				return refused(err)
+			}
+			hits, err := k.Search(ctx, query, limit)
+			if err != nil {
+				return agent.Result{}, err
+			}
+			return agent.Result{Text: passages(hits, k.MaxOutput)}, nil
+		},
+	}
+}
+
+// passages writes hits, as many as there is room for.
+func passages(hits []Hit, max int) string {
+	if len(hits) == 0 {
+		return "[nothing found: try other or fewer words]"
+	}
+	var b strings.Builder
+	for i, hit := range hits {
+		head := []string{"session " + hit.Session}
+		for _, s := range []string{hit.Title, hit.Role} {
+			if s != "" {
+				head = append(head, s)
+			}
+		}
+		if hit.Entry != "" {
+			head = append(head, "entry "+hit.Entry)
+		}
+		if !hit.Time.IsZero() {
+			head = append(head, hit.Time.UTC().Format("2006-01-02 15:04"))
+		}
+		one := fmt.Sprintf("## %s\n%s\n\n", strings.Join(head, ", "), strings.TrimSpace(hit.Text))
+		if i > 0 && b.Len()+len(one) > max {
+			fmt.Fprintf(&b, "[%d more left out: they would be too long]", len(hits)-i)
+			break
+		}
+		b.WriteString(one)
+	}
+	return strings.TrimSpace(b.String())
+}

@@ -1,0 +1,203 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/internal/gate"
+	"github.com/coppice-dev/coppice/provider"
+)
+
+// The names of the tools.
+const (
+	Read   = "read"
+	Write  = "write"
+	Edit   = "edit"
+	Bash   = "bash"
+	Search = "search"
+)
+
+// Names returns the names of all tools.
+func Names() []string { return []string{Read, Write, Edit, Bash, Search} }
+
+// Options say where and how the tools work. The zero value works in the current
+// directory, without search.
+type Options struct {
+	// Dir is the working directory. Default: the current one.
+	Dir string
+	// Names are the tools to make. Default: all; search only if Search is set.
+	Names []string
+	// Search finds what was said in earlier sessions.
+	Search SearchFunc
+	// Rules allow and deny calls without asking. Default: none.
+	Rules *Rules
+	// Env is the environment of commands. Default: that of the program, without the
+	// keys of model providers.
+	Env []string
+	// MaxOutput is how many bytes a read or a command returns at once. Default: 32 KiB,
+	// which is less than an agent cuts off by default.
+	MaxOutput int
+	// Timeout is how long a command may take if the call does not say. Default: two
+	// minutes.
+	Timeout time.Duration
+	// MaxTimeout is the longest time that a call may ask for. Default: ten minutes.
+	MaxTimeout time.Duration
+	// Logger gets what cannot be told to the model. Default: none.
+	Logger *slog.Logger
+}
+
+// kit is what the tools share.
+type kit struct {
+	Options
+	dir   dir
+	shell string // of commands; "" if there is none
+	// changing is held by a call that changes a file, from reading it to replacing it.
+	// An agent runs such calls alone; two agents may share the tools.
+	changing gate.Mutex
+}
+
+// New returns the tools.
+func New(o Options) ([]agent.Tool, error) {
+	k := &kit{Options: o}
+	if err := k.complete(); err != nil {
+		return nil, err
+	}
+	makers := map[string]func() agent.Tool{Read: k.read, Write: k.write, Edit: k.edit, Bash: k.bash, Search: k.search}
+	var list []agent.Tool
+	for _, name := range k.Names {
+		make, ok := makers[name]
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("there is no tool %q: the tools are %s", name, strings.Join(Names(), ", "))
+		case name == Search && k.Search == nil:
+			return nil, fmt.Errorf("the tool %s has no sessions to search", name)
+		case slices.ContainsFunc(list, func(t agent.Tool) bool { return t.Name == name }):
+			continue
+		}
+		list = append(list, make())
+	}
+	return k.Rules.Apply(list...), nil
+}
+
+// complete fills in the defaults.
+func (k *kit) complete() error {
+	var err error
+	if k.dir, err = openDir(k.Dir); err != nil {
+		return err
+	}
+	if len(k.Names) == 0 {
+		k.Names = slices.DeleteFunc(Names(), func(name string) bool { return name == Search && k.Search == nil })
+	}
+	if k.Env == nil {
+		k.Env = withoutKeys(os.Environ())
+	}
+	if k.MaxOutput <= 0 {
+		k.MaxOutput = 32 << 10
+	}
+	if k.MaxTimeout <= 0 {
+		k.MaxTimeout = 10 * time.Minute
+	}
+	if k.Timeout <= 0 {
+		k.Timeout = 2 * time.Minute
+	}
+	k.Timeout = min(k.Timeout, k.MaxTimeout)
+	if k.Logger == nil {
+		k.Logger = slog.New(slog.DiscardHandler)
+	}
+	k.shell = findShell()
+	return nil
+}
+
+// pathTool returns a tool whose calls name a file.
+func (k *kit) pathTool(name, description, schema string) agent.Tool {
+	return agent.Tool{
+		Tool: provider.Tool{Name: name, Description: description, Schema: json.RawMessage(schema)},
+		Files: func(input json.RawMessage) (read, changed []string) {
+			p, err := k.dir.pathIn(input)
+			if err != nil {
+				return nil, nil
+			}
+			if name == Read {
+				return []string{p.String()}, nil
+			}
+			return nil, []string{p.String()}
+		},
+	}
+}
+
+// asksOutside returns the Ask of a tool whose calls name a file: everywhere, or only
+// outside of the working directory. What verb says is what the call does there.
+func (k *kit) asksOutside(verb string, everywhere bool) func(agent.Call) (bool, string) {
+	return func(call agent.Call) (bool, string) {
+		p, err := k.dir.pathIn(call.Input)
+		switch {
+		case err != nil:
+			return false, "" // it will not run
+		case p.outside:
+			return true, fmt.Sprintf("it %s a file outside of %s", verb, k.dir.path)
+		}
+		return everywhere, ""
+	}
+}
+
+// refused returns a result that tells the model what was wrong with its call.
+func refused(err error) (agent.Result, error) {
+	return agent.Result{Text: err.Error(), IsError: true}, nil
+}
+
+// ended returns why a context has ended, or nil.
+func ended(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return context.Cause(ctx)
+}
+
+// size writes a number of bytes for people.
+func size(n int64) string {
+	switch {
+	case n == 1:
+		return "1 byte"
+	case n < 10<<10:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 10<<20:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d MiB", n>>20)
+}
+
+// count writes a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// openDir finds the working directory.
+func openDir(name string) (dir, error) {
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return dir{}, err
+	}
+	info, err := os.Stat(path)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a directory", path)
+	}
+	if err != nil {
+		return dir{}, fmt.Errorf("the working directory of the tools: %w", err)
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return dir{}, fmt.Errorf("the working directory of the tools: %w", err)
+	}
+	return dir{path: path, real: real}, nil
+}
