@@ -188,8 +188,9 @@ func TestRecordsRebuildTheRequests(t *testing.T) {
 		Fields: session.Fields{{Name: "zeta", Value: json.RawMessage(`{"b":1,"a":2}`)}},
 	})
 	send(t, a, `call one {"text":"1"}`)
-	send(t, a, "hello")
-	n := 0
+	again := startIn(t, s, agent.Options{Model: model, Tools: []agent.Tool{echo("one")}, Temperature: &temperature})
+	send(t, again, "hello")
+	n, tools := 0, ""
 	for r, err := range agent.Records(s) {
 		if err != nil {
 			t.Fatal(err)
@@ -201,6 +202,10 @@ func TestRecordsRebuildTheRequests(t *testing.T) {
 		if r.Response == "" || r.Provider != offline.Name || r.Bytes == 0 {
 			t.Errorf("the record is %+v", r)
 		}
+		if n > 1 && r.Tools != tools {
+			t.Errorf("the same tools were recorded twice")
+		}
+		tools = r.Tools
 	}
 	if n != 3 {
 		t.Errorf("%d requests were recorded, want 3", n)

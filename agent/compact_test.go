@@ -229,3 +229,39 @@ func commonPrefix(a, b []byte) int {
 	}
 	return n
 }
+
+func TestWhyACacheMisses(t *testing.T) {
+	model := &offline.Model{}
+	a := start(t, agent.Options{Model: model, Compaction: agent.Compaction{Keep: 50}})
+	for i := range 4 {
+		send(t, a, fmt.Sprint(i, strings.Repeat(" words and words", 20)))
+	}
+	if _, err := a.Compact(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	send(t, a, "after the compaction")
+	if err := a.SetTools(echo("one")); err != nil {
+		t.Fatal(err)
+	}
+	send(t, a, "with a tool")
+	all, err := agent.Requests(a.Log(), 0, func(*agent.Record) provider.Model { return model })
+	if err != nil || len(all) != 6 {
+		t.Fatalf("%d requests, %v", len(all), err)
+	}
+	for i, r := range all {
+		misses := i == 4 || i == 5
+		if (r.Why != "") != misses || r.Rebuilt == nil || !*r.Rebuilt || r.Usage == nil {
+			t.Errorf("request %d: %+v", i, r)
+		}
+		if i > 0 && !misses && (r.Same != r.Before || r.Same != 2*i-1) {
+			t.Errorf("request %d has %d of %d entries of the one before", i, r.Same, r.Before)
+		}
+	}
+	if all[4].Changed == "" || !strings.Contains(all[5].Why, "tools") {
+		t.Errorf("the misses are explained by %+v and %+v", all[4], all[5])
+	}
+	two, err := agent.Requests(a.Log(), 2, nil)
+	if err != nil || len(two) != 2 || two[0].ID != all[4].ID || two[0].Why != all[4].Why || two[0].Rebuilt != nil {
+		t.Errorf("the last two: %+v, %v", two, err)
+	}
+}

@@ -118,6 +118,11 @@ func (t *turn) recordTools() error {
 	}
 	data := dataOf(offerOf(t.opts.Tools))
 	sum := fmt.Sprint(data)
+	if t.recorded.tools == "" {
+		if err := t.findTools(); err != nil {
+			return err
+		}
+	}
 	if t.recorded.tools != "" && t.recorded.toolsSum == sum {
 		return nil
 	}
@@ -128,6 +133,40 @@ func (t *turn) recordTools() error {
 		t.recorded.tools, t.recorded.toolsSum = ids[0], sum
 	}
 	return err
+}
+
+// maxLookBack is how many entries findTools looks at.
+const maxLookBack = 64
+
+// findTools finds the tools that an earlier agent has recorded, if its last request is
+// not far: a program that opens the same session again and again should not repeat them.
+func (t *turn) findTools() error {
+	id := t.s.LeafID()
+	for range maxLookBack {
+		if id == "" {
+			return nil
+		}
+		found, err := t.s.Peek(id)
+		if err != nil {
+			return err
+		}
+		if r, ok := ReadRecord(&found[0]); ok {
+			if r.Tools == "" {
+				return nil
+			}
+			e, err := t.s.Entry(r.Tools)
+			if err != nil || e.Custom == nil {
+				return nil // it is on another machine's branch, or damaged: record them again
+			}
+			t.recorded.tools, t.recorded.toolsSum = e.ID, fmt.Sprint(e.Custom.Data)
+			return nil
+		}
+		id = ""
+		if p := found[0].ParentID; p != nil {
+			id = *p
+		}
+	}
+	return nil
 }
 
 // ReadRecord returns what an entry says about a request; ok is false if it is no record.

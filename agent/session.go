@@ -56,6 +56,9 @@ type recorded struct {
 
 // New returns an agent that goes on with a session, which the caller closes after
 // the agent. It completes what a writer that was killed left half written.
+//
+// Of a conversation in several sessions, the agent works in the last one, and sends
+// what that one has: sessions that are opened together can only be read.
 func New(s *session.Session, o Options) (*Session, error) {
 	if err := o.check(); err != nil {
 		return nil, err

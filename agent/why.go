@@ -1,0 +1,106 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Reuse says how much of a request was the beginning of the request before it: the part
+// that a provider can serve from its cache.
+type Reuse struct {
+	Record
+	ID   string    `json:"id"` // the entry that has the record
+	Time time.Time `json:"time"`
+	// Usage is what the provider reported for the answer; nil if it reported nothing, or
+	// if the answer is not kept.
+	Usage *session.Usage `json:"usage,omitempty"`
+	// Same is how many entries of the request before this one begins with, and Before
+	// how many that one had. Both are 0 for the first request.
+	Same   int `json:"same"`
+	Before int `json:"before"`
+	// Changed is the first entry that differs, and Why says how it does: "" if the
+	// request only adds to the one before.
+	Changed string `json:"changed,omitempty"`
+	Why     string `json:"why,omitempty"`
+	// Rebuilt reports whether the request can be built again from the log, byte for
+	// byte; nil if there is no model that could.
+	Rebuilt *bool `json:"rebuilt,omitempty"`
+}
+
+// Requests returns the last requests of a session, oldest first, each compared with the
+// one before it in time: 0 is all of them. models returns a model that encodes like the
+// one that a record names, or nil; it is not asked anything.
+func Requests(s *session.Session, last int, models func(*Record) provider.Model) ([]Reuse, error) {
+	var records []Record
+	for r, err := range Records(s) {
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, r)
+		if last > 0 && len(records) > last+1 {
+			records = records[1:]
+		}
+	}
+	var all []Reuse
+	var before *session.Context
+	for i := range records {
+		r := &records[i]
+		now, err := s.Context(session.ContextOptions{Leaf: r.Leaf, Shared: true})
+		if err != nil {
+			return nil, err
+		}
+		if last == 0 || len(records) <= last || i > 0 { // the first is only there to compare with
+			reuse, err := reuseOf(s, r, now, models)
+			if err != nil {
+				return nil, err
+			}
+			if i > 0 {
+				reuse.compare(&records[i-1], before, now)
+			}
+			all = append(all, *reuse)
+		}
+		before = now
+	}
+	return all, nil
+}
+
+// reuseOf returns what is known about a request alone.
+func reuseOf(s *session.Session, r *Record, now *session.Context, models func(*Record) provider.Model) (*Reuse, error) {
+	reuse := &Reuse{Record: *r, ID: r.ID, Time: r.Time}
+	if r.Response != "" {
+		found, err := s.Peek(r.Response)
+		if err != nil {
+			return nil, err
+		}
+		if m := found[0].Message; m != nil {
+			reuse.Usage = m.Usage
+		}
+	}
+	if models == nil {
+		return reuse, nil
+	}
+	if m := models(r); m != nil {
+		_, same, err := r.Rebuild(s, m)
+		same = same && err == nil // what cannot be encoded any more cannot be rebuilt
+		reuse.Rebuilt = &same
+	}
+	return reuse, nil
+}
+
+// compare says where a request parts from the one before it, and why.
+func (r *Reuse) compare(last *Record, before, now *session.Context) {
+	diff := before.Diff(now)
+	r.Same, r.Before = diff.Index, len(before.Entries)
+	switch {
+	case r.Provider != last.Provider || r.Model != last.Model || r.API != last.API:
+		r.Same, r.Why = 0, "another model was asked"
+	case r.Tools != last.Tools:
+		r.Same, r.Why = 0, "other tools were offered"
+	case r.Thinking != last.Thinking:
+		r.Why = "another thinking level was asked for"
+	case diff.Index < len(before.Entries):
+		r.Changed, r.Why = diff.Before, diff.Why
+	}
+}
