@@ -13,6 +13,7 @@ import (
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 
+	"github.com/coppice-dev/coppice/render/code"
 	"github.com/coppice-dev/coppice/render/markdown"
 	"github.com/coppice-dev/coppice/render/plain"
 )
@@ -65,12 +66,13 @@ func (p *prose) block(n ast.Node, before string) {
 	case *ast.Blockquote:
 		p.blocks(n, before+p.Paint(Dim, "▏ "))
 	case *ast.FencedCodeBlock:
-		if n.Info != nil {
+		if n.Info != nil && !p.goesOn {
 			p.text(before+indent, string(n.Info.Segment.Value(p.source)), Dim)
 		}
-		p.code(n, before)
+		p.goesOn = false
+		p.code(n, string(n.Language(p.source)), before)
 	case *ast.CodeBlock:
-		p.code(n, before)
+		p.code(n, "", before)
 	case *ast.HTMLBlock:
 		lines := p.raw(n)
 		if n.HasClosure() {
@@ -90,9 +92,13 @@ func (p *prose) block(n ast.Node, before string) {
 	}
 }
 
-func (p *prose) code(n ast.Node, before string) {
-	if n.Lines().Len() > 0 {
-		p.text(before+indent, p.raw(n), Cyan)
+func (p *prose) code(n ast.Node, language, before string) {
+	switch text := p.raw(n); {
+	case n.Lines().Len() == 0:
+	case len(text) <= p.coloured && code.Known(language):
+		p.colouredCode(language, text, before+indent)
+	default:
+		p.text(before+indent, text, Cyan)
 	}
 }
 

@@ -32,6 +32,8 @@ type reader struct {
 	first    bool                                 // nothing is written yet
 	lead     string                               // what the next line begins with, instead of leadFor
 	leadFor  string
+	coloured int  // how many more bytes of code to colour by their grammar, which is slow
+	goesOn   bool // the text begins within a code block whose beginning is drawn already
 	buf      strings.Builder
 }
 
