@@ -82,6 +82,16 @@ func NewLoader(dir string) (*Loader, error) {
 	return l, nil
 }
 
+// NewFileLoader returns a loader for a directory that need not be a context directory: it
+// writes nothing into it. The caller closes the loader.
+func NewFileLoader(dir string) (*Loader, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("context directory: %w", err)
+	}
+	return &Loader{root: root}, nil
+}
+
 func (l *Loader) writeSample() error {
 	f, err := l.root.OpenFile(ContextConfigName, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -211,27 +221,73 @@ func (l *Loader) loadAll(c *Chat, names []string) (added []Message, _ error) {
 // LoadFile loads a file into a conversation: see LoadCoreContext. It returns the message and
 // whether it was added now.
 func (l *Loader) LoadFile(c *Chat, name string) (_ Message, added bool, _ error) {
-	data, info, err := l.read(name)
+	file, err := l.Message(name)
 	if err != nil {
 		return Message{}, false, err
 	}
-	source := sourcePrefix + path.Clean(filepath.ToSlash(name))
-	sum := sha256.Sum256(data)
-	hash := hex.EncodeToString(sum[:])
+	source := file.Metadata[metaSource].(string)
 	loaded, err := c.loadedFrom(source)
 	if err != nil {
 		return Message{}, false, err
 	}
-	if n := len(loaded); n > 0 && loaded[n-1].Metadata[metaHash] == hash {
+	if n := len(loaded); n > 0 && loaded[n-1].Metadata[metaHash] == file.Metadata[metaHash] {
 		return loaded[n-1], false, nil
 	}
-	m, err := c.AddMessage(session.RoleSystem, contextText(source, string(data)), CategoryContext, map[string]any{
-		metaSource: source, metaHash: hash, metaSize: len(data), metaModified: info.ModTime().UTC().Format(time.RFC3339Nano),
-	})
+	m, err := c.AddMessage(file.Role, session.TextOf(file.Content), CategoryContext, file.Metadata)
 	if err != nil {
 		return Message{}, false, err
 	}
 	return m, true, c.supersede(source)
+}
+
+// Message returns a file as the message that LoadFile adds, for callers that write to a
+// session themselves: see AddFile.
+func (l *Loader) Message(name string) (*session.MessageEntry, error) {
+	data, info, err := l.read(name)
+	if err != nil {
+		return nil, err
+	}
+	source := sourcePrefix + path.Clean(filepath.ToSlash(name))
+	sum := sha256.Sum256(data)
+	return &session.MessageEntry{
+		Role: session.RoleSystem, Content: []session.Content{session.Text(contextText(source, string(data)))},
+		Category: CategoryContext.String(),
+		Metadata: map[string]any{
+			metaSource: source, metaHash: hex.EncodeToString(sum[:]), metaSize: len(data),
+			metaModified: info.ModTime().UTC().Format(time.RFC3339Nano),
+		},
+	}, nil
+}
+
+// AddFile loads a file into a session, as LoadFile does into a conversation: only if it
+// has changed since, and in place of the version that the session has. It reports whether
+// it was added.
+func (l *Loader) AddFile(s *session.Session, name string) (added bool, _ error) {
+	file, err := l.Message(name)
+	if err != nil {
+		return false, err
+	}
+	now, err := s.Context(session.ContextOptions{Shared: true})
+	if err != nil {
+		return false, err
+	}
+	var old []string
+	current := ""
+	for i := range now.Entries {
+		if e := &now.Entries[i]; e.Message != nil && fileSource(e) == file.Metadata[metaSource] {
+			old = append(old, e.ID)
+			current = e.Message.Metadata[metaHash].(string)
+		}
+	}
+	if current == file.Metadata[metaHash] {
+		return false, nil
+	}
+	entries := []session.Entry{{Type: session.TypeMessage, Message: file}}
+	for _, id := range old {
+		entries = append(entries, session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: id}})
+	}
+	_, err = s.AppendAll(entries...)
+	return err == nil, err
 }
 
 // Refresh reloads the files of a conversation that have changed, and returns the
