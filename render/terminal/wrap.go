@@ -7,6 +7,10 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
+// Wrap breaks a line, which may be painted word by word, between words, into rows of at
+// most width columns. Rows after the first begin where the text of the line begins.
+func Wrap(line string, width int) []string { return wrap(line, max(width, 16)) }
+
 // wrap breaks a line, which may be painted word by word, into rows of at most width
 // columns. It breaks between words only: half a path or half a flag cannot be
 // copied. A word that is longer than a row is cut. Rows after the first begin where
