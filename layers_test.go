@@ -36,7 +36,8 @@ var floors = [][]string{
 	{"internal/demo"},
 	{"."}, // the floor that every face stands on
 	{"server/...", "client/..."},
-	{"internal/cli", "internal/tui"},
+	{"internal/tui/..."},
+	{"internal/cli"},
 	{"cmd/...", "bench/...", "examples/...", "interop", "scripts/..."},
 }
 

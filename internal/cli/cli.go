@@ -190,6 +190,7 @@ var commands = []func(*app) *cobra.Command{
 	followCommand,
 	contextCommand,
 	appendCommand,
+	chatCommand,
 	exportCommand,
 	importCommand,
 	resumeCommand,

@@ -94,6 +94,8 @@ func tries(t *testing.T, session, files string) [][]string {
 		{"images", session, odd},
 		{"tag"},
 		{"tag", "--auto", "--all", "--dry-run"},
+		{"chat", session, "--print", "needle" + evil},
+		{"chat", session, "--json"},
 		{"search", "needle"},
 		{"search", "needle", "--json"},
 		{"search", odd},

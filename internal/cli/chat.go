@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/agent"
+	chatui "github.com/coppice-dev/coppice/internal/tui/chat"
+	display "github.com/coppice-dev/coppice/internal/tui/screen"
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
+)
+
+type chatFlags struct {
+	request      coppice.ChatRequest
+	system       string
+	images       []string
+	fresh, print bool
+	allow, deny  []string
+	servers      []string
+	tools        string
+}
+
+func chatCommand(a *app) *cobra.Command {
+	var f chatFlags
+	cmd := &cobra.Command{
+		Use:   "chat [ID] [TEXT…]",
+		Short: "Talk to a model, and keep what is said",
+		Long: "Chat goes on with a conversation, or begins a new one, which is created with the\n" +
+			"first message. Without any settings the built-in model answers, which needs no\n" +
+			"network and repeats what it hears.\n\n" +
+			"With --print, or if there is no terminal, chat sends one message, prints the\n" +
+			"answer and ends. The message is TEXT, or standard input, or one after the other.\n" +
+			"With --new or --restore, all arguments are TEXT.\n\n" +
+			"The model gets tools only with --tools or --mcp. Each call that could change\n" +
+			"something is asked about, unless an --allow rule covers it; with --print, such a\n" +
+			"call is refused.",
+		Example: "  coppice chat\n" +
+			"  coppice chat last\n" +
+			"  git diff | coppice chat --print --new \"Review this:\"\n" +
+			"  coppice chat --tools --allow 'bash(go test *)'",
+		GroupID:           "write",
+		ValidArgsFunction: a.completeSession(1),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.runChat(cmd.Context(), args, &f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.request.Session, "restore", "", "go on with this `ID`")
+	flags.BoolVar(&f.fresh, "new", false, "begin a new conversation; all arguments are text")
+	flags.StringVar(&f.request.Title, "title", "", "the title of a new conversation")
+	flags.StringVar(&f.request.Provider, "provider", "", "who answers, such as anthropic")
+	flags.StringVar(&f.request.Model, "model", "", "the model, or provider/model")
+	flags.StringVar(&f.request.Thinking, "thinking", "", "how much it thinks: a `level` from off to xhigh")
+	flags.StringVar(&f.system, "system", "", "a `file` with instructions for the model")
+	flags.StringSliceVar(&f.request.Context, "context", nil, "`files` that the model should know")
+	flags.StringSliceVar(&f.images, "image", nil, "image `files` to send with the first message")
+	flags.StringArrayVar(&f.servers, "mcp", nil, "the `command` of a server whose tools the model gets")
+	flags.StringVar(&f.tools, "tools", "", "give the model tools: all, or a `list`")
+	flags.Lookup("tools").NoOptDefVal = "all"
+	flags.StringArrayVar(&f.allow, "allow", nil, "calls that need no approval: read, bash(go test *)")
+	flags.StringArrayVar(&f.deny, "deny", nil, "calls that are refused, written like `rule`s to allow")
+	flags.BoolVar(&f.print, "print", false, "send one message, print the answer, and end")
+	cmd.MarkFlagsMutuallyExclusive("new", "restore")
+	return a.withJSON(a.withRedact(cmd))
+}
+
+func (a *app) runChat(ctx context.Context, args []string, f *chatFlags) error {
+	if f.request.Session == "" && !f.fresh && len(args) > 0 {
+		f.request.Session, args = args[0], args[1:]
+		if f.request.Session == "" {
+			return usageError{errors.New("the session's name is empty")}
+		}
+	}
+	if f.request.Title != "" && f.request.Session != "" {
+		return usageError{errors.New("--title is for a new conversation; coppice rename names an existing one")}
+	}
+	f.request.CWD, _ = os.Getwd() // without one, the session is about no directory
+	if f.system != "" {
+		text, err := os.ReadFile(f.system)
+		if err != nil {
+			return fmt.Errorf("instructions: %w", err)
+		}
+		f.request.System = string(text)
+	}
+	keys, _ := a.stdin.(*os.File)
+	isTyped := keys != nil && term.IsTerminal(int(keys.Fd()))
+	if f.print || a.flags.json || !isTyped || !a.isTerminal() {
+		text, err := a.chatText(args, isTyped)
+		if err != nil {
+			return err
+		}
+		return a.withHome(ctx, true, func(h *coppice.Home) error { return a.chatOnce(ctx, h, text, f) })
+	}
+	return a.chatOnTerminal(ctx, keys, strings.Join(args, " "), f)
+}
+
+// chatText returns the message of a chat without a terminal.
+func (a *app) chatText(args []string, isTyped bool) (string, error) {
+	text := strings.Join(args, " ")
+	if isTyped {
+		return text, nil
+	}
+	piped, err := io.ReadAll(a.stdin)
+	if err != nil {
+		return "", err
+	}
+	if more := strings.TrimSpace(string(piped)); more != "" && text != "" {
+		text += "\n\n" + more
+	} else if more != "" {
+		text = more
+	}
+	return text, nil
+}
+
+// chatOnce sends one message and prints the answer.
+func (a *app) chatOnce(ctx context.Context, h *coppice.Home, text string, f *chatFlags) error {
+	f.request.Approve = func(_ context.Context, call agent.Call) (agent.Decision, error) {
+		a.say("refused a call of %s, which nobody can approve here; an --allow rule lets it run", call.Name)
+		return agent.Deny, nil
+	}
+	c, err := h.Chat(ctx, f.request)
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.converse(ctx, c, text, f.images), c.Close())
+}
+
+func (a *app) converse(ctx context.Context, c *coppice.Chat, text string, images []string) error {
+	content, err := c.Prompt(text, images...)
+	if err != nil {
+		return hinted(err, "give the message as an argument, or on standard input")
+	}
+	isNew := c.Conversation() == nil
+	worker, err := c.Start(ctx)
+	if err != nil {
+		return err
+	}
+	if isNew && !a.flags.json {
+		a.say("session %s", c.Conversation().ID())
+	}
+	out, err := a.hearTurn(ctx, worker, content)
+	if out != nil && out.Message != nil && !a.flags.json {
+		if said := session.TextOf(out.Message.Content); said != "" {
+			err = errors.Join(err, a.printText(said))
+		}
+	}
+	if err == nil && out.Stop == agent.StopMaxSteps {
+		a.say("the model was asked %s and is not done", render.Counted(out.Steps, "time", "times"))
+		return errPartial
+	}
+	return err
+}
+
+// hearTurn runs a turn, and prints its events if a program asked for them.
+func (a *app) hearTurn(ctx context.Context, worker *agent.Session, content []session.Content) (out *agent.Outcome, err error) {
+	news := worker.Subscribe(0)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		out, err = worker.Send(ctx, content...)
+		news.Close()
+	}()
+	var printErr error
+	for e := range news.Events(context.Background()) {
+		if a.flags.json && printErr == nil {
+			printErr = a.printJSON(e)
+		}
+	}
+	<-done
+	return out, errors.Join(err, printErr)
+}
+
+// chatOnTerminal talks until the person leaves.
+func (a *app) chatOnTerminal(ctx context.Context, keys *os.File, prompt string, f *chatFlags) (err error) {
+	t, err := display.OpenTerminal(keys, a.screen)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	s := display.New(a.screen, func() (int, int) {
+		_, rows := t.Size()
+		return a.width(), rows
+	})
+	h, err := coppice.Open(ctx, "", &coppice.Options{
+		Settings: a.settings, Create: true,
+		Notify: func(n coppice.Notice) { s.Print(a.noticeRows(n)...) },
+	})
+	if err != nil {
+		return err
+	}
+	err = chatui.Run(ctx, chatui.Options{
+		Home: h, Request: f.request, Prompt: prompt, Images: f.images,
+		Keys: keys, Screen: s, Color: a.color, Resized: t.Resized(), Suspend: t.Suspend, Explain: explain,
+	})
+	return errors.Join(err, h.Close())
+}
+
+// noticeRows words a notice for a screen that somebody else draws.
+func (a *app) noticeRows(n coppice.Notice) []string {
+	var b strings.Builder
+	words := &app{talk: newTalk(io.Discard, &b, a.getenv)}
+	words.sayNotice(n)
+	_ = words.err.Flush() // to memory
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+}

@@ -1,0 +1,372 @@
+// Package chat is the conversation with a model on a terminal: a prompt, answers that are
+// drawn as they arrive, and commands that begin with a slash. It has words and no rules;
+// what it does is done by [coppice.Chat] and the agent.
+//
+// One goroutine, in Run, owns everything that is shown. Keys, events of the agent and
+// questions about tool calls reach it through channels.
+package chat
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/internal/tui/line"
+	"github.com/coppice-dev/coppice/internal/tui/screen"
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/terminal"
+)
+
+// Options say what to talk about, and where.
+type Options struct {
+	Home    *coppice.Home
+	Request coppice.ChatRequest
+	// Prompt and Images are said first, if there are any.
+	Prompt string
+	Images []string
+	// Toolbox gives the model tools. Default: there are none.
+	Toolbox Toolbox
+
+	// Keys is the terminal that is typed on, in raw mode.
+	Keys   io.Reader
+	Screen *screen.Screen
+	Color  bool
+	// Resized gets a value when the terminal has another size. Default: never.
+	Resized <-chan struct{}
+	// Suspend stops the program until it is continued. Default: Ctrl-Z does nothing.
+	Suspend func()
+	// Explain words an error, and a hint if there is one.
+	Explain func(error) (text, hint string)
+}
+
+// Toolbox are the tools that a chat may use, and the rules for them.
+type Toolbox interface {
+	// Tools returns the tools of a list such as "read,bash"; "all" is all of them.
+	Tools(list string) ([]agent.Tool, error)
+	// Allows reports whether a rule lets a call run without asking.
+	Allows(call agent.Call) bool
+	// Allow adds a rule.
+	Allow(rule string) error
+	// RuleFor returns the rule that allows calls like this one.
+	RuleFor(call agent.Call) string
+	// Rules returns the rules in force.
+	Rules() []string
+}
+
+// ui is a chat on a terminal.
+type ui struct {
+	o      Options
+	screen *screen.Screen
+	chat   *coppice.Chat
+	editor line.Editor
+
+	images  []string // that go with the next message
+	queue   []string // what was typed while the model answers
+	job     *job     // what is going on, or nil
+	leaving bool     // Ctrl-C was pressed at an empty prompt
+	done    bool
+
+	asking    *question
+	questions chan *question
+	pending   []string // finished rows that are not drawn yet
+	drawn     time.Time
+}
+
+// question is a call that somebody must decide about.
+type question struct {
+	call   agent.Call
+	ctx    context.Context
+	answer chan agent.Decision
+	editor line.Editor
+}
+
+// frame is the time between two drawings of a text that grows.
+const frame = 40 * time.Millisecond
+
+// Run talks until the person leaves or ctx ends.
+func Run(ctx context.Context, o Options) error {
+	u := &ui{o: o, screen: o.Screen, images: o.Images, questions: make(chan *question)}
+	u.o.Request.Approve = u.approve
+	c, err := o.Home.Chat(ctx, u.o.Request)
+	if err != nil {
+		return err
+	}
+	u.chat = c
+	u.greet(ctx)
+	if o.Prompt != "" {
+		u.queue = append(u.queue, o.Prompt)
+	}
+	u.loop(ctx)
+	return errors.Join(u.chat.Close(), ctx.Err())
+}
+
+// loop is the only place that waits.
+func (u *ui) loop(ctx context.Context) {
+	keys := readKeys(ctx, u.o.Keys)
+	ticker := time.NewTicker(frame)
+	defer ticker.Stop()
+	defer u.end()
+	for {
+		u.next(ctx)
+		if u.done {
+			return
+		}
+		u.draw()
+		var tick <-chan time.Time
+		if u.job != nil {
+			tick = ticker.C
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case pressed, ok := <-keys:
+			if !ok { // the terminal is gone
+				return
+			}
+			for _, k := range pressed {
+				u.press(ctx, k)
+			}
+		case e, ok := <-u.job.news():
+			u.hear(ctx, e, ok)
+		case q := <-u.questions:
+			u.ask(q)
+		case <-u.o.Resized:
+		case <-tick:
+		}
+	}
+}
+
+// readKeys reads what is typed until the terminal is gone.
+func readKeys(ctx context.Context, r io.Reader) <-chan []line.Key {
+	keys := make(chan []line.Key)
+	go func() {
+		defer close(keys)
+		var d line.Decoder
+		buf := make([]byte, 4096)
+		for {
+			n, err := r.Read(buf)
+			if pressed := d.Add(buf[:n]); len(pressed) > 0 {
+				select {
+				case keys <- pressed:
+				case <-ctx.Done():
+					return
+				}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return keys
+}
+
+// next starts what was typed ahead, one after the other.
+func (u *ui) next(ctx context.Context) {
+	for u.job == nil && len(u.queue) > 0 && !u.done {
+		text := u.queue[0]
+		u.queue = u.queue[1:]
+		u.submit(ctx, text)
+	}
+}
+
+// submit shows what was typed, and does it.
+func (u *ui) submit(ctx context.Context, text string) {
+	var typed line.Editor
+	typed.Set(text)
+	columns, _ := u.screen.Size()
+	rows, _, _ := typed.Rows(u.prompt(), columns, maxEcho)
+	u.print(rows...)
+	name, isCommand := commandIn(text)
+	switch {
+	case isCommand:
+		u.command(ctx, name, strings.TrimSpace(strings.TrimPrefix(text, "/"+name)))
+	case strings.TrimSpace(text) != "":
+		u.say(ctx, text)
+	}
+}
+
+// maxEcho is how many rows of a long message stay on the screen.
+const maxEcho = 200
+
+// commandIn returns the command that a text is. Text of several lines is none, nor is
+// text that begins with a space.
+func commandIn(text string) (name string, ok bool) {
+	if !strings.HasPrefix(text, "/") || strings.Contains(text, "\n") {
+		return "", false
+	}
+	name, _, _ = strings.Cut(text[1:], " ")
+	return name, true
+}
+
+// press does what a key asks for.
+func (u *ui) press(ctx context.Context, k line.Key) {
+	if u.done {
+		return
+	}
+	if u.asking != nil {
+		u.answer(k)
+		return
+	}
+	again := u.leaving
+	u.leaving = false
+	if u.editor.Press(k) {
+		return
+	}
+	switch k.Kind {
+	case line.Enter:
+		if text := u.editor.Take(); strings.TrimSpace(text) != "" {
+			u.queue = append(u.queue, text)
+		}
+	case line.Tab:
+		u.complete()
+	case line.Interrupt:
+		u.interrupt(again)
+	case line.EOF:
+		if u.job == nil {
+			u.done = true
+		}
+	case line.Wipe:
+		u.screen.Wipe()
+	case line.Suspend:
+		if u.o.Suspend != nil {
+			u.draw()
+			u.o.Suspend()
+		}
+	}
+}
+
+// interrupt ends the answer, or empties the prompt, or leaves: whichever comes first.
+func (u *ui) interrupt(again bool) {
+	switch {
+	case u.job != nil:
+		u.queue = nil
+		u.job.stop()
+	case u.editor.Text() != "":
+		u.editor.Set("")
+	case again:
+		u.done = true
+	default:
+		u.leaving = true
+	}
+}
+
+// complete completes the name of a command.
+func (u *ui) complete() {
+	name, ok := commandIn(u.editor.Text())
+	if !ok || strings.Contains(u.editor.Text(), " ") {
+		return
+	}
+	var found []string
+	for _, c := range commands() {
+		if strings.HasPrefix(c.name, name) {
+			found = append(found, c.name)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		u.editor.Set("/" + found[0] + " ")
+	case len(found) > 1:
+		common := found[0]
+		for _, f := range found[1:] {
+			common = common[:render.SharedPrefix(common, f)]
+		}
+		if common == name {
+			u.note("  /" + strings.Join(found, "  /"))
+		}
+		u.editor.Set("/" + common)
+	}
+}
+
+// style is how things are drawn now.
+func (u *ui) style() terminal.Style {
+	columns, _ := u.screen.Size()
+	return terminal.Style{Color: u.o.Color, Width: columns - 1, Now: time.Now()}
+}
+
+func (u *ui) paint(c terminal.Colour, text string) string { return u.style().Paint(c, text) }
+
+func (u *ui) prompt() string { return u.paint(terminal.Bold+";"+terminal.Green, "›") + " " }
+
+// print adds finished rows.
+func (u *ui) print(rows ...string) { u.pending = append(u.pending, rows...) }
+
+// note prints a dim line, or as many as it needs.
+func (u *ui) note(text string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		for _, row := range terminal.Wrap(line, u.style().Width) {
+			u.print(u.paint(terminal.Dim, row))
+		}
+	}
+}
+
+// fail prints what went wrong.
+func (u *ui) fail(err error) {
+	text, hint := u.o.Explain(err)
+	for i, row := range terminal.Wrap("  ✗ "+render.OneLine(text, 0), u.style().Width) {
+		if i > 0 {
+			row = "    " + strings.TrimLeft(row, " ")
+		}
+		u.print(u.paint(terminal.Red, row))
+	}
+	if hint != "" {
+		u.note("    " + hint)
+	}
+}
+
+// draw brings the screen up to date.
+func (u *ui) draw() {
+	if u.job != nil && u.asking == nil && time.Since(u.drawn) < frame && len(u.pending) == 0 {
+		return // the next tick will
+	}
+	u.drawn = time.Now()
+	columns, height := u.screen.Size()
+	live, c := u.liveRows(columns, height)
+	u.screen.Update(u.pending, live, c)
+	u.pending = nil
+}
+
+// liveRows are what may still change: a text that grows, what goes on, and the prompt.
+func (u *ui) liveRows(columns, height int) (live []string, c screen.Cursor) {
+	if u.job != nil {
+		live = u.job.view.live(u.style())
+		if u.asking == nil {
+			live = append(live, "", u.paint(terminal.Dim, u.job.progress()))
+		}
+		if u.asking == nil && u.editor.Text() == "" && len(u.queue) == 0 {
+			return live, screen.Cursor{Column: -1}
+		}
+	}
+	for _, text := range u.queue {
+		live = append(live, u.paint(terminal.Dim, "› "+render.OneLine(text, columns-4)))
+	}
+	e, prompt := &u.editor, u.prompt()
+	if u.asking != nil {
+		e, prompt = &u.asking.editor, u.paint(terminal.Bold+";"+terminal.Yellow, "run it? y yes · n no · a always ›")+" "
+	}
+	rows, row, column := e.Rows(prompt, columns, max(height-len(live)-2, 3))
+	c = screen.Cursor{Row: len(live) + row, Column: column}
+	live = append(live, rows...)
+	if u.leaving {
+		live = append(live, u.paint(terminal.Dim, "  Ctrl-C again leaves"))
+	}
+	return live, c
+}
+
+// end leaves the screen in order.
+func (u *ui) end() {
+	if u.job != nil {
+		u.job.stop()
+		for e := range u.job.events {
+			u.print(u.job.view.hear(e, u.style())...)
+		}
+		u.print(u.job.view.end(u.style())...)
+		u.job = nil
+	}
+	u.leaving = false
+	u.screen.Update(u.pending, nil, screen.Cursor{})
+	u.pending = nil
+}

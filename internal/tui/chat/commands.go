@@ -1,0 +1,483 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/terminal"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// slash is a command of the chat.
+type slash struct {
+	name, takes, does string
+	run               func(u *ui, ctx context.Context, argument string) error
+}
+
+// commands returns all commands, in the order in which /help lists them.
+func commands() []slash {
+	return []slash{
+		{"new", "[TITLE]", "begin another conversation", (*ui).cmdNew},
+		{"list", "[N]", "list the latest conversations", (*ui).cmdList},
+		{"load", "ID", "go on with another conversation", (*ui).cmdLoad},
+		{"tree", "", "draw this conversation with its branches", (*ui).cmdTree},
+		{"branch", "ENTRY [summary]", "go back to an entry and go on from there", (*ui).cmdBranch},
+		{"fork", "[ENTRY]", "copy the conversation, and go on in the copy", (*ui).cmdFork},
+		{"label", "NAME [ENTRY]", "name an entry; the last one if none is given", (*ui).cmdLabel},
+		{"retry", "", "have the last message answered again, on a branch", (*ui).cmdRetry},
+		{"resume", "", "go on with what was interrupted", (*ui).cmdResume},
+		{"compact", "[WHAT MATTERS]", "replace the beginning by a summary", (*ui).cmdCompact},
+		{"undo", "", "take the last compaction back", (*ui).cmdUndo},
+		{"context", "[FILE…]", "show what the model is sent, or add files to it", (*ui).cmdContext},
+		{"model", "[PROVIDER/MODEL]", "show or change who answers", (*ui).cmdModel},
+		{"thinking", "[LEVEL]", "show or change how much the model thinks", (*ui).cmdThinking},
+		{"image", "FILE…", "send images with the next message", (*ui).cmdImage},
+		{"tools", "[LIST|none]", "show or change what the model may use", (*ui).cmdTools},
+		{"approve", "[RULE]", "decide about calls that wait, or allow calls", (*ui).cmdApprove},
+		{"search", "QUERY", "search all conversations", (*ui).cmdSearch},
+		{"export", "FILE", "write the conversation as .md, .html, .json or .jsonl", (*ui).cmdExport},
+		{"help", "", "this list", (*ui).cmdHelp},
+		{"exit", "", "leave; so does Ctrl-D", (*ui).cmdExit},
+	}
+}
+
+// errUsage means that an argument is missing.
+var errUsage = errors.New("an argument is missing")
+
+// command runs a command. A beginning of its name is enough if no other begins so.
+func (u *ui) command(ctx context.Context, name, argument string) {
+	var found []slash
+	for _, c := range commands() {
+		if c.name == name {
+			found = []slash{c}
+			break
+		}
+		if name != "" && strings.HasPrefix(c.name, name) {
+			found = append(found, c)
+		}
+	}
+	if name == "quit" {
+		u.done = true
+		return
+	}
+	if len(found) != 1 {
+		u.fail(fmt.Errorf("there is no command /%s", name))
+		u.note("    /help lists the commands; a message that begins with a slash needs a space before it")
+		return
+	}
+	switch err := found[0].run(u, ctx, argument); {
+	case errors.Is(err, errUsage):
+		u.note("  usage: /" + found[0].name + " " + found[0].takes)
+	case err != nil:
+		u.fail(err)
+	}
+}
+
+// errNoSession means that a command needs a conversation in which something was said.
+var errNoSession = errors.New("nothing was said yet")
+
+// session returns the id of the conversation.
+func (u *ui) session() (string, error) {
+	if c := u.chat.Conversation(); c != nil {
+		return c.ID(), nil
+	}
+	return "", errNoSession
+}
+
+func (u *ui) cmdHelp(context.Context, string) error {
+	wide := 0
+	for _, c := range commands() {
+		wide = max(wide, len([]rune(c.name+c.takes)))
+	}
+	for _, c := range commands() {
+		name := terminal.Pad("/"+c.name+" "+c.takes, wide+2)
+		u.print("  " + u.paint(terminal.Cyan, name) + "  " + c.does)
+	}
+	u.print("")
+	u.note("  Alt-Enter, or a backslash before Enter, begins another line; ↑ recalls what you said.\n" +
+		"  Ctrl-C stops the answer and keeps what arrived; Ctrl-D leaves.")
+	return nil
+}
+
+func (u *ui) cmdExit(context.Context, string) error {
+	u.done = true
+	return nil
+}
+
+func (u *ui) cmdNew(ctx context.Context, title string) error {
+	if err := u.switchTo(ctx, u.request("", title)); err != nil {
+		return err
+	}
+	u.editor.Forget()
+	u.note("  a new conversation; it is kept when you say something")
+	return nil
+}
+
+func (u *ui) cmdLoad(ctx context.Context, id string) error {
+	if id == "" {
+		return errUsage
+	}
+	if err := u.switchTo(ctx, u.request(id, "")); err != nil {
+		return err
+	}
+	u.restore(ctx)
+	return nil
+}
+
+func (u *ui) cmdList(ctx context.Context, argument string) error {
+	limit := 10
+	if argument != "" {
+		if _, err := fmt.Sscan(argument, &limit); err != nil || limit < 1 {
+			return errUsage
+		}
+	}
+	list, err := u.o.Home.Sessions.List(ctx, coppice.ListRequest{Limit: limit})
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for i := range list.Sessions {
+		ids = append(ids, list.Sessions[i].Name)
+	}
+	names, wide := render.ShortIDs(ids), 0
+	for _, id := range ids {
+		wide = max(wide, ansi.StringWidth(names.Shown(id)))
+	}
+	here, _ := u.session()
+	s := u.style()
+	for i := range list.Sessions {
+		one := &list.Sessions[i]
+		mark := "  "
+		if one.ID == here {
+			mark = s.Paint(terminal.Green, "◉ ")
+		}
+		row := "  " + mark + s.Paint(terminal.Cyan, terminal.Pad(names.Shown(one.Name), wide)) +
+			s.Paint(terminal.Dim, fmt.Sprintf("  %12s  %4d  ", s.When(one.Updated), one.Messages)) + render.OneLine(one.Title, 0)
+		u.print(ansi.Truncate(row, s.Width, "…"))
+	}
+	if len(ids) == 0 {
+		u.note("  there are no conversations yet")
+	}
+	return nil
+}
+
+func (u *ui) cmdTree(ctx context.Context, _ string) error {
+	c := u.chat.Conversation()
+	if c == nil {
+		return errNoSession
+	}
+	drawn, err := c.Rendered(ctx)
+	if err != nil {
+		return err
+	}
+	out, err := render.NewOutline(drawn, render.OutlineOptions{Leaf: c.LeafID()})
+	if err != nil {
+		return err
+	}
+	return u.drawInto(func(w *strings.Builder) error {
+		return terminal.Tree(ctx, w, drawn, out, u.style(), terminal.FoldIfLong)
+	})
+}
+
+func (u *ui) cmdBranch(ctx context.Context, argument string) error {
+	entry, word, _ := strings.Cut(argument, " ")
+	word = strings.TrimSpace(word)
+	if entry == "" || word != "" && !strings.HasPrefix("summary", word) {
+		return errUsage
+	}
+	a := u.chat.Agent()
+	if a == nil {
+		return errNoSession
+	}
+	var moved *coppice.BranchResult
+	u.start(ctx, a, func(ctx context.Context) (_ *agent.Outcome, err error) {
+		moved, err = u.chat.Branch(ctx, entry, word != "")
+		return nil, err
+	}, func(err error) {
+		switch {
+		case err != nil:
+			u.fail(err)
+		case !moved.Moved:
+			u.note("  the conversation is there already")
+		default:
+			u.note("  the next message follows " + moved.Short.Shown(moved.Leaf) + "; /branch " + moved.Short.Shown(moved.Left) + " goes back")
+		}
+	})
+	return nil
+}
+
+func (u *ui) cmdFork(ctx context.Context, entry string) error {
+	id, err := u.session()
+	if err != nil {
+		return err
+	}
+	forked, err := u.o.Home.Sessions.Fork(ctx, coppice.ForkRequest{Session: id, At: entry})
+	if err != nil {
+		return err
+	}
+	if err := u.switchTo(ctx, u.request(forked.Session, "")); err != nil {
+		return err
+	}
+	u.note("  this is the copy: " + render.ShortID(forked.Session) + "; /load " + render.ShortID(forked.From) + " goes back")
+	return nil
+}
+
+func (u *ui) cmdLabel(ctx context.Context, argument string) error {
+	name, entry, _ := strings.Cut(argument, " ")
+	if name == "" {
+		return errUsage
+	}
+	labelled, err := u.chat.Label(ctx, strings.TrimSpace(entry), name)
+	if err != nil {
+		return err
+	}
+	u.note("  " + labelled.Short.Shown(labelled.Target) + " is called " + labelled.Label + " now")
+	return nil
+}
+
+func (u *ui) cmdRetry(ctx context.Context, _ string) error {
+	if u.chat.Agent() == nil {
+		return errNoSession
+	}
+	a, err := u.chat.Start(ctx)
+	if err != nil {
+		return err
+	}
+	u.turn(ctx, a, a.Retry)
+	return nil
+}
+
+func (u *ui) cmdResume(ctx context.Context, _ string) error {
+	if u.chat.Agent() == nil {
+		return errNoSession
+	}
+	a, err := u.chat.Start(ctx)
+	if err != nil {
+		return err
+	}
+	u.turn(ctx, a, a.Resume)
+	return nil
+}
+
+func (u *ui) cmdCompact(ctx context.Context, instructions string) error {
+	if u.chat.Agent() == nil {
+		return errNoSession
+	}
+	a, err := u.chat.Start(ctx)
+	if err != nil {
+		return err
+	}
+	u.start(ctx, a, func(ctx context.Context) (*agent.Outcome, error) {
+		_, err := a.Compact(ctx, instructions)
+		return nil, err
+	}, func(err error) {
+		if err != nil {
+			u.fail(err)
+		}
+	})
+	u.job.view.doing = "writing a summary"
+	return nil
+}
+
+func (u *ui) cmdUndo(ctx context.Context, _ string) error {
+	a := u.chat.Agent()
+	if a == nil {
+		return errNoSession
+	}
+	if err := a.Undo(); err != nil {
+		return err
+	}
+	u.note("  the compaction is taken back; the model is sent everything again")
+	u.status(ctx)
+	return nil
+}
+
+func (u *ui) cmdContext(ctx context.Context, argument string) error {
+	if argument != "" {
+		files := strings.Fields(argument)
+		if err := u.chat.AddFiles(files...); err != nil {
+			return err
+		}
+		u.note("  " + render.Counted(len(files), "file", "files") + " will be sent with the next message, and again whenever they change")
+		return nil
+	}
+	id, err := u.session()
+	if err != nil {
+		return err
+	}
+	now, err := u.o.Home.Entries.Context(ctx, coppice.ContextRequest{Session: id, Link: true})
+	if err != nil {
+		return err
+	}
+	s := u.style()
+	for i := range now.Entries {
+		e := &now.Entries[i]
+		before := "  " + s.Paint(terminal.Dim, terminal.Pad(now.Short.Shown(e.ID), 10)) + "  "
+		u.print(s.Row(e, before, s.Paint(terminal.Dim, fmt.Sprintf("%7s  ", render.Thousands(now.Costs[i].Tokens))), now.Short.Shown))
+	}
+	u.note("  " + render.Counted(len(now.Entries), "entry", "entries") + " · " + render.Counted(now.Measured.Tokens, "token", "tokens") +
+		" · " + render.Counted(len(now.LeftOut), "entry", "entries") + " of the path left out or changed")
+	return nil
+}
+
+func (u *ui) cmdModel(ctx context.Context, name string) error {
+	if name != "" {
+		if err := u.chat.SetModel("", name); err != nil {
+			return err
+		}
+	}
+	m := u.chat.Model()
+	text := "  " + render.ModelName(m.Provider, m.Model)
+	if m.Window > 0 {
+		text += " · a window of " + render.Thousands(m.Window) + " tokens"
+	}
+	u.note(text)
+	return nil
+}
+
+func (u *ui) cmdThinking(ctx context.Context, level string) error {
+	if level != "" {
+		if err := u.chat.SetThinking(level); err != nil {
+			return err
+		}
+	}
+	now, err := u.chat.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if now.Thinking == "" {
+		now.Thinking = "the provider's default"
+	}
+	u.note("  thinking: " + now.Thinking + " · the levels are " + strings.Join(provider.ThinkingLevels, ", "))
+	return nil
+}
+
+func (u *ui) cmdImage(_ context.Context, argument string) error {
+	if argument == "" {
+		return errUsage
+	}
+	files := strings.Fields(argument)
+	content, err := u.chat.Prompt("", files...)
+	if err != nil {
+		return err
+	}
+	u.images = append(u.images, files...)
+	for i := range content {
+		u.note("  " + render.MediaGist(&content[i]) + " goes with the next message")
+	}
+	return nil
+}
+
+func (u *ui) cmdTools(_ context.Context, list string) error {
+	switch {
+	case list == "":
+	case list == "none":
+		if err := u.chat.SetTools(); err != nil {
+			return err
+		}
+	case u.o.Toolbox == nil:
+		return errors.New("there are no tools here")
+	default:
+		tools, err := u.o.Toolbox.Tools(list)
+		if err != nil {
+			return err
+		}
+		if err := u.chat.SetTools(tools...); err != nil {
+			return err
+		}
+	}
+	tools := u.chat.Request().Tools
+	for i := range tools {
+		row := "  " + u.paint(terminal.Yellow, terminal.Pad(render.OneLine(tools[i].Name, 30), 10)) + "  " + render.OneLine(tools[i].Description, 0)
+		u.print(ansi.Truncate(row, u.style().Width, "…"))
+	}
+	if len(tools) == 0 {
+		u.note("  the model has no tools; /tools all gives it some")
+	}
+	return nil
+}
+
+func (u *ui) cmdApprove(ctx context.Context, rule string) error {
+	if rule != "" {
+		if u.o.Toolbox == nil {
+			return errors.New("there are no tools here")
+		}
+		if err := u.o.Toolbox.Allow(rule); err != nil {
+			return err
+		}
+	}
+	if u.o.Toolbox != nil && len(u.o.Toolbox.Rules()) > 0 {
+		u.note("  allowed without asking: " + strings.Join(u.o.Toolbox.Rules(), ", "))
+	}
+	if rule != "" {
+		return nil
+	}
+	a := u.chat.Agent()
+	if a == nil {
+		u.note("  no call waits for approval")
+		return nil
+	}
+	calls, err := a.Pending()
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(calls, func(p agent.Pending) bool { return p.State == agent.CallWaiting }) {
+		u.note("  no call waits for approval")
+		return nil
+	}
+	return u.cmdResume(ctx, "")
+}
+
+func (u *ui) cmdSearch(ctx context.Context, query string) error {
+	if query == "" {
+		return errUsage
+	}
+	found, err := u.o.Home.Search.Find(ctx, coppice.FindRequest{Query: query, Limit: 8})
+	if err != nil {
+		return err
+	}
+	s := u.style()
+	for i := range found.Hits {
+		hit := &found.Hits[i]
+		head := "  " + s.Paint(terminal.Cyan, render.ShortID(hit.Name())) + s.Paint(terminal.Dim, " · "+s.When(hit.Time)+" · ") + render.OneLine(hit.Title, 0)
+		u.print(ansi.Truncate(head, s.Width, "…"))
+		u.print(ansi.Truncate("    "+s.Paint(terminal.Dim, render.OneLine(hit.Snippet, 0)), s.Width, "…"))
+	}
+	switch {
+	case len(found.Hits) > 0:
+		u.note("  /load ID goes on with one of them")
+	case len(found.DidYouMean) > 0:
+		u.note("  nothing found; did you mean " + strings.Join(found.DidYouMean, " or ") + "?")
+	default:
+		u.note("  nothing found")
+	}
+	return nil
+}
+
+func (u *ui) cmdExport(ctx context.Context, path string) error {
+	if path == "" {
+		return errUsage
+	}
+	id, err := u.session()
+	if err != nil {
+		return err
+	}
+	written, err := u.o.Home.Transfer.Export(ctx, coppice.ExportRequest{OpenRequest: coppice.OpenRequest{Session: id}, Path: path})
+	if err != nil {
+		if errors.Is(err, session.ErrExist) {
+			err = fmt.Errorf("%s is there already, and was left alone", path)
+		}
+		return err
+	}
+	u.note("  wrote " + strings.Join(written.Paths, ", "))
+	return nil
+}

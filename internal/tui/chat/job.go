@@ -1,0 +1,160 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/terminal"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// job is something that takes a while: an answer, or a summary.
+type job struct {
+	cancel context.CancelCauseFunc
+	began  time.Time
+	events chan agent.Event // closed when everything was heard
+	err    error            // set before events is closed
+	out    *agent.Outcome   // the same
+	view   *view
+	after  func(err error) // says how it went
+}
+
+// news returns where a job's events come from: nowhere, if there is no job.
+func (j *job) news() <-chan agent.Event {
+	if j == nil {
+		return nil
+	}
+	return j.events
+}
+
+// errStopped is why a job was cancelled.
+var errStopped = fmt.Errorf("stopped: %w", context.Canceled)
+
+func (j *job) stop() { j.cancel(errStopped) }
+
+// start runs something in the background. after is called when it has ended and
+// everything that happened on the way is shown.
+func (u *ui) start(ctx context.Context, a *agent.Session, run func(ctx context.Context) (*agent.Outcome, error), after func(err error)) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	j := &job{cancel: cancel, began: time.Now(), events: make(chan agent.Event, 64), view: newView(), after: after}
+	u.job = j
+	news := a.Subscribe(0)
+	go func() {
+		j.out, j.err = run(ctx)
+		news.Close()
+	}()
+	go func() {
+		defer close(j.events)
+		for e := range news.Events(context.Background()) {
+			j.events <- e
+		}
+		cancel(nil)
+	}()
+}
+
+// hear takes an event, or the end of a job.
+func (u *ui) hear(ctx context.Context, e agent.Event, more bool) {
+	j := u.job
+	if more {
+		u.print(j.view.hear(e, u.style())...)
+		return
+	}
+	u.print(j.view.end(u.style())...)
+	u.job, u.asking = nil, nil
+	j.after(j.err)
+	u.status(ctx)
+}
+
+// progress says what is going on.
+func (j *job) progress() string {
+	wheel := []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+	past := time.Since(j.began)
+	text := fmt.Sprintf("  %c %s", wheel[int(past/(100*time.Millisecond))%len(wheel)], j.view.doing)
+	if past >= 2*time.Second {
+		text += fmt.Sprintf(" · %d s", int(past.Seconds()))
+	}
+	return text + " · Ctrl-C stops"
+}
+
+// say sends a message and shows the answer.
+func (u *ui) say(ctx context.Context, text string) {
+	content, err := u.chat.Prompt(text, u.images...)
+	if err != nil {
+		u.fail(err)
+		return
+	}
+	a, err := u.chat.Start(ctx)
+	if err != nil {
+		u.fail(err)
+		return
+	}
+	u.images = nil
+	u.turn(ctx, a, func(ctx context.Context) (*agent.Outcome, error) { return a.Send(ctx, content...) })
+}
+
+// turn runs a turn of the agent.
+func (u *ui) turn(ctx context.Context, a *agent.Session, run func(ctx context.Context) (*agent.Outcome, error)) {
+	u.start(ctx, a, run, nil)
+	j := u.job
+	j.after = func(err error) {
+		switch {
+		case errors.Is(err, errStopped), errors.Is(err, context.Canceled):
+			u.print("", u.paint(terminal.Yellow, "  ■ stopped; what arrived is kept")+u.paint(terminal.Dim, "  /retry asks again"))
+		case err != nil:
+			u.print("")
+			u.fail(err)
+			u.note("    /retry asks again")
+		case j.out == nil:
+		case j.out.Stop == agent.StopApproval:
+			u.note("  ■ calls wait for approval; /approve decides about them")
+		case j.out.Stop == agent.StopMaxSteps:
+			u.note("  ■ the model was asked " + render.Counted(j.out.Steps, "time", "times") + " in this turn; /resume goes on")
+		case j.out.Stop == provider.StopMaxTokens:
+			u.note("  ■ the answer reached its greatest length")
+		case j.out.Steps == 0:
+			u.note("  there is nothing to go on with")
+		}
+	}
+}
+
+// status prints where the chat stands.
+func (u *ui) status(ctx context.Context) {
+	s, err := u.chat.Status(ctx)
+	if err != nil {
+		u.fail(err)
+		return
+	}
+	if s.Name == "" {
+		return
+	}
+	text := "  " + s.Name
+	if s.Branches > 1 && s.Branch > 0 {
+		text += fmt.Sprintf(" · branch %d of %d", s.Branch, s.Branches)
+	}
+	text += " · " + render.ModelName(s.Provider, s.Model) + " · " + windowUse(s.Tokens, s.Window)
+	if s.Spent.CostMicroUSD > 0 {
+		text += " · " + render.Money(s.Spent.CostMicroUSD)
+	}
+	u.print("", u.paint(terminal.Dim, text))
+}
+
+// windowUse says how much of a window is used.
+func windowUse(tokens, window int) string {
+	if window == 0 {
+		return render.Counted(tokens, "token", "tokens")
+	}
+	return fmt.Sprintf("%s of %s tokens (%d %%)", render.Thousands(tokens), render.Thousands(window), (100*tokens+window/2)/window)
+}
+
+// textOf returns what a model said in a message.
+func textOf(m *session.MessageEntry) string {
+	if m == nil {
+		return ""
+	}
+	return session.TextOf(m.Content)
+}

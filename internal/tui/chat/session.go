@@ -1,0 +1,140 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/provider/offline"
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/terminal"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// lastShown is how many entries of a conversation are shown when it is restored.
+const lastShown = 4
+
+// greet says who answers, and shows the conversation that is restored.
+func (u *ui) greet(ctx context.Context) {
+	m := u.chat.Model()
+	text := render.ModelName(m.Provider, m.Model)
+	if m.Provider == offline.Name {
+		text += ", built in: it repeats what it hears"
+	}
+	u.note("coppice chat · " + text + " · /help")
+	u.print("")
+	if u.chat.Conversation() != nil {
+		u.restore(ctx)
+	}
+}
+
+// restore shows the end of the conversation, and fills the history with what the person
+// said in it. Prompts are kept nowhere else: what is redacted in the log is gone from the
+// history as well.
+func (u *ui) restore(ctx context.Context) {
+	c, err := u.o.Home.Sessions.Open(ctx, coppice.OpenRequest{Session: u.chat.Conversation().ID()})
+	if err != nil {
+		u.fail(err)
+		return
+	}
+	if err := errors.Join(u.showEnd(ctx, c), c.Close()); err != nil {
+		u.fail(err)
+	}
+	u.pendingWork()
+}
+
+func (u *ui) showEnd(ctx context.Context, c *coppice.Conversation) error {
+	n, err := c.MessageCount()
+	if err != nil {
+		return err
+	}
+	drawn, err := c.Rendered(ctx)
+	if err != nil {
+		return err
+	}
+	leaf, err := c.Resolve(coppice.Leaf)
+	if err != nil {
+		return err
+	}
+	u.print("Restored session with " + render.Counted(n, "message", "messages"))
+	if leaf != "" {
+		u.print("")
+		err = u.drawInto(func(w *strings.Builder) error {
+			return terminal.Show(ctx, w, drawn, u.style(), terminal.ShowOptions{Leaf: leaf, Last: lastShown})
+		})
+		u.print("")
+	}
+	if err != nil {
+		return err
+	}
+	return u.recallPrompts(c)
+}
+
+// recallPrompts fills the history.
+func (u *ui) recallPrompts(c *coppice.Conversation) error {
+	now, err := c.Context(session.ContextOptions{Shared: true})
+	if err != nil {
+		return err
+	}
+	u.editor.Forget()
+	for i := range now.Entries {
+		if m := now.Entries[i].Message; m != nil && m.Role == session.RoleUser {
+			u.editor.Remember(session.TextOf(m.Content))
+		}
+	}
+	return nil
+}
+
+// pendingWork says what a turn that ended in the middle has left.
+func (u *ui) pendingWork() {
+	calls, unanswered, err := u.chat.Unfinished()
+	if err != nil {
+		u.fail(err)
+		return
+	}
+	states := map[agent.CallState]string{
+		agent.CallNew: "it never started", agent.CallWaiting: "it waits for approval",
+		agent.CallAllowed: "it was approved, and never started", agent.CallRunning: "it was running; nobody knows how far it came",
+	}
+	for i := range calls {
+		u.print(callLine(&calls[i].Call, u.style()))
+		u.print("    " + u.paint(terminal.Yellow, states[calls[i].State]))
+	}
+	switch {
+	case len(calls) > 0:
+		u.note(fmt.Sprintf("  /resume goes on with %s", render.Counted(len(calls), "unfinished call", "unfinished calls")))
+	case unanswered:
+		u.note("  the last message was not answered; /resume has it answered")
+	}
+}
+
+// drawInto prints what f draws.
+func (u *ui) drawInto(f func(w *strings.Builder) error) error {
+	var b strings.Builder
+	err := f(&b)
+	if text := strings.TrimRight(b.String(), "\n"); text != "" {
+		u.print(strings.Split(text, "\n")...)
+	}
+	return err
+}
+
+// switchTo goes on with another conversation, or with a new one.
+func (u *ui) switchTo(ctx context.Context, r coppice.ChatRequest) error {
+	next, err := u.o.Home.Chat(ctx, r)
+	if err != nil {
+		return err
+	}
+	err = u.chat.Close()
+	u.chat, u.images = next, nil
+	return err
+}
+
+// request returns what a chat with another conversation should be like.
+func (u *ui) request(session, title string) coppice.ChatRequest {
+	r := u.chat.Request()
+	r.Session, r.Title = session, title
+	return r
+}
