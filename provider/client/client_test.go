@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -485,6 +486,34 @@ func TestCountTokens(t *testing.T) {
 			}
 		} else if err != nil || n < 20 {
 			t.Errorf("%d, %v", n, err)
+		}
+	})
+}
+
+// TestCountTokensAsksNothingElse: a request to count has nothing that says how to
+// answer. OpenAI and Anthropic refuse it there.
+func TestCountTokensAsksNothingElse(t *testing.T) {
+	each(t, func(t *testing.T, dialect string) {
+		var body []byte
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ = io.ReadAll(r.Body)
+			fmt.Fprint(w, `{"input_tokens":7,"totalTokens":7}`)
+		}))
+		defer s.Close()
+		request, warm := ask("how long am I?"), 0.5
+		request.Session, request.MaxTokens, request.Temperature = "s-1", 100, &warm
+		request.Fields = session.Fields{{Name: "top_p", Value: []byte("0.5")}, {Name: "metadata", Value: []byte("{}")}}
+		n, err := connect(t, s, dialect).CountTokens(t.Context(), request)
+		if dialect == "openai-chat" || dialect == "google" { // which takes whole requests
+			return
+		}
+		if err != nil || n != 7 || !strings.Contains(string(body), "how long am I?") || !strings.Contains(string(body), `"tools"`) {
+			t.Errorf("%d, %v, %s", n, err, body)
+		}
+		for _, name := range []string{"stream", "store", "include", "prompt_cache_key", "max_tokens", "max_output_tokens", "temperature", "top_p", "metadata"} {
+			if strings.Contains(string(body), `"`+name+`"`) {
+				t.Errorf("%s is in %s", name, body)
+			}
 		}
 	})
 }

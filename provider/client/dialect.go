@@ -3,6 +3,7 @@ package client
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/provider"
@@ -10,6 +11,7 @@ import (
 	"github.com/coppice-dev/coppice/provider/google"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
 	"github.com/coppice-dev/coppice/provider/openai"
+	"github.com/coppice-dev/coppice/session"
 )
 
 // dialect is a provider's way to be asked.
@@ -46,7 +48,8 @@ var dialects = map[string]*dialect{
 		},
 		stream: func() provider.Stream { return anthropic.NewStream() },
 		count: func(_ *Client, body []byte) (string, []byte, string) {
-			return "/v1/messages/count_tokens", without(body, "max_tokens", "stream", "temperature"), "input_tokens"
+			return "/v1/messages/count_tokens", only(body, "model", "messages", "system", "tools", "tool_choice", "thinking",
+				"cache_control", "output_config", "mcp_servers", "context_management"), "input_tokens"
 		},
 	},
 	"openai": {
@@ -58,7 +61,8 @@ var dialects = map[string]*dialect{
 		},
 		stream: func() provider.Stream { return openai.NewResponsesStream() },
 		count: func(_ *Client, body []byte) (string, []byte, string) {
-			return "/responses/input_tokens", without(body, "stream", "store", "include", "max_output_tokens", "temperature"), "input_tokens"
+			return "/responses/input_tokens", only(body, "model", "input", "instructions", "tools", "tool_choice", "reasoning",
+				"text", "truncation", "parallel_tool_calls", "previous_response_id", "conversation"), "input_tokens"
 		},
 	},
 	"openai-chat": {
@@ -102,12 +106,10 @@ func setKey(h http.Header, name, prefix, key string) {
 	}
 }
 
-// without returns a body without some of its members.
-func without(body []byte, names ...string) []byte {
-	o := wire.Members(body)
-	for _, name := range names {
-		o.Take(name)
-	}
+// only returns the members of a body that a request to count tokens may have. The
+// others say how to answer, and are refused there.
+func only(body []byte, names ...string) []byte {
+	o := slices.DeleteFunc(wire.Members(body), func(f session.Field) bool { return !slices.Contains(names, f.Name) })
 	return o.JSON()
 }
 
