@@ -156,13 +156,16 @@ func (c *Client) Encode(r *provider.Request) (*provider.Encoded, error) {
 // Stream sends a request and yields the answer as it arrives.
 func (c *Client) Stream(ctx context.Context, r *provider.Request) iter.Seq2[provider.Event, error] {
 	return func(yield func(provider.Event, error) bool) {
-		encoded, err := r.Encoded, error(nil)
-		if encoded == nil {
-			encoded, err = c.Encode(r)
+		var encoded *provider.Encoded
+		if r != nil {
+			encoded = r.Encoded
 		}
-		if err != nil {
-			yield(provider.Event{}, err)
-			return
+		if encoded == nil {
+			var err error
+			if encoded, err = c.Encode(r); err != nil {
+				yield(provider.Event{}, err)
+				return
+			}
 		}
 		t := turn{client: c, ctx: ctx, body: encoded.Body, yield: yield}
 		t.run()
