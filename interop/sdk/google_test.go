@@ -158,8 +158,9 @@ func googleAnswer(chunks []*genai.GenerateContentResponse) *answer {
 		a.ID, a.Model = chunk.ResponseID, chunk.ModelVersion
 		if u := chunk.UsageMetadata; u != nil {
 			a.Usage = session.Usage{
-				Input: int(u.PromptTokenCount - u.CachedContentTokenCount), CacheRead: int(u.CachedContentTokenCount),
-				Output: int(u.CandidatesTokenCount + u.ThoughtsTokenCount), Reasoning: int(u.ThoughtsTokenCount),
+				Input:     int(u.PromptTokenCount - u.CachedContentTokenCount + u.ToolUsePromptTokenCount),
+				CacheRead: int(u.CachedContentTokenCount),
+				Output:    int(u.CandidatesTokenCount + u.ThoughtsTokenCount), Reasoning: int(u.ThoughtsTokenCount),
 			}
 		}
 		candidate := chunk.Candidates[0]
