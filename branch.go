@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/coppice-dev/coppice/agent/summary"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
@@ -16,6 +17,8 @@ type BranchRequest struct {
 	// Summary tells the model what happened on the branch that is abandoned. Default:
 	// none.
 	Summary string `json:"summary,omitempty"`
+	// Auto has a model write the summary, if there is anything on that branch.
+	Auto *AutoRequest `json:"auto,omitempty"`
 }
 
 // BranchResult says where the leaf is.
@@ -24,16 +27,22 @@ type BranchResult struct {
 	Leaf    string `json:"leaf"`    // where it is now: the entry, or the summary that follows it
 	Left    string `json:"left"`    // where it was
 	Moved   bool   `json:"moved"`   // false if it was there already; then nothing was written
+	// Auto is the summary, if a model wrote it.
+	Auto *AutoResult `json:"auto,omitempty"`
 	// Short has the shortest unambiguous beginnings of these ids.
 	Short render.Names `json:"-"`
 }
 
 // Branch moves the leaf to an entry: what is appended next follows it. The abandoned branch
 // stays in the log. An entry that only an earlier session of the conversation has is refused
-// with an *EarlierError.
+// with an *EarlierError. If a model should write a summary and does not, the leaf stays where
+// it is.
 func (e *Entries) Branch(ctx context.Context, r BranchRequest) (*BranchResult, error) {
 	e.home.beforeWriting(ctx)
 	r.Summary = orNone(r.Summary)
+	if r.Auto != nil && r.Summary != "" {
+		return nil, invalid("branch: give either a summary or a model that writes it")
+	}
 	if err := checkUTF8("branch", r.Session, r.Summary); err != nil {
 		return nil, err
 	}
@@ -41,11 +50,12 @@ func (e *Entries) Branch(ctx context.Context, r BranchRequest) (*BranchResult, e
 	if err != nil {
 		return nil, err
 	}
-	result, err := branch(c, c.WithContext(ctx), r)
+	result, err := e.home.branch(ctx, c, r)
 	return result, errors.Join(plainly("branch", c.Name, err), c.Close())
 }
 
-func branch(c *Conversation, s *session.Session, r BranchRequest) (*BranchResult, error) {
+func (h *Home) branch(ctx context.Context, c *Conversation, r BranchRequest) (*BranchResult, error) {
+	s := c.WithContext(ctx)
 	target, err := c.Resolve(r.Entry)
 	if err != nil {
 		return nil, err
@@ -60,6 +70,8 @@ func branch(c *Conversation, s *session.Session, r BranchRequest) (*BranchResult
 		result.Leaf, err = s.BranchWithSummary(target, r.Summary)
 	case target == left || target == s.LeafID(): // notes that were made there since do not matter
 		result.Moved = false
+	case r.Auto != nil:
+		err = h.autoBranch(ctx, c.Name, s, r.Auto, result)
 	default:
 		err = s.Branch(target)
 	}
@@ -67,6 +79,31 @@ func branch(c *Conversation, s *session.Session, r BranchRequest) (*BranchResult
 		result.Short, err = shorten(s, result.Leaf, result.Left)
 	}
 	return result, err
+}
+
+// autoBranch has a model write down what happened on the branch that is left, and moves the
+// leaf.
+func (h *Home) autoBranch(ctx context.Context, name string, s *session.Session, r *AutoRequest, result *BranchResult) error {
+	left, err := summary.Abandoned(s, s.LeafID(), result.Leaf)
+	if err != nil {
+		return err
+	}
+	if len(left) == 0 { // only notes
+		return s.Branch(result.Leaf)
+	}
+	a, err := h.author("branch", name, r, writesSummary)
+	if err != nil {
+		return err
+	}
+	made, err := summary.Branch(ctx, a.model, left, a.opts)
+	if err != nil {
+		return unwritten("branch", name, err)
+	}
+	h.beforeWriting(ctx)
+	// If somebody has gone on there in the meantime, the summary is no longer true.
+	result.Leaf, err = made.AppendBranch(s, result.Leaf)
+	result.Auto = a.result(made)
+	return err
 }
 
 // LabelRequest gives an entry a name.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/coppice-dev/coppice/agent/summary"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
@@ -17,7 +18,10 @@ const DefaultKeepTokens = 20_000
 // CompactRequest replaces the beginning of a conversation with a summary.
 type CompactRequest struct {
 	Session string `json:"session"`           // as a person names it: see Resolve
-	Summary string `json:"summary,omitempty"` // needed, except for a dry run
+	Summary string `json:"summary,omitempty"` // needed, unless Auto or DryRun is set
+	// Auto has a model write the summary: a new one, or the summary in force brought up to
+	// date. Default: Summary is it.
+	Auto *AutoRequest `json:"auto,omitempty"`
 	// KeepTokens is how much of the end to keep, at most. Default:
 	// DefaultKeepTokens.
 	KeepTokens *int `json:"keep_tokens,omitempty"`
@@ -41,6 +45,7 @@ type CompactResult struct {
 	Kept         []PlanEntry `json:"kept"`
 	Counter      string      `json:"counter"`         // what counted where nothing was recorded
 	Entry        string      `json:"entry,omitempty"` // the compaction; "" after a dry run
+	Auto         *AutoResult `json:"auto,omitempty"`  // if a model wrote the summary
 
 	// Short has the shortest unambiguous beginnings of all ids of the conversation.
 	Short render.Names `json:"-"`
@@ -61,7 +66,8 @@ type PlanEntry struct {
 // compaction goes to the session that has the first kept entry.
 //
 // It returns session.ErrNothingToCompact if there is nothing to leave out, and a
-// *session.CutError if the conversation cannot be cut at FirstKept.
+// *session.CutError if the conversation cannot be cut at FirstKept. If a model should write
+// the summary and does not, nothing is written.
 func (e *Entries) Compact(ctx context.Context, r CompactRequest) (*CompactResult, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -73,13 +79,15 @@ func (e *Entries) Compact(ctx context.Context, r CompactRequest) (*CompactResult
 	if err != nil {
 		return nil, err
 	}
-	result, err := compact(c, c.WithContext(ctx), r)
+	result, err := e.home.compact(ctx, c, r)
 	return result, errors.Join(plainly("compact", c.Name, err), c.Close())
 }
 
 func (r *CompactRequest) check() error {
 	switch {
-	case orNone(r.Summary) == "" && !r.DryRun:
+	case r.Auto != nil && r.Summary != "":
+		return invalid("compact: give either a summary or a model that writes it")
+	case orNone(r.Summary) == "" && r.Auto == nil && !r.DryRun:
 		return invalid("compact: a compaction needs a summary; a dry run shows what it must cover")
 	case r.KeepTokens != nil && *r.KeepTokens < 0:
 		return invalid("compact: the number of tokens to keep is negative")
@@ -89,7 +97,8 @@ func (r *CompactRequest) check() error {
 	return checkUTF8("compact", r.Session, r.Summary)
 }
 
-func compact(c *Conversation, s *session.Session, r CompactRequest) (*CompactResult, error) {
+func (h *Home) compact(ctx context.Context, c *Conversation, r CompactRequest) (*CompactResult, error) {
+	s := c.WithContext(ctx)
 	counter, err := counterOf(s)
 	if err != nil {
 		return nil, err
@@ -108,13 +117,32 @@ func compact(c *Conversation, s *session.Session, r CompactRequest) (*CompactRes
 		Estimated: counter.estimates(plan.Summarise) || counter.estimates(plan.Kept), StandsFor: standsFor,
 		Summarise: counter.planned(plan.Summarise), Kept: counter.planned(plan.Kept), Counter: counter.Name(),
 	}
-	if !r.DryRun {
-		if result.Entry, err = s.AppendCompaction(r.Summary, plan.FirstKept, plan.TokensBefore); err != nil {
-			return nil, err
-		}
+	switch {
+	case r.DryRun:
+	case r.Auto != nil:
+		result.Entry, result.Auto, err = h.autoCompact(ctx, c.Name, s, plan, r.Auto)
+	default:
+		result.Entry, err = s.AppendCompaction(r.Summary, plan.FirstKept, plan.TokensBefore)
+	}
+	if err != nil {
+		return nil, err
 	}
 	result.Short, err = shortEntries(s)
 	return result, err
+}
+
+// autoCompact has a model write the summary that a plan needs.
+func (h *Home) autoCompact(ctx context.Context, name string, s *session.Session, plan *session.CompactionPlan, r *AutoRequest) (string, *AutoResult, error) {
+	a, err := h.author("compact", name, r, writesSummary)
+	if err != nil {
+		return "", nil, err
+	}
+	made, err := summary.Compaction(ctx, a.model, plan, a.opts)
+	if err != nil {
+		return "", nil, unwritten("compact", name, err)
+	}
+	entry, err := a.write(ctx, s, func() (string, error) { return made.Append(s, plan) })
+	return entry, a.result(made), err
 }
 
 // planCompaction finds the cut.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/redact"
 	"github.com/coppice-dev/coppice/session/clean"
 )
@@ -70,6 +71,21 @@ type (
 		Receipt *clean.Receipt `json:"receipt,omitempty"`
 		Err     error          `json:"-"`
 	}
+	// ModelAsked says that a model is going to be asked to write something, which may take a
+	// while.
+	ModelAsked struct {
+		Provider string `json:"provider"`
+		Model    string `json:"model"`
+		For      string `json:"for"` // summary or title
+		// ByDefault: it is the built-in model, because no other is configured.
+		ByDefault bool `json:"by_default,omitempty"`
+	}
+	// ModelRetried says that a model could not be asked and is going to be asked again.
+	ModelRetried struct {
+		Provider string         `json:"provider"`
+		Model    string         `json:"model"`
+		Retry    provider.Retry `json:"retry"`
+	}
 )
 
 // Kind implements Notice.
@@ -99,6 +115,12 @@ func (SecretRemoved) Kind() string { return "secret_removed" }
 // Kind implements Notice.
 func (RedactionFinished) Kind() string { return "redaction_finished" }
 
+// Kind implements Notice.
+func (ModelAsked) Kind() string { return "model_asked" }
+
+// Kind implements Notice.
+func (ModelRetried) Kind() string { return "model_retried" }
+
 func (n IndexElsewhere) cause() error    { return n.Err }
 func (n IndexBehind) cause() error       { return n.Err }
 func (n SessionUnread) cause() error     { return n.Err }
@@ -108,6 +130,8 @@ func (SessionMissing) cause() error      { return nil }
 func (ContinuedElsewhere) cause() error  { return nil }
 func (SecretRemoved) cause() error       { return nil }
 func (n RedactionFinished) cause() error { return n.Err }
+func (ModelAsked) cause() error          { return nil }
+func (ModelRetried) cause() error        { return nil }
 
 // NoticeJSON encodes a notice as one JSON object: its kind as "notice", its own
 // members, and, if an error came with it, the ErrorInfo as "error".

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/coppice-dev/coppice/agent/summary"
 	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
@@ -134,7 +136,9 @@ func (h *Home) fork(ctx context.Context, c *Conversation, at string) (*ForkResul
 // RenameRequest gives a conversation a display name.
 type RenameRequest struct {
 	Session string `json:"session"` // as a person names it: see Resolve
-	Name    string `json:"name"`    // "" removes the name
+	Name    string `json:"name"`    // "" removes the name, unless Auto is set
+	// Auto has a model choose the name.
+	Auto *AutoRequest `json:"auto,omitempty"`
 }
 
 // RenameResult says what the conversation is called now.
@@ -143,9 +147,12 @@ type RenameResult struct {
 	Entry   string `json:"entry"`   // the entry that names it
 	Name    string `json:"name"`    // with any secret in the request taken out
 	Was     string `json:"was,omitempty"`
+	// Auto is what a model wrote, if it chose the name.
+	Auto *AutoResult `json:"auto,omitempty"`
 }
 
-// Rename gives a conversation a display name.
+// Rename gives a conversation a display name. If a model should choose it and does not, the
+// name stays.
 func (s *Sessions) Rename(ctx context.Context, r RenameRequest) (*RenameResult, error) {
 	s.home.beforeWriting(ctx)
 	if err := checkUTF8("rename", r.Session, r.Name); err != nil {
@@ -153,6 +160,9 @@ func (s *Sessions) Rename(ctx context.Context, r RenameRequest) (*RenameResult, 
 	}
 	if err := checkName("rename", r.Session, r.Name); err != nil {
 		return nil, err
+	}
+	if r.Auto != nil {
+		return s.home.autoRename(ctx, r)
 	}
 	c, err := s.home.openWith(ctx, r.Session, "")
 	if err != nil {
@@ -162,17 +172,62 @@ func (s *Sessions) Rename(ctx context.Context, r RenameRequest) (*RenameResult, 
 	return result, errors.Join(plainly("rename", c.Name, err), c.Close())
 }
 
-func rename(c *Conversation, name string) (*RenameResult, error) {
+// rename appends the name, and before it whatever came with it.
+func rename(c *Conversation, name string, with ...session.Entry) (*RenameResult, error) {
 	was, err := c.Session.Name()
 	if err != nil {
 		return nil, err
 	}
-	entry, err := remark(c.Session, func() (string, error) { return c.AppendSessionInfo(name) })
+	info := session.Entry{Type: session.TypeSessionInfo, SessionInfo: &session.SessionInfoEntry{Name: name}}
+	entry, err := remark(c.Session, func() (string, error) {
+		ids, err := c.AppendAll(append(slices.Clone(with), info)...)
+		if err != nil {
+			return "", err
+		}
+		return ids[len(ids)-1], nil
+	})
 	if err != nil {
 		return nil, err
 	}
 	name, err = c.Session.Name()
 	return &RenameResult{Session: c.Name, Entry: entry, Name: name, Was: was}, err
+}
+
+// autoRename has a model choose a name from all of a conversation. The name goes to the
+// last of its sessions, like any other.
+func (h *Home) autoRename(ctx context.Context, r RenameRequest) (*RenameResult, error) {
+	if r.Name != "" {
+		return nil, invalid("rename: give either a name or a model that chooses it")
+	}
+	whole, err := h.openFor(ctx, OpenRequest{Session: r.Session})
+	if err != nil {
+		return nil, err
+	}
+	now, err := whole.WithContext(ctx).Context(session.ContextOptions{Shared: true})
+	if err != nil {
+		return nil, errors.Join(err, whole.Close())
+	}
+	a, err := h.author("rename", whole.Name, r.Auto, writesTitle)
+	if err != nil {
+		return nil, errors.Join(err, whole.Close())
+	}
+	made, err := summary.Title(ctx, a.model, now.Entries, a.opts)
+	if err != nil {
+		return nil, errors.Join(unwritten("rename", whole.Name, err), whole.Close())
+	}
+	if err := whole.Close(); err != nil {
+		return nil, err
+	}
+	h.beforeWriting(ctx)
+	c, err := h.openWith(ctx, r.Session, "")
+	if err != nil {
+		return nil, err
+	}
+	result, err := rename(c, made.Text, made.Usage...)
+	if err == nil {
+		result.Auto = a.result(made)
+	}
+	return result, errors.Join(plainly("rename", c.Name, err), c.Close())
 }
 
 // PinRequest pins a conversation, or unpins it.

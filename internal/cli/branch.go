@@ -10,12 +10,14 @@ import (
 
 func branchCommand(a *app) *cobra.Command {
 	var summary string
+	var auto autoFlags
 	cmd := &cobra.Command{
 		Use:   "branch ID ENTRY",
 		Short: "Continue from an earlier entry",
 		Long: "Moves the leaf to an entry, so that what you append next follows that entry, and\n" +
 			"prints the command that takes you back. The branch you leave is kept. With\n" +
-			"--summary, a new entry tells the model what happened on it.",
+			"--summary, a new entry tells the model what happened on it; with --summarise, the\n" +
+			"model in the settings (coppice config) writes that entry.",
 		GroupID:           "tree",
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: a.completeEntryOf,
@@ -23,10 +25,16 @@ func branchCommand(a *app) *cobra.Command {
 			if err := checkEntries(args[1:]); err != nil {
 				return err
 			}
-			return a.runBranch(cmd.Context(), coppice.BranchRequest{Session: args[0], Entry: args[1], Summary: summary})
+			request, err := auto.request(a)
+			if err != nil {
+				return err
+			}
+			return a.runBranch(cmd.Context(), coppice.BranchRequest{Session: args[0], Entry: args[1], Summary: summary, Auto: request})
 		},
 	}
-	cmd.Flags().StringVar(&summary, "summary", "", "what happened on the branch you leave; - is standard input")
+	cmd.Flags().StringVar(&summary, "summary", "", "what happened on that branch; - is standard input")
+	auto.register(cmd, "summarise", "write that summary")
+	cmd.MarkFlagsMutuallyExclusive("summary", "summarise")
 	return a.withJSON(cmd)
 }
 
@@ -47,6 +55,7 @@ func (a *app) runBranch(ctx context.Context, r coppice.BranchRequest) (err error
 			if moved.Left != "" {
 				line += "; " + command("branch", []string{calling(r.Session, moved.Session), moved.Short.Name(moved.Left)}) + " goes back"
 			}
+			line += wroteIt(moved.Auto)
 		}
 		return a.done(moved, moved.Leaf, line)
 	})

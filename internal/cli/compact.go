@@ -15,12 +15,16 @@ import (
 func compactCommand(a *app) *cobra.Command {
 	var r coppice.CompactRequest
 	var keep int
+	var auto autoFlags
 	cmd := &cobra.Command{
-		Use:   "compact ID --summary TEXT",
+		Use:   "compact ID",
 		Short: "Replace old messages with a summary",
 		Long: "Appends a compaction: from here on the model is sent the summary instead of what\n" +
 			"comes before the first kept entry. The session keeps everything, and coppice\n" +
 			"revert undoes the compaction.\n\n" +
+			"With --auto, the model in the settings (coppice config) writes the summary, or\n" +
+			"brings the last one up to date, and lists the files that were read and changed.\n" +
+			"If it fails, nothing is written.\n\n" +
 			"A conversation that spans several sessions is compacted as a whole: the\n" +
 			"compaction goes to the session that has the first kept entry.\n\n" +
 			"What is kept begins with one of the user's questions if possible, or else between\n" +
@@ -29,11 +33,16 @@ func compactCommand(a *app) *cobra.Command {
 			"waits for one. If nothing fits --keep-tokens, as little as possible is kept.\n\n" +
 			"Tokens are those recorded in the entries. Where none are recorded they are\n" +
 			"counted, or estimated for models whose vocabulary is not public.",
+		Example: "  coppice compact 0199 --auto --dry-run\n  coppice compact 0199 --auto --instructions 'keep the error messages'\n" +
+			"  coppice compact 0199 --summary 'We chose SQLite.'",
 		GroupID:           "tree",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeSession(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			r.Session = args[0]
+			if r.Auto, err = auto.request(a); err != nil {
+				return err
+			}
 			if cmd.Flags().Changed("keep-tokens") {
 				r.KeepTokens = &keep
 			}
@@ -41,10 +50,12 @@ func compactCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&r.Summary, "summary", "", "the summary; - is standard input")
-	cmd.Flags().IntVar(&keep, "keep-tokens", coppice.DefaultKeepTokens, "keep as much of the end as fits this many tokens")
+	cmd.Flags().IntVar(&keep, "keep-tokens", coppice.DefaultKeepTokens, "keep as much of the end as fits so many tokens")
 	cmd.Flags().StringVar(&r.FirstKept, "first-kept", "", "keep from this entry on")
 	cmd.Flags().BoolVar(&r.DryRun, "dry-run", false, "only show what would be summarised and what kept")
+	auto.register(cmd, "auto", "write the summary")
 	cmd.MarkFlagsMutuallyExclusive("keep-tokens", "first-kept")
+	cmd.MarkFlagsMutuallyExclusive("summary", "auto")
 	_ = cmd.RegisterFlagCompletionFunc("first-kept", a.completeEntries) // fails only for a flag that does not exist
 	return a.withJSON(cmd)
 }
@@ -54,8 +65,8 @@ func (a *app) runCompact(ctx context.Context, r coppice.CompactRequest, keep int
 		return err
 	}
 	switch {
-	case strings.TrimSpace(r.Summary) == "" && !r.DryRun:
-		return usageError{errors.New("a compaction needs a --summary; --dry-run shows what it must cover")}
+	case strings.TrimSpace(r.Summary) == "" && r.Auto == nil && !r.DryRun:
+		return usageError{errors.New("a compaction needs a --summary or --auto; --dry-run shows what it must cover")}
 	case keep < 0:
 		return usageError{errors.New("--keep-tokens is negative")}
 	}
@@ -71,9 +82,9 @@ func (a *app) runCompact(ctx context.Context, r coppice.CompactRequest, keep int
 		if r.DryRun {
 			return a.showPlan(plan, missed)
 		}
-		return a.done(plan, plan.Entry, fmt.Sprintf("the summary stands for %s; kept: %s, about %s; %s takes it back%s",
+		return a.done(plan, plan.Entry, fmt.Sprintf("the summary stands for %s; kept: %s, about %s; %s takes it back%s%s",
 			render.Counted(plan.StandsFor, "entry", "entries"), keptIn(plan), render.Counted(plan.TokensKept, "token", "tokens"),
-			command("revert", []string{calling(r.Session, plan.Session)}), missed))
+			command("revert", []string{calling(r.Session, plan.Session)}), missed, wroteIt(plan.Auto)))
 	})
 }
 

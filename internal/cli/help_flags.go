@@ -63,7 +63,7 @@ func argumentOf(f *pflag.Flag) string {
 		return "TIME"
 	case "session", "parent":
 		return "ID"
-	case "summary", "title":
+	case "summary", "title", "instructions":
 		return "TEXT"
 	case "agent", "counter", "project":
 		return "NAME"

@@ -83,6 +83,10 @@ func (a *app) sayNotice(n coppice.Notice) {
 		a.say("redacted: %s at %s: %s", n.Finding.Kind, n.Finding.Path, n.Finding.Preview)
 	case coppice.RedactionFinished:
 		a.sayFinished(n)
+	case coppice.ModelAsked:
+		a.sayAsked(n)
+	case coppice.ModelRetried:
+		a.say("%s %s; asking again in %s", warning, n.Retry.Reason, n.Retry.After.Round(time.Second/10))
 	}
 }
 

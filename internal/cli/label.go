@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -47,17 +48,33 @@ func (a *app) runLabel(ctx context.Context, r coppice.LabelRequest) (err error) 
 }
 
 func renameCommand(a *app) *cobra.Command {
-	return a.withJSON(&cobra.Command{
-		Use:               "rename ID NAME",
-		Short:             "Give a session a display name",
-		Long:              "Gives a session a display name; - reads it from standard input. An empty NAME\nremoves the name.",
+	var auto autoFlags
+	cmd := &cobra.Command{
+		Use:   "rename ID [NAME]",
+		Short: "Give a session a display name",
+		Long: "Gives a session a display name; - reads it from standard input. An empty NAME\n" +
+			"removes the name. With --auto, the model in the settings (coppice config) reads the\n" +
+			"conversation and chooses one.",
 		GroupID:           "keep",
-		Args:              cobra.ExactArgs(2),
+		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: a.completeSession(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runRename(cmd.Context(), coppice.RenameRequest{Session: args[0], Name: args[1]})
+			request, err := auto.request(a)
+			if err != nil {
+				return err
+			}
+			if auto.on == (len(args) == 2) {
+				return usageError{errors.New("give either a NAME or --auto")}
+			}
+			r := coppice.RenameRequest{Session: args[0], Auto: request}
+			if !auto.on {
+				r.Name = args[1]
+			}
+			return a.runRename(cmd.Context(), r)
 		},
-	})
+	}
+	auto.register(cmd, "auto", "choose the name")
+	return a.withJSON(cmd)
 }
 
 func (a *app) runRename(ctx context.Context, r coppice.RenameRequest) (err error) {
@@ -76,6 +93,7 @@ func (a *app) runRename(ctx context.Context, r coppice.RenameRequest) (err error
 		if renamed.Was != "" {
 			line += fmt.Sprintf("; it was %q", renamed.Was)
 		}
+		line += wroteIt(renamed.Auto)
 		return a.done(renamed, renamed.Entry, line)
 	})
 }

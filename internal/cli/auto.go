@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
+)
+
+// autoFlags are the flags of a command that can have a model write something.
+type autoFlags struct {
+	name string // of the flag that asks for it
+	on   bool
+	r    coppice.AutoRequest
+}
+
+// register adds the flags. what completes "have the model …".
+func (f *autoFlags) register(cmd *cobra.Command, name, what string) {
+	f.name = name
+	cmd.Flags().BoolVar(&f.on, name, false, "have the model "+what)
+	cmd.Flags().StringVar(&f.r.Model, "model", "", "which model, as provider/model")
+	cmd.Flags().StringVar(&f.r.Instructions, "instructions", "", "what it should mind; - is standard input")
+}
+
+// request returns what was asked for, or nil.
+func (f *autoFlags) request(a *app) (*coppice.AutoRequest, error) {
+	if !f.on {
+		if f.r.Model != "" || f.r.Instructions != "" {
+			return nil, usageError{fmt.Errorf("--model and --instructions need --%s", f.name)}
+		}
+		return nil, nil
+	}
+	var err error
+	f.r.Instructions, err = a.flagText(f.r.Instructions)
+	return &f.r, err
+}
+
+// wroteIt says who wrote something and what that took, for the end of a line.
+func wroteIt(r *coppice.AutoResult) string {
+	if r == nil {
+		return ""
+	}
+	line := "; written by " + render.ModelName(r.Provider, r.Model)
+	if n := r.Usage.Context(); n > 0 {
+		line += " with " + render.Counted(n, "token", "tokens")
+	}
+	return line
+}
+
+// sayAsked tells a person who waits what they wait for. A model that nobody has chosen is
+// worth a word in any case.
+func (a *app) sayAsked(n coppice.ModelAsked) {
+	switch {
+	case n.ByDefault:
+		a.say("note: no model is configured, so the built-in one writes the %s; it only copies what was said (coppice config set model PROVIDER/MODEL chooses another)", n.For)
+	case a.talkScreen != nil:
+		a.say("asking %s for a %s", render.ModelName(n.Provider, n.Model), n.For)
+	}
+}
