@@ -1,0 +1,107 @@
+package session
+
+import (
+	"bytes"
+	"iter"
+
+	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// Backward yields the path to an entry ("" is the leaf) from that entry back to its root.
+// It reads the log from the end and stops where the caller does, so the last entries of a
+// long session cost as little as those of a short one. What cannot be read is yielded as
+// an entry of type TypeGap; an id that the session does not have is ErrNotExist.
+func (s *Session) Backward(id string) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		if err := s.checkCurrent(); err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		s.mu.RLock()
+		if id == "" {
+			id = s.tree.leaf
+		}
+		closed, whole, end := s.closed, s.tree.isWhole(), s.tree.end
+		s.mu.RUnlock()
+		switch {
+		case closed:
+			yield(Entry{}, s.errClosed("read"))
+			return
+		case id == "":
+			return // there is no entry yet
+		}
+		want := id
+		if !whole {
+			done := false
+			if want, done = s.backwardLines(end, id, yield); done {
+				return
+			}
+		}
+		s.backwardNodes(want, yield)
+	}
+}
+
+// backwardLines reads the path from the lines of the log. It gives up where the lines alone
+// do not show how the path goes on: at a line that is damaged, or if an entry comes after
+// its child. It then returns the entry that it was looking for; the whole tree knows where
+// that is.
+func (s *Session) backwardLines(end store.Pos, want string, yield func(Entry, error) bool) (rest string, done bool) {
+	ctx := s.context()
+	for line, err := range s.log.Backward(ctx, end) {
+		if err != nil {
+			yield(Entry{}, err)
+			return "", true
+		}
+		h, ok := rawjson.ScanHead(line.Data)
+		if !ok || line.Cut || string(h.Type) == string(TypeSession) {
+			break
+		}
+		if string(h.ID) != want {
+			continue
+		}
+		e, err := decodeEntry(bytes.Clone(line.Data))
+		if err != nil {
+			break
+		}
+		resolve(ctx, s.store.Blobs(), e, line.Pos)
+		if !yield(*e, nil) || e.ParentID == nil || *e.ParentID == "" {
+			return "", true
+		}
+		want = *e.ParentID
+	}
+	return want, false
+}
+
+// backwardNodes reads the path by the tree. How many entries the caller will want is
+// unknown, so it reads one at first and then more at a time.
+func (s *Session) backwardNodes(id string, yield func(Entry, error) bool) {
+	var nodes []node // the entry first
+	err := s.withWhole(func(t *tree) error {
+		path, ok := t.path(id)
+		if !ok {
+			return s.errNoEntry("read the path in", id)
+		}
+		nodes = make([]node, len(path))
+		for i, at := range path {
+			nodes[i] = t.nodes[at]
+		}
+		return nil
+	})
+	if err != nil {
+		yield(Entry{}, err)
+		return
+	}
+	for want := 1; len(nodes) > 0; want *= 2 {
+		some := nodes[:min(want, someNodes(nodes))]
+		stopped := false
+		s.each(some, func(i int) Entry { return Entry{Type: TypeGap, ID: some[i].id} }, func(e Entry, err error) bool {
+			stopped = !yield(e, err) || err != nil
+			return !stopped
+		})
+		if stopped {
+			return
+		}
+		nodes = nodes[len(some):]
+	}
+}
