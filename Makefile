@@ -20,6 +20,9 @@ PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 win
 # Coppice do not inherit them.
 TOOL := $(GO) tool -modfile=tools/go.mod
 
+# Modules of their own, so that those who import Coppice need not download what they need.
+ADAPTERS := $(patsubst %/go.mod,%,$(wildcard adapter/*/go.mod))
+
 # Stamping the commit into binaries fails where git distrusts the checkout.
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
@@ -41,7 +44,7 @@ try: ## Build it and look around, in a home of its own
 	@GO="$(GO)" scripts/try.sh
 
 .PHONY: test
-test: deps check cross cover race ## All checks and tests; ends with "N passed, M failed"
+test: deps check cross cover race adapters ## All checks and tests; ends with "N passed, M failed"
 
 .PHONY: check
 check: fmt-check vet lint tidy ## Formatting, vet, staticcheck, go mod tidy
@@ -74,8 +77,7 @@ lint:
 tidy:
 	@echo "== go mod tidy"
 	@$(GO) mod tidy -diff
-	@$(GO) -C tools mod tidy -diff
-	@$(GO) -C interop/sdk mod tidy -diff
+	@for dir in tools interop/sdk $(ADAPTERS); do $(GO) -C $$dir mod tidy -diff; done
 
 .PHONY: cross
 cross: ## Build and vet, tests included, for every platform without cgo
@@ -107,6 +109,17 @@ cover: ## Coverage of the core by its tests and those of the root, without the r
 	$(GO) run ./scripts/testsum -quiet -- -vet=off $(TESTFLAGS) \
 		-coverpkg="$${pkgs%,}" -coverprofile=.cache/cover.out $(addprefix ./,$(addsuffix /...,$(COVERED))) .
 	@$(GO) run ./scripts/covergate -min $(COVERMIN) .cache/cover.out $(COVERED)
+
+.PHONY: adapters
+# The frameworks are large, and the tests do not wait for what they do: the compiler is
+# done sooner if it does not optimise them.
+adapters: PLAIN := $(foreach m,google.golang.org cloud.google.com go.opentelemetry.io,'-gcflags=$(m)/...=-N -l')
+adapters: ## Vet and test the adapters, which are modules of their own
+	@for dir in $(ADAPTERS); do \
+		echo "== $$dir"; \
+		(cd $$dir; $(GO) vet $(PLAIN) ./...; \
+		$(GO) run github.com/coppice-dev/coppice/scripts/testsum -- $(PLAIN) -vet=off $(TESTFLAGS) ./...); \
+	done
 
 .PHONY: interop
 # A target of its own: the tests should not need a download of eleven programs.

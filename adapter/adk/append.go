@@ -1,0 +1,231 @@
+package adk
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"google.golang.org/adk/v2/platform"
+	"google.golang.org/adk/v2/session"
+	"google.golang.org/genai"
+
+	coppice "github.com/coppice-dev/coppice/session"
+)
+
+// AppendEvent appends an event to a session. When it returns nil, the event is as durable
+// as the store promises, and the session has it. After an error the session is as it was
+// before. Partial events are ignored, and temporary state is not written.
+//
+// If others have appended to the session since it was read, AppendEvent refuses with
+// ErrStale: see Options.Merge. A session that another service made, or that is wrapped by
+// another type, is never stale, because nobody knows what it has seen.
+func (s *Service) AppendEvent(ctx context.Context, to session.Session, event *session.Event) error {
+	switch {
+	case to == nil:
+		return errNil("session")
+	case event == nil:
+		return errNil("event")
+	case event.Partial:
+		return nil
+	}
+	h, ours := to.(*handle)
+	if !ours {
+		p, err := placeOf(to.AppName(), to.UserID(), to.ID())
+		if err != nil {
+			return err
+		}
+		h = &handle{place: p}
+	}
+	if event.ID == "" {
+		event.ID = platform.NewUUID(ctx)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	opened, err := s.openAt(ctx, h.place)
+	if err != nil {
+		return fmt.Errorf("append event %q: %w", event.ID, err)
+	}
+	defer opened.Close()
+	if _, err := opened.Settle(ctx); err != nil {
+		return err
+	}
+	a := appending{Service: s, session: opened, handle: h, event: event, stored: trimmed(event), merge: s.merge || !ours}
+	if err := a.run(ctx); err != nil {
+		return fmt.Errorf("append event %q to session %q: %w", event.ID, h.id, err)
+	}
+	return nil
+}
+
+// appending is an event on its way into a session.
+type appending struct {
+	*Service
+	session *coppice.Session
+	handle  *handle
+	event   *session.Event
+	stored  *session.Event // the event without temporary state
+	merge   bool           // append even if the handle is stale
+}
+
+func (a *appending) run(ctx context.Context) error {
+	if err := a.catchUp(); err != nil {
+		return err
+	}
+	entries, err := a.entries()
+	if err != nil {
+		return err // before anything is written
+	}
+	app, user, _ := split(a.stored.Actions.StateDelta)
+	undo, err := a.changeShared(ctx, a.handle.place, app, user)
+	if err != nil {
+		return err
+	}
+	var stale error // kept apart, because Retry would go on
+	err = a.session.Retry(func() error {
+		ids, err := a.session.AppendAll(entries...)
+		if err == nil {
+			a.landed(ids)
+		}
+		if !errors.Is(err, coppice.ErrConflict) {
+			return err
+		}
+		// Somebody was faster. Perhaps they only tagged the session.
+		if _, err := a.session.Refresh(); err != nil {
+			return err
+		}
+		if stale = a.catchUp(); stale != nil {
+			return nil
+		}
+		var failed error
+		if entries, failed = a.entries(); failed != nil {
+			return failed
+		}
+		return err
+	})
+	switch err = cmp.Or(err, stale); {
+	case err == nil || errors.Is(err, coppice.ErrUnknown): // in the log, or it may be
+		return err
+	}
+	return errors.Join(err, undo())
+}
+
+// landed takes the event into the handle, given the ids of its entries.
+func (a *appending) landed(ids []string) {
+	a.handle.add(ids[0], a.event, a.stored)
+	if len(ids) > 1 {
+		a.handle.since = 0
+	}
+}
+
+// catchUp makes sure that the handle has seen the last event of the session, or returns
+// ErrStale.
+func (a *appending) catchUp() error {
+	h := a.handle
+	last, err := lastEvent(a.session)
+	if err != nil || last == h.last && h.own != nil {
+		return err
+	}
+	if !a.merge {
+		return fmt.Errorf("its last event is entry %q now and was %q: %w", last, h.last, ErrStale)
+	}
+	want := reach{until: h.last}
+	if h.own == nil { // a handle of somebody else has no use for the events
+		want = reach{none: true}
+	}
+	v, err := look(a.session, want)
+	if err != nil {
+		return err
+	}
+	if v.met || h.last == "" { // otherwise the session was taken back, and v has all of it
+		v.events = append(h.events[:len(h.events):len(h.events)], v.events...)
+	}
+	h.view = *v
+	if h.state == nil {
+		h.state = make(map[string]any)
+	}
+	maps.Copy(h.state, v.own)
+	return nil
+}
+
+// entries returns the event as an entry and, if it is due, the state after it.
+func (a *appending) entries() ([]coppice.Entry, error) {
+	before, lost, err := a.calls()
+	if err != nil {
+		return nil, err
+	}
+	entry, err := entryOf(a.stored, before, lost)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", coppice.ErrInvalid, err)
+	}
+	h := a.handle
+	if h.since+1 < repeatAfter {
+		return []coppice.Entry{entry}, nil
+	}
+	state := maps.Clone(h.own)
+	_, _, own := split(a.stored.Actions.StateDelta)
+	maps.Copy(state, own)
+	again, err := repeated(state, h.since+1, later(h.newest, a.event.Timestamp))
+	return append([]coppice.Entry{entry}, again...), err
+}
+
+// calls finds the calls that the responses of the event answer. It returns the content that
+// made them, if a response does not name its call, and a function that reports whether no
+// call of an id waits for its response. The calls are nearly always in the event before.
+func (a *appending) calls() (before *genai.Content, lost func(id string) bool, err error) {
+	unknown := make(map[string]bool) // calls that we have not found yet
+	unnamed := false
+	for _, id := range responses(a.stored.Content) {
+		unknown[id] = true
+		unnamed = unnamed || id == ""
+	}
+	delete(unknown, "")
+	answered := make(map[string]bool)
+	lost = func(id string) bool { return unknown[id] || answered[id] }
+	if len(unknown) == 0 && !unnamed {
+		return nil, lost, nil
+	}
+	for e, err := range a.session.Backward("") {
+		if err != nil {
+			return nil, nil, err
+		}
+		if e.Message == nil {
+			continue
+		}
+		called := false
+		for _, c := range e.Message.Content {
+			if c.ToolUse != nil {
+				called = true
+				delete(unknown, c.ToolUse.ID)
+			}
+			if c.ToolResult != nil && unknown[c.ToolResult.ToolUseID] {
+				answered[c.ToolResult.ToolUseID] = true
+				delete(unknown, c.ToolResult.ToolUseID)
+			}
+		}
+		if called && unnamed {
+			unnamed = false
+			if before, err = contentOf(bareMessage(e.Message)); err != nil {
+				return nil, nil, err
+			}
+		}
+		if len(unknown) == 0 && !unnamed {
+			break
+		}
+	}
+	return before, lost, nil
+}
+
+// responses returns the ids of the calls that a content answers.
+func responses(c *genai.Content) []string {
+	if c == nil {
+		return nil
+	}
+	var ids []string
+	for _, p := range c.Parts {
+		if p != nil && p.FunctionResponse != nil {
+			ids = append(ids, p.FunctionResponse.ID)
+		}
+	}
+	return ids
+}

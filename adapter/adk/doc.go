@@ -1,0 +1,35 @@
+// Package adk keeps the sessions of Google's Agent Development Kit for Go in a Coppice
+// store. New returns a session.Service of ADK:
+//
+//	st, err := file.Open(dir, nil)
+//	...
+//	r, err := runner.New(runner.Config{AppName: "garden", Agent: a, SessionService: adk.New(st, nil)})
+//
+// # What becomes of a session
+//
+// An ADK session is one Coppice session, and every event is one entry of its log. An event
+// with content becomes a message; its function calls and responses become tool calls and
+// results. So search, export and every other tool that reads Coppice sessions works on it.
+// The rest of the event goes along in the entry, and Get returns every field as it was
+// appended. Messages that another program appended come back as events too.
+//
+// The events of a session are the path to its leaf. Whoever moves the leaf back to an
+// earlier entry takes the session, with its state, back to that point.
+//
+// State lives in the log as well. Every event has its changes, and now and then an entry
+// repeats the whole state, so that Get need not read the log from the beginning: the last
+// events of a long session cost as little as those of a short one. What an app or a user
+// shares between sessions (keys that begin with "app:" and "user:") has a session of its
+// own, which is pinned so that no retention removes it.
+//
+// # Several writers
+//
+// A session that Get or Create returned is a view of one moment. AppendEvent refuses to
+// append to one that others have appended to since, with ErrStale, and writes nothing; see
+// Options.Merge for the alternative. This does not depend on clocks. Shared state never
+// makes a session stale.
+//
+// An event that changes shared state is two or three writes. The shared state comes first,
+// so that an event in the log has always had its effect. If the process dies in between,
+// the state has changed and the event is missing.
+package adk

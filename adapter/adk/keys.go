@@ -1,0 +1,93 @@
+package adk
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/coppice-dev/coppice/keyed"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// keyPrefix begins the keys of our sessions. The parts follow, escaped so that none has a
+// slash: the app; for the state of a user, the user; for a session, its id. So no two of
+// them have the same key, whatever characters their names have.
+const keyPrefix = "adk:"
+
+func keyOf(parts ...string) string {
+	escaped := make([]string, len(parts))
+	for i, p := range parts {
+		escaped[i] = url.PathEscape(p)
+	}
+	return keyPrefix + strings.Join(escaped, "/")
+}
+
+// partsOf returns what keyOf made a key of.
+func partsOf(key string) ([]string, error) {
+	rest, ok := strings.CutPrefix(key, keyPrefix)
+	if !ok {
+		return nil, fmt.Errorf("key %.80q is not of ADK: %w", key, session.ErrInvalid)
+	}
+	parts := strings.Split(rest, "/")
+	for i, p := range parts {
+		plain, err := url.PathUnescape(p)
+		if err != nil {
+			return nil, fmt.Errorf("key %.80q: %w: %w", key, session.ErrInvalid, err)
+		}
+		parts[i] = plain
+	}
+	return parts, nil
+}
+
+// place is where a session is kept: its key, and the name that the store knows it by.
+type place struct {
+	app, user, id string
+	key, name     string
+}
+
+// placeOf returns the place of a session. All three parts must be there.
+func placeOf(app, user, id string) (place, error) {
+	if app == "" || user == "" || id == "" {
+		return place{}, fmt.Errorf("an app name, a user id and a session id are required, got %q, %q and %q: %w", app, user, id, session.ErrInvalid)
+	}
+	p := place{app: app, user: user, id: id, key: keyOf(app, user, id)}
+	own, err := keyed.SessionID(p.key)
+	if err != nil {
+		return place{}, err
+	}
+	tail, err := tailOf(app, user)
+	p.name = own + tail
+	return p, err
+}
+
+// SessionName returns the name of a session in its store, for programs that open it with
+// Coppice (see session.Open).
+func SessionName(app, user, id string) (string, error) {
+	p, err := placeOf(app, user, id)
+	return p.name, err
+}
+
+// tailOf returns how the names of the sessions of a user end, or of all users of an app if
+// the user is "". List finds sessions by it without opening the others. It is short: two
+// users may share one, and List looks at the keys too.
+func tailOf(app, user string) (string, error) {
+	const short = 8
+	ofApp, err := keyed.SessionID(keyOf(app))
+	if err != nil {
+		return "", err
+	}
+	if user == "" {
+		return "-" + ofApp[:short], nil
+	}
+	ofUser, err := keyed.SessionID(keyOf(app, user))
+	return "-" + ofUser[:min(short, len(ofUser))] + "-" + ofApp[:short], err
+}
+
+// sharedHeader returns the header of a session with shared state: of an app, or of an app
+// and a user.
+func sharedHeader(parts []string) (h session.Header, err error) {
+	h.Key = keyOf(parts...)
+	h.Extra = session.Fields{agentField}
+	h.ID, err = keyed.SessionID(h.Key)
+	return h, err
+}

@@ -1,0 +1,159 @@
+package adk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	coppice "github.com/coppice-dev/coppice/session"
+)
+
+// State that sessions share, of an app or of a user, is a session of its own. Each change
+// is an entry, so writers in several processes never overwrite each other's keys, and of
+// one key the last one wins.
+
+// sharedState returns the shared state of a key. If there is none, it is empty.
+func (s *Service) sharedState(ctx context.Context, parts ...string) (map[string]any, error) {
+	shared, err := s.openShared(ctx, parts, false)
+	if errors.Is(err, coppice.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer shared.Close()
+	state, _, err := foldShared(shared)
+	return state, err
+}
+
+// change is a change of shared state that was written.
+type change struct {
+	parts  []string
+	marker string
+}
+
+// changeShared changes the state of an app and of a user. If it returns an error, nothing
+// changed. Otherwise undo takes the changes back.
+func (s *Service) changeShared(ctx context.Context, p place, app, user map[string]any) (undo func() error, err error) {
+	var made []change
+	undo = func() error {
+		var errs []error
+		for _, c := range made { // whatever has happened to the caller's context
+			errs = append(errs, s.appendShared(context.WithoutCancel(ctx), c.parts, record{Marker: c.marker, Undo: true}))
+		}
+		return errors.Join(errs...)
+	}
+	for _, to := range []struct {
+		parts []string
+		delta map[string]any
+	}{{[]string{p.app}, app}, {[]string{p.app, p.user}, user}} {
+		if len(to.delta) == 0 {
+			continue
+		}
+		c := change{to.parts, coppice.NewID()}
+		if err := s.appendShared(ctx, c.parts, record{Delta: to.delta, Marker: c.marker}); err != nil {
+			return nil, errors.Join(err, undo())
+		}
+		made = append(made, c)
+	}
+	return undo, nil
+}
+
+// appendShared appends a change, wherever the shared state is by then.
+func (s *Service) appendShared(ctx context.Context, parts []string, r record) error {
+	entry, err := custom(customDelta, r)
+	if err != nil {
+		return err
+	}
+	shared, err := s.openShared(ctx, parts, true)
+	if err != nil {
+		return err
+	}
+	defer shared.Close()
+	if _, err := shared.Settle(ctx); err != nil {
+		return err
+	}
+	return shared.Retry(func() error {
+		state, since, err := foldShared(shared)
+		if err != nil {
+			return err
+		}
+		var again []coppice.Entry
+		if !r.Undo { // otherwise the state has what the entry takes back
+			for k, v := range r.Delta {
+				state[k] = v
+			}
+			if again, err = repeated(state, since+1, entry.Timestamp); err != nil {
+				return err
+			}
+		}
+		_, err = shared.AppendAll(append([]coppice.Entry{entry}, again...)...)
+		return err
+	})
+}
+
+// foldShared returns a shared state, and how many changes there are since it was last
+// repeated.
+func foldShared(shared *coppice.Session) (state map[string]any, since int, err error) {
+	state = make(map[string]any)
+	undone := make(map[string]bool)
+	for e, err := range shared.Backward("") {
+		if err != nil {
+			return nil, 0, err
+		}
+		r, err := recordOf(e.Extra)
+		switch {
+		case err != nil:
+			return nil, 0, fmt.Errorf("session %s, entry %s: %w", shared.ID(), e.ID, err)
+		case r == nil: // a tag, say
+		case r.State != nil:
+			addMissing(state, r.State)
+			return state, since, nil
+		case r.Undo:
+			undone[r.Marker] = true
+			since++
+		case !undone[r.Marker]:
+			addMissing(state, r.Delta)
+			since++
+		}
+	}
+	return state, since, nil
+}
+
+// openShared opens the session of a shared state, and creates it if it is asked to.
+func (s *Service) openShared(ctx context.Context, parts []string, create bool) (*coppice.Session, error) {
+	h, err := sharedHeader(parts)
+	if err != nil {
+		return nil, err
+	}
+	shared, err := s.open(ctx, h.ID)
+	if !create || !errors.Is(err, coppice.ErrNotExist) {
+		return shared, err
+	}
+	shared, err = coppice.Create(ctx, s.store, h, s.sessions())
+	if errors.Is(err, coppice.ErrExist) { // somebody else did
+		return s.open(ctx, h.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	shared = shared.WithContext(ctx)
+	// Nobody ever says anything in it, so retention would think that it is forgotten.
+	err = shared.Retry(func() error {
+		_, err := shared.AppendAll(
+			coppice.Entry{Type: coppice.TypeCustom, Custom: &coppice.CustomEntry{CustomType: coppice.CustomPinned, Data: map[string]any{"pinned": true}}},
+			coppice.Entry{Type: coppice.TypeSessionInfo, SessionInfo: &coppice.SessionInfoEntry{Name: sharedTitle(parts)}})
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(err, shared.Close())
+	}
+	return shared, nil
+}
+
+func sharedTitle(parts []string) string {
+	if len(parts) == 1 {
+		return fmt.Sprintf("ADK state of the app %s", parts[0])
+	}
+	return fmt.Sprintf("ADK state of the user %s of %s", parts[1], parts[0])
+}
