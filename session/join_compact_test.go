@@ -98,3 +98,25 @@ func TestWhatIsSaidOfAMarkerIsNotSaidOfTheMessageBefore(t *testing.T) {
 		t.Errorf("labels %v", labels)
 	}
 }
+
+// A compaction brings what it says about itself, and the entries that come with it, to
+// wherever it is written.
+func TestCompactionEntryOfAChainBringsWhatItComesWith(t *testing.T) {
+	t.Parallel()
+	st := chainOf(t, []string{"u:a/one", "u:b/two"}, []string{"m:m/mark", "u:c/three"})
+	extra := session.Fields{{Name: "files", Value: []byte(`{"read":["a.go"]}`)}}
+	cost := session.Entry{Type: session.TypeCustom, Custom: session.NewUsage("p", "m", "r", session.Usage{Input: 7})}
+	id := mustGet(openChain(t, st, "s0").AppendCompactionEntry(session.CompactionEntry{Summary: "so far", FirstKeptEntryID: "b", TokensBefore: 9, Extra: extra}, cost))(t)
+	home := closeWith(t, mustGet(session.Open(t.Context(), st, "s0", nil))(t))
+	path := mustGet(home.PathTo(""))(t)
+	last := path[len(path)-1]
+	if last.ID != id || last.Compaction == nil || last.Compaction.TokensBefore != 9 || len(last.Compaction.Extra) != 1 {
+		t.Errorf("the last entry is %+v", last)
+	}
+	if bill, ok := session.BillOf(&path[len(path)-2]); !ok || bill.Usage.Input != 7 {
+		t.Errorf("before it is %+v", path[len(path)-2])
+	}
+	if got := contextTexts(t, openChain(t, st, "s0")); got != "(so far) two three" {
+		t.Errorf("the context is %q", got)
+	}
+}

@@ -96,8 +96,8 @@ func progress(points []string, room int) string {
 		first--
 		room -= len(points[first]) + 1
 	}
-	if first == len(points) {
-		return "" // there is no room for any of them
+	if room < 0 || len(points)+left == 0 {
+		return ""
 	}
 	if left += first; left > 0 {
 		points = append([]string{fmt.Sprintf(leftOut, left)}, points[first:]...)
