@@ -86,7 +86,7 @@ func TestFilesAreBoundedInTheTextAndInTheLog(t *testing.T) {
 
 // A member of this name that another program wrote is not ours.
 func TestForeignFilesAreIgnored(t *testing.T) {
-	e := session.Entry{Compaction: &session.CompactionEntry{Extra: session.Fields{{Name: summary.FieldFiles, Value: []byte(`{"read":7}`)}}}}
+	e := session.Entry{Compaction: &session.CompactionEntry{Extra: session.Fields{{Name: summary.FieldFiles, Value: []byte(`{"changed":["a.go"],"read":7}`)}}}}
 	if f := summary.FilesOf(&e); f.Read != nil || f.Changed != nil {
 		t.Errorf("%+v", f)
 	}

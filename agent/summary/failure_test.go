@@ -60,6 +60,21 @@ func TestAnswerThatIsNoSummaryIsAnError(t *testing.T) {
 	}
 }
 
+// A model that marks its answer as incomplete, but gives no error, has not written a
+// summary either.
+func TestPartialAnswerIsAnError(t *testing.T) {
+	s, _ := worked(t)
+	half := &session.MessageEntry{Role: session.RoleAssistant, Content: []session.Content{session.Text(goal)}, StopReason: provider.StopEndTurn}
+	for _, r := range []*provider.Response{{Message: half, Partial: true}, {}} {
+		m := streamer{stream: func(yield func(provider.Event, error) bool) {
+			yield(provider.Event{Type: provider.EventStop, Response: r}, nil)
+		}}
+		if sum, err := summary.Compaction(t.Context(), m, s.plan(60), summary.Options{}); !errors.Is(err, summary.ErrUnusable) || sum.Text != "" {
+			t.Errorf("%q, %v", sum.Text, err)
+		}
+	}
+}
+
 // Nothing that a model answers is quoted at length in an error: it may end in a log.
 func TestErrorQuotesOnlyTheBeginning(t *testing.T) {
 	s, _ := worked(t)

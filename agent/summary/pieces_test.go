@@ -163,6 +163,31 @@ func TestWhatDoesNotFitAloneIsShortened(t *testing.T) {
 	}
 }
 
+// A provider may limit a request in bytes long before its window is full.
+func TestPiecesKeepTheLimitInBytes(t *testing.T) {
+	s := newStory(t)
+	for i := range 30 {
+		s.user(fmt.Sprintf("MARK-%d. ", i) + strings.Repeat("\"", 500))
+	}
+	s.user("BEGIN" + strings.Repeat("\"", 30_000) + "END")
+	s.user("And now?")
+	m := numbered(200_000)
+	m.MaxBytes = 12_000
+	if _, err := summary.Compaction(t.Context(), m.Model(), s.plan(30), summary.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for n, r := range m.sent {
+		if encoded, err := (&offline.Model{}).Encode(r); err != nil || len(encoded.Body) > m.MaxBytes {
+			t.Errorf("piece %d has %d bytes: %v", n, len(encoded.Body), err)
+		}
+	}
+	for _, want := range []string{"MARK-0.", "MARK-29.", "BEGIN", "END"} {
+		if !strings.Contains(m.everything(), want) {
+			t.Errorf("no request has %s", want)
+		}
+	}
+}
+
 // A model may have a smaller window than anybody knows.
 func TestPiecesBecomeSmallerWhenTheProviderFindsThemTooLarge(t *testing.T) {
 	s, _ := worked(t)

@@ -141,8 +141,7 @@ func resultTurn(r *session.ToolResultContent, names map[string]string) digest.Tu
 	return t
 }
 
-// argumentsOf returns a call's arguments as JSON. Where that is long, the texts in it are
-// shortened, so that the small ones can still be read.
+// argumentsOf returns a call's arguments as JSON, without the middle if that is long.
 func argumentsOf(call *session.ToolUseContent) string {
 	raw, err := call.InputJSON()
 	if err != nil {

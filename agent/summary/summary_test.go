@@ -3,6 +3,7 @@ package summary_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -24,6 +25,7 @@ func worked(t *testing.T) (s *story, last string) {
 	s.user("Fix the parser, please.\nIt loses tokens.")
 	s.call("read", "parser.go", strings.Repeat("line of code\n", 300)+"THE-END")
 	s.call("edit", "parser.go", "done")
+	s.call("read", "parser.go", "package parser") // to see whether it was changed
 	s.call("read", "lexer.go", "package lexer")
 	s.add(session.RoleAssistant,
 		session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: "SECRET-THOUGHT"}},
@@ -124,6 +126,19 @@ func TestEveryKindOfContentIsMentioned(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, m.tasks[0].Turns); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestLongArgumentsAreShortened(t *testing.T) {
+	s := newStory(t)
+	s.user("x")
+	s.call("write", "FIRST "+strings.Repeat("long ", 5000)+" LAST", "ok")
+	m := writes(goal)
+	if _, err := summary.Branch(t.Context(), m.Model(), s.path(), summary.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if text := m.tasks[0].Turns[1].Text; len(text) > 3000 || !strings.Contains(text, "FIRST") || !strings.Contains(text, "LAST") || !strings.Contains(text, "left out") {
+		t.Errorf("the arguments have %d bytes", len(text))
 	}
 }
 
@@ -228,16 +243,27 @@ func TestEventsOfTheModelArePassedOn(t *testing.T) {
 	}
 }
 
+// streamer is a model that streams whatever a test wants.
+type streamer struct {
+	provider.Func
+	stream func(yield func(provider.Event, error) bool)
+}
+
+func (s streamer) Stream(context.Context, *provider.Request) iter.Seq2[provider.Event, error] {
+	return s.stream
+}
+
 // A model that does not notice that it is no longer wanted does not keep the caller
-// waiting.
+// waiting, and what it says later is not passed on.
 func TestCancelledSummaryReturnsAtOnce(t *testing.T) {
 	s, _ := worked(t)
 	asked, release, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	deaf := provider.Func{Answer: func(_ context.Context, _ *provider.Request, tell func(string) error) (*session.MessageEntry, error) {
+	deaf := streamer{stream: func(yield func(provider.Event, error) bool) {
 		defer close(done)
+		yield(provider.Event{Type: provider.EventText, Text: "in time"}, nil)
 		close(asked)
 		<-release
-		return nil, tell("too late")
+		yield(provider.Event{Type: provider.EventText, Text: "too late"}, nil)
 	}}
 	because := errors.New("the user pressed Ctrl-C")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -245,17 +271,12 @@ func TestCancelledSummaryReturnsAtOnce(t *testing.T) {
 		<-asked
 		cancel(because)
 	}()
-	returned := false
-	sum, err := summary.Compaction(ctx, deaf, s.plan(60), summary.Options{Emit: func(e provider.Event) {
-		if returned {
-			t.Errorf("%v arrived after the end", e)
-		}
-	}})
-	returned = true
+	var heard []string
+	sum, err := summary.Compaction(ctx, deaf, s.plan(60), summary.Options{Emit: func(e provider.Event) { heard = append(heard, e.Text) }})
 	close(release)
 	<-done
-	if !errors.Is(err, because) || sum.Text != "" {
-		t.Errorf("%q, %v", sum.Text, err)
+	if !errors.Is(err, because) || sum.Text != "" || !slices.Equal(heard, []string{"in time"}) {
+		t.Errorf("%q, %v after %q", sum.Text, err, heard)
 	}
 	if _, err := summary.Title(ctx, deaf, s.plan(60).Summarise, summary.Options{}); !errors.Is(err, because) {
 		t.Errorf("after the end: %v", err)

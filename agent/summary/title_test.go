@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/provider/digest"
 	"github.com/coppice-dev/coppice/provider/offline"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
 )
 
 func (s *story) path() []session.Entry {
@@ -99,9 +100,14 @@ func TestTitleReadsTheBeginningAndTheEnd(t *testing.T) {
 	if len(text) > 8000 {
 		t.Errorf("the request has %d bytes", len(text))
 	}
-	m.Window = 1500
-	if _, err := summary.Title(t.Context(), m.Model(), s.path(), summary.Options{}); err != nil || len(m.everything()) > len(text)*2 {
-		t.Errorf("in a small window: %v", err)
+	small := writes("A title")
+	small.Window = 1200
+	if _, err := summary.Title(t.Context(), small.Model(), s.path(), summary.Options{}); err != nil {
+		t.Fatalf("in a small window: %v", err)
+	}
+	r := small.sent[0]
+	if n := size(window.Estimate("test", "m"), r) + r.MaxTokens; n > small.Window || !strings.Contains(small.everything(), "MARK-0.") {
+		t.Errorf("%d tokens of %d", n, small.Window)
 	}
 }
 
