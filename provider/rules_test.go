@@ -247,6 +247,54 @@ func drawMessage(t *rapid.T, i int) session.Entry {
 	return e
 }
 
+// TestOddCallsOfAnAnswerAreAnswered: a server may give a call an id that is long, odd,
+// used before or missing, and a model may call a tool by a name that none can have.
+// The results that a program adds find their calls, and the request is accepted.
+func TestOddCallsOfAnAnswerAreAnswered(t *testing.T) {
+	long := "chatcmpl-tool-0123456789abcdef0123456789abcdef" + strings.Repeat("0", 60)
+	for name, body := range map[string]string{
+		"chat": `{"id":"r","object":"chat.completion","model":"m","choices":[{"index":0,"finish_reason":"tool_calls","message":{"role":"assistant","content":null,"tool_calls":[
+			{"id":"functions.read:0","type":"function","function":{"name":"f.g","arguments":"{}"}},{"id":"LONG","type":"function","function":{"name":"","arguments":"{}"}},
+			{"type":"function","function":{"name":"f","arguments":"{}"}},{"id":"","function":{"name":"g","arguments":"{}"}},{"id":"functions.read:0","type":"function","function":{"name":"f","arguments":"{}"}}]}}]}`,
+		"responses": `{"id":"r","object":"response","status":"completed","model":"m","output":[{"type":"function_call","id":"i","call_id":"functions.read:0","name":"f.g","arguments":"{}"},
+			{"type":"function_call","id":"j","call_id":"LONG","name":"","arguments":"{}"},{"type":"function_call","id":"k","call_id":"functions.read:0","name":"f","arguments":"{}"}]}`,
+		"anthropic": `{"id":"r","type":"message","role":"assistant","model":"m","stop_reason":"tool_use","content":[{"type":"tool_use","id":"functions.read:0","name":"f.g","input":{}},
+			{"type":"tool_use","id":"LONG","name":"","input":{}},{"type":"tool_use","id":"functions.read:0","name":"f","input":{}}]}`,
+		"google": `{"responseId":"r","modelVersion":"m","candidates":[{"finishReason":"STOP","content":{"role":"model","parts":[{"functionCall":{"id":"functions.read:0","name":"f g","args":{}}},
+			{"functionCall":{"name":"f","args":{}}},{"functionCall":{"id":"","name":"g"}},{"functionCall":{"id":"LONG","name":"f"}}]}}]}`,
+		"bedrock": `{"output":{"message":{"role":"assistant","content":[{"toolUse":{"toolUseId":"functions.read:0","name":"f.g","input":{}}},
+			{"toolUse":{"toolUseId":"LONG","name":"","input":{}}}]}},"stopReason":"tool_use"}`,
+	} {
+		b, err := codecs[name].decode([]byte(strings.ReplaceAll(body, "LONG", long)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries := append([]session.Entry{message("u", session.RoleUser, session.Text("go"))}, b.Entries...)
+		calls := 0
+		for _, c := range slices.Backward(b.Entries[0].Message.Content) {
+			if c.ToolUse != nil {
+				calls++
+				entries = append(entries, message("r", session.RoleTool, session.ToolResult(c.ToolUse.ID, fmt.Sprint("result ", calls), false)))
+			}
+		}
+		if calls < 2 {
+			t.Fatalf("%s: %d calls", name, calls)
+		}
+		for to, codec := range codecs {
+			m, err := codec.encode(entries)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if faults := checks[to](m.Request(nil)); len(faults) > 0 {
+				t.Errorf("%s as %s: %v in %s", name, to, faults, m.Request(nil))
+			}
+			if kept := strings.Contains(string(m.Request(nil)), `"functions.read:0"`); name == "chat" && to == "chat" && !kept {
+				t.Errorf("the server does not get its id back: %s", m.Request(nil))
+			}
+		}
+	}
+}
+
 // TestOddCallsAreKept: arguments and results that are not written as the provider
 // asks are calls and results all the same, and are sent as it asks.
 func TestOddCallsAreKept(t *testing.T) {

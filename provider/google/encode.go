@@ -165,7 +165,7 @@ func (e *encoder) part(c *session.Content) (json.RawMessage, error) {
 	case c.ToolResult != nil:
 		return e.result(c.ToolResult, &r), nil
 	}
-	if part := media(c, &r); part != nil {
+	if part := e.media(c, &r); part != nil {
 		return part, nil
 	}
 	e.notes.Add("%s is left out", wire.Describe(c))
@@ -192,7 +192,7 @@ func around(name string, inner wire.Object, r *wire.Residue) json.RawMessage {
 	return o.JSON()
 }
 
-func media(c *session.Content, r *wire.Residue) json.RawMessage {
+func (e *encoder) media(c *session.Content, r *wire.Residue) json.RawMessage {
 	source := wire.SourceOf(c)
 	if source == nil {
 		return nil
@@ -209,7 +209,9 @@ func media(c *session.Content, r *wire.Residue) json.RawMessage {
 		return nil
 	}
 	var o wire.Object
-	o.SetStr(s.mime, source.MediaType)
+	if source.MediaType != "" || e.verbatim {
+		o.SetStr(s.mime, source.MediaType)
+	}
 	o.SetStr(s.data, source.Data)
 	return around(s.part, o, r)
 }
@@ -238,7 +240,9 @@ func (e *encoder) call(c *session.Content, r *wire.Residue) (json.RawMessage, er
 		e.notes.Add("the tool %s is called %s", c.ToolUse.Name, name)
 		r.Forget("name")
 	}
-	o.SetStr("id", c.ToolUse.ID)
+	if c.ToolUse.ID != "" {
+		o.SetStr("id", c.ToolUse.ID)
+	}
 	o.SetStr("name", name)
 	o.Put("args", args)
 	e.noteID(c.ToolUse.ID, !slices.Contains(r.Absent, "id") && !r.Fields.Has("id"))
@@ -272,11 +276,12 @@ func (e *encoder) result(t *session.ToolResultContent, r *wire.Residue) json.Raw
 	if !e.verbatim {
 		r.Forget("id")
 	}
-	if e.verbatim || !e.unsent[t.ToolUseID] {
+	if t.ToolUseID != "" && (e.verbatim || !e.unsent[t.ToolUseID]) {
 		o.SetStr("id", t.ToolUseID)
 	}
+	_, called := e.names[t.ToolUseID]
 	name := e.names.Answer(t.ToolUseID)
-	if name == "" && !r.Fields.Has("name") {
+	if !called && !r.Fields.Has("name") {
 		e.notes.Add("the result %s answers no call, so its function has no name", t.ToolUseID)
 		name = "unknown"
 	}

@@ -234,7 +234,7 @@ func (e *chatEncoder) function(t *session.ToolUseContent, r *wire.Residue) (wire
 		return nil, err
 	}
 	var o wire.Object
-	o.SetStr("name", e.name(t.Name, r.Fields))
+	o.SetStr("name", e.name(t.Name, &r.Fields))
 	o.SetStr("arguments", arguments)
 	r.Restore(&o)
 	return o, nil
@@ -242,13 +242,13 @@ func (e *chatEncoder) function(t *session.ToolUseContent, r *wire.Residue) (wire
 
 func (e *chatEncoder) call(t *session.ToolUseContent, r *wire.Residue) (json.RawMessage, error) {
 	var o, inner wire.Object
-	o.SetStr("id", e.ids.Call(t.ID, maxChatID))
+	o.SetStr("id", e.callID(t.ID, r))
 	member := "function"
 	if r.Form == formCustom {
 		member = formCustom
 	}
 	rest := r.Inner(member)
-	inner.SetStr("name", e.name(t.Name, rest))
+	inner.SetStr("name", e.name(t.Name, &rest))
 	if text, ok := wire.CallText(t); ok && r.Form == formCustom {
 		inner.SetStr("input", text)
 	} else {
@@ -268,8 +268,25 @@ func (e *chatEncoder) call(t *session.ToolUseContent, r *wire.Residue) (json.Raw
 	return o.JSON(), nil
 }
 
+// callID returns the id of a call. A server that gave one gets it back, and one that
+// gave none gets one too: the result must name its call.
+func (e *chatEncoder) callID(id string, r *wire.Residue) string {
+	given := r.Fields.Str("id") == id && id != ""
+	if !e.verbatim {
+		r.Forget("id")
+		r.Forget("type")
+	}
+	if given {
+		return e.ids.Own(id, maxChatID)
+	}
+	return e.ids.Call(id, maxChatID)
+}
+
 // name returns the name of a tool, unless it was kept as it was.
-func (e *chatEncoder) name(name string, kept wire.Object) string {
+func (e *chatEncoder) name(name string, kept *wire.Object) string {
+	if !e.verbatim {
+		kept.Take("name")
+	}
 	if kept.Has("name") {
 		return name
 	}
@@ -279,6 +296,9 @@ func (e *chatEncoder) name(name string, kept wire.Object) string {
 // result returns the message of a tool's answer.
 func (e *chatEncoder) result(t *session.ToolResultContent, r *wire.Residue) wire.Object {
 	var o wire.Object
+	if !e.verbatim {
+		r.Forget("tool_call_id") // it is the call's
+	}
 	o.SetStr("role", session.RoleTool)
 	o.SetStr("tool_call_id", e.ids.Result(t.ToolUseID, maxChatID))
 	blocks := wire.Parts(t)

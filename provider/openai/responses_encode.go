@@ -202,6 +202,10 @@ func reasoningItem(t *session.ThinkingContent, r *wire.Residue) wire.Object {
 
 func (e *itemEncoder) call(t *session.ToolUseContent, r *wire.Residue) (wire.Object, error) {
 	var o wire.Object
+	if !e.verbatim { // what is refused, and what the result cannot know
+		r.Forget("call_id")
+		r.Forget("name")
+	}
 	tool, ok := toolItems[r.Form]
 	text, isText := wire.CallText(t)
 	if !ok || r.Form == "custom_tool_call" && !isText {
@@ -251,6 +255,9 @@ func (e *itemEncoder) result(c *session.Content) {
 		o.SetStr("type", kind+"_output")
 	}
 	setStr(&o, "type", r.Form)
+	if !e.verbatim {
+		r.Forget("call_id") // it is the call's
+	}
 	if output := r.Fields.Get("output"); len(t.Parts) > 0 || string(output) != t.Content {
 		r.Forget("output")
 	}

@@ -27,10 +27,18 @@ func SafeID(id string, most int) string {
 	return safe + "_" + hex.EncodeToString(sum[:hashSize/2])
 }
 
+// noName is what a call without a name is sent as: its answer broke off, or the
+// model forgot it.
+const noName = "unnamed"
+
 // SafeName returns a name that a provider accepts.
 func (n *Notes) SafeName(name string, most int) string {
-	if isSafe(name) && len(name) <= most {
+	if isSafe(name) && len(name) <= most && name != "" {
 		return name
+	}
+	if name == "" {
+		n.Add("a call that names no tool is sent as %s", noName)
+		return noName
 	}
 	safe := safe(name)
 	if len(safe) > most {

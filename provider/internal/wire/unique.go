@@ -17,9 +17,21 @@ type UniqueIDs struct {
 	open map[string][]string // by the id in the log, the ids of its calls without a result
 }
 
+// Own is Call for an id that the provider gave: it stays as it is if it may be
+// sent at all.
+func (u *UniqueIDs) Own(id string, longest int) string {
+	if len(id) > longest {
+		return u.Call(id, longest)
+	}
+	return u.call(id, id, longest)
+}
+
 // Call returns the id of a call.
 func (u *UniqueIDs) Call(id string, longest int) string {
-	unique := SafeID(id, longest)
+	return u.call(id, SafeID(id, longest), longest)
+}
+
+func (u *UniqueIDs) call(id, unique string, longest int) string {
 	if u.Verbatim {
 		return unique
 	}
