@@ -35,6 +35,8 @@ var refused = map[string][]refusal{
 		{provider.RuleUnanswered, `[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}]`},
 		{provider.RuleOrphan, `[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r"}]}]`},
 		{provider.RuleUnsigned, `[{"role":"assistant","content":[{"type":"thinking","thinking":"hm"}]},{"role":"user","content":"x"}]`},
+		{provider.RuleRole, `[{"role":"user","content":[{"type":"thinking","thinking":"hm","signature":"S"}]}]`},
+		{provider.RuleRole, `[{"role":"assistant","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]},{"role":"user","content":"x"}]`},
 		{provider.RuleShape, `[{"role":"user","content":[{"type":"image","source":{"type":"url","media_type":"image/png","url":"https://x/y.png"}}]}]`},
 		{provider.RuleOrder, `[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"text","text":"w"},{"type":"tool_result","tool_use_id":"a"}]}]`},
 		{provider.RuleRepeated, `[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"},{"type":"tool_result","tool_use_id":"a"}]}]`},

@@ -95,6 +95,10 @@ func (c *checker) block(t *wire.Turn, at string, raw json.RawMessage, words bool
 		return words
 	case kind == "text":
 		c.text(at, o)
+	case t.Model && (kind == "image" || kind == "document"):
+		c.Break(provider.RuleRole, at, "only the user sends %ss", kind)
+	case !t.Model && (kind == "thinking" || kind == "redacted_thinking"):
+		c.Break(provider.RuleRole, at, "only the assistant thinks")
 	case kind == "image" || kind == "document":
 		c.source(at, o)
 	case kind == "thinking" && o.Str("signature") == "":

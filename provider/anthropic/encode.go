@@ -46,6 +46,7 @@ type encoder struct {
 	ids   wire.UniqueIDs
 	own   bool   // the message at hand came from this format
 	maker string // the provider whose model made the message at hand
+	model bool   // the message at hand is the model's
 
 	verbatim bool
 }
@@ -101,7 +102,7 @@ func (e *encoder) messages(list []wire.Message) (*wire.Runs, error) {
 // message writes the messages that are one, or returns nil if nothing is left.
 func (e *encoder) message(parts []wire.Message) (wire.Object, error) {
 	role := session.RoleUser
-	if parts[0].Role == session.RoleAssistant {
+	if e.model = parts[0].Role == session.RoleAssistant; e.model {
 		role = session.RoleAssistant
 	}
 	var r wire.Residue
@@ -153,6 +154,14 @@ func (e *encoder) block(c *session.Content) ([]json.RawMessage, error) {
 	r, own := wire.ResidueOf(c.Extra, wire.Anthropic)
 	if c.Text != nil && wire.IsBlank(c.Text.Content) && (!e.verbatim || !own && !e.own) {
 		return nil, nil // refused, and says nothing
+	}
+	if !e.verbatim && e.model && (c.Image != nil || c.File != nil) { // refused
+		e.notes.Add("%s in a model's message is left out", wire.Describe(c))
+		return nil, nil
+	}
+	if !e.verbatim && !e.model && c.Thinking != nil { // refused
+		e.notes.Add("thinking that is not a model's is left out")
+		return nil, nil
 	}
 	if c.Thinking != nil && !e.ownThinking(c, own) {
 		e.notes.Add("thinking of another provider is left out")
@@ -264,8 +273,8 @@ func (e *encoder) toolResult(t *session.ToolResultContent, r *wire.Residue) (wir
 	o.SetStr("type", "tool_result")
 	o.SetStr("tool_use_id", e.ids.Result(t.ToolUseID, maxID))
 	switch {
-	case !e.verbatim && len(t.Parts) == 0 && t.Content == "":
-		// An empty text is left out, as anywhere: clients and gateways that make a
+	case !e.verbatim && len(t.Parts) == 0 && wire.IsBlank(t.Content):
+		// A text that says nothing is left out, as anywhere: clients and gateways that make a
 		// block of it are refused.
 	case len(t.Parts) == 0 && r.Form != formParts:
 		o.SetStr("content", t.Content)

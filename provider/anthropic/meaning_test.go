@@ -129,13 +129,14 @@ func TestSourceElsewhere(t *testing.T) {
 
 // TestEmptyResult: a tool that says nothing has a result without content.
 func TestEmptyResult(t *testing.T) {
-	entries := []session.Entry{
-		{Message: &session.MessageEntry{Role: "assistant", Content: []session.Content{session.ToolUseJSON("c", "f", []byte(`{}`))}}},
-		{Message: &session.MessageEntry{Role: "tool", Content: []session.Content{session.ToolResult("c", "", true)}}},
-	}
-	m, err := anthropic.Encode(entries)
-	if err != nil || !strings.Contains(string(m.Request(nil)), `{"type":"tool_result","tool_use_id":"c","is_error":true}`) {
-		t.Errorf("%s, %v", m.Request(nil), err)
+	for _, text := range []string{"", " \n"} {
+		m, err := anthropic.Encode([]session.Entry{
+			{Message: &session.MessageEntry{Role: "assistant", Content: []session.Content{session.ToolUseJSON("c", "f", []byte(`{}`))}}},
+			{Message: &session.MessageEntry{Role: "tool", Content: []session.Content{session.ToolResult("c", text, true)}}},
+		})
+		if err != nil || !strings.Contains(string(m.Request(nil)), `{"type":"tool_result","tool_use_id":"c","is_error":true}`) {
+			t.Errorf("%s, %v", m.Request(nil), err)
+		}
 	}
 }
 
