@@ -21,12 +21,12 @@ import (
 
 type chatFlags struct {
 	request      coppice.ChatRequest
+	toolbox      coppice.ToolboxRequest
 	system       string
 	images       []string
 	fresh, print bool
-	allow, deny  []string
 	servers      []string
-	tools        string
+	tools        []string
 }
 
 func chatCommand(a *app) *cobra.Command {
@@ -62,10 +62,10 @@ func chatCommand(a *app) *cobra.Command {
 	flags.StringSliceVar(&f.request.Context, "context", nil, "`files` that the model should know")
 	flags.StringSliceVar(&f.images, "image", nil, "image `files` to send with the first message")
 	flags.StringArrayVar(&f.servers, "mcp", nil, "the `command` of a server whose tools the model gets")
-	flags.StringVar(&f.tools, "tools", "", "give the model tools: all, or a `list`")
-	flags.Lookup("tools").NoOptDefVal = "all"
-	flags.StringArrayVar(&f.allow, "allow", nil, "calls that need no approval: read, bash(go test *)")
-	flags.StringArrayVar(&f.deny, "deny", nil, "calls that are refused, written like `rule`s to allow")
+	flags.StringSliceVar(&f.tools, "tools", nil, "give the model tools: all, or a `list`")
+	flags.Lookup("tools").NoOptDefVal = coppice.AllTools
+	flags.StringArrayVar(&f.toolbox.Allow, "allow", nil, "calls that need no approval: read, bash(go test *)")
+	flags.StringArrayVar(&f.toolbox.Deny, "deny", nil, "calls that are refused, written like `rule`s to allow")
 	flags.BoolVar(&f.print, "print", false, "send one message, print the answer, and end")
 	cmd.MarkFlagsMutuallyExclusive("new", "restore")
 	return a.withJSON(a.withRedact(cmd))
@@ -121,8 +121,11 @@ func (a *app) chatText(args []string, isTyped bool) (string, error) {
 
 // chatOnce sends one message and prints the answer.
 func (a *app) chatOnce(ctx context.Context, h *coppice.Home, text string, f *chatFlags) error {
+	if _, err := f.equip(h); err != nil {
+		return err
+	}
 	f.request.Approve = func(_ context.Context, call agent.Call) (agent.Decision, error) {
-		a.say("refused a call of %s, which nobody can approve here; an --allow rule lets it run", call.Name)
+		a.say("refused a call of %s, which nobody can approve here; a rule given with --allow lets it run", call.Name)
 		return agent.Deny, nil
 	}
 	c, err := h.Chat(ctx, f.request)
@@ -130,6 +133,15 @@ func (a *app) chatOnce(ctx context.Context, h *coppice.Home, text string, f *cha
 		return err
 	}
 	return errors.Join(a.converse(ctx, c, text, f.images), c.Close())
+}
+
+// equip gives the model the tools that were asked for.
+func (f *chatFlags) equip(h *coppice.Home) (*coppice.Toolbox, error) {
+	box, err := h.Toolbox(f.toolbox)
+	if err == nil && len(f.tools) > 0 {
+		f.request.Tools, err = box.Tools(f.tools...)
+	}
+	return box, err
 }
 
 func (a *app) converse(ctx context.Context, c *coppice.Chat, text string, images []string) error {
@@ -195,8 +207,12 @@ func (a *app) chatOnTerminal(ctx context.Context, keys *os.File, prompt string, 
 	if err != nil {
 		return err
 	}
+	box, err := f.equip(h)
+	if err != nil {
+		return errors.Join(err, h.Close())
+	}
 	err = chatui.Run(ctx, chatui.Options{
-		Home: h, Request: f.request, Prompt: prompt, Images: f.images,
+		Home: h, Request: f.request, Prompt: prompt, Images: f.images, Toolbox: box,
 		Keys: keys, Screen: s, Color: a.color, Resized: t.Resized(), Suspend: t.Suspend, Explain: explain,
 	})
 	return errors.Join(err, h.Close())

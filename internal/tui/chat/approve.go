@@ -12,7 +12,7 @@ import (
 
 // approve is asked by the agent, in a goroutine of its own, and waits for the person.
 func (u *ui) approve(ctx context.Context, call agent.Call) (agent.Decision, error) {
-	if u.o.Toolbox != nil && u.o.Toolbox.Allows(call) {
+	if u.o.Toolbox.Allows(call) {
 		return agent.Allow, nil
 	}
 	q := &question{call: call, ctx: ctx, answer: make(chan agent.Decision, 1)}
@@ -113,10 +113,6 @@ func (u *ui) decide(d agent.Decision, words string) {
 
 // always allows a call, and for the rest of the chat those like it.
 func (u *ui) always(q *question) {
-	if u.o.Toolbox == nil {
-		u.decide(agent.Allow, "allowed")
-		return
-	}
 	rule := u.o.Toolbox.RuleFor(q.call)
 	if rule == "" {
 		u.decide(agent.Allow, "allowed, this time: no rule covers it")

@@ -28,8 +28,8 @@ type Options struct {
 	// Prompt and Images are said first, if there are any.
 	Prompt string
 	Images []string
-	// Toolbox gives the model tools. Default: there are none.
-	Toolbox Toolbox
+	// Toolbox has the tools that the model may be given, and the rules for them.
+	Toolbox *coppice.Toolbox
 
 	// Keys is the terminal that is typed on, in raw mode.
 	Keys   io.Reader
@@ -41,20 +41,6 @@ type Options struct {
 	Suspend func()
 	// Explain words an error, and a hint if there is one.
 	Explain func(error) (text, hint string)
-}
-
-// Toolbox are the tools that a chat may use, and the rules for them.
-type Toolbox interface {
-	// Tools returns the tools of a list such as "read,bash"; "all" is all of them.
-	Tools(list string) ([]agent.Tool, error)
-	// Allows reports whether a rule lets a call run without asking.
-	Allows(call agent.Call) bool
-	// Allow adds a rule.
-	Allow(rule string) error
-	// RuleFor returns the rule that allows calls like this one.
-	RuleFor(call agent.Call) string
-	// Rules returns the rules in force.
-	Rules() []string
 }
 
 // ui is a chat on a terminal.

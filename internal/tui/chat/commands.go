@@ -384,10 +384,8 @@ func (u *ui) cmdTools(_ context.Context, list string) error {
 		if err := u.chat.SetTools(); err != nil {
 			return err
 		}
-	case u.o.Toolbox == nil:
-		return errors.New("there are no tools here")
 	default:
-		tools, err := u.o.Toolbox.Tools(list)
+		tools, err := u.o.Toolbox.Tools(strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })...)
 		if err != nil {
 			return err
 		}
@@ -408,15 +406,12 @@ func (u *ui) cmdTools(_ context.Context, list string) error {
 
 func (u *ui) cmdApprove(ctx context.Context, rule string) error {
 	if rule != "" {
-		if u.o.Toolbox == nil {
-			return errors.New("there are no tools here")
-		}
 		if err := u.o.Toolbox.Allow(rule); err != nil {
 			return err
 		}
 	}
-	if u.o.Toolbox != nil && len(u.o.Toolbox.Rules()) > 0 {
-		u.note("  allowed without asking: " + strings.Join(u.o.Toolbox.Rules(), ", "))
+	if rules := u.o.Toolbox.Rules(); len(rules) > 0 {
+		u.note("  allowed without asking: " + strings.Join(rules, ", "))
 	}
 	if rule != "" {
 		return nil
