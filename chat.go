@@ -3,6 +3,7 @@ package coppice
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -138,6 +139,9 @@ func (c *Chat) loadFiles(files []string) error {
 // withFile calls f with a loader and the name of a file in its directory: the present one
 // or, for a file that is not below it, the root of the file system.
 func withFile(name string, f func(l *conversation.Loader, local string) error) error {
+	if _, err := os.Stat(name); err != nil {
+		return fmt.Errorf("context file: %w", err)
+	}
 	dir, err := os.Getwd()
 	if err != nil {
 		return err

@@ -318,10 +318,13 @@ func (u *ui) cmdContext(ctx context.Context, argument string) error {
 	if err != nil {
 		return err
 	}
-	s := u.style()
+	s, wide := u.style(), 0
+	for i := range now.Entries {
+		wide = max(wide, ansi.StringWidth(now.Short.Shown(now.Entries[i].ID)))
+	}
 	for i := range now.Entries {
 		e := &now.Entries[i]
-		before := "  " + s.Paint(terminal.Dim, terminal.Pad(now.Short.Shown(e.ID), 10)) + "  "
+		before := "  " + s.Paint(terminal.Dim, terminal.Pad(now.Short.Shown(e.ID), wide)) + "  "
 		u.print(s.Row(e, before, s.Paint(terminal.Dim, fmt.Sprintf("%7s  ", render.Thousands(now.Costs[i].Tokens))), now.Short.Shown))
 	}
 	u.note("  " + render.Counted(len(now.Entries), "entry", "entries") + " · " + render.Counted(now.Measured.Tokens, "token", "tokens") +

@@ -104,11 +104,11 @@ func (u *ui) turn(ctx context.Context, a *agent.Session, run func(ctx context.Co
 	j.after = func(err error) {
 		switch {
 		case errors.Is(err, errStopped), errors.Is(err, context.Canceled):
-			u.print("", u.paint(terminal.Yellow, "  ■ stopped; what arrived is kept")+u.paint(terminal.Dim, "  /retry asks again"))
+			u.print("", u.paint(terminal.Yellow, "  ■ stopped; what arrived is kept")+u.paint(terminal.Dim, "  "+u.wayOn()))
 		case err != nil:
 			u.print("")
 			u.fail(err)
-			u.note("    /retry asks again")
+			u.note("    " + u.wayOn())
 		case j.out == nil:
 		case j.out.Stop == agent.StopApproval:
 			u.note("  ■ calls wait for approval; /approve decides about them")
@@ -120,6 +120,14 @@ func (u *ui) turn(ctx context.Context, a *agent.Session, run func(ctx context.Co
 			u.note("  there is nothing to go on with")
 		}
 	}
+}
+
+// wayOn says what to do after a turn that did not come to its end.
+func (u *ui) wayOn() string {
+	if _, unanswered, err := u.chat.Unfinished(); err == nil && unanswered {
+		return "/resume goes on"
+	}
+	return "/retry asks again"
 }
 
 // status prints where the chat stands.

@@ -3,113 +3,27 @@ package screen_test
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/charmbracelet/x/ansi"
 	"pgregory.net/rapid"
 
 	"github.com/coppice-dev/coppice/internal/tui/screen"
+	"github.com/coppice-dev/coppice/internal/tui/screentest"
 	"github.com/coppice-dev/coppice/render/plain"
 )
 
-// glass is a small terminal: it understands what Screen writes, keeps what scrolls out
-// of its top, and fails on anything else.
-type glass struct {
-	t             interface{ Fatalf(string, ...any) }
-	columns, rows int
-	lines         []string // scrollback and screen
-	row, column   int      // of the cursor, in lines
-	styles        int
-}
-
-var control = regexp.MustCompile(`^\x1b\[(\??)([0-9;]*)([A-Za-z])`)
-
-func (g *glass) Write(b []byte) (int, error) {
-	for text := string(b); text != ""; {
-		switch {
-		case text[0] == '\r':
-			g.column = 0
-			text = text[1:]
-		case text[0] == '\n':
-			g.down()
-			text = text[1:]
-		case text[0] == '\x1b':
-			m := control.FindStringSubmatch(text)
-			if m == nil {
-				g.t.Fatalf("a control sequence that nobody wrote: %.20q", text)
-			}
-			g.control(m[3], m[2])
-			text = text[len(m[0]):]
-		default:
-			n := strings.IndexAny(text, "\r\n\x1b")
-			if n < 0 {
-				n = len(text)
-			}
-			g.write(text[:n])
-			text = text[n:]
-		}
-	}
-	return len(b), nil
-}
-
-func (g *glass) top() int { return max(0, len(g.lines)-g.rows) }
-
-func (g *glass) down() {
-	if g.row++; g.row >= len(g.lines) {
-		g.lines = append(g.lines, "")
-	}
-}
-
-func (g *glass) control(verb, args string) {
-	n, err := strconv.Atoi(args)
-	if err != nil {
-		n = 1
-	}
-	switch verb {
-	case "A":
-		g.row = max(g.row-n, g.top())
-	case "B":
-		g.row = min(g.row+n, len(g.lines)-1)
-	case "C":
-		g.column += n
-	case "K":
-		g.lines[g.row] = ansi.Truncate(g.lines[g.row], g.column, "")
-	case "J":
-		g.lines[g.row] = ansi.Truncate(g.lines[g.row], g.column, "")
-		g.lines = g.lines[:g.row+1]
-	case "m":
-		g.styles++
-	case "h", "l", "H":
-	default:
-		g.t.Fatalf("unknown control %q", verb)
-	}
-}
-
-func (g *glass) write(text string) {
-	line := g.lines[g.row]
-	line += strings.Repeat(" ", max(0, g.column-ansi.StringWidth(line)))
-	end := g.column + ansi.StringWidth(text)
-	if end > g.columns {
-		g.t.Fatalf("%q does not fit", text)
-	}
-	g.lines[g.row] = ansi.Truncate(line, g.column, "") + text + ansi.TruncateLeft(line, end, "")
-	g.column = end
-}
-
-func newGlass(t interface{ Fatalf(string, ...any) }, columns, rows int) (*glass, *screen.Screen) {
-	g := &glass{t: t, columns: columns, rows: rows, lines: []string{""}}
-	return g, screen.New(g, func() (int, int) { return g.columns, g.rows })
+func open(columns, rows int) (*screentest.Terminal, *screen.Screen) {
+	t := screentest.New(columns, rows)
+	return t, screen.New(t, t.Size)
 }
 
 // Whatever is finished stays, in order; below it are the live rows, with the cursor where
 // it should be.
 func TestFinishedRowsStayAndLiveRowsAreReplaced(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g, s := newGlass(t, 20, 8)
+		term, s := open(20, 8)
 		var finished []string
 		row := rapid.StringMatching(`[a-c日]{0,9}`)
 		for range rapid.IntRange(1, 12).Draw(t, "updates") {
@@ -119,19 +33,23 @@ func TestFinishedRowsStayAndLiveRowsAreReplaced(t *testing.T) {
 			s.Update(done, live, screen.Cursor{Row: at, Column: 2})
 			finished = append(finished, done...)
 			want := strings.TrimRight(strings.Join(slices.Concat(finished, live), "\n"), "\n")
-			if got := strings.TrimRight(strings.Join(g.lines, "\n"), "\n"); got != want {
+			if got := term.String(); got != want {
 				t.Fatalf("the terminal has\n%s\nwant\n%s", got, want)
 			}
-			if wantRow := len(finished) + at; g.row != wantRow || len(live) > 0 && g.column != 2 {
-				t.Fatalf("the cursor is at %d,%d, want row %d", g.row, g.column, wantRow)
+			gotRow, gotColumn := term.Cursor()
+			if wantRow := len(finished) + at; gotRow != wantRow || len(live) > 0 && gotColumn != 2 {
+				t.Fatalf("the cursor is at %d,%d, want row %d", gotRow, gotColumn, wantRow)
 			}
+		}
+		if faults := term.Faults(); len(faults) > 0 {
+			t.Fatalf("%q", faults)
 		}
 	})
 }
 
 // A text that grows beyond the screen, row by row, loses no row.
 func TestLiveRowsMayOutgrowTheScreen(t *testing.T) {
-	g, s := newGlass(t, 20, 5)
+	term, s := open(20, 5)
 	var rows []string
 	for i := range 30 {
 		rows = append(rows, fmt.Sprint("row ", i))
@@ -139,9 +57,8 @@ func TestLiveRowsMayOutgrowTheScreen(t *testing.T) {
 	}
 	s.Update(rows, nil, screen.Cursor{})
 	s.Print("done")
-	want := append(slices.Clone(rows), "done", "")
-	if strings.Join(g.lines, "\n") != strings.Join(want, "\n") {
-		t.Errorf("the terminal has %q", g.lines)
+	if got, want := term.String(), strings.Join(append(rows, "done"), "\n"); got != want {
+		t.Errorf("the terminal has %q", got)
 	}
 }
 
@@ -161,17 +78,15 @@ func TestNothingInARowActsOnTheTerminal(t *testing.T) {
 }
 
 func TestPrintKeepsThePromptBelow(t *testing.T) {
-	g, s := newGlass(t, 30, 6)
+	term, s := open(30, 6)
 	s.Update(nil, []string{"> hello"}, screen.Cursor{Column: 4})
 	s.Print("news")
-	if got := strings.Join(g.lines, "|"); got != "news|> hello" {
+	if got := term.String(); got != "news\n> hello" {
 		t.Errorf("the terminal has %q", got)
 	}
-	g.columns = 5 // the terminal became narrower, and wrapped the row
-	g.lines = []string{"news", "> hel", "lo"}
-	g.row, g.column = 1, 4
+	term.Resize(5)
 	s.Update(nil, []string{"> he", "  llo"}, screen.Cursor{Row: 1, Column: 5})
-	if got := strings.Join(g.lines, "|"); got != "news|> he|  llo" {
+	if got := term.String(); got != "news\n> he\n  llo" {
 		t.Errorf("after a resize the terminal has %q", got)
 	}
 }

@@ -1,0 +1,295 @@
+package chat_test
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/internal/tui/chat"
+	"github.com/coppice-dev/coppice/internal/tui/screen"
+	"github.com/coppice-dev/coppice/internal/tui/screentest"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// person sits at a terminal and chats.
+type person struct {
+	t    *testing.T
+	home *coppice.Home
+	term *screentest.Terminal
+	keys *io.PipeWriter
+	done chan error
+}
+
+func openHome(t *testing.T) *coppice.Home {
+	t.Helper()
+	settings, err := coppice.LoadSettings(func(string) string { return "" }, coppice.Setting{Key: coppice.SettingSync, Value: "never"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, err := coppice.Open(t.Context(), filepath.Join(t.TempDir(), "sessions"), &coppice.Options{Settings: settings, Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = home.Close() })
+	return home
+}
+
+// sit starts a chat. Tools work in a directory of their own.
+func sit(t *testing.T, home *coppice.Home, change func(o *chat.Options)) *person {
+	t.Helper()
+	read, write := io.Pipe()
+	p := &person{t: t, home: home, term: screentest.New(80, 24), keys: write, done: make(chan error, 1)}
+	box, err := home.Toolbox(coppice.ToolboxRequest{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := chat.Options{
+		Home: home, Toolbox: box, Keys: read, Screen: screen.New(p.term, p.term.Size), Color: true,
+		Explain: func(err error) (string, string) { return err.Error(), "" },
+	}
+	if change != nil {
+		change(&o)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	go func() { p.done <- chat.Run(ctx, o) }()
+	t.Cleanup(func() {
+		cancel()
+		_ = write.Close()
+		for _, fault := range p.term.Faults() {
+			t.Errorf("the terminal got %s", fault)
+		}
+	})
+	return p
+}
+
+// restored starts a chat that goes on with a conversation.
+func restored(t *testing.T, home *coppice.Home, id string) *person {
+	return sit(t, home, func(o *chat.Options) { o.Request.Session = id })
+}
+
+const (
+	enter  = "\r"
+	ctrlC  = "\x03"
+	ctrlD  = "\x04"
+	up     = "\x1b[A"
+	altRet = "\x1b\r"
+)
+
+// types types text.
+func (p *person) types(text ...string) {
+	p.t.Helper()
+	for _, s := range text {
+		if _, err := p.keys.Write([]byte(s)); err != nil {
+			p.t.Fatalf("typing %q: %v\n%s", s, err, p.term)
+		}
+	}
+}
+
+// sees waits until the terminal shows all of some texts.
+func (p *person) sees(texts ...string) {
+	p.t.Helper()
+	for _, text := range texts {
+		if !p.term.Wait(func(all string) bool { return strings.Contains(all, text) }) {
+			p.t.Fatalf("%q is not on the terminal:\n%s", text, p.term)
+		}
+	}
+}
+
+func (p *person) doesNotSee(text string) {
+	p.t.Helper()
+	if strings.Contains(p.term.String(), text) {
+		p.t.Errorf("%q is on the terminal:\n%s", text, p.term)
+	}
+}
+
+// says sends a message and waits for the whole answer.
+func (p *person) says(text string) {
+	p.t.Helper()
+	before := strings.Count(p.term.String(), statusMark)
+	p.types(text, enter)
+	if !p.term.Wait(func(all string) bool { return strings.Count(all, statusMark) > before }) {
+		p.t.Fatalf("%q was not answered:\n%s", text, p.term)
+	}
+}
+
+// statusMark is a part of the line after each answer.
+const statusMark = "offline/parrot · "
+
+// leaves waits for the end of the chat.
+func (p *person) leaves(keys ...string) {
+	p.t.Helper()
+	p.types(keys...)
+	select {
+	case err := <-p.done:
+		if err != nil {
+			p.t.Fatalf("the chat ended with %v", err)
+		}
+	case <-time.After(time.Minute):
+		p.t.Fatalf("the chat does not end:\n%s", p.term)
+	}
+}
+
+// sessions lists what the home has.
+func (p *person) sessions() []coppice.SessionInfo {
+	p.t.Helper()
+	list, err := p.home.Sessions.List(p.t.Context(), coppice.ListRequest{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return list.Sessions
+}
+
+// last opens the conversation that was active last.
+func (p *person) last() *coppice.Conversation {
+	p.t.Helper()
+	c, err := p.home.Sessions.Open(p.t.Context(), coppice.OpenRequest{Session: coppice.LastSession})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestAnAnswerIsDrawnAndTheSessionIsCreatedWithTheFirstMessage(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), nil)
+	p.sees("offline/parrot", "built in", "›")
+	if n := len(p.sessions()); n != 0 {
+		t.Errorf("there are %d sessions before anything was said", n)
+	}
+	p.says("say # A title" + altRet + "say Some **bold** words." + altRet + "think about it")
+	p.sees("› say # A title\n  say Some **bold** words.\n  think about it\n\n  ┊ about it\n\n  A title\n  Some bold words.\n\n  ")
+	p.sees(" of 32,768 tokens")
+	if got := p.sessions(); len(got) != 1 || got[0].Messages != 2 {
+		t.Errorf("the sessions are %+v", got)
+	}
+	p.leaves(ctrlD)
+}
+
+func TestARestoredConversationIsShownAndGoesOn(t *testing.T) {
+	t.Parallel()
+	home := openHome(t)
+	p := sit(t, home, nil)
+	p.says("first things first")
+	p.leaves("/exit", enter)
+	p = restored(t, home, coppice.LastSession)
+	p.sees("Restored session with 2 messages", "You said: first things first")
+	p.types(up)
+	p.sees("› first things first")
+	p.says(" again")
+	p.sees("You said: first things first again")
+	p.leaves(ctrlC, ctrlC)
+	if got := p.sessions(); len(got) != 1 || got[0].Messages != 4 {
+		t.Errorf("the sessions are %+v", got)
+	}
+}
+
+func TestWhatIsPastedIsOneMessage(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), nil)
+	p.types("\x1b[200~say one\r\nsay two\rsay \x1b]0;x\x07three\x1b[201~")
+	p.sees("› say one\n  say two\n  say �]0;x�three")
+	p.says("")
+	p.sees("  one\n  two\n  �]0;x�three")
+	p.leaves(ctrlD)
+	c := p.last()
+	ids, err := c.MessageIDs()
+	if err != nil || len(ids) != 2 {
+		t.Fatalf("the messages are %q, %v", ids, err)
+	}
+	e, err := c.Entry(ids[0])
+	if err != nil || session.TextOf(e.Message.Content) != "say one\nsay two\nsay \x1b]0;x\x07three" {
+		t.Errorf("the message is %q, %v", session.TextOf(e.Message.Content), err)
+	}
+}
+
+func TestCtrlCEmptiesThePromptFirst(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), nil)
+	p.types("nothing of this")
+	p.sees("› nothing of this")
+	p.types(ctrlC)
+	if !p.term.Wait(func(all string) bool { return !strings.Contains(all, "nothing of this") }) {
+		t.Fatalf("the prompt is not empty:\n%s", p.term)
+	}
+	p.types(ctrlC)
+	p.sees("Ctrl-C again leaves")
+	p.types("x", "\x7f", ctrlC) // something else was typed in between
+	p.sees("Ctrl-C again leaves")
+	p.leaves(ctrlC)
+}
+
+func TestWhatIsTypedAheadIsSentAfterwards(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), func(o *chat.Options) { o.Prompt = "say zero" })
+	p.types("say one\rsay two\r/label here\r/exit\r")
+	p.leaves()
+	p.sees("› say zero\n\n  zero", "› say one\n\n  one", "› say two\n\n  two", "is called here now")
+}
+
+func TestCallsAreApprovedOneByOne(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := sit(t, openHome(t), func(o *chat.Options) {
+		box, err := o.Home.Toolbox(coppice.ToolboxRequest{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Toolbox = box
+		if o.Request.Tools, err = box.Tools(coppice.AllTools); err != nil {
+			t.Fatal(err)
+		}
+	})
+	write := func(name string) string { return `call write {"path":"` + name + `","content":"green\npeas\n"}` }
+	p.types(write("a.txt"), enter)
+	p.sees("→ write a.txt +2", "│ +peas", "run it?")
+	p.types("perhaps", enter)
+	p.sees("y runs it")
+	p.types("n", enter)
+	p.sees("refused", "write failed")
+	p.types(write("b.txt"), enter)
+	p.sees("→ write b.txt", "run it?")
+	p.types("y", enter)
+	p.sees("write answered")
+	p.types(write("c.txt"), enter)
+	p.sees("→ write c.txt", "run it?")
+	p.types("a", enter)
+	p.sees("write(c.txt)")
+	p.says(write("c.txt")) // not asked again
+	p.types(`call bash {"command":"echo one\necho two"}`, enter)
+	p.sees("│ echo two", "run it?")
+	p.types(ctrlC)
+	p.sees("stopped")
+	p.sees("/resume goes on")
+	p.types("/approve", enter)
+	p.sees("allowed without asking: write(c.txt)", "run it?")
+	p.types("y", enter)
+	p.sees("bash answered: one")
+	p.leaves(ctrlD)
+	for name, want := range map[string]bool{"a.txt": false, "b.txt": true, "c.txt": true} {
+		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What a model says and what a tool prints cannot act on the terminal: sit checks the
+// faults at the end.
+func TestHostileTextStaysText(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), func(o *chat.Options) { o.Request.Tools, _ = o.Toolbox.Tools("bash", "read") })
+	evil := "\x1b]0;pwned\x07\x1b[2J\u202e\u009b31m"
+	p.says("\x1b[200~say # " + evil + "\nsay ```go\nsay func " + evil + "\nsay ```\nthink " + evil + "\x1b[201~")
+	p.types(`call bash {"command":"printf '\\033]0;pwned\\007\\n'"}`, enter)
+	p.sees("run it?")
+	p.types("y", enter)
+	p.sees("bash answered")
+	p.types("/label x\x1b[200~"+evil+"\x1b[201~", enter, "/tree", enter, "/context", enter, "/search pwned", enter, "/"+"\x1b[200~"+evil+"\x1b[201~", enter)
+	p.sees("there is no command")
+	p.leaves(ctrlD)
+}

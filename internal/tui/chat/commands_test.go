@@ -1,0 +1,213 @@
+package chat_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/internal/tui/chat"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// runs types a command and waits for what it shows.
+func (p *person) runs(command string, want ...string) {
+	p.t.Helper()
+	p.types(command, enter)
+	p.sees(want...)
+}
+
+func TestHelpListsEveryCommand(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), nil)
+	p.runs("/help", "Ctrl-D leaves")
+	for name := range strings.FieldsSeq("new list load tree branch fork label compact undo context model thinking export search image tools approve help exit retry resume") {
+		p.sees("  /" + name + " ")
+	}
+	p.runs("/ex", "there is no command /ex") // two commands begin so
+	p.leaves("/quit", enter)
+}
+
+func TestCommandsNeedAConversation(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), nil)
+	for i, name := range strings.Fields("tree fork retry resume compact undo context export:x.md label:x branch:x") {
+		p.types("/"+strings.Replace(name, ":", " ", 1), enter)
+		if !p.term.Wait(func(all string) bool { return strings.Count(all, "nothing was said yet") > i }) {
+			t.Fatalf("/%s:\n%s", name, p.term)
+		}
+	}
+	for i, name := range strings.Fields("load branch label image search export") {
+		p.types("/"+name, enter)
+		if !p.term.Wait(func(all string) bool { return strings.Count(all, "usage: /") > i }) {
+			t.Fatalf("/%s:\n%s", name, p.term)
+		}
+	}
+	p.runs("/approve", "no call waits")
+	p.leaves(ctrlD)
+}
+
+func TestNewListAndLoad(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), nil)
+	p.says("about peas")
+	p.runs("/new Beans", "a new conversation")
+	p.says("about beans")
+	p.runs("/list", "about peas", "◉ ", "Beans")
+	p.runs("/list many", "usage: /list")
+	p.runs("/load about peas", "Restored session with 2 messages")
+	p.says("more about peas")
+	p.runs("/load nowhere", "does not exist")
+	p.says("still about peas")
+	p.leaves(ctrlD)
+	got := map[string]int{}
+	for _, s := range p.sessions() {
+		got[s.Title] = s.Messages
+	}
+	if got["about peas"] != 6 || got["Beans"] != 2 {
+		t.Errorf("the sessions are %v", got)
+	}
+}
+
+func TestBranchTreeLabelForkAndRetry(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), nil)
+	p.says("say one")
+	p.runs("/label start", "is called start now")
+	p.says("say two")
+	p.says("/branch start")
+	p.sees("the next message follows", "/branch ")
+	p.says("say three")
+	p.sees("branch 2 of 2")
+	p.runs("/tree", "[start]", "← leaf", "├─○")
+	p.says("/branch start summary")
+	p.says("/branch nowhere")
+	p.sees("nowhere")
+	p.says("say four")
+	p.says("/retry")
+	p.runs("/fork", "this is the copy", "goes back")
+	p.says("say five")
+	p.leaves(ctrlD)
+	if n := len(p.sessions()); n != 2 {
+		t.Errorf("there are %d sessions, want the original and the copy", n)
+	}
+}
+
+func TestCompactAndUndo(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), nil)
+	for range 3 {
+		p.says("repeat 1500 a few beans")
+	}
+	p.says("/compact what grows")
+	p.sees("── compacted from")
+	p.says("/undo")
+	p.sees("taken back")
+	p.types("/undo", enter)
+	p.sees("✗")
+	p.leaves(ctrlD)
+}
+
+func TestContextModelThinkingImageAndExport(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	p := sit(t, openHome(t), nil)
+	p.runs("/context "+file("notes.md", "Peas are green."), "1 file will be sent")
+	p.runs("/context "+filepath.Join(dir, "none.md"), "none.md")
+	p.runs("/image "+file("dot.gif", "GIF89a"), "goes with the next message")
+	p.runs("/image "+file("text.gif", "text"), "looks like text")
+	p.says("say yes")
+	p.runs("/context", "<context source=", "[image/gif 6 B] say yes", "3 entries · ")
+	p.runs("/model", "a window of 32,768 tokens")
+	p.runs("/model nobody/nothing", "✗")
+	p.runs("/thinking", "the provider's default")
+	p.runs("/thinking high", "thinking: high")
+	p.runs("/thinking hard", "✗")
+	p.says("say again")
+	out := filepath.Join(dir, "out.md")
+	p.runs("/export "+out, "wrote")
+	p.runs("/export "+out, "left alone")
+	p.runs("/search beans", "nothing found")
+	p.runs("/search yes", "/load ID")
+	p.leaves(ctrlD)
+	text, err := os.ReadFile(out)
+	if err != nil || !strings.Contains(string(text), "say again") {
+		t.Errorf("the export is %q, %v", text, err)
+	}
+	c := p.last()
+	now, err := c.Context(session.ContextOptions{})
+	if err != nil || now.ThinkingLevel != "high" {
+		t.Errorf("the thinking level is %q, %v", now.ThinkingLevel, err)
+	}
+}
+
+func TestToolsAndApprove(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), nil)
+	p.runs("/tools", "the model has no tools")
+	p.says(`call read {"path":"x"}`)
+	p.sees("I have no tool read")
+	p.runs("/tools read,bash", "  read", "  bash")
+	p.doesNotSee("  write ")
+	p.runs("/tools hammer", "hammer")
+	p.runs("/approve bash(echo *)", "allowed without asking: bash(echo *)")
+	p.runs("/approve bash(", "✗")
+	p.says(`call bash {"command":"echo hello"}`)
+	p.sees("bash answered: hello")
+	p.runs("/tools none", "none\n  the model has no tools")
+	p.leaves(ctrlD)
+}
+
+func TestResumeGoesOnWithWhatWasInterrupted(t *testing.T) {
+	t.Parallel()
+	home := openHome(t)
+	p := sit(t, home, func(o *chat.Options) { o.Request.Tools, _ = o.Toolbox.Tools("bash") })
+	p.types(`call bash {"command":"echo beans"}`, enter)
+	p.sees("run it?")
+	p.types("later", enter)
+	p.sees("/approve decides")
+	p.leaves(ctrlD)
+	p = sit(t, home, func(o *chat.Options) {
+		o.Request.Session = coppice.LastSession
+		o.Request.Tools, _ = o.Toolbox.Tools("bash")
+	})
+	p.sees("it waits for approval", "/resume goes on with 1 unfinished call")
+	p.types("/resume", enter)
+	p.sees("run it?")
+	p.types("yes", enter)
+	p.sees("bash answered: beans")
+	p.runs("/resume", "nothing to go on with")
+	p.leaves(ctrlD)
+}
+
+func TestAnUnansweredMessageIsAnsweredByResume(t *testing.T) {
+	t.Parallel()
+	home := openHome(t)
+	p := sit(t, home, nil)
+	p.says("fail unavailable")
+	p.sees("✗", "/resume goes on")
+	p.leaves(ctrlD)
+	p = restored(t, home, coppice.LastSession)
+	p.sees("was not answered")
+	p.leaves(ctrlD)
+}
+
+func TestTabCompletesCommands(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), nil)
+	p.types("/he\t")
+	p.sees("› /help")
+	p.types(ctrlC, "/t\t")
+	p.sees("/tree  /thinking  /tools")
+	p.types("h\t")
+	p.sees("› /thinking")
+	p.leaves(ctrlC, ctrlC, ctrlC)
+}
