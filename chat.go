@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/conversation"
@@ -42,37 +43,52 @@ type ChatRequest struct {
 // Chat is a conversation between a person and a model. Its methods are for one goroutine;
 // the agent's may be called by several.
 type Chat struct {
-	home  *Home
-	r     ChatRequest
-	model provider.Model
-	c     *Conversation // nil until there is a session
-	agent *agent.Session
+	home   *Home
+	r      ChatRequest
+	chosen *ChosenModel
+	c      *Conversation // nil until there is a session
+	agent  *agent.Session
 }
 
 // Chat begins a conversation with a model, or goes on with one. Nothing is written before
 // something is said. Close the chat after use.
 func (h *Home) Chat(ctx context.Context, r ChatRequest) (*Chat, error) {
-	model, err := h.chatModel(r.Provider, r.Model)
-	if err != nil {
-		return nil, err
-	}
-	chat := &Chat{home: h, r: r, model: model}
+	chat := &Chat{home: h, r: r}
+	var err error
 	if r.Session == "" {
-		return chat, nil
+		chat.chosen, err = h.settings.ModelFor(nil, r.choice())
+		return chat, err
 	}
 	if chat.c, err = h.openEnd(ctx, r.Session); err != nil {
 		return nil, err
 	}
-	if err := chat.begin(); err != nil {
+	if err := chat.restore(); err != nil {
 		return nil, errors.Join(err, chat.Close())
 	}
 	return chat, nil
 }
 
+func (r *ChatRequest) choice() ModelChoice {
+	return ModelChoice{Provider: r.Provider, Model: r.Model, Thinking: r.Thinking}
+}
+
+// restore finds the model with which the conversation goes on.
+func (c *Chat) restore() error {
+	now, err := c.c.Context(session.ContextOptions{Shared: true})
+	if err != nil {
+		return err
+	}
+	if c.chosen, err = c.home.settings.ModelFor(now, c.r.choice()); err != nil {
+		return err
+	}
+	return c.begin()
+}
+
 // begin puts an agent to work in the session.
 func (c *Chat) begin() (err error) {
 	c.agent, err = agent.New(c.c.Session, agent.Options{
-		Model: c.model, System: c.r.System, Thinking: c.r.Thinking, Tools: c.r.Tools, Approve: c.r.Approve,
+		Model: c.chosen.Model, Thinking: c.chosen.Thinking, MaxTokens: c.chosen.MaxTokens,
+		System: c.r.System, Tools: c.r.Tools, Approve: c.r.Approve,
 	})
 	return err
 }
@@ -195,21 +211,21 @@ func (c *Chat) Conversation() *Conversation { return c.c }
 // Request returns what the chat was begun with, as it is now.
 func (c *Chat) Request() ChatRequest { return c.r }
 
-// Model returns what is known about the model that answers.
-func (c *Chat) Model() provider.Info { return c.model.Info() }
+// Model returns the model that answers, and who chose it.
+func (c *Chat) Model() ChosenModel { return *c.chosen }
 
-// SetModel has another model answer from now on.
-func (c *Chat) SetModel(providerName, model string) error {
-	next, err := c.home.chatModel(providerName, model)
+// SetModel has another model answer from now on: a name, or provider/model.
+func (c *Chat) SetModel(name string) error {
+	next, err := c.home.settings.ModelFor(nil, ModelChoice{Model: name, Thinking: c.r.Thinking})
 	if err != nil {
 		return err
 	}
 	if c.agent != nil {
-		if err := c.agent.SetModel(next); err != nil {
+		if err := c.agent.SetModel(next.Model); err != nil {
 			return err
 		}
 	}
-	c.model, c.r.Provider, c.r.Model = next, providerName, model
+	c.chosen, c.r.Provider, c.r.Model = next, "", name
 	return nil
 }
 
@@ -218,7 +234,7 @@ func (c *Chat) SetThinking(level string) error {
 	if !slices.Contains(provider.ThinkingLevels, level) {
 		return &session.Error{
 			Op: "chat", Err: invalid("unknown thinking level %q", level),
-			Hint: "the levels are " + joined(provider.ThinkingLevels),
+			Hint: "the levels are " + strings.Join(provider.ThinkingLevels, ", "),
 		}
 	}
 	if c.agent != nil {
@@ -226,7 +242,7 @@ func (c *Chat) SetThinking(level string) error {
 			return err
 		}
 	}
-	c.r.Thinking = level
+	c.r.Thinking, c.chosen.Thinking = level, level
 	return nil
 }
 
@@ -290,19 +306,11 @@ func (c *Chat) Unfinished() (calls []agent.Pending, unanswered bool, err error) 
 	if c.agent == nil {
 		return nil, false, nil
 	}
-	if calls, err = c.agent.Pending(); err != nil || len(calls) > 0 {
-		return calls, len(calls) > 0, err
-	}
-	now, err := c.c.Context(session.ContextOptions{Shared: true})
-	if err != nil {
+	if calls, err = c.agent.Pending(); err != nil {
 		return nil, false, err
 	}
-	for i := len(now.Entries) - 1; i >= 0; i-- {
-		if m := now.Entries[i].Message; m != nil && m.Role != session.RoleSystem {
-			return nil, m.Role != session.RoleAssistant, nil
-		}
-	}
-	return nil, false, nil
+	unanswered, err = c.agent.Unfinished()
+	return calls, unanswered, err
 }
 
 // errNothingSaid means that a chat has no session yet.
@@ -323,8 +331,8 @@ type ChatStatus struct {
 // Status returns where the chat stands.
 func (c *Chat) Status(ctx context.Context) (s ChatStatus, err error) {
 	if c.c == nil {
-		info := c.model.Info()
-		s.Provider, s.Model, s.Window, s.Thinking, s.Title = info.Provider, info.Model, info.Window, c.r.Thinking, c.r.Title
+		info := c.chosen.Model.Info()
+		s.Provider, s.Model, s.Window, s.Thinking, s.Title = info.Provider, info.Model, info.Window, c.chosen.Thinking, c.r.Title
 		return s, nil
 	}
 	if s.Status, err = c.agent.Status(); err != nil {

@@ -17,6 +17,7 @@ import (
 	display "github.com/coppice-dev/coppice/internal/tui/screen"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 type chatFlags struct {
@@ -28,6 +29,9 @@ type chatFlags struct {
 	servers      []string
 	tools        []string
 }
+
+// maxInstructions is the greatest size of a file with instructions.
+const maxInstructions = 4 << 20
 
 func chatCommand(a *app) *cobra.Command {
 	var f chatFlags
@@ -83,7 +87,7 @@ func (a *app) runChat(ctx context.Context, args []string, f *chatFlags) error {
 	}
 	f.request.CWD, _ = os.Getwd() // without one, the session is about no directory
 	if f.system != "" {
-		text, err := os.ReadFile(f.system)
+		text, err := vfs.ReadFile(f.system, maxInstructions)
 		if err != nil {
 			return fmt.Errorf("instructions: %w", err)
 		}
@@ -149,7 +153,12 @@ func (a *app) converse(ctx context.Context, c *coppice.Chat, text string, images
 	if err != nil {
 		return hinted(err, "give the message as an argument, or on standard input")
 	}
-	isNew := c.Conversation() == nil
+	isNew, chosen := c.Conversation() == nil, c.Model()
+	if chosen.Unreached != "" {
+		info := chosen.Model.Info()
+		a.say("%s %s answered before, but the settings do not say how to reach it; %s answers now",
+			a.paint(yellow, "warning:"), chosen.Unreached, render.ModelName(info.Provider, info.Model))
+	}
 	worker, err := c.Start(ctx)
 	if err != nil {
 		return err

@@ -334,11 +334,11 @@ func (u *ui) cmdContext(ctx context.Context, argument string) error {
 
 func (u *ui) cmdModel(ctx context.Context, name string) error {
 	if name != "" {
-		if err := u.chat.SetModel("", name); err != nil {
+		if err := u.chat.SetModel(name); err != nil {
 			return err
 		}
 	}
-	m := u.chat.Model()
+	m := u.chat.Model().Model.Info()
 	text := "  " + render.ModelName(m.Provider, m.Model)
 	if m.Window > 0 {
 		text += " · a window of " + render.Thousands(m.Window) + " tokens"

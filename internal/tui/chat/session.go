@@ -19,12 +19,16 @@ const lastShown = 4
 
 // greet says who answers, and shows the conversation that is restored.
 func (u *ui) greet(ctx context.Context) {
-	m := u.chat.Model()
+	chosen := u.chat.Model()
+	m := chosen.Model.Info()
 	text := render.ModelName(m.Provider, m.Model)
 	if m.Provider == offline.Name {
 		text += ", built in: it repeats what it hears"
 	}
 	u.note("coppice chat · " + text + " · /help")
+	if chosen.Unreached != "" {
+		u.note(render.OneLine(chosen.Unreached, 0) + " answered before, but the settings do not say how to reach it")
+	}
 	u.print("")
 	if u.chat.Conversation() != nil {
 		u.restore(ctx)
