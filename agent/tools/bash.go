@@ -9,15 +9,14 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/agent/internal/process"
 	"github.com/coppice-dev/coppice/provider"
-	"github.com/coppice-dev/coppice/provider/client"
 )
 
 // grace is how long a command that was told to end may take to clean up, and how long
@@ -111,13 +110,12 @@ func (k *kit) execute(ctx context.Context, cmd *exec.Cmd, out io.Writer) error {
 	}
 	defer r.Close()
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = k.dir.path, k.Env, w, w
-	g := newGroup(cmd)
-	if err := cmd.Start(); err != nil {
-		w.Close()
+	g := process.NewGroup(cmd)
+	err = g.Start()
+	w.Close()
+	if err != nil {
 		return err
 	}
-	w.Close()
-	g.started()
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
@@ -128,16 +126,16 @@ func (k *kit) execute(ctx context.Context, cmd *exec.Cmd, out io.Writer) error {
 	select {
 	case err = <-exited:
 	case <-ctx.Done():
-		g.end()
+		g.End()
 		select {
 		case err = <-exited:
 		case <-time.After(grace):
-			g.kill()
+			g.Kill()
 			err = <-exited
 		}
 		err = cmp.Or(err, ended(ctx))
 	}
-	g.kill() // what it has left behind
+	g.Kill() // what it has left behind
 	select {
 	case <-copied:
 	case <-time.After(grace): // somebody has fled with the output
@@ -149,20 +147,6 @@ func (k *kit) execute(ctx context.Context, cmd *exec.Cmd, out io.Writer) error {
 
 // quiet is the environment that keeps programs from waiting for a person.
 var quiet = []string{"TERM=dumb", "NO_COLOR=1", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true"}
-
-// withoutKeys returns an environment for commands. The keys to the models are not in
-// it: a command that prints its environment would put them into the log.
-func withoutKeys(env []string) []string {
-	hidden := make(map[string]bool)
-	for _, name := range client.Providers() {
-		hidden[client.KeyVariable(name)] = true
-	}
-	env = slices.DeleteFunc(slices.Clone(env), func(setting string) bool {
-		name, _, _ := strings.Cut(setting, "=")
-		return hidden[name]
-	})
-	return append(env, quiet...)
-}
 
 func findShell() string {
 	for _, name := range []string{"bash", "sh"} {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -15,16 +14,16 @@ import (
 	"unicode/utf8"
 
 	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/agent/internal/media"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 const (
-	maxLines = 2000      // that a read returns if the call does not say
-	maxLine  = 2 << 10   // bytes of a line that are shown
-	maxImage = 3_750_000 // bytes: in base64 these are the 5 MB that providers take
-	maxNames = 1000      // of a directory
-	sniffed  = 8 << 10   // bytes by which a file is judged
+	maxLines = 2000    // that a read returns if the call does not say
+	maxLine  = 2 << 10 // bytes of a line that are shown
+	maxNames = 1000    // of a directory
+	sniffed  = 8 << 10 // bytes by which a file is judged
 )
 
 func (k *kit) read() agent.Tool {
@@ -82,13 +81,13 @@ func (k *kit) readPath(ctx context.Context, p path, from, lines int) (agent.Resu
 		return agent.Result{}, err
 	}
 	head = head[:n]
-	switch kind := http.DetectContentType(head); {
-	case kind == "image/png" || kind == "image/jpeg" || kind == "image/gif" || kind == "image/webp":
-		return image(p, f, head, kind, info.Size())
+	switch {
+	case media.ImageType(head) != "":
+		return image(p, f, head)
 	case bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")):
 		return agent.Result{}, fmt.Errorf("%s is in UTF-16: convert it to UTF-8 to read it", p)
 	case bytes.IndexByte(head, 0) >= 0:
-		return agent.Result{}, fmt.Errorf("%s is a binary file (%s, %s)", p, kind, size(info.Size()))
+		return agent.Result{}, fmt.Errorf("%s is a binary file (%s, %s)", p, http.DetectContentType(head), size(info.Size()))
 	}
 	page := &page{ctx: ctx, from: from, lines: lines, max: k.MaxOutput}
 	if err := page.fill(bufio.NewReader(io.MultiReader(bytes.NewReader(head), f))); err != nil {
@@ -99,17 +98,18 @@ func (k *kit) readPath(ctx context.Context, p path, from, lines int) (agent.Resu
 }
 
 // image returns a picture that the model can look at.
-func image(p path, f *os.File, head []byte, kind string, bytes int64) (agent.Result, error) {
-	data, err := io.ReadAll(io.LimitReader(f, maxImage+1-int64(len(head))))
+func image(p path, f *os.File, head []byte) (agent.Result, error) {
+	data, err := io.ReadAll(io.LimitReader(f, media.MaxImage))
 	if err != nil {
 		return agent.Result{}, err
 	}
 	data = append(head, data...)
-	if len(data) > maxImage {
-		return agent.Result{}, fmt.Errorf("the image %s has %s, which is more than the %s that can be shown: make it smaller first", p, size(bytes), size(maxImage))
+	shown, err := media.Image(data)
+	if err != nil {
+		return agent.Result{}, fmt.Errorf("the image %s: %w", p, err)
 	}
-	text := fmt.Sprintf("%s (%s, %s)", p, kind, size(int64(len(data))))
-	return agent.Result{Text: text, Parts: []session.Content{session.Text(text), session.Image(kind, base64.StdEncoding.EncodeToString(data))}}, nil
+	text := fmt.Sprintf("%s (%s, %s)", p, shown.Image.Source.MediaType, size(int64(len(data))))
+	return agent.Result{Text: text, Parts: []session.Content{session.Text(text), shown}}, nil
 }
 
 // list returns the names in a directory, those of directories with a slash.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/agent/internal/process"
 	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/provider"
 )
@@ -40,7 +41,7 @@ type Options struct {
 	// Rules allow and deny calls without asking. Default: none.
 	Rules *Rules
 	// Env is the environment of commands. Default: that of the program, without the
-	// keys of model providers.
+	// keys of model providers, and set so that programs do not wait for a person.
 	Env []string
 	// MaxOutput is how many bytes a read or a command returns at once. Default: 32 KiB,
 	// which is less than an agent cuts off by default.
@@ -97,7 +98,7 @@ func (k *kit) complete() error {
 		k.Names = slices.DeleteFunc(Names(), func(name string) bool { return name == Search && k.Search == nil })
 	}
 	if k.Env == nil {
-		k.Env = withoutKeys(os.Environ())
+		k.Env = append(process.Environ(), quiet...)
 	}
 	if k.MaxOutput <= 0 {
 		k.MaxOutput = 32 << 10

@@ -1,4 +1,4 @@
-package tools
+package process
 
 import (
 	"cmp"
@@ -9,21 +9,29 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// group is a command with the processes that it starts: a job of Windows.
-type group struct {
+// Group is a program with the processes that it starts: a job of Windows.
+type Group struct {
 	cmd *exec.Cmd
 	job windows.Handle // 0 if there is none
 }
 
-// newGroup keeps a command away from the terminal.
-func newGroup(cmd *exec.Cmd) *group {
+// NewGroup prepares a program that was not started yet. It gets no terminal.
+func NewGroup(cmd *exec.Cmd) *Group {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NO_WINDOW | windows.CREATE_NEW_PROCESS_GROUP}
-	return &group{cmd: cmd}
+	return &Group{cmd: cmd}
 }
 
-// started puts the command into a job, in which everything is that it starts from then
-// on. Without one, only the command itself can be ended.
-func (g *group) started() {
+// Start starts the program and puts it into a job, in which everything is that it
+// starts from then on. Without one, only the program itself can be ended.
+func (g *Group) Start() error {
+	if err := g.cmd.Start(); err != nil {
+		return err
+	}
+	g.enterJob()
+	return nil
+}
+
+func (g *Group) enterJob() {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
 		return
@@ -46,11 +54,11 @@ func (g *group) started() {
 	g.job = job
 }
 
-// end ends the processes: Windows has no way to ask them.
-func (g *group) end() { g.kill() }
+// End ends the processes: Windows has no way to ask them.
+func (g *Group) End() { g.Kill() }
 
-// kill ends those that are left.
-func (g *group) kill() {
+// Kill ends those that are left.
+func (g *Group) Kill() {
 	if g.job != 0 {
 		_ = windows.CloseHandle(g.job)
 		g.job = 0

@@ -1,0 +1,30 @@
+//go:build unix
+
+package process
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// Group is a program with the processes that it starts.
+type Group struct{ cmd *exec.Cmd }
+
+// NewGroup prepares a program that was not started yet. It gets a session of its own:
+// it has no terminal that it could ask for a password, an interrupt from the keyboard
+// does not reach it, and its process group holds all that it starts, except for what
+// leaves it on purpose.
+func NewGroup(cmd *exec.Cmd) *Group {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return &Group{cmd}
+}
+
+// Start starts the program.
+func (g *Group) Start() error { return g.cmd.Start() }
+
+// End asks the processes to end.
+func (g *Group) End() { _ = syscall.Kill(-g.cmd.Process.Pid, syscall.SIGTERM) }
+
+// Kill ends those that are left, also right after the program itself has ended: as long
+// as there is a process in the group, no other group gets its number.
+func (g *Group) Kill() { _ = syscall.Kill(-g.cmd.Process.Pid, syscall.SIGKILL) }
