@@ -1,0 +1,226 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/coppice-dev/coppice/internal/gate"
+)
+
+const (
+	maxTools = 1000 // that a server may have
+	maxPages = 100  // of a list: one without an end is none
+
+	noticeTime = 500 * time.Millisecond // until a broken connection is noticed
+)
+
+// link is one connection to a server.
+type link struct {
+	server  *Server
+	session *sdk.ClientSession
+	program *program // nil if the server is on the network
+	network *network // nil if it is a program
+	gone    chan struct{}
+	changes chan struct{} // has one element if the tools have changed
+	closing sync.Once
+
+	mu  sync.Mutex // guards err
+	err error      // why the connection broke
+}
+
+// dial connects and says hello.
+func dial(ctx context.Context, s *Server) (*link, error) {
+	l := &link{server: s, gone: make(chan struct{}), changes: make(chan struct{}, 1)}
+	var transport sdk.Transport
+	if s.opts.URL != "" {
+		l.network = newNetwork(s)
+		transport = l.network.transport(s.opts.URL)
+	} else {
+		p, err := startProgram(s)
+		if err != nil {
+			return nil, err
+		}
+		l.program = p
+		transport = &sdk.IOTransport{Reader: p.stdout, Writer: p.stdin}
+	}
+	client := sdk.NewClient(&sdk.Implementation{Name: "coppice", Version: "1"}, &sdk.ClientOptions{
+		Logger:       s.opts.Logger,
+		Capabilities: &sdk.ClientCapabilities{}, // nothing but tools
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
+			select {
+			case l.changes <- struct{}{}:
+			default:
+			}
+		},
+	})
+	// The library waits for the server even if ctx has ended, for instance to write.
+	session, err := gate.Await(ctx, func() (*sdk.ClientSession, error) { return client.Connect(ctx, transport, nil) })
+	if err != nil {
+		err = l.explain(ctx, err)
+		l.close()
+		return nil, err
+	}
+	l.session = session
+	s.work.Go(l.watch)
+	s.work.Go(l.follow)
+	return l, nil
+}
+
+// watch notices when the connection breaks.
+func (l *link) watch() {
+	l.drop(cmp.Or(l.session.Wait(), sdk.ErrConnectionClosed))
+	close(l.gone)
+}
+
+// follow lists the tools again when they change. Several changes in a row are one.
+func (l *link) follow() {
+	for {
+		select {
+		case <-l.gone:
+			return
+		case <-l.changes:
+			l.server.relist(l)
+		}
+	}
+}
+
+func (l *link) broken() bool {
+	l.mu.Lock()
+	dropped := l.err != nil
+	l.mu.Unlock()
+	if dropped {
+		return true
+	}
+	select {
+	case <-l.gone:
+		return true
+	default:
+		return l.program != nil && l.program.ended()
+	}
+}
+
+// breaks reports whether the connection is of no use after an error of a call. The error
+// may arrive a moment before anybody else notices.
+func (l *link) breaks(err error) bool {
+	if answer := (*jsonrpc.Error)(nil); errors.As(err, &answer) {
+		return false
+	}
+	for _, known := range []error{sdk.ErrConnectionClosed, sdk.ErrSessionMissing, io.EOF, io.ErrUnexpectedEOF, os.ErrClosed, syscall.EPIPE} {
+		if errors.Is(err, known) {
+			l.drop(err)
+			return true
+		}
+	}
+	select {
+	case <-l.gone:
+		return true
+	case <-time.After(noticeTime):
+		return l.broken()
+	}
+}
+
+// drop notes that the connection is of no use.
+func (l *link) drop(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		l.err = err
+	}
+}
+
+// reason returns why the connection broke.
+func (l *link) reason() error {
+	if l == nil {
+		return errors.New("it could not be reached")
+	}
+	if l.program != nil {
+		if err := l.program.reason(); err != nil {
+			return err
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// explain returns what an error means: what the program did, or why ctx has ended.
+func (l *link) explain(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case l.program != nil && l.program.endsSoon():
+		return l.program.reason() // which says more
+	}
+	return err
+}
+
+// close ends the connection. A server that does not answer is not waited for.
+func (l *link) close() {
+	if l == nil {
+		return
+	}
+	l.closing.Do(func() {
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			if l.session != nil {
+				_ = l.session.Close() // it waits for the server
+			}
+		}()
+		select {
+		case <-closed:
+		case <-time.After(l.server.opts.CloseTimeout):
+		}
+		if l.program != nil {
+			l.program.close(l.server.opts.CloseTimeout)
+		}
+		if l.network != nil {
+			l.network.close()
+		}
+		<-closed
+	})
+}
+
+func (l *link) serverName() string {
+	if r := l.session.InitializeResult(); r != nil && r.ServerInfo != nil {
+		return r.ServerInfo.Name
+	}
+	return ""
+}
+
+// list returns the tools of the server.
+func (l *link) list(ctx context.Context) ([]*sdk.Tool, error) {
+	var found []*sdk.Tool
+	if r := l.session.InitializeResult(); r != nil && r.Capabilities != nil && r.Capabilities.Tools == nil {
+		return nil, nil
+	}
+	params := &sdk.ListToolsParams{}
+	for range maxPages {
+		page, err := gate.Await(ctx, func() (*sdk.ListToolsResult, error) { return l.session.ListTools(ctx, params) })
+		if err != nil {
+			if l.breaks(err) {
+				err = l.explain(ctx, err)
+			}
+			return nil, fmt.Errorf("its tools: %w", err)
+		}
+		found = append(found, page.Tools...)
+		if len(found) > maxTools {
+			return nil, fmt.Errorf("it has more than %d tools", maxTools)
+		}
+		if page.NextCursor == "" {
+			return found, nil
+		}
+		params = &sdk.ListToolsParams{Cursor: page.NextCursor}
+	}
+	return nil, errors.New("the list of its tools does not end")
+}
