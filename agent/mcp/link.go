@@ -44,14 +44,14 @@ func dial(ctx context.Context, s *Server) (*link, error) {
 	var transport sdk.Transport
 	if s.opts.URL != "" {
 		l.network = newNetwork(s)
-		transport = l.network.transport(s.opts.URL)
+		transport = l.network.transport(s.opts.URL, s.opts.MaxAnswer)
 	} else {
 		p, err := startProgram(s)
 		if err != nil {
 			return nil, err
 		}
 		l.program = p
-		transport = &sdk.IOTransport{Reader: p.stdout, Writer: p.stdin}
+		transport = &sdk.IOTransport{Reader: p.stdout, Writer: p.stdin, MaxLineLength: s.opts.MaxAnswer}
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "coppice", Version: "1"}, &sdk.ClientOptions{
 		Logger:       s.opts.Logger,

@@ -25,8 +25,8 @@ func newNetwork(s *Server) *network {
 	return n
 }
 
-func (n *network) transport(address string) sdk.Transport {
-	return &sdk.StreamableClientTransport{Endpoint: address, HTTPClient: &http.Client{
+func (n *network) transport(address string, maxAnswer int) sdk.Transport {
+	return &sdk.StreamableClientTransport{Endpoint: address, MaxEventSize: maxAnswer, HTTPClient: &http.Client{
 		Transport: n,
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if len(via) > 5 || !sameHost(r.URL, via[0].URL) {

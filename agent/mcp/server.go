@@ -43,6 +43,9 @@ type Options struct {
 	ConnectTimeout time.Duration
 	// Timeout is how long a call may take. Default: the agent's.
 	Timeout time.Duration
+	// MaxAnswer is how many bytes an answer may have. A longer one breaks the
+	// connection. Default: 16 MiB.
+	MaxAnswer int
 	// CloseTimeout is how long a server may take to end by itself. Then it is ended.
 	// Default: 2 seconds.
 	CloseTimeout time.Duration
@@ -55,6 +58,7 @@ type Options struct {
 
 const (
 	connectTimeout = 30 * time.Second
+	maxAnswer      = 16 << 20
 	closeTimeout   = 2 * time.Second
 	cancelTime     = 100 * time.Millisecond
 	maxFailures    = 3 // starts in a row of a program that ends before anything worked
@@ -90,6 +94,9 @@ func Connect(ctx context.Context, o Options) (*Server, error) {
 	}
 	if o.ConnectTimeout <= 0 {
 		o.ConnectTimeout = connectTimeout
+	}
+	if o.MaxAnswer <= 0 {
+		o.MaxAnswer = maxAnswer
 	}
 	if o.CloseTimeout <= 0 {
 		o.CloseTimeout = closeTimeout
