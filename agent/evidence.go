@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -21,6 +22,9 @@ type Record struct {
 	// the message that answered it; "" if none is kept.
 	Leaf     string `json:"leaf"`
 	Response string `json:"response,omitempty"`
+	// Session is the one that was named to the provider: see provider.Request. A copy of
+	// the session has another name.
+	Session string `json:"session,omitempty"`
 	// Provider and Model were asked, in the words of API: see provider.Info.
 	Provider string `json:"provider"`
 	Model    string `json:"model"`
@@ -60,7 +64,7 @@ func sumOf(body []byte) string {
 func (t *turn) evidence(r *request, response string, cause error) session.Entry {
 	info := t.opts.Model.Info()
 	record := Record{
-		Leaf: r.leaf, Response: response, Provider: info.Provider, Model: info.Model, API: info.API,
+		Leaf: r.leaf, Response: response, Session: r.Session, Provider: info.Provider, Model: info.Model, API: info.API,
 		Tools: t.recorded.tools, Thinking: r.Thinking, MaxTokens: r.MaxTokens, Temperature: r.Temperature, NoCache: r.NoCache,
 		Entries: len(r.Entries), Sum: r.sum, Bytes: r.bytes, Took: time.Since(r.begun).Milliseconds(),
 	}
@@ -204,7 +208,7 @@ func (r *Record) Request(s *session.Session) (*provider.Request, error) {
 		return nil, err
 	}
 	request := &provider.Request{
-		Entries: c.Entries, Session: s.ID(), Thinking: r.Thinking,
+		Entries: c.Entries, Session: cmp.Or(r.Session, s.ID()), Thinking: r.Thinking,
 		MaxTokens: r.MaxTokens, Temperature: r.Temperature, NoCache: r.NoCache,
 	}
 	for _, f := range r.Fields {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"time"
 
 	"github.com/coppice-dev/coppice/provider"
@@ -48,6 +49,10 @@ func Requests(s *session.Session, last int, models func(*Record) provider.Model)
 	for i := range records {
 		r := &records[i]
 		now, err := s.Context(session.ContextOptions{Leaf: r.Leaf, Shared: true})
+		lost := errors.Is(err, session.ErrNotExist)
+		if lost {
+			now, err = &session.Context{}, nil
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +61,9 @@ func Requests(s *session.Session, last int, models func(*Record) provider.Model)
 			if err != nil {
 				return nil, err
 			}
-			if i > 0 {
+			if lost {
+				reuse.Why = "what was sent is no longer in the log"
+			} else if i > 0 {
 				reuse.compare(&records[i-1], before, now)
 			}
 			all = append(all, *reuse)
@@ -71,11 +78,11 @@ func reuseOf(s *session.Session, r *Record, now *session.Context, models func(*R
 	reuse := &Reuse{Record: *r, ID: r.ID, Time: r.Time}
 	if r.Response != "" {
 		found, err := s.Peek(r.Response)
-		if err != nil {
+		if err != nil && !errors.Is(err, session.ErrNotExist) {
 			return nil, err
 		}
-		if m := found[0].Message; m != nil {
-			reuse.Usage = m.Usage
+		if len(found) > 0 && found[0].Message != nil {
+			reuse.Usage = found[0].Message.Usage
 		}
 	}
 	if models == nil {

@@ -17,6 +17,7 @@ type contextFlags struct {
 	leaf, format string
 	link         bool
 	window       windowFlags
+	why          whyFlags
 }
 
 func contextCommand(a *app) *cobra.Command {
@@ -30,10 +31,14 @@ func contextCommand(a *app) *cobra.Command {
 			"first, then the dialogue, then documents, the oldest first; the system prompt\n" +
 			"always stays, and so do the results of every tool call that stays. Nothing is\n" +
 			"written.\n\n" +
+			"With --why, prints what agents sent before instead: the tokens, what came from the\n" +
+			"provider's cache and what was written to it, how many entries of the request before\n" +
+			"it begins with, whether the log still gives the same bytes, and why the cache\n" +
+			"could not know the rest.\n\n" +
 			"A conversation that spans several sessions has one context, whichever of them you\n" +
 			"name; --link shows that of the one you name.",
 		Example: "  coppice context 0199\n  coppice context 0199 --format text\n  coppice context 0199 --json | jq .tokens\n" +
-			"  coppice context 0199 --window 200000 --reserve 16000",
+			"  coppice context 0199 --window 200000 --reserve 16000\n  coppice context last --why",
 		GroupID:           "read",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeSession(1),
@@ -43,6 +48,7 @@ func contextCommand(a *app) *cobra.Command {
 	linkFlag(cmd, &f.link)
 	cmd.Flags().StringVar(&f.format, "format", "entries", "print entries (a line each) or text (all of it)")
 	f.window.register(cmd)
+	f.why.register(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("leaf", a.completeEntries)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"entries", "text"}, cobra.ShellCompDirectiveNoFileComp))
 	return a.withJSON(cmd)
@@ -51,6 +57,12 @@ func contextCommand(a *app) *cobra.Command {
 func (a *app) runContext(cmd *cobra.Command, id string, f *contextFlags) error {
 	if f.format != "entries" && f.format != "text" {
 		return usageError{fmt.Errorf("--format is %q; it must be entries or text", f.format)}
+	}
+	if err := f.why.check(cmd); err != nil {
+		return err
+	}
+	if f.why.on {
+		return a.runWhy(cmd.Context(), id, f.link, &f.why)
 	}
 	w, err := f.window.request(cmd)
 	if err != nil {

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
+)
+
+// whyFlags are the flags of context that ask about the past.
+type whyFlags struct {
+	on    bool
+	limit int
+}
+
+func (f *whyFlags) register(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.on, "why", false, "show what was sent before, and why a cache missed")
+	cmd.Flags().IntVarP(&f.limit, "limit", "n", coppice.DefaultLastRequests, "how many requests --why shows; 0 is all")
+}
+
+// check refuses what makes no sense beside --why, and -n without it.
+func (f *whyFlags) check(cmd *cobra.Command) error {
+	changed := cmd.Flags().Changed
+	if !f.on {
+		if changed("limit") {
+			return usageError{errors.New("--limit needs --why")}
+		}
+		return nil
+	}
+	for _, other := range append([]string{"leaf", "format", "window", "bytes"}, windowOnly...) {
+		if changed(other) {
+			return usageError{fmt.Errorf("--why shows what was sent; --%s is for what would be sent now", other)}
+		}
+	}
+	return nil
+}
+
+func (a *app) runWhy(ctx context.Context, id string, link bool, f *whyFlags) error {
+	last, err := limitIn(f.limit)
+	if err != nil {
+		return err
+	}
+	return a.withHome(ctx, false, func(h *coppice.Home) error {
+		result, err := h.Entries.Why(ctx, coppice.WhyRequest{Session: id, Link: link, Last: last})
+		switch {
+		case err != nil:
+			return err
+		case a.flags.json:
+			return a.printJSON(result)
+		case len(result.Requests) == 0:
+			a.say("no request was recorded: requests are recorded by agents, such as coppice chat")
+			return nil
+		}
+		return a.showWhy(result)
+	})
+}
+
+// showWhy prints a row for each request. The reasons are sentences: if they do not fit,
+// they follow the table.
+func (a *app) showWhy(result *coppice.WhyResult) error {
+	t := a.newTable(9, "REQUEST", "TIME", "MODEL", "INPUT", "READ", "WRITTEN", "OUTPUT", "SAME", "REBUILT", "WHY")
+	for _, column := range []int{3, 4, 5, 6, 7} {
+		t.right[column] = true
+	}
+	now, short := time.Now(), result.Short
+	if a.width() == 0 {
+		short = nil // programs get whole ids
+	}
+	for i := range result.Requests {
+		r := &result.Requests[i]
+		input, read, written, output := "-", "-", "-", "-"
+		if u := r.Usage; u != nil {
+			input = render.Thousands(u.Input + u.CacheRead + u.CacheWrite)
+			read, written, output = render.Thousands(u.CacheRead), render.Thousands(u.CacheWrite), render.Thousands(u.Output)
+		}
+		same := "-"
+		if r.Before > 0 {
+			same = fmt.Sprintf("%d/%d", r.Same, r.Before)
+		}
+		t.add(short.Name(r.ID), a.when(r.Time, now), render.ModelName(r.Provider, r.Model),
+			input, read, written, output, same, rebuilt(r), whyOf(r, short))
+	}
+	t.dropEmptyOnScreen(9)
+	t.spare = []string{"WRITTEN", "OUTPUT", "MODEL"}
+	_, total := t.natural()
+	below := a.isTerminal() && a.width() > 0 && total > a.width() && slices.Contains(t.header, "WHY")
+	if below {
+		t.drop(9)
+		t.elastic = 2
+	}
+	if err := t.print(); err != nil || !below {
+		return err
+	}
+	return a.reasons(result)
+}
+
+// dropEmptyOnScreen is dropEmpty for people. Programs get every column.
+func (t *table) dropEmptyOnScreen(column int) {
+	if t.talk.isTerminal() {
+		t.dropEmpty(column)
+		t.elastic = min(t.elastic, len(t.header)-1)
+	}
+}
+
+// reasons prints why requests were not what the cache had, a paragraph each.
+func (a *app) reasons(result *coppice.WhyResult) error {
+	for i := range result.Requests {
+		r := &result.Requests[i]
+		if why := whyOf(r, result.Short); why != "" {
+			if err := a.printText("\n" + a.wrap(result.Short.Shown(r.ID)+": "+why, "")); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rebuilt says whether a request can be built again from the log.
+func rebuilt(r *coppice.SentRequest) string {
+	switch {
+	case r.Rebuilt == nil:
+		return "-"
+	case *r.Rebuilt:
+		return "yes"
+	}
+	return "no"
+}
+
+// whyOf says why a request was not what the cache had, and why it was not answered.
+func whyOf(r *coppice.SentRequest, short render.Names) string {
+	var why []string
+	if r.Why != "" {
+		line := shortIn(r.Why, short)
+		if name := short.Shown(r.Changed); r.Changed != "" && !strings.Contains(line, name) {
+			line += ", from entry " + name + " on"
+		}
+		why = append(why, line)
+	}
+	if r.Error != "" {
+		why = append(why, "not answered: "+render.OneLine(r.Error, 0))
+	}
+	return strings.Join(why, "; ")
+}
+
+// shortIn shortens the ids in a sentence.
+func shortIn(text string, short render.Names) string {
+	words := strings.Split(text, " ")
+	for i, word := range words {
+		words[i] = cmp.Or(short[word], word)
+	}
+	return strings.Join(words, " ")
+}
