@@ -75,7 +75,7 @@ type anthropicChat struct {
 }
 
 func newAnthropicChat(s *providertest.Server) *anthropicChat {
-	return &anthropicChat{client: sdk.NewClient(option.WithBaseURL(s.URL), option.WithAPIKey(key), option.WithMaxRetries(0), option.WithHTTPClient(offline(s)))}
+	return &anthropicChat{client: sdk.NewClient(option.WithBaseURL(s.URL), option.WithAPIKey(key), option.WithMaxRetries(0), option.WithHTTPClient(s.Client()))}
 }
 
 func (c *anthropicChat) ask() (*answer, error) {

@@ -68,7 +68,7 @@ var chatSDK = official{
 }
 
 func newOpenAI(s *providertest.Server) sdk.Client {
-	return sdk.NewClient(option.WithBaseURL(s.URL), option.WithAPIKey(key), option.WithMaxRetries(0), option.WithHTTPClient(offline(s)))
+	return sdk.NewClient(option.WithBaseURL(s.URL), option.WithAPIKey(key), option.WithMaxRetries(0), option.WithHTTPClient(s.Client()))
 }
 
 func schemaOfRead() map[string]any {

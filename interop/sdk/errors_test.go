@@ -110,8 +110,8 @@ func TestErrorAmidTheStream(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a, err := theirs.ask(); err == nil {
-			t.Errorf("the SDK got %+v", a)
+		if a, err := theirs.ask(); err == nil || errors.Is(err, errNoEnd) {
+			t.Errorf("the SDK got %+v, %v", a, err)
 		}
 	})
 }

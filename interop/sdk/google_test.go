@@ -109,7 +109,7 @@ type googleChat struct {
 func newGoogleChat(s *providertest.Server) (*googleChat, error) {
 	once := int32(1)
 	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
-		APIKey: key, Backend: genai.BackendGeminiAPI, HTTPClient: offline(s),
+		APIKey: key, Backend: genai.BackendGeminiAPI, HTTPClient: s.Client(),
 		HTTPOptions: genai.HTTPOptions{BaseURL: s.URL, RetryOptions: &genai.HTTPRetryOptions{Attempts: &once}},
 	})
 	return &googleChat{client: client, config: &genai.GenerateContentConfig{}}, err

@@ -72,6 +72,8 @@ type responsesChat struct {
 	params responses.ResponseNewParams
 }
 
+var errNoEnd = errors.New("the stream did not end with a response")
+
 func (c *responsesChat) ask() (*answer, error) {
 	stream := c.client.Responses.NewStreaming(context.Background(), c.params)
 	defer stream.Close()
@@ -87,13 +89,15 @@ func (c *responsesChat) ask() (*answer, error) {
 			whole = &e.Response
 		case responses.ResponseIncompleteEvent:
 			whole = &e.Response
+		case responses.ResponseErrorEvent: // the stream itself has no error then
+			return nil, errors.New(e.Code + ": " + e.Message)
 		}
 	}
 	if err := stream.Err(); err != nil {
 		return nil, err
 	}
 	if whole == nil {
-		return nil, errors.New("the stream did not end with a response")
+		return nil, errNoEnd
 	}
 	a := responsesAnswer(whole)
 	if a.Text != text || a.Thinking != thinking {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
-	"net/http"
 	"testing"
 	"time"
 
@@ -245,9 +244,6 @@ func same(t *testing.T, what string, sdk, our *answer) {
 		t.Errorf("%s (-SDK +ours):\n%s", what, diff)
 	}
 }
-
-// offline keeps an SDK from asking anybody but the server of the test.
-func offline(s *providertest.Server) *http.Client { return s.Client() }
 
 func quoted(text string) []byte {
 	raw, _ := json.Marshal(text) // a string cannot fail
