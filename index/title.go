@@ -130,7 +130,7 @@ func userTitle(e *session.Entry) Title {
 	title := promptTitle(strings.Join(said, "\n"))
 	// Importers mark a command as injected, too: the program wrote it down. But the
 	// user typed it.
-	if title.Worth == worthPrompt && isInjected(e) && !isCommand(title.Text) {
+	if title.Worth == worthPrompt && e.IsInjected() && !isCommand(title.Text) {
 		title.Worth = worthInjected
 	}
 	return title
@@ -146,13 +146,6 @@ func standIn(e *session.Entry, worth Worth) Title {
 		}
 	}
 	return Title{}
-}
-
-// isInjected reports whether a program said something in the user's name, as the
-// importers mark it: reminders, contexts, notices.
-func isInjected(e *session.Entry) bool {
-	by, marked := e.Message.Metadata["injected"]
-	return marked && by != false
 }
 
 // promptTitle returns the title in what the user typed, without what a program put

@@ -79,6 +79,16 @@ func (e *Entry) IsRepeated() bool {
 	return e.Message != nil && e.Message.Metadata["injected"] == RepeatedByCompaction
 }
 
+// IsInjected reports whether a program said something in the user's name: reminders, contexts,
+// notices. Importers mark such messages with the member "injected" of the metadata.
+func (e *Entry) IsInjected() bool {
+	if e.Message == nil {
+		return false
+	}
+	by, marked := e.Message.Metadata["injected"]
+	return marked && by != false
+}
+
 // Add adds the next entry of the conversation.
 func (p *Pairs) Add(e *Entry) Added {
 	at, before := p.now.entries, len(p.refs)

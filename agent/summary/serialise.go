@@ -51,7 +51,7 @@ func serialise(entries []session.Entry, files func(*session.ToolUseContent) (rea
 			s.resume(e)
 		case e.Message != nil:
 			s.eachCall(e.Message, names, files)
-			unit = append(unit, turnsOf(e.Message, names)...)
+			unit = append(unit, turnsOf(e, names)...)
 		case e.Summary() != "":
 			handed := FilesOf(e)
 			s.files.add(handed.Read, handed.Changed)
@@ -98,10 +98,13 @@ func isStub(e *session.Entry) bool { return strings.HasPrefix(e.ID, session.Inte
 
 // turnsOf returns a message as turns: one for what is said, and one for each call and
 // result.
-func turnsOf(m *session.MessageEntry, names map[string]string) []digest.Turn {
-	who := digest.User
-	if m.Role == session.RoleAssistant {
+func turnsOf(e *session.Entry, names map[string]string) []digest.Turn {
+	m, who := e.Message, digest.User
+	switch {
+	case m.Role == session.RoleAssistant:
 		who = digest.Assistant
+	case e.IsInjected():
+		who = digest.Program
 	}
 	var turns []digest.Turn
 	var said []session.Content

@@ -41,6 +41,33 @@ func TestTitleOfTheOfflineModelIsTheFirstRequest(t *testing.T) {
 	}
 }
 
+// What programs say in the user's name is not what the conversation is about.
+func TestInjectedMessagesAreNotTheUsers(t *testing.T) {
+	s := newStory(t)
+	if err := s.Append(session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
+		Role: session.RoleUser, Content: []session.Content{session.Text("<environment>linux</environment>")}, Metadata: map[string]any{"injected": true},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	s.user("Blue sky")
+	for _, write := range []func() (*summary.Summary, error){
+		func() (*summary.Summary, error) {
+			return summary.Title(t.Context(), &offline.Model{}, s.path(), summary.Options{})
+		},
+		func() (*summary.Summary, error) {
+			return summary.Branch(t.Context(), &offline.Model{}, s.path(), summary.Options{})
+		},
+	} {
+		if got, err := write(); err != nil || strings.TrimPrefix(got.Text, "## Goal\n") != "Blue sky" {
+			t.Errorf("%q, %v", got.Text, err)
+		}
+	}
+	m := writes(goal)
+	if _, err := summary.Branch(t.Context(), m.Model(), s.path(), summary.Options{}); err != nil || m.tasks[0].Turns[0].Who != digest.Program {
+		t.Errorf("%v: %+v", err, m.tasks)
+	}
+}
+
 func TestTitleIsOneShortLine(t *testing.T) {
 	s := newStory(t)
 	s.user("hi")

@@ -125,11 +125,13 @@ func (w *writer) halve(turns []digest.Turn) bool {
 	return w.limit >= minRoom
 }
 
-// bytes returns how many bytes of JSON fit into the next request, or -1 if the provider sets
-// no limit.
+// unlimited is how many bytes fit if the provider sets no limit.
+const unlimited = -1
+
+// bytes returns how many bytes of JSON fit into the next request.
 func (w *writer) bytes() int {
 	if w.info.MaxBytes <= 0 {
-		return -1
+		return unlimited
 	}
 	return max(0, w.info.MaxBytes*9/10-len(rawjson.Quote(w.task.Overhead())))
 }
@@ -141,11 +143,14 @@ func (w *writer) piece(units [][]digest.Turn, room int) (turns []digest.Turn, re
 	bytes := w.bytes()
 	fits := func(more []digest.Turn) bool {
 		text := digest.Text(more)
-		tokens, size := w.counter.CountText(text), len(rawjson.Quote(text))
-		if tokens > room || bytes >= 0 && size > bytes {
+		tokens, size := w.counter.CountText(text), 0
+		if bytes != unlimited {
+			size = len(rawjson.Quote(text))
+		}
+		if tokens > room || bytes != unlimited && size > bytes {
 			return false
 		}
-		turns, room, bytes = append(turns, more...), room-tokens, max(bytes-size, min(bytes, 0))
+		turns, room, bytes = append(turns, more...), room-tokens, bytes-size
 		return true
 	}
 	for i, unit := range units {

@@ -40,6 +40,7 @@ var Headings = []string{"Goal", "Constraints & preferences", "Progress", "Key de
 // Who speaks in a turn.
 const (
 	User      = "User"
+	Program   = "Program" // in the user's name: reminders, contexts, notices
 	Assistant = "Assistant"
 	Call      = "Call"   // of a tool; its name is the turn's
 	Result    = "Result" // of a call
