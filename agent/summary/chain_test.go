@@ -48,7 +48,7 @@ func TestThirtyCompactionsForgetNoFile(t *testing.T) {
 			t.Errorf("the files of round %d are forgotten", round)
 		}
 	}
-	for _, want := range []string{"Port the whole project to Go.", "Part 29 is done.", "part29.go", "earlier lines are left out"} {
+	for _, want := range []string{"Port the whole project to Go.", "Part 29 is done.", "part29.go", "Earlier lines left out"} {
 		if !strings.Contains(last.Summary(), want) {
 			t.Errorf("the last summary lacks %q:\n%s", want, last.Summary())
 		}

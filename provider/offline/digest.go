@@ -31,24 +31,20 @@ func (p *plan) digestOf(t *digest.Task) {
 	p.text = []string{extract(t)}
 }
 
-// titleOf returns the first words of the first request.
+// titleOf returns the first words of the first request. If there is a summary, that request
+// is in it.
 func titleOf(t *digest.Task) string {
-	title := firstLine(t.Previous, digest.MaxTitle)
 	if goal, _ := extracted(t.Previous); goal != "" {
-		title = clip(goal, digest.MaxTitle)
+		return clip(goal, digest.MaxTitle)
 	}
-	for _, who := range []string{digest.Assistant, digest.User} {
+	for _, who := range []string{digest.User, digest.Assistant} {
 		for i := range t.Turns {
 			if line := firstLine(t.Turns[i].Text, digest.MaxTitle); t.Turns[i].Who == who && line != "" {
-				title = line
-				break
+				return line
 			}
 		}
 	}
-	if title == "" {
-		return "A conversation"
-	}
-	return title
+	return "A conversation"
 }
 
 const (
@@ -105,7 +101,7 @@ func progress(points []string, room int) string {
 	return "\n\n" + progressHeading + "\n" + strings.Join(points, "\n")
 }
 
-const leftOut = "- %d earlier lines are left out"
+const leftOut = "- Earlier lines left out: %d"
 
 // extracted returns what an earlier summary has. Of one that somebody else wrote, every
 // line below the goal is a point.

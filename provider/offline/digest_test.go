@@ -54,7 +54,7 @@ func TestExtractKeepsItsLimit(t *testing.T) {
 			t.Fatalf("round %d: %d bytes of %d:\n%s", round, len(previous), size, previous)
 		}
 	}
-	for _, want := range []string{"## Goal\nRequest 0 of round 0\n", "Request 9 of round 39", "- 389 "} {
+	for _, want := range []string{"## Goal\nRequest 0 of round 0\n", "Request 9 of round 39", "left out: 389\n"} {
 		if !strings.Contains(previous, want) {
 			t.Errorf("it lacks %q:\n%s", want, previous)
 		}
@@ -72,7 +72,7 @@ func TestTitleIsTheFirstLineOfTheUser(t *testing.T) {
 	for want, task := range map[string]*digest.Task{
 		"Blue sky":       {Turns: []digest.Turn{{Who: digest.Assistant, Text: "Hi"}, {Who: digest.User, Text: " \nBlue  sky\nplease"}}},
 		"Hi":             {Turns: []digest.Turn{{Who: digest.Assistant, Text: "Hi"}, {Who: digest.Result, Text: "x"}}},
-		"The goal":       {Previous: "## Goal\nThe goal"},
+		"The goal":       {Previous: "## Goal\nThe goal", Turns: []digest.Turn{{Who: digest.User, Text: "And now?"}}},
 		"A conversation": {},
 	} {
 		task.Kind = digest.Title
