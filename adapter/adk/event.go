@@ -34,8 +34,8 @@ type record struct {
 	// Content is the event's content, if the message does not tell it exactly.
 	Content json.RawMessage `json:"content,omitempty"`
 
-	// State is all state, in a header that with which the session was created. A null
-	// would mean that there is none, so it is never nil in a customState.
+	// State is the whole state at this point; in a header, the state that the session
+	// began with. An empty one counts too, so it is left out only if it is nil.
 	State map[string]any `json:"state,omitzero"`
 	// Newest is the latest timestamp of the events up to a repeated state.
 	Newest time.Time `json:"newest,omitzero"`
@@ -169,6 +169,28 @@ func eventOf(e *coppice.Entry, r *record) (*session.Event, error) {
 	content, err := contentOf(bareMessage(e.Message))
 	event.Content = content
 	return event, err
+}
+
+// bareEventOf is eventOf for callers who only need the time and the state of an event.
+func bareEventOf(e *coppice.Entry, r *record) (*session.Event, error) {
+	event := &session.Event{Timestamp: e.Timestamp}
+	switch {
+	case !isEvent(e, r):
+		return nil, nil
+	case r == nil:
+		return event, nil
+	}
+	var bare struct {
+		Timestamp time.Time `json:"timestamp"`
+		Actions   struct {
+			StateDelta map[string]any `json:"stateDelta"`
+		} `json:"actions"`
+	}
+	if err := json.Unmarshal(r.Event, &bare); err != nil {
+		return nil, fmt.Errorf("%w: %w", coppice.ErrCorrupt, err)
+	}
+	event.Timestamp, event.Actions.StateDelta = bare.Timestamp, bare.Actions.StateDelta
+	return event, nil
 }
 
 // bareMessage returns a message without what addResponse added, as messageOf encoded it.

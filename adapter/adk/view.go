@@ -52,7 +52,11 @@ func look(s *coppice.Session, want reach) (*view, error) {
 		}
 		r, err := recordOf(e.Extra)
 		var event *session.Event
-		if err == nil {
+		switch {
+		case err != nil:
+		case gotEvents:
+			event, err = bareEventOf(&e, r)
+		default:
 			event, err = eventOf(&e, r)
 		}
 		if err != nil {
