@@ -1,7 +1,6 @@
 package adk
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,30 +80,26 @@ func (a *appending) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var stale error // kept apart, because Retry would go on
-	err = a.session.Retry(func() error {
+	// Somebody may be faster, if only to tag the session. Between catching up and the next
+	// attempt the session must not read more: it would append after what the handle has
+	// not seen.
+	err = coppice.Retry(func() error {
 		ids, err := a.session.AppendAll(entries...)
 		if err == nil {
 			a.landed(ids)
 		}
-		if !errors.Is(err, coppice.ErrConflict) {
+		return err
+	}, func() (err error) {
+		if _, err = a.session.Refresh(); err != nil {
 			return err
 		}
-		// Somebody was faster. Perhaps they only tagged the session.
-		if _, err := a.session.Refresh(); err != nil {
+		if err = a.catchUp(); err != nil {
 			return err
 		}
-		if stale = a.catchUp(); stale != nil {
-			return nil
-		}
-		var failed error
-		if entries, failed = a.entries(); failed != nil {
-			return failed
-		}
+		entries, err = a.entries()
 		return err
 	})
-	switch err = cmp.Or(err, stale); {
-	case err == nil || errors.Is(err, coppice.ErrUnknown): // in the log, or it may be
+	if err == nil || errors.Is(err, coppice.ErrUnknown) { // in the log, or it may be
 		return err
 	}
 	return errors.Join(err, undo())

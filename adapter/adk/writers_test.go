@@ -277,6 +277,37 @@ func TestRemarksDoNotMakeASessionStale(t *testing.T) {
 	}
 }
 
+// However many writers merge, each sees all that the others appended before it, in the
+// order of the log, and no state is lost.
+func TestManyWritersMerge(t *testing.T) {
+	c := converse(t, memory.New(nil), &adk.Options{Merge: true})
+	c.create("s", nil)
+	var all sync.WaitGroup
+	handles := make([]session.Session, 8)
+	for i := range handles {
+		handles[i] = c.get("s", 0)
+		all.Go(func() {
+			for j := range 40 {
+				e := text("user", fmt.Sprintf("%d-%d", i, j))
+				e.Actions.StateDelta = map[string]any{fmt.Sprint("k", i): float64(j)}
+				if err := c.AppendEvent(t.Context(), handles[i], e); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	got := c.get("s", 0)
+	for i, h := range handles {
+		if seen := ids(h); !slices.Equal(seen, ids(got)[:len(seen)]) {
+			t.Errorf("writer %d has not seen what the log has: %d events", i, len(seen))
+		}
+		if v, err := got.State().Get(fmt.Sprint("k", i)); v != 39.0 || err != nil {
+			t.Errorf("the state of writer %d is %v, %v", i, v, err)
+		}
+	}
+}
+
 // One session may be used by many goroutines, as parallel agents do.
 func TestOneSessionManyGoroutines(t *testing.T) {
 	c := converse(t, memory.New(nil), nil)
