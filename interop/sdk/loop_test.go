@@ -68,7 +68,7 @@ func TestLoopOfTheSDK(t *testing.T) {
 		if _, err := provider.Respond(t.Context(), connect(t, s, o.dialect), request, nil); err != nil {
 			t.Fatalf("our client goes on: %v", err)
 		}
-		sameConversation(t, o, last, s.Requests()[3])
+		sameConversation(t, last, s.Requests()[3])
 	})
 }
 
@@ -107,7 +107,7 @@ func TestLoopOfOurs(t *testing.T) {
 		if _, err := theirs.ask(); err != nil {
 			t.Fatalf("the SDK asks the same: %v", err)
 		}
-		sameConversation(t, o, s.Requests()[3], last)
+		sameConversation(t, s.Requests()[3], last)
 		theirs.say("thanks")
 		if a, err := theirs.ask(); err != nil || a.Text == "" {
 			t.Fatalf("the SDK goes on: %+v, %v", a, err)
@@ -120,7 +120,7 @@ func TestLoopOfOurs(t *testing.T) {
 }
 
 // sameConversation fails the test if two requests do not say the same.
-func sameConversation(t *testing.T, o *official, sdk, our *providertest.Request) {
+func sameConversation(t *testing.T, sdk, our *providertest.Request) {
 	t.Helper()
 	want, got := told(t, sdk.Entries), told(t, our.Entries)
 	if fmt.Sprintf("%+v", want) != fmt.Sprintf("%+v", got) || len(want) < 6 {
