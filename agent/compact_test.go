@@ -265,3 +265,59 @@ func TestWhyACacheMisses(t *testing.T) {
 		t.Errorf("the last two: %+v, %v", two, err)
 	}
 }
+
+// TestCountHoldsAfterChanges: what a provider reported counts as long as the conversation
+// before it is what was sent. Status is held to an agent that knows no report.
+func TestCountHoldsAfterChanges(t *testing.T) {
+	s := newSession(t)
+	const reported = 5000
+	model := provider.Func{About: provider.Info{Provider: "p", Model: "m"}, Answer: func(context.Context, *provider.Request, func(string) error) (*session.MessageEntry, error) {
+		return &session.MessageEntry{Content: []session.Content{session.Text("ok")}, Usage: &session.Usage{Input: reported - 10, Output: 10}}, nil
+	}}
+	tokens := func(a *agent.Session) int {
+		t.Helper()
+		status, err := a.Status()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return status.Tokens
+	}
+	long := echo("long")
+	long.Description = strings.Repeat("what it does ", 100)
+	a := startIn(t, s, agent.Options{Model: model, System: "one", Tools: []agent.Tool{echo("one")}})
+	send(t, a, "hello")
+	if n := tokens(a); n != reported {
+		t.Errorf("%d tokens were reported, and Status has %d", reported, n)
+	}
+	if err := a.SetTools(echo("one"), long); err != nil {
+		t.Fatal(err)
+	}
+	if n := tokens(a); n < reported+250 || n > reported+500 {
+		t.Errorf("a tool of about 350 tokens was added, and Status goes from %d to %d", reported, n)
+	}
+	send(t, a, "again") // so that the report is about the tool, too
+	if n := tokens(a); n != reported {
+		t.Errorf("%d tokens were reported, and Status has %d", reported, n)
+	}
+	// Other instructions: the report does not hold, even if nobody has looked before.
+	send(t, a, "once more")
+	c, err := s.Context(session.ContextOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.EditContext(c.Entries[0].ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	fresh := startIn(t, s, agent.Options{Model: model, Tools: []agent.Tool{echo("one"), long}})
+	if n, want := tokens(a), tokens(fresh); n != want {
+		t.Errorf("the conversation before the report has changed, and Status has %d instead of %d", n, want)
+	}
+	// Another model knows nothing of the report.
+	send(t, a, "and again")
+	if err := a.SetModel(&offline.Model{}); err != nil {
+		t.Fatal(err)
+	}
+	if n := tokens(a); n >= reported {
+		t.Errorf("another model's report is in %d", n)
+	}
+}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/window"
 )
 
 var (
@@ -289,99 +288,4 @@ func (a *Session) Status() (Status, error) {
 	}
 	status.Spent, err = a.log.Spent()
 	return status, err
-}
-
-// counting measures how much of a window a conversation fills. What a provider
-// reported for its last answer counts, as long as the conversation up to there is what
-// it was; the rest is counted.
-type counting struct {
-	mu      sync.Mutex
-	given   window.Counter
-	planner *window.Planner
-	info    provider.Info
-	// The last answer, and the tokens of the conversation up to it as the provider
-	// reported them.
-	reportedAt string
-	reported   int
-	prefix     session.Fingerprint // of the context up to the answer
-}
-
-func newCounting(c window.Counter) *counting { return &counting{given: c} }
-
-// forget drops what is known about a model.
-func (n *counting) forget() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.planner, n.reportedAt = nil, ""
-}
-
-// report remembers what a provider reported with an answer.
-func (n *counting) report(entry string, u *session.Usage) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.reportedAt, n.reported, n.prefix = "", 0, session.Fingerprint{}
-	if u != nil && u.Input+u.CacheRead+u.CacheWrite > 0 {
-		n.reportedAt, n.reported = entry, u.Context()
-	}
-}
-
-// tokens returns the size of a context for a model that is offered tools.
-func (n *counting) tokens(c *session.Context, info provider.Info, tools []provider.Tool) (int, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.planner == nil || n.info != info {
-		p, err := window.NewPlanner(window.Options{Counter: n.given, Provider: info.Provider, Model: info.Model, Images: window.AllImages})
-		if err != nil {
-			return 0, err
-		}
-		n.planner, n.info = p, info
-	}
-	view, err := n.planner.Update(c)
-	if err != nil {
-		return 0, err
-	}
-	if at := n.reportAt(c); at >= 0 && len(view.Costs) == len(c.Entries) {
-		sum := n.reported
-		for _, cost := range view.Costs[at+1:] {
-			sum += cost.Tokens
-		}
-		return sum, nil
-	}
-	sum := view.Report.Tokens
-	for i := range tools {
-		sum += (len(tools[i].Name) + len(tools[i].Description) + len(tools[i].Schema)) / 4
-	}
-	return sum, nil
-}
-
-// entry returns the size of one entry for the model that was counted for last.
-func (n *counting) entry(e session.Entry) int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	counter := n.given
-	if counter == nil {
-		counter = window.Estimate(n.info.Provider, n.info.Model)
-	}
-	return window.CountEntry(counter, n.info.Provider, &e).Tokens
-}
-
-// reportAt returns where in a context the report was made, or -1 if it does not hold
-// there: the conversation before it is another one.
-func (n *counting) reportAt(c *session.Context) int {
-	if n.reportedAt == "" {
-		return -1
-	}
-	for i := len(c.Entries) - 1; i >= 0; i-- {
-		if c.Entries[i].ID != n.reportedAt {
-			continue
-		}
-		if n.prefix == (session.Fingerprint{}) {
-			n.prefix = c.Fingerprints[i] // the first look after the report
-		}
-		if c.Fingerprints[i] == n.prefix {
-			return i
-		}
-		break
-	}
-	return -1
 }

@@ -144,7 +144,7 @@ func (t *turn) keep(r *request, response *provider.Response) (*reply, error) {
 	for i := range now {
 		calls[i].State, calls[i].started = CallRunning, true
 	}
-	t.count.report(answer.ID, m.Usage)
+	t.count.learn(answer.ID, m.Usage, r)
 	t.out.Message, t.out.Entry = &m, answer.ID
 	return &reply{calls: calls, stop: m.StopReason}, nil
 }

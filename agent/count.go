@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"sync"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
+)
+
+// counting measures how much of a window a conversation fills. There is one for each
+// agent: what Status shows is what decides about compactions.
+//
+// The provider knows best. What it reported with an answer counts for everything up to
+// that answer, as long as the conversation before it is the one that was sent. Only what
+// came after it is counted here.
+type counting struct {
+	mu      sync.Mutex
+	given   window.Counter
+	planner *window.Planner
+	info    provider.Info
+	report  report // the zero value is none
+}
+
+// report is what a provider said about the size of a request and its answer.
+type report struct {
+	answer string              // the entry
+	tokens int                 // of the request and the answer
+	sent   session.Fingerprint // of the conversation in the request
+	tools  int                 // the tokens of the tools in it, counted
+}
+
+func newCounting(c window.Counter) *counting { return &counting{given: c} }
+
+// forget drops what is known about a model.
+func (n *counting) forget() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.planner, n.report = nil, report{}
+}
+
+// learn remembers what a provider reported with an answer to a request. If it reported
+// nothing, what it said about an earlier one is still the best that is known.
+func (n *counting) learn(answer string, u *session.Usage, r *request) {
+	if u == nil || u.Input+u.CacheRead+u.CacheWrite == 0 || len(r.c.Fingerprints) == 0 {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.report = report{
+		answer: answer, tokens: u.Context(), sent: r.c.Fingerprints[len(r.c.Fingerprints)-1], tools: toolTokens(r.Tools),
+	}
+}
+
+// tokens returns the size of a context for a model that is offered tools.
+func (n *counting) tokens(c *session.Context, info provider.Info, tools []provider.Tool) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.planner == nil || n.info != info {
+		p, err := window.NewPlanner(window.Options{Counter: n.given, Provider: info.Provider, Model: info.Model, Images: window.AllImages})
+		if err != nil {
+			return 0, err
+		}
+		n.planner, n.info = p, info
+	}
+	view, err := n.planner.Update(c)
+	if err != nil {
+		return 0, err
+	}
+	at := n.report.index(c)
+	if at < 0 || len(view.Costs) != len(c.Entries) {
+		return view.Report.Tokens + toolTokens(tools), nil
+	}
+	sum := n.report.tokens + toolTokens(tools) - n.report.tools
+	for _, cost := range view.Costs[at+1:] {
+		sum += cost.Tokens
+	}
+	return sum, nil
+}
+
+// toolTokens estimates the size of the tools in a request.
+func toolTokens(tools []provider.Tool) int {
+	sum := 0
+	for i := range tools {
+		sum += (len(tools[i].Name) + len(tools[i].Description) + len(tools[i].Schema)) / 4
+	}
+	return sum
+}
+
+// entry returns the size of one entry for the model that was counted for last.
+func (n *counting) entry(e session.Entry) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	counter := n.given
+	if counter == nil {
+		counter = window.Estimate(n.info.Provider, n.info.Model)
+	}
+	return window.CountEntry(counter, n.info.Provider, &e).Tokens
+}
+
+// index returns where the answer of a report is in a context, or -1 if the report does
+// not hold there, because the answer is not there or what comes before it is not what was
+// sent.
+func (r *report) index(c *session.Context) int {
+	if r.answer == "" {
+		return -1
+	}
+	for i := len(c.Entries) - 1; i > 0; i-- {
+		if c.Entries[i].ID == r.answer {
+			if c.Fingerprints[i-1] == r.sent {
+				return i
+			}
+			break
+		}
+	}
+	return -1
+}
