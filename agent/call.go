@@ -1,14 +1,11 @@
 package agent
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/session"
@@ -21,13 +18,8 @@ const (
 	cancelledText   = "[cancelled by the user]"
 	notRunText      = "[not run: the user cancelled the turn]"
 	deniedText      = "[denied: the user did not allow this call]"
+	elsewhereText   = "[not run: the call was started before, on another branch or by another program]"
 )
-
-// grace is how long a tool may take to return after it was told to stop.
-const grace = 2 * time.Second
-
-// errTimeout ends a call that took too long.
-var errTimeout = errors.New("the call took too long")
 
 // callsOf returns the calls in a message of the model, as they begin.
 func (t *turn) callsOf(e *session.Entry) []Pending {
@@ -68,17 +60,26 @@ func (t *turn) refuse(p *Pending) string {
 
 // asks reports whether a call must be approved, and notes why.
 func (t *turn) asks(p *Pending) (ask bool) {
-	if f := t.tools[p.Name].Ask; f != nil {
-		ask, p.Reason = f(p.Call)
+	f := t.tools[p.Name].Ask
+	if f == nil {
+		return false
 	}
+	defer func() {
+		if v := recover(); v != nil { // what nobody can tell, a person must
+			t.logPanic(p.Call, v)
+			ask, p.Reason = true, fmt.Sprintf("the check of the call panicked: %v", v)
+		}
+	}()
+	ask, p.Reason = f(p.Call)
 	return ask
 }
 
 // isApproved reports whether a call need not be asked about any more. An approval that
 // only the log has counts if nobody can be asked: whoever can should decide about a
-// call that comes from a log, which somebody else may have written.
+// call that comes from a log, which somebody else may have written. The same holds for a
+// call that was running, which must have been approved.
 func (t *turn) isApproved(p *Pending) bool {
-	return p.started || p.State == CallRunning || p.State == CallAllowed && t.opts.Approve == nil
+	return p.started || t.opts.Approve == nil && (p.State == CallRunning || p.State == CallAllowed)
 }
 
 // startable returns the calls at the beginning of a list that may start at once: those
@@ -110,6 +111,16 @@ func (t *turn) perform(pending []Pending) (waiting []Pending, _ error) {
 	if err := t.answer(refused...); err != nil {
 		return nil, err
 	}
+	// The log says that these run, so they must not wait until somebody has decided about
+	// the others. They come before the others in any case.
+	started := 0
+	for started < len(ready) && ready[started].started {
+		started++
+	}
+	if err := t.runAll(ready[:started]); err != nil {
+		return nil, err
+	}
+	ready = ready[started:]
 	if len(asking) > 0 {
 		allowed, later, err := t.decide(asking)
 		if err != nil {
@@ -122,17 +133,23 @@ func (t *turn) perform(pending []Pending) (waiting []Pending, _ error) {
 		}
 		slices.SortFunc(ready, func(a, b Pending) int { return order(a) - order(b) })
 	}
+	return waiting, t.runAll(ready)
+}
+
+// runAll runs calls in their order, as many together as may. If the turn is cancelled, the
+// rest is answered without being run.
+func (t *turn) runAll(ready []Pending) error {
 	for len(ready) > 0 {
 		if err := t.ctx.Err(); err != nil {
-			return nil, errors.Join(err, t.answer(answersTo(ready, notRunText)...))
+			return errors.Join(err, t.answer(answersTo(ready, notRunText)...))
 		}
 		n := t.together(ready)
 		if err := t.runGroup(ready[:n]); err != nil {
-			return nil, err
+			return err
 		}
 		ready = ready[n:]
 	}
-	return waiting, nil
+	return nil
 }
 
 // answered is a call with its result.
@@ -176,7 +193,7 @@ func (t *turn) sort(pending []Pending) (ready, asking []Pending, refused []answe
 func (t *turn) decide(asking []Pending) (allowed, later []Pending, _ error) {
 	var unmarked []Pending
 	for i := range asking {
-		if asking[i].State == CallNew {
+		if asking[i].State != CallWaiting {
 			asking[i].State = CallWaiting
 			unmarked = append(unmarked, asking[i])
 		}
@@ -188,12 +205,9 @@ func (t *turn) decide(asking []Pending) (allowed, later []Pending, _ error) {
 	}
 	for i := range asking {
 		t.publish(Event{Type: ToolWaiting, Call: &asking[i].Call})
-		decision := Later
-		if t.opts.Approve != nil {
-			var err error
-			if decision, err = t.opts.Approve(t.ctx, asking[i].Call); err != nil {
-				return nil, nil, err // it still waits, and so do the others
-			}
+		decision, err := t.approve(asking[i].Call)
+		if err != nil {
+			return nil, nil, err // it still waits, and so do the others
 		}
 		switch decision {
 		case Allow:
@@ -205,10 +219,52 @@ func (t *turn) decide(asking []Pending) (allowed, later []Pending, _ error) {
 		case Later:
 			later = append(later, asking[i])
 		default:
-			return nil, nil, invalid("there is no decision %q: it is %s, %s or %s", decision, Allow, Deny, Later)
+			return nil, nil, badDecision(decision)
 		}
 	}
 	return allowed, later, nil
+}
+
+func badDecision(d Decision) error {
+	return invalid("there is no decision %q: it is %s, %s or %s", d, Allow, Deny, Later)
+}
+
+// approve asks whoever decides about a call. If the turn is cancelled meanwhile, it does not
+// wait long for an answer.
+func (t *turn) approve(call Call) (Decision, error) {
+	if t.opts.Approve == nil {
+		return Later, nil
+	}
+	type answer struct {
+		decision Decision
+		err      error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		a := answer{Later, errors.New("the approval ended without a decision")}
+		defer func() {
+			if v := recover(); v != nil {
+				t.logPanic(call, v)
+				a = answer{Later, fmt.Errorf("the approval of call %q panicked: %v", call.ID, v)}
+			}
+			done <- a
+		}()
+		decision, err := t.opts.Approve(t.ctx, call)
+		a = answer{decision, err}
+	}()
+	select {
+	case a := <-done:
+		return a.decision, a.err
+	case <-t.ctx.Done():
+	}
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	select {
+	case a := <-done:
+		return a.decision, a.err
+	case <-late.C:
+		return Later, t.ctx.Err()
+	}
 }
 
 // answer writes results to the log.
@@ -220,13 +276,31 @@ func (t *turn) answer(results ...answered) error {
 	for i := range results {
 		entries[i] = resultEntry(results[i].Call, results[i].result)
 	}
-	if _, err := t.append(entries...); err != nil {
+	_, err := t.append(entries...)
+	switch {
+	case isUnfit(err) && len(results) > 1:
+		for i := range results { // one tool's fault must not cost the others their results
+			if err := t.answer(results[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	case isUnfit(err):
+		results[0].result = Result{Text: fmt.Sprintf("[the result of the tool cannot be kept: %v]", err), IsError: true}
+		_, err = t.append(resultEntry(results[0].Call, results[0].result))
+	}
+	if err != nil {
 		return err
 	}
 	for i := range results {
 		t.publish(Event{Type: ToolEnd, Call: &results[i].Call, Result: &results[i].result})
 	}
 	return nil
+}
+
+// isUnfit reports whether the log does not take an entry for what it is.
+func isUnfit(err error) bool {
+	return errors.Is(err, session.ErrInvalid) || errors.Is(err, session.ErrTooLarge)
 }
 
 func resultEntry(c Call, r Result) session.Entry {
@@ -248,7 +322,11 @@ func (t *turn) runGroup(group []Pending) error {
 		}
 	}
 	if len(unmarked) > 0 {
-		if _, err := t.append(callsEntry(CallRunning, unmarked)); err != nil {
+		ids, err := t.append(callsEntry(CallRunning, unmarked))
+		if err != nil {
+			return err
+		}
+		if group, err = t.mine(group, ids[0]); err != nil {
 			return err
 		}
 	}
@@ -274,227 +352,4 @@ func (t *turn) runGroup(group []Pending) error {
 		}
 	}
 	return failed
-}
-
-// runCall runs one call and returns its result, whatever happens.
-func (t *turn) runCall(p *Pending) Result {
-	tool := t.tools[p.Name]
-	timeout := tool.Timeout
-	if timeout == 0 {
-		timeout = t.opts.ToolTimeout
-	}
-	ctx, cancel := context.WithTimeoutCause(t.ctx, timeout, errTimeout)
-	defer cancel()
-	ctx, finish := t.traceCall(ctx, p.Call)
-	type returned struct {
-		result Result
-		err    error
-	}
-	done := make(chan returned, 1)
-	go func() {
-		var r returned
-		defer func() {
-			if v := recover(); v != nil {
-				t.logPanic(p.Call, v)
-				r = returned{err: fmt.Errorf("the tool panicked: %v", v)}
-			}
-			done <- r
-		}()
-		r.result, r.err = tool.Run(ctx, p.Call)
-	}()
-	var r returned
-	select {
-	case r = <-done:
-	case <-ctx.Done():
-		late := time.NewTimer(grace)
-		defer late.Stop()
-		select {
-		case r = <-done:
-		case <-late.C:
-			r.err = context.Cause(ctx)
-		}
-	}
-	finish(r.err)
-	return t.shorten(t.explain(ctx, r.result, r.err, timeout))
-}
-
-// explain makes a result of an error.
-func (t *turn) explain(ctx context.Context, r Result, err error, timeout time.Duration) Result {
-	if err == nil {
-		return r
-	}
-	text := err.Error()
-	switch {
-	case t.ctx.Err() != nil:
-		text = cancelledText
-	case ctx.Err() != nil && errors.Is(context.Cause(ctx), errTimeout):
-		text = fmt.Sprintf("[the tool was stopped because it took longer than %s]", timeout)
-	}
-	if r.Text != "" {
-		text = r.Text + "\n" + text
-	}
-	return Result{Text: text, Parts: withText(r.Parts, text), IsError: true}
-}
-
-// withText adds a text to parts, if there are any.
-func withText(parts []session.Content, text string) []session.Content {
-	if len(parts) == 0 {
-		return nil
-	}
-	return append(slices.Clone(parts), session.Text(text))
-}
-
-func (t *turn) logPanic(c Call, v any) {
-	if t.opts.Logger != nil {
-		t.opts.Logger.Error("a tool panicked", "tool", c.Name, "call", c.ID, "panic", v, "stack", string(debug.Stack()))
-	}
-}
-
-// shorten leaves out the middle of texts that are too long for a result.
-func (t *turn) shorten(r Result) Result {
-	r.Text = cutMiddle(r.Text, t.opts.MaxOutput)
-	var parts []session.Content
-	for i, part := range r.Parts {
-		if part.Text != nil && len(part.Text.Content) > t.opts.MaxOutput {
-			if parts == nil {
-				parts = slices.Clone(r.Parts)
-			}
-			parts[i] = session.Text(cutMiddle(part.Text.Content, t.opts.MaxOutput))
-		}
-	}
-	if parts != nil {
-		r.Parts = parts
-	}
-	return r
-}
-
-// cutMiddle leaves out the middle of a text that has more than limit bytes. The end is
-// worth as much as the beginning: that is where errors are.
-func cutMiddle(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	head, tail := limit/2, len(text)-limit/2
-	for head > 0 && !utf8.RuneStart(text[head]) {
-		head--
-	}
-	for tail < len(text) && !utf8.RuneStart(text[tail]) {
-		tail++
-	}
-	return fmt.Sprintf("%s\n[… %d of %d bytes left out …]\n%s", text[:head], tail-head, len(text), text[tail:])
-}
-
-// The members of the data of a custom entry of type session.CustomCalls.
-const (
-	dataState = "state"
-	dataCalls = "calls"
-)
-
-// callsEntry says in the log how far calls have come.
-func callsEntry(state CallState, calls []Pending) session.Entry {
-	ids := make([]any, len(calls))
-	for i := range calls {
-		ids[i] = calls[i].ID
-	}
-	return session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{
-		CustomType: session.CustomCalls, Data: map[string]any{dataState: string(state), dataCalls: ids},
-	}}
-}
-
-// Pending returns the calls that have no result, with how far each has come.
-func (a *Session) Pending() ([]Pending, error) {
-	t := &turn{Session: a, s: a.log}
-	return t.pending()
-}
-
-// pending finds the calls that wait for a result. Which do is session.Pairs' to say;
-// the entries after the message say how far each has come.
-func (t *turn) pending() ([]Pending, error) {
-	c, err := t.s.Context(session.ContextOptions{Shared: true})
-	if err != nil {
-		return nil, err
-	}
-	var pairs session.Pairs
-	var added []*session.Entry
-	spoken := -1
-	for i := range c.Entries {
-		e := &c.Entries[i]
-		if strings.HasPrefix(e.ID, session.InterruptedPrefix) {
-			continue // made up for the model: the call has no result
-		}
-		at := pairs.Add(e).Index
-		if e.BeginsTurn() {
-			spoken = at
-		}
-		added = append(added, e)
-	}
-	var calls []Pending
-	for _, ref := range pairs.PendingCalls() {
-		e := added[ref.Entry]
-		p := t.pendingCall(e.ID, e.Message.Content[ref.Block].ToolUse)
-		p.overtaken = spoken > ref.Entry
-		calls = append(calls, p)
-	}
-	if len(calls) == 0 {
-		return nil, nil
-	}
-	return calls, t.readStates(calls)
-}
-
-// readStates fills in how far calls have come.
-func (t *turn) readStates(calls []Pending) error {
-	path, err := t.s.OutlinePath("")
-	if err != nil {
-		return err
-	}
-	first := slices.IndexFunc(path, func(e session.Entry) bool { return e.ID == calls[0].Entry })
-	var ids []string
-	for i := max(first, 0); i < len(path); i++ {
-		if path[i].Type == session.TypeCustom {
-			ids = append(ids, path[i].ID)
-		}
-	}
-	entries, err := t.s.Peek(ids...)
-	if err != nil {
-		return err
-	}
-	for i := range entries {
-		custom := entries[i].Custom
-		if custom == nil || custom.CustomType != session.CustomCalls {
-			continue
-		}
-		state, _ := custom.Data[dataState].(string)
-		named, _ := custom.Data[dataCalls].([]any)
-		for j := range calls {
-			if slices.Contains(named, any(calls[j].ID)) {
-				calls[j].State = CallState(state)
-			}
-		}
-	}
-	return nil
-}
-
-// Decide settles a call that waits for approval. Resume then goes on. Later changes
-// nothing. A call that does not wait is session.ErrNotExist.
-func (a *Session) Decide(callID string, d Decision) error {
-	return a.change(context.Background(), func(t *turn) error {
-		pending, err := t.pending()
-		if err != nil {
-			return err
-		}
-		at := slices.IndexFunc(pending, func(p Pending) bool { return p.ID == callID && p.State == CallWaiting })
-		if at < 0 {
-			return &session.Error{Op: "approve", Name: t.s.ID(), Kind: session.ErrNotExist, Err: fmt.Errorf("no call %q waits for approval", callID)}
-		}
-		switch p := pending[at : at+1]; d {
-		case Allow:
-			_, err = t.append(callsEntry(CallAllowed, p))
-		case Deny:
-			err = t.answer(answersTo(p, deniedText)...)
-		case Later:
-		default:
-			err = invalid("there is no decision %q: it is %s, %s or %s", d, Allow, Deny, Later)
-		}
-		return err
-	})
 }

@@ -109,8 +109,8 @@ func (t *turn) compactNow(reason, instructions string) (*Compacted, error) {
 		t.backoff.wait(before, window)
 		return nil, t.paid(made, err)
 	}
-	id, err := made.Append(t.s, plan)
-	if err != nil {
+	var id string
+	if err := t.write(func() (err error) { id, err = made.Append(t.s, plan); return err }); err != nil {
 		return nil, err
 	}
 	t.count.forget()
@@ -168,10 +168,11 @@ func (a *Session) Compact(ctx context.Context, instructions string) (*Compacted,
 // Undo takes back the compaction in force. If there is none, it is session.ErrNotExist.
 func (a *Session) Undo() error {
 	return a.change(context.Background(), func(t *turn) error {
-		t.count.forget()
-		t.recorded = recorded{}
-		_, err := t.s.Undo()
-		return err
+		t.forget()
+		return t.write(func() error {
+			_, err := t.s.Undo()
+			return err
+		})
 	})
 }
 
@@ -201,9 +202,10 @@ func (a *Session) Branch(ctx context.Context, entryID string, summarise bool) er
 		if err != nil {
 			return t.paid(made, err)
 		}
-		t.recorded = recorded{}
-		t.count.forget()
-		_, err = made.AppendBranch(t.s, entryID)
-		return err
+		t.forget()
+		return t.write(func() error {
+			_, err := made.AppendBranch(t.s, entryID)
+			return err
+		})
 	})
 }

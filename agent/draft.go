@@ -37,51 +37,57 @@ func (t *turn) save(d *draft, e provider.Event) {
 	if time.Since(d.saved) < t.opts.Draft {
 		return
 	}
+	d.saved = time.Now()
 	_, err := t.append(session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{
 		CustomType: session.CustomDraft, Data: map[string]any{dataText: d.text.String()},
 	}})
 	if err != nil {
-		t.publish(Event{Type: Error, Err: err}) // the answer itself may still get through
+		// The next draft tries again, and the answer itself may still get through.
+		t.publish(Event{Type: Error, Err: err})
+		return
 	}
 	d.text.Reset()
-	d.saved = time.Now()
 }
 
 // adoptDraft makes a message of the drafts at the end of the log, if there are any: the
-// program died while an answer arrived. It returns the entry at which the model was
-// asked, or "".
-func (t *turn) adoptDraft() (askedAt string, _ error) {
-	var pieces []string
-	for id := t.s.LeafID(); id != ""; {
-		found, err := t.s.Peek(id)
-		if err != nil {
-			return "", err
-		}
-		e := &found[0]
-		if e.Custom == nil || e.Custom.CustomType != session.CustomDraft {
-			askedAt = id
-			break
-		}
-		text, _ := e.Custom.Data[dataText].(string)
-		pieces = append(pieces, text)
-		id = ""
-		if e.ParentID != nil {
-			id = *e.ParentID
-		}
+// program died while an answer arrived.
+func (t *turn) adoptDraft() error {
+	text, askedAt, err := t.draftsUpTo(t.s.LeafID())
+	if err != nil || text == "" {
+		return err
 	}
-	if len(pieces) == 0 {
-		return "", nil
+	c, err := t.s.Context(session.ContextOptions{Leaf: askedAt, Shared: true})
+	if err != nil {
+		return err
 	}
-	slices.Reverse(pieces)
-	info := t.opts.Model.Info()
 	arrived := &provider.Response{Partial: true, Message: &session.MessageEntry{
-		Role: session.RoleAssistant, Provider: info.Provider, Model: info.Model,
-		Content: []session.Content{session.Text(strings.Join(pieces, ""))},
+		Role: session.RoleAssistant, Provider: c.Provider, Model: c.Model, Content: []session.Content{session.Text(text)},
 	}}
 	kept := arrived.Kept(errEnded, false)
 	if kept == nil {
-		return "", nil
+		return nil
 	}
-	_, err := t.append(message(kept))
-	return askedAt, err
+	_, err = t.append(message(kept))
+	return err
+}
+
+// draftsUpTo returns the text of the drafts that a path ends with, and the entry before
+// them, at which the model was asked.
+func (t *turn) draftsUpTo(id string) (text, askedAt string, _ error) {
+	var pieces []string
+	for id != "" {
+		found, err := t.s.Peek(id)
+		if err != nil {
+			return "", "", err
+		}
+		e := &found[0]
+		if e.Custom == nil || e.Custom.CustomType != session.CustomDraft {
+			break
+		}
+		piece, _ := e.Custom.Data[dataText].(string)
+		pieces = append(pieces, piece)
+		id = parentOf(e)
+	}
+	slices.Reverse(pieces)
+	return strings.Join(pieces, ""), id, nil
 }

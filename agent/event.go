@@ -99,6 +99,7 @@ type Pending struct {
 	State CallState `json:"state"`
 
 	started   bool // by the turn that is under way, which need not say so again
+	found     bool // in the log: the turn that is under way did not make it
 	overtaken bool // the user has spoken since
 }
 

@@ -139,38 +139,50 @@ func (t *turn) recordTools() error {
 	return err
 }
 
-// maxLookBack is how many entries findTools looks at.
-const maxLookBack = 64
-
 // findTools finds the tools that an earlier agent has recorded, if its last request is
 // not far: a program that opens the same session again and again should not repeat them.
 func (t *turn) findTools() error {
+	r, err := t.lastRecord(func(*session.Entry) bool { return false })
+	if err != nil || r == nil || r.Tools == "" {
+		return err
+	}
+	e, err := t.s.Entry(r.Tools)
+	if err != nil || e.Custom == nil {
+		return nil // it is on another machine's branch, or damaged: record them again
+	}
+	t.recorded.tools, t.recorded.toolsSum = e.ID, fmt.Sprint(e.Custom.Data)
+	return nil
+}
+
+// maxLookBack is how many entries lastRecord looks at.
+const maxLookBack = 64
+
+// lastRecord returns the record of the last request, or nil if there is none near, or none
+// after an entry at which to stop.
+func (t *turn) lastRecord(stop func(*session.Entry) bool) (*Record, error) {
 	id := t.s.LeafID()
-	for range maxLookBack {
-		if id == "" {
-			return nil
-		}
+	for n := 0; n < maxLookBack && id != ""; n++ {
 		found, err := t.s.Peek(id)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if r, ok := ReadRecord(&found[0]); ok {
-			if r.Tools == "" {
-				return nil
-			}
-			e, err := t.s.Entry(r.Tools)
-			if err != nil || e.Custom == nil {
-				return nil // it is on another machine's branch, or damaged: record them again
-			}
-			t.recorded.tools, t.recorded.toolsSum = e.ID, fmt.Sprint(e.Custom.Data)
-			return nil
+		e := &found[0]
+		if r, ok := ReadRecord(e); ok {
+			return &r, nil
 		}
-		id = ""
-		if p := found[0].ParentID; p != nil {
-			id = *p
+		if stop(e) {
+			break
 		}
+		id = parentOf(e)
 	}
-	return nil
+	return nil, nil
+}
+
+func parentOf(e *session.Entry) string {
+	if e.ParentID == nil {
+		return ""
+	}
+	return *e.ParentID
 }
 
 // ReadRecord returns what an entry says about a request; ok is false if it is no record.

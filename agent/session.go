@@ -39,18 +39,7 @@ type Session struct {
 
 	count    *counting
 	recorded recorded
-	spent    session.Spent
-	counted  bool // spent has what was in the log before
 	backoff  backoff
-}
-
-// recorded is what the log says is in force, as far as this agent knows. The zero
-// value knows nothing.
-type recorded struct {
-	known                     bool
-	provider, model, thinking string
-	tools                     string // the entry that has the tools
-	toolsSum                  string
 }
 
 // New returns an agent that goes on with a session, which the caller closes after
@@ -168,6 +157,9 @@ func (a *Session) begin(ctx context.Context) (_ *turn, end func(), _ error) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.busy, a.cancel = nil, nil
+		if t.last != nil { // whoever hears that the turn ended may begin the next at once
+			a.publish(*t.last)
+		}
 		close(done)
 	}, nil
 }
@@ -179,7 +171,7 @@ func (a *Session) change(ctx context.Context, f func(*turn) error) error {
 		return err
 	}
 	defer end()
-	return f(t)
+	return t.work(f)
 }
 
 // Cancel ends the turn that is under way, if there is one, with a cause. What has

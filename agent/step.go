@@ -12,6 +12,7 @@ import (
 type reply struct {
 	calls []Pending // without a result
 	stop  string
+	empty bool // the model said nothing
 }
 
 // maxRetries is how often a request is sent again after part of its answer was shown.
@@ -128,7 +129,7 @@ func (t *turn) keep(r *request, response *provider.Response) (*reply, error) {
 	if len(m.Content) == 0 {
 		// The model had nothing to add.
 		_, err := t.append(t.evidence(r, "", nil), billEntry(&m))
-		return &reply{stop: m.StopReason}, err
+		return &reply{stop: m.StopReason, empty: true}, err
 	}
 	answer := message(&m)
 	answer.ID = session.NewID()
@@ -187,7 +188,7 @@ func (t *turn) branchOff(r *request, response *provider.Response, cause error, a
 		return err
 	}
 	t.out.Message, t.out.Entry, t.out.Stop = nil, "", ""
-	if err := t.s.Branch(r.leaf); err != nil {
+	if err := t.write(func() error { return t.s.Branch(r.leaf) }); err != nil {
 		return errors.Join(cause, err)
 	}
 	wait := time.Duration(attempt) * t.opts.RetryWait

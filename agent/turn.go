@@ -18,6 +18,9 @@ type turn struct {
 	opts  Options
 	tools map[string]*Tool
 	out   Outcome
+	last  *Event // published when the turn has ended
+
+	disturbed bool // somebody else has written into the session
 }
 
 // Send adds what the user says and lets the model answer until it is done. If ctx
@@ -31,7 +34,7 @@ func (a *Session) Send(ctx context.Context, content ...session.Content) (*Outcom
 		return nil, invalid("the message is empty")
 	}
 	return a.work(ctx, func(t *turn) error {
-		if _, err := t.adoptDraft(); err != nil {
+		if err := t.adoptDraft(); err != nil {
 			return err
 		}
 		pending, err := t.pending()
@@ -42,11 +45,11 @@ func (a *Session) Send(ctx context.Context, content ...session.Content) (*Outcom
 		for _, p := range pending {
 			entries = append(entries, resultEntry(p.Call, Result{Text: supersededText, IsError: true}))
 		}
-		before, err := t.settings()
+		settings, err := t.settings()
 		if err != nil {
 			return err
 		}
-		entries = append(entries, before...)
+		entries = append(entries, settings...)
 		entries = append(entries, message(&session.MessageEntry{Role: session.RoleUser, Content: content}))
 		if _, err := t.append(entries...); err != nil {
 			return err
@@ -59,83 +62,76 @@ func (a *Session) Send(ctx context.Context, content ...session.Content) (*Outcom
 // decisions about waiting calls. Calls that never started are run, and so are those of
 // tools that may be repeated. Other calls that were running get a result that says
 // that they were interrupted, because nobody knows what they did. If there is nothing
-// to do, the outcome has no steps. An answer that had arrived in part becomes a branch,
-// and the model is asked again.
+// to do, the outcome has no steps. An answer that broke off becomes a branch, and the
+// model is asked again, unless it broke off because somebody cancelled it.
 func (a *Session) Resume(ctx context.Context) (*Outcome, error) {
 	return a.work(ctx, func(t *turn) error {
-		if askedAt, err := t.adoptDraft(); err != nil {
-			return err
-		} else if askedAt != "" {
-			if err := t.moveTo(askedAt); err != nil {
-				return err
-			}
-		}
-		pending, err := t.pending()
-		if err != nil {
+		if err := t.adoptDraft(); err != nil {
 			return err
 		}
-		if len(pending) == 0 {
-			open, err := t.open()
-			if err != nil || !open {
-				return err
-			}
-		}
-		before, err := t.settings()
-		if err != nil {
+		if err := t.leaveBroken(); err != nil {
 			return err
 		}
-		if len(before) > 0 {
-			if _, err := t.append(before...); err != nil {
-				return err
-			}
+		pending, open, err := t.unfinished()
+		if err != nil || !open {
+			return err
 		}
-		return t.run(pending)
+		return t.proceed(pending)
 	})
 }
 
 // Unfinished reports whether Resume would have something to do.
 func (a *Session) Unfinished() (bool, error) {
 	t := &turn{Session: a, s: a.log}
-	pending, err := t.pending()
-	if err != nil || len(pending) > 0 {
-		return err == nil, err
-	}
-	return t.open()
+	_, open, err := t.unfinished()
+	return open, err
 }
 
 // Retry has the last turn answered again, on a new branch. The answer that there was
 // stays on its own. If the conversation has no turn, it is session.ErrInvalid.
 func (a *Session) Retry(ctx context.Context) (*Outcome, error) {
 	return a.work(ctx, func(t *turn) error {
-		c, err := t.s.Context(session.ContextOptions{Shared: true})
+		if err := t.adoptDraft(); err != nil {
+			return err
+		}
+		prompt, err := t.lastPrompt()
 		if err != nil {
 			return err
 		}
-		last := len(c.Entries) - 1
-		for last >= 0 && !c.Entries[last].BeginsTurn() {
-			last--
-		}
-		if last < 0 {
+		if prompt == "" {
 			return invalid("there is nothing to answer again")
 		}
-		if err := t.moveTo(c.Entries[last].ID); err != nil {
+		if err := t.moveTo(prompt); err != nil {
 			return err
 		}
-		before, err := t.settings()
-		if err != nil {
-			return err
-		}
-		if len(before) > 0 {
-			if _, err := t.append(before...); err != nil {
-				return err
-			}
-		}
-		return t.run(nil)
+		return t.proceed(nil)
 	})
 }
 
+// lastPrompt returns the entry that began the last turn, or "". It may be in the part of
+// the path that a compaction has replaced.
+func (t *turn) lastPrompt() (string, error) {
+	ids, err := t.s.MessageIDs()
+	if err != nil {
+		return "", err
+	}
+	for _, id := range slices.Backward(ids) {
+		found, err := t.s.Peek(id)
+		if err != nil {
+			return "", err
+		}
+		if found[0].BeginsTurn() {
+			return id, nil
+		}
+	}
+	return "", nil
+}
+
+// errPanicked is how a turn ended that a panic went through: of a model, for example.
+var errPanicked = errors.New("the turn panicked")
+
 // work runs a turn and tells how it went.
-func (a *Session) work(ctx context.Context, f func(*turn) error) (*Outcome, error) {
+func (a *Session) work(ctx context.Context, f func(*turn) error) (_ *Outcome, err error) {
 	t, end, err := a.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -143,13 +139,50 @@ func (a *Session) work(ctx context.Context, f func(*turn) error) (*Outcome, erro
 	defer end()
 	finish := t.traceTurn()
 	a.publish(Event{Type: TurnStart})
-	err = f(t)
-	if err != nil && t.ctx.Err() != nil && errors.Is(err, t.ctx.Err()) {
-		err = context.Cause(t.ctx)
-	}
-	finish(err)
-	a.publish(Event{Type: TurnEnd, Outcome: &t.out, Err: err})
+	err = errPanicked
+	defer func() {
+		finish(err)
+		out := t.out // the caller may do with its own what it likes
+		t.last = &Event{Type: TurnEnd, Outcome: &out, Err: err}
+	}()
+	err = t.whyEnded(t.work(f))
 	return &t.out, err
+}
+
+// work does f after taking in what others wrote.
+func (t *turn) work(f func(*turn) error) error {
+	if err := t.catchUp(); err != nil {
+		return err
+	}
+	return f(t)
+}
+
+// whyEnded returns the error of a turn: if the turn was cancelled, the cause, and what
+// else went wrong with the log.
+func (t *turn) whyEnded(err error) error {
+	if err == nil || t.ctx.Err() == nil || !errors.Is(err, t.ctx.Err()) {
+		return err
+	}
+	var failed *session.Error
+	if errors.As(err, &failed) {
+		return errors.Join(context.Cause(t.ctx), failed)
+	}
+	return context.Cause(t.ctx)
+}
+
+// proceed records what has changed, and runs the turn from calls that have no result yet
+// or, if there are none, from the next request.
+func (t *turn) proceed(pending []Pending) error {
+	settings, err := t.settings()
+	if err != nil {
+		return err
+	}
+	if len(settings) > 0 {
+		if _, err := t.append(settings...); err != nil {
+			return err
+		}
+	}
+	return t.run(pending)
 }
 
 // run asks the model and runs its calls until it makes no more. It begins with calls
@@ -178,117 +211,73 @@ func (t *turn) run(pending []Pending) error {
 			return err
 		}
 		pending = reply.calls
-		if len(pending) == 0 && reply.stop != provider.StopPause {
+		// A model that pauses without a word would only be asked the same again.
+		if len(pending) == 0 && (reply.stop != provider.StopPause || reply.empty) {
 			t.out.Stop = reply.stop
 			return nil
 		}
 	}
 }
 
-// open reports whether the conversation waits for the model: it ends with something
-// that the model has not answered.
+// unfinished returns the calls that wait for a result, and whether anything is left to do:
+// such calls, or something that the model has not answered.
+func (t *turn) unfinished() (pending []Pending, open bool, _ error) {
+	pending, err := t.pending()
+	if err != nil || len(pending) > 0 {
+		return pending, err == nil, err
+	}
+	open, err = t.open()
+	return nil, open, err
+}
+
+// open reports whether the conversation waits for the model: it ends with something that
+// the model has not answered, or not to the end.
 func (t *turn) open() (bool, error) {
+	last, err := t.lastMessage()
+	switch {
+	case err != nil || last == nil:
+		return false, err
+	case last.Message.Role == session.RoleAssistant:
+		return last.Message.StopReason == provider.StopPause || brokeOff(last.Message), nil
+	}
+	r, err := t.lastRecord(func(e *session.Entry) bool { return e.Message != nil })
+	hadNothingToAdd := r != nil && r.Response == "" && r.Error == ""
+	return !hadNothingToAdd, err
+}
+
+// lastMessage returns the message with which the conversation ends, or nil. Summaries and
+// system messages are not answered.
+func (t *turn) lastMessage() (*session.Entry, error) {
 	c, err := t.s.Context(session.ContextOptions{Shared: true})
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	for i := len(c.Entries) - 1; i >= 0; i-- {
-		m := c.Entries[i].Message
-		switch {
-		case m == nil || m.Role == session.RoleSystem:
-			continue // summaries and documents are not answered
-		case m.Role != session.RoleAssistant:
-			return true, nil
-		case m.StopReason == provider.StopPause:
-			return true, nil
+		if m := c.Entries[i].Message; m != nil && m.Role != session.RoleSystem {
+			return &c.Entries[i], nil
 		}
-		return false, nil
 	}
-	return false, nil
+	return nil, nil
 }
 
-// settings returns what must be in the log before the next request: new instructions,
-// another model, another thinking level.
-func (t *turn) settings() ([]session.Entry, error) {
-	c, err := t.s.Context(session.ContextOptions{Shared: true})
+// brokeOff reports whether a message is what arrived of an answer before the way to the
+// model failed. What somebody cancelled did not break off.
+func brokeOff(m *session.MessageEntry) bool {
+	return m.Role == session.RoleAssistant && m.StopReason == provider.StopFailed && m.Metadata[provider.MetaIncomplete] != nil
+}
+
+// leaveBroken goes back to where the model was asked, if the conversation ends with an
+// answer that broke off. That answer becomes a branch.
+func (t *turn) leaveBroken() error {
+	last, err := t.lastMessage()
+	if err != nil || last == nil || !brokeOff(last.Message) || last.ParentID == nil {
+		return err
+	}
+	_, askedAt, err := t.draftsUpTo(*last.ParentID)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if !t.recorded.known {
-		t.recorded = recorded{known: true, provider: c.Provider, model: c.Model, thinking: c.ThinkingLevel}
-	}
-	var entries []session.Entry
-	info := t.opts.Model.Info()
-	if r := &t.recorded; info.Model != "" && (r.provider != info.Provider || r.model != info.Model) {
-		entries = append(entries, session.Entry{Type: session.TypeModelChange, ModelChange: &session.ModelChangeEntry{Provider: info.Provider, ModelID: info.Model}})
-		r.provider, r.model = info.Provider, info.Model
-	}
-	if level := t.opts.Thinking; level != "" && level != t.recorded.thinking {
-		entries = append(entries, session.Entry{Type: session.TypeThinkingLevel, ThinkingLevel: &session.ThinkingLevelEntry{ThinkingLevel: level}})
-		t.recorded.thinking = level
-	}
-	return append(entries, instructions(c, t.opts.System)...), nil
-}
-
-// instructions returns what makes a text the instructions of a conversation: nothing if
-// it is already. Earlier instructions stay in the log, and go out of the context.
-func instructions(c *session.Context, text string) []session.Entry {
-	if text == "" {
-		return nil
-	}
-	var entries []session.Entry
-	sent := false
-	for i := range c.Entries {
-		e := &c.Entries[i]
-		switch {
-		case !session.IsPrompt(e):
-		case session.TextOf(e.Message.Content) == text && !sent:
-			sent = true
-		default:
-			entries = append(entries, session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: e.ID}})
-		}
-	}
-	if !sent {
-		entries = append(entries, message(&session.MessageEntry{
-			Role: session.RoleSystem, Content: []session.Content{session.Text(text)},
-			Metadata: map[string]any{session.MetaType: session.PromptType},
-		}))
-	}
-	return entries
-}
-
-func message(m *session.MessageEntry) session.Entry {
-	return session.Entry{Type: session.TypeMessage, Message: m}
-}
-
-// append writes entries and tells of the messages among them. If another writer was
-// faster, the log grows a branch: what a model or a tool has said is never thrown away.
-func (t *turn) append(entries ...session.Entry) ([]string, error) {
-	ids, err := t.s.AppendAll(entries...)
-	if errors.Is(err, session.ErrConflict) {
-		t.publish(Event{Type: Error, Err: err})
-		ids, err = t.s.AppendAll(entries...)
-	}
-	if err != nil {
-		return nil, err
-	}
-	for i, id := range ids {
-		entries[i].ID = id
-		if t.counted {
-			t.spent.Add(&entries[i])
-		}
-		if entries[i].Message != nil {
-			t.publish(Event{Type: MessageEnd, Entry: &entries[i]})
-		}
-	}
-	return ids, nil
-}
-
-// moveTo moves the leaf. What was known about the path no longer holds.
-func (t *turn) moveTo(id string) error {
-	t.recorded = recorded{}
-	t.count.forget()
-	return t.s.Branch(id)
+	return t.moveTo(askedAt)
 }
 
 // unique gives calls of one message that share an id an id of their own: no provider

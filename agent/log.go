@@ -1,0 +1,85 @@
+package agent
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// This file has the ways in which a turn writes to the log.
+
+func message(m *session.MessageEntry) session.Entry {
+	return session.Entry{Type: session.TypeMessage, Message: m}
+}
+
+// append writes entries and tells of the messages among them. If another writer was
+// faster, the log grows a branch: what a model or a tool has said is never thrown away.
+func (t *turn) append(entries ...session.Entry) (ids []string, err error) {
+	err = t.write(func() error {
+		ids, err = t.s.AppendAll(entries...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range ids {
+		entries[i].ID = id
+		t.recorded.note(&entries[i])
+		if entries[i].Message != nil {
+			t.publish(Event{Type: MessageEnd, Entry: &entries[i]})
+		}
+	}
+	return ids, nil
+}
+
+// write has something written where the agent stands, again and again if other writers are
+// faster. It never gives up what a model or a tool has said for what somebody else wrote.
+func (t *turn) write(try func() error) error {
+	return session.Retry(func() error {
+		err := try()
+		if errors.Is(err, session.ErrConflict) && !t.disturbed {
+			t.disturbed = true
+			t.publish(Event{Type: Error, Err: err})
+		}
+		return err
+	}, nil)
+}
+
+// catchUp goes on from what others have added at the end of the conversation since the
+// last turn. If they have moved elsewhere, the agent stays where it is: what a person was
+// shown here must not go out of the conversation.
+func (t *turn) catchUp() error {
+	leaf := t.s.LeafID()
+	if _, err := t.s.Refresh(); err != nil {
+		return err
+	}
+	now := t.s.LeafID()
+	if now == leaf {
+		return nil
+	}
+	t.recorded = recorded{}
+	if leaf == "" {
+		return nil
+	}
+	path, err := t.s.OutlinePath(now)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(path, func(e session.Entry) bool { return e.ID == leaf }) {
+		return nil
+	}
+	return t.moveTo(leaf)
+}
+
+// moveTo moves the leaf. What was known about the path no longer holds.
+func (t *turn) moveTo(id string) error {
+	t.forget()
+	return t.write(func() error { return t.s.Branch(id) })
+}
+
+// forget drops what is known about the conversation, which is about to become another one.
+func (t *turn) forget() {
+	t.recorded, t.backoff = recorded{}, backoff{}
+	t.count.forget()
+}

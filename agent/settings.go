@@ -1,0 +1,89 @@
+package agent
+
+import (
+	"github.com/coppice-dev/coppice/session"
+)
+
+// recorded is what the log says is in force, as far as this agent knows. The zero
+// value knows nothing.
+type recorded struct {
+	known                     bool
+	provider, model, thinking string
+	tools                     string // the entry that has the tools
+	toolsSum                  string
+}
+
+// note takes in an entry that was written.
+func (r *recorded) note(e *session.Entry) {
+	switch {
+	case e.ModelChange != nil:
+		r.provider, r.model = e.ModelChange.Provider, e.ModelChange.ModelID
+	case e.ThinkingLevel != nil:
+		r.thinking = e.ThinkingLevel.ThinkingLevel
+	}
+}
+
+// settings returns what must be in the log before the next request: new instructions,
+// another model, another thinking level.
+func (t *turn) settings() ([]session.Entry, error) {
+	c, err := t.s.Context(session.ContextOptions{Shared: true})
+	if err != nil {
+		return nil, err
+	}
+	if err := t.recall(c); err != nil {
+		return nil, err
+	}
+	var entries []session.Entry
+	info := t.opts.Model.Info()
+	if r := &t.recorded; info.Model != "" && (r.provider != info.Provider || r.model != info.Model) {
+		entries = append(entries, session.Entry{Type: session.TypeModelChange, ModelChange: &session.ModelChangeEntry{Provider: info.Provider, ModelID: info.Model}})
+	}
+	if level := t.opts.Thinking; level != "" && level != t.recorded.thinking {
+		entries = append(entries, session.Entry{Type: session.TypeThinkingLevel, ThinkingLevel: &session.ThinkingLevelEntry{ThinkingLevel: level}})
+	}
+	return append(entries, instructions(c, t.opts.System)...), nil
+}
+
+// recall finds out what is in force, if the agent does not know.
+func (t *turn) recall(c *session.Context) error {
+	if t.recorded.known {
+		return nil
+	}
+	t.recorded.known = true
+	t.recorded.provider, t.recorded.model, t.recorded.thinking = c.Provider, c.Model, c.ThinkingLevel
+	// Answers name their model, too, and some by another name than it was asked by.
+	last, err := t.lastRecord(func(e *session.Entry) bool {
+		return e.ModelChange != nil || e.Message != nil && e.Message.Role == session.RoleAssistant
+	})
+	if last != nil {
+		t.recorded.provider, t.recorded.model = last.Provider, last.Model
+	}
+	return err
+}
+
+// instructions returns what makes a text the instructions of a conversation: nothing if
+// it is already. Earlier instructions stay in the log, and go out of the context.
+func instructions(c *session.Context, text string) []session.Entry {
+	if text == "" {
+		return nil
+	}
+	var entries []session.Entry
+	sent := false
+	for i := range c.Entries {
+		e := &c.Entries[i]
+		switch {
+		case !session.IsPrompt(e):
+		case session.TextOf(e.Message.Content) == text && !sent:
+			sent = true
+		default:
+			entries = append(entries, session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: e.ID}})
+		}
+	}
+	if !sent {
+		entries = append(entries, message(&session.MessageEntry{
+			Role: session.RoleSystem, Content: []session.Content{session.Text(text)},
+			Metadata: map[string]any{session.MetaType: session.PromptType},
+		}))
+	}
+	return entries
+}
