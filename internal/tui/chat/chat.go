@@ -204,7 +204,7 @@ func (u *ui) press(ctx context.Context, k line.Key) {
 	}
 	switch k.Kind {
 	case line.Enter:
-		if text := u.editor.Take(); strings.TrimSpace(text) != "" {
+		if text := strings.TrimRight(u.editor.Take(), " \n"); text != "" {
 			u.queue = append(u.queue, text)
 		}
 	case line.Tab:

@@ -2,7 +2,11 @@ package chat_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +17,7 @@ import (
 	"github.com/coppice-dev/coppice/internal/tui/chat"
 	"github.com/coppice-dev/coppice/internal/tui/screen"
 	"github.com/coppice-dev/coppice/internal/tui/screentest"
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -25,9 +30,10 @@ type person struct {
 	done chan error
 }
 
-func openHome(t *testing.T) *coppice.Home {
+func openHome(t *testing.T, given ...coppice.Setting) *coppice.Home {
 	t.Helper()
-	settings, err := coppice.LoadSettings(func(string) string { return "" }, coppice.Setting{Key: coppice.SettingSync, Value: "never"})
+	given = append(given, coppice.Setting{Key: coppice.SettingSync, Value: "never"})
+	settings, err := coppice.LoadSettings(func(string) string { return "" }, given...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,6 +212,85 @@ func TestWhatIsPastedIsOneMessage(t *testing.T) {
 	if err != nil || session.TextOf(e.Message.Content) != "say one\nsay two\nsay \x1b]0;x\x07three" {
 		t.Errorf("the message is %q, %v", session.TextOf(e.Message.Content), err)
 	}
+}
+
+// slowHome is a home whose model says something and then falls silent, until the
+// connection ends.
+func slowHome(t *testing.T, says string) *coppice.Home {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // so that the end of the connection is noticed
+		w.Header().Set("Content-Type", "text/event-stream")
+		text, _ := json.Marshal(says)
+		fmt.Fprintf(w, "data: {\"id\":\"r1\",\"model\":\"slow\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":%s}}]}\n\n", text)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	return openHome(t,
+		coppice.Setting{Key: coppice.SettingProvider, Value: "openai-chat"},
+		coppice.Setting{Key: coppice.SettingModel, Value: "slow"},
+		coppice.Setting{Key: coppice.SettingBaseURL, Value: server.URL})
+}
+
+func TestCtrlCStopsTheAnswerAndKeepsWhatArrived(t *testing.T) {
+	t.Parallel()
+	p := sit(t, slowHome(t, "The **first** half"), nil)
+	p.types("go on", enter)
+	p.sees("  The first half", "Ctrl-C stops")
+	p.types("typed ahead", enter, "and a draft")
+	p.sees("› typed ahead", "› and a draft")
+	p.types(ctrlC)
+	p.sees("stopped; what arrived is kept", "› and a draft")
+	if !p.term.Wait(func(all string) bool { return !strings.Contains(all, "typed ahead") }) {
+		t.Errorf("what was typed ahead is still there:\n%s", p.term)
+	}
+	p.leaves(ctrlC, ctrlC, ctrlC)
+	c := p.last()
+	e, err := c.Entry(mustEnd(t, c))
+	if err != nil || e.Message == nil || session.TextOf(e.Message.Content) != "The **first** half" || e.Message.StopReason != provider.StopCancelled {
+		t.Errorf("the last entry is %+v, %v", e.Message, err)
+	}
+}
+
+func mustEnd(t *testing.T, c *coppice.Conversation) string {
+	t.Helper()
+	id, err := c.Resolve(coppice.Leaf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// A terminal that goes away, or a signal, ends the chat in the middle of an answer. What
+// arrived is kept then as well.
+func TestLeavingInTheMiddleKeepsWhatArrived(t *testing.T) {
+	t.Parallel()
+	p := sit(t, slowHome(t, "half an answer"), nil)
+	p.types("go on", enter)
+	p.sees("half an answer")
+	_ = p.keys.Close()
+	p.leaves()
+	if got := p.sessions(); len(got) != 1 || got[0].Messages != 2 {
+		t.Errorf("the sessions are %+v", got)
+	}
+}
+
+func TestAnswersFitTheTerminalAfterAResize(t *testing.T) {
+	t.Parallel()
+	resized := make(chan struct{}, 1)
+	words := strings.Repeat("some words of an answer ", 20)
+	p := sit(t, slowHome(t, words), func(o *chat.Options) { o.Resized = resized })
+	p.types("go on", enter)
+	p.sees("some words of an answer")
+	p.term.Resize(40)
+	resized <- struct{}{}
+	p.sees("  some words of an answer some words of\n  an answer")
+	p.types(ctrlC)
+	p.sees("stopped")
+	p.types("a long message that has to be broken into two rows")
+	p.sees("› a long message that has to be broken")
+	p.leaves(ctrlC, ctrlC, ctrlC)
 }
 
 func TestCtrlCEmptiesThePromptFirst(t *testing.T) {

@@ -63,9 +63,7 @@ func (u *ui) showEnd(ctx context.Context, c *coppice.Conversation) error {
 	if err != nil {
 		return err
 	}
-	u.print("Restored session with " + render.Counted(n, "message", "messages"))
 	if leaf != "" {
-		u.print("")
 		err = u.drawInto(func(w *strings.Builder) error {
 			return terminal.Show(ctx, w, drawn, u.style(), terminal.ShowOptions{Leaf: leaf, Last: lastShown})
 		})
@@ -74,6 +72,7 @@ func (u *ui) showEnd(ctx context.Context, c *coppice.Conversation) error {
 	if err != nil {
 		return err
 	}
+	u.print("Restored session with " + render.Counted(n, "message", "messages"))
 	return u.recallPrompts(c)
 }
 

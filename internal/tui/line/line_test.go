@@ -56,7 +56,12 @@ func TestHistoryIsRecalledAndTheDraftComesBack(t *testing.T) {
 	var e line.Editor
 	e.Remember("first", "second", "second", " ")
 	for _, step := range []struct{ input, want string }{
-		{"draft\x1b[A", "second"}, {"\x1b[A", "first"}, {"\x1b[A", "first"}, {"\x1b[B", "second"}, {"\x1b[B", "draft"}, {"\x1b[B", "draft"},
+		{"draft\x1b[A", "second"},
+		{"\x1b[A", "first"},
+		{"\x1b[A", "first"},
+		{"\x1b[B", "second"},
+		{"\x1b[B", "draft"},
+		{"\x1b[B", "draft"},
 		{"\x1b[A!", "second!"},
 	} {
 		if _, got := typed(&e, step.input); got != step.want {
