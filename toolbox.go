@@ -3,10 +3,14 @@ package coppice
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/agent/mcp"
 	"github.com/coppice-dev/coppice/agent/tools"
 )
 
@@ -14,16 +18,21 @@ import (
 type ToolboxRequest struct {
 	// Dir is the directory in which they work. Default: the present one.
 	Dir string `json:"dir,omitempty"`
+	// Servers are MCP servers whose tools are offered: command lines for the shell, or
+	// addresses that begin with http:// or https://.
+	Servers []string `json:"servers,omitempty"`
 	// Allow and Deny are rules: see tools.Rules.
 	Allow []string `json:"allow,omitempty"`
 	Deny  []string `json:"deny,omitempty"`
 }
 
 // Toolbox has the tools that a model may be given: the built-in ones, of which one
-// searches the home. It may be used by several goroutines at once.
+// searches the home, and those of MCP servers. It may be used by several goroutines at
+// once. Close it after use.
 type Toolbox struct {
-	home *Home
-	r    ToolboxRequest
+	home    *Home
+	r       ToolboxRequest
+	servers []*mcp.Server
 
 	mu    sync.Mutex   // guards the rest
 	rules *tools.Rules // what is allowed by now
@@ -33,31 +42,68 @@ type Toolbox struct {
 // AllTools stands for all built-in tools.
 const AllTools = "all"
 
-// Toolbox returns the tools for a directory. A rule that makes no sense is
-// session.ErrInvalid.
-func (h *Home) Toolbox(r ToolboxRequest) (*Toolbox, error) {
+// Toolbox returns the tools for a directory, and starts the servers. A rule that makes no
+// sense is session.ErrInvalid.
+func (h *Home) Toolbox(ctx context.Context, r ToolboxRequest) (*Toolbox, error) {
 	b := &Toolbox{home: h, r: r, given: slices.Clone(r.Allow)}
 	var err error
 	if b.rules, err = tools.NewRules(r.Dir, r.Allow, r.Deny); err != nil {
 		return nil, &invalidError{err}
 	}
+	for _, where := range r.Servers {
+		server, err := mcp.Connect(ctx, serverOptions(where, r.Dir))
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("MCP server %s: %w", where, err), b.Close())
+		}
+		b.servers = append(b.servers, server)
+	}
 	return b, nil
 }
 
-// Tools returns the tools with some names, or all. They obey the rules.
-func (b *Toolbox) Tools(names ...string) ([]agent.Tool, error) {
-	if slices.Contains(names, AllTools) {
-		names = nil
+func serverOptions(where, dir string) mcp.Options {
+	o := mcp.Options{Dir: dir}
+	switch {
+	case strings.HasPrefix(where, "http://"), strings.HasPrefix(where, "https://"):
+		o.URL = where
+	case runtime.GOOS == "windows":
+		o.Command = []string{"cmd", "/c", where}
+	default:
+		o.Command = []string{"/bin/sh", "-c", where}
 	}
+	return o
+}
+
+// Close ends the servers.
+func (b *Toolbox) Close() error {
+	var errs []error
+	for _, s := range b.servers {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Tools returns the built-in tools with some names, or AllTools, and those of the servers.
+// They obey the rules that the toolbox was made with; Allows knows later ones as well.
+func (b *Toolbox) Tools(names ...string) ([]agent.Tool, error) {
 	rules, err := tools.NewRules(b.r.Dir, b.r.Allow, b.r.Deny)
 	if err != nil {
 		return nil, &invalidError{err}
 	}
-	list, err := tools.New(tools.Options{Dir: b.r.Dir, Names: names, Rules: rules, Search: b.search})
-	if err != nil {
-		return nil, &invalidError{err}
+	var lists [][]agent.Tool
+	if len(names) > 0 {
+		if slices.Contains(names, AllTools) {
+			names = nil
+		}
+		own, err := tools.New(tools.Options{Dir: b.r.Dir, Names: names, Rules: rules, Search: b.search})
+		if err != nil {
+			return nil, &invalidError{err}
+		}
+		lists = append(lists, own)
 	}
-	return list, nil
+	for _, s := range b.servers {
+		lists = append(lists, rules.Apply(s.Tools()...))
+	}
+	return mcp.Join(lists...), nil
 }
 
 // search is how the search tool asks the home.

@@ -26,7 +26,6 @@ type chatFlags struct {
 	system       string
 	images       []string
 	fresh, print bool
-	servers      []string
 	tools        []string
 }
 
@@ -65,7 +64,7 @@ func chatCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.system, "system", "", "a `file` with instructions for the model")
 	flags.StringSliceVar(&f.request.Context, "context", nil, "`files` that the model should know")
 	flags.StringSliceVar(&f.images, "image", nil, "image `files` to send with the first message")
-	flags.StringArrayVar(&f.servers, "mcp", nil, "the `command` of a server whose tools the model gets")
+	flags.StringArrayVar(&f.toolbox.Servers, "mcp", nil, "the `command` of a server whose tools the model gets")
 	flags.StringSliceVar(&f.tools, "tools", nil, "give the model tools: all, or a `list`")
 	flags.Lookup("tools").NoOptDefVal = coppice.AllTools
 	flags.StringArrayVar(&f.toolbox.Allow, "allow", nil, "calls that need no approval: read, bash(go test *)")
@@ -125,9 +124,11 @@ func (a *app) chatText(args []string, isTyped bool) (string, error) {
 
 // chatOnce sends one message and prints the answer.
 func (a *app) chatOnce(ctx context.Context, h *coppice.Home, text string, f *chatFlags) error {
-	if _, err := f.equip(h); err != nil {
+	box, err := f.equip(ctx, h)
+	if err != nil {
 		return err
 	}
+	defer box.Close() // nothing is lost if a server does not end well
 	f.request.Approve = func(_ context.Context, call agent.Call) (agent.Decision, error) {
 		a.say("refused a call of %s, which nobody can approve here; a rule given with --allow lets it run", call.Name)
 		return agent.Deny, nil
@@ -140,12 +141,15 @@ func (a *app) chatOnce(ctx context.Context, h *coppice.Home, text string, f *cha
 }
 
 // equip gives the model the tools that were asked for.
-func (f *chatFlags) equip(h *coppice.Home) (*coppice.Toolbox, error) {
-	box, err := h.Toolbox(f.toolbox)
-	if err == nil && len(f.tools) > 0 {
-		f.request.Tools, err = box.Tools(f.tools...)
+func (f *chatFlags) equip(ctx context.Context, h *coppice.Home) (*coppice.Toolbox, error) {
+	box, err := h.Toolbox(ctx, f.toolbox)
+	if err != nil {
+		return nil, err
 	}
-	return box, err
+	if f.request.Tools, err = box.Tools(f.tools...); err != nil {
+		return nil, errors.Join(err, box.Close())
+	}
+	return box, nil
 }
 
 func (a *app) converse(ctx context.Context, c *coppice.Chat, text string, images []string) error {
@@ -216,10 +220,11 @@ func (a *app) chatOnTerminal(ctx context.Context, keys *os.File, prompt string, 
 	if err != nil {
 		return err
 	}
-	box, err := f.equip(h)
+	box, err := f.equip(ctx, h)
 	if err != nil {
 		return errors.Join(err, h.Close())
 	}
+	defer box.Close() // nothing is lost if a server does not end well
 	err = chatui.Run(ctx, chatui.Options{
 		Home: h, Request: f.request, Prompt: prompt, Images: f.images, Toolbox: box,
 		Keys: keys, Screen: s, Color: a.color, Resized: t.Resized(), Suspend: t.Suspend, Explain: explain,

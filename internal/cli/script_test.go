@@ -16,6 +16,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"coppice":          func() { os.Exit(Main()) },
 		"coppice-stubborn": stubborn,
+		"garden-mcp":       gardener,
 	})
 }
 

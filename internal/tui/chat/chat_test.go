@@ -50,7 +50,7 @@ func sit(t *testing.T, home *coppice.Home, change func(o *chat.Options)) *person
 	t.Helper()
 	read, write := io.Pipe()
 	p := &person{t: t, home: home, term: screentest.New(80, 24), keys: write, done: make(chan error, 1)}
-	box, err := home.Toolbox(coppice.ToolboxRequest{Dir: t.TempDir()})
+	box, err := home.Toolbox(t.Context(), coppice.ToolboxRequest{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +321,7 @@ func TestCallsAreApprovedOneByOne(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := sit(t, openHome(t), func(o *chat.Options) {
-		box, err := o.Home.Toolbox(coppice.ToolboxRequest{Dir: dir})
+		box, err := o.Home.Toolbox(t.Context(), coppice.ToolboxRequest{Dir: dir})
 		if err != nil {
 			t.Fatal(err)
 		}
