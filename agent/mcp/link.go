@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -22,6 +23,7 @@ const (
 	maxPages = 100  // of a list: one without an end is none
 
 	noticeTime = 500 * time.Millisecond // until a broken connection is noticed
+	endTime    = 10 * time.Second       // until a program that hung up has ended
 )
 
 // link is one connection to a server.
@@ -115,11 +117,9 @@ func (l *link) breaks(err error) bool {
 	if answer := (*jsonrpc.Error)(nil); errors.As(err, &answer) {
 		return false
 	}
-	for _, known := range []error{sdk.ErrConnectionClosed, sdk.ErrSessionMissing, io.EOF, io.ErrUnexpectedEOF, os.ErrClosed, syscall.EPIPE} {
-		if errors.Is(err, known) {
-			l.drop(err)
-			return true
-		}
+	if isEnd(err) {
+		l.drop(err)
+		return true
 	}
 	select {
 	case <-l.gone:
@@ -127,6 +127,12 @@ func (l *link) breaks(err error) bool {
 	case <-time.After(noticeTime):
 		return l.broken()
 	}
+}
+
+// isEnd reports whether an error says that there is nobody at the other end.
+func isEnd(err error) bool {
+	return slices.ContainsFunc([]error{sdk.ErrConnectionClosed, sdk.ErrSessionMissing, io.EOF, io.ErrUnexpectedEOF, os.ErrClosed, syscall.EPIPE},
+		func(end error) bool { return errors.Is(err, end) })
 }
 
 // drop notes that the connection is of no use.
@@ -158,7 +164,14 @@ func (l *link) explain(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case l.program != nil && l.program.endsSoon():
+	case l.program == nil:
+		return err
+	}
+	limit := noticeTime
+	if isEnd(err) {
+		limit = endTime
+	}
+	if l.program.awaitEnd(ctx, limit) {
 		return l.program.reason() // which says more
 	}
 	return err

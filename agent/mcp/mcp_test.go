@@ -93,7 +93,7 @@ func newServer(over <-chan struct{}) *sdk.Server {
 		return nil, nil
 	})
 	add(&sdk.Tool{Name: "huge"}, func(context.Context, string) (*sdk.CallToolResult, error) {
-		return text("%s", strings.Repeat("x", 1<<20)), nil
+		return text("%s", strings.Repeat("x", 1<<19)), nil
 	})
 	add(&sdk.Tool{Name: "gigantic"}, func(context.Context, string) (*sdk.CallToolResult, error) {
 		return text("%s", strings.Repeat("x", 17<<20)), nil
@@ -324,7 +324,7 @@ func TestToolsOfAServer(t *testing.T) {
 				t.Errorf("%s: %+v, want %+v", name, got, want)
 			}
 		}
-		if got := c.call("huge", ""); len(got.Text) != 1<<20 {
+		if got := c.call("huge", ""); len(got.Text) != 1<<19 {
 			t.Errorf("%d bytes", len(got.Text))
 		}
 	})
@@ -471,7 +471,7 @@ func TestServerThatDiesAgainAndAgainIsLeftAlone(t *testing.T) {
 // An answer beyond all measure breaks the connection, and not the agent.
 func TestGiganticAnswer(t *testing.T) {
 	onBoth(t, func(t *testing.T, o mcp.Options) {
-		o.MaxAnswer = 500_000
+		o.MaxAnswer = 100_000
 		c := connect(t, o)
 		if r := c.call("huge", ""); !r.IsError {
 			t.Errorf("%d bytes", len(r.Text))

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -24,6 +25,7 @@ type program struct {
 	stdout *os.File // ours to read
 	stderr *os.File // ours to read
 	exited chan struct{}
+	logged chan struct{} // closed when the standard error has ended
 	work   sync.WaitGroup
 
 	mu   sync.Mutex // guards what follows
@@ -50,7 +52,7 @@ func startProgram(s *Server) (*program, error) {
 	ours[1], theirs[1], errs[1] = os.Pipe()
 	ours[2], theirs[2], errs[2] = os.Pipe()
 	err := errors.Join(errs[:]...)
-	p := &program{group: process.NewGroup(cmd), stdin: ours[0], stdout: ours[1], stderr: ours[2], exited: make(chan struct{})}
+	p := &program{group: process.NewGroup(cmd), stdin: ours[0], stdout: ours[1], stderr: ours[2], exited: make(chan struct{}), logged: make(chan struct{})}
 	if err == nil {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
 		err = p.group.Start()
@@ -73,6 +75,7 @@ func startProgram(s *Server) (*program, error) {
 
 // log passes on what the server prints on its standard error.
 func (p *program) log(s *Server) {
+	defer close(p.logged)
 	r := bufio.NewReaderSize(p.stderr, maxStderr)
 	for {
 		piece, _, err := r.ReadLine()
@@ -97,15 +100,18 @@ func (p *program) ended() bool {
 	}
 }
 
-// endsSoon reports whether the program has ended, or is about to: it closes its output
-// a moment before it is gone.
-func (p *program) endsSoon() bool {
-	select {
-	case <-p.exited:
-		return true
-	case <-time.After(noticeTime):
-		return false
+// awaitEnd waits until the program has ended and what it printed was read, and reports
+// whether it has. It closes its output a moment before it is gone.
+func (p *program) awaitEnd(ctx context.Context, limit time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for _, done := range []chan struct{}{p.exited, p.logged} {
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
 	}
+	return p.ended()
 }
 
 // reason says how the program ended, or nil if it runs. What it last printed on its
