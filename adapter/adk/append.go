@@ -52,7 +52,7 @@ func (s *Service) AppendEvent(ctx context.Context, to session.Session, event *se
 	}
 	a := appending{Service: s, session: opened, handle: h, event: event, stored: trimmed(event), merge: s.merge || !ours}
 	if err := a.run(ctx); err != nil {
-		return fmt.Errorf("append event %q to session %q: %w", event.ID, h.id, err)
+		return fmt.Errorf("append event %q: %w", event.ID, h.err(err))
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (a *appending) catchUp() error {
 		return err
 	}
 	if !a.merge {
-		return fmt.Errorf("its last event is entry %q now and was %q: %w", last, h.last, ErrStale)
+		return fmt.Errorf("others have appended to it since it was read; get it again: %w", ErrStale)
 	}
 	want := reach{until: h.last}
 	if h.own == nil { // a handle of somebody else has no use for the events

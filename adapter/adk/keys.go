@@ -45,6 +45,11 @@ type place struct {
 	key, name     string
 }
 
+// err returns an error about the session that names it as ADK does.
+func (p place) err(why error) error {
+	return fmt.Errorf("session %q of user %q in app %q: %w", p.id, p.user, p.app, why)
+}
+
 // placeOf returns the place of a session. All three parts must be there.
 func placeOf(app, user, id string) (place, error) {
 	if app == "" || user == "" || id == "" {

@@ -75,7 +75,7 @@ func (s *Service) open(ctx context.Context, name string) (*coppice.Session, erro
 func (s *Service) openAt(ctx context.Context, p place) (*coppice.Session, error) {
 	opened, err := s.open(ctx, p.name)
 	if errors.Is(err, coppice.ErrNotExist) {
-		return nil, fmt.Errorf("there is no session %q of user %q in app %q: %w", p.id, p.user, p.app, coppice.ErrNotExist)
+		return nil, p.err(coppice.ErrNotExist)
 	}
 	return opened, err
 }
@@ -96,7 +96,7 @@ func (s *Service) Create(ctx context.Context, req *session.CreateRequest) (*sess
 		return nil, fmt.Errorf("create session %q: %w", p.id, err)
 	}
 	if there, err := s.open(ctx, p.name); err == nil {
-		return nil, errors.Join(errExist(p), there.Close())
+		return nil, errors.Join(p.err(coppice.ErrExist), there.Close())
 	}
 	undo, err := s.changeShared(ctx, p, app, user)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *Service) Create(ctx context.Context, req *session.CreateRequest) (*sess
 	header := coppice.Header{ID: p.name, Key: p.key, CreatedAt: platform.Now(ctx).UTC(), Extra: append(extra, agentField)}
 	made, err := coppice.Create(ctx, s.store, header, s.sessions())
 	if errors.Is(err, coppice.ErrExist) {
-		err = errExist(p)
+		err = p.err(coppice.ErrExist)
 	}
 	if err != nil {
 		return nil, errors.Join(err, undo())
@@ -132,10 +132,6 @@ func (s *Service) firstState(own map[string]any) (coppice.Fields, error) {
 
 // agentField names the program in a header, for lists.
 var agentField = coppice.Field{Name: "agent", Value: []byte(`"adk"`)}
-
-func errExist(p place) error {
-	return fmt.Errorf("session %q of user %q in app %q already exists: %w", p.id, p.user, p.app, coppice.ErrExist)
-}
 
 func errNil(what string) error { return fmt.Errorf("the %s is nil: %w", what, coppice.ErrInvalid) }
 

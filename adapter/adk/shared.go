@@ -33,7 +33,9 @@ type change struct {
 }
 
 // changeShared changes the state of an app and of a user. If it returns an error, nothing
-// changed. Otherwise undo takes the changes back.
+// changed. Otherwise undo takes the changes back, unless somebody has repeated the whole
+// state in the meantime; that takes two coincidences within a few milliseconds, and
+// leaves what a crash at that moment would.
 func (s *Service) changeShared(ctx context.Context, p place, app, user map[string]any) (undo func() error, err error) {
 	var made []change
 	undo = func() error {
