@@ -287,7 +287,7 @@ func TestCheck(t *testing.T) {
 		{
 			"the root knows no face",
 			map[string][]string{".": {"internal/cli"}, "internal/cli": nil},
-			". (floor 8) imports internal/cli",
+			". (floor 9) imports internal/cli",
 		},
 		{
 			"like a prefix, but not below it",

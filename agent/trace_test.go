@@ -86,8 +86,8 @@ func TestSpans(t *testing.T) {
 			t.Errorf("the span %s is under %q", s.name, s.parent)
 		}
 		for _, kv := range s.attributes {
-			if strings.Contains(kv.Value.Emit(), "secret") {
-				t.Errorf("%s = %s tells what was said", kv.Key, kv.Value.Emit())
+			if strings.Contains(kv.Value.String(), "secret") {
+				t.Errorf("%s = %s tells what was said", kv.Key, kv.Value.String())
 			}
 		}
 	}

@@ -49,7 +49,7 @@ func (r rootFS) Remove(name string) error { return r.root.Remove(name) }
 
 // ReadDir implements FS.
 func (r rootFS) ReadDir(name string) ([]fs.DirEntry, error) {
-	dir, err := r.root.Open(name)
+	dir, err := r.root.OpenFile(name, os.O_RDONLY|nonblock, 0)
 	if err != nil {
 		return nil, err
 	}
