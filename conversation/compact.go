@@ -1,11 +1,14 @@
 package conversation
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/coppice-dev/coppice/agent/summary"
 	"github.com/coppice-dev/coppice/internal/gate"
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
 )
@@ -19,6 +22,35 @@ import (
 // the meantime stay. If it returns an error or only white space, nothing changes. If the
 // chat's context ends first, Compact returns without waiting, and a later summary is dropped.
 func (c *Chat) Compact(keepTokens int, summarize func(*session.CompactionPlan) (string, error)) (*session.CompactionPlan, error) {
+	return c.compact(keepTokens, func(whole *session.Session, plan *session.CompactionPlan) error {
+		summary, err := gate.Await(c.sessions.context(), func() (string, error) { return summarize(plan) })
+		if err == nil && strings.TrimSpace(summary) == "" {
+			err = fmt.Errorf("the summary is empty: %w", session.ErrInvalid)
+		}
+		if err == nil {
+			_, err = whole.AppendCompaction(summary, plan.FirstKept, plan.TokensBefore)
+		}
+		return err
+	})
+}
+
+// CompactBy is Compact with a summary that a model writes: see package summary. What it cost
+// is written with it. After an error nothing has changed, but the summary may still say what
+// the attempt cost.
+func (c *Chat) CompactBy(ctx context.Context, model provider.Model, keepTokens int, o summary.Options) (*summary.Summary, error) {
+	made := &summary.Summary{}
+	_, err := c.WithContext(ctx).compact(keepTokens, func(whole *session.Session, plan *session.CompactionPlan) (err error) {
+		if made, err = summary.Compaction(ctx, model, plan, o); err == nil {
+			_, err = made.Append(whole, plan)
+		}
+		return err
+	})
+	return made, err
+}
+
+// compact plans a compaction and has write carry it out. write gets the whole conversation as
+// one session.
+func (c *Chat) compact(keepTokens int, write func(*session.Session, *session.CompactionPlan) error) (*session.CompactionPlan, error) {
 	id := c.ID()
 	if id == "" {
 		return nil, fmt.Errorf("the conversation is empty: %w", session.ErrNothingToCompact)
@@ -27,17 +59,17 @@ func (c *Chat) Compact(keepTokens int, summarize func(*session.CompactionPlan) (
 	if err != nil {
 		return nil, err
 	}
-	return c.sessions.compact(id, func(whole *session.Session) (*session.CompactionPlan, string, error) {
-		plan, err := whole.PlanCompaction(keepTokens, count)
-		if err != nil {
-			return nil, "", err
+	var plan *session.CompactionPlan
+	err = c.sessions.withWhole(id, func(whole *session.Session) (err error) {
+		if plan, err = whole.PlanCompaction(keepTokens, count); err != nil {
+			return err
 		}
-		summary, err := gate.Await(c.sessions.context(), func() (string, error) { return summarize(plan) })
-		if err == nil && strings.TrimSpace(summary) == "" {
-			err = fmt.Errorf("the summary is empty: %w", session.ErrInvalid)
-		}
-		return plan, summary, err
+		return write(whole, plan)
 	})
+	if err != nil {
+		return nil, err
+	}
+	return plan, nil
 }
 
 // counter returns how the conversation's window counts an entry.
@@ -50,27 +82,19 @@ func (c *Chat) counter() (func(session.Entry) int, error) {
 	return func(e session.Entry) int { return window.CountEntry(o.Counter, o.Provider, &e).Tokens }, nil
 }
 
-// compact compacts a conversation according to plan, which gets all of it as one session.
-func (m *Sessions) compact(id string, plan func(*session.Session) (*session.CompactionPlan, string, error)) (_ *session.CompactionPlan, err error) {
+// withWhole has do write to all of a conversation as one session.
+func (m *Sessions) withWhole(id string, do func(*session.Session) error) (err error) {
 	if err := m.refreshTail(id, writing); err != nil {
-		return nil, err
+		return err
 	}
 	chain, err := m.chain(id)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	whole, err := session.OpenChain(m.context(), m.store, chain, m.sessionOptions())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, whole.Close()) }()
-	whole = whole.WithContext(m.context())
-	planned, summary, err := plan(whole)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := whole.AppendCompaction(summary, planned.FirstKept, planned.TokensBefore); err != nil {
-		return nil, err
-	}
-	return planned, nil
+	return do(whole.WithContext(m.context()))
 }

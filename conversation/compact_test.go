@@ -1,6 +1,7 @@
 package conversation_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,7 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-dev/coppice/agent/summary"
 	"github.com/coppice-dev/coppice/conversation"
+	"github.com/coppice-dev/coppice/provider/offline"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -105,4 +108,45 @@ func TestCompactChangesNothingWithoutASummary(t *testing.T) {
 	if diff := cmp.Diff(before, sent(t, c)); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// A model can write the summary. What it cost is written with it, in whichever session that
+// is.
+func TestModelCompactsAConversation(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := longChat(t, dir)
+	all := sent(t, c)
+	made := must(c.CompactBy(t.Context(), &offline.Model{}, 500, summary.Options{}))(t)
+	now := sent(t, c)
+	if len(now) >= len(all) || !strings.HasPrefix(now[1], "summary: ## Goal\nquestion 0") || now[len(now)-1] != all[len(all)-1] {
+		t.Errorf("what is sent: %q", now)
+	}
+	if made.Text == "" || len(made.Usage) != 1 {
+		t.Errorf("the summary is %+v", made)
+	}
+	conv := must(c.Conversation())(t)
+	spent := 0
+	for _, link := range conv.Links {
+		s := must(session.Load(dir + "/" + link.ID + ".jsonl"))(t)
+		sum := must(s.Spent())(t)
+		spent += sum.Reported
+		do(t, s.Close())
+	}
+	if n := len(conv.Messages); n != 25 || spent == 0 {
+		t.Errorf("%d messages are left of 25; the log has %d tokens", n, spent)
+	}
+	must(c.Add(user("one more" + strings.Repeat(" and so on", 50))))(t)
+	before := sent(t, c)
+	made, err := c.CompactBy(t.Context(), &offline.Model{}, 100, summary.Options{Instructions: "say nothing useful"})
+	wantError(t, err, summary.ErrUnusable)
+	if diff := cmp.Diff(before, sent(t, c)); diff != "" || len(made.Usage) != 1 {
+		t.Errorf("%d costs; what is sent after a failure (-want +got):\n%s", len(made.Usage), diff)
+	}
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = c.CompactBy(done, &offline.Model{}, 100, summary.Options{})
+	wantError(t, err, context.Canceled)
+	_, err = c.CompactBy(t.Context(), &offline.Model{}, 1_000_000, summary.Options{})
+	wantError(t, err, session.ErrNothingToCompact)
 }
