@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -26,6 +27,12 @@ const (
 	KindCorrupt     Kind = "corrupt"     // bytes that cannot be read
 	KindConflict    Kind = "conflict"    // another writer came first; look and try again
 	KindInterrupted Kind = "interrupted" // the caller no longer waits for the answer
+
+	KindDenied      Kind = "denied"      // the model's provider wants a key, or another one
+	KindLimited     Kind = "limited"     // the provider wants fewer requests; ask again later
+	KindOverflow    Kind = "overflow"    // the conversation is too long for the model
+	KindUnavailable Kind = "unavailable" // the provider did not answer, or not to the end; ask again
+	KindRefused     Kind = "refused"     // the provider does not take the request
 )
 
 // ErrPartial means that some of several things were done and others were not.
@@ -35,6 +42,7 @@ var ErrPartial = errors.New("not everything could be done")
 // counts: a conflict in a damaged session is a conflict.
 func KindOf(err error) Kind {
 	var query *index.QueryError
+	var answer *provider.Error
 	switch {
 	case err == nil:
 		return ""
@@ -44,6 +52,16 @@ func KindOf(err error) Kind {
 		return KindPartial
 	case errors.As(err, &query):
 		return KindInvalid
+	case errors.Is(err, provider.ErrDenied):
+		return KindDenied
+	case errors.Is(err, provider.ErrLimited):
+		return KindLimited
+	case errors.Is(err, provider.ErrOverflow):
+		return KindOverflow
+	case errors.Is(err, provider.ErrUnavailable), errors.Is(err, provider.ErrBroken):
+		return KindUnavailable
+	case errors.As(err, &answer):
+		return KindRefused
 	case errors.Is(err, session.ErrConflict), errors.Is(err, session.ErrReplaced):
 		return KindConflict
 	case errors.Is(err, session.ErrLocked):
@@ -66,6 +84,8 @@ func KindOf(err error) Kind {
 func HintOf(err error) string {
 	switch e := err.(type) {
 	case *session.Error:
+		return e.Hint
+	case *provider.Error:
 		return e.Hint
 	case interface{ Unwrap() []error }:
 		for _, part := range e.Unwrap() {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -207,13 +208,21 @@ func (c ModelChoice) place() place {
 	})[2]
 }
 
+// noProvider says why a name alone does not name a model.
+func noProvider(model string) error {
+	if first, _, ok := strings.Cut(model, "/"); ok {
+		return invalid("there is no provider %q", first)
+	}
+	return invalid("no provider is set")
+}
+
 // build makes the model.
 func (s *Settings) build(h held) (provider.Model, error) {
 	name, model := h[SettingProvider], h[SettingModel]
 	switch {
 	case name.Value == "" && model.Value != "":
 		return nil, &session.Error{
-			Op: "find model", Name: model.Value, Err: invalid("no provider is set"),
+			Op: "find model", Name: model.Value, Err: noProvider(model.Value),
 			Hint: "the " + SettingProvider + " is one of " + strings.Join(Providers(), ", ") + "; provider/model names both at once",
 		}
 	case name.Value == "" || name.Value == offline.Name:
@@ -330,11 +339,17 @@ func isPrivate(base string) bool {
 	return u.Scheme != "http" || u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
+// keyBeginning is how keys of models' providers begin. Package redact wants to be sure that
+// something is a key before it destroys it. Here, where a key has no business, the
+// beginning is enough.
+var keyBeginning = regexp.MustCompile(`\b(sk-|gsk_|xai-|AIza)[\w-]{8,}`)
+
 // showable returns the value of a setting without any key or password in it.
 func showable(key, value string) string {
 	switch key {
 	case SettingKeyCommand:
 		value, _ = redact.Text(value)
+		value = keyBeginning.ReplaceAllString(value, "${1}…")
 	case SettingBaseURL:
 		if u, err := url.Parse(value); err == nil && u.User != nil {
 			u.User = url.User("xxxxx")

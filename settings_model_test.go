@@ -231,9 +231,11 @@ func TestKeysAreNotSettings(t *testing.T) {
 	if _, err := coppice.SetSetting(env{"HOME": t.TempDir()}.get, "key_command", command); coppice.KindOf(err) != coppice.KindInvalid || strings.Contains(err.Error(), aKey) {
 		t.Errorf("a command with a key in it: %v", err)
 	}
-	for _, v := range settings(t, env{"COPPICE_KEY_COMMAND": command}).All() {
-		if strings.Contains(v.Value, aKey) {
-			t.Errorf("%s shows a key", v.Key)
+	for _, key := range []string{aKey, "sk-ant-test1234567", "sk-proj-abcdefgh", "AIzaSyA1234567"} { // some only begin like one
+		for _, v := range settings(t, env{"COPPICE_KEY_COMMAND": "echo " + key}).All() {
+			if strings.Contains(v.Value, key) {
+				t.Errorf("%s shows a key", v.Key)
+			}
 		}
 	}
 	if _, err := coppice.LoadSettings(env{"COPPICE_BASE_URL": "https://me:hunter2@host/v1"}.get); err == nil || strings.Contains(err.Error(), "hunter2") {

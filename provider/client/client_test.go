@@ -569,6 +569,14 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestKeyCommandComplains: the error says why a password manager would not print the key.
+func TestKeyCommandComplains(t *testing.T) {
+	_, err := client.CommandKey("echo " + secret + "; echo first >&2; echo the vault is locked >&2; exit 3")(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "the vault is locked") || strings.Contains(err.Error(), secret) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	for name, o := range map[string]client.Options{
 		"no provider":       {Model: "m"},

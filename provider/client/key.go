@@ -48,12 +48,12 @@ func CommandKey(command string) KeyFunc {
 		}
 		ctx, cancel := context.WithTimeout(ctx, maxKeyTime)
 		defer cancel()
-		var out bytes.Buffer
+		var out, complaint bytes.Buffer
 		cmd := exec.CommandContext(ctx, shell[0], append(shell[1:], command)...)
-		cmd.Stdout = &out
+		cmd.Stdout, cmd.Stderr = &out, &complaint
 		cmd.WaitDelay = time.Second
 		if err := cmd.Run(); err != nil {
-			return "", fmt.Errorf("the command that prints the key: %w", err) // not what it printed
+			return "", fmt.Errorf("the command that prints the key: %w%s", err, lastLine(complaint.String())) // not what it printed
 		}
 		line, _, _ := strings.Cut(strings.TrimLeft(out.String(), "\r\n"), "\n")
 		if key = strings.TrimSpace(line); key == "" {
@@ -62,6 +62,22 @@ func CommandKey(command string) KeyFunc {
 		return key, nil
 	}
 }
+
+// lastLine returns the end of what a command complains about, for an error.
+func lastLine(complaint string) string {
+	lines := strings.Split(strings.TrimSpace(complaint), "\n")
+	last := strings.TrimSpace(withoutSecrets(lines[len(lines)-1]))
+	if last == "" {
+		return ""
+	}
+	if len(last) > maxComplaint {
+		last = strings.ToValidUTF8(last[:maxComplaint], "") + "…"
+	}
+	return ": " + last
+}
+
+// maxComplaint is how much of a complaint an error has, in bytes.
+const maxComplaint = 200
 
 // key returns the key, or "" if there is none.
 func (c *Client) key(ctx context.Context) (string, error) {
