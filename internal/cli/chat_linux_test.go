@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// seat is a real program on a real terminal.
+type seat struct {
+	t      *testing.T
+	master *os.File
+	cmd    *exec.Cmd
+	mu     sync.Mutex
+	shown  bytes.Buffer // guarded by mu
+}
+
+func takeSeat(t *testing.T, args ...string) *seat {
+	t.Helper()
+	slave, master, err := newTerminal(80)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &seat{t: t, master: master}
+	home := t.TempDir()
+	s.cmd = exec.Command("coppice", args...)
+	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "COPPICE_HOME=" + filepath.Join(home, "sessions"), "TERM=xterm-256color"}
+	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = slave, slave, slave
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill()
+		slave.Close()
+		master.Close()
+	})
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := master.Read(buf)
+			s.mu.Lock()
+			s.shown.Write(buf[:n])
+			s.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return s
+}
+
+func (s *seat) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shown.String()
+}
+
+func (s *seat) sees(text string) {
+	s.t.Helper()
+	for end := time.Now().Add(time.Minute); !strings.Contains(s.text(), text); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.t.Fatalf("%q is not on the terminal: %q", text, s.text())
+		}
+	}
+}
+
+func (s *seat) types(text string) {
+	s.t.Helper()
+	if _, err := s.master.WriteString(text); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// ends waits for the end of the program, and checks that it leaves the terminal as it
+// was.
+func (s *seat) ends() int {
+	s.t.Helper()
+	timer := time.AfterFunc(time.Minute, func() { _ = s.cmd.Process.Kill() })
+	defer timer.Stop()
+	err := s.cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		s.t.Fatal(err)
+	}
+	mode, err := unix.IoctlGetTermios(int(s.master.Fd()), unix.TCGETS)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if mode.Lflag&unix.ICANON == 0 || mode.Lflag&unix.ECHO == 0 || mode.Oflag&unix.OPOST == 0 {
+		s.t.Errorf("the terminal is still raw: %+v", mode)
+	}
+	s.sees("\x1b[?2004l")
+	return s.cmd.ProcessState.ExitCode()
+}
+
+func TestChatOnARealTerminal(t *testing.T) {
+	t.Parallel()
+	s := takeSeat(t, "chat")
+	s.sees("\x1b[?2004h")
+	s.sees("›")
+	s.types("say **strong** words\r")
+	s.sees("\x1b[1mstrong\x1b[0m words")
+	s.sees("tokens")
+	s.types("\x04")
+	if code := s.ends(); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	if faults := screenFaults(moves.ReplaceAllString(s.text(), "")); len(faults) > 0 {
+		t.Errorf("%q", faults)
+	}
+}
+
+// moves are the control sequences with which the chat moves about.
+var moves = regexp.MustCompile(`\x1b\[(?:\?2004[hl]|[0-9]*[ABCJ])|\r`)
+
+func TestASignalEndsAChatAndRestoresTheTerminal(t *testing.T) {
+	t.Parallel()
+	s := takeSeat(t, "chat")
+	s.sees("›")
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := s.ends(); code != exitInterrupted {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+func TestAChatThatCannotBeginRestoresTheTerminal(t *testing.T) {
+	t.Parallel()
+	s := takeSeat(t, "chat", "nobody")
+	if code := s.ends(); code != exitNotFound {
+		t.Errorf("exit code %d", code)
+	}
+	s.sees("does not exist\r\n")
+}
