@@ -218,8 +218,9 @@ func (u *ui) press(ctx context.Context, k line.Key) {
 	case line.Wipe:
 		u.screen.Wipe()
 	case line.Suspend:
-		if u.o.Suspend != nil {
-			u.draw()
+		if u.o.Suspend != nil { // the shell writes where the live rows are
+			u.screen.Update(u.pending, nil, screen.Cursor{})
+			u.pending = nil
 			u.o.Suspend()
 		}
 	}

@@ -363,6 +363,18 @@ func TestCallsAreApprovedOneByOne(t *testing.T) {
 	}
 }
 
+func TestCtrlZClearsTheWayForTheShell(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), func(o *chat.Options) {
+		s := o.Screen
+		o.Suspend = func() { s.Print("$ echo hello", "hello", "$ fg") }
+	})
+	p.types("one"+altRet+"two", "\x1a")
+	p.sees("$ fg\n› one\n  two")
+	p.types("\x0c") // Ctrl-L
+	p.leaves(ctrlC, ctrlC, ctrlC)
+}
+
 // What a model says and what a tool prints cannot act on the terminal: sit checks the
 // faults at the end.
 func TestHostileTextStaysText(t *testing.T) {
