@@ -28,10 +28,6 @@ func answers(answer func(r *provider.Request) (*session.MessageEntry, error)) pr
 	}
 }
 
-// spoken returns a message of the model.
-func spoken(content ...session.Content) *session.MessageEntry {
-	return &session.MessageEntry{Content: content}
-}
 
 // open opens a session once more, as another program would.
 func open(t *testing.T, st store.Store, id string) *session.Session {

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"iter"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,24 +24,34 @@ type hub struct {
 // Subscription is a listener's place in the line: events wait in it until they are
 // read. Close it when it is no longer read.
 type Subscription struct {
-	hub    *hub
-	max    int
-	mu     sync.Mutex
-	queue  []Event
+	hub  *hub
+	max  int
+	wake chan struct{} // has one element when there may be news
+	done chan struct{} // closed when no more events come
+
+	mu     sync.Mutex // guards what follows
+	queue  []waiting
 	missed int64
 	closed bool
-	wake   chan struct{} // has one element when there may be news
+}
+
+// waiting is an event that waits to be read, with the pieces of text that were joined to
+// it. They become one text when it is read: adding to a long text again and again would
+// take ever longer, and the agent would wait for that.
+type waiting struct {
+	Event
+	more []string
 }
 
 func (h *hub) subscribe(buffer int) *Subscription {
 	if buffer <= 0 {
 		buffer = defaultBuffer
 	}
-	s := &Subscription{hub: h, max: buffer, wake: make(chan struct{}, 1)}
+	s := &Subscription{hub: h, max: buffer, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		s.closed = true
+		s.end()
 		return s
 	}
 	if h.subs == nil {
@@ -80,12 +91,12 @@ func (s *Subscription) add(e Event) {
 	switch last := len(s.queue) - 1; {
 	case s.closed:
 		return
-	case last >= 0 && s.missed == 0 && joined(&s.queue[last], &e):
+	case last >= 0 && s.missed == 0 && s.queue[last].join(&e):
 	case len(s.queue) >= s.max:
 		s.missed++
 	default:
 		s.noteMissed()
-		s.queue = append(s.queue, e)
+		s.queue = append(s.queue, waiting{Event: e})
 	}
 	s.signal()
 }
@@ -93,18 +104,17 @@ func (s *Subscription) add(e Event) {
 // noteMissed puts what was left out into the line, where it happened.
 func (s *Subscription) noteMissed() {
 	if s.missed > 0 {
-		s.queue = append(s.queue, Event{Type: Missed, Missed: s.missed, Time: time.Now()})
+		s.queue = append(s.queue, waiting{Event: Event{Type: Missed, Missed: s.missed, Time: time.Now()}})
 		s.missed = 0
 	}
 }
 
-// joined adds a piece of text to the piece before it, if both are of one block. The
-// earlier event is the subscriber's own, but its update is shared, so it is replaced.
-func joined(last, next *Event) bool {
-	if last.Type != MessageUpdate || next.Type != MessageUpdate {
+// join adds a piece of text to the piece before it, if both are of one block.
+func (w *waiting) join(next *Event) bool {
+	if w.Type != MessageUpdate || next.Type != MessageUpdate {
 		return false
 	}
-	a, b := last.Update, next.Update
+	a, b := w.Update, next.Update
 	if a.Type != b.Type || a.Block != b.Block {
 		return false
 	}
@@ -113,10 +123,21 @@ func joined(last, next *Event) bool {
 	default:
 		return false
 	}
-	whole := *a
-	whole.Text += b.Text
-	last.Update, last.Number, last.Time = &whole, next.Number, next.Time
+	w.more = append(w.more, b.Text)
+	w.Number, w.Time = next.Number, next.Time
 	return true
+}
+
+// event returns the event as it is read. Its update is shared with other subscribers, so
+// one with more text is another one.
+func (w *waiting) event() Event {
+	e := w.Event
+	if len(w.more) > 0 {
+		whole := *e.Update
+		whole.Text += strings.Join(w.more, "")
+		e.Update = &whole
+	}
+	return e
 }
 
 func (s *Subscription) signal() {
@@ -129,12 +150,15 @@ func (s *Subscription) signal() {
 func (s *Subscription) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed = true
-	s.signal()
+	if !s.closed {
+		s.closed = true
+		close(s.done)
+	}
 }
 
 // Next waits for the next event. ok is false when the agent is closed, or the
-// subscription, and everything was read, or when ctx ends.
+// subscription, and everything was read, or when ctx ends. Several goroutines may share a
+// subscription: each event goes to one of them.
 func (s *Subscription) Next(ctx context.Context) (e Event, ok bool) {
 	for {
 		s.mu.Lock()
@@ -142,9 +166,13 @@ func (s *Subscription) Next(ctx context.Context) (e Event, ok bool) {
 			s.noteMissed()
 		}
 		if len(s.queue) > 0 {
-			e, s.queue = s.queue[0], s.queue[1:]
+			next := s.queue[0]
+			s.queue[0] = waiting{} // so that memory does not keep what was read
+			if s.queue = s.queue[1:]; len(s.queue) > 0 {
+				s.signal() // for another reader
+			}
 			s.mu.Unlock()
-			return e, true
+			return next.event(), true
 		}
 		closed := s.closed
 		s.mu.Unlock()
@@ -153,6 +181,7 @@ func (s *Subscription) Next(ctx context.Context) (e Event, ok bool) {
 		}
 		select {
 		case <-s.wake:
+		case <-s.done:
 		case <-ctx.Done():
 			return Event{}, false
 		}

@@ -1,0 +1,106 @@
+package agent_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// TestSubscriberThatNeverReads: an answer of many megabytes comes in small pieces, and a
+// subscriber does not read any of them. The text is not lost, and the agent does not get
+// slower with every piece.
+func TestSubscriberThatNeverReads(t *testing.T) {
+	const pieces = 300_000
+	a := start(t, agent.Options{Draft: -1, Model: provider.Func{
+		About: provider.Info{Provider: "p", Model: "m"},
+		Answer: func(_ context.Context, _ *provider.Request, tell func(string) error) (*session.MessageEntry, error) {
+			for range pieces {
+				if err := tell("word and "); err != nil {
+					return nil, err
+				}
+			}
+			return nil, nil
+		},
+	}})
+	news := a.Subscribe(0)
+	send(t, a, "hello")
+	_ = a.Close()
+	length := 0
+	for e := range news.Events(t.Context()) {
+		if e.Type == agent.MessageUpdate {
+			length += len(e.Update.Text)
+		}
+	}
+	if length != pieces*len("word and ") {
+		t.Errorf("the subscriber got %d bytes", length)
+	}
+}
+
+// TestReadersOfOneSubscription share its events, and all of them hear of its end.
+func TestReadersOfOneSubscription(t *testing.T) {
+	a := start(t, agent.Options{})
+	news := a.Subscribe(1 << 16)
+	var mu sync.Mutex
+	seen := make(map[int64]bool)
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for e := range news.Events(context.Background()) {
+				mu.Lock()
+				seen[e.Number] = true
+				mu.Unlock()
+			}
+		})
+	}
+	send(t, a, "hello")
+	_ = a.Close()
+	readers.Wait()
+	if len(seen) == 0 {
+		t.Error("nobody heard anything")
+	}
+	late := a.Subscribe(0)
+	late.Close()
+	late.Close()
+	news.Close()
+	if e, ok := late.Next(t.Context()); ok {
+		t.Errorf("a subscription after the end got %+v", e)
+	}
+	other := start(t, agent.Options{}).Subscribe(0)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, ok := other.Next(ended); ok {
+		t.Error("a reader that no longer waits got an event")
+	}
+}
+
+// TestNextTurnFromTheEndOfTheLast: whoever hears that a turn has ended may begin the next.
+func TestNextTurnFromTheEndOfTheLast(t *testing.T) {
+	a := start(t, agent.Options{})
+	news := a.Subscribe(1 << 16)
+	var next sync.WaitGroup
+	next.Go(func() {
+		turns := 0
+		for e := range news.Events(context.Background()) {
+			if e.Type != agent.TurnEnd {
+				continue
+			}
+			if turns++; turns == 50 {
+				return
+			}
+			if _, err := a.Send(context.Background(), session.Text("go on")); err != nil {
+				t.Errorf("turn %d: %v", turns, err)
+				return
+			}
+		}
+	})
+	send(t, a, "begin")
+	next.Wait()
+	if lines := said(t, a.Log()); len(lines) != 100 || strings.HasPrefix(lines[99], "user") {
+		t.Errorf("the conversation has %d messages", len(lines))
+	}
+}
