@@ -37,8 +37,30 @@ func share(asked, usual, window, part int) int {
 	return usual
 }
 
-func (c *Compaction) reserve(window int) int { return share(c.Reserve, 16_384, window, 4) }
-func (c *Compaction) keep(window int) int    { return share(c.Keep, 20_000, window, 4) }
+// reserve returns how much of the window stays free: never more than half of it, because
+// the rest must hold a conversation.
+func (c *Compaction) reserve(window int) int {
+	n := share(c.Reserve, 16_384, window, 4)
+	if window > 0 {
+		n = min(n, window/2)
+	}
+	return n
+}
+
+// keep returns how many tokens of a conversation stay as they are: never more than half of
+// the room for it, because a compaction that keeps all of it gains nothing. full is what
+// the conversation has if the provider found it too long: its window is smaller than that,
+// whatever we think it is.
+func (c *Compaction) keep(window, full int) int {
+	n := share(c.Keep, 20_000, window, 4)
+	if window > 0 {
+		n = min(n, (window-c.reserve(window))/2)
+	}
+	if full > 0 {
+		n = min(n, full/4)
+	}
+	return n
+}
 
 // backoff keeps an agent from compacting again and again without success. After a
 // compaction that failed, or that could not make enough room, the conversation must
@@ -93,18 +115,17 @@ func (t *turn) compactNow(reason, instructions string) (*Compacted, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, err := session.PlanCompaction(c, o.keep(window), t.count.entry)
+	full := 0
+	if reason == reasonOverflow {
+		full = before
+	}
+	plan, err := session.PlanCompaction(c, o.keep(window, full), t.count.entry)
 	if err != nil {
 		t.backoff.wait(before, window)
 		return nil, err
 	}
-	model := o.Model
-	if model == nil {
-		model = t.opts.Model
-	}
-	made, err := summary.Compaction(t.ctx, model, plan, summary.Options{
-		MaxTokens: o.MaxSummary, Instructions: instructions, Files: t.files, Counter: t.opts.Counter,
-	})
+	model, options := t.summariser(instructions)
+	made, err := summary.Compaction(t.ctx, model, plan, options)
 	if err != nil {
 		t.backoff.wait(before, window)
 		return nil, t.paid(made, err)
@@ -128,6 +149,20 @@ func (t *turn) compactNow(reason, instructions string) (*Compacted, error) {
 	return done, nil
 }
 
+// summariser returns the model that writes summaries, and how it does.
+func (t *turn) summariser(instructions string) (provider.Model, summary.Options) {
+	o := &t.opts.Compaction
+	model := o.Model
+	if model == nil {
+		model = t.opts.Model
+	}
+	most := o.MaxSummary
+	if window := model.Info().Window; window > 0 {
+		most = min(most, window/4) // a longer one leaves no room for what it is about
+	}
+	return model, summary.Options{MaxTokens: most, Instructions: instructions, Files: t.files, Counter: t.opts.Counter}
+}
+
 // paid writes down what a summary cost that came to nothing, and returns why it did.
 func (t *turn) paid(made *summary.Summary, cause error) error {
 	if made == nil || len(made.Usage) == 0 {
@@ -139,6 +174,12 @@ func (t *turn) paid(made *summary.Summary, cause error) error {
 
 // files returns the files that a call reads and changes.
 func (t *turn) files(call *session.ToolUseContent) (read, changed []string) {
+	defer func() {
+		if v := recover(); v != nil { // a summary can do without
+			t.logPanic(Call{ID: call.ID, Name: call.Name}, v)
+			read, changed = nil, nil
+		}
+	}()
 	if tool := t.tools[call.Name]; tool != nil && tool.Files != nil {
 		if input, err := call.InputJSON(); err == nil {
 			return tool.Files(input)
@@ -165,14 +206,28 @@ func (a *Session) Compact(ctx context.Context, instructions string) (*Compacted,
 	return done, err
 }
 
-// Undo takes back the compaction in force. If there is none, it is session.ErrNotExist.
+// Undo takes back the compaction in force. If there is none, it is session.ErrNotExist. The
+// conversation then stays as it is until it has grown, or the provider finds it too long.
 func (a *Session) Undo() error {
 	return a.change(context.Background(), func(t *turn) error {
-		t.forget()
-		return t.write(func() error {
+		if err := t.write(func() error {
 			_, err := t.s.Undo()
 			return err
-		})
+		}); err != nil {
+			return err
+		}
+		t.forget()
+		c, err := t.s.Context(session.ContextOptions{Shared: true})
+		if err != nil {
+			return err
+		}
+		info := t.opts.Model.Info()
+		tokens, err := t.count.tokens(c, info, offered(t.opts.Tools))
+		if err != nil {
+			return err
+		}
+		t.backoff.wait(tokens, t.opts.Compaction.window(info))
+		return nil
 	})
 }
 
@@ -191,14 +246,8 @@ func (a *Session) Branch(ctx context.Context, entryID string, summarise bool) er
 		if len(left) == 0 {
 			return t.moveTo(entryID)
 		}
-		o := &t.opts.Compaction
-		model := o.Model
-		if model == nil {
-			model = t.opts.Model
-		}
-		made, err := summary.Branch(t.ctx, model, left, summary.Options{
-			MaxTokens: o.MaxSummary, Files: t.files, Counter: t.opts.Counter,
-		})
+		model, options := t.summariser("")
+		made, err := summary.Branch(t.ctx, model, left, options)
 		if err != nil {
 			return t.paid(made, err)
 		}

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -320,4 +321,144 @@ func TestCountHoldsAfterChanges(t *testing.T) {
 	if n := tokens(a); n >= reported {
 		t.Errorf("another model's report is in %d", n)
 	}
+}
+
+// small returns a model that knows its window better than it says, and how often it was asked.
+func small(says, has int) (model provider.Func, asked *int) {
+	asked = new(int)
+	real := &offline.Model{Window: has}
+	model = provider.Func{About: provider.Info{Provider: "p", Model: "m", Window: says}}
+	model.Answer = func(ctx context.Context, r *provider.Request, _ func(string) error) (*session.MessageEntry, error) {
+		*asked++
+		response, err := provider.Respond(ctx, real, r, nil)
+		if err != nil {
+			return nil, err
+		}
+		m := *response.Message
+		m.Usage = nil
+		return &m, nil
+	}
+	return model, asked
+}
+
+// TestWindowSmallerThanWhatIsKept: the model's window is far smaller than what a compaction
+// keeps by default, or by the caller's wish. The conversation must still become shorter.
+func TestWindowSmallerThanWhatIsKept(t *testing.T) {
+	for name, tt := range map[string]struct {
+		says int
+		o    agent.Compaction
+	}{
+		"nobody knows the window":       {says: 0},
+		"the window is not as said":     {says: 200_000},
+		"the caller keeps too much":     {says: 3000, o: agent.Compaction{Keep: 50_000}},
+		"the caller reserves too much":  {says: 3000, o: agent.Compaction{Reserve: 50_000}},
+		"both, and a long summary, too": {says: 3000, o: agent.Compaction{Reserve: 50_000, Keep: 50_000, MaxSummary: 50_000}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model, asked := small(tt.says, 3000)
+			tt.o.Model = &offline.Model{Window: 3000}
+			a := start(t, agent.Options{Model: model, System: "be brief", Compaction: tt.o})
+			const turns = 30
+			for i := range turns {
+				send(t, a, fmt.Sprint(i, strings.Repeat(" words and words", 30)))
+			}
+			if *asked > 2*turns {
+				t.Errorf("%d requests for %d turns", *asked, turns)
+			}
+			check(t, a.Log())
+		})
+	}
+}
+
+// TestUndoAndGoOn: compactions are taken back one by one, to the whole conversation, which
+// then goes on. What was taken back does not return with the next word.
+func TestUndoAndGoOn(t *testing.T) {
+	model := &offline.Model{Window: 4000}
+	a := start(t, agent.Options{Model: model, System: "be brief"})
+	news := a.Subscribe(1 << 16)
+	for i := range 30 {
+		send(t, a, fmt.Sprint(i, strings.Repeat(" words and words", 20)))
+	}
+	// A larger model has room for all of it.
+	if err := a.SetModel(&offline.Model{Window: 400_000}); err != nil {
+		t.Fatal(err)
+	}
+	undone := 0
+	for ; undone < 100; undone++ {
+		if err := a.Undo(); errors.Is(err, session.ErrNotExist) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		check(t, a.Log())
+	}
+	if lines := said(t, a.Log()); undone < 2 || len(lines) != 61 {
+		t.Errorf("after %d times Undo the conversation has %d messages of 61", undone, len(lines))
+	}
+	send(t, a, "and on")
+	if lines := said(t, a.Log()); len(lines) != 63 {
+		t.Errorf("the conversation has %d messages of 63", len(lines))
+	}
+	_ = a.Close()
+	if n := len(compactions(t, news)); n != undone {
+		t.Errorf("%d compactions, and %d of them were undone", n, undone)
+	}
+}
+
+func TestUndoneCompactionDoesNotReturnAtOnce(t *testing.T) {
+	model, _ := small(4000, 1<<30)
+	a := start(t, agent.Options{Model: model, Compaction: agent.Compaction{Model: &offline.Model{}}})
+	compacted := func() bool {
+		c, err := a.Log().Context(session.ContextOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Compaction != ""
+	}
+	for i := 0; !compacted(); i++ {
+		send(t, a, fmt.Sprint(i, strings.Repeat(" words and words", 20)))
+	}
+	if err := a.Undo(); err != nil {
+		t.Fatal(err)
+	}
+	send(t, a, "I still need that")
+	if compacted() {
+		t.Error("the compaction is back with the next word")
+	}
+	for i := 0; i < 50 && !compacted(); i++ {
+		send(t, a, fmt.Sprint(i, strings.Repeat(" words and words", 20)))
+	}
+	if !compacted() {
+		t.Error("the conversation is never compacted again")
+	}
+}
+
+// TestCompactionWithACallThatWaits: a call waits for approval, and the conversation before it
+// is compacted. The call stays, and runs when it is allowed.
+func TestCompactionWithACallThatWaits(t *testing.T) {
+	risky := echo("risky")
+	risky.Ask = agent.AskAlways
+	risky.Files = func(json.RawMessage) (_, _ []string) { panic("oh") }
+	a := start(t, agent.Options{Tools: []agent.Tool{risky}, Compaction: agent.Compaction{Keep: 50}})
+	for i := range 6 {
+		send(t, a, fmt.Sprint(i, strings.Repeat(" words and words", 20)))
+	}
+	out := send(t, a, `call risky {"text":"done"}`)
+	if _, err := a.Compact(t.Context(), "what matters"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Decide(out.Waiting[0].ID, agent.Allow); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := a.Resume(t.Context()); err != nil || out.Stop != provider.StopEndTurn {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	lines := said(t, a.Log())
+	if !strings.HasPrefix(lines[0], "summary: ") || !strings.HasSuffix(lines[len(lines)-2], "done") {
+		t.Errorf("the conversation is\n%s", strings.Join(lines, "\n"))
+	}
+	if _, err := a.Compact(t.Context(), ""); err != nil { // the call is among what is replaced now
+		t.Fatal(err)
+	}
+	check(t, a.Log())
 }

@@ -28,7 +28,6 @@ func answers(answer func(r *provider.Request) (*session.MessageEntry, error)) pr
 	}
 }
 
-
 // open opens a session once more, as another program would.
 func open(t *testing.T, st store.Store, id string) *session.Session {
 	t.Helper()

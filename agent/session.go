@@ -75,8 +75,11 @@ func (o *Options) check() error {
 	if err := checkTools(o.Tools); err != nil {
 		return err
 	}
-	for name, n := range map[string]int{
-		"MaxSteps": o.MaxSteps, "Parallel": o.Parallel, "MaxOutput": o.MaxOutput, "MaxTokens": o.MaxTokens, "ToolTimeout": int(o.ToolTimeout), "RetryWait": int(o.RetryWait),
+	c := &o.Compaction
+	for name, n := range map[string]int64{
+		"MaxSteps": int64(o.MaxSteps), "Parallel": int64(o.Parallel), "MaxOutput": int64(o.MaxOutput), "MaxTokens": int64(o.MaxTokens),
+		"ToolTimeout": int64(o.ToolTimeout), "RetryWait": int64(o.RetryWait),
+		"Compaction.Window": int64(c.Window), "Compaction.Reserve": int64(c.Reserve), "Compaction.Keep": int64(c.Keep), "Compaction.MaxSummary": int64(c.MaxSummary),
 	} {
 		if n < 0 {
 			return invalid("%s must not be negative", name)
@@ -109,6 +112,9 @@ func checkTools(tools []Tool) error {
 	for i := range tools {
 		if tools[i].Run == nil {
 			return invalid("the tool %q has no function that runs it", tools[i].Name)
+		}
+		if tools[i].Timeout < 0 {
+			return invalid("the timeout of the tool %q must not be negative", tools[i].Name)
 		}
 	}
 	return provider.CheckTools(offered(tools))
@@ -219,6 +225,7 @@ func (a *Session) SetModel(m provider.Model) error {
 	}
 	return a.set(func(o *Options) {
 		o.Model = m
+		a.backoff = backoff{}
 		a.count.forget()
 	})
 }
