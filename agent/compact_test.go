@@ -27,6 +27,7 @@ func compactions(t *testing.T, news *agent.Subscription) (ends []agent.Event) {
 }
 
 func TestWindowIsKept(t *testing.T) {
+	t.Parallel()
 	const size = 4000
 	a := start(t, agent.Options{Model: &offline.Model{Window: size}, System: "be brief", Tools: []agent.Tool{echo("one")}})
 	news := a.Subscribe(1 << 16)
@@ -172,6 +173,7 @@ func TestBranchWithSummary(t *testing.T) {
 // compares each request with the one before: what a provider's cache can serve is the
 // part that is the same, byte by byte.
 func TestPrefixStaysStable(t *testing.T) {
+	t.Parallel()
 	const turns = 200
 	var bodies [][]byte
 	var compacted []bool

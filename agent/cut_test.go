@@ -25,6 +25,7 @@ import (
 // to its end, no effect happens twice, nobody is told that a call which never started may
 // have run, and the model, which refuses what the real ones refuse, never refuses.
 func TestResumeAfterEveryLine(t *testing.T) {
+	t.Parallel()
 	c := newCutTest(t)
 	st := newStore(t)
 	c.converse(t, st, nil)

@@ -37,6 +37,7 @@ const (
 // nothing that anybody saw is missing, nothing was done twice, and the model, which
 // refuses calls without results and results without calls, has never refused.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	kills := 300
 	if testing.Short() {
 		kills = 30
