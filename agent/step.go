@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/coppice-dev/coppice/provider"
@@ -124,7 +125,7 @@ func (t *turn) ask(r *request) (*provider.Response, error) {
 // start right away.
 func (t *turn) keep(r *request, response *provider.Response) (*reply, error) {
 	m := *response.Message
-	m.Content = unique(m.Content)
+	m.Content = ofModel(m.Content)
 	t.bill(m.Usage)
 	if len(m.Content) == 0 {
 		// The model had nothing to add.
@@ -148,6 +149,32 @@ func (t *turn) keep(r *request, response *provider.Response) (*reply, error) {
 	t.count.learn(answer.ID, m.Usage, r)
 	t.out.Message, t.out.Entry = &m, answer.ID
 	return &reply{calls: calls, stop: m.StopReason}, nil
+}
+
+// ofModel returns the blocks of an answer as they can be kept. Calls that share an id get
+// one of their own, because no provider takes two alike. A model cannot answer its calls
+// itself.
+func ofModel(blocks []session.Content) []session.Content {
+	seen := make(map[string]bool)
+	kept := make([]session.Content, 0, len(blocks))
+	for _, block := range blocks {
+		if block.ToolResult != nil {
+			continue
+		}
+		if call := block.ToolUse; call != nil {
+			id := call.ID
+			for n := 2; id == "" || seen[id]; n++ {
+				id = fmt.Sprintf("%s_%d%s", call.ID, n, session.NewID()[:8])
+			}
+			seen[id] = true
+			if id != call.ID {
+				other := *call
+				other.ID, block.ToolUse = id, &other
+			}
+		}
+		kept = append(kept, block)
+	}
+	return kept
 }
 
 // keepPartial writes down what has arrived of an answer, and returns why it broke off.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
@@ -30,8 +31,8 @@ type turn struct {
 // An error does not undo anything: the outcome is what was reached, and Resume tries
 // to go on from there.
 func (a *Session) Send(ctx context.Context, content ...session.Content) (*Outcome, error) {
-	if len(content) == 0 {
-		return nil, invalid("the message is empty")
+	if err := checkPrompt(content); err != nil {
+		return nil, err
 	}
 	return a.work(ctx, func(t *turn) error {
 		if err := t.adoptDraft(); err != nil {
@@ -56,6 +57,24 @@ func (a *Session) Send(ctx context.Context, content ...session.Content) (*Outcom
 		}
 		return t.run(nil)
 	})
+}
+
+// checkPrompt refuses what a user cannot say. Once it is in the log, providers would refuse
+// every further request.
+func checkPrompt(content []session.Content) error {
+	empty := true
+	for i := range content {
+		switch c := &content[i]; {
+		case c.ToolUse != nil || c.ToolResult != nil || c.Thinking != nil:
+			return invalid("a user's message cannot have a block of type %q", c.Type)
+		case c.Text == nil || strings.TrimSpace(c.Text.Content) != "":
+			empty = false
+		}
+	}
+	if empty {
+		return invalid("the message is empty")
+	}
+	return nil
 }
 
 // Resume goes on where the session stopped: after a crash, after an error, or after
@@ -278,34 +297,4 @@ func (t *turn) leaveBroken() error {
 		return err
 	}
 	return t.moveTo(askedAt)
-}
-
-// unique gives calls of one message that share an id an id of their own: no provider
-// takes two alike.
-func unique(blocks []session.Content) []session.Content {
-	seen := make(map[string]bool)
-	var changed []session.Content
-	for i, block := range blocks {
-		call := block.ToolUse
-		if call == nil {
-			continue
-		}
-		id := call.ID
-		for n := 2; id == "" || seen[id]; n++ {
-			id = call.ID + "_" + string(rune('0'+n%10)) + session.NewID()[:8]
-		}
-		seen[id] = true
-		if id != call.ID {
-			if changed == nil {
-				changed = slices.Clone(blocks)
-			}
-			other := *call
-			other.ID = id
-			changed[i].ToolUse = &other
-		}
-	}
-	if changed != nil {
-		return changed
-	}
-	return blocks
 }
