@@ -262,6 +262,8 @@ func TestCommandsThatARuleDenies(t *testing.T) {
 		"(rm x)":                         agent.Deny,
 		"{ rm x; }":                      agent.Deny,
 		"ls & rm x":                      agent.Deny,
+		"&& rm x":                        agent.Deny,
+		";":                              agent.Allow, // bash says what is wrong with it
 		`\rm x > y`:                      agent.Deny,
 		"'rm' x > y":                     agent.Deny,
 		"git status && git push --force": agent.Deny,

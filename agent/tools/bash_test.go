@@ -45,6 +45,9 @@ func TestBash(t *testing.T) {
 		}
 	}
 	waitGone(t, strings.TrimSpace(b.content("pid")))
+	if runtime.GOOS == "linux" { // without a session of its own it would have our terminal
+		b.run("bash", "command", `read -r pid name state parent group session rest < /proc/$$/stat && [ "$session" = $$ ]`)
+	}
 	b.fails("partly\n[exit code 3]", "bash", "command", "echo partly; exit 3")
 	b.fails("[exit code 127]", "bash", "command", "no-such-program")
 	b.fails("[signal: killed]", "bash", "command", "kill -9 $$")
