@@ -122,7 +122,7 @@ func rules(t *testing.T, allow, deny []string) (*bench, *tools.Rules) {
 
 func TestCommandsThatARuleAllows(t *testing.T) {
 	_, r := rules(t, []string{
-		"bash(go test *)", "bash(git status)", "bash(cat docs/*)", "bash(ls src/**)", "bash(echo 'a b' \"*\")", "bash(head *)", "bash(make * -n)", "bash(grep ?x)",
+		"bash(go test *)", "bash(git status)", "bash(cat docs/*)", "bash(ls src/**)", "bash(echo 'a b' \"*\")", "bash(head *)", "bash(make * -n)", "bash(grep ?x)", "bash(* --version)",
 	}, nil)
 	for command, want := range map[string]bool{
 		"go test ./...":                        true,

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -23,8 +24,8 @@ const plainBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 // commands joined by && || ; and |. The list is of what is allowed, so that whatever
 // was forgotten is an error, and the call asks. In particular there is no $, no
 // backtick, no backslash, no & of its own, no newline, no parenthesis or brace, no
-// redirection except for 2>&1, no ~, no comment, and outside of quotes nothing that is
-// not ASCII.
+// redirection except for 2>&1, no ~, no comment, no variable that is set for a command,
+// and outside of quotes nothing that is not ASCII.
 func simpleCommands(line string, pattern bool) ([][]word, error) {
 	l := &lexer{line: line, pattern: pattern}
 	for l.at < len(l.line) {
@@ -32,11 +33,10 @@ func simpleCommands(line string, pattern bool) ([][]word, error) {
 			return nil, err
 		}
 	}
-	l.endWord()
-	if len(l.words) == 0 { // nothing at all, or nothing after an operator
-		return nil, errNotSimple
+	if err := l.endCommand(); err != nil {
+		return nil, err
 	}
-	return append(l.commands, l.words), nil
+	return l.commands, nil
 }
 
 type lexer struct {
@@ -92,15 +92,30 @@ func (l *lexer) endWord() {
 	}
 }
 
-// operator ends a command; |& and ;; are other operators, and no command is empty.
+// operator ends a command; |& and ;; are other operators.
 func (l *lexer) operator(size int) error {
-	l.endWord()
 	l.at += size
-	if len(l.words) == 0 || l.pattern || l.at < len(l.line) && strings.IndexByte("&|;", l.line[l.at]) >= 0 {
+	if l.pattern || l.at < len(l.line) && strings.IndexByte("&|;", l.line[l.at]) >= 0 {
+		return errNotSimple
+	}
+	return l.endCommand()
+}
+
+// endCommand ends a command. It must have a first word, and that must be the program:
+// not a variable that is set for it, nor a word of the shell that changes what the
+// others mean.
+func (l *lexer) endCommand() error {
+	l.endWord()
+	if len(l.words) == 0 || strings.Contains(l.words[0].text, "=") || slices.Contains(reserved, l.words[0].text) {
 		return errNotSimple
 	}
 	l.commands, l.words = append(l.commands, l.words), nil
 	return nil
+}
+
+// reserved are the words of bash, as far as they consist of letters.
+var reserved = []string{
+	"if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "in", "select", "function", "time", "coproc",
 }
 
 // quoted takes text in quotes. In double quotes, $ ` \ and ! still mean something.
