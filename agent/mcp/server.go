@@ -32,8 +32,9 @@ type Options struct {
 	// Header is sent with every request, to that host and no other.
 	Header http.Header
 
-	// Name stands before the names of the tools: "github" makes github_list_issues.
-	// Default: what the server calls itself.
+	// Name stands before the names of the tools: "github" makes github_list_issues. Set
+	// it if there are rules about such names. Default: what the server calls itself,
+	// which may be anything.
 	Name string
 	// TrustHints believes what the server says about its tools: those that only read
 	// do not ask, and those that can be repeated are repeated after a crash.

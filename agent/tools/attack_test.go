@@ -1,6 +1,7 @@
 package tools_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/agent/tools"
+	"github.com/coppice-dev/coppice/provider"
 )
 
 func call(name string, input json.RawMessage) agent.Call {
@@ -345,6 +347,29 @@ func TestRulesForToolsOfOthers(t *testing.T) {
 	} {
 		if d, _ := r.Decide(call(name, json.RawMessage(`{}`))); d != want {
 			t.Errorf("%s: %q, want %q", name, d, want)
+		}
+	}
+}
+
+// A new name does not get a tool around a rule that denies it, nor under one that allows
+// the tool whose name it had.
+func TestRulesForToolsThatAreRenamed(t *testing.T) {
+	_, r := rules(t, []string{"git_list"}, []string{"git_delete"})
+	ran := 0
+	named := func(name string) agent.Tool {
+		return agent.Tool{Tool: provider.Tool{Name: name}, Ask: agent.AskAlways, Run: func(context.Context, agent.Call) (agent.Result, error) {
+			ran++
+			return agent.Result{}, nil
+		}}
+	}
+	list := r.Apply(named("git_list"), named("git_delete"))
+	for i, want := range []struct{ asks, runs bool }{{true, true}, {false, false}} {
+		c := agent.Call{Name: list[i].Name + "_2", Input: json.RawMessage(`{}`)}
+		before := ran
+		ask, _ := list[i].Ask(c)
+		result, err := list[i].Run(t.Context(), c)
+		if ask != want.asks || (ran > before) != want.runs || result.IsError == want.runs || err != nil {
+			t.Errorf("%s: asks %v, ran %v, %+v, %v", c.Name, ask, ran > before, result, err)
 		}
 	}
 }

@@ -284,17 +284,27 @@ func (r *Rules) Apply(list ...agent.Tool) []agent.Tool {
 		return list
 	}
 	for i := range list {
-		ask, run := list[i].Ask, list[i].Run
+		ask, run, name := list[i].Ask, list[i].Run, list[i].Name
+		// A tool that is given another name later, because somebody else has its own, is
+		// still denied by the first. It is not allowed by it: that is now another's.
+		decide := func(call agent.Call) (agent.Decision, string) {
+			first := call
+			first.Name = name
+			if d, text := r.Decide(first); d == agent.Deny {
+				return d, text
+			}
+			return r.Decide(call)
+		}
 		if ask != nil {
 			list[i].Ask = func(call agent.Call) (bool, string) {
-				if d, _ := r.Decide(call); d != "" {
+				if d, _ := decide(call); d != "" {
 					return false, ""
 				}
 				return ask(call)
 			}
 		}
 		list[i].Run = func(ctx context.Context, call agent.Call) (agent.Result, error) {
-			if d, text := r.Decide(call); d == agent.Deny {
+			if d, text := decide(call); d == agent.Deny {
 				return refused(fmt.Errorf("the user does not allow this: the rule %s denies it", text))
 			}
 			return run(ctx, call)
