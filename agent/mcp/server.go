@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,7 +130,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// label is what errors and the log call the server. It has no secrets in it, as the
+// label is what the server is called before it has said its name. It has no secrets in it, as the
 // arguments of a command or the rest of an address may.
 func (o *Options) label() string {
 	if o.Name != "" {
@@ -152,6 +153,9 @@ func (s *Server) Name() string {
 	defer s.mu.Unlock()
 	return s.name
 }
+
+// called is what errors and the log call the server, also before it has said its name.
+func (s *Server) called() string { return cmp.Or(s.Name(), s.opts.label()) }
 
 // Tools returns the tools that the server has now, sorted by name, so that requests
 // with them stay the same.
@@ -210,15 +214,15 @@ func (s *Server) connected(ctx context.Context) (*link, error) {
 	s.failures++
 	s.mu.Unlock()
 	if old != nil {
-		s.opts.Logger.Warn("the connection to an MCP server broke: connecting again", "server", s.opts.label(), "error", old.reason())
+		s.opts.Logger.Warn("the connection to an MCP server broke: connecting again", "server", s.called(), "error", old.reason())
 		old.close()
 	}
 	if failures >= maxFailures && s.opts.URL == "" { // to call somebody costs nothing
-		return nil, fmt.Errorf("the MCP server %s has failed %d times in a row and is left alone: %w", s.opts.label(), failures, old.reason())
+		return nil, fmt.Errorf("the MCP server %s has failed %d times in a row and is left alone: %w", s.called(), failures, old.reason())
 	}
 	l, err := s.connect(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("the MCP server %s: %w", s.opts.label(), err)
+		return nil, fmt.Errorf("the MCP server %s: %w", s.called(), err)
 	}
 	return l, nil
 }
@@ -262,9 +266,11 @@ func (s *Server) setTools(l *link, found []*sdk.Tool) {
 	if first {
 		s.name = s.prefix(l)
 	}
-	before := s.tools
-	s.tools = s.convert(found)
-	changed := !first && !sameTools(before, s.tools)
+	s.mu.Unlock()
+	tools := s.convert(found)
+	s.mu.Lock()
+	changed := !first && !sameTools(s.tools, tools)
+	s.tools = tools
 	s.mu.Unlock()
 	if changed && s.opts.Changed != nil && s.life.Err() == nil {
 		go s.opts.Changed()
@@ -290,7 +296,7 @@ func (s *Server) relist(l *link) {
 	defer cancel()
 	found, err := l.list(ctx)
 	if err != nil {
-		s.opts.Logger.Warn("the tools of an MCP server changed and cannot be listed", "server", s.opts.label(), "error", err)
+		s.opts.Logger.Warn("the tools of an MCP server changed and cannot be listed", "server", s.called(), "error", err)
 		return
 	}
 	s.setTools(l, found)
