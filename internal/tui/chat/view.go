@@ -64,7 +64,11 @@ func (v *view) hear(e agent.Event, s terminal.Style) []string {
 	case agent.MessageEnd:
 		return v.message(e.Entry, s)
 	case agent.MessageDropped:
+		shown := v.part != nothing || v.said.Len() > 0
 		v.part = nothing
+		if !shown {
+			return nil // why is said when the turn ends, or when it is tried again
+		}
 		return v.lines(s, noting, terminal.Yellow, "↻ that attempt failed and is not kept: "+e.Error)
 	case agent.ToolWaiting:
 		v.doing = "waiting for you"
