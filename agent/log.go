@@ -23,14 +23,33 @@ func (t *turn) append(entries ...session.Entry) (ids []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var messages []int
 	for i, id := range ids {
 		entries[i].ID = id
 		t.recorded.note(&entries[i])
 		if entries[i].Message != nil {
-			t.publish(Event{Type: MessageEnd, Entry: &entries[i]})
+			messages = append(messages, i)
 		}
 	}
+	t.tell(entries, messages)
 	return ids, nil
+}
+
+// tell publishes messages that were written, each with the place and the time that the log
+// has for it.
+func (t *turn) tell(entries []session.Entry, messages []int) {
+	ids := make([]string, len(messages))
+	for i, at := range messages {
+		ids[i] = entries[at].ID
+	}
+	written, err := t.s.Peek(ids...)
+	for i, at := range messages {
+		e := entries[at]
+		if err == nil {
+			e.ParentID, e.Timestamp = written[i].ParentID, written[i].Timestamp
+		}
+		t.publish(Event{Type: MessageEnd, Entry: &e})
+	}
 }
 
 // write has something written where the agent stands, again and again if other writers are

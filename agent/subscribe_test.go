@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"sync"
 	"testing"
@@ -102,5 +103,34 @@ func TestNextTurnFromTheEndOfTheLast(t *testing.T) {
 	next.Wait()
 	if lines := said(t, a.Log()); len(lines) != 100 || strings.HasPrefix(lines[99], "user") {
 		t.Errorf("the conversation has %d messages", len(lines))
+	}
+}
+
+// TestMessagesAreToldAsTheLogHasThem: with their ids, parents and times.
+func TestMessagesAreToldAsTheLogHasThem(t *testing.T) {
+	a := start(t, agent.Options{System: "be brief", Tools: []agent.Tool{echo("one")}})
+	news := a.Subscribe(0)
+	send(t, a, `call one {"text":"1"}`)
+	_ = a.Close()
+	told := 0
+	for e := range news.Events(t.Context()) {
+		if e.Type != agent.MessageEnd {
+			continue
+		}
+		told++
+		want, err := a.Log().Entry(e.Entry.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := json.Marshal(e.Entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := json.Marshal(&want); err != nil || string(text) != string(got) {
+			t.Errorf("told: %s\nin the log: %s, %v", got, text, err)
+		}
+	}
+	if told != 5 {
+		t.Errorf("%d messages were told, want 5", told)
 	}
 }
