@@ -520,3 +520,23 @@ func TestNegativeOptions(t *testing.T) {
 		t.Errorf("an empty message: %v", err)
 	}
 }
+
+func TestCancelWithACause(t *testing.T) {
+	enough := errors.New("enough")
+	var a *agent.Session
+	one := echo("one")
+	one.Run = func(ctx context.Context, _ agent.Call) (agent.Result, error) {
+		a.Cancel(enough)
+		<-ctx.Done()
+		return agent.Result{Text: "so far"}, context.Cause(ctx)
+	}
+	a = start(t, agent.Options{Tools: []agent.Tool{one}})
+	a.Cancel(enough) // nobody is at work
+	if _, err := a.Send(t.Context(), session.Text("call one {}")); !errors.Is(err, enough) {
+		t.Errorf("err = %v", err)
+	}
+	if all := strings.Join(said(t, a.Log()), "\n"); !strings.Contains(all, "so far") || !strings.Contains(all, "cancelled") {
+		t.Errorf("the conversation is\n%s", all)
+	}
+	check(t, a.Log())
+}

@@ -75,19 +75,28 @@ func (b *backoff) wait(tokens, window int) {
 	b.until = tokens + window*min(1<<b.failures, 16)/64
 }
 
+// room returns how many tokens of a window a conversation may fill. The rest is for the
+// answer.
+func (t *turn) room(window int) int {
+	return window - max(t.opts.Compaction.reserve(window), min(t.opts.MaxTokens, window/2))
+}
+
+// tokens returns the size of a context for the model that is asked.
+func (t *turn) tokens(c *session.Context) (int, error) {
+	return t.count.tokens(c, t.opts.Model.Info(), offered(t.opts.Tools))
+}
+
 // isFull reports whether a conversation should be compacted before it is sent.
 func (t *turn) isFull(c *session.Context) (bool, error) {
-	info := t.opts.Model.Info()
-	o := &t.opts.Compaction
-	window := o.window(info)
-	if o.Off || window == 0 {
+	window := t.opts.Compaction.window(t.opts.Model.Info())
+	if t.opts.Compaction.Off || window == 0 {
 		return false, nil
 	}
-	tokens, err := t.count.tokens(c, info, offered(t.opts.Tools))
+	tokens, err := t.tokens(c)
 	if err != nil {
 		return false, err
 	}
-	return tokens > window-o.reserve(window) && tokens >= t.backoff.until, nil
+	return tokens > t.room(window) && tokens >= t.backoff.until, nil
 }
 
 // compact replaces the beginning of the conversation by a summary. A failure changes
@@ -104,49 +113,79 @@ func (t *turn) compact(reason string) error {
 }
 
 func (t *turn) compactNow(reason, instructions string) (*Compacted, error) {
-	o := &t.opts.Compaction
-	info := t.opts.Model.Info()
-	window := o.window(info)
+	window := t.opts.Compaction.window(t.opts.Model.Info())
 	c, err := t.s.Context(session.ContextOptions{})
 	if err != nil {
 		return nil, err
 	}
-	before, err := t.count.tokens(c, info, offered(t.opts.Tools))
+	before, err := t.tokens(c)
 	if err != nil {
 		return nil, err
 	}
-	full := 0
-	if reason == reasonOverflow {
-		full = before
-	}
-	plan, err := session.PlanCompaction(c, o.keep(window, full), t.count.entry)
+	plan, err := t.planCompaction(c, before, reason == reasonOverflow)
 	if err != nil {
 		t.backoff.wait(before, window)
 		return nil, err
 	}
 	model, options := t.summariser(instructions)
 	made, err := summary.Compaction(t.ctx, model, plan, options)
+	t.billSummary(made)
 	if err != nil {
 		t.backoff.wait(before, window)
 		return nil, t.paid(made, err)
 	}
-	var id string
-	if err := t.write(func() (err error) { id, err = made.Append(t.s, plan); return err }); err != nil {
+	done := &Compacted{FirstKept: plan.FirstKept, TokensBefore: before, Reason: reason}
+	if err := t.write(func() (err error) { done.Entry, err = made.Append(t.s, plan); return err }); err != nil {
 		return nil, err
 	}
 	t.count.forget()
-	done := &Compacted{Entry: id, FirstKept: plan.FirstKept, TokensBefore: before, Reason: reason}
 	if c, err = t.s.Context(session.ContextOptions{Shared: true}); err != nil {
 		return nil, err
 	}
-	if done.TokensAfter, err = t.count.tokens(c, info, offered(t.opts.Tools)); err != nil {
+	if done.TokensAfter, err = t.tokens(c); err != nil {
 		return nil, err
 	}
 	t.backoff = backoff{}
-	if window > 0 && done.TokensAfter > window-o.reserve(window) {
+	if window > 0 && done.TokensAfter > t.room(window) {
 		t.backoff.wait(done.TokensAfter, window)
 	}
 	return done, nil
+}
+
+// planCompaction decides what a compaction leaves out of a context that has so many tokens.
+//
+// Entries are weighed by their share of those tokens, so that a plan is about the same
+// number as the decision to compact. If the provider found the conversation too long, it may
+// have meant bytes: many pictures are few tokens. So then the share of the bytes counts if
+// it is greater.
+func (t *turn) planCompaction(c *session.Context, tokens int, overflow bool) (*session.CompactionPlan, error) {
+	var counted, bytes int
+	counts, sizes := make([]int, len(c.Entries)), make([]int, len(c.Entries))
+	for i := range c.Entries {
+		counts[i] = t.count.entry(c.Entries[i])
+		counted += counts[i]
+		if text, err := c.Entries[i].MarshalJSON(); overflow && err == nil {
+			sizes[i] = len(text)
+			bytes += len(text)
+		}
+	}
+	weights, all := make(map[string]int, len(c.Entries)), 0
+	for i := range c.Entries {
+		weight := counts[i]
+		if tokens > counted && counted > 0 {
+			weight = weight * tokens / counted
+		}
+		if bytes > 0 {
+			weight = max(weight, sizes[i]*tokens/bytes)
+		}
+		weights[c.Entries[i].ID] = weight
+		all += weight
+	}
+	if !overflow {
+		all = 0
+	}
+	keep := t.opts.Compaction.keep(t.opts.Compaction.window(t.opts.Model.Info()), all)
+	return session.PlanCompaction(c, keep, func(e session.Entry) int { return weights[e.ID] })
 }
 
 // summariser returns the model that writes summaries, and how it does.
@@ -161,6 +200,18 @@ func (t *turn) summariser(instructions string) (provider.Model, summary.Options)
 		most = min(most, window/4) // a longer one leaves no room for what it is about
 	}
 	return model, summary.Options{MaxTokens: most, Instructions: instructions, Files: t.files, Counter: t.opts.Counter}
+}
+
+// billSummary adds the requests for a summary to what the turn cost.
+func (t *turn) billSummary(made *summary.Summary) {
+	if made == nil {
+		return
+	}
+	for i := range made.Usage {
+		if bill, ok := session.BillOf(&made.Usage[i]); ok {
+			t.bill(&bill.Usage)
+		}
+	}
 }
 
 // paid writes down what a summary cost that came to nothing, and returns why it did.
@@ -221,12 +272,11 @@ func (a *Session) Undo() error {
 		if err != nil {
 			return err
 		}
-		info := t.opts.Model.Info()
-		tokens, err := t.count.tokens(c, info, offered(t.opts.Tools))
+		tokens, err := t.tokens(c)
 		if err != nil {
 			return err
 		}
-		t.backoff.wait(tokens, t.opts.Compaction.window(info))
+		t.backoff.wait(tokens, t.opts.Compaction.window(t.opts.Model.Info()))
 		return nil
 	})
 }

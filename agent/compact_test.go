@@ -1,7 +1,9 @@
 package agent_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -463,4 +465,107 @@ func TestCompactionWithACallThatWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(t, a.Log())
+}
+
+// TestAnswerHasItsRoom: an answer may have more tokens than are usually kept free for it.
+func TestAnswerHasItsRoom(t *testing.T) {
+	const size, answer = 20_000, 9000
+	largest := 0
+	model := provider.Func{About: provider.Info{Provider: "p", Model: "m", Window: size}}
+	model.Answer = func(_ context.Context, r *provider.Request, _ func(string) error) (*session.MessageEntry, error) {
+		encoded, err := model.Encode(r)
+		if err != nil {
+			return nil, err
+		}
+		input := len(encoded.Body) / 4
+		largest = max(largest, input)
+		return &session.MessageEntry{Content: []session.Content{session.Text("yes")}, Usage: &session.Usage{Input: input, Output: 1}}, nil
+	}
+	a := start(t, agent.Options{Model: model, MaxTokens: answer, Compaction: agent.Compaction{Model: &offline.Model{}}})
+	for i := range 60 {
+		send(t, a, fmt.Sprint(i, strings.Repeat(" words and words", 60)))
+	}
+	if largest+answer > size || largest < (size-answer)/2 {
+		t.Errorf("a request had %d tokens, which leaves %d of %d for an answer of %d", largest, size-largest, size, answer)
+	}
+}
+
+// TestPicturesThatAreTooManyBytes: pictures are few tokens and many bytes. A provider that
+// takes no more bytes finds the conversation too long when its window is nearly empty.
+func TestPicturesThatAreTooManyBytes(t *testing.T) {
+	const limit = 200_000
+	picture := session.Image("image/png", base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("pixel"), 4000)))
+	shot := echo("shot")
+	shot.Run = func(context.Context, agent.Call) (agent.Result, error) {
+		return agent.Result{Parts: []session.Content{session.Text("here"), picture}}, nil
+	}
+	asked := 0
+	model := provider.Func{About: provider.Info{Provider: "p", Model: "m", Window: 200_000}}
+	model.Answer = func(_ context.Context, r *provider.Request, _ func(string) error) (*session.MessageEntry, error) {
+		encoded, err := model.Encode(r)
+		if err != nil {
+			return nil, err
+		}
+		if len(encoded.Body) > limit {
+			return nil, &provider.Error{Kind: provider.ErrOverflow, Provider: "p", Status: 413}
+		}
+		if asked++; asked%4 == 0 {
+			return &session.MessageEntry{Content: []session.Content{session.Text("I see")}}, nil
+		}
+		return &session.MessageEntry{Content: []session.Content{session.ToolUse(fmt.Sprint("c", asked), "shot", map[string]any{})}}, nil
+	}
+	a := start(t, agent.Options{Model: model, Tools: []agent.Tool{shot}, Compaction: agent.Compaction{Model: &offline.Model{}}})
+	for i := range 20 {
+		send(t, a, fmt.Sprint("look at this, for the time of number ", i))
+	}
+	check(t, a.Log())
+}
+
+// TestEstimateThatIsFarTooLow: the provider reports far more tokens than we count. What we
+// count is then no reason to find that everything fits.
+func TestEstimateThatIsFarTooLow(t *testing.T) {
+	a := start(t, agent.Options{
+		Model: provider.Func{About: provider.Info{Provider: "p", Model: "m", Window: 10_000}, Answer: func(_ context.Context, r *provider.Request, _ func(string) error) (*session.MessageEntry, error) {
+			return &session.MessageEntry{Content: []session.Content{session.Text("yes")}, Usage: &session.Usage{Input: 1000 * len(r.Entries), Output: 1}}, nil
+		}},
+		Compaction: agent.Compaction{Model: &offline.Model{}},
+	})
+	news := a.Subscribe(1 << 16)
+	for i := range 20 {
+		send(t, a, fmt.Sprint("this is the prompt that has the number ", i, ", and it has a few more words than that"))
+		if status, err := a.Status(); err != nil || status.Tokens > 10_000 {
+			t.Errorf("turn %d: %d tokens of 10000, %v", i, status.Tokens, err)
+		}
+	}
+	_ = a.Close()
+	for _, e := range compactions(t, news) {
+		if e.Err != nil {
+			t.Errorf("a compaction: %v", e.Err)
+		}
+	}
+}
+
+// TestTurnCostsItsSummary: what a turn cost is what the log says was spent on it, summaries
+// included, whether they came to anything or not.
+func TestTurnCostsItsSummary(t *testing.T) {
+	for _, instructions := range []string{"", "fail broken"} {
+		a := start(t, agent.Options{Model: &offline.Model{Window: 3000}, Compaction: agent.Compaction{Instructions: instructions}})
+		news := a.Subscribe(1 << 16)
+		cost := 0
+		for i := range 15 {
+			out, err := a.Send(t.Context(), session.Text(fmt.Sprint(i, strings.Repeat(" words and words", 20))))
+			if err != nil && !errors.Is(err, provider.ErrOverflow) {
+				t.Fatal(err)
+			}
+			cost += out.Usage.Context()
+		}
+		spent, err := a.Log().Spent()
+		if err != nil || spent.Tokens() != cost {
+			t.Errorf("%q: the turns cost %d, and %d were spent, %v", instructions, cost, spent.Tokens(), err)
+		}
+		_ = a.Close()
+		if len(compactions(t, news)) == 0 {
+			t.Error("nothing was compacted")
+		}
+	}
 }

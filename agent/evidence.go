@@ -120,8 +120,11 @@ func (t *turn) recordTools() error {
 		t.recorded.tools, t.recorded.toolsSum = "", ""
 		return nil
 	}
-	data := dataOf(offerOf(t.opts.Tools))
-	sum := fmt.Sprint(data)
+	if t.offer == nil { // the tools do not change during a turn
+		t.offer = dataOf(offerOf(t.opts.Tools))
+		t.offerSum = fmt.Sprint(t.offer)
+	}
+	data, sum := t.offer, t.offerSum
 	if t.recorded.tools == "" {
 		if err := t.findTools(); err != nil {
 			return err

@@ -46,7 +46,9 @@ type Options struct {
 	MaxOutput int
 
 	// Approve decides about a call of a tool that asks. It may take its time, and is
-	// asked about one call at a time. Default: such calls wait: see Later.
+	// asked about one call at a time. It must return soon after ctx ends: nobody waits
+	// for it then, and the call goes on waiting. So it does after an error or a panic,
+	// which ends the turn. Default: such calls wait: see Later.
 	Approve func(ctx context.Context, call Call) (Decision, error)
 
 	Compaction Compaction
@@ -68,13 +70,15 @@ type Compaction struct {
 	Off bool
 	// Window is the size of the window in tokens. Default: the model's.
 	Window int
-	// Reserve is how much of the window stays free for the answer and its thinking.
-	// Default: 16,384, or a quarter of the window if that is less.
+	// Reserve is how much of the window stays free for the answer and its thinking. It
+	// is at least Options.MaxTokens, and at most half of the window. Default: 16,384, or
+	// a quarter of the window if that is less.
 	Reserve int
-	// Keep is how many tokens of the end stay as they are. Default: 20,000, or a
-	// quarter of the window if that is less.
+	// Keep is how many tokens of the end stay as they are: at most half of what the
+	// reserve leaves. Default: 20,000, or a quarter of the window if that is less.
 	Keep int
-	// MaxSummary is how many tokens a summary may have. Default: see summary.Options.
+	// MaxSummary is how many tokens a summary may have: at most a quarter of the window.
+	// Default: see summary.Options.
 	MaxSummary int
 	// Model writes the summary. Default: the agent's.
 	Model provider.Model

@@ -230,8 +230,8 @@ func (a *Session) SetModel(m provider.Model) error {
 	})
 }
 
-// SetThinking changes the thinking level, from the next request on; "" is the
-// provider's default.
+// SetThinking changes the thinking level, from the next request on; "" leaves it as the
+// session has it.
 func (a *Session) SetThinking(level string) error {
 	if err := checkThinking(level); err != nil {
 		return err

@@ -22,8 +22,8 @@ type Tool struct {
 	Alone bool
 	// Ask reports whether a call must be approved before it runs (see Options.Approve),
 	// and why, in words for the person who decides. It is asked before every call, in
-	// parallel too. A call that it asks for never runs without approval, so that Run
-	// may rely on that. Default: no call needs approval. See AskAlways.
+	// parallel too. A call that it asks for, or that it panics about, never runs without
+	// approval, so that Run may rely on that. Default: no call needs approval. See AskAlways.
 	Ask func(call Call) (ask bool, reason string)
 	// Timeout is how long a call may take. Default: Options.ToolTimeout.
 	Timeout time.Duration

@@ -21,6 +21,8 @@ type turn struct {
 	out   Outcome
 	last  *Event // published when the turn has ended
 
+	offer     map[string]any // the tools, as recordTools records them
+	offerSum  string
 	disturbed bool // somebody else has written into the session
 }
 
