@@ -22,8 +22,9 @@ const (
 	maxTools = 1000 // that a server may have
 	maxPages = 100  // of a list: one without an end is none
 
-	noticeTime = 500 * time.Millisecond // until a broken connection is noticed
+	pingTime   = 10 * time.Second       // for an answer to nothing in particular
 	endTime    = 10 * time.Second       // until a program that hung up has ended
+	noticeTime = 500 * time.Millisecond // until one that may have ended has
 )
 
 // link is one connection to a server.
@@ -111,22 +112,29 @@ func (l *link) broken() bool {
 	}
 }
 
-// breaks reports whether the connection is of no use after an error of a call. The error
-// may arrive a moment before anybody else notices.
-func (l *link) breaks(err error) bool {
-	if answer := (*jsonrpc.Error)(nil); errors.As(err, &answer) {
+// breaks reports whether the connection is of no use after an error of a call. It asks
+// the server if that is not plain: an answer of a kind that is not known is an error
+// too, and no reason to start the server again.
+func (l *link) breaks(ctx context.Context, err error) bool {
+	if isAnswer(err) {
 		return false
 	}
-	if isEnd(err) {
-		l.drop(err)
-		return true
+	if !isEnd(err) {
+		ctx, cancel := context.WithTimeout(ctx, pingTime)
+		defer cancel()
+		_, err := gate.Await(ctx, func() (struct{}, error) { return struct{}{}, l.session.Ping(ctx, nil) })
+		if err == nil || isAnswer(err) {
+			return false
+		}
 	}
-	select {
-	case <-l.gone:
-		return true
-	case <-time.After(noticeTime):
-		return l.broken()
-	}
+	l.drop(err)
+	return true
+}
+
+// isAnswer reports whether an error is the server's own: it is there.
+func isAnswer(err error) bool {
+	answer := (*jsonrpc.Error)(nil)
+	return errors.As(err, &answer)
 }
 
 // isEnd reports whether an error says that there is nobody at the other end.
@@ -221,7 +229,7 @@ func (l *link) list(ctx context.Context) ([]*sdk.Tool, error) {
 	for range maxPages {
 		page, err := gate.Await(ctx, func() (*sdk.ListToolsResult, error) { return l.session.ListTools(ctx, params) })
 		if err != nil {
-			if l.breaks(err) {
+			if l.breaks(ctx, err) {
 				err = l.explain(ctx, err)
 			}
 			return nil, fmt.Errorf("its tools: %w", err)

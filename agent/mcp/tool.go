@@ -209,7 +209,7 @@ func (s *Server) call(ctx context.Context, name string, input json.RawMessage) (
 		s.worked()
 		return agent.Result{Text: refused.Message, IsError: true}, nil
 	}
-	if l.breaks(err) {
+	if l.breaks(ctx, err) {
 		err = fmt.Errorf("the connection to the MCP server %s broke during the call, and nobody knows how far it came: %w", s.called(), l.explain(ctx, err))
 	}
 	return failed(ctx, err)

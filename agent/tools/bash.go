@@ -19,9 +19,8 @@ import (
 	"github.com/coppice-dev/coppice/provider"
 )
 
-// grace is how long a command that was told to end may take to clean up, and how long
-// the output is waited for once the command has ended.
-const grace = time.Second
+// leftTime is how long the rest of the output is waited for once a command has ended.
+const leftTime = time.Second
 
 var (
 	errTimeout = errors.New("it took too long")
@@ -41,7 +40,7 @@ func (k *kit) bash() agent.Tool {
 				`"required":["command"],"additionalProperties":false}`, longest, int(k.Timeout/time.Second))),
 		},
 		Alone:   true,
-		Timeout: k.MaxTimeout + 10*grace, // the command's own is to end it first
+		Timeout: k.MaxTimeout + k.Grace + 10*time.Second, // the command's own is to end it first
 		Ask: func(call agent.Call) (bool, string) {
 			_, _, err := k.command(call.Input)
 			return err == nil, ""
@@ -129,7 +128,7 @@ func (k *kit) execute(ctx context.Context, cmd *exec.Cmd, out io.Writer) error {
 		g.End()
 		select {
 		case err = <-exited:
-		case <-time.After(grace):
+		case <-time.After(k.Grace):
 			g.Kill()
 			err = <-exited
 		}
@@ -138,7 +137,7 @@ func (k *kit) execute(ctx context.Context, cmd *exec.Cmd, out io.Writer) error {
 	g.Kill() // what it has left behind
 	select {
 	case <-copied:
-	case <-time.After(grace): // somebody has fled with the output
+	case <-time.After(leftTime): // somebody has fled with the output
 		_ = r.Close()
 		<-copied
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/agent/tools"
 )
 
@@ -66,33 +67,51 @@ func waitGone(t *testing.T, pid string) {
 	t.Errorf("the process %s still runs", pid)
 }
 
-func TestTimeoutEndsACommandWithItsChildren(t *testing.T) {
+func TestTimeoutEndsACommand(t *testing.T) {
 	t.Parallel()
 	b := newShell(t, tools.Options{Timeout: 300 * time.Millisecond})
-	r := b.runIn(t.Context(), "bash", args("command", "sleep 1000 & echo $! > child; (trap '' TERM; sleep 1000) & echo $! > stubborn; echo begun; wait"))
-	if !r.IsError || !strings.HasPrefix(r.Text, "begun\n[ended after 300ms") || !strings.Contains(r.Text, "up to 600") {
+	r := b.runIn(t.Context(), "bash", args("command", "sleep 1000"))
+	if !r.IsError || !strings.Contains(r.Text, "[ended after 300ms") || !strings.Contains(r.Text, "up to 600") {
+		t.Errorf("%q", r.Text)
+	}
+}
+
+// runUntil runs a command and cancels it when a file is there.
+func (b *bench) runUntil(file, command string) agent.Result {
+	b.t.Helper()
+	ctx, cancel := context.WithCancelCause(b.t.Context())
+	defer cancel(nil)
+	go func() {
+		for !b.exists(file) && ctx.Err() == nil {
+			time.Sleep(5 * time.Millisecond)
+		}
+		cancel(errors.New("enough"))
+	}()
+	return b.runIn(ctx, "bash", args("command", command))
+}
+
+func TestCancelledCommandEndsWithItsChildren(t *testing.T) {
+	t.Parallel()
+	b := newShell(t, tools.Options{})
+	r := b.runUntil("begun", "sleep 1000 & echo $! > child; (trap '' TERM; sleep 1000) & echo $! > stubborn; echo begun; touch begun; wait")
+	if !r.IsError || !strings.Contains(r.Text, "begun\n") || !strings.Contains(r.Text, "enough") {
 		t.Errorf("%q", r.Text)
 	}
 	waitGone(t, strings.TrimSpace(b.content("child")))
 	waitGone(t, strings.TrimSpace(b.content("stubborn")))
 }
 
-// A command that is told to end can clean up.
+// A command that is told to end can clean up, and one that is cancelled before it has
+// begun does not run.
 func TestCancelledCommandCleansUp(t *testing.T) {
 	t.Parallel()
-	b := newShell(t, tools.Options{})
-	ctx, cancel := context.WithCancelCause(t.Context())
-	defer cancel(nil)
-	go func() {
-		for !b.exists("begun") && ctx.Err() == nil {
-			time.Sleep(5 * time.Millisecond)
-		}
-		cancel(errors.New("enough"))
-	}()
-	r := b.runIn(ctx, "bash", args("command", "trap 'echo cleaned > cleaned; exit' TERM; touch begun; while :; do sleep 0.05; done"))
-	if !r.IsError || !strings.Contains(r.Text, "enough") || !b.exists("cleaned") {
+	b := newShell(t, tools.Options{Grace: time.Minute})
+	r := b.runUntil("begun", "trap 'echo cleaned > cleaned; exit' TERM; touch begun; while :; do sleep 0.05; done")
+	if !r.IsError || !b.exists("cleaned") {
 		t.Errorf("%q, cleaned up: %v", r.Text, b.exists("cleaned"))
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
 	if r := b.runIn(ctx, "bash", args("command", "touch late")); !r.IsError || b.exists("late") {
 		t.Errorf("it ran although it was cancelled: %q", r.Text)
 	}

@@ -51,6 +51,9 @@ type Options struct {
 	Timeout time.Duration
 	// MaxTimeout is the longest time that a call may ask for. Default: ten minutes.
 	MaxTimeout time.Duration
+	// Grace is how long a command that is told to end may take to clean up. Default: one
+	// second; an agent does not wait much longer.
+	Grace time.Duration
 	// Logger gets what cannot be told to the model. Default: none.
 	Logger *slog.Logger
 }
@@ -110,6 +113,9 @@ func (k *kit) complete() error {
 		k.Timeout = 2 * time.Minute
 	}
 	k.Timeout = min(k.Timeout, k.MaxTimeout)
+	if k.Grace <= 0 {
+		k.Grace = time.Second
+	}
 	if k.Logger == nil {
 		k.Logger = slog.New(slog.DiscardHandler)
 	}
