@@ -193,3 +193,20 @@ func TestAModelSearchesTheHomeWithItsTool(t *testing.T) {
 		t.Errorf("the answer is %q", got)
 	}
 }
+
+// A chat is open for long. Each turn of it finishes an interrupted redaction first, like
+// everything that writes.
+func TestAChatFinishesARedactionFirst(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	c := h.chat(coppice.ChatRequest{})
+	for range 2 { // with a new session, and with the one that is open
+		if err := h.Store().Notes("").Write("redact.pending", []byte(`{"all":true}`)); err != nil {
+			t.Fatal(err)
+		}
+		h.tell(c, "hello")
+		if left, err := h.Upkeep.Unfinished(); left || err != nil {
+			t.Errorf("unfinished: %v, %v", left, err)
+		}
+	}
+}

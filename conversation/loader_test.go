@@ -139,6 +139,38 @@ func TestContextLoader(t *testing.T) {
 }
 
 // A file is another if its content is, whatever its time and size say.
+// A file goes into a session as it goes into a conversation, and its directory stays as
+// it is.
+func TestAFileIsAddedToASessionWhenItChanges(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "notes.md")
+	do(t, os.WriteFile(path, []byte("green"), 0o600))
+	l := must(conversation.NewFileLoader(dir))(t)
+	defer l.Close()
+	s := must(session.New(t.TempDir(), ""))(t)
+	defer s.Close()
+	for _, step := range []struct {
+		text  string
+		added bool
+	}{{"green", true}, {"green", false}, {"yellow", true}, {"yellow", false}, {"green", true}} {
+		do(t, os.WriteFile(path, []byte(step.text), 0o600))
+		if added := must(l.AddFile(s, "notes.md"))(t); added != step.added {
+			t.Errorf("%s: added is %v", step.text, added)
+		}
+		now := must(s.Context(session.ContextOptions{}))(t)
+		if len(now.Entries) != 1 || !strings.Contains(session.TextOf(now.Entries[0].Message.Content), step.text) {
+			t.Errorf("the context has %d entries: %+v", len(now.Entries), now.Entries)
+		}
+	}
+	if _, err := l.AddFile(s, "none.md"); err == nil {
+		t.Error("there is no such file")
+	}
+	if files := must(os.ReadDir(dir))(t); len(files) != 1 {
+		t.Errorf("the directory has %v", files)
+	}
+}
+
 func TestChangeOfTheSameTimeAndSize(t *testing.T) {
 	t.Parallel()
 	dir, l := contextDir(t, map[string]string{"spec.md": "one"})

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-dev/coppice/agent"
 	chatui "github.com/coppice-dev/coppice/internal/tui/chat"
 	display "github.com/coppice-dev/coppice/internal/tui/screen"
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/vfs"
@@ -71,6 +72,9 @@ func chatCommand(a *app) *cobra.Command {
 	flags.StringArrayVar(&f.toolbox.Deny, "deny", nil, "calls that are refused, written like `rule`s to allow")
 	flags.BoolVar(&f.print, "print", false, "send one message, print the answer, and end")
 	cmd.MarkFlagsMutuallyExclusive("new", "restore")
+	_ = cmd.RegisterFlagCompletionFunc("restore", a.completeSession(1))
+	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(coppice.Providers(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("thinking", cobra.FixedCompletions(provider.ThinkingLevels, cobra.ShellCompDirectiveNoFileComp))
 	return a.withJSON(a.withRedact(cmd))
 }
 

@@ -158,6 +158,7 @@ func didYouMean(cmd *cobra.Command, what, before string, near []string) string {
 
 // otherNames are what other programs call the things that a command does.
 var otherNames = map[string][]string{
+	"chat":   {"ask", "talk"},
 	"demo":   {"example", "try"},
 	"export": {"convert", "save"},
 	"fork":   {"clone", "copy", "cp"},

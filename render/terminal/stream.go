@@ -118,7 +118,7 @@ func (s *Stream) boundary() int {
 		}
 		at += len(line)
 		fence = fenceAfter(fence, bare)
-		empty = bare == "" && fence == ""
+		empty = bare == ""
 	}
 	if len(s.tail) <= maxTail {
 		return 0

@@ -112,6 +112,9 @@ func TestStreamOfOneLongBlock(t *testing.T) {
 				}
 			}
 			rows = append(rows, s.End()...)
+			if last := ansi.Strip(rows[len(rows)-1]); name == "code" && !strings.HasPrefix(last, "    x := 1") {
+				t.Errorf("the end is no code any more: %q", last)
+			}
 			squeeze := func(text string) string { return regexp.MustCompile(`\s`).ReplaceAllString(ansi.Strip(text), "") }
 			got := strings.TrimPrefix(squeeze(strings.Join(rows, "")), "go")
 			if got != squeeze(want.String()) {

@@ -62,6 +62,24 @@ func TestLiveRowsMayOutgrowTheScreen(t *testing.T) {
 	}
 }
 
+// What has left the screen at its top cannot be drawn again, and is not drawn twice.
+func TestRowsAboveTheScreenStayAsTheyAre(t *testing.T) {
+	term, s := open(20, 4)
+	s.Update(nil, []string{"one", "two", "three", "four", "five", "six"}, screen.Cursor{Column: -1})
+	s.Update(nil, []string{"ONE", "two", "three", "FOUR", "five", "six", "seven"}, screen.Cursor{Column: -1})
+	if got := strings.ReplaceAll(term.String(), "\n", " "); got != "one two three FOUR five six seven" {
+		t.Errorf("the terminal has %q", got)
+	}
+}
+
+func TestARowIsOneRow(t *testing.T) {
+	term, s := open(20, 4)
+	s.Update([]string{"a\nb\tc"}, []string{"long " + strings.Repeat("x", 40)}, screen.Cursor{Column: -1})
+	if got := term.String(); got != "a b c\nlong xxxxxxxxxxxxxxx" {
+		t.Errorf("the terminal has %q", got)
+	}
+}
+
 func TestNothingInARowActsOnTheTerminal(t *testing.T) {
 	var out bytes.Buffer
 	s := screen.New(&out, func() (int, int) { return 60, 10 })
