@@ -1,0 +1,74 @@
+package screen_test
+
+import (
+	"os"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coppice-dev/coppice/internal/tui/screen"
+)
+
+func TestATerminalIsRawUntilItIsClosed(t *testing.T) {
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip("there are no terminals here:", err)
+	}
+	defer master.Close()
+	fd := int(master.Fd())
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 30, Col: 90})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err := os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slave.Close()
+	isRaw := func() bool {
+		mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return mode.Lflag&unix.ICANON == 0
+	}
+	term, err := screen.OpenTerminal(slave, slave)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !isRaw() {
+		t.Error("the terminal is not raw")
+	}
+	if columns, rows := term.Size(); columns != 90 || rows != 30 {
+		t.Errorf("the size is %d×%d", columns, rows)
+	}
+	if err := unix.Kill(os.Getpid(), unix.SIGWINCH); err != nil {
+		t.Fatal(err)
+	}
+	<-term.Resized()
+	if err := term.Close(); err != nil || isRaw() {
+		t.Errorf("after closing: raw %v, %v", isRaw(), err)
+	}
+	file, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := screen.OpenTerminal(file, file); err == nil {
+		t.Error("a file is no terminal")
+	}
+}
+
+func TestAScreenOfUnknownSizeHasTheUsualOne(t *testing.T) {
+	s := screen.New(os.Stderr, func() (int, int) { return 0, 0 })
+	if columns, rows := s.Size(); columns != 80 || rows != 24 {
+		t.Errorf("the size is %d×%d", columns, rows)
+	}
+}
