@@ -9,11 +9,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/provider"
-	"github.com/coppice-dev/coppice/provider/client"
 	"github.com/coppice-dev/coppice/provider/offline"
 	"github.com/coppice-dev/coppice/provider/providertest"
 	"github.com/coppice-dev/coppice/session"
@@ -66,17 +64,7 @@ type cutTest struct {
 
 func newCutTest(t *testing.T) *cutTest {
 	c := &cutTest{}
-	server := providertest.New(t, c.answer)
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	t.Cleanup(transport.CloseIdleConnections)
-	model, err := client.New(client.Options{
-		Provider: "anthropic", Model: "m", BaseURL: server.URL, HTTP: &http.Client{Transport: transport},
-		Timeouts: client.Timeouts{Retry: time.Millisecond},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.model = model
+	c.model = clientOf(t, "anthropic", providertest.New(t, c.answer))
 	return c
 }
 

@@ -62,7 +62,15 @@ func (t *turn) write(try func() error) error {
 			t.publish(Event{Type: Error, Err: err})
 		}
 		return err
-	}, nil)
+	}, func() error {
+		if t.s.LeafID() != "" {
+			return nil
+		}
+		// The session was empty. Nothing of ours comes before what the other wrote, and a
+		// session has one beginning.
+		_, err := t.s.Refresh()
+		return err
+	})
 }
 
 // catchUp goes on from what others have added at the end of the conversation since the

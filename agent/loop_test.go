@@ -24,18 +24,24 @@ func dialects(t *testing.T, answer func(*providertest.Request) providertest.Answ
 	for _, name := range client.Providers() {
 		t.Run(name, func(t *testing.T) {
 			server := providertest.New(t, answer)
-			transport := http.DefaultTransport.(*http.Transport).Clone()
-			t.Cleanup(transport.CloseIdleConnections)
-			model, err := client.New(client.Options{
-				Provider: name, Model: "m", BaseURL: server.URL, HTTP: &http.Client{Transport: transport},
-				Timeouts: client.Timeouts{Retry: time.Millisecond},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			test(t, server, model)
+			test(t, server, clientOf(t, name, server))
 		})
 	}
+}
+
+// clientOf returns a client that speaks a dialect to a server.
+func clientOf(t *testing.T, dialect string, server *providertest.Server) provider.Model {
+	t.Helper()
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	t.Cleanup(transport.CloseIdleConnections)
+	model, err := client.New(client.Options{
+		Provider: dialect, Model: "m", BaseURL: server.URL, HTTP: &http.Client{Transport: transport},
+		Timeouts: client.Timeouts{Retry: time.Millisecond},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return model
 }
 
 // steps returns how often the model has spoken since the user did.
