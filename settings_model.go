@@ -89,7 +89,7 @@ func (s *Settings) ModelFor(now *session.Context, c ModelChoice) (*ChosenModel, 
 			chosen.Unreached = now.Provider + "/" + now.Model
 		}
 		if chosen.Thinking == "" {
-			chosen.Thinking = now.ThinkingLevel
+			chosen.Thinking = provider.KnownThinking(now.ThinkingLevel)
 		}
 	}
 	if chosen.Thinking == "" {

@@ -207,12 +207,22 @@ func TestConversationGoesOnWithItsModel(t *testing.T) {
 func TestThinkingInForce(t *testing.T) {
 	s := settings(t, env{"COPPICE_THINKING": "low", "COPPICE_MAX_TOKENS": "77"})
 	for _, tt := range []struct{ had, choice, want string }{
-		{"", "", "low"}, {"high", "", "high"}, {"high", "off", "off"}, {"", "minimal", "minimal"},
+		{"", "", "low"},
+		{"high", "", "high"},
+		{"high", "off", "off"},
+		{"", "minimal", "minimal"},
+		// Levels of other programs.
+		{"max", "", "xhigh"},
+		{"None", "", "off"},
+		{"[left out]", "", "low"},
 	} {
 		got, err := s.ModelFor(&session.Context{ThinkingLevel: tt.had}, coppice.ModelChoice{Thinking: tt.choice})
 		if err != nil || got.Thinking != tt.want || got.MaxTokens != 77 {
 			t.Errorf("had %q, chose %q: %+v, %v", tt.had, tt.choice, got, err)
 		}
+	}
+	if _, err := s.ModelFor(nil, coppice.ModelChoice{Thinking: "max"}); coppice.KindOf(err) != coppice.KindInvalid {
+		t.Errorf("a level that somebody asks for and nobody has: %v", err)
 	}
 }
 

@@ -454,6 +454,24 @@ func TestChangesAreRecorded(t *testing.T) {
 	}
 }
 
+func TestLevelOfAnotherProgram(t *testing.T) {
+	for level, want := range map[string]string{"none": "off", "max": "xhigh", "[left out]": "", "high": "high"} {
+		a := start(t, agent.Options{})
+		if _, err := a.Log().AppendThinkingLevelChange(level); err != nil {
+			t.Fatal(err)
+		}
+		send(t, a, "hello")
+		for r, err := range agent.Records(a.Log()) {
+			if err != nil || r.Thinking != want {
+				t.Errorf("%q: the model was asked to think %q, %v", level, r.Thinking, err)
+			}
+		}
+		if status, err := a.Status(); err != nil || status.Thinking != want {
+			t.Errorf("%q: the status says %q, %v", level, status.Thinking, err)
+		}
+	}
+}
+
 func TestModelThatRepeatsItsIDs(t *testing.T) {
 	steps := 0
 	model := provider.Func{About: provider.Info{Provider: "p", Model: "m"}, Answer: func(context.Context, *provider.Request, func(string) error) (*session.MessageEntry, error) {

@@ -280,7 +280,7 @@ func (a *Session) Status() (Status, error) {
 		return status, err
 	}
 	if status.Thinking == "" {
-		status.Thinking = c.ThinkingLevel
+		status.Thinking = provider.KnownThinking(c.ThinkingLevel)
 	}
 	if status.Tokens, err = a.count.tokens(c, info, offered(o.Tools)); err != nil {
 		return status, err

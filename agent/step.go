@@ -94,7 +94,7 @@ func (t *turn) prepare() (*request, error) {
 func (t *turn) params(c *session.Context) *provider.Request {
 	thinking := t.opts.Thinking
 	if thinking == "" {
-		thinking = c.ThinkingLevel
+		thinking = provider.KnownThinking(c.ThinkingLevel)
 	}
 	return &provider.Request{
 		Entries: c.Entries, Tools: offered(t.opts.Tools), Session: t.s.ID(), Thinking: thinking,

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
@@ -97,6 +99,22 @@ const (
 
 // ThinkingLevels lists the levels, least first.
 var ThinkingLevels = []string{ThinkingOff, ThinkingMinimal, ThinkingLow, ThinkingMedium, ThinkingHigh, ThinkingXHigh}
+
+// KnownThinking returns the level that is nearest to one that a log names: other programs
+// have levels of their own. It is "", the provider's default, if nothing is near.
+func KnownThinking(level string) string {
+	level = strings.ToLower(strings.TrimSpace(level))
+	switch level {
+	case "none", "disabled":
+		return ThinkingOff
+	case "max", "maximum", "ultra":
+		return ThinkingXHigh
+	}
+	if slices.Contains(ThinkingLevels, level) {
+		return level
+	}
+	return ""
+}
 
 // Encoded is a request as it is sent.
 type Encoded struct {
