@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-dev/coppice/agent/summary"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
 )
 
 // Why a conversation is compacted.
@@ -111,6 +112,62 @@ func (t *turn) compact(reason string) error {
 	t.publish(Event{Type: CompactionEnd, Compacted: done})
 	return nil
 }
+
+// relief is what was done in a step about a conversation that the provider found too long.
+// Each is done once: a conversation that is too long after both will not get shorter.
+type relief struct{ compacted, shortened bool }
+
+// relieve makes a conversation shorter that the provider found too long: by a compaction
+// and, if that cannot be done or was not enough, by shortening the longest tool results.
+// It reports whether it is shorter now.
+func (t *turn) relieve(done *relief) (bool, error) {
+	var failed error
+	if !done.compacted {
+		done.compacted = true
+		if failed = t.compact(reasonOverflow); failed == nil || t.ctx.Err() != nil {
+			return failed == nil, failed
+		}
+	}
+	done.shortened = true
+	n, err := t.shortenResults()
+	return n > 0, errors.Join(failed, err)
+}
+
+// shortenResults shortens the longest tool results in the context to make it half as long,
+// or so short that it fits the window whatever is in it: a token has a byte at least. The
+// log keeps all of them. It returns how many were shortened.
+func (t *turn) shortenResults() (int, error) {
+	c, err := t.s.Context(session.ContextOptions{Shared: true})
+	if err != nil {
+		return 0, err
+	}
+	bytes := 0
+	for i := range c.Entries {
+		if text, err := c.Entries[i].MarshalJSON(); err == nil {
+			bytes += len(text)
+		}
+	}
+	aim := bytes / 2
+	if window := t.opts.Compaction.window(t.opts.Model.Info()); window > 0 {
+		aim = min(aim, t.room(window))
+	}
+	edits := window.ShortenResults(c, bytes-aim)
+	if len(edits) == 0 {
+		return 0, nil
+	}
+	if _, err := t.append(edits...); err != nil {
+		return 0, err
+	}
+	t.count.forget()
+	t.publish(Event{Type: Error, Err: errShortened})
+	if t.opts.Logger != nil {
+		t.opts.Logger.Warn(errShortened.Error(), "results", len(edits))
+	}
+	return len(edits), nil
+}
+
+// errShortened tells why the model no longer sees all of a result.
+var errShortened = errors.New("the conversation is too long for the model; its longest tool results are sent without their middle from now on")
 
 func (t *turn) compactNow(reason, instructions string) (*Compacted, error) {
 	window := t.opts.Compaction.window(t.opts.Model.Info())

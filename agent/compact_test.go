@@ -569,3 +569,70 @@ func TestTurnCostsItsSummary(t *testing.T) {
 		}
 	}
 }
+
+// TestResultThatFillsTheWindow: a single result is more than a model can take, and there is
+// nothing before it to summarise. Only part of it is sent, and the log has all of it.
+func TestResultThatFillsTheWindow(t *testing.T) {
+	text := strings.Repeat("\n", 40_000)
+	long := echo("long")
+	long.Run = func(context.Context, agent.Call) (agent.Result, error) { return agent.Result{Text: text}, nil }
+	for name, says := range map[string]int{"a known window": 3000, "a window that nobody knows": 0} {
+		model, asked := small(says, 3000)
+		a := start(t, agent.Options{
+			Model: model, Tools: []agent.Tool{long}, MaxOutput: len(text),
+			Compaction: agent.Compaction{Model: &offline.Model{Window: 3000}},
+		})
+		news := a.Subscribe(1 << 16)
+		_, err := a.Send(t.Context(), session.Text(`call long {"text":"x"}`))
+		for i := 0; says == 0 && err != nil && i < 6; i++ { // each turn halves it
+			_, err = a.Send(t.Context(), session.Text("hello"))
+		}
+		if err != nil || says > 0 && *asked > 3 {
+			t.Errorf("%s: %v after %d requests", name, err, *asked)
+		}
+		whole := false
+		for e, err := range a.Log().Entries() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Message != nil && len(e.Message.Content) > 0 && e.Message.Content[0].ToolResult != nil {
+				whole = whole || e.Message.Content[0].ToolResult.Content == text
+			}
+		}
+		_ = a.Close()
+		told := false
+		for e := range news.Events(t.Context()) {
+			told = told || e.Type == agent.Error
+		}
+		if !whole || !told {
+			t.Errorf("%s: the log has all of it: %v; somebody was told: %v", name, whole, told)
+		}
+		check(t, a.Log())
+	}
+}
+
+// TestResultsLeaveRoomInASmallWindow: how long a result may be depends on the model.
+func TestResultsLeaveRoomInASmallWindow(t *testing.T) {
+	for window, want := range map[int]int{0: 48 << 10, 4000: 2000, 1_000_000: 48 << 10} {
+		long := echo("long")
+		long.Run = func(context.Context, agent.Call) (agent.Result, error) {
+			return agent.Result{Text: strings.Repeat("word ", 20_000)}, nil
+		}
+		model, _ := small(window, 1_000_000)
+		a := start(t, agent.Options{Model: model, Tools: []agent.Tool{long}})
+		send(t, a, `call long {"text":"x"}`)
+		c, err := a.Log().Context(session.ContextOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range c.Entries {
+			m := c.Entries[i].Message
+			if m == nil || len(m.Content) == 0 || m.Content[0].ToolResult == nil {
+				continue
+			}
+			if n := len(m.Content[0].ToolResult.Content); n < want || n > want+100 {
+				t.Errorf("a window of %d: the result has %d bytes, want about %d", window, n, want)
+			}
+		}
+	}
+}

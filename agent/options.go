@@ -42,7 +42,8 @@ type Options struct {
 	// ToolTimeout is how long a call may take. Default: 10 minutes.
 	ToolTimeout time.Duration
 	// MaxOutput is how many bytes of text a result may have. The middle of a longer
-	// one is left out, and the result says so. Default: 48 KiB.
+	// one is left out, and the result says so. Default: 48 KiB, or what fills about an
+	// eighth of the model's window if that is less.
 	MaxOutput int
 
 	// Approve decides about a call of a tool that asks. It may take its time, and is

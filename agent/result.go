@@ -100,10 +100,10 @@ func (t *turn) logPanic(c Call, v any) {
 }
 
 // fit makes a result one that a model can be sent: not longer than it may be, and of
-// nothing that a result cannot have. All parts together have MaxOutput bytes of text.
+// nothing that a result cannot have. All parts together have at most maxOutput bytes of text.
 func (t *turn) fit(r Result) Result {
-	r.Text = cutMiddle(r.Text, t.opts.MaxOutput)
-	left := t.opts.MaxOutput
+	left := t.maxOutput()
+	r.Text = cutMiddle(r.Text, left)
 	var parts []session.Content
 	for i := range r.Parts {
 		switch part := &r.Parts[i]; {
@@ -119,6 +119,12 @@ func (t *turn) fit(r Result) Result {
 	}
 	r.Parts = parts
 	return r
+}
+
+// maxOutput returns how many bytes of text a result may have.
+func (t *turn) maxOutput() int {
+	// An eighth of the window, at four bytes a token.
+	return share(t.opts.MaxOutput, 48<<10, t.opts.Compaction.window(t.opts.Model.Info()), 2)
 }
 
 // cutMiddle leaves out the middle of a text that has more than limit bytes. The end is

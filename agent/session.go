@@ -87,7 +87,6 @@ func (o *Options) check() error {
 	}
 	setDefault(&o.MaxSteps, 200)
 	setDefault(&o.Parallel, 8)
-	setDefault(&o.MaxOutput, 48<<10)
 	setDefault(&o.Draft, time.Second)
 	setDefault(&o.RetryWait, 500*time.Millisecond)
 	setDefault(&o.ToolTimeout, 10*time.Minute)

@@ -24,7 +24,7 @@ const maxRetries = 2
 // is kept. If asking again may help, it becomes a branch, and the model is asked again.
 func (t *turn) step() (*reply, error) {
 	t.out.Steps++
-	compacted := false
+	var relief relief
 	for attempt := 1; ; attempt++ {
 		r, err := t.prepare()
 		if err != nil {
@@ -34,11 +34,9 @@ func (t *turn) step() (*reply, error) {
 		switch {
 		case cause == nil:
 			return t.keep(r, response)
-		case errors.Is(cause, provider.ErrOverflow) && !compacted && !t.opts.Compaction.Off:
-			// Once: a conversation that is still too long will not get shorter.
-			compacted = true
+		case errors.Is(cause, provider.ErrOverflow) && !relief.shortened && !t.opts.Compaction.Off:
 			t.drop(r, response, cause)
-			if err := t.compact(reasonOverflow); err != nil {
+			if ok, err := t.relieve(&relief); !ok {
 				return nil, errors.Join(cause, err)
 			}
 		case attempt > maxRetries || !t.mayRetry(cause):
