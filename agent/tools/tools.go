@@ -141,7 +141,9 @@ func (k *kit) pathTool(name, description, schema string) agent.Tool {
 }
 
 // asksOutside returns the Ask of a tool whose calls name a file: everywhere, or only
-// outside of the working directory. What verb says is what the call does there.
+// outside of the working directory. What verb says is what the call does there. If the
+// call does not name the file plainly, the reason does: whoever approves a call must
+// know which file it is.
 func (k *kit) asksOutside(verb string, everywhere bool) func(agent.Call) (bool, string) {
 	return func(call agent.Call) (bool, string) {
 		p, err := k.dir.pathIn(call.Input)
@@ -149,9 +151,19 @@ func (k *kit) asksOutside(verb string, everywhere bool) func(agent.Call) (bool, 
 		case err != nil:
 			return false, "" // it will not run
 		case p.outside:
-			return true, fmt.Sprintf("it %s a file outside of %s", verb, k.dir.path)
+			return true, fmt.Sprintf("it %s a file outside of the working directory: %s", verb, p)
+		case !everywhere:
+			return false, ""
 		}
-		return everywhere, ""
+		file := p
+		if at, err := k.dir.open(p); err == nil {
+			file.name = at.name
+			at.close()
+		}
+		if in, err := parse(call.Input, "path", "content", "old_string", "new_string", "replace_all"); err == nil && in.words("path") == file.String() {
+			return true, ""
+		}
+		return true, fmt.Sprintf("it %s %s", verb, file)
 	}
 }
 

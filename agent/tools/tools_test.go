@@ -249,8 +249,11 @@ func TestWhatAsks(t *testing.T) {
 		{"read", b.dir + "er/a", true, "outside"}, // as a name it begins the same
 		{"read", filepath.Dir(b.dir), true, "outside"},
 		{"write", "a", true, ""},
-		{"write", "../a", true, "outside"},
+		{"write", "../a", true, "outside of the working directory: " + filepath.ToSlash(filepath.Join(filepath.Dir(b.dir), "a"))},
+		{"write", "docs/notes/" + strings.Repeat("./", 40) + "../../Makefile", true, "writes Makefile"},
+		{"write", filepath.Join(b.dir, "a"), true, "writes a"},
 		{"edit", "a", true, ""},
+		{"edit", "docs/../a", true, "a"},
 		{"edit", filepath.Join(b.dir, "../a"), true, "outside"},
 	}
 	for _, tt := range tests {
@@ -258,6 +261,11 @@ func TestWhatAsks(t *testing.T) {
 		if ask != tt.asks || !strings.Contains(reason, tt.reason) || tt.reason == "" && reason != "" {
 			t.Errorf("%s %s: %v, %q, want %v, %q", tt.tool, tt.path, ask, reason, tt.asks, tt.reason)
 		}
+	}
+	b.file(".git/config", "")
+	b.link(".git", "docs")
+	if ask, reason := b.asks("write", args("path", "docs/config")); !ask || !strings.Contains(reason, ".git/config") {
+		t.Errorf("a path with a link in it: %v, %q", ask, reason)
 	}
 	if ask, _ := b.asks("bash", args("command", "true")); !ask {
 		t.Error("a command does not ask")

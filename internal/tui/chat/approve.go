@@ -2,7 +2,12 @@ package chat
 
 import (
 	"context"
+	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/internal/tui/line"
@@ -41,15 +46,21 @@ func (u *ui) ask(q *question) {
 	}
 	u.print(u.details(&q.call)...)
 	if q.call.Reason != "" {
-		u.print("  " + u.paint(terminal.Yellow, render.OneLine(q.call.Reason, 0)))
+		for _, row := range terminal.Wrap(render.OneLine(q.call.Reason, 0), u.style().Width-6) {
+			u.print("  " + u.paint(terminal.Yellow, row))
+		}
 	}
 }
 
 // details are the arguments of a call as far as one line does not show them.
 func (u *ui) details(c *agent.Call) (rows []string) {
 	use, s := useOf(c), u.style()
+	short := ansi.StringWidth(render.CallGist(use)) <= s.Width-4
 	if edits := render.Edits(use); edits != nil {
 		for i := range edits {
+			if !short {
+				rows = append(rows, wrapped(render.OneLine(edits[i].Path, 0), terminal.Yellow, s)...)
+			}
 			for _, l := range edits[i].Rows() {
 				colour := map[byte]terminal.Colour{'+': terminal.Green, '-': terminal.Red}[byte(l.Op)]
 				rows = append(rows, wrapped(string(l.Op)+l.Text, colour, s)...)
@@ -57,8 +68,23 @@ func (u *ui) details(c *agent.Call) (rows []string) {
 		}
 		return rows
 	}
-	if _, text := render.MainArgument(use); strings.Contains(text, "\n") || len(text) > s.Width-len(c.Name)-8 {
-		for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+	key, text := render.MainArgument(use)
+	if short && !strings.Contains(text, "\n") {
+		return nil
+	}
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+		rows = append(rows, wrapped(line, "", s)...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(use.Input)) {
+		if name == key {
+			continue
+		}
+		value, ok := use.Input[name].(string)
+		if !ok {
+			raw, _ := json.Marshal(use.Input[name]) // it was JSON before
+			value = string(raw)
+		}
+		for line := range strings.SplitSeq(name+": "+value, "\n") {
 			rows = append(rows, wrapped(line, "", s)...)
 		}
 	}

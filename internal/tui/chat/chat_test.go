@@ -317,6 +317,40 @@ func TestWhatIsTypedAheadIsSentAfterwards(t *testing.T) {
 	p.sees("› say zero\n\n  zero", "› say one\n\n  one", "› say two\n\n  two", "is called here now")
 }
 
+// Whoever approves a call sees which file it changes and all that it would run, however
+// long that is.
+func TestNothingOfACallIsHiddenWhenItAsks(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), func(o *chat.Options) {
+		box, err := o.Home.Toolbox(t.Context(), coppice.ToolboxRequest{Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Toolbox = box
+		if o.Request.Tools, err = box.Tools(coppice.AllTools); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for call, want := range map[string]string{
+		`write {"path":"docs/notes/` + strings.Repeat("./", 40) + `../../Makefile","content":"all:"}`: "it writes Makefile",
+		`write {"path":"../` + strings.Repeat("long/", 30) + `end.txt","content":"x"}`:                "end.txt",
+		`edit {"path":"` + strings.Repeat("deep/", 30) + `end.go","old_string":"a","new_string":"b"}`: "end.go",
+		`bash {"command":"` + strings.Repeat("echo fine; ", 30) + `rm precious"}`:                     "rm precious",
+		`bash {"command":"echo one\necho two\n\nrm treasure"}`:                                        "│ rm treasure",
+	} {
+		answers := strings.Count(p.term.String(), statusMark)
+		p.types("call "+call, enter)
+		if !p.term.Wait(func(all string) bool {
+			return strings.Contains(all, "run it?") && strings.Contains(all[strings.LastIndex(all, "\n  → ")+1:], want)
+		}) {
+			t.Fatalf("%q is not below the call:\n%s", want, p.term)
+		}
+		p.types("n", enter)
+		p.term.Wait(func(all string) bool { return strings.Count(all, statusMark) > answers })
+	}
+	p.leaves(ctrlD)
+}
+
 func TestCallsAreApprovedOneByOne(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
