@@ -40,8 +40,13 @@ import (
 // line is allowed if it consists of plain commands, joined by && || ; or |, each of
 // which is allowed. With a substitution, a redirection, a variable and the like in it,
 // it asks. Keep in mind what a command can do: "find *" can delete, and "go test *"
-// runs any program by -exec. A rule that denies a command keeps a model from running
-// it by habit. It is no wall: there are many ways to write a command.
+// runs any program by -exec.
+//
+// A rule that denies some commands also limits the rule "bash", which allows all: a line
+// that is more than plain commands, or that has another program run its words, such as
+// env, sh or find -exec, asks, because it may run what is denied. A rule with a pattern
+// still allows it. This keeps a model from a command, but it is no wall: a script or a
+// program that was just written can run anything.
 //
 // A nil *Rules has no rules. Methods may be called concurrently.
 type Rules struct {
@@ -149,9 +154,30 @@ func (r *Rules) Decide(call agent.Call) (d agent.Decision, rule string) {
 			return agent.Deny, one.text
 		}
 	}
+	s.doubtful = r.doubts(&s)
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return s.allowed(r.allow)
+}
+
+// doubts reports which commands of a call may run something that a rule denies. A line
+// that is not simple may as a whole.
+func (r *Rules) doubts(s *subject) []bool {
+	var denied [][]word
+	for _, one := range r.deny {
+		if len(one.words) > 0 {
+			denied = append(denied, foldedWords(one.words))
+		}
+	}
+	if len(denied) == 0 || s.name != Bash {
+		return nil
+	}
+	list := make([]bool, max(len(s.commands), 1))
+	for i, command := range s.commands {
+		list[i] = mayRunOthers(foldedWords(command), denied)
+	}
+	list[0] = list[0] || !s.simple
+	return list
 }
 
 // subject is a call as rules see it.
@@ -160,6 +186,7 @@ type subject struct {
 	paths    []path   // the path, and the file itself if there are links on the way
 	commands [][]word // what it runs; if it is not simple, what it may run
 	simple   bool
+	doubtful []bool // the commands that no rule for all commands allows; nil: none
 }
 
 func (r *Rules) subject(call agent.Call) subject {
@@ -207,12 +234,13 @@ func (s *subject) allowed(rules []rule) (agent.Decision, string) {
 			parts = append(parts, func(one rule) bool { return one.allowsPath(p) })
 		}
 	case Bash:
+		bare := func(one rule, i int) bool { return one.bare && (s.doubtful == nil || !s.doubtful[i]) }
 		if !s.simple {
-			parts = append(parts, whole)
+			parts = append(parts, func(one rule) bool { return bare(one, 0) })
 			break
 		}
-		for _, command := range s.commands {
-			parts = append(parts, func(one rule) bool { return one.bare || matchCommand(one.words, command, false) })
+		for i, command := range s.commands {
+			parts = append(parts, func(one rule) bool { return bare(one, i) || !one.bare && matchCommand(one.words, command, false) })
 		}
 	default:
 		parts = append(parts, whole)
@@ -259,7 +287,7 @@ func (s *subject) denied(one rule) bool {
 		if matchCommand(pattern, command, true) {
 			return true
 		}
-		command[0].text = command[0].text[strings.LastIndexByte(command[0].text, '/')+1:] // of /bin/rm
+		command[0].text = program(command)
 		return matchCommand(pattern, command, true)
 	})
 }
@@ -300,7 +328,11 @@ func (r *Rules) Apply(list ...agent.Tool) []agent.Tool {
 				if d, _ := decide(call); d != "" {
 					return false, ""
 				}
-				return ask(call)
+				asks, reason := ask(call)
+				if asks && reason == "" && slices.Contains(r.doubts(new(r.subject(call))), true) {
+					reason = "it may run a command that a rule denies"
+				}
+				return asks, reason
 			}
 		}
 		list[i].Run = func(ctx context.Context, call agent.Call) (agent.Result, error) {

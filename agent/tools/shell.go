@@ -171,3 +171,32 @@ func roughCommands(line string) [][]word {
 	}
 	return commands
 }
+
+// program returns the name of the program that a command runs: rm of /bin/rm.
+func program(command []word) string {
+	name := command[0].text
+	return name[strings.LastIndexByte(name, '/')+1:]
+}
+
+// runners are programs and words of the shell that run the command in their arguments,
+// their input or a file.
+var runners = []string{
+	"bash", "sh", "dash", "zsh", "ksh", "ash", "fish", "busybox", "env", "xargs", "parallel", "nohup", "sudo", "doas", "su", "exec", "eval", "source", ".",
+	"command", "builtin", "time", "timeout", "nice", "ionice", "setsid", "stdbuf", "watch", "chroot", "script", "strace", "flock", "trap", "alias", "ssh",
+}
+
+// mayRunOthers reports whether a simple command may run one of the denied ones although
+// it is not written like it: as the argument of a program that runs commands, or by what
+// the shell makes of a * in it. All words must be folded.
+func mayRunOthers(command []word, denied [][]word) bool {
+	name := program(command)
+	isWild := func(w word) bool { return w.wild }
+	switch {
+	case command[0].wild, slices.Contains(runners, name):
+		return true
+	case name == "find":
+		return slices.ContainsFunc(command, func(w word) bool { return strings.HasPrefix(w.text, "-exec") || strings.HasPrefix(w.text, "-ok") })
+	}
+	return slices.ContainsFunc(command, isWild) &&
+		slices.ContainsFunc(denied, func(pattern []word) bool { return matchPath(pattern[0].text, name, true) })
+}
