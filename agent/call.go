@@ -175,6 +175,8 @@ func (t *turn) sort(pending []Pending) (ready, asking []Pending, refused []answe
 		switch {
 		case p.overtaken:
 			refused = append(refused, answersTo(pending[i:i+1], supersededText)...)
+		case p.State == CallElsewhere && (why != "" || !t.tools[p.Name].Repeatable):
+			refused = append(refused, answersTo(pending[i:i+1], elsewhereText)...)
 		case p.State == CallRunning && !p.started && (why != "" || !t.tools[p.Name].Repeatable):
 			refused = append(refused, answersTo(pending[i:i+1], interruptedText)...)
 		case why != "":

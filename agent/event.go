@@ -90,6 +90,8 @@ const (
 	CallWaiting CallState = "waiting" // it waits for approval
 	CallAllowed CallState = "allowed" // it was approved, and never started
 	CallRunning CallState = "running" // it was started; nobody knows how far it came
+	// CallElsewhere means that it was started on another branch, which may have its result.
+	CallElsewhere CallState = "elsewhere"
 )
 
 // Pending is a call that has no result yet.

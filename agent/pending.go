@@ -93,7 +93,57 @@ func (t *turn) readStates(calls []Pending) error {
 			}
 		}
 	}
+	return t.findElsewhere(calls, at)
+}
+
+// findElsewhere marks the calls that were started on another branch: somebody went back to
+// before their results, or another program was faster. path has the entries of this branch.
+func (t *turn) findElsewhere(calls []Pending, path map[string]int) error {
+	begun := make(map[string]map[string]bool) // by message and call
+	for i := range calls {
+		p := &calls[i]
+		if p.State == CallRunning {
+			continue
+		}
+		if begun[p.Entry] == nil {
+			below, err := t.entriesBelow(p.Entry)
+			if err != nil {
+				return err
+			}
+			begun[p.Entry] = begunIn(slices.DeleteFunc(below, func(e session.Entry) bool {
+				_, here := path[e.ID]
+				return here
+			}))
+		}
+		if begun[p.Entry][p.ID] {
+			p.State = CallElsewhere
+		}
+	}
 	return nil
+}
+
+// begunIn returns the calls that entries say were started: those that ran, and those that
+// have a result. A result that says that a call did not run is none.
+func begunIn(entries []session.Entry) map[string]bool {
+	begun := make(map[string]bool)
+	for i := range entries {
+		e := &entries[i]
+		if state, calls := readMark(e); state == CallRunning {
+			for _, call := range calls {
+				begun[call] = true
+			}
+		}
+		if e.Message == nil {
+			continue
+		}
+		for j := range e.Message.Content {
+			r := e.Message.Content[j].ToolResult
+			if r != nil && !slices.Contains([]string{notRunText, deniedText, elsewhereText, supersededText}, r.Content) {
+				begun[r.ToolUseID] = true
+			}
+		}
+	}
+	return begun
 }
 
 // readMark returns what an entry says about calls, if it is one of those of callsEntry.
@@ -144,7 +194,7 @@ func (t *turn) mine(group []Pending, mark string) ([]Pending, error) {
 // firstMarks returns for each call of a message the first entry, on whatever branch, that
 // says that it runs.
 func (t *turn) firstMarks(messageID string) (map[string]string, error) {
-	below, err := t.customsBelow(messageID)
+	below, err := t.entriesBelow(messageID)
 	if err != nil {
 		return nil, err
 	}
@@ -169,9 +219,9 @@ func (t *turn) firstMarks(messageID string) (map[string]string, error) {
 	return first, nil
 }
 
-// customsBelow returns the custom entries between a message of the model and the next one
+// entriesBelow returns the custom entries and the messages between a message of the model and the next one
 // on each branch: no entry after that is about its calls.
-func (t *turn) customsBelow(messageID string) ([]session.Entry, error) {
+func (t *turn) entriesBelow(messageID string) ([]session.Entry, error) {
 	todo, err := t.s.Outline()
 	if err != nil {
 		return nil, err
@@ -192,7 +242,7 @@ func (t *turn) customsBelow(messageID string) ([]session.Entry, error) {
 			if m := found[0].Message; m != nil && m.Role == session.RoleAssistant {
 				continue
 			}
-			if found[0].Custom != nil {
+			if found[0].Custom != nil || found[0].Message != nil {
 				below = append(below, found[0])
 			}
 		}

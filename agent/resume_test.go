@@ -369,3 +369,54 @@ func TestHooksThatPanic(t *testing.T) {
 	}
 	check(t, s)
 }
+
+// TestCallWithAResultElsewhere: another program ran the calls of a session, and left no marks.
+// Somebody goes back to before their results. The calls have run all the same.
+func TestCallWithAResultElsewhere(t *testing.T) {
+	ran := make(map[string]int)
+	tool := func(name string, repeatable bool) agent.Tool {
+		one := echo(name)
+		one.Repeatable = repeatable
+		one.Run = func(_ context.Context, c agent.Call) (agent.Result, error) {
+			ran[c.ID]++
+			return agent.Result{Text: "again"}, nil
+		}
+		return one
+	}
+	s := newSession(t)
+	say := func(role session.MessageRole, content ...session.Content) string {
+		id, err := s.AppendMessage(role, content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	input := map[string]any{"text": "x"}
+	say(session.RoleUser, session.Text("do it"))
+	calls := say(session.RoleAssistant, session.ToolUse("ran", "once", input), session.ToolUse("read", "often", input),
+		session.ToolUse("denied", "once", input), session.ToolUse("new", "once", input))
+	say(session.RoleTool, session.ToolResult("ran", "done", false), session.ToolResult("read", "done", false))
+	say(session.RoleTool, session.ToolResult("denied", "[denied: the user did not allow this call]", true),
+		session.ToolResult("new", "[not run: the user cancelled the turn]", true))
+	if err := s.Branch(calls); err != nil {
+		t.Fatal(err)
+	}
+	a := startIn(t, s, agent.Options{Tools: []agent.Tool{tool("once", false), tool("often", true)}})
+	pending, err := a.Pending()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pending {
+		want := map[string]agent.CallState{"ran": agent.CallElsewhere, "read": agent.CallElsewhere, "denied": agent.CallNew, "new": agent.CallNew}[p.ID]
+		if p.State != want {
+			t.Errorf("%s is %q, want %q", p.ID, p.State, want)
+		}
+	}
+	if _, err := a.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if ran["ran"] != 0 || ran["read"] != 1 || ran["denied"] != 1 || ran["new"] != 1 {
+		t.Errorf("ran %v", ran)
+	}
+	check(t, s)
+}

@@ -82,7 +82,8 @@ func checkPrompt(content []session.Content) error {
 // Resume goes on where the session stopped: after a crash, after an error, or after
 // decisions about waiting calls. Calls that never started are run, and so are those of
 // tools that may be repeated. Other calls that were running get a result that says
-// that they were interrupted, because nobody knows what they did. If there is nothing
+// that they were interrupted, because nobody knows what they did; and so do those that
+// were started on another branch. If there is nothing
 // to do, the outcome has no steps. An answer that broke off becomes a branch, and the
 // model is asked again, unless it broke off because somebody cancelled it.
 func (a *Session) Resume(ctx context.Context) (*Outcome, error) {
