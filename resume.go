@@ -30,7 +30,8 @@ type ResumeResult struct {
 	Agent   string `json:"agent"`         // the program's format
 	Dir     string `json:"dir,omitempty"` // where to run the command
 	// Load is a command to run first, for a program that has to be given its files.
-	Load    []string     `json:"load,omitempty"`
+	Load []string `json:"load,omitempty"`
+	// Command is nil if Agent is session.OwnAgent: Home.Chat goes on with the session.
 	Command []string     `json:"command"`
 	Written []string     `json:"written,omitempty"` // the files that the program needed
 	Losses  []ExportLoss `json:"losses,omitempty"`  // what they cannot hold
@@ -41,6 +42,8 @@ type ResumeResult struct {
 // deleted it), Resume writes it there first. It replaces a file only if Coppice wrote it
 // and the session has everything that the program has added since; the old file stays
 // beside it as .bak. Any other file in that place is ErrExist.
+//
+// A conversation that no other program has held goes on here: see Home.Chat.
 func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, error) {
 	c, err := t.home.openFor(ctx, OpenRequest{Session: r.Session})
 	if err != nil {
@@ -53,6 +56,10 @@ func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, 
 	if in == "" {
 		in = session.AgentOf(&h)
 	}
+	result := &ResumeResult{Session: c.Name, Agent: in, Dir: h.CWD}
+	if in == session.OwnAgent {
+		return result, nil
+	}
 	format := all.Named(in)
 	if format == nil || format.Resume == nil {
 		return nil, &session.Error{
@@ -60,7 +67,6 @@ func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, 
 			Hint: "choose one of " + strings.Join(resumable(), ", "),
 		}
 	}
-	result := &ResumeResult{Session: c.Name, Agent: in, Dir: h.CWD}
 	env := machine(r.getenv())
 	native, err := t.heldBy(c, format, env, origin)
 	if err != nil {

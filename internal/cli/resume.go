@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +24,8 @@ func resumeCommand(a *app) *cobra.Command {
 		Short: "Continue a conversation in its agent",
 		Long: "Changes to the directory of a conversation and starts the agent you held it with,\n" +
 			"where you left off: claude --resume, codex resume, gemini --resume, pi --session\n" +
-			"and so on. Without an ID, it takes the most recently active conversation.\n\n" +
+			"and so on. A conversation of Coppice's own continues in coppice chat. Without an ID,\n" +
+			"it takes the most recently active conversation.\n\n" +
 			"With --in, it continues in another agent: it first writes the conversation into\n" +
 			"that agent's files, and lists what they cannot hold. It does the same if the agent\n" +
 			"has deleted the conversation. Files of the agent's own are never overwritten. A file\n" +
@@ -57,6 +61,10 @@ func (a *app) runResume(cmd *cobra.Command, r coppice.ResumeRequest, printOnly b
 		a.say("wrote %s", path)
 	}
 	a.sayLosses(found.Losses)
+	own := found.Agent == session.OwnAgent
+	if own {
+		found.Command = []string{"coppice", "chat", found.Session}
+	}
 	switch {
 	case a.flags.json:
 		return a.printJSON(found)
@@ -70,7 +78,40 @@ func (a *app) runResume(cmd *cobra.Command, r coppice.ResumeRequest, printOnly b
 		}
 		return a.print("%s", line)
 	}
+	if own {
+		return a.resumeChat(cmd.Context(), found)
+	}
 	return a.start(found)
+}
+
+// resumeChat continues a conversation that no other program has held, in its directory.
+func (a *app) resumeChat(ctx context.Context, found *coppice.ResumeResult) error {
+	if dir := a.settings.Get(coppice.SettingDir).Value; !strings.HasPrefix(dir, "file:") {
+		// A relative name means something else in the other directory.
+		whole, err := filepath.Abs(dir)
+		if err != nil {
+			return err
+		}
+		a.flags.dir = whole
+		if err := a.settle(); err != nil {
+			return err
+		}
+	}
+	if err := enter(found.Dir); err != nil {
+		return err
+	}
+	return a.runChat(ctx, []string{found.Session}, &chatFlags{})
+}
+
+// enter changes to the directory of a conversation, if it has one.
+func enter(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.Chdir(dir); err != nil {
+		return hinted(fmt.Errorf("resume: %w", err), "the conversation belongs to that directory; --print prints the command")
+	}
+	return nil
 }
 
 // hintResume names the commands that help if another file is in the way.
@@ -94,10 +135,8 @@ func (a *app) start(found *coppice.ResumeResult) error {
 		return hinted(fmt.Errorf("resume: %s is not installed, or not on the PATH", found.Command[0]),
 			"--in goes on in another agent, --print prints the command")
 	}
-	if found.Dir != "" {
-		if err := os.Chdir(found.Dir); err != nil {
-			return hinted(fmt.Errorf("resume: %w", err), "the conversation belongs to that directory; --print prints the command")
-		}
+	if err := enter(found.Dir); err != nil {
+		return err
 	}
 	if err := errors.Join(a.out.Flush(), a.err.Flush()); err != nil {
 		return err
