@@ -28,6 +28,7 @@ type chatFlags struct {
 	images       []string
 	fresh, print bool
 	tools        []string
+	typed        []string // the arguments, if the first one names the conversation
 }
 
 // maxInstructions is the greatest size of a file with instructions.
@@ -38,12 +39,12 @@ func chatCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "chat [ID] [TEXT…]",
 		Short: "Talk to a model, and keep what is said",
-		Long: "Chat goes on with a conversation, or begins a new one, which is created with the\n" +
+		Long: "Chat continues a conversation, or begins a new one, which is created with the\n" +
 			"first message. Without any settings the built-in model answers, which needs no\n" +
 			"network and repeats what it hears.\n\n" +
 			"With --print, or if there is no terminal, chat sends one message, prints the\n" +
-			"answer and ends. The message is TEXT, or standard input, or one after the other.\n" +
-			"With --new or --restore, all arguments are TEXT.\n\n" +
+			"answer and ends. The message is TEXT, standard input, or both. With --new,\n" +
+			"--title or --restore, all arguments are TEXT.\n\n" +
 			"The model gets tools only with --tools or --mcp. Each call that could change\n" +
 			"something is asked about, unless an --allow rule covers it; with --print, such a\n" +
 			"call is refused.",
@@ -53,23 +54,28 @@ func chatCommand(a *app) *cobra.Command {
 			"  coppice chat --tools --allow 'bash(go test *)'",
 		GroupID:           "write",
 		ValidArgsFunction: a.completeSession(1),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.runChat(cmd.Context(), args, &f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("restore") && f.request.Session == "" {
+				return usageError{errors.New("--restore needs the name of a session, and got an empty one")}
+			}
+			return a.runChat(cmd.Context(), args, &f)
+		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.request.Session, "restore", "", "go on with this `ID`")
+	flags.StringVar(&f.request.Session, "restore", "", "continue the conversation `ID`")
 	flags.BoolVar(&f.fresh, "new", false, "begin a new conversation; all arguments are text")
-	flags.StringVar(&f.request.Title, "title", "", "the title of a new conversation")
+	flags.StringVar(&f.request.Title, "title", "", "begin a new conversation with this title")
 	flags.StringVar(&f.request.Provider, "provider", "", "who answers, such as anthropic")
 	flags.StringVar(&f.request.Model, "model", "", "the model, or provider/model")
 	flags.StringVar(&f.request.Thinking, "thinking", "", "how much it thinks: a `level` from off to xhigh")
 	flags.StringVar(&f.system, "system", "", "a `file` with instructions for the model")
-	flags.StringSliceVar(&f.request.Context, "context", nil, "`files` that the model should know")
+	flags.StringSliceVar(&f.request.Context, "context", nil, "`files` for the model to read")
 	flags.StringSliceVar(&f.images, "image", nil, "image `files` to send with the first message")
 	flags.StringArrayVar(&f.toolbox.Servers, "mcp", nil, "the `command` of a server whose tools the model gets")
 	flags.StringSliceVar(&f.tools, "tools", nil, "give the model tools: all, or a `list`")
 	flags.Lookup("tools").NoOptDefVal = coppice.AllTools
-	flags.StringArrayVar(&f.toolbox.Allow, "allow", nil, "calls that need no approval: read, bash(go test *)")
-	flags.StringArrayVar(&f.toolbox.Deny, "deny", nil, "calls that are refused, written like `rule`s to allow")
+	flags.StringArrayVar(&f.toolbox.Allow, "allow", nil, "approve calls by a `rule`: read, bash(go test *)")
+	flags.StringArrayVar(&f.toolbox.Deny, "deny", nil, "refuse calls by a `rule`, whatever is allowed")
 	flags.BoolVar(&f.print, "print", false, "send one message, print the answer, and end")
 	cmd.MarkFlagsMutuallyExclusive("new", "restore")
 	_ = cmd.RegisterFlagCompletionFunc("restore", a.completeSession(1))
@@ -79,14 +85,15 @@ func chatCommand(a *app) *cobra.Command {
 }
 
 func (a *app) runChat(ctx context.Context, args []string, f *chatFlags) error {
-	if f.request.Session == "" && !f.fresh && len(args) > 0 {
+	if f.request.Title != "" && f.request.Session != "" {
+		return usageError{errors.New("--title is for a new conversation; coppice rename names an existing one")}
+	}
+	if f.request.Session == "" && !f.fresh && f.request.Title == "" && len(args) > 0 {
+		f.typed = args
 		f.request.Session, args = args[0], args[1:]
 		if f.request.Session == "" {
 			return usageError{errors.New("the session's name is empty")}
 		}
-	}
-	if f.request.Title != "" && f.request.Session != "" {
-		return usageError{errors.New("--title is for a new conversation; coppice rename names an existing one")}
 	}
 	f.request.CWD, _ = os.Getwd() // without one, the session is about no directory
 	if f.system != "" {
@@ -139,9 +146,27 @@ func (a *app) chatOnce(ctx context.Context, h *coppice.Home, text string, f *cha
 	}
 	c, err := h.Chat(ctx, f.request)
 	if err != nil {
-		return err
+		return f.orNew(err)
 	}
 	return errors.Join(a.converse(ctx, c, text, f.images), c.Close())
+}
+
+// orNew adds to the error about a conversation that was not found how to begin one: the
+// arguments may have been meant as text.
+func (f *chatFlags) orNew(err error) error {
+	_, isAmbiguous := errors.AsType[*coppice.AmbiguousError](err)
+	if err == nil || f.typed == nil || !isAmbiguous && kindOfError(err) != coppice.KindNotFound {
+		return err
+	}
+	verb := "chat --new"
+	if f.print {
+		verb += " --print"
+	}
+	hint := "to begin a new conversation with this text: " + command(verb, f.typed)
+	if near := coppice.HintOf(err); near != "" {
+		hint = near + "; " + hint
+	}
+	return hinted(err, hint)
 }
 
 // equip gives the model the tools that were asked for.
@@ -159,7 +184,10 @@ func (f *chatFlags) equip(ctx context.Context, h *coppice.Home) (*coppice.Toolbo
 func (a *app) converse(ctx context.Context, c *coppice.Chat, text string, images []string) error {
 	content, err := c.Prompt(text, images...)
 	if err != nil {
-		return hinted(err, "give the message as an argument, or on standard input")
+		if strings.TrimSpace(text) == "" && len(images) == 0 {
+			err = hinted(err, "give the message as an argument, or on standard input")
+		}
+		return err
 	}
 	isNew, chosen := c.Conversation() == nil, c.Model()
 	if chosen.Unreached != "" {
@@ -233,7 +261,7 @@ func (a *app) chatOnTerminal(ctx context.Context, keys *os.File, prompt string, 
 		Home: h, Request: f.request, Prompt: prompt, Images: f.images, Toolbox: box,
 		Keys: keys, Screen: s, Color: a.color, Resized: t.Resized(), Suspend: t.Suspend, Explain: explain,
 	})
-	return errors.Join(err, h.Close())
+	return errors.Join(f.orNew(err), h.Close())
 }
 
 // noticeRows words a notice for a screen that somebody else draws.

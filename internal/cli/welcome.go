@@ -38,7 +38,8 @@ func (a *app) welcome(ctx context.Context) error {
 		return a.printJSON(w)
 	}
 	lines := append(a.welcomeHome(w.Home), a.welcomePrograms(w)...)
-	lines = append(lines, "", "Everything else:", a.next("coppice help", "all commands"))
+	lines = append(lines, "", "Everything else:",
+		a.next("coppice chat", "talk to a model, and keep what is said"), a.next("coppice help", "all commands"))
 	return a.printText(strings.Join(lines, "\n"))
 }
 
