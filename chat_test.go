@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -174,6 +175,24 @@ func TestAToolboxAllowsMoreOnTheWay(t *testing.T) {
 	if err := box.Allow("bash("); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("a rule that makes no sense: %v", err)
 	}
+	if err := box.Allow("bsh"); !errors.Is(err, session.ErrInvalid) || slices.Contains(box.Rules(), "bsh") {
+		t.Errorf("a rule for no tool: %v", err)
+	}
+}
+
+func TestAToolboxRefusesRulesForToolsThatDoNotExist(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	for _, r := range []coppice.ToolboxRequest{{Deny: []string{"bsh"}}, {Allow: []string{"read,write"}}, {Allow: []string{"Read"}}, {Allow: []string{"github_push"}}} {
+		if _, err := h.Toolbox(t.Context(), r); !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "read, write, edit, bash, search") {
+			t.Errorf("%v: %v", r, err)
+		}
+	}
+	box, err := h.Toolbox(t.Context(), coppice.ToolboxRequest{Allow: []string{"github_*", "search"}, Deny: []string{"Bash", "b?sh"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	box.Close()
 }
 
 func TestAModelSearchesTheHomeWithItsTool(t *testing.T) {

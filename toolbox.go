@@ -43,7 +43,8 @@ type Toolbox struct {
 const AllTools = "all"
 
 // Toolbox returns the tools for a directory, and starts the servers. A rule that makes no
-// sense is session.ErrInvalid.
+// sense is session.ErrInvalid, and so is one for a tool that does not exist, unless its name
+// has a *.
 func (h *Home) Toolbox(ctx context.Context, r ToolboxRequest) (*Toolbox, error) {
 	b := &Toolbox{home: h, r: r, given: slices.Clone(r.Allow)}
 	var err error
@@ -57,7 +58,26 @@ func (h *Home) Toolbox(ctx context.Context, r ToolboxRequest) (*Toolbox, error) 
 		}
 		b.servers = append(b.servers, server)
 	}
+	if err := b.rules.Check(b.names()); err != nil {
+		return nil, errors.Join(&invalidError{err}, b.Close())
+	}
 	return b, nil
+}
+
+// names returns the names of all tools that there are, in use or not.
+func (b *Toolbox) names() []string {
+	names := tools.Names()
+	var lists [][]agent.Tool
+	for _, s := range b.servers {
+		lists = append(lists, s.Tools())
+	}
+	lists = append(lists, mcp.Join(lists...)) // by other names if two are the same
+	for _, t := range slices.Concat(lists...) {
+		if !slices.Contains(names, t.Name) {
+			names = append(names, t.Name)
+		}
+	}
+	return names
 }
 
 func serverOptions(where, dir string) mcp.Options {
@@ -133,6 +153,9 @@ func (b *Toolbox) Allow(rule string) error {
 	defer b.mu.Unlock()
 	given := append(slices.Clone(b.given), rule)
 	rules, err := tools.NewRules(b.r.Dir, given, b.r.Deny)
+	if err == nil {
+		err = rules.Check(b.names())
+	}
 	if err != nil {
 		return &invalidError{err}
 	}

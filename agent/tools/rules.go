@@ -142,6 +142,29 @@ func (r *Rules) parse(text string) (rule, error) {
 	return one, nil
 }
 
+// Check returns an error for each rule that is about none of the tools with these names:
+// most likely the name is misspelt, and a call that should be denied is not. A name with
+// a * or ? may be about tools that are not there.
+func (r *Rules) Check(names []string) error {
+	if r == nil {
+		return nil
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var errs []error
+	check := func(list []rule, same func(a, b string) bool) {
+		for _, one := range list {
+			if strings.ContainsAny(one.name, string([]byte{anything, anyOne})) || slices.ContainsFunc(names, func(n string) bool { return same(one.name, n) }) {
+				continue
+			}
+			errs = append(errs, fmt.Errorf("the rule %q: there is no such tool: the tools are %s", plain.Line(one.text), strings.Join(names, ", ")))
+		}
+	}
+	check(r.allow, func(a, b string) bool { return a == b })
+	check(r.deny, func(a, b string) bool { return folded(a) == folded(b) })
+	return errors.Join(errs...)
+}
+
 // Decide returns what the rules say about a call, with the rule that says it, or "" if
 // they say nothing.
 func (r *Rules) Decide(call agent.Call) (d agent.Decision, rule string) {
