@@ -170,6 +170,13 @@ func (b *Toolbox) RuleFor(call agent.Call) string {
 	return b.rules.RuleFor(call)
 }
 
+// WhyNoRule returns why RuleFor has no rule for a call, or nil if it has one.
+func (b *Toolbox) WhyNoRule(call agent.Call) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.rules.WhyNoRule(call)
+}
+
 // Rules returns the rules that allow calls by now.
 func (b *Toolbox) Rules() []string {
 	b.mu.Lock()

@@ -494,6 +494,9 @@ func TestRuleForACallAllowsJustThat(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("%s %s: %q, want %q", tt.name, tt.input, got, tt.want)
 		}
+		if why := r.WhyNoRule(call(tt.name, tt.input)); (why == nil) != (got != "") {
+			t.Errorf("%s %s: %q, and there is none because %v", tt.name, tt.input, got, why)
+		}
 		if got == "" {
 			continue
 		}

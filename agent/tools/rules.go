@@ -371,29 +371,52 @@ func (r *Rules) Apply(list ...agent.Tool) []agent.Tool {
 // RuleFor returns the rule that allows calls like this one and no others, or "" if no
 // rule can: the same path or the same command, or for other tools every call.
 func (r *Rules) RuleFor(call agent.Call) string {
+	text, _ := r.ruleFor(call)
+	return text
+}
+
+// WhyNoRule returns why RuleFor has no rule for a call, or nil if it has one.
+func (r *Rules) WhyNoRule(call agent.Call) error {
+	_, err := r.ruleFor(call)
+	return err
+}
+
+func (r *Rules) ruleFor(call agent.Call) (string, error) {
 	if r == nil {
-		return ""
+		return "", errors.New("there are no rules")
 	}
 	text := call.Name
 	switch call.Name {
 	case Read, Write, Edit:
 		p, err := r.dir.pathIn(call.Input)
-		if err != nil || strings.ContainsAny(p.String(), "*?()") {
-			return ""
+		if err != nil {
+			return "", err
+		}
+		if strings.ContainsAny(p.String(), "*?()") {
+			return "", errors.New("the path has characters that mean something else in a rule")
 		}
 		text += "(" + p.String() + ")"
 	case Bash:
 		in, err := parse(call.Input, "command", "timeout")
 		if err != nil {
-			return ""
+			return "", err
 		}
 		text += "(" + strings.TrimSpace(in.words("command")) + ")"
 	}
 	one, err := r.parse(text)
 	s := r.subject(call)
-	if err != nil || slices.ContainsFunc(one.words, func(w word) bool { return w.wild }) {
-		return ""
+	switch {
+	case err != nil && len(s.commands) > 1 && s.simple:
+		return "", errors.New("it is several commands, and each needs a rule of its own")
+	case err != nil && call.Name == Bash:
+		return "", errors.New("a rule is one command of plain words and quoted text, and this is more")
+	case err != nil:
+		return "", err
+	case slices.ContainsFunc(one.words, func(w word) bool { return w.wild }):
+		return "", errors.New("in a rule, * and ? stand for other commands too")
 	}
-	_, text = s.allowed([]rule{one})
-	return text
+	if _, text = s.allowed([]rule{one}); text == "" {
+		return "", errors.New("there is a link on the way, and the file it leads to needs a rule too")
+	}
+	return text, nil
 }

@@ -17,6 +17,7 @@ import (
 	display "github.com/coppice-dev/coppice/internal/tui/screen"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
@@ -141,7 +142,7 @@ func (a *app) chatOnce(ctx context.Context, h *coppice.Home, text string, f *cha
 	}
 	defer box.Close() // nothing is lost if a server does not end well
 	f.request.Approve = func(_ context.Context, call agent.Call) (agent.Decision, error) {
-		a.say("refused a call of %s, which nobody can approve here; a rule given with --allow lets it run", call.Name)
+		a.sayRefused(call, box)
 		return agent.Deny, nil
 	}
 	c, err := h.Chat(ctx, f.request)
@@ -167,6 +168,20 @@ func (f *chatFlags) orNew(err error) error {
 		hint = near + "; " + hint
 	}
 	return hinted(err, hint)
+}
+
+// sayRefused says that a call was refused because nobody is there, and which rule would
+// have let it run.
+func (a *app) sayRefused(call agent.Call, box *coppice.Toolbox) {
+	why := ""
+	if call.Reason != "" {
+		why = " (" + render.OneLine(call.Reason, 0) + ")"
+	}
+	way := "--allow " + plain.ShellWord(box.RuleFor(call)) + " lets it run"
+	if err := box.WhyNoRule(call); err != nil {
+		way = "no --allow rule is for this call alone: " + err.Error()
+	}
+	a.say("refused a call of %s, which nobody can approve here%s; %s", call.Name, why, way)
 }
 
 // equip gives the model the tools that were asked for.
