@@ -50,6 +50,18 @@ func (u *ui) ask(q *question) {
 			u.print("  " + u.paint(terminal.Yellow, row))
 		}
 	}
+	u.offer(&q.call)
+}
+
+// offer says what "always" would allow.
+func (u *ui) offer(c *agent.Call) {
+	text := "a allows from now on: " + render.OneLine(u.o.Toolbox.RuleFor(*c), 0)
+	if err := u.o.Toolbox.WhyNoRule(*c); err != nil {
+		text = "a allows it only this time: " + render.OneLine(err.Error(), 0)
+	}
+	for _, row := range terminal.Wrap(text, u.style().Width-6) {
+		u.note("  " + row)
+	}
 }
 
 // details are the arguments of a call as far as one line does not show them.
@@ -123,7 +135,7 @@ func (u *ui) answer(k line.Key) {
 		u.decide(agent.Later, "left for later")
 	case "":
 	default:
-		u.note("    y runs it, n refuses it, a runs it and others like it, later leaves it waiting")
+		u.note("    y runs it, n refuses it, a runs it now and whenever it is called like this, later leaves it waiting")
 	}
 }
 
@@ -139,11 +151,11 @@ func (u *ui) decide(d agent.Decision, words string) {
 
 // always allows a call, and for the rest of the chat those like it.
 func (u *ui) always(q *question) {
-	rule := u.o.Toolbox.RuleFor(q.call)
-	if rule == "" {
-		u.decide(agent.Allow, "allowed, this time: no rule covers it")
+	if err := u.o.Toolbox.WhyNoRule(q.call); err != nil {
+		u.decide(agent.Allow, "allowed, this time: "+render.OneLine(err.Error(), 0))
 		return
 	}
+	rule := u.o.Toolbox.RuleFor(q.call)
 	if err := u.o.Toolbox.Allow(rule); err != nil {
 		u.fail(err)
 		return

@@ -332,7 +332,7 @@ func (u *ui) liveRows(columns, height int) (live []string, c screen.Cursor) {
 	}
 	e, prompt := &u.editor, u.prompt()
 	if u.asking != nil {
-		e, prompt = &u.asking.editor, u.paint(terminal.Bold+";"+terminal.Yellow, "  run it? y yes · n no · a always ›")+" "
+		e, prompt = &u.asking.editor, u.paint(terminal.Bold+";"+terminal.Yellow, "  run it? y yes · n no · a always · later ›")+" "
 	}
 	rows, row, column := e.Rows(prompt, columns, max(height-len(live)-2, 3))
 	c = screen.Cursor{Row: len(live) + row, Column: column}
