@@ -49,6 +49,14 @@ func (t *turn) save(d *draft, e provider.Event) {
 	d.text.Reset()
 }
 
+// Draft returns what has arrived of an answer that the program did not live to finish, or
+// "". The next turn makes an incomplete message of it.
+func (a *Session) Draft() (string, error) {
+	t := &turn{Session: a, s: a.log}
+	text, _, err := t.draftsUpTo(a.log.LeafID())
+	return text, err
+}
+
 // adoptDraft makes a message of the drafts at the end of the log, if there are any: the
 // program died while an answer arrived.
 func (t *turn) adoptDraft() error {

@@ -50,11 +50,13 @@ type ui struct {
 	chat   *coppice.Chat
 	editor line.Editor
 
-	images  []string // that go with the next message
-	queue   []string // what was typed while the model answers
-	job     *job     // what is going on, or nil
-	leaving bool     // Ctrl-C was pressed at an empty prompt
-	done    bool
+	images []string // that go with the next message
+	queue  []string // what was typed while the model answers
+	job    *job     // what is going on, or nil
+	// isShared means that the person knows that somebody else writes to the session.
+	isShared bool
+	leaving  bool // Ctrl-C was pressed at an empty prompt
+	done     bool
 
 	asking    *question
 	questions chan *question
@@ -230,7 +232,7 @@ func (u *ui) press(ctx context.Context, k line.Key) {
 func (u *ui) interrupt(again bool) {
 	switch {
 	case u.job != nil:
-		u.queue = nil
+		u.takeBack()
 		u.job.stop()
 	case u.editor.Text() != "":
 		u.editor.Set("")
@@ -239,6 +241,19 @@ func (u *ui) interrupt(again bool) {
 	default:
 		u.leaving = true
 	}
+}
+
+// takeBack puts what was typed ahead back into the prompt, before what is there.
+func (u *ui) takeBack() {
+	if len(u.queue) == 0 {
+		return
+	}
+	texts := u.queue
+	if now := u.editor.Text(); now != "" {
+		texts = append(texts, now)
+	}
+	u.editor.Set(strings.Join(texts, "\n"))
+	u.queue = nil
 }
 
 // complete completes the name of a command.
@@ -293,11 +308,10 @@ func (u *ui) note(text string) {
 // fail prints what went wrong.
 func (u *ui) fail(err error) {
 	text, hint := u.o.Explain(err)
-	for i, row := range terminal.Wrap("  ✗ "+render.OneLine(text, 0), u.style().Width) {
-		if i > 0 {
-			row = "    " + strings.TrimLeft(row, " ")
-		}
-		u.print(u.paint(terminal.Red, row))
+	before := "  ✗ "
+	for _, row := range terminal.Wrap(render.OneLine(text, 0), u.style().Width-len("    ")) {
+		u.print(u.paint(terminal.Red, before+row))
+		before = "    "
 	}
 	if hint != "" {
 		u.note("    " + hint)

@@ -241,16 +241,38 @@ func TestCtrlCStopsTheAnswerAndKeepsWhatArrived(t *testing.T) {
 	p.types("typed ahead", enter, "and a draft")
 	p.sees("› typed ahead", "› and a draft")
 	p.types(ctrlC)
-	p.sees("stopped; what arrived is kept", "› and a draft")
-	if !p.term.Wait(func(all string) bool { return !strings.Contains(all, "typed ahead") }) {
-		t.Errorf("what was typed ahead is still there:\n%s", p.term)
-	}
+	p.sees("stopped; what arrived is kept", "› typed ahead\n  and a draft")
 	p.leaves(ctrlC, ctrlC, ctrlC)
 	c := p.last()
 	e, err := c.Entry(mustEnd(t, c))
 	if err != nil || e.Message == nil || session.TextOf(e.Message.Content) != "The **first** half" || e.Message.StopReason != provider.StopCancelled {
 		t.Errorf("the last entry is %+v, %v", e.Message, err)
 	}
+}
+
+func TestAnotherWriterIsAnnouncedOnceAndPlainly(t *testing.T) {
+	t.Parallel()
+	p := sit(t, slowHome(t, "half an answer"), nil)
+	for i := range 2 {
+		p.types("go on", enter)
+		if !p.term.Wait(func(all string) bool { return strings.Count(all, "half an answer") > i }) {
+			t.Fatalf("no answer:\n%s", p.term)
+		}
+		if _, err := p.last().AppendAll(session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
+			Role: session.RoleUser, Content: []session.Content{session.Text("me too")},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		p.types(ctrlC)
+		if !p.term.Wait(func(all string) bool { return strings.Count(all, "stopped") > i }) {
+			t.Fatalf("it does not stop:\n%s", p.term)
+		}
+	}
+	p.leaves(ctrlD)
+	if n := strings.Count(p.term.String(), "somebody else writes here too"); n != 1 {
+		t.Errorf("the other writer is announced %d times:\n%s", n, p.term)
+	}
+	p.doesNotSee("conflict")
 }
 
 func mustEnd(t *testing.T, c *coppice.Conversation) string {

@@ -1,6 +1,7 @@
 package chat_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -179,7 +180,7 @@ func TestResumeGoesOnWithWhatWasInterrupted(t *testing.T) {
 		o.Request.Session = coppice.LastSession
 		o.Request.Tools, _ = o.Toolbox.Tools("bash")
 	})
-	p.sees("it waits for approval", "/resume goes on with 1 unfinished call")
+	p.sees("it waits for approval", "/resume continues with 1 unfinished call")
 	p.types("/resume", enter)
 	p.sees("run it?")
 	p.types("yes", enter)
@@ -197,6 +198,44 @@ func TestAnUnansweredMessageIsAnsweredByResume(t *testing.T) {
 	p.leaves(ctrlD)
 	p = restored(t, home, coppice.LastSession)
 	p.sees("was not answered")
+	p.leaves(ctrlD)
+}
+
+func TestADraftIsShownAsAnAnswerThatBrokeOff(t *testing.T) {
+	t.Parallel()
+	home := openHome(t)
+	p := sit(t, home, nil)
+	p.says("say one")
+	p.leaves(ctrlD)
+	c := p.last()
+	draft := session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: session.CustomDraft, Data: map[string]any{"text": "half an answer"}}}
+	question := session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text("say two")}}}
+	if _, err := c.AppendAll(question, draft); err != nil {
+		t.Fatal(err)
+	}
+	p = restored(t, home, coppice.LastSession)
+	p.sees("  half an answer", "broke off here; /resume asks again")
+	p.says("/resume")
+	p.sees("› /resume\n\n  two\n")
+	if n := strings.Count(p.term.String(), "half an answer"); n != 1 {
+		t.Errorf("the draft is shown %d times:\n%s", n, p.term)
+	}
+	p.leaves(ctrlD)
+}
+
+func TestLongErrorsAreShownInFull(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), nil)
+	name := ""
+	for i := range 60 {
+		name += fmt.Sprintf("%03d.", i)
+	}
+	p.types("/context "+name, enter)
+	p.sees("059.: ")
+	_, shown, _ := strings.Cut(p.term.String(), "✗")
+	if got := strings.Join(strings.Fields(shown), ""); !strings.Contains(got, name) {
+		t.Errorf("the error is %q", got)
+	}
 	p.leaves(ctrlD)
 }
 

@@ -60,6 +60,10 @@ func (u *ui) start(ctx context.Context, a *agent.Session, run func(ctx context.C
 // hear takes an event, or the end of a job.
 func (u *ui) hear(ctx context.Context, e agent.Event, more bool) {
 	j := u.job
+	if more && e.Type == agent.Error && errors.Is(e.Err, session.ErrConflict) {
+		u.sayShared()
+		return
+	}
 	if more {
 		u.print(j.view.hear(e, u.style())...)
 		return
@@ -68,6 +72,16 @@ func (u *ui) hear(ctx context.Context, e agent.Event, more bool) {
 	u.job, u.asking = nil, nil
 	j.after(j.err)
 	u.status(ctx)
+}
+
+// sayShared says once that somebody else writes to the session. The agent has seen to it
+// that nothing is lost.
+func (u *ui) sayShared() {
+	if !u.isShared {
+		u.print(u.job.view.lines(u.style(), noting, terminal.Yellow,
+			"somebody else writes here too; you continue on a branch of your own, /tree shows it")...)
+	}
+	u.isShared = true
 }
 
 // progress says what is going on.

@@ -109,10 +109,34 @@ func (u *ui) pendingWork() {
 	}
 	switch {
 	case len(calls) > 0:
-		u.note(fmt.Sprintf("  /resume goes on with %s", render.Counted(len(calls), "unfinished call", "unfinished calls")))
+		u.note(fmt.Sprintf("  /resume continues with %s", render.Counted(len(calls), "unfinished call", "unfinished calls")))
+	case u.showDraft():
+		u.note("  the answer broke off here; /resume asks again")
 	case unanswered:
-		u.note("  the last message was not answered; /resume has it answered")
+		u.note("  the last message was not answered to the end; /resume asks again")
 	}
+}
+
+// showDraft shows what arrived of an answer before the program died, and reports whether
+// there is anything.
+func (u *ui) showDraft() bool {
+	a := u.chat.Agent()
+	if a == nil {
+		return false
+	}
+	text, err := a.Draft()
+	if err != nil {
+		u.fail(err)
+	}
+	if text == "" {
+		return false
+	}
+	drawn := terminal.NewStream(u.style())
+	u.print("")
+	u.print(drawn.Add(text)...)
+	u.print(drawn.End()...)
+	u.print("")
+	return true
 }
 
 // drawInto prints what f draws.
@@ -125,14 +149,14 @@ func (u *ui) drawInto(f func(w *strings.Builder) error) error {
 	return err
 }
 
-// switchTo goes on with another conversation, or with a new one.
+// switchTo continues another conversation, or with a new one.
 func (u *ui) switchTo(ctx context.Context, r coppice.ChatRequest) error {
 	next, err := u.o.Home.Chat(ctx, r)
 	if err != nil {
 		return err
 	}
 	err = u.chat.Close()
-	u.chat, u.images = next, nil
+	u.chat, u.images, u.isShared = next, nil, false
 	return err
 }
 

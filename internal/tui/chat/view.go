@@ -30,6 +30,7 @@ type view struct {
 	group   part            // what was printed last: parts of one kind stand together
 	shown   map[string]bool // the calls that were printed
 	running map[string]string
+	asked   bool // the model was asked in this turn
 }
 
 // part is a kind of what a model does.
@@ -57,7 +58,7 @@ func newView() *view {
 func (v *view) hear(e agent.Event, s terminal.Style) []string {
 	switch e.Type {
 	case agent.MessageStart:
-		v.doing = "answering"
+		v.doing, v.asked = "answering", true
 		v.said.Reset()
 	case agent.MessageUpdate:
 		return v.update(e.Update, s)
@@ -210,6 +211,9 @@ const maxReading = 110
 func (v *view) message(e *session.Entry, s terminal.Style) []string {
 	if e == nil || e.Message == nil || e.Message.Role != session.RoleAssistant {
 		return nil
+	}
+	if !v.asked && e.Message.Metadata[provider.MetaIncomplete] != nil {
+		return nil // the draft that an earlier program left, which was shown already
 	}
 	text, said := textOf(e.Message), v.said.String()
 	v.said.Reset()
