@@ -4,7 +4,7 @@ GO       ?= go
 FUZZTIME ?= 60s
 # Coverage gate in percent, and the packages it holds for.
 COVERMIN ?= 90
-COVERED  ?= session store store/file window keyed conversation redact session/clean provider transcript
+COVERED  ?= session store store/file window keyed conversation redact session/clean provider transcript agent agent/summary agent/tools agent/mcp
 # The packages whose tests take longest come first, so that none of them is left
 # alone with one core at the end.
 FIRST    ?= internal/cli session store/file
