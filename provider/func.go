@@ -27,7 +27,9 @@ func (f Func) Encode(r *Request) (*Encoded, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
-	body := []byte(`{"entries":[`)
+	const usual = 512 // bytes of an entry, so that the body seldom grows
+	body := make([]byte, 0, usual*(len(r.Entries)+len(r.Tools)+1))
+	body = append(body, `{"entries":[`...)
 	for i := range r.Entries {
 		line, err := r.Entries[i].MarshalJSON()
 		if err != nil {
