@@ -13,7 +13,7 @@ import (
 
 // What the results of calls say that did not run, or not to the end.
 const (
-	interruptedText = "[interrupted: the program ended while the tool was running; nobody knows how far it came]"
+	interruptedText = "[interrupted: the program ended while the tool was running; nobody knows how far it came, and what it started may still be running]"
 	supersededText  = "[interrupted: the tool did not return a result before the conversation went on]"
 	cancelledText   = "[cancelled by the user]"
 	notRunText      = "[not run: the user cancelled the turn]"

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"time"
 
@@ -110,7 +111,18 @@ func (k *kit) execute(ctx context.Context, cmd *exec.Cmd, out io.Writer) error {
 	defer r.Close()
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = k.dir.path, k.Env, w, w
 	g := process.NewGroup(cmd)
-	err = g.Start()
+	g.EndWithParent()
+	started, exited := make(chan error, 1), make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // see EndWithParent
+		defer runtime.UnlockOSThread()
+		err := g.Start()
+		started <- err
+		if err == nil {
+			exited <- cmd.Wait()
+		}
+	}()
+	err = <-started
 	w.Close()
 	if err != nil {
 		return err
@@ -120,8 +132,6 @@ func (k *kit) execute(ctx context.Context, cmd *exec.Cmd, out io.Writer) error {
 		defer close(copied)
 		_, _ = io.Copy(out, r)
 	}()
-	exited := make(chan error, 1)
-	go func() { exited <- cmd.Wait() }()
 	select {
 	case err = <-exited:
 	case <-ctx.Done():

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package process
+
+// EndWithParent has the program killed when this one dies, where the system can do that
+// for a single program. On Windows, a job ends with this program anyway.
+func (g *Group) EndWithParent() {}
