@@ -182,6 +182,11 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 			t.Errorf("%s=%s: %v", name, value, err)
 		}
 	}
+	for window, ok := range map[string]bool{"0": true, "10": false, "-5": false, "999": false, "1000": true} {
+		if _, err := coppice.LoadSettings(env{"COPPICE_WINDOW": window}.get); (err == nil) != ok {
+			t.Errorf("a window of %s: %v", window, err)
+		}
+	}
 	if _, err := coppice.SetSetting(env{"HOME": t.TempDir()}.get, "nope", "1"); coppice.KindOf(err) != coppice.KindInvalid {
 		t.Errorf("an unknown setting: %v", err)
 	}

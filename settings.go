@@ -109,8 +109,11 @@ var rules = []rule{
 	{SettingKeyCommand, "COPPICE_KEY_COMMAND", "", "a command that prints a key", anything},
 	{SettingThinking, "COPPICE_THINKING", "", "one of " + strings.Join(provider.ThinkingLevels, ", "), oneOf(append([]string{""}, provider.ThinkingLevels...)...)},
 	{SettingMaxTokens, "COPPICE_MAX_TOKENS", "0", "a number of tokens, or 0 for what the provider allows", atLeast(0)},
-	{SettingWindow, "COPPICE_WINDOW", "0", "a number of tokens, or 0 for what is known about the model", atLeast(0)},
+	{SettingWindow, "COPPICE_WINDOW", "0", "a number of tokens from 1000 on, or 0 for what is known about the model", isWindow},
 }
+
+// isWindow refuses windows in which no conversation fits: they are mistakes.
+func isWindow(v string) bool { return atLeast(0)(v) && (!atLeast(1)(v) || atLeast(1000)(v)) }
 
 func anything(string) bool { return true }
 

@@ -113,6 +113,9 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 		if cmd.Name() == "search" { // where -word leaves a word out
 			return hinted(usageError{fmt.Errorf("unknown flag -%s", short)}, "to search without a word, put -- before the query: coppice search -- build -docker")
 		}
+		if strings.Contains("0123456789", name) {
+			return hinted(usageError{fmt.Errorf("-%s is read as a flag", short)}, "if it is a number, put -- before the arguments: "+cmd.CommandPath()+" -- …")
+		}
 		return hinted(usageError{fmt.Errorf("unknown flag -%s", name)}, didYouMean(cmd, "flags", "", nil))
 	}
 	var known []string
