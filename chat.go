@@ -53,6 +53,9 @@ type Chat struct {
 // Chat begins a conversation with a model, or goes on with one. Nothing is written before
 // something is said. Close the chat after use.
 func (h *Home) Chat(ctx context.Context, r ChatRequest) (*Chat, error) {
+	if !conversation.IsText([]byte(r.System)) {
+		return nil, &session.Error{Op: "chat", Name: r.Session, Err: invalid("the instructions are not text")}
+	}
 	chat := &Chat{home: h, r: r}
 	var err error
 	if r.Session == "" {

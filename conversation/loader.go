@@ -146,11 +146,14 @@ func (l *Loader) read(name string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, fmt.Errorf("context file %.200q: %w", name, err)
 	case len(data) > MaxContextFile:
 		return nil, nil, fmt.Errorf("context file %.200q: %w: over %d bytes", name, session.ErrTooLarge, MaxContextFile)
-	case !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0:
+	case !IsText(data):
 		return nil, nil, fmt.Errorf("context file %.200q: %w: it is not text", name, session.ErrInvalid)
 	}
 	return data, info, nil
 }
+
+// IsText reports whether a file can be given to a model as text.
+func IsText(data []byte) bool { return utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 }
 
 // ListAvailableFiles describes the files that could be loaded, sorted by path. It leaves out
 // hidden files, the configuration and links to elsewhere.

@@ -218,17 +218,27 @@ func (a *app) converse(ctx context.Context, c *coppice.Chat, text string, images
 		a.say("session %s", c.Conversation().ID())
 	}
 	out, err := a.hearTurn(ctx, worker, content)
-	if out != nil && out.Message != nil && !a.flags.json {
-		if said := session.TextOf(out.Message.Content); said != "" {
-			err = errors.Join(err, a.printText(said))
-		}
+	said := ""
+	if out != nil && out.Message != nil {
+		said = session.TextOf(out.Message.Content)
 	}
-	if err == nil && out.Stop == agent.StopMaxSteps {
+	if said != "" && !a.flags.json {
+		err = errors.Join(err, a.printText(said))
+	}
+	switch {
+	case err != nil:
+		return err
+	case out.Stop == agent.StopMaxSteps:
 		a.say("the model was asked %s and is not done", render.Counted(out.Steps, "time", "times"))
 		return errPartial
+	case strings.TrimSpace(said) == "":
+		return errNoText
 	}
-	return err
+	return nil
 }
+
+// errNoText tells a script why there is nothing to read.
+var errNoText = errors.New("the model's answer has no text")
 
 // hearTurn runs a turn, and prints its events if a program asked for them.
 func (a *app) hearTurn(ctx context.Context, worker *agent.Session, content []session.Content) (out *agent.Outcome, err error) {
