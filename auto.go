@@ -89,8 +89,18 @@ func (a *author) result(made *summary.Summary) *AutoResult {
 	return result
 }
 
-// unwritten is the error of a model that has not written what it should. The session has
-// not changed.
+// failed writes down what a text cost that the model did not write as it should, and
+// returns why there is none. The conversation has not changed.
+func (a *author) failed(ctx context.Context, op, name string, s *session.Session, made *summary.Summary, cause error) error {
+	s = s.WithContext(context.WithoutCancel(ctx)) // it was paid even if nobody waits any more
+	why := unwritten(op, name, cause)
+	if err := s.Retry(func() error { return made.Bill(s) }); err != nil {
+		return errors.Join(why, err)
+	}
+	return why
+}
+
+// unwritten is the error of a model that has not written what it should.
 func unwritten(op, name string, err error) error {
 	if errors.Is(err, summary.ErrNothing) {
 		return &session.Error{Op: op, Name: name, Err: invalid("%w", err)}

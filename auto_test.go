@@ -98,21 +98,21 @@ func TestModelWritesTheSummaryOfACompaction(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong, the session stays as it was.
+// Whatever goes wrong, the conversation stays as it was. What the attempts cost is in the log.
 func TestModelThatFailsChangesNothing(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*providertest.Answer)
 		is     error
+		paid   bool
 	}{
-		"refused": {func(a *providertest.Answer) { a.Status, a.Body = http.StatusUnauthorized, `{"error":{"message":"no"}}` }, provider.ErrDenied},
-		"empty":   {func(a *providertest.Answer) { a.Message.Content = []session.Content{session.Text("  ")} }, nil},
+		"refused": {func(a *providertest.Answer) { a.Status, a.Body = http.StatusUnauthorized, `{"error":{"message":"no"}}` }, provider.ErrDenied, false},
+		"empty":   {func(a *providertest.Answer) { a.Message.Content = []session.Content{session.Text("  ")} }, nil, true},
 		"too long": {func(a *providertest.Answer) {
 			a.Message.Content = []session.Content{session.Text(strings.Repeat("much ", 5000))}
-		}, nil},
+		}, nil, true},
 	} {
 		h, server := answering(t, "", tt.change)
 		s := h.longStory()
-		before, leaf := h.ids(s), s.LeafID()
 		ids := h.ids(s)
 		_, compact := h.Entries.Compact(t.Context(), coppice.CompactRequest{Session: s.ID(), KeepTokens: &kept, Auto: &coppice.AutoRequest{}})
 		_, rename := h.Sessions.Rename(t.Context(), coppice.RenameRequest{Session: s.ID(), Auto: &coppice.AutoRequest{}})
@@ -125,8 +125,16 @@ func TestModelThatFailsChangesNothing(t *testing.T) {
 		if _, err := s.Refresh(); err != nil {
 			t.Fatal(err)
 		}
-		if after := h.ids(s); !reflect.DeepEqual(after, before) || s.LeafID() != leaf {
-			t.Errorf("%s: the session has %d entries, want %d", name, len(after), len(before))
+		bills := 0
+		for _, id := range h.ids(s)[len(ids):] {
+			e, err := s.Entry(id)
+			if _, ok := session.BillOf(&e); err != nil || !ok {
+				t.Errorf("%s: the session has a new entry %+v (%v)", name, e, err)
+			}
+			bills++
+		}
+		if tt.paid && bills != len(server.Requests()) || !tt.paid && bills > 0 {
+			t.Errorf("%s: %d requests, and %d bills in the log", name, len(server.Requests()), bills)
 		}
 		if len(server.Requests()) < 3 {
 			t.Errorf("%s: the model was asked %d times", name, len(server.Requests()))

@@ -97,7 +97,7 @@ func (h *Home) autoBranch(ctx context.Context, name string, s *session.Session, 
 	}
 	made, err := summary.Branch(ctx, a.model, left, a.opts)
 	if err != nil {
-		return unwritten("branch", name, err)
+		return a.failed(ctx, "branch", name, s, made, err)
 	}
 	h.beforeWriting(ctx)
 	// If somebody has gone on there in the meantime, the summary is no longer true.

@@ -139,7 +139,7 @@ func (h *Home) autoCompact(ctx context.Context, name string, s *session.Session,
 	}
 	made, err := summary.Compaction(ctx, a.model, plan, a.opts)
 	if err != nil {
-		return "", nil, unwritten("compact", name, err)
+		return "", nil, a.failed(ctx, "compact", name, s, made, err)
 	}
 	entry, err := a.write(ctx, s, func() (string, error) { return made.Append(s, plan) })
 	return entry, a.result(made), err

@@ -211,17 +211,21 @@ func (h *Home) autoRename(ctx context.Context, r RenameRequest) (*RenameResult, 
 	if err != nil {
 		return nil, errors.Join(err, whole.Close())
 	}
-	made, err := summary.Title(ctx, a.model, now.Entries, a.opts)
-	if err != nil {
-		return nil, errors.Join(unwritten("rename", whole.Name, err), whole.Close())
-	}
+	made, failed := summary.Title(ctx, a.model, now.Entries, a.opts)
 	if err := whole.Close(); err != nil {
-		return nil, err
+		return nil, errors.Join(failed, err)
 	}
 	h.beforeWriting(ctx)
-	c, err := h.openWith(ctx, r.Session, "")
+	opening := ctx
+	if failed != nil {
+		opening = context.WithoutCancel(ctx) // what it cost is written down all the same
+	}
+	c, err := h.openWith(opening, r.Session, "")
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(failed, err)
+	}
+	if failed != nil {
+		return nil, errors.Join(a.failed(ctx, "rename", whole.Name, c.Session, made, failed), c.Close())
 	}
 	result, err := rename(c, made.Text, made.Usage...)
 	if err == nil {

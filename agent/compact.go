@@ -273,11 +273,7 @@ func (t *turn) billSummary(made *summary.Summary) {
 
 // paid writes down what a summary cost that came to nothing, and returns why it did.
 func (t *turn) paid(made *summary.Summary, cause error) error {
-	if made == nil || len(made.Usage) == 0 {
-		return cause
-	}
-	_, err := t.append(made.Usage...)
-	return errors.Join(cause, err)
+	return errors.Join(cause, t.write(func() error { return made.Bill(t.s) }))
 }
 
 // files returns the files that a call reads and changes.

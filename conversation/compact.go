@@ -35,14 +35,14 @@ func (c *Chat) Compact(keepTokens int, summarize func(*session.CompactionPlan) (
 }
 
 // CompactBy is Compact with a summary that a model writes: see package summary. What it cost
-// is written with it. After an error nothing has changed, but the summary may still say what
-// the attempt cost.
+// is written down in any case. After an error nothing else has changed.
 func (c *Chat) CompactBy(ctx context.Context, model provider.Model, keepTokens int, o summary.Options) (*summary.Summary, error) {
 	made := &summary.Summary{}
 	_, err := c.WithContext(ctx).compact(keepTokens, func(whole *session.Session, plan *session.CompactionPlan) (err error) {
-		if made, err = summary.Compaction(ctx, model, plan, o); err == nil {
-			_, err = made.Append(whole, plan)
+		if made, err = summary.Compaction(ctx, model, plan, o); err != nil {
+			return errors.Join(err, made.Bill(whole.WithContext(context.WithoutCancel(ctx))))
 		}
+		_, err = made.Append(whole, plan)
 		return err
 	})
 	return made, err

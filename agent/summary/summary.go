@@ -138,6 +138,16 @@ func (s *Summary) Append(to *session.Session, plan *session.CompactionPlan) (str
 	}, s.Usage...)
 }
 
+// Bill writes down what a text cost that came to nothing: what was paid is in the log,
+// whatever became of it. A nil summary cost nothing.
+func (s *Summary) Bill(to *session.Session) error {
+	if s == nil || len(s.Usage) == 0 {
+		return nil
+	}
+	_, err := to.AppendAll(s.Usage...)
+	return err
+}
+
 // AppendBranch moves the leaf to an entry and writes the summary of the branch that is left
 // there, with the files and the costs. It returns the id of the summary: see
 // session.BranchWithSummary.
