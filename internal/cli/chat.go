@@ -251,12 +251,30 @@ func (a *app) hearTurn(ctx context.Context, worker *agent.Session, content []ses
 	}()
 	var printErr error
 	for e := range news.Events(context.Background()) {
-		if a.flags.json && printErr == nil {
+		switch {
+		case !a.flags.json:
+			a.sayEvent(e)
+		case printErr == nil:
 			printErr = a.printJSON(e)
 		}
 	}
 	<-done
 	return out, errors.Join(err, printErr)
+}
+
+// sayEvent reports what a person who waits for an answer should know. The agent reports
+// another writer once in a turn.
+func (a *app) sayEvent(e agent.Event) {
+	warning := a.paint(yellow, "warning:")
+	switch {
+	case e.Type == agent.Retry && e.Retry != nil:
+		a.say("%s %s; %s", warning, render.OneLine(e.Retry.Reason, 0), chatui.TryingAgain(e.Retry))
+	case e.Type == agent.Error && errors.Is(e.Err, session.ErrConflict):
+		a.say("%s somebody else writes to this session too; this answer is on a branch of its own, and coppice tree shows it", warning)
+	case e.Type == agent.Error:
+		text, _ := explain(e.Err)
+		a.say("%s %s", warning, text)
+	}
 }
 
 // chatOnTerminal talks until the person leaves.

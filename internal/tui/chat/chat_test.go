@@ -250,6 +250,18 @@ func TestCtrlCStopsTheAnswerAndKeepsWhatArrived(t *testing.T) {
 	}
 }
 
+func TestNothingIsKeptOfAnAnswerThatDidNotBegin(t *testing.T) {
+	t.Parallel()
+	p := sit(t, slowHome(t, ""), nil)
+	p.types("go on", enter)
+	p.sees("answering")
+	p.types(ctrlC)
+	p.sees("■ stopped  /resume")
+	p.leaves(ctrlD)
+	p.doesNotSee("what arrived is kept")
+	p.doesNotSee("context canceled")
+}
+
 func TestAnotherWriterIsAnnouncedOnceAndPlainly(t *testing.T) {
 	t.Parallel()
 	p := sit(t, slowHome(t, "half an answer"), nil)

@@ -32,8 +32,13 @@ func (j *job) news() <-chan agent.Event {
 	return j.events
 }
 
-// errStopped is why a job was cancelled.
-var errStopped = fmt.Errorf("stopped: %w", context.Canceled)
+// errStopped is why a job was cancelled. Its text gets into the log, for people and models.
+var errStopped error = stopped{}
+
+type stopped struct{}
+
+func (stopped) Error() string        { return "stopped by the user" }
+func (stopped) Is(target error) bool { return target == context.Canceled }
 
 func (j *job) stop() { j.cancel(errStopped) }
 
@@ -117,8 +122,12 @@ func (u *ui) turn(ctx context.Context, a *agent.Session, run func(ctx context.Co
 	j := u.job
 	j.after = func(err error) {
 		switch {
-		case errors.Is(err, errStopped), errors.Is(err, context.Canceled):
-			u.print("", u.paint(terminal.Yellow, "  ■ stopped; what arrived is kept")+u.paint(terminal.Dim, "  "+u.wayOn()))
+		case errors.Is(err, context.Canceled):
+			text := "  ■ stopped"
+			if j.out != nil && j.out.Message != nil {
+				text += "; what arrived is kept"
+			}
+			u.print("", u.paint(terminal.Yellow, text)+u.paint(terminal.Dim, "  "+u.wayOn()))
 		case err != nil:
 			u.print("")
 			u.fail(err)

@@ -1,7 +1,9 @@
 package chat
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -30,7 +32,8 @@ type view struct {
 	group   part            // what was printed last: parts of one kind stand together
 	shown   map[string]bool // the calls that were printed
 	running map[string]string
-	asked   bool // the model was asked in this turn
+	failed  string // why the request was sent again last
+	asked   bool   // the model was asked in this turn
 }
 
 // part is a kind of what a model does.
@@ -67,7 +70,7 @@ func (v *view) hear(e agent.Event, s terminal.Style) []string {
 	case agent.MessageDropped:
 		shown := v.part != nothing || v.said.Len() > 0
 		v.part = nothing
-		if !shown {
+		if !shown || errors.Is(e.Err, context.Canceled) {
 			return nil // why is said when the turn ends, or when it is tried again
 		}
 		return v.lines(s, noting, terminal.Yellow, "↻ that attempt failed and is not kept: "+e.Error)
@@ -299,11 +302,24 @@ func (v *view) retry(r *provider.Retry, s terminal.Style) []string {
 	if r == nil {
 		return nil
 	}
-	text := "↻ " + r.Reason + "; trying again"
+	v.doing = TryingAgain(r)
+	if r.Reason == v.failed {
+		return nil // what is going on says the rest
+	}
+	v.failed = r.Reason
+	return v.lines(s, noting, terminal.Yellow, "↻ "+r.Reason+"; "+v.doing)
+}
+
+// TryingAgain says when a request is sent again.
+func TryingAgain(r *provider.Retry) string {
+	text := "trying again"
 	if r.After >= time.Second {
 		text += fmt.Sprintf(" in %d s", int(r.After.Seconds()))
 	}
-	return v.lines(s, noting, terminal.Yellow, text)
+	if r.Attempt > 2 {
+		text += fmt.Sprintf(" (attempt %d)", r.Attempt)
+	}
+	return text
 }
 
 func (v *view) compacted(e agent.Event, s terminal.Style) []string {

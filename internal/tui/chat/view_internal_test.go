@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -79,7 +80,7 @@ func TestWhatGoesWrongIsShown(t *testing.T) {
 		agent.Event{Type: agent.ToolEnd, Call: other, Result: &agent.Result{Parts: []session.Content{session.Text("beans")}}},
 	)
 	for _, want := range []string{
-		"that attempt failed and is not kept", "rate limited; trying again in 4 s", "overloaded; trying again\n",
+		"that attempt failed and is not kept", "rate limited; trying again in 4 s", "overloaded; trying again (attempt 3)\n",
 		"✗ the garden gate", "could not be compacted", "compacted from 30,000 to 8,000 tokens",
 		"→ bash sleep\n  → read a\n  ← bash\n  │ 1\n", "… 3 more lines\n  │ beans",
 	} {
@@ -108,5 +109,21 @@ func TestLongThoughtsAreShort(t *testing.T) {
 	}
 	if rows := thoughtRows(thought, s, false); !strings.HasPrefix(rows[0], "  ┊ I wonder") || !strings.HasSuffix(rows[2], "…") {
 		t.Errorf("%q", rows)
+	}
+}
+
+func TestARequestThatFailsAgainForTheSameReasonIsOneRow(t *testing.T) {
+	retry := func(attempt int, why string) agent.Event {
+		return agent.Event{Type: agent.Retry, Retry: &provider.Retry{Attempt: attempt, After: 2 * time.Second, Reason: why}}
+	}
+	got := heard(retry(2, "it is down"), retry(3, "it is down"), retry(4, "it is slow"))
+	if strings.Count(got, "it is down") != 1 || strings.Count(got, "it is slow") != 1 {
+		t.Errorf("%q", got)
+	}
+	got = heard(agent.Event{Type: agent.MessageStart}, agent.Event{
+		Type: agent.MessageUpdate, Update: &provider.Event{Type: provider.EventThinking, Text: "hm"},
+	}, agent.Event{Type: agent.MessageDropped, Err: context.Canceled})
+	if strings.Contains(got, "canceled") {
+		t.Errorf("%q", got)
 	}
 }
