@@ -418,7 +418,7 @@ func TestCallsAreApprovedOneByOne(t *testing.T) {
 	p.sees("│ echo two", "only this time: a rule is one command", "run it?")
 	p.types(ctrlC)
 	p.sees("stopped")
-	p.sees("/resume goes on")
+	p.sees("/resume continues")
 	p.types("/approve", enter)
 	p.sees("allowed without asking: write(c.txt)", "run it?")
 	p.types("y", enter)

@@ -28,15 +28,15 @@ func commands() []slash {
 	return []slash{
 		{"new", "[TITLE]", "begin another conversation", (*ui).cmdNew},
 		{"list", "[N]", "list the latest conversations", (*ui).cmdList},
-		{"load", "ID", "go on with another conversation", (*ui).cmdLoad},
+		{"load", "ID", "continue another conversation", (*ui).cmdLoad},
 		{"tree", "", "draw this conversation with its branches", (*ui).cmdTree},
-		{"branch", "ENTRY [summary]", "go back to an entry and go on from there", (*ui).cmdBranch},
-		{"fork", "[ENTRY]", "copy the conversation, and go on in the copy", (*ui).cmdFork},
+		{"branch", "ENTRY [summary]", "go back to an entry and continue from there", (*ui).cmdBranch},
+		{"fork", "[ENTRY]", "copy the conversation, and continue in the copy", (*ui).cmdFork},
 		{"label", "NAME [ENTRY]", "name an entry; the last one if none is given", (*ui).cmdLabel},
-		{"retry", "", "have the last message answered again, on a branch", (*ui).cmdRetry},
-		{"resume", "", "go on with what was interrupted", (*ui).cmdResume},
-		{"compact", "[WHAT MATTERS]", "replace the beginning by a summary", (*ui).cmdCompact},
-		{"undo", "", "take the last compaction back", (*ui).cmdUndo},
+		{"retry", "", "answer the last message again, on a branch", (*ui).cmdRetry},
+		{"resume", "", "finish what was interrupted", (*ui).cmdResume},
+		{"compact", "[WHAT MATTERS]", "replace the beginning with a summary", (*ui).cmdCompact},
+		{"undo", "", "undo the last compaction", (*ui).cmdUndo},
 		{"context", "[FILE…]", "show what the model is sent, or add files to it", (*ui).cmdContext},
 		{"model", "[PROVIDER/MODEL]", "show or change who answers", (*ui).cmdModel},
 		{"thinking", "[LEVEL]", "show or change how much the model thinks", (*ui).cmdThinking},
@@ -69,7 +69,15 @@ func (u *ui) command(ctx context.Context, name, argument string) {
 		u.done = true
 		return
 	}
-	if len(found) != 1 {
+	if len(found) > 1 {
+		var names []string
+		for _, c := range found {
+			names = append(names, "/"+c.name)
+		}
+		u.fail(fmt.Errorf("/%s could be %s", name, strings.Join(names, " or ")))
+		return
+	}
+	if len(found) == 0 {
 		u.fail(fmt.Errorf("there is no command /%s", name))
 		u.note("    /help lists the commands; a message that begins with a slash needs a space before it")
 		return
@@ -114,7 +122,9 @@ func (u *ui) cmdExit(context.Context, string) error {
 }
 
 func (u *ui) cmdNew(ctx context.Context, title string) error {
-	if err := u.switchTo(ctx, u.request("", title)); err != nil {
+	r := u.request("", title)
+	r.Context = slices.Clip(u.o.Request.Context) // what /context added belongs to the old one
+	if err := u.switchTo(ctx, r); err != nil {
 		return err
 	}
 	u.editor.Forget()
@@ -126,7 +136,9 @@ func (u *ui) cmdLoad(ctx context.Context, id string) error {
 	if id == "" {
 		return errUsage
 	}
-	if err := u.switchTo(ctx, u.request(id, "")); err != nil {
+	r := u.request(id, "")
+	r.Context = nil
+	if err := u.switchTo(ctx, r); err != nil {
 		return err
 	}
 	u.restore(ctx)
@@ -280,11 +292,14 @@ func (u *ui) cmdCompact(ctx context.Context, instructions string) error {
 		_, err := a.Compact(ctx, instructions)
 		return nil, err
 	}, func(err error) {
-		if err != nil {
+		switch {
+		case errors.Is(err, context.Canceled):
+			u.print("", u.paint(terminal.Yellow, "  ■ stopped; nothing was changed"))
+		case err != nil:
 			u.fail(err)
 		}
 	})
-	u.job.view.doing = "writing a summary"
+	u.job.view.doing, u.job.view.compacting = "writing a summary", true
 	return nil
 }
 
@@ -293,7 +308,10 @@ func (u *ui) cmdUndo(ctx context.Context, _ string) error {
 	if a == nil {
 		return errNoSession
 	}
-	if err := a.Undo(); err != nil {
+	switch err := a.Undo(); {
+	case errors.Is(err, session.ErrNotExist) && !u.isGone():
+		return errors.New("there is nothing to undo")
+	case err != nil:
 		return err
 	}
 	u.note("  the compaction is taken back; the model is sent everything again")
@@ -307,7 +325,7 @@ func (u *ui) cmdContext(ctx context.Context, argument string) error {
 		if err := u.chat.AddFiles(files...); err != nil {
 			return err
 		}
-		u.note("  " + render.Counted(len(files), "file", "files") + " will be sent with the next message, and again whenever they change")
+		u.note("  " + render.Counted(len(files), "file", "files") + " will be sent with the next message, and again after each change")
 		return nil
 	}
 	id, err := u.session()
@@ -327,8 +345,13 @@ func (u *ui) cmdContext(ctx context.Context, argument string) error {
 		before := "  " + s.Paint(terminal.Dim, terminal.Pad(now.Short.Shown(e.ID), wide)) + "  "
 		u.print(s.Row(e, before, s.Paint(terminal.Dim, fmt.Sprintf("%7s  ", render.Thousands(now.Costs[i].Tokens))), now.Short.Shown))
 	}
+	status, err := u.chat.Status(ctx)
+	if err != nil {
+		return err
+	}
+	u.note("  " + windowUse(status.Tokens, status.Window) + ", with the tools and as reported by the provider where it did")
 	u.note("  " + render.Counted(len(now.Entries), "entry", "entries") + " · " + render.Counted(now.Measured.Tokens, "token", "tokens") +
-		" · " + render.Counted(len(now.LeftOut), "entry", "entries") + " of the path left out or changed")
+		" counted entry by entry · " + render.Counted(len(now.LeftOut), "entry", "entries") + " of the path left out or changed")
 	return nil
 }
 
@@ -452,7 +475,7 @@ func (u *ui) cmdSearch(ctx context.Context, query string) error {
 	}
 	switch {
 	case len(found.Hits) > 0:
-		u.note("  /load ID goes on with one of them")
+		u.note("  /load ID continues one of them")
 	case len(found.DidYouMean) > 0:
 		u.note("  nothing found; did you mean " + strings.Join(found.DidYouMean, " or ") + "?")
 	default:

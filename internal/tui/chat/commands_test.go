@@ -26,7 +26,8 @@ func TestHelpListsEveryCommand(t *testing.T) {
 	for name := range strings.FieldsSeq("new list load tree branch fork label compact undo context model thinking export search image tools approve help exit retry resume") {
 		p.sees("  /" + name + " ")
 	}
-	p.runs("/ex", "there is no command /ex") // two commands begin so
+	p.runs("/ex", "/ex could be /export or /exit")
+	p.runs("/xyz", "there is no command /xyz")
 	p.leaves("/quit", enter)
 }
 
@@ -106,7 +107,7 @@ func TestCompactAndUndo(t *testing.T) {
 	p.says("/undo")
 	p.sees("taken back")
 	p.types("/undo", enter)
-	p.sees("✗")
+	p.sees("✗ there is nothing to undo\n")
 	p.leaves(ctrlD)
 }
 
@@ -185,7 +186,7 @@ func TestResumeGoesOnWithWhatWasInterrupted(t *testing.T) {
 	p.sees("run it?")
 	p.types("yes", enter)
 	p.sees("bash answered: beans")
-	p.runs("/resume", "nothing to go on with")
+	p.runs("/resume", "nothing to resume")
 	p.leaves(ctrlD)
 }
 
@@ -194,7 +195,7 @@ func TestAnUnansweredMessageIsAnsweredByResume(t *testing.T) {
 	home := openHome(t)
 	p := sit(t, home, nil)
 	p.says("fail unavailable")
-	p.sees("✗", "/resume goes on")
+	p.sees("✗", "/resume continues")
 	p.leaves(ctrlD)
 	p = restored(t, home, coppice.LastSession)
 	p.sees("was not answered")
@@ -235,6 +236,64 @@ func TestLongErrorsAreShownInFull(t *testing.T) {
 	_, shown, _ := strings.Cut(p.term.String(), "✗")
 	if got := strings.Join(strings.Fields(shown), ""); !strings.Contains(got, name) {
 		t.Errorf("the error is %q", got)
+	}
+	p.leaves(ctrlD)
+}
+
+func TestACompactionThatFailsIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), nil)
+	p.says("say one")
+	p.says("/compact")
+	p.sees("nothing to compact")
+	if n := strings.Count(p.term.String(), "✗"); n != 1 {
+		t.Errorf("there are %d errors:\n%s", n, p.term)
+	}
+	p.leaves(ctrlD)
+}
+
+func TestAConversationThatWasRemoved(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), nil)
+	p.says("say one")
+	if _, err := p.home.Sessions.Remove(t.Context(), coppice.RemoveRequest{Session: coppice.LastSession}); err != nil {
+		t.Fatal(err)
+	}
+	p.types("say two", enter)
+	p.sees("was removed")
+	p.runs("/new", "a new conversation")
+	p.says("say three")
+	p.leaves(ctrlD)
+	p.doesNotSee("/retry")
+	p.doesNotSee(".jsonl")
+}
+
+func TestFilesStayWithTheirConversation(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "notes.md")
+	if err := os.WriteFile(file, []byte("Peas are green."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := sit(t, openHome(t), nil)
+	p.says("say one")
+	p.runs("/context "+file, "1 file will be sent")
+	p.runs("/new", "a new conversation")
+	p.says("say two")
+	p.leaves(ctrlD)
+	if n, err := p.last().MessageCount(); err != nil || n != 2 {
+		t.Errorf("the new conversation has %d messages, %v", n, err)
+	}
+}
+
+func TestTheContextBeginsWithTheNumberOfTheStatusLine(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), func(o *chat.Options) { o.Request.Tools, _ = o.Toolbox.Tools(coppice.AllTools) })
+	p.says("say one")
+	p.runs("/context", "counted entry by entry")
+	_, after, _ := strings.Cut(p.term.String(), statusMark)
+	number, _, _ := strings.Cut(after, " of ")
+	if n := strings.Count(p.term.String(), number+" of 32,768 tokens"); n != 2 {
+		t.Errorf("%q is shown %d times:\n%s", number, n, p.term)
 	}
 	p.leaves(ctrlD)
 }

@@ -131,16 +131,18 @@ func (u *ui) turn(ctx context.Context, a *agent.Session, run func(ctx context.Co
 		case err != nil:
 			u.print("")
 			u.fail(err)
-			u.note("    " + u.wayOn())
+			if !u.isGone() {
+				u.note("    " + u.wayOn())
+			}
 		case j.out == nil:
 		case j.out.Stop == agent.StopApproval:
 			u.note("  ■ calls wait for approval; /approve decides about them")
 		case j.out.Stop == agent.StopMaxSteps:
-			u.note("  ■ the model was asked " + render.Counted(j.out.Steps, "time", "times") + " in this turn; /resume goes on")
+			u.note("  ■ the model was asked " + render.Counted(j.out.Steps, "time", "times") + " in this turn; /resume continues")
 		case j.out.Stop == provider.StopMaxTokens:
 			u.note("  ■ the answer reached its greatest length")
 		case j.out.Steps == 0:
-			u.note("  there is nothing to go on with")
+			u.note("  there is nothing to resume")
 		}
 	}
 }
@@ -148,7 +150,7 @@ func (u *ui) turn(ctx context.Context, a *agent.Session, run func(ctx context.Co
 // wayOn says what to do after a turn that did not come to its end.
 func (u *ui) wayOn() string {
 	if _, unanswered, err := u.chat.Unfinished(); err == nil && unanswered {
-		return "/resume goes on"
+		return "/resume continues"
 	}
 	return "/retry asks again"
 }

@@ -32,8 +32,11 @@ type view struct {
 	group   part            // what was printed last: parts of one kind stand together
 	shown   map[string]bool // the calls that were printed
 	running map[string]string
-	failed  string // why the request was sent again last
-	asked   bool   // the model was asked in this turn
+	// compacting means that a person asked for a compaction, and is told at the end if it
+	// fails.
+	compacting bool
+	failed     string // why the request was sent again last
+	asked      bool   // the model was asked in this turn
 }
 
 // part is a kind of what a model does.
@@ -324,6 +327,9 @@ func TryingAgain(r *provider.Retry) string {
 
 func (v *view) compacted(e agent.Event, s terminal.Style) []string {
 	v.doing = "waiting for the model"
+	if e.Compacted == nil && v.compacting {
+		return nil
+	}
 	if e.Compacted == nil {
 		return v.lines(s, noting, terminal.Yellow, "✗ the conversation could not be compacted: "+e.Error)
 	}
