@@ -75,7 +75,7 @@ func (t *turn) evidence(r *request, response string, cause error) session.Entry 
 		record.Fields = append(record.Fields, RecordedField{f.Name, string(f.Value)})
 	}
 	if cause != nil {
-		record.Error = cause.Error()
+		record.Error = t.whyEnded(cause).Error()
 	}
 	return session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: session.CustomRequest, Data: dataOf(record)}}
 }

@@ -39,7 +39,7 @@ func (a *app) welcome(ctx context.Context) error {
 	}
 	lines := append(a.welcomeHome(w.Home), a.welcomePrograms(w)...)
 	lines = append(lines, "", "Everything else:",
-		a.next("coppice chat", "talk to a model, and keep what is said"), a.next("coppice help", "all commands"))
+		a.next("coppice chat", "talk to a model"), a.next("coppice help", "all commands"))
 	return a.printText(strings.Join(lines, "\n"))
 }
 

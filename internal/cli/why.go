@@ -145,7 +145,11 @@ func whyOf(r *coppice.SentRequest, short render.Names) string {
 		why = append(why, line)
 	}
 	if r.Error != "" {
-		why = append(why, "not answered: "+render.OneLine(r.Error, 0))
+		how := "not answered: "
+		if r.Response != "" {
+			how = "not answered to the end: "
+		}
+		why = append(why, how+render.OneLine(r.Error, 0))
 	}
 	return strings.Join(why, "; ")
 }

@@ -248,6 +248,10 @@ func TestCtrlCStopsTheAnswerAndKeepsWhatArrived(t *testing.T) {
 	if err != nil || e.Message == nil || session.TextOf(e.Message.Content) != "The **first** half" || e.Message.StopReason != provider.StopCancelled {
 		t.Errorf("the last entry is %+v, %v", e.Message, err)
 	}
+	why, err := p.home.Entries.Why(t.Context(), coppice.WhyRequest{Session: coppice.LastSession})
+	if err != nil || len(why.Requests) != 1 || why.Requests[0].Error != "stopped by the user" {
+		t.Errorf("the requests are %+v, %v", why, err)
+	}
 }
 
 func TestNothingIsKeptOfAnAnswerThatDidNotBegin(t *testing.T) {
