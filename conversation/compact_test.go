@@ -126,13 +126,16 @@ func TestModelCompactsAConversation(t *testing.T) {
 		t.Errorf("the summary is %+v", made)
 	}
 	conv := must(c.Conversation())(t)
-	spent := 0
-	for _, link := range conv.Links {
-		s := must(session.Load(dir + "/" + link.ID + ".jsonl"))(t)
-		sum := must(s.Spent())(t)
-		spent += sum.Reported
-		do(t, s.Close())
+	inLog := func() (tokens int) {
+		for _, link := range must(c.Conversation())(t).Links {
+			s := must(session.Load(dir + "/" + link.ID + ".jsonl"))(t)
+			sum := must(s.Spent())(t)
+			tokens += sum.Reported
+			do(t, s.Close())
+		}
+		return tokens
 	}
+	spent := inLog()
 	if n := len(conv.Messages); n != 25 || spent == 0 {
 		t.Errorf("%d messages are left of 25; the log has %d tokens", n, spent)
 	}
@@ -140,8 +143,14 @@ func TestModelCompactsAConversation(t *testing.T) {
 	before := sent(t, c)
 	made, err := c.CompactBy(t.Context(), &offline.Model{}, 100, summary.Options{Instructions: "say nothing useful"})
 	wantError(t, err, summary.ErrUnusable)
+	if errors.Is(err, session.ErrInvalid) {
+		t.Errorf("the cost cannot be written: %v", err)
+	}
 	if diff := cmp.Diff(before, sent(t, c)); diff != "" || len(made.Usage) != 1 {
 		t.Errorf("%d costs; what is sent after a failure (-want +got):\n%s", len(made.Usage), diff)
+	}
+	if now := inLog(); now <= spent {
+		t.Errorf("the log has %d tokens after a failure that cost some, and had %d before", now, spent)
 	}
 	done, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -58,6 +58,24 @@ func (s *Session) appendChainCompaction(chain *chainLog, c CompactionEntry, with
 	return id, link.Flush(s.context()) // nobody has the session open who could wait for it later
 }
 
+// AppendToLast is AppendAll for a session that may be a chain: it then appends to the last
+// session of the chain.
+func (s *Session) AppendToLast(entries ...Entry) (ids []string, err error) {
+	chain, ok := s.log.(*chainLog)
+	if !ok {
+		return s.AppendAll(entries...)
+	}
+	last, err := Open(s.context(), s.store, chain.parts[len(chain.parts)-1].name, &s.opts)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, last.Close()) }()
+	if ids, err = last.WithContext(s.context()).AppendAll(entries...); err != nil {
+		return nil, err
+	}
+	return ids, last.Flush(s.context()) // nobody has the session open who could wait for it later
+}
+
 // mustNotBeHidden returns an error if a compaction in a session of the chain would
 // not count, because one in a later session is in force.
 func (s *Session) mustNotBeHidden(firstKeptID, name string) error {

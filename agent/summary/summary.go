@@ -144,7 +144,7 @@ func (s *Summary) Bill(to *session.Session) error {
 	if s == nil || len(s.Usage) == 0 {
 		return nil
 	}
-	_, err := to.AppendAll(s.Usage...)
+	_, err := to.AppendToLast(s.Usage...)
 	return err
 }
 
