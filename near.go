@@ -44,6 +44,9 @@ const maxNear = 1000
 // nearSessions returns a hint at the conversations that may have been meant, because
 // their id, key or title is nearly what was given, or "" if there are none.
 func (h *Home) nearSessions(ctx context.Context, given string) string {
+	if len(given) < 2 {
+		return "" // every other letter would be one mistake away
+	}
 	ix, err := h.index(ctx)
 	if err != nil {
 		return ""
