@@ -33,7 +33,7 @@ const (
 	Error EventType = "error" // Err: something went wrong that did not end the turn
 
 	// Missed means that this subscriber was too slow: Missed events were left out
-	// before this one. What they told is in the log.
+	// before this one. The log has what they were about.
 	Missed EventType = "missed"
 )
 

@@ -352,7 +352,7 @@ func TestWhatIsTypedAheadIsSentAfterwards(t *testing.T) {
 	p := sit(t, openHome(t), func(o *chat.Options) { o.Prompt = "say zero" })
 	p.types("say one\rsay two\r/label here\r/exit\r")
 	p.leaves()
-	p.sees("› say zero\n\n  zero", "› say one\n\n  one", "› say two\n\n  two", "is called here now")
+	p.sees("› say zero\n\n  zero", "› say one\n\n  one", "› say two\n\n  two", "has the label here")
 }
 
 // Whoever approves a call sees which file it changes and all that it would run, however

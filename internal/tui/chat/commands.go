@@ -252,7 +252,7 @@ func (u *ui) cmdLabel(ctx context.Context, argument string) error {
 	if err != nil {
 		return err
 	}
-	u.note("  " + labelled.Short.Shown(labelled.Target) + " is called " + labelled.Label + " now")
+	u.note("  " + labelled.Short.Shown(labelled.Target) + " has the label " + labelled.Label)
 	return nil
 }
 

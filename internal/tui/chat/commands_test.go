@@ -76,7 +76,7 @@ func TestBranchTreeLabelForkAndRetry(t *testing.T) {
 	t.Parallel()
 	p := sit(t, openHome(t), nil)
 	p.says("say one")
-	p.runs("/label start", "is called start now")
+	p.runs("/label start", "has the label start")
 	p.says("say two")
 	p.says("/branch start")
 	p.sees("the next message follows", "/branch ")
