@@ -80,12 +80,16 @@ tidy:
 	@for dir in tools interop/sdk $(ADAPTERS); do $(GO) -C $$dir mod tidy -diff; done
 
 .PHONY: cross
-cross: ## Build and vet, tests included, for every platform without cgo
+# vet reads the tests too, and does not care about the processor: once for each system.
+cross: ## Vet for every system, tests included, and build for every platform, without cgo
+	@for os in darwin windows; do \
+		echo "== vet $$os"; \
+		GOOS=$$os $(GO) vet ./...; \
+	done
 	@for p in $(PLATFORMS); do \
-		echo "== vet and link $$p"; \
-		export GOOS=$${p%/*} GOARCH=$${p#*/}; \
-		$(GO) vet ./...; \
-		$(GO) build -o /dev/null ./cmd/coppice; \
+		echo "== build and link $$p"; \
+		GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build ./...; \
+		GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -o /dev/null ./cmd/coppice; \
 	done
 
 .PHONY: race

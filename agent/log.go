@@ -38,14 +38,17 @@ func (t *turn) append(entries ...session.Entry) (ids []string, err error) {
 // tell publishes messages that were written, each with the place and the time that the log
 // has for it.
 func (t *turn) tell(entries []session.Entry, messages []int) {
-	ids := make([]string, len(messages))
-	for i, at := range messages {
-		ids[i] = entries[at].ID
+	var written []session.Entry
+	if t.events.isHeard() { // else nobody will miss it
+		ids := make([]string, len(messages))
+		for i, at := range messages {
+			ids[i] = entries[at].ID
+		}
+		written, _ = t.s.Peek(ids...) // the messages are there, and are told of either way
 	}
-	written, err := t.s.Peek(ids...)
 	for i, at := range messages {
 		e := entries[at]
-		if err == nil {
+		if len(written) > i {
 			e.ParentID, e.Timestamp = written[i].ParentID, written[i].Timestamp
 		}
 		t.publish(Event{Type: MessageEnd, Entry: &e})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -374,10 +375,13 @@ func TestHooksThatPanic(t *testing.T) {
 // Somebody goes back to before their results. The calls have run all the same.
 func TestCallWithAResultElsewhere(t *testing.T) {
 	ran := make(map[string]int)
+	var mu sync.Mutex // the calls run side by side
 	tool := func(name string, repeatable bool) agent.Tool {
 		one := echo(name)
 		one.Repeatable = repeatable
 		one.Run = func(_ context.Context, c agent.Call) (agent.Result, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			ran[c.ID]++
 			return agent.Result{Text: "again"}, nil
 		}

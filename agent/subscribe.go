@@ -61,6 +61,13 @@ func (h *hub) subscribe(buffer int) *Subscription {
 	return s
 }
 
+// isHeard reports whether there are subscribers.
+func (h *hub) isHeard() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.subs) > 0
+}
+
 // publish numbers an event and hands it to every subscriber, in the same order to all.
 func (h *hub) publish(e Event) {
 	h.mu.Lock()

@@ -31,14 +31,13 @@ func (f Func) Encode(r *Request) (*Encoded, error) {
 	body := make([]byte, 0, usual*(len(r.Entries)+len(r.Tools)+1))
 	body = append(body, `{"entries":[`...)
 	for i := range r.Entries {
-		line, err := r.Entries[i].MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
 		if i > 0 {
 			body = append(body, ',')
 		}
-		body = append(body, line...)
+		var err error
+		if body, err = r.Entries[i].AppendJSON(body); err != nil {
+			return nil, err
+		}
 	}
 	body = append(body, `],"tools":[`...)
 	for i := range r.Tools {

@@ -15,6 +15,9 @@ import (
 // MarshalJSON writes the entry as it stands in a log.
 func (e Entry) MarshalJSON() ([]byte, error) { return appendEntry(nil, &e) }
 
+// AppendJSON appends the entry to a buffer as it stands in a log.
+func (e *Entry) AppendJSON(to []byte) ([]byte, error) { return appendEntry(to, e) }
+
 // MarshalJSON writes the header as it stands in a log.
 func (h Header) MarshalJSON() ([]byte, error) { return appendHeader(nil, &h), nil }
 
