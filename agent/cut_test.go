@@ -20,7 +20,7 @@ import (
 
 // TestResumeAfterEveryLine cuts the log of a rich conversation after every line, which is
 // where a crash can leave it, and has another agent go on. The conversation always comes
-// to its end, no effect happens twice, nobody is told that a call which never started may
+// to its end, no effect happens twice, no result says that a call which never started may
 // have run, and the model, which refuses what the real ones refuse, never refuses.
 func TestResumeAfterEveryLine(t *testing.T) {
 	t.Parallel()

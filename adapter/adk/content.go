@@ -69,7 +69,7 @@ func joined(parts []session.Entry) *session.MessageEntry {
 
 // tellLost turns results that no call waits for into text, and reports whether there were
 // any. A tool that runs for long answers twice: at once that it has started, and later
-// with its result. A call has one result, so the later one is told in words.
+// with its result. A call has one result, so the later one becomes text.
 func tellLost(m *session.MessageEntry, lost func(id string) bool) bool {
 	told := false
 	for i, c := range m.Content {

@@ -151,7 +151,7 @@ assistant "ivy is wet"
 	}
 }
 
-// A tool that runs for long answers a second time, when it is done. The model is told, and
+// A tool that runs for long answers a second time, when it is done. The model hears of it, and
 // the call keeps its one result.
 func TestSecondAnswerOfALongTool(t *testing.T) {
 	c := converse(t, fileStore(t, t.TempDir()), nil)

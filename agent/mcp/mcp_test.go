@@ -381,7 +381,7 @@ func TestHintsCountOnlyIfTheyAreTrusted(t *testing.T) {
 	}
 }
 
-// A call that nobody waits for any more ends at once, and the server is told.
+// A call that nobody waits for any more ends at once, and the server hears of it.
 func TestCancelledCall(t *testing.T) {
 	onBoth(t, func(t *testing.T, o mcp.Options) {
 		c := connect(t, o)

@@ -96,7 +96,7 @@ func isSystem(e *session.Entry) bool {
 
 func isStub(e *session.Entry) bool { return strings.HasPrefix(e.ID, session.InterruptedPrefix) }
 
-// turnsOf returns a message as turns: one for what is said, and one for each call and
+// turnsOf returns a message as turns: one for the text, and one for each call and
 // result.
 func turnsOf(e *session.Entry, names map[string]string) []digest.Turn {
 	m, who := e.Message, digest.User

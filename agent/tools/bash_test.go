@@ -101,7 +101,7 @@ func TestCancelledCommandEndsWithItsChildren(t *testing.T) {
 	waitGone(t, strings.TrimSpace(b.content("stubborn")))
 }
 
-// A command that is told to end can clean up, and one that is cancelled before it has
+// A command that gets a signal to end can clean up, and one that is cancelled before it has
 // begun does not run.
 func TestCancelledCommandCleansUp(t *testing.T) {
 	t.Parallel()

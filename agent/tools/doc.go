@@ -5,7 +5,7 @@
 //
 // A path in a call is relative to the working directory. One that stays in it as it is
 // written (after "a/../b" has become "b") is opened in such a way that no symbolic link
-// leads out: such a call fails, and the model is told where the link leads. A path that
+// leads out: such a call fails, and the error says where the link leads. A path that
 // is written so that it lies elsewhere, such as /etc/hosts, is a call that asks, and
 // is opened only if it names the file itself and no link on the way to it. So what a
 // person approved by its name is what is read or written.

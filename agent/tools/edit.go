@@ -40,29 +40,12 @@ func (k *kit) edit() agent.Tool {
 		if err != nil {
 			return refused(err)
 		}
-		text, err := k.editPath(ctx, p, c)
-		if err != nil && ctx.Err() == nil {
-			return refused(explain(p, err))
-		}
-		return agent.Result{Text: text}, err
+		return k.changeFile(ctx, p, func(at *place, before fs.FileInfo) (string, error) { return k.editAt(at, before, p, c) })
 	}
 	return t
 }
 
-func (k *kit) editPath(ctx context.Context, p path, c change) (string, error) {
-	if err := k.changing.LockContext(ctx); err != nil {
-		return "", err
-	}
-	defer k.changing.Unlock()
-	at, err := k.dir.open(p)
-	if err != nil {
-		return "", err
-	}
-	defer at.close()
-	before, err := at.look()
-	if err != nil {
-		return "", err
-	}
+func (k *kit) editAt(at *place, before fs.FileInfo, p path, c change) (string, error) {
 	if before == nil {
 		return "", fs.ErrNotExist
 	}

@@ -51,7 +51,7 @@ type Options struct {
 	Timeout time.Duration
 	// MaxTimeout is the longest time that a call may ask for. Default: ten minutes.
 	MaxTimeout time.Duration
-	// Grace is how long a command that is told to end may take to clean up. Default: one
+	// Grace is how long a command may take to clean up after the signal to end. Default: one
 	// second; an agent does not wait much longer.
 	Grace time.Duration
 	// Logger gets what cannot be told to the model. Default: none.

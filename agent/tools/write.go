@@ -31,29 +31,37 @@ func (k *kit) write() agent.Tool {
 		if err = errors.Join(in.err(), err); err != nil {
 			return refused(err)
 		}
-		text, err := k.writePath(ctx, p, content)
-		if err != nil && ctx.Err() == nil {
-			return refused(explain(p, err))
-		}
-		return agent.Result{Text: text}, err
+		return k.changeFile(ctx, p, func(at *place, before fs.FileInfo) (string, error) { return k.writeAt(at, before, p, content) })
 	}
 	return t
 }
 
-func (k *kit) writePath(ctx context.Context, p path, content string) (string, error) {
-	if err := k.changing.LockContext(ctx); err != nil {
-		return "", err
+// changeFile opens the place of a file and has it changed, while nobody else changes files
+// here. before is what is known about the file, or nil if there is none.
+func (k *kit) changeFile(ctx context.Context, p path, do func(at *place, before fs.FileInfo) (string, error)) (agent.Result, error) {
+	text, err := func() (string, error) {
+		if err := k.changing.LockContext(ctx); err != nil {
+			return "", err
+		}
+		defer k.changing.Unlock()
+		at, err := k.dir.open(p)
+		if err != nil {
+			return "", err
+		}
+		defer at.close()
+		before, err := at.look()
+		if err != nil {
+			return "", err
+		}
+		return do(at, before)
+	}()
+	if err != nil && ctx.Err() == nil {
+		return refused(explain(p, err))
 	}
-	defer k.changing.Unlock()
-	at, err := k.dir.open(p)
-	if err != nil {
-		return "", err
-	}
-	defer at.close()
-	before, err := at.look()
-	if err != nil {
-		return "", err
-	}
+	return agent.Result{Text: text}, err
+}
+
+func (k *kit) writeAt(at *place, before fs.FileInfo, p path, content string) (string, error) {
 	if before == nil && !p.outside { // elsewhere, a missing directory is more likely a mistake
 		if err := at.root.MkdirAll(filepath.Dir(at.name), 0o777); err != nil {
 			return "", err
