@@ -244,7 +244,7 @@ func (r *catching) write(b batch) error {
 			if r.ix.opts.Apart {
 				return errRewritten
 			}
-			if err := r.dropSession(c.job.was.id); err != nil {
+			if err := r.dropSessions(c.job.was.id); err != nil {
 				return err
 			}
 		}

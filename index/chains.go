@@ -123,8 +123,10 @@ func naming(ctx context.Context, q querier, sid string) ([]string, error) {
 
 // relink brings the chains up to date of the sessions that were touched.
 func (w *writer) relink() error {
-	for len(w.linked) > 0 {
-		sid := slices.Min(slices.Collect(maps.Keys(w.linked)))
+	for _, sid := range slices.Sorted(maps.Keys(w.linked)) {
+		if !w.linked[sid] {
+			continue // it was in the chain of another
+		}
 		rows, err := w.neighbours(sid)
 		if err != nil {
 			return err
@@ -146,6 +148,7 @@ func (w *writer) relink() error {
 func (w *writer) neighbours(sid string) (map[string]*linkRow, error) {
 	rows := make(map[string]*linkRow)
 	asked := make(map[string]bool)
+	chains := map[int64]bool{0: true} // those whose sessions are in todo, or were; 0 is none
 	todo := []string{sid}
 	for len(todo) > 0 {
 		sid := todo[0]
@@ -164,6 +167,9 @@ func (w *writer) neighbours(sid string) (map[string]*linkRow, error) {
 		if r != nil {
 			rows[r.ID] = r
 			todo = append(append(todo, r.Continues, r.ContinuedTo, r.Original), r.Replaced...)
+		}
+		if r != nil && !chains[r.chain] {
+			chains[r.chain] = true
 			// What held them together may have gone since.
 			together, err := w.linkNames(r.chain)
 			if err != nil {
@@ -343,10 +349,13 @@ func (w *writer) sumUp(id int64, c session.Linked) error {
 
 // lostOrigin is the condition that no session before s in its chain has what c, a
 // message of s, is a copy of, nor a copy of that.
-const lostOrigin = `NOT EXISTS (
-	SELECT 1 FROM sessions l JOIN entries e ON e.session = l.id AND e.id = c.origin WHERE l.chain = s.chain AND l.chain <> 0 AND l.nth < s.nth
-	UNION ALL
-	SELECT 1 FROM sessions l JOIN entries e ON e.session = l.id AND e.origin = c.origin WHERE l.chain = s.chain AND l.chain <> 0 AND l.nth < s.nth)`
+//
+// It asks the nearest first, which nearly always has it: to ask all would make the cost
+// of a chain quadratic. SQLite drops the order of an EXISTS, so this is none.
+const lostOrigin = `(SELECT 1 FROM sessions l WHERE l.chain = s.chain AND l.chain <> 0 AND l.nth < s.nth
+	AND (EXISTS (SELECT 1 FROM entries e WHERE e.session = l.id AND e.id = c.origin)
+		OR EXISTS (SELECT 1 FROM entries e WHERE e.session = l.id AND e.origin = c.origin))
+	ORDER BY l.nth DESC LIMIT 1) IS NULL`
 
 // isCounted is the condition that a message counts, of which m is the first document
 // or the row in silent: it was not carried, or no other session of its chain has it.

@@ -2,40 +2,60 @@ package index
 
 import (
 	"database/sql"
+	"slices"
 
 	"github.com/coppice-dev/coppice/session"
 )
 
-// removeDocs is how many documents are removed in one transaction.
-const removeDocs = 2_000
+// How many documents, and how many sessions' names, are removed in one transaction.
+const (
+	removeDocs     = 2_000
+	removeSessions = 10_000
+)
 
 // dropRemoved removes the sessions that are no longer in the store.
 func (r *catching) dropRemoved(logs map[string]*known) error {
+	var gone []int64
 	for _, k := range logs {
-		if k.seen {
-			continue
+		if !k.seen {
+			gone = append(gone, k.id)
 		}
-		if err := r.dropSession(k.id); err != nil {
+	}
+	slices.Sort(gone)
+	for some := range slices.Chunk(gone, removeSessions) {
+		if err := r.dropSessions(some...); err != nil {
 			return err
 		}
-		r.report.Removed++
+		r.report.Removed += len(some)
 	}
 	return nil
 }
 
-// dropSession removes a session, the row last and a part of the rest at a time,
-// so that others can write in between. Without its name it is no longer found;
-// if we do not come to the end, the next CatchUp does.
-func (r *catching) dropSession(id int64) error {
+// dropSessions removes sessions, their rows last and a part of the rest at a time, so
+// that others can write in between. Without its name a session is no longer found; if we
+// do not come to the end, the next CatchUp does.
+func (r *catching) dropSessions(ids ...int64) error {
 	err := r.inTx(func(w *writer) error {
-		if err := w.unfold(id); err != nil {
-			return err
+		for _, id := range ids {
+			if err := w.unfold(id); err != nil {
+				return err
+			}
 		}
-		return w.unlink(id)
+		return w.unlink(ids)
 	})
 	if err != nil {
 		return err
 	}
+	for _, id := range ids {
+		if err := r.dropContent(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropContent removes all that there is of a session.
+func (r *catching) dropContent(id int64) error {
 	for {
 		n, err := r.dropDocs(id)
 		if err != nil {
@@ -66,45 +86,72 @@ func (r *catching) dropSession(id int64) error {
 	})
 }
 
-// unlink takes a session's name, and the session out of its chain. The others of
-// the chain stay one conversation, which then says that it is missing. Who belongs
+// unlink takes the names of sessions, and the sessions out of their chains. The others
+// of a chain stay one conversation, which then says what is missing. Who belongs
 // together may change for others, too: one that says that it continues the session is
 // now believed, because nobody is there to ask; and of several that name the same
 // missing session, the next takes the place of this one.
-func (w *writer) unlink(id int64) error {
-	var sid, parent, relation string
-	var chain int64
-	found, err := w.find([]any{&sid, &parent, &relation, &chain}, `SELECT sid, parent, relation, chain FROM sessions WHERE id = ?`, id)
-	if err != nil || !found {
+//
+// Chains are put together once, when all sessions are out of them.
+func (w *writer) unlink(ids []int64) error {
+	chains, named := make(map[int64]bool), make(map[string]bool)
+	for _, id := range ids {
+		var sid, parent, relation string
+		var chain int64
+		found, err := w.find([]any{&sid, &parent, &relation, &chain}, `SELECT sid, parent, relation, chain FROM sessions WHERE id = ?`, id)
+		if err != nil {
+			return err
+		}
+		if !found {
+			continue
+		}
+		if _, err := w.exec(`UPDATE sessions SET name = NULL, part = ?, chain = 0 WHERE id = ?`, partGone, id); err != nil {
+			return err
+		}
+		chains[chain], named[sid] = true, true
+		if relation == session.RelationContinuation {
+			named[parent] = true
+		}
+	}
+	if err := w.touchAround(chains, named); err != nil {
 		return err
 	}
-	if _, err := w.exec(`UPDATE sessions SET name = NULL, part = ?, chain = 0 WHERE id = ?`, partGone, id); err != nil {
+	if err := w.relink(); err != nil {
 		return err
 	}
-	names, err := w.linkNames(chain)
-	if err != nil {
-		return err
+	for chain := range chains {
+		if err := w.dropChain(chain); err != nil {
+			return err
+		}
 	}
-	if relation != session.RelationContinuation {
-		parent = ""
+	return nil
+}
+
+// touchAround touches the sessions of chains, and those that name a session.
+func (w *writer) touchAround(chains map[int64]bool, named map[string]bool) error {
+	var names []string
+	for chain := range chains {
+		together, err := w.linkNames(chain)
+		if err != nil {
+			return err
+		}
+		names = append(names, together...)
 	}
-	for _, named := range []string{sid, parent} {
-		naming, err := w.naming(named)
+	for sid := range named {
+		naming, err := w.naming(sid)
 		if err != nil {
 			return err
 		}
 		names = append(names, naming...)
 	}
 	for _, name := range names {
+		var sid string
 		if _, err := w.find([]any{&sid}, `SELECT sid FROM sessions WHERE name = ?`, name); err != nil {
 			return err
 		}
 		w.touch(sid)
 	}
-	if err := w.relink(); err != nil {
-		return err
-	}
-	return w.dropChain(chain)
+	return nil
 }
 
 // dropDocs removes some documents of a session and returns how many.
