@@ -326,13 +326,15 @@ func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *
 // countLosses lists what a format cannot hold, each kind once.
 func countLosses(losses []transcript.Loss) []ExportLoss {
 	var counted []ExportLoss
+	places := make(map[ExportLoss]int)
 	for _, loss := range losses {
-		same := func(l ExportLoss) bool { return l.What == loss.What && l.Why == loss.Why }
-		if at := slices.IndexFunc(counted, same); at >= 0 {
-			counted[at].N++
-			continue
+		kind := ExportLoss{What: loss.What, Why: loss.Why}
+		at, known := places[kind]
+		if !known {
+			at, places[kind] = len(counted), len(counted)
+			counted = append(counted, kind)
 		}
-		counted = append(counted, ExportLoss{loss.What, loss.Why, 1})
+		counted[at].N++
 	}
 	return counted
 }

@@ -45,23 +45,37 @@ func (r *Replies) Continues(e *session.Entry) bool {
 func JoinReplies(entries []session.Entry) []session.Entry {
 	var replies Replies
 	var out []session.Entry
-	at := -1 // the reply at hand
+	at := -1        // the reply at hand
+	isOurs := false // it is a copy, to which we may add: the entries are not ours
 	for i := range entries {
 		e := entries[i]
 		if !replies.Continues(&e) {
 			if e.Message != nil && e.Message.Role == session.RoleAssistant {
-				at = len(out)
+				at, isOurs = len(out), false
 			}
 			out = append(out, e)
 			continue
 		}
-		whole := *out[at].Message // a copy: the entries are not ours
-		whole.Content = slices.Concat(whole.Content, e.Message.Content)
-		whole.StopReason, whole.Tokens = e.Message.StopReason, nil
-		whole.Usage = AddUsage(whole.Usage, e.Message.Usage)
-		out[at].Message = &whole
+		if !isOurs {
+			out[at].Message, isOurs = OwnReply(out[at].Message), true
+		}
+		ExtendReply(out[at].Message, e.Message)
 	}
 	return out
+}
+
+// OwnReply returns a copy of a reply's first part for ExtendReply.
+func OwnReply(first *session.MessageEntry) *session.MessageEntry {
+	own := *first
+	own.Content = slices.Clip(own.Content) // so that the first block that is added moves them
+	return &own
+}
+
+// ExtendReply adds a further part to a reply that OwnReply returned.
+func ExtendReply(whole, part *session.MessageEntry) {
+	whole.Content = append(whole.Content, part.Content...)
+	whole.StopReason, whole.Tokens = part.StopReason, nil
+	whole.Usage = AddUsage(whole.Usage, part.Usage)
 }
 
 // AddUsage returns the sum of two usages, such as those of two parts of a reply. Either

@@ -68,11 +68,10 @@ func (e *chatEncoder) add(runs *wire.Runs, next wire.Run) {
 	if before := last.Message.Get("content"); isSilent(before) {
 		last.Message.Put("content", said)
 	} else if !isSilent(said) {
-		last.Message.Put("content", wire.List(append(wire.Blocks(before), wire.Blocks(said)...)))
+		last.Extend("content", wire.Blocks(said))
 	}
-	calls, _ := wire.Elements(last.Message.Get("tool_calls"))
 	more, _ := wire.Elements(next.Message.Get("tool_calls"))
-	last.Message.Put("tool_calls", wire.List(append(calls, more...)))
+	last.Extend("tool_calls", more)
 	last.Join(next)
 }
 

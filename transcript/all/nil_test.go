@@ -31,8 +31,12 @@ var nilCalls = map[string]func(ctx context.Context){
 	"transcript.JoinReplies": func(context.Context) { transcript.JoinReplies(make([]session.Entry, 2)) },
 	"transcript.Lost":        func(context.Context) { transcript.Lost(nil, ""); transcript.Lost(&session.Entry{}, "") },
 	"transcript.ContinuedTo": func(context.Context) { transcript.ContinuedTo("", "", "", time.Time{}) },
-	"transcript.AddUsage":    func(context.Context) { transcript.AddUsage(nil, nil) },
-	"transcript.Redact":      func(context.Context) { transcript.Redact(nil) },
+	"transcript.OwnReply":    func(context.Context) { transcript.OwnReply(&session.MessageEntry{}) },
+	"transcript.ExtendReply": func(context.Context) {
+		transcript.ExtendReply(&session.MessageEntry{}, &session.MessageEntry{})
+	},
+	"transcript.AddUsage": func(context.Context) { transcript.AddUsage(nil, nil) },
+	"transcript.Redact":   func(context.Context) { transcript.Redact(nil) },
 	"transcript.Collect": func(ctx context.Context) {
 		_, _ = transcript.Collect(ctx, nil, nil)
 		_, _ = transcript.Collect(ctx, &transcript.Format{}, &transcript.File{})

@@ -66,8 +66,12 @@ func (r *Rules) Pairs(turns []Turn, unique bool) {
 
 // answered checks that the next turn answers the calls of one.
 func (r *Rules) answered(t, next *Turn) {
+	var answered map[string]bool
+	if next != nil {
+		answered = idsOf(next.Results)
+	}
 	for _, c := range t.Calls {
-		if next == nil || !hasID(next.Results, c.ID) {
+		if !answered[c.ID] {
 			r.Break(provider.RuleUnanswered, c.At, "the call %q has no result in the next message", c.ID)
 		}
 	}
@@ -75,23 +79,28 @@ func (r *Rules) answered(t, next *Turn) {
 
 // answers checks that the results of a turn answer calls of the one before.
 func (r *Rules) answers(t, before *Turn) {
-	for i, result := range t.Results {
+	var calls map[string]bool
+	if before != nil {
+		calls = idsOf(before.Calls)
+	}
+	seen := make(map[string]bool, len(t.Results))
+	for _, result := range t.Results {
 		switch {
-		case before == nil || !hasID(before.Calls, result.ID):
+		case !calls[result.ID]:
 			r.Break(provider.RuleOrphan, result.At, "the message before has no call %q", result.ID)
-		case hasID(t.Results[:i], result.ID):
+		case seen[result.ID]:
 			r.Break(provider.RuleRepeated, result.At, "the call %q has a result already", result.ID)
 		}
+		seen[result.ID] = true
 	}
 }
 
-func hasID(list []Ref, id string) bool {
+func idsOf(list []Ref) map[string]bool {
+	ids := make(map[string]bool, len(list))
 	for _, ref := range list {
-		if ref.ID == id {
-			return true
-		}
+		ids[ref.ID] = true
 	}
-	return false
+	return ids
 }
 
 // ID checks an id of a call.

@@ -14,6 +14,36 @@ type Run struct {
 	Model   bool
 	Calls   bool // it calls tools
 	Results bool // it brings results
+
+	// grown are lists of the message that took in those of others. They are written when
+	// all messages are: a list that was written at each one would be read and written as
+	// often as it has elements.
+	grown []grownList
+}
+
+type grownList struct {
+	name     string
+	elements []json.RawMessage
+}
+
+// Extend puts elements behind those that the message has in a list, or in a text that
+// stands for one: see Blocks.
+func (r *Run) Extend(list string, more []json.RawMessage) {
+	for i := range r.grown {
+		if g := &r.grown[i]; g.name == list {
+			g.elements = append(g.elements, more...)
+			return
+		}
+	}
+	r.grown = append(r.grown, grownList{list, append(Blocks(r.Message.Get(list)), more...)})
+}
+
+// json returns the message with all that it took in.
+func (r *Run) json() json.RawMessage {
+	for _, g := range r.grown {
+		r.Message.Put(g.name, List(g.elements))
+	}
+	return r.Message.JSON()
 }
 
 // RunOf returns a message that was made of messages of a log.
@@ -65,7 +95,7 @@ func (r *Runs) Add(next Run, list string) {
 		return
 	}
 	last := r.Last()
-	last.Message.Put(list, List(append(Blocks(last.Message.Get(list)), Blocks(next.Message.Get(list))...)))
+	last.Extend(list, Blocks(next.Message.Get(list)))
 	last.Join(next)
 }
 
@@ -110,7 +140,7 @@ func (r *Runs) Open(message func(text string) Object, notes *Notes, entry string
 func (r *Runs) JSON() json.RawMessage {
 	list := make([]json.RawMessage, len(r.List))
 	for i := range r.List {
-		list[i] = r.List[i].Message.JSON()
+		list[i] = r.List[i].json()
 	}
 	return List(list)
 }

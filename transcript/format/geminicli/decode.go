@@ -181,10 +181,17 @@ func decodeAnswer(v loose.Value) (session.Entry, []session.Content) {
 		content = slices.DeleteFunc(content, func(c session.Content) bool { return c.Thinking != nil })
 	}
 	m.Content = append(m.Content, content...)
+	made := make(map[string]bool)
+	for i := range m.Content {
+		if c := m.Content[i].ToolUse; c != nil {
+			made[c.ID] = true
+		}
+	}
 	var results []session.Content
 	for call := range v.Get("toolCalls").Items() {
 		id := call.Get("id").Text()
-		if !slices.ContainsFunc(m.Content, func(c session.Content) bool { return c.ToolUse != nil && c.ToolUse.ID == id }) {
+		if !made[id] {
+			made[id] = true
 			m.Content = append(m.Content, session.ToolUseJSON(id, call.Get("name").Text(), call.Get("args").Raw()))
 		}
 		if result, ok := decodeResult(call); ok {

@@ -21,13 +21,14 @@ func encodeMessage(m *session.MessageEntry, results []session.Content) json.RawM
 	}
 	o.Set("type", "gemini")
 	o.Set("content", answerText(m))
+	answers := answersByCall(results)
 	var thoughts, calls []json.RawMessage
 	for i := range m.Content {
 		switch c := &m.Content[i]; {
 		case c.Thinking != nil && c.Thinking.Content != "":
 			thoughts = append(thoughts, encodeThought(c.Thinking.Content))
 		case c.ToolUse != nil:
-			calls = append(calls, encodeCall(c.ToolUse, results))
+			calls = append(calls, encodeCall(c.ToolUse, answers[c.ToolUse.ID]))
 		}
 	}
 	if len(thoughts) > 0 {
@@ -117,8 +118,19 @@ func encodeTokens(u *session.Usage) json.RawMessage {
 	return o.JSON()
 }
 
-// encodeCall writes a call with its result.
-func encodeCall(call *session.ToolUseContent, results []session.Content) json.RawMessage {
+// answersByCall returns the first result of each call.
+func answersByCall(results []session.Content) map[string]*session.ToolResultContent {
+	answers := make(map[string]*session.ToolResultContent, len(results))
+	for i := range results {
+		if t := results[i].ToolResult; t != nil && answers[t.ToolUseID] == nil {
+			answers[t.ToolUseID] = t
+		}
+	}
+	return answers
+}
+
+// encodeCall writes a call with its result, if there is one.
+func encodeCall(call *session.ToolUseContent, answer *session.ToolResultContent) json.RawMessage {
 	args, err := call.InputJSON()
 	if err != nil || call.Input == nil {
 		args = json.RawMessage("{}")
@@ -128,15 +140,11 @@ func encodeCall(call *session.ToolUseContent, results []session.Content) json.Ra
 	o.Set("name", call.Name)
 	o.Set("args", args)
 	status := "cancelled"
-	for _, c := range results {
-		if c.ToolResult == nil || c.ToolResult.ToolUseID != call.ID {
-			continue
-		}
-		if status = "success"; c.ToolResult.IsError {
+	if answer != nil {
+		if status = "success"; answer.IsError {
 			status = "error"
 		}
-		o.Set("result", encodeResult(call, c.ToolResult))
-		break
+		o.Set("result", encodeResult(call, answer))
 	}
 	o.Set("status", status)
 	return o.JSON()

@@ -1,7 +1,6 @@
 package pi
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/session"
@@ -46,12 +45,10 @@ func (m *mend) join(path []session.Entry) {
 		}
 		whole := m.whole[path[first].ID]
 		if whole == nil {
-			own := *path[first].Message
-			whole, m.whole[path[first].ID] = &own, &own
+			whole = transcript.OwnReply(path[first].Message)
+			m.whole[path[first].ID] = whole
 		}
-		whole.Content = slices.Concat(whole.Content, e.Message.Content)
-		whole.StopReason, whole.Tokens = e.Message.StopReason, nil
-		whole.Usage = transcript.AddUsage(whole.Usage, e.Message.Usage)
+		transcript.ExtendReply(whole, e.Message)
 		m.gone[e.ID] = *e.ParentID
 	}
 }
@@ -59,40 +56,46 @@ func (m *mend) join(path []session.Entry) {
 // interrupted finds the results that a context has in the place of those that never
 // came, and the second results of calls, which it leaves out.
 func (m *mend) interrupted(s *transcript.Script) {
-	onPath := make(map[string]bool)
+	onPath := make(map[string]int)
 	for i := range s.Path {
-		onPath[s.Path[i].ID] = true
+		onPath[s.Path[i].ID] = i
 	}
 	parted := make(map[string]bool) // what has children on other branches
 	for i := range s.All {
-		if e := &s.All[i]; e.ParentID != nil && !onPath[e.ID] && e.Message != nil {
+		if e := &s.All[i]; e.ParentID != nil && e.Message != nil {
+			if _, on := onPath[e.ID]; on {
+				continue
+			}
 			parted[*e.ParentID] = true
 		}
 	}
+	last, known := "", false // the end of what comes before the results
 	before := ""
 	for _, e := range s.Context.Entries {
 		if !strings.HasPrefix(e.ID, session.InterruptedPrefix) {
-			before = e.ID
+			before, known = e.ID, false
 			continue
 		}
-		if last := m.last(s.Path, before); last != "" && !parted[last] {
+		if !known {
+			last, known = "", true
+			if at, on := onPath[before]; on {
+				last = m.last(s.Path, at)
+			}
+		}
+		if last != "" && !parted[last] {
 			e.ID = transcript.HashID(name, e.ID, last)
 			m.after[last] = append(m.after[last], e)
 		}
 	}
 	for _, p := range s.Context.Problems {
-		if p.Kind == session.ProblemOrphan && onPath[p.EntryID] {
-			m.orphan(s.Path, p.EntryID)
+		if at, on := onPath[p.EntryID]; on && p.Kind == session.ProblemOrphan {
+			m.orphan(&s.Path[at])
 		}
 	}
 }
 
 // last returns the last piece of the reply that begins with an entry, or the entry.
-func (m *mend) last(path []session.Entry, id string) string {
-	at := slices.IndexFunc(path, func(e session.Entry) bool { return e.ID == id })
-	if at < 0 {
-		return ""
-	}
+func (m *mend) last(path []session.Entry, at int) string {
 	for at+1 < len(path) {
 		if _, gone := m.gone[path[at+1].ID]; !gone {
 			break
@@ -103,9 +106,7 @@ func (m *mend) last(path []session.Entry, id string) string {
 }
 
 // orphan leaves out an entry that holds nothing but a result that no call waits for.
-func (m *mend) orphan(path []session.Entry, id string) {
-	at := slices.IndexFunc(path, func(e session.Entry) bool { return e.ID == id })
-	e := &path[at]
+func (m *mend) orphan(e *session.Entry) {
 	if e.Message != nil && len(e.Message.Content) == 1 && e.Message.Content[0].ToolResult != nil && e.ParentID != nil {
 		m.gone[e.ID] = *e.ParentID
 	}
