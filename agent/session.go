@@ -43,15 +43,12 @@ type Session struct {
 }
 
 // New returns an agent that goes on with a session, which the caller closes after
-// the agent. It completes what a writer that was killed left half written.
+// the agent.
 //
 // Of a conversation in several sessions, the agent works in the last one, and sends
 // what that one has: sessions that are opened together can only be read.
 func New(s *session.Session, o Options) (*Session, error) {
 	if err := o.check(); err != nil {
-		return nil, err
-	}
-	if _, err := s.Settle(context.Background()); err != nil {
 		return nil, err
 	}
 	a := &Session{log: s, o: o}

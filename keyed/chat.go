@@ -31,7 +31,6 @@ type chat struct {
 	writing gate.Mutex
 	ctx     context.Context  // of the present operation
 	session *session.Session // a view with that context; nil if it is not open
-	settled bool             // Settle has been called: see settle
 	wanted  bool             // create the session if it does not exist
 	written view             // the view according to the log
 	undo    *undo            // what to do before the next append, or nil
@@ -249,25 +248,7 @@ func lost(err error) bool {
 	return session.MustReopen(err) || errors.Is(err, session.ErrNotExist)
 }
 
-// settle completes an entry that a crash may have left without its line end. It runs once,
-// before the first write, because the log decides what a message follows. Readers must not
-// call it: it writes.
-func (c *chat) settle() error {
-	if c.settled {
-		return nil
-	}
-	completed, err := c.session.Settle(c.ctx)
-	if err == nil && completed {
-		err = c.load()
-	}
-	c.settled = err == nil
-	return err
-}
-
 func (c *chat) tryWrite(ch change) error {
-	if err := c.settle(); err != nil {
-		return err
-	}
 	if c.undo != nil {
 		if err := c.undo.apply(c.session); err != nil {
 			return err
@@ -331,7 +312,7 @@ func (c *chat) close() {
 		// Close can only fail for an append that has reported its error already.
 		_ = c.session.Close()
 	}
-	c.session, c.settled, c.written, c.undo = nil, false, view{}, nil
+	c.session, c.written, c.undo = nil, view{}, nil
 }
 
 func (c *chat) openOrCreate() error {

@@ -285,9 +285,6 @@ func (s *Session) meet(ctx context.Context, b *batch, err error, known int) erro
 			return &Error{Op: "append", Name: s.name, Kind: ErrExist, Err: fmt.Errorf("another program wrote entry %q", id)}
 		}
 	}
-	if errors.Is(err, store.ErrCompleted) && s.opts.OnConflict != ReportAll {
-		return nil // a crash left that entry: there is no other writer
-	}
 	if s.reports(known) {
 		return &ConflictError{Leaf: s.tree.leaf, Theirs: s.tree.logLeaf, Err: err}
 	}

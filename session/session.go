@@ -447,23 +447,6 @@ func (s *Session) Refresh() (bool, error) {
 	return s.tree.end > before, nil
 }
 
-// Settle prepares a session for going on after a crash. If a writer was killed before it
-// wrote the line end of an entry, readers ignore that entry. Settle completes it, moves
-// to it as Refresh does, and reports whether there was one. Call it before you decide
-// anything from what the session says: an append would complete the entry too, but it
-// would land on a branch beside the new one.
-func (s *Session) Settle(ctx context.Context) (bool, error) {
-	log, ok := s.log.(store.Settler)
-	if !ok {
-		return false, nil
-	}
-	completed, err := log.Settle(ctx)
-	if err != nil || !completed {
-		return false, err
-	}
-	return s.Refresh()
-}
-
 // absorb reads the lines that others appended. Our leaf stays where it is: only the caller
 // can decide whether the other writer's entries belong before its own. It is called with
 // mu held for writing.

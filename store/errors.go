@@ -28,11 +28,6 @@ var (
 	// ErrConflict: the log no longer ends where the caller thought. Nothing was
 	// written; read the new lines and decide.
 	ErrConflict error = &sentinel{"conflict: the log has moved on", nil}
-	// ErrCompleted comes with ErrConflict when all that the caller has not seen is
-	// one line that lacked nothing but its line end, which the store has now
-	// added. Its writer died before it could say that the line was there, so
-	// nobody relies on it: read it and append again.
-	ErrCompleted error = &sentinel{"a line that a crash left without its line end was completed", nil}
 	// ErrReplaced: the log was rewritten since it was opened (redacted, repaired,
 	// restored), or another log has its name. Nothing was written; positions in
 	// the old one mean nothing in the new. Open it again.

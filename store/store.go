@@ -17,7 +17,9 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"iter"
 	"time"
 )
@@ -80,8 +82,8 @@ type Log interface {
 	// does not keep them: their memory is the caller's again on return.
 	Append(ctx context.Context, at Pos, lines ...[]byte) (Pos, error)
 	// Forward yields the lines from a position on, to the end as it is when the
-	// iteration gets there. A last line that has no line end yet is not there
-	// yet. Reading takes no lock and writes nothing.
+	// iteration gets there. A last line that lacks its line end is there if it is
+	// Whole, and otherwise not there yet. Reading takes no lock and writes nothing.
 	Forward(ctx context.Context, from Pos) iter.Seq2[Line, error]
 	// Backward yields the lines before a position, the latest first.
 	Backward(ctx context.Context, from Pos) iter.Seq2[Line, error]
@@ -89,7 +91,7 @@ type Log interface {
 	// then ends without an error), or the log is removed, replaced or closed
 	// (ErrNotExist, ErrReplaced, ErrClosed).
 	Watch(ctx context.Context, from Pos) iter.Seq2[Line, error]
-	// End returns the position after the last whole line.
+	// End returns the position after the last line that Forward yields.
 	End(ctx context.Context) (Pos, error)
 	// Flush is a barrier: when it returns nil, everything that was appended
 	// through this handle before the call, the lines that it was created with,
@@ -123,13 +125,17 @@ func Start(ctx context.Context, log Log, at Pos, lines ...[]byte) (Pos, func() e
 	return end, func() error { return nil }, err
 }
 
-// Settler is an optional interface of a Log whose last line may lack its line end
-// because its writer was killed. Readers take no notice of such a line.
-type Settler interface {
-	// Settle adds the line end that a line lacks which is whole otherwise, so that
-	// it can be read, and reports whether there was one. It is for those who are
-	// about to append: who only reads has no business to write.
-	Settle(ctx context.Context) (bool, error)
+// Whole reports whether a last line that lacks its line end is an entry all the
+// same. Its writer may have been killed before the line end, be about to write it,
+// or be an editor that leaves none. A complete JSON object cannot be the beginning
+// of a longer line, so readers take it in: its Next is where the following line
+// will begin, and the next append writes the missing line end first. Everything
+// else after the last line end is on its way, or torn. A NUL is what a lost block
+// of a disk reads as, so a line with one is torn; so is a line over the store's
+// limit, which nobody reads.
+func Whole(line []byte) bool {
+	line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")))
+	return len(line) > 1 && line[0] == '{' && line[len(line)-1] == '}' && bytes.IndexByte(line, 0) < 0 && json.Valid(line)
 }
 
 // Lines yields the given lines, for Create.

@@ -159,7 +159,7 @@ func (s *sessionCheck) checkEnd(ctx context.Context) error {
 	if err != nil || again != end || sizeAgain != size {
 		return err
 	}
-	detail := counted(size-end, "byte", "bytes") + " after the last whole line; the next append completes or removes them"
+	detail := counted(size-end, "byte", "bytes") + " after the last whole line; the next append moves them to quarantine"
 	return s.tell(Finding{Kind: string(session.ProblemTail), Offset: end, Detail: detail}, false)
 }
 

@@ -47,9 +47,6 @@ func (s *Service) AppendEvent(ctx context.Context, to session.Session, event *se
 		return fmt.Errorf("append event %q: %w", event.ID, err)
 	}
 	defer opened.Close()
-	if _, err := opened.Settle(ctx); err != nil {
-		return err
-	}
 	a := appending{Service: s, session: opened, handle: h, event: event, stored: trimmed(event), merge: s.merge || !ours}
 	if err := a.run(ctx); err != nil {
 		return fmt.Errorf("append event %q: %w", event.ID, h.err(err))

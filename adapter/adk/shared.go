@@ -72,9 +72,6 @@ func (s *Service) appendShared(ctx context.Context, parts []string, r record) er
 		return err
 	}
 	defer shared.Close()
-	if _, err := shared.Settle(ctx); err != nil {
-		return err
-	}
 	return shared.Retry(func() error {
 		state, since, err := foldShared(shared)
 		if err != nil {

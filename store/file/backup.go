@@ -2,7 +2,6 @@ package file
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +55,7 @@ func (s *Store) restoreBackupLocked(name string) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if !isWholeEntry(bytes.TrimPrefix(first, []byte("\xef\xbb\xbf"))) {
+	if !store.Whole(first) {
 		return &store.Error{
 			Op: "restore backup", Name: name, Path: s.backupPath(name), Kind: store.ErrCorrupt,
 			Err: errors.New("its first line is not an entry either"),

@@ -1,6 +1,8 @@
 package file_test
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -30,6 +32,22 @@ func TestConformance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			storetest.Run(t, func(t *testing.T) store.Store { return open(t, options()) })
+			storetest.RunTorn(t, func(t *testing.T) storetest.Torn {
+				o := options()
+				st := open(t, o)
+				return storetest.Torn{Store: st, Leave: func(name, tail string) error {
+					var disk vfs.FS = vfs.OS{}
+					if o != nil && o.FS != nil {
+						disk = o.FS
+					}
+					f, err := disk.OpenFile(st.Path(name), os.O_RDWR|os.O_APPEND, 0)
+					if err == nil {
+						_, err = f.Write([]byte(tail))
+						err = errors.Join(err, f.Close())
+					}
+					return err
+				}}
+			})
 		})
 	}
 }

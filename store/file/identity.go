@@ -145,7 +145,7 @@ func (l *Log) mustContinue(other source) error {
 	if l.source.id() == other.id() {
 		return nil
 	}
-	same, err := beginsWith(other, l.source)
+	same, err := l.store.beginsWith(other, l.source)
 	if err != nil {
 		return fmt.Errorf("comparing the log with the file that has its name now: %w", err)
 	}
@@ -156,8 +156,8 @@ func (l *Log) mustContinue(other source) error {
 }
 
 // beginsWith reports whether a log has every line of an older one, at the same
-// place. What stands after the last line end of the older one is not a line.
-func beginsWith(newer, older source) (bool, error) {
+// place. What is torn at the end of the older one is not a line.
+func (s *Store) beginsWith(newer, older source) (bool, error) {
 	was, err := older.Stat()
 	if err != nil {
 		return false, err
@@ -166,7 +166,10 @@ func beginsWith(newer, older source) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	end, err := lastLineEnd(older, was.Size)
+	end, whole, err := s.lastLine(older, was.Size)
+	if whole {
+		end = was.Size
+	}
 	if err != nil || is.Size < end {
 		return false, err
 	}
@@ -287,7 +290,8 @@ func (l *Log) stillThere(from store.Pos) error {
 		}
 		return nil
 	}
-	if _, plain := src.(*plain); plain && stat.Size < int64(from) {
+	// A last line that lacks its line end was read as if it had one.
+	if _, plain := src.(*plain); plain && stat.Size+1 < int64(from) {
 		return l.fail("watch", from, store.ErrConflict, fmt.Errorf("the log was cut back to %d bytes", stat.Size))
 	}
 	return nil

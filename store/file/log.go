@@ -211,28 +211,24 @@ func (l *Log) endIdleLease() {
 	l.unlock()
 }
 
-// checkEnd makes sure the file ends at the position, repairing what a crashed
-// writer may have left after it. The caller holds the lock, so bytes without a
-// line end are torn, not on their way.
+// checkEnd makes sure the log ends at the position, repairing what a crashed
+// writer may have left there. The caller holds the lock, so bytes without a line
+// end are not on their way.
 func (l *Log) checkEnd(file *plain, size int64, at store.Pos) error {
 	if size == int64(at) {
 		return nil
 	}
-	if size < int64(at) {
-		return l.fail("append", at, store.ErrConflict, fmt.Errorf("the log ends at byte %d", size))
-	}
-	end, err := l.repairTail(file, size)
-	switch {
-	case err != nil:
-		return l.explain("repair", at, err)
-	case end == at:
-		return nil
-	case int64(end) > size: // a line end was added
-		if before, err := lastLineEnd(file, size); err == nil && before == int64(at) {
-			return l.fail("append", at, store.ErrConflict, fmt.Errorf("%w: the log ends at byte %d", store.ErrCompleted, end))
+	end := store.Pos(size)
+	if int64(at) <= size+1 { // at size+1 if the caller has read a last line that lacks its line end
+		var err error
+		if end, err = l.repairTail(file, size); err != nil {
+			return l.explain("repair", at, err)
 		}
 	}
-	return l.fail("append", at, store.ErrConflict, fmt.Errorf("the log ends at byte %d", end))
+	if end != at {
+		return l.fail("append", at, store.ErrConflict, fmt.Errorf("the log ends at byte %d", end))
+	}
+	return nil
 }
 
 // How much memory a handle holds on to for its next append. Large batches come in

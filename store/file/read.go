@@ -70,11 +70,24 @@ func (l *Log) End(ctx context.Context) (store.Pos, error) {
 	if err != nil {
 		return 0, l.failRead("end", 0, err)
 	}
-	end, err := lastLineEnd(l.until(ctx), size)
+	end, whole, err := l.store.lastLine(l.until(ctx), size)
 	if err != nil {
 		return 0, l.failRead("end", size, err)
 	}
+	if whole {
+		end = size + 1
+	}
 	return store.Pos(end), nil
+}
+
+// lastLine returns the offset after the last newline before size, and whether a
+// whole line that lacks its own stands after it.
+func (s *Store) lastLine(r io.ReaderAt, size int64) (at int64, whole bool, err error) {
+	at, err = lastLineEnd(r, size)
+	if err == nil && at < size {
+		whole, err = s.isWhole(r, at, size)
+	}
+	return at, whole, err
 }
 
 // lastLineEnd returns the offset after the last newline before size.
@@ -107,8 +120,8 @@ func (l *Log) Forward(ctx context.Context, from store.Pos) iter.Seq2[store.Line,
 	}
 }
 
-// forward yields lines until there are no more whole ones, and returns where it
-// stopped and whether the caller of the iteration wants more.
+// forward yields lines until there are no more, and returns where it stopped and
+// whether the caller of the iteration wants more.
 func (l *Log) forward(ctx context.Context, from store.Pos, yield func(store.Line, error) bool) (store.Pos, bool) {
 	if from < 0 {
 		return from, yieldError(yield, l.fail("read", from, store.ErrInvalid, errors.New("the position is negative")))
@@ -137,7 +150,7 @@ func (l *Log) forward(ctx context.Context, from store.Pos, yield func(store.Line
 		case !more:
 			return from, false
 		case used == 0 && n < len(buf):
-			return from, true // at the end, or before a line that is not whole yet
+			return l.yieldLast(buf[:n:n], from, yield)
 		case used == 0 && int64(len(buf)) > l.store.opts.MaxLine:
 			next, more := l.skipLong(ctx, buf, from, yield)
 			if next == from || !more {
@@ -209,6 +222,15 @@ func (l *Log) yieldLines(buf []byte, from store.Pos, yield func(store.Line, erro
 	}
 }
 
+// yieldLast deals with what stands after the last line end.
+func (l *Log) yieldLast(tail []byte, from store.Pos, yield func(store.Line, error) bool) (store.Pos, bool) {
+	if int64(len(tail)) > l.store.opts.MaxLine || !store.Whole(tail) {
+		return from, true // nothing, or not whole yet
+	}
+	next := from + store.Pos(len(tail)) + 1
+	return next, yield(store.Line{Data: tail, Pos: from, Next: next}, nil)
+}
+
 // cut returns a line or, if it is over the limit, its beginning.
 func (l *Log) cut(line []byte) (data []byte, cut bool) {
 	limit := l.store.opts.MaxLine
@@ -254,8 +276,16 @@ func (l *Log) Backward(ctx context.Context, from store.Pos) iter.Seq2[store.Line
 			yieldError(yield, l.failRead("read", int64(from), err))
 			return
 		}
-		w := backWindow{log: l, from: l.until(ctx), start: int64(from)}
-		for end := int64(from); end > 0; {
+		w := backWindow{log: l, from: l.until(ctx)}
+		last, err := w.unended(from)
+		if err != nil {
+			yieldError(yield, l.failRead("read", int64(from), err))
+			return
+		}
+		if last.Data != nil && !yield(last, nil) {
+			return
+		}
+		for end := w.start; end > 0; {
 			if err := ctx.Err(); err != nil {
 				yieldError(yield, err)
 				return
@@ -284,6 +314,26 @@ type backWindow struct {
 	// looked for from front to back, a window at a time, which is several times as
 	// fast as from back to front.
 	ends []int
+}
+
+// unended sets the window to where a scan from a position begins. If that position
+// is after a last line which lacks its line end, it returns that line first.
+func (w *backWindow) unended(from store.Pos) (store.Line, error) {
+	w.start = int64(from)
+	size, err := w.log.size()
+	if err != nil || size+1 != int64(from) {
+		return store.Line{}, err
+	}
+	at, whole, err := w.log.store.lastLine(w.from, size)
+	if err != nil || !whole {
+		return store.Line{}, err
+	}
+	data := make([]byte, size-at)
+	if _, err := io.ReadFull(io.NewSectionReader(w.from, at, size-at), data); err != nil {
+		return store.Line{}, err
+	}
+	w.start = at
+	return store.Line{Data: data, Pos: store.Pos(at), Next: from}, nil
 }
 
 // lineBefore returns the line that ends, with its newline, at end: first where the

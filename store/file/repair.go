@@ -2,8 +2,6 @@ package file
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -21,7 +19,7 @@ func (l *Log) repairTail(file *plain, size int64) (store.Pos, error) {
 	if err != nil || end == size {
 		return store.Pos(end), err
 	}
-	whole, err := l.isWhole(file, end, size)
+	whole, err := l.store.isWhole(file, end, size)
 	if err != nil {
 		return 0, err
 	}
@@ -33,63 +31,19 @@ func (l *Log) repairTail(file *plain, size int64) (store.Pos, error) {
 
 // isWhole reports whether what stands between two offsets is an entry that lacks
 // only its line end.
-func (l *Log) isWhole(file io.ReaderAt, from, to int64) (bool, error) {
-	if to-from > l.store.opts.MaxLine {
+func (s *Store) isWhole(file io.ReaderAt, from, to int64) (bool, error) {
+	if from == to || to-from > s.opts.MaxLine {
 		return false, nil
+	}
+	ends := make([]byte, 1) // most of what is torn shows there, and can be long
+	if _, err := io.ReadFull(io.NewSectionReader(file, to-1, 1), ends); err != nil || !bytes.Contains([]byte("} \t\r"), ends) {
+		return false, err
 	}
 	tail := make([]byte, to-from)
 	if _, err := io.ReadFull(io.NewSectionReader(file, from, to-from), tail); err != nil {
 		return false, err
 	}
-	return isWholeEntry(tail), nil
-}
-
-// Settle implements store.Settler. It looks first and takes the lock only if
-// there is something to do, which is hardly ever.
-func (l *Log) Settle(ctx context.Context) (bool, error) {
-	l.writing.Lock()
-	defer l.writing.Unlock()
-	file, ok := l.source.(*plain)
-	if !ok || l.closed {
-		return false, nil // an archive ends with a whole line
-	}
-	if lacking, err := l.lacksLineEnd(file); err != nil || !lacking {
-		return false, err
-	}
-	file, stat, err := l.hold(ctx)
-	if err != nil {
-		return false, l.explain("settle", 0, err)
-	}
-	defer l.unlock()
-	// Without the lock it may have been a line on its way.
-	lacking, err := l.lacksLineEnd(file)
-	if err == nil && lacking {
-		_, err = l.repairTail(file, stat.Size)
-	}
-	if err != nil {
-		l.lock.close() // what we know of the log stays out of date: look again next time
-		return false, l.explain("settle", 0, err)
-	}
-	return lacking, nil
-}
-
-func (l *Log) lacksLineEnd(file *plain) (bool, error) {
-	stat, err := file.Stat()
-	if err != nil {
-		return false, err
-	}
-	end, err := lastLineEnd(file, stat.Size)
-	if err != nil || end == stat.Size {
-		return false, err
-	}
-	return l.isWhole(file, end, stat.Size)
-}
-
-// isWholeEntry reports whether the bytes are one JSON object, so that only the
-// line end is missing. A NUL is what a lost block reads as.
-func isWholeEntry(b []byte) bool {
-	b = bytes.TrimSpace(b)
-	return len(b) > 0 && b[0] == '{' && bytes.IndexByte(b, 0) < 0 && json.Valid(b)
+	return store.Whole(tail), nil
 }
 
 func (l *Log) completeTail(file *plain, end, size int64) (store.Pos, error) {

@@ -62,15 +62,16 @@ func (r *Raw) Lines(ctx context.Context) iter.Seq2[RawLine, error] {
 	return func(yield func(RawLine, error) bool) {
 		log := newLog(r.store, r.name, r.src)
 		end := store.Pos(r.stat.Size)
-		grown := false
-		at, more := log.forward(ctx, 0, func(line store.Line, err error) bool {
+		at, more := store.Pos(0), true
+		log.forward(ctx, 0, func(line store.Line, err error) bool {
 			if err == nil && line.Next > end {
-				grown = true // appended since
+				more = line.Next == end+1 // it has no line end, or had none; else it was appended since
 				return false
 			}
-			return yield(RawLine{Line: line}, err)
+			at, more = line.Next, yield(RawLine{Line: line}, err) && err == nil
+			return more
 		})
-		if more && !grown && at < end {
+		if more && at < end {
 			yield(r.torn(at, end))
 		}
 	}
