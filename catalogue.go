@@ -30,6 +30,27 @@ func (h *Home) index(ctx context.Context) (*index.Index, error) {
 	return h.indexBy(ctx, (*index.Index).CatchUp)
 }
 
+// builtIndex returns the index, brought up to date, or nil if there is none or it is still
+// empty. It is for what only adds to an answer: building an index reads every session.
+func (h *Home) builtIndex(ctx context.Context) *index.Index {
+	ix, _, err := h.currentIndex()
+	if err == nil && ix == nil && slices.ContainsFunc(h.indexPaths(), exists) {
+		ix, err = h.openedIndex(ctx)
+	}
+	if err != nil || ix == nil || ix.IsEmpty(ctx) {
+		return nil
+	}
+	if ix, err = h.index(ctx); err != nil {
+		return nil
+	}
+	return ix
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
 // indexing is a way to bring an index up to date: CatchUp or Rebuild.
 type indexing func(ix *index.Index, ctx context.Context, progress func(done, total int64)) (index.Report, error)
 

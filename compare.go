@@ -83,7 +83,7 @@ func compare(a, b *Conversation, r CompareRequest) (*CompareResult, error) {
 		return nil, err
 	}
 	idsB, err := b.EntryIDs()
-	result.Short = render.ShortIDs(slices.Concat(idsA, idsB))
+	result.Short = render.ShortEntryIDs(slices.Concat(idsA, idsB))
 	return result, err
 }
 

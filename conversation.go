@@ -338,26 +338,10 @@ func (c *Conversation) drawn() render.Conversation {
 	}
 }
 
-// ShortName returns the shortest unambiguous beginning of the conversation's id.
+// ShortName returns the short name of the conversation's id.
 func (c *Conversation) ShortName(ctx context.Context) (string, error) {
-	if ix, err := c.home.index(ctx); err == nil {
-		before, after, err := ix.Neighbours(ctx, c.Name)
-		return render.ShortIDs([]string{before, c.Name, after}).Name(c.Name), err
-	}
-	names, err := c.home.Sessions.Names(ctx)
-	return names.Name(c.Name), err // all of it if the first session is missing
-}
-
-// Names returns the short names of all sessions.
-func (s *Sessions) Names(ctx context.Context) (render.Names, error) {
-	var names []string
-	for stat, err := range s.home.store.List(ctx) {
-		if err != nil && stat.Name == "" {
-			return nil, err
-		}
-		names = append(names, stat.Name)
-	}
-	return render.ShortIDs(names), nil
+	short, err := c.home.Sessions.Short(ctx, c.Name)
+	return short.Name(c.Name), err
 }
 
 // subagents returns the sessions that tool calls of the conversation started: by the ids of
@@ -367,19 +351,20 @@ func (c *Conversation) subagents(ctx context.Context) (map[string]string, error)
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}
-	short, started := render.ShortIDs(names), make(map[string]string)
+	short, err := c.home.Sessions.Short(ctx, names...)
+	started := make(map[string]string)
 	for _, name := range names {
 		if by := startedBy(ctx, c.home.store, name); by != "" {
 			started[by] = short.Name(name)
 		}
 	}
-	return started, nil
+	return started, err
 }
 
 // subagentNames lists the sessions that tool calls of a session started.
 func (h *Home) subagentNames(ctx context.Context, id string) ([]string, error) {
-	ix, err := h.index(ctx)
-	if err != nil {
+	ix := h.builtIndex(ctx)
+	if ix == nil {
 		return nil, ctx.Err() // without an index the conversation can still be read
 	}
 	children, _, err := ix.List(ctx, index.ListOptions{Parent: id, Relation: session.RelationSubagent, Limit: -1})

@@ -172,18 +172,16 @@ func (e *invalidError) Is(target error) bool { return target == session.ErrInval
 type AmbiguousError struct {
 	What  string   // "session", "entry", …
 	Given string   // what was typed
-	Found []string // ids, each long enough to tell it from the others
+	Found []string // what it may mean: short names, with what each is about
+	More  int      // how many others
 }
 
-const maxFound = 8 // how many an error lists
-
 func (e *AmbiguousError) Error() string {
-	found, more := e.Found, ""
-	if len(found) > maxFound {
-		more = fmt.Sprintf(" and %d more", len(found)-maxFound)
-		found = found[:maxFound]
+	more := ""
+	if e.More > 0 {
+		more = fmt.Sprintf(" and %d more", e.More)
 	}
-	return fmt.Sprintf("%s %q is ambiguous (%s%s): type more of the id", e.What, e.Given, strings.Join(found, ", "), more)
+	return fmt.Sprintf("%s %q is ambiguous: %s%s; type one of these, or more of the id", e.What, e.Given, strings.Join(e.Found, ", "), more)
 }
 
 // Is makes an AmbiguousError match session.ErrInvalid.

@@ -64,7 +64,7 @@ func (e *Entries) Images(ctx context.Context, r ImagesRequest) (*ImagesResult, e
 	}
 	if r.Search == "" {
 		err := add(r.Session, nil)
-		result.Short = render.ShortIDs(ids)
+		result.Short = render.ShortEntryIDs(ids)
 		return result, err
 	}
 	found, err := e.home.Search.Find(ctx, FindRequest{Query: r.Search, Session: r.Session, Limit: imageHits})
@@ -86,7 +86,7 @@ func (e *Entries) Images(ctx context.Context, r ImagesRequest) (*ImagesResult, e
 			return nil, err
 		}
 	}
-	result.Short = render.ShortIDs(ids)
+	result.Short = render.ShortEntryIDs(ids)
 	return result, nil
 }
 

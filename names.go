@@ -14,6 +14,8 @@ import (
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/all"
 )
 
 // LastSession means the most recently active conversation.
@@ -24,12 +26,15 @@ const Leaf = "leaf"
 
 // Resolve returns the id of the session that a person means. These are tried in order:
 //
-//   - an id;
+//   - an id, which needs no index;
 //   - "last", the most recently active conversation, or "@1", "@2", …, the first, second, …
 //     of the list;
 //   - a key, such as "telegram:123456", under which package keyed or Create made it;
-//   - the beginning of an id, if no other session's id begins with it;
-//   - the key that an importer gave it, or its title, ignoring case.
+//   - a short name (see Short), or the beginning of an id, if no other session has it;
+//   - the key that an importer gave it;
+//   - its id in the program that it was imported from or exported to, such as what claude
+//     --resume takes, or the beginning of such an id;
+//   - its title, ignoring case.
 //
 // So exact matches come before inexact ones, and what somebody chose comes before what
 // happens to match. Create refuses a key that could not be typed: one that means a
@@ -60,7 +65,7 @@ func (s *Sessions) Resolve(ctx context.Context, given string) (string, error) {
 	if len(found) == 0 {
 		return "", &session.Error{Op: "find session", Name: given, Kind: session.ErrNotExist, Hint: h.nearSessions(ctx, given)}
 	}
-	return theOne("session", given, found)
+	return h.theOne(ctx, given, found)
 }
 
 // exactly returns the given id if there is such a session, or else "".
@@ -144,44 +149,71 @@ func invalidCount(n int) error {
 // maxPrefixed is how many sessions with the same beginning are looked up at most.
 const maxPrefixed = 100
 
-// byPrefix returns the sessions whose ids begin with what was given. The index has all
-// of them, even one that was created a moment ago or cannot be read. Without an index
-// we ask the store, which has to list everything.
+// byPrefix returns the sessions whose ids or short names begin with what was given. The
+// index has all of them, even one that was created a moment ago or cannot be read. Without
+// an index we ask the store, which has to list everything.
 func (h *Home) byPrefix(ctx context.Context, given string) ([]string, error) {
 	if ix, err := h.index(ctx); err == nil {
 		return ix.Names(ctx, given, maxPrefixed)
 	}
-	var found []string
+	names, err := h.storeNames(ctx)
+	return render.IDsNamed(given, names), err
+}
+
+// storeNames lists all sessions of the store.
+func (h *Home) storeNames(ctx context.Context) (names []string, err error) {
 	for stat, err := range h.store.List(ctx) {
 		if err != nil && stat.Name == "" {
 			return nil, err
 		}
-		if strings.HasPrefix(stat.Name, given) {
-			found = append(found, stat.Name)
-		}
+		names = append(names, stat.Name)
 	}
-	return found, nil
+	return names, nil
 }
 
-// byDescription returns the sessions whose key or title is what was given.
+// byDescription returns the sessions whose key, id in another program, or title is what was
+// given.
 func (h *Home) byDescription(ctx context.Context, given string) ([]string, error) {
 	ix, err := h.index(ctx)
 	if err != nil {
 		return sessionsByKey(ctx, h.store, given) // slower, but it works without an index
 	}
-	var found []string
 	keyed, _, err := ix.List(ctx, index.ListOptions{Key: given, Limit: -1, Links: true})
-	for _, s := range keyed {
-		found = append(found, s.Name)
+	if err != nil || len(keyed) > 0 {
+		return namesOf(keyed), err
 	}
+	found, err := ix.Natives(ctx, given, maxPrefixed)
 	if err != nil || len(found) > 0 {
 		return found, err
 	}
-	titled, err := ix.FindTitle(ctx, given)
-	for _, s := range titled {
-		found = append(found, s.Name)
+	if id := h.exportedAs(ctx, given); id != "" {
+		return []string{id}, nil
 	}
-	return found, err
+	titled, err := ix.FindTitle(ctx, given)
+	return namesOf(titled), err
+}
+
+func namesOf(list []index.Session) (names []string) {
+	for i := range list {
+		names = append(names, list[i].Name)
+	}
+	return names
+}
+
+// exportedAs returns the session that an export wrote under an id in another program, or "".
+func (h *Home) exportedAs(ctx context.Context, native string) string {
+	ledger := transcript.LedgerOf(h.store)
+	for _, format := range all.Formats() {
+		if format.Write == nil {
+			continue
+		}
+		if s := ledger.ExportOf(format.Name, native); s != nil {
+			if name, err := h.exactly(ctx, s.Exported); err == nil && name != "" {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 // sessionsByKey returns the sessions of a store that have a key, by their headers.
@@ -226,12 +258,12 @@ func (h *Home) resolveLost(ctx context.Context, given string) (string, error) {
 	if slices.Contains(found, given) {
 		return given, nil
 	}
-	return theOne("session", given, found)
+	return h.theOne(ctx, given, found)
 }
 
 // ResolveEntry returns the id of the entry that a person means: by its id, its label,
-// the beginning of an id that no other entry has, a short name from
-// render.ShortEntryIDs, or "leaf" or "" for the last entry of the conversation. That is
+// a short name from render.ShortEntryIDs, the beginning of an id or of a short name that no
+// other entry has, or "leaf" or "" for the last entry of the conversation. That is
 // "" before the first entry.
 //
 // Several entries may have the same label, because programs use labels to mark what
@@ -262,7 +294,19 @@ func ResolveEntry(s *session.Session, given string) (string, error) {
 	if len(found) == 0 { // a label was chosen by somebody; an id only happens to begin like this
 		found = render.EntriesNamed(given, ids)
 	}
-	return theOne("entry", given, found)
+	return theOne("entry", given, found, func(some []string) ([]string, error) { return gists(s, ids, some) })
+}
+
+// gists returns for each of some entries its short name and what it says.
+func gists(s *session.Session, all, some []string) (texts []string, err error) {
+	short := render.ShortEntryIDs(all)
+	for e, err := range s.Each(some...) {
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, named(short.Shown(e.ID), render.Gist(&e, maxMeant)))
+	}
+	return texts, nil
 }
 
 // checkLabel refuses a label that would mean something else: "leaf", and the ids of entries.
@@ -305,18 +349,76 @@ func conversationEnd(s *session.Session) (string, error) {
 	return "", nil
 }
 
-// theOne returns the only candidate, or an error that lists them.
-func theOne(what, given string, found []string) (string, error) {
+// theOne returns the only candidate for a session, or an error that lists them.
+func (h *Home) theOne(ctx context.Context, given string, found []string) (string, error) {
+	return theOne("session", given, found, func(some []string) ([]string, error) {
+		short, err := h.Sessions.Short(ctx, some...)
+		if err != nil {
+			return nil, err
+		}
+		var texts []string
+		ix := h.builtIndex(ctx)
+		for _, id := range some {
+			title := ""
+			if ix != nil {
+				if s, err := ix.Conversation(ctx, id); err == nil { // one that cannot be read has no title
+					title = s.Title
+				}
+			}
+			texts = append(texts, named(short.Shown(id), title))
+		}
+		return texts, nil
+	})
+}
+
+const (
+	maxFound = 8  // how many candidates an error lists
+	maxMeant = 40 // columns of what each is about
+)
+
+// named is a short name with what it is the name of.
+func named(short, about string) string {
+	if about = render.OneLine(about, maxMeant); about == "" {
+		return short
+	}
+	return short + " (" + about + ")"
+}
+
+// theOne returns the only candidate, or an error that describes the first few.
+func theOne(what, given string, found []string, describe func(some []string) ([]string, error)) (string, error) {
 	switch len(found) {
 	case 1:
 		return found[0], nil
 	case 0:
 		return "", &session.Error{Op: "find " + what, Name: given, Kind: session.ErrNotExist}
 	}
-	short := render.ShortIDs(found)
-	names := make([]string, len(found))
-	for i, id := range found {
-		names[i] = short.Shown(id)
+	some, err := describe(found[:min(len(found), maxFound)])
+	if err != nil {
+		return "", err
 	}
-	return "", &AmbiguousError{What: what, Given: given, Found: names}
+	return "", &AmbiguousError{What: what, Given: given, Found: some, More: len(found) - len(some)}
+}
+
+// Short returns the short names of some sessions: what people see, and can type. No other
+// session of the home has them, as far as the index knows.
+func (s *Sessions) Short(ctx context.Context, ids ...string) (render.Names, error) {
+	all := ids
+	if ix := s.home.builtIndex(ctx); ix != nil {
+		rivals, err := ix.Rivals(ctx, ids...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(rivals, ids...)
+	}
+	names, short := render.ShortIDs(all), make(render.Names, len(ids))
+	for _, id := range ids {
+		short[id] = names[id]
+	}
+	return short, nil
+}
+
+// Names returns the short names of all sessions.
+func (s *Sessions) Names(ctx context.Context) (render.Names, error) {
+	names, err := s.home.storeNames(ctx)
+	return render.ShortIDs(names), err
 }

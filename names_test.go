@@ -3,11 +3,18 @@ package coppice_test
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/keyed"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -163,5 +170,114 @@ func TestLabelsDoNotShadowOtherNames(t *testing.T) {
 	}
 	if id, err := coppice.ResolveEntry(s, "leaf"); id != second || err != nil {
 		t.Errorf("leaf means %q, %v", id, err)
+	}
+}
+
+// A name that is shown can be typed, whatever begins like it: the short name, anything
+// longer, the beginning of the id, and the id.
+func TestShortNamesMeanWhatTheyAreShownFor(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	ids := []string{
+		"019a1e50-0001-7000-8000-abcd12340001", "019a1e50-0002-7000-8000-abcd12340002", "019a1e50-0003-7000-8000-abcd12350000",
+		"019a1e50-0004-7000-8000-019a1e500004", "tokenizer-2", "tokenizer-20", "abcd1235-0f14-8d98-9c29-53c11466b940",
+	}
+	for _, id := range ids {
+		h.say(session.Header{ID: id}, "about "+id)
+	}
+	if _, err := h.Sessions.List(t.Context(), coppice.ListRequest{}); err != nil { // which makes an index
+		t.Fatal(err)
+	}
+	short, err := h.Sessions.Short(t.Context(), ids...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := render.Names{
+		ids[0]: "abcd12340001", ids[1]: "abcd12340002", ids[2]: "abcd12350", ids[3]: "019a1e500",
+		"tokenizer-2": "tokenizer-2", "tokenizer-20": "tokenizer-20", ids[6]: "abcd1235-0",
+	}
+	if diff := cmp.Diff(want, short); diff != "" {
+		t.Errorf("short names (-want +got):\n%s", diff)
+	}
+	for _, id := range ids {
+		alone, err := h.Sessions.Short(t.Context(), id)
+		if err != nil || alone[id] != short[id] {
+			t.Errorf("alone %s is called %q, %v, and %q beside others", id, alone[id], err, short[id])
+		}
+		for _, given := range []string{short[id], id, id[:min(len(id), 24)]} {
+			if got, err := h.Sessions.Resolve(t.Context(), given); got != id || err != nil {
+				t.Errorf("%q means %q, %v; want %q", given, got, err, id)
+			}
+		}
+	}
+	_, err = h.Sessions.Resolve(t.Context(), "abcd1234")
+	if err == nil || err.Error() != `session "abcd1234" is ambiguous: abcd12340001 (about 019a1e50-0001-7000-8000-abcd12340…), abcd12340002 (about 019a1e50-0002-7000-8000-abcd12340…); type one of these, or more of the id` {
+		t.Errorf("%v", err)
+	}
+}
+
+// The ids by which other programs know their conversations name the imported sessions, and
+// so does an id under which we exported one.
+func TestIDsOfOtherProgramsAreNames(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	imported := func(id, format, native string) {
+		h.say(session.Header{ID: id, Key: format + ":" + native, Extra: []session.Field{{
+			Name: session.OriginField, Value: []byte(`{"format":"` + format + `","id":"` + native + `","path":"/x"}`),
+		}}}, "about "+id)
+	}
+	imported("claude", "claude-code", "fe5e1c67-8a4e-4c7c-9a57-6b2f1f0f0001")
+	imported("pico", "picoclaw", "telegram:123456")
+	imported("seed", "bareagent", "2026-11-14_234943")
+	imported("penguin", "penguin", "session_20261114_1")
+	imported("twin", "openagent", "session_20261114_1")
+	for given, want := range map[string]string{
+		"fe5e1c67-8a4e-4c7c-9a57-6b2f1f0f0001": "claude", "fe5e1c67": "claude", "telegram:123456": "pico", "2026-11-14_234943": "seed",
+		"2026-11-14_2": "seed", "penguin:session_20261114_1": "penguin",
+	} {
+		if got, err := h.Sessions.Resolve(t.Context(), given); got != want || err != nil {
+			t.Errorf("%q means %q, %v; want %q", given, got, err, want)
+		}
+	}
+	_, err := h.Sessions.Resolve(t.Context(), "session_20261114_1")
+	if ambiguous, ok := errors.AsType[*coppice.AmbiguousError](err); !ok || len(ambiguous.Found) != 2 {
+		t.Errorf("an id of two programs: %v", err)
+	}
+	h.say(session.Header{ID: "ours"}, "to be exported")
+	done, err := h.Transfer.Export(t.Context(), coppice.ExportRequest{
+		OpenRequest: coppice.OpenRequest{Session: "ours"}, Format: "claude-code", Getenv: env{"HOME": t.TempDir()}.get,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	native := strings.TrimSuffix(filepath.Base(done.Paths[0]), ".jsonl")
+	if got, err := h.Sessions.Resolve(t.Context(), native); got != "ours" || err != nil {
+		t.Errorf("%q, the id of an export, means %q, %v", native, got, err)
+	}
+}
+
+// Whoever has a whole id needs no index: reading a session must not begin with reading all
+// the others.
+func TestAWholeIDNeedsNoIndex(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	const id = "019a1e50-0001-7000-8000-abcd12340001"
+	h.say(session.Header{ID: id}, "hello")
+	c, err := h.Sessions.Open(t.Context(), coppice.OpenRequest{Session: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	drawn, err := c.Rendered(t.Context())
+	if err != nil || drawn.Name != "abcd1234" {
+		t.Errorf("the session is called %q, %v", drawn.Name, err)
+	}
+	if _, err := h.Entries.Append(t.Context(), coppice.AppendRequest{Session: id, Message: &session.MessageEntry{
+		Role: session.RoleUser, Content: []session.Content{session.Text("more")},
+	}}); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(h.Store().IndexPath()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("there is an index now: %v", err)
 	}
 }

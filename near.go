@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/coppice-dev/coppice/index"
-	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
 )
 
 // Distinct returns the ids of the sessions that a person named, each conversation once
@@ -55,25 +55,25 @@ func (h *Home) nearSessions(ctx context.Context, given string) string {
 	if err != nil {
 		return ""
 	}
-	var known, ids []string
-	named := make(map[string]*index.Session) // by what may be typed
+	var known []string
+	meant := make(map[string]*index.Session) // by what may be typed
 	for i := range latest {
 		s := &latest[i]
-		ids = append(ids, s.Name)
-		for _, typed := range []string{s.Name[:min(len(s.Name), len(given))], s.Key, s.Title} {
-			if named[typed] == nil {
-				known, named[typed] = append(known, typed), s
+		part := session.RandomPart(s.Name)
+		for _, typed := range []string{s.Name[:min(len(s.Name), len(given))], part[:min(len(part), len(given))], s.Key, s.Title} {
+			if meant[typed] == nil {
+				known, meant[typed] = append(known, typed), s
 			}
 		}
 	}
 	var near []string
-	short := render.ShortIDs(ids)
 	for _, typed := range index.Nearest(given, known) {
-		s := named[typed]
-		text := short.Shown(s.Name)
-		if s.Title != "" {
-			text += " (" + render.OneLine(s.Title, 40) + ")"
+		s := meant[typed]
+		short, err := h.Sessions.Short(ctx, s.Name)
+		if err != nil {
+			return ""
 		}
+		text := named(short.Shown(s.Name), s.Title)
 		if !slices.Contains(near, text) {
 			near = append(near, text)
 		}

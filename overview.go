@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/discover"
 )
@@ -14,6 +15,7 @@ type Overview struct {
 	Dir      string        `json:"dir"`
 	Sessions int           `json:"sessions"`
 	Latest   []SessionInfo `json:"latest"` // the few most recently active
+	Short    render.Names  `json:"-"`      // their short names
 }
 
 const maxLatest = 5
@@ -36,7 +38,8 @@ func (s *Sessions) Overview(ctx context.Context) (*Overview, error) {
 	for i := range latest {
 		o.Latest[i] = sessionInfo(&latest[i])
 	}
-	return o, nil
+	o.Short, err = s.Short(ctx, namesOf(latest)...)
+	return o, err
 }
 
 // KnownProgram is what a program keeps on this machine.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/upkeep"
@@ -136,7 +137,9 @@ func (u *Upkeep) resolveTrashed(ctx context.Context, given string) (store.Trashe
 			}
 		}
 	}
-	latest, names := latestOf(items, func(item store.Trashed) bool { return strings.HasPrefix(item.ID, given) })
+	latest, names := latestOf(items, func(item store.Trashed) bool {
+		return strings.HasPrefix(item.ID, given) || len(render.IDsNamed(given, []string{item.Name})) > 0
+	})
 	if len(names) == 0 {
 		found, err := u.trashedByKey(ctx, given)
 		if err != nil {
@@ -144,7 +147,13 @@ func (u *Upkeep) resolveTrashed(ctx context.Context, given string) (store.Trashe
 		}
 		latest, names = latestOf(items, func(item store.Trashed) bool { return slices.Contains(found, item.ID) })
 	}
-	name, err := theOne("session in the trash", given, names)
+	name, err := theOne("session in the trash", given, names, func(some []string) ([]string, error) {
+		short := render.ShortIDs(names)
+		for i, name := range some {
+			some[i] = short.Shown(name)
+		}
+		return some, nil
+	})
 	return latest[name], err
 }
 

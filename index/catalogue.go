@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
 
@@ -66,7 +67,7 @@ func sortCounts(byName map[string]int64) []Count {
 const maxFound = 20
 
 // Find returns the sessions that are meant by an id, a log's name, the beginning
-// of one, or a key. An exact match comes alone; one result means that the prefix
+// of one or of its short name, or a key. An exact match comes alone; one result means that the prefix
 // is unambiguous. There are 20 at most, the latest first; none is not an error.
 // The sessions of a chain are found one by one: Conversation has the whole.
 func (ix *Index) Find(ctx context.Context, prefix string) ([]Session, error) {
@@ -86,7 +87,7 @@ func (ix *Index) Find(ctx context.Context, prefix string) ([]Session, error) {
 		} else if n > maxSorted {
 			from = "sessions s INDEXED BY by_updated" // 20 of so many soon turn up
 		}
-		found, err = findSessions(ctx, db, from, `s.name >= ?1 AND s.name < ?2 OR s.sid >= ?1 AND s.sid < ?2`, prefix)
+		found, err = findSessions(ctx, db, from, `s.name >= ?1 AND s.name < ?2 OR s.sid >= ?1 AND s.sid < ?2 OR s.tail >= ?1 AND s.tail < ?2 AND s.tail <> ''`, prefix)
 		return err
 	})
 	return found, err
@@ -107,12 +108,63 @@ func countPrefix(ctx context.Context, db *database, prefix string) (n int, err e
 	return n, err
 }
 
-// Names returns the names of logs that begin with a prefix, in order: limit of them at
-// most. Logs that could not be read are among them.
+// How names are looked up: by their beginning ?1, which ends before ?2, and up to ?3 of them;
+// by another program's id ?1; and what is next to a name ?2 that is called by ?1.
+const (
+	namesLike = `SELECT * FROM (SELECT name FROM sessions WHERE name >= ?1 AND name < ?2 ORDER BY name LIMIT ?3)
+		UNION SELECT * FROM (SELECT name FROM sessions WHERE tail >= ?1 AND tail < ?2 AND tail <> '' AND name IS NOT NULL ORDER BY tail LIMIT ?3)
+		ORDER BY 1 LIMIT ?3`
+	nativesExact = `SELECT name FROM sessions WHERE native = ?1 AND native <> '' AND name IS NOT NULL ORDER BY name LIMIT ?2`
+	nativesLike  = `SELECT name FROM sessions WHERE native >= ?1 AND native < ?2 AND native <> '' AND name IS NOT NULL AND folded = 0 ORDER BY native LIMIT ?3`
+	rivalsOf     = `SELECT * FROM (SELECT name FROM sessions WHERE name < ?1 AND name <> ?2 ORDER BY name DESC LIMIT 1)
+		UNION ALL SELECT * FROM (SELECT name FROM sessions WHERE name >= ?1 AND name <> ?2 ORDER BY name LIMIT 1)
+		UNION ALL SELECT * FROM (SELECT name FROM sessions WHERE tail < ?1 AND tail <> '' AND name <> ?2 ORDER BY tail DESC LIMIT 1)
+		UNION ALL SELECT * FROM (SELECT name FROM sessions WHERE tail >= ?1 AND tail <> '' AND name <> ?2 ORDER BY tail LIMIT 1)`
+)
+
+// Names returns the names of logs that begin with a prefix, or whose short names do (see
+// session.RandomPart), in order: limit of them at most. Logs that could not be read are
+// among them.
 func (ix *Index) Names(ctx context.Context, prefix string, limit int) ([]string, error) {
-	var names []string
-	err := ix.read(ctx, "names", func(db *database) error {
-		rows, err := db.QueryContext(ctx, `SELECT name FROM sessions WHERE name >= ? AND name < ? ORDER BY name LIMIT ?`, prefix, afterPrefix(prefix), limit)
+	return ix.names(ctx, namesLike, prefix, afterPrefix(prefix), limit)
+}
+
+// Natives returns the names of logs that were imported from a conversation of this id in
+// another program, or else from one whose id begins like this, in order: limit of them at
+// most. Subagents are named by the whole id alone.
+func (ix *Index) Natives(ctx context.Context, id string, limit int) ([]string, error) {
+	names, err := ix.names(ctx, nativesExact, id, limit)
+	if err != nil || len(names) > 0 {
+		return names, err
+	}
+	return ix.names(ctx, nativesLike, id, afterPrefix(id), limit)
+}
+
+// maxRivals is up to how many names are looked up one by one. For more, reading all
+// names is faster.
+const maxRivals = 500
+
+// Rivals returns the names of the logs that come right before and after some names, in the
+// order of names and in that of short names, and perhaps others: all that the short names
+// depend on.
+func (ix *Index) Rivals(ctx context.Context, names ...string) ([]string, error) {
+	if len(names) > maxRivals {
+		return ix.names(ctx, `SELECT name FROM sessions WHERE name IS NOT NULL`)
+	}
+	var rivals []string
+	for _, name := range names {
+		found, err := ix.names(ctx, rivalsOf, session.RandomPart(name), name)
+		if err != nil {
+			return nil, err
+		}
+		rivals = append(rivals, found...)
+	}
+	return rivals, nil
+}
+
+func (ix *Index) names(ctx context.Context, query string, args ...any) (names []string, err error) {
+	err = ix.read(ctx, "names", func(db *database) error {
+		rows, err := db.QueryContext(ctx, query, args...)
 		if err != nil {
 			return err
 		}
@@ -120,16 +172,6 @@ func (ix *Index) Names(ctx context.Context, prefix string, limit int) ([]string,
 		return err
 	})
 	return names, err
-}
-
-// Neighbours returns the names of the logs before and after one in the order of their
-// names, "" where there is none: all that its shortest unique beginning depends on.
-func (ix *Index) Neighbours(ctx context.Context, name string) (before, after string, err error) {
-	err = ix.read(ctx, "names", func(db *database) error {
-		return db.QueryRowContext(ctx, `SELECT ifnull((SELECT max(name) FROM sessions WHERE name < ?1), ''),
-			ifnull((SELECT min(name) FROM sessions WHERE name > ?1), '')`, name).Scan(&before, &after)
-	})
-	return before, after, err
 }
 
 // FindTitle returns the conversations that have a title, in whatever case and with

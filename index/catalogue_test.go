@@ -409,22 +409,97 @@ func TestFindByTitle(t *testing.T) {
 	}
 }
 
-func TestNamesAndTheirNeighbours(t *testing.T) {
+// Names and what they are short for: all that a short name depends on is next to it, among
+// ids and among random parts.
+func TestNamesAndTheirRivals(t *testing.T) {
 	f := newFixture(t)
-	for _, id := range []string{"abc1", "abd2", "b"} {
+	const (
+		early = "019a1e50-0001-7000-8000-abcd00000001"
+		late  = "019a1e50-0002-7000-8000-abcd00000002"
+		time  = "019a1e50-0003-7000-8000-019a1e500000" // its random part begins like the others
+	)
+	for _, id := range []string{"abcc", "abd2", "b", early, late, time} {
 		f.append(f.create(session.Header{ID: id}), session.RoleUser, session.Text("hello"))
 	}
 	ix := f.open(t)
-	for prefix, want := range map[string]string{"ab": "abc1 abd2", "abd": "abd2", "c": "", "": "abc1 abd2 b"} {
-		if got := must[[]string](t)(ix.Names(context.Background(), prefix, 10)); strings.Join(got, " ") != want {
+	for prefix, want := range map[string]string{
+		"abd": "abd2", "c": "", "b": "b", "abcd": early + " " + late, "abc": early + " " + late + " abcc", "abcd00000002": late,
+		"019a1e50": early + " " + late + " " + time, "019a1e500": time, late: late,
+	} {
+		if got := must[[]string](t)(ix.Names(t.Context(), prefix, 10)); strings.Join(got, " ") != want {
 			t.Errorf("names with %q: %q", prefix, got)
 		}
 	}
-	before, after, err := ix.Neighbours(context.Background(), "abd2")
-	if err != nil || before != "abc1" || after != "b" {
-		t.Errorf("neighbours %q, %q, %v", before, after, err)
+	if got := must[[]string](t)(ix.Names(t.Context(), "", 2)); len(got) != 2 {
+		t.Errorf("two names at most, and not %q", got)
 	}
-	if before, after, err := ix.Neighbours(context.Background(), "b"); err != nil || before != "abd2" || after != "" {
-		t.Errorf("neighbours %q, %q, %v", before, after, err)
+	for name, want := range map[string]string{
+		early: "abcc abd2 " + time + " " + late, late: "abcc abd2 " + early, time: early + " " + late, "b": "abd2 " + late, "zz": "b " + late,
+	} {
+		got := must[[]string](t)(ix.Rivals(t.Context(), name))
+		for _, rival := range strings.Fields(want) {
+			if !slices.Contains(got, rival) {
+				t.Errorf("rivals of %s: %q, without %s", name, got, rival)
+			}
+		}
+		if slices.Contains(got, name) {
+			t.Errorf("%s is its own rival", name)
+		}
+	}
+	if got := must[[]string](t)(ix.Rivals(t.Context(), make([]string, 1000)...)); len(got) != 6 {
+		t.Errorf("the rivals of very many are all: %q", got)
+	}
+}
+
+// What another program calls a conversation names the session that was imported from it.
+func TestNativeIDs(t *testing.T) {
+	f := newFixture(t)
+	imported := func(id, native, parent string) {
+		h := session.Header{ID: id, ParentSession: parent, Extra: []session.Field{{
+			Name: session.OriginField, Value: []byte(`{"format":"claude-code","id":"` + native + `","path":"/x"}`),
+		}}}
+		if parent != "" {
+			h.Relation = session.RelationSubagent
+		}
+		f.append(f.create(h), session.RoleUser, session.Text("hello"))
+	}
+	imported("main", "fe5e1c67-1111", "")
+	imported("sub", "fe5e1c67-1111/agent-1", "main")
+	imported("twin", "0000-1", "")
+	imported("other", "0000-1", "")
+	ix := f.open(t)
+	for given, want := range map[string]string{
+		"fe5e1c67-1111": "main", "fe5e": "main", "fe5e1c67-1111/agent-1": "sub", "0000": "other twin", "0000-1": "other twin", "1": "",
+	} {
+		if got := must[[]string](t)(ix.Natives(t.Context(), given, 10)); strings.Join(got, " ") != want {
+			t.Errorf("%q names %q, want %q", given, got, want)
+		}
+	}
+	found, err := ix.Search(t.Context(), index.SearchOptions{Query: "hello session:fe5e1c67-1111"})
+	if err != nil || len(found.Hits) != 1 || found.Hits[0].Session != "main" {
+		t.Errorf("a search in it: %+v, %v", found, err)
+	}
+}
+
+// However many sessions there are, looking up a name reads the few that have it.
+func TestNamesAreLookedUp(t *testing.T) {
+	f := newFixture(t)
+	f.say("hello")
+	ix := f.open(t)
+	plans, err := ix.NamePlans()
+	if err != nil {
+		t.Fatal(err)
+	}
+	searches := 0
+	for _, step := range plans {
+		if strings.Contains(step, "SCAN sessions") || strings.Contains(step, "SCAN s ") {
+			t.Errorf("all sessions are read: %s", step)
+		}
+		if strings.HasPrefix(step, "SEARCH sessions USING") {
+			searches++
+		}
+	}
+	if searches != 8 {
+		t.Errorf("%d searches in %q", searches, plans)
 	}
 }

@@ -511,6 +511,7 @@ func (ix *Index) Lost(ctx context.Context, prefix string) ([]string, error) {
 	var lost []string
 	err := ix.read(ctx, "find", func(db *database) error {
 		rows, err := db.QueryContext(ctx, `SELECT sid FROM sessions WHERE sid >= ?1 AND sid < ?2 AND part = ?3
+			UNION SELECT sid FROM sessions WHERE tail >= ?1 AND tail < ?2 AND tail <> '' AND part = ?3
 			UNION SELECT parent FROM sessions WHERE parent >= ?1 AND parent < ?2 AND parent <> '' AND relation = ?4 AND name IS NOT NULL
 			UNION SELECT continued_to FROM sessions WHERE continued_to >= ?1 AND continued_to < ?2 AND continued_to <> '' AND name IS NOT NULL
 			LIMIT ?5`, prefix, afterPrefix(prefix), partChain, session.RelationContinuation, maxFound)

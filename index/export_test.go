@@ -204,3 +204,29 @@ type Turns struct{ turns }
 func (t *Turns) Do(ctx context.Context, sweep bool, run func() (Report, error)) (Report, error) {
 	return t.do(ctx, sweep, run)
 }
+
+// NamePlans returns the steps in which SQLite looks up names.
+func (ix *Index) NamePlans() (steps []string, err error) {
+	for query, args := range map[string][]any{namesLike: {"a", "b", 10}, nativesExact: {"a", 10}, nativesLike: {"a", "b", 10}, rivalsOf: {"a", "b"}} {
+		err := ix.withDB(func(db *database) error {
+			rows, err := db.Query(`EXPLAIN QUERY PLAN `+query, args...)
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			for rows.Next() {
+				var id, parent, unused int
+				var step string
+				if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+					return err
+				}
+				steps = append(steps, step)
+			}
+			return rows.Err()
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return steps, nil
+}

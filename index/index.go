@@ -126,6 +126,15 @@ func (ix *Index) Close() error {
 	return ix.leave()
 }
 
+// IsEmpty reports whether the index has no session yet, or cannot tell.
+func (ix *Index) IsEmpty(ctx context.Context) bool {
+	some := false
+	err := ix.withDB(func(db *database) error {
+		return db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM sessions)`).Scan(&some)
+	})
+	return err != nil || !some
+}
+
 // Status describes an index as a whole.
 type Status struct {
 	Path     string

@@ -228,8 +228,9 @@ func (s *search) sessionFilter() (where []string, args []any) {
 func (s *search) named() (where []string, args []any) {
 	return anyOf(nil, nil, s.f.session, func(prefix string) (string, []any) {
 		end := afterPrefix(prefix)
-		named := []any{prefix, end, prefix, end, prefix}
-		const is = "s.name >= ? AND s.name < ? OR s.sid >= ? AND s.sid < ? OR s.key = ? AND s.key <> ''"
+		named := []any{prefix, end, prefix, end, prefix, end, prefix, prefix}
+		const is = "s.name >= ? AND s.name < ? OR s.sid >= ? AND s.sid < ? OR s.tail >= ? AND s.tail < ? AND s.tail <> ''" +
+			" OR s.key = ? AND s.key <> '' OR s.native = ? AND s.native <> ''"
 		return is + " OR s.chain <> 0 AND s.chain IN (SELECT CASE s.part WHEN 2 THEN s.id ELSE s.chain END FROM sessions s WHERE " + is + ")",
 			append(named, named...)
 	})

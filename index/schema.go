@@ -20,7 +20,7 @@ const (
 	// schemaVersion is in the file's user_version. An index of any other version
 	// is rebuilt. Raise it whenever the tables, the tokens or the meaning of a
 	// column change.
-	schemaVersion = 15
+	schemaVersion = 16
 
 	// minSQLite is the first version without the bug that could corrupt a
 	// database when its WAL was reset.
@@ -51,7 +51,9 @@ CREATE TABLE sessions (
 	row          BLOB NOT NULL DEFAULT x'', -- what a list shows of it: see row.go
 	dir          INTEGER NOT NULL DEFAULT 0, -- a name: cwd
 	folded       INTEGER NOT NULL DEFAULT 0, -- 1: a subagent whose parent is here
+	tail         TEXT NOT NULL DEFAULT '', -- of sid, what it is called by for short if that is not its beginning: see session.RandomPart
 	key          TEXT NOT NULL DEFAULT '',
+	native       TEXT NOT NULL DEFAULT '', -- of an import: the id in the program that it comes from
 	title        TEXT NOT NULL DEFAULT '',
 	given        TEXT NOT NULL DEFAULT '', -- the name; the title, if there is one
 	first        TEXT NOT NULL DEFAULT '', -- the title otherwise
@@ -104,7 +106,9 @@ CREATE TABLE sessions (
 -- stats is all that a catch-up needs of most.
 CREATE INDEX stats       ON sessions (name, size, modified, archived, part);
 CREATE INDEX by_sid      ON sessions (sid);
+CREATE INDEX by_tail     ON sessions (tail, name) WHERE tail <> '';
 CREATE INDEX by_key      ON sessions (key) WHERE key <> '';
+CREATE INDEX by_native   ON sessions (native, name) WHERE native <> '';
 CREATE INDEX by_parent   ON sessions (parent, updated, ord) WHERE parent <> '';
 CREATE INDEX by_relation ON sessions (relation, updated, ord) WHERE relation <> '';
 CREATE INDEX folds       ON sessions (parent) WHERE folded = 1 AND part <> 1;

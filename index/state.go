@@ -21,7 +21,8 @@ type state struct {
 	id   int64
 	name string
 
-	sid, key, title, given, cwd           string
+	sid, tail, key, native                string
+	title, given, cwd                     string
 	first                                 Title
 	agent                                 string
 	parent, relation, continuedTo, leafID string
@@ -66,7 +67,7 @@ type rowText struct{ tags, models, tools, calls, replaced string }
 
 // rowColumns are a row's columns, in the order of fields.
 var rowColumns = []string{
-	"ord", "row", "dir", "sid", "key", "title", "sort_title", "given", "first", "worth", "cwd", "agent", "maker", "parent", "relation", "continued_to", "leaf_id",
+	"ord", "row", "dir", "sid", "tail", "key", "native", "title", "sort_title", "given", "first", "worth", "cwd", "agent", "maker", "parent", "relation", "continued_to", "leaf_id",
 	"pinned", "archived", "created", "updated", "said", "entries", "messages", "branches",
 	"billed", "recorded", "tokens", "context", "problems", "docs", "size", "modified", "continuation",
 	"pos", "head_hash", "tail_pos", "tail_hash", "next", "leaf", "breaks",
@@ -83,7 +84,7 @@ var (
 // fields are where a row's columns are kept.
 func (s *state) fields(text *rowText) []any {
 	return []any{
-		&s.id, &s.row, &s.dir, &s.sid, &s.key, &s.title, &s.sortTitle, &s.given, &s.first.Text, &s.first.Worth, &s.cwd, &s.agent, &s.maker, &s.parent, &s.relation, &s.continuedTo, &s.leafID,
+		&s.id, &s.row, &s.dir, &s.sid, &s.tail, &s.key, &s.native, &s.title, &s.sortTitle, &s.given, &s.first.Text, &s.first.Worth, &s.cwd, &s.agent, &s.maker, &s.parent, &s.relation, &s.continuedTo, &s.leafID,
 		&s.pinned, &s.archived, &s.created, &s.updated, &s.said, &s.entries, &s.messages, &s.branches,
 		&s.billed, &s.recorded, &s.tokens, &s.context, &s.problems, &s.docs, &s.size, &s.modified, &s.continuation,
 		&s.pos, &s.head, &s.tailPos, &s.tailSum, &s.next, &s.leaf, &s.breaks,
@@ -134,6 +135,9 @@ func (s *state) describe() {
 	s.title = cmp.Or(s.given, s.first.Text)
 	s.sortTitle = foldTitle(s.title)
 	s.tokens = cmp.Or(s.billed, s.recorded) // a report includes what was recorded
+	if s.tail = session.RandomPart(s.sid); s.tail == s.sid {
+		s.tail = ""
+	}
 	if s.tagSet != nil {
 		s.tags = s.tagSet.Sorted()
 	}
@@ -266,6 +270,9 @@ func (s *state) setHeader(h *session.Header, pos store.Pos) {
 	s.parent, s.relation, s.continuation = h.ParentSession, h.Relation, int64(h.Continuation)
 	s.carrying = session.CarriedIn(h).Open
 	s.agent = session.AgentOf(h)
+	if origin, ok := session.OriginOf(h); ok {
+		s.native = origin.ID
+	}
 	s.created = millis(h.CreatedAt)
 	s.date()
 	if h.ID != "" && h.ID != s.name {

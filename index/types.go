@@ -163,7 +163,7 @@ type SearchOptions struct {
 	CWD     string   // in sessions about this directory or one below it
 	Agent   string   // in sessions that were held in this program
 	Project string   // in sessions about a directory of this name
-	Session string   // in the sessions whose id or name begins like this, or whose key this is, and all of their chains
+	Session string   // in the sessions whose id, name or short name begins like this, or whose key or native id this is, and all of their chains
 	Since   time.Time
 	Until   time.Time // before this time
 	Branch  Branch    // Default: AllBranches.

@@ -4,31 +4,104 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/coppice-dev/coppice/session"
 )
 
-// Names maps ids to the short names that people see: the shortest prefix that no other
-// id has. Commands accept such a prefix for the id.
+// Names maps ids to the short names that people see and type: the shortest beginning of
+// an id's random part (see session.RandomPart) that no other id and no other random part
+// has.
 type Names map[string]string
 
-// minShort is the minimum length of a shortened id.
-const minShort = 8
+const (
+	// minShort is the minimum length of a name. Eight random digits seldom need a ninth, so
+	// a name hardly ever changes because another session comes.
+	minShort = 8
+	// minChosen is that of an id that is not random but says something, such as
+	// tokenizer-20: cut after tokenizer-2 it would seem to be another.
+	minChosen = 12
+)
 
-// ShortIDs returns the names of ids, each of at least eight characters. In sorted
-// order it is enough to compare each id with its neighbours.
+// ShortIDs returns the names of ids.
 func ShortIDs(ids []string) Names {
-	sorted := slices.Compact(slices.Sorted(slices.Values(ids)))
-	names := make(Names, len(sorted))
-	for i, id := range sorted {
-		n := minShort - 1
-		if i > 0 {
-			n = max(n, SharedPrefix(id, sorted[i-1]))
+	type spelling struct{ text, id string }
+	all := make([]spelling, 0, 2*len(ids)) // whatever could be typed for an id
+	for _, id := range ids {
+		all = append(all, spelling{id, id})
+		if part := session.RandomPart(id); part != id {
+			all = append(all, spelling{part, id})
 		}
-		if i+1 < len(sorted) {
-			n = max(n, SharedPrefix(id, sorted[i+1]))
+	}
+	slices.SortFunc(all, func(a, b spelling) int { return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.id, b.id)) })
+	all = slices.Compact(all)
+	names := make(Names, len(ids))
+	for i, s := range all {
+		if s.text != session.RandomPart(s.id) {
+			continue
 		}
-		names[id] = id[:min(n+1, len(id))]
+		// In sorted order it is enough to compare it with its neighbours. One of them may be
+		// the other spelling of the same id.
+		n := minLength(s.id) - 1
+		for _, step := range []int{-1, 1} {
+			at := i + step
+			if at >= 0 && at < len(all) && all[at].id == s.id {
+				at += step
+			}
+			if at >= 0 && at < len(all) {
+				n = max(n, SharedPrefix(s.text, all[at].text))
+			}
+		}
+		if n < len(s.text) && s.text[n] == '-' {
+			n++ // which looks less cut off
+		}
+		if n >= len(s.text) { // all of it is the beginning of another
+			names[s.id] = s.id
+		} else {
+			names[s.id] = s.text[:min(n+1, len(s.text))]
+		}
 	}
 	return names
+}
+
+// ShortID returns the name of an id when the others are not known. Another random one
+// hardly ever begins like it; if one does, whoever types the name learns that it is
+// ambiguous. An id that is not random stays whole.
+func ShortID(id string) string {
+	base, suffix := cutRevision(id)
+	switch {
+	case minLength(base) == minChosen:
+		return id
+	case base != id:
+		return ShortID(base) + revised + suffix[:min(minSuffix, len(suffix))]
+	}
+	return session.RandomPart(id)[:minShort]
+}
+
+// minLength returns the minimum length of the name of an id.
+func minLength(id string) int {
+	isDigit := func(r rune) bool { return '0' <= r && r <= '9' || 'a' <= r && r <= 'f' }
+	digits := strings.ReplaceAll(id, "-", "")
+	if len(digits) < 32 || strings.ContainsFunc(digits, func(r rune) bool { return !isDigit(r) }) {
+		return minChosen
+	}
+	return minShort // a UUID, or a hash
+}
+
+// isNamed reports whether what somebody typed may mean an id: it is the beginning of the
+// id or of its random part.
+func isNamed(given, id string) bool {
+	return strings.HasPrefix(id, given) || strings.HasPrefix(session.RandomPart(id), given)
+}
+
+// IDsNamed returns the ids that a typed name may mean.
+func IDsNamed(given string, ids []string) []string {
+	var found []string
+	for _, id := range ids {
+		if isNamed(given, id) {
+			found = append(found, id)
+		}
+	}
+	return found
 }
 
 // revised separates an id from the suffix that distinguishes entries which share it:
@@ -40,9 +113,8 @@ const revised = "~"
 const minSuffix = 4
 
 // ShortEntryIDs returns the names of a session's entries. They are those of ShortIDs,
-// except that the id and the suffix of a revision are shortened separately: "0123…36
-// characters…~89abcdef" is "01234567~89ab", which is not a prefix of it. See
-// EntriesNamed.
+// except that the id and the suffix of a revision are shortened separately:
+// "0190a1b2-0000-7000-8000-89abcdef0123~45670000" is "89abcdef~4567". See EntriesNamed.
 func ShortEntryIDs(ids []string) Names {
 	bases := make([]string, len(ids))
 	suffixes := make(map[string][]string)
@@ -72,15 +144,15 @@ func ShortEntryIDs(ids []string) Names {
 	return names
 }
 
-// isEntryName reports whether what somebody typed fits an entry: as a prefix of its id, or as
-// prefixes of both parts of a revision's id.
+// isEntryName reports whether what somebody typed may mean an entry: as a name of its id, or
+// as a name of the id and a prefix of the suffix of a revision.
 func isEntryName(given, id string) bool {
-	if strings.HasPrefix(id, given) {
-		return true
-	}
 	base, suffix := cutRevision(given)
 	idBase, idSuffix := cutRevision(id)
-	return base != given && idBase != id && strings.HasPrefix(idBase, base) && strings.HasPrefix(idSuffix, suffix)
+	if isNamed(given, idBase) || strings.HasPrefix(id, given) {
+		return true
+	}
+	return base != given && idBase != id && isNamed(base, idBase) && strings.HasPrefix(idSuffix, suffix)
 }
 
 // EntriesNamed returns the ids that a typed name may mean. If an id and its revisions
@@ -96,7 +168,7 @@ func EntriesNamed(given string, ids []string) []string {
 	}
 	return slices.DeleteFunc(found, func(id string) bool {
 		base, _ := cutRevision(id)
-		return base != id && bases[base] && strings.HasPrefix(base, given)
+		return base != id && bases[base] && isNamed(given, base)
 	})
 }
 
@@ -108,25 +180,6 @@ func cutRevision(id string) (base, suffix string) {
 		return id, ""
 	}
 	return id[:at], id[at+1:]
-}
-
-// ShortID returns a name for an id when the other ids are not known. For a UUID of a
-// session that began here it is the first half, the time and a counter, which no other
-// id has. For a hash that an importer made it is the beginning, which others hardly
-// ever share; if one does, whoever types it learns that it is ambiguous. Ids of other
-// programs may share a long beginning, and stay whole.
-func ShortID(id string) string {
-	const half = len("00000000-0000-7000")
-	if len(id) != 36 || id[8] != '-' || id[13] != '-' || id[half] != '-' {
-		return id
-	}
-	switch id[14] {
-	case '7': // begins with a time
-		return id[:half]
-	case '8': // a hash
-		return id[:minShort]
-	}
-	return id
 }
 
 // SharedPrefix returns how many bytes two strings have in common at the beginning.

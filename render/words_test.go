@@ -31,9 +31,11 @@ func TestOneLineOfALongText(t *testing.T) {
 }
 
 func TestShortIDsMeanOneID(t *testing.T) {
-	ids := []string{"0123456789a", "0123456789b", "0123456", "zzzzzzzzzzzz", "zzzzzzzzzzzz"}
+	const hash = "5357f8ac0f148d989c2953c11466b940"
+	ids := []string{"0123456789a", "0123456789b", "0123456", "nightly-build-20", "nightly-build-20", "tokenizer-20", "tokenizer-2", hash}
 	want := render.Names{
-		"0123456789a": "0123456789a", "0123456789b": "0123456789b", "0123456": "0123456", "zzzzzzzzzzzz": "zzzzzzzz",
+		"0123456789a": "0123456789a", "0123456789b": "0123456789b", "0123456": "0123456", "nightly-build-20": "nightly-buil",
+		"tokenizer-20": "tokenizer-20", "tokenizer-2": "tokenizer-2", hash: "5357f8ac",
 	}
 	got := render.ShortIDs(ids)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -82,15 +84,15 @@ func TestRevisionsHaveShortNames(t *testing.T) {
 	ids := []string{entry, entry + "~89abcdef", entry + "~89ab0000", entry + "~2", other, "zzzzzzzzzzzz", "a~b", "~", "tail~"}
 	names := render.ShortEntryIDs(ids)
 	want := render.Names{
-		entry: entry, other: other, "zzzzzzzzzzzz": "zzzzzzzz",
-		entry + "~89abcdef": entry + "~89abc", entry + "~89ab0000": entry + "~89ab0", entry + "~2": entry + "~2",
+		entry: "00000000000a", other: "00000000000b", "zzzzzzzzzzzz": "zzzzzzzzzzzz",
+		entry + "~89abcdef": "00000000000a~89abc", entry + "~89ab0000": "00000000000a~89ab0", entry + "~2": "00000000000a~2",
 		"a~b": "a~b", "~": "~", "tail~": "tail~",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	names = render.ShortEntryIDs([]string{entry, entry + "~89abcdef", "zzzzzzzzzzzz"})
-	if a, b := names[entry], names[entry+"~89abcdef"]; a != "0190a1b2" || b != "0190a1b2~89ab" {
+	if a, b := names[entry], names[entry+"~89abcdef"]; a != "00000000" || b != "00000000~89ab" {
 		t.Errorf("the entry is %q, its revision %q", a, b)
 	}
 	for _, ids := range [][]string{ids, {entry, entry + "~89abcdef"}, {entry + "~1", entry + "~2"}, {"ab~1", "abc~1", "ab", "abc"}} {
@@ -101,7 +103,9 @@ func TestRevisionsHaveShortNames(t *testing.T) {
 			}
 		}
 	}
-	if found := render.EntriesNamed("0190a1b2", []string{entry + "~1", entry + "~2"}); len(found) != 2 {
-		t.Errorf("without the entry itself its beginning means %q, not both revisions", found)
+	for _, given := range []string{"0190a1b2", "00000000000a"} {
+		if found := render.EntriesNamed(given, []string{entry + "~1", entry + "~2"}); len(found) != 2 {
+			t.Errorf("without the entry itself %q means %q, not both revisions", given, found)
+		}
 	}
 }

@@ -56,6 +56,16 @@ func isUUID7(id string) bool {
 	return len(id) == 36 && id[8] == '-' && id[13] == '-' && id[14] == '7' && id[18] == '-' && id[23] == '-'
 }
 
+// RandomPart returns the part of an id whose beginning people use as its short name: the
+// last twelve digits of a UUID of version 7, which are random. Its first digits are a
+// time, and so are alike in all ids of a minute. Any other id is returned whole.
+func RandomPart(id string) string {
+	if !isUUID7(id) {
+		return id
+	}
+	return id[24:]
+}
+
 // timeOfID returns when one of our ids was made, to the millisecond.
 func timeOfID(id string) (at time.Time, ok bool) {
 	if !isUUID7(id) {

@@ -117,8 +117,8 @@ func (l *Ledger) Get(path string) *Source {
 // file it is. No file has such a path.
 func exportPath(format, native string) string { return "exported:" + format + ":" + native }
 
-// exportOf returns what is known of the export that has an id in a format, or nil.
-func (l *Ledger) exportOf(format, native string) *Source {
+// ExportOf returns what is known of the export that has an id in a format, or nil.
+func (l *Ledger) ExportOf(format, native string) *Source {
 	if s := l.Get(exportPath(format, native)); s != nil && s.Exported != "" {
 		return s
 	}

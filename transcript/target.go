@@ -60,7 +60,7 @@ func (w *writer) newTarget(c Conversation, family string) (*target, error) {
 		return t, err
 	}
 	// Programs copy such files, or take them into a database of theirs.
-	if x := w.im.Ledger.exportOf(w.format.Name, c.ID); x != nil {
+	if x := w.im.Ledger.ExportOf(w.format.Name, c.ID); x != nil {
 		t.id, t.trusted, t.wrote = x.Exported, true, x.Wrote
 		return t, t.open()
 	}

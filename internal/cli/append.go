@@ -31,9 +31,9 @@ func appendCommand(a *app) *cobra.Command {
 			"If another program appends at the same moment, both messages are kept, one after\n" +
 			"the other. With --at, the message is appended only if the conversation still ends\n" +
 			"with that entry; otherwise nothing is written and the exit code is 13.",
-		Example: "  coppice append 0199 --role user \"Why does it fail?\"\n" +
-			"  make test 2>&1 | coppice append 0199 --role tool --call call_7 -\n" +
-			"  coppice append 0199 --entry '{\"type\":\"thinking_level\",\"thinking_level\":{\"thinking_level\":\"high\"}}'",
+		Example: "  coppice append 7f3a91c2 --role user \"Why does it fail?\"\n" +
+			"  make test 2>&1 | coppice append 7f3a91c2 --role tool --call call_7 -\n" +
+			"  coppice append 7f3a91c2 --entry '{\"type\":\"thinking_level\",\"thinking_level\":{\"thinking_level\":\"high\"}}'",
 		GroupID:           "write",
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: a.completeSession(1),

@@ -84,7 +84,7 @@ func (a *app) printArchived(s coppice.Archived) error {
 		return a.printJSON(s)
 	}
 	if s.Already {
-		a.say("session %s is archived already", s.ID)
+		a.say("session %s is archived already", render.ShortID(s.ID))
 	}
 	return a.print("%s", s.ID)
 }
@@ -143,7 +143,7 @@ func (a *app) runUnarchive(ctx context.Context, h *coppice.Home, r coppice.Unarc
 		if a.flags.json {
 			printed = a.printJSON(s)
 		} else {
-			a.say("session %s is the plain file %s", s.ID, s.Path)
+			a.say("session %s is the plain file %s", render.ShortID(s.ID), s.Path)
 			printed = a.print("%s", s.ID)
 		}
 		if printed != nil {

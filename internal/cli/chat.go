@@ -215,7 +215,7 @@ func (a *app) converse(ctx context.Context, c *coppice.Chat, text string, images
 		return err
 	}
 	if isNew && !a.flags.json {
-		a.say("session %s", c.Conversation().ID())
+		a.say("session %s", render.ShortID(c.Conversation().ID()))
 	}
 	out, err := a.hearTurn(ctx, worker, content)
 	said := ""

@@ -33,8 +33,8 @@ func compactCommand(a *app) *cobra.Command {
 			"waits for one. If nothing fits --keep-tokens, as little as possible is kept.\n\n" +
 			"Tokens are those recorded in the entries. Where none are recorded they are\n" +
 			"counted, or estimated for models whose vocabulary is not public.",
-		Example: "  coppice compact 0199 --auto --dry-run\n  coppice compact 0199 --auto --instructions 'keep the error messages'\n" +
-			"  coppice compact 0199 --summary 'We chose SQLite.'",
+		Example: "  coppice compact 7f3a91c2 --auto --dry-run\n  coppice compact 7f3a91c2 --auto --instructions 'keep the error messages'\n" +
+			"  coppice compact 7f3a91c2 --summary 'We chose SQLite.'",
 		GroupID:           "tree",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeSession(1),

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -9,7 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/render"
 )
 
-// completeSession offers session ids, with titles, for the first argument; with
+// completeSession offers the short names of sessions, with titles, for the first argument; with
 // most greater than one, for as many; with 0, for all.
 func (a *app) completeSession(most int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -19,9 +20,21 @@ func (a *app) completeSession(most int) cobra.CompletionFunc {
 		var offers []cobra.Completion
 		_ = a.withHome(cmd.Context(), false, func(h *coppice.Home) error { // without a home there is nothing to offer
 			list, err := h.Sessions.Suggest(cmd.Context(), coppice.SuggestRequest{Begin: begin})
+			if err != nil {
+				return err
+			}
+			names := make([]string, len(list))
 			for i := range list {
-				if !slices.Contains(args, list[i].Name) {
-					offers = append(offers, cobra.CompletionWithDesc(list[i].Name, render.OneLine(list[i].Title, 60)))
+				names[i] = list[i].Name
+			}
+			short, err := h.Sessions.Short(cmd.Context(), names...)
+			for i, name := range names {
+				offer := name // if what was typed goes on after the short name, or is the beginning of the id
+				if strings.HasPrefix(short.Name(name), begin) {
+					offer = short.Name(name)
+				}
+				if !slices.Contains(args, offer) {
+					offers = append(offers, cobra.CompletionWithDesc(offer, render.OneLine(list[i].Title, 60)))
 				}
 			}
 			return err

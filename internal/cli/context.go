@@ -37,8 +37,8 @@ func contextCommand(a *app) *cobra.Command {
 			"could not know the rest.\n\n" +
 			"A conversation that spans several sessions has one context, whichever of them you\n" +
 			"name; --link shows that of the one you name.",
-		Example: "  coppice context 0199\n  coppice context 0199 --format text\n  coppice context 0199 --json | jq .tokens\n" +
-			"  coppice context 0199 --window 200000 --reserve 16000\n  coppice context last --why",
+		Example: "  coppice context 7f3a91c2\n  coppice context 7f3a91c2 --format text\n  coppice context 7f3a91c2 --json | jq .tokens\n" +
+			"  coppice context 7f3a91c2 --window 200000 --reserve 16000\n  coppice context last --why",
 		GroupID:           "read",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeSession(1),

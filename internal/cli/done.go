@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 )
 
 // done reports what a command has written. A person gets one short line. A program
@@ -33,11 +34,11 @@ func (a *app) made(result any, id, line string) error {
 	return a.print("%s", id)
 }
 
-// calling is what to call a session in an answer: as the user did, or by its id if
+// calling is what to call a session in an answer: as the user did, or by its short name if
 // they named a place in a list, which may be another session's by now.
 func calling(given, id string) string {
 	if given == coppice.LastSession || strings.HasPrefix(given, "@") {
-		return id
+		return render.ShortID(id)
 	}
 	return given
 }

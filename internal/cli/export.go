@@ -37,8 +37,8 @@ func exportCommand(a *app) *cobra.Command {
 			"them, and prints their paths and the command that continues there. They are read\n" +
 			"back first; what they cannot hold is listed. The formats are\n" +
 			strings.Join(formatNames(true), ", ") + ".",
-		Example: "  coppice export 0199 -o talk.html\n  coppice export 0199 --format md | less\n" +
-			"  coppice export 0199 --to codex\n  coppice export --all --format html -o pages/",
+		Example: "  coppice export 7f3a91c2 -o talk.html\n  coppice export 7f3a91c2 --format md | less\n" +
+			"  coppice export 7f3a91c2 --to codex\n  coppice export --all --format html -o pages/",
 		GroupID:           "read",
 		ValidArgsFunction: a.completeSession(0),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runExport(cmd.Context(), args, &f) },

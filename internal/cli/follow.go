@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -24,7 +25,7 @@ func followCommand(a *app) *cobra.Command {
 		Long: "Follow prints the entries that any program appends to a session, one line each.\n" +
 			"With --all it follows every session of the store, including those that begin\n" +
 			"later. It ends when it is interrupted (exit code 130) or the session is removed.",
-		Example: "  coppice follow 0199 --last 5\n" +
+		Example: "  coppice follow 7f3a91c2 --last 5\n" +
 			"  coppice follow --all --json | jq -r .entry.message.role",
 		GroupID:           "read",
 		Args:              cobra.MaximumNArgs(1),
@@ -71,8 +72,7 @@ func (a *app) runFollow(ctx context.Context, args []string, f *followFlags) erro
 // watcher prints entries as they come.
 type watcher struct {
 	*app
-	// short is how sessions are named. One that began later has its whole name, so
-	// that no name changes its meaning while it is on the screen.
+	// short is how sessions are named that were there at the beginning.
 	short       render.Names
 	showSession bool
 }
@@ -89,7 +89,7 @@ func (w *watcher) tell(one *coppice.Arrival) error {
 	}
 	before := w.paint(dim, at) + "  "
 	if w.showSession {
-		before += w.paint(blue, w.short.Shown(one.Session)) + "  "
+		before += w.paint(blue, render.OneLine(cmp.Or(w.short[one.Session], render.ShortID(one.Session)), 0)) + "  "
 	}
 	return w.print("%s", w.style().Row(e, before, "", render.ShortID))
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -136,7 +137,7 @@ func TestFollowAllSeesNewSessions(t *testing.T) {
 	}
 	s := newSession(t, dir)
 	say(t, s, "to the new one")
-	if line := f.next(); !strings.HasSuffix(line, s.ID()+"  user        to the new one") {
+	if line := f.next(); !strings.HasSuffix(line, render.ShortID(s.ID())+"  user        to the new one") {
 		t.Errorf("new: %q", line)
 	}
 	f.interrupted()

@@ -71,14 +71,14 @@ func (a *app) sayNotice(n coppice.Notice) {
 	case coppice.SessionUnread:
 		a.say("%s %v", warning, n.Err)
 	case coppice.LineSkipped:
-		a.say("%s session %s has a line at byte %d that is not an entry", warning, n.Name, n.Offset)
+		a.say("%s session %s has a line at byte %d that is not an entry", warning, render.ShortID(n.Name), n.Offset)
 	case coppice.SessionTrashed:
 		a.say("moved session %s, last active %s, to the trash, to stay within %d sessions; %s brings it back",
-			n.Name, a.when(n.Active, time.Now()), n.Max, command("trash restore", []string{n.Name}))
+			render.ShortID(n.Name), a.when(n.Active, time.Now()), n.Max, command("trash restore", []string{render.ShortID(n.Name)}))
 	case coppice.SessionMissing:
-		a.say("%s session %s of this conversation is missing, and so are its messages", warning, n.ID)
+		a.say("%s session %s of this conversation is missing, and so are its messages", warning, render.ShortID(n.ID))
 	case coppice.ContinuedElsewhere:
-		a.say("session %s is missing: the conversation continues in session %s", n.Missing, n.Session)
+		a.say("session %s is missing: the conversation continues in session %s", render.ShortID(n.Missing), render.ShortID(n.Session))
 	case coppice.SecretRemoved:
 		a.say("redacted: %s at %s: %s", n.Finding.Kind, n.Finding.Path, n.Finding.Preview)
 	case coppice.RedactionFinished:

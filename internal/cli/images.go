@@ -161,7 +161,7 @@ func (a *app) printImages(found *coppice.ImagesResult, several bool) error {
 		case a.width() > 0:
 			size = render.Bytes(int64(m.Bytes))
 		}
-		t.add(m.Session, strconv.Itoa(m.Number), a.entryName(found.Short, m.Entry), m.MediaType, pixels, size, render.OneLine(m.Text, 0))
+		t.add(a.shownID(m.Session), strconv.Itoa(m.Number), a.entryName(found.Short, m.Entry), m.MediaType, pixels, size, render.OneLine(m.Text, 0))
 	}
 	if !several {
 		t.drop(0)

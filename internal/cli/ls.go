@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -120,7 +121,7 @@ func (a *app) runLs(cmd *cobra.Command, f *lsFlags, args []string) error {
 		case a.flags.json:
 			err = a.printSessionsJSON(list.Sessions)
 		default:
-			err = a.printSessions(list.Sessions)
+			err = a.printSessions(cmd.Context(), h, list.Sessions)
 		}
 		if list.Next != "" && err == nil {
 			a.sayMore(cmd, r, list.Next)
@@ -187,7 +188,7 @@ func givenFlags(cmd *cobra.Command, except ...string) (words []string) {
 	return words
 }
 
-func (a *app) printSessions(sessions []coppice.SessionInfo) error {
+func (a *app) printSessions(ctx context.Context, h *coppice.Home, sessions []coppice.SessionInfo) error {
 	if len(sessions) == 0 {
 		a.say("no sessions")
 		return nil
@@ -200,7 +201,11 @@ func (a *app) printSessions(sessions []coppice.SessionInfo) error {
 		ids[i], dirs[i] = sessions[i].Name, sessions[i].CWD
 	}
 	projectNames := render.ShortDirs(dirs)
-	short, now := render.ShortIDs(ids), time.Now()
+	short, err := h.Sessions.Short(ctx, ids...)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
 	t := a.newTable(7, "ID", "UPDATED", "AGENT", "PROJECT", "MSGS", "TOKENS", "SIZE", "TITLE", "TAGS")
 	t.right[4], t.right[5], t.right[6] = true, true, true
 	t.spare = []string{"TAGS", "AGENT", "PROJECT", "UPDATED"}

@@ -48,7 +48,7 @@ func (a *app) printSecrets(ctx context.Context, h *coppice.Home, secrets []upkee
 				t.add("", "", "", "", "", fmt.Sprintf("… and %d more; --json lists them all", len(s.Places)-i))
 				break
 			}
-			t.add(kind, preview, strconv.Itoa(p.Count), names.Shown(p.Session), a.shownEntry(p.Entry), placeOf(p))
+			t.add(kind, preview, strconv.Itoa(p.Count), names.Shown(p.Session), a.shownID(p.Entry), placeOf(p))
 			if a.width() > 0 {
 				kind, preview = "", "" // said once
 			}
@@ -60,13 +60,12 @@ func (a *app) printSecrets(ctx context.Context, h *coppice.Home, secrets []upkee
 	return t.print()
 }
 
-// shownEntry shortens an id for a person.
-func (a *app) shownEntry(id string) string {
-	const short = 13
-	if id = render.OneLine(id, 0); a.width() > 0 && len(id) > short {
-		return render.OneLine(id, short)
+// shownID shortens an id for a person.
+func (a *app) shownID(id string) string {
+	if a.width() > 0 {
+		id = render.ShortID(id)
 	}
-	return id
+	return render.OneLine(id, 0)
 }
 
 // placeOf tells where in an entry a secret is, and whether in a blob or a copy.
@@ -146,7 +145,7 @@ func receiptLines(r *clean.Receipt, index string) []string {
 	for _, l := range r.Left {
 		who := ""
 		if l.Session != "" {
-			who = fmt.Sprintf(" (session %s)", l.Session)
+			who = fmt.Sprintf(" (session %s)", render.ShortID(l.Session))
 		}
 		add("LEFT: %s%s: %s", l.Path, who, render.OneLine(l.Why, 0))
 	}

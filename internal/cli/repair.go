@@ -88,7 +88,7 @@ func (a *app) runRepair(ctx context.Context, h *coppice.Home, r coppice.RepairRe
 	if err != nil {
 		return adviseRemoval(err)
 	}
-	name := result.Session
+	name := render.ShortID(result.Session)
 	for _, act := range result.Actions {
 		if err := a.printAction(act); err != nil {
 			return err
@@ -103,7 +103,7 @@ func (a *app) runRepair(ctx context.Context, h *coppice.Home, r coppice.RepairRe
 	}
 	a.say("%s made in session %s", render.Counted(len(result.Actions), "repair was", "repairs were"), name)
 	for _, f := range result.Left {
-		a.say("not repaired: %s %s: %s", f.Kind, f.Entry, render.OneLine(f.Detail, 0))
+		a.say("not repaired: %s %s: %s", f.Kind, render.ShortID(f.Entry), render.OneLine(f.Detail, 0))
 	}
 	if len(result.Left) > 0 {
 		return errPartial

@@ -47,11 +47,15 @@ func (a *app) runRm(ctx context.Context, h *coppice.Home, r coppice.RemoveReques
 	if result.Title != "" {
 		title = fmt.Sprintf(" (%s)", render.OneLine(result.Title, 60))
 	}
-	back := command("trash restore", result.Sessions)
+	short := make([]string, len(result.Sessions))
+	for i, id := range result.Sessions {
+		short[i] = render.ShortID(id)
+	}
+	back := command("trash restore", short)
 	if n := len(result.Sessions); n == 1 {
-		a.say("session %s%s is in the trash; %s brings it back", result.Sessions[0], title, back)
+		a.say("session %s%s is in the trash; %s brings it back", short[0], title, back)
 	} else {
-		a.say("conversation %s%s, %d sessions, is in the trash; %s brings it back", result.Sessions[0], title, n, back)
+		a.say("conversation %s%s, %d sessions, is in the trash; %s brings it back", short[0], title, n, back)
 	}
 	if a.flags.json {
 		return errors.Join(a.printJSON(result), err)
@@ -73,5 +77,5 @@ func adviseUnpin(err error) error {
 	case pinned.Err != nil:
 		return hinted(err, "--force removes it all the same")
 	}
-	return hinted(err, command("unpin", []string{pinned.Session})+" first, or --force")
+	return hinted(err, command("unpin", []string{render.ShortID(pinned.Session)})+" first, or --force")
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -90,7 +91,7 @@ func (a *app) runSearch(cmd *cobra.Command, f *searchFlags, args []string) error
 		if a.flags.json {
 			err = a.printHitsJSON(found.Hits)
 		} else {
-			err = a.printHits(r.Query, found.Hits)
+			err = a.printHits(cmd.Context(), h, r.Query, found.Hits)
 			a.sayResults(found)
 		}
 		a.sayUnknown(found.Unknown)
@@ -122,8 +123,8 @@ func (a *app) sayResults(r *coppice.FindResult) {
 
 // printHits prints a block for each conversation: its title, and each hit in it
 // with the command that opens its place.
-func (a *app) printHits(query string, hits []coppice.Hit) error {
-	var order []string
+func (a *app) printHits(ctx context.Context, h *coppice.Home, query string, hits []coppice.Hit) error {
+	var order, names []string
 	blocks := make(map[string][]*coppice.Hit)
 	for i := range hits {
 		id := hits[i].Session
@@ -131,6 +132,11 @@ func (a *app) printHits(query string, hits []coppice.Hit) error {
 			order = append(order, id)
 		}
 		blocks[id] = append(blocks[id], &hits[i])
+		names = append(append(names, hits[i].Name()), hits[i].Also...)
+	}
+	short, err := h.Sessions.Short(ctx, names...)
+	if err != nil {
+		return err
 	}
 	for i, id := range order {
 		if i > 0 {
@@ -147,12 +153,12 @@ func (a *app) printHits(query string, hits []coppice.Hit) error {
 			block = block[:maxInBlock]
 		}
 		for _, h := range block {
-			if err := a.printHit(h); err != nil {
+			if err := a.printHit(h, short); err != nil {
 				return err
 			}
 		}
 		if more := len(blocks[id]) - len(block); more > 0 {
-			err := a.print("  %s", a.paint(dim, fmt.Sprintf("… %d more here: %s", more, command("search", []string{query}, "--session", a.shortHit(block[0].Name())))))
+			err := a.print("  %s", a.paint(dim, fmt.Sprintf("… %d more here: %s", more, command("search", []string{query}, "--session", short.Name(block[0].Name())))))
 			if err != nil {
 				return err
 			}
@@ -165,7 +171,7 @@ func (a *app) printHits(query string, hits []coppice.Hit) error {
 // all about the query does not hide the others.
 const maxInBlock = 4
 
-func (a *app) printHit(h *coppice.Hit) error {
+func (a *app) printHit(h *coppice.Hit, short render.Names) error {
 	branch := ""
 	if !h.Live {
 		branch = a.paint(yellow, " · a branch that was left")
@@ -175,7 +181,7 @@ func (a *app) printHit(h *coppice.Hit) error {
 		err = a.printText(a.wrap(a.highlight(h), "    "))
 	}
 	if err == nil {
-		err = a.print("    %s", a.paint(dim, a.openCommand(h)+a.alsoIn(h)))
+		err = a.print("    %s", a.paint(dim, showCommandFor(short.Name(h.Name()), render.ShortID(h.Entry))+alsoIn(h, short)))
 	}
 	return err
 }
@@ -190,29 +196,15 @@ func whoSaid(h *coppice.Hit) string {
 }
 
 // alsoIn tells in which other sessions the hit is: the first, and how many more.
-func (a *app) alsoIn(h *coppice.Hit) string {
+func alsoIn(h *coppice.Hit, short render.Names) string {
 	if len(h.Also) == 0 {
 		return ""
 	}
-	text := "  # also in " + plain.ShellWord(a.shortHit(h.Also[0]))
+	text := "  # also in " + plain.ShellWord(short.Name(h.Also[0]))
 	if more := len(h.Also) - 1; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
-}
-
-// openCommand is the command that shows a hit in its place, with ids that a
-// person can still read on a terminal.
-func (a *app) openCommand(h *coppice.Hit) string {
-	return showCommandFor(a.shortHit(h.Name()), a.shortHit(h.Entry))
-}
-
-// shortHit is an id that a person can still read on a terminal, and whole elsewhere.
-func (a *app) shortHit(id string) string {
-	if a.isTerminal() {
-		return render.ShortID(id)
-	}
-	return id
 }
 
 // showCommandFor is the command that shows an entry in its place.

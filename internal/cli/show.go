@@ -30,10 +30,10 @@ func showCommand(a *app) *cobra.Command {
 			"Sessions that continue each other are one conversation, whichever of them you\n" +
 			"name; --link shows only the one you name. On a terminal, long output goes through\n" +
 			"$COPPICE_PAGER, $PAGER or less.",
-		Example: "  coppice show 0199\n" +
+		Example: "  coppice show 7f3a91c2\n" +
 			"  coppice show last --last 5\n" +
-			"  coppice show 0199 --at 01a1c48d\n" +
-			"  coppice show 0199 --json | jq -r .message.role",
+			"  coppice show 7f3a91c2 --at c48d02ee\n" +
+			"  coppice show 7f3a91c2 --json | jq -r .message.role",
 		GroupID:           "read",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeSession(1),

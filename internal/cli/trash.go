@@ -99,7 +99,7 @@ func trashRestoreCommand(a *app) *cobra.Command {
 					if err != nil {
 						return err
 					}
-					a.say("session %s is back", back.Session)
+					a.say("session %s is back", render.ShortID(back.Session))
 					if a.flags.json {
 						return a.printJSON(back)
 					}

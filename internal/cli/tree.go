@@ -27,7 +27,7 @@ func treeCommand(a *app) *cobra.Command {
 			"off is indented beside it. Other commands accept the ids.\n\n" +
 			"Sessions that continue each other are drawn as one conversation; --link draws\n" +
 			"only the one you name.",
-		Example:           "  coppice tree 0199\n  coppice tree 0199 --fold 4",
+		Example:           "  coppice tree 7f3a91c2\n  coppice tree 7f3a91c2 --fold 4",
 		GroupID:           "read",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeSession(1),

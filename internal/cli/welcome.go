@@ -57,14 +57,10 @@ func (a *app) welcomeHome(home *coppice.Overview) []string {
 		return []string{"Coppice keeps the conversations of humans, models and tools. There are none here yet."}
 	}
 	lines := []string{render.Counted(home.Sessions, "session", "sessions") + " in " + home.Dir + ". The latest:"}
-	names := make([]string, len(home.Latest))
-	for i := range home.Latest {
-		names[i] = home.Latest[i].Name
-	}
-	short, now := render.ShortIDs(names), time.Now()
+	now := time.Now()
 	for i := range home.Latest {
 		s := &home.Latest[i]
-		id, when := "  "+a.paint(cyan, terminal.Pad(short.Shown(s.Name), 10))+"  ", "  "+a.paint(dim, a.when(s.Updated, now))
+		id, when := "  "+a.paint(cyan, terminal.Pad(home.Short.Shown(s.Name), 12))+"  ", "  "+a.paint(dim, a.when(s.Updated, now))
 		room := 56
 		if width := a.width(); width > 0 {
 			room = max(min(room, width-ansi.StringWidth(id+when)), 8)

@@ -160,7 +160,11 @@ func (u *ui) cmdList(ctx context.Context, argument string) error {
 	for i := range list.Sessions {
 		ids = append(ids, list.Sessions[i].Name)
 	}
-	names, wide := render.ShortIDs(ids), 0
+	names, err := u.o.Home.Sessions.Short(ctx, ids...)
+	if err != nil {
+		return err
+	}
+	wide := 0
 	for _, id := range ids {
 		wide = max(wide, ansi.StringWidth(names.Shown(id)))
 	}
