@@ -556,7 +556,7 @@ func (w *writer) flush(words *vocabulary) error {
 	if err := w.relink(); err != nil {
 		return err
 	}
-	_, err = w.exec(`UPDATE counters SET value = CASE name WHEN 'docs' THEN ? ELSE value + ? END`, w.nextDoc, w.tokens)
+	_, err = w.exec(`UPDATE counters SET value = CASE name WHEN 'docs' THEN ? ELSE value + ? END WHERE name <> 'changes'`, w.nextDoc, w.tokens)
 	return err
 }
 

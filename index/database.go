@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"io/fs"
 	"os"
 	"sync"
@@ -75,6 +76,15 @@ func (db *database) empty(ctx context.Context) bool {
 	var busy, frames, moved int
 	err = conn.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &frames, &moved)
 	return err == nil && busy == 0
+}
+
+// changes returns how many changes the database has had.
+func (db *database) changes(ctx context.Context) (n int64, err error) {
+	err = db.DB.QueryRowContext(ctx, `SELECT value FROM counters WHERE name = 'changes'`).Scan(&n)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = errStructure
+	}
+	return n, err
 }
 
 // QueryContext is that of sql.DB.

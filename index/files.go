@@ -8,6 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -45,6 +47,10 @@ import (
 //     read from. If not, they throw the answer away, open, catch up, and read again.
 //     Until they have caught up, the other goroutines of the process do not read what
 //     was opened, either.
+//  7. The database counts its changes. Whoever closes it with nothing left in the -wal
+//     notes the number in the lock file. One that has had fewer is an older copy that
+//     somebody put back: it is as good as damaged, because it may think that it has
+//     what it has not.
 //
 // Why an answer is right, then. At the end of the reading the files were the
 // reader's; nobody can give a deleted file its number again as long as the reader
@@ -55,8 +61,12 @@ import (
 // or one that another process is still filling, is caught up with before it is
 // read.
 //
-// What is not covered: a power cut soon after which somebody deletes the -wal, and
-// whoever deletes the lock file together with the -wal and not the database.
+// Damage to what is in the files is another matter: see checksum.go.
+//
+// What is not covered: a power cut soon after which somebody deletes the -wal; whoever
+// deletes the lock file together with the -wal and not the database, or puts an older
+// database back together with its lock file; and whoever changes the -wal or the -shm
+// while a process has them open.
 
 // fileSuffixes are those of the files that make up a database. The first three are
 // there as long as it is open.
@@ -180,22 +190,42 @@ func (g *guard) close() {
 	}
 }
 
-// marked reports whether something may be in the -wal alone. Like mark and
-// unmark it is for whoever has the lock.
-func (g *guard) marked() (bool, error) {
-	stat, err := g.file.Stat()
-	return stat.Size > 0, err
+// guardMark is the mark.
+const guardMark = "in use\n"
+
+// read returns what the lock file says: how many changes the database had when it was
+// last closed, 0 if that is not known, and whether something may be in the -wal alone.
+// Like mark and unmark it is for whoever has the lock.
+func (g *guard) read() (changes int64, marked bool, err error) {
+	data := make([]byte, 64)
+	n, err := g.file.ReadAt(data, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, false, err
+	}
+	said, marked := strings.CutSuffix(string(data[:n]), guardMark)
+	changes, err = strconv.ParseInt(strings.TrimSpace(said), 10, 64)
+	if err != nil {
+		return 0, n > 0, nil // it says nothing, or something that is not ours
+	}
+	return changes, marked, nil
 }
 
 func (g *guard) mark() error {
-	if marked, err := g.marked(); marked || err != nil {
+	if _, marked, err := g.read(); marked || err != nil {
 		return err
 	}
-	_, err := g.file.Write([]byte("in use\n"))
+	_, err := g.file.Write([]byte(guardMark))
 	return err
 }
 
-func (g *guard) unmark() error { return g.file.Truncate(0) }
+// unmark takes the mark away and notes how many changes the database has had.
+func (g *guard) unmark(changes int64) error {
+	err := g.file.Truncate(0)
+	if err == nil && changes > 0 {
+		_, err = g.file.Write(append(strconv.AppendInt(nil, changes, 10), '\n'))
+	}
+	return err
+}
 
 // connector opens the connections of a database.
 type connector struct {
@@ -206,6 +236,9 @@ type connector struct {
 }
 
 func newConnector(path string, g *guard) (*connector, error) {
+	if err := registerChecked(); err != nil {
+		return nil, err
+	}
 	base, err := sqlite.NewConnector(dsn(path))
 	return &connector{Connector: base, guard: g, path: path}, err
 }
@@ -279,6 +312,9 @@ func (ix *Index) openLocked(ctx context.Context) error {
 	db := newDatabase(c)
 	err = patiently(ctx, func() error { return prepare(ctx, db.DB, ix.guard.mark) })
 	if err == nil {
+		err = ix.checkAge(ctx, db)
+	}
+	if err == nil {
 		err = db.identify(before)
 	}
 	if err == nil {
@@ -298,11 +334,27 @@ func (ix *Index) openLocked(ctx context.Context) error {
 	return errors.Join(err, ix.discard(before))
 }
 
+// errOlder: somebody put an older copy of the database back.
+var errOlder = errors.New("the index is older than the one that was closed last")
+
+// checkAge makes sure that the database has all the changes that it had before: rule 7.
+func (ix *Index) checkAge(ctx context.Context, db *database) error {
+	had, _, err := ix.guard.read()
+	if err != nil {
+		return err
+	}
+	has, err := db.changes(ctx)
+	if err == nil && has < had {
+		err = errOlder
+	}
+	return err
+}
+
 // settleFiles makes sure that there is a database to open, and that what lies
 // beside it belongs to it: rule 5. What is no file is nobody's index, and is left
 // alone; a symbolic link may lead to somebody's file, and is replaced.
 func (ix *Index) settleFiles() error {
-	marked, err := ix.guard.marked()
+	_, marked, err := ix.guard.read()
 	if err != nil {
 		return err
 	}
@@ -318,6 +370,8 @@ func (ix *Index) settleFiles() error {
 			whole = false
 		case !info.Mode().IsRegular():
 			return vfs.CheckRegular(ix.path + suffix)
+		case i == 0 && info.Size() == 0:
+			whole = false // SQLite would make a database whose pages have no room for checksums
 		}
 	}
 	if whole {
@@ -335,7 +389,8 @@ func (ix *Index) settleFiles() error {
 	if err != nil {
 		return err
 	}
-	return f.Close()
+	_, err = f.Write(emptyDatabase())
+	return errors.Join(err, f.Close())
 }
 
 // discard deletes the database, unless there is another in its place already. It
@@ -354,7 +409,7 @@ func (ix *Index) removeFiles() error {
 			errs = append(errs, err)
 		}
 	}
-	return errors.Join(errors.Join(errs...), ix.guard.unmark())
+	return errors.Join(errors.Join(errs...), ix.guard.unmark(0))
 }
 
 // reset replaces a database that is beyond use by an empty one. It does nothing
@@ -440,8 +495,10 @@ func (ix *Index) leave() error {
 	defer cancel()
 	closed := false
 	err := ix.guard.hold(ctx, func() error {
-		if marked, err := ix.guard.marked(); err == nil && marked && ix.db.current() && ix.db.empty(ctx) {
-			_ = ix.guard.unmark() // else the next to close does
+		if _, marked, err := ix.guard.read(); err == nil && marked && ix.db.current() && ix.db.empty(ctx) {
+			if changes, err := ix.db.changes(ctx); err == nil {
+				_ = ix.guard.unmark(changes) // else the next to close does
+			}
 		}
 		closed = true
 		return ix.db.Close()

@@ -210,6 +210,9 @@ func (r *catching) inTx(f func(w *writer) error) error {
 		if err := w.writeWaiting(); err != nil {
 			return err
 		}
+		if _, err := w.exec(`UPDATE counters SET value = value + 1 WHERE name = 'changes'`); err != nil {
+			return err
+		}
 		return tx.Commit()
 	})
 }

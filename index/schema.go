@@ -195,7 +195,7 @@ CREATE INDEX term_stems ON terms (stem, df) WHERE stem <> '';
 
 CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-INSERT INTO counters VALUES ('docs', 0), ('tokens', 0);
+INSERT INTO counters VALUES ('docs', 0), ('tokens', 0), ('changes', 0); -- changes: see files.go
 -- How far the marks of the store can be trusted: see sweep.go. One row at most.
 CREATE TABLE swept (id INTEGER PRIMARY KEY, epoch TEXT NOT NULL, listing TEXT NOT NULL, time INTEGER NOT NULL, sessions INTEGER NOT NULL) STRICT;
 
@@ -252,6 +252,7 @@ func dsn(path string) string {
 	pragmas := url.Values{
 		"_txlock": {"immediate"},
 		"mode":    {"rw"}, // only we make the file
+		"vfs":     {checkedVFS},
 		"_pragma": {
 			"busy_timeout(" + strconv.Itoa(busyMillis) + ")",
 			"synchronous(NORMAL)",
@@ -388,10 +389,10 @@ func checkSchema(ctx context.Context, db *sql.DB) error {
 func isDamage(err error) bool {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
-		return errors.Is(err, errStructure) || errors.Is(err, errRewritten)
+		return errors.Is(err, errStructure) || errors.Is(err, errRewritten) || errors.Is(err, errOlder) || errors.Is(err, errFaults)
 	}
-	if e.Code() == sqlite3.SQLITE_IOERR_SHORT_READ {
-		return true // the file was cut short
+	if code := e.Code(); code == sqlite3.SQLITE_IOERR_SHORT_READ || code == sqlite3.SQLITE_IOERR_DATA {
+		return true // the file was cut short, or a page is not what we wrote
 	}
 	switch e.Code() & 0xff {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:

@@ -29,32 +29,51 @@ func Verify(ctx context.Context, path string) error {
 			return &store.Error{Op: "verify index", Path: path, Err: err}
 		}
 	}
-	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: "mode=ro&_pragma=busy_timeout(5000)"}
-	db, err := sql.Open("sqlite", uri.String())
-	if err != nil {
-		return &store.Error{Op: "verify index", Path: path, Err: err}
-	}
-	defer db.Close()
-	var result string
-	err = db.QueryRowContext(ctx, `PRAGMA integrity_check`).Scan(&result)
-	switch {
-	case isInterrupted(err):
-		return nil
-	case isDamage(err):
-		return &store.Error{Op: "verify index", Path: path, Kind: store.ErrCorrupt, Err: err}
-	case err != nil:
-		return &store.Error{Op: "verify index", Path: path, Err: err}
-	case result != "ok":
-		return &store.Error{Op: "verify index", Path: path, Kind: store.ErrCorrupt, Err: errors.New(result)}
-	}
-	err = verifySegments(ctx, db)
+	err := verify(ctx, path)
 	switch {
 	case isDamage(err):
 		return &store.Error{Op: "verify index", Path: path, Kind: store.ErrCorrupt, Err: err}
-	case err != nil:
+	case err != nil && !isInterrupted(err):
 		return &store.Error{Op: "verify index", Path: path, Err: err}
 	}
 	return nil
+}
+
+// errFaults: SQLite finds something wrong with the file.
+var errFaults = errors.New("the file has faults")
+
+func verify(ctx context.Context, path string) error {
+	var version int
+	err := readOnly(path, "", func(db *sql.DB) error {
+		return db.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version)
+	})
+	if err != nil || version != schemaVersion { // those of other versions may have no checksums
+		return err
+	}
+	if err := registerChecked(); err != nil {
+		return err
+	}
+	return readOnly(path, "&vfs="+checkedVFS, func(db *sql.DB) error {
+		var result string
+		if err := db.QueryRowContext(ctx, `PRAGMA integrity_check`).Scan(&result); err != nil {
+			return err
+		}
+		if result != "ok" {
+			return fmt.Errorf("%w: %s", errFaults, result)
+		}
+		return verifySegments(ctx, db)
+	})
+}
+
+// readOnly calls f with a database that it cannot change.
+func readOnly(path, options string, f func(db *sql.DB) error) error {
+	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: "mode=ro&_pragma=busy_timeout(5000)" + options}
+	db, err := sql.Open("sqlite", uri.String())
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return f(db)
 }
 
 // verifySegments looks for pages of segments that the list of segments does not have.
@@ -65,10 +84,6 @@ func verifySegments(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	defer tx.Rollback()
-	var version int
-	if err := tx.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version); err != nil || version != schemaVersion {
-		return err
-	}
 	var data []byte
 	if err := tx.QueryRowContext(ctx, `SELECT block FROM fts_data WHERE id = ?`, structureRow).Scan(&data); err != nil {
 		return err

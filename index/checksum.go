@@ -1,0 +1,167 @@
+package index
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"sync"
+	"unsafe"
+
+	"modernc.org/libc"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// # Pages with a checksum
+//
+// SQLite believes what it reads: a few bytes that changed on the disk, or two pages that
+// changed places, give short answers, and go on doing so. So each page of our file ends
+// with a checksum of its content and its number. It is written with the page and looked
+// at whenever a page is read from the disk. A page that is not what we wrote is an error,
+// which isDamage knows; so the index is made again before anybody gets an answer.
+//
+// SQLite leaves the last bytes of a page alone if the header of the file says so, and
+// emptyDatabase does. What reads and writes the files is the VFS of the system; we only
+// stand between it and SQLite, and only for the database itself. The -wal has checksums
+// of SQLite's own, which are looked at when the first process opens it after a crash.
+
+const (
+	pageSize     = 4096
+	checksumSize = 4 // FTS5's pages of 4050 bytes must have room in what is left
+	checkedVFS   = "coppice-checked"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum returns that of a page at a place in the file.
+func checksum(page []byte, at int64) uint32 {
+	var number [8]byte
+	binary.LittleEndian.PutUint64(number[:], uint64(at/pageSize)+1)
+	return crc32.Update(crc32.Checksum(number[:], castagnoli), castagnoli, page[:pageSize-checksumSize])
+}
+
+func seal(page []byte, at int64) {
+	binary.LittleEndian.PutUint32(page[pageSize-checksumSize:], checksum(page, at))
+}
+
+func isSealed(page []byte, at int64) bool {
+	return binary.LittleEndian.Uint32(page[pageSize-checksumSize:]) == checksum(page, at)
+}
+
+// emptyDatabase returns a database without tables whose pages have room for checksums.
+func emptyDatabase() []byte {
+	page := make([]byte, pageSize)
+	copy(page, "SQLite format 3\x00")
+	binary.BigEndian.PutUint16(page[16:], pageSize)
+	copy(page[18:], []byte{1, 1, checksumSize, 64, 32, 32}) // versions; bytes left alone; what a tree must be like
+	binary.BigEndian.PutUint32(page[24:], 1)                // changes
+	binary.BigEndian.PutUint32(page[28:], 1)                // pages
+	binary.BigEndian.PutUint32(page[44:], 4)                // format of the schema
+	binary.BigEndian.PutUint32(page[56:], 1)                // UTF-8
+	binary.BigEndian.PutUint32(page[92:], 1)                // the change at which the number of pages was right
+	page[100] = 0x0d                                        // the schema: a leaf without cells
+	binary.BigEndian.PutUint16(page[105:], pageSize-checksumSize)
+	seal(page, 0)
+	return page
+}
+
+// The functions of SQLite's files that we stand before.
+type (
+	openFunc     = func(tls *libc.TLS, vfs, name, file uintptr, flags int32, outFlags uintptr) int32
+	transferFunc = func(tls *libc.TLS, file, buf uintptr, size int32, at int64) int32
+)
+
+// checked is the VFS: all that it has is a copy of the system's, but for what opens files.
+// SQLite keeps its address, so it stays where it is.
+var checked struct {
+	vfs     sqlite3.Tsqlite3_vfs
+	system  uintptr // the VFS of the system
+	open    openFunc
+	methods sync.Map // of the system's files, by their address: *checkedMethods
+}
+
+// checkedMethods is what is done with a file, with the reading and writing of pages
+// changed.
+type checkedMethods struct {
+	table       sqlite3.Tsqlite3_io_methods
+	read, write transferFunc
+}
+
+// registerChecked makes the VFS known to SQLite.
+var registerChecked = sync.OnceValue(func() error {
+	tls := libc.NewTLS()
+	defer tls.Close()
+	checked.system = sqlite3.Xsqlite3_vfs_find(tls, 0)
+	if checked.system == 0 {
+		return errors.New("SQLite knows no files here")
+	}
+	checked.vfs = *at[sqlite3.Tsqlite3_vfs](checked.system)
+	name, err := libc.CString(checkedVFS)
+	if err != nil {
+		return err
+	}
+	checked.open = function[openFunc](checked.vfs.FxOpen)
+	checked.vfs.FpNext, checked.vfs.FzName, checked.vfs.FxOpen = 0, name, pointer(openChecked)
+	if rc := sqlite3.Xsqlite3_vfs_register(tls, uintptr(unsafe.Pointer(&checked.vfs)), 0); rc != sqlite3.SQLITE_OK {
+		return errors.New("SQLite did not take our files")
+	}
+	return nil
+})
+
+func openChecked(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uintptr) int32 {
+	rc := checked.open(tls, checked.system, name, file, flags, outFlags)
+	f := at[sqlite3.Tsqlite3_file](file)
+	if rc == sqlite3.SQLITE_OK && flags&sqlite3.SQLITE_OPEN_MAIN_DB != 0 && f.FpMethods != 0 {
+		f.FpMethods = uintptr(unsafe.Pointer(&methodsOver(f.FpMethods).table))
+	}
+	return rc
+}
+
+// methodsOver returns the methods that stand before others.
+func methodsOver(system uintptr) *checkedMethods {
+	if m, ok := checked.methods.Load(system); ok {
+		return m.(*checkedMethods)
+	}
+	m := &checkedMethods{table: *at[sqlite3.Tsqlite3_io_methods](system)}
+	m.read, m.write = function[transferFunc](m.table.FxRead), function[transferFunc](m.table.FxWrite)
+	m.table.FxRead, m.table.FxWrite = pointer(readChecked), pointer(writeChecked)
+	m.table.FiVersion = min(m.table.FiVersion, 2) // pages are read, and not mapped into memory
+	kept, _ := checked.methods.LoadOrStore(system, m)
+	return kept.(*checkedMethods)
+}
+
+// ourMethods returns those of a file that openChecked opened.
+func ourMethods(file uintptr) *checkedMethods {
+	return at[checkedMethods](at[sqlite3.Tsqlite3_file](file).FpMethods) // the table comes first in it
+}
+
+// readChecked reads from the database. SQLite reads pages and, to see what there is, parts
+// of the header.
+func readChecked(tls *libc.TLS, file, buf uintptr, size int32, from int64) int32 {
+	rc := ourMethods(file).read(tls, file, buf, size, from)
+	switch {
+	case size < 512:
+		return rc
+	case rc == sqlite3.SQLITE_IOERR_SHORT_READ, rc == sqlite3.SQLITE_OK && (size != pageSize || !isSealed(pageAt(buf), from)):
+		return sqlite3.SQLITE_IOERR_DATA
+	}
+	return rc
+}
+
+func writeChecked(tls *libc.TLS, file, buf uintptr, size int32, to int64) int32 {
+	if size != pageSize || to == 0 && pageAt(buf)[20] != checksumSize {
+		return sqlite3.SQLITE_IOERR_DATA // this is no file of ours
+	}
+	seal(pageAt(buf), to)
+	return ourMethods(file).write(tls, file, buf, size, to)
+}
+
+func pageAt(address uintptr) []byte { return unsafe.Slice(at[byte](address), pageSize) }
+
+// at returns what is at an address in SQLite's memory, which the garbage collector does
+// not know.
+func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
+
+// pointer returns the address of a function as SQLite calls it, and function the reverse.
+func pointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&f)) }
+
+func function[F any](address uintptr) F { return *(*F)(unsafe.Pointer(&address)) }
