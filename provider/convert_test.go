@@ -338,6 +338,35 @@ func TestNothingSaid(t *testing.T) {
 	}
 }
 
+// TestLocalFiles: where a file lies on the user's machine is told to nobody.
+func TestLocalFiles(t *testing.T) {
+	at := &session.Source{Type: provider.SourceURL, MediaType: "image/png", Data: "file:///home/ann/secret.png"}
+	image := session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: at}}
+	file := session.Content{Type: session.ContentTypeFile, File: &session.FileContent{Name: "secret.png", Source: at}}
+	result := session.ToolResult("c", "seen", false)
+	result.ToolResult.Parts = []session.Content{session.Text("seen"), image}
+	for name, codec := range codecs {
+		entries := []session.Entry{
+			message("u", session.RoleUser, session.Text("look"), image, file),
+			message("a", session.RoleAssistant, session.ToolUse("c", "f", nil)),
+			message("r", session.RoleTool, result),
+		}
+		m, err := codec.encode(entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if request := string(m.Request(nil)); strings.Contains(request, "/home/ann") || !strings.Contains(request, "seen") {
+			t.Errorf("%s: %s", name, request)
+		}
+		if len(m.Notes) != 2 || m.Notes[0].Entry != "u" || m.Notes[1].Entry != "r" {
+			t.Errorf("%s: notes %v", name, m.Notes)
+		}
+		if len(entries[0].Message.Content) != 3 {
+			t.Errorf("%s changed what it was given", name)
+		}
+	}
+}
+
 // TestUnencodable: an input that no JSON can hold is an error that names the
 // entry.
 func TestUnencodable(t *testing.T) {

@@ -108,14 +108,14 @@ func (m *mover) blocks(blocks []Content, size *int64) []Content {
 
 // staysWhole reports whether a block has nothing that could be in a blob. Most do.
 func (c *Content) staysWhole() bool {
-	return c.ToolResult == nil && c.source() == nil
+	return c.ToolResult == nil && c.Source() == nil
 }
 
 func (m *mover) block(c Content, size *int64) (_ Content, changed bool) {
 	if ref, _ := c.blobRef(); ref != "" {
 		*size += m.sizeOf(ref, &c) // the caller gave a reference
 	}
-	if s := c.source(); s != nil {
+	if s := c.Source(); s != nil {
 		moved := m.source(s, size)
 		if moved == s {
 			return c, false
@@ -260,7 +260,7 @@ func blobProblem(entryID string, pos store.Pos, ref store.Ref, err error) Proble
 // blobRef returns the blob that a block needs and a function that fills it in, or "" if
 // the block is complete.
 func (c *Content) blobRef() (store.Ref, func([]byte)) {
-	if s := c.source(); s != nil && s.Blob != "" && s.Data == "" {
+	if s := c.Source(); s != nil && s.Blob != "" && s.Data == "" {
 		return s.Blob, func(data []byte) { s.Data = base64.StdEncoding.EncodeToString(data) }
 	}
 	if r := c.ToolResult; r != nil && r.Blob != "" && r.Content == "" {

@@ -96,8 +96,9 @@ func (c *Content) member() (of ContentType, n int) {
 	return of, n
 }
 
-// source returns the block's Source, or nil if it has none.
-func (c *Content) source() *Source {
+// Source returns where the bytes of an image, a recording or a file are, or nil if the
+// block is none of them.
+func (c *Content) Source() *Source {
 	if k, _ := c.payload(); blockKinds[k].source != nil {
 		return blockKinds[k].source(c)
 	}

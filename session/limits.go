@@ -59,7 +59,7 @@ func externalIn(blocks []Content) (size int64) {
 
 // blobSize is how large a block says that its blob is.
 func (c *Content) blobSize() int64 {
-	if s := c.source(); s != nil {
+	if s := c.Source(); s != nil {
 		return max(0, s.Size)
 	}
 	if c.ToolResult != nil {

@@ -245,15 +245,7 @@ func (h *heard) show(e *session.Entry, c *session.Content) {
 
 // mediaKey identifies what is shown. It is "" for anything else.
 func mediaKey(c *session.Content) string {
-	var from *session.Source
-	switch {
-	case c.Image != nil:
-		from = c.Image.Source
-	case c.Audio != nil:
-		from = c.Audio.Source
-	case c.File != nil:
-		from = c.File.Source
-	}
+	from := c.Source()
 	if from == nil {
 		return ""
 	}

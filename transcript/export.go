@@ -115,9 +115,9 @@ func (x *Exporter) Prepare(ctx context.Context, format *Format, s *Script, old f
 	if old == nil {
 		old = func(string) ([]byte, error) { return nil, nil }
 	}
-	known := *s
-	known.Existing = old
-	out, err := format.Write(ctx, &known, x.Env)
+	s, local := s.withoutLocal()
+	s.Existing = old
+	out, err := format.Write(ctx, s, x.Env)
 	if err != nil {
 		return nil, err
 	}
@@ -140,6 +140,7 @@ func (x *Exporter) Prepare(ctx context.Context, format *Format, s *Script, old f
 		}
 	}
 	out.format, out.of = format, s.Header.ID
+	out.Losses = append(out.Losses, local...)
 	out.Native, err = x.readBack(ctx, format, s, out)
 	return out, err
 }

@@ -28,7 +28,7 @@ func EncodeVerbatim(entries []session.Entry) (*provider.Messages, error) {
 func encode(entries []session.Entry, verbatim bool) (*provider.Messages, error) {
 	e := encoder{verbatim: verbatim, ids: wire.UniqueIDs{Verbatim: verbatim}}
 	var fields wire.Object
-	list := wire.Sent(entries, verbatim)
+	list := wire.Sent(entries, verbatim, &e.notes)
 	system, list := wire.CutSystem(list, wire.Anthropic)
 	if prompt := e.system(system); prompt != nil {
 		fields.Put("system", prompt)

@@ -114,8 +114,9 @@ func TestSourceElsewhere(t *testing.T) {
 			Source: &session.Source{Type: kind, MediaType: "image/png", Data: data},
 		}}
 	}
+	data := map[string]string{provider.SourceBase64: "AAAA", provider.SourceURL: "https://example.com/a.png", provider.SourceFile: "file_1"}
 	for kind, sent := range map[string]bool{provider.SourceBase64: true, provider.SourceURL: false, provider.SourceFile: false} {
-		entries := []session.Entry{{Message: &session.MessageEntry{Role: "user", Content: []session.Content{image(kind, "AAAA")}}}}
+		entries := []session.Entry{{Message: &session.MessageEntry{Role: "user", Content: []session.Content{image(kind, data[kind])}}}}
 		m, err := anthropic.Encode(entries)
 		if err != nil {
 			t.Fatal(err)

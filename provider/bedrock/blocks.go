@@ -143,7 +143,7 @@ func resultPart(raw json.RawMessage) session.Content {
 		(&wire.Residue{Form: formJSON}).Keep(&c.Extra, wire.Bedrock)
 		return c
 	}
-	if c, ok := block(raw); ok && (c.Text != nil || wire.SourceOf(&c) != nil) {
+	if c, ok := block(raw); ok && (c.Text != nil || c.Source() != nil) {
 		return c
 	}
 	return wire.Raw(raw)

@@ -27,7 +27,7 @@ func EncodeVerbatim(entries []session.Entry) (*provider.Messages, error) {
 func encode(entries []session.Entry, verbatim bool) (*provider.Messages, error) {
 	e := encoder{verbatim: verbatim, ids: wire.UniqueIDs{Verbatim: verbatim}}
 	var fields wire.Object
-	system, list := wire.CutSystem(wire.Sent(entries, verbatim), wire.Bedrock)
+	system, list := wire.CutSystem(wire.Sent(entries, verbatim, &e.notes), wire.Bedrock)
 	if len(system) > 0 {
 		prompt, _, err := e.blocks(system)
 		if err != nil {
@@ -161,7 +161,7 @@ func tagged(kind string, o wire.Object, r *wire.Residue) json.RawMessage {
 }
 
 func newMedia(c *session.Content) (o wire.Object, kind string) {
-	source := wire.SourceOf(c)
+	source := c.Source()
 	switch {
 	case c.Image != nil:
 		kind = "image"

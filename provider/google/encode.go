@@ -30,7 +30,7 @@ func EncodeVerbatim(entries []session.Entry) (*provider.Messages, error) {
 func encode(entries []session.Entry, verbatim bool) (*provider.Messages, error) {
 	e := encoder{names: wire.Names{}, verbatim: verbatim}
 	var fields wire.Object
-	system, list := wire.CutSystem(wire.Sent(entries, verbatim), wire.Google)
+	system, list := wire.CutSystem(wire.Sent(entries, verbatim, &e.notes), wire.Google)
 	if err := e.system(system, &fields); err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func around(name string, inner wire.Object, r *wire.Residue) json.RawMessage {
 }
 
 func (e *encoder) media(c *session.Content, r *wire.Residue) json.RawMessage {
-	source := wire.SourceOf(c)
+	source := c.Source()
 	if source == nil {
 		return nil
 	}

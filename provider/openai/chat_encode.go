@@ -41,7 +41,7 @@ func encodeChat(entries []session.Entry, o *ChatOptions, verbatim bool) (*provid
 		e.options = *o
 	}
 	runs := wire.Runs{Verbatim: verbatim}
-	for _, m := range wire.Sent(entries, verbatim) {
+	for _, m := range wire.Sent(entries, verbatim, &e.notes) {
 		messages, err := e.message(m)
 		if err != nil {
 			return nil, fmt.Errorf("openai chat: entry %s: %w", m.Entry, err)

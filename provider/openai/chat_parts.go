@@ -119,7 +119,7 @@ func (e *chatEncoder) part(c *session.Content, role session.MessageRole) json.Ra
 
 // newPart returns a part, and the name of the object in it, if it has one.
 func (e *chatEncoder) newPart(c *session.Content, r *wire.Residue) (o wire.Object, inner string) {
-	source := wire.SourceOf(c)
+	source := c.Source()
 	switch {
 	case c.Text != nil && (r.Form == formRefusalPart || r.Form == formRefusal):
 		o.SetStr("type", "refusal")

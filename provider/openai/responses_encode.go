@@ -30,7 +30,7 @@ func EncodeResponsesVerbatim(entries []session.Entry) (*provider.Messages, error
 func encodeResponses(entries []session.Entry, verbatim bool) (*provider.Messages, error) {
 	e := itemEncoder{verbatim: verbatim, ids: wire.UniqueIDs{Verbatim: verbatim}}
 	var fields wire.Object
-	messages := wire.Sent(entries, verbatim)
+	messages := wire.Sent(entries, verbatim, &e.notes)
 	if text, ok := promptOf(messages, formInstructions); ok {
 		fields.SetStr("instructions", text)
 		messages = messages[1:]
@@ -323,7 +323,7 @@ func (e *itemEncoder) parts(blocks []session.Content, usual string) []json.RawMe
 // newItemPart returns a block as a part, or nil if it cannot be one.
 func newItemPart(c *session.Content, form, usual string) wire.Object {
 	var o wire.Object
-	source := wire.SourceOf(c)
+	source := c.Source()
 	switch {
 	case c.Text != nil && form == formRefusalPart:
 		o.SetStr("type", "refusal")

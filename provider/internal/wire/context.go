@@ -32,11 +32,21 @@ const (
 )
 
 // Sent returns the entries of a context as messages in the order that providers ask
-// for; verbatim, in the order that they have.
-func Sent(entries []session.Entry, verbatim bool) []Message {
+// for, without files of the user's machine; verbatim, as they are.
+func Sent(entries []session.Entry, verbatim bool, notes *Notes) []Message {
 	list := Messages(entries)
 	if verbatim {
 		return list
+	}
+	for i := range list {
+		kept, found := session.WithoutLocal(list[i].Content)
+		if !found {
+			continue
+		}
+		m := *list[i].MessageEntry
+		m.Content, list[i].MessageEntry = kept, &m
+		notes.Of(list[i].Entry)
+		notes.Add("a file of this machine is left out")
 	}
 	return resultsFirst(list)
 }

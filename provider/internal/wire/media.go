@@ -6,19 +6,6 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// SourceOf returns where the bytes of a block are, or nil.
-func SourceOf(c *session.Content) *session.Source {
-	switch {
-	case c.Image != nil:
-		return c.Image.Source
-	case c.Audio != nil:
-		return c.Audio.Source
-	case c.File != nil:
-		return c.File.Source
-	}
-	return nil
-}
-
 // Media returns a block with a source: an image, a recording or a file, as its
 // media type says.
 func Media(s *session.Source) session.Content {

@@ -39,7 +39,7 @@ func HasRaw(blocks []session.Content) bool {
 
 // HasMedia reports whether there is an image, a recording or a file.
 func HasMedia(blocks []session.Content) bool {
-	return has(blocks, func(c *session.Content) bool { return SourceOf(c) != nil })
+	return has(blocks, func(c *session.Content) bool { return c.Source() != nil })
 }
 
 // HasEmpty reports whether there is a text without a letter.

@@ -221,7 +221,7 @@ func (m *message) attach(c *session.Content) {
 	if !ok {
 		return
 	}
-	if c.File != nil && c.File.Source.Type == "base64" && loose.Value(part.JSON()).Get("mime").Text() == "text/plain" {
+	if c.File != nil && c.File.Source.Type == "base64" && loose.Value(part.JSON()).Get("mime").Text() == plainText {
 		if text, err := base64.StdEncoding.DecodeString(c.File.Source.Data); err == nil {
 			m.text(string(text), true)
 		}
@@ -231,14 +231,9 @@ func (m *message) attach(c *session.Content) {
 
 // file returns a picture or a file as a part.
 func (m *message) file(c *session.Content) (residue.Object, bool) {
-	name, source := "", (*session.Source)(nil)
-	switch {
-	case c.Image != nil:
-		source = c.Image.Source
-	case c.Audio != nil:
-		source = c.Audio.Source
-	case c.File != nil:
-		name, source = c.File.Name, c.File.Source
+	name, source := "", c.Source()
+	if c.File != nil {
+		name = c.File.Name
 	}
 	if source == nil || source.Data == "" {
 		m.w.lose(m.entry.ID, string(c.Type), "opencode has no such block")

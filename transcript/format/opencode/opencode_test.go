@@ -3,6 +3,7 @@ package opencode_test
 import (
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -145,6 +146,42 @@ func TestOlderTrees(t *testing.T) {
 	transcripttest.WriteFile(t, filepath.Join(dir, "storage/part/prt_1.json"), `{"messageID":"msg_2","type":"text","text":"hello"}`)
 	if got := transcripttest.Collect(t, opencode.Format(), transcripttest.Open(t, path)); len(got.Conversations[0].Records) != 1 {
 		t.Errorf("parts in one directory are not found:\n%s", transcripttest.Outline(got))
+	}
+}
+
+// TestTextFiles: opencode sends what is in a file of plain text, and not the file. Where
+// it lies stays for opencode alone.
+func TestTextFiles(t *testing.T) {
+	t.Parallel()
+	const messages = `{"info":{"id":"ses_1","title":"T","directory":"/p","time":{"created":1767225600000}},"messages":[` +
+		`{"info":{"id":"msg_1","role":"user","time":{"created":1767225600000}},"parts":[` +
+		`{"id":"prt_1","type":"text","text":"look"},` +
+		`{"id":"prt_2","type":"text","synthetic":true,"text":"hello\n"},` +
+		`{"id":"prt_3","type":"file","mime":"text/plain","filename":"a.txt","url":"data:text/plain;base64,aGVsbG8K"},` +
+		`{"id":"prt_4","type":"file","mime":"text/plain","filename":"b.txt","url":"file:///p/b.txt"}]}]}`
+	got := transcripttest.Collect(t, opencode.Format(), transcript.FileOf("x.json", []byte(messages)))
+	var said []string
+	for _, r := range got.Conversations[0].Records {
+		sent, _ := session.WithoutLocal(r.Entry.Message.Content)
+		for _, c := range sent {
+			if c.Text == nil {
+				t.Errorf("something but text is sent: %s", c.Type)
+				continue
+			}
+			said = append(said, c.Text.Content)
+		}
+	}
+	if want := []string{"look", "hello\n"}; !slices.Equal(said, want) {
+		t.Errorf("sent %q, want %q", said, want)
+	}
+	script, err := transcripttest.Script(t.Context(), got.Conversations[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	script.NativeID = "ses_1"
+	out, err := (&transcript.Exporter{}).Prepare(t.Context(), opencode.Format(), script, nil)
+	if err != nil || !strings.Contains(string(out.Files[0].Data), `file:///p/b.txt`) {
+		t.Errorf("opencode does not get its own file back: %v", err)
 	}
 }
 

@@ -1,6 +1,8 @@
 package opencode
 
 import (
+	"encoding/base64"
+	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/session"
@@ -53,6 +55,26 @@ func (s *splitter) say(c session.Content, injected bool) {
 	s.said.content = append(s.said.content, c)
 }
 
+// hasRead reports whether a file of plain text stands in the message as the text that
+// the program sends. It sends no such file, but what was read of it, in a part before it.
+// Where the file itself lies is kept for the program: nobody else is told.
+func (s *splitter) hasRead(c *session.Content) bool {
+	if c.File == nil || c.File.Source.Type != "base64" || c.File.Source.MediaType != plainText {
+		return false
+	}
+	text, err := base64.StdEncoding.DecodeString(c.File.Source.Data)
+	read := err == nil && slices.ContainsFunc(s.said.content, func(c session.Content) bool {
+		return c.Text != nil && c.Text.Content == string(text)
+	})
+	if read {
+		s.to.Count("file part", "its text", 1)
+	}
+	return read
+}
+
+// plainText is the media type of the files of which only the text is sent.
+const plainText = "text/plain"
+
 func (s *splitter) add(part loose.Value) {
 	switch kind := part.Get("type").Text(); kind {
 	case "text":
@@ -68,7 +90,9 @@ func (s *splitter) add(part loose.Value) {
 	case "tool":
 		s.tool(part)
 	case "file":
-		s.say(file(part), false)
+		if c := file(part); !s.hasRead(&c) {
+			s.say(c, false)
+		}
 	case "step-finish":
 		s.endStep(part)
 	case "subtask":

@@ -291,17 +291,8 @@ func encodeBlock(c *session.Content) json.RawMessage {
 
 // unfit describes a block that pi cannot hold, and is "" for one that it can.
 func unfit(c *session.Content) string {
-	var source *session.Source
-	switch {
-	case c.Image != nil:
-		if source = c.Image.Source; source != nil && source.Type == "base64" {
-			return ""
-		}
-	case c.Audio != nil:
-		source = c.Audio.Source
-	case c.File != nil:
-		source = c.File.Source
-	default:
+	source := c.Source()
+	if c.Image == nil && c.Audio == nil && c.File == nil || c.Image != nil && source != nil && source.Type == "base64" {
 		return ""
 	}
 	what := string(c.Type)

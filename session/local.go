@@ -1,0 +1,40 @@
+package session
+
+import (
+	"slices"
+	"strings"
+)
+
+// IsLocal reports whether the source is a file of some machine: a file: URL, or a path.
+// Nobody else can read it, and where it lies is nobody else's business. See WithoutLocal.
+func (s *Source) IsLocal() bool {
+	if s == nil || s.Type != "url" {
+		return false
+	}
+	scheme, _, ok := strings.Cut(strings.TrimSpace(s.Data), ":")
+	isDrive := len(scheme) == 1
+	return !ok || isDrive || strings.ContainsAny(scheme, `/\`) || strings.EqualFold(scheme, "file")
+}
+
+// WithoutLocal returns blocks without those whose bytes are files of some machine, in
+// the parts of tool results too, and whether there was any. This is what may be sent to
+// a provider, or be written into another program's files. The blocks given stay as they
+// are.
+func WithoutLocal(content []Content) (kept []Content, found bool) {
+	if !slices.ContainsFunc(content, isLocal) {
+		return content, false
+	}
+	kept = slices.DeleteFunc(slices.Clone(content), func(c Content) bool { return c.Source().IsLocal() })
+	for i := range kept {
+		if r := kept[i].ToolResult; r != nil {
+			result := *r
+			result.Parts, _ = WithoutLocal(r.Parts)
+			kept[i].ToolResult = &result
+		}
+	}
+	return kept, true
+}
+
+func isLocal(c Content) bool {
+	return c.Source().IsLocal() || c.ToolResult != nil && slices.ContainsFunc(c.ToolResult.Parts, isLocal)
+}

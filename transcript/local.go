@@ -1,0 +1,53 @@
+package transcript
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// # Files of this machine
+//
+// Some programs say in a message where an attached file lies, and send what is in it. A
+// path is of no use to another program, and tells whoever it sends the conversation to
+// about the machine. So only the program that wrote it gets it back.
+
+// withoutLocal returns a copy of the script without the blocks whose bytes are in files
+// of this machine, unless it goes back to the program that it came from, and what is
+// lost by that.
+func (s *Script) withoutLocal() (*Script, []Loss) {
+	out := *s
+	if s.NativeID != "" {
+		return &out, nil
+	}
+	lost := make(map[string]bool)
+	given := *s.Context
+	given.Entries = entriesWithoutLocal(given.Entries, lost)
+	out.Context, out.Path, out.All = &given, entriesWithoutLocal(s.Path, lost), entriesWithoutLocal(s.All, lost)
+	var losses []Loss
+	for _, id := range slices.Sorted(maps.Keys(lost)) {
+		losses = append(losses, Loss{EntryID: id, What: "attached file", Why: "it is a file of this machine, and its path is not written"})
+	}
+	return &out, losses
+}
+
+func entriesWithoutLocal(entries []session.Entry, lost map[string]bool) []session.Entry {
+	out := entries
+	for i := range entries {
+		if entries[i].Message == nil {
+			continue
+		}
+		kept, found := session.WithoutLocal(entries[i].Message.Content)
+		if !found {
+			continue
+		}
+		if &out[0] == &entries[0] {
+			out = slices.Clone(entries)
+		}
+		m := *entries[i].Message
+		m.Content, out[i].Message = kept, &m
+		lost[entries[i].ID] = true
+	}
+	return out
+}
