@@ -27,7 +27,9 @@ type line struct {
 	sidechain         bool
 	root              bool // it says that it has no parent
 	meta              bool
-	summary           bool // isCompactSummary
+	failed            bool   // isApiErrorMessage
+	origin            []byte // who spoke in the user's name
+	summary           bool   // isCompactSummary
 	message           []byte
 	content           []byte // of system lines
 	attachment        []byte
@@ -81,6 +83,10 @@ func (l *line) member(key, value []byte) error {
 		l.sidechain, _ = rawjson.Bool(value)
 	case "isMeta":
 		l.meta, _ = rawjson.Bool(value)
+	case "isApiErrorMessage":
+		l.failed, _ = rawjson.Bool(value)
+	case "origin":
+		l.origin = value
 	case "isCompactSummary":
 		l.summary, _ = rawjson.Bool(value)
 	case "message":

@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -74,6 +75,13 @@ func (r *reader) prompt(l *line, t *thread, rec *transcript.Record, parent int32
 	m := message(l, rec, session.RoleUser, content)
 	first := firstText(content)
 	by := injected(first)
+	if rawjson.Kind(l.origin) == 'o' {
+		origin, _ := rawjson.Map(l.origin) // it was walked before: it is whole
+		note(m, metaOrigin, origin)
+	}
+	if by == "" && isNotice(m) {
+		by = notification
+	}
 	if by == "" && l.meta {
 		by = "meta"
 	}
@@ -107,6 +115,9 @@ func (r *reader) prompt(l *line, t *thread, rec *transcript.Record, parent int32
 // assistant reads a line of a reply.
 func (r *reader) assistant(l *line, t *thread, rec *transcript.Record, parent int32) error {
 	l.parseMessage()
+	if l.failed {
+		return r.failure(l, t, rec, parent)
+	}
 	blocks := l.contents()
 	r.noteTasks(t, blocks)
 	r.count("assistant line", "message")
@@ -140,6 +151,15 @@ func (r *reader) assistant(l *line, t *thread, rec *transcript.Record, parent in
 	}
 	t.reply = reply
 	return nil
+}
+
+// failure reads what the program shows where a request failed. No model said it, and
+// none is sent it.
+func (r *reader) failure(l *line, t *thread, rec *transcript.Record, parent int32) error {
+	rec.Entry.Type, rec.Entry.Custom = session.TypeCustom, custom(customFailure, l.message)
+	r.count("API error line", "custom entry")
+	t.place(rec, parent, false)
+	return r.emit(t, *rec)
 }
 
 // resumed is what the program answers itself when it resumes a session whose last
@@ -300,29 +320,65 @@ func persistedName(text string) string {
 // attachment reads what was attached to a turn. A prompt that was typed while
 // the model worked is one.
 func (r *reader) attachment(l *line, t *thread, rec *transcript.Record, parent int32) error {
-	var typ, prompt string
-	var blocks []byte
-	_ = rawjson.Object(l.attachment, func(k, v []byte) error { // it was walked before, or is missing
-		switch string(k) {
-		case "type":
-			typ, _ = rawjson.String(v)
-		case "prompt":
-			prompt, _ = rawjson.String(v)
-			blocks = v
-		}
-		return nil
-	})
+	members := rawjson.MembersOf(l.attachment)
+	typ, blocks := members.Str("type"), members.Get("prompt")
+	prompt, _ := rawjson.String(blocks)
 	if typ != "queued_command" || blocks == nil {
-		r.count("attachment line", transcript.OnlyKept)
-		return nil
+		return r.notice(l, t, rec, parent)
 	}
 	content := contents(blocks)
 	m := message(l, rec, session.RoleUser, content)
-	note(m, "queued", true)
+	note(m, metaQueued, queued(members))
 	if by := injected(prompt); by != "" {
 		note(m, metaInjected, by)
 	}
 	r.count("queued prompt line", "message")
 	t.place(rec, parent, false) // it was typed into what goes on: nobody went back
 	return r.emit(t, *rec)
+}
+
+// queued is what the metadata of a message says that was typed while the model worked:
+// what else its line says of it, or true if that is nothing unusual.
+func queued(attachment rawjson.Members) any {
+	more := make(map[string]any)
+	for _, f := range attachment {
+		if f.Name != "type" && f.Name != "prompt" && !(f.Name == "commandMode" && string(f.Value) == `"prompt"`) {
+			var value any
+			if json.Unmarshal(f.Value, &value) == nil {
+				more[f.Name] = value
+			}
+		}
+	}
+	if len(more) == 0 {
+		return true
+	}
+	return more
+}
+
+// notice reads what the program told the model beside the conversation: what hooks
+// said, files that changed, reminders. It sends them again when it resumes the session.
+func (r *reader) notice(l *line, t *thread, rec *transcript.Record, parent int32) error {
+	if rawjson.Kind(l.attachment) != 'o' {
+		r.count("attachment line", transcript.OnlyKept)
+		return nil
+	}
+	rec.Entry.Type, rec.Entry.Custom = session.TypeCustom, custom(customNotice, l.attachment)
+	r.count("attachment line", "custom entry")
+	if parent == unknown && l.clears() {
+		t.branchOff(rec, transcript.Root)
+	} else {
+		t.place(rec, parent, false)
+	}
+	return r.emit(t, *rec)
+}
+
+// Entries that only this program knows: what a line of it says, as it says it.
+const (
+	customFailure = Name + ".api_error"  // a message in the place of a reply that failed
+	customNotice  = Name + ".attachment" // what the model is told beside the conversation
+)
+
+func custom(kind string, data []byte) *session.CustomEntry {
+	members, _ := rawjson.Map(data) // it was walked before: it is whole
+	return &session.CustomEntry{CustomType: kind, Data: members}
 }

@@ -255,7 +255,34 @@ problem: line 2: a part of the line is not JSON; the rest was read`,
   u4 <- u3 04Z user: "hidden" metadata={"injected":"meta"}
   u5 <- u4 05Z user: "[Request interrupted by user]" metadata={"injected":"interruption"}
   q1 <- u5 06Z user: "and this" metadata={"queued":true}
-  u6 <- q1 08Z user: "real"`,
+  q2 <- q1 07Z custom {"custom_type":"claude-code.attachment","data":{"filename":"x","type":"file"}}
+  u6 <- q2 08Z user: "real"`,
+		},
+		"what the program says in the user's name": {
+			new(script).user("u1", "", "go").
+				tree("system", "c1", "u1", `"subtype":"local_command","content":"<command-name>/model</command-name>"`).
+				tree("system", "c2", "c1", `"subtype":"local_command","content":"<local-command-stdout>set</local-command-stdout>"`).
+				tree("user", "u2", "c2", `"origin":{"kind":"task-notification"},"message":{"role":"user","content":"it is done"}`).
+				tree("user", "u3", "u2", `"origin":{"kind":"human"},"message":{"role":"user","content":"mine"}`).
+				tree("attachment", "q1", "u3", `"attachment":{"type":"queued_command","prompt":"done","commandMode":"task-notification"}`),
+			`  u1 <- root 01Z user: "go"
+  c1 <- u1 02Z user: "<command-name>/model</command-name>" metadata={"injected":"command","local":true}
+  c2 <- c1 03Z user: "<local-command-stdout>set</local-command-stdout>" metadata={"injected":"local-command","local":true}
+  u2 <- c2 04Z user: "it is done" metadata={"injected":"task-notification","origin":{"kind":"task-notification"}}
+  u3 <- u2 05Z user: "mine" metadata={"origin":{"kind":"human"}}
+  q1 <- u3 06Z user: "done" metadata={"queued":{"commandMode":"task-notification"}}`,
+		},
+		"a request that failed is no reply": {
+			new(script).user("u1", "", "go").tree("assistant", "e1", "u1", `"isApiErrorMessage":true,"message":{"id":"x","model":"none","role":"assistant","content":[{"type":"text","text":"API Error: 500"}]}`).
+				user("u2", "e1", "again"),
+			`  u1 <- root 01Z user: "go"
+  e1 <- u1 02Z custom {"custom_type":"claude-code.api_error","data":{"content":[{"text":"API Error: 500","type":"text"}],"id":"x","model":"none","role":"assistant"}}
+  u2 <- e1 03Z user: "again"`,
+		},
+		"a text that was said twice": {
+			new(script).user("u1", "", "go").reply("a1", "u1", "1", text("so"), 1).reply("a2", "a1", "1", text("so"), 2),
+			`  u1 <- root 01Z user: "go"
+  a1 <- u1 (a2) 02Z assistant: (anthropic/claude-opus-4-5) "so" "so" response=msg_1 ` + usage + `2(0)$0`,
 		},
 		"blocks of all kinds": {
 			new(script).tree("user", "u1", "", `"message":{"role":"user","content":[{"type":"text","text":"look","cache_control":{"type":"ephemeral"}},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}},{"type":"document","title":"d.pdf","source":{"type":"base64","media_type":"application/pdf","data":"cGRm"}},{"type":"document","source":{"type":"file","file_id":"f"}}]}`).

@@ -373,7 +373,7 @@ func (r *reader) parentOf(l *line, t *thread) int32 {
 		parent = l.logicalParent
 	}
 	if parent == nil {
-		if l.root && string(l.typ) == "user" && !l.summary {
+		if l.root && (string(l.typ) == "user" && !l.summary || string(l.subtype) == "local_command") {
 			return nothing
 		}
 		return unknown

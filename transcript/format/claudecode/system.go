@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -23,12 +24,26 @@ func (r *reader) system(l *line, t *thread, rec *transcript.Record, parent int32
 	case "microcompact_boundary":
 		return r.microcompact(l, t, rec, parent)
 	case "local_command":
-		if content, ok := rawjson.String(l.content); ok && t == r.main {
-			r.titles.rename(content)
+		if content, ok := rawjson.String(l.content); ok && strings.TrimSpace(content) != "" {
+			return r.localCommand(l, t, rec, parent, content)
 		}
 	}
 	r.count("system line", transcript.OnlyKept)
 	return nil
+}
+
+// localCommand reads a command that the user gave to the program, or what came of it.
+// The model is told of both.
+func (r *reader) localCommand(l *line, t *thread, rec *transcript.Record, parent int32, text string) error {
+	if t == r.main {
+		r.titles.rename(text)
+	}
+	m := message(l, rec, session.RoleUser, []session.Content{session.Text(text)})
+	note(m, metaInjected, cmp.Or(injected(text), "local-command"))
+	note(m, metaLocal, true)
+	r.count("local command line", "message")
+	t.place(rec, parent, false)
+	return r.emit(t, *rec)
 }
 
 // summarise completes a compaction with its summary, if that is what comes next.

@@ -175,9 +175,13 @@ func (r *reply) charge(l *line) {
 	}
 }
 
-// extends reports whether blocks are what was there and more.
+// extends reports whether blocks are what was there and more. A text that comes twice
+// was said twice: the program sends both.
 func extends(have, blocks []session.Content) bool {
 	if len(have) == 0 || len(blocks) < len(have) {
+		return false
+	}
+	if len(blocks) == 1 && have[0].Text != nil && blocks[0].Text != nil && have[0].Text.Content == blocks[0].Text.Content {
 		return false
 	}
 	for i := range have {

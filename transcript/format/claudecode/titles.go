@@ -55,7 +55,7 @@ var injectedBy = []struct{ begin, by string }{
 	{"<local-command-stdout>", "local-command"},
 	{"<local-command-stderr>", "local-command"},
 	{"<local-command-caveat>", "local-command"},
-	{"<task-notification>", "task-notification"},
+	{"<task-notification>", notification},
 	{"<bash-stdout>", "local-command"},
 	{"<bash-input>", "local-command"},
 	{"<ide_opened_file>", "ide"},
@@ -88,7 +88,21 @@ const (
 	metaInjected = "injected" // what put it in the user's name
 	metaMarked   = "meta"     // whether the line is marked as the program's own, where that is not usual
 	metaCopyOf   = "copy_of"  // the line of another session that it was forked from
+	metaOrigin   = "origin"   // who spoke in the user's name, as the line says it
+	metaQueued   = "queued"   // it was typed while the model worked
+	metaLocal    = "local"    // the line is one of the program's own: a command to it, or its answer
 )
+
+// notification is what the program tells the model in the user's name when a task in the
+// background has ended. It sends more around it, so that the model does not take it for
+// the user's words.
+const notification = "task-notification"
+
+// isNotice reports whether a message is such a notification by its origin.
+func isNotice(m *session.MessageEntry) bool {
+	origin, _ := m.Metadata[metaOrigin].(map[string]any)
+	return origin["kind"] == notification
+}
 
 // usuallyMeta reports whether the program marks a line as its own, given what put
 // it there.

@@ -69,6 +69,7 @@ type scribe struct {
 	records   map[string]string // the entries of lines that have another id than they
 	losses    []transcript.Loss
 
+	live     map[string]bool // the entries on the path to where the session stands
 	entries  map[string]*session.Entry
 	edits    map[string]bool             // that change something of what is sent
 	placed   map[string]*entryNode       // that an entry has, or else the one before it
@@ -80,7 +81,7 @@ type scribe struct {
 func newScribe(s *transcript.Script, id, agent string) *scribe {
 	w := &scribe{
 		id: id, agent: agent, cwd: s.Header.CWD,
-		used: make(map[string]bool), records: make(map[string]string), edits: make(map[string]bool),
+		used: make(map[string]bool), live: make(map[string]bool), records: make(map[string]string), edits: make(map[string]bool),
 		entries: make(map[string]*session.Entry), placed: make(map[string]*entryNode), replies: make(map[string]*answer),
 		calls: make(map[*session.Content]string), messages: make(map[string]bool),
 	}
@@ -170,11 +171,10 @@ func isMixed(content []session.Content) bool {
 // line writes a line of the tree after another one.
 func (w *scribe) line(e *session.Entry, d draft, id, parent string) {
 	w.open()
-	boundary := d.typ == "system"
 	switch {
 	case parent == "":
 		w.raw("parentUuid", "null")
-	case boundary: // nothing of what is before it is sent
+	case d.isBoundary(): // nothing of what is before it is sent
 		w.raw("parentUuid", "null")
 		w.str("logicalParentUuid", parent)
 	default:

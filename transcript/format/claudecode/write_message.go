@@ -2,6 +2,8 @@ package claudecode
 
 import (
 	"cmp"
+	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,10 +19,11 @@ func (w *scribe) drafts(e *session.Entry, ids *answer) []draft {
 	case e.Message != nil:
 		return w.message(e, ids)
 	case e.Compaction != nil:
-		return []draft{
-			{typ: "system", more: `"subtype":"compact_boundary","content":"Conversation compacted","isMeta":false,"level":"info"`},
-			{"user", `"isCompactSummary":true,"isVisibleInTranscriptOnly":true`, textMessage("user", e.Compaction.Summary)},
-		}
+		return w.compaction(e)
+	case e.Custom != nil && e.Custom.CustomType == customFailure:
+		return []draft{{"assistant", `"isApiErrorMessage":true`, jsonOf(e.Custom.Data)}}
+	case e.Custom != nil && e.Custom.CustomType == customNotice:
+		return []draft{{typ: "attachment", more: `"attachment":` + jsonOf(e.Custom.Data)}}
 	case e.BranchSummary != nil && e.BranchSummary.Summary != "":
 		return []draft{{"user", metaMember, textMessage("user", e.BranchSummary.Summary)}}
 	case e.Merge != nil && e.Merge.Summary != "":
@@ -35,6 +38,32 @@ func (w *scribe) drafts(e *session.Entry, ids *answer) []draft {
 
 const metaMember = `"isMeta":true`
 
+// jsonOf returns what a line said and was kept as it was.
+func jsonOf(data map[string]any) string {
+	text, err := json.Marshal(data)
+	if err != nil {
+		return "{}"
+	}
+	return string(text)
+}
+
+// compaction returns the lines of a compaction: where it cuts, and the summary. The
+// program reads a file from its last cut on, whatever branch that is on. So only the
+// live path has cuts, and on other branches the summary alone tells.
+func (w *scribe) compaction(e *session.Entry) []draft {
+	summary := draft{"user", `"isCompactSummary":true,"isVisibleInTranscriptOnly":true`, textMessage("user", e.Compaction.Summary)}
+	if !w.live[e.ID] {
+		w.lose(e.ID, "compaction of another branch", "the program would cut the live branch there; only the summary is written")
+		return []draft{summary}
+	}
+	return []draft{{typ: "system", more: boundaryMembers}, summary}
+}
+
+const boundaryMembers = `"subtype":"compact_boundary","content":"Conversation compacted","isMeta":false,"level":"info"`
+
+// isBoundary reports whether nothing of what is before the line is sent.
+func (d *draft) isBoundary() bool { return strings.HasPrefix(d.more, boundaryMembers) }
+
 // message returns the lines of a message: one for each block of a reply.
 func (w *scribe) message(e *session.Entry, ids *answer) []draft {
 	m := e.Message
@@ -46,7 +75,13 @@ func (w *scribe) message(e *session.Entry, ids *answer) []draft {
 		if len(blocks) == 0 {
 			return nil
 		}
-		more := join(w.otherIDs(m.Content), w.outcome(m))
+		if m.Metadata[metaQueued] != nil && !hasResult(m.Content) {
+			return []draft{{typ: "attachment", more: queuedCommand(m, blocks)}}
+		}
+		if m.Metadata[metaLocal] == true && len(m.Content) == 1 && m.Content[0].Text != nil {
+			return []draft{{typ: "system", more: `"subtype":"local_command","content":` + quoted(m.Content[0].Text.Content) + `,"level":"info","isMeta":false`}}
+		}
+		more := join(w.otherIDs(m.Content), w.outcome(m), originOf(m))
 		if isMeta(m) {
 			more = join(metaMember, more)
 		}
@@ -69,6 +104,20 @@ func (w *scribe) message(e *session.Entry, ids *answer) []draft {
 	return []draft{{"user", metaMember, textMessage("user", strings.Join(text, "\n"))}}
 }
 
+// queuedCommand is the member of a line for what was typed while the model worked.
+func queuedCommand(m *session.MessageEntry, blocks []string) string {
+	prompt := `[` + strings.Join(blocks, ",") + `]`
+	if isBareText(m) {
+		prompt = quoted(m.Content[0].Text.Content)
+	}
+	attachment := map[string]any{"commandMode": "prompt"}
+	if more, ok := m.Metadata[metaQueued].(map[string]any); ok {
+		maps.Copy(attachment, more)
+	}
+	attachment["type"], attachment["prompt"] = "queued_command", json.RawMessage(prompt)
+	return `"attachment":` + jsonOf(attachment)
+}
+
 // isMeta reports whether a message is one that the program marks as its own.
 func isMeta(m *session.MessageEntry) bool {
 	by, _ := m.Metadata[metaInjected].(string)
@@ -78,16 +127,29 @@ func isMeta(m *session.MessageEntry) bool {
 	return usuallyMeta(by, firstText(m.Content))
 }
 
+// originOf is the member that says who spoke in the user's name.
+func originOf(m *session.MessageEntry) string {
+	origin, ok := m.Metadata[metaOrigin].(map[string]any)
+	if !ok {
+		return ""
+	}
+	return `"origin":` + jsonOf(origin)
+}
+
 func join(members ...string) string {
 	return strings.Join(slices.DeleteFunc(members, func(m string) bool { return m == "" }), ",")
 }
 
 // userMessage is a bare text where that is all there is, as the program does it.
 func userMessage(m *session.MessageEntry, blocks []string) string {
-	if len(m.Content) == 1 && m.Content[0].Text != nil && m.Content[0].Text.Extra == nil {
+	if isBareText(m) {
 		return textMessage("user", m.Content[0].Text.Content)
 	}
 	return `{"role":"user","content":[` + strings.Join(blocks, ",") + `]}`
+}
+
+func isBareText(m *session.MessageEntry) bool {
+	return len(m.Content) == 1 && m.Content[0].Text != nil && m.Content[0].Text.Extra == nil
 }
 
 func textMessage(role, text string) string {
@@ -131,26 +193,48 @@ func hashOf(id string) string { return strings.ReplaceAll(transcript.HashID(Name
 // reply returns the lines of what the model said.
 func (w *scribe) reply(e *session.Entry, ids *answer) []draft {
 	m := e.Message
-	blocks := w.blocks(e)
 	model := m.Model
 	if m.Metadata["synthetic"] == true {
 		model = synthetic
 	}
+	parts := w.perLine(e)
 	var drafts []draft
-	for i, block := range blocks {
+	for i, part := range parts {
 		stop := "null"
-		if i == len(blocks)-1 && m.StopReason != "" {
-			stop = string(rawjson.AppendString(nil, m.StopReason))
+		if i == len(parts)-1 && m.StopReason != "" {
+			stop = quoted(m.StopReason)
 		}
 		text := `{"id":` + quoted(ids.message) + `,"type":"message","role":"assistant","model":` + quoted(model) +
-			`,"content":[` + block + `],"stop_reason":` + stop + `,"stop_sequence":null,"usage":` + usageJSON(ids.usage) + `}`
-		more := `"requestId":` + quoted(ids.request)
-		if i == 0 {
-			more = join(more, w.otherIDs(m.Content))
-		}
-		drafts = append(drafts, draft{"assistant", more, text})
+			`,"content":[` + strings.Join(part.blocks, ",") + `],"stop_reason":` + stop + `,"stop_sequence":null,"usage":` + usageJSON(ids.usage) + `}`
+		drafts = append(drafts, draft{"assistant", join(`"requestId":`+quoted(ids.request), w.otherIDs(part.of)), text})
 	}
 	return drafts
+}
+
+// linePart is what stands on one line of a reply.
+type linePart struct {
+	of     []session.Content
+	blocks []string
+}
+
+// perLine cuts a reply into lines, one for each block. Only a second block that begins
+// like the first stands beside it: on a line of its own, it would be read as the whole of
+// it.
+func (w *scribe) perLine(e *session.Entry) []linePart {
+	var list []linePart
+	content := e.Message.Content
+	for i := range content {
+		block := w.block(e, &content[i])
+		if block == "" {
+			continue
+		}
+		if len(list) == 1 && extends(list[0].of, content[i:i+1]) {
+			list[0].of, list[0].blocks = content[:i+1], append(list[0].blocks, block)
+			continue
+		}
+		list = append(list, linePart{content[i : i+1], []string{block}})
+	}
+	return list
 }
 
 // otherIDs is the member that says which ids calls had, where the provider would

@@ -14,7 +14,7 @@ import (
 
 // # How a tree is written
 //
-// The program's files are trees, and so every branch of a session is written. Three
+// The program's files are trees, and so every branch of a session is written. Four
 // things of the program decide how:
 //
 //   - It goes on from the last line of the file that no other line follows. So the
@@ -22,6 +22,8 @@ import (
 //     stands is left out: the program would go on from there.
 //   - It takes the results that hang on a call of the path into the path, and all
 //     lines with the message id of a reply. So no other branch begins with them.
+//   - It cuts the file at its last compaction, on whatever branch that is. So only the
+//     live path has any, and other branches have the summaries.
 //   - It makes branches only where a prompt was edited, and readers tell branches
 //     from calls that ran at the same time by that. A branch that begins with
 //     something else is written as if the prompt before it had been given again.
@@ -93,7 +95,8 @@ func (w *scribe) upTo(n *entryNode) {
 // if it follows nothing, wherever it stands in the file. That is so for what is said in
 // the user's name: after a clear, the command comes first and not a prompt.
 func (n *entryNode) begins() bool {
-	return n.drafts[0].typ == "user" && (n.e.Message == nil || !hasResult(n.e.Message.Content))
+	return n.drafts[0].typ == "user" && (n.e.Message == nil || !hasResult(n.e.Message.Content)) ||
+		n.e.Message != nil && n.e.Message.Metadata[metaLocal] == true
 }
 
 func hasResult(content []session.Content) bool {
@@ -150,6 +153,9 @@ func (w *scribe) again(n *entryNode) (after string, ok bool) {
 		if reply := w.replies[copied.e.ID]; reply != nil {
 			drafts = w.drafts(copied.e, reply.again(of))
 		}
+		if drafts[0].isBoundary() { // only the live path has them: see compaction
+			drafts = drafts[1:]
+		}
 		for i, d := range drafts {
 			id := w.uuid(copied.e, &d, i, of)
 			w.line(copied.e, d, id, after)
@@ -165,11 +171,11 @@ func (w *scribe) put(n *entryNode, after string) {
 	for i := range n.drafts {
 		n.uuids = append(n.uuids, w.uuid(n.e, &n.drafts[i], i, ""))
 	}
-	if n.e.Compaction != nil {
+	if n.drafts[0].isBoundary() {
 		w.keep(n)
 	}
 	for i, d := range n.drafts {
-		if i == 0 && d.typ != "system" {
+		if i == 0 && d.message != "" {
 			d.more = join(d.more, w.forkedFrom(n.e))
 		}
 		w.line(n.e, d, n.uuids[i], after)
@@ -179,7 +185,7 @@ func (w *scribe) put(n *entryNode, after string) {
 
 // nodes returns the entries that have lines, in the order of the log.
 func (w *scribe) nodes(s *transcript.Script) []*entryNode {
-	live, leaf := make(map[string]bool), ""
+	live, leaf := w.live, ""
 	for i := range s.Path {
 		live[s.Path[i].ID] = true
 		leaf = s.Path[i].ID
@@ -287,7 +293,7 @@ func says(e *session.Entry) bool {
 
 // isPrompt reports whether an entry is what a reader takes for a prompt.
 func isPrompt(e *session.Entry) bool {
-	return e.Message != nil && e.Message.Role == session.RoleUser && !isMeta(e.Message) && injected(firstText(e.Message.Content)) == "" &&
+	return e.Message != nil && e.Message.Role == session.RoleUser && !isMeta(e.Message) && !isNotice(e.Message) && e.Message.Metadata[metaQueued] == nil && injected(firstText(e.Message.Content)) == "" &&
 		!hasResult(e.Message.Content)
 }
 
@@ -369,7 +375,7 @@ func (w *scribe) keep(n *entryNode) {
 	if c.FirstKeptEntryID != "" && c.FirstKeptEntryID != n.e.ID {
 		if kept := w.keptLines(n); kept != nil {
 			meta = append(meta, `,"preservedMessages":{"anchorUuid":`+quoted(n.last())+`,"uuids":["`+strings.Join(kept, `","`)+`"]}`...)
-		} else if n.live {
+		} else {
 			w.lose(n.e.ID, "messages kept by a compaction", "they are not in what is written")
 		}
 	}

@@ -20,6 +20,7 @@ import (
 // fileLine is what the program looks at when it resumes a session.
 type fileLine struct {
 	Type, UUID  string
+	Subtype     string
 	ParentUUID  *string
 	IsSidechain bool
 	Message     struct {
@@ -53,10 +54,29 @@ func treeOf(t *testing.T, data []byte) *tree {
 			f.order = append(f.order, l.UUID)
 		}
 	}
+	f.cut()
 	for _, id := range f.order {
 		f.keep(f.lines[id])
 	}
 	return f
+}
+
+// cut leaves out what stands before the last compaction of the file, on whatever branch
+// that is, but for what it keeps.
+func (f *tree) cut() {
+	for i, id := range slices.Backward(f.order) {
+		l := f.lines[id]
+		if l.Subtype != "compact_boundary" {
+			continue
+		}
+		for _, before := range f.order[:i] {
+			if !slices.Contains(l.CompactMetadata.PreservedMessages.UUIDs, before) {
+				delete(f.lines, before)
+			}
+		}
+		f.order = slices.DeleteFunc(f.order, func(id string) bool { return f.lines[id] == nil })
+		return
+	}
 }
 
 // keep hangs what a compaction keeps on the summary, and what hung there on that.
@@ -183,6 +203,13 @@ func grow(t *testing.T, s *session.Session, random *rand.Rand) {
 		}
 		at := s.LeafID()
 		waiting := open[at]
+		if at != "" && len(waiting) == 0 && random.IntN(6) == 0 {
+			c := &session.CompactionEntry{Summary: fmt.Sprintf("summary %d", n)}
+			if s.Append(session.Entry{Type: session.TypeCompaction, Compaction: c}) == nil { // a call may wait further up
+				ids = append(ids, s.LeafID())
+				continue
+			}
+		}
 		var blocks []session.Content
 		role := session.RoleUser
 		switch what := random.IntN(4); {
@@ -274,6 +301,117 @@ func TestWriteTree(t *testing.T) {
 			t.Errorf("seed %d: %d texts are missing", seed, missing)
 		}
 		s.Close()
+	}
+}
+
+// TestWriteLeftCompaction: the program cuts a file at its last compaction, whatever
+// branch that is on. One of a branch that was left must not cut the live one.
+func TestWriteLeftCompaction(t *testing.T) {
+	t.Parallel()
+	s, err := session.Create(t.Context(), memory.New(nil), session.Header{CWD: "/p"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	say := func(role, text string) string {
+		m := &session.MessageEntry{Role: role, Content: []session.Content{session.Text(text)}}
+		if err := s.Append(session.Entry{Type: session.TypeMessage, Message: m}); err != nil {
+			t.Fatal(err)
+		}
+		return s.LeafID()
+	}
+	say("user", "q1")
+	first := say("assistant", "a1")
+	kept := say("user", "q2")
+	if err := s.Append(session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{Summary: "left", FirstKeptEntryID: kept}}); err != nil {
+		t.Fatal(err)
+	}
+	say("user", "q3")
+	if err := s.Branch(first); err != nil {
+		t.Fatal(err)
+	}
+	say("user", "q4")
+	x := &transcript.Exporter{Env: transcript.Env{Home: t.TempDir(), Getenv: func(string) string { return "" }}}
+	out, err := x.Export(t.Context(), s, claudecode.Format(), transcript.Destination{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(out.Paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := sayings(treeOf(t, data).resumed()); !slices.Equal(got, []string{"q1", "a1", "q4"}) {
+		t.Errorf("the program goes on with %q", got)
+	}
+	if !strings.Contains(string(data), `"left"`) || len(out.Losses) != 1 || out.Losses[0].What != "compaction of another branch" {
+		t.Errorf("losses %v of %s", out.Losses, data)
+	}
+}
+
+// TestWriteOddCalls: the ids of parallel calls that the provider would not take, and a
+// text that a reply has twice, come back as they were.
+func TestWriteOddCalls(t *testing.T) {
+	t.Parallel()
+	s, err := session.Create(t.Context(), memory.New(nil), session.Header{CWD: "/p"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []session.MessageEntry{
+		{Role: "user", Content: []session.Content{session.Text("go")}},
+		{Role: "assistant", Content: []session.Content{
+			session.Text("so"), session.Text("so"), session.ToolUse("call_1|fc_1", "run", map[string]any{"n": 1.0}),
+			session.ToolUse("call_2|fc_2", "run", map[string]any{"n": 2.0}),
+		}},
+		{Role: "tool", Content: []session.Content{session.ToolResult("call_1|fc_1", "one", false)}},
+		{Role: "tool", Content: []session.Content{session.ToolResult("call_2|fc_2", "two", false)}},
+		{Role: "assistant", Content: []session.Content{session.Text("so"), session.Text("so on"), session.Text("so on and on")}},
+	} {
+		if err := s.Append(session.Entry{Type: session.TypeMessage, Message: &m}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x := &transcript.Exporter{Env: transcript.Env{Home: t.TempDir(), Getenv: func(string) string { return "" }}}
+	out, err := x.Export(t.Context(), s, claudecode.Format(), transcript.Destination{})
+	if err != nil || len(out.Losses) > 0 {
+		t.Fatal(err, out)
+	}
+	elsewhere := newHome(t)
+	again := elsewhere.open(elsewhere.bring(out.Paths[0]).Sessions[0].ID)
+	if diff := cmp.Diff(contextOf(t, s), contextOf(t, again)); diff != "" {
+		t.Errorf("(-written +read)\n%s", diff)
+	}
+}
+
+// TestWriteNotes: what the program put into the conversation itself is written as it was.
+func TestWriteNotes(t *testing.T) {
+	t.Parallel()
+	lines := []string{
+		`"subtype":"local_command","content":"<command-name>/model</command-name>","level":"info"`,
+		`"origin":{"kind":"task-notification"}`, `"isApiErrorMessage":true`, `"attachment":{"content":["hook"],"type":"hook_additional_context"}`,
+		`"attachment":{"commandMode":"task-notification","prompt":"done","type":"queued_command"}`,
+	}
+	talk := new(script).user("u1", "", "go").tree("system", "b1", "u1", lines[0]).
+		tree("user", "u2", "b1", lines[1]+`,"message":{"role":"user","content":"it is done"}`).
+		tree("assistant", "a1", "u2", lines[2]+`,"message":{"id":"x","model":"none","role":"assistant","content":[{"type":"text","text":"API Error: 500"}]}`).
+		tree("attachment", "r1", "a1", lines[3]).tree("attachment", "r2", "r1", lines[4]).reply("a2", "r2", "2", text("y"), 1)
+	h := newHome(t)
+	s := h.open(h.bring(saveAs(t, t.TempDir()+"/"+sessionID+".jsonl", uuids(talk.b.String()))).Sessions[0].ID)
+	x := &transcript.Exporter{Env: transcript.Env{Home: t.TempDir(), Getenv: func(string) string { return "" }}}
+	out, err := x.Export(t.Context(), s, claudecode.Format(), transcript.Destination{})
+	if err != nil || len(out.Losses) > 0 {
+		t.Fatal(err, out)
+	}
+	data, err := os.ReadFile(out.Paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(string(data))
+	for _, want := range lines {
+		if !strings.Contains(written, want) {
+			t.Errorf("%s is not in\n%s", want, written)
+		}
+	}
+	if got := contextOf(t, s); slices.Contains(got, "API Error: 500") || len(got) != 5 {
+		t.Errorf("the model is sent %q", got)
 	}
 }
 
