@@ -2,6 +2,7 @@ package pi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
@@ -50,6 +52,7 @@ type writer struct {
 	script *transcript.Script
 	data   bytes.Buffer
 	last   string            // the id of the last entry written
+	at     time.Time         // and its time
 	tools  map[string]string // the names of tools by the ids of their calls
 	moved  map[string]string // what stands for an entry as a parent, by its id
 	off    map[string]bool   // compactions that were taken back
@@ -106,10 +109,7 @@ func (w *writer) entry(e session.Entry) {
 	_, gone := w.mend.gone[e.ID]
 	switch {
 	case e.Leaf != nil || gone:
-		w.moved[e.ID] = ""
-		if e.ParentID != nil {
-			w.moved[e.ID] = *e.ParentID
-		}
+		w.skip(e)
 		return
 	case e.Message != nil:
 		w.message(e)
@@ -127,6 +127,14 @@ func (w *writer) entry(e session.Entry) {
 		e = note(e)
 	}
 	w.line(e)
+}
+
+// skip leaves out an entry. What follows it follows its parent.
+func (w *writer) skip(e session.Entry) {
+	w.moved[e.ID] = ""
+	if e.ParentID != nil {
+		w.moved[e.ID] = *e.ParentID
+	}
 }
 
 // interrupted writes the results that an entry's calls never got.
@@ -183,7 +191,14 @@ func mergeMessage(e session.Entry) session.Entry {
 // stands beside results in a message follows them as the user's.
 func (w *writer) message(e session.Entry) {
 	learnTools(w.tools, e.Message)
-	w.checkBlocks(e)
+	if w.script.NativeID == "" {
+		m := *e.Message
+		if m.Content = w.fitting(e.ID, m.Content); len(m.Content) == 0 && len(e.Message.Content) > 0 {
+			w.skip(e)
+			return
+		}
+		e.Message = &m
+	}
 	parts := split(e)
 	for i, part := range parts {
 		if i > 0 {
@@ -242,20 +257,37 @@ func split(e session.Entry) []session.Entry {
 	return parts
 }
 
-func (w *writer) checkBlocks(e session.Entry) {
-	for i := range e.Message.Content {
-		c := &e.Message.Content[i]
-		if what := unfit(c); what != "" {
-			w.lose(e.ID, string(c.Type), "pi holds text and images that are in the file; it became "+what)
+// fitting returns the blocks of another program's message that pi can have. It fails on
+// kinds of blocks that it does not know, and on results of calls that were never made.
+func (w *writer) fitting(id string, content []session.Content) []session.Content {
+	var list []session.Content
+	for _, c := range content {
+		switch what := unfit(&c); {
+		case what != "":
+			w.lose(id, string(c.Type), "pi holds text and images that are in the file; it became "+what)
+		case c.Raw != nil:
+			w.lose(id, cmp.Or(string(c.Type), "content"), "pi has no such block")
+			continue
+		case c.ToolResult != nil:
+			if _, called := w.tools[c.ToolResult.ToolUseID]; !called {
+				w.lose(id, "tool result", "the call that it answers is not in the session")
+				continue
+			}
+			if c.ToolResult.Parts != nil {
+				result := *c.ToolResult
+				result.Parts, c.ToolResult = w.fitting(id, result.Parts), &result
+			}
 		}
+		list = append(list, c)
 	}
+	return list
 }
 
 func (w *writer) line(e session.Entry) {
 	kept := residue.In(e.Extra, name)
 	text := encodeEntry(e, w.tools)
 	w.add(residue.Restore(loose.Value(text), kept))
-	w.last = e.ID
+	w.last, w.at = e.ID, e.Timestamp
 }
 
 // leaf lets the file end where the conversation stands: pi goes on from the last
@@ -269,7 +301,7 @@ func (w *writer) leaf() {
 		return
 	}
 	w.line(session.Entry{
-		Type: session.TypeCustom, ID: transcript.HashID(name, "leaf", leaf, w.last), ParentID: &leaf, Timestamp: w.script.Now,
+		Type: session.TypeCustom, ID: transcript.HashID(name, "leaf", leaf, w.last), ParentID: &leaf, Timestamp: w.at,
 		Custom: &session.CustomEntry{CustomType: "coppice.leaf"},
 	})
 }

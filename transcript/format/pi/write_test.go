@@ -239,7 +239,7 @@ func TestWriteCoppice(t *testing.T) {
 		`m1 <- a3 2026-06-01T10:00:02Z custom: "what the other did"`,
 		`m2 <- m1 2026-06-01T10:00:02Z custom {"custom_type":"coppice.merge","data":{"merge":{"entry_ids":["a2"],"from_id":"a2"}}}`,
 		`x1 <- m2 2026-06-01T10:00:02Z custom {"custom_type":"coppice.hologram","data":{"beams":3}}`,
-		leaf + ` <- b1 2026-11-15T12:00:00Z custom {"custom_type":"coppice.leaf","data":null}`,
+		leaf + ` <- b1 2026-06-01T10:00:02Z custom {"custom_type":"coppice.leaf","data":null}`,
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("what is written differs (-want +got):\n%s", diff)
@@ -249,6 +249,44 @@ func TestWriteCoppice(t *testing.T) {
 	}
 	if !strings.HasPrefix(out.Files[0].Path, "sessions/--home-ada--/2026-11-15T12-00-00-000Z_") || strings.Contains(out.Resume, "not a pi id") {
 		t.Errorf("the output is %s, %s", out.Files[0].Path, out.Resume)
+	}
+}
+
+// TestWriteForeignBlocks: pi fails on blocks that it does not know, and on results of
+// calls that are not there. They are left out of other programs' sessions, and announced.
+func TestWriteForeignBlocks(t *testing.T) {
+	t.Parallel()
+	raw := func(kind string) session.Content {
+		return session.Content{Type: session.ContentType(kind), Raw: json.RawMessage(`{"type":"` + kind + `"}`)}
+	}
+	found := session.ToolResult("c1", "found", false)
+	found.ToolResult.Parts = []session.Content{session.Text("found"), raw("tool_reference")}
+	entries := []session.Entry{
+		entry("t0", "", message(session.RoleTool, session.ToolResult("gone", "alone", false))),
+		entry("u1", "t0", message(session.RoleUser, session.Text("hi"))),
+		entry("w1", "u1", message(session.RoleAssistant, raw("web_search_call"))),
+		entry("a1", "w1", message(session.RoleAssistant, session.Text("so"), raw("grounding"), session.ToolUse("c1", "ls", map[string]any{"x": "y"}))),
+		entry("t1", "a1", message(session.RoleTool, found, session.ToolResult("gone", "alone", false))),
+		entry("a2", "t1", message(session.RoleAssistant, session.Text("done"))),
+	}
+	s, err := transcripttest.ScriptOf(t.Context(), session.Header{Type: session.TypeSession, ID: "x", Version: 1}, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := (&transcript.Exporter{}).Prepare(t.Context(), pi.Format(), s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, not := range []string{"web_search_call", "grounding", "tool_reference", "alone"} {
+		if strings.Contains(string(out.Files[0].Data), not) {
+			t.Errorf("%s is in\n%s", not, out.Files[0].Data)
+		}
+		if not != "alone" && !slices.ContainsFunc(out.Losses, func(l transcript.Loss) bool { return l.What == not }) {
+			t.Errorf("%s is not announced: %v", not, out.Losses)
+		}
+	}
+	if n := len(slices.DeleteFunc(out.Losses, func(l transcript.Loss) bool { return l.What != "tool result" })); n != 2 {
+		t.Errorf("%d results are announced", n)
 	}
 }
 
