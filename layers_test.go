@@ -32,7 +32,7 @@ var floors = [][]string{
 	{"session"},
 	{"session/clean", "session/files", "index/...", "window/...", "provider/...", "keyed/..."},
 	{"agent/..."},
-	{"conversation/...", "transcript/...", "render/...", "upkeep"},
+	{"conversation/...", "transcript/...", "render/...", "upkeep/..."},
 	{"internal/demo"},
 	{"."}, // the floor that every face stands on
 	{"server/...", "client/..."},

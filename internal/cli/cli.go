@@ -211,6 +211,8 @@ var commands = []func(*app) *cobra.Command{
 	trashCommand,
 	retainCommand,
 	redactCommand,
+	backupCommand,
+	restoreCommand,
 	archiveCommand,
 	unarchiveCommand,
 	fsckCommand,

@@ -161,6 +161,7 @@ func didYouMean(cmd *cobra.Command, what, before string, near []string) string {
 
 // otherNames are what other programs call the things that a command does.
 var otherNames = map[string][]string{
+	"backup": {"snapshot", "dump"},
 	"chat":   {"ask", "talk"},
 	"demo":   {"example", "try"},
 	"export": {"convert", "save"},

@@ -157,7 +157,12 @@ func (s *Store) filesIn(ctx context.Context, dir string, yield func(Found, error
 // placeOf tells by its path what a file is.
 func (s *Store) placeOf(path string) (Room, string) {
 	below, _ := filepath.Rel(s.dir, path) // both are absolute
-	parts := strings.Split(filepath.ToSlash(below), "/")
+	return placeBelow(filepath.ToSlash(below))
+}
+
+// placeBelow is placeOf for a path below the store's directory, with slashes.
+func placeBelow(below string) (Room, string) {
+	parts := strings.Split(below, "/")
 	base := parts[len(parts)-1]
 	if parts[0] != house || len(parts) < 2 {
 		name, ok := strings.CutSuffix(strings.TrimSuffix(base, ".bak"), logSuffix)

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
+)
+
+func backupCommand(a *app) *cobra.Command {
+	var r coppice.BackupRequest
+	var verify bool
+	cmd := &cobra.Command{
+		Use:   "backup DIR|FILE",
+		Short: "Make a backup of everything, or verify one",
+		Long: "Makes a backup of all sessions, removed ones too, with everything that belongs to\n" +
+			"them. Others may go on writing. coppice restore makes a home of it again.\n\n" +
+			"DIR is brought up to date: what it has already is not copied again, and what the\n" +
+			"home does not have any more, because it was redacted or deleted, goes. The name of a\n" +
+			"FILE ends in .tar.zst; it is written as a whole and then replaces the older one.\n" +
+			"Whatever interrupts that, the older backup stays.\n\n" +
+			"If a file of the home cannot be read, an older backup is left as it is, and the exit\n" +
+			"code is 3; --partial replaces it by one without that file.\n\n" +
+			"With --verify nothing is written: the backup is read, and every file is compared\n" +
+			"with its hash.",
+		Example: "  coppice backup /media/usb/coppice\n" +
+			"  coppice backup ~/coppice.tar.zst\n" +
+			"  coppice backup --verify ~/coppice.tar.zst",
+		GroupID: "keep",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if verify {
+				return a.runVerify(cmd.Context(), args[0])
+			}
+			r.To = args[0]
+			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error { return a.runBackup(cmd.Context(), h, r) })
+		},
+	}
+	cmd.Flags().BoolVar(&verify, "verify", false, "write nothing; check a backup")
+	cmd.Flags().BoolVar(&r.Partial, "partial", false, "replace an older backup even if some files cannot be read")
+	cmd.MarkFlagsMutuallyExclusive("verify", "partial")
+	return a.withJSON(cmd)
+}
+
+func (a *app) runBackup(ctx context.Context, h *coppice.Home, r coppice.BackupRequest) error {
+	done, err := h.Upkeep.Backup(ctx, r)
+	if done == nil {
+		return err
+	}
+	a.bar.done()
+	for _, f := range done.Unread {
+		a.say("%s %s cannot be read: %s", a.paint(yellow, "warning:"), f.Path, f.Why)
+	}
+	switch {
+	case err != nil && !errors.Is(err, coppice.ErrPartial):
+		return err
+	case done.Kept:
+		a.say("the older backup %s was left as it is; %s replaces it by one without these files", done.Path, command("backup --partial", []string{r.To}))
+	default:
+		a.say("backed up %s in %s; wrote %s", sessionsAndSize(done.Sessions, done.Size), done.Path, filesAndSize(done.Copied, done.Written))
+	}
+	if a.flags.json {
+		return errors.Join(a.printJSON(done), err)
+	}
+	return err
+}
+
+func (a *app) runVerify(ctx context.Context, path string) error {
+	bar := a.newProgress("")
+	found, err := coppice.VerifyBackup(ctx, coppice.VerifyBackupRequest{Path: path}, &coppice.Options{Progress: bar.show})
+	bar.done()
+	if found == nil {
+		return err
+	}
+	a.sayDamaged(found.Damaged)
+	for _, u := range found.Unreadable {
+		a.say("note: %s has %s that cannot be read, as in the home", u.Path, render.Counted(u.Lines, "line", "lines"))
+	}
+	if n := len(found.Missing); n > 0 {
+		a.say("note: sessions refer to content %s that the home did not have", render.Counted(n, "time", "times"))
+	}
+	if a.flags.json {
+		return errors.Join(a.printJSON(found), err)
+	}
+	if err == nil {
+		a.say("%s is whole: %s, made %s", found.Path, sessionsAndSize(found.Sessions, found.Size), found.Created.Local().Format("2006-01-02 15:04"))
+	}
+	return err
+}
+
+func (a *app) sayDamaged(damaged []coppice.BackupFault) {
+	for _, d := range damaged {
+		a.say("damaged: %s: %s", d.Path, d.Why)
+	}
+}
+
+func sessionsAndSize(n int, size int64) string {
+	return fmt.Sprintf("%s (%s)", render.Counted(n, "session", "sessions"), render.Bytes(size))
+}
+
+func filesAndSize(n int, size int64) string {
+	return fmt.Sprintf("%s (%s)", render.Counted(n, "file", "files"), render.Bytes(size))
+}

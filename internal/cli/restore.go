@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice"
+)
+
+func restoreCommand(a *app) *cobra.Command {
+	var r coppice.RestoreBackupRequest
+	cmd := &cobra.Command{
+		Use:   "restore DIR|FILE",
+		Short: "Bring back everything from a backup",
+		Long: "Makes a home of a backup that coppice backup made: in the directory of the settings,\n" +
+			"or in that of --dir, which must be empty or not exist. Every file is checked on the\n" +
+			"way, and the home appears when all of it is there.\n\n" +
+			"A damaged backup is refused, with a list of what is damaged. With --partial the rest\n" +
+			"is restored: whole files, and damaged sessions as far as they can be read.\n\n" +
+			"To bring back a session that was removed, use coppice trash restore.",
+		Example: "  coppice restore ~/coppice.tar.zst\n" +
+			"  coppice restore /media/usb/coppice --dir /srv/sessions",
+		GroupID: "keep",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.From = args[0]
+			return a.runRestore(cmd.Context(), r)
+		},
+	}
+	cmd.Flags().BoolVar(&r.Partial, "partial", false, "restore what can be read of a damaged backup")
+	return a.withJSON(cmd)
+}
+
+func (a *app) runRestore(ctx context.Context, r coppice.RestoreBackupRequest) error {
+	bar := a.newProgress("")
+	done, err := coppice.RestoreBackup(ctx, "", r, &coppice.Options{Settings: a.settings, Progress: bar.show})
+	bar.done()
+	if done == nil {
+		return hintRestore(err, r)
+	}
+	a.sayDamaged(done.Damaged)
+	a.say("restored %s of %s to %s", sessionsAndSize(done.Sessions, done.Size), done.From, done.Dir)
+	if len(done.Damaged) > 0 {
+		a.say("%s shows what is wrong there", command("fsck", nil))
+	}
+	if a.flags.json {
+		return errors.Join(a.printJSON(done), err)
+	}
+	return err
+}
+
+// hintRestore says which command or flag helps.
+func hintRestore(err error, r coppice.RestoreBackupRequest) error {
+	switch coppice.KindOf(err) {
+	case coppice.KindNotFound:
+		if coppice.HintOf(err) == "" {
+			return hinted(err, command("trash restore", []string{r.From})+" brings back a session that was removed")
+		}
+	case coppice.KindExists:
+		return hinted(err, "--dir chooses another directory; or move this one away first")
+	case coppice.KindCorrupt:
+		return hinted(err, command("restore --partial", []string{r.From})+" restores the rest")
+	}
+	return err
+}

@@ -1,0 +1,126 @@
+package file_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+func TestIsKept(t *testing.T) {
+	for below, want := range map[string]file.Room{
+		"a.jsonl":                              file.RoomLog,
+		"a.jsonl.bak":                          file.RoomLog,
+		".coppice/archive/a.jsonl.zst":         file.RoomArchive,
+		".coppice/trash/a.1.jsonl":             file.RoomTrash,
+		".coppice/quarantine/a.0.1.torn":       file.RoomQuarantine,
+		".coppice/blobs/ab/abcd":               file.RoomBlob,
+		".coppice/redacted.json":               file.RoomNote,
+		".coppice/imports/list-1.jsonl":        file.RoomNote,
+		".coppice/what/a/later/version/writes": file.RoomNote,
+	} {
+		if room, ok := file.IsKept(below); room != want || !ok {
+			t.Errorf("%s: %s, %v", below, room, ok)
+		}
+	}
+	for _, below := range []string{
+		"", ".", "..", "../a.jsonl", "/a.jsonl", "a/../b.jsonl", "./a.jsonl", "sub/a.jsonl", "notes.txt", `..\a.jsonl`, "c:a.jsonl",
+		".coppice", ".coppice/../../a.jsonl", ".coppice//x", ".coppice/index.db", ".coppice/index.db-wal",
+		".coppice/locks/a.lock", ".coppice/tmp/x", ".coppice/changed/a", ".coppice/blobs.lock", ".coppice/notes.lock", "a.jsonl\x00",
+	} {
+		if room, ok := file.IsKept(below); ok {
+			t.Errorf("%q is kept as %s", below, room)
+		}
+	}
+}
+
+func TestKeep(t *testing.T) {
+	disk := vfs.NewMemory()
+	st, err := file.Open("/s", &file.Options{FS: disk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	write := func(path string) {
+		if err := errors.Join(disk.MkdirAll(path[:strings.LastIndex(path, "/")], 0o700), vfs.Replace(disk, path, vfs.Replacement{}, vfs.Data([]byte("{}\n")))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{
+		"/s/a.jsonl", "/s/b.jsonl", "/s/notes.txt", "/s/sub/c.jsonl", "/s/.coppice/archive/a.jsonl.zst", "/s/.coppice/archive/d.jsonl.zst",
+		"/s/.coppice/blobs/ab/abcd", "/s/.coppice/imports/x.json", "/s/.coppice/locks/a.lock", "/s/.coppice/index.db", "/s/.coppice/trash/e.jsonl",
+	} {
+		write(path)
+	}
+	var got []string
+	for k, err := range st.Keep(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := st.OpenKept(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open, _ := f.Stat()
+		if now, err := st.StatKept(k); err != nil || now != open || now.Size != 3 || k.Size != 3 {
+			t.Errorf("%s: %+v, %+v, %v", k.Below, now, open, err)
+		}
+		f.Close()
+		got = append(got, k.Below)
+	}
+	// The archive of a log that has a plain file does not count; the blobs come last.
+	want := []string{"a.jsonl", "b.jsonl", ".coppice/archive/d.jsonl.zst", ".coppice/imports/x.json", ".coppice/trash/e.jsonl", ".coppice/blobs/ab/abcd"}
+	if !slices.Equal(got, want) {
+		t.Errorf("kept are %q, want %q", got, want)
+	}
+	gone := file.Kept{Found: file.Found{Path: "/s/gone.jsonl"}}
+	if _, err := st.OpenKept(gone); !errors.Is(err, store.ErrNotExist) {
+		t.Error(err)
+	}
+	if _, err := st.StatKept(gone); !errors.Is(err, store.ErrNotExist) {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, err := range st.Keep(ctx) {
+		if err == nil {
+			t.Error("it goes on for somebody who is gone")
+		}
+	}
+}
+
+func TestKeptLines(t *testing.T) {
+	text := "one\n" + strings.Repeat("x", 300<<10) + "\n\nlast"
+	want := []string{"one true", strings.Repeat("x", 300<<10) + " true", " true", "last false"}
+	z, _ := zstd.NewWriter(nil)
+	for below, data := range map[string]string{"a.jsonl": text, ".coppice/archive/a.jsonl.zst": string(z.EncodeAll([]byte(text), nil)), ".coppice/trash/a.jsonl": text} {
+		var got []string
+		err := file.KeptLines(below, strings.NewReader(data), func(line []byte, whole bool) error {
+			got = append(got, string(line)+map[bool]string{true: " true", false: " false"}[whole])
+			return nil
+		})
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %d lines, %v", below, len(got), err)
+		}
+	}
+	stop := errors.New("stop")
+	err := file.KeptLines("a.jsonl", strings.NewReader(text), func([]byte, bool) error { return stop })
+	if !errors.Is(err, stop) {
+		t.Error(err)
+	}
+	if err := file.KeptLines(".coppice/blobs/ab/abcd", strings.NewReader(text), func([]byte, bool) error { return stop }); err != nil {
+		t.Errorf("a blob has lines: %v", err)
+	}
+	err = file.KeptLines(".coppice/archive/a.jsonl.zst", bytes.NewReader([]byte("not zstd")), func([]byte, bool) error { return nil })
+	if err == nil {
+		t.Error("an archive that is none has lines")
+	}
+}

@@ -1,0 +1,167 @@
+// Package backup makes backups of stores, checks them, and makes stores of them again.
+//
+// A backup holds every file that a store must not lose (see file.Store.Keep) and a
+// manifest: a line for each file, with its size and its SHA-256, and a hash over all of
+// these lines. It is one of two things:
+//
+//	DIR/manifest.jsonl        what the backup holds; replaced as a whole, and last
+//	DIR/objects/ab/abcdef…    the content of a file, named by its SHA-256
+//	DIR/lock                  locked by whoever writes, shared by whoever reads
+//
+//	FILE.tar.zst              home/… for each file of the store, then manifest.jsonl
+//
+// Content that a directory has already is not copied again. Content that the new
+// manifest does not name is deleted once the manifest is in place; so a backup never
+// keeps what was redacted since. Whenever the program or the machine stops, the older
+// backup is whole or the new one is.
+//
+// A store is read while others write to it, without a lock: see taker.
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// Ending is the ending of the name of a backup that is a single file.
+const Ending = ".tar.zst"
+
+const (
+	dirPerm  fs.FileMode = 0o700
+	filePerm fs.FileMode = 0o600
+)
+
+// Request says where to make a backup.
+type Request struct {
+	// To is a directory, or a file whose name ends in Ending. What is there must be an
+	// older backup, or an empty directory.
+	To string
+	// Partial replaces an older backup even if some files of the store cannot be read.
+	Partial bool
+	// Progress, if it is not nil, is called with how far the work has come, in bytes.
+	Progress func(done, total int64)
+	// FS is the file system of the backup. Default: the operating system's.
+	FS vfs.FS
+}
+
+// Unread is a file of the store that could not be read.
+type Unread struct {
+	Path string
+	Err  error
+}
+
+// Result is what was backed up.
+type Result struct {
+	Created  time.Time
+	Sessions int   // those in the trash are not counted
+	Files    int   // in the backup
+	Size     int64 // of these files
+	Copied   int   // files that the older backup did not have in this form
+	Written  int64 // their size
+	// Unread are the files that are missing from the backup.
+	Unread []Unread
+	// Kept means that the older backup was left as it is, because of Unread.
+	Kept bool
+}
+
+// target is where a backup is written to.
+type target interface {
+	// older reports whether there is a backup already.
+	older() bool
+	// has returns the size of content that need not be written again.
+	has(sum string) (size int64, ok bool)
+	// put writes the content of a file. It may be called again for the same file, or
+	// for one that is not in the manifest in the end.
+	put(below string, modified time.Time, content *content) error
+	// publish makes the manifest, and what it names, the backup.
+	publish(m *manifest) error
+	// abort forgets what was put, unless it was published, and releases the target.
+	abort() error
+}
+
+// Make makes a backup of a store, or brings one up to date. An error means that the
+// older backup, if there is one, is as it was, unless it matches vfs.ErrNotDurable.
+func Make(ctx context.Context, st *file.Store, r Request) (result *Result, err error) {
+	if r.FS == nil {
+		r.FS = vfs.OS{}
+	}
+	to, err := open(st, r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, to.abort()) }()
+	t := &taker{store: st, to: to, have: make(map[string]taken), progress: r.Progress}
+	if err := t.run(ctx); err != nil {
+		return nil, err
+	}
+	result = t.result()
+	if result.Kept = len(result.Unread) > 0 && to.older() && !r.Partial; result.Kept {
+		return result, nil
+	}
+	return result, to.publish(t.manifest(result.Created))
+}
+
+// open returns the target that the request means.
+func open(st *file.Store, r Request) (target, error) {
+	path, err := filepath.Abs(r.To)
+	if err != nil || r.To == "" {
+		return nil, invalid(r.To, errors.New("it names neither a directory nor a file"), "")
+	}
+	if inside(path, st.Dir()) {
+		return nil, invalid(path, errors.New("it is inside of the home that is backed up"), "choose a place outside, best on another disk")
+	}
+	info, err := r.FS.Lstat(path)
+	absent := errors.Is(err, fs.ErrNotExist)
+	switch {
+	case err != nil && !absent:
+		return nil, err
+	case !absent && info.IsDir():
+		return openDir(r.FS, path)
+	case strings.HasSuffix(path, Ending) && (absent || info.Mode().IsRegular()):
+		return openTar(r.FS, path)
+	case absent && !slices.Contains(otherEndings, strings.ToLower(filepath.Ext(path))):
+		return openDir(r.FS, path)
+	}
+	return nil, invalid(path, fmt.Errorf("a backup is a directory, or a file whose name ends in %s", Ending), "")
+}
+
+// otherEndings are those of files that somebody might expect. A directory with such a
+// name would surprise them.
+var otherEndings = []string{".zst", ".tar", ".gz", ".tgz", ".xz", ".bz2", ".zip", ".7z", ".jsonl", ".json", ".db"}
+
+// inside reports whether a path is a directory or lies in it, links or not.
+func inside(path, dir string) bool {
+	dirs := []string{dir}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dirs = append(dirs, real)
+	}
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		return path == dir || strings.HasPrefix(path, dir+string(filepath.Separator))
+	})
+}
+
+func invalid(path string, err error, hint string) error {
+	return &store.Error{Op: "back up to", Path: path, Err: &refusal{err}, Hint: hint}
+}
+
+// refusal is the reason for which a request makes no sense.
+type refusal struct{ error }
+
+func (*refusal) Is(target error) bool { return target == store.ErrInvalid }
+
+func locked(path string) error {
+	return &store.Error{
+		Op: "use the backup", Path: path, Kind: store.ErrLocked,
+		Err: errors.New("another program is writing or reading it"), Hint: "try again when it is done",
+	}
+}

@@ -1,0 +1,268 @@
+package backup_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/upkeep/backup"
+)
+
+// objectOf returns the file that has the content of a log.
+func (w *world) objectOf(below string) string {
+	w.Helper()
+	want := tree(w.T, w.disk, "/home")[below]
+	for path, text := range tree(w.T, w.disk, "/b/dir/objects") {
+		if text == want {
+			return "/b/dir/objects/" + path
+		}
+	}
+	w.Fatalf("the backup has no %s", below)
+	return ""
+}
+
+func blobOf(t *testing.T, w *world) string {
+	t.Helper()
+	for below := range tree(t, w.disk, "/home") {
+		if strings.HasPrefix(below, ".coppice/blobs/") {
+			return below
+		}
+	}
+	t.Fatal("there is no blob")
+	return ""
+}
+
+// Whatever is damaged in a backup is named, by a check and by a restore. A restore of the
+// rest brings everything else, and a damaged session as it is.
+func TestDamagedBackup(t *testing.T) {
+	t.Parallel()
+	flip := func(w *world, path string) {
+		text := []byte(tree(w.T, w.disk, filepath.Dir(path))[filepath.Base(path)])
+		text[len(text)-3] ^= 1
+		w.write(path, string(text))
+	}
+	for name, tt := range map[string]struct {
+		damage func(w *world) string // and what is damaged
+		left   bool                  // it comes back all the same
+	}{
+		"a flipped bit in a log":  {func(w *world) string { flip(w, w.objectOf("plain1.jsonl")); return "plain1.jsonl" }, true},
+		"a flipped bit in a blob": {func(w *world) string { b := blobOf(w.T, w); flip(w, w.objectOf(b)); return b }, false},
+		"a missing log":           {func(w *world) string { w.must(w.disk.Remove(w.objectOf("plain1.jsonl"))); return "plain1.jsonl" }, false},
+		"a log cut short":         {func(w *world) string { w.write(w.objectOf("plain1.jsonl"), "{}\n"); return "plain1.jsonl" }, true},
+		"an empty note": {func(w *world) string {
+			w.write(w.objectOf(".coppice/imports/x.json"), "")
+			return ".coppice/imports/x.json"
+		}, false},
+	} {
+		w := newWorld(t)
+		w.backup("/b/dir")
+		want := w.kept(w.disk, "/home")
+		broken := tt.damage(w)
+		c, err := backup.Verify(t.Context(), backup.VerifyRequest{Path: "/b/dir", FS: w.disk})
+		if err != nil || len(c.Damage) != 1 || c.Damage[0].Path != broken {
+			t.Errorf("%s: %+v, %v; want %s", name, c, err, broken)
+		}
+		_, err = backup.Restore(t.Context(), backup.RestoreRequest{From: "/b/dir", Dir: "/new", FS: w.disk})
+		if !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), broken) {
+			t.Errorf("%s: restoring: %v", name, err)
+		}
+		if got := tree(t, w.disk, "/new"); len(got) > 0 {
+			t.Errorf("%s: a damaged backup became a home of %d files", name, len(got))
+		}
+		c, err = backup.Restore(t.Context(), backup.RestoreRequest{From: "/b/dir", Dir: "/new", FS: w.disk, Partial: true})
+		if err != nil || len(c.Damage) != 1 {
+			t.Errorf("%s: restoring the rest: %+v, %v", name, c, err)
+		}
+		got := tree(t, w.disk, "/new")
+		if _, there := got[broken]; there != tt.left {
+			t.Errorf("%s: what is damaged is there: %v", name, there)
+		}
+		delete(got, broken)
+		delete(want, broken)
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: the rest is %v", name, slices.Sorted(maps.Keys(got)))
+		}
+		// The next backup finds that something is missing, and puts it right.
+		if strings.HasPrefix(name, "a missing") || strings.HasPrefix(name, "a log cut") {
+			w.backup("/b/dir")
+			w.must(w.disk.Rename("/new", "/newer"))
+			w.comesBack(name, "/b/dir")
+		}
+	}
+}
+
+// A list of files that is damaged or cut off is not believed.
+func TestDamagedManifest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.backup("/b/dir")
+	good := tree(t, w.disk, "/b/dir")["manifest.jsonl"]
+	lines := strings.SplitAfter(good, "\n")
+	for name, bad := range map[string]string{
+		"empty":       "",
+		"cut":         strings.Join(lines[:5], ""),
+		"a line less": strings.Join(slices.Delete(slices.Clone(lines), 2, 3), ""),
+		"other path":  strings.Replace(good, "plain1.jsonl", "plainX.jsonl", 1),
+		"not JSON":    "x\ny\n",
+	} {
+		w.write("/b/dir/manifest.jsonl", bad)
+		c, err := backup.Verify(t.Context(), backup.VerifyRequest{Path: "/b/dir", FS: w.disk})
+		if err != nil || len(c.Damage) != 1 || c.Damage[0].Path != "manifest.jsonl" {
+			t.Errorf("%s: %+v, %v", name, c, err)
+		}
+	}
+	w.write("/b/dir/manifest.jsonl", "")
+	w.backup("/b/dir") // which makes another
+	w.comesBack("after a damaged manifest", "/b/dir")
+}
+
+// What is not there, or is no backup, is not taken for one.
+func TestNoBackup(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for path, want := range map[string]error{"/nothing": store.ErrNotExist, "/home": store.ErrNotExist} {
+		if _, err := backup.Verify(t.Context(), backup.VerifyRequest{Path: path, FS: w.disk}); !errors.Is(err, want) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	w.write("/x.tar.zst", "this is not zstd, and not tar")
+	c, err := backup.Verify(t.Context(), backup.VerifyRequest{Path: "/x.tar.zst", FS: w.disk})
+	if err != nil || len(c.Damage) == 0 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// An archive that was cut off anywhere is damaged, and what is before the cut comes back.
+func TestCutArchive(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range 20 { // so that there is more than one block
+		w.session(fmt.Sprint("more", i), strings.Repeat(fmt.Sprint(i*7919, " "), 20000), "x")
+	}
+	w.backup("/b/file.tar.zst")
+	whole := tree(t, w.disk, "/b")["file.tar.zst"]
+	want := w.kept(w.disk, "/home")
+	for _, n := range []int{0, 10, len(whole) / 2, len(whole) - 1} {
+		w.write("/b/cut.tar.zst", whole[:n])
+		_, err := backup.Restore(t.Context(), backup.RestoreRequest{From: "/b/cut.tar.zst", Dir: "/new", FS: w.disk})
+		if !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("%d of %d bytes: %v", n, len(whole), err)
+		}
+		dir := fmt.Sprint("/new", n)
+		c, err := backup.Restore(t.Context(), backup.RestoreRequest{From: "/b/cut.tar.zst", Dir: dir, FS: w.disk, Partial: true})
+		if err != nil || len(c.Damage) == 0 {
+			t.Errorf("%d of %d bytes: %+v, %v", n, len(whole), c, err)
+		}
+		for below, text := range tree(t, w.disk, dir) {
+			if !strings.HasPrefix(want[below], text) {
+				t.Errorf("%d of %d bytes: %s is made up", n, len(whole), below)
+			}
+		}
+	}
+}
+
+// An archive by an attacker writes nothing outside of the home, and nothing in it that a
+// backup does not have.
+func TestHostileArchive(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	outside := filepath.Join(dir, "outside")
+	for i, h := range []tar.Header{
+		{Name: "home/../../outside"},
+		{Name: "home/../outside"},
+		{Name: "/" + outside},
+		{Name: "home/" + outside},
+		{Name: "home/.coppice/../../../outside"},
+		{Name: "home/.coppice/blobs/../../../outside"},
+		{Name: `home/..\outside`},
+		{Name: "home/.coppice/index.db"},
+		{Name: "home/.coppice/locks/x.lock"},
+		{Name: "home/.bashrc"},
+		{Name: "home/sub/x.jsonl"},
+		{Name: "home/.coppice"},
+		{Name: "home/x.jsonl", Typeflag: tar.TypeSymlink, Linkname: outside},
+		{Name: "home/x.jsonl", Typeflag: tar.TypeLink, Linkname: outside},
+		{Name: "home/.coppice", Typeflag: tar.TypeSymlink, Linkname: dir},
+		{Name: "home/x.jsonl", Typeflag: tar.TypeFifo},
+		{Name: "home/x.jsonl", Typeflag: tar.TypeChar},
+	} {
+		path := filepath.Join(dir, fmt.Sprint(i, ".tar.zst"))
+		if err := os.WriteFile(path, archive(t, h), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		to := filepath.Join(dir, fmt.Sprint("home", i))
+		for _, partial := range []bool{false, true} {
+			c, err := backup.Restore(t.Context(), backup.RestoreRequest{From: path, Dir: to, Partial: partial})
+			if !partial && !errors.Is(err, store.ErrCorrupt) || partial && (err != nil || len(c.Damage) < 2) {
+				t.Errorf("%s: %+v, %v", h.Name, c, err)
+			}
+		}
+		if _, err := os.Lstat(outside); err == nil {
+			t.Fatalf("%s: something was written outside", h.Name)
+		}
+		for below := range tree(t, vfs.OS{}, to) {
+			if below != "good.jsonl" {
+				t.Errorf("%s: the home has %s", h.Name, below)
+			}
+		}
+	}
+}
+
+// archive makes an archive with a session, an entry, and something after a symbolic link.
+func archive(t *testing.T, h tar.Header) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	z, err := zstd.NewWriter(&packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := tar.NewWriter(z)
+	for _, h := range []tar.Header{{Name: "home/good.jsonl"}, h} {
+		text := "{}\n"
+		if h.Typeflag != 0 && h.Typeflag != tar.TypeReg {
+			text = ""
+		}
+		h.Size, h.Mode = int64(len(text)), 0o777
+		if err := w.WriteHeader(&h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Close(), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return packed.Bytes()
+}
+
+// A check tells apart what the home lacked from what the backup lost.
+func TestVerifyTellsWhatTheHomeLacked(t *testing.T) {
+	t.Parallel()
+	for _, to := range targets {
+		w := newWorld(t)
+		blob := blobOf(t, w)
+		w.must(w.disk.Remove("/home/" + blob))
+		w.write("/home/broken.jsonl", `{"type":"session","id":"broken","version":1,"timestamp":"2026-01-01T00:00:00.000Z"}`+"\nnot JSON\n"+
+			`{"type":"message","id":"m","message":{"role":"user","content":"the image sha256:`+strings.Repeat("ab", 32)+`"}}`+"\n")
+		w.backup(to)
+		c, err := backup.Verify(t.Context(), backup.VerifyRequest{Path: to, FS: w.disk})
+		want := store.Ref("sha256:" + filepath.Base(blob))
+		if err != nil || len(c.Damage) > 0 || !slices.Equal(c.Lost, []store.Ref{want}) ||
+			!slices.Equal(c.BadLines, []backup.BadLines{{Path: "broken.jsonl", Lines: 1}}) {
+			t.Errorf("%s: %+v, %v", to, c, err)
+		}
+	}
+}

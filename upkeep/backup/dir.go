@@ -1,0 +1,196 @@
+package backup
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+const (
+	objectsName  = "objects"
+	lockName     = "lock"
+	incomingName = "incoming" // an object before it has its name
+)
+
+// dirTarget is a backup in a directory.
+type dirTarget struct {
+	fs      vfs.FS
+	dir     string
+	lock    vfs.File
+	old     *manifest // nil if there is none that can be read
+	shelves map[string]bool
+	done    bool // the new manifest is in place
+}
+
+func openDir(fsys vfs.FS, dir string) (*dirTarget, error) {
+	if err := mustBeBackup(fsys, dir); err != nil {
+		return nil, err
+	}
+	if err := vfs.Mkdir(fsys, filepath.Join(dir, objectsName), dirPerm); err != nil {
+		return nil, err
+	}
+	lock, err := fsys.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, filePerm)
+	if err != nil {
+		return nil, err
+	}
+	if ok, err := lock.TryLock(); !ok || err != nil {
+		if err == nil {
+			err = locked(dir)
+		}
+		return nil, errors.Join(err, lock.Close())
+	}
+	d := &dirTarget{fs: fsys, dir: dir, lock: lock, shelves: make(map[string]bool)}
+	if d.old, err = readManifestIn(fsys, dir); err != nil {
+		d.old = nil // whatever is wrong with it, the next one will be right
+	}
+	if err := d.clear(); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return d, nil
+}
+
+// clear removes an object that did not get its name, of this process or of one that
+// was killed.
+func (d *dirTarget) clear() error {
+	err := d.fs.Remove(filepath.Join(d.dir, incomingName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// mustBeBackup refuses a directory that holds anything else: a backup deletes what it
+// does not need.
+func mustBeBackup(fsys vfs.FS, dir string) error {
+	entries, err := fsys.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		switch e.Name() {
+		case manifestName:
+			return nil
+		case objectsName, lockName, incomingName:
+		default:
+			return invalid(dir, errors.New("the directory has other files in it"), "name an empty or a new directory, or an older backup")
+		}
+	}
+	return nil
+}
+
+func readManifestIn(fsys vfs.FS, dir string) (*manifest, error) {
+	f, err := fsys.OpenFile(filepath.Join(dir, manifestName), os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r, err := whole(f)
+	if err != nil {
+		return nil, err
+	}
+	return readManifest(r)
+}
+
+func (d *dirTarget) older() bool { return d.old != nil }
+
+func (d *dirTarget) shelf(sum string) string { return filepath.Join(d.dir, objectsName, sum[:2]) }
+
+func objectPath(dir, sum string) string { return filepath.Join(dir, objectsName, sum[:2], sum) }
+
+func (d *dirTarget) has(sum string) (int64, bool) {
+	if len(sum) < 2 {
+		return 0, false
+	}
+	info, err := d.fs.Lstat(objectPath(d.dir, sum))
+	if err != nil || !info.Mode().IsRegular() {
+		return 0, false
+	}
+	// A process that was killed may have made it and not made its name durable.
+	d.shelves[d.shelf(sum)] = true
+	return info.Size(), true
+}
+
+// put writes an object. It gets its name when it is on the disk.
+func (d *dirTarget) put(_ string, _ time.Time, c *content) (err error) {
+	incoming := filepath.Join(d.dir, incomingName)
+	f, err := d.fs.OpenFile(incoming, os.O_RDWR|os.O_CREATE|os.O_EXCL, filePerm)
+	if err != nil {
+		return err
+	}
+	err = c.copyTo(f)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, d.clear())
+	}
+	if err := d.fs.MkdirAll(d.shelf(c.sum), dirPerm); err != nil {
+		return err
+	}
+	d.shelves[d.shelf(c.sum)] = true
+	return d.fs.Rename(incoming, objectPath(d.dir, c.sum))
+}
+
+// publish makes all objects durable, then puts the manifest into place, and then
+// deletes the objects that nobody needs any more.
+func (d *dirTarget) publish(m *manifest) error {
+	if err := d.syncShelves(); err != nil {
+		return err
+	}
+	err := vfs.Replace(d.fs, filepath.Join(d.dir, manifestName), vfs.Replacement{Temp: filepath.Join(d.dir, incomingName)}, m.write)
+	if errors.Is(err, vfs.ErrNotDurable) {
+		d.done = true // a power cut may bring back the older one, so both keep their objects
+	}
+	if err != nil {
+		return err
+	}
+	d.done, d.old = true, m
+	return d.sweep()
+}
+
+func (d *dirTarget) syncShelves() error {
+	for shelf := range d.shelves {
+		if err := d.fs.SyncDir(shelf); err != nil {
+			return err
+		}
+	}
+	return d.fs.SyncDir(filepath.Join(d.dir, objectsName))
+}
+
+// sweep deletes the objects that the manifest in place does not name. They may hold
+// what was redacted since, so their end is made durable, too.
+func (d *dirTarget) sweep() error {
+	needed := d.old.sums()
+	objects := filepath.Join(d.dir, objectsName)
+	shelves, err := d.fs.ReadDir(objects)
+	for _, shelf := range shelves {
+		path := filepath.Join(objects, shelf.Name())
+		files, readErr := d.fs.ReadDir(path)
+		err = errors.Join(err, readErr)
+		removed := 0
+		for _, f := range files {
+			if !needed[f.Name()] {
+				removed++
+				err = errors.Join(err, d.fs.Remove(filepath.Join(path, f.Name())))
+			}
+		}
+		if removed > 0 {
+			err = errors.Join(err, d.fs.SyncDir(path))
+		}
+	}
+	return err
+}
+
+// abort deletes what was put for nothing, as far as that is possible: the next backup
+// does the rest.
+func (d *dirTarget) abort() error {
+	_ = d.clear()
+	if !d.done {
+		_ = d.sweep()
+	}
+	return d.lock.Close()
+}

@@ -1,0 +1,160 @@
+package backup
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
+)
+
+const (
+	manifestName = "manifest.jsonl"
+	version      = 1
+	// maxManifest is more than any home of ours comes near to: a backup may come from
+	// anywhere, and its manifest is held in memory.
+	maxManifest = 1 << 30
+)
+
+// manifest is what a backup holds.
+type manifest struct {
+	created time.Time
+	files   []entry // sorted by path
+}
+
+// head is the first line of a manifest.
+type head struct {
+	Version int       `json:"coppice_backup"`
+	Created time.Time `json:"created"`
+}
+
+// entry is the line of a file.
+type entry struct {
+	Path     string    `json:"path"` // below the home, with slashes
+	Size     int64     `json:"size"`
+	SHA256   string    `json:"sha256"`
+	Modified time.Time `json:"modified"`
+}
+
+// foot is the last line. Without it, a manifest that was cut off would look like one
+// of a smaller home.
+type foot struct {
+	Files  int    `json:"files"`
+	SHA256 string `json:"sha256"` // of all bytes before this line
+}
+
+func (m *manifest) write(w io.Writer) error {
+	sum := sha256.New()
+	lines := json.NewEncoder(io.MultiWriter(w, sum))
+	lines.SetEscapeHTML(false)
+	if err := lines.Encode(head{version, m.created}); err != nil {
+		return err
+	}
+	for i := range m.files {
+		if err := lines.Encode(&m.files[i]); err != nil {
+			return err
+		}
+	}
+	return json.NewEncoder(w).Encode(foot{len(m.files), hex.EncodeToString(sum.Sum(nil))})
+}
+
+// errManifest says that a manifest cannot be trusted.
+var errManifest = errors.New("the list of files is damaged")
+
+// readManifest reads a manifest, which may come from anywhere.
+func readManifest(r io.Reader) (*manifest, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxManifest))
+	if err != nil {
+		return nil, err
+	}
+	m := &manifest{}
+	end := bytes.LastIndexByte(bytes.TrimSuffix(data, []byte("\n")), '\n') + 1
+	var last foot
+	sum := sha256.Sum256(data[:end])
+	if json.Unmarshal(data[end:], &last) != nil || last.SHA256 != hex.EncodeToString(sum[:]) {
+		return nil, errManifest
+	}
+	lines := bufio.NewReader(bytes.NewReader(data[:end]))
+	for first := true; ; first = false {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			break
+		}
+		if first {
+			if err := m.readHead(line); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		var e entry
+		if json.Unmarshal(line, &e) != nil {
+			return nil, errManifest
+		}
+		m.files = append(m.files, e)
+	}
+	if len(m.files) != last.Files || m.check() != nil {
+		return nil, fmt.Errorf("%w: %w", errManifest, m.check())
+	}
+	return m, nil
+}
+
+func (m *manifest) readHead(line []byte) error {
+	var first head
+	if json.Unmarshal(line, &first) != nil || first.Version < 1 {
+		return errManifest
+	}
+	if first.Version > version {
+		return &store.Error{
+			Op: "read backup", Kind: store.ErrInvalid, Err: fmt.Errorf("it has version %d; this program knows %d", first.Version, version),
+			Hint: "use a newer version of coppice",
+		}
+	}
+	m.created = first.Created
+	return nil
+}
+
+// check refuses what no backup of ours has: a path that leads anywhere else, a hash
+// that is none.
+func (m *manifest) check() error {
+	for i, e := range m.files {
+		if _, ok := file.IsKept(e.Path); !ok {
+			return fmt.Errorf("a home has no file %.200q", e.Path)
+		}
+		if _, ok := store.Ref("sha256:" + e.SHA256).Hex(); !ok || e.Size < 0 {
+			return fmt.Errorf("the line of %.200q makes no sense", e.Path)
+		}
+		if i > 0 && m.files[i-1].Path >= e.Path {
+			return fmt.Errorf("%.200q is there twice", e.Path)
+		}
+	}
+	return nil
+}
+
+func (m *manifest) sort() {
+	slices.SortFunc(m.files, func(a, b entry) int { return strings.Compare(a.Path, b.Path) })
+}
+
+// sums returns the hashes of everything in the backup.
+func (m *manifest) sums() map[string]bool {
+	sums := make(map[string]bool)
+	if m != nil {
+		for i := range m.files {
+			sums[m.files[i].SHA256] = true
+		}
+	}
+	return sums
+}
+
+func (m *manifest) has(path string) bool {
+	_, ok := slices.BinarySearchFunc(m.files, path, func(e entry, path string) int { return strings.Compare(e.Path, path) })
+	return ok
+}

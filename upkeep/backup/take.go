@@ -1,0 +1,336 @@
+package backup
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/session/clean"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// taker reads a store while others write to it. It takes no lock, so that nobody has to
+// wait for a backup, and a home that cannot be written to can be backed up.
+//
+// Each file by itself is no problem: it is read through one handle, and files are only
+// appended to or replaced as a whole. What can go wrong is between files: a log that is
+// archived, removed or restored while the directories are listed is seen twice or not
+// at all, and a log that was redacted may come together with one that was not yet. So
+// the store is listed again, until a listing shows every file that was read in its
+// place, unchanged but for lines at its end. What is not in its place any more is
+// dropped, and what has come is read, for two rounds: a log that moved while the first
+// listing was made is in its place in the second. What comes later than that is new,
+// and left for the next backup, so that writers cannot keep a backup from ending.
+//
+// A redaction that is under way when the last listing begins is waited for. One that
+// begins later has changed nothing of what was read.
+type taker struct {
+	store    *file.Store
+	to       target
+	have     map[string]taken // by path below the store
+	copied   int
+	written  int64
+	progress func(done, total int64)
+	done     int64
+	total    int64
+}
+
+// taken is a file that is in the backup.
+type taken struct {
+	entry
+	room  file.Room
+	file  vfs.FileID
+	torn  bool  // it does not end in a whole line
+	stale bool  // it changed while it was read
+	gone  bool  // it vanished before it was read
+	err   error // why it could not be read
+}
+
+const (
+	maxRounds = 100
+	// redactionWait is how long a redaction may go on before a backup gives up.
+	redactionWait = 10 * time.Second
+)
+
+func (t *taker) run(ctx context.Context) error {
+	for k, err := range t.store.Keep(ctx) {
+		if err != nil && k.Below == "" {
+			return err
+		}
+		t.total += k.Size
+	}
+	takeNew := true
+	for round := 1; round <= maxRounds; round++ {
+		if err := t.awaitRedaction(ctx); err != nil {
+			return err
+		}
+		moved, added, err := t.round(ctx, takeNew)
+		if err != nil {
+			return err
+		}
+		if round > 1 && !moved && !added {
+			return nil
+		}
+		takeNew = round == 1 || moved
+	}
+	return &store.Error{
+		Op: "back up", Path: t.store.Dir(), Kind: store.ErrLocked,
+		Err: errors.New("sessions are archived, removed or rewritten faster than they can be read"), Hint: "try again later",
+	}
+}
+
+func (t *taker) awaitRedaction(ctx context.Context) error {
+	for end := time.Now().Add(redactionWait); ; {
+		unfinished, err := clean.Unfinished(t.store)
+		if err != nil || !unfinished {
+			return err
+		}
+		if time.Now().After(end) {
+			return &store.Error{
+				Op: "back up", Path: t.store.Dir(), Kind: store.ErrLocked, Err: errors.New("a redaction is not finished"),
+				Hint: "try again when it is; any command that writes finishes one that was interrupted",
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// round lists the store and reads what is not as it was. moved means that something
+// that was read is not in its place any more, or is something else now; added, that
+// something new was read.
+func (t *taker) round(ctx context.Context, takeNew bool) (moved, added bool, err error) {
+	seen := make(map[string]bool)
+	for k, err := range t.store.Keep(ctx) {
+		if err != nil && k.Below == "" {
+			return false, false, err
+		}
+		seen[k.Below] = true
+		was, known := t.have[k.Below]
+		switch {
+		case known && t.isStill(k, was):
+			continue
+		case !known && !takeNew && k.Room != file.RoomBlob:
+			continue // a blob may be named by a log that was just read
+		}
+		now, err := t.take(ctx, k, err)
+		if err != nil {
+			return false, false, err
+		}
+		// A note has no other place that it could have come from.
+		moved = moved || known && k.Room != file.RoomNote || now.stale
+		added = added || !known && k.Room != file.RoomBlob
+	}
+	for below, was := range t.have {
+		if !seen[below] || was.gone {
+			delete(t.have, below)
+			moved = moved || was.room != file.RoomNote
+		}
+	}
+	return moved, added, nil
+}
+
+// isStill reports whether a file is what was read, with more lines at most.
+func (t *taker) isStill(k file.Kept, was taken) bool {
+	if was.err != nil {
+		return true // and to read it again would not help
+	}
+	now, err := t.store.StatKept(k)
+	if err != nil || was.stale || now.File != was.file {
+		return false
+	}
+	if now.Size == was.Size {
+		return k.Modified.Equal(was.Modified)
+	}
+	return was.room == file.RoomLog && now.Size > was.Size && !was.torn
+}
+
+// take reads a file into the backup, or notes why it could not be read.
+func (t *taker) take(ctx context.Context, k file.Kept, err error) (now taken, _ error) {
+	if err != nil {
+		err = &readError{err}
+	} else {
+		now, err = t.read(ctx, k)
+	}
+	var unread *readError
+	switch {
+	case errors.Is(err, store.ErrNotExist):
+		now.gone = true // it was there a moment ago: the next round will tell where it is
+	case errors.As(err, &unread) && ctx.Err() == nil:
+		if now.err = unread.err; !errors.As(unread.err, new(*store.Error)) {
+			now.err = &store.Error{Op: "read", Path: k.Path, Err: unread.err}
+		}
+	case err != nil:
+		return now, err
+	}
+	now.room = k.Room
+	t.have[k.Below] = now
+	if t.progress != nil {
+		t.done += k.Size
+		t.progress(min(t.done, t.total), t.total)
+	}
+	return now, nil
+}
+
+func (t *taker) read(ctx context.Context, k file.Kept) (taken, error) {
+	f, err := t.store.OpenKept(k)
+	if errors.Is(err, store.ErrNotExist) {
+		return taken{}, err
+	}
+	if err != nil {
+		return taken{}, &readError{err}
+	}
+	defer f.Close()
+	stat, err := f.Stat()
+	if err != nil {
+		return taken{}, &readError{err}
+	}
+	now := taken{
+		entry: entry{Path: k.Below, Size: stat.Size, Modified: k.Modified},
+		file:  stat.File,
+	}
+	if k.Room == file.RoomBlob { // its name is its hash: no need to read what is there
+		if size, ok := t.to.has(path.Base(k.Below)); ok && size == stat.Size {
+			now.SHA256 = path.Base(k.Below)
+			return now, nil
+		}
+	}
+	content := &content{ctx: ctx, file: f, size: stat.Size, path: k.Path}
+	if err := t.put(k, content, &now); err != nil {
+		return taken{}, err
+	}
+	now.torn = content.torn
+	return now, nil
+}
+
+// put writes a file into the backup, unless its content is there.
+func (t *taker) put(k file.Kept, content *content, now *taken) error {
+	sum, err := content.hash()
+	if errors.Is(err, io.ErrUnexpectedEOF) { // a torn end was cut off, or somebody edits the file
+		now.stale, now.SHA256 = true, sum
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if size, ok := t.to.has(sum); ok && size == content.size {
+		now.SHA256 = sum
+		return nil
+	}
+	err = t.to.put(k.Below, k.Modified, content)
+	now.SHA256, now.stale = content.sum, errors.Is(err, io.ErrUnexpectedEOF) || content.sum != sum
+	if err == nil {
+		t.copied++
+		t.written += content.size
+	}
+	if now.stale {
+		return nil
+	}
+	return err
+}
+
+func (t *taker) manifest(created time.Time) *manifest {
+	m := &manifest{created: created}
+	for _, was := range t.have {
+		if was.err == nil {
+			m.files = append(m.files, was.entry)
+		}
+	}
+	m.sort()
+	return m
+}
+
+func (t *taker) result() *Result {
+	r := &Result{Created: time.Now().UTC().Truncate(time.Millisecond), Copied: t.copied, Written: t.written}
+	for below, was := range t.have {
+		if was.err != nil {
+			r.Unread = append(r.Unread, Unread{below, was.err})
+			continue
+		}
+		r.Files++
+		r.Size += was.Size
+		if isSession(was.Path) {
+			r.Sessions++
+		}
+	}
+	slices.SortFunc(r.Unread, func(a, b Unread) int { return strings.Compare(a.Path, b.Path) })
+	return r
+}
+
+// isSession reports whether a file is a session, and not a copy of one.
+func isSession(below string) bool {
+	room, _ := file.IsKept(below)
+	return room == file.RoomArchive || room == file.RoomLog && !strings.HasSuffix(below, ".bak")
+}
+
+// readError says that a file of the store could not be read: the others can.
+type readError struct{ err error }
+
+func (e *readError) Error() string { return e.err.Error() }
+func (e *readError) Unwrap() error { return e.err }
+
+// content is the bytes of a file as they were at one moment.
+type content struct {
+	ctx  context.Context
+	file vfs.File
+	size int64
+	path string
+	sum  string // of what was read last
+	torn bool
+}
+
+// hash reads the content and returns its hash.
+func (c *content) hash() (string, error) {
+	err := c.copyTo(io.Discard)
+	return c.sum, err
+}
+
+// copyTo writes the content. Errors of the store are readErrors.
+func (c *content) copyTo(w io.Writer) error {
+	sum := sha256.New()
+	from := &reader{ctx: c.ctx, at: io.NewSectionReader(c.file, 0, c.size), sum: sum}
+	n, err := io.Copy(w, from)
+	c.sum, c.torn = hex.EncodeToString(sum.Sum(nil)), n > 0 && from.last != '\n'
+	if err == nil && n < c.size {
+		err = fmt.Errorf("%s: %w", c.path, io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
+// reader reads a file of the store.
+type reader struct {
+	ctx  context.Context
+	at   io.Reader
+	sum  io.Writer
+	last byte
+	// failed is why it could not be read.
+	failed error
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := r.at.Read(p)
+	if n > 0 {
+		r.sum.Write(p[:n])
+		r.last = p[n-1]
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.failed = err
+		err = &readError{err}
+	}
+	return n, err
+}
