@@ -30,6 +30,29 @@ type Trash interface {
 	ReadTrash() (Store, error)
 }
 
+// Quarantined is what a store took out of a log, or a log that another took the
+// place of.
+type Quarantined struct {
+	ID     string // names it
+	Name   string // the log's name
+	Path   string // the file
+	Time   time.Time
+	Size   int64
+	Torn   bool  // it is a piece of a log, not a whole one
+	Offset int64 // where in the log the piece was
+}
+
+// Quarantine is an optional interface of a Store that keeps what it took out of its
+// logs, and logs that were replaced.
+type Quarantine interface {
+	// Quarantined returns what is there, the latest first.
+	Quarantined(ctx context.Context) ([]Quarantined, error)
+	// Readmit makes a log of what was kept, under its old name, which it returns. It
+	// returns ErrExist if there is a log of that name, ErrNotExist if there is
+	// nothing with that ID, and ErrInvalid for a piece of a log.
+	Readmit(ctx context.Context, id string) (name string, err error)
+}
+
 // Archiver is an optional interface of a Store that can keep a log compressed.
 type Archiver interface {
 	// Archive compresses a log. It is read as before; the first append brings

@@ -3,6 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +16,8 @@ import (
 )
 
 func repairCommand(a *app) *cobra.Command {
-	var dryRun, stale, blobs bool
+	var dryRun, stale, blobs, quarantine bool
+	var restore string
 	cmd := &cobra.Command{
 		Use:   "repair [ID…]",
 		Short: "Repair the files of a session",
@@ -27,15 +31,21 @@ func repairCommand(a *app) *cobra.Command {
 			"files that are older than an hour, and locks of sessions that do not exist.\n\n" +
 			"With --blobs it deletes content that nothing in the store refers to any more: no\n" +
 			"session, archived or not, and nothing in trash, quarantine or backups. Other\n" +
-			"programs may keep writing. Look first: coppice repair --blobs --dry-run.",
+			"programs may keep writing. Look first: coppice repair --blobs --dry-run.\n\n" +
+			"With --quarantine it lists what is in quarantine: sessions as they were before a\n" +
+			"repair, and pieces that a crash tore off. With --restore it brings one of these\n" +
+			"sessions back under its id, if no session has that id.",
 		GroupID:           "about",
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !stale && !blobs && len(args) == 0 {
-				return usageError{errors.New("a session, --stale or --blobs is needed")}
+			if !stale && !blobs && !quarantine && restore == "" && len(args) == 0 {
+				return usageError{errors.New("a session, --stale, --blobs, --quarantine or --restore is needed")}
 			}
 			ctx := cmd.Context()
 			return a.withHome(ctx, false, func(h *coppice.Home) error {
+				if err := a.runQuarantine(ctx, h, quarantine, restore); err != nil {
+					return err
+				}
 				if err := a.runTidy(ctx, h, coppice.TidyRequest{Stale: stale, Blobs: blobs, DryRun: dryRun}); err != nil {
 					return err
 				}
@@ -48,7 +58,53 @@ func repairCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be done")
 	cmd.Flags().BoolVar(&stale, "stale", false, "delete what interrupted programs left")
 	cmd.Flags().BoolVar(&blobs, "blobs", false, "delete content that nothing refers to")
+	cmd.Flags().BoolVar(&quarantine, "quarantine", false, "list what is in quarantine")
+	cmd.Flags().StringVar(&restore, "restore", "", "bring back the session in `FILE`, as --quarantine lists it")
 	return a.withJSON(cmd)
+}
+
+// runQuarantine lists what is in quarantine, and brings one of it back.
+func (a *app) runQuarantine(ctx context.Context, h *coppice.Home, list bool, restore string) error {
+	if restore != "" {
+		done, err := h.Upkeep.Readmit(ctx, coppice.ReadmitRequest{ID: filepath.Base(restore)})
+		if err != nil {
+			return err
+		}
+		if a.flags.json {
+			err = a.printJSON(done)
+		} else {
+			err = a.print("%s", done.Session)
+		}
+		a.say("session %s is back as it was", done.Session)
+		if err != nil {
+			return err
+		}
+	}
+	if !list {
+		return nil
+	}
+	found, err := h.Upkeep.Quarantine(ctx)
+	if err != nil {
+		return err
+	}
+	for _, k := range found.Kept {
+		what := "a whole session"
+		if k.Piece {
+			what = fmt.Sprintf("a piece from byte %d", k.Offset)
+		}
+		if a.flags.json {
+			err = a.printJSON(k)
+		} else {
+			err = a.print("%s: %s, %s, %s", k.ID, what, render.Bytes(k.Size), a.when(k.Time, time.Now()))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(found.Kept) == 0 {
+		a.say("nothing is in quarantine")
+	}
+	return nil
 }
 
 func (a *app) runTidy(ctx context.Context, h *coppice.Home, r coppice.TidyRequest) error {

@@ -236,7 +236,7 @@ func TestCreateSyncsFileThenName(t *testing.T) {
 	st := openAt(t, "/s", &file.Options{FS: disk})
 	storetest.MustCreate(t, st, "first", "{}") // makes the directories
 	got := disk.during(vfs.OpMutating&^vfs.OpMkdir, func() { storetest.MustCreate(t, st, "a", "{}", "{}") })
-	want := []string{"create a.lock", "create a" /* its mark */, "create tmp", "write tmp", "sync tmp", "rename tmp to a.jsonl", "syncdir s"}
+	want := []string{"create a.lock", "create a" /* its mark */, "create tmp", "write tmp", "sync tmp", "create tmp to a.jsonl", "remove tmp", "syncdir s"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("creating a log (-want +got):\n%s", diff)
 	}

@@ -24,10 +24,15 @@ func (s *Store) Archive(ctx context.Context, name string) error {
 // Unarchive brings an archived log's plain file back. A log that is not
 // archived is left alone.
 func (s *Store) Unarchive(ctx context.Context, name string) error {
-	return s.changeForm(ctx, "unarchive", name, s.bringBack)
+	return s.changeForm(ctx, "unarchive", name, func(ctx context.Context, lock *nameLock) error {
+		if lock.log != nil || openFilesKeepNames && s.isThere(s.Path(name)) {
+			return s.putAsideArchive(name)
+		}
+		return s.bringBack(ctx, name)
+	})
 }
 
-func (s *Store) changeForm(ctx context.Context, op, name string, change func(context.Context, string) error) error {
+func (s *Store) changeForm(ctx context.Context, op, name string, change func(context.Context, *nameLock) error) error {
 	if err := s.check(ctx, op, name); err != nil {
 		return err
 	}
@@ -39,16 +44,33 @@ func (s *Store) changeForm(ctx context.Context, op, name string, change func(con
 		return s.fail(op, name, err)
 	}
 	defer lock.release()
-	if err := change(ctx, name); err != nil {
+	if err := change(ctx, lock); err != nil {
 		return s.fail(op, name, err)
 	}
 	return nil
 }
 
+// # Moving a log without losing it
+//
+// The lock file says whose turn it is. But somebody may delete it (rm, a restored
+// directory), and then two programs hold a lock of the same name. So nothing that
+// counts is ever deleted or replaced on the word of the lock file alone:
+//
+//   - A plain file is changed, packed, replaced, removed only by who holds the lock on
+//     that very file, and only as long as it has its name.
+//   - A plain file where there was none is put there by a link, which replaces
+//     nothing, and is locked before it gets its name (publishLog).
+//   - An archive beside a plain file is deleted, or put aside, only by who has that
+//     plain file locked. An archiver holds that lock until the plain file is gone.
+
 // archiveLocked writes the archive, reads it back, and only then deletes the
 // plain file. A crash in between leaves both, and the plain one counts.
-func (s *Store) archiveLocked(ctx context.Context, name string) error {
-	was, sum, err := s.pack(ctx, name)
+func (s *Store) archiveLocked(ctx context.Context, lock *nameLock) error {
+	name := lock.name
+	if err := lock.relock(ctx); err != nil {
+		return err
+	}
+	was, sum, err := s.pack(ctx, lock)
 	if errors.Is(err, fs.ErrNotExist) {
 		_, err = s.fs.Lstat(s.archivePath(name))
 		return err // nil: it is archived already
@@ -56,14 +78,38 @@ func (s *Store) archiveLocked(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	err = s.verifyArchive(ctx, name, was.Size, sum)
+	packed, err := s.verifyArchive(ctx, name, was.Size, sum)
 	if err == nil {
 		err = s.mustBeUnchanged(name, was)
 	}
 	if err != nil {
 		return errors.Join(err, s.discard(s.archivePath(name)))
 	}
+	if err := s.mustBeArchived(name, packed); err != nil {
+		return err
+	}
 	return s.discard(s.Path(name))
+}
+
+// mustBeArchived makes sure that the archive which was read back has its name.
+func (s *Store) mustBeArchived(name string, packed vfs.FileID) error {
+	is, err := s.fs.Stat(s.archivePath(name))
+	if err == nil && is.File != packed {
+		err = &store.Error{
+			Op: "archive", Name: name, Path: s.archivePath(name), Kind: store.ErrConflict,
+			Err: errors.New("another program replaced the archive"),
+		}
+	}
+	return err
+}
+
+// discardArchive deletes an archive, unless another one has its name by now.
+func (s *Store) discardArchive(name string, id vfs.FileID) error {
+	is, err := s.fs.Stat(s.archivePath(name))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && is.File != id {
+		return nil
+	}
+	return errors.Join(err, s.discard(s.archivePath(name)))
 }
 
 // mustBeUnchanged makes sure that the plain file is still what was packed: to
@@ -80,13 +126,17 @@ func (s *Store) mustBeUnchanged(name string, was vfs.Stat) error {
 }
 
 // pack writes the archive and returns what it was made of, and the hash of that.
-func (s *Store) pack(ctx context.Context, name string) (was vfs.Stat, sum []byte, err error) {
+func (s *Store) pack(ctx context.Context, lock *nameLock) (was vfs.Stat, sum []byte, err error) {
+	name := lock.name
 	src, err := s.openPlain(name)
 	if err != nil {
 		return was, nil, err
 	}
 	defer src.Close()
 	was, err = src.Stat()
+	if err == nil {
+		err = lock.mustBeLocked(src.(*plain))
+	}
 	if err != nil {
 		return was, nil, err
 	}
@@ -100,49 +150,35 @@ func (s *Store) pack(ctx context.Context, name string) (was vfs.Stat, sum []byte
 	return was, hash.Sum(nil), err
 }
 
-func (s *Store) verifyArchive(ctx context.Context, name string, size int64, want []byte) error {
+// verifyArchive reads an archive back, and returns which file it was.
+func (s *Store) verifyArchive(ctx context.Context, name string, size int64, want []byte) (vfs.FileID, error) {
 	a, err := s.openArchive(name)
 	if err != nil {
-		return err
+		return vfs.FileID{}, err
 	}
 	defer a.Close()
 	sum := sha256.New()
 	n, err := io.Copy(sum, section(ctx, a, size))
 	if err != nil {
-		return fmt.Errorf("reading the archive back: %w", err)
+		return a.id(), fmt.Errorf("reading the archive back: %w", err)
 	}
 	if n != size || !bytes.Equal(sum.Sum(nil), want) {
-		return fmt.Errorf("the archive does not read back as what was written: %w", store.ErrCorrupt)
+		return a.id(), fmt.Errorf("the archive does not read back as what was written: %w", store.ErrCorrupt)
 	}
-	return nil
+	return a.id(), nil
 }
 
-// unarchiveLocked is bringBack for an append, which waits for it.
-func (s *Store) unarchiveLocked(name string) error { return s.bringBack(context.Background(), name) }
-
-// bringBack makes the plain file of a log that is archived. The caller has the
-// name's lock.
+// bringBack makes the plain file of a log that is archived, if it has none. The
+// caller has the name's lock.
 func (s *Store) bringBack(ctx context.Context, name string) error {
-	var unpacked vfs.FileID
 	err := s.mustBeAbsent(name)
 	if err == nil {
-		unpacked, err = s.unpack(ctx, name)
+		err = s.unpack(ctx, name)
 	}
 	if errors.Is(err, fs.ErrExist) {
-		return s.putAsideArchive(name) // there is a plain file: it counts
+		return nil // there is a plain file: it counts
 	}
-	if err != nil {
-		return err
-	}
-	// Another archive may have its name by now, if somebody took away our lock.
-	if is, err := s.fs.Stat(s.archivePath(name)); err != nil || is.File != unpacked {
-		return nil
-	}
-	if err := s.discard(s.archivePath(name)); err != nil {
-		// It no longer counts; somebody may be reading it.
-		s.opts.Logger.Warn("an archive that was unpacked could not be deleted", "log", name, "cause", err)
-	}
-	return nil
+	return err
 }
 
 func (s *Store) mustBeAbsent(name string) error {
@@ -159,7 +195,8 @@ func (s *Store) mustBeAbsent(name string) error {
 // putAsideArchive moves the archive of a log that has a plain file to quarantine/.
 // It is left over from an interrupted archiving, and does not count; but as soon
 // as somebody moves the plain file away, if only for a moment, as sed -i.bak does,
-// it would bring back the log as it once was.
+// it would bring back the log as it once was. The caller has the plain file locked:
+// nobody is archiving it.
 func (s *Store) putAsideArchive(name string) error {
 	_, err := s.fs.Lstat(s.archivePath(name))
 	if err == nil {
@@ -175,20 +212,20 @@ func (s *Store) putAsideArchive(name string) error {
 	return err
 }
 
-// unpack writes the plain file of an archive, if the archive is still what counts
+// unpack replaces an archive by its plain file, if the archive is still what counts
 // when the file is about to get its name: somebody who takes no lock may have put
 // a plain file there, or moved the whole store away.
-func (s *Store) unpack(ctx context.Context, name string) (vfs.FileID, error) {
+func (s *Store) unpack(ctx context.Context, name string) error {
 	a, err := s.openArchive(name)
 	if err != nil {
-		return vfs.FileID{}, err
+		return err
 	}
 	defer a.Close()
 	stat, err := a.Stat()
 	if err != nil {
-		return vfs.FileID{}, err
+		return err
 	}
-	err = s.publishWhen(s.Path(name), func(w io.Writer) error {
+	locked, err := s.publishLog(ctx, name, true, func(w io.Writer) error {
 		_, err := io.Copy(w, section(ctx, a, stat.Size))
 		return err
 	}, func() error {
@@ -201,10 +238,15 @@ func (s *Store) unpack(ctx context.Context, name string) (vfs.FileID, error) {
 		return fmt.Errorf("the archive was moved while it was unpacked: %w", fs.ErrNotExist)
 	})
 	if err != nil {
-		return vfs.FileID{}, err
+		return err
 	}
+	defer closeIf(locked)
 	s.keepTime(s.archivePath(name), s.Path(name))
-	return stat.File, nil
+	if err := s.discardArchive(name, stat.File); err != nil {
+		// It no longer counts; somebody may be reading it.
+		s.opts.Logger.Warn("an archive that was unpacked could not be deleted", "log", name, "cause", err)
+	}
+	return nil
 }
 
 // keepTime gives a file the time of the one that it replaces: in another form a

@@ -90,7 +90,7 @@ func TestDiscardedBatchLeavesNothing(t *testing.T) {
 }
 
 func TestBatchSurvivesAFault(t *testing.T) {
-	for _, kind := range []vfs.OpKind{vfs.OpSync, vfs.OpRename, vfs.OpLock} {
+	for _, kind := range []vfs.OpKind{vfs.OpSync, vfs.OpLock} {
 		disk := vfs.NewMemory()
 		var mu sync.Mutex
 		armed := false

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/store"
@@ -39,7 +38,7 @@ func (s *Store) Copies(ctx context.Context, name string) ([]Copy, error) {
 		{"backup", s.dir, func(file string) (string, bool) { return strings.CutSuffix(file, logSuffix+".bak") }},
 		{"archive", s.room("archive"), s.leftover},
 		{"trash", s.room("trash"), func(file string) (string, bool) { t, ok := parseTrashed(file); return t.Name, ok }},
-		{"quarantine", s.room("quarantine"), quarantined},
+		{"quarantine", s.room("quarantine"), func(file string) (string, bool) { q, ok := parseQuarantined(file); return q.Name, ok }},
 	} {
 		entries, err := s.fs.ReadDir(place.dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -63,21 +62,6 @@ func (s *Store) leftover(file string) (string, bool) {
 	}
 	_, err := s.fs.Lstat(s.Path(name))
 	return name, err == nil
-}
-
-// quarantined reads the name of a file in quarantine/: the log's name, a position
-// and a time, and why it is there.
-func quarantined(file string) (string, bool) {
-	parts := strings.Split(strings.TrimSuffix(file, ".zst"), ".")
-	n := len(parts) - 3
-	if n < 1 || parts[n+2] != "torn" && parts[n+2] != "replaced" || !isNumber(parts[n]) || !isNumber(parts[n+1]) {
-		return "", false
-	}
-	return strings.Join(parts[:n], "."), true
-}
-
-func isNumber(text string) bool {
-	return text != "" && !slices.ContainsFunc([]byte(text), func(c byte) bool { return c < '0' || c > '9' })
 }
 
 // ReadCopy calls each with the lines of a copy, without their line ends. A last

@@ -77,7 +77,7 @@ func (l *Log) writable(ctx context.Context, fresh, dirty bool) (*plain, vfs.Stat
 		if err := l.lookUp(ctx, dirty); err != nil {
 			return nil, vfs.Stat{}, err
 		}
-		fresh, dirty = false, false
+		fresh, dirty = true, false
 	}
 }
 
@@ -86,7 +86,7 @@ func (l *Log) writable(ctx context.Context, fresh, dirty bool) (*plain, vfs.Stat
 func (l *Log) lookUp(ctx context.Context, dirty bool) error {
 	_, ours, err := l.store.isCurrent(l.name, l.source)
 	if err == nil {
-		err = l.store.unarchiveLocked(l.name)
+		err = l.store.bringBack(context.WithoutCancel(ctx), l.name) // the append waits for it
 	}
 	if err == nil && dirty {
 		err = l.writeAgain(ctx)

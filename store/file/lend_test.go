@@ -56,7 +56,7 @@ func TestLentLockKeepsOthersOut(t *testing.T) {
 	placed := 0
 	st = open(t, &file.Options{FS: &vfs.Faulty{FS: vfs.OS{}, Before: func(o vfs.Op) error {
 		for _, name := range manyNames() {
-			if o.Kind == vfs.OpRename && o.To == st.Path(name) {
+			if o.Kind == vfs.OpCreate && o.To == st.Path(name) {
 				if placed++; free(name) {
 					t.Errorf("%s is not locked while it gets its name", name)
 				}

@@ -27,7 +27,8 @@ import (
 // nothing:
 //
 //   - There is no lock file: the log did not move between the looks, since that
-//     would have left one. It does not exist.
+//     would have left one. It does not exist. (Somebody may have deleted the file,
+//     so we look once more.)
 //   - There is one, and we get the lock: nothing moves while we look once more.
 //   - There is one, and another has it: we look again, a few times. A log that is
 //     in neither place each time is being created or removed, and either answer
@@ -62,9 +63,8 @@ func (s *Store) find(name string, look func() error) error {
 func (s *Store) lookLocked(name string, look func() error) (settled bool, err error) {
 	f, err := s.fs.OpenFile(s.lockPath(name), os.O_RDONLY, 0)
 	if err != nil {
-		// Without a lock file nothing moved. One that may not be read, or is no
-		// file, is nobody's lock.
-		return true, errGone
+		// One that may not be read, or is no file, is nobody's lock.
+		return true, look()
 	}
 	defer f.Close()
 	ok, err := f.TryLock()

@@ -120,6 +120,41 @@ func (l *nameLock) takePlain(ctx context.Context) (*nameLock, error) {
 	return l, nil
 }
 
+// relock sees to it that the lock on the log's own file is that of the file which has
+// the name now. It may have been brought back, or replaced, by somebody who holds
+// another lock file, because ours was deleted.
+func (l *nameLock) relock(ctx context.Context) error {
+	if l.log != nil {
+		named, err := vfs.HasName(l.store.fs, l.log, l.store.Path(l.name))
+		if named || err != nil {
+			return err
+		}
+		l.log.Close()
+		l.log = nil
+	}
+	var err error
+	l.log, err = l.store.lockPlain(ctx, l.name)
+	return err
+}
+
+// mustBeLocked makes sure that a file is the one that is locked. A file that one may
+// not write cannot be locked; nobody else who may not either appends to it.
+func (l *nameLock) mustBeLocked(file *plain) error {
+	if openFilesKeepNames || l.log == nil && file.readonly != nil {
+		return nil
+	}
+	if l.log != nil {
+		locked, err := l.log.Stat()
+		if err != nil || locked.File == file.id() {
+			return err
+		}
+	}
+	return &store.Error{
+		Op: "lock", Name: l.name, Path: file.path, Kind: store.ErrConflict,
+		Err: errors.New("another program replaced it just now"),
+	}
+}
+
 // lockPlain locks the plain file of a log, if it has one. The caller has the lock
 // of the name, and closes the file to give this one back.
 func (s *Store) lockPlain(ctx context.Context, name string) (vfs.File, error) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"os"
 	"path/filepath"
 
 	"github.com/coppice-dev/coppice/store"
@@ -48,7 +49,11 @@ func (s *Store) create(ctx context.Context, name string, lines iter.Seq2[[]byte,
 		return nil, err
 	}
 	write := func(w io.Writer) error { return s.writeLines(ctx, name, w, lines) }
-	if err := s.publishWhen(s.Path(name), write, ready); err != nil {
+	err = s.publishAs(s.Path(name), vfs.Replacement{New: true, Before: ready}, write)
+	if errors.Is(err, fs.ErrExist) {
+		err = store.ErrExist
+	}
+	if err != nil {
 		return nil, err
 	}
 	source, err := s.openPlain(name)
@@ -105,23 +110,60 @@ func (s *Store) writeLines(ctx context.Context, name string, w io.Writer, lines 
 // publish writes a file so that it is at path either whole or not at all, also
 // after a power cut.
 func (s *Store) publish(path string, write func(io.Writer) error) error {
-	return s.publishWhen(path, write, nil)
+	return s.publishAs(path, vfs.Replacement{}, write)
 }
 
-// publishWhen is publish that calls ready, if it is not nil, before the file gets
-// its name.
-func (s *Store) publishWhen(path string, write func(io.Writer) error, ready func() error) error {
+// publishAs is publish in a way of the caller's.
+func (s *Store) publishAs(path string, how vfs.Replacement, write func(io.Writer) error) error {
 	for _, dir := range []string{s.dir, s.room("tmp"), filepath.Dir(path)} {
 		if err := s.mkdir(dir); err != nil {
 			return err
 		}
 	}
-	how := vfs.Replacement{Perm: filePerm, Temp: s.temp(), NoSync: s.opts.Sync == Never, Before: ready}
+	how.Perm, how.NoSync = filePerm, s.opts.Sync == Never
+	if how.Temp == "" {
+		how.Temp = s.temp()
+	}
 	err := vfs.Replace(s.fs, path, how, write)
 	if errors.Is(err, vfs.ErrNotDurable) {
 		return &store.Error{Op: "sync", Path: filepath.Dir(path), Kind: store.ErrUnknown, Err: err}
 	}
 	return err
+}
+
+// publishLog publishes the plain file of a log, and has it locked from the moment
+// at which it gets its name: nobody archives or removes it before what goes with it
+// is done. The caller has the lock of the name, which may have got lost, and closes
+// the file that it gets. If isNew, nothing may have the name. ready, if it is not
+// nil, is called before the file gets its name.
+func (s *Store) publishLog(ctx context.Context, name string, isNew bool, write func(io.Writer) error, ready func() error) (locked vfs.File, err error) {
+	how := vfs.Replacement{New: isNew, Temp: s.temp()}
+	how.Before = func() (err error) {
+		if locked, err = s.lockFresh(ctx, name, how.Temp); err == nil && ready != nil {
+			err = ready()
+		}
+		return err
+	}
+	if err = s.publishAs(s.Path(name), how, write); err != nil {
+		closeIf(locked)
+		return nil, err
+	}
+	return locked, nil
+}
+
+// lockFresh locks a file that is about to become a log's plain file.
+func (s *Store) lockFresh(ctx context.Context, name, temp string) (vfs.File, error) {
+	if openFilesKeepNames {
+		return nil, nil
+	}
+	f, err := s.fs.OpenFile(temp, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.lockFile(ctx, name, f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // temp returns the name of a file on its way to another.

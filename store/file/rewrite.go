@@ -113,10 +113,7 @@ func (r *Raw) Rewrite(ctx context.Context, pieces iter.Seq2[Piece, error]) (kept
 // elsewhere: it is for content that must not be kept.
 func (r *Raw) Replace(ctx context.Context, pieces iter.Seq2[Piece, error]) error {
 	return r.underLock(ctx, func() error {
-		if err := r.publishPieces(ctx, pieces); err != nil {
-			return err
-		}
-		return r.store.discard(r.store.archivePath(r.name))
+		return r.publishPieces(ctx, pieces, func() error { return r.store.discard(r.store.archivePath(r.name)) })
 	})
 }
 
@@ -145,8 +142,19 @@ func (r *Raw) underLock(ctx context.Context, change func() error) error {
 	return lock.clearUnsynced()
 }
 
-func (r *Raw) publishPieces(ctx context.Context, pieces iter.Seq2[Piece, error]) error {
-	return r.store.publish(r.store.Path(r.name), func(w io.Writer) error { return r.writePieces(ctx, w, pieces) })
+// publishPieces replaces the log's file, and calls then while nobody can archive it.
+func (r *Raw) publishPieces(ctx context.Context, pieces iter.Seq2[Piece, error], then func() error) error {
+	_, packed := r.src.(*archived)
+	write := func(w io.Writer) error { return r.writePieces(ctx, w, pieces) }
+	locked, err := r.store.publishLog(ctx, r.name, packed, write, r.mustBeCurrent)
+	if errors.Is(err, fs.ErrExist) {
+		return r.errChanged("it was brought back from its archive meanwhile")
+	}
+	if err != nil {
+		return err
+	}
+	defer closeIf(locked)
+	return then()
 }
 
 func (r *Raw) rewriteLocked(ctx context.Context, pieces iter.Seq2[Piece, error]) (string, error) {
@@ -155,18 +163,17 @@ func (r *Raw) rewriteLocked(ctx context.Context, pieces iter.Seq2[Piece, error])
 	if err := s.publish(kept, func(w io.Writer) error { return r.copyTo(w, 0, store.Pos(r.stat.Size)) }); err != nil {
 		return "", fmt.Errorf("keeping a copy: %w", err)
 	}
-	if err := r.publishPieces(ctx, pieces); err != nil {
-		return "", err
-	}
-	// From here on the plain file counts, and what may be in archive/ does not.
-	if _, packed := r.src.(*archived); packed {
-		return kept, s.discard(s.archivePath(r.name))
-	}
-	err := s.move(s.archivePath(r.name), kept+".zst")
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return kept, err
+	return kept, r.publishPieces(ctx, pieces, func() error {
+		// From here on the plain file counts, and what may be in archive/ does not.
+		if _, packed := r.src.(*archived); packed {
+			return s.discardArchive(r.name, r.stat.File)
+		}
+		err := s.move(s.archivePath(r.name), kept+".zst")
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return err
+	})
 }
 
 // mustBeCurrent makes sure, under the lock, that the log is still what was read.
@@ -181,12 +188,13 @@ func (r *Raw) mustBeCurrent() error {
 		return err
 	}
 	if stat.File != r.stat.File || stat.Size != r.stat.Size {
-		return &store.Error{
-			Op: "rewrite", Name: r.name, Path: r.store.Path(r.name), Kind: store.ErrConflict,
-			Err: fmt.Errorf("it had %d bytes when it was read and has %d now", r.stat.Size, stat.Size),
-		}
+		return r.errChanged(fmt.Sprintf("it had %d bytes when it was read and has %d now", r.stat.Size, stat.Size))
 	}
 	return nil
+}
+
+func (r *Raw) errChanged(why string) error {
+	return &store.Error{Op: "rewrite", Name: r.name, Path: r.store.Path(r.name), Kind: store.ErrConflict, Err: errors.New(why)}
 }
 
 func (r *Raw) writePieces(ctx context.Context, w io.Writer, pieces iter.Seq2[Piece, error]) error {

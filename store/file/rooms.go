@@ -179,8 +179,8 @@ func placeBelow(below string) (Room, string) {
 		item, ok := parseTrashed(base)
 		return room, nameIf(item.Name, ok)
 	case RoomQuarantine:
-		name, ok := quarantined(base)
-		return room, nameIf(name, ok)
+		q, ok := parseQuarantined(base)
+		return room, nameIf(q.Name, ok)
 	case RoomMark:
 		return room, nameIf(base, true)
 	case RoomBlob, RoomTemp:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // Trashed is a log that was removed and can be restored.
@@ -74,30 +75,33 @@ func (s *Store) removeIf(ctx context.Context, name string, may func() error) err
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // an archive was rewritten already
 		return s.fail("remove", name, err)
 	}
-	if err := s.removeLocked(name); err != nil {
+	if err := s.removeLocked(ctx, lock); err != nil {
 		return s.fail("remove", name, err)
 	}
 	return nil
 }
 
-func (s *Store) removeLocked(name string) error {
+func (s *Store) removeLocked(ctx context.Context, lock *nameLock) error {
+	name := lock.name
 	path, err := s.existsLocked(name)
+	if err == nil {
+		err = lock.relock(ctx)
+	}
+	if err == nil {
+		err = s.mkdir(s.room("trash"))
+	}
+	// A log in both forms is left over from an interrupted archiving. The one that
+	// does not count goes first: alone, it would bring back the log as it once was.
+	switch {
+	case err != nil:
+		return err
+	case path == s.Path(name):
+		err = s.discard(s.archivePath(name))
+	default: // the plain file is gone, and that must be durable too
+		err = s.syncDir(s.dir)
+	}
 	if err != nil {
 		return err
-	}
-	if err := s.mkdir(s.room("trash")); err != nil {
-		return err
-	}
-	for _, other := range []string{s.Path(name), s.archivePath(name)} {
-		// A log in both forms is left over from an interrupted archiving. The
-		// one that does not count goes first: alone, it would bring back the log
-		// as it once was.
-		if other == path {
-			continue
-		}
-		if err := s.discard(other); err != nil {
-			return err
-		}
 	}
 	suffix := strings.TrimPrefix(filepath.Base(path), name)
 	id := name + "." + time.Now().UTC().Format(trashTime)
@@ -116,6 +120,17 @@ func (s *Store) removeLocked(name string) error {
 // a crash in between may leave both names, not neither.
 func (s *Store) move(from, to string) error {
 	if err := s.fs.Rename(from, to); err != nil {
+		return err
+	}
+	if err := s.syncDir(filepath.Dir(to)); err != nil {
+		return err
+	}
+	return s.syncDir(filepath.Dir(from))
+}
+
+// moveBack is move to a name that nothing may have.
+func (s *Store) moveBack(from, to string) error {
+	if err := vfs.MoveNew(s.fs, from, to); err != nil {
 		return err
 	}
 	if err := s.syncDir(filepath.Dir(to)); err != nil {
@@ -210,14 +225,14 @@ func (s *Store) restoreLocked(item Trashed) error {
 	if err := s.mustNotExist(item.Name); err != nil {
 		return err
 	}
-	err := s.move(s.room("trash", item.ID+logSuffix), s.Path(item.Name))
+	err := s.moveBack(s.room("trash", item.ID+logSuffix), s.Path(item.Name))
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if err := s.mkdir(s.room("archive")); err != nil {
 		return err
 	}
-	err = s.move(s.room("trash", item.ID+archiveSuffix), s.archivePath(item.Name))
+	err = s.moveBack(s.room("trash", item.ID+archiveSuffix), s.archivePath(item.Name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return &store.Error{Op: "restore", Name: item.Name, Kind: store.ErrNotExist, Err: fmt.Errorf("the trash has no %q", item.ID)}
 	}

@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -26,6 +27,8 @@ type Replacement struct {
 	// same file system, and nothing may have it yet. Default: a hidden name beside
 	// the file.
 	Temp string
+	// New says that nothing may have the name: else Replace returns fs.ErrExist.
+	New bool
 	// Before, if it is set, is called when the new file is complete and the old
 	// one is still there. An error leaves the old file alone.
 	Before func() error
@@ -72,13 +75,35 @@ func Replace(fsys FS, path string, o Replacement, write func(io.Writer) error) (
 	if err != nil {
 		return err
 	}
-	if err := fsys.Rename(o.Temp, path); err != nil || o.NoSync {
+	place := fsys.Rename
+	if o.New {
+		place = func(temp, path string) error { return MoveNew(fsys, temp, path) }
+	}
+	if err := place(o.Temp, path); err != nil || o.NoSync {
 		return err
 	}
 	if err := fsys.SyncDir(dir); err != nil {
 		return fmt.Errorf("%s was replaced, but %w: %w", path, ErrNotDurable, err)
 	}
 	return nil
+}
+
+// MoveNew renames a file and replaces nothing: if something has the new name, it
+// returns fs.ErrExist. Where a file cannot have two names, it can only look first. A
+// crash may leave the old name too.
+func MoveNew(fsys FS, from, to string) error {
+	err := fsys.Link(from, to)
+	switch {
+	case err == nil:
+		_ = fsys.Remove(from) // the file has the name that counts
+		return nil
+	case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if _, err := fsys.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+		return cmp.Or(err, fs.ErrExist)
+	}
+	return fsys.Rename(from, to)
 }
 
 func fill(f File, sync bool, write func(io.Writer) error) error {

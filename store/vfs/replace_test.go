@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -185,4 +186,33 @@ func TestSyncUpStopsAtOthersDirectories(t *testing.T) {
 	if want := []string{d.path("theirs/home/a"), d.path("theirs/home")}; !slices.Equal(synced, want) {
 		t.Errorf("synced %v, want %v", synced, want)
 	}
+}
+
+// Where a file cannot have two names, it is moved all the same, and nothing is
+// replaced.
+func TestMoveNew(t *testing.T) {
+	onEach(t, func(t *testing.T, d disk) {
+		noLinks := &vfs.Faulty{FS: d.FS, Before: func(op vfs.Op) error {
+			if op.Kind == vfs.OpCreate && op.To != "" {
+				return syscall.EPERM
+			}
+			return nil
+		}}
+		for i, fsys := range []vfs.FS{d.FS, noLinks} {
+			name := d.path("new" + string(rune('0'+i)))
+			d.write("one", "1").Close()
+			d.must(vfs.MoveNew(fsys, d.path("one"), name))
+			d.write("one", "2").Close()
+			if err := vfs.MoveNew(fsys, d.path("one"), name); !errors.Is(err, fs.ErrExist) {
+				t.Errorf("moving onto a file: %v", err)
+			}
+			if err := vfs.Replace(fsys, name, vfs.Replacement{New: true}, vfs.Data([]byte("3"))); !errors.Is(err, fs.ErrExist) {
+				t.Errorf("replacing a file that must not be there: %v", err)
+			}
+			if got := d.read(filepath.Base(name)); got != "1" {
+				t.Errorf("the file has %q", got)
+			}
+			d.must(d.Remove(d.path("one")))
+		}
+	})
 }
