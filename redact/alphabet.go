@@ -6,10 +6,12 @@ type alphabet [256]bool
 // The alphabets of secrets.
 var (
 	digits       = newAlphabet("0-9")
+	numberBytes  = newAlphabet("0-9eE.+-")
 	hexDigits    = newAlphabet("0-9a-fA-F")
 	hexDash      = newAlphabet("0-9a-fA-F-")
 	base32       = newAlphabet("A-Z2-7")
 	letterDigits = newAlphabet("A-Za-z0-9")
+	lowerDigits  = newAlphabet("a-z0-9")
 	word         = newAlphabet("A-Za-z0-9_")
 	wordDash     = newAlphabet("A-Za-z0-9_-")
 	wordDashDot  = newAlphabet("A-Za-z0-9_.-")
@@ -20,6 +22,8 @@ var (
 	bareBytes    = newAlphabet("A-Za-z0-9!#$%&*+./:=?@[^_{~-") // of a value without quotes
 	bareNoAmp    = newAlphabet("A-Za-z0-9!#$%*+./:=?@[^_{~-")  // of one that is a parameter of a URL
 	percentBytes = newAlphabet("A-Za-z0-9%")
+	cookieBytes  = newAlphabet("A-Za-z0-9%_+/=-") // of a token in a cookie
+	azureBytes   = newAlphabet("A-Za-z0-9_.~-")
 	tokenBytes   = newAlphabet("A-Za-z0-9._~+/=%:!@#*$^-") // of a token that only its name tells
 	pathBytes    = newAlphabet("A-Za-z0-9_/-")
 )
@@ -61,9 +65,16 @@ func beginsAt(text []byte, at int) bool {
 	return at == 0 || !word[text[at-1]] || isEscape(text, at)
 }
 
-// isAfterBase64 reports whether what comes before a place may be base64 that continues there.
+// isAfterBase64 reports whether what comes before a place may be base64 that continues
+// there. The plus sign that begins a line of a patch is none.
 func isAfterBase64(text []byte, at int) bool {
-	return at > 0 && (text[at-1] == '+' || text[at-1] == '/')
+	switch {
+	case at == 0:
+		return false
+	case text[at-1] == '+':
+		return at > 1 && text[at-2] != '\n' && !isEscape(text, at-1)
+	}
+	return text[at-1] == '/'
 }
 
 // isEscape reports whether the bytes before a place are an escape sequence of a

@@ -59,7 +59,7 @@ func samples() map[string][]string {
 			"mongodb+srv://svc:«p%40x!Kz7q»@cluster0.mongodb.net", "git clone https://bob:«fJ3kd92kd0»@git.corp.io/x.git",
 		},
 		"bearer-token": {"authorization: bearer «" + random(alnum, 32) + "»", `-H "Authorization: Bearer «` + random(alnum+"-_", 48) + `»"`},
-		"basic-auth":   {"Authorization: Basic «" + base64.StdEncoding.EncodeToString([]byte("svc:Kx8#pq!2vL")) + "»"},
+		"basic-auth":   {`"auth": "«` + base64.StdEncoding.EncodeToString([]byte("svc:Kx8#pq!2vL")) + `»"`, "//npm.corp.io/:_auth=«" + base64.StdEncoding.EncodeToString([]byte("svc:Kx8#pq!2vL")) + "»", "Authorization: Basic «" + base64.StdEncoding.EncodeToString([]byte("svc:Kx8#pq!2vL")) + "»"},
 		"webhook-url": {
 			"https://hooks.slack.com/services/«T0" + random(upperLetters, 8) + "/B0" + random(upperLetters, 8) + "/" + random(alnum, 24) + "»",
 			"https://discord.com/api/webhooks/«" + random(digitsOnly, 18) + "/" + random(alnum+"-_", 68) + "»",
@@ -74,15 +74,18 @@ func samples() map[string][]string {
 			"DB_PASSWORD=«kX9#mQ2$vL»", `"password": "«kX9#mQ2$vL»"`, `{\"password\":\"«kX9#mQ2$vL»\"}`, "password: «kX9mQ2vL»", "PGPASSWORD='«kX9#mQ2$vL»' psql",
 			"--password «kX9mQ2vL»", "--db-password=«kX9mQ2vL»", `config["password"] = "«kX9#mQ2!»"`, "Server=x;Uid=y;Pwd=1;Password=«kX9mQ2vL»;",
 			"smtp_pass = «kX9#mQ2$vL»", `passphrase := "«kX9#mQ2$vL»"`, "export MYSQL_PWD=«kX9mQ2vL»", "password: «a9B7$#fG3&Z1»",
+			"pwd=«kX9mQ2vL»", "DB_PASSWORD=«Summer2026!»", "<password>«Summer2026!»</password>", "curl -s -u bob:«Summer2026!» https://git.corp.io", `curl --user 'bob:«kX9mQ2vL»' x`,
+			"mysql -u root -p«kX9#mQ2vL» shop", "sshpass -p '«kX9mQ2vL»' ssh bob@x", "machine git.corp.io login bob password «kX9mQ2vL»", "machine git.corp.io\n  login bob\n  password «Summer2026!»",
+			"CREATE USER 'x'@'%' IDENTIFIED BY '«Summer2026!»';", "identified with caching_sha2_password by '«kX9mQ2vL»'", "ALTER ROLE x WITH PASSWORD '«kX9mQ2vL»'",
 			`\npassword=«kX9mQ2vL»`, `password: str = "«kX9#mQ2$vL»"`, `'password' => '«kX9#mQ2$vL»'`,
 		},
 		"secret":  {"CLIENT_SECRET=«" + random(alnum, 32) + "»", `clientSecret: "«` + random(alnum+"~.", 34) + `»"`, "SECRET_KEY_BASE=«" + random(hexOnly, 64) + "»"},
-		"token":   {"ACCESS_TOKEN=«" + random(alnum, 40) + "»", `"refresh_token":"«` + random(alnum, 40) + `»"`, "https://x.io/?access_token=«" + random(alnum, 24) + "»&x=1"},
-		"api-key": {"API_KEY=«" + random(hexOnly, 32) + "»", "X-Api-Key: «" + random(alnum, 32) + "»", "aws_secret_access_key = «" + random(base64Only, 40) + "»", "«sk-" + random(alnum, 48) + "»"},
+		"token":   {"authtoken=«" + random(alnum, 40) + "»", "ACCESS_TOKEN=«" + random(alnum, 40) + "»", `"refresh_token":"«` + random(alnum, 40) + `»"`, "https://x.io/?access_token=«" + random(alnum, 24) + "»&x=1"},
+		"api-key": {"apikey=«" + random(alnum, 32) + "»", "accesskey: «" + random(alnum, 32) + "»", "API_KEY=«" + random(hexOnly, 32) + "»", "X-Api-Key: «" + random(alnum, 32) + "»", "aws_secret_access_key = «" + random(base64Only, 40) + "»", "«sk-" + random(alnum, 48) + "»"},
 	}
 	for _, line := range strings.Split(strings.TrimSpace(prefixed), "\n") {
 		f := strings.Fields(line)
-		alphabet, n := map[string]string{"alnum": alnum, "hex": hexOnly, "base32": base32Only, "base64": base64Only}[f[2]], 0
+		alphabet, n := map[string]string{"alnum": alnum, "lower": lowerLetters + digitsOnly, "hex": hexOnly, "base32": base32Only, "base64": base64Only}[f[2]], 0
 		for _, c := range f[3] {
 			n = 10*n + int(c-'0')
 		}
@@ -151,4 +154,29 @@ newrelic-key NRAK- alnum 27
 grafana-token glsa_ alnum 41
 doppler-token dp.pt. alnum 43
 age-key AGE-SECRET-KEY-1 base32 58
+azure-client-secret kX98Q~ alnum 34
+slack-token xoxc-2314353452-2314353453-2314353454- hex 64
+slack-token xoxd- alnum 120
+discord-token MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ. alnum 27
+twilio-key SK hex 32
+mailgun-key key- hex 32
+notion-key secret_ alnum 43
+airtable-token patk3Jx9Qw7Zt2Vb8. hex 64
+hubspot-token pat-na1-7c1e0b9a-4f3d-4e21-9c58- hex 12
+pinecone-key pcsk_4kX9m_ alnum 63
+neon-key napi_ alnum 64
+netlify-token nfp_ alnum 36
+render-key rnd_ alnum 28
+vercel-token vcp_ alnum 56
+dynatrace-token dt0c01.KX9MQ2VL7ZT3RWP8YB4NHDGC. base32 64
+onepassword-token ops_eyJ alnum 400
+facebook-token EAA alnum 170
+square-token EAAA alnum 60
+artifactory-key AKCp alnum 69
+nuget-key oy2 lower 43
+gitlab-token GR1348941 alnum 20
+bitbucket-password ATBB alnum 32
+elevenlabs-key sk_ hex 48
+langfuse-key sk-lf-7c1e0b9a-4f3d-4e21-9c58- hex 12
+cerebras-key csk- alnum 48
 `

@@ -249,7 +249,7 @@ func (w *walker) scalar() bool {
 	case len(text) == 0:
 		return false
 	case text[0] == '-' || digits[text[0]]:
-		return true
+		return numberBytes.has(text) // -ghp_… is a line of a patch
 	default:
 		return string(text) == "true" || string(text) == "false" || string(text) == "null"
 	}

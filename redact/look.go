@@ -31,7 +31,10 @@ type look struct {
 		result value
 		ok     bool
 	}
-	quoted  *tail // of the latest value in quotes
+	quoted *tail // of the latest value in quotes
+	// Where the latest command line and the latest key without its first line end.
+	commandEnd, bodyEnd int
+
 	marks   []span
 	marked  bool // marks are known
 	markSet *markSet

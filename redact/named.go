@@ -3,6 +3,7 @@ package redact
 import (
 	"bytes"
 	"slices"
+	"strings"
 )
 
 // nameAnchors are the words with which the name of a secret ends, or nearly.
@@ -33,11 +34,11 @@ func kindOfName(name []byte) string {
 		before = words[len(words)-2]
 	}
 	switch {
-	case last == "password", last == "passwd", last == "passphrase", last == "pwd" && before != "", hasEnd(last, "password", "passwd"):
+	case last == "passphrase", last == "pwd", hasEnd(last, "password", "passwd"):
 		return isPassword
 	case last == "pass" && before != "" && !slices.Contains(notPass, before):
 		return isPassword
-	case last == "secret", hasEnd(last, "secret"), last == "base" && before == "key":
+	case hasEnd(last, "secret"), last == "base" && before == "key":
 		return isSecret
 	case hasEnd(last, "apikey", "accesskey", "secretkey", "accountkey", "authkey", "privatekey", "signingkey", "encryptionkey"):
 		return isKey
@@ -92,7 +93,7 @@ func splitName(name []byte) []string {
 
 func hasEnd(word string, ends ...string) bool {
 	return slices.ContainsFunc(ends, func(end string) bool {
-		return len(word) > len(end) && word[len(word)-len(end):] == end
+		return strings.HasSuffix(word, end)
 	})
 }
 
@@ -214,13 +215,16 @@ func (l *look) valueAfter(nameStart, nameEnd int) (value, bool) {
 	flag := l.text[nameStart] == '-'
 	if m := &l.read; m.after != nameEnd || m.flag != flag {
 		m.after, m.flag = nameEnd, flag
-		m.result, m.ok = l.findValue(nameEnd, flag)
+		m.result, m.ok = l.findValue(nameStart, nameEnd, flag)
 	}
 	return l.read.result, l.read.ok
 }
 
-func (l *look) findValue(nameEnd int, flag bool) (value, bool) {
+func (l *look) findValue(nameStart, nameEnd int, flag bool) (value, bool) {
 	text, i := l.text, nameEnd
+	if i < len(text) && text[i] == '>' && nameStart > 0 && text[nameStart-1] == '<' {
+		return l.readElement(i + 1)
+	}
 	closed := skipQuote(text, &i)
 	if i < len(text) && text[i] == ']' { // config["password"] =
 		i++
@@ -241,10 +245,29 @@ func (l *look) findValue(nameEnd int, flag bool) (value, bool) {
 		}
 		l.work += i - sign
 	case flag && spaced && !closed:
+	case spaced && !closed && isQuote(text[i]) && endsInPassword(text[nameStart:nameEnd]): // ALTER USER x PASSWORD 'y'
 	default:
 		return value{}, false
 	}
 	return l.readValue(i, spaced && !closed)
+}
+
+func endsInPassword(name []byte) bool {
+	const word = "password"
+	return len(name) >= len(word) && hasFold(name[len(name)-len(word):], word)
+}
+
+// readElement reads the content of an XML element up to its end. The bracket before the
+// name of another element ends it.
+func (l *look) readElement(from int) (value, bool) {
+	rest := l.text[from:min(len(l.text), from+maxValue)]
+	n := bytes.IndexByte(rest, '<')
+	l.work += max(n, 0)
+	if n <= 0 || n+1 >= len(rest) || rest[n+1] != '/' {
+		return value{}, false
+	}
+	v := span{from, l.beforeMark(span{from, from + n})}
+	return value{span: v, quoted: true}, v.end > v.start
 }
 
 // skipType passes over the type in "token: str = ".
@@ -374,10 +397,10 @@ func looksLikePassword(t *tail, from int, quoted bool) bool {
 		return false
 	}
 	*t.work += len(v)
-	if isWeak(nil, v) || isSlug(v) || isUUID(v) || !isVaried(v) {
+	if isWeak(nil, v) || isSlug(v) && !hasMark(v) || isUUID(v) || !isVaried(v) {
 		return false
 	}
-	if bytes.Count(v, []byte("/")) > 1 || bytes.ContainsAny(v, "(){}") && !quoted {
+	if bytes.Count(v, []byte("/")) > 1 || v[0] == '/' || v[0] == '~' || bytes.ContainsAny(v, "(){}") && !quoted {
 		return false // a path, or code
 	}
 	var classes [256]bool
@@ -385,6 +408,31 @@ func looksLikePassword(t *tail, from int, quoted bool) bool {
 		classes[classOf(c)] = true
 	}
 	return classes['0'] && distinctOf(classes) >= 3 || len(v) >= 10 && t.isRandom(from)
+}
+
+// hasMark reports whether a value has a mark that passwords have and names, paths,
+// addresses and expressions do not: Summer2026! is no word.
+func hasMark(v []byte) bool {
+	for i, c := range v {
+		rest := v[i+1:]
+		switch c {
+		case '!':
+			if len(rest) == 0 || rest[0] != '=' {
+				return true
+			}
+		case '#', '^':
+			return true
+		case '$':
+			if len(rest) == 0 || !word[rest[0]] {
+				return true
+			}
+		case '@':
+			if bytes.IndexByte(rest, '.') < 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func distinctOf(classes [256]bool) int {

@@ -25,6 +25,17 @@ func allRules() []rule {
 		{kinds: []string{"webhook-url"}, anchors: webhooks, rank: rankPlaced, match: matchWebhook},
 		{kinds: []string{"telegram-token"}, anchors: []string{":AA"}, match: matchTelegram},
 		{kinds: []string{"azure-sas"}, anchors: []string{"sig="}, rank: rankPlaced, match: matchAzureSignature},
+		{kinds: []string{"private-key"}, anchors: []string{"-----end "}, fold: true, match: matchKeyEnd},
+		{kinds: []string{"private-key"}, anchors: keyBodies, rank: rankPlaced, match: matchKeyBody},
+		{kinds: []string{"private-key"}, anchors: []string{encodedBegin}, match: matchEncodedKey},
+		{kinds: []string{"azure-client-secret"}, anchors: eachBefore("0123456789", "Q~"), match: matchAzureSecret},
+		{kinds: []string{"twilio-key"}, anchors: eachAfter("SK", "0123456789abcdef"), match: matchTwilio},
+		{kinds: []string{"discord-token"}, anchors: discordBegins(), match: matchDiscord},
+		{kinds: []string{"airtable-token"}, anchors: []string{"pat"}, match: matchAirtable},
+		{kinds: []string{"basic-auth"}, anchors: []string{`auth"`, `auth\`, "_auth=", "_auth ="}, rank: rankPlaced, match: matchAuthMember},
+		{kinds: []string{isPassword}, anchors: commandNames(), rank: rankPlaced, match: matchCommand},
+		{kinds: []string{isPassword}, anchors: []string{"machine "}, rank: rankPlaced, match: matchNetrc},
+		{kinds: []string{isPassword}, anchors: []string{"identified "}, fold: true, rank: rankPlaced, match: matchIdentified},
 		{kinds: []string{isPassword, isToken, isKey, isSecret}, anchors: nameAnchors, fold: true, rank: rankNamed, match: matchAssignment},
 	}
 	for i := range tokens {
@@ -67,11 +78,15 @@ var tokens = []token{
 	{"planetscale-token", []string{"pscale_tkn_", "pscale_oauth_", "pscale_pw_"}, wordDash, 32, 0, nil},
 	{"supabase-key", []string{"sbp_"}, hexDigits, 40, 40, nil},
 	{"supabase-key", []string{"sb_secret_"}, wordDash, 20, 0, nil},
+	{"neon-key", []string{"napi_"}, letterDigits, 40, 0, nil},
+	{"netlify-token", []string{"nfp_"}, letterDigits, 36, 0, nil},
+	{"render-key", []string{"rnd_"}, letterDigits, 28, 0, (*tail).mixed},
+	{"vercel-token", []string{"vcp_", "vci_", "vca_", "vcr_", "vck_"}, letterDigits, 24, 0, (*tail).mixed},
 
 	// Where code lives.
 	{"github-token", []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}, letterDigits, 36, 255, nil},
 	{"github-token", []string{"github_pat_"}, word, 60, 255, nil},
-	{"gitlab-token", []string{"glpat-", "gldt-", "glrt-", "glcbt-", "glptt-", "glft-", "glsoat-", "glagent-", "gloas-", "glimt-"}, wordDashDot, 20, 0, nil},
+	{"gitlab-token", []string{"glpat-", "gldt-", "glrt-", "glcbt-", "glptt-", "glft-", "glsoat-", "glagent-", "gloas-", "glimt-", "GR1348941"}, wordDashDot, 20, 0, nil},
 	{"npm-token", []string{"npm_"}, letterDigits, 36, 36, nil},
 	{"pypi-token", []string{"pypi-AgE"}, wordDash, 50, 0, nil},
 	{"rubygems-key", []string{"rubygems_"}, hexDigits, 48, 48, nil},
@@ -81,6 +96,9 @@ var tokens = []token{
 	{"circleci-token", []string{"CCIPAT_", "CCIPRJ_"}, word, 40, 0, nil},
 	{"sentry-token", []string{"sntrys_", "sntryu_"}, base64Word, 40, 0, nil},
 	{"atlassian-token", []string{"ATATT3", "ATCTT3"}, base64Word, 60, 0, nil},
+	{"bitbucket-password", []string{"ATBB"}, letterDigits, 28, 36, (*tail).mixed},
+	{"artifactory-key", []string{"AKCp"}, letterDigits, 60, 80, (*tail).mixed},
+	{"nuget-key", []string{"oy2"}, lowerDigits, 43, 43, (*tail).mixed},
 
 	// Models.
 	{"anthropic-key", []string{"sk-ant-"}, wordDash, 32, 0, nil},
@@ -95,16 +113,27 @@ var tokens = []token{
 	{"langsmith-key", []string{"lsv2_pt_", "lsv2_sk_"}, word, 40, 0, nil},
 	{"tavily-key", []string{"tvly-"}, wordDash, 24, 0, (*tail).mixed},
 	{"nvidia-key", []string{"nvapi-"}, wordDash, 50, 0, nil},
+	{"pinecone-key", []string{"pcsk_"}, word, 40, 0, nil},
+	{"elevenlabs-key", []string{"sk_"}, hexDigits, 48, 48, nil},
+	{"langfuse-key", []string{"sk-lf-"}, hexDash, 36, 36, nil},
+	{"cerebras-key", []string{"csk-"}, letterDigits, 40, 0, (*tail).mixed},
 
 	// Talk, mail, money and the rest.
-	{"slack-token", []string{"xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xoxe.xoxp-", "xoxe.xoxb-", "xapp-"}, wordDash, 24, 0, (*tail).mixed},
+	{"slack-token", []string{"xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xoxe.xoxp-", "xoxe.xoxb-", "xapp-", "xoxc-"}, wordDash, 24, 0, (*tail).mixed},
+	{"slack-token", []string{"xoxd-"}, cookieBytes, 40, 0, (*tail).mixed},
+	{"mailgun-key", []string{"key-"}, hexDigits, 32, 32, notAfterDash},
+	{"hubspot-token", []string{"pat-na1-", "pat-na2-", "pat-eu1-", "pat-ap1-"}, hexDash, 36, 36, nil},
+	{"dynatrace-token", []string{"dt0c01.", "dt0s01.", "dt0s16."}, wordDashDot, 80, 96, hasDot},
+	{"onepassword-token", []string{"ops_eyJ"}, base64Word, 100, 0, nil},
+	{"facebook-token", []string{"EAA"}, letterDigits, 90, 0, (*tail).isRandom},
+	{"square-token", []string{"EAAA"}, wordDash, 60, 60, (*tail).isRandom},
 	{"stripe-key", []string{"sk_live_", "rk_live_", "sk_test_", "rk_test_"}, letterDigits, 20, 0, nil},
 	{"webhook-secret", []string{"whsec_"}, base64Word, 24, 0, nil},
 	{"square-token", []string{"sq0atp-", "sq0csp-"}, wordDash, 22, 0, nil},
 	{"shopify-token", []string{"shpat_", "shpca_", "shppa_", "shpss_"}, hexDigits, 32, 32, nil},
 	{"sendgrid-key", []string{"SG."}, wordDashDot, 60, 72, hasDot},
 	{"linear-key", []string{"lin_api_", "lin_oauth_"}, letterDigits, 40, 0, nil},
-	{"notion-key", []string{"ntn_"}, letterDigits, 40, 0, nil},
+	{"notion-key", []string{"ntn_", "secret_"}, letterDigits, 40, 50, (*tail).mixed},
 	{"figma-token", []string{"figd_", "figu_"}, wordDash, 38, 0, nil},
 	{"postman-key", []string{"PMAK-"}, hexDash, 59, 59, nil},
 	{"grafana-token", []string{"glc_", "glsa_"}, base64Word, 32, 0, nil},
@@ -149,4 +178,10 @@ func (t *token) match(l *look, at, n int) (candidate, bool) {
 // hasDot reports whether there is a dot inside. It is only for bodies of limited length.
 func hasDot(t *tail, from int) bool {
 	return bytes.IndexByte(t.text[from+1:t.end-1], '.') >= 0
+}
+
+// notAfterDash reports whether no dash comes before a token whose prefix has four bytes:
+// cache-key-… is no key.
+func notAfterDash(t *tail, from int) bool {
+	return from < 5 || t.text[from-5] != '-'
 }

@@ -77,7 +77,7 @@ func (s *Scanner) tell(text []byte, found []Finding) {
 		return
 	}
 	for _, f := range found {
-		s.Seen(f.Kind, string(text[f.Start:f.End]))
+		s.Seen(f.Kind, string(Uncoloured(text[f.Start:f.End])))
 	}
 }
 
@@ -114,6 +114,11 @@ func (s *Scanner) find(name string, text []byte) []Finding {
 	if s.OnlyKnown {
 		return s.Known(text)
 	}
+	v := viewOf(text)
+	return v.restore(s.findPlain(name, v.plain))
+}
+
+func (s *Scanner) findPlain(name string, text []byte) []Finding {
 	found, _ := s.round(name, text)
 	for round := 1; len(found) > 0 && round <= mostRounds; round++ {
 		uncovered, _ := s.round(name, s.replace(text, found))
@@ -159,7 +164,10 @@ func (s *Scanner) markSet() *markSet {
 
 // Known returns where the secrets are that the scanner was given, in order, without
 // using the rules.
-func (s *Scanner) Known(text []byte) []Finding { return s.addKnown(text, nil) }
+func (s *Scanner) Known(text []byte) []Finding {
+	v := viewOf(text)
+	return v.restore(s.addKnown(v.plain, nil))
+}
 
 // addKnown adds the known secrets between what was found, but not inside replacements:
 // a password may be "password".
