@@ -250,7 +250,7 @@ func (s *Settings) build(h held) (provider.Model, error) {
 	}
 	found, err := client.New(client.Options{
 		Provider: name.Value, Model: model.Value, BaseURL: h[SettingBaseURL].Value,
-		Name: h.recorded(), Key: key, Window: h.window(),
+		Key: key, Window: h.window(),
 	})
 	if err != nil {
 		return nil, plainly("find model", model.Value, err)
@@ -270,17 +270,8 @@ func (h held) window() int {
 	return n
 }
 
-// recorded returns what messages call the provider, or "" for what it calls itself. A
-// server that only speaks like OpenAI is not OpenAI: a conversation with it must not end
-// up there when the settings have changed.
-func (h held) recorded() string {
-	if h[SettingProvider].Value == openAIChat && h[SettingBaseURL].Value != "" {
-		return openAIChat
-	}
-	return ""
-}
-
-// openAIChat is the provider for all servers that speak Chat Completions.
+// openAIChat is the provider for all servers that speak Chat Completions. A server of
+// one's own is recorded by this name: see client.Options.
 const openAIChat = "openai-chat"
 
 // reach returns the settings that lead to a model with the names that a conversation has

@@ -98,7 +98,7 @@ func encoder(r *agent.Record) provider.Model {
 		return &offline.Model{}
 	}
 	o := client.Options{Provider: cmp.Or(r.API, r.Provider), Model: r.Model, Name: r.Provider}
-	if r.Provider == openAIChat { // a server of one's own: see held.recorded
+	if r.Provider == openAIChat { // a server of one's own: see openAIChat
 		o.BaseURL = "http://localhost"
 	}
 	m, err := client.New(o)

@@ -29,7 +29,8 @@ type Options struct {
 	// "http://localhost:11434/v1". Default: the provider's own address.
 	BaseURL string
 	// Name is what messages call the provider. Default: Provider, or "openai" for
-	// both ways to ask OpenAI.
+	// both ways to ask OpenAI at its own address. A server elsewhere that speaks like
+	// OpenAI is not OpenAI: a conversation with it must not end up there.
 	Name string
 	// Key returns the key. Default: none is sent, which is right for a server of
 	// one's own. See StaticKey, CommandKey, KeyVariable.
@@ -88,6 +89,9 @@ func New(o Options) (*Client, error) {
 	}
 	if o.Name == "" {
 		o.Name = d.name
+		if strings.TrimSuffix(o.BaseURL, "/") != d.base {
+			o.Name = o.Provider
+		}
 	}
 	setDefault(&o.Connect, 15*time.Second)
 	setDefault(&o.FirstByte, 5*time.Minute)

@@ -577,6 +577,29 @@ func TestKeyCommandComplains(t *testing.T) {
 	}
 }
 
+// A command that prints the key where it should complain does not put it into the error.
+func TestKeyCommandComplainsWithTheKey(t *testing.T) {
+	for _, key := range []string{secret, "k-4711-local", strings.Repeat("quietkey", 3)} {
+		_, err := client.CommandKey("echo no agent, the key is " + key + " >&2; exit 3")(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "no agent, the key is") || strings.Contains(err.Error(), key) {
+			t.Errorf("the error is %v", err)
+		}
+	}
+}
+
+// A server that speaks like OpenAI is not recorded as OpenAI.
+func TestNameOfAServerOfOnesOwn(t *testing.T) {
+	for base, want := range map[string]string{
+		"": "openai", "https://api.openai.com/v1": "openai", "https://api.openai.com/v1/": "openai",
+		"http://localhost:11434/v1": "openai-chat", "https://api.openai.com.corp.io/v1": "openai-chat",
+	} {
+		c, err := client.New(client.Options{Provider: "openai-chat", Model: "m", BaseURL: base})
+		if err != nil || c.Info().Provider != want {
+			t.Errorf("%q: %v, %v", base, c.Info(), err)
+		}
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	for name, o := range map[string]client.Options{
 		"no provider":       {Model: "m"},

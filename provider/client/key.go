@@ -63,10 +63,17 @@ func CommandKey(command string) KeyFunc {
 	}
 }
 
-// lastLine returns the end of what a command complains about, for an error.
+// lastLine returns the end of what a command complains about, for an error. It may be the
+// key, so it is shown without any word that could be one.
 func lastLine(complaint string) string {
 	lines := strings.Split(strings.TrimSpace(complaint), "\n")
-	last := strings.TrimSpace(withoutSecrets(lines[len(lines)-1]))
+	words := strings.Fields(withoutSecrets(lines[len(lines)-1]))
+	for i, w := range words {
+		if len(w) >= 16 || len(w) >= 8 && strings.ContainsAny(w, "0123456789") {
+			words[i] = "…"
+		}
+	}
+	last := strings.Join(words, " ")
 	if last == "" {
 		return ""
 	}
