@@ -1,6 +1,9 @@
 package coppice_test
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/coppice-dev/coppice"
@@ -58,5 +61,31 @@ func TestRedactionReachesOpenConversations(t *testing.T) {
 	e, err := c.Entry(id)
 	if err != nil || session.TextOf(e.Message.Content) != "again: [REDACTED:github-token]" {
 		t.Errorf("%q, %v", session.TextOf(e.Message.Content), err)
+	}
+}
+
+// Nor does it come back from a session that somebody copied into the directory by hand.
+func TestForkOfACopiedSessionHasNothingThatWasRedacted(t *testing.T) {
+	h, dir := keptHome(t)
+	secret := "gh" + "p_" + "fOurThB1tsT3stF1x8Kq7wZ2yLp5Vc9Jh3X4"
+	keep(t, dir, "leaky", 1, "use "+secret)
+	if _, err := h.Upkeep.Redact(t.Context(), coppice.RedactRequest{All: true, Apply: true}); err != nil {
+		t.Fatal(err)
+	}
+	keep(t, dir, "copied", 1, "use "+secret, "thanks")
+	c, err := h.Sessions.Open(t.Context(), coppice.OpenRequest{Session: "copied"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, at := range []string{"", c.LeafID()} {
+		forked, err := h.Sessions.Fork(t.Context(), coppice.ForkRequest{Session: "copied", At: at})
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(filepath.Join(dir, forked.Session+".jsonl"))
+		if err != nil || bytes.Contains(data, []byte(secret)) || !bytes.Contains(data, []byte("use [REDACTED:github-token]")) || !bytes.Contains(data, []byte("thanks")) {
+			t.Errorf("the fork at %q: %v\n%s", at, err, data)
+		}
 	}
 }

@@ -216,7 +216,14 @@ func (h *Home) loadGuard() {
 func (h *Home) sessionOptions() *session.Options {
 	// Clean is set even if nothing was ever redacted, because that may happen while the
 	// session is open.
-	return &session.Options{BlobThreshold: h.settings.blobThreshold(), Clean: h.clean}
+	return &session.Options{BlobThreshold: h.settings.blobThreshold(), Clean: h.clean, CleanCopy: h.cleanCopy}
+}
+
+// cleanCopy is the home's session.Options.CleanCopy. A session that somebody copied into the
+// directory by hand may have what was redacted here.
+func (h *Home) cleanCopy(line []byte) ([]byte, error) {
+	g := h.guarded.Load()
+	return g.guard.JSON(line), g.err
 }
 
 // clean is the home's session.Options.Clean. It takes out whatever was redacted in this home

@@ -68,6 +68,12 @@ func Strings(value []byte, visit func(path string, text []byte)) error {
 	})
 }
 
+// AllStrings is Strings with the names of members and without paths.
+func AllStrings(value []byte, visit func(text []byte)) error {
+	var scratch []byte
+	return walk(value, func(_ *walker, start, end int, _ bool) { visit(decode(value[start:end], &scratch)) })
+}
+
 // inString finds the secrets in a string, given as it is between its quotes.
 func (s *Scanner) inString(w *walker, body []byte, isName bool) []Finding {
 	name := ""

@@ -53,6 +53,10 @@ type Options struct {
 	// so Clean must replace what it changes instead of writing into it. It must keep the
 	// type of the payload and must not call the session. Package session/clean has one.
 	Clean func(*Entry) error
+	// CleanCopy, if not nil, may change each line that a new session copies from another
+	// one: Fork, ForkAt and CopyAs do not decode what they copy. The result must have the
+	// same ids. An error refuses the copy.
+	CleanCopy func(line []byte) ([]byte, error)
 	// Logger gets a line for every piece of damage that is found. Default: none.
 	Logger *slog.Logger
 
@@ -191,9 +195,15 @@ func create(ctx context.Context, st store.Store, h Header, o *Options, lines ite
 	}
 	s := &Session{core: &core{opts: opts, store: st, name: h.ID, header: h, tree: newTree()}}
 	all := func(yield func([]byte, error) bool) {
-		if yield(appendHeader(nil, &h), nil) && lines != nil {
-			lines(yield)
+		if !yield(appendHeader(nil, &h), nil) || lines == nil {
+			return
 		}
+		lines(func(line []byte, err error) bool {
+			if err == nil && of != nil && opts.CleanCopy != nil {
+				line, err = opts.CleanCopy(line)
+			}
+			return yield(line, err)
+		})
 	}
 	log, err := store.CreateCopy(ctx, st, h.ID, limited(st, h.ID, all), of)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
 )
 
 // The custom entries that an import leaves in a session. They count for nothing
@@ -121,20 +120,10 @@ func (r *run) direct(ctx context.Context) (*Report, error) {
 // filled: what we wrote meanwhile may have it, and the redaction may not have seen
 // that.
 func (r *run) recheck(ctx context.Context) error {
-	st, ok := r.im.Store.(*file.Store)
-	if !ok {
+	if len(r.src.Sessions) == 0 {
 		return nil
 	}
-	now, err := clean.LoadGuard(st)
-	if err != nil || r.guard.Knows(now) || len(r.src.Sessions) == 0 {
-		return err
-	}
-	sweep, err := clean.LookWith(ctx, st, clean.Options{Sessions: r.src.Sessions, Listed: true, DropDerived: r.im.DropDerived})
-	if err != nil {
-		return err
-	}
-	_, err = sweep.Apply(ctx)
-	return err
+	return r.guard.Recheck(ctx, r.im.Store, clean.Options{Sessions: r.src.Sessions, DropDerived: r.im.DropDerived})
 }
 
 // isUnchanged reports whether the file is as the ledger knows it.

@@ -25,6 +25,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"regexp"
 
 	"github.com/coppice-dev/coppice/redact"
@@ -39,7 +40,8 @@ func Append(e *session.Entry) error {
 }
 
 // Entry takes the secrets out of an entry and returns what it found. The paths are
-// those in the session's log. What the entry pointed to before does not change.
+// those in the session's log. What the entry pointed to before does not change. An entry
+// whose type is a secret is session.ErrInvalid: nothing can replace a type.
 func Entry(e *session.Entry) ([]redact.Finding, error) {
 	line, err := e.MarshalJSON()
 	if err != nil {
@@ -50,6 +52,12 @@ func Entry(e *session.Entry) ([]redact.Finding, error) {
 
 // cleanEntry cleans an entry, which is also given as its line.
 func cleanEntry(e *session.Entry, line []byte, c *cleaner) ([]redact.Finding, error) {
+	if len(c.raw.Find([]byte(e.Type))) > 0 {
+		return nil, &session.Error{
+			Op: "append", Kind: session.ErrInvalid, Err: errors.New("the type of the entry is a secret"),
+			Hint: "put it into the entry, where it can be replaced",
+		}
+	}
 	line, found, err := c.scan.JSON(line)
 	if err != nil || len(found) == 0 {
 		return nil, err

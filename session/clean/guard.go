@@ -29,11 +29,16 @@ import (
 // One pass over a text finds secrets of which only digests are known. A small hash of
 // every eight bytes is looked up in a table; where the table has the hash of a secret's
 // middle, the digest decides. A text without secrets costs about as much as reading it.
+//
+// Text may be hostile: it may repeat the middle of a long secret, which came from a tool's
+// output like the text. Computing a digest of a long part at each place would take quadratic
+// time. So a long secret also has a sum, which can be computed for any part of a text in
+// constant time, and each sum leads to at most one digest.
 type Guard struct {
 	key    []byte
 	mul    uint64
 	table  []uint64            // one bit per small hash
-	shapes map[uint32][]int    // the lengths of the secrets with a small hash
+	shapes map[uint32][]shape  // of the secrets with a small hash
 	kinds  map[[16]byte]string // by digest
 	words  map[[16]byte]bool   // those of letters only, which are secrets only where a rule says so
 	macs   sync.Pool           // of hash.Hash
@@ -62,20 +67,64 @@ type digest struct {
 	Span   uint32 `json:"span"` // the small hash
 	MAC    []byte `json:"mac"`
 	Word   bool   `json:"word,omitempty"`
+	Sum    uint64 `json:"sum,omitempty"` // of a long secret: see sums
+}
+
+// shape is what is compared before a digest is computed.
+type shape struct {
+	length int
+	sum    uint64 // 0 if the secret is short
 }
 
 // LoadGuard returns the guard of a store. For a store from which nothing was ever taken
-// out, and for one without files, it returns nil, which lets everything pass.
+// out, and for one without files, it returns nil, which lets everything pass. A store
+// that wraps another must say so: see store.Wrapper. Otherwise, if what it wraps has
+// files, LoadGuard returns an error, because a secret could come back.
 func LoadGuard(st store.Store) (*Guard, error) {
-	files, ok := st.(*file.Store)
-	if !ok {
-		return nil, nil
+	files, err := fileStore(st)
+	if files == nil || err != nil {
+		return nil, err
 	}
 	l, err := readList(files)
 	if err != nil || len(l.Values) == 0 {
 		return nil, err
 	}
 	return newGuard(l), nil
+}
+
+// fileStore returns the store with files that a store is or wraps, or nil.
+func fileStore(st store.Store) (*file.Store, error) {
+	if files, ok := store.As[*file.Store](st); ok {
+		return files, nil
+	}
+	if file.OwnsBlobs(st.Blobs()) {
+		return nil, &store.Error{
+			Op: "read what was redacted", Kind: store.ErrInvalid, Err: fmt.Errorf("a %T hides the store that it wraps", st),
+			Hint: "give it a method Unwrap() store.Store, so that removed secrets cannot come back",
+		}
+	}
+	return nil, nil
+}
+
+// Recheck takes out of sessions what was taken out of their store since a guard was loaded:
+// whoever wrote to them meanwhile may have brought it back. Nothing happens if the guard
+// knows everything.
+func (g *Guard) Recheck(ctx context.Context, st store.Store, o Options) error {
+	files, err := fileStore(st)
+	if files == nil || err != nil {
+		return err
+	}
+	now, err := LoadGuard(files)
+	if err != nil || g.Knows(now) || len(o.Sessions) == 0 {
+		return err
+	}
+	o.Listed = true
+	sweep, err := LookWith(ctx, files, o)
+	if err != nil {
+		return err
+	}
+	_, err = sweep.Apply(ctx)
+	return err
 }
 
 func readList(st *file.Store) (*list, error) {
@@ -113,7 +162,7 @@ func (l *list) parse(data []byte) error {
 
 func newGuard(l *list) *Guard {
 	g := &Guard{
-		key: l.Key, table: make([]uint64, 1<<spanBits/64), shapes: make(map[uint32][]int),
+		key: l.Key, table: make([]uint64, 1<<spanBits/64), shapes: make(map[uint32][]shape),
 		kinds: make(map[[16]byte]string), words: make(map[[16]byte]bool),
 	}
 	g.macs.New = func() any { return hmac.New(sha256.New, g.key) }
@@ -127,8 +176,8 @@ func newGuard(l *list) *Guard {
 			continue
 		}
 		g.table[d.Span/64] |= 1 << (d.Span % 64)
-		if !slices.Contains(g.shapes[d.Span], d.Length) {
-			g.shapes[d.Span] = append(g.shapes[d.Span], d.Length)
+		if one := (shape{d.Length, d.Sum}); !slices.Contains(g.shapes[d.Span], one) {
+			g.shapes[d.Span] = append(g.shapes[d.Span], one)
 		}
 	}
 	return g
@@ -169,27 +218,45 @@ func middle(length int) int { return (length - spanBytes) / 2 }
 func (g *Guard) describe(kind, value string, word bool) digest {
 	mac := g.digest([]byte(value))
 	at := middle(len(value))
-	return digest{Kind: kind, Length: len(value), Span: g.span([]byte(value[at : at+spanBytes])), MAC: mac[:], Word: word}
+	d := digest{Kind: kind, Length: len(value), Span: g.span([]byte(value[at : at+spanBytes])), MAC: mac[:], Word: word}
+	if len(value) > longSecret {
+		d.Sum = newSums(g.mul, []byte(value)).of(0, len(value))
+	}
+	return d
 }
 
-// scan calls found with each listed secret in a text.
-func (g *Guard) scan(text []byte, found func(kind string, value []byte)) {
+// scan calls found with each listed secret in a text. It returns how many digests it
+// computed, for a test.
+func (g *Guard) scan(text []byte, found func(kind string, value []byte)) (digests int) {
+	var all *sums                   // of the text, once they are needed
+	decided := make(map[shape]bool) // long secrets whose digest was computed
 	for i := 0; i+spanBytes <= len(text); i++ {
 		span := g.span(text[i : i+spanBytes])
 		if g.table[span/64]&(1<<(span%64)) == 0 {
 			continue
 		}
-		for _, length := range g.shapes[span] {
-			start := i - middle(length)
-			if start < 0 || start+length > len(text) {
+		for _, one := range g.shapes[span] {
+			start := i - middle(one.length)
+			if start < 0 || start+one.length > len(text) || decided[one] {
 				continue
 			}
-			value := text[start : start+length]
+			if one.sum != 0 {
+				if all == nil {
+					all = newSums(g.mul, text)
+				}
+				if all.of(start, start+one.length) != one.sum {
+					continue
+				}
+				decided[one] = true
+			}
+			digests++
+			value := text[start : start+one.length]
 			if kind, ok := g.kinds[g.digest(value)]; ok {
 				found(kind, value)
 			}
 		}
 	}
+	return digests
 }
 
 // find returns the listed secrets in JSON, lines of JSON, or text.
@@ -197,17 +264,18 @@ func (g *Guard) find(data []byte) (f listed) {
 	if g == nil || len(g.kinds) == 0 {
 		return f
 	}
+	seen := make(map[string]bool)
 	add := func(kind string, value []byte) {
-		k := redact.Known{Kind: kind, Value: string(value)}
-		if !slices.Contains(f.known, k) {
-			f.known = append(f.known, k)
+		if !seen[string(value)] {
+			seen[string(value)] = true
+			f.known = append(f.known, redact.Known{Kind: kind, Value: string(value)})
 		}
 	}
-	g.scan(data, add)
+	g.scan(redact.Uncoloured(data), add)
 	if bytes.IndexByte(data, '\\') >= 0 { // escaped strings differ from what they mean
 		eachValue(data, func(value []byte) {
 			// If it is not JSON, it has no strings.
-			_ = redact.Strings(value, func(_ string, text []byte) { g.scan(text, add) })
+			_ = redact.AllStrings(value, func(text []byte) { g.scan(redact.Uncoloured(text), add) })
 		})
 	}
 	if len(g.words) > 0 {
@@ -224,8 +292,10 @@ func (g *Guard) find(data []byte) (f listed) {
 // learn calls found with the listed secrets in a stream of bytes.
 func (g *Guard) learn(from io.Reader, size int64, found func(kind, secret string)) error {
 	longest := 0
-	for _, lengths := range g.shapes {
-		longest = max(longest, slices.Max(lengths))
+	for _, shapes := range g.shapes {
+		for _, one := range shapes {
+			longest = max(longest, one.length)
+		}
 	}
 	return eachPart(from, size, longest, func(part []byte) {
 		g.scan(part, func(kind string, value []byte) { found(kind, string(value)) })

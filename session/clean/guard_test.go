@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/clean"
+	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/memory"
 )
@@ -89,6 +90,58 @@ func TestGuardLeavesWordsAlone(t *testing.T) {
 		if got := string(g.Raw([]byte(text))); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
+	}
+}
+
+// It does not come back as the name of a member, however that is spelled, nor coloured, nor
+// as the type of an entry.
+func TestGuardLooksAtNamesTypesAndColours(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	secret := token(1)
+	f.session("one", message("use "+secret))
+	f.apply(f.look())
+	g := f.guard()
+	for name, value := range map[string]string{
+		"a name": `{"` + secret + `":1}`, "an escaped name": `{"\u0067` + secret[1:] + `":1}`, "a name in JSON in JSON": `{"x":"{\"` + secret + `\":1}"}`,
+		"coloured": `{"x":"\u001b[31m` + secret[:9] + `\u001b[m` + secret[9:] + `"}`, "an escaped colour": `{"x":"\\u001b[31m` + secret + `\\u001b[m"}`,
+	} {
+		for _, got := range []string{string(g.JSON([]byte(value))), string(g.Raw([]byte(value)))} {
+			if strings.Contains(got, secret[9:]) || !json.Valid([]byte(got)) {
+				t.Errorf("%s: %s became %s", name, value, got)
+			}
+		}
+	}
+	e := session.Entry{Type: session.EntryType(secret)}
+	if err := g.Append(&e); !errors.Is(err, session.ErrInvalid) || strings.Contains(err.Error(), secret) {
+		t.Errorf("the error is %v", err)
+	}
+	if err := clean.Append(&e); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// wrapped is a store that adds something to another one, and says so.
+type wrapped struct{ store.Store }
+
+func (w wrapped) Unwrap() store.Store { return w.Store }
+
+// A store that wraps another has the guard of the other one. If it hides what it wraps,
+// that is an error, not a store without a guard.
+func TestGuardOfAWrappedStore(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.session("one", message("use "+token(1)))
+	f.apply(f.look())
+	g, err := clean.LoadGuard(wrapped{wrapped{f.st}})
+	if err != nil || !g.Knows(f.guard()) || g == nil {
+		t.Errorf("the guard is %v, %v", g, err)
+	}
+	if g, err := clean.LoadGuard(struct{ store.Store }{f.st}); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("the guard is %v, %v", g, err)
+	}
+	if g, err := clean.LoadGuard(wrapped{memory.New(nil)}); g != nil || err != nil {
+		t.Errorf("the guard is %v, %v", g, err)
 	}
 }
 
