@@ -147,8 +147,11 @@ func (h *Home) linksOf(ctx context.Context, given string, link bool) ([]string, 
 	if err != nil || link {
 		return []string{name}, err
 	}
-	// A session that cannot be read belongs to no conversation, but it is still meant.
+	// A session that cannot be read is none of those that exist, but it is still meant.
 	if c, err := h.chainOf(ctx, name); err == nil && !isAlone(c) {
+		if !slices.Contains(c.Links, name) {
+			return append([]string{name}, c.Links...), nil
+		}
 		return c.Links, nil
 	}
 	return []string{name}, ctx.Err()

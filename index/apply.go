@@ -7,6 +7,8 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+
+	"github.com/coppice-dev/coppice/session"
 )
 
 // writer writes records into the database, within one transaction. What it remembers
@@ -63,7 +65,7 @@ func (r *catching) newWriter(tx *sql.Tx) (*writer, error) {
 func startWriter(ctx context.Context, tx *sql.Tx) *writer {
 	return &writer{
 		ctx: ctx, tx: tx, stmts: make(map[string]*prepared), names: make(map[string]int64),
-		entryRows: newBulk("entries", "session, n, id, parent, pos, time, class, context, origin", ""),
+		entryRows: newBulk("entries", "session, n, id, parent, pos, time, class, context, origin, says", ""),
 		docRows:   newBulk("docs", docColumns, ""),
 		usageRows: newBulk("usage", usageColumns, ""),
 		termRows:  newBulk("terms", "term, df, stem", " ON CONFLICT DO UPDATE SET df = df + excluded.df"),
@@ -146,10 +148,16 @@ func (w *writer) nameID(name string) (int64, error) {
 
 // apply takes a record into a session.
 func (w *writer) apply(s *state, rec *record) error {
+	if rec.found {
+		s.setHeader(rec.header)
+		return nil
+	}
 	s.pos, s.tailPos, s.tailSum = int64(rec.next), int64(rec.pos), rec.sum
 	switch {
 	case rec.header != nil:
-		s.setHeader(rec.header, rec.pos)
+		if rec.pos != 0 {
+			s.problems++
+		}
 		return nil
 	case rec.class == classNoID:
 		s.problems++
@@ -158,10 +166,14 @@ func (w *writer) apply(s *state, rec *record) error {
 		}
 		return w.insertUnnamed(s, rec)
 	}
+	if s.carrying && rec.carry == session.CarryMarker {
+		rec.class = classUnique
+	}
 	n, err := w.hang(s, rec)
 	if err != nil || n < 0 {
 		return err
 	}
+	s.agent = cmp.Or(s.agent, session.OwnAgent) // without a header an entry makes it a session
 	if rec.damaged {
 		s.problems++
 	}
@@ -339,6 +351,14 @@ func (w *writer) isAfterAll(s *state, key any) (bool, error) {
 	return isBytes && bytes.Compare(id, s.greatest) > 0, nil
 }
 
+// originOf returns what an entry has as its origin.
+func (s *state) originOf(rec *record) any {
+	if !s.carrying || rec.origin == "" {
+		return nil
+	}
+	return idKey(rec.origin)
+}
+
 // insert adds an entry and returns its number, or -1 if its id is there already.
 func (w *writer) insert(s *state, rec *record, id any, parent int64) (int64, error) {
 	n := s.next
@@ -348,17 +368,17 @@ func (w *writer) insert(s *state, rec *record, id any, parent int64) (int64, err
 		}
 		s.ids[rec.id] = n
 	}
-	var context, origin any
+	var context, says any
 	if c := rec.context(); c != nil {
 		context = *c
 	}
-	if s.carrying && rec.origin != "" {
-		origin = idKey(rec.origin)
+	if rec.says != nil {
+		says = rec.says
 	}
-	if err := w.add(w.entryRows, s.id, n, id, parent, int64(rec.pos), rec.time, int64(rec.class), context, origin); err != nil {
+	if err := w.add(w.entryRows, s.id, n, id, parent, int64(rec.pos), rec.time, int64(rec.class), context, s.originOf(rec), says); err != nil {
 		return -1, err
 	}
-	if rec.class == classEntry {
+	if rec.class == classEntry || rec.class == classUnique {
 		s.branches = max(s.branches, 1) // which is all there is to say as long as there is no break
 	}
 	if isBreak(n, parent, rec.class) {
@@ -458,8 +478,8 @@ func (w *writer) fillMissing(s *state, rec *record, parent int64) (int64, error)
 			return -1, err
 		}
 	}
-	_, err = w.exec(`UPDATE entries SET parent = ?, pos = ?, time = ?, class = ?, context = ? WHERE session = ? AND n = ?`,
-		parent, int64(rec.pos), rec.time, int64(rec.class), rec.context(), s.id, n)
+	_, err = w.exec(`UPDATE entries SET parent = ?, pos = ?, time = ?, class = ?, context = ?, origin = ?, says = ? WHERE session = ? AND n = ?`,
+		parent, int64(rec.pos), rec.time, int64(rec.class), rec.context(), s.originOf(rec), rec.says, s.id, n)
 	s.breaks++ // it stands where it was not expected: let settle look
 	return n, err
 }

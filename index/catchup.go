@@ -405,8 +405,19 @@ func (b *batcher) readLog(j job) error {
 	if err != nil {
 		return b.endLog(c, err)
 	}
-	headed := c.from > 0 // only the first header of a log counts
-	b.read.titles = titles{unsure: c.from > 0}
+	return b.readLines(c, log)
+}
+
+// readLines reads the lines of a log from where a chunk begins. From the beginning the
+// header comes first, wherever it is: it says what the entries before it are, too.
+func (b *batcher) readLines(c *chunk, log store.Log) error {
+	if c.from == 0 {
+		if err := c.begin(b.ctx, log); err != nil {
+			return b.endLog(c, err)
+		}
+	}
+	appended := c.from > 0
+	b.read.titles = titles{unsure: appended}
 	for line, err := range log.Forward(b.ctx, c.from) {
 		if err != nil {
 			return b.endLog(c, err)
@@ -419,18 +430,15 @@ func (b *batcher) readLog(j job) error {
 		if rec == nil {
 			continue
 		}
-		if rec.header != nil && !headed {
-			headed = true
-			if err := checkVersion(rec.header); err != nil {
-				return b.endLog(c, err)
-			}
+		if rec.header != nil && appended { // it may be the first
+			return b.readLines(&chunk{job: c.job, head: c.head, drop: true}, log)
 		}
 		c.records = append(c.records, rec)
 		b.docs += len(rec.docs)
 		b.bytes += rec.size()
 		if b.isFull() {
 			b.batch = append(b.batch, c)
-			c = &chunk{job: j, head: c.head, from: line.Next}
+			c = &chunk{job: c.job, head: c.head, from: line.Next}
 			if err := b.send(); err != nil {
 				return err
 			}
@@ -438,6 +446,19 @@ func (b *batcher) readLog(j job) error {
 	}
 	c.final = true
 	return b.endLog(c, nil)
+}
+
+// begin takes the header of a log.
+func (c *chunk) begin(ctx context.Context, log store.Log) error {
+	h, err := session.FindHeader(ctx, log)
+	if err != nil || h == nil {
+		return err
+	}
+	if err := h.CheckVersion(c.job.stat.Name); err != nil {
+		return err
+	}
+	c.records = append(c.records, &record{header: h, found: true})
+	return nil
 }
 
 // endLog adds the last chunk of a log.
@@ -452,13 +473,6 @@ func (b *batcher) endLog(c *chunk, err error) error {
 		return b.send()
 	}
 	return nil
-}
-
-func checkVersion(h *session.Header) error {
-	if h.Version <= session.Version {
-		return nil
-	}
-	return &store.Error{Op: "index", Name: h.ID, Kind: store.ErrInvalid, Err: fmt.Errorf("the session has format version %d, this program reads up to %d", h.Version, session.Version)}
 }
 
 // mayBeRewritten reports whether a log was changed and has not grown. It may have been

@@ -80,7 +80,7 @@ func (w *writer) takeBack(s *state) error {
 	if s.carried == s.messages+1 { // with the marker, which is not yet among the messages
 		return nil
 	}
-	s.carried, s.billed, s.recorded = s.messages+1, 0, 0
+	s.billed, s.recorded = 0, 0
 	clear(s.models)
 	clear(s.tools)
 	if err := w.dropUsage(s.id); err != nil {
@@ -94,7 +94,12 @@ func (w *writer) takeBack(s *state) error {
 	if _, err := w.exec(`UPDATE silent SET carried = max(carried, 1) WHERE session = ?`, s.id); err != nil {
 		return err
 	}
-	_, err := w.exec(`UPDATE docs SET carried = max(carried, 1) WHERE id IN (SELECT rowid FROM fts WHERE fts MATCH ?) AND session = ?`, quote(facet('s', s.id)), s.id)
+	more, err := w.exec(`UPDATE entries SET origin = '' WHERE session = ? AND says IS NOT NULL AND origin IS NULL AND class <> ?`, s.id, classUnique)
+	if err != nil {
+		return err
+	}
+	s.carried += more
+	_, err = w.exec(`UPDATE docs SET carried = max(carried, 1) WHERE id IN (SELECT rowid FROM fts WHERE fts MATCH ?) AND session = ?`, quote(facet('s', s.id)), s.id)
 	return err
 }
 
@@ -188,15 +193,14 @@ func (w *writer) neighbours(sid string) (map[string]*linkRow, error) {
 	return rows, nil
 }
 
-// linkRow returns the session of an id, or nil. Of several logs with that id the
-// one counts that is named like it.
+// linkRow returns the session of an id, or nil if there is none that can be read.
 func (w *writer) linkRow(sid string) (*linkRow, error) {
 	r := &linkRow{}
 	var parent, relation, replaced string
 	var created int64
 	found, err := w.find([]any{&r.id, &r.chain, &r.nth, &r.part, &r.ID, &parent, &relation, &r.ContinuedTo, &replaced, &r.Original, &r.Index, &created},
 		`SELECT id, chain, nth, part, sid, parent, relation, continued_to, replaced, original, continuation, created FROM sessions
-			WHERE sid = ? AND name IS NOT NULL ORDER BY name <> sid, name LIMIT 1`, sid)
+			WHERE sid = ? AND name IS NOT NULL AND agent <> ''`, sid)
 	if err != nil || !found {
 		return nil, err
 	}
@@ -313,7 +317,7 @@ func (w *writer) sumUp(id int64, c session.Linked) error {
 		}
 		sum.add(s, i == 0)
 		if s.carried > 0 {
-			if err := w.addLostCopies(sum, s, int64(i)+1); err != nil {
+			if err := w.addLostCopies(sum, s); err != nil {
 				return err
 			}
 		}
@@ -347,31 +351,34 @@ func (w *writer) sumUp(id int64, c session.Linked) error {
 	return w.saveTags(sum)
 }
 
-// lostOrigin is the condition that no session before s in its chain has what c, a
-// message of s, is a copy of, nor a copy of that.
+// hasOrigin is the condition that a session before s in its chain has what c, a message
+// that was carried into s, is a copy of: what it names or a copy of that, what has its
+// own id, or if it names nothing, what says the same. It is package session's rule
+// (OpenChain).
 //
 // It asks the nearest first, which nearly always has it: to ask all would make the cost
 // of a chain quadratic. SQLite drops the order of an EXISTS, so this is none.
-const lostOrigin = `(SELECT 1 FROM sessions l WHERE l.chain = s.chain AND l.chain <> 0 AND l.nth < s.nth
-	AND (EXISTS (SELECT 1 FROM entries e WHERE e.session = l.id AND e.id = c.origin)
-		OR EXISTS (SELECT 1 FROM entries e WHERE e.session = l.id AND e.origin = c.origin))
-	ORDER BY l.nth DESC LIMIT 1) IS NULL`
+const (
+	entryBefore = `EXISTS (SELECT 1 FROM entries e WHERE e.session = l.id AND e.class IN (0, 1, 5) AND `
+	hasOrigin   = `((SELECT 1 FROM sessions l WHERE l.chain = s.chain AND l.chain <> 0 AND l.nth < s.nth
+	AND (c.origin <> '' AND (` + entryBefore + `e.id = c.origin) OR ` + entryBefore + `e.origin = c.origin))
+		OR ` + entryBefore + `e.id = c.id) OR c.origin = '' AND ` + entryBefore + `e.says = c.says))
+	ORDER BY l.nth DESC LIMIT 1) IS NOT NULL)`
+)
 
 // isCounted is the condition that a message counts, of which m is the first document
 // or the row in silent: it was not carried, or no other session of its chain has it.
 // addLostCopies counts by the same rule.
 const isCounted = `(m.carried = 0 OR EXISTS (SELECT 1 FROM sessions s JOIN entries c ON c.session = s.id AND c.n = m.entry
-	WHERE s.id = m.session AND (s.chain = 0 OR m.carried = 1 AND CASE WHEN c.origin IS NULL THEN s.nth = 1 ELSE ` + lostOrigin + ` END)))`
+	WHERE s.id = m.session AND (s.chain = 0 OR m.carried = 1 AND NOT ` + hasOrigin + `)))`
 
 // addLostCopies counts the messages that a session of a chain was given and whose
 // originals are gone: the copy is then what there is of them.
-func (w *writer) addLostCopies(sum, s *state, nth int64) error {
-	var copies, lost int64
-	_, err := w.find([]any{&copies, &lost}, `SELECT count(*), ifnull(sum(`+lostOrigin+`), 0)
-		FROM sessions s JOIN entries c ON c.session = s.id WHERE s.id = ? AND c.origin IS NOT NULL`, s.id)
-	if sum.messages += lost; nth == 1 {
-		sum.messages += s.carried - s.markers - copies // of those that do not say of what they are copies
-	}
+func (w *writer) addLostCopies(sum, s *state) error {
+	var lost int64
+	_, err := w.find([]any{&lost}, `SELECT count(*) FROM sessions s JOIN entries c ON c.session = s.id
+		WHERE s.id = ? AND c.origin IS NOT NULL AND NOT `+hasOrigin, s.id)
+	sum.messages += lost
 	return err
 }
 
@@ -397,8 +404,8 @@ func (s *state) add(link *state, first bool) {
 	if s.key == "" {
 		s.key = link.key
 	}
-	if link.given != "" {
-		s.given = link.given // of several names the latest, which is carried on
+	if link.renamed {
+		s.given = link.given // the latest says, also that there is none
 	}
 	s.first = BetterTitle(s.first, link.first)
 	s.leafID, s.context = link.leafID, link.context
@@ -450,27 +457,32 @@ func (ix *Index) Conversation(ctx context.Context, id string) (Session, error) {
 // conversationOf returns the row of the conversation that a session is part of.
 func conversationOf(ctx context.Context, db *database, id string) (int64, error) {
 	var row int64
-	rows, err := db.QueryContext(ctx, `SELECT CASE chain WHEN 0 THEN id ELSE chain END FROM sessions
-			WHERE (name = ?1 OR sid = ?1 AND (name IS NOT NULL OR part = ?2)) AND ?1 <> '' ORDER BY name IS NULL, name <> ?1 LIMIT 1`, id, partChain)
-	if err != nil {
-		return 0, err
+	var unread bool
+	found, err := scanRow(db.QueryRowContext(ctx, `SELECT CASE chain WHEN 0 THEN id ELSE chain END, name IS NOT NULL AND agent = '' FROM sessions
+			WHERE (name = ?1 OR sid = ?1 AND part = ?2) AND ?1 <> '' ORDER BY 2, name IS NULL LIMIT 1`, id, partChain), []any{&row, &unread})
+	if err != nil || found && !unread {
+		return row, err
 	}
-	ids, err := scanColumn[int64](rows)
-	if err != nil {
-		return 0, err
-	}
-	if len(ids) > 0 {
-		return ids[0], nil
-	}
-	// It may be missing from the middle of a chain.
+	// It may be missing from the middle of a chain, or be there and not be readable.
 	names, err := naming(ctx, db, id)
 	if err != nil {
 		return 0, err
 	}
 	for _, name := range names {
-		if row, err = conversationOf(ctx, db, name); err == nil {
+		row, err := conversationOf(ctx, db, name)
+		if err != nil {
+			return 0, err
+		}
+		found, err := scanSessions(ctx, db, `s.id = ?`, row)
+		if err != nil {
+			return 0, err
+		}
+		if len(found) > 0 && slices.Contains(found[0].Missing, id) {
 			return row, nil
 		}
+	}
+	if found {
+		return row, nil
 	}
 	return 0, &store.Error{Op: "look up", Name: id, Kind: store.ErrNotExist}
 }

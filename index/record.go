@@ -21,6 +21,7 @@ const (
 	classNoID               // a line that cannot be read at all
 	classMissing            // an entry that others name as their parent
 	classRemark             // says something about the session and is no part of the conversation
+	classUnique             // no copy can stand for it: its rest is lost, or it is a marker
 )
 
 // record is a line of a log with all that the index wants of it. It is made
@@ -29,6 +30,7 @@ type record struct {
 	pos, next store.Pos
 	sum       int64 // of the line
 	header    *session.Header
+	found     bool // the header counts, and was looked for before the lines were read
 	damaged   bool // the line, or what follows its head
 	class     entryClass
 	id        string // "" if the line has none
@@ -49,6 +51,7 @@ type record struct {
 	carry       session.Carry
 	original    string // the first session of the chain, as a marker says
 	origin      string // the message that this one says it is a copy of
+	says        []byte // what an instruction or a document says: see session.Saying
 	model       string // that answered
 	calls       []call
 	usage       *usageRecord
@@ -137,7 +140,10 @@ func (r *lineReader) read(ctx context.Context, line store.Line) *record {
 			rec.damaged = false
 			r.fill(ctx, rec, &e)
 			r.titles.note(rec.id)
-		} else if !head.Whole && !rawjson.Valid(line.Data) {
+		} else if rec.class == classEntry {
+			rec.class, rec.isMessage = classUnique, string(head.Type) == string(session.TypeMessage)
+		}
+		if rec.damaged && !head.Whole && !rawjson.Valid(line.Data) {
 			rec.lost = session.IDsIn(line.Data)
 		}
 	}
@@ -182,6 +188,10 @@ func (r *lineReader) fill(ctx context.Context, rec *record, e *session.Entry) {
 			rec.original = session.OriginalIn(e)
 		case session.CarryCopy:
 			rec.origin = session.CarriedFrom(e)
+		}
+		if session.MayBeCarried(e) {
+			says := session.SayingOf(e)
+			rec.says = says[:8]
 		}
 		r.fillMessage(rec, e)
 	case e.SessionInfo != nil:

@@ -96,9 +96,9 @@ func (r *catching) dropContent(id int64) error {
 func (w *writer) unlink(ids []int64) error {
 	chains, named := make(map[int64]bool), make(map[string]bool)
 	for _, id := range ids {
-		var sid, parent, relation string
+		var sid, parent, relation, next string
 		var chain int64
-		found, err := w.find([]any{&sid, &parent, &relation, &chain}, `SELECT sid, parent, relation, chain FROM sessions WHERE id = ?`, id)
+		found, err := w.find([]any{&sid, &parent, &relation, &next, &chain}, `SELECT sid, parent, relation, continued_to, chain FROM sessions WHERE id = ?`, id)
 		if err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func (w *writer) unlink(ids []int64) error {
 		if _, err := w.exec(`UPDATE sessions SET name = NULL, part = ?, chain = 0 WHERE id = ?`, partGone, id); err != nil {
 			return err
 		}
-		chains[chain], named[sid] = true, true
+		chains[chain], named[sid], named[next] = true, true, true
 		if relation == session.RelationContinuation {
 			named[parent] = true
 		}

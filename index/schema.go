@@ -20,7 +20,7 @@ const (
 	// schemaVersion is in the file's user_version. An index of any other version
 	// is rebuilt. Raise it whenever the tables, the tokens or the meaning of a
 	// column change.
-	schemaVersion = 16
+	schemaVersion = 17
 
 	// minSQLite is the first version without the bug that could corrupt a
 	// database when its WAL was reset.
@@ -56,6 +56,7 @@ CREATE TABLE sessions (
 	native       TEXT NOT NULL DEFAULT '', -- of an import: the id in the program that it comes from
 	title        TEXT NOT NULL DEFAULT '',
 	given        TEXT NOT NULL DEFAULT '', -- the name; the title, if there is one
+	renamed      INTEGER NOT NULL DEFAULT 0, -- 1: given says what the name is, also if there is none
 	first        TEXT NOT NULL DEFAULT '', -- the title otherwise
 	worth        INTEGER NOT NULL DEFAULT 0, -- of first: see title.go
 	sort_title   TEXT NOT NULL DEFAULT '',
@@ -141,12 +142,14 @@ CREATE TABLE entries (
 	time    INTEGER NOT NULL,
 	class   INTEGER NOT NULL,
 	context INTEGER,          -- tokens after this response; 0 after a compaction
-	origin  ANY,              -- of a message that was carried over: the id of the one that it is a copy of
+	origin  ANY,              -- of a message that was carried over: the id of the one that it is a copy of; '' if it names none
+	says    BLOB,             -- of an instruction or a document: what it says
 	PRIMARY KEY (session, n)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX entry_ids ON entries (session, id);
 CREATE INDEX entry_breaks ON entries (session, n, parent, class) WHERE parent <> n - 1 OR class NOT IN (0, 5);
 CREATE INDEX entry_origins ON entries (session, origin) WHERE origin IS NOT NULL;
+CREATE INDEX entry_says ON entries (session, says) WHERE says IS NOT NULL;
 CREATE INDEX entry_remarks ON entries (session, n) WHERE class = 5;
 
 -- What looks like ids in damaged lines: an entry that is missing was probably lost

@@ -300,12 +300,8 @@ func (s *search) passes(c candidate, inSession bool) (bool, error) {
 // not be.
 func (s *search) isRepeated(c candidate) (bool, error) {
 	var repeated bool
-	err := s.db.QueryRowContext(s.ctx, `SELECT CASE WHEN e.origin IS NULL THEN s.nth > 1 ELSE EXISTS (
-			SELECT 1 FROM sessions l JOIN entries o ON o.session = l.id AND o.id = e.origin
-			WHERE l.chain = s.chain AND l.chain <> 0 AND l.nth < s.nth
-			UNION ALL SELECT 1 FROM sessions l JOIN entries o ON o.session = l.id AND o.origin = e.origin
-			WHERE l.chain = s.chain AND l.chain <> 0 AND l.nth < s.nth) END
-		FROM sessions s JOIN entries e ON e.session = s.id AND e.n = ? WHERE s.id = ?`, c.entry, c.session).Scan(&repeated)
+	err := s.db.QueryRowContext(s.ctx, `SELECT s.chain <> 0 AND (c.class = ? OR `+hasOrigin+`)
+		FROM sessions s JOIN entries c ON c.session = s.id AND c.n = ? WHERE s.id = ?`, classUnique, c.entry, c.session).Scan(&repeated)
 	if err == sql.ErrNoRows { //nolint:errorlint // it comes unwrapped
 		return false, nil
 	}

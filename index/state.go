@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store"
 )
 
 // maxCalls is how many of a session's latest tool calls are remembered, to know
@@ -23,8 +22,9 @@ type state struct {
 
 	sid, tail, key, native                string
 	title, given, cwd                     string
+	renamed                               bool // somebody gave it a name, or took it away
 	first                                 Title
-	agent                                 string
+	agent                                 string // "" if the log is no session that can be read
 	parent, relation, continuedTo, leafID string
 	original                              string
 	pinned, archived                      bool
@@ -67,7 +67,7 @@ type rowText struct{ tags, models, tools, calls, replaced string }
 
 // rowColumns are a row's columns, in the order of fields.
 var rowColumns = []string{
-	"ord", "row", "dir", "sid", "tail", "key", "native", "title", "sort_title", "given", "first", "worth", "cwd", "agent", "maker", "parent", "relation", "continued_to", "leaf_id",
+	"ord", "row", "dir", "sid", "tail", "key", "native", "title", "sort_title", "given", "renamed", "first", "worth", "cwd", "agent", "maker", "parent", "relation", "continued_to", "leaf_id",
 	"pinned", "archived", "created", "updated", "said", "entries", "messages", "branches",
 	"billed", "recorded", "tokens", "context", "problems", "docs", "size", "modified", "continuation",
 	"pos", "head_hash", "tail_pos", "tail_hash", "next", "leaf", "breaks",
@@ -84,7 +84,7 @@ var (
 // fields are where a row's columns are kept.
 func (s *state) fields(text *rowText) []any {
 	return []any{
-		&s.id, &s.row, &s.dir, &s.sid, &s.tail, &s.key, &s.native, &s.title, &s.sortTitle, &s.given, &s.first.Text, &s.first.Worth, &s.cwd, &s.agent, &s.maker, &s.parent, &s.relation, &s.continuedTo, &s.leafID,
+		&s.id, &s.row, &s.dir, &s.sid, &s.tail, &s.key, &s.native, &s.title, &s.sortTitle, &s.given, &s.renamed, &s.first.Text, &s.first.Worth, &s.cwd, &s.agent, &s.maker, &s.parent, &s.relation, &s.continuedTo, &s.leafID,
 		&s.pinned, &s.archived, &s.created, &s.updated, &s.said, &s.entries, &s.messages, &s.branches,
 		&s.billed, &s.recorded, &s.tokens, &s.context, &s.problems, &s.docs, &s.size, &s.modified, &s.continuation,
 		&s.pos, &s.head, &s.tailPos, &s.tailSum, &s.next, &s.leaf, &s.breaks,
@@ -258,13 +258,7 @@ func marshal(v any) string {
 }
 
 // setHeader takes what the header tells.
-func (s *state) setHeader(h *session.Header, pos store.Pos) {
-	if pos != 0 {
-		s.problems++
-		if s.created != 0 {
-			return // the first header counts, or the first entry if it came before
-		}
-	}
+func (s *state) setHeader(h *session.Header) {
 	s.headed = true
 	s.sid, s.key, s.cwd = s.name, h.Key, h.CWD
 	s.parent, s.relation, s.continuation = h.ParentSession, h.Relation, int64(h.Continuation)
@@ -299,7 +293,7 @@ func (s *state) remember(rec *record, carried bool) {
 	}
 	s.first = BetterTitle(s.first, rec.title)
 	if rec.name != nil {
-		s.given = firstLine(clip(*rec.name, maxTitle))
+		s.given, s.renamed = firstLine(clip(*rec.name, maxTitle)), true
 	}
 	if rec.tags != nil {
 		if s.tagSet == nil {

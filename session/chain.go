@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 )
@@ -195,7 +196,7 @@ func (c *continued) take(e *Entry, of string, at store.Pos) {
 }
 
 func (s *Session) continuation(ctx context.Context) (continued, error) {
-	return continuation(s.linesWithCustoms(ctx), s.name, s.strange)
+	return continuation(ctx, s.log, s.linesWithCustoms(ctx), s.name)
 }
 
 // maxCustoms is up to how many lines are read one by one; beyond that, reading the whole log
@@ -233,11 +234,8 @@ func (s *Session) linesWithCustoms(ctx context.Context) iter.Seq2[store.Line, er
 	}
 }
 
-// continuation searches the lines of a log for records of a session's continuation. If none
-// names the session, those count that name it by the id in its header, which differs if
-// somebody renamed the file.
-func continuation(lines iter.Seq2[store.Line, error], of, strange string) (now continued, err error) {
-	var other continued
+// continuation searches lines of a log for records of a session's continuation.
+func continuation(ctx context.Context, log store.Log, lines iter.Seq2[store.Line, error], of string) (now continued, err error) {
 	for line, err := range lines {
 		if err != nil {
 			return continued{}, err
@@ -246,18 +244,44 @@ func continuation(lines iter.Seq2[store.Line, error], of, strange string) (now c
 			continue
 		}
 		e, err := decodeEntry(bytes.Clone(line.Data))
-		if err != nil {
+		if err != nil || ContinuedTo(e, of, now.to) == now.to {
 			continue
 		}
-		now.take(e, of, line.Pos)
-		if strange != "" {
-			other.take(e, strange, line.Pos)
+		repeated, err := hasBefore(ctx, log, e.ID, line.Pos)
+		if err != nil {
+			return continued{}, err
+		}
+		if !repeated {
+			now.take(e, of, line.Pos)
 		}
 	}
-	if now.to == "" {
-		return other, nil
-	}
 	return now, nil
+}
+
+// hasBefore reports whether a log has an entry with an id before a position. A line there
+// that repeats the id does not count.
+func hasBefore(ctx context.Context, log store.Log, id string, end store.Pos) (bool, error) {
+	for line, err := range log.Forward(ctx, 0) {
+		if err != nil {
+			return false, err
+		}
+		if line.Pos >= end {
+			break
+		}
+		if entryID(line) == id {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// entryID returns the id of the entry that a line is, or "" if it is none.
+func entryID(line store.Line) string {
+	h, ok := rawjson.ScanHead(line.Data)
+	if !ok || line.Cut || string(h.Type) == string(TypeSession) {
+		return ""
+	}
+	return string(h.ID)
 }
 
 // Chain returns the ids of a session and of all the sessions it continues and is

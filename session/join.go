@@ -3,7 +3,6 @@ package session
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"strconv"
 
@@ -12,8 +11,8 @@ import (
 )
 
 // OpenChain opens the sessions of a chain as the one conversation that they are.
-// What a session was only given by those before it is left out, unless the
-// original of a copy is in none of them because a session is missing. All branches
+// What a session was only given by those before it is left out, unless its
+// original is in none of them, because a session is missing. All branches
 // are there; the first entries of a session hang on the leaf of the one before it.
 //
 // The session that it returns can be read like any other, has the chain's id, and
@@ -29,7 +28,6 @@ func OpenChain(ctx context.Context, st store.Store, c Linked, o *Options) (*Sess
 	log := &chainLog{name: c.ID}
 	j := chainJoiner{
 		ctx: ctx, log: log, opts: o, tree: newTree(), seen: make(map[string]string), stood: make(map[string]string),
-		lossy: len(c.Missing) > 0,
 	}
 	for _, name := range c.Links {
 		if err := j.add(st, name); err != nil {
@@ -64,8 +62,7 @@ type chainJoiner struct {
 	leaf   string            // of what was joined so far
 	seen   map[string]string // the ids of what was joined: as they are now by what they were
 	stood  map[string]string // the originals of copies that were left out
-	lossy  bool              // a session that something was carried from is not among them
-	said   map[saying]bool   // instructions and documents that were joined, if anybody asked,
+	said   map[Saying]string // who said an instruction or a document first, if anybody asked,
 	asked  int               // in so many of the logs
 }
 
@@ -101,11 +98,10 @@ func (j *chainJoiner) add(st store.Store, name string) (err error) {
 	first := len(j.log.parts) == 1
 	if first {
 		j.header = s.header
-		j.lossy = j.lossy || s.header.Relation == RelationContinuation
 	}
 	l := linkJoiner{
 		chainJoiner: j, part: part, own: whole, first: first, carried: CarriedIn(&s.header), above: none,
-		gone: make(map[string]bool), now: make(map[string]string), stands: make(map[string]string), copies: make(map[string]string),
+		gone: make(map[string]bool), now: make(map[string]string), stands: make(map[string]string), copies: make(map[string]string), named: make(map[string]string),
 		next: make(map[string]string),
 	}
 	if at, ok := j.tree.at(j.leaf); ok {
@@ -125,6 +121,7 @@ type linkJoiner struct {
 	begun   []*Entry          // messages at the beginning that may turn out to be copies
 	gone    map[string]bool   // what is left out
 	stands  map[string]string // the original of a copy that is left out
+	named   map[string]string // what copies that are left out name, and the originals
 	copies  map[string]string // the copies that stay because the original is missing, by its id
 	places  []int32           // where each node is in the chain's tree, or none
 	now     map[string]string // the ids of what stays, as they are now
@@ -168,6 +165,11 @@ func (l *linkJoiner) hand() {
 	for id, original := range l.stands {
 		if original != "" {
 			l.stood[id] = original
+		}
+	}
+	for from, original := range l.named {
+		if _, known := l.original(from); !known {
+			l.stood[from] = original
 		}
 	}
 	t, at := l.tree, l.above
@@ -222,81 +224,84 @@ func (l *linkJoiner) choose() error {
 // leave leaves a carried message out, unless its original is nowhere.
 func (l *linkJoiner) leave(e *Entry) error {
 	from := CarriedFrom(e)
-	original, ok, err := l.readable(from)
-	if err == nil && !ok && !IsTransition(e) {
-		original, ok, err = l.readable(e.ID)
-	}
-	if err != nil {
-		return err
-	}
+	original, err := l.originalOf(e, from)
 	switch {
-	case IsTransition(e), ok:
-	case from != "": // of several copies the first stands for the original
-		if _, ok := l.copies[from]; !ok {
+	case err != nil:
+		return err
+	case IsTransition(e):
+	case original == "":
+		if _, ok := l.copies[from]; !ok && from != "" { // of several copies the first stands for the original
 			l.copies[from] = e.ID
 		}
 		return nil
-	case l.first:
-		return nil
-	case l.lossy:
-		said, err := l.isSaid(e)
-		if err != nil || !said {
-			return err
-		}
+	case from != "":
+		l.named[from] = original
 	}
 	l.gone[e.ID], l.stands[e.ID] = true, original
 	return nil
 }
 
-// readable returns what the original of a copy is now, if it is there. Of one that is
-// damaged only the copy is left, which stands for it.
-func (l *linkJoiner) readable(id string) (is string, ok bool, err error) {
-	if is, ok = l.original(id); !ok {
-		return "", false, nil
+// originalOf returns what a carried message is a copy of, or "": what it names, what has
+// its own id, or if it names nothing, what says the same.
+func (l *linkJoiner) originalOf(e *Entry, from string) (string, error) {
+	if original, err := l.readable(from); original != "" || err != nil || IsTransition(e) {
+		return original, err
 	}
+	if original, err := l.readable(e.ID); original != "" || err != nil || from != "" {
+		return original, err
+	}
+	same, err := l.firstSaying(e)
+	if err != nil {
+		return "", err
+	}
+	return l.readable(same)
+}
+
+// readable returns the message that an id of an earlier session means, or "" if there is
+// none to read. Of an original that is damaged only the copy is left, which stands for it.
+func (l *linkJoiner) readable(id string) (string, error) {
+	is, _ := l.original(id)
 	at, ok := l.tree.at(is)
 	if !ok || l.tree.nodes[at].kind == kindGap {
-		return "", false, nil
+		return "", nil
 	}
 	for line, err := range l.log.Forward(l.ctx, l.tree.nodes[at].pos) {
 		if err != nil {
-			return "", false, err
+			return "", err
 		}
-		_, err = decodeEntry(bytes.Clone(line.Data))
-		return is, err == nil, nil
+		if e, err := decodeEntry(bytes.Clone(line.Data)); err == nil && e.Message != nil {
+			return is, nil
+		}
+		break
 	}
-	return "", false, nil
+	return "", nil
 }
 
-// isSaid reports whether a session before has a message that says the same.
-func (l *linkJoiner) isSaid(e *Entry) (bool, error) {
+// firstSaying returns the id of the first message in the sessions before that says the
+// same as a message, or "".
+func (l *linkJoiner) firstSaying(e *Entry) (string, error) {
 	if l.said == nil {
-		l.said = make(map[saying]bool)
+		l.said = make(map[Saying]string)
 	}
 	for _, part := range l.log.parts[l.asked : len(l.log.parts)-1] {
-		for line, err := range part.lines(l.ctx, 0) {
+		for line, err := range part.log.Forward(l.ctx, 0) {
 			if err != nil {
-				return false, err
+				return "", err
 			}
-			if old, err := decodeEntry(bytes.Clone(line.Data)); err == nil && CarryOf(old) > CarryOwn {
-				l.said[sayingOf(old)] = true
+			if line.Next > part.end {
+				break
+			}
+			old, err := decodeEntry(bytes.Clone(line.Data))
+			if err != nil || !MayBeCarried(old) {
+				continue
+			}
+			if says := SayingOf(old); l.said[says] == "" {
+				l.said[says] = old.ID
 			}
 		}
 		l.asked++
 	}
-	return l.said[sayingOf(e)], nil
-}
-
-// saying is the same for messages that say the same.
-type saying [sha256.Size]byte
-
-func sayingOf(e *Entry) saying {
-	plain := Entry{Type: TypeMessage, Message: &MessageEntry{Role: e.Message.Role, Category: e.Message.Category, Content: e.Message.Content}}
-	line, err := appendEntry(nil, &plain)
-	if err != nil {
-		line = []byte(e.ID)
-	}
-	return sha256.Sum256(line)
+	return l.said[SayingOf(e)], nil
 }
 
 // leaveRecords leaves out what names the continuation of the session: in the chain it

@@ -3,7 +3,9 @@ package session
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -100,6 +102,25 @@ func CarryOf(e *Entry) Carry {
 	return CarryOwn
 }
 
+// MayBeCarried reports whether a message may be an instruction or a document, a copy of
+// one, or any other copy, so that a copy that does not say so may be one of it.
+func MayBeCarried(e *Entry) bool { c := CarryOf(e); return c == CarryMaybe || c == CarryCopy }
+
+// Saying is the same for messages that say the same: those of the same role and category
+// with the same content. A message that is carried and does not say of what it is a copy
+// is one of an earlier message that says the same, if that is one that MayBeCarried.
+type Saying [sha256.Size]byte
+
+// SayingOf returns what a message says.
+func SayingOf(e *Entry) Saying {
+	plain := Entry{Type: TypeMessage, Message: &MessageEntry{Role: e.Message.Role, Category: e.Message.Category, Content: e.Message.Content}}
+	line, err := appendEntry(nil, &plain)
+	if err != nil {
+		line = []byte(e.ID)
+	}
+	return sha256.Sum256(line)
+}
+
 // Carried finds the messages of a session that are in it only so that it can be
 // understood without the sessions that it continues: copies, and the marker. They
 // are what a continuation was created with, so they stand at its beginning; what
@@ -146,21 +167,25 @@ type Linked struct {
 	Missing []string // sessions that others name and that are not there
 }
 
-// JoinLinks puts sessions together that continue each other. All that the given
-// ones name must be among them, or is missing.
+// JoinLinks says which sessions are one conversation, in which order, and under which
+// id. Everything that reads conversations goes by it: FindChain, the index, and all that
+// stands on these. All sessions that the given ones name must be among them, or are
+// missing.
 //
 // A session follows the one that it continues, if that one's log names it: of
 // several that claim to continue a session only one does, and before it come those
 // that the log named earlier. A session that is
 // missing cannot say; of several that claim to continue it, the earliest does.
 // What is before the gap and what is after it belong together if a session before
-// it names the missing one, or if the marker after it names the original.
+// it names the missing one, or if the marker after it names the original. A missing
+// session is in one conversation, too: of several that name it, in that of the earliest.
 func JoinLinks(links []Link) []Linked {
 	j := joiner{
 		byID: make(map[string]*Link), after: make(map[string]string), returned: make(map[string][]*Link), namedBy: make(map[string]string),
+		byRoot: make(map[string]*joined), byLink: make(map[string]*joined),
 	}
 	sorted := slices.Clone(links)
-	slices.SortFunc(sorted, func(a, b Link) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(sorted, func(a, b Link) int { return cmp.Or(earlier(&a, &b), cmp.Compare(a.ID, b.ID)) })
 	for i := range sorted {
 		j.byID[sorted[i].ID] = &sorted[i]
 	}
@@ -188,6 +213,7 @@ type joiner struct {
 	namedBy  map[string]string  // which link names a missing session as its continuation
 	chains   []*joined
 	byRoot   map[string]*joined
+	byLink   map[string]*joined
 }
 
 // run is links that follow one another without a gap.
@@ -271,9 +297,6 @@ func (j *joiner) heads(sorted []Link) []*Link {
 // addRun puts the run that begins with a link into its chain.
 func (j *joiner) addRun(head *Link) {
 	r, root := j.runFrom(head, make(map[string]bool)), j.rootOf(head)
-	if j.byRoot == nil {
-		j.byRoot = make(map[string]*joined)
-	}
 	c := j.byRoot[root]
 	if c == nil {
 		c = &joined{Linked: Linked{ID: root}}
@@ -281,6 +304,9 @@ func (j *joiner) addRun(head *Link) {
 		j.chains = append(j.chains, c)
 	}
 	c.runs = append(c.runs, r)
+	for _, l := range r {
+		j.byLink[l.ID] = c
+	}
 }
 
 // rootOf returns the id of the chain that a run's first link belongs to.
@@ -338,10 +364,10 @@ func (j *joiner) isBroken(l *Link) bool {
 func (j *joiner) settle(c *joined) {
 	slices.SortStableFunc(c.runs, func(a, b run) int {
 		return cmp.Or(cmp.Compare(btoi(a[0].ID != c.ID), btoi(b[0].ID != c.ID)), cmp.Compare(a[0].Index, b[0].Index),
-			a[0].Created.Compare(b[0].Created), cmp.Compare(a[0].ID, b[0].ID))
+			earlier(a[0], b[0]), cmp.Compare(a[0].ID, b[0].ID))
 	})
 	miss := func(id string) {
-		if id != "" && j.byID[id] == nil && !slices.Contains(c.Missing, id) {
+		if id != "" && j.byID[id] == nil && j.isIn(c, id) && !slices.Contains(c.Missing, id) {
 			c.Missing = append(c.Missing, id)
 		}
 	}
@@ -357,6 +383,19 @@ func (j *joiner) settle(c *joined) {
 	}
 }
 
+// isIn reports whether a missing session that a link of a chain names is in that chain,
+// and not in another whose links name it, too.
+func (j *joiner) isIn(c *joined, missing string) bool {
+	if other := j.byRoot[missing]; other != nil {
+		return other == c
+	}
+	by, named := j.namedBy[missing]
+	return !named || j.byLink[by] == c
+}
+
+// earlier compares when sessions were created, to the millisecond, as the index knows it.
+func earlier(a, b *Link) int { return cmp.Compare(a.Created.UnixMilli(), b.Created.UnixMilli()) }
+
 func btoi(b bool) int {
 	if b {
 		return 1
@@ -366,40 +405,42 @@ func btoi(b bool) int {
 
 // FindChain returns the conversation that a session is part of; of a session that
 // nothing continues and that continues nothing, that is itself. Nothing is
-// written. The session may be missing itself, if others name it; ErrNotExist says
-// that none does.
+// written. The session may be missing itself, or not be readable, if others name it;
+// if none does, the error says which. It is what JoinLinks makes of all sessions of the store.
 //
-// naming returns the names of the sessions that name a missing one, so that the
-// conversation is found on both sides of a gap; it is asked only if there is one.
-// The index knows them. If it is nil, every session in the store is read for that.
-func FindChain(ctx context.Context, st store.Store, id string, naming func(ctx context.Context, missing string) ([]string, error)) (Linked, error) {
-	f := finder{ctx: ctx, st: st, naming: naming, links: make(map[string]Link), asked: make(map[string]bool), replaced: make(map[string]bool)}
-	if f.naming == nil {
-		f.naming = f.scan
+// naming returns the names of the sessions that name another as the one that they
+// continue, that continues them, or that their chain begins with. It is asked only if a
+// session is missing, so that the conversation is found on all sides of a gap. The index
+// knows them. If it is nil, every session in the store is read for that.
+func FindChain(ctx context.Context, st store.Store, id string, naming func(ctx context.Context, id string) ([]string, error)) (Linked, error) {
+	f := finder{ctx: ctx, st: st, links: make(map[string]Link), asked: make(map[string]bool)}
+	err := f.follow(id)
+	unread := f.unread
+	if err == nil && f.isBroken(id) {
+		err = f.widen(naming)
 	}
-	if err := f.follow(id); err != nil {
+	if err != nil {
 		return Linked{}, err
 	}
-	links := make([]Link, 0, len(f.links))
-	for _, l := range f.links {
-		links = append(links, l)
-	}
-	for _, c := range JoinLinks(links) {
+	for _, c := range JoinLinks(slices.Collect(maps.Values(f.links))) {
 		if slices.Contains(c.Links, id) || slices.Contains(c.Missing, id) {
 			return c, nil
 		}
+	}
+	if unread != nil {
+		return Linked{}, unread
 	}
 	return Linked{}, &Error{Op: "find", Name: id, Kind: ErrNotExist}
 }
 
 // finder collects what FindChain puts together.
 type finder struct {
-	ctx      context.Context
-	st       store.Store
-	naming   func(ctx context.Context, missing string) ([]string, error)
-	links    map[string]Link
-	asked    map[string]bool
-	replaced map[string]bool // see Link.Replaced
+	ctx   context.Context
+	st    store.Store
+	links map[string]Link
+	asked map[string]bool
+	// unread is why a session that somebody asked for is there and cannot be read.
+	unread error
 }
 
 // follow reads a session and all that it and the others name. Of those one that
@@ -413,52 +454,75 @@ func (f *finder) follow(wanted string) error {
 		}
 		f.asked[id] = true
 		l, err := ReadLink(f.ctx, f.st, id)
-		if err == nil {
+		switch {
+		case err == nil:
 			f.links[id] = l
 			todo = append(append(todo, l.Continues, l.ContinuedTo, l.Original), l.Replaced...)
-			for _, id := range l.Replaced {
-				f.replaced[id] = true
-			}
-			continue
+		case f.ctx.Err() != nil:
+			return f.ctx.Err()
+		case id == wanted && !errors.Is(err, ErrNotExist) && store.CheckName(id) == nil:
+			f.unread = err
 		}
-		if f.replaced[id] && id != wanted && errors.Is(err, ErrNotExist) {
-			continue // others have gone on without it; nobody looks for what is left after it
-		}
-		missing := errors.Is(err, ErrNotExist) || errors.Is(err, ErrInvalid)
-		if !missing && (id == wanted || f.ctx.Err() != nil) {
-			return err
-		}
-		names, err := f.naming(f.ctx, id)
-		if err != nil {
-			return err
-		}
-		todo = append(todo, names...)
 	}
 	return nil
 }
 
-// scan looks for the sessions that name a missing one.
-func (f *finder) scan(ctx context.Context, missing string) ([]string, error) {
-	var found []string
-	for stat, err := range f.st.List(ctx) {
-		if err != nil {
-			if stat.Name == "" {
-				return nil, err
-			}
-			continue // what cannot be read names nothing
-		}
-		l, err := ReadLink(ctx, f.st, stat.Name)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if err == nil && (l.Continues == missing || l.ContinuedTo == missing || l.Original == missing) {
-			found = append(found, stat.Name)
+// isBroken reports whether a session is missing, so that others may belong to the
+// conversation that those which were found do not name. One that was replaced breaks
+// nothing: the conversation has gone on without it.
+func (f *finder) isBroken(wanted string) bool {
+	isMissing := func(id string) bool {
+		_, there := f.links[id]
+		return id != "" && !there
+	}
+	for _, l := range f.links {
+		if isMissing(l.Continues) || isMissing(l.ContinuedTo) {
+			return true
 		}
 	}
-	return found, nil
+	return isMissing(wanted)
 }
 
-// ReadLink returns what a session of a store says of its place in a chain.
+// widen adds the sessions that name those which are named so far.
+func (f *finder) widen(naming func(ctx context.Context, id string) ([]string, error)) error {
+	if naming == nil {
+		return f.followAll()
+	}
+	for done := make(map[string]bool); len(done) < len(f.asked); {
+		for _, id := range slices.Sorted(maps.Keys(f.asked)) {
+			if done[id] {
+				continue
+			}
+			done[id] = true
+			names, err := naming(f.ctx, id)
+			if err != nil {
+				return err
+			}
+			for _, name := range names {
+				if err := f.follow(name); f.ctx.Err() != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// followAll reads all sessions of the store.
+func (f *finder) followAll() error {
+	for stat, err := range f.st.List(f.ctx) {
+		if err == nil {
+			err = f.follow(stat.Name)
+		}
+		if f.ctx.Err() != nil || stat.Name == "" && err != nil {
+			return err // and what else cannot be read names nothing
+		}
+	}
+	return nil
+}
+
+// ReadLink returns what a session of a store says of its place in a chain. A session that
+// cannot be opened (see Open) has no place in one.
 func ReadLink(ctx context.Context, st store.Store, name string) (l Link, err error) {
 	log, err := st.Open(ctx, name)
 	if err != nil {
@@ -466,34 +530,49 @@ func ReadLink(ctx context.Context, st store.Store, name string) (l Link, err err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	l.ID = name
-	h, err := findHeader(ctx, log)
+	h, err := FindHeader(ctx, log)
+	if err == nil && h == nil {
+		h, err = headerWithout(ctx, st, log, name)
+	}
+	if err == nil {
+		err = h.CheckVersion(name)
+	}
 	if err != nil {
 		return l, err
 	}
-	strange := ""
-	if h != nil {
-		strange = h.ID
-		l.Index, l.Created = h.Continuation, h.CreatedAt
-		if h.Relation == RelationContinuation {
-			l.Continues = h.ParentSession
-			if l.Original, err = originalOf(ctx, log, h); err != nil {
-				return l, err
-			}
+	l.Index, l.Created = h.Continuation, h.CreatedAt
+	if h.Relation == RelationContinuation {
+		l.Continues = h.ParentSession
+		if l.Original, err = originalOf(ctx, log, h); err != nil {
+			return l, err
 		}
 	}
-	now, err := continuation(log.Forward(ctx, 0), name, strange)
+	now, err := continuation(ctx, log, log.Forward(ctx, 0), name)
 	l.ContinuedTo, l.Replaced = now.to, now.replaced
 	return l, err
+}
+
+// headerWithout returns the header of a session whose log has none.
+func headerWithout(ctx context.Context, st store.Store, log store.Log, name string) (*Header, error) {
+	s := &Session{core: &core{opts: (*Options)(nil).withDefaults(), store: st, log: log, name: name}}
+	err := s.load(ctx)
+	return &s.header, err
 }
 
 // originalOf returns the original session as a continuation's marker names it.
 func originalOf(ctx context.Context, log store.Log, h *Header) (string, error) {
 	carried := CarriedIn(h)
 	original := ""
+	seen := make(map[string]bool)
 	for line, err := range log.Forward(ctx, 0) {
 		if err != nil {
 			return "", err
 		}
+		id := entryID(line)
+		if id == "" || seen[id] {
+			continue
+		}
+		seen[id] = true
 		e, err := decodeEntry(slices.Clone(line.Data))
 		if err != nil {
 			continue

@@ -267,7 +267,7 @@ func (s *Session) load(ctx context.Context) error {
 	if h.ID != s.name {
 		s.strange, s.header.ID = h.ID, s.name
 	}
-	return s.checkVersion()
+	return s.header.CheckVersion(s.name)
 }
 
 // readHeader returns the header if it is where it should be, and nil if not.
@@ -289,9 +289,9 @@ func readHeader(ctx context.Context, log store.Log) (*Header, error) {
 	return nil, nil
 }
 
-// findHeader returns the header of a log, wherever damage put it, or nil if it has
+// FindHeader returns the header of a log, wherever damage put it, or nil if it has
 // none.
-func findHeader(ctx context.Context, log store.Log) (*Header, error) {
+func FindHeader(ctx context.Context, log store.Log) (*Header, error) {
 	if h, err := readHeader(ctx, log); h != nil || err != nil {
 		return h, err
 	}
@@ -326,18 +326,20 @@ func (s *Session) inventHeader(t *tree) (*Header, error) {
 	return h, nil
 }
 
-func (s *Session) checkVersion() error {
-	version := strconv.Itoa(s.header.Version)
+// CheckVersion returns ErrInvalid for the header of a log of a newer format version, or
+// of one that is not a version. Whoever reads logs must not read such a log.
+func (h *Header) CheckVersion(name string) error {
+	version := strconv.Itoa(h.Version)
 	// A number that we could not have written. If there is also one that we could have
 	// written, this is a repeated member, which does not count.
-	odd, _, _ := s.header.Extra.take("version")
-	if s.header.Version == 0 && rawjson.Kind(odd) == 'n' {
+	odd, _, _ := h.Extra.take("version")
+	if h.Version == 0 && rawjson.Kind(odd) == 'n' {
 		version = string(odd)
-	} else if s.header.Version <= Version {
+	} else if h.Version <= Version {
 		return nil
 	}
 	return &Error{
-		Op: "open", Name: s.name, Kind: ErrInvalid,
+		Op: "open", Name: name, Kind: ErrInvalid,
 		Err:  fmt.Errorf("the session has format version %s, this program reads up to %d", version, Version),
 		Hint: "use a newer program; the file was not changed",
 	}

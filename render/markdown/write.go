@@ -64,11 +64,10 @@ func Write(ctx context.Context, w io.Writer, c render.Conversation, leaf string)
 	return nil
 }
 
+// maxTitle is the maximum width of a title. A title that is a prompt may be of any length.
+const maxTitle = 160
+
 func writeHead(w io.Writer, c render.Conversation, path []session.Entry) error {
-	name, err := c.Session.Name()
-	if err != nil {
-		return err
-	}
 	h := c.Header()
 	updated, messages := h.CreatedAt, 0
 	for i := range path {
@@ -84,8 +83,8 @@ func writeHead(w io.Writer, c render.Conversation, path []session.Entry) error {
 		tokens = fmt.Sprintf("%d (%s)", c.Tokens, c.TokensFrom)
 	}
 	// Two spaces at the end of a line break it.
-	_, err = fmt.Fprintf(w, "# %s\n\n**Session ID:** %s  \n**Created:** %s  \n**Updated:** %s  \n**Messages:** %d  \n**Total Tokens:** %s\n\n---\n",
-		cmp.Or(Line(name), render.Untitled), Line(h.ID), h.CreatedAt.UTC().Format(time.DateTime),
+	_, err := fmt.Fprintf(w, "# %s\n\n**Session ID:** %s  \n**Created:** %s  \n**Updated:** %s  \n**Messages:** %d  \n**Total Tokens:** %s\n\n---\n",
+		cmp.Or(Line(render.OneLine(c.Title, maxTitle)), render.Untitled), Line(h.ID), h.CreatedAt.UTC().Format(time.DateTime),
 		updated.UTC().Format(time.DateTime), messages, tokens)
 	return err
 }

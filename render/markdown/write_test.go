@@ -44,7 +44,7 @@ func document(t *testing.T, messages ...session.MessageEntry) string {
 		}
 	}
 	var b bytes.Buffer
-	c := render.Conversation{Session: s, Blobs: st.Blobs(), Tokens: 1234, TokensFrom: "reported"}
+	c := render.Conversation{Session: s, Blobs: st.Blobs(), Title: "A *title* <b>", Tokens: 1234, TokensFrom: "reported"}
 	if err := markdown.Write(context.Background(), &b, c, s.LeafID()); err != nil {
 		t.Fatal(err)
 	}
