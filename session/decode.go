@@ -58,7 +58,9 @@ type decoder struct {
 	// The memory for the first blocks and the first text of the message at hand,
 	// until it is taken.
 	blocks []Content
-	text   *TextContent
+	// How many blocks the entry at hand has: in its content, and as parts of results.
+	listed, parts int
+	text          *TextContent
 }
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}

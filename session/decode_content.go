@@ -6,8 +6,21 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// contents reads a list of blocks; a bare string is one block of text.
+// MaxBlocks is how many blocks the content of an entry can have, and again how many the
+// results in it have as parts. A list that has more is read as a member that is not known:
+// it is kept as it is, and nobody sees its blocks. A block takes two bytes in a line and a
+// hundred times as much in memory, so a line must not decide how many there are.
+const MaxBlocks = 100_000
+
+// contents reads the content of an entry: a list of blocks, or a bare string, which is
+// one block of text.
 func (d *decoder) contents(into *[]Content) decoding {
+	d.listed, d.parts = 0, 0
+	return d.list(into, &d.listed)
+}
+
+// list reads a list of blocks and counts them.
+func (d *decoder) list(into *[]Content, count *int) decoding {
 	kind := d.r.Kind()
 	if kind != '"' && kind != '[' {
 		return decoding(d.r.Null())
@@ -22,6 +35,9 @@ func (d *decoder) contents(into *[]Content) decoding {
 		return known
 	}
 	for more := d.r.Open('['); more; more = d.r.More(']') {
+		if *count++; *count > MaxBlocks {
+			return unknown
+		}
 		blocks = append(blocks, Content{})
 		d.content(&blocks[len(blocks)-1])
 	}
@@ -232,11 +248,13 @@ func (r *ToolResultContent) field(d *decoder, key []byte) decoding {
 		if d.r.Kind() != '[' {
 			return d.str(&r.Content)
 		}
-		d.contents(&r.Parts)
+		if d.list(&r.Parts, &d.parts) == unknown {
+			return unknown
+		}
 		r.Content = TextOf(r.Parts)
 		return known
 	case "parts":
-		return d.contents(&r.Parts)
+		return d.list(&r.Parts, &d.parts)
 	}
 	return d.blobField(key, &r.Blob, &r.Size)
 }

@@ -90,6 +90,9 @@ func checkForm(e *Entry, odd bool) error {
 	}
 	content := e.content()
 	blocks, err := checkBlocks(content)
+	if err == nil && (len(content) > MaxBlocks || countParts(content) > MaxBlocks) {
+		err = fmt.Errorf(" has %w", errTooManyBlocks)
+	}
 	if err != nil {
 		return fmt.Errorf("%s%w", kinds[k].contentName, err)
 	}
@@ -144,6 +147,16 @@ func checkBlocks(blocks []Content) ([]Content, error) {
 		out[i] = c
 	}
 	return out, nil
+}
+
+// countParts returns how many blocks the results among blocks have, within each other too.
+func countParts(blocks []Content) (n int) {
+	for i := range blocks {
+		if r := blocks[i].ToolResult; r != nil {
+			n += len(r.Parts) + countParts(r.Parts)
+		}
+	}
+	return n
 }
 
 func sameBlocks(a, b []Content) bool { return len(a) == 0 || &a[0] == &b[0] }

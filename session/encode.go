@@ -148,13 +148,13 @@ func (w *writer) key(name string) {
 }
 
 // isOdd reports whether a known member is among the unknown ones because its value
-// is of none of the right kinds (see rawjson.Kind). One of a right kind is there
+// is of none of the right kinds (see rawjson.Kind), or too long. One of a right kind is there
 // because the member was repeated: the first, which was read, counts and has to stay
 // the first.
 func (w *writer) isOdd(name string, right ...byte) bool {
 	for _, f := range w.extra {
 		if f.Name == name {
-			return bytes.IndexByte(right, rawjson.Kind(f.Value)) < 0
+			return bytes.IndexByte(right, rawjson.Kind(f.Value)) < 0 || hasTooManyBlocks(f.Value)
 		}
 	}
 	return false
@@ -170,6 +170,22 @@ func (w *writer) isOddCount(name string) bool {
 	}
 	return false
 }
+
+// hasTooManyBlocks reports whether a list was not read for the number of its blocks.
+func hasTooManyBlocks(raw []byte) bool {
+	if len(raw) <= 2*MaxBlocks || rawjson.Kind(raw) != 'a' {
+		return false
+	}
+	n := 0
+	return rawjson.Array(raw, func([]byte) error {
+		if n++; n > MaxBlocks {
+			return errTooManyBlocks
+		}
+		return nil
+	}) != nil
+}
+
+var errTooManyBlocks = fmt.Errorf("more than %d blocks: split the message", MaxBlocks)
 
 func (w *writer) str(name, value string) {
 	if value == "" && w.isOdd(name, 's') {
