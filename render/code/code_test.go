@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/coppice-dev/coppice/render/code"
 )
 
@@ -16,12 +14,62 @@ func parts(language, text string) (kinds []code.Kind, texts []string) {
 	return kinds, texts
 }
 
-func TestPartsAreOfTheirKind(t *testing.T) {
-	wantKinds := []code.Kind{code.Comment, code.Plain, code.Keyword, code.Plain, code.String, code.Plain, code.Number}
-	kinds, texts := parts("go", "// x\nreturn \"s\" + 1")
-	if diff := cmp.Diff(wantKinds, kinds); diff != "" {
-		t.Errorf("%q: %s", texts, diff)
+// marked writes a kind before each part that has one: {k:return}.
+func marked(language, text string) string {
+	names := [...]string{
+		code.Keyword: "k", code.Type: "t", code.Function: "f", code.String: "s", code.Number: "n", code.Comment: "c",
+		code.Name: "a", code.Heading: "h", code.Inserted: "i", code.Deleted: "d",
 	}
+	var b strings.Builder
+	for kind, part := range code.Parts(language, text) {
+		if kind == code.Plain {
+			b.WriteString(part)
+		} else {
+			b.WriteString("{" + names[kind] + ":" + part + "}")
+		}
+	}
+	return b.String()
+}
+
+func TestPartsAreOfTheirKind(t *testing.T) {
+	for _, tt := range []struct{ language, text, want string }{
+		{"go", "// x\nreturn \"s\" + 1", "{c:// x}\n{k:return} {s:\"s\"} + {n:1}"},
+		{"go", "s := `a\\` + f(x) // 'y", "s := {s:`a\\`} + {f:f}(x) {c:// 'y}"},
+		{"js", "`a\\`b` /* c\nd */ if", "{s:`a\\`b`} {c:/* c\nd */} {k:if}"},
+		{"py", "@cached\ndef f(self): # don't", "{a:@cached}\n{k:def} {f:f}({t:self}): {c:# don't}"},
+		{"py", `"""a "b" c""" 'x'`, `{s:"""a "b" c"""} {s:'x'}`},
+		{"sh", "echo $# ${x#y} $HOME # it's", "{k:echo} $# ${x#y} {a:$HOME} {c:# it's}"},
+		{"rs", "fn f<'a>(x: &'a str) -> char { 'x' }", "{k:fn} f<'a>(x: &'a {t:str}) -> {t:char} { {s:'x'} }"},
+		{"json", `{"a": "b", "c": [1.5, true]}`, `{{a:"a"}: {s:"b"}, {a:"c"}: [{n:1.5}, {t:true}]}`},
+		{"yaml", "my-key: yes # c\n- b: 'x'", "{a:my-key}: {t:yes} {c:# c}\n- {a:b}: {s:'x'}"},
+		{"toml", "[a.b]\nc.d = 1", "{h:[a.b]}\n{a:c.d} = {n:1}"},
+		{"html", `<a href="x">"y"</a><!-- z -->`, `{a:<a} {a:href}={s:"x"}>"y"{a:</a}>{c:<!-- z -->}`},
+		{"SQL", "SELECT 'it' FROM t -- x", "{k:SELECT} {s:'it'} {k:FROM} t {c:-- x}"},
+		{"diff", "@@ -1 +1 @@\n-a\n+b\n c", "{h:@@ -1 +1 @@}\n{d:-a}\n{i:+b}\n c"},
+		{"go", `"open` + "\nreturn", `"open` + "\n{k:return}"},
+	} {
+		if got := marked(tt.language, tt.text); got != tt.want {
+			t.Errorf("%s %q:\n got %s\nwant %s", tt.language, tt.text, got, tt.want)
+		}
+	}
+}
+
+// Whatever the text and its language, a reader sees the text that was written, and
+// neighbours are of different kinds.
+func FuzzParts(f *testing.F) {
+	f.Add("go", "return `a")
+	f.Add("yaml", "a: b")
+	f.Fuzz(func(t *testing.T, language, text string) {
+		kinds, texts := parts(language, text)
+		if got := strings.Join(texts, ""); got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+		for i := 1; i < len(kinds); i++ {
+			if kinds[i] == kinds[i-1] || texts[i] == "" {
+				t.Errorf("%q and %q", texts[i-1], texts[i])
+			}
+		}
+	})
 }
 
 // Whatever the grammar does, a reader sees the text that was written.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coppice-dev/coppice/render"
@@ -339,14 +340,14 @@ func (p *page) message(it *item, m *session.MessageEntry) error {
 	return nil
 }
 
-var imageType = regexp.MustCompile(`^image/[a-z0-9.+-]{1,40}$`)
+var imageType = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^image/[a-z0-9.+-]{1,40}$`) })
 
 // media writes an image, or says what else there is. An image that is not part of the
 // session is not fetched.
 func (p *page) media(c *session.Content) {
 	gist := render.MediaGist(c)
 	if c.Image != nil {
-		if s := c.Image.Source; s != nil && s.Type != "url" && s.Data != "" && imageType.MatchString(s.MediaType) && isBase64(s.Data) {
+		if s := c.Image.Source; s != nil && s.Type != "url" && s.Data != "" && imageType().MatchString(s.MediaType) && isBase64(s.Data) {
 			p.raw(`<p class=media><img loading=lazy decoding=async src="data:`, s.MediaType, ";base64,", s.Data, `" alt="`)
 			p.text(gist)
 			p.raw("\"></p>\n")

@@ -2,6 +2,7 @@ package html
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -17,7 +18,7 @@ import (
 )
 
 // dialect is GitHub's Markdown without HTML: a tag in a message is ordinary text.
-var dialect = func() parser.Parser {
+var dialect = sync.OnceValue(func() parser.Parser {
 	blocks := []util.PrioritizedValue{
 		util.Prioritized(parser.NewSetextHeadingParser(), 100),
 		util.Prioritized(parser.NewThematicBreakParser(), 200),
@@ -39,7 +40,7 @@ var dialect = func() parser.Parser {
 		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...))
 	return goldmark.New(goldmark.WithParser(p), goldmark.WithExtensions(
 		extension.Linkify, extension.Table, extension.Strikethrough, extension.TaskList)).Parser()
-}()
+})
 
 // prose writes a message, which is Markdown. If parsing would take too long, it is
 // shown as it is.
@@ -53,7 +54,7 @@ func (w *writer) prose(s string) {
 	}
 	source := []byte(plain.Text(s))
 	p := prose{writer: w, source: source}
-	p.children(dialect.Parse(text.NewReader(source)))
+	p.children(dialect().Parse(text.NewReader(source)))
 }
 
 // prose writes the nodes of a document. It writes only tags that it knows; for an

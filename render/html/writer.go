@@ -88,9 +88,9 @@ var kinds = [...]string{
 	code.Name: "a", code.Heading: "h", code.Inserted: "i", code.Deleted: "d",
 }
 
-// maxColoured is how many bytes of code on a page are coloured, from the beginning. One
-// of them takes as long as twenty of prose, and most pages have less.
-const maxColoured = 128 << 10
+// maxColoured is how many bytes of code on a page are coloured, from the beginning. Most
+// pages have less; of a larger one the browser should not have to lay out every token.
+const maxColoured = 1 << 20
 
 // code writes a piece of code in colours. It must not contain characters that act.
 func (w *writer) code(language, s string) {

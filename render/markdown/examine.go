@@ -5,6 +5,7 @@ import (
 	"html"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -24,11 +25,13 @@ type findings struct {
 // dialects are what renderers understand. Tables are split into rows and cells before
 // code spans are found, so what is code in one dialect may be a tag in another. A text
 // must be harmless in all of them.
-var dialects = []parser.Parser{
-	goldmark.New().Parser(),
-	goldmark.New(goldmark.WithExtensions(extension.Table)).Parser(),
-	goldmark.New(goldmark.WithExtensions(extension.Table, extension.DefinitionList, extension.Footnote)).Parser(),
-}
+var dialects = sync.OnceValue(func() []parser.Parser {
+	return []parser.Parser{
+		goldmark.New().Parser(),
+		goldmark.New(goldmark.WithExtensions(extension.Table)).Parser(),
+		goldmark.New(goldmark.WithExtensions(extension.Table, extension.DefinitionList, extension.Footnote)).Parser(),
+	}
+})
 
 // below is put after the text, to see whether the text swallows it.
 const below = "\n\n## below\n"
@@ -37,7 +40,7 @@ const below = "\n\n## below\n"
 func examine(guest string) findings {
 	e := examiner{source: []byte(guest + below), end: len(guest), found: findings{contained: true}}
 	e.code = make([]uint8, len(e.source))
-	for _, dialect := range dialects {
+	for _, dialect := range dialects() {
 		doc := dialect.Parse(text.NewReader(e.source))
 		e.below, _ = doc.LastChild().(*ast.Heading)
 		e.found.contained = e.found.contained && e.below != nil && e.below.Level == 2 && e.below.Pos() > e.end
@@ -209,7 +212,7 @@ func (e *examiner) autoLink(n *ast.AutoLink) {
 func (e *examiner) prose() {
 	for at := range e.end {
 		switch {
-		case int(e.code[at]) == len(dialects):
+		case int(e.code[at]) == len(dialects()):
 		case e.source[at] == '<' && opensTag(e.source[at+1]):
 			e.escape(at)
 		case e.source[at] == ':' && at > 0 && e.source[at-1] == ']':

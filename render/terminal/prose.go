@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/yuin/goldmark/ast"
@@ -29,16 +30,18 @@ func (r *reader) prose(written string) {
 	}
 	source := []byte(clean)
 	p := prose{reader: r, source: source}
-	p.blocks(markdownParser.Parse(text.NewReader(source)), indent)
+	p.blocks(markdownParser().Parse(text.NewReader(source)), indent)
 }
 
 // markdownParser leaves the definitions of links in the text: nothing that was
 // written may get lost. Tables are all that it knows beyond CommonMark.
-var markdownParser = parser.NewParser(
-	parser.WithBlockParsers(parser.DefaultBlockParsers()...),
-	parser.WithInlineParsers(parser.DefaultInlineParsers()...),
-	parser.WithParagraphTransformers(util.Prioritized(extension.NewTableParagraphTransformer(), 200)),
-)
+var markdownParser = sync.OnceValue(func() parser.Parser {
+	return parser.NewParser(
+		parser.WithBlockParsers(parser.DefaultBlockParsers()...),
+		parser.WithInlineParsers(parser.DefaultInlineParsers()...),
+		parser.WithParagraphTransformers(util.Prioritized(extension.NewTableParagraphTransformer(), 200)),
+	)
+})
 
 // prose draws one text.
 type prose struct {

@@ -3,6 +3,7 @@ package terminal
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/charmbracelet/x/ansi"
 )
@@ -65,10 +66,10 @@ func words(line string) []string {
 	return list
 }
 
-var listMark = regexp.MustCompile(`^ *(?:(?:[-*+•]|\d{1,3}[.)]) +(?:\[[ xX]\] +)?)?`)
+var listMark = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ *(?:(?:[-*+•]|\d{1,3}[.)]) +(?:\[[ xX]\] +)?)?`) })
 
 // hanging is the width of what stands before the text of a line.
-func hanging(line string) int { return len(listMark.FindString(line)) }
+func hanging(line string) int { return len(listMark().FindString(line)) }
 
 // columns is the width of a text. Measuring is slow, and most words need none.
 func columns(text string) int {
