@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/client"
@@ -333,14 +334,14 @@ func isPrivate(base string) bool {
 // keyBeginning is how keys of models' providers begin. Package redact wants to be sure that
 // something is a key before it destroys it. Here, where a key has no business, the
 // beginning is enough.
-var keyBeginning = regexp.MustCompile(`\b(sk-|gsk_|xai-|AIza)[\w-]{8,}`)
+var keyBeginning = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(sk-|gsk_|xai-|AIza)[\w-]{8,}`) })
 
 // showable returns the value of a setting without any key or password in it.
 func showable(key, value string) string {
 	switch key {
 	case SettingKeyCommand:
 		value, _ = redact.Text(value)
-		value = keyBeginning.ReplaceAllString(value, "${1}…")
+		value = keyBeginning().ReplaceAllString(value, "${1}…")
 	case SettingBaseURL:
 		if u, err := url.Parse(value); err == nil && u.User != nil {
 			u.User = url.User("xxxxx")

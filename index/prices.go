@@ -7,6 +7,7 @@ import (
 	"math"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -87,18 +88,20 @@ func (p *Prices) parse(data []byte) error {
 func micro(dollars float64) int64 { return int64(math.Round(dollars * 1e6)) }
 
 // versionDot is the dot of a version number, for which some write a dash.
-var versionDot = regexp.MustCompile(`(\d)\.(\d)`)
+var versionDot = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(\d)\.(\d)`) })
 
 func canonicalModel(name string) string {
-	return versionDot.ReplaceAllString(strings.ToLower(name), "$1-$2")
+	return versionDot().ReplaceAllString(strings.ToLower(name), "$1-$2")
 }
 
 // release is what may follow a model's name without making it another model: that
 // it is a preview, its date, its number, and Bedrock's version.
-var release = regexp.MustCompile(`^(-preview|-exp|-latest)?([-@](\d{8}|\d{4}-\d\d-\d\d|\d\d-\d{2,4}|\d{3}))?(-v\d+(:\d+)?)?$`)
+var release = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(-preview|-exp|-latest)?([-@](\d{8}|\d{4}-\d\d-\d\d|\d\d-\d{2,4}|\d{3}))?(-v\d+(:\d+)?)?$`)
+})
 
 // vendor is what Bedrock writes before a model's name.
-var vendor = regexp.MustCompile(`^([a-z]+\.)?anthropic\.`)
+var vendor = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([a-z]+\.)?anthropic\.`) })
 
 // find returns the price of the model of a canonical name, or of one that differs
 // from it only by its release.
@@ -107,7 +110,7 @@ func (p *Prices) find(name string) (Price, bool) {
 		return Price{}, false
 	}
 	for n := len(name); n > 0; n-- {
-		if price, ok := p.models[name[:n]]; ok && release.MatchString(name[n:]) {
+		if price, ok := p.models[name[:n]]; ok && release().MatchString(name[n:]) {
 			return price, true
 		}
 	}
@@ -119,7 +122,7 @@ func (p *Prices) find(name string) (Price, bool) {
 func (p *Prices) Price(provider, model string) (Price, bool) {
 	model = canonicalModel(model)
 	last := model[strings.LastIndexByte(model, '/')+1:]
-	for _, name := range []string{canonicalModel(provider) + "/" + model, model, last, vendor.ReplaceAllString(last, "")} {
+	for _, name := range []string{canonicalModel(provider) + "/" + model, model, last, vendor().ReplaceAllString(last, "")} {
 		if price, ok := p.find(name); ok {
 			return price, true
 		}

@@ -6,13 +6,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/session"
 )
 
 // toolName is what every provider accepts as the name of a tool.
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) })
 
 // noArguments is the schema of a tool that takes none.
 var noArguments = json.RawMessage(`{"type":"object","properties":{}}`)
@@ -37,7 +38,7 @@ func CheckTools(tools []Tool) error {
 	seen := make(map[string]bool)
 	for _, tool := range tools {
 		switch {
-		case !toolName.MatchString(tool.Name):
+		case !toolName().MatchString(tool.Name):
 			return invalid("the tool %q must have a name of 1 to 64 letters, digits, _ and -", tool.Name)
 		case seen[tool.Name]:
 			return invalid("there are two tools called %s", tool.Name)

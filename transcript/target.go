@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
@@ -430,12 +431,12 @@ func saidIn(e *session.Entry, withTime bool) []byte {
 }
 
 // redaction is what stands for a secret that was taken out of a session.
-var redaction = regexp.MustCompile(`\[REDACTED:[a-z0-9-]+\]`)
+var redaction = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[REDACTED:[a-z0-9-]+\]`) })
 
 // isRedactedFrom reports whether what is stored is what a source says, but for
 // secrets that were taken out since: they must not come back.
 func isRedactedFrom(stored, line []byte) bool {
-	pieces := redaction.Split(string(stored), -1)
+	pieces := redaction().Split(string(stored), -1)
 	rest, ok := bytes.CutPrefix(line, []byte(pieces[0]))
 	if len(pieces) == 1 || !ok {
 		return false

@@ -3,6 +3,7 @@ package anthropic
 import (
 	"encoding/json"
 	"regexp"
+	"sync"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
@@ -30,7 +31,7 @@ func Check(request []byte) []provider.Fault {
 
 type checker struct{ wire.Rules }
 
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
+var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`) })
 
 func (c *checker) system(raw json.RawMessage) {
 	list, _ := wire.Elements(raw)
@@ -123,7 +124,7 @@ func (c *checker) source(at string, o wire.Object) {
 func (c *checker) call(t *wire.Turn, at string, o wire.Object) {
 	id := o.Str("id")
 	c.ID(at+".id", id, maxID)
-	c.Name(at+".name", o.Str("name"), toolName)
+	c.Name(at+".name", o.Str("name"), toolName())
 	if rawjson.Kind(o.Get("input")) != 'o' {
 		c.Break(provider.RuleShape, at+".input", "must be an object")
 	}

@@ -3,6 +3,7 @@ package bedrock
 import (
 	"encoding/json"
 	"regexp"
+	"sync"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
@@ -33,7 +34,7 @@ func Check(request []byte) []provider.Fault {
 
 type checker struct{ wire.Rules }
 
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) })
 
 func (c *checker) message(at string, raw json.RawMessage) wire.Turn {
 	t := wire.Turn{At: at}
@@ -67,7 +68,7 @@ func (c *checker) block(t *wire.Turn, at string, o wire.Object) {
 		call := wire.Members(o.Get("toolUse"))
 		id := call.Str("toolUseId")
 		c.ID(at+".toolUse.toolUseId", id, maxID)
-		c.Name(at+".toolUse.name", call.Str("name"), toolName)
+		c.Name(at+".toolUse.name", call.Str("name"), toolName())
 		if rawjson.Kind(call.Get("input")) != 'o' {
 			c.Break(provider.RuleShape, at+".toolUse.input", "must be an object")
 		}

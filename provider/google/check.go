@@ -3,6 +3,7 @@ package google
 import (
 	"encoding/json"
 	"regexp"
+	"sync"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
@@ -33,7 +34,7 @@ type checker struct{ wire.Rules }
 const maxName = 64
 
 // toolName is what a function may be called.
-var toolName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`)
+var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`) })
 
 func (c *checker) content(at string, raw json.RawMessage) wire.Turn {
 	t := wire.Turn{At: at}
@@ -65,7 +66,7 @@ func (c *checker) part(t *wire.Turn, at string, o wire.Object) {
 			c.Break(provider.RuleRole, at, "only the model calls functions")
 			return
 		}
-		c.Name(at+".name", call.Str("name"), toolName)
+		c.Name(at+".name", call.Str("name"), toolName())
 		t.Calls = append(t.Calls, wire.Ref{ID: refOf(call), At: at})
 		return
 	}

@@ -235,7 +235,7 @@ func (e *encoder) call(c *session.Content, r *wire.Residue) (json.RawMessage, er
 	}
 	var o wire.Object
 	name := c.ToolUse.Name
-	if !e.verbatim && !toolName.MatchString(name) {
+	if !e.verbatim && !toolName().MatchString(name) {
 		name = safeName(name)
 		e.notes.Add("the tool %s is called %s", c.ToolUse.Name, name)
 		r.Forget("name")
@@ -285,7 +285,7 @@ func (e *encoder) result(t *session.ToolResultContent, r *wire.Residue) json.Raw
 		e.notes.Add("the result %s answers no call, so its function has no name", t.ToolUseID)
 		name = "unknown"
 	}
-	if !e.verbatim && !toolName.MatchString(name) {
+	if !e.verbatim && !toolName().MatchString(name) {
 		name = safeName(name)
 		r.Forget("name")
 	}

@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"regexp"
+	"sync"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
@@ -30,7 +31,7 @@ type chatChecker struct {
 }
 
 // toolName is what a function may be called.
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) })
 
 func (c *chatChecker) message(at string, raw json.RawMessage) {
 	o, ok := c.Object(at, raw)
@@ -92,7 +93,7 @@ func (c *chatChecker) call(t *wire.Turn, at string, o wire.Object) {
 		member, text = formCustom, "input"
 	}
 	inner := wire.Members(o.Get(member))
-	c.Name(at+".name", inner.Str("name"), toolName)
+	c.Name(at+".name", inner.Str("name"), toolName())
 	if rawjson.Kind(inner.Get(text)) != 's' {
 		c.Break(provider.RuleShape, at+"."+member+"."+text, "must be a string")
 	}

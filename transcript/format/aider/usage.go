@@ -5,22 +5,25 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/coppice-dev/coppice/session"
 )
 
 var (
-	tokensLine = regexp.MustCompile(`(?m)^Tokens: ([\d.,]+[kM]?) sent(?:, ([\d.,]+[kM]?) cache write)?(?:, ([\d.,]+[kM]?) cache hit)?, ([\d.,]+[kM]?) received\.(?: Cost: \$([\d.]+) (?:request|message))?`)
-	modelLine  = regexp.MustCompile(`(?m)^(?:Main model|Models?): (\S+)`)
+	tokensLine = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)^Tokens: ([\d.,]+[kM]?) sent(?:, ([\d.,]+[kM]?) cache write)?(?:, ([\d.,]+[kM]?) cache hit)?, ([\d.,]+[kM]?) received\.(?: Cost: \$([\d.]+) (?:request|message))?`)
+	})
+	modelLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^(?:Main model|Models?): (\S+)`) })
 )
 
 // heed takes from aider's output which model answers, and what its last message
 // cost.
 func (r *reader) heed(text string) {
-	if m := modelLine.FindStringSubmatch(text); m != nil {
+	if m := modelLine().FindStringSubmatch(text); m != nil {
 		r.answers = strings.TrimSuffix(m[1], ",")
 	}
-	m := tokensLine.FindStringSubmatch(text)
+	m := tokensLine().FindStringSubmatch(text)
 	if m == nil || r.held == nil || r.held.Entry.Message.Role != session.RoleAssistant {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coppice-dev/coppice/provider/anthropic"
@@ -108,10 +109,10 @@ func (r *reader) begin(f *transcript.File, list loose.Value) error {
 	}
 	c := transcript.Conversation{ID: r.task, Created: loose.Value(r.task).Time(time.UTC)}
 	first := firstText(list)
-	if found := cwdPattern.FindStringSubmatch(first); found != nil {
+	if found := cwdPattern().FindStringSubmatch(first); found != nil {
 		c.CWD = found[1]
 	}
-	if found := taskPattern.FindStringSubmatch(first); found != nil {
+	if found := taskPattern().FindStringSubmatch(first); found != nil {
 		c.Title = title(found[1])
 	}
 	if err := r.learnRequests(f); err != nil {
@@ -122,9 +123,13 @@ func (r *reader) begin(f *transcript.File, list loose.Value) error {
 
 var (
 	// cwdPattern finds the working directory in what is told to the model.
-	cwdPattern = regexp.MustCompile(`# Current (?:Working|Workspace) Directory \(([^)\n]+)\)`)
+	cwdPattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`# Current (?:Working|Workspace) Directory \(([^)\n]+)\)`)
+	})
 	// taskPattern finds the first prompt.
-	taskPattern = regexp.MustCompile(`(?s)<(?:task|user_message)>\s*(.*?)\s*</(?:task|user_message)>`)
+	taskPattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?s)<(?:task|user_message)>\s*(.*?)\s*</(?:task|user_message)>`)
+	})
 )
 
 // title makes a title of a prompt: its first line, as far as that is short.
@@ -245,10 +250,10 @@ func markInjected(m *session.MessageEntry) {
 // isInjected tells what the extension says: details of the environment, and the
 // results of tools that are told as text.
 func isInjected(text string) bool {
-	return strings.HasPrefix(text, "<environment_details>") || toolText.MatchString(text) || strings.HasPrefix(text, "[ERROR]")
+	return strings.HasPrefix(text, "<environment_details>") || toolText().MatchString(text) || strings.HasPrefix(text, "[ERROR]")
 }
 
 // toolText begins the result of a tool that is told as text.
-var toolText = regexp.MustCompile(`^\[[a-z_]+(?: for '.*')?\] Result:`)
+var toolText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\[[a-z_]+(?: for '.*')?\] Result:`) })
 
 var errNotList = errors.New("it is not a list of messages")

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coppice-dev/coppice/provider/anthropic"
@@ -212,10 +213,12 @@ func (r *sessionReader) finish(m *session.MessageEntry, v loose.Value) {
 }
 
 // inputPattern finds what the user said, and the mode in which they said it.
-var inputPattern = regexp.MustCompile(`(?s)^<user_input(?: mode="([^"]*)")?>(.*)</user_input>$`)
+var inputPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)^<user_input(?: mode="([^"]*)")?>(.*)</user_input>$`)
+})
 
 func unwrapped(text string) (inner, mode string) {
-	if found := inputPattern.FindStringSubmatch(text); found != nil {
+	if found := inputPattern().FindStringSubmatch(text); found != nil {
 		return found[2], found[1]
 	}
 	return text, ""

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/coppice-dev/coppice/provider/openai"
 	"github.com/coppice-dev/coppice/session"
@@ -126,11 +127,11 @@ func (r *reader) judge(m *session.MessageEntry) {
 }
 
 // exitLine begins the output of newer shells.
-var exitLine = regexp.MustCompile(`^Exit code: (-?\d+)\n`)
+var exitLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^Exit code: (-?\d+)\n`) })
 
 // hasFailed reports whether a shell's output says that the command failed.
 func hasFailed(output string) bool {
-	if found := exitLine.FindStringSubmatch(output); found != nil {
+	if found := exitLine().FindStringSubmatch(output); found != nil {
 		return found[1] != "0"
 	}
 	v, err := loose.Parse([]byte(output))
@@ -139,13 +140,13 @@ func hasFailed(output string) bool {
 }
 
 // cwdPattern finds the working directory where the header does not have it.
-var cwdPattern = regexp.MustCompile(`<cwd>([^<]+)</cwd>`)
+var cwdPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<cwd>([^<]+)</cwd>`) })
 
 func (r *reader) learnCWD(m *session.MessageEntry) error {
 	if r.conv.CWD != "" || len(m.Content) == 0 || m.Content[0].Text == nil {
 		return nil
 	}
-	found := cwdPattern.FindStringSubmatch(m.Content[0].Text.Content)
+	found := cwdPattern().FindStringSubmatch(m.Content[0].Text.Content)
 	if found == nil {
 		return nil
 	}

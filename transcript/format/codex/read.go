@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
@@ -178,7 +179,9 @@ func (r *reader) line(l line) error {
 }
 
 // idPattern finds the thread's id in the name of a rollout.
-var idPattern = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+var idPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+})
 
 // begin tells the sink of the conversation, once.
 func (r *reader) begin() error {
@@ -187,7 +190,7 @@ func (r *reader) begin() error {
 	}
 	r.begun = true
 	if r.conv.ID == "" {
-		if r.conv.ID = idPattern.FindString(path.Base(r.file.Path)); r.conv.ID == "" {
+		if r.conv.ID = idPattern().FindString(path.Base(r.file.Path)); r.conv.ID == "" {
 			r.conv.ID = transcript.HashID(name, r.file.Path)
 		}
 	}

@@ -53,7 +53,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 // threadID returns the id that the thread will have: Codex takes UUIDs only.
 func threadID(s *transcript.Script) string {
 	for _, id := range []string{s.NativeID, s.Header.ID} {
-		if idPattern.FindString(id) == id && id != "" {
+		if idPattern().FindString(id) == id && id != "" {
 			return id
 		}
 	}

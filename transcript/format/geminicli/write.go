@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coppice-dev/coppice/render/plain"
@@ -49,11 +50,13 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	}, nil
 }
 
-var isUUID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+var isUUID = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+})
 
 func sessionID(s *transcript.Script) string {
 	for _, id := range []string{s.NativeID, s.Header.ID} {
-		if isUUID.MatchString(id) {
+		if isUUID().MatchString(id) {
 			return id
 		}
 	}
@@ -279,12 +282,12 @@ func (w *writer) project(env transcript.Env) (string, []transcript.OutputFile) {
 	}
 }
 
-var notSlug = regexp.MustCompile(`[^a-z0-9]+`)
+var notSlug = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-z0-9]+`) })
 
 // newSlug makes a name of a directory's that no other project has.
 func newSlug(cwd string, projects loose.Value) string {
 	base := cwd[strings.LastIndexAny(cwd, `/\`)+1:]
-	base = strings.Trim(notSlug.ReplaceAllString(strings.ToLower(base), "-"), "-")
+	base = strings.Trim(notSlug().ReplaceAllString(strings.ToLower(base), "-"), "-")
 	if base == "" {
 		base = "project"
 	}

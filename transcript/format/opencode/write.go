@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coppice-dev/coppice/render/plain"
@@ -43,10 +44,10 @@ func write(ctx context.Context, s *transcript.Script, env transcript.Env) (*tran
 
 func load(path string) []string { return []string{"opencode", "import", path} }
 
-var isSessionID = regexp.MustCompile(`^ses_[A-Za-z0-9_-]+$`)
+var isSessionID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ses_[A-Za-z0-9_-]+$`) })
 
 func sessionID(s *transcript.Script) string {
-	if isSessionID.MatchString(s.NativeID) {
+	if isSessionID().MatchString(s.NativeID) {
 		return s.NativeID
 	}
 	return idOf("ses_", s.Header.ID)

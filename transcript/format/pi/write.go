@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coppice-dev/coppice/render/plain"
@@ -37,11 +38,11 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 }
 
 // validID is what pi takes for a session id.
-var validID = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$`)
+var validID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$`) })
 
 func sessionID(s *transcript.Script) string {
 	for _, id := range []string{s.NativeID, s.Header.ID} {
-		if validID.MatchString(id) {
+		if validID().MatchString(id) {
 			return id
 		}
 	}
