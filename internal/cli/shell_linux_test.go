@@ -25,8 +25,8 @@ cd() { note cd "$@"; }
 `
 
 // suggested finds the commands in what the program says. What follows a command
-// on its line is a part of what a careless reader copies.
-var suggested = regexp.MustCompile(`(?:coppice (?:show|tree|ls|branch|revert|repair|trash restore|context|export) |cd |export COPPICE_HOME=).*`)
+// on its line is a part of what a careless reader copies. An id may end in "cd", too.
+var suggested = regexp.MustCompile(`(?:coppice (?:show|tree|ls|branch|revert|repair|trash restore|context|export) |\bcd |export COPPICE_HOME=).*`)
 
 // Whatever ids and names are in the store: a command that is printed for the
 // reader does what it says, and nothing else.
