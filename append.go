@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/coppice-dev/coppice/redact"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
 )
@@ -48,6 +49,9 @@ func (e *Entries) Append(ctx context.Context, r AppendRequest) (*AppendResult, e
 	h := e.home
 	h.beforeWriting(ctx)
 	entry, err := r.entry()
+	if err == nil {
+		err = h.checkID(entry.ID)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +68,19 @@ func (e *Entries) Append(ctx context.Context, r AppendRequest) (*AppendResult, e
 		return nil, err
 	}
 	return &AppendResult{Session: c.Name, Entry: id}, nil
+}
+
+// checkID refuses an id that is a secret: it would stay in the log, and be shown again and
+// again, while secrets are taken out of everything else.
+func (h *Home) checkID(id string) error {
+	g := h.guarded.Load()
+	if g.err != nil || id == "" {
+		return g.err
+	}
+	if h.settings.redacts() && len(redact.Find([]byte(id))) > 0 || string(g.guard.Raw([]byte(id))) != id {
+		return invalid("entry: the id looks like a secret; give the entry another id, or none")
+	}
+	return nil
 }
 
 // entry builds the entry and checks whatever can be checked without the conversation.

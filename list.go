@@ -99,14 +99,16 @@ type ListRequest struct {
 }
 
 // Narrow adds a filter in the form of a search: agent:codex, project:NAME, tag:NAME, cwd:DIR,
-// since:7d, until:2026-03. Anything else is session.ErrInvalid, including filters of a search
-// that are about single texts, such as kind:output.
+// since:7d, until:2026-03, or by the other names that index.FilterOf knows. Anything else is
+// session.ErrInvalid, including filters of a search that are about single texts, such as
+// kind:output.
 func (r *ListRequest) Narrow(filter string, now time.Time) error {
 	name, value, ok := strings.Cut(filter, ":")
 	if !ok || value == "" {
-		return invalid("%q is no filter; there are agent:NAME, project:NAME, tag:NAME, cwd:DIR, since:TIME and until:TIME", filter)
+		return invalid("%q is not a filter; there are agent:NAME, project:NAME, tag:NAME, cwd:DIR, since:TIME and until:TIME", filter)
 	}
-	switch name {
+	kind, _ := index.FilterOf(name, value)
+	switch kind {
 	case "agent":
 		r.Agent = value
 	case "project":
@@ -120,13 +122,13 @@ func (r *ListRequest) Narrow(filter string, now time.Time) error {
 		if !known {
 			return invalid("%q is not a time; give 2026-03-01, 2026-03-01T15:04 or an age such as 7d", value)
 		}
-		if name == "since" {
+		if kind == "since" {
 			r.Since = at
 		} else {
 			r.Until = at
 		}
 	default:
-		return invalid("a list has no filter %q; there are agent, project, tag, cwd, since and until", name)
+		return invalid("%s: is not a filter of a list; there are agent, project, tag, cwd, since and until", name)
 	}
 	return nil
 }
@@ -179,7 +181,7 @@ func (r *ListRequest) options() (o index.ListOptions, err error) {
 		// A conversation as a whole continues nothing; only its sessions do.
 		Links: r.Links || r.Relation == session.RelationContinuation,
 		Fold:  !r.All && r.Parent == "" && r.Relation == "",
-		Tags:  r.Tags, CWD: r.CWD, Agent: r.Agent, Project: r.Project, Key: r.Key, Parent: r.Parent, Relation: r.Relation,
+		Tags:  r.Tags, CWD: index.Dir(r.CWD), Agent: r.Agent, Project: r.Project, Key: r.Key, Parent: r.Parent, Relation: r.Relation,
 		Pinned: r.Pinned, Archived: r.Archived, Since: r.Since, Until: r.Until,
 	}, nil
 }
@@ -292,11 +294,12 @@ func (h *Home) indexed(ctx context.Context, given string) (*index.Session, error
 // SuggestRequest has what somebody has begun to type.
 type SuggestRequest struct {
 	Begin string `json:"begin,omitempty"` // of an id
+	Words string `json:"words,omitempty"` // part of the title, the project or the id; Begin is not used
 	Limit int    `json:"limit,omitempty"` // 0 is 100
 }
 
-// Suggest returns the conversations whose ids begin with what was typed, most recently active
-// first.
+// Suggest returns the conversations whose ids or short names begin with what was typed, or
+// those of the latest 1,000 that have the words, most recently active first.
 func (s *Sessions) Suggest(ctx context.Context, r SuggestRequest) ([]SessionInfo, error) {
 	if r.Limit <= 0 {
 		r.Limit = 100
@@ -306,7 +309,15 @@ func (s *Sessions) Suggest(ctx context.Context, r SuggestRequest) ([]SessionInfo
 		return nil, err
 	}
 	var found []index.Session
-	if r.Begin == "" {
+	if r.Words != "" {
+		if found, _, err = ix.List(ctx, index.ListOptions{Desc: true, Limit: maxNear, Fold: true}); err != nil {
+			return nil, err
+		}
+		words := strings.ToLower(r.Words)
+		found = slices.DeleteFunc(found, func(s index.Session) bool {
+			return !strings.Contains(strings.ToLower(s.Title+"\n"+s.Project+"\n"+s.Name), words)
+		})
+	} else if r.Begin == "" {
 		found, _, err = ix.List(ctx, index.ListOptions{Desc: true, Limit: r.Limit, Fold: true})
 	} else {
 		found, err = ix.Find(ctx, r.Begin)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +31,8 @@ const Leaf = "leaf"
 //   - "last", the most recently active conversation, or "@1", "@2", …, the first, second, …
 //     of the list;
 //   - a key, such as "telegram:123456", under which package keyed or Create made it;
+//   - a directory, ".", "../x", "~/x" or an absolute path: the most recently active
+//     conversation about it or a directory below it;
 //   - a short name (see Short), or the beginning of an id, if no other session has it;
 //   - the key that an importer gave it;
 //   - its id in the program that it was imported from or exported to, such as what claude
@@ -54,6 +57,9 @@ func (s *Sessions) Resolve(ctx context.Context, given string) (string, error) {
 	}
 	if name, err := h.exactly(ctx, idOfKey(given)); name != "" || err != nil {
 		return name, err
+	}
+	if isDirName(given) {
+		return h.byDir(ctx, given)
 	}
 	found, err := h.byPrefix(ctx, given)
 	if err == nil && len(found) == 0 {
@@ -134,6 +140,36 @@ func (h *Home) byPlace(ctx context.Context, given string, place int) (string, er
 		return "", &session.Error{Op: "find session", Name: given, Kind: session.ErrNotExist, Err: invalidCount(len(list))}
 	}
 	return list[place-1].Name, nil
+}
+
+// isDirName reports whether a directory is meant.
+func isDirName(given string) bool {
+	first, _, _ := strings.Cut(filepath.ToSlash(given), "/")
+	return first == "." || first == ".." || first == "~" || filepath.IsAbs(given)
+}
+
+// byDir returns the most recently active conversation about a directory.
+func (h *Home) byDir(ctx context.Context, given string) (string, error) {
+	ix, err := h.index(ctx)
+	if err != nil {
+		return "", err
+	}
+	dir := index.Dir(given)
+	list, _, err := ix.List(ctx, index.ListOptions{Desc: true, Fold: true, Limit: 1, CWD: dir})
+	if err != nil {
+		return "", err
+	}
+	if len(list) == 0 {
+		return "", &session.Error{Op: "find session", Name: given, Kind: session.ErrNotExist, Err: fmt.Errorf("no conversation is about %s", dir)}
+	}
+	return list[0].Name, nil
+}
+
+// IsMoving reports whether a name may mean another session as soon as something is said: a
+// place in the list, or a directory.
+func IsMoving(given string) bool {
+	_, isPlace := placeOf(given)
+	return isPlace || isDirName(given)
 }
 
 func invalidCount(n int) error {

@@ -281,3 +281,55 @@ func TestAWholeIDNeedsNoIndex(t *testing.T) {
 		t.Errorf("there is an index now: %v", err)
 	}
 }
+
+// A directory means the latest conversation about it.
+func TestADirectoryIsAName(t *testing.T) {
+	h := newHouse(t)
+	here, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(here)
+	h.say(session.Header{ID: "here", CWD: here}, "about this")
+	time.Sleep(2 * time.Millisecond)
+	h.say(session.Header{ID: "below", CWD: filepath.Join(here, "below")}, "about what is below")
+	time.Sleep(2 * time.Millisecond)
+	h.say(session.Header{ID: "elsewhere", CWD: filepath.Join(filepath.Dir(here), "x")}, "about something else")
+	for given, want := range map[string]string{
+		".": "below", "..": "elsewhere", "./below": "below", here: "below", "../x": "elsewhere", "last": "elsewhere",
+	} {
+		if got, err := h.Sessions.Resolve(t.Context(), given); got != want || err != nil {
+			t.Errorf("%q means %q, %v; want %q", given, got, err, want)
+		}
+	}
+	if _, err := h.Sessions.Resolve(t.Context(), "./nope"); coppice.KindOf(err) != coppice.KindNotFound {
+		t.Errorf("a directory without a conversation: %v", err)
+	}
+	list, err := h.Sessions.List(t.Context(), coppice.ListRequest{CWD: "."})
+	if err != nil || len(list.Sessions) != 2 {
+		t.Errorf("about .: %+v, %v", list, err)
+	}
+	found, err := h.Search.Find(t.Context(), coppice.FindRequest{Query: "about", CWD: "./below"})
+	if err != nil || len(found.Hits) != 1 {
+		t.Errorf("a search in below: %+v, %v", found, err)
+	}
+}
+
+// An id cannot be redacted, so one that is a secret is refused, without being repeated.
+func TestASecretIsNoID(t *testing.T) {
+	t.Parallel()
+	const secret = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+	h := newHouse(t)
+	h.say(session.Header{ID: "s"}, "hello")
+	home := h.open(&coppice.Options{Settings: settings(t, env{"HOME": t.TempDir(), "COPPICE_REDACT": "true"})})
+	entry := func(id string) []byte {
+		return []byte(`{"type":"message","id":"` + id + `","message":{"role":"user","content":[{"type":"text","text":{"content":"x"}}]}}`)
+	}
+	_, err := home.Entries.Append(t.Context(), coppice.AppendRequest{Session: "s", Entry: entry(secret)})
+	if coppice.KindOf(err) != coppice.KindInvalid || strings.Contains(err.Error(), secret) {
+		t.Errorf("a secret as an id: %v", err)
+	}
+	if _, err := home.Entries.Append(t.Context(), coppice.AppendRequest{Session: "s", Entry: entry("chosen")}); err != nil {
+		t.Error(err)
+	}
+}

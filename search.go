@@ -65,12 +65,14 @@ type FindResult struct {
 	DidYouMean []string `json:"did_you_mean,omitempty"`
 	// Unknown has the filters whose values no session has, if nothing was found.
 	Unknown []UnknownFilter `json:"unknown,omitempty"`
+	// NotFilters has the names of what looks like filters and is none, if nothing was found.
+	NotFilters []string `json:"not_filters,omitempty"`
 }
 
 // Find searches everything that was said, thought, called and returned.
 func (s *Search) Find(ctx context.Context, r FindRequest) (*FindResult, error) {
 	o := index.SearchOptions{
-		Query: r.Query, Roles: r.Roles, Tools: r.Tools, Models: r.Models, Tags: r.Tags, CWD: r.CWD, Agent: r.Agent, Project: r.Project,
+		Query: r.Query, Roles: r.Roles, Tools: r.Tools, Models: r.Models, Tags: r.Tags, CWD: index.Dir(r.CWD), Agent: r.Agent, Project: r.Project,
 		Since: r.Since, Until: r.Until, Limit: r.Limit, Offset: r.Offset,
 	}
 	if r.Limit < 0 {
@@ -100,7 +102,7 @@ func (s *Search) Find(ctx context.Context, r FindRequest) (*FindResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := &FindResult{Hits: make([]Hit, len(results.Hits)), Matches: results.Matches, Bounded: results.Bounded, DidYouMean: results.DidYouMean, Unknown: results.Unknown}
+	found := &FindResult{Hits: make([]Hit, len(results.Hits)), Matches: results.Matches, Bounded: results.Bounded, DidYouMean: results.DidYouMean, Unknown: results.Unknown, NotFilters: results.NotFilters}
 	for i := range results.Hits {
 		found.Hits[i] = newHit(&results.Hits[i])
 	}

@@ -1,6 +1,9 @@
 package index
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -9,8 +12,12 @@ import (
 // filter reads a filter, if that is what stands here.
 func (p *parser) filter(negative bool) bool {
 	start := p.at
-	name, _, ok := strings.Cut(p.text[p.at:], ":")
-	if !ok || !isFilter(name) {
+	name, rest, ok := strings.Cut(p.text[p.at:], ":")
+	if !ok {
+		return false
+	}
+	filter, ok := FilterOf(name, strings.TrimPrefix(rest, `"`))
+	if !ok {
 		return false
 	}
 	p.at += len(name) + 1
@@ -24,19 +31,64 @@ func (p *parser) filter(negative bool) bool {
 	if value == "" {
 		p.fail(valueAt, "%s: needs a value", name)
 	}
-	if negative && !canNegate(name) {
+	if negative && !canNegate(filter) {
 		p.fail(start, "%s: cannot be negated", name)
 	}
-	p.take(name, value, valueAt, negative)
+	p.take(filter, value, valueAt, negative)
 	return true
 }
 
-func isFilter(name string) bool {
+// Filters returns the names of the filters of a query.
+func Filters() []string {
+	return []string{"kind", "role", "tool", "model", "agent", "project", "tag", "cwd", "session", "since", "until", "branch"}
+}
+
+// FilterOf returns the filter that people mean by a name: itself, or since by after, until
+// by before, and by in or dir the filter cwd or, if the value is no path, project. ok is
+// false if it is no filter.
+func FilterOf(name, value string) (filter string, ok bool) {
 	switch name {
-	case "kind", "role", "tool", "model", "agent", "project", "tag", "cwd", "session", "since", "until", "branch":
-		return true
+	case "after":
+		return "since", true
+	case "before":
+		return "until", true
+	case "in", "dir":
+		if strings.HasPrefix(value, ".") || strings.HasPrefix(value, "~") || filepath.IsAbs(value) {
+			return "cwd", true
+		}
+		return "project", true
 	}
-	return false
+	return name, slices.Contains(Filters(), name)
+}
+
+// likeFilter returns the name of what looks like a filter and is none, or "". Addresses,
+// paths and code with colons do not look like one.
+func likeFilter(word string) string {
+	name, value, ok := strings.Cut(word, ":")
+	isLetter := func(r rune) bool { return 'a' <= r && r <= 'z' || r == '_' || r == '-' }
+	if !ok || len(name) < 2 || value == "" || strings.ContainsAny(value[:1], `:/\=`) || strings.TrimLeftFunc(name, isLetter) != "" {
+		return ""
+	}
+	return name
+}
+
+// Dir returns a directory as people write it as an absolute path: ".", "..", "../x" and a
+// directory that is there are in the working directory, "~" is the user's. Others stay as
+// they are.
+func Dir(value string) string {
+	value = filepath.FromSlash(value)
+	rest, isHome := strings.CutPrefix(value, "~")
+	if home, err := os.UserHomeDir(); isHome && err == nil && (rest == "" || os.IsPathSeparator(rest[0])) {
+		return filepath.Join(home, rest)
+	}
+	if value == "" || filepath.IsAbs(value) {
+		return value
+	}
+	abs, err := filepath.Abs(value)
+	if info, statErr := os.Stat(abs); err == nil && (strings.HasPrefix(value, ".") || statErr == nil && info.IsDir()) {
+		return abs
+	}
+	return value
 }
 
 func canNegate(name string) bool {
@@ -65,6 +117,9 @@ func (p *parser) take(name, value string, at int, negative bool) {
 		}
 		fallthrough
 	default:
+		if name == "cwd" {
+			value = Dir(value)
+		}
 		i := 0
 		if negative {
 			i = 1

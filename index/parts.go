@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/coppice-dev/coppice/render/typed"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
@@ -53,6 +54,19 @@ func partsOf(ctx context.Context, blobs store.Blobs, e *session.Entry, maxText i
 	return parts
 }
 
+// shown returns what is shown of a text: for one in which a program wrote down what a person
+// typed, without the elements around it. What nobody sees is not searched, either.
+func shown(text string) string {
+	if !typed.IsWrapped(text) {
+		return text
+	}
+	var parts []string
+	for _, p := range typed.Read(text) {
+		parts = append(parts, p.Text)
+	}
+	return strings.Join(parts, "\n")
+}
+
 // messageParts adds what was said as one part, what was thought as another, and
 // each call and each output by itself.
 func messageParts(ctx context.Context, blobs store.Blobs, m *session.MessageEntry, add func(part)) {
@@ -60,7 +74,7 @@ func messageParts(ctx context.Context, blobs store.Blobs, m *session.MessageEntr
 	for i := range m.Content {
 		switch c := &m.Content[i]; {
 		case c.Text != nil:
-			said = append(said, c.Text.Content)
+			said = append(said, shown(c.Text.Content))
 		case c.File != nil && c.File.Name != "":
 			said = append(said, c.File.Name)
 		case c.Thinking != nil:

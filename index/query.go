@@ -31,7 +31,8 @@ func (e *QueryError) Error() string {
 //	--force             the option of a command
 //	conf*               words that begin like this
 //	readFile            readFile, read_file, read-file, readfile
-//	kind:output         filters: kind role tool model agent project tag cwd session since until branch
+//	kind:output         filters: kind role tool model agent project tag cwd session since until
+//	                    branch; after is since, before is until, in:. and in:NAME are cwd and project
 //
 // A word is also found in its other forms, templates in template, after the texts
 // that have the very word. In quotation marks only the word itself is meant.
@@ -40,7 +41,8 @@ func (e *QueryError) Error() string {
 // given twice lets both values pass (of tags, a session must have both). Those of
 // kind, role, tool and model can be negated. since and until take 2026, 2026-03,
 // 2026-03-14, a time as in RFC 3339, today, yesterday, or an age such as 12h, 7d,
-// 2w; branch takes live or all. Anything else with a colon is searched as text.
+// 2w; branch takes live or all; cwd takes . and ~, too: see Dir. Anything else with a colon
+// is searched as text.
 func CheckQuery(query string) error {
 	_, err := parseQuery(query, time.Now())
 	return err
@@ -51,6 +53,8 @@ type query struct {
 	text    string // canonical
 	expr    node   // nil if there are only filters
 	filters filters
+	// notFilters are the names of what looks like filters and is searched as text.
+	notFilters []string
 }
 
 // filters are what narrows a search.
@@ -96,6 +100,8 @@ type parser struct {
 	now   time.Time
 	depth int
 	terms int
+	// notFilters are the names of what looks like filters and is searched as text.
+	notFilters []string
 	filters
 }
 
@@ -121,7 +127,7 @@ func parseQuery(text string, now time.Time) (q *query, err error) {
 	if p.at < len(p.text) {
 		p.fail(p.at, "there is no ( for this )")
 	}
-	return &query{text: p.text, expr: expr, filters: p.filters}, nil
+	return &query{text: p.text, expr: expr, filters: p.filters, notFilters: p.notFilters}, nil
 }
 
 // or = and { "OR" and }
@@ -281,6 +287,9 @@ func (p *parser) unit() node {
 		return p.term(start+1, text, p.star(), false)
 	}
 	text := p.word()
+	if name := likeFilter(text); name != "" {
+		p.notFilters = append(p.notFilters, name)
+	}
 	prefix := strings.HasSuffix(text, "*")
 	return p.term(start, text, prefix, true)
 }

@@ -157,7 +157,10 @@ func (s *search) run(q *query) (*Results, error) {
 	}
 	res := &Results{Matches: len(found), Bounded: bounded || s.m.bounded}
 	if len(found) == 0 {
-		if res.DidYouMean, err = s.suggest(q.text); err != nil {
+		if res.NotFilters = q.notFilters; len(res.NotFilters) > 0 {
+			return s.nothing(res) // that is the mistake, and not how it is spelled
+		}
+		if res.DidYouMean, err = s.suggest(q); err != nil {
 			return nil, err
 		}
 		return s.nothing(res)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -16,9 +17,14 @@ const (
 	maxNeighbours = 20_000
 )
 
-// suggest returns queries that may have been meant: those in which every word that
-// the index does not know gives way to the nearest that it does.
-func (s *search) suggest(text string) ([]string, error) {
+// suggest returns queries that may have been meant: those in which a word may go on, if
+// they find something, or else those in which every word that the index does not know gives
+// way to the nearest that it does.
+func (s *search) suggest(q *query) ([]string, error) {
+	text := q.text
+	if longer, err := s.longer(text); err != nil || len(longer) > 0 {
+		return longer, err
+	}
 	type unknown struct {
 		at   [2]int
 		near []string
@@ -66,6 +72,29 @@ func (s *search) suggest(text string) ([]string, error) {
 		queries = append(queries, query)
 	}
 	return queries, nil
+}
+
+// minBegun is the least number of characters of a word that is tried as a beginning.
+const minBegun = 3
+
+// longer returns the query in which one of the words may go on, if that finds something.
+func (s *search) longer(text string) ([]string, error) {
+	for _, l := range s.m.terms {
+		end := l.spans[len(l.spans)-1][1]
+		if l.prefix || l.option != "" || end < len(text) && text[end] != ' ' || len(l.tokens[len(l.tokens)-1]) < minBegun {
+			continue
+		}
+		begun := text[:end] + "*" + text[end:]
+		q, err := parseQuery(begun, time.Now())
+		if err != nil {
+			continue // it would be too long
+		}
+		again := *s
+		if found, _, err := again.rank(q.expr, false); err != nil || len(found) > 0 {
+			return []string{begun}, err
+		}
+	}
+	return nil, nil
 }
 
 // nearest returns the terms that a word may have been meant to be, the likeliest

@@ -195,6 +195,9 @@ type Results struct {
 	DidYouMean []string
 	// Unknown has the filters whose values no session has, if nothing was found.
 	Unknown []Unknown
+	// NotFilters has the names of what looks like filters, is none, and was searched as
+	// text, if nothing was found: see Filters.
+	NotFilters []string
 }
 
 // Hit is a piece of text that matches.

@@ -400,3 +400,23 @@ func TestPublishListsAfterTheConversation(t *testing.T) {
 		t.Errorf("the list says %q", got)
 	}
 }
+
+// The command that goes on with an export works from wherever it is typed.
+func TestResumeNamesTheDirectory(t *testing.T) {
+	t.Parallel()
+	for dir, want := range map[string]string{"/w": "cd /w && toy ", "/my dir/it's": `cd '/my dir/it'\''s' && toy `, "": "toy "} {
+		d := newDesk(t)
+		s, err := session.Create(t.Context(), d.st, session.Header{ID: "s", CWD: dir}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if _, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("hello")}); err != nil {
+			t.Fatal(err)
+		}
+		done, err := d.x.Export(t.Context(), s, toy(), transcript.Destination{})
+		if err != nil || !strings.HasPrefix(done.Resume, want) {
+			t.Errorf("in %q: %+v, %v; want %s…", dir, done, err, want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	shell "github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
@@ -37,8 +39,8 @@ type Exported struct {
 	Paths []string
 	// Data is the file of an export that was written nowhere.
 	Data []byte
-	// Resume is the command that goes on with the conversation in its program, or
-	// "".
+	// Resume is the command that goes on with the conversation in its program, from
+	// whatever directory, or "".
 	Resume string
 	// Native is the id that the conversation has in its program.
 	Native string
@@ -93,6 +95,9 @@ func (x *Exporter) Export(ctx context.Context, s *session.Session, format *Forma
 	}
 	if to.Path == "" {
 		done.Resume = out.Resume
+		if dir := cmp.Or(out.Dir, script.Header.CWD); dir != "" && out.Resume != "" {
+			done.Resume = shell.Command("cd", dir) + " && " + out.Resume
+		}
 	}
 	done.Paths, err = x.Publish(out, base, to.Force)
 	return done, err

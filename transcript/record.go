@@ -150,8 +150,10 @@ type Output struct {
 	// Base is the directory below which the program looks for them, "" for a
 	// format that belongs to no program.
 	Base string
-	// Resume is the command that goes on with the conversation there, or "".
+	// Resume is the command that goes on with the conversation there, or "". It is run in
+	// Dir or, by default, in the conversation's directory.
 	Resume string
+	Dir    string
 	// Losses are what the format cannot hold.
 	Losses []Loss
 	// Records names the entry that a record of the files is, by the record's id,

@@ -57,7 +57,7 @@ func chatCommand(a *app) *cobra.Command {
 		ValidArgsFunction: a.completeSession(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("restore") && f.request.Session == "" {
-				return usageError{errors.New("--restore needs the name of a session, and got an empty one")}
+				return errNoRestore
 			}
 			return a.runChat(cmd.Context(), args, &f)
 		},
@@ -83,6 +83,16 @@ func chatCommand(a *app) *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(coppice.Providers(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("thinking", cobra.FixedCompletions(provider.ThinkingLevels, cobra.ShellCompDirectiveNoFileComp))
 	return a.withJSON(a.withRedact(cmd))
+}
+
+var errNoRestore = usageError{errors.New("--restore needs the name of a session, and got an empty one")}
+
+// restoreChat continues a conversation.
+func (a *app) restoreChat(ctx context.Context, id string) error {
+	if id == "" {
+		return errNoRestore
+	}
+	return a.runChat(ctx, nil, &chatFlags{request: coppice.ChatRequest{Session: id}})
 }
 
 func (a *app) runChat(ctx context.Context, args []string, f *chatFlags) error {

@@ -104,6 +104,7 @@ func (a *app) reportError(err error) {
 
 // rootCommand assembles the commands.
 func (a *app) rootCommand() *cobra.Command {
+	var restored string
 	root := &cobra.Command{
 		Use:   "coppice",
 		Short: "Keep, branch, find and shorten conversations with models",
@@ -113,14 +114,21 @@ func (a *app) rootCommand() *cobra.Command {
 			"  coppice ls\n" +
 			"  coppice tree ID\n" +
 			"  coppice search \"that thing\"",
-		Args:              refuseUnknown,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.welcome(cmd.Context()) },
+		Args: refuseUnknown,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("restore") {
+				return a.restoreChat(cmd.Context(), restored)
+			}
+			return a.welcome(cmd.Context())
+		},
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return a.settle() },
 	}
 	root.PersistentFlags().StringVar(&a.flags.dir, "dir", "", "the directory of the sessions")
 	root.PersistentFlags().StringVar(&a.flags.color, "color", "", "colours: auto, always or never")
+	root.Flags().StringVar(&restored, "restore", "", "continue the conversation `ID`, as chat does")
+	_ = root.RegisterFlagCompletionFunc("restore", a.completeSession(1))
 	root.AddGroup(
 		&cobra.Group{ID: "read", Title: "Read"},
 		&cobra.Group{ID: "write", Title: "Write"},

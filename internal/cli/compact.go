@@ -57,7 +57,7 @@ func compactCommand(a *app) *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("keep-tokens", "first-kept")
 	cmd.MarkFlagsMutuallyExclusive("summary", "auto")
 	_ = cmd.RegisterFlagCompletionFunc("first-kept", a.completeEntries) // fails only for a flag that does not exist
-	return a.withJSON(cmd)
+	return a.withJSON(a.picking(cmd))
 }
 
 func (a *app) runCompact(ctx context.Context, r coppice.CompactRequest, keep int) (err error) {

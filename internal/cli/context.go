@@ -51,7 +51,7 @@ func contextCommand(a *app) *cobra.Command {
 	f.why.register(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("leaf", a.completeEntries)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"entries", "text"}, cobra.ShellCompDirectiveNoFileComp))
-	return a.withJSON(cmd)
+	return a.withJSON(a.picking(cmd))
 }
 
 func (a *app) runContext(cmd *cobra.Command, id string, f *contextFlags) error {

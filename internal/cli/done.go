@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/render"
@@ -35,9 +34,9 @@ func (a *app) made(result any, id, line string) error {
 }
 
 // calling is what to call a session in an answer: as the user did, or by its short name if
-// they named a place in a list, which may be another session's by now.
+// they named a place in a list or a directory, which may be another session's by now.
 func calling(given, id string) string {
-	if given == coppice.LastSession || strings.HasPrefix(given, "@") {
+	if coppice.IsMoving(given) {
 		return render.ShortID(id)
 	}
 	return given

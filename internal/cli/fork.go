@@ -30,7 +30,7 @@ func forkCommand(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&r.At, "at", "", "copy only the path to this entry")
 	linkFlag(cmd, &r.Link)
 	_ = cmd.RegisterFlagCompletionFunc("at", a.completeEntries) // fails only for a flag that does not exist
-	return a.withJSON(cmd)
+	return a.withJSON(a.picking(cmd))
 }
 
 func (a *app) runFork(ctx context.Context, r coppice.ForkRequest) error {

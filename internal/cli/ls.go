@@ -75,10 +75,14 @@ func (f *lsFlags) request(cmd *cobra.Command, now time.Time) (r coppice.ListRequ
 	if cmd.Flags().Changed("archived") {
 		r.Archived = &f.archived
 	}
-	if r.Since, err = parseWhen("--since", f.since, now); err != nil {
-		return r, err
+	if f.since != "" {
+		if r.Since, err = parseWhen("--since", f.since, now); err != nil {
+			return r, err
+		}
 	}
-	r.Until, err = parseWhen("--until", f.until, now)
+	if f.until != "" {
+		r.Until, err = parseWhen("--until", f.until, now)
+	}
 	return r, err
 }
 

@@ -34,7 +34,7 @@ option, put -- before the query: search -- --no-verify.
 Filters can be part of the query:
 
   role:user tool:bash model:… tag:… agent:… project:… cwd:… session:…
-  since:7d until:2026-03-01 branch:live
+  since:7d until:2026-03-01 branch:live (or after: before: in:)
 
 The exit code is 1 if nothing was found.`,
 		Example: "  coppice search retry backoff\n" +
@@ -93,6 +93,9 @@ func (a *app) runSearch(cmd *cobra.Command, f *searchFlags, args []string) error
 		} else {
 			err = a.printHits(cmd.Context(), h, r.Query, found.Hits)
 			a.sayResults(found)
+		}
+		for _, name := range found.NotFilters {
+			a.say("%s: is not a filter and was searched as text; the filters are %s", name, strings.Join(index.Filters(), ", "))
 		}
 		a.sayUnknown(found.Unknown)
 		if err == nil && len(found.Hits) == 0 {

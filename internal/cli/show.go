@@ -52,7 +52,7 @@ func showCommand(a *app) *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("at", a.completeEntries)
 	_ = cmd.RegisterFlagCompletionFunc("leaf", a.completeEntries)
 	_ = cmd.RegisterFlagCompletionFunc("raw", a.completeEntries)
-	return a.withJSON(cmd)
+	return a.withJSON(a.picking(cmd))
 }
 
 func (a *app) runShow(cmd *cobra.Command, id string, f *showFlags) error {

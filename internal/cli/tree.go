@@ -37,7 +37,7 @@ func treeCommand(a *app) *cobra.Command {
 	cmd.Flags().IntVar(&f.fold, "fold", terminal.FoldIfLong, "fold runs of more than N entries; 0 never (default: 4 if long)")
 	cmd.Flags().Lookup("fold").DefValue = "" // said in words
 	linkFlag(cmd, &f.link)
-	return a.withJSON(cmd)
+	return a.withJSON(a.picking(cmd))
 }
 
 func (a *app) runTree(cmd *cobra.Command, id string, f *treeFlags) error {

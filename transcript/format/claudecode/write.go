@@ -35,7 +35,8 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	out := &transcript.Output{
 		Base:    filepath.Join(env.Dir("CLAUDE_CONFIG_DIR", ".claude"), "projects"),
 		Files:   []transcript.OutputFile{{Path: path.Join(encodeDir(w.cwd), w.id+".jsonl"), Data: w.buf}},
-		Resume:  "cd " + plain.ShellWord(w.cwd) + " && " + plain.Command(resume(w.id)...),
+		Resume:  plain.Command(resume(w.id)...),
+		Dir:     w.cwd,
 		Losses:  w.losses,
 		Records: w.records,
 	}

@@ -56,7 +56,7 @@ func TestRoundTrip(t *testing.T) {
 	if got := out.Files[0].Path; got != "-p/"+sessionID+".jsonl" || filepath.ToSlash(out.Base) != "/home/u/.claude/projects" {
 		t.Errorf("it is put at %s below %s", got, out.Base)
 	}
-	if want := "cd /p && claude --resume " + sessionID; out.Resume != want || len(out.Losses) != 0 {
+	if want := "claude --resume " + sessionID; out.Resume != want || out.Dir != "/p" || len(out.Losses) != 0 {
 		t.Errorf("resume with %q; losses %v", out.Resume, out.Losses)
 	}
 	second := transcripttest.Collect(t, claudecode.Format(), transcript.FileOf("/x/"+sessionID+".jsonl", out.Files[0].Data))
@@ -223,8 +223,8 @@ func TestWriteQuotesTheDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `cd '/my dir/it'\''s' && claude --resume ` + sessionID; out.Resume != want {
-		t.Errorf("resume with %s, want %s", out.Resume, want)
+	if want := "/my dir/it's"; out.Dir != want {
+		t.Errorf("resume in %s, want %s", out.Dir, want)
 	}
 	if out.Files[0].Path != "-my-dir-it-s/"+sessionID+".jsonl" {
 		t.Errorf("the path is %s", out.Files[0].Path)

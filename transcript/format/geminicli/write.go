@@ -46,6 +46,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 		Files:  append([]transcript.OutputFile{file}, extra...),
 		Base:   geminiDir(env),
 		Resume: plain.Command(resume(w.id)...),
+		Dir:    w.cwd,
 		Losses: w.losses,
 	}, nil
 }

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/terminal"
+)
+
+// picking lets a person at a terminal who gave a command no ID choose one from a list.
+func (a *app) picking(cmd *cobra.Command) *cobra.Command {
+	check, run := cmd.Args, cmd.RunE
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 && a.canPick() {
+			return nil
+		}
+		return check(cmd, args)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			id, err := a.pick(cmd.Context())
+			if err != nil {
+				return err
+			}
+			args = []string{id}
+		}
+		return run(cmd, args)
+	}
+	return cmd
+}
+
+// canPick reports whether somebody can be asked.
+func (a *app) canPick() bool {
+	keys, ok := a.stdin.(*os.File)
+	return ok && term.IsTerminal(int(keys.Fd())) && a.isTerminal() && !a.flags.json
+}
+
+// maxPicked is how many conversations are offered at once.
+const maxPicked = 9
+
+// pick asks which conversation is meant: by its number in a list, by words that narrow the
+// list, or by any of its names. An empty line ends it with errNothingFound.
+func (a *app) pick(ctx context.Context) (id string, err error) {
+	err = a.withHome(ctx, false, func(h *coppice.Home) error {
+		lines, words := bufio.NewReader(a.stdin), ""
+		for {
+			list, err := h.Sessions.Suggest(ctx, coppice.SuggestRequest{Words: words, Limit: maxPicked})
+			if err != nil {
+				return err
+			}
+			if len(list) == 0 && words == "" {
+				a.say("no sessions")
+				return errNothingFound
+			}
+			if err := a.sayOffers(ctx, h, list, words); err != nil {
+				return err
+			}
+			line, err := readLine(ctx, lines)
+			if err != nil {
+				return err
+			}
+			if words = strings.TrimSpace(line); words == "" {
+				return errNothingFound
+			}
+			if n, err := strconv.Atoi(words); err == nil && n >= 1 && n <= len(list) {
+				id = list[n-1].Name
+				return nil
+			}
+			if id, err = h.Sessions.Resolve(ctx, words); err == nil {
+				return nil
+			}
+		}
+	})
+	return id, err
+}
+
+// sayOffers prints a numbered list and asks for a choice.
+func (a *app) sayOffers(ctx context.Context, h *coppice.Home, list []coppice.SessionInfo, words string) error {
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].Name
+	}
+	short, err := h.Sessions.Short(ctx, names...)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		a.say("nothing fits %q", words)
+	}
+	for i := range list {
+		before := "  " + a.paint(bold, strconv.Itoa(i+1)) + "  " + a.paint(cyan, terminal.Pad(short.Shown(names[i]), 12)) + "  " +
+			a.paint(dim, terminal.Pad(a.when(list[i].Updated, time.Now()), 12)) + "  "
+		a.say("%s%s", before, render.OneLine(titleWithMarks(list[i]), max(a.width()-33, 8)))
+	}
+	_, err = io.WriteString(a.err, "which one? (a number, or words of the title; Enter: none) ")
+	return errors.Join(err, a.err.Flush())
+}
+
+// readLine reads a line until ctx is done. The end of the input is an empty line.
+func readLine(ctx context.Context, from *bufio.Reader) (string, error) {
+	type result struct {
+		line string
+		err  error
+	}
+	read := make(chan result, 1)
+	go func() {
+		line, err := from.ReadString('\n')
+		read <- result{line, err}
+	}()
+	select {
+	case r := <-read:
+		if r.err == io.EOF {
+			r.err = nil
+		}
+		return r.line, r.err
+	case <-ctx.Done():
+		return "", ctx.Err() // the program ends, and whoever reads with it
+	}
+}
