@@ -38,6 +38,10 @@ const (
 // ErrPartial means that some of several things were done and others were not.
 var ErrPartial = errors.New("not everything could be done")
 
+// ErrIncomplete means that content is missing from an export that should be able to bring the
+// conversation back. No file was written.
+var ErrIncomplete = errors.New("content is missing")
+
 // KindOf returns the kind of an error. If an error matches several kinds, the first one here
 // counts: a conflict in a damaged session is a conflict.
 func KindOf(err error) Kind {
@@ -48,7 +52,7 @@ func KindOf(err error) Kind {
 		return ""
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return KindInterrupted
-	case errors.Is(err, ErrPartial):
+	case errors.Is(err, ErrPartial), errors.Is(err, ErrIncomplete):
 		return KindPartial
 	case errors.As(err, &query):
 		return KindInvalid

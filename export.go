@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -93,6 +94,16 @@ type ExportResult struct {
 	Resume string `json:"resume,omitempty"`
 	// Losses is what the format cannot hold, each kind once.
 	Losses []ExportLoss `json:"losses,omitempty"`
+	// Missing is content that the home does not have any more. The file says where it was.
+	// JSON and inlined JSONL are for getting a conversation back, so they are not written
+	// without it: that is ErrIncomplete.
+	Missing []MissingContent `json:"missing,omitempty"`
+}
+
+// MissingContent is content that cannot be read.
+type MissingContent struct {
+	Entry string `json:"entry"`
+	Blob  string `json:"blob,omitempty"` // "" if the entry itself cannot be read
 }
 
 // ExportLoss is what a format cannot hold.
@@ -116,12 +127,15 @@ func (t *Transfer) Export(ctx context.Context, r ExportRequest) (*ExportResult, 
 	}
 	defer c.Session.Close() // we only read
 	result := &ExportResult{Session: c.Name, Format: r.Format, Paths: []string{}}
-	if !slices.Contains(ExportFormats(), r.Format) {
-		return result, t.exportTo(ctx, c, r, result)
-	}
 	leaf, err := c.Resolve(r.Leaf)
 	if err != nil {
 		return nil, err
+	}
+	if result.Missing, err = c.missingFor(ctx, r.Format, leaf); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(ExportFormats(), r.Format) {
+		return result, t.exportTo(ctx, c, r, result)
 	}
 	if r.Redact && r.Format != ExportJSONL {
 		copied, err := redactedCopy(ctx, c.Session)
@@ -131,7 +145,14 @@ func (t *Transfer) Export(ctx context.Context, r ExportRequest) (*ExportResult, 
 		defer copied.Close()
 		c.Session = copied.WithContext(ctx)
 	}
-	write := func(w io.Writer) error { return c.export(ctx, w, leaf, &r) }
+	count := 0
+	write := func(w io.Writer) error { return c.export(ctx, w, leaf, &r, &count) }
+	var check func(string) error
+	if r.Format == ExportJSON || r.Inline {
+		written := sha256.New()
+		write = func(w io.Writer) error { return c.export(ctx, io.MultiWriter(w, written), leaf, &r, &count) }
+		check = func(path string) error { return readBack(ctx, path, written, count) }
+	}
 	if r.Path == "" {
 		buffered := bufio.NewWriter(r.Out)
 		err := write(buffered)
@@ -140,7 +161,7 @@ func (t *Transfer) Export(ctx context.Context, r ExportRequest) (*ExportResult, 
 		}
 		return result, err
 	}
-	path, err := writeOut(r.Path, c.Name+"."+r.Format, r.Force, write)
+	path, err := writeOut(r.Path, c.Name+"."+r.Format, r.Force, write, check)
 	if err != nil {
 		return nil, err
 	}
@@ -276,20 +297,20 @@ func (r *ExportRequest) settle() (err error) {
 }
 
 // writeOut writes to the file that somebody named, or to a file with the given name in the
-// directory that they named, and returns its path.
-func writeOut(path, name string, force bool, write func(io.Writer) error) (string, error) {
+// directory that they named, and returns its path. See vfs.WriteOut.
+func writeOut(path, name string, force bool, write func(io.Writer) error, check func(path string) error) (string, error) {
 	if !isDir(path) {
-		return path, writeFile(path, force, write)
+		return path, writeFile(path, force, write, check)
 	}
 	if err := vfs.Mkdir(vfs.OS{}, path, 0o700); err != nil {
 		return "", err
 	}
 	path = filepath.Join(path, name)
-	return path, writeFile(path, force, write)
+	return path, writeFile(path, force, write, check)
 }
 
-func writeFile(path string, force bool, write func(io.Writer) error) error {
-	err := vfs.WriteOut(path, force, write)
+func writeFile(path string, force bool, write func(io.Writer) error, check func(path string) error) error {
+	err := vfs.WriteOut(path, force, write, check)
 	if errors.Is(err, fs.ErrExist) {
 		return &session.Error{Op: "write", Path: path, Kind: session.ErrExist}
 	}
@@ -302,13 +323,14 @@ func writeFile(path string, force bool, write func(io.Writer) error) error {
 	return nil
 }
 
-// export writes the conversation in a format of our own.
-func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *ExportRequest) error {
+// export writes the conversation in a format of our own, and counts the entries of JSON and
+// JSONL.
+func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *ExportRequest, count *int) error {
 	switch r.Format {
 	case ExportJSON:
-		return c.writeJSON(ctx, w)
+		return c.writeJSON(ctx, w, count)
 	case ExportJSONL:
-		return c.writeLines(ctx, w, r)
+		return c.writeLines(ctx, w, r, count)
 	}
 	drawn, err := c.Rendered(ctx)
 	if err != nil {
@@ -321,6 +343,40 @@ func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *
 		return err
 	}
 	return markdown.Write(ctx, w, drawn, leaf)
+}
+
+// missingFor lists what is missing of what a format shows. JSON and JSONL find that out when
+// they are written.
+func (c *Conversation) missingFor(ctx context.Context, format, leaf string) (missing []MissingContent, err error) {
+	var ids []string
+	switch {
+	case format == ExportJSON || format == ExportJSONL, format == ExportMarkdown && leaf == "":
+		return nil, nil
+	case format == ExportMarkdown:
+		var path []session.Entry
+		if path, err = c.OutlinePath(leaf); err != nil {
+			return nil, err
+		}
+		for i := range path {
+			ids = append(ids, path[i].ID)
+		}
+	default:
+		if ids, err = c.EntryIDs(); err != nil {
+			return nil, err
+		}
+	}
+	for e, err := range peeked(ctx, c.Session, ids) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Custom != nil {
+			continue // it is not shown
+		}
+		for _, p := range fill(c.Session, &e) {
+			missing = append(missing, MissingContent{p.EntryID, string(p.Blob)})
+		}
+	}
+	return missing, ctx.Err()
 }
 
 // countLosses lists what a format cannot hold, each kind once.

@@ -14,7 +14,7 @@ func TestFailedExportLeavesNothingBehind(t *testing.T) {
 		_, _ = io.WriteString(w, "half")
 		return io.ErrUnexpectedEOF
 	}
-	if _, err := writeOut(path, "", false, fail); err == nil {
+	if _, err := writeOut(path, "", false, fail, nil); err == nil {
 		t.Error("no error")
 	}
 	files, err := os.ReadDir(dir)

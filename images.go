@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/window"
 )
 
@@ -250,10 +250,7 @@ func (i *ImageResult) write(c *Conversation, from *session.Source, r WriteImages
 	if err != nil {
 		return err
 	}
-	i.Path, err = writeOut(r.Path, i.fileName(c), r.Force, func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	})
+	i.Path, err = writeOut(r.Path, i.fileName(c), r.Force, vfs.Data(data), nil)
 	return err
 }
 
@@ -295,10 +292,7 @@ func (e *Entries) Image(ctx context.Context, r ImageRequest) (*ImageResult, erro
 	if err := e.home.mustBeElsewhere(r.Path); err != nil {
 		return nil, err
 	}
-	result.Path, err = writeOut(r.Path, result.fileName(c), r.Force, func(w io.Writer) error {
-		_, err := w.Write(result.Data)
-		return err
-	})
+	result.Path, err = writeOut(r.Path, result.fileName(c), r.Force, vfs.Data(result.Data), nil)
 	result.Data = nil
 	return result, err
 }

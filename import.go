@@ -23,7 +23,7 @@ type ImportRequest struct {
 	Paths []string `json:"paths,omitempty"`
 	// All imports what known programs keep on this machine.
 	All bool `json:"all,omitempty"`
-	// Format is the format of all files. With All, only files of its program are imported.
+	// Format is the format of all files: one of Formats, or FormatCoppice. With All, only files of its program are imported.
 	// Default: detected from the content of each file.
 	Format string `json:"format,omitempty"`
 	// Redact takes secrets out, even of the bytes that are kept. It is on by default if the
@@ -102,8 +102,10 @@ func (r *ImportRequest) check() error {
 	switch {
 	case len(r.Paths) == 0 && !r.All:
 		return invalid("nothing to import: give a path")
-	case r.Format != "" && all.Named(r.Format) == nil:
+	case r.Format != "" && r.Format != FormatCoppice && all.Named(r.Format) == nil:
 		return &session.Error{Op: "import", Err: invalid("unknown format %q", r.Format)}
+	case r.Format == FormatCoppice && r.All:
+		return invalid("coppice is no other program: give the paths of its files")
 	case r.Watch > 0 && r.DryRun:
 		return invalid("a dry run cannot watch for changes")
 	}
@@ -157,7 +159,7 @@ func (t *Transfer) importWith(ctx context.Context, st *file.Store, r ImportReque
 	if r.Redact || h.settings.redacts() {
 		im.Clean = transcript.Redact
 	}
-	req := bulk.Request{Format: all.Named(r.Format), Stdin: r.Stdin, Each: r.Each}
+	req := bulk.Request{Format: all.Named(r.Format), Own: h.ownFormat(st, &r), Stdin: r.Stdin, Each: r.Each}
 	if r.Watch > 0 {
 		added := func() {
 			if _, err := h.index(ctx); err != nil && ctx.Err() == nil {
@@ -173,10 +175,6 @@ func (t *Transfer) importWith(ctx context.Context, st *file.Store, r ImportReque
 	if r.All && r.Found != nil {
 		r.Found(discover.ByProgram(req.Sources))
 	}
-	var own ImportResult
-	if req.Sources, err = h.importOwn(ctx, st, &r, req.Sources, &own); err != nil {
-		return &own, err
-	}
 	report := h.progress("importing")
 	req.Progress = report
 	if !r.DryRun {
@@ -187,9 +185,7 @@ func (t *Transfer) importWith(ctx context.Context, st *file.Store, r ImportReque
 			beside.note(done)
 		}
 	}
-	result, err := bulk.Import(ctx, im, req)
-	addOwn(result, &own)
-	return result, err
+	return bulk.Import(ctx, im, req)
 }
 
 // sources lists what to import.
@@ -199,8 +195,8 @@ func (r *ImportRequest) sources() ([]discover.Source, error) {
 		return sources, err
 	}
 	var only []*transcript.Format
-	if r.Format != "" {
-		only = append(only, all.Named(r.Format))
+	if format := all.Named(r.Format); format != nil {
+		only = append(only, format)
 	}
 	getenv := r.Getenv
 	if getenv == nil {

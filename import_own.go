@@ -3,180 +3,231 @@ package coppice
 import (
 	"bytes"
 	"context"
-	"encoding/json"
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"hash"
+	"io"
 	"iter"
+	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/memory"
+	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/transcript"
-	"github.com/coppice-dev/coppice/transcript/all"
 	"github.com/coppice-dev/coppice/transcript/bulk"
-	"github.com/coppice-dev/coppice/transcript/discover"
 )
 
-// ownFormat is what an import calls our own session files.
-const ownFormat = "coppice"
+// FormatCoppice is the name of our own format for an import: every file that an export
+// writes as JSON or JSONL, and every session file.
+const FormatCoppice = "coppice"
 
-// isOwn reports whether a file is a session of ours. Other programs have similar
-// headers, so a file that one of them may have written is theirs.
-func isOwn(src discover.Source) bool {
-	if src.Err != nil || src.Format != nil || filepath.Ext(src.Path) != ".jsonl" {
-		return false
-	}
-	f, err := transcript.OpenFile(src.Path)
-	if err != nil {
-		return false
-	}
-	line, _, _ := bytes.Cut(f.Head(), []byte("\n"))
-	var header session.Header
-	return json.Unmarshal(line, &header) == nil && header.Type == session.TypeSession && header.Version == session.Version &&
-		store.CheckName(header.ID) == nil && !header.CreatedAt.IsZero() && all.Detect(f) == nil
-}
-
-// importOwn brings session files of ours into the store, and takes them off the list of
-// sources. It adds what became of them to the result.
-func (h *Home) importOwn(ctx context.Context, st *file.Store, r *ImportRequest, sources []discover.Source, result *ImportResult) (rest []discover.Source, err error) {
-	var total ImportTotal
-	for _, src := range sources {
-		if r.Format != "" || !isOwn(src) {
-			rest = append(rest, src)
-			continue
-		}
-		f := h.importSession(ctx, st, r, src)
-		total.Files++
-		total.Bytes += f.Bytes
-		switch {
-		case f.Err != nil:
-			f.Error = f.Err.Error()
-			total.Failed++
-			result.Failures = append(result.Failures, f)
-		case f.Unchanged:
-			total.Unchanged++
-		default:
-			total.Sessions++
-			total.Entries += f.New()
-		}
-		if r.Each != nil {
-			if err := r.Each(f); err != nil {
-				return nil, err
-			}
-		}
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-	}
-	if total.Files > 0 {
-		result.ByFormat = append(result.ByFormat, bulk.FormatTotal{Format: ownFormat, Title: "Coppice", Total: total})
-	}
-	return rest, nil
-}
-
-// addOwn puts what became of our own files before what became of others.
-func addOwn(result, own *ImportResult) {
-	result.ByFormat = append(own.ByFormat, result.ByFormat...)
-	result.Failures = append(own.Failures, result.Failures...)
-	for _, t := range own.ByFormat {
-		result.Files += t.Files
-		result.Bytes += t.Bytes
-		result.Unchanged += t.Unchanged
-		result.Sessions += t.Sessions
-		result.Entries += t.Entries
-		result.Failed += t.Failed
+// ownFormat brings session files of ours into a store.
+func (h *Home) ownFormat(st *file.Store, r *ImportRequest) *bulk.Own {
+	var one sync.Mutex // the same session may be in several files
+	return &bulk.Own{
+		Name: FormatCoppice, Title: "Coppice", Only: r.Format == FormatCoppice,
+		Detect: func(f *transcript.File) bool { return formOf(f) != ownNone },
+		Import: func(ctx context.Context, from *transcript.File, to *ImportedFile) error {
+			one.Lock()
+			defer one.Unlock()
+			return h.importSession(ctx, st, r, from, to)
+		},
 	}
 }
 
 // importSession copies a session file of ours into the store. The session and its entries
 // keep their ids. What must not be in the store is taken out on the way, as from
 // everything that is imported.
-func (h *Home) importSession(ctx context.Context, st *file.Store, r *ImportRequest, src discover.Source) *ImportedFile {
-	f := &ImportedFile{Path: src.Path, Format: ownFormat, Bytes: src.Size, Sessions: []ImportedSession{}}
-	fail := func(err error, hint string) *ImportedFile {
-		f.Err = &session.Error{Op: "import", Path: src.Path, Err: err, Hint: hint}
-		return f
+func (h *Home) importSession(ctx context.Context, st *file.Store, r *ImportRequest, f *transcript.File, to *ImportedFile) (err error) {
+	fail := func(err error, hint string) error {
+		return &session.Error{Op: "import", Path: f.Path, Err: err, Hint: hint}
 	}
-	from, err := readOwn(ctx, src.Path)
+	own, err := readOwn(ctx, f, to.Bytes)
 	if err != nil {
-		return fail(err, "export the session again with its content in it, or repair it where it is from")
+		return fail(err, "")
 	}
-	defer from.Close()
-	copied, n, err := h.copyOwn(ctx, from, r.Redact)
+	defer func() { err = errors.Join(err, own.close()) }()
+	copied, lost, err := h.copyOwn(ctx, own, besideBlobs(f, st), r.Redact)
 	if err != nil {
 		return fail(err, "")
 	}
 	defer copied.Close()
+	if len(lost) > 0 {
+		return fail(errors.New(listProblems(lost)), "export the session again with its content in it, or repair it where it is from")
+	}
 	same, err := sameAs(ctx, st, copied)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fail(err, "")
-	case same:
-		f.Unchanged = true
-		return f
-	case !r.DryRun:
+	}
+	if to.Unchanged = same; !same && !r.DryRun {
 		if err := publishOwn(ctx, st, copied); err != nil {
 			return fail(err, "")
 		}
 	}
 	name, _ := copied.Name()
-	f.Sessions = append(f.Sessions, ImportedSession{ID: copied.ID(), Key: copied.Header().Key, Title: name, Created: true, New: n, Fidelity: []transcript.Fidelity{}})
-	return f
+	found := ImportedSession{
+		ID: copied.ID(), Key: copied.Header().Key, Title: name, Fidelity: []transcript.Fidelity{},
+		ProblemCount: len(own.problems), Problems: own.problems[:min(len(own.problems), maxOwnProblems)],
+	}
+	if to.Problems = len(own.problems); same {
+		found.Known = own.entries
+	} else {
+		found.Created, found.New = true, own.entries
+	}
+	to.Sessions = append(to.Sessions, found)
+	return nil
 }
 
-// readOwn reads a session file of ours into memory. A damaged one is refused: what is
-// damaged in it would be lost.
-func readOwn(ctx context.Context, path string) (*session.Session, error) {
-	f, err := transcript.OpenFile(path)
+// maxOwnProblems is how many lines that cannot be read are listed.
+const maxOwnProblems = 10
+
+// ownFile is a file of ours, as a session in a store of its own.
+type ownFile struct {
+	*session.Session
+	entries  int            // that could be read
+	problems []bulk.Problem // what could not
+	size     int64
+	desks    []desk
+}
+
+func (f *ownFile) close() error {
+	err := f.Close()
+	for _, d := range f.desks {
+		err = errors.Join(err, d.close())
+	}
+	return err
+}
+
+// desk is a store in which a session is put together: in memory, or if it is large in files
+// that nobody else sees.
+type desk struct {
+	store.Store
+	dir string // or "" if it is in memory
+}
+
+// largeOwn is the size from which a session is not put together in memory.
+const largeOwn = 8 << 20
+
+// desk opens a store that is there until the file is closed.
+func (f *ownFile) desk() (store.Store, error) {
+	if f.size < largeOwn {
+		d := desk{Store: memory.New(&memory.Options{MaxLine: transcript.MaxLine})}
+		f.desks = append(f.desks, d)
+		return d.Store, nil
+	}
+	dir, err := os.MkdirTemp("", "coppice-import-")
 	if err != nil {
 		return nil, err
 	}
-	data, err := f.ReadAll()
+	st, err := file.Open(dir, &file.Options{Sync: file.Never, MaxLine: transcript.MaxLine})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	lines := bytes.Split(bytes.TrimSuffix(data, []byte("\n")), []byte("\n"))
-	var header session.Header
-	if err := json.Unmarshal(lines[0], &header); err != nil {
-		return nil, err
+	f.desks = append(f.desks, desk{st, dir})
+	return st, nil
+}
+
+func (d desk) close() error {
+	err := d.Close()
+	if d.dir != "" {
+		err = errors.Join(err, os.RemoveAll(d.dir))
 	}
-	st := memory.New(nil)
-	log, err := st.Create(ctx, header.ID, func(yield func([]byte, error) bool) {
-		for _, line := range lines {
-			if !yield(line, nil) {
-				return
+	return err
+}
+
+// readOwn reads a file of ours. Lines of it that are no entries are noted, and the rest is
+// read all the same.
+func readOwn(ctx context.Context, f *transcript.File, size int64) (own *ownFile, err error) {
+	if formOf(f) == ownNone {
+		return nil, bulk.ErrNoFormat
+	}
+	own = &ownFile{size: size}
+	defer func() {
+		if err != nil {
+			for _, d := range own.desks {
+				err = errors.Join(err, d.close())
 			}
 		}
-	})
+	}()
+	st, err := own.desk()
+	if err != nil {
+		return nil, err
+	}
+	name := ownHeader(f).ID
+	log, err := st.Create(ctx, name, own.checked(ownLines(ctx, f)))
 	if err != nil {
 		return nil, err
 	}
 	if err := log.Close(); err != nil {
 		return nil, err
 	}
-	s, err := session.Open(ctx, st, header.ID, nil)
-	if err != nil {
-		return nil, err
-	}
-	problems, err := s.Problems()
-	for _, p := range problems {
-		switch p.Kind {
-		case session.ProblemHeader, session.ProblemDamaged, session.ProblemDuplicate, session.ProblemBlob:
-			err = errors.Join(err, p)
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return s, nil
+	own.Session, err = session.Open(ctx, st, name, nil)
+	return own, err
 }
 
-// copyOwn copies a session without what must not be in the home, and counts its entries.
-func (h *Home) copyOwn(ctx context.Context, from *session.Session, redacts bool) (copied *session.Session, n int, err error) {
+// checked yields the lines of a log, and notes those that are no entries. They are yielded
+// too, because a session finds out from them where an entry is missing.
+func (f *ownFile) checked(lines iter.Seq2[transcript.Line, error]) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		seen := make(map[string][sha256.Size]byte)
+		first := true
+		for line, err := range lines {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !first && !f.note(&line, seen) {
+				continue
+			}
+			if first = false; !yield(line.Data, nil) {
+				return
+			}
+		}
+	}
+}
+
+// note looks at a line, and reports whether it belongs into the log.
+func (f *ownFile) note(line *transcript.Line, seen map[string][sha256.Size]byte) bool {
+	var e session.Entry
+	wrong := func(reason string) {
+		f.problems = append(f.problems, bulk.Problem{Line: line.No, Pos: line.Pos, Reason: reason})
+	}
+	err := e.UnmarshalJSON(line.Data)
+	sum := sha256.Sum256(line.Data)
+	before, twice := seen[e.ID]
+	switch {
+	case err != nil && line.Torn:
+		wrong("the file ends in the middle of an entry")
+		return false
+	case err != nil || line.Cut:
+		wrong("it is not an entry")
+		return true
+	case e.Type == session.TypeGap:
+		return false // it stands for nothing
+	case e.Type == session.TypeSession:
+		wrong("it is a second header")
+		return false
+	case twice:
+		if sum != before {
+			wrong(fmt.Sprintf("another entry has the id %s", e.ID))
+		}
+		return false
+	}
+	seen[e.ID] = sum
+	f.entries++
+	return true
+}
+
+// copyOwn copies a session without what must not be in the home, and with all that it has in
+// blobs. What of that is missing comes back.
+func (h *Home) copyOwn(ctx context.Context, from *ownFile, blobs func(store.Ref) ([]byte, error), redacts bool) (copied *session.Session, lost []session.Problem, err error) {
 	cleanEntry := func(e *session.Entry) error {
-		n++
 		if redacts {
 			if _, err := clean.Entry(e); err != nil {
 				return err
@@ -184,19 +235,41 @@ func (h *Home) copyOwn(ctx context.Context, from *session.Session, redacts bool)
 		}
 		return h.clean(e)
 	}
-	copied, err = session.Create(ctx, memory.New(nil), from.Header(), &session.Options{Clean: cleanEntry, BlobThreshold: -1})
+	st, err := from.desk()
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
-	if err := graftAll(copied.WithContext(ctx), from.WithContext(ctx)); err != nil {
-		return nil, 0, errors.Join(err, copied.Close())
-	}
-	if leaf := from.LeafID(); leaf != "" && leaf != copied.LeafID() {
-		if err := copied.Branch(leaf); err != nil {
-			return nil, 0, errors.Join(err, copied.Close())
+	entries := func(yield func(session.Entry, error) bool) {
+		for e, err := range eachPeeked(ctx, from.Session) {
+			if err == nil {
+				lost = append(lost, e.FillFrom(blobs)...)
+			}
+			if !yield(e, err) {
+				return
+			}
 		}
 	}
-	return copied, n, nil
+	o := &session.Options{Clean: cleanEntry, BlobThreshold: h.settings.blobThreshold()}
+	copied, err = copyEntries(ctx, st, from.Session, entries, o)
+	return copied, lost, err
+}
+
+// besideBlobs finds the content that a file refers to: in the home, or in the store that the
+// file lies in.
+func besideBlobs(f *transcript.File, st *file.Store) func(store.Ref) ([]byte, error) {
+	return func(ref store.Ref) ([]byte, error) {
+		data, err := st.Blobs().Get(context.Background(), ref)
+		dir := filepath.Dir(f.Path)
+		if err == nil || !filepath.IsAbs(f.Path) || !file.IsStore(dir) {
+			return data, err
+		}
+		other, openErr := file.Open(dir, nil)
+		if openErr != nil {
+			return nil, err
+		}
+		defer other.Close()
+		return other.Blobs().Get(context.Background(), ref)
+	}
 }
 
 // sameAs reports whether the store has a session already, with all its entries. Another
@@ -210,24 +283,16 @@ func sameAs(ctx context.Context, st *file.Store, s *session.Session) (bool, erro
 		return false, err
 	}
 	defer there.Close()
-	have := make(map[string][]byte)
-	for e, err := range there.WithContext(ctx).Entries() {
-		if err != nil {
-			return false, err
-		}
-		if have[e.ID], err = json.Marshal(e); err != nil {
-			return false, err
-		}
+	have, err := digests(ctx, there.WithContext(ctx))
+	if err != nil {
+		return false, err
 	}
-	for e, err := range s.WithContext(ctx).Entries() {
-		if err != nil {
-			return false, err
-		}
-		line, err := json.Marshal(e)
-		if err != nil {
-			return false, err
-		}
-		if e.Type != session.TypeLeaf && !bytes.Equal(line, have[e.ID]) {
+	brought, err := digests(ctx, s.WithContext(ctx))
+	if err != nil {
+		return false, err
+	}
+	for id, sum := range brought {
+		if have[id] != sum {
 			return false, &session.Error{
 				Op: "create", Name: s.ID(), Kind: session.ErrExist, Err: errors.New("the store has a session of this id with other content"),
 				Hint: "remove or fork that one first",
@@ -237,30 +302,77 @@ func sameAs(ctx context.Context, st *file.Store, s *session.Session) (bool, erro
 	return true, nil
 }
 
+// digests returns the sums of the entries of a session by their ids, wherever their content
+// is. Entries that only move the leaf are not in it.
+func digests(ctx context.Context, s *session.Session) (map[string][sha256.Size]byte, error) {
+	sums := make(map[string][sha256.Size]byte)
+	for e, err := range eachPeeked(ctx, s) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Type == session.TypeLeaf || e.Type == session.TypeGap {
+			continue
+		}
+		s.Fill(&e) // if something is missing, it is not the same
+		line, err := e.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		sums[e.ID] = sha256.Sum256(line)
+	}
+	return sums, nil
+}
+
 // publishOwn writes a session into the store: all of it, or nothing.
 func publishOwn(ctx context.Context, st *file.Store, s *session.Session) error {
-	log, err := st.Create(ctx, s.ID(), linesOf(ctx, s))
+	there, err := s.CopyAs(ctx, st, s.Header(), nil)
 	if err != nil {
 		return err
 	}
-	return log.Close()
+	return there.Close()
 }
 
-// linesOf yields the lines of a session as its log has them.
-func linesOf(ctx context.Context, s *session.Session) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		header, err := json.Marshal(s.Header())
-		if !yield(header, err) || err != nil {
-			return
+// readBack reads a file that an export has just written: it must have the bytes that were
+// written, and be what an import takes, with so many entries and all that they need.
+func readBack(ctx context.Context, path string, written hash.Hash, entries int) error {
+	in, err := vfs.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	read := sha256.New()
+	if _, err := io.Copy(read, in); err != nil {
+		return err
+	}
+	if !bytes.Equal(read.Sum(nil), written.Sum(nil)) {
+		return errReadBack
+	}
+	f, err := transcript.OpenFile(path)
+	if err != nil {
+		return err
+	}
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	own, err := readOwn(ctx, f, info.Size())
+	if err != nil {
+		return errors.Join(errReadBack, err)
+	}
+	defer own.close()
+	for e, err := range eachPeeked(ctx, own.Session) {
+		if err != nil {
+			return err
 		}
-		for e, err := range s.WithContext(ctx).Entries() {
-			var line []byte
-			if err == nil {
-				line, err = json.Marshal(e)
-			}
-			if !yield(line, err) || err != nil {
-				return
-			}
+		if missing := own.Fill(&e); len(missing) > 0 {
+			return errors.Join(errReadBack, missing[0])
 		}
 	}
+	if n := own.entries + len(own.problems); n != entries {
+		return fmt.Errorf("%w: it has %d entries and should have %d", errReadBack, n, entries)
+	}
+	return nil
 }
+
+// errReadBack means that a file is not what was written.
+var errReadBack = errors.New("what was written does not read back as the same, so it was not kept")

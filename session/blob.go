@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/coppice-dev/coppice/store"
@@ -52,7 +53,7 @@ type mover struct {
 // move is content on its way into a blob.
 type move struct {
 	data []byte
-	into *store.Ref // where its name goes
+	name func(store.Ref) // takes the name of the blob
 }
 
 // toCome is the reference of a blob that has not been put yet.
@@ -65,6 +66,7 @@ func (m *mover) move(i int, e *Entry) {
 	if blocks := m.blocks(content, &size); !sameBlocks(blocks, content) {
 		e.setContent(blocks)
 	}
+	m.kept(e)
 	if size == 0 {
 		return
 	}
@@ -82,7 +84,7 @@ func (m *mover) put(held *heldBlobs) error {
 		if err != nil {
 			return err
 		}
-		*move.into = ref
+		move.name(ref)
 	}
 	return nil
 }
@@ -136,7 +138,7 @@ func (m *mover) block(c Content, size *int64) (_ Content, changed bool) {
 	result.Parts = parts
 	if large {
 		result.Blob, result.Content, result.Size = toCome, "", int64(len(r.Content))
-		m.moves = append(m.moves, move{[]byte(r.Content), &result.Blob})
+		m.moves = append(m.moves, move{[]byte(r.Content), func(ref store.Ref) { result.Blob = ref }})
 		*size += result.Size
 	}
 	c.ToolResult = &result
@@ -146,18 +148,45 @@ func (m *mover) block(c Content, size *int64) (_ Content, changed bool) {
 // source returns s itself if it stays in the line. It moves only base64 that decodes and
 // encodes to exactly the same text, because readers must get back what was written.
 func (m *mover) source(s *Source, size *int64) *Source {
-	if s.Type != "base64" || m.threshold < 0 || len(s.Data) <= m.threshold {
+	if s.Type != "base64" {
 		return s
 	}
-	data, err := base64.StdEncoding.Strict().DecodeString(s.Data)
-	if err != nil || base64.StdEncoding.EncodeToString(data) != s.Data {
+	data, ok := m.large(s.Data)
+	if !ok {
 		return s
 	}
 	moved := *s
 	moved.Blob, moved.Data, moved.Size = toCome, "", int64(len(data))
-	m.moves = append(m.moves, move{data, &moved.Blob})
+	m.moves = append(m.moves, move{data, func(ref store.Ref) { moved.Blob = ref }})
 	*size += moved.Size
 	return &moved
+}
+
+// large decodes base64 that does not stay in the line.
+func (m *mover) large(text string) ([]byte, bool) {
+	if m.threshold < 0 || len(text) <= m.threshold {
+		return nil, false
+	}
+	data, err := base64.StdEncoding.Strict().DecodeString(text)
+	return data, err == nil && base64.StdEncoding.EncodeToString(data) == text
+}
+
+// kept moves what an import kept of its source.
+func (m *mover) kept(e *Entry) {
+	if e.Custom == nil || e.Custom.CustomType != CustomImport {
+		return
+	}
+	text, _ := e.Custom.Data["data"].(string)
+	data, ok := m.large(text)
+	if !ok {
+		return
+	}
+	moved := *e.Custom
+	moved.Data = maps.Clone(moved.Data)
+	delete(moved.Data, "data")
+	moved.Data["blob"] = string(toCome)
+	e.Custom = &moved
+	m.moves = append(m.moves, move{data, func(ref store.Ref) { moved.Data["blob"] = string(ref) }})
 }
 
 // sizeOf returns the size of a blob that the caller refers to. The size that the block
@@ -195,6 +224,37 @@ func resolve(ctx context.Context, blobs store.Blobs, e *Entry, pos store.Pos) []
 	var problems []Problem
 	for _, c := range e.blocks() {
 		problems = append(problems, resolveBlock(ctx, blobs, c, e.ID, pos)...)
+	}
+	return problems
+}
+
+// Fill fills in everything that an entry of the session, as Peek returns it, has in blobs:
+// its content, and what an import kept of its source. It returns what is missing; that stays
+// a reference.
+func (s *Session) Fill(e *Entry) []Problem {
+	return e.FillFrom(func(ref store.Ref) ([]byte, error) { return s.store.Blobs().Get(s.context(), ref) })
+}
+
+// FillFrom is Session.Fill with blobs from anywhere. The entry must not share anything.
+func (e *Entry) FillFrom(get func(store.Ref) ([]byte, error)) []Problem {
+	var problems []Problem
+	from := func(ref store.Ref, fill func([]byte)) {
+		if data, err := get(ref); err != nil {
+			problems = append(problems, blobProblem(e.ID, 0, ref, err))
+		} else {
+			fill(data)
+		}
+	}
+	for _, c := range e.blocks() {
+		if ref, fill := c.blobRef(); ref != "" {
+			from(ref, fill)
+		}
+	}
+	if c := e.Custom; c != nil && c.CustomType == CustomImport && c.blob() != "" {
+		from(c.blob(), func(data []byte) {
+			delete(c.Data, "blob")
+			c.Data["data"] = base64.StdEncoding.EncodeToString(data)
+		})
 	}
 	return problems
 }

@@ -269,7 +269,7 @@ func (s *Session) sendGaps(nodes []node, send func([]byte) error) error {
 			return err
 		}
 		e := Entry{Type: TypeCustom, ID: nodes[i].id, Custom: &CustomEntry{
-			CustomType: "coppice.gap", Data: map[string]any{"session": s.name},
+			CustomType: CustomGap, Data: map[string]any{"session": s.name},
 		}}
 		if err := send(s.looseLine(&e, parent)); err != nil {
 			return err

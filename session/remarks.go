@@ -28,6 +28,10 @@ const (
 	CustomFidelity = "coppice.fidelity"
 )
 
+// CustomGap takes the place of a lost entry in a copy of a session, so that what hung on it
+// stays where it was.
+const CustomGap = "coppice.gap"
+
 // The custom entries in which an agent writes down what it does: see package agent,
 // which writes and reads them. They are no part of the conversation.
 const (

@@ -319,7 +319,7 @@ func (p *repairPlan) parentOf(id string) string {
 func (p *repairPlan) gapLine(id string) []byte {
 	e := session.Entry{
 		Type: session.TypeCustom, ID: id, Timestamp: p.now.UTC(),
-		Custom: &session.CustomEntry{CustomType: "coppice.gap", Data: map[string]any{"session": p.header.ID}},
+		Custom: &session.CustomEntry{CustomType: session.CustomGap, Data: map[string]any{"session": p.header.ID}},
 	}
 	if parent := p.gaps[id]; parent != "" {
 		e.ParentID = &parent

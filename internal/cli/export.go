@@ -30,6 +30,9 @@ func exportCommand(a *app) *cobra.Command {
 			"  html   one page with all branches, tools and images, for reading offline\n" +
 			"  json   one document with the header, all entries, the leaf and the labels\n" +
 			"  jsonl  the bytes of the log; --inline fills in what is kept in blobs\n\n" +
+			"Import brings back json, and jsonl with --inline. Both are read back before they\n" +
+			"take the place of an older file, and are not written if content is missing; the\n" +
+			"other formats say where. Either way, the exit code is then 3.\n\n" +
 			"Sessions that continue each other are written as one conversation; --link writes\n" +
 			"only the one you name. Several conversations, or --all, go to a directory: a\n" +
 			"file for each, named after its id.\n\n" +
@@ -104,7 +107,11 @@ func (a *app) runExport(ctx context.Context, args []string, f *exportFlags) erro
 		if err != nil {
 			return hintExport(err, f)
 		}
-		return a.printExported(done, f)
+		if err := a.printExported(done, f); err != nil || len(done.Missing) == 0 {
+			return err
+		}
+		a.sayMissing(done)
+		return errPartial
 	})
 }
 
@@ -131,6 +138,7 @@ func (a *app) exportOne(ctx context.Context, h *coppice.Home, r coppice.ExportRe
 // exportAll exports several conversations.
 func (a *app) exportAll(ctx context.Context, h *coppice.Home, r coppice.ExportAllRequest) error {
 	var failures []error
+	incomplete := false
 	r.Each = func(given string, done *coppice.ExportResult, failed error) error {
 		if failed != nil {
 			failures = append(failures, failed)
@@ -144,6 +152,10 @@ func (a *app) exportAll(ctx context.Context, h *coppice.Home, r coppice.ExportAl
 			return err
 		}
 		a.sayOnward(done)
+		if len(done.Missing) > 0 {
+			incomplete = true
+			a.sayMissing(done)
+		}
 		return nil
 	}
 	result, err := h.Transfer.ExportAll(ctx, r)
@@ -159,7 +171,7 @@ func (a *app) exportAll(ctx context.Context, h *coppice.Home, r coppice.ExportAl
 		text += fmt.Sprintf("; %d could not be written", result.Failed)
 	}
 	a.say("%s", text)
-	if err == nil && result.Failed > 0 {
+	if err == nil && (result.Failed > 0 || incomplete) {
 		err = errPartial
 	}
 	return err
@@ -182,6 +194,24 @@ func (a *app) printExported(done *coppice.ExportResult, f *exportFlags) error {
 	a.sayOnward(done)
 	return nil
 }
+
+// sayMissing lists the content that is missing where it was exported from.
+func (a *app) sayMissing(done *coppice.ExportResult) {
+	for _, m := range done.Missing[:min(len(done.Missing), maxMissing)] {
+		what := m.Blob
+		if what == "" {
+			what = "the entry cannot be read"
+		}
+		a.say("%s entry %s: %s", a.paint(yellow, "content is missing:"), m.Entry, what)
+	}
+	if more := len(done.Missing) - maxMissing; more > 0 {
+		a.say("and %d more", more)
+	}
+	a.say("%s %s says more", a.paint(dim, "hint:"), command("fsck", []string{done.Session}))
+}
+
+// maxMissing is how much missing content is listed.
+const maxMissing = 10
 
 // sayOnward says what another program's files do not hold of a conversation, and
 // how to continue there.
@@ -219,6 +249,8 @@ func hintExport(err error, f *exportFlags) error {
 		return hinted(err, "--force replaces it and keeps it as .bak; -o writes elsewhere")
 	case kind == coppice.KindExists:
 		return hinted(err, "--force overwrites it")
+	case errors.Is(err, coppice.ErrIncomplete):
+		return hinted(err, "coppice fsck says more; md and html show what is left, and jsonl without --inline has the log as it is")
 	case kind == coppice.KindTooLarge:
 		return hinted(err, "COPPICE_MAX_ENTRY raises the limit")
 	case kind == coppice.KindInvalid && f.format == "" && f.to == "" && f.out != "":

@@ -26,7 +26,8 @@ func importCommand(a *app) *cobra.Command {
 		Short: "Read the transcripts of other programs",
 		Long: "Import reads the transcripts of other programs into sessions. PATH is a file, or\n" +
 			"a directory with transcripts in it; - is standard input. The format is detected\n" +
-			"from the content; --from overrides it.\n\n" +
+			"from the content; --from overrides it. What coppice export wrote as json or jsonl\n" +
+			"comes back as the session that it was.\n\n" +
 			"It prints one line for each program: files, sessions and entries that are new.\n" +
 			"What could not be read comes last; -v shows every session.\n\n" +
 			"Importing again adds only what is new. A session stays when its source is\n" +
@@ -49,7 +50,7 @@ func importCommand(a *app) *cobra.Command {
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show every session and what its records became")
 	flags.DurationVar(&f.interval, "interval", time.Second, "how often --watch looks for changes")
 	cmd.MarkFlagsMutuallyExclusive("watch", "dry-run")
-	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(formatNames(false), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(importNames(), cobra.ShellCompDirectiveNoFileComp))
 	return a.withJSON(cmd)
 }
 
@@ -64,12 +65,15 @@ func formatNames(written bool) []string {
 	return names
 }
 
+// importNames lists what --from takes.
+func importNames() []string { return append([]string{coppice.FormatCoppice}, formatNames(false)...) }
+
 func (f *importFlags) check(args []string) error {
 	switch {
 	case len(args) == 0 && !f.all:
 		return usageError{errors.New("import needs a PATH, - for standard input, or --all")}
-	case f.from != "" && !slices.Contains(formatNames(false), f.from):
-		return usageError{fmt.Errorf("--from is %q; it must be one of %s", f.from, strings.Join(formatNames(false), ", "))}
+	case f.from != "" && !slices.Contains(importNames(), f.from):
+		return usageError{fmt.Errorf("--from is %q; it must be one of %s", f.from, strings.Join(importNames(), ", "))}
 	case f.interval <= 0:
 		return usageError{errors.New("--interval must be greater than 0")}
 	case f.watch && slices.Contains(args, "-"):

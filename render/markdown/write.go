@@ -100,6 +100,8 @@ var roleEmoji = map[string]string{
 // part of the conversation.
 func entryText(e *session.Entry) (string, error) {
 	switch {
+	case e.Type == session.TypeGap:
+		return "\n*An entry is missing or damaged*\n", nil
 	case e.Message != nil:
 		return messageText(e)
 	case e.Compaction != nil:

@@ -39,9 +39,10 @@ func Append(e *session.Entry) error {
 	return err
 }
 
-// Entry takes the secrets out of an entry and returns what it found. The paths are
-// those in the session's log. What the entry pointed to before does not change. An entry
-// whose type is a secret is session.ErrInvalid: nothing can replace a type.
+// Entry takes the secrets out of an entry, and of what an import kept in it, and returns
+// what it found. The paths are those in the session's log. What the entry pointed to before
+// does not change. An entry whose type is a secret is session.ErrInvalid: nothing can replace
+// a type.
 func Entry(e *session.Entry) ([]redact.Finding, error) {
 	line, err := e.MarshalJSON()
 	if err != nil {
@@ -58,8 +59,12 @@ func cleanEntry(e *session.Entry, line []byte, c *cleaner) ([]redact.Finding, er
 			Hint: "put it into the entry, where it can be replaced",
 		}
 	}
+	line, kept, err := c.keptSource(line)
+	if err != nil {
+		return nil, err
+	}
 	line, found, err := c.scan.JSON(line)
-	if err != nil || len(found) == 0 {
+	if found = append(found, kept...); err != nil || len(found) == 0 {
 		return nil, err
 	}
 	var cleaned session.Entry

@@ -369,6 +369,14 @@ func (g *Guard) Entry(e *session.Entry) ([]redact.Finding, error) {
 		return nil, err
 	}
 	found := g.find(line)
+	if packed, ok := packedIn(line); ok {
+		plain, err := unpack(packed)
+		if err != nil {
+			return nil, err
+		}
+		kept := g.find(plain)
+		found.known, found.words = append(found.known, kept.known...), append(found.words, kept.words...)
+	}
 	if found.empty() {
 		return nil, nil
 	}

@@ -49,7 +49,7 @@ func Replace(fsys FS, path string, o Replacement, write func(io.Writer) error) (
 	}
 	dir := filepath.Dir(path)
 	if o.Temp == "" {
-		o.Temp = filepath.Join(dir, "."+filepath.Base(path)+"."+rand.Text()[:10])
+		o.Temp = tempFor(path)
 	}
 	f, err := fsys.OpenFile(o.Temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, o.Perm)
 	if err != nil {
@@ -104,6 +104,11 @@ func MoveNew(fsys FS, from, to string) error {
 		return cmp.Or(err, fs.ErrExist)
 	}
 	return fsys.Rename(from, to)
+}
+
+// tempFor returns a name beside a file that nobody has.
+func tempFor(path string) string {
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text()[:10])
 }
 
 func fill(f File, sync bool, write func(io.Writer) error) error {

@@ -16,11 +16,14 @@ import (
 //     alone: the error matches fs.ErrExist. It keeps its permissions.
 //   - A symbolic link is followed, and stays.
 //   - Into a device or a pipe is written: there is nothing to replace.
-func WriteOut(path string, replace bool, write func(io.Writer) error) error {
+//
+// If check is not nil, it is called with the path of the complete file before that takes
+// its name, and can refuse it. Devices and pipes are not checked.
+func WriteOut(path string, replace bool, write func(io.Writer) error, check func(path string) error) error {
 	target, info, err := followLinks(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && (target == path || replace):
-		return Replace(OS{}, target, Replacement{}, write)
+		return replaceChecked(target, 0, write, check)
 	case errors.Is(err, fs.ErrNotExist): // a link that leads to nothing is somebody's all the same
 		return &fs.PathError{Op: "write", Path: path, Err: fs.ErrExist}
 	case err != nil:
@@ -32,7 +35,15 @@ func WriteOut(path string, replace bool, write func(io.Writer) error) error {
 	case !replace:
 		return &fs.PathError{Op: "write", Path: path, Err: fs.ErrExist}
 	}
-	return Replace(OS{}, target, Replacement{Perm: info.Mode().Perm()}, write)
+	return replaceChecked(target, info.Mode().Perm(), write, check)
+}
+
+func replaceChecked(path string, perm fs.FileMode, write func(io.Writer) error, check func(path string) error) error {
+	how := Replacement{Perm: perm, Temp: tempFor(path)}
+	if check != nil {
+		how.Before = func() error { return check(how.Temp) }
+	}
+	return Replace(OS{}, path, how, write)
 }
 
 // maxLinks is how many links in a row are followed, as the systems do.

@@ -31,7 +31,7 @@ func contentOf(t *testing.T, path string) string {
 func TestWriteOutReplacesOnlyWhenTold(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077)) // which must not close a file that its owner has opened to others
 	path := filepath.Join(t.TempDir(), "f")
-	if err := vfs.WriteOut(path, false, hello); err != nil || contentOf(t, path) != "hello" {
+	if err := vfs.WriteOut(path, false, hello, nil); err != nil || contentOf(t, path) != "hello" {
 		t.Fatalf("a new file: %v", err)
 	}
 	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
@@ -40,18 +40,27 @@ func TestWriteOutReplacesOnlyWhenTold(t *testing.T) {
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := vfs.WriteOut(path, false, hello); !errors.Is(err, fs.ErrExist) || contentOf(t, path) != "mine" {
+	if err := vfs.WriteOut(path, false, hello, nil); !errors.Is(err, fs.ErrExist) || contentOf(t, path) != "mine" {
 		t.Errorf("without being told: %v", err)
 	}
-	if err := vfs.WriteOut(path, true, hello); err != nil || contentOf(t, path) != "hello" {
+	if err := vfs.WriteOut(path, true, hello, nil); err != nil || contentOf(t, path) != "hello" {
 		t.Errorf("when told: %v", err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
 		t.Errorf("the permissions are %v", info.Mode())
 	}
 	broken := errors.New("broken")
-	if err := vfs.WriteOut(path, true, func(io.Writer) error { return broken }); !errors.Is(err, broken) || contentOf(t, path) != "hello" {
+	if err := vfs.WriteOut(path, true, func(io.Writer) error { return broken }, nil); !errors.Is(err, broken) || contentOf(t, path) != "hello" {
 		t.Errorf("a write that fails: %v", err)
+	}
+	refused := func(temp string) error {
+		if contentOf(t, temp) != "hello" || contentOf(t, path) != "hello" {
+			t.Errorf("the file to check has %q", contentOf(t, temp))
+		}
+		return broken
+	}
+	if err := vfs.WriteOut(path, true, hello, refused); !errors.Is(err, broken) || contentOf(t, path) != "hello" {
+		t.Errorf("a file that was refused: %v", err)
 	}
 }
 
@@ -63,11 +72,11 @@ func TestWriteOutFollowsLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := vfs.WriteOut(far, false, hello); !errors.Is(err, fs.ErrExist) {
+	if err := vfs.WriteOut(far, false, hello, nil); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a link that leads to nothing: %v", err)
 	}
 	for range 2 { // the file is made, then replaced
-		if err := vfs.WriteOut(far, true, hello); err != nil || contentOf(t, path) != "hello" {
+		if err := vfs.WriteOut(far, true, hello, nil); err != nil || contentOf(t, path) != "hello" {
 			t.Errorf("through links: %v", err)
 		}
 		for _, name := range []string{link, far} {
@@ -80,7 +89,7 @@ func TestWriteOutFollowsLinks(t *testing.T) {
 	if err := os.Symlink("loop", loop); err != nil {
 		t.Fatal(err)
 	}
-	if err := vfs.WriteOut(loop, true, hello); !errors.Is(err, syscall.ELOOP) {
+	if err := vfs.WriteOut(loop, true, hello, nil); !errors.Is(err, syscall.ELOOP) {
 		t.Errorf("round in circles: %v", err)
 	}
 }
@@ -102,7 +111,7 @@ func TestWriteOutWritesIntoWhatIsNoFile(t *testing.T) {
 			data, _ := os.ReadFile(pipe)
 			got <- string(data)
 		}()
-		if err := vfs.WriteOut(path, replace, hello); err != nil {
+		if err := vfs.WriteOut(path, replace, hello, nil); err != nil {
 			t.Fatal(err)
 		}
 		if text := <-got; text != "hello" {
@@ -112,7 +121,7 @@ func TestWriteOutWritesIntoWhatIsNoFile(t *testing.T) {
 			t.Fatalf("%s is a pipe no more", pipe)
 		}
 	}
-	if err := vfs.WriteOut(dir, true, hello); !errors.Is(err, syscall.EISDIR) {
+	if err := vfs.WriteOut(dir, true, hello, nil); !errors.Is(err, syscall.EISDIR) {
 		t.Errorf("a directory: %v", err)
 	}
 }

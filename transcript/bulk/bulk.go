@@ -28,6 +28,9 @@ type Request struct {
 	// Format, if it is set, is that of every source. Default: that of the program
 	// which keeps the source, or the one that its content looks like.
 	Format *transcript.Format
+	// Own, if it is set, knows files that are sessions already. It is asked first about
+	// every source whose format is not given.
+	Own *Own
 	// Stdin is read for the source discover.Stdin. When the context ends, nobody
 	// waits for a read of it that is under way.
 	Stdin io.Reader
@@ -37,6 +40,16 @@ type Request struct {
 	// Progress, if it is set, is called with how many bytes of the sources are done, and
 	// how many there are. Several goroutines may call it.
 	Progress func(done, total int64)
+}
+
+// Own is a format whose files are brought in as they are, and not made into sessions by an
+// importer.
+type Own struct {
+	Name, Title string
+	Only        bool                          // every source is of it
+	Detect      func(f *transcript.File) bool // whether a file is of it
+	// Import brings a file in and fills in what became of it. Several goroutines may call it.
+	Import func(ctx context.Context, from *transcript.File, to *File) error
 }
 
 // File is what became of one source.
@@ -134,8 +147,8 @@ func (s *sum) add(f *File) {
 // Result is what became of all sources.
 type Result struct {
 	Total
-	// ByFormat has the same for each format, in the order of all.Formats. Files of
-	// no known format are not in it.
+	// ByFormat has the same for each format: Request.Own, then those of all.Formats in
+	// their order. Files of no known format are not in it.
 	ByFormat []FormatTotal `json:"by_format"`
 	// Failures are the files that could not be read.
 	Failures []*File `json:"failures,omitempty"`
@@ -273,11 +286,21 @@ func (r *run) one(ctx context.Context, batch *transcript.Batch, src discover.Sou
 	if ctx.Err() != nil {
 		err = ctx.Err() // the end of the context may have been the end of standard input
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		tell(nil, err)
-		return
+	case format == nil:
+		done(r.own(ctx, src, f))
+	default:
+		batch.Import(ctx, format, f, tell)
 	}
-	batch.Import(ctx, format, f, tell)
+}
+
+// own imports a file that is a session already.
+func (r *run) own(ctx context.Context, src discover.Source, from *transcript.File) *File {
+	f := &File{Path: src.Path, Format: r.req.Own.Name, Bytes: src.Size, Sessions: []Session{}}
+	f.Err = r.req.Own.Import(ctx, from, f)
+	return f
 }
 
 // names reports whether an error says which file it is about: this one, or one that is
@@ -335,6 +358,9 @@ func (r *run) result() *Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	result := Result{Total: r.total.Total, ByFormat: []FormatTotal{}, Failures: slices.Clone(r.failures)}
+	if own := r.req.Own; own != nil && r.totals[own.Name] != nil {
+		result.ByFormat = append(result.ByFormat, FormatTotal{own.Name, own.Title, r.totals[own.Name].Total})
+	}
 	for _, format := range all.Formats() {
 		if t := r.totals[format.Name]; t != nil {
 			result.ByFormat = append(result.ByFormat, FormatTotal{format.Name, format.Title, t.Total})
@@ -343,7 +369,7 @@ func (r *run) result() *Result {
 	return &result
 }
 
-// open opens a source and finds out its format.
+// open opens a source and finds out its format: nil for Request.Own.
 func (r *run) open(ctx context.Context, src discover.Source) (*transcript.Format, *transcript.File, error) {
 	if src.Err != nil {
 		return nil, nil, src.Err
@@ -355,6 +381,9 @@ func (r *run) open(ctx context.Context, src discover.Source) (*transcript.Format
 	format := r.req.Format
 	if format == nil {
 		format = src.Format
+	}
+	if own := r.req.Own; own != nil && (own.Only || format == nil && own.Detect(f)) {
+		return nil, f, nil
 	}
 	if format == nil {
 		if format = all.Detect(f); format == nil {
