@@ -31,9 +31,6 @@ func (e *PinnedError) Unwrap() error { return e.Err }
 // determined. A session that cannot be read at all has no entry that pins it.
 func mustNotBePinned(ctx context.Context, st store.Store, name string) error {
 	s, err := session.Open(ctx, st, name, nil)
-	if errors.Is(err, session.ErrCorrupt) {
-		return nil
-	}
 	if errors.Is(err, session.ErrNotExist) {
 		return err
 	}
@@ -41,6 +38,9 @@ func mustNotBePinned(ctx context.Context, st store.Store, name string) error {
 	if err == nil {
 		pinned, err = s.Pinned()
 		err = errors.Join(err, s.Close())
+	}
+	if !pinned && errors.Is(err, session.ErrCorrupt) {
+		return nil
 	}
 	if pinned || err != nil {
 		return &PinnedError{Session: name, Err: err}

@@ -242,6 +242,10 @@ func (s *Store) unpack(ctx context.Context, name string) error {
 	}
 	defer closeIf(locked)
 	s.keepTime(s.archivePath(name), s.Path(name))
+	if a.(*archived).isDamaged() {
+		s.opts.Logger.Warn("brought back what could be read of a damaged archive, which is in quarantine now", "log", name)
+		return s.putAsideArchive(name)
+	}
 	if err := s.discardArchive(name, stat.File); err != nil {
 		// It no longer counts; somebody may be reading it.
 		s.opts.Logger.Warn("an archive that was unpacked could not be deleted", "log", name, "cause", err)

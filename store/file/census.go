@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"io"
 	"io/fs"
@@ -266,6 +267,9 @@ func (c *census) readPacked(ctx context.Context, path string, f vfs.File, size i
 	if err == nil {
 		defer z.Close()
 		_, err = c.readFrom(ctx, path, z, 0, z.size)
+		if err == nil && z.isDamaged() {
+			err = fmt.Errorf("a part of the archive cannot be read: %w", store.ErrCorrupt)
+		}
 	}
 	if ctx.Err() == nil && filepath.Dir(path) == c.store.room("quarantine") {
 		return nil

@@ -117,7 +117,7 @@ func compressWhatIsWritten(w io.Writer, write func(io.Writer) error) error {
 	return err
 }
 
-func (s *Store) eachCopyLine(ctx context.Context, c Copy, each func(line []byte, whole bool) error) error {
+func (s *Store) eachCopyLine(ctx context.Context, c Copy, each func(line []byte, whole bool) error) (err error) {
 	f, err := s.fs.OpenFile(c.Path, os.O_RDONLY, 0)
 	if err != nil {
 		return err
@@ -129,12 +129,17 @@ func (s *Store) eachCopyLine(ctx context.Context, c Copy, each func(line []byte,
 	}
 	var content io.Reader = io.NewSectionReader(f, 0, stat.Size)
 	if strings.HasSuffix(c.Path, ".zst") {
-		z, err := openSeekable(f, stat.Size)
-		if err != nil {
-			return err
+		z, openErr := openSeekable(f, stat.Size)
+		if openErr != nil {
+			return openErr
 		}
 		defer z.Close()
 		content = io.NewSectionReader(z, 0, z.size)
+		defer func() {
+			if err == nil && z.isDamaged() {
+				err = fmt.Errorf("a part of the archive cannot be read: %w", store.ErrCorrupt)
+			}
+		}()
 	}
 	lines := bufio.NewReaderSize(content, wholeChunk)
 	for {

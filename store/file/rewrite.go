@@ -165,7 +165,7 @@ func (r *Raw) rewriteLocked(ctx context.Context, pieces iter.Seq2[Piece, error])
 	}
 	return kept, r.publishPieces(ctx, pieces, func() error {
 		// From here on the plain file counts, and what may be in archive/ does not.
-		if _, packed := r.src.(*archived); packed {
+		if a, packed := r.src.(*archived); packed && !a.isDamaged() {
 			return s.discardArchive(r.name, r.stat.File)
 		}
 		err := s.move(s.archivePath(r.name), kept+".zst")

@@ -41,6 +41,15 @@ const (
 //
 // All of it is decided from the table, before anything is unpacked; and a frame
 // that unpacks to more or less than the table says is damage.
+//
+// # Damage stays where it is
+//
+// Frames are independent. One that does not unpack reads as NULs, as a block that a
+// disk has lost does in a plain file: readers of the log find a damaged line there,
+// and everything else. A table that is damaged, or gone with the end of the file, is
+// made again from the frames, which say how long they are. Only if no frame is whole
+// is the archive corrupt as a whole. Who replaces an archive must ask isDamaged and
+// keep one that is; who has to know everything in it must not go on.
 const (
 	maxFrame  = 16 << 20
 	maxFrames = 1 << 20
@@ -95,6 +104,8 @@ type seekable struct {
 	size   int64 // of the unpacked whole
 
 	mu     sync.Mutex // guards what follows
+	broken bool       // the table or a frame is damaged
+	sound  bool       // a frame was unpacked
 	cached [2]struct {
 		index int // of a frame, plus one: zero is empty
 		data  []byte
@@ -109,18 +120,24 @@ type frame struct {
 }
 
 func openSeekable(r io.ReaderAt, size int64) (*seekable, error) {
-	frames, err := readSeekTable(r, size)
-	if err != nil {
-		return nil, err
-	}
 	// A frame that unpacks to more than the table says is given up on there.
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxFrame), zstd.WithDecodeAllCapLimit(true))
 	if err != nil {
 		return nil, err
 	}
-	z := &seekable{r: r, dec: dec, frames: frames}
-	if n := len(frames); n > 0 {
-		z.size = frames[n-1].plainAt + frames[n-1].plainLen
+	z := &seekable{r: r, dec: dec}
+	z.frames, err = readSeekTable(r, size)
+	if errors.Is(err, store.ErrCorrupt) {
+		if walked, walkErr := z.walkFrames(size); len(walked) > 0 {
+			z.frames, z.broken, err = walked, true, walkErr
+		}
+	}
+	if err != nil {
+		dec.Close()
+		return nil, err
+	}
+	if n := len(z.frames); n > 0 {
+		z.size = z.frames[n-1].plainAt + z.frames[n-1].plainLen
 	}
 	return z, nil
 }
@@ -168,10 +185,111 @@ func parseSeekTable(table []byte, tableAt, size int64) ([]frame, error) {
 		}
 		frames[i] = f
 	}
-	if plainAt > max(freePlain, maxRatio*size) {
-		return nil, fmt.Errorf("it has %d bytes and claims to unpack to %d, more than %d times as many: %w", size, plainAt, maxRatio, store.ErrTooLarge)
+	if err := checkRatio(plainAt, size); err != nil {
+		return nil, err
+	}
+	if packedAt != tableAt-8 {
+		return nil, fmt.Errorf("the frames of the seek table have %d bytes, and there are %d: %w", packedAt, tableAt-8, store.ErrCorrupt)
 	}
 	return frames, nil
+}
+
+func checkRatio(plain, size int64) error {
+	if plain <= max(freePlain, maxRatio*size) {
+		return nil
+	}
+	return fmt.Errorf("it has %d bytes and claims to unpack to %d, more than %d times as many: %w", size, plain, maxRatio, store.ErrTooLarge)
+}
+
+// walkFrames finds the frames of an archive without its table, up to one that has no
+// end.
+func (z *seekable) walkFrames(size int64) ([]frame, error) {
+	var frames []frame
+	var plainAt int64
+	for at := int64(0); at < size && len(frames) < maxFrames; {
+		f, ok := z.measureFrame(at, size)
+		if !ok {
+			break
+		}
+		at += f.packedLen
+		if f.plainLen > 0 {
+			f.plainAt = plainAt
+			plainAt += f.plainLen
+			frames = append(frames, f)
+		}
+	}
+	return frames, checkRatio(plainAt, size)
+}
+
+// measureFrame finds out where the frame at an offset ends, and how long its content
+// is. A frame to skip has none.
+func (z *seekable) measureFrame(at, size int64) (frame, bool) {
+	f := frame{packedAt: at}
+	head := make([]byte, min(zstd.HeaderMaxSize, size-at))
+	var h zstd.Header
+	if readFull(z.r, head, at) != nil || h.Decode(head) != nil {
+		return f, false
+	}
+	if h.Skippable {
+		f.packedLen = int64(h.HeaderSize) + int64(h.SkippableSize)
+		return f, f.packedLen <= size-at
+	}
+	f.packedLen = z.endOfBlocks(at+int64(h.HeaderSize), size) - at
+	if h.HasCheckSum {
+		f.packedLen += 4
+	}
+	if f.packedLen < 0 || f.packedLen > size-at || h.FrameContentSize > maxFrame {
+		return f, false
+	}
+	if f.plainLen = int64(h.FrameContentSize); !h.HasFCS { // a short one
+		return f, z.findLength(&f)
+	}
+	return f, true
+}
+
+// endOfBlocks returns where the blocks of a frame end that begin at an offset, or a
+// negative number if they do not.
+func (z *seekable) endOfBlocks(at, size int64) int64 {
+	const rle, reserved = 1, 3 // types of blocks
+	header := make([]byte, 4)
+	for {
+		if readFull(z.r, header[:3], at) != nil {
+			return -size
+		}
+		block := binary.LittleEndian.Uint32(header)
+		length, kind := int64(block>>3), block>>1&3
+		if kind == rle {
+			length = 1
+		}
+		at += 3 + length
+		switch {
+		case kind == reserved || at > size:
+			return -size
+		case block&1 == 1: // the last one
+			return at
+		}
+	}
+}
+
+// findLength unpacks a frame to find out how long its content is. Frames that do not
+// say so are short.
+func (z *seekable) findLength(f *frame) bool {
+	const short = 64 << 10
+	packed := make([]byte, min(f.packedLen, short))
+	if int64(len(packed)) < f.packedLen || readFull(z.r, packed, f.packedAt) != nil {
+		return false
+	}
+	data, err := z.dec.DecodeAll(packed, make([]byte, 0, short))
+	f.plainLen = int64(len(data))
+	return err == nil
+}
+
+// isDamaged reports whether something of the archive was found to be lost. It knows
+// for certain when all of it was read.
+func (z *seekable) isDamaged() bool {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return z.broken
 }
 
 // ReadAt implements io.ReaderAt on the unpacked whole.
@@ -201,26 +319,53 @@ func (z *seekable) readFrame(p []byte, i int, off int64) (int, error) {
 			return copy(p, c.data[off:]), nil
 		}
 	}
+	slot := &z.cached[z.victim]
+	slot.index = 0
+	err := z.unpack(i, &slot.data)
+	if errors.Is(err, store.ErrCorrupt) && z.hasSound(i) {
+		z.broken, err = true, nil
+		slot.data = slot.data[:z.frames[i].plainLen]
+		clear(slot.data)
+	}
+	if err != nil {
+		return 0, err
+	}
+	slot.index = i + 1
+	z.victim = 1 - z.victim
+	return copy(p, slot.data[off:]), nil
+}
+
+// unpack unpacks a frame into a buffer, which it makes large enough in any case.
+func (z *seekable) unpack(i int, into *[]byte) error {
 	f := z.frames[i]
 	packed := make([]byte, f.packedLen)
 	if err := readFull(z.r, packed, f.packedAt); err != nil {
-		return 0, err
+		return err
 	}
-	slot := &z.cached[z.victim]
-	if int64(cap(slot.data)) < f.plainLen {
-		slot.data = make([]byte, 0, f.plainLen) // at most maxFrame
+	if int64(cap(*into)) < f.plainLen {
+		*into = make([]byte, 0, f.plainLen) // at most maxFrame
 	}
-	data, err := z.dec.DecodeAll(packed, slot.data[:0:f.plainLen])
+	data, err := z.dec.DecodeAll(packed, (*into)[:0:f.plainLen])
 	if err == nil && int64(len(data)) != f.plainLen {
 		err = fmt.Errorf("%d bytes instead of %d", len(data), f.plainLen)
 	}
 	if err != nil {
-		slot.index = 0
-		return 0, fmt.Errorf("frame %d of the archive: %w: %w", i, store.ErrCorrupt, err)
+		return fmt.Errorf("frame %d of the archive: %w: %w", i, store.ErrCorrupt, err)
 	}
-	slot.index, slot.data = i+1, data
-	z.victim = 1 - z.victim
-	return copy(p, data[off:]), nil
+	*into, z.sound = data, true
+	return nil
+}
+
+// hasSound reports whether any frame but one can be unpacked: if none can, there is
+// nothing to read around the damage.
+func (z *seekable) hasSound(but int) bool {
+	var into []byte
+	for i := 0; i < len(z.frames) && !z.sound; i++ {
+		if i != but && z.frames[i].plainLen > 0 {
+			_ = z.unpack(i, &into)
+		}
+	}
+	return z.sound
 }
 
 func (z *seekable) Close() { z.dec.Close() }
