@@ -24,7 +24,7 @@ func growths() []work {
 }
 
 func (b *bench) growth(shape shapes.Shape) []row {
-	n := 10_000
+	n := 3_000
 	if b.quick {
 		n = 1_000
 	}
@@ -77,7 +77,7 @@ func grown(program string, command []string, small, large, work string) row {
 // growthOfOutput measures the memory that one large output of a tool needs.
 func growthOfOutput(b *bench) []row {
 	program := b.build()
-	size := 300 << 20
+	size := 48 << 20 // an entry has at most 64 MB
 	if b.quick {
 		size = 30 << 20
 	}

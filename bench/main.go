@@ -12,6 +12,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -77,28 +78,47 @@ func main() {
 	tmp, err := os.MkdirTemp(*dir, "coppice-bench-")
 	check(err)
 	defer os.RemoveAll(tmp)
-	defer func() {
-		if r := recover(); r != nil { // see check
-			os.RemoveAll(tmp)
-			fmt.Fprintln(os.Stderr, "bench:", r)
-			os.Exit(1)
-		}
-	}()
-	b := &bench{dir: tmp, quick: *quick}
-	var rows []row
-	for _, w := range append(works, growths()...) {
-		if !strings.Contains(w.name, *only) {
-			continue
-		}
-		start := time.Now()
-		fmt.Fprintf(os.Stderr, "%s … ", w.name)
-		rows = append(rows, w.run(b)...)
-		fmt.Fprintf(os.Stderr, "%.1f s\n", time.Since(start).Seconds())
+	if !measure(os.Stdout, &bench{dir: tmp, quick: *quick}, append(works, growths()...), *only) {
+		os.RemoveAll(tmp)
+		os.Exit(1)
 	}
-	printTable(os.Stdout, rows)
 }
 
-// check ends the run: a benchmark has no other use for an error.
+// measure measures the works whose name contains a word and writes the rows of each as
+// soon as it has them. One that fails says so, and the others go on.
+func measure(out io.Writer, b *bench, works []work, only string) (ok bool) {
+	ok = true
+	printHead(out)
+	for _, w := range works {
+		if !strings.Contains(w.name, only) {
+			continue
+		}
+		rows, err := w.measure(b)
+		for _, r := range rows {
+			printRow(out, r)
+		}
+		if err != nil {
+			ok = false
+			printRow(out, row{work: w.name, goal: "failed"})
+			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", w.name, err)
+		}
+	}
+	return ok
+}
+
+func (w work) measure(b *bench) (rows []row, err error) {
+	defer func() {
+		if r := recover(); r != nil { // see check
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	start := time.Now()
+	rows = w.run(b)
+	fmt.Fprintf(os.Stderr, "%s: %.1f s\n", w.name, time.Since(start).Seconds())
+	return rows, nil
+}
+
+// check ends a work: a benchmark has no other use for an error.
 func check(err error) {
 	if err != nil {
 		panic(err)

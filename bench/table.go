@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
-	"text/tabwriter"
 	"time"
 )
 
@@ -68,20 +66,30 @@ func perSecond(n int, d time.Duration) string {
 	return fmt.Sprintf("%.0f/s", float64(n)/d.Seconds())
 }
 
-// printTable writes the rows as a table that is also Markdown.
-func printTable(w io.Writer, rows []row) {
-	t := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
-	fmt.Fprintln(t, "| work\t| raw limit\t| ours\t| ratio\t| goal\t|\t|")
-	fmt.Fprintln(t, "|---\t|---\t|---\t|---\t|---\t|---\t|")
-	for _, r := range rows {
-		verdict := ""
-		if r.goal != "" {
-			verdict = "met"
-			if !r.met {
-				verdict = "MISSED"
-			}
+// widths are those of the columns: each row is written as soon as it was measured, when
+// nobody knows how long the others will be.
+var widths = []int{62, 9, 9, 7, 9, 6}
+
+// printHead writes the head of the table, which is also Markdown.
+func printHead(w io.Writer) {
+	printCells(w, "work", "raw limit", "ours", "ratio", "goal", "")
+	printCells(w, "---", "---", "---", "---", "---", "---")
+}
+
+func printRow(w io.Writer, r row) {
+	verdict := ""
+	if r.goal != "" {
+		verdict = "met"
+		if !r.met {
+			verdict = "MISSED"
 		}
-		fmt.Fprintln(t, "| "+strings.Join([]string{r.work, r.raw, r.ours, r.ratio, r.goal, verdict}, "\t| ")+"\t|")
 	}
-	check(t.Flush())
+	printCells(w, r.work, r.raw, r.ours, r.ratio, r.goal, verdict)
+}
+
+func printCells(w io.Writer, cells ...string) {
+	for i, cell := range cells {
+		fmt.Fprintf(w, "| %-*s ", widths[i], cell)
+	}
+	fmt.Fprintln(w, "|")
 }
