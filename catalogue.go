@@ -27,7 +27,12 @@ import (
 
 // index returns the index, brought up to date. It stays open until the home is closed.
 func (h *Home) index(ctx context.Context) (*index.Index, error) {
-	return h.indexBy(ctx, (*index.Index).CatchUp)
+	ix, err := h.indexBy(ctx, (*index.Index).CatchUp)
+	if ix != nil && errors.Is(err, store.ErrLocked) && ix.IsComplete(ctx) {
+		h.notify(IndexBehind{Err: err})
+		return ix, nil
+	}
+	return ix, err
 }
 
 // builtIndex returns the index, brought up to date, or nil if there is none or it is still

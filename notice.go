@@ -28,7 +28,8 @@ type (
 		Path string `json:"path"`
 		Err  error  `json:"-"` // why it could not be beside them
 	}
-	// IndexBehind says that what was imported is not in the index yet. It will be when somebody next
+	// IndexBehind says that what was written last is not in the index yet, because it was being
+	// imported, or another process does not give the index's lock back. It will be when somebody next
 	// asks for something that needs it.
 	IndexBehind struct {
 		Err error `json:"-"`

@@ -87,6 +87,13 @@ func (db *database) changes(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
+// isComplete reports whether a CatchUp has come to its end since the database was made.
+func (db *database) isComplete(ctx context.Context) bool {
+	swept := false
+	err := db.DB.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM swept)`).Scan(&swept)
+	return err == nil && swept
+}
+
 // QueryContext is that of sql.DB.
 func (db *database) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	stmt, err := db.prepared(ctx, query)

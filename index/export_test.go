@@ -230,3 +230,10 @@ func (ix *Index) NamePlans() (steps []string, err error) {
 	}
 	return steps, nil
 }
+
+// SetOpenPatience changes how long Open waits for the lock of an index.
+func SetOpenPatience(d time.Duration) (restore func()) {
+	was := openPatience
+	openPatience = d
+	return func() { openPatience = was }
+}

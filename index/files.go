@@ -51,6 +51,9 @@ import (
 //     notes the number in the lock file. One that has had fewer is an older copy that
 //     somebody put back: it is as good as damaged, because it may think that it has
 //     what it has not.
+//  8. Whoever only wants to read need not wait for a process that holds the lock and
+//     has stopped. If all three files are there and the index was complete once, they
+//     read it as it is, and look before and after whether the files are the same.
 //
 // Why an answer is right, then. At the end of the reading the files were the
 // reader's; nobody can give a deleted file its number again as long as the reader
@@ -114,6 +117,14 @@ type guard struct {
 	mu    gate.Mutex
 	file  vfs.File
 	users int // how many have the lock; they are all of this index
+	// patience is how long to wait for the lock. Who waited in vain is stuck, and from then
+	// on asks once and does not wait: whoever has the lock may never give it back.
+	patience time.Duration
+	stuck    bool
+}
+
+func newGuard(path string) *guard {
+	return &guard{path: path + lockSuffix, patience: busyMillis * time.Millisecond}
 }
 
 // hold calls f with the lock. Within f it may be called again: opening a
@@ -143,7 +154,10 @@ func (g *guard) hold(ctx context.Context, f func() error) error {
 // take waits for the lock. A lock file that was deleted locks nobody out: then
 // there is another one.
 func (g *guard) take(ctx context.Context) error {
-	deadline := time.Now().Add(busyMillis * time.Millisecond)
+	deadline := time.Now().Add(g.patience)
+	if g.stuck {
+		deadline = time.Now()
+	}
 	for pause := 50 * time.Microsecond; ; {
 		if g.file == nil {
 			f, err := vfs.OS{KeepOwner: true}.OpenFile(g.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
@@ -156,6 +170,7 @@ func (g *guard) take(ctx context.Context) error {
 		if err == nil && ok {
 			var named bool
 			if named, err = vfs.HasName(vfs.OS{}, g.file, g.path); err == nil && named {
+				g.stuck = false
 				return nil
 			}
 		}
@@ -167,10 +182,11 @@ func (g *guard) take(ctx context.Context) error {
 			return err
 		case ok:
 			continue
-		case time.Now().After(deadline):
+		case !time.Now().Before(deadline):
+			g.stuck = true
 			return &store.Error{
 				Op: "lock index", Path: g.path, Kind: store.ErrLocked,
-				Err:  fmt.Errorf("not free after %v", busyMillis*time.Millisecond),
+				Err:  fmt.Errorf("not free after %v", g.patience),
 				Hint: "another process seems stuck while writing to the index",
 			}
 		}
@@ -249,7 +265,7 @@ func (c *connector) Connect(ctx context.Context) (conn driver.Conn, err error) {
 	if id == nil {
 		return c.Connector.Connect(ctx)
 	}
-	err = c.guard.hold(ctx, func() error {
+	open := func() error {
 		if !id.holds(c.path) {
 			return errReplaced
 		}
@@ -264,7 +280,10 @@ func (c *connector) Connect(ctx context.Context) (conn driver.Conn, err error) {
 			conn.Close()
 		}
 		return err
-	})
+	}
+	if err = c.guard.hold(ctx, open); errors.Is(err, store.ErrLocked) {
+		err = open() // rule 8
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -282,6 +301,60 @@ func touch(ctx context.Context, conn driver.Conn) error {
 		err = nil
 	}
 	return errors.Join(err, rows.Close())
+}
+
+// openPatience is how long Open waits for the lock before it does without.
+var openPatience = 3 * time.Second
+
+// openSoon is openFile for whoever cannot wait for long: rule 8.
+func (ix *Index) openSoon(ctx context.Context) error {
+	patience := ix.guard.patience
+	ix.guard.patience = openPatience
+	err := ix.openFile(ctx)
+	ix.guard.patience = patience
+	if !errors.Is(err, store.ErrLocked) {
+		return err
+	}
+	if ix.openAsItIs(ctx) == nil {
+		return nil
+	}
+	ix.guard.stuck = false
+	return ix.openFile(ctx) // somebody may be making it
+}
+
+// openAsItIs opens a database that is there and complete, without the lock.
+func (ix *Index) openAsItIs(ctx context.Context) error {
+	before, err := identify(ix.path)
+	if err != nil {
+		return err
+	}
+	c, err := newConnector(ix.path, ix.guard)
+	if err != nil {
+		return err
+	}
+	db := newDatabase(c)
+	var version int
+	err = db.DB.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version)
+	if err == nil && version != schemaVersion {
+		err = errOtherVersion
+	}
+	if err == nil {
+		err = checkSchema(ctx, db.DB)
+	}
+	if err == nil && !db.isComplete(ctx) {
+		err = errReplaced
+	}
+	if err == nil {
+		err = db.identify(before[0])
+	}
+	if err == nil && !before.holds(ix.path) {
+		err = errReplaced
+	}
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	ix.db = db
+	return nil
 }
 
 // openFile opens the database, making or replacing it if need be. Only one who
@@ -450,7 +523,7 @@ func Delete(ctx context.Context, path string) (had bool, err error) {
 	if !had { // do not make a lock file, or its directory, for nothing
 		return false, nil
 	}
-	ix := &Index{path: path, guard: &guard{path: path + lockSuffix}}
+	ix := &Index{path: path, guard: newGuard(path)}
 	defer ix.guard.close()
 	if err := ix.guard.hold(ctx, ix.removeFiles); err != nil {
 		return had, ix.fail("delete index", err)

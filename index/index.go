@@ -93,9 +93,9 @@ func Open(ctx context.Context, st store.Store, path string, o *Options) (*Index,
 	if err := disk.MkdirAll(filepath.Dir(abs), 0o700); err != nil {
 		return nil, &store.Error{Op: "open index", Path: abs, Err: err}
 	}
-	ix := &Index{store: st, path: abs, opts: o.withDefaults(), batch: batchDocs, sweepAlways: sweepAlways, guard: &guard{path: abs + lockSuffix}}
+	ix := &Index{store: st, path: abs, opts: o.withDefaults(), batch: batchDocs, sweepAlways: sweepAlways, guard: newGuard(abs)}
 	ix.closing, ix.close = context.WithCancelCause(context.Background())
-	if err := ix.openFile(ctx); err != nil {
+	if err := ix.openSoon(ctx); err != nil {
 		ix.guard.close()
 		switch {
 		case isFull(err):
@@ -133,6 +133,17 @@ func (ix *Index) IsEmpty(ctx context.Context) bool {
 		return db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM sessions)`).Scan(&some)
 	})
 	return err != nil || !some
+}
+
+// IsComplete reports whether the index has once had all sessions. One that is may be
+// read when it cannot be brought up to date.
+func (ix *Index) IsComplete(ctx context.Context) bool {
+	complete := false
+	err := ix.withDB(func(db *database) error {
+		complete = db.isComplete(ctx)
+		return nil
+	})
+	return err == nil && complete
 }
 
 // Status describes an index as a whole.

@@ -67,7 +67,7 @@ func (a *app) sayNotice(n coppice.Notice) {
 	case coppice.IndexElsewhere:
 		a.say("%s there is no room for the index beside the sessions; using one in the cache", warning)
 	case coppice.IndexBehind:
-		a.say("%s what was imported is not indexed yet: %v", warning, n.Err)
+		a.say("%s what was written last is not in the index yet: %v", warning, n.Err)
 	case coppice.SessionUnread:
 		a.say("%s %v", warning, n.Err)
 	case coppice.LineSkipped:

@@ -1,0 +1,83 @@
+package index_test
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// TestAStuckHolderOfTheLock: a process that has the index open stopped with its lock. The
+// index is read as it is, which does not take long, and brought up to date once the lock
+// is free.
+func TestAStuckHolderOfTheLock(t *testing.T) {
+	defer index.SetOpenPatience(time.Millisecond)()
+	f := newFixture(t)
+	f.say("said before")
+	other := f.open(t) // which keeps the files there
+	lock, err := vfs.OS{}.OpenFile(f.path()+".lock", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if ok, err := lock.TryLock(); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	ix, err := index.Open(t.Context(), f.st, f.path(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ix.Close()
+	if _, err := ix.CatchUp(t.Context(), nil); err != nil {
+		t.Errorf("with nothing to catch up with: %v", err)
+	}
+	f.say("said later")
+	if _, err := ix.CatchUp(t.Context(), nil); !errors.Is(err, store.ErrLocked) || !ix.IsComplete(t.Context()) {
+		t.Errorf("catching up: %v", err)
+	}
+	if hits := search(t, ix, index.SearchOptions{Query: "before"}); len(hits) != 1 {
+		t.Errorf("%d hits", len(hits))
+	}
+	if page, _, err := ix.List(t.Context(), index.ListOptions{}); err != nil || len(page) != 1 {
+		t.Errorf("%d sessions, %v", len(page), err)
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	mustCatchUp(t, ix)
+	mustCatchUp(t, other)
+	for _, ix := range []*index.Index{ix, other} {
+		if hits := search(t, ix, index.SearchOptions{Query: "later"}); len(hits) != 1 {
+			t.Errorf("afterwards %d hits", len(hits))
+		}
+	}
+}
+
+// TestAnIndexThatIsBeingMade is not read as it is: it has only a part of the sessions.
+func TestAnIndexThatIsBeingMade(t *testing.T) {
+	defer index.SetOpenPatience(time.Millisecond)()
+	f := newFixture(t)
+	f.say("said before")
+	other, err := index.Open(t.Context(), f.st, f.path(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	lock, err := vfs.OS{}.OpenFile(f.path()+".lock", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if ok, err := lock.TryLock(); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	time.AfterFunc(50*time.Millisecond, func() { lock.Unlock() })
+	ix := f.open(t) // it waits
+	if hits := search(t, ix, index.SearchOptions{Query: "before"}); len(hits) != 1 {
+		t.Errorf("%d hits", len(hits))
+	}
+}
