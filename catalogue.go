@@ -183,12 +183,13 @@ func (h *Home) openElsewhere(ctx context.Context, why error) (ix *index.Index, e
 
 // openTemporary opens an index in a temporary directory. The caller holds opening.
 func (h *Home) openTemporary(ctx context.Context) (_ *index.Index, err error) {
-	if h.ixTemp == "" {
-		if h.ixTemp, err = os.MkdirTemp("", "coppice-index-"); err != nil {
+	if h.ixTemp == nil {
+		sweepTemporary()
+		if h.ixTemp, err = newTemporary(); err != nil {
 			return nil, err
 		}
 	}
-	return h.openIndexAt(ctx, filepath.Join(h.ixTemp, "index.db"))
+	return h.openIndexAt(ctx, filepath.Join(h.ixTemp.dir, "index.db"))
 }
 
 // cannotWrite reports whether an error means that an index cannot be written in a place.
@@ -229,35 +230,54 @@ func (h *Home) bringUp(ctx context.Context, ix *index.Index, how indexing) error
 // no cache.
 func (h *Home) cachedIndexPath(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
-	return under(h.settings.cache, hex.EncodeToString(sum[:8])+".db")
+	return under(h.settings.cache, hex.EncodeToString(sum[:8])+cachedSuffix)
 }
 
-// indexPaths returns the places where this user may have an index of the home: beside the
-// sessions, and in the cache. The latter is named after the directory, which may have been
-// opened under another name, through a link, so there may be two.
+const cachedSuffix = ".db"
+
+// indexPaths returns where the home's index may be: beside the sessions, or in the cache.
 func (h *Home) indexPaths() []string {
-	dirs := []string{h.store.Dir()}
-	if real, err := filepath.EvalSymlinks(dirs[0]); err == nil && real != dirs[0] {
-		dirs = append(dirs, real)
-	}
 	paths := []string{h.store.IndexPath()}
-	for _, dir := range dirs {
-		if path := h.cachedIndexPath(dir); path != "" {
-			paths = append(paths, path)
-		}
+	if path := h.cachedIndexPath(h.store.Dir()); path != "" {
+		paths = append(paths, path)
 	}
 	return paths
 }
 
-// dropIndexes deletes the home's indexes, wherever they are, and returns where there were
-// any. An open index is not closed, because other goroutines may be using it: it discards its
+// cachedIndexes returns all indexes in the cache. They are named after a directory, and that
+// of the home may have been opened under another name: through a link or a mount, or before
+// it was moved. So each may be of this home. They are of read-only homes, and whoever uses
+// one next rebuilds it.
+func (h *Home) cachedIndexes() (paths []string, err error) {
+	if h.settings.cache == "" {
+		return nil, nil
+	}
+	files, err := os.ReadDir(h.settings.cache)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, f := range files {
+		if filepath.Ext(f.Name()) == cachedSuffix {
+			paths = append(paths, filepath.Join(h.settings.cache, f.Name()))
+		}
+	}
+	return paths, err
+}
+
+// dropIndexes deletes all indexes that may be the home's, and returns where there were any
+// that are. An open index is not closed, because other goroutines may be using it: it discards its
 // content and rebuilds itself on its next use.
 func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
 	if err := h.opening.LockContext(ctx); err != nil {
 		return nil, err
 	}
 	defer h.opening.Unlock()
+	sweepTemporary()
 	paths := h.indexPaths()
+	cached, err := h.cachedIndexes()
+	if err != nil {
+		return nil, err
+	}
 	for _, ix := range h.openIndexes() {
 		if err := ix.Discard(ctx); err != nil {
 			return nil, err
@@ -266,12 +286,12 @@ func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
 			had = append(had, ix.Path())
 		}
 	}
-	for _, path := range paths {
+	for _, path := range append(cached, h.store.IndexPath()) {
 		was, err := index.Delete(ctx, path)
 		if err != nil {
 			return had, err
 		}
-		if was {
+		if was && slices.Contains(paths, path) {
 			had = append(had, path)
 		}
 	}
@@ -303,9 +323,9 @@ func (h *Home) closeIndex() error {
 	h.opening.Lock()
 	defer h.opening.Unlock()
 	err = errors.Join(err, h.closeIndexes())
-	if h.ixTemp != "" {
-		err = errors.Join(err, os.RemoveAll(h.ixTemp))
-		h.ixTemp = ""
+	if h.ixTemp != nil {
+		err = errors.Join(err, h.ixTemp.remove())
+		h.ixTemp = nil
 	}
 	return err
 }

@@ -40,7 +40,7 @@ type Home struct {
 
 	// opening is held while the index is opened, moved or deleted: see catalogue.go.
 	opening gate.Mutex
-	ixTemp  string // guarded by opening: a directory to delete in Close, or ""
+	ixTemp  *temporary // guarded by opening: deleted in Close
 
 	mu       sync.Mutex     // guards what follows; nobody waits for anything while holding it
 	ix       *index.Index   // nil until somebody needs it

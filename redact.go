@@ -15,6 +15,10 @@ type RedactRequest struct {
 	Link     bool     `json:"link,omitempty"`  // only the sessions that are named
 	All      bool     `json:"all,omitempty"`   // instead of Sessions: all of them, and removed ones in the trash
 	Apply    bool     `json:"apply,omitempty"` // take out what was found; it cannot be undone
+	// Value is a string to look for, in every spelling, instead of what looks like a
+	// secret. Without Sessions it is looked for everywhere. With Apply it does not come
+	// back, even if it was found nowhere.
+	Value string `json:"value,omitempty"`
 }
 
 // Redact looks for secrets and, with Apply, takes them out of everything in the home.
@@ -22,6 +26,9 @@ type RedactRequest struct {
 // operation that writes does the rest first: see Unfinished.
 func (u *Upkeep) Redact(ctx context.Context, r RedactRequest) (*upkeep.RedactResult, error) {
 	h := u.home
+	if r.Value != "" && len(r.Sessions) == 0 {
+		r.All = true
+	}
 	if (len(r.Sessions) > 0) == r.All {
 		return nil, invalid("give sessions, or ask for all of them")
 	}
@@ -38,7 +45,7 @@ func (u *Upkeep) Redact(ctx context.Context, r RedactRequest) (*upkeep.RedactRes
 		defer h.loadGuard() // for sessions that are open now and written to later
 	}
 	return upkeep.Redact(ctx, h.store, upkeep.RedactRequest{
-		Sessions: names, Apply: r.Apply, Progress: h.reportProgress,
+		Sessions: names, Value: r.Value, Apply: r.Apply, Progress: h.reportProgress,
 		DropIndex: func(ctx context.Context) (bool, error) {
 			had, err := h.dropIndexes(ctx)
 			return len(had) > 0, err

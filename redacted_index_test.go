@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/index"
 )
 
 // indexedSecret is a made-up secret; split, so that nobody takes this file for one.
@@ -156,5 +157,81 @@ func TestFinishingARedactionLeavesNothingInTheIndex(t *testing.T) {
 	}
 	if found := leaks(t, dir); len(found) > 0 {
 		t.Errorf("still in %v", found)
+	}
+}
+
+// Indexes in the cache are named after a path, and the home may have had another one: a
+// link, a mount, or the one before it was moved. None keeps what was redacted.
+func TestRedactionReachesIndexesUnderOtherPaths(t *testing.T) {
+	h, dir := keptHome(t)
+	keep(t, dir, "secret", 1, "use "+indexedSecret)
+	cache := filepath.Join(t.TempDir(), "cache")
+	env := map[string]string{"HOME": t.TempDir(), "COPPICE_SYNC": "never", "XDG_CACHE_HOME": cache}
+	settings, err := coppice.LoadSettings(func(name string) string { return env[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ix, err := index.Open(t.Context(), h.Store(), filepath.Join(cache, "coppice", "0123456789abcdef.db"), &index.Options{Apart: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ix.CatchUp(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := ix.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(leaks(t, cache)) == 0 {
+		t.Fatal("the index has no trace of the secret to begin with")
+	}
+	redacter, err := coppice.Open(t.Context(), dir, &coppice.Options{Settings: settings})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer redacter.Close()
+	if _, err := redacter.Upkeep.Redact(t.Context(), coppice.RedactRequest{All: true, Apply: true}); err != nil {
+		t.Fatal(err)
+	}
+	if found := leaks(t, cache); len(found) > 0 {
+		t.Errorf("still in %v", found)
+	}
+}
+
+// A process that was killed leaves its temporary index behind. The next one that needs such
+// an index deletes it, and leaves alone what is in use.
+func TestTemporaryIndexesOfKilledProcessesAreDeleted(t *testing.T) {
+	temp := t.TempDir()
+	for _, name := range []string{"TMPDIR", "TMP", "TEMP"} {
+		t.Setenv(name, temp)
+	}
+	left := filepath.Join(temp, "coppice-index-1")
+	if err := os.Mkdir(left, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"lock", "index.db"} {
+		if err := os.WriteFile(filepath.Join(left, name), []byte(indexedSecret), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	search := func() *coppice.Home {
+		h, err := coppice.Open(t.Context(), t.TempDir(), nil) // nobody has written here
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Search.Find(t.Context(), coppice.FindRequest{Query: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	for i, h := range []*coppice.Home{search(), search()} {
+		if found, err := filepath.Glob(filepath.Join(temp, "*")); err != nil || len(found) != 2-i {
+			t.Errorf("%v, %v", found, err)
+		}
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if found, err := os.ReadDir(temp); err != nil || len(found) > 0 {
+		t.Errorf("%v, %v", found, err)
 	}
 }

@@ -25,6 +25,9 @@ type Scanner struct {
 	marks *markSet // nil means those of the rules
 }
 
+// Given is the kind of a secret that no rule found: a person named it.
+const Given = "value"
+
 // Known is a secret to be found wherever it is, whatever is around it.
 type Known struct {
 	Kind  string
@@ -210,7 +213,7 @@ type ruleSet struct {
 
 // builtin makes the rules on first use.
 var builtin = sync.OnceValue(func() *ruleSet {
-	set := &ruleSet{list: allRules()}
+	set := &ruleSet{list: allRules(), kinds: []string{Given}}
 	var all []needle
 	for number, r := range set.list {
 		set.kinds = append(set.kinds, r.kinds...)

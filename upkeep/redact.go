@@ -40,6 +40,8 @@ type RedactRequest struct {
 	// Sessions are those to look at. Empty means all of them, and removed ones in the
 	// trash.
 	Sessions []string
+	// Value, if set, is what to look for instead of secrets: see clean.Options.Value.
+	Value string
 	// Apply takes out what was found. It cannot be undone.
 	Apply bool
 	// DropIndex deletes every index of the store and reports whether there was one: see
@@ -75,7 +77,7 @@ func Redact(ctx context.Context, st *file.Store, r RedactRequest) (*RedactResult
 		had = had || was
 		return err
 	}
-	sweep, err := clean.LookWith(ctx, st, clean.Options{Sessions: r.Sessions, Progress: r.Progress, DropDerived: drop})
+	sweep, err := clean.LookWith(ctx, st, clean.Options{Sessions: r.Sessions, Value: r.Value, Progress: r.Progress, DropDerived: drop})
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,13 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/render"
@@ -13,6 +18,7 @@ import (
 
 type redactFlags struct {
 	all, apply, dryRun, link bool
+	value                    string
 }
 
 func redactCommand(a *app) *cobra.Command {
@@ -26,27 +32,86 @@ func redactCommand(a *app) *cobra.Command {
 			"the trash and in quarantine; the index is rebuilt. A receipt says what was done and\n" +
 			"where a secret is left, for example because another session has it too; the exit\n" +
 			"code is then 3.\n\n" +
+			"--value - takes out one string that you give on standard input or when asked, such\n" +
+			"as a password that nothing marks as one: in every spelling, in all sessions unless\n" +
+			"you name some, and from then on in whatever is appended, imported or forked.\n\n" +
 			"This cannot be undone: look with --dry-run first. And revoke the secret anyway:\n" +
 			"somebody may have seen it.",
 		Example: "  coppice redact 0197ab --dry-run\n" +
-			"  coppice redact --all --apply",
+			"  coppice redact --all --apply\n" +
+			"  coppice redact --value - --apply",
 		GroupID:           "keep",
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if (len(args) > 0) == f.all {
+			given := cmd.Flags().Changed("value")
+			switch {
+			case len(args) > 0 && f.all || len(args) == 0 && !f.all && !given:
 				return usageError{errors.New("either the ids of sessions or --all is needed")}
+			case given && f.value != "-":
+				return usageError{errors.New("the value is read from standard input: pass --value - (others can see what is on a command line)")}
 			}
 			r := coppice.RedactRequest{Sessions: args, Link: f.link, All: f.all, Apply: f.apply}
+			if given {
+				value, err := a.readValue(cmd.Context())
+				if err != nil {
+					return err
+				}
+				r.Value = value
+			}
 			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error { return a.runRedact(cmd.Context(), h, r) })
 		},
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "all sessions, and what the trash has of removed ones")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only list what was found")
 	cmd.Flags().BoolVar(&f.apply, "apply", false, "replace what was found")
+	cmd.Flags().StringVar(&f.value, "value", "", "look for one string instead: - reads it from standard input, or asks for it")
 	linkFlag(cmd, &f.link)
 	cmd.MarkFlagsOneRequired("dry-run", "apply")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "apply")
 	return a.withJSON(cmd)
+}
+
+// readValue reads a value that nobody else should see: from a terminal without showing
+// it, or else all of standard input but for the line end.
+func (a *app) readValue(ctx context.Context) (string, error) {
+	var data []byte
+	var err error
+	if f, ok := a.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		data, err = a.askSecretly(ctx, int(f.Fd()))
+	} else {
+		data, err = io.ReadAll(a.stdin)
+	}
+	value := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
+	if err == nil && value == "" {
+		err = usageError{errors.New("the value is empty")}
+	}
+	return value, err
+}
+
+// askSecretly asks for a line at a terminal. If it is interrupted, the terminal shows again
+// what is typed.
+func (a *app) askSecretly(ctx context.Context, terminal int) ([]byte, error) {
+	before, err := term.GetState(terminal)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprint(a.err, "Value to take out (it is not shown): ")
+	defer fmt.Fprintln(a.err)
+	type answer struct {
+		line []byte
+		err  error
+	}
+	read := make(chan answer, 1)
+	go func() {
+		line, err := term.ReadPassword(terminal)
+		read <- answer{line, err}
+	}()
+	select {
+	case got := <-read:
+		return got.line, got.err
+	case <-ctx.Done():
+		return nil, errors.Join(ctx.Err(), term.Restore(terminal, before))
+	}
 }
 
 func (a *app) runRedact(ctx context.Context, h *coppice.Home, r coppice.RedactRequest) error {

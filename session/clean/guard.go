@@ -405,9 +405,15 @@ func (s *Sweep) remember(ctx context.Context) error {
 			if len(k.Value) < spanBytes {
 				continue // too short to be found by its small hash
 			}
-			if d := g.describe(k.Kind, k.Value, word); g.kinds[[16]byte(d.MAC)] == "" {
-				g.kinds[[16]byte(d.MAC)] = k.Kind
+			d := g.describe(k.Kind, k.Value, word)
+			mac := [16]byte(d.MAC)
+			switch {
+			case g.kinds[mac] == "":
+				g.kinds[mac] = k.Kind
 				l.Values = append(l.Values, d)
+			case g.words[mac] && !word: // until now only where a rule found it
+				at := slices.IndexFunc(l.Values, func(old digest) bool { return bytes.Equal(old.MAC, d.MAC) })
+				l.Values[at] = d
 			}
 		}
 		slices.SortFunc(l.Values, func(a, b digest) int { return bytes.Compare(a.MAC, b.MAC) }) // an order that reveals nothing

@@ -1,8 +1,11 @@
 package clean
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf16"
@@ -17,7 +20,8 @@ const maxNesting = 3
 
 // spellings returns the ways in which a secret may be written, itself first. It may
 // have been found in text that escapes it and occur elsewhere unescaped. Or the other
-// way round: escaped as various JSON encoders do it, and again in JSON within JSON.
+// way round: escaped as various JSON encoders do it, and again in JSON within JSON. Or it
+// is percent-encoded, as in a URL, or in base64, by itself or as a part of something.
 func spellings(secret string) []string {
 	forms := []string{secret}
 	add := func(form string) {
@@ -33,7 +37,8 @@ func spellings(secret string) []string {
 		}
 		form = meant
 	}
-	for _, form := range slices.Clone(forms) {
+	meanings := slices.Clone(forms)
+	for _, form := range meanings {
 		for _, nested := range []string{
 			escaped(form, ""), escaped(form, "<>&"), escapedASCII(form, ""), escapedASCII(form, "<>&"), escaped(form, "/"),
 		} {
@@ -43,7 +48,27 @@ func spellings(secret string) []string {
 			}
 		}
 	}
+	for _, form := range meanings {
+		for _, encoded := range []string{url.QueryEscape(form), url.PathEscape(form)} {
+			add(encoded)
+			add(lowerPercent.ReplaceAllStringFunc(encoded, strings.ToLower))
+		}
+		for before := range 3 {
+			add(inBase64(base64.RawStdEncoding, form, before))
+			add(inBase64(base64.RawURLEncoding, form, before))
+		}
+	}
 	return forms
+}
+
+// lowerPercent matches what is percent-encoded: some programs write it in lower case.
+var lowerPercent = regexp.MustCompile(`%[0-9A-F]{2}`)
+
+// inBase64 returns the digits of base64 that tell a text of which a number of bytes come
+// before it. The digits at its ends, which also tell what is around it, are left out.
+func inBase64(encoding *base64.Encoding, text string, before int) string {
+	digits := encoding.EncodeToString(append(make([]byte, before), text...))
+	return digits[(before*8+5)/6 : (before+len(text))*8/6]
 }
 
 // unescaped removes the backslashes of a shell.

@@ -69,6 +69,9 @@ type Options struct {
 	Sessions []string
 	// Listed skips the rules: it searches only for what was taken out of this store before.
 	Listed bool
+	// Value, if set, is what is searched for, in every spelling, instead of what the rules
+	// find. Apply keeps it from coming back even if it was found nowhere.
+	Value string
 	// Progress, if set, is called with how far looking, and later applying, has come.
 	Progress func(doing string, done, total int64)
 	// DropDerived, if set, deletes what was made from the logs and repeats what they say:
@@ -91,6 +94,12 @@ func LookWith(ctx context.Context, st *file.Store, o Options) (*Sweep, error) {
 	s := &Sweep{
 		store: st, names: o.Sessions, opts: o,
 		secrets: make(map[redact.Known]bool), logs: make(map[string]bool), leads: make(map[store.Ref][]string), forms: make(map[string]bool), sizes: make(map[string]int64),
+	}
+	if n := len(o.Value); n > 0 && n < minSpelling {
+		return nil, &session.Error{
+			Op: "redact", Kind: session.ErrInvalid, Err: fmt.Errorf("the value has %d bytes, and at least %d are needed", n, minSpelling),
+			Hint: "a shorter one would also be found in the middle of words",
+		}
 	}
 	for stat, err := range st.List(ctx) {
 		if err != nil && stat.Name == "" {
@@ -133,13 +142,20 @@ func LookWith(ctx context.Context, st *file.Store, o Options) (*Sweep, error) {
 // collect learns the secrets: those that the rules find, and those that were taken out
 // before and are back.
 func (s *Sweep) collect(ctx context.Context, copies []file.Copy) error {
+	if s.opts.Value != "" {
+		for _, form := range spellings(s.opts.Value) {
+			s.secrets[redact.Known{Kind: redact.Given, Value: form}] = false // whoever names a word means all of them
+		}
+		return nil
+	}
 	guard, err := LoadGuard(s.store)
 	if err != nil {
 		return err
 	}
 	note := func(kind, secret string) {
+		word := isPlainWord(secret)
 		for _, form := range spellings(secret) {
-			s.secrets[redact.Known{Kind: kind, Value: form}] = isPlainWord(form)
+			s.secrets[redact.Known{Kind: kind, Value: form}] = word && isPlainWord(form)
 		}
 	}
 	ed := newEditor(&redact.Scanner{Seen: note, OnlyKnown: s.opts.Listed}, s.store.Blobs(), false)
@@ -204,7 +220,7 @@ func (s *Sweep) scanner() *redact.Scanner {
 		return strings.Compare(a.Kind+a.Value, b.Kind+b.Value) // sorted, so that the result is always the same
 	})
 	scanner := redact.NewScanner(known...)
-	scanner.OnlyKnown = s.opts.Listed && len(known) == len(s.secrets) // plain words are found only by rules
+	scanner.OnlyKnown = s.opts.Value != "" || s.opts.Listed && len(known) == len(s.secrets) // plain words are found only by rules
 	return scanner
 }
 
