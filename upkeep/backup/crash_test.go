@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -55,10 +56,13 @@ func TestBackupAfterPowerCuts(t *testing.T) {
 		w, was, is := grown(t, to)
 		rng := rand.New(rand.NewPCG(7, 8))
 		points := 0
+		var one sync.Mutex
 		faulty := &vfs.Faulty{FS: w.disk, Before: func(op vfs.Op) error {
 			if !op.Kind.Mutates() {
 				return nil
 			}
+			one.Lock()
+			defer one.Unlock()
 			points++
 			for _, loss := range []vfs.Loss{vfs.LoseNothing, vfs.LoseAll, vfs.LoseSome} {
 				disk := w.disk.CrashClone(rng, loss)
@@ -128,8 +132,11 @@ func TestRestoreAfterPowerCutsAndFaults(t *testing.T) {
 			}
 		}
 		disk := base.CrashClone(nil, vfs.LoseNothing)
+		var one sync.Mutex
 		_, err := backup.Restore(t.Context(), backup.RestoreRequest{From: from, Dir: "/new/home", FS: &vfs.Faulty{FS: disk, Before: func(op vfs.Op) error {
 			if op.Kind.Mutates() {
+				one.Lock()
+				defer one.Unlock()
 				check(fmt.Sprintf("%s before %s %s", from, op.Kind, op.Name), disk.CrashClone(rng))
 			}
 			return nil

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/coppice-dev/coppice/store/vfs"
@@ -13,7 +14,7 @@ import (
 const (
 	objectsName  = "objects"
 	lockName     = "lock"
-	incomingName = "incoming" // an object before it has its name
+	incomingName = "incoming" // a directory for files before they have their names
 )
 
 // dirTarget is a backup in a directory.
@@ -23,7 +24,10 @@ type dirTarget struct {
 	lock    vfs.File
 	old     *manifest // nil if there is none that can be read
 	shelves map[string]bool
-	done    bool // the new manifest is in place
+	later   *later
+	count   int              // of puts, for names
+	puts    map[string]int64 // the objects that have their names soon, and their sizes
+	done    bool             // the new manifest is in place
 }
 
 func openDir(fsys vfs.FS, dir string) (*dirTarget, error) {
@@ -43,24 +47,18 @@ func openDir(fsys vfs.FS, dir string) (*dirTarget, error) {
 		}
 		return nil, errors.Join(err, lock.Close())
 	}
-	d := &dirTarget{fs: fsys, dir: dir, lock: lock, shelves: make(map[string]bool)}
+	d := &dirTarget{fs: fsys, dir: dir, lock: lock, shelves: make(map[string]bool), later: newLater(), puts: make(map[string]int64)}
 	if d.old, err = readManifestIn(fsys, dir); err != nil {
 		d.old = nil // whatever is wrong with it, the next one will be right
 	}
-	if err := d.clear(); err != nil {
+	err = removeAll(fsys, filepath.Join(dir, incomingName)) // of a process that was killed
+	if err == nil {
+		err = fsys.MkdirAll(filepath.Join(dir, incomingName), dirPerm)
+	}
+	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return d, nil
-}
-
-// clear removes an object that did not get its name, of this process or of one that
-// was killed.
-func (d *dirTarget) clear() error {
-	err := d.fs.Remove(filepath.Join(d.dir, incomingName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // mustBeBackup refuses a directory that holds anything else: a backup deletes what it
@@ -105,6 +103,9 @@ func (d *dirTarget) has(sum string) (int64, bool) {
 	if len(sum) < 2 {
 		return 0, false
 	}
+	if size, ok := d.puts[sum]; ok {
+		return size, true
+	}
 	info, err := d.fs.Lstat(objectPath(d.dir, sum))
 	if err != nil || !info.Mode().IsRegular() {
 		return 0, false
@@ -116,32 +117,39 @@ func (d *dirTarget) has(sum string) (int64, bool) {
 
 // put writes an object. It gets its name when it is on the disk.
 func (d *dirTarget) put(_ string, _ time.Time, c *content) (err error) {
-	incoming := filepath.Join(d.dir, incomingName)
+	d.count++
+	incoming := filepath.Join(d.dir, incomingName, strconv.Itoa(d.count))
 	f, err := d.fs.OpenFile(incoming, os.O_RDWR|os.O_CREATE|os.O_EXCL, filePerm)
 	if err != nil {
 		return err
 	}
-	err = c.copyTo(f)
-	if err == nil {
-		err = f.Sync()
+	if err := c.copyTo(f); err != nil {
+		return errors.Join(err, f.Close(), d.fs.Remove(incoming))
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, d.clear())
+	shelf, object := d.shelf(c.sum), objectPath(d.dir, c.sum)
+	if err := d.fs.MkdirAll(shelf, dirPerm); err != nil {
+		return errors.Join(err, f.Close())
 	}
-	if err := d.fs.MkdirAll(d.shelf(c.sum), dirPerm); err != nil {
-		return err
-	}
-	d.shelves[d.shelf(c.sum)] = true
-	return d.fs.Rename(incoming, objectPath(d.dir, c.sum))
+	d.shelves[shelf], d.puts[c.sum] = true, c.size
+	return d.later.do(func() error {
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+		return d.fs.Rename(incoming, object)
+	})
 }
 
 // publish makes all objects durable, then puts the manifest into place, and then
 // deletes the objects that nobody needs any more.
 func (d *dirTarget) publish(m *manifest) error {
+	if err := d.later.wait(); err != nil {
+		return err
+	}
 	if err := d.syncShelves(); err != nil {
 		return err
 	}
-	err := vfs.Replace(d.fs, filepath.Join(d.dir, manifestName), vfs.Replacement{Temp: filepath.Join(d.dir, incomingName)}, m.write)
+	temp := filepath.Join(d.dir, incomingName, manifestName)
+	err := vfs.Replace(d.fs, filepath.Join(d.dir, manifestName), vfs.Replacement{Temp: temp}, m.write)
 	if errors.Is(err, vfs.ErrNotDurable) {
 		d.done = true // a power cut may bring back the older one, so both keep their objects
 	}
@@ -188,7 +196,8 @@ func (d *dirTarget) sweep() error {
 // abort deletes what was put for nothing, as far as that is possible: the next backup
 // does the rest.
 func (d *dirTarget) abort() error {
-	_ = d.clear()
+	_ = d.later.wait()
+	_ = removeAll(d.fs, filepath.Join(d.dir, incomingName))
 	if !d.done {
 		_ = d.sweep()
 	}

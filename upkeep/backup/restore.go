@@ -47,8 +47,11 @@ func Restore(ctx context.Context, r RestoreRequest) (*Contents, error) {
 		return nil, errors.Join(err, src.close())
 	}
 	parent := filepath.Dir(dir)
-	n := &newHome{fs: r.FS, dirs: make(map[string]bool), dir: filepath.Join(parent, "."+filepath.Base(dir)+".restore-"+rand.Text()[:10])}
+	n := &newHome{fs: r.FS, dirs: make(map[string]bool), later: newLater(), dir: filepath.Join(parent, "."+filepath.Base(dir)+".restore-"+rand.Text()[:10])}
 	c, err := n.fill(ctx, src, r)
+	if waitErr := n.later.wait(); err == nil {
+		err = waitErr // else it is known, or does not matter any more
+	}
 	err = errors.Join(err, src.close())
 	if err == nil {
 		err = n.publish(dir)
@@ -79,6 +82,8 @@ type newHome struct {
 	fs   vfs.FS
 	dir  string
 	dirs map[string]bool // those that were made
+	// later makes the files durable.
+	later *later
 }
 
 func (n *newHome) fill(ctx context.Context, src source, r RestoreRequest) (*Contents, error) {
@@ -90,6 +95,9 @@ func (n *newHome) fill(ctx context.Context, src source, r RestoreRequest) (*Cont
 	}
 	v := &reading{src: src, progress: r.Progress, found: make(map[string]found)}
 	if err := v.run(ctx, n.write); err != nil {
+		return nil, err
+	}
+	if err := n.later.wait(); err != nil { // some systems remove no file that is open
 		return nil, err
 	}
 	c := v.contents()
@@ -156,10 +164,10 @@ func (n *newHome) write(below string, r io.Reader) error {
 	if errors.As(err, &unread) {
 		err = nil // the caller knows
 	}
-	if err == nil {
-		err = f.Sync()
+	if err != nil {
+		return errors.Join(err, f.Close())
 	}
-	return errors.Join(err, f.Close())
+	return n.later.do(func() error { return errors.Join(f.Sync(), f.Close()) })
 }
 
 // publish gives the home its name.

@@ -1,0 +1,46 @@
+package backup
+
+import (
+	"errors"
+	"sync"
+)
+
+// later makes files durable beside whoever writes the next ones. Syncs that come close
+// together share the work of the disk, and in a home of small files they are nearly all
+// that there is to wait for.
+type later struct {
+	work  sync.WaitGroup
+	slots chan struct{}
+	mu    sync.Mutex
+	err   error
+}
+
+const syncsAtOnce = 16
+
+func newLater() *later { return &later{slots: make(chan struct{}, syncsAtOnce)} }
+
+// do calls work soon, and returns an error that an earlier one returned.
+func (l *later) do(work func() error) error {
+	l.slots <- struct{}{}
+	l.work.Go(func() {
+		defer func() { <-l.slots }()
+		if err := work(); err != nil {
+			l.mu.Lock()
+			l.err = errors.Join(l.err, err)
+			l.mu.Unlock()
+		}
+	})
+	return l.failed()
+}
+
+func (l *later) failed() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// wait returns when everything is done, with the errors of all of it.
+func (l *later) wait() error {
+	l.work.Wait()
+	return l.failed()
+}
