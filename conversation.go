@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/coppice-dev/coppice/conversation"
 	"github.com/coppice-dev/coppice/index"
@@ -419,13 +420,29 @@ func startedBy(ctx context.Context, st store.Store, name string) string {
 	return ""
 }
 
-// spent returns how many tokens the conversation has cost and who counted them, as a list
-// does. Sessions that continue each other are added up.
-func (c *Conversation) spent(ctx context.Context) (tokens int, from string, err error) {
-	reported := false
+// updated returns when something was last said in the conversation or, if nothing was, when
+// it was created: what a list has.
+func (c *Conversation) updated(ctx context.Context) (last time.Time, _ error) {
+	for e, err := range eachPeeked(ctx, c.Session) {
+		if err != nil {
+			return last, err
+		}
+		if e.Type.IsSaid() && e.Timestamp.After(last) {
+			last = e.Timestamp
+		}
+	}
+	if last.IsZero() {
+		last = c.Header().CreatedAt
+	}
+	return last, nil
+}
+
+// spent returns how many tokens the conversation has cost, as a list does: 0 if nobody
+// counted. Sessions that continue each other are added up.
+func (c *Conversation) spent(ctx context.Context) (tokens int, err error) {
 	add := func(s *session.Session) error {
 		spent, err := s.Spent()
-		tokens, reported = tokens+spent.Tokens(), reported || spent.Reported > 0
+		tokens += spent.Tokens()
 		return err
 	}
 	if len(c.Chain.Links) <= 1 {
@@ -434,14 +451,14 @@ func (c *Conversation) spent(ctx context.Context) (tokens int, from string, err 
 		for _, name := range c.Chain.Links {
 			s, openErr := session.Open(ctx, c.home.store, name, nil)
 			if openErr != nil {
-				return 0, "", openErr
+				return 0, openErr
 			}
 			if err = errors.Join(add(s), s.Close()); err != nil {
 				break
 			}
 		}
 	}
-	return tokens, tokensFrom(int64(tokens), reported), err
+	return tokens, err
 }
 
 // tokensFrom says who counted tokens: providers, or whoever recorded them with the messages.

@@ -339,7 +339,10 @@ func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *
 	if r.Format == ExportHTML {
 		return html.Write(ctx, w, drawn, &html.Options{Leaf: leaf})
 	}
-	if drawn.Tokens, drawn.TokensFrom, err = c.spent(ctx); err != nil {
+	if drawn.Tokens, err = c.spent(ctx); err != nil {
+		return err
+	}
+	if drawn.Updated, err = c.updated(ctx); err != nil {
 		return err
 	}
 	return markdown.Write(ctx, w, drawn, leaf)

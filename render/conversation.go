@@ -7,6 +7,8 @@
 package render
 
 import (
+	"time"
+
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
@@ -25,8 +27,9 @@ type Conversation struct {
 	// ids of the calls or by the prompts in the calls.
 	Subagents map[string]string
 
-	Tokens     int    // what it has cost so far; only the Markdown shows it
-	TokensFrom string // who counted them: "reported" or "recorded"; "" for none
+	// Only the Markdown shows these.
+	Updated time.Time // when something was last said, on any branch
+	Tokens  int       // what it has cost so far; 0 if nobody counted
 }
 
 // Subagent returns the name of the session that a tool call started, or "". Few

@@ -94,6 +94,7 @@ func (c Conversation) with(more Conversation) Conversation {
 	if c.Created == (time.Time{}) {
 		c.Created = more.Created
 	}
+	c.Continuation = max(c.Continuation, more.Continuation)
 	if len(more.Tags) > 0 {
 		c.Tags = more.Tags
 	}

@@ -57,6 +57,9 @@ func (t *target) create() error {
 	if c.Parent != "" {
 		h.ParentSession = SessionID(t.w.format.Name, c.Parent)
 	}
+	if c.Relation == session.RelationContinuation {
+		h.Continuation = max(1, c.Continuation)
+	}
 	from := session.Origin{Format: t.w.format.Name, ID: c.ID, Path: t.w.file.Path, ParentCall: c.ParentCall}
 	if len(c.Extra) > 0 {
 		facts, err := json.Marshal(c.Extra)

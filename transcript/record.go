@@ -29,6 +29,9 @@ type Conversation struct {
 	Parent     string
 	Relation   string
 	ParentCall string
+	// Continuation counts the continuations since the original conversation, for one
+	// that continues another. Default: it is the first.
+	Continuation int
 
 	// Leaf is the native id of the record at which the conversation stands.
 	// Default: the last record.

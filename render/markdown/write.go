@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -69,23 +70,20 @@ const maxTitle = 160
 
 func writeHead(w io.Writer, c render.Conversation, path []session.Entry) error {
 	h := c.Header()
-	updated, messages := h.CreatedAt, 0
+	messages := 0
 	for i := range path {
-		if path[i].Timestamp.After(updated) && path[i].Type.IsSaid() {
-			updated = path[i].Timestamp
-		}
 		if path[i].Message != nil {
 			messages++
 		}
 	}
-	tokens := "0"
-	if c.TokensFrom != "" {
-		tokens = fmt.Sprintf("%d (%s)", c.Tokens, c.TokensFrom)
+	tokens := "unknown" // which is not 0
+	if c.Tokens > 0 {
+		tokens = strconv.Itoa(c.Tokens) // and nothing else on the line, for programs that read it
 	}
 	// Two spaces at the end of a line break it.
 	_, err := fmt.Fprintf(w, "# %s\n\n**Session ID:** %s  \n**Created:** %s  \n**Updated:** %s  \n**Messages:** %d  \n**Total Tokens:** %s\n\n---\n",
 		cmp.Or(Line(render.OneLine(c.Title, maxTitle)), render.Untitled), Line(h.ID), h.CreatedAt.UTC().Format(time.DateTime),
-		updated.UTC().Format(time.DateTime), messages, tokens)
+		c.Updated.UTC().Format(time.DateTime), messages, tokens)
 	return err
 }
 

@@ -44,7 +44,7 @@ func document(t *testing.T, messages ...session.MessageEntry) string {
 		}
 	}
 	var b bytes.Buffer
-	c := render.Conversation{Session: s, Blobs: st.Blobs(), Title: "A *title* <b>", Tokens: 1234, TokensFrom: "reported"}
+	c := render.Conversation{Session: s, Blobs: st.Blobs(), Title: "A *title* <b>", Tokens: 1234, Updated: began.AddDate(0, 0, 1)}
 	if err := markdown.Write(context.Background(), &b, c, s.LeafID()); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestWrite(t *testing.T) {
 **Created:** 2026-01-02 15:04:05  
 **Updated:** 2026-01-03 15:04:05  
 **Messages:** 4  
-**Total Tokens:** 1234 (reported)
+**Total Tokens:** 1234
 
 ---
 

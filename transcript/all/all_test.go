@@ -1,6 +1,7 @@
 package all_test
 
 import (
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -77,6 +78,29 @@ func TestNothingIsAnything(t *testing.T) {
 		}
 		if format := all.Detect(f); format != nil {
 			t.Errorf("%s is taken for %s", name, format.Name)
+		}
+	}
+}
+
+// TestNamesInAConversationAreNotItsFormat: a request in which somebody talks about the members
+// of other formats, or calls a tool with them, is a request.
+func TestNamesInAConversationAreNotItsFormat(t *testing.T) {
+	const names = `{"level":"info","info":{"projectID":"p"},"parts":["x"],"projectID":"p","mapping":{"a":{"children":[]}},"current_node":"a",` +
+		`"chat_messages":[],"last_active":1,"created_at":2,"metadata":{"session_id":"s","total_tokens":3},"id":"T-1","messages":[],` +
+		`"conversation":[],"working_dir":"/","sessionId":"s","projectHash":"h","agent":"a","origin":"o","uuid":"u","parentUuid":null,"items":[],"session":{}}`
+	quoted, err := json.Marshal(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, text := range map[string]string{
+		"openai": `{"model":"m","messages":[{"role":"user","content":` + string(quoted) + `},{"role":"assistant","tool_calls":[{"id":"c","type":"function",` +
+			`"function":{"name":"log","arguments":` + string(quoted) + `}}]}],"tools":[{"type":"function","function":{"name":"log","parameters":` + names + `}}]}`,
+		"anthropic": `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]},` +
+			`{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"log","input":` + names + `}]}]}`,
+	} {
+		format := all.Detect(transcript.FileOf("request.json", []byte(text)))
+		if format == nil || format.Name != want {
+			t.Errorf("a request of %s is taken for %+v", want, format)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/shape"
 )
 
 const name = "amp"
@@ -24,12 +25,8 @@ func Format() *transcript.Format {
 // detect looks for an id of Amp's among the first members. The head may be all
 // that is known of a long document.
 func detect(f *transcript.File) bool {
-	head := strings.TrimLeft(f.HeadText(), "\ufeff \t\r\n")
-	if !strings.HasPrefix(head, "{") || !strings.Contains(head, `"T-`) || !strings.Contains(head, `"messages"`) {
-		return false
-	}
-	compact := strings.NewReplacer(" ", "", "\n", "", "\r", "", "\t", "").Replace(head)
-	return strings.Contains(compact, `"id":"T-`)
+	seen := shape.OfFile(f)
+	return seen.Has("messages") && seen.Begins("id", "T-")
 }
 
 func resume(id string) []string { return []string{"amp", "threads", "continue", id} }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/shape"
 )
 
 // Format returns the format.
@@ -23,7 +24,7 @@ func Format() *transcript.Format {
 func detect(f *transcript.File) bool {
 	if !f.IsZip() {
 		head := f.HeadText()
-		return strings.Contains(head, `"mapping"`) && (strings.Contains(head, `"current_node"`) || strings.Contains(head, `"children"`))
+		return shape.OfFile(f).Has("mapping", "[].mapping") && (strings.Contains(head, `"current_node"`) || strings.Contains(head, `"children"`))
 	}
 	archive, err := f.Zip()
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"path"
-	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/shape"
 )
 
 // Format returns the format.
@@ -22,7 +22,7 @@ const conversations = "conversations.json"
 
 func detect(f *transcript.File) bool {
 	if !f.IsZip() {
-		return strings.Contains(f.HeadText(), `"chat_messages"`)
+		return shape.OfFile(f).Has("chat_messages", "[].chat_messages")
 	}
 	archive, err := f.Zip()
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/shape"
 )
 
 // Name is the format's name.
@@ -64,7 +65,8 @@ func detect(f *transcript.File) bool {
 		}
 		if len(rest) == 0 {
 			// One line may be longer than what is looked at.
-			return bytes.Contains(text, []byte(`"parentUuid":`)) && bytes.Contains(text, []byte(`"sessionId":`)) &&
+			seen := shape.OfFile(f)
+			return seen.Has("parentUuid") && seen.Has("sessionId") &&
 				!bytes.Contains(text, []byte(`"message":{"role":"model"`))
 		}
 		head = rest

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
+	"github.com/coppice-dev/coppice/transcript/internal/shape"
 )
 
 // Since version 3, Cline's command line keeps a session in two documents: its messages,
@@ -30,9 +31,9 @@ func isSession(f *transcript.File) bool {
 	if !strings.HasPrefix(head, "{") {
 		return false
 	}
-	before, _, _ := strings.Cut(head, `"messages"`)
-	return strings.HasSuffix(filepath.Base(f.Path), sessionEnding) && strings.Contains(head, `"messages"`) ||
-		strings.Contains(before, `"sessionId"`) && strings.Contains(before, `"agent"`) && strings.Contains(before, `"origin"`)
+	seen := shape.OfFile(f)
+	return strings.HasSuffix(filepath.Base(f.Path), sessionEnding) && seen.Has("messages") ||
+		seen.Has("sessionId") && seen.Has("agent") && seen.Has("origin")
 }
 
 // sessionDir returns the directory of the sessions.

@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/shape"
 )
 
 const name = "gemini-cli"
@@ -43,8 +44,12 @@ func isDocument(f *transcript.File) bool {
 		return doc.Get("history").IsArray() && doc.Has("lastUpdated")
 	}
 	return strings.HasPrefix(strings.TrimLeft(head, "\ufeff \t\r\n"), "{") &&
-		strings.Contains(head, `"sessionId"`) && strings.Contains(head, `"projectHash"`) && strings.Contains(head, `"messages"`) &&
+		strings.Contains(head, `"projectHash"`) && isRecording(shape.OfFile(f)) && // to look for a word is quicker
 		(!strings.HasSuffix(f.Path, ".jsonl") || len(jsonl.Head(f, 1)) == 0) // somebody gave it the newer name
+}
+
+func isRecording(seen *shape.Shape) bool {
+	return seen.Has("sessionId") && seen.Has("projectHash") && seen.Has("messages")
 }
 
 func places(env transcript.Env) []transcript.Place {

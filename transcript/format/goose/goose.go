@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/records"
+	"github.com/coppice-dev/coppice/transcript/internal/shape"
 	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
 )
 
@@ -61,7 +62,11 @@ func detect(f *transcript.File) bool {
 }
 
 func isExport(head []byte) bool {
-	return bytes.HasPrefix(head, []byte("{")) && bytes.Contains(head, []byte(`"conversation"`)) && bytes.Contains(head, []byte(`"working_dir"`))
+	if !bytes.Contains(head, []byte(`"working_dir"`)) {
+		return false // which is quicker than to look closely
+	}
+	seen := shape.Of(head)
+	return seen.Has("conversation") && seen.Has("working_dir")
 }
 
 func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {

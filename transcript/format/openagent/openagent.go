@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/records"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
+	"github.com/coppice-dev/coppice/transcript/internal/shape"
 )
 
 const (
@@ -48,13 +49,8 @@ func places(env transcript.Env) []transcript.Place {
 
 // detect looks at the beginning only: the metadata stand first.
 func detect(f *transcript.File) bool {
-	head := f.HeadText()
-	if isIndex(f) {
-		return true
-	}
-	at := strings.Index(head, `"metadata"`)
-	return at >= 0 && strings.Contains(head[at:], `"session_id"`) && strings.Contains(head[at:], `"total_tokens"`) &&
-		strings.HasPrefix(strings.TrimSpace(head), "{")
+	seen := shape.OfFile(f)
+	return isIndex(f) || seen.Has("metadata.session_id") && seen.Has("metadata.total_tokens")
 }
 
 func isIndex(f *transcript.File) bool {

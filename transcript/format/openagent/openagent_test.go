@@ -153,9 +153,21 @@ func TestIndexHasOneKindOfTime(t *testing.T) {
 			t.Errorf("created_at is %s", created)
 		}
 	}
-	want := []string{"2026-01-01T10:00:00.500000", "2026-01-01T10:00:00.25", "2026-01-02T08:15:09.000000"}
+	want := []string{"2026-01-01T10:00:00.500000", "2026-01-01T10:00:00.25", "2026-01-02T10:15:04.000000"}
 	if diff := cmp.Diff(want, times); diff != "" {
 		t.Errorf("updated_at (-want +got):\n%s", diff)
+	}
+}
+
+// A session is never older than it was made, whatever its messages say.
+func TestUpdatedIsNotBeforeCreated(t *testing.T) {
+	const file = `{"metadata":{"session_id":"x","created_at":"2026-01-01T10:00:00","updated_at":"2026-01-01T10:00:00","message_count":1,"total_tokens":0,"title":null,"tags":[]},` +
+		`"messages":[{"role":"user","content":"hi","timestamp":"2025-12-31T10:00:00","token_count":2}]}`
+	path := filepath.Join(t.TempDir(), "x.json")
+	transcripttest.WriteFile(t, path, file)
+	out, _ := loose.Parse(write(t, path).Files[0].Data)
+	if meta := out.Get("metadata"); meta.Get("updated_at").Text() < meta.Get("created_at").Text() {
+		t.Errorf("the metadata are %s", meta)
 	}
 }
 

@@ -113,7 +113,9 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 		if e.Message.Tokens != nil && len(messages) > counted {
 			total += *e.Message.Tokens
 		}
-		updated = e.Timestamp
+		if e.Timestamp.After(updated) { // it is never before the session was created
+			updated = e.Timestamp
+		}
 	}
 	out.Losses = append(out.Losses, s.OtherBranches()...)
 	meta := metadata(s, id, updated, len(messages), total)

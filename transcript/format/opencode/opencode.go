@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/shape"
 	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
 )
 
@@ -64,8 +65,11 @@ func isPiece(f *transcript.File, head []byte) bool {
 }
 
 func isExport(head []byte) bool {
-	return bytes.HasPrefix(head, []byte("{")) && bytes.Contains(head, []byte(`"info"`)) &&
-		(bytes.Contains(head, []byte(`"parts"`)) || bytes.Contains(head, []byte(`"projectID"`)))
+	if !bytes.Contains(head, []byte(`"info"`)) {
+		return false // which is quicker than to look closely
+	}
+	seen := shape.Of(head)
+	return seen.Has("info") && seen.Has("messages[].parts", "info.projectID")
 }
 
 // isSession tells a session's file of the tree by where it is and what it says.

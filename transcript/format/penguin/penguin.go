@@ -7,7 +7,9 @@
 package penguin
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -16,6 +18,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/residue"
+	"github.com/coppice-dev/coppice/transcript/internal/shape"
 )
 
 const (
@@ -45,11 +49,11 @@ func detect(f *transcript.File) bool {
 	if base == indexFile {
 		return true
 	}
-	head := f.HeadText()
-	if isRecoverable(base) && len(head) > 0 {
+	if isRecoverable(base) && len(f.Head()) > 0 {
 		return true
 	}
-	return strings.Contains(head, `"last_active"`) && strings.Contains(head, `"created_at"`)
+	seen := shape.OfFile(f)
+	return seen.Has("last_active") && seen.Has("created_at") || seen.Has("session.last_active") && seen.Has("session.created_at")
 }
 
 // isRecoverable tells by its name alone a file that may be broken: what is in it
@@ -75,8 +79,13 @@ func read(_ context.Context, f *transcript.File, to transcript.Sink) error {
 	v, err := loose.Parse(data)
 	span := transcript.Span{Len: int64(len(data))}
 	if err != nil {
-		if v, span, err = backup(f, err, to); err != nil {
-			return err
+		why := err
+		if v, span, err = backup(f, why, to); err != nil {
+			if v = salvage(data); v == nil {
+				return err
+			}
+			span = transcript.Span{Len: int64(len(data))}
+			to.Problem(transcript.Problem{Reason: why.Error() + "; the whole messages before that were read"})
 		}
 	}
 	if checkpoint := v.Get("session"); checkpoint.IsObject() && v.Get("metadata").IsObject() {
@@ -99,6 +108,47 @@ func backup(f *transcript.File, why error, to transcript.Sink) (loose.Value, tra
 	to.Problem(transcript.Problem{Reason: why.Error() + "; the backup was read instead"})
 	span, err := to.Keep(filepath.Base(f.Path)+".bak", data)
 	return v, span, err
+}
+
+// salvage returns what stands before the place where a broken file ends or makes no sense:
+// the whole messages, and the members before them. Nil means that there is no message.
+func salvage(data []byte) loose.Value {
+	dec := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))))
+	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
+		return nil
+	}
+	var whole residue.Object
+	for {
+		member, err := dec.Token()
+		name, ok := member.(string)
+		if err != nil || !ok {
+			return nil
+		}
+		if name == "messages" {
+			break
+		}
+		var value json.RawMessage
+		if dec.Decode(&value) != nil {
+			return nil
+		}
+		whole.Set(name, value)
+	}
+	if open, err := dec.Token(); err != nil || open != json.Delim('[') {
+		return nil
+	}
+	var messages []json.RawMessage
+	for dec.More() {
+		var message json.RawMessage
+		if dec.Decode(&message) != nil {
+			break
+		}
+		messages = append(messages, message)
+	}
+	if len(messages) == 0 {
+		return nil
+	}
+	whole.Set("messages", residue.List(messages))
+	return loose.Value(whole.JSON())
 }
 
 // readSession reads a session. checkpoint is what is known of the checkpoint that
@@ -147,6 +197,7 @@ func conversation(f *transcript.File, v, checkpoint loose.Value) transcript.Conv
 		c.Tags = []string{"checkpoint"}
 	case meta.Has("continued_from"):
 		c.Parent, c.Relation = meta.Get("continued_from").Text(), session.RelationContinuation
+		c.Continuation = meta.Get("continuation_index").Int()
 	case meta.Has("branched_from"):
 		c.Parent, c.Relation = meta.Get("branched_from").Text(), session.RelationFork
 	case meta.Has("forked_from_session_id"):

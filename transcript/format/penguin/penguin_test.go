@@ -190,6 +190,55 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
+// A file that ends in the middle is read up to there, if it has no backup.
+func TestTornFileIsReadAsFarAsItGoes(t *testing.T) {
+	data, err := os.ReadFile(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := transcripttest.Collect(t, penguin.Format(), transcript.FileOf("/d/x.json", data)).Conversations[0]
+	for name, torn := range map[string][]byte{
+		"cut off": data[:bytes.LastIndex(data, []byte(`"timestamp"`))], "broken": bytes.Replace(data, []byte(`"timestamp"`), []byte(`"timestamp`), 1),
+		"mark": append([]byte("\xef\xbb\xbf"), data[:bytes.LastIndex(data, []byte(`"timestamp"`))]...),
+	} {
+		all, err := transcript.Collect(t.Context(), penguin.Format(), transcript.FileOf("/d/x.json", torn))
+		if name == "broken" { // in the first message: there is nothing before it
+			if !errors.Is(err, session.ErrCorrupt) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil || len(all.Problems) != 1 || len(all.Conversations) != 1 {
+			t.Fatalf("%s: %+v, %v", name, all, err)
+		}
+		got := all.Conversations[0]
+		if got.ID != whole.ID || len(got.Records) != len(whole.Records)-1 || got.Records[0].ID != whole.Records[0].ID {
+			t.Errorf("%s: %s with %d of %d records", name, got.ID, len(got.Records), len(whole.Records))
+		}
+	}
+}
+
+// A session that continues another keeps its place in the row.
+func TestContinuationKeepsItsIndex(t *testing.T) {
+	for index, want := range map[string]int{`,"continuation_index":3`: 3, "": 1} {
+		text := `{"id":"s","created_at":"2026-01-01","last_active":"","metadata":{"continued_from":"p"` + index + `},` +
+			`"messages":[{"role":"user","content":"hi","id":"m","timestamp":"2026-01-01T10:00:00"}]}`
+		st := memory.New(nil)
+		im := transcript.Importer{Store: st}
+		if _, err := im.Import(t.Context(), penguin.Format(), transcript.FileOf("/d/s.json", []byte(text))); err != nil {
+			t.Fatal(err)
+		}
+		s, err := session.Open(t.Context(), st, transcript.SessionID("penguin", "s"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if got := s.Header().Continuation; got != want {
+			t.Errorf("%q: %d, want %d", index, got, want)
+		}
+	}
+}
+
 // TestRelations: the ways in which a session can come from another.
 func TestRelations(t *testing.T) {
 	for member, want := range map[string]string{

@@ -58,7 +58,9 @@ func (d *draft) add(e *session.Entry) {
 		}
 		d.messages = append(d.messages, made...)
 		d.tokens += tokens(e.Message)
-		d.active = e.Timestamp
+		if e.Timestamp.After(d.active) {
+			d.active = e.Timestamp
+		}
 		d.losses = append(d.losses, transcript.Lost(e, "a message is text, pictures and tool calls there",
 			session.ContentTypeText, session.ContentTypeImage, session.ContentTypeToolUse, session.ContentTypeToolResult)...)
 	case e.Compaction != nil, e.BranchSummary != nil, e.Merge != nil, e.ContextEdit != nil:

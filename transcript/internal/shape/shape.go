@@ -4,6 +4,8 @@
 package shape
 
 import (
+	"strings"
+
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/transcript"
 )
@@ -52,6 +54,16 @@ func (s *Shape) Has(paths ...string) bool {
 func (s *Shape) Is(path string, texts ...string) bool {
 	for _, text := range texts {
 		if s.texts[path+"\x00"+text] {
+			return true
+		}
+	}
+	return false
+}
+
+// Begins reports whether a text with a beginning was seen at a path.
+func (s *Shape) Begins(path, beginning string) bool {
+	for seen := range s.texts {
+		if strings.HasPrefix(seen, path+"\x00"+beginning) {
 			return true
 		}
 	}

@@ -36,6 +36,9 @@ func TestOf(t *testing.T) {
 			if s.Has(tt.not...) {
 				t.Errorf("one of %q was seen", tt.not)
 			}
+			if tt.path != "" && (!s.Begins(tt.path, tt.is[:1]) || s.Begins(tt.path, tt.is+"more")) {
+				t.Errorf("%s does not begin like %s", tt.path, tt.is)
+			}
 			if tt.path != "" && !s.Is(tt.path, "none", tt.is) || s.Is(tt.path, "none") {
 				t.Errorf("%s is not %s", tt.path, tt.is)
 			}
