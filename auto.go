@@ -83,6 +83,7 @@ func (a *author) result(made *summary.Summary) *AutoResult {
 			u := &result.Usage
 			u.Input, u.Output = u.Input+bill.Usage.Input, u.Output+bill.Usage.Output
 			u.CacheRead, u.CacheWrite = u.CacheRead+bill.Usage.CacheRead, u.CacheWrite+bill.Usage.CacheWrite
+			u.CacheWriteHour += bill.Usage.CacheWriteHour
 			u.Reasoning, u.CostMicroUSD = u.Reasoning+bill.Usage.Reasoning, u.CostMicroUSD+bill.Usage.CostMicroUSD
 		}
 	}

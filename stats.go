@@ -30,6 +30,7 @@ type Usage struct {
 	Input        int64  `json:"input"`
 	CacheRead    int64  `json:"cache_read"`
 	CacheWrite   int64  `json:"cache_write"`
+	CacheHour    int64  `json:"cache_write_1h"` // included in CacheWrite: what the cache keeps for an hour
 	Output       int64  `json:"output"`
 	Reasoning    int64  `json:"reasoning"` // of the output
 	Recorded     int64  `json:"recorded"`  // tokens that were recorded with messages but not reported by a provider

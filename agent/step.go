@@ -243,6 +243,7 @@ func (t *turn) bill(u *session.Usage) {
 	sum.Output += u.Output
 	sum.CacheRead += u.CacheRead
 	sum.CacheWrite += u.CacheWrite
+	sum.CacheWriteHour += u.CacheWriteHour
 	sum.Reasoning += u.Reasoning
 	sum.CostMicroUSD += u.CostMicroUSD
 }

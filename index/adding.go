@@ -176,7 +176,7 @@ func (a *adding) spent(s *sheet, r *spentRow) {
 	}
 	u := Usage{
 		Responses: r.sums[0], Input: r.sums[1], CacheRead: r.sums[2], CacheWrite: r.sums[3], Output: r.sums[4],
-		Reasoning: r.sums[5], CostMicroUSD: r.sums[6], Recorded: r.sums[7],
+		Reasoning: r.sums[5], CacheHour: r.sums[6], CostMicroUSD: r.sums[7], Recorded: r.sums[8],
 	}
 	key := priceKey{r.provider, r.model, r.priced != 0}
 	price, ok := a.priceOf[key]

@@ -92,7 +92,7 @@ func (ix *Index) Dump() (string, error) {
 			`SELECT s.name, q.entry, q.time, r.name, m.name, q.carried FROM silent q JOIN sessions s ON s.id = q.session
 				LEFT JOIN names r ON r.id = q.role LEFT JOIN names m ON m.id = q.model ORDER BY 1, 2`,
 			`SELECT (SELECT count(*) FROM silent), (SELECT count(*) FROM docs), (SELECT count(*) FROM fts), (SELECT count(*) FROM usage), (SELECT count(*) FROM entries)`,
-			`SELECT u.response, s.name, counted, u.id & 0xffffffff, time, p.name, m.name, t.name, input, cache_read, cache_write, output, reasoning, cost
+			`SELECT u.response, s.name, counted, u.id & 0xffffffff, time, p.name, m.name, t.name, input, cache_read, cache_write, output, reasoning, cache_hour, cost
 				FROM usage u JOIN sessions s ON s.id = u.id >> 32 LEFT JOIN names p ON p.id = u.provider
 				LEFT JOIN names m ON m.id = u.model LEFT JOIN names t ON t.id = u.tool ORDER BY 1, 2`,
 		} {

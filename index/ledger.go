@@ -23,7 +23,7 @@ type spentRow struct {
 	quarter         int64
 	provider, model int64 // names
 	priced          int64 // 1: the cost was recorded
-	sums            [8]int64
+	sums            [9]int64
 }
 
 // saidRow is how many messages there were in a quarter of an hour, or calls.
@@ -65,7 +65,7 @@ func (s *sheet) encode() []byte {
 func decodeSheet(data []byte, spent func(*sheet, *spentRow), said func(*saidRow)) error {
 	r := rowReader{data: string(data)}
 	s := &sheet{id: r.text(), dir: r.number(), agent: r.number()}
-	for n := r.length(12); n > 0; n-- {
+	for n := r.length(13); n > 0; n-- {
 		row := spentRow{quarter: r.number(), provider: r.number(), model: r.number(), priced: r.number()}
 		for i := range row.sums {
 			row.sums[i] = r.number()
@@ -143,7 +143,7 @@ func (w *writer) staleSheets(sheets map[int64]*sheet) (ids []int64, err error) {
 
 func (w *writer) balanceSpent(sheets map[int64]*sheet) error {
 	rows, err := w.QueryContext(w.ctx, `SELECT s.id, u.time / ?, u.provider, u.model, u.cost > 0, sum(u.recorded = 0), sum(u.input),
-			sum(u.cache_read), sum(u.cache_write), sum(u.output), sum(u.reasoning), sum(u.cost), sum(u.recorded)
+			sum(u.cache_read), sum(u.cache_write), sum(u.output), sum(u.reasoning), sum(u.cache_hour), sum(u.cost), sum(u.recorded)
 		FROM stale t CROSS JOIN sessions s ON s.id = t.session CROSS JOIN usage u ON `+usageOfSession+`
 		WHERE u.counted = 1 AND (u.recorded = 0 OR s.billed = 0) GROUP BY 1, 2, 3, 4, 5`, quarterMillis)
 	if err != nil {

@@ -20,6 +20,7 @@ var defaultPrices []byte
 // Price is what a model costs, in micro-dollars for a million tokens.
 type Price struct {
 	Input, Output, CacheRead, CacheWrite int64
+	CacheHour                            int64 // for what is written to a cache that keeps it for an hour
 }
 
 // Prices knows what models cost. A nil Prices knows none.
@@ -63,6 +64,7 @@ func (p *Prices) parse(data []byte) error {
 			Output     *float64 `toml:"output"`
 			CacheRead  *float64 `toml:"cache_read"`
 			CacheWrite *float64 `toml:"cache_write"`
+			CacheHour  *float64 `toml:"cache_write_1h"`
 		} `toml:"models"`
 	}
 	if err := toml.Unmarshal(data, &file); err != nil {
@@ -79,6 +81,9 @@ func (p *Prices) parse(data []byte) error {
 		}
 		if m.CacheWrite != nil {
 			price.CacheWrite = micro(*m.CacheWrite)
+		}
+		if price.CacheHour = 2 * price.Input; m.CacheHour != nil {
+			price.CacheHour = micro(*m.CacheHour)
 		}
 		p.models[canonicalModel(name)] = price
 	}
@@ -142,6 +147,6 @@ func (p *Prices) Cost(provider, model string, u Usage) (int64, bool) {
 
 func (p *Price) cost(u Usage) int64 {
 	const million = 1_000_000
-	sum := u.Input*p.Input + u.Output*p.Output + u.CacheRead*p.CacheRead + u.CacheWrite*p.CacheWrite
+	sum := u.Input*p.Input + u.Output*p.Output + u.CacheRead*p.CacheRead + (u.CacheWrite-u.CacheHour)*p.CacheWrite + u.CacheHour*p.CacheHour
 	return (sum + million/2) / million
 }

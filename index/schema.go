@@ -215,6 +215,7 @@ CREATE TABLE usage (
 	cache_write INTEGER NOT NULL,
 	output      INTEGER NOT NULL,
 	reasoning   INTEGER NOT NULL,
+	cache_hour  INTEGER NOT NULL, -- of cache_write, what is kept for an hour
 	cost        INTEGER NOT NULL, -- micro-dollars as recorded; 0: not recorded
 	recorded    INTEGER NOT NULL  -- tokens of a message that has a count and no report; then it is no response
 ) STRICT;

@@ -14,12 +14,16 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
+// counts are tokens: input, cache read, cache write, output, reasoning, and how many of
+// the cache write are kept for an hour.
+type counts [6]int64
+
 // usageRecord is what an entry says that a response cost.
 type usageRecord struct {
 	response        string
 	provider, model string
 	tool            string
-	counts          [5]int64 // input, cache read, cache write, output, reasoning
+	counts          counts
 	cost            int64
 	context         int64
 	recorded        int64 // tokens of a message without a report; then all else is 0
@@ -28,9 +32,9 @@ type usageRecord struct {
 func newUsage(bill session.Bill, calls []call) *usageRecord {
 	u := &usageRecord{
 		response: bill.Response, provider: bill.Provider, model: bill.Model,
-		counts: [5]int64{
+		counts: counts{
 			int64(bill.Usage.Input), int64(bill.Usage.CacheRead), int64(bill.Usage.CacheWrite),
-			int64(bill.Usage.Output), int64(bill.Usage.Reasoning),
+			int64(bill.Usage.Output), int64(bill.Usage.Reasoning), int64(min(bill.Usage.CacheWriteHour, bill.Usage.CacheWrite)),
 		},
 		cost: int64(bill.Usage.CostMicroUSD), context: int64(bill.Usage.Context()),
 	}
@@ -49,7 +53,7 @@ func newRecorded(e *session.Entry) *usageRecord {
 // A row of usage has the session and the entry in its id, so that those of a session
 // are side by side, in the order in which they come. A session has one row for each of
 // its responses: that of the first entry that reports it.
-const usageColumns = `id, response, counted, time, provider, model, tool, input, cache_read, cache_write, output, reasoning, cost, recorded`
+const usageColumns = `id, response, counted, time, provider, model, tool, input, cache_read, cache_write, output, reasoning, cache_hour, cost, recorded`
 
 // usageOfSession is the condition that a row u of usage is of the session s.
 const usageOfSession = `u.id BETWEEN s.id << 32 AND s.id << 32 | 0xffffffff`
@@ -59,7 +63,7 @@ type usageRow struct {
 	response             string
 	session, entry, time int64
 	names                [3]int64 // provider, model, tool
-	counts               [5]int64
+	counts               counts
 	cost, recorded       int64
 }
 
@@ -149,7 +153,7 @@ func (r *usageRow) raise(other *usageRow) {
 func (r *usageRow) values(counted bool) []any {
 	return []any{
 		r.session<<32 | r.entry, r.response, counted, r.time, r.names[0], r.names[1], r.names[2],
-		r.counts[0], r.counts[1], r.counts[2], r.counts[3], r.counts[4], r.cost, r.recorded,
+		r.counts[0], r.counts[1], r.counts[2], r.counts[3], r.counts[4], r.counts[5], r.cost, r.recorded,
 	}
 }
 
@@ -189,21 +193,21 @@ func (w *writer) share(s *state, response string) error {
 func (w *writer) raiseUsage(s *state, id int64, row *usageRow) error {
 	var was usageRow
 	c := &was.counts
-	_, err := w.find([]any{&c[0], &c[1], &c[2], &c[3], &c[4], &was.cost, &was.names[2]},
-		`SELECT input, cache_read, cache_write, output, reasoning, cost, tool FROM usage WHERE id = ?`, id)
+	_, err := w.find([]any{&c[0], &c[1], &c[2], &c[3], &c[4], &c[5], &was.cost, &was.names[2]},
+		`SELECT input, cache_read, cache_write, output, reasoning, cache_hour, cost, tool FROM usage WHERE id = ?`, id)
 	if err != nil {
 		return err
 	}
 	s.billed -= billed(was.counts)
 	was.raise(row)
 	s.billed += billed(was.counts)
-	_, err = w.exec(`UPDATE usage SET input = ?, cache_read = ?, cache_write = ?, output = ?, reasoning = ?, cost = ?, tool = ? WHERE id = ?`,
-		c[0], c[1], c[2], c[3], c[4], was.cost, was.names[2], id)
+	_, err = w.exec(`UPDATE usage SET input = ?, cache_read = ?, cache_write = ?, output = ?, reasoning = ?, cache_hour = ?, cost = ?, tool = ? WHERE id = ?`,
+		c[0], c[1], c[2], c[3], c[4], c[5], was.cost, was.names[2], id)
 	return err
 }
 
 // billed is how many tokens a response is billed for. Reasoning is in output.
-func billed(counts [5]int64) int64 { return counts[0] + counts[1] + counts[2] + counts[3] }
+func billed(counts counts) int64 { return counts[0] + counts[1] + counts[2] + counts[3] }
 
 // charge lets a response count in the oldest session that has it, and only there.
 func (w *writer) charge(response string) error {
@@ -288,6 +292,7 @@ type Usage struct {
 	Input      int64 // tokens, without what the cache served
 	CacheRead  int64
 	CacheWrite int64
+	CacheHour  int64 // included in CacheWrite: what the cache keeps for an hour
 	Output     int64
 	Reasoning  int64 // included in Output
 	Recorded   int64 // tokens of messages that were counted, but not reported; without a cost
@@ -350,7 +355,7 @@ func (o *UsageOptions) sql() (string, []any, error) {
 	filter(o.Model != "", "m.name = ?", o.Model)
 	filter(o.Tool != "", "t.name = ?", o.Tool)
 	return `SELECT ` + key + `, ifnull(m.name, ''), ifnull(p.name, ''), u.cost > 0, sum(u.recorded = 0), sum(u.input), sum(u.cache_read),
-			sum(u.cache_write), sum(u.output), sum(u.reasoning), sum(u.cost), sum(u.recorded)
+			sum(u.cache_write), sum(u.output), sum(u.reasoning), sum(u.cache_hour), sum(u.cost), sum(u.recorded)
 		FROM sessions s JOIN usage u ON ` + usageOfSession + ` LEFT JOIN sessions c ON c.id = s.chain AND s.chain <> 0 LEFT JOIN names m ON m.id = u.model
 			LEFT JOIN names p ON p.id = u.provider LEFT JOIN names t ON t.id = u.tool
 		WHERE ` + strings.Join(where, " AND ") + ` GROUP BY 1, 2, 3, 4`, args, nil
@@ -364,7 +369,7 @@ func (ix *Index) sumUsage(rows *sql.Rows, o UsageOptions) ([]Usage, error) {
 		var model, provider string
 		var recorded bool
 		if err := rows.Scan(&key, &model, &provider, &recorded, &u.Responses, &u.Input, &u.CacheRead,
-			&u.CacheWrite, &u.Output, &u.Reasoning, &u.CostMicroUSD, &u.Recorded); err != nil {
+			&u.CacheWrite, &u.Output, &u.Reasoning, &u.CacheHour, &u.CostMicroUSD, &u.Recorded); err != nil {
 			return nil, err
 		}
 		if !recorded && u.Responses > 0 {
@@ -393,6 +398,7 @@ func (u *Usage) add(v Usage) {
 	u.Input += v.Input
 	u.CacheRead += v.CacheRead
 	u.CacheWrite += v.CacheWrite
+	u.CacheHour += v.CacheHour
 	u.Output += v.Output
 	u.Reasoning += v.Reasoning
 	u.Recorded += v.Recorded

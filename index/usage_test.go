@@ -81,7 +81,7 @@ func TestUsageWithoutAMessage(t *testing.T) {
 	f.respond(s, "resp-1", "claude-sonnet-4-5", session.Usage{Input: 1000, Output: 1}, session.Text("I say"))
 	for id, u := range map[string]session.Usage{
 		"resp-1": {Input: 1000, Output: 300, Reasoning: 50},
-		"":       {Input: 10, CacheRead: 5, CacheWrite: 6, Output: 20},
+		"":       {Input: 10, CacheRead: 5, CacheWrite: 6, CacheWriteHour: 4, Output: 20},
 	} {
 		bill := session.NewUsage("anthropic", "claude-sonnet-4-5", id, u)
 		if _, err := s.AppendCustomEntry(bill.CustomType, bill.Data); err != nil {
@@ -89,7 +89,7 @@ func TestUsageWithoutAMessage(t *testing.T) {
 		}
 	}
 	ix := f.open(t)
-	want := index.Usage{Key: "claude-sonnet-4-5", Responses: 2, Input: 1010, CacheRead: 5, CacheWrite: 6, Output: 320, Reasoning: 50}
+	want := index.Usage{Key: "claude-sonnet-4-5", Responses: 2, Input: 1010, CacheRead: 5, CacheWrite: 6, CacheHour: 4, Output: 320, Reasoning: 50}
 	got := usage(t, ix, index.UsageOptions{By: index.ByModel})
 	for i := range got {
 		got[i].CostMicroUSD = 0
@@ -281,9 +281,14 @@ func TestPrices(t *testing.T) {
 		{"", "claude-haiku-5-5", index.Price{}, false},
 		{"", "", index.Price{}, false},
 	} {
+		tt.want.CacheHour = 2 * tt.want.Input
 		if got, ok := prices.Price(tt.provider, tt.model); got != tt.want || ok != tt.ok {
 			t.Errorf("%s %s costs %+v, %v; want %+v", tt.provider, tt.model, got, ok, tt.want)
 		}
+	}
+	// What a cache keeps for an hour costs more than what it keeps for minutes.
+	if cost, _ := prices.Cost("anthropic", "claude-opus-4-5", index.Usage{CacheWrite: 3e6, CacheHour: 2e6}); cost != 6.25e6+2*10e6 {
+		t.Errorf("the cache costs %d", cost)
 	}
 	for name, text := range map[string]string{"no output": "[models]\nx = { input = 1 }", "no TOML": "x = ["} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

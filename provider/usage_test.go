@@ -25,6 +25,11 @@ func TestUsage(t *testing.T) {
 			session.Usage{Input: 100, CacheRead: 20, CacheWrite: 30, Output: 50},
 		},
 		{
+			"Anthropic, one hour", provider.AnthropicUsage,
+			`{"input_tokens":100,"cache_creation_input_tokens":30,"cache_creation":{"ephemeral_5m_input_tokens":10,"ephemeral_1h_input_tokens":20},"output_tokens":50}`,
+			session.Usage{Input: 100, CacheWrite: 30, CacheWriteHour: 20, Output: 50},
+		},
+		{
 			"Bedrock", provider.BedrockUsage,
 			`{"inputTokens":100,"cacheReadInputTokens":20,"cacheWriteInputTokens":30,"outputTokens":50,"totalTokens":200}`,
 			session.Usage{Input: 100, CacheRead: 20, CacheWrite: 30, Output: 50},

@@ -20,7 +20,7 @@ func TestCanonicalLinesRoundTrip(t *testing.T) {
 	const more = `,"x_new":{"b":[1.50,{}],"a":12345678901234567890}`
 	for name, line := range map[string]string{
 		"message":         `{"type":"message"` + base + `"message":{"role":"user","content":[]}}`,
-		"message, all":    `{"type":"message"` + base + `"message":{"role":"assistant","content":[],"model":"m","provider":"p","category":"DIALOG","tokens":0,"usage":{"input":1,"output":2,"cache_read":3,"cache_write":4,"reasoning":5,"cost_micro_usd":6` + more + `},"stop_reason":"end","response_id":"r","metadata":{"z":1e2,"a":null}` + more + `}` + more + `}`,
+		"message, all":    `{"type":"message"` + base + `"message":{"role":"assistant","content":[],"model":"m","provider":"p","category":"DIALOG","tokens":0,"usage":{"input":1,"output":2,"cache_read":3,"cache_write":4,"cache_write_1h":3,"reasoning":5,"cost_micro_usd":6` + more + `},"stop_reason":"end","response_id":"r","metadata":{"z":1e2,"a":null}` + more + `}` + more + `}`,
 		"root":            `{"type":"message","id":"e","parent_id":null,"timestamp":"2024-01-01T10:00:01.123456789Z","message":{"role":"user","content":[]}}`,
 		"model_change":    `{"type":"model_change"` + base + `"model_change":{"provider":"p","model_id":"m"` + more + `}` + more + `}`,
 		"thinking_level":  `{"type":"thinking_level"` + base + `"thinking_level":{"thinking_level":"high"` + more + `}` + more + `}`,

@@ -35,7 +35,7 @@ func (m *MessageEntry) check() error {
 	if u := m.Usage; u != nil {
 		return cmp.Or(
 			checkCount("usage.input", u.Input), checkCount("usage.output", u.Output), checkCount("usage.cache_read", u.CacheRead),
-			checkCount("usage.cache_write", u.CacheWrite), checkCount("usage.reasoning", u.Reasoning), checkCount("usage.cost_micro_usd", u.CostMicroUSD))
+			checkCount("usage.cache_write", u.CacheWrite), checkCount("usage.cache_write_1h", u.CacheWriteHour), checkCount("usage.reasoning", u.Reasoning), checkCount("usage.cost_micro_usd", u.CostMicroUSD))
 	}
 	return nil
 }

@@ -90,6 +90,8 @@ func (u *Usage) field(d *decoder, key []byte) decoding {
 		return d.count(&u.CacheRead)
 	case "cache_write":
 		return d.count(&u.CacheWrite)
+	case "cache_write_1h":
+		return d.count(&u.CacheWriteHour)
 	case "reasoning":
 		return d.count(&u.Reasoning)
 	case "cost_micro_usd":

@@ -49,6 +49,7 @@ func (u *Usage) write(w *writer) {
 	w.optInt("output", int64(u.Output))
 	w.optInt("cache_read", int64(u.CacheRead))
 	w.optInt("cache_write", int64(u.CacheWrite))
+	w.optInt("cache_write_1h", int64(u.CacheWriteHour))
 	w.optInt("reasoning", int64(u.Reasoning))
 	w.optInt("cost_micro_usd", int64(u.CostMicroUSD))
 	w.end(outer)

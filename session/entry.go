@@ -176,7 +176,10 @@ type Usage struct {
 	Output     int `json:"output,omitempty"`
 	CacheRead  int `json:"cache_read,omitempty"`
 	CacheWrite int `json:"cache_write,omitempty"`
-	Reasoning  int `json:"reasoning,omitempty"` // included in Output
+	// CacheWriteHour is the part of CacheWrite that the cache keeps for an hour, which
+	// costs more.
+	CacheWriteHour int `json:"cache_write_1h,omitempty"`
+	Reasoning      int `json:"reasoning,omitempty"` // included in Output
 	// CostMicroUSD is what the response cost, in millionths of a US dollar.
 	CostMicroUSD int `json:"cost_micro_usd,omitempty"`
 

@@ -68,7 +68,7 @@ func NewUsage(provider, model, responseID string, u Usage) *CustomEntry {
 	data := make(map[string]any)
 	for name, n := range map[string]int{
 		"input": u.Input, "output": u.Output, "cache_read": u.CacheRead, "cache_write": u.CacheWrite,
-		"reasoning": u.Reasoning, "cost_micro_usd": u.CostMicroUSD,
+		"cache_write_1h": u.CacheWriteHour, "reasoning": u.Reasoning, "cost_micro_usd": u.CostMicroUSD,
 	} {
 		if n != 0 {
 			data[name] = n
@@ -94,7 +94,7 @@ func (c *CustomEntry) bill(key string) Bill {
 	}
 	return Bill{Response: key, Provider: text("provider"), Model: text("model"), Usage: Usage{
 		Input: c.count("input"), Output: c.count("output"), CacheRead: c.count("cache_read"), CacheWrite: c.count("cache_write"),
-		Reasoning: c.count("reasoning"), CostMicroUSD: c.count("cost_micro_usd"),
+		CacheWriteHour: c.count("cache_write_1h"), Reasoning: c.count("reasoning"), CostMicroUSD: c.count("cost_micro_usd"),
 	}}
 }
 

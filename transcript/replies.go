@@ -89,6 +89,7 @@ func AddUsage(a, b *session.Usage) *session.Usage {
 	sum.Output += b.Output
 	sum.CacheRead += b.CacheRead
 	sum.CacheWrite += b.CacheWrite
+	sum.CacheWriteHour += b.CacheWriteHour
 	sum.Reasoning += b.Reasoning
 	sum.CostMicroUSD += b.CostMicroUSD
 	return &sum

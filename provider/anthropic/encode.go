@@ -332,6 +332,11 @@ func usage(u *session.Usage) json.RawMessage {
 	if raw, ok := wire.UsageText(u, wire.Anthropic, provider.AnthropicUsage); ok {
 		return raw
 	}
-	return wire.Counts(wire.Count{Name: "input_tokens", N: u.Input}, wire.Count{Name: "cache_creation_input_tokens", N: u.CacheWrite},
-		wire.Count{Name: "cache_read_input_tokens", N: u.CacheRead}, wire.Count{Name: "output_tokens", N: u.Output}).JSON()
+	counts := wire.Counts(wire.Count{Name: "input_tokens", N: u.Input}, wire.Count{Name: "cache_creation_input_tokens", N: u.CacheWrite},
+		wire.Count{Name: "cache_read_input_tokens", N: u.CacheRead}, wire.Count{Name: "output_tokens", N: u.Output})
+	if u.CacheWriteHour > 0 {
+		counts.SetObject("cache_creation", wire.Counts(wire.Count{Name: "ephemeral_5m_input_tokens", N: max(u.CacheWrite-u.CacheWriteHour, 0)},
+			wire.Count{Name: "ephemeral_1h_input_tokens", N: u.CacheWriteHour}))
+	}
+	return counts.JSON()
 }

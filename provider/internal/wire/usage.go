@@ -33,7 +33,7 @@ func UsageText(u *session.Usage, format string, read func([]byte) *session.Usage
 
 func equalUsage(a, b *session.Usage) bool {
 	return a.Input == b.Input && a.Output == b.Output && a.CacheRead == b.CacheRead &&
-		a.CacheWrite == b.CacheWrite && a.Reasoning == b.Reasoning && a.CostMicroUSD == b.CostMicroUSD
+		a.CacheWrite == b.CacheWrite && a.CacheWriteHour == b.CacheWriteHour && a.Reasoning == b.Reasoning && a.CostMicroUSD == b.CostMicroUSD
 }
 
 // Count is a number under a name.

@@ -280,6 +280,9 @@ func usage(raw []byte) *session.Usage {
 			u.Output = int(n)
 		case "cache_creation_input_tokens":
 			u.CacheWrite = int(n)
+		case "cache_creation":
+			hour, _ := rawjson.Int(rawjson.MembersOf(v).Get("ephemeral_1h_input_tokens"))
+			u.CacheWriteHour = int(hour)
 		case "cache_read_input_tokens":
 			u.CacheRead = int(n)
 		}

@@ -172,6 +172,7 @@ func (r *reply) charge(l *line) {
 		have.Output = max(have.Output, u.Output)
 		have.CacheRead = max(have.CacheRead, u.CacheRead)
 		have.CacheWrite = max(have.CacheWrite, u.CacheWrite)
+		have.CacheWriteHour = max(have.CacheWriteHour, u.CacheWriteHour)
 	}
 }
 

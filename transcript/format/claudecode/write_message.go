@@ -272,6 +272,10 @@ func usageJSON(u *session.Usage) string {
 	b = rawjson.AppendInt(append(b, `,"cache_creation_input_tokens":`...), int64(u.CacheWrite))
 	b = rawjson.AppendInt(append(b, `,"cache_read_input_tokens":`...), int64(u.CacheRead))
 	b = rawjson.AppendInt(append(b, `,"output_tokens":`...), int64(u.Output))
+	if u.CacheWriteHour > 0 {
+		b = rawjson.AppendInt(append(b, `,"cache_creation":{"ephemeral_5m_input_tokens":`...), int64(max(u.CacheWrite-u.CacheWriteHour, 0)))
+		b = append(rawjson.AppendInt(append(b, `,"ephemeral_1h_input_tokens":`...), int64(u.CacheWriteHour)), '}')
+	}
 	return string(append(b, '}'))
 }
 
