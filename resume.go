@@ -68,7 +68,7 @@ func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, 
 		}
 	}
 	env := machine(r.getenv())
-	native, err := t.heldBy(c, format, env, origin)
+	native, err := t.heldBy(ctx, c, format, env, origin)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, 
 // heldBy returns the program's id of the conversation if the program has all of it, or "".
 // It has what it said last itself, in the file that the conversation came from or in one
 // that we wrote. What was said last elsewhere it cannot know.
-func (t *Transfer) heldBy(c *Conversation, format *transcript.Format, env transcript.Env, origin session.Origin) (string, error) {
+func (t *Transfer) heldBy(ctx context.Context, c *Conversation, format *transcript.Format, env transcript.Env, origin session.Origin) (string, error) {
 	last, err := lastMessage(c.Session)
 	if err != nil {
 		return "", err
@@ -101,11 +101,27 @@ func (t *Transfer) heldBy(c *Conversation, format *transcript.Format, env transc
 		if known != nil && known.Exported == c.Header().ID && known.Native != "" && keeps(format, env, file) {
 			return known.Native, nil
 		}
+		if file != origin.Path { // the program forked the conversation, and went on there
+			return forkIn(ctx, format, env, file)
+		}
 	}
 	if origin.Format == format.Name && keeps(format, env, origin.Path) {
 		return origin.ID, nil
 	}
 	return "", nil
+}
+
+// forkIn returns the program's id of the conversation in a file of its own, or "" if the
+// program no longer has the file.
+func forkIn(ctx context.Context, format *transcript.Format, env transcript.Env, file string) (string, error) {
+	if !keeps(format, env, file) {
+		return "", nil
+	}
+	f, err := transcript.OpenFile(file)
+	if err != nil {
+		return "", err
+	}
+	return transcript.NativeID(ctx, format, f)
 }
 
 // lastMessage returns the message nearest to the leaf, or nil.

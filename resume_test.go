@@ -62,6 +62,39 @@ func TestResumeKnowsWhatWasSaidElsewhere(t *testing.T) {
 	}
 }
 
+// TestResumeAfterAFork: a program that forks a conversation goes on in another file, under
+// another id. That is the one to resume while the session stands there.
+func TestResumeAfterAFork(t *testing.T) {
+	t.Parallel()
+	const native, fork = "0a1b2c3d-4e5f-4061-8071-2a3b4c5d6e7f", "1a1b2c3d-4e5f-4061-8071-2a3b4c5d6e7f"
+	h, user := newHouse(t), t.TempDir()
+	dir := filepath.Join(user, ".claude", "projects", "-work")
+	line := func(n int, parent, session, text string) string {
+		return fmt.Sprintf(`{"type":"user","uuid":"%d1111111-1111-4111-8111-111111111111","parentUuid":%s,"sessionId":%q,"cwd":"/work","version":"2.0.0","timestamp":"2026-03-01T10:00:0%d.000Z","message":{"role":"user","content":%q}}`+"\n", n, parent, session, n, text)
+	}
+	after := func(n int) string { return fmt.Sprintf(`"%d1111111-1111-4111-8111-111111111111"`, n) }
+	getenv := env{"HOME": user}.get
+	resumed := func() string {
+		t.Helper()
+		if _, err := h.Transfer.Import(t.Context(), coppice.ImportRequest{All: true, Getenv: getenv}); err != nil {
+			t.Fatal(err)
+		}
+		r, err := h.Transfer.Resume(t.Context(), coppice.ResumeRequest{Session: "last", Getenv: getenv})
+		if err != nil || len(r.Written) > 0 {
+			t.Fatal(r, err)
+		}
+		return r.Command[len(r.Command)-1]
+	}
+	writeText(t, filepath.Join(dir, native+".jsonl"), line(1, "null", native, "Water the fern")+line(2, after(1), native, "And the moss"))
+	if got := resumed(); got != native {
+		t.Fatalf("%s is resumed, not the conversation itself", got)
+	}
+	writeText(t, filepath.Join(dir, fork+".jsonl"), line(1, "null", fork, "Water the fern")+line(2, after(1), fork, "And the moss")+line(3, after(2), fork, "And the ivy"))
+	if got := resumed(); got != fork {
+		t.Errorf("%s is resumed, not the fork", got)
+	}
+}
+
 // TestResumeBackAndForth: a conversation goes to another program, comes back with what was
 // said there, goes on here, and goes there again. What was said there and is not in the
 // session yet is never replaced.

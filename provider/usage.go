@@ -25,7 +25,7 @@ func AnthropicUsage(raw []byte) *session.Usage {
 		Input: c.n("input_tokens"), Output: c.n("output_tokens"),
 		CacheRead: c.n("cache_read_input_tokens"), CacheWrite: c.n("cache_creation_input_tokens"),
 		CacheWriteHour: c.n("cache_creation", "ephemeral_1h_input_tokens"),
-		Reasoning: c.n("output_tokens_details", "thinking_tokens"),
+		Reasoning:      c.n("output_tokens_details", "thinking_tokens"),
 	}
 }
 

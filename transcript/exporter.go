@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -181,6 +182,8 @@ func (to Destination) place(format *Format, out *Output) (base string, err error
 	if to.isDirectory() {
 		return to.Path, nil
 	}
+	// What lists it among others makes no sense elsewhere.
+	out.Files = slices.DeleteFunc(out.Files, func(f OutputFile) bool { return f.Merge != nil })
 	if len(out.Files) > 1 {
 		return "", &session.Error{
 			Op: "export", Path: to.Path, Kind: session.ErrInvalid,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coppice-dev/coppice/session"
 )
@@ -21,6 +22,24 @@ func (s *Script) Tags() []string {
 		}
 	}
 	return tags
+}
+
+// Updated returns when the last entry of the path was made: what is written of the same
+// conversation has the same bytes at any time.
+func (s *Script) Updated() time.Time {
+	if s == nil {
+		return time.Time{}
+	}
+	var last time.Time
+	for i := range s.Path {
+		if at := s.Path[i].Timestamp; at.After(last) {
+			last = at
+		}
+	}
+	if last.IsZero() {
+		return s.Now
+	}
+	return last
 }
 
 // Title returns the session's name, or the line with which its first prompt begins. It is

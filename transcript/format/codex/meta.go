@@ -45,12 +45,25 @@ func (r *reader) header(v loose.Value) error {
 			r.conv.Extra[fact] = text
 		}
 	}
+	if prompt := v.Get("base_instructions"); prompt.IsObject() && len(prompt) <= maxPrompt {
+		r.conv.Extra[factPrompt] = prompt.Any()
+	}
+	if by := v.Get("source", "subagent"); by.Text() != "" { // such as a review
+		r.conv.Extra[factSource] = v.Get("source").Any()
+	}
 	r.conv.Title = r.title()
 	r.origin = r.conv.ID
 	r.ownFrom = v.Get("subagent_history_start_ordinal").Int()
 	r.link(v)
 	return nil
 }
+
+// Facts of a thread that Codex goes by when it resumes it.
+const (
+	factPrompt = "base_instructions" // what stands before the conversation, in Codex's form
+	factSource = "source"            // what started it, if that is not the user
+	maxPrompt  = 64 << 10            // a session's header has it
+)
 
 // link finds out which thread this one came from.
 func (r *reader) link(v loose.Value) {

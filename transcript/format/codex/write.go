@@ -31,7 +31,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 		return nil, err
 	}
 	if c := s.Context; c.Model != "" {
-		w.answers(c.Model, c.ThinkingLevel, s.Now)
+		w.answers(c.Model, c.ThinkingLevel, s.Updated())
 	}
 	w.listLosses()
 	local := w.created.In(s.Now.Location())
@@ -107,7 +107,14 @@ func (w *writer) meta() {
 	o.Set("cwd", h.CWD)
 	o.Set("originator", text("originator", "codex_cli_rs"))
 	o.Set("cli_version", text("cli_version", wireVersion))
-	o.Set("source", "cli")
+	if source, ok := facts[factSource]; ok {
+		o.Set("source", source)
+	} else {
+		o.Set("source", "cli")
+	}
+	if prompt, ok := facts[factPrompt]; ok {
+		o.Set("base_instructions", prompt)
+	}
 	// Codex goes on only with the provider that is named here. Without a name it takes
 	// the one that is configured, which is right for a conversation from elsewhere.
 	o.SetText("model_provider", text("model_provider", ""))
@@ -207,6 +214,9 @@ func (w *writer) entries(list []session.Entry, from int) error {
 			for ; from < place; from++ {
 				w.aside(&path[from])
 			}
+		}
+		if w.script.NativeID != "" && strings.HasPrefix(list[i].ID, session.InterruptedPrefix) {
+			continue // Codex says itself that its call was aborted
 		}
 		if err := w.entry(&list[i]); err != nil {
 			return err
@@ -399,14 +409,27 @@ func (w *writer) indexFile() transcript.OutputFile {
 	var o residue.Object
 	o.Set("id", w.id)
 	o.Set("thread_name", w.script.Name)
-	o.Set("updated_at", w.script.Now.UTC().Format(time.RFC3339))
+	o.Set("updated_at", w.script.Updated().UTC().Format(time.RFC3339))
 	entry := append(o.JSON(), '\n')
 	return transcript.OutputFile{Path: "session_index.jsonl", Merge: func(old []byte) ([]byte, error) {
+		if last := lastOf(w.id, old); string(last) == string(entry) {
+			return old, nil
+		}
 		if len(old) > 0 && !bytes.HasSuffix(old, []byte("\n")) {
 			old = append(bytes.Clone(old), '\n')
 		}
 		return append(bytes.Clone(old), entry...), nil
 	}}
+}
+
+// lastOf returns the last line of the list that is about a thread.
+func lastOf(id string, list []byte) (last []byte) {
+	for line := range bytes.Lines(list) {
+		if loose.Value(line).Get("id").Text() == id {
+			last = line
+		}
+	}
+	return last
 }
 
 func resume(id string) []string { return []string{"codex", "resume", id} }

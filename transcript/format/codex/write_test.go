@@ -1,6 +1,7 @@
 package codex_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"path/filepath"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/memory"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/format/codex"
 	"github.com/coppice-dev/coppice/transcript/transcripttest"
@@ -222,6 +224,58 @@ func TestWriteCompacted(t *testing.T) {
 
 // TestThinkingIsLostOnce: what the writer says of a thought is not said again by the
 // comparison with what was read back.
+// TestWriteOwn: Codex gets back what its threads go by: the instructions before the
+// conversation, what started it, and calls that were aborted, about which it has its own
+// words. At any time these are the same bytes.
+func TestWriteOwn(t *testing.T) {
+	t.Parallel()
+	const id = "019c1000-0000-7000-8000-000000000077"
+	const meta = `"source":{"subagent":"review"},"base_instructions":{"text":"You review."}`
+	line := func(kind, payload string) string {
+		return `{"timestamp":"2026-03-02T10:00:00.000Z","type":"` + kind + `","payload":{` + payload + "}}\n"
+	}
+	rollout := line("session_meta", `"id":"`+id+`","timestamp":"2026-03-02T10:00:00.000Z","cwd":"/w","originator":"codex_cli_rs","cli_version":"0.166.0",`+meta) +
+		line("response_item", `"type":"message","role":"user","content":[{"type":"input_text","text":"go"}]`) +
+		line("response_item", `"type":"function_call","name":"exec","arguments":"{\"cmd\":\"a\"}","call_id":"call_a"`) +
+		line("response_item", `"type":"message","role":"user","content":[{"type":"input_text","text":"stop"}]`)
+	st := memory.New(nil)
+	r, err := (&transcript.Importer{Store: st}).Import(t.Context(), codex.Format(), transcript.FileOf("/x/rollout-2026-03-02T10-00-00-"+id+".jsonl", []byte(rollout)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := session.Open(t.Context(), st, r.Sessions[0].ID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.AppendSessionInfo("Review"); err != nil {
+		t.Fatal(err)
+	}
+	var files [][]byte
+	for _, now := range []time.Time{transcripttest.Now(), transcripttest.Now().Add(time.Hour)} {
+		script, err := transcript.NewScript(s, codex.Format().Name, "", now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := func(string) ([]byte, error) {
+			if len(files) > 1 {
+				return files[1], nil
+			}
+			return nil, nil
+		}
+		out, err := (&transcript.Exporter{Env: transcript.Env{Home: "/home/ada", Getenv: func(string) string { return "" }}}).Prepare(t.Context(), codex.Format(), script, old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, out.Files[0].Data, out.Files[1].Data)
+	}
+	if text := string(files[0]); !strings.Contains(text, meta) || strings.Contains(text, "function_call_output") {
+		t.Errorf("written is %s", text)
+	}
+	if !bytes.Equal(files[0], files[2]) || !bytes.Equal(files[1], files[3]) {
+		t.Error("an hour later the bytes are others")
+	}
+}
+
 func TestThinkingIsLostOnce(t *testing.T) {
 	first := "a1"
 	s, err := transcripttest.ScriptOf(t.Context(), session.Header{ID: "s", CreatedAt: transcripttest.Now()}, []session.Entry{

@@ -6,7 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -88,7 +91,7 @@ func (w *writer) header() {
 	o.Set("sessionId", w.id)
 	o.Set("projectHash", projectHash(w.cwd))
 	o.Set("startTime", w.created.UTC().Format(isoTime))
-	o.Set("lastUpdated", w.script.Now.UTC().Format(isoTime))
+	o.Set("lastUpdated", w.script.Updated().UTC().Format(isoTime))
 	o.Set("kind", "main")
 	title := w.script.Name
 	if w.script.Context.Compaction != "" {
@@ -265,11 +268,13 @@ func (w *writer) listLosses() {
 }
 
 // project returns the directory of the project, and the files that make it known
-// if it is new. Older versions name it by a hash; newer ones have a list of names.
+// if it is new. Older versions name it by a hash; newer ones have a list of names, and
+// move what they find under a hash when there is none.
 func (w *writer) project(env transcript.Env) (string, []transcript.OutputFile) {
 	cwd := w.cwd
 	data, err := vfs.ReadFile(filepath.Join(geminiDir(env), "projects.json"), vfs.SmallFile)
-	if err != nil || cwd == "" {
+	if isOlder := func() bool { return isDir(filepath.Join(geminiDir(env), "tmp", projectHash(cwd))) }; cwd == "" ||
+		err != nil && (!errors.Is(err, fs.ErrNotExist) || isOlder()) {
 		return projectHash(cwd), nil
 	}
 	projects := loose.Value(data).Get("projects")
@@ -278,12 +283,17 @@ func (w *writer) project(env transcript.Env) (string, []transcript.OutputFile) {
 	}
 	slug := newSlug(cwd, projects)
 	return slug, []transcript.OutputFile{
-		{Path: "tmp/" + slug + "/.project_root", Data: []byte(cwd)},
+		{Path: "tmp/" + slug + "/.project_root", Merge: func([]byte) ([]byte, error) { return []byte(cwd), nil }},
 		{Path: "projects.json", Merge: func(old []byte) ([]byte, error) { return register(old, cwd, slug) }},
 	}
 }
 
 var notSlug = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-z0-9]+`) })
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
 
 // newSlug makes a name of a directory's that no other project has.
 func newSlug(cwd string, projects loose.Value) string {
@@ -305,6 +315,9 @@ func newSlug(cwd string, projects loose.Value) string {
 
 // register adds a project to the list.
 func register(old []byte, cwd, slug string) ([]byte, error) {
+	if len(bytes.TrimSpace(old)) == 0 {
+		old = []byte(`{"projects":{}}`)
+	}
 	list, err := loose.Parse(old)
 	if err != nil {
 		return nil, fmt.Errorf("projects.json: %w", err)

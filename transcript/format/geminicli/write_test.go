@@ -1,7 +1,9 @@
 package geminicli_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -102,8 +104,45 @@ func TestRoundTrip(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the messages differ (-read +written):\n%s", diff)
 	}
-	if out.Resume != "gemini --resume abcd1234-0000-4000-8000-000000000001" || len(out.Files) != 1 {
+	if out.Resume != "gemini --resume abcd1234-0000-4000-8000-000000000001" || len(out.Files) != 3 {
 		t.Errorf("the output is %+v", out)
+	}
+}
+
+// TestFirstProject: without a list of projects the program moves what lies under a hash,
+// unless an older version keeps its sessions there. So the first export makes the list.
+func TestFirstProject(t *testing.T) {
+	t.Parallel()
+	first := "u1"
+	s, err := transcripttest.ScriptOf(t.Context(), session.Header{Type: session.TypeSession, ID: "x", Version: 1, CWD: "/work/garden", CreatedAt: transcripttest.Now()}, []session.Entry{
+		{Type: session.TypeMessage, ID: first, Timestamp: transcripttest.Now(), Message: &session.MessageEntry{Role: "user", Content: []session.Content{session.Text("hi")}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	env := transcript.Env{Home: home, Getenv: func(string) string { return "" }}
+	prepare := func() *transcript.Output {
+		t.Helper()
+		out, err := (&transcript.Exporter{Env: env}).Prepare(t.Context(), geminicli.Format(), s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	out := prepare()
+	if len(out.Files) != 3 || !strings.HasPrefix(out.Files[0].Path, "tmp/garden/chats/") || string(out.Files[1].Data) != "/work/garden" ||
+		string(out.Files[2].Data) != `{"projects":{"/work/garden":"garden"}}` {
+		t.Errorf("%+v", out.Files)
+	}
+	s.Now = s.Now.Add(time.Hour)
+	if again := prepare(); string(again.Files[0].Data) != string(out.Files[0].Data) {
+		t.Error("an hour later the bytes are others")
+	}
+	hash := fmt.Sprintf("%x", sha256.Sum256([]byte("/work/garden")))
+	transcripttest.WriteFile(t, filepath.Join(home, ".gemini", "tmp", hash, "chats", "x.json"), "{}")
+	if out := prepare(); len(out.Files) != 1 || !strings.Contains(out.Files[0].Path, hash) {
+		t.Errorf("%+v", out.Files)
 	}
 }
 
