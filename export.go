@@ -302,7 +302,7 @@ func writeOut(path, name string, force bool, write func(io.Writer) error, check 
 	if !isDir(path) {
 		return path, writeFile(path, force, write, check)
 	}
-	if err := vfs.Mkdir(vfs.OS{KeepOwner: true}, path, 0o700); err != nil {
+	if err := vfs.Mkdir(vfs.OS{}, path, 0o700); err != nil {
 		return "", err
 	}
 	path = filepath.Join(path, name)
@@ -337,6 +337,7 @@ func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *
 		return err
 	}
 	if r.Format == ExportHTML {
+		drawn.Cost = c.cost(ctx)
 		return html.Write(ctx, w, drawn, &html.Options{Leaf: leaf})
 	}
 	if drawn.Tokens, err = c.spent(ctx); err != nil {
@@ -380,6 +381,16 @@ func (c *Conversation) missingFor(ctx context.Context, format, leaf string) (mis
 		}
 	}
 	return missing, ctx.Err()
+}
+
+// cost tells what the conversation has cost as Stats does, or "" if that cannot be told: a
+// page can do without it.
+func (c *Conversation) cost(ctx context.Context) string {
+	stats, err := c.home.Search.Stats(ctx, StatsRequest{Session: c.ID()})
+	if err != nil || stats.Total.Tokens() == 0 {
+		return ""
+	}
+	return stats.Total.Cost()
 }
 
 // countLosses lists what a format cannot hold, each kind once.

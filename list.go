@@ -291,6 +291,16 @@ func (h *Home) indexed(ctx context.Context, given string) (*index.Session, error
 	return &found, err
 }
 
+// FilterValues returns the values that sessions have for a filter, such as agent or tag,
+// the most frequent first.
+func (s *Sessions) FilterValues(ctx context.Context, filter string) ([]string, error) {
+	ix, err := s.home.index(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return ix.FilterValues(ctx, filter)
+}
+
 // SuggestRequest has what somebody has begun to type.
 type SuggestRequest struct {
 	Begin string `json:"begin,omitempty"` // of an id

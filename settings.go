@@ -253,6 +253,21 @@ func SettingKeys() []string {
 	return keys
 }
 
+// SettingValues returns values that a setting may have, for a shell to offer: the words in
+// the description of what it takes that it takes. A setting that takes anything has none.
+func SettingValues(key string) (values []string) {
+	i := slices.IndexFunc(rules, func(r rule) bool { return r.key == key })
+	if i < 0 || rules[i].fits("anything at all") {
+		return nil
+	}
+	for _, word := range strings.FieldsFunc(rules[i].must, func(r rune) bool { return r == ' ' || r == ',' }) {
+		if rules[i].fits(word) {
+			values = append(values, word)
+		}
+	}
+	return values
+}
+
 // All returns every setting, in a fixed order.
 func (s *Settings) All() []Setting {
 	all := make([]Setting, len(rules))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -42,6 +43,19 @@ type Usage struct {
 func (u *Usage) Tokens() int64 {
 	as := index.Usage(*u)
 	return as.Tokens()
+}
+
+// Cost returns what the responses cost, in words: "$1.20", "at least $1.20" if the cost of
+// some is not known, or "cost unknown".
+func (u *Usage) Cost() string {
+	text := render.Money(int(u.CostMicroUSD))
+	switch {
+	case u.Unpriced == u.Responses && (u.Responses > 0 || u.Recorded > 0):
+		return "cost unknown"
+	case u.Unpriced > 0 || u.Recorded > 0:
+		return "at least " + text
+	}
+	return text
 }
 
 // StatsResult is what was counted.

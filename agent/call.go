@@ -48,7 +48,7 @@ func (t *turn) refuse(p *Pending) string {
 			names[i] = t.opts.Tools[i].Name
 		}
 		if len(names) == 0 {
-			return fmt.Sprintf("there is no tool %q, and no other either", p.Name)
+			return fmt.Sprintf("there is no tool %q: no tools are enabled", p.Name)
 		}
 		return fmt.Sprintf("there is no tool %q; the tools are %s", p.Name, strings.Join(names, ", "))
 	}

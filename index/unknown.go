@@ -36,36 +36,67 @@ func (ix *Index) UnknownFilters(ctx context.Context, o ListOptions) (unknown []U
 	return unknown, err
 }
 
+// allValues are the queries for the values of filters, with how often each occurs.
+var allValues = map[string]string{
+	"tool":    `SELECT j.key, sum(j.value) FROM sessions s, json_each(s.tools) j GROUP BY j.key`,
+	"model":   `SELECT j.key, sum(j.value) FROM sessions s, json_each(s.models) j GROUP BY j.key`,
+	"tag":     `SELECT tag, count(*) FROM tags GROUP BY tag`,
+	"agent":   `SELECT n.name, count(*) FROM sessions s INDEXED BY by_maker JOIN names n ON n.id = s.maker GROUP BY s.maker`,
+	"project": allDirs,
+	"cwd":     allDirs,
+}
+
+// knownValues returns the values of a filter, the most frequent first.
+func knownValues(ctx context.Context, db *database, filter string) ([]string, error) {
+	counts := make(map[string]int64)
+	if err := scanCounts(ctx, db, counts, allValues[filter]); err != nil {
+		return nil, err
+	}
+	return namesOf(sortCounts(counts)), nil
+}
+
+// FilterValues returns the values that sessions have for a filter, as a query has them and
+// the most frequent first: none for a filter that does not exist, or whose values are free.
+func (ix *Index) FilterValues(ctx context.Context, filter string) (values []string, err error) {
+	if allValues[filter] == "" {
+		return nil, nil
+	}
+	err = ix.read(ctx, "list", func(db *database) error {
+		known, err := knownValues(ctx, db, filter)
+		values = someOf(filter, known, len(known))
+		return err
+	})
+	return values, err
+}
+
 // unknown returns the values that no session has.
 func (f *filters) unknown(ctx context.Context, db *database) (unknown []Unknown, err error) {
 	for _, check := range []struct {
 		filter string
 		values []string
-		known  string // the query for all values, with how often each occurs
 		is     func(known, value string) bool
 	}{
-		{"tool", f.tools, `SELECT j.key, sum(j.value) FROM sessions s, json_each(s.tools) j GROUP BY j.key`, strings.EqualFold},
-		{"model", f.models, `SELECT j.key, sum(j.value) FROM sessions s, json_each(s.models) j GROUP BY j.key`, isModel},
-		{"tag", f.tags, `SELECT tag, count(*) FROM tags GROUP BY tag`, func(known, value string) bool { return known == value || strings.HasPrefix(known, value+"/") }},
-		{"agent", f.agents, `SELECT n.name, count(*) FROM sessions s INDEXED BY by_maker JOIN names n ON n.id = s.maker GROUP BY s.maker`, strings.EqualFold},
-		{"project", f.projects, allDirs, isCalled},
-		{"cwd", f.cwd, allDirs, isUnder},
+		{"tool", f.tools, strings.EqualFold},
+		{"model", f.models, isModel},
+		{"tag", f.tags, func(known, value string) bool { return known == value || strings.HasPrefix(known, value+"/") }},
+		{"agent", f.agents, strings.EqualFold},
+		{"project", f.projects, isCalled},
+		{"cwd", f.cwd, isUnder},
 	} {
 		if len(check.values) == 0 {
 			continue
 		}
-		counts := make(map[string]int64)
-		if err := scanCounts(ctx, db, counts, check.known); err != nil {
+		known, err := knownValues(ctx, db, check.filter)
+		if err != nil {
 			return nil, err
 		}
-		known := namesOf(sortCounts(counts))
 		for _, value := range check.values {
 			if slices.ContainsFunc(known, func(k string) bool { return check.is(k, value) }) {
 				continue
 			}
 			u := Unknown{Filter: check.filter, Value: value, DidYouMean: nearValues(check.filter, value, known)}
 			if len(u.DidYouMean) == 0 {
-				u.Known = someOf(check.filter, known)
+				u.Known = someOf(check.filter, known, maxKnown)
 			}
 			unknown = append(unknown, u)
 		}
@@ -73,13 +104,13 @@ func (f *filters) unknown(ctx context.Context, db *database) (unknown []Unknown,
 	return unknown, nil
 }
 
-// someOf returns some of the values that there are, as a filter has them.
-func someOf(filter string, known []string) (some []string) {
+// someOf returns at most so many of the values that there are, as a filter has them.
+func someOf(filter string, known []string, most int) (some []string) {
 	for _, value := range known {
 		if filter == "project" {
 			value = ProjectOf(value)
 		}
-		if value != "" && !slices.Contains(some, value) && len(some) < maxKnown {
+		if value != "" && !slices.Contains(some, value) && len(some) < most {
 			some = append(some, value)
 		}
 	}

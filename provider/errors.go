@@ -16,7 +16,7 @@ var (
 	// ErrOverflow means that the conversation does not fit the model's window.
 	ErrOverflow = errors.New("the conversation is too long for the model")
 	// ErrLimited means that the provider wants fewer requests.
-	ErrLimited = errors.New("the provider limits how much may be asked")
+	ErrLimited = errors.New("rate limited by the provider")
 	// ErrDenied means that the key is missing or wrong, or may not do this.
 	ErrDenied = errors.New("the provider denies access")
 	// ErrUnavailable means that the provider cannot be reached or cannot answer at

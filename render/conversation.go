@@ -27,6 +27,8 @@ type Conversation struct {
 	// ids of the calls or by the prompts in the calls.
 	Subagents map[string]string
 
+	Cost string // what it has cost, in words; "" for nothing to say. Only the page shows it
+
 	// Only the Markdown shows these.
 	Updated time.Time // when something was last said, on any branch
 	Tokens  int       // what it has cost so far; 0 if nobody counted

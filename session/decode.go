@@ -412,28 +412,21 @@ func (d *decoder) timestamp(into *time.Time) decoding {
 		return known
 	}
 	var t time.Time
-	if t.UnmarshalText(s) == nil { // like Parse, but stricter, and it wants no string
+	err := t.UnmarshalText(s) // like Parse, but stricter, and it wants no string
+	if err == nil {
 		d.minute.set(s, t)
-	}
-	t, ok = parseTime(s)
-	if !ok {
-		return unknown
-	}
-	*into = t
-	return known
-}
-
-// parseTime reads a time in any of the forms.
-func parseTime(s []byte) (t time.Time, ok bool) {
-	err := t.UnmarshalText(s)
-	if err != nil {
+	} else {
 		t, err = time.Parse(time.RFC3339Nano, string(s))
 	}
 	for i := 0; err != nil && i < len(naiveTimes); i++ {
 		t, err = time.ParseInLocation(naiveTimes[i], string(s), time.Local)
 	}
 	t = t.UTC()
-	return t, err == nil && t.Year() >= 0 && t.Year() <= 9999 // RFC 3339 has no other years
+	if err != nil || t.Year() < 0 || t.Year() > 9999 { // RFC 3339 has no other years
+		return unknown
+	}
+	*into = t
+	return known
 }
 
 // minute is the minute of the time read last. The next one is nearly always of the

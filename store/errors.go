@@ -66,7 +66,13 @@ type Error struct {
 
 func (e *Error) Error() string {
 	var b strings.Builder
-	b.WriteString(e.Op)
+	kind := e.Kind
+	if what, looked := strings.CutPrefix(e.Op, "find "); looked && kind == ErrNotExist {
+		b.WriteString("no such " + what + ":")
+		kind = nil
+	} else {
+		b.WriteString(e.Op)
+	}
 	switch {
 	case e.Path != "":
 		fmt.Fprintf(&b, " %s", e.Path)
@@ -76,8 +82,8 @@ func (e *Error) Error() string {
 	if e.At {
 		fmt.Fprintf(&b, " at byte %d", e.Offset)
 	}
-	if e.Kind != nil {
-		fmt.Fprintf(&b, ": %v", e.Kind)
+	if kind != nil {
+		fmt.Fprintf(&b, ": %v", kind)
 	}
 	if e.Err != nil {
 		fmt.Fprintf(&b, ": %v", e.cause())

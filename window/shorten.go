@@ -304,16 +304,13 @@ func Shorten(text string, most int, size func(string) int) (string, bool) {
 			return short, true
 		}
 	}
-	for _, short := range stumps {
+	for _, short := range []string{"[…]", "…"} {
 		if size(short) <= most {
 			return short, true
 		}
 	}
 	return "", true
 }
-
-// stumps stand for a text of which nothing is left.
-var stumps = []string{"[…]", "…", ""}
 
 // runeEnd returns the last position up to at that does not split a character.
 func runeEnd(s string, at int) int {

@@ -142,5 +142,5 @@ func TestAChatThatCannotBeginRestoresTheTerminal(t *testing.T) {
 	if code := s.ends(); code != exitNotFound {
 		t.Errorf("exit code %d", code)
 	}
-	s.sees("does not exist\r\n")
+	s.sees("no such session: \"nobody\"\r\n")
 }

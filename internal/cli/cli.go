@@ -6,6 +6,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -68,14 +69,22 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetIn(a.stdin)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
+	var unknown error // what help was asked for and is not there
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		a.styled(ctx, append(strings.Fields(cmd.CommandPath())[1:], "--help")...)
+		if name := a.commandTyped(cmd); name != "" && name != "help" {
+			unknown = unknownCommand(cmd, name)
+			return
+		}
+		_ = a.paged(func() error {
+			a.styled(ctx, append(strings.Fields(cmd.CommandPath())[1:], "--help")...)
+			return nil
+		})
 	})
 	root.AddCommand(&cobra.Command{
 		Use: "man", Hidden: true, Args: cobra.NoArgs,
 		Run: func(*cobra.Command, []string) { a.styled(ctx, "man") },
 	})
-	err := root.ExecuteContext(ctx)
+	err := cmp.Or(root.ExecuteContext(ctx), unknown)
 	if err != nil {
 		err = plainGroup(err)
 		a.reportError(err)
@@ -155,6 +164,8 @@ func (a *app) rootCommand() *cobra.Command {
 		}
 		cmd.SuggestFor = otherNames[cmd.Name()]
 	}
+	a.pageLong(root)
+	a.completeFlags(root)
 	flowHelp(root)
 	plainUsage(root)
 	root.SetFlagErrorFunc(a.plainFlag)

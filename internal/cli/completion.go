@@ -7,7 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/plain"
 )
 
 // completeSession offers the short names of sessions, with titles, for the first argument; with
@@ -58,4 +60,91 @@ func (a *app) completeEntries(cmd *cobra.Command, args []string, _ string) ([]co
 		return err
 	})
 	return offers, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeFlags offers values for flags by their names, in every command that has them, so
+// that a shell never offers file names where no file is meant.
+func (a *app) completeFlags(cmd *cobra.Command) {
+	fixed := func(words ...string) cobra.CompletionFunc {
+		return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+	}
+	offers := map[string]cobra.CompletionFunc{
+		"sort":     fixed("updated", "created", "title", "messages", "tokens", "size"),
+		"relation": fixed("fork", "continuation", "recovery", "subagent"),
+		"role":     fixed("user", "assistant", "system", "tool"),
+		"kind":     fixed("text", "thinking", "call", "output", "summary", "title", "tag", "label"),
+		"since":    fixed("1d", "7d", "30d", "365d"),
+		"until":    fixed("1d", "7d", "30d", "365d"),
+		"color":    fixed("auto", "always", "never"),
+		"in":       fixed(formatNames(true)...),
+		"session":  a.completeSession(0),
+		"parent":   a.completeSession(0),
+	}
+	for _, filter := range []string{"agent", "project", "tag", "tool", "model"} {
+		offers[filter] = a.completeFilter(filter)
+	}
+	for _, dir := range []string{"cwd", "dir"} {
+		offers[dir] = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
+	}
+	for name, offer := range offers {
+		f := cmd.Flag(name)
+		if _, has := cmd.GetFlagCompletionFunc(name); f != nil && !has && f.Value.Type() != "bool" {
+			_ = cmd.RegisterFlagCompletionFunc(name, offer)
+		}
+	}
+	for _, below := range cmd.Commands() {
+		a.completeFlags(below)
+	}
+}
+
+// completeFilter offers the values of a filter that sessions have.
+func (a *app) completeFilter(filter string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return a.valuesOf(cmd, filter), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeFilters offers filters as arguments: agent:, and then agent:codex.
+func (a *app) completeFilters(cmd *cobra.Command, _ []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	filter, _, typed := strings.Cut(begin, ":")
+	if !typed {
+		var offers []cobra.Completion
+		for _, filter := range index.Filters() {
+			offers = append(offers, filter+":")
+		}
+		return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	offers := a.valuesOf(cmd, filter)
+	for i := range offers {
+		offers[i] = filter + ":" + offers[i]
+	}
+	return offers, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (a *app) valuesOf(cmd *cobra.Command, filter string) (values []string) {
+	if a.settle() != nil {
+		return nil
+	}
+	_ = a.withHome(cmd.Context(), false, func(h *coppice.Home) (err error) {
+		values, err = h.Sessions.FilterValues(cmd.Context(), filter)
+		return err
+	})
+	for i := range values {
+		values[i] = plain.Flat(values[i])
+	}
+	return values
+}
+
+// completeSetting offers the names of settings, and then the values that one may have.
+func completeSetting(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	switch len(args) {
+	case 0:
+		return coppice.SettingKeys(), cobra.ShellCompDirectiveNoFileComp
+	case 1:
+		if args[0] == coppice.SettingDir {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		}
+		return coppice.SettingValues(args[0]), cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
 }

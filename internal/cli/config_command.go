@@ -28,7 +28,7 @@ func configShowCommand(a *app) *cobra.Command {
 	var origin bool
 	cmd := &cobra.Command{
 		Use:   "show",
-		Short: "Print the settings that hold",
+		Short: "Print the effective settings",
 		Long: "Prints every setting. A flag wins over the environment, the environment over the\n" +
 			"file, the file over the default; --origin tells which it was.",
 		Args: cobra.NoArgs,
@@ -87,12 +87,7 @@ func configSetCommand(a *app) *cobra.Command {
 		// It must work when the file has a wrong value, to set it right.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE:              func(_ *cobra.Command, args []string) error { return a.setConfig(args[0], args[1]) },
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveDefault
-			}
-			return coppice.SettingKeys(), cobra.ShellCompDirectiveNoFileComp
-		},
+		ValidArgsFunction: completeSetting,
 	})
 }
 

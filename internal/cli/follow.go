@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
 )
 
 type followFlags struct {
@@ -83,6 +84,9 @@ func (w *watcher) tell(one *coppice.Arrival) error {
 		return w.printJSON(one)
 	}
 	e := &one.Entry
+	if e.Type == session.TypeCustom && e.IsAside() {
+		return nil // a note of a program, such as what a model was asked
+	}
 	at := rfc3339(e.Timestamp)
 	if w.isTerminal() {
 		at = e.Timestamp.Local().Format(time.TimeOnly)

@@ -96,7 +96,7 @@ func (p *importPrinter) sayFidelity(path string, s *coppice.ImportedSession) {
 		p.say("  %d × %s → %s", f.N, f.What, f.Became)
 	}
 	for _, problem := range s.Problems {
-		p.say("  %s %s%s", p.paint(yellow, "not read:"), atLine(problem.Line), render.OneLine(problem.Reason, 200))
+		p.say("  %s %s%s", p.paint(yellow, "skipped:"), atLine(problem.Line), render.OneLine(problem.Reason, 200))
 	}
 	if more := s.ProblemCount - len(s.Problems); more > 0 {
 		p.say("  and %d more that could not be read", more)
@@ -121,7 +121,7 @@ func (p *importPrinter) result(r *coppice.ImportResult, interrupted bool) error 
 		return err
 	}
 	for _, problem := range p.problems {
-		p.say("%s %s", p.paint(yellow, "not read:"), problem)
+		p.say("%s %s", p.paint(yellow, "skipped:"), problem)
 	}
 	if more := p.more - len(p.problems); more > 0 {
 		p.say("and %s that could not be read; -v lists more of them", render.Counted(more, "more record", "more records"))
@@ -184,7 +184,7 @@ func (p *importPrinter) sayTotal(r *coppice.ImportTotal, interrupted bool) {
 		text += fmt.Sprintf("; %d unchanged", r.Unchanged)
 	}
 	if r.Failed > 0 {
-		text += fmt.Sprintf("; %d not read", r.Failed)
+		text += fmt.Sprintf("; %d skipped", r.Failed)
 	}
 	if r.Problems > 0 {
 		text += fmt.Sprintf("; %s not understood", render.Counted(r.Problems, "record", "records"))

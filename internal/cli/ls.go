@@ -32,15 +32,18 @@ func lsCommand(a *app) *cobra.Command {
 		Short: "List the sessions",
 		Long: "Lists the sessions, the most recently active first. A filter is agent:NAME,\nproject:NAME or tag:NAME.\n\n" +
 			"Sessions that continue each other are one conversation, on one line, with the id\nof the first; --links lists them one by one. Subagents are counted in the session\nthat started them; --all lists them as well.\n\n" +
-			"On a terminal, long values are shortened. Piped output has one session a line,\nseparated by tabs, with whole ids and plain numbers: id, updated, agent, project,\nmessages, tokens, bytes, title, tags.",
+			"On a terminal, long values are shortened. Piped output has one session a line,\nseparated by tabs, with whole ids and plain numbers: id, updated, agent, project,\nmessages, tokens (empty if nobody counted them), bytes, title, tags.",
 		Example: "  coppice ls\n  coppice ls agent:codex project:ledger\n  coppice ls --since 7d --sort tokens",
 		GroupID: "read",
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.runLs(cmd, &f, args) },
+
+		ValidArgsFunction: a.completeFilters,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.runLs(cmd, &f, args) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.sort, "sort", "updated", "by updated, created, title, messages, tokens, size")
 	flags.BoolVar(&f.reverse, "reverse", false, "the other way round")
-	limitFlag(cmd, &f.list.Limit, 50)
+	limitFlag(cmd, &f.list.Limit, 0)
+	flags.Lookup("limit").Usage = "how many; 0 is all (50 on a terminal, all in a pipe)"
 	flags.IntVar(&f.list.Page, "page", 1, "which page")
 	flags.StringVar(&f.list.After, "after", "", "go on after this place, for programs: see --json")
 	flags.StringSliceVar(&f.list.Tags, "tag", nil, "only with this tag; several must all be there")
@@ -59,12 +62,18 @@ func lsCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
-// request settles what was asked for.
-func (f *lsFlags) request(cmd *cobra.Command, now time.Time) (r coppice.ListRequest, err error) {
+// pageSize is how many sessions a list on a terminal has.
+const pageSize = 50
+
+// listRequest settles what was asked for. A person wants a page, a program everything.
+func (a *app) listRequest(cmd *cobra.Command, f *lsFlags, now time.Time) (r coppice.ListRequest, err error) {
 	r = f.list
 	r.Sort, r.Reverse = f.sort, f.reverse
 	if r.Page < 1 {
 		return r, usageError{fmt.Errorf("--page is %d; the first page is 1", r.Page)}
+	}
+	if !cmd.Flags().Changed("limit") && (a.isTerminal() || cmd.Flags().Changed("page")) {
+		r.Limit = pageSize
 	}
 	if r.Limit, err = limitIn(r.Limit); err != nil {
 		return r, err
@@ -109,7 +118,7 @@ func (a *app) runLs(cmd *cobra.Command, f *lsFlags, args []string) error {
 			return hinted(usageError{err}, hint)
 		}
 	}
-	r, err := f.request(cmd, now)
+	r, err := a.listRequest(cmd, f, now)
 	if err != nil {
 		return err
 	}
@@ -212,7 +221,7 @@ func (a *app) printSessions(ctx context.Context, h *coppice.Home, sessions []cop
 	now := time.Now()
 	t := a.newTable(7, "ID", "UPDATED", "AGENT", "PROJECT", "MSGS", "TOKENS", "SIZE", "TITLE", "TAGS")
 	t.right[4], t.right[5], t.right[6] = true, true, true
-	t.spare = []string{"TAGS", "AGENT", "PROJECT", "UPDATED"}
+	t.spare, t.least = []string{"SIZE", "TAGS", "AGENT", "PROJECT", "TOKENS", "MSGS", "UPDATED"}, 24
 	agents, projects, tags := maxAgent, maxProject, maxTags
 	if a.width() < tight {
 		agents, projects, tags = tightColumn, tightColumn, tightColumn
@@ -220,26 +229,17 @@ func (a *app) printSessions(ctx context.Context, h *coppice.Home, sessions []cop
 	for i := range sessions {
 		s := &sessions[i]
 		t.add(a.paint(cyan, short.Shown(s.Name)), a.when(s.Updated, now), render.OneLine(s.Agent, agents), endOf(projectNames.Shown(s.CWD), projects),
-			strconv.Itoa(s.Messages), render.Count(s.Tokens), render.Bytes(s.Size), titleWithMarks(*s), render.OneLine(strings.Join(s.Tags, " "), tags))
+			strconv.Itoa(s.Messages), tokens(s), render.Bytes(s.Size), titleWithMarks(*s), render.OneLine(strings.Join(s.Tags, " "), tags))
 	}
 	t.dropEmpty(8)
-	// Where there is little room the title says more than the rest.
-	if width := a.width(); width < narrow {
-		t.drop(6)
-		t.drop(5)
-		if width < tight {
-			t.drop(4)
-		}
-	}
 	t.dropEmpty(3)
 	t.dropEmpty(2)
 	return t.print()
 }
 
 const (
-	narrow      = 130 // columns, below which a list leaves something out
-	tight       = 100
-	maxTags     = 24 // columns
+	tight       = 100 // columns, below which a list shortens more
+	maxTags     = 24  // columns
 	maxAgent    = 12
 	maxProject  = 16
 	tightColumn = 10 // of the three where the list is tight
@@ -259,7 +259,7 @@ func (a *app) printSessionLines(sessions []coppice.SessionInfo) error {
 	for i := range sessions {
 		s := &sessions[i]
 		cells := []string{
-			s.Name, rfc3339(s.Updated), s.Agent, s.Project, strconv.Itoa(s.Messages), strconv.FormatInt(s.Tokens, 10),
+			s.Name, rfc3339(s.Updated), s.Agent, s.Project, strconv.Itoa(s.Messages), counted(s),
 			strconv.FormatInt(s.Size, 10), s.Title, strings.Join(s.Tags, " "),
 		}
 		for at := range cells {
@@ -270,6 +270,22 @@ func (a *app) printSessionLines(sessions []coppice.SessionInfo) error {
 		}
 	}
 	return nil
+}
+
+// tokens tells how many tokens a session has, if anybody counted them.
+func tokens(s *coppice.SessionInfo) string {
+	if s.TokensFrom == "" {
+		return "–"
+	}
+	return render.Count(s.Tokens)
+}
+
+// counted is tokens for a program.
+func counted(s *coppice.SessionInfo) string {
+	if s.TokensFrom == "" {
+		return ""
+	}
+	return strconv.FormatInt(s.Tokens, 10)
 }
 
 // titleWithMarks tells in front of the title what is special about a session.

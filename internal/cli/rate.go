@@ -17,10 +17,15 @@ func rateCommand(a *app) *cobra.Command {
 		Short: "Rate a session good or bad",
 		Long: "Records whether a session was good or bad, and why. The rating is a tag,\n" +
 			"rated/good or rated/bad, so ls, search and tag can use it. none removes it.",
-		Example:           "coppice rate 0197ab bad --note 'it deleted the tests'\ncoppice ls tag:rated/bad",
-		GroupID:           "keep",
-		Args:              cobra.ExactArgs(2),
-		ValidArgsFunction: a.completeSession(1),
+		Example: "coppice rate 0197ab bad --note 'it deleted the tests'\ncoppice ls tag:rated/bad",
+		GroupID: "keep",
+		Args:    cobra.ExactArgs(2),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) == 1 {
+				return []cobra.Completion{"good", "bad", "none"}, cobra.ShellCompDirectiveNoFileComp
+			}
+			return a.completeSession(1)(cmd, args, begin)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Session, r.Rating = args[0], args[1]
 			switch r.Rating {

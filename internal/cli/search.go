@@ -41,7 +41,9 @@ The exit code is 1 if nothing was found.`,
 			"  coppice search '\"connection refused\" role:tool since:30d'\n" +
 			"  coppice search -- git commit --no-verify",
 		GroupID: "read",
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.runSearch(cmd, &f, args) },
+
+		ValidArgsFunction: a.completeFilters,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.runSearch(cmd, &f, args) },
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.search.Roles, "role", nil, "only messages of this role")

@@ -28,8 +28,7 @@ func showCommand(a *app) *cobra.Command {
 			"with --leaf. Where it branches, show prints the commands that show the other\n" +
 			"branches. With --at it prints an entry and what is around it.\n\n" +
 			"Sessions that continue each other are one conversation, whichever of them you\n" +
-			"name; --link shows only the one you name. On a terminal, long output goes through\n" +
-			"$COPPICE_PAGER, $PAGER or less.",
+			"name; --link shows only the one you name.",
 		Example: "  coppice show 7f3a91c2\n" +
 			"  coppice show last --last 5\n" +
 			"  coppice show 7f3a91c2 --at c48d02ee\n" +
@@ -123,5 +122,5 @@ func (a *app) show(ctx context.Context, c *coppice.Conversation, f *showFlags) e
 	if f.leaf != "" {
 		o.Hints.Whole = command("show", []string{drawn.Name}, "--leaf", f.leaf)
 	}
-	return a.page(func(w io.Writer) error { return terminal.Show(ctx, w, drawn, a.style(), o) })
+	return terminal.Show(ctx, a.out, drawn, a.style(), o)
 }

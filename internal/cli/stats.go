@@ -115,7 +115,7 @@ const (
 func usageBars(sums []coppice.Usage) []index.Count {
 	bars := make([]index.Count, len(sums))
 	for i, u := range sums {
-		bars[i] = index.Count{Name: fmt.Sprintf("%s  %s", cmp.Or(u.Key, "-"), cost(u)), Count: u.Tokens()}
+		bars[i] = index.Count{Name: fmt.Sprintf("%s  %s", cmp.Or(u.Key, "-"), u.Cost()), Count: u.Tokens()}
 	}
 	return bars
 }
@@ -137,7 +137,7 @@ func sessionBars(s *coppice.StatsResult, width int) []index.Count {
 	var bars []index.Count
 	for _, u := range s.Sessions[:min(len(s.Sessions), maxSessions)] {
 		title := render.OneLine(cmp.Or(s.Titles[u.Key], render.ShortID(u.Key)), room)
-		bars = append(bars, index.Count{Name: fmt.Sprintf("%s  %s", title, cost(u)), Count: u.Tokens()})
+		bars = append(bars, index.Count{Name: fmt.Sprintf("%s  %s", title, u.Cost()), Count: u.Tokens()})
 	}
 	return bars
 }
@@ -146,7 +146,7 @@ func (a *app) statsSummary(s *coppice.StatsResult) string {
 	u := s.Total
 	lines := []string{strings.Join([]string{
 		render.Counted(int(s.Messages), "message", "messages"), render.Counted(int(u.Responses), "response", "responses"),
-		render.Counted(int(u.Tokens()), "token", "tokens"), cost(u),
+		tokensSpent(u),
 	}, ", ")}
 	if u.Responses > 0 {
 		lines = append(lines, tokenKinds(u))
@@ -182,16 +182,12 @@ func tokenKinds(u coppice.Usage) string {
 	return strings.Join(append(parts, output), ", ")
 }
 
-// cost tells money, and says so when some of it is not known.
-func cost(u coppice.Usage) string {
-	text := render.Money(int(u.CostMicroUSD))
-	switch {
-	case u.Unpriced == u.Responses && (u.Responses > 0 || u.Recorded > 0):
-		return "cost unknown"
-	case u.Unpriced > 0 || u.Recorded > 0:
-		return "at least " + text
+// tokensSpent tells how many tokens there were and what they cost, if anybody counted.
+func tokensSpent(u coppice.Usage) string {
+	if u.Responses == 0 && u.Recorded == 0 {
+		return "tokens not counted"
 	}
-	return text
+	return render.Counted(int(u.Tokens()), "token", "tokens") + ", " + u.Cost()
 }
 
 // printBars draws a horizontal bar for each count. On a terminal a long chart is

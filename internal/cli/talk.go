@@ -230,12 +230,13 @@ type table struct {
 	header  []string
 	elastic int      // the column that is shortened
 	spare   []string // the headers of columns that a narrow terminal does without
+	least   int      // how many columns the elastic one should have before others go
 	right   map[int]bool
 	rows    [][]string
 }
 
 func (t *talk) newTable(elastic int, header ...string) *table {
-	return &table{talk: t, header: header, elastic: elastic, right: make(map[int]bool)}
+	return &table{talk: t, header: header, elastic: elastic, least: minElastic, right: make(map[int]bool)}
 }
 
 const (
@@ -322,7 +323,7 @@ func (t *table) dropSpare() {
 	limit := t.talk.width()
 	for _, header := range t.spare {
 		widths, total := t.natural()
-		if limit == 0 || total-widths[t.elastic]+min(widths[t.elastic], minElastic) <= limit {
+		if limit == 0 || total-widths[t.elastic]+min(widths[t.elastic], t.least) <= limit {
 			return
 		}
 		if at := slices.Index(t.header, header); at >= 0 {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"io"
 	"iter"
 
 	"github.com/spf13/cobra"
@@ -75,5 +74,5 @@ func (a *app) drawTree(ctx context.Context, c *coppice.Conversation, f *treeFlag
 	if err != nil {
 		return err
 	}
-	return a.page(func(w io.Writer) error { return terminal.Tree(ctx, w, drawn, out, a.style(), f.fold) })
+	return terminal.Tree(ctx, a.out, drawn, out, a.style(), f.fold)
 }

@@ -161,8 +161,8 @@ func (p *page) facts() []string {
 	if !h.CreatedAt.IsZero() {
 		facts = append([]string{h.CreatedAt.UTC().Format(dateFormat)}, facts...)
 	}
-	if p.spent.CostMicroUSD > 0 {
-		facts = append(facts, render.Money(p.spent.CostMicroUSD))
+	if p.Cost != "" {
+		facts = append(facts, p.Cost)
 	}
 	if h.CWD != "" {
 		facts = append(facts, render.OneLine(h.CWD, 0))

@@ -21,7 +21,6 @@ type plan struct {
 	marks    []mark
 	tags     []string
 	messages int
-	spent    session.Spent
 }
 
 // item is an entry and its place on the page.
@@ -133,7 +132,6 @@ func (p *plan) look(i int, e *session.Entry) {
 	it.class, it.when = classOf(e), e.Timestamp
 	if e.Message != nil {
 		p.messages++
-		p.spent.Add(e)
 		it.look(e.Message)
 	} else {
 		it.own, it.prose = 1, true

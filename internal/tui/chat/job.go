@@ -140,7 +140,7 @@ func (u *ui) turn(ctx context.Context, a *agent.Session, run func(ctx context.Co
 		case j.out.Stop == agent.StopMaxSteps:
 			u.note("  ■ the model was asked " + render.Counted(j.out.Steps, "time", "times") + " in this turn; /resume continues")
 		case j.out.Stop == provider.StopMaxTokens:
-			u.note("  ■ the answer reached its greatest length")
+			u.note("  ■ the answer was cut off at the token limit")
 		case j.out.Steps == 0:
 			u.note("  there is nothing to resume")
 		}
