@@ -20,12 +20,17 @@ import (
 
 // calls are the exported functions and methods, each called with nil and zero values.
 var nilCalls = map[string]func(ctx context.Context){
-	"transcript.OpenFile":    func(context.Context) { _, _ = transcript.OpenFile("") },
-	"transcript.FileOf":      func(context.Context) { transcript.FileOf("", nil) },
-	"transcript.Seen":        func(context.Context) { transcript.Seen[int](nil, nil) },
-	"transcript.LedgerOf":    func(context.Context) { transcript.LedgerOf(nil) },
-	"transcript.HashID":      func(context.Context) { transcript.HashID() },
-	"transcript.SessionID":   func(context.Context) { transcript.SessionID("", "") },
+	"transcript.OpenFile":  func(context.Context) { _, _ = transcript.OpenFile("") },
+	"transcript.FileOf":    func(context.Context) { transcript.FileOf("", nil) },
+	"transcript.Seen":      func(context.Context) { transcript.Seen[int](nil, nil) },
+	"transcript.LedgerOf":  func(context.Context) { transcript.LedgerOf(nil) },
+	"transcript.HashID":    func(context.Context) { transcript.HashID() },
+	"transcript.SessionID": func(context.Context) { transcript.SessionID("", "") },
+	"transcript.NativeID": func(ctx context.Context) {
+		_, _ = transcript.NativeID(ctx, nil, nil)
+		_, _ = transcript.NativeID(ctx, &transcript.Format{}, &transcript.File{})
+		_, _ = transcript.NativeID(ctx, nil, &transcript.File{})
+	},
 	"transcript.Raw":         func(ctx context.Context) { _, _ = transcript.Raw(ctx, nil, nil, nil) },
 	"transcript.InPlace":     func(context.Context) { transcript.InPlace(make([]session.Entry, 2)) },
 	"transcript.JoinReplies": func(context.Context) { transcript.JoinReplies(make([]session.Entry, 2)) },
@@ -83,12 +88,14 @@ var nilCalls = map[string]func(ctx context.Context){
 	"Ledger.Put":           ledger(func(l *transcript.Ledger) { _ = l.Put(nil); _ = l.Put(&transcript.Source{}) }),
 	"Ledger.PutAll":        ledger(func(l *transcript.Ledger) { _ = l.PutAll(nil); _ = l.PutAll(make([]*transcript.Source, 1)) }),
 	"Ledger.Flush":         ledger(func(l *transcript.Ledger) { _ = l.Flush() }),
+	"Ledger.ExportOf":      ledger(func(l *transcript.Ledger) { l.ExportOf("", "") }),
 	"Ledger.IsUnchanged":   ledger(func(l *transcript.Ledger) { l.IsUnchanged("", nil) }),
 	"Report.New":           func(context.Context) { (*transcript.Report)(nil).New() },
 	"Env.Dir":              func(context.Context) { transcript.Env{}.Dir("", "") },
 	"Script.Tags":          script(func(s *transcript.Script) { s.Tags() }),
 	"Script.OtherBranches": script(func(s *transcript.Script) { s.OtherBranches() }),
 	"Script.Title":         script(func(s *transcript.Script) { s.Title() }),
+	"Script.Updated":       script(func(s *transcript.Script) { s.Updated() }),
 	"Replies.Continues": func(context.Context) {
 		new(transcript.Replies).Continues(nil)
 		(*transcript.Replies)(nil).Continues(&session.Entry{})
