@@ -172,6 +172,14 @@ func (s *Store) verifyArchive(ctx context.Context, name string, size int64, want
 // caller has the name's lock.
 func (s *Store) bringBack(ctx context.Context, name string) error {
 	err := s.mustBeAbsent(name)
+	if info, err2 := s.fs.Lstat(s.Path(name)); err2 == nil && s.isStray(name, info.Size()) {
+		var locked vfs.File
+		locked, err = s.lockPlain(ctx, name) // which puts it aside
+		defer closeIf(locked)
+		if err == nil {
+			err = s.mustBeAbsent(name)
+		}
+	}
 	if err == nil {
 		err = s.unpack(ctx, name)
 	}
@@ -200,16 +208,20 @@ func (s *Store) mustBeAbsent(name string) error {
 func (s *Store) putAsideArchive(name string) error {
 	_, err := s.fs.Lstat(s.archivePath(name))
 	if err == nil {
-		err = s.mkdir(s.room("quarantine"))
-	}
-	if err == nil {
-		aside := s.room("quarantine", fmt.Sprintf("%s.0.%d.replaced.zst", name, time.Now().UnixNano()))
-		err = s.move(s.archivePath(name), aside)
+		err = s.putAside(s.archivePath(name), name, ".zst")
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // hardly ever is there one
 	}
 	return err
+}
+
+// putAside moves a file of a log that does not count to quarantine/.
+func (s *Store) putAside(path, name, suffix string) error {
+	if err := s.mkdir(s.room("quarantine")); err != nil {
+		return err
+	}
+	return s.move(path, s.room("quarantine", fmt.Sprintf("%s.0.%d.replaced%s", name, time.Now().UnixNano(), suffix)))
 }
 
 // unpack replaces an archive by its plain file, if the archive is still what counts

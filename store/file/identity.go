@@ -44,7 +44,7 @@ func (s *Store) isCurrent(name string, src source) (vfs.Stat, bool, error) {
 		stat, err = s.fs.Stat(file.path)
 	} else {
 		stat, err = s.fs.Stat(s.Path(name))
-		if !errors.Is(err, fs.ErrNotExist) {
+		if !errors.Is(err, fs.ErrNotExist) && (err != nil || stat.Size > 0) {
 			return stat, false, err // a plain file counts, and an archive beside it does not
 		}
 		stat, err = s.fs.Stat(s.archivePath(name))

@@ -33,7 +33,7 @@ func (s *Store) InspectLog(ctx context.Context, name string) iter.Seq2[store.Fau
 // faultsOf returns what a look at a log's files tells, without reading them.
 func (s *Store) faultsOf(name string) []store.Fault {
 	var all []store.Fault
-	if s.isThere(s.Path(name)) && s.isThere(s.archivePath(name)) {
+	if info, err := s.fs.Lstat(s.Path(name)); err == nil && info.Size() > 0 && s.isThere(s.archivePath(name)) {
 		all = append(all, store.Fault{Kind: store.FaultLeftover, Name: name, Path: s.archivePath(name)})
 	}
 	if info, err := s.fs.Lstat(s.lockPath(name)); err == nil && info.Size() > 0 {

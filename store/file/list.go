@@ -92,9 +92,11 @@ func (s *Store) exists(name string) (path string, err error) {
 // existsLocked is exists for whoever has the name's lock.
 func (s *Store) existsLocked(name string) (string, error) {
 	for _, path := range []string{s.Path(name), s.archivePath(name)} {
-		if _, err := s.fs.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			return path, err
+		info, err := s.fs.Lstat(path)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && path == s.Path(name) && s.isStray(name, info.Size()) {
+			continue
 		}
+		return path, err
 	}
 	return "", errGone
 }
@@ -195,8 +197,10 @@ func (l *lister) add(entries []fs.DirEntry, suffix string) {
 func (l *lister) stat(c candidate) (store.Stat, error) {
 	if c.entry != nil {
 		info, err := c.entry.Info()
-		if !errors.Is(err, fs.ErrNotExist) {
-			return statOf(c.name, info, err, strings.HasSuffix(c.entry.Name(), archiveSuffix))
+		archived := strings.HasSuffix(c.entry.Name(), archiveSuffix)
+		stray := err == nil && !archived && l.store.isStray(c.name, info.Size())
+		if !stray && !errors.Is(err, fs.ErrNotExist) {
+			return statOf(c.name, info, err, archived)
 		}
 	}
 	var stat store.Stat
@@ -211,10 +215,11 @@ func (l *lister) stat(c candidate) (store.Stat, error) {
 func (s *Store) statLocked(name string) (store.Stat, error) {
 	for _, path := range []string{s.Path(name), s.archivePath(name)} {
 		info, err := s.fs.Lstat(path)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+		archived := path == s.archivePath(name)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && (!info.Mode().IsRegular() || !archived && s.isStray(name, info.Size())) {
 			continue
 		}
-		return statOf(name, info, err, path == s.archivePath(name))
+		return statOf(name, info, err, archived)
 	}
 	return store.Stat{}, errGone
 }

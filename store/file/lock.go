@@ -155,11 +155,13 @@ func (l *nameLock) mustBeLocked(file *plain) error {
 	}
 }
 
-// lockPlain locks the plain file of a log, if it has one. The caller has the lock
+// lockPlain locks the plain file of a log, if it has one that counts: a stray one is
+// put aside, so that nobody takes it for the log and the archive for a left-over. The caller has the lock
 // of the name, and closes the file to give this one back.
 func (s *Store) lockPlain(ctx context.Context, name string) (vfs.File, error) {
 	if openFilesKeepNames {
-		return nil, nil
+		_, err := s.putAsideStray(name)
+		return nil, err
 	}
 	for {
 		f, err := s.fs.OpenFile(s.Path(name), os.O_RDWR, 0) // on NFS, only who may write can lock
@@ -167,7 +169,8 @@ func (s *Store) lockPlain(ctx context.Context, name string) (vfs.File, error) {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, vfs.ErrSymlink), errors.Is(err, vfs.ErrNotRegular):
 			return nil, nil // nobody appends to that
 		case errors.Is(err, fs.ErrPermission):
-			return nil, nil // who may not write it can at most remove it
+			_, err := s.putAsideStray(name)
+			return nil, err // who may not write it can at most move it
 		case err != nil:
 			return nil, err
 		}
@@ -175,11 +178,15 @@ func (s *Store) lockPlain(ctx context.Context, name string) (vfs.File, error) {
 		if err = s.lockFile(ctx, name, f); err == nil {
 			named, err = vfs.HasName(s.fs, f, s.Path(name))
 		}
+		stray := false
 		if named {
+			stray, err = s.putAsideStray(name)
+		}
+		if named && !stray && err == nil {
 			return f, nil
 		}
 		f.Close()
-		if err != nil {
+		if stray || err != nil {
 			return nil, err
 		}
 	}

@@ -30,7 +30,8 @@ type plain struct {
 func (p *plain) id() vfs.FileID { return p.file }
 
 // openSource opens the log wherever it is. The plain file comes first: an
-// archive beside it is left over from an archiving that a crash interrupted.
+// archive beside it is left over from an archiving that a crash interrupted. Only
+// an empty one does not hide an archive: see isStray.
 func (s *Store) openSource(name string) (src source, err error) {
 	err = s.find(name, func() error {
 		src, err = s.openSourceLocked(name)
@@ -42,14 +43,42 @@ func (s *Store) openSource(name string) (src source, err error) {
 // openSourceLocked is openSource for whoever has the name's lock.
 func (s *Store) openSourceLocked(name string) (source, error) {
 	f, err := s.openPlain(name)
-	if err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return f, err
+	if err == nil {
+		stat, err := f.Stat()
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		if !s.isStray(name, stat.Size) {
+			return f, nil
+		}
+		f.Close()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
 	}
 	a, err := s.openArchive(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errGone
 	}
 	return a, err
+}
+
+// isStray reports whether a plain file of some size is none of ours: an empty one
+// beside an archive. We give a file its name when its content is in it, so an
+// archive that has nothing but an empty file beside it is the log. A touch, or a
+// command whose output went there and failed, must not hide a whole session.
+func (s *Store) isStray(name string, size int64) bool {
+	return size == 0 && s.isThere(s.archivePath(name))
+}
+
+// putAsideStray moves a stray file to quarantine/, because a program that takes no
+// lock may still write to it, and reports whether there was one. The caller has the
+// lock of the name, and that on the file if it can be had.
+func (s *Store) putAsideStray(name string) (bool, error) {
+	info, err := s.fs.Lstat(s.Path(name))
+	if err != nil || !info.Mode().IsRegular() || !s.isStray(name, info.Size()) {
+		return false, nil // whoever opens it says what is wrong with it
+	}
+	return true, s.putAside(s.Path(name), name, "")
 }
 
 // openPlain opens for reading and appending if it may, and for reading if not.
