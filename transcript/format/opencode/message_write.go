@@ -147,7 +147,8 @@ func (m *message) span(end time.Time) jsonText {
 	return o.JSON()
 }
 
-// call writes a call with its result.
+// call writes a call with its result. Only one that came back has a title: a command of
+// opencode that failed did come back.
 func (m *message) call(c *session.ToolUseContent) {
 	part := m.part("tool", c.ID)
 	part.Set("callID", c.ID)
@@ -161,7 +162,7 @@ func (m *message) call(c *session.ToolUseContent) {
 		var at residue.Object
 		at.Set("start", m.at)
 		state.Set("time", at.JSON())
-	case answer.IsError && len(answer.Parts) == 0 && answer.Content != "":
+	case answer.IsError && len(answer.Parts) == 0 && answer.Content != "" && !residue.In(answer.Extra, "title").Exists():
 		state.Set("status", "error")
 		state.Set("input", m.input(c))
 		state.Set("error", answer.Content)

@@ -250,3 +250,24 @@ func TestWriteAgain(t *testing.T) {
 		t.Errorf("the session is %v, its first message %v", e.Info, e.Messages[0])
 	}
 }
+
+// TestWriteFailedCommand: a command that came back and failed is written as that, and
+// read as the same result: another one would be a branch.
+func TestWriteFailedCommand(t *testing.T) {
+	parent := "a"
+	failed := session.ToolResult("c1", "no such file", true)
+	failed.ToolResult.Extra = session.Fields{{Name: "title", Value: json.RawMessage(`"List it"`)}}
+	s, err := transcripttest.ScriptOf(t.Context(), session.Header{Type: session.TypeSession, ID: "x", Version: 1, CWD: "/p"}, []session.Entry{
+		{Type: session.TypeMessage, ID: "a", Message: &session.MessageEntry{Role: "assistant", Content: []session.Content{session.ToolUse("c1", "bash", nil)}}},
+		{Type: session.TypeMessage, ID: "r", ParentID: &parent, Message: &session.MessageEntry{Role: "tool", Content: []session.Content{failed}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, out := write(t, s, home(t.TempDir()))
+	c := transcripttest.Collect(t, opencode.Format(), transcript.FileOf("x.json", out.Files[0].Data))
+	records := c.Conversations[0].Records
+	if diff := cmp.Diff(failed, records[len(records)-1].Entry.Message.Content[0]); diff != "" {
+		t.Errorf("the result differs (-was +is):\n%s", diff)
+	}
+}
