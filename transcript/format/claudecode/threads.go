@@ -75,7 +75,7 @@ func (r *reader) conversation(l *line) transcript.Conversation {
 		c.Extra[factBranch] = string(l.branch)
 	}
 	if len(l.version) > 0 {
-		c.Extra["version"] = string(l.version)
+		c.Extra[factVersion] = string(l.version)
 	}
 	id, agent := fileID(r.file.Path)
 	if !agent {
@@ -131,6 +131,9 @@ func family(uuid []byte) string {
 
 // factBranch is the branch of git that a conversation was held on.
 const factBranch = "git_branch"
+
+// factVersion is the version of the program that a conversation was held with.
+const factVersion = "version"
 
 // factFork is the session that a conversation was forked from.
 const factFork = "forked_from"

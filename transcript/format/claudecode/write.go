@@ -12,8 +12,9 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 )
 
-// version is the version of the program whose files are written.
-const version = "2.1.42"
+// wireVersion is the version of the program whose files these are like. A session of the
+// program itself keeps its own.
+const wireVersion = "2.1.325"
 
 // write makes a transcript of a conversation.
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
@@ -62,6 +63,7 @@ type scribe struct {
 	id, agent string // of the session, and of the subagent if it is one's file
 	cwd       string
 	branch    string // of git
+	version   string // of the program
 	fork      string // the session that this one was forked from, or ""
 	started   []subagent
 	own       bool // the session came from the program
@@ -88,6 +90,9 @@ func newScribe(s *transcript.Script, id, agent string) *scribe {
 	}
 	w.own = s.NativeID != ""
 	w.branch, _ = s.Facts[factBranch].(string)
+	if w.version, _ = s.Facts[factVersion].(string); w.version == "" {
+		w.version = wireVersion
+	}
 	w.fork, _ = s.Facts[factFork].(string)
 	return w
 }
@@ -188,7 +193,7 @@ func (w *scribe) line(e *session.Entry, d draft, id, parent string) {
 	w.str("userType", "external")
 	w.str("cwd", w.cwd)
 	w.str("sessionId", w.id)
-	w.str("version", version)
+	w.str("version", w.version)
 	w.str("gitBranch", w.branch)
 	w.str("type", d.typ)
 	if d.more != "" {

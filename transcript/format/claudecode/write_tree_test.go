@@ -410,6 +410,9 @@ func TestWriteNotes(t *testing.T) {
 			t.Errorf("%s is not in\n%s", want, written)
 		}
 	}
+	if strings.Count(written, `"version":"2.1.42"`) != 7 {
+		t.Errorf("the lines do not have the version of their own: %s", written)
+	}
 	if got := contextOf(t, s); slices.Contains(got, "API Error: 500") || len(got) != 5 {
 		t.Errorf("the model is sent %q", got)
 	}
