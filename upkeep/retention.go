@@ -163,9 +163,6 @@ func (r Rule) Choose(all []Session, now time.Time) (going []Choice, pinned int) 
 // MakeRoom returns a function for file.Options.MakeRoom. It moves as many sessions to
 // the trash as necessary, longest inactive first, and calls moved for each. Pinned
 // sessions stay.
-//
-// If two processes make room at the same time, they may choose the same session, and
-// only one of them moves it. If one comes after the other, each moves another session.
 func MakeRoom(moved func(Session)) func(ctx context.Context, st *file.Store, n int) error {
 	return func(ctx context.Context, st *file.Store, n int) error {
 		all, err := Survey(ctx, st, nil)

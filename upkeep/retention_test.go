@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -144,6 +145,39 @@ func TestMakeRoom(t *testing.T) {
 	_, err = session.Create(t.Context(), st, session.Header{}, nil)
 	if limit, ok := errors.AsType[*store.LimitError](err); !ok || limit.Limit != store.MaxSessions {
 		t.Errorf("all are pinned: %v", err)
+	}
+}
+
+// Several processes that make room at once all get theirs.
+func TestMakeRoomTogether(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	opts := &file.Options{Sync: file.Never, MaxLogs: 3, MakeRoom: upkeep.MakeRoom(func(upkeep.Session) {})}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			st, err := file.Open(dir, opts) // a store of its own, as another process has
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer st.Close()
+			for range 10 {
+				s, err := session.Create(context.Background(), st, session.Header{}, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				s.Close()
+			}
+		})
+	}
+	all.Wait()
+	st, err := file.Open(dir, nil)
+	must(t, err)
+	defer st.Close()
+	if items, err := st.Trash(t.Context()); err != nil || len(items) != 37 {
+		t.Errorf("%d are in the trash, %v", len(items), err)
 	}
 }
 

@@ -91,8 +91,9 @@ type Options struct {
 	MaxLogs int
 	// MakeRoom, if it is not nil, is called when there are as many logs as there
 	// may be, and one is to be created. It may remove n of them, or more, and the
-	// log is then created; if it does not, or returns an error, it is not. Package
-	// upkeep has one. Default: none.
+	// log is then created; if it does not, or returns an error, it is not. Others
+	// who create wait meanwhile, so it must not create logs itself. Package upkeep
+	// has one. Default: none.
 	MakeRoom func(ctx context.Context, s *Store, n int) error
 	// LockWait is how long an append waits for another writer before it gives
 	// up with store.ErrLocked. Default: 10 s.

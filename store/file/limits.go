@@ -38,38 +38,40 @@ func (s *Store) reserve(ctx context.Context, name string) (*nameLock, error) {
 	if err := s.mustNotExist(name); err != nil {
 		return nil, err // that is the better answer, and no reason to make room
 	}
-	lock, n, err := s.lockAndCount(ctx)
+	lock, err := s.lockName(ctx, countLock)
 	if err != nil {
 		return nil, err
 	}
-	if n >= s.opts.MaxLogs && s.opts.MakeRoom != nil {
-		lock.release() // whoever makes room takes other locks
-		if err := s.opts.MakeRoom(ctx, s, n-s.opts.MaxLogs+1); err != nil {
-			return nil, fmt.Errorf("making room for another session: %w", err)
-		}
-		if lock, n, err = s.lockAndCount(ctx); err != nil {
-			return nil, err
-		}
-	}
-	if err := store.MaxSessions.Check("create", name, int64(n)+1, int64(s.opts.MaxLogs)); err != nil {
+	if err := s.checkCount(ctx, name); err != nil {
 		lock.release()
 		return nil, err
 	}
 	return lock, nil
 }
 
-func (s *Store) lockAndCount(ctx context.Context) (*nameLock, int, error) {
-	lock, err := s.lockName(ctx, countLock)
-	if err != nil {
-		return nil, 0, err
+// checkCount counts the logs and makes room if there are too many. The count's lock is
+// held all the while: the room that was made would go to somebody else. To make room
+// takes the locks of logs, and nobody who has one of those waits for this one.
+func (s *Store) checkCount(ctx context.Context, name string) error {
+	n, err := s.count(ctx)
+	if err == nil && n >= s.opts.MaxLogs && s.opts.MakeRoom != nil {
+		if err := s.opts.MakeRoom(ctx, s, n-s.opts.MaxLogs+1); err != nil {
+			return fmt.Errorf("making room for another session: %w", err)
+		}
+		n, err = s.count(ctx)
 	}
-	n := 0
+	if err != nil {
+		return err
+	}
+	return store.MaxSessions.Check("create", name, int64(n)+1, int64(s.opts.MaxLogs))
+}
+
+func (s *Store) count(ctx context.Context) (n int, err error) {
 	for _, err := range s.List(ctx) {
 		if err != nil {
-			lock.release()
-			return nil, 0, err
+			return 0, err
 		}
 		n++
 	}
-	return lock, n, nil
+	return n, nil
 }
