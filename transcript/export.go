@@ -229,7 +229,7 @@ func (x *Exporter) compare(ctx context.Context, s *Script, out *Output, format *
 		return fmt.Errorf("the export cannot be read back: %w", err)
 	}
 	losses, err := compare(s, out, entries)
-	out.Losses = slices.Concat(out.Losses, losses, s.lostBills(read))
+	out.Losses = slices.Concat(out.Losses, losses, s.lostBills(read), s.lostNotices(read, out.Losses))
 	return err
 }
 

@@ -374,8 +374,8 @@ func (r *reader) notice(l *line, t *thread, rec *transcript.Record, parent int32
 
 // Entries that only this program knows: what a line of it says, as it says it.
 const (
-	customFailure = Name + ".api_error"  // a message in the place of a reply that failed
-	customNotice  = Name + ".attachment" // what the model is told beside the conversation
+	customFailure = Name + ".api_error"          // a message in the place of a reply that failed
+	customNotice  = Name + transcript.NoticeKind // what the model is told beside the conversation
 )
 
 func custom(kind string, data []byte) *session.CustomEntry {
