@@ -371,6 +371,10 @@ func (h *Home) subagentNames(ctx context.Context, id string) ([]string, error) {
 	if ix == nil {
 		return nil, ctx.Err() // without an index the conversation can still be read
 	}
+	return startedIn(ctx, ix, id)
+}
+
+func startedIn(ctx context.Context, ix *index.Index, id string) ([]string, error) {
 	children, _, err := ix.List(ctx, index.ListOptions{Parent: id, Relation: session.RelationSubagent, Limit: -1})
 	names := make([]string, len(children))
 	for i := range children {
@@ -379,9 +383,14 @@ func (h *Home) subagentNames(ctx context.Context, id string) ([]string, error) {
 	return names, err
 }
 
-// subagentsOf opens those sessions, to be read.
+// subagentsOf opens those sessions, to be read. They are written with the conversation, so
+// none may be missing: it builds the index if there is none.
 func (h *Home) subagentsOf(ctx context.Context, id string) ([]*session.Session, error) {
-	names, err := h.subagentNames(ctx, id)
+	ix, err := h.index(ctx)
+	if err != nil {
+		return nil, ctx.Err() // without an index the conversation can still be written
+	}
+	names, err := startedIn(ctx, ix, id)
 	var sessions []*session.Session
 	for i := 0; i < len(names) && err == nil; i++ {
 		var s *session.Session

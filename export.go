@@ -302,7 +302,7 @@ func writeOut(path, name string, force bool, write func(io.Writer) error, check 
 	if !isDir(path) {
 		return path, writeFile(path, force, write, check)
 	}
-	if err := vfs.Mkdir(vfs.OS{}, path, 0o700); err != nil {
+	if err := vfs.Mkdir(vfs.OS{KeepOwner: true}, path, 0o700); err != nil {
 		return "", err
 	}
 	path = filepath.Join(path, name)

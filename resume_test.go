@@ -147,3 +147,33 @@ func lastUUID(text string) string {
 	id, _, _ := strings.Cut(rest, `"`)
 	return id
 }
+
+// TestResumeWritesSubagents: what a conversation's calls started is written with it, also
+// in a home that has no index yet.
+func TestResumeWritesSubagents(t *testing.T) {
+	t.Parallel()
+	h, user := newHouse(t), t.TempDir()
+	say := func(parent, text string) string {
+		t.Helper()
+		header := session.Header{CWD: "/work", ParentSession: parent}
+		if parent != "" {
+			header.Relation = session.RelationSubagent
+		}
+		s, err := session.Create(t.Context(), h.Store(), header, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		message := &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text(text)}}
+		if err := s.Append(session.Entry{Type: session.TypeMessage, Message: message}); err != nil {
+			t.Fatal(err)
+		}
+		return s.ID()
+	}
+	id := say("", "Water the fern")
+	say(id, "Find the can")
+	r, err := h.Transfer.Resume(t.Context(), coppice.ResumeRequest{Session: id, In: "claude-code", Getenv: env{"HOME": user}.get})
+	if err != nil || len(r.Written) != 2 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -106,12 +106,12 @@ func (r *rule) encode(value string) string {
 
 // replaceFile replaces a file as a whole or not at all.
 func replaceFile(path string, text []byte) error {
-	if err := vfs.Mkdir(vfs.OS{}, filepath.Dir(path), 0o700); err != nil {
+	if err := vfs.Mkdir(vfs.OS{KeepOwner: true}, filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	var how vfs.Replacement
 	if info, err := os.Stat(path); err == nil {
 		how.Perm = info.Mode().Perm()
 	}
-	return vfs.Replace(vfs.OS{}, path, how, vfs.Data(text))
+	return vfs.Replace(vfs.OS{KeepOwner: true}, path, how, vfs.Data(text))
 }

@@ -180,9 +180,11 @@ func (u *Upkeep) trashedByKey(ctx context.Context, key string) ([]string, error)
 	return found, errors.Join(err, trashed.Close())
 }
 
-// EmptyTrashRequest says what to delete for good.
+// EmptyTrashRequest says what to delete for good: All, OlderThan or Before. One that says
+// nothing is refused.
 type EmptyTrashRequest struct {
-	OlderThan Age `json:"older_than,omitempty"` // only what was removed longer ago
+	All       bool `json:"all,omitempty"`        // everything
+	OlderThan Age  `json:"older_than,omitempty"` // only what was removed longer ago
 	// Before, if set, is used instead of OlderThan: only what was removed before that
 	// moment. A face that asks a person first passes on the Before of the dry run, so that
 	// nothing is deleted that the person did not see.
@@ -202,6 +204,9 @@ type EmptyTrashResult struct {
 func (u *Upkeep) EmptyTrash(ctx context.Context, r EmptyTrashRequest) (*EmptyTrashResult, error) {
 	if r.OlderThan < 0 {
 		return nil, invalid("an age of %v is negative", r.OlderThan)
+	}
+	if !r.All && r.OlderThan == 0 && r.Before.IsZero() {
+		return nil, invalid("nothing says what to delete for good; set all, older_than or before")
 	}
 	before := r.Before
 	if before.IsZero() {

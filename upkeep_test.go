@@ -144,11 +144,14 @@ func TestWhatIsRemovedComesBackByManyNames(t *testing.T) {
 	if _, err := h.Upkeep.Restore(t.Context(), coppice.RestoreRequest{Session: "garden-1"}); !errors.Is(err, session.ErrExist) {
 		t.Errorf("restoring over another session: %v", err)
 	}
-	plan, err := h.Upkeep.EmptyTrash(t.Context(), coppice.EmptyTrashRequest{DryRun: true})
+	plan, err := h.Upkeep.EmptyTrash(t.Context(), coppice.EmptyTrashRequest{All: true, DryRun: true})
 	if err != nil || len(plan.Removals) != 1 || plan.Size == 0 {
 		t.Errorf("%+v, %v", plan, err)
 	}
-	if done, err := h.Upkeep.EmptyTrash(t.Context(), coppice.EmptyTrashRequest{}); err != nil || len(done.Removals) != 1 {
+	if done, err := h.Upkeep.EmptyTrash(t.Context(), coppice.EmptyTrashRequest{}); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("a request that says nothing: %+v, %v", done, err)
+	}
+	if done, err := h.Upkeep.EmptyTrash(t.Context(), coppice.EmptyTrashRequest{All: true}); err != nil || len(done.Removals) != 1 {
 		t.Errorf("%+v, %v", done, err)
 	}
 	if trash, err := h.Upkeep.Trash(t.Context(), coppice.TrashRequest{}); err != nil || len(trash.Removals) > 0 {
@@ -257,7 +260,7 @@ func TestEmptyingTheTrashTakesOnlyWhatWasListed(t *testing.T) {
 		time.Sleep(2 * time.Millisecond) // removals are told apart by the clock
 	}
 	remove("old")
-	plan, err := h.Upkeep.EmptyTrash(t.Context(), coppice.EmptyTrashRequest{DryRun: true})
+	plan, err := h.Upkeep.EmptyTrash(t.Context(), coppice.EmptyTrashRequest{All: true, DryRun: true})
 	if err != nil || len(plan.Removals) != 1 {
 		t.Fatalf("planned %+v, %v", plan, err)
 	}

@@ -100,7 +100,7 @@ func (m *Sessions) rowsFromIndex(limit, offset int, links bool) (rows []row, ok 
 	}
 	for i := range page(found, limit, offset) {
 		s := &page(found, limit, offset)[i]
-		r := row{id: s.ID, missing: s.Missing, messages: s.Messages, active: s.Updated, title: s.Title, whole: len(s.Missing) == 0}
+		r := row{id: s.ID, missing: s.Missing, messages: s.Messages, active: s.Updated, title: s.Title, tags: s.Tags, whole: len(s.Missing) == 0}
 		if r.last = m.catalogue.head(s); s.Links > 0 {
 			chain, err := ix.Links(ctx, s.ID)
 			if err != nil || len(chain) == 0 {

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -24,6 +25,7 @@ type head struct {
 	messages int         // on all branches
 	carried  int         // how many of these were carried over
 	first    index.Title // its title, unless somebody gives it a name
+	tags     session.TagSet
 
 	described atomic.Pointer[described] // what a list says about it, if it was listed
 }
@@ -49,7 +51,7 @@ func readHead(ctx context.Context, st store.Store, stat store.Stat) *head {
 	return h
 }
 
-// count counts the messages and finds the title. It decodes few lines.
+// count counts the messages and finds the title and the tags. It decodes few lines.
 func (h *head) count(ctx context.Context, st store.Store) (err error) {
 	log, err := st.Open(ctx, h.stat.Name)
 	if err != nil {
@@ -64,6 +66,12 @@ func (h *head) count(ctx context.Context, st store.Store) (err error) {
 		scan, ok := rawjson.ScanHead(line.Data)
 		if !ok || line.Cut {
 			continue
+		}
+		if session.EntryType(scan.Type) == session.TypeCustom && bytes.Contains(line.Data, []byte(session.CustomTags)) {
+			var e session.Entry
+			if e.UnmarshalJSON(line.Data) == nil && e.Custom != nil {
+				h.tags.Apply(e.Custom)
+			}
 		}
 		isMessage := session.EntryType(scan.Type) == session.TypeMessage
 		if isMessage {

@@ -49,9 +49,10 @@ type link struct {
 
 	pairs        pairing
 	config       Config
-	instructions []int           // which of entries are SYSTEM messages
-	files        []int           // which of entries were loaded from files
-	edits        []edit          // in order
+	instructions []int  // which of entries are SYSTEM messages
+	files        []int  // which of entries were loaded from files
+	edits        []edit // in order
+	reverts      []session.Entry
 	reverted     map[string]bool // what was taken back
 	cleared      map[string]bool // messages that edits removed from the context
 	composed     int             // changes whenever the context stops being simply the messages in order
@@ -126,7 +127,7 @@ func (l *link) read(ctx context.Context) error {
 		return err
 	}
 	l.entries, l.known, l.instructions, l.files = nil, make(map[string]bool), nil, nil
-	l.edits, l.reverted, l.cleared, l.config = nil, make(map[string]bool), nil, Config{}
+	l.edits, l.reverts, l.reverted, l.cleared, l.config = nil, nil, nil, nil, Config{}
 	l.pairs, l.sum, l.summed = pairing{}, amount{}, 0
 	l.carried, l.isCopy, l.copies = session.CarriedIn(&l.header), nil, 0
 	l.title, l.metadata, l.next = "", nil, next
@@ -160,7 +161,8 @@ func (l *link) take(e session.Entry) {
 		l.applyEdits()
 	case e.Revert != nil:
 		l.composed++
-		l.reverted[e.Revert.TargetID] = true
+		l.reverts = append(l.reverts, e)
+		l.reverted = session.RevertedIn(l.reverts)
 		l.applyEdits()
 	case e.Compaction != nil, e.BranchSummary != nil, e.Merge != nil:
 		l.composed++

@@ -159,7 +159,8 @@ type row struct {
 	id       string
 	missing  []string
 	title    string // unless somebody gave it another
-	messages int    // on all branches; -1 if they have to be read to know
+	tags     []string
+	messages int // on all branches; -1 if they have to be read to know
 	active   time.Time
 	last     *head // its last session
 	whole    bool  // the last session knows about all those before it
@@ -171,7 +172,7 @@ type row struct {
 func (m *Sessions) describeRow(r *row) Info {
 	d := m.describe(r.last)
 	i := d.Info
-	i.Tags = slices.Clone(i.Tags)
+	i.Tags = slices.Clone(r.tags)
 	i.ID, i.ContinuedFrom, i.Missing = r.id, "", r.missing
 	if i.Err != nil {
 		return i
@@ -227,9 +228,11 @@ func (m *Sessions) rows(limit, offset int, links bool) ([]row, error) {
 func rowOf(c session.Linked, heads map[string]*head) row {
 	r := row{id: c.ID, missing: c.Missing, whole: len(c.Missing) == 0}
 	var first index.Title
+	var tags session.TagSet
 	for i, name := range c.Links {
 		h := heads[name]
 		first = index.BetterTitle(first, h.first)
+		tags.Add(h.tags.Sorted()...)
 		r.messages += h.messages - h.carried
 		if h.active.After(r.active) {
 			r.active = h.active
@@ -237,7 +240,7 @@ func rowOf(c session.Linked, heads map[string]*head) row {
 		r.whole = r.whole && (i == 0 && h.link.Continues == "" || i > 0 && h.link.Continues == c.Links[i-1])
 		r.last = h
 	}
-	r.title = first.Text
+	r.title, r.tags = first.Text, tags.Sorted()
 	if !r.whole { // copies whose originals are gone count, and only reading shows which
 		r.messages = -1
 	}

@@ -138,8 +138,8 @@ func (s *search) place(h *Hit, c candidate) error {
 	if err != nil {
 		return err
 	}
-	if h.Live = sh.isLive(c.entry); h.Live {
-		return nil // the leaf is the session's
+	if h.Live, err = s.isLive(sh, c); err != nil || h.Live {
+		return err // the leaf is the session's
 	}
 	var id any
 	err = s.db.QueryRowContext(s.ctx, `SELECT id FROM entries WHERE session = ? AND n = ?`, c.session, sh.leafOf(c.entry)).Scan(&id)

@@ -295,7 +295,18 @@ func (s *search) passes(c candidate, inSession bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return sh.isLive(c.entry), nil
+	return s.isLive(sh, c)
+}
+
+// isLive reports whether a match is on the path of the leaf, or is about the session as a
+// whole, as its name is: that holds on every branch.
+func (s *search) isLive(sh *shape, c candidate) (bool, error) {
+	if sh.isLive(c.entry) {
+		return true, nil
+	}
+	var class entryClass
+	_, err := scanRow(s.db.QueryRowContext(s.ctx, `SELECT class FROM entries WHERE session = ? AND n = ?`, c.session, c.entry), []any{&class})
+	return class == classRemark, err
 }
 
 // isRepeated reports whether what a session was given by the one before it is

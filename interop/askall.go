@@ -38,6 +38,9 @@ func askAll(ctx context.Context) error {
 			os.Exit(exitNoLoopback)
 		}
 	}
+	for name, version := range p.Newest {
+		programNamed(name).version = version
+	}
 	only := regexp.MustCompile(p.Run)
 	rows := make([][]row, len(visits))
 	var all sync.WaitGroup

@@ -14,8 +14,9 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// fixture is a conversation with all that is hard to hand over: parallel calls, a
-// compaction that keeps a tail, an image, thoughts, a branch that was left, a subagent,
+// fixture is a conversation with all that is hard to hand over: parallel calls with ids
+// that some providers refuse, a compaction that keeps a tail, an image, thoughts, a block
+// that only one provider knows, a branch that was left and has a compaction, a subagent,
 // and a call that was interrupted. Every text in it is there once.
 type fixture struct {
 	id   string
@@ -32,7 +33,7 @@ func writeFixture(ctx context.Context, st store.Store, cwd string) (*fixture, er
 	}
 	defer s.Close()
 	t.s = s
-	f := &fixture{id: s.ID(), gone: []string{"where the saw is kept", "In the cellar, I think", "left hook", "the attic instead", "the attic is locked"}}
+	f := &fixture{id: s.ID(), gone: []string{"where the saw is kept", "In the cellar, I think", "left hook", "the attic instead", "the attic is locked", "The attic was given up", "Try the loft"}}
 	t.do(s.AppendModelChange("anthropic", "claude-sonnet-4-5"))
 	t.do(s.AppendSessionInfo("The shed"))
 	t.user(session.Text("Find out where the saw is kept."))
@@ -42,18 +43,23 @@ func writeFixture(ctx context.Context, st store.Store, cwd string) (*fixture, er
 	t.answer(
 		session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: "two sheds, two counts", Signature: "c2lnbmF0dXJl"}},
 		session.Text("Counting both at once."),
-		session.ToolUse("call_north", "Bash", map[string]any{"command": "ls north | wc -l", "timeout": 5}),
-		session.ToolUse("call_south", "Bash", map[string]any{"command": "ls south | wc -l"}),
+		session.ToolUse("call_north|fc_1", "Bash", map[string]any{"command": "ls north | wc -l", "timeout": 5}),
+		session.ToolUse("call_south|fc_2", "Bash", map[string]any{"command": "ls south | wc -l"}),
 	)
-	t.result("call_north", "north has 17 planks")
-	t.result("call_south", "south has 23 planks")
+	t.result("call_north|fc_1", "north has 17 planks")
+	t.result("call_south|fc_2", "south has 23 planks")
 	t.answer(session.Text("There are 40 planks in all."))
 	t.do(s.AppendCompaction("Earlier, the saw was found.", kept, 1200))
 	t.user(session.Text("This is the gate that I want to build."), session.Image("image/png", picture()))
-	at := t.answer(session.Text("A nice gate; it needs 12 planks."))
+	at := t.answer(
+		session.Content{Type: "web_search_call", Raw: []byte(`{"type":"web_search_call","id":"ws_1","status":"completed"}`)},
+		session.Text("A nice gate; it needs 12 planks."),
+	)
 
 	t.user(session.Text("Look into the attic instead."))
 	t.answer(session.Text("But the attic is locked."))
+	t.do(s.AppendCompaction("The attic was given up.", "", 300))
+	t.user(session.Text("Try the loft."))
 	t.do("", s.Branch(at))
 
 	t.user(session.Text("Let a helper measure the posts."))

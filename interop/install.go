@@ -68,6 +68,18 @@ func (in *installer) install(ctx context.Context, p *program) error {
 	return nil
 }
 
+// newest returns the newest version of a program, or "" if npm does not say.
+func (in *installer) newest(ctx context.Context, p *program) string {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "npm", "view", p.pkg, "version", "--no-update-notifier").Output()
+	if err != nil {
+		in.talk("the newest version of %s is not known: %v", p.name, err)
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
 // download installs into a temporary directory, and renames it when it is complete.
 func (in *installer) download(ctx context.Context, npm string, p *program) error {
 	if err := os.MkdirAll(in.cache, 0o755); err != nil {

@@ -1,10 +1,10 @@
 // Command interop asks real programs about the transcripts that Coppice writes, and
 // Coppice about those that they write:
 //
-//	go run ./interop [-run regexp] [-cache directory] [-keep directory]
+//	go run ./interop [-run regexp] [-latest] [-cache directory] [-keep directory]
 //
-// It installs each program from npm, at one exact version, into a cache outside of the
-// checkout. Then it hands each of them a conversation that has all that is hard to hand
+// It installs each program from npm, at one exact version or, with -latest, at the newest,
+// into a cache outside of the checkout. Then it hands each of them a conversation that has all that is hard to hand
 // over, lets it list, read and resume that, looks at what it sends to the model, and
 // imports what it added. The model runs on loopback. The programs see an empty home
 // directory, no keys, and no network; on Linux there is none, elsewhere they are only told
@@ -71,15 +71,17 @@ type plan struct {
 	Dir     string            // for the machines
 	Run     string            // a regular expression
 	Missing map[string]string // why a program is not there, by name
+	Newest  map[string]string // the versions to ask instead of the exact ones, by name
 	Alone   bool              // in a network of its own
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	p := plan{Missing: make(map[string]string)}
+	p := plan{Missing: make(map[string]string), Newest: make(map[string]string)}
 	inside := flag.Bool("inside", false, "internal: read a plan from standard input, and ask")
 	keep := flag.String("keep", "", "keep the files of all programs in this directory")
+	latest := flag.Bool("latest", false, "ask the newest version of each program")
 	flag.StringVar(&p.Run, "run", "", "ask only programs whose names match")
 	flag.StringVar(&p.Cache, "cache", os.Getenv("COPPICE_INTEROP"), "where the programs are installed")
 	flag.Parse()
@@ -87,7 +89,7 @@ func main() {
 	if *inside {
 		err = askAll(ctx)
 	} else {
-		err = p.prepareAndAsk(ctx, *keep)
+		err = p.prepareAndAsk(ctx, *keep, *latest)
 	}
 	if err != nil {
 		var exit *exec.ExitError
@@ -99,7 +101,7 @@ func main() {
 }
 
 // prepareAndAsk installs the programs and starts the process that asks them.
-func (p *plan) prepareAndAsk(ctx context.Context, keep string) error {
+func (p *plan) prepareAndAsk(ctx context.Context, keep string, latest bool) error {
 	if err := p.settle(); err != nil {
 		return err
 	}
@@ -110,6 +112,11 @@ func (p *plan) prepareAndAsk(ctx context.Context, keep string) error {
 		one := &programs[i]
 		if !slices.ContainsFunc(visits, func(v visit) bool { return only.MatchString(v.program) && v.needs(one.name) }) {
 			continue
+		}
+		if latest && one.name != node {
+			if version := in.newest(ctx, one); version != "" {
+				p.Newest[one.name], one.version = version, version
+			}
 		}
 		if err := in.install(ctx, one); err != nil {
 			p.Missing[one.name] = err.Error()

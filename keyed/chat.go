@@ -438,7 +438,7 @@ func (c *chat) add(m Message, at time.Time) error {
 }
 
 // replace replaces the history with other messages.
-func (c *chat) replace(history []Message, at time.Time) error {
+func (c *chat) replace(history []Message, at time.Time, clears bool) error {
 	r := &replacement{}
 	for i, m := range history {
 		entry, err := recordable(m, at)
@@ -447,7 +447,11 @@ func (c *chat) replace(history []Message, at time.Time) error {
 		}
 		r.add(entry)
 	}
-	return c.do(&rewrite{at: at, replace: r})
+	change := &rewrite{at: at, replace: r}
+	if clears && len(history) == 0 {
+		change.summary = new(string) // a summary of nothing is not sent either
+	}
+	return c.do(change)
 }
 
 // recordable returns the entry for a caller's message, or a refusal. Only callers are
@@ -487,11 +491,16 @@ func (c *chat) waiting() *rewrite {
 	return r
 }
 
-// truncate keeps the last messages and returns what was kept and dropped.
-func (c *chat) truncate(keepLast int, at time.Time) (Cut, error) {
+// truncate keeps the last messages and returns what was kept and dropped. If it clears and
+// keeps none, the summary goes, too.
+func (c *chat) truncate(keepLast int, at time.Time, clears bool) (Cut, error) {
+	if keepLast < 0 {
+		return Cut{}, refusal{fmt.Errorf("truncate: %w: %d messages cannot be kept; to keep none, give 0", session.ErrInvalid, keepLast)}
+	}
 	c.look()
 	v := c.shown // safe without showing: only the holder of writing changes it
-	if len(v.items) == 0 {
+	clears = clears && keepLast == 0 && v.summary != ""
+	if len(v.items) == 0 && !clears {
 		return Cut{}, nil
 	}
 	t := &truncation{keepLast: keepLast, end: v.last()}
@@ -502,6 +511,9 @@ func (c *chat) truncate(keepLast int, at time.Time) (Cut, error) {
 		c.pending = append(c.pending, r)
 	}
 	r.truncate, r.at = t, at
+	if clears && r.summary == nil { // nothing is left that it is the beginning of
+		r.summary = new(string)
+	}
 	err := c.settlePending(r)
 	kept := c.shown.messages
 	return Cut{Kept: kept, Dropped: max(0, v.messages-kept)}, err

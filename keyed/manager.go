@@ -190,16 +190,18 @@ func (sm *SessionManager) GetHistory(key string) []Message {
 }
 
 // Replace replaces the messages of a key's session, including system messages, with others:
-// all of them or, if one is refused, none. Its errors are those of Add.
+// all of them or, if one is refused, none. With none, the summary goes, too. Its errors are
+// those of Add.
 func (sm *SessionManager) Replace(key string, history []Message) error {
 	at := sm.opts.Now().UTC()
-	return sm.tryChange(key, func(c *chat) error { return c.replace(history, at) })
+	return sm.tryChange(key, func(c *chat) error { return c.replace(history, at, true) })
 }
 
-// SetHistory is Replace; Save reports its error.
+// SetHistory is Replace, except that it leaves the summary alone, as in picoclaw; Save
+// reports its error.
 func (sm *SessionManager) SetHistory(key string, history []Message) {
 	at := sm.opts.Now().UTC()
-	sm.change(key, func(c *chat) { c.keepRefusal(c.replace(history, at)) })
+	sm.change(key, func(c *chat) { c.keepRefusal(c.replace(history, at, false)) })
 }
 
 // GetSummary returns the summary of what came before the history, or "".
@@ -224,22 +226,23 @@ type Cut struct {
 
 // Truncate keeps the last messages of a key's session: keepLast of them, and before them
 // those that they need (see "What stays in the history" in the package comment). With 0 it
-// keeps none. What it drops stays in the log: see History. It returns what it kept; its
-// errors are those of Add.
+// keeps none, and no summary either, unless SetSummary gave one just before. What it drops stays in the log: see History. It returns what it kept; its
+// errors are those of Add, and session.ErrInvalid for a negative number.
 func (sm *SessionManager) Truncate(key string, keepLast int) (cut Cut, err error) {
 	at := sm.opts.Now().UTC()
 	err = sm.tryChange(key, func(c *chat) error {
-		cut, err = c.truncate(keepLast, at)
+		cut, err = c.truncate(keepLast, at, true)
 		return err
 	})
 	return cut, err
 }
 
-// TruncateHistory is Truncate; Save reports its error.
+// TruncateHistory is Truncate, except that it leaves the summary alone and that a negative
+// number keeps none, as in picoclaw; Save reports its error.
 func (sm *SessionManager) TruncateHistory(key string, keepLast int) {
 	at := sm.opts.Now().UTC()
 	sm.change(key, func(c *chat) {
-		_, err := c.truncate(keepLast, at)
+		_, err := c.truncate(max(0, keepLast), at, false)
 		c.keepRefusal(err)
 	})
 }

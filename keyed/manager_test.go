@@ -2,6 +2,7 @@ package keyed_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -388,4 +389,43 @@ func TestLateResultAmongWhatIsKept(t *testing.T) {
 		inDir(t, dir).sees(brief(m.GetHistory(key))...)
 	}
 	m.sees("u2", "a2", "u3")
+}
+
+// Whoever clears a conversation clears its summary with it: a model must not be sent what
+// is left of it. A summary that was given just before is of what was cleared, and stays.
+func TestClearingDropsTheSummary(t *testing.T) {
+	t.Parallel()
+	for name, clear := range map[string]func(m manager) error{
+		"replaced by nothing": func(m manager) error { return m.Replace(key, nil) },
+		"truncated to nothing": func(m manager) error {
+			_, err := m.Truncate(key, 0)
+			return err
+		},
+	} {
+		dir := t.TempDir()
+		m := inDir(t, dir)
+		m.talk("u1", "a1", "u2")
+		m.SetSummary(key, "they spoke of beans")
+		m.TruncateHistory(key, 1)
+		if err := clear(m); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range []manager{m, inDir(t, dir)} {
+			if got := m.GetSummary(key); got != "" {
+				t.Errorf("%s: the summary is still %q", name, got)
+			}
+			m.sees()
+		}
+	}
+	m := inDir(t, t.TempDir())
+	m.talk("u1", "a1")
+	if _, err := m.Truncate(key, -1); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("keeping -1 messages: %v", err)
+	}
+	m.sees("u1", "a1")
+	m.SetSummary(key, "all of it")
+	m.TruncateHistory(key, 0)
+	if got := m.GetSummary(key); got != "all of it" {
+		t.Errorf("the summary is %q", got)
+	}
 }

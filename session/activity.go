@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// LastSaid returns the time of the latest message or summary of a session, and the
+// LastSaid returns the time of the last message or summary of a session, and the
 // zero time if there is none. Tags, pins, names, labels and notes do not count:
 // people make them while tidying up, and tidying must not make an old session look
 // young. It reads backwards, no further than it must.
@@ -36,6 +36,30 @@ func LastSaid(ctx context.Context, st store.Store, name string) (_ time.Time, er
 		}
 	}
 	return time.Time{}, nil
+}
+
+// LatestSaid is LastSaid for those who must not be deceived by messages that are not in
+// the order of their times, as in an import: it reads all of the log and returns the
+// latest time in it.
+func LatestSaid(ctx context.Context, st store.Store, name string) (latest time.Time, err error) {
+	log, err := st.Open(ctx, name)
+	if err != nil {
+		return latest, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	for line, err := range log.Forward(ctx, 0) {
+		if err != nil {
+			return latest, err
+		}
+		h, ok := rawjson.ScanHead(line.Data)
+		if !ok || !EntryType(h.Type).IsSaid() {
+			continue
+		}
+		if at, ok := parseTime(h.Timestamp); ok && at.After(latest) {
+			latest = at
+		}
+	}
+	return latest, nil
 }
 
 // LastActive returns when a session was active last: when something was last said in

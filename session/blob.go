@@ -321,10 +321,20 @@ func blobProblem(entryID string, pos store.Pos, ref store.Ref, err error) Proble
 // the block is complete.
 func (c *Content) blobRef() (store.Ref, func([]byte)) {
 	if s := c.Source(); s != nil && s.Blob != "" && s.Data == "" {
-		return s.Blob, func(data []byte) { s.Data = base64.StdEncoding.EncodeToString(data) }
+		return s.Blob, func(data []byte) {
+			s.Data = base64.StdEncoding.EncodeToString(data)
+			if len(data) == 0 {
+				s.Blob, s.Size = "", 0 // or it would seem to be missing
+			}
+		}
 	}
 	if r := c.ToolResult; r != nil && r.Blob != "" && r.Content == "" {
-		return r.Blob, func(data []byte) { r.Content = string(data) }
+		return r.Blob, func(data []byte) {
+			r.Content = string(data)
+			if len(data) == 0 {
+				r.Blob, r.Size = "", 0
+			}
+		}
 	}
 	return "", nil
 }

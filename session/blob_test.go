@@ -10,10 +10,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/memory"
 )
 
 // blobFiles returns the blobs of a directory.
@@ -277,5 +279,24 @@ func TestBlobContentCanBeAppendedAgain(t *testing.T) {
 	}
 	if diff := cmp.Diff(s.at("").Fingerprints[0], other.at("").Fingerprints[0]); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Content of 0 bytes in a blob is there, and is empty.
+func TestEmptyBlob(t *testing.T) {
+	t.Parallel()
+	st := memory.New(nil)
+	ref := mustGet(st.Blobs().Put(t.Context(), nil))(t)
+	e := session.Entry{ID: "a", Timestamp: time.Unix(1, 0), Type: session.TypeMessage, Message: &session.MessageEntry{Role: session.RoleTool, Content: []session.Content{
+		{Type: session.ContentTypeToolResult, ToolResult: &session.ToolResultContent{ToolUseID: "c", Blob: ref}},
+	}}}
+	s := closeWith(t, mustGet(session.Create(t.Context(), st, session.Header{ID: "s"}, nil))(t))
+	mustDo(t, s.Graft(e))
+	got, err := s.PathTo("")
+	if r := got[0].Message.Content[0].ToolResult; err != nil || r.Content != "" || r.Blob != "" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if problems := mustGet(s.Problems())(t); slices.ContainsFunc(problems, func(p session.Problem) bool { return p.Kind == session.ProblemBlob }) {
+		t.Errorf("%v", problems)
 	}
 }

@@ -412,21 +412,28 @@ func (d *decoder) timestamp(into *time.Time) decoding {
 		return known
 	}
 	var t time.Time
-	err := t.UnmarshalText(s) // like Parse, but stricter, and it wants no string
-	if err == nil {
+	if t.UnmarshalText(s) == nil { // like Parse, but stricter, and it wants no string
 		d.minute.set(s, t)
-	} else {
+	}
+	t, ok = parseTime(s)
+	if !ok {
+		return unknown
+	}
+	*into = t
+	return known
+}
+
+// parseTime reads a time in any of the forms.
+func parseTime(s []byte) (t time.Time, ok bool) {
+	err := t.UnmarshalText(s)
+	if err != nil {
 		t, err = time.Parse(time.RFC3339Nano, string(s))
 	}
 	for i := 0; err != nil && i < len(naiveTimes); i++ {
 		t, err = time.ParseInLocation(naiveTimes[i], string(s), time.Local)
 	}
 	t = t.UTC()
-	if err != nil || t.Year() < 0 || t.Year() > 9999 { // RFC 3339 has no other years
-		return unknown
-	}
-	*into = t
-	return known
+	return t, err == nil && t.Year() >= 0 && t.Year() <= 9999 // RFC 3339 has no other years
 }
 
 // minute is the minute of the time read last. The next one is nearly always of the

@@ -432,7 +432,9 @@ func (l *linkJoiner) changeLine(line store.Line) {
 		l.headed = l.headed || l.first && line.Pos == 0
 	case l.gone[id]:
 		l.part.patch[line.Pos] = []byte{}
-		l.after = append(l.after, id)
+		if known && l.own.nodes[at].pos == line.Pos { // the first line counts, not one that repeats it
+			l.after = append(l.after, id)
+		}
 	case !known || l.own.nodes[at].pos != line.Pos: // it stands there a second time: the first counts
 		if l.now[id] != id {
 			l.part.patch[line.Pos] = []byte{}

@@ -47,7 +47,7 @@ func (s *Session) LeftOut(c *Context) ([]LeftOut, error) {
 	if err := s.readActs(c, path); err != nil {
 		return nil, err
 	}
-	o := overview{cut: cutIn(path, c.Compaction), reverted: revertedIn(path)}
+	o := overview{cut: cutIn(path, c.Compaction), reverted: RevertedIn(path)}
 	o.count(c, path)
 	var left []LeftOut
 	add := func(reason LeftOutReason, id string, n int) {
@@ -117,9 +117,9 @@ func cutIn(path []Entry, compaction string) int {
 	return max(slices.IndexFunc(path, func(e Entry) bool { return e.ID == first }), 0)
 }
 
-// revertedIn returns what was reverted on a path, by reverts that were not reverted
-// themselves.
-func revertedIn(path []Entry) map[string]bool {
+// RevertedIn returns the targets of the reverts on a path that count: those that were not
+// reverted themselves. Only the reverts have to be given, in the order of the path.
+func RevertedIn(path []Entry) map[string]bool {
 	reverted := make(map[string]bool)
 	for _, e := range slices.Backward(path) {
 		if e.Revert != nil && !reverted[e.ID] {

@@ -311,7 +311,11 @@ func (f *File) ReadAll() ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close()
-	data, err := readLimited(f.Path, r, maxWhole)
+	size := int64(len(f.data))
+	if f.info != nil {
+		size = f.info.Size()
+	}
+	data, err := readLimited(f.Path, r, size, maxWhole)
 	if err == nil && f.clean != nil {
 		data = f.clean(data)
 	}
@@ -321,15 +325,22 @@ func (f *File) ReadAll() ([]byte, error) {
 	return data, err
 }
 
-func readLimited(path string, r io.Reader, limit int64) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err == nil && int64(len(data)) > limit {
+// readLimited reads a document that is known to have a size, more if it is packed. One
+// over the limit is refused before it takes up memory.
+func readLimited(path string, r io.Reader, size, limit int64) ([]byte, error) {
+	var buf bytes.Buffer
+	err := error(nil)
+	if size <= limit {
+		buf.Grow(int(size) + bytes.MinRead)
+		size, err = buf.ReadFrom(io.LimitReader(r, limit+1))
+	}
+	if err == nil && size > limit {
 		return nil, &session.Error{
 			Op: "read", Path: path, Kind: session.ErrTooLarge,
 			Err: fmt.Errorf("it is one document of more than %d MiB", limit>>20),
 		}
 	}
-	return data, err
+	return buf.Bytes(), err
 }
 
 // Beside returns the content of a file that lies beside this one, given by a
@@ -349,7 +360,7 @@ func (f *File) Beside(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	return readLimited(file.Name(), file, maxBeside)
+	return readLimited(file.Name(), file, 0, maxBeside)
 }
 
 // Around returns the names of the files in a directory beside this one (its own

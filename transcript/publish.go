@@ -101,7 +101,7 @@ func (s *Source) isAll(path string) bool {
 // replaceWithBackup writes a file: under another name, then what is there is
 // copied to .bak, then the new file takes its name.
 func replaceWithBackup(path string, data []byte) error {
-	disk := vfs.OS{}
+	disk := vfs.OS{KeepOwner: true}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real // a link stays one, and leads to the new file
 	}

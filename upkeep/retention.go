@@ -19,13 +19,15 @@ type Session struct {
 	Pinned bool      // it or another session of its conversation is pinned
 
 	continues string // the session that it continues, or ""
+	startedBy string // the session that started it as a subagent, or ""
 }
 
 // Survey returns all readable sessions of a store, most recently active first. It calls
 // unread, which may be nil, for each of the others.
 //
 // Sessions that continue each other are one conversation, and all of them are as old as
-// the last message in it.
+// the latest message in it. A fork is at least as young as the day on which somebody made
+// it, and a subagent as the conversation that started it.
 func Survey(ctx context.Context, st store.Store, unread func(name string, err error)) ([]Session, error) {
 	var all []Session
 	for stat, err := range st.List(ctx) {
@@ -48,6 +50,7 @@ func Survey(ctx context.Context, st store.Store, unread func(name string, err er
 	if err := joinChains(ctx, st, all); err != nil {
 		return nil, err
 	}
+	joinSubagents(all)
 	slices.SortFunc(all, func(a, b Session) int {
 		return cmp.Or(b.Active.Compare(a.Active), cmp.Compare(a.Name, b.Name))
 	})
@@ -64,19 +67,25 @@ func joinChains(ctx context.Context, st store.Store, all []Session) error {
 	}
 	var links []session.Link
 	byName := make(map[string]*Session)
-	for i := range all {
-		if !linked[all[i].Name] {
-			continue
+	for more := true; more; { // markers name sessions, too
+		more = false
+		for i := range all {
+			if !linked[all[i].Name] || byName[all[i].Name] != nil {
+				continue
+			}
+			link, err := session.ReadLink(ctx, st, all[i].Name)
+			if errors.Is(err, store.ErrNotExist) {
+				continue // removed since it was listed
+			}
+			if err != nil {
+				return err
+			}
+			byName[all[i].Name] = &all[i]
+			links = append(links, link)
+			if link.Original != "" && !linked[link.Original] {
+				linked[link.Original], more = true, true
+			}
 		}
-		link, err := session.ReadLink(ctx, st, all[i].Name)
-		if errors.Is(err, store.ErrNotExist) {
-			continue // removed since it was listed
-		}
-		if err != nil {
-			return err
-		}
-		byName[all[i].Name] = &all[i]
-		links = append(links, link)
 	}
 	for _, chain := range session.JoinLinks(links) {
 		var active time.Time
@@ -104,11 +113,40 @@ func (s *Session) look(ctx context.Context, st store.Store) (err error) {
 	if s.Pinned, err = opened.Pinned(); err != nil {
 		return err
 	}
-	if h := opened.Header(); h.Relation == session.RelationContinuation {
-		s.continues = h.ParentSession
+	if s.Active, err = session.LatestSaid(ctx, st, s.Name); err != nil {
+		return err
 	}
-	s.Active, err = session.LastActive(ctx, st, s.Name)
-	return err
+	h := opened.Header()
+	switch h.Relation {
+	case session.RelationContinuation:
+		s.continues = h.ParentSession
+	case session.RelationSubagent:
+		s.startedBy = h.ParentSession
+	}
+	_, imported := session.OriginOf(&h)
+	if made := h.Relation == session.RelationFork && !imported; s.Active.IsZero() || made && h.CreatedAt.After(s.Active) {
+		s.Active = h.CreatedAt
+	}
+	return nil
+}
+
+// joinSubagents makes subagents as young as what started them.
+func joinSubagents(all []Session) {
+	byName := make(map[string]*Session)
+	for i := range all {
+		byName[all[i].Name] = &all[i]
+	}
+	for range len(all) { // as deep as they are nested
+		changed := false
+		for i := range all {
+			if by := byName[all[i].startedBy]; by != nil && by.Active.After(all[i].Active) {
+				all[i].Active, changed = by.Active, true
+			}
+		}
+		if !changed {
+			return
+		}
+	}
 }
 
 // Rule says which sessions to remove.

@@ -211,3 +211,33 @@ func TestConversationIsAsYoungAsItsLastSession(t *testing.T) {
 		t.Errorf("%q go, %d pinned ones would", got, pinned)
 	}
 }
+
+// Retention goes by what is latest, not by what stands last; a fork is as young as the day
+// on which it was made, and a subagent as the conversation that started it.
+func TestWhatCountsAsActive(t *testing.T) {
+	t.Parallel()
+	st, err := file.Open(t.TempDir(), nil)
+	must(t, err)
+	defer st.Close()
+	late := begin(t, st, "late", 9)
+	_, err = late.AppendAll(session.Entry{
+		Type: session.TypeMessage, Timestamp: day.AddDate(-6, 0, 0),
+		Message: &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text("dated wrongly")}},
+	})
+	must(t, err)
+	old := begin(t, st, "old", 1)
+	forked, err := old.Fork(t.Context(), st, &session.Options{Now: func() time.Time { return day.AddDate(0, 0, 10) }})
+	must(t, err)
+	must(t, forked.Close())
+	for name, parent := range map[string]string{"helper": "late", "helped": "helper"} {
+		s, err := session.Create(t.Context(), st, session.Header{ID: name, ParentSession: parent, Relation: session.RelationSubagent, CreatedAt: day}, nil)
+		must(t, err)
+		must(t, s.Close())
+	}
+	all, err := upkeep.Survey(t.Context(), st, nil)
+	must(t, err)
+	going, _ := upkeep.Rule{OlderThan: 48 * time.Hour, MaxCount: -1}.Choose(all, day.AddDate(0, 0, 10))
+	if got := namesOf(going, func(c upkeep.Choice) string { return c.Name }); got != "old" {
+		t.Errorf("too old: %q, want only the old one", got)
+	}
+}

@@ -372,7 +372,7 @@ func TestShortenedEvenly(t *testing.T) {
 		t.Errorf("%d bytes", v.Report.Bytes)
 	}
 	b = &builder{}
-	b.message(session.RoleUser, session.Text(strings.Repeat("x", 100)))
+	b.message(session.RoleAssistant, session.Text(strings.Repeat("x", 100)))
 	for tokens, want := range map[int]string{15: "[…]", 12: "…", 9: ""} {
 		v := trimmed(t, b.entries, window.Options{Counter: letters{}, Budget: window.Budget{Tokens: tokens}})
 		if got := v.Entries[0].Message.Content[0].Text.Content; got != want {

@@ -304,13 +304,16 @@ func Shorten(text string, most int, size func(string) int) (string, bool) {
 			return short, true
 		}
 	}
-	for _, short := range []string{"[…]", "…"} {
+	for _, short := range stumps {
 		if size(short) <= most {
 			return short, true
 		}
 	}
 	return "", true
 }
+
+// stumps stand for a text of which nothing is left.
+var stumps = []string{"[…]", "…", ""}
 
 // runeEnd returns the last position up to at that does not split a character.
 func runeEnd(s string, at int) int {

@@ -2,6 +2,8 @@ package window
 
 import (
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/coppice-dev/coppice/session"
 )
@@ -10,6 +12,9 @@ import (
 // alone do not fit, it returns an *OverflowError.
 func (p *Planner) View() (*View, error) {
 	if err := p.overflow(); err != nil {
+		return nil, err
+	}
+	if err := p.gutted(); err != nil {
 		return nil, err
 	}
 	if p.dirty {
@@ -51,6 +56,37 @@ func (p *Planner) overflow() error {
 		err.Need = err.of(system)
 	case p.newest != none:
 		err.Category = p.groups[p.newest].class
+	}
+	return err
+}
+
+// gutted returns an error if next to nothing is left of what the user said last: a model
+// must not answer a question that it was not sent.
+func (p *Planner) gutted() error {
+	if p.newest == none || !p.groups[p.newest].byUser {
+		return nil
+	}
+	at := p.groups[p.newest].first
+	e := p.current(at)
+	if p.items[at].gone || e.Message == nil {
+		return nil
+	}
+	texts, left := 0, false
+	eachText(e.Message.Content, func(text string) {
+		texts++
+		left = left || !slices.Contains(stumps, text) && (len(text) > 2*len(marker) || !strings.Contains(text, marker))
+	})
+	if texts == 0 || left {
+		return nil
+	}
+	err := &OverflowError{Category: Dialog, EntryID: e.ID, Need: p.total.Tokens, Budget: p.budget.Room(), Unit: Tokens}
+	for _, o := range p.omissions {
+		if o.Kind == Shortened && o.EntryID == e.ID {
+			err.Need += o.Tokens
+		}
+	}
+	if err.Need <= err.Budget {
+		return nil // it said no more
 	}
 	return err
 }

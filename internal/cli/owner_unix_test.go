@@ -16,7 +16,10 @@ func TestRootLeavesTheOwnerIn(t *testing.T) {
 		t.Skip("only root can own what is another's")
 	}
 	const nobody = 65534
-	dir := filepath.Join(t.TempDir(), "s")
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_CONFIG_HOME", "")
+	dir := filepath.Join(home, "s")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +29,7 @@ func TestRootLeavesTheOwnerIn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	chownAll(t, dir, nobody)
+	chownAll(t, home, nobody)
 	for _, args := range [][]string{
 		{"ls"},
 		{"append", "x", "--role", "user", "--", "export GITHUB_TOKEN=ghp_" + "R7x2Kd9QmZ4vTb1LsW8nYc5JpHf3Ge6Ua0Xi"},
@@ -37,12 +40,15 @@ func TestRootLeavesTheOwnerIn(t *testing.T) {
 		{"unarchive", "x"},
 		{"rm", "y"},
 		{"index", "rebuild"},
+		{"config", "set", "max_sessions", "9"},
+		{"export", "x", "--to", "claude-code"},
+		{"export", "x", "-o", filepath.Join(home, "x.html")},
 	} {
 		if out, err := program(dir, args...); err != nil {
 			t.Fatalf("%v: %s, %v", args, out, err)
 		}
 	}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

@@ -137,7 +137,7 @@ func trashEmptyCommand(a *app) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
-				return a.emptyTrash(cmd.Context(), h, coppice.EmptyTrashRequest{OlderThan: coppice.Age(olderThan.Duration)}, yes)
+				return a.emptyTrash(cmd.Context(), h, coppice.EmptyTrashRequest{All: !cmd.Flags().Changed("older-than"), OlderThan: coppice.Age(olderThan.Duration)}, yes)
 			})
 		},
 	}

@@ -168,6 +168,13 @@ func inside(page string) bool {
 	return false
 }
 
+// A link acts by its scheme, which begins with a letter: ":0" is a path. Browsers ignore
+// some characters before it and in it.
+var (
+	scheme  = regexp.MustCompile(`^[\x00-\x20]*([a-z][a-z0-9+.-]*):`)
+	ignored = strings.NewReplacer("\t", "", "\n", "", "\r", "")
+)
+
 func foreign(one string) string {
 	name := strings.TrimLeft(strings.Fields(strings.Trim(one, "<>"))[0], "/")
 	if !slices.Contains(elements, strings.TrimSuffix(name, "/")) {
@@ -177,7 +184,7 @@ func foreign(one string) string {
 		value := strings.ToLower(html.UnescapeString(a[2]))
 		switch a[1] {
 		case "href":
-			if at := strings.IndexAny(value, ":/?#"); at >= 0 && value[at] == ':' && !slices.Contains([]string{"http", "https", "mailto", "ftp"}, value[:at]) {
+			if m := scheme.FindStringSubmatch(ignored.Replace(value)); m != nil && !slices.Contains([]string{"http", "https", "mailto", "ftp"}, m[1]) {
 				return "a link that acts"
 			}
 		case "title", "class", "start", "style", "align", "type", "checked", "disabled", "role", "id":

@@ -43,7 +43,7 @@ func replaceChecked(path string, perm fs.FileMode, write func(io.Writer) error, 
 	if check != nil {
 		how.Before = func() error { return check(how.Temp) }
 	}
-	return Replace(OS{}, path, how, write)
+	return Replace(OS{KeepOwner: true}, path, how, write)
 }
 
 // maxLinks is how many links in a row are followed, as the systems do.
