@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
@@ -101,9 +102,18 @@ func flat(args []any) []any {
 // value with more escapes.
 func (t *talk) printJSON(v any) error {
 	return t.printDocument(true, func(w io.Writer) error {
-		enc := json.NewEncoder(w)
+		var line bytes.Buffer
+		enc := json.NewEncoder(&line)
 		enc.SetEscapeHTML(false)
-		return enc.Encode(v)
+		if err := enc.Encode(v); err != nil {
+			return err
+		}
+		text := line.Bytes()
+		if !utf8.Valid(text) { // what an entry keeps as it was written
+			text = []byte(string([]rune(string(text)))) // U+FFFD for each byte, as readers take it
+		}
+		_, err := w.Write(text)
+		return err
 	})
 }
 
