@@ -192,7 +192,7 @@ func TestReadersWhileTheDiskIsFull(t *testing.T) {
 // Whenever the power fails, what comes back is the state after the last step
 // that returned, or after the one that was under way: never something between.
 func TestPowerCut(t *testing.T) {
-	for seed := range uint64(10) {
+	for seed := range uint64(30) {
 		powerCut(t, rand.New(rand.NewPCG(seed, 2)))
 	}
 }

@@ -2,6 +2,7 @@ package keyed
 
 import (
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/coppice-dev/coppice/session"
@@ -67,7 +68,7 @@ func mayBeShort(s *session.Session, found *session.Context, v view) (bool, error
 	if err != nil && !errors.Is(err, session.ErrCorrupt) {
 		return false, err
 	}
-	if mark := marksOf(leaf.Extra); mark.StandIn || mark.Nth < mark.Of {
+	if mark := marksOf(leaf.Extra); mark.StandIn || mark.Nth < mark.Of || leaf.ContextEdit != nil && !isAfter(s, &leaf, mark.Nth, found.Compaction) {
 		return true, nil
 	}
 	at := compactionIn(found)
@@ -79,6 +80,23 @@ func mayBeShort(s *session.Session, found *session.Context, v view) (bool, error
 		return false, nil
 	}
 	return leaf.ID == found.Entries[at].ID || v.batch() != mark.Items, nil
+}
+
+// isAfter reports whether an edit is the nth entry after the compaction that it was written
+// with. The context does not contain edits, so lacksCompaction cannot see the ones whose
+// compaction a power cut took away.
+func isAfter(s *session.Session, edit *session.Entry, nth int, compaction string) bool {
+	e := *edit
+	for range nth {
+		if e.ParentID == nil {
+			return false
+		}
+		var err error
+		if e, err = s.Entry(*e.ParentID); err != nil {
+			return false
+		}
+	}
+	return nth == 0 || e.ID == compaction
 }
 
 // batch returns how many items a view had when the replacement that it begins with was
@@ -144,7 +162,7 @@ func lacksCompaction(found *session.Context) bool {
 // reverted since.
 func batchAtEnd(path []session.Entry) (begin int, compaction *session.Entry) {
 	begin = len(path)
-	gap, short := false, false
+	gap, short, next := false, false, math.MaxInt
 	for begin > 0 {
 		e := &path[begin-1]
 		if e.Compaction != nil {
@@ -154,8 +172,12 @@ func batchAtEnd(path []session.Entry) (begin int, compaction *session.Entry) {
 			}
 			break
 		}
-		if e.Type != session.TypeGap && marksOf(e.Extra).Of == 0 {
-			break
+		mark := marksOf(e.Extra)
+		if e.Type != session.TypeGap && (mark.Of == 0 || mark.Nth >= next) {
+			break // something else, or the end of the replacement before this one
+		}
+		if mark.Of > 0 {
+			next = mark.Nth
 		}
 		gap = gap || e.Type == session.TypeGap
 		begin--

@@ -64,7 +64,7 @@ func redactCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&f.all, "all", false, "all sessions, and what the trash has of removed ones")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only list what was found")
 	cmd.Flags().BoolVar(&f.apply, "apply", false, "replace what was found")
-	cmd.Flags().StringVar(&f.value, "value", "", "look for one string instead: - reads it from standard input, or asks for it")
+	cmd.Flags().StringVar(&f.value, "value", "", "look for one string: - reads or asks for it")
 	linkFlag(cmd, &f.link)
 	cmd.MarkFlagsOneRequired("dry-run", "apply")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "apply")

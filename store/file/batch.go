@@ -177,7 +177,7 @@ func (b *batch) place(ctx context.Context, l *batched, unmarked bool, spare *spa
 	if err := s.mustNotExist(l.name); err != nil {
 		return err
 	}
-	if err := vfs.MoveNew(s.fs, l.temp, s.Path(l.name)); err != nil {
+	if err := vfs.MoveNew(s.fs, l.temp, s.Path(l.name), nil); err != nil {
 		return err
 	}
 	lock.leaveNothing()

@@ -130,13 +130,12 @@ func (s *Store) move(from, to string) error {
 
 // moveBack is move to a name that nothing may have.
 func (s *Store) moveBack(from, to string) error {
-	if err := vfs.MoveNew(s.fs, from, to); err != nil {
+	durable := func() error { return s.syncDir(filepath.Dir(to)) }
+	if err := vfs.MoveNew(s.fs, from, to, durable); err != nil {
 		return err
 	}
-	if err := s.syncDir(filepath.Dir(to)); err != nil {
-		return err
-	}
-	return s.syncDir(filepath.Dir(from))
+	// Where a file cannot have two names, it was renamed.
+	return errors.Join(durable(), s.syncDir(filepath.Dir(from)))
 }
 
 // discard deletes a file that may not be there, durably. If it is not there, it

@@ -77,7 +77,7 @@ func Replace(fsys FS, path string, o Replacement, write func(io.Writer) error) (
 	}
 	place := fsys.Rename
 	if o.New {
-		place = func(temp, path string) error { return MoveNew(fsys, temp, path) }
+		place = func(temp, path string) error { return MoveNew(fsys, temp, path, nil) }
 	}
 	if err := place(o.Temp, path); err != nil || o.NoSync {
 		return err
@@ -91,10 +91,18 @@ func Replace(fsys FS, path string, o Replacement, write func(io.Writer) error) (
 // MoveNew renames a file and replaces nothing: if something has the new name, it
 // returns fs.ErrExist. Where a file cannot have two names, it can only look first. A
 // crash may leave the old name too.
-func MoveNew(fsys FS, from, to string) error {
+//
+// A file whose old name is durable needs both, which runs while it has both names and
+// makes the new one durable: otherwise a power cut could keep only the removal of the old.
+func MoveNew(fsys FS, from, to string, both func() error) error {
 	err := fsys.Link(from, to)
 	switch {
 	case err == nil:
+		if both != nil {
+			if err := both(); err != nil {
+				return errors.Join(err, fsys.Remove(to))
+			}
+		}
 		_ = fsys.Remove(from) // the file has the name that counts
 		return nil
 	case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist):

@@ -201,9 +201,9 @@ func TestMoveNew(t *testing.T) {
 		for i, fsys := range []vfs.FS{d.FS, noLinks} {
 			name := d.path("new" + string(rune('0'+i)))
 			d.write("one", "1").Close()
-			d.must(vfs.MoveNew(fsys, d.path("one"), name))
+			d.must(vfs.MoveNew(fsys, d.path("one"), name, nil))
 			d.write("one", "2").Close()
-			if err := vfs.MoveNew(fsys, d.path("one"), name); !errors.Is(err, fs.ErrExist) {
+			if err := vfs.MoveNew(fsys, d.path("one"), name, nil); !errors.Is(err, fs.ErrExist) {
 				t.Errorf("moving onto a file: %v", err)
 			}
 			if err := vfs.Replace(fsys, name, vfs.Replacement{New: true}, vfs.Data([]byte("3"))); !errors.Is(err, fs.ErrExist) {
