@@ -122,7 +122,18 @@ func (h *Home) chain(ctx context.Context, given string) (name string, c session.
 
 // chainOf returns the conversation that a session is part of.
 func (h *Home) chainOf(ctx context.Context, name string) (session.Linked, error) {
-	return session.FindChain(ctx, h.store, name, h.naming)
+	return session.FindChain(ctx, h.store, name, func(ctx context.Context, missing string) ([]string, error) {
+		if missing == name {
+			// It is there and cannot be read, or somebody would not have named it. Opening it
+			// says why; the index would warn of the same.
+			if l, err := h.store.Open(ctx, name); err == nil {
+				_ = l.Close()
+			} else if !errors.Is(err, session.ErrNotExist) {
+				return nil, nil
+			}
+		}
+		return h.naming(ctx, missing)
+	})
 }
 
 // naming returns the sessions that name a missing one, which only the index knows. They only

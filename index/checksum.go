@@ -26,7 +26,8 @@ import (
 
 const (
 	pageSize     = 4096
-	checksumSize = 4 // FTS5's pages of 4050 bytes must have room in what is left
+	headerSize   = 100 // of the file
+	checksumSize = 4   // FTS5's pages of 4050 bytes must have room in what is left
 	checkedVFS   = "coppice-checked"
 )
 
@@ -134,14 +135,29 @@ func ourMethods(file uintptr) *checkedMethods {
 	return at[checkedMethods](at[sqlite3.Tsqlite3_file](file).FpMethods) // the table comes first in it
 }
 
-// readChecked reads from the database. SQLite reads pages and, to see what there is, parts
-// of the header.
+// readChecked reads from the database. SQLite reads pages; parts of the header, to see what
+// there is; and of pages with the rest of a long value what it needs of them, without
+// their last bytes, straight into the value. Of those the whole page is read and checked.
 func readChecked(tls *libc.TLS, file, buf uintptr, size int32, from int64) int32 {
-	rc := ourMethods(file).read(tls, file, buf, size, from)
+	system := ourMethods(file).read
 	switch {
-	case size < 512:
-		return rc
-	case rc == sqlite3.SQLITE_IOERR_SHORT_READ, rc == sqlite3.SQLITE_OK && (size != pageSize || !isSealed(pageAt(buf), from)):
+	case size == pageSize:
+		return readPage(tls, system, file, buf, from)
+	case from < headerSize:
+		return system(tls, file, buf, size, from)
+	case size > pageSize || from%pageSize != 0:
+		return sqlite3.SQLITE_IOERR_DATA // this is no file of ours
+	}
+	whole := tls.Alloc(pageSize)
+	defer tls.Free(pageSize)
+	rc := readPage(tls, system, file, whole, from)
+	copy(unsafe.Slice(at[byte](buf), size), pageAt(whole))
+	return rc
+}
+
+func readPage(tls *libc.TLS, system transferFunc, file, buf uintptr, from int64) int32 {
+	rc := system(tls, file, buf, pageSize, from)
+	if rc == sqlite3.SQLITE_IOERR_SHORT_READ || rc == sqlite3.SQLITE_OK && !isSealed(pageAt(buf), from) {
 		return sqlite3.SQLITE_IOERR_DATA
 	}
 	return rc

@@ -165,6 +165,8 @@ func tries(t *testing.T, session, files string) [][]string {
 		{"unpin", session},
 		{"new", "--title", "t" + evil},
 		{"demo", out + evilShell},
+		{"backup", out + "-backup"},
+		{"restore", "nope" + evil},
 		{"archive", session},
 		{"show", session},
 		{"unarchive", session},

@@ -60,7 +60,7 @@ func TestNewListAndLoad(t *testing.T) {
 	p.runs("/list many", "usage: /list")
 	p.runs("/load about peas", "Restored session with 2 messages")
 	p.says("more about peas")
-	p.runs("/load nowhere", "does not exist")
+	p.runs("/load nowhere", "no such session")
 	p.says("still about peas")
 	p.leaves(ctrlD)
 	got := map[string]int{}
