@@ -154,7 +154,7 @@ func (w *writer) key(name string) {
 func (w *writer) isOdd(name string, right ...byte) bool {
 	for _, f := range w.extra {
 		if f.Name == name {
-			return bytes.IndexByte(right, rawjson.Kind(f.Value)) < 0 || hasTooManyBlocks(f.Value)
+			return bytes.IndexByte(right, rawjson.Kind(f.Value)) < 0 || CheckBlocks(f.Value) != nil
 		}
 	}
 	return false
@@ -171,10 +171,11 @@ func (w *writer) isOddCount(name string) bool {
 	return false
 }
 
-// hasTooManyBlocks reports whether a list was not read for the number of its blocks.
-func hasTooManyBlocks(raw []byte) bool {
+// CheckBlocks returns an error if raw is a list of more than MaxBlocks elements. Who makes
+// blocks of somebody else's JSON asks it first.
+func CheckBlocks(raw []byte) error {
 	if len(raw) <= 2*MaxBlocks || rawjson.Kind(raw) != 'a' {
-		return false
+		return nil
 	}
 	n := 0
 	return rawjson.Array(raw, func([]byte) error {
@@ -182,7 +183,7 @@ func hasTooManyBlocks(raw []byte) bool {
 			return errTooManyBlocks
 		}
 		return nil
-	}) != nil
+	})
 }
 
 var errTooManyBlocks = fmt.Errorf("more than %d blocks: split the message", MaxBlocks)

@@ -96,7 +96,7 @@ func toolResult(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 		// Not what the provider takes, but some programs keep a tool's answer so.
 		c = session.ToolResult(id, string(content), false)
 	} else {
-		list, isList := o.TakeElements("content")
+		list, isList := wire.TakeBlocks(o, "content")
 		c = wire.Result(id, blocks(list), wire.Anthropic)
 		if isList && len(c.ToolResult.Parts) == 0 {
 			r.Form = formParts

@@ -68,9 +68,9 @@ func DecodeContent(raw []byte) ([]session.Content, error) {
 	if text, ok := rawjson.String(raw); ok {
 		return []session.Content{session.Text(text)}, nil
 	}
-	list, ok := wire.Elements(raw)
+	list, ok := wire.BlockList(raw)
 	if !ok {
-		return nil, fmt.Errorf("anthropic: content must be a string or a list, not %.40s", raw)
+		return nil, fmt.Errorf("anthropic: content must be a string or a list of at most %d blocks, not %.40s", session.MaxBlocks, raw)
 	}
 	return blocks(list), nil
 }
@@ -127,7 +127,7 @@ func content(o *wire.Object, r *wire.Residue, role string) []session.Content {
 		}
 		return []session.Content{session.Text(text)}
 	}
-	list, ok := o.TakeElements("content")
+	list, ok := wire.TakeBlocks(o, "content")
 	if !ok {
 		return nil
 	}
@@ -164,7 +164,7 @@ func systemPrompt(o *wire.Object) (e session.Entry, ok bool) {
 	r := wire.Residue{}
 	if text, ok := o.TakeStr("system"); ok {
 		m.Content = []session.Content{session.Text(text)}
-	} else if list, ok := o.TakeElements("system"); ok {
+	} else if list, ok := wire.TakeBlocks(o, "system"); ok {
 		m.Content = blocks(list)
 		if len(list) == 0 || wire.IsPlain(m.Content, wire.Anthropic) {
 			r.Form = formParts

@@ -113,7 +113,7 @@ func toolUse(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 
 func toolResult(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 	id, hasID := o.TakeStr("toolUseId")
-	list, ok := o.TakeElements("content")
+	list, ok := wire.TakeBlocks(o, "content")
 	if !ok || !hasID {
 		return c, false
 	}

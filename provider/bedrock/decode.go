@@ -60,7 +60,7 @@ func message(o wire.Object) []session.Entry {
 		o.Take("role")
 		m.Role = role
 	}
-	if list, ok := o.TakeElements("content"); ok {
+	if list, ok := wire.TakeBlocks(&o, "content"); ok {
 		m.Content = blocks(list, m.Role)
 	}
 	r.Fields = o
@@ -80,7 +80,7 @@ func needsOrigin(blocks []session.Content) bool {
 
 func request(o wire.Object) (*provider.Body, error) {
 	b := &provider.Body{Kind: provider.KindRequest, Model: o.Str("modelId")}
-	if list, ok := o.TakeElements("system"); ok {
+	if list, ok := wire.TakeBlocks(&o, "system"); ok {
 		m := &session.MessageEntry{Role: session.RoleSystem, Content: blocks(list, session.RoleSystem)}
 		if needsOrigin(m.Content) {
 			(&wire.Residue{}).Mark(&m.Extra, wire.Bedrock)
@@ -109,7 +109,7 @@ func response(o wire.Object) (*provider.Body, error) {
 	if inner.Str("role") == m.Role {
 		inner.Take("role")
 	}
-	if list, ok := inner.TakeElements("content"); ok {
+	if list, ok := wire.TakeBlocks(&inner, "content"); ok {
 		m.Content = blocks(list, m.Role)
 	}
 	r.Fields = inner

@@ -113,7 +113,7 @@ func (d *Decoder) content(o wire.Object) []session.Entry {
 	case roleUser:
 		o.Take("role")
 	}
-	if list, ok := o.TakeElements("parts"); ok {
+	if list, ok := wire.TakeBlocks(&o, "parts"); ok {
 		m.Content = d.parts(list, m.Role)
 	}
 	r.Fields = o
@@ -153,7 +153,7 @@ func (d *Decoder) system(o *wire.Object) (e session.Entry, ok bool) {
 		r.Form += formString
 	} else if inner, ok := o.TakeObject(name); ok {
 		r.Miss(inner, "parts")
-		if list, ok := inner.TakeElements("parts"); ok {
+		if list, ok := wire.TakeBlocks(&inner, "parts"); ok {
 			m.Content = d.parts(list, m.Role)
 		}
 		r.Envelope = inner
@@ -201,7 +201,7 @@ func (d *Decoder) candidate(response, candidate wire.Object) session.Entry {
 		if content.Str("role") == roleModel {
 			content.Take("role")
 		}
-		if list, ok := content.TakeElements("parts"); ok {
+		if list, ok := wire.TakeBlocks(&content, "parts"); ok {
 			m.Content = d.parts(list, m.Role)
 		}
 		r.Fields = content

@@ -149,7 +149,7 @@ func chatContent(o *wire.Object, r *wire.Residue) []session.Content {
 	if text, ok := o.TakeStr("content"); ok {
 		return []session.Content{session.Text(text)}
 	}
-	list, ok := o.TakeElements("content")
+	list, ok := wire.TakeBlocks(o, "content")
 	if !ok {
 		return nil // null, absent, or something else: what is there stays
 	}
@@ -193,7 +193,7 @@ func chatThinking(o *wire.Object) []session.Content {
 			return []session.Content{thought(text, name)}
 		}
 	}
-	details, ok := wire.Elements(o.Get(formDetails))
+	details, ok := wire.BlockList(o.Get(formDetails))
 	if !ok || len(details) == 0 {
 		return nil
 	}
@@ -251,7 +251,7 @@ func keepName(o *wire.Object, name string) {
 // member stays as well, and replaces what is made of the calls when the message
 // is written again.
 func (d *ChatDecoder) toolCalls(o *wire.Object) []session.Content {
-	list, ok := wire.Elements(o.Get("tool_calls"))
+	list, ok := wire.BlockList(o.Get("tool_calls"))
 	if !ok || len(list) == 0 {
 		return nil
 	}

@@ -154,7 +154,7 @@ func itemContent(o *wire.Object, r *wire.Residue) []session.Content {
 		r.Form = formString
 		return []session.Content{session.Text(text)}
 	}
-	list, ok := o.TakeElements("content")
+	list, ok := wire.TakeBlocks(o, "content")
 	if !ok {
 		return nil
 	}
@@ -173,7 +173,7 @@ func saidBlocks(raw json.RawMessage, o wire.Object) []session.Content {
 	if text, ok := o.TakeStr("content"); ok {
 		r.Form = formString
 		blocks = []session.Content{session.Text(text)}
-	} else if list, ok := o.TakeElements("content"); ok {
+	} else if list, ok := wire.TakeBlocks(&o, "content"); ok {
 		blocks = itemParts(list, outputText)
 	}
 	r.Fields = o

@@ -167,7 +167,7 @@ func outputBlock(id string, o *wire.Object, r *wire.Residue) session.Content {
 		return session.ToolResult(id, text, false)
 	}
 	output := o.Get("output")
-	if list, ok := wire.Elements(output); ok {
+	if list, ok := wire.BlockList(output); ok {
 		parts := itemParts(list, inputText)
 		if len(parts) == 0 || wire.HasRaw(parts) { // a tool's own structure
 			return session.ToolResult(id, string(output), false)

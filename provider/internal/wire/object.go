@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/session"
 )
 
 // The JSON of the codecs is read and made by package rawjson; these are its names
@@ -20,6 +21,23 @@ func Members(raw []byte) Object { return rawjson.MembersOf(raw) }
 
 // Elements returns the elements of raw; ok is false if it is no array.
 func Elements(raw []byte) (list []json.RawMessage, ok bool) { return rawjson.Elements(raw) }
+
+// BlockList is Elements of a list that becomes blocks. One of more than a session takes is
+// none: it stays a member that is not known.
+func BlockList(raw []byte) (list []json.RawMessage, ok bool) {
+	if session.CheckBlocks(raw) != nil {
+		return nil, false
+	}
+	return Elements(raw)
+}
+
+// TakeBlocks takes a member whose elements become blocks, if BlockList takes it.
+func TakeBlocks(o *Object, name string) (list []json.RawMessage, ok bool) {
+	if list, ok = BlockList(o.Get(name)); ok {
+		o.Take(name)
+	}
+	return list, ok
+}
 
 // Compact returns raw without the white space between its tokens.
 func Compact(raw []byte) ([]byte, error) { return rawjson.Compact(raw) }

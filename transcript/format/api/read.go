@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -85,7 +86,7 @@ func (r *reader) list() error {
 	if err != nil {
 		return err
 	}
-	for m := range whole.Items() {
+	for m := range r.usable(whole.Value, whole).Items() {
 		if !m.IsObject() {
 			r.to.Problem(transcript.Problem{Reason: fmt.Sprintf("a message must be an object, not %.40s", m)})
 			continue
@@ -148,6 +149,13 @@ func (r *reader) document(rec records.Record) error {
 		if raw == nil {
 			continue
 		}
+		if list := raw.Get(r.wire.list); list.IsArray() {
+			if usable := r.usable(list, rec); len(usable) != len(list) {
+				request := residue.Object(raw.Except())
+				request.Set(r.wire.list, json.RawMessage(usable))
+				raw = loose.Value(request.JSON())
+			}
+		}
 		body, err := r.wire.decode(raw)
 		if err != nil {
 			return records.Bad(err)
@@ -176,6 +184,32 @@ func (r *reader) document(rec records.Record) error {
 		parent = last
 	}
 	return nil
+}
+
+// usable returns a list of messages without those that say nothing and those that a
+// session cannot hold, and reports what it left out. A message takes two bytes in a file
+// and a thousand times as much as an entry.
+func (r *reader) usable(list loose.Value, rec records.Record) loose.Value {
+	var kept []json.RawMessage
+	empty, all := 0, 0
+	for m := range list.Items() {
+		all++
+		switch err := cmp.Or(session.CheckBlocks(m.Get("content")), session.CheckBlocks(m.Get("parts"))); {
+		case m.IsObject() && !m.Has("role") && !m.Has("content") && !m.Has("parts") && !m.Has("type"):
+			empty++
+		case err != nil:
+			r.to.Problem(transcript.Problem{Line: rec.Line, Reason: fmt.Sprintf("message %d is only kept as bytes: it has %v", all, err)})
+		default:
+			kept = append(kept, json.RawMessage(m))
+		}
+	}
+	if empty > 0 {
+		r.to.Problem(transcript.Problem{Line: rec.Line, Reason: fmt.Sprintf("messages without a role and content: %d", empty)})
+	}
+	if len(kept) == all {
+		return list
+	}
+	return loose.Value(residue.List(kept))
 }
 
 // unwrap finds the request and the response in a line: of a batch, of a log, or

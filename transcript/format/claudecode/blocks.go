@@ -14,7 +14,8 @@ func hashKey(id []byte) key {
 	return key(sum[:16])
 }
 
-// contents reads the content of a message: a string, or a list of blocks.
+// contents reads the content of a message: a string, or a list of blocks. A list of more
+// blocks than a message has is one block that is not known.
 func contents(raw []byte) []session.Content {
 	if text, ok := rawjson.String(raw); ok {
 		if text == "" {
@@ -24,6 +25,9 @@ func contents(raw []byte) []session.Content {
 	}
 	if rawjson.Kind(raw) != 'a' {
 		return nil
+	}
+	if session.CheckBlocks(raw) != nil {
+		return []session.Content{{Raw: bytes.Clone(raw)}}
 	}
 	var list []session.Content
 	_ = rawjson.Array(raw, func(block []byte) error { // it was walked before: it is whole

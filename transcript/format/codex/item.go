@@ -2,6 +2,7 @@ package codex
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -28,6 +29,10 @@ func (r *reader) item(l line) error {
 		return r.spent(usageOf(v), &l)
 	case "error":
 		return r.custom(l, "error", "custom entry")
+	}
+	if err := session.CheckBlocks(v.Get("content")); err != nil {
+		r.to.Problem(transcript.Problem{Pos: l.from[0].Pos, Reason: fmt.Sprintf("an item is only kept as bytes: it has %v", err)})
+		return nil
 	}
 	entries, err := r.decode(v, kind)
 	if err != nil {

@@ -2,7 +2,9 @@ package geminicli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -119,6 +121,9 @@ func (r *reader) learn(v loose.Value) {
 
 // put adds a message, or replaces the one of its id.
 func (r *reader) put(v loose.Value, from []transcript.Span) {
+	if r.isTooLong(v, from) {
+		return
+	}
 	native := v.Get("id").Text()
 	if old := r.known[native]; old != nil && native != "" {
 		r.to.Count("message that was written again", "message", 1)
@@ -143,6 +148,17 @@ func (r *reader) put(v loose.Value, from []transcript.Span) {
 	r.all = append(r.all, m)
 	r.live = append(r.live, m)
 	r.known[native] = m
+}
+
+// isTooLong reports whether a message has more blocks than a session takes, and tells the
+// sink.
+func (r *reader) isTooLong(v loose.Value, from []transcript.Span) bool {
+	err := cmp.Or(session.CheckBlocks(v.Get("content")), session.CheckBlocks(v.Get("parts")))
+	if err == nil {
+		return false
+	}
+	r.to.Problem(transcript.Problem{Pos: from[0].Pos, Reason: fmt.Sprintf("a message is only kept as bytes: it has %v", err)})
+	return true
 }
 
 // rewind takes back a message and all after it; all, if it is unknown.
@@ -207,6 +223,9 @@ func (r *reader) replaceAll(list loose.Value, from []transcript.Span) {
 	n := 0
 	var rest []loose.Value
 	for v := range list.Items() {
+		if r.isTooLong(v, from) {
+			continue
+		}
 		if at := r.find(n, v.Get("id").Text()); len(rest) == 0 && at >= 0 {
 			r.amend(r.live[at], v)
 			n = at + 1
