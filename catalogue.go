@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // The index is beside the sessions if possible, so that everybody who reads them shares it.
@@ -192,9 +193,11 @@ func (h *Home) openTemporary(ctx context.Context) (_ *index.Index, err error) {
 	return h.openIndexAt(ctx, filepath.Join(h.ixTemp.dir, "index.db"))
 }
 
-// cannotWrite reports whether an error means that an index cannot be written in a place.
+// cannotWrite reports whether an error means that an index cannot be written in a place. Nobody
+// writes an index without its lock.
 func cannotWrite(err error) bool {
-	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOSPC)
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOSPC) ||
+		vfs.CannotLock(err)
 }
 
 func (h *Home) openIndexAt(ctx context.Context, path string) (*index.Index, error) {

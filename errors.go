@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // Kind says in a word what went wrong. KindOf is the one table from errors to what a face
@@ -86,6 +87,18 @@ func KindOf(err error) Kind {
 
 // HintOf returns what the reader of an error can do about it, or "".
 func HintOf(err error) string {
+	hint := hintIn(err)
+	switch {
+	case hint != "":
+	case vfs.NoDescriptors(err):
+		hint = "close other programs, or let this one open more files: ulimit -n 256"
+	case vfs.CannotLock(err):
+		hint = "the file system cannot lock files: keep the sessions on another one"
+	}
+	return hint
+}
+
+func hintIn(err error) string {
 	switch e := err.(type) {
 	case *session.Error:
 		return e.Hint
@@ -93,12 +106,12 @@ func HintOf(err error) string {
 		return e.Hint
 	case interface{ Unwrap() []error }:
 		for _, part := range e.Unwrap() {
-			if hint := HintOf(part); hint != "" {
+			if hint := hintIn(part); hint != "" {
 				return hint
 			}
 		}
 	case interface{ Unwrap() error }:
-		return HintOf(e.Unwrap())
+		return hintIn(e.Unwrap())
 	}
 	return ""
 }

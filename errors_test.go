@@ -3,6 +3,9 @@ package coppice_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/coppice-dev/coppice"
@@ -24,6 +27,18 @@ func TestKindsOfModels(t *testing.T) {
 		err := fmt.Errorf("asking: %w", errors.Join(&provider.Error{Kind: kind, Provider: "p", Hint: "wait"}, session.ErrNothingToCompact))
 		if got := coppice.Describe(err); got.Kind != want || got.Hint != "wait" {
 			t.Errorf("%v: %+v, want %s", kind, got, want)
+		}
+	}
+}
+
+// What the system refuses comes with what to do about it, wherever it was met.
+func TestHintsOfTheSystem(t *testing.T) {
+	for cause, want := range map[error]string{
+		syscall.EMFILE: "ulimit", syscall.ENFILE: "ulimit", syscall.ENOLCK: "cannot lock", syscall.ENOTSUP: "cannot lock",
+	} {
+		err := &session.Error{Op: "open index", Path: "p", Err: fmt.Errorf("x: %w", &fs.PathError{Op: "lock", Path: "p", Err: cause})}
+		if got := coppice.Describe(err); !strings.Contains(got.Hint, want) {
+			t.Errorf("%v: the hint is %q", cause, got.Hint)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -96,12 +95,12 @@ func Open(ctx context.Context, st store.Store, path string, o *Options) (*Index,
 	ix := &Index{store: st, path: abs, opts: o.withDefaults(), batch: batchDocs, sweepAlways: sweepAlways, guard: newGuard(abs)}
 	ix.closing, ix.close = context.WithCancelCause(context.Background())
 	if err := ix.openSoon(ctx); err != nil {
-		ix.guard.close()
+		defer ix.guard.close()
 		switch {
 		case isFull(err):
 			err = syscall.ENOSPC
 		case isForbidden(err):
-			err = fs.ErrPermission // so that the caller knows to try another place
+			err = whyForbidden(abs)
 		}
 		return nil, &store.Error{Op: "open index", Path: abs, Err: err}
 	}
@@ -246,6 +245,11 @@ func (ix *Index) fail(op string, err error) error {
 	}
 	if isFull(err) {
 		err = syscall.ENOSPC // which says what to do about it
+	}
+	if isForbidden(err) {
+		if why := whyForbidden(ix.path); vfs.NoDescriptors(why) {
+			err = why
+		}
 	}
 	if errors.Is(err, errReplaced) {
 		return &store.Error{Op: op, Path: ix.path, Err: err, Hint: "another program keeps deleting it: try again later"}

@@ -5,8 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +17,8 @@ import (
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 const (
@@ -429,6 +434,19 @@ func isForbidden(err error) bool {
 	}
 	code := e.Code() & 0xff
 	return code == sqlite3.SQLITE_CANTOPEN || code == sqlite3.SQLITE_READONLY || code == sqlite3.SQLITE_PERM
+}
+
+// whyForbidden returns the cause of what isForbidden reports: SQLite does not say whether
+// it may not open a file here, so that the caller tries another place, or no file at all.
+func whyForbidden(path string) error {
+	for range fileSuffixes {
+		f, err := os.Open(filepath.Dir(path))
+		if vfs.NoDescriptors(err) {
+			return err
+		}
+		defer f.Close()
+	}
+	return fs.ErrPermission
 }
 
 // olderThan compares dotted version numbers.

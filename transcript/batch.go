@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"syscall"
 
 	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/memory"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // Batch imports small files many at a time. The sessions that they become are
@@ -79,7 +79,7 @@ func (b *Batch) Import(ctx context.Context, format *Format, f *File, done func(*
 	w := &waiting{run: run, done: done}
 	b.waiting = append(b.waiting, w)
 	w.err = run.do(ctx)
-	if errors.Is(w.err, errWaits) || ctx.Err() == nil && isShort(w.err) {
+	if errors.Is(w.err, errWaits) || ctx.Err() == nil && vfs.NoDescriptors(w.err) {
 		// Another file of the batch has part of the same session, or there is no
 		// room to let more files wait.
 		b.waiting = b.waiting[:len(b.waiting)-1]
@@ -183,9 +183,6 @@ func (b *Batch) clear() {
 
 // errWaits says that a session waits to be created by another file of the batch.
 var errWaits = errors.New("the session is part of another file, too")
-
-// isShort reports whether the system had no descriptor left.
-func isShort(err error) bool { return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) }
 
 // stage is a store in memory for a session that is not created yet. Its blobs are
 // those of the store that the session will be in.

@@ -3,6 +3,7 @@ package vfs
 import (
 	"errors"
 	"io/fs"
+	"syscall"
 )
 
 var (
@@ -16,6 +17,19 @@ var (
 	// beyond its limit.
 	ErrTooLarge = errors.New("too large")
 )
+
+// NoDescriptors reports whether an error means that the process, or the system, may
+// not open another file.
+func NoDescriptors(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+// CannotLock reports whether an error means that a file system has no locks, as some
+// network file systems and those of some virtual machines.
+func CannotLock(err error) bool {
+	e, ok := errors.AsType[*fs.PathError](err)
+	return ok && e.Op == "lock" && (errors.Is(e, errors.ErrUnsupported) || errors.Is(e, syscall.ENOLCK))
+}
 
 // notRegular says what is there instead of a file.
 func notRegular(name string, mode fs.FileMode) error {
