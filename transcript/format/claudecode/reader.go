@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -229,6 +230,13 @@ func (r *reader) begin(t *thread, again bool) error {
 	c := t.conv
 	if t == r.main && again {
 		c.Title = r.title()
+		if r.titles.AI != "" {
+			c.Extra = maps.Clone(c.Extra)
+			if c.Extra == nil {
+				c.Extra = make(map[string]any)
+			}
+			c.Extra[factAITitle] = r.titles.AI
+		}
 		if r.tag != "" {
 			c.Tags = []string{r.tag}
 		}

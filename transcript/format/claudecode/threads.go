@@ -3,6 +3,7 @@ package claudecode
 import (
 	"bytes"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 )
@@ -98,6 +99,11 @@ func (r *reader) conversation(l *line) transcript.Conversation {
 		parent = string(l.sessionID)
 	}
 	c.ID, c.Relation = parent+"/agent-"+id, session.RelationSubagent
+	if meta, err := r.file.Beside("agent-" + id + metaSuffix); err == nil && len(meta) <= maxMeta {
+		if members, err := rawjson.Map(meta); err == nil && len(members) > 0 {
+			c.Extra[factAgent] = members
+		}
+	}
 	c.Parent = parent
 	if f := r.parentFile(parent); f != nil {
 		if family := r.familyOf(f); family != "" {
@@ -134,6 +140,16 @@ const factBranch = "git_branch"
 
 // factVersion is the version of the program that a conversation was held with.
 const factVersion = "version"
+
+// factAITitle is the title that the program made up.
+const factAITitle = "ai_title"
+
+// factAgent is what the file beside a subagent's says of it, such as its type.
+const (
+	factAgent  = "agent"
+	metaSuffix = ".meta.json"
+	maxMeta    = 64 << 10 // a session's header has it
+)
 
 // factFork is the session that a conversation was forked from.
 const factFork = "forked_from"

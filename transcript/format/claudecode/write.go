@@ -103,7 +103,11 @@ func (w *scribe) lose(entry, what, why string) {
 
 // remarks writes the lines about the session as a whole.
 func (w *scribe) remarks(s *transcript.Script) {
-	if s.Name != "" {
+	switch s.Name {
+	case "":
+	case s.Facts[factAITitle]:
+		w.remark("ai-title", "aiTitle", s.Name)
+	default:
 		w.remark("custom-title", "customTitle", s.Name)
 	}
 	tags := s.Tags()

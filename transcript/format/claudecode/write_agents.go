@@ -33,8 +33,8 @@ func subagents(s *transcript.Script) ([]subagent, error) {
 	return list, err
 }
 
-// agentFiles returns the file of a subagent, if it has anything to say. It lies
-// below the session's own.
+// agentFiles returns the files of a subagent, if it has anything to say: what was said,
+// and what the program noted of it. They lie below the session's own.
 func (w *scribe) agentFiles(a subagent) []transcript.OutputFile {
 	agent := newScribe(a.script, w.id, a.id)
 	if agent.cwd == "" {
@@ -46,10 +46,21 @@ func (w *scribe) agentFiles(a subagent) []transcript.OutputFile {
 	if len(agent.buf) == 0 {
 		return nil
 	}
-	return []transcript.OutputFile{{
-		Path: path.Join(encodeDir(w.cwd), w.id, "subagents", "agent-"+a.id+".jsonl"), Data: agent.buf,
+	file := path.Join(encodeDir(w.cwd), w.id, "subagents", "agent-"+a.id)
+	files := []transcript.OutputFile{{
+		Path: file + ".jsonl", Data: agent.buf,
 		Of: &transcript.OutputOf{Session: a.script.Header.ID, Native: w.id + "/agent-" + a.id, Records: agent.records},
 	}}
+	if meta, ok := a.script.Facts[factAgent].(map[string]any); ok {
+		// What the program has there itself stays.
+		files = append(files, transcript.OutputFile{Path: file + metaSuffix, Merge: func(old []byte) ([]byte, error) {
+			if len(old) > 0 {
+				return old, nil
+			}
+			return []byte(jsonOf(meta)), nil
+		}})
+	}
+	return files
 }
 
 // outcome is the member by which the program finds the subagent of a call: what it

@@ -450,3 +450,57 @@ func TestWriteRemarks(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestWriteAITitle: a title that the program made up comes back as that, and does not
+// stand in the way of a better one. A name that was given here is the user's.
+func TestWriteAITitle(t *testing.T) {
+	t.Parallel()
+	s := new(script).user("u1", "", "go").reply("a1", "u1", "1", text("done"), 1).line(`{"type":"ai-title","aiTitle":"Made up","sessionId":"s"}`)
+	h := newHome(t)
+	open := h.open(h.bring(saveAs(t, filepath.Join(t.TempDir(), sessionID+".jsonl"), uuids(s.b.String()))).Sessions[0].ID)
+	for name, want := range map[string]string{"Made up": `"type":"ai-title","aiTitle":"Made up"`, "Mine": `"type":"custom-title","customTitle":"Mine"`} {
+		sc, err := transcript.NewScript(open, claudecode.Name, "", transcripttest.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sc.Name != "Made up" {
+			t.Errorf("the session is named %q", sc.Name)
+		}
+		sc.Name = name
+		out, err := claudecode.Format().Write(t.Context(), sc, writeEnv())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data := string(out.Files[0].Data); !strings.Contains(data, want) || strings.Count(data, "-title") != 1 {
+			t.Errorf("%s is not in\n%s", want, data)
+		}
+	}
+}
+
+// TestWriteAgentMeta: what the program noted of a subagent is written beside it again.
+func TestWriteAgentMeta(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), sessionID, "subagents")
+	lines := strings.ReplaceAll(uuids(new(script).user("u1", "", "go").b.String()), `"isSidechain":false`, `"isSidechain":true,"agentId":"ab12"`)
+	transcripttest.WriteFile(t, filepath.Join(dir, "agent-ab12.meta.json"), `{"agentType":"Explore","spawnDepth":1}`)
+	c := transcripttest.Collect(t, claudecode.Format(), transcripttest.Open(t, saveAs(t, filepath.Join(dir, "agent-ab12.jsonl"), lines)))
+	agent, err := transcripttest.Script(t.Context(), c.Conversations[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc := tornReply(t)
+	sc.Subagents = func() ([]*transcript.Script, error) { return []*transcript.Script{agent}, nil }
+	out, err := claudecode.Format().Write(t.Context(), sc, writeEnv())
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := out.Files[len(out.Files)-1]
+	if !strings.HasSuffix(last.Path, "/subagents/agent-ab12.meta.json") {
+		t.Fatalf("the last of %d files is %s", len(out.Files), last.Path)
+	}
+	for old, want := range map[string]string{"": `{"agentType":"Explore","spawnDepth":1}`, `{"mine":1}`: `{"mine":1}`} {
+		if got, err := last.Merge([]byte(old)); string(got) != want || err != nil {
+			t.Errorf("instead of %q there is %s, %v", old, got, err)
+		}
+	}
+}
