@@ -44,7 +44,7 @@ func TestTooFewDescriptors(t *testing.T) {
 			t.Fatal(err)
 		}
 		few := limit
-		few.Cur = few.Cur - few.Cur + uint64(lowest+n)
+		few.Cur = uint64(lowest + n)
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
 			t.Fatal(err)
 		}

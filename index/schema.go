@@ -440,11 +440,13 @@ func isForbidden(err error) bool {
 // it may not open a file here, so that the caller tries another place, or no file at all.
 func whyForbidden(path string) error {
 	for range fileSuffixes {
-		f, err := os.Open(filepath.Dir(path))
+		dir, err := os.OpenRoot(filepath.Dir(path))
 		if vfs.NoDescriptors(err) {
 			return err
 		}
-		defer f.Close()
+		if err == nil {
+			defer dir.Close()
+		}
 	}
 	return fs.ErrPermission
 }

@@ -166,7 +166,7 @@ func tries(t *testing.T, session, files string) [][]string {
 		{"new", "--title", "t" + evil},
 		{"demo", out + evilShell},
 		{"backup", out + "-backup"},
-		{"restore", "nope" + evil},
+		{"restore", out + "-backup", "--dir", out + "-restored"},
 		{"archive", session},
 		{"show", session},
 		{"unarchive", session},
