@@ -12,7 +12,7 @@ import (
 )
 
 // People call filters by other names, too. What only looks like a filter is searched as
-// text, and if that finds nothing, it is said, instead of a guess at the spelling.
+// text, and if that finds nothing, the answer says so, instead of guessing at the spelling.
 func TestOtherNamesOfFilters(t *testing.T) {
 	f := newFixture(t)
 	f.append(f.create(session.Header{ID: "s", CWD: "/work/forge"}), session.RoleUser, session.Text("panic:oops before 2026"))
