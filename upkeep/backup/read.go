@@ -190,7 +190,8 @@ func openTarSource(fsys vfs.FS, path string) (*tarSource, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	t := &tarSource{file: f, packed: io.NewSectionReader(f, 0, stat.Size), err: errMissing}
-	if t.zstd, err = zstd.NewReader(t.packed, zstd.WithDecoderMaxWindow(64<<20)); err != nil {
+	// One decoder, so that it reads when it is read, and at may ask how far it is.
+	if t.zstd, err = zstd.NewReader(t.packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return t, nil
