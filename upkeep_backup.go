@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/upkeep/backup"
 )
 
@@ -28,6 +29,8 @@ type BackupResult struct {
 	Size     int64     `json:"size"`    // of the files
 	Copied   int       `json:"copied"`  // files that had to be written
 	Written  int64     `json:"written"` // their size
+	// Mended counts those that the older backup had, but damaged: its disk may be failing.
+	Mended int `json:"mended,omitempty"`
 	// Unread are the files of the home that could not be read, and Kept says that an older
 	// backup was left as it is because of them. The error is ErrPartial then.
 	Unread []BackupFault `json:"unread"`
@@ -38,6 +41,10 @@ type BackupResult struct {
 type BackupFault struct {
 	Path string `json:"path"` // below the directory of the home
 	Why  string `json:"why"`
+	// Session is the session whose file it is, and Lost says that nothing of the file can
+	// be restored.
+	Session string `json:"session,omitempty"`
+	Lost    bool   `json:"lost,omitempty"`
 }
 
 // Backup makes a backup of the home, or brings one up to date: every session, removed or
@@ -53,10 +60,10 @@ func (u *Upkeep) Backup(ctx context.Context, r BackupRequest) (*BackupResult, er
 	}
 	result := &BackupResult{
 		Path: to, Created: done.Created, Sessions: done.Sessions, Files: done.Files, Size: done.Size,
-		Copied: done.Copied, Written: done.Written, Kept: done.Kept, Unread: []BackupFault{},
+		Copied: done.Copied, Written: done.Written, Mended: done.Mended, Kept: done.Kept, Unread: []BackupFault{},
 	}
 	for _, f := range done.Unread {
-		result.Unread = append(result.Unread, BackupFault{f.Path, Describe(f.Err).Message})
+		result.Unread = append(result.Unread, BackupFault{Path: f.Path, Why: Describe(f.Err).Message, Session: file.KeptLog(f.Path)})
 	}
 	if err == nil && len(result.Unread) > 0 {
 		err = ErrPartial
@@ -98,7 +105,8 @@ type BackupContents struct {
 	// Damaged are the files that are not what they were when the backup was made.
 	Damaged []BackupFault `json:"damaged"`
 	// Unreadable are the sessions with lines that cannot be read, and Missing is the
-	// content that sessions refer to and that is not there: the home was so already.
+	// content that sessions refer to and that is not there, as far as the home was so
+	// already. If the list of files is damaged, nobody knows, and both are empty.
 	Unreadable []UnreadableLines `json:"unreadable"`
 	Missing    []store.Ref       `json:"missing"`
 }
@@ -149,12 +157,13 @@ type RestoreBackupRequest struct {
 
 // RestoreBackupResult is what was restored.
 type RestoreBackupResult struct {
-	Dir      string    `json:"dir"` // of the home
-	From     string    `json:"from"`
-	Created  time.Time `json:"created"` // when the backup was made
-	Sessions int       `json:"sessions"`
-	Files    int       `json:"files"`
-	Size     int64     `json:"size"`
+	Dir     string    `json:"dir"` // of the home
+	From    string    `json:"from"`
+	Created time.Time `json:"created"` // when the backup was made
+	// Sessions, Files and Size are what the home has now.
+	Sessions int   `json:"sessions"`
+	Files    int   `json:"files"`
+	Size     int64 `json:"size"`
 	// Damaged are the files that are missing from the home, or are damaged in it.
 	Damaged []BackupFault `json:"damaged"`
 }

@@ -19,8 +19,9 @@ func backupCommand(a *app) *cobra.Command {
 		Short: "Make a backup of everything, or verify one",
 		Long: "Makes a backup of all sessions, removed ones too, with everything that belongs to\n" +
 			"them. Others may go on writing. coppice restore makes a home of it again.\n\n" +
-			"DIR is brought up to date: what it has already is not copied again, and what the\n" +
-			"home does not have any more, because it was redacted or deleted, goes. The name of a\n" +
+			"DIR is brought up to date: what it has already is checked, and not copied again\n" +
+			"unless it is damaged. What the home does not have any more, because it was redacted\n" +
+			"or deleted, goes. The name of a\n" +
 			"FILE ends in .tar.zst; it is written as a whole and then replaces the older one.\n" +
 			"Whatever interrupts that, the older backup stays.\n\n" +
 			"If a file of the home cannot be read, an older backup is left as it is, and the exit\n" +
@@ -55,6 +56,10 @@ func (a *app) runBackup(ctx context.Context, h *coppice.Home, r coppice.BackupRe
 	for _, f := range done.Unread {
 		a.say("%s %s cannot be read: %s", a.paint(yellow, "warning:"), f.Path, f.Why)
 	}
+	if done.Mended > 0 && !done.Kept {
+		a.say("%s the older backup had %s; what the home has of that was written again, but the disk of the backup may be failing",
+			a.paint(yellow, "warning:"), render.Counted(done.Mended, "damaged file", "damaged files"))
+	}
 	switch {
 	case err != nil && !errors.Is(err, coppice.ErrPartial):
 		return err
@@ -76,12 +81,16 @@ func (a *app) runVerify(ctx context.Context, path string) error {
 	if found == nil {
 		return err
 	}
-	a.sayDamaged(found.Damaged)
+	a.sayDamaged(found.Damaged...)
 	for _, u := range found.Unreadable {
-		a.say("note: %s has %s that cannot be read, as in the home", u.Path, render.Counted(u.Lines, "line", "lines"))
+		a.say("note: %s has %s that could not be read in the home either", u.Path, render.Counted(u.Lines, "line", "lines"))
 	}
 	if n := len(found.Missing); n > 0 {
-		a.say("note: sessions refer to content %s that the home did not have", render.Counted(n, "time", "times"))
+		a.say("note: sessions refer to %s that the home did not have either", render.Counted(n, "piece of content", "pieces of content"))
+	}
+	if coppice.KindOf(err) == coppice.KindCorrupt {
+		err = hinted(err, command("backup", []string{path})+" writes what is damaged again, if the home still has it; if not, "+
+			command("restore --partial", []string{path})+" restores the rest")
 	}
 	if a.flags.json {
 		return errors.Join(a.printJSON(found), err)
@@ -92,9 +101,13 @@ func (a *app) runVerify(ctx context.Context, path string) error {
 	return err
 }
 
-func (a *app) sayDamaged(damaged []coppice.BackupFault) {
+func (a *app) sayDamaged(damaged ...coppice.BackupFault) {
 	for _, d := range damaged {
-		a.say("damaged: %s: %s", d.Path, d.Why)
+		what := d.Path
+		if d.Session != "" {
+			what = fmt.Sprintf("session %s (%s)", d.Session, d.Path)
+		}
+		a.say("damaged: %s: %s", what, d.Why)
 	}
 }
 

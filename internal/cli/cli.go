@@ -130,9 +130,14 @@ func (a *app) rootCommand() *cobra.Command {
 			}
 			return a.welcome(cmd.Context())
 		},
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.settle() },
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if a.flags.dir == "" && cmd.Flags().Changed("dir") {
+				return usageError{errors.New("--dir is empty: name the directory of the sessions, or leave the flag out")}
+			}
+			return a.settle()
+		},
 	}
 	root.PersistentFlags().StringVar(&a.flags.dir, "dir", "", "the directory of the sessions")
 	root.PersistentFlags().StringVar(&a.flags.color, "color", "", "colours: auto, always or never")

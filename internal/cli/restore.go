@@ -3,10 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/render"
 )
 
 func restoreCommand(a *app) *cobra.Command {
@@ -18,7 +20,8 @@ func restoreCommand(a *app) *cobra.Command {
 			"or in that of --dir, which must be empty or not exist. Every file is checked on the\n" +
 			"way, and the home appears when all of it is there.\n\n" +
 			"A damaged backup is refused, with a list of what is damaged. With --partial the rest\n" +
-			"is restored: whole files, and damaged sessions as far as they can be read.\n\n" +
+			"is restored: whole files, and damaged sessions as far as they can be read. What is\n" +
+			"missing then is listed, and the exit code is 3.\n\n" +
 			"To bring back a session that was removed, use coppice trash restore.",
 		Example: "  coppice restore ~/coppice.tar.zst\n" +
 			"  coppice restore /media/usb/coppice --dir /srv/sessions",
@@ -40,10 +43,24 @@ func (a *app) runRestore(ctx context.Context, r coppice.RestoreBackupRequest) er
 	if done == nil {
 		return hintRestore(err, r)
 	}
-	a.sayDamaged(done.Damaged)
+	missing := 0
+	for _, d := range done.Damaged {
+		switch {
+		case d.Lost && d.Session != "":
+			missing++
+			a.say("missing: session %s (%s): %s", d.Session, d.Path, d.Why)
+		case d.Lost:
+			a.say("left out: %s: %s", d.Path, d.Why)
+		default:
+			a.sayDamaged(d)
+		}
+	}
 	a.say("restored %s of %s to %s", sessionsAndSize(done.Sessions, done.Size), done.From, done.Dir)
-	if len(done.Damaged) > 0 {
-		a.say("%s shows what is wrong there", command("fsck", nil))
+	if missing > 0 {
+		a.say("%s missing, and nothing in the new home knows about that: keep this list", render.Counted(missing, "session is", "sessions are"))
+	}
+	if len(done.Damaged) > missing {
+		a.say("%s shows what is wrong with the sessions that are there", command("fsck", nil, "--dir", done.Dir))
 	}
 	if a.flags.json {
 		return errors.Join(a.printJSON(done), err)
@@ -55,13 +72,13 @@ func (a *app) runRestore(ctx context.Context, r coppice.RestoreBackupRequest) er
 func hintRestore(err error, r coppice.RestoreBackupRequest) error {
 	switch coppice.KindOf(err) {
 	case coppice.KindNotFound:
-		if coppice.HintOf(err) == "" {
-			return hinted(err, command("trash restore", []string{r.From})+" brings back a session that was removed")
+		if _, gone := os.Lstat(r.From); gone != nil {
+			return hinted(err, coppice.HintOf(err)+"; "+command("trash restore", []string{r.From})+" brings back a session that was removed")
 		}
 	case coppice.KindExists:
 		return hinted(err, "--dir chooses another directory; or move this one away first")
 	case coppice.KindCorrupt:
-		return hinted(err, command("restore --partial", []string{r.From})+" restores the rest")
+		return hinted(err, command("restore --partial", []string{r.From})+" restores the rest; if the home is still there, "+command("backup", []string{r.From})+" mends the backup")
 	}
 	return err
 }

@@ -44,6 +44,17 @@ func IsKept(below string) (Room, bool) {
 	return room, false
 }
 
+// KeptLog returns the name of the log that a kept file is, plain or archived. Copies of
+// logs, and what is in any other room, have none.
+func KeptLog(below string) string {
+	room, kept := IsKept(below)
+	if !kept || room != RoomLog && room != RoomArchive || strings.HasSuffix(below, ".bak") {
+		return ""
+	}
+	_, name := placeBelow(below)
+	return name
+}
+
 // Keep yields every file that a backup must have. Directories are read when the
 // iteration gets there, and the blobs come last: whoever reads each file before the
 // next is asked for gets every blob that the logs name, because a blob is there

@@ -97,6 +97,23 @@ func TestKeep(t *testing.T) {
 	}
 }
 
+func TestKeptLog(t *testing.T) {
+	t.Parallel()
+	for below, want := range map[string]string{
+		"a.jsonl":                      "a",
+		".coppice/archive/a.jsonl.zst": "a",
+		"a.jsonl.bak":                  "",
+		"notes.txt":                    "",
+		".coppice/imports/a.jsonl":     "",
+		".coppice/trash/a.jsonl":       "",
+		"../a.jsonl":                   "",
+	} {
+		if got := file.KeptLog(below); got != want {
+			t.Errorf("%s is the log %q", below, got)
+		}
+	}
+}
+
 func TestKeptLines(t *testing.T) {
 	text := "one\n" + strings.Repeat("x", 300<<10) + "\n\nlast"
 	want := []string{"one true", strings.Repeat("x", 300<<10) + " true", " true", "last false"}

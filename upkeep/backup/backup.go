@@ -10,7 +10,9 @@
 //
 //	FILE.tar.zst              home/… for each file of the store, then manifest.jsonl
 //
-// Content that a directory has already is not copied again. Content that the new
+// Content that a directory has already is read and compared with its hash, and not
+// copied again unless it is damaged: a disk that loses bits changes neither the size nor
+// the time of a file, so nothing less would show it. Content that the new
 // manifest does not name is deleted once the manifest is in place; so a backup never
 // keeps what was redacted since. Whenever the program or the machine stops, the older
 // backup is whole or the new one is.
@@ -66,8 +68,9 @@ type Result struct {
 	Sessions int   // those in the trash are not counted
 	Files    int   // in the backup
 	Size     int64 // of these files
-	Copied   int   // files that the older backup did not have in this form
+	Copied   int   // files that the older backup did not have, or had damaged
 	Written  int64 // their size
+	Mended   int   // those of them that the older backup had damaged
 	// Unread are the files that are missing from the backup.
 	Unread []Unread
 	// Kept means that the older backup was left as it is, because of Unread.
@@ -78,8 +81,11 @@ type Result struct {
 type target interface {
 	// older reports whether there is a backup already.
 	older() bool
-	// has returns the size of content that need not be written again.
-	has(sum string) (size int64, ok bool)
+	// has returns the size of content that is there and whole, and need not be written
+	// again.
+	has(ctx context.Context, sum string) (size int64, ok bool)
+	// damaged is how much of the content that has was asked for is there, but not whole.
+	damaged() int
 	// put writes the content of a file. It may be called again for the same file, or
 	// for one that is not in the manifest in the end.
 	put(below string, modified time.Time, content *content) error
@@ -151,13 +157,16 @@ func inside(path, dir string) bool {
 }
 
 func invalid(path string, err error, hint string) error {
-	return &store.Error{Op: "back up to", Path: path, Err: &refusal{err}, Hint: hint}
+	return &store.Error{Op: "back up to", Path: path, Err: &refusal{err, store.ErrInvalid}, Hint: hint}
 }
 
-// refusal is the reason for which a request makes no sense.
-type refusal struct{ error }
+// refusal is the reason for which a request makes no sense. Its kind goes without saying.
+type refusal struct {
+	error
+	kind error
+}
 
-func (*refusal) Is(target error) bool { return target == store.ErrInvalid }
+func (r *refusal) Is(target error) bool { return target == r.kind }
 
 func locked(path string) error {
 	return &store.Error{

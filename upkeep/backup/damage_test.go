@@ -3,6 +3,7 @@ package backup_test
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -56,15 +57,18 @@ func TestDamagedBackup(t *testing.T) {
 	for name, tt := range map[string]struct {
 		damage func(w *world) string // and what is damaged
 		left   bool                  // it comes back all the same
+		lost   int                   // so many sessions do not come back
 	}{
-		"a flipped bit in a log":  {func(w *world) string { flip(w, w.objectOf("plain1.jsonl")); return "plain1.jsonl" }, true},
-		"a flipped bit in a blob": {func(w *world) string { b := blobOf(w.T, w); flip(w, w.objectOf(b)); return b }, false},
-		"a missing log":           {func(w *world) string { w.must(w.disk.Remove(w.objectOf("plain1.jsonl"))); return "plain1.jsonl" }, false},
-		"a log cut short":         {func(w *world) string { w.write(w.objectOf("plain1.jsonl"), "{}\n"); return "plain1.jsonl" }, true},
+		"a flipped bit in a log":  {func(w *world) string { flip(w, w.objectOf("plain1.jsonl")); return "plain1.jsonl" }, true, 0},
+		"a flipped bit in a blob": {func(w *world) string { b := blobOf(w.T, w); flip(w, w.objectOf(b)); return b }, false, 0},
+		"a missing log":           {func(w *world) string { w.must(w.disk.Remove(w.objectOf("plain1.jsonl"))); return "plain1.jsonl" }, false, 1},
+		"an empty log":            {func(w *world) string { w.write(w.objectOf("plain1.jsonl"), ""); return "plain1.jsonl" }, false, 1},
+		"a log cut short":         {func(w *world) string { w.write(w.objectOf("plain1.jsonl"), "{}\n"); return "plain1.jsonl" }, true, 0},
+		"a log that is no JSON":   {func(w *world) string { w.write(w.objectOf("plain1.jsonl"), "x\n"+lineOf("cd")); return "plain1.jsonl" }, true, 0},
 		"an empty note": {func(w *world) string {
 			w.write(w.objectOf(".coppice/imports/x.json"), "")
 			return ".coppice/imports/x.json"
-		}, false},
+		}, false, 0},
 	} {
 		w := newWorld(t)
 		w.backup("/b/dir")
@@ -74,6 +78,9 @@ func TestDamagedBackup(t *testing.T) {
 		if err != nil || len(c.Damage) != 1 || c.Damage[0].Path != broken {
 			t.Errorf("%s: %+v, %v; want %s", name, c, err, broken)
 		}
+		if len(c.BadLines)+len(c.Lost) > 0 {
+			t.Errorf("%s: the home is blamed for %+v", name, c)
+		}
 		_, err = backup.Restore(t.Context(), backup.RestoreRequest{From: "/b/dir", Dir: "/new", FS: w.disk})
 		if !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), broken) {
 			t.Errorf("%s: restoring: %v", name, err)
@@ -82,10 +89,13 @@ func TestDamagedBackup(t *testing.T) {
 			t.Errorf("%s: a damaged backup became a home of %d files", name, len(got))
 		}
 		c, err = backup.Restore(t.Context(), backup.RestoreRequest{From: "/b/dir", Dir: "/new", FS: w.disk, Partial: true})
-		if err != nil || len(c.Damage) != 1 {
-			t.Errorf("%s: restoring the rest: %+v, %v", name, c, err)
-		}
 		got := tree(t, w.disk, "/new")
+		if err != nil || len(c.Damage) != 1 || c.Damage[0].Lost == tt.left || c.Sessions != 5-tt.lost || c.Files != len(got) {
+			t.Errorf("%s: restoring the rest: %+v, %v; there are %d files", name, c, err, len(got))
+		}
+		if isLog := broken == "plain1.jsonl"; isLog != (c.Damage[0].Session == "plain1") {
+			t.Errorf("%s: the damaged session is %q", name, c.Damage[0].Session)
+		}
 		if _, there := got[broken]; there != tt.left {
 			t.Errorf("%s: what is damaged is there: %v", name, there)
 		}
@@ -94,12 +104,70 @@ func TestDamagedBackup(t *testing.T) {
 		if !maps.Equal(got, want) {
 			t.Errorf("%s: the rest is %v", name, slices.Sorted(maps.Keys(got)))
 		}
-		// The next backup finds that something is missing, and puts it right.
-		if strings.HasPrefix(name, "a missing") || strings.HasPrefix(name, "a log cut") {
-			w.backup("/b/dir")
-			w.must(w.disk.Rename("/new", "/newer"))
-			w.comesBack(name, "/b/dir")
+		// The next backup finds the damage, and puts it right.
+		if r := w.backup("/b/dir"); r.Copied != 1 || (r.Mended == 1) == (name == "a missing log") {
+			t.Errorf("%s: the next backup: %+v", name, r)
 		}
+		w.must(w.disk.Rename("/new", "/newer"))
+		w.comesBack(name, "/b/dir")
+	}
+}
+
+// lineOf is a line that refers to content.
+func lineOf(digit string) string {
+	return `{"type":"message","id":"m","message":{"role":"tool","parts":[{"blob":"sha256:` + strings.Repeat(digit, 32) + `"}]}}` + "\n"
+}
+
+// What the backup has of a blob stays if the home's copy is damaged.
+func TestBackupKeepsWhatTheHomeLost(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{"cut short": "out", "longer": strings.Repeat("x", 5000), "other bits": ""} {
+		w := newWorld(t)
+		w.backup("/b/dir")
+		blob := blobOf(t, w)
+		good := tree(t, w.disk, "/home")[blob]
+		if text == "" {
+			text = strings.Repeat("y", len(good))
+		}
+		w.write("/home/"+blob, text)
+		w.backup("/b/dir")
+		w.comesBack(name, "/b/dir")
+		if got := tree(t, w.disk, "/new")[blob]; got != good {
+			t.Errorf("%s: the blob comes back as %.20q", name, got)
+		}
+	}
+}
+
+// What a damaged list of files still names comes back, and a backup that fails deletes
+// nothing that only that list knew.
+func TestSalvagedManifest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.backup("/b/dir")
+	want := w.kept(w.disk, "/home")
+	good := tree(t, w.disk, "/b/dir")["manifest.jsonl"]
+	w.write("/b/dir/manifest.jsonl", strings.Replace(good, `"path":"plain1.jsonl"`, `"path":"plain1.j`, 1))
+	ctx, cancel := context.WithCancel(t.Context())
+	reading := w.open(&vfs.Faulty{FS: w.disk, Before: func(op vfs.Op) error {
+		if op.Kind == vfs.OpRead {
+			cancel()
+		}
+		return nil
+	}}, "/home")
+	before := tree(t, w.disk, "/b/dir/objects")
+	if _, err := backup.Make(ctx, reading, backup.Request{To: "/b/dir", FS: w.disk}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if !maps.Equal(before, tree(t, w.disk, "/b/dir/objects")) {
+		t.Error("a backup that failed deleted content")
+	}
+	c, err := backup.Restore(t.Context(), backup.RestoreRequest{From: "/b/dir", Dir: "/new", FS: w.disk, Partial: true})
+	if err != nil || len(c.Damage) != 1 || c.Damage[0].Path != "manifest.jsonl" || c.Sessions != 4 || c.Created.IsZero() {
+		t.Errorf("%+v, %v", c, err)
+	}
+	delete(want, "plain1.jsonl")
+	if got := tree(t, w.disk, "/new"); !maps.Equal(got, want) {
+		t.Errorf("it has %v", slices.Sorted(maps.Keys(got)))
 	}
 }
 
@@ -136,6 +204,10 @@ func TestNoBackup(t *testing.T) {
 		if _, err := backup.Verify(t.Context(), backup.VerifyRequest{Path: path, FS: w.disk}); !errors.Is(err, want) {
 			t.Errorf("%s: %v", path, err)
 		}
+	}
+	w.write("/text", "this is something else")
+	if _, err := backup.Verify(t.Context(), backup.VerifyRequest{Path: "/text", FS: w.disk}); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("a text: %v", err)
 	}
 	w.write("/x.tar.zst", "this is not zstd, and not tar")
 	c, err := backup.Verify(t.Context(), backup.VerifyRequest{Path: "/x.tar.zst", FS: w.disk})

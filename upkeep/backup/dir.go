@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
@@ -22,11 +24,14 @@ type dirTarget struct {
 	fs      vfs.FS
 	dir     string
 	lock    vfs.File
-	old     *manifest // nil if there is none that can be read
+	old     *manifest // what can be read of the one that is there
+	had     bool      // there is one
+	doubted bool      // it cannot be trusted
 	shelves map[string]bool
 	later   *later
 	count   int              // of puts, for names
-	puts    map[string]int64 // the objects that have their names soon, and their sizes
+	have    map[string]int64 // the sizes of the objects that are whole, or will be soon
+	rotten  map[string]bool  // the objects that were not what their names say
 	done    bool             // the new manifest is in place
 }
 
@@ -47,10 +52,10 @@ func openDir(fsys vfs.FS, dir string) (*dirTarget, error) {
 		}
 		return nil, errors.Join(err, lock.Close())
 	}
-	d := &dirTarget{fs: fsys, dir: dir, lock: lock, shelves: make(map[string]bool), later: newLater(), puts: make(map[string]int64)}
-	if d.old, err = readManifestIn(fsys, dir); err != nil {
-		d.old = nil // whatever is wrong with it, the next one will be right
-	}
+	d := &dirTarget{fs: fsys, dir: dir, lock: lock, shelves: make(map[string]bool), later: newLater(), have: make(map[string]int64), rotten: make(map[string]bool)}
+	d.old, err = readManifestIn(fsys, dir) // whatever is wrong with it, the next one will be right
+	d.had = !errors.Is(err, fs.ErrNotExist)
+	d.doubted = d.had && err != nil
 	err = removeAll(fsys, filepath.Join(dir, incomingName)) // of a process that was killed
 	if err == nil {
 		err = fsys.MkdirAll(filepath.Join(dir, incomingName), dirPerm)
@@ -93,27 +98,48 @@ func readManifestIn(fsys vfs.FS, dir string) (*manifest, error) {
 	return readManifest(r)
 }
 
-func (d *dirTarget) older() bool { return d.old != nil }
+func (d *dirTarget) older() bool { return d.had }
 
 func (d *dirTarget) shelf(sum string) string { return filepath.Join(d.dir, objectsName, sum[:2]) }
 
 func objectPath(dir, sum string) string { return filepath.Join(dir, objectsName, sum[:2], sum) }
 
-func (d *dirTarget) has(sum string) (int64, bool) {
-	if len(sum) < 2 {
+func (d *dirTarget) has(ctx context.Context, sum string) (int64, bool) {
+	if _, ok := store.Ref("sha256:" + sum).Hex(); !ok {
 		return 0, false
 	}
-	if size, ok := d.puts[sum]; ok {
+	if size, ok := d.have[sum]; ok {
 		return size, true
 	}
-	info, err := d.fs.Lstat(objectPath(d.dir, sum))
+	size, ok := d.whole(ctx, sum)
+	if ok {
+		// A process that was killed may have made it and not made its name durable.
+		d.shelves[d.shelf(sum)], d.have[sum] = true, size
+	}
+	return size, ok
+}
+
+// whole reads an object and returns its size if it is what its name says.
+func (d *dirTarget) whole(ctx context.Context, sum string) (int64, bool) {
+	path := objectPath(d.dir, sum)
+	info, err := d.fs.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() {
 		return 0, false
 	}
-	// A process that was killed may have made it and not made its name durable.
-	d.shelves[d.shelf(sum)] = true
-	return info.Size(), true
+	f, err := d.fs.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return 0, false
+	}
+	defer f.Close()
+	is, err := (&content{ctx: ctx, file: f, size: info.Size(), path: path}).hash()
+	if ok := err == nil && is == sum; ok || ctx.Err() != nil {
+		return info.Size(), ok
+	}
+	d.rotten[sum] = true
+	return 0, false
 }
+
+func (d *dirTarget) damaged() int { return len(d.rotten) }
 
 // put writes an object. It gets its name when it is on the disk.
 func (d *dirTarget) put(_ string, _ time.Time, c *content) (err error) {
@@ -130,7 +156,7 @@ func (d *dirTarget) put(_ string, _ time.Time, c *content) (err error) {
 	if err := d.fs.MkdirAll(shelf, dirPerm); err != nil {
 		return errors.Join(err, f.Close())
 	}
-	d.shelves[shelf], d.puts[c.sum] = true, c.size
+	d.shelves[shelf], d.have[c.sum] = true, c.size
 	return d.later.do(func() error {
 		if err := errors.Join(f.Sync(), f.Close()); err != nil {
 			return err
@@ -198,7 +224,7 @@ func (d *dirTarget) sweep() error {
 func (d *dirTarget) abort() error {
 	_ = d.later.wait()
 	_ = removeAll(d.fs, filepath.Join(d.dir, incomingName))
-	if !d.done {
+	if !d.done && !d.doubted { // else nobody knows what the older backup needs
 		_ = d.sweep()
 	}
 	return d.lock.Close()

@@ -68,21 +68,23 @@ func (m *manifest) write(w io.Writer) error {
 }
 
 // errManifest says that a manifest cannot be trusted.
-var errManifest = errors.New("the list of files is damaged")
+var errManifest = errors.New("the list of files is damaged, so more may be missing than is named here")
 
-// readManifest reads a manifest, which may come from anywhere.
+// readManifest reads a manifest, which may come from anywhere. Of one that is damaged it
+// also returns what can be read: each line names its content by a hash, so a line that is
+// wrong finds nothing.
 func readManifest(r io.Reader) (*manifest, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxManifest))
 	if err != nil {
 		return nil, err
 	}
-	m := &manifest{}
 	end := bytes.LastIndexByte(bytes.TrimSuffix(data, []byte("\n")), '\n') + 1
 	var last foot
 	sum := sha256.Sum256(data[:end])
 	if json.Unmarshal(data[end:], &last) != nil || last.SHA256 != hex.EncodeToString(sum[:]) {
-		return nil, errManifest
+		return salvage(data), errManifest
 	}
+	m := &manifest{}
 	lines := bufio.NewReader(bytes.NewReader(data[:end]))
 	for first := true; ; first = false {
 		line, err := lines.ReadBytes('\n')
@@ -101,10 +103,29 @@ func readManifest(r io.Reader) (*manifest, error) {
 		}
 		m.files = append(m.files, e)
 	}
-	if len(m.files) != last.Files || m.check() != nil {
-		return nil, fmt.Errorf("%w: %w", errManifest, m.check())
+	if len(m.files) != last.Files {
+		return nil, errManifest
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", errManifest, err)
 	}
 	return m, nil
+}
+
+// salvage reads the lines of a damaged manifest that make sense.
+func salvage(data []byte) *manifest {
+	m := &manifest{}
+	for line := range bytes.Lines(data) {
+		var e entry
+		if json.Unmarshal(line, &e) == nil && e.check() == nil {
+			m.files = append(m.files, e)
+		} else {
+			_ = m.readHead(line) // which it is, or nothing
+		}
+	}
+	m.sort()
+	m.files = slices.CompactFunc(m.files, func(a, b entry) bool { return a.Path == b.Path })
+	return m
 }
 
 func (m *manifest) readHead(line []byte) error {
@@ -126,15 +147,22 @@ func (m *manifest) readHead(line []byte) error {
 // that is none.
 func (m *manifest) check() error {
 	for i, e := range m.files {
-		if _, ok := file.IsKept(e.Path); !ok {
-			return fmt.Errorf("a home has no file %.200q", e.Path)
-		}
-		if _, ok := store.Ref("sha256:" + e.SHA256).Hex(); !ok || e.Size < 0 {
-			return fmt.Errorf("the line of %.200q makes no sense", e.Path)
+		if err := e.check(); err != nil {
+			return err
 		}
 		if i > 0 && m.files[i-1].Path >= e.Path {
 			return fmt.Errorf("%.200q is there twice", e.Path)
 		}
+	}
+	return nil
+}
+
+func (e *entry) check() error {
+	if _, ok := file.IsKept(e.Path); !ok {
+		return fmt.Errorf("a home has no file %.200q", e.Path)
+	}
+	if _, ok := store.Ref("sha256:" + e.SHA256).Hex(); !ok || e.Size < 0 {
+		return fmt.Errorf("the line of %.200q makes no sense", e.Path)
 	}
 	return nil
 }

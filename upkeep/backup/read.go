@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,8 +28,10 @@ import (
 
 // Damage is what is wrong with a file of a backup.
 type Damage struct {
-	Path string
-	Why  string
+	Path    string
+	Why     string
+	Session string // whose file it is, or ""
+	Lost    bool   // a restore leaves it out: nothing of it is any use
 }
 
 // DamagedError means that a backup is damaged. It matches store.ErrCorrupt.
@@ -69,7 +72,10 @@ type source interface {
 func openSource(fsys vfs.FS, path string) (source, error) {
 	info, err := fsys.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &store.Error{Op: "open backup", Path: path, Kind: store.ErrNotExist}
+		return nil, &store.Error{
+			Op: "open backup", Path: path, Kind: store.ErrNotExist,
+			Hint: "name the directory, or the " + Ending + " file, that coppice backup made",
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -101,15 +107,27 @@ func openDirSource(fsys vfs.FS, dir string) (*dirSource, error) {
 	}
 	d.m, d.err = readManifestIn(fsys, dir)
 	if errors.Is(d.err, fs.ErrNotExist) {
-		hint := ""
-		if file.IsStore(dir) {
-			hint = "it is a home, not a backup of one: use it with --dir"
-		}
-		return nil, errors.Join(&store.Error{
-			Op: "open backup", Path: dir, Kind: store.ErrNotExist, Err: errors.New("the directory has no " + manifestName), Hint: hint,
-		}, d.close())
+		return nil, errors.Join(noManifest(fsys, dir), d.close())
 	}
 	return d, nil
+}
+
+// noManifest says what a directory is that has no manifest.
+func noManifest(fsys vfs.FS, dir string) error {
+	why := "the directory is not a backup: it has no " + manifestName
+	e := &store.Error{Op: "open backup", Path: dir}
+	_, err := fsys.Lstat(filepath.Join(dir, objectsName))
+	switch {
+	case file.IsStore(dir):
+		e.Hint = "it is a home, not a backup of one: use it with --dir"
+	case err == nil:
+		why = "its " + manifestName + " is missing, which says which file is which"
+		e.Hint = "coppice backup makes it again from the home; if the home is lost, objects still has the content of every file"
+	default:
+		e.Hint = "name a directory that coppice backup made; coppice import takes sessions that were exported"
+	}
+	e.Err = &refusal{errors.New(why), store.ErrNotExist}
+	return e
 }
 
 func (d *dirSource) each(ctx context.Context, do func(string, io.Reader) error) error {
@@ -189,12 +207,25 @@ func openTarSource(fsys vfs.FS, path string) (*tarSource, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
+	if !strings.HasSuffix(path, Ending) && !isPacked(f) {
+		return nil, errors.Join(&store.Error{
+			Op: "open backup", Path: path, Err: &refusal{errors.New("the file is not a backup"), store.ErrInvalid},
+			Hint: "name a directory or a " + Ending + " file that coppice backup made; coppice import takes sessions that were exported",
+		}, f.Close())
+	}
 	t := &tarSource{file: f, packed: io.NewSectionReader(f, 0, stat.Size), err: errMissing}
 	// One decoder, so that it reads when it is read, and at may ask how far it is.
 	if t.zstd, err = zstd.NewReader(t.packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return t, nil
+}
+
+// isPacked reports whether a file begins as zstd does.
+func isPacked(f vfs.File) bool {
+	magic := make([]byte, 4)
+	_, err := f.ReadAt(magic, 0)
+	return err == nil && string(magic) == "\x28\xb5\x2f\xfd"
 }
 
 func (t *tarSource) each(ctx context.Context, do func(string, io.Reader) error) error {
@@ -210,13 +241,15 @@ func (t *tarSource) each(ctx context.Context, do func(string, io.Reader) error) 
 		switch {
 		case h.Typeflag == tar.TypeDir:
 		case h.Typeflag != tar.TypeReg:
-			t.extra = append(t.extra, Damage{plainPath(h.Name), "it is not a regular file"})
+			t.extra = append(t.extra, Damage{Path: plainPath(h.Name), Why: "it is not a regular file", Lost: true})
 		case h.Name == manifestName:
-			t.m, t.err = readManifest(entries)
+			if t.m, t.err = readManifest(entries); t.err != nil {
+				t.m = nil // every file is in the archive itself
+			}
 		case inHome:
 			err = do(below, entries)
 		default:
-			t.extra = append(t.extra, Damage{plainPath(h.Name), "a backup has no such file"})
+			t.extra = append(t.extra, Damage{Path: plainPath(h.Name), Why: "a backup has no such file", Lost: true})
 		}
 		if err != nil {
 			return err
@@ -254,11 +287,20 @@ type Contents struct {
 	Files    int
 	Size     int64
 	Damage   []Damage
-	// BadLines are the files with lines that cannot be read. They were so when the backup
-	// was made, unless the file is damaged.
+	// BadLines are the files with lines that could not be read when the backup was made
+	// already, and Lost is the content that sessions refer to and that the home had lost by
+	// then. What is damaged in the backup itself is not among them; if its list of files is
+	// damaged, nobody knows, and they are empty.
 	BadLines []BadLines
-	// Lost is the content that sessions refer to and the home did not have any more.
-	Lost []store.Ref
+	Lost     []store.Ref
+}
+
+func (c *Contents) count(below string, size int64) {
+	c.Files++
+	c.Size += size
+	if file.KeptLog(below) != "" {
+		c.Sessions++
+	}
 }
 
 // BadLines counts the lines of a file that cannot be read.
@@ -278,13 +320,17 @@ func Verify(ctx context.Context, r VerifyRequest) (*Contents, error) {
 		return nil, err
 	}
 	v := &reading{src: src, progress: r.Progress, found: make(map[string]found)}
-	bad, named := make(map[string]int), make(map[store.Ref]bool)
+	bad, named := make(map[string]int), make(map[store.Ref][]string)
 	err = v.run(ctx, func(below string, r io.Reader) error {
 		err := file.KeptLines(below, r, func(line []byte, whole bool) error {
 			if line = bytes.TrimSpace(line); whole && len(line) > 0 && !json.Valid(line) {
 				bad[below]++
 			}
-			eachBlob(line, func(ref store.Ref) { named[ref] = true })
+			eachBlob(line, func(ref store.Ref) {
+				if in := named[ref]; len(in) == 0 || in[len(in)-1] != below {
+					named[ref] = append(in, below)
+				}
+			})
 			return nil
 		})
 		if err != nil {
@@ -296,16 +342,36 @@ func Verify(ctx context.Context, r VerifyRequest) (*Contents, error) {
 		return nil, err
 	}
 	c := v.contents()
+	if v.mErr == nil {
+		v.blameHome(c, bad, named)
+	}
+	return c, nil
+}
+
+// blameHome notes what was wrong before the backup was made: lines that cannot be read,
+// and blobs that are named and not there, by files that are as they were then.
+func (v *reading) blameHome(c *Contents, bad map[string]int, named map[store.Ref][]string) {
+	damaged := make(map[string]bool)
+	for _, d := range c.Damage {
+		damaged[d.Path] = true
+	}
 	for _, below := range slices.Sorted(maps.Keys(bad)) {
-		c.BadLines = append(c.BadLines, BadLines{below, bad[below]})
+		if !damaged[below] {
+			c.BadLines = append(c.BadLines, BadLines{below, bad[below]})
+		}
 	}
 	for _, e := range v.files() {
-		if room, _ := file.IsKept(e.Path); room == file.RoomBlob {
-			delete(named, store.Ref("sha256:"+filepath.Base(e.Path)))
+		// A blob that is not what its name says was damaged in the home.
+		if room, _ := file.IsKept(e.Path); room == file.RoomBlob && e.SHA256 == path.Base(e.Path) {
+			delete(named, store.Ref("sha256:"+e.SHA256))
+		}
+	}
+	for ref, in := range named {
+		if !slices.ContainsFunc(in, func(below string) bool { return !damaged[below] }) {
+			delete(named, ref)
 		}
 	}
 	c.Lost = slices.Sorted(maps.Keys(named))
-	return c, nil
 }
 
 // eachBlob calls each with the blobs that a line refers to, as our writers write it. A
@@ -357,11 +423,11 @@ func (v *reading) run(ctx context.Context, use func(below string, r io.Reader) e
 			return err
 		}
 		if _, ok := file.IsKept(below); !ok {
-			v.odd = append(v.odd, Damage{plainPath(below), "a backup has no such file"})
+			v.odd = append(v.odd, Damage{Path: plainPath(below), Why: "a backup has no such file", Lost: true})
 			return nil
 		}
 		if _, twice := v.found[below]; twice {
-			v.odd = append(v.odd, Damage{below, "it is there twice"})
+			v.odd = append(v.odd, Damage{Path: below, Why: "it is there twice"})
 			return nil
 		}
 		f, err := v.one(ctx, below, r, use)
@@ -411,27 +477,27 @@ func (v *reading) files() []entry {
 // contents compares what was read with the manifest.
 func (v *reading) contents() *Contents {
 	c := &Contents{Damage: v.odd}
-	add := func(path, why string) { c.Damage = append(c.Damage, Damage{path, why}) }
 	if v.mErr != nil {
-		add(manifestName, v.mErr.Error())
+		c.Damage = append(c.Damage, Damage{Path: manifestName, Why: v.mErr.Error()})
 	}
 	if v.ended != nil {
-		add("the archive", v.ended.Error())
+		c.Damage = append(c.Damage, Damage{Path: "the archive", Why: v.ended.Error()})
+	}
+	add := func(below, why string) {
+		c.Damage = append(c.Damage, Damage{below, why, file.KeptLog(below), v.lost(below)})
 	}
 	listed := make(map[string]bool)
 	for _, e := range v.files() {
 		listed[e.Path] = true
-		c.Files++
-		c.Size += e.Size
-		if isSession(e.Path) {
-			c.Sessions++
-		}
+		c.count(e.Path, e.Size)
 		if why := v.wrong(e); why != "" {
 			add(e.Path, why)
 		}
 	}
 	if v.m != nil {
 		c.Created = v.m.created
+	}
+	if v.mErr == nil {
 		for below := range v.found {
 			if !listed[below] {
 				add(below, "it is not in the list of files")
@@ -440,6 +506,16 @@ func (v *reading) contents() *Contents {
 	}
 	slices.SortStableFunc(c.Damage, func(a, b Damage) int { return strings.Compare(a.Path, b.Path) })
 	return c
+}
+
+// lost reports whether nothing of a damaged file is any use. Of a session, or a copy of
+// one, most lines are good, and readers read around the others.
+func (v *reading) lost(below string) bool {
+	switch room, _ := file.IsKept(below); room {
+	case file.RoomLog, file.RoomArchive, file.RoomTrash, file.RoomQuarantine:
+		return v.found[below].size == 0
+	}
+	return true
 }
 
 // wrong says what is wrong with a file of the manifest, or nothing.
@@ -451,7 +527,7 @@ func (v *reading) wrong(e entry) string {
 	case f.err != nil:
 		return f.err.Error()
 	case f.size != e.Size:
-		return fmt.Sprintf("it has %d bytes instead of %d", f.size, e.Size)
+		return fmt.Sprintf("its size is %d and should be %d", f.size, e.Size)
 	case f.sum != e.SHA256:
 		return "its content has changed"
 	}

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
@@ -105,9 +104,16 @@ func (n *newHome) fill(ctx context.Context, src source, r RestoreRequest) (*Cont
 		return c, &DamagedError{r.From, c.Damage}
 	}
 	for _, d := range c.Damage {
-		if err := n.leaveOut(v, d.Path); err != nil {
-			return c, err
+		if _, there := v.found[d.Path]; there && d.Lost {
+			delete(v.found, d.Path)
+			if err := n.fs.Remove(n.path(d.Path)); err != nil {
+				return c, err
+			}
 		}
+	}
+	c.Sessions, c.Files, c.Size = 0, 0, 0 // of the home, which may lack some
+	for below, f := range v.found {
+		c.count(below, f.size)
 	}
 	for _, e := range v.files() {
 		if _, there := v.found[e.Path]; there && !e.Modified.IsZero() {
@@ -115,22 +121,6 @@ func (n *newHome) fill(ctx context.Context, src source, r RestoreRequest) (*Cont
 		}
 	}
 	return c, nil
-}
-
-// leaveOut removes a damaged file, unless it is a session or a copy of one: then most
-// of its lines are good, and readers read around the others.
-func (n *newHome) leaveOut(v *reading, below string) error {
-	f, there := v.found[below]
-	if !there {
-		return nil
-	}
-	switch room, _ := file.IsKept(below); room {
-	case file.RoomLog, file.RoomArchive, file.RoomTrash, file.RoomQuarantine:
-		if f.size > 0 {
-			return nil
-		}
-	}
-	return n.fs.Remove(n.path(below))
 }
 
 func (n *newHome) path(below string) string { return filepath.Join(n.dir, filepath.FromSlash(below)) }

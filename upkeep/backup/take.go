@@ -49,6 +49,7 @@ type taken struct {
 	entry
 	room  file.Room
 	file  vfs.FileID
+	seen  int64 // its size in the store
 	torn  bool  // it does not end in a whole line
 	stale bool  // it changed while it was read
 	gone  bool  // it vanished before it was read
@@ -151,10 +152,10 @@ func (t *taker) isStill(k file.Kept, was taken) bool {
 	if err != nil || was.stale || now.File != was.file {
 		return false
 	}
-	if now.Size == was.Size {
+	if now.Size == was.seen {
 		return k.Modified.Equal(was.Modified)
 	}
-	return was.room == file.RoomLog && now.Size > was.Size && !was.torn
+	return was.room == file.RoomLog && now.Size > was.seen && !was.torn
 }
 
 // take reads a file into the backup, or notes why it could not be read.
@@ -200,10 +201,13 @@ func (t *taker) read(ctx context.Context, k file.Kept) (taken, error) {
 	now := taken{
 		entry: entry{Path: k.Below, Size: stat.Size, Modified: k.Modified},
 		file:  stat.File,
+		seen:  stat.Size,
 	}
-	if k.Room == file.RoomBlob { // its name is its hash: no need to read what is there
-		if size, ok := t.to.has(path.Base(k.Below)); ok && size == stat.Size {
-			now.SHA256 = path.Base(k.Below)
+	if k.Room == file.RoomBlob {
+		// Its name is its hash. What the backup has of that hash is right, and what the
+		// store has may be damaged by now.
+		if size, ok := t.to.has(ctx, path.Base(k.Below)); ok {
+			now.SHA256, now.Size = path.Base(k.Below), size
 			return now, nil
 		}
 	}
@@ -225,7 +229,7 @@ func (t *taker) put(k file.Kept, content *content, now *taken) error {
 	if err != nil {
 		return err
 	}
-	if size, ok := t.to.has(sum); ok && size == content.size {
+	if _, ok := t.to.has(content.ctx, sum); ok {
 		now.SHA256 = sum
 		return nil
 	}
@@ -253,7 +257,7 @@ func (t *taker) manifest(created time.Time) *manifest {
 }
 
 func (t *taker) result() *Result {
-	r := &Result{Created: time.Now().UTC().Truncate(time.Millisecond), Copied: t.copied, Written: t.written}
+	r := &Result{Created: time.Now().UTC().Truncate(time.Millisecond), Copied: t.copied, Written: t.written, Mended: t.to.damaged()}
 	for below, was := range t.have {
 		if was.err != nil {
 			r.Unread = append(r.Unread, Unread{below, was.err})
@@ -261,18 +265,12 @@ func (t *taker) result() *Result {
 		}
 		r.Files++
 		r.Size += was.Size
-		if isSession(was.Path) {
+		if file.KeptLog(was.Path) != "" {
 			r.Sessions++
 		}
 	}
 	slices.SortFunc(r.Unread, func(a, b Unread) int { return strings.Compare(a.Path, b.Path) })
 	return r
-}
-
-// isSession reports whether a file is a session, and not a copy of one.
-func isSession(below string) bool {
-	room, _ := file.IsKept(below)
-	return room == file.RoomArchive || room == file.RoomLog && !strings.HasSuffix(below, ".bak")
 }
 
 // readError says that a file of the store could not be read: the others can.

@@ -3,6 +3,7 @@ package backup
 import (
 	"archive/tar"
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -89,7 +90,9 @@ func (t *tarTarget) second() string { return t.temp + "2" }
 
 func (t *tarTarget) older() bool { return t.had }
 
-func (t *tarTarget) has(string) (int64, bool) { return 0, false }
+func (t *tarTarget) has(context.Context, string) (int64, bool) { return 0, false }
+
+func (t *tarTarget) damaged() int { return 0 }
 
 func (t *tarTarget) put(below string, modified time.Time, c *content) error {
 	delete(t.lastPut, below)
