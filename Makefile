@@ -23,8 +23,9 @@ TOOL := $(GO) tool -modfile=tools/go.mod
 # Modules of their own, so that those who import Coppice need not download what they need.
 ADAPTERS := $(patsubst %/go.mod,%,$(wildcard adapter/*/go.mod))
 
-# Stamping the commit into binaries fails where git distrusts the checkout.
-export GOFLAGS := $(GOFLAGS) -buildvcs=false
+# Stamping the commit into binaries fails where git distrusts the checkout. Without
+# paths in them, a second checkout takes what the compiler made for the first.
+export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath
 
 # No package here uses cgo. Without it, what is checked is what is released, and
 # the compiler has one version less to make. Only the race detector needs it.
