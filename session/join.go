@@ -189,21 +189,17 @@ func (l *linkJoiner) choose() error {
 	if !l.carried.Open {
 		return nil
 	}
-	for line, err := range l.part.log.Forward(l.ctx, 0) {
+	for e, err := range countedEntries(l.ctx, l.part.log, l.part.end) {
 		if err != nil {
 			return err
 		}
-		if line.Next > l.part.end || !l.carried.Open {
-			break
-		}
-		e, err := decodeEntry(bytes.Clone(line.Data))
-		if err != nil || e.Message == nil {
+		if e.Message == nil {
 			continue
 		}
-		if at, ok := l.own.at(e.ID); !ok || l.own.nodes[at].pos != line.Pos {
-			continue // it stands there a second time: the first counts
-		}
 		carried, before := l.carried.Take(CarryOf(e))
+		if !carried && !l.carried.Open {
+			break
+		}
 		l.begun = append(l.begun, e)
 		if before {
 			for _, c := range l.begun {
@@ -223,18 +219,21 @@ func (l *linkJoiner) choose() error {
 
 // leave leaves a carried message out, unless its original is nowhere.
 func (l *linkJoiner) leave(e *Entry) error {
+	if IsTransition(e) { // it is of its own session only, even if it is a copy itself
+		l.gone[e.ID] = true
+		return nil
+	}
 	from := CarriedFrom(e)
 	original, err := l.originalOf(e, from)
 	switch {
 	case err != nil:
 		return err
-	case IsTransition(e):
 	case original == "":
 		if _, ok := l.copies[from]; !ok && from != "" { // of several copies the first stands for the original
 			l.copies[from] = e.ID
 		}
 		return nil
-	case from != "":
+	case from != "" && l.named[from] == "":
 		l.named[from] = original
 	}
 	l.gone[e.ID], l.stands[e.ID] = true, original
@@ -244,7 +243,7 @@ func (l *linkJoiner) leave(e *Entry) error {
 // originalOf returns what a carried message is a copy of, or "": what it names, what has
 // its own id, or if it names nothing, what says the same.
 func (l *linkJoiner) originalOf(e *Entry, from string) (string, error) {
-	if original, err := l.readable(from); original != "" || err != nil || IsTransition(e) {
+	if original, err := l.readable(from); original != "" || err != nil {
 		return original, err
 	}
 	if original, err := l.readable(e.ID); original != "" || err != nil || from != "" {
@@ -284,15 +283,11 @@ func (l *linkJoiner) firstSaying(e *Entry) (string, error) {
 		l.said = make(map[Saying]string)
 	}
 	for _, part := range l.log.parts[l.asked : len(l.log.parts)-1] {
-		for line, err := range part.log.Forward(l.ctx, 0) {
+		for old, err := range countedEntries(l.ctx, part.log, part.end) {
 			if err != nil {
 				return "", err
 			}
-			if line.Next > part.end {
-				break
-			}
-			old, err := decodeEntry(bytes.Clone(line.Data))
-			if err != nil || !MayBeCarried(old) {
+			if !MayBeCarried(old) {
 				continue
 			}
 			if says := SayingOf(old); l.said[says] == "" {
@@ -371,22 +366,23 @@ func (l *linkJoiner) takeNodes() {
 // idFor returns the id that an entry has in the conversation: its own, unless an
 // entry of another session has that.
 func (l *linkJoiner) idFor(id string) string {
-	is := l.free(id)
-	l.now[id] = is
-	if is != id {
+	is := id
+	if _, taken := l.tree.at(id); taken {
+		is = l.unused(id)
 		l.part.was[is] = id
 	}
+	l.now[id] = is
 	return is
 }
 
-// free returns an id that no entry has: the given one, if it is free.
-func (l *linkJoiner) free(id string) string {
-	is := id
+// unused returns an id like a given one that no entry has, and that none of a later
+// session gets: their numbers are greater.
+func (l *linkJoiner) unused(id string) string {
 	for n := len(l.log.parts); ; n++ {
+		is := id + "~" + strconv.Itoa(n)
 		if _, taken := l.tree.at(is); !taken {
 			return is
 		}
-		is = id + "~" + strconv.Itoa(n)
 	}
 }
 
@@ -490,10 +486,10 @@ func (l *linkJoiner) refer(e *Entry) {
 			*id = original
 		} else if is, ok := l.now[*id]; ok {
 			*id = is
-		} else if l.gone[*id] { // an entry of another session may have the id
-			*id = l.free(*id)
-		} else if original := l.stood[*id]; original != "" {
-			*id = original
+		} else if l.gone[*id] { // an entry of another session may have the id, also of a later one
+			*id = l.unused(*id)
+		} else if is, ok := l.original(*id); ok {
+			*id = is
 		}
 	}
 	place := func(id *string) { // where the conversation was

@@ -1,10 +1,12 @@
 package session
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -563,19 +565,13 @@ func headerWithout(ctx context.Context, st store.Store, log store.Log, name stri
 func originalOf(ctx context.Context, log store.Log, h *Header) (string, error) {
 	carried := CarriedIn(h)
 	original := ""
-	seen := make(map[string]bool)
-	for line, err := range log.Forward(ctx, 0) {
+	end, err := log.End(ctx)
+	if err != nil {
+		return "", err
+	}
+	for e, err := range countedEntries(ctx, log, end) {
 		if err != nil {
 			return "", err
-		}
-		id := entryID(line)
-		if id == "" || seen[id] {
-			continue
-		}
-		seen[id] = true
-		e, err := decodeEntry(slices.Clone(line.Data))
-		if err != nil {
-			continue
 		}
 		if _, marked := carried.Take(CarryOf(e)); marked {
 			original = OriginalIn(e)
@@ -585,4 +581,29 @@ func originalOf(ctx context.Context, log store.Log, h *Header) (string, error) {
 		}
 	}
 	return original, nil
+}
+
+// countedEntries returns the entries of a log that can be read, in the order of the lines,
+// up to an end. A line that repeats an id does not count, whatever it says.
+func countedEntries(ctx context.Context, log store.Log, end store.Pos) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		seen := make(map[string]bool)
+		for line, err := range log.Forward(ctx, 0) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if line.Next > end {
+				return
+			}
+			id := entryID(line)
+			if id == "" || seen[id] {
+				continue
+			}
+			seen[id] = true
+			if e, err := decodeEntry(bytes.Clone(line.Data)); err == nil && !yield(e, nil) {
+				return
+			}
+		}
+	}
 }
