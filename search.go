@@ -59,7 +59,7 @@ func (h *Hit) Name() string {
 // FindResult is the answer to a search.
 type FindResult struct {
 	Hits    []Hit `json:"hits"`
-	Matches int   `json:"matches"` // how many were ranked
+	Matches int   `json:"matches"` // how many were ranked; what a fork repeats counts once
 	Bounded bool  `json:"bounded"` // there are more, which are older than those
 	// DidYouMean has queries that may have been meant, if nothing was found.
 	DidYouMean []string `json:"did_you_mean,omitempty"`

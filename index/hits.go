@@ -2,6 +2,7 @@ package index
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -25,65 +26,125 @@ func (p place) older(q place) bool {
 	return cmp.Or(cmp.Compare(p.created, q.created), cmp.Compare(p.session, q.session)) < 0
 }
 
-// hits turns matches into what the caller sees.
-func (s *search) hits(found []candidate) ([]Hit, error) {
-	hits, places, err := s.locate(found)
+// hits returns the hits that the caller wants to see, and how many there are in all.
+func (s *search) hits(found []candidate) (hits []Hit, total int, err error) {
+	groups, err := s.group(found)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	from := min(s.o.Offset, len(hits))
-	hits, places = hits[from:], places[from:]
+	from := min(s.o.Offset, len(groups))
+	hits, places, err := s.locate(groups[from:min(from+s.o.Limit, len(groups))])
+	if err != nil {
+		return nil, 0, err
+	}
 	if s.o.SnippetLen > 0 {
 		s.addSnippets(hits, places)
 	}
-	return hits, nil
+	return hits, len(groups), nil
 }
 
 // original tells texts apart that are not copies of each other. Not all writers
 // make ids that are unique in more than one session, so there is more to it.
 type original struct {
+	likeness
 	entry string
 	part  int
-	kind  Kind
 	time  int64 // of the entry
-	len   float64
 }
 
-// maxCopies is how many matches are looked at, once there are enough hits, to
-// find the copies of the last ones.
-const maxCopies = 200
+// likeness is what copies have in common as far as a candidate shows it.
+type likeness struct {
+	second int64
+	kind   int
+	length float64
+}
 
-// locate reads the rows of the best matches. Those that a fork repeats become one
-// hit.
-func (s *search) locate(found []candidate) (hits []Hit, places []place, err error) {
-	wanted := s.o.Offset + s.o.Limit
+func (c *candidate) likeness() likeness { return likeness{c.id >> docSeqBits, c.kind, c.length} }
+
+// group puts matches together that a fork repeats: they are one hit. It keeps the order of
+// the first of each.
+func (s *search) group(found []candidate) ([][]candidate, error) {
+	alike := make(map[likeness]int, len(found))
+	for i := range found {
+		alike[found[i].likeness()]++
+	}
+	var doubtful []candidate
+	for i := range found {
+		if alike[found[i].likeness()] > 1 {
+			doubtful = append(doubtful, found[i])
+		}
+	}
+	originals, err := s.originals(doubtful)
+	if err != nil {
+		return nil, err
+	}
+	groups := make([][]candidate, 0, len(found))
 	seen := make(map[original]int)
-	for i, spare := 0, maxCopies; i < len(found) && spare > 0; i++ {
-		c := found[i]
-		if len(hits) == wanted {
-			if spare--; i > 0 && !mayBeCopy(found[i-1], c) {
-				break
+	for i := range found {
+		if of, ok := originals[found[i].id]; ok {
+			if at, copied := seen[of]; copied {
+				groups[at] = append(groups[at], found[i])
+				continue
 			}
+			seen[of] = len(groups)
 		}
-		hit, where, ok, err := s.hit(c)
-		if err != nil {
-			return nil, nil, err
+		groups = append(groups, found[i:i+1:i+1])
+	}
+	return groups, nil
+}
+
+// originals reads of what matches may be copies.
+func (s *search) originals(found []candidate) (map[int64]original, error) {
+	if len(found) == 0 {
+		return nil, nil
+	}
+	ids := make([]int64, len(found))
+	originals := make(map[int64]original, len(found))
+	for i := range found {
+		ids[i] = found[i].id
+		originals[ids[i]] = original{likeness: found[i].likeness()}
+	}
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.db.QueryContext(s.ctx, `SELECT d.id, e.id, d.part, e.time FROM json_each(?) j
+		CROSS JOIN docs d ON d.id = j.value CROSS JOIN entries e ON e.session = d.session AND e.n = d.entry`, string(list))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id int64
+		var entry any
+		var of original
+		if err := rows.Scan(&id, &entry, &of.part, &of.time); err != nil {
+			return nil, err
 		}
-		key := original{hit.Entry, where.part, hit.Kind, hit.Time.UnixMilli(), c.length}
-		if at, copied := seen[key]; ok && copied {
-			hits[at].collapse(&places[at], hit, where)
-		} else if ok && len(hits) < wanted {
-			seen[key] = len(hits)
-			hits, places = append(hits, hit), append(places, where)
+		of.entry, of.likeness = idOf(entry), originals[id].likeness
+		originals[id] = of
+	}
+	return originals, rows.Err()
+}
+
+// locate reads the rows of the matches that become hits.
+func (s *search) locate(groups [][]candidate) (hits []Hit, places []place, err error) {
+	for _, copies := range groups {
+		n := len(hits)
+		for _, c := range copies {
+			hit, where, ok, err := s.hit(c)
+			switch {
+			case err != nil:
+				return nil, nil, err
+			case !ok:
+			case len(hits) == n:
+				hits, places = append(hits, hit), append(places, where)
+			default:
+				hits[n].collapse(&places[n], hit, where)
+			}
 		}
 	}
 	return hits, places, nil
-}
-
-// mayBeCopy reports whether two matches that follow one another may be copies:
-// they would have the same score and time.
-func mayBeCopy(a, b candidate) bool {
-	return a.score == b.score && a.id>>docSeqBits == b.id>>docSeqBits
 }
 
 // collapse takes a copy into a hit. The one on a live path stands for both, or

@@ -155,7 +155,7 @@ func (s *search) run(q *query) (*Results, error) {
 			return nil, err
 		}
 	}
-	res := &Results{Matches: len(found), Bounded: bounded || s.m.bounded}
+	res := &Results{Bounded: bounded || s.m.bounded}
 	if len(found) == 0 {
 		if res.NotFilters = q.notFilters; len(res.NotFilters) > 0 {
 			return s.nothing(res) // that is the mistake, and not how it is spelled
@@ -165,7 +165,7 @@ func (s *search) run(q *query) (*Results, error) {
 		}
 		return s.nothing(res)
 	}
-	res.Hits, err = s.hits(found)
+	res.Hits, res.Matches, err = s.hits(found)
 	return res, err
 }
 

@@ -337,6 +337,12 @@ func TestCopiesAreOneHit(t *testing.T) {
 		if len(hits) != 6 {
 			t.Errorf("by %s: %d hits, want 6", order, len(hits))
 		}
+		for limit := range 7 { // whoever sees one of them is told of six, and not of 15
+			res, err := ix.Search(ctx, index.SearchOptions{Query: "heron", Order: order, Limit: limit})
+			if err != nil || res.Matches != 6 {
+				t.Errorf("by %s, %d wanted: %d matches, %v; want 6", order, limit, res.Matches, err)
+			}
+		}
 		for _, h := range hits {
 			switch {
 			case h.Session != s.ID() && len(h.Also) > 0:

@@ -59,8 +59,8 @@ func newestSaid(ctx context.Context, db *database, o StatsOptions) (hits []Hit, 
 	seen := make(map[original]bool)
 	for rows.Next() {
 		var entry any
-		h, where, once := Hit{Kind: KindText}, place{}, original{kind: KindText}
-		if err := rows.Scan(&h.Name, &entry, &where.pos, &where.part, &once.time, &once.len); err != nil {
+		h, where, once := Hit{Kind: KindText}, place{}, original{}
+		if err := rows.Scan(&h.Name, &entry, &where.pos, &where.part, &once.time, &once.length); err != nil {
 			return nil, nil, err
 		}
 		h.Entry = idOf(entry)

@@ -185,7 +185,7 @@ type SearchOptions struct {
 // Results is the answer to a search.
 type Results struct {
 	Hits []Hit
-	// Matches is how many matches were ranked.
+	// Matches is how many matches were ranked. What a fork repeats counts once.
 	Matches int
 	// Bounded is true when there are more matches, which are older than the
 	// ranked ones.

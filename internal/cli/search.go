@@ -110,9 +110,6 @@ func (a *app) runSearch(cmd *cobra.Command, f *searchFlags, args []string) error
 // sayResults tells how complete the answer is.
 func (a *app) sayResults(r *coppice.FindResult) {
 	shown := len(r.Hits)
-	for _, h := range r.Hits {
-		shown += len(h.Also)
-	}
 	switch {
 	case len(r.Hits) == 0:
 		a.say("nothing found")
