@@ -38,7 +38,8 @@ type CompareResult struct {
 
 // Compare compares the paths to two entries of a conversation, or of two. Entries
 // of two sessions are the same if they have the same id, as those of a fork and its
-// original do.
+// original do. A label, a name or tags count for a whole session, and a fork says them
+// itself: they are listed only if the other session has different ones.
 func (e *Entries) Compare(ctx context.Context, r CompareRequest) (*CompareResult, error) {
 	a, err := e.home.openFor(ctx, OpenRequest{Session: r.Session})
 	if err != nil {
@@ -68,15 +69,19 @@ func compare(a, b *Conversation, r CompareRequest) (*CompareResult, error) {
 		return nil, err
 	}
 	found := session.ComparePaths(pathA, pathB)
+	said, err := saidByBoth(a.Session, b.Session)
+	if err != nil {
+		return nil, err
+	}
 	result := &CompareResult{
 		Session: a.ID(), A: idA, B: idB, Ancestor: found.Ancestor, Shared: found.Shared,
-		OnlyA: entryList(found.OnlyA), OnlyB: entryList(found.OnlyB),
+		OnlyA: entryList(slices.DeleteFunc(found.OnlyA, said)), OnlyB: entryList(slices.DeleteFunc(found.OnlyB, said)),
 	}
 	if b.ID() != a.ID() {
 		result.Other = b.ID()
 	}
-	if found.Ancestor != "" {
-		result.AncestorEntry = &pathA[found.Shared-1]
+	if at := slices.IndexFunc(pathA, func(e session.Entry) bool { return e.ID == found.Ancestor }); at >= 0 {
+		result.AncestorEntry = &pathA[at]
 	}
 	idsA, err := a.EntryIDs()
 	if err != nil {
@@ -85,6 +90,29 @@ func compare(a, b *Conversation, r CompareRequest) (*CompareResult, error) {
 	idsB, err := b.EntryIDs()
 	result.Short = render.ShortEntryIDs(slices.Concat(idsA, idsB))
 	return result, err
+}
+
+// saidByBoth tells whether a label, a name or tags are about something in which two sessions
+// do not differ.
+func saidByBoth(a, b *session.Session) (func(session.Entry) bool, error) {
+	nameA, errA := a.Name()
+	nameB, errB := b.Name()
+	tagsA, tagErrA := a.Tags()
+	tagsB, tagErrB := b.Tags()
+	labelsA, labelErrA := a.Labels()
+	labelsB, labelErrB := b.Labels()
+	said := func(e session.Entry) bool {
+		switch {
+		case e.SessionInfo != nil:
+			return nameA == nameB
+		case e.Custom != nil && e.Custom.CustomType == session.CustomTags:
+			return slices.Equal(tagsA, tagsB)
+		case e.Label != nil:
+			return labelsA[e.Label.TargetID] == labelsB[e.Label.TargetID]
+		}
+		return false
+	}
+	return said, errors.Join(errA, errB, tagErrA, tagErrB, labelErrA, labelErrB)
 }
 
 // pathOf returns the path to the entry that a person named.

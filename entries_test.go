@@ -313,3 +313,43 @@ func TestCompareTellsWhereTwoSessionsPart(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A fork repeats the labels, the name and the tags of its original. What both sessions say
+// is no difference; what only one of them says is.
+func TestCompareListsNoRemarkThatBothSessionsHave(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t).Home
+	id, said := begin(t, h, "one", "two", "three")
+	label := func(session, entry, text string) string {
+		return must[*coppice.LabelResult](t)(h.Entries.Label(t.Context(), coppice.LabelRequest{Session: session, Entry: entry, Label: text})).Entry
+	}
+	label(id, said[0], "start")
+	fork := must[*coppice.ForkResult](t)(h.Sessions.Fork(t.Context(), coppice.ForkRequest{Session: id, At: said[1]})).Session
+	label(id, said[1], "turn")
+	label(fork, said[1], "turn")
+	other := label(fork, said[0], "the very start")
+	mine := say(t, h, id, "four")
+	theirs := say(t, h, fork, "five")
+	got := must[*coppice.CompareResult](t)(h.Entries.Compare(t.Context(), coppice.CompareRequest{Session: id, Other: fork}))
+	if want := []string{"three", "start", "four"}; !slices.Equal(saidOrLabelled(got.OnlyA), want) || got.OnlyA[len(got.OnlyA)-1].ID != mine {
+		t.Errorf("only in the original: %q, want %q", saidOrLabelled(got.OnlyA), want)
+	}
+	// The fork's own copy of the first label is about the same entry, and was replaced.
+	if want := []string{"start", "the very start", "five"}; !slices.Equal(saidOrLabelled(got.OnlyB), want) || got.OnlyB[1].ID != other || got.OnlyB[2].ID != theirs {
+		t.Errorf("only in the fork: %q, want %q", saidOrLabelled(got.OnlyB), want)
+	}
+	if got.Ancestor != said[1] || got.AncestorEntry.ID != said[1] || got.Shared != 2 {
+		t.Errorf("they part at %s after %d entries", got.Ancestor, got.Shared)
+	}
+}
+
+func saidOrLabelled(entries []session.Entry) (texts []string) {
+	for _, e := range entries {
+		if e.Label != nil {
+			texts = append(texts, e.Label.Label)
+		} else {
+			texts = append(texts, e.Message.Content[0].Text.Content)
+		}
+	}
+	return texts
+}

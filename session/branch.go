@@ -83,14 +83,28 @@ func (s *Session) Compare(a, b string) (*Comparison, error) {
 }
 
 // ComparePaths compares two paths, which may be of different sessions: a fork has
-// the entries of its original, with their ids.
+// the entries of its original, with their ids. What both paths have is shared, even
+// after one of them has something else in between.
 func ComparePaths(a, b []Entry) *Comparison {
 	c := &Comparison{}
-	for c.Shared < min(len(a), len(b)) && a[c.Shared].ID == b[c.Shared].ID {
-		c.Ancestor = a[c.Shared].ID
-		c.Shared++
+	inA, inB := make(map[string]bool, len(a)), make(map[string]bool, len(b))
+	for i := range b {
+		inB[b[i].ID] = true
 	}
-	c.OnlyA, c.OnlyB = a[c.Shared:], b[c.Shared:]
+	for i := range a {
+		inA[a[i].ID] = true
+		if inB[a[i].ID] {
+			c.Ancestor = a[i].ID
+			c.Shared++
+		} else {
+			c.OnlyA = append(c.OnlyA, a[i])
+		}
+	}
+	for i := range b {
+		if !inA[b[i].ID] {
+			c.OnlyB = append(c.OnlyB, b[i])
+		}
+	}
 	return c
 }
 

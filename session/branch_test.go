@@ -212,6 +212,22 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// Entries that two paths have stay shared where one of them has others in between.
+func TestComparePathsByID(t *testing.T) {
+	t.Parallel()
+	path := func(ids ...string) (entries []session.Entry) {
+		for _, id := range ids {
+			entries = append(entries, session.Entry{ID: id})
+		}
+		return entries
+	}
+	got := session.ComparePaths(path("name", "a", "b", "c"), path("a", "label", "b", "d"))
+	if got.Ancestor != "b" || got.Shared != 2 ||
+		!slices.Equal(entryIDs(got.OnlyA), []string{"name", "c"}) || !slices.Equal(entryIDs(got.OnlyB), []string{"label", "d"}) {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	s := newScribe(t)
