@@ -96,6 +96,19 @@ func isAlone(c session.Linked) bool { return len(c.Links) <= 1 && len(c.Missing)
 // last returns the name of the last session of the conversation.
 func last(c session.Linked) string { return c.Links[len(c.Links)-1] }
 
+// Intact returns an error, which matches ErrIncomplete, if entries of the conversation cannot
+// be read. Reading it shows the others.
+func (c *Conversation) Intact() error {
+	damage, err := c.Damage()
+	if err != nil || len(damage) == 0 {
+		return err
+	}
+	return &session.Error{
+		Op: "read", Name: c.Name, Err: fmt.Errorf("%w: %s", ErrIncomplete, listProblems(damage)),
+		Hint: "check the session, and repair it",
+	}
+}
+
 // Resolve returns the id of the entry that a person named: see ResolveEntry.
 func (c *Conversation) Resolve(given string) (string, error) { return ResolveEntry(c.Session, given) }
 

@@ -39,8 +39,9 @@ const (
 // ErrPartial means that some of several things were done and others were not.
 var ErrPartial = errors.New("not everything could be done")
 
-// ErrIncomplete means that content is missing from an export that should be able to bring the
-// conversation back. No file was written.
+// ErrIncomplete means that content of a conversation is missing. Whoever reads the
+// conversation gets the rest first; an export that should be able to bring it back writes no
+// file.
 var ErrIncomplete = errors.New("content is missing")
 
 // KindOf returns the kind of an error. If an error matches several kinds, the first one here

@@ -104,6 +104,7 @@ type ExportResult struct {
 type MissingContent struct {
 	Entry string `json:"entry"`
 	Blob  string `json:"blob,omitempty"` // "" if the entry itself cannot be read
+	Why   string `json:"why,omitempty"`  // what is wrong with the log there, if it is that
 }
 
 // ExportLoss is what a format cannot hold.
@@ -349,12 +350,18 @@ func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *
 	return markdown.Write(ctx, w, drawn, leaf)
 }
 
-// missingFor lists what is missing of what a format shows. JSON and JSONL find that out when
-// they are written.
+// missingFor lists what is missing of what a format shows. JSON finds that out when it is
+// written, and so does JSONL for blobs.
 func (c *Conversation) missingFor(ctx context.Context, format, leaf string) (missing []MissingContent, err error) {
 	var ids []string
 	switch {
-	case format == ExportJSON || format == ExportJSONL, format == ExportMarkdown && leaf == "":
+	case format == ExportJSONL:
+		damage, err := c.Damage()
+		for _, p := range damage {
+			missing = append(missing, MissingContent{Entry: p.EntryID, Why: p.Detail})
+		}
+		return missing, err
+	case format == ExportJSON, format == ExportMarkdown && leaf == "":
 		return nil, nil
 	case format == ExportMarkdown:
 		var path []session.Entry
@@ -377,7 +384,7 @@ func (c *Conversation) missingFor(ctx context.Context, format, leaf string) (mis
 			continue // it is not shown
 		}
 		for _, p := range fill(c.Session, &e) {
-			missing = append(missing, MissingContent{p.EntryID, string(p.Blob)})
+			missing = append(missing, MissingContent{Entry: p.EntryID, Blob: string(p.Blob)})
 		}
 	}
 	return missing, ctx.Err()

@@ -39,6 +39,12 @@ func (e *Entries) Path(ctx context.Context, r PathRequest) iter.Seq2[session.Ent
 				return
 			}
 		}
+		if r.At != "" || r.Last != 0 {
+			return // only a part was wanted
+		}
+		if err := c.Intact(); err != nil {
+			yield(session.Entry{}, err)
+		}
 	}
 }
 
@@ -166,6 +172,9 @@ func (e *Entries) Tree(ctx context.Context, r TreeRequest) iter.Seq2[TreeNode, e
 					return
 				}
 			}
+		}
+		if err := c.Intact(); err != nil {
+			yield(TreeNode{}, err)
 		}
 	}
 }

@@ -44,6 +44,21 @@ func (s *Session) Problems() ([]Problem, error) {
 	return append(problems, slices.DeleteFunc(more, func(p Problem) bool { return seen[p.key()] })...), err
 }
 
+// Damage returns the faults that hide entries: lines that are not entries, and parents that
+// are not there. It reads only the shape of the session, and so misses what Problems finds in
+// the content.
+func (s *Session) Damage() (damage []Problem, err error) {
+	err = s.withWhole(func(t *tree) error {
+		for _, p := range t.problems {
+			if p.Kind == ProblemDamaged || p.Kind == ProblemDangling {
+				damage = append(damage, p)
+			}
+		}
+		return nil
+	})
+	return damage, err
+}
+
 // checkEntries decodes every entry and follows its references.
 func (s *Session) checkEntries(ctx context.Context, nodes []node, problems []Problem, paths *pathCheck) ([]Problem, error) {
 	blobs := checkedBlobs{s.store.Blobs(), make(map[store.Ref]error)}

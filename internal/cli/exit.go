@@ -89,6 +89,9 @@ func explain(err error) (text, hint string) {
 		hint = command("repair", []string{broken.Name}) + " brings back a backup, if there is one; " +
 			command("rm", []string{broken.Name}) + " moves the file to the trash"
 	}
+	if broken, ok := errors.AsType[*session.Error](err); ok && errors.Is(broken, coppice.ErrIncomplete) && broken.Op == "read" {
+		hint = command("fsck", []string{broken.Name}) + " says more; " + command("repair", []string{broken.Name}) + " mends what can be mended"
+	}
 	if own, ok := errors.AsType[*hintError](err); ok {
 		hint = own.hint
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -198,11 +199,11 @@ func (a *app) printExported(done *coppice.ExportResult, f *exportFlags) error {
 // sayMissing lists the content that is missing where it was exported from.
 func (a *app) sayMissing(done *coppice.ExportResult) {
 	for _, m := range done.Missing[:min(len(done.Missing), maxMissing)] {
-		what := m.Blob
-		if what == "" {
-			what = "the entry cannot be read"
+		what := cmp.Or(m.Blob, m.Why, "the entry cannot be read")
+		if m.Entry != "" {
+			what = "entry " + m.Entry + ": " + what
 		}
-		a.say("%s entry %s: %s", a.paint(yellow, "content is missing:"), m.Entry, what)
+		a.say("%s %s", a.paint(yellow, "content is missing:"), what)
 	}
 	if more := len(done.Missing) - maxMissing; more > 0 {
 		a.say("and %d more", more)

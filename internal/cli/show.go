@@ -70,7 +70,11 @@ func (a *app) runShow(cmd *cobra.Command, id string, f *showFlags) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(a.show(ctx, c, f), c.Close())
+		err = a.show(ctx, c, f)
+		if err == nil && f.at == "" && f.last == 0 {
+			err = c.Intact()
+		}
+		return errors.Join(err, c.Close())
 	})
 }
 

@@ -49,7 +49,11 @@ func (a *app) runTree(cmd *cobra.Command, id string, f *treeFlags) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(a.drawTree(ctx, c, f), c.Close())
+		err = a.drawTree(ctx, c, f)
+		if err == nil {
+			err = c.Intact()
+		}
+		return errors.Join(err, c.Close())
 	})
 }
 
