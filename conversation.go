@@ -518,8 +518,8 @@ func titleIn(ctx context.Context, st store.Store, name string) string {
 
 // titleOf returns the name of a session, or else the title that the index gives it.
 func titleOf(s *session.Session) (string, error) {
-	title, err := s.Name()
-	if title != "" || err != nil {
+	name, err := s.Name()
+	if title := index.NameTitle(name); title != "" || err != nil {
 		return title, err
 	}
 	ids, err := s.EntryIDs()

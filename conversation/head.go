@@ -25,6 +25,7 @@ type head struct {
 	messages int         // on all branches
 	carried  int         // how many of these were carried over
 	first    index.Title // its title, unless somebody gives it a name
+	named    *string     // the latest name; nil if none was ever given or taken away
 	tags     session.TagSet
 
 	described atomic.Pointer[described] // what a list says about it, if it was listed
@@ -66,6 +67,12 @@ func (h *head) count(ctx context.Context, st store.Store) (err error) {
 		scan, ok := rawjson.ScanHead(line.Data)
 		if !ok || line.Cut {
 			continue
+		}
+		if session.EntryType(scan.Type) == session.TypeSessionInfo {
+			var e session.Entry
+			if e.UnmarshalJSON(line.Data) == nil && e.SessionInfo != nil {
+				h.named = new(index.NameTitle(e.SessionInfo.Name))
+			}
 		}
 		if session.EntryType(scan.Type) == session.TypeCustom && bytes.Contains(line.Data, []byte(session.CustomTags)) {
 			var e session.Entry

@@ -48,7 +48,7 @@ func (m *Sessions) ListSessions(limit, offset int) ([]Info, error) {
 		r := &rows[i]
 		d := *m.describe(r.last)
 		if d.Err == nil {
-			d.Title, d.MessageCount = cmp.Or(d.Title, r.title), r.messages
+			d.Title, d.MessageCount = r.title, r.messages
 		}
 		list = append(list, d.Info)
 	}
@@ -158,7 +158,7 @@ func (m *Sessions) read(h *head) *described {
 type row struct {
 	id       string
 	missing  []string
-	title    string // unless somebody gave it another
+	title    string
 	tags     []string
 	messages int // on all branches; -1 if they have to be read to know
 	active   time.Time
@@ -177,7 +177,7 @@ func (m *Sessions) describeRow(r *row) Info {
 	if i.Err != nil {
 		return i
 	}
-	i.Title, i.CreatedAt = cmp.Or(i.Title, r.title), d.before.created
+	i.Title, i.CreatedAt = r.title, d.before.created
 	i.MessageCount, i.TokenCount = r.messages, d.before.tokens.plus(d.tokens).total()
 	if !r.whole {
 		var t Totals
@@ -228,10 +228,14 @@ func (m *Sessions) rows(limit, offset int, links bool) ([]row, error) {
 func rowOf(c session.Linked, heads map[string]*head) row {
 	r := row{id: c.ID, missing: c.Missing, whole: len(c.Missing) == 0}
 	var first index.Title
+	var given string
 	var tags session.TagSet
 	for i, name := range c.Links {
 		h := heads[name]
 		first = index.BetterTitle(first, h.first)
+		if h.named != nil {
+			given = *h.named
+		}
 		tags.Add(h.tags.Sorted()...)
 		r.messages += h.messages - h.carried
 		if h.active.After(r.active) {
@@ -240,7 +244,7 @@ func rowOf(c session.Linked, heads map[string]*head) row {
 		r.whole = r.whole && (i == 0 && h.link.Continues == "" || i > 0 && h.link.Continues == c.Links[i-1])
 		r.last = h
 	}
-	r.title, r.tags = first.Text, tags.Sorted()
+	r.title, r.tags = cmp.Or(given, first.Text), tags.Sorted()
 	if !r.whole { // copies whose originals are gone count, and only reading shows which
 		r.messages = -1
 	}

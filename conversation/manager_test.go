@@ -278,6 +278,40 @@ func TestListGoesByActivity(t *testing.T) {
 	wantError(t, err, session.ErrNotExist)
 }
 
+// The latest name of a conversation is its title, in whichever of its sessions it was given.
+func TestListsNameAConversationByItsLatestName(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := newManager(t, dir, 2)
+	id := say(t, m, "", user("first words"), assistant("2"), user("3"), assistant("4"))
+	tail := must(m.Totals(id))(t).Tail
+	name := func(link, to string) {
+		t.Helper()
+		s := must(session.Load(filepath.Join(dir, link+".jsonl")))(t)
+		must(s.AppendSessionInfo(to))(t)
+		do(t, s.Close())
+	}
+	check := func(want string) {
+		t.Helper()
+		list := must(m.ListConversations(0, 0))(t)
+		if len(list) != 1 || list[0].Title != want {
+			t.Errorf("%+v, want the title %q", list, want)
+		}
+		if info := must(m.Info(id))(t); info.Title != want {
+			t.Errorf("%+v, want the title %q", info, want)
+		}
+	}
+	check("first words")
+	name(id, "Early\nand more")
+	check("Early")
+	name(tail, "Late")
+	check("Late")
+	name(id, "Early again")
+	check("Late")
+	name(tail, "")
+	check("first words")
+}
+
 // A list of conversations shows where a chain that was cut off ends.
 func TestListConversationsWithAGap(t *testing.T) {
 	t.Parallel()

@@ -293,7 +293,7 @@ func (s *state) remember(rec *record, carried bool) {
 	}
 	s.first = BetterTitle(s.first, rec.title)
 	if rec.name != nil {
-		s.given, s.renamed = firstLine(clip(*rec.name, maxTitle)), true
+		s.given, s.renamed = NameTitle(*rec.name), true
 	}
 	if rec.tags != nil {
 		if s.tagSet == nil {

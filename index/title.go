@@ -52,6 +52,11 @@ const (
 	worthPrompt         // what the user wants
 )
 
+// NameTitle returns the title that a name makes: its first line. The latest name of a
+// session, or of a conversation, is its title, on whichever branch or in whichever session
+// it was given; a name that shows nothing takes the title away.
+func NameTitle(name string) string { return firstLine(clip(name, maxTitle)) }
+
 // IsSettled reports whether no later entry can give a better title.
 func (t Title) IsSettled() bool { return t.Worth == worthPrompt }
 
