@@ -61,7 +61,7 @@ func (u *Usage) Cost() string {
 // StatsResult is what was counted.
 type StatsResult struct {
 	Session  string            `json:"session,omitempty"`
-	Context  *int64            `json:"context_tokens,omitempty"` // of the session that was asked for
+	Context  *int64            `json:"context_tokens,omitempty"` // of the session that was asked for, if a provider said so
 	Shared   int64             `json:"shared_tokens,omitempty"`  // tokens of responses that are counted in older sessions
 	Messages int64             `json:"messages"`
 	Total    Usage             `json:"total"`
@@ -104,7 +104,10 @@ func (s *Search) Stats(ctx context.Context, r StatsRequest) (*StatsResult, error
 		if err != nil {
 			return nil, err
 		}
-		c.opts.Session, c.result.Session, c.result.Context = found.ID, found.ID, &found.Context
+		c.opts.Session, c.result.Session = found.ID, found.ID
+		if found.Context > 0 {
+			c.result.Context = &found.Context
+		}
 		if r.Since.IsZero() && r.Until.IsZero() {
 			spent = found.Tokens
 		}

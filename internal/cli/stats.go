@@ -157,7 +157,7 @@ func (a *app) statsSummary(s *coppice.StatsResult) string {
 	if s.Shared > 0 {
 		lines = append(lines, "also "+render.Counted(int(s.Shared), "token", "tokens")+" of responses that were made in an older session, and count there")
 	}
-	if s.Context != nil && *s.Context > 0 {
+	if s.Context != nil {
 		lines = append(lines, "in the context at the last response, as its provider reported: "+render.Counted(int(*s.Context), "token", "tokens"))
 	}
 	if u.Unpriced > 0 {
