@@ -194,6 +194,11 @@ func (h *Home) openWith(ctx context.Context, given, entry string) (*Conversation
 	if entry == "" || entry == Leaf {
 		return h.openSession(ctx, last(chain), chain)
 	}
+	if link, err := h.linkWith(ctx, chain, entry); err != nil {
+		return nil, err
+	} else if link != "" {
+		return h.openSession(ctx, link, chain)
+	}
 	for _, link := range slices.Backward(chain.Links) {
 		c, err := h.openSession(ctx, link, chain)
 		if err != nil {
@@ -207,6 +212,22 @@ func (h *Home) openWith(ctx context.Context, given, entry string) (*Conversation
 		}
 	}
 	return h.openSession(ctx, last(chain), chain)
+}
+
+// linkWith returns the session of a conversation that has an entry of exactly this id, or
+// "". Ids of other sessions may begin like it, and are not meant then.
+func (h *Home) linkWith(ctx context.Context, chain session.Linked, id string) (string, error) {
+	for _, link := range slices.Backward(chain.Links) {
+		c, err := h.openSession(ctx, link, chain)
+		if err != nil {
+			return "", err
+		}
+		has, err := c.Has(id)
+		if err = errors.Join(err, c.Close()); has || err != nil {
+			return link, err
+		}
+	}
+	return "", nil
 }
 
 // openEnd opens the session that takes the next message of a conversation. That is the last
@@ -256,7 +277,11 @@ func (h *Home) openLast(ctx context.Context, op, given string, entries ...string
 		return nil, err
 	}
 	for _, entry := range entries {
-		if _, err := c.Resolve(entry); !errors.Is(err, session.ErrNotExist) {
+		link, err := h.linkWith(ctx, chain, entry)
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		if _, err := c.Resolve(entry); !errors.Is(err, session.ErrNotExist) && (link == "" || link == last(chain)) {
 			continue // the operation itself reports any other error
 		}
 		if err := h.mustNotBeEarlier(ctx, c, op, entry); err != nil {
