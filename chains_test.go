@@ -2,9 +2,12 @@ package coppice_test
 
 import (
 	"bytes"
+	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/coppice-dev/coppice"
@@ -121,4 +124,61 @@ func TestTitleAfterTheNameWasTakenAway(t *testing.T) {
 			t.Errorf("the %s has another title than %q: %.300s", format, title, out.String())
 		}
 	}
+}
+
+// A conversation of several sessions that is exported into a directory comes back with all
+// of them: by the id of each it is the same conversation, and where it was imported from is
+// known to it.
+func TestChainComesBackFromItsExport(t *testing.T) {
+	t.Parallel()
+	h, dir := keptHome(t)
+	longTalk(t, h, dir)
+	const source = "transcript/format/penguin/testdata"
+	must[*coppice.ImportResult](t)(h.Transfer.Import(t.Context(), coppice.ImportRequest{Paths: []string{source}}))
+	files := logsIn(t, dir)
+	for _, r := range backups {
+		to := filepath.Join(t.TempDir(), "export") + "/"
+		r.Path = to
+		done := must[*coppice.ExportAllResult](t)(h.Transfer.ExportAll(t.Context(), coppice.ExportAllRequest{ExportRequest: r, All: true}))
+		if done.Failed > 0 || done.Exported >= len(files) {
+			t.Errorf("%s: %+v of %d sessions", r.Format, done, len(files))
+		}
+		other, otherDir := keptHome(t)
+		must[*coppice.ImportResult](t)(other.Transfer.Import(t.Context(), coppice.ImportRequest{Paths: []string{to}}))
+		if r.Format == coppice.ExportJSONL && !maps.Equal(files, logsIn(t, otherDir)) {
+			t.Error("the sessions are not the same")
+		}
+		for name := range files {
+			id := strings.TrimSuffix(name, ".jsonl")
+			was := must[*coppice.Conversation](t)(h.Sessions.Open(t.Context(), coppice.OpenRequest{Session: id}))
+			is, err := other.Sessions.Open(t.Context(), coppice.OpenRequest{Session: id})
+			if err != nil {
+				t.Fatalf("%s: %v", r.Format, err)
+			}
+			if is.Name != was.Name || !slices.Equal(is.Chain.Links, was.Chain.Links) {
+				t.Errorf("%s: %s is %s %v, and was %s %v", r.Format, id, is.Name, is.Chain.Links, was.Name, was.Chain.Links)
+			}
+			if err := errors.Join(was.Close(), is.Close()); err != nil {
+				t.Error(err)
+			}
+		}
+		again := must[*coppice.ImportResult](t)(other.Transfer.Import(t.Context(), coppice.ImportRequest{Paths: []string{source}}))
+		if again.Entries > 0 {
+			t.Errorf("%s: the source brings %d entries again", r.Format, again.Entries)
+		}
+	}
+}
+
+// logsIn returns the plain logs of a home.
+func logsIn(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := make(map[string]string)
+	paths, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%s has no sessions: %v", dir, err)
+	}
+	for _, path := range paths {
+		files[filepath.Base(path)] = string(must[[]byte](t)(os.ReadFile(path)))
+	}
+	return files
 }

@@ -71,7 +71,8 @@ type ExportRequest struct {
 	Redact bool `json:"redact,omitempty"`
 
 	// Path is the file to write, or a directory (it exists, or the path ends with a slash)
-	// in which the file is named after the conversation. Default: write to Out; for another
+	// in which the file is named after the conversation. As JSON and JSONL, each session of
+	// the conversation has a file of its own there. Default: write to Out; for another
 	// program's format, where that program looks for its files.
 	Path string `json:"path,omitempty"`
 	// Force replaces an existing file. Without it, that is ErrExist.
@@ -82,7 +83,8 @@ type ExportRequest struct {
 	// os.Getenv.
 	Getenv func(string) string `json:"-"`
 
-	toOut bool // the path was "-"
+	toOut   bool            // the path was "-"
+	written map[string]bool // sessions that another conversation wrote already
 }
 
 // ExportResult is what was written.
@@ -128,6 +130,9 @@ func (t *Transfer) Export(ctx context.Context, r ExportRequest) (*ExportResult, 
 	}
 	defer c.Session.Close() // we only read
 	result := &ExportResult{Session: c.Name, Format: r.Format, Paths: []string{}}
+	if !c.IsAlone() && isDir(r.Path) && (r.Format == ExportJSON || r.Format == ExportJSONL) {
+		return result, t.exportLinks(ctx, c.Chain.Links, r, result)
+	}
 	leaf, err := c.Resolve(r.Leaf)
 	if err != nil {
 		return nil, err
@@ -168,6 +173,29 @@ func (t *Transfer) Export(ctx context.Context, r ExportRequest) (*ExportResult, 
 	}
 	result.Paths = append(result.Paths, path)
 	return result, nil
+}
+
+// exportLinks writes the sessions of a conversation to a file each. As one file they would
+// not come back as what they are: the ids of all but one would be lost, and with them what
+// an import needs to recognise them by.
+func (t *Transfer) exportLinks(ctx context.Context, links []string, r ExportRequest, result *ExportResult) error {
+	r.Link = true
+	for _, link := range links {
+		if r.written[link] {
+			continue
+		}
+		r.Session = link
+		done, err := t.Export(ctx, r)
+		if err != nil {
+			return err
+		}
+		if r.written != nil {
+			r.written[link] = true
+		}
+		result.Paths = append(result.Paths, done.Paths...)
+		result.Missing = append(result.Missing, done.Missing...)
+	}
+	return nil
 }
 
 // mustBeElsewhere refuses to write among the sessions: a file there would be taken for a
@@ -230,6 +258,7 @@ func (t *Transfer) ExportAll(ctx context.Context, r ExportAllRequest) (*ExportAl
 			return result, err
 		}
 	}
+	r.written = make(map[string]bool)
 	for i, given := range sessions {
 		if err := ctx.Err(); err != nil {
 			return result, err

@@ -61,12 +61,12 @@ func (h *Home) importSession(ctx context.Context, st *file.Store, r *ImportReque
 	if len(lost) > 0 {
 		return fail(errors.New(listProblems(lost)), "export the session again with its content in it, or repair it where it is from")
 	}
-	same, err := sameAs(ctx, st, copied)
+	there, fresh, err := h.compareOwn(ctx, st, copied)
 	if err != nil {
 		return fail(err, "")
 	}
-	if to.Unchanged = same; !same && !r.DryRun {
-		if err := publishOwn(ctx, st, copied); err != nil {
+	if to.Unchanged = there && fresh == 0; !to.Unchanged && !r.DryRun {
+		if err := h.publishOwn(ctx, st, copied, there); err != nil {
 			return fail(err, "")
 		}
 	}
@@ -75,10 +75,11 @@ func (h *Home) importSession(ctx context.Context, st *file.Store, r *ImportReque
 		ID: copied.ID(), Key: copied.Header().Key, Title: name, Fidelity: []transcript.Fidelity{},
 		ProblemCount: len(own.problems), Problems: own.problems[:min(len(own.problems), maxOwnProblems)],
 	}
-	if to.Problems = len(own.problems); same {
-		found.Known = own.entries
+	to.Problems = len(own.problems)
+	if found.Created = !there; there {
+		found.New, found.Known = fresh, own.entries-fresh
 	} else {
-		found.Created, found.New = true, own.entries
+		found.New = own.entries
 	}
 	to.Sessions = append(to.Sessions, found)
 	return nil
@@ -272,34 +273,79 @@ func besideBlobs(f *transcript.File, st *file.Store) func(store.Ref) ([]byte, er
 	}
 }
 
-// sameAs reports whether the store has a session already, with all its entries. Another
-// one of the same id is store.ErrExist.
-func sameAs(ctx context.Context, st *file.Store, s *session.Session) (bool, error) {
-	there, err := session.Open(ctx, st, s.ID(), nil)
+// compareOwn reports whether the store has a session already, and how many entries are new
+// to it. If either has what the other has not, or something else in its place, that is
+// store.ErrExist: nobody could say which of them counts.
+func (h *Home) compareOwn(ctx context.Context, st *file.Store, s *session.Session) (there bool, fresh int, err error) {
+	older, err := session.Open(ctx, st, s.ID(), nil)
 	if errors.Is(err, session.ErrNotExist) {
-		return false, nil
+		return false, 0, nil
 	}
 	if err != nil {
-		return false, err
+		return false, 0, err
 	}
-	defer there.Close()
-	have, err := digests(ctx, there.WithContext(ctx))
+	defer older.Close()
+	have, err := digests(ctx, older.WithContext(ctx))
 	if err != nil {
-		return false, err
+		return true, 0, err
 	}
 	brought, err := digests(ctx, s.WithContext(ctx))
 	if err != nil {
-		return false, err
+		return true, 0, err
+	}
+	other := func(how string) error {
+		return &session.Error{
+			Op: "create", Name: s.ID(), Kind: session.ErrExist, Err: errors.New("the store has a session of this id with other content: " + how),
+			Hint: "remove or fork that one first",
+		}
 	}
 	for id, sum := range brought {
-		if have[id] != sum {
-			return false, &session.Error{
-				Op: "create", Name: s.ID(), Kind: session.ErrExist, Err: errors.New("the store has a session of this id with other content"),
-				Hint: "remove or fork that one first",
+		switch was, known := have[id]; {
+		case !known:
+			fresh++
+		case was != sum:
+			return true, 0, other(fmt.Sprintf("entry %s differs", id))
+		}
+	}
+	if fresh == 0 {
+		return true, 0, nil
+	}
+	next, err := h.continuedWith(ctx, s)
+	switch {
+	case next != "":
+		return true, 0, other(fmt.Sprintf("session %s, which continues it, has some of its entries", next))
+	case len(brought)-fresh < len(have):
+		return true, 0, other("each has entries that the other does not have")
+	}
+	return true, fresh, err
+}
+
+// continuedWith returns the session of the same conversation that has entries of s. Then s
+// is the conversation written as one session, and adding its entries would double them.
+func (h *Home) continuedWith(ctx context.Context, s *session.Session) (string, error) {
+	chain, err := h.chainOf(ctx, s.ID())
+	if err != nil {
+		return "", err
+	}
+	for _, link := range chain.Links {
+		if link == s.ID() {
+			continue
+		}
+		c, err := h.openSession(ctx, link, session.Linked{})
+		if err != nil {
+			return "", err
+		}
+		ids, err := c.EntryIDs()
+		if err = errors.Join(err, c.Close()); err != nil {
+			return "", err
+		}
+		for _, id := range ids {
+			if has, err := s.Has(id); has || err != nil {
+				return link, err
 			}
 		}
 	}
-	return true, nil
+	return "", nil
 }
 
 // digests returns the sums of the entries of a session by their ids, wherever their content
@@ -323,13 +369,42 @@ func digests(ctx context.Context, s *session.Session) (map[string][sha256.Size]b
 	return sums, nil
 }
 
-// publishOwn writes a session into the store: all of it, or nothing.
-func publishOwn(ctx context.Context, st *file.Store, s *session.Session) error {
-	there, err := s.CopyAs(ctx, st, s.Header(), nil)
+// publishOwn writes a session into the store: all of it, or nothing. To one that is there it
+// adds what is new.
+func (h *Home) publishOwn(ctx context.Context, st *file.Store, s *session.Session, there bool) error {
+	if !there {
+		copied, err := s.CopyAs(ctx, st, s.Header(), nil)
+		if err != nil {
+			return err
+		}
+		return copied.Close()
+	}
+	older, err := session.Open(ctx, st, s.ID(), &session.Options{BlobThreshold: h.settings.blobThreshold()})
 	if err != nil {
 		return err
 	}
-	return there.Close()
+	ids, err := older.EntryIDs()
+	known := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		known[id] = true
+	}
+	if err == nil {
+		err = graftAll(older.WithContext(ctx), s, func(yield func(session.Entry, error) bool) {
+			for e, err := range eachPeeked(ctx, s) {
+				if known[e.ID] {
+					continue
+				}
+				s.Fill(&e) // nothing is missing: it was filled when it was read
+				if !yield(e, err) {
+					return
+				}
+			}
+		})
+	}
+	if err == nil {
+		err = moveLeaf(older, s)
+	}
+	return errors.Join(err, older.Close())
 }
 
 // readBack reads a file that an export has just written: it must have the bytes that were

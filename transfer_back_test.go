@@ -22,10 +22,10 @@ import (
 // backups are the requests that write what an import brings back.
 var backups = []coppice.ExportRequest{{Format: coppice.ExportJSONL, Inline: true}, {Format: coppice.ExportJSON}}
 
-// export writes a conversation into a directory and returns the file.
+// export writes a conversation to a file in a directory and returns the file.
 func (h *house) export(name, dir string, r coppice.ExportRequest) string {
 	h.Helper()
-	r.Session, r.Path = name, dir+"/"
+	r.Session, r.Path = name, filepath.Join(dir, "export."+r.Format)
 	done, err := h.Transfer.Export(h.Context(), r)
 	if err != nil {
 		h.Fatal(err)
@@ -218,7 +218,7 @@ func TestAnIncompleteBackupLeavesTheOlderOneAlone(t *testing.T) {
 			file := h.export(id, dir, r)
 			good := readText(t, file)
 			lose(h, id)
-			r.Session, r.Path, r.Force = id, dir, true
+			r.Session, r.Path, r.Force = id, file, true
 			done, err := h.Transfer.Export(t.Context(), r)
 			if isCopied := name == "a line" && r.Format == coppice.ExportJSONL; isCopied {
 				if err != nil || !strings.Contains(readText(t, file), "\x00") {

@@ -36,7 +36,8 @@ func exportCommand(a *app) *cobra.Command {
 			"other formats say where. Either way, the exit code is then 3.\n\n" +
 			"Sessions that continue each other are written as one conversation; --link writes\n" +
 			"only the one you name. Several conversations, or --all, go to a directory: a\n" +
-			"file for each, named after its id.\n\n" +
+			"file for each, named after its id. As json and jsonl, each session of a conversation\n" +
+			"has a file of its own there, so that import brings back all of them.\n\n" +
 			"With --to it writes the files of another program, where that program looks for\n" +
 			"them, and prints their paths and the command that continues there. They are read\n" +
 			"back first; what they cannot hold is listed. The formats are\n" +
@@ -164,12 +165,20 @@ func (a *app) exportAll(ctx context.Context, h *coppice.Home, r coppice.ExportAl
 		return err
 	}
 	a.bar.done()
+	exist := 0
 	for _, failure := range failures {
-		a.sayError(failure)
+		if coppice.KindOf(failure) == coppice.KindExists {
+			exist++
+		} else {
+			a.sayError(failure)
+		}
 	}
 	text := "exported " + render.Counted(result.Exported, "conversation", "conversations")
-	if result.Failed > 0 {
-		text += fmt.Sprintf("; %d could not be written", result.Failed)
+	if exist > 0 {
+		text += fmt.Sprintf("; %d not, because files of them exist already; --force overwrites these", exist)
+	}
+	if others := result.Failed - exist; others > 0 {
+		text += fmt.Sprintf("; %d could not be written", others)
 	}
 	a.say("%s", text)
 	if err == nil && (result.Failed > 0 || incomplete) {
