@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -23,8 +25,14 @@ type tally struct {
 	out   io.Writer
 	quiet bool
 	pkgs  map[string]*pkg
+	times []pkgTime // of the packages that are done
 
 	passed, failed, skipped int
+}
+
+type pkgTime struct {
+	name    string
+	seconds float64
 }
 
 // pkg is a package whose tests run.
@@ -163,6 +171,7 @@ func (t *tally) count(name string, p *pkg, result string, seconds float64) {
 	t.passed += passed
 	t.failed += failed
 	t.skipped += skipped
+	t.times = append(t.times, pkgTime{name, seconds})
 
 	if failed > 0 {
 		fmt.Fprintf(t.out, "FAIL  %s  %d passed, %d failed  %.1fs\n", name, passed, failed, seconds)
@@ -200,6 +209,19 @@ func (c *test) reason() string {
 	return "no reason given"
 }
 
+// printSlowest prints the n packages whose tests took longest, if there are more than n.
+// Packages run side by side, so the times add up to more than the whole.
+func (t *tally) printSlowest(n int) {
+	if len(t.times) <= n {
+		return
+	}
+	slices.SortStableFunc(t.times, func(a, b pkgTime) int { return cmp.Compare(b.seconds, a.seconds) })
+	fmt.Fprintln(t.out, "slowest:")
+	for _, p := range t.times[:n] {
+		fmt.Fprintf(t.out, "%7.1fs  %s\n", p.seconds, p.name)
+	}
+}
+
 var (
 	errFailed = errors.New("there were failures")
 	errNone   = errors.New("no test ran")
@@ -213,6 +235,9 @@ func (t *tally) finish(exit error) error {
 	}
 	if exit != nil && t.failed == 0 {
 		t.failed = 1
+	}
+	if !t.quiet {
+		t.printSlowest(10)
 	}
 	if !t.quiet || t.failed > 0 {
 		fmt.Fprintf(t.out, "%d passed, %d failed", t.passed, t.failed)

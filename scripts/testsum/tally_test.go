@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -174,4 +175,22 @@ func TestQuiet(t *testing.T) {
 
 func unindent(s string) string {
 	return strings.ReplaceAll(strings.TrimSpace(s), "\t", "") + "\n"
+}
+
+func TestSlowest(t *testing.T) {
+	var out strings.Builder
+	tally := newTally(&out, false)
+	for i := range 12 {
+		tally.line(fmt.Appendf(nil, `{"Action":"run","Package":"p%d","Test":"TestA"}`, i))
+		tally.line(fmt.Appendf(nil, `{"Action":"pass","Package":"p%d","Test":"TestA"}`, i))
+		tally.line(fmt.Appendf(nil, `{"Action":"pass","Package":"p%d","Elapsed":%d}`, i, i))
+	}
+	if err := tally.finish(nil); err != nil {
+		t.Fatal(err)
+	}
+	_, slowest, _ := strings.Cut(out.String(), "slowest:\n")
+	if !strings.HasPrefix(slowest, "   11.0s  p11\n") || strings.Contains(slowest, "  p1\n") ||
+		!strings.HasSuffix(slowest, "    2.0s  p2\n12 passed, 0 failed\n") {
+		t.Errorf("printed %s", slowest)
+	}
 }
