@@ -24,33 +24,28 @@ type cut struct {
 // has none is returned as it is.
 func Uncoloured(text []byte) []byte { return viewOf(text).plain }
 
-// mayBeColoured reports whether a text may have a sequence. It is fast, because nearly no
-// text has one.
-func mayBeColoured(text []byte) bool {
-	return bytes.IndexByte(text, escapeByte) >= 0 ||
-		bytes.Contains(text, []byte("1b[")) || bytes.Contains(text, []byte("1B[")) || bytes.Contains(text, []byte("033["))
-}
-
 const escapeByte = 0x1b
 
+// viewOf looks at the brackets, because every sequence has one: this is fast enough for
+// the many texts that have none.
 func viewOf(text []byte) view {
 	v := view{plain: text}
-	if !mayBeColoured(text) {
-		return v
-	}
 	done, left := 0, 0
 	var plain []byte
-	for i := 0; i < len(text); {
-		n := colourAt(text[i:])
-		if n == 0 {
-			i++
+	for bracket := 0; ; bracket++ {
+		n := bytes.IndexByte(text[bracket:], '[')
+		if n < 0 {
+			break
+		}
+		bracket += n
+		colour := colourAt(text, done, bracket)
+		if colour.end == 0 {
 			continue
 		}
-		plain = append(plain, text[done:i]...)
-		left += n
+		plain = append(plain, text[done:colour.start]...)
+		left += colour.end - colour.start
 		v.cuts = append(v.cuts, cut{len(plain), left})
-		i += n
-		done = i
+		done = colour.end
 	}
 	if done > 0 {
 		v.plain = append(plain, text[done:]...)
@@ -58,47 +53,51 @@ func viewOf(text []byte) view {
 	return v
 }
 
-// maxColour limits the length of a sequence. Terminals know no longer ones.
+// maxColour limits the numbers in a sequence and the backslashes before it. Terminals
+// know no longer ones.
 const maxColour = 48
 
-// colourAt returns the length of the sequence that begins a text, or 0. Only colours
-// and what erases the rest of a line count: others move things.
-func colourAt(text []byte) int {
-	i := 0
-	switch text[0] {
+// colourAt returns the sequence whose bracket is at a place, if there is one that begins
+// at from or later. Only colours and what erases the rest of a line count: others move
+// things.
+func colourAt(text []byte, from, bracket int) span {
+	start := bracket - escapeBefore(text[from:bracket])
+	if start == bracket {
+		return span{}
+	}
+	end := bracket + 1
+	for end < len(text) && end-bracket < maxColour && (digits[text[end]] || text[end] == ';' || text[end] == ':') {
+		end++
+	}
+	if end == len(text) || text[end] != 'm' && text[end] != 'K' {
+		return span{}
+	}
+	return span{start, end + 1}
+}
+
+// escapeBefore returns the length of the escape that ends a text, or 0: the byte itself, or
+// \u001b, \x1b or \033 with any number of backslashes.
+func escapeBefore(text []byte) int {
+	n := len(text)
+	if n == 0 {
+		return 0
+	}
+	switch text[n-1] {
 	case escapeByte:
-		i = 1
-	case '\\':
-		if i = escapedEscape(text[:min(len(text), maxColour)]); i == 0 {
-			return 0
-		}
+		return 1
+	case 'b', 'B', '3':
 	default:
 		return 0
 	}
-	if i >= len(text) || text[i] != '[' {
-		return 0
-	}
-	i++
-	for i < len(text) && i < maxColour && (digits[text[i]] || text[i] == ';' || text[i] == ':') {
-		i++
-	}
-	if i < len(text) && (text[i] == 'm' || text[i] == 'K') {
-		return i + 1
-	}
-	return 0
-}
-
-// escapedEscape returns the length of \u001b, \x1b or \033, after any number of
-// backslashes, or 0.
-func escapedEscape(text []byte) int {
-	i := 0
-	for i < len(text) && text[i] == '\\' {
-		i++
-	}
 	for _, name := range []string{"u001b", "x1b", "033"} {
-		if hasFold(text[i:], name) {
-			return i + len(name)
+		at := n - len(name)
+		if at <= 0 || text[at-1] != '\\' || !hasFold(text[at:], name) {
+			continue
 		}
+		for most := maxColour; most > 0 && at > 0 && text[at-1] == '\\'; most-- {
+			at--
+		}
+		return n - at
 	}
 	return 0
 }

@@ -136,6 +136,8 @@ func TestNoAlarmInWhateverCarriesNoSecret(t *testing.T) {
 		"curl -u user:password https://api.corp.io", "curl -u $USER:$PASS x", "curl -u \"$CREDENTIALS\" x", "docker run -u 1000:1000 mysql -p3306:3306", "mysql -u root -p shop", "mysql -uroot -p$PASS", "mkdir -p Some2Dir",
 		"a session is identified by 'session_id2' and a name", "each row is identified by its key", "IDENTIFIED BY '<password>'", "the machine has a login shell and a password prompt",
 		`{"auth": "oauth2"}`, `"auth": "none"`, "path/to/patterns.go", "patch.2024", "cache-key-" + random(hexOnly, 32), "SKU0012345", "MTU is 1500.", "password!=other2", "user.password=user2!=nil",
+		"password: config2?.value", "password: isAdmin2?left:right", "password=Login2?next=home", "password: Is2024?", "reset_password: app/Page2?tab",
+		"mailgun " + uuid, "mailgun " + digest, "mailgun " + random(hexOnly, 32) + "-7c1e0b9a", "mailgun\n" + strings.Repeat("-", 200), "commit " + random(hexOnly, 32) + "-7c1e0b9a-" + random(hexOnly, 8),
 		"-----END CERTIFICATE-----", "-----END PRIVATE KEY-----", "see LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t" + random(base64Only, 200),
 	} {
 		for carrier, carry := range carriers {

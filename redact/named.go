@@ -430,6 +430,10 @@ func hasMark(v []byte) bool {
 			if bytes.IndexByte(rest, '.') < 0 {
 				return true
 			}
+		case '?': // in a question, an expression or an address it is something else
+			if len(rest) > 0 && !bytes.ContainsAny(rest, ".:=?[&/") && bytes.IndexByte(v[:i], '/') < 0 {
+				return true
+			}
 		}
 	}
 	return false

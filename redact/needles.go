@@ -87,11 +87,12 @@ func (n *needles) check(text []byte, at int, hit func(at int, found *needle)) {
 	}
 }
 
+// isAt compares from the end: the tables have already seen the beginning.
 func (n *needle) isAt(text []byte, at int) bool {
 	if len(text)-at < len(n.text) {
 		return false
 	}
-	for i := range len(n.text) {
+	for i := len(n.text) - 1; i >= 0; i-- {
 		c := text[at+i]
 		if c != n.text[i] && !(n.fold && lower(c) == n.text[i]) {
 			return false

@@ -32,6 +32,7 @@ func allRules() []rule {
 		{kinds: []string{"twilio-key"}, anchors: eachAfter("SK", "0123456789abcdef"), match: matchTwilio},
 		{kinds: []string{"discord-token"}, anchors: discordBegins(), match: matchDiscord},
 		{kinds: []string{"airtable-token"}, anchors: []string{"pat"}, match: matchAirtable},
+		{kinds: []string{"mailgun-key"}, anchors: []string{"mailgun"}, fold: true, match: matchMailgun},
 		{kinds: []string{"basic-auth"}, anchors: []string{`auth"`, `auth\`, "_auth=", "_auth ="}, rank: rankPlaced, match: matchAuthMember},
 		{kinds: []string{isPassword}, anchors: commandNames(), rank: rankPlaced, match: matchCommand},
 		{kinds: []string{isPassword}, anchors: []string{"machine "}, rank: rankPlaced, match: matchNetrc},

@@ -69,6 +69,26 @@ func matchAirtable(l *look, at, n int) (candidate, bool) {
 	return matchShape(l, "airtable-token", span{at, end})
 }
 
+// matchMailgun looks at the name of the service. Its keys have nothing to recognise them by
+// but their form, 32, 8 and 8 hexadecimal digits, so one counts if it comes soon after the
+// name.
+func matchMailgun(l *look, at, n int) (candidate, bool) {
+	const near, first, length = 96, 32, 50
+	text := l.text[at+n : min(len(l.text), at+n+near+length)]
+	l.work += len(text)
+	for dash := first; dash+length-first <= len(text); dash++ {
+		if text[dash] != '-' || text[dash+9] != '-' {
+			continue
+		}
+		key := text[dash-first : dash+length-first]
+		if hexDigits.has(key[:first]) && hexDigits.has(key[first+1:first+9]) && hexDigits.has(key[first+10:]) {
+			start := at + n + dash - first
+			return matchShape(l, "mailgun-key", span{start, start + length})
+		}
+	}
+	return candidate{}, false
+}
+
 // discordBegins are how the base64 of a number begins: the id of the bot that a token
 // belongs to.
 func discordBegins() (all []string) {
